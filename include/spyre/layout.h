@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a tensor lies in the card's memory: torch_spyre's SpyreTensorLayout.
+//
+// device_size[0..rank) are the device dims, outermost first; the last is the stick dim and counts
+// the elements of one stick. Device strides are implicit row-major. stride_map[i] is the step in
+// host elements of device dim i; -1 marks a device dim that the host tensor lacks (of which only
+// index 0 has an image). Host offset of a device coordinate = sum(coordinate[i] * stride_map[i]).
+// Rules and examples: torch-spyre/torch-spyre, docs "Tensor layouts".
+#ifndef SPYRE_LAYOUT_H
+#define SPYRE_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "spyre/dtype.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { SPYRE_MAX_RANK = 6, SPYRE_MAX_DEVICE_RANK = 12 };
+
+typedef enum {
+    SPYRE_ARRANGEMENT_STANDARD = 0,
+    SPYRE_ARRANGEMENT_DL16_TO_FP32 = 1,
+    SPYRE_ARRANGEMENT_QFP8CH = 2,
+    SPYRE_ARRANGEMENT_EXX2 = 3,
+} spyre_arrangement;
+
+typedef struct {
+    uint32_t rank;                                  // device dims, 1..SPYRE_MAX_DEVICE_RANK
+    int64_t device_size[SPYRE_MAX_DEVICE_RANK];     // elements
+    int64_t stride_map[SPYRE_MAX_DEVICE_RANK];      // host elements
+    spyre_format format;
+    spyre_arrangement arrangement;
+} spyre_layout;
+
+// A host view: sizes, strides and offset in elements. rank <= SPYRE_MAX_RANK.
+typedef struct {
+    uint32_t rank;
+    int64_t size[SPYRE_MAX_RANK];
+    int64_t stride[SPYRE_MAX_RANK];
+    int64_t offset;
+} spyre_view;
+
+// The default layout of a contiguous host tensor of `size[0..rank)` in the default format of
+// `dtype`: rank r becomes device dims [d1 .. d(r-1) tiles, d0, stick], rank 1 [tiles, stick],
+// rank 0 [1, stick]. Fails with SPYRE_UNSUPPORTED "Unsupported tensor rank" above rank 6 and for
+// dtypes that have no card format.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_layout_default(const int64_t *size, uint32_t rank,
+                                                             spyre_dtype dtype,
+                                                             spyre_layout *out_layout);
+
+// The layout of a host tensor with `stride` (elements) whose dims are first permuted by
+// `dim_order`. order_count is rank, or rank + 1 with a last entry of -1: one element per stick.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_layout_ordered(
+    const int64_t *size, const int64_t *stride, uint32_t rank, spyre_dtype dtype,
+    const int32_t *dim_order, uint32_t order_count, spyre_layout *out_layout);
+
+// Checks rank, sizes, stick length and format; the message names the field.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_layout_check(const spyre_layout *layout);
+
+// Bytes on the card: 128 * product(device_size[:-1]).
+SPYRE_API int64_t spyre_layout_bytes(const spyre_layout *layout);
+
+// 1 when the layouts are equal in every field, else 0.
+SPYRE_API int spyre_layout_equal(const spyre_layout *a, const spyre_layout *b);
+
+// Writes "SpyreTensorLayout(device_size=[...], stride_map =[...], device_dtype=DataFormats.X)" to
+// `buffer` as snprintf does; returns the length it needs.
+SPYRE_API size_t spyre_layout_format(const spyre_layout *layout, char *buffer, size_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 16, FIRST_BLOCK_BYTES = 4096, LARGEST_BLOCK_BYTES = 1 << 20 };
+
+typedef struct block {
+    struct block *previous;
+    size_t capacity_bytes;
+    size_t used_bytes;
+    size_t padding;
+    unsigned char bytes[];
+} block;
+
+struct arena {
+    block *current;
+    size_t next_block_bytes;
+    size_t used_bytes;
+};
+
+arena *arena_create(void)
+{
+    arena *memory = calloc(1, sizeof *memory);
+    if (memory) memory->next_block_bytes = FIRST_BLOCK_BYTES;
+    return memory;
+}
+
+void arena_destroy(arena *memory)
+{
+    if (!memory) return;
+    for (block *b = memory->current; b;) {
+        block *previous = b->previous;
+        free(b);
+        b = previous;
+    }
+    free(memory);
+}
+
+static block *add_block(arena *memory, size_t least_bytes)
+{
+    size_t capacity = memory->next_block_bytes;
+    if (capacity < least_bytes) capacity = least_bytes;
+    if (capacity > SIZE_MAX - sizeof(block)) return NULL;
+    block *b = calloc(1, sizeof *b + capacity);
+    if (!b) return NULL;
+    b->capacity_bytes = capacity;
+    b->previous = memory->current;
+    memory->current = b;
+    if (memory->next_block_bytes < LARGEST_BLOCK_BYTES) memory->next_block_bytes *= 2;
+    return b;
+}
+
+void *arena_alloc(arena *memory, size_t size_bytes)
+{
+    if (size_bytes > SIZE_MAX - ALIGNMENT) return NULL;
+    size_t rounded = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (rounded == 0) rounded = ALIGNMENT;
+    block *b = memory->current;
+    if (!b || b->capacity_bytes - b->used_bytes < rounded) b = add_block(memory, rounded);
+    if (!b) return NULL;
+    void *result = b->bytes + b->used_bytes;
+    b->used_bytes += rounded;
+    memory->used_bytes += rounded;
+    return result;
+}
+
+void *arena_alloc_array(arena *memory, size_t count, size_t element_bytes)
+{
+    if (element_bytes && count > SIZE_MAX / element_bytes) return NULL;
+    return arena_alloc(memory, count * element_bytes);
+}
+
+char *arena_strndup(arena *memory, const char *text, size_t length)
+{
+    char *copy = arena_alloc(memory, length + 1);
+    if (copy) memcpy(copy, text, length);
+    return copy;
+}
+
+char *arena_strdup(arena *memory, const char *text)
+{
+    return arena_strndup(memory, text, strlen(text));
+}
+
+char *arena_printf(arena *memory, const char *format, ...)
+{
+    va_list values, again;
+    va_start(values, format);
+    va_copy(again, values);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    char *text = length < 0 ? NULL : arena_alloc(memory, (size_t)length + 1);
+    if (text) vsnprintf(text, (size_t)length + 1, format, values);
+    va_end(values);
+    return text;
+}
+
+size_t arena_used_bytes(const arena *memory)
+{
+    return memory->used_bytes;
+}

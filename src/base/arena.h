@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory that lives as long as one compilation (or one pass): allocate freely, free all at once.
+// Not thread safe; one arena belongs to one thread at a time.
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct arena arena;
+
+// A new empty arena, or null when memory is short.
+arena *arena_create(void);
+
+// Frees the arena and everything allocated from it; null is allowed.
+void arena_destroy(arena *memory);
+
+// Zeroed bytes aligned to 16, or null when memory is short. Size 0 gives a valid unique pointer.
+void *arena_alloc(arena *memory, size_t size_bytes);
+
+// `count` zeroed elements of type T, or null (also when the product overflows).
+#define ARENA_NEW(memory, T, count) ((T *)arena_alloc_array((memory), (count), sizeof(T)))
+void *arena_alloc_array(arena *memory, size_t count, size_t element_bytes);
+
+// Copies of a string, of its first `length` bytes, and of formatted text; null when memory is short.
+char *arena_strdup(arena *memory, const char *text);
+char *arena_strndup(arena *memory, const char *text, size_t length);
+char *arena_printf(arena *memory, const char *format, ...) SPYRE_PRINTF(2, 3);
+
+// Bytes handed out so far, for memory reports.
+size_t arena_used_bytes(const arena *memory);
+
+#endif

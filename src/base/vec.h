@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Growable arrays inside an arena. `VEC(T)` declares the struct; items[0..count) are valid.
+// Growing copies, so keep ids, not pointers, across a push.
+#ifndef BASE_VEC_H
+#define BASE_VEC_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+
+#define VEC(T)             \
+    struct {               \
+        T *items;          \
+        uint32_t count;    \
+        uint32_t capacity; \
+    }
+
+// Appends `value`; an expression of type spyre_status.
+#define VEC_PUSH(memory, vec, value)                                                            \
+    (vec_reserve((memory), (void **)(void *)&(vec)->items, (vec)->count, &(vec)->capacity,      \
+                 sizeof *(vec)->items)                                                          \
+         ? status_no_memory()                                                                   \
+         : ((void)((vec)->items[(vec)->count++] = (value)), (spyre_status)0))
+
+// Makes room for one more item; nonzero when memory is short.
+int vec_reserve(arena *memory, void **items, uint32_t count, uint32_t *capacity,
+                size_t item_bytes);
+
+#endif

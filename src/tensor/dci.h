@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Data conversion information: a transfer between a host view and a laid-out card buffer as a list
+// of strided copies with format conversion. The canonical example: (1024, 256) fp16 gives one copy
+// of sizes (64, 1024, 4) (innermost first), card strides (1, 64, 65536), host strides (1, 256, 64).
+#ifndef TENSOR_DCI_H
+#define TENSOR_DCI_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "spyre/layout.h"
+
+typedef struct {
+    uint32_t rank;                                      // loops, 1..SPYRE_MAX_DEVICE_RANK
+    int64_t size[SPYRE_MAX_DEVICE_RANK];                // elements, innermost first
+    int64_t card_stride[SPYRE_MAX_DEVICE_RANK];         // elements
+    int64_t host_stride[SPYRE_MAX_DEVICE_RANK];         // elements
+    int64_t card_offset;                                // elements
+    int64_t host_offset;                                // elements
+} dci_copy;
+
+typedef struct {
+    spyre_format card_format;
+    spyre_format host_format;
+    uint32_t copy_count;
+    dci_copy *copies;                                   // in the arena
+} dci;
+
+// The copies that move every element of a storage between host memory (host strides as the
+// layout's stride_map says, host_elements in all) and the card. Padding is never touched: a dim
+// that its tiles do not divide gives remainder copies. `storage` is the dense host tensor that the
+// layout describes. SPYRE_INVALID_ARGUMENT "Invalid device sizes and stride map" when the layout
+// does not cover that tensor exactly once.
+SPYRE_MUST_CHECK spyre_status dci_build(arena *memory, const spyre_view *storage,
+                                        const spyre_layout *layout, spyre_dtype host_dtype,
+                                        dci *out_dci);
+
+// Runs all copies. `card` is host memory that holds the card's buffer.
+SPYRE_MUST_CHECK spyre_status dci_to_card(const dci *transfer, void *card, const void *host);
+SPYRE_MUST_CHECK spyre_status dci_to_host(const dci *transfer, void *host, const void *card);
+
+#endif
