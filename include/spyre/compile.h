@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a graph to an executable: a list of segments that run in order. A card segment is one
+// program of the card; a host segment is a run of nodes that the caller executes itself.
+#ifndef SPYRE_COMPILE_H
+#define SPYRE_COMPILE_H
+
+#include "spyre/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    uint32_t cores;             // cores to use, 1..32
+    const char *skip_passes;    // comma list of optional passes to leave out, or null
+    const char *dump_dir;       // writes every stage's text there, or null
+    bool verify;                // verify the IR after every pass
+    bool host_fallback;         // false: a node without a card lowering is an error
+} spyre_compile_options;
+#define SPYRE_COMPILE_OPTIONS_INIT {32, NULL, NULL, true, true}
+
+typedef struct spyre_executable spyre_executable;
+
+typedef enum { SPYRE_SEGMENT_CARD, SPYRE_SEGMENT_HOST } spyre_segment_kind;
+
+// A result of a segment. Card segments write into `bytes` of card memory that the caller
+// allocates, laid out by `layout`; `storage` is the dense host tensor the layout describes and
+// type.view a view of it. Results with the same `buffer` share that memory; a result that only
+// views one of the segment's inputs has input >= 0 (its index) and needs no memory.
+typedef struct {
+    uint32_t value;
+    spyre_tensor_type type;
+    spyre_view storage;
+    spyre_layout layout;
+    int64_t bytes;
+    uint32_t buffer;
+    int32_t input;
+} spyre_segment_output;
+
+typedef struct {
+    spyre_segment_kind kind;
+    uint32_t node_count;                    // nodes of the caller's graph
+    const uint32_t *nodes;
+    uint32_t input_count;
+    const uint32_t *inputs;                 // value ids
+    uint32_t output_count;
+    const spyre_segment_output *outputs;
+    uint32_t buffer_count;                  // distinct output buffers
+    int64_t pool_bytes;                     // card memory for intermediates
+    // Work of one launch, counted from the program (card segments).
+    uint32_t kernel_count;
+    int64_t mac_count;                      // multiply-accumulates
+    int64_t memory_bytes;                   // read and written
+} spyre_segment;
+
+// Compiles; `graph` may be destroyed afterwards. Errors name node, operand, rule and source line.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_compile(const spyre_graph *graph,
+                                                      const spyre_compile_options *options,
+                                                      spyre_executable **out_executable);
+SPYRE_API void spyre_executable_destroy(spyre_executable *executable);
+
+SPYRE_API uint32_t spyre_executable_segment_count(const spyre_executable *executable);
+
+// Owned by the executable.
+SPYRE_API const spyre_segment *spyre_executable_segment(const spyre_executable *executable,
+                                                        uint32_t index);
+
+// One line a node: node, op, the layer that took it (native, decomposition, view, host), reason.
+// The caller frees the string with spyre_string_free().
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_report(const spyre_executable *executable,
+                                                                char **out_text);
+
+// Stage text of a card segment: "loop", "listing" (program). Freed with spyre_string_free().
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_text(const spyre_executable *executable,
+                                                              uint32_t segment, const char *stage,
+                                                              char **out_text);
+
+// Writes the boundary artefacts of a card segment into `directory` (made when missing):
+// "bundle" (sdsc_<n>.json, bundle.mlir) or "spyrecode" (spyrecode.json, init.bin).
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_write(const spyre_executable *executable,
+                                                               uint32_t segment, const char *stage,
+                                                               const char *directory);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Building a graph of ATen operations for the compiler, one call per node, in topological order.
+// A graph is not thread safe; it belongs to one thread at a time.
+#ifndef SPYRE_GRAPH_H
+#define SPYRE_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spyre/layout.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct spyre_graph spyre_graph;
+
+// Values and nodes are named by 32-bit ids, dense from 0 in order of creation.
+#define SPYRE_NO_ID UINT32_MAX
+
+// A tensor: its dtype and its view of a storage. For the result of a view op, stride and offset
+// are those of the storage that the op's first argument lies in.
+typedef struct {
+    spyre_dtype dtype;
+    bool on_card;               // false: a tensor of the host
+    spyre_view view;
+} spyre_tensor_type;
+
+typedef enum {
+    SPYRE_ARG_NONE,
+    SPYRE_ARG_VALUE,            // a tensor: id in `value`
+    SPYRE_ARG_INT,
+    SPYRE_ARG_FLOAT,
+    SPYRE_ARG_BOOL,
+    SPYRE_ARG_DTYPE,
+    SPYRE_ARG_STRING,           // anything else, as text (device, layout, memory format)
+    SPYRE_ARG_LIST,
+} spyre_arg_kind;
+
+typedef struct spyre_arg {
+    spyre_arg_kind kind;
+    union {
+        uint32_t value;
+        int64_t integer;
+        double real;
+        bool boolean;
+        spyre_dtype dtype;
+        const char *string;                                          // copied by the graph
+        struct {
+            const struct spyre_arg *items;                           // copied by the graph
+            uint32_t count;
+        } list;
+    } of;
+} spyre_arg;
+
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_create(spyre_graph **out_graph);
+SPYRE_API void spyre_graph_destroy(spyre_graph *graph);
+
+// Adds a graph input. `storage` is the dense tensor that `layout` describes (the whole storage,
+// offset 0), of which type->view is a view; both null: the storage is the view itself in the
+// default layout. `name` is copied.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_input(
+    spyre_graph *graph, const char *name, const spyre_tensor_type *type, const spyre_view *storage,
+    const spyre_layout *layout, uint32_t *out_value);
+
+// Adds a call of `op` ("aten.add.Tensor"). Arguments are positional in the order of the op's schema,
+// keyword-only ones included, defaults filled in. `location` is the user's source line
+// ("model.py:12 in forward") or null. Ids of the results go to out_values[0..output_count).
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_node(
+    spyre_graph *graph, const char *name, const char *op, const spyre_arg *args, uint32_t arg_count,
+    const spyre_tensor_type *outputs, uint32_t output_count, const char *location,
+    uint32_t *out_node, uint32_t *out_values);
+
+// Marks a value as the graph's next output; the same value may be marked twice.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_output(spyre_graph *graph, uint32_t value);
+
+// Reads the text form (docs/graph-text.md); errors name line and rule. `file_name` is for messages.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_parse(const char *source, const char *file_name,
+                                                          spyre_graph **out_graph);
+
+// The text form, a string that the caller frees with spyre_string_free().
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_print(const spyre_graph *graph,
+                                                          char **out_text);
+SPYRE_API void spyre_string_free(char *string);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The device: emulated cards, their memory, streams, transfers and launches. All functions are
+// thread safe. A card address is segment * 2^34 + offset; address 0 is never handed out.
+#ifndef SPYRE_RUNTIME_H
+#define SPYRE_RUNTIME_H
+
+#include "spyre/compile.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { SPYRE_DEFAULT_STREAM = 0, SPYRE_LOW_STREAMS = 32, SPYRE_HIGH_STREAMS = 32 };
+
+typedef struct spyre_context spyre_context;
+
+// Opens `card_count` (1..8) emulated cards. One context a process is the rule; more are allowed.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_context_create(uint32_t card_count,
+                                                             spyre_context **out_context);
+SPYRE_API void spyre_context_destroy(spyre_context *context);
+SPYRE_API uint32_t spyre_context_card_count(const spyre_context *context);
+
+// Allocates card memory, rounded up to 128 bytes (0 bytes give a valid address of one stick), zeroed
+// the first time a page is used. SPYRE_OUT_OF_MEMORY names bytes asked and free.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card,
+                                                              int64_t bytes, uint64_t *out_address);
+
+// Returns memory; stream-ordered: work already enqueued on any stream still sees it.
+SPYRE_API void spyre_memory_free(spyre_context *context, uint32_t card, uint64_t address);
+
+typedef struct {
+    int64_t allocated_bytes, peak_bytes, reserved_bytes, limit_bytes;
+    int64_t allocation_count, total_allocations, total_frees;
+} spyre_memory_statistics;
+SPYRE_API void spyre_memory_read_statistics(spyre_context *context, uint32_t card,
+                                            spyre_memory_statistics *out_statistics);
+SPYRE_API void spyre_memory_reset_peak(spyre_context *context, uint32_t card);
+
+// Moves a host view to or from a laid-out buffer at `address` with format conversion. `storage` is
+// the dense host tensor that `layout` describes; `host` is its first element and holds the whole
+// storage. Returns when the host memory may be reused (to card) or is filled (to host).
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_to_card(
+    spyre_context *context, uint32_t card, uint32_t stream, uint64_t address,
+    const spyre_layout *layout, const spyre_view *storage, spyre_dtype dtype, const void *host);
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_to_host(
+    spyre_context *context, uint32_t card, uint32_t stream, uint64_t address,
+    const spyre_layout *layout, const spyre_view *storage, spyre_dtype dtype, void *host);
+
+// Raw bytes: card to card (same card), and fill with zero.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_raw(spyre_context *context, uint32_t card,
+                                                       uint32_t stream, uint64_t target,
+                                                       uint64_t source, int64_t bytes);
+
+// Enqueues a card segment. inputs[i] is the address of the storage of the segment's input i,
+// buffers[j] that of output buffer j. Asynchronous; an idle stream may run it at once. A fault
+// becomes the stream's sticky error.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_launch(spyre_context *context, uint32_t card,
+                                                     uint32_t stream, spyre_executable *executable,
+                                                     uint32_t segment, const uint64_t *inputs,
+                                                     const uint64_t *buffers);
+
+// Streams: 0 is the default, 1..32 low and 33..64 high priority, handed out round robin.
+SPYRE_API uint32_t spyre_stream_from_pool(spyre_context *context, uint32_t card, bool high);
+SPYRE_API bool spyre_stream_query(spyre_context *context, uint32_t card, uint32_t stream);
+
+// Waits; returns the sticky error of the stream (of any stream, for the card) and, on the default
+// stream, clears it: the device is usable again.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_stream_synchronize(spyre_context *context,
+                                                                 uint32_t card, uint32_t stream);
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_card_synchronize(spyre_context *context,
+                                                               uint32_t card);
+
+// Events: a point in a stream's work.
+typedef struct spyre_event spyre_event;
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_event_record(spyre_context *context, uint32_t card,
+                                                           uint32_t stream, spyre_event **event);
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_event_wait(spyre_event *event, uint32_t stream);
+SPYRE_API bool spyre_event_query(const spyre_event *event);
+SPYRE_API void spyre_event_synchronize(const spyre_event *event);
+SPYRE_API double spyre_event_elapsed_ms(const spyre_event *begin, const spyre_event *end);
+SPYRE_API void spyre_event_destroy(spyre_event *event);
+
+// A record of one launch or transfer, oldest first, for profilers. Times are of the host clock and
+// of the card's virtual clock (microseconds; bytes over bandwidth and MACs over rate).
+typedef struct {
+    char kind[16];              // "launch", "copy_to_card", "copy_to_host", "copy_raw"
+    uint64_t correlation;
+    uint32_t card, stream;
+    double host_begin_us, host_end_us, card_begin_us, card_end_us;
+    int64_t bytes;
+    char name[64];
+} spyre_event_record;
+SPYRE_API void spyre_events_enable(spyre_context *context, bool enabled);
+SPYRE_API uint32_t spyre_events_take(spyre_context *context, spyre_event_record *out_records,
+                                     uint32_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the card's operation functions compute, element by element: the definitions that the bundle
+// interpreter and the card are both held to. A reduction off the stick carries the name
+// "<name>nonstick" in a bundle and means the same.
+#ifndef TENSOR_OPFUNC_H
+#define TENSOR_OPFUNC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spyre/dtype.h"
+
+typedef enum {
+#define OPFUNC_ROW(id, name, kind, least, most, parameter0, parameter1) OPFUNC_##id,
+#include "tensor/opfunc.def"
+#undef OPFUNC_ROW
+    OPFUNC_COUNT,
+    OPFUNC_NONE = OPFUNC_COUNT
+} opfunc;
+
+typedef enum {
+    OPFUNC_KIND_UNARY,
+    OPFUNC_KIND_BINARY,
+    OPFUNC_KIND_TERNARY,
+    OPFUNC_KIND_PARAMETRIC,
+    OPFUNC_KIND_NORM,
+    OPFUNC_KIND_COPY,
+    OPFUNC_KIND_REDUCTION,
+    OPFUNC_KIND_MATMUL,
+} opfunc_kind;
+
+enum { OPFUNC_MAX_INPUTS = 5, OPFUNC_MAX_PARAMETERS = 2 };
+
+typedef struct {
+    const char *name;
+    opfunc_kind kind;
+    uint8_t least_inputs, most_inputs;
+    const char *parameter[OPFUNC_MAX_PARAMETERS];   // null: none
+} opfunc_info;
+
+const opfunc_info *opfunc_describe(opfunc op);
+
+// The opfunc of a bundle name, "...nonstick" included; OPFUNC_NONE when unknown.
+opfunc opfunc_named(const char *name);
+
+// An element in the register form of its format: floats as double (exact), integers as int64.
+// One element of any format from and to memory; store rounds once (dl16_from_float's rule, from
+// double without an fp32 step; nearest even for fp32 and fp16).
+double element_load(const void *address, spyre_format format);
+void element_store(void *address, spyre_format format, double value);
+
+// Element-wise opfuncs (UNARY, BINARY, TERNARY, PARAMETRIC, layernormnorm, COPY): the exact or
+// faithfully rounded fp64 result for inputs[0..count). Comparisons give 1.0 or 0.0. NaN: maximum
+// and minimum return NaN when an input is NaN. layernormnorm(x, mean, scale, w = 1, b = 0) is
+// ((x - mean) * scale) * w + b in fp64.
+double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float *parameters);
+
+// layernormscale(mean, mean_square): 1 / sqrt(max(mean_square - mean * mean, 0) + eps) in fp64.
+double opfunc_layernormscale(double mean, double mean_square, float eps);
+
+// The neutral element of a reduction (0, -inf, +inf) and its combination in fp32.
+float opfunc_reduction_identity(opfunc op);
+float opfunc_combine(opfunc op, float a, float b);
+
+// The result code of a UNARY opfunc for every one of the 65,536 SEN169_FP16 codes, built on first
+// use (thread safe) from opfunc_apply, shared by the process; null when memory is short.
+const uint16_t *opfunc_dl16_table(opfunc op);
+
+#endif
