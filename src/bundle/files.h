@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bundles as directories: sdsc_<n>.json and bundle.mlir.
+#ifndef BUNDLE_FILES_H
+#define BUNDLE_FILES_H
+
+#include "bundle/model.h"
+
+// Reads a directory written by this or by torch-spyre's front-end, symbolic arguments and loops
+// included. Absolute memory addresses become (segment k -> argument k). `pool_first` says that
+// argument 0 is the pool (symbolic bundles name it themselves). Errors name file, field and rule.
+SPYRE_MUST_CHECK spyre_status bundle_read(arena *memory, const char *directory, bool pool_first,
+                                          bundle **out_bundle);
+
+// Writes the directory (made when missing). Up to seven arguments are written as absolute
+// addresses, more as symbols. Same bundle, same bytes.
+SPYRE_MUST_CHECK spyre_status bundle_write(const bundle *b, const char *directory);
+
+#endif

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// In-memory model of a SuperDSC bundle (specification 0248 in torch-spyre/interface-specs): an
+// ordered list of steps, each one opfunc over an iteration space split over cores. Both front-ends
+// (ours, torch-spyre's) meet here; the back-end and the interpreter read nothing else.
+#ifndef BUNDLE_MODEL_H
+#define BUNDLE_MODEL_H
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "spyre/layout.h"
+#include "tensor/opfunc.h"
+
+enum {
+    BUNDLE_MAX_DIMS = 8,
+    BUNDLE_MAX_TENSORS = 8,
+    BUNDLE_MAX_CORES = 32,
+    BUNDLE_MAX_LOOPS = 4,
+};
+#define BUNDLE_SEGMENT_BYTES 0x400000000ULL     // 16 GiB: segment k holds launch argument k
+
+// What a launch argument is for. Bundles of other front-ends have ARGUMENT and POOL only.
+typedef enum {
+    BUNDLE_ARG_TENSOR,          // bound at launch
+    BUNDLE_ARG_POOL,            // scratch memory of the bundle
+    BUNDLE_ARG_CONSTANTS,       // bytes in bundle.constants, loaded once
+} bundle_arg_kind;
+
+typedef struct {
+    bundle_arg_kind kind;
+    int64_t bytes;              // size that accesses must stay inside; 0: unknown (gathers then ask)
+} bundle_arg;
+
+// A byte address: the base of launch argument `arg` (or 0 in LX when arg < 0), plus offset, plus
+// loop index times loop_stride for every enclosing loop (0 is the outermost).
+typedef struct {
+    int32_t arg;
+    int64_t offset;
+    int64_t loop_stride[BUNDLE_MAX_LOOPS];
+} bundle_address;
+
+typedef enum { BUNDLE_INDEX_NONE, BUNDLE_INDEX_INDEX, BUNDLE_INDEX_VALUE } bundle_index_kind;
+
+// One tensor of a step (labeledDs_ + allocate node + its primaryDsInfo_), arrays by dim number.
+typedef struct {
+    char name[16];                          // "Tensor0"
+    char label[16];                         // dsType_: "OUTPUT", "INPUT", "KERNEL", "KERNEL_IDX"
+    spyre_format format;
+    uint32_t element_bytes;                 // wordLength
+    bool in_lx;
+    uint32_t order_count;                   // layoutDimOrder_, fastest first
+    uint8_t order[BUNDLE_MAX_DIMS];
+    uint32_t label_order_count;             // order of the shared layout (primaryDsInfo_)
+    uint8_t label_order[BUNDLE_MAX_DIMS];
+    uint8_t stick_dim;
+    uint32_t stick_elements;
+    int8_t scale[BUNDLE_MAX_DIMS];          // 1 normal, -1 absent, -2 absent stick dim (lane 0);
+                                            // 0 for a dim outside the layout
+    int64_t max_size[BUNDLE_MAX_DIMS];      // maxDimSizes_: -1 or the page size
+    int64_t gap[BUNDLE_MAX_DIMS];           // backGapCore_, elements; sign as in the file
+    bundle_index_kind index_kind;
+    int32_t index_peer;                     // the related tensor, or -1
+    int64_t indexed_extent;                 // INDEX_VALUE: extent of the indexed dim; 0: from the
+                                            // size of the launch argument
+    bundle_address start[BUNDLE_MAX_CORES];
+} bundle_tensor;
+
+typedef struct {
+    char name[24];
+    spyre_format format;
+    uint32_t bits;
+} bundle_constant;
+
+typedef struct {
+    uint8_t dim;
+    int64_t start, length;      // elements of the whole iteration space
+} bundle_mask;
+
+// One sdsc_<n>.json. Core c owns [slice * size / slices, +size/slices) of every dim.
+typedef struct {
+    const char *name;                       // "0_add"
+    opfunc op;
+    bool nonstick;                          // the "...nonstick" form of a reduction
+    uint32_t dim_count;
+    char dim_name[BUNDLE_MAX_DIMS][8];
+    int64_t size[BUNDLE_MAX_DIMS];          // N_, padded
+    int32_t slices[BUNDLE_MAX_DIMS];
+    uint32_t core_count;
+    int32_t core_slice[BUNDLE_MAX_CORES][BUNDLE_MAX_DIMS];
+    uint32_t mask_count;
+    bundle_mask masks[BUNDLE_MAX_DIMS];     // coordinateMasking_
+    int32_t mask_constant;                  // maskingConstId_, or -1
+    uint32_t constant_count;
+    bundle_constant constants[4];
+    uint32_t tensor_count;
+    bundle_tensor *tensors;
+    uint32_t input_count, index_count;      // the output is one tensor
+    uint8_t inputs[BUNDLE_MAX_TENSORS];
+    uint8_t indices[2];
+    uint8_t output;
+    spyre_format compute_format;            // attributes_.dataFormat_
+    const char *location;                   // user's source line, or null; not in the JSON
+} bundle_step;
+
+// The body of bundle.mlir: a flat list of statements; a loop ends at the matching END.
+typedef enum { BUNDLE_EXECUTE, BUNDLE_LOOP, BUNDLE_END } bundle_statement_kind;
+typedef struct {
+    bundle_statement_kind kind;
+    uint32_t step;              // EXECUTE
+    int64_t count;              // LOOP
+} bundle_statement;
+
+typedef struct {
+    arena *memory;
+    VEC(bundle_arg) args;
+    VEC(bundle_step) steps;
+    VEC(bundle_statement) body;
+    const uint8_t *constants;               // bytes of the CONSTANTS argument
+    int64_t constants_bytes;
+} bundle;
+
+// An empty bundle in `memory`, or null when memory is short.
+bundle *bundle_create(arena *memory);
+
+// Appends a step and its EXECUTE statement; `step` is copied.
+SPYRE_MUST_CHECK spyre_status bundle_add_step(bundle *b, const bundle_step *step);
+
+// Where a tensor's elements are, derived from the fields above by the addressing rule:
+//   address(core, i) = start[core] + sum over dims d of
+//       d == stick_dim: (i / stick_elements) * stride[d] + (i % stick_elements) * element_bytes
+//       otherwise     : i * stride[d]
+// with i the core-local index. stride is 0 for a dim along which the tensor does not move; then
+// `moves` is false. valid[d] is the count of indices from the start of the whole dim that the
+// tensor really has (less than size[d] only for ReStickifyOpHBM and for masked dims with a
+// negative gap); extent[d] is the count of strides that dim d spans.
+typedef struct {
+    int64_t stride[BUNDLE_MAX_DIMS];        // bytes
+    int64_t extent[BUNDLE_MAX_DIMS];        // sticks for the stick dim, else indices
+    int64_t valid[BUNDLE_MAX_DIMS];         // elements
+    bool moves[BUNDLE_MAX_DIMS];
+    int64_t bytes;                          // from the lowest address of core 0 to the end
+} bundle_geometry;
+
+SPYRE_MUST_CHECK spyre_status bundle_tensor_geometry(const bundle *b, const bundle_step *step,
+                                                     uint32_t tensor, bundle_geometry *out);
+
+// Dims that some input moves along and the output does not, in the order of N_.
+uint32_t bundle_reduced_dims(const bundle *b, const bundle_step *step,
+                             uint8_t out_dims[BUNDLE_MAX_DIMS]);
+
+// A dim of size[d] whose masked range is [mask start, size): elements from `start` on are padding.
+// Returns size[d] when unmasked.
+int64_t bundle_unmasked_size(const bundle_step *step, uint32_t dim);
+
+// Checks every rule that the interpreter and the back-end rely on; the message names step, tensor,
+// field, value and rule.
+SPYRE_MUST_CHECK spyre_status bundle_verify(const bundle *b);
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cuts a prepared graph into segments: maximal runs of nodes that the card executes, and runs that
+// the host executes. Nodes of different kinds that do not depend on each other are regrouped so
+// that host nodes cut as few card segments as possible.
+#ifndef GRAPH_PARTITION_H
+#define GRAPH_PARTITION_H
+
+#include "graph/graph.h"
+#include "spyre/compile.h"
+
+typedef struct {
+    spyre_segment_kind kind;
+    spyre_graph *graph;                 // card: the segment's own graph, inputs and outputs set
+    // Ids of the partitioned graph, parallel to graph->inputs and graph->outputs (card) or the
+    // values that cross the boundary (host).
+    const uint32_t *inputs;
+    uint32_t input_count;
+    const uint32_t *outputs;
+    uint32_t output_count;
+    const uint32_t *nodes;              // caller's node ids (origins), ascending, no repeats
+    uint32_t node_count;
+} graph_segment;
+
+// Everything that happens before the front: checks, decompositions, patterns, coverage. Works on a
+// copy; `out_graph` lives in `memory`. With host_fallback false a node that needs the host is an
+// error naming op, operand, rule and source line.
+SPYRE_MUST_CHECK spyre_status graph_prepare(const spyre_graph *graph, bool host_fallback,
+                                            arena *memory, spyre_graph **out_graph);
+
+SPYRE_MUST_CHECK spyre_status graph_partition(const spyre_graph *prepared, arena *memory,
+                                              graph_segment **out_segments, uint32_t *out_count);
+
+// One line a caller's node: id, op, layer, reason. Appends to `out`.
+SPYRE_MUST_CHECK spyre_status graph_report(const spyre_graph *prepared, text *out);
+
+#endif
