@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The emulated card: 8 segments x 16 GiB of lazily reserved memory, 32 cores with 2 MiB of LX
+// each, a ring between them. Functions of one card may be called from one thread at a time, except
+// card_memory(), which only translates addresses.
+#ifndef CARD_CARD_H
+#define CARD_CARD_H
+
+#include "isa/isa.h"
+
+enum { CARD_SEGMENTS = 8, CARD_FAULT_TEXT = 256 };
+#define CARD_SEGMENT_BYTES 0x400000000ULL
+
+typedef struct card card;
+typedef struct card_program card_program;
+
+// EXACT executes queue by queue and instruction by instruction, in an order that only tokens
+// restrain; FAST runs kernels of host code over whole tiles. Same bytes in memory and in live LX.
+typedef enum { CARD_FAST, CARD_EXACT } card_mode;
+
+// Reserves memory; SPYRE_OUT_OF_MEMORY when the host refuses the address space.
+SPYRE_MUST_CHECK spyre_status card_create(card **out_card);
+void card_destroy(card *c);
+
+void card_set_mode(card *c, card_mode mode);
+
+// Host pointer to `bytes` bytes at a card address, or null when they leave their segment.
+void *card_memory(card *c, uint64_t address, uint64_t bytes);
+
+// Returns the pages of a range to the host; they read as zero afterwards.
+void card_memory_discard(card *c, uint64_t address, uint64_t bytes);
+
+// Translates a program once into what the card executes. Verifies it first.
+SPYRE_MUST_CHECK spyre_status card_load(card *c, const isa_program *program,
+                                        card_program **out_program);
+void card_unload(card *c, card_program *program);
+
+// One of the eight address windows of a launch: an access through argument k must stay inside
+// [base, base + limit).
+typedef struct {
+    uint64_t base, limit;
+} card_argument;
+
+// The machine state of a fault, for messages.
+typedef struct {
+    uint32_t core, instruction;
+    uint64_t address;
+    char kernel[64];
+    char location[128];
+    char text[CARD_FAULT_TEXT];
+} card_fault;
+
+// Runs a program to its end. arguments[0..arg_count). On a fault (address outside its argument, LX
+// out of range, gather row out of range, deadlock of tokens or ring) returns SPYRE_DEVICE_FAULT
+// with core, kernel, instruction and address in the message and, when `out_fault` is not null, in
+// it; memory keeps what was written before.
+SPYRE_MUST_CHECK spyre_status card_launch(card *c, card_program *program,
+                                          const card_argument *arguments, uint32_t arg_count,
+                                          card_fault *out_fault);
+
+// Clears every LX (SPYRE_WIPE_LX=1 does so before each launch).
+void card_wipe_lx(card *c);
+
+// LX of a core, ISA_LX_BYTES bytes, for tests.
+uint8_t *card_lx(card *c, uint32_t core);
+
+// Work and modelled time of one run, counted from the program without executing it.
+typedef struct {
+    int64_t memory_read_bytes, memory_written_bytes;
+    int64_t mac_count, vector_element_count, ring_bytes;
+    double modelled_us;         // sum over kernels of max(bytes / bandwidth, MACs / rate); cost.def
+} card_work;
+void card_count_work(const isa_program *program, card_work *out_work);
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Programs of the card. One program a bundle, the same for every core (SPMD); what differs between
+// cores is a row of parameters per (kernel, core). An instruction works on a tile described by
+// extents and, per operand, a base and byte strides, so its decode cost vanishes.
+//
+// Address of element i of operand o inside loops with indices l:
+//     base(o) + sum over dims d of i[d] * stride[d] + sum over enclosing loops n of l[n] * loop_stride[n]
+//     base(o) = offset                                        for LX
+//             = arguments[arg] + parameter[slot] + offset     for memory (slot ISA_NO_SLOT: 0)
+// Loop 0 is the outermost loop of the kernel. All offsets and strides are bytes.
+#ifndef ISA_ISA_H
+#define ISA_ISA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "tensor/opfunc.h"
+
+enum {
+    ISA_CORES = 32,
+    ISA_LX_BYTES = 2 << 20,
+    ISA_MAX_DIMS = 8,
+    ISA_MAX_LOOPS = 8,
+    ISA_MAX_OPERANDS = 6,
+    ISA_MAX_TOKENS = 32,
+    ISA_NO_SLOT = 0xFFFF,
+};
+
+typedef enum {
+#define ISA_ROW(opcode, mnemonic, queue, operands, summary) ISA_##opcode,
+#include "isa/isa.def"
+#undef ISA_ROW
+    ISA_OPCODE_COUNT
+} isa_opcode;
+
+typedef enum {
+    ISA_QUEUE_SEQ,
+    ISA_QUEUE_LOAD,
+    ISA_QUEUE_STORE,
+    ISA_QUEUE_RING,
+    ISA_QUEUE_PT,
+    ISA_QUEUE_SFP,
+    ISA_QUEUE_COUNT,
+    ISA_QUEUE_ANY = ISA_QUEUE_COUNT,    // WAIT and SIGNAL name their queue
+} isa_queue;
+
+typedef enum { ISA_SPACE_LX, ISA_SPACE_MEMORY } isa_space;
+
+typedef struct {
+    isa_space space;
+    spyre_format format;
+    uint16_t arg;                               // memory: entry of the program's argument table
+    uint16_t slot;                              // memory: parameter with the core's byte offset
+    int64_t offset;
+    int64_t loop_stride[ISA_MAX_LOOPS];
+    int64_t stride[ISA_MAX_DIMS];
+} isa_operand;
+
+// MATMUL: extent = {rows, column sticks, k}; with E elements a stick (of operand 1's format):
+//   operand 1 (A): row r, index k at r * stride[0] + (k / E) * stride[2] + (k % E) * element
+//   operand 2 (B): index k, column stick n, lane j at k * stride[2] + n * stride[1] + j * element
+//   operand 0 (fp32): row r, column stick n, lane j at r * stride[0] + n * stride[1] + j * 4
+//   acc = acc + a * b in fp32 (fmaf), k ascending.
+// VECTOR layernormscale: operand 1 is the mean, operand 2 the mean square (both any format).
+typedef struct {
+    isa_opcode opcode;
+    isa_queue queue;
+    opfunc op;                                  // VECTOR, REDUCE
+    uint8_t operand_count;
+    uint8_t dim_count;                          // extents used, outermost first
+    uint16_t token;                             // WAIT, SIGNAL: token; SEND, RECEIVE: slot of the peer
+    uint32_t count;                             // LOOP: iterations; KERNEL: kernel index
+    uint32_t extent[ISA_MAX_DIMS];              // >= 1
+    float constant[OPFUNC_MAX_PARAMETERS];
+    int64_t row_stride, row_count;              // GATHER
+    isa_operand operand[ISA_MAX_OPERANDS];
+} isa_instruction;
+
+// One kernel: a step of the bundle.
+typedef struct {
+    uint32_t active_cores;                      // bit c: core c takes part
+    uint32_t slot_count;
+    const int64_t *parameters;                  // [core][slot], ISA_CORES rows
+    const char *name;                           // "3_batchmatmul"
+    const char *location;                       // user's source line, or ""
+} isa_kernel;
+
+typedef struct {
+    arena *memory;
+    uint32_t arg_count;                         // entries of the argument table
+    const int64_t *arg_bytes;                   // size of each argument, 0 unknown
+    VEC(isa_instruction) code;
+    VEC(isa_kernel) kernels;
+} isa_program;
+
+typedef struct {
+    const char *mnemonic;
+    isa_queue queue;
+    uint8_t operands;                           // most operands
+    const char *summary;
+} isa_info;
+const isa_info *isa_describe(isa_opcode opcode);
+const char *isa_queue_name(isa_queue queue);
+
+isa_program *isa_program_create(arena *memory);
+
+// Structure: loops and kernels nest, extents and counts in range, LX operands inside 2 MiB for
+// every iteration, opfuncs with the right operand counts, tokens < ISA_MAX_TOKENS. The message
+// names the instruction, operand, value and rule.
+SPYRE_MUST_CHECK spyre_status isa_verify(const isa_program *program);
+
+// Binary form: header (magic "SPYRECOD", version, sizes, checksum), argument table, kernel table,
+// parameter rows, code, strings. The argument table starts at ISA_ARGUMENT_TABLE_OFFSET, eight
+// bytes an entry: what program correction patches at launch.
+enum { ISA_ARGUMENT_TABLE_OFFSET = 128 };
+SPYRE_MUST_CHECK spyre_status isa_encode(const isa_program *program, uint8_t **out_bytes,
+                                         size_t *out_count);            // in program->memory
+SPYRE_MUST_CHECK spyre_status isa_decode(arena *memory, const uint8_t *bytes, size_t count,
+                                         isa_program **out_program);
+
+// Text form, readable and exact: parse(print(p)) == p. docs/isa.md specifies it.
+void isa_print(const isa_program *program, text *out);
+SPYRE_MUST_CHECK spyre_status isa_parse(arena *memory, const char *source, const char *file_name,
+                                        isa_program **out_program);
+
+#endif
