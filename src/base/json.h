@@ -116,7 +116,7 @@ SPYRE_MUST_CHECK spyre_status json_key_coordinates(const json_node *member, uint
 // True and the value when the text is a decimal as above that fits 64 bits.
 bool json_parse_decimal(const char *characters, size_t length, int64_t *out_value);
 
-// Appends the value with members in order of insertion, two spaces an indent step, no newline at
+// Appends the value with members in order of insertion, `indent` spaces a level, no newline at
 // the end; indent 0 gives one line. The same tree gives the same bytes.
 SPYRE_MUST_CHECK spyre_status json_print(const json_t *value, unsigned indent, text *out);
 
