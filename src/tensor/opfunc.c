@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The opfuncs in fp64. For SEN169_FP16 the one rounding of the store makes every unary result here
+// the correctly rounded one: no function comes closer to a tie than fp64 can tell (proved over all
+// codes by the test).
+#include "tensor/opfunc.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const opfunc_info table[OPFUNC_COUNT] = {
+#define OPFUNC_ROW(id, name_, kind_, least, most, parameter0, parameter1) \
+    [OPFUNC_##id] = {.name = (name_),                                     \
+                     .kind = OPFUNC_KIND_##kind_,                         \
+                     .least_inputs = (least),                             \
+                     .most_inputs = (most),                               \
+                     .parameter = {(parameter0), (parameter1)}},
+#include "tensor/opfunc.def"
+#undef OPFUNC_ROW
+};
+
+const opfunc_info *opfunc_describe(opfunc op)
+{
+    assert(op < OPFUNC_COUNT);
+    return &table[op];
+}
+
+static opfunc exactly_named(const char *name, size_t length)
+{
+    for (int op = 0; op < OPFUNC_COUNT; op++) {
+        const char *candidate = table[op].name;
+        if (strlen(candidate) == length && memcmp(candidate, name, length) == 0) return (opfunc)op;
+    }
+    return OPFUNC_NONE;
+}
+
+opfunc opfunc_named(const char *name)
+{
+    static const char suffix[] = "nonstick";
+    size_t length = strlen(name), suffix_length = sizeof suffix - 1;
+    opfunc op = exactly_named(name, length);
+    if (op != OPFUNC_NONE || length <= suffix_length) return op;
+    if (strcmp(name + length - suffix_length, suffix) != 0) return OPFUNC_NONE;
+    op = exactly_named(name, length - suffix_length);
+    bool reduces = op != OPFUNC_NONE && table[op].kind == OPFUNC_KIND_REDUCTION;
+    return reduces ? op : OPFUNC_NONE;
+}
+
+// NaN wins; equal values (zeros of either sign) give b, as the vector instructions of hosts do.
+static double larger(double a, double b)
+{
+    if (isnan(a)) return a;
+    if (isnan(b)) return b;
+    return a > b ? a : b;
+}
+
+static double smaller(double a, double b)
+{
+    if (isnan(a)) return a;
+    if (isnan(b)) return b;
+    return a < b ? a : b;
+}
+
+// Without an overflow of exp, whose result would lose the tail of large negative x.
+static double sigmoid(double x)
+{
+    if (x >= 0.0) return 1.0 / (1.0 + exp(-x));
+    double e = exp(x);
+    return e / (1.0 + e);
+}
+
+// x * gate(x), where the gate falls to 0 faster than x grows: the limit at -infinity is zero.
+static double gated(double x, double gate)
+{
+    return x == -(double)INFINITY ? -0.0 : x * gate;
+}
+
+// erfc keeps the relative precision that 1 + erf(x) loses for negative x.
+static double gelu(double x)
+{
+    static const double half_root_two = 0.70710678118654752440;
+    return gated(x, 0.5 * erfc(-x * half_root_two));
+}
+
+static double softplus(double x, double beta, double threshold)
+{
+    double scaled = x * beta;
+    return scaled > threshold ? x : log1p(exp(scaled)) / beta;
+}
+
+// clip(x, least, most); the upper bound wins when they cross, NaN passes.
+static double clip(double x, double least, double most)
+{
+    double raised = x < least ? least : x;
+    return raised > most ? most : raised;
+}
+
+static double apply_unary(opfunc op, double x)
+{
+    // The table is exhaustive for the kind; every other opfunc is a broken invariant.
+    switch ((int)op) {
+    case OPFUNC_ABS: return fabs(x);
+    case OPFUNC_NEG: return -x;
+    case OPFUNC_RELUFWD: return isnan(x) || x > 0.0 ? x : 0.0;
+    case OPFUNC_FLOOR: return floor(x);
+    case OPFUNC_SQRT: return sqrt(x);
+    case OPFUNC_RSQRT: return 1.0 / sqrt(x);
+    case OPFUNC_RECIPROCAL: return 1.0 / x;
+    case OPFUNC_EXP: return exp(x);
+    case OPFUNC_LOG: return log(x);
+    case OPFUNC_TANH: return tanh(x);
+    case OPFUNC_SIGMOID: return sigmoid(x);
+    case OPFUNC_SILU: return gated(x, sigmoid(x));
+    case OPFUNC_GELUFWD: return gelu(x);
+    case OPFUNC_MISH: return gated(x, tanh(log1p(exp(x))));
+    default: break;
+    }
+    assert(!"a unary opfunc");
+    return 0.0;
+}
+
+static double apply_binary(opfunc op, double a, double b)
+{
+    switch ((int)op) {
+    case OPFUNC_ADD: return a + b;
+    case OPFUNC_SUB: return a - b;
+    case OPFUNC_MUL: return a * b;
+    case OPFUNC_REALDIV: return a / b;
+    case OPFUNC_MAXIMUM: return larger(a, b);
+    case OPFUNC_MINIMUM: return smaller(a, b);
+    case OPFUNC_EQUAL: return a == b ? 1.0 : 0.0;
+    case OPFUNC_NOTEQUAL: return a != b ? 1.0 : 0.0;
+    case OPFUNC_LESSERTHAN: return a < b ? 1.0 : 0.0;
+    case OPFUNC_LESSEREQUAL: return a <= b ? 1.0 : 0.0;
+    case OPFUNC_GREATERTHAN: return a > b ? 1.0 : 0.0;
+    case OPFUNC_GREATEREQUAL: return a >= b ? 1.0 : 0.0;
+    default: break;
+    }
+    assert(!"a binary opfunc");
+    return 0.0;
+}
+
+static double layernormnorm(const double *inputs, uint32_t count)
+{
+    double weight = count > 3 ? inputs[3] : 1.0;
+    double bias = count > 4 ? inputs[4] : 0.0;
+    return ((inputs[0] - inputs[1]) * inputs[2]) * weight + bias;
+}
+
+// Libraries disagree about the sign of a NaN that they make, and SEN169_FP16 keeps that sign.
+static double positive_nan(double x)
+{
+    return isnan(x) ? (double)NAN : x;
+}
+
+double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float *parameters)
+{
+    const opfunc_info *info = opfunc_describe(op);
+    assert(count >= info->least_inputs && count <= info->most_inputs);
+    switch (info->kind) {
+    case OPFUNC_KIND_UNARY: return positive_nan(apply_unary(op, inputs[0]));
+    case OPFUNC_KIND_BINARY: return apply_binary(op, inputs[0], inputs[1]);
+    case OPFUNC_KIND_TERNARY: return inputs[0] != 0.0 ? inputs[1] : inputs[2];
+    case OPFUNC_KIND_COPY: return inputs[0];
+    case OPFUNC_KIND_PARAMETRIC: {
+        double first = (double)parameters[0], second = (double)parameters[1];
+        double x = inputs[0];
+        return positive_nan(op == OPFUNC_CLIP ? clip(x, first, second)
+                                              : softplus(x, first, second));
+    }
+    case OPFUNC_KIND_NORM:
+        if (op == OPFUNC_LAYERNORMNORM) return layernormnorm(inputs, count);
+        break;
+    case OPFUNC_KIND_REDUCTION:
+    case OPFUNC_KIND_MATMUL: break;
+    }
+    assert(!"an element-wise opfunc");
+    return 0.0;
+}
+
+double opfunc_layernormscale(double mean, double mean_square, float eps)
+{
+    double variance = mean_square - mean * mean;
+    if (variance < 0.0) variance = 0.0;
+    return 1.0 / sqrt(variance + (double)eps);
+}
+
+float opfunc_reduction_identity(opfunc op)
+{
+    if (op == OPFUNC_MAX) return -INFINITY;
+    if (op == OPFUNC_MIN) return INFINITY;
+    return 0.0f;
+}
+
+float opfunc_combine(opfunc op, float a, float b)
+{
+    if (op != OPFUNC_MAX && op != OPFUNC_MIN) return a + b;
+    if (isnan(a)) return a;
+    if (isnan(b)) return b;
+    if (op == OPFUNC_MAX) return a > b ? a : b;
+    return a < b ? a : b;
+}
+
+enum { DL16_CODES = 1 << 16 };
+
+static uint16_t *build_dl16_table(opfunc op)
+{
+    uint16_t *codes = malloc(DL16_CODES * sizeof *codes);
+    if (!codes) return NULL;
+    for (uint32_t code = 0; code < DL16_CODES; code++) {
+        uint16_t element = (uint16_t)code;
+        double x = element_load(&element, SPYRE_FORMAT_SEN169_FP16);
+        element_store(&codes[code], SPYRE_FORMAT_SEN169_FP16, opfunc_apply(op, &x, 1, NULL));
+    }
+    return codes;
+}
+
+const uint16_t *opfunc_dl16_table(opfunc op)
+{
+    static _Atomic(uint16_t *) tables[OPFUNC_COUNT];
+    assert(opfunc_describe(op)->kind == OPFUNC_KIND_UNARY);
+    uint16_t *present = atomic_load_explicit(&tables[op], memory_order_acquire);
+    if (present) return present;
+    uint16_t *fresh = build_dl16_table(op);
+    if (!fresh) return NULL;
+    // Threads may build the same table at once; the first to publish it wins.
+    if (atomic_compare_exchange_strong(&tables[op], &present, fresh)) return fresh;
+    free(fresh);
+    return present;
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every unary opfunc over all 65,536 codes against formulas of its own in long double, rounded by
+// arithmetic instead of by bit patterns; then special values, formats and parametric opfuncs.
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tensor/numeric.h"
+#include "tensor/opfunc.h"
+
+// Nearest code, ties away from zero, without looking at bits of `value`.
+static uint16_t round_to_dl16(long double value)
+{
+    uint16_t sign = signbit(value) ? 0x8000 : 0;
+    if (isnan(value)) return DL16_MERGED;
+    if (isinf(value)) return sign | DL16_MERGED;
+    long double magnitude = fabsl(value);
+    if (magnitude == 0.0L) return sign;
+    int exponent;
+    (void)frexpl(magnitude, &exponent);
+    exponent -= 1;                                      // 1 <= magnitude / 2^exponent < 2
+    if (exponent < -31) return sign;
+    long double significand = roundl(ldexpl(magnitude, 9 - exponent));
+    if (significand == 1024.0L) significand = 512.0L, exponent++;
+    if (exponent > 32) return sign | DL16_MERGED;
+    uint32_t code = (uint32_t)(exponent + 31) << 9 | ((uint32_t)significand - 512u);
+    return sign | (uint16_t)(code < DL16_MERGED ? code : DL16_MERGED);
+}
+
+static long double sigmoid_reference(long double x)
+{
+    return 1.0L / (1.0L + expl(-x));                    // long double has the range for it
+}
+
+static long double unary_reference(opfunc op, long double x)
+{
+    if (x == -(long double)INFINITY) {
+        if (op == OPFUNC_SILU || op == OPFUNC_GELUFWD || op == OPFUNC_MISH) return -0.0L;
+    }
+    switch ((int)op) {
+    case OPFUNC_ABS: return x < 0.0L ? -x : (x == 0.0L ? 0.0L : x);
+    case OPFUNC_NEG: return -x;
+    case OPFUNC_RELUFWD: return x > 0.0L ? x : 0.0L;
+    case OPFUNC_FLOOR: return floorl(x);
+    case OPFUNC_SQRT: return sqrtl(x);
+    case OPFUNC_RSQRT: return 1.0L / sqrtl(x);
+    case OPFUNC_RECIPROCAL: return 1.0L / x;
+    case OPFUNC_EXP: return expl(x);
+    case OPFUNC_LOG: return logl(x);
+    case OPFUNC_TANH: return tanhl(x);
+    case OPFUNC_SIGMOID: return sigmoid_reference(x);
+    case OPFUNC_SILU: return x * sigmoid_reference(x);
+    case OPFUNC_GELUFWD: return x * erfcl(-x / sqrtl(2.0L)) / 2.0L;
+    case OPFUNC_MISH: return x * tanhl(log1pl(expl(x)));
+    default: fail_msg("no reference for %s", opfunc_describe(op)->name);
+    }
+    return 0.0L;
+}
+
+static void opfunc__unary_tables_are_correctly_rounded(void **state)
+{
+    (void)state;
+    uint32_t differ = 0, functions = 0;
+    for (int op = 0; op < OPFUNC_COUNT; op++) {
+        if (opfunc_describe((opfunc)op)->kind != OPFUNC_KIND_UNARY) continue;
+        functions++;
+        const uint16_t *codes = opfunc_dl16_table((opfunc)op);
+        assert_non_null(codes);
+        for (uint32_t code = 0; code < 65536; code++) {
+            long double x = (long double)dl16_to_float((uint16_t)code);
+            uint16_t expected = round_to_dl16(unary_reference((opfunc)op, x));
+            if (codes[code] == expected) continue;
+            differ++;
+            print_error("%s(0x%04x): 0x%04x, expected 0x%04x\n",
+                        opfunc_describe((opfunc)op)->name, code, codes[code], expected);
+        }
+    }
+    assert_int_equal(functions, 14);
+    assert_int_equal(differ, 0);
+}
+
+static void *table_address(void *unused)
+{
+    (void)unused;
+    return (void *)(uintptr_t)opfunc_dl16_table(OPFUNC_TANH);
+}
+
+static void opfunc__tables_are_shared_by_threads(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    void *address[4];
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, table_address, NULL), 0);
+    }
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], &address[i]);
+    for (int i = 1; i < 4; i++) assert_ptr_equal(address[i], address[0]);
+}
+
+static void opfunc__names(void **state)
+{
+    (void)state;
+    for (int op = 0; op < OPFUNC_COUNT; op++) {
+        assert_int_equal(opfunc_named(opfunc_describe((opfunc)op)->name), op);
+    }
+    assert_int_equal(opfunc_named("sumnonstick"), OPFUNC_SUM);
+    assert_int_equal(opfunc_named("maxnonstick"), OPFUNC_MAX);
+    assert_int_equal(opfunc_named("addnonstick"), OPFUNC_NONE);
+    assert_int_equal(opfunc_named("nonstick"), OPFUNC_NONE);
+    assert_int_equal(opfunc_named("summ"), OPFUNC_NONE);
+    assert_int_equal(opfunc_named(""), OPFUNC_NONE);
+    assert_string_equal(opfunc_describe(OPFUNC_CLIP)->parameter[1], "clipMax");
+    assert_int_equal(opfunc_describe(OPFUNC_LAYERNORMNORM)->most_inputs, 5);
+}
+
+static double binary(opfunc op, double a, double b)
+{
+    double inputs[2] = {a, b};
+    return opfunc_apply(op, inputs, 2, NULL);
+}
+
+static void opfunc__binary(void **state)
+{
+    (void)state;
+    assert_true(binary(OPFUNC_ADD, 1.5, 2.0) == 3.5);
+    assert_true(binary(OPFUNC_SUB, 1.5, 2.0) == -0.5);
+    assert_true(binary(OPFUNC_MUL, 1.5, 2.0) == 3.0);
+    assert_true(binary(OPFUNC_REALDIV, 3.0, 2.0) == 1.5);
+    assert_true(binary(OPFUNC_MAXIMUM, 3.0, 2.0) == 3.0);
+    assert_true(binary(OPFUNC_MINIMUM, 3.0, 2.0) == 2.0);
+    assert_true(isnan(binary(OPFUNC_MAXIMUM, 3.0, (double)NAN)));
+    assert_true(isnan(binary(OPFUNC_MINIMUM, (double)NAN, 3.0)));
+    assert_true(binary(OPFUNC_EQUAL, 2.0, 2.0) == 1.0);
+    assert_true(binary(OPFUNC_NOTEQUAL, 2.0, 2.0) == 0.0);
+    assert_true(binary(OPFUNC_LESSERTHAN, 2.0, 2.0) == 0.0);
+    assert_true(binary(OPFUNC_LESSEREQUAL, 2.0, 2.0) == 1.0);
+    assert_true(binary(OPFUNC_GREATERTHAN, 3.0, 2.0) == 1.0);
+    assert_true(binary(OPFUNC_GREATEREQUAL, 1.0, 2.0) == 0.0);
+    assert_true(binary(OPFUNC_EQUAL, (double)NAN, (double)NAN) == 0.0);
+    double where[3] = {0.0, 1.0, 2.0};
+    assert_true(opfunc_apply(OPFUNC_WHERE3, where, 3, NULL) == 2.0);
+    where[0] = -3.0;
+    assert_true(opfunc_apply(OPFUNC_WHERE3, where, 3, NULL) == 1.0);
+}
+
+static void opfunc__parametric(void **state)
+{
+    (void)state;
+    const float bounds[2] = {-0.5f, 0.5f};
+    double x = 7.0;
+    assert_true(opfunc_apply(OPFUNC_CLIP, &x, 1, bounds) == 0.5);
+    x = -7.0;
+    assert_true(opfunc_apply(OPFUNC_CLIP, &x, 1, bounds) == -0.5);
+    x = 0.25;
+    assert_true(opfunc_apply(OPFUNC_CLIP, &x, 1, bounds) == 0.25);
+    const float softplus[2] = {2.0f, 20.0f};
+    x = 10.5;                                           // scaled 21 > 20
+    assert_true(opfunc_apply(OPFUNC_SOFTPLUS, &x, 1, softplus) == 10.5);
+    x = 0.0;
+    assert_true(fabs(opfunc_apply(OPFUNC_SOFTPLUS, &x, 1, softplus) - log(2.0) / 2.0) < 1e-15);
+    x = -(double)INFINITY;
+    assert_true(opfunc_apply(OPFUNC_SOFTPLUS, &x, 1, softplus) == 0.0);
+}
+
+static void opfunc__norm(void **state)
+{
+    (void)state;
+    double inputs[5] = {5.0, 1.0, 0.5, 3.0, 10.0};
+    assert_true(opfunc_apply(OPFUNC_LAYERNORMNORM, inputs, 3, NULL) == 2.0);
+    assert_true(opfunc_apply(OPFUNC_LAYERNORMNORM, inputs, 4, NULL) == 6.0);
+    assert_true(opfunc_apply(OPFUNC_LAYERNORMNORM, inputs, 5, NULL) == 16.0);
+    assert_true(opfunc_layernormscale(2.0, 8.0, 0.0f) == 0.5);
+    assert_true(opfunc_layernormscale(2.0, 3.0, 0.25f) == 2.0);     // negative variance is 0
+}
+
+static void opfunc__reductions(void **state)
+{
+    (void)state;
+    assert_true(opfunc_combine(OPFUNC_SUM, opfunc_reduction_identity(OPFUNC_SUM), 2.0f) == 2.0f);
+    assert_true(opfunc_combine(OPFUNC_MAX, opfunc_reduction_identity(OPFUNC_MAX), -9.0f) == -9.0f);
+    assert_true(opfunc_combine(OPFUNC_MIN, opfunc_reduction_identity(OPFUNC_MIN), 9.0f) == 9.0f);
+    assert_true(isnan(opfunc_combine(OPFUNC_MAX, NAN, 1.0f)));
+    assert_true(isnan(opfunc_combine(OPFUNC_MIN, 1.0f, NAN)));
+    // One rounding to fp32 a step.
+    assert_true(opfunc_combine(OPFUNC_MEAN, 16777216.0f, 1.0f) == 16777216.0f);
+}
+
+static uint32_t stored(spyre_format format, double value)
+{
+    uint32_t word = 0;
+    element_store(&word, format, value);
+    return word;
+}
+
+static void opfunc__stores_round_once(void **state)
+{
+    (void)state;
+    // 1 + 1/1024 is a tie of SEN169_FP16; a step through fp32 would lose the small part of the next.
+    assert_int_equal(stored(SPYRE_FORMAT_SEN169_FP16, 1.0 + 0x1p-10), 0x3E01);
+    assert_int_equal(stored(SPYRE_FORMAT_SEN169_FP16, 1.0 + 0x1p-10 - 0x1p-40), 0x3E00);
+    assert_int_equal(stored(SPYRE_FORMAT_SEN169_FP16, -(1.0 + 0x1p-10)), 0xBE01);
+    assert_int_equal(stored(SPYRE_FORMAT_SEN169_FP16, 1e30), 0x7FFF);
+    assert_int_equal(stored(SPYRE_FORMAT_SEN169_FP16, 0x1.FF8p32), 0x7FFF);
+    assert_int_equal(stored(SPYRE_FORMAT_SEN169_FP16, 0x1.FF7Fp32), 0x7FFE);
+    assert_int_equal(stored(SPYRE_FORMAT_SEN169_FP16, 0x1p-31), 0);
+    assert_int_equal(stored(SPYRE_FORMAT_SEN169_FP16, 0x1.008p-31), 1);
+    assert_int_equal(stored(SPYRE_FORMAT_IEEE_FP16, 1.0 + 0x1p-11), 0x3C00);
+    assert_int_equal(stored(SPYRE_FORMAT_IEEE_FP16, 1.0 + 0x1p-11 + 0x1p-45), 0x3C01);
+    assert_int_equal(stored(SPYRE_FORMAT_BFLOAT16, 1.0 + 0x1p-8 + 0x1p-45), 0x3F81);
+    assert_int_equal(stored(SPYRE_FORMAT_IEEE_FP32, 1.0 + 0x1p-24), 0x3F800000);
+    assert_int_equal(stored(SPYRE_FORMAT_BOOL, -0.25), 1);
+}
+
+static void opfunc__stores_agree_with_fp32_rounding(void **state)
+{
+    (void)state;
+    for (uint32_t bits = 0x2F000000u; bits < 0x50000000u; bits += 4099) {
+        float value = float_from_bits(bits);
+        assert_int_equal(stored(SPYRE_FORMAT_SEN169_FP16, (double)value), dl16_from_float(value));
+    }
+}
+
+static void opfunc__integers_truncate_and_saturate(void **state)
+{
+    (void)state;
+    assert_int_equal(stored(SPYRE_FORMAT_IEEE_INT32, 2.9), 2);
+    assert_int_equal((int32_t)stored(SPYRE_FORMAT_IEEE_INT32, -2.9), -2);
+    assert_int_equal((int32_t)stored(SPYRE_FORMAT_IEEE_INT32, 1e12), INT32_MAX);
+    assert_int_equal((int32_t)stored(SPYRE_FORMAT_IEEE_INT32, -1e12), INT32_MIN);
+    assert_int_equal(stored(SPYRE_FORMAT_IEEE_INT32, (double)NAN), 0);
+    assert_int_equal(stored(SPYRE_FORMAT_SENUINT32, -1.0), 0);
+    assert_int_equal(stored(SPYRE_FORMAT_SENUINT32, 4294967295.0), UINT32_MAX);
+    assert_int_equal(stored(SPYRE_FORMAT_SENINT8, 1000.0), 0x7F);
+    assert_int_equal(stored(SPYRE_FORMAT_SENINT16, -40000.0), 0x8000);
+}
+
+static void opfunc__loads_give_back_what_was_stored(void **state)
+{
+    (void)state;
+    static const spyre_format formats[] = {
+        SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_IEEE_FP32,  SPYRE_FORMAT_IEEE_FP16,
+        SPYRE_FORMAT_BFLOAT16,    SPYRE_FORMAT_SEN143_FP8, SPYRE_FORMAT_SEN152_FP8,
+        SPYRE_FORMAT_IEEE_INT32,  SPYRE_FORMAT_SENINT16,   SPYRE_FORMAT_SENINT8,
+        SPYRE_FORMAT_IEEE_INT64,
+    };
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        for (double value = -8.0; value <= 8.0; value += 1.0) {
+            uint64_t bytes = 0;
+            element_store(&bytes, formats[i], value);
+            assert_true(element_load(&bytes, formats[i]) == value);
+        }
+    }
+}
+
+static void opfunc__stores_all_codes_back(void **state)
+{
+    (void)state;
+    for (uint32_t code = 0; code < 65536; code++) {
+        uint16_t element = (uint16_t)code;
+        double value = element_load(&element, SPYRE_FORMAT_SEN169_FP16);
+        assert_int_equal(stored(SPYRE_FORMAT_SEN169_FP16, value), code);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(opfunc__unary_tables_are_correctly_rounded),
+        cmocka_unit_test(opfunc__tables_are_shared_by_threads),
+        cmocka_unit_test(opfunc__names),
+        cmocka_unit_test(opfunc__binary),
+        cmocka_unit_test(opfunc__parametric),
+        cmocka_unit_test(opfunc__norm),
+        cmocka_unit_test(opfunc__reductions),
+        cmocka_unit_test(opfunc__stores_round_once),
+        cmocka_unit_test(opfunc__stores_agree_with_fp32_rounding),
+        cmocka_unit_test(opfunc__integers_truncate_and_saturate),
+        cmocka_unit_test(opfunc__loads_give_back_what_was_stored),
+        cmocka_unit_test(opfunc__stores_all_codes_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
