@@ -8,7 +8,10 @@
 //     base(o) + sum over dims d of i[d] * stride[d] + sum over enclosing loops n of l[n] * loop_stride[n]
 //     base(o) = offset                                        for LX
 //             = arguments[arg] + parameter[slot] + offset     for memory (slot ISA_NO_SLOT: 0)
-// Loop 0 is the outermost loop of the kernel. All offsets and strides are bytes.
+// Loop 0 is the outermost enclosing loop; loops may stand around kernels and inside them, kernels do
+// not nest. All offsets and strides are bytes. Tokens are zero when a kernel begins. A SEND never
+// waits for its receiver: the message may be received in a later kernel. A VECTOR identity between
+// equal formats copies bits.
 #ifndef ISA_ISA_H
 #define ISA_ISA_H
 
@@ -69,7 +72,7 @@ typedef struct {
 typedef struct {
     isa_opcode opcode;
     isa_queue queue;
-    opfunc op;                                  // VECTOR, REDUCE
+    opfunc op;                                  // VECTOR; REDUCE, FOLD: SUM, MAX or MIN
     uint8_t operand_count;
     uint8_t dim_count;                          // extents used, outermost first
     uint16_t token;                             // WAIT, SIGNAL: token; SEND, RECEIVE: slot of the peer
