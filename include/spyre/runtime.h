@@ -90,9 +90,9 @@ typedef struct {
     double host_begin_us, host_end_us, card_begin_us, card_end_us;
     int64_t bytes;
     char name[64];
-} spyre_event_record;
+} spyre_activity;
 SPYRE_API void spyre_events_enable(spyre_context *context, bool enabled);
-SPYRE_API uint32_t spyre_events_take(spyre_context *context, spyre_event_record *out_records,
+SPYRE_API uint32_t spyre_events_take(spyre_context *context, spyre_activity *out_records,
                                      uint32_t capacity);
 
 #ifdef __cplusplus
