@@ -2,6 +2,12 @@
 //
 // Conversion of runs of elements between formats, as transfers between host and card do it, chosen
 // at run time among portable C, AVX2 and AVX-512. All variants give the same bytes.
+//
+// Rules: values are rounded once (integers to fp32 first), to SEN169_FP16 as dl16_from_host_float,
+// from SEN169_FP16 to IEEE_FP16 as dl16_to_host_fp16, to FP8 saturating, to other floating formats
+// to nearest even. Anything to BOOL is (x != 0); BOOL gives 0 or 1. Integers wrap as C casts do.
+// Floating values to integers are cut towards zero, then wrap; beyond 64 bits they become the
+// 64-bit limit of their sign first, and NaN becomes 0. The same format is a copy of bytes.
 #ifndef TENSOR_CONVERT_H
 #define TENSOR_CONVERT_H
 
@@ -10,9 +16,26 @@
 #include "base/status.h"
 #include "spyre/dtype.h"
 
-// Converts `count` contiguous elements. Buffers must not overlap unless the formats have the same
-// element size. To SEN169_FP16 finite overflow saturates; integers wrap as C casts do; anything to
-// BOOL is (x != 0). SPYRE_UNSUPPORTED names a pair of formats that has no rule.
+typedef void convert_kernel(void *target, const void *source, size_t count);
+
+// A conversion looked up once, for many runs.
+typedef struct {
+    convert_kernel *kernel;         // null: the general path
+    spyre_format target_format;
+    spyre_format source_format;
+    uint32_t target_bytes;          // an element
+    uint32_t source_bytes;
+} converter;
+
+// SPYRE_UNSUPPORTED names a pair of formats that has no rule.
+SPYRE_MUST_CHECK spyre_status converter_find(spyre_format target_format,
+                                             spyre_format source_format, converter *out_converter);
+
+// Converts `count` contiguous elements, each buffer aligned to its element. The buffers may be the
+// same one when the elements have one size, and must not overlap otherwise.
+void converter_run(const converter *c, void *target, const void *source, size_t count);
+
+// Both steps at once.
 SPYRE_MUST_CHECK spyre_status convert_elements(void *target, spyre_format target_format,
                                                const void *source, spyre_format source_format,
                                                size_t count);
@@ -21,7 +44,8 @@ SPYRE_MUST_CHECK spyre_status convert_elements(void *target, spyre_format target
 void convert_dl16_to_float(float *target, const void *source, size_t count);
 void convert_float_to_dl16(void *target, const float *source, size_t count);
 
-// The variant in use: "portable", "avx2" or "avx512". SPYRE_SIMD=<name> restricts the choice.
+// The variant in use: "portable", "avx2" or "avx512". SPYRE_SIMD=<name> restricts the choice; it is
+// read once.
 const char *convert_variant(void);
 
 #endif

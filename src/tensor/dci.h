@@ -3,6 +3,10 @@
 // Data conversion information: a transfer between a host view and a laid-out card buffer as a list
 // of strided copies with format conversion. The canonical example: (1024, 256) fp16 gives one copy
 // of sizes (64, 1024, 4) (innermost first), card strides (1, 64, 65536), host strides (1, 256, 64).
+// Source: torch-spyre/torch-spyre, torch_spyre/csrc/spyre_mem.cpp (generate_dci), docs "DMA
+// Encoding".
+//
+// Thread rule: a built dci is read only; several threads may run it on different buffers.
 #ifndef TENSOR_DCI_H
 #define TENSOR_DCI_H
 
@@ -31,12 +35,22 @@ typedef struct {
 // layout's stride_map says, host_elements in all) and the card. Padding is never touched: a dim
 // that its tiles do not divide gives remainder copies. `storage` is the dense host tensor that the
 // layout describes. SPYRE_INVALID_ARGUMENT "Invalid device sizes and stride map" when the layout
-// does not cover that tensor exactly once.
+// does not cover that tensor exactly once; SPYRE_UNSUPPORTED when the formats do not convert
+// (uint8 goes to SENUINT32 and SENINT8 only, because its host format does not tell its sign).
+// A tensor without elements gives no copies.
 SPYRE_MUST_CHECK spyre_status dci_build(arena *memory, const spyre_view *storage,
                                         const spyre_layout *layout, spyre_dtype host_dtype,
                                         dci *out_dci);
 
-// Runs all copies. `card` is host memory that holds the card's buffer.
+// Makes a dci of dci_build read or write another host tensor than the dense `storage`: `view` has
+// the same sizes and any strides (permuted, sliced, or 0 for expanded dims when sending to the
+// card). SPYRE_UNSUPPORTED when one card dim spans several host dims, as in flattened layouts; make
+// the view dense then.
+SPYRE_MUST_CHECK spyre_status dci_use_host_view(dci *transfer, const spyre_view *storage,
+                                                const spyre_view *view);
+
+// Runs all copies. `card` is host memory that holds the card's buffer. Both buffers are aligned to
+// their elements and large enough for the layout and the view; no copy looks beyond them.
 SPYRE_MUST_CHECK spyre_status dci_to_card(const dci *transfer, void *card, const void *host);
 SPYRE_MUST_CHECK spyre_status dci_to_host(const dci *transfer, void *host, const void *card);
 

@@ -15,9 +15,10 @@
 
 enum {
     DL16_MERGED = 0x7FFF,
-    DL16_LARGEST = 0x7FFE,          // 2^32 * (1 + 510/512)
+    DL16_LARGEST = 0x7FFE,              // 2^32 * (1 + 510/512)
+    DL16_FP16_LIMIT = (31 + 16) << 9,   // 65536
     DL16_SIGN = 0x8000,
-    DL16_FRACTION_SHIFT = 14,       // fp32 has 14 more fraction bits
+    DL16_FRACTION_SHIFT = 14,           // fp32 has 14 more fraction bits
 };
 #define DL16_EXPONENT_OFFSET ((uint32_t)(127 - 31) << 23)
 
@@ -73,6 +74,11 @@ float fp16_to_float(uint16_t code);
 uint16_t fp16_from_float(float value);
 float bf16_to_float(uint16_t code);
 uint16_t bf16_from_float(float value);
+
+// As the card sends data back to fp16: one rounding to nearest even, beyond its range infinity;
+// only 65536, to which fp16's largest value 65504 (a tie) goes on the way to the card, reads back
+// as 65504, so that no finite fp16 value returns as infinity.
+uint16_t dl16_to_host_fp16(uint16_t code);
 
 // OCP FP8 E4M3FN (SEN143_FP8 on the card) and E5M2FNUZ (SEN152_FP8). From fp32: nearest even,
 // saturating; NaN stays NaN.

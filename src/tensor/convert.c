@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Choice of the variant, look-up of kernels, and the general path for pairs without one: a block
+// of elements is decoded to fp32 or 64-bit integers and encoded from there.
+#include "tensor/convert.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "tensor/convert_kernels.h"
+
+enum { BLOCK = 256 };
+
+// --- Variants, best first
+
+static const convert_kernels *const variants[] = {
+#if defined(__x86_64__)
+    &convert_avx512,
+    &convert_avx2,
+#endif
+    &convert_portable,
+};
+
+enum { VARIANT_COUNT = sizeof variants / sizeof *variants };
+
+bool convert_can_run(const convert_kernels *kernels)
+{
+#if defined(__x86_64__)
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    if (kernels == &convert_avx2) return avx2;
+    if (kernels == &convert_avx512) {
+        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    }
+#endif
+    return kernels == &convert_portable;
+}
+
+// The best variant that runs here and is not better than the one that SPYRE_SIMD names.
+static const convert_kernels *choose(void)
+{
+    const char *wanted = getenv("SPYRE_SIMD");
+    size_t first = 0;
+    if (wanted && *wanted) {
+        while (first < VARIANT_COUNT && strcmp(variants[first]->name, wanted) != 0) first++;
+        if (first == VARIANT_COUNT) {
+            log_warn("SPYRE_SIMD=%s: expected portable, avx2 or avx512", wanted);
+            first = 0;
+        }
+    }
+    while (!convert_can_run(variants[first])) first++;
+    return variants[first];
+}
+
+// All threads that choose at once choose the same.
+static const convert_kernels *kernels_in_use(void)
+{
+    static _Atomic(const convert_kernels *) chosen;
+    const convert_kernels *kernels = atomic_load_explicit(&chosen, memory_order_acquire);
+    if (kernels) return kernels;
+    kernels = choose();
+    atomic_store_explicit(&chosen, kernels, memory_order_release);
+    return kernels;
+}
+
+const char *convert_variant(void)
+{
+    return kernels_in_use()->name;
+}
+
+void convert_dl16_to_float(float *target, const void *source, size_t count)
+{
+    kernels_in_use()->f32_from_dl16(target, source, count);
+}
+
+void convert_float_to_dl16(void *target, const float *source, size_t count)
+{
+    kernels_in_use()->dl16_from_f32_once(target, source, count);
+}
+
+// --- Copies of one format
+
+#define COPY_KERNEL(bytes)                                                            \
+    static void copy_##bytes(void *target, const void *source, size_t count)          \
+    {                                                                                 \
+        if (target != source) memcpy(target, source, count * (bytes));                \
+    }
+COPY_KERNEL(1)
+COPY_KERNEL(2)
+COPY_KERNEL(3)
+COPY_KERNEL(4)
+COPY_KERNEL(8)
+
+static convert_kernel *copy_kernel(uint32_t bytes)
+{
+    switch (bytes) {
+    case 1: return copy_1;
+    case 2: return copy_2;
+    case 3: return copy_3;
+    case 4: return copy_4;
+    case 8: return copy_8;
+    default: return NULL;
+    }
+}
+
+// --- The general path
+
+typedef enum { OTHER, FLOATING, INTEGER } number_class;
+
+static number_class class_of(spyre_format format)
+{
+    switch (format) {
+    case SPYRE_FORMAT_SEN169_FP16:
+    case SPYRE_FORMAT_IEEE_FP32:
+    case SPYRE_FORMAT_IEEE_FP16:
+    case SPYRE_FORMAT_BFLOAT16:
+    case SPYRE_FORMAT_SEN143_FP8:
+    case SPYRE_FORMAT_SEN152_FP8: return FLOATING;
+    case SPYRE_FORMAT_SENINT8:
+    case SPYRE_FORMAT_SENINT16:
+    case SPYRE_FORMAT_IEEE_INT64:
+    case SPYRE_FORMAT_IEEE_INT32:
+    case SPYRE_FORMAT_SENUINT32:
+    case SPYRE_FORMAT_BOOL: return INTEGER;
+    case SPYRE_FORMAT_INVALID:
+    case SPYRE_FORMAT_SEN153_FP9:
+    case SPYRE_FORMAT_SENINT2:
+    case SPYRE_FORMAT_SENINT4:
+    case SPYRE_FORMAT_SENINT24:
+    case SPYRE_FORMAT_SENUINT2:
+    case SPYRE_FORMAT_SEN18F_FP24:
+    case SPYRE_FORMAT_COUNT: return OTHER;
+    }
+    return OTHER;
+}
+
+// One case of a format: every element of `source` (type S) through `expression` of x to `out`.
+#define EACH(format, out, S, expression)                                    \
+    case SPYRE_FORMAT_##format:                                             \
+        for (size_t i = 0; i < count; i++) {                                \
+            const S x = ((const S *)source)[i];                             \
+            (out)[i] = (expression);                                        \
+        }                                                                   \
+        return;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wswitch-enum"  // OTHER formats never get here
+
+static void decode_floating(float *out, spyre_format format, const void *source, size_t count)
+{
+    switch (format) {
+    EACH(SEN169_FP16, out, uint16_t, dl16_to_float(x))
+    EACH(IEEE_FP32, out, float, x)
+    EACH(IEEE_FP16, out, uint16_t, fp16_to_float(x))
+    EACH(BFLOAT16, out, uint16_t, bf16_to_float(x))
+    EACH(SEN143_FP8, out, uint8_t, fp8_e4m3_to_float(x))
+    EACH(SEN152_FP8, out, uint8_t, fp8_e5m2z_to_float(x))
+    default: return;
+    }
+}
+
+static void encode_floating(void *out, spyre_format format, const float *source, size_t count)
+{
+    switch (format) {
+    EACH(SEN169_FP16, (uint16_t *)out, float, dl16_from_host_float(x))
+    EACH(IEEE_FP32, (float *)out, float, x)
+    EACH(IEEE_FP16, (uint16_t *)out, float, fp16_from_float(x))
+    EACH(BFLOAT16, (uint16_t *)out, float, bf16_from_float(x))
+    EACH(SEN143_FP8, (uint8_t *)out, float, fp8_e4m3_from_float(x))
+    EACH(SEN152_FP8, (uint8_t *)out, float, fp8_e5m2z_from_float(x))
+    default: return;
+    }
+}
+
+static void decode_integer(int64_t *out, spyre_format format, const void *source, size_t count)
+{
+    switch (format) {
+    EACH(SENINT8, out, int8_t, x)
+    EACH(SENINT16, out, int16_t, x)
+    EACH(IEEE_INT64, out, int64_t, x)
+    EACH(IEEE_INT32, out, int32_t, x)
+    EACH(SENUINT32, out, uint32_t, x)
+    EACH(BOOL, out, uint8_t, x != 0)
+    default: return;
+    }
+}
+
+static void encode_integer(void *out, spyre_format format, const int64_t *source, size_t count)
+{
+    switch (format) {
+    EACH(SENINT8, (uint8_t *)out, int64_t, (uint8_t)x)
+    EACH(SENINT16, (uint16_t *)out, int64_t, (uint16_t)x)
+    EACH(IEEE_INT64, (int64_t *)out, int64_t, x)
+    EACH(IEEE_INT32, (uint32_t *)out, int64_t, (uint32_t)x)
+    EACH(SENUINT32, (uint32_t *)out, int64_t, (uint32_t)x)
+    EACH(BOOL, (uint8_t *)out, int64_t, x != 0)
+    default: return;
+    }
+}
+
+#pragma GCC diagnostic pop
+
+// C leaves the conversion of NaN and of values beyond the type undefined; this is the rule here.
+static int64_t cut(float value)
+{
+    if (value != value) return 0;
+    if (value >= 0x1p63f) return INT64_MAX;
+    if (value < -0x1p63f) return INT64_MIN;
+    return (int64_t)value;
+}
+
+static void convert_block(const converter *c, void *target, const void *source, size_t count)
+{
+    float floating[BLOCK];
+    int64_t integers[BLOCK];
+    if (class_of(c->source_format) == FLOATING) {
+        decode_floating(floating, c->source_format, source, count);
+        if (class_of(c->target_format) == FLOATING) {
+            encode_floating(target, c->target_format, floating, count);
+            return;
+        }
+        bool truth = c->target_format == SPYRE_FORMAT_BOOL;
+        for (size_t i = 0; i < count; i++)
+            integers[i] = truth ? floating[i] != 0.0f : cut(floating[i]);
+        encode_integer(target, c->target_format, integers, count);
+        return;
+    }
+    decode_integer(integers, c->source_format, source, count);
+    if (class_of(c->target_format) == INTEGER) {
+        encode_integer(target, c->target_format, integers, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) floating[i] = (float)integers[i];
+    encode_floating(target, c->target_format, floating, count);
+}
+
+void converter_run(const converter *c, void *target, const void *source, size_t count)
+{
+    if (c->kernel) {
+        c->kernel(target, source, count);
+        return;
+    }
+    char *t = target;
+    const char *s = source;
+    for (size_t done = 0; done < count; done += BLOCK) {
+        size_t now = count - done < BLOCK ? count - done : BLOCK;
+        convert_block(c, t + done * c->target_bytes, s + done * c->source_bytes, now);
+    }
+}
+
+static convert_kernel *kernel_of(spyre_format target_format, spyre_format source_format)
+{
+    const convert_kernels *kernels = kernels_in_use();
+#define CONVERT_ROW(name, target, source)                                                        \
+    if (target_format == SPYRE_FORMAT_##target && source_format == SPYRE_FORMAT_##source)        \
+        return kernels->name;
+#include "tensor/convert.def"
+    return NULL;
+}
+
+spyre_status converter_find(spyre_format target_format, spyre_format source_format,
+                            converter *out_converter)
+{
+    *out_converter = (converter){
+        .kernel = target_format == source_format ? copy_kernel(spyre_format_bytes(target_format))
+                                                 : kernel_of(target_format, source_format),
+        .target_format = target_format,
+        .source_format = source_format,
+        .target_bytes = spyre_format_bytes(target_format),
+        .source_bytes = spyre_format_bytes(source_format),
+    };
+    if (out_converter->kernel) return NULL;
+    if (target_format != source_format && class_of(target_format) != OTHER &&
+        class_of(source_format) != OTHER)
+        return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "no conversion from %s to %s",
+                      spyre_format_name(source_format), spyre_format_name(target_format));
+}
+
+spyre_status convert_elements(void *target, spyre_format target_format, const void *source,
+                              spyre_format source_format, size_t count)
+{
+    converter c;
+    TRY(converter_find(target_format, source_format, &c));
+    converter_run(&c, target, source, count);
+    return NULL;
+}

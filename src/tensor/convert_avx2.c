@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Eight elements a step in 32-bit lanes; the last step of a run goes through a buffer of eight.
+#include "spyre/dtype.h"
+
+#if defined(__x86_64__)
+#pragma GCC target("avx2,f16c")
+#include <immintrin.h>
+#include <string.h>
+
+#include "tensor/convert_kernels.h"
+
+static inline __m256i set(uint32_t bits)
+{
+    return _mm256_set1_epi32((int)bits);
+}
+
+static inline __m128i load_eight_words(const void *source)
+{
+    __m128i words;
+    memcpy(&words, source, sizeof words);
+    return words;
+}
+
+static inline __m256i load_words(const void *source)
+{
+    return _mm256_cvtepu16_epi32(load_eight_words(source));
+}
+
+// The words lie in the low halves of the lanes.
+static inline void store_words(void *target, __m256i words)
+{
+    __m256i packed = _mm256_packus_epi32(words, words);
+    packed = _mm256_permute4x64_epi64(packed, 0x08);
+    __m128i low = _mm256_castsi256_si128(packed);
+    memcpy(target, &low, sizeof low);
+}
+
+// fp32 bits of eight codes, as dl16_to_float.
+static inline __m256i widen(__m256i codes)
+{
+    __m256i magnitude = _mm256_and_si256(codes, set(0x7FFF));
+    __m256i zero = _mm256_cmpeq_epi32(magnitude, _mm256_setzero_si256());
+    __m256i merged = _mm256_cmpeq_epi32(magnitude, set(DL16_MERGED));
+    __m256i bits = _mm256_slli_epi32(magnitude, DL16_FRACTION_SHIFT);
+    bits = _mm256_andnot_si256(zero, _mm256_add_epi32(bits, set(DL16_EXPONENT_OFFSET)));
+    bits = _mm256_blendv_epi8(bits, set(0x7F800000), merged);
+    __m256i sign = _mm256_and_si256(_mm256_slli_epi32(codes, 16), set(0x80000000));
+    return _mm256_or_si256(bits, sign);
+}
+
+// Codes of eight fp32 values: as dl16_from_host_float when `limit` is DL16_LARGEST, as
+// dl16_from_float when it is DL16_MERGED.
+static inline __m256i narrow(__m256i bits, uint32_t limit)
+{
+    __m256i magnitude = _mm256_and_si256(bits, set(0x7FFFFFFF));
+    __m256i special = _mm256_cmpgt_epi32(magnitude, set(0x7F7FFFFF));
+    __m256i code = _mm256_max_epu32(magnitude, set(DL16_EXPONENT_OFFSET));
+    code = _mm256_sub_epi32(code, set(DL16_EXPONENT_OFFSET - (1u << 13)));
+    code = _mm256_srli_epi32(code, DL16_FRACTION_SHIFT);
+    code = _mm256_min_epu32(code, set(limit));
+    code = _mm256_blendv_epi8(code, set(DL16_MERGED), special);
+    __m256i sign = _mm256_and_si256(_mm256_srli_epi32(bits, 16), set(DL16_SIGN));
+    return _mm256_or_si256(code, sign);
+}
+
+static inline __m256i load_floats(const void *source)
+{
+    __m256i bits;
+    memcpy(&bits, source, sizeof bits);
+    return bits;
+}
+
+static inline __m256i load_halves(const void *source)
+{
+    return _mm256_castps_si256(_mm256_cvtph_ps(load_eight_words(source)));
+}
+
+static inline __m256i load_bfloats(const void *source)
+{
+    return _mm256_slli_epi32(load_words(source), 16);
+}
+
+static inline void store_floats(void *target, __m256i bits)
+{
+    memcpy(target, &bits, sizeof bits);
+}
+
+// fp16 of finite values and infinities, 65536 giving 65504.
+static inline void store_halves(void *target, __m256i bits)
+{
+    __m256i magnitude = _mm256_and_si256(bits, set(0x7FFFFFFF));
+    __m256i limit = _mm256_cmpeq_epi32(magnitude, set(0x47800000));
+    __m256i kept = _mm256_sub_epi32(bits, _mm256_and_si256(limit, set(0x2000)));
+    __m128i halves = _mm256_cvtps_ph(_mm256_castsi256_ps(kept), _MM_FROUND_TO_NEAREST_INT);
+    memcpy(target, &halves, sizeof halves);
+}
+
+static inline void store_bfloats(void *target, __m256i bits)
+{
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), set(1));
+    __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, set(0x7FFF)), odd);
+    store_words(target, _mm256_srli_epi32(rounded, 16));
+}
+
+#define KERNEL(name, target_type, source_type, LOAD, CONVERT, STORE)                           \
+    static void name(void *target, const void *source, size_t count)                           \
+    {                                                                                          \
+        target_type *t = target;                                                               \
+        const source_type *s = source;                                                         \
+        size_t i = 0;                                                                          \
+        for (; i + 8 <= count; i += 8) STORE(t + i, CONVERT(LOAD(s + i)));                     \
+        if (i == count) return;                                                                \
+        source_type rest[8] = {0};                                                             \
+        target_type done[8];                                                                   \
+        memcpy(rest, s + i, (count - i) * sizeof *s);                                          \
+        STORE(done, CONVERT(LOAD(rest)));                                                      \
+        memcpy(t + i, done, (count - i) * sizeof *t);                                          \
+    }
+
+#define SATURATE(bits) narrow(bits, DL16_LARGEST)
+#define ONCE(bits)     narrow(bits, DL16_MERGED)
+
+KERNEL(dl16_from_f16, uint16_t, uint16_t, load_halves, SATURATE, store_words)
+KERNEL(dl16_from_bf16, uint16_t, uint16_t, load_bfloats, SATURATE, store_words)
+KERNEL(dl16_from_f32, uint16_t, float, load_floats, SATURATE, store_words)
+KERNEL(dl16_from_f32_once, uint16_t, float, load_floats, ONCE, store_words)
+KERNEL(f16_from_dl16, uint16_t, uint16_t, load_words, widen, store_halves)
+KERNEL(bf16_from_dl16, uint16_t, uint16_t, load_words, widen, store_bfloats)
+KERNEL(f32_from_dl16, float, uint16_t, load_words, widen, store_floats)
+
+CONVERT_SHARED_LOOPS
+
+const convert_kernels convert_avx2 = CONVERT_TABLE("avx2");
+#endif

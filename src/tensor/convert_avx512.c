@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sixteen elements a step in 32-bit lanes; the last step of a run is masked.
+#include "spyre/dtype.h"
+
+#if defined(__x86_64__)
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,f16c")
+#include <immintrin.h>
+
+#include "tensor/convert_kernels.h"
+
+static inline __m512i load_words(const void *source, size_t at, __mmask16 mask)
+{
+    const uint16_t *s = source;
+    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, s + at));
+}
+
+static inline void store_words(void *target, size_t at, __mmask16 mask, __m512i words)
+{
+    uint16_t *t = target;
+    _mm512_mask_cvtepi32_storeu_epi16(t + at, mask, words);
+}
+
+static inline __m512i set(uint32_t bits)
+{
+    return _mm512_set1_epi32((int)bits);
+}
+
+// fp32 bits of sixteen codes, as dl16_to_float.
+static inline __m512i widen(__m512i codes)
+{
+    __m512i magnitude = _mm512_and_si512(codes, set(0x7FFF));
+    __mmask16 finite = _mm512_test_epi32_mask(magnitude, magnitude);
+    __mmask16 merged = _mm512_cmpeq_epi32_mask(magnitude, set(DL16_MERGED));
+    __m512i shifted = _mm512_slli_epi32(magnitude, DL16_FRACTION_SHIFT);
+    __m512i bits = _mm512_maskz_add_epi32(finite, shifted, set(DL16_EXPONENT_OFFSET));
+    bits = _mm512_mask_mov_epi32(bits, merged, set(0x7F800000));
+    __m512i sign = _mm512_and_si512(_mm512_slli_epi32(codes, 16), set(0x80000000));
+    return _mm512_or_si512(bits, sign);
+}
+
+// Codes of sixteen fp32 values: as dl16_from_host_float when `limit` is DL16_LARGEST, as
+// dl16_from_float when it is DL16_MERGED.
+static inline __m512i narrow(__m512i bits, uint32_t limit)
+{
+    __m512i magnitude = _mm512_and_si512(bits, set(0x7FFFFFFF));
+    __mmask16 special = _mm512_cmpge_epu32_mask(magnitude, set(0x7F800000));
+    __m512i code = _mm512_max_epu32(magnitude, set(DL16_EXPONENT_OFFSET));
+    code = _mm512_sub_epi32(code, set(DL16_EXPONENT_OFFSET - (1u << 13)));
+    code = _mm512_srli_epi32(code, DL16_FRACTION_SHIFT);
+    code = _mm512_min_epu32(code, set(limit));
+    code = _mm512_mask_mov_epi32(code, special, set(DL16_MERGED));
+    __m512i sign = _mm512_and_si512(_mm512_srli_epi32(bits, 16), set(DL16_SIGN));
+    return _mm512_or_si512(code, sign);
+}
+
+static inline __m512i load_floats(const void *source, size_t at, __mmask16 mask)
+{
+    const float *s = source;
+    return _mm512_castps_si512(_mm512_maskz_loadu_ps(mask, s + at));
+}
+
+static inline __m512i load_halves(const void *source, size_t at, __mmask16 mask)
+{
+    const uint16_t *s = source;
+    return _mm512_castps_si512(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, s + at)));
+}
+
+static inline __m512i load_bfloats(const void *source, size_t at, __mmask16 mask)
+{
+    return _mm512_slli_epi32(load_words(source, at, mask), 16);
+}
+
+static inline void store_floats(void *target, size_t at, __mmask16 mask, __m512i bits)
+{
+    float *t = target;
+    _mm512_mask_storeu_ps(t + at, mask, _mm512_castsi512_ps(bits));
+}
+
+// fp16 of finite values and infinities, 65536 giving 65504.
+static inline void store_halves(void *target, size_t at, __mmask16 mask, __m512i bits)
+{
+    uint16_t *t = target;
+    __m512i magnitude = _mm512_and_si512(bits, set(0x7FFFFFFF));
+    __mmask16 limit = _mm512_cmpeq_epi32_mask(magnitude, set(0x47800000));
+    __m512i kept = _mm512_mask_sub_epi32(bits, limit, bits, set(0x2000));
+    __m256i halves = _mm512_cvtps_ph(_mm512_castsi512_ps(kept), _MM_FROUND_TO_NEAREST_INT);
+    _mm256_mask_storeu_epi16(t + at, mask, halves);
+}
+
+static inline void store_bfloats(void *target, size_t at, __mmask16 mask, __m512i bits)
+{
+    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), set(1));
+    __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, set(0x7FFF)), odd);
+    store_words(target, at, mask, _mm512_srli_epi32(rounded, 16));
+}
+
+#define KERNEL(name, LOAD, CONVERT, STORE)                                                     \
+    static void name(void *target, const void *source, size_t count)                           \
+    {                                                                                          \
+        const __mmask16 all = 0xFFFF;                                                          \
+        size_t i = 0;                                                                          \
+        for (; i + 16 <= count; i += 16) STORE(target, i, all, CONVERT(LOAD(source, i, all))); \
+        if (i == count) return;                                                                \
+        __mmask16 rest = (__mmask16)((1u << (count - i)) - 1);                                 \
+        STORE(target, i, rest, CONVERT(LOAD(source, i, rest)));                                \
+    }
+
+#define SATURATE(bits) narrow(bits, DL16_LARGEST)
+#define ONCE(bits)     narrow(bits, DL16_MERGED)
+
+KERNEL(dl16_from_f16, load_halves, SATURATE, store_words)
+KERNEL(dl16_from_bf16, load_bfloats, SATURATE, store_words)
+KERNEL(dl16_from_f32, load_floats, SATURATE, store_words)
+KERNEL(dl16_from_f32_once, load_floats, ONCE, store_words)
+KERNEL(f16_from_dl16, load_words, widen, store_halves)
+KERNEL(bf16_from_dl16, load_words, widen, store_bfloats)
+KERNEL(f32_from_dl16, load_words, widen, store_floats)
+
+CONVERT_SHARED_LOOPS
+
+const convert_kernels convert_avx512 = CONVERT_TABLE("avx512");
+#endif
