@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small facts derived from a step, beyond those that model.h offers. They hold for verified steps.
+#ifndef BUNDLE_DERIVED_H
+#define BUNDLE_DERIVED_H
+
+#include "bundle/model.h"
+
+// Elements of dim `dim` that one core owns, and the first of them on core `core`.
+int64_t bundle_local_size(const bundle_step *step, uint32_t dim);
+int64_t bundle_slice_start(const bundle_step *step, uint32_t core, uint32_t dim);
+
+// The dim of a value tensor that the index replaces: the only one of its layout whose max_size is 1;
+// -1 when there is none or more than one.
+int32_t bundle_indexed_dim(const bundle_step *step, uint32_t tensor);
+
+// The effective gap of a dim, positive when the tensor has room for more indices than N_ says,
+// negative when it has fewer: undoes the reversed sign of ReStickifyOpHBM.
+int64_t bundle_effective_gap(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim);
+
+// The number of a constant of the step (0-based), or -1; and the value of constant `number`.
+int32_t bundle_find_constant(const bundle_step *step, const char *name);
+float bundle_constant_value(const bundle_step *step, uint32_t number);
+
+// True for the formats that elements can be computed with (whole bytes an element), and those of
+// them that hold integers.
+bool bundle_format_computes(spyre_format format);
+bool bundle_format_is_integer(spyre_format format);
+
+// "step 2 2_exp" and "step 2 2_exp: Tensor1" in front of a message.
+SPYRE_MUST_CHECK spyre_status bundle_at_step(spyre_status status, uint32_t number,
+                                             const bundle_step *step);
+
+#endif

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bundle/execution.h"
+
+#include <string.h>
+
+#include "bundle/derived.h"
+
+// "core 3, index [mb 5, out 0]"
+static const char *describe_index(const execution *x, uint32_t core, const int64_t *index)
+{
+    const bundle_step *step = x->step;
+    const char *list = "";
+    for (uint32_t d = 0; list && d < step->dim_count; d++) {
+        list = arena_printf(x->scratch, "%s%s%s %lld", list, d ? ", " : "", step->dim_name[d],
+                            (long long)index[d]);
+    }
+    const char *whole = list ? arena_printf(x->scratch, "core %u, index [%s]", core, list) : NULL;
+    return whole ? whole : "an index";
+}
+
+static spyre_status fault(const execution *x, uint32_t tensor, uint32_t core, const int64_t *index,
+                          int64_t offset, int64_t limit)
+{
+    const bundle_tensor *t = &x->step->tensors[tensor];
+    const char *where = describe_index(x, core, index);
+    if (t->in_lx) {
+        return status_new(SPYRE_DEVICE_FAULT, "%s, %s: byte %lld is outside of LX (%lld bytes)",
+                          t->name, where, (long long)offset, (long long)limit);
+    }
+    return status_new(SPYRE_DEVICE_FAULT,
+                      "%s, %s: byte %lld is outside of launch argument %d (%lld bytes)", t->name,
+                      where, (long long)offset, t->start[core].arg, (long long)limit);
+}
+
+spyre_status execution_place_offset(const execution *x, uint32_t tensor, uint32_t core,
+                                    const int64_t *index, int64_t offset, uint8_t **out_element)
+{
+    const bundle_tensor *t = &x->step->tensors[tensor];
+    uint8_t *base = x->lx + (size_t)core * BUNDLE_LX_BYTES;
+    int64_t limit = BUNDLE_LX_BYTES;
+    if (!t->in_lx) {
+        const bundle_buffer *buffer = &x->buffers[t->start[core].arg];
+        base = buffer->bytes;
+        limit = buffer->size_bytes;
+    }
+    if (offset < 0 || offset > limit - (int64_t)t->element_bytes) {
+        return fault(x, tensor, core, index, offset, limit);
+    }
+    *out_element = base + offset;
+    return NULL;
+}
+
+int64_t execution_start(const execution *x, const bundle_tensor *tensor, uint32_t core)
+{
+    const bundle_address *start = &tensor->start[core];
+    int64_t offset = start->offset;
+    for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
+        offset += start->loop_stride[loop] * x->loop_index[loop];
+    }
+    return offset;
+}
+
+spyre_status execution_place(const execution *x, uint32_t tensor, uint32_t core,
+                             const int64_t *index, uint32_t lane, uint8_t **out_element)
+{
+    const operand *o = &x->operands[tensor];
+    int64_t offset = execution_start(x, o->tensor, core);
+    for (uint32_t d = 0; d < x->step->dim_count; d++) {
+        if (o->offset[d]) offset += o->offset[d][index[d]];
+    }
+    offset += (int64_t)lane * o->tensor->element_bytes;
+    return execution_place_offset(x, tensor, core, index, offset, out_element);
+}
+
+spyre_status execution_load(const execution *x, uint32_t tensor, uint32_t core,
+                            const int64_t *index, double *out_value)
+{
+    uint8_t *element;
+    TRY(execution_place(x, tensor, core, index, 0, &element));
+    *out_value = element_load(element, x->step->tensors[tensor].format);
+    return NULL;
+}
+
+spyre_status execution_store(const execution *x, uint32_t core, const int64_t *index, uint32_t lane,
+                             double value)
+{
+    uint8_t *element;
+    TRY(execution_place(x, x->step->output, core, index, lane, &element));
+    element_store(element, x->step->tensors[x->step->output].format, value);
+    return NULL;
+}
+
+bool execution_advance(const uint8_t *dims, uint32_t count, const int64_t *limits, int64_t *index)
+{
+    for (uint32_t i = count; i-- > 0;) {
+        if (++index[dims[i]] < limits[dims[i]]) return true;
+        index[dims[i]] = 0;
+    }
+    return false;
+}
+
+int64_t execution_kept_elements(const execution *x)
+{
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < x->kept_count; i++) elements *= x->local[x->kept[i]];
+    return elements;
+}
+
+bool execution_masked(const execution *x, uint32_t core, const int64_t *index)
+{
+    for (uint32_t i = 0; i < x->step->mask_count; i++) {
+        const bundle_mask *mask = &x->step->masks[i];
+        int64_t whole = bundle_slice_start(x->step, core, mask->dim) + index[mask->dim];
+        if (whole >= mask->start && whole < mask->start + mask->length) return true;
+    }
+    return false;
+}
+
+// --- Results of several cores
+
+static bool is_reduced(const execution *x, uint32_t dim)
+{
+    for (uint32_t i = 0; i < x->reduced_count; i++) {
+        if (x->reduced[i] == dim) return true;
+    }
+    return false;
+}
+
+static bool share_output(const execution *x, uint32_t a, uint32_t b)
+{
+    const bundle_step *step = x->step;
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        bool same = step->core_slice[a][d] == step->core_slice[b][d];
+        if (!same && !is_reduced(x, d)) return false;
+    }
+    return true;
+}
+
+static bool earlier(const execution *x, uint32_t a, uint32_t b)
+{
+    for (uint32_t i = 0; i < x->reduced_count; i++) {
+        int32_t slice_a = x->step->core_slice[a][x->reduced[i]];
+        int32_t slice_b = x->step->core_slice[b][x->reduced[i]];
+        if (slice_a != slice_b) return slice_a < slice_b;
+    }
+    return false;
+}
+
+// The cores that share the output of `core`, in ascending order of their reduced slices.
+static uint32_t group_of(const execution *x, uint32_t core, uint32_t members[BUNDLE_MAX_CORES])
+{
+    uint32_t count = 0;
+    for (uint32_t other = 0; other < x->step->core_count; other++) {
+        if (!share_output(x, core, other)) continue;
+        uint32_t at = count++;
+        for (; at > 0 && earlier(x, other, members[at - 1]); at--) members[at] = members[at - 1];
+        members[at] = other;
+    }
+    return count;
+}
+
+void execution_combine_cores(const execution *x, opfunc op, float *partial, int64_t count)
+{
+    bool done[BUNDLE_MAX_CORES] = {false};
+    for (uint32_t core = 0; core < x->step->core_count; core++) {
+        uint32_t members[BUNDLE_MAX_CORES];
+        if (done[core]) continue;
+        uint32_t member_count = group_of(x, core, members);
+        for (int64_t i = 0; i < count; i++) {
+            float total = partial[members[0] * count + i];
+            for (uint32_t m = 1; m < member_count; m++) {
+                total = opfunc_combine(op, total, partial[members[m] * count + i]);
+            }
+            for (uint32_t m = 0; m < member_count; m++) partial[members[m] * count + i] = total;
+        }
+        for (uint32_t m = 0; m < member_count; m++) done[members[m]] = true;
+    }
+}

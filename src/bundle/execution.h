@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// State of the interpreter while it executes one step, shared by the files that know one family of
+// opfuncs each.
+#ifndef BUNDLE_EXECUTION_H
+#define BUNDLE_EXECUTION_H
+
+#include "bundle/interpret.h"
+
+typedef struct {
+    const bundle_tensor *tensor;
+    bundle_geometry geometry;
+    int64_t *offset[BUNDLE_MAX_DIMS];   // bytes by core-local index; null: the dim does not move
+} operand;
+
+typedef struct {
+    const bundle *b;
+    const bundle_buffer *buffers;
+    uint8_t *lx;
+    int64_t loop_index[BUNDLE_MAX_LOOPS];
+    arena *scratch;                     // lives as long as the step
+    const bundle_step *step;
+    int64_t local[BUNDLE_MAX_DIMS];     // elements of a dim that one core owns
+    operand operands[BUNDLE_MAX_TENSORS];
+    uint32_t reduced_count;
+    uint8_t reduced[BUNDLE_MAX_DIMS];   // in the order of N_
+    uint32_t kept_count;
+    uint8_t kept[BUNDLE_MAX_DIMS];      // dims along which the output moves, in the order of N_
+} execution;
+
+// Finds lane `lane` past the element of `tensor` at core-local `index`, checked against its buffer.
+SPYRE_MUST_CHECK spyre_status execution_place(const execution *x, uint32_t tensor, uint32_t core,
+                                              const int64_t *index, uint32_t lane,
+                                              uint8_t **out_element);
+
+// The same for an address that the caller computed: `offset` bytes into the launch argument or LX.
+SPYRE_MUST_CHECK spyre_status execution_place_offset(const execution *x, uint32_t tensor,
+                                                     uint32_t core, const int64_t *index,
+                                                     int64_t offset, uint8_t **out_element);
+
+// The start address with the loop indices applied, in bytes.
+int64_t execution_start(const execution *x, const bundle_tensor *tensor, uint32_t core);
+
+// Loads an element in register form; stores one with one rounding.
+SPYRE_MUST_CHECK spyre_status execution_load(const execution *x, uint32_t tensor, uint32_t core,
+                                             const int64_t *index, double *out_value);
+SPYRE_MUST_CHECK spyre_status execution_store(const execution *x, uint32_t core,
+                                              const int64_t *index, uint32_t lane, double value);
+
+// Advances index[dims[..]], the last dim fastest, each below limits[dim]; false at the end, when all
+// are 0 again. Other entries of `index` stay as they are.
+bool execution_advance(const uint8_t *dims, uint32_t count, const int64_t *limits, int64_t *index);
+
+// Elements of the kept dims on one core.
+int64_t execution_kept_elements(const execution *x);
+
+// True where coordinateMasking_ says padding, for a core-local index.
+bool execution_masked(const execution *x, uint32_t core, const int64_t *index);
+
+// Combines partial results of cores whose slices differ in reduced dims only, in ascending order of
+// those slices, and leaves the result in the entry of each of them. partial[core * count + i].
+void execution_combine_cores(const execution *x, opfunc op, float *partial, int64_t count);
+
+// One family each.
+SPYRE_MUST_CHECK spyre_status interpret_pointwise(execution *x);
+SPYRE_MUST_CHECK spyre_status interpret_layernormscale(execution *x);
+SPYRE_MUST_CHECK spyre_status interpret_gather(execution *x);
+SPYRE_MUST_CHECK spyre_status interpret_reduction(execution *x);
+SPYRE_MUST_CHECK spyre_status interpret_matmul(execution *x);
+
+#endif

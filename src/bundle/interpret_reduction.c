@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sum, mean, max, min and exx2 in fp32, in the one order that every engine keeps: an accumulator per
+// lane when the stick dim of the input is reduced, elements ascending, then a fixed tree over the
+// lanes, then the cores in ascending order of their slices, then one multiplication.
+#include "bundle/derived.h"
+#include "bundle/execution.h"
+
+enum { MOST_LANES = SPYRE_STICK_BYTES, MOMENTS = 2 };
+
+typedef struct {
+    uint32_t lanes;                         // 1 unless the stick dim is reduced
+    uint32_t moments;                       // 2 for exx2: x and x * x
+    int64_t limits[BUNDLE_MAX_DIMS];        // of the reduced dims; tiles for a reduced stick dim
+    float masked;
+} reduction;
+
+static reduction describe(const execution *x)
+{
+    const bundle_step *step = x->step;
+    const bundle_tensor *input = &step->tensors[step->inputs[0]];
+    reduction r = {.lanes = 1, .moments = step->op == OPFUNC_EXX2 ? MOMENTS : 1};
+    for (uint32_t i = 0; i < x->reduced_count; i++) {
+        uint32_t d = x->reduced[i];
+        r.limits[d] = x->local[d];
+        if (d != input->stick_dim) continue;
+        r.lanes = input->stick_elements;
+        r.limits[d] = (x->local[d] + r.lanes - 1) / r.lanes;
+    }
+    if (step->mask_count > 0) {
+        r.masked = bundle_constant_value(step, (uint32_t)step->mask_constant);
+    }
+    return r;
+}
+
+static spyre_status load_or_mask(const execution *x, const reduction *r, uint32_t core,
+                                 const int64_t *index, float *out_value)
+{
+    *out_value = r->masked;
+    if (execution_masked(x, core, index)) return NULL;
+    double value;
+    TRY(execution_load(x, x->step->inputs[0], core, index, &value));
+    *out_value = (float)value;
+    return NULL;
+}
+
+// Adds the elements of all lanes at one place of the reduced dims; `at` counts tiles in the stick
+// dim, of which the last may be incomplete.
+static spyre_status accumulate(const execution *x, const reduction *r, uint32_t core,
+                               const int64_t *at, float sums[MOMENTS][MOST_LANES])
+{
+    uint32_t stick_dim = x->step->tensors[x->step->inputs[0]].stick_dim;
+    int64_t index[BUNDLE_MAX_DIMS];
+    for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) index[d] = at[d];
+    for (uint32_t lane = 0; lane < r->lanes; lane++) {
+        if (r->lanes > 1) {
+            index[stick_dim] = at[stick_dim] * r->lanes + lane;
+            if (index[stick_dim] >= x->local[stick_dim]) return NULL;
+        }
+        float value;
+        TRY(load_or_mask(x, r, core, index, &value));
+        sums[0][lane] = opfunc_combine(x->step->op, sums[0][lane], value);
+        if (r->moments == 1) continue;
+        float square = value * value;
+        sums[1][lane] = opfunc_combine(x->step->op, sums[1][lane], square);
+    }
+    return NULL;
+}
+
+static float fold_lanes(opfunc op, float *lane, uint32_t lanes)
+{
+    for (uint32_t width = lanes / 2; width > 0; width /= 2) {
+        for (uint32_t i = 0; i < width; i++) {
+            lane[i] = opfunc_combine(op, lane[i], lane[i + width]);
+        }
+    }
+    return lane[0];
+}
+
+// The result of one core for one kept index; `index` has the kept dims set and the others 0.
+static spyre_status reduce_one(const execution *x, const reduction *r, uint32_t core,
+                               int64_t *index, float out_results[MOMENTS])
+{
+    float sums[MOMENTS][MOST_LANES];
+    for (uint32_t m = 0; m < r->moments; m++) {
+        for (uint32_t lane = 0; lane < r->lanes; lane++) {
+            sums[m][lane] = opfunc_reduction_identity(x->step->op);
+        }
+    }
+    do {
+        TRY(accumulate(x, r, core, index, sums));
+    } while (execution_advance(x->reduced, x->reduced_count, r->limits, index));
+    for (uint32_t m = 0; m < r->moments; m++) {
+        out_results[m] = fold_lanes(x->step->op, sums[m], r->lanes);
+    }
+    return NULL;
+}
+
+static float final_factor(const bundle_step *step, bool *out_scales)
+{
+    const char *name = opfunc_describe(step->op)->parameter[0];
+    *out_scales = name != NULL;
+    return name ? bundle_constant_value(step, (uint32_t)bundle_find_constant(step, name)) : 1.0f;
+}
+
+static spyre_status store_results(const execution *x, const reduction *r, const float *partial,
+                                  int64_t per_core)
+{
+    bool scales;
+    float factor = final_factor(x->step, &scales);
+    for (uint32_t core = 0; core < x->step->core_count; core++) {
+        int64_t index[BUNDLE_MAX_DIMS] = {0};
+        const float *result = partial + core * per_core;
+        do {
+            for (uint32_t m = 0; m < r->moments; m++) {
+                float value = scales ? *result * factor : *result;
+                TRY(execution_store(x, core, index, m, (double)value));
+                result++;
+            }
+        } while (execution_advance(x->kept, x->kept_count, x->local, index));
+    }
+    return NULL;
+}
+
+spyre_status interpret_reduction(execution *x)
+{
+    reduction r = describe(x);
+    int64_t per_core = execution_kept_elements(x) * r.moments;
+    float *partial = ARENA_NEW(x->scratch, float, (size_t)per_core * x->step->core_count);
+    TRY_ALLOC(partial);
+    float *result = partial;
+    for (uint32_t core = 0; core < x->step->core_count; core++) {
+        int64_t index[BUNDLE_MAX_DIMS] = {0};
+        do {
+            TRY(reduce_one(x, &r, core, index, result));
+            result += r.moments;
+        } while (execution_advance(x->kept, x->kept_count, x->local, index));
+    }
+    execution_combine_cores(x, x->step->op, partial, per_core);
+    return store_results(x, &r, partial, per_core);
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bundle/model.h"
+
+#include <string.h>
+
+#include "bundle/derived.h"
+
+bundle *bundle_create(arena *memory)
+{
+    bundle *b = ARENA_NEW(memory, bundle, 1);
+    if (b) b->memory = memory;
+    return b;
+}
+
+spyre_status bundle_add_step(bundle *b, const bundle_step *step)
+{
+    bundle_statement execute = {.kind = BUNDLE_EXECUTE, .step = b->steps.count};
+    TRY(VEC_PUSH(b->memory, &b->steps, *step));
+    return VEC_PUSH(b->memory, &b->body, execute);
+}
+
+int64_t bundle_local_size(const bundle_step *step, uint32_t dim)
+{
+    return step->size[dim] / step->slices[dim];
+}
+
+int64_t bundle_slice_start(const bundle_step *step, uint32_t core, uint32_t dim)
+{
+    return step->core_slice[core][dim] * bundle_local_size(step, dim);
+}
+
+int32_t bundle_indexed_dim(const bundle_step *step, uint32_t tensor)
+{
+    const bundle_tensor *t = &step->tensors[tensor];
+    int32_t found = -1;
+    for (uint32_t i = 0; i < t->order_count; i++) {
+        if (t->max_size[t->order[i]] != 1) continue;
+        if (found >= 0) return -1;
+        found = t->order[i];
+    }
+    return found;
+}
+
+int64_t bundle_effective_gap(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim)
+{
+    bool reversed = step->op == OPFUNC_RESTICKIFY && dim != tensor->stick_dim;
+    return reversed ? -tensor->gap[dim] : tensor->gap[dim];
+}
+
+int32_t bundle_find_constant(const bundle_step *step, const char *name)
+{
+    for (uint32_t i = 0; i < step->constant_count; i++) {
+        if (strcmp(step->constants[i].name, name) == 0) return (int32_t)i;
+    }
+    return -1;
+}
+
+float bundle_constant_value(const bundle_step *step, uint32_t number)
+{
+    const bundle_constant *constant = &step->constants[number];
+    return (float)element_load(&constant->bits, constant->format);
+}
+
+bool bundle_format_is_integer(spyre_format format)
+{
+    return format == SPYRE_FORMAT_IEEE_INT32 || format == SPYRE_FORMAT_SENUINT32 ||
+           format == SPYRE_FORMAT_SENINT16 || format == SPYRE_FORMAT_SENINT8 ||
+           format == SPYRE_FORMAT_IEEE_INT64;
+}
+
+bool bundle_format_computes(spyre_format format)
+{
+    return bundle_format_is_integer(format) || format == SPYRE_FORMAT_SEN169_FP16 ||
+           format == SPYRE_FORMAT_IEEE_FP32 || format == SPYRE_FORMAT_IEEE_FP16 ||
+           format == SPYRE_FORMAT_BFLOAT16 || format == SPYRE_FORMAT_SEN143_FP8 ||
+           format == SPYRE_FORMAT_SEN152_FP8 || format == SPYRE_FORMAT_BOOL;
+}
+
+spyre_status bundle_at_step(spyre_status status, uint32_t number, const bundle_step *step)
+{
+    return status_at(status, "step %u %s", number, step->name ? step->name : "?");
+}
+
+// --- Geometry
+
+static int64_t ceil_divide(int64_t value, int64_t by)
+{
+    return value / by + (value % by > 0);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+// The extent of the indexed dim is not part of a bundle of torch-spyre. Then the launch argument is
+// taken to hold the value tensor only, from its lowest start address to its end.
+static spyre_status extent_from_argument(const bundle *b, const bundle_step *step,
+                                         const bundle_tensor *tensor, uint32_t dim,
+                                         bundle_geometry *geometry)
+{
+    int64_t lowest = tensor->start[0].offset;
+    for (uint32_t core = 1; core < step->core_count; core++) {
+        lowest = smaller(lowest, tensor->start[core].offset);
+    }
+    int32_t arg = tensor->start[0].arg;
+    int64_t bytes = arg < 0 ? 0 : b->args.items[arg].bytes;
+    int64_t column = SPYRE_STICK_BYTES;         // one index (or stick) of the indexed dim
+    for (uint32_t i = 0; i < tensor->order_count; i++) {
+        uint32_t other = tensor->order[i];
+        if (other == dim || !geometry->moves[other]) continue;
+        if (__builtin_mul_overflow(column, geometry->extent[other], &column)) column = INT64_MAX;
+    }
+    if (bytes <= lowest) {
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "the extent of indexed dim %s is unknown: neither indexedDimSize_ nor "
+                          "the size of launch argument %d is given",
+                          step->dim_name[dim], arg);
+    }
+    int64_t extent = (bytes - lowest) / column;
+    if (dim == tensor->stick_dim) extent *= tensor->stick_elements;
+    geometry->valid[dim] = extent;
+    return NULL;
+}
+
+// Valid indices and extent of every dim but one whose extent the argument's size gives; that one
+// comes last because it needs the others.
+static spyre_status find_extents(const bundle *b, const bundle_step *step, uint32_t number,
+                                 bundle_geometry *geometry)
+{
+    const bundle_tensor *tensor = &step->tensors[number];
+    bool value = tensor->index_kind == BUNDLE_INDEX_VALUE;
+    int32_t indexed = value ? bundle_indexed_dim(step, number) : -1;
+    for (uint32_t i = 0; i < tensor->order_count; i++) {
+        uint32_t d = tensor->order[i];
+        if (tensor->scale[d] < 0) continue;
+        int64_t gap = bundle_effective_gap(step, tensor, d);
+        int64_t room = (tensor->in_lx ? bundle_local_size(step, d) : step->size[d]) + gap;
+        if (gap < 0) geometry->valid[d] = step->size[d] + gap;
+        if ((int32_t)d == indexed) room = geometry->valid[d] = tensor->indexed_extent;
+        if (d == tensor->stick_dim) room = ceil_divide(room, tensor->stick_elements);
+        geometry->extent[d] = room;
+        geometry->moves[d] = true;
+    }
+    if (indexed >= 0 && tensor->indexed_extent == 0) {
+        uint32_t d = (uint32_t)indexed;
+        TRY(extent_from_argument(b, step, tensor, d, geometry));
+        bool stick = d == tensor->stick_dim;
+        geometry->extent[d] =
+            stick ? ceil_divide(geometry->valid[d], tensor->stick_elements) : geometry->valid[d];
+    }
+    return NULL;
+}
+
+// Sticks from the first to the last that dim d really uses, less than its extent in a larger buffer.
+static int64_t used_strides(const bundle_step *step, const bundle_tensor *tensor, uint32_t d,
+                            const bundle_geometry *geometry)
+{
+    if (tensor->index_kind == BUNDLE_INDEX_VALUE && tensor->max_size[d] == 1) {
+        return geometry->extent[d];
+    }
+    int64_t count = tensor->in_lx ? bundle_local_size(step, d) : step->size[d];
+    count = smaller(count, geometry->valid[d]);
+    return d == tensor->stick_dim ? ceil_divide(count, tensor->stick_elements) : count;
+}
+
+spyre_status bundle_tensor_geometry(const bundle *b, const bundle_step *step, uint32_t tensor,
+                                    bundle_geometry *out)
+{
+    const bundle_tensor *t = &step->tensors[tensor];
+    *out = (bundle_geometry){.bytes = SPYRE_STICK_BYTES};
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        out->extent[d] = 1;
+        out->valid[d] = step->size[d];
+    }
+    TRY(status_at(find_extents(b, step, tensor, out), "%s", t->name));
+    int64_t stride = SPYRE_STICK_BYTES;
+    for (uint32_t i = 0; i < t->order_count; i++) {
+        uint32_t d = t->order[i];
+        if (!out->moves[d]) continue;
+        if (out->extent[d] < 1) {
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "%s: dim %s has %lld strides with its gap, at least 1 is needed",
+                              t->name, step->dim_name[d], (long long)out->extent[d]);
+        }
+        int64_t next;
+        if (__builtin_mul_overflow(stride, out->extent[d], &next) ||
+            next > (int64_t)BUNDLE_SEGMENT_BYTES) {
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "%s: the tensor is larger than a segment of 16 GiB", t->name);
+        }
+        out->stride[d] = stride;
+        out->bytes += (used_strides(step, t, d, out) - 1) * stride;
+        stride = next;
+    }
+    return NULL;
+}
+
+// --- Facts of a step
+
+static bool moves_along(const bundle_tensor *tensor, uint32_t dim)
+{
+    return tensor->scale[dim] > 0;
+}
+
+uint32_t bundle_reduced_dims(const bundle *b, const bundle_step *step,
+                             uint8_t out_dims[BUNDLE_MAX_DIMS])
+{
+    (void)b;
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        bool input_moves = false;
+        for (uint32_t i = 0; i < step->input_count; i++) {
+            input_moves |= moves_along(&step->tensors[step->inputs[i]], d);
+        }
+        if (input_moves && !moves_along(&step->tensors[step->output], d)) {
+            out_dims[count++] = (uint8_t)d;
+        }
+    }
+    return count;
+}
+
+int64_t bundle_unmasked_size(const bundle_step *step, uint32_t dim)
+{
+    for (uint32_t i = 0; i < step->mask_count; i++) {
+        if (step->masks[i].dim == dim) return step->masks[i].start;
+    }
+    return step->size[dim];
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules of a bundle, in the order in which later ones may rely on earlier ones: the iteration
+// space, each tensor by itself, what the opfunc wants, the addresses, then the statements.
+#include "bundle/verify.h"
+
+#include <string.h>
+
+#include "bundle/derived.h"
+#include "bundle/interpret.h"
+
+enum { MOST_ITERATIONS = 1 << 24 };
+
+// --- Iteration space and work division
+
+static spyre_status verify_dims(const bundle_step *step)
+{
+    if (step->dim_count < 1 || step->dim_count > BUNDLE_MAX_DIMS) {
+        return RULE("N_: %u dims, 1 to %d are possible", step->dim_count, BUNDLE_MAX_DIMS);
+    }
+    int64_t elements = 1;
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        const char *name = step->dim_name[d];
+        if (!name[0] || !memchr(name, 0, sizeof step->dim_name[d])) {
+            return RULE("N_: dim %u has no name", d);
+        }
+        for (uint32_t other = 0; other < d; other++) {
+            if (strcmp(name, step->dim_name[other]) == 0) return RULE("N_: two dims %s", name);
+        }
+        if (step->size[d] < 1) {
+            return RULE("N_: dim %s has size %lld, at least 1 is needed", name,
+                        (long long)step->size[d]);
+        }
+        if (__builtin_mul_overflow(elements, step->size[d], &elements) ||
+            elements > LARGEST_ELEMENTS) {
+            return RULE("N_: the iteration space has more than 2^40 points");
+        }
+        if (step->slices[d] < 1 || step->size[d] % step->slices[d] != 0) {
+            return RULE("numWkSlicesPerDim_: %d slices do not divide dim %s of size %lld",
+                        step->slices[d], name, (long long)step->size[d]);
+        }
+    }
+    return NULL;
+}
+
+static bool same_slices(const bundle_step *step, uint32_t a, uint32_t b)
+{
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        if (step->core_slice[a][d] != step->core_slice[b][d]) return false;
+    }
+    return true;
+}
+
+static spyre_status verify_cores(const bundle_step *step)
+{
+    if (step->core_count < 1 || step->core_count > BUNDLE_MAX_CORES) {
+        return RULE("numCoresUsed_: %u cores, 1 to %d are possible", step->core_count,
+                    BUNDLE_MAX_CORES);
+    }
+    int64_t slices = 1;
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        if (slices <= BUNDLE_MAX_CORES) slices *= step->slices[d];
+    }
+    if (slices != step->core_count) {
+        return RULE("numWkSlicesPerDim_: the slices multiply to %lld, but %u cores are used",
+                    (long long)slices, step->core_count);
+    }
+    for (uint32_t core = 0; core < step->core_count; core++) {
+        for (uint32_t d = 0; d < step->dim_count; d++) {
+            int32_t slice = step->core_slice[core][d];
+            if (slice < 0 || slice >= step->slices[d]) {
+                return RULE("coreIdToWkSlice_: core %u has slice %d of dim %s, which has %d", core,
+                            slice, step->dim_name[d], step->slices[d]);
+            }
+        }
+        for (uint32_t other = 0; other < core; other++) {
+            if (same_slices(step, core, other)) {
+                return RULE("coreIdToWkSlice_: cores %u and %u own the same slices", other, core);
+            }
+        }
+    }
+    return NULL;
+}
+
+// --- One tensor
+
+static spyre_status verify_order(const bundle_step *step, const uint8_t *order, uint32_t count,
+                                 const char *field)
+{
+    uint32_t seen = 0;
+    if (count < 1 || count > step->dim_count) {
+        return RULE("%s: %u dims, 1 to %u are possible", field, count, step->dim_count);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (order[i] >= step->dim_count) return RULE("%s: dim %u is not in N_", field, order[i]);
+        if (seen & 1u << order[i]) {
+            return RULE("%s: dim %s occurs twice", field, step->dim_name[order[i]]);
+        }
+        seen |= 1u << order[i];
+    }
+    return NULL;
+}
+
+static bool in_order(const bundle_tensor *t, uint32_t dim)
+{
+    for (uint32_t i = 0; i < t->order_count; i++) {
+        if (t->order[i] == dim) return true;
+    }
+    return false;
+}
+
+static spyre_status verify_layout(const bundle_step *step, const bundle_tensor *t)
+{
+    TRY(verify_order(step, t->order, t->order_count, "layoutDimOrder_"));
+    TRY(verify_order(step, t->label_order, t->label_order_count, "primaryDsInfo_"));
+    for (uint32_t i = 0; i < t->label_order_count; i++) {
+        if (t->label_order_count == t->order_count && in_order(t, t->label_order[i])) continue;
+        return RULE("layoutDimOrder_: not the dims of the shared layout %s", t->label);
+    }
+    if (t->stick_dim >= step->dim_count || !in_order(t, t->stick_dim)) {
+        return RULE("stickDimOrder_: the stick dim is not in the layout");
+    }
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        const char *name = step->dim_name[d];
+        int scale = t->scale[d];
+        if (!in_order(t, d)) {
+            if (scale == 0 && t->gap[d] == 0) continue;
+            return RULE("scale_: dim %s is not in the layout", name);
+        }
+        if (scale != 1 && scale != -1 && scale != -2) {
+            return RULE("scale_: %d for dim %s, 1, -1 and -2 are possible", scale, name);
+        }
+        if (scale == -2 && d != t->stick_dim) {
+            return RULE("scale_: -2 for dim %s, which is not the stick dim", name);
+        }
+    }
+    return NULL;
+}
+
+static spyre_status verify_format(const bundle_tensor *t)
+{
+    if (!bundle_format_computes(t->format)) {
+        return status_new(SPYRE_UNSUPPORTED, "dataFormat_: %s is not supported",
+                          spyre_format_name(t->format));
+    }
+    if (t->element_bytes != spyre_format_bytes(t->format)) {
+        return RULE("wordLength: %u, but %s has %u bytes", t->element_bytes,
+                    spyre_format_name(t->format), spyre_format_bytes(t->format));
+    }
+    if (t->stick_elements * t->element_bytes != SPYRE_STICK_BYTES) {
+        return RULE("stickSize_: %u elements of %u bytes are not a stick of %d bytes",
+                    t->stick_elements, t->element_bytes, SPYRE_STICK_BYTES);
+    }
+    return NULL;
+}
+
+// Masked indices need no room; all others do.
+static spyre_status verify_gap(const bundle_step *step, const bundle_tensor *t, uint32_t d)
+{
+    int64_t gap = bundle_effective_gap(step, t, d);
+    if (gap > LARGEST_ELEMENTS || gap < -LARGEST_ELEMENTS) {
+        return RULE("backGapCore_: %lld for dim %s is out of range", (long long)t->gap[d],
+                    step->dim_name[d]);
+    }
+    if (gap >= 0) return NULL;
+    if (-gap >= step->size[d]) {
+        return RULE("backGapCore_: %lld for dim %s leaves nothing of %lld indices",
+                    (long long)t->gap[d], step->dim_name[d], (long long)step->size[d]);
+    }
+    if (t->in_lx && step->slices[d] > 1) {
+        return RULE("backGapCore_: dim %s is split over cores, its part in LX cannot be shorter",
+                    step->dim_name[d]);
+    }
+    if (step->op == OPFUNC_RESTICKIFY) return NULL;
+    if (bundle_unmasked_size(step, d) > step->size[d] + gap) {
+        return RULE("backGapCore_: dim %s has %lld indices, but those from %lld on are not masked",
+                    step->dim_name[d], (long long)step->size[d],
+                    (long long)(step->size[d] + gap));
+    }
+    return NULL;
+}
+
+static spyre_status verify_sticks(const bundle_step *step, const bundle_tensor *t)
+{
+    uint32_t d = t->stick_dim;
+    if (t->scale[d] < 0 || step->slices[d] == 1) return NULL;
+    if (bundle_local_size(step, d) % t->stick_elements == 0) return NULL;
+    return RULE("numWkSlicesPerDim_: a slice of dim %s has %lld elements, not whole sticks of %u",
+                step->dim_name[d], (long long)bundle_local_size(step, d), t->stick_elements);
+}
+
+static spyre_status verify_place(const bundle *b, const bundle_step *step, const bundle_tensor *t)
+{
+    for (uint32_t core = 0; core < step->core_count; core++) {
+        const bundle_address *start = &t->start[core];
+        if (t->in_lx != (start->arg < 0)) {
+            return RULE("startAddressCoreCorelet_: core %u is in %s, but component_ is %s", core,
+                        start->arg < 0 ? "LX" : "memory", t->in_lx ? "lx" : "hbm");
+        }
+        if (!t->in_lx && (uint32_t)start->arg >= b->args.count) {
+            return RULE("startAddressCoreCorelet_: core %u: launch argument %d of %u", core,
+                        start->arg, b->args.count);
+        }
+        if (start->arg != t->start[0].arg) {
+            return RULE("startAddressCoreCorelet_: cores 0 and %u are in different launch "
+                        "arguments",
+                        core);
+        }
+        int64_t offset = start->offset;
+        bool aligned = offset % SPYRE_STICK_BYTES == 0;
+        for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
+            int64_t stride = start->loop_stride[loop];
+            aligned &= stride % SPYRE_STICK_BYTES == 0;
+            if (stride <= (int64_t)BUNDLE_SEGMENT_BYTES && -stride <= (int64_t)BUNDLE_SEGMENT_BYTES)
+                continue;
+            return RULE("startAddressCoreCorelet_: core %u: a loop adds %lld bytes", core,
+                        (long long)stride);
+        }
+        if (offset < 0 || offset >= (int64_t)BUNDLE_SEGMENT_BYTES || !aligned) {
+            return RULE("startAddressCoreCorelet_: core %u: %lld is not a multiple of %d below "
+                        "16 GiB",
+                        core, (long long)offset, SPYRE_STICK_BYTES);
+        }
+    }
+    return NULL;
+}
+
+static spyre_status verify_tensor(const bundle *b, const bundle_step *step, const bundle_tensor *t)
+{
+    if (!memchr(t->name, 0, sizeof t->name) || !memchr(t->label, 0, sizeof t->label)) {
+        return RULE("a name is too long");
+    }
+    TRY(verify_layout(step, t));
+    TRY(verify_format(t));
+    for (uint32_t i = 0; i < t->order_count; i++) TRY(verify_gap(step, t, t->order[i]));
+    TRY(verify_sticks(step, t));
+    return verify_place(b, step, t);
+}
+
+// Tensors of one label share its layout.
+static spyre_status verify_labels(const bundle_step *step)
+{
+    for (uint32_t i = 0; i < step->tensor_count; i++) {
+        const bundle_tensor *a = &step->tensors[i];
+        for (uint32_t j = 0; j < i; j++) {
+            const bundle_tensor *b = &step->tensors[j];
+            if (strcmp(a->label, b->label) != 0) continue;
+            bool same = a->stick_dim == b->stick_dim && a->stick_elements == b->stick_elements &&
+                        a->label_order_count == b->label_order_count &&
+                        memcmp(a->label_order, b->label_order, a->label_order_count) == 0;
+            if (!same) {
+                return RULE("primaryDsInfo_: %s and %s differ in the layout %s", b->name, a->name,
+                            a->label);
+            }
+        }
+    }
+    return NULL;
+}
+
+// --- Addresses
+
+// The last byte that an access of `core` can touch, over all iterations of the loops. Without an
+// overflow: every term is below 2^40.
+static spyre_status verify_span(const bundle *b, const bundle_step *step, uint32_t tensor,
+                                const int64_t *loop_counts)
+{
+    const bundle_tensor *t = &step->tensors[tensor];
+    bool unknown = t->index_kind == BUNDLE_INDEX_VALUE && t->indexed_extent == 0 &&
+                   b->args.items[t->start[0].arg].bytes == 0;
+    if (unknown) return NULL;
+    bundle_geometry g;
+    TRY(bundle_tensor_geometry(b, step, tensor, &g));
+    int64_t limit = t->in_lx ? BUNDLE_LX_BYTES : b->args.items[t->start[0].arg].bytes;
+    if (limit == 0 || t->index_kind == BUNDLE_INDEX_VALUE) return NULL;
+    for (uint32_t core = 0; core < step->core_count; core++) {
+        int64_t lowest = t->start[core].offset, end = lowest + SPYRE_STICK_BYTES;
+        for (uint32_t d = 0; d < step->dim_count; d++) {
+            int64_t first = bundle_slice_start(step, core, d);
+            int64_t used = bundle_local_size(step, d);
+            if (first + used > g.valid[d]) used = g.valid[d] - first;
+            if (d == t->stick_dim) used = (used + t->stick_elements - 1) / t->stick_elements;
+            if (g.moves[d] && used > 1) end += (used - 1) * g.stride[d];
+        }
+        for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
+            int64_t reach = t->start[core].loop_stride[loop] * (loop_counts[loop] - 1);
+            if (reach < 0) lowest += reach;
+            else end += reach;
+        }
+        if (lowest >= 0 && end <= limit) continue;
+        return RULE("%s: startAddressCoreCorelet_: core %u reaches bytes %lld to %lld of the %lld "
+                    "bytes of %s",
+                    t->name, core, (long long)lowest, (long long)end, (long long)limit,
+                    t->in_lx ? "LX" : "its launch argument");
+    }
+    return NULL;
+}
+
+// --- A step and the body
+
+static spyre_status verify_step(const bundle *b, const bundle_step *step,
+                                const int64_t *loop_counts)
+{
+    if (step->op >= OPFUNC_COUNT) return RULE("opFuncName: unknown opfunc");
+    TRY(verify_dims(step));
+    TRY(verify_cores(step));
+    if (step->tensor_count < 1 || step->tensor_count > BUNDLE_MAX_TENSORS) {
+        return RULE("labeledDs_: %u tensors, 1 to %d are possible", step->tensor_count,
+                    BUNDLE_MAX_TENSORS);
+    }
+    if (step->index_count > sizeof step->indices) {
+        return RULE("indirectAccessIndexLabeledDs: %u index tensors", step->index_count);
+    }
+    TRY(verify_operands(step));
+    for (uint32_t t = 0; t < step->tensor_count; t++) {
+        TRY(status_at(verify_tensor(b, step, &step->tensors[t]), "%.15s", step->tensors[t].name));
+    }
+    TRY(verify_labels(step));
+    TRY(verify_roles(b, step));
+    for (uint32_t t = 0; t < step->tensor_count; t++) TRY(verify_span(b, step, t, loop_counts));
+    return NULL;
+}
+
+static spyre_status verify_statement(const bundle *b, uint32_t at, uint32_t *depth,
+                                     int64_t loop_counts[BUNDLE_MAX_LOOPS])
+{
+    const bundle_statement *statement = &b->body.items[at];
+    switch (statement->kind) {
+    case BUNDLE_LOOP:
+        if (*depth == BUNDLE_MAX_LOOPS) {
+            return RULE("statement %u: more than %d nested loops", at, BUNDLE_MAX_LOOPS);
+        }
+        if (statement->count < 1 || statement->count > MOST_ITERATIONS) {
+            return RULE("statement %u: a loop of %lld iterations", at,
+                        (long long)statement->count);
+        }
+        loop_counts[(*depth)++] = statement->count;
+        return NULL;
+    case BUNDLE_END:
+        if (*depth == 0) return RULE("statement %u: an end without a loop", at);
+        loop_counts[--*depth] = 1;
+        return NULL;
+    case BUNDLE_EXECUTE: break;
+    }
+    if (statement->step >= b->steps.count) {
+        return RULE("statement %u: step %u of %u", at, statement->step, b->steps.count);
+    }
+    const bundle_step *step = &b->steps.items[statement->step];
+    return bundle_at_step(verify_step(b, step, loop_counts), statement->step, step);
+}
+
+spyre_status bundle_verify(const bundle *b)
+{
+    int64_t loop_counts[BUNDLE_MAX_LOOPS] = {1, 1, 1, 1};
+    uint32_t depth = 0;
+    for (uint32_t at = 0; at < b->body.count; at++) {
+        TRY(verify_statement(b, at, &depth, loop_counts));
+    }
+    if (depth > 0) return RULE("the body ends inside a loop");
+    return NULL;
+}

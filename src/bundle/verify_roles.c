@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an opfunc wants of its operands: their number, formats and dims, its constants, masks, and
+// the two tensors of a gather.
+#include "bundle/verify.h"
+
+#include <string.h>
+
+#include "bundle/derived.h"
+
+static bool is_one_of(const uint8_t *numbers, uint32_t count, uint32_t number)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (numbers[i] == number) return true;
+    }
+    return false;
+}
+
+spyre_status verify_operands(const bundle_step *step)
+{
+    const opfunc_info *info = opfunc_describe(step->op);
+    if (step->input_count < info->least_inputs || step->input_count > info->most_inputs) {
+        return RULE("inputLabeledDs: %u inputs, %s has %u to %u", step->input_count, info->name,
+                    info->least_inputs, info->most_inputs);
+    }
+    if (step->output >= step->tensor_count) {
+        return RULE("outputLabeledDs: tensor %u of %u", step->output, step->tensor_count);
+    }
+    for (uint32_t i = 0; i < step->input_count; i++) {
+        if (step->inputs[i] >= step->tensor_count) {
+            return RULE("inputLabeledDs: tensor %u of %u", step->inputs[i], step->tensor_count);
+        }
+        if (step->inputs[i] == step->output) {
+            return RULE("inputLabeledDs: %s is the output", step->tensors[step->output].name);
+        }
+    }
+    for (uint32_t t = 0; t < step->tensor_count; t++) {
+        bool used = t == step->output || is_one_of(step->inputs, step->input_count, t) ||
+                    is_one_of(step->indices, step->index_count, t);
+        if (!used) return RULE("computeOp_: %s is neither input nor output", step->tensors[t].name);
+    }
+    return NULL;
+}
+
+static spyre_status verify_constants(const bundle_step *step)
+{
+    const opfunc_info *info = opfunc_describe(step->op);
+    if (step->constant_count > sizeof step->constants / sizeof *step->constants) {
+        return RULE("constantInfo_: %u constants", step->constant_count);
+    }
+    for (uint32_t i = 0; i < step->constant_count; i++) {
+        if (!memchr(step->constants[i].name, 0, sizeof step->constants[i].name)) {
+            return RULE("constantInfo_: a name is too long");
+        }
+        if (!bundle_format_computes(step->constants[i].format) ||
+            spyre_format_bytes(step->constants[i].format) > sizeof step->constants[i].bits) {
+            return status_new(SPYRE_UNSUPPORTED, "constantInfo_: %s has format %s",
+                              step->constants[i].name,
+                              spyre_format_name(step->constants[i].format));
+        }
+    }
+    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && info->parameter[i]; i++) {
+        if (bundle_find_constant(step, info->parameter[i]) < 0) {
+            return RULE("constantInfo_: %s needs a constant %s", info->name, info->parameter[i]);
+        }
+    }
+    return NULL;
+}
+
+static spyre_status verify_masks(const bundle *b, const bundle_step *step)
+{
+    uint8_t reduced[BUNDLE_MAX_DIMS];
+    uint32_t reduced_count = bundle_reduced_dims(b, step, reduced), seen = 0;
+    opfunc_kind kind = opfunc_describe(step->op)->kind;
+    if (step->mask_count > BUNDLE_MAX_DIMS) {
+        return RULE("coordinateMasking_: %u masks", step->mask_count);
+    }
+    for (uint32_t i = 0; i < step->mask_count; i++) {
+        const bundle_mask *mask = &step->masks[i];
+        if (mask->dim >= step->dim_count || seen & 1u << mask->dim) {
+            return RULE("coordinateMasking_: a dim is unknown or masked twice");
+        }
+        seen |= 1u << mask->dim;
+        const char *name = step->dim_name[mask->dim];
+        bool reduces = kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL;
+        if (!reduces || !is_one_of(reduced, reduced_count, mask->dim)) {
+            return RULE("coordinateMasking_: dim %s is not reduced", name);
+        }
+        int64_t size = step->size[mask->dim];
+        if (mask->start < 1 || mask->length < 1 || mask->length != size - mask->start) {
+            return RULE("coordinateMasking_: [%lld, %lld] is not the end of dim %s of size %lld",
+                        (long long)mask->start, (long long)mask->length, name, (long long)size);
+        }
+    }
+    bool fills = step->mask_count > 0 && kind == OPFUNC_KIND_REDUCTION;
+    if (fills && (step->mask_constant < 0 ||
+                  (uint32_t)step->mask_constant >= step->constant_count)) {
+        return RULE("maskingConstId_: %d is not a constant of the step", step->mask_constant);
+    }
+    return NULL;
+}
+
+static bool floats_only(const bundle_step *step)
+{
+    for (uint32_t i = 0; i < step->input_count; i++) {
+        if (bundle_format_is_integer(step->tensors[step->inputs[i]].format)) return false;
+    }
+    return !bundle_format_is_integer(step->tensors[step->output].format);
+}
+
+static spyre_status verify_reduction(const bundle_step *step, const uint8_t *reduced,
+                                     uint32_t reduced_count)
+{
+    const char *name = opfunc_describe(step->op)->name;
+    if (!floats_only(step)) {
+        return status_new(SPYRE_UNSUPPORTED, "dataFormat_: %s of integers is not supported", name);
+    }
+    if (reduced_count == 0) return RULE("scale_: %s reduces no dim", name);
+    if (opfunc_describe(step->op)->kind == OPFUNC_KIND_MATMUL) return NULL;
+    const bundle_tensor *input = &step->tensors[step->inputs[0]];
+    bool stick = is_one_of(reduced, reduced_count, input->stick_dim);
+    if (stick == step->nonstick) {
+        return RULE("opFuncName: %s%s, but the stick dim %s is %s", name,
+                    step->nonstick ? "nonstick" : "", step->dim_name[input->stick_dim],
+                    stick ? "reduced" : "kept");
+    }
+    return NULL;
+}
+
+static spyre_status verify_formats(const bundle_step *step)
+{
+    spyre_format input = step->tensors[step->inputs[0]].format;
+    spyre_format output = step->tensors[step->output].format;
+    spyre_format in = input, out = output;
+    if (step->op == OPFUNC_DL16TOFP32) in = SPYRE_FORMAT_SEN169_FP16, out = SPYRE_FORMAT_IEEE_FP32;
+    if (step->op == OPFUNC_FP32TODL16) in = SPYRE_FORMAT_IEEE_FP32, out = SPYRE_FORMAT_SEN169_FP16;
+    if (step->op == OPFUNC_RESTICKIFY) out = in;
+    if (in == input && out == output) return NULL;
+    return RULE("dataFormat_: %s from %s to %s", opfunc_describe(step->op)->name,
+                spyre_format_name(input), spyre_format_name(output));
+}
+
+static spyre_status verify_dims_of_role(const bundle *b, const bundle_step *step)
+{
+    uint8_t reduced[BUNDLE_MAX_DIMS];
+    uint32_t reduced_count = bundle_reduced_dims(b, step, reduced);
+    opfunc_kind kind = opfunc_describe(step->op)->kind;
+    if (kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL) {
+        return verify_reduction(step, reduced, reduced_count);
+    }
+    for (uint32_t i = 0; i < reduced_count; i++) {
+        uint32_t d = reduced[i];
+        if (step->op == OPFUNC_LAYERNORMSCALE || step->size[d] == 1) continue;
+        return RULE("scale_: the output lacks dim %s, but %s does not reduce", step->dim_name[d],
+                    opfunc_describe(step->op)->name);
+    }
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        if (step->tensors[step->output].scale[d] > 0 || step->slices[d] == 1) continue;
+        return RULE("numWkSlicesPerDim_: cores that split dim %s would all write one output",
+                    step->dim_name[d]);
+    }
+    return verify_formats(step);
+}
+
+// --- Gather
+
+static spyre_status verify_gather(const bundle_step *step)
+{
+    if (step->op != OPFUNC_IDENTITY || step->index_count != 1) {
+        return status_new(SPYRE_UNSUPPORTED,
+                          "indirectAccessIndexLabeledDs: %u index tensors of %s are not supported",
+                          step->index_count, opfunc_describe(step->op)->name);
+    }
+    uint32_t index = step->indices[0], value = step->inputs[0];
+    if (index >= step->tensor_count || index == step->output || index == value) {
+        return RULE("indirectAccessIndexLabeledDs: tensor %u of %u", index, step->tensor_count);
+    }
+    const bundle_tensor *i = &step->tensors[index], *v = &step->tensors[value];
+    if (i->index_kind != BUNDLE_INDEX_INDEX || v->index_kind != BUNDLE_INDEX_VALUE) {
+        return RULE("indirectAllocType_: %s must be the index tensor and %s the value tensor",
+                    i->name, v->name);
+    }
+    if (i->index_peer != (int32_t)value || v->index_peer != (int32_t)index) {
+        return RULE("relatedIndirectAccessAlloc_: %s and %s do not name each other", i->name,
+                    v->name);
+    }
+    if (i->format != SPYRE_FORMAT_SENUINT32 && i->format != SPYRE_FORMAT_IEEE_INT32) {
+        return RULE("dataFormat_: an index of %s", spyre_format_name(i->format));
+    }
+    if (v->format != step->tensors[step->output].format) {
+        return RULE("dataFormat_: a gather does not convert %s to %s",
+                    spyre_format_name(v->format),
+                    spyre_format_name(step->tensors[step->output].format));
+    }
+    if (v->in_lx) {
+        return status_new(SPYRE_UNSUPPORTED, "component_: a value tensor in LX is not supported");
+    }
+    int32_t indexed = bundle_indexed_dim(step, value);
+    if (indexed < 0 || v->scale[indexed] < 0) {
+        return status_new(SPYRE_UNSUPPORTED,
+                          "maxDimSizes_: %s needs exactly one indexed dim (size 1) to be gathered",
+                          v->name);
+    }
+    if (v->indexed_extent < 0 || v->indexed_extent > LARGEST_ELEMENTS) {
+        return RULE("indexedDimSize_: %lld", (long long)v->indexed_extent);
+    }
+    return NULL;
+}
+
+static spyre_status verify_indirect(const bundle_step *step)
+{
+    if (step->index_count > 0) return verify_gather(step);
+    for (uint32_t t = 0; t < step->tensor_count; t++) {
+        if (step->tensors[t].index_kind == BUNDLE_INDEX_NONE) continue;
+        return RULE("indirectAllocType_: %s is indirect, but the step has no index tensor",
+                    step->tensors[t].name);
+    }
+    return NULL;
+}
+
+spyre_status verify_roles(const bundle *b, const bundle_step *step)
+{
+    TRY(verify_constants(step));
+    TRY(verify_dims_of_role(b, step));
+    TRY(verify_masks(b, step));
+    return verify_indirect(step);
+}
