@@ -217,7 +217,7 @@ spyre_status dci_build(arena *memory, const spyre_view *storage, const spyre_lay
                      .host_format = spyre_dtype_host_format(host_dtype)};
     TRY(spyre_layout_check(layout));
     TRY(check_formats(host_dtype, out_dci->card_format, out_dci->host_format));
-    int64_t elements;
+    int64_t elements = 0;
     TRY(count_dense(storage, &elements));
     if (elements == 0) return NULL;
     cover c = {0};

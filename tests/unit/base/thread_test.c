@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/check.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/thread.h"
+
+enum { LARGEST = 5000 };
+
+typedef struct {
+    atomic_uint calls[LARGEST];
+    atomic_uint inside[THREAD_LARGEST_COUNT];
+    atomic_uint clashes;
+    uint32_t threads;
+} counts;
+
+static void count_call(void *context, size_t index, uint32_t worker)
+{
+    counts *c = context;
+    if (worker >= c->threads || atomic_fetch_add(&c->inside[worker], 1) != 0)
+        atomic_fetch_add(&c->clashes, 1);
+    atomic_fetch_add(&c->calls[index], 1);
+    if (worker < c->threads) atomic_fetch_sub(&c->inside[worker], 1);
+}
+
+static void assert_each_once(const counts *c, size_t count)
+{
+    for (size_t i = 0; i < LARGEST; i++) assert_int_equal(c->calls[i], i < count ? 1 : 0);
+    assert_int_equal(c->clashes, 0);
+}
+
+static void thread__every_index_runs_once(void **state)
+{
+    (void)state;
+    static const uint32_t threads[] = {1, 2, 3, 16};
+    static const size_t sizes[] = {0, 1, 2, 31, 32, 1000, LARGEST};
+    counts *c = malloc(sizeof *c);
+    for (size_t t = 0; t < 4; t++) {
+        pool *workers;
+        assert_ok(pool_create(threads[t], &workers));
+        assert_int_equal(pool_threads(workers), threads[t]);
+        for (size_t s = 0; s < 7; s++) {
+            memset(c, 0, sizeof *c);
+            c->threads = threads[t];
+            pool_run(workers, sizes[s], count_call, c);
+            assert_each_once(c, sizes[s]);
+        }
+        pool_destroy(workers);
+    }
+    free(c);
+}
+
+typedef struct {
+    pool *workers;
+    pool *other;
+    atomic_uint done;
+} nest;
+
+static void count_leaf(void *context, size_t index, uint32_t worker)
+{
+    (void)index;
+    (void)worker;
+    atomic_fetch_add(&((nest *)context)->done, 1);
+}
+
+static void run_nested(void *context, size_t index, uint32_t worker)
+{
+    (void)worker;
+    nest *n = context;
+    pool_run(index % 2 ? n->workers : n->other, 10, count_leaf, n);
+}
+
+static void thread__nested_runs_finish(void **state)
+{
+    (void)state;
+    nest n = {0};
+    assert_ok(pool_create(3, &n.workers));
+    assert_ok(pool_create(2, &n.other));
+    for (int i = 0; i < 50; i++) pool_run(n.workers, 20, run_nested, &n);
+    assert_int_equal(n.done, 50 * 20 * 10);
+    pool_destroy(n.workers);
+    pool_destroy(n.other);
+}
+
+static void *call_often(void *context)
+{
+    nest *n = context;
+    for (int i = 0; i < 100; i++) {
+        pool_run(n->workers, 7, count_leaf, n);
+        pool_run(n->other, 3, run_nested, n);
+    }
+    return NULL;
+}
+
+static void thread__several_callers_take_turns(void **state)
+{
+    (void)state;
+    nest n = {0};
+    pthread_t callers[4];
+    assert_ok(pool_create(2, &n.workers));
+    assert_ok(pool_create(2, &n.other));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&callers[i], NULL, call_often, &n), 0);
+    for (int i = 0; i < 4; i++) pthread_join(callers[i], NULL);
+    assert_int_equal(n.done, 4 * 100 * (7 + 3 * 10));
+    pool_destroy(n.workers);
+    pool_destroy(n.other);
+}
+
+static void thread__count_comes_from_the_environment(void **state)
+{
+    (void)state;
+    uint32_t count = 0;
+    setenv("SPYRE_THREADS", "7", 1);
+    assert_ok(thread_default_count(&count));
+    assert_int_equal(count, 7);
+    static const char *const wrong[] = {"0", "257", "-1", "four", "2x", " 2", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv("SPYRE_THREADS", wrong[i], 1);
+        assert_error(thread_default_count(&count), SPYRE_INVALID_ARGUMENT, "expected a number 1..256");
+    }
+    unsetenv("SPYRE_THREADS");
+    assert_ok(thread_default_count(&count));
+    assert_in_range(count, 1, THREAD_LARGEST_COUNT);
+}
+
+static void thread__pool_size_is_checked(void **state)
+{
+    (void)state;
+    pool *workers = NULL;
+    assert_error(pool_create(0, &workers), SPYRE_INVALID_ARGUMENT, "0 threads");
+    assert_error(pool_create(257, &workers), SPYRE_INVALID_ARGUMENT, "257 threads");
+    assert_null(workers);
+    pool_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(thread__every_index_runs_once),
+        cmocka_unit_test(thread__nested_runs_finish),
+        cmocka_unit_test(thread__several_callers_take_turns),
+        cmocka_unit_test(thread__count_comes_from_the_environment),
+        cmocka_unit_test(thread__pool_size_is_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
