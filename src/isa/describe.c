@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
+
+#include "isa/fields.h"
+
+static const isa_info table[ISA_OPCODE_COUNT] = {
+#define ISA_ROW(opcode, mnemonic_, queue_, operands_, summary_) \
+    [ISA_##opcode] = {.mnemonic = (mnemonic_),                  \
+                      .queue = ISA_QUEUE_##queue_,              \
+                      .operands = (operands_),                  \
+                      .summary = (summary_)},
+#include "isa/isa.def"
+#undef ISA_ROW
+};
+
+const isa_info *isa_describe(isa_opcode opcode)
+{
+    assert(opcode < ISA_OPCODE_COUNT);
+    return &table[opcode];
+}
+
+const char *isa_queue_name(isa_queue queue)
+{
+    switch (queue) {
+    case ISA_QUEUE_SEQ: return "seq";
+    case ISA_QUEUE_LOAD: return "load";
+    case ISA_QUEUE_STORE: return "store";
+    case ISA_QUEUE_RING: return "ring";
+    case ISA_QUEUE_PT: return "pt";
+    case ISA_QUEUE_SFP: return "sfp";
+    case ISA_QUEUE_ANY: return "any";
+    }
+    return "?";
+}
+
+isa_program *isa_program_create(arena *memory)
+{
+    isa_program *program = ARENA_NEW(memory, isa_program, 1);
+    if (program) program->memory = memory;
+    return program;
+}
+
+uint32_t isa_uses(isa_opcode opcode)
+{
+    switch (opcode) {
+    case ISA_WAIT:
+    case ISA_SIGNAL: return ISA_USES_TOKEN;
+    case ISA_SEND:
+    case ISA_RECEIVE: return ISA_USES_SLOT;
+    case ISA_LOOP:
+    case ISA_KERNEL: return ISA_USES_COUNT;
+    case ISA_VECTOR:
+    case ISA_REDUCE:
+    case ISA_FOLD: return ISA_USES_OP;
+    case ISA_GATHER: return ISA_USES_ROWS;
+    case ISA_HALT:
+    case ISA_END_KERNEL:
+    case ISA_END_LOOP:
+    case ISA_LOAD:
+    case ISA_STORE:
+    case ISA_FILL:
+    case ISA_REDUCESQ:
+    case ISA_MATMUL:
+    case ISA_OPCODE_COUNT: break;
+    }
+    return 0;
+}
+
+uint32_t isa_constant_count(const isa_instruction *instruction)
+{
+    if (instruction->opcode == ISA_FILL) return 1;
+    if (instruction->opcode != ISA_VECTOR) return 0;
+    const opfunc_info *info = opfunc_describe(instruction->op);
+    uint32_t count = 0;
+    while (count < OPFUNC_MAX_PARAMETERS && info->parameter[count]) count++;
+    return count;
+}
+
+void isa_operand_limits(const isa_instruction *instruction, uint32_t *out_least,
+                        uint32_t *out_most)
+{
+    *out_least = *out_most = isa_describe(instruction->opcode)->operands;
+    if (instruction->opcode != ISA_VECTOR) return;
+    const opfunc_info *info = opfunc_describe(instruction->op);
+    *out_least = info->least_inputs + 1u;
+    *out_most = info->most_inputs + 1u;
+    // In a bundle both moments share one stick; here each is an operand.
+    if (instruction->op == OPFUNC_LAYERNORMSCALE) *out_least = *out_most = 3;
+}
+
+uint32_t isa_loop_stride_count(const isa_operand *operand)
+{
+    uint32_t count = ISA_MAX_LOOPS;
+    while (count && operand->loop_stride[count - 1] == 0) count--;
+    return count;
+}
+
+bool isa_writes(isa_opcode opcode, uint32_t operand)
+{
+    return operand == 0 && opcode != ISA_SEND;
+}

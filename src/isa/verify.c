@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One walk over the code with a stack of open loops. Everything that the encoder, the printer and
+// the card take for granted is checked here, so that a program from anywhere is either refused or
+// safe to translate; addresses in memory depend on the launch and are checked there.
+#include <math.h>
+
+#include "isa/fields.h"
+
+typedef struct {
+    const isa_program *program;
+    uint32_t depth;                             // open loops
+    uint32_t iterations[ISA_MAX_LOOPS];
+    uint32_t kernel_depth;                      // loops open at the kernel's start
+    const isa_kernel *kernel;                   // null outside
+    bool halted;
+} walk;
+
+#define BROKEN(...) return status_new(SPYRE_INVALID_ARGUMENT, __VA_ARGS__)
+
+// Adds count * stride to the side of the span that it moves; false on overflow of 63 bits.
+static bool widen(int64_t *low, int64_t *high, int64_t count, int64_t stride)
+{
+    int64_t reach;
+    if (__builtin_mul_overflow(count, stride, &reach)) return false;
+    int64_t *side = reach < 0 ? low : high;
+    return !__builtin_add_overflow(*side, reach, side);
+}
+
+// The bytes that an operand touches over all iterations, relative to its base without the offset.
+static spyre_status span(const walk *w, const isa_instruction *i, uint32_t o, int64_t *low,
+                         int64_t *high)
+{
+    const isa_operand *operand = &i->operand[o];
+    int64_t element = (int64_t)spyre_format_bytes(operand->format);
+    bool fits = true;
+    *low = 0;
+    *high = element;
+    for (uint32_t n = 0; n < w->depth; n++)
+        fits = fits && widen(low, high, (int64_t)w->iterations[n] - 1, operand->loop_stride[n]);
+    for (uint32_t d = 0; d < i->dim_count; d++) {
+        int64_t steps = (int64_t)i->extent[d] - 1;
+        if (i->opcode == ISA_MATMUL && o == 1 && d == 2) {
+            int64_t lanes = (int64_t)spyre_format_elements_per_stick(operand->format);
+            int64_t last_lane = steps < lanes ? steps : lanes - 1;
+            fits = fits && widen(low, high, last_lane, element);
+            steps /= lanes;
+        }
+        fits = fits && widen(low, high, steps, operand->stride[d]);
+    }
+    if (i->opcode == ISA_MATMUL && o != 1) {
+        int64_t lanes = (int64_t)spyre_format_elements_per_stick(i->operand[1].format);
+        fits = fits && widen(low, high, lanes - 1, element);
+    }
+    if (!fits) BROKEN("strides reach beyond 2^63 bytes");
+    return NULL;
+}
+
+static spyre_status check_place(const walk *w, const isa_instruction *i, uint32_t o)
+{
+    const isa_operand *operand = &i->operand[o];
+    int64_t low, high;
+    TRY(span(w, i, o, &low, &high));
+    if (operand->space == ISA_SPACE_LX) {
+        if (operand->arg || operand->slot) BROKEN("arg and slot are for memory operands");
+        if (operand->offset < 0 || operand->offset > ISA_LX_BYTES ||
+            low < -operand->offset || high > ISA_LX_BYTES - operand->offset)
+            BROKEN("bytes [%lld, %lld) leave the %d bytes of LX",
+                   (long long)operand->offset + (long long)low,
+                   (long long)operand->offset + (long long)high, ISA_LX_BYTES);
+        return NULL;
+    }
+    if (operand->arg >= w->program->arg_count)
+        BROKEN("argument %u of %u", operand->arg, w->program->arg_count);
+    if (operand->slot != ISA_NO_SLOT && operand->slot >= w->kernel->slot_count)
+        BROKEN("parameter slot %u of %u", operand->slot, w->kernel->slot_count);
+    return NULL;
+}
+
+static bool in_memory(isa_opcode opcode, uint32_t o)
+{
+    if (opcode == ISA_STORE) return o == 0;
+    return o == 1 && (opcode == ISA_LOAD || opcode == ISA_GATHER);
+}
+
+static spyre_status check_format(const isa_instruction *i, uint32_t o)
+{
+    spyre_format format = i->operand[o].format;
+    if ((int)format < 0 || format >= SPYRE_FORMAT_COUNT || spyre_format_bytes(format) == 0)
+        BROKEN("format %d has no whole bytes an element", (int)format);
+    bool accumulates = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
+                       i->opcode == ISA_FOLD || i->opcode == ISA_MATMUL;
+    if (accumulates && o == 0 && format != SPYRE_FORMAT_IEEE_FP32)
+        BROKEN("an accumulator is IEEE_FP32, not %s", spyre_format_name(format));
+    bool moves_bits = i->opcode == ISA_LOAD || i->opcode == ISA_STORE || i->opcode == ISA_GATHER;
+    if (moves_bits && o == 1 && format != i->operand[0].format)
+        BROKEN("format %s differs from operand 0's %s; only bits move", spyre_format_name(format),
+               spyre_format_name(i->operand[0].format));
+    if (i->opcode == ISA_MATMUL && o == 2 && format != i->operand[1].format)
+        BROKEN("format %s differs from operand 1's %s", spyre_format_name(format),
+               spyre_format_name(i->operand[1].format));
+    if (i->opcode == ISA_GATHER && o == 2 && spyre_format_bytes(format) != 4)
+        BROKEN("row numbers have four bytes, %s has not", spyre_format_name(format));
+    return NULL;
+}
+
+static spyre_status check_strides(const walk *w, const isa_instruction *i, uint32_t o)
+{
+    const isa_operand *operand = &i->operand[o];
+    bool reduces = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ || i->opcode == ISA_MATMUL;
+    for (uint32_t d = 0; d < ISA_MAX_DIMS; d++) {
+        if (d >= i->dim_count && operand->stride[d])
+            BROKEN("stride %u beyond the %u dims", d, i->dim_count);
+        if (d < i->dim_count && i->extent[d] > 1 && operand->stride[d] == 0 && !reduces &&
+            isa_writes(i->opcode, o))
+            BROKEN("stride %u is 0: the operand is written", d);
+    }
+    if (i->opcode == ISA_MATMUL) {
+        static const uint8_t unmoved[3] = {2, 1, 0};
+        if (operand->stride[unmoved[o]])
+            BROKEN("stride %u is %lld; a matmul does not move it there", unmoved[o],
+                   (long long)operand->stride[unmoved[o]]);
+    }
+    for (uint32_t n = w->depth; n < ISA_MAX_LOOPS; n++)
+        if (operand->loop_stride[n]) BROKEN("loop stride %u inside %u loops", n, w->depth);
+    return NULL;
+}
+
+static spyre_status check_operand(const walk *w, const isa_instruction *i, uint32_t o)
+{
+    const isa_operand *operand = &i->operand[o];
+    isa_space wanted = in_memory(i->opcode, o) ? ISA_SPACE_MEMORY : ISA_SPACE_LX;
+    if (operand->space != wanted)
+        BROKEN("must be in %s", wanted == ISA_SPACE_LX ? "LX" : "memory");
+    TRY(check_format(i, o));
+    TRY(check_strides(w, i, o));
+    return check_place(w, i, o);
+}
+
+static spyre_status check_op(const isa_instruction *i)
+{
+    if (!(isa_uses(i->opcode) & ISA_USES_OP)) {
+        if (i->op != 0) BROKEN("opfunc %d is not used and must be 0", (int)i->op);
+        return NULL;
+    }
+    if ((int)i->op < 0 || i->op >= OPFUNC_COUNT) BROKEN("opfunc %d is unknown", (int)i->op);
+    const opfunc_info *info = opfunc_describe(i->op);
+    bool combines = i->op == OPFUNC_SUM || i->op == OPFUNC_MAX || i->op == OPFUNC_MIN;
+    if (i->opcode != ISA_VECTOR && !combines) BROKEN("%s: only sum, max and min", info->name);
+    if (i->opcode == ISA_VECTOR &&
+        (info->kind == OPFUNC_KIND_REDUCTION || info->kind == OPFUNC_KIND_MATMUL ||
+         i->op == OPFUNC_RESTICKIFY))
+        BROKEN("%s does not work element by element", info->name);
+    return NULL;
+}
+
+static spyre_status check_scalars(const walk *w, const isa_instruction *i)
+{
+    uint32_t uses = isa_uses(i->opcode);
+    if (!(uses & (ISA_USES_TOKEN | ISA_USES_SLOT)) && i->token) BROKEN("token is not used");
+    if ((uses & ISA_USES_TOKEN) && i->token >= ISA_MAX_TOKENS)
+        BROKEN("token %u of %d", i->token, ISA_MAX_TOKENS);
+    if (!(uses & ISA_USES_COUNT) && i->count) BROKEN("count is not used");
+    if (!(uses & ISA_USES_ROWS) && (i->row_stride || i->row_count)) BROKEN("rows are not used");
+    if ((uses & ISA_USES_ROWS) && i->row_count < 1)
+        BROKEN("row count %lld", (long long)i->row_count);
+    uint32_t constants = isa_constant_count(i);
+    for (uint32_t c = 0; c < OPFUNC_MAX_PARAMETERS; c++) {
+        if (isnan(i->constant[c])) BROKEN("constant %u is not a number", c);
+        if (c >= constants && (i->constant[c] != 0 || signbit(i->constant[c])))
+            BROKEN("constant %u is not used", c);
+    }
+    if (!(uses & ISA_USES_SLOT)) return NULL;
+    if (i->token >= w->kernel->slot_count)
+        BROKEN("parameter slot %u of %u", i->token, w->kernel->slot_count);
+    for (uint32_t core = 0; core < ISA_CORES; core++) {
+        int64_t peer = w->kernel->parameters[core * w->kernel->slot_count + i->token];
+        if (w->kernel->active_cores >> core & 1 && (peer < 0 || peer >= ISA_CORES))
+            BROKEN("core %u has peer %lld", core, (long long)peer);
+    }
+    return NULL;
+}
+
+static spyre_status check_tile(const isa_instruction *i)
+{
+    uint32_t least, most;
+    isa_operand_limits(i, &least, &most);
+    if (i->operand_count < least || i->operand_count > most)
+        BROKEN("%u operands, expected %u to %u", i->operand_count, least, most);
+    uint32_t least_dims = most > 0, most_dims = most > 0 ? ISA_MAX_DIMS : 0;
+    if (i->opcode == ISA_MATMUL) least_dims = most_dims = 3;
+    if (i->dim_count < least_dims || i->dim_count > most_dims)
+        BROKEN("%u dims, expected %u to %u", i->dim_count, least_dims, most_dims);
+    int64_t elements = 1;
+    for (uint32_t d = 0; d < ISA_MAX_DIMS; d++) {
+        if (d >= i->dim_count && i->extent[d]) BROKEN("extent %u beyond the %u dims", d, i->dim_count);
+        if (d >= i->dim_count) continue;
+        if (i->extent[d] == 0) BROKEN("extent %u is 0", d);
+        elements *= i->extent[d];
+        if (elements > INT32_MAX) BROKEN("extents give more than 2^31 elements");
+    }
+    if (i->opcode == ISA_FOLD) {
+        uint32_t lanes = i->extent[i->dim_count - 1];
+        if (lanes & (lanes - 1)) BROKEN("%u lanes to fold are no power of two", lanes);
+    }
+    return NULL;
+}
+
+static spyre_status check_unused_operand(const isa_operand *operand)
+{
+    bool used = operand->space || operand->format || operand->arg || operand->slot ||
+                operand->offset || isa_loop_stride_count(operand);
+    for (uint32_t d = 0; d < ISA_MAX_DIMS; d++) used = used || operand->stride[d];
+    if (used) BROKEN("beyond the operand count and not zero");
+    return NULL;
+}
+
+static spyre_status enter_kernel(walk *w, const isa_instruction *i)
+{
+    if (w->kernel) BROKEN("inside another kernel");
+    if (i->count >= w->program->kernels.count)
+        BROKEN("kernel %u of %u", i->count, w->program->kernels.count);
+    w->kernel = &w->program->kernels.items[i->count];
+    w->kernel_depth = w->depth;
+    return NULL;
+}
+
+static spyre_status check_structure(walk *w, const isa_instruction *i)
+{
+    switch (i->opcode) {
+    case ISA_HALT:
+        if (w->kernel || w->depth) BROKEN("inside a kernel or loop");
+        w->halted = true;
+        return NULL;
+    case ISA_KERNEL: return enter_kernel(w, i);
+    case ISA_END_KERNEL:
+        if (!w->kernel) BROKEN("without kernel");
+        if (w->depth != w->kernel_depth) BROKEN("a loop of the kernel is open");
+        w->kernel = NULL;
+        return NULL;
+    case ISA_LOOP:
+        if (w->depth == ISA_MAX_LOOPS) BROKEN("more than %d loops deep", ISA_MAX_LOOPS);
+        if (i->count == 0) BROKEN("no iterations");
+        w->iterations[w->depth++] = i->count;
+        return NULL;
+    case ISA_END_LOOP:
+        if (w->depth == (w->kernel ? w->kernel_depth : 0)) BROKEN("without loop");
+        w->depth--;
+        return NULL;
+    case ISA_WAIT:
+    case ISA_SIGNAL:
+    case ISA_LOAD:
+    case ISA_GATHER:
+    case ISA_STORE:
+    case ISA_VECTOR:
+    case ISA_FILL:
+    case ISA_REDUCE:
+    case ISA_REDUCESQ:
+    case ISA_FOLD:
+    case ISA_MATMUL:
+    case ISA_SEND:
+    case ISA_RECEIVE:
+        if (!w->kernel) BROKEN("outside a kernel");
+        return NULL;
+    case ISA_OPCODE_COUNT: break;
+    }
+    BROKEN("opcode %d is unknown", (int)i->opcode);
+}
+
+static spyre_status check_instruction(walk *w, const isa_instruction *i)
+{
+    isa_queue queue = isa_describe(i->opcode)->queue;
+    if (queue == ISA_QUEUE_ANY) {
+        if (i->queue == ISA_QUEUE_SEQ || (int)i->queue < 0 || i->queue >= ISA_QUEUE_COUNT)
+            BROKEN("queue %d cannot take tokens", (int)i->queue);
+    } else if (i->queue != queue) {
+        BROKEN("belongs to queue %s", isa_queue_name(queue));
+    }
+    TRY(check_structure(w, i));
+    TRY(check_op(i));
+    TRY(check_tile(i));
+    TRY(check_scalars(w, i));
+    for (uint32_t o = 0; o < ISA_MAX_OPERANDS; o++)
+        TRY(status_at(o < i->operand_count ? check_operand(w, i, o)
+                                           : check_unused_operand(&i->operand[o]),
+                      "operand %u", o));
+    return NULL;
+}
+
+spyre_status isa_verify(const isa_program *program)
+{
+    walk w = {.program = program};
+    for (uint32_t k = 0; k < program->kernels.count; k++) {
+        const isa_kernel *kernel = &program->kernels.items[k];
+        if (kernel->slot_count >= ISA_NO_SLOT || (kernel->slot_count && !kernel->parameters) ||
+            !kernel->name || !kernel->location)
+            BROKEN("kernel %u: slots without parameters, or no name or location", k);
+    }
+    if (program->arg_count > UINT16_MAX) BROKEN("%u arguments", program->arg_count);
+    for (uint32_t n = 0; n < program->code.count; n++) {
+        const isa_instruction *i = &program->code.items[n];
+        if (w.halted) BROKEN("instruction %u: behind halt", n);
+        if ((int)i->opcode < 0 || i->opcode >= ISA_OPCODE_COUNT)
+            BROKEN("instruction %u: opcode %d is unknown", n, (int)i->opcode);
+        TRY(status_at(check_instruction(&w, i), "instruction %u %s", n,
+                      isa_describe(i->opcode)->mnemonic));
+    }
+    if (!w.halted) BROKEN("the program has no halt at its end");
+    return NULL;
+}
