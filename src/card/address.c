@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Addresses of a tile's operands and their bounds. A tile is checked once, by the lowest and the
+// highest byte that it touches, not once an element.
+#include <string.h>
+
+#include "card/machine.h"
+
+// In wrapping arithmetic: a program with absurd strides gets an absurd address, which the bounds
+// check then judges as any other.
+static int64_t loop_offset(const isa_operand *operand, uint32_t depth, const queue_state *queue)
+{
+    uint64_t offset = (uint64_t)operand->offset;
+    for (uint32_t n = 0; n < depth; n++)
+        offset += (uint64_t)queue->index[n] * (uint64_t)operand->loop_stride[n];
+    return (int64_t)offset;
+}
+
+static int64_t add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static bool inside(int64_t low, plan_span span, uint64_t limit)
+{
+    uint64_t bytes = (uint64_t)span.high - (uint64_t)span.low;
+    return low >= 0 && (uint64_t)low <= limit && bytes <= limit - (uint64_t)low;
+}
+
+static bool resolve_lx(core_run *run, const plan_step *step, uint32_t o, int64_t offset,
+                       uint8_t **out_address)
+{
+    plan_span span = step->tile->span[o];
+    int64_t low = add(offset, span.low), high = add(offset, span.high);
+    if (!inside(low, span, ISA_LX_BYTES)) {
+        core_fault(run, step->instruction, (uint64_t)offset,
+                   "operand %u touches bytes %lld to %lld of LX, which has %d", o, (long long)low,
+                   (long long)high, ISA_LX_BYTES);
+        return false;
+    }
+    *out_address = run->lx + offset;
+    return true;
+}
+
+static bool resolve_memory(core_run *run, const plan_step *step, uint32_t o, int64_t offset,
+                           plan_span span, uint8_t **out_address)
+{
+    const isa_operand *operand = &step->tile->instruction->operand[o];
+    const card_argument *window = &run->arguments[operand->arg];
+    if (operand->slot != ISA_NO_SLOT) offset = add(offset, run->parameters[operand->slot]);
+    int64_t low = add(offset, span.low), high = add(offset, span.high);
+    if (!inside(low, span, window->limit)) {
+        uint64_t address = window->base + (uint64_t)(low < 0 ? low : add(high, -1));
+        core_fault(run, step->instruction, address,
+                   "operand %u touches bytes %lld to %lld of argument %u, which has %llu", o,
+                   (long long)low, (long long)high, operand->arg,
+                   (unsigned long long)window->limit);
+        return false;
+    }
+    *out_address = run->owner->memory + window->base + offset;
+    return true;
+}
+
+// Least and greatest row that a gather reads; false after a fault.
+static bool scan_rows(core_run *run, const plan_step *step, const uint8_t *rows, int64_t *least,
+                      int64_t *most)
+{
+    const plan_tile *tile = step->tile;
+    int64_t index[ISA_MAX_DIMS] = {0}, offset = 0;
+    *least = INT64_MAX;
+    *most = 0;
+    for (;;) {
+        int32_t row;
+        memcpy(&row, rows + offset, sizeof row);
+        if (row < 0 || row >= tile->instruction->row_count) {
+            core_fault(run, step->instruction, 0, "gather of row %d, outside 0..%lld", row,
+                       (long long)tile->instruction->row_count - 1);
+            return false;
+        }
+        if (row < *least) *least = row;
+        if (row > *most) *most = row;
+        uint32_t d = tile->dim_count;
+        while (d-- > 0) {
+            // A dim along which the row does not move need not be walked.
+            if (tile->stride[2][d] == 0) continue;
+            offset += tile->stride[2][d];
+            if (++index[d] < tile->extent[d]) break;
+            offset -= tile->stride[2][d] * tile->extent[d];
+            index[d] = 0;
+        }
+        if (d == UINT32_MAX) return true;
+    }
+}
+
+static bool resolve_gather(core_run *run, const plan_step *step, const queue_state *queue,
+                           uint8_t **out_address)
+{
+    const plan_tile *tile = step->tile;
+    const isa_instruction *i = tile->instruction;
+    int64_t least, most;
+    if (!scan_rows(run, step, out_address[2], &least, &most)) return false;
+    plan_span span = tile->span[1];
+    int64_t first = least * i->row_stride, last = most * i->row_stride;
+    span.low = add(span.low, first < last ? first : last);
+    span.high = add(span.high, first < last ? last : first);
+    int64_t offset = loop_offset(&i->operand[1], step->depth, queue);
+    return resolve_memory(run, step, 1, offset, span, &out_address[1]);
+}
+
+bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue,
+                  uint8_t **out_address)
+{
+    const isa_instruction *i = step->tile->instruction;
+    bool gather = i->opcode == ISA_GATHER;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        const isa_operand *operand = &i->operand[o];
+        int64_t offset = loop_offset(operand, step->depth, queue);
+        bool good = true;
+        if (operand->space == ISA_SPACE_LX)
+            good = resolve_lx(run, step, o, offset, &out_address[o]);
+        else if (!gather)
+            good = resolve_memory(run, step, o, offset, step->tile->span[o], &out_address[o]);
+        if (!good) return false;
+    }
+    return !gather || resolve_gather(run, step, queue, out_address);
+}

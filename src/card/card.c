@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The card as a thing: its address space, its LX and its host threads.
+#include "card/card.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "card/machine.h"
+
+#define MEMORY_BYTES (CARD_SEGMENTS * CARD_SEGMENT_BYTES)
+#define LX_BYTES ((size_t)ISA_CORES * ISA_LX_BYTES)
+
+// Lazily backed: a page costs host memory once it is written.
+static spyre_status reserve(size_t bytes, uint8_t **out_memory)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        return status_new(SPYRE_OUT_OF_MEMORY,
+                          "card: the host refuses %zu bytes of address space (is `ulimit -v` set?)",
+                          bytes);
+    }
+    // Huge pages make the first touch of large tensors several times cheaper; a refusal is fine.
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    *out_memory = memory;
+    return NULL;
+}
+
+static spyre_status build(card *c)
+{
+    TRY(reserve(MEMORY_BYTES, &c->memory));
+    TRY(reserve(LX_BYTES, &c->lx));
+    uint32_t threads;
+    TRY(thread_default_count(&threads));
+    if (threads > ISA_CORES) threads = ISA_CORES;
+    TRY(pool_create(threads, &c->workers));
+    c->scratch = calloc(threads, sizeof *c->scratch);
+    TRY_ALLOC(c->scratch);
+    c->runs = calloc(ISA_CORES, sizeof *c->runs);
+    TRY_ALLOC(c->runs);
+    return ring_create(&c->messages);
+}
+
+spyre_status card_create(card **out_card)
+{
+    card *c = calloc(1, sizeof *c);
+    TRY_ALLOC(c);
+    const char *wipe = getenv("SPYRE_WIPE_LX");
+    c->wipe_each_launch = wipe && strcmp(wipe, "1") == 0;
+    const char *mode = getenv("SPYRE_CARD_MODE");
+    c->mode = mode && strcmp(mode, "exact") == 0 ? CARD_EXACT : CARD_FAST;
+    spyre_status status = build(c);
+    if (status) card_destroy(c);
+    else *out_card = c;
+    return status;
+}
+
+void card_destroy(card *c)
+{
+    if (!c) return;
+    if (c->scratch) {
+        for (uint32_t i = 0; i < pool_threads(c->workers); i++) {
+            free(c->scratch[i].rows);
+            free(c->scratch[i].columns);
+        }
+    }
+    free(c->scratch);
+    pool_destroy(c->workers);
+    ring_destroy(c->messages);
+    free(c->runs);
+    if (c->memory) munmap(c->memory, MEMORY_BYTES);
+    if (c->lx) munmap(c->lx, LX_BYTES);
+    free(c);
+}
+
+void card_set_mode(card *c, card_mode mode)
+{
+    c->mode = mode;
+}
+
+void *card_memory(card *c, uint64_t address, uint64_t bytes)
+{
+    if (address >= MEMORY_BYTES) return NULL;
+    uint64_t left = CARD_SEGMENT_BYTES - address % CARD_SEGMENT_BYTES;
+    return bytes <= left ? c->memory + address : NULL;
+}
+
+void card_memory_discard(card *c, uint64_t address, uint64_t bytes)
+{
+    uint8_t *begin = card_memory(c, address, bytes);
+    if (!begin || bytes == 0) return;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t skip = (page - address % page) % page;
+    if (bytes < skip + page) {
+        memset(begin, 0, bytes);
+        return;
+    }
+    uint64_t whole = (bytes - skip) / page * page;
+    memset(begin, 0, skip);
+    if (madvise(begin + skip, whole, MADV_DONTNEED) != 0) memset(begin + skip, 0, whole);
+    memset(begin + skip + whole, 0, bytes - skip - whole);
+}
+
+void card_wipe_lx(card *c)
+{
+    if (madvise(c->lx, LX_BYTES, MADV_DONTNEED) != 0) memset(c->lx, 0, LX_BYTES);
+}
+
+uint8_t *card_lx(card *c, uint32_t core)
+{
+    return core < ISA_CORES ? c->lx + (size_t)core * ISA_LX_BYTES : NULL;
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loops that the compiler vectorises for several generations of processors and chooses from at load
+// time. Only for loops whose results cannot depend on that: no fused multiply-add (the build
+// forbids contraction), no reassociation.
+#ifndef CARD_CLONES_H
+#define CARD_CLONES_H
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define CARD_CLONES \
+    __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define CARD_CLONES
+#endif
+
+#endif

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A launch: kernel after kernel, all cores meeting between them. The cores of a kernel are spread
+// over the host's threads. A core that waits for the ring gives its thread back and is run again
+// in the next round; a round in which no core takes a step is a deadlock.
+#include <stdlib.h>
+#include <string.h>
+
+#include "card/machine.h"
+
+// Below this much work waking other threads costs more than it saves.
+#define PARALLEL_WEIGHT_BYTES 131072.0
+
+typedef struct {
+    card *owner;
+    const card_program *program;
+    const card_argument *arguments;
+    uint32_t index[ISA_MAX_LOOPS];          // loops around kernels
+    uint32_t pending[ISA_CORES];            // cores that are not done
+    uint32_t pending_count;
+} launch;
+
+static void run_core(void *context, size_t index, uint32_t worker)
+{
+    launch *l = context;
+    core_run *run = &l->owner->runs[l->pending[index]];
+    run->scratch = &l->owner->scratch[worker];
+    core_execute(run, l->owner->mode);
+}
+
+static void start_core(launch *l, const plan_kernel *kernel, uint32_t core)
+{
+    core_run *run = &l->owner->runs[core];
+    run->owner = l->owner;
+    run->program = l->program;
+    run->kernel = kernel;
+    run->arguments = l->arguments;
+    run->parameters = kernel->source->parameters + (size_t)core * kernel->source->slot_count;
+    run->lx = card_lx(l->owner, core);
+    run->core = core;
+    run->executed = 0;
+    run->state = ADVANCE_RAN;
+    memset(run->token, 0, sizeof run->token);
+    for (uint32_t q = 0; q < ISA_QUEUE_COUNT; q++) {
+        run->queue[q].next = 0;
+        memcpy(run->queue[q].index, l->index, sizeof l->index);
+    }
+    l->pending[l->pending_count++] = core;
+}
+
+static uint64_t steps_taken(const launch *l)
+{
+    uint64_t steps = 0;
+    for (uint32_t i = 0; i < l->pending_count; i++)
+        steps += l->owner->runs[l->pending[i]].executed;
+    return steps;
+}
+
+// The faulting core with the lowest number, so that the report does not depend on host threads.
+static core_run *first_fault(const launch *l)
+{
+    for (uint32_t i = 0; i < l->pending_count; i++) {
+        core_run *run = &l->owner->runs[l->pending[i]];
+        if (run->state == ADVANCE_FAULT) return run;
+    }
+    return NULL;
+}
+
+static void drop_finished(launch *l)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < l->pending_count; i++) {
+        if (l->owner->runs[l->pending[i]].state != ADVANCE_DONE)
+            l->pending[kept++] = l->pending[i];
+    }
+    l->pending_count = kept;
+}
+
+// Null, or the core that faulted.
+static core_run *run_kernel(launch *l, const plan_kernel *kernel)
+{
+    l->pending_count = 0;
+    for (uint32_t core = 0; core < ISA_CORES; core++) {
+        if (kernel->source->active_cores >> core & 1u) start_core(l, kernel, core);
+    }
+    bool parallel = kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES;
+    while (l->pending_count) {
+        uint64_t before = steps_taken(l);
+        if (parallel) pool_run(l->owner->workers, l->pending_count, run_core, l);
+        else for (uint32_t i = 0; i < l->pending_count; i++) run_core(l, i, 0);
+        core_run *fault = first_fault(l);
+        if (fault) return fault;
+        bool stuck = steps_taken(l) == before;
+        drop_finished(l);
+        if (stuck && l->pending_count) {
+            core_describe_wait(&l->owner->runs[l->pending[0]]);
+            return &l->owner->runs[l->pending[0]];
+        }
+    }
+    return NULL;
+}
+
+static core_run *run_phases(launch *l)
+{
+    uint32_t next = 0;
+    while (next < l->program->phases.count) {
+        const plan_phase *phase = &l->program->phases.items[next++];
+        core_run *fault = NULL;
+        switch (phase->kind) {
+        case PHASE_KERNEL: fault = run_kernel(l, phase->kernel); break;
+        case PHASE_LOOP: l->index[phase->depth] = 0; break;
+        case PHASE_END_LOOP:
+            if (++l->index[phase->depth] < phase->count) next = phase->body;
+            break;
+        }
+        if (fault) return fault;
+    }
+    return NULL;
+}
+
+static spyre_status check_arguments(const launch *l, uint32_t count)
+{
+    const isa_program *program = l->program->program;
+    if (count < program->arg_count) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "launch: %u arguments, the program has %u",
+                          count, program->arg_count);
+    }
+    for (uint32_t k = 0; k < program->arg_count; k++) {
+        const card_argument *argument = &l->arguments[k];
+        if (!card_memory(l->owner, argument->base, argument->limit)) {
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "launch: argument %u, 0x%llx + %llu bytes, leaves its segment", k,
+                              (unsigned long long)argument->base,
+                              (unsigned long long)argument->limit);
+        }
+    }
+    return NULL;
+}
+
+static spyre_status fault_status(const card_fault *fault)
+{
+    const char *open = fault->location[0] ? " (" : "", *close = fault->location[0] ? ")" : "";
+    return status_new(SPYRE_DEVICE_FAULT,
+                      "core %u, kernel %s%s%s%s, instruction %u, address 0x%llx: %s", fault->core,
+                      fault->kernel, open, fault->location, close, fault->instruction,
+                      (unsigned long long)fault->address, fault->text);
+}
+
+spyre_status card_launch(card *c, card_program *program, const card_argument *arguments,
+                         uint32_t arg_count, card_fault *out_fault)
+{
+    launch l = {.owner = c, .program = program, .arguments = arguments};
+    TRY(check_arguments(&l, arg_count));
+    if (c->wipe_each_launch) card_wipe_lx(c);
+    core_run *fault = run_phases(&l);
+    uint32_t sender, receiver;
+    bool left = ring_clear(c->messages, &sender, &receiver);
+    if (fault) {
+        if (out_fault) *out_fault = fault->fault;
+        return fault_status(&fault->fault);
+    }
+    if (left) {
+        return status_new(SPYRE_DEVICE_FAULT,
+                          "core %u never received a ring message that core %u sent", receiver,
+                          sender);
+    }
+    return NULL;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The state of one card and of one core while it runs a kernel. Internal to src/card.
+#ifndef CARD_MACHINE_H
+#define CARD_MACHINE_H
+
+#include "base/thread.h"
+#include "card/card.h"
+#include "card/plan.h"
+#include "card/ring.h"
+
+typedef enum { ADVANCE_RAN, ADVANCE_BLOCKED, ADVANCE_DONE, ADVANCE_FAULT } advance;
+
+// Where a queue stands in its own walk through the kernel.
+typedef struct {
+    uint32_t next;                          // step
+    uint32_t index[ISA_MAX_LOOPS];          // of the enclosing loops, outermost first
+} queue_state;
+
+typedef struct {
+    card *owner;
+    const card_program *program;
+    const plan_kernel *kernel;
+    const card_argument *arguments;
+    const int64_t *parameters;              // this core's row
+    uint8_t *lx;
+    plan_scratch *scratch;
+    uint32_t core;
+    uint32_t token[ISA_MAX_TOKENS];
+    queue_state queue[ISA_QUEUE_COUNT];
+    uint64_t executed;                      // steps, to tell progress from deadlock
+    advance state;
+    card_fault fault;
+} core_run;
+
+struct card {
+    uint8_t *memory;                        // CARD_SEGMENTS * CARD_SEGMENT_BYTES
+    uint8_t *lx;                            // ISA_CORES * ISA_LX_BYTES
+    card_mode mode;
+    bool wipe_each_launch;
+    pool *workers;
+    plan_scratch *scratch;                  // one a worker
+    ring *messages;
+    core_run *runs;                         // ISA_CORES
+};
+
+// Runs as many steps of a core as its tokens and the ring allow; sets run->state.
+void core_execute(core_run *run, card_mode mode);
+
+// Records as a fault what a blocked core waits for.
+void core_describe_wait(core_run *run);
+
+// Records the fault of a step; the first one stays.
+void core_fault(core_run *run, uint32_t instruction, uint64_t address, const char *format, ...)
+    SPYRE_PRINTF(4, 5);
+
+// Host addresses of element 0 of every operand of a step in the queue's present iteration, checked
+// against LX and the argument windows over the whole tile. False after a fault.
+bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue,
+                  uint8_t **out_address);
+
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A loaded program: per kernel and queue the steps that the queue walks, per instruction the tile
+// with everything that does not depend on core and iteration. Internal to src/card.
+#ifndef CARD_PLAN_H
+#define CARD_PLAN_H
+
+#include "isa/isa.h"
+
+typedef struct plan_tile plan_tile;
+
+// Memory that a host thread reuses from tile to tile.
+typedef struct {
+    float *rows, *columns;                  // packed operands of a matmul
+    size_t rows_bytes, columns_bytes;
+} plan_scratch;
+
+// Executes one tile. address[o] is element 0 of operand o, bounds are checked already.
+typedef void plan_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch);
+
+// Bytes an operand touches, relative to its element 0: [low, high).
+typedef struct {
+    int64_t low, high;
+} plan_span;
+
+struct plan_tile {
+    const isa_instruction *instruction;
+    plan_span span[ISA_MAX_OPERANDS];
+    // The same elements in the same order with fewer dims: extents of 1 dropped, neighbours merged
+    // where every operand allows. At least one dim.
+    uint32_t dim_count;
+    int64_t extent[ISA_MAX_DIMS];
+    int64_t stride[ISA_MAX_OPERANDS][ISA_MAX_DIMS];
+    plan_run *fast;
+};
+
+typedef enum {
+    STEP_EXECUTE,
+    STEP_WAIT,
+    STEP_SIGNAL,
+    STEP_LOOP,
+    STEP_END_LOOP,
+    STEP_END,
+} step_kind;
+
+typedef struct {
+    step_kind kind;
+    uint32_t instruction;                   // index in the program, for messages
+    uint32_t depth;                         // EXECUTE: enclosing loops; LOOP: its own level
+    uint32_t count;                         // token, or iterations
+    uint32_t body;                          // END_LOOP: first step of the loop's body
+    const plan_tile *tile;
+} plan_step;
+
+typedef struct {
+    const isa_kernel *source;
+    uint32_t outer_depth;                   // loops around the kernel
+    uint32_t step_count[ISA_QUEUE_COUNT];
+    plan_step *steps[ISA_QUEUE_COUNT];      // end with STEP_END
+    double weight_bytes;                    // rough work of all cores, to choose host threads
+} plan_kernel;
+
+// What the card does between kernels: loops around them.
+typedef enum { PHASE_KERNEL, PHASE_LOOP, PHASE_END_LOOP } phase_kind;
+
+typedef struct {
+    phase_kind kind;
+    uint32_t depth;
+    uint32_t count;                         // LOOP: iterations
+    uint32_t body;                          // END_LOOP: first phase of the body
+    plan_kernel *kernel;
+} plan_phase;
+
+struct card_program {
+    arena *memory;
+    const isa_program *program;             // own copy
+    VEC(plan_phase) phases;
+};
+
+// The executors. exact_run is the definition; fast_choose returns a function that gives the same
+// bytes, or exact_run itself.
+void exact_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch);
+plan_run *fast_choose(const plan_tile *tile);
+
+// True when writing operand 0 element by element cannot change what is later read from operand o:
+// the two do not overlap, or each element is read before its own place is written.
+bool plan_independent(const plan_tile *tile, uint8_t *const *address, uint32_t operand);
+
+// Lanes a column stick of a matmul has: elements of operand 1's format in a stick.
+static inline uint32_t matmul_lanes(const isa_instruction *i)
+{
+    return spyre_format_elements_per_stick(i->operand[1].format);
+}
+
+#endif
