@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every kernel of every variant that this machine runs, against the scalar definitions.
+#include "unit/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tensor/convert_kernels.h"
+
+enum { CODES = 65536, GUARD = 0x5A };
+
+static const convert_kernels *const all_variants[] = {
+    &convert_portable,
+#if defined(__x86_64__)
+    &convert_avx2,
+    &convert_avx512,
+#endif
+};
+
+enum { VARIANTS = sizeof all_variants / sizeof *all_variants };
+
+static uint16_t codes[CODES];
+
+static int fill_codes(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < CODES; i++) codes[i] = (uint16_t)i;
+    return 0;
+}
+
+static uint16_t f16_to_dl16(uint16_t x)
+{
+    return dl16_from_host_float(fp16_to_float(x));
+}
+
+static uint16_t bf16_to_dl16(uint16_t x)
+{
+    return dl16_from_host_float(bf16_to_float(x));
+}
+
+static uint16_t dl16_to_bf16(uint16_t x)
+{
+    return bf16_from_float(dl16_to_float(x));
+}
+
+// One 16-bit to 16-bit kernel of all variants over all codes.
+static void check_codes(size_t offset, uint16_t (*scalar)(uint16_t))
+{
+    static uint16_t got[CODES];
+    for (size_t v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(all_variants[v])) continue;
+        convert_kernel *kernel;
+        memcpy(&kernel, (const char *)all_variants[v] + offset, sizeof kernel);
+        kernel(got, codes, CODES);
+        for (uint32_t i = 0; i < CODES; i++) {
+            if (got[i] != scalar((uint16_t)i))
+                fail_msg("%s: code %04x gives %04x", all_variants[v]->name, i, got[i]);
+        }
+        // In place, as convert.h allows for elements of one size.
+        memcpy(got, codes, sizeof got);
+        kernel(got, got, CODES);
+        for (uint32_t i = 0; i < CODES; i++) assert_int_equal(got[i], scalar((uint16_t)i));
+    }
+}
+
+static void convert__all_codes_equal_the_scalar(void **state)
+{
+    (void)state;
+    check_codes(offsetof(convert_kernels, dl16_from_f16), f16_to_dl16);
+    check_codes(offsetof(convert_kernels, f16_from_dl16), dl16_to_host_fp16);
+    check_codes(offsetof(convert_kernels, dl16_from_bf16), bf16_to_dl16);
+    check_codes(offsetof(convert_kernels, bf16_from_dl16), dl16_to_bf16);
+}
+
+static void convert__dl16_to_float_equals_the_scalar(void **state)
+{
+    (void)state;
+    static float got[CODES];
+    for (size_t v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(all_variants[v])) continue;
+        all_variants[v]->f32_from_dl16(got, codes, CODES);
+        for (uint32_t i = 0; i < CODES; i++)
+            assert_int_equal(float_bits(got[i]), float_bits(dl16_to_float((uint16_t)i)));
+        static uint16_t back[CODES];
+        all_variants[v]->dl16_from_f32(back, got, CODES);
+        assert_memory_equal(back, codes, sizeof codes);
+        all_variants[v]->dl16_from_f32_once(back, got, CODES);
+        assert_memory_equal(back, codes, sizeof codes);
+    }
+}
+
+static void check_floats(const float *values, size_t count)
+{
+    uint16_t *got = malloc(count * sizeof *got);
+    for (size_t v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(all_variants[v])) continue;
+        all_variants[v]->dl16_from_f32(got, values, count);
+        for (size_t i = 0; i < count; i++) {
+            if (got[i] != dl16_from_host_float(values[i]))
+                fail_msg("%s: %a gives %04x", all_variants[v]->name, (double)values[i], got[i]);
+        }
+        all_variants[v]->dl16_from_f32_once(got, values, count);
+        for (size_t i = 0; i < count; i++) assert_int_equal(got[i], dl16_from_float(values[i]));
+    }
+    free(got);
+}
+
+static void convert__floats_equal_the_scalar(void **state)
+{
+    (void)state;
+    enum { COUNT = 1 << 20 };
+    float *values = malloc(COUNT * sizeof *values);
+    uint64_t seed = 4;
+    for (size_t i = 0; i < COUNT; i++) values[i] = float_from_bits((uint32_t)check_random(&seed));
+    check_floats(values, COUNT);
+    // Every tie and its neighbours, of both signs, up to and beyond the overflow; then 2^-31.
+    size_t count = 0;
+    for (uint32_t code = 0; code <= 0x8010 && count + 6 <= COUNT; code++) {
+        uint32_t tie = DL16_EXPONENT_OFFSET + (code << DL16_FRACTION_SHIFT) + (1u << 13);
+        for (uint32_t k = 0; k < 3; k++) {
+            values[count++] = float_from_bits(tie - 1 + k);
+            values[count++] = float_from_bits((tie - 1 + k) | 0x80000000);
+        }
+    }
+    check_floats(values, count);
+    const float special[] = {0.0f, -0.0f, 0x1p-31f, -0x1p-31f, nextafterf(0x1p-31f, 1.0f),
+                             nextafterf(0x1p-31f, 0.0f), 0x1p-32f, 0x1p-149f, INFINITY, -INFINITY,
+                             NAN, -NAN, 3.4e38f, -3.4e38f, 0x1.ffp32f, 0x1.fep32f, 65504.0f};
+    check_floats(special, sizeof special / sizeof *special);
+    free(values);
+}
+
+static void convert__integers_and_truth_values(void **state)
+{
+    (void)state;
+    const int64_t wide[] = {0, -1, INT64_MAX, INT64_MIN, INT64_C(1) << 31, -(INT64_C(1) << 31), 77};
+    const int32_t narrow[] = {0, -1, -1, 0, INT32_MIN, INT32_MIN, 77};
+    const uint8_t bytes[] = {0, 1, 2, 127, 128, 255, 9};
+    const uint16_t dl16[] = {0, 0x8000, 1, 31 << 9, 0x7FFF, 0xFFFF, 0x8001};
+    for (size_t v = 0; v < VARIANTS; v++) {
+        const convert_kernels *k = all_variants[v];
+        if (!convert_can_run(k)) continue;
+        int32_t ints[7];
+        int64_t longs[7];
+        uint32_t unsigneds[7];
+        uint8_t small[7];
+        uint16_t words[7];
+        k->i32_from_i64(ints, wide, 7);
+        assert_memory_equal(ints, narrow, sizeof narrow);
+        k->i64_from_i32(longs, narrow, 7);
+        for (int i = 0; i < 7; i++) assert_true(longs[i] == narrow[i]);
+        k->u32_from_u8(unsigneds, bytes, 7);
+        for (int i = 0; i < 7; i++) assert_int_equal(unsigneds[i], bytes[i]);
+        unsigneds[0] = 0x1234;
+        k->u8_from_u32(small, unsigneds, 7);
+        assert_int_equal(small[0], 0x34);
+        assert_int_equal(small[5], 255);
+        k->dl16_from_bool(words, bytes, 7);
+        for (int i = 0; i < 7; i++) assert_int_equal(words[i], bytes[i] ? 31 << 9 : 0);
+        k->bool_from_dl16(small, dl16, 7);
+        assert_memory_equal(small, "\0\0\1\1\1\1\1", 7);
+    }
+}
+
+// Runs of every length from any start: right elements, nothing behind the run.
+static void check_lengths(const convert_kernels *k, convert_kernel *kernel, size_t target_bytes,
+                          size_t source_bytes)
+{
+    enum { LONGEST = 70 };
+    static unsigned char source[LONGEST * 8 + 64], whole[LONGEST * 8 + 64], got[LONGEST * 8 + 64];
+    uint64_t seed = 5;
+    for (size_t i = 0; i < sizeof source; i++) source[i] = (unsigned char)check_random(&seed);
+    kernel(whole, source, LONGEST + 3);
+    for (size_t start = 0; start < 3; start++) {
+        for (size_t count = 0; count <= LONGEST; count++) {
+            memset(got, GUARD, sizeof got);
+            kernel(got, source + start * source_bytes, count);
+            if (memcmp(got, whole + start * target_bytes, count * target_bytes) != 0)
+                fail_msg("%s: %zu elements from %zu", k->name, count, start);
+            for (size_t i = count * target_bytes; i < sizeof got; i++)
+                assert_int_equal(got[i], GUARD);
+        }
+    }
+}
+
+static void convert__every_run_length(void **state)
+{
+    (void)state;
+    for (size_t v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(all_variants[v])) continue;
+#define CONVERT_ROW(name, target, source)                                        \
+    check_lengths(all_variants[v], all_variants[v]->name,                        \
+                  spyre_format_bytes(SPYRE_FORMAT_##target), spyre_format_bytes(SPYRE_FORMAT_##source));
+#include "tensor/convert.def"
+    }
+}
+
+static void convert__general_pairs(void **state)
+{
+    (void)state;
+    const float floats[] = {0.5f, -2.75f, 300.0f, NAN, 1e30f, -1e30f, -0.0f};
+    int64_t longs[7];
+    uint8_t bytes[7];
+    uint16_t halves[7];
+    float back[7];
+    assert_ok(convert_elements(longs, SPYRE_FORMAT_IEEE_INT64, floats, SPYRE_FORMAT_IEEE_FP32, 7));
+    const int64_t cut[] = {0, -2, 300, 0, INT64_MAX, INT64_MIN, 0};
+    assert_memory_equal(longs, cut, sizeof cut);
+    assert_ok(convert_elements(bytes, SPYRE_FORMAT_SENINT8, floats, SPYRE_FORMAT_IEEE_FP32, 3));
+    assert_memory_equal(bytes, "\x00\xfe\x2c", 3);
+    assert_ok(convert_elements(bytes, SPYRE_FORMAT_BOOL, floats, SPYRE_FORMAT_IEEE_FP32, 7));
+    assert_memory_equal(bytes, "\1\1\1\1\1\1\0", 7);
+    assert_ok(convert_elements(halves, SPYRE_FORMAT_IEEE_FP16, floats, SPYRE_FORMAT_IEEE_FP32, 7));
+    assert_int_equal(halves[4], 0x7C00);
+    assert_ok(convert_elements(back, SPYRE_FORMAT_IEEE_FP32, halves, SPYRE_FORMAT_IEEE_FP16, 3));
+    assert_memory_equal(back, floats, 3 * sizeof *back);
+    assert_ok(convert_elements(halves, SPYRE_FORMAT_SEN169_FP16, cut, SPYRE_FORMAT_IEEE_INT64, 6));
+    assert_int_equal(halves[2], dl16_from_host_float(300.0f));
+    assert_int_equal(halves[4], DL16_LARGEST);
+    const int8_t minus = -1;
+    uint16_t word;
+    assert_ok(convert_elements(&word, SPYRE_FORMAT_SENINT16, &minus, SPYRE_FORMAT_SENINT8, 1));
+    assert_int_equal(word, 0xFFFF);
+    assert_ok(convert_elements(bytes, SPYRE_FORMAT_SEN143_FP8, floats, SPYRE_FORMAT_IEEE_FP32, 1));
+    assert_int_equal(bytes[0], fp8_e4m3_from_float(0.5f));
+}
+
+static void convert__general_runs_cross_blocks(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    static uint16_t halves[COUNT];
+    static float floats[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) halves[i] = (uint16_t)(i * 31);
+    assert_ok(convert_elements(floats, SPYRE_FORMAT_IEEE_FP32, halves, SPYRE_FORMAT_IEEE_FP16,
+                               COUNT));
+    for (uint32_t i = 0; i < COUNT; i++) assert_true(floats[i] == fp16_to_float(halves[i]));
+}
+
+static void convert__same_format_copies_bytes(void **state)
+{
+    (void)state;
+    const uint32_t odd = 0x7F800001;
+    uint32_t got = 0;
+    assert_ok(convert_elements(&got, SPYRE_FORMAT_IEEE_FP32, &odd, SPYRE_FORMAT_IEEE_FP32, 1));
+    assert_int_equal(got, odd);
+    for (int i = 0; i < SPYRE_FORMAT_COUNT; i++) {
+        spyre_format format = (spyre_format)i;
+        uint32_t bytes = spyre_format_bytes(format);
+        unsigned char source[40] = "0123456789abcdefghijklmnopqrstuvwxyz", target[40] = "";
+        if (!bytes) continue;
+        assert_ok(convert_elements(target, format, source, format, 4));
+        assert_memory_equal(target, source, 4 * bytes);
+        assert_int_equal(target[4 * bytes], 0);
+    }
+}
+
+static void convert__unknown_pairs_are_named(void **state)
+{
+    (void)state;
+    converter c;
+    assert_error(converter_find(SPYRE_FORMAT_SENINT4, SPYRE_FORMAT_IEEE_FP16, &c),
+                 SPYRE_UNSUPPORTED, "no conversion from IEEE_FP16 to SENINT4");
+    assert_error(converter_find(SPYRE_FORMAT_INVALID, SPYRE_FORMAT_INVALID, &c), SPYRE_UNSUPPORTED,
+                 "INVALID");
+    assert_error(converter_find(SPYRE_FORMAT_SENINT2, SPYRE_FORMAT_SENINT2, &c), SPYRE_UNSUPPORTED,
+                 "SENINT2");
+}
+
+// The variant is chosen once a process, so each SPYRE_SIMD is tried in a child.
+static int index_in_child(const char *wanted)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        setenv("SPYRE_LOG", "off", 1);
+        setenv("SPYRE_SIMD", wanted, 1);
+        int found = 0;
+        while (strcmp(all_variants[found]->name, convert_variant()) != 0) found++;
+        _exit(found);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void convert__environment_restricts_the_variant(void **state)
+{
+    (void)state;
+    int best = VARIANTS - 1;
+    while (!convert_can_run(all_variants[best])) best--;
+    for (int v = 0; v < VARIANTS; v++)
+        assert_int_equal(index_in_child(all_variants[v]->name), v < best ? v : best);
+    assert_int_equal(index_in_child("sse9"), best);
+    assert_int_equal(index_in_child(""), best);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        // First, before this process has chosen.
+        cmocka_unit_test(convert__environment_restricts_the_variant),
+        cmocka_unit_test(convert__all_codes_equal_the_scalar),
+        cmocka_unit_test(convert__dl16_to_float_equals_the_scalar),
+        cmocka_unit_test(convert__floats_equal_the_scalar),
+        cmocka_unit_test(convert__integers_and_truth_values),
+        cmocka_unit_test(convert__every_run_length),
+        cmocka_unit_test(convert__general_pairs),
+        cmocka_unit_test(convert__general_runs_cross_blocks),
+        cmocka_unit_test(convert__same_format_copies_bytes),
+        cmocka_unit_test(convert__unknown_pairs_are_named),
+    };
+    return cmocka_run_group_tests(tests, fill_codes, NULL);
+}
