@@ -92,7 +92,7 @@ static spyre_status sort_digits(const spyre_layout *layout, cover *c)
 {
     for (uint32_t dim = 0; dim < layout->rank; dim++) {
         int64_t size = layout->device_size[dim], weight = layout->stride_map[dim];
-        if (size == 1 || weight == -1) continue;
+        if (size == 1 || (weight == -1 && size)) continue;
         if (weight == 0 || size == 0) {
             return status_new(SPYRE_INVALID_ARGUMENT,
                               INVALID_COVER "device dim %u has size %lld and stride %lld", dim,

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/check.h"
+
+#include <stdlib.h>
+
+#include "tensor/convert.h"
+#include "tensor/dci.h"
+#include "tensor/numeric.h"
+
+enum { GUARD = 0xA5, LARGEST_SAMPLE = 8000 };
+
+static spyre_view dense_view(const int64_t *size, uint32_t rank)
+{
+    spyre_view view = {.rank = rank};
+    int64_t step = 1;
+    for (uint32_t i = rank; i-- > 0;) {
+        view.size[i] = size[i];
+        view.stride[i] = step;
+        step *= size[i];
+    }
+    return view;
+}
+
+static int64_t count_elements(const spyre_view *view)
+{
+    int64_t count = 1;
+    for (uint32_t i = 0; i < view->rank; i++) count *= view->size[i];
+    return count;
+}
+
+// --- Canonical copies
+
+static void assert_copy(const dci_copy *copy, uint32_t rank, const int64_t *size,
+                        const int64_t *card, const int64_t *host)
+{
+    assert_int_equal(copy->rank, rank);
+    for (uint32_t i = 0; i < rank; i++) {
+        assert_int_equal(copy->size[i], size[i]);
+        assert_int_equal(copy->card_stride[i], card[i]);
+        assert_int_equal(copy->host_stride[i], host[i]);
+    }
+}
+
+static void dci__canonical_example(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    const int64_t size[] = {1024, 256};
+    spyre_view host = dense_view(size, 2);
+    spyre_layout layout;
+    dci transfer;
+    assert_ok(spyre_layout_default(size, 2, SPYRE_DTYPE_F16, &layout));
+    assert_ok(dci_build(memory, &host, &layout, SPYRE_DTYPE_F16, &transfer));
+    assert_int_equal(transfer.copy_count, 1);
+    assert_int_equal(transfer.card_format, SPYRE_FORMAT_SEN169_FP16);
+    assert_int_equal(transfer.host_format, SPYRE_FORMAT_IEEE_FP16);
+    assert_copy(transfer.copies, 3, (int64_t[]){64, 1024, 4}, (int64_t[]){1, 64, 65536},
+                (int64_t[]){1, 256, 64});
+    arena_destroy(memory);
+}
+
+static void dci__remainder_is_a_copy_of_its_own(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    const int64_t size[] = {5, 150};
+    spyre_view host = dense_view(size, 2);
+    host.offset = 7;
+    spyre_layout layout;
+    dci transfer;
+    assert_ok(spyre_layout_default(size, 2, SPYRE_DTYPE_F16, &layout));
+    assert_ok(dci_build(memory, &host, &layout, SPYRE_DTYPE_F16, &transfer));
+    assert_int_equal(transfer.copy_count, 2);
+    const int64_t card[] = {1, 64, 320}, steps[] = {1, 150, 64};
+    assert_copy(&transfer.copies[0], 3, (int64_t[]){64, 5, 2}, card, steps);
+    assert_int_equal(transfer.copies[0].card_offset, 0);
+    assert_int_equal(transfer.copies[0].host_offset, 7);
+    assert_copy(&transfer.copies[1], 3, (int64_t[]){22, 5, 1}, card, steps);
+    assert_int_equal(transfer.copies[1].card_offset, 640);
+    assert_int_equal(transfer.copies[1].host_offset, 7 + 128);
+    arena_destroy(memory);
+}
+
+static void dci__empty_tensor_has_no_copies(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    const int64_t size[] = {3, 0};
+    spyre_view host = dense_view(size, 2);
+    spyre_layout layout;
+    dci transfer;
+    assert_ok(spyre_layout_default(size, 2, SPYRE_DTYPE_F16, &layout));
+    assert_ok(dci_build(memory, &host, &layout, SPYRE_DTYPE_F16, &transfer));
+    assert_int_equal(transfer.copy_count, 0);
+    assert_ok(dci_to_card(&transfer, NULL, NULL));
+    arena_destroy(memory);
+}
+
+// --- Round trips against a walk over all device coordinates
+
+typedef struct {
+    spyre_view host;            // the dense storage
+    spyre_layout layout;
+    spyre_dtype dtype;
+} sample;
+
+// Byte position on the card of a host index by the layout's definition: p1..p(r-1), p0, lanes.
+static int64_t card_position(const sample *s, const int32_t *order, uint32_t order_count,
+                             const int64_t *index)
+{
+    int64_t elements = spyre_format_elements_per_stick(s->layout.format);
+    int64_t at = 0, lane = 0;
+    for (uint32_t place = 0; place < order_count; place++) {
+        int32_t dim = order[(place + 1) % order_count];
+        int64_t coordinate = dim < 0 ? 0 : index[dim];
+        if (dim >= 0 && dim == order[order_count - 1]) {
+            lane = coordinate % elements;
+            coordinate /= elements;
+        }
+        at = at * s->layout.device_size[place] + coordinate;
+    }
+    return at * SPYRE_STICK_BYTES + lane * spyre_format_bytes(s->layout.format);
+}
+
+static bool next_index(const spyre_view *view, int64_t *index)
+{
+    for (uint32_t i = view->rank; i-- > 0;) {
+        if (++index[i] < view->size[i]) return true;
+        index[i] = 0;
+    }
+    return false;
+}
+
+static int64_t host_position(const spyre_view *view, const int64_t *index)
+{
+    int64_t at = view->offset;
+    for (uint32_t i = 0; i < view->rank; i++) at += index[i] * view->stride[i];
+    return at;
+}
+
+// Host bytes such that the card gives them back unchanged: fp16 and bf16 of few bits, 0 and 1 for
+// truth values, integers that fit 32 bits, fp32 as it is.
+static void fill_host(spyre_dtype dtype, void *bytes, int64_t count, uint64_t *seed)
+{
+    uint32_t size = spyre_dtype_bytes(dtype);
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t value = check_random(seed);
+        if (dtype == SPYRE_DTYPE_F16) value = fp16_from_float((float)(value % 1024));
+        if (dtype == SPYRE_DTYPE_BF16) value = bf16_from_float((float)(value % 128));
+        if (dtype == SPYRE_DTYPE_BOOL) value &= 1;
+        if (dtype == SPYRE_DTYPE_I64) value = (uint64_t)(int64_t)(int32_t)value;
+        memcpy((char *)bytes + i * size, &value, size);
+    }
+}
+
+// Sends the tensor, checks every byte of the card (padding keeps its guard), and reads it back.
+static void check_transfer(const sample *s, const dci *transfer, const spyre_view *view,
+                           int64_t view_elements, const int32_t *order, uint32_t order_count,
+                           uint64_t *seed)
+{
+    uint32_t host_bytes = spyre_dtype_bytes(s->dtype);
+    uint32_t card_bytes = spyre_format_bytes(s->layout.format);
+    size_t card_length = (size_t)spyre_layout_bytes(&s->layout);
+    size_t host_length = (size_t)view_elements * host_bytes;
+    unsigned char *host = malloc(host_length), *back = malloc(host_length);
+    unsigned char *card = malloc(card_length), *expected = malloc(card_length);
+    fill_host(s->dtype, host, view_elements, seed);
+    memset(card, GUARD, card_length);
+    memset(expected, GUARD, card_length);
+    memset(back, GUARD, host_length);
+    assert_ok(dci_to_card(transfer, card, host));
+    int64_t index[SPYRE_MAX_RANK] = {0};
+    do {
+        int64_t from = host_position(view, index);
+        int64_t to = card_position(s, order, order_count, index);
+        assert_true(to + card_bytes <= (int64_t)card_length);
+        assert_ok(convert_elements(expected + to, s->layout.format, host + from * host_bytes,
+                                   spyre_dtype_host_format(s->dtype), 1));
+    } while (next_index(view, index));
+    assert_memory_equal(card, expected, card_length);
+    assert_ok(dci_to_host(transfer, back, card));
+    do {
+        int64_t at = host_position(view, index) * host_bytes;
+        assert_memory_equal(back + at, host + at, host_bytes);
+        memset(back + at, GUARD, host_bytes);
+    } while (next_index(view, index));
+    for (size_t i = 0; i < host_length; i++) assert_int_equal(back[i], GUARD);
+    free(host);
+    free(back);
+    free(card);
+    free(expected);
+}
+
+static int64_t random_size(uint64_t *seed, uint32_t rank)
+{
+    static const int64_t likely[] = {1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 128, 150, 200};
+    uint64_t choice = check_random(seed);
+    return likely[choice % (rank > 4 ? 4 : rank > 2 ? 9 : 13)];
+}
+
+static void shuffle(int32_t *order, uint32_t count, uint64_t *seed)
+{
+    for (uint32_t i = count; i > 1; i--) {
+        uint32_t j = (uint32_t)(check_random(seed) % i);
+        int32_t moved = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = moved;
+    }
+}
+
+// A random dense tensor (its strides in any order) in a random layout; returns the order's length.
+static uint32_t make_sample(sample *s, int32_t *order, uint64_t *seed)
+{
+    uint32_t rank = 1 + (uint32_t)(check_random(seed) % 5);
+    int32_t memory_order[SPYRE_MAX_RANK];
+    *s = (sample){.host.rank = rank};
+    do {
+        for (uint32_t i = 0; i < rank; i++) {
+            s->host.size[i] = random_size(seed, rank);
+            order[i] = memory_order[i] = (int32_t)i;
+        }
+    } while (count_elements(&s->host) > LARGEST_SAMPLE);
+    shuffle(order, rank, seed);
+    if (check_random(seed) % 3 == 0) shuffle(memory_order, rank, seed);
+    int64_t step = 1;
+    for (uint32_t i = rank; i-- > 0;) {
+        s->host.stride[memory_order[i]] = step;
+        step *= s->host.size[memory_order[i]];
+    }
+    do {
+        s->dtype = (spyre_dtype)(check_random(seed) % SPYRE_DTYPE_COUNT);
+    } while (s->dtype == SPYRE_DTYPE_F64);
+    uint32_t order_count = rank;
+    if (check_random(seed) % 4 == 0) order[order_count++] = -1;
+    assert_ok(spyre_layout_ordered(s->host.size, s->host.stride, rank, s->dtype, order,
+                                   order_count, &s->layout));
+    return order_count;
+}
+
+static void dci__random_layouts_round_trip(void **state)
+{
+    (void)state;
+    uint64_t seed = 6;
+    for (int i = 0; i < 1500; i++) {
+        arena *memory = arena_create();
+        sample s;
+        int32_t order[SPYRE_MAX_RANK + 1];
+        dci transfer;
+        uint32_t order_count = make_sample(&s, order, &seed);
+        s.host.offset = (int64_t)(check_random(&seed) % 3);
+        assert_ok(dci_build(memory, &s.host, &s.layout, s.dtype, &transfer));
+        check_transfer(&s, &transfer, &s.host, count_elements(&s.host) + 5, order, order_count,
+                       &seed);
+        arena_destroy(memory);
+    }
+}
+
+static void dci__scalar_is_one_lane(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    spyre_view host = {.rank = 0};
+    spyre_layout layout;
+    dci transfer;
+    assert_ok(spyre_layout_default(NULL, 0, SPYRE_DTYPE_F16, &layout));
+    assert_ok(dci_build(memory, &host, &layout, SPYRE_DTYPE_F16, &transfer));
+    uint16_t card[64], value = fp16_from_float(2.0f), back = 0;
+    memset(card, GUARD, sizeof card);
+    assert_ok(dci_to_card(&transfer, card, &value));
+    assert_int_equal(card[0], dl16_from_float(2.0f));
+    assert_int_equal(card[1], GUARD << 8 | GUARD);
+    assert_ok(dci_to_host(&transfer, &back, card));
+    assert_int_equal(back, value);
+    arena_destroy(memory);
+}
+
+// A (4, 8, 80) tensor laid out as (32, 80), and 12 x 32 rows of which a stick holds one each.
+static void dci__flattened_and_half_stick_layouts(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    uint64_t seed = 7;
+    dci transfer;
+    const int64_t size[] = {4, 8, 80}, flat[] = {32, 80}, heads[] = {12, 32};
+    const int32_t order[] = {0, 1};
+    sample s = {.host = dense_view(flat, 2), .dtype = SPYRE_DTYPE_F16};
+    spyre_view deep = dense_view(size, 3);
+    assert_ok(spyre_layout_default(flat, 2, s.dtype, &s.layout));
+    assert_ok(dci_build(memory, &deep, &s.layout, s.dtype, &transfer));
+    check_transfer(&s, &transfer, &s.host, 32 * 80, order, 2, &seed);
+    s.host = dense_view(heads, 2);
+    assert_ok(spyre_layout_default(heads, 2, s.dtype, &s.layout));
+    spyre_view row = {.rank = 1, .size = {384}, .stride = {1}};
+    assert_ok(dci_build(memory, &row, &s.layout, s.dtype, &transfer));
+    check_transfer(&s, &transfer, &s.host, 384, order, 2, &seed);
+    arena_destroy(memory);
+}
+
+static void dci__host_views_of_any_strides(void **state)
+{
+    (void)state;
+    uint64_t seed = 8;
+    for (int i = 0; i < 500; i++) {
+        arena *memory = arena_create();
+        sample s;
+        int32_t order[SPYRE_MAX_RANK + 1], memory_order[SPYRE_MAX_RANK];
+        dci transfer;
+        uint32_t order_count = make_sample(&s, order, &seed);
+        // The same sizes with gaps between the elements of each dim, dims in any order.
+        spyre_view view = {.rank = s.host.rank, .offset = (int64_t)(check_random(&seed) % 4)};
+        int64_t step = 1 + (int64_t)(check_random(&seed) % 2);
+        for (uint32_t d = 0; d < view.rank; d++) memory_order[d] = (int32_t)d;
+        shuffle(memory_order, view.rank, &seed);
+        for (uint32_t d = 0; d < view.rank; d++) {
+            int32_t dim = memory_order[d];
+            view.size[dim] = s.host.size[dim];
+            view.stride[dim] = step;
+            step = step * view.size[dim] + (int64_t)(check_random(&seed) % 2);
+        }
+        assert_ok(dci_build(memory, &s.host, &s.layout, s.dtype, &transfer));
+        assert_ok(dci_use_host_view(&transfer, &s.host, &view));
+        check_transfer(&s, &transfer, &view, view.offset + step, order, order_count, &seed);
+        arena_destroy(memory);
+    }
+}
+
+static void dci__expanded_views_send_copies(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    const int64_t size[] = {3, 70};
+    spyre_view storage = dense_view(size, 2), view = storage;
+    view.stride[0] = 0;
+    spyre_layout layout;
+    dci transfer;
+    uint16_t host[70], card[2 * 3 * 64];
+    for (int i = 0; i < 70; i++) host[i] = fp16_from_float((float)i);
+    assert_ok(spyre_layout_default(size, 2, SPYRE_DTYPE_F16, &layout));
+    assert_ok(dci_build(memory, &storage, &layout, SPYRE_DTYPE_F16, &transfer));
+    assert_ok(dci_use_host_view(&transfer, &storage, &view));
+    memset(card, GUARD, sizeof card);
+    assert_ok(dci_to_card(&transfer, card, host));
+    for (int row = 0; row < 3; row++) {
+        for (int i = 0; i < 70; i++)
+            assert_int_equal(card[i / 64 * 192 + row * 64 + i % 64], dl16_from_float((float)i));
+    }
+    view.size[0] = 2;
+    assert_error(dci_use_host_view(&transfer, &storage, &view), SPYRE_INVALID_ARGUMENT,
+                 "Invalid device sizes for host sizes");
+    arena_destroy(memory);
+}
+
+static void dci__flattened_layouts_need_dense_views(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    const int64_t size[] = {4, 8, 80}, flat[] = {32, 80};
+    spyre_view storage = dense_view(size, 3), view = storage;
+    view.stride[0] = 1000;
+    spyre_layout layout;
+    dci transfer;
+    assert_ok(spyre_layout_default(flat, 2, SPYRE_DTYPE_F16, &layout));
+    assert_ok(dci_build(memory, &storage, &layout, SPYRE_DTYPE_F16, &transfer));
+    assert_error(dci_use_host_view(&transfer, &storage, &view), SPYRE_UNSUPPORTED,
+                 "must be dense");
+    arena_destroy(memory);
+}
+
+// Larger than the blocks of the copy loops, with a row count that they do not divide.
+static void dci__large_tensors_cross_blocks(void **state)
+{
+    (void)state;
+    uint64_t seed = 9;
+    const int64_t size[] = {77, 1000};
+    const int32_t orders[][2] = {{0, 1}, {1, 0}};
+    for (int i = 0; i < 2; i++) {
+        arena *memory = arena_create();
+        sample s = {.host = dense_view(size, 2), .dtype = SPYRE_DTYPE_F16};
+        dci transfer;
+        assert_ok(spyre_layout_ordered(size, s.host.stride, 2, s.dtype, orders[i], 2, &s.layout));
+        assert_ok(dci_build(memory, &s.host, &s.layout, s.dtype, &transfer));
+        check_transfer(&s, &transfer, &s.host, 77000, orders[i], 2, &seed);
+        arena_destroy(memory);
+    }
+}
+
+static void dci__other_formats_convert_in_flight(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    const int64_t size[] = {3};
+    spyre_view host = dense_view(size, 1);
+    spyre_layout layout;
+    dci transfer;
+    float values[] = {1.5f, 1e20f, -2.0f}, back[3];
+    uint16_t card[64];
+    assert_ok(spyre_layout_default(size, 1, SPYRE_DTYPE_F16, &layout));
+    assert_ok(dci_build(memory, &host, &layout, SPYRE_DTYPE_F32, &transfer));
+    assert_ok(dci_to_card(&transfer, card, values));
+    assert_int_equal(card[0], dl16_from_float(1.5f));
+    assert_int_equal(card[1], DL16_LARGEST);
+    assert_ok(dci_to_host(&transfer, back, card));
+    assert_true(back[2] == -2.0f);
+    arena_destroy(memory);
+}
+
+static void dci__wrong_layouts_are_refused(void **state)
+{
+    (void)state;
+    static const char message[] = "Invalid device sizes and stride map";
+    arena *memory = arena_create();
+    const int64_t size[] = {10, 150};
+    spyre_view host = dense_view(size, 2);
+    spyre_layout good, wrong;
+    dci transfer;
+    assert_ok(spyre_layout_default(size, 2, SPYRE_DTYPE_F16, &good));
+    assert_ok(dci_build(memory, &host, &good, SPYRE_DTYPE_F16, &transfer));
+    const struct {
+        int64_t device_size[3];
+        int64_t stride_map[3];
+    } rows[] = {
+        {{2, 10, 64}, {64, 150, 1}},        // a tile is missing
+        {{3, 9, 64}, {64, 150, 1}},         // a row is missing
+        {{3, 10, 64}, {64, 151, 1}},        // rows overlap nothing
+        {{3, 10, 64}, {70, 150, 1}},        // a gap between tiles
+        {{3, 10, 64}, {64, 150, 2}},        // every other element
+        {{3, 10, 64}, {64, 64, 1}},         // two dims of one stride
+        {{3, 10, 64}, {64, -1, 1}},         // rows have no image
+        {{3, 10, 64}, {64, 0, 1}},          // all rows are one
+        {{3, 10, 64}, {64, 150, -1}},       // lanes have no image
+        {{0, 10, 64}, {64, 150, 1}},        // no tiles
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        wrong = good;
+        memcpy(wrong.device_size, rows[i].device_size, sizeof rows[i].device_size);
+        memcpy(wrong.stride_map, rows[i].stride_map, sizeof rows[i].stride_map);
+        assert_error(dci_build(memory, &host, &wrong, SPYRE_DTYPE_F16, &transfer),
+                     SPYRE_INVALID_ARGUMENT, message);
+    }
+    host.stride[0] = 151;
+    assert_error(dci_build(memory, &host, &good, SPYRE_DTYPE_F16, &transfer),
+                 SPYRE_INVALID_ARGUMENT, message);
+    host = dense_view((const int64_t[]){11, 150}, 2);
+    assert_error(dci_build(memory, &host, &good, SPYRE_DTYPE_F16, &transfer),
+                 SPYRE_INVALID_ARGUMENT, "1650 host elements");
+    wrong = good;
+    wrong.device_size[2] = 99;
+    assert_error(dci_build(memory, &host, &wrong, SPYRE_DTYPE_F16, &transfer),
+                 SPYRE_INVALID_ARGUMENT, "device_size[2] is 99");
+    arena_destroy(memory);
+}
+
+// Random sizes and strides never crash and never give copies that leave either buffer.
+static void dci__random_nonsense_is_refused_or_inside(void **state)
+{
+    (void)state;
+    static const int64_t steps[] = {-1, 0, 1, 2, 3, 64, 128, 150, 192, 300, INT64_MAX};
+    static const int64_t sizes[] = {0, 1, 2, 3, 5, 64, 65, INT64_C(1) << 62};
+    uint64_t seed = 10;
+    uint32_t built = 0;
+    arena *memory = arena_create();
+    for (int i = 0; i < 50000; i++) {
+        spyre_layout layout = {.rank = 1 + (uint32_t)(check_random(&seed) % 4)};
+        for (uint32_t d = 0; d < layout.rank; d++) {
+            layout.device_size[d] = sizes[check_random(&seed) % 8];
+            layout.stride_map[d] = steps[check_random(&seed) % 11];
+        }
+        layout.device_size[layout.rank - 1] = 64;
+        const int64_t size[] = {(int64_t)(check_random(&seed) % 4), i % 2 ? 150 : 64};
+        spyre_view host = dense_view(size, 2);
+        dci transfer;
+        spyre_status status = dci_build(memory, &host, &layout, SPYRE_DTYPE_F16, &transfer);
+        int64_t moved = 0;
+        for (uint32_t k = 0; !status && k < transfer.copy_count; k++) {
+            const dci_copy *copy = &transfer.copies[k];
+            int64_t last_host = copy->host_offset, last_card = copy->card_offset, count = 1;
+            for (uint32_t d = 0; d < copy->rank; d++) {
+                last_host += (copy->size[d] - 1) * copy->host_stride[d];
+                last_card += (copy->size[d] - 1) * copy->card_stride[d];
+                count *= copy->size[d];
+            }
+            assert_in_range(last_host, 0, size[0] * size[1] - 1);
+            assert_true(last_card < spyre_layout_bytes(&layout) / 2);
+            moved += count;
+        }
+        if (!status) assert_int_equal(moved, size[0] * size[1]);
+        built += !status && moved;
+        spyre_status_free(status);
+    }
+    assert_true(built > 20);
+    arena_destroy(memory);
+}
+
+static void dci__formats_must_convert(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    const int64_t size[] = {3};
+    spyre_view host = dense_view(size, 1);
+    spyre_layout layout;
+    dci transfer;
+    assert_ok(spyre_layout_default(size, 1, SPYRE_DTYPE_F16, &layout));
+    assert_error(dci_build(memory, &host, &layout, SPYRE_DTYPE_F64, &transfer), SPYRE_UNSUPPORTED,
+                 "no conversion from INVALID");
+    assert_error(dci_build(memory, &host, &layout, SPYRE_DTYPE_U8, &transfer), SPYRE_UNSUPPORTED,
+                 "no conversion from uint8 to SEN169_FP16");
+    arena_destroy(memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dci__canonical_example),
+        cmocka_unit_test(dci__remainder_is_a_copy_of_its_own),
+        cmocka_unit_test(dci__empty_tensor_has_no_copies),
+        cmocka_unit_test(dci__random_layouts_round_trip),
+        cmocka_unit_test(dci__scalar_is_one_lane),
+        cmocka_unit_test(dci__flattened_and_half_stick_layouts),
+        cmocka_unit_test(dci__host_views_of_any_strides),
+        cmocka_unit_test(dci__expanded_views_send_copies),
+        cmocka_unit_test(dci__flattened_layouts_need_dense_views),
+        cmocka_unit_test(dci__large_tensors_cross_blocks),
+        cmocka_unit_test(dci__other_formats_convert_in_flight),
+        cmocka_unit_test(dci__wrong_layouts_are_refused),
+        cmocka_unit_test(dci__random_nonsense_is_refused_or_inside),
+        cmocka_unit_test(dci__formats_must_convert),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
