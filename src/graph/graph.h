@@ -6,6 +6,7 @@
 #define GRAPH_GRAPH_H
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "graph/expr.h"
 #include "spyre/graph.h"
@@ -29,7 +30,7 @@ typedef struct {
     spyre_dtype dtype;
     bool on_card;
     graph_view view;
-    uint32_t node;              // producer, or SPYRE_NO_ID for a graph input
+    uint32_t node;              // producer, or SPYRE_NO_ID for a graph input and a removed value
     uint32_t result;            // index among the producer's results
     const char *name;           // unique, for messages and the text form
 } graph_value;
@@ -53,6 +54,12 @@ typedef struct {
     uint32_t origin;            // the node of the caller's graph that this one came from
 } graph_node;
 
+// A distinct op name of a graph, so that the table is searched once for each.
+struct graph_op {
+    const char *name;
+    uint32_t row;               // of aten.def, or SPYRE_NO_ID
+};
+
 struct spyre_graph {
     arena *memory;
     expr_table *exprs;
@@ -62,6 +69,10 @@ struct spyre_graph {
     VEC(uint32_t) outputs;              // value ids
     VEC(const char *) locations;        // [0] is "unknown"
     uint32_t caller_node_count;         // nodes that the caller added; rewrites keep `origin` below
+    map_bytes value_names;              // name -> value id
+    map_bytes location_ids;             // text -> index into locations
+    map_bytes op_ids;                   // op name -> index into ops
+    VEC(struct graph_op) ops;           // the distinct ops of the nodes
 };
 
 // The value's view with every expression a constant, or SPYRE_UNSUPPORTED naming the symbol.

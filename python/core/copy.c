@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `aten::_copy_from`: every copy that touches the card.
+//
+// A transfer moves whole storages, in the layout's own order. So a copy of a whole storage is one
+// transfer; a copy of a part, or one that converts or permutes, stages the storage's dense tensor
+// on the host and lets PyTorch's CPU kernels do the rest.
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// The tensor covers its typed storage exactly: same sizes, strides and element type.
+static bool covers_storage(const tensor_info *t)
+{
+    const storage *s = t->storage;
+    if (!s || !s->typed || t->offset != 0 || t->rank != (int64_t)s->dense.rank) return false;
+    if (dtype_of_torch(t->torch_dtype) != s->dtype) return false;
+    for (int64_t i = 0; i < t->rank; i++)
+        if (t->size[i] != s->dense.size[i] ||
+            (t->size[i] > 1 && t->stride[i] != s->dense.stride[i]))
+            return false;
+    return true;
+}
+
+static bool same_geometry(const tensor_info *a, const tensor_info *b)
+{
+    if (a->torch_dtype != b->torch_dtype || a->rank != b->rank) return false;
+    for (int64_t i = 0; i < a->rank; i++)
+        if (a->size[i] != b->size[i] || (a->size[i] > 1 && a->stride[i] != b->stride[i]))
+            return false;
+    return true;
+}
+
+// The host tensor of `t`'s geometry over `base`, the first byte of a staged storage.
+static bool host_alias(const tensor_info *t, void *base, AtenTensorHandle *out)
+{
+    return core_shim(torch_from_blob((char *)base + t->offset * (int64_t)t->element_bytes, t->rank,
+                                     t->size, t->stride, 0, t->torch_dtype,
+                                     aoti_torch_device_type_cpu(), -1, out,
+                                     aoti_torch_layout_strided(), NULL, 0, NULL, NULL));
+}
+
+// A storage without element type takes that of the first tensor that reads or writes it; bytes
+// (uint8) say nothing about the type, they are how PyTorch copies storages.
+static bool settle_type(const tensor_info *t)
+{
+    spyre_dtype dtype = dtype_of_torch(t->torch_dtype);
+    if (!t->storage || t->storage->typed || dtype == SPYRE_DTYPE_U8) return true;
+    if (dtype == SPYRE_DTYPE_COUNT || spyre_dtype_card_format(dtype) == SPYRE_FORMAT_INVALID)
+        return true;
+    return storage_type(t->storage, dtype);
+}
+
+static bool copy_to_card(const tensor_info *source, const tensor_info *target)
+{
+    storage *s = target->storage;
+    if (covers_storage(target) && same_geometry(source, target))
+        return storage_write(s, source->base + source->offset * (int64_t)source->element_bytes);
+    void *host = malloc((size_t)s->host_bytes);
+    if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
+    AtenTensorHandle alias = NULL;
+    bool ok = (covers_storage(target) || storage_read(s, host)) &&
+              host_alias(target, host, &alias) &&
+              core_shim(aoti_torch_copy_(alias, source->handle, 0)) && storage_write(s, host);
+    if (alias) aoti_torch_delete_tensor_object(alias);
+    free(host);
+    return ok;
+}
+
+static bool copy_to_host(const tensor_info *source, const tensor_info *target)
+{
+    const storage *s = source->storage;
+    if (covers_storage(source) && same_geometry(source, target))
+        return storage_read(s, target->base + target->offset * (int64_t)target->element_bytes);
+    void *host = malloc((size_t)s->host_bytes);
+    if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
+    AtenTensorHandle alias = NULL;
+    bool ok = storage_read(s, host) && host_alias(source, host, &alias) &&
+              core_shim(aoti_torch_copy_(target->handle, alias, 0));
+    if (alias) aoti_torch_delete_tensor_object(alias);
+    free(host);
+    return ok;
+}
+
+static bool copy_on_card(const tensor_info *source, const tensor_info *target)
+{
+    const storage *from = source->storage, *to = target->storage;
+    if (from != to && from->card == to->card && covers_storage(source) && covers_storage(target) &&
+        same_geometry(source, target) && spyre_layout_equal(&from->layout, &to->layout))
+        return core_check(spyre_copy_raw(device_context(), to->card, stream_current(to->card),
+                                         to->address, from->address, to->card_bytes));
+    void *host = malloc((size_t)from->host_bytes);
+    if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
+    tensor_info staged = *source;
+    AtenTensorHandle alias = NULL;
+    bool ok = storage_read(from, host) && host_alias(source, host, &alias);
+    if (ok) {
+        staged.handle = alias;
+        staged.storage = NULL;
+        staged.base = host;
+        ok = copy_to_card(&staged, target);
+    }
+    if (alias) aoti_torch_delete_tensor_object(alias);
+    free(host);
+    return ok;
+}
+
+static bool warn_downcast(const tensor_info *source, const tensor_info *target)
+{
+    static bool warned;
+    if (warned || source->storage || target->torch_dtype != aoti_torch_dtype_int64()) return true;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *module = PyImport_ImportModule("torch_spyre");
+    PyObject *done = module ? PyObject_CallMethod(module, "_warn_downcast", NULL) : NULL;
+    bool ok = done != NULL;
+    if (done) warned = PyObject_IsTrue(done);
+    if (!ok) {
+        core_fail(SPYRE_INVALID_ARGUMENT, "int64 tensors are kept as int32 on the card");
+        PyErr_Clear();
+    }
+    Py_XDECREF(done);
+    Py_XDECREF(module);
+    PyGILState_Release(gil);
+    return ok;
+}
+
+static bool copy(AtenTensorHandle from, AtenTensorHandle to)
+{
+    tensor_info source, target;
+    if (!tensor_describe(from, &source) || !tensor_describe(to, &target)) return false;
+    if (source.numel == 0 || target.numel == 0) return true;
+    if (!settle_type(&source) || !settle_type(&target) || !warn_downcast(&source, &target))
+        return false;
+    if (source.storage && target.storage) return copy_on_card(&source, &target);
+    return target.storage ? copy_to_card(&source, &target) : copy_to_host(&source, &target);
+}
+
+// _copy_from(Tensor self, Tensor dst, bool non_blocking=False) -> Tensor
+static void copy_from(StableIValue *stack, uint64_t arguments, uint64_t results)
+{
+    (void)arguments, (void)results;
+    AtenTensorHandle source = (AtenTensorHandle)(uintptr_t)stack[0];
+    AtenTensorHandle target = (AtenTensorHandle)(uintptr_t)stack[1];
+    bool ok = copy(source, target);
+    aoti_torch_delete_tensor_object(source);
+    if (!ok) {
+        aoti_torch_delete_tensor_object(target);
+        core_throw();
+    }
+    stack[0] = (StableIValue)(uintptr_t)target;
+}
+
+bool copy_register(PyObject *module)
+{
+    (void)module;
+    return kernel_register("PrivateUse1", "_copy_from", copy_from) &&
+           kernel_register("PrivateUse1", "_copy_from_and_resize", copy_from);
+}

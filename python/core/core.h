@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the files of the extension share: errors, the device, storages, tensors.
+//
+// Convention: a fallible function returns false (or null) after recording the error of this thread
+// with core_fail() or core_check(). The outermost function turns it into an exception:
+// core_raise() in a Python method, core_throw() in a kernel that PyTorch's dispatcher called.
+#ifndef CORE_CORE_H
+#define CORE_CORE_H
+
+#define Py_LIMITED_API 0x030B0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdnoreturn.h>
+
+#include "shim.h"
+#include "spyre/runtime.h"
+
+enum { CORE_MAX_CARDS = 8, CORE_MAX_RANK = 16 };
+
+// ---- errors (error.c)
+bool core_fail(spyre_code code, const char *format, ...) SPYRE_PRINTF(2, 3);
+bool core_check(spyre_status status);           // frees the status; true when it was null
+bool core_shim(AOTITorchError error);           // true when 0
+PyObject *core_raise(void);                     // null, with the Python exception set
+noreturn void core_throw(void);
+spyre_code core_error_code(void);
+const char *core_error_message(void);
+bool error_register(PyObject *module);
+
+// ---- device and streams (device.c)
+uint32_t device_count(void);                    // cards in use; starts nothing
+bool device_started(void);
+bool device_is_forked(void);
+spyre_context *device_context(void);            // starts the runtime on the first call
+int device_current(void);
+bool device_set_current(int index);
+uint32_t stream_current(uint32_t card);
+uint32_t stream_exchange(uint32_t card, uint32_t stream);
+bool device_register(PyObject *module);
+bool stream_register(PyObject *module);
+
+// ---- dtypes (dtype.c)
+spyre_dtype dtype_of_torch(int32_t torch_dtype);            // SPYRE_DTYPE_COUNT: not of the card
+int32_t dtype_to_torch(spyre_dtype dtype);
+bool dtype_of_object(PyObject *object, spyre_dtype *out);   // of a torch.dtype; false: no exception
+PyObject *dtype_to_object(spyre_dtype dtype);               // borrowed
+bool dtype_register(PyObject *module);
+
+// ---- storages (storage.c)
+// A storage is known to PyTorch by a pointer that no host access may follow: non-canonical, it
+// names the card and the record below. The card's address stays in the record, so a storage may
+// move when it gets another layout. A storage that PyTorch allocated by bytes alone has no element
+// type; its bytes stay on the host until a tensor gives it one (storage_type()).
+typedef struct {
+    uint32_t card;
+    bool typed;
+    spyre_dtype dtype;
+    spyre_view dense;           // the host tensor that `layout` describes; offset 0
+    spyre_layout layout;
+    uint64_t address;           // of card memory; 0 until typed
+    int64_t card_bytes;
+    int64_t host_bytes;         // of the dense host tensor
+    void *raw;                  // untyped: host_bytes bytes
+} storage;
+
+// The pointer PyTorch gets is `*out_pointer`; storage_release() has the signature of a deleter.
+storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
+                        const spyre_layout *layout, void **out_pointer);
+storage *storage_create_raw(uint32_t card, int64_t bytes, void **out_pointer);
+void storage_release(void *pointer, void *context);
+storage *storage_of(const void *base);          // null for a pointer that is not ours
+uint32_t storage_card(const void *pointer);
+bool storage_type(storage *s, spyre_dtype dtype);
+bool storage_set_layout(storage *s, const spyre_layout *layout);
+bool storage_read(const storage *s, void *host);            // host_bytes bytes
+bool storage_write(storage *s, const void *host);
+bool storage_copy_bytes(void *target, const void *source, int64_t bytes);  // either may be ours
+
+// ---- tensors (tensor.c)
+typedef struct {
+    AtenTensorHandle handle;    // borrowed
+    int64_t rank, numel, offset;
+    const int64_t *size, *stride;
+    int32_t torch_dtype, device_type, device_index;
+    size_t element_bytes;
+    char *base;                 // first byte of the storage
+    storage *storage;           // null for tensors of the host
+} tensor_info;
+
+bool tensor_describe(AtenTensorHandle handle, tensor_info *out);
+bool tensor_of_object(PyObject *object, tensor_info *out);  // borrowed from the Python tensor
+bool tensor_view(const tensor_info *t, spyre_view *out);    // fails above SPYRE_MAX_RANK
+void tensor_contiguous_strides(int64_t rank, const int64_t *size, int64_t *out_stride);
+bool tensor_create(int64_t rank, const int64_t *size, const int64_t *stride, int32_t torch_dtype,
+                   uint32_t card, AtenTensorHandle *out);
+// The tensor of a fresh storage with `layout`, viewed as `view`.
+bool tensor_create_laid_out(spyre_dtype dtype, const spyre_view *dense, const spyre_layout *layout,
+                            const spyre_view *view, uint32_t card, AtenTensorHandle *out);
+bool tensor_register(PyObject *module);
+
+// Arguments of kernels: both consume what they read.
+int64_t kernel_take_ints(StableIValue list, int64_t *out, int64_t capacity);   // -1 on failure
+bool kernel_take_optional(StableIValue value, StableIValue *out);              // false for None
+bool kernel_register(const char *key, const char *op, boxed_kernel *kernel);
+
+// ---- layouts (layout_object.c)
+bool layout_of_object(PyObject *object, spyre_layout *out);
+PyObject *layout_to_object(const spyre_layout *layout);
+bool layout_register(PyObject *module);
+
+bool view_register(PyObject *module);           // ops_view.c
+bool copy_register(PyObject *module);           // copy.c
+bool graph_register(PyObject *module);          // graph_object.c
+bool executable_register(PyObject *module);     // executable.c
+const spyre_graph *graph_of_object(PyObject *object);       // null with TypeError set
+
+// Integers of a Python sequence; -1 with an exception set.
+int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char *what);
+PyObject *core_int_list(const int64_t *values, uint32_t count);
+
+#endif

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one context of the process, the current card of a thread and its streams.
+//
+// The runtime starts with the first call that needs a card, never with an import. A child of fork()
+// and a compile worker of PyTorch share no card with their parent: there the device is refused.
+#include "core.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(spyre_context *) context_of_process;
+static int requested_device = -1;       // set_device() before the start
+static int first_device;
+static bool forked;
+static _Thread_local int device_of_thread = -1;
+static _Thread_local uint32_t stream_of_thread[CORE_MAX_CARDS];
+
+// Distinct valid indices of the comma list; -1 when the variable is unset.
+static int listed_devices(const char *text)
+{
+    if (!text) return -1;
+    bool seen[CORE_MAX_CARDS] = {false};
+    int count = 0;
+    while (*text) {
+        char *end;
+        long index = strtol(text, &end, 10);
+        if (end == text) {
+            text++;
+            continue;
+        }
+        text = end;
+        if (index < 0 || index >= CORE_MAX_CARDS || seen[index]) continue;
+        seen[index] = true;
+        count++;
+    }
+    return count;
+}
+
+// SPYRE_DEVICES lists the cards in use, AIU_WORLD_SIZE caps (or, alone, gives) their number.
+uint32_t device_count(void)
+{
+    int listed = listed_devices(getenv("SPYRE_DEVICES"));
+    const char *world = getenv("AIU_WORLD_SIZE");
+    long cap = world ? strtol(world, NULL, 10) : 0;
+    long count = listed >= 0 ? listed : 1;
+    if (cap > 0) count = listed >= 0 && listed < cap ? listed : cap;
+    return (uint32_t)(count > CORE_MAX_CARDS ? CORE_MAX_CARDS : count);
+}
+
+bool device_started(void)
+{
+    return context_of_process != NULL;
+}
+
+bool device_is_forked(void)
+{
+    const char *worker = getenv("IS_INDUCTOR_SPAWNED_SUBPROCESS");
+    return forked || (worker && strcmp(worker, "1") == 0);
+}
+
+static void mark_forked(void)
+{
+    if (context_of_process) forked = true;
+}
+
+static bool start(void)
+{
+    if (device_is_forked())
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "Cannot use spyre in a forked subprocess: start it with 'spawn'");
+    uint32_t count = device_count();
+    if (count == 0)
+        return core_fail(SPYRE_NOT_FOUND, "no spyre device: SPYRE_DEVICES lists none that exists");
+    const char *rank = getenv("LOCAL_RANK");
+    int device = requested_device >= 0 ? requested_device : rank ? atoi(rank) : 0;
+    if (device < 0 || (uint32_t)device >= count)
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "invalid device ordinal %d: this process uses %u spyre device(s)", device,
+                         count);
+    spyre_context *created = NULL;
+    if (!core_check(spyre_context_create(count, &created))) return false;
+    first_device = device;
+    context_of_process = created;
+    return true;
+}
+
+spyre_context *device_context(void)
+{
+    spyre_context *context = context_of_process;
+    if (context && !forked) return context;
+    pthread_mutex_lock(&start_lock);
+    bool ok = context_of_process && !forked ? true : start();
+    pthread_mutex_unlock(&start_lock);
+    return ok ? context_of_process : NULL;
+}
+
+int device_current(void)
+{
+    if (device_of_thread >= 0) return device_of_thread;
+    if (device_started()) return first_device;
+    if (requested_device >= 0) return requested_device;
+    const char *rank = getenv("LOCAL_RANK");
+    int device = rank ? atoi(rank) : 0;
+    return device >= 0 && (uint32_t)device < device_count() ? device : 0;
+}
+
+bool device_set_current(int index)
+{
+    if (index < 0) return core_fail(SPYRE_INVALID_ARGUMENT, "invalid device ordinal %d", index);
+    if (!device_started()) {
+        requested_device = index;
+    } else if ((uint32_t)index >= device_count()) {
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "invalid device ordinal %d: this process uses %u spyre device(s)", index,
+                         device_count());
+    }
+    device_of_thread = index;
+    return true;
+}
+
+uint32_t stream_current(uint32_t card)
+{
+    return stream_of_thread[card];
+}
+
+uint32_t stream_exchange(uint32_t card, uint32_t stream)
+{
+    uint32_t before = stream_of_thread[card];
+    stream_of_thread[card] = stream;
+    return before;
+}
+
+// ---- Python methods
+
+static PyObject *py_start_runtime(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    if (!device_context()) return core_raise();
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_free_runtime(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    // Tensors may outlive this call, so the cards stay; what is under way is finished.
+    for (uint32_t card = 0; device_started() && card < device_count(); card++)
+        if (!core_check(spyre_card_synchronize(device_context(), card))) return core_raise();
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_is_started(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyBool_FromLong(device_started());
+}
+
+static PyObject *py_is_forked(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyBool_FromLong(device_is_forked());
+}
+
+static PyObject *py_device_count(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyLong_FromUnsignedLong(device_count());
+}
+
+static PyObject *py_current_device(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyLong_FromLong(device_current());
+}
+
+static PyObject *py_set_device(PyObject *self, PyObject *index)
+{
+    (void)self;
+    long value = PyLong_AsLong(index);
+    if (value == -1 && PyErr_Occurred()) return NULL;
+    if (!device_set_current((int)value)) {
+        PyErr_SetString(PyExc_RuntimeError, core_error_message());
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_statistics(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int card = -1;
+    if (!PyArg_ParseTuple(args, "|i", &card)) return NULL;
+    if (card < 0) card = device_current();
+    spyre_memory_statistics now = {0};
+    if (device_started()) spyre_memory_read_statistics(device_context(), (uint32_t)card, &now);
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "allocated_bytes.all.current",
+                         (long long)now.allocated_bytes, "allocated_bytes.all.peak",
+                         (long long)now.peak_bytes, "reserved_bytes.all.current",
+                         (long long)now.reserved_bytes, "allocation.all.current",
+                         (long long)now.allocation_count, "allocation.all.allocated",
+                         (long long)now.total_allocations, "allocation.all.freed",
+                         (long long)now.total_frees, "limit_bytes", (long long)now.limit_bytes);
+}
+
+static PyObject *py_reset_peak(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int card = -1;
+    if (!PyArg_ParseTuple(args, "|i", &card)) return NULL;
+    if (card < 0) card = device_current();
+    if (device_started()) spyre_memory_reset_peak(device_context(), (uint32_t)card);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"start_runtime", py_start_runtime, METH_NOARGS, "Opens the cards of this process."},
+    {"free_runtime", py_free_runtime, METH_NOARGS, "Waits for everything that is under way."},
+    {"is_started", py_is_started, METH_NOARGS, NULL},
+    {"is_in_bad_fork", py_is_forked, METH_NOARGS, NULL},
+    {"device_count", py_device_count, METH_NOARGS, "Cards in use; opens none."},
+    {"current_device", py_current_device, METH_NOARGS, NULL},
+    {"set_device", py_set_device, METH_O, NULL},
+    {"_spyre_get_allocator_stats", py_statistics, METH_VARARGS, NULL},
+    {"_spyre_reset_peak_memory_stats", py_reset_peak, METH_VARARGS, NULL},
+    {"_spyre_reset_accumulated_memory_stats", py_reset_peak, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+bool device_register(PyObject *module)
+{
+    pthread_atfork(NULL, NULL, mark_forked);
+    return PyModule_AddFunctions(module, methods) == 0;
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Element types: PyTorch's number, PyTorch's Python object and ours.
+#include "core.h"
+
+enum { TORCH_DTYPES = 64 };
+
+static int32_t torch_of_spyre[SPYRE_DTYPE_COUNT];
+static spyre_dtype spyre_of_torch[TORCH_DTYPES];
+static PyObject *objects[SPYRE_DTYPE_COUNT];    // torch.float16, ...
+static bool downcast_warning = true;
+
+spyre_dtype dtype_of_torch(int32_t torch_dtype)
+{
+    return torch_dtype >= 0 && torch_dtype < TORCH_DTYPES ? spyre_of_torch[torch_dtype]
+                                                          : SPYRE_DTYPE_COUNT;
+}
+
+int32_t dtype_to_torch(spyre_dtype dtype)
+{
+    return torch_of_spyre[dtype];
+}
+
+bool dtype_of_object(PyObject *object, spyre_dtype *out)
+{
+    for (int i = 0; i < SPYRE_DTYPE_COUNT; i++) {
+        if (objects[i] != object) continue;
+        *out = (spyre_dtype)i;
+        return true;
+    }
+    return false;
+}
+
+PyObject *dtype_to_object(spyre_dtype dtype)
+{
+    return objects[dtype];
+}
+
+static void number_dtypes(void)
+{
+    for (int i = 0; i < TORCH_DTYPES; i++) spyre_of_torch[i] = SPYRE_DTYPE_COUNT;
+    torch_of_spyre[SPYRE_DTYPE_F16] = aoti_torch_dtype_float16();
+    torch_of_spyre[SPYRE_DTYPE_BF16] = aoti_torch_dtype_bfloat16();
+    torch_of_spyre[SPYRE_DTYPE_F32] = aoti_torch_dtype_float32();
+    torch_of_spyre[SPYRE_DTYPE_BOOL] = aoti_torch_dtype_bool();
+    torch_of_spyre[SPYRE_DTYPE_I64] = aoti_torch_dtype_int64();
+    torch_of_spyre[SPYRE_DTYPE_I32] = aoti_torch_dtype_int32();
+    torch_of_spyre[SPYRE_DTYPE_I16] = aoti_torch_dtype_int16();
+    torch_of_spyre[SPYRE_DTYPE_I8] = aoti_torch_dtype_int8();
+    torch_of_spyre[SPYRE_DTYPE_U8] = aoti_torch_dtype_uint8();
+    torch_of_spyre[SPYRE_DTYPE_F8_E4M3] = aoti_torch_dtype_float8_e4m3fn();
+    torch_of_spyre[SPYRE_DTYPE_F8_E5M2Z] = aoti_torch_dtype_float8_e5m2fnuz();
+    torch_of_spyre[SPYRE_DTYPE_F64] = aoti_torch_dtype_float64();
+    for (int i = 0; i < SPYRE_DTYPE_COUNT; i++) spyre_of_torch[torch_of_spyre[i]] = (spyre_dtype)i;
+}
+
+// ---- Python methods
+
+static PyObject *py_device_dtype(PyObject *self, PyObject *object)
+{
+    (void)self;
+    spyre_dtype dtype;
+    spyre_format format = SPYRE_FORMAT_INVALID;
+    if (dtype_of_object(object, &dtype)) format = spyre_dtype_card_format(dtype);
+    return PyLong_FromLong(format);
+}
+
+static PyObject *py_format_names(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    PyObject *names = PyList_New(0);
+    for (int i = 0; names && i < SPYRE_FORMAT_COUNT; i++) {
+        PyObject *name = PyUnicode_FromString(spyre_format_name((spyre_format)i));
+        if (!name || PyList_Append(names, name) < 0) Py_CLEAR(names);
+        Py_XDECREF(name);
+    }
+    return names;
+}
+
+static PyObject *py_elements_per_stick(PyObject *self, PyObject *number)
+{
+    (void)self;
+    long format = PyLong_AsLong(number);
+    if (format == -1 && PyErr_Occurred()) return NULL;
+    return PyLong_FromUnsignedLong(spyre_format_elements_per_stick((spyre_format)format));
+}
+
+static PyObject *py_get_downcast_warning(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyBool_FromLong(downcast_warning);
+}
+
+static PyObject *py_set_downcast_warning(PyObject *self, PyObject *value)
+{
+    (void)self;
+    int truth = PyObject_IsTrue(value);
+    if (truth < 0) return NULL;
+    downcast_warning = truth != 0;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"_device_dtype", py_device_dtype, METH_O, "Number of the card format of a torch.dtype."},
+    {"_format_names", py_format_names, METH_NOARGS, "Names of the card formats by number."},
+    {"_elements_per_stick", py_elements_per_stick, METH_O, "(format number) -> int"},
+    {"get_downcast_warning", py_get_downcast_warning, METH_NOARGS, NULL},
+    {"set_downcast_warning", py_set_downcast_warning, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+bool dtype_register(PyObject *module)
+{
+    number_dtypes();
+    PyObject *torch = PyImport_ImportModule("torch");
+    for (int i = 0; torch && i < SPYRE_DTYPE_COUNT; i++) {
+        objects[i] = PyObject_GetAttrString(torch, spyre_dtype_name((spyre_dtype)i));
+        if (!objects[i]) break;
+    }
+    Py_XDECREF(torch);
+    return !PyErr_Occurred() && PyModule_AddFunctions(module, methods) == 0;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Errors of one thread on their way to an exception of Python or of PyTorch's dispatcher.
+#include "core.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "glue.h"
+
+static _Thread_local spyre_code code_of_thread;
+static _Thread_local char message_of_thread[4096];
+static PyObject *unsupported_error;
+
+bool core_fail(spyre_code code, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    vsnprintf(message_of_thread, sizeof message_of_thread, format, values);
+    va_end(values);
+    code_of_thread = code;
+    return false;
+}
+
+bool core_check(spyre_status status)
+{
+    if (!status) return true;
+    core_fail(spyre_status_code(status), "%s", spyre_status_message(status));
+    spyre_status_free(status);
+    return false;
+}
+
+bool core_shim(AOTITorchError error)
+{
+    if (!error) return true;
+    return core_fail(SPYRE_INTERNAL, "%s", torch_exception_get_what_without_backtrace());
+}
+
+spyre_code core_error_code(void)
+{
+    return code_of_thread;
+}
+
+const char *core_error_message(void)
+{
+    return message_of_thread;
+}
+
+PyObject *core_raise(void)
+{
+    PyObject *type = PyExc_RuntimeError;
+    if (code_of_thread == SPYRE_UNSUPPORTED && unsupported_error) type = unsupported_error;
+    if (code_of_thread == SPYRE_INVALID_ARGUMENT) type = PyExc_ValueError;
+    if (code_of_thread == SPYRE_OUT_OF_MEMORY) type = PyExc_MemoryError;
+    if (!PyErr_Occurred()) PyErr_SetString(type, message_of_thread);
+    return NULL;
+}
+
+noreturn void core_throw(void)
+{
+    glue_throw(code_of_thread == SPYRE_OUT_OF_MEMORY, message_of_thread);
+}
+
+bool error_register(PyObject *module)
+{
+    unsupported_error = PyErr_NewExceptionWithDoc(
+        "torch_spyre.Unsupported", "The compiler has no lowering for this.", PyExc_RuntimeError,
+        NULL);
+    return unsupported_error &&
+           PyModule_AddObjectRef(module, "Unsupported", unsupported_error) == 0;
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The only C++ of the project: PyTorch's allocator, device guard, hooks and generator exist as C++
+// classes alone. Each method hands over to the table of C functions in glue.h.
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/Generator.h>
+#include <torch/library.h>
+
+#include "glue.h"
+
+namespace {
+
+const glue_calls *calls;
+constexpr auto kSpyre = c10::DeviceType::PrivateUse1;
+using Index = c10::DeviceIndex;
+
+void check(const char *error)
+{
+    TORCH_CHECK(!error, error);
+}
+
+struct Allocator final : c10::DeviceAllocator {
+    static void release(void *pointer) { calls->release(pointer, nullptr); }
+
+    c10::DataPtr allocate(size_t bytes) override
+    {
+        int device = calls->device_current();
+        void *pointer = calls->allocate(device, bytes);
+        return {pointer, pointer, &release, c10::Device(kSpyre, static_cast<Index>(device))};
+    }
+    c10::DeleterFnPtr raw_deleter() const override { return &release; }
+    void copy_data(void *target, const void *source, std::size_t bytes) const override
+    {
+        check(calls->copy(target, source, bytes));
+    }
+    bool initialized() override { return calls->started(); }
+    void emptyCache(c10::MempoolId_t) override {}
+    void recordStream(const c10::DataPtr &, c10::Stream) override {}  // frees are stream-ordered
+
+    c10::CachingDeviceAllocator::DeviceStats getDeviceStats(Index device) override
+    {
+        c10::CachingDeviceAllocator::DeviceStats stats;
+        glue_statistics now;
+        if (!calls->statistics(device, &now)) return stats;
+        for (auto *bytes : {&stats.allocated_bytes, &stats.active_bytes, &stats.requested_bytes})
+            (*bytes)[0].current = now.allocated_bytes, (*bytes)[0].peak = now.peak_bytes;
+        stats.reserved_bytes[0].current = stats.reserved_bytes[0].peak = now.reserved_bytes;
+        stats.allocation[0].current = now.allocation_count;
+        stats.allocation[0].allocated = now.total_allocations;
+        stats.allocation[0].freed = now.total_frees;
+        return stats;
+    }
+    void resetAccumulatedStats(Index) override {}
+    void resetPeakStats(Index device) override { calls->reset_peak(device); }
+    std::pair<size_t, size_t> getMemoryInfo(Index device) override
+    {
+        glue_statistics now;
+        if (!calls->statistics(device, &now)) return {0, 0};
+        return {now.limit_bytes - now.allocated_bytes, now.limit_bytes};
+    }
+};
+
+struct Guard final : c10::impl::DeviceGuardImplInterface {
+    static c10::Stream stream(c10::Device device, int64_t id)
+    {
+        return c10::Stream(c10::Stream::UNSAFE, device, id);
+    }
+    c10::Device here(c10::Device device) const { return device.has_index() ? device : getDevice(); }
+
+    c10::DeviceType type() const override { return kSpyre; }
+    c10::Device getDevice() const override
+    {
+        return {kSpyre, static_cast<Index>(calls->device_current())};
+    }
+    void setDevice(c10::Device device) const override { check(calls->device_set(device.index())); }
+    void uncheckedSetDevice(c10::Device device) const noexcept override
+    {
+        calls->device_set(device.index());
+    }
+    c10::Device exchangeDevice(c10::Device device) const override
+    {
+        c10::Device before = getDevice();
+        if (device != before) setDevice(device);
+        return before;
+    }
+    Index deviceCount() const noexcept override
+    {
+        return static_cast<Index>(calls->device_count());
+    }
+    c10::Stream getStream(c10::Device device) const override
+    {
+        device = here(device);
+        return stream(device, calls->stream_current(device.index()));
+    }
+    c10::Stream getDefaultStream(c10::Device device) const override
+    {
+        return stream(here(device), 0);
+    }
+    c10::Stream getNewStream(c10::Device device, int priority) const override
+    {
+        device = here(device);
+        return stream(device, calls->stream_new(device.index(), priority != 0));
+    }
+    c10::Stream getStreamFromGlobalPool(c10::Device device, bool high) const override
+    {
+        return getNewStream(device, high);
+    }
+    c10::Stream exchangeStream(c10::Stream to) const override
+    {
+        return stream(to.device(), calls->stream_exchange(to.device_index(), to.id()));
+    }
+    bool queryStream(const c10::Stream &s) const override
+    {
+        return calls->stream_query(s.device_index(), s.id());
+    }
+    void synchronizeStream(const c10::Stream &s) const override
+    {
+        check(calls->stream_synchronize(s.device_index(), s.id()));
+    }
+    void synchronizeDevice(const Index device) const override
+    {
+        check(calls->device_synchronize(device));
+    }
+    void record(void **event, const c10::Stream &s, const Index,
+                const c10::EventFlag) const override
+    {
+        check(calls->event_record(event, s.device_index(), s.id()));
+    }
+    void block(void *event, const c10::Stream &s) const override
+    {
+        check(calls->event_wait(event, s.id()));
+    }
+    bool queryEvent(void *event) const override { return calls->event_query(event); }
+    void synchronizeEvent(void *event) const override { calls->event_synchronize(event); }
+    void destroyEvent(void *event, const Index) const noexcept override
+    {
+        if (event) calls->event_destroy(event);
+    }
+    double elapsedTime(void *begin, void *end, const Index) const override
+    {
+        return calls->event_elapsed_ms(begin, end);
+    }
+};
+
+// PyTorch's own MT19937, labelled with the device; random ops draw from it on the host.
+struct Generator final : at::CPUGeneratorImpl {
+    explicit Generator(Index device)
+    {
+        device_ = c10::Device(kSpyre, device);
+        key_set_ = c10::DispatchKeySet(c10::DispatchKey::PrivateUse1);
+    }
+};
+
+struct Hooks final : at::PrivateUse1HooksInterface {
+    bool isBuilt() const override { return true; }
+    bool isAvailable() const override { return true; }
+    bool hasPrimaryContext(Index) const override { return calls->started(); }
+    Index deviceCount() const override { return static_cast<Index>(calls->device_count()); }
+    Index getCurrentDevice() const override { return static_cast<Index>(calls->device_current()); }
+    void setCurrentDevice(Index device) const override { check(calls->device_set(device)); }
+    Index exchangeDevice(Index device) const override
+    {
+        Index before = getCurrentDevice();
+        setCurrentDevice(device);
+        return before;
+    }
+    Index maybeExchangeDevice(Index device) const override
+    {
+        return device < 0 ? getCurrentDevice() : exchangeDevice(device);
+    }
+    at::Device getDeviceFromPtr(void *pointer) const override
+    {
+        return {kSpyre, static_cast<Index>(calls->device_of(pointer))};
+    }
+    const at::Generator &getDefaultGenerator(Index device) const override
+    {
+        static std::array<at::Generator, 8> generators;
+        static std::array<std::once_flag, 8> made;
+        if (device < 0) device = getCurrentDevice();
+        TORCH_CHECK(device < deviceCount(), "spyre: no device ", int(device));
+        std::call_once(made[device], [&] {
+            generators[device] = at::make_generator<Generator>(device);
+            generators[device].seed();
+        });
+        return generators[device];
+    }
+    at::Generator getNewGenerator(Index device) const override
+    {
+        return at::make_generator<Generator>(device < 0 ? getCurrentDevice() : device);
+    }
+    at::Allocator *getPinnedMemoryAllocator() const override
+    {
+        return c10::GetAllocator(c10::DeviceType::CPU);
+    }
+    void resizePrivateUse1Bytes(const c10::Storage &storage, size_t bytes) const override
+    {
+        c10::DeviceGuard guard(storage.device());
+        auto fresh = c10::GetAllocator(kSpyre)->allocate(bytes);
+        size_t kept = std::min(bytes, storage.nbytes());
+        if (kept) check(calls->copy(fresh.get(), storage.data(), kept));
+        storage.set_data_ptr_noswap(std::move(fresh));
+        storage.set_nbytes(bytes);
+    }
+};
+
+// A schema with a Storage argument cannot be implemented through the stable C interface.
+at::Tensor &set_storage(at::Tensor &self, at::Storage source, int64_t offset, at::IntArrayRef size,
+                        at::IntArrayRef stride)
+{
+    auto *impl = self.unsafeGetTensorImpl();
+    std::vector<int64_t> strides(stride.begin(), stride.end());
+    if (stride.size() != size.size()) {
+        strides.assign(size.size(), 1);
+        for (size_t i = size.size(); i-- > 1;) strides[i - 1] = strides[i] * size[i];
+    }
+    impl->set_storage_keep_dtype(std::move(source));
+    impl->set_storage_offset(offset);
+    impl->set_sizes_and_strides(size, strides);
+    return self;
+}
+
+at::Tensor &set_whole_storage(at::Tensor &self, at::Storage source)
+{
+    int64_t elements = static_cast<int64_t>(source.nbytes() / self.element_size());
+    return set_storage(self, std::move(source), 0, {elements}, {1});
+}
+
+at::Tensor &set_tensor(at::Tensor &self, const at::Tensor &source)
+{
+    return set_storage(self, source.storage(), source.storage_offset(), source.sizes(),
+                       source.strides());
+}
+
+at::Tensor &set_empty(at::Tensor &self)
+{
+    return set_tensor(self, at::empty({0}, self.options()));
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
+{
+    library.impl("set_.source_Storage_storage_offset", set_storage);
+    library.impl("set_.source_Storage", set_whole_storage);
+    library.impl("set_.source_Tensor", set_tensor);
+    library.impl("set_", set_empty);
+    library.impl("record_stream", [](at::Tensor &, c10::Stream) {});
+}
+
+}  // namespace
+
+void glue_register(const glue_calls *table)
+{
+    static Allocator allocator;
+    static Guard guard;
+    static Hooks hooks;
+    calls = table;
+    c10::SetAllocator(kSpyre, &allocator, 0);
+    at::RegisterPrivateUse1HooksInterface(&hooks);
+    c10::impl::registerDeviceGuard(kSpyre, &guard);
+}
+
+void glue_throw(bool out_of_memory, const char *message)
+{
+    TORCH_CHECK_WITH(OutOfMemoryError, !out_of_memory, message);
+    TORCH_CHECK(false, message);
+}
+
+void *glue_default_generator(int device)
+{
+    return THPGenerator_initDefaultGenerator(
+        at::globalContext().defaultGenerator(c10::Device(kSpyre, static_cast<Index>(device))));
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between the C files and glue.cpp, which implements what PyTorch offers as C++ classes only.
+#ifndef CORE_GLUE_H
+#define CORE_GLUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    int64_t allocated_bytes, peak_bytes, reserved_bytes, limit_bytes;
+    int64_t allocation_count, total_allocations, total_frees;
+} glue_statistics;
+
+// What the C++ classes call. `error` results are null or a message that stays valid until the
+// thread's next error.
+typedef struct {
+    bool (*started)(void);
+    bool (*forked)(void);
+    int (*device_count)(void);
+    int (*device_current)(void);
+    const char *(*device_set)(int device);
+    int (*device_of)(const void *pointer);
+    const char *(*device_synchronize)(int device);
+    void *(*allocate)(int device, size_t bytes);            // null with the error recorded
+    void (*release)(void *pointer, void *context);
+    const char *(*copy)(void *target, const void *source, size_t bytes);
+    bool (*statistics)(int device, glue_statistics *out);
+    void (*reset_peak)(int device);
+    int64_t (*stream_current)(int device);
+    int64_t (*stream_exchange)(int device, int64_t stream);
+    int64_t (*stream_new)(int device, bool high);
+    bool (*stream_query)(int device, int64_t stream);
+    const char *(*stream_synchronize)(int device, int64_t stream);
+    const char *(*event_record)(void **event, int device, int64_t stream);
+    const char *(*event_wait)(void *event, int64_t stream);
+    bool (*event_query)(const void *event);
+    void (*event_synchronize)(const void *event);
+    double (*event_elapsed_ms)(const void *begin, const void *end);
+    void (*event_destroy)(void *event);
+} glue_calls;
+
+// Registers allocator, guard, hooks and generators with PyTorch; `calls` must stay valid.
+void glue_register(const glue_calls *calls);
+
+// Throws the C++ exception that PyTorch turns into RuntimeError or OutOfMemoryError.
+#ifdef __cplusplus
+[[noreturn]]
+#else
+_Noreturn
+#endif
+void glue_throw(bool out_of_memory, const char *message);
+
+// A new reference to the torch.Generator of the device (a PyObject), or null with an exception set.
+void *glue_default_generator(int device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// torch_spyre._C.SpyreTensorLayout: an immutable spyre_layout for Python.
+#include "core.h"
+
+#include <string.h>
+
+typedef struct {
+    PyObject_HEAD
+    spyre_layout layout;
+} layout_object;
+
+static PyTypeObject *layout_type;
+static PyObject *formats, *arrangements;    // the enum classes of torch_spyre/_formats.py
+
+enum { PICKLE_VERSION = 3 };
+
+PyObject *layout_to_object(const spyre_layout *layout)
+{
+    allocfunc allocate = (allocfunc)PyType_GetSlot(layout_type, Py_tp_alloc);
+    PyObject *object = allocate(layout_type, 0);
+    if (object) ((layout_object *)object)->layout = *layout;
+    return object;
+}
+
+bool layout_of_object(PyObject *object, spyre_layout *out)
+{
+    if (!PyObject_TypeCheck(object, layout_type)) {
+        PyErr_SetString(PyExc_TypeError, "expected a SpyreTensorLayout");
+        return false;
+    }
+    *out = ((layout_object *)object)->layout;
+    return true;
+}
+
+static const spyre_layout *of(PyObject *self)
+{
+    return &((layout_object *)self)->layout;
+}
+
+// ---- construction
+
+// The three call forms share one list of names: [0..2] of form 1 and 2, [0..2] of form 3.
+typedef struct {
+    PyObject *value[5];
+    int count;
+} call_arguments;
+
+static bool read_arguments(PyObject *args, PyObject *keywords, const char *const *names, int size,
+                           call_arguments *out)
+{
+    memset(out, 0, sizeof *out);
+    Py_ssize_t given = PyTuple_Size(args);
+    if (given > size) {
+        PyErr_Format(PyExc_TypeError, "SpyreTensorLayout takes at most %d arguments (%zd given)",
+                     size, given);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < given; i++) out->value[i] = PyTuple_GetItem(args, i);
+    out->count = (int)given;
+    for (int i = 0; keywords && i < size; i++) {
+        PyObject *value = PyDict_GetItemString(keywords, names[i]);
+        if (!value) continue;
+        if (out->value[i]) {
+            PyErr_Format(PyExc_TypeError, "SpyreTensorLayout got '%s' twice", names[i]);
+            return false;
+        }
+        out->value[i] = value;
+        out->count++;
+    }
+    if (out->count == given + (keywords ? PyDict_Size(keywords) : 0)) return true;
+    PyErr_SetString(PyExc_TypeError, "SpyreTensorLayout got an unexpected keyword argument");
+    return false;
+}
+
+static bool read_arrangement(PyObject *object, spyre_arrangement *out)
+{
+    *out = SPYRE_ARRANGEMENT_STANDARD;
+    if (!object) return true;
+    long value = PyLong_AsLong(object);
+    if (value == -1 && PyErr_Occurred()) return false;
+    *out = (spyre_arrangement)value;
+    return true;
+}
+
+static bool read_dtype(PyObject *object, spyre_dtype *out)
+{
+    if (object && dtype_of_object(object, out)) return true;
+    PyErr_Format(PyExc_RuntimeError, "Spyre backend does not support dtype %R",
+                 object ? object : Py_None);
+    return false;
+}
+
+// (device_size, stride_map, device_dtype, element_arrangement=STANDARD)
+static bool from_device(PyObject *args, PyObject *keywords, spyre_layout *out)
+{
+    static const char *const names[] = {"device_size", "stride_map", "device_dtype",
+                                        "element_arrangement"};
+    call_arguments call;
+    if (!read_arguments(args, keywords, names, 4, &call)) return false;
+    if (!call.value[0] || !call.value[1] || !call.value[2]) {
+        PyErr_SetString(PyExc_TypeError, "device_size, stride_map and device_dtype are needed");
+        return false;
+    }
+    memset(out, 0, sizeof *out);
+    int64_t rank = core_ints(call.value[0], out->device_size, SPYRE_MAX_DEVICE_RANK, "device_size");
+    int64_t map = core_ints(call.value[1], out->stride_map, SPYRE_MAX_DEVICE_RANK, "stride_map");
+    if (rank < 0 || map < 0) return false;
+    if (rank != map) {
+        PyErr_Format(PyExc_ValueError, "device_size has %lld entries, stride_map %lld",
+                     (long long)rank, (long long)map);
+        return false;
+    }
+    long format = PyLong_AsLong(call.value[2]);
+    if (format == -1 && PyErr_Occurred()) return false;
+    out->rank = (uint32_t)rank;
+    out->format = (spyre_format)format;
+    return read_arrangement(call.value[3], &out->arrangement);
+}
+
+// (host_size, dtype) or (host_size, host_strides, dtype, dim_order, element_arrangement=STANDARD)
+static bool from_host(PyObject *args, PyObject *keywords, spyre_layout *out)
+{
+    static const char *const short_names[] = {"host_size", "dtype"};
+    static const char *const long_names[] = {"host_size", "host_strides", "dtype", "dim_order",
+                                             "element_arrangement"};
+    bool is_short = PyTuple_Size(args) + (keywords ? PyDict_Size(keywords) : 0) == 2;
+    call_arguments call;
+    if (!read_arguments(args, keywords, is_short ? short_names : long_names, is_short ? 2 : 5,
+                        &call))
+        return false;
+    int64_t size[CORE_MAX_RANK], stride[CORE_MAX_RANK], order[CORE_MAX_RANK];
+    int32_t order32[CORE_MAX_RANK];
+    spyre_dtype dtype;
+    spyre_arrangement arrangement;
+    int64_t rank = call.value[0] ? core_ints(call.value[0], size, CORE_MAX_RANK, "host_size") : -1;
+    if (rank < 0 || !read_dtype(call.value[is_short ? 1 : 2], &dtype)) return false;
+    if (is_short) {
+        if (core_check(spyre_layout_default(size, (uint32_t)rank, dtype, out))) return true;
+        PyErr_SetString(PyExc_RuntimeError, core_error_message());
+        return false;
+    }
+    if (!call.value[1] || !call.value[3]) {
+        PyErr_SetString(PyExc_TypeError, "host_strides and dim_order are needed");
+        return false;
+    }
+    int64_t strides = core_ints(call.value[1], stride, CORE_MAX_RANK, "host_strides");
+    int64_t count = core_ints(call.value[3], order, CORE_MAX_RANK, "dim_order");
+    if (strides < 0 || count < 0 || !read_arrangement(call.value[4], &arrangement)) return false;
+    if (strides != rank) {
+        PyErr_Format(PyExc_ValueError, "host_size has %lld entries, host_strides %lld",
+                     (long long)rank, (long long)strides);
+        return false;
+    }
+    for (int64_t i = 0; i < count; i++) order32[i] = (int32_t)order[i];
+    if (!core_check(spyre_layout_ordered(size, stride, (uint32_t)rank, dtype, order32,
+                                         (uint32_t)count, out))) {
+        PyErr_SetString(PyExc_RuntimeError, core_error_message());
+        return false;
+    }
+    out->arrangement = arrangement;
+    return true;
+}
+
+static bool is_device_form(PyObject *args, PyObject *keywords)
+{
+    static const char *const names[] = {"device_size", "stride_map", "device_dtype"};
+    for (int i = 0; keywords && i < 3; i++)
+        if (PyDict_GetItemString(keywords, names[i])) return true;
+    spyre_dtype dtype;
+    return PyTuple_Size(args) >= 3 && !dtype_of_object(PyTuple_GetItem(args, 2), &dtype);
+}
+
+static PyObject *layout_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    (void)type;
+    spyre_layout layout;
+    bool ok = is_device_form(args, keywords) ? from_device(args, keywords, &layout)
+                                             : from_host(args, keywords, &layout);
+    if (ok && !core_check(spyre_layout_check(&layout))) {
+        core_raise();
+        ok = false;
+    }
+    return ok ? layout_to_object(&layout) : NULL;
+}
+
+// ---- attributes and methods
+
+static PyObject *enum_member(PyObject *class, long number)
+{
+    if (!class) return PyLong_FromLong(number);
+    return PyObject_CallFunction(class, "l", number);
+}
+
+static PyObject *get_device_size(PyObject *self, void *unused)
+{
+    (void)unused;
+    return core_int_list(of(self)->device_size, of(self)->rank);
+}
+
+static PyObject *get_stride_map(PyObject *self, void *unused)
+{
+    (void)unused;
+    return core_int_list(of(self)->stride_map, of(self)->rank);
+}
+
+static PyObject *get_device_dtype(PyObject *self, void *unused)
+{
+    (void)unused;
+    return enum_member(formats, of(self)->format);
+}
+
+static PyObject *get_element_arrangement(PyObject *self, void *unused)
+{
+    (void)unused;
+    return enum_member(arrangements, of(self)->arrangement);
+}
+
+static PyObject *py_elems_per_stick(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLong(spyre_format_elements_per_stick(of(self)->format));
+}
+
+static PyObject *py_bytes(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(spyre_layout_bytes(of(self)));
+}
+
+static PyObject *py_with_arrangement(PyObject *self, PyObject *arrangement)
+{
+    spyre_layout changed = *of(self);
+    if (!read_arrangement(arrangement, &changed.arrangement)) return NULL;
+    return layout_to_object(&changed);
+}
+
+static PyObject *py_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *module = PyImport_ImportModule("torch_spyre._formats");
+    PyObject *restore = module ? PyObject_GetAttrString(module, "restore_layout") : NULL;
+    PyObject *result = NULL;
+    if (restore)
+        result = Py_BuildValue("(O(iNNii))", restore, PICKLE_VERSION, get_device_size(self, NULL),
+                               get_stride_map(self, NULL), (int)of(self)->format,
+                               (int)of(self)->arrangement);
+    Py_XDECREF(restore);
+    Py_XDECREF(module);
+    return result;
+}
+
+static PyObject *py_copy(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(self);     // immutable
+}
+
+static PyObject *layout_text(PyObject *self)
+{
+    char text[1024];
+    spyre_layout_format(of(self), text, sizeof text);
+    return PyUnicode_FromString(text);
+}
+
+static PyObject *layout_compare(PyObject *a, PyObject *b, int operation)
+{
+    if ((operation != Py_EQ && operation != Py_NE) || !PyObject_TypeCheck(b, layout_type))
+        Py_RETURN_NOTIMPLEMENTED;
+    bool equal = spyre_layout_equal(of(a), of(b)) != 0;
+    return PyBool_FromLong(equal == (operation == Py_EQ));
+}
+
+static Py_hash_t layout_hash(PyObject *self)
+{
+    const spyre_layout *layout = of(self);
+    uint64_t hash = (uint64_t)layout->format * 31 + (uint64_t)layout->arrangement;
+    for (uint32_t i = 0; i < layout->rank; i++) {
+        hash = (hash ^ (uint64_t)layout->device_size[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        hash = (hash ^ (uint64_t)layout->stride_map[i]) * UINT64_C(0x9E3779B97F4A7C15);
+    }
+    Py_hash_t result = (Py_hash_t)(hash >> 1);
+    return result == -1 ? -2 : result;
+}
+
+static void layout_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+static PyGetSetDef attributes[] = {
+    {"device_size", get_device_size, NULL, "Sizes of the device dims, outermost first.", NULL},
+    {"stride_map", get_stride_map, NULL, "Step in host elements of each device dim.", NULL},
+    {"device_dtype", get_device_dtype, NULL, "Element format on the card.", NULL},
+    {"element_arrangement", get_element_arrangement, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef layout_methods[] = {
+    {"elems_per_stick", py_elems_per_stick, METH_NOARGS, NULL},
+    {"device_bytes", py_bytes, METH_NOARGS, "128 x product(device_size[:-1])"},
+    {"with_element_arrangement", py_with_arrangement, METH_O, NULL},
+    {"__reduce__", py_reduce, METH_NOARGS, NULL},
+    {"__copy__", py_copy, METH_NOARGS, NULL},
+    {"__deepcopy__", py_copy, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, layout_new},
+    {Py_tp_dealloc, layout_free},
+    {Py_tp_repr, layout_text},
+    {Py_tp_str, layout_text},
+    {Py_tp_richcompare, layout_compare},
+    {Py_tp_hash, layout_hash},
+    {Py_tp_getset, attributes},
+    {Py_tp_methods, layout_methods},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {"torch_spyre._C.SpyreTensorLayout", sizeof(layout_object), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, slots};
+
+// ---- layouts of tensors
+
+static storage *storage_argument(PyObject *tensor)
+{
+    tensor_info t;
+    if (!tensor_of_object(tensor, &t)) {
+        core_raise();
+        return NULL;
+    }
+    if (!t.storage) {
+        PyErr_SetString(PyExc_RuntimeError, "expected a tensor of the spyre device");
+        return NULL;
+    }
+    spyre_dtype dtype = dtype_of_torch(t.torch_dtype);
+    if (t.storage->typed || (dtype != SPYRE_DTYPE_COUNT && storage_type(t.storage, dtype)))
+        return t.storage;
+    core_raise();
+    return NULL;
+}
+
+static PyObject *py_get_layout(PyObject *self, PyObject *tensor)
+{
+    (void)self;
+    storage *s = storage_argument(tensor);
+    return s ? layout_to_object(&s->layout) : NULL;
+}
+
+static PyObject *py_set_layout(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *tensor, *object;
+    spyre_layout layout;
+    if (!PyArg_ParseTuple(args, "OO", &tensor, &object) || !layout_of_object(object, &layout))
+        return NULL;
+    storage *s = storage_argument(tensor);
+    if (!s) return NULL;
+    if (!storage_set_layout(s, &layout)) return core_raise();
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_set_enums(PyObject *self, PyObject *args)
+{
+    PyObject *new_formats, *new_arrangements;
+    if (!PyArg_ParseTuple(args, "OO", &new_formats, &new_arrangements)) return NULL;
+    formats = Py_NewRef(new_formats);
+    arrangements = Py_NewRef(new_arrangements);
+    if (PyModule_AddObjectRef(self, "DataFormats", formats) < 0 ||
+        PyModule_AddObjectRef(self, "ElementArrangement", arrangements) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"get_spyre_tensor_layout", py_get_layout, METH_O, "Layout of a tensor's storage."},
+    {"set_spyre_tensor_layout", py_set_layout, METH_VARARGS,
+     "(tensor, layout): moves the storage into another layout; the values stay."},
+    {"_set_enums", py_set_enums, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+bool layout_register(PyObject *module)
+{
+    layout_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return layout_type && PyModule_AddType(module, layout_type) == 0 &&
+           PyModule_AddFunctions(module, methods) == 0;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// torch_spyre._C: every file of the folder registers its own part.
+#include "core.h"
+
+int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char *what)
+{
+    Py_ssize_t count = PySequence_Size(sequence);
+    if (count < 0) return -1;
+    if (count > capacity) {
+        PyErr_Format(PyExc_RuntimeError, "Unsupported tensor rank: %s has %zd entries, the limit is %d",
+                     what, count, (int)capacity);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PySequence_GetItem(sequence, i);
+        PyObject *index = item ? PyNumber_Index(item) : NULL;
+        out[i] = index ? PyLong_AsLongLong(index) : -1;
+        Py_XDECREF(index);
+        Py_XDECREF(item);
+        if (PyErr_Occurred()) return -1;
+    }
+    return count;
+}
+
+PyObject *core_int_list(const int64_t *values, uint32_t count)
+{
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (uint32_t i = 0; list && i < count; i++) {
+        PyObject *value = PyLong_FromLongLong(values[i]);
+        if (!value || PyList_SetItem(list, (Py_ssize_t)i, value) < 0) Py_CLEAR(list);
+    }
+    return list;
+}
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "torch_spyre._C", "The C part of torch_spyre.", -1, NULL, NULL, NULL,
+    NULL, NULL};
+
+PyMODINIT_FUNC PyInit__C(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    if (!module) return NULL;
+    if (error_register(module) && dtype_register(module) && device_register(module) &&
+        stream_register(module) && tensor_register(module) && layout_register(module) &&
+        view_register(module) && copy_register(module) && graph_register(module) &&
+        executable_register(module))
+        return module;
+    Py_DECREF(module);
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, core_error_message());
+    return NULL;
+}

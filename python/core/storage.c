@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of storages behind the pointers that PyTorch holds.
+//
+// A pointer is 0x7 | card (4 bits) | slot + 1 (32 bits) | 24 zero bits: bits 60..62 set make it
+// non-canonical on x86-64 and arm64, so a stray host access faults at once. Records live in chunks
+// that never move; a record is only read while a tensor keeps its storage alive, so reading takes
+// no lock.
+#include "core.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POINTER_TAG (UINT64_C(7) << 60)
+enum { CARD_SHIFT = 56, SLOT_SHIFT = 24, CHUNK_SLOTS = 4096, MAX_CHUNKS = 16384 };
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static storage *chunks[MAX_CHUNKS];
+static uint32_t *free_slots;
+static size_t free_count, free_capacity;
+static uint32_t slots_made;
+
+static storage *slot_record(uint32_t slot)
+{
+    return &chunks[slot / CHUNK_SLOTS][slot % CHUNK_SLOTS];
+}
+
+// A slot that no storage uses; false when memory is exhausted. Under the lock.
+static bool take_slot(uint32_t *out_slot)
+{
+    if (free_count > 0) {
+        *out_slot = free_slots[--free_count];
+        return true;
+    }
+    uint32_t chunk = slots_made / CHUNK_SLOTS;
+    if (chunk >= MAX_CHUNKS) return false;
+    if (!chunks[chunk]) chunks[chunk] = calloc(CHUNK_SLOTS, sizeof(storage));
+    if (!chunks[chunk]) return false;
+    if (free_capacity <= slots_made) {
+        // Room to give back every slot ever made, so that a release cannot fail.
+        size_t capacity = free_capacity ? free_capacity * 2 : CHUNK_SLOTS;
+        uint32_t *grown = realloc(free_slots, capacity * sizeof *grown);
+        if (!grown) return false;
+        free_slots = grown;
+        free_capacity = capacity;
+    }
+    *out_slot = slots_made++;
+    return true;
+}
+
+static storage *new_record(uint32_t card, void **out_pointer)
+{
+    uint32_t slot = 0;
+    pthread_mutex_lock(&table_lock);
+    bool ok = take_slot(&slot);
+    pthread_mutex_unlock(&table_lock);
+    if (!ok) {
+        core_fail(SPYRE_OUT_OF_MEMORY, "no room for another storage (%u exist)", slots_made);
+        return NULL;
+    }
+    storage *s = slot_record(slot);
+    memset(s, 0, sizeof *s);
+    s->card = card;
+    *out_pointer = (void *)(uintptr_t)(POINTER_TAG | (uint64_t)card << CARD_SHIFT |
+                                       ((uint64_t)slot + 1) << SLOT_SHIFT);
+    return s;
+}
+
+uint32_t storage_card(const void *pointer)
+{
+    return (uint32_t)((uint64_t)(uintptr_t)pointer >> CARD_SHIFT) & 0xf;
+}
+
+static bool pointer_slot(const void *pointer, uint32_t *out_slot)
+{
+    uint64_t value = (uint64_t)(uintptr_t)pointer;
+    uint64_t number = value >> SLOT_SHIFT & UINT32_MAX;
+    if (value >> 60 != POINTER_TAG >> 60 || number == 0 || number > slots_made) return false;
+    *out_slot = (uint32_t)number - 1;
+    return true;
+}
+
+storage *storage_of(const void *base)
+{
+    uint32_t slot;
+    return pointer_slot(base, &slot) ? slot_record(slot) : NULL;
+}
+
+// Bytes from the first to behind the last element of a view; 0 when it has no elements.
+static int64_t extent_bytes(const spyre_view *view, spyre_dtype dtype)
+{
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < view->rank; i++) {
+        if (view->size[i] == 0) return 0;
+        elements += (view->size[i] - 1) * view->stride[i];
+    }
+    return elements * spyre_dtype_bytes(dtype);
+}
+
+// Gives an untyped record its type and card memory.
+static bool give_type(storage *s, spyre_dtype dtype, const spyre_view *dense,
+                      const spyre_layout *layout)
+{
+    spyre_context *context = device_context();
+    if (!context) return false;
+    int64_t bytes = spyre_layout_bytes(layout);
+    if (!core_check(spyre_memory_allocate(context, s->card, bytes, &s->address))) return false;
+    s->typed = true;
+    s->dtype = dtype;
+    s->dense = *dense;
+    s->layout = *layout;
+    s->card_bytes = bytes;
+    s->host_bytes = extent_bytes(dense, dtype);
+    return true;
+}
+
+storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
+                        const spyre_layout *layout, void **out_pointer)
+{
+    storage *s = new_record(card, out_pointer);
+    if (!s) return NULL;
+    if (give_type(s, dtype, dense, layout)) return s;
+    storage_release(*out_pointer, NULL);
+    return NULL;
+}
+
+storage *storage_create_raw(uint32_t card, int64_t bytes, void **out_pointer)
+{
+    if (!device_context()) return NULL;
+    storage *s = new_record(card, out_pointer);
+    if (!s) return NULL;
+    s->host_bytes = bytes;
+    s->raw = calloc(1, bytes > 0 ? (size_t)bytes : 1);
+    if (s->raw) return s;
+    core_fail(SPYRE_OUT_OF_MEMORY, "no host memory for a storage of %lld bytes", (long long)bytes);
+    storage_release(*out_pointer, NULL);
+    *out_pointer = NULL;
+    return NULL;
+}
+
+void storage_release(void *pointer, void *unused)
+{
+    (void)unused;
+    uint32_t slot;
+    if (!pointer_slot(pointer, &slot)) return;
+    storage *s = slot_record(slot);
+    if (s->typed && device_started() && !device_is_forked())
+        spyre_memory_free(device_context(), s->card, s->address);
+    free(s->raw);
+    s->raw = NULL;
+    s->typed = false;
+    pthread_mutex_lock(&table_lock);
+    free_slots[free_count++] = slot;
+    pthread_mutex_unlock(&table_lock);
+}
+
+bool storage_read(const storage *s, void *host)
+{
+    if (!s->typed) {
+        memcpy(host, s->raw, (size_t)s->host_bytes);
+        return true;
+    }
+    return core_check(spyre_copy_to_host(device_context(), s->card, stream_current(s->card),
+                                         s->address, &s->layout, &s->dense, s->dtype, host));
+}
+
+bool storage_write(storage *s, const void *host)
+{
+    if (!s->typed) {
+        memcpy(s->raw, host, (size_t)s->host_bytes);
+        return true;
+    }
+    return core_check(spyre_copy_to_card(device_context(), s->card, stream_current(s->card),
+                                         s->address, &s->layout, &s->dense, s->dtype, host));
+}
+
+bool storage_type(storage *s, spyre_dtype dtype)
+{
+    if (s->typed || s->host_bytes == 0) return true;
+    spyre_view dense = {.rank = 1, .stride = {1}};
+    dense.size[0] = s->host_bytes / spyre_dtype_bytes(dtype);
+    spyre_layout layout;
+    if (!core_check(spyre_layout_default(dense.size, 1, dtype, &layout))) return false;
+    void *raw = s->raw;
+    if (!give_type(s, dtype, &dense, &layout) || !storage_write(s, raw)) return false;
+    s->raw = NULL;
+    free(raw);
+    return true;
+}
+
+bool storage_set_layout(storage *s, const spyre_layout *layout)
+{
+    if (!s->typed)
+        return core_fail(SPYRE_INVALID_ARGUMENT, "a storage without element type has no layout");
+    if (spyre_layout_equal(&s->layout, layout)) return true;
+    if (!core_check(spyre_layout_check(layout))) return false;
+    void *host = malloc((size_t)s->host_bytes);
+    if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to change a layout");
+    storage before = *s;
+    bool ok = storage_read(s, host) && give_type(s, before.dtype, &before.dense, layout);
+    if (ok && !storage_write(s, host)) {
+        spyre_memory_free(device_context(), s->card, s->address);
+        ok = false;
+    }
+    free(host);
+    if (ok)
+        spyre_memory_free(device_context(), before.card, before.address);
+    else
+        *s = before;
+    return ok;
+}
+
+// Host bytes behind `pointer`: the memory itself, or a copy of the storage's dense tensor.
+static bool stage(const void *pointer, int64_t bytes, void *host)
+{
+    const storage *s = storage_of(pointer);
+    if (!s) {
+        memcpy(host, pointer, (size_t)bytes);
+        return true;
+    }
+    if (s->host_bytes == bytes) return storage_read(s, host);
+    void *whole = malloc((size_t)s->host_bytes + 1);
+    if (!whole) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to copy a storage");
+    bool ok = storage_read(s, whole);
+    if (ok) memcpy(host, whole, (size_t)(bytes < s->host_bytes ? bytes : s->host_bytes));
+    free(whole);
+    return ok;
+}
+
+bool storage_copy_bytes(void *target, const void *source, int64_t bytes)
+{
+    if (bytes == 0) return true;
+    storage *to = storage_of(target);
+    if (!to) return stage(source, bytes, target);
+    int64_t room = to->host_bytes;
+    if (bytes > room)
+        return core_fail(SPYRE_INVALID_ARGUMENT, "copy of %lld bytes into a storage of %lld",
+                         (long long)bytes, (long long)room);
+    void *host = malloc((size_t)room);
+    if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to copy a storage");
+    bool ok = (bytes == room || storage_read(to, host)) && stage(source, bytes, host) &&
+              storage_write(to, host);
+    free(host);
+    return ok;
+}

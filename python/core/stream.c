@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams and events, for Python and for PyTorch's device guard.
+#include "core.h"
+
+#include "glue.h"
+
+static const char *failed(bool ok)
+{
+    return ok ? NULL : core_error_message();
+}
+
+static int call_device_count(void)
+{
+    return (int)device_count();
+}
+
+static const char *call_device_set(int device)
+{
+    return failed(device_set_current(device));
+}
+
+static int call_device_of(const void *pointer)
+{
+    return (int)storage_card(pointer);
+}
+
+static const char *call_device_synchronize(int device)
+{
+    if (!device_started()) return NULL;
+    uint32_t card = (uint32_t)(device < 0 ? device_current() : device);
+    return failed(core_check(spyre_card_synchronize(device_context(), card)));
+}
+
+static void *call_allocate(int device, size_t bytes)
+{
+    void *pointer = NULL;
+    storage_create_raw((uint32_t)device, (int64_t)bytes, &pointer);
+    return pointer;
+}
+
+static const char *call_copy(void *target, const void *source, size_t bytes)
+{
+    return failed(storage_copy_bytes(target, source, (int64_t)bytes));
+}
+
+static bool call_statistics(int device, glue_statistics *out)
+{
+    if (!device_started()) return false;
+    spyre_memory_statistics now;
+    spyre_memory_read_statistics(device_context(), (uint32_t)device, &now);
+    *out = (glue_statistics){now.allocated_bytes,  now.peak_bytes,        now.reserved_bytes,
+                             now.limit_bytes,      now.allocation_count,  now.total_allocations,
+                             now.total_frees};
+    return true;
+}
+
+static void call_reset_peak(int device)
+{
+    if (device_started()) spyre_memory_reset_peak(device_context(), (uint32_t)device);
+}
+
+static int64_t call_stream_current(int device)
+{
+    return stream_current((uint32_t)device);
+}
+
+static int64_t call_stream_exchange(int device, int64_t stream)
+{
+    return stream_exchange((uint32_t)device, (uint32_t)stream);
+}
+
+static int64_t call_stream_new(int device, bool high)
+{
+    spyre_context *context = device_context();
+    return context ? spyre_stream_from_pool(context, (uint32_t)device, high) : 0;
+}
+
+static bool call_stream_query(int device, int64_t stream)
+{
+    return !device_started() ||
+           spyre_stream_query(device_context(), (uint32_t)device, (uint32_t)stream);
+}
+
+static const char *call_stream_synchronize(int device, int64_t stream)
+{
+    if (!device_started()) return NULL;
+    return failed(core_check(
+        spyre_stream_synchronize(device_context(), (uint32_t)device, (uint32_t)stream)));
+}
+
+static const char *call_event_record(void **event, int device, int64_t stream)
+{
+    spyre_context *context = device_context();
+    if (!context) return core_error_message();
+    spyre_event *recorded = *event;
+    bool ok = core_check(
+        spyre_event_record(context, (uint32_t)device, (uint32_t)stream, &recorded));
+    *event = recorded;
+    return failed(ok);
+}
+
+static const char *call_event_wait(void *event, int64_t stream)
+{
+    return event ? failed(core_check(spyre_event_wait(event, (uint32_t)stream))) : NULL;
+}
+
+static bool call_event_query(const void *event)
+{
+    return !event || spyre_event_query(event);
+}
+
+static void call_event_synchronize(const void *event)
+{
+    if (event) spyre_event_synchronize(event);
+}
+
+static double call_event_elapsed(const void *begin, const void *end)
+{
+    return spyre_event_elapsed_ms(begin, end);
+}
+
+static void call_event_destroy(void *event)
+{
+    spyre_event_destroy(event);
+}
+
+static const glue_calls table = {
+    .started = device_started,
+    .forked = device_is_forked,
+    .device_count = call_device_count,
+    .device_current = device_current,
+    .device_set = call_device_set,
+    .device_of = call_device_of,
+    .device_synchronize = call_device_synchronize,
+    .allocate = call_allocate,
+    .release = storage_release,
+    .copy = call_copy,
+    .statistics = call_statistics,
+    .reset_peak = call_reset_peak,
+    .stream_current = call_stream_current,
+    .stream_exchange = call_stream_exchange,
+    .stream_new = call_stream_new,
+    .stream_query = call_stream_query,
+    .stream_synchronize = call_stream_synchronize,
+    .event_record = call_event_record,
+    .event_wait = call_event_wait,
+    .event_query = call_event_query,
+    .event_synchronize = call_event_synchronize,
+    .event_elapsed_ms = call_event_elapsed,
+    .event_destroy = call_event_destroy,
+};
+
+// ---- Python methods; a stream is (card, id)
+
+static bool card_argument(int card)
+{
+    if (card >= 0 && (uint32_t)card < device_count()) return true;
+    PyErr_Format(PyExc_RuntimeError, "invalid device ordinal %d: this process uses %u device(s)",
+                 card, device_count());
+    return false;
+}
+
+static bool stream_arguments(PyObject *args, int *card, int *stream)
+{
+    if (!PyArg_ParseTuple(args, "ii", card, stream) || !card_argument(*card)) return false;
+    if (*stream >= 0 && *stream <= SPYRE_LOW_STREAMS + SPYRE_HIGH_STREAMS) return true;
+    PyErr_Format(PyExc_ValueError, "stream id %d is not in 0..%d", *stream,
+                 SPYRE_LOW_STREAMS + SPYRE_HIGH_STREAMS);
+    return false;
+}
+
+static PyObject *py_stream_from_pool(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int card, high;
+    if (!PyArg_ParseTuple(args, "ip", &card, &high) || !card_argument(card)) return NULL;
+    if (!device_context()) return core_raise();
+    return PyLong_FromLongLong(call_stream_new(card, high != 0));
+}
+
+static PyObject *py_current_stream(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int card;
+    if (!PyArg_ParseTuple(args, "i", &card) || !card_argument(card)) return NULL;
+    return PyLong_FromUnsignedLong(stream_current((uint32_t)card));
+}
+
+static PyObject *py_set_current_stream(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int card, stream;
+    if (!stream_arguments(args, &card, &stream)) return NULL;
+    return PyLong_FromUnsignedLong(stream_exchange((uint32_t)card, (uint32_t)stream));
+}
+
+static PyObject *py_stream_query(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int card, stream;
+    if (!stream_arguments(args, &card, &stream)) return NULL;
+    return PyBool_FromLong(call_stream_query(card, stream));
+}
+
+static PyObject *raise_or_none(const char *error)
+{
+    if (!error) Py_RETURN_NONE;
+    PyErr_SetString(PyExc_RuntimeError, error);
+    return NULL;
+}
+
+static PyObject *py_stream_synchronize(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int card, stream;
+    if (!stream_arguments(args, &card, &stream)) return NULL;
+    const char *error;
+    Py_BEGIN_ALLOW_THREADS
+    error = call_stream_synchronize(card, stream);
+    Py_END_ALLOW_THREADS
+    return raise_or_none(error);
+}
+
+static PyObject *py_synchronize(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int card;
+    if (!PyArg_ParseTuple(args, "i", &card) || !card_argument(card)) return NULL;
+    const char *error;
+    Py_BEGIN_ALLOW_THREADS
+    error = call_device_synchronize(card);
+    Py_END_ALLOW_THREADS
+    return raise_or_none(error);
+}
+
+static PyObject *py_default_generator(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int card = -1;
+    if (!PyArg_ParseTuple(args, "|i", &card)) return NULL;
+    return glue_default_generator(card < 0 ? device_current() : card);
+}
+
+static PyMethodDef methods[] = {
+    {"get_stream_from_pool", py_stream_from_pool, METH_VARARGS, "(card, high) -> id"},
+    {"current_stream", py_current_stream, METH_VARARGS, "(card) -> id"},
+    {"set_current_stream", py_set_current_stream, METH_VARARGS, "(card, id) -> id before"},
+    {"stream_query", py_stream_query, METH_VARARGS, "(card, id) -> idle"},
+    {"stream_synchronize", py_stream_synchronize, METH_VARARGS, "(card, id)"},
+    {"synchronize", py_synchronize, METH_VARARGS, "(card): waits for all its streams"},
+    {"_get_default_generator", py_default_generator, METH_VARARGS, "([card])"},
+    {NULL, NULL, 0, NULL},
+};
+
+bool stream_register(PyObject *module)
+{
+    glue_register(&table);
+    return PyModule_AddFunctions(module, methods) == 0;
+}

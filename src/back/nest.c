@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "back/nest.h"
+
+#include <string.h>
+
+#include "bundle/derived.h"
+
+int64_t nest_offset(const nest_operand *operand, uint32_t dim, int64_t i)
+{
+    int64_t stride = operand->stride[dim];
+    if (stride == 0 || dim != operand->stick_dim) return i * stride;
+    return i / operand->stick * stride + i % operand->stick * operand->element;
+}
+
+int64_t nest_granule(const nest *n, uint32_t dim)
+{
+    return n->stick_count[dim] ? n->sticks[dim][0] : 1;
+}
+
+bool nest_class_empty(const nest *n, const nest_class *c)
+{
+    for (uint32_t d = 0; d < n->dim_count; d++)
+        if (c->size[d] == 0) return true;
+    return false;
+}
+
+uint32_t nest_order(const nest *n, uint32_t operand, uint8_t out_dims[BUNDLE_MAX_DIMS])
+{
+    const int64_t *stride = n->operand[operand].stride;
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < n->dim_count; d++) {
+        if (n->size[d] == 1) continue;
+        uint32_t at = count++;
+        for (; at > 0; at--) {
+            uint32_t before = out_dims[at - 1];
+            bool stays = stride[before] == 0 || (stride[d] != 0 && stride[before] >= stride[d]);
+            if (stays) break;
+            out_dims[at] = out_dims[at - 1];
+        }
+        out_dims[at] = (uint8_t)d;
+    }
+    return count;
+}
+
+void nest_add_stick(nest *n, uint32_t dim, int64_t stick)
+{
+    int64_t *sticks = n->sticks[dim];
+    uint32_t at = 0;
+    while (at < n->stick_count[dim] && sticks[at] > stick) at++;
+    if (at < n->stick_count[dim] && sticks[at] == stick) return;
+    for (uint32_t later = n->stick_count[dim]++; later > at; later--)
+        sticks[later] = sticks[later - 1];
+    sticks[at] = stick;
+}
+
+// --- Operands
+
+// The moments of exx2 and layernormscale lie in lanes 0 and 1 of a stick that is one place.
+static bool has_two_lanes(const bundle_step *step, uint32_t tensor)
+{
+    if (step->op == OPFUNC_EXX2) return tensor == step->output;
+    return step->op == OPFUNC_LAYERNORMSCALE && tensor != step->output;
+}
+
+static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
+{
+    const bundle_step *step = n->step;
+    const bundle_tensor *t = &step->tensors[number];
+    nest_operand *operand = &n->operand[number];
+    bundle_geometry geometry;
+    TRY(bundle_tensor_geometry(b, step, number, &geometry));
+    *operand = (nest_operand){.tensor = t,
+                              .element = t->element_bytes,
+                              .stick = t->stick_elements,
+                              .stick_dim = t->stick_dim,
+                              .lanes = 1};
+    for (uint32_t d = 0; d < n->dim_count; d++)
+        if (geometry.moves[d] && n->size[d] > 1) operand->stride[d] = geometry.stride[d];
+    if (has_two_lanes(step, number)) {
+        operand->stride[t->stick_dim] = 0;
+        operand->lanes = 2;
+    }
+    if (operand->stride[t->stick_dim]) nest_add_stick(n, t->stick_dim, operand->stick);
+    operand->slot = t->in_lx ? ISA_NO_SLOT : (uint16_t)n->slot_count++;
+    return NULL;
+}
+
+// The code of all cores is one, so what is not a parameter must be the same on all of them.
+static spyre_status check_addresses(const nest *n, const bundle_tensor *t)
+{
+    for (uint32_t core = 0; core < n->step->core_count; core++) {
+        const bundle_address *a = &t->start[core], *first = &t->start[0];
+        if ((a->arg < 0) != t->in_lx || a->arg != first->arg)
+            return status_new(SPYRE_UNSUPPORTED, "%s: cores 0 and %u use arguments %d and %d",
+                              t->name, core, first->arg, a->arg);
+        if (t->in_lx && a->offset != first->offset)
+            return status_new(SPYRE_UNSUPPORTED,
+                              "%s: cores 0 and %u have it at bytes %lld and %lld of LX", t->name,
+                              core, (long long)first->offset, (long long)a->offset);
+        for (uint32_t l = 0; l < n->loops; l++)
+            if (a->loop_stride[l] != first->loop_stride[l])
+                return status_new(SPYRE_UNSUPPORTED,
+                                  "%s: cores 0 and %u advance by %lld and %lld bytes in loop %u",
+                                  t->name, core, (long long)first->loop_stride[l],
+                                  (long long)a->loop_stride[l], l);
+    }
+    return NULL;
+}
+
+static spyre_status build_parameters(arena *memory, nest *n, uint32_t extra_slots)
+{
+    uint32_t used = n->slot_count;
+    n->slot_count += extra_slots;
+    n->parameters = ARENA_NEW(memory, int64_t, (size_t)ISA_CORES * n->slot_count);
+    TRY_ALLOC(n->parameters);
+    for (uint32_t o = 0; o < n->operand_count; o++) {
+        const nest_operand *operand = &n->operand[o];
+        TRY(check_addresses(n, operand->tensor));
+        if (operand->slot >= used) continue;
+        for (uint32_t core = 0; core < n->step->core_count; core++)
+            n->parameters[core * n->slot_count + operand->slot] =
+                operand->tensor->start[core].offset;
+    }
+    return NULL;
+}
+
+// --- Classes of cores
+
+// Elements of a dim that really exist, counted over all cores.
+static spyre_status whole_size(const bundle *b, const bundle_step *step, uint32_t d,
+                               int64_t *out_size)
+{
+    *out_size = bundle_unmasked_size(step, d);
+    if (step->op != OPFUNC_RESTICKIFY) return NULL;
+    for (uint32_t t = 0; t < step->tensor_count; t++) {
+        bundle_geometry geometry;
+        TRY(bundle_tensor_geometry(b, step, t, &geometry));
+        if (geometry.valid[d] < *out_size) *out_size = geometry.valid[d];
+    }
+    return NULL;
+}
+
+static void add_to_class(nest *n, uint32_t core, const int64_t *size)
+{
+    uint32_t c = 0;
+    while (c < n->class_count && memcmp(n->classes[c].size, size, sizeof n->classes[c].size) != 0)
+        c++;
+    if (c == n->class_count) memcpy(n->classes[n->class_count++].size, size, sizeof n->classes[c].size);
+    n->classes[c].cores |= 1u << core;
+}
+
+static spyre_status build_classes(const bundle *b, nest *n)
+{
+    int64_t whole[BUNDLE_MAX_DIMS];
+    for (uint32_t d = 0; d < n->dim_count; d++) TRY(whole_size(b, n->step, d, &whole[d]));
+    for (uint32_t core = 0; core < n->step->core_count; core++) {
+        int64_t size[BUNDLE_MAX_DIMS] = {0};
+        for (uint32_t d = 0; d < n->dim_count; d++) {
+            int64_t left = whole[d] - bundle_slice_start(n->step, core, d);
+            size[d] = left < 0 ? 0 : left < n->size[d] ? left : n->size[d];
+        }
+        add_to_class(n, core, size);
+        n->all_cores |= 1u << core;
+    }
+    return NULL;
+}
+
+// --- Merging
+
+static bool same_in_all_classes(const nest *n, uint32_t d)
+{
+    for (uint32_t c = 0; c < n->class_count; c++)
+        if (n->classes[c].size[d] != n->size[d]) return false;
+    return true;
+}
+
+// Reduced dims are combined in the order of N_: only neighbours in it may merge.
+static bool order_allows(const nest *n, uint32_t outer, uint32_t inner)
+{
+    if (n->reduced[outer] != n->reduced[inner]) return false;
+    if (!n->reduced[outer]) return true;
+    if (outer > inner) return false;
+    for (uint32_t d = outer + 1; d < inner; d++)
+        if (n->reduced[d] && n->size[d] > 1) return false;
+    return true;
+}
+
+static bool can_merge(const nest *n, uint32_t outer, uint32_t inner)
+{
+    if (outer == inner || n->size[outer] == 1 || n->size[inner] == 1) return false;
+    if (n->stick_count[outer] || n->stick_count[inner]) return false;
+    if (!order_allows(n, outer, inner)) return false;
+    if (!same_in_all_classes(n, outer) || !same_in_all_classes(n, inner)) return false;
+    for (uint32_t o = 0; o < n->operand_count; o++) {
+        const int64_t *stride = n->operand[o].stride;
+        if (stride[outer] != stride[inner] * n->size[inner]) return false;
+    }
+    return true;
+}
+
+static void merge(nest *n, uint32_t outer, uint32_t inner)
+{
+    n->size[inner] *= n->size[outer];
+    n->size[outer] = 1;
+    for (uint32_t o = 0; o < n->operand_count; o++) n->operand[o].stride[outer] = 0;
+    for (uint32_t c = 0; c < n->class_count; c++) {
+        n->classes[c].size[inner] = n->size[inner];
+        n->classes[c].size[outer] = 1;
+    }
+}
+
+static void merge_all(nest *n)
+{
+    // A gather replaces the offset along its indexed dim, which therefore stays by itself.
+    if (n->step->index_count) return;
+    for (bool merged = true; merged;) {
+        merged = false;
+        for (uint32_t outer = 0; outer < n->dim_count; outer++) {
+            for (uint32_t inner = 0; inner < n->dim_count; inner++) {
+                if (!can_merge(n, outer, inner)) continue;
+                merge(n, outer, inner);
+                merged = true;
+            }
+        }
+    }
+}
+
+spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step, uint32_t loops,
+                        uint32_t extra_slots, nest *out_nest)
+{
+    nest *n = out_nest;
+    *n = (nest){.step = step, .loops = loops, .dim_count = step->dim_count,
+                .operand_count = step->tensor_count};
+    opfunc_kind kind = opfunc_describe(step->op)->kind;
+    uint8_t reduced[BUNDLE_MAX_DIMS];
+    uint32_t reduced_count = bundle_reduced_dims(b, step, reduced);
+    bool reduces = kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL;
+    for (uint32_t r = 0; r < reduced_count && reduces; r++) n->reduced[reduced[r]] = true;
+    for (uint32_t d = 0; d < n->dim_count; d++) {
+        bool walked = n->reduced[d] || step->tensors[step->output].scale[d] > 0;
+        n->size[d] = walked ? bundle_local_size(step, d) : 1;
+    }
+    for (uint32_t o = 0; o < n->operand_count; o++) TRY(build_operand(b, n, o));
+    TRY(build_parameters(memory, n, extra_slots));
+    TRY(build_classes(b, n));
+    merge_all(n);
+    return NULL;
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A step in the form that the emitters work on: an iteration space of the elements that one core
+// owns and, per tensor, how a byte address follows from an index. Neighbouring dims that every
+// tensor walks as one are merged; cores that have fewer valid elements than others form a class of
+// their own, because extents are part of the code, which all cores of a kernel share. Internal.
+#ifndef BACK_NEST_H
+#define BACK_NEST_H
+
+#include "bundle/model.h"
+#include "isa/isa.h"
+
+typedef struct {
+    const bundle_tensor *tensor;
+    int64_t element;                        // bytes
+    int64_t stick;                          // elements a stick
+    uint32_t stick_dim;
+    int64_t stride[BUNDLE_MAX_DIMS];        // bytes of an index (of a stick, in the stick dim);
+                                            // 0: the tensor does not move
+    uint32_t lanes;                         // 2 for the stick of the two moments, else 1
+    uint16_t slot;                          // memory: parameter with the core's offset
+} nest_operand;
+
+typedef struct {
+    uint32_t cores;
+    int64_t size[BUNDLE_MAX_DIMS];          // elements; 0 somewhere: nothing to do
+} nest_class;
+
+enum { NEST_MOST_STICKS = 4 };              // stick lengths of one dim
+
+typedef struct {
+    const bundle_step *step;
+    uint32_t loops;                         // bundle loops around the step
+    uint32_t dim_count;
+    int64_t size[BUNDLE_MAX_DIMS];          // elements of one core
+    bool reduced[BUNDLE_MAX_DIMS];
+    uint32_t stick_count[BUNDLE_MAX_DIMS];  // the dim's stick lengths, longest first
+    int64_t sticks[BUNDLE_MAX_DIMS][NEST_MOST_STICKS];
+    uint32_t operand_count;
+    nest_operand operand[BUNDLE_MAX_TENSORS];   // by tensor number
+    uint32_t class_count;
+    nest_class classes[BUNDLE_MAX_CORES];
+    uint32_t all_cores;
+    uint32_t slot_count;
+    int64_t *parameters;                    // [ISA_CORES][slot_count]
+} nest;
+
+// `extra_slots` parameters are left free behind those of the tensors.
+SPYRE_MUST_CHECK spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
+                                         uint32_t loops, uint32_t extra_slots, nest *out_nest);
+
+// Makes the dim split at multiples of `stick` elements too.
+void nest_add_stick(nest *n, uint32_t dim, int64_t stick);
+
+// Bytes from the address of index 0 to that of index `i` of a dim.
+int64_t nest_offset(const nest_operand *operand, uint32_t dim, int64_t i);
+
+// True when all cores have the same extents.
+static inline bool nest_uniform(const nest *n)
+{
+    return n->class_count == 1;
+}
+
+bool nest_class_empty(const nest *n, const nest_class *c);
+
+// The longest stick length of a dim, 1 when no tensor has sticks there.
+int64_t nest_granule(const nest *n, uint32_t dim);
+
+// Dims with more than one index, by the stride of a tensor, largest first; dims along which it does
+// not move come first.
+uint32_t nest_order(const nest *n, uint32_t operand, uint8_t out_dims[BUNDLE_MAX_DIMS]);
+
+#endif

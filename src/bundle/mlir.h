@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The subset of MLIR that a bundle.mlir uses: one function of index arithmetic on the addresses of
+// launch arguments, scf.for loops with constant bounds, and sdsc_execute with the values of symbols.
+#ifndef BUNDLE_MLIR_H
+#define BUNDLE_MLIR_H
+
+#include "bundle/model.h"
+
+enum { MLIR_NO_ARG = -1 };
+
+// An index value: a number, or the base address of a launch argument plus a number; both may advance
+// with the enclosing loops.
+typedef struct {
+    int32_t arg;                            // launch argument, or MLIR_NO_ARG
+    int64_t offset;
+    int64_t loop_stride[BUNDLE_MAX_LOOPS];  // per iteration, 0 is the outermost loop
+} mlir_value;
+
+typedef struct {
+    bundle_statement_kind kind;
+    uint32_t line;
+    int64_t count;                          // LOOP
+    const char *file;                       // EXECUTE: "sdsc_0.json"
+    uint32_t symbol_count;
+    const int64_t *ids;                     // negative, as they stand in the file
+    const mlir_value *values;
+} mlir_statement;
+
+typedef struct {
+    bool has_pool;                          // the function takes the pool as argument
+    uint32_t arg_count;                     // launch arguments that the function names
+    VEC(mlir_statement) body;
+} mlir_program;
+
+// Parses the null-terminated `source` of `length` bytes. `pool_first` counts %arg_<i> from 1 even
+// when the function does not take the pool. Errors start with "bundle.mlir: line 3: ".
+SPYRE_MUST_CHECK spyre_status mlir_read(arena *memory, const char *source, size_t length,
+                                        bool pool_first, mlir_program *out_program);
+
+#endif

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bundle/mlir_lexer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+
+spyre_status lexer_error(uint32_t line, spyre_code code, const char *format, ...)
+{
+    char reason[256];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(reason, sizeof reason, format, values);
+    va_end(values);
+    return status_new(code, "bundle.mlir: line %u: %s", line, reason);
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '$';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static void skip_blanks(lexer *l)
+{
+    while (l->at < l->end) {
+        if (*l->at == '\n') l->line++;
+        if (*l->at == ' ' || *l->at == '\t' || *l->at == '\r' || *l->at == '\n') {
+            l->at++;
+        } else if (*l->at == '/' && l->end - l->at > 1 && l->at[1] == '/') {
+            while (l->at < l->end && *l->at != '\n') l->at++;
+        } else {
+            return;
+        }
+    }
+}
+
+static spyre_status take_string(lexer *l)
+{
+    const char *start = ++l->at;
+    while (l->at < l->end && *l->at != '"' && *l->at != '\n' && *l->at != '\\') l->at++;
+    if (l->at == l->end || *l->at != '"') {
+        return lexer_error(l->line, SPYRE_INVALID_FORMAT, "a string without an end");
+    }
+    l->now.kind = TOKEN_STRING;
+    l->now.start = start;
+    l->now.length = (size_t)(l->at++ - start);
+    return NULL;
+}
+
+static spyre_status take_number(lexer *l)
+{
+    const char *start = l->at++;
+    while (l->at < l->end && is_digit(*l->at)) l->at++;
+    l->now.kind = TOKEN_NUMBER;
+    l->now.length = (size_t)(l->at - start);
+    if (json_parse_decimal(start, l->now.length, &l->now.number)) return NULL;
+    return lexer_error(l->line, SPYRE_INVALID_FORMAT, "a number beyond 64 bits");
+}
+
+spyre_status lexer_next(lexer *l)
+{
+    skip_blanks(l);
+    l->now = (token){.kind = TOKEN_END, .start = l->at, .line = l->line};
+    if (l->at == l->end) return NULL;
+    char c = *l->at;
+    bool minus = c == '-' && l->end - l->at > 1;
+    if (c == '"') return take_string(l);
+    if (is_digit(c) || (minus && is_digit(l->at[1]))) return take_number(l);
+    const char *start = l->at++;
+    l->now.kind = TOKEN_SIGN;
+    if (minus && l->at[0] == '>') {
+        l->at++;
+    } else if (is_word(c) || (c && strchr("%#@!", c))) {
+        l->now.kind = TOKEN_WORD;
+        while (l->at < l->end && is_word(*l->at)) l->at++;
+    } else if (!c || !strchr("(){}[]<>,:=+-*", c)) {
+        return lexer_error(l->line, SPYRE_INVALID_FORMAT, "unexpected character 0x%02x",
+                           (unsigned)(unsigned char)c);
+    }
+    l->now.length = (size_t)(l->at - start);
+    return NULL;
+}
+
+spyre_status lexer_start(lexer *l, const char *source, size_t length)
+{
+    *l = (lexer){.at = source, .end = source + length, .line = 1};
+    return lexer_next(l);
+}
+
+bool lexer_at(const lexer *l, const char *expected)
+{
+    if (l->now.kind != TOKEN_WORD && l->now.kind != TOKEN_SIGN) return false;
+    return strlen(expected) == l->now.length &&
+           memcmp(expected, l->now.start, l->now.length) == 0;
+}
+
+spyre_status lexer_unexpected(const lexer *l, const char *expected)
+{
+    if (l->now.kind == TOKEN_END) {
+        return lexer_error(l->now.line, SPYRE_INVALID_FORMAT, "expected %s, found the end",
+                           expected);
+    }
+    int length = l->now.length < 40 ? (int)l->now.length : 40;
+    return lexer_error(l->now.line, SPYRE_INVALID_FORMAT, "expected %s, found '%.*s'", expected,
+                       length, l->now.start);
+}
+
+spyre_status lexer_expect(lexer *l, const char *expected)
+{
+    if (!lexer_at(l, expected)) {
+        char quoted[48];
+        snprintf(quoted, sizeof quoted, "'%s'", expected);
+        return lexer_unexpected(l, quoted);
+    }
+    return lexer_next(l);
+}
+
+spyre_status lexer_take(lexer *l, token_kind kind, const char *what, token *out)
+{
+    if (l->now.kind != kind) return lexer_unexpected(l, what);
+    *out = l->now;
+    return lexer_next(l);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shared by the files of the reader.
+#ifndef BUNDLE_READ_H
+#define BUNDLE_READ_H
+
+#include "base/json.h"
+#include "bundle/mlir.h"
+
+// Where a step's start addresses come from.
+typedef struct {
+    arena *memory;
+    const mlir_statement *statement;        // values of negative addresses
+    uint32_t arg_count;                     // grows to one more than the highest launch argument
+} step_source;
+
+// Reads one sdsc_<n>.json; messages start with the name of `root`.
+SPYRE_MUST_CHECK spyre_status read_step(step_source *source, const json_node *root,
+                                        bundle_step *out_step);
+
+// The tensors of a step whose dims, slices and cores have been read: scheduleTree_, labeledDs_ and
+// primaryDsInfo_.
+SPYRE_MUST_CHECK spyre_status read_tensors(step_source *source, const json_node *dsc,
+                                           bundle_step *step);
+
+// The dim that a string names.
+SPYRE_MUST_CHECK spyre_status read_dim(const json_node *name, const bundle_step *step,
+                                       uint8_t *out_dim);
+
+// The dim that a member's key names.
+SPYRE_MUST_CHECK spyre_status read_key_dim(const json_node *member, const bundle_step *step,
+                                           uint8_t *out_dim);
+
+// The format that a member names.
+SPYRE_MUST_CHECK spyre_status read_format(const json_node *object, const char *key,
+                                          spyre_format *out_format);
+
+#endif

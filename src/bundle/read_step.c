@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One sdsc_<n>.json: iteration space, work division, constants, masks and operands. Fields that only
+// restate others (coordinates_, folds, schedules) are not read; those that could say something that
+// this stack does not do are checked.
+#include <string.h>
+
+#include "bundle/read.h"
+
+enum { MOST_ELEMENTS_LOG2 = 40 };
+static const int64_t most_elements = 1LL << MOST_ELEMENTS_LOG2;
+
+// --- Names
+
+spyre_status read_key_dim(const json_node *member, const bundle_step *step, uint8_t *out_dim)
+{
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        *out_dim = (uint8_t)d;
+        if (strcmp(step->dim_name[d], member->key) == 0) return NULL;
+    }
+    return json_error_at(member, "no dim of N_ has this name");
+}
+
+spyre_status read_dim(const json_node *name, const bundle_step *step, uint8_t *out_dim)
+{
+    const char *wanted;
+    TRY(json_as_string(name, &wanted));
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        *out_dim = (uint8_t)d;
+        if (strcmp(step->dim_name[d], wanted) == 0) return NULL;
+    }
+    return json_error_at(name, "no dim of N_ is named \"%.20s\"", wanted);
+}
+
+spyre_status read_format(const json_node *object, const char *key, spyre_format *out_format)
+{
+    json_node member;
+    const char *name;
+    TRY(json_member(object, key, &member));
+    TRY(json_as_string(&member, &name));
+    *out_format = spyre_format_named(name);
+    if (*out_format != SPYRE_FORMAT_INVALID) return NULL;
+    return json_error_at(&member, "unknown data format \"%.20s\"", name);
+}
+
+// The only member of an object.
+static spyre_status only_member(const json_node *object, json_node *out_member)
+{
+    void *cursor = NULL;
+    TRY(json_expect_object(object));
+    if (json_count(object) != 1) {
+        return json_error_at(object, "expected one member, found %zu", json_count(object));
+    }
+    json_next_member(object, &cursor, out_member);
+    return NULL;
+}
+
+// --- Iteration space and work division
+
+static spyre_status read_dims(const json_node *dsc, bundle_step *step)
+{
+    json_node sizes, member;
+    void *cursor = NULL;
+    TRY(json_get_object(dsc, "N_", &sizes));
+    while (json_next_member(&sizes, &cursor, &member)) {
+        size_t length = strlen(member.key);
+        if (strcmp(member.key, "name_") == 0) continue;
+        if (length < 2 || member.key[length - 1] != '_' || length > sizeof step->dim_name[0]) {
+            return json_error_at(&member, "the name of a dim is 1 to %zu characters and '_'",
+                                 sizeof step->dim_name[0] - 1);
+        }
+        if (step->dim_count == BUNDLE_MAX_DIMS) {
+            return json_error_at(&member, "more than %d dims", BUNDLE_MAX_DIMS);
+        }
+        uint32_t d = step->dim_count++;
+        memcpy(step->dim_name[d], member.key, length - 1);
+        TRY(json_as_int(&member, 1, most_elements, &step->size[d]));
+        step->slices[d] = 1;
+    }
+    return NULL;
+}
+
+static bool names_dim(const bundle_step *step, const char *name)
+{
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        if (strcmp(step->dim_name[d], name) == 0) return true;
+    }
+    return false;
+}
+
+static spyre_status read_slices(const json_node *sdsc, bundle_step *step)
+{
+    json_node counts, member;
+    void *cursor = NULL;
+    TRY(json_get_object(sdsc, "numWkSlicesPerDim_", &counts));
+    while (json_next_member(&counts, &cursor, &member)) {
+        int64_t slices;
+        uint8_t d;
+        TRY(json_as_int(&member, 0, BUNDLE_MAX_CORES, &slices));
+        if (slices <= 1 && !names_dim(step, member.key)) continue;
+        TRY(read_key_dim(&member, step, &d));
+        step->slices[d] = (int32_t)slices;
+    }
+    return NULL;
+}
+
+static spyre_status read_cores(const json_node *sdsc, bundle_step *step)
+{
+    json_node all, core_node, member;
+    void *cursor = NULL, *dims;
+    uint32_t seen = 0;
+    TRY(json_get_object(sdsc, "coreIdToWkSlice_", &all));
+    while (json_next_member(&all, &cursor, &core_node)) {
+        int64_t core, slice;
+        uint8_t d;
+        TRY(json_key_decimal(&core_node, 0, step->core_count - 1, &core));
+        TRY(json_expect_object(&core_node));
+        seen |= 1u << core;
+        dims = NULL;
+        while (json_next_member(&core_node, &dims, &member)) {
+            TRY(json_as_int(&member, 0, BUNDLE_MAX_CORES - 1, &slice));
+            if (slice == 0 && !names_dim(step, member.key)) continue;
+            TRY(read_key_dim(&member, step, &d));
+            step->core_slice[core][d] = (int32_t)slice;
+        }
+    }
+    uint32_t all_cores = step->core_count == 32 ? UINT32_MAX : (1u << step->core_count) - 1u;
+    if (seen == all_cores) return NULL;
+    return json_error_at(&all, "a core of %u is missing", step->core_count);
+}
+
+// --- Constants and masks
+
+static spyre_status read_constant(const json_node *node, bundle_step *step)
+{
+    json_node data, values, bits_node;
+    const char *name;
+    int64_t bits;
+    bundle_constant *constant = &step->constants[step->constant_count++];
+    TRY(json_get_string(node, "name_", &name));
+    if (strlen(name) >= sizeof constant->name) {
+        return json_error_at(node, "the name of a constant is longer than %zu characters",
+                             sizeof constant->name - 1);
+    }
+    memcpy(constant->name, name, strlen(name));
+    TRY(read_format(node, "dataFormat_", &constant->format));
+    TRY(json_get_object(node, "data_", &data));
+    TRY(json_get_object(&data, "data_", &values));
+    json_node list;
+    TRY(json_get_array(&values, "[0, 0, 0]", &list));
+    TRY(json_expect_array_of(&list, 1));
+    TRY(json_item(&list, 0, &bits_node));
+    TRY(json_as_int(&bits_node, 0, UINT32_MAX, &bits));
+    constant->bits = (uint32_t)bits;
+    return NULL;
+}
+
+// An empty constantInfo_ is the string "{}".
+static spyre_status read_constants(const json_node *dsc, bundle_step *step)
+{
+    json_node all, member;
+    void *cursor = NULL;
+    TRY(json_member(dsc, "constantInfo_", &all));
+    if (json_is_string(all.value) && strcmp(json_string_value(all.value), "{}") == 0) return NULL;
+    TRY(json_expect_object(&all));
+    while (json_next_member(&all, &cursor, &member)) {
+        int64_t number;
+        if (step->constant_count == sizeof step->constants / sizeof *step->constants) {
+            return json_error_at(&member, "more than %zu constants",
+                                 sizeof step->constants / sizeof *step->constants);
+        }
+        TRY(json_key_decimal(&member, step->constant_count, step->constant_count, &number));
+        TRY(read_constant(&member, step));
+    }
+    return NULL;
+}
+
+static spyre_status read_masks(const json_node *dsc, bundle_step *step)
+{
+    json_node all, member, range, start, length;
+    void *cursor = NULL;
+    int64_t constant;
+    TRY(json_get_int(dsc, "maskingConstId_", -1, INT32_MAX, &constant));
+    step->mask_constant = (int32_t)constant;
+    TRY(json_get_object(dsc, "coordinateMasking_", &all));
+    while (json_next_member(&all, &cursor, &member)) {
+        bundle_mask *mask = &step->masks[step->mask_count++];    // at most one a dim
+        TRY(read_key_dim(&member, step, &mask->dim));
+        TRY(json_expect_array_of(&member, 1));
+        TRY(json_item(&member, 0, &range));
+        TRY(json_expect_array_of(&range, 2));
+        TRY(json_item(&range, 0, &start));
+        TRY(json_item(&range, 1, &length));
+        TRY(json_as_int(&start, 0, most_elements, &mask->start));
+        TRY(json_as_int(&length, 1, most_elements, &mask->length));
+    }
+    return NULL;
+}
+
+// --- The operation
+
+// "Tensor1-idx1" names tensor 1.
+static spyre_status read_operand(const json_node *node, const bundle_step *step, uint8_t *out_tensor)
+{
+    const char *name;
+    TRY(json_as_string(node, &name));
+    const char *dash = strstr(name, "-idx");
+    int64_t number = -1;
+    if (dash) dash += strlen("-idx");
+    if (!dash || !json_parse_decimal(dash, strlen(dash), &number) || number < 0 ||
+        number >= step->tensor_count) {
+        return json_error_at(node, "\"%.40s\" is not one of the %u tensors", name,
+                             step->tensor_count);
+    }
+    *out_tensor = (uint8_t)number;
+    return NULL;
+}
+
+static spyre_status read_operands(const json_node *compute, const char *key,
+                                  const bundle_step *step, uint32_t most, uint8_t *out_tensors,
+                                  uint32_t *out_count)
+{
+    json_node list, item;
+    TRY(json_get_array(compute, key, &list));
+    if (json_count(&list) > most) {
+        return json_error_at(&list, "%zu tensors, at most %u are possible", json_count(&list),
+                             most);
+    }
+    *out_count = (uint32_t)json_count(&list);
+    for (uint32_t i = 0; i < *out_count; i++) {
+        TRY(json_item(&list, i, &item));
+        TRY(read_operand(&item, step, &out_tensors[i]));
+    }
+    return NULL;
+}
+
+static spyre_status read_operation(const json_node *dsc, const char *name, bundle_step *step)
+{
+    json_node list, compute, attributes, ignored;
+    const char *function;
+    uint32_t outputs;
+    TRY(json_get_array(dsc, "computeOp_", &list));
+    TRY(json_expect_array_of(&list, 1));
+    TRY(json_item(&list, 0, &compute));
+    TRY(json_get_string(&compute, "opFuncName", &function));
+    if (strcmp(function, name) != 0) {
+        return json_error_at(&compute, "opFuncName is \"%.40s\", the dsc is named \"%.40s\"",
+                             function, name);
+    }
+    TRY(json_get_object(&compute, "attributes_", &attributes));
+    TRY(read_format(&attributes, "dataFormat_", &step->compute_format));
+    TRY(read_operands(&compute, "inputLabeledDs", step, BUNDLE_MAX_TENSORS, step->inputs,
+                      &step->input_count));
+    TRY(read_operands(&compute, "outputLabeledDs", step, 1, &step->output, &outputs));
+    if (outputs != 1) return json_error_at(&compute, "outputLabeledDs has no tensor");
+    if (json_find(&compute, "indirectAccessIndexLabeledDs", &ignored)) {
+        TRY(read_operands(&compute, "indirectAccessIndexLabeledDs", step, 2, step->indices,
+                          &step->index_count));
+    }
+    // Reductions list their output once more as last input.
+    bool reduces = opfunc_describe(step->op)->kind == OPFUNC_KIND_REDUCTION;
+    if (reduces && step->input_count > 1 && step->inputs[step->input_count - 1] == step->output) {
+        step->input_count--;
+    }
+    return NULL;
+}
+
+// --- The whole
+
+static spyre_status read_core_count(const json_node *sdsc, const json_node *dsc, bundle_step *step)
+{
+    int64_t cores, again;
+    json_node fold, map, member;
+    void *cursor = NULL;
+    TRY(json_get_int(sdsc, "numCoresUsed_", 1, BUNDLE_MAX_CORES, &cores));
+    TRY(json_get_int(dsc, "numCoresUsed_", cores, cores, &again));
+    step->core_count = (uint32_t)cores;
+    if (json_find(sdsc, "coreletFoldProp_", &fold)) {
+        TRY(json_get_int(&fold, "factor_", 1, 1, &again));
+    }
+    if (!json_find(sdsc, "coreIdToDsc_", &map)) return NULL;
+    while (json_next_member(&map, &cursor, &member)) TRY(json_as_int(&member, 0, 0, &again));
+    return NULL;
+}
+
+// Sizes that are only known at run time are part of the specification, not of this reader.
+static spyre_status refuse_symbolic_sizes(const json_node *dsc)
+{
+    static const char *const fields[] = {"dimToSymbolMapping_", "symbolicDimInfo_", "paddingSizes_"};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        json_node member;
+        if (json_find(dsc, fields[i], &member) && json_count(&member) > 0) {
+            return json_error_at(&member, "symbolic sizes are not supported");
+        }
+    }
+    return NULL;
+}
+
+static spyre_status read_dsc(step_source *source, const json_node *sdsc, const json_node *dsc,
+                             bundle_step *step)
+{
+    TRY(json_expect_object(dsc));
+    step->op = opfunc_named(dsc->key);
+    if (step->op == OPFUNC_NONE) return json_error_at(dsc, "unknown opfunc");
+    step->nonstick = strcmp(dsc->key, opfunc_describe(step->op)->name) != 0;
+    TRY(refuse_symbolic_sizes(dsc));
+    TRY(read_core_count(sdsc, dsc, step));
+    TRY(read_dims(dsc, step));
+    TRY(read_slices(sdsc, step));
+    TRY(read_cores(sdsc, step));
+    TRY(read_constants(dsc, step));
+    TRY(read_masks(dsc, step));
+    TRY(read_tensors(source, dsc, step));
+    return read_operation(dsc, dsc->key, step);
+}
+
+spyre_status read_step(step_source *source, const json_node *root, bundle_step *out_step)
+{
+    json_node sdsc, list, item, dsc;
+    TRY(only_member(root, &sdsc));
+    out_step->name = arena_strdup(source->memory, sdsc.key);
+    TRY_ALLOC(out_step->name);
+    TRY(json_get_array(&sdsc, "dscs_", &list));
+    TRY(json_expect_array_of(&list, 1));
+    TRY(json_item(&list, 0, &item));
+    TRY(only_member(&item, &dsc));
+    return read_dsc(source, &sdsc, &dsc, out_step);
+}

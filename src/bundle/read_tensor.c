@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tensors of a step: scheduleTree_[i] and labeledDs_[i] describe tensor i, primaryDsInfo_ the
+// layout that tensors of one label share. scale_ and maxDimSizes_ follow the order of that shared
+// layout, not the tensor's own.
+#include <string.h>
+
+#include "bundle/read.h"
+
+static const int64_t most_gap = 1LL << 40;
+
+static spyre_status read_order(const json_node *object, const char *key, const bundle_step *step,
+                               uint8_t out_order[BUNDLE_MAX_DIMS], uint32_t *out_count)
+{
+    json_node list, item;
+    TRY(json_get_array(object, key, &list));
+    if (json_count(&list) > step->dim_count) {
+        return json_error_at(&list, "%zu dims, N_ has %u", json_count(&list), step->dim_count);
+    }
+    *out_count = (uint32_t)json_count(&list);
+    for (uint32_t i = 0; i < *out_count; i++) {
+        TRY(json_item(&list, i, &item));
+        TRY(read_dim(&item, step, &out_order[i]));
+    }
+    return NULL;
+}
+
+// Copies a string into a field of fixed length.
+static spyre_status read_name(const json_node *object, const char *key, char *out_name,
+                              size_t capacity)
+{
+    const char *name;
+    TRY(json_get_string(object, key, &name));
+    if (strlen(name) >= capacity) {
+        return json_error_at(object, "%s is longer than %zu characters", key, capacity - 1);
+    }
+    memcpy(out_name, name, strlen(name) + 1);
+    return NULL;
+}
+
+static spyre_status read_shared_layout(const json_node *dsc, const bundle_step *step,
+                                       bundle_tensor *tensor)
+{
+    json_node layouts, layout, sizes, size_node;
+    int64_t size;
+    uint8_t stick[BUNDLE_MAX_DIMS];
+    uint32_t stick_count;
+    TRY(json_get_object(dsc, "primaryDsInfo_", &layouts));
+    TRY(json_get_object(&layouts, tensor->label, &layout));
+    TRY(read_order(&layout, "layoutDimOrder_", step, tensor->label_order,
+                   &tensor->label_order_count));
+    TRY(read_order(&layout, "stickDimOrder_", step, stick, &stick_count));
+    if (stick_count != 1) return json_error_at(&layout, "stickDimOrder_ must name one dim");
+    tensor->stick_dim = stick[0];
+    TRY(json_get_array(&layout, "stickSize_", &sizes));
+    TRY(json_expect_array_of(&sizes, 1));
+    TRY(json_item(&sizes, 0, &size_node));
+    TRY(json_as_int(&size_node, 1, SPYRE_STICK_BYTES, &size));
+    tensor->stick_elements = (uint32_t)size;
+    return NULL;
+}
+
+static spyre_status read_label(const json_node *node, const json_node *dsc,
+                               const bundle_step *step, bundle_tensor *tensor)
+{
+    json_node scales, item;
+    int64_t value;
+    TRY(read_name(node, "dsName_", tensor->name, sizeof tensor->name));
+    TRY(read_name(node, "dsType_", tensor->label, sizeof tensor->label));
+    TRY(read_shared_layout(dsc, step, tensor));
+    TRY(read_format(node, "dataFormat_", &tensor->format));
+    TRY(json_get_int(node, "wordLength", 1, 8, &value));
+    tensor->element_bytes = (uint32_t)value;
+    TRY(json_get_array(node, "scale_", &scales));
+    TRY(json_expect_array_of(&scales, tensor->label_order_count));
+    for (uint32_t i = 0; i < tensor->label_order_count; i++) {
+        TRY(json_item(&scales, i, &item));
+        TRY(json_as_int(&item, -2, 1, &value));
+        if (value == 0) return json_error_at(&item, "a scale is 1, -1 or -2");
+        tensor->scale[tensor->label_order[i]] = (int8_t)value;
+    }
+    return NULL;
+}
+
+// --- The allocate node
+
+static spyre_status read_max_sizes(const json_node *node, bundle_tensor *tensor)
+{
+    json_node sizes, item;
+    TRY(json_get_array(node, "maxDimSizes_", &sizes));
+    TRY(json_expect_array_of(&sizes, tensor->label_order_count));
+    for (uint32_t i = 0; i < tensor->label_order_count; i++) {
+        TRY(json_item(&sizes, i, &item));
+        TRY(json_as_int(&item, -1, most_gap, &tensor->max_size[tensor->label_order[i]]));
+    }
+    return NULL;
+}
+
+// {"mb": {"-1": "28"}}; in LX one entry a core, which all say the same.
+static spyre_status read_gaps(const json_node *node, const bundle_step *step,
+                              bundle_tensor *tensor)
+{
+    json_node gaps, dim_node, gap_node;
+    void *cursor = NULL;
+    if (!json_find(node, "backGapCore_", &gaps)) return NULL;
+    TRY(json_expect_object(&gaps));
+    while (json_next_member(&gaps, &cursor, &dim_node)) {
+        uint8_t d;
+        bool first = true;
+        void *cores = NULL;
+        TRY(read_key_dim(&dim_node, step, &d));
+        TRY(json_expect_object(&dim_node));
+        while (json_next_member(&dim_node, &cores, &gap_node)) {
+            int64_t core, gap;
+            TRY(json_key_decimal(&gap_node, -1, step->core_count - 1, &core));
+            TRY(json_as_number(&gap_node, -most_gap, most_gap, &gap));
+            if (!first && gap != tensor->gap[d]) {
+                return json_error_at(&gap_node, "gaps that differ between cores are not supported");
+            }
+            tensor->gap[d] = gap;
+            first = false;
+        }
+    }
+    return NULL;
+}
+
+static spyre_status resolve_symbol(step_source *source, const json_node *node, int64_t id,
+                                   bundle_address *out_address)
+{
+    const mlir_statement *statement = source->statement;
+    const mlir_value *value = NULL;
+    for (uint32_t i = 0; i < statement->symbol_count; i++) {
+        if (statement->ids[i] == id) value = &statement->values[i];
+    }
+    if (!value) return json_error_at(node, "symbol %lld has no value in bundle.mlir", (long long)id);
+    *out_address = (bundle_address){.arg = value->arg, .offset = value->offset};
+    memcpy(out_address->loop_stride, value->loop_stride, sizeof out_address->loop_stride);
+    return NULL;
+}
+
+static spyre_status read_address(step_source *source, const json_node *node,
+                                 const bundle_tensor *tensor, bundle_address *out_address)
+{
+    int64_t value;
+    *out_address = (bundle_address){.arg = MLIR_NO_ARG};
+    TRY(json_as_number(node, INT64_MIN, INT64_MAX, &out_address->offset));
+    if (out_address->offset < 0) {
+        TRY(resolve_symbol(source, node, out_address->offset, out_address));
+    }
+    value = out_address->offset;
+    if (tensor->in_lx) {
+        if (out_address->arg == MLIR_NO_ARG && value >= 0) return NULL;
+        return json_error_at(node, "an address in LX is not relative to a launch argument");
+    }
+    if (out_address->arg == MLIR_NO_ARG) {
+        const int64_t segments = 7;             // the last of 8 holds programs
+        if (value < 0 || value >= segments * (int64_t)BUNDLE_SEGMENT_BYTES) {
+            return json_error_at(node, "address %lld is outside of the %lld segments of launch "
+                                       "arguments", (long long)value, (long long)segments);
+        }
+        out_address->arg = (int32_t)(value / (int64_t)BUNDLE_SEGMENT_BYTES);
+        out_address->offset = value % (int64_t)BUNDLE_SEGMENT_BYTES;
+    }
+    if ((uint32_t)out_address->arg >= source->arg_count) {
+        source->arg_count = (uint32_t)out_address->arg + 1;
+    }
+    return NULL;
+}
+
+static spyre_status read_addresses(step_source *source, const json_node *node,
+                                   const bundle_step *step, bundle_tensor *tensor)
+{
+    json_node starts, data, member;
+    void *cursor = NULL;
+    uint32_t seen = 0;
+    TRY(json_get_object(node, "startAddressCoreCorelet_", &starts));
+    TRY(json_get_object(&starts, "data_", &data));
+    while (json_next_member(&data, &cursor, &member)) {
+        int64_t key[3];
+        TRY(json_key_coordinates(&member, 3, key));
+        if (key[0] < 0 || key[0] >= step->core_count || key[1] != 0 || key[2] != 0) {
+            return json_error_at(&member, "core %lld, corelet %lld, time %lld of %u cores",
+                                 (long long)key[0], (long long)key[1], (long long)key[2],
+                                 step->core_count);
+        }
+        seen |= 1u << key[0];
+        TRY(read_address(source, &member, tensor, &tensor->start[key[0]]));
+    }
+    for (uint32_t core = 0; core < step->core_count; core++) {
+        if (!(seen & 1u << core)) return json_error_at(&data, "core %u has no address", core);
+    }
+    return NULL;
+}
+
+// Finds the number of the node of that name.
+static spyre_status read_peer(const json_node *node, const json_node *tree, int32_t *out_peer)
+{
+    json_node wanted, other;
+    const char *name, *candidate;
+    TRY(json_member(node, "relatedIndirectAccessAlloc_", &wanted));
+    TRY(json_as_string(&wanted, &name));
+    for (size_t i = 0; i < json_count(tree); i++) {
+        TRY(json_item(tree, i, &other));
+        TRY(json_get_string(&other, "name_", &candidate));
+        *out_peer = (int32_t)i;
+        if (strcmp(candidate, name) == 0) return NULL;
+    }
+    return json_error_at(&wanted, "no node is named \"%.40s\"", name);
+}
+
+static spyre_status read_indirection(const json_node *node, const json_node *tree,
+                                     bundle_tensor *tensor)
+{
+    json_node member;
+    const char *kind;
+    tensor->index_peer = -1;
+    if (!json_find(node, "indirectAllocType_", &member)) return NULL;
+    TRY(json_as_string(&member, &kind));
+    if (strcmp(kind, "no_indirection") == 0) return NULL;
+    bool index = strcmp(kind, "index_tensor") == 0;
+    if (!index && strcmp(kind, "value_tensor") != 0) {
+        return json_error_at(&member, "unknown kind of indirection \"%.20s\"", kind);
+    }
+    tensor->index_kind = index ? BUNDLE_INDEX_INDEX : BUNDLE_INDEX_VALUE;
+    if (json_find(node, "indexedDimSize_", &member)) {
+        TRY(json_as_int(&member, 1, most_gap, &tensor->indexed_extent));
+    }
+    return read_peer(node, tree, &tensor->index_peer);
+}
+
+static spyre_status read_node(step_source *source, const json_node *node, const json_node *tree,
+                              const bundle_step *step, bundle_tensor *tensor)
+{
+    json_node member;
+    const char *text_value;
+    TRY(json_member(node, "nodeType_", &member));
+    TRY(json_as_string(&member, &text_value));
+    if (strcmp(text_value, "allocate") != 0) {
+        return json_error_at(&member, "node \"%.20s\" is not supported", text_value);
+    }
+    TRY(json_member(node, "component_", &member));
+    TRY(json_as_string(&member, &text_value));
+    tensor->in_lx = strcmp(text_value, "lx") == 0;
+    if (!tensor->in_lx && strcmp(text_value, "hbm") != 0) {
+        return json_error_at(&member, "component \"%.20s\" is neither hbm nor lx", text_value);
+    }
+    TRY(read_order(node, "layoutDimOrder_", step, tensor->order, &tensor->order_count));
+    TRY(read_max_sizes(node, tensor));
+    TRY(read_gaps(node, step, tensor));
+    TRY(read_indirection(node, tree, tensor));
+    return read_addresses(source, node, step, tensor);
+}
+
+spyre_status read_tensors(step_source *source, const json_node *dsc, bundle_step *step)
+{
+    json_node tree, labels, node, label;
+    int64_t number;
+    TRY(json_get_array(dsc, "scheduleTree_", &tree));
+    size_t count = json_count(&tree);
+    if (count < 1 || count > BUNDLE_MAX_TENSORS) {
+        return json_error_at(&tree, "%zu tensors, 1 to %d are possible", count, BUNDLE_MAX_TENSORS);
+    }
+    TRY(json_get_array(dsc, "labeledDs_", &labels));
+    TRY(json_expect_array_of(&labels, count));
+    step->tensors = ARENA_NEW(source->memory, bundle_tensor, count);
+    TRY_ALLOC(step->tensors);
+    step->tensor_count = (uint32_t)count;
+    for (uint32_t i = 0; i < count; i++) {
+        bundle_tensor *tensor = &step->tensors[i];
+        for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) tensor->max_size[d] = -1;
+        TRY(json_item(&tree, i, &node));
+        TRY(json_item(&labels, i, &label));
+        TRY(json_get_int(&node, "ldsIdx_", i, i, &number));
+        TRY(json_get_int(&label, "ldsIdx_", i, i, &number));
+        TRY(read_label(&label, dsc, step, tensor));
+        TRY(read_node(source, &node, &tree, step, tensor));
+    }
+    return NULL;
+}

@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From graph to loop IR: one op a native node (layer_norm: three), one buffer a storage. View nodes
+// vanish: a value is a view of its buffer's host storage, and accesses are written in its strides.
+#include "front/front.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct {
+    loop_graph *loops;
+    const spyre_graph *graph;
+    uint32_t *buffer_of;                // by value id; SPYRE_NO_ID before its node
+    uint32_t node;
+} builder;
+
+// The dims of an iteration space, outermost first, before those of extent 1 are dropped.
+typedef struct {
+    uint32_t rank;
+    int64_t size[LOOP_MAX_VARS + 2];
+} space;
+
+static spyre_status unsupported(const builder *b, const char *why)
+{
+    return status_new(SPYRE_UNSUPPORTED, "%s: %s", graph_node_place(b->graph, b->node), why);
+}
+
+static const graph_node *node_of(const builder *b)
+{
+    return &b->graph->nodes.items[b->node];
+}
+
+static spyre_status view_of(const builder *b, uint32_t value, spyre_view *out)
+{
+    return status_at(graph_view_constant(b->graph, &b->graph->values.items[value].view, out),
+                     "value %s", b->graph->values.items[value].name);
+}
+
+static spyre_status begin_op(const builder *b, opfunc func, const space *dims, loop_op *op)
+{
+    const graph_node *node = node_of(b);
+    *op = (loop_op){.op = func, .stick = LOOP_NO_DIM, .node = b->node};
+    op->name = node->result_count ? b->graph->values.items[node->results[0]].name : node->op_name;
+    op->location = b->graph->locations.items[node->location];
+    for (uint32_t d = 0; d < dims->rank; d++) {
+        if (dims->size[d] < 1) return unsupported(b, "an iteration space with a size below 1");
+        if (dims->size[d] == 1) continue;
+        if (op->var_count == LOOP_MAX_VARS) return unsupported(b, "more than 8 loops");
+        op->split[op->var_count] = 1;
+        op->extent[op->var_count++] = dims->size[d];
+    }
+    return NULL;
+}
+
+// Adds an operand that moves by strides[d] host elements along dim d of the iteration space.
+static void add_access(loop_op *op, const space *dims, uint32_t buffer, int64_t offset,
+                       const int64_t *strides)
+{
+    loop_access *access = &op->operand[op->operand_count++];
+    *access = (loop_access){.buffer = buffer, .offset = offset};
+    uint32_t v = 0;
+    for (uint32_t d = 0; d < dims->rank; d++)
+        if (dims->size[d] > 1) access->stride[v++] = strides[d];
+}
+
+// Adds a value whose dim i is dim map[i] of the iteration space (right-aligned when map is null);
+// dims of size 1 broadcast.
+static spyre_status add_value(const builder *b, loop_op *op, const space *dims, uint32_t value,
+                              const uint32_t *map)
+{
+    spyre_view view;
+    TRY(view_of(b, value, &view));
+    uint32_t buffer = b->buffer_of[value];
+    if (buffer == SPYRE_NO_ID) return unsupported(b, "an operand without a place on the card");
+    int64_t strides[LOOP_MAX_VARS + 2] = {0};
+    for (uint32_t i = 0; i < view.rank; i++) {
+        uint32_t d = map ? map[i] : dims->rank - view.rank + i;
+        if (view.size[i] == 1) continue;
+        if (d >= dims->rank || view.size[i] != dims->size[d])
+            return unsupported(b, "operand sizes that do not broadcast");
+        strides[d] = view.stride[i];
+    }
+    add_access(op, dims, buffer, view.offset, strides);
+    return NULL;
+}
+
+// A fresh buffer for result 0 of the node, and the output operand that covers it.
+static spyre_status add_result(const builder *b, loop_op *op, const space *dims,
+                               const uint32_t *map)
+{
+    uint32_t value = node_of(b)->results[0];
+    const graph_value *result = &b->graph->values.items[value];
+    spyre_view view;
+    TRY(view_of(b, value, &view));
+    TRY(loop_add_local(b->loops, result->name, result->dtype,
+                       spyre_dtype_card_format(result->dtype), &view, &b->buffer_of[value]));
+    TRY(add_value(b, op, dims, value, map));
+    loop_output_of(op)->offset = 0;
+    return NULL;
+}
+
+// A reduction over dims of size 1 only is a copy.
+static spyre_status finish_op(const builder *b, loop_op *op)
+{
+    bool reduces = opfunc_describe(op->op)->kind == OPFUNC_KIND_REDUCTION && op->op != OPFUNC_EXX2;
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (loop_var_is_reduced(op, v)) reduces = false;
+    if (reduces) op->op = OPFUNC_IDENTITY;
+    return VEC_PUSH(b->loops->memory, &b->loops->ops, *op);
+}
+
+static spyre_status space_of(const builder *b, uint32_t value, space *out)
+{
+    spyre_view view;
+    TRY(view_of(b, value, &view));
+    out->rank = view.rank;
+    memcpy(out->size, view.size, sizeof view.size);
+    return NULL;
+}
+
+static spyre_status tensor_arg(const builder *b, uint32_t index, uint32_t *out)
+{
+    TRY(graph_arg_value(b->graph, b->node, index, out));
+    return *out == SPYRE_NO_ID ? unsupported(b, "a missing tensor operand") : NULL;
+}
+
+static spyre_status build_pointwise(builder *b, opfunc func)
+{
+    const opfunc_info *info = opfunc_describe(func);
+    space dims;
+    loop_op op;
+    TRY(space_of(b, node_of(b)->results[0], &dims));
+    TRY(begin_op(b, func, &dims, &op));
+    for (uint32_t i = 0; i < info->most_inputs; i++) {
+        uint32_t value;
+        TRY(tensor_arg(b, i, &value));
+        TRY(add_value(b, &op, &dims, value, NULL));
+    }
+    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && info->parameter[i]; i++) {
+        double parameter;
+        TRY(graph_arg_real(b->graph, b->node, info->most_inputs + i, 0, &parameter));
+        op.parameter[i] = (float)parameter;
+    }
+    TRY(add_result(b, &op, &dims, NULL));
+    return finish_op(b, &op);
+}
+
+static spyre_status build_cast(builder *b)
+{
+    uint32_t source;
+    TRY(tensor_arg(b, 0, &source));
+    spyre_format from = spyre_dtype_card_format(b->graph->values.items[source].dtype);
+    spyre_format to =
+        spyre_dtype_card_format(b->graph->values.items[node_of(b)->results[0]].dtype);
+    if (from == SPYRE_FORMAT_SEN169_FP16 && to == SPYRE_FORMAT_IEEE_FP32)
+        return build_pointwise(b, OPFUNC_DL16TOFP32);
+    if (from == SPYRE_FORMAT_IEEE_FP32 && to == SPYRE_FORMAT_SEN169_FP16)
+        return build_pointwise(b, OPFUNC_FP32TODL16);
+    return build_pointwise(b, OPFUNC_IDENTITY);
+}
+
+static spyre_status build_reduction(builder *b, opfunc func)
+{
+    uint32_t source, count, map[SPYRE_MAX_RANK], rank = 0;
+    int64_t reduced[SPYRE_MAX_RANK], elements = 1;
+    bool keep, gone[SPYRE_MAX_RANK] = {false};
+    space dims;
+    loop_op op;
+    TRY(tensor_arg(b, 0, &source));
+    TRY(graph_arg_ints(b->graph, b->node, 1, reduced, &count));
+    TRY(graph_arg_bool(b->graph, b->node, 2, false, &keep));
+    TRY(space_of(b, source, &dims));
+    for (uint32_t i = 0; i < count; i++) {
+        if (reduced[i] < 0 || reduced[i] >= dims.rank)
+            return unsupported(b, "a reduced dim outside the operand");
+        gone[reduced[i]] = true;
+        elements *= dims.size[reduced[i]];
+    }
+    for (uint32_t d = 0; d < dims.rank; d++)
+        if (keep || !gone[d]) map[rank++] = d;
+    TRY(begin_op(b, func, &dims, &op));
+    if (func == OPFUNC_MEAN) op.parameter[0] = (float)(1.0 / (double)elements);
+    TRY(add_value(b, &op, &dims, source, NULL));
+    TRY(add_result(b, &op, &dims, map));
+    return finish_op(b, &op);
+}
+
+// a [batch.., M, K] by b [batch.., K, N], or by a rank-2 b that all batches share.
+static spyre_status build_matmul(builder *b)
+{
+    uint32_t left, right;
+    spyre_view a, w;
+    TRY(tensor_arg(b, 0, &left));
+    TRY(tensor_arg(b, 1, &right));
+    TRY(view_of(b, left, &a));
+    TRY(view_of(b, right, &w));
+    if (a.rank < 2 || w.rank < 2 || w.rank > a.rank) return unsupported(b, "ranks other than 2 and up");
+    uint32_t batch = a.rank - 2, m = batch, n = batch + 1, k = batch + 2;
+    space dims = {.rank = a.rank + 1};
+    memcpy(dims.size, a.size, batch * sizeof dims.size[0]);
+    dims.size[m] = a.size[a.rank - 2];
+    dims.size[n] = w.size[w.rank - 1];
+    dims.size[k] = a.size[a.rank - 1];
+    uint32_t left_map[SPYRE_MAX_RANK], right_map[SPYRE_MAX_RANK], out_map[SPYRE_MAX_RANK];
+    for (uint32_t d = 0; d < batch; d++) left_map[d] = out_map[d] = d;
+    for (uint32_t d = 0; d + 2 < w.rank; d++) right_map[d] = batch - (w.rank - 2) + d;
+    left_map[batch] = m, left_map[batch + 1] = k;
+    right_map[w.rank - 2] = k, right_map[w.rank - 1] = n;
+    out_map[batch] = m, out_map[batch + 1] = n;
+    loop_op op;
+    TRY(begin_op(b, OPFUNC_BATCHMATMUL, &dims, &op));
+    TRY(add_value(b, &op, &dims, left, left_map));
+    TRY(add_value(b, &op, &dims, right, right_map));
+    TRY(add_result(b, &op, &dims, out_map));
+    return finish_op(b, &op);
+}
+
+static spyre_status add_constant(const builder *b, double value, spyre_dtype dtype, uint32_t *out)
+{
+    loop_buffer buffer = {.name = "constant", .kind = LOOP_CONSTANT, .value = value, .dtype = dtype,
+                          .format = spyre_dtype_card_format(dtype), .stick = LOOP_NO_DIM,
+                          .has_layout = true, .output = -1, .bytes = SPYRE_STICK_BYTES};
+    *out = b->loops->buffers.count;
+    return VEC_PUSH(b->loops->memory, &b->loops->buffers, buffer);
+}
+
+// A buffer for one value (or, exx2, two moments) a row of x: x's sizes without the last.
+static spyre_status add_row_statistic(const builder *b, const char *name, const space *x,
+                                      spyre_dtype dtype, uint32_t *out)
+{
+    spyre_view view = {.rank = x->rank - 1};
+    int64_t stride = 1;
+    for (uint32_t d = x->rank - 1; d-- > 0;) {
+        view.size[d] = x->size[d];
+        view.stride[d] = stride;
+        stride *= x->size[d];
+    }
+    return loop_add_local(b->loops, name, dtype, spyre_dtype_card_format(dtype), &view, out);
+}
+
+static void add_row_access(const builder *b, loop_op *op, const space *x, uint32_t buffer)
+{
+    const spyre_view *view = &b->loops->buffers.items[buffer].storage;
+    int64_t strides[LOOP_MAX_VARS + 2] = {0};
+    memcpy(strides, view->stride, view->rank * sizeof strides[0]);
+    add_access(op, x, buffer, 0, strides);
+}
+
+// Weight or bias of layer_norm; a missing one next to a present one becomes a constant.
+static spyre_status add_affine(const builder *b, loop_op *op, const space *x, uint32_t index,
+                               double missing, spyre_dtype dtype)
+{
+    uint32_t value, constant;
+    TRY(graph_arg_value(b->graph, b->node, index, &value));
+    if (value != SPYRE_NO_ID) return add_value(b, op, x, value, NULL);
+    TRY(add_constant(b, missing, dtype, &constant));
+    int64_t strides[LOOP_MAX_VARS + 2] = {0};
+    add_access(op, x, constant, 0, strides);
+    return NULL;
+}
+
+static spyre_status build_layer_norm(builder *b)
+{
+    uint32_t source, weight, bias, moments, scale;
+    space dims;
+    double eps;
+    TRY(tensor_arg(b, 0, &source));
+    TRY(graph_arg_value(b->graph, b->node, 1, &weight));
+    TRY(graph_arg_value(b->graph, b->node, 2, &bias));
+    TRY(graph_arg_real(b->graph, b->node, 3, 1e-5, &eps));
+    TRY(space_of(b, source, &dims));
+    if (dims.rank < 1) return unsupported(b, "layer_norm of a scalar");
+    spyre_dtype dtype = b->graph->values.items[source].dtype;
+    TRY(add_row_statistic(b, "moments", &dims, dtype, &moments));
+    b->loops->buffers.items[moments].exx2 = true;
+    TRY(add_row_statistic(b, "scale", &dims, dtype, &scale));
+
+    loop_op exx2, rescale, norm;
+    TRY(begin_op(b, OPFUNC_EXX2, &dims, &exx2));
+    exx2.parameter[0] = (float)(1.0 / (double)dims.size[dims.rank - 1]);
+    TRY(add_value(b, &exx2, &dims, source, NULL));
+    add_row_access(b, &exx2, &dims, moments);
+    TRY(finish_op(b, &exx2));
+
+    space rows = dims;
+    rows.rank--;
+    TRY(begin_op(b, OPFUNC_LAYERNORMSCALE, &rows, &rescale));
+    rescale.parameter[0] = (float)eps;
+    add_row_access(b, &rescale, &rows, moments);
+    add_row_access(b, &rescale, &rows, scale);
+    TRY(finish_op(b, &rescale));
+
+    TRY(begin_op(b, OPFUNC_LAYERNORMNORM, &dims, &norm));
+    TRY(add_value(b, &norm, &dims, source, NULL));
+    add_row_access(b, &norm, &dims, moments);
+    add_row_access(b, &norm, &dims, scale);
+    if (weight != SPYRE_NO_ID || bias != SPYRE_NO_ID) {
+        TRY(add_affine(b, &norm, &dims, 1, 1.0, dtype));
+        TRY(add_affine(b, &norm, &dims, 2, 0.0, dtype));
+    }
+    TRY(add_result(b, &norm, &dims, NULL));
+    return finish_op(b, &norm);
+}
+
+static spyre_status build_gather(builder *b)
+{
+    uint32_t table, index;
+    spyre_view rows;
+    space dims;
+    TRY(tensor_arg(b, 0, &table));
+    TRY(tensor_arg(b, 1, &index));
+    TRY(view_of(b, table, &rows));
+    TRY(space_of(b, index, &dims));
+    if (rows.rank != 2) return unsupported(b, "a gather from a table of a rank other than 2");
+    dims.size[dims.rank++] = rows.size[1];
+    uint32_t index_map[SPYRE_MAX_RANK];
+    for (uint32_t d = 0; d < SPYRE_MAX_RANK; d++) index_map[d] = d;
+    loop_op op;
+    TRY(begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    op.gather = true;
+    op.row_stride = rows.stride[0];
+    op.row_count = rows.size[0];
+    TRY(add_value(b, &op, &dims, index, index_map));
+    int64_t strides[LOOP_MAX_VARS + 2] = {0};
+    strides[dims.rank - 1] = rows.stride[1];
+    add_access(&op, &dims, b->buffer_of[table], rows.offset, strides);
+    TRY(add_result(b, &op, &dims, NULL));
+    return finish_op(b, &op);
+}
+
+static spyre_status build_full(builder *b)
+{
+    uint32_t value = node_of(b)->results[0], constant;
+    double fill;
+    space dims;
+    loop_op op;
+    TRY(graph_arg_real(b->graph, b->node, 0, 0, &fill));
+    TRY(space_of(b, value, &dims));
+    TRY(add_constant(b, fill, b->graph->values.items[value].dtype, &constant));
+    TRY(begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    int64_t strides[LOOP_MAX_VARS + 2] = {0};
+    add_access(&op, &dims, constant, 0, strides);
+    TRY(add_result(b, &op, &dims, NULL));
+    return finish_op(b, &op);
+}
+
+static spyre_status build_constant(builder *b)
+{
+    uint32_t value = node_of(b)->results[0];
+    double constant;
+    TRY(graph_arg_real(b->graph, b->node, 0, 0, &constant));
+    return add_constant(b, constant, b->graph->values.items[value].dtype, &b->buffer_of[value]);
+}
+
+static spyre_status build_piece(builder *b, uint32_t value, uint32_t result, int64_t offset)
+{
+    space dims;
+    loop_op op;
+    spyre_view whole;
+    TRY(space_of(b, value, &dims));
+    TRY(view_of(b, result, &whole));
+    TRY(begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    TRY(add_value(b, &op, &dims, value, NULL));
+    add_access(&op, &dims, b->buffer_of[result], offset, whole.stride);
+    return finish_op(b, &op);
+}
+
+static spyre_status build_cat(builder *b)
+{
+    const graph_node *node = node_of(b);
+    uint32_t result = node->results[0];
+    const graph_value *info = &b->graph->values.items[result];
+    int64_t dim, start = 0;
+    spyre_view whole;
+    TRY(graph_arg_int(b->graph, b->node, 1, 0, &dim));
+    TRY(view_of(b, result, &whole));
+    if (node->arg_count < 1 || node->args[0].kind != SPYRE_ARG_LIST || dim < 0 || dim >= whole.rank)
+        return unsupported(b, "cat needs a list of tensors and a dim of the result");
+    TRY(loop_add_local(b->loops, info->name, info->dtype, spyre_dtype_card_format(info->dtype),
+                       &whole, &b->buffer_of[result]));
+    loop_buffer *buffer = &b->loops->buffers.items[b->buffer_of[result]];
+    for (uint32_t i = 0; i < node->args[0].of.list.count; i++) {
+        uint32_t value = node->args[0].of.list.items[i].of.value;
+        spyre_view piece;
+        TRY(view_of(b, value, &piece));
+        if (start % loop_lanes(buffer)) buffer->unaligned_stride = whole.stride[dim];
+        TRY(build_piece(b, value, result, start * whole.stride[dim]));
+        buffer = &b->loops->buffers.items[b->buffer_of[result]];
+        start += piece.size[dim];
+    }
+    return NULL;
+}
+
+static spyre_status build_node(builder *b)
+{
+    const graph_node *node = node_of(b);
+    *b->loops->at_node = b->node;
+    if (node->layer == GRAPH_LAYER_VIEW) {
+        uint32_t base;
+        TRY(tensor_arg(b, 0, &base));
+        for (uint32_t i = 0; i < node->result_count; i++)
+            b->buffer_of[node->results[i]] = b->buffer_of[base];
+        return NULL;
+    }
+    const char *name = node->op_name;
+    if (strncmp(name, "spyre.", 6) != 0) return unsupported(b, "an op that is not native");
+    name += 6;
+    if (strcmp(name, "constant") == 0) return build_constant(b);
+    if (strcmp(name, "cast") == 0) return build_cast(b);
+    if (strcmp(name, "full") == 0) return build_full(b);
+    if (strcmp(name, "cat") == 0) return build_cat(b);
+    if (strcmp(name, "gather") == 0) return build_gather(b);
+    if (strcmp(name, "layer_norm") == 0) return build_layer_norm(b);
+    opfunc func = opfunc_named(name);
+    if (func == OPFUNC_NONE) return unsupported(b, "no opfunc of that name");
+    switch (opfunc_describe(func)->kind) {
+    case OPFUNC_KIND_REDUCTION: return build_reduction(b, func);
+    case OPFUNC_KIND_MATMUL: return build_matmul(b);
+    case OPFUNC_KIND_UNARY:
+    case OPFUNC_KIND_BINARY:
+    case OPFUNC_KIND_TERNARY:
+    case OPFUNC_KIND_PARAMETRIC:
+    case OPFUNC_KIND_COPY: return build_pointwise(b, func);
+    case OPFUNC_KIND_NORM: break;
+    }
+    return unsupported(b, "an opfunc that no graph op maps to");
+}
+
+// Reads the device dims of a given layout as an order of the buffer's host dims.
+static spyre_status apply_layout(loop_buffer *buffer, const spyre_layout *layout)
+{
+    TRY(spyre_layout_check(layout));
+    int64_t lanes = layout->device_size[layout->rank - 1];
+    int64_t stick_stride = layout->stride_map[layout->rank - 1];
+    buffer->format = layout->format;
+    buffer->stick = LOOP_NO_DIM;
+    for (uint8_t d = 0; d < buffer->dim_count; d++)
+        if (stick_stride > 0 && buffer->dim[d].stride == stick_stride) buffer->stick = d;
+    uint32_t count = 0;
+    bool placed[LOOP_MAX_DIMS] = {false};
+    for (uint32_t i = layout->rank - 1; i-- > 0;) {
+        int64_t size = layout->device_size[i], stride = layout->stride_map[i];
+        if (size == 1 || stride < 0) continue;
+        uint8_t found = LOOP_NO_DIM;
+        for (uint8_t d = 0; d < buffer->dim_count; d++) {
+            const loop_dim *dim = &buffer->dim[d];
+            bool tiles = d == buffer->stick && stride == dim->stride * lanes &&
+                         size == (dim->extent + lanes - 1) / lanes;
+            bool whole = d != buffer->stick && stride == dim->stride && size >= dim->extent;
+            if (!placed[d] && (tiles || whole)) found = d;
+        }
+        if (found == LOOP_NO_DIM)
+            return status_new(SPYRE_UNSUPPORTED,
+                              "device dim %u of size %" PRId64 " and stride %" PRId64
+                              " is no dim of the host tensor", i, size, stride);
+        placed[found] = true;
+        buffer->fixed_size[found] = size;
+        buffer->order[count++] = found;
+    }
+    for (uint8_t d = 0; d < buffer->dim_count; d++) {
+        if (placed[d]) continue;
+        if (d != buffer->stick || buffer->dim[d].extent > lanes)
+            return status_new(SPYRE_UNSUPPORTED, "host dim of stride %" PRId64
+                              " has no device dim", buffer->dim[d].stride);
+        buffer->order[count++] = d;     // one tile: it takes no room
+    }
+    buffer->has_layout = true;
+    return NULL;
+}
+
+static spyre_status build_input(builder *b, uint32_t index)
+{
+    const graph_input *input = &b->graph->inputs.items[index];
+    const graph_value *value = &b->graph->values.items[input->value];
+    loop_buffer buffer = {.name = value->name, .kind = LOOP_INPUT, .index = index,
+                          .dtype = value->dtype, .output = -1};
+    TRY(graph_view_constant(b->graph, &input->storage, &buffer.storage));
+    loop_set_dims(&buffer);
+    TRY(status_at(apply_layout(&buffer, &input->layout), "input %s: layout", value->name));
+    b->buffer_of[input->value] = b->loops->buffers.count;
+    return VEC_PUSH(b->loops->memory, &b->loops->buffers, buffer);
+}
+
+// A constant that the graph returns must become memory of its own.
+static spyre_status materialize(builder *b, uint32_t value, uint32_t *out)
+{
+    uint32_t constant = b->buffer_of[value];
+    const loop_buffer from = b->loops->buffers.items[constant];
+    spyre_view view;
+    TRY(view_of(b, value, &view));
+    TRY(loop_add_local(b->loops, from.name, from.dtype, from.format, &view, out));
+    space dims = {.rank = view.rank};
+    memcpy(dims.size, view.size, sizeof view.size);
+    loop_op op;
+    TRY(begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    int64_t still[LOOP_MAX_VARS + 2] = {0};
+    add_access(&op, &dims, constant, 0, still);
+    add_access(&op, &dims, *out, 0, view.stride);
+    return finish_op(b, &op);
+}
+
+static spyre_status build_output(builder *b, uint32_t value)
+{
+    uint32_t id = b->buffer_of[value];
+    if (id == SPYRE_NO_ID)
+        return status_new(SPYRE_INTERNAL, "output %s was never computed",
+                          b->graph->values.items[value].name);
+    if (b->loops->buffers.items[id].kind == LOOP_CONSTANT) TRY(materialize(b, value, &id));
+    loop_buffer *buffer = &b->loops->buffers.items[id];
+    loop_output output = {.value = value, .buffer = id};
+    TRY(view_of(b, value, &output.view));
+    if (buffer->kind == LOOP_LOCAL && buffer->output < 0)
+        buffer->output = (int32_t)b->loops->output_buffer_count++;
+    return VEC_PUSH(b->loops->memory, &b->loops->outputs, output);
+}
+
+spyre_status front_build(const spyre_graph *graph, arena *memory, uint32_t *at_node,
+                         loop_graph **out_loops)
+{
+    loop_graph *loops = arena_alloc(memory, sizeof *loops);
+    TRY_ALLOC(loops);
+    *loops = (loop_graph){.memory = memory, .graph = graph, .cores = 32, .at_node = at_node};
+    builder b = {.loops = loops, .graph = graph};
+    b.buffer_of = ARENA_NEW(memory, uint32_t, graph->values.count);
+    TRY_ALLOC(b.buffer_of);
+    for (uint32_t v = 0; v < graph->values.count; v++) b.buffer_of[v] = SPYRE_NO_ID;
+    for (uint32_t i = 0; i < graph->inputs.count; i++) TRY(build_input(&b, i));
+    for (b.node = 0; b.node < graph->nodes.count; b.node++) TRY(build_node(&b));
+    b.node = graph->nodes.count ? graph->nodes.count - 1 : 0;
+    for (uint32_t i = 0; i < graph->outputs.count; i++)
+        TRY(build_output(&b, graph->outputs.items[i]));
+    *out_loops = loops;
+    return NULL;
+}

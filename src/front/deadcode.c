@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// deadcode: removes every op whose output buffer reaches no output of the graph. One walk backwards
+// suffices: a buffer is needed when an op further down reads it or the graph returns it. A buffer
+// written in pieces keeps all its writers.
+#include "front/front.h"
+
+spyre_status pass_deadcode(loop_graph *loops, bool *out_changed)
+{
+    bool *needed = ARENA_NEW(loops->memory, bool, loops->buffers.count);
+    bool *keep = ARENA_NEW(loops->memory, bool, loops->ops.count);
+    TRY_ALLOC(needed);
+    TRY_ALLOC(keep);
+    for (uint32_t i = 0; i < loops->outputs.count; i++)
+        needed[loops->outputs.items[i].buffer] = true;
+    for (uint32_t i = loops->ops.count; i-- > 0;) {
+        loop_op *op = &loops->ops.items[i];
+        keep[i] = needed[loop_output_of(op)->buffer];
+        if (!keep[i]) continue;
+        for (uint32_t k = 0; k + 1 < op->operand_count; k++) needed[op->operand[k].buffer] = true;
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        if (keep[i]) loops->ops.items[kept++] = loops->ops.items[i];
+    *out_changed = kept != loops->ops.count;
+    loops->ops.count = kept;
+    return NULL;
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One operand as a bundle tensor. A bundle knows strides only through the order and extents of dims,
+// so the byte strides of the access are sorted and each dim's extent is stretched (backGapCore_) to
+// where the next dim starts. A first stride above one stick is reached by a dim of size 1 whose gap
+// takes the room.
+#include "front/emit.h"
+#include "front/front.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    uint8_t dim;
+    int64_t stride;                     // bytes
+    int64_t extent;                     // in strides: tiles for the stick dim
+} chain_link;
+
+static const loop_buffer *buffer_of(const emitter *e, uint32_t k)
+{
+    return &e->loops->buffers.items[e->op->operand[k].buffer];
+}
+
+static bool is_table(const emitter *e, uint32_t k)
+{
+    return e->op->gather && k == 1;
+}
+
+static spyre_status refuse(const emitter *e, uint32_t k, const char *why)
+{
+    return status_new(SPYRE_UNSUPPORTED, "op %s %s (%s), operand %u: %s", e->op->name,
+                      opfunc_describe(e->op->op)->name,
+                      e->op->location ? e->op->location : "unknown source line", k, why);
+}
+
+static void add_link(chain_link *chain, uint32_t *count, chain_link link)
+{
+    uint32_t at = (*count)++;
+    while (at > 0 && chain[at - 1].stride > link.stride) {
+        chain[at] = chain[at - 1];
+        at--;
+    }
+    chain[at] = link;
+}
+
+// The moving dims of operand k, by ascending stride.
+static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
+{
+    const loop_location *place = &e->place[k];
+    const bundle_tensor *tensor = &e->step->tensors[k];
+    uint32_t count = 0;
+    int64_t lanes = tensor->stick_elements;
+    for (uint32_t v = 0; v < e->op->var_count; v++) {
+        if (!place->stride[v]) continue;
+        uint8_t d = e->dim_of_var[v];
+        bool stick = v == place->stick_var;
+        int64_t extent = stick ? (e->step->size[d] + lanes - 1) / lanes : e->step->size[d];
+        int64_t stride = stick && extent == 1 ? 0 : place->stride[v];
+        add_link(chain, &count, (chain_link){d, stride, extent});
+    }
+    if (is_table(e, k)) {
+        const loop_buffer *table = buffer_of(e, k);
+        int64_t device[LOOP_MAX_DIMS], bytes;
+        loop_device_strides(table, device, &bytes);
+        for (uint32_t d = 0; d < table->dim_count; d++)
+            if (table->dim[d].stride == e->op->row_stride)
+                add_link(chain, &count, (chain_link){e->row_dim, device[d], e->op->row_count});
+    }
+    return count;
+}
+
+// Stretches link i up to the stride of the next one.
+static spyre_status set_gap(const emitter *e, uint32_t k, const chain_link *link, int64_t next)
+{
+    bundle_tensor *tensor = &e->step->tensors[k];
+    uint8_t d = link->dim;
+    int64_t stride = link->stride ? link->stride : SPYRE_STICK_BYTES, gap;
+    bool stick = d == tensor->stick_dim;
+    int64_t extent = next ? next / stride : link->extent;
+    if (next % stride) return refuse(e, k, "its strides are no multiples of each other");
+    if (is_table(e, k) && d == e->row_dim)
+        return extent == link->extent ? NULL : refuse(e, k, "a table with gaps between its sticks");
+    if (stick) {
+        if (extent < link->extent) return refuse(e, k, "its sticks overlap");
+        gap = extent == link->extent ? 0 : extent * tensor->stick_elements - e->step->size[d];
+    } else {
+        // Padding of another operand's stick: this one has only the valid indices.
+        if (!next && e->valid[d] < e->step->size[d]) extent = e->valid[d];
+        if (extent < e->valid[d]) return refuse(e, k, "its dims overlap");
+        gap = extent - e->step->size[d];
+        if (e->step->op == OPFUNC_RESTICKIFY) gap = -gap;
+    }
+    tensor->gap[d] = gap;
+    return NULL;
+}
+
+// A stick dim that the operand lacks keeps one element a stick (scale -2). A padded synthetic one is
+// walked like a real stick by those operands that own it.
+static bool walks_lane_dim(const emitter *e, uint32_t k)
+{
+    if (e->lane_dim == LOOP_NO_DIM || e->step->tensors[k].stick_dim != e->lane_dim) return false;
+    if (e->op->op == OPFUNC_EXX2) return k == 0 && e->step->size[e->lane_dim] > 1;
+    if (e->op->op == OPFUNC_LAYERNORMSCALE) return k == 1;
+    return e->op->op == OPFUNC_BATCHMATMUL;
+}
+
+static spyre_status set_order(const emitter *e, uint32_t k)
+{
+    bundle_tensor *tensor = &e->step->tensors[k];
+    chain_link chain[LOOP_MAX_VARS + 1];
+    uint32_t count = make_chain(e, k, chain);
+    bool placed[BUNDLE_MAX_DIMS] = {false};
+    uint32_t first = count && chain[0].stride == 0 ? 1 : 0;
+    if (first < count && chain[first].stride != SPYRE_STICK_BYTES) {
+        if (e->room_dim == LOOP_NO_DIM) return refuse(e, k, "more dims than a step can have");
+        tensor->order[tensor->order_count++] = e->room_dim;
+        tensor->scale[e->room_dim] = 1;
+        int64_t gap = chain[first].stride / SPYRE_STICK_BYTES - 1;
+        tensor->gap[e->room_dim] = e->step->op == OPFUNC_RESTICKIFY ? -gap : gap;
+        placed[e->room_dim] = true;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t d = chain[i].dim;
+        int64_t next = chain[i].stride && i + 1 < count ? chain[i + 1].stride : 0;
+        tensor->order[tensor->order_count++] = d;
+        tensor->scale[d] = 1;
+        placed[d] = true;
+        TRY(set_gap(e, k, &chain[i], next));
+    }
+    for (uint8_t d = 0; d < e->step->dim_count; d++) {
+        if (placed[d] || (d == e->room_dim && d != tensor->stick_dim)) continue;
+        bool walks = d == tensor->stick_dim && walks_lane_dim(e, k);
+        tensor->order[tensor->order_count++] = d;
+        tensor->scale[d] = d != tensor->stick_dim ? -1 : walks ? 1 : -2;
+    }
+    tensor->label_order_count = 0;
+    for (uint8_t d = 0; d < e->step->dim_count; d++)
+        if (tensor->scale[d]) tensor->label_order[tensor->label_order_count++] = d;
+    return NULL;
+}
+
+// Tensors of one layout share a label.
+static void set_label(const emitter *e, uint32_t k)
+{
+    static const char *const names[] = {"OUTPUT", "KERNEL", "INPUT"};
+    bundle_tensor *tensor = &e->step->tensors[k];
+    if (tensor->index_kind == BUNDLE_INDEX_INDEX) {
+        snprintf(tensor->label, sizeof tensor->label, "KERNEL_IDX");
+        return;
+    }
+    uint32_t distinct = 0;
+    for (uint32_t i = 0; i < k; i++) {
+        const bundle_tensor *other = &e->step->tensors[i];
+        if (other->stick_dim == tensor->stick_dim &&
+            other->stick_elements == tensor->stick_elements &&
+            other->label_order_count == tensor->label_order_count &&
+            memcmp(other->label_order, tensor->label_order, tensor->label_order_count) == 0 &&
+            other->index_kind != BUNDLE_INDEX_INDEX) {
+            memcpy(tensor->label, other->label, sizeof tensor->label);
+            return;
+        }
+        bool fresh = other->index_kind != BUNDLE_INDEX_INDEX;
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(e->step->tensors[j].label, other->label) == 0) fresh = false;
+        distinct += fresh;
+    }
+    if (distinct < sizeof names / sizeof names[0])
+        snprintf(tensor->label, sizeof tensor->label, "%s", names[distinct]);
+    else
+        snprintf(tensor->label, sizeof tensor->label, "LAYOUT%u", distinct);
+}
+
+static void set_starts(const emitter *e, uint32_t k)
+{
+    bundle_tensor *tensor = &e->step->tensors[k];
+    const loop_location *place = &e->place[k];
+    const loop_buffer *buffer = buffer_of(e, k);
+    int32_t arg = tensor->start[0].arg;
+    for (uint32_t core = 0; core < e->step->core_count; core++) {
+        int64_t offset = buffer->memory_offset + place->offset;
+        for (uint32_t v = 0; v < e->op->var_count; v++) {
+            uint8_t d = e->dim_of_var[v];
+            int64_t first = e->step->core_slice[core][d] * (e->step->size[d] / e->step->slices[d]);
+            if (v == place->stick_var) first /= tensor->stick_elements;
+            offset += first * place->stride[v];
+        }
+        tensor->start[core] = (bundle_address){.arg = arg, .offset = offset};
+    }
+}
+
+spyre_status emit_tensor(emitter *e, uint32_t k)
+{
+    const loop_buffer *buffer = buffer_of(e, k);
+    bundle_tensor *tensor = &e->step->tensors[k];
+    snprintf(tensor->name, sizeof tensor->name, "Tensor%u", k);
+    tensor->format = buffer->format;
+    tensor->element_bytes = spyre_format_bytes(buffer->format);
+    tensor->stick_elements = spyre_format_elements_per_stick(buffer->format);
+    tensor->stick_dim = emit_stick_dim(e, k);
+    tensor->index_peer = -1;
+    for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) tensor->max_size[d] = -1;
+    if (e->op->gather && k < 2) {
+        tensor->index_kind = k == 0 ? BUNDLE_INDEX_INDEX : BUNDLE_INDEX_VALUE;
+        tensor->index_peer = 1 - (int32_t)k;
+        if (k == 1) {
+            tensor->max_size[e->row_dim] = 1;
+            tensor->indexed_extent = e->op->row_count;
+        }
+    }
+    TRY(set_order(e, k));
+    if (is_table(e, k)) tensor->scale[e->row_dim] = 1;
+    set_label(e, k);
+    set_starts(e, k);
+    return NULL;
+}

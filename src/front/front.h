@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The front-end compiler: from a card segment's graph to a bundle, through ordered passes over the
+// loop IR (pass.def).
+#ifndef FRONT_FRONT_H
+#define FRONT_FRONT_H
+
+#include "front/loop.h"
+
+typedef struct {
+    uint32_t cores;                     // 1..32
+    const char *skip_passes;            // comma list of optional passes, or null
+    bool verify;                        // check the IR after every pass
+    text *dump;                         // gets the IR after every pass that changed it, or null
+} front_options;
+#define FRONT_OPTIONS_INIT {32, NULL, true, NULL}
+
+// What the caller has to bind at launch, in the order of the bundle's arguments: the pool first
+// when there is one, then the graph's inputs, the output buffers, the constants when there are some.
+typedef struct {
+    bundle *bundle;
+    loop_graph *loops;                  // the final loop IR, for reports
+    bool has_pool, has_constants;
+    uint32_t input_count, output_buffer_count;
+} front_result;
+
+// Compiles a graph whose nodes are all native or views and whose sizes are constant. Everything
+// lives in `memory`. Errors name op, operand, rule and source line; *out_node is the node of the
+// graph that was in work when one occurred (the caller may give it to the host and try again).
+SPYRE_MUST_CHECK spyre_status front_compile(const spyre_graph *graph, const front_options *options,
+                                            arena *memory, uint32_t *out_node,
+                                            front_result *out_result);
+
+// The layout of a buffer that leaves the segment, as the runtime's copies need it.
+SPYRE_MUST_CHECK spyre_status front_buffer_layout(const loop_buffer *buffer,
+                                                  spyre_layout *out_layout);
+
+// The stages before and after the passes.
+SPYRE_MUST_CHECK spyre_status front_build(const spyre_graph *graph, arena *memory,
+                                          uint32_t *at_node, loop_graph **out_loops);
+SPYRE_MUST_CHECK spyre_status front_emit(loop_graph *loops, front_result *out_result);
+SPYRE_MUST_CHECK spyre_status loop_verify(const loop_graph *loops);
+
+// A pass: edits the loop IR and says whether it did.
+typedef spyre_status (*front_pass)(loop_graph *loops, bool *out_changed);
+#define PASS_ROW(name, kind, needs, gives, summary) \
+    SPYRE_MUST_CHECK spyre_status pass_##name(loop_graph *loops, bool *out_changed);
+#include "front/pass.def"
+#undef PASS_ROW
+
+#endif

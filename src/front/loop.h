@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loop-level IR: every op is one opfunc over an iteration space of variables, and reaches its
+// operands through affine accesses, so a view never copies when an access can express it.
+//
+// Two address spaces meet here. *Host* offsets count elements of the dense host tensor that a buffer
+// stands for; accesses are written in them. *Device* bytes follow from the buffer's layout; the
+// function loop_locate() translates an access from the one into the other, or says why it cannot.
+#ifndef FRONT_LOOP_H
+#define FRONT_LOOP_H
+
+#include "base/map.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "bundle/model.h"
+#include "graph/graph.h"
+#include "tensor/opfunc.h"
+
+enum { LOOP_MAX_VARS = 8, LOOP_MAX_DIMS = 10, LOOP_MAX_OPERANDS = 6, LOOP_NO_DIM = 0xFF };
+
+// A dim of a buffer in host elements. Only extents above 1 are kept.
+typedef struct {
+    int64_t extent, stride;
+} loop_dim;
+
+typedef enum { LOOP_INPUT, LOOP_CONSTANT, LOOP_LOCAL } loop_buffer_kind;
+
+typedef struct {
+    const char *name;
+    loop_buffer_kind kind;
+    uint32_t index;                     // INPUT: index among the graph's inputs
+    double value;                       // CONSTANT
+    spyre_dtype dtype;
+    spyre_format format;
+    spyre_view storage;                 // the dense host tensor
+    uint32_t dim_count;
+    loop_dim dim[LOOP_MAX_DIMS];        // ascending stride; refinement splits them
+    // Layout: the stick runs along dim `stick` (LOOP_NO_DIM: one element a stick, in lane 0); the
+    // other dims and the stick dim's tiles lie in `order`, fastest first.
+    bool has_layout;
+    uint8_t stick;
+    uint8_t order[LOOP_MAX_DIMS];
+    int64_t fixed_size[LOOP_MAX_DIMS];  // INPUT: what the given layout allocates in dim d (tiles for
+                                        // the stick dim)
+    bool exx2;                          // two moments a stick, in lanes 0 and 1
+    int64_t unaligned_stride;           // a dim of this host stride is written in pieces that start
+                                        // inside a stick: it must not carry the stick; 0: none
+    int32_t output;                     // index among the output buffers, or -1
+    // Memory: byte offset in the pool (LOCAL without output) or in the constants.
+    int64_t bytes, memory_offset;
+    uint32_t first_op, last_op;         // LOCAL: live range, positions in the op order
+} loop_buffer;
+
+// Host offset of an element = offset + sum over variables v of index[v] * stride[v].
+typedef struct {
+    uint32_t buffer;
+    int64_t offset;
+    int64_t stride[LOOP_MAX_VARS];
+} loop_access;
+
+typedef struct {
+    opfunc op;
+    const char *name;                   // of the graph value that it computes
+    uint32_t var_count;
+    int64_t extent[LOOP_MAX_VARS];      // >= 2; outermost first
+    int32_t split[LOOP_MAX_VARS];       // cores along the variable (in sticks for a stick variable)
+    uint32_t operand_count;             // inputs, then the output
+    loop_access operand[LOOP_MAX_OPERANDS];
+    bool gather;                        // operand 0 is the index, operand 1 the table, whose rows are
+    int64_t row_stride, row_count;      // chosen by index: host stride and count of the indexed dim
+    float parameter[OPFUNC_MAX_PARAMETERS];
+    uint8_t stick;                      // the variable along the output's stick, or LOOP_NO_DIM
+    const char *location;               // user's source line
+    uint32_t node;                      // graph node
+} loop_op;
+
+typedef struct {
+    uint32_t value;                     // graph value
+    uint32_t buffer;
+    spyre_view view;                    // of the buffer's storage
+} loop_output;
+
+typedef struct {
+    arena *memory;
+    const spyre_graph *graph;
+    uint32_t cores;
+    VEC(loop_buffer) buffers;
+    VEC(loop_op) ops;
+    VEC(loop_output) outputs;
+    uint32_t output_buffer_count;
+    int64_t pool_bytes;
+    uint32_t relayout_count;            // restickify ops inserted
+    uint32_t *at_node;                  // graph node in work, for blaming an error on a node
+} loop_graph;
+
+// The output operand of an op.
+static inline loop_access *loop_output_of(loop_op *op)
+{
+    return &op->operand[op->operand_count - 1];
+}
+
+// True when some input moves along the variable and the output does not.
+bool loop_var_is_reduced(const loop_op *op, uint32_t var);
+
+// Elements of a stick of the buffer.
+int64_t loop_lanes(const loop_buffer *buffer);
+
+// A new LOCAL buffer for a dense host tensor; id in *out.
+SPYRE_MUST_CHECK spyre_status loop_add_local(loop_graph *loops, const char *name, spyre_dtype dtype,
+                                             spyre_format format, const spyre_view *storage,
+                                             uint32_t *out);
+
+// Derives dims (ascending stride, extents above 1) from the storage view.
+void loop_set_dims(loop_buffer *buffer);
+
+// Gives a LOCAL buffer its layout: stick along `stick`, other dims by ascending host stride, tiles
+// outermost, so that neighbouring host dims stay one run of sticks.
+void loop_set_layout(loop_buffer *buffer, uint8_t stick);
+
+// Byte stride of one step of every dim (of one tile for the stick dim) and the total size.
+void loop_device_strides(const loop_buffer *buffer, int64_t out_strides[LOOP_MAX_DIMS],
+                         int64_t *out_bytes);
+
+// An access in device bytes.
+typedef struct {
+    int64_t offset;                     // bytes from the buffer's start
+    int64_t stride[LOOP_MAX_VARS];      // bytes a step; for the stick variable: a tile
+    uint8_t stick_var;                  // the variable that walks the lanes, or LOOP_NO_DIM
+} loop_location;
+
+// Translates; null when the layout can express the access, else a static text why not ("crosses a
+// stick", ...). Needs has_layout.
+const char *loop_locate(const loop_graph *loops, const loop_op *op, const loop_access *access,
+                        loop_location *out);
+
+// "op 12 add (model.py:7)" in the arena, for messages.
+const char *loop_op_place(const loop_graph *loops, uint32_t op);
+
+// The text form, docs/loop-text.md.
+void loop_print(const loop_graph *loops, text *out);
+
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The pass runner: order of pass.def, skip by name, verify after every pass, dump after those that
+// changed something.
+#include "front/front.h"
+
+#include <string.h>
+
+typedef enum { LOWER, OPT } pass_kind;
+
+static const struct {
+    const char *name;
+    pass_kind kind;
+    front_pass run;
+} passes[] = {
+#define PASS_ROW(name, kind, needs, gives, summary) {#name, kind, pass_##name},
+#include "front/pass.def"
+#undef PASS_ROW
+};
+
+enum { PASS_COUNT = sizeof passes / sizeof passes[0] };
+
+// True when `name` is an entry of the comma list.
+static bool listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    while (list && *list) {
+        const char *end = strchr(list, ',');
+        size_t entry = end ? (size_t)(end - list) : strlen(list);
+        if (entry == length && memcmp(list, name, length) == 0) return true;
+        list = end ? end + 1 : NULL;
+    }
+    return false;
+}
+
+static spyre_status check_skips(const char *list)
+{
+    while (list && *list) {
+        const char *end = strchr(list, ',');
+        size_t entry = end ? (size_t)(end - list) : strlen(list);
+        bool known = false;
+        for (uint32_t i = 0; i < PASS_COUNT; i++) {
+            if (strlen(passes[i].name) != entry || memcmp(passes[i].name, list, entry) != 0) continue;
+            known = true;
+            if (passes[i].kind == LOWER)
+                return status_new(SPYRE_INVALID_ARGUMENT,
+                                  "skip_passes: %s is needed for correctness", passes[i].name);
+        }
+        if (!known)
+            return status_new(SPYRE_INVALID_ARGUMENT, "skip_passes: no pass is named '%.*s'",
+                              (int)entry, list);
+        list = end ? end + 1 : NULL;
+    }
+    return NULL;
+}
+
+static void dump(const loop_graph *loops, const char *pass, text *out)
+{
+    if (!out) return;
+    text_printf(out, "// after %s\n", pass);
+    loop_print(loops, out);
+    text_append(out, "\n");
+}
+
+spyre_status front_compile(const spyre_graph *graph, const front_options *options, arena *memory,
+                           uint32_t *out_node, front_result *out_result)
+{
+    loop_graph *loops;
+    *out_node = 0;
+    if (options->cores < 1 || options->cores > BUNDLE_MAX_CORES)
+        return status_new(SPYRE_INVALID_ARGUMENT, "cores: %u is outside 1..%d", options->cores,
+                          BUNDLE_MAX_CORES);
+    TRY(check_skips(options->skip_passes));
+    TRY(front_build(graph, memory, out_node, &loops));
+    loops->cores = options->cores;
+    dump(loops, "build", options->dump);
+    for (uint32_t i = 0; i < PASS_COUNT; i++) {
+        bool changed = false;
+        if (listed(options->skip_passes, passes[i].name)) continue;
+        TRY(passes[i].run(loops, &changed));
+        if (options->verify)
+            TRY(status_at(loop_verify(loops), "after pass %s", passes[i].name));
+        if (changed) dump(loops, passes[i].name, options->dump);
+    }
+    return front_emit(loops, out_result);
+}

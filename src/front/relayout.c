@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/relayout.h"
+
+#include <string.h>
+
+// A restickify op over `var_count` variables; operands are set by the caller.
+static loop_op begin_restickify(const loop_op *near, uint32_t var_count, const int64_t *extent)
+{
+    loop_op op = {.op = OPFUNC_RESTICKIFY, .name = near->name, .var_count = var_count,
+                  .operand_count = 2, .stick = LOOP_NO_DIM, .location = near->location,
+                  .node = near->node};
+    for (uint32_t v = 0; v < var_count; v++) {
+        op.extent[v] = extent[v];
+        op.split[v] = 1;
+    }
+    return op;
+}
+
+static spyre_status append(relayouter *r, const loop_op *op)
+{
+    r->loops->relayout_count++;
+    return VEC_PUSH(r->loops->memory, r->ops, *op);
+}
+
+// Copies a whole buffer so that its stick runs along dim `stick`.
+static spyre_status move_stick(relayouter *r, const loop_op *near, uint32_t source, uint8_t stick,
+                               uint32_t *out)
+{
+    const loop_buffer from = r->loops->buffers.items[source];
+    struct {
+        uint32_t buffer, stick;
+        char kind[8];
+    } key = {source, stick, "whole"};
+    if (map_bytes_get(&r->done, &key, sizeof key, out)) return NULL;
+    TRY(loop_add_local(r->loops, from.name, from.dtype, from.format, &from.storage, out));
+    loop_buffer *to = &r->loops->buffers.items[*out];
+    to->dim_count = from.dim_count;
+    memcpy(to->dim, from.dim, sizeof to->dim);
+    loop_set_layout(to, stick);
+    int64_t extent[LOOP_MAX_DIMS];
+    if (from.dim_count > LOOP_MAX_VARS)
+        return status_new(SPYRE_UNSUPPORTED, "%s: a tensor of more than 8 dims changes its stick",
+                          near->name);
+    for (uint32_t d = 0; d < from.dim_count; d++) extent[d] = from.dim[from.dim_count - 1 - d].extent;
+    loop_op op = begin_restickify(near, from.dim_count, extent);
+    op.operand[0].buffer = source;
+    op.operand[1].buffer = *out;
+    for (uint32_t v = 0; v < from.dim_count; v++) {
+        uint32_t d = from.dim_count - 1 - v;
+        op.operand[0].stride[v] = op.operand[1].stride[v] = from.dim[d].stride;
+        if (d == stick) op.stick = (uint8_t)v;
+    }
+    TRY(append(r, &op));
+    return map_bytes_put(r->loops->memory, &r->done, &key, sizeof key, *out);
+}
+
+// The dim for the stick under which `access` can be expressed, large dims first; LOOP_NO_DIM
+// (sparse) as a last resort. *out_found is false when no layout can express it.
+static spyre_status choose_stick(relayouter *r, const loop_op *op, const loop_access *access,
+                                 uint8_t *out_stick, bool *out_found)
+{
+    loop_graph *loops = r->loops;
+    loop_buffer trial = loops->buffers.items[access->buffer];
+    uint8_t old_stick = trial.stick;
+    trial.kind = LOOP_LOCAL;
+    uint32_t id = loops->buffers.count;
+    TRY(VEC_PUSH(loops->memory, &loops->buffers, trial));
+    loop_access moved = *access;
+    moved.buffer = id;
+    loop_location place;
+    int64_t best = 0;
+    *out_found = false;
+    for (uint8_t d = 0; d <= trial.dim_count; d++) {
+        bool sparse = d == trial.dim_count;
+        if (d == old_stick || (sparse && *out_found)) continue;
+        loop_set_layout(&loops->buffers.items[id], sparse ? LOOP_NO_DIM : d);
+        if (loop_locate(loops, op, &moved, &place)) continue;
+        if (*out_found && trial.dim[d].extent <= best) continue;
+        *out_found = true;
+        *out_stick = sparse ? LOOP_NO_DIM : d;
+        best = sparse ? 0 : trial.dim[d].extent;
+    }
+    loops->buffers.count--;
+    return NULL;
+}
+
+typedef struct {
+    uint32_t buffer, want;
+    int64_t want_stride, offset;
+    int64_t extent[LOOP_MAX_VARS], stride[LOOP_MAX_VARS];
+} piece_key;
+
+// Copies what the access reaches into a dense buffer whose stick runs along `want`.
+static spyre_status copy_piece(relayouter *r, loop_op *op, uint32_t operand, uint8_t want)
+{
+    loop_graph *loops = r->loops;
+    loop_access *access = &op->operand[operand];
+    const loop_buffer from = loops->buffers.items[access->buffer];
+    uint32_t moving[LOOP_MAX_VARS], count = 0;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (!access->stride[v]) continue;
+        uint32_t at = count++;          // by descending stride: the piece keeps the host's order
+        while (at > 0 && access->stride[moving[at - 1]] < access->stride[v]) {
+            moving[at] = moving[at - 1];
+            at--;
+        }
+        moving[at] = v;
+    }
+    piece_key key;
+    memset(&key, 0, sizeof key);
+    key.buffer = access->buffer;
+    key.want = want == LOOP_NO_DIM ? LOOP_NO_DIM : 0;
+    key.want_stride = want == LOOP_NO_DIM ? 0 : access->stride[want];
+    key.offset = access->offset;
+    spyre_view view = {.rank = 0};
+    int64_t extent[LOOP_MAX_VARS], dense[LOOP_MAX_VARS], stride = 1;
+    for (uint32_t i = count; i-- > 0;) {
+        key.extent[i] = extent[i] = op->extent[moving[i]];
+        key.stride[i] = access->stride[moving[i]];
+        dense[i] = stride;
+        stride *= extent[i];
+    }
+    uint32_t target;
+    if (!map_bytes_get(&r->done, &key, sizeof key, &target)) {
+        TRY(loop_add_local(loops, from.name, from.dtype, from.format, &view, &target));
+        loop_buffer *to = &loops->buffers.items[target];
+        to->exx2 = from.exx2;
+        to->dim_count = count;
+        uint8_t stick = LOOP_NO_DIM;
+        loop_op copy = begin_restickify(op, count, extent);
+        copy.operand[0] = (loop_access){.buffer = access->buffer, .offset = access->offset};
+        copy.operand[1] = (loop_access){.buffer = target};
+        for (uint32_t i = 0; i < count; i++) {
+            to->dim[count - 1 - i] = (loop_dim){extent[i], dense[i]};
+            copy.operand[0].stride[i] = access->stride[moving[i]];
+            copy.operand[1].stride[i] = dense[i];
+            if (moving[i] == want) {
+                stick = (uint8_t)(count - 1 - i);
+                copy.stick = (uint8_t)i;
+            }
+        }
+        loop_set_layout(to, stick);
+        TRY(append(r, &copy));
+        TRY(map_bytes_put(loops->memory, &r->done, &key, sizeof key, target));
+    }
+    *access = (loop_access){.buffer = target};
+    for (uint32_t i = 0; i < count; i++) access->stride[moving[i]] = dense[i];
+    return NULL;
+}
+
+spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand, uint8_t want)
+{
+    loop_access *access = &op->operand[operand];
+    loop_location place;
+    const char *why = loop_locate(r->loops, op, access, &place);
+    if (!why && place.stick_var == want) return NULL;
+    if (why) {
+        uint8_t stick = LOOP_NO_DIM;
+        bool found;
+        TRY(choose_stick(r, op, access, &stick, &found));
+        if (!found)
+            return status_new(SPYRE_UNSUPPORTED, "op %s %s (%s), operand %u: the view %s", op->name,
+                              opfunc_describe(op->op)->name,
+                              op->location ? op->location : "unknown source line", operand, why);
+        uint32_t moved;
+        TRY(move_stick(r, op, access->buffer, stick, &moved));
+        access->buffer = moved;
+        why = loop_locate(r->loops, op, access, &place);
+        if (!why && place.stick_var == want) return NULL;
+    }
+    return copy_piece(r, op, operand, want);
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Changing the stick dim of an operand. One ReStickifyOpHBM moves the stick from any variable to
+// any other. A view that cuts a stick (a head of 32 in a stick of 64) takes two: the stick first
+// moves to a dim that the view leaves whole, where the cut dim may be split freely, and then to
+// where the op wants it. So heads of any size are an ordinary case.
+#ifndef FRONT_RELAYOUT_H
+#define FRONT_RELAYOUT_H
+
+#include "front/loop.h"
+
+typedef VEC(loop_op) loop_op_list;
+
+typedef struct {
+    loop_graph *loops;
+    loop_op_list *ops;                  // the new op order; relayout ops are appended
+    map_bytes done;                     // (buffer, access, wanted stick) -> local buffer
+} relayouter;
+
+// Makes operand `operand` of `op` (not yet in the list) carry its stick along variable `want`
+// (LOOP_NO_DIM: one element a stick), through new local buffers where needed.
+SPYRE_MUST_CHECK spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand,
+                                               uint8_t want);
+
+#endif
