@@ -14,6 +14,7 @@ static const int64_t most_elements = 1LL << MOST_ELEMENTS_LOG2;
 
 spyre_status read_key_dim(const json_node *member, const bundle_step *step, uint8_t *out_dim)
 {
+    *out_dim = 0;
     for (uint32_t d = 0; d < step->dim_count; d++) {
         *out_dim = (uint8_t)d;
         if (strcmp(step->dim_name[d], member->key) == 0) return NULL;
@@ -24,6 +25,7 @@ spyre_status read_key_dim(const json_node *member, const bundle_step *step, uint
 spyre_status read_dim(const json_node *name, const bundle_step *step, uint8_t *out_dim)
 {
     const char *wanted;
+    *out_dim = 0;
     TRY(json_as_string(name, &wanted));
     for (uint32_t d = 0; d < step->dim_count; d++) {
         *out_dim = (uint8_t)d;
