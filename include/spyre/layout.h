@@ -3,7 +3,8 @@
 // How a tensor lies in the card's memory: torch_spyre's SpyreTensorLayout.
 //
 // device_size[0..rank) are the device dims, outermost first; the last is the stick dim and counts
-// the elements of one stick. Device strides are implicit row-major. stride_map[i] is the step in
+// the elements of one stick (or fewer, where a layout shows only part of each; a stick still takes
+// 128 bytes). Device strides are implicit row-major. stride_map[i] is the step in
 // host elements of device dim i; -1 marks a device dim that the host tensor lacks (of which only
 // index 0 has an image). Host offset of a device coordinate = sum(coordinate[i] * stride_map[i]).
 // Rules and examples: torch-spyre/torch-spyre, docs "Tensor layouts".

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading JSON of others (bundles, SpyreCode) with diagnostics that name the place. A json_node is a
-// jansson value together with the way to it, so that every getter can say
+// Reading JSON of others (bundles, SpyreCode) with diagnostics that name the place. A json_node is
+// a jansson value together with the way to it, so that every getter can say
 //     sdsc_0.json: $.dscs_[0].N_: expected an integer, found a string
 // Nodes live on the stack; a child points at its parent, which must outlive it:
 //
 //     json_node root, dscs, dsc;
-//     TRY(json_read_file("sdsc_0.json", JSON_LIMIT_BYTES, &root));        // json_close(&root) later
+//     TRY(json_read_file("sdsc_0.json", JSON_LIMIT_BYTES, &root));    // json_close(&root) later
 //     TRY_DONE(json_get_array(&root, "dscs_", &dscs));
 //     for (size_t i = 0; i < json_count(&dscs); i++) {
 //         TRY_DONE(json_item(&dscs, i, &dsc));

@@ -2,7 +2,7 @@
 //
 // Building the copies of a transfer.
 //
-// A dense tensor of N elements is the interval 0..N-1 of host offsets, whatever its dims are called.
+// A dense tensor of N elements is the interval 0..N-1 of host offsets, whatever its dims are.
 // The device dims, ordered by stride, are digits of a mixed radix number: digit k of size n_k and
 // weight s_k. Where n_k * s_k = s_(k+1) the next digit continues exactly. Where n_k * s_k exceeds
 // s_(k+1), a host dim ends inside a tile: the digits up to k form a group, and only the coordinates
@@ -49,7 +49,8 @@ static uint32_t sort_dims(const spyre_view *view, uint32_t *dims)
     for (uint32_t i = 0; i < view->rank; i++) {
         if (view->size[i] == 1) continue;
         uint32_t at = count++;
-        for (; at > 0 && view->stride[dims[at - 1]] < view->stride[i]; at--) dims[at] = dims[at - 1];
+        for (; at > 0 && view->stride[dims[at - 1]] < view->stride[i]; at--)
+            dims[at] = dims[at - 1];
         dims[at] = i;
     }
     return count;
@@ -178,8 +179,11 @@ static spyre_status make_copies(arena *memory, const spyre_layout *layout, const
     dci_copy whole = whole_copy(layout, c, host_offset);
     for (uint32_t g = 0; g < c->group_count; g++) {
         dci_copy scratch = whole;
-        for (boxes[g] = 0; apply_box(c, &c->groups[g], boxes[g], layout->rank, &scratch); boxes[g]++)
+        boxes[g] = 0;
+        while (apply_box(c, &c->groups[g], boxes[g], layout->rank, &scratch)) {
+            boxes[g]++;
             scratch = whole;
+        }
         total *= boxes[g];
     }
     out_dci->copies = ARENA_NEW(memory, dci_copy, total);

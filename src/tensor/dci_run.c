@@ -15,7 +15,7 @@
 
 enum {
     BLOCK = 128,                // elements of a strided run
-    ROWS = 16,                  // sticks written one after the other
+    ROWS = 4,                   // sticks walked one after the other; 4 measured best of 1..128
     LARGEST_ELEMENT_BYTES = 8,
     LOOPS = SPYRE_MAX_DEVICE_RANK + 2,
 };

@@ -116,10 +116,12 @@ static void thread__count_comes_from_the_environment(void **state)
     setenv("SPYRE_THREADS", "7", 1);
     assert_ok(thread_default_count(&count));
     assert_int_equal(count, 7);
-    static const char *const wrong[] = {"0", "257", "-1", "four", "2x", " 2", "99999999999999999999"};
+    static const char *const wrong[] = {"0",  "257", "-1", "four",
+                                        "2x", " 2",  "99999999999999999999"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         setenv("SPYRE_THREADS", wrong[i], 1);
-        assert_error(thread_default_count(&count), SPYRE_INVALID_ARGUMENT, "expected a number 1..256");
+        assert_error(thread_default_count(&count), SPYRE_INVALID_ARGUMENT,
+                     "expected a number 1..256");
     }
     unsetenv("SPYRE_THREADS");
     assert_ok(thread_default_count(&count));

@@ -191,9 +191,10 @@ static void convert__every_run_length(void **state)
     (void)state;
     for (size_t v = 0; v < VARIANTS; v++) {
         if (!convert_can_run(all_variants[v])) continue;
-#define CONVERT_ROW(name, target, source)                                        \
-    check_lengths(all_variants[v], all_variants[v]->name,                        \
-                  spyre_format_bytes(SPYRE_FORMAT_##target), spyre_format_bytes(SPYRE_FORMAT_##source));
+#define CONVERT_ROW(row, target, source)                            \
+    check_lengths(all_variants[v], all_variants[v]->row,            \
+                  spyre_format_bytes(SPYRE_FORMAT_##target),        \
+                  spyre_format_bytes(SPYRE_FORMAT_##source));
 #include "tensor/convert.def"
     }
 }

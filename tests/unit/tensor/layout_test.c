@@ -13,7 +13,8 @@ static void assert_prints(const spyre_layout *layout, const char *expected)
 }
 
 #define DL16(size, map) \
-    "SpyreTensorLayout(device_size=[" size "], stride_map =[" map "], device_dtype=DataFormats.SEN169_FP16)"
+    "SpyreTensorLayout(device_size=[" size "], stride_map =[" map                                 \
+    "], device_dtype=DataFormats.SEN169_FP16)"
 
 static void layout__default_examples(void **state)
 {
