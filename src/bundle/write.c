@@ -68,20 +68,31 @@ static spyre_status number_symbols(arena *memory, bundle_writer *w)
     return NULL;
 }
 
-static bool advances_in_loops(const bundle *b)
+static bool advances(const bundle_step *step, const bundle_tensor *tensor)
 {
-    for (uint32_t s = 0; s < b->steps.count; s++) {
-        const bundle_step *step = &b->steps.items[s];
-        for (uint32_t t = 0; t < step->tensor_count; t++) {
-            for (uint32_t core = 0; core < step->core_count; core++) {
-                const bundle_address *start = &step->tensors[t].start[core];
-                for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
-                    if (start->loop_stride[loop] != 0) return true;
-                }
-            }
+    for (uint32_t core = 0; core < step->core_count; core++) {
+        for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
+            if (tensor->start[core].loop_stride[loop] != 0) return true;
         }
     }
     return false;
+}
+
+// Whether a loop advances any address. In LX that has no form: only memory has symbols.
+static spyre_status find_advances(const bundle *b, bool *out_any)
+{
+    *out_any = false;
+    for (uint32_t s = 0; s < b->steps.count; s++) {
+        const bundle_step *step = &b->steps.items[s];
+        for (uint32_t t = 0; t < step->tensor_count; t++) {
+            if (!advances(step, &step->tensors[t])) continue;
+            *out_any = true;
+            if (!step->tensors[t].in_lx) continue;
+            return status_new(SPYRE_UNSUPPORTED, "step %u %s: %s: a loop advances it in LX", s,
+                              step->name, step->tensors[t].name);
+        }
+    }
+    return NULL;
 }
 
 // --- Files
@@ -138,7 +149,13 @@ static spyre_status write_all(arena *memory, bundle_writer *w, const char *direc
 
 spyre_status bundle_write_form(const bundle *b, const char *directory, bundle_form form)
 {
+    bool any_advances;
     TRY(bundle_verify(b));
+    TRY(find_advances(b, &any_advances));
+    if (form == BUNDLE_FORM_ABSOLUTE && any_advances) {
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "addresses that loops advance have no absolute form");
+    }
     if (form == BUNDLE_FORM_ABSOLUTE && b->args.count > BUNDLE_MOST_ABSOLUTE_ARGS) {
         return status_new(SPYRE_INVALID_ARGUMENT, "%u launch arguments have no absolute addresses",
                           b->args.count);
@@ -153,7 +170,10 @@ spyre_status bundle_write_form(const bundle *b, const char *directory, bundle_fo
 
 spyre_status bundle_write(const bundle *b, const char *directory)
 {
-    bool symbolic = b->args.count > BUNDLE_MOST_ABSOLUTE_ARGS || advances_in_loops(b);
+    bool any_advances;
+    TRY(bundle_verify(b));
+    TRY(find_advances(b, &any_advances));
+    bool symbolic = b->args.count > BUNDLE_MOST_ABSOLUTE_ARGS || any_advances;
     return bundle_write_form(b, directory,
                              symbolic ? BUNDLE_FORM_SYMBOLIC : BUNDLE_FORM_ABSOLUTE);
 }

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bundles made by hand for the tests of this module: a few functions that build steps and place
+// tensors, and the cases whose files lie in tests/golden/bundle.
+#ifndef UNIT_BUNDLE_GOLDEN_H
+#define UNIT_BUNDLE_GOLDEN_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bundle/derived.h"
+#include "bundle/interpret.h"
+#include "bundle/model.h"
+#include "unit/check.h"
+
+typedef struct {
+    const char *name;
+    int64_t size;
+    int32_t slices;
+} made_dim;
+
+// A step over `dims` with all cores, the last dim's slices fastest. The list ends with a null name.
+static inline bundle_step make_step(arena *memory, opfunc op, const made_dim *dims)
+{
+    bundle_step step = {.op = op, .core_count = 1, .mask_constant = -1};
+    step.compute_format = SPYRE_FORMAT_SEN169_FP16;
+    step.name = arena_printf(memory, "0_%s", opfunc_describe(op)->name);
+    step.tensors = ARENA_NEW(memory, bundle_tensor, BUNDLE_MAX_TENSORS);
+    assert_non_null(step.tensors);
+    for (; dims->name; dims++) {
+        uint32_t d = step.dim_count++;
+        snprintf(step.dim_name[d], sizeof step.dim_name[d], "%s", dims->name);
+        step.size[d] = dims->size;
+        step.slices[d] = dims->slices;
+        step.core_count *= (uint32_t)dims->slices;
+    }
+    for (uint32_t core = 0; core < step.core_count; core++) {
+        int32_t rest = (int32_t)core;
+        for (uint32_t d = step.dim_count; d-- > 0;) {
+            step.core_slice[core][d] = rest % step.slices[d];
+            rest /= step.slices[d];
+        }
+    }
+    return step;
+}
+
+static inline uint8_t made_dim_number(const bundle_step *step, const char *name, size_t length)
+{
+    for (uint8_t d = 0; d < step->dim_count; d++) {
+        if (strlen(step->dim_name[d]) == length && memcmp(step->dim_name[d], name, length) == 0) {
+            return d;
+        }
+    }
+    fail_msg("no dim %s", name);
+    return 0;
+}
+
+// Adds a tensor of layout `order` ("mb out", fastest first), whose stick dim is `stick`; dims of
+// `absent` ("out") have a negative scale. Place it next.
+static inline bundle_tensor *make_tensor(bundle_step *step, const char *label, spyre_format format,
+                                         const char *order, const char *stick, const char *absent)
+{
+    bundle_tensor *t = &step->tensors[step->tensor_count];
+    snprintf(t->name, sizeof t->name, "Tensor%u", step->tensor_count++);
+    snprintf(t->label, sizeof t->label, "%s", label);
+    t->format = format;
+    t->element_bytes = spyre_format_bytes(format);
+    t->stick_elements = spyre_format_elements_per_stick(format);
+    t->index_peer = -1;
+    for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) t->max_size[d] = -1;
+    for (const char *at = order; *at;) {
+        size_t length = strcspn(at, " ");
+        uint8_t d = made_dim_number(step, at, length);
+        t->order[t->order_count++] = d;
+        t->label_order[t->label_order_count++] = d;
+        t->scale[d] = 1;
+        at += length + (at[length] == ' ');
+    }
+    t->stick_dim = made_dim_number(step, stick, strlen(stick));
+    for (const char *at = absent; *at;) {
+        size_t length = strcspn(at, " ");
+        uint8_t d = made_dim_number(step, at, length);
+        t->scale[d] = d == t->stick_dim ? -2 : -1;
+        at += length + (at[length] == ' ');
+    }
+    return t;
+}
+
+// Puts the tensor at `offset` of a launch argument (arg < 0: of LX) with every core at its slice.
+static inline void place_tensor(const bundle *b, const bundle_step *step, bundle_tensor *t,
+                                int32_t arg, int64_t offset)
+{
+    bundle_geometry g;
+    t->in_lx = arg < 0;
+    for (uint32_t core = 0; core < step->core_count; core++) {
+        t->start[core] = (bundle_address){.arg = arg, .offset = offset};
+    }
+    assert_ok(bundle_tensor_geometry(b, step, (uint32_t)(t - step->tensors), &g));
+    for (uint32_t core = 0; core < step->core_count && arg >= 0; core++) {
+        for (uint32_t d = 0; d < step->dim_count; d++) {
+            int64_t first = bundle_slice_start(step, core, d);
+            if (d == t->stick_dim) first /= t->stick_elements;
+            if (g.moves[d]) t->start[core].offset += first * g.stride[d];
+        }
+    }
+}
+
+// All tensors but the last are inputs.
+static inline void finish_step(bundle *b, bundle_step *step)
+{
+    step->input_count = 0;
+    for (uint8_t t = 0; t + 1u < step->tensor_count; t++) step->inputs[step->input_count++] = t;
+    step->output = (uint8_t)(step->tensor_count - 1);
+    assert_ok(bundle_add_step(b, step));
+}
+
+static inline void add_args(bundle *b, uint32_t count, int64_t bytes)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bundle_arg arg = {.kind = BUNDLE_ARG_TENSOR, .bytes = bytes};
+        assert_ok(VEC_PUSH(b->memory, &b->args, arg));
+    }
+}
+
+static inline void add_constant(bundle_step *step, const char *name, float value)
+{
+    bundle_constant *constant = &step->constants[step->constant_count++];
+    snprintf(constant->name, sizeof constant->name, "%s", name);
+    constant->format = SPYRE_FORMAT_IEEE_FP32;
+    element_store(&constant->bits, SPYRE_FORMAT_IEEE_FP32, (double)value);
+}
+
+static inline bundle *make_bundle(arena *memory, uint32_t args, int64_t bytes)
+{
+    bundle *b = bundle_create(memory);
+    assert_non_null(b);
+    add_args(b, args, bytes);
+    return b;
+}
+
+#define DIMS(...) ((const made_dim[]){__VA_ARGS__, {NULL, 0, 0}})
+#define DL16 SPYRE_FORMAT_SEN169_FP16
+#define FP32 SPYRE_FORMAT_IEEE_FP32
+
+// --- The cases
+
+// Two cores add two matrices; the second is one value for all.
+static inline bundle *golden_add_scalar(arena *memory)
+{
+    bundle *b = make_bundle(memory, 3, 0);
+    bundle_step s = make_step(memory, OPFUNC_ADD, DIMS({"mb", 4, 2}, {"out", 128, 1}));
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), 0, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", "mb out"), 1, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), 2, 0);
+    finish_step(b, &s);
+    return b;
+}
+
+// k is split over two cores, padded and masked; the kernel has no rows for the padding.
+static inline bundle *golden_matmul(arena *memory)
+{
+    bundle *b = make_bundle(memory, 3, 0);
+    bundle_step s = make_step(memory, OPFUNC_BATCHMATMUL,
+                              DIMS({"mb", 3, 1}, {"out", 64, 1}, {"in", 128, 2}));
+    place_tensor(b, &s, make_tensor(&s, "INPUT", DL16, "mb in", "in", ""), 0, 0);
+    bundle_tensor *kernel = make_tensor(&s, "KERNEL", DL16, "in out", "out", "");
+    kernel->gap[2] = -28;
+    place_tensor(b, &s, kernel, 1, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), 2, 0);
+    s.masks[s.mask_count++] = (bundle_mask){2, 100, 28};
+    finish_step(b, &s);
+    return b;
+}
+
+// Softmax of rows of 100: the masked maximum and the sum stay in LX.
+static inline bundle *golden_softmax(arena *memory)
+{
+    bundle *b = make_bundle(memory, 2, 0);
+    const made_dim dims[] = {{"mb", 4, 2}, {"out", 128, 1}, {NULL, 0, 0}};
+    for (uint32_t i = 0; i < 5; i++) {
+        static const opfunc ops[] = {OPFUNC_MAX, OPFUNC_SUB, OPFUNC_EXP, OPFUNC_SUM, OPFUNC_REALDIV};
+        bool reduces = i == 0 || i == 3, binary = i == 1 || i == 4;
+        bundle_step s = make_step(memory, ops[i], dims);
+        s.name = arena_printf(memory, "%u_%s", i, opfunc_describe(ops[i])->name);
+        bool from_memory = i < 2;
+        place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""),
+                     from_memory ? 0 : -1, from_memory ? 0 : 4096);
+        if (binary) place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", "out"), -1, 0);
+        bundle_tensor *out = make_tensor(&s, "OUTPUT", DL16, "mb out", "out", reduces ? "out" : "");
+        place_tensor(b, &s, out, i == 4 ? 1 : -1, reduces || i == 4 ? 0 : 4096);
+        if (reduces) {
+            s.masks[s.mask_count++] = (bundle_mask){1, 100, 28};
+            s.mask_constant = 0;
+            add_constant(&s, "samv-maskvalue", opfunc_reduction_identity(ops[i]));
+        }
+        finish_step(b, &s);
+    }
+    return b;
+}
+
+// Columns summed over rows that four cores share.
+static inline bundle *golden_mean_rows(arena *memory)
+{
+    bundle *b = make_bundle(memory, 2, 0);
+    bundle_step s = make_step(memory, OPFUNC_MEAN, DIMS({"mb", 64, 1}, {"out", 8, 4}));
+    s.nonstick = true;
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "mb", ""), 0, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "mb", "out"), 1, 0);
+    add_constant(&s, "scaling_factor", 0.125f);
+    finish_step(b, &s);
+    return b;
+}
+
+// A transposition of 67 x 100, both padded to whole sticks.
+static inline bundle *golden_restickify(arena *memory)
+{
+    bundle *b = make_bundle(memory, 2, 0);
+    bundle_step s = make_step(memory, OPFUNC_RESTICKIFY, DIMS({"mb", 128, 1}, {"out", 128, 2}));
+    bundle_tensor *source = make_tensor(&s, "OUTPUT", DL16, "out mb", "mb", "");
+    source->gap[1] = 61;
+    place_tensor(b, &s, source, 0, 0);
+    bundle_tensor *target = make_tensor(&s, "KERNEL", DL16, "mb out", "out", "");
+    target->gap[0] = 28;
+    place_tensor(b, &s, target, 1, 0);
+    finish_step(b, &s);
+    return b;
+}
+
+// Rows of a table of 10 by a vector of 4 indices.
+static inline bundle *golden_gather(arena *memory)
+{
+    bundle *b = make_bundle(memory, 3, 0);
+    bundle_step s = make_step(memory, OPFUNC_IDENTITY, DIMS({"mb", 4, 1}, {"out", 128, 2}));
+    bundle_tensor *index = make_tensor(&s, "KERNEL_IDX", SPYRE_FORMAT_SENUINT32, "mb", "mb", "");
+    index->index_kind = BUNDLE_INDEX_INDEX;
+    index->index_peer = 1;
+    place_tensor(b, &s, index, 0, 0);
+    bundle_tensor *value = make_tensor(&s, "OUTPUT", DL16, "mb out", "out", "");
+    value->index_kind = BUNDLE_INDEX_VALUE;
+    value->index_peer = 0;
+    value->max_size[0] = 1;
+    value->indexed_extent = 10;
+    place_tensor(b, &s, value, 1, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), 2, 0);
+    finish_step(b, &s);
+    bundle_step *added = &b->steps.items[0];
+    added->inputs[0] = 1;
+    added->input_count = 1;
+    added->indices[0] = 0;
+    added->index_count = 1;
+    return b;
+}
+
+// exx2, layernormscale, layernormnorm with weight and bias; the moments lie in the pool.
+static inline bundle *golden_layernorm(arena *memory)
+{
+    bundle *b = make_bundle(memory, 5, 0);
+    b->args.items[0].kind = BUNDLE_ARG_POOL;
+    const made_dim dims[] = {{"mb", 4, 2}, {"out", 128, 1}, {NULL, 0, 0}};
+    bundle_step s = make_step(memory, OPFUNC_EXX2, dims);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), 1, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", "out"), 0, 0);
+    add_constant(&s, "exx2scale", 1.0f / 128.0f);
+    add_constant(&s, "useZeroMean", 0.0f);
+    finish_step(b, &s);
+    s = make_step(memory, OPFUNC_LAYERNORMSCALE, DIMS({"out", 4, 2}, {"x", 64, 1}));
+    s.name = "1_layernormscale";
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out x", "x", "x"), 0, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out x", "x", ""), 0, 512);
+    add_constant(&s, "eps", 1e-5f);
+    finish_step(b, &s);
+    s = make_step(memory, OPFUNC_LAYERNORMNORM, dims);
+    s.name = "2_layernormnorm";
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), 1, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", "out"), 0, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", "out"), 0, 512);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", "mb"), 2, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", "mb"), 3, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), 4, 0);
+    finish_step(b, &s);
+    return b;
+}
+
+// Eight launch arguments, more than absolute addresses have segments; the pool is not the first.
+static inline bundle *golden_many_arguments(arena *memory)
+{
+    bundle *b = make_bundle(memory, 8, 0);
+    b->args.items[2].kind = BUNDLE_ARG_POOL;
+    for (int32_t i = 0; i < 2; i++) {
+        bundle_step s = make_step(memory, OPFUNC_MUL, DIMS({"mb", 2, 2}, {"out", 64, 1}));
+        s.name = arena_printf(memory, "%d_mul", i);
+        place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), i ? 2 : 0, 0);
+        place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), i ? 6 : 1, 256);
+        place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), i ? 7 : 2, 0);
+        finish_step(b, &s);
+    }
+    return b;
+}
+
+// Two nested loops over tiles and one behind them; addresses advance by both.
+static inline bundle *golden_loops(arena *memory)
+{
+    bundle *b = make_bundle(memory, 2, 0);
+    bundle_statement outer = {.kind = BUNDLE_LOOP, .count = 3};
+    bundle_statement inner = {.kind = BUNDLE_LOOP, .count = 2}, end = {.kind = BUNDLE_END};
+    assert_ok(VEC_PUSH(memory, &b->body, outer));
+    assert_ok(VEC_PUSH(memory, &b->body, inner));
+    for (int32_t i = 0; i < 2; i++) {
+        bundle_step s = make_step(memory, OPFUNC_NEG, DIMS({"mb", 2, 2}, {"out", 64, 1}));
+        s.name = arena_printf(memory, "%d_neg", i);
+        place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), i, 0);
+        place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), 1, i ? 2048 : 0);
+        for (uint32_t t = 0; t < 2 && i == 0; t++) {
+            for (uint32_t core = 0; core < 2; core++) {
+                s.tensors[t].start[core].loop_stride[0] = 512;
+                s.tensors[t].start[core].loop_stride[1] = 256;
+            }
+        }
+        finish_step(b, &s);
+        if (i == 0) assert_ok(VEC_PUSH(memory, &b->body, end));
+        if (i == 0) assert_ok(VEC_PUSH(memory, &b->body, end));
+    }
+    return b;
+}
+
+// SEN169_FP16 to IEEE_FP32 and back through LX.
+static inline bundle *golden_casts(arena *memory)
+{
+    bundle *b = make_bundle(memory, 2, 0);
+    const made_dim dims[] = {{"mb", 2, 1}, {"out", 64, 1}, {NULL, 0, 0}};
+    bundle_step s = make_step(memory, OPFUNC_DL16TOFP32, dims);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), 0, 0);
+    place_tensor(b, &s, make_tensor(&s, "KERNEL", FP32, "mb out", "out", ""), -1, 128);
+    finish_step(b, &s);
+    s = make_step(memory, OPFUNC_FP32TODL16, dims);
+    s.name = "1_fp32todl16";
+    s.compute_format = FP32;
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", FP32, "mb out", "out", ""), -1, 128);
+    place_tensor(b, &s, make_tensor(&s, "KERNEL", DL16, "mb out", "out", ""), 1, 0);
+    finish_step(b, &s);
+    return b;
+}
+
+// Wrapping arithmetic on integers in fp32's place.
+static inline bundle *golden_integers(arena *memory)
+{
+    bundle *b = make_bundle(memory, 3, 256);
+    bundle_step s = make_step(memory, OPFUNC_MUL, DIMS({"mb", 2, 1}, {"out", 32, 1}));
+    s.compute_format = SPYRE_FORMAT_IEEE_INT32;
+    for (int32_t i = 0; i < 3; i++) {
+        place_tensor(b, &s,
+                     make_tensor(&s, "OUTPUT", SPYRE_FORMAT_IEEE_INT32, "mb out", "out", ""), i, 0);
+    }
+    finish_step(b, &s);
+    return b;
+}
+
+typedef struct {
+    const char *name;
+    bundle *(*make)(arena *memory);
+    bool pool_first;
+} golden_case;
+
+static const golden_case golden_cases[] = {
+    {"add_scalar", golden_add_scalar, false},
+    {"casts", golden_casts, false},
+    {"gather", golden_gather, false},
+    {"integers", golden_integers, false},
+    {"layernorm", golden_layernorm, true},
+    {"loops", golden_loops, false},
+    {"many_arguments", golden_many_arguments, false},
+    {"matmul", golden_matmul, false},
+    {"mean_rows", golden_mean_rows, false},
+    {"restickify", golden_restickify, false},
+    {"softmax", golden_softmax, false},
+};
+enum { GOLDEN_CASES = sizeof golden_cases / sizeof *golden_cases };
+
+#endif

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every made bundle against its files in tests/golden/bundle (SPYRE_BLESS=1 rewrites them), and once
+// around through the reader.
+#include "unit/bundle/golden.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "bundle/files.h"
+#include "bundle/write.h"
+
+static char scratch[64];
+
+static int make_scratch(void **state)
+{
+    (void)state;
+    snprintf(scratch, sizeof scratch, "/tmp/spyre_write_test.XXXXXX");
+    return mkdtemp(scratch) ? 0 : -1;
+}
+
+static void remove_files(arena *memory, const char *directory)
+{
+    file_names names = {0};
+    assert_ok(file_list(memory, directory, "", &names));
+    for (uint32_t i = 0; i < names.count; i++) {
+        assert_ok(file_remove(file_join(memory, directory, names.items[i])));
+    }
+}
+
+static int remove_scratch(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    remove_files(memory, scratch);
+    arena_destroy(memory);
+    return rmdir(scratch);
+}
+
+static void expect_same_files(arena *memory, const char *expected, const char *actual)
+{
+    file_names wanted = {0}, found = {0};
+    assert_ok(file_list(memory, expected, "", &wanted));
+    assert_ok(file_list(memory, actual, "", &found));
+    assert_int_equal(wanted.count, found.count);
+    for (uint32_t i = 0; i < wanted.count; i++) {
+        char *a, *b;
+        size_t a_length, b_length;
+        assert_string_equal(wanted.items[i], found.items[i]);
+        assert_ok(file_read(memory, file_join(memory, expected, wanted.items[i]), 1 << 24, &a,
+                            &a_length));
+        assert_ok(file_read(memory, file_join(memory, actual, found.items[i]), 1 << 24, &b,
+                            &b_length));
+        if (a_length != b_length || memcmp(a, b, a_length) != 0) {
+            fail_msg("%s/%s differs", expected, wanted.items[i]);
+        }
+    }
+}
+
+static void write__golden_files(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < GOLDEN_CASES; i++) {
+        arena *memory = arena_create();
+        bundle *b = golden_cases[i].make(memory);
+        const char *golden = file_join(memory, SPYRE_TESTS_DIR "/golden/bundle",
+                                       golden_cases[i].name);
+        bool bless = getenv("SPYRE_BLESS") != NULL;
+        if (bless && file_is_directory(golden)) remove_files(memory, golden);
+        assert_ok(bundle_write(b, bless ? golden : scratch));
+        if (!bless) expect_same_files(memory, golden, scratch);
+        remove_files(memory, scratch);
+        arena_destroy(memory);
+    }
+}
+
+static void write__read_back_and_written_again(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < GOLDEN_CASES; i++) {
+        arena *memory = arena_create();
+        const char *golden = file_join(memory, SPYRE_TESTS_DIR "/golden/bundle",
+                                       golden_cases[i].name);
+        bundle *b;
+        assert_ok(bundle_read(memory, golden, golden_cases[i].pool_first, &b));
+        assert_ok(bundle_write(b, scratch));
+        expect_same_files(memory, golden, scratch);
+        remove_files(memory, scratch);
+        arena_destroy(memory);
+    }
+}
+
+// Both forms of addresses mean the same bundle.
+static void write__symbolic_and_absolute_agree(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < GOLDEN_CASES; i++) {
+        if (strcmp(golden_cases[i].name, "loops") == 0) continue;
+        if (strcmp(golden_cases[i].name, "many_arguments") == 0) continue;
+        arena *memory = arena_create();
+        const char *golden = file_join(memory, SPYRE_TESTS_DIR "/golden/bundle",
+                                       golden_cases[i].name);
+        bundle *b, *symbolic;
+        assert_ok(bundle_read(memory, golden, golden_cases[i].pool_first, &b));
+        assert_ok(bundle_write_form(b, scratch, BUNDLE_FORM_SYMBOLIC));
+        assert_ok(bundle_read(memory, scratch, false, &symbolic));
+        remove_files(memory, scratch);
+        assert_ok(bundle_write_form(symbolic, scratch, BUNDLE_FORM_ABSOLUTE));
+        expect_same_files(memory, golden, scratch);
+        remove_files(memory, scratch);
+        arena_destroy(memory);
+    }
+}
+
+static void write__refusals(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    bundle *b = golden_many_arguments(memory);
+    assert_error(bundle_write_form(b, scratch, BUNDLE_FORM_ABSOLUTE), SPYRE_INVALID_ARGUMENT,
+                 "8 launch arguments have no absolute addresses");
+    b->args.items[3].kind = BUNDLE_ARG_POOL;
+    assert_error(bundle_write(b, scratch), SPYRE_UNSUPPORTED,
+                 "launch arguments 2 and 3 are both the pool");
+    b = golden_add_scalar(memory);
+    b->steps.items[0].size[0] = 0;
+    assert_error(bundle_write(b, scratch), SPYRE_INVALID_ARGUMENT,
+                 "step 0 0_add: N_: dim mb has size 0, at least 1 is needed");
+    assert_error(bundle_write(golden_add_scalar(memory), SPYRE_TESTS_DIR "/unit/check.h"), SPYRE_IO,
+                 "check.h");
+    b = golden_loops(memory);
+    assert_error(bundle_write_form(b, scratch, BUNDLE_FORM_ABSOLUTE), SPYRE_INVALID_ARGUMENT,
+                 "addresses that loops advance have no absolute form");
+    b->steps.items[0].tensors[1].in_lx = true;
+    b->steps.items[0].tensors[1].start[0].arg = b->steps.items[0].tensors[1].start[1].arg = -1;
+    assert_error(bundle_write(b, scratch), SPYRE_UNSUPPORTED,
+                 "step 0 0_neg: Tensor1: a loop advances it in LX");
+    arena_destroy(memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(write__golden_files),
+        cmocka_unit_test(write__read_back_and_written_again),
+        cmocka_unit_test(write__symbolic_and_absolute_agree),
+        cmocka_unit_test(write__refusals),
+    };
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
