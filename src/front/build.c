@@ -127,7 +127,7 @@ static spyre_status tensor_arg(const builder *b, uint32_t index, uint32_t *out)
 static spyre_status build_pointwise(builder *b, opfunc func)
 {
     const opfunc_info *info = opfunc_describe(func);
-    space dims;
+    space dims = {0};
     loop_op op;
     TRY(space_of(b, node_of(b)->results[0], &dims));
     TRY(begin_op(b, func, &dims, &op));
@@ -164,7 +164,7 @@ static spyre_status build_reduction(builder *b, opfunc func)
     uint32_t source, count, map[SPYRE_MAX_RANK], rank = 0;
     int64_t reduced[SPYRE_MAX_RANK], elements = 1;
     bool keep, gone[SPYRE_MAX_RANK] = {false};
-    space dims;
+    space dims = {0};
     loop_op op;
     TRY(tensor_arg(b, 0, &source));
     TRY(graph_arg_ints(b->graph, b->node, 1, reduced, &count));
@@ -262,7 +262,7 @@ static spyre_status add_affine(const builder *b, loop_op *op, const space *x, ui
 static spyre_status build_layer_norm(builder *b)
 {
     uint32_t source, weight, bias, moments, scale;
-    space dims;
+    space dims = {0};
     double eps;
     TRY(tensor_arg(b, 0, &source));
     TRY(graph_arg_value(b->graph, b->node, 1, &weight));
@@ -306,7 +306,7 @@ static spyre_status build_gather(builder *b)
 {
     uint32_t table, index;
     spyre_view rows;
-    space dims;
+    space dims = {0};
     TRY(tensor_arg(b, 0, &table));
     TRY(tensor_arg(b, 1, &index));
     TRY(view_of(b, table, &rows));
@@ -332,7 +332,7 @@ static spyre_status build_full(builder *b)
 {
     uint32_t value = node_of(b)->results[0], constant;
     double fill;
-    space dims;
+    space dims = {0};
     loop_op op;
     TRY(graph_arg_real(b->graph, b->node, 0, 0, &fill));
     TRY(space_of(b, value, &dims));
@@ -354,7 +354,7 @@ static spyre_status build_constant(builder *b)
 
 static spyre_status build_piece(builder *b, uint32_t value, uint32_t result, int64_t offset)
 {
-    space dims;
+    space dims = {0};
     loop_op op;
     spyre_view whole;
     TRY(space_of(b, value, &dims));

@@ -114,8 +114,8 @@ static spyre_status add_matmul_dims(emitter *e)
             TRY(add_var(e, sums[sum++], v));
         }
     if (k != LOOP_NO_DIM) return add_var(e, "in", k);
-    if (e->lane_dim != LOOP_NO_DIM) return refuse(e, "an outer product of two columns");
-    return add_lane_dim(e, "in", loop_lanes(&e->loops->buffers.items[op->operand[0].buffer]));
+    int64_t lanes = loop_lanes(&e->loops->buffers.items[op->operand[0].buffer]);
+    return add_dim(e, "in", -1, lanes, 1, &e->sum_dim);
 }
 
 static spyre_status add_plain_dims(emitter *e)
@@ -148,6 +148,7 @@ uint8_t emit_stick_dim(const emitter *e, uint32_t k)
 {
     uint8_t v = e->place[k].stick_var;
     if (v != LOOP_NO_DIM) return e->dim_of_var[v];
+    if (k == 0 && e->sum_dim != LOOP_NO_DIM) return e->sum_dim;
     if (e->lane_dim != LOOP_NO_DIM) return e->lane_dim;
     return e->dim_of_var[last_var(e)];
 }
@@ -202,8 +203,7 @@ static void add_constants(emitter *e)
     bool reduces = info->kind == OPFUNC_KIND_REDUCTION || info->kind == OPFUNC_KIND_MATMUL;
     for (uint8_t d = 0; reduces && d < step->dim_count; d++) {
         bool kept = e->var_of_dim[d] >= 0 && !loop_var_is_reduced(e->op, (uint32_t)e->var_of_dim[d]);
-        bool columns = d == e->lane_dim && strcmp(step->dim_name[d], "out") == 0 &&
-                       info->kind == OPFUNC_KIND_MATMUL;
+        bool columns = d == e->lane_dim && info->kind == OPFUNC_KIND_MATMUL;
         if (kept || columns || e->valid[d] == step->size[d]) continue;
         step->masks[step->mask_count++] =
             (bundle_mask){d, e->valid[d], step->size[d] - e->valid[d]};
@@ -234,7 +234,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
     bundle_step *step = arena_alloc(loops->memory, sizeof *step);
     TRY_ALLOC(step);
     emitter e = {.loops = loops, .op = op, .step = step, .lane_dim = LOOP_NO_DIM,
-                 .room_dim = LOOP_NO_DIM, .row_dim = LOOP_NO_DIM};
+                 .sum_dim = LOOP_NO_DIM, .room_dim = LOOP_NO_DIM, .row_dim = LOOP_NO_DIM};
     step->op = op->op;
     step->location = op->location;
     step->name = arena_printf(loops->memory, "%u_%s", index, opfunc_describe(op->op)->name);

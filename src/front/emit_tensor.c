@@ -98,7 +98,9 @@ static spyre_status set_gap(const emitter *e, uint32_t k, const chain_link *link
 // walked like a real stick by those operands that own it.
 static bool walks_lane_dim(const emitter *e, uint32_t k)
 {
-    if (e->lane_dim == LOOP_NO_DIM || e->step->tensors[k].stick_dim != e->lane_dim) return false;
+    uint8_t stick = e->step->tensors[k].stick_dim;
+    if (stick == e->sum_dim && k == 0) return true;
+    if (stick != e->lane_dim) return false;
     if (e->op->op == OPFUNC_EXX2) return k == 0 && e->step->size[e->lane_dim] > 1;
     if (e->op->op == OPFUNC_LAYERNORMSCALE) return k == 1;
     return e->op->op == OPFUNC_BATCHMATMUL;
@@ -167,7 +169,7 @@ static void set_label(const emitter *e, uint32_t k)
     if (distinct < sizeof names / sizeof names[0])
         snprintf(tensor->label, sizeof tensor->label, "%s", names[distinct]);
     else
-        snprintf(tensor->label, sizeof tensor->label, "LAYOUT%u", distinct);
+        snprintf(tensor->label, sizeof tensor->label, "LAYOUT%u", distinct % 10);
 }
 
 static void set_starts(const emitter *e, uint32_t k)

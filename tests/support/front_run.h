@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a native graph through front and bundle interpreter on host tensors of fp16 or int64, for
+// tests that compare with plain loops.
+#ifndef TESTS_FRONT_RUN_H
+#define TESTS_FRONT_RUN_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle/interpret.h"
+#include "front/front.h"
+#include "graph/graph.h"
+#include "tensor/dci.h"
+#include "tensor/numeric.h"
+
+typedef struct {
+    spyre_graph *graph;
+    arena *memory;
+    uint32_t input_count;
+    const void *host[16];           // host storage of each input
+    spyre_dtype dtype[16];
+} front_run;
+
+static inline spyre_view dense_view(uint32_t rank, const int64_t *size)
+{
+    spyre_view view = {.rank = rank};
+    int64_t stride = 1;
+    for (uint32_t d = rank; d-- > 0;) {
+        view.size[d] = size[d];
+        view.stride[d] = stride;
+        stride *= size[d];
+    }
+    return view;
+}
+
+static inline int64_t view_elements(const spyre_view *view)
+{
+    int64_t count = 1;
+    for (uint32_t d = 0; d < view->rank; d++) count *= view->size[d];
+    return count;
+}
+
+static inline front_run front_run_begin(void)
+{
+    front_run run = {.memory = arena_create()};
+    if (spyre_graph_create(&run.graph)) abort();
+    return run;
+}
+
+static inline void front_run_end(front_run *run)
+{
+    spyre_graph_destroy(run->graph);
+    arena_destroy(run->memory);
+}
+
+static inline uint32_t front_run_input(front_run *run, spyre_dtype dtype, uint32_t rank,
+                                       const int64_t *size, const void *host)
+{
+    uint32_t value;
+    char name[16];
+    spyre_tensor_type type = {dtype, true, dense_view(rank, size)};
+    snprintf(name, sizeof name, "in%u", run->input_count);
+    spyre_status status = spyre_graph_add_input(run->graph, name, &type, NULL, NULL, &value);
+    if (status) abort();
+    run->host[run->input_count] = host;
+    run->dtype[run->input_count++] = dtype;
+    return value;
+}
+
+static inline uint32_t front_run_node(front_run *run, const char *op, const spyre_arg *args,
+                                      uint32_t arg_count, spyre_dtype dtype, spyre_view view)
+{
+    static unsigned serial;
+    uint32_t node, value;
+    char name[16];
+    spyre_tensor_type type = {dtype, true, view};
+    snprintf(name, sizeof name, "v%u", serial++);
+    spyre_status status = spyre_graph_add_node(run->graph, name, op, args, arg_count, &type, 1,
+                                               "model.py:1", &node, &value);
+    if (status) {
+        fprintf(stderr, "%s\n", spyre_status_message(status));
+        abort();
+    }
+    return value;
+}
+
+static inline spyre_status front_run_transfer(arena *memory, const spyre_view *storage,
+                                              const spyre_layout *layout, spyre_dtype dtype,
+                                              void *card, void *host, bool to_card)
+{
+    dci transfer;
+    TRY(dci_build(memory, storage, layout, dtype, &transfer));
+    return to_card ? dci_to_card(&transfer, card, host) : dci_to_host(&transfer, host, card);
+}
+
+// Executes; out[i] gets the whole storage of output i as its host dtype.
+static inline spyre_status front_run_execute(front_run *run, uint32_t cores, void **out,
+                                             text *listing)
+{
+    front_result result;
+    uint32_t node;
+    front_options options = FRONT_OPTIONS_INIT;
+    options.cores = cores;
+    options.dump = listing;
+    TRY(front_compile(run->graph, &options, run->memory, &node, &result));
+    const bundle *b = result.bundle;
+    bundle_buffer buffers[64] = {0};
+    for (uint32_t i = 0; i < b->args.count; i++) {
+        buffers[i].size_bytes = b->args.items[i].bytes;
+        buffers[i].bytes = calloc(1, (size_t)buffers[i].size_bytes + 1);
+        // Stale memory: nothing may depend on what padding holds.
+        memset(buffers[i].bytes, 0x7f, (size_t)buffers[i].size_bytes);
+        if (b->args.items[i].kind == BUNDLE_ARG_CONSTANTS)
+            memcpy(buffers[i].bytes, b->constants, (size_t)b->constants_bytes);
+    }
+    uint32_t first = result.has_pool ? 1 : 0;
+    spyre_status status = NULL;
+    for (uint32_t i = 0; i < run->input_count; i++) {
+        spyre_view storage;
+        const graph_input *input = &run->graph->inputs.items[i];
+        TRY_DONE(graph_view_constant(run->graph, &input->storage, &storage));
+        void *host = (void *)(uintptr_t)run->host[i];
+        TRY_DONE(front_run_transfer(run->memory, &storage, &input->layout, run->dtype[i],
+                                    buffers[first + i].bytes, host, true));
+    }
+    uint8_t *lx = calloc(BUNDLE_MAX_CORES, BUNDLE_LX_BYTES);
+    status = bundle_interpret(b, buffers, lx);
+    free(lx);
+    if (status) goto done;
+    for (uint32_t i = 0; i < result.loops->outputs.count; i++) {
+        const loop_buffer *buffer =
+            &result.loops->buffers.items[result.loops->outputs.items[i].buffer];
+        spyre_layout layout;
+        TRY_DONE(front_buffer_layout(buffer, &layout));
+        TRY_DONE(front_run_transfer(run->memory, &buffer->storage, &layout, buffer->dtype,
+                                    buffers[first + run->input_count + (uint32_t)buffer->output].bytes,
+                                    out[i], false));
+    }
+done:
+    for (uint32_t i = 0; i < b->args.count; i++) free(buffers[i].bytes);
+    return status;
+}
+
+#endif
