@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Transfers. What a transfer does depends only on layout, storage and dtype, so the descriptors of
+// recent transfers are kept in a small direct-mapped cache.
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "base/arena.h"
+#include "runtime/device.h"
+#include "tensor/dci.h"
+
+enum { CACHE_SLOTS = 128 };
+
+// PCIe 5.0 x16: 32 GT/s, 128b/130b coding, 16 lanes.
+#define LINK_BYTES_PER_US 63015.0
+// A balanced copy inside the card's memory; see MEMORY_TURNAROUND in card/cost.def.
+#define CARD_COPY_BYTES_PER_US 105000.0
+
+// --- The cache
+
+typedef struct {
+    spyre_layout layout;
+    spyre_view storage;
+    spyre_dtype dtype;
+} transfer_key;
+
+typedef struct {
+    atomic_uint references;
+    transfer_key key;
+    arena *memory;
+    dci descriptor;
+} transfer;
+
+struct transfer_cache {
+    pthread_mutex_t lock;
+    transfer *slots[CACHE_SLOTS];
+};
+
+spyre_status transfer_cache_create(transfer_cache **out_cache)
+{
+    transfer_cache *cache = calloc(1, sizeof *cache);
+    TRY_ALLOC(cache);
+    pthread_mutex_init(&cache->lock, NULL);
+    *out_cache = cache;
+    return NULL;
+}
+
+static void release_transfer(transfer *t)
+{
+    if (!t || atomic_fetch_sub(&t->references, 1) != 1) return;
+    arena_destroy(t->memory);
+    free(t);
+}
+
+void transfer_cache_destroy(transfer_cache *cache)
+{
+    if (!cache) return;
+    for (uint32_t n = 0; n < CACHE_SLOTS; n++) release_transfer(cache->slots[n]);
+    pthread_mutex_destroy(&cache->lock);
+    free(cache);
+}
+
+// Only what the ranks cover, so that equal transfers are equal bytes.
+static transfer_key make_key(const spyre_layout *layout, const spyre_view *storage,
+                             spyre_dtype dtype)
+{
+    transfer_key key;
+    memset(&key, 0, sizeof key);
+    key.layout.rank = layout->rank;
+    key.layout.format = layout->format;
+    key.layout.arrangement = layout->arrangement;
+    size_t device_bytes = layout->rank * sizeof *layout->device_size;
+    memcpy(key.layout.device_size, layout->device_size, device_bytes);
+    memcpy(key.layout.stride_map, layout->stride_map, device_bytes);
+    key.storage.rank = storage->rank;
+    key.storage.offset = storage->offset;
+    memcpy(key.storage.size, storage->size, storage->rank * sizeof *storage->size);
+    memcpy(key.storage.stride, storage->stride, storage->rank * sizeof *storage->stride);
+    key.dtype = dtype;
+    return key;
+}
+
+static spyre_status build_transfer(const transfer_key *key, transfer **out_transfer)
+{
+    transfer *t = calloc(1, sizeof *t);
+    TRY_ALLOC(t);
+    atomic_init(&t->references, 1);
+    t->key = *key;
+    t->memory = arena_create();
+    spyre_status status = t->memory ? dci_build(t->memory, &key->storage, &key->layout,
+                                                key->dtype, &t->descriptor)
+                                    : status_no_memory();
+    if (status) release_transfer(t);
+    else *out_transfer = t;
+    return status;
+}
+
+// The caller releases the transfer.
+static spyre_status find_transfer(transfer_cache *cache, const transfer_key *key,
+                                  transfer **out_transfer)
+{
+    transfer **slot = &cache->slots[XXH3_64bits(key, sizeof *key) % CACHE_SLOTS];
+    pthread_mutex_lock(&cache->lock);
+    transfer *found = *slot;
+    bool hit = found && memcmp(&found->key, key, sizeof *key) == 0;
+    if (hit) atomic_fetch_add(&found->references, 1);
+    pthread_mutex_unlock(&cache->lock);
+    if (hit) {
+        *out_transfer = found;
+        return NULL;
+    }
+    TRY(build_transfer(key, &found));
+    atomic_fetch_add(&found->references, 1);
+    pthread_mutex_lock(&cache->lock);
+    transfer *old = *slot;
+    *slot = found;
+    pthread_mutex_unlock(&cache->lock);
+    release_transfer(old);
+    *out_transfer = found;
+    return NULL;
+}
+
+// --- Host and card
+
+typedef struct {
+    task base;
+    const transfer *transfer;
+    void *card_bytes;
+    void *host;                         // written by copies to the host only
+    const void *host_source;
+} copy_task;
+
+static spyre_status run_to_card(device *d, task *t)
+{
+    (void)d;
+    copy_task *self = (copy_task *)(void *)t;
+    return dci_to_card(&self->transfer->descriptor, self->card_bytes, self->host_source);
+}
+
+static spyre_status run_to_host(device *d, task *t)
+{
+    (void)d;
+    copy_task *self = (copy_task *)(void *)t;
+    return dci_to_host(&self->transfer->descriptor, self->host, self->card_bytes);
+}
+
+static spyre_status copy(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                         uint64_t address, const transfer_key *key, copy_task *self)
+{
+    device *d;
+    TRY(device_of(context, card_id, stream_id, &d));
+    if (key->layout.rank > SPYRE_MAX_DEVICE_RANK || key->storage.rank > SPYRE_MAX_RANK) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "ranks %u and %u of layout and storage",
+                          key->layout.rank, key->storage.rank);
+    }
+    transfer *found;
+    TRY(find_transfer(context->transfers, key, &found));
+    int64_t bytes = spyre_layout_bytes(&key->layout);
+    uint64_t limit;
+    pthread_mutex_lock(&d->lock);
+    spyre_status status = memory_window(d, address, bytes, &limit);
+    pthread_mutex_unlock(&d->lock);
+    if (!status) {
+        self->transfer = found;
+        self->card_bytes = card_memory(d->machine, address, (uint64_t)bytes);
+        self->base.waits = true;
+        self->base.bytes = bytes;
+        self->base.card_us = (double)bytes / LINK_BYTES_PER_US;
+        status = device_submit(d, stream_id, &self->base, true);
+    }
+    release_transfer(found);
+    return status;
+}
+
+spyre_status spyre_copy_to_card(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                                uint64_t address, const spyre_layout *layout,
+                                const spyre_view *storage, spyre_dtype dtype, const void *host)
+{
+    TRY(status_at(spyre_layout_check(layout), "copy to card"));
+    transfer_key key = make_key(layout, storage, dtype);
+    copy_task self = {.host_source = host};
+    self.base.run = run_to_card;
+    self.base.kind = "copy_to_card";
+    self.base.resource = CLOCK_TO_CARD;
+    return status_at(copy(context, card_id, stream_id, address, &key, &self), "copy to card");
+}
+
+spyre_status spyre_copy_to_host(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                                uint64_t address, const spyre_layout *layout,
+                                const spyre_view *storage, spyre_dtype dtype, void *host)
+{
+    TRY(status_at(spyre_layout_check(layout), "copy to host"));
+    transfer_key key = make_key(layout, storage, dtype);
+    copy_task self = {.host = host};
+    self.base.run = run_to_host;
+    self.base.kind = "copy_to_host";
+    self.base.resource = CLOCK_TO_HOST;
+    return status_at(copy(context, card_id, stream_id, address, &key, &self), "copy to host");
+}
+
+// --- Inside the card
+
+typedef struct {
+    task base;
+    void *target;
+    const void *source;                 // null: zero
+} raw_task;
+
+static spyre_status run_raw(device *d, task *t)
+{
+    (void)d;
+    raw_task *self = (raw_task *)(void *)t;
+    if (self->source) memmove(self->target, self->source, (size_t)t->bytes);
+    else memset(self->target, 0, (size_t)t->bytes);
+    return NULL;
+}
+
+static void release_raw(task *t)
+{
+    free(t);
+}
+
+spyre_status spyre_copy_raw(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                            uint64_t target, uint64_t source, int64_t bytes)
+{
+    device *d;
+    TRY(device_of(context, card_id, stream_id, &d));
+    uint64_t limit;
+    pthread_mutex_lock(&d->lock);
+    spyre_status status = memory_window(d, target, bytes, &limit);
+    if (!status && source) status = memory_window(d, source, bytes, &limit);
+    pthread_mutex_unlock(&d->lock);
+    TRY(status_at(status, "raw copy"));
+    raw_task *self = calloc(1, sizeof *self);
+    TRY_ALLOC(self);
+    self->target = card_memory(d->machine, target, (uint64_t)bytes);
+    self->source = source ? card_memory(d->machine, source, (uint64_t)bytes) : NULL;
+    self->base.run = run_raw;
+    self->base.release = release_raw;
+    self->base.kind = "copy_raw";
+    self->base.bytes = bytes;
+    self->base.card_us = (double)bytes / CARD_COPY_BYTES_PER_US;
+    return device_submit(d, stream_id, &self->base, true);
+}

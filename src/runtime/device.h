@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One card of a context: its memory, its streams and the thread that works on them. Internal to
+// src/runtime.
+//
+// A task is one step of a stream. Tasks of a stream run in order, one at a time. A task runs on the
+// device's worker thread or, when its stream is idle, on the thread that submits it. Launches are
+// exclusive on a card; transfers run beside them.
+#ifndef RUNTIME_DEVICE_H
+#define RUNTIME_DEVICE_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "card/card.h"
+#include "runtime/allocator.h"
+#include "spyre/runtime.h"
+
+enum {
+    DEVICE_STREAMS = 1 + SPYRE_LOW_STREAMS + SPYRE_HIGH_STREAMS,
+    DEVICE_MOST_CARDS = 8,
+};
+
+typedef struct device device;
+typedef struct task task;
+
+// What a task occupies on the card's virtual clock.
+typedef enum { CLOCK_NONE, CLOCK_COMPUTE, CLOCK_TO_CARD, CLOCK_TO_HOST, CLOCK_COUNT } clock_resource;
+
+struct task {
+    // Executes without the device's lock.
+    spyre_status (*run)(device *d, task *t);
+    // With the lock held, before the task gets its place; null: nothing to do. May fail.
+    spyre_status (*prepare)(device *d, task *t);
+    bool (*ready)(const task *t);       // null: always; asked with the lock held
+    void (*release)(task *t);           // after the end, without the lock; null: the submitter's
+    bool waits;                         // the submitter waits and gets the result
+    bool survives_errors;               // runs on a failed stream too (events)
+    const char *kind;                   // of its record; null: no record
+    const char *name;
+    int64_t bytes;
+    clock_resource resource;
+    double card_us;                     // duration on the virtual clock
+
+    // The scheduler's.
+    task *next;
+    uint64_t sequence;
+    uint32_t stream;
+    bool finished;
+    spyre_status result;
+    double host_begin_us, card_begin_us, card_end_us;
+};
+
+typedef struct {
+    task *first, *last;
+    bool busy;                          // a task of it runs
+    uint64_t busy_sequence;
+    spyre_status error;                 // sticky
+    bool error_reported;                // by a synchronisation of the whole card
+    double card_us;                     // its place on the virtual clock
+} device_stream;
+
+typedef struct {
+    uint64_t address;
+    uint64_t sequence;                  // free once all tasks up to this one are done
+} deferred_free;
+
+struct device {
+    spyre_context *context;
+    uint32_t index;
+    card *machine;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;             // a task came or ended
+    uint32_t sleepers;                  // threads that wait for `changed`
+    pthread_t worker;
+    bool worker_runs, closing;
+    bool computing;                     // a launch is under way
+
+    device_stream streams[DEVICE_STREAMS];
+    uint64_t sequence;                  // of the last task submitted
+    uint32_t next_low, next_high;
+    double clock_us[CLOCK_COUNT];       // when each resource is free again
+
+    allocator memory;
+    spyre_memory_statistics statistics;
+    deferred_free *deferred;
+    uint32_t deferred_count, deferred_capacity;
+    uint64_t pool_address;              // shared by all launches; 0: none
+    int64_t pool_bytes;
+};
+
+typedef struct record_list record_list;
+typedef struct transfer_cache transfer_cache;
+typedef struct job_binding job_binding;
+
+struct spyre_context {
+    pid_t process;
+    uint32_t card_count;
+    device devices[DEVICE_MOST_CARDS];
+    record_list *records;
+    transfer_cache *transfers;
+    pthread_mutex_t bindings_lock;
+    job_binding *bindings;              // of jobs to this context's cards
+};
+
+// Checks process (a forked child has no worker and must not touch locks), card and stream number.
+SPYRE_MUST_CHECK spyre_status device_of(spyre_context *context, uint32_t card_id,
+                                        uint32_t stream_id, device **out_device);
+
+SPYRE_MUST_CHECK spyre_status device_start(device *d, spyre_context *context, uint32_t index);
+void device_stop(device *d);            // waits for all work
+
+// Runs the task at once when `may_run_here` and its stream is idle, else queues it. Takes the task
+// over, also on failure; with task.waits returns its result. On a failed stream returns the sticky
+// error (a waiting task counts as a synchronisation).
+SPYRE_MUST_CHECK spyre_status device_submit(device *d, uint32_t stream_id, task *t,
+                                            bool may_run_here);
+
+// Sequence number below which every task has ended. Lock held.
+uint64_t device_oldest_sequence(const device *d);
+
+// A copy of an error, to give it away and keep it. Null stays null.
+spyre_status device_copy_error(spyre_status error);
+
+// --- memory.c, all with the lock held
+
+// Card memory that statistics of tensors do not count.
+SPYRE_MUST_CHECK spyre_status memory_take(device *d, int64_t bytes, uint64_t *out_address);
+
+// Gives it back when everything submitted so far is done.
+void memory_give_later(device *d, uint64_t address);
+void memory_reclaim(device *d);
+
+// Fails unless [address, address + bytes) lies in one allocation; bytes from address to its end.
+SPYRE_MUST_CHECK spyre_status memory_window(const device *d, uint64_t address, int64_t bytes,
+                                            uint64_t *out_limit);
+
+// --- record.c
+
+double record_now_us(void);
+SPYRE_MUST_CHECK spyre_status record_list_create(record_list **out_records);
+void record_list_destroy(record_list *records);
+void record_task(spyre_context *context, const device *d, const task *t);
+
+// --- copy.c
+
+SPYRE_MUST_CHECK spyre_status transfer_cache_create(transfer_cache **out_cache);
+void transfer_cache_destroy(transfer_cache *cache);
+
+// --- job.c: unloads what jobs keep on this context's cards
+
+void job_forget_context(spyre_context *context);
+
+#endif

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Jobs on cards. A binding is what a job keeps on one card of one context: the loaded program and
+// its constants. It is made at the first launch there and ends with the job or with the context,
+// whichever goes first.
+#include "runtime/job.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/device.h"
+
+// Up to this much work a launch on an idle stream runs on the caller's thread: waking the worker
+// would take a good part of its time.
+#define SMALL_BYTES (1 << 20)
+#define SMALL_ELEMENTS (1 << 19)
+#define SMALL_MACS (8 << 20)
+
+struct job_binding {
+    device *owner;                      // null once its context is gone
+    card_program *program;
+    uint64_t *constants;                // card address of argument k, 0 when it is none
+    job_binding *next_of_job;
+    job_binding *next_of_context;
+};
+
+struct job {
+    atomic_uint references;             // the user's, and one a launch under way
+    const isa_program *program;
+    uint32_t argument_count;
+    job_argument *arguments;
+    char name[64];
+    card_work work;
+    bool small;
+    pthread_mutex_t lock;               // guards bindings
+    job_binding *bindings;
+};
+
+typedef struct {
+    task base;
+    job *j;
+    const job_binding *binding;
+    const uint64_t *inputs, *buffers;   // the caller's, read while the task is submitted
+    uint32_t argument_count;
+    card_argument arguments[];
+} launch_task;
+
+// --- Life
+
+spyre_status job_create(const job_plan *plan, job **out_job)
+{
+    TRY(isa_verify(plan->program));
+    if (plan->argument_count != plan->program->arg_count) {
+        return status_new(SPYRE_INTERNAL, "job %s: %u arguments, its program has %u", plan->name,
+                          plan->argument_count, plan->program->arg_count);
+    }
+    job *j = calloc(1, sizeof *j);
+    TRY_ALLOC(j);
+    j->arguments = calloc(plan->argument_count + 1u, sizeof *j->arguments);
+    if (!j->arguments) {
+        free(j);
+        return status_no_memory();
+    }
+    atomic_init(&j->references, 1);
+    pthread_mutex_init(&j->lock, NULL);
+    j->program = plan->program;
+    j->argument_count = plan->argument_count;
+    if (plan->argument_count)
+        memcpy(j->arguments, plan->arguments, plan->argument_count * sizeof *j->arguments);
+    strncpy(j->name, plan->name ? plan->name : "", sizeof j->name - 1);
+    card_count_work(plan->program, &j->work);
+    j->small = j->work.memory_read_bytes + j->work.memory_written_bytes <= SMALL_BYTES &&
+               j->work.vector_element_count <= SMALL_ELEMENTS && j->work.mac_count <= SMALL_MACS;
+    *out_job = j;
+    return NULL;
+}
+
+const card_work *job_work(const job *j)
+{
+    return &j->work;
+}
+
+static void free_binding(job_binding *binding)
+{
+    free(binding->constants);
+    free(binding);
+}
+
+static void leave_context(job_binding *binding)
+{
+    job_binding **at = &binding->owner->context->bindings;
+    while (*at && *at != binding) at = &(*at)->next_of_context;
+    if (*at) *at = binding->next_of_context;
+}
+
+static void unbind(const job *j, job_binding *binding)
+{
+    device *d = binding->owner;
+    if (!d) return;
+    pthread_mutex_lock(&d->context->bindings_lock);
+    leave_context(binding);
+    pthread_mutex_unlock(&d->context->bindings_lock);
+    pthread_mutex_lock(&d->lock);
+    for (uint32_t k = 0; k < j->argument_count; k++)
+        if (binding->constants[k]) memory_give_later(d, binding->constants[k]);
+    pthread_mutex_unlock(&d->lock);
+    card_unload(d->machine, binding->program);
+}
+
+static void release_job(job *j)
+{
+    if (atomic_fetch_sub(&j->references, 1) != 1) return;
+    while (j->bindings) {
+        job_binding *binding = j->bindings;
+        j->bindings = binding->next_of_job;
+        unbind(j, binding);
+        free_binding(binding);
+    }
+    pthread_mutex_destroy(&j->lock);
+    free(j->arguments);
+    free(j);
+}
+
+void job_destroy(job *j)
+{
+    if (j) release_job(j);
+}
+
+void job_forget_context(spyre_context *context)
+{
+    pthread_mutex_lock(&context->bindings_lock);
+    for (job_binding *b = context->bindings; b; b = b->next_of_context) {
+        card_unload(b->owner->machine, b->program);
+        b->program = NULL;
+        b->owner = NULL;
+    }
+    context->bindings = NULL;
+    pthread_mutex_unlock(&context->bindings_lock);
+}
+
+// --- Binding
+
+static spyre_status put_constants(device *d, const job *j, job_binding *binding)
+{
+    for (uint32_t k = 0; k < j->argument_count; k++) {
+        const job_argument *argument = &j->arguments[k];
+        if (argument->kind != JOB_CONSTANTS) continue;
+        pthread_mutex_lock(&d->lock);
+        spyre_status status = memory_take(d, argument->bytes, &binding->constants[k]);
+        pthread_mutex_unlock(&d->lock);
+        TRY(status);
+        void *bytes = card_memory(d->machine, binding->constants[k], (uint64_t)argument->bytes);
+        if (argument->bytes) memcpy(bytes, argument->data, (size_t)argument->bytes);
+    }
+    return NULL;
+}
+
+static spyre_status make_binding(device *d, job *j, job_binding **out_binding)
+{
+    job_binding *binding = calloc(1, sizeof *binding);
+    TRY_ALLOC(binding);
+    binding->owner = d;
+    binding->constants = calloc(j->argument_count + 1u, sizeof *binding->constants);
+    spyre_status status = binding->constants ? NULL : status_no_memory();
+    if (!status) status = card_load(d->machine, j->program, &binding->program);
+    if (!status) status = put_constants(d, j, binding);
+    if (status) {
+        if (binding->constants) unbind(j, binding);
+        free_binding(binding);
+        return status;
+    }
+    binding->next_of_job = j->bindings;
+    j->bindings = binding;
+    pthread_mutex_lock(&d->context->bindings_lock);
+    binding->next_of_context = d->context->bindings;
+    d->context->bindings = binding;
+    pthread_mutex_unlock(&d->context->bindings_lock);
+    *out_binding = binding;
+    return NULL;
+}
+
+static spyre_status bind(device *d, job *j, job_binding **out_binding)
+{
+    pthread_mutex_lock(&j->lock);
+    job_binding *binding = j->bindings;
+    while (binding && binding->owner != d) binding = binding->next_of_job;
+    spyre_status status = binding ? NULL : make_binding(d, j, &binding);
+    pthread_mutex_unlock(&j->lock);
+    *out_binding = binding;
+    return status;
+}
+
+// --- Launching
+
+// The pool of a card only grows. Launches run one after another, so they can share it; one that is
+// still queued keeps the smaller pool it was given, which is freed behind it.
+static spyre_status grow_pool(device *d, int64_t bytes)
+{
+    if (d->pool_address && d->pool_bytes >= bytes) return NULL;
+    if (d->pool_address) memory_give_later(d, d->pool_address);
+    d->pool_address = 0;
+    d->pool_bytes = 0;
+    TRY(memory_take(d, bytes, &d->pool_address));
+    d->pool_bytes = bytes;
+    return NULL;
+}
+
+static spyre_status fill_argument(device *d, launch_task *self, uint32_t k)
+{
+    const job_argument *from = &self->j->arguments[k];
+    card_argument *out = &self->arguments[k];
+    uint64_t address = 0;
+    switch (from->kind) {
+    case JOB_INPUT: address = self->inputs[from->index]; break;
+    case JOB_BUFFER: address = self->buffers[from->index]; break;
+    case JOB_CONSTANTS: address = self->binding->constants[k]; break;
+    case JOB_POOL:
+        TRY(grow_pool(d, from->bytes));
+        *out = (card_argument){d->pool_address, (uint64_t)from->bytes};
+        return NULL;
+    }
+    out->base = address;
+    const char *name = from->kind == JOB_INPUT ? "input" : "buffer";
+    return status_at(memory_window(d, address, from->bytes, &out->limit), "%s %u", name,
+                     from->index);
+}
+
+static spyre_status prepare_launch(device *d, task *t)
+{
+    launch_task *self = (launch_task *)(void *)t;
+    for (uint32_t k = 0; k < self->argument_count; k++)
+        TRY(status_at(fill_argument(d, self, k), "%s", t->name));
+    return NULL;
+}
+
+static spyre_status run_launch(device *d, task *t)
+{
+    launch_task *self = (launch_task *)(void *)t;
+    return status_at(card_launch(d->machine, self->binding->program, self->arguments,
+                                 self->argument_count, NULL),
+                     "%s", t->name);
+}
+
+static void release_launch(task *t)
+{
+    launch_task *self = (launch_task *)(void *)t;
+    release_job(self->j);
+    free(self);
+}
+
+static launch_task *make_task(job *j, const job_binding *binding)
+{
+    launch_task *self = calloc(1, sizeof *self + j->argument_count * sizeof *self->arguments);
+    if (!self) return NULL;
+    self->j = j;
+    atomic_fetch_add(&j->references, 1);
+    self->binding = binding;
+    self->argument_count = j->argument_count;
+    self->base.prepare = prepare_launch;
+    self->base.run = run_launch;
+    self->base.release = release_launch;
+    self->base.kind = "launch";
+    self->base.name = j->name;
+    self->base.bytes = j->work.memory_read_bytes + j->work.memory_written_bytes;
+    self->base.resource = CLOCK_COMPUTE;
+    self->base.card_us = j->work.modelled_us;
+    return self;
+}
+
+spyre_status job_launch(spyre_context *context, uint32_t card_id, uint32_t stream_id, job *j,
+                        const uint64_t *inputs, const uint64_t *buffers)
+{
+    device *d;
+    TRY(device_of(context, card_id, stream_id, &d));
+    job_binding *binding;
+    TRY(status_at(bind(d, j, &binding), "%s", j->name));
+    launch_task *self = make_task(j, binding);
+    TRY_ALLOC(self);
+    self->inputs = inputs;
+    self->buffers = buffers;
+    return device_submit(d, stream_id, &self->base, j->small);
+}

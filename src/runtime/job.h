@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A job: a program of the card and where its arguments come from. What a compiled segment becomes
+// when it is launched.
+#ifndef RUNTIME_JOB_H
+#define RUNTIME_JOB_H
+
+#include "card/card.h"
+#include "spyre/runtime.h"
+
+typedef enum {
+    JOB_INPUT,          // the caller's inputs[index]
+    JOB_BUFFER,         // the caller's buffers[index]
+    JOB_POOL,           // `bytes` of scratch that all launches on a card share, contents undefined
+    JOB_CONSTANTS,      // `data`, put on a card once
+} job_argument_kind;
+
+typedef struct {
+    job_argument_kind kind;
+    uint32_t index;
+    int64_t bytes;              // least size; for inputs and buffers 0 means any
+    const void *data;
+} job_argument;
+
+// The program and the constants must live until job_destroy; the rest is copied.
+typedef struct {
+    const isa_program *program;
+    uint32_t argument_count;    // program->arg_count
+    const job_argument *arguments;
+    const char *name;           // in activity records
+} job_plan;
+
+typedef struct job job;
+
+// Verifies the program. Touches no card: the same job may run on several cards and contexts.
+SPYRE_MUST_CHECK spyre_status job_create(const job_plan *plan, job **out_job);
+
+// Launches that are under way still finish; their card memory is freed after them. Null is allowed.
+void job_destroy(job *j);
+
+const card_work *job_work(const job *j);
+
+// Enqueues one run. The addresses are card addresses inside allocations; their windows are checked
+// here, accesses when it runs. A fault becomes the stream's sticky error. A small job on an idle
+// stream and card runs before this returns.
+SPYRE_MUST_CHECK spyre_status job_launch(spyre_context *context, uint32_t card_id,
+                                         uint32_t stream_id, job *j, const uint64_t *inputs,
+                                         const uint64_t *buffers);
+
+#endif

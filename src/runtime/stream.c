@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams and their scheduler. All of a device's state is behind its one lock, which is never held
+// while a task runs. Whoever ends a task wakes the others: the worker looks for the next task,
+// synchronising threads look again at what they wait for.
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/device.h"
+
+enum { FIRST_HIGH = 1 + SPYRE_LOW_STREAMS };
+
+spyre_status device_copy_error(spyre_status error)
+{
+    if (!error) return NULL;
+    return status_new(spyre_status_code(error), "%s", spyre_status_message(error));
+}
+
+uint64_t device_oldest_sequence(const device *d)
+{
+    uint64_t oldest = UINT64_MAX;
+    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) {
+        const device_stream *s = &d->streams[n];
+        if (s->busy && s->busy_sequence < oldest) oldest = s->busy_sequence;
+        if (s->first && s->first->sequence < oldest) oldest = s->first->sequence;
+    }
+    return oldest;
+}
+
+static void wake(device *d)
+{
+    if (d->sleepers) pthread_cond_broadcast(&d->changed);
+}
+
+static void sleep_until_changed(device *d)
+{
+    d->sleepers++;
+    pthread_cond_wait(&d->changed, &d->lock);
+    d->sleepers--;
+}
+
+static bool idle(const device_stream *s)
+{
+    return !s->first && !s->busy;
+}
+
+// --- Running one task
+
+static bool may_start(const device *d, const task *t)
+{
+    if (t->resource == CLOCK_COMPUTE && d->computing) return false;
+    return !t->ready || t->ready(t);
+}
+
+static void start_clock(device *d, device_stream *s, task *t)
+{
+    t->card_begin_us = s->card_us;
+    if (t->resource != CLOCK_NONE && d->clock_us[t->resource] > t->card_begin_us)
+        t->card_begin_us = d->clock_us[t->resource];
+    t->card_end_us = t->card_begin_us + t->card_us;
+    s->card_us = t->card_end_us;
+    if (t->resource != CLOCK_NONE) d->clock_us[t->resource] = t->card_end_us;
+}
+
+static void set_error(device_stream *s, spyre_status error)
+{
+    if (s->error) {
+        spyre_status_free(error);
+        return;
+    }
+    s->error = error;
+    s->error_reported = false;
+}
+
+// Runs a task of a stream that is marked busy. Called and returns with the lock held.
+static void run_task(device *d, task *t)
+{
+    device_stream *s = &d->streams[t->stream];
+    bool skip = s->error && !t->survives_errors;
+    bool computes = t->resource == CLOCK_COMPUTE;
+    if (computes) d->computing = true;
+    if (!skip) start_clock(d, s, t);
+    pthread_mutex_unlock(&d->lock);
+
+    spyre_status result = NULL;
+    if (!skip) {
+        t->host_begin_us = record_now_us();
+        result = t->run(d, t);
+        if (t->kind) record_task(d->context, d, t);
+    }
+    void (*release)(task *) = t->release;
+    bool waits = t->waits;
+    if (release) release(t);
+
+    pthread_mutex_lock(&d->lock);
+    if (computes) d->computing = false;
+    s->busy = false;
+    if (waits) {
+        t->result = skip ? device_copy_error(s->error) : result;
+        t->finished = true;
+    } else if (result) {
+        set_error(s, result);
+    }
+    if (d->deferred_count) memory_reclaim(d);
+    wake(d);
+}
+
+// --- The worker
+
+static bool higher_priority(const task *a, const task *b)
+{
+    bool a_high = a->stream >= FIRST_HIGH, b_high = b->stream >= FIRST_HIGH;
+    return a_high != b_high ? a_high : a->sequence < b->sequence;
+}
+
+static task *take_next(device *d)
+{
+    task *best = NULL;
+    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) {
+        task *t = d->streams[n].first;
+        if (!t || d->streams[n].busy || !may_start(d, t)) continue;
+        if (!best || higher_priority(t, best)) best = t;
+    }
+    if (!best) return NULL;
+    device_stream *s = &d->streams[best->stream];
+    s->first = best->next;
+    if (!s->first) s->last = NULL;
+    s->busy = true;
+    s->busy_sequence = best->sequence;
+    return best;
+}
+
+static void *worker_main(void *argument)
+{
+    device *d = argument;
+    pthread_mutex_lock(&d->lock);
+    for (;;) {
+        task *t = take_next(d);
+        if (t) run_task(d, t);
+        else if (d->closing) break;
+        else sleep_until_changed(d);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+static spyre_status start_worker(device *d)
+{
+    if (d->worker_runs) return NULL;
+    if (pthread_create(&d->worker, NULL, worker_main, d) != 0)
+        return status_new(SPYRE_IO, "card %u: cannot start its worker thread", d->index);
+    d->worker_runs = true;
+    return NULL;
+}
+
+// --- Submitting
+
+static void enqueue(device_stream *s, task *t)
+{
+    if (s->last) s->last->next = t;
+    else s->first = t;
+    s->last = t;
+}
+
+// The sticky error for the caller. On the default stream a synchronisation that has reported it
+// makes the stream usable again.
+static spyre_status report_error(device *d, uint32_t number, bool synchronises)
+{
+    device_stream *s = &d->streams[number];
+    if (!s->error) return NULL;
+    if (!synchronises || number != SPYRE_DEFAULT_STREAM) {
+        if (synchronises) s->error_reported = true;
+        return device_copy_error(s->error);
+    }
+    spyre_status error = s->error;
+    s->error = NULL;
+    return error;
+}
+
+static spyre_status wait_for_task(device *d, task *t)
+{
+    while (!t->finished) sleep_until_changed(d);
+    spyre_status sticky = report_error(d, t->stream, true);
+    if (!sticky) return t->result;
+    spyre_status_free(t->result);
+    return sticky;
+}
+
+static spyre_status submit_locked(device *d, task *t, bool may_run_here, bool *out_taken)
+{
+    device_stream *s = &d->streams[t->stream];
+    if (s->error && !t->survives_errors && idle(s)) return report_error(d, t->stream, t->waits);
+    if (t->prepare) TRY(t->prepare(d, t));
+    bool here = may_run_here && idle(s) && may_start(d, t);
+    if (!here) TRY(start_worker(d));
+    *out_taken = true;
+    bool waits = t->waits;
+    t->sequence = ++d->sequence;
+    if (here) {
+        s->busy = true;
+        s->busy_sequence = t->sequence;
+        run_task(d, t);
+    } else {
+        enqueue(s, t);
+        wake(d);
+    }
+    return waits ? wait_for_task(d, t) : NULL;
+}
+
+spyre_status device_submit(device *d, uint32_t number, task *t, bool may_run_here)
+{
+    t->stream = number;
+    bool taken = false;
+    pthread_mutex_lock(&d->lock);
+    spyre_status status = submit_locked(d, t, may_run_here, &taken);
+    pthread_mutex_unlock(&d->lock);
+    if (!taken && t->release) t->release(t);
+    return status;
+}
+
+// --- Life of a device
+
+spyre_status device_start(device *d, spyre_context *context, uint32_t index)
+{
+    d->context = context;
+    d->index = index;
+    uint64_t limit = 0;
+    const char *gigabytes = getenv("SPYRE_MEMORY_LIMIT_GB");
+    if (gigabytes && *gigabytes) {
+        char *end;
+        double value = strtod(gigabytes, &end);
+        if (*end || !(value > 0 && value <= 1024)) {
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "SPYRE_MEMORY_LIMIT_GB=%s: expected a number above 0", gigabytes);
+        }
+        limit = (uint64_t)(value * (double)(1 << 30));
+    }
+    TRY(allocator_create(limit, &d->memory));
+    spyre_status status = card_create(&d->machine);
+    if (status) {
+        allocator_destroy(&d->memory);
+        return status_at(status, "card %u", index);
+    }
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->changed, NULL);
+    return NULL;
+}
+
+void device_stop(device *d)
+{
+    pthread_mutex_lock(&d->lock);
+    d->closing = true;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    if (d->worker_runs) pthread_join(d->worker, NULL);
+    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) spyre_status_free(d->streams[n].error);
+    card_destroy(d->machine);
+    allocator_destroy(&d->memory);
+    free(d->deferred);
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->lock);
+}
+
+// --- The public side
+
+uint32_t spyre_stream_from_pool(spyre_context *context, uint32_t card_id, bool high)
+{
+    device *d;
+    spyre_status status = device_of(context, card_id, 0, &d);
+    if (status) {
+        spyre_status_free(status);
+        return SPYRE_DEFAULT_STREAM;
+    }
+    pthread_mutex_lock(&d->lock);
+    uint32_t number = high ? FIRST_HIGH + d->next_high++ % SPYRE_HIGH_STREAMS
+                           : 1 + d->next_low++ % SPYRE_LOW_STREAMS;
+    // Handed out anew: what failed on it before is its former user's.
+    device_stream *s = &d->streams[number];
+    if (idle(s)) {
+        spyre_status_free(s->error);
+        s->error = NULL;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return number;
+}
+
+bool spyre_stream_query(spyre_context *context, uint32_t card_id, uint32_t stream_id)
+{
+    device *d;
+    spyre_status status = device_of(context, card_id, stream_id, &d);
+    if (status) {
+        spyre_status_free(status);
+        return true;
+    }
+    pthread_mutex_lock(&d->lock);
+    bool done = idle(&d->streams[stream_id]);
+    pthread_mutex_unlock(&d->lock);
+    return done;
+}
+
+spyre_status spyre_stream_synchronize(spyre_context *context, uint32_t card_id, uint32_t stream_id)
+{
+    device *d;
+    TRY(device_of(context, card_id, stream_id, &d));
+    pthread_mutex_lock(&d->lock);
+    while (!idle(&d->streams[stream_id])) sleep_until_changed(d);
+    spyre_status status = report_error(d, stream_id, true);
+    pthread_mutex_unlock(&d->lock);
+    return status;
+}
+
+static bool all_idle(const device *d)
+{
+    for (uint32_t n = 0; n < DEVICE_STREAMS; n++)
+        if (!idle(&d->streams[n])) return false;
+    return true;
+}
+
+spyre_status spyre_card_synchronize(spyre_context *context, uint32_t card_id)
+{
+    device *d;
+    TRY(device_of(context, card_id, 0, &d));
+    pthread_mutex_lock(&d->lock);
+    while (!all_idle(d)) sleep_until_changed(d);
+    spyre_status first = NULL;
+    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) {
+        // A failed stream stays failed, but the card complains about it only once.
+        if (d->streams[n].error_reported) continue;
+        spyre_status error = report_error(d, n, true);
+        if (!first) first = error;
+        else spyre_status_free(error);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return first;
+}
