@@ -43,8 +43,8 @@ bool graph_is_name_character(char c);
 SPYRE_MUST_CHECK spyre_status graph_add_value(spyre_graph *graph, const char *name,
                                               const graph_type *type, uint32_t *out_value);
 
-// Makes an existing value a graph input. A `layout` of rank 0 and a null `storage` ask for defaults:
-// the view itself in the default layout.
+// Makes an existing value a graph input. A null `storage` asks for the defaults: the view itself in
+// the default layout. A null layout beside a storage is one that is not known yet.
 SPYRE_MUST_CHECK spyre_status graph_add_input(spyre_graph *graph, uint32_t value,
                                               const graph_view *storage,
                                               const spyre_layout *layout);

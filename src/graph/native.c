@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract between this module and the front: what holds of every native node after
+// graph_prepare. docs/graph.md states the same in prose.
+#include <math.h>
+
+#include "graph/aten.h"
+#include "graph/verify.h"
+#include "graph/view.h"
+
+enum { MOST_OPERANDS = 3, RESULT = -1 };
+
+typedef struct {
+    const spyre_graph *graph;
+    uint32_t node_id;
+    const graph_node *node;
+    const aten_row *row;
+} checker;
+
+typedef struct {
+    spyre_dtype dtype;
+    spyre_view view;
+} operand;
+
+#define rule(...) status_new(SPYRE_INVALID_ARGUMENT, __VA_ARGS__)
+
+static uint32_t dtype_set(spyre_dtype dtype)
+{
+    switch (dtype) {
+    case SPYRE_DTYPE_F16:
+    case SPYRE_DTYPE_BF16: return ATEN_DTYPES_HALF;
+    case SPYRE_DTYPE_BOOL: return ATEN_DTYPES_BOOL;
+    case SPYRE_DTYPE_F32: return ATEN_DTYPES_F32;
+    case SPYRE_DTYPE_I32:
+    case SPYRE_DTYPE_I64: return ATEN_DTYPES_INT;
+    case SPYRE_DTYPE_I16:
+    case SPYRE_DTYPE_I8:
+    case SPYRE_DTYPE_U8:
+    case SPYRE_DTYPE_F8_E4M3:
+    case SPYRE_DTYPE_F8_E5M2Z:
+    case SPYRE_DTYPE_F64:
+    case SPYRE_DTYPE_COUNT: break;
+    }
+    return 0;
+}
+
+// "add" of "spyre.add".
+static const char *short_name(const checker *c)
+{
+    return c->node->op_name + sizeof "spyre." - 1;
+}
+
+// A value as operand: on the card, sizes constant, not empty, a dtype of `dtypes`.
+static spyre_status load(const checker *c, uint32_t value, uint32_t dtypes, operand *out)
+{
+    const graph_value *v = &c->graph->values.items[value];
+    out->dtype = v->dtype;
+    if (!v->on_card) return status_new(SPYRE_UNSUPPORTED, "a tensor of the host");
+    TRY(graph_view_constant(c->graph, &v->view, &out->view));
+    if (view_element_count(&out->view) == 0) {
+        return status_new(SPYRE_UNSUPPORTED, "a tensor without elements");
+    }
+    if (dtype_set(v->dtype) & dtypes) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "%s on %s", short_name(c), spyre_dtype_name(v->dtype));
+}
+
+static spyre_status load_arg(const checker *c, uint32_t index, uint32_t dtypes, operand *out)
+{
+    uint32_t value;
+    TRY(graph_arg_value(c->graph, c->node_id, index, &value));
+    if (value == SPYRE_NO_ID) return rule("operand %u: expected a tensor, found none", index);
+    return status_at(load(c, value, dtypes, out), "operand %u", index);
+}
+
+static const uint32_t any_dtype =
+    ATEN_DTYPES_HALF | ATEN_DTYPES_BOOL | ATEN_DTYPES_F32 | ATEN_DTYPES_INT;
+
+static spyre_status load_result(const checker *c, operand *out)
+{
+    if (c->node->result_count != 1) return rule("%u results, expected 1", c->node->result_count);
+    TRY(status_at(load(c, c->node->results[0], any_dtype, out), "result"));
+    if (view_is_dense(&out->view)) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "result: strides that are not those of a dense tensor");
+}
+
+static spyre_status expect_args(const checker *c, uint32_t count)
+{
+    if (c->node->arg_count == count) return NULL;
+    return rule("%u arguments, expected %u", c->node->arg_count, count);
+}
+
+static spyre_status expect_real(const checker *c, uint32_t index)
+{
+    double value;
+    bool present = index < c->node->arg_count && c->node->args[index].kind == SPYRE_ARG_FLOAT;
+    if (!present) return rule("argument %u: expected a float", index);
+    return graph_arg_real(c->graph, c->node_id, index, 0, &value);
+}
+
+// `index` is RESULT or the number of an operand.
+static spyre_status expect_sizes(const spyre_view *found, const spyre_view *expected, int index)
+{
+    if (view_same_sizes(found, expected)) return NULL;
+    text sizes = {0};
+    if (index == RESULT) text_append(&sizes, "result: ");
+    else text_printf(&sizes, "operand %d: ", index);
+    text_append(&sizes, "expected sizes ");
+    view_print_sizes(expected, &sizes);
+    text_append(&sizes, ", found ");
+    view_print_sizes(found, &sizes);
+    spyre_status status = rule("%s", text_string(&sizes));
+    text_free(&sizes);
+    return status;
+}
+
+static spyre_status expect_dtype(spyre_dtype found, spyre_dtype expected, int index)
+{
+    if (found == expected) return NULL;
+    if (index == RESULT) {
+        return rule("result: expected %s, found %s", spyre_dtype_name(expected),
+                    spyre_dtype_name(found));
+    }
+    return rule("operand %d: expected %s, found %s", index, spyre_dtype_name(expected),
+                spyre_dtype_name(found));
+}
+
+// Widens `to` by the sizes of `from`, right aligned; false when they do not fit.
+static bool broadcast(const spyre_view *from, spyre_view *to)
+{
+    spyre_view wide = from->rank > to->rank ? *from : *to;
+    const spyre_view *narrow = from->rank > to->rank ? to : from;
+    uint32_t shift = wide.rank - narrow->rank;
+    for (uint32_t i = 0; i < narrow->rank; i++) {
+        int64_t *size = &wide.size[i + shift];
+        if (*size == 1) *size = narrow->size[i];
+        else if (narrow->size[i] != 1 && narrow->size[i] != *size) return false;
+    }
+    *to = wide;
+    return true;
+}
+
+static spyre_status check_pointwise(const checker *c, const operand *result)
+{
+    const opfunc_info *info = opfunc_describe(c->row->opfunc);
+    uint32_t parameters = info->kind == OPFUNC_KIND_PARAMETRIC ? OPFUNC_MAX_PARAMETERS : 0;
+    uint32_t inputs = info->least_inputs;
+    bool selects = c->row->opfunc == OPFUNC_WHERE3;
+    operand x[MOST_OPERANDS];
+    spyre_view sizes = {0};
+    TRY(expect_args(c, inputs + parameters));
+    for (uint32_t i = 0; i < inputs; i++) {
+        bool is_condition = selects && i == 0;
+        TRY(load_arg(c, i, is_condition ? (uint32_t)ATEN_DTYPES_BOOL : c->row->dtypes, &x[i]));
+        if (!broadcast(&x[i].view, &sizes)) {
+            return expect_sizes(&x[i].view, &sizes, (int)i);
+        }
+        if (i > (selects ? 1u : 0u)) {
+            TRY(expect_dtype(x[i].dtype, x[selects ? 1 : 0].dtype, (int)i));
+        }
+    }
+    for (uint32_t i = 0; i < parameters; i++) TRY(expect_real(c, inputs + i));
+    TRY(expect_dtype(result->dtype,
+                     c->row->result == ATEN_RESULT_BOOL ? SPYRE_DTYPE_BOOL : x[inputs - 1].dtype,
+                     RESULT));
+    return expect_sizes(&result->view, &sizes, RESULT);
+}
+
+static spyre_status check_value(const checker *c, const operand *result)
+{
+    double value;
+    TRY(expect_real(c, 0));
+    TRY(graph_arg_real(c->graph, c->node_id, 0, 0, &value));
+    bool is_int = dtype_set(result->dtype) == ATEN_DTYPES_INT;
+    if (!is_int || (value >= INT32_MIN && value <= INT32_MAX && value == floor(value))) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "%g does not fit the card's 32-bit integers", value);
+}
+
+static spyre_status check_constant(const checker *c, const operand *result)
+{
+    TRY(expect_args(c, 2));
+    if (c->node->args[1].kind != SPYRE_ARG_DTYPE) return rule("argument 1: expected a dtype");
+    TRY(expect_dtype(result->dtype, c->node->args[1].of.dtype, RESULT));
+    if (result->view.rank != 0) return rule("result: expected rank 0");
+    return check_value(c, result);
+}
+
+static spyre_status check_full(const checker *c, const operand *result)
+{
+    TRY(expect_args(c, 1));
+    return check_value(c, result);
+}
+
+static spyre_status check_reduction(const checker *c, const operand *result)
+{
+    operand x;
+    int64_t dims[SPYRE_MAX_RANK];
+    uint32_t count;
+    bool keep;
+    TRY(expect_args(c, 3));
+    TRY(load_arg(c, 0, c->row->dtypes, &x));
+    TRY(graph_arg_ints(c->graph, c->node_id, 1, dims, &count));
+    TRY(graph_arg_bool(c->graph, c->node_id, 2, false, &keep));
+    if (count == 0) return rule("argument 1: no dims");
+    for (uint32_t i = 0; i < count; i++) {
+        if (dims[i] < 0 || dims[i] >= x.view.rank || (i && dims[i] <= dims[i - 1])) {
+            return rule("argument 1: dims must ascend within 0..%u", x.view.rank - 1);
+        }
+    }
+    spyre_view sizes = {0};
+    for (uint32_t i = 0, next = 0; i < x.view.rank; i++) {
+        bool reduced = next < count && dims[next] == i;
+        next += reduced;
+        if (!reduced || keep) sizes.size[sizes.rank++] = reduced ? 1 : x.view.size[i];
+    }
+    TRY(expect_dtype(result->dtype, x.dtype, RESULT));
+    return expect_sizes(&result->view, &sizes, RESULT);
+}
+
+static spyre_status check_matmul(const checker *c, const operand *result)
+{
+    operand a, b;
+    TRY(expect_args(c, 2));
+    TRY(load_arg(c, 0, c->row->dtypes, &a));
+    TRY(load_arg(c, 1, c->row->dtypes, &b));
+    uint32_t rank = a.view.rank;
+    if (rank != 2 && rank != 3) return rule("operand 0: rank %u, expected 2 or 3", rank);
+    if (b.view.rank != rank && b.view.rank != 2) {
+        return rule("operand 1: rank %u, expected 2 or that of operand 0", b.view.rank);
+    }
+    spyre_view second = b.view, sizes = a.view;
+    second.size[second.rank - 2] = a.view.size[rank - 1];
+    if (second.rank == 3) second.size[0] = a.view.size[0];
+    TRY(expect_sizes(&b.view, &second, 1));
+    sizes.size[rank - 1] = b.view.size[b.view.rank - 1];
+    TRY(expect_dtype(b.dtype, a.dtype, 1));
+    TRY(expect_dtype(result->dtype, a.dtype, RESULT));
+    return expect_sizes(&result->view, &sizes, RESULT);
+}
+
+static spyre_status check_layer_norm(const checker *c, const operand *result)
+{
+    operand x, vector;
+    TRY(expect_args(c, 4));
+    TRY(load_arg(c, 0, c->row->dtypes, &x));
+    if (x.view.rank == 0) return rule("operand 0: rank 0");
+    spyre_view last = view_contiguous(&x.view.size[x.view.rank - 1], 1);
+    for (uint32_t i = 1; i < 3; i++) {
+        if (c->node->args[i].kind == SPYRE_ARG_NONE) continue;
+        TRY(load_arg(c, i, c->row->dtypes, &vector));
+        TRY(expect_dtype(vector.dtype, x.dtype, (int)i));
+        TRY(expect_sizes(&vector.view, &last, (int)i));
+    }
+    TRY(expect_real(c, 3));
+    TRY(expect_dtype(result->dtype, x.dtype, RESULT));
+    return expect_sizes(&result->view, &x.view, RESULT);
+}
+
+static spyre_status check_gather(const checker *c, const operand *result)
+{
+    operand table, index;
+    TRY(expect_args(c, 2));
+    TRY(load_arg(c, 0, c->row->dtypes, &table));
+    TRY(load_arg(c, 1, ATEN_DTYPES_INT, &index));
+    if (table.view.rank != 2) return rule("operand 0: rank %u, expected 2", table.view.rank);
+    spyre_view sizes = index.view;
+    if (sizes.rank == SPYRE_MAX_RANK) return rule("operand 1: rank %u", sizes.rank);
+    sizes.size[sizes.rank++] = table.view.size[1];
+    TRY(expect_dtype(result->dtype, table.dtype, RESULT));
+    return expect_sizes(&result->view, &sizes, RESULT);
+}
+
+static spyre_status check_copy(const checker *c, const operand *result)
+{
+    operand x;
+    TRY(expect_args(c, 1));
+    TRY(load_arg(c, 0, c->row->dtypes, &x));
+    if (c->row->kind == ATEN_KIND_CAST) return expect_sizes(&x.view, &result->view, 0);
+    spyre_view sizes = result->view;
+    TRY(expect_dtype(result->dtype, x.dtype, RESULT));
+    if (x.view.rank <= sizes.rank && broadcast(&x.view, &sizes) &&
+        view_same_sizes(&sizes, &result->view)) {
+        return NULL;
+    }
+    return expect_sizes(&x.view, &result->view, 0);
+}
+
+static spyre_status check_cat(const checker *c, const operand *result)
+{
+    int64_t dim, sum = 0;
+    TRY(expect_args(c, 2));
+    if (c->node->args[0].kind != SPYRE_ARG_LIST) return rule("argument 0: expected a list");
+    TRY(graph_arg_int(c->graph, c->node_id, 1, -1, &dim));
+    if (dim < 0 || dim >= result->view.rank) return rule("argument 1: dim %lld", (long long)dim);
+    for (uint32_t i = 0; i < c->node->args[0].of.list.count; i++) {
+        const spyre_arg *item = &c->node->args[0].of.list.items[i];
+        operand x;
+        if (item->kind != SPYRE_ARG_VALUE) return rule("item %u: expected a tensor", i);
+        TRY(status_at(load(c, item->of.value, c->row->dtypes, &x), "operand %u", i));
+        TRY(expect_dtype(x.dtype, result->dtype, (int)i));
+        spyre_view sizes = result->view;
+        if (x.view.rank == sizes.rank) sizes.size[dim] = x.view.size[dim];
+        TRY(expect_sizes(&x.view, &sizes, (int)i));
+        sum += x.view.size[dim];
+    }
+    spyre_view sizes = result->view;
+    sizes.size[dim] = sum;
+    return expect_sizes(&result->view, &sizes, RESULT);
+}
+
+spyre_status native_check(const spyre_graph *graph, uint32_t node)
+{
+    checker c = {graph, node, &graph->nodes.items[node], NULL};
+    operand result;
+    c.row = aten_describe((aten_op)c.node->op);
+    TRY(load_result(&c, &result));
+    switch (c.row->kind) {
+    case ATEN_KIND_POINTWISE: return check_pointwise(&c, &result);
+    case ATEN_KIND_CONSTANT: return check_constant(&c, &result);
+    case ATEN_KIND_FULL: return check_full(&c, &result);
+    case ATEN_KIND_REDUCTION: return check_reduction(&c, &result);
+    case ATEN_KIND_MATMUL: return check_matmul(&c, &result);
+    case ATEN_KIND_LAYER_NORM: return check_layer_norm(&c, &result);
+    case ATEN_KIND_GATHER: return check_gather(&c, &result);
+    case ATEN_KIND_IDENTITY:
+    case ATEN_KIND_CAST: return check_copy(&c, &result);
+    case ATEN_KIND_CAT: return check_cat(&c, &result);
+    }
+    return status_new(SPYRE_INTERNAL, "row %u has no kind", c.node->op);
+}
