@@ -34,8 +34,6 @@ static int close_card(void **state)
     return 0;
 }
 
-// Floats without signalling NaNs of many payloads: which of two NaNs an addition keeps is the
-// host's choice.
 static void fill_area(uint64_t *seed, bool floats)
 {
     for (uint32_t n = 0; n < AREA; n += 4) {
@@ -66,6 +64,22 @@ static void describe(const isa_program *p, uint32_t byte)
     fail_msg("byte %u differs\n%s", byte, text_string(&out));
 }
 
+// Which of two NaNs an addition keeps is the host's choice, and SEN169_FP16 keeps the sign. Only
+// formats that hold NaNs can bring two together, so tiles of SEN169_FP16 alone get no mercy.
+static bool both_nan(const isa_program *p, uint32_t byte)
+{
+    const isa_instruction *i = &p->code.items[1];
+    bool plain = true;
+    for (uint32_t o = 1; o < i->operand_count; o++)
+        plain = plain && i->operand[o].format == DL16;
+    if (i->opcode != ISA_VECTOR || plain) return false;
+    spyre_format format = i->operand[0].format;
+    int64_t into = ((int64_t)byte - i->operand[0].offset) % spyre_format_bytes(format);
+    double a = element_load(exact + byte - into, format);
+    double b = element_load(card_lx(the_card, 0) + byte - into, format);
+    return (isnan(a) && isnan(b)) || (format == DL16 && isinf(a) && isinf(b));
+}
+
 static void compare_modes(isa_program *p)
 {
     end_kernel(p);
@@ -75,7 +89,7 @@ static void compare_modes(isa_program *p)
     run_once(p, CARD_FAST);
     const uint8_t *fast = card_lx(the_card, 0);
     for (uint32_t n = 0; n < AREA; n++)
-        if (fast[n] != exact[n]) describe(p, n);
+        if (fast[n] != exact[n] && !both_nan(p, n)) describe(p, n);
     free_program(p);
 }
 
