@@ -44,6 +44,10 @@ typedef struct {
     const uint32_t *nodes;
     uint32_t input_count;
     const uint32_t *inputs;                 // value ids
+    // Card segments: how the storage of each input must lie on the card. A value that a host segment
+    // made is expected as spyre_layout_dense() lays out a tensor of its sizes and strides.
+    const spyre_view *input_storages;
+    const spyre_layout *input_layouts;
     uint32_t output_count;
     const spyre_segment_output *outputs;
     uint32_t buffer_count;                  // distinct output buffers
@@ -52,6 +56,7 @@ typedef struct {
     uint32_t kernel_count;
     int64_t mac_count;                      // multiply-accumulates
     int64_t memory_bytes;                   // read and written
+    double card_us;                         // modelled time
 } spyre_segment;
 
 // Compiles; `graph` may be destroyed afterwards. Errors name node, operand, rule and source line.

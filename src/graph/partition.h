@@ -24,9 +24,11 @@ typedef struct {
 
 // Everything that happens before the front: checks, decompositions, patterns, coverage. Works on a
 // copy; `out_graph` lives in `memory`. With host_fallback false a node that needs the host is an
-// error naming op, operand, rule and source line.
+// error naming op, operand, rule and source line. host_reasons[n] (the array or an entry may be
+// null) says why node n of `graph` must stay on the host although its op is covered.
 SPYRE_MUST_CHECK spyre_status graph_prepare(const spyre_graph *graph, bool host_fallback,
-                                            arena *memory, spyre_graph **out_graph);
+                                            const char *const *host_reasons, arena *memory,
+                                            spyre_graph **out_graph);
 
 SPYRE_MUST_CHECK spyre_status graph_partition(const spyre_graph *prepared, arena *memory,
                                               graph_segment **out_segments, uint32_t *out_count);

@@ -226,3 +226,26 @@ size_t spyre_layout_format(const spyre_layout *layout, char *buffer, size_t capa
     }
     return APPEND(at, ")");
 }
+
+spyre_status spyre_layout_dense(const spyre_view *dense, spyre_dtype dtype,
+                                spyre_layout *out_layout)
+{
+    int32_t order[SPYRE_MAX_RANK];
+    int64_t stride = 1;
+    bool contiguous = true;
+    for (uint32_t d = dense->rank; d-- > 0;) {
+        contiguous &= dense->size[d] == 1 || dense->stride[d] == stride;
+        stride *= dense->size[d];
+    }
+    if (contiguous) return spyre_layout_default(dense->size, dense->rank, dtype, out_layout);
+    for (uint32_t d = 0; d < dense->rank; d++) {
+        uint32_t at = d;
+        while (at > 0 && dense->stride[order[at - 1]] < dense->stride[d]) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = (int32_t)d;
+    }
+    return spyre_layout_ordered(dense->size, dense->stride, dense->rank, dtype, order, dense->rank,
+                                out_layout);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a person or a tool may ask of an executable: segments, report, stage texts, boundary files.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "bundle/files.h"
+#include "compile/executable.h"
+
+uint32_t spyre_executable_segment_count(const spyre_executable *executable)
+{
+    return executable->segment_count;
+}
+
+const spyre_segment *spyre_executable_segment(const spyre_executable *executable, uint32_t index)
+{
+    return index < executable->segment_count ? &executable->segments[index].info : NULL;
+}
+
+// Hands the text's bytes to the caller.
+static spyre_status give(text *t, char **out_text)
+{
+    text_append(t, "");
+    spyre_status status = text_status(t);
+    *out_text = NULL;
+    if (!status) {
+        *out_text = t->bytes;
+        *t = (text){0};
+    }
+    text_free(t);
+    return status;
+}
+
+spyre_status spyre_executable_report(const spyre_executable *executable, char **out_text)
+{
+    text t = {0};
+    spyre_status status = graph_report(executable->prepared, &t);
+    if (!status) return give(&t, out_text);
+    text_free(&t);
+    return status;
+}
+
+static spyre_status card_segment(const spyre_executable *e, uint32_t segment,
+                                 const executable_segment **out)
+{
+    if (segment >= e->segment_count)
+        return status_new(SPYRE_INVALID_ARGUMENT, "segment %u of %u", segment, e->segment_count);
+    if (e->segments[segment].info.kind != SPYRE_SEGMENT_CARD)
+        return status_new(SPYRE_INVALID_ARGUMENT, "segment %u runs on the host: it has no stages",
+                          segment);
+    *out = &e->segments[segment];
+    return NULL;
+}
+
+spyre_status spyre_executable_text(const spyre_executable *executable, uint32_t segment,
+                                   const char *stage, char **out_text)
+{
+    const executable_segment *s;
+    TRY(card_segment(executable, segment, &s));
+    if (strcmp(stage, "graph") == 0) return spyre_graph_print(s->graph, out_text);
+    text t = {0};
+    if (strcmp(stage, "loop") == 0) loop_print(s->front.loops, &t);
+    else if (strcmp(stage, "listing") == 0) isa_print(s->program, &t);
+    else
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "stage '%s': graph, loop and listing are possible", stage);
+    return give(&t, out_text);
+}
+
+spyre_status spyre_executable_write(const spyre_executable *executable, uint32_t segment,
+                                    const char *stage, const char *directory)
+{
+    const executable_segment *s;
+    TRY(card_segment(executable, segment, &s));
+    if (strcmp(stage, "bundle") == 0) return bundle_write(s->front.bundle, directory);
+    return status_new(SPYRE_INVALID_ARGUMENT, "stage '%s': bundle is possible", stage);
+}
+
+spyre_status executable_dump(const spyre_executable *executable, const char *directory)
+{
+    static const char *const stages[] = {"graph", "loop", "listing"};
+    TRY(file_make_directories(directory));
+    for (uint32_t s = 0; s < executable->segment_count; s++) {
+        if (executable->segments[s].info.kind != SPYRE_SEGMENT_CARD) continue;
+        const text *passes = &executable->segments[s].loop_dump;
+        char *path = arena_printf(executable->memory, "%s/segment%u.passes", directory, s);
+        TRY_ALLOC(path);
+        TRY(file_write(path, text_string(passes), passes->length));
+        for (uint32_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
+            char *content;
+            path = arena_printf(executable->memory, "%s/segment%u.%s", directory, s, stages[i]);
+            TRY_ALLOC(path);
+            TRY(spyre_executable_text(executable, s, stages[i], &content));
+            spyre_status status = file_write(path, content, strlen(content));
+            spyre_string_free(content);
+            TRY(status);
+        }
+    }
+    return NULL;
+}

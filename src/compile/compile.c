@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The compiler's driver: prepare, partition, then front and back for every card segment. When the
+// front cannot express a node (a view that no layout fits, say), the node goes to the host and the
+// whole compilation starts again; every turn takes one node away, so it ends.
+#include "compile/executable.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "back/back.h"
+#include "base/file.h"
+#include "base/log.h"
+
+typedef struct {
+    const spyre_graph *graph;
+    const spyre_compile_options *options;
+    spyre_executable *executable;
+    uint32_t failed_node;               // of the caller's graph, or SPYRE_NO_ID
+} compilation;
+
+// The output of an earlier card segment that holds `value`, or null.
+static const spyre_segment_output *find_output(const spyre_executable *e, uint32_t before,
+                                               uint32_t value)
+{
+    for (uint32_t s = before; s-- > 0;) {
+        const spyre_segment *segment = &e->segments[s].info;
+        for (uint32_t i = 0; segment->kind == SPYRE_SEGMENT_CARD && i < segment->output_count; i++)
+            if (segment->outputs[i].value == value) return &segment->outputs[i];
+    }
+    return NULL;
+}
+
+static void set_constant_view(spyre_graph *graph, graph_view *view, const spyre_view *from)
+{
+    view->rank = from->rank;
+    view->offset = expr_constant(graph->exprs, from->offset);
+    for (uint32_t d = 0; d < from->rank; d++) {
+        view->size[d] = expr_constant(graph->exprs, from->size[d]);
+        view->stride[d] = expr_constant(graph->exprs, from->stride[d]);
+    }
+}
+
+// Inputs that another segment makes take the layout that segment chose.
+static spyre_status resolve_inputs(spyre_executable *e, uint32_t index, const graph_segment *from)
+{
+    spyre_segment *info = &e->segments[index].info;
+    spyre_view *storages = ARENA_NEW(e->memory, spyre_view, from->input_count);
+    spyre_layout *layouts = ARENA_NEW(e->memory, spyre_layout, from->input_count);
+    TRY_ALLOC(storages);
+    TRY_ALLOC(layouts);
+    for (uint32_t i = 0; i < from->input_count; i++) {
+        graph_input *input = &from->graph->inputs.items[i];
+        const graph_value *value = &from->graph->values.items[input->value];
+        if (input->layout.rank == 0) {
+            const spyre_segment_output *made = find_output(e, index, from->inputs[i]);
+            spyre_view storage;
+            TRY(graph_view_constant(from->graph, &value->view, &storage));
+            if (made) {
+                storage = made->storage;
+                input->layout = made->layout;
+            } else {
+                storage.offset = 0;
+                TRY(status_at(spyre_layout_dense(&storage, value->dtype, &input->layout),
+                              "value %s", value->name));
+            }
+            set_constant_view(from->graph, &input->storage, &storage);
+        }
+        TRY(graph_view_constant(from->graph, &input->storage, &storages[i]));
+        layouts[i] = input->layout;
+    }
+    info->input_storages = storages;
+    info->input_layouts = layouts;
+    return NULL;
+}
+
+static spyre_status describe_outputs(spyre_executable *e, uint32_t index, const graph_segment *from)
+{
+    executable_segment *segment = &e->segments[index];
+    const loop_graph *loops = segment->front.loops;
+    spyre_segment_output *outputs = ARENA_NEW(e->memory, spyre_segment_output, from->output_count);
+    TRY_ALLOC(outputs);
+    for (uint32_t i = 0; i < from->output_count; i++) {
+        const loop_output *output = &loops->outputs.items[i];
+        const loop_buffer *buffer = &loops->buffers.items[output->buffer];
+        const graph_value *value = &from->graph->values.items[output->value];
+        spyre_segment_output *out = &outputs[i];
+        out->value = from->outputs[i];
+        out->type = (spyre_tensor_type){value->dtype, true, output->view};
+        out->storage = buffer->storage;
+        out->storage.offset = 0;
+        out->input = buffer->kind == LOOP_INPUT ? (int32_t)buffer->index : -1;
+        out->buffer = buffer->output >= 0 ? (uint32_t)buffer->output : SPYRE_NO_ID;
+        if (buffer->kind == LOOP_INPUT)
+            out->layout = from->graph->inputs.items[buffer->index].layout;
+        else
+            TRY(front_buffer_layout(buffer, &out->layout));
+        out->bytes = spyre_layout_bytes(&out->layout);
+    }
+    segment->info.outputs = outputs;
+    segment->info.buffer_count = segment->front.output_buffer_count;
+    return NULL;
+}
+
+// The job: where each argument of the program comes from.
+static spyre_status make_job(spyre_executable *e, uint32_t index)
+{
+    executable_segment *segment = &e->segments[index];
+    const bundle *b = segment->front.bundle;
+    job_argument *arguments = ARENA_NEW(e->memory, job_argument, b->args.count);
+    TRY_ALLOC(arguments);
+    uint32_t input = 0, buffer = 0;
+    for (uint32_t i = 0; i < b->args.count; i++) {
+        job_argument *argument = &arguments[i];
+        argument->bytes = b->args.items[i].bytes;
+        switch (b->args.items[i].kind) {
+        case BUNDLE_ARG_POOL: argument->kind = JOB_POOL; break;
+        case BUNDLE_ARG_CONSTANTS:
+            argument->kind = JOB_CONSTANTS;
+            argument->data = b->constants;
+            break;
+        case BUNDLE_ARG_TENSOR:
+            argument->kind = input < segment->front.input_count ? JOB_INPUT : JOB_BUFFER;
+            argument->index = argument->kind == JOB_INPUT ? input++ : buffer++;
+            break;
+        }
+    }
+    job_plan plan = {.program = segment->program, .argument_count = b->args.count,
+                     .arguments = arguments};
+    plan.name = arena_printf(e->memory, "segment_%u", index);
+    TRY_ALLOC(plan.name);
+    return job_create(&plan, &segment->job);
+}
+
+static void count_work(executable_segment *segment)
+{
+    const card_work *work = job_work(segment->job);
+    segment->info.kernel_count = segment->program->kernels.count;
+    segment->info.mac_count = work->mac_count;
+    segment->info.memory_bytes = work->memory_read_bytes + work->memory_written_bytes;
+    segment->info.card_us = work->modelled_us;
+    segment->info.pool_bytes = segment->front.loops->pool_bytes;
+}
+
+static spyre_status compile_card(compilation *c, uint32_t index, const graph_segment *from)
+{
+    spyre_executable *e = c->executable;
+    executable_segment *segment = &e->segments[index];
+    segment->graph = from->graph;
+    TRY(resolve_inputs(e, index, from));
+    front_options front = FRONT_OPTIONS_INIT;
+    front.cores = c->options->cores;
+    front.skip_passes = c->options->skip_passes;
+    front.verify = c->options->verify;
+    front.dump = c->options->dump_dir ? &segment->loop_dump : NULL;
+    uint32_t node = SPYRE_NO_ID;
+    spyre_status status = front_compile(from->graph, &front, e->memory, &node, &segment->front);
+    if (status && node < from->graph->nodes.count)
+        c->failed_node = from->graph->nodes.items[node].origin;
+    TRY(status);
+    TRY(describe_outputs(e, index, from));
+    back_options back = BACK_OPTIONS_INIT;
+    TRY(back_compile(segment->front.bundle, &back, e->memory, &segment->program));
+    TRY(make_job(e, index));
+    count_work(segment);
+    return NULL;
+}
+
+static spyre_status compile_segments(compilation *c, const graph_segment *segments, uint32_t count)
+{
+    spyre_executable *e = c->executable;
+    e->segments = ARENA_NEW(e->memory, executable_segment, count);
+    TRY_ALLOC(e->segments);
+    for (uint32_t s = 0; s < count; s++) {
+        const graph_segment *from = &segments[s];
+        spyre_segment *info = &e->segments[s].info;
+        e->segment_count = s + 1;
+        info->kind = from->kind;
+        info->node_count = from->node_count;
+        info->nodes = from->nodes;
+        info->input_count = from->input_count;
+        info->inputs = from->inputs;
+        info->output_count = from->output_count;
+        if (from->kind == SPYRE_SEGMENT_CARD) {
+            TRY(status_at(compile_card(c, s, from), "segment %u", s));
+            continue;
+        }
+        spyre_segment_output *outputs = ARENA_NEW(e->memory, spyre_segment_output,
+                                                  from->output_count);
+        TRY_ALLOC(outputs);
+        for (uint32_t i = 0; i < from->output_count; i++) {
+            const graph_value *value = &e->prepared->values.items[from->outputs[i]];
+            outputs[i] = (spyre_segment_output){.value = from->outputs[i], .input = -1,
+                                                .buffer = SPYRE_NO_ID};
+            outputs[i].type.dtype = value->dtype;
+            outputs[i].type.on_card = value->on_card;
+            TRY(graph_view_constant(e->prepared, &value->view, &outputs[i].type.view));
+        }
+        info->outputs = outputs;
+    }
+    return NULL;
+}
+
+static spyre_status attempt(compilation *c, const char *const *host_reasons)
+{
+    spyre_executable *e = c->executable;
+    graph_segment *segments;
+    uint32_t count;
+    TRY(graph_prepare(c->graph, c->options->host_fallback, host_reasons, e->memory, &e->prepared));
+    TRY(graph_partition(e->prepared, e->memory, &segments, &count));
+    return compile_segments(c, segments, count);
+}
+
+static spyre_executable *executable_create(void)
+{
+    arena *memory = arena_create();
+    spyre_executable *e = memory ? ARENA_NEW(memory, spyre_executable, 1) : NULL;
+    if (e) e->memory = memory;
+    else arena_destroy(memory);
+    return e;
+}
+
+void spyre_executable_destroy(spyre_executable *executable)
+{
+    if (!executable) return;
+    for (uint32_t s = 0; s < executable->segment_count; s++) {
+        job_destroy(executable->segments[s].job);
+        text_free(&executable->segments[s].loop_dump);
+    }
+    arena_destroy(executable->memory);
+}
+
+// Compiles, giving nodes to the host one by one as long as the front blames one.
+static spyre_status compile_with_retries(compilation *c, arena *reasons_memory)
+{
+    const char **reasons = ARENA_NEW(reasons_memory, const char *, c->graph->nodes.count);
+    TRY_ALLOC(reasons);
+    for (;;) {
+        c->failed_node = SPYRE_NO_ID;
+        c->executable = executable_create();
+        TRY_ALLOC(c->executable);
+        spyre_status status = attempt(c, reasons);
+        if (!status) return NULL;
+        spyre_executable_destroy(c->executable);
+        c->executable = NULL;
+        bool again = spyre_status_code(status) == SPYRE_UNSUPPORTED && c->options->host_fallback &&
+                     c->failed_node < c->graph->nodes.count && !reasons[c->failed_node];
+        if (!again) return status;
+        reasons[c->failed_node] = arena_strdup(reasons_memory, spyre_status_message(status));
+        log_info("host: %s", spyre_status_message(status));
+        spyre_status_free(status);
+        TRY_ALLOC(reasons[c->failed_node]);
+    }
+}
+
+spyre_status spyre_compile(const spyre_graph *graph, const spyre_compile_options *options,
+                           spyre_executable **out_executable)
+{
+    static const spyre_compile_options standard = SPYRE_COMPILE_OPTIONS_INIT;
+    compilation c = {.graph = graph, .options = options ? options : &standard};
+    arena *reasons = arena_create();
+    TRY_ALLOC(reasons);
+    spyre_status status = compile_with_retries(&c, reasons);
+    arena_destroy(reasons);
+    if (!status && c.options->dump_dir) {
+        status = executable_dump(c.executable, c.options->dump_dir);
+        if (status) spyre_executable_destroy(c.executable);
+    }
+    *out_executable = status ? NULL : c.executable;
+    return status;
+}
