@@ -90,7 +90,8 @@ typedef struct {
 } tensor_info;
 
 bool tensor_describe(AtenTensorHandle handle, tensor_info *out);
-bool tensor_of_object(PyObject *object, tensor_info *out);  // borrowed from the Python tensor
+// Borrowed from the Python tensor; `handle` is good until the next call on this thread.
+bool tensor_of_object(PyObject *object, tensor_info *out);
 bool tensor_view(const tensor_info *t, spyre_view *out);    // fails above SPYRE_MAX_RANK
 void tensor_contiguous_strides(int64_t rank, const int64_t *size, int64_t *out_stride);
 bool tensor_create(int64_t rank, const int64_t *size, const int64_t *stride, int32_t torch_dtype,

@@ -37,6 +37,8 @@ static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "torch_spyre._C", "The C part of torch_spyre.", -1, NULL, NULL, NULL,
     NULL, NULL};
 
+PyMODINIT_FUNC PyInit__C(void);
+
 PyMODINIT_FUNC PyInit__C(void)
 {
     PyObject *module = PyModule_Create(&definition);

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// torch_spyre._C.Executable, and torch.ops.spyre._run, which launches one of its card segments.
+#include "core.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    PyObject_HEAD
+    spyre_executable *executable;
+} executable_object;
+
+static PyTypeObject *executable_type;
+
+static spyre_executable *of(PyObject *self)
+{
+    return ((executable_object *)self)->executable;
+}
+
+// compile(graph, cores, skip_passes, dump_dir, verify, host_fallback) -> Executable
+static PyObject *py_compile(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object;
+    spyre_compile_options options = SPYRE_COMPILE_OPTIONS_INIT;
+    int verify, fallback;
+    if (!PyArg_ParseTuple(args, "OIzzpp", &object, &options.cores, &options.skip_passes,
+                          &options.dump_dir, &verify, &fallback))
+        return NULL;
+    const spyre_graph *graph = graph_of_object(object);
+    if (!graph) return NULL;
+    options.verify = verify != 0;
+    options.host_fallback = fallback != 0;
+    spyre_executable *compiled = NULL;
+    spyre_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = spyre_compile(graph, &options, &compiled);
+    Py_END_ALLOW_THREADS
+    if (!core_check(status)) return core_raise();
+    allocfunc allocate = (allocfunc)PyType_GetSlot(executable_type, Py_tp_alloc);
+    PyObject *made = allocate(executable_type, 0);
+    if (made)
+        ((executable_object *)made)->executable = compiled;
+    else
+        spyre_executable_destroy(compiled);
+    return made;
+}
+
+static void executable_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    spyre_executable_destroy(of(self));
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+static PyObject *id_list(const uint32_t *ids, uint32_t count)
+{
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (uint32_t i = 0; list && i < count; i++) {
+        PyObject *id = PyLong_FromUnsignedLong(ids[i]);
+        if (!id || PyList_SetItem(list, (Py_ssize_t)i, id) < 0) Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *output_values(const spyre_segment *segment)
+{
+    PyObject *list = PyList_New((Py_ssize_t)segment->output_count);
+    for (uint32_t i = 0; list && i < segment->output_count; i++) {
+        PyObject *id = PyLong_FromUnsignedLong(segment->outputs[i].value);
+        if (!id || PyList_SetItem(list, (Py_ssize_t)i, id) < 0) Py_CLEAR(list);
+    }
+    return list;
+}
+
+static const spyre_segment *segment_at(PyObject *self, PyObject *index)
+{
+    unsigned long at = PyLong_AsUnsignedLong(index);
+    if (PyErr_Occurred()) return NULL;
+    if (at < spyre_executable_segment_count(of(self)))
+        return spyre_executable_segment(of(self), (uint32_t)at);
+    PyErr_Format(PyExc_IndexError, "segment %lu of %u", at,
+                 spyre_executable_segment_count(of(self)));
+    return NULL;
+}
+
+static PyObject *py_segment(PyObject *self, PyObject *index)
+{
+    const spyre_segment *segment = segment_at(self, index);
+    if (!segment) return NULL;
+    return Py_BuildValue("{s:s,s:N,s:N,s:N,s:I,s:L,s:L,s:L}", "kind",
+                         segment->kind == SPYRE_SEGMENT_CARD ? "card" : "host", "nodes",
+                         id_list(segment->nodes, segment->node_count), "inputs",
+                         id_list(segment->inputs, segment->input_count), "outputs",
+                         output_values(segment), "kernels", segment->kernel_count, "macs",
+                         (long long)segment->mac_count, "bytes", (long long)segment->memory_bytes,
+                         "pool_bytes", (long long)segment->pool_bytes);
+}
+
+static PyObject *py_output_layout(PyObject *self, PyObject *args)
+{
+    PyObject *index;
+    unsigned output;
+    if (!PyArg_ParseTuple(args, "OI", &index, &output)) return NULL;
+    const spyre_segment *segment = segment_at(self, index);
+    if (!segment) return NULL;
+    if (output < segment->output_count) return layout_to_object(&segment->outputs[output].layout);
+    PyErr_Format(PyExc_IndexError, "output %u of %u", output, segment->output_count);
+    return NULL;
+}
+
+static PyObject *py_segment_count(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLong(spyre_executable_segment_count(of(self)));
+}
+
+static PyObject *py_address(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(of(self));
+}
+
+static PyObject *text_result(spyre_status status, char **text)
+{
+    if (!core_check(status)) return core_raise();
+    PyObject *result = PyUnicode_FromString(*text);
+    spyre_string_free(*text);
+    return result;
+}
+
+static PyObject *py_report(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    char *text;
+    return text_result(spyre_executable_report(of(self), &text), &text);
+}
+
+static PyObject *py_text(PyObject *self, PyObject *args)
+{
+    unsigned segment;
+    const char *stage;
+    char *text;
+    if (!PyArg_ParseTuple(args, "Is", &segment, &stage)) return NULL;
+    return text_result(spyre_executable_text(of(self), segment, stage, &text), &text);
+}
+
+static PyObject *py_write(PyObject *self, PyObject *args)
+{
+    unsigned segment;
+    const char *stage, *directory;
+    if (!PyArg_ParseTuple(args, "Iss", &segment, &stage, &directory)) return NULL;
+    if (!core_check(spyre_executable_write(of(self), segment, stage, directory)))
+        return core_raise();
+    Py_RETURN_NONE;
+}
+
+// ---- the launch
+
+typedef struct {
+    const spyre_segment *segment;
+    size_t input_count;
+    AtenTensorHandle *inputs;       // owned
+    AtenTensorHandle *outputs;
+    AtenTensorHandle *buffers;      // borrowed: the first output of each buffer
+    uint64_t *input_addresses, *buffer_addresses;
+} launch;
+
+static void launch_free(launch *l)
+{
+    for (size_t i = 0; l->inputs && i < l->input_count; i++)
+        if (l->inputs[i]) aoti_torch_delete_tensor_object(l->inputs[i]);
+    free(l->inputs);
+    free(l->outputs);
+    free(l->buffers);
+    free(l->input_addresses);
+    free(l->buffer_addresses);
+}
+
+static bool take_inputs(StableIValue list, launch *l)
+{
+    StableListHandle handle = (StableListHandle)(uintptr_t)list;
+    size_t count = 0;
+    bool ok = core_shim(torch_list_size(handle, &count));
+    if (ok && count != l->segment->input_count)
+        ok = core_fail(SPYRE_INVALID_ARGUMENT, "the segment has %u inputs, %zu were given",
+                       l->segment->input_count, count);
+    l->inputs = ok ? calloc(count + 1, sizeof *l->inputs) : NULL;
+    l->input_addresses = ok ? calloc(count + 1, sizeof *l->input_addresses) : NULL;
+    ok = ok && l->inputs && l->input_addresses;
+    l->input_count = ok ? count : 0;
+    for (size_t i = 0; ok && i < count; i++) {
+        StableIValue item;
+        tensor_info t;
+        ok = core_shim(torch_list_get_item(handle, i, &item));
+        if (!ok) break;
+        l->inputs[i] = (AtenTensorHandle)(uintptr_t)item;
+        ok = tensor_describe(l->inputs[i], &t);
+        if (ok && (!t.storage || !t.storage->typed))
+            ok = core_fail(SPYRE_INVALID_ARGUMENT, "input %zu of a launch is not on the card", i);
+        if (ok) l->input_addresses[i] = t.storage->address;
+    }
+    torch_delete_list(handle);
+    return ok;
+}
+
+// The output's tensor: a view of an input, of the buffer's first output, or of a fresh storage.
+static bool make_output(launch *l, uint32_t index, uint32_t card)
+{
+    const spyre_segment_output *o = &l->segment->outputs[index];
+    AtenTensorHandle *made = &l->outputs[index];
+    AtenTensorHandle parent = o->input >= 0 ? l->inputs[o->input] : l->buffers[o->buffer];
+    if (!parent) {
+        if (!tensor_create_laid_out(o->type.dtype, &o->storage, &o->layout, &o->type.view, card,
+                                    made))
+            return false;
+        tensor_info t;
+        if (!tensor_describe(*made, &t)) return false;
+        l->buffers[o->buffer] = *made;
+        l->buffer_addresses[o->buffer] = t.storage->address;
+        return true;
+    }
+    int64_t offset;
+    const spyre_view *view = &o->type.view;
+    return core_shim(aoti_torch_get_storage_offset(parent, &offset)) &&
+           core_shim(aoti_torch__reinterpret_tensor(parent, view->rank, view->size, view->stride,
+                                                    view->offset - offset, made));
+}
+
+static bool make_outputs(launch *l, uint32_t card)
+{
+    uint32_t count = l->segment->output_count;
+    l->outputs = calloc(count + 1, sizeof *l->outputs);
+    l->buffers = calloc((size_t)l->segment->buffer_count + 1, sizeof *l->buffers);
+    l->buffer_addresses = calloc((size_t)l->segment->buffer_count + 1, sizeof *l->buffer_addresses);
+    if (!l->outputs || !l->buffers || !l->buffer_addresses)
+        return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory for a launch");
+    for (uint32_t i = 0; i < count; i++)
+        if (!make_output(l, i, card)) return false;
+    return true;
+}
+
+static bool output_list(const launch *l, StableListHandle *out)
+{
+    if (!core_shim(torch_new_list_reserve_size(l->segment->output_count, out))) return false;
+    for (uint32_t i = 0; i < l->segment->output_count; i++)
+        if (!core_shim(torch_list_push_back(*out, (StableIValue)(uintptr_t)l->outputs[i])))
+            return false;
+    return true;
+}
+
+// _run(int executable, int segment, Tensor[] inputs, int card) -> Tensor[]
+static void run(StableIValue *stack, uint64_t arguments, uint64_t results)
+{
+    (void)arguments, (void)results;
+    spyre_executable *executable = (spyre_executable *)(uintptr_t)stack[0];
+    uint32_t index = (uint32_t)stack[1], card = (uint32_t)stack[3];
+    launch l = {.segment = spyre_executable_segment(executable, index)};
+    StableListHandle list = NULL;
+    spyre_context *context = device_context();
+    bool ok = take_inputs(stack[2], &l) && context && make_outputs(&l, card) &&
+              core_check(spyre_launch(context, card, stream_current(card), executable, index,
+                                      l.input_addresses, l.buffer_addresses)) &&
+              output_list(&l, &list);
+    for (uint32_t i = 0; !ok && l.outputs && i < l.segment->output_count; i++)
+        if (l.outputs[i]) aoti_torch_delete_tensor_object(l.outputs[i]);
+    launch_free(&l);
+    if (!ok) core_throw();
+    stack[0] = (StableIValue)(uintptr_t)list;
+}
+
+static PyMethodDef executable_methods[] = {
+    {"segment_count", py_segment_count, METH_NOARGS, NULL},
+    {"segment", py_segment, METH_O, "(index) -> dict of kind, nodes, inputs, outputs, counts"},
+    {"output_layout", py_output_layout, METH_VARARGS, "(segment, output) -> SpyreTensorLayout"},
+    {"address", py_address, METH_NOARGS, "What torch.ops.spyre._run takes."},
+    {"report", py_report, METH_NOARGS, "One line a node: the layer that took it."},
+    {"text", py_text, METH_VARARGS, "(segment, stage) -> text"},
+    {"write", py_write, METH_VARARGS, "(segment, stage, directory)"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, executable_free},
+    {Py_tp_methods, executable_methods},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {"torch_spyre._C.Executable", sizeof(executable_object), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+static PyMethodDef methods[] = {
+    {"compile", py_compile, METH_VARARGS,
+     "(graph, cores, skip_passes, dump_dir, verify, host_fallback) -> Executable"},
+    {NULL, NULL, 0, NULL},
+};
+
+bool executable_register(PyObject *module)
+{
+    static TorchLibraryHandle library, implementation;
+    executable_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return executable_type && PyModule_AddType(module, executable_type) == 0 &&
+           core_shim(aoti_torch_library_init_fragment("spyre", "torch_spyre", 0, &library)) &&
+           core_shim(aoti_torch_library_def(
+               library, "_run(int executable, int segment, Tensor[] inputs, int card) -> Tensor[]")) &&
+           core_shim(aoti_torch_library_init_impl("spyre", "CompositeExplicitAutograd",
+                                                  "torch_spyre", 0, &implementation)) &&
+           core_shim(torch_library_impl(implementation, "_run", run, SHIM_VERSION)) &&
+           PyModule_AddFunctions(module, methods) == 0;
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// torch_spyre._C.Graph: hands nodes of a PyTorch graph to the compiler, one call a node.
+//
+// Arguments arrive as Python objects: (id,) is a value of the graph, a list is a list, a torch.dtype
+// a dtype; None, bool, int, float and str are themselves; anything else goes as its text.
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    PyObject_HEAD
+    spyre_graph *graph;
+} graph_object;
+
+static PyTypeObject *graph_type;
+
+const spyre_graph *graph_of_object(PyObject *object)
+{
+    if (PyObject_TypeCheck(object, graph_type)) return ((graph_object *)object)->graph;
+    PyErr_SetString(PyExc_TypeError, "expected a torch_spyre._C.Graph");
+    return NULL;
+}
+
+static spyre_graph *of(PyObject *self)
+{
+    return ((graph_object *)self)->graph;
+}
+
+static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    (void)args, (void)keywords;
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    PyObject *self = allocate(type, 0);
+    if (!self) return NULL;
+    if (core_check(spyre_graph_create(&((graph_object *)self)->graph))) return self;
+    Py_DECREF(self);
+    return core_raise();
+}
+
+static void graph_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    spyre_graph_destroy(of(self));
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+// add_input(name, tensor) -> value. The tensor's view, storage and layout become the input's type.
+static PyObject *add_input(PyObject *self, PyObject *args)
+{
+    const char *name;
+    PyObject *tensor;
+    tensor_info t;
+    if (!PyArg_ParseTuple(args, "sO", &name, &tensor)) return NULL;
+    if (!tensor_of_object(tensor, &t)) return core_raise();
+    spyre_tensor_type type = {.dtype = dtype_of_torch(t.torch_dtype), .on_card = t.storage != NULL};
+    if (type.dtype == SPYRE_DTYPE_COUNT) {
+        core_fail(SPYRE_UNSUPPORTED, "input %s: the compiler does not know its dtype", name);
+        return core_raise();
+    }
+    if (!tensor_view(&t, &type.view)) return core_raise();
+    const storage *s = t.storage;
+    if (s && (!s->typed || s->dtype != type.dtype)) {
+        core_fail(SPYRE_UNSUPPORTED, "input %s: it views a storage of another dtype", name);
+        return core_raise();
+    }
+    uint32_t value;
+    if (!core_check(spyre_graph_add_input(of(self), name, &type, s ? &s->dense : NULL,
+                                          s ? &s->layout : NULL, &value)))
+        return core_raise();
+    return PyLong_FromUnsignedLong(value);
+}
+
+// ---- arguments of a node
+
+static void free_argument(spyre_arg *arg)
+{
+    if (arg->kind != SPYRE_ARG_LIST) return;
+    // Lists were allocated here, one block each; the type is const for the compiler only.
+    spyre_arg *items = (spyre_arg *)(uintptr_t)arg->of.list.items;
+    for (uint32_t i = 0; i < arg->of.list.count; i++) free_argument(&items[i]);
+    free(items);
+}
+
+static bool read_argument(PyObject *object, PyObject *texts, spyre_arg *out);
+
+static bool read_list(PyObject *object, PyObject *texts, spyre_arg *out)
+{
+    Py_ssize_t count = PySequence_Size(object);
+    if (count < 0) return false;
+    spyre_arg *items = calloc((size_t)count + 1, sizeof *items);
+    if (!items) {
+        PyErr_NoMemory();
+        return false;
+    }
+    out->kind = SPYRE_ARG_LIST;
+    out->of.list.items = items;
+    out->of.list.count = (uint32_t)count;
+    bool ok = true;
+    for (Py_ssize_t i = 0; ok && i < count; i++) {
+        PyObject *item = PySequence_GetItem(object, i);
+        ok = item && read_argument(item, texts, &items[i]);
+        Py_XDECREF(item);
+    }
+    return ok;
+}
+
+static bool read_value(PyObject *object, spyre_arg *out)
+{
+    unsigned long id = PyLong_AsUnsignedLong(PyTuple_GetItem(object, 0));
+    out->kind = SPYRE_ARG_VALUE;
+    out->of.value = (uint32_t)id;
+    return !PyErr_Occurred();
+}
+
+// Text is kept alive by `texts` until the node is added; the graph copies it then.
+static bool read_text(PyObject *object, PyObject *texts, spyre_arg *out)
+{
+    PyObject *text = PyObject_Str(object);
+    bool ok = text && PyList_Append(texts, text) == 0;
+    if (ok) {
+        out->kind = SPYRE_ARG_STRING;
+        out->of.string = PyUnicode_AsUTF8AndSize(text, NULL);
+        ok = out->of.string != NULL;
+    }
+    Py_XDECREF(text);
+    return ok;
+}
+
+static bool read_argument(PyObject *object, PyObject *texts, spyre_arg *out)
+{
+    memset(out, 0, sizeof *out);
+    if (object == Py_None) return true;
+    if (PyTuple_Check(object)) return read_value(object, out);
+    if (PyList_Check(object)) return read_list(object, texts, out);
+    if (PyBool_Check(object)) {
+        out->kind = SPYRE_ARG_BOOL;
+        out->of.boolean = object == Py_True;
+    } else if (PyLong_Check(object)) {
+        out->kind = SPYRE_ARG_INT;
+        out->of.integer = PyLong_AsLongLong(object);
+    } else if (PyFloat_Check(object)) {
+        out->kind = SPYRE_ARG_FLOAT;
+        out->of.real = PyFloat_AsDouble(object);
+    } else if (dtype_of_object(object, &out->of.dtype)) {
+        out->kind = SPYRE_ARG_DTYPE;
+    } else {
+        return read_text(object, texts, out);
+    }
+    return !PyErr_Occurred();
+}
+
+// ---- results of a node: (dtype, on_card, sizes, strides, offset) each
+
+static bool read_type(PyObject *object, spyre_tensor_type *out)
+{
+    PyObject *dtype, *size, *stride;
+    int on_card;
+    long long offset;
+    memset(out, 0, sizeof *out);
+    if (!PyArg_ParseTuple(object, "OpOOL", &dtype, &on_card, &size, &stride, &offset)) return false;
+    if (!dtype_of_object(dtype, &out->dtype)) {
+        core_fail(SPYRE_UNSUPPORTED, "a result's dtype is not known to the compiler");
+        core_raise();
+        return false;
+    }
+    int64_t rank = core_ints(size, out->view.size, SPYRE_MAX_RANK, "a result");
+    if (rank < 0 || core_ints(stride, out->view.stride, SPYRE_MAX_RANK, "a result") != rank)
+        return false;
+    out->on_card = on_card != 0;
+    out->view.rank = (uint32_t)rank;
+    out->view.offset = offset;
+    return true;
+}
+
+enum { MAX_RESULTS = 64 };
+
+static bool read_results(PyObject *list, spyre_tensor_type *out, uint32_t *out_count)
+{
+    Py_ssize_t count = PyList_Size(list);
+    if (count < 0) return false;
+    if (count > MAX_RESULTS) {
+        core_fail(SPYRE_UNSUPPORTED, "a node with %zd results; the limit is %d", count, MAX_RESULTS);
+        core_raise();
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!read_type(PyList_GetItem(list, i), &out[i])) return false;
+    *out_count = (uint32_t)count;
+    return true;
+}
+
+// add_node(name, op, args, results, location) -> (node, [values])
+static PyObject *add_node(PyObject *self, PyObject *args)
+{
+    const char *name, *op, *location;
+    PyObject *arguments, *results;
+    if (!PyArg_ParseTuple(args, "ssOOz", &name, &op, &arguments, &results, &location)) return NULL;
+    spyre_tensor_type types[MAX_RESULTS];
+    uint32_t count = 0, node = 0, values[MAX_RESULTS];
+    spyre_arg list = {0};
+    PyObject *texts = PyList_New(0), *made = NULL;
+    if (texts && read_results(results, types, &count) && read_list(arguments, texts, &list)) {
+        if (core_check(spyre_graph_add_node(of(self), name, op, list.of.list.items,
+                                            list.of.list.count, types, count, location, &node,
+                                            values))) {
+            int64_t ids[MAX_RESULTS];
+            for (uint32_t i = 0; i < count; i++) ids[i] = values[i];
+            made = Py_BuildValue("(IN)", node, core_int_list(ids, count));
+        } else {
+            core_raise();
+        }
+    }
+    free_argument(&list);
+    Py_XDECREF(texts);
+    return made;
+}
+
+static PyObject *add_output(PyObject *self, PyObject *value)
+{
+    unsigned long id = PyLong_AsUnsignedLong(value);
+    if (PyErr_Occurred()) return NULL;
+    if (!core_check(spyre_graph_add_output(of(self), (uint32_t)id))) return core_raise();
+    Py_RETURN_NONE;
+}
+
+static PyObject *graph_text(PyObject *self)
+{
+    char *text;
+    if (!core_check(spyre_graph_print(of(self), &text))) return core_raise();
+    PyObject *result = PyUnicode_FromString(text);
+    spyre_string_free(text);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"add_input", add_input, METH_VARARGS, "(name, tensor) -> value"},
+    {"add_node", add_node, METH_VARARGS,
+     "(name, op, args, [(dtype, on_card, sizes, strides, offset)], location) -> (node, [values])"},
+    {"add_output", add_output, METH_O, "(value)"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, graph_new},     {Py_tp_dealloc, graph_free}, {Py_tp_str, graph_text},
+    {Py_tp_methods, methods},   {0, NULL},
+};
+
+static PyType_Spec spec = {"torch_spyre._C.Graph", sizeof(graph_object), 0, Py_TPFLAGS_DEFAULT,
+                           slots};
+
+bool graph_register(PyObject *module)
+{
+    graph_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return graph_type && PyModule_AddType(module, graph_type) == 0;
+}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The PyTorch device `spyre`: an IBM Spyre AI card, emulated.
+
+`import torch` alone registers the device (entry point `torch.backends`); nothing starts before
+the first tensor of the device. See docs/python.md.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import torch
+
+from . import _C, _formats  # noqa: F401  (_formats completes _C)
+from ._C import (
+    DataFormats,
+    ElementArrangement,
+    SpyreTensorLayout,
+    Unsupported,
+    get_spyre_tensor_layout,
+    set_spyre_tensor_layout,
+)
+from .constants import DEVICE_NAME
+from .eager import FallbackWarning
+
+__all__ = [
+    "DataFormats",
+    "ElementArrangement",
+    "FallbackWarning",
+    "SpyreTensorLayout",
+    "Unsupported",
+    "compile_reports",
+    "get_spyre_tensor_layout",
+    "last_report",
+    "set_spyre_tensor_layout",
+]
+
+_registrations: list = []
+
+# Logging of the proprietary stack stays quiet should a script load it as well.
+_QUIET = {"TORCH_SENDNN_LOG": "CRITICAL", "DT_DEEPRT_VERBOSE": "-1", "DTLOG_LEVEL": "error"}
+
+
+def _warn_downcast() -> bool:
+    """Called by the first copy of int64 values to the card; True when it need not be again."""
+    if _C.get_downcast_warning():
+        warnings.warn(
+            "spyre keeps int64 as int32: values outside 32 bits are lost", UserWarning, stacklevel=2
+        )
+    return True
+
+
+def compile_reports() -> list:
+    """Reports of the graphs that torch.compile gave to the card, oldest first."""
+    from . import compile as _compile
+
+    return list(_compile.reports)
+
+
+def last_report():
+    """The report of the graph compiled last, or None."""
+    reports = compile_reports()
+    return reports[-1] if reports else None
+
+
+def _autoload() -> None:
+    """Registers the device with PyTorch, once; the entry point of `torch.backends`."""
+    if _registrations:
+        return
+    from . import device, eager, patches
+
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
+        _C.set_downcast_warning(False)
+    torch.utils.rename_privateuse1_backend(DEVICE_NAME)
+    torch._register_device_module(DEVICE_NAME, device.make_module())
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    _registrations.extend(eager.register())
+    patches.install()

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The enumerations of the card's element formats; names and numbers come from the C table."""
+
+import enum
+
+import torch
+
+from . import _C
+
+
+class _CardEnum(enum.IntEnum):
+    def __str__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+    def __repr__(self) -> str:
+        return f"<{self}: {self.value}>"
+
+
+class _Format(_CardEnum):
+    def elems_per_stick(self) -> int:
+        return _C._elements_per_stick(self.value)
+
+
+DataFormats = _Format(  # type: ignore[call-overload]
+    "DataFormats", [(name, number) for number, name in enumerate(_C._format_names())]
+)
+
+
+class ElementArrangement(_CardEnum):
+    STANDARD = 0
+    DL16_TO_FP32 = 1
+    QFP8CH = 2
+    EXX2 = 3
+
+
+DataFormats.__module__ = ElementArrangement.__module__ = "torch_spyre._C"
+_C._set_enums(DataFormats, ElementArrangement)
+
+
+def get_device_dtype(dtype: torch.dtype) -> DataFormats:
+    """The format `dtype` takes on the card; INVALID when it cannot go there."""
+    return DataFormats(_C._device_dtype(dtype))
+
+
+def get_elem_in_stick(dtype: torch.dtype) -> int:
+    return get_device_dtype(dtype).elems_per_stick()
+
+
+def restore_layout(version: int, *state):
+    """Unpickles a SpyreTensorLayout: version 3, and 1 (with a dim_map) and 2 (no arrangement)."""
+    if version == 1:
+        device_size, _dim_map, stride_map, number = state
+        state = (device_size, stride_map, number, 0)
+    elif version == 2:
+        state = (*state, 0)
+    elif version != 3:
+        raise ValueError(f"SpyreTensorLayout: pickle version {version} is not in 1..3")
+    device_size, stride_map, number, arrangement = state
+    return _C.SpyreTensorLayout(
+        device_size, stride_map, DataFormats(number), ElementArrangement(arrangement)
+    )
+
+
+_C.get_device_dtype = get_device_dtype
+_C.get_elem_in_stick = get_elem_in_stick

@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators outside torch.compile.
+
+Every operator takes one way. A graph of the single node is compiled and kept under the operator,
+the arguments' types and views and its scalars. What the compiler refuses runs on the CPU: the
+tensors are copied there and back, a FallbackWarning names the operator once, and the refusal is
+kept as well. In-place and out= forms compute the functional form and copy its result.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import _C, handover
+
+
+class FallbackWarning(UserWarning):
+    """An operator ran on the CPU because the card has no program for it."""
+
+
+_aten = torch.ops.aten
+_warned: set = set()
+
+
+# ---- the CPU
+
+
+def _user_level() -> int:
+    """The stack level, for warnings.warn(), of the innermost frame outside PyTorch and here."""
+    ours = (os.path.dirname(__file__), os.path.dirname(torch.__file__))
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def run_on_cpu(op, args, kwargs, reason: str | None = None):
+    """Runs `op` on CPU copies; results return to the card, mutated arguments are copied back."""
+    if op not in _warned and reason is not None:
+        _warned.add(op)
+        cause = reason.splitlines()[0] if reason else "unknown"
+        warnings.warn(
+            f"spyre: {op} runs on the CPU: {cause}", FallbackWarning, stacklevel=_user_level()
+        )
+    device: torch.device | None = None
+    copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # id of the copy -> original, copy
+    generators: list[tuple[torch.Generator, torch.Generator]] = []
+
+    def to_cpu(value):
+        nonlocal device
+        if isinstance(value, torch.Tensor) and value.device.type == "spyre":
+            device = value.device
+            copy = value.cpu()
+            copies[id(copy)] = (value, copy)
+            return copy
+        if isinstance(value, torch.device) and value.type == "spyre":
+            device = device or value
+            return torch.device("cpu")
+        if isinstance(value, torch.Generator) and value.device.type == "spyre":
+            generators.append((value, torch.Generator()))
+            generators[-1][1].set_state(value.get_state())
+            return generators[-1][1]
+        return value
+
+    cpu_args, cpu_kwargs = pytree.tree_map(to_cpu, (args, kwargs))
+    if torch.Tag.nondeterministic_seeded in op.tags:
+        cpu_kwargs = _with_generator(op, cpu_args, cpu_kwargs, device, generators)
+    results = op(*cpu_args, **cpu_kwargs)
+    for original, copy in generators:
+        original.set_state(copy.get_state())
+    _copy_back(op, cpu_args, cpu_kwargs, copies)
+
+    def to_card(value):
+        if not isinstance(value, torch.Tensor):
+            return value
+        if id(value) in copies:
+            return copies[id(value)][0]
+        if device is None or value.device.type != "cpu":
+            return value
+        return value.to(device)
+
+    return pytree.tree_map(to_card, results)
+
+
+def _with_generator(op, args, kwargs, device, generators):
+    """Random operators draw from the device's own generator."""
+    names = [argument.name for argument in op._schema.arguments]
+    if "generator" not in names or device is None or kwargs.get("generator") is not None:
+        return kwargs
+    if names.index("generator") < len(args):
+        return kwargs
+    default = _C._get_default_generator(device.index if device.index is not None else -1)
+    generators.append((default, torch.Generator()))
+    generators[-1][1].set_state(default.get_state())
+    return {**kwargs, "generator": generators[-1][1]}
+
+
+def _copy_back(op, args, kwargs, copies) -> None:
+    for index, argument in enumerate(op._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = args[index] if index < len(args) else kwargs.get(argument.name)
+        for copy in pytree.tree_leaves(value):
+            if id(copy) in copies:
+                original = copies[id(copy)][0]
+                if original.shape != copy.shape:
+                    original.resize_(copy.shape)
+                original.copy_(copy)
+
+
+# ---- one operator on the card
+
+
+class _Program:
+    """The compiled node: which tensors it takes, in which order its results come."""
+
+    __slots__ = ("executable", "address", "inputs", "results", "single")
+
+    def __init__(self, executable, inputs, results, single):
+        self.executable = executable
+        self.address = executable.address()
+        self.inputs = inputs  # of the operator's tensors, those that the segment reads
+        self.results = results  # index into the segment's outputs
+        self.single = single
+
+    def run(self, tensors, card):
+        outputs = torch.ops.spyre._run.default(
+            self.address, 0, [tensors[index] for index in self.inputs], card
+        )
+        if self.single:
+            return outputs[self.results[0]]
+        return tuple(outputs[index] for index in self.results)
+
+
+class _Operator:
+    """An operator and its programs by arguments; None in the place of a program is a refusal."""
+
+    def __init__(self, op: torch._ops.OpOverload):
+        self.op = op
+        self.programs: dict = {}
+        self.refusal = None if all(
+            isinstance(r.type, torch.TensorType) for r in op._schema.returns
+        ) and op._schema.returns else "its results are not tensors only"  # fmt: skip
+        if torch.Tag.nondeterministic_seeded in op.tags:
+            self.refusal = "random numbers are drawn on the host"
+
+    def __call__(self, args, kwargs):
+        if self.refusal is not None:
+            return run_on_cpu(self.op, args, kwargs, self.refusal)
+        tensors: list[torch.Tensor] = []
+        values = [_scalars(value) for value in handover.positional(self.op, args, kwargs)]
+        key = tuple([_key(value, tensors) for value in values])
+        try:
+            program, reason = self.programs[key]
+        except KeyError:
+            program, reason = self.programs[key] = self._compile(values, tensors)
+        if program is None:
+            return run_on_cpu(self.op, args, kwargs, reason)
+        return program.run(tensors, tensors[0].device.index)
+
+    def _compile(self, values, tensors):
+        if not tensors:
+            return None, "it has no tensor argument"
+        if any(tensor.device.type != "spyre" for tensor in tensors):
+            return None, "its tensors are on several devices"
+        if any(tensor.numel() == 0 for tensor in tensors):
+            return None, "a tensor is empty"
+        try:
+            return self._build(values, tensors), None
+        except (_C.Unsupported, ValueError, NotImplementedError, RuntimeError) as error:
+            return None, str(error)
+
+    def _build(self, values, tensors):
+        results = self._meta_results(values)
+        flat = list(results) if isinstance(results, (tuple, list)) else [results]
+        if any(result.numel() == 0 for result in flat):
+            raise _C.Unsupported("a result is empty")
+        graph = _C.Graph()
+        ids = {id(t): graph.add_input(f"arg{i}", t) for i, t in enumerate(tensors)}
+        _node, outputs = graph.add_node(
+            self.op.__name__,
+            handover.op_name(self.op),
+            handover.encode(values, lambda value: ids.get(id(value))),
+            [handover.result_type(result, True) for result in flat],
+            None,
+        )
+        for value in outputs:
+            graph.add_output(value)
+        executable = handover.compile_graph(graph, host_fallback=False)
+        if executable.segment_count() != 1:
+            raise _C.Unsupported(f"it became {executable.segment_count()} segments")
+        segment = executable.segment(0)
+        order = {value: index for index, value in enumerate(segment["outputs"])}
+        return _Program(
+            executable,
+            segment["inputs"],
+            [order[value] for value in outputs],
+            not isinstance(results, (tuple, list)),
+        )
+
+    def _meta_results(self, values):
+        def to_meta(value):
+            if isinstance(value, torch.Tensor):
+                return torch.empty_strided(
+                    value.shape, value.stride(), dtype=value.dtype, device="meta"
+                )
+            if isinstance(value, torch.device):
+                return torch.device("meta")
+            return value
+
+        arguments = self.op._schema.arguments
+        values = pytree.tree_map(to_meta, values)
+        named = {a.name: v for a, v in zip(arguments, values, strict=True) if a.kwarg_only}
+        return self.op(*values[: len(values) - len(named)], **named)
+
+
+def _scalars(value):
+    """Tensors of the host without dimensions are numbers to the card."""
+    if isinstance(value, torch.Tensor):
+        if value.dim() == 0 and value.device.type == "cpu":
+            return value.item()
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_scalars(item) for item in value]
+    return value
+
+
+def _key(value, tensors):
+    if isinstance(value, torch.Tensor):
+        for index, known in enumerate(tensors):
+            if known is value:
+                return index
+        tensors.append(value)
+        return _C.tensor_key(value)
+    if isinstance(value, list):
+        return tuple([_key(item, tensors) for item in value])
+    return (value.__class__, value)
+
+
+# ---- forms of an operator
+
+
+def _functional(op: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
+    """The overload that takes the same arguments and returns what `op` writes."""
+    name = op._schema.name.split("::")[1]
+    packet = getattr(_aten, name[:-1] if name.endswith("_") else name, None)
+    wanted = [(a.name, str(a.type)) for a in op._schema.arguments if not a.is_out]
+    for overload in packet.overloads() if packet else ():
+        candidate = getattr(packet, overload)
+        schema = candidate._schema
+        if any(a.alias_info is not None for a in schema.arguments):
+            continue
+        if [(a.name, str(a.type)) for a in schema.arguments] == wanted:
+            return candidate
+    return None
+
+
+def _in_place(op, functional):
+    operator = operator_of(functional)
+
+    def call(args, kwargs):
+        return args[0].copy_(operator(args, kwargs))
+
+    return call
+
+
+def _with_out(op, functional):
+    operator = operator_of(functional)
+    names = [argument.name for argument in op._schema.arguments if argument.is_out]
+
+    def call(args, kwargs):
+        targets = [kwargs[name] for name in names]
+        rest = {name: value for name, value in kwargs.items() if name not in names}
+        results = operator(args, rest)
+        for target, result in zip(
+            targets, results if len(targets) > 1 else [results], strict=True
+        ):
+            if target.shape != result.shape:
+                target.resize_(result.shape)
+            target.copy_(result)
+        return tuple(targets) if len(targets) > 1 else targets[0]
+
+    return call
+
+
+def _make_operator(op):
+    written = [a for a in op._schema.arguments if a.alias_info is not None]
+    if not written:
+        return _Operator(op)
+    functional = _functional(op)
+    if functional is not None and all(a.is_out for a in written):
+        return _with_out(op, functional)
+    if functional is not None and written == op._schema.arguments[:1]:
+        return _in_place(op, functional)
+    return lambda args, kwargs: run_on_cpu(op, args, kwargs, "it changes its arguments")
+
+
+_operators: dict = {}
+
+
+def operator_of(op):
+    operator = _operators.get(op)
+    if operator is None:
+        operator = _operators[op] = _make_operator(op)
+    return operator
+
+
+def dispatch(op, *args, **kwargs):
+    """PyTorch's fallback for the device: every operator without a kernel of its own."""
+    return operator_of(op)(args, kwargs)
+
+
+# Operators that PyTorch would compose of an allocation and the out= form: the compiler chooses
+# the layout of a result, so they are asked for directly.
+_DIRECT = """
+abs add.Tensor addmm amax amin any any.dim all all.dim argmax argmin baddbmm bitwise_and.Tensor
+bitwise_not bitwise_or.Tensor bmm cat ceil clamp clamp_max clamp_min cos cumsum div.Tensor
+div.Tensor_mode embedding eq.Scalar eq.Tensor erf exp floor ge.Scalar ge.Tensor gelu gt.Scalar
+gt.Tensor index_select le.Scalar le.Tensor log logical_and logical_not logical_or lt.Scalar
+lt.Tensor max.dim maximum mean.dim min.dim minimum mish mm mul.Tensor native_layer_norm ne.Scalar
+ne.Tensor neg pow.Tensor_Scalar pow.Tensor_Tensor reciprocal relu rsqrt rsub.Scalar sigmoid sign
+silu sin softplus sqrt square sub.Tensor sum.dim_IntList tanh topk tril triu where.self
+_log_softmax _softmax
+""".split()
+
+
+def _kernel(op):
+    operator = None
+
+    def kernel(*args, **kwargs):
+        nonlocal operator
+        if operator is None:
+            operator = operator_of(op)
+        return operator(args, kwargs)
+
+    return kernel
+
+
+def _local_scalar_dense(tensor):
+    return _aten._local_scalar_dense.default(tensor.cpu())
+
+
+def _zero_(tensor):
+    return tensor.fill_(0)
+
+
+def _resize_(tensor, size, *, memory_format=None):
+    size = torch.Size(size)
+    if tensor.shape == size:
+        return tensor
+    if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
+        raise RuntimeError("resize_: Spyre backend supports the contiguous memory format only")
+    fresh = torch.empty(size, dtype=tensor.dtype, device=tensor.device)
+    kept = min(fresh.numel(), tensor.numel())
+    if kept:
+        fresh.view(-1)[:kept].copy_(tensor.reshape(-1)[:kept])
+    return tensor.set_(fresh.untyped_storage(), 0, fresh.shape, fresh.stride())
+
+
+def _convolution(*args):
+    return run_on_cpu(_aten.convolution.default, args, {}, "convolution has no program")
+
+
+def _convolution_backward(grad, x, weight, stride, padding, dilation, transposed, output_padding,
+                          groups, mask):  # fmt: skip
+    sizes = [weight.shape[0]] if mask[2] else None
+    args = (grad, x, weight, sizes, stride, padding, dilation, transposed, output_padding, groups,
+            mask)  # fmt: skip
+    return run_on_cpu(_aten.convolution_backward.default, args, {}, "convolution has no program")
+
+
+def register() -> list[torch.library.Library]:
+    """Registers the device's operators; the registrations live as long as what is returned."""
+    fallback = torch.library.Library("_", "IMPL")
+    fallback.fallback(dispatch, "PrivateUse1")
+    aten = torch.library.Library("aten", "IMPL", "PrivateUse1")
+    for name in _DIRECT:
+        packet, _, overload = name.partition(".")
+        op = getattr(getattr(_aten, packet), overload or "default")
+        aten.impl(name, _kernel(op))
+    aten.impl("_local_scalar_dense", _local_scalar_dense)
+    aten.impl("zero_", _zero_)
+    aten.impl("resize_", _resize_)
+    aten.impl("convolution_overrideable", _convolution)
+    aten.impl("convolution_backward_overrideable", _convolution_backward)
+    return [fallback, aten]

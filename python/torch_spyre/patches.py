@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the device adds to PyTorch's own functions and classes.
+
+* `torch.compile(f)` hands graphs that touch the device to our compiler, all others to Inductor.
+* `torch.empty(..., device_layout=)`, `Tensor.to(..., device_layout=)` and
+  `Tensor.device_tensor_layout()` give and show the layout of a tensor on the card.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from . import _C
+
+
+def spyre_empty_with_layout(size, stride, dtype, layout, device=None) -> torch.Tensor:
+    """An uninitialised tensor of the card whose storage has `layout`."""
+    device = torch.device("spyre" if device is None else device)
+    card = _C.current_device() if device.index is None else device.index
+    return torch.ops.spyre._empty_with_layout(
+        list(size), list(stride), dtype, _C._layout_address(layout), card
+    )
+
+
+def empty_with_layout(size, layout, dtype=None, device=None) -> torch.Tensor:
+    dtype = torch.get_default_dtype() if dtype is None else dtype
+    contiguous = torch.empty(size, dtype=dtype, device="meta").stride()
+    return spyre_empty_with_layout(size, contiguous, dtype, layout, device)
+
+
+def copy_tensor(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False):
+    return target.copy_(source, non_blocking=non_blocking)
+
+
+def reinterpret_tensor(tensor, size, stride, offset_increment: int = 0) -> torch.Tensor:
+    return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset_increment)
+
+
+def device_tensor_layout(tensor: torch.Tensor):
+    """The SpyreTensorLayout of a tensor's storage; None when it is not on the card."""
+    if tensor.device.type != "spyre" or isinstance(tensor, FakeTensor):
+        return None
+    return _C.get_spyre_tensor_layout(tensor)
+
+
+def _patch_empty(original):
+    @functools.wraps(original)
+    def empty(*size, device_layout=None, **options):
+        if device_layout is None:
+            return original(*size, **options)
+        if len(size) == 1 and not isinstance(size[0], int):
+            size = tuple(size[0])
+        return empty_with_layout(
+            size, device_layout, options.get("dtype"), options.get("device")
+        )
+
+    return empty
+
+
+def _patch_to(original):
+    @functools.wraps(original)
+    def to(self, *args, device_layout=None, **options):
+        if device_layout is None:
+            return original(self, *args, **options)
+        target = args[0] if args else options.get("device", self.device)
+        dtype = options.get("dtype", next((a for a in args if isinstance(a, torch.dtype)), None))
+        result = empty_with_layout(self.shape, device_layout, dtype or self.dtype, target)
+        return result.copy_(self)
+
+    return to
+
+
+def _patch_printing() -> None:
+    # Formatting computes in float64, which the card lacks.
+    original = torch._tensor_str._tensor_str
+
+    @functools.wraps(original)
+    def tensor_str(tensor, indent):
+        return original(tensor.cpu() if tensor.device.type == "spyre" else tensor, indent)
+
+    torch._tensor_str._tensor_str = tensor_str
+
+
+def _touches_device(gm: torch.fx.GraphModule, inputs) -> bool:
+    def on_device(value) -> bool:
+        if isinstance(value, (list, tuple)):
+            return any(on_device(item) for item in value)
+        return isinstance(value, torch.Tensor) and value.device.type == "spyre"
+
+    if on_device(list(inputs)):
+        return True
+    return any(
+        on_device(node.meta.get("example_value", node.meta.get("val")))
+        or getattr(node.kwargs.get("device"), "type", node.kwargs.get("device")) == "spyre"
+        for node in gm.graph.nodes
+    )
+
+
+def _patch_inductor() -> None:
+    # torch.compile() without a backend name makes one of these and calls it with each graph.
+    wrapper = torch._TorchCompileInductorWrapper
+    original = wrapper.__call__
+
+    @functools.wraps(original)
+    def call(self, model, inputs):
+        if _touches_device(model, inputs):
+            from .compile import spyre_backend
+
+            return spyre_backend(model, inputs)
+        return original(self, model, inputs)
+
+    wrapper.__call__ = call
+
+
+def install() -> None:
+    torch.Tensor.device_tensor_layout = device_tensor_layout  # type: ignore[attr-defined]
+    torch.Tensor.to = _patch_to(torch.Tensor.to)  # type: ignore[method-assign]
+    torch.empty = _patch_empty(torch.empty)
+    for function in (
+        spyre_empty_with_layout, empty_with_layout, copy_tensor, reinterpret_tensor,
+    ):  # fmt: skip
+        setattr(_C, function.__name__, function)
+    _patch_printing()
+    _patch_inductor()
