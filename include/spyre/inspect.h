@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The artefacts of every boundary as text that a person reads. What a path holds is told from its
+// content:
+//     a directory with spyrecode.json   SpyreCode: sizes, plans, patches, program
+//     a directory with bundle.mlir      SuperDSC-Bundle: launch arguments, steps, operands, constants
+//     one sdsc_<n>.json                 the same of one step
+//     a file that starts with SPYRECOD  program image (init.bin): arguments, kernels, instructions
+//     any other text                    a graph (.graph), checked and printed
+// The text is for people and may change; the formats themselves are specified in docs/.
+#ifndef SPYRE_INSPECT_H
+#define SPYRE_INSPECT_H
+
+#include "spyre/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The text of the artefact at `path`, freed with spyre_string_free() (spyre/graph.h). Everything
+// is verified first: an error names file, place and rule. Thread safe.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_inspect(const char *path, char **out_text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

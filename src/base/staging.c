@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/staging.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { DEEPEST = 8 };
+
+static spyre_status system_error(const char *what, const char *path)
+{
+    return status_new(SPYRE_IO, "%s: %s: %s", path, what, strerror(errno));
+}
+
+// A link is removed, never followed.
+static spyre_status remove_tree(arena *memory, const char *path, uint32_t depth)
+{
+    struct stat info;
+    file_names names = {0};
+    if (lstat(path, &info) != 0) return errno == ENOENT ? NULL : system_error("stat", path);
+    if (!S_ISDIR(info.st_mode)) return file_remove(path);
+    if (depth == DEEPEST) return status_new(SPYRE_IO, "%s: too deep to remove", path);
+    TRY(file_list(memory, path, "", &names));
+    for (uint32_t i = 0; i < names.count; i++) {
+        const char *inner = file_join(memory, path, names.items[i]);
+        TRY_ALLOC(inner);
+        TRY(remove_tree(memory, inner, depth + 1));
+    }
+    return rmdir(path) == 0 ? NULL : system_error("remove", path);
+}
+
+// "<target>.<process>.<tail>", without slashes at the target's end.
+static const char *beside(arena *memory, const char *target, const char *tail)
+{
+    size_t length = strlen(target);
+    while (length > 1 && target[length - 1] == '/') length--;
+    return arena_printf(memory, "%.*s.%ld.%s", (int)length, target, (long)getpid(), tail);
+}
+
+spyre_status staging_begin(arena *memory, const char *target, staging *out_stage)
+{
+    const char *path = beside(memory, target, "new");
+    TRY_ALLOC(path);
+    if (file_exists(target) && !file_is_directory(target))
+        return status_new(SPYRE_IO, "%s: exists and is no directory", target);
+    *out_stage = (staging){target, path};
+    TRY(remove_tree(memory, path, 0));
+    return file_make_directories(path);
+}
+
+spyre_status staging_commit(arena *memory, const staging *stage)
+{
+    spyre_status status = NULL;
+    const char *old = beside(memory, stage->target, "old");
+    if (!old) {
+        status = status_no_memory();
+        goto done;
+    }
+    bool replaces = file_exists(stage->target);
+    if (replaces && rename(stage->target, old) != 0) {
+        status = system_error("replace", stage->target);
+        goto done;
+    }
+    if (rename(stage->path, stage->target) != 0) {
+        status = system_error("write", stage->target);
+        if (replaces && rename(old, stage->target) != 0)
+            status = status_at(status, "the old content is in %s", old);
+        goto done;
+    }
+    return replaces ? remove_tree(memory, old, 0) : NULL;
+done:
+    staging_abort(memory, stage);
+    return status;
+}
+
+void staging_abort(arena *memory, const staging *stage)
+{
+    spyre_status_free(remove_tree(memory, stage->path, 0));
+}
