@@ -75,6 +75,10 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_node(
 // Marks a value as the graph's next output; the same value may be marked twice.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_output(spyre_graph *graph, uint32_t value);
 
+// The ops that the compiler has rows for, on the card or with a stated reason for the host: a front
+// end hands these over whole, without a decomposition of its own. Null behind the last. Static.
+SPYRE_API const char *spyre_op_name(uint32_t index);
+
 // Reads the text form (docs/graph-text.md); errors name line and rule. `file_name` is for messages.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_parse(const char *source, const char *file_name,
                                                           spyre_graph **out_graph);

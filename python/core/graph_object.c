@@ -244,6 +244,24 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyObject *py_op_names(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    PyObject *names = PyList_New(0);
+    const char *text;
+    for (uint32_t i = 0; names && (text = spyre_op_name(i)); i++) {
+        PyObject *name = PyUnicode_FromString(text);
+        if (!name || PyList_Append(names, name) < 0) Py_CLEAR(names);
+        Py_XDECREF(name);
+    }
+    return names;
+}
+
+static PyMethodDef functions[] = {
+    {"op_names", py_op_names, METH_NOARGS, "Operators that are handed over whole."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyType_Slot slots[] = {
     {Py_tp_new, graph_new},     {Py_tp_dealloc, graph_free}, {Py_tp_str, graph_text},
     {Py_tp_methods, methods},   {0, NULL},
@@ -255,5 +273,6 @@ static PyType_Spec spec = {"torch_spyre._C.Graph", sizeof(graph_object), 0, Py_T
 bool graph_register(PyObject *module)
 {
     graph_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    return graph_type && PyModule_AddType(module, graph_type) == 0;
+    return graph_type && PyModule_AddType(module, graph_type) == 0 &&
+           PyModule_AddFunctions(module, functions) == 0;
 }
