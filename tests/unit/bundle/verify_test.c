@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every rule once: a right bundle, one field broken, the message.
+#include "unit/bundle/golden.h"
+
+#include "bundle/verify.h"
+
+static void verify__golden_cases_are_right(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < GOLDEN_CASES; i++) {
+        arena *memory = arena_create();
+        assert_ok(bundle_verify(golden_cases[i].make(memory)));
+        arena_destroy(memory);
+    }
+}
+
+// Makes the named bundle; `s` is its first step, `t` that step's tensors.
+#define BROKEN(maker, change, code, message)                  \
+    do {                                                      \
+        arena *memory_ = arena_create();                      \
+        bundle *b = maker(memory_);                           \
+        bundle_step *s = &b->steps.items[0];                  \
+        bundle_tensor *t = s->tensors;                        \
+        (void)t;                                              \
+        change;                                               \
+        assert_error(bundle_verify(b), (code), (message));    \
+        arena_destroy(memory_);                               \
+    } while (0)
+#define BAD(maker, change, message) BROKEN(maker, change, SPYRE_INVALID_ARGUMENT, message)
+#define LACKS(maker, change, message) BROKEN(maker, change, SPYRE_UNSUPPORTED, message)
+
+static void verify__space(void **state)
+{
+    (void)state;
+    BAD(golden_add_scalar, s->op = OPFUNC_NONE, "step 0 0_add: opFuncName: unknown opfunc");
+    BAD(golden_add_scalar, s->dim_count = 9, "N_: 9 dims, 1 to 8 are possible");
+    BAD(golden_add_scalar, s->dim_name[1][0] = '\0', "N_: dim 1 has no name");
+    BAD(golden_add_scalar, memcpy(s->dim_name[1], "mb", 3), "N_: two dims mb");
+    BAD(golden_add_scalar, s->size[0] = 0, "N_: dim mb has size 0, at least 1 is needed");
+    BAD(golden_add_scalar, s->size[0] = 1LL << 40, "more than 2^40 points");
+    BAD(golden_add_scalar, s->slices[0] = 3, "3 slices do not divide dim mb of size 4");
+    BAD(golden_add_scalar, s->slices[0] = 0, "0 slices do not divide dim mb");
+    BAD(golden_add_scalar, s->core_count = 33, "33 cores, 1 to 32 are possible");
+    BAD(golden_add_scalar, s->core_count = 1, "the slices multiply to 2, but 1 cores are used");
+    BAD(golden_add_scalar, s->core_slice[1][0] = 2, "core 1 has slice 2 of dim mb, which has 2");
+    BAD(golden_add_scalar, s->core_slice[1][0] = 0, "cores 0 and 1 own the same slices");
+}
+
+static void verify__layouts(void **state)
+{
+    (void)state;
+    BAD(golden_add_scalar, t[0].order_count = 0, "Tensor0: layoutDimOrder_: 0 dims, 1 to 2");
+    BAD(golden_add_scalar, t[0].order[0] = 5, "Tensor0: layoutDimOrder_: dim 5 is not in N_");
+    BAD(golden_add_scalar, t[1].order[0] = 1, "Tensor1: layoutDimOrder_: dim out occurs twice");
+    BAD(golden_add_scalar, t[2].label_order_count = 1, "not the dims of the shared layout OUTPUT");
+    BAD(golden_gather, t[0].stick_dim = 1, "the stick dim is not in the layout");
+    BAD(golden_gather, t[0].scale[1] = 1, "Tensor0: scale_: dim out is not in the layout");
+    BAD(golden_add_scalar, t[0].scale[0] = 2, "scale_: 2 for dim mb, 1, -1 and -2 are possible");
+    BAD(golden_add_scalar, t[1].scale[0] = -2, "scale_: -2 for dim mb, which is not the stick dim");
+    BAD(golden_add_scalar, t[1].stick_dim = 0; t[1].scale[1] = -1,
+        "primaryDsInfo_: Tensor0 and Tensor1 differ in the layout OUTPUT");
+    LACKS(golden_add_scalar, t[0].format = SPYRE_FORMAT_SENINT4, "SENINT4 is not supported");
+    BAD(golden_add_scalar, t[0].element_bytes = 4, "wordLength: 4, but SEN169_FP16 has 2 bytes");
+    BAD(golden_add_scalar, t[0].stick_elements = 32,
+        "stickSize_: 32 elements of 2 bytes are not a stick of 128 bytes");
+    BAD(golden_matmul, s->slices[1] = 2; s->slices[2] = 1; s->core_slice[1][1] = 1;
+        s->core_slice[1][2] = 0, "a slice of dim out has 32 elements, not whole sticks of 64");
+}
+
+static void verify__gaps(void **state)
+{
+    (void)state;
+    BAD(golden_matmul, t[1].gap[2] = -128, "backGapCore_: -128 for dim in leaves nothing of 128");
+    BAD(golden_matmul, t[1].gap[2] = -29,
+        "dim in has 128 indices, but those from 99 on are not masked");
+    BAD(golden_matmul, t[1].gap[2] = 1LL << 41, "for dim in is out of range");
+    BAD(golden_add_scalar, t[0].gap[0] = -1, "those from 3 on are not masked");
+    BAD(golden_restickify, t[1].gap[0] = 128, "backGapCore_: 128 for dim mb leaves nothing of 128");
+    BAD(golden_softmax, b->body.items[0].step = 1; s[1].tensors[1].gap[0] = -1,
+        "dim mb is split over cores, its part in LX cannot be shorter");
+}
+
+static void verify__addresses(void **state)
+{
+    (void)state;
+    BAD(golden_add_scalar, t[0].start[1].arg = -1, "core 1 is in LX, but component_ is hbm");
+    BAD(golden_softmax, t[1].start[0].arg = 0, "core 0 is in memory, but component_ is lx");
+    BAD(golden_add_scalar, t[0].start[1].arg = 3, "core 1: launch argument 3 of 3");
+    BAD(golden_add_scalar, t[0].start[1].arg = 1, "cores 0 and 1 are in different launch arguments");
+    BAD(golden_add_scalar, t[0].start[1].offset = 64, "core 1: 64 is not a multiple of 128 below");
+    BAD(golden_add_scalar, t[0].start[0].offset = -128, "core 0: -128 is not a multiple of 128");
+    BAD(golden_loops, t[0].start[0].loop_stride[1] = 100, "is not a multiple of 128");
+    BAD(golden_loops, t[0].start[0].loop_stride[1] = 1LL << 40, "a loop adds 1099511627776 bytes");
+    BAD(golden_integers, b->args.items[2].bytes = 255,
+        "Tensor2: startAddressCoreCorelet_: core 0 reaches bytes 0 to 256 of the 255 bytes of its "
+        "launch argument");
+    BAD(golden_loops, b->args.items[0].bytes = 1536 - 128,
+        "Tensor0: startAddressCoreCorelet_: core 1 reaches bytes 128 to 1536 of the 1408 bytes");
+    BAD(golden_loops, b->args.items[0].bytes = 4096; t[0].start[0].loop_stride[0] = -128,
+        "core 0 reaches bytes -256 to 384");
+    BAD(golden_softmax, t[1].start[1].offset = (2 << 20) - 128,
+        "core 1 reaches bytes 2097024 to 2097280 of the 2097152 bytes of LX");
+}
+
+static void verify__operands(void **state)
+{
+    (void)state;
+    BAD(golden_add_scalar, s->tensor_count = 0, "labeledDs_: 0 tensors");
+    BAD(golden_add_scalar, s->input_count = 1, "inputLabeledDs: 1 inputs, add has 2 to 2");
+    BAD(golden_add_scalar, s->output = 3, "outputLabeledDs: tensor 3 of 3");
+    BAD(golden_add_scalar, s->inputs[0] = 7, "inputLabeledDs: tensor 7 of 3");
+    BAD(golden_add_scalar, s->inputs[0] = 2, "inputLabeledDs: Tensor2 is the output");
+    BAD(golden_add_scalar, s->inputs[0] = 1, "computeOp_: Tensor0 is neither input nor output");
+    BAD(golden_mean_rows, s->constant_count = 0, "mean needs a constant scaling_factor");
+    LACKS(golden_mean_rows, s->constants[0].format = SPYRE_FORMAT_SENINT2,
+          "constantInfo_: scaling_factor has format SENINT2");
+    LACKS(golden_mean_rows, t[0].format = SPYRE_FORMAT_SENINT16, "mean of integers is not supported");
+    BAD(golden_mean_rows, s->nonstick = false, "opFuncName: mean, but the stick dim mb is kept");
+    BAD(golden_softmax, s->nonstick = true, "maxnonstick, but the stick dim out is reduced");
+    BAD(golden_softmax, t[1].scale[1] = 1; t[1].start[0].offset = 0, "scale_: max reduces no dim");
+    BAD(golden_add_scalar, t[2].scale[1] = -2, "the output lacks dim out, but add does not reduce");
+    BAD(golden_add_scalar, t[0].scale[0] = t[2].scale[0] = -1,
+        "cores that split dim mb would all write one output");
+    BAD(golden_casts, s->op = OPFUNC_FP32TODL16, "fp32todl16 from SEN169_FP16 to IEEE_FP32");
+}
+
+static void verify__masks(void **state)
+{
+    (void)state;
+    BAD(golden_softmax, s->masks[0].dim = 0, "coordinateMasking_: dim mb is not reduced");
+    BAD(golden_softmax, s->masks[0].dim = 9, "a dim is unknown or masked twice");
+    BAD(golden_softmax, s->mask_count = 2; s->masks[1] = s->masks[0], "masked twice");
+    BAD(golden_softmax, s->masks[0].length = 27, "[100, 27] is not the end of dim out of size 128");
+    BAD(golden_softmax, s->masks[0].start = 0; s->masks[0].length = 128, "[0, 128] is not the end");
+    BAD(golden_softmax, s->mask_constant = 1, "maskingConstId_: 1 is not a constant of the step");
+    BAD(golden_add_scalar, s->mask_count = 1; s->masks[0] = ((bundle_mask){1, 100, 28}),
+        "coordinateMasking_: dim out is not reduced");
+}
+
+static void verify__gathers(void **state)
+{
+    (void)state;
+    LACKS(golden_gather, s->op = OPFUNC_NEG, "1 index tensors of neg are not supported");
+    BAD(golden_gather, t[0].index_kind = BUNDLE_INDEX_NONE, "Tensor0 must be the index tensor");
+    BAD(golden_gather, t[0].index_peer = 2, "Tensor0 and Tensor1 do not name each other");
+    BAD(golden_gather, t[0].format = FP32, "dataFormat_: an index of IEEE_FP32");
+    BAD(golden_gather, t[2].format = SPYRE_FORMAT_IEEE_FP16,
+        "a gather does not convert SEN169_FP16 to IEEE_FP16");
+    LACKS(golden_gather, t[1].max_size[0] = -1, "Tensor1 needs exactly one indexed dim");
+    LACKS(golden_gather, t[1].max_size[1] = 1, "Tensor1 needs exactly one indexed dim");
+    BAD(golden_gather, t[1].indexed_extent = -1, "indexedDimSize_: -1");
+    BAD(golden_add_scalar, t[0].index_kind = BUNDLE_INDEX_VALUE; t[0].indexed_extent = 4,
+        "Tensor0 is indirect, but the step has no index tensor");
+    LACKS(golden_gather, t[1].in_lx = true; t[1].start[0].arg = t[1].start[1].arg = -1,
+          "a value tensor in LX is not supported");
+}
+
+static void verify__bodies(void **state)
+{
+    (void)state;
+    BAD(golden_loops, b->body.items[0].count = 0, "statement 0: a loop of 0 iterations");
+    BAD(golden_loops, b->body.items[2].step = 2, "statement 2: step 2 of 2");
+    BAD(golden_loops, b->body.items[0].kind = BUNDLE_END, "statement 0: an end without a loop");
+    BAD(golden_loops, b->body.count = 4, "the body ends inside a loop");
+    BAD(
+        golden_loops,
+        for (int i = 0; i < 4; i++)
+            assert_ok(VEC_PUSH(b->memory, &b->body, b->body.items[0]));
+        assert_ok(VEC_PUSH(b->memory, &b->body, b->body.items[0])),
+        "more than 4 nested loops");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify__golden_cases_are_right),
+        cmocka_unit_test(verify__space),
+        cmocka_unit_test(verify__layouts),
+        cmocka_unit_test(verify__gaps),
+        cmocka_unit_test(verify__addresses),
+        cmocka_unit_test(verify__operands),
+        cmocka_unit_test(verify__masks),
+        cmocka_unit_test(verify__gathers),
+        cmocka_unit_test(verify__bodies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
