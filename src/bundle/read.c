@@ -23,11 +23,16 @@ static spyre_status read_step_file(step_source *source, const char *directory,
 {
     const char *path = file_join(source->memory, directory, source->statement->file);
     TRY_ALLOC(path);
-    json_node root;
-    TRY(json_read_file(path, JSON_LIMIT_BYTES, &root));
-    root.key = source->statement->file;
-    spyre_status status = read_step(source, &root, out_step);
+    json_node root = {0};
+    arena *memory = arena_create();             // the text is not needed beyond the parsing
+    TRY_ALLOC(memory);
+    char *bytes;
+    size_t length;
+    spyre_status status = file_read(memory, path, JSON_LIMIT_BYTES, &bytes, &length);
+    if (!status) status = json_read_buffer(source->statement->file, bytes, length, &root);
+    if (!status) status = read_step(source, &root, out_step);
     json_close(&root);
+    arena_destroy(memory);
     return status;
 }
 

@@ -1,0 +1,10 @@
+module {
+	func.func @sdsc_bundle(%arg_0_base_addr: !sdscbundle.input_arg<index>) {
+		%c0 = arith.constant 0 : index
+		%c1 = arith.constant 1 : index
+		scf.for %i = %c0 to %c1 step %c1 {
+		}
+		%x = arith.addi %i, %c1 : index
+		return
+	}
+}

@@ -1,0 +1,7 @@
+module {
+	func.func @sdsc_bundle(%arg_0_base_addr: !sdscbundle.input_arg<index>) {
+		%a = sdscbundle.input_arg_extract value from %arg_0_base_addr : !sdscbundle.input_arg<index> -> index
+		%x = arith.muli %a, %a : index
+		return
+	}
+}

@@ -1,0 +1,6 @@
+module {
+	func.func @sdsc_bundle(%arg_0_base_addr: !sdscbundle.input_arg<index>) {
+		sdscbundle.sdsc_execute (%b) {sdsc_filename="sdsc_0.json"}
+		return
+	}
+}
