@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One VECTOR a tile: loads of the inputs, the opfunc, the store. Broadcast operands have stride 0
+// along what they lack; relayouts and casts are an identity between two tiles whose axes are
+// ordered, or cut, differently.
+#include "back/select.h"
+
+#include "back/schedule.h"
+#include "back/stage.h"
+#include "bundle/derived.h"
+
+typedef struct {
+    emitter *e;
+    nest n;
+    stage tiles;
+    opfunc op;
+    float constants[OPFUNC_MAX_PARAMETERS];
+    uint32_t lanes;                         // 2 when an operand has two
+} pointwise;
+
+static spyre_status open_buffers(void *context)
+{
+    const pointwise *p = context;
+    if (stage_has_inputs(&p->tiles)) TRY(emit_signal(p->e, ISA_QUEUE_SFP, TOKEN_INPUT_FREE));
+    if (!p->tiles.staged[p->n.step->output]) return NULL;
+    return emit_signal(p->e, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
+}
+
+static spyre_status close_buffers(void *context)
+{
+    const pointwise *p = context;
+    if (stage_has_inputs(&p->tiles)) TRY(emit_wait(p->e, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE));
+    if (!p->tiles.staged[p->n.step->output]) return NULL;
+    return emit_wait(p->e, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE);
+}
+
+static spyre_status load_inputs(const pointwise *p, const box *b, const place_axes *axes)
+{
+    const bundle_step *step = p->n.step;
+    uint32_t loaded = 0;
+    for (uint32_t i = 0; i < step->input_count; i++) {
+        uint32_t o = step->inputs[i];
+        if (!p->tiles.staged[o] || loaded >> o & 1) continue;
+        place tile = stage_place(&p->tiles, b, axes, o), home = place_home(&p->n, b, axes, o);
+        TRY(emit_load(p->e, axes, &tile, &home));
+        loaded |= 1u << o;
+    }
+    if (!loaded) return NULL;
+    return emit_handover(p->e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL);
+}
+
+static spyre_status compute(const pointwise *p, const box *b, const place_axes *axes)
+{
+    const bundle_step *step = p->n.step;
+    place places[ISA_MAX_OPERANDS];
+    const place *operands[ISA_MAX_OPERANDS];
+    uint32_t count = 0;
+    places[count++] = stage_place(&p->tiles, b, axes, step->output);
+    for (uint32_t i = 0; i < step->input_count; i++)
+        places[count++] = stage_place(&p->tiles, b, axes, step->inputs[i]);
+    if (p->op == OPFUNC_LAYERNORMSCALE) {
+        places[count] = places[count - 1];
+        places[count++].operand.offset += p->n.operand[step->inputs[0]].element;
+    }
+    for (uint32_t o = 0; o < count; o++) operands[o] = &places[o];
+    return emit_vector(p->e, p->op, p->constants, axes, operands, count);
+}
+
+static spyre_status body(void *context, const box *b)
+{
+    const pointwise *p = context;
+    emitter *e = p->e;
+    uint32_t output = p->n.step->output;
+    place_axes axes = place_find_axes(&p->n, b, p->lanes);
+    TRY(load_inputs(p, b, &axes));
+    TRY(compute(p, b, &axes));
+    if (stage_has_inputs(&p->tiles))
+        TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE));
+    if (!p->tiles.staged[output]) return NULL;
+    TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FULL));
+    place tile = stage_place(&p->tiles, b, &axes, output);
+    place home = place_home(&p->n, b, &axes, output);
+    TRY(emit_store(e, &axes, &home, &tile));
+    return emit_handover(e, ISA_QUEUE_STORE, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE);
+}
+
+static void find_constants(pointwise *p)
+{
+    const bundle_step *step = p->n.step;
+    const opfunc_info *info = opfunc_describe(step->op);
+    for (uint32_t c = 0; c < OPFUNC_MAX_PARAMETERS && info->parameter[c]; c++) {
+        int32_t number = bundle_find_constant(step, info->parameter[c]);
+        p->constants[c] = bundle_constant_value(step, (uint32_t)number);
+    }
+}
+
+spyre_status emit_pointwise(emitter *e, const bundle_step *step)
+{
+    pointwise p = {.e = e, .op = step->op == OPFUNC_RESTICKIFY ? OPFUNC_IDENTITY : step->op};
+    TRY(nest_build(e->memory, e->b, step, e->depth, 0, &p.n));
+    find_constants(&p);
+    p.lanes = step->op == OPFUNC_LAYERNORMSCALE ? 2 : 1;
+    p.tiles = stage_of(&p.n);
+
+    int64_t tile[BUNDLE_MAX_DIMS];
+    uint8_t dims[BUNDLE_MAX_DIMS];
+    uint32_t dim_count = nest_order(&p.n, step->output, dims);
+    tile_limits limits = {lx_share_bytes(e->options), stage_footprint, &p.tiles};
+    tile_smallest(&p.n, tile);
+    TRY(tile_check(&limits, tile));
+    tile_grow_all(&p.n, &limits, dims, dim_count, tile);
+    lx_share share = lx_share_whole(e->options);
+    TRY(stage_take(&p.tiles, &share, tile));
+
+    schedule s = {.e = e, .n = &p.n, .body = body, .open = open_buffers, .close = close_buffers,
+                  .context = &p};
+    for (uint32_t d = 0; d < dim_count; d++) schedule_add(&s, dims[d], tile[dims[d]]);
+    for (uint32_t c = 0; c < p.n.class_count; c++) {
+        if (nest_class_empty(&p.n, &p.n.classes[c])) continue;
+        box whole = box_of_class(&p.n, &p.n.classes[c]);
+        TRY(emit_kernel(e, &p.n, p.n.classes[c].cores));
+        TRY(schedule_run(&s, &whole));
+        TRY(emit_end_kernel(e));
+    }
+    return NULL;
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sum, mean, max, min and exx2 in the card's fixed order: fp32 accumulators per kept element (and
+// per lane, when the stick dim is reduced) take the elements in ascending order, FOLD joins the
+// lanes, a chain joins the cores, one multiplication, one rounding.
+//
+// The order restricts the tiles: of the reduced dims only one may be cut, those that run faster must
+// be whole and those that run slower advance one index (or stick) at a time. A last part of a stick
+// counts as a cut.
+#include "back/select.h"
+
+#include "back/schedule.h"
+#include "back/split.h"
+#include "back/stage.h"
+#include "bundle/derived.h"
+
+typedef struct {
+    emitter *e;
+    nest n;
+    stage tiles;
+    uint32_t input, output, moments;
+    opfunc op;                              // SUM, MAX or MIN
+    bool folds;                             // the stick dim is reduced
+    bool scales;
+    float factor;
+    int64_t reduced_bytes;                  // cap on the input tile while its reduced dims grow
+    lx_region accumulator[SPLIT_MOST_PARTS], received[SPLIT_MOST_PARTS], factor_cell;
+    schedule kept, reduced;
+    split chain;
+    const nest_class *present;              // whose elements are reduced
+} reduction;
+
+// --- Places
+
+static int64_t lanes_of(const reduction *r)
+{
+    return r->folds ? r->n.operand[r->input].stick : 1;
+}
+
+static box kept_box(const reduction *r, const box *b)
+{
+    box kept = *b;
+    for (uint32_t d = 0; d < r->n.dim_count; d++) {
+        if (!r->n.reduced[d]) continue;
+        kept.start[d] = 0;
+        kept.extent[d] = 1;
+    }
+    return kept;
+}
+
+// The kept axes; behind them, when the lanes fold, one over all lanes of an accumulator.
+static place_axes accumulator_axes(const reduction *r, const box *kept)
+{
+    return place_find_axes(&r->n, kept, r->folds ? (uint32_t)lanes_of(r) : 1);
+}
+
+static place accumulator_place(const reduction *r, const box *kept, const place_axes *axes,
+                               const lx_region *region)
+{
+    place home = place_home(&r->n, kept, axes, r->input);
+    place_order order = place_sorted(&home, axes);
+    place p = place_dense(kept, axes, &order, SPYRE_FORMAT_IEEE_FP32, 4 * lanes_of(r), region);
+    if (r->folds) p.stride[axes->count - 1] = 4;
+    return p;
+}
+
+// --- The reduction of one core
+
+// Kept axes, then reduced ones in their order; the accumulator's densest axis comes last, because
+// that is where neighbours are independent.
+static place_order reduction_order(const place_axes *axes, const place *accumulator,
+                                   const place *input)
+{
+    place_order order = place_sorted(accumulator, axes), kept = order;
+    order.count = 0;
+    for (uint32_t i = 0; i + 1 < kept.count; i++) order.axis[order.count++] = kept.axis[i];
+    for (uint32_t a = 0; a < axes->count; a++)
+        if (accumulator->stride[a] == 0 && input->stride[a]) order.axis[order.count++] = (uint8_t)a;
+    if (kept.count) order.axis[order.count++] = kept.axis[kept.count - 1];
+    return order;
+}
+
+static spyre_status reduce_tile(const reduction *r, const place_axes *axes, const box *b,
+                                const place *input)
+{
+    const nest_operand *o = &r->n.operand[r->input];
+    box kept = kept_box(r, b);
+    place_axes kept_axes = accumulator_axes(r, &kept);
+    for (uint32_t m = 0; m < r->moments; m++) {
+        place whole = accumulator_place(r, &kept, &kept_axes, &r->accumulator[m]);
+        place accumulator = place_project(&whole, &kept_axes, axes);
+        for (uint32_t a = 0; r->folds && a < axes->count; a++)
+            if (axes->axis[a].dim == o->stick_dim && axes->axis[a].step == 1)
+                accumulator.stride[a] = 4;
+        place_order order = reduction_order(axes, &accumulator, input);
+        isa_instruction i = {.opcode = m ? ISA_REDUCESQ : ISA_REDUCE};
+        if (m == 0) i.op = r->op;
+        TRY(emit_tile(r->e, &i, axes, &order, (const place *const[]){&accumulator, input}, 2));
+    }
+    return NULL;
+}
+
+static spyre_status reduced_body(void *context, const box *b)
+{
+    const reduction *r = context;
+    emitter *e = r->e;
+    place_axes axes = place_find_axes(&r->n, b, 1);
+    place input = stage_place(&r->tiles, b, &axes, r->input);
+    if (!r->tiles.staged[r->input]) return reduce_tile(r, &axes, b, &input);
+    place home = place_home(&r->n, b, &axes, r->input);
+    TRY(emit_load(e, &axes, &input, &home));
+    TRY(emit_handover(e, ISA_QUEUE_LOAD, ISA_QUEUE_SFP, TOKEN_INPUT_FULL));
+    TRY(reduce_tile(r, &axes, b, &input));
+    return emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE);
+}
+
+// Leaves the core's own result in lane 0 of every accumulator.
+static spyre_status reduce_core(const reduction *r, const box *kept)
+{
+    emitter *e = r->e;
+    place_axes axes = accumulator_axes(r, kept);
+    for (uint32_t m = 0; m < r->moments; m++) {
+        place accumulator = accumulator_place(r, kept, &axes, &r->accumulator[m]);
+        TRY(emit_fill(e, &axes, &accumulator, opfunc_reduction_identity(r->op)));
+    }
+    if (!nest_class_empty(&r->n, r->present)) {
+        box b = *kept;
+        for (uint32_t d = 0; d < r->n.dim_count; d++)
+            if (r->n.reduced[d]) b.extent[d] = r->present->size[d];
+        TRY(schedule_run(&r->reduced, &b));
+    }
+    for (uint32_t m = 0; r->folds && m < r->moments; m++) {
+        place accumulator = accumulator_place(r, kept, &axes, &r->accumulator[m]);
+        place_order order = place_sorted(&accumulator, &axes);
+        isa_instruction i = {.opcode = ISA_FOLD, .op = r->op};
+        TRY(emit_tile(e, &i, &axes, &order, (const place *const[]){&accumulator}, 1));
+    }
+    return NULL;
+}
+
+// --- The result
+
+static spyre_status finish(void *context, const box *b)
+{
+    const reduction *r = context;
+    emitter *e = r->e;
+    box kept = kept_box(r, b);
+    place_axes axes = place_find_axes(&r->n, &kept, 1), folded = accumulator_axes(r, &kept);
+    place_axes lanes = place_find_axes(&r->n, &kept, r->moments);
+    place home = place_home(&r->n, &kept, &lanes, r->output);
+    place target = stage_place(&r->tiles, &kept, &lanes, r->output);
+    for (uint32_t m = 0; m < r->moments; m++) {
+        place sum = accumulator_place(r, &kept, &folded, &r->accumulator[m]);
+        if (r->scales) {
+            place cell = {.operand = {.space = ISA_SPACE_LX,
+                                      .format = SPYRE_FORMAT_IEEE_FP32,
+                                      .offset = r->factor_cell.offset}};
+            TRY(emit_fill(e, &(place_axes){0}, &cell, r->factor));
+            TRY(emit_vector(e, OPFUNC_MUL, NULL, &axes,
+                            (const place *const[]){&sum, &sum, &cell}, 3));
+        }
+        place lane = target;
+        lane.operand.offset += (int64_t)m * r->n.operand[r->output].element;
+        TRY(emit_identity(e, &axes, &lane, &sum));
+    }
+    if (!r->tiles.staged[r->output]) return NULL;
+    TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FULL));
+    TRY(emit_store(e, &lanes, &home, &target));
+    return emit_handover(e, ISA_QUEUE_STORE, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE);
+}
+
+static spyre_status kept_body(void *context, const box *b)
+{
+    reduction *r = context;
+    if (!r->chain.needed) {
+        TRY(reduce_core(r, b));
+        return finish(r, b);
+    }
+    for (uint32_t c = 0; c < r->n.class_count; c++) {
+        r->present = &r->n.classes[c];
+        TRY(emit_kernel(r->e, &r->n, r->present->cores));
+        TRY(reduce_core(r, b));
+        TRY(emit_end_kernel(r->e));
+    }
+    box kept = kept_box(r, b);
+    place_axes axes = place_find_axes(&r->n, &kept, 1), folded = accumulator_axes(r, &kept);
+    place accumulator[SPLIT_MOST_PARTS], received[SPLIT_MOST_PARTS];
+    for (uint32_t m = 0; m < r->moments; m++) {
+        accumulator[m] = accumulator_place(r, &kept, &folded, &r->accumulator[m]);
+        received[m] = accumulator_place(r, &kept, &folded, &r->received[m]);
+    }
+    split_plan plan = {.e = r->e,
+                       .n = &r->n,
+                       .chain = r->chain,
+                       .combine = r->op == OPFUNC_SUM   ? OPFUNC_ADD
+                                  : r->op == OPFUNC_MAX ? OPFUNC_MAXIMUM
+                                                        : OPFUNC_MINIMUM,
+                       .everyone = !r->tiles.staged[r->output],
+                       .finish = finish,
+                       .context = r};
+    return split_emit(&plan, b, &axes, accumulator, received, r->moments);
+}
+
+// --- Buffers
+
+static spyre_status open_input(void *context)
+{
+    const reduction *r = context;
+    return r->tiles.staged[r->input] ? emit_signal(r->e, ISA_QUEUE_SFP, TOKEN_INPUT_FREE) : NULL;
+}
+
+static spyre_status close_input(void *context)
+{
+    const reduction *r = context;
+    return r->tiles.staged[r->input] ? emit_wait(r->e, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE) : NULL;
+}
+
+static spyre_status open_both(void *context)
+{
+    const reduction *r = context;
+    TRY(open_input(context));
+    return r->tiles.staged[r->output] ? emit_signal(r->e, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE)
+                                      : NULL;
+}
+
+static spyre_status close_both(void *context)
+{
+    const reduction *r = context;
+    TRY(close_input(context));
+    return r->tiles.staged[r->output] ? emit_wait(r->e, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE) : NULL;
+}
+
+// --- Tiles
+
+static int64_t accumulator_bytes(const reduction *r, const int64_t *tile)
+{
+    int64_t bytes = 4 * lanes_of(r);
+    for (uint32_t d = 0; d < r->n.dim_count; d++)
+        if (!r->n.reduced[d] && r->n.operand[r->input].stride[d]) bytes *= tile[d];
+    return bytes;
+}
+
+static int64_t footprint(const void *context, const int64_t *tile)
+{
+    const reduction *r = context;
+    int64_t bytes = stage_footprint(&r->tiles, tile) + LX_ALIGNMENT;
+    if (r->tiles.staged[r->input] && place_tile_bytes(&r->n, r->input, tile) > r->reduced_bytes)
+        return INT64_MAX / 2;
+    return bytes + 2 * r->moments * lx_align(accumulator_bytes(r, tile));
+}
+
+static bool is_cut(const reduction *r, uint32_t dim, int64_t tile)
+{
+    schedule probe = {.n = &r->n};
+    schedule_add(&probe, dim, tile);
+    return probe.levels.count > 0;
+}
+
+static spyre_status choose_tiles(reduction *r, int64_t *tile)
+{
+    uint8_t dims[BUNDLE_MAX_DIMS];
+    uint32_t dim_count = nest_order(&r->n, r->input, dims);
+    tile_limits limits = {lx_share_bytes(r->e->options), footprint, r};
+    tile_smallest(&r->n, tile);
+    r->reduced_bytes = STAGE_LARGEST_TILE_BYTES;
+    TRY(tile_check(&limits, tile));
+    // Half for the reduced dims, so that some kept ones fit beside them.
+    r->reduced_bytes = STAGE_LARGEST_TILE_BYTES / 2;
+    for (uint32_t d = r->n.dim_count; d-- > 0;) {
+        if (!r->n.reduced[d] || r->n.size[d] == 1) continue;
+        tile_grow(&r->n, &limits, d, tile);
+        if (is_cut(r, d, tile[d])) break;
+    }
+    r->reduced_bytes = STAGE_LARGEST_TILE_BYTES;
+    for (uint32_t i = dim_count; i-- > 0;)
+        if (!r->n.reduced[dims[i]]) tile_grow(&r->n, &limits, dims[i], tile);
+    for (uint32_t i = 0; i < dim_count; i++)
+        if (!r->n.reduced[dims[i]]) schedule_add(&r->kept, dims[i], tile[dims[i]]);
+    for (uint32_t d = 0; d < r->n.dim_count; d++)
+        if (r->n.reduced[d]) schedule_add(&r->reduced, d, tile[d]);
+    return NULL;
+}
+
+static spyre_status allocate(reduction *r, const int64_t *tile)
+{
+    lx_share share = lx_share_whole(r->e->options);
+    TRY(stage_take(&r->tiles, &share, tile));
+    for (uint32_t m = 0; m < r->moments; m++) {
+        TRY(lx_take(&share, accumulator_bytes(r, tile), false, &r->accumulator[m]));
+        TRY(lx_take(&share, accumulator_bytes(r, tile), false, &r->received[m]));
+    }
+    return lx_take(&share, 4, false, &r->factor_cell);
+}
+
+// --- The step
+
+// Masked elements count as the mask constant. As long as that changes nothing they are left out.
+static spyre_status check_mask(const bundle_step *step)
+{
+    if (step->mask_count == 0) return NULL;
+    float value = bundle_constant_value(step, (uint32_t)step->mask_constant);
+    float neutral = opfunc_reduction_identity(step->op);
+    if (value == neutral) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "maskingConstId_: %s masked with %g, only %g is supported",
+                      opfunc_describe(step->op)->name, (double)value, (double)neutral);
+}
+
+static void describe(reduction *r, const bundle_step *step)
+{
+    const char *factor = opfunc_describe(step->op)->parameter[0];
+    r->op = step->op == OPFUNC_MAX || step->op == OPFUNC_MIN ? step->op : OPFUNC_SUM;
+    r->moments = step->op == OPFUNC_EXX2 ? 2 : 1;
+    r->scales = factor != NULL;
+    if (factor)
+        r->factor = bundle_constant_value(step, (uint32_t)bundle_find_constant(step, factor));
+    const nest_operand *input = &r->n.operand[r->input];
+    r->folds = r->n.reduced[input->stick_dim] && input->tensor->scale[input->stick_dim] > 0;
+}
+
+spyre_status emit_reduction(emitter *e, const bundle_step *step)
+{
+    reduction r = {.e = e, .input = step->inputs[0], .output = step->output};
+    TRY(check_mask(step));
+    TRY(nest_build(e->memory, e->b, step, e->depth, SPLIT_SLOTS, &r.n));
+    describe(&r, step);
+    r.chain = split_build(&r.n);
+    r.tiles = stage_of(&r.n);
+    r.kept = (schedule){.e = e, .n = &r.n, .body = kept_body, .context = &r};
+    r.reduced = (schedule){.e = e, .n = &r.n, .body = reduced_body, .context = &r};
+    int64_t tile[BUNDLE_MAX_DIMS];
+    TRY(choose_tiles(&r, tile));
+    TRY(allocate(&r, tile));
+    if (r.reduced.levels.count) {
+        r.reduced.open = open_input;
+        r.reduced.close = close_input;
+    } else if (!r.chain.needed) {
+        r.kept.open = open_both;
+        r.kept.close = close_both;
+    }
+    if (r.chain.needed) {
+        box whole = box_of_class(&r.n, &r.n.classes[0]);
+        return schedule_run(&r.kept, &whole);
+    }
+    for (uint32_t c = 0; c < r.n.class_count; c++) {
+        r.present = &r.n.classes[c];
+        box whole = box_of_class(&r.n, r.present);
+        TRY(emit_kernel(e, &r.n, r.present->cores));
+        TRY(schedule_run(&r.kept, &whole));
+        TRY(emit_end_kernel(e));
+    }
+    return NULL;
+}

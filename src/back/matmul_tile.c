@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A small search: column sticks, rows and depth of a tile are powers of two times their smallest, or
+// the whole dim. What counts is the traffic: A is read once per column tile, B once per row tile,
+// or once in all when it stays in LX. Every MATMUL costs a little besides, so that tiles do not
+// become slivers.
+#include "back/matmul_tile.h"
+
+#include "back/allocate.h"
+
+enum {
+    INSTRUCTION_COST_BYTES = 4096,
+    LARGEST_ROWS = 512,
+    LARGEST_ACCUMULATOR_BYTES = 256 << 10,
+};
+
+static int64_t ceil_divide(int64_t value, int64_t by)
+{
+    return (value + by - 1) / by;
+}
+
+// --- Roles
+
+static int32_t find_columns(const matmul_roles *r)
+{
+    const nest *n = &r->nest;
+    const nest_operand *a = &n->operand[r->a], *b = &n->operand[r->b], *c = &n->operand[r->c];
+    uint32_t candidates[2 + BUNDLE_MAX_DIMS] = {b->stick_dim, c->stick_dim}, count = 2;
+    for (uint32_t d = n->dim_count; d-- > 0;) candidates[count++] = d;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t d = candidates[i];
+        if (!n->reduced[d] && b->stride[d] && !a->stride[d]) return (int32_t)d;
+    }
+    return -1;
+}
+
+spyre_status matmul_find_roles(matmul_roles *r)
+{
+    nest *n = &r->nest;
+    r->a = n->step->inputs[0];
+    r->b = n->step->inputs[1];
+    r->c = n->step->output;
+    r->format = n->operand[r->a].tensor->format;
+    r->lanes = (int64_t)spyre_format_elements_per_stick(r->format);
+    if (n->operand[r->b].tensor->format != r->format)
+        return status_new(SPYRE_UNSUPPORTED, "batchmatmul of %s and %s", spyre_format_name(r->format),
+                          spyre_format_name(n->operand[r->b].tensor->format));
+    for (uint32_t d = 0; d < n->dim_count; d++) {
+        if (!n->reduced[d]) continue;
+        if (n->size[d] > 1 || n->size[r->k] == 1 || !n->reduced[r->k]) r->k = d;
+    }
+    r->n = find_columns(r);
+    const int64_t *a = n->operand[r->a].stride, *b = n->operand[r->b].stride;
+    for (uint32_t d = 0; d < n->dim_count; d++) {
+        bool row = !n->reduced[d] && a[d] && !b[d];
+        r->role[d] = row ? MATMUL_ROW : MATMUL_LOOPED;
+    }
+    if (n->size[r->k] > 1) nest_add_stick(n, r->k, r->lanes);
+    if (r->n >= 0) nest_add_stick(n, (uint32_t)r->n, r->lanes);
+    return NULL;
+}
+
+// --- Tiles
+
+typedef struct {
+    const matmul_roles *r;
+    int64_t lx_bytes;
+    bool chained, a_staged, b_staged, c_staged;
+    int64_t rows, columns, depth;               // of the whole core
+    bool one_depth;                             // no other reduced dim has more than one index
+} problem;
+
+static int64_t row_count(const matmul_roles *r, const int64_t *tile)
+{
+    int64_t rows = 1;
+    for (uint32_t d = 0; d < r->nest.dim_count; d++)
+        if (r->role[d] == MATMUL_ROW) rows *= tile[d];
+    return rows;
+}
+
+// Row tiles of at most `most` rows, whole dims first from the one that is densest in A. An A in LX
+// is used in place, where only one dim can be sure to be one dim of the instruction.
+static void set_rows(const problem *p, int64_t most, int64_t *tile)
+{
+    const nest *n = &p->r->nest;
+    uint8_t dims[BUNDLE_MAX_DIMS];
+    uint32_t count = nest_order(n, p->r->a, dims);
+    for (uint32_t i = count; i-- > 0;) {
+        uint32_t d = dims[i];
+        if (p->r->role[d] != MATMUL_ROW) continue;
+        int64_t granule = nest_granule(n, d), size = n->size[d];
+        if (granule > size) granule = size;
+        int64_t tiles = ceil_divide(size, most > granule ? most / granule * granule : granule);
+        tile[d] = ceil_divide(ceil_divide(size, tiles), granule) * granule;
+        if (tile[d] > size) tile[d] = size;
+        most /= tile[d];
+        if (!p->a_staged) most = 1;
+        if (most < 1) most = 1;
+    }
+}
+
+static int64_t whole_sticks(const matmul_roles *r, int64_t elements)
+{
+    return ceil_divide(elements, r->lanes);
+}
+
+static int64_t columns_of(const matmul_roles *r, const int64_t *tile)
+{
+    return r->n < 0 ? 1 : tile[r->n];
+}
+
+// Bytes of all buffers; fills the sizes of one each.
+static int64_t total_bytes(const problem *p, bool stationary, matmul_tiles *t)
+{
+    const matmul_roles *r = p->r;
+    int64_t rows = row_count(r, t->tile), sticks = whole_sticks(r, columns_of(r, t->tile));
+    int64_t depth = t->tile[r->k], output = r->nest.operand[r->c].element;
+    t->a_bytes = rows * whole_sticks(r, depth) * SPYRE_STICK_BYTES;
+    t->b_bytes = depth * sticks * SPYRE_STICK_BYTES;
+    t->c_bytes = rows * columns_of(r, t->tile) * output;
+    t->accumulator_bytes = rows * sticks * r->lanes * 4;
+    int64_t bytes = lx_align(t->accumulator_bytes) * (p->chained ? 2 : 1);
+    if (p->a_staged) bytes += 2 * lx_align(t->a_bytes);
+    if (p->b_staged) bytes += (stationary ? 1 : 2) * lx_align(t->b_bytes);
+    if (p->c_staged) bytes += 2 * lx_align(t->c_bytes);
+    return bytes;
+}
+
+static double traffic(const problem *p, bool stationary, const matmul_tiles *t)
+{
+    int64_t element = (int64_t)spyre_format_bytes(p->r->format);
+    int64_t row_tiles = ceil_divide(p->rows, row_count(p->r, t->tile));
+    int64_t column_tiles = ceil_divide(p->columns, columns_of(p->r, t->tile));
+    int64_t depth_tiles = ceil_divide(p->depth, t->tile[p->r->k]);
+    double cost = (double)(row_tiles * column_tiles * depth_tiles) * INSTRUCTION_COST_BYTES;
+    if (p->a_staged) cost += (double)(p->rows * p->depth * element) * (double)column_tiles;
+    if (p->b_staged)
+        cost += (double)(p->columns * p->depth * element) * (stationary ? 1.0 : (double)row_tiles);
+    return cost;
+}
+
+static int64_t next_size(int64_t size, int64_t whole)
+{
+    if (size == whole) return whole + 1;
+    return 2 * size < whole ? 2 * size : whole;
+}
+
+// An extent near `most` that cuts the dim into equal parts, in whole sticks.
+static int64_t even_part(int64_t whole, int64_t most, int64_t granule)
+{
+    if (most >= whole) return whole;
+    int64_t parts = ceil_divide(whole, most);
+    int64_t even = ceil_divide(ceil_divide(whole, parts), granule) * granule;
+    return even < whole ? even : whole;
+}
+
+static void try_tiles(const problem *p, matmul_tiles *t, matmul_tiles *best, double *best_cost)
+{
+    bool stationary = !p->chained && p->one_depth && t->tile[p->r->k] == p->depth &&
+                      (p->depth < p->r->lanes || p->depth % p->r->lanes == 0);
+    int64_t bytes = total_bytes(p, stationary, t);
+    if (bytes > p->lx_bytes || t->accumulator_bytes > LARGEST_ACCUMULATOR_BYTES) return;
+    double cost = traffic(p, stationary, t);
+    if (*best_cost >= 0 && cost >= *best_cost) return;
+    *best = *t;
+    *best_cost = cost;
+}
+
+spyre_status matmul_choose_tiles(const matmul_roles *r, int64_t lx_bytes, bool chained,
+                                 matmul_tiles *out_tiles)
+{
+    const nest *n = &r->nest;
+    problem p = {.r = r,
+                 .lx_bytes = lx_bytes,
+                 .chained = chained,
+                 .a_staged = !n->operand[r->a].tensor->in_lx,
+                 .b_staged = !n->operand[r->b].tensor->in_lx,
+                 .c_staged = !n->operand[r->c].tensor->in_lx,
+                 .columns = r->n < 0 ? 1 : n->size[r->n],
+                 .depth = n->size[r->k],
+                 .one_depth = true};
+    p.rows = row_count(r, n->size);
+    matmul_tiles t = {0};
+    for (uint32_t d = 0; d < n->dim_count; d++) {
+        int64_t granule = nest_granule(n, d);
+        t.tile[d] = n->reduced[d] || granule > n->size[d] ? 1 : granule;
+        if (granule > n->size[d]) t.tile[d] = n->size[d];
+        if (n->reduced[d] && d != r->k && n->size[d] > 1) p.one_depth = false;
+    }
+    double best_cost = -1;
+    int64_t most_rows = p.rows < LARGEST_ROWS ? p.rows : LARGEST_ROWS;
+    int64_t column_granule = r->n < 0 ? 1 : nest_granule(n, (uint32_t)r->n);
+    int64_t depth_granule = nest_granule(n, r->k);
+    int64_t first_columns = column_granule < p.columns ? column_granule : p.columns;
+    int64_t first_depth = depth_granule < p.depth ? depth_granule : p.depth;
+    for (int64_t rows = 1; rows <= most_rows; rows = next_size(rows, most_rows)) {
+        set_rows(&p, rows, t.tile);
+        for (int64_t c = first_columns; c <= p.columns; c = next_size(c, p.columns)) {
+            if (r->n >= 0) t.tile[r->n] = even_part(p.columns, c, column_granule);
+            for (int64_t k = first_depth; k <= p.depth; k = next_size(k, p.depth)) {
+                t.tile[r->k] = even_part(p.depth, k, depth_granule);
+                try_tiles(&p, &t, out_tiles, &best_cost);
+            }
+        }
+    }
+    if (best_cost >= 0) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "no tile of a matmul fits the back-end's %lld bytes of LX",
+                      (long long)lx_bytes);
+}

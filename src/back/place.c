@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "back/place.h"
+
+#include <stdlib.h>
+
+box box_of_class(const nest *n, const nest_class *c)
+{
+    box b = {.buffer_loop = -1};
+    for (uint32_t l = 0; l < ISA_MAX_LOOPS; l++) b.loop[l].dim = -1;
+    for (uint32_t d = 0; d < n->dim_count; d++) b.extent[d] = c->size[d];
+    return b;
+}
+
+static void add_axis(place_axes *axes, uint32_t dim, int64_t extent, int64_t step)
+{
+    if (extent == 1) return;
+    axes->axis[axes->count++] = (place_axis){(uint8_t)dim, extent, step};
+}
+
+// The schedule cuts a dim into boxes that are a multiple of a stick length or shorter than it.
+place_axes place_find_axes(const nest *n, const box *b, uint32_t lanes)
+{
+    place_axes axes = {0};
+    for (uint32_t d = 0; d < n->dim_count; d++) {
+        int64_t left = b->extent[d];
+        for (uint32_t s = 0; s < n->stick_count[d]; s++) {
+            int64_t stick = n->sticks[d][s];
+            if (left < stick) continue;
+            add_axis(&axes, d, left / stick, stick);
+            left = stick;
+        }
+        add_axis(&axes, d, left, 1);
+    }
+    if (lanes > 1) add_axis(&axes, PLACE_LANES, lanes, 1);
+    return axes;
+}
+
+place place_home(const nest *n, const box *b, const place_axes *axes, uint32_t operand)
+{
+    const nest_operand *o = &n->operand[operand];
+    const bundle_address *start = &o->tensor->start[0];
+    place p = {.operand = {.space = o->tensor->in_lx ? ISA_SPACE_LX : ISA_SPACE_MEMORY,
+                           .format = o->tensor->format}};
+    if (o->tensor->in_lx) {
+        p.operand.offset = start->offset;
+    } else {
+        p.operand.arg = (uint16_t)start->arg;
+        p.operand.slot = o->slot;
+    }
+    for (uint32_t l = 0; l < n->loops; l++) p.operand.loop_stride[l] = start->loop_stride[l];
+    for (uint32_t d = 0; d < n->dim_count; d++) p.operand.offset += nest_offset(o, d, b->start[d]);
+    for (uint32_t l = n->loops; l < ISA_MAX_LOOPS; l++)
+        if (b->loop[l].dim >= 0)
+            p.operand.loop_stride[l] = nest_offset(o, (uint32_t)b->loop[l].dim, b->loop[l].step);
+    for (uint32_t a = 0; a < axes->count; a++) {
+        const place_axis *axis = &axes->axis[a];
+        if (axis->dim == PLACE_LANES) p.stride[a] = o->lanes > 1 ? o->element : 0;
+        else p.stride[a] = nest_offset(o, axis->dim, axis->step);
+    }
+    return p;
+}
+
+place_order place_sorted(const place *p, const place_axes *axes)
+{
+    place_order order = {0};
+    for (uint32_t a = 0; a < axes->count; a++) {
+        if (p->stride[a] == 0) continue;
+        uint32_t at = order.count++;
+        for (; at > 0 && llabs(p->stride[order.axis[at - 1]]) < llabs(p->stride[a]); at--)
+            order.axis[at] = order.axis[at - 1];
+        order.axis[at] = (uint8_t)a;
+    }
+    return order;
+}
+
+place place_dense(const box *b, const place_axes *axes, const place_order *order,
+                  spyre_format format, int64_t element_bytes, const lx_region *region)
+{
+    place p = {.operand = {.space = ISA_SPACE_LX, .format = format, .offset = region->offset}};
+    if (region->doubled && b->buffer_loop >= 0)
+        p.operand.loop_stride[b->buffer_loop] = region->bytes;
+    int64_t stride = element_bytes;
+    for (uint32_t i = order->count; i-- > 0;) {
+        uint32_t a = order->axis[i];
+        p.stride[a] = stride;
+        stride *= axes->axis[a].extent;
+    }
+    return p;
+}
+
+place place_project(const place *p, const place_axes *from, const place_axes *to)
+{
+    place projected = {.operand = p->operand};
+    for (uint32_t t = 0; t < to->count; t++)
+        for (uint32_t f = 0; f < from->count; f++)
+            if (from->axis[f].dim == to->axis[t].dim && from->axis[f].step == to->axis[t].step)
+                projected.stride[t] = p->stride[f];
+    return projected;
+}
+
+place place_tile(const nest *n, const box *b, const place_axes *axes, uint32_t operand,
+                 const lx_region *region)
+{
+    place home = place_home(n, b, axes, operand);
+    place_order order = place_sorted(&home, axes);
+    return place_dense(b, axes, &order, home.operand.format, n->operand[operand].element, region);
+}
+
+int64_t place_tile_bytes(const nest *n, uint32_t operand, const int64_t *tile)
+{
+    const nest_operand *o = &n->operand[operand];
+    int64_t bytes = o->element * o->lanes;
+    for (uint32_t d = 0; d < n->dim_count; d++)
+        if (o->stride[d]) bytes *= tile[d];
+    return bytes;
+}

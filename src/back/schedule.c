@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "back/schedule.h"
+
+// True when a box of `extent` elements of a dim has uniform axes: see place_find_axes().
+static bool is_regular(const nest *n, uint32_t dim, int64_t extent)
+{
+    for (uint32_t s = 0; s < n->stick_count[dim]; s++)
+        if (extent >= n->sticks[dim][s]) return extent % n->sticks[dim][s] == 0;
+    return true;
+}
+
+void schedule_add(schedule *s, uint32_t dim, int64_t tile)
+{
+    bool needed = false;
+    for (uint32_t c = 0; c < s->n->class_count; c++) {
+        int64_t size = s->n->classes[c].size[dim];
+        needed = needed || size > tile || !is_regular(s->n, dim, size);
+    }
+    if (!needed) return;
+    s->levels.dim[s->levels.count] = (uint8_t)dim;
+    s->levels.tile[s->levels.count++] = tile;
+}
+
+// The extent of the next tiles when `left` elements are to be done.
+static int64_t next_tile(const nest *n, uint32_t dim, int64_t tile, int64_t left)
+{
+    if (tile > left) tile = left;
+    for (uint32_t s = 0; s < n->stick_count[dim]; s++) {
+        int64_t stick = n->sticks[dim][s];
+        if (left < stick) continue;
+        return tile < stick ? stick : tile / stick * stick;
+    }
+    return tile;
+}
+
+static spyre_status run_level(const schedule *s, uint32_t level, const box *b);
+
+static spyre_status looped(const schedule *s, uint32_t level, box *b, int64_t count, int64_t step)
+{
+    if (count == 1) return run_level(s, level + 1, b);
+    emitter *e = s->e;
+    TRY(emit_loop(e, count));
+    b->loop[e->depth - 1] = (box_loop){s->levels.dim[level], step};
+    TRY(run_level(s, level + 1, b));
+    b->loop[e->depth - 1] = (box_loop){-1, 0};
+    return emit_end_loop(e);
+}
+
+static spyre_status double_buffered(const schedule *s, uint32_t level, box *b, int64_t count)
+{
+    emitter *e = s->e;
+    uint32_t dim = s->levels.dim[level];
+    int64_t tile = b->extent[dim];
+    TRY(s->open(s->context));
+    if (count / 2 > 1) {
+        TRY(emit_loop(e, count / 2));
+        b->loop[e->depth - 1] = (box_loop){(int32_t)dim, 2 * tile};
+    }
+    TRY(emit_loop(e, 2));
+    b->loop[e->depth - 1] = (box_loop){(int32_t)dim, tile};
+    b->buffer_loop = (int32_t)e->depth - 1;
+    TRY(s->body(s->context, b));
+    b->buffer_loop = -1;
+    b->loop[e->depth - 1] = (box_loop){-1, 0};
+    TRY(emit_end_loop(e));
+    if (count / 2 > 1) {
+        b->loop[e->depth - 1] = (box_loop){-1, 0};
+        TRY(emit_end_loop(e));
+    }
+    if (count % 2) {
+        b->start[dim] += (count - 1) * tile;
+        TRY(s->body(s->context, b));
+    }
+    return s->close(s->context);
+}
+
+static spyre_status run_level(const schedule *s, uint32_t level, const box *whole)
+{
+    if (level == s->levels.count) return s->body(s->context, whole);
+    uint32_t dim = s->levels.dim[level];
+    box b = *whole;
+    int64_t left = whole->extent[dim], done = 0;
+    while (left > 0) {
+        int64_t tile = next_tile(s->n, dim, s->levels.tile[level], left), count = left / tile;
+        b.start[dim] = whole->start[dim] + done;
+        b.extent[dim] = tile;
+        bool innermost = level + 1 == s->levels.count;
+        bool doubled = s->open && innermost && count > 1 && s->e->depth + 2 <= ISA_MAX_LOOPS;
+        if (doubled) TRY(double_buffered(s, level, &b, count));
+        else TRY(looped(s, level, &b, count, tile));
+        done += count * tile;
+        left -= count * tile;
+    }
+    return NULL;
+}
+
+spyre_status schedule_run(const schedule *s, const box *whole)
+{
+    return run_level(s, 0, whole);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "back/select.h"
+
+// A copy that changes neither format nor stick dim and repeats nothing moves whole sticks; the
+// others compute element by element.
+static bool moves_sticks(const bundle_step *step)
+{
+    const bundle_tensor *in = &step->tensors[step->inputs[0]];
+    const bundle_tensor *out = &step->tensors[step->output];
+    if (in->format != out->format || in->stick_dim != out->stick_dim) return false;
+    for (uint32_t d = 0; d < step->dim_count; d++)
+        if (out->scale[d] > 0 && in->scale[d] <= 0) return false;
+    return !(in->in_lx && out->in_lx);
+}
+
+emit_step *select_emitter(const bundle_step *step)
+{
+    if (step->index_count) return emit_gather;
+    switch (opfunc_describe(step->op)->kind) {
+    case OPFUNC_KIND_COPY: return moves_sticks(step) ? emit_copy : emit_pointwise;
+    case OPFUNC_KIND_UNARY:
+    case OPFUNC_KIND_BINARY:
+    case OPFUNC_KIND_TERNARY:
+    case OPFUNC_KIND_PARAMETRIC:
+    case OPFUNC_KIND_NORM: return emit_pointwise;
+    case OPFUNC_KIND_REDUCTION: return emit_reduction;
+    case OPFUNC_KIND_MATMUL: return emit_matmul;
+    }
+    return emit_pointwise;
+}

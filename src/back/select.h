@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which emitter writes the kernels of a step. Internal.
+#ifndef BACK_SELECT_H
+#define BACK_SELECT_H
+
+#include "back/emit.h"
+
+typedef spyre_status emit_step(emitter *e, const bundle_step *step);
+
+emit_step *select_emitter(const bundle_step *step);
+
+// One file each.
+SPYRE_MUST_CHECK spyre_status emit_pointwise(emitter *e, const bundle_step *step);
+SPYRE_MUST_CHECK spyre_status emit_copy(emitter *e, const bundle_step *step);
+SPYRE_MUST_CHECK spyre_status emit_gather(emitter *e, const bundle_step *step);
+SPYRE_MUST_CHECK spyre_status emit_reduction(emitter *e, const bundle_step *step);
+SPYRE_MUST_CHECK spyre_status emit_matmul(emitter *e, const bundle_step *step);
+
+#endif

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tiles in LX for the operands of a step that live in memory; operands in LX are used in place.
+// Internal.
+#ifndef BACK_STAGE_H
+#define BACK_STAGE_H
+
+#include "back/allocate.h"
+#include "back/tile.h"
+
+// No tile is larger, so that load, compute and store have something to overlap.
+enum { STAGE_LARGEST_TILE_BYTES = 64 << 10 };
+
+typedef struct {
+    const nest *n;
+    bool staged[BUNDLE_MAX_TENSORS];
+    lx_region region[BUNDLE_MAX_TENSORS];
+} stage;
+
+// Marks the operands in memory.
+stage stage_of(const nest *n);
+
+// Bytes of two buffers for every staged operand; a tile_footprint whose context is the stage.
+int64_t stage_footprint(const void *s, const int64_t *tile);
+
+SPYRE_MUST_CHECK spyre_status stage_take(stage *s, lx_share *share, const int64_t *tile);
+
+// The tile of a staged operand, the home of another.
+place stage_place(const stage *s, const box *b, const place_axes *axes, uint32_t operand);
+
+// True when some input (or index) is staged.
+bool stage_has_inputs(const stage *s);
+
+#endif
