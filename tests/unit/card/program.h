@@ -4,33 +4,9 @@
 #ifndef TESTS_CARD_PROGRAM_H
 #define TESTS_CARD_PROGRAM_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit/check.h"
 
 #include "card/card.h"
-
-#define assert_ok(expression)                                                \
-    do {                                                                     \
-        spyre_status ok_ = (expression);                                     \
-        if (ok_) fail_msg("%s: %s", #expression, spyre_status_message(ok_)); \
-    } while (0)
-
-// Expects an error whose message contains `part`.
-#define assert_error(expression, code_, part)                                            \
-    do {                                                                                 \
-        spyre_status error_ = (expression);                                              \
-        assert_non_null(error_);                                                         \
-        if (!strstr(spyre_status_message(error_), part))                                 \
-            fail_msg("%s: \"%s\" lacks \"%s\"", #expression, spyre_status_message(error_), part); \
-        assert_int_equal(spyre_status_code(error_), code_);                              \
-        spyre_status_free(error_);                                                       \
-    } while (0)
 
 static inline isa_program *new_program(uint32_t arg_count)
 {
@@ -121,13 +97,9 @@ static inline isa_instruction *emit_flat(isa_program *p, isa_opcode opcode, uint
     return i;
 }
 
-// A small xorshift generator: tests must not depend on the C library's.
 static inline uint32_t next_random(uint64_t *state)
 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return (uint32_t)(*state >> 16);
+    return (uint32_t)(check_random(state) >> 32);
 }
 
 #endif

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SpyreCode: what a back-end leaves for the runtime, a directory with spyrecode.json (how to prepare
+// a job, how to execute it) and init.bin. Specification 0277 of torch-spyre/interface-specs; where
+// torch-spyre's own runtime reads other keys than the specification names, both are read and the
+// runtime's are written. docs/spyrecode.md lists the differences and this stack's own parts.
+#ifndef SPYRECODE_MODEL_H
+#define SPYRECODE_MODEL_H
+
+#include "isa/isa.h"
+
+// Segment 7 of the card holds what a job brings along; the space of a job starts at its beginning.
+#define SPYRECODE_BASE 0x1C00000000ULL
+#define SPYRECODE_SEGMENT_BYTES 0x400000000ULL
+enum { SPYRECODE_ALIGNMENT = 128, SPYRECODE_MOST_COMMANDS = 1024, SPYRECODE_MOST_PATCHES = 4096 };
+
+// Preparation, once: `bytes` of the file `name` go to card address `target`.
+typedef struct {
+    const char *name;
+    uint64_t target;
+    uint64_t byte_count;
+    const uint8_t *bytes;
+} spyrecode_transfer;
+
+// Host compute metadata: eight little-endian bytes at `offset` of the output get an address.
+typedef enum { SPYRECODE_FROM_ARGUMENT, SPYRECODE_FROM_ADDRESS } spyrecode_source;
+typedef struct {
+    uint64_t offset;
+    spyrecode_source source;
+    uint32_t index;                     // ARGUMENT: of the launch
+    uint64_t address;                   // ADDRESS: in the job's own space
+    uint64_t byte_count;                // ADDRESS: size of what lies there
+} spyrecode_patch;
+
+typedef enum {
+    SPYRECODE_COMPUTE_ON_HOST,
+    SPYRECODE_DATA_TRANSFER,
+    SPYRECODE_COMPUTE_ON_DEVICE,
+} spyrecode_command_kind;
+
+typedef struct {
+    spyrecode_command_kind kind;
+    const char *handle;                 // HOST: of its output; TRANSFER: of the host's side
+    uint64_t byte_count;                // HOST: of its output; TRANSFER
+    uint64_t address;                   // TRANSFER, DEVICE: card address
+    bool to_host;                       // TRANSFER
+    uint32_t argument_count;            // HOST: launch arguments it takes
+    uint64_t program_bytes;             // HOST: length of the program at the front of init.bin
+    uint32_t patch_count;               // HOST
+    const spyrecode_patch *patches;
+} spyrecode_command;
+
+typedef struct {
+    arena *memory;
+    uint64_t space_bytes;               // Allocate
+    VEC(spyrecode_transfer) transfers;
+    VEC(spyrecode_command) commands;
+} spyrecode;
+
+// What a program argument stands for, when code is built.
+typedef enum { SPYRECODE_LAUNCH, SPYRECODE_POOL, SPYRECODE_CONSTANTS } spyrecode_argument_kind;
+typedef struct {
+    spyrecode_argument_kind kind;
+    uint32_t index;                     // LAUNCH: position among the launch arguments
+    uint64_t byte_count;                // POOL, CONSTANTS
+    const void *bytes;                  // CONSTANTS
+} spyrecode_argument;
+
+// Builds the code of a program: one transfer "init.bin" (the encoded program, then the constants),
+// and, when the program has arguments, a correction of its argument table.
+SPYRE_MUST_CHECK spyre_status spyrecode_build(arena *memory, const isa_program *program,
+                                              const spyrecode_argument *arguments,
+                                              spyrecode **out_code);
+
+// Writes spyrecode.json and the files of its transfers into a directory, made when missing. Same
+// code, same bytes.
+SPYRE_MUST_CHECK spyre_status spyrecode_write(const spyrecode *code, const char *directory);
+
+// Reads a directory. Refuses whatever it does not know, with file, field and rule in one line.
+SPYRE_MUST_CHECK spyre_status spyrecode_read(arena *memory, const char *directory,
+                                             spyrecode **out_code);
+
+// The reader without files: `json` of `length` bytes named `name`; transfers get no bytes.
+SPYRE_MUST_CHECK spyre_status spyrecode_parse(arena *memory, const char *name, const char *json,
+                                              size_t length, spyrecode **out_code);
+
+// The rules between commands; spyrecode_read has applied them. Messages name the command.
+SPYRE_MUST_CHECK spyre_status spyrecode_verify(const spyrecode *code);
+
+// Executes a COMPUTE_ON_HOST: fills output[0..command->byte_count).
+SPYRE_MUST_CHECK spyre_status spyrecode_correct(const spyrecode_command *command,
+                                                const uint64_t *arguments,
+                                                uint32_t argument_count, uint8_t *output);
+
+// The other way round: the program in the code and what its arguments stand for, in `memory`.
+// `out_arguments` has program->arg_count entries. SPYRE_UNSUPPORTED when the code is not of the form
+// that spyrecode_build gives (that of another back-end).
+SPYRE_MUST_CHECK spyre_status spyrecode_program(arena *memory, const spyrecode *code,
+                                                isa_program **out_program,
+                                                const spyrecode_argument **out_arguments);
+
+#endif

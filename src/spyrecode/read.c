@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The strict reader. Keys of specification 0277 are taken beside those of torch-spyre's runtime:
+// file_path for init_bin_file, direction "0" and "1" for dirn "false" and "true". A member that
+// neither names is an error: it would ask for something that is not done.
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "spyrecode/model.h"
+
+#define MOST_BYTES ((int64_t)SPYRECODE_SEGMENT_BYTES)
+
+typedef struct {
+    spyrecode *code;
+    json_node properties;               // of the present command
+} reader;
+
+// --- Fields
+
+// Fails on a member that is not among `known` (ends with null).
+static spyre_status only_members(const json_node *object, const char *const *known)
+{
+    void *cursor = NULL;
+    json_node member;
+    while (json_next_member(object, &cursor, &member)) {
+        const char *const *name = known;
+        while (*name && strcmp(*name, member.key) != 0) name++;
+        if (!*name) return json_error_at(&member, "unknown member");
+    }
+    return NULL;
+}
+
+static spyre_status get_size(const json_node *object, const char *key, uint64_t *out)
+{
+    int64_t value;
+    TRY(json_get_number(object, key, 0, MOST_BYTES, &value));
+    *out = (uint64_t)value;
+    return NULL;
+}
+
+static spyre_status get_address(const json_node *object, const char *key, uint64_t *out)
+{
+    int64_t value;
+    TRY(json_get_number(object, key, 0, INT64_MAX, &value));
+    *out = (uint64_t)value;
+    return NULL;
+}
+
+static spyre_status get_name(reader *r, const json_node *object, const char *key,
+                             const char **out)
+{
+    const char *name;
+    TRY(json_get_string(object, key, &name));
+    *out = arena_strdup(r->code->memory, name);
+    TRY_ALLOC(*out);
+    return NULL;
+}
+
+// A plain file name: what a job brings lies in its own directory.
+static spyre_status get_file(reader *r, const json_node *object, const char **out)
+{
+    json_node member;
+    const char *key = json_find(object, "file_path", &member) ? "file_path" : "init_bin_file";
+    TRY(get_name(r, object, key, out));
+    bool plain = **out && !strchr(*out, '/') && strcmp(*out, ".") != 0 && strcmp(*out, "..") != 0;
+    if (plain) return NULL;
+    TRY(json_member(object, key, &member));
+    return json_error_at(&member, "\"%s\" is no plain file name", *out);
+}
+
+// --- Preparation
+
+static spyre_status open_command(reader *r, const json_node *command, const char **out_name)
+{
+    TRY(json_expect_object(command));
+    TRY(only_members(command, (const char *const[]){"command", "properties", NULL}));
+    TRY(json_get_string(command, "command", out_name));
+    return json_get_object(command, "properties", &r->properties);
+}
+
+static spyre_status read_init(reader *r)
+{
+    static const char *const known[] = {"init_bin_file", "file_path", "dev_ptr", "size", NULL};
+    const json_node *p = &r->properties;
+    spyrecode_transfer transfer = {0};
+    TRY(only_members(p, known));
+    TRY(get_file(r, p, &transfer.name));
+    TRY(get_address(p, "dev_ptr", &transfer.target));
+    TRY(get_size(p, "size", &transfer.byte_count));
+    return VEC_PUSH(r->code->memory, &r->code->transfers, transfer);
+}
+
+static spyre_status read_preparation(reader *r, const json_node *root)
+{
+    json_node plan, command;
+    TRY(json_get_array(root, "JobPreparationPlan", &plan));
+    if (json_count(&plan) > SPYRECODE_MOST_COMMANDS)
+        return json_error_at(&plan, "more than %d commands", SPYRECODE_MOST_COMMANDS);
+    if (json_count(&plan) < 2)
+        return json_error_at(&plan, "must hold Allocate and at least one InitTransfer");
+    for (size_t n = 0; n < json_count(&plan); n++) {
+        const char *name, *expected = n == 0 ? "Allocate" : "InitTransfer";
+        TRY(json_item(&plan, n, &command));
+        TRY(open_command(r, &command, &name));
+        if (strcmp(name, expected) != 0)
+            return json_error_at(&command, "command \"%s\", expected %s", name, expected);
+        if (n > 0) {
+            TRY(read_init(r));
+            continue;
+        }
+        TRY(only_members(&r->properties, (const char *const[]){"size", NULL}));
+        TRY(get_size(&r->properties, "size", &r->code->space_bytes));
+    }
+    return NULL;
+}
+
+// --- Execution
+
+static spyre_status read_patch(const json_node *item, spyrecode_patch *out)
+{
+    const char *source;
+    TRY(json_expect_object(item));
+    TRY(json_get_string(item, "source", &source));
+    TRY(get_size(item, "offset", &out->offset));
+    if (strcmp(source, "argument") == 0) {
+        int64_t index;
+        TRY(only_members(item, (const char *const[]){"offset", "source", "index", NULL}));
+        TRY(json_get_number(item, "index", 0, SPYRECODE_MOST_PATCHES, &index));
+        out->source = SPYRECODE_FROM_ARGUMENT;
+        out->index = (uint32_t)index;
+        return NULL;
+    }
+    if (strcmp(source, "address") != 0)
+        return json_error_at(item, "source \"%s\", expected argument or address", source);
+    TRY(only_members(item, (const char *const[]){"offset", "source", "address", "size", NULL}));
+    out->source = SPYRECODE_FROM_ADDRESS;
+    TRY(get_address(item, "address", &out->address));
+    return get_size(item, "size", &out->byte_count);
+}
+
+static spyre_status read_metadata(reader *r, spyrecode_command *command)
+{
+    json_node hcm, list, item;
+    int64_t version;
+    TRY(json_get_object(&r->properties, "hcm", &hcm));
+    TRY(only_members(&hcm, (const char *const[]){"version", "program_bytes", "patches", NULL}));
+    TRY(json_get_number(&hcm, "version", 1, 1, &version));
+    TRY(get_size(&hcm, "program_bytes", &command->program_bytes));
+    TRY(json_get_array(&hcm, "patches", &list));
+    if (json_count(&list) > SPYRECODE_MOST_PATCHES)
+        return json_error_at(&list, "more than %d patches", SPYRECODE_MOST_PATCHES);
+    command->patch_count = (uint32_t)json_count(&list);
+    spyrecode_patch *patches = ARENA_NEW(r->code->memory, spyrecode_patch, command->patch_count);
+    TRY_ALLOC(patches);
+    for (uint32_t n = 0; n < command->patch_count; n++) {
+        TRY(json_item(&list, n, &item));
+        TRY(read_patch(&item, &patches[n]));
+    }
+    command->patches = patches;
+    return NULL;
+}
+
+static spyre_status read_host(reader *r, spyrecode_command *command)
+{
+    static const char *const known[] = {"ihandle", "ishape", "ohandle", "oshape",
+                                        "size",    "hcm",    NULL};
+    const json_node *p = &r->properties;
+    json_node shape, extent;
+    int64_t count;
+    const char *input;
+    command->kind = SPYRECODE_COMPUTE_ON_HOST;
+    TRY(only_members(p, known));
+    TRY(json_get_string(p, "ihandle", &input));
+    TRY(json_get_array(p, "ishape", &shape));
+    TRY(json_expect_array_of(&shape, 1));
+    TRY(json_item(&shape, 0, &extent));
+    TRY(json_as_number(&extent, 0, SPYRECODE_MOST_PATCHES, &count));
+    command->argument_count = (uint32_t)count;
+    TRY(get_name(r, p, "ohandle", &command->handle));
+    TRY(get_size(p, "size", &command->byte_count));
+    return read_metadata(r, command);
+}
+
+static spyre_status read_direction(const json_node *p, bool *out_to_host)
+{
+    json_node member;
+    bool specified = json_find(p, "direction", &member);
+    const char *key = specified ? "direction" : "dirn", *value;
+    TRY(json_get_string(p, key, &value));
+    const char *to_card = specified ? "0" : "false", *to_host = specified ? "1" : "true";
+    *out_to_host = strcmp(value, to_host) == 0;
+    if (*out_to_host || strcmp(value, to_card) == 0) return NULL;
+    TRY(json_member(p, key, &member));
+    return json_error_at(&member, "\"%s\", expected \"%s\" or \"%s\"", value, to_card, to_host);
+}
+
+static spyre_status read_transfer(reader *r, spyrecode_command *command)
+{
+    static const char *const known[] = {"dirn", "direction", "host_handle",
+                                        "dev_ptr", "size", NULL};
+    const json_node *p = &r->properties;
+    command->kind = SPYRECODE_DATA_TRANSFER;
+    TRY(only_members(p, known));
+    TRY(read_direction(p, &command->to_host));
+    TRY(get_name(r, p, "host_handle", &command->handle));
+    TRY(get_address(p, "dev_ptr", &command->address));
+    return get_size(p, "size", &command->byte_count);
+}
+
+static spyre_status read_device(reader *r, spyrecode_command *command)
+{
+    command->kind = SPYRECODE_COMPUTE_ON_DEVICE;
+    TRY(only_members(&r->properties, (const char *const[]){"job_bin_ptr", NULL}));
+    return get_address(&r->properties, "job_bin_ptr", &command->address);
+}
+
+static spyre_status read_execution(reader *r, const json_node *root)
+{
+    json_node plan, item;
+    TRY(json_get_array(root, "JobExecPlan", &plan));
+    if (json_count(&plan) > SPYRECODE_MOST_COMMANDS)
+        return json_error_at(&plan, "more than %d commands", SPYRECODE_MOST_COMMANDS);
+    for (size_t n = 0; n < json_count(&plan); n++) {
+        const char *name;
+        spyrecode_command command = {0};
+        TRY(json_item(&plan, n, &item));
+        TRY(open_command(r, &item, &name));
+        if (strcmp(name, "ComputeOnHost") == 0) TRY(read_host(r, &command));
+        else if (strcmp(name, "DataTransfer") == 0) TRY(read_transfer(r, &command));
+        else if (strcmp(name, "ComputeOnDevice") == 0) TRY(read_device(r, &command));
+        else return json_error_at(&item, "unknown command \"%s\"", name);
+        TRY(VEC_PUSH(r->code->memory, &r->code->commands, command));
+    }
+    return NULL;
+}
+
+// --- Documents
+
+static spyre_status read_document(arena *memory, const json_node *root, spyrecode **out_code)
+{
+    spyrecode *code = ARENA_NEW(memory, spyrecode, 1);
+    TRY_ALLOC(code);
+    code->memory = memory;
+    reader r = {.code = code};
+    TRY(json_expect_object(root));
+    TRY(only_members(root, (const char *const[]){"JobPreparationPlan", "JobExecPlan", NULL}));
+    TRY(read_preparation(&r, root));
+    TRY(read_execution(&r, root));
+    TRY(status_at(spyrecode_verify(code), "%s", root->key));
+    *out_code = code;
+    return NULL;
+}
+
+spyre_status spyrecode_parse(arena *memory, const char *name, const char *json, size_t length,
+                             spyrecode **out_code)
+{
+    json_node root;
+    TRY(json_read_buffer(name, json, length, &root));
+    spyre_status status = read_document(memory, &root, out_code);
+    json_close(&root);
+    return status;
+}
+
+static spyre_status read_bytes(arena *memory, const char *directory, spyrecode_transfer *transfer)
+{
+    const char *path = file_join(memory, directory, transfer->name);
+    TRY_ALLOC(path);
+    char *bytes;
+    size_t length;
+    TRY(file_read(memory, path, (size_t)transfer->byte_count, &bytes, &length));
+    if (length != transfer->byte_count) {
+        return status_new(SPYRE_INVALID_FORMAT, "%s: %zu bytes, spyrecode.json says %llu", path,
+                          length, (unsigned long long)transfer->byte_count);
+    }
+    transfer->bytes = (const uint8_t *)bytes;
+    return NULL;
+}
+
+spyre_status spyrecode_read(arena *memory, const char *directory, spyrecode **out_code)
+{
+    const char *path = file_join(memory, directory, "spyrecode.json");
+    TRY_ALLOC(path);
+    json_node root;
+    TRY(json_read_file(path, JSON_LIMIT_BYTES, &root));
+    spyre_status status = read_document(memory, &root, out_code);
+    json_close(&root);
+    TRY(status);
+    for (uint32_t n = 0; n < (*out_code)->transfers.count; n++)
+        TRY(read_bytes(memory, directory, &(*out_code)->transfers.items[n]));
+    return NULL;
+}

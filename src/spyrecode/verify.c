@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules that tie commands together. Order of execution: nothing before ComputeOnDevice, or
+// ComputeOnHost and the transfer of its output first, as torch-spyre's runtime asks.
+#include <string.h>
+
+#include "spyrecode/model.h"
+
+#define BROKEN(...) return status_new(SPYRE_INVALID_FORMAT, __VA_ARGS__)
+
+static spyre_status check_place(const spyrecode *code, const char *field, uint64_t address,
+                                uint64_t bytes)
+{
+    if (address % SPYRECODE_ALIGNMENT) {
+        BROKEN("%s %llu: must be a multiple of %d", field, (unsigned long long)address,
+               SPYRECODE_ALIGNMENT);
+    }
+    if (address < SPYRECODE_BASE || address >= SPYRECODE_BASE + SPYRECODE_SEGMENT_BYTES) {
+        BROKEN("%s %llu: must lie in segment 7, from %llu", field, (unsigned long long)address,
+               (unsigned long long)SPYRECODE_BASE);
+    }
+    uint64_t at = address - SPYRECODE_BASE;
+    if (at > code->space_bytes || bytes > code->space_bytes - at) {
+        BROKEN("%s %llu: %llu bytes leave the %llu that Allocate asks for", field,
+               (unsigned long long)address, (unsigned long long)bytes,
+               (unsigned long long)code->space_bytes);
+    }
+    return NULL;
+}
+
+static spyre_status check_patch(const spyrecode *code, const spyrecode_command *command,
+                                const spyrecode_patch *patch)
+{
+    bool fits = patch->offset % sizeof(uint64_t) == 0 &&
+                command->byte_count >= sizeof(uint64_t) &&
+                patch->offset <= command->byte_count - sizeof(uint64_t);
+    if (!fits) {
+        BROKEN("offset %llu: must be a multiple of 8 inside the %llu bytes of the output",
+               (unsigned long long)patch->offset, (unsigned long long)command->byte_count);
+    }
+    if (patch->source == SPYRECODE_FROM_ADDRESS)
+        return check_place(code, "address", patch->address, patch->byte_count);
+    if (patch->index >= command->argument_count)
+        BROKEN("index %u: ishape has %u arguments", patch->index, command->argument_count);
+    return NULL;
+}
+
+static spyre_status check_host(const spyrecode *code, const spyrecode_command *command)
+{
+    if (command->byte_count > SPYRECODE_MOST_PATCHES * sizeof(uint64_t)) {
+        BROKEN("size %llu: at most %zu", (unsigned long long)command->byte_count,
+               SPYRECODE_MOST_PATCHES * sizeof(uint64_t));
+    }
+    for (uint32_t n = 0; n < command->patch_count; n++)
+        TRY(status_at(check_patch(code, command, &command->patches[n]), "hcm.patches[%u]", n));
+    return NULL;
+}
+
+static bool same_handle(const spyrecode_command *a, const spyrecode_command *b)
+{
+    return strcmp(a->handle, b->handle) == 0;
+}
+
+static spyre_status check_command(const spyrecode *code, uint32_t n)
+{
+    const spyrecode_command *command = &code->commands.items[n];
+    switch (command->kind) {
+    case SPYRECODE_COMPUTE_ON_HOST:
+        if (n != 0) BROKEN("ComputeOnHost must be the first command");
+        if (code->commands.count < 3) BROKEN("a transfer and ComputeOnDevice must follow");
+        return check_host(code, command);
+    case SPYRECODE_DATA_TRANSFER:
+        if (n != 1 || command[-1].kind != SPYRECODE_COMPUTE_ON_HOST)
+            BROKEN("DataTransfer must follow ComputeOnHost");
+        if (command->to_host) BROKEN("DataTransfer must go to the card");
+        if (!same_handle(command, &command[-1]))
+            BROKEN("host_handle \"%s\": nothing has that name", command->handle);
+        if (command->byte_count != command[-1].byte_count) {
+            BROKEN("size %llu: ComputeOnHost gives %llu bytes",
+                   (unsigned long long)command->byte_count,
+                   (unsigned long long)command[-1].byte_count);
+        }
+        return check_place(code, "dev_ptr", command->address, command->byte_count);
+    case SPYRECODE_COMPUTE_ON_DEVICE:
+        if (n == 1 && command[-1].kind == SPYRECODE_COMPUTE_ON_HOST)
+            BROKEN("the output of ComputeOnHost must be transferred first");
+        return check_place(code, "job_bin_ptr", command->address, 1);
+    }
+    BROKEN("unknown kind %d", (int)command->kind);
+}
+
+spyre_status spyrecode_verify(const spyrecode *code)
+{
+    if (code->transfers.count == 0) BROKEN("JobPreparationPlan: no InitTransfer");
+    for (uint32_t n = 0; n < code->transfers.count; n++) {
+        const spyrecode_transfer *transfer = &code->transfers.items[n];
+        TRY(status_at(check_place(code, "dev_ptr", transfer->target, transfer->byte_count),
+                      "JobPreparationPlan[%u]", n + 1));
+    }
+    uint32_t count = code->commands.count;
+    if (count == 0) BROKEN("JobExecPlan: no commands");
+    for (uint32_t n = 0; n < count; n++)
+        TRY(status_at(check_command(code, n), "JobExecPlan[%u]", n));
+    if (code->commands.items[count - 1].kind != SPYRECODE_COMPUTE_ON_DEVICE)
+        BROKEN("JobExecPlan: must end with ComputeOnDevice");
+    return NULL;
+}

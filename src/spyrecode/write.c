@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// spyrecode.json in the keys that torch-spyre's runtime reads; all numbers are decimal strings.
+#include <inttypes.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "spyrecode/model.h"
+
+// jansson's setters take over the value and fail on null, so one check at the end suffices.
+typedef struct {
+    json_t *object;
+    bool failed;
+} properties;
+
+static void set(properties *p, const char *key, json_t *value)
+{
+    if (json_object_set_new(p->object, key, value) != 0) p->failed = true;
+}
+
+static void set_number(properties *p, const char *key, uint64_t value)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRIu64, value);
+    set(p, key, json_string(digits));
+}
+
+static properties new_properties(void)
+{
+    properties p = {.object = json_object()};
+    p.failed = p.object == NULL;
+    return p;
+}
+
+// {"command": name, "properties": p}, or null; takes p over.
+static json_t *command_of(const char *name, properties *p)
+{
+    if (p->failed) {
+        json_decref(p->object);
+        return NULL;
+    }
+    return json_pack("{s:s, s:o}", "command", name, "properties", p->object);
+}
+
+static json_t *patch_of(const spyrecode_patch *patch)
+{
+    properties p = new_properties();
+    set_number(&p, "offset", patch->offset);
+    if (patch->source == SPYRECODE_FROM_ARGUMENT) {
+        set(&p, "source", json_string("argument"));
+        set_number(&p, "index", patch->index);
+    } else {
+        set(&p, "source", json_string("address"));
+        set_number(&p, "address", patch->address);
+        set_number(&p, "size", patch->byte_count);
+    }
+    if (!p.failed) return p.object;
+    json_decref(p.object);
+    return NULL;
+}
+
+static json_t *metadata_of(const spyrecode_command *command)
+{
+    properties p = new_properties();
+    set_number(&p, "version", 1);
+    set_number(&p, "program_bytes", command->program_bytes);
+    json_t *patches = json_array();
+    for (uint32_t n = 0; n < command->patch_count; n++) {
+        if (json_array_append_new(patches, patch_of(&command->patches[n])) != 0) p.failed = true;
+    }
+    set(&p, "patches", patches);
+    if (!p.failed) return p.object;
+    json_decref(p.object);
+    return NULL;
+}
+
+static json_t *compute_on_host(const spyrecode_command *command)
+{
+    properties p = new_properties();
+    set(&p, "ihandle", json_string("iargs"));
+    json_t *shape = json_array();
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRIu32, command->argument_count);
+    if (json_array_append_new(shape, json_string(digits)) != 0) p.failed = true;
+    set(&p, "ishape", shape);
+    set(&p, "ohandle", json_string(command->handle));
+    set_number(&p, "size", command->byte_count);
+    set(&p, "hcm", metadata_of(command));
+    return command_of("ComputeOnHost", &p);
+}
+
+static json_t *execution_command(const spyrecode_command *command)
+{
+    if (command->kind == SPYRECODE_COMPUTE_ON_HOST) return compute_on_host(command);
+    properties p = new_properties();
+    if (command->kind == SPYRECODE_COMPUTE_ON_DEVICE) {
+        set_number(&p, "job_bin_ptr", command->address);
+        return command_of("ComputeOnDevice", &p);
+    }
+    set(&p, "dirn", json_string(command->to_host ? "true" : "false"));
+    set(&p, "host_handle", json_string(command->handle));
+    set_number(&p, "dev_ptr", command->address);
+    set_number(&p, "size", command->byte_count);
+    return command_of("DataTransfer", &p);
+}
+
+static json_t *preparation_command(const spyrecode_transfer *transfer)
+{
+    properties p = new_properties();
+    set(&p, "init_bin_file", json_string(transfer->name));
+    set_number(&p, "dev_ptr", transfer->target);
+    set_number(&p, "size", transfer->byte_count);
+    return command_of("InitTransfer", &p);
+}
+
+static json_t *document_of(const spyrecode *code)
+{
+    json_t *preparation = json_array(), *execution = json_array();
+    bool failed = false;
+    properties allocate = new_properties();
+    set_number(&allocate, "size", code->space_bytes);
+    failed = json_array_append_new(preparation, command_of("Allocate", &allocate)) != 0;
+    for (uint32_t n = 0; n < code->transfers.count; n++) {
+        json_t *command = preparation_command(&code->transfers.items[n]);
+        failed = json_array_append_new(preparation, command) != 0 || failed;
+    }
+    for (uint32_t n = 0; n < code->commands.count; n++) {
+        json_t *command = execution_command(&code->commands.items[n]);
+        failed = json_array_append_new(execution, command) != 0 || failed;
+    }
+    json_t *document = json_pack("{s:o, s:o}", "JobPreparationPlan", preparation, "JobExecPlan",
+                                 execution);
+    if (!failed) return document;
+    json_decref(document);
+    return NULL;
+}
+
+spyre_status spyrecode_write(const spyrecode *code, const char *directory)
+{
+    TRY(spyrecode_verify(code));
+    TRY(file_make_directories(directory));
+    for (uint32_t n = 0; n < code->transfers.count; n++) {
+        const spyrecode_transfer *transfer = &code->transfers.items[n];
+        const char *path = file_join(code->memory, directory, transfer->name);
+        TRY_ALLOC(path);
+        TRY(file_write(path, transfer->bytes, transfer->byte_count));
+    }
+    const char *path = file_join(code->memory, directory, "spyrecode.json");
+    TRY_ALLOC(path);
+    json_t *document = document_of(code);
+    TRY_ALLOC(document);
+    text out = {0};
+    spyre_status status = json_print(document, 2, &out);
+    if (!status) {
+        text_append(&out, "\n");
+        status = text_status(&out);
+    }
+    if (!status) status = file_write(path, text_string(&out), out.length);
+    text_free(&out);
+    json_decref(document);
+    return status;
+}
