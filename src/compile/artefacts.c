@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "bundle/files.h"
+#include "compile/code.h"
 #include "compile/executable.h"
 
 uint32_t spyre_executable_segment_count(const spyre_executable *executable)
@@ -68,13 +69,26 @@ spyre_status spyre_executable_text(const spyre_executable *executable, uint32_t 
     return give(&t, out_text);
 }
 
+static spyre_status write_code(const executable_segment *segment, const char *directory)
+{
+    spyrecode *code;
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    spyre_status status = code_of_segment(memory, segment->front.bundle, segment->program, &code);
+    if (!status) status = spyrecode_write(code, directory);
+    arena_destroy(memory);
+    return status;
+}
+
 spyre_status spyre_executable_write(const spyre_executable *executable, uint32_t segment,
                                     const char *stage, const char *directory)
 {
     const executable_segment *s;
     TRY(card_segment(executable, segment, &s));
     if (strcmp(stage, "bundle") == 0) return bundle_write(s->front.bundle, directory);
-    return status_new(SPYRE_INVALID_ARGUMENT, "stage '%s': bundle is possible", stage);
+    if (strcmp(stage, "spyrecode") == 0) return write_code(s, directory);
+    return status_new(SPYRE_INVALID_ARGUMENT, "stage '%s': bundle and spyrecode are possible",
+                      stage);
 }
 
 spyre_status executable_dump(const spyre_executable *executable, const char *directory)

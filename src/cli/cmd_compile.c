@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "spyre/bundle.h"
+
+typedef struct {
+    const char *source;             // path of the graph
+    const char *output;             // directory, or null
+    spyre_compile_options options;
+} request;
+
+enum { MOST_SOURCE_BYTES = 256 << 20, FIRST_BYTES = 1 << 16 };
+
+static bool parse_cores(const char *value, uint32_t *out_cores)
+{
+    char *end;
+    long cores = strtol(value, &end, 10);
+    if (end == value || *end || cores < 1 || cores > 32) return false;
+    *out_cores = (uint32_t)cores;
+    return true;
+}
+
+static int read_request(cli_arguments *in, request *out)
+{
+    const char *cores = NULL;
+    while (in->at < in->count) {
+        if (cli_option(in, "-o", &out->output)) continue;
+        if (cli_option(in, "--dump", &out->options.dump_dir)) continue;
+        if (cli_option(in, "--cores", &cores)) continue;
+        if (cli_option(in, "--skip", &out->options.skip_passes)) continue;
+        if (in->failed) return CLI_BAD_INPUT;
+        if (cli_flag(in, "--strict")) {
+            out->options.host_fallback = false;
+        } else if (*in->items[in->at] == '-' || out->source) {
+            return cli_unexpected(in);
+        } else {
+            out->source = in->items[in->at++];
+        }
+    }
+    if (!out->source) return cli_complain("compile", "a .graph file is missing");
+    if (cores && !parse_cores(cores, &out->options.cores))
+        return cli_complain("compile", "--cores: '%s' is no integer in 1..32", cores);
+    return CLI_OK;
+}
+
+// The rest of a stream as a string; null with errno set.
+static char *read_stream(FILE *stream, size_t *out_length)
+{
+    size_t capacity = FIRST_BYTES, length = 0;
+    char *bytes = malloc(capacity);
+    while (bytes) {
+        length += fread(bytes + length, 1, capacity - length - 1, stream);
+        if (length + 1 < capacity) break;
+        char *larger = capacity < MOST_SOURCE_BYTES ? realloc(bytes, capacity * 2) : NULL;
+        if (!larger) {
+            free(bytes);
+            errno = EFBIG;
+            return NULL;
+        }
+        bytes = larger;
+        capacity *= 2;
+    }
+    if (bytes && ferror(stream)) {
+        free(bytes);
+        return NULL;
+    }
+    if (bytes) bytes[length] = '\0';
+    *out_length = length;
+    return bytes;
+}
+
+static int read_graph(const char *path, spyre_graph **out_graph)
+{
+    size_t length = 0;
+    FILE *stream = fopen(path, "rb");
+    char *source = stream ? read_stream(stream, &length) : NULL;
+    int reason = errno;
+    if (stream) fclose(stream);
+    if (!source) return cli_complain("compile", "%s: %s", path, strerror(reason));
+    int code = CLI_OK;
+    if (strlen(source) != length)
+        code = cli_complain("compile", "%s: not a text: byte %zu is zero", path, strlen(source));
+    else
+        code = cli_report("compile", spyre_graph_parse(source, path, out_graph));
+    free(source);
+    return code;
+}
+
+static int print_segments(const spyre_executable *executable)
+{
+    for (uint32_t i = 0; i < spyre_executable_segment_count(executable); i++) {
+        const spyre_segment *s = spyre_executable_segment(executable, i);
+        printf("segment %u %s: %u nodes, %u inputs, %u outputs", i,
+               s->kind == SPYRE_SEGMENT_CARD ? "card" : "host", s->node_count, s->input_count,
+               s->output_count);
+        if (s->kind == SPYRE_SEGMENT_CARD)
+            printf("; %u kernels, %lld multiply-adds, %lld bytes of memory traffic, pool of %lld "
+                   "bytes", s->kernel_count, (long long)s->mac_count, (long long)s->memory_bytes,
+                   (long long)s->pool_bytes);
+        putchar('\n');
+    }
+    return cli_print("compile", "");
+}
+
+static int show(const spyre_executable *executable)
+{
+    char *report = NULL;
+    spyre_status status = spyre_executable_report(executable, &report);
+    if (status) return cli_report("compile", status);
+    int code = cli_print("compile", report);
+    spyre_string_free(report);
+    return code ? code : print_segments(executable);
+}
+
+int cmd_compile(int count, char **arguments)
+{
+    cli_arguments in = {.command = "compile", .count = count, .items = arguments};
+    request r = {.options = SPYRE_COMPILE_OPTIONS_INIT};
+    spyre_graph *graph = NULL;
+    spyre_executable *executable = NULL;
+    int code = read_request(&in, &r);
+    if (!code) code = read_graph(r.source, &graph);
+    if (!code) {
+        spyre_status status = spyre_compile(graph, &r.options, &executable);
+        if (!status && r.output) status = spyre_executable_save(executable, r.output);
+        code = cli_report("compile", status);
+    }
+    if (!code) code = show(executable);
+    spyre_executable_destroy(executable);
+    spyre_graph_destroy(graph);
+    return code;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Artefacts as directories that appear complete or not at all.
+#include "spyre/bundle.h"
+
+#include "back/back.h"
+#include "base/file.h"
+#include "base/staging.h"
+#include "bundle/files.h"
+#include "compile/code.h"
+#include "compile/executable.h"
+
+// --- The back-end on a bundle directory
+
+static spyre_status compile_directory(arena *memory, const char *directory, bool pool_first,
+                                      spyrecode **out_code)
+{
+    bundle *b;
+    isa_program *program;
+    back_options options = BACK_OPTIONS_INIT;
+    if (!file_is_directory(directory))
+        return status_new(SPYRE_NOT_FOUND, "no such directory");
+    TRY(bundle_read(memory, directory, pool_first, &b));
+    TRY(back_compile(b, &options, memory, &program));
+    return code_of_bundle(memory, b, program, out_code);
+}
+
+static spyre_status write_code(arena *memory, const spyrecode *code, const char *directory)
+{
+    staging stage;
+    TRY(staging_begin(memory, directory, &stage));
+    spyre_status status = spyrecode_write(code, stage.path);
+    if (!status) return staging_commit(memory, &stage);
+    staging_abort(memory, &stage);
+    return status;
+}
+
+spyre_status spyre_bundle_compile(const char *directory, const spyre_bundle_options *options)
+{
+    static const spyre_bundle_options standard = SPYRE_BUNDLE_OPTIONS_INIT;
+    if (!options) options = &standard;
+    spyrecode *code;
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    spyre_status status = compile_directory(memory, directory, options->pool_first, &code);
+    status = status_at(status, "%s", directory);
+    if (!status) {
+        const char *output = options->output ? options->output
+                                             : file_join(memory, directory, "spyreCodeDir");
+        status = output ? write_code(memory, code, output) : status_no_memory();
+    }
+    arena_destroy(memory);
+    return status;
+}
+
+// --- Everything of an executable
+
+static spyre_status check_empty(arena *memory, const char *directory)
+{
+    file_names names = {0};
+    if (!file_exists(directory)) return NULL;
+    if (file_is_directory(directory)) TRY(file_list(memory, directory, "", &names));
+    if (file_is_directory(directory) && names.count == 0) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "%s: exists and is not an empty directory",
+                      directory);
+}
+
+static spyre_status save_segment(const spyre_executable *e, uint32_t segment, arena *memory,
+                                 const char *directory)
+{
+    static const char *const stages[] = {"bundle", "spyrecode"};
+    for (uint32_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        const char *path =
+            arena_printf(memory, "%s/segment_%u/%s", directory, segment, stages[i]);
+        TRY_ALLOC(path);
+        TRY(spyre_executable_write(e, segment, stages[i], path));
+    }
+    return NULL;
+}
+
+spyre_status spyre_executable_save(const spyre_executable *executable, const char *directory)
+{
+    staging stage = {0};
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    spyre_status status = check_empty(memory, directory);
+    if (!status) status = staging_begin(memory, directory, &stage);
+    if (status) goto done;
+    for (uint32_t i = 0; i < executable->segment_count && !status; i++)
+        if (executable->segments[i].info.kind == SPYRE_SEGMENT_CARD)
+            status = save_segment(executable, i, memory, stage.path);
+    if (status) staging_abort(memory, &stage);
+    else status = staging_commit(memory, &stage);
+done:
+    arena_destroy(memory);
+    return status;
+}

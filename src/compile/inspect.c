@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/inspect.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "graph/print.h"
+#include "graph/aten.h"
+#include "spyre/inspect.h"
+
+enum { GRAPH_LIMIT_BYTES = 256 << 20, MAGIC_BYTES = 8 };
+
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t length = strlen(path), tail = strlen(suffix);
+    return length >= tail && strcmp(path + length - tail, suffix) == 0;
+}
+
+static bool contains(arena *memory, const char *directory, const char *name)
+{
+    const char *path = file_join(memory, directory, name);
+    return path && file_exists(path);
+}
+
+static void print_graph_summary(const spyre_graph *graph, const char *path, text *out)
+{
+    uint32_t layers[GRAPH_LAYER_HOST + 1] = {0};
+    for (uint32_t i = 0; i < graph->nodes.count; i++) layers[graph->nodes.items[i].layer]++;
+    text_printf(out, "// %s: %u inputs, %u nodes (%u native, %u to rewrite, %u views, %u host), ",
+                path, graph->inputs.count, graph->nodes.count, layers[GRAPH_LAYER_NATIVE],
+                layers[GRAPH_LAYER_DECOMPOSITION], layers[GRAPH_LAYER_VIEW],
+                layers[GRAPH_LAYER_HOST]);
+    text_printf(out, "%u outputs\n", graph->outputs.count);
+}
+
+spyre_status inspect_graph(arena *memory, const char *path, text *out)
+{
+    char *source;
+    size_t length;
+    spyre_graph *graph;
+    TRY(file_read(memory, path, GRAPH_LIMIT_BYTES, &source, &length));
+    if (memchr(source, 0, length))
+        return status_new(SPYRE_INVALID_FORMAT, "%s: neither text nor a program image", path);
+    TRY(spyre_graph_parse(source, path, &graph));
+    print_graph_summary(graph, path, out);
+    spyre_status status = graph_print(graph, true, out);
+    spyre_graph_destroy(graph);
+    return status;
+}
+
+static spyre_status inspect_directory(arena *memory, const char *path, text *out)
+{
+    if (contains(memory, path, "spyrecode.json")) return inspect_spyrecode(memory, path, out);
+    if (contains(memory, path, "bundle.mlir")) return inspect_bundle(memory, path, out);
+    return status_new(SPYRE_NOT_FOUND, "%s: holds neither bundle.mlir nor spyrecode.json", path);
+}
+
+static spyre_status inspect_file(arena *memory, const char *path, text *out)
+{
+    char *bytes;
+    size_t length;
+    if (ends_in(path, ".json")) return inspect_bundle_step(memory, path, out);
+    TRY(file_read(memory, path, GRAPH_LIMIT_BYTES, &bytes, &length));
+    if (length >= MAGIC_BYTES && memcmp(bytes, "SPYRECOD", MAGIC_BYTES) == 0)
+        return inspect_program(memory, path, out);
+    return inspect_graph(memory, path, out);
+}
+
+spyre_status spyre_inspect(const char *path, char **out_text)
+{
+    text out = {0};
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    *out_text = NULL;
+    spyre_status status = file_is_directory(path) ? inspect_directory(memory, path, &out)
+                                                  : inspect_file(memory, path, &out);
+    text_append(&out, "");
+    if (!status) status = text_status(&out);
+    if (!status) {
+        *out_text = out.bytes;
+        out = (text){0};
+    }
+    text_free(&out);
+    arena_destroy(memory);
+    return status;
+}

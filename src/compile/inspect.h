@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Artefacts as text, one function a kind. All of them verify before they print, and say in an error
+// which file and place is wrong. Internal to src/compile.
+#ifndef COMPILE_INSPECT_H
+#define COMPILE_INSPECT_H
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "isa/isa.h"
+
+SPYRE_MUST_CHECK spyre_status inspect_graph(arena *memory, const char *path, text *out);
+SPYRE_MUST_CHECK spyre_status inspect_bundle(arena *memory, const char *directory, text *out);
+
+// One sdsc_<n>.json without its bundle.mlir: addresses must not be symbolic.
+SPYRE_MUST_CHECK spyre_status inspect_bundle_step(arena *memory, const char *path, text *out);
+
+// A program image.
+SPYRE_MUST_CHECK spyre_status inspect_program(arena *memory, const char *path, text *out);
+
+SPYRE_MUST_CHECK spyre_status inspect_spyrecode(arena *memory, const char *directory, text *out);
+
+// Kernel table and work of a program, without its instructions.
+void inspect_program_summary(const isa_program *program, text *out);
+
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program image for people: sizes, the table of kernels with what each does, modelled work, and
+// the listing.
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "card/card.h"
+#include "compile/inspect.h"
+
+enum { IMAGE_LIMIT_BYTES = 1 << 30 };
+
+// Instructions of a kernel by the queue that executes them.
+typedef struct {
+    uint32_t total;
+    uint32_t of_queue[ISA_QUEUE_COUNT];
+} instruction_count;
+
+static uint32_t kernel_cores(const isa_kernel *kernel)
+{
+    return (uint32_t)__builtin_popcount(kernel->active_cores);
+}
+
+// Counts every kernel's instructions, kernels in the order of the table.
+static void count_kernel(const isa_program *program, uint32_t kernel, instruction_count *out)
+{
+    bool inside = false;
+    *out = (instruction_count){0};
+    for (uint32_t n = 0; n < program->code.count; n++) {
+        const isa_instruction *i = &program->code.items[n];
+        if (i->opcode == ISA_KERNEL) inside = i->count == kernel;
+        if (!inside) continue;
+        out->total++;
+        if (i->queue < ISA_QUEUE_COUNT) out->of_queue[i->queue]++;
+        if (i->opcode == ISA_END_KERNEL) inside = false;
+    }
+}
+
+static void print_work(const isa_program *program, text *out)
+{
+    card_work work;
+    card_count_work(program, &work);
+    text_printf(out,
+                "one run: %" PRId64 " bytes read, %" PRId64 " written, %" PRId64
+                " multiply-adds, %" PRId64 " vector elements, %" PRId64
+                " bytes on the ring; modelled %.2f us\n",
+                work.memory_read_bytes, work.memory_written_bytes, work.mac_count,
+                work.vector_element_count, work.ring_bytes, work.modelled_us);
+}
+
+void inspect_program_summary(const isa_program *program, text *out)
+{
+    text_printf(out, "program: %u kernels, %u instructions, %u arguments\n",
+                program->kernels.count, program->code.count, program->arg_count);
+    print_work(program, out);
+    for (uint32_t k = 0; k < program->kernels.count; k++) {
+        const isa_kernel *kernel = &program->kernels.items[k];
+        instruction_count count;
+        count_kernel(program, k, &count);
+        text_printf(out, "    %3u  %-24s %2u cores, %u instructions (", k, kernel->name,
+                    kernel_cores(kernel), count.total);
+        bool first = true;
+        for (uint32_t q = 0; q < ISA_QUEUE_COUNT; q++) {
+            if (!count.of_queue[q]) continue;
+            text_printf(out, "%s%s %u", first ? "" : ", ", isa_queue_name((isa_queue)q),
+                        count.of_queue[q]);
+            first = false;
+        }
+        text_printf(out, ")%s%s\n", *kernel->location ? "  " : "", kernel->location);
+    }
+}
+
+spyre_status inspect_program(arena *memory, const char *path, text *out)
+{
+    char *bytes;
+    size_t length;
+    isa_program *program;
+    TRY(file_read(memory, path, IMAGE_LIMIT_BYTES, &bytes, &length));
+    TRY(status_at(isa_decode(memory, (const uint8_t *)bytes, length, &program), "%s", path));
+    TRY(status_at(isa_verify(program), "%s", path));
+    text_printf(out, "image %s: %zu bytes\n", path, length);
+    inspect_program_summary(program, out);
+    text_append(out, "\n");
+    isa_print(program, out);
+    return NULL;
+}
