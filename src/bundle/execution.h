@@ -47,8 +47,8 @@ SPYRE_MUST_CHECK spyre_status execution_load(const execution *x, uint32_t tensor
 SPYRE_MUST_CHECK spyre_status execution_store(const execution *x, uint32_t core,
                                               const int64_t *index, uint32_t lane, double value);
 
-// Advances index[dims[..]], the last dim fastest, each below limits[dim]; false at the end, when all
-// are 0 again. Other entries of `index` stay as they are.
+// Advances index[dims[..]], the last dim fastest, each below limits[dim]; false at the end, when
+// all are 0 again. Other entries of `index` stay as they are.
 bool execution_advance(const uint8_t *dims, uint32_t count, const int64_t *limits, int64_t *index);
 
 // Elements of the kept dims on one core.

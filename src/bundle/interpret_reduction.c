@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sum, mean, max, min and exx2 in fp32, in the one order that every engine keeps: an accumulator per
+// sum, mean, max, min and exx2 in fp32, in the one order that every engine keeps: an accumulator a
 // lane when the stick dim of the input is reduced, elements ascending, then a fixed tree over the
 // lanes, then the cores in ascending order of their slices, then one multiplication.
 #include "bundle/derived.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The subset of MLIR that a bundle.mlir uses: one function of index arithmetic on the addresses of
-// launch arguments, scf.for loops with constant bounds, and sdsc_execute with the values of symbols.
+// launch arguments, scf.for loops with constant bounds, sdsc_execute with the values of symbols.
 #ifndef BUNDLE_MLIR_H
 #define BUNDLE_MLIR_H
 
@@ -9,8 +9,8 @@
 
 enum { MLIR_NO_ARG = -1 };
 
-// An index value: a number, or the base address of a launch argument plus a number; both may advance
-// with the enclosing loops.
+// An index value: a number, or the base address of a launch argument plus a number; both may
+// advance with the enclosing loops.
 typedef struct {
     int32_t arg;                            // launch argument, or MLIR_NO_ARG
     int64_t offset;

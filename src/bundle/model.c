@@ -152,7 +152,7 @@ static spyre_status find_extents(const bundle *b, const bundle_step *step, uint3
     return NULL;
 }
 
-// Sticks from the first to the last that dim d really uses, less than its extent in a larger buffer.
+// Strides that dim d really uses, fewer than its extent in a larger buffer.
 static int64_t used_strides(const bundle_step *step, const bundle_tensor *tensor, uint32_t d,
                             const bundle_geometry *geometry)
 {

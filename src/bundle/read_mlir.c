@@ -40,7 +40,9 @@ static int shown(const token *t)
 static spyre_status define(parser *p, const token *name, const mlir_value *value)
 {
     uint32_t number;
-    if (name->start[0] != '%') return BAD(name->line, "'%.*s' is no value", shown(name), name->start);
+    if (name->start[0] != '%') {
+        return BAD(name->line, "'%.*s' is no value", shown(name), name->start);
+    }
     TRY(map_bytes_intern(p->memory, &p->value_numbers, name->start, name->length, p->values.count,
                          &number));
     if (number != p->values.count) {

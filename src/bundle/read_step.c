@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One sdsc_<n>.json: iteration space, work division, constants, masks and operands. Fields that only
-// restate others (coordinates_, folds, schedules) are not read; those that could say something that
+// One sdsc_<n>.json: iteration space, work division, constants, masks and operands. Fields that
+// only restate others (coordinates_, folds, schedules) are not read; those that could say something that
 // this stack does not do are checked.
 #include <string.h>
 
@@ -202,7 +202,8 @@ static spyre_status read_masks(const json_node *dsc, bundle_step *step)
 // --- The operation
 
 // "Tensor1-idx1" names tensor 1.
-static spyre_status read_operand(const json_node *node, const bundle_step *step, uint8_t *out_tensor)
+static spyre_status read_operand(const json_node *node, const bundle_step *step,
+                                 uint8_t *out_tensor)
 {
     const char *name;
     TRY(json_as_string(node, &name));
@@ -288,7 +289,8 @@ static spyre_status read_core_count(const json_node *sdsc, const json_node *dsc,
 // Sizes that are only known at run time are part of the specification, not of this reader.
 static spyre_status refuse_symbolic_sizes(const json_node *dsc)
 {
-    static const char *const fields[] = {"dimToSymbolMapping_", "symbolicDimInfo_", "paddingSizes_"};
+    static const char *const fields[] = {"dimToSymbolMapping_", "symbolicDimInfo_",
+                                         "paddingSizes_"};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         json_node member;
         if (json_find(dsc, fields[i], &member) && json_count(&member) > 0) {

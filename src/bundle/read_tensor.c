@@ -132,7 +132,9 @@ static spyre_status resolve_symbol(step_source *source, const json_node *node, i
     for (uint32_t i = 0; i < statement->symbol_count; i++) {
         if (statement->ids[i] == id) value = &statement->values[i];
     }
-    if (!value) return json_error_at(node, "symbol %lld has no value in bundle.mlir", (long long)id);
+    if (!value) {
+        return json_error_at(node, "symbol %lld has no value in bundle.mlir", (long long)id);
+    }
     *out_address = (bundle_address){.arg = value->arg, .offset = value->offset};
     memcpy(out_address->loop_stride, value->loop_stride, sizeof out_address->loop_stride);
     return NULL;

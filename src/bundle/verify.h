@@ -9,8 +9,8 @@
 #define RULE(...) status_new(SPYRE_INVALID_ARGUMENT, __VA_ARGS__)
 #define LARGEST_ELEMENTS (1LL << 40)
 
-// Inputs, indices and output are tensors of the step, each tensor has a role. Checked first, so that
-// everything else may follow the numbers.
+// Inputs, indices and output are tensors of the step, each tensor has a role. Checked first, so
+// that everything else may follow the numbers.
 SPYRE_MUST_CHECK spyre_status verify_operands(const bundle_step *step);
 
 // The rest of what the opfunc wants, for a step whose dims and tensors are right by themselves.

@@ -42,7 +42,8 @@ static json_t *coordinate(const fold_chain *chain)
     }
     bool complete = json_array_size(functions) == chain->count &&
                     json_array_size(attributes) == chain->count;
-    json_t *folds = json_pack("{s:o, s:o}", "dim_prop_func", functions, "dim_prop_attr", attributes);
+    json_t *folds =
+        json_pack("{s:o, s:o}", "dim_prop_func", functions, "dim_prop_attr", attributes);
     if (complete) {
         return json_pack("{s:i, s:i, s:i, s:s, s:o}", "spatial", 3, "temporal", 0, "elemArr",
                          stick ? 2 : 1, "padding", "nopad", "folds", folds);

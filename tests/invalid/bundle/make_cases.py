@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the cases of this folder: golden bundles with one thing broken.
 
-    python make_cases.py          writes <case>/files/ (the error files are written by the test
-                                  program when SPYRE_BLESS=1 is set, and reviewed by hand)
+python make_cases.py          writes <case>/files/ (the error files are written by the test
+                              program when SPYRE_BLESS=1 is set, and reviewed by hand)
 """
 
 import copy
@@ -11,23 +11,23 @@ import pathlib
 
 HERE = pathlib.Path(__file__).parent
 GOLDEN = HERE.parent.parent / "golden" / "bundle"
-EXECUTE = 'module {\n\tfunc.func @f() {\n\t\tsdscbundle.sdsc_execute () {sdsc_filename="sdsc_0.json"}\n\t\treturn\n\t}\n}\n'
+EXECUTE = (
+    'module {\n\tfunc.func @f() {\n\t\tsdscbundle.sdsc_execute () {sdsc_filename="sdsc_0.json"}\n'
+    "\t\treturn\n\t}\n}\n"
+)
 
 
 class Step:
     """The JSON of step 0 of a golden bundle, with short ways to its parts."""
 
-    def __init__(self, case, number=0):
-        self.whole = json.loads((GOLDEN / case / f"sdsc_{number}.json").read_text())
+    def __init__(self, case):
+        self.whole = json.loads((GOLDEN / case / "sdsc_0.json").read_text())
         (self.name,) = self.whole
         self.sdsc = self.whole[self.name]
         (self.op,) = self.sdsc["dscs_"][0]
         self.dsc = self.sdsc["dscs_"][0][self.op]
         self.nodes, self.labels = self.dsc["scheduleTree_"], self.dsc["labeledDs_"]
         self.compute = self.dsc["computeOp_"][0]
-
-    def starts(self, tensor):
-        return self.nodes[tensor]["startAddressCoreCorelet_"]["data_"]
 
 
 def write(case, mlir, text):
@@ -38,8 +38,8 @@ def write(case, mlir, text):
         (folder / "sdsc_0.json").write_text(text)
 
 
-def broken(case, change, golden="add_scalar", number=0, mlir=EXECUTE):
-    step = Step(golden, number)
+def broken(case, change, golden="add_scalar", mlir=EXECUTE):
+    step = Step(golden)
     change(step)
     write(case, mlir, json.dumps(step.whole, separators=(",", ":")) + "\n")
 
@@ -54,6 +54,11 @@ def set_in(path, value):
         target[path[-1]] = value
 
     return change
+
+
+def set_start(tensor, core, value):
+    key = f"[{core}, 0, 0]"
+    return set_in(("nodes", tensor, "startAddressCoreCorelet_", "data_", key), value)
 
 
 def remove(path):
@@ -83,12 +88,12 @@ def many_dims(step):
 
 
 JSON_CASES = {
-    "address_segment": set_in(("nodes", 0, "startAddressCoreCorelet_", "data_", "[1, 0, 0]"), str(7 << 34)),
+    "address_segment": set_start(0, 1, str(7 << 34)),
     "address_missing": remove(("nodes", 2, "startAddressCoreCorelet_", "data_", "[1, 0, 0]")),
-    "address_number": set_in(("nodes", 0, "startAddressCoreCorelet_", "data_", "[0, 0, 0]"), "0x80"),
-    "address_core": set_in(("nodes", 0, "startAddressCoreCorelet_", "data_", "[2, 0, 0]"), "0"),
-    "address_alignment": set_in(("nodes", 0, "startAddressCoreCorelet_", "data_", "[1, 0, 0]"), "66"),
-    "address_symbol": set_in(("nodes", 1, "startAddressCoreCorelet_", "data_", "[0, 0, 0]"), "-5"),
+    "address_number": set_start(0, 0, "0x80"),
+    "address_core": set_start(0, 2, "0"),
+    "address_alignment": set_start(0, 1, "66"),
+    "address_symbol": set_start(1, 0, "-5"),
     "component": set_in(("nodes", 1, "component_"), "ddr"),
     "constants_kind": set_in(("dsc", "constantInfo_"), "none"),
     "constants_number": set_in(("dsc", "constantInfo_"), {"1": {}}),
@@ -132,51 +137,104 @@ JSON_CASES = {
 }
 
 HEAD = "module {\n\tfunc.func @sdsc_bundle(%arg_0_base_addr: !sdscbundle.input_arg<index>) {\n"
-EXTRACT = "\t\t%a = sdscbundle.input_arg_extract value from %arg_0_base_addr : !sdscbundle.input_arg<index> -> index\n"
+EXTRACT = (
+    "\t\t%a = sdscbundle.input_arg_extract value from %arg_0_base_addr"
+    " : !sdscbundle.input_arg<index> -> index\n"
+)
 LOOP = "\t\t%c0 = arith.constant 0 : index\n\t\t%c1 = arith.constant 1 : index\n"
 TAIL = "\t\treturn\n\t}\n}\n"
+FILE = 'sdsc_filename="sdsc_0.json"'
+MAP = "#map_0 = affine_map<(d0)[s0] -> (s0 + 2*d0)>\n"
+
+
+def function(*lines, head=HEAD):
+    return head + "".join(f"\t\t{line}\n" for line in lines) + TAIL
+
+
+def with_address(*lines):
+    return function(*lines, head=HEAD + EXTRACT)
+
+
+def with_loop(*lines):
+    return function(*lines, head=HEAD + EXTRACT + LOOP)
+
+
+def execute(operands="", attributes=FILE):
+    return f"sdscbundle.sdsc_execute ({operands}) {{{attributes}}}"
+
+
+FIVE_LOOPS = [f"scf.for %i{n} = %c0 to %c1 step %c1 {{" for n in range(5)] + ["}"] * 5
+POOL = HEAD.replace(">)", ">, %pool_base_addr: !sdscbundle.input_arg<index>)")
+MOST = 2**63 - 1
 
 MLIR_CASES = {
-    "mlir_address_twice": HEAD + EXTRACT + "\t\t%b = arith.addi %a, %a : index\n" + TAIL,
-    "mlir_argument": HEAD.replace("%arg_0_base_addr", "%first") + TAIL,
-    "mlir_attribute": HEAD + '\t\tsdscbundle.sdsc_execute () {sdsc_filename="sdsc_0.json", stream=1}\n' + TAIL,
-    "mlir_character": HEAD + "\t\t%a ? 3\n" + TAIL,
-    "mlir_defined_twice": HEAD + LOOP + "\t\t%c0 = arith.constant 0 : index\n" + TAIL,
+    "mlir_address_twice": with_address("%b = arith.addi %a, %a : index"),
+    "mlir_argument": function(head=HEAD.replace("%arg_0_base_addr", "%first")),
+    "mlir_attribute": function(execute("", FILE + ", stream=1")),
+    "mlir_character": function("%a ? 3"),
+    "mlir_defined_twice": with_loop("%c0 = arith.constant 0 : index"),
     "mlir_end": HEAD + EXTRACT,
-    "mlir_file_missing": HEAD + "\t\tsdscbundle.sdsc_execute () {}\n" + TAIL,
-    "mlir_file_place": HEAD + '\t\tsdscbundle.sdsc_execute () {sdsc_filename="../sdsc_0.json"}\n' + TAIL,
+    "mlir_file_missing": function(execute("", "")),
+    "mlir_file_place": function(execute("", 'sdsc_filename="../sdsc_0.json"')),
     "mlir_function": "module {\n\treturn\n}\n",
-    "mlir_loop_bound": HEAD + EXTRACT + LOOP + "\t\tscf.for %i = %c0 to %a step %c1 {\n\t\t}\n" + TAIL,
-    "mlir_loop_depth": HEAD + LOOP + "".join(f"\t\tscf.for %i{n} = %c0 to %c1 step %c1 {{\n" for n in range(5)) + "}" * 5 + TAIL,
-    "mlir_loop_empty": HEAD + LOOP + "\t\tscf.for %i = %c0 to %c0 step %c1 {\n\t\t}\n" + TAIL,
-    "mlir_loop_value": HEAD + LOOP + "\t\tscf.for %i = %c0 to %c1 step %c1 {\n\t\t}\n\t\t%x = arith.addi %i, %c1 : index\n" + TAIL,
-    "mlir_map_dim": "#map_0 = affine_map<(d0)[s0] -> (s0 + 2*d1)>\n" + HEAD + TAIL,
-    "mlir_map_linear": "#map_0 = affine_map<(d0)[s0] -> (s0*d0)>\n" + HEAD + TAIL,
-    "mlir_map_operands": "#map_0 = affine_map<(d0)[s0] -> (s0 + 2*d0)>\n" + HEAD + EXTRACT + "\t\t%x = affine.apply #map_0()[%a]\n" + TAIL,
-    "mlir_map_results": "#map_0 = affine_map<(d0) -> (d0, d0)>\n" + HEAD + TAIL,
-    "mlir_map_undefined": HEAD + EXTRACT + "\t\t%x = affine.apply #map_7(%a)\n" + TAIL,
-    "mlir_number": HEAD + "\t\t%x = arith.constant 9223372036854775808 : index\n" + TAIL,
-    "mlir_operation": HEAD + EXTRACT + "\t\t%x = arith.muli %a, %a : index\n" + TAIL,
-    "mlir_overflow": HEAD + "\t\t%x = arith.constant 9223372036854775807 : index\n\t\t%y = arith.addi %x, %x : index\n" + TAIL,
-    "mlir_pool_second": HEAD.replace(">)", ">, %pool_base_addr: !sdscbundle.input_arg<index>)") + TAIL,
-    "mlir_statement": HEAD + "\t\tsdscbundle.sdsc_wait ()\n" + TAIL,
-    "mlir_string": HEAD + '\t\tsdscbundle.sdsc_execute () {sdsc_filename="sdsc\n' + TAIL,
-    "mlir_symbol_count": HEAD + EXTRACT + '\t\tsdscbundle.sdsc_execute (%a) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1, -2]}\n' + TAIL,
-    "mlir_symbol_sign": HEAD + EXTRACT + '\t\tsdscbundle.sdsc_execute (%a) {sdsc_filename="sdsc_0.json", "symbol_ids"=[1]}\n' + TAIL,
-    "mlir_undefined": HEAD + "\t\tsdscbundle.sdsc_execute (%b) {sdsc_filename=\"sdsc_0.json\"}\n" + TAIL,
+    "mlir_loop_bound": with_loop("scf.for %i = %c0 to %a step %c1 {", "}"),
+    "mlir_loop_depth": with_loop(*FIVE_LOOPS),
+    "mlir_loop_empty": with_loop("scf.for %i = %c0 to %c0 step %c1 {", "}"),
+    "mlir_loop_value": with_loop(
+        "scf.for %i = %c0 to %c1 step %c1 {", "}", "%x = arith.addi %i, %c1 : index"
+    ),
+    "mlir_map_dim": function(head="#map_0 = affine_map<(d0)[s0] -> (s0 + 2*d1)>\n" + HEAD),
+    "mlir_map_linear": function(head="#map_0 = affine_map<(d0)[s0] -> (s0*d0)>\n" + HEAD),
+    "mlir_map_operands": MAP + with_address("%x = affine.apply #map_0()[%a]"),
+    "mlir_map_results": function(head="#map_0 = affine_map<(d0) -> (d0, d0)>\n" + HEAD),
+    "mlir_map_undefined": with_address("%x = affine.apply #map_7(%a)"),
+    "mlir_number": function(f"%x = arith.constant {MOST + 1} : index"),
+    "mlir_operation": with_address("%x = arith.muli %a, %a : index"),
+    "mlir_overflow": function(f"%x = arith.constant {MOST} : index", "%y = arith.addi %x, %x"),
+    "mlir_pool_second": function(head=POOL),
+    "mlir_statement": function("sdscbundle.sdsc_wait ()"),
+    "mlir_string": function('sdscbundle.sdsc_execute () {sdsc_filename="sdsc'),
+    "mlir_symbol_count": with_address(execute("%a", FILE + ', "symbol_ids"=[-1, -2]')),
+    "mlir_symbol_sign": with_address(execute("%a", FILE + ', "symbol_ids"=[1]')),
+    "mlir_undefined": function(execute("%b")),
 }
+
+# Cases of other golden bundles: case, golden bundle, change, bundle.mlir
+OTHER_CASES = [
+    (
+        "constant_bits",
+        "mean_rows",
+        set_in(("dsc", "constantInfo_", "0", "data_", "data_", "[0, 0, 0]"), [1, 2]),
+        EXECUTE,
+    ),
+    ("constant_missing", "mean_rows", set_in(("dsc", "constantInfo_"), "{}"), EXECUTE),
+    (
+        "gather_peer",
+        "gather",
+        set_in(("nodes", 0, "relatedIndirectAccessAlloc_"), "allocate-Tensor7_hbm"),
+        EXECUTE,
+    ),
+    ("gather_dims", "gather", set_in(("nodes", 1, "maxDimSizes_"), [1, 1]), EXECUTE),
+    (
+        "lx_symbol",
+        "softmax",
+        set_start(1, 0, "-1"),
+        with_address(execute("%a", FILE + ', "symbol_ids"=[-1]')),
+    ),
+    (
+        "relayout_gap",
+        "restickify",
+        set_in(("nodes", 0, "backGapCore_", "out", "-1"), "128"),
+        EXECUTE,
+    ),
+]
 
 
 def main():
     for case, change in JSON_CASES.items():
         broken(case, change)
-    broken("constant_bits", set_in(("dsc", "constantInfo_", "0", "data_", "data_", "[0, 0, 0]"), [1, 2]), "mean_rows")
-    broken("constant_missing", set_in(("dsc", "constantInfo_"), "{}"), "mean_rows")
-    broken("gather_peer", set_in(("nodes", 0, "relatedIndirectAccessAlloc_"), "allocate-Tensor7_hbm"), "gather")
-    broken("gather_dims", set_in(("nodes", 1, "maxDimSizes_"), [1, 1]), "gather")
-    broken("lx_symbol", set_in(("nodes", 1, "startAddressCoreCorelet_", "data_", "[0, 0, 0]"), "-1"), "softmax", 0,
-           HEAD + EXTRACT + '\t\tsdscbundle.sdsc_execute (%a) {sdsc_filename="sdsc_0.json", "symbol_ids"=[-1]}\n' + TAIL)
-    broken("relayout_gap", set_in(("nodes", 0, "backGapCore_", "out", "-1"), "128"), "restickify")
+    for case, golden, change, mlir in OTHER_CASES:
+        broken(case, change, golden, mlir)
     text = json.dumps(Step("add_scalar").whole)
     write("json_end", EXECUTE, text[:300] + "\n")
     write("json_key_twice", EXECUTE, '{"0_add": {}, "0_add": {}}\n')

@@ -178,14 +178,17 @@ static inline bundle *golden_softmax(arena *memory)
     bundle *b = make_bundle(memory, 2, 0);
     const made_dim dims[] = {{"mb", 4, 2}, {"out", 128, 1}, {NULL, 0, 0}};
     for (uint32_t i = 0; i < 5; i++) {
-        static const opfunc ops[] = {OPFUNC_MAX, OPFUNC_SUB, OPFUNC_EXP, OPFUNC_SUM, OPFUNC_REALDIV};
+        static const opfunc ops[] = {OPFUNC_MAX, OPFUNC_SUB, OPFUNC_EXP, OPFUNC_SUM,
+                                     OPFUNC_REALDIV};
         bool reduces = i == 0 || i == 3, binary = i == 1 || i == 4;
         bundle_step s = make_step(memory, ops[i], dims);
         s.name = arena_printf(memory, "%u_%s", i, opfunc_describe(ops[i])->name);
         bool from_memory = i < 2;
         place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""),
                      from_memory ? 0 : -1, from_memory ? 0 : 4096);
-        if (binary) place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", "out"), -1, 0);
+        if (binary) {
+            place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", "out"), -1, 0);
+        }
         bundle_tensor *out = make_tensor(&s, "OUTPUT", DL16, "mb out", "out", reduces ? "out" : "");
         place_tensor(b, &s, out, i == 4 ? 1 : -1, reduces || i == 4 ? 0 : 4096);
         if (reduces) {

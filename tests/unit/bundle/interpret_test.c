@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numeric rules, each with values for which another order, another rounding or a touched padding
-// would show.
+// The numeric rules, each with values for which another order, another rounding or a touched
+// padding would show.
 #include "unit/bundle/golden.h"
 
 #include <math.h>
@@ -140,7 +140,8 @@ static void interpret__sum_keeps_lanes_and_folds_them_by_a_tree(void **state)
         sequential += x[i];
         set(&m, 0, at(2, 1, i, FP32), FP32, (double)x[i]);
     }
-    assert_ok(bundle_interpret(make_reduction(m.memory, OPFUNC_SUM, 256, 1, FP32), m.buffers, m.lx));
+    bundle *b = make_reduction(m.memory, OPFUNC_SUM, 256, 1, FP32);
+    assert_ok(bundle_interpret(b, m.buffers, m.lx));
     float expected = lane_tree(x, 256);
     assert_true(expected != sequential);
     assert_true(get(&m, 1, at(2, 1, 0, FP32), FP32) == (double)expected);
@@ -195,7 +196,8 @@ static void interpret__exx2_stores_two_moments(void **state)
     (void)state;
     machine m = start_machine();
     for (int64_t i = 0; i < 128; i++) set(&m, 0, at(2, 1, i, DL16), DL16, i % 2 ? 3.0 : -1.0);
-    assert_ok(bundle_interpret(make_reduction(m.memory, OPFUNC_EXX2, 128, 2, DL16), m.buffers, m.lx));
+    bundle *b = make_reduction(m.memory, OPFUNC_EXX2, 128, 2, DL16);
+    assert_ok(bundle_interpret(b, m.buffers, m.lx));
     assert_true(get(&m, 1, at(2, 1, 0, DL16), DL16) == 64.0);           // 128 * 0.5
     assert_true(get(&m, 1, at(2, 1, 1, DL16), DL16) == 320.0);          // 640 * 0.5
     assert_true(get(&m, 1, at(2, 1, 2, DL16), DL16) == 0.0);

@@ -87,7 +87,8 @@ static void verify__addresses(void **state)
     BAD(golden_add_scalar, t[0].start[1].arg = -1, "core 1 is in LX, but component_ is hbm");
     BAD(golden_softmax, t[1].start[0].arg = 0, "core 0 is in memory, but component_ is lx");
     BAD(golden_add_scalar, t[0].start[1].arg = 3, "core 1: launch argument 3 of 3");
-    BAD(golden_add_scalar, t[0].start[1].arg = 1, "cores 0 and 1 are in different launch arguments");
+    BAD(golden_add_scalar, t[0].start[1].arg = 1,
+        "cores 0 and 1 are in different launch arguments");
     BAD(golden_add_scalar, t[0].start[1].offset = 64, "core 1: 64 is not a multiple of 128 below");
     BAD(golden_add_scalar, t[0].start[0].offset = -128, "core 0: -128 is not a multiple of 128");
     BAD(golden_loops, t[0].start[0].loop_stride[1] = 100, "is not a multiple of 128");
@@ -115,7 +116,8 @@ static void verify__operands(void **state)
     BAD(golden_mean_rows, s->constant_count = 0, "mean needs a constant scaling_factor");
     LACKS(golden_mean_rows, s->constants[0].format = SPYRE_FORMAT_SENINT2,
           "constantInfo_: scaling_factor has format SENINT2");
-    LACKS(golden_mean_rows, t[0].format = SPYRE_FORMAT_SENINT16, "mean of integers is not supported");
+    LACKS(golden_mean_rows, t[0].format = SPYRE_FORMAT_SENINT16,
+          "mean of integers is not supported");
     BAD(golden_mean_rows, s->nonstick = false, "opFuncName: mean, but the stick dim mb is kept");
     BAD(golden_softmax, s->nonstick = true, "maxnonstick, but the stick dim out is reduced");
     BAD(golden_softmax, t[1].scale[1] = 1; t[1].start[0].offset = 0, "scale_: max reduces no dim");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every made bundle against its files in tests/golden/bundle (SPYRE_BLESS=1 rewrites them), and once
-// around through the reader.
+// Every made bundle against its files in tests/golden/bundle (SPYRE_BLESS=1 rewrites them), and
+// once around through the reader.
 #include "unit/bundle/golden.h"
 
 #include <sys/stat.h>
@@ -127,8 +127,8 @@ static void write__refusals(void **state)
     b->steps.items[0].size[0] = 0;
     assert_error(bundle_write(b, scratch), SPYRE_INVALID_ARGUMENT,
                  "step 0 0_add: N_: dim mb has size 0, at least 1 is needed");
-    assert_error(bundle_write(golden_add_scalar(memory), SPYRE_TESTS_DIR "/unit/check.h"), SPYRE_IO,
-                 "check.h");
+    const char *no_directory = SPYRE_TESTS_DIR "/unit/check.h";
+    assert_error(bundle_write(golden_add_scalar(memory), no_directory), SPYRE_IO, "check.h");
     b = golden_loops(memory);
     assert_error(bundle_write_form(b, scratch, BUNDLE_FORM_ABSOLUTE), SPYRE_INVALID_ARGUMENT,
                  "addresses that loops advance have no absolute form");

@@ -202,7 +202,7 @@ static uint32_t stored(spyre_format format, double value)
 static void opfunc__stores_round_once(void **state)
 {
     (void)state;
-    // 1 + 1/1024 is a tie of SEN169_FP16; a step through fp32 would lose the small part of the next.
+    // 1 + 1/1024 is a tie of SEN169_FP16; a step through fp32 would lose the next one's small part.
     assert_int_equal(stored(SPYRE_FORMAT_SEN169_FP16, 1.0 + 0x1p-10), 0x3E01);
     assert_int_equal(stored(SPYRE_FORMAT_SEN169_FP16, 1.0 + 0x1p-10 - 0x1p-40), 0x3E00);
     assert_int_equal(stored(SPYRE_FORMAT_SEN169_FP16, -(1.0 + 0x1p-10)), 0xBE01);

@@ -1,5 +1,6 @@
 module {
 	func.func @sdsc_bundle(%arg_0_base_addr: !sdscbundle.input_arg<index>) {
+		%a = sdscbundle.input_arg_extract value from %arg_0_base_addr : !sdscbundle.input_arg<index> -> index
 		%c0 = arith.constant 0 : index
 		%c1 = arith.constant 1 : index
 		%c0 = arith.constant 0 : index
