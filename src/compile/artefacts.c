@@ -57,7 +57,7 @@ static spyre_status card_segment(const spyre_executable *e, uint32_t segment,
 spyre_status spyre_executable_text(const spyre_executable *executable, uint32_t segment,
                                    const char *stage, char **out_text)
 {
-    const executable_segment *s;
+    const executable_segment *s = NULL;
     TRY(card_segment(executable, segment, &s));
     if (strcmp(stage, "graph") == 0) return spyre_graph_print(s->graph, out_text);
     text t = {0};
@@ -83,7 +83,7 @@ static spyre_status write_code(const executable_segment *segment, const char *di
 spyre_status spyre_executable_write(const spyre_executable *executable, uint32_t segment,
                                     const char *stage, const char *directory)
 {
-    const executable_segment *s;
+    const executable_segment *s = NULL;
     TRY(card_segment(executable, segment, &s));
     if (strcmp(stage, "bundle") == 0) return bundle_write(s->front.bundle, directory);
     if (strcmp(stage, "spyrecode") == 0) return write_code(s, directory);
