@@ -2,7 +2,7 @@
 //
 // Executes bundles for tests/python/bundle_samples.py.
 //
-//   spyre_samples run REQUEST [interpreter]
+//   spyre_samples run REQUEST [interpreter | card | exact]
 //       REQUEST is text, one launch after the other:
 //           bundle <directory>
 //           pool <0 or 1>           whether the first buffer is the pool
@@ -15,17 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "back/back.h"
 #include "base/file.h"
 #include "bundle/files.h"
 #include "bundle/interpret.h"
 #include "bundle/write.h"
+#include "card/card.h"
 
 enum { MOST_BUFFERS = 64 };
 #define LIMIT_BYTES ((size_t)1 << 32)
 
 typedef struct {
     arena *memory;
-    uint8_t *lx;
+    uint8_t *lx;                        // the interpreter's
+    card *card;                         // null: the interpreter executes
     const char *paths[MOST_BUFFERS];
     bundle_buffer buffers[MOST_BUFFERS];
     uint32_t buffer_count;
@@ -55,6 +58,32 @@ static spyre_status add_buffer(session *s, const char *path)
     return NULL;
 }
 
+// Back-end and card: argument k lies in segment k, copied there and back.
+static spyre_status launch_on_card(session *s, bundle *b)
+{
+    isa_program *program;
+    card_program *loaded;
+    card_argument arguments[CARD_SEGMENTS];
+    back_options options = BACK_OPTIONS_INIT;
+    if (b->args.count > CARD_SEGMENTS)
+        return status_new(SPYRE_UNSUPPORTED, "%u launch arguments", b->args.count);
+    for (uint32_t i = 0; i < b->args.count; i++) {
+        uint64_t bytes = (uint64_t)s->launch[i].size_bytes;
+        arguments[i] = (card_argument){i * CARD_SEGMENT_BYTES, bytes};
+        b->args.items[i].bytes = s->launch[i].size_bytes;
+        memcpy(card_memory(s->card, arguments[i].base, bytes), s->launch[i].bytes, bytes);
+    }
+    TRY(back_compile(b, &options, s->memory, &program));
+    TRY(card_load(s->card, program, &loaded));
+    spyre_status status = card_launch(s->card, loaded, arguments, b->args.count, NULL);
+    card_unload(s->card, loaded);
+    for (uint32_t i = 0; i < b->args.count; i++)
+        memcpy(s->launch[i].bytes,
+               card_memory(s->card, arguments[i].base, arguments[i].limit),
+               arguments[i].limit);
+    return status;
+}
+
 static spyre_status launch(session *s)
 {
     bundle *b;
@@ -63,7 +92,8 @@ static spyre_status launch(session *s)
         return status_new(SPYRE_INVALID_ARGUMENT, "%s: %u launch arguments, %u buffers",
                           s->directory, b->args.count, s->launch_count);
     }
-    TRY(status_at(bundle_interpret(b, s->launch, s->lx), "%s", s->directory));
+    TRY(status_at(s->card ? launch_on_card(s, b) : bundle_interpret(b, s->launch, s->lx), "%s",
+                  s->directory));
     s->launch_count = 0;
     return NULL;
 }
@@ -80,7 +110,7 @@ static spyre_status execute_line(session *s, char *line)
     return NULL;
 }
 
-static spyre_status run(arena *memory, const char *request)
+static spyre_status run(arena *memory, const char *request, const char *engine)
 {
     session s = {.memory = memory};
     char *text_bytes;
@@ -88,13 +118,18 @@ static spyre_status run(arena *memory, const char *request)
     TRY(file_read(memory, request, LIMIT_BYTES, &text_bytes, &length));
     s.lx = arena_alloc(memory, (size_t)BUNDLE_MAX_CORES * BUNDLE_LX_BYTES);
     TRY_ALLOC(s.lx);
-    for (char *line = strtok(text_bytes, "\n"); line; line = strtok(NULL, "\n")) {
-        TRY(execute_line(&s, line));
+    if (strcmp(engine, "interpreter") != 0) {
+        TRY(card_create(&s.card));
+        card_set_mode(s.card, strcmp(engine, "exact") == 0 ? CARD_EXACT : CARD_FAST);
     }
-    for (uint32_t i = 0; i < s.buffer_count; i++) {
-        TRY(file_write(s.paths[i], s.buffers[i].bytes, (size_t)s.buffers[i].size_bytes));
-    }
-    return NULL;
+    spyre_status status = NULL;
+    for (char *line = strtok(text_bytes, "\n"); line; line = strtok(NULL, "\n"))
+        TRY_DONE(execute_line(&s, line));
+    for (uint32_t i = 0; i < s.buffer_count; i++)
+        TRY_DONE(file_write(s.paths[i], s.buffers[i].bytes, (size_t)s.buffers[i].size_bytes));
+done:
+    if (s.card) card_destroy(s.card);
+    return status;
 }
 
 static spyre_status rewrite(arena *memory, char **arguments)
@@ -110,16 +145,19 @@ int main(int count, char **arguments)
 {
     arena *memory = arena_create();
     spyre_status status;
-    bool interprets = count == 3 || (count == 4 && strcmp(arguments[3], "interpreter") == 0);
+    const char *engine = count == 4 ? arguments[3] : "interpreter";
+    bool known = strcmp(engine, "interpreter") == 0 || strcmp(engine, "card") == 0 ||
+                 strcmp(engine, "exact") == 0;
     if (!memory) {
         status = status_no_memory();
-    } else if (interprets && strcmp(arguments[1], "run") == 0) {
-        status = run(memory, arguments[2]);
+    } else if ((count == 3 || count == 4) && known && strcmp(arguments[1], "run") == 0) {
+        status = run(memory, arguments[2], engine);
     } else if (count == 6 && strcmp(arguments[1], "rewrite") == 0) {
         status = rewrite(memory, arguments + 2);
     } else {
         status = status_new(SPYRE_INVALID_ARGUMENT, "usage: spyre_samples run REQUEST "
-                                                    "[interpreter] | rewrite FROM TO FORM POOL");
+                                                    "[interpreter | card | exact] | "
+                                                    "rewrite FROM TO FORM POOL");
     }
     if (status) fprintf(stderr, "spyre_samples: %s\n", spyre_status_message(status));
     int result = status ? 1 : 0;
