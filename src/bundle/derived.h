@@ -27,7 +27,7 @@ float bundle_constant_value(const bundle_step *step, uint32_t number);
 bool bundle_format_computes(spyre_format format);
 bool bundle_format_is_integer(spyre_format format);
 
-// "step 2 2_exp" and "step 2 2_exp: Tensor1" in front of a message.
+// "step 2 2_exp" in front of a message.
 SPYRE_MUST_CHECK spyre_status bundle_at_step(spyre_status status, uint32_t number,
                                              const bundle_step *step);
 
