@@ -131,6 +131,13 @@ static spyre_status set_order(const emitter *e, uint32_t k)
     }
     for (uint8_t d = 0; d < e->step->dim_count; d++) {
         if (placed[d] || (d == e->room_dim && d != tensor->stick_dim)) continue;
+        if (d == e->sum_dim && k == 1) {        // B's one row of a product of K = 1
+            tensor->order[tensor->order_count++] = d;
+            tensor->scale[d] = 1;
+            tensor->gap[d] = 1 - e->step->size[d];
+            continue;
+        }
+        if (d == e->sum_dim && k == 2) continue;
         bool walks = d == tensor->stick_dim && walks_lane_dim(e, k);
         tensor->order[tensor->order_count++] = d;
         tensor->scale[d] = d != tensor->stick_dim ? -1 : walks ? 1 : -2;

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "back/back.h"
 #include "bundle/interpret.h"
+#include "card/card.h"
 #include "front/front.h"
 #include "graph/graph.h"
 #include "tensor/dci.h"
@@ -94,9 +96,43 @@ static inline spyre_status front_run_transfer(arena *memory, const spyre_view *s
     return to_card ? dci_to_card(&transfer, card, host) : dci_to_host(&transfer, host, card);
 }
 
+typedef enum { FRONT_RUN_INTERPRETER, FRONT_RUN_CARD_EXACT, FRONT_RUN_CARD_FAST } front_engine;
+
+// Back-end and card on the same buffers: argument k lies in segment k % 7.
+static inline spyre_status front_run_on_card(arena *memory, const bundle *b, card_mode mode,
+                                             const bundle_buffer *buffers)
+{
+    isa_program *program;
+    card *c = NULL;
+    card_program *loaded = NULL;
+    card_argument arguments[64] = {{0}};
+    uint64_t next[7] = {0};
+    back_options options = BACK_OPTIONS_INIT;
+    spyre_status status = NULL;
+    TRY(back_compile(b, &options, memory, &program));
+    TRY(card_create(&c));
+    card_set_mode(c, mode);
+    for (uint32_t i = 0; i < b->args.count; i++) {
+        uint64_t bytes = (uint64_t)buffers[i].size_bytes;
+        arguments[i] = (card_argument){i % 7 * CARD_SEGMENT_BYTES + next[i % 7], bytes};
+        next[i % 7] += bytes;
+        memcpy(card_memory(c, arguments[i].base, bytes), buffers[i].bytes, bytes);
+    }
+    TRY_DONE(card_load(c, program, &loaded));
+    TRY_DONE(card_launch(c, loaded, arguments, b->args.count, NULL));
+    for (uint32_t i = 0; i < b->args.count; i++) {
+        uint64_t bytes = (uint64_t)buffers[i].size_bytes;
+        memcpy(buffers[i].bytes, card_memory(c, arguments[i].base, bytes), bytes);
+    }
+done:
+    if (loaded) card_unload(c, loaded);
+    card_destroy(c);
+    return status;
+}
+
 // Executes; out[i] gets the whole storage of output i as its host dtype.
-static inline spyre_status front_run_execute(front_run *run, uint32_t cores, void **out,
-                                             text *listing)
+static inline spyre_status front_run_execute(front_run *run, uint32_t cores, front_engine engine,
+                                             void **out, text *listing)
 {
     front_result result;
     uint32_t node;
@@ -124,9 +160,14 @@ static inline spyre_status front_run_execute(front_run *run, uint32_t cores, voi
         TRY_DONE(front_run_transfer(run->memory, &storage, &input->layout, run->dtype[i],
                                     buffers[first + i].bytes, host, true));
     }
-    uint8_t *lx = calloc(BUNDLE_MAX_CORES, BUNDLE_LX_BYTES);
-    status = bundle_interpret(b, buffers, lx);
-    free(lx);
+    if (engine == FRONT_RUN_INTERPRETER) {
+        uint8_t *lx = calloc(BUNDLE_MAX_CORES, BUNDLE_LX_BYTES);
+        status = bundle_interpret(b, buffers, lx);
+        free(lx);
+    } else {
+        card_mode mode = engine == FRONT_RUN_CARD_EXACT ? CARD_EXACT : CARD_FAST;
+        status = front_run_on_card(run->memory, b, mode, buffers);
+    }
     if (status) goto done;
     for (uint32_t i = 0; i < result.loops->outputs.count; i++) {
         const loop_buffer *buffer =

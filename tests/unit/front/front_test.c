@@ -28,21 +28,34 @@ static spyre_arg value_arg(uint32_t value)
     return (spyre_arg){.kind = SPYRE_ARG_VALUE, .of.value = value};
 }
 
-static void check(front_run *run, uint32_t cores, const double *want, int64_t count, double tolerance)
+static uint16_t *execute(front_run *run, uint32_t cores, front_engine engine, int64_t count,
+                         text *listing)
 {
     uint16_t *got = calloc((size_t)count, sizeof *got);
-    text listing = {0};
     void *out[1] = {got};
-    spyre_status status = front_run_execute(run, cores, out, &listing);
-    if (status) print_error("%s\n%s\n", text_string(&listing), spyre_status_message(status));
+    spyre_status status = front_run_execute(run, cores, engine, out, listing);
+    if (status) print_error("%s\n", spyre_status_message(status));
     assert_null(status);
+    return got;
+}
+
+// The interpreter agrees with `want`, the card with the interpreter, bit for bit, in both modes.
+static void check(front_run *run, uint32_t cores, const double *want, int64_t count, double tolerance)
+{
+    text listing = {0};
+    uint16_t *got = execute(run, cores, FRONT_RUN_INTERPRETER, count, &listing);
     for (int64_t i = 0; i < count; i++) {
         double value = fp16_to_float(got[i]);
         if (!(fabs(value - want[i]) <= tolerance)) {
-            print_error("%s\nelement %lld: %g, not %g\n", text_string(&listing), (long long)i,
-                        value, want[i]);
+            print_error("element %lld: %g, not %g\n", (long long)i, value, want[i]);
+            fputs(text_string(&listing), stderr);
             fail();
         }
+    }
+    for (front_engine engine = FRONT_RUN_CARD_EXACT; engine <= FRONT_RUN_CARD_FAST; engine++) {
+        uint16_t *card_got = execute(run, cores, engine, count, &listing);
+        assert_memory_equal(card_got, got, (size_t)count * sizeof *got);
+        free(card_got);
     }
     text_free(&listing);
     free(got);
