@@ -90,7 +90,7 @@ static PyObject *py_segment(PyObject *self, PyObject *index)
 {
     const spyre_segment *segment = segment_at(self, index);
     if (!segment) return NULL;
-    return Py_BuildValue("{s:s,s:N,s:N,s:N,s:I,s:L,s:L,s:L}", "kind",
+    return Py_BuildValue("{s:s,s:N,s:N,s:N,s:I,s:L,s:L,s:L,s:d}", "kind",
                          segment->kind == SPYRE_SEGMENT_CARD ? "card" : "host", "nodes",
                          id_list(segment->nodes, segment->node_count), "inputs",
                          id_list(segment->inputs, segment->input_count), "outputs",
@@ -179,6 +179,33 @@ static void launch_free(launch *l)
     free(l->buffer_addresses);
 }
 
+static bool same_dense(const spyre_view *a, const spyre_view *b)
+{
+    if (a->rank != b->rank) return false;
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (a->size[i] != b->size[i] || (a->size[i] > 1 && a->stride[i] != b->stride[i]))
+            return false;
+    return true;
+}
+
+// Address of an input's storage, moved into the layout that the program was compiled for.
+static bool input_address(const spyre_segment *segment, size_t index, AtenTensorHandle tensor,
+                          uint64_t *out)
+{
+    tensor_info t;
+    if (!tensor_describe(tensor, &t)) return false;
+    storage *s = t.storage;
+    if (!s || !s->typed)
+        return core_fail(SPYRE_INVALID_ARGUMENT, "input %zu of a launch is not on the card", index);
+    if (!same_dense(&s->dense, &segment->input_storages[index]))
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "input %zu of a launch: its storage has other sizes or strides than the "
+                         "program was compiled for", index);
+    if (!storage_set_layout(s, &segment->input_layouts[index])) return false;
+    *out = s->address;
+    return true;
+}
+
 static bool take_inputs(StableIValue list, launch *l)
 {
     StableListHandle handle = (StableListHandle)(uintptr_t)list;
@@ -193,14 +220,10 @@ static bool take_inputs(StableIValue list, launch *l)
     l->input_count = ok ? count : 0;
     for (size_t i = 0; ok && i < count; i++) {
         StableIValue item;
-        tensor_info t;
         ok = core_shim(torch_list_get_item(handle, i, &item));
         if (!ok) break;
         l->inputs[i] = (AtenTensorHandle)(uintptr_t)item;
-        ok = tensor_describe(l->inputs[i], &t);
-        if (ok && (!t.storage || !t.storage->typed))
-            ok = core_fail(SPYRE_INVALID_ARGUMENT, "input %zu of a launch is not on the card", i);
-        if (ok) l->input_addresses[i] = t.storage->address;
+        ok = input_address(l->segment, i, l->inputs[i], &l->input_addresses[i]);
     }
     torch_delete_list(handle);
     return ok;

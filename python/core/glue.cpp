@@ -7,6 +7,8 @@
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <ATen/native/transformers/attention.h>
+#include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/ops/empty.h>
 #include <torch/csrc/Generator.h>
 #include <torch/library.h>
@@ -241,6 +243,19 @@ at::Tensor &set_empty(at::Tensor &self)
     return set_tensor(self, at::empty({0}, self.options()));
 }
 
+// Which form scaled_dot_product_attention takes: the entry for devices keeps it one node; with
+// gradients PyTorch's own composition stays, because it knows its derivative.
+int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
+                         const std::optional<at::Tensor> &mask, double dropout, bool,
+                         std::optional<double>, bool)
+{
+    bool differentiable = at::GradMode::is_enabled() &&
+                          (query.requires_grad() || key.requires_grad() ||
+                           value.requires_grad() || (mask && mask->requires_grad()));
+    bool whole = !differentiable && dropout == 0.0 && query.dim() == 4;
+    return static_cast<int64_t>(whole ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
 {
     library.impl("set_.source_Storage_storage_offset", set_storage);
@@ -251,6 +266,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
 }
 
 }  // namespace
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &choose_attention)
+}
 
 void glue_register(const glue_calls *table)
 {

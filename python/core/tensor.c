@@ -71,27 +71,23 @@ void tensor_contiguous_strides(int64_t rank, const int64_t *size, int64_t *out_s
     }
 }
 
-// Dims by descending stride; dims of size 1 keep their place relative to their left neighbour.
-static void dims_by_stride(const spyre_view *view, int32_t *out_order)
-{
-    for (uint32_t i = 0; i < view->rank; i++) {
-        uint32_t at = i;
-        while (at > 0 && view->size[i] > 1 && view->stride[i] > view->stride[out_order[at - 1]]) {
-            out_order[at] = out_order[at - 1];
-            at--;
-        }
-        out_order[at] = (int32_t)i;
-    }
-}
-
-// The dims in `order` tile memory without gap or overlap.
-static bool is_dense(const spyre_view *view, const int32_t *order)
+// Some order of the dims tiles memory without gap or overlap.
+static bool is_dense(const spyre_view *view)
 {
     int64_t step = 1;
-    for (uint32_t i = view->rank; i-- > 0;) {
-        if (view->size[order[i]] == 1) continue;
-        if (view->stride[order[i]] != step) return false;
-        step *= view->size[order[i]];
+    uint32_t left = 0;
+    bool used[SPYRE_MAX_RANK] = {false};
+    for (uint32_t i = 0; i < view->rank; i++) {
+        used[i] = view->size[i] == 1;
+        left += !used[i];
+    }
+    while (left > 0) {
+        uint32_t next = 0;
+        while (next < view->rank && (used[next] || view->stride[next] != step)) next++;
+        if (next == view->rank) return false;
+        used[next] = true;
+        step *= view->size[next];
+        left--;
     }
     return true;
 }
@@ -101,30 +97,18 @@ static bool is_dense(const spyre_view *view, const int32_t *order)
 static bool choose_layout(int64_t rank, const int64_t *size, const int64_t *stride,
                           spyre_dtype dtype, spyre_view *dense, spyre_layout *layout)
 {
-    memset(dense, 0, sizeof *dense);
-    int64_t extent = 1, contiguous[CORE_MAX_RANK];
-    bool in_order = true;
-    tensor_contiguous_strides(rank, size, contiguous);
-    for (int64_t i = 0; i < rank; i++) {
-        extent += (size[i] - 1) * stride[i];
-        in_order = in_order && (size[i] == 1 || stride[i] == contiguous[i]);
-    }
-    int32_t order[SPYRE_MAX_RANK];
+    int64_t extent = 1;
+    for (int64_t i = 0; i < rank; i++) extent += (size[i] - 1) * stride[i];
     if (rank <= SPYRE_MAX_RANK) {
-        dense->rank = (uint32_t)rank;
+        *dense = (spyre_view){.rank = (uint32_t)rank};
         for (int64_t i = 0; i < rank; i++) {
             dense->size[i] = size[i];
-            dense->stride[i] = size[i] == 1 && in_order ? contiguous[i] : stride[i];
+            dense->stride[i] = stride[i];
         }
-        if (in_order)
-            return core_check(spyre_layout_default(size, (uint32_t)rank, dtype, layout));
-        dims_by_stride(dense, order);
-        if (is_dense(dense, order))
-            return core_check(spyre_layout_ordered(dense->size, dense->stride, dense->rank, dtype,
-                                                   order, dense->rank, layout));
+        if (is_dense(dense)) return core_check(spyre_layout_dense(dense, dtype, layout));
     }
     *dense = (spyre_view){.rank = 1, .size = {extent}, .stride = {1}};
-    return core_check(spyre_layout_default(dense->size, 1, dtype, layout));
+    return core_check(spyre_layout_dense(dense, dtype, layout));
 }
 
 static bool tensor_of_pointer(void *pointer, int64_t rank, const int64_t *size,

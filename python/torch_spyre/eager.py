@@ -39,14 +39,19 @@ def _user_level() -> int:
     return level
 
 
+def warn_fallback(what, message: str) -> None:
+    """Warns once for each operator."""
+    if what in _warned:
+        return
+    _warned.add(what)
+    text = f"spyre: {what} {message}".splitlines()[0]
+    warnings.warn(text, FallbackWarning, stacklevel=_user_level())
+
+
 def run_on_cpu(op, args, kwargs, reason: str | None = None):
     """Runs `op` on CPU copies; results return to the card, mutated arguments are copied back."""
-    if op not in _warned and reason is not None:
-        _warned.add(op)
-        cause = reason.splitlines()[0] if reason else "unknown"
-        warnings.warn(
-            f"spyre: {op} runs on the CPU: {cause}", FallbackWarning, stacklevel=_user_level()
-        )
+    if reason is not None:
+        warn_fallback(op, f"runs on the CPU: {reason}")
     device: torch.device | None = None
     copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # id of the copy -> original, copy
     generators: list[tuple[torch.Generator, torch.Generator]] = []
@@ -315,18 +320,34 @@ def dispatch(op, *args, **kwargs):
     return operator_of(op)(args, kwargs)
 
 
-# Operators that PyTorch would compose of an allocation and the out= form: the compiler chooses
-# the layout of a result, so they are asked for directly.
-_DIRECT = """
-abs add.Tensor addmm amax amin any any.dim all all.dim argmax argmin baddbmm bitwise_and.Tensor
-bitwise_not bitwise_or.Tensor bmm cat ceil clamp clamp_max clamp_min cos cumsum div.Tensor
-div.Tensor_mode embedding eq.Scalar eq.Tensor erf exp floor ge.Scalar ge.Tensor gelu gt.Scalar
-gt.Tensor index_select le.Scalar le.Tensor log logical_and logical_not logical_or lt.Scalar
-lt.Tensor max.dim maximum mean.dim min.dim minimum mish mm mul.Tensor native_layer_norm ne.Scalar
-ne.Tensor neg pow.Tensor_Scalar pow.Tensor_Tensor reciprocal relu rsqrt rsub.Scalar sigmoid sign
-silu sin softplus sqrt square sub.Tensor sum.dim_IntList tanh topk tril triu where.self
-_log_softmax _softmax
-""".split()
+# Copies and allocations, which are the binding's own business, and constants.
+_NOT_DIRECT = {
+    "_to_copy", "clone", "copy", "copy_", "empty", "empty_like", "fill", "full", "full_like",
+    "lift_fresh_copy", "new_empty", "new_full", "new_ones", "new_zeros", "ones", "ones_like",
+    "scalar_tensor", "zeros", "zeros_like", "arange",
+}  # fmt: skip
+
+
+def direct_operators():
+    """Operators that are registered one by one. PyTorch would compose many of them of an
+    allocation and the out= form; asked directly, the compiler chooses the layout of a result.
+    Views and what PyTorch differentiates through its parts stay PyTorch's."""
+    for name in _C.op_names():
+        if "overrideable" in name:  # attention.py
+            continue
+        if not name.startswith("aten."):
+            continue
+        packet, overload = name.removeprefix("aten.").split(".")
+        if packet in _NOT_DIRECT:
+            continue
+        op = getattr(getattr(_aten, packet), overload)
+        schema = op._schema
+        full_name = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
+        if torch._C._dispatch_has_kernel_for_dispatch_key(full_name, "CompositeImplicitAutograd"):
+            continue
+        if any(argument.alias_info is not None for argument in schema.arguments):
+            continue
+        yield full_name.removeprefix("aten::"), op
 
 
 def _kernel(op):
@@ -376,13 +397,14 @@ def _convolution_backward(grad, x, weight, stride, padding, dilation, transposed
 
 def register() -> list[torch.library.Library]:
     """Registers the device's operators; the registrations live as long as what is returned."""
+    from . import attention
+
     fallback = torch.library.Library("_", "IMPL")
     fallback.fallback(dispatch, "PrivateUse1")
     aten = torch.library.Library("aten", "IMPL", "PrivateUse1")
-    for name in _DIRECT:
-        packet, _, overload = name.partition(".")
-        op = getattr(getattr(_aten, packet), overload or "default")
+    for name, op in direct_operators():
         aten.impl(name, _kernel(op))
+    attention.register(aten)
     aten.impl("_local_scalar_dense", _local_scalar_dense)
     aten.impl("zero_", _zero_)
     aten.impl("resize_", _resize_)

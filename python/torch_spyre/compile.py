@@ -1,0 +1,445 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile for the device: hands ATen graphs to the compiler and runs what comes back.
+
+AOTAutograd makes the graph, with PyTorch's core decompositions for the operators that the
+compiler has no row for. Layouts are known only for real tensors, so a graph is compiled when it
+is first called, once for each combination of its inputs' views and layouts; symbolic sizes are
+replaced by what they are in that call. The compiler answers with segments: those of the card are
+launched, the nodes of the others run through PyTorch on the CPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import os
+import re
+from dataclasses import dataclass, field
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import _C, attention, handover
+
+_aten = torch.ops.aten
+
+
+@dataclass
+class CompileReport:
+    """What became of one graph."""
+
+    nodes_on_card: int = 0
+    nodes_on_host: int = 0
+    segments: int = 0
+    card_segments: int = 0
+    kernels: int = 0
+    macs: int = 0
+    bytes: int = 0
+    card_us: float = 0.0
+    graph_breaks: int = 0
+    host_ops: list[str] = field(default_factory=list)
+    text: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.nodes_on_card} nodes on the card, {self.nodes_on_host} on the host, "
+            f"{self.segments} segments, {self.kernels} kernels, {self.macs} multiply-accumulates, "
+            f"{self.bytes} bytes, {self.card_us:.1f} us on the card (modelled), "
+            f"{self.graph_breaks} graph breaks"
+        )
+
+
+reports: list[CompileReport] = []
+
+
+@functools.cache
+def decompositions() -> dict:
+    """PyTorch's core decompositions but for the operators that the compiler takes whole."""
+    known = set(_C.op_names())
+    table = torch._decomp.core_aten_decompositions()
+    return {op: function for op, function in table.items() if str(op) not in known}
+
+
+def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
+    """The Dynamo backend `spyre`; also what torch.compile() calls for graphs of the device."""
+    from torch._dynamo.backends.common import aot_autograd
+
+    return aot_autograd(
+        fw_compiler=CompiledGraph,
+        bw_compiler=CompiledGraph,
+        inference_compiler=CompiledGraph,
+        decompositions=decompositions(),
+        keep_inference_input_mutations=True,
+    )(gm, example_inputs)
+
+
+class CompiledGraph:
+    """One ATen graph and its programs."""
+
+    _boxed_call = True  # called with one list of arguments, which it may empty
+
+    def __init__(self, gm: torch.fx.GraphModule, example_inputs):
+        attention.make_single(gm)
+        self.gm = gm
+        self.programs: dict = {}
+
+    def __call__(self, args: list):
+        key = tuple([_C.tensor_key(a) if isinstance(a, torch.Tensor) else a for a in args])
+        program = self.programs.get(key)
+        if program is None:
+            program = self.programs[key] = _build(self.gm, args)
+        args = list(args)
+        return program(args)
+
+
+def _build(gm: torch.fx.GraphModule, args):
+    values = _node_values(gm, args)
+    devices = [value.device for value in pytree.tree_leaves(list(values.values()))
+               if isinstance(value, torch.Tensor) and value.device.type == "spyre"]  # fmt: skip
+    if not devices:
+        return _Eager(gm)
+    try:
+        return _Builder(gm, values, devices[0]).build(args)
+    except _Inexpressible as error:
+        from .eager import warn_fallback
+
+        warn_fallback("a graph", f"it is interpreted node by node: {error}")
+        return _Eager(gm)
+
+
+class _Inexpressible(Exception):
+    """The graph holds something that the hand-over has no words for."""
+
+
+class _Eager:
+    """Runs the graph's nodes one by one."""
+
+    def __init__(self, gm):
+        self.gm = gm
+
+    def __call__(self, args):
+        return list(self.gm(*args))
+
+
+# ---- values of the graph
+
+
+def _is_symbolic(value) -> bool:
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return True
+    return isinstance(value, torch.Tensor) and torch._subclasses.fake_tensor.is_fake(value) and any(
+        isinstance(size, torch.SymInt)
+        for size in (*value.shape, *value.stride(), value.storage_offset())
+    )  # fmt: skip
+
+
+def _node_values(gm: torch.fx.GraphModule, args) -> dict:
+    """Each node's value: fake tensors of static sizes, numbers."""
+    values = {node: node.meta.get("val") for node in gm.graph.nodes}
+    if not any(_is_symbolic(leaf) for leaf in pytree.tree_leaves(list(values.values()))):
+        return values
+    mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+    static = [mode.from_tensor(a) if isinstance(a, torch.Tensor) else a for a in args]
+    seen: dict = {}
+
+    class Record(torch.fx.Interpreter):
+        def run_node(self, node):
+            seen[node] = result = super().run_node(node)
+            return result
+
+    with mode:
+        Record(gm).run(*static)
+    return seen
+
+
+def _location(node: torch.fx.Node) -> str | None:
+    """ "model.py:12 in forward": the user's line that made the node."""
+    frames = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', node.meta.get("stack_trace") or "")
+    if not frames:
+        return None
+    path, line, function = frames[-1]
+    return f"{os.path.basename(path)}:{line} in {function}"
+
+
+# ---- hand-over
+
+
+class _Builder:
+    """Hands a graph over, node by node."""
+
+    def __init__(self, gm, values, device):
+        self.gm = gm
+        self.values = values
+        self.device = device
+        self.graph = _C.Graph()
+        self.ids: dict = {}  # fx node -> value id, or list of value ids for several results
+        self.constants: dict = {}  # fx node -> number or other non-tensor
+        self.inputs: list = []  # (value id, index into args) or (value id, tensor of the module)
+        self.nodes: list[torch.fx.Node] = []  # by the compiler's node id
+        self.updates: list = []  # (index into args, fx node): copies into inputs, after all else
+        self.placeholders: dict = {}
+        self.moved: set[int] = set()  # inputs of the host that the card reads
+
+    def build(self, args):
+        handlers = {
+            "placeholder": lambda node: self._placeholder(node, args),
+            "get_attr": self._attribute,
+            "call_function": self._call,
+            "output": self._output,
+        }
+        for node in self.gm.graph.nodes:
+            if node.op not in handlers:
+                raise _Inexpressible(f"{node.op} {node.target}")
+            handlers[node.op](node)
+        executable = handover.compile_graph(self.graph, host_fallback=True)
+        program = _Program(self, executable)
+        reports.append(program.report())
+        return program
+
+    def _placeholder(self, node, args):
+        index = len(self.placeholders)
+        self.placeholders[node] = index
+        value = args[index]
+        if not isinstance(value, torch.Tensor):
+            self.constants[node] = value
+            return
+        if value.device.type == "cpu" and value.dim() == 0 and self._card_reads(node):
+            value = value.to(self.device)
+            self.moved.add(index)
+        self.ids[node] = self._input(node.name, value)
+        self.inputs.append((self.ids[node], index))
+
+    def _card_reads(self, node) -> bool:
+        users = [self.values[user] for user in node.users if user.op == "call_function"]
+        return any(
+            isinstance(leaf, torch.Tensor) and leaf.device.type == "spyre"
+            for leaf in pytree.tree_leaves(users)
+        )
+
+    def _attribute(self, node):
+        value = functools.reduce(getattr, node.target.split("."), self.gm)
+        if not isinstance(value, torch.Tensor):
+            self.constants[node] = value
+        elif value.device.type == "cpu" and value.dim() == 0:
+            self.constants[node] = value.item()
+        else:
+            self.ids[node] = self._input(node.name, value)
+            self.inputs.append((self.ids[node], value))
+
+    def _input(self, name, tensor) -> int:
+        try:
+            return self.graph.add_input(name, tensor)
+        except _C.Unsupported as error:
+            raise _Inexpressible(str(error)) from error
+
+    def _call(self, node):
+        if node.target is operator.getitem:
+            self._item(node)
+            return
+        if not isinstance(node.target, torch._ops.OpOverload):
+            raise _Inexpressible(str(node.target))
+        value = self.values[node]
+        if node.target is _aten.copy_.default and node.args[0] in self.placeholders:
+            self.updates.append((self.placeholders[node.args[0]], node.args[1]))
+            self.ids[node] = self.ids[node.args[1]]
+            return
+        source = node.args[0] if node.args else None
+        if node.target in _COPIES_OF_CONSTANTS and source in self.constants:
+            self.constants[node] = self.constants[source]
+            return
+        results = list(value) if isinstance(value, (tuple, list)) else [value]
+        if not all(isinstance(result, torch.Tensor) or result is None for result in results):
+            if any(isinstance(result, torch.Tensor) for result in results):
+                raise _Inexpressible(f"{node.target}: results of several kinds")
+            self.constants[node] = value
+            return
+        self._add(node, results, not isinstance(value, (tuple, list)))
+
+    def _add(self, node, results, single):
+        arguments = handover.positional(node.target, node.args, node.kwargs)
+        arguments = [self._resolve(argument) for argument in arguments]
+        first = next((result for result in results if result is not None), None)
+        if first is None:
+            raise _Inexpressible(f"{node.target}: no result")
+        types = [
+            handover.result_type(result, result.device.type == "spyre")
+            if result is not None
+            else (first.dtype, False, [0], [1], 0)  # an absent result
+            for result in results
+        ]
+        try:
+            number, outputs = self.graph.add_node(
+                node.name,
+                handover.op_name(node.target),
+                handover.encode(arguments, self._id),
+                types,
+                _location(node),
+            )
+        except (_C.Unsupported, RuntimeError) as error:
+            raise _Inexpressible(f"{node.target}: {error}") from error
+        assert number == len(self.nodes)
+        self.nodes.append(node)
+        self.ids[node] = outputs[0] if single else outputs
+
+    def _item(self, node):
+        source, index = node.args
+        if source in self.constants:
+            self.constants[node] = self.constants[source][index]
+        else:
+            self.ids[node] = self.ids[source][index]
+
+    def _resolve(self, argument):
+        """Numbers in the place of the nodes that stand for them."""
+        if isinstance(argument, torch.fx.Node):
+            return self.constants.get(argument, argument)
+        if isinstance(argument, (list, tuple)):
+            return [self._resolve(item) for item in argument]
+        return argument
+
+    def _id(self, value):
+        return self.ids[value] if isinstance(value, torch.fx.Node) else None
+
+    def _output(self, node):
+        self.outputs = list(node.args[0])
+        for result in [*self.outputs, *(source for _index, source in self.updates)]:
+            if isinstance(result, torch.fx.Node) and result in self.ids:
+                self.graph.add_output(self.ids[result])
+
+
+_COPIES_OF_CONSTANTS = {
+    _aten.lift_fresh_copy.default,
+    _aten.lift_fresh.default,
+    _aten.detach.default,
+    _aten.alias.default,
+    _aten.clone.default,
+}
+
+
+# ---- execution
+
+
+class _Program:
+    """The segments of a compiled graph, ready to run."""
+
+    def __init__(self, builder: _Builder, executable: _C.Executable):
+        self.executable = executable
+        self.address = executable.address()
+        self.device = builder.device
+        self.nodes = builder.nodes
+        self.ids = builder.ids
+        self.constants = builder.constants
+        self.values = builder.values
+        self.inputs = builder.inputs
+        self.moved = builder.moved
+        self.updates = [(index, builder.ids[source]) for index, source in builder.updates]
+        self.outputs = [self._result(result) for result in builder.outputs]
+        self.segments = [executable.segment(i) for i in range(executable.segment_count())]
+        self.on_card = {
+            value: isinstance(fake, torch.Tensor) and fake.device.type == "spyre"
+            for node, ids in builder.ids.items()
+            for value, fake in self._pairs(ids, builder.values[node])
+        }
+        self.resolve = builder._resolve
+        self._plan_lifetimes()
+
+    @staticmethod
+    def _pairs(ids, values):
+        return list(zip(ids, values, strict=True)) if isinstance(ids, list) else [(ids, values)]
+
+    def _result(self, result):
+        """(value id, None) for a tensor, (None, constant) for anything else."""
+        if not isinstance(result, torch.fx.Node):
+            return None, result
+        if result in self.ids:
+            return self.ids[result], None
+        return None, self.constants[result]
+
+    def _plan_lifetimes(self):
+        """For each segment, the values that nobody reads after it."""
+        last: dict[int, int] = {}
+        for index, segment in enumerate(self.segments):
+            for value in (*segment["inputs"], *segment["outputs"]):
+                last[value] = index
+        kept = {value for value, _constant in self.outputs} | {v for _i, v in self.updates}
+        self.dead: list[list[int]] = [[] for _ in self.segments]
+        for value, index in last.items():
+            if value not in kept:
+                self.dead[index].append(value)
+
+    def __call__(self, args: list):
+        values: dict[int, torch.Tensor] = {}
+        for value, source in self.inputs:
+            tensor = args[source] if isinstance(source, int) else source
+            values[value] = tensor.to(self.device) if source in self.moved else tensor
+        targets = [args[index] for index, _value in self.updates]
+        args.clear()
+        for index, segment in enumerate(self.segments):
+            if segment["kind"] == "card":
+                self._run_on_card(index, segment, values)
+            else:
+                self._run_on_host(segment, values)
+            for value in self.dead[index]:
+                values.pop(value, None)
+        for target, (_index, value) in zip(targets, self.updates, strict=True):
+            target.copy_(values[value])
+        return [
+            constant if value is None else self._placed(value, values)
+            for value, constant in self.outputs
+        ]
+
+    def _placed(self, value, values):
+        """The value on the device where the graph has it."""
+        tensor = values[value]
+        if self.on_card.get(value) and tensor.device.type != "spyre":
+            tensor = values[value] = tensor.to(self.device)
+        return tensor
+
+    def _run_on_card(self, index, segment, values):
+        inputs = [self._on_card(value, values) for value in segment["inputs"]]
+        outputs = torch.ops.spyre._run.default(self.address, index, inputs, self.device.index)
+        values.update(zip(segment["outputs"], outputs, strict=True))
+
+    def _on_card(self, value, values):
+        tensor = values[value]
+        if tensor.device.type != "spyre":
+            tensor = values[value] = tensor.to(self.device)
+        return tensor
+
+    def _run_on_host(self, segment, values):
+        local: dict[int, torch.Tensor] = {}
+
+        def to_cpu(argument):
+            if isinstance(argument, torch.device):
+                return torch.device("cpu")
+            if not isinstance(argument, torch.fx.Node):
+                return argument
+            value = self.ids[argument]
+            if value not in local:
+                local[value] = values[value].cpu()
+            return local[value]
+
+        for number in segment["nodes"]:
+            node = self.nodes[number]
+            args = pytree.tree_map(to_cpu, self.resolve(list(node.args)))
+            kwargs = {k: pytree.tree_map(to_cpu, self.resolve(v)) for k, v in node.kwargs.items()}
+            result = node.target(*args, **kwargs)
+            for value, tensor in self._pairs(self.ids[node], result):
+                local[value] = tensor
+        for value in segment["outputs"]:
+            values[value] = local[value]
+
+    def report(self) -> CompileReport:
+        report = CompileReport(segments=len(self.segments), text=self.executable.report())
+        for segment in self.segments:
+            if segment["kind"] == "card":
+                report.card_segments += 1
+                report.nodes_on_card += len(segment["nodes"])
+                report.kernels += segment["kernels"]
+                report.macs += segment["macs"]
+                report.bytes += segment["bytes"]
+                report.card_us += segment["card_us"]
+            else:
+                report.nodes_on_host += len(segment["nodes"])
+                report.host_ops += [str(self.nodes[n].target) for n in segment["nodes"]]
+        report.graph_breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
+        return report
