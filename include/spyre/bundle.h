@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Boundary artefacts as directories: the back-end compiler on a SuperDSC-Bundle that this or another
-// front-end wrote, and everything that a compiled graph has to show.
+// Boundary artefacts as directories: the back-end compiler on a SuperDSC-Bundle that this or
+// another front-end wrote, and everything that a compiled graph has to show.
 //
 // A directory that these functions write appears complete or not at all. Thread safe as long as two
 // threads do not write one directory.

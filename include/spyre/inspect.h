@@ -3,8 +3,8 @@
 // The artefacts of every boundary as text that a person reads. What a path holds is told from its
 // content:
 //     a directory with spyrecode.json   SpyreCode: sizes, plans, patches, program
-//     a directory with bundle.mlir      SuperDSC-Bundle: launch arguments, steps, operands, constants
-//     one sdsc_<n>.json                 the same of one step
+//     a directory with bundle.mlir      SuperDSC-Bundle: launch arguments, steps with operands
+//     one sdsc_<n>.json                 one step of it
 //     a file that starts with SPYRECOD  program image (init.bin): arguments, kernels, instructions
 //     any other text                    a graph (.graph), checked and printed
 // The text is for people and may change; the formats themselves are specified in docs/.

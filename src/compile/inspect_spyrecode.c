@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A SpyreCode directory for people: the job's space, what is put there once, what a launch does with
-// its patches, and the program when it is one of ours.
+// A SpyreCode directory for people: the job's space, what is put there once, what a launch does
+// with its patches, and the program when it is one of ours.
 #include <inttypes.h>
 
 #include "compile/inspect.h"

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Running a SpyreCode directory on an emulated card without the program that compiled it, on raw
+// bytes of the card: what a debugger, a test of another front-end or `spyre run` needs.
+#ifndef SPYRE_PROGRAM_H
+#define SPYRE_PROGRAM_H
+
+#include <stdint.h>
+
+#include "spyre/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// A checked SpyreCode directory whose program is one of this stack. Read only once opened.
+typedef struct spyre_program spyre_program;
+
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_open(const char *directory,
+                                                           spyre_program **out_program);
+SPYRE_API void spyre_program_close(spyre_program *program);
+
+// Launch arguments: the tensors that a launch binds, inputs and outputs alike.
+SPYRE_API uint32_t spyre_program_argument_count(const spyre_program *program);
+
+// Card bytes of a launch argument; 0 when the code does not say (bundles of other front-ends).
+SPYRE_API int64_t spyre_program_argument_bytes(const spyre_program *program, uint32_t argument);
+
+// The memory of a launch argument as the card lays it out. `bytes` is read before and written after
+// the run; its size is that of the argument when the code knows it.
+typedef struct {
+    void *bytes;
+    int64_t byte_count;         // >= 1
+} spyre_program_buffer;
+
+// Runs once on stream 0 of a card and waits. There is a buffer for every launch argument. A fault
+// of the program is SPYRE_DEVICE_FAULT and leaves the buffers as they were.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_run(spyre_context *context, uint32_t card,
+                                                          const spyre_program *program,
+                                                          const spyre_program_buffer *buffers);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a SpyreCode directory. Files hold the bytes of a launch argument as the card lays them out.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "spyre/program.h"
+
+enum { MOST_ARGUMENTS = 1024 };
+
+typedef struct {
+    const char *input, *output;         // paths, or null
+    long long size;                     // of --size, or 0
+    spyre_program_buffer buffer;
+} launch_argument;
+
+typedef struct {
+    const char *directory;
+    launch_argument arguments[MOST_ARGUMENTS];
+    uint32_t named;                     // one more than the highest number named
+} request;
+
+static int bad(const char *option, const char *value)
+{
+    return cli_complain("run", "%s '%s': expected NUMBER=VALUE with a number below %d", option,
+                        value, MOST_ARGUMENTS);
+}
+
+// "3=path" gives argument 3 and the part behind '='; null when it is not of that form.
+static launch_argument *named_argument(request *r, const char *value, const char **out_rest)
+{
+    char *end;
+    errno = 0;
+    long number = strtol(value, &end, 10);
+    if (end == value || *end != '=' || !end[1] || errno || number < 0 || number >= MOST_ARGUMENTS)
+        return NULL;
+    if ((uint32_t)number >= r->named) r->named = (uint32_t)number + 1;
+    *out_rest = end + 1;
+    return &r->arguments[number];
+}
+
+static bool parse_size(const char *digits, long long *out_size)
+{
+    char *end;
+    errno = 0;
+    *out_size = strtoll(digits, &end, 10);
+    return end != digits && !*end && !errno && *out_size > 0 && *out_size <= 1LL << 34;
+}
+
+static int read_request(cli_arguments *in, request *r)
+{
+    while (in->at < in->count) {
+        const char *value, *rest;
+        launch_argument *argument = NULL;
+        const char *option = in->items[in->at];
+        if (cli_option(in, "--input", &value)) {
+            argument = named_argument(r, value, &rest);
+            if (!argument) return bad("--input", value);
+            argument->input = rest;
+        } else if (!in->failed && cli_option(in, "--output", &value)) {
+            argument = named_argument(r, value, &rest);
+            if (!argument) return bad("--output", value);
+            argument->output = rest;
+        } else if (!in->failed && cli_option(in, "--size", &value)) {
+            argument = named_argument(r, value, &rest);
+            if (!argument || !parse_size(rest, &argument->size)) return bad("--size", value);
+        } else if (in->failed) {
+            return CLI_BAD_INPUT;
+        } else if (*option == '-' || r->directory) {
+            return cli_unexpected(in);
+        } else {
+            r->directory = option;
+            in->at++;
+        }
+    }
+    return r->directory ? CLI_OK : cli_complain("run", "a SpyreCode directory is missing");
+}
+
+static int read_input(launch_argument *argument)
+{
+    FILE *file = fopen(argument->input, "rb");
+    size_t wanted = (size_t)argument->buffer.byte_count;
+    size_t found = file ? fread(argument->buffer.bytes, 1, wanted, file) : 0;
+    bool more = file && found == wanted && fgetc(file) != EOF;
+    int reason = errno;
+    bool failed = !file || ferror(file);
+    if (file) fclose(file);
+    if (failed) return cli_complain("run", "%s: %s", argument->input, strerror(reason));
+    if (found == wanted && !more) return CLI_OK;
+    return cli_complain("run", "%s: %s bytes than the %zu of its launch argument", argument->input,
+                        more ? "more" : "fewer", wanted);
+}
+
+static int prepare(const spyre_program *program, request *r)
+{
+    uint32_t count = spyre_program_argument_count(program);
+    if (r->named > count)
+        return cli_complain("run", "%s: there is no launch argument %u, only %u of them",
+                            r->directory, r->named - 1, count);
+    for (uint32_t k = 0; k < count; k++) {
+        launch_argument *a = &r->arguments[k];
+        int64_t bytes = spyre_program_argument_bytes(program, k);
+        if (!bytes) bytes = a->size;
+        if (!bytes)
+            return cli_complain("run", "launch argument %u: the code does not state its size, "
+                                "--size %u=BYTES is needed", k, k);
+        a->buffer = (spyre_program_buffer){calloc(1, (size_t)bytes), bytes};
+        if (!a->buffer.bytes) {
+            cli_complain("run", "launch argument %u: out of memory", k);
+            return CLI_FAILED;
+        }
+        int result = a->input ? read_input(a) : CLI_OK;
+        if (result) return result;
+    }
+    return CLI_OK;
+}
+
+static int launch(const spyre_program *program, const request *r)
+{
+    static spyre_program_buffer buffers[MOST_ARGUMENTS];
+    spyre_context *context = NULL;
+    for (uint32_t k = 0; k < spyre_program_argument_count(program); k++)
+        buffers[k] = r->arguments[k].buffer;
+    spyre_status status = spyre_context_create(1, &context);
+    if (!status) status = spyre_program_run(context, 0, program, buffers);
+    spyre_context_destroy(context);
+    return cli_report("run", status);
+}
+
+static int write_output(const launch_argument *argument)
+{
+    FILE *file = fopen(argument->output, "wb");
+    size_t bytes = (size_t)argument->buffer.byte_count;
+    bool written = file && fwrite(argument->buffer.bytes, 1, bytes, file) == bytes;
+    int reason = errno;
+    if (file && fclose(file) != 0) written = false;
+    if (written) return CLI_OK;
+    return cli_complain("run", "%s: %s", argument->output, strerror(reason));
+}
+
+int cmd_run(int count, char **arguments)
+{
+    static request r;
+    cli_arguments in = {.command = "run", .count = count, .items = arguments};
+    spyre_program *program = NULL;
+    int result = read_request(&in, &r);
+    if (!result) result = cli_report("run", spyre_program_open(r.directory, &program));
+    if (!result && spyre_program_argument_count(program) > MOST_ARGUMENTS)
+        result = cli_complain("run", "%s: more than %d launch arguments", r.directory,
+                              MOST_ARGUMENTS);
+    if (!result) result = prepare(program, &r);
+    if (!result) result = launch(program, &r);
+    for (uint32_t k = 0; k < r.named && !result; k++)
+        if (r.arguments[k].output) result = write_output(&r.arguments[k]);
+    for (uint32_t k = 0; k < MOST_ARGUMENTS; k++) free(r.arguments[k].buffer.bytes);
+    spyre_program_close(program);
+    return result;
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SpyreCode from a directory on an emulated card. Bytes travel as whole sticks of int32, a format
+// that is copied bit for bit in both directions.
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/code.h"
+#include "spyre/program.h"
+
+struct spyre_program {
+    arena *memory;
+    job *job;
+    uint32_t argument_count;
+    int64_t *argument_bytes;
+};
+
+void spyre_program_close(spyre_program *program)
+{
+    if (!program) return;
+    job_destroy(program->job);
+    arena_destroy(program->memory);
+}
+
+static spyre_status open_program(spyre_program *program, const char *directory)
+{
+    spyrecode *content;
+    isa_program *image;
+    const spyrecode_argument *arguments;
+    TRY(spyrecode_read(program->memory, directory, &content));
+    TRY(code_create_job(program->memory, content, "program", &program->job,
+                        &program->argument_count));
+    TRY(spyrecode_program(program->memory, content, &image, &arguments));
+    program->argument_bytes = ARENA_NEW(program->memory, int64_t, program->argument_count);
+    TRY_ALLOC(program->argument_bytes);
+    for (uint32_t k = 0; k < image->arg_count; k++)
+        if (arguments[k].kind == SPYRECODE_LAUNCH)
+            program->argument_bytes[arguments[k].index] = image->arg_bytes[k];
+    return NULL;
+}
+
+spyre_status spyre_program_open(const char *directory, spyre_program **out_program)
+{
+    *out_program = NULL;
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    spyre_program *program = ARENA_NEW(memory, spyre_program, 1);
+    spyre_status status = NULL;
+    if (program) {
+        program->memory = memory;
+        status = status_at(open_program(program, directory), "%s", directory);
+    } else {
+        status = status_no_memory();
+    }
+    if (!status) {
+        *out_program = program;
+        return NULL;
+    }
+    if (program) spyre_program_close(program);
+    else arena_destroy(memory);
+    return status;
+}
+
+uint32_t spyre_program_argument_count(const spyre_program *program)
+{
+    return program->argument_count;
+}
+
+int64_t spyre_program_argument_bytes(const spyre_program *program, uint32_t argument)
+{
+    return argument < program->argument_count ? program->argument_bytes[argument] : 0;
+}
+
+// --- Running
+
+typedef struct {
+    spyre_context *context;
+    uint32_t card, count;
+    uint64_t *addresses;                // 0: not allocated
+    void **sticks;                      // host copies, rounded up to whole sticks
+    const spyre_program_buffer *buffers;
+} run;
+
+static int64_t stick_count(const spyre_program_buffer *buffer)
+{
+    return (buffer->byte_count + SPYRE_STICK_BYTES - 1) / SPYRE_STICK_BYTES;
+}
+
+static spyre_status copy(run *r, uint32_t argument, bool to_card)
+{
+    enum { WORDS = SPYRE_STICK_BYTES / sizeof(int32_t) };
+    int64_t sticks = stick_count(&r->buffers[argument]);
+    spyre_layout layout = {.rank = 2, .device_size = {sticks, WORDS}, .stride_map = {WORDS, 1},
+                           .format = SPYRE_FORMAT_IEEE_INT32};
+    spyre_view view = {.rank = 1, .size = {sticks * WORDS}, .stride = {1}};
+    uint64_t address = r->addresses[argument];
+    if (to_card)
+        return spyre_copy_to_card(r->context, r->card, SPYRE_DEFAULT_STREAM, address, &layout,
+                                  &view, SPYRE_DTYPE_I32, r->sticks[argument]);
+    return spyre_copy_to_host(r->context, r->card, SPYRE_DEFAULT_STREAM, address, &layout, &view,
+                              SPYRE_DTYPE_I32, r->sticks[argument]);
+}
+
+static spyre_status send(run *r, uint32_t argument)
+{
+    const spyre_program_buffer *buffer = &r->buffers[argument];
+    int64_t bytes = stick_count(buffer) * SPYRE_STICK_BYTES;
+    r->sticks[argument] = calloc(1, (size_t)bytes);
+    TRY_ALLOC(r->sticks[argument]);
+    memcpy(r->sticks[argument], buffer->bytes, (size_t)buffer->byte_count);
+    TRY(spyre_memory_allocate(r->context, r->card, bytes, &r->addresses[argument]));
+    return copy(r, argument, true);
+}
+
+static spyre_status execute(run *r, const spyre_program *program)
+{
+    for (uint32_t k = 0; k < r->count; k++)
+        TRY(status_at(send(r, k), "launch argument %u", k));
+    TRY(job_launch(r->context, r->card, SPYRE_DEFAULT_STREAM, program->job, r->addresses, NULL));
+    TRY(spyre_stream_synchronize(r->context, r->card, SPYRE_DEFAULT_STREAM));
+    for (uint32_t k = 0; k < r->count; k++)
+        TRY(status_at(copy(r, k, false), "launch argument %u", k));
+    for (uint32_t k = 0; k < r->count; k++)
+        memcpy(r->buffers[k].bytes, r->sticks[k], (size_t)r->buffers[k].byte_count);
+    return NULL;
+}
+
+static spyre_status check_buffers(const spyre_program *program, const spyre_program_buffer *buffers)
+{
+    for (uint32_t k = 0; k < program->argument_count; k++) {
+        int64_t wanted = program->argument_bytes[k], found = buffers[k].byte_count;
+        if (found < 1 || (wanted && found != wanted))
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "launch argument %u has %lld bytes, the program takes %lld", k,
+                              (long long)found, (long long)wanted);
+    }
+    return NULL;
+}
+
+spyre_status spyre_program_run(spyre_context *context, uint32_t card_id,
+                               const spyre_program *program,
+                               const spyre_program_buffer *buffers)
+{
+    TRY(check_buffers(program, buffers));
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    run r = {.context = context, .card = card_id, .count = program->argument_count,
+             .buffers = buffers};
+    r.addresses = ARENA_NEW(memory, uint64_t, r.count);
+    r.sticks = ARENA_NEW(memory, void *, r.count);
+    spyre_status status = r.addresses && r.sticks ? execute(&r, program) : status_no_memory();
+    for (uint32_t k = 0; r.addresses && r.sticks && k < r.count; k++) {
+        if (r.addresses[k]) spyre_memory_free(context, card_id, r.addresses[k]);
+        free(r.sticks[k]);
+    }
+    arena_destroy(memory);
+    return status;
+}
