@@ -32,6 +32,7 @@ typedef enum { AXIS_OTHER, AXIS_ROW, AXIS_N_STICK, AXIS_N_LANE, AXIS_K_STICK, AX
 
 static axis_role role_of(const matmul_roles *r, const place_axis *axis)
 {
+    if (axis->dim == PLACE_LANES) return AXIS_OTHER;
     if (axis->dim == r->k) return axis->step >= r->lanes ? AXIS_K_STICK : AXIS_K_LANE;
     if ((int32_t)axis->dim == r->n) return axis->step >= r->lanes ? AXIS_N_STICK : AXIS_N_LANE;
     return r->role[axis->dim] == MATMUL_ROW ? AXIS_ROW : AXIS_OTHER;

@@ -115,22 +115,23 @@ static spyre_status reduced_body(void *context, const box *b)
 }
 
 // Leaves the core's own result in lane 0 of every accumulator.
-static spyre_status reduce_core(const reduction *r, const box *kept)
+static spyre_status reduce_core(const reduction *r, const box *part)
 {
     emitter *e = r->e;
-    place_axes axes = accumulator_axes(r, kept);
+    box kept = kept_box(r, part);
+    place_axes axes = accumulator_axes(r, &kept);
     for (uint32_t m = 0; m < r->moments; m++) {
-        place accumulator = accumulator_place(r, kept, &axes, &r->accumulator[m]);
+        place accumulator = accumulator_place(r, &kept, &axes, &r->accumulator[m]);
         TRY(emit_fill(e, &axes, &accumulator, opfunc_reduction_identity(r->op)));
     }
     if (!nest_class_empty(&r->n, r->present)) {
-        box b = *kept;
+        box b = kept;
         for (uint32_t d = 0; d < r->n.dim_count; d++)
             if (r->n.reduced[d]) b.extent[d] = r->present->size[d];
         TRY(schedule_run(&r->reduced, &b));
     }
     for (uint32_t m = 0; r->folds && m < r->moments; m++) {
-        place accumulator = accumulator_place(r, kept, &axes, &r->accumulator[m]);
+        place accumulator = accumulator_place(r, &kept, &axes, &r->accumulator[m]);
         place_order order = place_sorted(&accumulator, &axes);
         isa_instruction i = {.opcode = ISA_FOLD, .op = r->op};
         TRY(emit_tile(e, &i, &axes, &order, (const place *const[]){&accumulator}, 1));

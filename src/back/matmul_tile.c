@@ -34,6 +34,24 @@ static int32_t find_columns(const matmul_roles *r)
     return -1;
 }
 
+// A dim that is looped over one index at a time cannot have sticks: its addresses would not be
+// affine in the loop. An operand that does not move along k has no tile to multiply with.
+static spyre_status check_roles(const matmul_roles *r)
+{
+    const nest *n = &r->nest;
+    for (uint32_t d = 0; d < n->dim_count; d++) {
+        bool looped = d != r->k && (int32_t)d != r->n && r->role[d] == MATMUL_LOOPED;
+        if (looped && n->size[d] > 1 && n->stick_count[d])
+            return status_new(SPYRE_UNSUPPORTED, "batchmatmul with sticks along dim %s",
+                              n->step->dim_name[d]);
+    }
+    bool both = n->operand[r->a].stride[r->k] && n->operand[r->b].stride[r->k];
+    if (n->size[r->k] > 1 && !both)
+        return status_new(SPYRE_UNSUPPORTED, "batchmatmul with an operand that lacks dim %s",
+                          n->step->dim_name[r->k]);
+    return NULL;
+}
+
 spyre_status matmul_find_roles(matmul_roles *r)
 {
     nest *n = &r->nest;
@@ -57,7 +75,7 @@ spyre_status matmul_find_roles(matmul_roles *r)
     }
     if (n->size[r->k] > 1) nest_add_stick(n, r->k, r->lanes);
     if (r->n >= 0) nest_add_stick(n, (uint32_t)r->n, r->lanes);
-    return NULL;
+    return check_roles(r);
 }
 
 // --- Tiles
@@ -67,7 +85,7 @@ typedef struct {
     int64_t lx_bytes;
     bool chained, a_staged, b_staged, c_staged;
     int64_t rows, columns, depth;               // of the whole core
-    bool one_depth;                             // no other reduced dim has more than one index
+    bool one_depth;                             // one MATMUL can take all of k
 } problem;
 
 static int64_t row_count(const matmul_roles *r, const int64_t *tile)
@@ -156,8 +174,7 @@ static int64_t even_part(int64_t whole, int64_t most, int64_t granule)
 
 static void try_tiles(const problem *p, matmul_tiles *t, matmul_tiles *best, double *best_cost)
 {
-    bool stationary = !p->chained && p->one_depth && t->tile[p->r->k] == p->depth &&
-                      (p->depth < p->r->lanes || p->depth % p->r->lanes == 0);
+    bool stationary = !p->chained && p->one_depth && t->tile[p->r->k] == p->depth;
     int64_t bytes = total_bytes(p, stationary, t);
     if (bytes > p->lx_bytes || t->accumulator_bytes > LARGEST_ACCUMULATOR_BYTES) return;
     double cost = traffic(p, stationary, t);
@@ -186,6 +203,10 @@ spyre_status matmul_choose_tiles(const matmul_roles *r, int64_t lx_bytes, bool c
         t.tile[d] = n->reduced[d] || granule > n->size[d] ? 1 : granule;
         if (granule > n->size[d]) t.tile[d] = n->size[d];
         if (n->reduced[d] && d != r->k && n->size[d] > 1) p.one_depth = false;
+    }
+    for (uint32_t c = 0; c < n->class_count; c++) {
+        int64_t depth = n->classes[c].size[r->k];
+        if (depth > r->lanes && depth % r->lanes) p.one_depth = false;
     }
     double best_cost = -1;
     int64_t most_rows = p.rows < LARGEST_ROWS ? p.rows : LARGEST_ROWS;

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random small bundles of every opfunc family: dims, orders, gaps, work divisions (reduced dims
+// too), formats, masks, operands in LX. The seeds are fixed.
+#include <math.h>
+
+#include "unit/back/trial.h"
+
+enum { DIMS = 4 };
+static const char *const names[DIMS] = {"y", "x", "mb", "out"};
+#define DL16 SPYRE_FORMAT_SEN169_FP16
+#define FP32 SPYRE_FORMAT_IEEE_FP32
+
+// A slice holds whole sticks.
+static int32_t pick_slices(trial *t, int64_t size, int64_t granule)
+{
+    static const int32_t choices[] = {1, 1, 2, 3, 4, 5};
+    int32_t slices = choices[pick(t, 6)];
+    if (granule > 1) granule = 64;
+    return size % (slices * granule) == 0 ? slices : 1;
+}
+
+// Dims y, x (each there or not), mb and out; sizes are multiples of `granule`.
+static bundle_step random_space(trial *t, opfunc op, const int64_t *granule, int64_t most_rows)
+{
+    made_dim dims[DIMS + 1] = {{0}};
+    uint32_t count = 0;
+    int32_t cores = 1;
+    int64_t rows = 1;
+    for (uint32_t d = 0; d < DIMS; d++) {
+        if (d < 2 && pick(t, 2)) continue;
+        int64_t size = granule[d] * (1 + pick(t, granule[d] > 1 ? 4 : 9));
+        if (granule[d] == 1) {
+            if (rows * size > most_rows) size = 1;
+            rows *= size;
+        }
+        int32_t slices = pick_slices(t, size, granule[d]);
+        if (cores * slices > BUNDLE_MAX_CORES) slices = 1;
+        cores *= slices;
+        dims[count++] = (made_dim){names[d], size, slices};
+    }
+    return make_step(t->memory, op, dims);
+}
+
+// The dims of the step in `set` in random order, as a list of names.
+static const char *random_order(trial *t, const bundle_step *step, uint32_t set)
+{
+    uint8_t order[BUNDLE_MAX_DIMS];
+    uint32_t count = 0;
+    for (uint8_t d = 0; d < step->dim_count; d++) {
+        if (!(set >> d & 1)) continue;
+        uint32_t at = pick(t, ++count);
+        order[count - 1] = order[at];
+        order[at] = d;
+    }
+    const char *list = "";
+    for (uint32_t i = 0; i < count; i++)
+        list = arena_printf(t->memory, "%s%s%s", list, i ? " " : "", step->dim_name[order[i]]);
+    return list;
+}
+
+static uint32_t all_dims(const bundle_step *step)
+{
+    return (1u << step->dim_count) - 1;
+}
+
+static uint32_t dim_bit(const bundle_step *step, const char *name)
+{
+    for (uint32_t d = 0; d < step->dim_count; d++)
+        if (strcmp(step->dim_name[d], name) == 0) return 1u << d;
+    return 0;
+}
+
+static const char *random_subset(trial *t, const bundle_step *step, uint32_t odds)
+{
+    const char *list = "";
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        if (pick(t, odds)) continue;
+        list = arena_printf(t->memory, "%s%s%s", list, *list ? " " : "", step->dim_name[d]);
+    }
+    return list;
+}
+
+static void random_gaps(trial *t, bundle_step *step, bundle_tensor *tensor)
+{
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        if (tensor->scale[d] <= 0 || pick(t, 4)) continue;
+        int64_t unit = d == tensor->stick_dim ? tensor->stick_elements : 1;
+        tensor->gap[d] = unit * (1 + pick(t, 2));
+    }
+}
+
+// Every tensor has a label of its own, so that orders may differ.
+static bundle_tensor *add_tensor(trial *t, bundle_step *step, spyre_format format, uint32_t set,
+                                 const char *stick, const char *absent, uint32_t lx_odds)
+{
+    const char *label = arena_printf(t->memory, "L%u", step->tensor_count);
+    bundle_tensor *tensor =
+        make_tensor(step, label, format, random_order(t, step, set), stick, absent);
+    if (step->op != OPFUNC_RESTICKIFY) random_gaps(t, step, tensor);
+    trial_place(t, step, tensor, lx_odds);
+    return tensor;
+}
+
+// --- Element by element
+
+static void pointwise(uint64_t number)
+{
+    static const opfunc ops[] = {OPFUNC_ADD, OPFUNC_SUB,  OPFUNC_MUL,     OPFUNC_MAXIMUM,
+                                 OPFUNC_EXP, OPFUNC_TANH, OPFUNC_RSQRT,   OPFUNC_WHERE3,
+                                 OPFUNC_ABS, OPFUNC_CLIP, OPFUNC_REALDIV, OPFUNC_LAYERNORMNORM,
+                                 OPFUNC_IDENTITY, OPFUNC_GREATEREQUAL};
+    trial t = trial_begin(number, 4 << 10);
+    opfunc op = ops[pick(&t, sizeof ops / sizeof *ops)];
+    spyre_format format = pick(&t, 4) ? DL16 : FP32;
+    int64_t stick = spyre_format_elements_per_stick(format);
+    bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, pick(&t, 4) ? stick : 20}, 60);
+    step.compute_format = format;
+    uint32_t inputs = opfunc_describe(op)->least_inputs;
+    if (op == OPFUNC_LAYERNORMNORM) inputs += pick(&t, 3);
+    for (uint32_t i = 0; i < inputs; i++)
+        add_tensor(&t, &step, format, all_dims(&step), "out",
+                   pick(&t, 2) ? random_subset(&t, &step, 3) : "", 4);
+    add_tensor(&t, &step, format, all_dims(&step), "out", "", 4);
+    add_constant(&step, "clipMin", -0.5f);
+    add_constant(&step, "clipMax", 1.25f);
+    finish_step(t.b, &step);
+    trial_end(&t, number);
+}
+
+static void copy(uint64_t number)
+{
+    trial t = trial_begin(number, 1 << 10);
+    bundle_step step = random_space(&t, OPFUNC_IDENTITY,
+                                    (int64_t[DIMS]){1, 1, 1, pick(&t, 4) ? 64 : 20}, 60);
+    add_tensor(&t, &step, DL16, all_dims(&step), "out", "", 5);
+    add_tensor(&t, &step, DL16, all_dims(&step), "out", "", 5);
+    finish_step(t.b, &step);
+    trial_end(&t, number);
+}
+
+static void cast(uint64_t number)
+{
+    trial t = trial_begin(number, 4 << 10);
+    bool widens = pick(&t, 2);
+    opfunc op = pick(&t, 2) ? OPFUNC_IDENTITY : widens ? OPFUNC_DL16TOFP32 : OPFUNC_FP32TODL16;
+    bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, pick(&t, 2) ? 64 : 24}, 60);
+    add_tensor(&t, &step, widens ? DL16 : FP32, all_dims(&step), "out", "", 4);
+    add_tensor(&t, &step, widens ? FP32 : DL16, all_dims(&step), "out", "", 4);
+    finish_step(t.b, &step);
+    trial_end(&t, number);
+}
+
+// Valid extents that differ between cores.
+static void relayout(uint64_t number)
+{
+    trial t = trial_begin(number, 32 << 10);
+    spyre_format format = pick(&t, 3) ? DL16 : FP32;
+    int64_t stick = spyre_format_elements_per_stick(format);
+    bundle_step step =
+        random_space(&t, OPFUNC_RESTICKIFY, (int64_t[DIMS]){1, 1, stick, stick}, 4);
+    bundle_tensor *in = make_tensor(&step, "A", format, random_order(&t, &step, all_dims(&step)),
+                                    "out", "");
+    bundle_tensor *out = make_tensor(&step, "B", format, random_order(&t, &step, all_dims(&step)),
+                                     "mb", "");
+    uint32_t mb = made_dim_number(&step, "mb", 2), last = made_dim_number(&step, "out", 3);
+    if (pick(&t, 2)) in->gap[mb] = pick(&t, (uint32_t)step.size[mb]);
+    if (pick(&t, 2)) out->gap[last] = pick(&t, (uint32_t)step.size[last]);
+    trial_place(&t, &step, in, in->gap[mb] ? 0 : 5);
+    trial_place(&t, &step, out, out->gap[last] ? 0 : 5);
+    finish_step(t.b, &step);
+    trial_end(&t, number);
+}
+
+// --- Reductions
+
+static void add_mask(trial *t, bundle_step *step, uint32_t d, int64_t stick)
+{
+    float neutral = opfunc_reduction_identity(step->op);
+    int64_t padding = 1 + pick(t, (uint32_t)stick - 1);
+    step->masks[step->mask_count++] = (bundle_mask){(uint8_t)d, step->size[d] - padding, padding};
+    step->mask_constant = (int32_t)step->constant_count;
+    add_constant(step, "samv-maskvalue", neutral);
+}
+
+static void reduction(uint64_t number)
+{
+    static const opfunc ops[] = {OPFUNC_SUM, OPFUNC_MEAN, OPFUNC_MAX, OPFUNC_MIN, OPFUNC_EXX2};
+    trial t = trial_begin(number, 5 << 10);
+    t.infinities = false;
+    opfunc op = ops[pick(&t, 5)];
+    spyre_format format = pick(&t, 4) ? DL16 : FP32;
+    int64_t stick = spyre_format_elements_per_stick(format);
+    int64_t granule = pick(&t, 4) ? stick : 20;
+    bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, granule}, 60);
+    uint32_t out = dim_bit(&step, "out"), reduced = 0;
+    while (!reduced) reduced = pick(&t, 1u << step.dim_count);
+    if (op == OPFUNC_EXX2) reduced |= out;
+    step.nonstick = !(reduced & out);
+    add_constant(&step, op == OPFUNC_EXX2 ? "exx2scale" : "scaling_factor", 0.0123f);
+    add_constant(&step, "useZeroMean", 0);
+    uint32_t last = made_dim_number(&step, "out", 3);
+    if (reduced & out && granule == stick && pick(&t, 2)) add_mask(&t, &step, last, stick);
+    const char *absent = "";
+    for (uint32_t d = 0; d < step.dim_count; d++)
+        if (reduced >> d & 1)
+            absent = arena_printf(t.memory, "%s%s%s", absent, *absent ? " " : "", step.dim_name[d]);
+    add_tensor(&t, &step, format, all_dims(&step), "out", "", 4);
+    add_tensor(&t, &step, pick(&t, 5) ? format : DL16, all_dims(&step), "out", absent, 4);
+    finish_step(t.b, &step);
+    trial_end(&t, number);
+}
+
+static void norm_scale(uint64_t number)
+{
+    trial t = trial_begin(number, 4 << 10);
+    t.low = 0.01f;
+    bundle_step step = random_space(&t, OPFUNC_LAYERNORMSCALE, (int64_t[DIMS]){1, 1, 1, 64}, 60);
+    add_tensor(&t, &step, DL16, all_dims(&step), "out", "out", 4);
+    add_tensor(&t, &step, DL16, all_dims(&step), "out", pick(&t, 3) ? "" : "out", 4);
+    if (step.tensors[1].scale[made_dim_number(&step, "out", 3)] < 0 &&
+        step.slices[made_dim_number(&step, "out", 3)] > 1) {
+        arena_destroy(t.memory);                // its cores would all write one output
+        return;
+    }
+    add_constant(&step, "eps", 1e-3f);
+    finish_step(t.b, &step);
+    trial_end(&t, number);
+}
+
+// --- Matmul and gather
+
+static void matmul(uint64_t number)
+{
+    trial t = trial_begin(number, 40 << 10);
+    t.infinities = false;
+    spyre_format format = pick(&t, 4) ? DL16 : FP32;
+    int64_t stick = spyre_format_elements_per_stick(format);
+    int64_t k_granule = pick(&t, 3) ? stick : 8;
+    if (k_granule != stick) t.options.lx_reserved_bytes = 200 << 10;
+    made_dim dims[6] = {{0}};
+    uint32_t count = 0;
+    int32_t cores = 1;
+    const struct {
+        const char *name;
+        int64_t granule, most;
+        uint32_t odds;
+    } choices[] = {{"y", 1, 3, 2}, {"x", 1, 4, 2}, {"mb", 1, 40, 1}, {"out", stick, 3, 1},
+                   {"in", k_granule, 5, 1}};
+    for (uint32_t d = 0; d < 5; d++) {
+        if (pick(&t, choices[d].odds)) continue;
+        int64_t size = choices[d].granule * (1 + pick(&t, (uint32_t)choices[d].most));
+        int32_t slices = pick_slices(&t, size, choices[d].granule);
+        if (cores * slices > BUNDLE_MAX_CORES) slices = 1;
+        cores *= slices;
+        dims[count++] = (made_dim){choices[d].name, size, slices};
+    }
+    bundle_step step = make_step(t.memory, OPFUNC_BATCHMATMUL, dims);
+    uint32_t all = all_dims(&step), y = dim_bit(&step, "y"), x = dim_bit(&step, "x");
+    uint32_t out = dim_bit(&step, "out"), in = dim_bit(&step, "in"), mb = dim_bit(&step, "mb");
+    uint32_t b_dims = out | in;
+    if (pick(&t, 2)) b_dims |= y;
+    if (pick(&t, 2)) b_dims |= x;
+    if (k_granule == stick && pick(&t, 3) == 0) {
+        uint32_t d = made_dim_number(&step, "in", 2);
+        int64_t padding = 1 + pick(&t, (uint32_t)stick - 1);
+        step.masks[step.mask_count++] = (bundle_mask){(uint8_t)d, step.size[d] - padding, padding};
+    }
+    uint32_t lx = k_granule == stick ? 5 : 0;   // in memory any layout is fit for a matmul
+    bool by_rows = step.slices[made_dim_number(&step, "mb", 2)] == 1 && pick(&t, 2);
+    add_tensor(&t, &step, format, all & ~out, !lx && by_rows ? "mb" : "in", "", lx);
+    add_tensor(&t, &step, format, b_dims, lx || pick(&t, 2) ? "out" : "in", "", lx);
+    add_tensor(&t, &step, pick(&t, 4) ? format : FP32, mb | out | y | x, "out", "", 5);
+    finish_step(t.b, &step);
+    trial_end(&t, number);
+}
+
+static void gather(uint64_t number)
+{
+    trial t = trial_begin(number, 9 << 10);
+    spyre_format format = pick(&t, 3) ? DL16 : FP32;
+    int64_t stick = spyre_format_elements_per_stick(format);
+    t.index_limit = 1 + pick(&t, 50);
+    bundle_step step = random_space(&t, OPFUNC_IDENTITY,
+                                    (int64_t[DIMS]){1, 1, pick(&t, 2) ? 32 : 1, stick}, 20);
+    uint32_t mb = made_dim_number(&step, "mb", 2);
+    bundle_tensor *index =
+        make_tensor(&step, "I", SPYRE_FORMAT_SENUINT32, "mb", "mb", "");
+    if (step.size[mb] / step.slices[mb] % 32) step.core_count /= (uint32_t)step.slices[mb];
+    if (step.size[mb] / step.slices[mb] % 32) {     // slices of an index begin at sticks
+        step.slices[mb] = 1;
+        made_dim dims[DIMS + 1] = {{0}};
+        for (uint32_t d = 0; d < step.dim_count; d++)
+            dims[d] = (made_dim){step.dim_name[d], step.size[d], step.slices[d]};
+        bundle_step again = make_step(t.memory, OPFUNC_IDENTITY, dims);
+        step = again;
+        index = make_tensor(&step, "I", SPYRE_FORMAT_SENUINT32, "mb", "mb", "");
+    }
+    index->index_kind = BUNDLE_INDEX_INDEX;
+    index->index_peer = 1;
+    trial_place(&t, &step, index, 0);
+    bundle_tensor *value = make_tensor(&step, "V", format,
+                                       random_order(&t, &step, all_dims(&step)), "out", "");
+    value->index_kind = BUNDLE_INDEX_VALUE;
+    value->index_peer = 0;
+    value->max_size[mb] = 1;
+    value->indexed_extent = t.index_limit;
+    trial_place(&t, &step, value, 0);
+    t.b->args.items[1].bytes += 400 << 10;
+    add_tensor(&t, &step, format, all_dims(&step), "out", "", 4);
+    step.inputs[step.input_count++] = 1;
+    step.indices[step.index_count++] = 0;
+    step.output = 2;
+    assert_ok(bundle_add_step(t.b, &step));
+    trial_end(&t, number);
+}
+
+// --- Cases
+
+static void run(void (*family)(uint64_t), uint64_t first, uint64_t count)
+{
+    const char *only = getenv("SPYRE_TRIAL");
+    for (uint64_t n = first; n < first + count; n++)
+        if (!only || strtoull(only, NULL, 10) == n) family(n);
+}
+
+static void differential__pointwise(void **state)
+{
+    (void)state;
+    run(pointwise, 1000, 150);
+}
+
+static void differential__copy(void **state)
+{
+    (void)state;
+    run(copy, 8000, 60);
+}
+
+static void differential__cast(void **state)
+{
+    (void)state;
+    run(cast, 2000, 60);
+}
+
+static void differential__relayout(void **state)
+{
+    (void)state;
+    run(relayout, 3000, 60);
+}
+
+static void differential__reduction(void **state)
+{
+    (void)state;
+    run(reduction, 4000, 200);
+}
+
+static void differential__layernormscale(void **state)
+{
+    (void)state;
+    run(norm_scale, 5000, 40);
+}
+
+static void differential__matmul(void **state)
+{
+    (void)state;
+    run(matmul, 6000, 150);
+}
+
+static void differential__gather(void **state)
+{
+    (void)state;
+    run(gather, 7000, 60);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(differential__pointwise),
+        cmocka_unit_test(differential__copy),
+        cmocka_unit_test(differential__cast),
+        cmocka_unit_test(differential__relayout),
+        cmocka_unit_test(differential__reduction),
+        cmocka_unit_test(differential__layernormscale),
+        cmocka_unit_test(differential__matmul),
+        cmocka_unit_test(differential__gather),
+    };
+    return cmocka_run_group_tests(tests, trial_setup, trial_teardown);
+}
