@@ -26,7 +26,7 @@ static void print_graph_summary(const spyre_graph *graph, const char *path, text
 {
     uint32_t layers[GRAPH_LAYER_HOST + 1] = {0};
     for (uint32_t i = 0; i < graph->nodes.count; i++) layers[graph->nodes.items[i].layer]++;
-    text_printf(out, "// %s: %u inputs, %u nodes (%u native, %u to rewrite, %u views, %u host), ",
+    text_printf(out, "# %s: %u inputs, %u nodes (%u native, %u to rewrite, %u views, %u host), ",
                 path, graph->inputs.count, graph->nodes.count, layers[GRAPH_LAYER_NATIVE],
                 layers[GRAPH_LAYER_DECOMPOSITION], layers[GRAPH_LAYER_VIEW],
                 layers[GRAPH_LAYER_HOST]);

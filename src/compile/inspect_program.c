@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "card/card.h"
 #include "compile/inspect.h"
+#include "isa/binary.h"
 
 enum { IMAGE_LIMIT_BYTES = 1 << 30 };
 
@@ -71,15 +72,28 @@ void inspect_program_summary(const isa_program *program, text *out)
     }
 }
 
+// The program ends before the file does where constants follow it. A wrong length in the header is
+// the decoder's to complain about.
+static size_t program_length(const char *bytes, size_t length)
+{
+    uint64_t stated = 0;
+    if (length < BINARY_HEADER_USED) return length;
+    for (uint32_t i = 8; i-- > 0;) stated = stated << 8 | (uint8_t)bytes[BINARY_AT_BYTES + i];
+    return stated >= BINARY_HEADER_BYTES && stated < length ? (size_t)stated : length;
+}
+
 spyre_status inspect_program(arena *memory, const char *path, text *out)
 {
     char *bytes;
     size_t length;
     isa_program *program;
     TRY(file_read(memory, path, IMAGE_LIMIT_BYTES, &bytes, &length));
-    TRY(status_at(isa_decode(memory, (const uint8_t *)bytes, length, &program), "%s", path));
+    size_t used = program_length(bytes, length);
+    TRY(status_at(isa_decode(memory, (const uint8_t *)bytes, used, &program), "%s", path));
     TRY(status_at(isa_verify(program), "%s", path));
-    text_printf(out, "image %s: %zu bytes\n", path, length);
+    text_printf(out, "image %s: %zu bytes", path, length);
+    if (used < length) text_printf(out, ", %zu of them behind the program", length - used);
+    text_append(out, "\n");
     inspect_program_summary(program, out);
     text_append(out, "\n");
     isa_print(program, out);
