@@ -33,12 +33,14 @@ typedef enum {
     ATEN_KIND_CONSTANT,     // (REAL value, DTYPE) -> rank 0
     ATEN_KIND_FULL,         // (REAL value) -> every element of the result
     ATEN_KIND_REDUCTION,    // (x, INT LIST dims ascending and not empty, BOOL keepdim): one opfunc
-    ATEN_KIND_MATMUL,       // (x [M, K], y [K, N]); (x [B, M, K], y [B, K, N]); (x [B, M, K], y [K, N])
+    ATEN_KIND_MATMUL,       // (x [batch.., M, K], y [batch.., K, N]), or y [K, N] for all batches; no
+                            // other broadcast of batch dims
     ATEN_KIND_LAYER_NORM,   // (x, weight or NONE, bias or NONE, REAL eps), over the last dim; weight
                             // and bias have rank 1
     ATEN_KIND_GATHER,       // (table [R, C], index of integers, any rank) -> index sizes + [C]
     ATEN_KIND_IDENTITY,     // (x): a copy, broadcast to the result's sizes
-    ATEN_KIND_CAST,         // (x): same sizes, the result's dtype; see aten.def
+    ATEN_KIND_CAST,         // (x): same sizes, the result's dtype. Float to int truncates. Never to
+                            // bool: that is notequal(x, 0)
     ATEN_KIND_CAT,          // (LIST of x, INT dim): dim is not negative
 } aten_kind;
 

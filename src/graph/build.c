@@ -99,7 +99,7 @@ static spyre_status check_rank(uint32_t rank)
 }
 
 // The map also holds names of values that a failed call took back.
-static bool is_name_taken(const spyre_graph *graph, const char *name)
+bool graph_is_name_taken(const spyre_graph *graph, const char *name)
 {
     uint32_t id;
     return map_string_get(&graph->value_names, name, &id) && id < graph->values.count &&
@@ -111,13 +111,13 @@ static spyre_status name_for(spyre_graph *graph, const char *name, char **out_na
     for (uint32_t serial = graph->values.count; !name; serial++) {
         *out_name = arena_printf(graph->memory, "v%u", serial);
         TRY_ALLOC(*out_name);
-        if (!is_name_taken(graph, *out_name)) return NULL;
+        if (!graph_is_name_taken(graph, *out_name)) return NULL;
     }
     if (!is_name(name)) {
         return status_new(SPYRE_INVALID_ARGUMENT,
                           "name \"%.60s\" has characters other than letters, digits, _ . $", name);
     }
-    if (is_name_taken(graph, name)) {
+    if (graph_is_name_taken(graph, name)) {
         return status_new(SPYRE_INVALID_ARGUMENT, "name \"%.60s\" is already in use", name);
     }
     *out_name = arena_strdup(graph->memory, name);
@@ -161,14 +161,7 @@ spyre_status graph_default_storage(const spyre_graph *graph, const graph_value *
         return status_new(SPYRE_INVALID_ARGUMENT,
                           "a view that does not cover its storage needs storage and layout");
     }
-    spyre_view contiguous = view_contiguous(view.size, view.rank);
-    if (view_same(&view, &contiguous)) {
-        return spyre_layout_default(view.size, view.rank, value->dtype, out_layout);
-    }
-    int32_t order[SPYRE_MAX_RANK];
-    for (uint32_t i = 0; i < view.rank; i++) order[i] = (int32_t)i;
-    return spyre_layout_ordered(view.size, view.stride, view.rank, value->dtype, order, view.rank,
-                                out_layout);
+    return spyre_layout_dense(&view, value->dtype, out_layout);
 }
 
 // The storage must be dense and hold every element of the view.

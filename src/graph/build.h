@@ -39,6 +39,8 @@ SPYRE_MUST_CHECK spyre_status graph_view_from(spyre_graph *graph, const spyre_vi
 // Letters, digits, '_', '.' and '$'.
 bool graph_is_name_character(char c);
 
+bool graph_is_name_taken(const spyre_graph *graph, const char *name);
+
 // A value without a producer. `name` is copied and must be unused and legal; null makes one.
 SPYRE_MUST_CHECK spyre_status graph_add_value(spyre_graph *graph, const char *name,
                                               const graph_type *type, uint32_t *out_value);

@@ -388,6 +388,38 @@ expr_id expr_mod(expr_table *table, expr_id a, expr_id b)
     return intern(table, (expr_node){.kind = KIND_MOD, .count = 2, .operands = operands});
 }
 
+static expr_id copy_symbol(expr_table *to, const expr_table *from, const expr_node *node)
+{
+    const expr_symbol_info *s = &from->symbols.items[node->value];
+    return expr_symbol(to, s->name, s->least, s->most, s->granularity);
+}
+
+expr_id expr_copy(expr_table *to, const expr_table *from, expr_id e)
+{
+    if (e >= from->nodes.count) return EXPR_NONE;
+    const expr_node *node = &from->nodes.items[e];
+    bool is_product = node->kind == KIND_PRODUCT;
+    if (node->kind == KIND_CONSTANT) return expr_constant(to, node->value);
+    if (node->kind == KIND_SYMBOL) return copy_symbol(to, from, node);
+    if (node->kind != KIND_SUM && !is_product) {
+        expr_id operands[2] = {expr_copy(to, from, node->operands[0]),
+                               expr_copy(to, from, node->operands[1])};
+        if (node->kind == KIND_MOD) return expr_mod(to, operands[0], operands[1]);
+        return divide(to, node->kind, operands[0], operands[1]);
+    }
+    expr_id result = expr_constant(to, is_product ? 1 : node->value);
+    for (uint32_t i = 0; i < node->count; i++) {
+        expr_id term = expr_copy(to, from, node->operands[i]);
+        if (is_product) {
+            result = expr_mul(to, result, term);
+        } else {
+            term = expr_mul(to, term, expr_constant(to, node->coefficients[i]));
+            result = expr_add(to, result, term);
+        }
+    }
+    return result;
+}
+
 // A term without the parentheses of its own; `coefficient` is written when it is not 1.
 static void print_term(const expr_table *table, expr_id base, int64_t coefficient, text *out)
 {

@@ -42,6 +42,9 @@ uint32_t expr_symbol_count(const expr_table *table);
 const expr_symbol_info *expr_symbol_at(const expr_table *table, uint32_t index);
 expr_id expr_find_symbol(const expr_table *table, const char *name);
 
+// The same expression in another table, its symbols with it.
+expr_id expr_copy(expr_table *to, const expr_table *from, expr_id e);
+
 // True and the value when the expression has no symbol.
 bool expr_is_constant(const expr_table *table, expr_id e, int64_t *out_value);
 

@@ -54,6 +54,15 @@ typedef struct {
     uint32_t origin;            // the node of the caller's graph that this one came from
 } graph_node;
 
+// What became of a node of the caller's graph, in a prepared graph.
+typedef struct {
+    const char *op_name;
+    const char *location;
+    graph_layer layer;          // NATIVE: one native took it, DECOMPOSITION: several
+    bool removed;               // nothing needs its results
+    const char *reason;         // of HOST
+} graph_fate;
+
 // A distinct op name of a graph, so that the table is searched once for each.
 struct graph_op {
     const char *name;
@@ -73,6 +82,7 @@ struct spyre_graph {
     map_bytes location_ids;             // text -> index into locations
     map_bytes op_ids;                   // op name -> index into ops
     VEC(struct graph_op) ops;           // the distinct ops of the nodes
+    VEC(graph_fate) fates;              // of a prepared graph, by the caller's node
 };
 
 // The value's view with every expression a constant, or SPYRE_UNSUPPORTED naming the symbol.

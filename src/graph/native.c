@@ -223,15 +223,15 @@ static spyre_status check_matmul(const checker *c, const operand *result)
     TRY(load_arg(c, 0, c->row->dtypes, &a));
     TRY(load_arg(c, 1, c->row->dtypes, &b));
     uint32_t rank = a.view.rank;
-    if (rank != 2 && rank != 3) return rule("operand 0: rank %u, expected 2 or 3", rank);
+    if (rank < 2) return rule("operand 0: rank %u, expected 2 or more", rank);
     if (b.view.rank != rank && b.view.rank != 2) {
         return rule("operand 1: rank %u, expected 2 or that of operand 0", b.view.rank);
     }
-    spyre_view second = b.view, sizes = a.view;
+    spyre_view second = a.view, sizes = a.view;
+    second.rank = b.view.rank;
     second.size[second.rank - 2] = a.view.size[rank - 1];
-    if (second.rank == 3) second.size[0] = a.view.size[0];
+    second.size[second.rank - 1] = sizes.size[rank - 1] = b.view.size[b.view.rank - 1];
     TRY(expect_sizes(&b.view, &second, 1));
-    sizes.size[rank - 1] = b.view.size[b.view.rank - 1];
     TRY(expect_dtype(b.dtype, a.dtype, 1));
     TRY(expect_dtype(result->dtype, a.dtype, RESULT));
     return expect_sizes(&result->view, &sizes, RESULT);
@@ -274,7 +274,12 @@ static spyre_status check_copy(const checker *c, const operand *result)
     operand x;
     TRY(expect_args(c, 1));
     TRY(load_arg(c, 0, c->row->dtypes, &x));
-    if (c->row->kind == ATEN_KIND_CAST) return expect_sizes(&x.view, &result->view, 0);
+    if (c->row->kind == ATEN_KIND_CAST) {
+        if (result->dtype == SPYRE_DTYPE_BOOL) {
+            return status_new(SPYRE_UNSUPPORTED, "cast of %s to bool", spyre_dtype_name(x.dtype));
+        }
+        return expect_sizes(&x.view, &result->view, 0);
+    }
     spyre_view sizes = result->view;
     TRY(expect_dtype(result->dtype, x.dtype, RESULT));
     if (x.view.rank <= sizes.rank && broadcast(&x.view, &sizes) &&

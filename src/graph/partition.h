@@ -30,10 +30,16 @@ SPYRE_MUST_CHECK spyre_status graph_prepare(const spyre_graph *graph, bool host_
                                             const char *const *host_reasons, arena *memory,
                                             spyre_graph **out_graph);
 
+// Segments in the order they must run; nodes keep their order inside one. Views and constants are
+// free and are repeated in every card segment that needs them. An input of a card segment is
+// therefore always the owner of a storage: a graph input, or a value that an earlier segment made,
+// whose graph_input has its value's view as storage and a layout of rank 0, "as it was made". A
+// host segment's inputs and outputs are values of the caller; an output on the card that a card
+// segment needs is dense with the strides of its type and offset 0.
 SPYRE_MUST_CHECK spyre_status graph_partition(const spyre_graph *prepared, arena *memory,
                                               graph_segment **out_segments, uint32_t *out_count);
 
-// One line a caller's node: id, op, layer, reason. Appends to `out`.
+// One line a caller's node: id, op, source line, layer, reason. Appends to `out`.
 SPYRE_MUST_CHECK spyre_status graph_report(const spyre_graph *prepared, text *out);
 
 #endif

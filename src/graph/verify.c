@@ -17,10 +17,11 @@ uint32_t graph_value_base(const spyre_graph *graph, uint32_t value)
 
 #define rule(...) status_new(SPYRE_INVALID_ARGUMENT, __VA_ARGS__)
 
-// Per value: whether it is defined before the node being looked at.
+// Per value: whether it is defined before the node being looked at, and the graph input it is.
 typedef struct {
     const spyre_graph *graph;
     bool *defined;
+    uint32_t *input_of;
 } verifier;
 
 static spyre_status check_value_ref(const verifier *v, uint32_t value)
@@ -62,11 +63,12 @@ static spyre_status define(const verifier *v, uint32_t value, uint32_t node, uin
 }
 
 // Elements of the storage that a base value lies in; -1 when a size is symbolic.
-static spyre_status storage_count(const spyre_graph *graph, uint32_t base, int64_t *out_count)
+static spyre_status storage_count(const verifier *v, uint32_t base, int64_t *out_count)
 {
+    const spyre_graph *graph = v->graph;
     const graph_view *storage = &graph->values.items[base].view;
-    for (uint32_t i = 0; i < graph->inputs.count; i++) {
-        if (graph->inputs.items[i].value == base) storage = &graph->inputs.items[i].storage;
+    if (v->input_of[base] != SPYRE_NO_ID) {
+        storage = &graph->inputs.items[v->input_of[base]].storage;
     }
     spyre_view view;
     *out_count = -1;
@@ -94,15 +96,16 @@ static spyre_status check_view_result(const spyre_graph *graph, const graph_valu
                 (long long)last, (long long)storage);
 }
 
-static spyre_status check_view(const spyre_graph *graph, uint32_t node)
+static spyre_status check_view(const verifier *v, uint32_t node)
 {
+    const spyre_graph *graph = v->graph;
     const graph_node *n = &graph->nodes.items[node];
     int64_t storage = -1;
     if (n->arg_count == 0 || n->args[0].kind != SPYRE_ARG_VALUE) {
         return rule("argument 0: expected a tensor");
     }
     const graph_value *from = &graph->values.items[n->args[0].of.value];
-    TRY(storage_count(graph, graph_value_base(graph, n->args[0].of.value), &storage));
+    TRY(storage_count(v, graph_value_base(graph, n->args[0].of.value), &storage));
     for (uint32_t i = 0; i < n->result_count; i++) {
         const graph_value *of = &graph->values.items[n->results[i]];
         if (of->dtype != from->dtype || of->on_card != from->on_card) {
@@ -120,7 +123,7 @@ static spyre_status check_node(const verifier *v, uint32_t node)
     for (uint32_t i = 0; i < n->result_count; i++) TRY(define(v, n->results[i], node, i));
     if (n->location >= v->graph->locations.count) return rule("location %u", n->location);
     switch (n->layer) {
-    case GRAPH_LAYER_VIEW: return check_view(v->graph, node);
+    case GRAPH_LAYER_VIEW: return check_view(v, node);
     case GRAPH_LAYER_HOST:
         return n->reason ? NULL : rule("a node of the host without a reason");
     case GRAPH_LAYER_DECOMPOSITION: return NULL;
@@ -135,10 +138,14 @@ static spyre_status check_node(const verifier *v, uint32_t node)
 
 spyre_status graph_verify(const spyre_graph *graph)
 {
-    verifier v = {graph, ARENA_NEW(graph->memory, bool, graph->values.count)};
+    verifier v = {graph, ARENA_NEW(graph->memory, bool, graph->values.count),
+                  ARENA_NEW(graph->memory, uint32_t, graph->values.count)};
     TRY_ALLOC(v.defined);
+    TRY_ALLOC(v.input_of);
+    for (uint32_t i = 0; i < graph->values.count; i++) v.input_of[i] = SPYRE_NO_ID;
     for (uint32_t i = 0; i < graph->inputs.count; i++) {
         TRY(status_at(define(&v, graph->inputs.items[i].value, SPYRE_NO_ID, 0), "input %u", i));
+        v.input_of[graph->inputs.items[i].value] = i;
     }
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
         spyre_status status = check_node(&v, i);

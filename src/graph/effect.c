@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/effect.h"
+
+#include <string.h>
+
+static bool starts_with(const char *string, const char *start)
+{
+    return strncmp(string, start, strlen(start)) == 0;
+}
+
+// True for "aten.copy_.default", false for "aten.__and__.Scalar".
+static bool writes_in_place(const char *op_name)
+{
+    const char *overload = strrchr(op_name, '.');
+    if (!overload || overload - op_name < 2) return false;
+    return overload[-1] == '_' && overload[-2] != '_';
+}
+
+graph_effect graph_effect_of(const graph_node *node)
+{
+    static const char *const random[] = {"rand", "bernoulli", "dropout", "normal", "uniform",
+                                         "multinomial", "exponential", "poisson"};
+    const char *name = node->op_name;
+    if (node->layer != GRAPH_LAYER_HOST) return EFFECT_NONE;
+    bool known = starts_with(name, "aten.") || starts_with(name, "prims.") ||
+                 starts_with(name, "spyre.");
+    if (!known || node->result_count == 0) return EFFECT_UNKNOWN;
+    if (writes_in_place(name)) return EFFECT_WRITES;
+    for (size_t i = 0; i < sizeof random / sizeof random[0]; i++) {
+        if (strstr(name, random[i])) return EFFECT_RANDOM;
+    }
+    return EFFECT_NONE;
+}
+
+static void need_args(const spyre_arg *args, uint32_t count, bool *needed_values)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (args[i].kind == SPYRE_ARG_VALUE) needed_values[args[i].of.value] = true;
+        if (args[i].kind == SPYRE_ARG_LIST) {
+            need_args(args[i].of.list.items, args[i].of.list.count, needed_values);
+        }
+    }
+}
+
+void graph_mark_needed(const spyre_graph *graph, bool *needed_nodes, bool *needed_values)
+{
+    for (uint32_t i = 0; i < graph->outputs.count; i++) {
+        needed_values[graph->outputs.items[i]] = true;
+    }
+    for (uint32_t i = graph->nodes.count; i-- > 0;) {
+        const graph_node *node = &graph->nodes.items[i];
+        bool needed = graph_effect_of(node) >= EFFECT_WRITES;
+        for (uint32_t k = 0; k < node->result_count; k++) needed |= needed_values[node->results[k]];
+        needed_nodes[i] = needed;
+        if (needed) need_args(node->args, node->arg_count, needed_values);
+    }
+}

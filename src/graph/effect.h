@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a node of the host does beyond computing its results, told by its op's name.
+#ifndef GRAPH_EFFECT_H
+#define GRAPH_EFFECT_H
+
+#include "graph/graph.h"
+
+typedef enum {
+    EFFECT_NONE,
+    EFFECT_RANDOM,      // draws random numbers: stays in order with others, may be removed
+    EFFECT_WRITES,      // writes into its first argument ("aten.copy_.default"): is never removed
+    EFFECT_UNKNOWN,     // an op of another library: may write into any argument, is never removed
+} graph_effect;
+
+graph_effect graph_effect_of(const graph_node *node);
+
+// Marks the values that the outputs and the nodes with effects need, and the nodes that make them.
+// `needed_nodes` and `needed_values` are as long as the graph's arrays.
+void graph_mark_needed(const spyre_graph *graph, bool *needed_nodes, bool *needed_values);
+
+#endif

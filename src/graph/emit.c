@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Emitters of natives and views. Each native is checked as it is made, so that a handler finds out
+// at once that the card cannot take it.
+#include <math.h>
+#include <string.h>
+
+#include "graph/rewrite.h"
+#include "graph/verify.h"
+
+static spyre_arg tensor_arg(const tensor *x)
+{
+    return x ? (spyre_arg){.kind = SPYRE_ARG_VALUE, .of.value = x->value}
+             : (spyre_arg){.kind = SPYRE_ARG_NONE};
+}
+
+static spyre_arg real_arg(double value)
+{
+    return (spyre_arg){.kind = SPYRE_ARG_FLOAT, .of.real = value};
+}
+
+static spyre_arg int_arg(int64_t value)
+{
+    return (spyre_arg){.kind = SPYRE_ARG_INT, .of.integer = value};
+}
+
+// "softmax.1", after the node's first result.
+static spyre_status fresh_name(rewriter *r, const char **out_name)
+{
+    const spyre_graph *source = r->source;
+    const char *stem = r->from->result_count ? source->values.items[r->from->results[0]].name
+                                             : "v";
+    do {
+        *out_name = arena_printf(r->target->memory, "%s.%u", stem, ++r->serial);
+        TRY_ALLOC(*out_name);
+    } while (graph_is_name_taken(r->target, *out_name));
+    return NULL;
+}
+
+static spyre_status fresh_value(rewriter *r, spyre_dtype dtype, const spyre_view *view,
+                                uint32_t *out_value)
+{
+    const char *name = NULL;
+    graph_type type = {.dtype = dtype, .on_card = true};
+    TRY(fresh_name(r, &name));
+    TRY(graph_view_from(r->target, view, &type.view));
+    return graph_add_value(r->target, name, &type, out_value);
+}
+
+// Adds the node. Without `into` the result is a fresh value of that dtype and view.
+static spyre_status emit(rewriter *r, aten_op op, const spyre_arg *args, uint32_t arg_count,
+                         spyre_dtype dtype, const spyre_view *view, const tensor *into,
+                         tensor *out)
+{
+    tensor result = into ? *into : (tensor){.dtype = dtype, .view = *view};
+    if (!into) TRY(fresh_value(r, dtype, view, &result.value));
+    graph_new_node node = {.op_name = aten_describe(op)->name,
+                           .args = args,
+                           .arg_count = arg_count,
+                           .results = &result.value,
+                           .result_count = 1,
+                           .location = r->from->location,
+                           .origin = r->from->origin};
+    uint32_t id;
+    TRY(graph_add_node(r->target, &node, &id));
+    if (out) *out = result;
+    return op < ATEN_NATIVE_COUNT ? native_check(r->target, id) : NULL;
+}
+
+spyre_status emit_constant(rewriter *r, double value, spyre_dtype dtype, tensor *out)
+{
+    spyre_view scalar = {0};
+    if (dtype == SPYRE_DTYPE_BOOL) value = value != 0 ? 1 : 0;
+    for (uint32_t i = 0; i < r->constants.count; i++) {
+        const rewrite_constant *known = &r->constants.items[i];
+        bool same = memcmp(&known->value, &value, sizeof value) == 0 && known->dtype == dtype;
+        if (!same) continue;
+        *out = known->made;
+        return NULL;
+    }
+    spyre_arg args[2] = {real_arg(value), {.kind = SPYRE_ARG_DTYPE, .of.dtype = dtype}};
+    TRY(emit(r, ATEN_SPYRE_CONSTANT, args, 2, dtype, &scalar, NULL, out));
+    rewrite_constant made = {value, dtype, *out};
+    return VEC_PUSH(r->target->memory, &r->constants, made);
+}
+
+spyre_status emit_full(rewriter *r, double value, spyre_dtype dtype, const spyre_view *sizes,
+                       const tensor *into, tensor *out)
+{
+    spyre_view view = view_contiguous(sizes->size, sizes->rank);
+    if (dtype == SPYRE_DTYPE_BOOL) value = value != 0 ? 1 : 0;
+    spyre_arg args[2] = {real_arg(value), {.kind = SPYRE_ARG_DTYPE, .of.dtype = dtype}};
+    if (view.rank == 0) {
+        return emit(r, ATEN_SPYRE_CONSTANT, args, 2, dtype, &view, into, out);
+    }
+    return emit(r, ATEN_SPYRE_FULL, args, 1, dtype, &view, into, out);
+}
+
+static spyre_dtype result_dtype(aten_op op, spyre_dtype operand)
+{
+    return aten_describe(op)->result == ATEN_RESULT_BOOL ? SPYRE_DTYPE_BOOL : operand;
+}
+
+spyre_status emit_unary(rewriter *r, aten_op op, const tensor *x, const tensor *into, tensor *out)
+{
+    spyre_arg args[1] = {tensor_arg(x)};
+    spyre_view view = view_contiguous(x->view.size, x->view.rank);
+    return emit(r, op, args, 1, result_dtype(op, x->dtype), &view, into, out);
+}
+
+spyre_status emit_binary(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+                         const tensor *into, tensor *out)
+{
+    spyre_arg args[2] = {tensor_arg(x), tensor_arg(y)};
+    spyre_view view;
+    TRY(broadcast_sizes(&x->view, &y->view, &view));
+    return emit(r, op, args, 2, result_dtype(op, x->dtype), &view, into, out);
+}
+
+spyre_status emit_with(rewriter *r, aten_op op, const tensor *x, double value, const tensor *into,
+                       tensor *out)
+{
+    tensor constant;
+    TRY(emit_constant(r, value, x->dtype, &constant));
+    return emit_binary(r, op, x, &constant, into, out);
+}
+
+spyre_status emit_where(rewriter *r, const tensor *condition, const tensor *x, const tensor *y,
+                        const tensor *into, tensor *out)
+{
+    spyre_arg args[3] = {tensor_arg(condition), tensor_arg(x), tensor_arg(y)};
+    spyre_view values, view;
+    TRY(broadcast_sizes(&x->view, &y->view, &values));
+    TRY(broadcast_sizes(&condition->view, &values, &view));
+    return emit(r, ATEN_SPYRE_WHERE3, args, 3, x->dtype, &view, into, out);
+}
+
+spyre_status emit_parametric(rewriter *r, aten_op op, const tensor *x, double first, double second,
+                             const tensor *into, tensor *out)
+{
+    spyre_arg args[3] = {tensor_arg(x), real_arg(first), real_arg(second)};
+    spyre_view view = view_contiguous(x->view.size, x->view.rank);
+    return emit(r, op, args, 3, x->dtype, &view, into, out);
+}
+
+spyre_status emit_reduction(rewriter *r, aten_op op, const tensor *x, const bool *reduced,
+                            bool keepdim, const tensor *into, tensor *out)
+{
+    spyre_arg dims[SPYRE_MAX_RANK];
+    spyre_view view = {0};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < x->view.rank; i++) {
+        if (reduced[i]) dims[count++] = int_arg(i);
+        if (reduced[i] && !keepdim) continue;
+        view.size[view.rank++] = reduced[i] ? 1 : x->view.size[i];
+    }
+    if (count == 0 && into) return emit_copy(r, x, into, out);
+    if (count == 0) {
+        *out = *x;
+        return NULL;
+    }
+    view_set_contiguous(&view);
+    spyre_arg args[3] = {tensor_arg(x),
+                         {.kind = SPYRE_ARG_LIST, .of.list = {dims, count}},
+                         {.kind = SPYRE_ARG_BOOL, .of.boolean = keepdim}};
+    return emit(r, op, args, 3, x->dtype, &view, into, out);
+}
+
+spyre_status emit_matmul(rewriter *r, const tensor *x, const tensor *y, const tensor *into,
+                         tensor *out)
+{
+    spyre_arg args[2] = {tensor_arg(x), tensor_arg(y)};
+    if (x->view.rank < 2 || y->view.rank < 2) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "matrix product of ranks %u and %u",
+                          x->view.rank, y->view.rank);
+    }
+    spyre_view view = x->view;
+    view.size[view.rank - 1] = y->view.size[y->view.rank - 1];
+    view_set_contiguous(&view);
+    return emit(r, ATEN_SPYRE_BATCHMATMUL, args, 2, x->dtype, &view, into, out);
+}
+
+spyre_status emit_gather(rewriter *r, const tensor *table, const tensor *index,
+                         const tensor *into, tensor *out)
+{
+    spyre_arg args[2] = {tensor_arg(table), tensor_arg(index)};
+    spyre_view view = index->view;
+    if (view.rank == SPYRE_MAX_RANK || table->view.rank != 2) {
+        return status_new(SPYRE_UNSUPPORTED, "gather from rank %u by rank %u", table->view.rank,
+                          index->view.rank);
+    }
+    view.size[view.rank++] = table->view.size[1];
+    view_set_contiguous(&view);
+    return emit(r, ATEN_SPYRE_GATHER, args, 2, table->dtype, &view, into, out);
+}
+
+spyre_status emit_layer_norm(rewriter *r, const tensor *x, const tensor *weight,
+                             const tensor *bias, double eps, const tensor *into, tensor *out)
+{
+    spyre_arg args[4] = {tensor_arg(x), tensor_arg(weight), tensor_arg(bias), real_arg(eps)};
+    spyre_view view = view_contiguous(x->view.size, x->view.rank);
+    return emit(r, ATEN_SPYRE_LAYER_NORM, args, 4, x->dtype, &view, into, out);
+}
+
+spyre_status emit_cat(rewriter *r, const tensor *items, uint32_t count, uint32_t dim,
+                      const tensor *into, tensor *out)
+{
+    spyre_arg *list = ARENA_NEW(r->target->memory, spyre_arg, count);
+    TRY_ALLOC(list);
+    spyre_view view = items[0].view;
+    view.size[dim] = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        list[i] = tensor_arg(&items[i]);
+        if (dim < items[i].view.rank) view.size[dim] += items[i].view.size[dim];
+    }
+    view_set_contiguous(&view);
+    spyre_arg args[2] = {{.kind = SPYRE_ARG_LIST, .of.list = {list, count}}, int_arg(dim)};
+    return emit(r, ATEN_SPYRE_CAT, args, 2, items[0].dtype, &view, into, out);
+}
+
+spyre_status emit_copy(rewriter *r, const tensor *x, const tensor *into, tensor *out)
+{
+    return emit_unary(r, ATEN_SPYRE_IDENTITY, x, into, out);
+}
+
+spyre_status emit_cast(rewriter *r, const tensor *x, spyre_dtype dtype, const tensor *into,
+                       tensor *out)
+{
+    if (x->dtype == dtype && into) return emit_copy(r, x, into, out);
+    if (x->dtype == dtype) {
+        *out = *x;
+        return NULL;
+    }
+    if (dtype == SPYRE_DTYPE_BOOL) return emit_with(r, ATEN_SPYRE_NOTEQUAL, x, 0, into, out);
+    spyre_arg args[1] = {tensor_arg(x)};
+    spyre_view view = view_contiguous(x->view.size, x->view.rank);
+    return emit(r, ATEN_SPYRE_CAST, args, 1, dtype, &view, into, out);
+}
+
+spyre_status emit_view(rewriter *r, const tensor *x, const spyre_view *view, const tensor *into,
+                       tensor *out)
+{
+    spyre_arg args[1] = {tensor_arg(x)};
+    return emit(r, ATEN_SPYRE_VIEW, args, 1, x->dtype, view, into, out);
+}
+
+spyre_status emit_reshape(rewriter *r, const tensor *x, const int64_t *size, uint32_t rank,
+                          tensor *out)
+{
+    spyre_view view;
+    tensor copy;
+    if (view_reshape(&x->view, size, rank, &view)) {
+        if (view_same_sizes(&view, &x->view)) {
+            *out = *x;
+            return NULL;
+        }
+        return emit_view(r, x, &view, NULL, out);
+    }
+    TRY(emit_copy(r, x, NULL, &copy));
+    if (!view_reshape(&copy.view, size, rank, &view)) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "other sizes with another number of elements");
+    }
+    return emit_view(r, &copy, &view, NULL, out);
+}
+
+spyre_status emit_transpose(rewriter *r, const tensor *x, uint32_t a, uint32_t b, tensor *out)
+{
+    uint32_t order[SPYRE_MAX_RANK];
+    for (uint32_t i = 0; i < x->view.rank; i++) order[i] = i == a ? b : i == b ? a : i;
+    spyre_view view = view_permute(&x->view, order);
+    return emit_view(r, x, &view, NULL, out);
+}
+
+spyre_status emit_unsqueeze(rewriter *r, const tensor *x, uint32_t dim, tensor *out)
+{
+    spyre_view view = {.rank = x->view.rank + 1, .offset = x->view.offset};
+    if (x->view.rank == SPYRE_MAX_RANK) {
+        return status_new(SPYRE_UNSUPPORTED, "a dim added to rank %d", SPYRE_MAX_RANK);
+    }
+    for (uint32_t i = 0; i < view.rank; i++) {
+        uint32_t from = i > dim ? i - 1 : i;
+        view.size[i] = i == dim ? 1 : x->view.size[from];
+        view.stride[i] = i == dim ? 1 : x->view.stride[from];
+    }
+    return emit_view(r, x, &view, NULL, out);
+}
+
+spyre_status emit_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start, int64_t length,
+                        tensor *out)
+{
+    spyre_view view = x->view;
+    view.offset += start * view.stride[dim];
+    view.size[dim] = length;
+    return emit_view(r, x, &view, NULL, out);
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A node's level is the length of the longest chain of card-host changes that leads to it, so nodes
+// of one level and kind are one segment and no schedule has fewer changes on that chain. Levels of
+// one parity are the card's, those of the other the host's; both ways to start are tried and the one
+// with fewer segments wins. The obvious shortcut, cutting the node list where the kind changes, cuts
+// at every host node that merely stands between independent card nodes. Linear in nodes and args.
+#include "graph/levels.h"
+
+#include "graph/aten.h"
+#include "graph/effect.h"
+
+typedef struct {
+    const spyre_graph *graph;
+    const bool *is_free;                // by node
+    uint32_t *level;                    // by node
+    // By base value: levels of the nodes that use its storage, plus one; 0 is "none".
+    uint32_t *card_reads, *host_reads, *writes;
+    uint32_t ordered;                   // level of the last node whose effects keep an order
+    uint32_t start[2];                  // lowest level of card and host
+} scheduler;
+
+static spyre_segment_kind kind_of(const graph_node *node)
+{
+    return node->layer == GRAPH_LAYER_HOST ? SPYRE_SEGMENT_HOST : SPYRE_SEGMENT_CARD;
+}
+
+static void mark_seen(const spyre_graph *graph, const spyre_arg *args, uint32_t count, bool *seen)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (args[i].kind == SPYRE_ARG_LIST) {
+            mark_seen(graph, args[i].of.list.items, args[i].of.list.count, seen);
+        } else if (args[i].kind == SPYRE_ARG_VALUE) {
+            seen[graph_value_base(graph, args[i].of.value)] = true;
+        }
+    }
+}
+
+static spyre_status find_free(const spyre_graph *graph, arena *memory, const bool **out_free)
+{
+    bool *is_free = ARENA_NEW(memory, bool, graph->nodes.count);
+    bool *seen = ARENA_NEW(memory, bool, graph->values.count);
+    TRY_ALLOC(is_free);
+    TRY_ALLOC(seen);
+    for (uint32_t i = 0; i < graph->outputs.count; i++) {
+        seen[graph_value_base(graph, graph->outputs.items[i])] = true;
+    }
+    for (uint32_t i = 0; i < graph->nodes.count; i++) {
+        const graph_node *node = &graph->nodes.items[i];
+        if (node->layer == GRAPH_LAYER_HOST) mark_seen(graph, node->args, node->arg_count, seen);
+    }
+    for (uint32_t i = 0; i < graph->nodes.count; i++) {
+        const graph_node *node = &graph->nodes.items[i];
+        bool is_constant = node->layer == GRAPH_LAYER_NATIVE && node->op == ATEN_SPYRE_CONSTANT;
+        is_free[i] = node->layer == GRAPH_LAYER_VIEW || (is_constant && !seen[node->results[0]]);
+    }
+    *out_free = is_free;
+    return NULL;
+}
+
+static void raise_to(uint32_t *level, uint32_t least)
+{
+    if (*level < least) *level = least;
+}
+
+// The level that a node of `kind` needs behind one of `other` kind at `level_plus_one - 1`.
+static uint32_t behind(uint32_t level_plus_one, bool same_kind)
+{
+    if (level_plus_one == 0) return 0;
+    return same_kind ? level_plus_one - 1 : level_plus_one;
+}
+
+static void follow_arg(const scheduler *s, uint32_t value, spyre_segment_kind kind, bool writes,
+                       uint32_t *level)
+{
+    uint32_t base = graph_value_base(s->graph, value);
+    uint32_t producer = s->graph->values.items[base].node;
+    bool is_host = kind == SPYRE_SEGMENT_HOST;
+    if (producer != SPYRE_NO_ID && !s->is_free[producer]) {
+        bool same = kind_of(&s->graph->nodes.items[producer]) == kind;
+        raise_to(level, behind(s->level[producer] + 1, same));
+    }
+    raise_to(level, behind(s->writes[base], is_host));
+    if (!writes) return;
+    raise_to(level, behind(s->host_reads[base], is_host));
+    raise_to(level, behind(s->card_reads[base], !is_host));
+}
+
+static void note_arg(const scheduler *s, uint32_t value, spyre_segment_kind kind, bool writes,
+                     uint32_t level)
+{
+    uint32_t base = graph_value_base(s->graph, value);
+    raise_to(kind == SPYRE_SEGMENT_HOST ? &s->host_reads[base] : &s->card_reads[base], level + 1);
+    if (writes) raise_to(&s->writes[base], level + 1);
+}
+
+// Both walks over a node's arguments: to find its level, then to note it (out_level null).
+static void walk_args(const scheduler *s, const graph_node *node, const spyre_arg *args,
+                      uint32_t count, graph_effect effect, uint32_t level, uint32_t *out_level)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bool writes = effect == EFFECT_UNKNOWN || (effect == EFFECT_WRITES && args == node->args &&
+                                                   i == 0);
+        if (args[i].kind == SPYRE_ARG_LIST) {
+            walk_args(s, node, args[i].of.list.items, args[i].of.list.count, effect, level,
+                      out_level);
+        } else if (args[i].kind == SPYRE_ARG_VALUE && out_level) {
+            follow_arg(s, args[i].of.value, kind_of(node), writes, out_level);
+        } else if (args[i].kind == SPYRE_ARG_VALUE) {
+            note_arg(s, args[i].of.value, kind_of(node), writes, level);
+        }
+    }
+}
+
+static void assign(scheduler *s)
+{
+    s->ordered = 0;
+    for (uint32_t i = 0; i < s->graph->nodes.count; i++) {
+        const graph_node *node = &s->graph->nodes.items[i];
+        graph_effect effect = graph_effect_of(node);
+        if (s->is_free[i]) continue;
+        uint32_t level = s->start[kind_of(node)];
+        if (effect != EFFECT_NONE) raise_to(&level, s->ordered);
+        walk_args(s, node, node->args, node->arg_count, effect, 0, &level);
+        walk_args(s, node, node->args, node->arg_count, effect, level, NULL);
+        if (effect != EFFECT_NONE) s->ordered = level;
+        s->level[i] = level;
+    }
+}
+
+// One schedule; levels of the kind `first` are even. *out_count is the number of levels in use.
+static spyre_status schedule(scheduler *s, arena *memory, spyre_segment_kind first,
+                             uint32_t *out_count)
+{
+    uint32_t values = s->graph->values.count, nodes = s->graph->nodes.count, most = 0;
+    s->level = ARENA_NEW(memory, uint32_t, nodes);
+    s->card_reads = ARENA_NEW(memory, uint32_t, values);
+    s->host_reads = ARENA_NEW(memory, uint32_t, values);
+    s->writes = ARENA_NEW(memory, uint32_t, values);
+    TRY_ALLOC(s->level);
+    TRY_ALLOC(s->card_reads);
+    TRY_ALLOC(s->host_reads);
+    TRY_ALLOC(s->writes);
+    s->start[SPYRE_SEGMENT_CARD] = first == SPYRE_SEGMENT_CARD ? 0 : 1;
+    s->start[SPYRE_SEGMENT_HOST] = first == SPYRE_SEGMENT_HOST ? 0 : 1;
+    assign(s);
+    bool uses_lowest = false;
+    for (uint32_t i = 0; i < nodes; i++) {
+        if (s->is_free[i]) continue;
+        if (s->level[i] + 1 > most) most = s->level[i] + 1;
+        uses_lowest |= s->level[i] == 0;
+    }
+    *out_count = most - (most && !uses_lowest ? 1 : 0);
+    return NULL;
+}
+
+spyre_status graph_levels_assign(const spyre_graph *graph, arena *memory, graph_levels *out_levels)
+{
+    const bool *is_free = NULL;
+    uint32_t card_count, host_count;
+    TRY(find_free(graph, memory, &is_free));
+    scheduler card = {.graph = graph, .is_free = is_free}, host = card;
+    TRY(schedule(&card, memory, SPYRE_SEGMENT_CARD, &card_count));
+    TRY(schedule(&host, memory, SPYRE_SEGMENT_HOST, &host_count));
+    bool host_first = host_count < card_count;
+    const scheduler *best = host_first ? &host : &card;
+    uint32_t count = host_first ? host_count : card_count;
+    uint32_t lowest = UINT32_MAX;
+    uint32_t *segment_of = ARENA_NEW(memory, uint32_t, graph->nodes.count);
+    spyre_segment_kind *kinds = ARENA_NEW(memory, spyre_segment_kind, count);
+    TRY_ALLOC(segment_of);
+    TRY_ALLOC(kinds);
+    for (uint32_t i = 0; i < graph->nodes.count; i++) {
+        if (!is_free[i] && best->level[i] < lowest) lowest = best->level[i];
+    }
+    for (uint32_t i = 0; i < graph->nodes.count; i++) {
+        segment_of[i] = is_free[i] ? SPYRE_NO_ID : best->level[i] - lowest;
+        if (!is_free[i]) kinds[segment_of[i]] = kind_of(&graph->nodes.items[i]);
+    }
+    *out_levels = (graph_levels){count, kinds, segment_of};
+    return NULL;
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cuts a prepared graph along its levels (levels.c) and finds what crosses the cuts. A host segment
+// receives a view that the card made as a result of the card segment; views of graph inputs and of
+// its own results it makes itself, with the caller's nodes.
+#include "graph/partition.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/aten.h"
+#include "graph/levels.h"
+#include "graph/segment.h"
+
+typedef struct {
+    const spyre_graph *graph;
+    graph_levels levels;
+    segment_draft *drafts;              // by segment
+    uint32_t draft_count;
+    arena *memory;
+    uint32_t *input_mark, *node_mark;   // by value and by node: last segment that has it, plus one
+    bool *is_output;                    // by value: an output of the segment that makes it
+} partitioner;
+
+static uint32_t segment_of_value(const partitioner *p, uint32_t base)
+{
+    uint32_t node = p->graph->values.items[base].node;
+    return node == SPYRE_NO_ID ? SPYRE_NO_ID : p->levels.segment_of[node];
+}
+
+static bool is_card(const partitioner *p, uint32_t segment)
+{
+    return segment != SPYRE_NO_ID && p->drafts[segment].kind == SPYRE_SEGMENT_CARD;
+}
+
+static spyre_status add_node(partitioner *p, uint32_t segment, uint32_t node)
+{
+    if (p->node_mark[node] == segment + 1) return NULL;
+    p->node_mark[node] = segment + 1;
+    return VEC_PUSH(p->memory, &p->drafts[segment].nodes, node);
+}
+
+static spyre_status add_input(partitioner *p, uint32_t segment, uint32_t value)
+{
+    if (p->input_mark[value] == segment + 1) return NULL;
+    p->input_mark[value] = segment + 1;
+    return VEC_PUSH(p->memory, &p->drafts[segment].inputs, value);
+}
+
+static spyre_status add_output(partitioner *p, uint32_t segment, uint32_t value)
+{
+    if (p->is_output[value]) return NULL;
+    p->is_output[value] = true;
+    return VEC_PUSH(p->memory, &p->drafts[segment].outputs, value);
+}
+
+// The views from `value` down to its base become nodes of the segment.
+static spyre_status add_views(partitioner *p, uint32_t segment, uint32_t value)
+{
+    for (;;) {
+        uint32_t node = p->graph->values.items[value].node;
+        if (node == SPYRE_NO_ID) return NULL;
+        if (p->graph->nodes.items[node].layer != GRAPH_LAYER_VIEW) return NULL;
+        TRY(add_node(p, segment, node));
+        value = p->graph->nodes.items[node].args[0].of.value;
+    }
+}
+
+// Makes the storage of a base value present in a segment.
+static spyre_status need_base(partitioner *p, uint32_t segment, uint32_t base)
+{
+    uint32_t from = segment_of_value(p, base), node = p->graph->values.items[base].node;
+    if (from == segment) return NULL;
+    if (node != SPYRE_NO_ID && from == SPYRE_NO_ID) return add_node(p, segment, node);
+    if (from != SPYRE_NO_ID) TRY(add_output(p, from, base));
+    return add_input(p, segment, base);
+}
+
+static spyre_status need_value(partitioner *p, uint32_t segment, uint32_t value)
+{
+    uint32_t base = graph_value_base(p->graph, value), from = segment_of_value(p, base);
+    if (is_card(p, segment) || !is_card(p, from)) {
+        TRY(add_views(p, segment, value));
+        return need_base(p, segment, base);
+    }
+    TRY(add_output(p, from, value));
+    return add_input(p, segment, value);
+}
+
+static spyre_status need_args(partitioner *p, uint32_t segment, const spyre_arg *args,
+                              uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (args[i].kind == SPYRE_ARG_LIST) {
+            TRY(need_args(p, segment, args[i].of.list.items, args[i].of.list.count));
+        } else if (args[i].kind == SPYRE_ARG_VALUE) {
+            TRY(need_value(p, segment, args[i].of.value));
+        }
+    }
+    return NULL;
+}
+
+// Outputs that view a graph input are made by the first card segment, else by the first there is.
+static uint32_t segment_for_views(const partitioner *p)
+{
+    for (uint32_t s = 0; s < p->draft_count; s++) {
+        if (p->drafts[s].kind == SPYRE_SEGMENT_CARD) return s;
+    }
+    return 0;
+}
+
+static bool views_an_input(const partitioner *p, uint32_t value)
+{
+    uint32_t base = graph_value_base(p->graph, value);
+    return base != value && p->graph->values.items[base].node == SPYRE_NO_ID;
+}
+
+static bool needs_segment_for_views(const partitioner *p)
+{
+    for (uint32_t i = 0; i < p->graph->outputs.count; i++) {
+        if (views_an_input(p, p->graph->outputs.items[i])) return true;
+    }
+    return false;
+}
+
+static spyre_status collect_nodes(partitioner *p)
+{
+    for (uint32_t i = 0; i < p->graph->nodes.count; i++) {
+        uint32_t segment = p->levels.segment_of[i];
+        if (segment == SPYRE_NO_ID) continue;
+        TRY(VEC_PUSH(p->memory, &p->drafts[segment].own, i));
+    }
+    return NULL;
+}
+
+// Everything that graph outputs ask of a segment. Marks are by segment, so it goes with its nodes.
+static spyre_status collect_segment(partitioner *p, uint32_t segment)
+{
+    for (uint32_t i = 0; i < p->drafts[segment].own.count; i++) {
+        uint32_t node = p->drafts[segment].own.items[i];
+        const graph_node *n = &p->graph->nodes.items[node];
+        TRY(need_args(p, segment, n->args, n->arg_count));
+        TRY(add_node(p, segment, node));
+    }
+    for (uint32_t i = 0; i < p->graph->outputs.count; i++) {
+        uint32_t value = p->graph->outputs.items[i], base = graph_value_base(p->graph, value);
+        bool is_view = views_an_input(p, value);
+        uint32_t from = is_view ? segment_for_views(p) : segment_of_value(p, base);
+        if (from != segment) continue;
+        TRY(add_views(p, segment, value));
+        TRY(need_base(p, segment, base));
+        TRY(add_output(p, segment, value));
+    }
+    return NULL;
+}
+
+// Views that leave a card segment for the host are known only after the host segment was looked at.
+static spyre_status collect_output_views(partitioner *p, uint32_t segment)
+{
+    segment_draft *draft = &p->drafts[segment];
+    for (uint32_t i = 0; i < draft->nodes.count; i++) {
+        p->node_mark[draft->nodes.items[i]] = segment + 1;
+    }
+    for (uint32_t i = 0; i < draft->outputs.count; i++) {
+        TRY(add_views(p, segment, draft->outputs.items[i]));
+    }
+    return NULL;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static spyre_status make_drafts(partitioner *p)
+{
+    uint32_t count = p->levels.segment_count;
+    bool adds_one = count == 0 && needs_segment_for_views(p);
+    p->draft_count = count + (adds_one ? 1 : 0);
+    p->drafts = ARENA_NEW(p->memory, segment_draft, p->draft_count);
+    TRY_ALLOC(p->drafts);
+    for (uint32_t s = 0; s < p->draft_count; s++) {
+        p->drafts[s].kind = s < count ? p->levels.kinds[s] : SPYRE_SEGMENT_HOST;
+    }
+    TRY(collect_nodes(p));
+    for (uint32_t s = 0; s < p->draft_count; s++) TRY(collect_segment(p, s));
+    for (uint32_t s = 0; s < p->draft_count; s++) {
+        TRY(collect_output_views(p, s));
+        segment_draft *draft = &p->drafts[s];
+        if (draft->nodes.count) {
+            qsort(draft->nodes.items, draft->nodes.count, sizeof draft->nodes.items[0],
+                  compare_ids);
+        }
+    }
+    return NULL;
+}
+
+spyre_status graph_partition(const spyre_graph *prepared, arena *memory,
+                             graph_segment **out_segments, uint32_t *out_count)
+{
+    partitioner p = {.graph = prepared, .memory = memory};
+    TRY(graph_levels_assign(prepared, memory, &p.levels));
+    p.input_mark = ARENA_NEW(memory, uint32_t, prepared->values.count);
+    p.node_mark = ARENA_NEW(memory, uint32_t, prepared->nodes.count);
+    p.is_output = ARENA_NEW(memory, bool, prepared->values.count);
+    TRY_ALLOC(p.input_mark);
+    TRY_ALLOC(p.node_mark);
+    TRY_ALLOC(p.is_output);
+    TRY(make_drafts(&p));
+    graph_segment *segments = ARENA_NEW(memory, graph_segment, p.draft_count);
+    TRY_ALLOC(segments);
+    for (uint32_t s = 0; s < p.draft_count; s++) {
+        TRY(status_at(segment_build(prepared, &p.drafts[s], memory, &segments[s]), "segment %u",
+                      s));
+    }
+    *out_segments = segments;
+    *out_count = p.draft_count;
+    return NULL;
+}
+
+static const char *layer_name(graph_layer layer)
+{
+    switch (layer) {
+    case GRAPH_LAYER_NATIVE: return "native";
+    case GRAPH_LAYER_DECOMPOSITION: return "decomposition";
+    case GRAPH_LAYER_VIEW: return "view";
+    case GRAPH_LAYER_HOST: return "host";
+    }
+    return "?";
+}
+
+spyre_status graph_report(const spyre_graph *prepared, text *out)
+{
+    for (uint32_t i = 0; i < prepared->fates.count; i++) {
+        const graph_fate *fate = &prepared->fates.items[i];
+        text_printf(out, "node %u %s", i, fate->op_name);
+        if (strcmp(fate->location, "unknown") != 0) text_printf(out, " (%s)", fate->location);
+        text_printf(out, ": %s", fate->removed ? "removed" : layer_name(fate->layer));
+        if (fate->reason) text_printf(out, ", %s", fate->reason);
+        text_append(out, "\n");
+    }
+    return text_status(out);
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the caller's graph to natives, views and nodes of the host: each node that something needs is
+// rewritten in turn; when that is impossible it stays as it is, for the host, with the reason.
+//
+// Ids of the caller's values stay, so that a host segment can be run by the caller as it stands; the
+// values that decompositions add follow behind them.
+#include <string.h>
+
+#include "graph/effect.h"
+#include "graph/partition.h"
+#include "graph/rewrite.h"
+#include "graph/verify.h"
+
+static const rewrite_handler HANDLERS[ATEN_COUNT] = {
+#define ATEN_REWRITE(id, name, handler, opfunc, doc) [ATEN_##id] = rewrite_##handler,
+#include "graph/aten.def"
+};
+
+static spyre_status copy_view(spyre_graph *to, const spyre_graph *from, const graph_view *view,
+                              graph_view *out)
+{
+    *out = (graph_view){.rank = view->rank};
+    out->offset = expr_copy(to->exprs, from->exprs, view->offset);
+    bool failed = out->offset == EXPR_NONE;
+    for (uint32_t i = 0; i < view->rank; i++) {
+        out->size[i] = expr_copy(to->exprs, from->exprs, view->size[i]);
+        out->stride[i] = expr_copy(to->exprs, from->exprs, view->stride[i]);
+        failed |= out->size[i] == EXPR_NONE || out->stride[i] == EXPR_NONE;
+    }
+    return failed ? status_no_memory() : NULL;
+}
+
+// Values, inputs, locations; no nodes.
+static spyre_status copy_shell(const spyre_graph *source, spyre_graph *target)
+{
+    for (uint32_t i = 1; i < source->locations.count; i++) {
+        uint32_t same;
+        TRY(graph_add_location(target, source->locations.items[i], &same));
+    }
+    for (uint32_t i = 0; i < expr_symbol_count(source->exprs); i++) {
+        const expr_symbol_info *s = expr_symbol_at(source->exprs, i);
+        expr_id symbol = expr_symbol(target->exprs, s->name, s->least, s->most, s->granularity);
+        if (symbol == EXPR_NONE) return status_no_memory();
+    }
+    for (uint32_t i = 0; i < source->values.count; i++) {
+        const graph_value *value = &source->values.items[i];
+        graph_type type = {.dtype = value->dtype, .on_card = value->on_card};
+        uint32_t same;
+        TRY(copy_view(target, source, &value->view, &type.view));
+        TRY(graph_add_value(target, value->name, &type, &same));
+    }
+    for (uint32_t i = 0; i < source->inputs.count; i++) {
+        graph_input input = source->inputs.items[i];
+        TRY(copy_view(target, source, &source->inputs.items[i].storage, &input.storage));
+        TRY(VEC_PUSH(target->memory, &target->inputs, input));
+    }
+    target->caller_node_count = source->nodes.count;
+    return NULL;
+}
+
+// Adds the node in work unchanged.
+static spyre_status keep_node(rewriter *r, uint32_t *out_node)
+{
+    graph_new_node node = {.op_name = r->from->op_name,
+                           .args = r->from->args,
+                           .arg_count = r->from->arg_count,
+                           .results = r->from->results,
+                           .result_count = r->from->result_count,
+                           .location = r->from->location,
+                           .origin = r->from->origin};
+    return graph_add_node(r->target, &node, out_node);
+}
+
+static spyre_status keep_native(rewriter *r)
+{
+    uint32_t node;
+    for (uint32_t i = 0; i < r->from->arg_count; i++) {
+        const spyre_arg *arg = &r->from->args[i];
+        bool is_list = arg->kind == SPYRE_ARG_LIST;
+        const spyre_arg *items = is_list ? arg->of.list.items : arg;
+        uint32_t count = is_list ? arg->of.list.count : 1;
+        for (uint32_t k = 0; k < count; k++) {
+            tensor ignored;
+            if (items[k].kind != SPYRE_ARG_VALUE) continue;
+            TRY(status_at(rewrite_value(r, items[k].of.value, &ignored), "operand %u", i));
+        }
+    }
+    TRY(keep_node(r, &node));
+    return native_check(r->target, node);
+}
+
+static spyre_status keep_view(rewriter *r)
+{
+    tensor ignored;
+    uint32_t node;
+    TRY(rewrite_tensor(r, 0, &ignored));
+    for (uint32_t i = 0; i < r->from->result_count; i++) TRY(rewrite_result(r, i, &ignored));
+    return keep_node(r, &node);
+}
+
+// Takes back what a handler emitted before it gave up.
+static void take_back(rewriter *r, uint32_t nodes, uint32_t values)
+{
+    r->target->nodes.count = nodes;
+    r->target->values.count = values;
+    uint32_t kept = 0;
+    while (kept < r->constants.count && r->constants.items[kept].made.value < values) kept++;
+    r->constants.count = kept;
+}
+
+// On-card results of the host that are not dense from element 0: no card segment can take them.
+static spyre_status mark_loose(rewriter *r)
+{
+    for (uint32_t i = 0; i < r->from->result_count; i++) {
+        uint32_t id = r->from->results[i];
+        spyre_view view;
+        spyre_status status =
+            graph_view_constant(r->target, &r->target->values.items[id].view, &view);
+        r->loose[id] = status || !view_is_dense(&view);
+        if (spyre_status_code(status) != SPYRE_UNSUPPORTED) TRY(status);
+        spyre_status_free(status);
+    }
+    return NULL;
+}
+
+static spyre_status give_to_host(rewriter *r, const char *reason)
+{
+    uint32_t node;
+    TRY(keep_node(r, &node));
+    graph_node *kept = &r->target->nodes.items[node];
+    kept->layer = GRAPH_LAYER_HOST;
+    kept->reason = arena_strdup(r->target->memory, reason);
+    TRY_ALLOC(kept->reason);
+    return mark_loose(r);
+}
+
+static spyre_status try_card(rewriter *r, const char *const *host_reasons)
+{
+    if (host_reasons && host_reasons[r->node]) {
+        return status_new(SPYRE_UNSUPPORTED, "%s", host_reasons[r->node]);
+    }
+    switch (r->from->layer) {
+    case GRAPH_LAYER_NATIVE: return keep_native(r);
+    case GRAPH_LAYER_VIEW: return keep_view(r);
+    case GRAPH_LAYER_DECOMPOSITION: return HANDLERS[r->from->op](r);
+    case GRAPH_LAYER_HOST: break;
+    }
+    return status_new(SPYRE_UNSUPPORTED, "%s", r->from->reason ? r->from->reason : "");
+}
+
+// The layer that took the node, for the report: what it became from node `first` on.
+static graph_layer layer_taken(const spyre_graph *target, uint32_t first)
+{
+    uint32_t natives = 0;
+    for (uint32_t i = first; i < target->nodes.count; i++) {
+        const graph_node *node = &target->nodes.items[i];
+        if (node->layer == GRAPH_LAYER_HOST) return GRAPH_LAYER_HOST;
+        bool is_constant = node->op == ATEN_SPYRE_CONSTANT && i + 1 < target->nodes.count;
+        natives += node->layer == GRAPH_LAYER_NATIVE && !is_constant;
+    }
+    if (natives == 0) return GRAPH_LAYER_VIEW;
+    return natives == 1 ? GRAPH_LAYER_NATIVE : GRAPH_LAYER_DECOMPOSITION;
+}
+
+// The message without the place that argument getters put in front.
+static const char *bare_message(const rewriter *r, spyre_status status)
+{
+    const char *message = spyre_status_message(status);
+    const char *place = graph_node_place(r->source, r->node);
+    size_t length = strlen(place);
+    bool has_place = strncmp(message, place, length) == 0 && message[length] == ':';
+    return has_place ? message + length + 2 : message;
+}
+
+static spyre_status place_error(const rewriter *r, spyre_status status)
+{
+    if (bare_message(r, status) != spyre_status_message(status)) return status;
+    return status_at(status, "%s", graph_node_place(r->source, r->node));
+}
+
+static spyre_status prepare_node(rewriter *r, bool host_fallback, const char *const *host_reasons)
+{
+    uint32_t nodes = r->target->nodes.count, values = r->target->values.count;
+    graph_fate *fate = &r->target->fates.items[r->node];
+    r->from = &r->source->nodes.items[r->node];
+    r->serial = 0;
+    spyre_status status = try_card(r, host_reasons);
+    if (status) {
+        if (spyre_status_code(status) != SPYRE_UNSUPPORTED || !host_fallback) {
+            return place_error(r, status);
+        }
+        take_back(r, nodes, values);
+        spyre_status kept = give_to_host(r, bare_message(r, status));
+        spyre_status_free(status);
+        TRY(kept);
+        fate->reason = r->target->nodes.items[nodes].reason;
+    }
+    fate->layer = layer_taken(r->target, nodes);
+    return NULL;
+}
+
+static spyre_status prepare_nodes(rewriter *r, const bool *needed, bool host_fallback,
+                                  const char *const *host_reasons)
+{
+    for (r->node = 0; r->node < r->source->nodes.count; r->node++) {
+        const graph_node *node = &r->source->nodes.items[r->node];
+        graph_fate fate = {.removed = !needed[r->node]};
+        fate.op_name = arena_strdup(r->target->memory, node->op_name);
+        fate.location = r->target->locations.items[node->location];
+        TRY_ALLOC(fate.op_name);
+        TRY(VEC_PUSH(r->target->memory, &r->target->fates, fate));
+        if (needed[r->node]) TRY(prepare_node(r, host_fallback, host_reasons));
+    }
+    return NULL;
+}
+
+// Removes nodes that nothing needs and closes the gaps in node ids.
+static spyre_status remove_unneeded(spyre_graph *graph)
+{
+    bool *nodes = ARENA_NEW(graph->memory, bool, graph->nodes.count);
+    bool *values = ARENA_NEW(graph->memory, bool, graph->values.count);
+    TRY_ALLOC(nodes);
+    TRY_ALLOC(values);
+    graph_mark_needed(graph, nodes, values);
+    for (uint32_t i = 0; i < graph->values.count; i++) graph->values.items[i].node = SPYRE_NO_ID;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < graph->nodes.count; i++) {
+        const graph_node node = graph->nodes.items[i];
+        if (!nodes[i]) continue;
+        for (uint32_t k = 0; k < node.result_count; k++) {
+            graph->values.items[node.results[k]].node = kept;
+        }
+        graph->nodes.items[kept++] = node;
+    }
+    graph->nodes.count = kept;
+    return NULL;
+}
+
+spyre_status graph_prepare(const spyre_graph *graph, bool host_fallback,
+                           const char *const *host_reasons, arena *memory, spyre_graph **out_graph)
+{
+    TRY(graph_verify(graph));
+    rewriter r = {.source = graph, .target = graph_create(memory)};
+    TRY_ALLOC(r.target);
+    bool *needed = ARENA_NEW(memory, bool, graph->nodes.count);
+    bool *used = ARENA_NEW(memory, bool, graph->values.count);
+    r.loose = ARENA_NEW(memory, bool, graph->values.count);
+    r.used = used;
+    TRY_ALLOC(needed);
+    TRY_ALLOC(used);
+    TRY_ALLOC(r.loose);
+    graph_mark_needed(graph, needed, used);
+    TRY(copy_shell(graph, r.target));
+    TRY(prepare_nodes(&r, needed, host_fallback, host_reasons));
+    for (uint32_t i = 0; i < graph->outputs.count; i++) {
+        TRY(VEC_PUSH(memory, &r.target->outputs, graph->outputs.items[i]));
+    }
+    TRY(remove_unneeded(r.target));
+    *out_graph = r.target;
+    return NULL;
+}

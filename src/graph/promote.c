@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/promote.h"
+
+enum { BOOLS, INTS, FLOATS };           // categories, ascending
+enum { NUMBER, SCALAR, TENSOR, RANKS }; // priorities within a category, ascending
+
+static int category(spyre_dtype dtype)
+{
+    switch (dtype) {
+    case SPYRE_DTYPE_BOOL: return BOOLS;
+    case SPYRE_DTYPE_U8:
+    case SPYRE_DTYPE_I8:
+    case SPYRE_DTYPE_I16:
+    case SPYRE_DTYPE_I32:
+    case SPYRE_DTYPE_I64: return INTS;
+    case SPYRE_DTYPE_F8_E4M3:
+    case SPYRE_DTYPE_F8_E5M2Z:
+    case SPYRE_DTYPE_F16:
+    case SPYRE_DTYPE_BF16:
+    case SPYRE_DTYPE_F32:
+    case SPYRE_DTYPE_F64:
+    case SPYRE_DTYPE_COUNT: break;
+    }
+    return FLOATS;
+}
+
+bool dtype_is_float(spyre_dtype dtype)
+{
+    return category(dtype) == FLOATS;
+}
+
+// Position within the category.
+static int width(spyre_dtype dtype)
+{
+    switch (dtype) {
+    case SPYRE_DTYPE_BOOL:
+    case SPYRE_DTYPE_U8:
+    case SPYRE_DTYPE_I8:
+    case SPYRE_DTYPE_F8_E4M3:
+    case SPYRE_DTYPE_F8_E5M2Z: return 0;
+    case SPYRE_DTYPE_I16:
+    case SPYRE_DTYPE_F16:
+    case SPYRE_DTYPE_BF16: return 1;
+    case SPYRE_DTYPE_I32:
+    case SPYRE_DTYPE_F32: return 2;
+    case SPYRE_DTYPE_I64:
+    case SPYRE_DTYPE_F64:
+    case SPYRE_DTYPE_COUNT: break;
+    }
+    return 3;
+}
+
+spyre_dtype promote_dtypes(spyre_dtype a, spyre_dtype b)
+{
+    if (a == b) return a;
+    if (category(a) != category(b)) return category(a) > category(b) ? a : b;
+    if (width(a) != width(b)) return width(a) > width(b) ? a : b;
+    // Neither of two unlike dtypes of one width holds the other: u8 and i8, f16 and bf16.
+    return category(a) == INTS ? SPYRE_DTYPE_I16 : SPYRE_DTYPE_F32;
+}
+
+// `known[p]`: some argument has priority p, and dtype[p] is its dtype.
+typedef struct {
+    bool known[RANKS];
+    spyre_dtype dtype[RANKS];
+} arguments;
+
+static void add(arguments *all, int priority, spyre_dtype dtype)
+{
+    all->dtype[priority] = all->known[priority] ? promote_dtypes(all->dtype[priority], dtype) : dtype;
+    all->known[priority] = true;
+}
+
+static spyre_status add_arg(const rewriter *r, uint32_t index, arguments *all)
+{
+    const spyre_arg *arg = index < r->from->arg_count ? &r->from->args[index] : NULL;
+    spyre_arg_kind kind = arg ? arg->kind : SPYRE_ARG_NONE;
+    if (kind == SPYRE_ARG_VALUE) {
+        const graph_value *value = &r->target->values.items[arg->of.value];
+        add(all, value->view.rank ? TENSOR : SCALAR, value->dtype);
+    } else if (kind == SPYRE_ARG_FLOAT) {
+        add(all, NUMBER, SPYRE_DTYPE_F32);
+    } else if (kind == SPYRE_ARG_INT) {
+        add(all, NUMBER, SPYRE_DTYPE_I64);
+    } else if (kind == SPYRE_ARG_BOOL) {
+        add(all, NUMBER, SPYRE_DTYPE_BOOL);
+    } else {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: expected a tensor or a number",
+                          index);
+    }
+    return NULL;
+}
+
+spyre_status promote_args(const rewriter *r, uint32_t first, uint32_t second,
+                          spyre_dtype *out_dtype)
+{
+    arguments all = {0};
+    TRY(add_arg(r, first, &all));
+    TRY(add_arg(r, second, &all));
+    bool found = false;
+    for (int priority = TENSOR; priority >= NUMBER; priority--) {
+        if (!all.known[priority]) continue;
+        spyre_dtype lower = all.dtype[priority];
+        if (!found) *out_dtype = lower;
+        else if (category(lower) > category(*out_dtype)) *out_dtype = promote_dtypes(*out_dtype, lower);
+        found = true;
+    }
+    return NULL;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every handler needs: arguments and results of the node in work, as tensors of the card.
+#include "graph/rewrite.h"
+
+#include <string.h>
+
+aten_op native_of(opfunc func)
+{
+    for (uint32_t i = 0; i < ATEN_NATIVE_COUNT; i++) {
+        const aten_row *row = aten_describe((aten_op)i);
+        bool takes_opfunc = row->kind == ATEN_KIND_POINTWISE || row->kind == ATEN_KIND_REDUCTION;
+        if (takes_opfunc && row->opfunc == func) return (aten_op)i;
+    }
+    return ATEN_COUNT;
+}
+
+spyre_status rewrite_value(rewriter *r, uint32_t value, tensor *out)
+{
+    const graph_value *v = &r->target->values.items[value];
+    *out = (tensor){.value = value, .dtype = v->dtype};
+    if (!v->on_card) return status_new(SPYRE_UNSUPPORTED, "a tensor of the host");
+    TRY(graph_view_constant(r->target, &v->view, &out->view));
+    if (r->loose[value]) {
+        return status_new(SPYRE_UNSUPPORTED, "a result of the host that is not dense");
+    }
+    if (view_element_count(&out->view) > 0) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "a tensor without elements");
+}
+
+spyre_status rewrite_optional(rewriter *r, uint32_t index, bool *out_present, tensor *out)
+{
+    uint32_t value;
+    TRY(graph_arg_value(r->source, r->node, index, &value));
+    *out_present = value != SPYRE_NO_ID;
+    if (!*out_present) return NULL;
+    return status_at(rewrite_value(r, value, out), "operand %u", index);
+}
+
+spyre_status rewrite_tensor(rewriter *r, uint32_t index, tensor *out)
+{
+    bool present;
+    TRY(rewrite_optional(r, index, &present, out));
+    if (present) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: expected a tensor, found none", index);
+}
+
+spyre_status rewrite_operand(rewriter *r, uint32_t index, spyre_dtype dtype, tensor *out)
+{
+    bool is_value = index < r->from->arg_count && r->from->args[index].kind == SPYRE_ARG_VALUE;
+    tensor given;
+    double number;
+    if (is_value) {
+        TRY(rewrite_tensor(r, index, &given));
+        return status_at(emit_cast(r, &given, dtype, NULL, out), "operand %u", index);
+    }
+    if (index >= r->from->arg_count || r->from->args[index].kind == SPYRE_ARG_NONE) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: expected a tensor or a number, "
+                          "found none", index);
+    }
+    TRY(graph_arg_real(r->source, r->node, index, 0, &number));
+    return status_at(emit_constant(r, number, dtype, out), "operand %u", index);
+}
+
+spyre_status rewrite_dim(rewriter *r, uint32_t index, int64_t fallback, uint32_t rank,
+                         uint32_t *out_dim)
+{
+    int64_t dim, limit = rank ? (int64_t)rank : 1;
+    TRY(graph_arg_int(r->source, r->node, index, fallback, &dim));
+    if (dim < -limit || dim >= limit) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: dim %lld is outside [-%lld, %lld)",
+                          index, (long long)dim, (long long)limit, (long long)limit);
+    }
+    *out_dim = (uint32_t)(dim < 0 ? dim + limit : dim);
+    return NULL;
+}
+
+spyre_status rewrite_dtype(rewriter *r, uint32_t index, spyre_dtype fallback,
+                           spyre_dtype *out_dtype)
+{
+    *out_dtype = fallback;
+    if (index >= r->from->arg_count) return NULL;
+    const spyre_arg *arg = &r->from->args[index];
+    if (arg->kind == SPYRE_ARG_DTYPE) *out_dtype = arg->of.dtype;
+    if (arg->kind == SPYRE_ARG_DTYPE || arg->kind == SPYRE_ARG_NONE) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: expected a dtype", index);
+}
+
+spyre_status rewrite_result(rewriter *r, uint32_t index, tensor *out)
+{
+    if (index >= r->from->result_count) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "%u results, expected at least %u",
+                          r->from->result_count, index + 1);
+    }
+    return status_at(rewrite_value(r, r->from->results[index], out), "result %u", index);
+}
+
+spyre_status rewrite_only_result(rewriter *r, uint32_t index)
+{
+    for (uint32_t i = 0; i < r->from->result_count; i++) {
+        if (i == index || !r->used[r->from->results[i]]) continue;
+        return status_new(SPYRE_UNSUPPORTED, "result %u is used", i);
+    }
+    return NULL;
+}
+
+spyre_status rewrite_finish(rewriter *r, const tensor *x, const tensor *into)
+{
+    spyre_view reshaped;
+    tensor same_sizes;
+    // Never another name of a caller's tensor, which the host may overwrite later.
+    bool is_own = graph_value_base(r->target, x->value) >= r->source->values.count;
+    bool is_view = view_reshape(&x->view, into->view.size, into->view.rank, &reshaped);
+    if (is_own && is_view && x->dtype == into->dtype && view_same(&reshaped, &into->view)) {
+        return emit_view(r, x, &into->view, into, NULL);
+    }
+    TRY(emit_reshape(r, x, into->view.size, into->view.rank, &same_sizes));
+    return emit_cast(r, &same_sizes, into->dtype, into, NULL);
+}
+
+spyre_status broadcast_sizes(const spyre_view *x, const spyre_view *y, spyre_view *out)
+{
+    const spyre_view *narrow = x->rank > y->rank ? y : x;
+    spyre_view wide = x->rank > y->rank ? *x : *y;
+    for (uint32_t i = 0; i < narrow->rank; i++) {
+        int64_t size = narrow->size[i], *to = &wide.size[i + wide.rank - narrow->rank];
+        if (*to != 1 && size != 1 && *to != size) {
+            return status_new(SPYRE_INVALID_ARGUMENT, "sizes %lld and %lld do not broadcast",
+                              (long long)*to, (long long)size);
+        }
+        if (*to == 1) *to = size;
+    }
+    *out = view_contiguous(wide.size, wide.rank);
+    return NULL;
+}

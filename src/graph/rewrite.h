@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decompositions. A handler looks at one node of the caller's graph and emits natives and views into
+// the prepared graph. It returns UNSUPPORTED, with the reason as message, when the node must stay on
+// the host; what it has emitted until then is taken back.
+#ifndef GRAPH_REWRITE_H
+#define GRAPH_REWRITE_H
+
+#include "graph/aten.h"
+#include "graph/build.h"
+#include "graph/view.h"
+
+// A tensor of the card in the prepared graph.
+typedef struct {
+    uint32_t value;
+    spyre_dtype dtype;
+    spyre_view view;
+} tensor;
+
+typedef struct {
+    double value;
+    spyre_dtype dtype;
+    tensor made;
+} rewrite_constant;
+
+typedef struct rewriter {
+    const spyre_graph *source;
+    spyre_graph *target;                // values [0, source->values.count) are the source's
+    const bool *used;                   // by value of the source: something needs it
+    bool *loose;                        // by value: made by the host, not dense
+    VEC(rewrite_constant) constants;    // one for each value and dtype
+    uint32_t node;                      // of the source, being rewritten
+    const graph_node *from;
+    uint32_t serial;                    // names the results of this node's natives
+} rewriter;
+
+typedef spyre_status (*rewrite_handler)(rewriter *r);
+#define ATEN_REWRITE(id, name, handler, opfunc, doc) \
+    SPYRE_MUST_CHECK spyre_status rewrite_##handler(rewriter *r);
+#include "graph/aten.def"
+
+// Arguments of the node. A tensor argument is on the card, has constant sizes and elements.
+SPYRE_MUST_CHECK spyre_status rewrite_tensor(rewriter *r, uint32_t index, tensor *out);
+SPYRE_MUST_CHECK spyre_status rewrite_optional(rewriter *r, uint32_t index, bool *out_present,
+                                               tensor *out);
+// A tensor, or a number as a constant of `dtype`; cast to `dtype`.
+SPYRE_MUST_CHECK spyre_status rewrite_operand(rewriter *r, uint32_t index, spyre_dtype dtype,
+                                              tensor *out);
+// A value of the source as tensor, for list items.
+SPYRE_MUST_CHECK spyre_status rewrite_value(rewriter *r, uint32_t value, tensor *out);
+// A dim counted from the end when negative, in [0, rank).
+SPYRE_MUST_CHECK spyre_status rewrite_dim(rewriter *r, uint32_t index, int64_t fallback,
+                                          uint32_t rank, uint32_t *out_dim);
+// A dtype argument, or `fallback`.
+SPYRE_MUST_CHECK spyre_status rewrite_dtype(rewriter *r, uint32_t index, spyre_dtype fallback,
+                                            spyre_dtype *out_dtype);
+
+// What a result of the node must be: pass it as `into` to the last emitter, or to rewrite_finish.
+SPYRE_MUST_CHECK spyre_status rewrite_result(rewriter *r, uint32_t index, tensor *out);
+
+// UNSUPPORTED when a result beyond `index` is used.
+SPYRE_MUST_CHECK spyre_status rewrite_only_result(rewriter *r, uint32_t index);
+
+// Emitters. `into` is a result of the node (its dtype, sizes and strides are taken), or null: then
+// *out becomes a fresh contiguous tensor. `out` may be null when `into` is not.
+SPYRE_MUST_CHECK spyre_status emit_constant(rewriter *r, double value, spyre_dtype dtype,
+                                            tensor *out);
+SPYRE_MUST_CHECK spyre_status emit_full(rewriter *r, double value, spyre_dtype dtype,
+                                        const spyre_view *sizes, const tensor *into, tensor *out);
+SPYRE_MUST_CHECK spyre_status emit_unary(rewriter *r, aten_op op, const tensor *x,
+                                         const tensor *into, tensor *out);
+SPYRE_MUST_CHECK spyre_status emit_binary(rewriter *r, aten_op op, const tensor *x,
+                                          const tensor *y, const tensor *into, tensor *out);
+// x op value, the value as a constant of x's dtype.
+SPYRE_MUST_CHECK spyre_status emit_with(rewriter *r, aten_op op, const tensor *x, double value,
+                                        const tensor *into, tensor *out);
+SPYRE_MUST_CHECK spyre_status emit_where(rewriter *r, const tensor *condition, const tensor *x,
+                                         const tensor *y, const tensor *into, tensor *out);
+// clip and softplus.
+SPYRE_MUST_CHECK spyre_status emit_parametric(rewriter *r, aten_op op, const tensor *x, double first,
+                                              double second, const tensor *into, tensor *out);
+// `reduced[i]` says whether dim i goes. No dim at all gives x itself (or a copy of it in `into`).
+SPYRE_MUST_CHECK spyre_status emit_reduction(rewriter *r, aten_op op, const tensor *x,
+                                             const bool *reduced, bool keepdim, const tensor *into,
+                                             tensor *out);
+SPYRE_MUST_CHECK spyre_status emit_matmul(rewriter *r, const tensor *x, const tensor *y,
+                                          const tensor *into, tensor *out);
+SPYRE_MUST_CHECK spyre_status emit_gather(rewriter *r, const tensor *table, const tensor *index,
+                                          const tensor *into, tensor *out);
+SPYRE_MUST_CHECK spyre_status emit_layer_norm(rewriter *r, const tensor *x, const tensor *weight,
+                                              const tensor *bias, double eps, const tensor *into,
+                                              tensor *out);
+SPYRE_MUST_CHECK spyre_status emit_cat(rewriter *r, const tensor *items, uint32_t count,
+                                       uint32_t dim, const tensor *into, tensor *out);
+// A copy, broadcast to the sizes of `into`.
+SPYRE_MUST_CHECK spyre_status emit_copy(rewriter *r, const tensor *x, const tensor *into,
+                                        tensor *out);
+
+// x itself when it has the dtype already (and `into` is null), else a cast; to bool: x != 0.
+SPYRE_MUST_CHECK spyre_status emit_cast(rewriter *r, const tensor *x, spyre_dtype dtype,
+                                        const tensor *into, tensor *out);
+
+// Views. emit_view: any view of x's storage. emit_reshape copies when strides cannot express the
+// sizes. Dims of emit_transpose are swapped; emit_unsqueeze adds a dim of size 1 in front of `dim`.
+SPYRE_MUST_CHECK spyre_status emit_view(rewriter *r, const tensor *x, const spyre_view *view,
+                                        const tensor *into, tensor *out);
+SPYRE_MUST_CHECK spyre_status emit_reshape(rewriter *r, const tensor *x, const int64_t *size,
+                                           uint32_t rank, tensor *out);
+SPYRE_MUST_CHECK spyre_status emit_transpose(rewriter *r, const tensor *x, uint32_t a, uint32_t b,
+                                             tensor *out);
+SPYRE_MUST_CHECK spyre_status emit_unsqueeze(rewriter *r, const tensor *x, uint32_t dim,
+                                             tensor *out);
+SPYRE_MUST_CHECK spyre_status emit_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start,
+                                         int64_t length, tensor *out);
+
+// Softmax over `dim` that gives 0, not NaN, where everything is -inf.
+SPYRE_MUST_CHECK spyre_status emit_safe_softmax(rewriter *r, const tensor *x, uint32_t dim,
+                                                const tensor *into, tensor *out);
+
+// Makes the node's result `into` out of x, which has as many elements in the same order: a view when
+// the strides agree, else a copy.
+SPYRE_MUST_CHECK spyre_status rewrite_finish(rewriter *r, const tensor *x, const tensor *into);
+
+// The sizes of x and y broadcast; INVALID_ARGUMENT when they do not fit.
+SPYRE_MUST_CHECK spyre_status broadcast_sizes(const spyre_view *x, const spyre_view *y,
+                                              spyre_view *out);
+
+// The native of an opfunc that works element by element or reduces.
+aten_op native_of(opfunc func);
+
+#endif

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decompositions that work element by element. Unless a rule says otherwise an op computes in the
+// dtype of its result: PyTorch has promoted it already.
+#include <math.h>
+
+#include "graph/promote.h"
+#include "graph/rewrite.h"
+
+static opfunc row_opfunc(const rewriter *r)
+{
+    return aten_describe((aten_op)r->from->op)->opfunc;
+}
+
+static aten_op row_native(const rewriter *r)
+{
+    return native_of(row_opfunc(r));
+}
+
+// The node's result and its first operand in that dtype.
+static spyre_status load_unary(rewriter *r, tensor *x, tensor *into)
+{
+    TRY(rewrite_result(r, 0, into));
+    return rewrite_operand(r, 0, into->dtype, x);
+}
+
+spyre_status rewrite_unary(rewriter *r)
+{
+    tensor x, into;
+    TRY(load_unary(r, &x, &into));
+    return emit_unary(r, row_native(r), &x, &into, NULL);
+}
+
+spyre_status rewrite_silu(rewriter *r)
+{
+    tensor x, gate, into;
+    TRY(load_unary(r, &x, &into));
+    if (x.dtype != SPYRE_DTYPE_F32) return emit_unary(r, ATEN_SPYRE_SILU, &x, &into, NULL);
+    TRY(emit_unary(r, ATEN_SPYRE_SIGMOID, &x, NULL, &gate));
+    return emit_binary(r, ATEN_SPYRE_MUL, &x, &gate, &into, NULL);
+}
+
+spyre_status rewrite_ceil(rewriter *r)
+{
+    tensor x, minus, floored, into;
+    TRY(load_unary(r, &x, &into));
+    TRY(emit_unary(r, ATEN_SPYRE_NEG, &x, NULL, &minus));
+    TRY(emit_unary(r, ATEN_SPYRE_FLOOR, &minus, NULL, &floored));
+    return emit_unary(r, ATEN_SPYRE_NEG, &floored, &into, NULL);
+}
+
+// x > 0 ? 1 : (x < 0 ? -1 : x), so that zeros keep their sign.
+spyre_status rewrite_sign(rewriter *r)
+{
+    tensor x, above, below, one, minus_one, rest, into;
+    TRY(load_unary(r, &x, &into));
+    TRY(emit_with(r, ATEN_SPYRE_GREATERTHAN, &x, 0, NULL, &above));
+    TRY(emit_with(r, ATEN_SPYRE_LESSERTHAN, &x, 0, NULL, &below));
+    TRY(emit_constant(r, 1, x.dtype, &one));
+    TRY(emit_constant(r, -1, x.dtype, &minus_one));
+    TRY(emit_where(r, &below, &minus_one, &x, NULL, &rest));
+    return emit_where(r, &above, &one, &rest, &into, NULL);
+}
+
+spyre_status rewrite_square(rewriter *r)
+{
+    tensor x, into;
+    TRY(load_unary(r, &x, &into));
+    return emit_binary(r, ATEN_SPYRE_MUL, &x, &x, &into, NULL);
+}
+
+spyre_status rewrite_softplus(rewriter *r)
+{
+    tensor x, into;
+    double beta, threshold;
+    TRY(load_unary(r, &x, &into));
+    TRY(graph_arg_real(r->source, r->node, 1, 1, &beta));
+    TRY(graph_arg_real(r->source, r->node, 2, 20, &threshold));
+    return emit_parametric(r, ATEN_SPYRE_SOFTPLUS, &x, beta, threshold, &into, NULL);
+}
+
+// clip where the card has it, else maximum and minimum: float32 and integers.
+static spyre_status clamp_to(rewriter *r, const tensor *x, double least, double most,
+                             const tensor *into)
+{
+    bool has_clip = x->dtype == SPYRE_DTYPE_F16 || x->dtype == SPYRE_DTYPE_BF16;
+    bool has_least = least > -HUGE_VAL, has_most = most < HUGE_VAL;
+    tensor raised = *x;
+    if (has_clip && has_least && has_most) {
+        return emit_parametric(r, ATEN_SPYRE_CLIP, x, least, most, into, NULL);
+    }
+    if (has_least && !has_most) return emit_with(r, ATEN_SPYRE_MAXIMUM, x, least, into, NULL);
+    if (has_least) TRY(emit_with(r, ATEN_SPYRE_MAXIMUM, x, least, NULL, &raised));
+    if (has_most) return emit_with(r, ATEN_SPYRE_MINIMUM, &raised, most, into, NULL);
+    return emit_copy(r, x, into, NULL);
+}
+
+spyre_status rewrite_clamp(rewriter *r)
+{
+    tensor x, into;
+    double least, most;
+    bool is_hardtanh = r->from->op == ATEN_HARDTANH;
+    TRY(load_unary(r, &x, &into));
+    TRY(graph_arg_real(r->source, r->node, 1, is_hardtanh ? -1 : -HUGE_VAL, &least));
+    TRY(graph_arg_real(r->source, r->node, 2, is_hardtanh ? 1 : HUGE_VAL, &most));
+    if (isnan(least) || isnan(most)) return status_new(SPYRE_UNSUPPORTED, "a bound that is NaN");
+    return clamp_to(r, &x, least, most, &into);
+}
+
+spyre_status rewrite_relu6(rewriter *r)
+{
+    tensor x, into;
+    TRY(load_unary(r, &x, &into));
+    return clamp_to(r, &x, 0, 6, &into);
+}
+
+static bool is_present(const rewriter *r, uint32_t index)
+{
+    return index < r->from->arg_count && r->from->args[index].kind != SPYRE_ARG_NONE;
+}
+
+spyre_status rewrite_clamp_tensor(rewriter *r)
+{
+    tensor x, bound, into;
+    bool has_least = is_present(r, 1), has_most = is_present(r, 2);
+    TRY(load_unary(r, &x, &into));
+    if (has_least) {
+        TRY(rewrite_operand(r, 1, into.dtype, &bound));
+        TRY(emit_binary(r, ATEN_SPYRE_MAXIMUM, &x, &bound, has_most ? NULL : &into, &x));
+    }
+    if (!has_most) return has_least ? NULL : emit_copy(r, &x, &into, NULL);
+    TRY(rewrite_operand(r, 2, into.dtype, &bound));
+    return emit_binary(r, ATEN_SPYRE_MINIMUM, &x, &bound, &into, NULL);
+}
+
+spyre_status rewrite_binary(rewriter *r)
+{
+    tensor x, y, into;
+    TRY(load_unary(r, &x, &into));
+    TRY(rewrite_operand(r, 1, into.dtype, &y));
+    return emit_binary(r, row_native(r), &x, &y, &into, NULL);
+}
+
+// first op alpha * second.
+static spyre_status add_scaled(rewriter *r, uint32_t first, uint32_t second)
+{
+    tensor x, y, scaled, into;
+    double alpha;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, first, into.dtype, &x));
+    TRY(rewrite_operand(r, second, into.dtype, &y));
+    TRY(graph_arg_real(r->source, r->node, 2, 1, &alpha));
+    if (alpha == 1) return emit_binary(r, row_native(r), &x, &y, &into, NULL);
+    TRY(emit_with(r, ATEN_SPYRE_MUL, &y, alpha, NULL, &scaled));
+    return emit_binary(r, row_native(r), &x, &scaled, &into, NULL);
+}
+
+spyre_status rewrite_add(rewriter *r)
+{
+    return add_scaled(r, 0, 1);
+}
+
+spyre_status rewrite_rsub(rewriter *r)
+{
+    return add_scaled(r, 1, 0);
+}
+
+// x^(2^doublings): squared again and again.
+static spyre_status power_of_two(rewriter *r, const tensor *x, int doublings, const tensor *into,
+                                 tensor *out)
+{
+    tensor power = *x;
+    for (int i = 0; i < doublings; i++) {
+        bool last = i + 1 == doublings;
+        TRY(emit_binary(r, ATEN_SPYRE_MUL, &power, &power, last ? into : NULL, &power));
+    }
+    *out = power;
+    return NULL;
+}
+
+spyre_status rewrite_pow(rewriter *r)
+{
+    tensor x, power, into;
+    double exponent;
+    TRY(load_unary(r, &x, &into));
+    TRY(graph_arg_real(r->source, r->node, 1, 1, &exponent));
+    if (exponent == 0) return emit_full(r, 1, into.dtype, &into.view, &into, NULL);
+    if (exponent == 1) return emit_copy(r, &x, &into, NULL);
+    if (exponent == 2) return power_of_two(r, &x, 1, &into, &power);
+    if (exponent == 4) return power_of_two(r, &x, 2, &into, &power);
+    if (exponent == 0.5) return emit_unary(r, ATEN_SPYRE_SQRT, &x, &into, NULL);
+    if (exponent == -0.5) return emit_unary(r, ATEN_SPYRE_RSQRT, &x, &into, NULL);
+    if (exponent == -1) return emit_unary(r, ATEN_SPYRE_RECIPROCAL, &x, &into, NULL);
+    if (exponent != 3 && exponent != -2) {
+        return status_new(SPYRE_UNSUPPORTED, "pow with exponent %g", exponent);
+    }
+    TRY(power_of_two(r, &x, 1, NULL, &power));
+    if (exponent == -2) return emit_unary(r, ATEN_SPYRE_RECIPROCAL, &power, &into, NULL);
+    return emit_binary(r, ATEN_SPYRE_MUL, &power, &x, &into, NULL);
+}
+
+spyre_status rewrite_compare(rewriter *r)
+{
+    tensor x, y, into;
+    spyre_dtype dtype;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(promote_args(r, 0, 1, &dtype));
+    TRY(rewrite_operand(r, 0, dtype, &x));
+    TRY(rewrite_operand(r, 1, dtype, &y));
+    return emit_binary(r, row_native(r), &x, &y, &into, NULL);
+}
+
+spyre_status rewrite_logical_not(rewriter *r)
+{
+    tensor x, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_tensor(r, 0, &x));
+    return emit_with(r, ATEN_SPYRE_EQUAL, &x, 0, &into, NULL);
+}
+
+spyre_status rewrite_logical(rewriter *r)
+{
+    tensor x, y, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, SPYRE_DTYPE_BOOL, &x));
+    TRY(rewrite_operand(r, 1, SPYRE_DTYPE_BOOL, &y));
+    return emit_binary(r, row_native(r), &x, &y, &into, NULL);
+}
+
+static spyre_status expect_bool(const tensor *into, const char *what)
+{
+    if (into->dtype == SPYRE_DTYPE_BOOL) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "%s on %s", what, spyre_dtype_name(into->dtype));
+}
+
+spyre_status rewrite_bitwise_not(rewriter *r)
+{
+    tensor into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(expect_bool(&into, "bitwise not"));
+    return rewrite_logical_not(r);
+}
+
+spyre_status rewrite_bitwise(rewriter *r)
+{
+    tensor into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(expect_bool(&into, "bitwise operation"));
+    return rewrite_logical(r);
+}
+
+spyre_status rewrite_where(rewriter *r)
+{
+    tensor condition, x, y, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, SPYRE_DTYPE_BOOL, &condition));
+    TRY(rewrite_operand(r, 1, into.dtype, &x));
+    TRY(rewrite_operand(r, 2, into.dtype, &y));
+    return emit_where(r, &condition, &x, &y, &into, NULL);
+}
+
+spyre_status rewrite_masked_fill(rewriter *r)
+{
+    tensor x, mask, value, into;
+    TRY(load_unary(r, &x, &into));
+    TRY(rewrite_operand(r, 1, SPYRE_DTYPE_BOOL, &mask));
+    TRY(rewrite_operand(r, 2, into.dtype, &value));
+    return emit_where(r, &mask, &value, &x, &into, NULL);
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reductions, norms of vectors, softmax.
+#include <float.h>
+#include <math.h>
+
+#include "graph/rewrite.h"
+
+typedef struct {
+    bool reduced[SPYRE_MAX_RANK];
+    bool keepdim;
+    int64_t count;              // elements that become one
+} reduction;
+
+// dims at argument `dims` (none or [] are all dims), keepdim at `keepdim` (0: the op has none).
+static spyre_status load_reduction(rewriter *r, const tensor *x, uint32_t dims, uint32_t keepdim,
+                                   reduction *out)
+{
+    int64_t list[SPYRE_MAX_RANK];
+    uint32_t count = 0;
+    int64_t rank = x->view.rank ? x->view.rank : 1;
+    *out = (reduction){.count = 1};
+    if (dims) TRY(graph_arg_ints(r->source, r->node, dims, list, &count));
+    if (keepdim) TRY(graph_arg_bool(r->source, r->node, keepdim, false, &out->keepdim));
+    for (uint32_t i = 0; i < count; i++) {
+        if (list[i] < -rank || list[i] >= rank) {
+            return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: dim %lld is outside [-%lld, "
+                              "%lld)", dims, (long long)list[i], (long long)rank, (long long)rank);
+        }
+        out->reduced[list[i] < 0 ? list[i] + rank : list[i]] = true;
+    }
+    for (uint32_t i = 0; i < x->view.rank; i++) {
+        if (count == 0) out->reduced[i] = true;
+        if (out->reduced[i]) out->count *= x->view.size[i];
+    }
+    return NULL;
+}
+
+// Where an op keeps its dims and keepdim arguments; both 0 for ops over everything.
+static void reduction_args(const rewriter *r, uint32_t *out_dims, uint32_t *out_keepdim)
+{
+    uint32_t op = r->from->op;
+    bool over_all = op == ATEN_SUM || op == ATEN_MEAN || op == ATEN_MAX || op == ATEN_MIN ||
+                    op == ATEN_ANY || op == ATEN_ALL || op == ATEN_NORM_SCALAR;
+    bool is_norm = op == ATEN_VECTOR_NORM || op == ATEN_NORM_DIM;
+    *out_dims = over_all ? 0 : is_norm ? 2 : 1;
+    *out_keepdim = over_all ? 0 : is_norm ? 3 : 2;
+}
+
+spyre_status rewrite_reduce(rewriter *r)
+{
+    tensor x, into;
+    reduction over;
+    uint32_t dims, keepdim;
+    aten_op op = native_of(aten_describe((aten_op)r->from->op)->opfunc);
+    TRY(rewrite_only_result(r, 0));
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    reduction_args(r, &dims, &keepdim);
+    TRY(load_reduction(r, &x, dims, keepdim, &over));
+    return emit_reduction(r, op, &x, over.reduced, over.keepdim, &into, NULL);
+}
+
+spyre_status rewrite_reduce_bool(rewriter *r)
+{
+    return rewrite_reduce(r);
+}
+
+// mean((x - mean(x))^2) * n / (n - correction): means do not overflow where sums of squares do.
+spyre_status rewrite_var(rewriter *r)
+{
+    tensor x, center, distance, square, into, mean_into;
+    reduction over;
+    double correction;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(load_reduction(r, &x, 1, 3, &over));
+    TRY(graph_arg_real(r->source, r->node, 2, 1, &correction));
+    double scale = (double)over.count / ((double)over.count - correction);
+    if (!(scale > 0) || isinf(scale)) {
+        return status_new(SPYRE_UNSUPPORTED, "variance of %lld elements with correction %g",
+                          (long long)over.count, correction);
+    }
+    TRY(emit_reduction(r, ATEN_SPYRE_MEAN, &x, over.reduced, true, NULL, &center));
+    TRY(emit_binary(r, ATEN_SPYRE_SUB, &x, &center, NULL, &distance));
+    TRY(emit_binary(r, ATEN_SPYRE_MUL, &distance, &distance, NULL, &square));
+    if (r->from->op == ATEN_VAR_MEAN && r->from->result_count > 1) {
+        TRY(rewrite_result(r, 1, &mean_into));
+        TRY(rewrite_finish(r, &center, &mean_into));
+    }
+    if (scale == 1) {
+        return emit_reduction(r, ATEN_SPYRE_MEAN, &square, over.reduced, over.keepdim, &into, NULL);
+    }
+    tensor mean;
+    TRY(emit_reduction(r, ATEN_SPYRE_MEAN, &square, over.reduced, over.keepdim, NULL, &mean));
+    return emit_with(r, ATEN_SPYRE_MUL, &mean, scale, &into, NULL);
+}
+
+spyre_status rewrite_vector_norm(rewriter *r)
+{
+    tensor x, part, sum, into;
+    reduction over;
+    double order;
+    uint32_t dims, keepdim;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(graph_arg_real(r->source, r->node, 1, 2, &order));
+    reduction_args(r, &dims, &keepdim);
+    TRY(load_reduction(r, &x, dims, keepdim, &over));
+    if (order == 2) {
+        TRY(emit_binary(r, ATEN_SPYRE_MUL, &x, &x, NULL, &part));
+        TRY(emit_reduction(r, ATEN_SPYRE_SUM, &part, over.reduced, over.keepdim, NULL, &sum));
+        return emit_unary(r, ATEN_SPYRE_SQRT, &sum, &into, NULL);
+    }
+    if (order != 1 && !isinf(order)) {
+        return status_new(SPYRE_UNSUPPORTED, "a norm of order %g", order);
+    }
+    aten_op op = order == 1 ? ATEN_SPYRE_SUM : order > 0 ? ATEN_SPYRE_MAX : ATEN_SPYRE_MIN;
+    TRY(emit_unary(r, ATEN_SPYRE_ABS, &x, NULL, &part));
+    return emit_reduction(r, op, &part, over.reduced, over.keepdim, &into, NULL);
+}
+
+// x in the result's dtype, its dim, and x - max(x).
+static spyre_status softmax_shift(rewriter *r, tensor *into, bool *reduced, tensor *shifted)
+{
+    tensor x, largest;
+    uint32_t dim;
+    TRY(rewrite_result(r, 0, into));
+    TRY(rewrite_operand(r, 0, into->dtype, &x));
+    TRY(rewrite_dim(r, 1, -1, x.view.rank, &dim));
+    reduced[dim] = x.view.rank > 0;
+    TRY(emit_reduction(r, ATEN_SPYRE_MAX, &x, reduced, true, NULL, &largest));
+    return emit_binary(r, ATEN_SPYRE_SUB, &x, &largest, NULL, shifted);
+}
+
+spyre_status rewrite_softmax(rewriter *r)
+{
+    tensor into, shifted, power, sum;
+    bool reduced[SPYRE_MAX_RANK] = {false};
+    TRY(softmax_shift(r, &into, reduced, &shifted));
+    TRY(emit_unary(r, ATEN_SPYRE_EXP, &shifted, NULL, &power));
+    TRY(emit_reduction(r, ATEN_SPYRE_SUM, &power, reduced, true, NULL, &sum));
+    return emit_binary(r, ATEN_SPYRE_REALDIV, &power, &sum, &into, NULL);
+}
+
+spyre_status rewrite_log_softmax(rewriter *r)
+{
+    tensor into, shifted, power, sum, logarithm;
+    bool reduced[SPYRE_MAX_RANK] = {false};
+    TRY(softmax_shift(r, &into, reduced, &shifted));
+    TRY(emit_unary(r, ATEN_SPYRE_EXP, &shifted, NULL, &power));
+    TRY(emit_reduction(r, ATEN_SPYRE_SUM, &power, reduced, true, NULL, &sum));
+    TRY(emit_unary(r, ATEN_SPYRE_LOG, &sum, NULL, &logarithm));
+    return emit_binary(r, ATEN_SPYRE_SUB, &shifted, &logarithm, &into, NULL);
+}
+
+spyre_status rewrite_safe_softmax(rewriter *r)
+{
+    tensor x, into;
+    uint32_t dim;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(rewrite_dim(r, 1, -1, x.view.rank, &dim));
+    return emit_safe_softmax(r, &x, dim, &into, NULL);
+}
+
+// The largest value is kept finite, so that -inf minus it stays -inf, and the sum away from 0: a row
+// of -inf only gives 0 / 0.5. Any other row has a sum of 1 at least.
+spyre_status emit_safe_softmax(rewriter *r, const tensor *x, uint32_t dim, const tensor *into,
+                               tensor *out)
+{
+    // Near the lowest finite values of SEN169_FP16 and float32.
+    double lowest = x->dtype == SPYRE_DTYPE_F32 ? -(double)FLT_MAX : -8e9;
+    tensor largest, finite, shifted, power, sum, positive;
+    bool reduced[SPYRE_MAX_RANK] = {false};
+    reduced[dim] = x->view.rank > 0;
+    TRY(emit_reduction(r, ATEN_SPYRE_MAX, x, reduced, true, NULL, &largest));
+    TRY(emit_with(r, ATEN_SPYRE_MAXIMUM, &largest, lowest, NULL, &finite));
+    TRY(emit_binary(r, ATEN_SPYRE_SUB, x, &finite, NULL, &shifted));
+    TRY(emit_unary(r, ATEN_SPYRE_EXP, &shifted, NULL, &power));
+    TRY(emit_reduction(r, ATEN_SPYRE_SUM, &power, reduced, true, NULL, &sum));
+    TRY(emit_with(r, ATEN_SPYRE_MAXIMUM, &sum, 0.5, NULL, &positive));
+    return emit_binary(r, ATEN_SPYRE_REALDIV, &power, &positive, into, out);
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shape ops that move data.
+#include "graph/rewrite.h"
+
+enum { MOST_REPEATS = 64 };
+
+// Tensors of the list at argument 0 in the result's dtype, those without elements left out.
+static spyre_status load_list(rewriter *r, spyre_dtype dtype, tensor **out_items,
+                              uint32_t *out_count)
+{
+    const spyre_arg *list = r->from->arg_count ? &r->from->args[0] : NULL;
+    if (!list || list->kind != SPYRE_ARG_LIST || list->of.list.count == 0) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument 0: expected a list of tensors");
+    }
+    tensor *items = ARENA_NEW(r->target->memory, tensor, list->of.list.count);
+    TRY_ALLOC(items);
+    *out_items = items;
+    *out_count = 0;
+    for (uint32_t i = 0; i < list->of.list.count; i++) {
+        const spyre_arg *arg = &list->of.list.items[i];
+        tensor given;
+        spyre_view view;
+        if (arg->kind != SPYRE_ARG_VALUE) {
+            return status_new(SPYRE_INVALID_ARGUMENT, "argument 0: item %u is no tensor", i);
+        }
+        TRY(status_at(graph_view_constant(r->target, &r->target->values.items[arg->of.value].view,
+                                          &view), "operand %u", i));
+        if (view_element_count(&view) == 0) continue;
+        TRY(status_at(rewrite_value(r, arg->of.value, &given), "operand %u", i));
+        TRY(status_at(emit_cast(r, &given, dtype, NULL, &items[(*out_count)++]), "operand %u", i));
+    }
+    return *out_count ? NULL : status_new(SPYRE_UNSUPPORTED, "no operand has elements");
+}
+
+spyre_status rewrite_cat(rewriter *r)
+{
+    tensor *items, into;
+    uint32_t count, dim;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_dim(r, 1, 0, into.view.rank, &dim));
+    TRY(load_list(r, into.dtype, &items, &count));
+    if (count == 1) return emit_copy(r, &items[0], &into, NULL);
+    return emit_cat(r, items, count, dim, &into, NULL);
+}
+
+spyre_status rewrite_stack(rewriter *r)
+{
+    tensor *items, into;
+    uint32_t count, dim;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_dim(r, 1, 0, into.view.rank, &dim));
+    TRY(load_list(r, into.dtype, &items, &count));
+    for (uint32_t i = 0; i < count; i++) TRY(emit_unsqueeze(r, &items[i], dim, &items[i]));
+    return emit_cat(r, items, count, dim, &into, NULL);
+}
+
+// Puts `before` and `after` blocks of the value around x along one dim; a negative block cuts.
+static spyre_status pad_dim(rewriter *r, tensor *x, uint32_t dim, int64_t before, int64_t after,
+                            double value)
+{
+    int64_t cut_front = before < 0 ? -before : 0, cut_back = after < 0 ? -after : 0;
+    int64_t left = x->view.size[dim] - cut_front - cut_back;
+    tensor items[3];
+    uint32_t count = 0;
+    if (left <= 0) return status_new(SPYRE_UNSUPPORTED, "padding that cuts everything away");
+    if (cut_front || cut_back) TRY(emit_slice(r, x, dim, cut_front, left, x));
+    for (int side = 0; side < 3; side++) {
+        int64_t length = side == 0 ? before : side == 2 ? after : 0;
+        if (side == 1) items[count++] = *x;
+        if (length <= 0) continue;
+        spyre_view block = x->view;
+        block.size[dim] = length;
+        TRY(emit_full(r, value, x->dtype, &block, NULL, &items[count++]));
+    }
+    return count > 1 ? emit_cat(r, items, count, dim, NULL, x) : NULL;
+}
+
+spyre_status rewrite_pad(rewriter *r)
+{
+    tensor x, into;
+    double value;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(graph_arg_real(r->source, r->node, 2, 0, &value));
+    const spyre_arg *list = r->from->arg_count > 1 ? &r->from->args[1] : NULL;
+    uint32_t count = list && list->kind == SPYRE_ARG_LIST ? list->of.list.count : 0;
+    if (count % 2 != 0 || count / 2 > x.view.rank) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: %u paddings for rank %u", count,
+                          x.view.rank);
+    }
+    for (uint32_t i = 0; i < count; i += 2) {
+        const spyre_arg *pair = &list->of.list.items[i];
+        if (pair[0].kind != SPYRE_ARG_INT || pair[1].kind != SPYRE_ARG_INT) {
+            return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: expected ints");
+        }
+        TRY(pad_dim(r, &x, x.view.rank - 1 - i / 2, pair[0].of.integer, pair[1].of.integer, value));
+    }
+    return rewrite_finish(r, &x, &into);
+}
+
+// New leading dims and dims of size 1 repeat by stride 0; others are put behind one another.
+spyre_status rewrite_repeat(rewriter *r)
+{
+    tensor x, into;
+    int64_t repeats[SPYRE_MAX_RANK];
+    uint32_t count;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_tensor(r, 0, &x));
+    TRY(graph_arg_ints(r->source, r->node, 1, repeats, &count));
+    if (count < x.view.rank) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: %u repeats for rank %u", count,
+                          x.view.rank);
+    }
+    while (x.view.rank < count) TRY(emit_unsqueeze(r, &x, 0, &x));
+    for (uint32_t i = 0; i < count; i++) {
+        tensor items[MOST_REPEATS];
+        if (repeats[i] < 2) continue;
+        if (x.view.size[i] == 1) {
+            spyre_view view = x.view;
+            view.size[i] = repeats[i];
+            view.stride[i] = 0;
+            TRY(emit_view(r, &x, &view, NULL, &x));
+            continue;
+        }
+        if (repeats[i] > MOST_REPEATS) {
+            return status_new(SPYRE_UNSUPPORTED, "%lld repeats, at most %d are supported",
+                              (long long)repeats[i], MOST_REPEATS);
+        }
+        for (int64_t k = 0; k < repeats[i]; k++) items[k] = x;
+        TRY(emit_cat(r, items, (uint32_t)repeats[i], i, NULL, &x));
+    }
+    return emit_copy(r, &x, &into, NULL);
+}
