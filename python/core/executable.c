@@ -96,19 +96,24 @@ static PyObject *py_segment(PyObject *self, PyObject *index)
                          id_list(segment->inputs, segment->input_count), "outputs",
                          output_values(segment), "kernels", segment->kernel_count, "macs",
                          (long long)segment->mac_count, "bytes", (long long)segment->memory_bytes,
-                         "pool_bytes", (long long)segment->pool_bytes);
+                         "pool_bytes", (long long)segment->pool_bytes, "card_us",
+                         segment->card_us);
 }
 
-static PyObject *py_output_layout(PyObject *self, PyObject *args)
+// input_storage(segment, input) -> (sizes, strides, layout) of the storage a launch expects.
+static PyObject *py_input_storage(PyObject *self, PyObject *args)
 {
     PyObject *index;
-    unsigned output;
-    if (!PyArg_ParseTuple(args, "OI", &index, &output)) return NULL;
+    unsigned input;
+    if (!PyArg_ParseTuple(args, "OI", &index, &input)) return NULL;
     const spyre_segment *segment = segment_at(self, index);
     if (!segment) return NULL;
-    if (output < segment->output_count) return layout_to_object(&segment->outputs[output].layout);
-    PyErr_Format(PyExc_IndexError, "output %u of %u", output, segment->output_count);
-    return NULL;
+    if (segment->kind != SPYRE_SEGMENT_CARD || input >= segment->input_count)
+        return PyErr_Format(PyExc_IndexError, "input %u of %u", input, segment->input_count);
+    const spyre_view *dense = &segment->input_storages[input];
+    return Py_BuildValue("(NNN)", core_int_list(dense->size, dense->rank),
+                         core_int_list(dense->stride, dense->rank),
+                         layout_to_object(&segment->input_layouts[input]));
 }
 
 static PyObject *py_segment_count(PyObject *self, PyObject *unused)
@@ -297,7 +302,8 @@ static void run(StableIValue *stack, uint64_t arguments, uint64_t results)
 static PyMethodDef executable_methods[] = {
     {"segment_count", py_segment_count, METH_NOARGS, NULL},
     {"segment", py_segment, METH_O, "(index) -> dict of kind, nodes, inputs, outputs, counts"},
-    {"output_layout", py_output_layout, METH_VARARGS, "(segment, output) -> SpyreTensorLayout"},
+    {"input_storage", py_input_storage, METH_VARARGS,
+     "(segment, input) -> sizes, strides and layout of the storage that a launch expects"},
     {"address", py_address, METH_NOARGS, "What torch.ops.spyre._run takes."},
     {"report", py_report, METH_NOARGS, "One line a node: the layer that took it."},
     {"text", py_text, METH_VARARGS, "(segment, stage) -> text"},

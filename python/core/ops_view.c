@@ -3,6 +3,7 @@
 // The views that PyTorch asks of a device; all others are composed of as_strided.
 #include "core.h"
 
+#include <stdio.h>
 #include <string.h>
 
 // Replaces the kernel's first argument by a view of it. `offset` is that of the view.
@@ -83,6 +84,18 @@ static bool infer_size(const tensor_info *t, int64_t rank, int64_t *size)
     return (unknown >= 0 ? known * size[unknown] : known) == t->numel;
 }
 
+static bool refuse_size(const tensor_info *t, int64_t rank, const int64_t *size)
+{
+    char shape[512];
+    size_t length = 0;
+    for (int64_t i = 0; i < rank && length < sizeof shape - 32; i++)
+        length += (size_t)snprintf(shape + length, sizeof shape - length, "%s%lld",
+                                   i ? ", " : "", (long long)size[i]);
+    shape[length] = '\0';
+    return core_fail(SPYRE_INVALID_ARGUMENT, "shape '[%s]' is invalid for input of size %lld",
+                     shape, (long long)t->numel);
+}
+
 // view(Tensor(a) self, SymInt[] size)
 static void view(StableIValue *stack, uint64_t arguments, uint64_t results)
 {
@@ -92,8 +105,7 @@ static void view(StableIValue *stack, uint64_t arguments, uint64_t results)
     tensor_info t;
     bool ok = rank >= 0 && tensor_describe((AtenTensorHandle)(uintptr_t)stack[0], &t);
     if (ok && !infer_size(&t, rank, size))
-        ok = core_fail(SPYRE_INVALID_ARGUMENT, "shape is invalid for input of size %lld",
-                       (long long)t.numel);
+        ok = refuse_size(&t, rank, size);
     if (ok && !view_strides(&t, rank, size, stride))
         ok = core_fail(SPYRE_INVALID_ARGUMENT,
                        "view size is not compatible with input tensor's size and stride (at least "

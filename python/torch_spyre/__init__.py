@@ -10,10 +10,32 @@ from __future__ import annotations
 import os
 import warnings
 
-import torch
+_registrations: list = []
+_imported = False
 
-from . import _C, _formats  # noqa: F401  (_formats completes _C)
-from ._C import (
+
+def _autoload() -> None:
+    """Registers the device with PyTorch, once; the entry point of `torch.backends`."""
+    # `import torch_spyre` before torch: torch calls this while this module waits for torch.
+    if not _imported or _registrations:
+        return
+    from . import device, eager, patches
+
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
+        _C.set_downcast_warning(False)
+    torch.utils.rename_privateuse1_backend(DEVICE_NAME)
+    torch._register_device_module(DEVICE_NAME, device.make_module())
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    _registrations.extend(eager.register())
+    patches.install()
+
+
+import torch  # noqa: E402
+
+from . import _C, _formats  # noqa: E402, F401  (_formats completes _C)
+from ._C import (  # noqa: E402
     DataFormats,
     ElementArrangement,
     SpyreTensorLayout,
@@ -21,8 +43,8 @@ from ._C import (
     get_spyre_tensor_layout,
     set_spyre_tensor_layout,
 )
-from .constants import DEVICE_NAME
-from .eager import FallbackWarning
+from .constants import DEVICE_NAME  # noqa: E402
+from .eager import FallbackWarning, user_level  # noqa: E402
 
 __all__ = [
     "DataFormats",
@@ -36,8 +58,6 @@ __all__ = [
     "set_spyre_tensor_layout",
 ]
 
-_registrations: list = []
-
 # Logging of the proprietary stack stays quiet should a script load it as well.
 _QUIET = {"TORCH_SENDNN_LOG": "CRITICAL", "DT_DEEPRT_VERBOSE": "-1", "DTLOG_LEVEL": "error"}
 
@@ -46,7 +66,9 @@ def _warn_downcast() -> bool:
     """Called by the first copy of int64 values to the card; True when it need not be again."""
     if _C.get_downcast_warning():
         warnings.warn(
-            "spyre keeps int64 as int32: values outside 32 bits are lost", UserWarning, stacklevel=2
+            "spyre keeps int64 as int32: values outside 32 bits are lost",
+            UserWarning,
+            stacklevel=user_level(),
         )
     return True
 
@@ -64,18 +86,5 @@ def last_report():
     return reports[-1] if reports else None
 
 
-def _autoload() -> None:
-    """Registers the device with PyTorch, once; the entry point of `torch.backends`."""
-    if _registrations:
-        return
-    from . import device, eager, patches
-
-    for name, value in _QUIET.items():
-        os.environ.setdefault(name, value)
-    if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
-        _C.set_downcast_warning(False)
-    torch.utils.rename_privateuse1_backend(DEVICE_NAME)
-    torch._register_device_module(DEVICE_NAME, device.make_module())
-    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    _registrations.extend(eager.register())
-    patches.install()
+_imported = True
+_autoload()

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import torch
 from torch.utils import _pytree as pytree
 
-from . import _C, attention, handover
+from . import _C, attention, handover, patches
 
 _aten = torch.ops.aten
 
@@ -204,7 +204,7 @@ class _Builder:
             self.constants[node] = value
             return
         if value.device.type == "cpu" and value.dim() == 0 and self._card_reads(node):
-            value = value.to(self.device)
+            value = _to_card(value, self.device)
             self.moved.add(index)
         self.ids[node] = self._input(node.name, value)
         self.inputs.append((self.ids[node], index))
@@ -318,6 +318,20 @@ _COPIES_OF_CONSTANTS = {
 # ---- execution
 
 
+def _to_card(number, device):
+    """A tensor of the host without dimensions; the card has no float64."""
+    return number.to(device, torch.float32 if number.dtype == torch.float64 else number.dtype)
+
+
+def _restrided(tensor, fake):
+    """CPU kernels may choose other strides than the graph was traced with; later views count on
+    the traced ones."""
+    if tensor is None or tensor.stride() == fake.stride() or 0 in fake.stride():
+        return tensor
+    traced = torch.empty_strided(fake.shape, fake.stride(), dtype=tensor.dtype)
+    return traced.copy_(tensor)
+
+
 class _Program:
     """The segments of a compiled graph, ready to run."""
 
@@ -334,8 +348,8 @@ class _Program:
         self.updates = [(index, builder.ids[source]) for index, source in builder.updates]
         self.outputs = [self._result(result) for result in builder.outputs]
         self.segments = [executable.segment(i) for i in range(executable.segment_count())]
-        self.on_card = {
-            value: isinstance(fake, torch.Tensor) and fake.device.type == "spyre"
+        self.fakes = {
+            value: fake
             for node, ids in builder.ids.items()
             for value, fake in self._pairs(ids, builder.values[node])
         }
@@ -370,7 +384,8 @@ class _Program:
         values: dict[int, torch.Tensor] = {}
         for value, source in self.inputs:
             tensor = args[source] if isinstance(source, int) else source
-            values[value] = tensor.to(self.device) if source in self.moved else tensor
+            moved = isinstance(source, int) and source in self.moved
+            values[value] = _to_card(tensor, self.device) if moved else tensor
         targets = [args[index] for index, _value in self.updates]
         args.clear()
         for index, segment in enumerate(self.segments):
@@ -390,20 +405,29 @@ class _Program:
     def _placed(self, value, values):
         """The value on the device where the graph has it."""
         tensor = values[value]
-        if self.on_card.get(value) and tensor.device.type != "spyre":
-            tensor = values[value] = tensor.to(self.device)
+        wanted = self.fakes[value].device
+        if wanted.type != tensor.device.type:
+            tensor = values[value] = tensor.to(wanted)
         return tensor
 
     def _run_on_card(self, index, segment, values):
-        inputs = [self._on_card(value, values) for value in segment["inputs"]]
+        inputs = [
+            self._on_card(value, values, index, position)
+            for position, value in enumerate(segment["inputs"])
+        ]
         outputs = torch.ops.spyre._run.default(self.address, index, inputs, self.device.index)
         values.update(zip(segment["outputs"], outputs, strict=True))
 
-    def _on_card(self, value, values):
+    def _on_card(self, value, values, index, position):
         tensor = values[value]
-        if tensor.device.type != "spyre":
-            tensor = values[value] = tensor.to(self.device)
-        return tensor
+        if tensor.device.type == "spyre":
+            return tensor
+        size, stride, layout = self.executable.input_storage(index, position)
+        storage = patches.spyre_empty_with_layout(size, stride, tensor.dtype, layout, self.device)
+        fake = self.fakes[value]
+        view = storage.as_strided(fake.shape, fake.stride(), fake.storage_offset())
+        values[value] = view.copy_(tensor)
+        return view
 
     def _run_on_host(self, segment, values):
         local: dict[int, torch.Tensor] = {}
@@ -415,7 +439,7 @@ class _Program:
                 return argument
             value = self.ids[argument]
             if value not in local:
-                local[value] = values[value].cpu()
+                local[value] = _restrided(values[value].cpu(), self.fakes[value])
             return local[value]
 
         for number in segment["nodes"]:
@@ -424,7 +448,7 @@ class _Program:
             kwargs = {k: pytree.tree_map(to_cpu, self.resolve(v)) for k, v in node.kwargs.items()}
             result = node.target(*args, **kwargs)
             for value, tensor in self._pairs(self.ids[node], result):
-                local[value] = tensor
+                local[value] = _restrided(tensor, self.fakes[value])
         for value in segment["outputs"]:
             values[value] = local[value]
 

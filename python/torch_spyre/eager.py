@@ -30,7 +30,7 @@ _warned: set = set()
 # ---- the CPU
 
 
-def _user_level() -> int:
+def user_level() -> int:
     """The stack level, for warnings.warn(), of the innermost frame outside PyTorch and here."""
     ours = (os.path.dirname(__file__), os.path.dirname(torch.__file__))
     frame, level = sys._getframe(1), 1
@@ -45,7 +45,7 @@ def warn_fallback(what, message: str) -> None:
         return
     _warned.add(what)
     text = f"spyre: {what} {message}".splitlines()[0]
-    warnings.warn(text, FallbackWarning, stacklevel=_user_level())
+    warnings.warn(text, FallbackWarning, stacklevel=user_level())
 
 
 def run_on_cpu(op, args, kwargs, reason: str | None = None):

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`x.to("spyre").cpu()` returns x, for every dtype, rank and stride."""
+
+import hypothesis
+import pytest
+import torch
+from hypothesis import strategies as st
+
+import torch_spyre
+
+DTYPES = [
+    torch.float16, torch.bfloat16, torch.float32, torch.bool, torch.int64, torch.int32,
+    torch.int16, torch.int8, torch.uint8,
+]  # fmt: skip
+
+
+def make(shape, dtype):
+    """Values that every format of the card holds exactly."""
+    numbers = torch.randint(0, 2 if dtype == torch.bool else 128, shape)
+    if dtype.is_floating_point or dtype in (torch.int8, torch.int16, torch.int32, torch.int64):
+        numbers = numbers - 64
+    return numbers.to(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    "shape", [(), (1,), (7,), (64,), (3, 65), (2, 3, 130), (2, 1, 3, 5), (2, 2, 2, 2, 3, 33)]
+)
+def test_every_dtype_and_rank(dtype, shape):
+    x = make(shape, dtype)
+    y = x.to("spyre")
+    assert y.dtype == dtype and y.shape == x.shape and y.stride() == x.stride()
+    assert y.cpu().equal(x)
+
+
+@hypothesis.settings(deadline=None, max_examples=60)
+@hypothesis.given(st.data())
+def test_every_stride(data):
+    rank = data.draw(st.integers(1, 5))
+    x = make(data.draw(st.tuples(*[st.integers(1, 9)] * rank)), torch.float16)
+    x = x.permute(data.draw(st.permutations(range(rank))))
+    dim = data.draw(st.integers(0, rank - 1))
+    begin = data.draw(st.integers(0, x.shape[dim] - 1))
+    step = data.draw(st.integers(1, 3))
+    x = x[(slice(None),) * dim + (slice(begin, None, step),)]
+    if data.draw(st.booleans()):
+        x = x.unsqueeze(0).expand(3, *x.shape)
+    assert x.to("spyre").cpu().equal(x)
+
+
+def test_no_elements():
+    x = torch.empty(0, 3).to("spyre")
+    assert x.shape == (0, 3) and x.cpu().shape == (0, 3)
+    assert (x + x).cpu().shape == (0, 3)
+
+
+def test_rank_seven_travels_although_the_layouts_end_at_six():
+    x = torch.randn(2, 1, 2, 1, 2, 1, 3)
+    assert x.to("spyre").cpu().equal(x)
+
+
+def test_dtypes_convert_on_the_way():
+    x = torch.tensor([1.5, -2.25, 3.0])
+    assert x.to("spyre", torch.float16).cpu().equal(x.half())
+    assert x.to("spyre").to(torch.float16).cpu().equal(x.half())
+    assert x.to("spyre").to("cpu", torch.int32).tolist() == [1, -2, 3]
+
+
+def test_parts_are_written_without_touching_the_rest():
+    x = torch.arange(130.0).view(2, 65)
+    y = x.to("spyre")
+    y[1, 3:7] = torch.tensor([9.0, 8.0, 7.0, 6.0])
+    x[1, 3:7] = torch.tensor([9.0, 8.0, 7.0, 6.0])
+    assert y.cpu().equal(x)
+    y[0].copy_(y[1])
+    x[0].copy_(x[1])
+    assert y.cpu().equal(x)
+
+
+def test_copies_on_the_card():
+    x = torch.randn(5, 7).to("spyre")
+    y = torch.empty(5, 7, device="spyre")
+    y.copy_(x)
+    assert y.cpu().equal(x.cpu())
+    y.t().copy_(x.t() * 2)
+    assert y.cpu().equal(x.cpu() * 2)
+    assert x.clone().cpu().equal(x.cpu())
+    assert x.t().contiguous().cpu().equal(x.cpu().t())
+
+
+def test_dtypes_that_the_card_lacks_are_refused():
+    for dtype in (torch.float64, torch.complex64):
+        with pytest.raises(RuntimeError, match="does not support dtype"):
+            torch.empty(3, dtype=dtype, device="spyre")
+
+
+def test_int64_warns_once(run_python):
+    source = (
+        "import torch, torch_spyre, warnings\n"
+        "with warnings.catch_warnings(record=True) as seen:\n"
+        "    warnings.simplefilter('always')\n"
+        "    for _ in range(3): torch.arange(3).to('spyre')\n"
+        "print(sum('int32' in str(w.message) for w in seen))\n"
+    )
+    assert run_python(source).stdout == "1\n"
+    assert run_python(source, TORCH_SPYRE_DOWNCAST_WARN="0").stdout == "0\n"
+    torch_spyre._C.set_downcast_warning(False)
+    assert torch_spyre._C.get_downcast_warning() is False
+    torch_spyre._C.set_downcast_warning(True)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`torch.spyre`: devices, memory, random numbers, streams, events."""
+
+import copy
+import io
+
+import pytest
+import torch
+
+
+def test_the_module_has_the_names_of_the_device_api():
+    names = """is_available device_count current_device set_device is_initialized
+    get_amp_supported_dtype manual_seed manual_seed_all get_rng_state set_rng_state initial_seed
+    Stream stream current_stream default_stream synchronize memory _is_in_bad_fork
+    _is_compiled""".split()
+    assert [name for name in names if not hasattr(torch.spyre, name)] == []
+    assert torch.spyre.get_amp_supported_dtype() == [torch.float16, torch.bfloat16]
+
+
+def test_an_unknown_card_is_refused():
+    with pytest.raises(RuntimeError, match="invalid device ordinal 7"):
+        torch.empty(1, device="spyre:7")
+    torch.empty(1, device="spyre")
+    with pytest.raises(RuntimeError, match="invalid device ordinal 7"):
+        torch.spyre.set_device(7)
+
+
+def test_memory_is_counted():
+    before = torch.spyre.memory.memory_allocated()
+    x = torch.empty(64, 64, dtype=torch.float16, device="spyre")
+    assert torch.spyre.memory_allocated() == before + 8192
+    del x
+    assert torch.spyre.memory_allocated() == before
+    assert torch.spyre.max_memory_allocated() >= before + 8192
+    torch.spyre.memory.reset_peak_memory_stats()
+    assert torch.spyre.max_memory_allocated() == before
+
+
+def test_the_pointer_is_no_address_of_the_host():
+    x = torch.empty(4, device="spyre")
+    assert x.data_ptr() >> 60 == 7
+    assert x[1:].data_ptr() == x.data_ptr() + 4
+
+
+def test_random_numbers_repeat_from_a_state():
+    torch.spyre.manual_seed(5)
+    assert torch.spyre.initial_seed() == 5
+    state = torch.spyre.get_rng_state()
+    first = torch.rand(9, device="spyre").cpu()
+    second = torch.rand(9, device="spyre").cpu()
+    torch.spyre.set_rng_state(state)
+    assert torch.rand(9, device="spyre").cpu().equal(first)
+    assert not first.equal(second)
+    torch.manual_seed(5)
+    assert torch.rand(9, device="spyre").cpu().equal(first)
+
+
+def test_a_generator_of_the_device_can_be_given():
+    generator = torch.Generator("spyre")
+    generator.manual_seed(3)
+    first = torch.rand(5, device="spyre", generator=generator).cpu()
+    generator.manual_seed(3)
+    assert torch.rand(5, device="spyre", generator=generator).cpu().equal(first)
+
+
+def test_printing_shows_values_and_device():
+    x = torch.tensor([1, 2], dtype=torch.float16, device="spyre")
+    assert repr(x) == "tensor([1., 2.], device='spyre:0', dtype=torch.float16)"
+    assert repr(x.device) == "device(type='spyre', index=0)"
+
+
+def test_copies_and_files_keep_values_and_device():
+    x = torch.randn(5, 7).to("spyre")
+    y = copy.deepcopy(x)
+    assert y.data_ptr() != x.data_ptr() and y.cpu().equal(x.cpu())
+    file = io.BytesIO()
+    torch.save({"x": x, "t": x.t()}, file)
+    file.seek(0)
+    loaded = torch.load(file)
+    assert loaded["x"].device.type == "spyre" and loaded["x"].cpu().equal(x.cpu())
+    assert loaded["t"].cpu().equal(x.cpu().t())
+    file.seek(0)
+    assert torch.load(file, map_location="cpu")["x"].equal(x.cpu())
+
+
+def test_resize_keeps_what_fits():
+    x = torch.arange(12.0).to("spyre")
+    x.resize_(2, 3)
+    assert x.cpu().equal(torch.arange(6.0).view(2, 3))
+    x.resize_(20)
+    assert x.cpu()[:6].equal(torch.arange(6.0))
+
+
+def test_a_stream_is_of_the_pool_of_its_priority():
+    low, high = torch.spyre.Stream(), torch.spyre.Stream(priority=-1)
+    assert 1 <= low.id <= 32 and low.priority == 0
+    assert 33 <= high.id <= 64 and high.priority == -1
+    assert low.device() == torch.device("spyre", 0)
+    assert {torch.spyre.Stream().id for _ in range(32)} == set(range(1, 33))
+
+
+def test_the_current_stream_is_that_of_the_context():
+    assert torch.spyre.current_stream() == torch.spyre.default_stream()
+    s = torch.spyre.Stream()
+    with torch.spyre.stream(s) as inside:
+        assert inside is s and torch.spyre.current_stream() == s
+        x = torch.ones(3).to("spyre") + 1
+    assert torch.spyre.current_stream().id == 0
+    s.synchronize()
+    assert s.query() and x.cpu().tolist() == [2, 2, 2]
+    assert len({s, torch.spyre.Stream(stream_id=s.id)}) == 1
+
+
+def test_streams_of_pytorch_are_the_same_streams():
+    s = torch.Stream("spyre")
+    with s:
+        assert torch.spyre.current_stream().id == s.stream_id
+    assert torch.spyre.current_stream().id == 0
+
+
+def test_events_tell_order_and_time():
+    begin, end = (torch.spyre.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    torch.ones(100).to("spyre")
+    end.record()
+    end.synchronize()
+    assert begin.query() and end.query() and begin.elapsed_time(end) >= 0
+    stream = torch.spyre.Stream()
+    stream.wait_event(stream.record_event())
+    torch.spyre.synchronize()
+    torch.spyre.synchronize("spyre:0")

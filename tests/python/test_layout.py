@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SpyreTensorLayout, the enumerations and the layouts of tensors."""
+
+import copy
+import itertools
+import pickle
+
+import pytest
+import torch
+
+import torch_spyre
+from torch_spyre import _C
+from torch_spyre._C import DataFormats, ElementArrangement, SpyreTensorLayout
+
+F16 = torch.float16
+
+
+def numbers(*shape):
+    """Values that the card's 16-bit format holds exactly."""
+    return torch.randint(-99, 99, shape).to(F16)
+
+
+def test_formats_have_their_numbers():
+    names = """SEN169_FP16 IEEE_FP32 INVALID SEN143_FP8 SEN152_FP8 SEN153_FP9 SENINT2 SENINT4
+    SENINT8 SENINT16 SENINT24 IEEE_INT64 IEEE_INT32 SENUINT32 SENUINT2 IEEE_FP16 BOOL BFLOAT16
+    SEN18F_FP24""".split()
+    assert {f.name: f.value for f in DataFormats} == {n: i for i, n in enumerate(names)}
+    sticks = {"SEN169_FP16": 64, "IEEE_FP32": 32, "IEEE_INT32": 32, "SEN143_FP8": 128}
+    assert {n: DataFormats[n].elems_per_stick() for n in sticks} == sticks
+    assert [a.value for a in ElementArrangement] == [0, 1, 2, 3]
+    assert str(DataFormats.SEN169_FP16) == "DataFormats.SEN169_FP16"
+
+
+def test_dtypes_have_their_formats():
+    expected = {
+        torch.float16: "SEN169_FP16", torch.bfloat16: "SEN169_FP16", torch.bool: "SEN169_FP16",
+        torch.float32: "IEEE_FP32", torch.int64: "IEEE_INT32", torch.int32: "IEEE_INT32",
+        torch.int16: "SENINT16", torch.int8: "SENINT8", torch.uint8: "SENUINT32",
+        torch.float8_e4m3fn: "SEN143_FP8", torch.float8_e5m2fnuz: "SEN152_FP8",
+        torch.float64: "INVALID", torch.complex64: "INVALID",
+    }  # fmt: skip
+    assert {d: _C.get_device_dtype(d).name for d in expected} == expected
+    assert _C.get_elem_in_stick(torch.float16) == 64
+
+
+@pytest.mark.parametrize(
+    "size, device_size, stride_map",
+    [
+        ([], [1, 64], [-1, -1]),
+        ([100], [2, 64], [64, 1]),
+        ([5, 100], [2, 5, 64], [64, 100, 1]),
+        ([5, 100, 150], [100, 3, 5, 64], [150, 64, 15000, 1]),
+    ],
+)
+def test_the_default_layout(size, device_size, stride_map):
+    layout = SpyreTensorLayout(size, F16)
+    assert (layout.device_size, layout.stride_map) == (device_size, stride_map)
+    assert layout.device_dtype == DataFormats.SEN169_FP16 and layout.elems_per_stick() == 64
+    assert layout.element_arrangement == ElementArrangement.STANDARD
+
+
+def test_one_element_a_stick():
+    layout = SpyreTensorLayout([512, 256], [256, 1], F16, [0, 1, -1])
+    assert layout.device_size == [256, 1, 512, 64] and layout.stride_map == [1, -1, 256, -1]
+
+
+def test_ranks_end_at_six():
+    with pytest.raises(RuntimeError, match="Unsupported tensor rank"):
+        SpyreTensorLayout([1] * 7, F16)
+    with pytest.raises(RuntimeError, match="does not support dtype"):
+        SpyreTensorLayout([4], torch.complex64)
+
+
+def test_text_equality_hash_and_pickle():
+    layout = SpyreTensorLayout([5, 100, 150], F16)
+    text = (
+        "SpyreTensorLayout(device_size=[100, 3, 5, 64], stride_map =[150, 64, 15000, 1], "
+        "device_dtype=DataFormats.SEN169_FP16)"
+    )
+    assert str(layout) == repr(layout) == text
+    same = SpyreTensorLayout([100, 3, 5, 64], [150, 64, 15000, 1], DataFormats.SEN169_FP16)
+    other = same.with_element_arrangement(ElementArrangement.QFP8CH)
+    assert layout == same and hash(layout) == hash(same) and layout != other
+    assert other.element_arrangement == ElementArrangement.QFP8CH
+    for clone in (pickle.loads(pickle.dumps(other)), copy.deepcopy(other), copy.copy(other)):
+        assert clone == other
+    assert layout != "layout"
+    with pytest.raises(AttributeError):
+        layout.device_size = []
+
+
+def test_bad_layouts_are_refused_by_field():
+    with pytest.raises(ValueError, match="device_size has 2 entries, stride_map 1"):
+        SpyreTensorLayout([1, 64], [1], DataFormats.SEN169_FP16)
+    with pytest.raises((ValueError, RuntimeError)):
+        SpyreTensorLayout([1, 63], [1, 1], DataFormats.SEN169_FP16)
+    with pytest.raises(TypeError):
+        SpyreTensorLayout()
+
+
+def test_layouts_of_tensors():
+    x = torch.randn(5, 100, dtype=F16)
+    y = x.to("spyre")
+    assert y.device_tensor_layout() == SpyreTensorLayout([5, 100], F16)
+    assert y.t().device_tensor_layout() == y.device_tensor_layout()
+    assert x.device_tensor_layout() is None
+    with pytest.raises(RuntimeError, match="spyre device"):
+        torch_spyre.get_spyre_tensor_layout(x)
+    transposed = x.t().to("spyre")
+    assert transposed.device_tensor_layout().device_size == [2, 5, 64]
+
+
+def test_a_tensor_moves_into_another_layout():
+    x = numbers(40, 100)
+    y = x.to("spyre")
+    columns = SpyreTensorLayout([40, 100], [100, 1], F16, [1, 0])
+    torch_spyre.set_spyre_tensor_layout(y, columns)
+    assert y.device_tensor_layout() == columns and y.cpu().equal(x)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_a_layout_can_be_given(order):
+    x = numbers(3, 70, 5)
+    layout = SpyreTensorLayout(list(x.shape), list(x.stride()), F16, list(order))
+    y = x.to("spyre", device_layout=layout)
+    assert y.device_tensor_layout() == layout and y.cpu().equal(x)
+    z = torch.empty(3, 70, 5, dtype=F16, device="spyre", device_layout=layout)
+    assert z.device_tensor_layout() == layout
+    z.copy_(y)
+    assert z.cpu().equal(x)
+
+
+def test_empty_refuses_what_the_card_lacks():
+    with pytest.raises(RuntimeError, match="Pin memory"):
+        torch.empty(3, device="spyre", pin_memory=True)
+    with pytest.raises(RuntimeError, match="memory format"):
+        torch.empty(1, 2, 3, 4, device="spyre", memory_format=torch.channels_last)
