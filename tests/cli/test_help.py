@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+import re
+
+import pytest
+from conftest import ROOT
+
+COMMANDS = re.findall(r"^CMD_ROW\((\w+),", (ROOT / "src/cli/cmd.def").read_text(), re.MULTILINE)
+
+
+def test_help_lists_every_command(spyre):
+    text = spyre.good("--help")
+    assert len(COMMANDS) >= 5
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} +\w", text, re.MULTILINE)
+    assert spyre.good("-h") == text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(spyre, command):
+    text = spyre.good(command, "--help")
+    assert text.startswith(f"usage: spyre {command}")
+    assert len(text.splitlines()) >= 3
+    assert spyre.good(command, "whatever", "-h") == text
+
+
+def test_version_is_that_of_the_package(spyre):
+    project = (ROOT / "pyproject.toml").read_text()
+    version = re.search(r'^version = "(.+)"', project, re.MULTILINE)[1]
+    assert spyre.good("--version") == f"spyre {version}\n"
+
+
+def test_no_command(spyre):
+    assert "a command is missing" in spyre.bad()
+
+
+def test_unknown_command(spyre):
+    assert "no command is named 'polish'" in spyre.bad("polish")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("inspect",), "a path is missing"),
+        (("inspect", "--colour", "x"), "unknown option '--colour'"),
+        (("inspect", "a", "b"), "unexpected argument 'b'"),
+        (("compile",), "a .graph file is missing"),
+        (("compile", "a", "b"), "unexpected argument 'b'"),
+        (("compile", "a", "-o"), "-o needs a value"),
+        (("compile", "a", "--cores", "33"), "--cores: '33' is no integer in 1..32"),
+        (("compile", "a", "--cores=4x"), "--cores: '4x' is no integer in 1..32"),
+        (("dxp",), "-d with the bundle's directory is missing"),
+        (("dxp", "-d"), "-d needs a value"),
+        (("dxp", "--verbose"), "unknown option '--verbose'"),
+        (("card", "full"), "unexpected argument 'full'"),
+        (("run",), "a SpyreCode directory is missing"),
+        (("run", "a", "--input", "x"), "--input 'x': expected NUMBER=VALUE"),
+        (("run", "a", "--output", "-1=x"), "--output '-1=x': expected NUMBER=VALUE"),
+        (("run", "a", "--size", "0=0"), "--size '0=0': expected NUMBER=VALUE"),
+        (("run", "a", "--size"), "--size needs a value"),
+    ],
+)
+def test_wrong_arguments(spyre, arguments, message):
+    line = spyre.bad(*arguments)
+    assert line.startswith(f"spyre {arguments[0]}: ")
+    assert message in line
+
+
+def test_card_prints_constants_with_unit_and_source(spyre):
+    rows = [re.split(r"  +", line.strip()) for line in spyre.good("card").splitlines()]
+    table = {}
+    for row in rows:
+        name, value = row[0].split() if len(row) == 3 else row[:2]
+        table[name] = float(value)
+        assert row[-1] and row[-2]
+    assert table["CORES"] == 32
+    assert table["CORELETS"] == 2
+    assert table["LX_BYTES"] == 2 << 20
+    assert table["RING_WIDTH"] == 128
+    assert table["STICK_BYTES"] == 128
+    assert table["MEMORY_BYTES"] == 128 << 30
+    assert table["MEMORY_NOMINAL"] == 204.8
+    assert table["SPAN_BYTES"] == 256 << 20
+    assert table["MATMUL_RATE"] == 1.14e6
