@@ -2,7 +2,7 @@
 import json
 
 import pytest
-from conftest import BUNDLES, files_below, mutations
+from command import BUNDLES, files_below, mutations
 
 ALL_BUNDLES = sorted(path.name for path in BUNDLES.iterdir())
 

@@ -2,7 +2,7 @@
 import re
 
 import pytest
-from conftest import ROOT
+from command import ROOT
 
 COMMANDS = re.findall(r"^CMD_ROW\((\w+),", (ROOT / "src/cli/cmd.def").read_text(), re.MULTILINE)
 

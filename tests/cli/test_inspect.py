@@ -2,7 +2,7 @@
 import shutil
 
 import pytest
-from conftest import BUNDLES, GRAPHS, mutations
+from command import BUNDLES, GRAPHS, mutations
 
 ALL_BUNDLES = sorted(path.name for path in BUNDLES.iterdir())
 ALL_GRAPHS = sorted(path.name for path in GRAPHS.glob("*.graph"))
