@@ -57,7 +57,7 @@ $(STAMPS)/build: $(STAMPS)/packages $(SOURCES) $(TEST_SOURCES)
 	@touch $@
 
 demo: build
-	$(PY) examples/demo.py
+	$(PY) examples/semantic_search.py
 
 test: test-c test-asan layers test-python
 
@@ -75,11 +75,11 @@ layers: $(STAMPS)/packages
 	bash tools/check_headers
 
 test-python: build
-	$(PY) -m pytest tests/python $(PYTEST_ARGS)
+	$(PY) -m pytest tests/python tests/cli $(PYTEST_ARGS)
 
 lint: $(STAMPS)/packages
-	$(PY) -m ruff check python tests/python tools examples
-	$(PY) -m ruff format --check python tests/python tools examples
+	$(PY) -m ruff check python tests tools examples
+	$(PY) -m ruff format --check python tests tools examples
 	$(PY) -m mypy
 
 bench: build
