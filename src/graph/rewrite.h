@@ -63,58 +63,58 @@ SPYRE_MUST_CHECK spyre_status rewrite_only_result(rewriter *r, uint32_t index);
 
 // Emitters. `into` is a result of the node (its dtype, sizes and strides are taken), or null: then
 // *out becomes a fresh contiguous tensor. `out` may be null when `into` is not.
-SPYRE_MUST_CHECK spyre_status emit_constant(rewriter *r, double value, spyre_dtype dtype,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_constant(rewriter *r, double value, spyre_dtype dtype,
                                             tensor *out);
-SPYRE_MUST_CHECK spyre_status emit_full(rewriter *r, double value, spyre_dtype dtype,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_full(rewriter *r, double value, spyre_dtype dtype,
                                         const spyre_view *sizes, const tensor *into, tensor *out);
-SPYRE_MUST_CHECK spyre_status emit_unary(rewriter *r, aten_op op, const tensor *x,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_unary(rewriter *r, aten_op op, const tensor *x,
                                          const tensor *into, tensor *out);
-SPYRE_MUST_CHECK spyre_status emit_binary(rewriter *r, aten_op op, const tensor *x,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_binary(rewriter *r, aten_op op, const tensor *x,
                                           const tensor *y, const tensor *into, tensor *out);
 // x op value, the value as a constant of x's dtype.
-SPYRE_MUST_CHECK spyre_status emit_with(rewriter *r, aten_op op, const tensor *x, double value,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_with(rewriter *r, aten_op op, const tensor *x, double value,
                                         const tensor *into, tensor *out);
-SPYRE_MUST_CHECK spyre_status emit_where(rewriter *r, const tensor *condition, const tensor *x,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_where(rewriter *r, const tensor *condition, const tensor *x,
                                          const tensor *y, const tensor *into, tensor *out);
 // clip and softplus.
-SPYRE_MUST_CHECK spyre_status emit_parametric(rewriter *r, aten_op op, const tensor *x, double first,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_parametric(rewriter *r, aten_op op, const tensor *x, double first,
                                               double second, const tensor *into, tensor *out);
 // `reduced[i]` says whether dim i goes. No dim at all gives x itself (or a copy of it in `into`).
-SPYRE_MUST_CHECK spyre_status emit_reduction(rewriter *r, aten_op op, const tensor *x,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_reduction(rewriter *r, aten_op op, const tensor *x,
                                              const bool *reduced, bool keepdim, const tensor *into,
                                              tensor *out);
-SPYRE_MUST_CHECK spyre_status emit_matmul(rewriter *r, const tensor *x, const tensor *y,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_matmul(rewriter *r, const tensor *x, const tensor *y,
                                           const tensor *into, tensor *out);
-SPYRE_MUST_CHECK spyre_status emit_gather(rewriter *r, const tensor *table, const tensor *index,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_gather(rewriter *r, const tensor *table, const tensor *index,
                                           const tensor *into, tensor *out);
-SPYRE_MUST_CHECK spyre_status emit_layer_norm(rewriter *r, const tensor *x, const tensor *weight,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_layer_norm(rewriter *r, const tensor *x, const tensor *weight,
                                               const tensor *bias, double eps, const tensor *into,
                                               tensor *out);
-SPYRE_MUST_CHECK spyre_status emit_cat(rewriter *r, const tensor *items, uint32_t count,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_cat(rewriter *r, const tensor *items, uint32_t count,
                                        uint32_t dim, const tensor *into, tensor *out);
 // A copy, broadcast to the sizes of `into`.
-SPYRE_MUST_CHECK spyre_status emit_copy(rewriter *r, const tensor *x, const tensor *into,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_copy(rewriter *r, const tensor *x, const tensor *into,
                                         tensor *out);
 
 // x itself when it has the dtype already (and `into` is null), else a cast; to bool: x != 0.
-SPYRE_MUST_CHECK spyre_status emit_cast(rewriter *r, const tensor *x, spyre_dtype dtype,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_cast(rewriter *r, const tensor *x, spyre_dtype dtype,
                                         const tensor *into, tensor *out);
 
-// Views. emit_view: any view of x's storage. emit_reshape copies when strides cannot express the
-// sizes. Dims of emit_transpose are swapped; emit_unsqueeze adds a dim of size 1 in front of `dim`.
-SPYRE_MUST_CHECK spyre_status emit_view(rewriter *r, const tensor *x, const spyre_view *view,
+// Views. rewrite_emit_view: any view of x's storage. rewrite_emit_reshape copies when strides cannot express the
+// sizes. Dims of rewrite_emit_transpose are swapped; rewrite_emit_unsqueeze adds a dim of size 1 in front of `dim`.
+SPYRE_MUST_CHECK spyre_status rewrite_emit_view(rewriter *r, const tensor *x, const spyre_view *view,
                                         const tensor *into, tensor *out);
-SPYRE_MUST_CHECK spyre_status emit_reshape(rewriter *r, const tensor *x, const int64_t *size,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_reshape(rewriter *r, const tensor *x, const int64_t *size,
                                            uint32_t rank, tensor *out);
-SPYRE_MUST_CHECK spyre_status emit_transpose(rewriter *r, const tensor *x, uint32_t a, uint32_t b,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_transpose(rewriter *r, const tensor *x, uint32_t a, uint32_t b,
                                              tensor *out);
-SPYRE_MUST_CHECK spyre_status emit_unsqueeze(rewriter *r, const tensor *x, uint32_t dim,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_unsqueeze(rewriter *r, const tensor *x, uint32_t dim,
                                              tensor *out);
-SPYRE_MUST_CHECK spyre_status emit_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start,
                                          int64_t length, tensor *out);
 
 // Softmax over `dim` that gives 0, not NaN, where everything is -inf.
-SPYRE_MUST_CHECK spyre_status emit_safe_softmax(rewriter *r, const tensor *x, uint32_t dim,
+SPYRE_MUST_CHECK spyre_status rewrite_emit_safe_softmax(rewriter *r, const tensor *x, uint32_t dim,
                                                 const tensor *into, tensor *out);
 
 // Makes the node's result `into` out of x, which has as many elements in the same order: a view when

@@ -61,11 +61,11 @@ static spyre_status apply_mask(rewriter *r, tensor *scores)
     if (!present) return NULL;
     if (mask.dtype == SPYRE_DTYPE_BOOL) {
         tensor never;
-        TRY(emit_constant(r, -HUGE_VAL, scores->dtype, &never));
-        TRY(emit_where(r, &mask, scores, &never, NULL, &masked));
+        TRY(rewrite_emit_constant(r, -HUGE_VAL, scores->dtype, &never));
+        TRY(rewrite_emit_where(r, &mask, scores, &never, NULL, &masked));
     } else {
         TRY(rewrite_operand(r, 3, scores->dtype, &mask));
-        TRY(emit_binary(r, ATEN_SPYRE_ADD, scores, &mask, NULL, &masked));
+        TRY(rewrite_emit_binary(r, ATEN_SPYRE_ADD, scores, &mask, NULL, &masked));
     }
     if (!view_same_sizes(&masked.view, &scores->view)) {
         return status_new(SPYRE_INVALID_ARGUMENT, "operand 3: the mask does not broadcast to the "
@@ -81,7 +81,7 @@ static spyre_status regroup(rewriter *r, const attention *a, const tensor *x, bo
 {
     int64_t sizes[4] = {a->batch, to_groups ? a->key_heads : a->heads,
                         to_groups ? a->group * a->queries : a->queries, x->view.size[3]};
-    if (a->group > 1) return emit_reshape(r, x, sizes, 4, out);
+    if (a->group > 1) return rewrite_emit_reshape(r, x, sizes, 4, out);
     *out = *x;
     return NULL;
 }
@@ -97,16 +97,16 @@ spyre_status rewrite_attention(rewriter *r)
     TRY(rewrite_operand(r, 2, into.dtype, &v));
     TRY(load_shape(&q, &k, &v, &a));
     TRY(load_options(r, &a));
-    TRY(emit_with(r, ATEN_SPYRE_MUL, &q, sqrt(a.scale), NULL, &q));
-    TRY(emit_with(r, ATEN_SPYRE_MUL, &k, sqrt(a.scale), NULL, &k));
+    TRY(rewrite_emit_with(r, ATEN_SPYRE_MUL, &q, sqrt(a.scale), NULL, &q));
+    TRY(rewrite_emit_with(r, ATEN_SPYRE_MUL, &k, sqrt(a.scale), NULL, &k));
     TRY(regroup(r, &a, &q, true, &rows));
-    TRY(emit_transpose(r, &k, 2, 3, &keys));
-    TRY(emit_matmul(r, &rows, &keys, NULL, &scores));
+    TRY(rewrite_emit_transpose(r, &k, 2, 3, &keys));
+    TRY(rewrite_emit_matmul(r, &rows, &keys, NULL, &scores));
     TRY(regroup(r, &a, &scores, false, &scores));
     TRY(apply_mask(r, &scores));
-    TRY(emit_safe_softmax(r, &scores, 3, NULL, &weights));
+    TRY(rewrite_emit_safe_softmax(r, &scores, 3, NULL, &weights));
     TRY(regroup(r, &a, &weights, true, &rows));
-    if (a.group == 1) return emit_matmul(r, &rows, &v, &into, NULL);
-    TRY(emit_matmul(r, &rows, &v, NULL, &result));
+    if (a.group == 1) return rewrite_emit_matmul(r, &rows, &v, &into, NULL);
+    TRY(rewrite_emit_matmul(r, &rows, &v, NULL, &result));
     return rewrite_finish(r, &result, &into);
 }

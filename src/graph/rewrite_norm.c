@@ -43,7 +43,7 @@ spyre_status rewrite_layer_norm(rewriter *r)
     TRY(load_vector(r, 2, into.dtype, &weight_room, &weight));
     TRY(load_vector(r, 3, into.dtype, &bias_room, &bias));
     TRY(graph_arg_real(r->source, r->node, 4, 1e-5, &eps));
-    return emit_layer_norm(r, &x, weight, bias, eps, &into, NULL);
+    return rewrite_emit_layer_norm(r, &x, weight, bias, eps, &into, NULL);
 }
 
 // The machine epsilon of the operand's dtype, PyTorch's default for rms_norm.
@@ -67,10 +67,10 @@ spyre_status rewrite_rms_norm(rewriter *r)
     TRY(load_vector(r, 2, into.dtype, &room, &weight));
     TRY(graph_arg_real(r->source, r->node, 3, dtype_epsilon(x.dtype), &eps));
     last[x.view.rank - 1] = true;
-    TRY(emit_binary(r, ATEN_SPYRE_MUL, &x, &x, NULL, &square));
-    TRY(emit_reduction(r, ATEN_SPYRE_MEAN, &square, last, true, NULL, &mean));
-    TRY(emit_with(r, ATEN_SPYRE_ADD, &mean, eps, NULL, &shifted));
-    TRY(emit_unary(r, ATEN_SPYRE_RSQRT, &shifted, NULL, &scale));
-    TRY(emit_binary(r, ATEN_SPYRE_MUL, &x, &scale, weight ? NULL : &into, &result));
-    return weight ? emit_binary(r, ATEN_SPYRE_MUL, &result, weight, &into, NULL) : NULL;
+    TRY(rewrite_emit_binary(r, ATEN_SPYRE_MUL, &x, &x, NULL, &square));
+    TRY(rewrite_emit_reduction(r, ATEN_SPYRE_MEAN, &square, last, true, NULL, &mean));
+    TRY(rewrite_emit_with(r, ATEN_SPYRE_ADD, &mean, eps, NULL, &shifted));
+    TRY(rewrite_emit_unary(r, ATEN_SPYRE_RSQRT, &shifted, NULL, &scale));
+    TRY(rewrite_emit_binary(r, ATEN_SPYRE_MUL, &x, &scale, weight ? NULL : &into, &result));
+    return weight ? rewrite_emit_binary(r, ATEN_SPYRE_MUL, &result, weight, &into, NULL) : NULL;
 }

@@ -103,30 +103,30 @@ static inline spyre_status front_run_on_card(arena *memory, const bundle *b, car
                                              const bundle_buffer *buffers)
 {
     isa_program *program;
-    card *c = NULL;
+    card *device = NULL;
     card_program *loaded = NULL;
     card_argument arguments[64] = {{0}};
     uint64_t next[7] = {0};
     back_options options = BACK_OPTIONS_INIT;
     spyre_status status = NULL;
     TRY(back_compile(b, &options, memory, &program));
-    TRY(card_create(&c));
-    card_set_mode(c, mode);
+    TRY(card_create(&device));
+    card_set_mode(device, mode);
     for (uint32_t i = 0; i < b->args.count; i++) {
         uint64_t bytes = (uint64_t)buffers[i].size_bytes;
         arguments[i] = (card_argument){i % 7 * CARD_SEGMENT_BYTES + next[i % 7], bytes};
         next[i % 7] += bytes;
-        memcpy(card_memory(c, arguments[i].base, bytes), buffers[i].bytes, bytes);
+        memcpy(card_memory(device, arguments[i].base, bytes), buffers[i].bytes, bytes);
     }
-    TRY_DONE(card_load(c, program, &loaded));
-    TRY_DONE(card_launch(c, loaded, arguments, b->args.count, NULL));
+    TRY_DONE(card_load(device, program, &loaded));
+    TRY_DONE(card_launch(device, loaded, arguments, b->args.count, NULL));
     for (uint32_t i = 0; i < b->args.count; i++) {
         uint64_t bytes = (uint64_t)buffers[i].size_bytes;
-        memcpy(buffers[i].bytes, card_memory(c, arguments[i].base, bytes), bytes);
+        memcpy(buffers[i].bytes, card_memory(device, arguments[i].base, bytes), bytes);
     }
 done:
-    if (loaded) card_unload(c, loaded);
-    card_destroy(c);
+    if (loaded) card_unload(device, loaded);
+    card_destroy(device);
     return status;
 }
 
@@ -165,8 +165,8 @@ static inline spyre_status front_run_execute(front_run *run, uint32_t cores, fro
         status = bundle_interpret(b, buffers, lx);
         free(lx);
     } else {
-        card_mode mode = engine == FRONT_RUN_CARD_EXACT ? CARD_EXACT : CARD_FAST;
-        status = front_run_on_card(run->memory, b, mode, buffers);
+        card_mode chosen = engine == FRONT_RUN_CARD_EXACT ? CARD_EXACT : CARD_FAST;
+        status = front_run_on_card(run->memory, b, chosen, buffers);
     }
     if (status) goto done;
     for (uint32_t i = 0; i < result.loops->outputs.count; i++) {

@@ -67,7 +67,7 @@ static spyre_status emit(rewriter *r, aten_op op, const spyre_arg *args, uint32_
     return op < ATEN_NATIVE_COUNT ? native_check(r->target, id) : NULL;
 }
 
-spyre_status emit_constant(rewriter *r, double value, spyre_dtype dtype, tensor *out)
+spyre_status rewrite_emit_constant(rewriter *r, double value, spyre_dtype dtype, tensor *out)
 {
     spyre_view scalar = {0};
     if (dtype == SPYRE_DTYPE_BOOL) value = value != 0 ? 1 : 0;
@@ -84,7 +84,7 @@ spyre_status emit_constant(rewriter *r, double value, spyre_dtype dtype, tensor 
     return VEC_PUSH(r->target->memory, &r->constants, made);
 }
 
-spyre_status emit_full(rewriter *r, double value, spyre_dtype dtype, const spyre_view *sizes,
+spyre_status rewrite_emit_full(rewriter *r, double value, spyre_dtype dtype, const spyre_view *sizes,
                        const tensor *into, tensor *out)
 {
     spyre_view view = view_contiguous(sizes->size, sizes->rank);
@@ -101,14 +101,14 @@ static spyre_dtype result_dtype(aten_op op, spyre_dtype operand)
     return aten_describe(op)->result == ATEN_RESULT_BOOL ? SPYRE_DTYPE_BOOL : operand;
 }
 
-spyre_status emit_unary(rewriter *r, aten_op op, const tensor *x, const tensor *into, tensor *out)
+spyre_status rewrite_emit_unary(rewriter *r, aten_op op, const tensor *x, const tensor *into, tensor *out)
 {
     spyre_arg args[1] = {tensor_arg(x)};
     spyre_view view = view_contiguous(x->view.size, x->view.rank);
     return emit(r, op, args, 1, result_dtype(op, x->dtype), &view, into, out);
 }
 
-spyre_status emit_binary(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+spyre_status rewrite_emit_binary(rewriter *r, aten_op op, const tensor *x, const tensor *y,
                          const tensor *into, tensor *out)
 {
     spyre_arg args[2] = {tensor_arg(x), tensor_arg(y)};
@@ -117,15 +117,15 @@ spyre_status emit_binary(rewriter *r, aten_op op, const tensor *x, const tensor 
     return emit(r, op, args, 2, result_dtype(op, x->dtype), &view, into, out);
 }
 
-spyre_status emit_with(rewriter *r, aten_op op, const tensor *x, double value, const tensor *into,
+spyre_status rewrite_emit_with(rewriter *r, aten_op op, const tensor *x, double value, const tensor *into,
                        tensor *out)
 {
     tensor constant;
-    TRY(emit_constant(r, value, x->dtype, &constant));
-    return emit_binary(r, op, x, &constant, into, out);
+    TRY(rewrite_emit_constant(r, value, x->dtype, &constant));
+    return rewrite_emit_binary(r, op, x, &constant, into, out);
 }
 
-spyre_status emit_where(rewriter *r, const tensor *condition, const tensor *x, const tensor *y,
+spyre_status rewrite_emit_where(rewriter *r, const tensor *condition, const tensor *x, const tensor *y,
                         const tensor *into, tensor *out)
 {
     spyre_arg args[3] = {tensor_arg(condition), tensor_arg(x), tensor_arg(y)};
@@ -135,7 +135,7 @@ spyre_status emit_where(rewriter *r, const tensor *condition, const tensor *x, c
     return emit(r, ATEN_SPYRE_WHERE3, args, 3, x->dtype, &view, into, out);
 }
 
-spyre_status emit_parametric(rewriter *r, aten_op op, const tensor *x, double first, double second,
+spyre_status rewrite_emit_parametric(rewriter *r, aten_op op, const tensor *x, double first, double second,
                              const tensor *into, tensor *out)
 {
     spyre_arg args[3] = {tensor_arg(x), real_arg(first), real_arg(second)};
@@ -143,7 +143,7 @@ spyre_status emit_parametric(rewriter *r, aten_op op, const tensor *x, double fi
     return emit(r, op, args, 3, x->dtype, &view, into, out);
 }
 
-spyre_status emit_reduction(rewriter *r, aten_op op, const tensor *x, const bool *reduced,
+spyre_status rewrite_emit_reduction(rewriter *r, aten_op op, const tensor *x, const bool *reduced,
                             bool keepdim, const tensor *into, tensor *out)
 {
     spyre_arg dims[SPYRE_MAX_RANK];
@@ -154,7 +154,7 @@ spyre_status emit_reduction(rewriter *r, aten_op op, const tensor *x, const bool
         if (reduced[i] && !keepdim) continue;
         view.size[view.rank++] = reduced[i] ? 1 : x->view.size[i];
     }
-    if (count == 0 && into) return emit_copy(r, x, into, out);
+    if (count == 0 && into) return rewrite_emit_copy(r, x, into, out);
     if (count == 0) {
         *out = *x;
         return NULL;
@@ -166,7 +166,7 @@ spyre_status emit_reduction(rewriter *r, aten_op op, const tensor *x, const bool
     return emit(r, op, args, 3, x->dtype, &view, into, out);
 }
 
-spyre_status emit_matmul(rewriter *r, const tensor *x, const tensor *y, const tensor *into,
+spyre_status rewrite_emit_matmul(rewriter *r, const tensor *x, const tensor *y, const tensor *into,
                          tensor *out)
 {
     spyre_arg args[2] = {tensor_arg(x), tensor_arg(y)};
@@ -180,7 +180,7 @@ spyre_status emit_matmul(rewriter *r, const tensor *x, const tensor *y, const te
     return emit(r, ATEN_SPYRE_BATCHMATMUL, args, 2, x->dtype, &view, into, out);
 }
 
-spyre_status emit_gather(rewriter *r, const tensor *table, const tensor *index,
+spyre_status rewrite_emit_gather(rewriter *r, const tensor *table, const tensor *index,
                          const tensor *into, tensor *out)
 {
     spyre_arg args[2] = {tensor_arg(table), tensor_arg(index)};
@@ -194,7 +194,7 @@ spyre_status emit_gather(rewriter *r, const tensor *table, const tensor *index,
     return emit(r, ATEN_SPYRE_GATHER, args, 2, table->dtype, &view, into, out);
 }
 
-spyre_status emit_layer_norm(rewriter *r, const tensor *x, const tensor *weight,
+spyre_status rewrite_emit_layer_norm(rewriter *r, const tensor *x, const tensor *weight,
                              const tensor *bias, double eps, const tensor *into, tensor *out)
 {
     spyre_arg args[4] = {tensor_arg(x), tensor_arg(weight), tensor_arg(bias), real_arg(eps)};
@@ -202,7 +202,7 @@ spyre_status emit_layer_norm(rewriter *r, const tensor *x, const tensor *weight,
     return emit(r, ATEN_SPYRE_LAYER_NORM, args, 4, x->dtype, &view, into, out);
 }
 
-spyre_status emit_cat(rewriter *r, const tensor *items, uint32_t count, uint32_t dim,
+spyre_status rewrite_emit_cat(rewriter *r, const tensor *items, uint32_t count, uint32_t dim,
                       const tensor *into, tensor *out)
 {
     spyre_arg *list = ARENA_NEW(r->target->memory, spyre_arg, count);
@@ -218,33 +218,33 @@ spyre_status emit_cat(rewriter *r, const tensor *items, uint32_t count, uint32_t
     return emit(r, ATEN_SPYRE_CAT, args, 2, items[0].dtype, &view, into, out);
 }
 
-spyre_status emit_copy(rewriter *r, const tensor *x, const tensor *into, tensor *out)
+spyre_status rewrite_emit_copy(rewriter *r, const tensor *x, const tensor *into, tensor *out)
 {
-    return emit_unary(r, ATEN_SPYRE_IDENTITY, x, into, out);
+    return rewrite_emit_unary(r, ATEN_SPYRE_IDENTITY, x, into, out);
 }
 
-spyre_status emit_cast(rewriter *r, const tensor *x, spyre_dtype dtype, const tensor *into,
+spyre_status rewrite_emit_cast(rewriter *r, const tensor *x, spyre_dtype dtype, const tensor *into,
                        tensor *out)
 {
-    if (x->dtype == dtype && into) return emit_copy(r, x, into, out);
+    if (x->dtype == dtype && into) return rewrite_emit_copy(r, x, into, out);
     if (x->dtype == dtype) {
         *out = *x;
         return NULL;
     }
-    if (dtype == SPYRE_DTYPE_BOOL) return emit_with(r, ATEN_SPYRE_NOTEQUAL, x, 0, into, out);
+    if (dtype == SPYRE_DTYPE_BOOL) return rewrite_emit_with(r, ATEN_SPYRE_NOTEQUAL, x, 0, into, out);
     spyre_arg args[1] = {tensor_arg(x)};
     spyre_view view = view_contiguous(x->view.size, x->view.rank);
     return emit(r, ATEN_SPYRE_CAST, args, 1, dtype, &view, into, out);
 }
 
-spyre_status emit_view(rewriter *r, const tensor *x, const spyre_view *view, const tensor *into,
+spyre_status rewrite_emit_view(rewriter *r, const tensor *x, const spyre_view *view, const tensor *into,
                        tensor *out)
 {
     spyre_arg args[1] = {tensor_arg(x)};
     return emit(r, ATEN_SPYRE_VIEW, args, 1, x->dtype, view, into, out);
 }
 
-spyre_status emit_reshape(rewriter *r, const tensor *x, const int64_t *size, uint32_t rank,
+spyre_status rewrite_emit_reshape(rewriter *r, const tensor *x, const int64_t *size, uint32_t rank,
                           tensor *out)
 {
     spyre_view view;
@@ -254,24 +254,24 @@ spyre_status emit_reshape(rewriter *r, const tensor *x, const int64_t *size, uin
             *out = *x;
             return NULL;
         }
-        return emit_view(r, x, &view, NULL, out);
+        return rewrite_emit_view(r, x, &view, NULL, out);
     }
-    TRY(emit_copy(r, x, NULL, &copy));
+    TRY(rewrite_emit_copy(r, x, NULL, &copy));
     if (!view_reshape(&copy.view, size, rank, &view)) {
         return status_new(SPYRE_INVALID_ARGUMENT, "other sizes with another number of elements");
     }
-    return emit_view(r, &copy, &view, NULL, out);
+    return rewrite_emit_view(r, &copy, &view, NULL, out);
 }
 
-spyre_status emit_transpose(rewriter *r, const tensor *x, uint32_t a, uint32_t b, tensor *out)
+spyre_status rewrite_emit_transpose(rewriter *r, const tensor *x, uint32_t a, uint32_t b, tensor *out)
 {
     uint32_t order[SPYRE_MAX_RANK];
     for (uint32_t i = 0; i < x->view.rank; i++) order[i] = i == a ? b : i == b ? a : i;
     spyre_view view = view_permute(&x->view, order);
-    return emit_view(r, x, &view, NULL, out);
+    return rewrite_emit_view(r, x, &view, NULL, out);
 }
 
-spyre_status emit_unsqueeze(rewriter *r, const tensor *x, uint32_t dim, tensor *out)
+spyre_status rewrite_emit_unsqueeze(rewriter *r, const tensor *x, uint32_t dim, tensor *out)
 {
     spyre_view view = {.rank = x->view.rank + 1, .offset = x->view.offset};
     if (x->view.rank == SPYRE_MAX_RANK) {
@@ -282,14 +282,14 @@ spyre_status emit_unsqueeze(rewriter *r, const tensor *x, uint32_t dim, tensor *
         view.size[i] = i == dim ? 1 : x->view.size[from];
         view.stride[i] = i == dim ? 1 : x->view.stride[from];
     }
-    return emit_view(r, x, &view, NULL, out);
+    return rewrite_emit_view(r, x, &view, NULL, out);
 }
 
-spyre_status emit_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start, int64_t length,
+spyre_status rewrite_emit_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start, int64_t length,
                         tensor *out)
 {
     spyre_view view = x->view;
     view.offset += start * view.stride[dim];
     view.size[dim] = length;
-    return emit_view(r, x, &view, NULL, out);
+    return rewrite_emit_view(r, x, &view, NULL, out);
 }
