@@ -138,8 +138,9 @@ uint32_t stream_exchange(uint32_t card, uint32_t stream)
 static PyObject *py_start_runtime(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    if (!device_context()) return core_raise();
-    Py_RETURN_NONE;
+    if (device_context()) Py_RETURN_NONE;
+    PyErr_SetString(PyExc_RuntimeError, core_error_message());
+    return NULL;
 }
 
 static PyObject *py_free_runtime(PyObject *self, PyObject *unused)

@@ -288,7 +288,9 @@ static void run(StableIValue *stack, uint64_t arguments, uint64_t results)
     launch l = {.segment = spyre_executable_segment(executable, index)};
     StableListHandle list = NULL;
     spyre_context *context = device_context();
-    bool ok = take_inputs(stack[2], &l) && context && make_outputs(&l, card) &&
+    bool ok = l.segment->kind == SPYRE_SEGMENT_CARD ||
+              core_fail(SPYRE_INVALID_ARGUMENT, "segment %u belongs to the host", index);
+    ok = ok && take_inputs(stack[2], &l) && context && make_outputs(&l, card) &&
               core_check(spyre_launch(context, card, stream_current(card), executable, index,
                                       l.input_addresses, l.buffer_addresses)) &&
               output_list(&l, &list);

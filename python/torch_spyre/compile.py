@@ -65,20 +65,28 @@ def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
     from torch._dynamo.backends.common import aot_autograd
 
     return aot_autograd(
-        fw_compiler=CompiledGraph,
-        bw_compiler=CompiledGraph,
-        inference_compiler=CompiledGraph,
+        fw_compiler=_compile,
+        bw_compiler=_compile,
+        inference_compiler=_compile,
         decompositions=decompositions(),
         keep_inference_input_mutations=True,
     )(gm, example_inputs)
 
 
+def _compile(gm: torch.fx.GraphModule, _example_inputs):
+    graph = CompiledGraph(gm)
+
+    def run(args: list):
+        return graph(args)
+
+    run._boxed_call = True  # type: ignore[attr-defined]  # one list, which the callee may empty
+    return run
+
+
 class CompiledGraph:
     """One ATen graph and its programs."""
 
-    _boxed_call = True  # called with one list of arguments, which it may empty
-
-    def __init__(self, gm: torch.fx.GraphModule, example_inputs):
+    def __init__(self, gm: torch.fx.GraphModule):
         attention.make_single(gm)
         self.gm = gm
         self.programs: dict = {}
@@ -88,8 +96,7 @@ class CompiledGraph:
         program = self.programs.get(key)
         if program is None:
             program = self.programs[key] = _build(self.gm, args)
-        args = list(args)
-        return program(args)
+        return program(list(args))
 
 
 def _build(gm: torch.fx.GraphModule, args):

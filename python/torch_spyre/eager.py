@@ -200,6 +200,8 @@ class _Operator:
         if executable.segment_count() != 1:
             raise _C.Unsupported(f"it became {executable.segment_count()} segments")
         segment = executable.segment(0)
+        if segment["kind"] != "card":
+            raise _C.Unsupported("the compiler leaves it to the host")
         order = {value: index for index, value in enumerate(segment["outputs"])}
         return _Program(
             executable,
@@ -324,7 +326,7 @@ def dispatch(op, *args, **kwargs):
 _NOT_DIRECT = {
     "_to_copy", "clone", "copy", "copy_", "empty", "empty_like", "fill", "full", "full_like",
     "lift_fresh_copy", "new_empty", "new_full", "new_ones", "new_zeros", "ones", "ones_like",
-    "scalar_tensor", "zeros", "zeros_like", "arange",
+    "scalar_tensor", "zeros", "zeros_like", "arange", "_unsafe_view",
 }  # fmt: skip
 
 
@@ -410,4 +412,8 @@ def register() -> list[torch.library.Library]:
     aten.impl("resize_", _resize_)
     aten.impl("convolution_overrideable", _convolution)
     aten.impl("convolution_backward_overrideable", _convolution_backward)
-    return [fallback, aten]
+    # A launch is below autograd, and its results may be views of its inputs.
+    launches = torch.library.Library("spyre", "IMPL")
+    for key in ("Autograd", "ADInplaceOrView"):
+        launches.impl("_run", torch.library.fallthrough_kernel, key)
+    return [fallback, aten, launches]

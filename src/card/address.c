@@ -107,6 +107,42 @@ static bool resolve_gather(core_run *run, const plan_step *step, const queue_sta
     return resolve_memory(run, step, 1, offset, span, &out_address[1]);
 }
 
+// The ranges of LX that the operands touch, in the order of operands.
+static uint32_t list_accesses(const plan_tile *tile, const core_run *run, uint8_t *const *address,
+                              lx_access *out)
+{
+    const isa_instruction *i = tile->instruction;
+    bool updates = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
+                   i->opcode == ISA_FOLD || i->opcode == ISA_MATMUL;
+    uint32_t count = 0;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        if (i->operand[o].space != ISA_SPACE_LX) continue;
+        int64_t at = address[o] - run->lx;
+        bool writes = o == 0 && i->opcode != ISA_SEND;
+        out[count++] = (lx_access){.low = at + tile->span[o].low,
+                                   .high = at + tile->span[o].high,
+                                   .reads = !writes || updates,
+                                   .writes = writes,
+                                   .dense = writes && tile->dense};
+    }
+    return count;
+}
+
+// Operands that lie in a deferred load are read where it would have been copied from.
+static void redirect(core_run *run, const plan_tile *tile, uint8_t **address)
+{
+    lx_access accesses[ISA_MAX_OPERANDS];
+    uint32_t count = list_accesses(tile, run, address, accesses);
+    defer_prepare(&run->deferred, run->lx, accesses, count);
+    uint32_t n = 0;
+    for (uint32_t o = 0; o < tile->instruction->operand_count; o++) {
+        if (tile->instruction->operand[o].space != ISA_SPACE_LX) continue;
+        const lx_access *access = &accesses[n++];
+        if (!access->writes)
+            address[o] = defer_locate(&run->deferred, run->lx, access) - tile->span[o].low;
+    }
+}
+
 bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue,
                   uint8_t **out_address)
 {
@@ -122,5 +158,6 @@ bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue
             good = resolve_memory(run, step, o, offset, step->tile->span[o], &out_address[o]);
         if (!good) return false;
     }
+    if (run->deferred.count) redirect(run, step->tile, out_address);
     return !gather || resolve_gather(run, step, queue, out_address);
 }

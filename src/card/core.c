@@ -107,8 +107,15 @@ static advance execute(core_run *run, const plan_step *step, const queue_state *
     const plan_tile *tile = step->tile;
     if (tile->instruction->opcode == ISA_SEND) return send_tile(run, step, address[0]);
     if (tile->instruction->opcode == ISA_RECEIVE) return receive_tile(run, step, address[0]);
-    if (mode == CARD_EXACT) exact_run(tile, address, run->scratch);
-    else tile->fast(tile, address, run->scratch);
+    if (mode == CARD_EXACT) {
+        exact_run(tile, address, run->scratch);
+    } else if (run->defers && tile->deferrable) {
+        int64_t low = address[0] - run->lx, bytes = tile->span[0].high;
+        defer_add(&run->deferred, run->lx,
+                  (deferred_load){low, low + bytes, address[1], tile->live});
+    } else {
+        tile->fast(tile, address, run->scratch);
+    }
     return ADVANCE_RAN;
 }
 
@@ -188,6 +195,8 @@ void core_execute(core_run *run, card_mode mode)
     if (mode == CARD_EXACT) run_ahead(run);
     else run_round(run);
     if (run->state != ADVANCE_FAULT) run->state = all_done(run) ? ADVANCE_DONE : ADVANCE_BLOCKED;
+    if (run->state == ADVANCE_DONE || run->state == ADVANCE_FAULT)
+        defer_finish(&run->deferred, run->lx, !run->program->lx_dead_after);
 }
 
 void core_describe_wait(core_run *run)

@@ -28,7 +28,7 @@ static void run_core(void *context, size_t index, uint32_t worker)
     core_execute(run, l->owner->mode);
 }
 
-static void start_core(launch *l, const plan_kernel *kernel, uint32_t core)
+static void start_core(launch *l, const plan_kernel *kernel, uint32_t core, bool defers)
 {
     core_run *run = &l->owner->runs[core];
     run->owner = l->owner;
@@ -39,6 +39,8 @@ static void start_core(launch *l, const plan_kernel *kernel, uint32_t core)
     run->lx = card_lx(l->owner, core);
     run->core = core;
     run->executed = 0;
+    run->defers = defers;
+    run->deferred.count = 0;
     run->state = ADVANCE_RAN;
     memset(run->token, 0, sizeof run->token);
     for (uint32_t q = 0; q < ISA_QUEUE_COUNT; q++) {
@@ -80,8 +82,9 @@ static void drop_finished(launch *l)
 static core_run *run_kernel(launch *l, const plan_kernel *kernel)
 {
     l->pending_count = 0;
+    bool defers = l->owner->mode == CARD_FAST && defer_allowed(kernel, l->arguments);
     for (uint32_t core = 0; core < ISA_CORES; core++) {
-        if (kernel->source->active_cores >> core & 1u) start_core(l, kernel, core);
+        if (kernel->source->active_cores >> core & 1u) start_core(l, kernel, core, defers);
     }
     bool parallel = kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES;
     while (l->pending_count) {

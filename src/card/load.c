@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "card/defer.h"
 #include "card/machine.h"
 
 typedef VEC(plan_step) step_list;
@@ -132,7 +133,7 @@ static spyre_status check_rows(const isa_instruction *i)
     return NULL;
 }
 
-static spyre_status make_tile(arena *memory, const isa_instruction *i, const plan_tile **out_tile)
+static spyre_status make_tile(arena *memory, const isa_instruction *i, plan_tile **out_tile)
 {
     TRY(check_rows(i));
     plan_tile *tile = ARENA_NEW(memory, plan_tile, 1);
@@ -171,7 +172,7 @@ static spyre_status close_loop(arena *memory, step_list *steps, uint32_t opened,
     return add_step(memory, steps, end);
 }
 
-static spyre_status queue_steps(card_program *p, const plan_tile *const *tiles, uint32_t begin,
+static spyre_status queue_steps(card_program *p, plan_tile *const *tiles, uint32_t begin,
                                 uint32_t end, isa_queue queue, uint32_t outer, step_list *steps)
 {
     arena *memory = p->memory;
@@ -226,8 +227,9 @@ static double kernel_weight(const isa_program *program, uint32_t begin, uint32_t
     return weight;
 }
 
-static spyre_status make_kernel(card_program *p, const plan_tile *const *tiles, uint32_t begin,
-                                uint32_t end, uint32_t outer, plan_kernel **out_kernel)
+static spyre_status make_kernel(card_program *p, plan_tile *const *tiles, uint32_t begin,
+                                uint32_t end, uint32_t outer, const uint32_t *iterations,
+                                plan_kernel **out_kernel)
 {
     plan_kernel *kernel = ARENA_NEW(p->memory, plan_kernel, 1);
     TRY_ALLOC(kernel);
@@ -239,6 +241,7 @@ static spyre_status make_kernel(card_program *p, const plan_tile *const *tiles, 
         kernel->steps[q] = steps.items;
         kernel->step_count[q] = steps.count;
     }
+    TRY(defer_plan_kernel(p->memory, p->program, tiles, begin + 1, end, iterations, kernel));
     uint32_t cores = (uint32_t)__builtin_popcount(kernel->source->active_cores);
     kernel->weight_bytes = kernel_weight(p->program, begin + 1, end) * cores;
     *out_kernel = kernel;
@@ -251,19 +254,20 @@ static uint32_t end_of_kernel(const isa_program *program, uint32_t at)
     return at;
 }
 
-static spyre_status make_phases(card_program *p, const plan_tile *const *tiles)
+static spyre_status make_phases(card_program *p, plan_tile *const *tiles)
 {
     const isa_program *program = p->program;
-    uint32_t opened[ISA_MAX_LOOPS], depth = 0;
+    uint32_t opened[ISA_MAX_LOOPS], iterations[ISA_MAX_LOOPS], depth = 0;
     for (uint32_t at = 0; at < program->code.count; at++) {
         const isa_instruction *i = &program->code.items[at];
         plan_phase phase = {.depth = depth, .count = i->count};
         if (i->opcode == ISA_KERNEL) {
             uint32_t end = end_of_kernel(program, at);
-            TRY(make_kernel(p, tiles, at, end, depth, &phase.kernel));
+            TRY(make_kernel(p, tiles, at, end, depth, iterations, &phase.kernel));
             at = end;
         } else if (i->opcode == ISA_LOOP) {
             phase.kind = PHASE_LOOP;
+            iterations[depth] = i->count;
             opened[depth++] = p->phases.count;
         } else if (i->opcode == ISA_END_LOOP) {
             phase.kind = PHASE_END_LOOP;
@@ -278,19 +282,28 @@ static spyre_status make_phases(card_program *p, const plan_tile *const *tiles)
     return NULL;
 }
 
-static spyre_status translate(card_program *p, const isa_program *program)
+static spyre_status make_tiles(card_program *p, plan_tile **tiles)
 {
-    TRY(copy_program(p->memory, program, &p->program));
-    uint32_t count = p->program->code.count;
-    const plan_tile **tiles = ARENA_NEW(p->memory, const plan_tile *, count);
-    TRY_ALLOC(tiles);
-    for (uint32_t at = 0; at < count; at++) {
+    for (uint32_t at = 0; at < p->program->code.count; at++) {
         const isa_instruction *i = &p->program->code.items[at];
         bool steers = isa_describe(i->opcode)->queue == ISA_QUEUE_SEQ;
         if (steers || i->opcode == ISA_WAIT || i->opcode == ISA_SIGNAL) continue;
         TRY(status_at(make_tile(p->memory, i, &tiles[at]), "instruction %u %s", at,
                       isa_describe(i->opcode)->mnemonic));
     }
+    arena *scratch = arena_create();
+    TRY_ALLOC(scratch);
+    spyre_status status = defer_plan(scratch, p->program, tiles);
+    arena_destroy(scratch);
+    return status;
+}
+
+static spyre_status translate(card_program *p, const isa_program *program)
+{
+    TRY(copy_program(p->memory, program, &p->program));
+    plan_tile **tiles = ARENA_NEW(p->memory, plan_tile *, p->program->code.count);
+    TRY_ALLOC(tiles);
+    TRY(make_tiles(p, tiles));
     return make_phases(p, tiles);
 }
 
@@ -309,6 +322,11 @@ spyre_status card_load(card *c, const isa_program *program, card_program **out_p
     if (status) arena_destroy(memory);
     else *out_program = p;
     return status;
+}
+
+void card_program_forget_lx(card_program *program)
+{
+    program->lx_dead_after = true;
 }
 
 void card_unload(card *c, card_program *program)

@@ -6,6 +6,7 @@
 
 #include "base/thread.h"
 #include "card/card.h"
+#include "card/defer.h"
 #include "card/plan.h"
 #include "card/ring.h"
 
@@ -28,6 +29,8 @@ typedef struct {
     uint32_t core;
     uint32_t token[ISA_MAX_TOKENS];
     queue_state queue[ISA_QUEUE_COUNT];
+    bool defers;                            // loads may be put off in this kernel
+    deferred_loads deferred;
     uint64_t executed;                      // steps, to tell progress from deadlock
     advance state;
     card_fault fault;

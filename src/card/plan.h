@@ -32,6 +32,8 @@ struct plan_tile {
     int64_t extent[ISA_MAX_DIMS];
     int64_t stride[ISA_MAX_OPERANDS][ISA_MAX_DIMS];
     plan_run *fast;
+    bool dense;                             // operand 0 is one range without holes
+    bool deferrable, live;                  // LOAD: see defer.h
 };
 
 typedef enum {
@@ -52,9 +54,17 @@ typedef struct {
     const plan_tile *tile;
 } plan_step;
 
+// Bytes of an argument that an instruction touches, over all cores and iterations.
+typedef struct {
+    uint16_t arg;
+    bool stores;
+    int64_t low, high;
+} plan_memory;
+
 typedef struct {
     const isa_kernel *source;
     uint32_t outer_depth;                   // loops around the kernel
+    VEC(plan_memory) memory;                // stores and deferrable loads
     uint32_t step_count[ISA_QUEUE_COUNT];
     plan_step *steps[ISA_QUEUE_COUNT];      // end with STEP_END
     double weight_bytes;                    // rough work of all cores, to choose host threads
@@ -75,6 +85,7 @@ struct card_program {
     arena *memory;
     const isa_program *program;             // own copy
     VEC(plan_phase) phases;
+    bool lx_dead_after;                     // nobody reads LX after the program
 };
 
 // The executors. exact_run is the definition; fast_choose returns a function that gives the same

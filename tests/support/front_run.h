@@ -89,11 +89,11 @@ static inline uint32_t front_run_node(front_run *run, const char *op, const spyr
 
 static inline spyre_status front_run_transfer(arena *memory, const spyre_view *storage,
                                               const spyre_layout *layout, spyre_dtype dtype,
-                                              void *card, void *host, bool to_card)
+                                              void *on_card, void *host, bool to_card)
 {
     dci transfer;
     TRY(dci_build(memory, storage, layout, dtype, &transfer));
-    return to_card ? dci_to_card(&transfer, card, host) : dci_to_host(&transfer, host, card);
+    return to_card ? dci_to_card(&transfer, on_card, host) : dci_to_host(&transfer, host, on_card);
 }
 
 typedef enum { FRONT_RUN_INTERPRETER, FRONT_RUN_CARD_EXACT, FRONT_RUN_CARD_FAST } front_engine;
