@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the documentation: relative links resolve, every module of src/ has a page, every page is
+in the index, and files that pages name in backticks exist."""
+
+import re
+import sys
+from pathlib import Path
+
+# Module -> page, where they differ.
+PAGE = {"cli": "cli", "compile": "cli"}
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+NAMED_FILE = re.compile(r"`((?:src|tests|tools|include|python|docs|examples)/[\w./-]+\.\w+)`")
+# Files of other projects are cited with the repository before them.
+CITED = re.compile(r"[\w.-]+/[\w.-]+,\s+`[^`]*`")
+
+
+def anchors(text: str) -> set[str]:
+    """GitHub's names of the headings."""
+    kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in HEADING.findall(text))
+    return {heading.strip().replace(" ", "-") for heading in kept}
+
+
+def check_links(page: Path, root: Path) -> list[str]:
+    found = []
+    name = page.relative_to(root)
+    text = FENCE.sub("", page.read_text())
+    for link in LINK.findall(text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists():
+            found.append(f"{name}: link to {link}: no such file")
+        elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text()):
+            found.append(f"{name}: link to {link}: no such heading")
+    for file in NAMED_FILE.findall(CITED.sub("", text)):
+        if not (root / file).exists():
+            found.append(f"{name}: names {file}, which does not exist")
+    return found
+
+
+def check_pages(root: Path) -> list[str]:
+    found = []
+    for module in sorted(path.name for path in (root / "src").iterdir() if path.is_dir()):
+        page = f"docs/{PAGE.get(module, module)}.md"
+        if not (root / page).exists():
+            found.append(f"src/{module}: has no page {page}")
+    index = (root / "docs" / "index.md").read_text()
+    for page in sorted((root / "docs").glob("*.md")):
+        if page.name != "index.md" and f"({page.name})" not in index:
+            found.append(f"docs/{page.name}: is not in docs/index.md")
+    return found
+
+
+def check_pass_table(root: Path) -> list[str]:
+    """The table of docs/front.md restates pass.def."""
+    row = re.compile(r'PASS_ROW\((\w+),\s*(\w+),\s*"[^"]*",\s*"[^"]*",\s*"([^"]*)"\)')
+    rows = row.findall((root / "src/front/pass.def").read_text())
+    wanted = [f"| `{name}` | {kind} | {summary} |" for name, kind, summary in rows]
+    page = (root / "docs/front.md").read_text()
+    found = [line for line in page.splitlines() if re.match(r"\| `\w+` \| (OPT|LOWER) ", line)]
+    return [] if found == wanted else ["docs/front.md: the table of passes is not that of pass.def"]
+
+
+def main() -> int:
+    root = Path(__file__).resolve().parent.parent
+    pages = sorted([*root.glob("*.md"), *root.glob("docs/**/*.md")])
+    found = check_pages(root) + check_pass_table(root)
+    for page in pages:
+        found += check_links(page, root)
+    for line in found:
+        print(line, file=sys.stderr)
+    print(f"check_docs: {len(pages)} pages, {len(found)} faults")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
