@@ -65,6 +65,18 @@ static PyObject *id_list(const uint32_t *ids, uint32_t count)
     return list;
 }
 
+// The result that brings the memory of result `index`: the first of its buffer, or SPYRE_NO_ID for
+// a view of an input.
+static uint32_t output_owner(const spyre_segment *segment, uint32_t index)
+{
+    if (segment->outputs[index].input >= 0) return SPYRE_NO_ID;
+    uint32_t first = 0;
+    while (segment->outputs[first].input >= 0 ||
+           segment->outputs[first].buffer != segment->outputs[index].buffer)
+        first++;
+    return first;
+}
+
 static PyObject *output_values(const spyre_segment *segment)
 {
     PyObject *list = PyList_New((Py_ssize_t)segment->output_count);
@@ -86,18 +98,40 @@ static const spyre_segment *segment_at(PyObject *self, PyObject *index)
     return NULL;
 }
 
+// Results that a launch does not return because they are views: (result, of an input, index of the
+// input or result, sizes, strides, offset).
+static PyObject *output_views(const spyre_segment *segment)
+{
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list && i < segment->output_count; i++) {
+        const spyre_segment_output *o = &segment->outputs[i];
+        uint32_t first = output_owner(segment, i);
+        if (first == i) continue;
+        bool of_input = first == SPYRE_NO_ID;
+        const spyre_view *view = &o->type.view;
+        PyObject *item = Py_BuildValue("(INlNNL)", i, PyBool_FromLong(of_input),
+                                       of_input ? (long)o->input : (long)first,
+                                       core_int_list(view->size, view->rank),
+                                       core_int_list(view->stride, view->rank),
+                                       (long long)view->offset);
+        if (!item || PyList_Append(list, item) < 0) Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
 static PyObject *py_segment(PyObject *self, PyObject *index)
 {
     const spyre_segment *segment = segment_at(self, index);
     if (!segment) return NULL;
-    return Py_BuildValue("{s:s,s:N,s:N,s:N,s:I,s:L,s:L,s:L,s:d}", "kind",
+    return Py_BuildValue("{s:s,s:N,s:N,s:N,s:I,s:L,s:L,s:L,s:d,s:N}", "kind",
                          segment->kind == SPYRE_SEGMENT_CARD ? "card" : "host", "nodes",
                          id_list(segment->nodes, segment->node_count), "inputs",
                          id_list(segment->inputs, segment->input_count), "outputs",
                          output_values(segment), "kernels", segment->kernel_count, "macs",
                          (long long)segment->mac_count, "bytes", (long long)segment->memory_bytes,
                          "pool_bytes", (long long)segment->pool_bytes, "card_us",
-                         segment->card_us);
+                         segment->card_us, "views", output_views(segment));
 }
 
 // input_storage(segment, input) -> (sizes, strides, layout) of the storage a launch expects.
@@ -168,8 +202,7 @@ typedef struct {
     const spyre_segment *segment;
     size_t input_count;
     AtenTensorHandle *inputs;       // owned
-    AtenTensorHandle *outputs;
-    AtenTensorHandle *buffers;      // borrowed: the first output of each buffer
+    AtenTensorHandle *outputs;      // null for views
     uint64_t *input_addresses, *buffer_addresses;
 } launch;
 
@@ -179,7 +212,6 @@ static void launch_free(launch *l)
         if (l->inputs[i]) aoti_torch_delete_tensor_object(l->inputs[i]);
     free(l->inputs);
     free(l->outputs);
-    free(l->buffers);
     free(l->input_addresses);
     free(l->buffer_addresses);
 }
@@ -234,39 +266,28 @@ static bool take_inputs(StableIValue list, launch *l)
     return ok;
 }
 
-// The output's tensor: a view of an input, of the buffer's first output, or of a fresh storage.
+// The tensor of a fresh storage for the first result of a buffer.
 static bool make_output(launch *l, uint32_t index, uint32_t card)
 {
     const spyre_segment_output *o = &l->segment->outputs[index];
-    AtenTensorHandle *made = &l->outputs[index];
-    AtenTensorHandle parent = o->input >= 0 ? l->inputs[o->input] : l->buffers[o->buffer];
-    if (!parent) {
-        if (!tensor_create_laid_out(o->type.dtype, &o->storage, &o->layout, &o->type.view, card,
-                                    made))
-            return false;
-        tensor_info t;
-        if (!tensor_describe(*made, &t)) return false;
-        l->buffers[o->buffer] = *made;
-        l->buffer_addresses[o->buffer] = t.storage->address;
-        return true;
-    }
-    int64_t offset;
-    const spyre_view *view = &o->type.view;
-    return core_shim(aoti_torch_get_storage_offset(parent, &offset)) &&
-           core_shim(aoti_torch__reinterpret_tensor(parent, view->rank, view->size, view->stride,
-                                                    view->offset - offset, made));
+    tensor_info t;
+    if (!tensor_create_laid_out(o->type.dtype, &o->storage, &o->layout, &o->type.view, card,
+                                &l->outputs[index]) ||
+        !tensor_describe(l->outputs[index], &t))
+        return false;
+    l->buffer_addresses[o->buffer] = t.storage->address;
+    return true;
 }
 
 static bool make_outputs(launch *l, uint32_t card)
 {
     uint32_t count = l->segment->output_count;
     l->outputs = calloc(count + 1, sizeof *l->outputs);
-    l->buffers = calloc((size_t)l->segment->buffer_count + 1, sizeof *l->buffers);
     l->buffer_addresses = calloc((size_t)l->segment->buffer_count + 1, sizeof *l->buffer_addresses);
-    if (!l->outputs || !l->buffers || !l->buffer_addresses)
+    if (!l->outputs || !l->buffer_addresses)
         return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory for a launch");
     for (uint32_t i = 0; i < count; i++)
-        if (!make_output(l, i, card)) return false;
+        if (output_owner(l->segment, i) == i && !make_output(l, i, card)) return false;
     return true;
 }
 
@@ -274,12 +295,14 @@ static bool output_list(const launch *l, StableListHandle *out)
 {
     if (!core_shim(torch_new_list_reserve_size(l->segment->output_count, out))) return false;
     for (uint32_t i = 0; i < l->segment->output_count; i++)
-        if (!core_shim(torch_list_push_back(*out, (StableIValue)(uintptr_t)l->outputs[i])))
+        if (l->outputs[i] &&
+            !core_shim(torch_list_push_back(*out, (StableIValue)(uintptr_t)l->outputs[i])))
             return false;
     return true;
 }
 
-// _run(int executable, int segment, Tensor[] inputs, int card) -> Tensor[]
+// _run(int executable, int segment, Tensor[] inputs, int card) -> Tensor[]: the results that own
+// their memory. An operator may not return views of its inputs, so the caller makes those.
 static void run(StableIValue *stack, uint64_t arguments, uint64_t results)
 {
     (void)arguments, (void)results;

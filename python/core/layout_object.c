@@ -133,7 +133,11 @@ static bool from_host(PyObject *args, PyObject *keywords, spyre_layout *out)
     int32_t order32[CORE_MAX_RANK];
     spyre_dtype dtype;
     spyre_arrangement arrangement;
-    int64_t rank = call.value[0] ? core_ints(call.value[0], size, CORE_MAX_RANK, "host_size") : -1;
+    if (!call.value[0]) {
+        PyErr_SetString(PyExc_TypeError, "SpyreTensorLayout needs host_size and dtype");
+        return false;
+    }
+    int64_t rank = core_ints(call.value[0], size, CORE_MAX_RANK, "host_size");
     if (rank < 0 || !read_dtype(call.value[is_short ? 1 : 2], &dtype)) return false;
     if (is_short) {
         if (core_check(spyre_layout_default(size, (uint32_t)rank, dtype, out))) return true;

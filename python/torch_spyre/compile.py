@@ -344,7 +344,6 @@ class _Program:
 
     def __init__(self, builder: _Builder, executable: _C.Executable):
         self.executable = executable
-        self.address = executable.address()
         self.device = builder.device
         self.nodes = builder.nodes
         self.ids = builder.ids
@@ -355,6 +354,10 @@ class _Program:
         self.updates = [(index, builder.ids[source]) for index, source in builder.updates]
         self.outputs = [self._result(result) for result in builder.outputs]
         self.segments = [executable.segment(i) for i in range(executable.segment_count())]
+        self.launches = [
+            handover.Launch(executable, index) if segment["kind"] == "card" else None
+            for index, segment in enumerate(self.segments)
+        ]
         self.fakes = {
             value: fake
             for node, ids in builder.ids.items()
@@ -422,7 +425,7 @@ class _Program:
             self._on_card(value, values, index, position)
             for position, value in enumerate(segment["inputs"])
         ]
-        outputs = torch.ops.spyre._run.default(self.address, index, inputs, self.device.index)
+        outputs = self.launches[index](inputs, self.device.index)
         values.update(zip(segment["outputs"], outputs, strict=True))
 
     def _on_card(self, value, values, index, position):

@@ -124,19 +124,16 @@ def _copy_back(op, args, kwargs, copies) -> None:
 class _Program:
     """The compiled node: which tensors it takes, in which order its results come."""
 
-    __slots__ = ("executable", "address", "inputs", "results", "single")
+    __slots__ = ("launch", "inputs", "results", "single")
 
     def __init__(self, executable, inputs, results, single):
-        self.executable = executable
-        self.address = executable.address()
+        self.launch = handover.Launch(executable, 0)
         self.inputs = inputs  # of the operator's tensors, those that the segment reads
         self.results = results  # index into the segment's outputs
         self.single = single
 
     def run(self, tensors, card):
-        outputs = torch.ops.spyre._run.default(
-            self.address, 0, [tensors[index] for index in self.inputs], card
-        )
+        outputs = self.launch([tensors[index] for index in self.inputs], card)
         if self.single:
             return outputs[self.results[0]]
         return tuple(outputs[index] for index in self.results)
@@ -412,7 +409,7 @@ def register() -> list[torch.library.Library]:
     aten.impl("resize_", _resize_)
     aten.impl("convolution_overrideable", _convolution)
     aten.impl("convolution_backward_overrideable", _convolution_backward)
-    # A launch is below autograd, and its results may be views of its inputs.
+    # A launch is below autograd.
     launches = torch.library.Library("spyre", "IMPL")
     for key in ("Autograd", "ADInplaceOrView"):
         launches.impl("_run", torch.library.fallthrough_kernel, key)

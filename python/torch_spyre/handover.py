@@ -26,6 +26,25 @@ def compile_graph(graph: _C.Graph, host_fallback: bool) -> _C.Executable:
     )
 
 
+class Launch:
+    """A card segment of an executable, ready to be called with its inputs."""
+
+    __slots__ = ("executable", "address", "index", "views")
+
+    def __init__(self, executable: _C.Executable, index: int):
+        self.executable = executable  # keeps the address valid
+        self.address = executable.address()
+        self.index = index
+        self.views = executable.segment(index)["views"]
+
+    def __call__(self, inputs, card: int) -> list[torch.Tensor]:
+        results = torch.ops.spyre._run.default(self.address, self.index, inputs, card)
+        for position, of_input, source, size, stride, offset in self.views:
+            base = inputs[source] if of_input else results[source]
+            results.insert(position, base.as_strided(size, stride, offset))
+        return results
+
+
 def op_name(op: torch._ops.OpOverload) -> str:
     """ "aten.add.Tensor" """
     return str(op)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile, against the CPU."""
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+import torch_spyre
+
+HALF = torch.float16
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo():
+    torch._dynamo.reset()
+
+
+def numbers(*shape, dtype=HALF):
+    return (torch.randint(-64, 65, shape) / 32).to(dtype)
+
+
+def check(function, *tensors, tolerance=2e-2, **options):
+    """Compiles for the card and compares with float32 on the CPU; returns the report."""
+    compiled = torch.compile(function, **options)
+    with torch.no_grad():
+        actual = compiled(*[t.to("spyre") for t in tensors])
+        floats = [t.float() if t.is_floating_point() else t for t in tensors]
+        expected = function(*floats)
+    for a, e in zip(_leaves(actual), _leaves(expected), strict=True):
+        assert a.device.type == "spyre" and a.stride() == e.stride()
+        torch.testing.assert_close(a.cpu().float(), e.float(), atol=tolerance, rtol=tolerance)
+    return torch_spyre.last_report()
+
+
+def _leaves(value):
+    return [value] if isinstance(value, torch.Tensor) else list(value)
+
+
+@pytest.mark.parametrize("backend", ["inductor", "spyre"])
+def test_both_backend_names_reach_the_card(backend):
+    report = check(lambda x, y: F.gelu(x @ y / 8) + 1, numbers(5, 64), numbers(64, 96),
+                   backend=backend)  # fmt: skip
+    assert report.nodes_on_host == 0 and report.segments == 1
+    assert report.macs >= 5 * 64 * 96 and report.kernels > 0 and report.card_us > 0
+    assert "aten.mm.default" in report.text
+
+
+def test_graphs_of_the_cpu_stay_with_inductor():
+    before = len(torch_spyre.compile_reports())
+    compiled = torch.compile(lambda x: x + 1, backend="spyre")
+    assert compiled(torch.ones(3)).tolist() == [2, 2, 2]
+    assert len(torch_spyre.compile_reports()) == before
+
+
+def test_a_block_of_a_transformer():
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv = torch.nn.Linear(128, 384)
+            self.out = torch.nn.Linear(128, 128)
+            self.norm = torch.nn.LayerNorm(128)
+            self.up = torch.nn.Linear(128, 256)
+            self.down = torch.nn.Linear(256, 128)
+
+        def forward(self, x):
+            b, s, _ = x.shape
+            q, k, v = self.qkv(x).view(b, s, 3, 4, 32).permute(2, 0, 3, 1, 4).unbind(0)
+            y = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(b, s, 128)
+            x = self.norm(x + self.out(y))
+            return x + self.down(F.gelu(self.up(x)))
+
+    module = Block().eval()
+    x = torch.randn(2, 9, 128)
+    with torch.no_grad():
+        expected = module(x)
+        actual = torch.compile(module.half().to("spyre"))(x.half().to("spyre"))
+    torch.testing.assert_close(actual.cpu().float(), expected, atol=3e-2, rtol=3e-2)
+    report = torch_spyre.last_report()
+    assert report.nodes_on_host == 0 and report.segments == 1 and report.graph_breaks == 0
+    assert report.text.count("scaled_dot_product_attention") == 1
+
+
+def test_nodes_of_the_host_run_between_segments():
+    def function(x):
+        y = torch.cumsum(x * 2, -1)
+        return y + 1, x.exp()
+
+    report = check(function, numbers(4, 8) / 8)
+    assert report.nodes_on_host == 1 and report.host_ops == ["aten.cumsum.default"]
+    assert report.segments >= 3 and report.nodes_on_card == 3
+
+
+def test_host_nodes_at_both_ends():
+    check(lambda x: torch.cumsum(torch.cumsum(x, 0).t().contiguous() + 1, 0), numbers(4, 8))
+    check(lambda x: (torch.cumsum(x, 0).transpose(0, 1) * 2).sum(0), numbers(4, 8))
+
+
+def test_views_numbers_and_several_results():
+    check(lambda x: (x[1:], x.t(), x.view(2, -1), x.sum(), x), numbers(4, 66))
+    check(lambda x, y: torch.cat([x, y[:, :3]], 1).relu(), numbers(4, 66), numbers(4, 70))
+
+
+def test_inputs_are_updated_in_place():
+    def function(x, y):
+        x.mul_(2)
+        y[0].copy_(x[1])
+        return x + y
+
+    x, y = numbers(3, 64), numbers(3, 64)
+    a, b = x.to("spyre"), y.to("spyre")
+    with torch.no_grad():
+        result = torch.compile(function)(a, b)
+    expected = function(x, y)
+    assert result.cpu().equal(expected) and a.cpu().equal(x) and b.cpu().equal(y)
+
+
+def test_tensors_made_inside():
+    def function(x):
+        mask = torch.arange(6, device=x.device) < 4
+        return torch.where(mask, x, torch.zeros(6, dtype=x.dtype, device=x.device)) + torch.tensor(
+            0.5
+        )
+
+    check(function, numbers(5, 6))
+
+
+def test_numbers_of_the_host_are_arguments():
+    compiled = torch.compile(lambda x, s: x * s)
+    x = numbers(3, 64)
+    for value in (2.0, -0.5):
+        actual = compiled(x.to("spyre"), torch.tensor(value, dtype=HALF))
+        assert actual.cpu().equal(x * value)
+
+
+def test_other_sizes_and_layouts_compile_anew():
+    compiled = torch.compile(lambda x, n: (x * 2).sum(0) + n)
+    for rows in (3, 5, 9, 17):
+        x = numbers(rows, 64)
+        torch.testing.assert_close(
+            compiled(x.to("spyre"), rows).cpu(), (x * 2).sum(0) + rows, atol=0.5, rtol=1e-2
+        )
+    x = numbers(4, 70)
+    layout = torch_spyre.SpyreTensorLayout([4, 70], [70, 1], HALF, [1, 0])
+    double = torch.compile(lambda x: x + x)
+    assert double(x.to("spyre")).cpu().equal(x + x)
+    assert double(x.to("spyre", device_layout=layout)).cpu().equal(x + x)
+
+
+def test_symbolic_sizes_take_their_value():
+    compiled = torch.compile(lambda x: x.view(x.shape[0] * 2, -1) + x.shape[0], dynamic=True)
+    for rows in (3, 6):
+        x = numbers(rows, 64)
+        assert compiled(x.to("spyre")).cpu().equal(x.view(rows * 2, -1) + rows)
+
+
+def test_training():
+    module = torch.nn.Sequential(
+        torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
+    )
+    x = torch.randn(8, 64)
+    module(x).square().mean().backward()
+    expected = [p.grad.clone() for p in module.parameters()]
+    module.zero_grad(set_to_none=True)
+    module.to("spyre")
+    torch.compile(module)(x.to("spyre")).square().mean().backward()
+    for parameter, gradient in zip(module.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad.cpu(), gradient, atol=2e-2, rtol=2e-2)
+
+
+def test_the_report_names_the_users_line():
+    def function(x):
+        return torch.cumsum(x, 0)
+
+    report = check(function, numbers(3, 8))
+    assert "test_compile.py" in report.text and "in function" in report.text

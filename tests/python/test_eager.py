@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators outside torch.compile, against the CPU."""
+
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+import torch_spyre
+from torch_spyre import eager
+
+HALF = torch.float16
+
+
+def both(*shapes, dtype=HALF):
+    """Tensors on the CPU in float32, of values that the card's format holds, and on the card."""
+    host = [(torch.randint(-64, 65, shape) / 32).to(dtype) for shape in shapes]
+    return [x.float() for x in host], [x.to("spyre") for x in host]
+
+
+def close(actual, expected, tolerance=1e-2):
+    assert actual.device.type == "spyre"
+    torch.testing.assert_close(
+        actual.cpu().float(), expected.float(), atol=tolerance, rtol=tolerance
+    )
+
+
+UNARY = [
+    "abs", "neg", "exp", "sqrt", "rsqrt", "reciprocal", "tanh", "floor", "ceil", "sign", "log",
+    "relu", "sigmoid", "logical_not", "square",
+]  # fmt: skip
+BINARY = ["add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "gt", "lt", "ge", "le"]
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name):
+    (x,), (y,) = both((5, 100))
+    if name in ("sqrt", "rsqrt", "log", "reciprocal"):
+        x, y = x.abs() + 1, (x.abs() + 1).half().to("spyre")
+    close(getattr(torch, name)(y), getattr(torch, name)(x))
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary(name):
+    (a, b), (x, y) = both((5, 100), (5, 100))
+    if name == "div":
+        b, y = b.abs() + 1, (b.abs() + 1).half().to("spyre")
+    function = getattr(torch, name)
+    close(function(x, y), function(a, b))
+    if name not in ("maximum", "minimum"):
+        close(function(x, 0.5), function(a, 0.5))
+    close(function(x, y[:1]), function(a, b[:1]))
+
+
+CALLS = {
+    "softmax": lambda x: F.softmax(x, -1),
+    "softmax_dim0": lambda x: F.softmax(x, 0),
+    "log_softmax": lambda x: F.log_softmax(x, -1),
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "softplus": F.softplus,
+    "mish": F.mish,
+    "clamp": lambda x: x.clamp(-0.5, 0.75),
+    "pow": lambda x: x**2,
+    "sum": lambda x: x.sum(),
+    "sum_dim": lambda x: x.sum(0),
+    "sum_last": lambda x: x.sum(-1, keepdim=True),
+    "mean": lambda x: x.mean(-1),
+    "amax": lambda x: x.amax(-1),
+    "amin": lambda x: x.amin(0),
+    "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:]),
+    "cat": lambda x: torch.cat([x, x + 1], 1),
+    "stack": lambda x: torch.stack([x, x], 0),
+    "where": lambda x: torch.where(x > 0, x, -x),
+    "masked_fill": lambda x: x.masked_fill(x < 0, 3.0),
+    "transposed": lambda x: x.t() + x.t(),
+    "sliced": lambda x: x[1:, 32:96] * 2,
+    "expanded": lambda x: x[:1].expand(4, -1) + 1,
+    "alpha": lambda x: torch.add(x, x, alpha=2),
+    "rsub": lambda x: 1 - x,
+    "max_dim": lambda x: x.max(1).values,
+    "norm": lambda x: x.norm(dim=-1) / 8,
+    "vector_norm": lambda x: torch.linalg.vector_norm(x, dim=0),
+    "to_float": lambda x: x.float(),
+    "any": lambda x: (x > 1).any(),
+    "cumsum": lambda x: x.cumsum(-1),
+    "sort": lambda x: x.sort(-1).values,
+    "full_like": lambda x: torch.full_like(x, 2.0),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls(name):
+    (x,), (y,) = both((5, 128))
+    close(CALLS[name](y), CALLS[name](x), 3e-2)
+
+
+@pytest.mark.parametrize("shape", [(5, 64, 96), (1, 100, 3), (130, 7, 65)])
+def test_matmul(shape):
+    m, k, n = shape
+    (a, b, c), (x, y, z) = both((m, k), (k, n), (n,))
+    scale = k**0.5
+    close(x @ y / scale, a @ b / scale)
+    close(torch.addmm(z, x, y) / scale, torch.addmm(c, a, b) / scale)
+    close(F.linear(x, y.t().contiguous(), z) / scale, F.linear(a, b.t(), c) / scale)
+
+
+def test_batches_of_matrices():
+    (a, b), (x, y) = both((3, 2, 5, 64), (3, 2, 64, 32))
+    close(torch.matmul(x, y) / 8, torch.matmul(a, b) / 8)
+    close(torch.bmm(x[:, 0], y[:, 1]) / 8, torch.bmm(a[:, 0], b[:, 1]) / 8)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention(causal):
+    (q, k, v), (a, b, c) = both((2, 4, 9, 32), (2, 4, 9, 32), (2, 4, 9, 32))
+    expected = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    close(F.scaled_dot_product_attention(a, b, c, is_causal=causal), expected, 2e-2)
+
+
+def test_embedding():
+    (table,), (y,) = both((50, 128))
+    index = torch.tensor([[3, 0, 49], [7, 7, 1]])
+    close(F.embedding(index.to("spyre"), y), F.embedding(index, table))
+
+
+def test_in_place_and_out_forms():
+    (a, b), (x, y) = both((4, 70), (4, 70))
+    x.add_(y)
+    close(x, a.add_(b))
+    x[1:3].mul_(2)
+    a[1:3].mul_(2)
+    close(x, a)
+    out = torch.empty(0, dtype=HALF, device="spyre")
+    torch.mul(x, y, out=out)
+    close(out, a * b)
+    x.zero_()
+    assert x.cpu().count_nonzero() == 0
+
+
+def test_numbers_leave_the_card():
+    x = torch.tensor([2.5, -1.0]).to("spyre")
+    assert x[0].item() == 2.5 and x.sum().item() == 1.5
+    assert bool(x[1] < 0) and x.tolist() == [2.5, -1.0]
+    assert x.equal(x) and not x.equal(x + 1)
+
+
+def test_autograd():
+    (a, b), (x, y) = both((6, 64), (64, 32))
+    w = y.requires_grad_()
+    v = b.requires_grad_()
+    (F.gelu(x @ w / 8)).sum().backward()
+    (F.gelu(a @ v / 8)).sum().backward()
+    close(w.grad, v.grad, 3e-2)
+
+
+def test_a_program_is_compiled_once(monkeypatch):
+    (_a,), (x,) = both((3, 37))
+    calls = []
+    compile_graph = eager.handover.compile_graph
+    monkeypatch.setattr(
+        eager.handover,
+        "compile_graph",
+        lambda *args, **kwargs: calls.append(1) or compile_graph(*args, **kwargs),
+    )
+    for _ in range(3):
+        torch.maximum(x, x + 0)
+    first = len(calls)
+    torch.maximum(x, x)
+    assert first == 2  # maximum and add
+    torch.maximum(x.clone(), x.clone())
+    assert len(calls) == 3  # the same tensor twice is another program than two tensors
+
+
+def test_what_the_card_lacks_runs_on_the_cpu_with_one_warning():
+    x = torch.tensor([3.0, 1.0, 2.0]).to("spyre")
+    eager._warned.discard(torch.ops.aten.cumsum.default)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            assert x.cumsum(0).cpu().tolist() == [3, 4, 6]
+    texts = [str(w.message) for w in seen if w.category is torch_spyre.FallbackWarning]
+    assert len(texts) == 1 and "aten.cumsum.default" in texts[0]
+    assert seen[0].filename == __file__
+
+
+def test_native_operators_do_not_fall_back():
+    (_a, _b), (x, y) = both((4, 128), (128, 64))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", torch_spyre.FallbackWarning)
+        F.softmax(F.gelu(x @ y), -1).sum(-1)
+        F.layer_norm(x, (128,), torch.ones(128, dtype=HALF).to("spyre"))
+
+
+def test_modules_move_and_run():
+    module = torch.nn.Sequential(
+        torch.nn.Linear(64, 96), torch.nn.ReLU(), torch.nn.LayerNorm(96), torch.nn.Linear(96, 8)
+    ).half()
+    x = torch.randn(5, 64, dtype=HALF)
+    expected = module.float()(x.float())
+    actual = module.half().to("spyre")(x.to("spyre"))
+    close(actual, expected.detach(), 3e-2)
+
+
+def test_errors_are_pytorchs():
+    x = torch.ones(3, 4, dtype=HALF).to("spyre")
+    with pytest.raises(RuntimeError, match="must match|size"):
+        x + torch.ones(3, 5, dtype=HALF).to("spyre")
+    with pytest.raises(RuntimeError, match="shapes|size"):
+        x @ x
