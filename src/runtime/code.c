@@ -30,6 +30,9 @@ spyre_status code_create_job(arena *memory, const spyrecode *code, const char *n
         arguments[k].bytes = program->arg_bytes[k];
         if (arguments[k].index >= *out_inputs) *out_inputs = arguments[k].index + 1;
     }
-    const job_plan plan = {program, program->arg_count, arguments, name};
+    const job_plan plan = {.program = program,
+                           .argument_count = program->arg_count,
+                           .arguments = arguments,
+                           .name = name};
     return job_create(&plan, out_job);
 }

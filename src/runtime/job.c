@@ -32,7 +32,7 @@ struct job {
     job_argument *arguments;
     char name[64];
     card_work work;
-    bool small;
+    bool small, forgets_lx;
     pthread_mutex_t lock;               // guards bindings
     job_binding *bindings;
 };
@@ -65,6 +65,7 @@ spyre_status job_create(const job_plan *plan, job **out_job)
     atomic_init(&j->references, 1);
     pthread_mutex_init(&j->lock, NULL);
     j->program = plan->program;
+    j->forgets_lx = plan->forgets_lx;
     j->argument_count = plan->argument_count;
     if (plan->argument_count)
         memcpy(j->arguments, plan->arguments, plan->argument_count * sizeof *j->arguments);
@@ -164,6 +165,7 @@ static spyre_status make_binding(device *d, job *j, job_binding **out_binding)
     binding->constants = calloc(j->argument_count + 1u, sizeof *binding->constants);
     spyre_status status = binding->constants ? NULL : status_no_memory();
     if (!status) status = card_load(d->machine, j->program, &binding->program);
+    if (!status && j->forgets_lx) card_program_forget_lx(binding->program);
     if (!status) status = put_constants(d, j, binding);
     if (status) {
         if (binding->constants) unbind(j, binding);

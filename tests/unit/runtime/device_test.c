@@ -106,7 +106,11 @@ static adder *make_adder(uint32_t repeats, int64_t past)
                                        {.kind = JOB_CONSTANTS, .bytes = COUNT * 4, .data = a->ones},
                                        {.kind = JOB_POOL, .bytes = COUNT * 4},
                                        {.kind = JOB_BUFFER, .bytes = COUNT * 4}};
-    const job_plan plan = {a->program, 4, arguments, "adder"};
+    const job_plan plan = {.program = a->program,
+                           .argument_count = 4,
+                           .arguments = arguments,
+                           .name = "adder",
+                           .forgets_lx = true};
     assert_ok(job_create(&plan, &a->j));
     return a;
 }
