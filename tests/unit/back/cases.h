@@ -5,6 +5,8 @@
 #ifndef UNIT_BACK_CASES_H
 #define UNIT_BACK_CASES_H
 
+#include <math.h>
+
 #include "unit/bundle/golden.h"
 
 #include "back/back.h"

@@ -128,6 +128,21 @@ static void pointwise(uint64_t number)
     trial_end(&t, number);
 }
 
+static void integers(uint64_t number)
+{
+    static const opfunc ops[] = {OPFUNC_ADD, OPFUNC_SUB, OPFUNC_MUL, OPFUNC_NEG, OPFUNC_ABS,
+                                 OPFUNC_IDENTITY, OPFUNC_MAXIMUM, OPFUNC_EQUAL};
+    trial t = trial_begin(number, 4 << 10);
+    t.index_limit = 1000;
+    opfunc op = ops[pick(&t, sizeof ops / sizeof *ops)];
+    bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, 32}, 30);
+    step.compute_format = SPYRE_FORMAT_IEEE_INT32;
+    for (uint32_t i = 0; i <= opfunc_describe(op)->least_inputs; i++)
+        add_tensor(&t, &step, SPYRE_FORMAT_IEEE_INT32, all_dims(&step), "out", "", 4);
+    finish_step(t.b, &step);
+    trial_end(&t, number);
+}
+
 static void copy(uint64_t number)
 {
     trial t = trial_begin(number, 1 << 10);
@@ -327,7 +342,13 @@ static void run(void (*family)(uint64_t), uint64_t first, uint64_t count)
 static void differential__pointwise(void **state)
 {
     (void)state;
-    run(pointwise, 1000, 150);
+    run(pointwise, 1000, 120);
+}
+
+static void differential__integers(void **state)
+{
+    (void)state;
+    run(integers, 9000, 40);
 }
 
 static void differential__copy(void **state)
@@ -351,7 +372,7 @@ static void differential__relayout(void **state)
 static void differential__reduction(void **state)
 {
     (void)state;
-    run(reduction, 4000, 200);
+    run(reduction, 4000, 150);
 }
 
 static void differential__layernormscale(void **state)
@@ -363,7 +384,7 @@ static void differential__layernormscale(void **state)
 static void differential__matmul(void **state)
 {
     (void)state;
-    run(matmul, 6000, 150);
+    run(matmul, 6000, 90);
 }
 
 static void differential__gather(void **state)
@@ -376,6 +397,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(differential__pointwise),
+        cmocka_unit_test(differential__integers),
         cmocka_unit_test(differential__copy),
         cmocka_unit_test(differential__cast),
         cmocka_unit_test(differential__relayout),
