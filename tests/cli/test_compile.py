@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+import re
+import struct
+
+import pytest
+from command import GRAPHS, files_below, mutations
+
+ALL_GRAPHS = sorted(path.stem for path in GRAPHS.glob("*.graph"))
+
+
+def graph(name):
+    return GRAPHS / f"{name}.graph"
+
+
+@pytest.mark.parametrize("name", ALL_GRAPHS)
+def test_reports_every_node(spyre, name):
+    lines = spyre.good("compile", graph(name)).splitlines()
+    nodes = [line for line in lines if line.startswith("node ")]
+    assert len(nodes) == len(re.findall(r"^%", graph(name).read_text(), re.MULTILINE))
+    assert sum(line.startswith("segment ") for line in lines) >= 1
+
+
+def test_writes_what_other_commands_read(spyre, tmp_path):
+    output = tmp_path / "deep" / "out"
+    spyre.good("compile", graph("softmax"), "-o", output)
+    assert "5 steps" in spyre.good("inspect", output / "segment_0" / "bundle")
+    assert "compute on device" in spyre.good("inspect", output / "segment_0" / "spyrecode")
+    spyre.good("dxp", "--bundle", "-d", output / "segment_0" / "bundle")
+
+
+def test_host_segments_write_nothing(spyre, tmp_path):
+    output = tmp_path / "out"
+    report = spyre.good("compile", graph("host"), "-o", output)
+    assert "host, the card has no scan" in report
+    assert "segment 1 host: 1 nodes" in report
+    assert sorted(path.name for path in output.iterdir()) == ["segment_0", "segment_2"]
+
+
+def test_same_bytes_again(spyre, tmp_path):
+    spyre.good("compile", graph("attention"), "-o", tmp_path / "a")
+    spyre.good("compile", graph("attention"), "-o", tmp_path / "b")
+    assert files_below(tmp_path / "a") == files_below(tmp_path / "b")
+
+
+def test_cores(spyre, tmp_path):
+    spyre.good("compile", graph("add"), "--cores", 1, "-o", tmp_path / "one")
+    assert "add on 1 core in" in spyre.good("inspect", tmp_path / "one" / "segment_0" / "bundle")
+    spyre.good("compile", graph("add"), "--cores=4", "-o", tmp_path / "four")
+    assert "add on 4 cores in" in spyre.good("inspect", tmp_path / "four" / "segment_0" / "bundle")
+
+
+def test_dump(spyre, tmp_path):
+    spyre.good("compile", graph("softmax"), "--dump", tmp_path)
+    files = {path.suffix: path.read_text() for path in tmp_path.iterdir()}
+    assert set(files) == {".graph", ".passes", ".loop", ".listing"}
+    assert "// after propagate_layouts" in files[".passes"]
+    assert files[".listing"].startswith("program\n")
+
+
+def test_passes_to_skip(spyre, tmp_path):
+    spyre.good("compile", graph("add"), "--skip", "work_division", "-o", tmp_path / "out")
+    assert "add on 1 core in" in spyre.good("inspect", tmp_path / "out" / "segment_0" / "bundle")
+    line = spyre.bad("compile", graph("add"), "--skip", "memory_planning")
+    assert "memory_planning is needed for correctness" in line
+    assert "no pass is named 'polish'" in spyre.bad("compile", graph("add"), "--skip", "polish")
+
+
+def test_strict_refuses_the_host(spyre):
+    line = spyre.bad("compile", graph("host"), "--strict")
+    assert "aten.cumsum" in line and "host.py:2" in line
+
+
+def test_output_must_be_new(spyre, tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    line = spyre.bad("compile", graph("add"), "-o", tmp_path)
+    assert "not an empty directory" in line
+    assert files_below(tmp_path) == {"notes": b"mine"}
+    assert "not an empty directory" in spyre.bad("compile", graph("add"), "-o", tmp_path / "notes")
+
+
+def test_nothing_there(spyre, tmp_path):
+    assert "absent.graph" in spyre.bad("compile", tmp_path / "absent.graph")
+    assert str(tmp_path) in spyre.bad("compile", tmp_path)
+
+
+def test_zero_bytes(spyre, tmp_path):
+    path = tmp_path / "x.graph"
+    path.write_bytes(b"input %x: f16[4]\nreturn %x\n\0")
+    assert "not a text" in spyre.bad("compile", path)
+
+
+@pytest.mark.parametrize("name", ["attention", "layer_norm", "cat"])
+def test_damaged_graph_writes_nothing(spyre, tmp_path, name):
+    path = tmp_path / "damaged.graph"
+    refused = 0
+    for what, data in mutations(graph(name).read_bytes(), 12):
+        path.write_bytes(data)
+        output = tmp_path / "out" / what
+        done = spyre("compile", path, "-o", output)
+        if done.returncode == 0:
+            continue
+        assert done.returncode == 2, (what, done.stderr)
+        assert done.stdout == "" and done.stderr.count("\n") == 1
+        assert "damaged.graph:" in done.stderr or "node" in done.stderr, done.stderr
+        assert not output.exists()
+        refused += 1
+    assert refused > 10
+
+
+def test_compiled_program_runs(spyre, tmp_path):
+    """From a graph to numbers: relu on the bytes of two sticks."""
+    source = tmp_path / "relu.graph"
+    source.write_text("input %x: f16[2, 64]\n%y = aten.relu.default(%x) -> f16[2, 64]\nreturn %y\n")
+    spyre.good("compile", source, "-o", tmp_path / "out")
+    codes = [(i % 2) << 15 | 0x3E00 + i for i in range(128)]  # every other one negative
+    (tmp_path / "x.bin").write_bytes(struct.pack("<128H", *codes))
+    code = tmp_path / "out" / "segment_0" / "spyrecode"
+    spyre.good(
+        "run", code, "--input", f"0={tmp_path / 'x.bin'}", "--output", f"1={tmp_path / 'y.bin'}"
+    )
+    found = struct.unpack("<128H", (tmp_path / "y.bin").read_bytes())
+    assert list(found) == [0 if i % 2 else codes[i] for i in range(128)]
