@@ -24,8 +24,8 @@ help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
 	@echo 'make build   compile the C library and CLI, install the package into .venv (editable)'
 	@echo 'make demo    run the examples on the emulated card'
-	@echo 'make test    C tests, C tests under ASan and UBSan, include order, Python tests'
-	@echo 'make lint    ruff, mypy, clang-format on request'
+	@echo 'make test    C tests, C tests under ASan and UBSan, include order, links, Python tests'
+	@echo 'make lint    ruff, mypy, links of the documentation'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
 	@echo 'make clean   remove build/ (keeps .venv)'
 
@@ -73,6 +73,7 @@ test-asan: $(STAMPS)/packages
 layers: $(STAMPS)/packages
 	$(PY) tools/check_layers.py
 	bash tools/check_headers
+	$(PY) tools/check_docs.py
 
 test-python: build
 	$(PY) -m pytest tests/python tests/cli $(PYTEST_ARGS)
@@ -81,6 +82,7 @@ lint: $(STAMPS)/packages
 	$(PY) -m ruff check python tests tools examples
 	$(PY) -m ruff format --check python tests tools examples
 	$(PY) -m mypy
+	$(PY) tools/check_docs.py
 
 bench: build
 	$(PY) bench/run.py
