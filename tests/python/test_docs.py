@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python examples of the documentation run as they stand, those of a page one after the other."""
+"""The Python examples of the documentation run as they stand, page by page in one process."""
 
 import pathlib
 import re
