@@ -65,8 +65,7 @@ test-c: build
 	ctest --test-dir $(BUILD) --output-on-failure
 
 test-asan: $(STAMPS)/packages
-	cmake -S . -B $(ASAN) -G Ninja -DSPYRE_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-	  -DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1\ -g
+	cmake -S . -B $(ASAN) -G Ninja -DSPYRE_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	cmake --build $(ASAN)
 	ctest --test-dir $(ASAN) --output-on-failure
 
