@@ -6,10 +6,10 @@
 const char *graph_node_place(const spyre_graph *graph, uint32_t node)
 {
     const graph_node *n = &graph->nodes.items[node];
-    const char *place =
-        n->location ? arena_printf(graph->memory, "node %u %s (%s)", n->origin, n->op_name,
-                                   graph->locations.items[n->location])
-                    : arena_printf(graph->memory, "node %u %s", n->origin, n->op_name);
+    const char *place = n->location
+                            ? arena_printf(graph->memory, "node %u %s (%s)", n->origin, n->op_name,
+                                           graph->locations.items[n->location])
+                            : arena_printf(graph->memory, "node %u %s", n->origin, n->op_name);
     return place ? place : n->op_name;
 }
 
@@ -28,10 +28,10 @@ spyre_status graph_view_constant(const spyre_graph *graph, const graph_view *vie
         text symbol = {0};
         expr_print(graph->exprs, e, &symbol);
         spyre_status status =
-            is_offset ? status_new(SPYRE_UNSUPPORTED, "offset %s is not a constant",
-                                   text_string(&symbol))
-                      : status_new(SPYRE_UNSUPPORTED, "%s %u, %s, is not a constant",
-                                   is_size ? "size" : "stride", dim, text_string(&symbol));
+            is_offset
+                ? status_new(SPYRE_UNSUPPORTED, "offset %s is not a constant", text_string(&symbol))
+                : status_new(SPYRE_UNSUPPORTED, "%s %u, %s, is not a constant",
+                             is_size ? "size" : "stride", dim, text_string(&symbol));
         text_free(&symbol);
         return status;
     }

@@ -4,22 +4,22 @@
 #include <string.h>
 
 static const aten_row ROWS[ATEN_COUNT] = {
-#define ATEN_NATIVE(id, name_, kind_, opfunc_, dtypes_, result_, doc_)                            \
-    [ATEN_##id] = {.name = name_,                                                                 \
-                   .layer = GRAPH_LAYER_NATIVE,                                                   \
-                   .doc = doc_,                                                                   \
-                   .kind = ATEN_KIND_##kind_,                                                     \
-                   .dtypes = (dtypes_),                                                           \
-                   .result = ATEN_RESULT_##result_,                                               \
+#define ATEN_NATIVE(id, name_, kind_, opfunc_, dtypes_, result_, doc_)                             \
+    [ATEN_##id] = {.name = name_,                                                                  \
+                   .layer = GRAPH_LAYER_NATIVE,                                                    \
+                   .doc = doc_,                                                                    \
+                   .kind = ATEN_KIND_##kind_,                                                      \
+                   .dtypes = (dtypes_),                                                            \
+                   .result = ATEN_RESULT_##result_,                                                \
                    .opfunc = OPFUNC_##opfunc_},
-#define ATEN_VIEW(id, name_, doc_)                                                                \
+#define ATEN_VIEW(id, name_, doc_)                                                                 \
     [ATEN_##id] = {.name = name_, .layer = GRAPH_LAYER_VIEW, .doc = doc_, .opfunc = OPFUNC_NONE},
-#define ATEN_REWRITE(id, name_, handler_, opfunc_, doc_)                                          \
-    [ATEN_##id] = {.name = name_,                                                                 \
-                   .layer = GRAPH_LAYER_DECOMPOSITION,                                            \
-                   .doc = doc_,                                                                   \
+#define ATEN_REWRITE(id, name_, handler_, opfunc_, doc_)                                           \
+    [ATEN_##id] = {.name = name_,                                                                  \
+                   .layer = GRAPH_LAYER_DECOMPOSITION,                                             \
+                   .doc = doc_,                                                                    \
                    .opfunc = OPFUNC_##opfunc_},
-#define ATEN_HOST(id, name_, doc_)                                                                \
+#define ATEN_HOST(id, name_, doc_)                                                                 \
     [ATEN_##id] = {.name = name_, .layer = GRAPH_LAYER_HOST, .doc = doc_, .opfunc = OPFUNC_NONE},
 #include "graph/aten.def"
 };

@@ -18,54 +18,54 @@ typedef enum {
 #include "graph/aten.def"
     ATEN_NATIVE_COUNT,
     ATEN_LAST_NATIVE = ATEN_NATIVE_COUNT - 1,
-#define ATEN_VIEW(id, name, doc)                      ATEN_##id,
-#define ATEN_REWRITE(id, name, handler, opfunc, doc)  ATEN_##id,
-#define ATEN_HOST(id, name, doc)                      ATEN_##id,
+#define ATEN_VIEW(id, name, doc)                     ATEN_##id,
+#define ATEN_REWRITE(id, name, handler, opfunc, doc) ATEN_##id,
+#define ATEN_HOST(id, name, doc)                     ATEN_##id,
 #include "graph/aten.def"
     ATEN_COUNT
 } aten_op;
 
 // How the front lowers a native. `x`, `y`, ... are tensors, all on the card with constant sizes.
 typedef enum {
-    ATEN_KIND_POINTWISE,    // (x) (x, y) (c, x, y): one opfunc, broadcast as PyTorch does (right
-                            // aligned). clip and softplus: (x, REAL, REAL), the opfunc's parameters.
-                            // Operands have one dtype; where3's first is BOOL
-    ATEN_KIND_CONSTANT,     // (REAL value, DTYPE) -> rank 0
-    ATEN_KIND_FULL,         // (REAL value) -> every element of the result
-    ATEN_KIND_REDUCTION,    // (x, INT LIST dims ascending and not empty, BOOL keepdim): one opfunc
-    ATEN_KIND_MATMUL,       // (x [batch.., M, K], y [batch.., K, N]), or y [K, N] for all batches; no
-                            // other broadcast of batch dims
-    ATEN_KIND_LAYER_NORM,   // (x, weight or NONE, bias or NONE, REAL eps), over the last dim; weight
-                            // and bias have rank 1
-    ATEN_KIND_GATHER,       // (table [R, C], index of integers, any rank) -> index sizes + [C]
-    ATEN_KIND_IDENTITY,     // (x): a copy, broadcast to the result's sizes
-    ATEN_KIND_CAST,         // (x): same sizes, the result's dtype. Float to int truncates. Never to
-                            // bool: that is notequal(x, 0)
-    ATEN_KIND_CAT,          // (LIST of x, INT dim): dim is not negative
+    ATEN_KIND_POINTWISE,  // (x) (x, y) (c, x, y): one opfunc, broadcast as PyTorch does (right
+                          // aligned). clip and softplus: (x, REAL, REAL), the opfunc's parameters.
+                          // Operands have one dtype; where3's first is BOOL
+    ATEN_KIND_CONSTANT,   // (REAL value, DTYPE) -> rank 0
+    ATEN_KIND_FULL,       // (REAL value) -> every element of the result
+    ATEN_KIND_REDUCTION,  // (x, INT LIST dims ascending and not empty, BOOL keepdim): one opfunc
+    ATEN_KIND_MATMUL,     // (x [batch.., M, K], y [batch.., K, N]), or y [K, N] for all batches; no
+                          // other broadcast of batch dims
+    ATEN_KIND_LAYER_NORM, // (x, weight or NONE, bias or NONE, REAL eps), over the last dim; weight
+                          // and bias have rank 1
+    ATEN_KIND_GATHER,     // (table [R, C], index of integers, any rank) -> index sizes + [C]
+    ATEN_KIND_IDENTITY,   // (x): a copy, broadcast to the result's sizes
+    ATEN_KIND_CAST,       // (x): same sizes, the result's dtype. Float to int truncates. Never to
+                          // bool: that is notequal(x, 0)
+    ATEN_KIND_CAT,        // (LIST of x, INT dim): dim is not negative
 } aten_kind;
 
 // Sets of operand dtypes that a native takes.
 typedef enum {
-    ATEN_DTYPES_HALF = 1,   // float16, bfloat16: SEN169_FP16
-    ATEN_DTYPES_BOOL = 2,   // bool: SEN169_FP16 of 0 and 1
-    ATEN_DTYPES_F32 = 4,    // float32: IEEE_FP32
-    ATEN_DTYPES_INT = 8,    // int32, int64: IEEE_INT32
+    ATEN_DTYPES_HALF = 1, // float16, bfloat16: SEN169_FP16
+    ATEN_DTYPES_BOOL = 2, // bool: SEN169_FP16 of 0 and 1
+    ATEN_DTYPES_F32 = 4,  // float32: IEEE_FP32
+    ATEN_DTYPES_INT = 8,  // int32, int64: IEEE_INT32
 } aten_dtypes;
 
 // Dtype of a native's result.
 typedef enum {
-    ATEN_RESULT_SAME,       // that of the operands (of x for gather and layer_norm)
+    ATEN_RESULT_SAME, // that of the operands (of x for gather and layer_norm)
     ATEN_RESULT_BOOL,
-    ATEN_RESULT_GIVEN,      // the node's own, any that the card has
+    ATEN_RESULT_GIVEN, // the node's own, any that the card has
 } aten_result;
 
 typedef struct {
-    const char *name;       // "spyre.add", "aten.addmm.default"
+    const char *name; // "spyre.add", "aten.addmm.default"
     graph_layer layer;
-    const char *doc;        // one line; of a HOST row the reason
+    const char *doc; // one line; of a HOST row the reason
     // Natives:
     aten_kind kind;
-    uint32_t dtypes;        // aten_dtypes of the operands, or-ed
+    uint32_t dtypes; // aten_dtypes of the operands, or-ed
     aten_result result;
     // Natives and decompositions: the opfunc, or OPFUNC_NONE.
     opfunc opfunc;

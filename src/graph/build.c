@@ -57,8 +57,8 @@ static spyre_status check_view_range(const graph_view *view, const expr_table *e
     for (uint32_t i = 0; i < view->rank; i++) {
         if (expr_is_constant(exprs, view->size[i], &value)) {
             if (value < 0) {
-                return status_new(SPYRE_INVALID_ARGUMENT, "size %u is %lld, it must not be negative",
-                                  i, (long long)value);
+                return status_new(SPYRE_INVALID_ARGUMENT,
+                                  "size %u is %lld, it must not be negative", i, (long long)value);
             }
         }
         if (expr_is_constant(exprs, view->stride[i], &step) && step < 0) {
@@ -246,8 +246,8 @@ static spyre_status copy_arg(spyre_graph *graph, const spyre_arg *from, uint32_t
                           from->of.value, graph->values.count);
     case SPYRE_ARG_DTYPE:
         if ((uint32_t)from->of.dtype < SPYRE_DTYPE_COUNT) return NULL;
-        return status_new(SPYRE_INVALID_ARGUMENT, "dtype %d is none of the %d",
-                          (int)from->of.dtype, (int)SPYRE_DTYPE_COUNT);
+        return status_new(SPYRE_INVALID_ARGUMENT, "dtype %d is none of the %d", (int)from->of.dtype,
+                          (int)SPYRE_DTYPE_COUNT);
     case SPYRE_ARG_STRING:
         if (!from->of.string) return status_new(SPYRE_INVALID_ARGUMENT, "a string without text");
         out_arg->of.string = arena_strdup(graph->memory, from->of.string);
@@ -423,8 +423,8 @@ static spyre_status check_node_call(const char *op, const spyre_arg *args, uint3
     if (!op) return status_new(SPYRE_INVALID_ARGUMENT, "the op is missing");
     if (arg_count && !args) return status_new(SPYRE_INVALID_ARGUMENT, "arguments are missing");
     if (arg_count > GRAPH_MOST_ITEMS) {
-        return status_new(SPYRE_INVALID_ARGUMENT, "%u arguments, at most %d are allowed",
-                          arg_count, GRAPH_MOST_ITEMS);
+        return status_new(SPYRE_INVALID_ARGUMENT, "%u arguments, at most %d are allowed", arg_count,
+                          GRAPH_MOST_ITEMS);
     }
     if (output_count && !outputs) {
         return status_new(SPYRE_INVALID_ARGUMENT, "the types of the results are missing");
@@ -437,8 +437,7 @@ static spyre_status check_node_call(const char *op, const spyre_arg *args, uint3
 static spyre_status add_public_node(spyre_graph *graph, const char *name, const char *op,
                                     const spyre_arg *args, uint32_t arg_count,
                                     const spyre_tensor_type *outputs, uint32_t output_count,
-                                    const char *location, uint32_t *out_node,
-                                    uint32_t *out_values)
+                                    const char *location, uint32_t *out_node, uint32_t *out_values)
 {
     TRY(check_node_call(op, args, arg_count, outputs, output_count));
     graph_new_node node = {.op_name = op, .arg_count = arg_count, .result_count = output_count};
@@ -472,6 +471,7 @@ spyre_status spyre_graph_add_node(spyre_graph *graph, const char *name, const ch
 spyre_status spyre_graph_add_output(spyre_graph *graph, uint32_t value)
 {
     if (value < graph->values.count) return VEC_PUSH(graph->memory, &graph->outputs, value);
-    return status_new(SPYRE_INVALID_ARGUMENT, "output %u: value %u does not exist, the graph has %u",
-                      graph->outputs.count, value, graph->values.count);
+    return status_new(SPYRE_INVALID_ARGUMENT,
+                      "output %u: value %u does not exist, the graph has %u", graph->outputs.count,
+                      value, graph->values.count);
 }

@@ -7,9 +7,9 @@
 #include "graph/graph.h"
 
 enum {
-    GRAPH_DEEPEST_LIST = 8,         // lists inside one another
-    GRAPH_MOST_ITEMS = 1 << 20,     // items of one list
-    GRAPH_MOST_RESULTS = 1 << 16,   // results of one node
+    GRAPH_DEEPEST_LIST = 8,       // lists inside one another
+    GRAPH_MOST_ITEMS = 1 << 20,   // items of one list
+    GRAPH_MOST_RESULTS = 1 << 16, // results of one node
 };
 
 // The type of a value before it has an id.
@@ -21,9 +21,9 @@ typedef struct {
 
 typedef struct {
     const char *op_name;
-    const spyre_arg *args;          // copied
+    const spyre_arg *args; // copied
     uint32_t arg_count;
-    const uint32_t *results;        // value ids, copied; the values' producer is set
+    const uint32_t *results; // value ids, copied; the values' producer is set
     uint32_t result_count;
     uint32_t location;
     uint32_t origin;

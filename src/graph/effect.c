@@ -18,12 +18,12 @@ static bool writes_in_place(const char *op_name)
 
 graph_effect graph_effect_of(const graph_node *node)
 {
-    static const char *const random[] = {"rand", "bernoulli", "dropout", "normal", "uniform",
-                                         "multinomial", "exponential", "poisson"};
+    static const char *const random[] = {"rand",    "bernoulli",   "dropout",     "normal",
+                                         "uniform", "multinomial", "exponential", "poisson"};
     const char *name = node->op_name;
     if (node->layer != GRAPH_LAYER_HOST) return EFFECT_NONE;
-    bool known = starts_with(name, "aten.") || starts_with(name, "prims.") ||
-                 starts_with(name, "spyre.");
+    bool known =
+        starts_with(name, "aten.") || starts_with(name, "prims.") || starts_with(name, "spyre.");
     if (!known || node->result_count == 0) return EFFECT_UNKNOWN;
     if (writes_in_place(name)) return EFFECT_WRITES;
     for (size_t i = 0; i < sizeof random / sizeof random[0]; i++) {

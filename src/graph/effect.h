@@ -8,9 +8,9 @@
 
 typedef enum {
     EFFECT_NONE,
-    EFFECT_RANDOM,      // draws random numbers: stays in order with others, may be removed
-    EFFECT_WRITES,      // writes into its first argument ("aten.copy_.default"): is never removed
-    EFFECT_UNKNOWN,     // an op of another library: may write into any argument, is never removed
+    EFFECT_RANDOM,  // draws random numbers: stays in order with others, may be removed
+    EFFECT_WRITES,  // writes into its first argument ("aten.copy_.default"): is never removed
+    EFFECT_UNKNOWN, // an op of another library: may write into any argument, is never removed
 } graph_effect;
 
 graph_effect graph_effect_of(const graph_node *node);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An expression is kept as a sum of products with integer coefficients, ordered by structure and not
-// by id, so that equal expressions meet in one id whatever the order they were built in, and print
-// the same after a parse.
+// An expression is kept as a sum of products with integer coefficients, ordered by structure and
+// not by id, so that equal expressions meet in one id whatever the order they were built in, and
+// print the same after a parse.
 #include "graph/expr.h"
 
 #include <string.h>
@@ -10,10 +10,17 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-enum { MOST_TERMS = 64, MOST_FACTORS = 16, UNIT = 0 };   // expression 0 is the constant 1
+enum { MOST_TERMS = 64, MOST_FACTORS = 16, UNIT = 0 }; // expression 0 is the constant 1
 
-typedef enum { KIND_CONSTANT, KIND_SYMBOL, KIND_FLOORDIV, KIND_CEILDIV, KIND_MOD,
-               KIND_PRODUCT, KIND_SUM } expr_kind;
+typedef enum {
+    KIND_CONSTANT,
+    KIND_SYMBOL,
+    KIND_FLOORDIV,
+    KIND_CEILDIV,
+    KIND_MOD,
+    KIND_PRODUCT,
+    KIND_SUM
+} expr_kind;
 
 // PRODUCT: `operands` are two or more factors. SUM: value + sum of coefficients[i] * operands[i].
 // Divisions: operands a, b. SYMBOL: `value` is the index.
@@ -29,7 +36,7 @@ struct expr_table {
     arena *memory;
     VEC(expr_node) nodes;
     VEC(expr_symbol_info) symbols;
-    VEC(expr_id) symbol_ids;            // parallel to symbols
+    VEC(expr_id) symbol_ids; // parallel to symbols
     map_bytes ids;
 };
 
@@ -103,8 +110,8 @@ expr_id expr_symbol(expr_table *table, const char *name, int64_t least, int64_t 
     }
     expr_symbol_info info = {arena_strdup(table->memory, name), least, most, granularity};
     if (!info.name) return EXPR_NONE;
-    expr_id id = intern(
-        table, (expr_node){.kind = KIND_SYMBOL, .value = (int64_t)table->symbols.count});
+    expr_id id =
+        intern(table, (expr_node){.kind = KIND_SYMBOL, .value = (int64_t)table->symbols.count});
     if (id == EXPR_NONE) return EXPR_NONE;
     spyre_status status = VEC_PUSH(table->memory, &table->symbols, info);
     if (!status) status = VEC_PUSH(table->memory, &table->symbol_ids, id);
@@ -244,8 +251,8 @@ static expr_id multiply_terms(expr_table *table, expr_id a, expr_id b)
     uint32_t count = left_count + right_count, i = 0, j = 0;
     if (count > MOST_FACTORS) return EXPR_NONE;
     for (uint32_t k = 0; k < count; k++) {
-        bool take_left = j == right_count ||
-                         (i < left_count && compare(table, left[i], right[j]) <= 0);
+        bool take_left =
+            j == right_count || (i < left_count && compare(table, left[i], right[j]) <= 0);
         merged[k] = take_left ? left[i++] : right[j++];
     }
     return intern(table, (expr_node){.kind = KIND_PRODUCT, .count = count, .operands = merged});

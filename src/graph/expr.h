@@ -36,7 +36,7 @@ expr_id expr_mod(expr_table *table, expr_id a, expr_id b);
 typedef struct {
     const char *name;
     int64_t least, most;
-    int64_t granularity;        // every value is a multiple of it
+    int64_t granularity; // every value is a multiple of it
 } expr_symbol_info;
 uint32_t expr_symbol_count(const expr_table *table);
 const expr_symbol_info *expr_symbol_at(const expr_table *table, uint32_t index);

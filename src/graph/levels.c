@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A node's level is the length of the longest chain of card-host changes that leads to it, so nodes
-// of one level and kind are one segment and no schedule has fewer changes on that chain. Levels of
-// one parity are the card's, those of the other the host's; both ways to start are tried and the one
-// with fewer segments wins. The obvious shortcut, cutting the node list where the kind changes, cuts
-// at every host node that merely stands between independent card nodes. Linear in nodes and args.
+// A node's level is the length of the longest chain of card-host changes that leads to it, so
+// nodes of one level and kind are one segment and no schedule has fewer changes on that chain.
+// Levels of one parity are the card's, those of the other the host's; both ways to start are tried
+// and the one with fewer segments wins. The obvious shortcut, cutting the node list where the kind
+// changes, cuts at every host node that merely stands between independent card nodes. Linear in
+// nodes and args.
 #include "graph/levels.h"
 
 #include "graph/aten.h"
@@ -12,12 +13,12 @@
 
 typedef struct {
     const spyre_graph *graph;
-    const bool *is_free;                // by node
-    uint32_t *level;                    // by node
+    const bool *is_free; // by node
+    uint32_t *level;     // by node
     // By base value: levels of the nodes that use its storage, plus one; 0 is "none".
     uint32_t *card_reads, *host_reads, *writes;
-    uint32_t ordered;                   // level of the last node whose effects keep an order
-    uint32_t start[2];                  // lowest level of card and host
+    uint32_t ordered;  // level of the last node whose effects keep an order
+    uint32_t start[2]; // lowest level of card and host
 } scheduler;
 
 static spyre_segment_kind kind_of(const graph_node *node)
@@ -99,8 +100,8 @@ static void walk_args(const scheduler *s, const graph_node *node, const spyre_ar
                       uint32_t count, graph_effect effect, uint32_t level, uint32_t *out_level)
 {
     for (uint32_t i = 0; i < count; i++) {
-        bool writes = effect == EFFECT_UNKNOWN || (effect == EFFECT_WRITES && args == node->args &&
-                                                   i == 0);
+        bool writes =
+            effect == EFFECT_UNKNOWN || (effect == EFFECT_WRITES && args == node->args && i == 0);
         if (args[i].kind == SPYRE_ARG_LIST) {
             walk_args(s, node, args[i].of.list.items, args[i].of.list.count, effect, level,
                       out_level);

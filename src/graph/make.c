@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Emitters of natives and views. Each native is checked as it is made, so that a handler finds out
+// Makers of natives and views. Each native is checked as it is made, so that a handler finds out
 // at once that the card cannot take it.
 #include <math.h>
 #include <string.h>
@@ -28,8 +28,7 @@ static spyre_arg int_arg(int64_t value)
 static spyre_status fresh_name(rewriter *r, const char **out_name)
 {
     const spyre_graph *source = r->source;
-    const char *stem = r->from->result_count ? source->values.items[r->from->results[0]].name
-                                             : "v";
+    const char *stem = r->from->result_count ? source->values.items[r->from->results[0]].name : "v";
     do {
         *out_name = arena_printf(r->target->memory, "%s.%u", stem, ++r->serial);
         TRY_ALLOC(*out_name);
@@ -49,8 +48,7 @@ static spyre_status fresh_value(rewriter *r, spyre_dtype dtype, const spyre_view
 
 // Adds the node. Without `into` the result is a fresh value of that dtype and view.
 static spyre_status emit(rewriter *r, aten_op op, const spyre_arg *args, uint32_t arg_count,
-                         spyre_dtype dtype, const spyre_view *view, const tensor *into,
-                         tensor *out)
+                         spyre_dtype dtype, const spyre_view *view, const tensor *into, tensor *out)
 {
     tensor result = into ? *into : (tensor){.dtype = dtype, .view = *view};
     if (!into) TRY(fresh_value(r, dtype, view, &result.value));
@@ -67,7 +65,7 @@ static spyre_status emit(rewriter *r, aten_op op, const spyre_arg *args, uint32_
     return op < ATEN_NATIVE_COUNT ? native_check(r->target, id) : NULL;
 }
 
-spyre_status rewrite_emit_constant(rewriter *r, double value, spyre_dtype dtype, tensor *out)
+spyre_status make_constant(rewriter *r, double value, spyre_dtype dtype, tensor *out)
 {
     spyre_view scalar = {0};
     if (dtype == SPYRE_DTYPE_BOOL) value = value != 0 ? 1 : 0;
@@ -84,7 +82,7 @@ spyre_status rewrite_emit_constant(rewriter *r, double value, spyre_dtype dtype,
     return VEC_PUSH(r->target->memory, &r->constants, made);
 }
 
-spyre_status rewrite_emit_full(rewriter *r, double value, spyre_dtype dtype, const spyre_view *sizes,
+spyre_status make_full(rewriter *r, double value, spyre_dtype dtype, const spyre_view *sizes,
                        const tensor *into, tensor *out)
 {
     spyre_view view = view_contiguous(sizes->size, sizes->rank);
@@ -101,14 +99,14 @@ static spyre_dtype result_dtype(aten_op op, spyre_dtype operand)
     return aten_describe(op)->result == ATEN_RESULT_BOOL ? SPYRE_DTYPE_BOOL : operand;
 }
 
-spyre_status rewrite_emit_unary(rewriter *r, aten_op op, const tensor *x, const tensor *into, tensor *out)
+spyre_status make_unary(rewriter *r, aten_op op, const tensor *x, const tensor *into, tensor *out)
 {
     spyre_arg args[1] = {tensor_arg(x)};
     spyre_view view = view_contiguous(x->view.size, x->view.rank);
     return emit(r, op, args, 1, result_dtype(op, x->dtype), &view, into, out);
 }
 
-spyre_status rewrite_emit_binary(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+spyre_status make_binary(rewriter *r, aten_op op, const tensor *x, const tensor *y,
                          const tensor *into, tensor *out)
 {
     spyre_arg args[2] = {tensor_arg(x), tensor_arg(y)};
@@ -117,15 +115,15 @@ spyre_status rewrite_emit_binary(rewriter *r, aten_op op, const tensor *x, const
     return emit(r, op, args, 2, result_dtype(op, x->dtype), &view, into, out);
 }
 
-spyre_status rewrite_emit_with(rewriter *r, aten_op op, const tensor *x, double value, const tensor *into,
+spyre_status make_with(rewriter *r, aten_op op, const tensor *x, double value, const tensor *into,
                        tensor *out)
 {
     tensor constant;
-    TRY(rewrite_emit_constant(r, value, x->dtype, &constant));
-    return rewrite_emit_binary(r, op, x, &constant, into, out);
+    TRY(make_constant(r, value, x->dtype, &constant));
+    return make_binary(r, op, x, &constant, into, out);
 }
 
-spyre_status rewrite_emit_where(rewriter *r, const tensor *condition, const tensor *x, const tensor *y,
+spyre_status make_where(rewriter *r, const tensor *condition, const tensor *x, const tensor *y,
                         const tensor *into, tensor *out)
 {
     spyre_arg args[3] = {tensor_arg(condition), tensor_arg(x), tensor_arg(y)};
@@ -135,7 +133,7 @@ spyre_status rewrite_emit_where(rewriter *r, const tensor *condition, const tens
     return emit(r, ATEN_SPYRE_WHERE3, args, 3, x->dtype, &view, into, out);
 }
 
-spyre_status rewrite_emit_parametric(rewriter *r, aten_op op, const tensor *x, double first, double second,
+spyre_status make_parametric(rewriter *r, aten_op op, const tensor *x, double first, double second,
                              const tensor *into, tensor *out)
 {
     spyre_arg args[3] = {tensor_arg(x), real_arg(first), real_arg(second)};
@@ -143,7 +141,7 @@ spyre_status rewrite_emit_parametric(rewriter *r, aten_op op, const tensor *x, d
     return emit(r, op, args, 3, x->dtype, &view, into, out);
 }
 
-spyre_status rewrite_emit_reduction(rewriter *r, aten_op op, const tensor *x, const bool *reduced,
+spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x, const bool *reduced,
                             bool keepdim, const tensor *into, tensor *out)
 {
     spyre_arg dims[SPYRE_MAX_RANK];
@@ -154,7 +152,7 @@ spyre_status rewrite_emit_reduction(rewriter *r, aten_op op, const tensor *x, co
         if (reduced[i] && !keepdim) continue;
         view.size[view.rank++] = reduced[i] ? 1 : x->view.size[i];
     }
-    if (count == 0 && into) return rewrite_emit_copy(r, x, into, out);
+    if (count == 0 && into) return make_copy(r, x, into, out);
     if (count == 0) {
         *out = *x;
         return NULL;
@@ -166,13 +164,13 @@ spyre_status rewrite_emit_reduction(rewriter *r, aten_op op, const tensor *x, co
     return emit(r, op, args, 3, x->dtype, &view, into, out);
 }
 
-spyre_status rewrite_emit_matmul(rewriter *r, const tensor *x, const tensor *y, const tensor *into,
+spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y, const tensor *into,
                          tensor *out)
 {
     spyre_arg args[2] = {tensor_arg(x), tensor_arg(y)};
     if (x->view.rank < 2 || y->view.rank < 2) {
-        return status_new(SPYRE_INVALID_ARGUMENT, "matrix product of ranks %u and %u",
-                          x->view.rank, y->view.rank);
+        return status_new(SPYRE_INVALID_ARGUMENT, "matrix product of ranks %u and %u", x->view.rank,
+                          y->view.rank);
     }
     spyre_view view = x->view;
     view.size[view.rank - 1] = y->view.size[y->view.rank - 1];
@@ -180,8 +178,8 @@ spyre_status rewrite_emit_matmul(rewriter *r, const tensor *x, const tensor *y, 
     return emit(r, ATEN_SPYRE_BATCHMATMUL, args, 2, x->dtype, &view, into, out);
 }
 
-spyre_status rewrite_emit_gather(rewriter *r, const tensor *table, const tensor *index,
-                         const tensor *into, tensor *out)
+spyre_status make_gather(rewriter *r, const tensor *table, const tensor *index, const tensor *into,
+                         tensor *out)
 {
     spyre_arg args[2] = {tensor_arg(table), tensor_arg(index)};
     spyre_view view = index->view;
@@ -194,15 +192,15 @@ spyre_status rewrite_emit_gather(rewriter *r, const tensor *table, const tensor 
     return emit(r, ATEN_SPYRE_GATHER, args, 2, table->dtype, &view, into, out);
 }
 
-spyre_status rewrite_emit_layer_norm(rewriter *r, const tensor *x, const tensor *weight,
-                             const tensor *bias, double eps, const tensor *into, tensor *out)
+spyre_status make_layer_norm(rewriter *r, const tensor *x, const tensor *weight, const tensor *bias,
+                             double eps, const tensor *into, tensor *out)
 {
     spyre_arg args[4] = {tensor_arg(x), tensor_arg(weight), tensor_arg(bias), real_arg(eps)};
     spyre_view view = view_contiguous(x->view.size, x->view.rank);
     return emit(r, ATEN_SPYRE_LAYER_NORM, args, 4, x->dtype, &view, into, out);
 }
 
-spyre_status rewrite_emit_cat(rewriter *r, const tensor *items, uint32_t count, uint32_t dim,
+spyre_status make_cat(rewriter *r, const tensor *items, uint32_t count, uint32_t dim,
                       const tensor *into, tensor *out)
 {
     spyre_arg *list = ARENA_NEW(r->target->memory, spyre_arg, count);
@@ -218,33 +216,33 @@ spyre_status rewrite_emit_cat(rewriter *r, const tensor *items, uint32_t count, 
     return emit(r, ATEN_SPYRE_CAT, args, 2, items[0].dtype, &view, into, out);
 }
 
-spyre_status rewrite_emit_copy(rewriter *r, const tensor *x, const tensor *into, tensor *out)
+spyre_status make_copy(rewriter *r, const tensor *x, const tensor *into, tensor *out)
 {
-    return rewrite_emit_unary(r, ATEN_SPYRE_IDENTITY, x, into, out);
+    return make_unary(r, ATEN_SPYRE_IDENTITY, x, into, out);
 }
 
-spyre_status rewrite_emit_cast(rewriter *r, const tensor *x, spyre_dtype dtype, const tensor *into,
+spyre_status make_cast(rewriter *r, const tensor *x, spyre_dtype dtype, const tensor *into,
                        tensor *out)
 {
-    if (x->dtype == dtype && into) return rewrite_emit_copy(r, x, into, out);
+    if (x->dtype == dtype && into) return make_copy(r, x, into, out);
     if (x->dtype == dtype) {
         *out = *x;
         return NULL;
     }
-    if (dtype == SPYRE_DTYPE_BOOL) return rewrite_emit_with(r, ATEN_SPYRE_NOTEQUAL, x, 0, into, out);
+    if (dtype == SPYRE_DTYPE_BOOL) return make_with(r, ATEN_SPYRE_NOTEQUAL, x, 0, into, out);
     spyre_arg args[1] = {tensor_arg(x)};
     spyre_view view = view_contiguous(x->view.size, x->view.rank);
     return emit(r, ATEN_SPYRE_CAST, args, 1, dtype, &view, into, out);
 }
 
-spyre_status rewrite_emit_view(rewriter *r, const tensor *x, const spyre_view *view, const tensor *into,
+spyre_status make_view(rewriter *r, const tensor *x, const spyre_view *view, const tensor *into,
                        tensor *out)
 {
     spyre_arg args[1] = {tensor_arg(x)};
     return emit(r, ATEN_SPYRE_VIEW, args, 1, x->dtype, view, into, out);
 }
 
-spyre_status rewrite_emit_reshape(rewriter *r, const tensor *x, const int64_t *size, uint32_t rank,
+spyre_status make_reshape(rewriter *r, const tensor *x, const int64_t *size, uint32_t rank,
                           tensor *out)
 {
     spyre_view view;
@@ -254,24 +252,24 @@ spyre_status rewrite_emit_reshape(rewriter *r, const tensor *x, const int64_t *s
             *out = *x;
             return NULL;
         }
-        return rewrite_emit_view(r, x, &view, NULL, out);
+        return make_view(r, x, &view, NULL, out);
     }
-    TRY(rewrite_emit_copy(r, x, NULL, &copy));
+    TRY(make_copy(r, x, NULL, &copy));
     if (!view_reshape(&copy.view, size, rank, &view)) {
         return status_new(SPYRE_INVALID_ARGUMENT, "other sizes with another number of elements");
     }
-    return rewrite_emit_view(r, &copy, &view, NULL, out);
+    return make_view(r, &copy, &view, NULL, out);
 }
 
-spyre_status rewrite_emit_transpose(rewriter *r, const tensor *x, uint32_t a, uint32_t b, tensor *out)
+spyre_status make_transpose(rewriter *r, const tensor *x, uint32_t a, uint32_t b, tensor *out)
 {
     uint32_t order[SPYRE_MAX_RANK];
     for (uint32_t i = 0; i < x->view.rank; i++) order[i] = i == a ? b : i == b ? a : i;
     spyre_view view = view_permute(&x->view, order);
-    return rewrite_emit_view(r, x, &view, NULL, out);
+    return make_view(r, x, &view, NULL, out);
 }
 
-spyre_status rewrite_emit_unsqueeze(rewriter *r, const tensor *x, uint32_t dim, tensor *out)
+spyre_status make_unsqueeze(rewriter *r, const tensor *x, uint32_t dim, tensor *out)
 {
     spyre_view view = {.rank = x->view.rank + 1, .offset = x->view.offset};
     if (x->view.rank == SPYRE_MAX_RANK) {
@@ -282,14 +280,14 @@ spyre_status rewrite_emit_unsqueeze(rewriter *r, const tensor *x, uint32_t dim, 
         view.size[i] = i == dim ? 1 : x->view.size[from];
         view.stride[i] = i == dim ? 1 : x->view.stride[from];
     }
-    return rewrite_emit_view(r, x, &view, NULL, out);
+    return make_view(r, x, &view, NULL, out);
 }
 
-spyre_status rewrite_emit_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start, int64_t length,
+spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start, int64_t length,
                         tensor *out)
 {
     spyre_view view = x->view;
     view.offset += start * view.stride[dim];
     view.size[dim] = length;
-    return rewrite_emit_view(r, x, &view, NULL, out);
+    return make_view(r, x, &view, NULL, out);
 }

@@ -102,8 +102,10 @@ static spyre_status expect_sizes(const spyre_view *found, const spyre_view *expe
 {
     if (view_same_sizes(found, expected)) return NULL;
     text sizes = {0};
-    if (index == RESULT) text_append(&sizes, "result: ");
-    else text_printf(&sizes, "operand %d: ", index);
+    if (index == RESULT)
+        text_append(&sizes, "result: ");
+    else
+        text_printf(&sizes, "operand %d: ", index);
     text_append(&sizes, "expected sizes ");
     view_print_sizes(expected, &sizes);
     text_append(&sizes, ", found ");
@@ -132,8 +134,10 @@ static bool broadcast(const spyre_view *from, spyre_view *to)
     uint32_t shift = wide.rank - narrow->rank;
     for (uint32_t i = 0; i < narrow->rank; i++) {
         int64_t *size = &wide.size[i + shift];
-        if (*size == 1) *size = narrow->size[i];
-        else if (narrow->size[i] != 1 && narrow->size[i] != *size) return false;
+        if (*size == 1)
+            *size = narrow->size[i];
+        else if (narrow->size[i] != 1 && narrow->size[i] != *size)
+            return false;
     }
     *to = wide;
     return true;

@@ -28,7 +28,8 @@ static spyre_status read_expression(parser *p, expr_id *out_expression)
 }
 
 // "a, b, c]": up to SPYRE_MAX_RANK expressions and the closing bracket.
-static spyre_status read_expressions(parser *p, const char *close, expr_id *out, uint32_t *out_count)
+static spyre_status read_expressions(parser *p, const char *close, expr_id *out,
+                                     uint32_t *out_count)
 {
     *out_count = 0;
     if (scan_accept(&p->in, close)) return NULL;
@@ -243,8 +244,10 @@ static spyre_status read_arg(parser *p, uint32_t depth, spyre_arg *out_arg)
     double real = 0;
     TRY(scan_number(&p->in, &is_int, &integer, &real));
     out_arg->kind = is_int ? SPYRE_ARG_INT : SPYRE_ARG_FLOAT;
-    if (is_int) out_arg->of.integer = integer;
-    else out_arg->of.real = real;
+    if (is_int)
+        out_arg->of.integer = integer;
+    else
+        out_arg->of.real = real;
     return NULL;
 }
 

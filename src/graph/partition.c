@@ -15,11 +15,11 @@
 typedef struct {
     const spyre_graph *graph;
     graph_levels levels;
-    segment_draft *drafts;              // by segment
+    segment_draft *drafts; // by segment
     uint32_t draft_count;
     arena *memory;
-    uint32_t *input_mark, *node_mark;   // by value and by node: last segment that has it, plus one
-    bool *is_output;                    // by value: an output of the segment that makes it
+    uint32_t *input_mark, *node_mark; // by value and by node: last segment that has it, plus one
+    bool *is_output;                  // by value: an output of the segment that makes it
 } partitioner;
 
 static uint32_t segment_of_value(const partitioner *p, uint32_t base)

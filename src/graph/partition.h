@@ -11,14 +11,14 @@
 
 typedef struct {
     spyre_segment_kind kind;
-    spyre_graph *graph;                 // card: the segment's own graph, inputs and outputs set
+    spyre_graph *graph; // card: the segment's own graph, inputs and outputs set
     // Ids of the partitioned graph, parallel to graph->inputs and graph->outputs (card) or the
     // values that cross the boundary (host).
     const uint32_t *inputs;
     uint32_t input_count;
     const uint32_t *outputs;
     uint32_t output_count;
-    const uint32_t *nodes;              // caller's node ids (origins), ascending, no repeats
+    const uint32_t *nodes; // caller's node ids (origins), ascending, no repeats
     uint32_t node_count;
 } graph_segment;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the caller's graph to natives, views and nodes of the host: each node that something needs is
-// rewritten in turn; when that is impossible it stays as it is, for the host, with the reason.
+// From the caller's graph to natives, views and nodes of the host: each node that something needs
+// is rewritten in turn; when that is impossible it stays as it is, for the host, with the reason.
 //
-// Ids of the caller's values stay, so that a host segment can be run by the caller as it stands; the
-// values that decompositions add follow behind them.
+// Ids of the caller's values stay, so that a host segment can be run by the caller as it stands;
+// the values that decompositions add follow behind them.
 #include <string.h>
 
 #include "graph/effect.h"

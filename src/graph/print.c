@@ -8,12 +8,18 @@
 #include <string.h>
 
 static const char *const DTYPE_WORDS[SPYRE_DTYPE_COUNT] = {
-    [SPYRE_DTYPE_F16] = "f16",         [SPYRE_DTYPE_BF16] = "bf16",
-    [SPYRE_DTYPE_F32] = "f32",         [SPYRE_DTYPE_BOOL] = "bool",
-    [SPYRE_DTYPE_I64] = "i64",         [SPYRE_DTYPE_I32] = "i32",
-    [SPYRE_DTYPE_I16] = "i16",         [SPYRE_DTYPE_I8] = "i8",
-    [SPYRE_DTYPE_U8] = "u8",           [SPYRE_DTYPE_F8_E4M3] = "f8_e4m3",
-    [SPYRE_DTYPE_F8_E5M2Z] = "f8_e5m2z", [SPYRE_DTYPE_F64] = "f64",
+    [SPYRE_DTYPE_F16] = "f16",
+    [SPYRE_DTYPE_BF16] = "bf16",
+    [SPYRE_DTYPE_F32] = "f32",
+    [SPYRE_DTYPE_BOOL] = "bool",
+    [SPYRE_DTYPE_I64] = "i64",
+    [SPYRE_DTYPE_I32] = "i32",
+    [SPYRE_DTYPE_I16] = "i16",
+    [SPYRE_DTYPE_I8] = "i8",
+    [SPYRE_DTYPE_U8] = "u8",
+    [SPYRE_DTYPE_F8_E4M3] = "f8_e4m3",
+    [SPYRE_DTYPE_F8_E5M2Z] = "f8_e5m2z",
+    [SPYRE_DTYPE_F64] = "f64",
 };
 
 const char *graph_dtype_word(spyre_dtype dtype)
@@ -129,9 +135,7 @@ static void print_arg(const spyre_graph *graph, const spyre_arg *arg, text *out)
 {
     switch (arg->kind) {
     case SPYRE_ARG_NONE: text_append(out, "none"); break;
-    case SPYRE_ARG_VALUE:
-        text_printf(out, "%%%s", graph->values.items[arg->of.value].name);
-        break;
+    case SPYRE_ARG_VALUE: text_printf(out, "%%%s", graph->values.items[arg->of.value].name); break;
     case SPYRE_ARG_INT: text_printf(out, "%lld", (long long)arg->of.integer); break;
     case SPYRE_ARG_FLOAT: print_real(arg->of.real, out); break;
     case SPYRE_ARG_BOOL: text_append(out, arg->of.boolean ? "true" : "false"); break;
@@ -157,15 +161,14 @@ static void print_symbols(const spyre_graph *graph, text *out)
 {
     for (uint32_t i = 0; i < expr_symbol_count(graph->exprs); i++) {
         const expr_symbol_info *s = expr_symbol_at(graph->exprs, i);
-        text_printf(out, "symbol %s: %lld..%lld", s->name, (long long)s->least,
-                    (long long)s->most);
+        text_printf(out, "symbol %s: %lld..%lld", s->name, (long long)s->least, (long long)s->most);
         if (s->granularity != 1) text_printf(out, " step %lld", (long long)s->granularity);
         text_append(out, "\n");
     }
 }
 
-static void print_numbers(const int64_t *items, uint32_t count, const char *open,
-                          const char *close, text *out)
+static void print_numbers(const int64_t *items, uint32_t count, const char *open, const char *close,
+                          text *out)
 {
     text_append(out, open);
     for (uint32_t i = 0; i < count; i++) {
@@ -247,8 +250,7 @@ spyre_status graph_print(const spyre_graph *graph, bool notes, text *out)
     }
     text_append(out, "return");
     for (uint32_t i = 0; i < graph->outputs.count; i++) {
-        text_printf(out, i ? ", %%%s" : " %%%s",
-                    graph->values.items[graph->outputs.items[i]].name);
+        text_printf(out, i ? ", %%%s" : " %%%s", graph->values.items[graph->outputs.items[i]].name);
     }
     text_append(out, "\n");
     return text_status(out);

@@ -67,7 +67,8 @@ typedef struct {
 
 static void add(arguments *all, int priority, spyre_dtype dtype)
 {
-    all->dtype[priority] = all->known[priority] ? promote_dtypes(all->dtype[priority], dtype) : dtype;
+    all->dtype[priority] =
+        all->known[priority] ? promote_dtypes(all->dtype[priority], dtype) : dtype;
     all->known[priority] = true;
 }
 
@@ -101,8 +102,10 @@ spyre_status promote_args(const rewriter *r, uint32_t first, uint32_t second,
     for (int priority = TENSOR; priority >= NUMBER; priority--) {
         if (!all.known[priority]) continue;
         spyre_dtype lower = all.dtype[priority];
-        if (!found) *out_dtype = lower;
-        else if (category(lower) > category(*out_dtype)) *out_dtype = promote_dtypes(*out_dtype, lower);
+        if (!found)
+            *out_dtype = lower;
+        else if (category(lower) > category(*out_dtype))
+            *out_dtype = promote_dtypes(*out_dtype, lower);
         found = true;
     }
     return NULL;

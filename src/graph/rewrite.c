@@ -52,14 +52,16 @@ spyre_status rewrite_operand(rewriter *r, uint32_t index, spyre_dtype dtype, ten
     double number;
     if (is_value) {
         TRY(rewrite_tensor(r, index, &given));
-        return status_at(rewrite_emit_cast(r, &given, dtype, NULL, out), "operand %u", index);
+        return status_at(make_cast(r, &given, dtype, NULL, out), "operand %u", index);
     }
     if (index >= r->from->arg_count || r->from->args[index].kind == SPYRE_ARG_NONE) {
-        return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: expected a tensor or a number, "
-                          "found none", index);
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "argument %u: expected a tensor or a number, "
+                          "found none",
+                          index);
     }
     TRY(graph_arg_real(r->source, r->node, index, 0, &number));
-    return status_at(rewrite_emit_constant(r, number, dtype, out), "operand %u", index);
+    return status_at(make_constant(r, number, dtype, out), "operand %u", index);
 }
 
 spyre_status rewrite_dim(rewriter *r, uint32_t index, int64_t fallback, uint32_t rank,
@@ -112,10 +114,10 @@ spyre_status rewrite_finish(rewriter *r, const tensor *x, const tensor *into)
     bool is_own = graph_value_base(r->target, x->value) >= r->source->values.count;
     bool is_view = view_reshape(&x->view, into->view.size, into->view.rank, &reshaped);
     if (is_own && is_view && x->dtype == into->dtype && view_same(&reshaped, &into->view)) {
-        return rewrite_emit_view(r, x, &into->view, into, NULL);
+        return make_view(r, x, &into->view, into, NULL);
     }
-    TRY(rewrite_emit_reshape(r, x, into->view.size, into->view.rank, &same_sizes));
-    return rewrite_emit_cast(r, &same_sizes, into->dtype, into, NULL);
+    TRY(make_reshape(r, x, into->view.size, into->view.rank, &same_sizes));
+    return make_cast(r, &same_sizes, into->dtype, into, NULL);
 }
 
 spyre_status broadcast_sizes(const spyre_view *x, const spyre_view *y, spyre_view *out)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decompositions. A handler looks at one node of the caller's graph and emits natives and views into
-// the prepared graph. It returns UNSUPPORTED, with the reason as message, when the node must stay on
-// the host; what it has emitted until then is taken back.
+// Decompositions. A handler looks at one node of the caller's graph and emits natives and views
+// into the prepared graph. It returns UNSUPPORTED, with the reason as message, when the node must
+// stay on the host; what it has emitted until then is taken back.
 #ifndef GRAPH_REWRITE_H
 #define GRAPH_REWRITE_H
 
@@ -25,17 +25,17 @@ typedef struct {
 
 typedef struct rewriter {
     const spyre_graph *source;
-    spyre_graph *target;                // values [0, source->values.count) are the source's
-    const bool *used;                   // by value of the source: something needs it
-    bool *loose;                        // by value: made by the host, not dense
-    VEC(rewrite_constant) constants;    // one for each value and dtype
-    uint32_t node;                      // of the source, being rewritten
+    spyre_graph *target;             // values [0, source->values.count) are the source's
+    const bool *used;                // by value of the source: something needs it
+    bool *loose;                     // by value: made by the host, not dense
+    VEC(rewrite_constant) constants; // one for each value and dtype
+    uint32_t node;                   // of the source, being rewritten
     const graph_node *from;
-    uint32_t serial;                    // names the results of this node's natives
+    uint32_t serial; // names the results of this node's natives
 } rewriter;
 
 typedef spyre_status (*rewrite_handler)(rewriter *r);
-#define ATEN_REWRITE(id, name, handler, opfunc, doc) \
+#define ATEN_REWRITE(id, name, handler, opfunc, doc)                                               \
     SPYRE_MUST_CHECK spyre_status rewrite_##handler(rewriter *r);
 #include "graph/aten.def"
 
@@ -55,70 +55,71 @@ SPYRE_MUST_CHECK spyre_status rewrite_dim(rewriter *r, uint32_t index, int64_t f
 SPYRE_MUST_CHECK spyre_status rewrite_dtype(rewriter *r, uint32_t index, spyre_dtype fallback,
                                             spyre_dtype *out_dtype);
 
-// What a result of the node must be: pass it as `into` to the last emitter, or to rewrite_finish.
+// What a result of the node must be: pass it as `into` to the last maker, or to rewrite_finish.
 SPYRE_MUST_CHECK spyre_status rewrite_result(rewriter *r, uint32_t index, tensor *out);
 
 // UNSUPPORTED when a result beyond `index` is used.
 SPYRE_MUST_CHECK spyre_status rewrite_only_result(rewriter *r, uint32_t index);
 
-// Emitters. `into` is a result of the node (its dtype, sizes and strides are taken), or null: then
+// Makers. `into` is a result of the node (its dtype, sizes and strides are taken), or null: then
 // *out becomes a fresh contiguous tensor. `out` may be null when `into` is not.
-SPYRE_MUST_CHECK spyre_status rewrite_emit_constant(rewriter *r, double value, spyre_dtype dtype,
+SPYRE_MUST_CHECK spyre_status make_constant(rewriter *r, double value, spyre_dtype dtype,
                                             tensor *out);
-SPYRE_MUST_CHECK spyre_status rewrite_emit_full(rewriter *r, double value, spyre_dtype dtype,
+SPYRE_MUST_CHECK spyre_status make_full(rewriter *r, double value, spyre_dtype dtype,
                                         const spyre_view *sizes, const tensor *into, tensor *out);
-SPYRE_MUST_CHECK spyre_status rewrite_emit_unary(rewriter *r, aten_op op, const tensor *x,
+SPYRE_MUST_CHECK spyre_status make_unary(rewriter *r, aten_op op, const tensor *x,
                                          const tensor *into, tensor *out);
-SPYRE_MUST_CHECK spyre_status rewrite_emit_binary(rewriter *r, aten_op op, const tensor *x,
-                                          const tensor *y, const tensor *into, tensor *out);
+SPYRE_MUST_CHECK spyre_status make_binary(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+                                          const tensor *into, tensor *out);
 // x op value, the value as a constant of x's dtype.
-SPYRE_MUST_CHECK spyre_status rewrite_emit_with(rewriter *r, aten_op op, const tensor *x, double value,
+SPYRE_MUST_CHECK spyre_status make_with(rewriter *r, aten_op op, const tensor *x, double value,
                                         const tensor *into, tensor *out);
-SPYRE_MUST_CHECK spyre_status rewrite_emit_where(rewriter *r, const tensor *condition, const tensor *x,
+SPYRE_MUST_CHECK spyre_status make_where(rewriter *r, const tensor *condition, const tensor *x,
                                          const tensor *y, const tensor *into, tensor *out);
 // clip and softplus.
-SPYRE_MUST_CHECK spyre_status rewrite_emit_parametric(rewriter *r, aten_op op, const tensor *x, double first,
-                                              double second, const tensor *into, tensor *out);
+SPYRE_MUST_CHECK spyre_status make_parametric(rewriter *r, aten_op op, const tensor *x,
+                                              double first, double second, const tensor *into,
+                                              tensor *out);
 // `reduced[i]` says whether dim i goes. No dim at all gives x itself (or a copy of it in `into`).
-SPYRE_MUST_CHECK spyre_status rewrite_emit_reduction(rewriter *r, aten_op op, const tensor *x,
+SPYRE_MUST_CHECK spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x,
                                              const bool *reduced, bool keepdim, const tensor *into,
                                              tensor *out);
-SPYRE_MUST_CHECK spyre_status rewrite_emit_matmul(rewriter *r, const tensor *x, const tensor *y,
+SPYRE_MUST_CHECK spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y,
                                           const tensor *into, tensor *out);
-SPYRE_MUST_CHECK spyre_status rewrite_emit_gather(rewriter *r, const tensor *table, const tensor *index,
+SPYRE_MUST_CHECK spyre_status make_gather(rewriter *r, const tensor *table, const tensor *index,
                                           const tensor *into, tensor *out);
-SPYRE_MUST_CHECK spyre_status rewrite_emit_layer_norm(rewriter *r, const tensor *x, const tensor *weight,
+SPYRE_MUST_CHECK spyre_status make_layer_norm(rewriter *r, const tensor *x, const tensor *weight,
                                               const tensor *bias, double eps, const tensor *into,
                                               tensor *out);
-SPYRE_MUST_CHECK spyre_status rewrite_emit_cat(rewriter *r, const tensor *items, uint32_t count,
+SPYRE_MUST_CHECK spyre_status make_cat(rewriter *r, const tensor *items, uint32_t count,
                                        uint32_t dim, const tensor *into, tensor *out);
 // A copy, broadcast to the sizes of `into`.
-SPYRE_MUST_CHECK spyre_status rewrite_emit_copy(rewriter *r, const tensor *x, const tensor *into,
+SPYRE_MUST_CHECK spyre_status make_copy(rewriter *r, const tensor *x, const tensor *into,
                                         tensor *out);
 
 // x itself when it has the dtype already (and `into` is null), else a cast; to bool: x != 0.
-SPYRE_MUST_CHECK spyre_status rewrite_emit_cast(rewriter *r, const tensor *x, spyre_dtype dtype,
+SPYRE_MUST_CHECK spyre_status make_cast(rewriter *r, const tensor *x, spyre_dtype dtype,
                                         const tensor *into, tensor *out);
 
-// Views. rewrite_emit_view: any view of x's storage. rewrite_emit_reshape copies when strides cannot express the
-// sizes. Dims of rewrite_emit_transpose are swapped; rewrite_emit_unsqueeze adds a dim of size 1 in front of `dim`.
-SPYRE_MUST_CHECK spyre_status rewrite_emit_view(rewriter *r, const tensor *x, const spyre_view *view,
+// Views. make_view: any view of x's storage. make_reshape copies when strides cannot express the
+// sizes. Dims of make_transpose are swapped; make_unsqueeze adds a dim of size 1 in front of `dim`.
+SPYRE_MUST_CHECK spyre_status make_view(rewriter *r, const tensor *x, const spyre_view *view,
                                         const tensor *into, tensor *out);
-SPYRE_MUST_CHECK spyre_status rewrite_emit_reshape(rewriter *r, const tensor *x, const int64_t *size,
+SPYRE_MUST_CHECK spyre_status make_reshape(rewriter *r, const tensor *x, const int64_t *size,
                                            uint32_t rank, tensor *out);
-SPYRE_MUST_CHECK spyre_status rewrite_emit_transpose(rewriter *r, const tensor *x, uint32_t a, uint32_t b,
+SPYRE_MUST_CHECK spyre_status make_transpose(rewriter *r, const tensor *x, uint32_t a, uint32_t b,
                                              tensor *out);
-SPYRE_MUST_CHECK spyre_status rewrite_emit_unsqueeze(rewriter *r, const tensor *x, uint32_t dim,
+SPYRE_MUST_CHECK spyre_status make_unsqueeze(rewriter *r, const tensor *x, uint32_t dim,
                                              tensor *out);
-SPYRE_MUST_CHECK spyre_status rewrite_emit_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start,
+SPYRE_MUST_CHECK spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start,
                                          int64_t length, tensor *out);
 
 // Softmax over `dim` that gives 0, not NaN, where everything is -inf.
-SPYRE_MUST_CHECK spyre_status rewrite_emit_safe_softmax(rewriter *r, const tensor *x, uint32_t dim,
+SPYRE_MUST_CHECK spyre_status make_safe_softmax(rewriter *r, const tensor *x, uint32_t dim,
                                                 const tensor *into, tensor *out);
 
-// Makes the node's result `into` out of x, which has as many elements in the same order: a view when
-// the strides agree, else a copy.
+// Makes the node's result `into` out of x, which has as many elements in the same order: a view
+// when the strides agree, else a copy.
 SPYRE_MUST_CHECK spyre_status rewrite_finish(rewriter *r, const tensor *x, const tensor *into);
 
 // The sizes of x and y broadcast; INVALID_ARGUMENT when they do not fit.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scaled dot product attention: softmax(q k^T scale + mask) v. As in PyTorch's own decomposition the
-// square root of the scale goes to q and k each, so that neither product leaves the range of 16 bits.
-// Query heads that share a key head (grouped queries) become rows of one matrix: no copy of k or v.
+// Scaled dot product attention: softmax(q k^T scale + mask) v. As in PyTorch's own decomposition
+// the square root of the scale goes to q and k each, so that neither product leaves the range of
+// 16 bits. Query heads that share a key head (grouped queries) become rows of one matrix: no copy
+// of k or v.
 #include <math.h>
 
 #include "graph/rewrite.h"
@@ -33,12 +34,15 @@ static spyre_status load_options(rewriter *r, attention *a)
 static spyre_status load_shape(const tensor *q, const tensor *k, const tensor *v, attention *a)
 {
     if (q->view.rank != 4 || k->view.rank != 4 || v->view.rank != 4) {
-        return status_new(SPYRE_UNSUPPORTED, "ranks %u, %u, %u, only 4 is supported",
-                          q->view.rank, k->view.rank, v->view.rank);
+        return status_new(SPYRE_UNSUPPORTED, "ranks %u, %u, %u, only 4 is supported", q->view.rank,
+                          k->view.rank, v->view.rank);
     }
-    *a = (attention){.batch = q->view.size[0], .heads = q->view.size[1],
-                     .key_heads = k->view.size[1], .queries = q->view.size[2],
-                     .keys = k->view.size[2], .width = q->view.size[3],
+    *a = (attention){.batch = q->view.size[0],
+                     .heads = q->view.size[1],
+                     .key_heads = k->view.size[1],
+                     .queries = q->view.size[2],
+                     .keys = k->view.size[2],
+                     .width = q->view.size[3],
                      .value_width = v->view.size[3]};
     bool fits = k->view.size[0] == a->batch && v->view.size[0] == a->batch &&
                 v->view.size[1] == a->key_heads && v->view.size[2] == a->keys &&
@@ -61,15 +65,15 @@ static spyre_status apply_mask(rewriter *r, tensor *scores)
     if (!present) return NULL;
     if (mask.dtype == SPYRE_DTYPE_BOOL) {
         tensor never;
-        TRY(rewrite_emit_constant(r, -HUGE_VAL, scores->dtype, &never));
-        TRY(rewrite_emit_where(r, &mask, scores, &never, NULL, &masked));
+        TRY(make_constant(r, -HUGE_VAL, scores->dtype, &never));
+        TRY(make_where(r, &mask, scores, &never, NULL, &masked));
     } else {
         TRY(rewrite_operand(r, 3, scores->dtype, &mask));
-        TRY(rewrite_emit_binary(r, ATEN_SPYRE_ADD, scores, &mask, NULL, &masked));
+        TRY(make_binary(r, ATEN_SPYRE_ADD, scores, &mask, NULL, &masked));
     }
     if (!view_same_sizes(&masked.view, &scores->view)) {
         return status_new(SPYRE_INVALID_ARGUMENT, "operand 3: the mask does not broadcast to the "
-                          "scores");
+                                                  "scores");
     }
     *scores = masked;
     return NULL;
@@ -81,7 +85,7 @@ static spyre_status regroup(rewriter *r, const attention *a, const tensor *x, bo
 {
     int64_t sizes[4] = {a->batch, to_groups ? a->key_heads : a->heads,
                         to_groups ? a->group * a->queries : a->queries, x->view.size[3]};
-    if (a->group > 1) return rewrite_emit_reshape(r, x, sizes, 4, out);
+    if (a->group > 1) return make_reshape(r, x, sizes, 4, out);
     *out = *x;
     return NULL;
 }
@@ -97,16 +101,16 @@ spyre_status rewrite_attention(rewriter *r)
     TRY(rewrite_operand(r, 2, into.dtype, &v));
     TRY(load_shape(&q, &k, &v, &a));
     TRY(load_options(r, &a));
-    TRY(rewrite_emit_with(r, ATEN_SPYRE_MUL, &q, sqrt(a.scale), NULL, &q));
-    TRY(rewrite_emit_with(r, ATEN_SPYRE_MUL, &k, sqrt(a.scale), NULL, &k));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &q, sqrt(a.scale), NULL, &q));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &k, sqrt(a.scale), NULL, &k));
     TRY(regroup(r, &a, &q, true, &rows));
-    TRY(rewrite_emit_transpose(r, &k, 2, 3, &keys));
-    TRY(rewrite_emit_matmul(r, &rows, &keys, NULL, &scores));
+    TRY(make_transpose(r, &k, 2, 3, &keys));
+    TRY(make_matmul(r, &rows, &keys, NULL, &scores));
     TRY(regroup(r, &a, &scores, false, &scores));
     TRY(apply_mask(r, &scores));
-    TRY(rewrite_emit_safe_softmax(r, &scores, 3, NULL, &weights));
+    TRY(make_safe_softmax(r, &scores, 3, NULL, &weights));
     TRY(regroup(r, &a, &weights, true, &rows));
-    if (a.group == 1) return rewrite_emit_matmul(r, &rows, &v, &into, NULL);
-    TRY(rewrite_emit_matmul(r, &rows, &v, NULL, &result));
+    if (a.group == 1) return make_matmul(r, &rows, &v, &into, NULL);
+    TRY(make_matmul(r, &rows, &v, NULL, &result));
     return rewrite_finish(r, &result, &into);
 }

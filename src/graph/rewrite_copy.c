@@ -7,9 +7,9 @@
 static spyre_status alias_or_copy(rewriter *r, const tensor *x, const tensor *into)
 {
     if (x->dtype == into->dtype && view_same(&x->view, &into->view)) {
-        return rewrite_emit_view(r, x, &into->view, into, NULL);
+        return make_view(r, x, &into->view, into, NULL);
     }
-    return rewrite_emit_cast(r, x, into->dtype, into, NULL);
+    return make_cast(r, x, into->dtype, into, NULL);
 }
 
 spyre_status rewrite_copy(rewriter *r)
@@ -22,7 +22,7 @@ spyre_status rewrite_copy(rewriter *r)
         TRY(graph_arg_bool(r->source, r->node, 3, false, &copies));
         if (!copies) return alias_or_copy(r, &x, &into);
     }
-    return rewrite_emit_cast(r, &x, into.dtype, &into, NULL);
+    return make_cast(r, &x, into.dtype, &into, NULL);
 }
 
 spyre_status rewrite_contiguous(rewriter *r)
@@ -32,8 +32,8 @@ spyre_status rewrite_contiguous(rewriter *r)
     TRY(rewrite_tensor(r, 0, &x));
     TRY(rewrite_result(r, 0, &into));
     bool is_view = view_reshape(&x.view, into.view.size, into.view.rank, &view);
-    if (is_view && view_same(&view, &into.view)) return rewrite_emit_view(r, &x, &into.view, &into, NULL);
-    TRY(rewrite_emit_reshape(r, &x, into.view.size, into.view.rank, &same_sizes));
+    if (is_view && view_same(&view, &into.view)) return make_view(r, &x, &into.view, &into, NULL);
+    TRY(make_reshape(r, &x, into.view.size, into.view.rank, &same_sizes));
     return rewrite_finish(r, &same_sizes, &into);
 }
 
@@ -55,17 +55,17 @@ spyre_status rewrite_copy_from(rewriter *r)
     tensor x, cast, into;
     TRY(rewrite_tensor(r, 1, &x));
     TRY(rewrite_result(r, 0, &into));
-    if (x.dtype == into.dtype) return rewrite_emit_copy(r, &x, &into, NULL);
-    if (view_same_sizes(&x.view, &into.view)) return rewrite_emit_cast(r, &x, into.dtype, &into, NULL);
-    TRY(rewrite_emit_cast(r, &x, into.dtype, NULL, &cast));
-    return rewrite_emit_copy(r, &cast, &into, NULL);
+    if (x.dtype == into.dtype) return make_copy(r, &x, &into, NULL);
+    if (view_same_sizes(&x.view, &into.view)) return make_cast(r, &x, into.dtype, &into, NULL);
+    TRY(make_cast(r, &x, into.dtype, NULL, &cast));
+    return make_copy(r, &cast, &into, NULL);
 }
 
 static spyre_status fill(rewriter *r, double value)
 {
     tensor into;
     TRY(rewrite_result(r, 0, &into));
-    return rewrite_emit_full(r, value, into.dtype, &into.view, &into, NULL);
+    return make_full(r, value, into.dtype, &into.view, &into, NULL);
 }
 
 static spyre_status fill_from(rewriter *r, uint32_t index)
@@ -106,11 +106,11 @@ static spyre_status gather_rows(rewriter *r, const tensor *table, const tensor *
 {
     tensor rows, result;
     if (table->view.rank == 0) return status_new(SPYRE_UNSUPPORTED, "operand 0: rank 0");
-    if (table->view.rank == 2) return rewrite_emit_gather(r, table, index, into, NULL);
+    if (table->view.rank == 2) return make_gather(r, table, index, into, NULL);
     int64_t sizes[2] = {table->view.size[0], view_element_count(&table->view)};
     sizes[1] /= sizes[0];
-    TRY(rewrite_emit_reshape(r, table, sizes, 2, &rows));
-    TRY(rewrite_emit_gather(r, &rows, index, NULL, &result));
+    TRY(make_reshape(r, table, sizes, 2, &rows));
+    TRY(make_gather(r, &rows, index, NULL, &result));
     return rewrite_finish(r, &result, into);
 }
 
@@ -140,10 +140,10 @@ spyre_status rewrite_index_select(rewriter *r)
 static spyre_status wrap_index(rewriter *r, const tensor *index, int64_t rows, tensor *out)
 {
     tensor below, sign, step;
-    TRY(rewrite_emit_with(r, ATEN_SPYRE_MINIMUM, index, 0, NULL, &below));
-    TRY(rewrite_emit_with(r, ATEN_SPYRE_MAXIMUM, &below, -1, NULL, &sign));
-    TRY(rewrite_emit_with(r, ATEN_SPYRE_MUL, &sign, (double)rows, NULL, &step));
-    return rewrite_emit_binary(r, ATEN_SPYRE_SUB, index, &step, NULL, out);
+    TRY(make_with(r, ATEN_SPYRE_MINIMUM, index, 0, NULL, &below));
+    TRY(make_with(r, ATEN_SPYRE_MAXIMUM, &below, -1, NULL, &sign));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &sign, (double)rows, NULL, &step));
+    return make_binary(r, ATEN_SPYRE_SUB, index, &step, NULL, out);
 }
 
 spyre_status rewrite_index_tensor(rewriter *r)

@@ -4,8 +4,7 @@
 #include "graph/rewrite.h"
 
 // Views y with leading dims of stride 0 so that its batch dims are `batch[0..rank - 2)`.
-static spyre_status expand_batch(rewriter *r, const tensor *y, const spyre_view *batch,
-                                 tensor *out)
+static spyre_status expand_batch(rewriter *r, const tensor *y, const spyre_view *batch, tensor *out)
 {
     spyre_view view = {.rank = batch->rank + 2, .offset = y->view.offset};
     uint32_t shift = view.rank - y->view.rank;
@@ -17,7 +16,7 @@ static spyre_status expand_batch(rewriter *r, const tensor *y, const spyre_view 
         view.stride[i] = has && (size != 1 || !is_batch) ? y->view.stride[i - shift] : 0;
         if (view.size[i] != size) same = false;
     }
-    if (!same) return rewrite_emit_view(r, y, &view, NULL, out);
+    if (!same) return make_view(r, y, &view, NULL, out);
     *out = *y;
     return NULL;
 }
@@ -36,7 +35,7 @@ static spyre_status multiply(rewriter *r, const tensor *x, const tensor *y, cons
     TRY(broadcast_sizes(&x_batch, &y_batch, &batch));
     TRY(expand_batch(r, x, &batch, &left));
     if (y->view.rank > 2) TRY(expand_batch(r, y, &batch, &right));
-    return rewrite_emit_matmul(r, &left, &right, into, out);
+    return make_matmul(r, &left, &right, into, out);
 }
 
 // Gives a vector its missing dim: a row in front, a column behind.
@@ -45,7 +44,7 @@ static spyre_status as_matrix(rewriter *r, const tensor *x, bool is_left, bool *
 {
     *out_was_vector = x->view.rank == 1;
     *out = *x;
-    if (*out_was_vector) return rewrite_emit_unsqueeze(r, x, is_left ? 0 : 1, out);
+    if (*out_was_vector) return make_unsqueeze(r, x, is_left ? 0 : 1, out);
     if (x->view.rank > 1) return NULL;
     return status_new(SPYRE_INVALID_ARGUMENT, "operand %d: rank 0", is_left ? 0 : 1);
 }
@@ -84,11 +83,11 @@ spyre_status rewrite_addmm(rewriter *r)
     bool has_bias = beta != 0, scales = alpha != 1;
     TRY(multiply(r, &x, &y, has_bias || scales ? NULL : &into, &result));
     if (scales) {
-        TRY(rewrite_emit_with(r, ATEN_SPYRE_MUL, &result, alpha, has_bias ? NULL : &into, &result));
+        TRY(make_with(r, ATEN_SPYRE_MUL, &result, alpha, has_bias ? NULL : &into, &result));
     }
     if (!has_bias) return NULL;
-    if (beta != 1) TRY(rewrite_emit_with(r, ATEN_SPYRE_MUL, &bias, beta, NULL, &bias));
-    return rewrite_emit_binary(r, ATEN_SPYRE_ADD, &result, &bias, &into, NULL);
+    if (beta != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &bias, beta, NULL, &bias));
+    return make_binary(r, ATEN_SPYRE_ADD, &result, &bias, &into, NULL);
 }
 
 spyre_status rewrite_linear(rewriter *r)
@@ -102,11 +101,11 @@ spyre_status rewrite_linear(rewriter *r)
     if (weight.view.rank != 2) {
         return status_new(SPYRE_UNSUPPORTED, "operand 1: rank %u, expected 2", weight.view.rank);
     }
-    TRY(rewrite_emit_transpose(r, &weight, 0, 1, &turned));
+    TRY(make_transpose(r, &weight, 0, 1, &turned));
     if (!has_bias) return product(r, &x, &turned, &into);
     TRY(as_matrix(r, &x, true, &was_vector, &x));
     TRY(multiply(r, &x, &turned, NULL, &result));
-    if (was_vector) TRY(rewrite_emit_reshape(r, &result, into.view.size, into.view.rank, &result));
+    if (was_vector) TRY(make_reshape(r, &result, into.view.size, into.view.rank, &result));
     TRY(rewrite_operand(r, 2, into.dtype, &bias));
-    return rewrite_emit_binary(r, ATEN_SPYRE_ADD, &result, &bias, &into, NULL);
+    return make_binary(r, ATEN_SPYRE_ADD, &result, &bias, &into, NULL);
 }

@@ -15,8 +15,10 @@ static spyre_status expect_last_dim(rewriter *r, const tensor *x)
                           count);
     }
     if (x->view.rank && sizes[0] == x->view.size[x->view.rank - 1]) return NULL;
-    return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: normalized_shape [%lld] is not the last "
-                      "size of operand 0", (long long)sizes[0]);
+    return status_new(SPYRE_INVALID_ARGUMENT,
+                      "argument 1: normalized_shape [%lld] is not the last "
+                      "size of operand 0",
+                      (long long)sizes[0]);
 }
 
 // An optional vector in the dtype of the result; *out_vector is null when it is missing.
@@ -43,7 +45,7 @@ spyre_status rewrite_layer_norm(rewriter *r)
     TRY(load_vector(r, 2, into.dtype, &weight_room, &weight));
     TRY(load_vector(r, 3, into.dtype, &bias_room, &bias));
     TRY(graph_arg_real(r->source, r->node, 4, 1e-5, &eps));
-    return rewrite_emit_layer_norm(r, &x, weight, bias, eps, &into, NULL);
+    return make_layer_norm(r, &x, weight, bias, eps, &into, NULL);
 }
 
 // The machine epsilon of the operand's dtype, PyTorch's default for rms_norm.
@@ -67,10 +69,10 @@ spyre_status rewrite_rms_norm(rewriter *r)
     TRY(load_vector(r, 2, into.dtype, &room, &weight));
     TRY(graph_arg_real(r->source, r->node, 3, dtype_epsilon(x.dtype), &eps));
     last[x.view.rank - 1] = true;
-    TRY(rewrite_emit_binary(r, ATEN_SPYRE_MUL, &x, &x, NULL, &square));
-    TRY(rewrite_emit_reduction(r, ATEN_SPYRE_MEAN, &square, last, true, NULL, &mean));
-    TRY(rewrite_emit_with(r, ATEN_SPYRE_ADD, &mean, eps, NULL, &shifted));
-    TRY(rewrite_emit_unary(r, ATEN_SPYRE_RSQRT, &shifted, NULL, &scale));
-    TRY(rewrite_emit_binary(r, ATEN_SPYRE_MUL, &x, &scale, weight ? NULL : &into, &result));
-    return weight ? rewrite_emit_binary(r, ATEN_SPYRE_MUL, &result, weight, &into, NULL) : NULL;
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &x, &x, NULL, &square));
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, last, true, NULL, &mean));
+    TRY(make_with(r, ATEN_SPYRE_ADD, &mean, eps, NULL, &shifted));
+    TRY(make_unary(r, ATEN_SPYRE_RSQRT, &shifted, NULL, &scale));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &x, &scale, weight ? NULL : &into, &result));
+    return weight ? make_binary(r, ATEN_SPYRE_MUL, &result, weight, &into, NULL) : NULL;
 }

@@ -28,25 +28,25 @@ spyre_status rewrite_unary(rewriter *r)
 {
     tensor x, into;
     TRY(load_unary(r, &x, &into));
-    return rewrite_emit_unary(r, row_native(r), &x, &into, NULL);
+    return make_unary(r, row_native(r), &x, &into, NULL);
 }
 
 spyre_status rewrite_silu(rewriter *r)
 {
     tensor x, gate, into;
     TRY(load_unary(r, &x, &into));
-    if (x.dtype != SPYRE_DTYPE_F32) return rewrite_emit_unary(r, ATEN_SPYRE_SILU, &x, &into, NULL);
-    TRY(rewrite_emit_unary(r, ATEN_SPYRE_SIGMOID, &x, NULL, &gate));
-    return rewrite_emit_binary(r, ATEN_SPYRE_MUL, &x, &gate, &into, NULL);
+    if (x.dtype != SPYRE_DTYPE_F32) return make_unary(r, ATEN_SPYRE_SILU, &x, &into, NULL);
+    TRY(make_unary(r, ATEN_SPYRE_SIGMOID, &x, NULL, &gate));
+    return make_binary(r, ATEN_SPYRE_MUL, &x, &gate, &into, NULL);
 }
 
 spyre_status rewrite_ceil(rewriter *r)
 {
     tensor x, minus, floored, into;
     TRY(load_unary(r, &x, &into));
-    TRY(rewrite_emit_unary(r, ATEN_SPYRE_NEG, &x, NULL, &minus));
-    TRY(rewrite_emit_unary(r, ATEN_SPYRE_FLOOR, &minus, NULL, &floored));
-    return rewrite_emit_unary(r, ATEN_SPYRE_NEG, &floored, &into, NULL);
+    TRY(make_unary(r, ATEN_SPYRE_NEG, &x, NULL, &minus));
+    TRY(make_unary(r, ATEN_SPYRE_FLOOR, &minus, NULL, &floored));
+    return make_unary(r, ATEN_SPYRE_NEG, &floored, &into, NULL);
 }
 
 // x > 0 ? 1 : (x < 0 ? -1 : x), so that zeros keep their sign.
@@ -54,19 +54,19 @@ spyre_status rewrite_sign(rewriter *r)
 {
     tensor x, above, below, one, minus_one, rest, into;
     TRY(load_unary(r, &x, &into));
-    TRY(rewrite_emit_with(r, ATEN_SPYRE_GREATERTHAN, &x, 0, NULL, &above));
-    TRY(rewrite_emit_with(r, ATEN_SPYRE_LESSERTHAN, &x, 0, NULL, &below));
-    TRY(rewrite_emit_constant(r, 1, x.dtype, &one));
-    TRY(rewrite_emit_constant(r, -1, x.dtype, &minus_one));
-    TRY(rewrite_emit_where(r, &below, &minus_one, &x, NULL, &rest));
-    return rewrite_emit_where(r, &above, &one, &rest, &into, NULL);
+    TRY(make_with(r, ATEN_SPYRE_GREATERTHAN, &x, 0, NULL, &above));
+    TRY(make_with(r, ATEN_SPYRE_LESSERTHAN, &x, 0, NULL, &below));
+    TRY(make_constant(r, 1, x.dtype, &one));
+    TRY(make_constant(r, -1, x.dtype, &minus_one));
+    TRY(make_where(r, &below, &minus_one, &x, NULL, &rest));
+    return make_where(r, &above, &one, &rest, &into, NULL);
 }
 
 spyre_status rewrite_square(rewriter *r)
 {
     tensor x, into;
     TRY(load_unary(r, &x, &into));
-    return rewrite_emit_binary(r, ATEN_SPYRE_MUL, &x, &x, &into, NULL);
+    return make_binary(r, ATEN_SPYRE_MUL, &x, &x, &into, NULL);
 }
 
 spyre_status rewrite_softplus(rewriter *r)
@@ -76,7 +76,7 @@ spyre_status rewrite_softplus(rewriter *r)
     TRY(load_unary(r, &x, &into));
     TRY(graph_arg_real(r->source, r->node, 1, 1, &beta));
     TRY(graph_arg_real(r->source, r->node, 2, 20, &threshold));
-    return rewrite_emit_parametric(r, ATEN_SPYRE_SOFTPLUS, &x, beta, threshold, &into, NULL);
+    return make_parametric(r, ATEN_SPYRE_SOFTPLUS, &x, beta, threshold, &into, NULL);
 }
 
 // clip where the card has it, else maximum and minimum: float32 and integers.
@@ -87,12 +87,12 @@ static spyre_status clamp_to(rewriter *r, const tensor *x, double least, double 
     bool has_least = least > -HUGE_VAL, has_most = most < HUGE_VAL;
     tensor raised = *x;
     if (has_clip && has_least && has_most) {
-        return rewrite_emit_parametric(r, ATEN_SPYRE_CLIP, x, least, most, into, NULL);
+        return make_parametric(r, ATEN_SPYRE_CLIP, x, least, most, into, NULL);
     }
-    if (has_least && !has_most) return rewrite_emit_with(r, ATEN_SPYRE_MAXIMUM, x, least, into, NULL);
-    if (has_least) TRY(rewrite_emit_with(r, ATEN_SPYRE_MAXIMUM, x, least, NULL, &raised));
-    if (has_most) return rewrite_emit_with(r, ATEN_SPYRE_MINIMUM, &raised, most, into, NULL);
-    return rewrite_emit_copy(r, x, into, NULL);
+    if (has_least && !has_most) return make_with(r, ATEN_SPYRE_MAXIMUM, x, least, into, NULL);
+    if (has_least) TRY(make_with(r, ATEN_SPYRE_MAXIMUM, x, least, NULL, &raised));
+    if (has_most) return make_with(r, ATEN_SPYRE_MINIMUM, &raised, most, into, NULL);
+    return make_copy(r, x, into, NULL);
 }
 
 spyre_status rewrite_clamp(rewriter *r)
@@ -126,11 +126,11 @@ spyre_status rewrite_clamp_tensor(rewriter *r)
     TRY(load_unary(r, &x, &into));
     if (has_least) {
         TRY(rewrite_operand(r, 1, into.dtype, &bound));
-        TRY(rewrite_emit_binary(r, ATEN_SPYRE_MAXIMUM, &x, &bound, has_most ? NULL : &into, &x));
+        TRY(make_binary(r, ATEN_SPYRE_MAXIMUM, &x, &bound, has_most ? NULL : &into, &x));
     }
-    if (!has_most) return has_least ? NULL : rewrite_emit_copy(r, &x, &into, NULL);
+    if (!has_most) return has_least ? NULL : make_copy(r, &x, &into, NULL);
     TRY(rewrite_operand(r, 2, into.dtype, &bound));
-    return rewrite_emit_binary(r, ATEN_SPYRE_MINIMUM, &x, &bound, &into, NULL);
+    return make_binary(r, ATEN_SPYRE_MINIMUM, &x, &bound, &into, NULL);
 }
 
 spyre_status rewrite_binary(rewriter *r)
@@ -138,7 +138,7 @@ spyre_status rewrite_binary(rewriter *r)
     tensor x, y, into;
     TRY(load_unary(r, &x, &into));
     TRY(rewrite_operand(r, 1, into.dtype, &y));
-    return rewrite_emit_binary(r, row_native(r), &x, &y, &into, NULL);
+    return make_binary(r, row_native(r), &x, &y, &into, NULL);
 }
 
 // first op alpha * second.
@@ -150,9 +150,9 @@ static spyre_status add_scaled(rewriter *r, uint32_t first, uint32_t second)
     TRY(rewrite_operand(r, first, into.dtype, &x));
     TRY(rewrite_operand(r, second, into.dtype, &y));
     TRY(graph_arg_real(r->source, r->node, 2, 1, &alpha));
-    if (alpha == 1) return rewrite_emit_binary(r, row_native(r), &x, &y, &into, NULL);
-    TRY(rewrite_emit_with(r, ATEN_SPYRE_MUL, &y, alpha, NULL, &scaled));
-    return rewrite_emit_binary(r, row_native(r), &x, &scaled, &into, NULL);
+    if (alpha == 1) return make_binary(r, row_native(r), &x, &y, &into, NULL);
+    TRY(make_with(r, ATEN_SPYRE_MUL, &y, alpha, NULL, &scaled));
+    return make_binary(r, row_native(r), &x, &scaled, &into, NULL);
 }
 
 spyre_status rewrite_add(rewriter *r)
@@ -172,7 +172,7 @@ static spyre_status power_of_two(rewriter *r, const tensor *x, int doublings, co
     tensor power = *x;
     for (int i = 0; i < doublings; i++) {
         bool last = i + 1 == doublings;
-        TRY(rewrite_emit_binary(r, ATEN_SPYRE_MUL, &power, &power, last ? into : NULL, &power));
+        TRY(make_binary(r, ATEN_SPYRE_MUL, &power, &power, last ? into : NULL, &power));
     }
     *out = power;
     return NULL;
@@ -184,19 +184,19 @@ spyre_status rewrite_pow(rewriter *r)
     double exponent;
     TRY(load_unary(r, &x, &into));
     TRY(graph_arg_real(r->source, r->node, 1, 1, &exponent));
-    if (exponent == 0) return rewrite_emit_full(r, 1, into.dtype, &into.view, &into, NULL);
-    if (exponent == 1) return rewrite_emit_copy(r, &x, &into, NULL);
+    if (exponent == 0) return make_full(r, 1, into.dtype, &into.view, &into, NULL);
+    if (exponent == 1) return make_copy(r, &x, &into, NULL);
     if (exponent == 2) return power_of_two(r, &x, 1, &into, &power);
     if (exponent == 4) return power_of_two(r, &x, 2, &into, &power);
-    if (exponent == 0.5) return rewrite_emit_unary(r, ATEN_SPYRE_SQRT, &x, &into, NULL);
-    if (exponent == -0.5) return rewrite_emit_unary(r, ATEN_SPYRE_RSQRT, &x, &into, NULL);
-    if (exponent == -1) return rewrite_emit_unary(r, ATEN_SPYRE_RECIPROCAL, &x, &into, NULL);
+    if (exponent == 0.5) return make_unary(r, ATEN_SPYRE_SQRT, &x, &into, NULL);
+    if (exponent == -0.5) return make_unary(r, ATEN_SPYRE_RSQRT, &x, &into, NULL);
+    if (exponent == -1) return make_unary(r, ATEN_SPYRE_RECIPROCAL, &x, &into, NULL);
     if (exponent != 3 && exponent != -2) {
         return status_new(SPYRE_UNSUPPORTED, "pow with exponent %g", exponent);
     }
     TRY(power_of_two(r, &x, 1, NULL, &power));
-    if (exponent == -2) return rewrite_emit_unary(r, ATEN_SPYRE_RECIPROCAL, &power, &into, NULL);
-    return rewrite_emit_binary(r, ATEN_SPYRE_MUL, &power, &x, &into, NULL);
+    if (exponent == -2) return make_unary(r, ATEN_SPYRE_RECIPROCAL, &power, &into, NULL);
+    return make_binary(r, ATEN_SPYRE_MUL, &power, &x, &into, NULL);
 }
 
 spyre_status rewrite_compare(rewriter *r)
@@ -207,7 +207,7 @@ spyre_status rewrite_compare(rewriter *r)
     TRY(promote_args(r, 0, 1, &dtype));
     TRY(rewrite_operand(r, 0, dtype, &x));
     TRY(rewrite_operand(r, 1, dtype, &y));
-    return rewrite_emit_binary(r, row_native(r), &x, &y, &into, NULL);
+    return make_binary(r, row_native(r), &x, &y, &into, NULL);
 }
 
 spyre_status rewrite_logical_not(rewriter *r)
@@ -215,7 +215,7 @@ spyre_status rewrite_logical_not(rewriter *r)
     tensor x, into;
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_tensor(r, 0, &x));
-    return rewrite_emit_with(r, ATEN_SPYRE_EQUAL, &x, 0, &into, NULL);
+    return make_with(r, ATEN_SPYRE_EQUAL, &x, 0, &into, NULL);
 }
 
 spyre_status rewrite_logical(rewriter *r)
@@ -224,7 +224,7 @@ spyre_status rewrite_logical(rewriter *r)
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, SPYRE_DTYPE_BOOL, &x));
     TRY(rewrite_operand(r, 1, SPYRE_DTYPE_BOOL, &y));
-    return rewrite_emit_binary(r, row_native(r), &x, &y, &into, NULL);
+    return make_binary(r, row_native(r), &x, &y, &into, NULL);
 }
 
 static spyre_status expect_bool(const tensor *into, const char *what)
@@ -256,7 +256,7 @@ spyre_status rewrite_where(rewriter *r)
     TRY(rewrite_operand(r, 0, SPYRE_DTYPE_BOOL, &condition));
     TRY(rewrite_operand(r, 1, into.dtype, &x));
     TRY(rewrite_operand(r, 2, into.dtype, &y));
-    return rewrite_emit_where(r, &condition, &x, &y, &into, NULL);
+    return make_where(r, &condition, &x, &y, &into, NULL);
 }
 
 spyre_status rewrite_masked_fill(rewriter *r)
@@ -265,5 +265,5 @@ spyre_status rewrite_masked_fill(rewriter *r)
     TRY(load_unary(r, &x, &into));
     TRY(rewrite_operand(r, 1, SPYRE_DTYPE_BOOL, &mask));
     TRY(rewrite_operand(r, 2, into.dtype, &value));
-    return rewrite_emit_where(r, &mask, &value, &x, &into, NULL);
+    return make_where(r, &mask, &value, &x, &into, NULL);
 }

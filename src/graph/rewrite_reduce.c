@@ -9,7 +9,7 @@
 typedef struct {
     bool reduced[SPYRE_MAX_RANK];
     bool keepdim;
-    int64_t count;              // elements that become one
+    int64_t count; // elements that become one
 } reduction;
 
 // dims at argument `dims` (none or [] are all dims), keepdim at `keepdim` (0: the op has none).
@@ -24,8 +24,10 @@ static spyre_status load_reduction(rewriter *r, const tensor *x, uint32_t dims, 
     if (keepdim) TRY(graph_arg_bool(r->source, r->node, keepdim, false, &out->keepdim));
     for (uint32_t i = 0; i < count; i++) {
         if (list[i] < -rank || list[i] >= rank) {
-            return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: dim %lld is outside [-%lld, "
-                              "%lld)", dims, (long long)list[i], (long long)rank, (long long)rank);
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "argument %u: dim %lld is outside [-%lld, "
+                              "%lld)",
+                              dims, (long long)list[i], (long long)rank, (long long)rank);
         }
         out->reduced[list[i] < 0 ? list[i] + rank : list[i]] = true;
     }
@@ -58,7 +60,7 @@ spyre_status rewrite_reduce(rewriter *r)
     TRY(rewrite_operand(r, 0, into.dtype, &x));
     reduction_args(r, &dims, &keepdim);
     TRY(load_reduction(r, &x, dims, keepdim, &over));
-    return rewrite_emit_reduction(r, op, &x, over.reduced, over.keepdim, &into, NULL);
+    return make_reduction(r, op, &x, over.reduced, over.keepdim, &into, NULL);
 }
 
 spyre_status rewrite_reduce_bool(rewriter *r)
@@ -81,19 +83,19 @@ spyre_status rewrite_var(rewriter *r)
         return status_new(SPYRE_UNSUPPORTED, "variance of %lld elements with correction %g",
                           (long long)over.count, correction);
     }
-    TRY(rewrite_emit_reduction(r, ATEN_SPYRE_MEAN, &x, over.reduced, true, NULL, &center));
-    TRY(rewrite_emit_binary(r, ATEN_SPYRE_SUB, &x, &center, NULL, &distance));
-    TRY(rewrite_emit_binary(r, ATEN_SPYRE_MUL, &distance, &distance, NULL, &square));
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, &x, over.reduced, true, NULL, &center));
+    TRY(make_binary(r, ATEN_SPYRE_SUB, &x, &center, NULL, &distance));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &distance, &distance, NULL, &square));
     if (r->from->op == ATEN_VAR_MEAN && r->from->result_count > 1) {
         TRY(rewrite_result(r, 1, &mean_into));
         TRY(rewrite_finish(r, &center, &mean_into));
     }
     if (scale == 1) {
-        return rewrite_emit_reduction(r, ATEN_SPYRE_MEAN, &square, over.reduced, over.keepdim, &into, NULL);
+        return make_reduction(r, ATEN_SPYRE_MEAN, &square, over.reduced, over.keepdim, &into, NULL);
     }
     tensor mean;
-    TRY(rewrite_emit_reduction(r, ATEN_SPYRE_MEAN, &square, over.reduced, over.keepdim, NULL, &mean));
-    return rewrite_emit_with(r, ATEN_SPYRE_MUL, &mean, scale, &into, NULL);
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, over.reduced, over.keepdim, NULL, &mean));
+    return make_with(r, ATEN_SPYRE_MUL, &mean, scale, &into, NULL);
 }
 
 spyre_status rewrite_vector_norm(rewriter *r)
@@ -108,16 +110,16 @@ spyre_status rewrite_vector_norm(rewriter *r)
     reduction_args(r, &dims, &keepdim);
     TRY(load_reduction(r, &x, dims, keepdim, &over));
     if (order == 2) {
-        TRY(rewrite_emit_binary(r, ATEN_SPYRE_MUL, &x, &x, NULL, &part));
-        TRY(rewrite_emit_reduction(r, ATEN_SPYRE_SUM, &part, over.reduced, over.keepdim, NULL, &sum));
-        return rewrite_emit_unary(r, ATEN_SPYRE_SQRT, &sum, &into, NULL);
+        TRY(make_binary(r, ATEN_SPYRE_MUL, &x, &x, NULL, &part));
+        TRY(make_reduction(r, ATEN_SPYRE_SUM, &part, over.reduced, over.keepdim, NULL, &sum));
+        return make_unary(r, ATEN_SPYRE_SQRT, &sum, &into, NULL);
     }
     if (order != 1 && !isinf(order)) {
         return status_new(SPYRE_UNSUPPORTED, "a norm of order %g", order);
     }
     aten_op op = order == 1 ? ATEN_SPYRE_SUM : order > 0 ? ATEN_SPYRE_MAX : ATEN_SPYRE_MIN;
-    TRY(rewrite_emit_unary(r, ATEN_SPYRE_ABS, &x, NULL, &part));
-    return rewrite_emit_reduction(r, op, &part, over.reduced, over.keepdim, &into, NULL);
+    TRY(make_unary(r, ATEN_SPYRE_ABS, &x, NULL, &part));
+    return make_reduction(r, op, &part, over.reduced, over.keepdim, &into, NULL);
 }
 
 // x in the result's dtype, its dim, and x - max(x).
@@ -129,8 +131,8 @@ static spyre_status softmax_shift(rewriter *r, tensor *into, bool *reduced, tens
     TRY(rewrite_operand(r, 0, into->dtype, &x));
     TRY(rewrite_dim(r, 1, -1, x.view.rank, &dim));
     reduced[dim] = x.view.rank > 0;
-    TRY(rewrite_emit_reduction(r, ATEN_SPYRE_MAX, &x, reduced, true, NULL, &largest));
-    return rewrite_emit_binary(r, ATEN_SPYRE_SUB, &x, &largest, NULL, shifted);
+    TRY(make_reduction(r, ATEN_SPYRE_MAX, &x, reduced, true, NULL, &largest));
+    return make_binary(r, ATEN_SPYRE_SUB, &x, &largest, NULL, shifted);
 }
 
 spyre_status rewrite_softmax(rewriter *r)
@@ -138,9 +140,9 @@ spyre_status rewrite_softmax(rewriter *r)
     tensor into, shifted, power, sum;
     bool reduced[SPYRE_MAX_RANK] = {false};
     TRY(softmax_shift(r, &into, reduced, &shifted));
-    TRY(rewrite_emit_unary(r, ATEN_SPYRE_EXP, &shifted, NULL, &power));
-    TRY(rewrite_emit_reduction(r, ATEN_SPYRE_SUM, &power, reduced, true, NULL, &sum));
-    return rewrite_emit_binary(r, ATEN_SPYRE_REALDIV, &power, &sum, &into, NULL);
+    TRY(make_unary(r, ATEN_SPYRE_EXP, &shifted, NULL, &power));
+    TRY(make_reduction(r, ATEN_SPYRE_SUM, &power, reduced, true, NULL, &sum));
+    return make_binary(r, ATEN_SPYRE_REALDIV, &power, &sum, &into, NULL);
 }
 
 spyre_status rewrite_log_softmax(rewriter *r)
@@ -148,10 +150,10 @@ spyre_status rewrite_log_softmax(rewriter *r)
     tensor into, shifted, power, sum, logarithm;
     bool reduced[SPYRE_MAX_RANK] = {false};
     TRY(softmax_shift(r, &into, reduced, &shifted));
-    TRY(rewrite_emit_unary(r, ATEN_SPYRE_EXP, &shifted, NULL, &power));
-    TRY(rewrite_emit_reduction(r, ATEN_SPYRE_SUM, &power, reduced, true, NULL, &sum));
-    TRY(rewrite_emit_unary(r, ATEN_SPYRE_LOG, &sum, NULL, &logarithm));
-    return rewrite_emit_binary(r, ATEN_SPYRE_SUB, &shifted, &logarithm, &into, NULL);
+    TRY(make_unary(r, ATEN_SPYRE_EXP, &shifted, NULL, &power));
+    TRY(make_reduction(r, ATEN_SPYRE_SUM, &power, reduced, true, NULL, &sum));
+    TRY(make_unary(r, ATEN_SPYRE_LOG, &sum, NULL, &logarithm));
+    return make_binary(r, ATEN_SPYRE_SUB, &shifted, &logarithm, &into, NULL);
 }
 
 spyre_status rewrite_safe_softmax(rewriter *r)
@@ -161,12 +163,12 @@ spyre_status rewrite_safe_softmax(rewriter *r)
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &x));
     TRY(rewrite_dim(r, 1, -1, x.view.rank, &dim));
-    return rewrite_emit_safe_softmax(r, &x, dim, &into, NULL);
+    return make_safe_softmax(r, &x, dim, &into, NULL);
 }
 
-// The largest value is kept finite, so that -inf minus it stays -inf, and the sum away from 0: a row
-// of -inf only gives 0 / 0.5. Any other row has a sum of 1 at least.
-spyre_status rewrite_emit_safe_softmax(rewriter *r, const tensor *x, uint32_t dim, const tensor *into,
+// The largest value is kept finite, so that -inf minus it stays -inf, and the sum away from 0: a
+// row of -inf only gives 0 / 0.5. Any other row has a sum of 1 at least.
+spyre_status make_safe_softmax(rewriter *r, const tensor *x, uint32_t dim, const tensor *into,
                                tensor *out)
 {
     // Near the lowest finite values of SEN169_FP16 and float32.
@@ -174,11 +176,11 @@ spyre_status rewrite_emit_safe_softmax(rewriter *r, const tensor *x, uint32_t di
     tensor largest, finite, shifted, power, sum, positive;
     bool reduced[SPYRE_MAX_RANK] = {false};
     reduced[dim] = x->view.rank > 0;
-    TRY(rewrite_emit_reduction(r, ATEN_SPYRE_MAX, x, reduced, true, NULL, &largest));
-    TRY(rewrite_emit_with(r, ATEN_SPYRE_MAXIMUM, &largest, lowest, NULL, &finite));
-    TRY(rewrite_emit_binary(r, ATEN_SPYRE_SUB, x, &finite, NULL, &shifted));
-    TRY(rewrite_emit_unary(r, ATEN_SPYRE_EXP, &shifted, NULL, &power));
-    TRY(rewrite_emit_reduction(r, ATEN_SPYRE_SUM, &power, reduced, true, NULL, &sum));
-    TRY(rewrite_emit_with(r, ATEN_SPYRE_MAXIMUM, &sum, 0.5, NULL, &positive));
-    return rewrite_emit_binary(r, ATEN_SPYRE_REALDIV, &power, &positive, into, out);
+    TRY(make_reduction(r, ATEN_SPYRE_MAX, x, reduced, true, NULL, &largest));
+    TRY(make_with(r, ATEN_SPYRE_MAXIMUM, &largest, lowest, NULL, &finite));
+    TRY(make_binary(r, ATEN_SPYRE_SUB, x, &finite, NULL, &shifted));
+    TRY(make_unary(r, ATEN_SPYRE_EXP, &shifted, NULL, &power));
+    TRY(make_reduction(r, ATEN_SPYRE_SUM, &power, reduced, true, NULL, &sum));
+    TRY(make_with(r, ATEN_SPYRE_MAXIMUM, &sum, 0.5, NULL, &positive));
+    return make_binary(r, ATEN_SPYRE_REALDIV, &power, &positive, into, out);
 }

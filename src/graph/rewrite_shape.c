@@ -24,11 +24,12 @@ static spyre_status load_list(rewriter *r, spyre_dtype dtype, tensor **out_items
         if (arg->kind != SPYRE_ARG_VALUE) {
             return status_new(SPYRE_INVALID_ARGUMENT, "argument 0: item %u is no tensor", i);
         }
-        TRY(status_at(graph_view_constant(r->target, &r->target->values.items[arg->of.value].view,
-                                          &view), "operand %u", i));
+        TRY(status_at(
+            graph_view_constant(r->target, &r->target->values.items[arg->of.value].view, &view),
+            "operand %u", i));
         if (view_element_count(&view) == 0) continue;
         TRY(status_at(rewrite_value(r, arg->of.value, &given), "operand %u", i));
-        TRY(status_at(rewrite_emit_cast(r, &given, dtype, NULL, &items[(*out_count)++]), "operand %u", i));
+        TRY(status_at(make_cast(r, &given, dtype, NULL, &items[(*out_count)++]), "operand %u", i));
     }
     return *out_count ? NULL : status_new(SPYRE_UNSUPPORTED, "no operand has elements");
 }
@@ -40,8 +41,8 @@ spyre_status rewrite_cat(rewriter *r)
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_dim(r, 1, 0, into.view.rank, &dim));
     TRY(load_list(r, into.dtype, &items, &count));
-    if (count == 1) return rewrite_emit_copy(r, &items[0], &into, NULL);
-    return rewrite_emit_cat(r, items, count, dim, &into, NULL);
+    if (count == 1) return make_copy(r, &items[0], &into, NULL);
+    return make_cat(r, items, count, dim, &into, NULL);
 }
 
 spyre_status rewrite_stack(rewriter *r)
@@ -51,8 +52,8 @@ spyre_status rewrite_stack(rewriter *r)
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_dim(r, 1, 0, into.view.rank, &dim));
     TRY(load_list(r, into.dtype, &items, &count));
-    for (uint32_t i = 0; i < count; i++) TRY(rewrite_emit_unsqueeze(r, &items[i], dim, &items[i]));
-    return rewrite_emit_cat(r, items, count, dim, &into, NULL);
+    for (uint32_t i = 0; i < count; i++) TRY(make_unsqueeze(r, &items[i], dim, &items[i]));
+    return make_cat(r, items, count, dim, &into, NULL);
 }
 
 // Puts `before` and `after` blocks of the value around x along one dim; a negative block cuts.
@@ -64,16 +65,16 @@ static spyre_status pad_dim(rewriter *r, tensor *x, uint32_t dim, int64_t before
     tensor items[3];
     uint32_t count = 0;
     if (left <= 0) return status_new(SPYRE_UNSUPPORTED, "padding that cuts everything away");
-    if (cut_front || cut_back) TRY(rewrite_emit_slice(r, x, dim, cut_front, left, x));
+    if (cut_front || cut_back) TRY(make_slice(r, x, dim, cut_front, left, x));
     for (int side = 0; side < 3; side++) {
         int64_t length = side == 0 ? before : side == 2 ? after : 0;
         if (side == 1) items[count++] = *x;
         if (length <= 0) continue;
         spyre_view block = x->view;
         block.size[dim] = length;
-        TRY(rewrite_emit_full(r, value, x->dtype, &block, NULL, &items[count++]));
+        TRY(make_full(r, value, x->dtype, &block, NULL, &items[count++]));
     }
-    return count > 1 ? rewrite_emit_cat(r, items, count, dim, NULL, x) : NULL;
+    return count > 1 ? make_cat(r, items, count, dim, NULL, x) : NULL;
 }
 
 spyre_status rewrite_pad(rewriter *r)
@@ -112,7 +113,7 @@ spyre_status rewrite_repeat(rewriter *r)
         return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: %u repeats for rank %u", count,
                           x.view.rank);
     }
-    while (x.view.rank < count) TRY(rewrite_emit_unsqueeze(r, &x, 0, &x));
+    while (x.view.rank < count) TRY(make_unsqueeze(r, &x, 0, &x));
     for (uint32_t i = 0; i < count; i++) {
         tensor items[MOST_REPEATS];
         if (repeats[i] < 2) continue;
@@ -120,7 +121,7 @@ spyre_status rewrite_repeat(rewriter *r)
             spyre_view view = x.view;
             view.size[i] = repeats[i];
             view.stride[i] = 0;
-            TRY(rewrite_emit_view(r, &x, &view, NULL, &x));
+            TRY(make_view(r, &x, &view, NULL, &x));
             continue;
         }
         if (repeats[i] > MOST_REPEATS) {
@@ -128,7 +129,7 @@ spyre_status rewrite_repeat(rewriter *r)
                               (long long)repeats[i], MOST_REPEATS);
         }
         for (int64_t k = 0; k < repeats[i]; k++) items[k] = x;
-        TRY(rewrite_emit_cat(r, items, (uint32_t)repeats[i], i, NULL, &x));
+        TRY(make_cat(r, items, (uint32_t)repeats[i], i, NULL, &x));
     }
-    return rewrite_emit_copy(r, &x, &into, NULL);
+    return make_copy(r, &x, &into, NULL);
 }

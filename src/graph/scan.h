@@ -10,7 +10,7 @@ typedef struct {
     const char *file_name;
     const char *at;
     const char *line_start;
-    uint32_t line;              // from 1
+    uint32_t line; // from 1
     arena *memory;
 } scanner;
 

@@ -8,7 +8,7 @@
 typedef struct {
     const spyre_graph *from;
     spyre_graph *to;
-    map_u64 values;             // id of `from` -> id of `to`
+    map_u64 values; // id of `from` -> id of `to`
 } copier;
 
 static spyre_status copy_view(copier *c, const graph_view *view, graph_view *out_view)

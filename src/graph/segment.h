@@ -8,15 +8,14 @@
 
 typedef struct {
     spyre_segment_kind kind;
-    VEC(uint32_t) own;          // nodes whose work is this segment's
-    VEC(uint32_t) nodes;        // own, and the free nodes it repeats
-    VEC(uint32_t) inputs;       // values
+    VEC(uint32_t) own;    // nodes whose work is this segment's
+    VEC(uint32_t) nodes;  // own, and the free nodes it repeats
+    VEC(uint32_t) inputs; // values
     VEC(uint32_t) outputs;
 } segment_draft;
 
 // Ids are those of `prepared`; draft->nodes ascends.
-SPYRE_MUST_CHECK spyre_status segment_build(const spyre_graph *prepared,
-                                            const segment_draft *draft, arena *memory,
-                                            graph_segment *out_segment);
+SPYRE_MUST_CHECK spyre_status segment_build(const spyre_graph *prepared, const segment_draft *draft,
+                                            arena *memory, graph_segment *out_segment);
 
 #endif

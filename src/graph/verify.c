@@ -92,8 +92,8 @@ static spyre_status check_view_result(const spyre_graph *graph, const graph_valu
     TRY(status);
     int64_t last = view_last_element(&view);
     if (last < storage) return NULL;
-    return rule("result %u: reaches element %lld of a storage of %lld", of->result,
-                (long long)last, (long long)storage);
+    return rule("result %u: reaches element %lld of a storage of %lld", of->result, (long long)last,
+                (long long)storage);
 }
 
 static spyre_status check_view(const verifier *v, uint32_t node)
@@ -124,8 +124,7 @@ static spyre_status check_node(const verifier *v, uint32_t node)
     if (n->location >= v->graph->locations.count) return rule("location %u", n->location);
     switch (n->layer) {
     case GRAPH_LAYER_VIEW: return check_view(v, node);
-    case GRAPH_LAYER_HOST:
-        return n->reason ? NULL : rule("a node of the host without a reason");
+    case GRAPH_LAYER_HOST: return n->reason ? NULL : rule("a node of the host without a reason");
     case GRAPH_LAYER_DECOMPOSITION: return NULL;
     case GRAPH_LAYER_NATIVE: break;
     }

@@ -31,8 +31,7 @@ bool view_is_dense(const spyre_view *view);
 
 // The view of the same elements, in row-major order, with other sizes; false when strides cannot
 // express it (then only a copy can).
-bool view_reshape(const spyre_view *from, const int64_t *size, uint32_t rank,
-                  spyre_view *out_view);
+bool view_reshape(const spyre_view *from, const int64_t *size, uint32_t rank, spyre_view *out_view);
 
 // Keeps the dim order of `like` (which has the same rank): strides of a dense tensor of `size`
 // whose dims lie in the order of like's strides.
