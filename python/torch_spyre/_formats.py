@@ -2,6 +2,7 @@
 """The enumerations of the card's element formats; names and numbers come from the C table."""
 
 import enum
+from typing import Any
 
 import torch
 
@@ -21,7 +22,7 @@ class _Format(_CardEnum):
         return _C._elements_per_stick(self.value)
 
 
-DataFormats = _Format(  # type: ignore[call-overload]
+DataFormats: Any = _Format(  # type: ignore[call-arg, arg-type]
     "DataFormats", [(name, number) for number, name in enumerate(_C._format_names())]
 )
 
@@ -37,7 +38,7 @@ DataFormats.__module__ = ElementArrangement.__module__ = "torch_spyre._C"
 _C._set_enums(DataFormats, ElementArrangement)
 
 
-def get_device_dtype(dtype: torch.dtype) -> DataFormats:
+def get_device_dtype(dtype: torch.dtype):
     """The format `dtype` takes on the card; INVALID when it cannot go there."""
     return DataFormats(_C._device_dtype(dtype))
 

@@ -281,9 +281,7 @@ def _with_out(op, functional):
         targets = [kwargs[name] for name in names]
         rest = {name: value for name, value in kwargs.items() if name not in names}
         results = operator(args, rest)
-        for target, result in zip(
-            targets, results if len(targets) > 1 else [results], strict=True
-        ):
+        for target, result in zip(targets, results if len(targets) > 1 else [results], strict=True):
             if target.shape != result.shape:
                 target.resize_(result.shape)
             target.copy_(result)

@@ -53,9 +53,7 @@ def _patch_empty(original):
             return original(*size, **options)
         if len(size) == 1 and not isinstance(size[0], int):
             size = tuple(size[0])
-        return empty_with_layout(
-            size, device_layout, options.get("dtype"), options.get("device")
-        )
+        return empty_with_layout(size, device_layout, options.get("dtype"), options.get("device"))
 
     return empty
 
@@ -105,14 +103,14 @@ def _patch_inductor() -> None:
     original = wrapper.__call__
 
     @functools.wraps(original)
-    def call(self, model, inputs):
+    def call(self, model, inputs, **options):
         if _touches_device(model, inputs):
             from .compile import spyre_backend
 
             return spyre_backend(model, inputs)
-        return original(self, model, inputs)
+        return original(self, model, inputs, **options)
 
-    wrapper.__call__ = call
+    wrapper.__call__ = call  # type: ignore[method-assign, assignment]
 
 
 def install() -> None:

@@ -66,7 +66,7 @@ class Stream:
         return torch.Stream(
             stream_id=self._id,
             device_index=self._card,
-            device_type=int(torch._C._autograd.DeviceType.PrivateUse1),
+            device_type=torch._C._autograd.DeviceType.PrivateUse1.value,
         )
 
     def __enter__(self) -> Stream:

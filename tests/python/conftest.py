@@ -5,7 +5,6 @@ import sys
 
 import pytest
 import torch
-
 import torch_spyre  # noqa: F401
 
 

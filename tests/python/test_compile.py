@@ -4,7 +4,6 @@
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-
 import torch_spyre
 
 HALF = torch.float16
@@ -154,9 +153,7 @@ def test_symbolic_sizes_take_their_value():
 
 
 def test_training():
-    module = torch.nn.Sequential(
-        torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
-    )
+    module = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
     x = torch.randn(8, 64)
     module(x).square().mean().backward()
     expected = [p.grad.clone() for p in module.parameters()]

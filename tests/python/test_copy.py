@@ -4,9 +4,8 @@
 import hypothesis
 import pytest
 import torch
-from hypothesis import strategies as st
-
 import torch_spyre
+from hypothesis import strategies as st
 
 DTYPES = [
     torch.float16, torch.bfloat16, torch.float32, torch.bool, torch.int64, torch.int32,

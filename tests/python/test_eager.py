@@ -6,7 +6,6 @@ import warnings
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-
 import torch_spyre
 from torch_spyre import eager
 

@@ -7,7 +7,6 @@ import pickle
 
 import pytest
 import torch
-
 import torch_spyre
 from torch_spyre import _C
 from torch_spyre._C import DataFormats, ElementArrangement, SpyreTensorLayout
