@@ -102,9 +102,13 @@ static advance receive_tile(core_run *run, const plan_step *step, uint8_t *lx)
 static advance execute(core_run *run, const plan_step *step, const queue_state *queue,
                        card_mode mode)
 {
+    const plan_tile *tile = step->tile;
+    if (run->gathers_matmuls && tile->instruction->opcode == ISA_MATMUL) {
+        run->matmul = step;
+        return ADVANCE_BLOCKED;
+    }
     uint8_t *address[ISA_MAX_OPERANDS];
     if (!core_resolve(run, step, queue, address)) return ADVANCE_FAULT;
-    const plan_tile *tile = step->tile;
     if (tile->instruction->opcode == ISA_SEND) return send_tile(run, step, address[0]);
     if (tile->instruction->opcode == ISA_RECEIVE) return receive_tile(run, step, address[0]);
     if (mode == CARD_EXACT) {

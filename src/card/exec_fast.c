@@ -170,16 +170,27 @@ static void run_gather(const plan_tile *tile, uint8_t *const *address, plan_scra
     } while (next_run(&r));
 }
 
+// Copies of what is there already, twice as long each time.
+static void repeat_run(uint8_t *to, size_t element_bytes, size_t bytes)
+{
+    for (size_t done = element_bytes; done < bytes; done *= 2)
+        memcpy(to + done, to, done < bytes - done ? done : bytes - done);
+}
+
 static void run_fill(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     (void)scratch;
     const isa_instruction *i = tile->instruction;
     uint32_t bytes = spyre_format_bytes(i->operand[0].format);
+    bool contiguous = run_stride(tile, 0) == bytes;
     uint8_t element[8];
     element_store(element, i->operand[0].format, (double)i->constant[0]);
     runs r = first_run(tile, address);
-    do copy_run(r.at[0], run_stride(tile, 0), element, 0, run_length(tile), bytes);
-    while (next_run(&r));
+    do {
+        copy_run(r.at[0], run_stride(tile, 0), element, 0, contiguous ? 1 : run_length(tile),
+                 bytes);
+        if (contiguous) repeat_run(r.at[0], bytes, (size_t)run_length(tile) * bytes);
+    } while (next_run(&r));
 }
 
 // --- VECTOR
@@ -358,11 +369,24 @@ static void run_fold(const plan_tile *tile, uint8_t *const *address, plan_scratc
     }
 }
 
+static bool result_is_apart(const plan_tile *tile, uint8_t *const *address)
+{
+    return disjoint(tile, address, 0, 1) && disjoint(tile, address, 0, 2);
+}
+
+void fast_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t count,
+                 plan_scratch *scratch)
+{
+    bool apart = true;
+    for (uint32_t n = 0; n < count; n++) apart = apart && result_is_apart(tile, cores[n]);
+    if (apart && matmul_fast(tile->instruction, cores, count, scratch)) return;
+    for (uint32_t n = 0; n < count; n++) exact_run(tile, cores[n], scratch);
+}
+
 static void run_matmul(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
-    bool apart = disjoint(tile, address, 0, 1) && disjoint(tile, address, 0, 2);
-    if (!apart || !matmul_fast(tile->instruction, address, scratch))
-        exact_run(tile, address, scratch);
+    matmul_operands operands = {address[0], address[1], address[2]};
+    fast_matmul(tile, (const matmul_operands *)&operands, 1, scratch);
 }
 
 plan_run *fast_choose(const plan_tile *tile)

@@ -18,6 +18,7 @@ typedef struct {
     uint32_t index[ISA_MAX_LOOPS];          // loops around kernels
     uint32_t pending[ISA_CORES];            // cores that are not done
     uint32_t pending_count;
+    uint32_t share;                         // cores a host thread runs together
 } launch;
 
 static void run_core(void *context, size_t index, uint32_t worker)
@@ -26,6 +27,25 @@ static void run_core(void *context, size_t index, uint32_t worker)
     core_run *run = &l->owner->runs[l->pending[index]];
     run->scratch = &l->owner->scratch[worker];
     core_execute(run, l->owner->mode);
+}
+
+// A share of the cores on one host thread, their matmuls together.
+static void run_share(void *context, size_t index, uint32_t worker)
+{
+    launch *l = context;
+    uint32_t first = (uint32_t)index * l->share, count = 0;
+    core_run *runs[ISA_CORES];
+    for (uint32_t n = first; n < l->pending_count && count < l->share; n++)
+        runs[count++] = &l->owner->runs[l->pending[n]];
+    bool again = true;
+    while (again) {
+        for (uint32_t n = 0; n < count; n++) {
+            runs[n]->scratch = &l->owner->scratch[worker];
+            if (runs[n]->state != ADVANCE_DONE && runs[n]->state != ADVANCE_FAULT)
+                core_execute(runs[n], l->owner->mode);
+        }
+        again = batch_execute(runs, count);
+    }
 }
 
 static void start_core(launch *l, const plan_kernel *kernel, uint32_t core, bool defers)
@@ -40,6 +60,8 @@ static void start_core(launch *l, const plan_kernel *kernel, uint32_t core, bool
     run->core = core;
     run->executed = 0;
     run->defers = defers;
+    run->gathers_matmuls = defers && kernel->has_matmul;
+    run->matmul = NULL;
     run->deferred.count = 0;
     run->state = ADVANCE_RAN;
     memset(run->token, 0, sizeof run->token);
@@ -78,6 +100,18 @@ static void drop_finished(launch *l)
     l->pending_count = kept;
 }
 
+static void run_pending(launch *l, const plan_kernel *kernel, bool together)
+{
+    pool *workers = l->owner->workers;
+    bool parallel = kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES;
+    uint32_t threads = parallel ? pool_threads(workers) : 1;
+    l->share = together ? (l->pending_count + threads - 1) / threads : 1;
+    size_t shares = (l->pending_count + l->share - 1) / l->share;
+    pool_fn *fn = together ? run_share : run_core;
+    if (parallel) pool_run(workers, shares, fn, l);
+    else for (size_t n = 0; n < shares; n++) fn(l, n, 0);
+}
+
 // Null, or the core that faulted.
 static core_run *run_kernel(launch *l, const plan_kernel *kernel)
 {
@@ -86,11 +120,9 @@ static core_run *run_kernel(launch *l, const plan_kernel *kernel)
     for (uint32_t core = 0; core < ISA_CORES; core++) {
         if (kernel->source->active_cores >> core & 1u) start_core(l, kernel, core, defers);
     }
-    bool parallel = kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES;
     while (l->pending_count) {
         uint64_t before = steps_taken(l);
-        if (parallel) pool_run(l->owner->workers, l->pending_count, run_core, l);
-        else for (uint32_t i = 0; i < l->pending_count; i++) run_core(l, i, 0);
+        run_pending(l, kernel, defers && kernel->has_matmul);
         core_run *fault = first_fault(l);
         if (fault) return fault;
         bool stuck = steps_taken(l) == before;

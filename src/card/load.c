@@ -235,6 +235,8 @@ static spyre_status make_kernel(card_program *p, plan_tile *const *tiles, uint32
     TRY_ALLOC(kernel);
     kernel->source = &p->program->kernels.items[p->program->code.items[begin].count];
     kernel->outer_depth = outer;
+    for (uint32_t at = begin; at < end; at++)
+        if (p->program->code.items[at].opcode == ISA_MATMUL) kernel->has_matmul = true;
     for (isa_queue q = ISA_QUEUE_LOAD; q < ISA_QUEUE_COUNT; q++) {
         step_list steps = {0};
         TRY(queue_steps(p, tiles, begin + 1, end, q, outer, &steps));

@@ -30,6 +30,8 @@ typedef struct {
     uint32_t token[ISA_MAX_TOKENS];
     queue_state queue[ISA_QUEUE_COUNT];
     bool defers;                            // loads may be put off in this kernel
+    bool gathers_matmuls;                   // the PT stops at a MATMUL, see batch.c
+    const plan_step *matmul;                // where it stopped, or null
     deferred_loads deferred;
     uint64_t executed;                      // steps, to tell progress from deadlock
     advance state;
@@ -49,6 +51,10 @@ struct card {
 
 // Runs as many steps of a core as its tokens and the ring allow; sets run->state.
 void core_execute(core_run *run, card_mode mode);
+
+// Executes the matmuls that the cores stopped at, those that read the same columns together. True
+// when there was one.
+bool batch_execute(core_run *const *runs, uint32_t count);
 
 // Records as a fault what a blocked core waits for.
 void core_describe_wait(core_run *run);

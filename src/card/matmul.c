@@ -11,7 +11,7 @@
 #include "card/lanes.h"
 #include "tensor/convert.h"
 
-enum { K_PIECE = 256, PACK_ALIGNMENT = 64 };
+enum { K_PIECE = 256, MOST_ROWS = 256, PACK_ALIGNMENT = 64 };
 
 static bool ensure(float **memory, size_t *bytes, size_t needed)
 {
@@ -83,30 +83,63 @@ static void pack_columns(const isa_instruction *i, const uint8_t *b, size_t k_co
                        operand->format, lanes);
 }
 
-bool matmul_fast(const isa_instruction *i, uint8_t *const *address, plan_scratch *scratch)
+// Cores that are multiplied at a time: their packed rows should stay in the second cache too.
+static uint32_t group_size(uint32_t rows, uint32_t count)
 {
-    const isa_operand *c = &i->operand[0], *a = &i->operand[1], *b = &i->operand[2];
-    matmul_block *block = choose_block(a->format, b->format);
+    uint32_t most = rows < MOST_ROWS ? MOST_ROWS / rows : 1;
+    return count < most ? count : most;
+}
+
+static void multiply(const isa_instruction *i, const matmul_operands *cores, uint32_t count,
+                     matmul_block *block, size_t piece, plan_scratch *scratch)
+{
+    const isa_operand *c = &i->operand[0], *b = &i->operand[2];
     size_t rows = i->extent[0], lanes = matmul_lanes(i), depth = i->extent[2];
-    bool aligned = (uintptr_t)address[0] % 4 == 0 && c->stride[0] % 4 == 0 && c->stride[1] % 4 == 0;
-    // Rows that share a result (a negative or zero stride) are left to the definition.
-    bool plain = c->stride[0] >= (int64_t)lanes * 4 || rows == 1;
-    if (!block || !aligned || !plain || lanes % 16 != 0) return false;
-    if (!lanes_fits_f32(a->format) || !lanes_fits_f32(b->format)) return false;
+    for (size_t k = 0; k < depth; k += piece) {
+        size_t now = depth - k < piece ? depth - k : piece;
+        for (uint32_t n = 0; n < count; n++)
+            pack_rows(i, cores[n][1], (int64_t)k, now, scratch->rows + n * rows * piece);
+        for (int64_t stick = 0; stick < i->extent[1]; stick++) {
+            const uint8_t *from = cores[0][2] + stick * b->stride[1] + (int64_t)k * b->stride[2];
+            pack_columns(i, from, now, scratch->columns);
+            for (uint32_t n = 0; n < count; n++) {
+                float *to = (float *)(void *)(cores[n][0] + stick * c->stride[1]);
+                block(to, (size_t)c->stride[0] / 4, scratch->rows + n * rows * piece, now,
+                      scratch->columns, lanes, rows, lanes, now);
+            }
+        }
+    }
+}
+
+// Rows that share a result (a negative or zero stride) are left to the definition.
+static bool plain_result(const isa_instruction *i, const matmul_operands *cores, uint32_t count)
+{
+    const isa_operand *c = &i->operand[0];
+    int64_t lanes = matmul_lanes(i);
+    if (c->stride[0] % 4 != 0 || c->stride[1] % 4 != 0) return false;
+    if (i->extent[0] > 1 && c->stride[0] < lanes * 4) return false;
+    for (uint32_t n = 0; n < count; n++)
+        if ((uintptr_t)cores[n][0] % 4 != 0) return false;
+    return true;
+}
+
+bool matmul_fast(const isa_instruction *i, const matmul_operands *cores, uint32_t count,
+                 plan_scratch *scratch)
+{
+    spyre_format a = i->operand[1].format, b = i->operand[2].format;
+    matmul_block *block = choose_block(a, b);
+    size_t rows = i->extent[0], lanes = matmul_lanes(i), depth = i->extent[2];
+    if (!block || lanes % 16 != 0 || !plain_result(i, cores, count)) return false;
+    if (!lanes_fits_f32(a) || !lanes_fits_f32(b)) return false;
     size_t piece = depth < K_PIECE ? depth : K_PIECE;
-    if (!ensure(&scratch->rows, &scratch->rows_bytes, rows * piece * sizeof(float))) return false;
+    uint32_t group = group_size(i->extent[0], count);
+    if (!ensure(&scratch->rows, &scratch->rows_bytes, group * rows * piece * sizeof(float)))
+        return false;
     if (!ensure(&scratch->columns, &scratch->columns_bytes, piece * lanes * sizeof(float)))
         return false;
-    for (size_t k = 0; k < depth; k += piece) {
-        size_t count = depth - k < piece ? depth - k : piece;
-        pack_rows(i, address[1], (int64_t)k, count, scratch->rows);
-        for (int64_t stick = 0; stick < i->extent[1]; stick++) {
-            const uint8_t *from = address[2] + stick * b->stride[1] + (int64_t)k * b->stride[2];
-            pack_columns(i, from, count, scratch->columns);
-            float *to = (float *)(void *)(address[0] + stick * c->stride[1]);
-            block(to, (size_t)c->stride[0] / 4, scratch->rows, count, scratch->columns, lanes,
-                  rows, lanes, count);
-        }
+    for (uint32_t done = 0; done < count; done += group) {
+        uint32_t now = count - done < group ? count - done : group;
+        multiply(i, cores + done, now, block, piece, scratch);
     }
     return true;
 }

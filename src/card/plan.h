@@ -67,6 +67,7 @@ typedef struct {
     VEC(plan_memory) memory;                // stores and deferrable loads
     uint32_t step_count[ISA_QUEUE_COUNT];
     plan_step *steps[ISA_QUEUE_COUNT];      // end with STEP_END
+    bool has_matmul;
     double weight_bytes;                    // rough work of all cores, to choose host threads
 } plan_kernel;
 
