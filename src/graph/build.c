@@ -187,6 +187,24 @@ static spyre_status check_storage(const spyre_graph *graph, const graph_view *vi
                       (long long)last, (long long)count);
 }
 
+// A layout that every element of the storage has room in.
+static spyre_status check_layout(const spyre_graph *graph, const graph_view *storage,
+                                 const spyre_layout *layout)
+{
+    spyre_view view;
+    int64_t room = 1;
+    TRY(spyre_layout_check(layout));
+    TRY(graph_view_constant(graph, storage, &view));
+    for (uint32_t i = 0; i < layout->rank; i++) {
+        // Room beyond 2^63 elements is room enough.
+        if (__builtin_mul_overflow(room, layout->device_size[i], &room)) return NULL;
+    }
+    int64_t count = view_element_count(&view);
+    if (room >= count) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "has room for %lld elements of %lld", (long long)room,
+                      (long long)count);
+}
+
 spyre_status graph_add_input(spyre_graph *graph, uint32_t value, const graph_view *storage,
                              const spyre_layout *layout)
 {
@@ -194,7 +212,7 @@ spyre_status graph_add_input(spyre_graph *graph, uint32_t value, const graph_vie
     graph_input input = {.value = value};
     if (storage) {
         TRY(check_storage(graph, &v->view, storage));
-        if (layout) TRY(status_at(spyre_layout_check(layout), "layout"));
+        if (layout) TRY(status_at(check_layout(graph, storage, layout), "layout"));
         if (layout) input.layout = *layout;
         input.storage = *storage;
     } else {

@@ -176,7 +176,7 @@ static spyre_status check_value(const checker *c, const operand *result)
     TRY(graph_arg_real(c->graph, c->node_id, 0, 0, &value));
     bool is_int = dtype_set(result->dtype) == ATEN_DTYPES_INT;
     if (!is_int || (value >= INT32_MIN && value <= INT32_MAX && value == floor(value))) return NULL;
-    return status_new(SPYRE_UNSUPPORTED, "%g does not fit the card's 32-bit integers", value);
+    return status_new(SPYRE_UNSUPPORTED, "%.15g does not fit the card's 32-bit integers", value);
 }
 
 static spyre_status check_constant(const checker *c, const operand *result)

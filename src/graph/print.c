@@ -98,7 +98,8 @@ void graph_print_type(const spyre_graph *graph, const graph_value *value, text *
     if (!value->on_card) text_append(out, " host");
 }
 
-// The shortest decimal that reads back as the same double, with a mark that it is no int.
+// The shortest decimal that reads back as the same double, with a mark that it is no int. Whole
+// numbers that need no exponent have none.
 static void print_real(double value, text *out)
 {
     char digits[40];
@@ -106,12 +107,15 @@ static void print_real(double value, text *out)
         text_append(out, "nan");
         return;
     }
+    if (fabs(value) < 1e15 && value == trunc(value)) {
+        text_printf(out, "%.1f", value);
+        return;
+    }
     for (int precision = 1; precision <= 17; precision++) {
         snprintf(digits, sizeof digits, "%.*g", precision, value);
         if (strtod(digits, NULL) == value) break;
     }
     text_append(out, digits);
-    if (!strpbrk(digits, ".einf")) text_append(out, ".0");
 }
 
 static void print_string(const char *string, text *out)

@@ -114,9 +114,9 @@ SPYRE_MUST_CHECK spyre_status make_unsqueeze(rewriter *r, const tensor *x, uint3
 SPYRE_MUST_CHECK spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start,
                                          int64_t length, tensor *out);
 
-// Softmax over `dim` that gives 0, not NaN, where everything is -inf.
-SPYRE_MUST_CHECK spyre_status make_safe_softmax(rewriter *r, const tensor *x, uint32_t dim,
-                                                const tensor *into, tensor *out);
+// Softmax over `dim`; a safe one gives 0, not NaN, where everything is -inf.
+SPYRE_MUST_CHECK spyre_status make_softmax(rewriter *r, const tensor *x, uint32_t dim, bool safe,
+                                           const tensor *into, tensor *out);
 
 // Makes the node's result `into` out of x, which has as many elements in the same order: a view
 // when the strides agree, else a copy.

@@ -57,12 +57,11 @@ static spyre_status load_shape(const tensor *q, const tensor *k, const tensor *v
 }
 
 // A mask of bools keeps what is true; any other is added.
-static spyre_status apply_mask(rewriter *r, tensor *scores)
+static spyre_status apply_mask(rewriter *r, tensor *scores, bool *out_masked)
 {
     tensor mask, masked;
-    bool present;
-    TRY(rewrite_optional(r, 3, &present, &mask));
-    if (!present) return NULL;
+    TRY(rewrite_optional(r, 3, out_masked, &mask));
+    if (!*out_masked) return NULL;
     if (mask.dtype == SPYRE_DTYPE_BOOL) {
         tensor never;
         TRY(make_constant(r, -HUGE_VAL, scores->dtype, &never));
@@ -94,6 +93,7 @@ spyre_status rewrite_attention(rewriter *r)
 {
     tensor q, k, v, keys, rows, scores, weights, result, into;
     attention a;
+    bool masked;
     TRY(rewrite_only_result(r, 0));
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &q));
@@ -107,8 +107,8 @@ spyre_status rewrite_attention(rewriter *r)
     TRY(make_transpose(r, &k, 2, 3, &keys));
     TRY(make_matmul(r, &rows, &keys, NULL, &scores));
     TRY(regroup(r, &a, &scores, false, &scores));
-    TRY(apply_mask(r, &scores));
-    TRY(make_safe_softmax(r, &scores, 3, NULL, &weights));
+    TRY(apply_mask(r, &scores, &masked));
+    TRY(make_softmax(r, &scores, 3, masked, NULL, &weights));
     TRY(regroup(r, &a, &weights, true, &rows));
     if (a.group == 1) return make_matmul(r, &rows, &v, &into, NULL);
     TRY(make_matmul(r, &rows, &v, NULL, &result));

@@ -131,5 +131,5 @@ spyre_status rewrite_repeat(rewriter *r)
         for (int64_t k = 0; k < repeats[i]; k++) items[k] = x;
         TRY(make_cat(r, items, (uint32_t)repeats[i], i, NULL, &x));
     }
-    return make_copy(r, &x, &into, NULL);
+    return rewrite_finish(r, &x, &into);
 }

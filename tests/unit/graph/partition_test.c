@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/check.h"
+
+#include "graph/partition.h"
+#include "graph/print.h"
+#include "graph/verify.h"
+
+typedef struct {
+    arena *memory;
+    spyre_graph *graph, *prepared;
+    graph_segment *segments;
+    uint32_t count;
+} cut;
+
+static cut partition(const char *source)
+{
+    cut c = {.memory = arena_create()};
+    assert_ok(spyre_graph_parse(source, "t", &c.graph));
+    assert_ok(graph_prepare(c.graph, true, NULL, c.memory, &c.prepared));
+    assert_ok(graph_partition(c.prepared, c.memory, &c.segments, &c.count));
+    for (uint32_t i = 0; i < c.count; i++) {
+        const graph_segment *s = &c.segments[i];
+        assert_int_equal(s->kind == SPYRE_SEGMENT_CARD, s->graph != NULL);
+        if (!s->graph) continue;
+        assert_ok(graph_verify(s->graph));
+        assert_int_equal(s->graph->inputs.count, s->input_count);
+        assert_int_equal(s->graph->outputs.count, s->output_count);
+    }
+    return c;
+}
+
+static void release(cut *c)
+{
+    spyre_graph_destroy(c->graph);
+    arena_destroy(c->memory);
+}
+
+static void append_names(const cut *c, const uint32_t *values, uint32_t count, text *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        text_printf(out, " %%%s", c->prepared->values.items[values[i]].name);
+    }
+}
+
+// One line a segment: "card(%x %w) -> %a; nodes 0 2".
+static void assert_cut(const char *source, const char *expected)
+{
+    cut c = partition(source);
+    text found = {0};
+    for (uint32_t i = 0; i < c.count; i++) {
+        const graph_segment *s = &c.segments[i];
+        text_append(&found, s->kind == SPYRE_SEGMENT_CARD ? "card:" : "host:");
+        append_names(&c, s->inputs, s->input_count, &found);
+        text_append(&found, " ->");
+        append_names(&c, s->outputs, s->output_count, &found);
+        text_append(&found, "; nodes");
+        for (uint32_t k = 0; k < s->node_count; k++) text_printf(&found, " %u", s->nodes[k]);
+        text_append(&found, "\n");
+    }
+    assert_string_equal(text_string(&found), expected);
+    text_free(&found);
+    release(&c);
+}
+
+#define X          "input %x: f16[4, 64]\n"
+#define NEG(y, x)  "%" y " = aten.neg.default(%" x ") -> f16[4, 64]\n"
+#define HOST(y, x) "%" y " = aten.cumsum.default(%" x ", 0, none) -> f16[4, 64]\n"
+
+static void partition__one_segment(void **state)
+{
+    (void)state;
+    assert_cut(X NEG("a", "x") NEG("b", "a") "return %b, %a\n", "card: %x -> %b %a; nodes 0 1\n");
+    assert_cut(X HOST("a", "x") "return %a\n", "host: %x -> %a; nodes 0\n");
+}
+
+static void partition__nothing_to_do(void **state)
+{
+    (void)state;
+    assert_cut(X "return %x\n", "");
+    assert_cut("return\n", "");
+}
+
+static void partition__host_nodes_cut_only_what_depends(void **state)
+{
+    (void)state;
+    // %b and %d stand behind a host node but do not need it.
+    assert_cut(X NEG("a", "x") HOST("h", "a") NEG("b", "a") HOST("i", "x") NEG("c", "h")
+                   NEG("d", "b") "return %c, %d, %i\n",
+               "card: %x -> %d %a; nodes 0 2 5\n"
+               "host: %a %x -> %i %h; nodes 1 3\n"
+               "card: %h -> %c; nodes 4\n");
+}
+
+static void partition__may_begin_with_the_host(void **state)
+{
+    (void)state;
+    assert_cut(X HOST("h", "x") NEG("a", "h") NEG("b", "x") "return %a, %b\n",
+               "host: %x -> %h; nodes 0\n"
+               "card: %h %x -> %a %b; nodes 1 2\n");
+}
+
+// A view of a card value goes to the host as the card's output; the card repeats views.
+static void partition__views(void **state)
+{
+    (void)state;
+    assert_cut(X NEG("a", "x") "%v = aten.t.default(%a) -> f16[64, 4]{1, 64}\n"
+                               "%h = aten.cumsum.default(%v, 0, none) -> f16[64, 4]\n"
+                               "%s = aten.add.Tensor(%v, %h, 1) -> f16[64, 4]\n"
+                               "return %s\n",
+               "card: %x -> %v %a; nodes 0 1\n"
+               "host: %v -> %h; nodes 2\n"
+               "card: %a %h -> %s; nodes 1 3\n");
+    // Views of inputs and of its own results the host makes itself.
+    assert_cut(X "%v = aten.t.default(%x) -> f16[64, 4]{1, 64}\n"
+                 "%h = aten.cumsum.default(%v, 0, none) -> f16[64, 4]\n"
+                 "%w = aten.t.default(%h) -> f16[4, 64]{1, 4}\n"
+                 "%n = aten.neg.default(%v) -> f16[64, 4]\n"
+                 "return %w, %n\n",
+               "card: %x -> %n; nodes 0 3\n"
+               "host: %x -> %w; nodes 0 1 2\n");
+}
+
+static void partition__outputs_that_view_inputs(void **state)
+{
+    (void)state;
+    assert_cut(X "%v = aten.t.default(%x) -> f16[64, 4]{1, 64}\n" NEG("n", "x") "return %v, %n\n",
+               "card: %x -> %v %n; nodes 0 1\n");
+    assert_cut(X "%v = aten.t.default(%x) -> f16[64, 4]{1, 64}\n" HOST("n", "x") "return %v, %n\n",
+               "host: %x -> %v %n; nodes 0 1\n");
+    assert_cut(X "%v = aten.t.default(%x) -> f16[64, 4]{1, 64}\n"
+                 "return %v, %x\n",
+               "host: %x -> %v; nodes 0\n");
+}
+
+static void partition__constants_are_repeated(void **state)
+{
+    (void)state;
+    cut c = partition(X "%a = aten.add.Tensor(%x, 2, 1) -> f16[4, 64]\n" HOST(
+        "h", "a") "%b = aten.add.Tensor(%h, 2, 1) -> f16[4, 64]\n"
+                  "return %b\n");
+    assert_int_equal(c.count, 3);
+    assert_int_equal(c.segments[2].input_count, 1);
+    text found = {0};
+    assert_ok(graph_print(c.segments[2].graph, false, &found));
+    assert_string_equal(text_string(&found), "input %h: f16[4, 64] storage [4, 64]\n"
+                                             "%a.1 = spyre.constant(2.0, f16) -> f16[]\n"
+                                             "%b = spyre.add(%h, %a.1) -> f16[4, 64]\n"
+                                             "return %b\n");
+    assert_int_equal(c.segments[2].graph->inputs.items[0].layout.rank, 0);
+    text_free(&found);
+    release(&c);
+    // One that the host or the caller sees is made once.
+    assert_cut(X "%k = aten.scalar_tensor.default(1.5, f16, none, none, false) -> f16[]\n"
+                 "%a = aten.mul.Tensor(%x, %k) -> f16[4, 64]\n"
+                 "%h = my.op.default(%a, %k) -> f16[4, 64]\n"
+                 "return %h\n",
+               "card: %x -> %a %k; nodes 0 1\n"
+               "host: %a %k -> %h; nodes 2\n");
+}
+
+// copy_ stays behind what reads the old value and before what reads the new one.
+static void partition__writes_keep_their_place(void **state)
+{
+    (void)state;
+    assert_cut(X NEG("a", "x") "%w = aten.copy_.default(%x, %a, false) -> f16[4, 64]\n" NEG(
+                   "b", "x") "return %b, %w\n",
+               "card: %x -> %a; nodes 0\n"
+               "host: %x %a -> %w; nodes 1\n"
+               "card: %x -> %b; nodes 2\n");
+    // The write waits for %c although it needs only %x.
+    assert_cut(X HOST("h", "x")
+                   NEG("a", "h") "%c = aten.add.Tensor(%a, %x, 1) -> f16[4, 64]\n"
+                                 "%w = aten.copy_.default(%x, %x, false) -> f16[4, 64]\n"
+                                 "return %c\n",
+               "host: %x -> %h; nodes 0\n"
+               "card: %h %x -> %c; nodes 1 2\n"
+               "host: %x ->; nodes 3\n");
+}
+
+static void partition__random_numbers_stay_in_order(void **state)
+{
+    (void)state;
+    cut c = partition(X NEG("a", "x") "%r = aten.bernoulli.p(%a, 0.5, none) -> f16[4, 64]\n"
+                                      "%s = aten.bernoulli.p(%x, 0.5, none) -> f16[4, 64]\n"
+                                      "return %r, %s\n");
+    assert_int_equal(c.count, 2);
+    assert_int_equal(c.segments[1].node_count, 2);
+    release(&c);
+}
+
+// A long chain of alternating nodes: linear work, and as many segments as changes.
+static void partition__long_chains(void **state)
+{
+    (void)state;
+    enum { LINKS = 2000 };
+    text source = {0};
+    text_append(&source, X "%v0 = aten.neg.default(%x) -> f16[4, 64]\n");
+    for (int i = 1; i < LINKS; i++) {
+        text_printf(&source,
+                    i % 4 == 0 ? "%%v%d = aten.cumsum.default(%%v%d, 0, none) -> f16[4, 64]\n"
+                               : "%%v%d = aten.neg.default(%%v%d) -> f16[4, 64]\n",
+                    i, i - 1);
+    }
+    text_printf(&source, "return %%v%d\n", LINKS - 1);
+    cut c = partition(text_string(&source));
+    assert_int_equal(c.count, 2 * (LINKS / 4 - 1) + 1);
+    release(&c);
+    text_free(&source);
+}
+
+static void partition__report(void **state)
+{
+    (void)state;
+    cut c = partition(X "%g = aten.gelu.default(%x, \"none\") -> f16[4, 64] @ \"m.py:1\"\n"
+                        "%v = aten.view.default(%g, [256]) -> f16[256]\n"
+                        "%s = aten._softmax.default(%v, 0, false) -> f16[256] @ \"m.py:2\"\n"
+                        "%c = aten.cumsum.default(%s, 0, none) -> f16[256] @ \"m.py:3\"\n"
+                        "%d = aten.exp.default(%c) -> f16[256]\n"
+                        "return %c\n");
+    text found = {0};
+    assert_ok(graph_report(c.prepared, &found));
+    assert_string_equal(text_string(&found),
+                        "node 0 aten.gelu.default (m.py:1): native\n"
+                        "node 1 aten.view.default: view\n"
+                        "node 2 aten._softmax.default (m.py:2): decomposition\n"
+                        "node 3 aten.cumsum.default (m.py:3): host, the card has no scan\n"
+                        "node 4 aten.exp.default: removed\n");
+    text_free(&found);
+    release(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(partition__one_segment),
+        cmocka_unit_test(partition__nothing_to_do),
+        cmocka_unit_test(partition__host_nodes_cut_only_what_depends),
+        cmocka_unit_test(partition__may_begin_with_the_host),
+        cmocka_unit_test(partition__views),
+        cmocka_unit_test(partition__outputs_that_view_inputs),
+        cmocka_unit_test(partition__constants_are_repeated),
+        cmocka_unit_test(partition__writes_keep_their_place),
+        cmocka_unit_test(partition__random_numbers_stay_in_order),
+        cmocka_unit_test(partition__long_chains),
+        cmocka_unit_test(partition__report),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
