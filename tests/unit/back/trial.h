@@ -12,7 +12,7 @@
 #include "card/card.h"
 #include "tensor/numeric.h"
 
-enum { TRIAL_ARG_LIMIT = 1 << 20, TRIAL_LX_BYTES = BUNDLE_MAX_CORES * BUNDLE_LX_BYTES,
+enum { TRIAL_ARG_LIMIT = 16 << 20, TRIAL_LX_BYTES = BUNDLE_MAX_CORES * BUNDLE_LX_BYTES,
        TRIAL_LX_STICKS = 16 << 10 };
 
 typedef struct {
