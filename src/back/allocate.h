@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses in the back-end's share of LX, its top. A kernel starts with the whole share; nothing of
-// it outlives a step. Internal.
+// Addresses in the back-end's share of LX, its top. A step starts with the whole share; nothing of
+// it outlives the step. Internal.
 #ifndef BACK_ALLOCATE_H
 #define BACK_ALLOCATE_H
 

@@ -46,7 +46,8 @@ spyre_status emit_end_kernel(emitter *e)
 
 spyre_status emit_signal(emitter *e, isa_queue queue, uint32_t token)
 {
-    return push(e, (isa_instruction){.opcode = ISA_SIGNAL, .queue = queue, .token = (uint16_t)token});
+    return push(e,
+                (isa_instruction){.opcode = ISA_SIGNAL, .queue = queue, .token = (uint16_t)token});
 }
 
 spyre_status emit_wait(emitter *e, isa_queue queue, uint32_t token)
@@ -115,8 +116,7 @@ spyre_status emit_tile(emitter *e, const isa_instruction *prototype, const place
     return push(e, i);
 }
 
-spyre_status emit_load(emitter *e, const place_axes *axes, const place *target,
-                       const place *source)
+spyre_status emit_load(emitter *e, const place_axes *axes, const place *target, const place *source)
 {
     place_order order = place_sorted(source, axes);
     isa_instruction i = {.opcode = ISA_LOAD};

@@ -13,7 +13,7 @@ enum {
     TOKEN_INPUT_FREE,
     TOKEN_OUTPUT_FULL,
     TOKEN_OUTPUT_FREE,
-    TOKEN_KEPT_FULL,            // an operand that stays in LX over a loop
+    TOKEN_KEPT_FULL, // an operand that stays in LX over a loop
     TOKEN_KEPT_FREE,
     TOKEN_ACCUMULATOR_READY,
     TOKEN_ACCUMULATOR_DONE,
@@ -25,7 +25,7 @@ typedef struct {
     const bundle *b;
     const back_options *options;
     isa_program *program;
-    uint32_t depth;             // open loops
+    uint32_t depth; // open loops
 } emitter;
 
 SPYRE_MUST_CHECK spyre_status emit_loop(emitter *e, int64_t count);
@@ -57,8 +57,8 @@ SPYRE_MUST_CHECK spyre_status emit_store(emitter *e, const place_axes *axes, con
 SPYRE_MUST_CHECK spyre_status emit_vector(emitter *e, opfunc op, const float *constants,
                                           const place_axes *axes, const place *const *places,
                                           uint32_t place_count);
-SPYRE_MUST_CHECK spyre_status emit_identity(emitter *e, const place_axes *axes,
-                                            const place *target, const place *source);
+SPYRE_MUST_CHECK spyre_status emit_identity(emitter *e, const place_axes *axes, const place *target,
+                                            const place *source);
 SPYRE_MUST_CHECK spyre_status emit_fill(emitter *e, const place_axes *axes, const place *target,
                                         float value);
 

@@ -10,7 +10,7 @@
 typedef struct {
     emitter *e;
     nest n;
-    stage tiles;                            // the output's is used from both sides
+    stage tiles; // the output's is used from both sides
     uint32_t input, output;
     bool through_tile;
 } copy;

@@ -84,7 +84,7 @@ static spyre_status place_value(gather *g)
     g->row_stride = geometry.stride[indexed];
     g->row_count = geometry.valid[indexed];
     value->stride[indexed] = 0;
-    nest_operand whole = *value;            // with the dims along which a core has one index only
+    nest_operand whole = *value; // with the dims along which a core has one index only
     for (uint32_t d = 0; d < n->dim_count; d++)
         whole.stride[d] = (int32_t)d == indexed ? 0 : geometry.stride[d];
     int64_t base = INT64_MAX;
@@ -100,8 +100,8 @@ static spyre_status place_value(gather *g)
 
 spyre_status emit_gather(emitter *e, const bundle_step *step)
 {
-    gather g = {.e = e, .index = step->indices[0], .value = step->inputs[0],
-                .output = step->output};
+    gather g = {
+        .e = e, .index = step->indices[0], .value = step->inputs[0], .output = step->output};
     TRY(nest_build(e->memory, e->b, step, e->depth, 0, &g.n));
     TRY(place_value(&g));
     g.tiles = stage_of(&g.n);

@@ -20,7 +20,7 @@ typedef struct {
     matmul_roles r;
     stage tiles;
     lx_region accumulator, received;
-    bool stationary;                        // B is loaded once for all row tiles
+    bool stationary; // B is loaded once for all row tiles
     schedule outer, rows, depth;
     split chain;
     const nest_class *present;
@@ -28,7 +28,14 @@ typedef struct {
 
 // --- Places
 
-typedef enum { AXIS_OTHER, AXIS_ROW, AXIS_N_STICK, AXIS_N_LANE, AXIS_K_STICK, AXIS_K_LANE } axis_role;
+typedef enum {
+    AXIS_OTHER,
+    AXIS_ROW,
+    AXIS_N_STICK,
+    AXIS_N_LANE,
+    AXIS_K_STICK,
+    AXIS_K_LANE
+} axis_role;
 
 static axis_role role_of(const matmul_roles *r, const place_axis *axis)
 {
@@ -110,8 +117,10 @@ static bool join(const place_axes *axes, const place_order *order, const place *
     *stride = 0;
     for (uint32_t i = order->count; i-- > 0;) {
         uint32_t a = order->axis[i];
-        if (count == 1) *stride = p->stride[a];
-        else if (p->stride[a] != *stride * count) return false;
+        if (count == 1)
+            *stride = p->stride[a];
+        else if (p->stride[a] != *stride * count)
+            return false;
         count *= axes->axis[a].extent;
     }
     *extent = (uint32_t)count;
@@ -146,8 +155,8 @@ static spyre_status multiply(const matmul *m, const place_axes *axes, const box 
     append_role(r, axes, AXIS_K_STICK, &k_sticks);
     append_role(r, axes, AXIS_K_STICK, &k_all);
     append_role(r, axes, AXIS_K_LANE, &k_all);
-    isa_instruction i = {.opcode = ISA_MATMUL, .queue = ISA_QUEUE_PT, .operand_count = 3,
-                         .dim_count = 3};
+    isa_instruction i = {
+        .opcode = ISA_MATMUL, .queue = ISA_QUEUE_PT, .operand_count = 3, .dim_count = 3};
     i.operand[0] = sum.operand;
     i.operand[1] = a.operand;
     i.operand[2] = right.operand;
@@ -350,8 +359,7 @@ static spyre_status allocate(matmul *m, const matmul_tiles *t)
     lx_share share = lx_share_whole(m->e->options);
     lx_region *region = m->tiles.region;
     if (m->tiles.staged[m->r.a]) TRY(lx_take(&share, t->a_bytes, true, &region[m->r.a]));
-    if (m->tiles.staged[m->r.b])
-        TRY(lx_take(&share, t->b_bytes, !m->stationary, &region[m->r.b]));
+    if (m->tiles.staged[m->r.b]) TRY(lx_take(&share, t->b_bytes, !m->stationary, &region[m->r.b]));
     if (m->tiles.staged[m->r.c]) TRY(lx_take(&share, t->c_bytes, true, &region[m->r.c]));
     TRY(lx_take(&share, t->accumulator_bytes, false, &m->accumulator));
     if (!m->chain.needed) return NULL;

@@ -15,7 +15,7 @@ typedef struct {
     stage tiles;
     opfunc op;
     float constants[OPFUNC_MAX_PARAMETERS];
-    uint32_t lanes;                         // 2 when an operand has two
+    uint32_t lanes; // 2 when an operand has two
 } pointwise;
 
 static spyre_status open_buffers(void *context)
@@ -112,7 +112,11 @@ spyre_status emit_pointwise(emitter *e, const bundle_step *step)
     lx_share share = lx_share_whole(e->options);
     TRY(stage_take(&p.tiles, &share, tile));
 
-    schedule s = {.e = e, .n = &p.n, .body = body, .open = open_buffers, .close = close_buffers,
+    schedule s = {.e = e,
+                  .n = &p.n,
+                  .body = body,
+                  .open = open_buffers,
+                  .close = close_buffers,
                   .context = &p};
     for (uint32_t d = 0; d < dim_count; d++) schedule_add(&s, dims[d], tile[dims[d]]);
     for (uint32_t c = 0; c < p.n.class_count; c++) {

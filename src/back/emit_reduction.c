@@ -4,8 +4,8 @@
 // per lane, when the stick dim is reduced) take the elements in ascending order, FOLD joins the
 // lanes, a chain joins the cores, one multiplication, one rounding.
 //
-// The order restricts the tiles: of the reduced dims only one may be cut, those that run faster must
-// be whole and those that run slower advance one index (or stick) at a time. A last part of a stick
+// The order restricts the tiles: of the reduced dims only one may be cut, those that run faster
+// must be whole and those that run slower advance one index (or stick) at a time. A last part of a stick
 // counts as a cut.
 #include "back/select.h"
 
@@ -19,15 +19,15 @@ typedef struct {
     nest n;
     stage tiles;
     uint32_t input, output, moments;
-    opfunc op;                              // SUM, MAX or MIN
-    bool folds;                             // the stick dim is reduced
+    opfunc op;  // SUM, MAX or MIN
+    bool folds; // the stick dim is reduced
     bool scales;
     float factor;
-    int64_t reduced_bytes;                  // cap on the input tile while its reduced dims grow
+    int64_t reduced_bytes; // cap on the input tile while its reduced dims grow
     lx_region accumulator[SPLIT_MOST_PARTS], received[SPLIT_MOST_PARTS], factor_cell;
     schedule kept, reduced;
     split chain;
-    const nest_class *present;              // whose elements are reduced
+    const nest_class *present; // whose elements are reduced
 } reduction;
 
 // --- Places
@@ -157,8 +157,8 @@ static spyre_status finish(void *context, const box *b)
                                       .format = SPYRE_FORMAT_IEEE_FP32,
                                       .offset = r->factor_cell.offset}};
             TRY(emit_fill(e, &(place_axes){0}, &cell, r->factor));
-            TRY(emit_vector(e, OPFUNC_MUL, NULL, &axes,
-                            (const place *const[]){&sum, &sum, &cell}, 3));
+            TRY(emit_vector(e, OPFUNC_MUL, NULL, &axes, (const place *const[]){&sum, &sum, &cell},
+                            3));
         }
         place lane = target;
         lane.operand.offset += (int64_t)m * r->n.operand[r->output].element;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small search: column sticks, rows and depth of a tile are powers of two times their smallest, or
-// the whole dim. What counts is the traffic: A is read once per column tile, B once per row tile,
+// A small search: column sticks, rows and depth of a tile are powers of two times their smallest,
+// or the whole dim. What counts is the traffic: A is read once per column tile, B once per row tile,
 // or once in all when it stays in LX. Every MATMUL costs a little besides, so that tiles do not
 // become slivers.
 #include "back/matmul_tile.h"
@@ -61,7 +61,8 @@ spyre_status matmul_find_roles(matmul_roles *r)
     r->format = n->operand[r->a].tensor->format;
     r->lanes = (int64_t)spyre_format_elements_per_stick(r->format);
     if (n->operand[r->b].tensor->format != r->format)
-        return status_new(SPYRE_UNSUPPORTED, "batchmatmul of %s and %s", spyre_format_name(r->format),
+        return status_new(SPYRE_UNSUPPORTED, "batchmatmul of %s and %s",
+                          spyre_format_name(r->format),
                           spyre_format_name(n->operand[r->b].tensor->format));
     for (uint32_t d = 0; d < n->dim_count; d++) {
         if (!n->reduced[d]) continue;
@@ -84,8 +85,8 @@ typedef struct {
     const matmul_roles *r;
     int64_t lx_bytes;
     bool chained, a_staged, b_staged, c_staged;
-    int64_t rows, columns, depth;               // of the whole core
-    bool one_depth;                             // one MATMUL can take all of k
+    int64_t rows, columns, depth; // of the whole core
+    bool one_depth;               // one MATMUL can take all of k
 } problem;
 
 static int64_t row_count(const matmul_roles *r, const int64_t *tile)

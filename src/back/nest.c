@@ -145,7 +145,8 @@ static void add_to_class(nest *n, uint32_t core, const int64_t *size)
     uint32_t c = 0;
     while (c < n->class_count && memcmp(n->classes[c].size, size, sizeof n->classes[c].size) != 0)
         c++;
-    if (c == n->class_count) memcpy(n->classes[n->class_count++].size, size, sizeof n->classes[c].size);
+    if (c == n->class_count)
+        memcpy(n->classes[n->class_count++].size, size, sizeof n->classes[c].size);
     n->classes[c].cores |= 1u << core;
 }
 
@@ -229,7 +230,9 @@ spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
                         uint32_t extra_slots, nest *out_nest)
 {
     nest *n = out_nest;
-    *n = (nest){.step = step, .loops = loops, .dim_count = step->dim_count,
+    *n = (nest){.step = step,
+                .loops = loops,
+                .dim_count = step->dim_count,
                 .operand_count = step->tensor_count};
     opfunc_kind kind = opfunc_describe(step->op)->kind;
     uint8_t reduced[BUNDLE_MAX_DIMS];

@@ -54,8 +54,10 @@ place place_home(const nest *n, const box *b, const place_axes *axes, uint32_t o
             p.operand.loop_stride[l] = nest_offset(o, (uint32_t)b->loop[l].dim, b->loop[l].step);
     for (uint32_t a = 0; a < axes->count; a++) {
         const place_axis *axis = &axes->axis[a];
-        if (axis->dim == PLACE_LANES) p.stride[a] = o->lanes > 1 ? o->element : 0;
-        else p.stride[a] = nest_offset(o, axis->dim, axis->step);
+        if (axis->dim == PLACE_LANES)
+            p.stride[a] = o->lanes > 1 ? o->element : 0;
+        else
+            p.stride[a] = nest_offset(o, axis->dim, axis->step);
     }
     return p;
 }

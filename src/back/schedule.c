@@ -86,8 +86,10 @@ static spyre_status run_level(const schedule *s, uint32_t level, const box *whol
         b.extent[dim] = tile;
         bool innermost = level + 1 == s->levels.count;
         bool doubled = s->open && innermost && count > 1 && s->e->depth + 2 <= ISA_MAX_LOOPS;
-        if (doubled) TRY(double_buffered(s, level, &b, count));
-        else TRY(looped(s, level, &b, count, tile));
+        if (doubled)
+            TRY(double_buffered(s, level, &b, count));
+        else
+            TRY(looped(s, level, &b, count, tile));
         done += count * tile;
         left -= count * tile;
     }

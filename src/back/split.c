@@ -28,8 +28,8 @@ static int32_t neighbour(const nest *n, uint32_t core, bool before)
         if (c == core || !same_chain(n, core, c)) continue;
         bool beside = before ? earlier(n, c, core) : earlier(n, core, c);
         if (!beside) continue;
-        bool nearer = best < 0 || (before ? earlier(n, (uint32_t)best, c)
-                                          : earlier(n, c, (uint32_t)best));
+        bool nearer =
+            best < 0 || (before ? earlier(n, (uint32_t)best, c) : earlier(n, c, (uint32_t)best));
         if (nearer) best = (int32_t)c;
     }
     return best;
@@ -44,9 +44,12 @@ split split_build(nest *n)
         int64_t *row = n->parameters + core * n->slot_count;
         row[s.previous_slot] = previous < 0 ? 0 : previous;
         row[s.next_slot] = next < 0 ? 0 : next;
-        if (previous >= 0 && next >= 0) s.middle |= 1u << core;
-        else if (next >= 0) s.first |= 1u << core;
-        else s.last |= 1u << core;
+        if (previous >= 0 && next >= 0)
+            s.middle |= 1u << core;
+        else if (next >= 0)
+            s.first |= 1u << core;
+        else
+            s.last |= 1u << core;
     }
     s.needed = s.first != 0;
     return s;

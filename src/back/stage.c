@@ -24,8 +24,7 @@ int64_t stage_footprint(const void *context, const int64_t *tile)
 spyre_status stage_take(stage *s, lx_share *share, const int64_t *tile)
 {
     for (uint32_t o = 0; o < s->n->operand_count; o++)
-        if (s->staged[o])
-            TRY(lx_take(share, place_tile_bytes(s->n, o, tile), true, &s->region[o]));
+        if (s->staged[o]) TRY(lx_take(share, place_tile_bytes(s->n, o, tile), true, &s->region[o]));
     return NULL;
 }
 

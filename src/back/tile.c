@@ -19,10 +19,9 @@ static bool fits(const tile_limits *limits, const int64_t *tile)
 spyre_status tile_check(const tile_limits *limits, const int64_t *tile)
 {
     if (fits(limits, tile)) return NULL;
-    return status_new(SPYRE_UNSUPPORTED,
-                      "the smallest tile needs %lld bytes of LX, the back-end has %lld",
-                      (long long)limits->footprint(limits->context, tile),
-                      (long long)limits->budget);
+    return status_new(
+        SPYRE_UNSUPPORTED, "the smallest tile needs %lld bytes of LX, the back-end has %lld",
+        (long long)limits->footprint(limits->context, tile), (long long)limits->budget);
 }
 
 // Without code for a remainder when a divisor is near; otherwise tiles of about the same size.
@@ -40,12 +39,14 @@ bool tile_grow(const nest *n, const tile_limits *limits, uint32_t dim, int64_t *
     int64_t size = n->size[dim], granule = nest_granule(n, dim), before = tile[dim];
     tile[dim] = size;
     if (fits(limits, tile)) return true;
-    int64_t low = 1, high = (size - 1) / granule;       // in granules; `low` fits
+    int64_t low = 1, high = (size - 1) / granule; // in granules; `low` fits
     while (low < high) {
         int64_t middle = (low + high + 1) / 2;
         tile[dim] = middle * granule;
-        if (fits(limits, tile)) low = middle;
-        else high = middle - 1;
+        if (fits(limits, tile))
+            low = middle;
+        else
+            high = middle - 1;
     }
     tile[dim] = before;
     if (low * granule > before) tile[dim] = balance(size, low * granule, granule);

@@ -22,10 +22,10 @@ enum {
 // Offsets of the header's fields; all of them little endian, the rest of the header is zero.
 enum {
     BINARY_AT_MAGIC = 0,
-    BINARY_AT_VERSION = 8,          // u32
-    BINARY_AT_BYTES = 16,           // u64: the whole file
-    BINARY_AT_CHECKSUM = 24,        // u64
-    BINARY_AT_ARGS = 32,            // u32, as all below
+    BINARY_AT_VERSION = 8,   // u32
+    BINARY_AT_BYTES = 16,    // u64: the whole file
+    BINARY_AT_CHECKSUM = 24, // u64
+    BINARY_AT_ARGS = 32,     // u32, as all below
     BINARY_AT_KERNELS = 36,
     BINARY_AT_PARAMETERS = 40,
     BINARY_AT_INSTRUCTIONS = 44,

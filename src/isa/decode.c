@@ -8,7 +8,7 @@
 typedef struct {
     const uint8_t *bytes;
     size_t at, end;
-    const char *broken;                 // the first rule broken, or null
+    const char *broken; // the first rule broken, or null
 } reader;
 
 static uint64_t broken(reader *r, const char *rule)
@@ -99,8 +99,7 @@ static void get_instruction(reader *r, isa_instruction *i)
         if (queue >= ISA_QUEUE_COUNT) broken(r, "a queue is unknown");
         i->queue = (isa_queue)queue;
     }
-    if (uses & (ISA_USES_TOKEN | ISA_USES_SLOT))
-        i->token = (uint16_t)get_unsigned(r, UINT16_MAX);
+    if (uses & (ISA_USES_TOKEN | ISA_USES_SLOT)) i->token = (uint16_t)get_unsigned(r, UINT16_MAX);
     if (uses & ISA_USES_COUNT) i->count = (uint32_t)get_unsigned(r, UINT32_MAX);
     if (uses & ISA_USES_OP) {
         uint32_t op = get_byte(r);
@@ -132,11 +131,14 @@ typedef struct {
 
 static spyre_status find_sections(sections *s)
 {
-    if (s->count < BINARY_HEADER_BYTES) MALFORMED("program: %zu bytes, shorter than its header", s->count);
-    if (memcmp(s->bytes, BINARY_MAGIC, 8) != 0) MALFORMED("program: does not begin with " BINARY_MAGIC);
+    if (s->count < BINARY_HEADER_BYTES)
+        MALFORMED("program: %zu bytes, shorter than its header", s->count);
+    if (memcmp(s->bytes, BINARY_MAGIC, 8) != 0)
+        MALFORMED("program: does not begin with " BINARY_MAGIC);
     uint64_t version = fixed_at(s->bytes + BINARY_AT_VERSION, 8);
-    if (version != BINARY_VERSION) MALFORMED("program: version %llu, expected %d",
-                                             (unsigned long long)version, BINARY_VERSION);
+    if (version != BINARY_VERSION)
+        MALFORMED("program: version %llu, expected %d", (unsigned long long)version,
+                  BINARY_VERSION);
     uint64_t bytes = fixed_at(s->bytes + BINARY_AT_BYTES, 8);
     if (bytes != s->count)
         MALFORMED("program: %zu bytes, the header says %llu", s->count, (unsigned long long)bytes);
@@ -151,12 +153,14 @@ static spyre_status find_sections(sections *s)
     uint64_t total = BINARY_HEADER_BYTES + (uint64_t)s->args * 16 +
                      (uint64_t)s->kernels * BINARY_KERNEL_BYTES + (uint64_t)s->parameters * 8 +
                      s->code_bytes + s->string_bytes;
-    if (total != s->count) MALFORMED("program: the sections have %llu bytes, the file %zu",
-                                     (unsigned long long)total, s->count);
+    if (total != s->count)
+        MALFORMED("program: the sections have %llu bytes, the file %zu", (unsigned long long)total,
+                  s->count);
     if (s->instructions > BINARY_MOST_INSTRUCTIONS || s->instructions > s->code_bytes)
         MALFORMED("program: %u instructions in %u bytes", s->instructions, s->code_bytes);
     uint64_t checksum = binary_checksum(s->bytes, s->count, (size_t)s->args * 8);
-    if (checksum != fixed_at(s->bytes + BINARY_AT_CHECKSUM, 8)) MALFORMED("program: wrong checksum");
+    if (checksum != fixed_at(s->bytes + BINARY_AT_CHECKSUM, 8))
+        MALFORMED("program: wrong checksum");
     s->sizes = s->bytes + BINARY_HEADER_BYTES + (size_t)s->args * 8;
     s->kernel_table = s->sizes + (size_t)s->args * 8;
     s->rows = s->kernel_table + (size_t)s->kernels * BINARY_KERNEL_BYTES;

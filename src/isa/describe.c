@@ -4,10 +4,10 @@
 #include "isa/fields.h"
 
 static const isa_info table[ISA_OPCODE_COUNT] = {
-#define ISA_ROW(opcode, mnemonic_, queue_, operands_, summary_) \
-    [ISA_##opcode] = {.mnemonic = (mnemonic_),                  \
-                      .queue = ISA_QUEUE_##queue_,              \
-                      .operands = (operands_),                  \
+#define ISA_ROW(opcode, mnemonic_, queue_, operands_, summary_)                                    \
+    [ISA_##opcode] = {.mnemonic = (mnemonic_),                                                     \
+                      .queue = ISA_QUEUE_##queue_,                                                 \
+                      .operands = (operands_),                                                     \
                       .summary = (summary_)},
 #include "isa/isa.def"
 #undef ISA_ROW
@@ -76,8 +76,7 @@ uint32_t isa_constant_count(const isa_instruction *instruction)
     return count;
 }
 
-void isa_operand_limits(const isa_instruction *instruction, uint32_t *out_least,
-                        uint32_t *out_most)
+void isa_operand_limits(const isa_instruction *instruction, uint32_t *out_least, uint32_t *out_most)
 {
     *out_least = *out_most = isa_describe(instruction->opcode)->operands;
     if (instruction->opcode != ISA_VECTOR) return;

@@ -75,8 +75,7 @@ static void put_instruction(writer *w, const isa_instruction *i)
 static void patch(writer *w, uint32_t at, uint64_t value, uint32_t bytes)
 {
     if (w->failed) return;
-    for (uint32_t b = 0; b < bytes; b++)
-        w->bytes.items[at + b] = (uint8_t)(value >> 8 * b & 0xFF);
+    for (uint32_t b = 0; b < bytes; b++) w->bytes.items[at + b] = (uint8_t)(value >> 8 * b & 0xFF);
 }
 
 // Kernels of one step share their parameter rows; equal rows are stored once.

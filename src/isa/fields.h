@@ -8,11 +8,11 @@
 #include "isa/isa.h"
 
 enum {
-    ISA_USES_TOKEN = 1,         // token
-    ISA_USES_SLOT = 2,          // token, as the parameter slot of a peer
-    ISA_USES_COUNT = 4,         // count
-    ISA_USES_OP = 8,            // op; elsewhere it is ADD, the zero of the enumeration
-    ISA_USES_ROWS = 16,         // row_stride, row_count
+    ISA_USES_TOKEN = 1, // token
+    ISA_USES_SLOT = 2,  // token, as the parameter slot of a peer
+    ISA_USES_COUNT = 4, // count
+    ISA_USES_OP = 8,    // op; elsewhere it is ADD, the zero of the enumeration
+    ISA_USES_ROWS = 16, // row_stride, row_count
 };
 uint32_t isa_uses(isa_opcode opcode);
 

@@ -5,11 +5,11 @@
 // extents and, per operand, a base and byte strides, so its decode cost vanishes.
 //
 // Address of element i of operand o inside loops with indices l:
-//     base(o) + sum over dims d of i[d] * stride[d] + sum over enclosing loops n of l[n] * loop_stride[n]
+//     base(o) + sum over dims d of i[d] * stride[d] + sum over loops n of l[n] * loop_stride[n]
 //     base(o) = offset                                        for LX
 //             = arguments[arg] + parameter[slot] + offset     for memory (slot ISA_NO_SLOT: 0)
-// Loop 0 is the outermost enclosing loop; loops may stand around kernels and inside them, kernels do
-// not nest. All offsets and strides are bytes. Tokens are zero when a kernel begins. A SEND never
+// Loop 0 is the outermost enclosing loop; loops may stand around kernels and inside them, kernels
+// do not nest. All offsets and strides are bytes. Tokens are zero when a kernel begins. A SEND never
 // waits for its receiver: the message may be received in a later kernel. A VECTOR identity between
 // equal formats copies bits.
 #ifndef ISA_ISA_H
@@ -75,7 +75,7 @@ typedef struct {
     opfunc op;                                  // VECTOR; REDUCE, FOLD: SUM, MAX or MIN
     uint8_t operand_count;
     uint8_t dim_count;                          // extents used, outermost first
-    uint16_t token;                             // WAIT, SIGNAL: token; SEND, RECEIVE: slot of the peer
+    uint16_t token;                             // WAIT, SIGNAL; SEND, RECEIVE: slot of the peer
     uint32_t count;                             // LOOP: iterations; KERNEL: kernel index
     uint32_t extent[ISA_MAX_DIMS];              // >= 1
     float constant[OPFUNC_MAX_PARAMETERS];

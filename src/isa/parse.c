@@ -42,8 +42,10 @@ static void skip_blanks(parser *p)
     for (;; p->at++) {
         if (*p->at == '#')
             while (p->at[1] && p->at[1] != '\n') p->at++;
-        else if (*p->at == '\n') p->line++;
-        else if (*p->at != ' ' && *p->at != '\t' && *p->at != '\r') return;
+        else if (*p->at == '\n')
+            p->line++;
+        else if (*p->at != ' ' && *p->at != '\t' && *p->at != '\r')
+            return;
     }
 }
 
@@ -157,8 +159,10 @@ static spyre_status get_string(parser *p, const char **out_string)
             if (c == '\0') status = refuse(p, "\\x00 in a string");
         } else if (c == '\\') {
             c = *p->at;
-            if (c != '"' && c != '\\') status = refuse(p, "unknown escape in a string");
-            else p->at++;
+            if (c != '"' && c != '\\')
+                status = refuse(p, "unknown escape in a string");
+            else
+                p->at++;
         }
         if (!status) text_append_bytes(&value, &c, 1);
     }
@@ -187,8 +191,7 @@ static spyre_status get_numbered(parser *p, const char *prefix, int64_t most, ui
 
 static spyre_status get_operand(parser *p, isa_instruction *i)
 {
-    if (i->operand_count == ISA_MAX_OPERANDS)
-        REFUSE(p, "more than %d operands", ISA_MAX_OPERANDS);
+    if (i->operand_count == ISA_MAX_OPERANDS) REFUSE(p, "more than %d operands", ISA_MAX_OPERANDS);
     isa_operand *operand = &i->operand[i->operand_count++];
     char word[LONGEST_WORD + 1];
     TRY(get_word(p, word, "a format"));

@@ -15,9 +15,12 @@ static void print_string(text *out, const char *string)
     text_append(out, "\"");
     for (; *string; string++) {
         unsigned char c = (unsigned char)*string;
-        if (c == '"' || c == '\\') text_printf(out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7F) text_printf(out, "\\x%02x", c);
-        else text_append_bytes(out, string, 1);
+        if (c == '"' || c == '\\')
+            text_printf(out, "\\%c", c);
+        else if (c < 0x20 || c == 0x7F)
+            text_printf(out, "\\x%02x", c);
+        else
+            text_append_bytes(out, string, 1);
     }
     text_append(out, "\"");
 }
@@ -33,8 +36,10 @@ static void print_list(text *out, const int64_t *values, uint32_t count)
 static void print_operand(text *out, const isa_operand *operand, uint32_t dim_count)
 {
     text_printf(out, "%s ", spyre_format_name(operand->format));
-    if (operand->space == ISA_SPACE_LX) text_append(out, "lx");
-    else text_printf(out, "arg%u", operand->arg);
+    if (operand->space == ISA_SPACE_LX)
+        text_append(out, "lx");
+    else
+        text_printf(out, "arg%u", operand->arg);
     if (operand->space == ISA_SPACE_MEMORY && operand->slot != ISA_NO_SLOT)
         text_printf(out, "+slot%u", operand->slot);
     text_printf(out, "%+lld ", (long long)operand->offset);

@@ -9,10 +9,10 @@
 
 typedef struct {
     const isa_program *program;
-    uint32_t depth;                             // open loops
+    uint32_t depth; // open loops
     uint32_t iterations[ISA_MAX_LOOPS];
-    uint32_t kernel_depth;                      // loops open at the kernel's start
-    const isa_kernel *kernel;                   // null outside
+    uint32_t kernel_depth;    // loops open at the kernel's start
+    const isa_kernel *kernel; // null outside
     bool halted;
 } walk;
 
@@ -63,8 +63,8 @@ static spyre_status check_place(const walk *w, const isa_instruction *i, uint32_
     TRY(span(w, i, o, &low, &high));
     if (operand->space == ISA_SPACE_LX) {
         if (operand->arg || operand->slot) BROKEN("arg and slot are for memory operands");
-        if (operand->offset < 0 || operand->offset > ISA_LX_BYTES ||
-            low < -operand->offset || high > ISA_LX_BYTES - operand->offset)
+        if (operand->offset < 0 || operand->offset > ISA_LX_BYTES || low < -operand->offset ||
+            high > ISA_LX_BYTES - operand->offset)
             BROKEN("bytes [%lld, %lld) leave the %d bytes of LX",
                    (long long)operand->offset + (long long)low,
                    (long long)operand->offset + (long long)high, ISA_LX_BYTES);
@@ -130,8 +130,7 @@ static spyre_status check_operand(const walk *w, const isa_instruction *i, uint3
 {
     const isa_operand *operand = &i->operand[o];
     isa_space wanted = in_memory(i->opcode, o) ? ISA_SPACE_MEMORY : ISA_SPACE_LX;
-    if (operand->space != wanted)
-        BROKEN("must be in %s", wanted == ISA_SPACE_LX ? "LX" : "memory");
+    if (operand->space != wanted) BROKEN("must be in %s", wanted == ISA_SPACE_LX ? "LX" : "memory");
     TRY(check_format(i, o));
     TRY(check_strides(w, i, o));
     return check_place(w, i, o);
@@ -147,9 +146,8 @@ static spyre_status check_op(const isa_instruction *i)
     const opfunc_info *info = opfunc_describe(i->op);
     bool combines = i->op == OPFUNC_SUM || i->op == OPFUNC_MAX || i->op == OPFUNC_MIN;
     if (i->opcode != ISA_VECTOR && !combines) BROKEN("%s: only sum, max and min", info->name);
-    if (i->opcode == ISA_VECTOR &&
-        (info->kind == OPFUNC_KIND_REDUCTION || info->kind == OPFUNC_KIND_MATMUL ||
-         i->op == OPFUNC_RESTICKIFY))
+    if (i->opcode == ISA_VECTOR && (info->kind == OPFUNC_KIND_REDUCTION ||
+                                    info->kind == OPFUNC_KIND_MATMUL || i->op == OPFUNC_RESTICKIFY))
         BROKEN("%s does not work element by element", info->name);
     return NULL;
 }
@@ -193,7 +191,8 @@ static spyre_status check_tile(const isa_instruction *i)
         BROKEN("%u dims, expected %u to %u", i->dim_count, least_dims, most_dims);
     int64_t elements = 1;
     for (uint32_t d = 0; d < ISA_MAX_DIMS; d++) {
-        if (d >= i->dim_count && i->extent[d]) BROKEN("extent %u beyond the %u dims", d, i->dim_count);
+        if (d >= i->dim_count && i->extent[d])
+            BROKEN("extent %u beyond the %u dims", d, i->dim_count);
         if (d >= i->dim_count) continue;
         if (i->extent[d] == 0) BROKEN("extent %u is 0", d);
         elements *= i->extent[d];

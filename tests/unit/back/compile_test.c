@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs of hand-made bundles: their listings (SPYRE_BLESS=1 writes them anew), what holds for all
-// of them, and what is refused.
+// Programs of hand-made bundles: their listings (SPYRE_BLESS=1 writes them anew), what holds for
+// all of them, and what is refused.
 #include <math.h>
 
 #include "unit/back/cases.h"
@@ -24,8 +24,8 @@ static void compile__golden_listings(void **state)
         isa_program *program = compile(memory, back_cases[n].make(memory, 1));
         text listing = {0};
         isa_print(program, &listing);
-        char *path = arena_printf(memory, "%s/golden/back/%s.listing", SPYRE_TESTS_DIR,
-                                  back_cases[n].name);
+        char *path =
+            arena_printf(memory, "%s/golden/back/%s.listing", SPYRE_TESTS_DIR, back_cases[n].name);
         char *expected = NULL;
         size_t length;
         if (getenv("SPYRE_BLESS")) assert_ok(file_write(path, listing.bytes, listing.length));

@@ -106,10 +106,10 @@ static bundle_tensor *add_tensor(trial *t, bundle_step *step, spyre_format forma
 
 static void pointwise(uint64_t number)
 {
-    static const opfunc ops[] = {OPFUNC_ADD, OPFUNC_SUB,  OPFUNC_MUL,     OPFUNC_MAXIMUM,
-                                 OPFUNC_EXP, OPFUNC_TANH, OPFUNC_RSQRT,   OPFUNC_WHERE3,
-                                 OPFUNC_ABS, OPFUNC_CLIP, OPFUNC_REALDIV, OPFUNC_LAYERNORMNORM,
-                                 OPFUNC_IDENTITY, OPFUNC_GREATEREQUAL};
+    static const opfunc ops[] = {
+        OPFUNC_ADD,     OPFUNC_SUB,           OPFUNC_MUL,      OPFUNC_MAXIMUM,     OPFUNC_EXP,
+        OPFUNC_TANH,    OPFUNC_RSQRT,         OPFUNC_WHERE3,   OPFUNC_ABS,         OPFUNC_CLIP,
+        OPFUNC_REALDIV, OPFUNC_LAYERNORMNORM, OPFUNC_IDENTITY, OPFUNC_GREATEREQUAL};
     trial t = trial_begin(number, 4 << 10);
     opfunc op = ops[pick(&t, sizeof ops / sizeof *ops)];
     spyre_format format = pick(&t, 4) ? DL16 : FP32;
@@ -130,8 +130,8 @@ static void pointwise(uint64_t number)
 
 static void integers(uint64_t number)
 {
-    static const opfunc ops[] = {OPFUNC_ADD, OPFUNC_SUB, OPFUNC_MUL, OPFUNC_NEG, OPFUNC_ABS,
-                                 OPFUNC_IDENTITY, OPFUNC_MAXIMUM, OPFUNC_EQUAL};
+    static const opfunc ops[] = {OPFUNC_ADD, OPFUNC_SUB,      OPFUNC_MUL,     OPFUNC_NEG,
+                                 OPFUNC_ABS, OPFUNC_IDENTITY, OPFUNC_MAXIMUM, OPFUNC_EQUAL};
     trial t = trial_begin(number, 4 << 10);
     t.index_limit = 1000;
     opfunc op = ops[pick(&t, sizeof ops / sizeof *ops)];
@@ -146,8 +146,8 @@ static void integers(uint64_t number)
 static void copy(uint64_t number)
 {
     trial t = trial_begin(number, 1 << 10);
-    bundle_step step = random_space(&t, OPFUNC_IDENTITY,
-                                    (int64_t[DIMS]){1, 1, 1, pick(&t, 4) ? 64 : 20}, 60);
+    bundle_step step =
+        random_space(&t, OPFUNC_IDENTITY, (int64_t[DIMS]){1, 1, 1, pick(&t, 4) ? 64 : 20}, 60);
     add_tensor(&t, &step, DL16, all_dims(&step), "out", "", 5);
     add_tensor(&t, &step, DL16, all_dims(&step), "out", "", 5);
     finish_step(t.b, &step);
@@ -172,12 +172,11 @@ static void relayout(uint64_t number)
     trial t = trial_begin(number, 32 << 10);
     spyre_format format = pick(&t, 3) ? DL16 : FP32;
     int64_t stick = spyre_format_elements_per_stick(format);
-    bundle_step step =
-        random_space(&t, OPFUNC_RESTICKIFY, (int64_t[DIMS]){1, 1, stick, stick}, 4);
-    bundle_tensor *in = make_tensor(&step, "A", format, random_order(&t, &step, all_dims(&step)),
-                                    "out", "");
-    bundle_tensor *out = make_tensor(&step, "B", format, random_order(&t, &step, all_dims(&step)),
-                                     "mb", "");
+    bundle_step step = random_space(&t, OPFUNC_RESTICKIFY, (int64_t[DIMS]){1, 1, stick, stick}, 4);
+    bundle_tensor *in =
+        make_tensor(&step, "A", format, random_order(&t, &step, all_dims(&step)), "out", "");
+    bundle_tensor *out =
+        make_tensor(&step, "B", format, random_order(&t, &step, all_dims(&step)), "mb", "");
     uint32_t mb = made_dim_number(&step, "mb", 2), last = made_dim_number(&step, "out", 3);
     if (pick(&t, 2)) in->gap[mb] = pick(&t, (uint32_t)step.size[mb]);
     if (pick(&t, 2)) out->gap[last] = pick(&t, (uint32_t)step.size[last]);
@@ -235,7 +234,7 @@ static void norm_scale(uint64_t number)
     add_tensor(&t, &step, DL16, all_dims(&step), "out", pick(&t, 3) ? "" : "out", 4);
     if (step.tensors[1].scale[made_dim_number(&step, "out", 3)] < 0 &&
         step.slices[made_dim_number(&step, "out", 3)] > 1) {
-        arena_destroy(t.memory);                // its cores would all write one output
+        arena_destroy(t.memory); // its cores would all write one output
         return;
     }
     add_constant(&step, "eps", 1e-3f);
@@ -260,7 +259,10 @@ static void matmul(uint64_t number)
         const char *name;
         int64_t granule, most;
         uint32_t odds;
-    } choices[] = {{"y", 1, 3, 2}, {"x", 1, 4, 2}, {"mb", 1, 40, 1}, {"out", stick, 3, 1},
+    } choices[] = {{"y", 1, 3, 2},
+                   {"x", 1, 4, 2},
+                   {"mb", 1, 40, 1},
+                   {"out", stick, 3, 1},
                    {"in", k_granule, 5, 1}};
     for (uint32_t d = 0; d < 5; d++) {
         if (pick(&t, choices[d].odds)) continue;
@@ -281,7 +283,7 @@ static void matmul(uint64_t number)
         int64_t padding = 1 + pick(&t, (uint32_t)stick - 1);
         step.masks[step.mask_count++] = (bundle_mask){(uint8_t)d, step.size[d] - padding, padding};
     }
-    uint32_t lx = k_granule == stick ? 5 : 0;   // in memory any layout is fit for a matmul
+    uint32_t lx = k_granule == stick ? 5 : 0; // in memory any layout is fit for a matmul
     bool by_rows = step.slices[made_dim_number(&step, "mb", 2)] == 1 && pick(&t, 2);
     add_tensor(&t, &step, format, all & ~out, !lx && by_rows ? "mb" : "in", "", lx);
     add_tensor(&t, &step, format, b_dims, lx || pick(&t, 2) ? "out" : "in", "", lx);
@@ -296,13 +298,12 @@ static void gather(uint64_t number)
     spyre_format format = pick(&t, 3) ? DL16 : FP32;
     int64_t stick = spyre_format_elements_per_stick(format);
     t.index_limit = 1 + pick(&t, 50);
-    bundle_step step = random_space(&t, OPFUNC_IDENTITY,
-                                    (int64_t[DIMS]){1, 1, pick(&t, 2) ? 32 : 1, stick}, 20);
+    bundle_step step =
+        random_space(&t, OPFUNC_IDENTITY, (int64_t[DIMS]){1, 1, pick(&t, 2) ? 32 : 1, stick}, 20);
     uint32_t mb = made_dim_number(&step, "mb", 2);
-    bundle_tensor *index =
-        make_tensor(&step, "I", SPYRE_FORMAT_SENUINT32, "mb", "mb", "");
+    bundle_tensor *index = make_tensor(&step, "I", SPYRE_FORMAT_SENUINT32, "mb", "mb", "");
     if (step.size[mb] / step.slices[mb] % 32) step.core_count /= (uint32_t)step.slices[mb];
-    if (step.size[mb] / step.slices[mb] % 32) {     // slices of an index begin at sticks
+    if (step.size[mb] / step.slices[mb] % 32) { // slices of an index begin at sticks
         step.slices[mb] = 1;
         made_dim dims[DIMS + 1] = {{0}};
         for (uint32_t d = 0; d < step.dim_count; d++)
@@ -314,8 +315,8 @@ static void gather(uint64_t number)
     index->index_kind = BUNDLE_INDEX_INDEX;
     index->index_peer = 1;
     trial_place(&t, &step, index, 0);
-    bundle_tensor *value = make_tensor(&step, "V", format,
-                                       random_order(&t, &step, all_dims(&step)), "out", "");
+    bundle_tensor *value =
+        make_tensor(&step, "V", format, random_order(&t, &step, all_dims(&step)), "out", "");
     value->index_kind = BUNDLE_INDEX_VALUE;
     value->index_peer = 0;
     value->max_size[mb] = 1;
@@ -396,14 +397,10 @@ static void differential__gather(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differential__pointwise),
-        cmocka_unit_test(differential__integers),
-        cmocka_unit_test(differential__copy),
-        cmocka_unit_test(differential__cast),
-        cmocka_unit_test(differential__relayout),
-        cmocka_unit_test(differential__reduction),
-        cmocka_unit_test(differential__layernormscale),
-        cmocka_unit_test(differential__matmul),
+        cmocka_unit_test(differential__pointwise),      cmocka_unit_test(differential__integers),
+        cmocka_unit_test(differential__copy),           cmocka_unit_test(differential__cast),
+        cmocka_unit_test(differential__relayout),       cmocka_unit_test(differential__reduction),
+        cmocka_unit_test(differential__layernormscale), cmocka_unit_test(differential__matmul),
         cmocka_unit_test(differential__gather),
     };
     return cmocka_run_group_tests(tests, trial_setup, trial_teardown);

@@ -164,9 +164,9 @@ static void verify__nesting(void **state)
         {"kernel 0 send slot1 [3] IEEE_FP32 lx+0 [4] endkernel halt", "parameter slot 1 of 1"},
     };
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
-        char *source = arena_printf(*state,
-                                    "program\nkernel 0 \"k\" cores 1 slots 1\ncore 0: 99\ncode\n%s",
-                                    cases[n].source);
+        char *source =
+            arena_printf(*state, "program\nkernel 0 \"k\" cores 1 slots 1\ncore 0: 99\ncode\n%s",
+                         cases[n].source);
         assert_error(isa_parse(*state, source, "t", &program), SPYRE_INVALID_ARGUMENT,
                      cases[n].message);
     }
