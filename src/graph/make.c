@@ -168,10 +168,6 @@ spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y, const te
                          tensor *out)
 {
     spyre_arg args[2] = {tensor_arg(x), tensor_arg(y)};
-    if (x->view.rank < 2 || y->view.rank < 2) {
-        return status_new(SPYRE_INVALID_ARGUMENT, "matrix product of ranks %u and %u", x->view.rank,
-                          y->view.rank);
-    }
     spyre_view view = x->view;
     view.size[view.rank - 1] = y->view.size[y->view.rank - 1];
     view_set_contiguous(&view);

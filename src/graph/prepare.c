@@ -179,6 +179,18 @@ static spyre_status place_error(const rewriter *r, spyre_status status)
     return status_at(status, "%s", graph_node_place(r->source, r->node));
 }
 
+// A handler makes the results it knows of; a node may claim more.
+static spyre_status check_results(const rewriter *r, uint32_t first_node)
+{
+    for (uint32_t i = 0; i < r->from->result_count; i++) {
+        uint32_t value = r->from->results[i], node = r->target->values.items[value].node;
+        bool made = node != SPYRE_NO_ID && node >= first_node;
+        if (made || !r->used[value]) continue;
+        return status_new(SPYRE_UNSUPPORTED, "result %u is used", i);
+    }
+    return NULL;
+}
+
 static spyre_status prepare_node(rewriter *r, bool host_fallback, const char *const *host_reasons)
 {
     uint32_t nodes = r->target->nodes.count, values = r->target->values.count;
@@ -186,6 +198,7 @@ static spyre_status prepare_node(rewriter *r, bool host_fallback, const char *co
     r->from = &r->source->nodes.items[r->node];
     r->serial = 0;
     spyre_status status = try_card(r, host_reasons);
+    if (!status) status = check_results(r, nodes);
     if (status) {
         if (spyre_status_code(status) != SPYRE_UNSUPPORTED || !host_fallback) {
             return place_error(r, status);

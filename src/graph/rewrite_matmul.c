@@ -30,6 +30,10 @@ static spyre_view batch_of(const tensor *x)
 static spyre_status multiply(rewriter *r, const tensor *x, const tensor *y, const tensor *into,
                              tensor *out)
 {
+    if (x->view.rank < 2 || y->view.rank < 2) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "a matrix product of ranks %u and %u",
+                          x->view.rank, y->view.rank);
+    }
     spyre_view x_batch = batch_of(x), y_batch = batch_of(y), batch;
     tensor left = *x, right = *y;
     TRY(broadcast_sizes(&x_batch, &y_batch, &batch));

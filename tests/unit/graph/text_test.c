@@ -12,8 +12,9 @@
 #include "graph/verify.h"
 
 #define INVALID SPYRE_TESTS_DIR "/invalid/graph"
+#define GOLDEN  SPYRE_TESTS_DIR "/golden/prepare"
 
-enum { LIMIT_BYTES = 1 << 20, MUTATIONS = 4000 };
+enum { LIMIT_BYTES = 1 << 20, LONGEST_SEED = 1 << 14, MUTATIONS = 400 };
 
 static const char canonical[] =
     "symbol s0: 2..64 step 2\n"
@@ -177,34 +178,30 @@ static void check_mutant(const char *source)
     spyre_graph_destroy(graph);
 }
 
-static const char mutated[] =
-    "symbol s: 2..64\n"
-    "input %x: f16[4, 64]\n"
-    "input %w: f16[64, 64]{1, 64}\n"
-    "input %i: i64[4]\n"
-    "input %h: f16[s, 64] host\n"
-    "%e = aten.embedding.default(%w, %i, -1, false, false) -> f16[4, 64]\n"
-    "%a = aten.addmm.default(%e, %x, %w, 1, 2.5) -> f16[4, 64] @ \"m.py:1\"\n"
-    "%v = aten.view.default(%a, [2, 2, 64]) -> f16[2, 2, 64]\n"
-    "%p.0, %p.1 = aten.split.Tensor(%v, 1, 0) -> f16[1, 2, 64], f16[1, 2, 64]+128\n"
-    "%c = aten.cat.default([%p.1, %p.0], -1) -> f16[1, 2, 128]\n"
-    "%k = aten.cumsum.default(%c, 1, none) -> f16[1, 2, 128]\n"
-    "%m = aten._softmax.default(%k, -1, false) -> f16[1, 2, 128]\n"
-    "%u = aten.sum.dim_IntList(%m, [0, 2], true, none) -> f16[1, 2, 1]\n"
-    "%q = aten.where.ScalarOther(%u, %m, -inf) -> f16[1, 2, 128]\n"
-    "return %q, %v, %k\n";
-
+// The canonical text above and every graph of tests/golden/prepare, mutated in turn.
 static void text__mutants_do_no_harm(void **state)
 {
     (void)state;
-    static const char *const seeds[] = {canonical, mutated};
-    char source[4096];
+    arena *memory = arena_create();
+    file_names names = {0};
     uint64_t random = 0x5eed;
-    for (uint32_t i = 0; i < MUTATIONS; i++) {
-        snprintf(source, sizeof source, "%s", seeds[i % 2]);
-        mutate(&random, source);
-        check_mutant(source);
+    assert_ok(file_list(memory, GOLDEN, ".graph", &names));
+    for (uint32_t i = 0; i < names.count + 1; i++) {
+        const char *seed = canonical;
+        char *from_file, mutant[LONGEST_SEED];
+        size_t length;
+        if (i < names.count) {
+            assert_ok(file_read(memory, file_join(memory, GOLDEN, names.items[i]), LONGEST_SEED / 2,
+                                &from_file, &length));
+            seed = from_file;
+        }
+        for (uint32_t k = 0; k < MUTATIONS; k++) {
+            snprintf(mutant, sizeof mutant, "%s", seed);
+            mutate(&random, mutant);
+            check_mutant(mutant);
+        }
     }
+    arena_destroy(memory);
 }
 
 int main(void)
