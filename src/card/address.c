@@ -107,9 +107,23 @@ static bool resolve_gather(core_run *run, const plan_step *step, const queue_sta
     return resolve_memory(run, step, 1, offset, span, &out_address[1]);
 }
 
+// Operand o of a MATMUL as dims of its own, for deferred loads.
+static void set_matmul_dims(const isa_instruction *i, uint32_t o, lx_access *access)
+{
+    int64_t lanes = matmul_lanes(i), k = i->extent[2];
+    const isa_operand *operand = &i->operand[o];
+    access->dim_count = 3;
+    access->stride[0] = o == 1 ? operand->stride[0] : operand->stride[1];
+    access->extent[0] = o == 1 ? i->extent[0] : i->extent[1];
+    access->stride[1] = operand->stride[2];
+    access->extent[1] = o == 1 ? (k + lanes - 1) / lanes : k;
+    access->stride[2] = spyre_format_bytes(operand->format);
+    access->extent[2] = o == 1 && k < lanes ? k : lanes;
+}
+
 // The ranges of LX that the operands touch, in the order of operands.
 static uint32_t list_accesses(const plan_tile *tile, const core_run *run, uint8_t *const *address,
-                              lx_access *out)
+                              bool translate, lx_access *out)
 {
     const isa_instruction *i = tile->instruction;
     bool updates = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
@@ -119,32 +133,49 @@ static uint32_t list_accesses(const plan_tile *tile, const core_run *run, uint8_
         if (i->operand[o].space != ISA_SPACE_LX) continue;
         int64_t at = address[o] - run->lx;
         bool writes = o == 0 && i->opcode != ISA_SEND;
-        out[count++] = (lx_access){.low = at + tile->span[o].low,
-                                   .high = at + tile->span[o].high,
-                                   .reads = !writes || updates,
-                                   .writes = writes,
-                                   .dense = writes && tile->dense};
+        lx_access *access = &out[count++];
+        *access = (lx_access){.low = at + tile->span[o].low,
+                              .high = at + tile->span[o].high,
+                              .reads = !writes || updates,
+                              .writes = writes,
+                              .dense = writes && tile->dense};
+        if (translate && o > 0 && tile->span[o].low == 0) set_matmul_dims(i, o, access);
     }
     return count;
 }
 
 // Operands that lie in a deferred load are read where it would have been copied from.
-static void redirect(core_run *run, const plan_tile *tile, uint8_t **address)
+static void redirect(core_run *run, const plan_tile *tile, uint8_t **address,
+                     matmul_strides *out_strides)
 {
     lx_access accesses[ISA_MAX_OPERANDS];
-    uint32_t count = list_accesses(tile, run, address, accesses);
+    uint32_t count = list_accesses(tile, run, address, out_strides != NULL, accesses);
     defer_prepare(&run->deferred, run->lx, accesses, count);
     uint32_t n = 0;
     for (uint32_t o = 0; o < tile->instruction->operand_count; o++) {
         if (tile->instruction->operand[o].space != ISA_SPACE_LX) continue;
         const lx_access *access = &accesses[n++];
-        if (!access->writes)
-            address[o] = defer_locate(&run->deferred, run->lx, access) - tile->span[o].low;
+        int64_t stride[3] = {0};
+        if (access->writes) continue;
+        uint8_t *low = defer_locate(&run->deferred, run->lx, access, stride);
+        address[o] = low - tile->span[o].low;
+        if (access->dim_count == 0) continue;
+        (*out_strides)[o - 1][0] = stride[0];
+        (*out_strides)[o - 1][1] = stride[1];
     }
 }
 
+// The strides that the instruction itself names.
+static void own_strides(const isa_instruction *i, matmul_strides *out)
+{
+    (*out)[0][0] = i->operand[1].stride[0];
+    (*out)[0][1] = i->operand[1].stride[2];
+    (*out)[1][0] = i->operand[2].stride[1];
+    (*out)[1][1] = i->operand[2].stride[2];
+}
+
 bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue,
-                  uint8_t **out_address)
+                  uint8_t **out_address, matmul_strides *out_strides)
 {
     const isa_instruction *i = step->tile->instruction;
     bool gather = i->opcode == ISA_GATHER;
@@ -158,6 +189,7 @@ bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue
             good = resolve_memory(run, step, o, offset, step->tile->span[o], &out_address[o]);
         if (!good) return false;
     }
-    if (run->deferred.count) redirect(run, step->tile, out_address);
+    if (out_strides) own_strides(i, out_strides);
+    if (run->deferred.count) redirect(run, step->tile, out_address, out_strides);
     return !gather || resolve_gather(run, step, queue, out_address);
 }

@@ -4,12 +4,15 @@
 // they load from one place in memory stays there (defer.h), so operand 2 has one address for all.
 // A host thread that runs several cores lets each PT stop at its MATMUL, and then multiplies all
 // their rows by each piece of the columns while it is in the cache.
+#include <string.h>
+
 #include "card/machine.h"
 #include "card/matmul.h"
 
 typedef struct {
     core_run *run;
     matmul_operands address;
+    matmul_strides strides;
 } waiting;
 
 static void finish(core_run *run)
@@ -19,25 +22,31 @@ static void finish(core_run *run)
     run->executed++;
 }
 
+static bool joins(const waiting *a, const waiting *b)
+{
+    return a->run->matmul->tile == b->run->matmul->tile && a->address[2] == b->address[2] &&
+           memcmp(a->strides, b->strides, sizeof a->strides) == 0;
+}
+
 // Executes the first of the list with all that can join it; returns how many are left.
 static uint32_t execute_first(waiting *list, uint32_t count)
 {
+    const waiting first = list[0];
+    const plan_tile *tile = first.run->matmul->tile;
+    core_run *taken[ISA_CORES];
     matmul_operands cores[ISA_CORES];
-    const plan_tile *tile = list[0].run->matmul->tile;
-    const uint8_t *columns = list[0].address[2];
-    plan_scratch *scratch = list[0].run->scratch;
-    uint32_t taken = 0, left = 0;
+    uint32_t together = 0, left = 0;
     for (uint32_t n = 0; n < count; n++) {
-        core_run *run = list[n].run;
-        if (run->matmul->tile != tile || list[n].address[2] != columns) {
+        if (!joins(&first, &list[n])) {
             list[left++] = list[n];
             continue;
         }
-        for (uint32_t o = 0; o < 3; o++) cores[taken][o] = list[n].address[o];
-        taken++;
-        finish(run);
+        for (uint32_t o = 0; o < 3; o++) cores[together][o] = list[n].address[o];
+        taken[together++] = list[n].run;
     }
-    fast_matmul(tile, (const matmul_operands *)cores, taken, scratch);
+    fast_matmul(tile, &first.strides, (const matmul_operands *)cores, together,
+                first.run->scratch);
+    for (uint32_t n = 0; n < together; n++) finish(taken[n]);
     return left;
 }
 
@@ -51,7 +60,8 @@ bool batch_execute(core_run *const *runs, uint32_t count)
         if (!run->matmul) continue;
         any = true;
         list[stopped].run = run;
-        if (core_resolve(run, run->matmul, &run->queue[ISA_QUEUE_PT], list[stopped].address))
+        if (core_resolve(run, run->matmul, &run->queue[ISA_QUEUE_PT], list[stopped].address,
+                         &list[stopped].strides))
             stopped++;
         else run->matmul = NULL;
     }

@@ -108,15 +108,15 @@ static advance execute(core_run *run, const plan_step *step, const queue_state *
         return ADVANCE_BLOCKED;
     }
     uint8_t *address[ISA_MAX_OPERANDS];
-    if (!core_resolve(run, step, queue, address)) return ADVANCE_FAULT;
+    if (!core_resolve(run, step, queue, address, NULL)) return ADVANCE_FAULT;
     if (tile->instruction->opcode == ISA_SEND) return send_tile(run, step, address[0]);
     if (tile->instruction->opcode == ISA_RECEIVE) return receive_tile(run, step, address[0]);
     if (mode == CARD_EXACT) {
         exact_run(tile, address, run->scratch);
     } else if (run->defers && tile->deferrable) {
-        int64_t low = address[0] - run->lx, bytes = tile->span[0].high;
+        int64_t low = address[0] - run->lx;
         defer_add(&run->deferred, run->lx,
-                  (deferred_load){low, low + bytes, address[1], tile->live});
+                  (deferred_load){tile, low, low + tile->span[0].high, address[1]});
     } else {
         tile->fast(tile, address, run->scratch);
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads that are put off. A LOAD of contiguous bytes copies nothing at first: the core remembers
-// that a range of its LX equals a range of memory, and instructions that read inside the range read
-// memory. The bytes are copied when something needs them in LX itself: an instruction that reads
-// across the range's edge or changes it in part, or the kernel's end when they are live there. A load
-// that is overwritten first never costs anything. Fast mode only.
+// Loads that are put off. A LOAD that fills one range of LX copies nothing at first: the core
+// remembers that the range equals certain memory, and an instruction that reads inside the range may
+// read memory instead: any instruction when the memory is one range too, a MATMUL also when the
+// strides of its operands can be translated. The bytes are copied when something needs them in LX
+// itself: another read, an instruction that changes the range in part, or the kernel's end when they
+// are live there. A load that is overwritten first never costs anything. Fast mode only.
 //
 // Memory must not change meanwhile: a kernel defers nothing when a range that it stores to, on any
 // core, meets one that it could defer.
@@ -17,9 +18,9 @@
 enum { DEFER_MOST = 8, DEFER_LEAST_BYTES = 1024 };
 
 typedef struct {
-    int64_t low, high;                  // bytes of LX
-    const uint8_t *source;              // of byte `low`
-    bool live;                          // somebody may read it after the kernel
+    const plan_tile *tile;              // of the LOAD
+    int64_t low, high;                  // bytes of LX; element 0 lies at `low`
+    uint8_t *source;                    // element 0 in memory; only read
 } deferred_load;
 
 typedef struct {
@@ -32,15 +33,20 @@ typedef struct {
     int64_t low, high;
     bool reads, writes;
     bool dense;                         // writes every byte
+    // A MATMUL's operand 1 or 2: element 0 at `low`, its dims as (bytes, indices); else 0 dims.
+    uint32_t dim_count;
+    int64_t stride[3], extent[3];
 } lx_access;
 
-// Makes LX ready for the accesses of one instruction: reads that lie inside a deferred load stay
-// deferred, everything else that the instruction meets is copied, or forgotten when it is
+// Makes LX ready for the accesses of one instruction: reads that can be taken from a deferred load
+// stay deferred, everything else that the instruction meets is copied, or forgotten when it is
 // overwritten whole.
 void defer_prepare(deferred_loads *loads, uint8_t *lx, const lx_access *accesses, uint32_t count);
 
-// Where to read LX byte `low` of an access that defer_prepare has seen.
-uint8_t *defer_locate(const deferred_loads *loads, uint8_t *lx, const lx_access *access);
+// Where to read LX byte `access->low` of a read that defer_prepare has seen, and the strides that
+// take the place of access->stride there.
+uint8_t *defer_locate(const deferred_loads *loads, uint8_t *lx, const lx_access *access,
+                      int64_t *out_stride);
 
 void defer_add(deferred_loads *loads, uint8_t *lx, deferred_load load);
 
@@ -49,8 +55,8 @@ void defer_finish(deferred_loads *loads, uint8_t *lx, bool keep_all);
 
 // --- At load time (defer_plan.c)
 
-// Sets dense, deferrable and live of the tiles of a program; tiles[at] is null for instructions
-// without one. Uses `scratch` memory.
+// Sets dense, deferrable, flat and live of the tiles of a program; tiles[at] is null for
+// instructions without one. Uses `scratch` memory.
 SPYRE_MUST_CHECK spyre_status defer_plan(arena *scratch, const isa_program *program,
                                          plan_tile *const *tiles);
 

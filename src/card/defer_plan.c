@@ -36,15 +36,10 @@ static bool writes_operand(isa_opcode opcode, uint32_t operand)
 
 static bool tile_dense(const plan_tile *tile)
 {
-    const isa_instruction *i = tile->instruction;
-    if (i->opcode == ISA_MATMUL) return false;
-    int64_t bytes = spyre_format_bytes(i->operand[0].format);
-    int64_t expected = bytes;
-    for (uint32_t d = tile->dim_count; d-- > 0;) {
-        if (tile->stride[0][d] != expected && tile->extent[d] > 1) return false;
-        expected *= tile->extent[d];
-    }
-    return true;
+    if (tile->instruction->opcode == ISA_MATMUL) return false;
+    int64_t bytes = spyre_format_bytes(tile->instruction->operand[0].format);
+    for (uint32_t d = 0; d < tile->dim_count; d++) bytes *= tile->extent[d];
+    return tile->span[0].high - tile->span[0].low == bytes && plan_injective(tile, 0);
 }
 
 // The range over all iterations of the loops from `first` on.
@@ -152,10 +147,14 @@ static spyre_status find_exposed(arena *memory, const isa_program *program,
 
 static bool is_deferrable(const plan_tile *tile)
 {
+    return tile->instruction->opcode == ISA_LOAD && tile->dense &&
+           tile->span[0].high >= DEFER_LEAST_BYTES;
+}
+
+static bool is_flat(const plan_tile *tile)
+{
     int64_t bytes = spyre_format_bytes(tile->instruction->operand[0].format);
-    return tile->instruction->opcode == ISA_LOAD && tile->dim_count == 1 &&
-           tile->stride[0][0] == bytes && tile->stride[1][0] == bytes &&
-           tile->extent[0] * bytes >= DEFER_LEAST_BYTES;
+    return tile->dim_count == 1 && tile->stride[0][0] == bytes && tile->stride[1][0] == bytes;
 }
 
 // Judged over all iterations at once: `outer` are the loops open at the instruction.
@@ -186,6 +185,7 @@ spyre_status defer_plan(arena *scratch, const isa_program *program, plan_tile *c
         if (i->opcode == ISA_END_LOOP) outer.depth--;
         if (!tiles[at] || !is_deferrable(tiles[at])) continue;
         tiles[at]->deferrable = true;
+        tiles[at]->flat = is_flat(tiles[at]);
         tiles[at]->live = is_live(i, tiles[at], &outer, &exposed);
     }
     return NULL;

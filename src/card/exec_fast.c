@@ -59,7 +59,7 @@ static bool disjoint(const plan_tile *tile, uint8_t *const *address, uint32_t a,
 }
 
 // No two indices share a byte, found by nesting the strides: each clears all shorter ones.
-static bool injective(const plan_tile *tile, uint32_t operand)
+bool plan_injective(const plan_tile *tile, uint32_t operand)
 {
     int64_t covered = spyre_format_bytes(tile->instruction->operand[operand].format);
     bool used[ISA_MAX_DIMS] = {false};
@@ -94,7 +94,7 @@ static bool same_elements(const plan_tile *tile, uint8_t *const *address, uint32
 bool plan_independent(const plan_tile *tile, uint8_t *const *address, uint32_t operand)
 {
     if (disjoint(tile, address, 0, operand)) return true;
-    return same_elements(tile, address, 0, operand) && injective(tile, 0);
+    return same_elements(tile, address, 0, operand) && plan_injective(tile, 0);
 }
 
 static bool all_independent(const plan_tile *tile, uint8_t *const *address)
@@ -374,19 +374,33 @@ static bool result_is_apart(const plan_tile *tile, uint8_t *const *address)
     return disjoint(tile, address, 0, 1) && disjoint(tile, address, 0, 2);
 }
 
-void fast_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t count,
-                 plan_scratch *scratch)
+static void set_strides(isa_instruction *i, const matmul_strides *strides)
+{
+    i->operand[1].stride[0] = (*strides)[0][0];
+    i->operand[1].stride[2] = (*strides)[0][1];
+    i->operand[2].stride[1] = (*strides)[1][0];
+    i->operand[2].stride[2] = (*strides)[1][1];
+}
+
+void fast_matmul(const plan_tile *tile, const matmul_strides *strides,
+                 const matmul_operands *cores, uint32_t count, plan_scratch *scratch)
 {
     bool apart = true;
     for (uint32_t n = 0; n < count; n++) apart = apart && result_is_apart(tile, cores[n]);
-    if (apart && matmul_fast(tile->instruction, cores, count, scratch)) return;
-    for (uint32_t n = 0; n < count; n++) exact_run(tile, cores[n], scratch);
+    if (apart && matmul_fast(tile->instruction, strides, cores, count, scratch)) return;
+    isa_instruction instruction = *tile->instruction;
+    set_strides(&instruction, strides);
+    plan_tile translated = *tile;
+    translated.instruction = &instruction;
+    for (uint32_t n = 0; n < count; n++) exact_run(&translated, cores[n], scratch);
 }
 
 static void run_matmul(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
-    matmul_operands operands = {address[0], address[1], address[2]};
-    fast_matmul(tile, (const matmul_operands *)&operands, 1, scratch);
+    const isa_operand *a = &tile->instruction->operand[1], *b = &tile->instruction->operand[2];
+    const matmul_strides own = {{a->stride[0], a->stride[2]}, {b->stride[1], b->stride[2]}};
+    const matmul_operands operands = {address[0], address[1], address[2]};
+    fast_matmul(tile, &own, &operands, 1, scratch);
 }
 
 plan_run *fast_choose(const plan_tile *tile)

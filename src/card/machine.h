@@ -64,8 +64,10 @@ void core_fault(core_run *run, uint32_t instruction, uint64_t address, const cha
     SPYRE_PRINTF(4, 5);
 
 // Host addresses of element 0 of every operand of a step in the queue's present iteration, checked
-// against LX and the argument windows over the whole tile. False after a fault.
+// against LX and the argument windows over the whole tile. False after a fault. The strides, of a
+// MATMUL only, differ from the instruction's where operands are read in memory (defer.h); without
+// room for them (null) operands are brought to LX.
 bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue,
-                  uint8_t **out_address);
+                  uint8_t **out_address, matmul_strides *out_strides);
 
 #endif

@@ -45,17 +45,17 @@ static matmul_block *choose_block(spyre_format a, spyre_format b)
 }
 
 // Columns k_first.. of all rows, as [row][k].
-static void pack_rows(const isa_instruction *i, const uint8_t *a, int64_t k_first, size_t k_count,
-                      float *out)
+static void pack_rows(const isa_instruction *i, const int64_t *stride, const uint8_t *a,
+                      int64_t k_first, size_t k_count, float *out)
 {
     const isa_operand *operand = &i->operand[1];
     int64_t lanes = matmul_lanes(i), element = spyre_format_bytes(operand->format);
     for (uint32_t row = 0; row < i->extent[0]; row++) {
-        const uint8_t *line = a + (int64_t)row * operand->stride[0];
+        const uint8_t *line = a + (int64_t)row * stride[0];
         for (size_t k = 0; k < k_count;) {
             int64_t at = k_first + (int64_t)k, lane = at % lanes;
             size_t run = (size_t)(lanes - lane) < k_count - k ? (size_t)(lanes - lane) : k_count - k;
-            lanes_load_f32(out + k, line + at / lanes * operand->stride[2] + lane * element,
+            lanes_load_f32(out + k, line + at / lanes * stride[1] + lane * element,
                            element, operand->format, run);
             k += run;
         }
@@ -64,12 +64,13 @@ static void pack_rows(const isa_instruction *i, const uint8_t *a, int64_t k_firs
 }
 
 // Rows k_first.. of one column stick, as [k][lane].
-static void pack_columns(const isa_instruction *i, const uint8_t *b, size_t k_count, float *out)
+static void pack_columns(const isa_instruction *i, int64_t stride, const uint8_t *b,
+                         size_t k_count, float *out)
 {
     const isa_operand *operand = &i->operand[2];
     size_t lanes = matmul_lanes(i);
     int64_t element = spyre_format_bytes(operand->format), line = (int64_t)lanes * element;
-    if (operand->stride[2] == line && line == SPYRE_STICK_BYTES) {
+    if (stride == line && line == SPYRE_STICK_BYTES) {
         size_t step = LANES_CHUNK / lanes;
         for (size_t k = 0; k < k_count; k += step) {
             size_t run = k_count - k < step ? k_count - k : step;
@@ -79,7 +80,7 @@ static void pack_columns(const isa_instruction *i, const uint8_t *b, size_t k_co
         return;
     }
     for (size_t k = 0; k < k_count; k++)
-        lanes_load_f32(out + k * lanes, b + (int64_t)k * operand->stride[2], element,
+        lanes_load_f32(out + k * lanes, b + (int64_t)k * stride, element,
                        operand->format, lanes);
 }
 
@@ -90,18 +91,21 @@ static uint32_t group_size(uint32_t rows, uint32_t count)
     return count < most ? count : most;
 }
 
-static void multiply(const isa_instruction *i, const matmul_operands *cores, uint32_t count,
-                     matmul_block *block, size_t piece, plan_scratch *scratch)
+static void multiply(const isa_instruction *i, const matmul_strides *strides,
+                     const matmul_operands *cores, uint32_t count, matmul_block *block,
+                     size_t piece, plan_scratch *scratch)
 {
-    const isa_operand *c = &i->operand[0], *b = &i->operand[2];
+    const isa_operand *c = &i->operand[0];
+    const int64_t *a_stride = (*strides)[0], *b_stride = (*strides)[1];
     size_t rows = i->extent[0], lanes = matmul_lanes(i), depth = i->extent[2];
     for (size_t k = 0; k < depth; k += piece) {
         size_t now = depth - k < piece ? depth - k : piece;
         for (uint32_t n = 0; n < count; n++)
-            pack_rows(i, cores[n][1], (int64_t)k, now, scratch->rows + n * rows * piece);
+            pack_rows(i, a_stride, cores[n][1], (int64_t)k, now,
+                      scratch->rows + n * rows * piece);
         for (int64_t stick = 0; stick < i->extent[1]; stick++) {
-            const uint8_t *from = cores[0][2] + stick * b->stride[1] + (int64_t)k * b->stride[2];
-            pack_columns(i, from, now, scratch->columns);
+            const uint8_t *from = cores[0][2] + stick * b_stride[0] + (int64_t)k * b_stride[1];
+            pack_columns(i, b_stride[1], from, now, scratch->columns);
             for (uint32_t n = 0; n < count; n++) {
                 float *to = (float *)(void *)(cores[n][0] + stick * c->stride[1]);
                 block(to, (size_t)c->stride[0] / 4, scratch->rows + n * rows * piece, now,
@@ -123,8 +127,8 @@ static bool plain_result(const isa_instruction *i, const matmul_operands *cores,
     return true;
 }
 
-bool matmul_fast(const isa_instruction *i, const matmul_operands *cores, uint32_t count,
-                 plan_scratch *scratch)
+bool matmul_fast(const isa_instruction *i, const matmul_strides *strides,
+                 const matmul_operands *cores, uint32_t count, plan_scratch *scratch)
 {
     spyre_format a = i->operand[1].format, b = i->operand[2].format;
     matmul_block *block = choose_block(a, b);
@@ -139,7 +143,7 @@ bool matmul_fast(const isa_instruction *i, const matmul_operands *cores, uint32_
         return false;
     for (uint32_t done = 0; done < count; done += group) {
         uint32_t now = count - done < group ? count - done : group;
-        multiply(i, cores + done, now, block, piece, scratch);
+        multiply(i, strides, cores + done, now, block, piece, scratch);
     }
     return true;
 }

@@ -13,12 +13,12 @@ typedef uint8_t *matmul_operands[ISA_MAX_OPERANDS];
 // Executes one MATMUL instruction for `count` cores that read operand 2 at one place and whose
 // operands do not overlap their results: the columns are packed once for all. False (nothing done)
 // when the formats have no fast form or the host has no memory for packing.
-bool matmul_fast(const isa_instruction *i, const matmul_operands *cores, uint32_t count,
-                 plan_scratch *scratch);
+bool matmul_fast(const isa_instruction *i, const matmul_strides *strides,
+                 const matmul_operands *cores, uint32_t count, plan_scratch *scratch);
 
 // The same for a tile, with exact_run where there is no fast form (exec_fast.c).
-void fast_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t count,
-                 plan_scratch *scratch);
+void fast_matmul(const plan_tile *tile, const matmul_strides *strides,
+                 const matmul_operands *cores, uint32_t count, plan_scratch *scratch);
 
 // c[row][lane] = fma over k of a[row][k] * b[k][lane]; strides in floats, lanes a multiple of 16.
 typedef void matmul_block(float *c, size_t c_stride, const float *a, size_t a_stride,

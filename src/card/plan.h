@@ -33,7 +33,7 @@ struct plan_tile {
     int64_t stride[ISA_MAX_OPERANDS][ISA_MAX_DIMS];
     plan_run *fast;
     bool dense;                             // operand 0 is one range without holes
-    bool deferrable, live;                  // LOAD: see defer.h
+    bool deferrable, flat, live;            // LOAD: see defer.h; flat: one range of memory too
 };
 
 typedef enum {
@@ -97,6 +97,12 @@ plan_run *fast_choose(const plan_tile *tile);
 // True when writing operand 0 element by element cannot change what is later read from operand o:
 // the two do not overlap, or each element is read before its own place is written.
 bool plan_independent(const plan_tile *tile, uint8_t *const *address, uint32_t operand);
+
+// No two indices of operand o share a byte (its strides nest).
+bool plan_injective(const plan_tile *tile, uint32_t operand);
+
+// What a MATMUL steps by: [0] operand 1 by row and by stick of k, [1] operand 2 by stick and by k.
+typedef int64_t matmul_strides[2][2];
 
 // Lanes a column stick of a matmul has: elements of operand 1's format in a stick.
 static inline uint32_t matmul_lanes(const isa_instruction *i)

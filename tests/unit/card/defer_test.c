@@ -38,7 +38,7 @@ static isa_operand random_lx(uint64_t *seed, uint32_t bytes)
 static isa_operand random_memory(uint64_t *seed, uint32_t bytes)
 {
     uint32_t step = next_random(seed) % 3 ? 1024 : 128;
-    uint32_t room = MEMORY / 2 - bytes - 4096;
+    uint32_t room = MEMORY / 2 - bytes - 5120;
     isa_operand o = in_memory((uint16_t)(next_random(seed) % 2), (uint16_t)(next_random(seed) % 2),
                               next_random(seed) % room / step * step, DL16);
     return o;
@@ -52,8 +52,20 @@ static isa_instruction *random_instruction(isa_program *p, uint64_t *seed)
     isa_operand memory = random_memory(seed, bytes);
     switch (next_random(seed) % 8) {
     case 0:
-    case 1:
-    case 2: return emit_flat(p, ISA_LOAD, count, 2, (isa_operand[]){lx, memory});
+    case 1: return emit_flat(p, ISA_LOAD, count, 2, (isa_operand[]){lx, memory});
+    case 2: {
+        // Rows of LX from places apart in memory, or the other way round.
+        isa_instruction *i = emit_flat(p, ISA_LOAD, count, 2, (isa_operand[]){lx, memory});
+        i->dim_count = 2;
+        i->extent[0] = 4;
+        i->extent[1] = count / 4;
+        bool swap = next_random(seed) % 2;
+        i->operand[0].stride[0] = swap ? 2 : bytes / 4;
+        i->operand[0].stride[1] = swap ? 8 : 2;
+        i->operand[1].stride[0] = bytes / 4 + 128;
+        i->operand[1].stride[1] = 2;
+        return i;
+    }
     case 3: return emit_flat(p, ISA_STORE, count, 2, (isa_operand[]){memory, lx});
     case 4: {
         isa_operand sum = random_lx(seed, bytes * 2);
