@@ -29,6 +29,7 @@ typedef struct rewriter {
     const bool *used;                // by value of the source: something needs it
     bool *loose;                     // by value: made by the host, not dense
     VEC(rewrite_constant) constants; // one for each value and dtype
+    VEC(tensor) causal_masks;        // one for each size
     uint32_t node;                   // of the source, being rewritten
     const graph_node *from;
     uint32_t serial; // names the results of this node's natives

@@ -9,23 +9,21 @@
 #include "graph/rewrite.h"
 
 typedef struct {
+    bool causal;
     int64_t batch, heads, key_heads, group, queries, keys, width, value_width;
     double scale;
 } attention;
 
 static spyre_status load_options(rewriter *r, attention *a)
 {
-    bool is_override = r->from->op == ATEN_ATTENTION_OVERRIDE, causal;
+    bool is_override = r->from->op == ATEN_ATTENTION_OVERRIDE;
     double dropout;
     TRY(graph_arg_real(r->source, r->node, 4, 0, &dropout));
-    TRY(graph_arg_bool(r->source, r->node, 5, false, &causal));
+    TRY(graph_arg_bool(r->source, r->node, 5, false, &a->causal));
     TRY(graph_arg_real(r->source, r->node, is_override ? 7 : 6, 1 / sqrt((double)a->width),
                        &a->scale));
     if (dropout != 0) {
         return status_new(SPYRE_UNSUPPORTED, "dropout %g, the card has no random numbers", dropout);
-    }
-    if (causal && (a->queries > 1 || a->keys > 1)) {
-        return status_new(SPYRE_UNSUPPORTED, "is_causal without a mask tensor");
     }
     if (a->scale > 0) return NULL;
     return status_new(SPYRE_UNSUPPORTED, "a scale of %g", a->scale);
@@ -56,26 +54,70 @@ static spyre_status load_shape(const tensor *q, const tensor *k, const tensor *v
     return NULL;
 }
 
+// The integers 0, 1, .. count - 1: the card has no index generator, so a vector is doubled.
+static spyre_status make_count(rewriter *r, int64_t count, tensor *out)
+{
+    const spyre_view one = view_contiguous((int64_t[]){1}, 1);
+    tensor halves[2];
+    TRY(make_full(r, 0, SPYRE_DTYPE_I64, &one, NULL, &halves[0]));
+    for (int64_t length = 1; length < count; length *= 2) {
+        TRY(make_with(r, ATEN_SPYRE_ADD, &halves[0], (double)length, NULL, &halves[1]));
+        TRY(make_cat(r, halves, 2, 0, NULL, &halves[0]));
+    }
+    return make_slice(r, &halves[0], 0, 0, count, out);
+}
+
+// [queries, keys]: true where the key is not behind the query. Made once a graph for each size.
+static spyre_status make_causal_mask(rewriter *r, int64_t queries, int64_t keys, tensor *out)
+{
+    tensor counts, rows, columns;
+    for (uint32_t i = 0; i < r->causal_masks.count; i++) {
+        const tensor *known = &r->causal_masks.items[i];
+        if (known->view.size[0] != queries || known->view.size[1] != keys) continue;
+        *out = *known;
+        return NULL;
+    }
+    TRY(make_count(r, queries > keys ? queries : keys, &counts));
+    TRY(make_slice(r, &counts, 0, 0, queries, &rows));
+    TRY(make_unsqueeze(r, &rows, 1, &rows));
+    TRY(make_slice(r, &counts, 0, 0, keys, &columns));
+    TRY(make_binary(r, ATEN_SPYRE_LESSEREQUAL, &columns, &rows, NULL, out));
+    return VEC_PUSH(r->target->memory, &r->causal_masks, *out);
+}
+
+// Keeps the scores where the mask is true; the others become -inf.
+static spyre_status select_scores(rewriter *r, const tensor *mask, tensor *scores)
+{
+    tensor never;
+    TRY(make_constant(r, -HUGE_VAL, scores->dtype, &never));
+    return make_where(r, mask, scores, &never, NULL, scores);
+}
+
 // A mask of bools keeps what is true; any other is added.
 static spyre_status apply_mask(rewriter *r, tensor *scores, bool *out_masked)
 {
-    tensor mask, masked;
+    tensor mask;
+    const spyre_view sizes = scores->view;
     TRY(rewrite_optional(r, 3, out_masked, &mask));
     if (!*out_masked) return NULL;
     if (mask.dtype == SPYRE_DTYPE_BOOL) {
-        tensor never;
-        TRY(make_constant(r, -HUGE_VAL, scores->dtype, &never));
-        TRY(make_where(r, &mask, scores, &never, NULL, &masked));
+        TRY(select_scores(r, &mask, scores));
     } else {
         TRY(rewrite_operand(r, 3, scores->dtype, &mask));
-        TRY(make_binary(r, ATEN_SPYRE_ADD, scores, &mask, NULL, &masked));
+        TRY(make_binary(r, ATEN_SPYRE_ADD, scores, &mask, NULL, scores));
     }
-    if (!view_same_sizes(&masked.view, &scores->view)) {
-        return status_new(SPYRE_INVALID_ARGUMENT, "operand 3: the mask does not broadcast to the "
-                                                  "scores");
-    }
-    *scores = masked;
-    return NULL;
+    if (view_same_sizes(&sizes, &scores->view)) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "operand 3: the mask does not broadcast to the "
+                                              "scores");
+}
+
+static spyre_status apply_masks(rewriter *r, const attention *a, tensor *scores, bool *out_masked)
+{
+    tensor mask;
+    TRY(apply_mask(r, scores, out_masked));
+    if (!a->causal) return NULL;
+    TRY(make_causal_mask(r, a->queries, a->keys, &mask));
+    return select_scores(r, &mask, scores);
 }
 
 // [batch, heads, queries, n] as [batch, key heads, group * queries, n] or back.
@@ -107,7 +149,7 @@ spyre_status rewrite_attention(rewriter *r)
     TRY(make_transpose(r, &k, 2, 3, &keys));
     TRY(make_matmul(r, &rows, &keys, NULL, &scores));
     TRY(regroup(r, &a, &scores, false, &scores));
-    TRY(apply_mask(r, &scores, &masked));
+    TRY(apply_masks(r, &a, &scores, &masked));
     TRY(make_softmax(r, &scores, 3, masked, NULL, &weights));
     TRY(regroup(r, &a, &weights, true, &rows));
     if (a.group == 1) return make_matmul(r, &rows, &v, &into, NULL);
