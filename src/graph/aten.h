@@ -37,7 +37,7 @@ typedef enum {
                           // other broadcast of batch dims
     ATEN_KIND_LAYER_NORM, // (x, weight or NONE, bias or NONE, REAL eps), over the last dim; weight
                           // and bias have rank 1
-    ATEN_KIND_GATHER,     // (table [R, C], index of integers, any rank) -> index sizes + [C]
+    ATEN_KIND_GATHER,     // (table [R, C > 1], index of integers) -> index sizes + [C]
     ATEN_KIND_IDENTITY,   // (x): a copy, broadcast to the result's sizes
     ATEN_KIND_CAST,       // (x): same sizes, the result's dtype. Float to int truncates. Never to
                           // bool: that is notequal(x, 0)

@@ -266,6 +266,10 @@ static spyre_status check_gather(const checker *c, const operand *result)
     TRY(load_arg(c, 0, c->row->dtypes, &table));
     TRY(load_arg(c, 1, ATEN_DTYPES_INT, &index));
     if (table.view.rank != 2) return rule("operand 0: rank %u, expected 2", table.view.rank);
+    if (table.view.size[1] == 1) {
+        // Several such rows share a stick, and a stick is the least that a gather can move.
+        return status_new(SPYRE_UNSUPPORTED, "operand 0: rows of one element");
+    }
     spyre_view sizes = index.view;
     if (sizes.rank == SPYRE_MAX_RANK) return rule("operand 1: rank %u", sizes.rank);
     sizes.size[sizes.rank++] = table.view.size[1];

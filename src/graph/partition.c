@@ -19,6 +19,7 @@ typedef struct {
     uint32_t draft_count;
     arena *memory;
     uint32_t *input_mark, *node_mark; // by value and by node: last segment that has it, plus one
+    uint32_t *input_of;               // by value: its graph input, or SPYRE_NO_ID
     bool *is_output;                  // by value: an output of the segment that makes it
 } partitioner;
 
@@ -204,15 +205,21 @@ spyre_status graph_partition(const spyre_graph *prepared, arena *memory,
     p.input_mark = ARENA_NEW(memory, uint32_t, prepared->values.count);
     p.node_mark = ARENA_NEW(memory, uint32_t, prepared->nodes.count);
     p.is_output = ARENA_NEW(memory, bool, prepared->values.count);
+    p.input_of = ARENA_NEW(memory, uint32_t, prepared->values.count);
     TRY_ALLOC(p.input_mark);
     TRY_ALLOC(p.node_mark);
     TRY_ALLOC(p.is_output);
+    TRY_ALLOC(p.input_of);
+    for (uint32_t i = 0; i < prepared->values.count; i++) p.input_of[i] = SPYRE_NO_ID;
+    for (uint32_t i = 0; i < prepared->inputs.count; i++) {
+        p.input_of[prepared->inputs.items[i].value] = i;
+    }
     TRY(make_drafts(&p));
     graph_segment *segments = ARENA_NEW(memory, graph_segment, p.draft_count);
     TRY_ALLOC(segments);
     for (uint32_t s = 0; s < p.draft_count; s++) {
-        TRY(status_at(segment_build(prepared, &p.drafts[s], memory, &segments[s]), "segment %u",
-                      s));
+        TRY(status_at(segment_build(prepared, p.input_of, &p.drafts[s], memory, &segments[s]),
+                      "segment %u", s));
     }
     *out_segments = segments;
     *out_count = p.draft_count;

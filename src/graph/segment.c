@@ -81,17 +81,15 @@ static spyre_status copy_node(copier *c, uint32_t id)
 }
 
 // The segment's own graph, a card segment's.
-static spyre_status build_graph(const spyre_graph *prepared, const segment_draft *draft,
-                                arena *memory, spyre_graph **out_graph)
+static spyre_status build_graph(const spyre_graph *prepared, const uint32_t *input_of,
+                                const segment_draft *draft, arena *memory, spyre_graph **out_graph)
 {
     copier c = {.from = prepared, .to = graph_create(memory)};
     TRY_ALLOC(c.to);
     for (uint32_t i = 0; i < draft->inputs.count; i++) {
         uint32_t value = draft->inputs.items[i];
-        const graph_input *known = NULL;
-        for (uint32_t k = 0; k < prepared->inputs.count && !known; k++) {
-            if (prepared->inputs.items[k].value == value) known = &prepared->inputs.items[k];
-        }
+        uint32_t input = input_of[value];
+        const graph_input *known = input == SPYRE_NO_ID ? NULL : &prepared->inputs.items[input];
         TRY(copy_input(&c, value, known));
     }
     for (uint32_t i = 0; i < draft->nodes.count; i++) TRY(copy_node(&c, draft->nodes.items[i]));
@@ -131,8 +129,8 @@ static spyre_status collect_origins(const spyre_graph *prepared, const segment_d
     return NULL;
 }
 
-spyre_status segment_build(const spyre_graph *prepared, const segment_draft *draft, arena *memory,
-                           graph_segment *out_segment)
+spyre_status segment_build(const spyre_graph *prepared, const uint32_t *input_of,
+                           const segment_draft *draft, arena *memory, graph_segment *out_segment)
 {
     *out_segment = (graph_segment){.kind = draft->kind,
                                    .inputs = draft->inputs.items,
@@ -141,5 +139,5 @@ spyre_status segment_build(const spyre_graph *prepared, const segment_draft *dra
                                    .output_count = draft->outputs.count};
     TRY(collect_origins(prepared, draft, memory, out_segment));
     if (draft->kind == SPYRE_SEGMENT_HOST) return NULL;
-    return build_graph(prepared, draft, memory, &out_segment->graph);
+    return build_graph(prepared, input_of, draft, memory, &out_segment->graph);
 }

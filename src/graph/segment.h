@@ -14,8 +14,10 @@ typedef struct {
     VEC(uint32_t) outputs;
 } segment_draft;
 
-// Ids are those of `prepared`; draft->nodes ascends.
-SPYRE_MUST_CHECK spyre_status segment_build(const spyre_graph *prepared, const segment_draft *draft,
-                                            arena *memory, graph_segment *out_segment);
+// Ids are those of `prepared`; draft->nodes ascends. input_of[v] is the graph input that value v
+// is, or SPYRE_NO_ID.
+SPYRE_MUST_CHECK spyre_status segment_build(const spyre_graph *prepared, const uint32_t *input_of,
+                                            const segment_draft *draft, arena *memory,
+                                            graph_segment *out_segment);
 
 #endif
