@@ -16,7 +16,7 @@ typedef struct {
     const spyre_graph *graph;
     const spyre_compile_options *options;
     spyre_executable *executable;
-    uint32_t failed_node;               // of the caller's graph, or SPYRE_NO_ID
+    uint32_t failed_node; // of the caller's graph, or SPYRE_NO_ID
 } compilation;
 
 // The output of an earlier card segment that holds `value`, or null.
@@ -125,8 +125,8 @@ static spyre_status make_job(spyre_executable *e, uint32_t index)
             break;
         }
     }
-    job_plan plan = {.program = segment->program, .argument_count = b->args.count,
-                     .arguments = arguments};
+    job_plan plan = {
+        .program = segment->program, .argument_count = b->args.count, .arguments = arguments};
     plan.name = arena_printf(e->memory, "segment_%u", index);
     TRY_ALLOC(plan.name);
     return job_create(&plan, &segment->job);
@@ -185,13 +185,13 @@ static spyre_status compile_segments(compilation *c, const graph_segment *segmen
             TRY(status_at(compile_card(c, s, from), "segment %u", s));
             continue;
         }
-        spyre_segment_output *outputs = ARENA_NEW(e->memory, spyre_segment_output,
-                                                  from->output_count);
+        spyre_segment_output *outputs =
+            ARENA_NEW(e->memory, spyre_segment_output, from->output_count);
         TRY_ALLOC(outputs);
         for (uint32_t i = 0; i < from->output_count; i++) {
             const graph_value *value = &e->prepared->values.items[from->outputs[i]];
-            outputs[i] = (spyre_segment_output){.value = from->outputs[i], .input = -1,
-                                                .buffer = SPYRE_NO_ID};
+            outputs[i] = (spyre_segment_output){
+                .value = from->outputs[i], .input = -1, .buffer = SPYRE_NO_ID};
             outputs[i].type.dtype = value->dtype;
             outputs[i].type.on_card = value->on_card;
             TRY(graph_view_constant(e->prepared, &value->view, &outputs[i].type.view));
@@ -215,8 +215,10 @@ static spyre_executable *executable_create(void)
 {
     arena *memory = arena_create();
     spyre_executable *e = memory ? ARENA_NEW(memory, spyre_executable, 1) : NULL;
-    if (e) e->memory = memory;
-    else arena_destroy(memory);
+    if (e)
+        e->memory = memory;
+    else
+        arena_destroy(memory);
     return e;
 }
 

@@ -10,7 +10,7 @@
 typedef struct {
     loop_graph *loops;
     const spyre_graph *graph;
-    uint32_t *buffer_of;                // by value id; SPYRE_NO_ID before its node
+    uint32_t *buffer_of; // by value id; SPYRE_NO_ID before its node
     uint32_t node;
 } builder;
 
@@ -150,8 +150,7 @@ static spyre_status build_cast(builder *b)
     uint32_t source;
     TRY(tensor_arg(b, 0, &source));
     spyre_format from = spyre_dtype_card_format(b->graph->values.items[source].dtype);
-    spyre_format to =
-        spyre_dtype_card_format(b->graph->values.items[node_of(b)->results[0]].dtype);
+    spyre_format to = spyre_dtype_card_format(b->graph->values.items[node_of(b)->results[0]].dtype);
     if (from == SPYRE_FORMAT_SEN169_FP16 && to == SPYRE_FORMAT_IEEE_FP32)
         return build_pointwise(b, OPFUNC_DL16TOFP32);
     if (from == SPYRE_FORMAT_IEEE_FP32 && to == SPYRE_FORMAT_SEN169_FP16)
@@ -194,7 +193,8 @@ static spyre_status build_matmul(builder *b)
     TRY(tensor_arg(b, 1, &right));
     TRY(view_of(b, left, &a));
     TRY(view_of(b, right, &w));
-    if (a.rank < 2 || w.rank < 2 || w.rank > a.rank) return unsupported(b, "ranks other than 2 and up");
+    if (a.rank < 2 || w.rank < 2 || w.rank > a.rank)
+        return unsupported(b, "ranks other than 2 and up");
     uint32_t batch = a.rank - 2, m = batch, n = batch + 1, k = batch + 2;
     space dims = {.rank = a.rank + 1};
     memcpy(dims.size, a.size, batch * sizeof dims.size[0]);
@@ -217,9 +217,15 @@ static spyre_status build_matmul(builder *b)
 
 static spyre_status add_constant(const builder *b, double value, spyre_dtype dtype, uint32_t *out)
 {
-    loop_buffer buffer = {.name = "constant", .kind = LOOP_CONSTANT, .value = value, .dtype = dtype,
-                          .format = spyre_dtype_card_format(dtype), .stick = LOOP_NO_DIM,
-                          .has_layout = true, .output = -1, .bytes = SPYRE_STICK_BYTES};
+    loop_buffer buffer = {.name = "constant",
+                          .kind = LOOP_CONSTANT,
+                          .value = value,
+                          .dtype = dtype,
+                          .format = spyre_dtype_card_format(dtype),
+                          .stick = LOOP_NO_DIM,
+                          .has_layout = true,
+                          .output = -1,
+                          .bytes = SPYRE_STICK_BYTES};
     *out = b->loops->buffers.count;
     return VEC_PUSH(b->loops->memory, &b->loops->buffers, buffer);
 }
@@ -452,7 +458,8 @@ static spyre_status apply_layout(loop_buffer *buffer, const spyre_layout *layout
         if (found == LOOP_NO_DIM)
             return status_new(SPYRE_UNSUPPORTED,
                               "device dim %u of size %" PRId64 " and stride %" PRId64
-                              " is no dim of the host tensor", i, size, stride);
+                              " is no dim of the host tensor",
+                              i, size, stride);
         placed[found] = true;
         buffer->fixed_size[found] = size;
         buffer->order[count++] = found;
@@ -460,9 +467,9 @@ static spyre_status apply_layout(loop_buffer *buffer, const spyre_layout *layout
     for (uint8_t d = 0; d < buffer->dim_count; d++) {
         if (placed[d]) continue;
         if (d != buffer->stick || buffer->dim[d].extent > lanes)
-            return status_new(SPYRE_UNSUPPORTED, "host dim of stride %" PRId64
-                              " has no device dim", buffer->dim[d].stride);
-        buffer->order[count++] = d;     // one tile: it takes no room
+            return status_new(SPYRE_UNSUPPORTED, "host dim of stride %" PRId64 " has no device dim",
+                              buffer->dim[d].stride);
+        buffer->order[count++] = d; // one tile: it takes no room
     }
     buffer->has_layout = true;
     return NULL;
@@ -472,8 +479,11 @@ static spyre_status build_input(builder *b, uint32_t index)
 {
     const graph_input *input = &b->graph->inputs.items[index];
     const graph_value *value = &b->graph->values.items[input->value];
-    loop_buffer buffer = {.name = value->name, .kind = LOOP_INPUT, .index = index,
-                          .dtype = value->dtype, .output = -1};
+    loop_buffer buffer = {.name = value->name,
+                          .kind = LOOP_INPUT,
+                          .index = index,
+                          .dtype = value->dtype,
+                          .output = -1};
     TRY(graph_view_constant(b->graph, &input->storage, &buffer.storage));
     loop_set_dims(&buffer);
     TRY(status_at(apply_layout(&buffer, &input->layout), "input %s: layout", value->name));

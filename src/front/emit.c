@@ -106,8 +106,10 @@ static spyre_status add_matmul_dims(emitter *e)
             if (row == sizeof rows / sizeof rows[0]) return refuse(e, "too many batch dims");
             TRY(add_var(e, rows[row++], v));
         }
-    if (op->stick != LOOP_NO_DIM) TRY(add_var(e, "out", op->stick));
-    else TRY(add_lane_dim(e, "out", loop_lanes(&e->loops->buffers.items[op->operand[1].buffer])));
+    if (op->stick != LOOP_NO_DIM)
+        TRY(add_var(e, "out", op->stick));
+    else
+        TRY(add_lane_dim(e, "out", loop_lanes(&e->loops->buffers.items[op->operand[1].buffer])));
     for (uint32_t v = 0; v < op->var_count; v++)
         if (loop_var_is_reduced(op, v) && v != k) {
             if (sum == sizeof sums / sizeof sums[0]) return refuse(e, "too many contracted dims");
@@ -160,9 +162,9 @@ static bool needs_room(const emitter *e)
         int64_t least = 0;
         for (uint32_t v = 0; v < e->op->var_count; v++) {
             int64_t stride = e->place[k].stride[v];
-            bool single = v == e->place[k].stick_var &&
-                          e->op->extent[v] <=
-                              loop_lanes(&e->loops->buffers.items[e->op->operand[k].buffer]);
+            bool single =
+                v == e->place[k].stick_var &&
+                e->op->extent[v] <= loop_lanes(&e->loops->buffers.items[e->op->operand[k].buffer]);
             if (stride && !single && (!least || stride < least)) least = stride;
         }
         if (least > SPYRE_STICK_BYTES) return true;
@@ -189,7 +191,8 @@ static void add_step_constant(bundle_step *step, const char *name, spyre_format 
     bundle_constant *constant = &step->constants[step->constant_count++];
     snprintf(constant->name, sizeof constant->name, "%s", name);
     constant->format = format;
-    constant->bits = format == SPYRE_FORMAT_SEN169_FP16 ? dl16_from_float(value) : float_bits(value);
+    constant->bits =
+        format == SPYRE_FORMAT_SEN169_FP16 ? dl16_from_float(value) : float_bits(value);
 }
 
 // Constants are kept as fp32: 1/384 in 16 bits would be off by 0.04 %, an eps of 1e-12 would be 0.
@@ -202,7 +205,8 @@ static void add_constants(emitter *e)
     step->mask_constant = -1;
     bool reduces = info->kind == OPFUNC_KIND_REDUCTION || info->kind == OPFUNC_KIND_MATMUL;
     for (uint8_t d = 0; reduces && d < step->dim_count; d++) {
-        bool kept = e->var_of_dim[d] >= 0 && !loop_var_is_reduced(e->op, (uint32_t)e->var_of_dim[d]);
+        bool kept =
+            e->var_of_dim[d] >= 0 && !loop_var_is_reduced(e->op, (uint32_t)e->var_of_dim[d]);
         bool columns = d == e->lane_dim && info->kind == OPFUNC_KIND_MATMUL;
         if (kept || columns || e->valid[d] == step->size[d]) continue;
         step->masks[step->mask_count++] =
@@ -233,8 +237,13 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
     *loops->at_node = op->node;
     bundle_step *step = arena_alloc(loops->memory, sizeof *step);
     TRY_ALLOC(step);
-    emitter e = {.loops = loops, .op = op, .step = step, .lane_dim = LOOP_NO_DIM,
-                 .sum_dim = LOOP_NO_DIM, .room_dim = LOOP_NO_DIM, .row_dim = LOOP_NO_DIM};
+    emitter e = {.loops = loops,
+                 .op = op,
+                 .step = step,
+                 .lane_dim = LOOP_NO_DIM,
+                 .sum_dim = LOOP_NO_DIM,
+                 .room_dim = LOOP_NO_DIM,
+                 .row_dim = LOOP_NO_DIM};
     step->op = op->op;
     step->location = op->location;
     step->name = arena_printf(loops->memory, "%u_%s", index, opfunc_describe(op->op)->name);
@@ -253,19 +262,22 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
     step->output = (uint8_t)(op->operand_count - 1);
     step->compute_format = loops->buffers.items[op->operand[op->gather ? 1 : 0].buffer].format;
     for (uint8_t k = 0; k < op->operand_count; k++) {
-        step->tensors[k].start[0].arg = arg_of(result, &loops->buffers.items[op->operand[k].buffer]);
+        step->tensors[k].start[0].arg =
+            arg_of(result, &loops->buffers.items[op->operand[k].buffer]);
         TRY(emit_tensor(&e, k));
         if (k == step->output) continue;
-        if (op->gather && k == 0) step->indices[step->index_count++] = k;
-        else step->inputs[step->input_count++] = k;
+        if (op->gather && k == 0)
+            step->indices[step->index_count++] = k;
+        else
+            step->inputs[step->input_count++] = k;
     }
     bool reduces = kind == OPFUNC_KIND_REDUCTION;
     uint8_t stick = e.place[0].stick_var;
     step->nonstick = reduces && op->op != OPFUNC_EXX2 &&
                      (stick == LOOP_NO_DIM || !loop_var_is_reduced(op, stick));
     if (step->nonstick) {
-        step->name = arena_printf(loops->memory, "%u_%snonstick", index,
-                                  opfunc_describe(op->op)->name);
+        step->name =
+            arena_printf(loops->memory, "%u_%snonstick", index, opfunc_describe(op->op)->name);
         TRY_ALLOC(step->name);
     }
     add_constants(&e);

@@ -17,12 +17,12 @@ typedef struct {
     loop_location place[LOOP_MAX_OPERANDS];
     bundle_step *step;
     uint8_t dim_of_var[LOOP_MAX_VARS];
-    int8_t var_of_dim[BUNDLE_MAX_DIMS];     // -1 for a synthetic dim
-    int64_t valid[BUNDLE_MAX_DIMS];         // the dim's extent before padding
-    uint8_t lane_dim;                       // synthetic stick dim, or LOOP_NO_DIM
-    uint8_t sum_dim;                        // matmul of K = 1: synthetic contracted stick dim
-    uint8_t room_dim;                       // synthetic dim of size 1 that only takes room
-    uint8_t row_dim;                        // gather: the dim whose index the table is looked up by
+    int8_t var_of_dim[BUNDLE_MAX_DIMS]; // -1 for a synthetic dim
+    int64_t valid[BUNDLE_MAX_DIMS];     // the dim's extent before padding
+    uint8_t lane_dim;                   // synthetic stick dim, or LOOP_NO_DIM
+    uint8_t sum_dim;                    // matmul of K = 1: synthetic contracted stick dim
+    uint8_t room_dim;                   // synthetic dim of size 1 that only takes room
+    uint8_t row_dim;                    // gather: the dim whose index the table is looked up by
 } emitter;
 
 // The dim that carries operand k's stick (with scale -2 when the operand does not move along it).

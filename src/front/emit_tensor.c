@@ -12,8 +12,8 @@
 
 typedef struct {
     uint8_t dim;
-    int64_t stride;                     // bytes
-    int64_t extent;                     // in strides: tiles for the stick dim
+    int64_t stride; // bytes
+    int64_t extent; // in strides: tiles for the stick dim
 } chain_link;
 
 static const loop_buffer *buffer_of(const emitter *e, uint32_t k)
@@ -131,7 +131,7 @@ static spyre_status set_order(const emitter *e, uint32_t k)
     }
     for (uint8_t d = 0; d < e->step->dim_count; d++) {
         if (placed[d] || (d == e->room_dim && d != tensor->stick_dim)) continue;
-        if (d == e->sum_dim && k == 1) {        // B's one row of a product of K = 1
+        if (d == e->sum_dim && k == 1) { // B's one row of a product of K = 1
             tensor->order[tensor->order_count++] = d;
             tensor->scale[d] = 1;
             tensor->gap[d] = 1 - e->step->size[d];

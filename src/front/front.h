@@ -8,18 +8,21 @@
 #include "front/loop.h"
 
 typedef struct {
-    uint32_t cores;                     // 1..32
-    const char *skip_passes;            // comma list of optional passes, or null
-    bool verify;                        // check the IR after every pass
-    text *dump;                         // gets the IR after every pass that changed it, or null
+    uint32_t cores;          // 1..32
+    const char *skip_passes; // comma list of optional passes, or null
+    bool verify;             // check the IR after every pass
+    text *dump;              // gets the IR after every pass that changed it, or null
 } front_options;
-#define FRONT_OPTIONS_INIT {32, NULL, true, NULL}
+#define FRONT_OPTIONS_INIT                                                                         \
+    {                                                                                              \
+        32, NULL, true, NULL                                                                       \
+    }
 
 // What the caller has to bind at launch, in the order of the bundle's arguments: the pool first
 // when there is one, then the graph's inputs, the output buffers, the constants when there are some.
 typedef struct {
     bundle *bundle;
-    loop_graph *loops;                  // the final loop IR, for reports
+    loop_graph *loops; // the final loop IR, for reports
     bool has_pool, has_constants;
     uint32_t input_count, output_buffer_count;
 } front_result;
@@ -43,7 +46,7 @@ SPYRE_MUST_CHECK spyre_status loop_verify(const loop_graph *loops);
 
 // A pass: edits the loop IR and says whether it did.
 typedef spyre_status (*front_pass)(loop_graph *loops, bool *out_changed);
-#define PASS_ROW(name, kind, needs, gives, summary) \
+#define PASS_ROW(name, kind, needs, gives, summary)                                                \
     SPYRE_MUST_CHECK spyre_status pass_##name(loop_graph *loops, bool *out_changed);
 #include "front/pass.def"
 #undef PASS_ROW

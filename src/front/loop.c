@@ -34,8 +34,13 @@ void loop_set_dims(loop_buffer *buffer)
 spyre_status loop_add_local(loop_graph *loops, const char *name, spyre_dtype dtype,
                             spyre_format format, const spyre_view *storage, uint32_t *out)
 {
-    loop_buffer buffer = {.name = name, .kind = LOOP_LOCAL, .dtype = dtype, .format = format,
-                          .storage = *storage, .stick = LOOP_NO_DIM, .output = -1};
+    loop_buffer buffer = {.name = name,
+                          .kind = LOOP_LOCAL,
+                          .dtype = dtype,
+                          .format = format,
+                          .storage = *storage,
+                          .stick = LOOP_NO_DIM,
+                          .output = -1};
     buffer.storage.offset = 0;
     loop_set_dims(&buffer);
     *out = loops->buffers.count;
@@ -83,7 +88,8 @@ static bool runs_on(const loop_buffer *buffer, const int64_t *device, uint32_t d
     int64_t next = device[d] * covered;
     while (reach > covered) {
         if (d == buffer->stick || d + 1 >= buffer->dim_count) return false;
-        if (buffer->dim[d + 1].stride != buffer->dim[d].stride * buffer->dim[d].extent) return false;
+        if (buffer->dim[d + 1].stride != buffer->dim[d].stride * buffer->dim[d].extent)
+            return false;
         d++;
         if (d == buffer->stick || device[d] != next) return false;
         covered *= buffer->dim[d].extent;

@@ -28,27 +28,27 @@ typedef enum { LOOP_INPUT, LOOP_CONSTANT, LOOP_LOCAL } loop_buffer_kind;
 typedef struct {
     const char *name;
     loop_buffer_kind kind;
-    uint32_t index;                     // INPUT: index among the graph's inputs
-    double value;                       // CONSTANT
+    uint32_t index; // INPUT: index among the graph's inputs
+    double value;   // CONSTANT
     spyre_dtype dtype;
     spyre_format format;
-    spyre_view storage;                 // the dense host tensor
+    spyre_view storage; // the dense host tensor
     uint32_t dim_count;
-    loop_dim dim[LOOP_MAX_DIMS];        // ascending stride; refinement splits them
+    loop_dim dim[LOOP_MAX_DIMS]; // ascending stride; refinement splits them
     // Layout: the stick runs along dim `stick` (LOOP_NO_DIM: one element a stick, in lane 0); the
     // other dims and the stick dim's tiles lie in `order`, fastest first.
     bool has_layout;
     uint8_t stick;
     uint8_t order[LOOP_MAX_DIMS];
-    int64_t fixed_size[LOOP_MAX_DIMS];  // INPUT: what the given layout allocates in dim d (tiles for
-                                        // the stick dim)
-    bool exx2;                          // two moments a stick, in lanes 0 and 1
-    int64_t unaligned_stride;           // a dim of this host stride is written in pieces that start
-                                        // inside a stick: it must not carry the stick; 0: none
-    int32_t output;                     // index among the output buffers, or -1
+    int64_t fixed_size[LOOP_MAX_DIMS]; // INPUT: what the given layout allocates in dim d (tiles for
+                                       // the stick dim)
+    bool exx2;                         // two moments a stick, in lanes 0 and 1
+    int64_t unaligned_stride;          // a dim of this host stride is written in pieces that start
+                                       // inside a stick: it must not carry the stick; 0: none
+    int32_t output;                    // index among the output buffers, or -1
     // Memory: byte offset in the pool (LOCAL without output) or in the constants.
     int64_t bytes, memory_offset;
-    uint32_t first_op, last_op;         // LOCAL: live range, positions in the op order
+    uint32_t first_op, last_op; // LOCAL: live range, positions in the op order
 } loop_buffer;
 
 // Host offset of an element = offset + sum over variables v of index[v] * stride[v].
@@ -60,24 +60,24 @@ typedef struct {
 
 typedef struct {
     opfunc op;
-    const char *name;                   // of the graph value that it computes
+    const char *name; // of the graph value that it computes
     uint32_t var_count;
-    int64_t extent[LOOP_MAX_VARS];      // >= 2; outermost first
-    int32_t split[LOOP_MAX_VARS];       // cores along the variable (in sticks for a stick variable)
-    uint32_t operand_count;             // inputs, then the output
+    int64_t extent[LOOP_MAX_VARS]; // >= 2; outermost first
+    int32_t split[LOOP_MAX_VARS];  // cores along the variable (in sticks for a stick variable)
+    uint32_t operand_count;        // inputs, then the output
     loop_access operand[LOOP_MAX_OPERANDS];
-    bool gather;                        // operand 0 is the index, operand 1 the table, whose rows are
-    int64_t row_stride, row_count;      // chosen by index: host stride and count of the indexed dim
+    bool gather;                   // operand 0 is the index, operand 1 the table, whose rows are
+    int64_t row_stride, row_count; // chosen by index: host stride and count of the indexed dim
     float parameter[OPFUNC_MAX_PARAMETERS];
-    uint8_t stick;                      // the variable along the output's stick, or LOOP_NO_DIM
-    const char *location;               // user's source line
-    uint32_t node;                      // graph node
+    uint8_t stick;        // the variable along the output's stick, or LOOP_NO_DIM
+    const char *location; // user's source line
+    uint32_t node;        // graph node
 } loop_op;
 
 typedef struct {
-    uint32_t value;                     // graph value
+    uint32_t value; // graph value
     uint32_t buffer;
-    spyre_view view;                    // of the buffer's storage
+    spyre_view view; // of the buffer's storage
 } loop_output;
 
 typedef struct {
@@ -89,8 +89,8 @@ typedef struct {
     VEC(loop_output) outputs;
     uint32_t output_buffer_count;
     int64_t pool_bytes;
-    uint32_t relayout_count;            // restickify ops inserted
-    uint32_t *at_node;                  // graph node in work, for blaming an error on a node
+    uint32_t relayout_count; // restickify ops inserted
+    uint32_t *at_node;       // graph node in work, for blaming an error on a node
 } loop_graph;
 
 // The output operand of an op.
@@ -123,9 +123,9 @@ void loop_device_strides(const loop_buffer *buffer, int64_t out_strides[LOOP_MAX
 
 // An access in device bytes.
 typedef struct {
-    int64_t offset;                     // bytes from the buffer's start
-    int64_t stride[LOOP_MAX_VARS];      // bytes a step; for the stick variable: a tile
-    uint8_t stick_var;                  // the variable that walks the lanes, or LOOP_NO_DIM
+    int64_t offset;                // bytes from the buffer's start
+    int64_t stride[LOOP_MAX_VARS]; // bytes a step; for the stick variable: a tile
+    uint8_t stick_var;             // the variable that walks the lanes, or LOOP_NO_DIM
 } loop_location;
 
 // Translates; null when the layout can express the access, else a static text why not ("crosses a

@@ -14,15 +14,14 @@ typedef struct {
 
 typedef struct {
     arena *memory;
-    VEC(hole) holes;                    // by offset, never adjacent
-    int64_t top;                        // the pool's size so far
+    VEC(hole) holes; // by offset, never adjacent
+    int64_t top;     // the pool's size so far
 } pool;
 
 static spyre_status insert_hole(pool *p, uint32_t at, hole h)
 {
     TRY(VEC_PUSH(p->memory, &p->holes, h));
-    memmove(&p->holes.items[at + 1], &p->holes.items[at],
-            (p->holes.count - 1 - at) * sizeof(hole));
+    memmove(&p->holes.items[at + 1], &p->holes.items[at], (p->holes.count - 1 - at) * sizeof(hole));
     p->holes.items[at] = h;
     return NULL;
 }
@@ -103,7 +102,7 @@ spyre_status pass_memory_planning(loop_graph *loops, bool *out_changed)
         loop_buffer *buffer = &loops->buffers.items[b];
         int64_t strides[LOOP_MAX_DIMS];
         if (buffer->first_op == UINT32_MAX && buffer->kind != LOOP_INPUT && buffer->output < 0)
-            continue;                   // unused
+            continue; // unused
         loop_device_strides(buffer, strides, &buffer->bytes);
         if (buffer->kind != LOOP_CONSTANT) continue;
         buffer->memory_offset = constants;
@@ -112,11 +111,12 @@ spyre_status pass_memory_planning(loop_graph *loops, bool *out_changed)
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         loop_op *op = &loops->ops.items[i];
         loop_buffer *result = &loops->buffers.items[loop_output_of(op)->buffer];
-        if (pooled(result) && result->first_op == i) result->memory_offset = take(&p, result->bytes);
+        if (pooled(result) && result->first_op == i)
+            result->memory_offset = take(&p, result->bytes);
         for (uint32_t k = 0; k < op->operand_count; k++) {
             loop_buffer *buffer = &loops->buffers.items[op->operand[k].buffer];
             if (!pooled(buffer) || buffer->last_op != i) continue;
-            buffer->last_op = UINT32_MAX;       // freed: an operand may be named twice
+            buffer->last_op = UINT32_MAX; // freed: an operand may be named twice
             TRY(give_back(&p, buffer->memory_offset, buffer->bytes));
         }
     }

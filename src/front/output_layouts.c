@@ -49,8 +49,10 @@ static void find_misfits(const loop_graph *loops, bool *misfit)
             uint32_t id = op->operand[k].buffer;
             if (loops->buffers.items[id].output < 0) continue;
             loop_location now;
-            if (loop_locate(loops, op, &op->operand[k], &now)) misfit[id] = true;
-            else if (k + 1 == op->operand_count && now.stick_var != op->stick) misfit[id] = true;
+            if (loop_locate(loops, op, &op->operand[k], &now))
+                misfit[id] = true;
+            else if (k + 1 == op->operand_count && now.stick_var != op->stick)
+                misfit[id] = true;
         }
     }
 }
@@ -63,8 +65,11 @@ static spyre_status copy_out(relayouter *r, uint32_t id, const loop_op *near)
     uint32_t target;
     TRY(loop_add_local(loops, from.name, from.dtype, from.format, &from.storage, &target));
     loop_buffer *to = &loops->buffers.items[target];
-    loop_op op = {.op = OPFUNC_IDENTITY, .name = from.name, .operand_count = 2,
-                  .stick = LOOP_NO_DIM, .location = near ? near->location : NULL,
+    loop_op op = {.op = OPFUNC_IDENTITY,
+                  .name = from.name,
+                  .operand_count = 2,
+                  .stick = LOOP_NO_DIM,
+                  .location = near ? near->location : NULL,
                   .node = near ? near->node : 0};
     op.operand[0].buffer = id;
     op.operand[1].buffer = target;

@@ -40,7 +40,8 @@ static spyre_status check_skips(const char *list)
         size_t entry = end ? (size_t)(end - list) : strlen(list);
         bool known = false;
         for (uint32_t i = 0; i < PASS_COUNT; i++) {
-            if (strlen(passes[i].name) != entry || memcmp(passes[i].name, list, entry) != 0) continue;
+            if (strlen(passes[i].name) != entry || memcmp(passes[i].name, list, entry) != 0)
+                continue;
             known = true;
             if (passes[i].kind == LOWER)
                 return status_new(SPYRE_INVALID_ARGUMENT,
@@ -78,8 +79,7 @@ spyre_status front_compile(const spyre_graph *graph, const front_options *option
         bool changed = false;
         if (listed(options->skip_passes, passes[i].name)) continue;
         TRY(passes[i].run(loops, &changed));
-        if (options->verify)
-            TRY(status_at(loop_verify(loops), "after pass %s", passes[i].name));
+        if (options->verify) TRY(status_at(loop_verify(loops), "after pass %s", passes[i].name));
         if (changed) dump(loops, passes[i].name, options->dump);
     }
     return front_emit(loops, out_result);

@@ -12,8 +12,8 @@ static void print_layout(const loop_buffer *buffer, text *out)
     for (uint32_t i = 0; i < buffer->dim_count; i++)
         text_printf(out, "%s%u%s", i ? " " : "", buffer->order[i],
                     buffer->order[i] == buffer->stick ? "*" : "");
-    text_append(out, buffer->stick == LOOP_NO_DIM ? (buffer->dim_count ? " sparse)" : "sparse)")
-                                                  : ")");
+    text_append(out,
+                buffer->stick == LOOP_NO_DIM ? (buffer->dim_count ? " sparse)" : "sparse)") : ")");
 }
 
 static void print_buffer(const loop_graph *loops, uint32_t id, text *out)
@@ -56,7 +56,8 @@ static void print_op(const loop_graph *loops, uint32_t id, text *out)
         if (op->split[v] > 1) text_printf(out, " split(c%u/%d)", v, op->split[v]);
     for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS; i++)
         if (info->parameter[i]) text_printf(out, " %s(%.9g)", info->parameter[i], op->parameter[i]);
-    if (op->gather) text_printf(out, " rows(%" PRId64 ":%" PRId64 ")", op->row_count, op->row_stride);
+    if (op->gather)
+        text_printf(out, " rows(%" PRId64 ":%" PRId64 ")", op->row_count, op->row_stride);
     text_printf(out, "  // %s, %s\n    ", op->name, op->location ? op->location : "unknown");
     print_access(op, &op->operand[op->operand_count - 1], out);
     text_append(out, " =");

@@ -31,8 +31,10 @@ static int64_t relayout_cost(const loop_graph *loops, const loop_op *op, uint8_t
     for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
         loop_location place;
         bool located = !loop_locate(loops, op, &op->operand[k], &place);
-        if (!located) cost += 2 * elements_of(op, &op->operand[k]);
-        else if (place.stick_var != wanted(op, k, stick)) cost += elements_of(op, &op->operand[k]);
+        if (!located)
+            cost += 2 * elements_of(op, &op->operand[k]);
+        else if (place.stick_var != wanted(op, k, stick))
+            cost += elements_of(op, &op->operand[k]);
     }
     return cost;
 }
@@ -72,9 +74,9 @@ static spyre_status choose_elementwise(const loop_graph *loops, loop_op *op)
         op->stick = v;
     }
     if (!found)
-        return status_new(SPYRE_UNSUPPORTED, "op %s %s (%s): no dim of the result can carry the stick",
-                          op->name, opfunc_describe(op->op)->name,
-                          op->location ? op->location : "unknown source line");
+        return status_new(
+            SPYRE_UNSUPPORTED, "op %s %s (%s): no dim of the result can carry the stick", op->name,
+            opfunc_describe(op->op)->name, op->location ? op->location : "unknown source line");
     return NULL;
 }
 
@@ -122,7 +124,7 @@ static uint8_t role_stick(const relayouter *r, const loop_op *op, uint32_t opera
     uint8_t best = LOOP_NO_DIM;
     for (uint8_t v = 0; v < op->var_count; v++) {
         if (!access->stride[v] || loop_var_is_reduced(op, v) != reduced) continue;
-        if (!reduced && op->operand[other].stride[v]) continue;     // a batch variable
+        if (!reduced && op->operand[other].stride[v]) continue; // a batch variable
         if (best == LOOP_NO_DIM || access->stride[v] < access->stride[best]) best = v;
     }
     return best;

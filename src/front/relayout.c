@@ -6,8 +6,12 @@
 // A restickify op over `var_count` variables; operands are set by the caller.
 static loop_op begin_restickify(const loop_op *near, uint32_t var_count, const int64_t *extent)
 {
-    loop_op op = {.op = OPFUNC_RESTICKIFY, .name = near->name, .var_count = var_count,
-                  .operand_count = 2, .stick = LOOP_NO_DIM, .location = near->location,
+    loop_op op = {.op = OPFUNC_RESTICKIFY,
+                  .name = near->name,
+                  .var_count = var_count,
+                  .operand_count = 2,
+                  .stick = LOOP_NO_DIM,
+                  .location = near->location,
                   .node = near->node};
     for (uint32_t v = 0; v < var_count; v++) {
         op.extent[v] = extent[v];
@@ -41,7 +45,8 @@ static spyre_status move_stick(relayouter *r, const loop_op *near, uint32_t sour
     if (from.dim_count > LOOP_MAX_VARS)
         return status_new(SPYRE_UNSUPPORTED, "%s: a tensor of more than 8 dims changes its stick",
                           near->name);
-    for (uint32_t d = 0; d < from.dim_count; d++) extent[d] = from.dim[from.dim_count - 1 - d].extent;
+    for (uint32_t d = 0; d < from.dim_count; d++)
+        extent[d] = from.dim[from.dim_count - 1 - d].extent;
     loop_op op = begin_restickify(near, from.dim_count, extent);
     op.operand[0].buffer = source;
     op.operand[1].buffer = *out;
@@ -99,7 +104,7 @@ static spyre_status copy_piece(relayouter *r, loop_op *op, uint32_t operand, uin
     uint32_t moving[LOOP_MAX_VARS], count = 0;
     for (uint32_t v = 0; v < op->var_count; v++) {
         if (!access->stride[v]) continue;
-        uint32_t at = count++;          // by descending stride: the piece keeps the host's order
+        uint32_t at = count++; // by descending stride: the piece keeps the host's order
         while (at > 0 && access->stride[moving[at - 1]] < access->stride[v]) {
             moving[at] = moving[at - 1];
             at--;

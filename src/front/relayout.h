@@ -13,8 +13,8 @@ typedef VEC(loop_op) loop_op_list;
 
 typedef struct {
     loop_graph *loops;
-    loop_op_list *ops;                  // the new op order; relayout ops are appended
-    map_bytes done;                     // (buffer, access, wanted stick) -> local buffer
+    loop_op_list *ops; // the new op order; relayout ops are appended
+    map_bytes done;    // (buffer, access, wanted stick) -> local buffer
 } relayouter;
 
 // Makes operand `operand` of `op` (not yet in the list) carry its stick along variable `want`

@@ -20,7 +20,7 @@ typedef struct {
     spyre_graph *graph;
     arena *memory;
     uint32_t input_count;
-    const void *host[16];           // host storage of each input
+    const void *host[16]; // host storage of each input
     spyre_dtype dtype[16];
 } front_run;
 
@@ -174,9 +174,9 @@ static inline spyre_status front_run_execute(front_run *run, uint32_t cores, fro
             &result.loops->buffers.items[result.loops->outputs.items[i].buffer];
         spyre_layout layout;
         TRY_DONE(front_buffer_layout(buffer, &layout));
-        TRY_DONE(front_run_transfer(run->memory, &buffer->storage, &layout, buffer->dtype,
-                                    buffers[first + run->input_count + (uint32_t)buffer->output].bytes,
-                                    out[i], false));
+        TRY_DONE(front_run_transfer(
+            run->memory, &buffer->storage, &layout, buffer->dtype,
+            buffers[first + run->input_count + (uint32_t)buffer->output].bytes, out[i], false));
     }
 done:
     for (uint32_t i = 0; i < b->args.count; i++) free(buffers[i].bytes);

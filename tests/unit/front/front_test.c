@@ -40,7 +40,8 @@ static uint16_t *execute(front_run *run, uint32_t cores, front_engine engine, in
 }
 
 // The interpreter agrees with `want`, the card with the interpreter, bit for bit, in both modes.
-static void check(front_run *run, uint32_t cores, const double *want, int64_t count, double tolerance)
+static void check(front_run *run, uint32_t cores, const double *want, int64_t count,
+                  double tolerance)
 {
     text listing = {0};
     uint16_t *got = execute(run, cores, FRONT_RUN_INTERPRETER, count, &listing);
@@ -78,11 +79,12 @@ static void front__flatten_and_add(void **state)
         uint32_t a = front_run_input(&run, SPYRE_DTYPE_F16, 3, three, x);
         uint32_t b = front_run_input(&run, SPYRE_DTYPE_F16, 2, two, y);
         spyre_arg view[] = {value_arg(a)};
-        uint32_t flat = front_run_node(&run, "aten.view.default", view, 1, SPYRE_DTYPE_F16,
-                                       dense_view(2, two));
+        uint32_t flat =
+            front_run_node(&run, "aten.view.default", view, 1, SPYRE_DTYPE_F16, dense_view(2, two));
         run.graph->nodes.items[0].layer = GRAPH_LAYER_VIEW;
         spyre_arg add[] = {value_arg(flat), value_arg(b)};
-        uint32_t sum = front_run_node(&run, "spyre.add", add, 2, SPYRE_DTYPE_F16, dense_view(2, two));
+        uint32_t sum =
+            front_run_node(&run, "spyre.add", add, 2, SPYRE_DTYPE_F16, dense_view(2, two));
         assert_null(spyre_graph_add_output(run.graph, sum));
         check(&run, cores, want, 3500, 0.004);
         front_run_end(&run);
@@ -103,8 +105,8 @@ static void matmul_case(int64_t m, int64_t k, int64_t n, uint32_t cores)
     uint32_t a = front_run_input(&run, SPYRE_DTYPE_F16, 2, a_size, x);
     uint32_t b = front_run_input(&run, SPYRE_DTYPE_F16, 2, b_size, y);
     spyre_arg args[] = {value_arg(a), value_arg(b)};
-    uint32_t c = front_run_node(&run, "spyre.batchmatmul", args, 2, SPYRE_DTYPE_F16,
-                                dense_view(2, c_size));
+    uint32_t c =
+        front_run_node(&run, "spyre.batchmatmul", args, 2, SPYRE_DTYPE_F16, dense_view(2, c_size));
     assert_null(spyre_graph_add_output(run.graph, c));
     check(&run, cores, want, m * n, 0.06 + 0.004 * (double)k);
     front_run_end(&run);
@@ -147,7 +149,8 @@ static void heads_case(int64_t head)
     spyre_arg negate[] = {value_arg(a)};
     uint32_t n = front_run_node(&run, "spyre.neg", negate, 1, SPYRE_DTYPE_F16, dense_view(2, rows));
     spyre_arg again[] = {value_arg(n)};
-    uint32_t back = front_run_node(&run, "spyre.neg", again, 1, SPYRE_DTYPE_F16, dense_view(2, rows));
+    uint32_t back =
+        front_run_node(&run, "spyre.neg", again, 1, SPYRE_DTYPE_F16, dense_view(2, rows));
     spyre_view left = {4, {B, H, S, head}, {S * width, head, width, 1}, 0};
     spyre_view right = {4, {B, H, head, S}, {S * width, head, 1, width}, 0};
     spyre_arg cut[] = {value_arg(back)}, turn[] = {value_arg(b)};
@@ -156,7 +159,8 @@ static void heads_case(int64_t head)
     run.graph->nodes.items[2].layer = run.graph->nodes.items[3].layer = GRAPH_LAYER_VIEW;
     spyre_arg mm[] = {value_arg(x), value_arg(y)};
     int64_t out[] = {B, H, S, S};
-    uint32_t c = front_run_node(&run, "spyre.batchmatmul", mm, 2, SPYRE_DTYPE_F16, dense_view(4, out));
+    uint32_t c =
+        front_run_node(&run, "spyre.batchmatmul", mm, 2, SPYRE_DTYPE_F16, dense_view(4, out));
     assert_null(spyre_graph_add_output(run.graph, c));
     check(&run, 32, want, B * H * S * S, 0.5);
     front_run_end(&run);
@@ -194,7 +198,8 @@ static void front__reductions(void **state)
         spyre_arg args[] = {value_arg(a),
                             {.kind = SPYRE_ARG_LIST, .of.list = {&dims, 1}},
                             {.kind = SPYRE_ARG_BOOL, .of.boolean = true}};
-        uint32_t r = front_run_node(&run, "spyre.sum", args, 3, SPYRE_DTYPE_F16, dense_view(3, kept));
+        uint32_t r =
+            front_run_node(&run, "spyre.sum", args, 3, SPYRE_DTYPE_F16, dense_view(3, kept));
         assert_null(spyre_graph_add_output(run.graph, r));
         check(&run, 32, want, kept[0] * kept[1] * kept[2], 0.06);
         front_run_end(&run);
@@ -214,16 +219,18 @@ static void front__layer_norm(void **state)
         for (int64_t n = 0; n < N; n++) mean += at(x, r * N + n) / N;
         for (int64_t n = 0; n < N; n++) square += at(x, r * N + n) * at(x, r * N + n) / N;
         for (int64_t n = 0; n < N; n++)
-            want[r * N + n] = (at(x, r * N + n) - mean) / sqrt(square - mean * mean + 1e-5) * at(w, n) +
-                              at(bias, n);
+            want[r * N + n] =
+                (at(x, r * N + n) - mean) / sqrt(square - mean * mean + 1e-5) * at(w, n) +
+                at(bias, n);
     }
     front_run run = front_run_begin();
     uint32_t a = front_run_input(&run, SPYRE_DTYPE_F16, 3, size, x);
     uint32_t b = front_run_input(&run, SPYRE_DTYPE_F16, 1, row, w);
     uint32_t c = front_run_input(&run, SPYRE_DTYPE_F16, 1, row, bias);
-    spyre_arg args[] = {value_arg(a), value_arg(b), value_arg(c),
-                        {.kind = SPYRE_ARG_FLOAT, .of.real = 1e-5}};
-    uint32_t r = front_run_node(&run, "spyre.layer_norm", args, 4, SPYRE_DTYPE_F16, dense_view(3, size));
+    spyre_arg args[] = {
+        value_arg(a), value_arg(b), value_arg(c), {.kind = SPYRE_ARG_FLOAT, .of.real = 1e-5}};
+    uint32_t r =
+        front_run_node(&run, "spyre.layer_norm", args, 4, SPYRE_DTYPE_F16, dense_view(3, size));
     assert_null(spyre_graph_add_output(run.graph, r));
     check(&run, 32, want, B * S * N, 0.03);
     front_run_end(&run);
@@ -248,7 +255,8 @@ static void front__gather_rows(void **state)
     uint32_t a = front_run_input(&run, SPYRE_DTYPE_F16, 2, table_size, table);
     uint32_t b = front_run_input(&run, SPYRE_DTYPE_I64, 2, index_size, index);
     spyre_arg args[] = {value_arg(a), value_arg(b)};
-    uint32_t r = front_run_node(&run, "spyre.gather", args, 2, SPYRE_DTYPE_F16, dense_view(3, out_size));
+    uint32_t r =
+        front_run_node(&run, "spyre.gather", args, 2, SPYRE_DTYPE_F16, dense_view(3, out_size));
     assert_null(spyre_graph_add_output(run.graph, r));
     check(&run, 32, want, B * S * N, 0.005);
     front_run_end(&run);
@@ -274,7 +282,8 @@ static void front__cat_at_any_offset(void **state)
         spyre_arg pieces[] = {value_arg(a), value_arg(b)};
         spyre_arg args[] = {{.kind = SPYRE_ARG_LIST, .of.list = {pieces, 2}},
                             {.kind = SPYRE_ARG_INT, .of.integer = 1}};
-        uint32_t r = front_run_node(&run, "spyre.cat", args, 2, SPYRE_DTYPE_F16, dense_view(2, whole));
+        uint32_t r =
+            front_run_node(&run, "spyre.cat", args, 2, SPYRE_DTYPE_F16, dense_view(2, whole));
         assert_null(spyre_graph_add_output(run.graph, r));
         check(&run, 32, want, R * n, 0.005);
         front_run_end(&run);
@@ -311,9 +320,9 @@ static void front__bad_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(front__flatten_and_add), cmocka_unit_test(front__matmul_shapes),
+        cmocka_unit_test(front__flatten_and_add),   cmocka_unit_test(front__matmul_shapes),
         cmocka_unit_test(front__heads_of_any_size), cmocka_unit_test(front__reductions),
-        cmocka_unit_test(front__layer_norm),      cmocka_unit_test(front__gather_rows),
+        cmocka_unit_test(front__layer_norm),        cmocka_unit_test(front__gather_rows),
         cmocka_unit_test(front__cat_at_any_offset), cmocka_unit_test(front__bad_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
