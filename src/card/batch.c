@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matmuls of several cores at a time. Cores often multiply a few rows each by the same columns: what
-// they load from one place in memory stays there (defer.h), so operand 2 has one address for all.
+// Matmuls of several cores at a time. Cores often multiply a few rows each by the same columns.
+// What they load from one place in memory stays there (defer.h): operand 2 has one address for all.
 // A host thread that runs several cores lets each PT stop at its MATMUL, and then multiplies all
 // their rows by each piece of the columns while it is in the cache.
 #include <string.h>

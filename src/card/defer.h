@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Loads that are put off. A LOAD that fills one range of LX copies nothing at first: the core
-// remembers that the range equals certain memory, and an instruction that reads inside the range may
-// read memory instead: any instruction when the memory is one range too, a MATMUL also when the
+// remembers that the range equals certain memory, and an instruction that reads inside the range
+// may read memory instead: any instruction when the memory is one range too, a MATMUL also when the
 // strides of its operands can be translated. The bytes are copied when something needs them in LX
-// itself: another read, an instruction that changes the range in part, or the kernel's end when they
-// are live there. A load that is overwritten first never costs anything. Fast mode only.
+// itself: another read, an instruction that changes the range in part, or the kernel's end when
+// they are live there. A load that is overwritten first never costs anything. Fast mode only.
 //
 // Memory must not change meanwhile: a kernel defers nothing when a range that it stores to, on any
 // core, meets one that it could defer.

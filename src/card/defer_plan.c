@@ -2,9 +2,9 @@
 //
 // Which loads may be put off, and which are live when their kernel ends.
 //
-// Liveness: a read of LX is exposed when no write earlier in its kernel's code surely fills it; what
-// it reads comes from before the kernel. A load is live at the end of its kernel when an exposed
-// read of any kernel meets it (the order of kernels is ignored, which errs on the safe side).
+// Liveness: a read of LX is exposed when no write earlier in its kernel's code surely fills it;
+// what it reads comes from before the kernel. A load is live at the end of its kernel when an
+// exposed read of any kernel meets it (ignoring the order of kernels errs on the safe side).
 #include "card/defer.h"
 
 // An access to LX of an instruction over the loops around it.

@@ -54,7 +54,8 @@ static void pack_rows(const isa_instruction *i, const int64_t *stride, const uin
         const uint8_t *line = a + (int64_t)row * stride[0];
         for (size_t k = 0; k < k_count;) {
             int64_t at = k_first + (int64_t)k, lane = at % lanes;
-            size_t run = (size_t)(lanes - lane) < k_count - k ? (size_t)(lanes - lane) : k_count - k;
+            size_t left = k_count - k, run = (size_t)(lanes - lane);
+            if (run > left) run = left;
             lanes_load_f32(out + k, line + at / lanes * stride[1] + lane * element,
                            element, operand->format, run);
             k += run;

@@ -163,7 +163,7 @@ const allocator_block *allocator_find(const allocator *a, uint64_t address)
 uint64_t allocator_reserved_bytes(const allocator *a)
 {
     uint64_t bytes = 0;
-    for (uint32_t segment = 0; segment < ALLOCATOR_SEGMENTS; segment++) bytes += a->highest[segment];
+    for (uint32_t s = 0; s < ALLOCATOR_SEGMENTS; s++) bytes += a->highest[s];
     if (a->highest[0]) bytes -= ALLOCATOR_BLOCK_BYTES;
     return bytes;
 }

@@ -25,7 +25,13 @@ typedef struct device device;
 typedef struct task task;
 
 // What a task occupies on the card's virtual clock.
-typedef enum { CLOCK_NONE, CLOCK_COMPUTE, CLOCK_TO_CARD, CLOCK_TO_HOST, CLOCK_COUNT } clock_resource;
+typedef enum {
+    CLOCK_NONE,
+    CLOCK_COMPUTE,
+    CLOCK_TO_CARD,
+    CLOCK_TO_HOST,
+    CLOCK_COUNT,
+} clock_resource;
 
 struct task {
     // Executes without the device's lock.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SpyreCode: what a back-end leaves for the runtime, a directory with spyrecode.json (how to prepare
-// a job, how to execute it) and init.bin. Specification 0277 of torch-spyre/interface-specs; where
-// torch-spyre's own runtime reads other keys than the specification names, both are read and the
-// runtime's are written. docs/spyrecode.md lists the differences and this stack's own parts.
+// SpyreCode: what a back-end leaves for the runtime, a directory with spyrecode.json (how to
+// prepare a job, how to execute it) and init.bin. Specification 0277 of torch-spyre/interface-specs;
+// where torch-spyre's own runtime reads other keys than the specification names, both are read and
+// the runtime's are written. docs/spyrecode.md lists the differences and this stack's own parts.
 #ifndef SPYRECODE_MODEL_H
 #define SPYRECODE_MODEL_H
 
@@ -93,8 +93,8 @@ SPYRE_MUST_CHECK spyre_status spyrecode_correct(const spyrecode_command *command
                                                 uint32_t argument_count, uint8_t *output);
 
 // The other way round: the program in the code and what its arguments stand for, in `memory`.
-// `out_arguments` has program->arg_count entries. SPYRE_UNSUPPORTED when the code is not of the form
-// that spyrecode_build gives (that of another back-end).
+// `out_arguments` has program->arg_count entries. SPYRE_UNSUPPORTED when the code is not of the
+// form that spyrecode_build gives (that of another back-end).
 SPYRE_MUST_CHECK spyre_status spyrecode_program(arena *memory, const spyrecode *code,
                                                 isa_program **out_program,
                                                 const spyrecode_argument **out_arguments);

@@ -71,8 +71,8 @@ static void lanes__fp32_rounds_as_through_fp64(void **state)
             float in[3][LANES_CHUNK], out[LANES_CHUNK], constant[2] = {-3.0f, 5.5f};
             for (uint32_t n = 0; n < 3 * LANES_CHUNK; n++)
                 in[n / LANES_CHUNK][n % LANES_CHUNK] = random_float(&seed);
-            lanes_f32_function((opfunc)op)(out, (const float *[]){in[0], in[1], in[2], in[0], in[0]},
-                                           constant, LANES_CHUNK);
+            const float *lanes[5] = {in[0], in[1], in[2], in[0], in[0]};
+            lanes_f32_function((opfunc)op)(out, lanes, constant, LANES_CHUNK);
             for (uint32_t n = 0; n < LANES_CHUNK; n++) {
                 double value[3] = {(double)in[0][n], (double)in[1][n], (double)in[2][n]};
                 float wanted = (float)opfunc_apply((opfunc)op, value, inputs, constant);

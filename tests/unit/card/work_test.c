@@ -82,7 +82,8 @@ static void work__copies_run_at_the_published_bandwidth(void **state)
         isa_program *p = new_program(2);
         begin_kernel(p, 1, 0);
         isa_operand lx = in_lx(0, DL16);
-        isa_operand from = in_memory(0, ISA_NO_SLOT, 0, DL16), to = in_memory(1, ISA_NO_SLOT, 0, DL16);
+        isa_operand from = in_memory(0, ISA_NO_SLOT, 0, DL16);
+        isa_operand to = in_memory(1, ISA_NO_SLOT, 0, DL16);
         emit_flat(p, ISA_LOAD, 1 << 19, 2, (isa_operand[]){lx, from});
         if (store) emit_flat(p, ISA_STORE, 1 << 19, 2, (isa_operand[]){to, lx});
         end_kernel(p);
