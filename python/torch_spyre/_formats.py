@@ -22,7 +22,9 @@ class _Format(_CardEnum):
         return _C._elements_per_stick(self.value)
 
 
-DataFormats: Any = _Format(  # type: ignore[call-arg, arg-type]
+# The functional form of an enumeration, which type checkers take for a member look-up.
+_make_formats: Any = _Format
+DataFormats: Any = _make_formats(
     "DataFormats", [(name, number) for number, name in enumerate(_C._format_names())]
 )
 
