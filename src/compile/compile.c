@@ -125,8 +125,11 @@ static spyre_status make_job(spyre_executable *e, uint32_t index)
             break;
         }
     }
-    job_plan plan = {
-        .program = segment->program, .argument_count = b->args.count, .arguments = arguments};
+    // Nothing reads LX after a segment of ours.
+    job_plan plan = {.program = segment->program,
+                     .argument_count = b->args.count,
+                     .arguments = arguments,
+                     .forgets_lx = true};
     plan.name = arena_printf(e->memory, "segment_%u", index);
     TRY_ALLOC(plan.name);
     return job_create(&plan, &segment->job);
