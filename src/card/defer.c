@@ -48,7 +48,8 @@ static shape shape_of(const plan_tile *tile, int64_t offset)
     return s;
 }
 
-// Each stride of the access must be whole steps along one dim of the load, without leaving it.
+// Each stride of the access must be whole steps along one dim of the load, without leaving it; the
+// last dim is elements, which must be neighbours in memory as well.
 static bool translate(const deferred_load *load, const lx_access *access, uint8_t **out_address,
                       int64_t *out_stride)
 {
@@ -64,6 +65,7 @@ static bool translate(const deferred_load *load, const lx_access *access, uint8_
         if (d == s.count || access->stride[n] % s.lx[d] != 0) return false;
         int64_t steps = access->stride[n] / s.lx[d];
         out_stride[n] = steps * s.memory[d];
+        if (n + 1 == access->dim_count && out_stride[n] != access->stride[n]) return false;
         s.index[d] += steps * (access->extent[n] - 1);
     }
     for (uint32_t d = 0; d < s.count; d++)
