@@ -76,6 +76,8 @@ bool storage_type(storage *s, spyre_dtype dtype);
 bool storage_set_layout(storage *s, const spyre_layout *layout);
 bool storage_read(const storage *s, void *host);            // host_bytes bytes
 bool storage_write(storage *s, const void *host);
+bool storage_read_raw(const storage *s, void *bytes);       // card_bytes bytes, as on the card
+bool storage_write_raw(storage *s, const void *bytes);
 bool storage_copy_bytes(void *target, const void *source, int64_t bytes);  // either may be ours
 
 // ---- tensors (tensor.c)
@@ -115,6 +117,7 @@ bool view_register(PyObject *module);           // ops_view.c
 bool copy_register(PyObject *module);           // copy.c
 bool graph_register(PyObject *module);          // graph_object.c
 bool executable_register(PyObject *module);     // executable.c
+bool program_register(PyObject *module);        // program.c
 const spyre_graph *graph_of_object(PyObject *object);       // null with TypeError set
 
 // Integers of a Python sequence; -1 with an exception set.

@@ -12,7 +12,7 @@
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(spyre_context *) context_of_process;
-static int requested_device = -1;       // set_device() before the start
+static int requested_device = -1; // set_device() before the start
 static int first_device;
 static bool forked;
 static _Thread_local int device_of_thread = -1;

@@ -7,7 +7,7 @@ enum { TORCH_DTYPES = 64 };
 
 static int32_t torch_of_spyre[SPYRE_DTYPE_COUNT];
 static spyre_dtype spyre_of_torch[TORCH_DTYPES];
-static PyObject *objects[SPYRE_DTYPE_COUNT];    // torch.float16, ...
+static PyObject *objects[SPYRE_DTYPE_COUNT]; // torch.float16, ...
 static bool downcast_warning = true;
 
 spyre_dtype dtype_of_torch(int32_t torch_dtype)

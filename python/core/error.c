@@ -63,9 +63,9 @@ noreturn void core_throw(void)
 
 bool error_register(PyObject *module)
 {
-    unsupported_error = PyErr_NewExceptionWithDoc(
-        "torch_spyre.Unsupported", "The compiler has no lowering for this.", PyExc_RuntimeError,
-        NULL);
+    unsupported_error = PyErr_NewExceptionWithDoc("torch_spyre.Unsupported",
+                                                  "The compiler has no lowering for this.",
+                                                  PyExc_RuntimeError, NULL);
     return unsupported_error &&
            PyModule_AddObjectRef(module, "Unsupported", unsupported_error) == 0;
 }

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 
 typedef struct {
-    PyObject_HEAD
-    spyre_executable *executable;
+    PyObject_HEAD spyre_executable *executable;
 } executable_object;
 
 static PyTypeObject *executable_type;
@@ -33,10 +32,8 @@ static PyObject *py_compile(PyObject *self, PyObject *args)
     options.host_fallback = fallback != 0;
     spyre_executable *compiled = NULL;
     spyre_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = spyre_compile(graph, &options, &compiled);
-    Py_END_ALLOW_THREADS
-    if (!core_check(status)) return core_raise();
+    Py_BEGIN_ALLOW_THREADS status = spyre_compile(graph, &options, &compiled);
+    Py_END_ALLOW_THREADS if (!core_check(status)) return core_raise();
     allocfunc allocate = (allocfunc)PyType_GetSlot(executable_type, Py_tp_alloc);
     PyObject *made = allocate(executable_type, 0);
     if (made)
@@ -109,11 +106,10 @@ static PyObject *output_views(const spyre_segment *segment)
         if (first == i) continue;
         bool of_input = first == SPYRE_NO_ID;
         const spyre_view *view = &o->type.view;
-        PyObject *item = Py_BuildValue("(INlNNL)", i, PyBool_FromLong(of_input),
-                                       of_input ? (long)o->input : (long)first,
-                                       core_int_list(view->size, view->rank),
-                                       core_int_list(view->stride, view->rank),
-                                       (long long)view->offset);
+        PyObject *item = Py_BuildValue(
+            "(INlNNL)", i, PyBool_FromLong(of_input), of_input ? (long)o->input : (long)first,
+            core_int_list(view->size, view->rank), core_int_list(view->stride, view->rank),
+            (long long)view->offset);
         if (!item || PyList_Append(list, item) < 0) Py_CLEAR(list);
         Py_XDECREF(item);
     }
@@ -130,8 +126,8 @@ static PyObject *py_segment(PyObject *self, PyObject *index)
                          id_list(segment->inputs, segment->input_count), "outputs",
                          output_values(segment), "kernels", segment->kernel_count, "macs",
                          (long long)segment->mac_count, "bytes", (long long)segment->memory_bytes,
-                         "pool_bytes", (long long)segment->pool_bytes, "card_us",
-                         segment->card_us, "views", output_views(segment));
+                         "pool_bytes", (long long)segment->pool_bytes, "card_us", segment->card_us,
+                         "views", output_views(segment));
 }
 
 // input_storage(segment, input) -> (sizes, strides, layout) of the storage a launch expects.
@@ -201,8 +197,8 @@ static PyObject *py_write(PyObject *self, PyObject *args)
 typedef struct {
     const spyre_segment *segment;
     size_t input_count;
-    AtenTensorHandle *inputs;       // owned
-    AtenTensorHandle *outputs;      // null for views
+    AtenTensorHandle *inputs;  // owned
+    AtenTensorHandle *outputs; // null for views
     uint64_t *input_addresses, *buffer_addresses;
 } launch;
 
@@ -237,7 +233,8 @@ static bool input_address(const spyre_segment *segment, size_t index, AtenTensor
     if (!same_dense(&s->dense, &segment->input_storages[index]))
         return core_fail(SPYRE_INVALID_ARGUMENT,
                          "input %zu of a launch: its storage has other sizes or strides than the "
-                         "program was compiled for", index);
+                         "program was compiled for",
+                         index);
     if (!storage_set_layout(s, &segment->input_layouts[index])) return false;
     *out = s->address;
     return true;
@@ -314,9 +311,9 @@ static void run(StableIValue *stack, uint64_t arguments, uint64_t results)
     bool ok = l.segment->kind == SPYRE_SEGMENT_CARD ||
               core_fail(SPYRE_INVALID_ARGUMENT, "segment %u belongs to the host", index);
     ok = ok && take_inputs(stack[2], &l) && context && make_outputs(&l, card) &&
-              core_check(spyre_launch(context, card, stream_current(card), executable, index,
-                                      l.input_addresses, l.buffer_addresses)) &&
-              output_list(&l, &list);
+         core_check(spyre_launch(context, card, stream_current(card), executable, index,
+                                 l.input_addresses, l.buffer_addresses)) &&
+         output_list(&l, &list);
     for (uint32_t i = 0; !ok && l.outputs && i < l.segment->output_count; i++)
         if (l.outputs[i]) aoti_torch_delete_tensor_object(l.outputs[i]);
     launch_free(&l);
@@ -358,7 +355,8 @@ bool executable_register(PyObject *module)
     return executable_type && PyModule_AddType(module, executable_type) == 0 &&
            core_shim(aoti_torch_library_init_fragment("spyre", "torch_spyre", 0, &library)) &&
            core_shim(aoti_torch_library_def(
-               library, "_run(int executable, int segment, Tensor[] inputs, int card) -> Tensor[]")) &&
+               library,
+               "_run(int executable, int segment, Tensor[] inputs, int card) -> Tensor[]")) &&
            core_shim(aoti_torch_library_init_impl("spyre", "CompositeExplicitAutograd",
                                                   "torch_spyre", 0, &implementation)) &&
            core_shim(torch_library_impl(implementation, "_run", run, SHIM_VERSION)) &&

@@ -10,8 +10,7 @@
 #include <string.h>
 
 typedef struct {
-    PyObject_HEAD
-    spyre_graph *graph;
+    PyObject_HEAD spyre_graph *graph;
 } graph_object;
 
 static PyTypeObject *graph_type;
@@ -183,7 +182,8 @@ static bool read_results(PyObject *list, spyre_tensor_type *out, uint32_t *out_c
     Py_ssize_t count = PyList_Size(list);
     if (count < 0) return false;
     if (count > MAX_RESULTS) {
-        core_fail(SPYRE_UNSUPPORTED, "a node with %zd results; the limit is %d", count, MAX_RESULTS);
+        core_fail(SPYRE_UNSUPPORTED, "a node with %zd results; the limit is %d", count,
+                  MAX_RESULTS);
         core_raise();
         return false;
     }
@@ -263,8 +263,11 @@ static PyMethodDef functions[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_new, graph_new},     {Py_tp_dealloc, graph_free}, {Py_tp_str, graph_text},
-    {Py_tp_methods, methods},   {0, NULL},
+    {Py_tp_new, graph_new},
+    {Py_tp_dealloc, graph_free},
+    {Py_tp_str, graph_text},
+    {Py_tp_methods, methods},
+    {0, NULL},
 };
 
 static PyType_Spec spec = {"torch_spyre._C.Graph", sizeof(graph_object), 0, Py_TPFLAGS_DEFAULT,

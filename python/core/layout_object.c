@@ -6,12 +6,11 @@
 #include <string.h>
 
 typedef struct {
-    PyObject_HEAD
-    spyre_layout layout;
+    PyObject_HEAD spyre_layout layout;
 } layout_object;
 
 static PyTypeObject *layout_type;
-static PyObject *formats, *arrangements;    // the enum classes of torch_spyre/_formats.py
+static PyObject *formats, *arrangements; // the enum classes of torch_spyre/_formats.py
 
 enum { PICKLE_VERSION = 3 };
 
@@ -257,7 +256,7 @@ static PyObject *py_reduce(PyObject *self, PyObject *unused)
 static PyObject *py_copy(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return Py_NewRef(self);     // immutable
+    return Py_NewRef(self); // immutable
 }
 
 static PyObject *layout_text(PyObject *self)
@@ -314,15 +313,9 @@ static PyMethodDef layout_methods[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_new, layout_new},
-    {Py_tp_dealloc, layout_free},
-    {Py_tp_repr, layout_text},
-    {Py_tp_str, layout_text},
-    {Py_tp_richcompare, layout_compare},
-    {Py_tp_hash, layout_hash},
-    {Py_tp_getset, attributes},
-    {Py_tp_methods, layout_methods},
-    {0, NULL},
+    {Py_tp_new, layout_new},    {Py_tp_dealloc, layout_free},        {Py_tp_repr, layout_text},
+    {Py_tp_str, layout_text},   {Py_tp_richcompare, layout_compare}, {Py_tp_hash, layout_hash},
+    {Py_tp_getset, attributes}, {Py_tp_methods, layout_methods},     {0, NULL},
 };
 
 static PyType_Spec spec = {"torch_spyre._C.SpyreTensorLayout", sizeof(layout_object), 0,

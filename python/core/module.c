@@ -8,8 +8,9 @@ int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char
     Py_ssize_t count = PySequence_Size(sequence);
     if (count < 0) return -1;
     if (count > capacity) {
-        PyErr_Format(PyExc_RuntimeError, "Unsupported tensor rank: %s has %zd entries, the limit is %d",
-                     what, count, (int)capacity);
+        PyErr_Format(PyExc_RuntimeError,
+                     "Unsupported tensor rank: %s has %zd entries, the limit is %d", what, count,
+                     (int)capacity);
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -33,9 +34,15 @@ PyObject *core_int_list(const int64_t *values, uint32_t count)
     return list;
 }
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "torch_spyre._C", "The C part of torch_spyre.", -1, NULL, NULL, NULL,
-    NULL, NULL};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                        "torch_spyre._C",
+                                        "The C part of torch_spyre.",
+                                        -1,
+                                        NULL,
+                                        NULL,
+                                        NULL,
+                                        NULL,
+                                        NULL};
 
 PyMODINIT_FUNC PyInit__C(void);
 
@@ -46,7 +53,7 @@ PyMODINIT_FUNC PyInit__C(void)
     if (error_register(module) && dtype_register(module) && device_register(module) &&
         stream_register(module) && tensor_register(module) && layout_register(module) &&
         view_register(module) && copy_register(module) && graph_register(module) &&
-        executable_register(module))
+        executable_register(module) && program_register(module))
         return module;
     Py_DECREF(module);
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, core_error_message());

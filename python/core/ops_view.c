@@ -11,8 +11,8 @@ static bool reinterpret(StableIValue *stack, int64_t rank, const int64_t *size,
                         const int64_t *stride, int64_t offset_increment)
 {
     AtenTensorHandle self = (AtenTensorHandle)(uintptr_t)stack[0], view = NULL;
-    bool ok = core_shim(aoti_torch__reinterpret_tensor(self, rank, size, stride, offset_increment,
-                                                       &view));
+    bool ok = core_shim(
+        aoti_torch__reinterpret_tensor(self, rank, size, stride, offset_increment, &view));
     aoti_torch_delete_tensor_object(self);
     stack[0] = (StableIValue)(uintptr_t)view;
     return ok;
@@ -89,8 +89,8 @@ static bool refuse_size(const tensor_info *t, int64_t rank, const int64_t *size)
     char shape[512];
     size_t length = 0;
     for (int64_t i = 0; i < rank && length < sizeof shape - 32; i++)
-        length += (size_t)snprintf(shape + length, sizeof shape - length, "%s%lld",
-                                   i ? ", " : "", (long long)size[i]);
+        length += (size_t)snprintf(shape + length, sizeof shape - length, "%s%lld", i ? ", " : "",
+                                   (long long)size[i]);
     shape[length] = '\0';
     return core_fail(SPYRE_INVALID_ARGUMENT, "shape '[%s]' is invalid for input of size %lld",
                      shape, (long long)t->numel);
@@ -104,8 +104,7 @@ static void view(StableIValue *stack, uint64_t arguments, uint64_t results)
     int64_t rank = kernel_take_ints(stack[1], size, CORE_MAX_RANK);
     tensor_info t;
     bool ok = rank >= 0 && tensor_describe((AtenTensorHandle)(uintptr_t)stack[0], &t);
-    if (ok && !infer_size(&t, rank, size))
-        ok = refuse_size(&t, rank, size);
+    if (ok && !infer_size(&t, rank, size)) ok = refuse_size(&t, rank, size);
     if (ok && !view_strides(&t, rank, size, stride))
         ok = core_fail(SPYRE_INVALID_ARGUMENT,
                        "view size is not compatible with input tensor's size and stride (at least "

@@ -175,6 +175,31 @@ bool storage_write(storage *s, const void *host)
                                          s->address, &s->layout, &s->dense, s->dtype, host));
 }
 
+// Bytes travel unchanged as 8-bit integers, which have one form on host and card.
+static bool raw_layout(const storage *s, spyre_view *view, spyre_layout *layout)
+{
+    *view = (spyre_view){.rank = 1, .size = {s->card_bytes}, .stride = {1}};
+    return core_check(spyre_layout_dense(view, SPYRE_DTYPE_I8, layout));
+}
+
+bool storage_read_raw(const storage *s, void *bytes)
+{
+    spyre_view view;
+    spyre_layout layout;
+    return raw_layout(s, &view, &layout) &&
+           core_check(spyre_copy_to_host(device_context(), s->card, stream_current(s->card),
+                                         s->address, &layout, &view, SPYRE_DTYPE_I8, bytes));
+}
+
+bool storage_write_raw(storage *s, const void *bytes)
+{
+    spyre_view view;
+    spyre_layout layout;
+    return raw_layout(s, &view, &layout) &&
+           core_check(spyre_copy_to_card(device_context(), s->card, stream_current(s->card),
+                                         s->address, &layout, &view, SPYRE_DTYPE_I8, bytes));
+}
+
 bool storage_type(storage *s, spyre_dtype dtype)
 {
     if (s->typed || s->host_bytes == 0) return true;

@@ -49,8 +49,8 @@ static bool call_statistics(int device, glue_statistics *out)
     if (!device_started()) return false;
     spyre_memory_statistics now;
     spyre_memory_read_statistics(device_context(), (uint32_t)device, &now);
-    *out = (glue_statistics){now.allocated_bytes,  now.peak_bytes,        now.reserved_bytes,
-                             now.limit_bytes,      now.allocation_count,  now.total_allocations,
+    *out = (glue_statistics){now.allocated_bytes, now.peak_bytes,       now.reserved_bytes,
+                             now.limit_bytes,     now.allocation_count, now.total_allocations,
                              now.total_frees};
     return true;
 }
@@ -85,8 +85,8 @@ static bool call_stream_query(int device, int64_t stream)
 static const char *call_stream_synchronize(int device, int64_t stream)
 {
     if (!device_started()) return NULL;
-    return failed(core_check(
-        spyre_stream_synchronize(device_context(), (uint32_t)device, (uint32_t)stream)));
+    return failed(
+        core_check(spyre_stream_synchronize(device_context(), (uint32_t)device, (uint32_t)stream)));
 }
 
 static const char *call_event_record(void **event, int device, int64_t stream)
@@ -94,8 +94,8 @@ static const char *call_event_record(void **event, int device, int64_t stream)
     spyre_context *context = device_context();
     if (!context) return core_error_message();
     spyre_event *recorded = *event;
-    bool ok = core_check(
-        spyre_event_record(context, (uint32_t)device, (uint32_t)stream, &recorded));
+    bool ok =
+        core_check(spyre_event_record(context, (uint32_t)device, (uint32_t)stream, &recorded));
     *event = recorded;
     return failed(ok);
 }
@@ -216,10 +216,8 @@ static PyObject *py_stream_synchronize(PyObject *self, PyObject *args)
     int card, stream;
     if (!stream_arguments(args, &card, &stream)) return NULL;
     const char *error;
-    Py_BEGIN_ALLOW_THREADS
-    error = call_stream_synchronize(card, stream);
-    Py_END_ALLOW_THREADS
-    return raise_or_none(error);
+    Py_BEGIN_ALLOW_THREADS error = call_stream_synchronize(card, stream);
+    Py_END_ALLOW_THREADS return raise_or_none(error);
 }
 
 static PyObject *py_synchronize(PyObject *self, PyObject *args)
@@ -228,10 +226,8 @@ static PyObject *py_synchronize(PyObject *self, PyObject *args)
     int card;
     if (!PyArg_ParseTuple(args, "i", &card) || !card_argument(card)) return NULL;
     const char *error;
-    Py_BEGIN_ALLOW_THREADS
-    error = call_device_synchronize(card);
-    Py_END_ALLOW_THREADS
-    return raise_or_none(error);
+    Py_BEGIN_ALLOW_THREADS error = call_device_synchronize(card);
+    Py_END_ALLOW_THREADS return raise_or_none(error);
 }
 
 static PyObject *py_default_generator(PyObject *self, PyObject *args)

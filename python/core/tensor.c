@@ -281,7 +281,8 @@ static void empty(StableIValue *stack, uint64_t arguments, uint64_t results)
     if (kernel_take_optional(stack[5], &format) && ok &&
         (int32_t)format != aoti_torch_memory_format_contiguous_format() &&
         (int32_t)format != aoti_torch_memory_format_preserve_format())
-        ok = core_fail(SPYRE_UNSUPPORTED, "Spyre backend supports the contiguous memory format only");
+        ok = core_fail(SPYRE_UNSUPPORTED,
+                       "Spyre backend supports the contiguous memory format only");
     if (ok) tensor_contiguous_strides(rank, size, stride);
     if (!ok || !tensor_create(rank, size, stride, dtype, card, &made)) core_throw();
     stack[0] = (StableIValue)(uintptr_t)made;

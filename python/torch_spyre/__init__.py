@@ -19,7 +19,7 @@ def _autoload() -> None:
     # `import torch_spyre` before torch: torch calls this while this module waits for torch.
     if not _imported or _registrations:
         return
-    from . import device, eager, patches
+    from . import autocast, device, eager, patches
 
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -29,6 +29,7 @@ def _autoload() -> None:
     torch._register_device_module(DEVICE_NAME, device.make_module())
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _registrations.extend(eager.register())
+    _registrations.extend(autocast.register())
     patches.install()
 
 

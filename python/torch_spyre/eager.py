@@ -363,6 +363,37 @@ def _local_scalar_dense(tensor):
     return _aten._local_scalar_dense.default(tensor.cpu())
 
 
+# Dtypes that the card's identity and casts take.
+_CARD_COPIES = {
+    torch.float16, torch.bfloat16, torch.bool, torch.float32, torch.int32, torch.int64,
+}  # fmt: skip
+
+
+def _to_copy(tensor, *, dtype=None, device=None, memory_format=None, **options):
+    """Casts on the card; copies between devices are PyTorch's composition of empty and copy."""
+    op = _aten._to_copy.default
+    here = device is None or torch.device(device) in (tensor.device, torch.device("spyre"))
+    if here and dtype is not None and {dtype, tensor.dtype} <= _CARD_COPIES:
+        return operator_of(op)((tensor,), {"dtype": dtype, "memory_format": memory_format})
+    return op._op_dk(
+        torch._C.DispatchKey.CompositeExplicitAutograd,
+        tensor,
+        dtype=dtype,
+        device=device,
+        memory_format=memory_format,
+        **options,
+    )
+
+
+def _clone(tensor, *, memory_format=None):
+    op = _aten.clone.default
+    if tensor.dtype in _CARD_COPIES and tensor.numel() > 0 and tensor.dim() <= 6:
+        return operator_of(op)((tensor,), {"memory_format": memory_format})
+    return op._op_dk(
+        torch._C.DispatchKey.CompositeExplicitAutograd, tensor, memory_format=memory_format
+    )
+
+
 def _zero_(tensor):
     return tensor.fill_(0)
 
@@ -403,6 +434,8 @@ def register() -> list[torch.library.Library]:
         aten.impl(name, _kernel(op))
     attention.register(aten)
     aten.impl("_local_scalar_dense", _local_scalar_dense)
+    aten.impl("_to_copy", _to_copy)
+    aten.impl("clone", _clone)
     aten.impl("zero_", _zero_)
     aten.impl("resize_", _resize_)
     aten.impl("convolution_overrideable", _convolution)

@@ -31,6 +31,16 @@ def empty_with_layout(size, layout, dtype=None, device=None) -> torch.Tensor:
     return spyre_empty_with_layout(size, contiguous, dtype, layout, device)
 
 
+def encode_constant(value: float, data_format) -> int:
+    """The bits of a number in a format of the card, as an unsigned integer."""
+    lanes = data_format.elems_per_stick()
+    layout = _C.SpyreTensorLayout([1, lanes], [-1, -1], data_format)
+    dtype = torch.int32 if "INT" in data_format.name else torch.float32
+    tensor = spyre_empty_with_layout([], [], dtype, layout)
+    tensor.copy_(torch.tensor(value, dtype=dtype))
+    return int.from_bytes(_C._card_bytes(tensor)[: 128 // lanes], "little")
+
+
 def copy_tensor(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False):
     return target.copy_(source, non_blocking=non_blocking)
 
@@ -118,8 +128,12 @@ def install() -> None:
     torch.Tensor.to = _patch_to(torch.Tensor.to)  # type: ignore[method-assign]
     torch.empty = _patch_empty(torch.empty)
     for function in (
-        spyre_empty_with_layout, empty_with_layout, copy_tensor, reinterpret_tensor,
-    ):  # fmt: skip
+        spyre_empty_with_layout,
+        empty_with_layout,
+        copy_tensor,
+        encode_constant,
+        reinterpret_tensor,
+    ):
         setattr(_C, function.__name__, function)
     _patch_printing()
     _patch_inductor()

@@ -168,7 +168,8 @@ def test_a_program_is_compiled_once(monkeypatch):
     first = len(calls)
     torch.maximum(x, x)
     assert first == 2  # maximum and add
-    torch.maximum(x.clone(), x.clone())
+    y, z = x.cpu().to("spyre"), x.cpu().to("spyre")
+    torch.maximum(y, z)
     assert len(calls) == 3  # the same tensor twice is another program than two tensors
 
 
@@ -200,6 +201,31 @@ def test_modules_move_and_run():
     expected = module.float()(x.float())
     actual = module.half().to("spyre")(x.to("spyre"))
     close(actual, expected.detach(), 3e-2)
+
+
+def test_casts_and_copies_stay_on_the_card():
+    (_a,), (x,) = both((6, 70))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", torch_spyre.FallbackWarning)
+        for y in (x.float(), x.bool(), x.t().contiguous(), x[1:3, 5:40].clone(), x.to(torch.int32)):
+            assert y.device.type == "spyre"
+    assert x.float().half().cpu().equal(x.cpu())
+    assert x.bool().cpu().equal(x.cpu().bool())
+    assert x.to(torch.int32).cpu().equal(x.cpu().to(torch.int32))
+    assert x.t().contiguous().stride() == (6, 1)
+    assert x[1:3, 5:40].clone().cpu().equal(x.cpu()[1:3, 5:40])
+
+
+def test_autocast_chooses_the_dtype():
+    (_a, _b), (x, y) = both((4, 64), (64, 32), dtype=torch.float32)
+    with torch.autocast("spyre"):
+        assert (x @ y).dtype == torch.float16
+        assert F.linear(x, y.t()).dtype == torch.float16
+        assert (x @ y).exp().dtype == torch.float32
+        assert (x.half() + 1).dtype == torch.float16
+    with torch.autocast("spyre", dtype=torch.bfloat16):
+        assert (x @ y).dtype == torch.bfloat16
+    assert (x + x).dtype == torch.float32
 
 
 def test_errors_are_pytorchs():

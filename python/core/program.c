@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SpyreCode directories from Python: prepare_kernel(), launch_jobplan(), launch_kernel().
+//
+// The tensors are bound by their bytes as the card lays them out, in the order of the launch
+// arguments, and come back changed.
+#include "core.h"
+
+#include <stdlib.h>
+
+#include "spyre/program.h"
+
+typedef struct {
+    PyObject_HEAD spyre_program *program;
+} plan_object;
+
+static PyTypeObject *plan_type;
+
+static spyre_program *of(PyObject *self)
+{
+    return ((plan_object *)self)->program;
+}
+
+static void plan_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    spyre_program_close(of(self));
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+static PyObject *open_plan(const char *directory)
+{
+    spyre_program *program;
+    if (!core_check(spyre_program_open(directory, &program))) return core_raise();
+    allocfunc allocate = (allocfunc)PyType_GetSlot(plan_type, Py_tp_alloc);
+    PyObject *plan = allocate(plan_type, 0);
+    if (plan)
+        ((plan_object *)plan)->program = program;
+    else
+        spyre_program_close(program);
+    return plan;
+}
+
+// prepare_kernel(directory, stream=None) -> JobPlan
+static PyObject *py_prepare_kernel(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *directory;
+    PyObject *stream = NULL;
+    if (!PyArg_ParseTuple(args, "s|O", &directory, &stream)) return NULL;
+    return open_plan(directory);
+}
+
+static PyObject *plan_argument_count(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLong(spyre_program_argument_count(of(self)));
+}
+
+// ---- launches
+
+typedef struct {
+    uint32_t count;
+    storage *storages[16];
+    spyre_program_buffer buffers[16];
+} binding;
+
+static void binding_free(binding *b)
+{
+    for (uint32_t i = 0; i < b->count; i++) free(b->buffers[i].bytes);
+}
+
+static bool bind_tensor(binding *b, const spyre_program *program, uint32_t index, PyObject *tensor)
+{
+    tensor_info t;
+    if (!tensor_of_object(tensor, &t)) return false;
+    spyre_dtype dtype = dtype_of_torch(t.torch_dtype);
+    if (!t.storage || dtype == SPYRE_DTYPE_COUNT || !storage_type(t.storage, dtype))
+        return core_fail(SPYRE_INVALID_ARGUMENT, "argument %u of a launch is not on the card",
+                         index);
+    int64_t wanted = spyre_program_argument_bytes(program, index);
+    if (wanted && wanted != t.storage->card_bytes)
+        return core_fail(
+            SPYRE_INVALID_ARGUMENT,
+            "argument %u of a launch has %lld bytes on the card, the program wants %lld", index,
+            (long long)t.storage->card_bytes, (long long)wanted);
+    b->storages[index] = t.storage;
+    b->buffers[index].byte_count = t.storage->card_bytes;
+    b->buffers[index].bytes = malloc((size_t)t.storage->card_bytes);
+    b->count = index + 1;
+    if (!b->buffers[index].bytes) return core_fail(SPYRE_OUT_OF_MEMORY, "no memory for a launch");
+    return storage_read_raw(t.storage, b->buffers[index].bytes);
+}
+
+static bool launch(const spyre_program *program, PyObject *tensors)
+{
+    binding b = {0};
+    Py_ssize_t count = PySequence_Size(tensors);
+    uint32_t wanted = spyre_program_argument_count(program);
+    if (count < 0) return false;
+    if ((uint32_t)count != wanted || count > 16)
+        return core_fail(SPYRE_INVALID_ARGUMENT, "the program takes %u tensors, %zd were given",
+                         wanted, count);
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < wanted; i++) {
+        PyObject *tensor = PySequence_GetItem(tensors, (Py_ssize_t)i);
+        ok = tensor && bind_tensor(&b, program, i, tensor);
+        Py_XDECREF(tensor);
+    }
+    uint32_t card = b.count ? b.storages[0]->card : (uint32_t)device_current();
+    ok = ok && core_check(spyre_program_run(device_context(), card, program, b.buffers));
+    for (uint32_t i = 0; ok && i < b.count; i++)
+        ok = storage_write_raw(b.storages[i], b.buffers[i].bytes);
+    binding_free(&b);
+    return ok;
+}
+
+// launch_jobplan(plan, tensors)
+static PyObject *py_launch_jobplan(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *plan, *tensors;
+    if (!PyArg_ParseTuple(args, "OO", &plan, &tensors)) return NULL;
+    if (!PyObject_TypeCheck(plan, plan_type)) {
+        PyErr_SetString(PyExc_TypeError, "expected a JobPlan of prepare_kernel()");
+        return NULL;
+    }
+    if (!launch(of(plan), tensors)) return core_raise();
+    Py_RETURN_NONE;
+}
+
+// launch_kernel(directory, tensors)
+static PyObject *py_launch_kernel(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *directory;
+    PyObject *tensors;
+    if (!PyArg_ParseTuple(args, "sO", &directory, &tensors)) return NULL;
+    PyObject *plan = open_plan(directory);
+    if (!plan) return NULL;
+    bool ok = launch(of(plan), tensors);
+    Py_DECREF(plan);
+    if (!ok) return core_raise();
+    Py_RETURN_NONE;
+}
+
+// _card_bytes(tensor) -> bytes: the storage as it lies on the card.
+static PyObject *py_card_bytes(PyObject *self, PyObject *tensor)
+{
+    (void)self;
+    tensor_info t;
+    if (!tensor_of_object(tensor, &t)) return core_raise();
+    if (!t.storage || !t.storage->typed) {
+        PyErr_SetString(PyExc_RuntimeError, "expected a tensor of the spyre device");
+        return NULL;
+    }
+    void *bytes = malloc((size_t)t.storage->card_bytes);
+    if (!bytes) return PyErr_NoMemory();
+    PyObject *result = NULL;
+    if (storage_read_raw(t.storage, bytes))
+        result = PyBytes_FromStringAndSize(bytes, (Py_ssize_t)t.storage->card_bytes);
+    else
+        core_raise();
+    free(bytes);
+    return result;
+}
+
+static PyMethodDef plan_methods[] = {
+    {"argument_count", plan_argument_count, METH_NOARGS, "Tensors that a launch binds."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, plan_free},
+    {Py_tp_methods, plan_methods},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {"torch_spyre._C.JobPlan", sizeof(plan_object), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+static PyMethodDef methods[] = {
+    {"prepare_kernel", py_prepare_kernel, METH_VARARGS, "(SpyreCode directory) -> JobPlan"},
+    {"launch_jobplan", py_launch_jobplan, METH_VARARGS, "(JobPlan, tensors)"},
+    {"launch_kernel", py_launch_kernel, METH_VARARGS, "(SpyreCode directory, tensors)"},
+    {"_card_bytes", py_card_bytes, METH_O, "The storage of a tensor as it lies on the card."},
+    {NULL, NULL, 0, NULL},
+};
+
+bool program_register(PyObject *module)
+{
+    plan_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return plan_type && PyModule_AddType(module, plan_type) == 0 &&
+           PyModule_AddFunctions(module, methods) == 0;
+}

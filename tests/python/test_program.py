@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SpyreCode directories and constants through `torch_spyre._C`."""
+
+import pytest
+import torch
+from torch_spyre import _C, handover
+from torch_spyre._C import DataFormats
+
+
+@pytest.fixture
+def adder(tmp_path):
+    """A directory with the program of x + y, and its operands."""
+    x, y = (torch.randint(-9, 9, (3, 70)).half().to("spyre") for _ in range(2))
+    graph = _C.Graph()
+    values = [graph.add_input(name, t) for name, t in (("x", x), ("y", y))]
+    _node, results = graph.add_node(
+        "add",
+        "aten.add.Tensor",
+        [(values[0],), (values[1],), 1],
+        [handover.result_type(x, True)],
+        "test_program.py:1 in adder",
+    )
+    graph.add_output(results[0])
+    executable = handover.compile_graph(graph, host_fallback=False)
+    executable.write(0, "spyrecode", str(tmp_path))
+    assert "aten.add.Tensor" in str(graph) and executable.text(0, "listing")
+    return str(tmp_path), x, y
+
+
+def test_a_directory_runs(adder):
+    directory, x, y = adder
+    out = torch.zeros(3, 70, dtype=torch.float16, device="spyre")
+    _C.launch_kernel(directory, [x, y, out])
+    assert out.cpu().equal(x.cpu() + y.cpu())
+    plan = _C.prepare_kernel(directory)
+    assert plan.argument_count() == 3
+    _C.launch_jobplan(plan, [out, y, x])
+    assert x.cpu().equal(out.cpu() + y.cpu())
+
+
+def test_what_cannot_run_is_refused(adder, tmp_path_factory):
+    directory, x, y = adder
+    with pytest.raises(ValueError, match="takes 3 tensors, 2 were given"):
+        _C.launch_kernel(directory, [x, y])
+    with pytest.raises(ValueError, match="argument 2 of a launch is not on the card"):
+        _C.launch_kernel(directory, [x, y, torch.zeros(3, 70)])
+    with pytest.raises(ValueError, match="argument 2 of a launch has"):
+        _C.launch_kernel(directory, [x, y, torch.zeros(9, 99, device="spyre")])
+    with pytest.raises((RuntimeError, ValueError)):
+        _C.prepare_kernel(str(tmp_path_factory.mktemp("empty")))
+
+
+def test_constants_have_the_bits_of_the_format():
+    # SEN169_FP16: exponent bias 31, 9 bits of fraction.
+    assert _C.encode_constant(1.0, DataFormats.SEN169_FP16) == 31 << 9
+    assert _C.encode_constant(-1.5, DataFormats.SEN169_FP16) == 1 << 15 | 31 << 9 | 1 << 8
+    assert _C.encode_constant(1.0, DataFormats.IEEE_FP32) == 0x3F800000
+    assert _C.encode_constant(7, DataFormats.IEEE_INT32) == 7
