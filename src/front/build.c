@@ -75,7 +75,7 @@ static spyre_status add_value(const builder *b, loop_op *op, const space *dims, 
     int64_t strides[LOOP_MAX_VARS + 2] = {0};
     for (uint32_t i = 0; i < view.rank; i++) {
         uint32_t d = map ? map[i] : dims->rank - view.rank + i;
-        if (view.size[i] == 1) continue;
+        if (view.size[i] == 1 || view.stride[i] == 0) continue;
         if (d >= dims->rank || view.size[i] != dims->size[d])
             return unsupported(b, "operand sizes that do not broadcast");
         strides[d] = view.stride[i];
@@ -99,12 +99,14 @@ static spyre_status add_result(const builder *b, loop_op *op, const space *dims,
     return NULL;
 }
 
-// A reduction over dims of size 1 only is a copy.
+// A reduction over dims of size 1 only is a copy, except a sum of repeats.
 static spyre_status finish_op(const builder *b, loop_op *op)
 {
     bool reduces = opfunc_describe(op->op)->kind == OPFUNC_KIND_REDUCTION && op->op != OPFUNC_EXX2;
     for (uint32_t v = 0; v < op->var_count; v++)
         if (loop_var_is_reduced(op, v)) reduces = false;
+    if (reduces && op->op == OPFUNC_MEAN && op->parameter[0] > 1)
+        return unsupported(b, "a sum over repeats only");
     if (reduces) op->op = OPFUNC_IDENTITY;
     return VEC_PUSH(b->loops->memory, &b->loops->ops, *op);
 }
@@ -158,27 +160,38 @@ static spyre_status build_cast(builder *b)
     return build_pointwise(b, OPFUNC_IDENTITY);
 }
 
+// Dims that only repeat the operand's elements (stride 0) leave the loops; a sum is scaled instead.
 static spyre_status build_reduction(builder *b, opfunc func)
 {
     uint32_t source, count, map[SPYRE_MAX_RANK], rank = 0;
-    int64_t reduced[SPYRE_MAX_RANK], elements = 1;
+    int64_t reduced[SPYRE_MAX_RANK], elements = 1, repeats = 1;
     bool keep, gone[SPYRE_MAX_RANK] = {false};
+    spyre_view view;
     space dims = {0};
     loop_op op;
     TRY(tensor_arg(b, 0, &source));
     TRY(graph_arg_ints(b->graph, b->node, 1, reduced, &count));
     TRY(graph_arg_bool(b->graph, b->node, 2, false, &keep));
+    TRY(view_of(b, source, &view));
     TRY(space_of(b, source, &dims));
     for (uint32_t i = 0; i < count; i++) {
         if (reduced[i] < 0 || reduced[i] >= dims.rank)
             return unsupported(b, "a reduced dim outside the operand");
         gone[reduced[i]] = true;
-        elements *= dims.size[reduced[i]];
+        int64_t *size = &dims.size[reduced[i]];
+        if (view.stride[reduced[i]])
+            elements *= *size;
+        else
+            repeats *= *size, *size = 1;
     }
+    if (func == OPFUNC_SUM && repeats > 1)
+        func = OPFUNC_MEAN, elements = 1;
+    else
+        repeats = 1;
     for (uint32_t d = 0; d < dims.rank; d++)
         if (keep || !gone[d]) map[rank++] = d;
     TRY(begin_op(b, func, &dims, &op));
-    if (func == OPFUNC_MEAN) op.parameter[0] = (float)(1.0 / (double)elements);
+    if (func == OPFUNC_MEAN) op.parameter[0] = (float)((double)repeats / (double)elements);
     TRY(add_value(b, &op, &dims, source, NULL));
     TRY(add_result(b, &op, &dims, map));
     return finish_op(b, &op);
@@ -195,6 +208,8 @@ static spyre_status build_matmul(builder *b)
     TRY(view_of(b, right, &w));
     if (a.rank < 2 || w.rank < 2 || w.rank > a.rank)
         return unsupported(b, "ranks other than 2 and up");
+    if (a.size[a.rank - 1] > 1 && !a.stride[a.rank - 1] && !w.stride[w.rank - 2])
+        return unsupported(b, "a contraction over repeats only");
     uint32_t batch = a.rank - 2, m = batch, n = batch + 1, k = batch + 2;
     space dims = {.rank = a.rank + 1};
     memcpy(dims.size, a.size, batch * sizeof dims.size[0]);
@@ -276,6 +291,10 @@ static spyre_status build_layer_norm(builder *b)
     TRY(graph_arg_real(b->graph, b->node, 3, 1e-5, &eps));
     TRY(space_of(b, source, &dims));
     if (dims.rank < 1) return unsupported(b, "layer_norm of a scalar");
+    spyre_view view;
+    TRY(view_of(b, source, &view));
+    if (view.size[view.rank - 1] > 1 && !view.stride[view.rank - 1])
+        return unsupported(b, "layer_norm over repeats only");
     spyre_dtype dtype = b->graph->values.items[source].dtype;
     TRY(add_row_statistic(b, "moments", &dims, dtype, &moments));
     b->loops->buffers.items[moments].exx2 = true;
@@ -318,6 +337,7 @@ static spyre_status build_gather(builder *b)
     TRY(view_of(b, table, &rows));
     TRY(space_of(b, index, &dims));
     if (rows.rank != 2) return unsupported(b, "a gather from a table of a rank other than 2");
+    if (rows.size[0] > 1 && !rows.stride[0]) return unsupported(b, "a table of repeated rows");
     dims.size[dims.rank++] = rows.size[1];
     uint32_t index_map[SPYRE_MAX_RANK];
     for (uint32_t d = 0; d < SPYRE_MAX_RANK; d++) index_map[d] = d;
@@ -384,14 +404,11 @@ static spyre_status build_cat(builder *b)
         return unsupported(b, "cat needs a list of tensors and a dim of the result");
     TRY(loop_add_local(b->loops, info->name, info->dtype, spyre_dtype_card_format(info->dtype),
                        &whole, &b->buffer_of[result]));
-    loop_buffer *buffer = &b->loops->buffers.items[b->buffer_of[result]];
     for (uint32_t i = 0; i < node->args[0].of.list.count; i++) {
         uint32_t value = node->args[0].of.list.items[i].of.value;
         spyre_view piece;
         TRY(view_of(b, value, &piece));
-        if (start % loop_lanes(buffer)) buffer->unaligned_stride = whole.stride[dim];
         TRY(build_piece(b, value, result, start * whole.stride[dim]));
-        buffer = &b->loops->buffers.items[b->buffer_of[result]];
         start += piece.size[dim];
     }
     return NULL;
@@ -432,49 +449,6 @@ static spyre_status build_node(builder *b)
     return unsupported(b, "an opfunc that no graph op maps to");
 }
 
-// Reads the device dims of a given layout as an order of the buffer's host dims.
-static spyre_status apply_layout(loop_buffer *buffer, const spyre_layout *layout)
-{
-    TRY(spyre_layout_check(layout));
-    int64_t lanes = layout->device_size[layout->rank - 1];
-    int64_t stick_stride = layout->stride_map[layout->rank - 1];
-    buffer->format = layout->format;
-    buffer->stick = LOOP_NO_DIM;
-    for (uint8_t d = 0; d < buffer->dim_count; d++)
-        if (stick_stride > 0 && buffer->dim[d].stride == stick_stride) buffer->stick = d;
-    uint32_t count = 0;
-    bool placed[LOOP_MAX_DIMS] = {false};
-    for (uint32_t i = layout->rank - 1; i-- > 0;) {
-        int64_t size = layout->device_size[i], stride = layout->stride_map[i];
-        if (size == 1 || stride < 0) continue;
-        uint8_t found = LOOP_NO_DIM;
-        for (uint8_t d = 0; d < buffer->dim_count; d++) {
-            const loop_dim *dim = &buffer->dim[d];
-            bool tiles = d == buffer->stick && stride == dim->stride * lanes &&
-                         size == (dim->extent + lanes - 1) / lanes;
-            bool whole = d != buffer->stick && stride == dim->stride && size >= dim->extent;
-            if (!placed[d] && (tiles || whole)) found = d;
-        }
-        if (found == LOOP_NO_DIM)
-            return status_new(SPYRE_UNSUPPORTED,
-                              "device dim %u of size %" PRId64 " and stride %" PRId64
-                              " is no dim of the host tensor",
-                              i, size, stride);
-        placed[found] = true;
-        buffer->fixed_size[found] = size;
-        buffer->order[count++] = found;
-    }
-    for (uint8_t d = 0; d < buffer->dim_count; d++) {
-        if (placed[d]) continue;
-        if (d != buffer->stick || buffer->dim[d].extent > lanes)
-            return status_new(SPYRE_UNSUPPORTED, "host dim of stride %" PRId64 " has no device dim",
-                              buffer->dim[d].stride);
-        buffer->order[count++] = d; // one tile: it takes no room
-    }
-    buffer->has_layout = true;
-    return NULL;
-}
-
 static spyre_status build_input(builder *b, uint32_t index)
 {
     const graph_input *input = &b->graph->inputs.items[index];
@@ -486,7 +460,7 @@ static spyre_status build_input(builder *b, uint32_t index)
                           .output = -1};
     TRY(graph_view_constant(b->graph, &input->storage, &buffer.storage));
     loop_set_dims(&buffer);
-    TRY(status_at(apply_layout(&buffer, &input->layout), "input %s: layout", value->name));
+    TRY(status_at(front_take_layout(&buffer, &input->layout), "input %s: layout", value->name));
     b->buffer_of[input->value] = b->loops->buffers.count;
     return VEC_PUSH(b->loops->memory, &b->loops->buffers, buffer);
 }

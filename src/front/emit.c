@@ -159,7 +159,7 @@ uint8_t emit_stick_dim(const emitter *e, uint32_t k)
 static bool needs_room(const emitter *e)
 {
     for (uint32_t k = 0; k < e->op->operand_count; k++) {
-        int64_t least = 0;
+        int64_t least = e->place[k].row_stride;
         for (uint32_t v = 0; v < e->op->var_count; v++) {
             int64_t stride = e->place[k].stride[v];
             bool single =

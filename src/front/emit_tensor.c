@@ -58,14 +58,8 @@ static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
         int64_t stride = stick && extent == 1 ? 0 : place->stride[v];
         add_link(chain, &count, (chain_link){d, stride, extent});
     }
-    if (is_table(e, k)) {
-        const loop_buffer *table = buffer_of(e, k);
-        int64_t device[LOOP_MAX_DIMS], bytes;
-        loop_device_strides(table, device, &bytes);
-        for (uint32_t d = 0; d < table->dim_count; d++)
-            if (table->dim[d].stride == e->op->row_stride)
-                add_link(chain, &count, (chain_link){e->row_dim, device[d], e->op->row_count});
-    }
+    if (place->row_stride)
+        add_link(chain, &count, (chain_link){e->row_dim, place->row_stride, e->op->row_count});
     return count;
 }
 

@@ -34,6 +34,14 @@ SPYRE_MUST_CHECK spyre_status front_compile(const spyre_graph *graph, const fron
                                             arena *memory, uint32_t *out_node,
                                             front_result *out_result);
 
+// Gives a buffer the layout that an input comes with; SPYRE_UNSUPPORTED names the device dim that is
+// no dim of the host tensor.
+SPYRE_MUST_CHECK spyre_status front_take_layout(loop_buffer *buffer, const spyre_layout *layout);
+
+// The order of torch_spyre's default layout, fastest first: d0, tiles of the last dim, d(r-2) .. d1.
+// For buffers of rank 1 and up whose dims are those of the host.
+void front_set_default_order(loop_buffer *buffer);
+
 // The layout of a buffer that leaves the segment, as the runtime's copies need it.
 SPYRE_MUST_CHECK spyre_status front_buffer_layout(const loop_buffer *buffer,
                                                   spyre_layout *out_layout);

@@ -81,19 +81,69 @@ static uint32_t dim_at(const loop_buffer *buffer, int64_t stride)
     return d;
 }
 
-// True when dims d and above, as far as `reach` steps of dim d go, continue each other in memory.
-static bool runs_on(const loop_buffer *buffer, const int64_t *device, uint32_t d, int64_t reach)
+// An access under translation.
+typedef struct {
+    const loop_buffer *buffer;
+    int64_t lanes, device[LOOP_MAX_DIMS];
+    int64_t span[LOOP_MAX_DIMS]; // the largest index that the access reaches in each dim
+} walk;
+
+// The bytes of the first element; span starts as its indices.
+static const char *locate_offset(walk *w, int64_t offset, int64_t *out_bytes)
 {
-    int64_t covered = buffer->dim[d].extent;
-    int64_t next = device[d] * covered;
-    while (reach > covered) {
-        if (d == buffer->stick || d + 1 >= buffer->dim_count) return false;
-        if (buffer->dim[d + 1].stride != buffer->dim[d].stride * buffer->dim[d].extent)
-            return false;
-        d++;
-        if (d == buffer->stick || device[d] != next) return false;
-        covered *= buffer->dim[d].extent;
-        next *= buffer->dim[d].extent;
+    const loop_buffer *buffer = w->buffer;
+    int64_t element = SPYRE_STICK_BYTES / w->lanes, first_lane = 0;
+    *out_bytes = 0;
+    if (offset < 0) return "starts outside its storage";
+    for (uint32_t d = buffer->dim_count; d-- > 0;) {
+        int64_t digit = w->span[d] = offset / buffer->dim[d].stride;
+        offset %= buffer->dim[d].stride;
+        if (digit >= buffer->dim[d].extent) return "starts outside its storage";
+        if (d == buffer->stick) {
+            first_lane = digit % w->lanes;
+            digit /= w->lanes;
+            *out_bytes += first_lane * element;
+        }
+        *out_bytes += digit * w->device[d];
+    }
+    if (offset) return "starts between two elements";
+    return first_lane ? "starts inside a stick" : NULL;
+}
+
+// The bytes of one of `extent` steps of `stride` host elements; *out_lanes: it walks the stick.
+static const char *locate_step(walk *w, int64_t extent, int64_t stride, int64_t *out_bytes,
+                               bool *out_lanes)
+{
+    const loop_buffer *buffer = w->buffer;
+    *out_bytes = 0;
+    *out_lanes = false;
+    if (stride == 0) return NULL;
+    if (stride < 0 || buffer->dim_count == 0) return "walks outside its storage";
+    uint32_t d = dim_at(buffer, stride);
+    if (stride % buffer->dim[d].stride) return "steps across its dims";
+    int64_t step = stride / buffer->dim[d].stride;
+    w->span[d] += step * (extent - 1);
+    *out_lanes = d == buffer->stick && step == 1;
+    if (d == buffer->stick && step > 1) {
+        if (step % w->lanes) return "steps inside a stick";
+        step /= w->lanes;
+    }
+    *out_bytes = step * w->device[d];
+    return NULL;
+}
+
+// All steps together may leave a dim only where the next one continues it in memory.
+static bool stays_in_dims(walk *w)
+{
+    const loop_buffer *buffer = w->buffer;
+    for (uint32_t d = 0; d < buffer->dim_count; d++) {
+        const loop_dim *dim = &buffer->dim[d];
+        if (w->span[d] < dim->extent) continue;
+        uint32_t next = d + 1;
+        if (next == buffer->dim_count || d == buffer->stick || next == buffer->stick) return false;
+        if (dim[1].stride != dim->stride * dim->extent) return false;
+        if (w->device[next] != w->device[d] * dim->extent) return false;
+        w->span[next] += w->span[d] / dim->extent;
     }
     return true;
 }
@@ -101,50 +151,25 @@ static bool runs_on(const loop_buffer *buffer, const int64_t *device, uint32_t d
 const char *loop_locate(const loop_graph *loops, const loop_op *op, const loop_access *access,
                         loop_location *out)
 {
-    const loop_buffer *buffer = &loops->buffers.items[access->buffer];
-    int64_t device[LOOP_MAX_DIMS], digit[LOOP_MAX_DIMS] = {0}, bytes;
-    int64_t lanes = loop_lanes(buffer), element = SPYRE_STICK_BYTES / lanes;
-    loop_device_strides(buffer, device, &bytes);
+    walk w = {.buffer = &loops->buffers.items[access->buffer]};
+    int64_t bytes;
+    bool lanes;
+    w.lanes = loop_lanes(w.buffer);
+    loop_device_strides(w.buffer, w.device, &bytes);
     *out = (loop_location){.stick_var = LOOP_NO_DIM};
-
-    int64_t rest = access->offset, first_lane = 0;
-    for (uint32_t d = buffer->dim_count; d-- > 0;) {
-        digit[d] = rest / buffer->dim[d].stride;
-        rest %= buffer->dim[d].stride;
-        if (digit[d] >= buffer->dim[d].extent) return "starts outside its storage";
-        if (d == buffer->stick) {
-            first_lane = digit[d] % lanes;
-            out->offset += digit[d] / lanes * device[d] + first_lane * element;
-        } else {
-            out->offset += digit[d] * device[d];
-        }
+    const char *why = locate_offset(&w, access->offset, &out->offset);
+    for (uint32_t v = 0; !why && v < op->var_count; v++) {
+        why = locate_step(&w, op->extent[v], access->stride[v], &out->stride[v], &lanes);
+        if (!lanes) continue;
+        if (out->stick_var != LOOP_NO_DIM) return "walks the stick twice";
+        out->stick_var = (uint8_t)v;
     }
-    if (rest) return "starts between two elements";
-    if (first_lane) return "starts inside a stick";
-
-    for (uint32_t v = 0; v < op->var_count; v++) {
-        int64_t stride = access->stride[v];
-        if (stride == 0) continue;
-        if (stride < 0 || buffer->dim_count == 0) return "walks outside its storage";
-        uint32_t d = dim_at(buffer, stride);
-        if (stride % buffer->dim[d].stride) return "steps across its dims";
-        int64_t step = stride / buffer->dim[d].stride;
-        int64_t reach = digit[d] + step * (op->extent[v] - 1) + 1;
-        if (reach > buffer->dim[d].extent && !runs_on(buffer, device, d, reach))
-            return "runs from one dim into the next";
-        if (d != buffer->stick) {
-            out->stride[v] = step * device[d];
-        } else if (step == 1) {
-            if (out->stick_var != LOOP_NO_DIM) return "walks the stick twice";
-            out->stick_var = (uint8_t)v;
-            out->stride[v] = device[d];
-        } else if (step % lanes == 0) {
-            out->stride[v] = step / lanes * device[d];
-        } else {
-            return "steps inside a stick";
-        }
+    if (!why && loop_is_table(op, access) && op->row_count > 1) {
+        why = locate_step(&w, op->row_count, op->row_stride, &out->row_stride, &lanes);
+        if (lanes) return "has its rows along the stick";
     }
-    return NULL;
+    if (!why && !stays_in_dims(&w)) return "runs from one dim into the next";
+    return why;
 }
 
 const char *loop_op_place(const loop_graph *loops, uint32_t index)

@@ -43,8 +43,6 @@ typedef struct {
     int64_t fixed_size[LOOP_MAX_DIMS]; // INPUT: what the given layout allocates in dim d (tiles for
                                        // the stick dim)
     bool exx2;                         // two moments a stick, in lanes 0 and 1
-    int64_t unaligned_stride;          // a dim of this host stride is written in pieces that start
-                                       // inside a stick: it must not carry the stick; 0: none
     int32_t output;                    // index among the output buffers, or -1
     // Memory: byte offset in the pool (LOCAL without output) or in the constants.
     int64_t bytes, memory_offset;
@@ -89,14 +87,19 @@ typedef struct {
     VEC(loop_output) outputs;
     uint32_t output_buffer_count;
     int64_t pool_bytes;
-    uint32_t relayout_count; // restickify ops inserted
-    uint32_t *at_node;       // graph node in work, for blaming an error on a node
+    uint32_t *at_node; // graph node in work, for blaming an error on a node
 } loop_graph;
 
 // The output operand of an op.
 static inline loop_access *loop_output_of(loop_op *op)
 {
     return &op->operand[op->operand_count - 1];
+}
+
+// True when the operand is the table of a gather: its rows are chosen by data, not by a variable.
+static inline bool loop_is_table(const loop_op *op, const loop_access *access)
+{
+    return op->gather && access == &op->operand[1];
 }
 
 // True when some input moves along the variable and the output does not.
@@ -125,6 +128,7 @@ void loop_device_strides(const loop_buffer *buffer, int64_t out_strides[LOOP_MAX
 typedef struct {
     int64_t offset;                // bytes from the buffer's start
     int64_t stride[LOOP_MAX_VARS]; // bytes a step; for the stick variable: a tile
+    int64_t row_stride;            // gather, table: bytes from one row to the next
     uint8_t stick_var;             // the variable that walks the lanes, or LOOP_NO_DIM
 } loop_location;
 

@@ -112,7 +112,8 @@ spyre_status pass_normalize_loops(loop_graph *loops, bool *out_changed)
     *out_changed = false;
     for (uint32_t sweep = 0; changed; sweep++) {
         if (sweep == MOST_SWEEPS)
-            return status_new(SPYRE_INTERNAL, "views did not settle after %d sweeps", MOST_SWEEPS);
+            return status_new(SPYRE_UNSUPPORTED, "views did not settle after %d sweeps",
+                              MOST_SWEEPS);
         changed = false;
         for (uint32_t i = 0; i < loops->ops.count; i++) {
             // Cuts travel with the data and against it: sweep in both directions in turn.

@@ -7,24 +7,6 @@
 #include "front/front.h"
 #include "front/relayout.h"
 
-// The order of torch_spyre's default layout, fastest first: d0, tiles of the last dim, d(r-2) .. d1.
-static void set_default_order(loop_buffer *buffer)
-{
-    uint32_t rank = buffer->storage.rank;
-    uint8_t of_host[SPYRE_MAX_RANK];
-    for (uint32_t h = 0; h < rank; h++) {
-        of_host[h] = LOOP_NO_DIM;
-        if (buffer->storage.size[h] < 2) continue;
-        for (uint8_t d = 0; d < buffer->dim_count; d++)
-            if (buffer->dim[d].stride == buffer->storage.stride[h]) of_host[h] = d;
-    }
-    uint32_t count = 0, last = rank - 1;
-    if (rank > 1 && of_host[0] != LOOP_NO_DIM) buffer->order[count++] = of_host[0];
-    if (of_host[last] != LOOP_NO_DIM) buffer->order[count++] = of_host[last];
-    for (uint32_t h = last; h-- > 1;)
-        if (of_host[h] != LOOP_NO_DIM) buffer->order[count++] = of_host[h];
-}
-
 // Rebuilds an output buffer on its host dims, the stick on the host dim it runs along.
 static void take_host_dims(loop_buffer *buffer)
 {
@@ -37,7 +19,7 @@ static void take_host_dims(loop_buffer *buffer)
     uint32_t rank = buffer->storage.rank;
     if (stick != LOOP_NO_DIM && rank && buffer->storage.size[rank - 1] > 1 &&
         buffer->dim[stick].stride == buffer->storage.stride[rank - 1])
-        set_default_order(buffer);
+        front_set_default_order(buffer);
 }
 
 // Marks output buffers whose new layout some access cannot be expressed in.
@@ -114,48 +96,4 @@ spyre_status pass_output_layouts(loop_graph *loops, bool *out_changed)
         TRY(copy_out(&r, b, near));
     }
     return NULL;
-}
-
-spyre_status front_buffer_layout(const loop_buffer *buffer, spyre_layout *out)
-{
-    int64_t lanes = loop_lanes(buffer);
-    *out = (spyre_layout){.format = buffer->format};
-    if (buffer->stick != LOOP_NO_DIM) {
-        spyre_layout standard;
-        TRY(spyre_layout_default(buffer->storage.size, buffer->storage.rank, buffer->dtype,
-                                 &standard));
-        // The default layout where it means the same: it also keeps host dims of size 1.
-        loop_buffer same = *buffer;
-        uint32_t rank = buffer->storage.rank;
-        int64_t dense = 1;
-        bool contiguous = true;
-        for (uint32_t h = rank; h-- > 0;) {
-            contiguous &= buffer->storage.size[h] == 1 || buffer->storage.stride[h] == dense;
-            dense *= buffer->storage.size[h];
-        }
-        if (contiguous && buffer->storage.size[rank - 1] > 1 && buffer->stick == 0) {
-            set_default_order(&same);
-            bool equal = true;
-            for (uint32_t i = 0; i < buffer->dim_count; i++)
-                equal &= same.order[i] == buffer->order[i];
-            if (equal) {
-                *out = standard;
-                return NULL;
-            }
-        }
-    }
-    for (uint32_t i = buffer->dim_count; i-- > 0;) {
-        const loop_dim *dim = &buffer->dim[buffer->order[i]];
-        bool tiles = buffer->order[i] == buffer->stick;
-        out->device_size[out->rank] = tiles ? (dim->extent + lanes - 1) / lanes : dim->extent;
-        out->stride_map[out->rank++] = tiles ? dim->stride * lanes : dim->stride;
-    }
-    if (out->rank == 0) {
-        out->device_size[0] = 1;
-        out->stride_map[out->rank++] = -1;
-    }
-    out->device_size[out->rank] = lanes;
-    out->stride_map[out->rank++] =
-        buffer->stick == LOOP_NO_DIM ? -1 : buffer->dim[buffer->stick].stride;
-    return spyre_layout_check(out);
 }

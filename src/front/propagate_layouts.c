@@ -11,6 +11,13 @@
 #include "front/front.h"
 #include "front/relayout.h"
 
+typedef struct {
+    relayouter relayout;
+    uint16_t *sticks; // by buffer: bit d: its stick may run along dim d, bit SPARSE: along none
+} layouter;
+
+enum { SPARSE = LOOP_MAX_DIMS };
+
 static int64_t elements_of(const loop_op *op, const loop_access *access)
 {
     int64_t count = 1;
@@ -39,32 +46,70 @@ static int64_t relayout_cost(const loop_graph *loops, const loop_op *op, uint8_t
     return cost;
 }
 
-// True when the result's buffer may carry its stick along variable v.
-static bool result_allows(const loop_graph *loops, loop_op *op, uint8_t v)
+// Removes the sticks that this writer of a local buffer cannot use. A buffer may be written in
+// pieces, so all its writers are asked before the first one chooses. A piece that does not move along
+// the stick would write whole sticks with one element each.
+static void restrict_sticks(const layouter *l, const loop_op *op)
 {
+    const loop_graph *loops = l->relayout.loops;
+    const loop_access *access = &op->operand[op->operand_count - 1];
+    loop_buffer *buffer = &loops->buffers.items[access->buffer];
+    uint16_t *sticks = &l->sticks[access->buffer];
+    for (uint8_t d = 0; d <= SPARSE; d++) {
+        if (!(*sticks & 1u << d)) continue;
+        loop_location place;
+        loop_set_layout(buffer, d == SPARSE ? LOOP_NO_DIM : d);
+        bool fits = !loop_locate(loops, op, access, &place);
+        if (fits && d != SPARSE) fits = place.stick_var != LOOP_NO_DIM;
+        if (!fits) *sticks &= (uint16_t) ~(1u << d);
+    }
+    buffer->has_layout = false;
+}
+
+static spyre_status collect_sticks(layouter *l)
+{
+    const loop_graph *loops = l->relayout.loops;
+    l->sticks = ARENA_NEW(loops->memory, uint16_t, loops->buffers.count);
+    TRY_ALLOC(l->sticks);
+    for (uint32_t b = 0; b < loops->buffers.count; b++)
+        l->sticks[b] = (uint16_t)((1u << loops->buffers.items[b].dim_count) - 1) | 1u << SPARSE;
+    for (uint32_t i = 0; i < loops->ops.count; i++) restrict_sticks(l, &loops->ops.items[i]);
+    return NULL;
+}
+
+// True when the result's buffer may carry its stick along variable v.
+static bool result_allows(const layouter *l, loop_op *op, uint8_t v)
+{
+    const loop_graph *loops = l->relayout.loops;
     const loop_access *access = loop_output_of(op);
     const loop_buffer *buffer = &loops->buffers.items[access->buffer];
     if (buffer->has_layout) {
         loop_location place;
         return !loop_locate(loops, op, access, &place) && place.stick_var == v;
     }
-    if (v == LOOP_NO_DIM) return true;
-    if (!access->stride[v] || access->stride[v] == buffer->unaligned_stride) return false;
-    for (uint32_t d = 0; d < buffer->dim_count; d++) {
-        const loop_dim *dim = &buffer->dim[d];
-        if (dim->stride == access->stride[v])
-            return access->offset / dim->stride % dim->extent % loop_lanes(buffer) == 0;
-    }
+    if (v == LOOP_NO_DIM) return l->sticks[access->buffer] & 1u << SPARSE;
+    for (uint32_t d = 0; d < buffer->dim_count; d++)
+        if (buffer->dim[d].stride == access->stride[v]) return l->sticks[access->buffer] & 1u << d;
     return false;
 }
 
-static spyre_status choose_elementwise(const loop_graph *loops, loop_op *op)
+// The two moments of a row share a stick: nothing may restickify them.
+static bool moves_moments(const loop_graph *loops, const loop_op *op, uint8_t v)
 {
+    for (uint32_t k = 0; v != LOOP_NO_DIM && k + 1 < op->operand_count; k++)
+        if (loops->buffers.items[op->operand[k].buffer].exx2 && op->operand[k].stride[v])
+            return true;
+    return false;
+}
+
+static spyre_status choose_elementwise(const layouter *l, loop_op *op)
+{
+    const loop_graph *loops = l->relayout.loops;
     int64_t best_cost = 0, best_stride = 0;
     bool found = false;
     for (uint32_t i = 0; i <= op->var_count; i++) {
         uint8_t v = i < op->var_count ? (uint8_t)i : LOOP_NO_DIM;
-        if (!result_allows(loops, op, v)) continue;
+        if (!result_allows(l, op, v) || moves_moments(loops, op, v)) continue;
         int64_t cost = relayout_cost(loops, op, v);
         int64_t stride = v == LOOP_NO_DIM ? INT64_MAX : loop_output_of(op)->stride[v];
         if (found && (cost > best_cost || (cost == best_cost && stride >= best_stride))) continue;
@@ -73,16 +118,16 @@ static spyre_status choose_elementwise(const loop_graph *loops, loop_op *op)
         best_stride = stride;
         op->stick = v;
     }
-    if (!found)
-        return status_new(
-            SPYRE_UNSUPPORTED, "op %s %s (%s): no dim of the result can carry the stick", op->name,
-            opfunc_describe(op->op)->name, op->location ? op->location : "unknown source line");
-    return NULL;
+    if (found) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "op %s %s (%s): no dim of the result can carry the stick",
+                      op->name, opfunc_describe(op->op)->name,
+                      op->location ? op->location : "unknown source line");
 }
 
-static spyre_status lay_out_elementwise(relayouter *r, loop_op *op)
+static spyre_status lay_out_elementwise(layouter *l, loop_op *op)
 {
-    TRY(choose_elementwise(r->loops, op));
+    relayouter *r = &l->relayout;
+    TRY(choose_elementwise(l, op));
     for (uint32_t k = 0; k + 1 < op->operand_count; k++)
         TRY(relayout_operand(r, op, k, wanted(op, k, op->stick)));
     return NULL;
@@ -138,10 +183,11 @@ static spyre_status lay_out_matmul(relayouter *r, loop_op *op)
     return relayout_operand(r, op, 1, op->stick);
 }
 
-static spyre_status lay_out_gather(relayouter *r, loop_op *op)
+static spyre_status lay_out_gather(layouter *l, loop_op *op)
 {
+    relayouter *r = &l->relayout;
     loop_location place;
-    TRY(choose_elementwise(r->loops, op));
+    TRY(choose_elementwise(l, op));
     if (op->stick == LOOP_NO_DIM || !op->operand[1].stride[op->stick]) {
         op->stick = LOOP_NO_DIM;
         for (uint8_t v = 0; v < op->var_count; v++)
@@ -152,7 +198,7 @@ static spyre_status lay_out_gather(relayouter *r, loop_op *op)
     }
     if (loop_locate(r->loops, op, &op->operand[0], &place))
         TRY(relayout_operand(r, op, 0, innermost(op, &op->operand[0], false)));
-    return relayout_operand(r, op, 1, op->stick);
+    return relayout_table(r, op, op->stick);
 }
 
 static spyre_status assign_result(loop_graph *loops, loop_op *op)
@@ -175,9 +221,10 @@ static spyre_status assign_result(loop_graph *loops, loop_op *op)
     return NULL;
 }
 
-static spyre_status lay_out(relayouter *r, loop_op *op)
+static spyre_status lay_out(layouter *l, loop_op *op)
 {
-    if (op->gather) return lay_out_gather(r, op);
+    relayouter *r = &l->relayout;
+    if (op->gather) return lay_out_gather(l, op);
     switch (opfunc_describe(op->op)->kind) {
     case OPFUNC_KIND_REDUCTION: return lay_out_reduction(r, op);
     case OPFUNC_KIND_MATMUL: return lay_out_matmul(r, op);
@@ -188,17 +235,18 @@ static spyre_status lay_out(relayouter *r, loop_op *op)
     case OPFUNC_KIND_NORM:
     case OPFUNC_KIND_COPY: break;
     }
-    return lay_out_elementwise(r, op);
+    return lay_out_elementwise(l, op);
 }
 
 spyre_status pass_propagate_layouts(loop_graph *loops, bool *out_changed)
 {
     loop_op_list list = {0};
-    relayouter r = {.loops = loops, .ops = &list};
+    layouter l = {.relayout = {.loops = loops, .ops = &list}};
+    TRY(collect_sticks(&l));
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         loop_op op = loops->ops.items[i];
         *loops->at_node = op.node;
-        TRY(lay_out(&r, &op));
+        TRY(lay_out(&l, &op));
         TRY(assign_result(loops, &op));
         TRY(VEC_PUSH(loops->memory, &list, op));
     }

@@ -22,7 +22,6 @@ static loop_op begin_restickify(const loop_op *near, uint32_t var_count, const i
 
 static spyre_status append(relayouter *r, const loop_op *op)
 {
-    r->loops->relayout_count++;
     return VEC_PUSH(r->loops->memory, r->ops, *op);
 }
 
@@ -129,7 +128,6 @@ static spyre_status copy_piece(relayouter *r, loop_op *op, uint32_t operand, uin
     if (!map_bytes_get(&r->done, &key, sizeof key, &target)) {
         TRY(loop_add_local(loops, from.name, from.dtype, from.format, &view, &target));
         loop_buffer *to = &loops->buffers.items[target];
-        to->exx2 = from.exx2;
         to->dim_count = count;
         uint8_t stick = LOOP_NO_DIM;
         loop_op copy = begin_restickify(op, count, extent);
@@ -174,4 +172,73 @@ spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand, uint
         if (!why && place.stick_var == want) return NULL;
     }
     return copy_piece(r, op, operand, want);
+}
+
+// An op that reads the table row by row: its variables are the gather's that move in the table, and
+// the rows.
+typedef struct {
+    loop_op op;
+    uint8_t var[LOOP_MAX_VARS]; // of the gather
+    uint32_t row;               // the variable of the rows; var_count when there is one row only
+} table_reader;
+
+static spyre_status begin_table_reader(const loop_op *gather, table_reader *out)
+{
+    const loop_access *table = &gather->operand[1];
+    *out = (table_reader){.op = begin_restickify(gather, 0, NULL)};
+    loop_op *op = &out->op;
+    op->operand[0] = (loop_access){.buffer = table->buffer, .offset = table->offset};
+    for (uint8_t v = 0; v < gather->var_count; v++) {
+        if (!table->stride[v]) continue;
+        out->var[op->var_count] = v;
+        op->extent[op->var_count] = gather->extent[v];
+        op->operand[0].stride[op->var_count++] = table->stride[v];
+    }
+    out->row = op->var_count;
+    if (gather->row_count < 2) return NULL;
+    if (op->var_count == LOOP_MAX_VARS)
+        return status_new(SPYRE_UNSUPPORTED, "%s: the rows of a table have more than 7 dims",
+                          gather->name);
+    op->extent[op->var_count] = gather->row_count;
+    op->operand[0].stride[op->var_count++] = gather->row_stride;
+    return NULL;
+}
+
+static void end_table_reader(const table_reader *reader, loop_op *gather)
+{
+    const loop_access *from = &reader->op.operand[0];
+    loop_access *table = &gather->operand[1];
+    *table = (loop_access){.buffer = from->buffer, .offset = from->offset};
+    for (uint32_t v = 0; v < reader->row; v++) table->stride[reader->var[v]] = from->stride[v];
+    if (reader->row < reader->op.var_count) gather->row_stride = from->stride[reader->row];
+}
+
+// True when what lies behind the rows starts right after the last: an index can check nothing else.
+static bool rows_are_dense(const relayouter *r, const loop_op *op)
+{
+    loop_location place;
+    const loop_access *table = &op->operand[1];
+    int64_t lanes = loop_lanes(&r->loops->buffers.items[table->buffer]), next = 0;
+    if (loop_locate(r->loops, op, table, &place)) return false;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        bool single = v == place.stick_var && op->extent[v] <= lanes;
+        if (single || place.stride[v] <= place.row_stride) continue;
+        if (!next || place.stride[v] < next) next = place.stride[v];
+    }
+    return !next || !place.row_stride || next == place.row_stride * op->row_count;
+}
+
+spyre_status relayout_table(relayouter *r, loop_op *op, uint8_t want)
+{
+    table_reader reader;
+    TRY(begin_table_reader(op, &reader));
+    uint8_t stick = LOOP_NO_DIM;
+    for (uint8_t v = 0; v < reader.row; v++)
+        if (reader.var[v] == want) stick = v;
+    TRY(relayout_operand(r, &reader.op, 0, stick));
+    end_table_reader(&reader, op);
+    if (rows_are_dense(r, op)) return NULL;
+    TRY(copy_piece(r, &reader.op, 0, stick));
+    end_table_reader(&reader, op);
+    return NULL;
 }

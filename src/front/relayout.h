@@ -22,4 +22,7 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand,
                                                uint8_t want);
 
+// The same for the table of a gather, whose rows are a dim that no variable of the op moves along.
+SPYRE_MUST_CHECK spyre_status relayout_table(relayouter *r, loop_op *op, uint8_t want);
+
 #endif

@@ -87,6 +87,16 @@ static inline uint32_t front_run_node(front_run *run, const char *op, const spyr
     return value;
 }
 
+// A view of `base`: `view` counts elements of the base's storage.
+static inline uint32_t front_run_view(front_run *run, uint32_t base, spyre_dtype dtype,
+                                      spyre_view view)
+{
+    spyre_arg arg = {.kind = SPYRE_ARG_VALUE, .of.value = base};
+    uint32_t value = front_run_node(run, "aten.as_strided.default", &arg, 1, dtype, view);
+    run->graph->nodes.items[run->graph->nodes.count - 1].layer = GRAPH_LAYER_VIEW;
+    return value;
+}
+
 static inline spyre_status front_run_transfer(arena *memory, const spyre_view *storage,
                                               const spyre_layout *layout, spyre_dtype dtype,
                                               void *on_card, void *host, bool to_card)
@@ -172,6 +182,7 @@ static inline spyre_status front_run_execute(front_run *run, uint32_t cores, fro
     for (uint32_t i = 0; i < result.loops->outputs.count; i++) {
         const loop_buffer *buffer =
             &result.loops->buffers.items[result.loops->outputs.items[i].buffer];
+        if (buffer->output < 0) continue; // an input, returned as it is
         spyre_layout layout;
         TRY_DONE(front_buffer_layout(buffer, &layout));
         TRY_DONE(front_run_transfer(

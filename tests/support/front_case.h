@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loop IR in the middle of the pipeline, for tests of one pass, and short ways to write graphs.
+#ifndef TESTS_FRONT_CASE_H
+#define TESTS_FRONT_CASE_H
+
+#include "support/front_run.h"
+
+// The loop IR of the graph after every pass before `pass`; null ends after the last one.
+static inline loop_graph *front_case_before(front_run *run, uint32_t cores, const char *pass)
+{
+    static const struct {
+        const char *name;
+        front_pass run;
+    } passes[] = {
+#define PASS_ROW(name, kind, needs, gives, summary) {#name, pass_##name},
+#include "front/pass.def"
+#undef PASS_ROW
+    };
+    static uint32_t node;
+    loop_graph *loops = NULL;
+    if (front_build(run->graph, run->memory, &node, &loops)) abort();
+    loops->cores = cores;
+    for (uint32_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
+        bool changed;
+        if (pass && strcmp(passes[i].name, pass) == 0) break;
+        if (passes[i].run(loops, &changed) || loop_verify(loops)) abort();
+    }
+    return loops;
+}
+
+static inline spyre_view sizes_view(uint32_t rank, int64_t a, int64_t b, int64_t c)
+{
+    int64_t size[] = {a, b, c};
+    return dense_view(rank, size);
+}
+
+// An fp16 input without numbers.
+static inline uint32_t front_case_input(front_run *run, spyre_view view)
+{
+    return front_run_input(run, SPYRE_DTYPE_F16, view.rank, view.size, NULL);
+}
+
+static inline uint32_t front_case_unary(front_run *run, const char *op, uint32_t x, spyre_view view)
+{
+    spyre_arg args[] = {{.kind = SPYRE_ARG_VALUE, .of.value = x}};
+    return front_run_node(run, op, args, 1, SPYRE_DTYPE_F16, view);
+}
+
+static inline uint32_t front_case_binary(front_run *run, const char *op, uint32_t x, uint32_t y,
+                                         spyre_view view)
+{
+    spyre_arg args[] = {{.kind = SPYRE_ARG_VALUE, .of.value = x},
+                        {.kind = SPYRE_ARG_VALUE, .of.value = y}};
+    return front_run_node(run, op, args, 2, SPYRE_DTYPE_F16, view);
+}
+
+static inline uint32_t front_case_constant(front_run *run, double value)
+{
+    spyre_arg args[] = {{.kind = SPYRE_ARG_FLOAT, .of.real = value},
+                        {.kind = SPYRE_ARG_DTYPE, .of.dtype = SPYRE_DTYPE_F16}};
+    return front_run_node(run, "spyre.constant", args, 2, SPYRE_DTYPE_F16, (spyre_view){.rank = 0});
+}
+
+static inline void front_case_output(front_run *run, uint32_t value)
+{
+    if (spyre_graph_add_output(run->graph, value)) abort();
+}
+
+static inline uint32_t front_case_count(const loop_graph *loops, opfunc op)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < loops->ops.count; i++) count += loops->ops.items[i].op == op;
+    return count;
+}
+
+// "50 10 200": the loops of op `index`.
+static inline const char *front_case_loops(const loop_graph *loops, uint32_t index)
+{
+    const loop_op *op = &loops->ops.items[index];
+    const char *out = "";
+    for (uint32_t v = 0; v < op->var_count; v++)
+        out = arena_printf(loops->memory, "%s%s%lld", out, v ? " " : "", (long long)op->extent[v]);
+    return out;
+}
+
+#endif

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "support/front_case.h"
+
+// x(50, 10, 200).flatten(0, 1) + y(500, 200)
+static void normalize_loops__cuts_a_flattened_dim(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    uint32_t x = front_case_input(&run, sizes_view(3, 50, 10, 200));
+    spyre_view flat = sizes_view(2, 500, 200, 0);
+    uint32_t y = front_case_input(&run, flat);
+    uint32_t view = front_run_view(&run, x, SPYRE_DTYPE_F16, flat);
+    front_case_output(&run, front_case_binary(&run, "spyre.add", view, y, flat));
+    loop_graph *loops = front_case_before(&run, 1, "normalize_loops");
+    bool changed = false;
+    assert_string_equal(front_case_loops(loops, 0), "500 200");
+    assert_null(pass_normalize_loops(loops, &changed));
+    assert_true(changed);
+    assert_string_equal(front_case_loops(loops, 0), "50 10 200");
+    front_run_end(&run);
+}
+
+// A cut of the second op's operand reaches the first op through the buffer between them.
+static void normalize_loops__cuts_travel_backwards(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view row = sizes_view(1, 96, 0, 0), turned = {2, {32, 3}, {1, 32}, 0};
+    uint32_t x = front_case_input(&run, row);
+    uint32_t n = front_case_unary(&run, "spyre.neg", x, row);
+    uint32_t view = front_run_view(&run, n, SPYRE_DTYPE_F16, turned);
+    front_case_output(&run, front_case_unary(&run, "spyre.abs", view, sizes_view(2, 32, 3, 0)));
+    loop_graph *loops = front_case_before(&run, 1, "propagate_layouts");
+    assert_string_equal(front_case_loops(loops, 0), "3 32");
+    assert_string_equal(front_case_loops(loops, 1), "32 3");
+    front_run_end(&run);
+}
+
+static void normalize_loops__refuses_unrelated_factors(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, 64, 6, 0);
+    uint32_t x = front_case_input(&run, sizes_view(2, 3, 128, 0));
+    uint32_t other = front_run_view(&run, x, SPYRE_DTYPE_F16, view);
+    front_case_output(&run, front_case_unary(&run, "spyre.neg", other, view));
+    loop_graph *loops = front_case_before(&run, 1, "normalize_loops");
+    bool changed;
+    spyre_status status = pass_normalize_loops(loops, &changed);
+    assert_int_equal(spyre_status_code(status), SPYRE_UNSUPPORTED);
+    assert_non_null(strstr(spyre_status_message(status), "(model.py:1): a view"));
+    spyre_status_free(status);
+    front_run_end(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(normalize_loops__cuts_a_flattened_dim),
+        cmocka_unit_test(normalize_loops__cuts_travel_backwards),
+        cmocka_unit_test(normalize_loops__refuses_unrelated_factors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

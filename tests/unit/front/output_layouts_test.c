@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "support/front_case.h"
+
+static spyre_layout layout_of_output(const loop_graph *loops, uint32_t index)
+{
+    spyre_layout layout;
+    const loop_buffer *buffer = &loops->buffers.items[loops->outputs.items[index].buffer];
+    assert_null(front_buffer_layout(buffer, &layout));
+    return layout;
+}
+
+static void check_default(spyre_view view)
+{
+    front_run run = front_run_begin();
+    uint32_t x = front_case_input(&run, view);
+    front_case_output(&run, front_case_unary(&run, "spyre.neg", x, view));
+    spyre_layout found = layout_of_output(front_case_before(&run, 1, NULL), 0), wanted;
+    assert_null(spyre_layout_default(view.size, view.rank, SPYRE_DTYPE_F16, &wanted));
+    assert_int_equal(found.rank, wanted.rank);
+    for (uint32_t d = 0; d < wanted.rank; d++) {
+        assert_int_equal(found.device_size[d], wanted.device_size[d]);
+        assert_int_equal(found.stride_map[d], wanted.stride_map[d]);
+    }
+    front_run_end(&run);
+}
+
+static void output_layouts__contiguous_results_have_the_default(void **state)
+{
+    (void)state;
+    check_default(sizes_view(1, 100, 0, 0));
+    check_default(sizes_view(2, 50, 100, 0));
+    check_default(sizes_view(3, 5, 1, 64));
+    check_default(sizes_view(3, 5, 7, 130));
+}
+
+// Both halves of a head of 32 end in one stick of the output, which the ops between do not see.
+static void output_layouts__a_cut_stick_is_copied_out(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view rows = sizes_view(2, 10, 64, 0), heads = {3, {2, 10, 32}, {32, 64, 1}, 0};
+    uint32_t x = front_case_input(&run, rows), y = front_case_input(&run, sizes_view(3, 2, 10, 32));
+    uint32_t n = front_case_unary(&run, "spyre.neg", x, rows);
+    uint32_t cut = front_run_view(&run, n, SPYRE_DTYPE_F16, heads);
+    front_case_output(&run, n);
+    front_case_output(&run, front_case_binary(&run, "spyre.add", cut, y, sizes_view(3, 2, 10, 32)));
+    loop_graph *loops = front_case_before(&run, 1, NULL);
+    spyre_layout layout = layout_of_output(loops, 0);
+    assert_int_equal(layout.stride_map[layout.rank - 1], 1);
+    assert_int_equal(loops->outputs.count, 2);
+    assert_int_not_equal(loops->outputs.items[0].buffer, loops->outputs.items[1].buffer);
+    front_run_end(&run);
+}
+
+// A reduced stick leaves one element a stick, and the layout says so.
+static void output_layouts__sparse_results_stay_sparse(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    uint32_t x = front_case_input(&run, sizes_view(2, 10, 64, 0));
+    spyre_arg dim = {.kind = SPYRE_ARG_INT, .of.integer = 1};
+    spyre_arg args[] = {{.kind = SPYRE_ARG_VALUE, .of.value = x},
+                        {.kind = SPYRE_ARG_LIST, .of.list = {&dim, 1}},
+                        {.kind = SPYRE_ARG_BOOL}};
+    front_case_output(
+        &run, front_run_node(&run, "spyre.sum", args, 3, SPYRE_DTYPE_F16, sizes_view(1, 10, 0, 0)));
+    spyre_layout layout = layout_of_output(front_case_before(&run, 1, NULL), 0);
+    assert_int_equal(layout.rank, 2);
+    assert_int_equal(layout.device_size[0], 10);
+    assert_int_equal(layout.stride_map[1], -1);
+    front_run_end(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(output_layouts__contiguous_results_have_the_default),
+        cmocka_unit_test(output_layouts__a_cut_stick_is_copied_out),
+        cmocka_unit_test(output_layouts__sparse_results_stay_sparse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

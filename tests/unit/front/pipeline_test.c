@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "support/front_case.h"
+
+static spyre_status compile_without(front_run *run, const char *skipped, front_result *out)
+{
+    uint32_t node;
+    front_options options = FRONT_OPTIONS_INIT;
+    options.skip_passes = skipped;
+    return front_compile(run->graph, &options, run->memory, &node, out);
+}
+
+static void pipeline__optional_passes_can_be_left_out(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    front_result result;
+    spyre_view view = sizes_view(2, 64, 64, 0);
+    uint32_t x = front_case_input(&run, view);
+    front_case_unary(&run, "spyre.abs", x, view);
+    front_case_output(&run, front_case_unary(&run, "spyre.neg", x, view));
+    assert_null(compile_without(&run, NULL, &result));
+    assert_int_equal(result.bundle->steps.count, 1);
+    assert_int_equal(result.bundle->steps.items[0].core_count, 32);
+    assert_null(compile_without(&run, "deadcode,dedup_constants,work_division", &result));
+    assert_int_equal(result.bundle->steps.count, 2);
+    assert_int_equal(result.bundle->steps.items[0].core_count, 1);
+    front_run_end(&run);
+}
+
+static void check_refusal(const char *skipped, const char *message)
+{
+    front_run run = front_run_begin();
+    front_result result;
+    spyre_status status = compile_without(&run, skipped, &result);
+    assert_int_equal(spyre_status_code(status), SPYRE_INVALID_ARGUMENT);
+    assert_string_equal(spyre_status_message(status), message);
+    spyre_status_free(status);
+    front_run_end(&run);
+}
+
+static void pipeline__other_names_are_refused(void **state)
+{
+    (void)state;
+    check_refusal("deadcode,normalize_loops",
+                  "skip_passes: normalize_loops is needed for correctness");
+    check_refusal("nonsense", "skip_passes: no pass is named 'nonsense'");
+    check_refusal("dead", "skip_passes: no pass is named 'dead'");
+    check_refusal("deadcode,,work_division", "skip_passes: no pass is named ''");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pipeline__optional_passes_can_be_left_out),
+        cmocka_unit_test(pipeline__other_names_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

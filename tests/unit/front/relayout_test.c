@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "support/front_case.h"
+
+static const spyre_view turned = {2, {70, 50}, {1, 70}, 0};
+
+static void relayout__one_restickify_turns_a_matrix(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view out = sizes_view(2, 70, 50, 0);
+    uint32_t x = front_case_input(&run, sizes_view(2, 50, 70, 0));
+    uint32_t y = front_case_input(&run, out);
+    uint32_t view = front_run_view(&run, x, SPYRE_DTYPE_F16, turned);
+    front_case_output(&run, front_case_binary(&run, "spyre.add", view, y, out));
+    loop_graph *loops = front_case_before(&run, 1, NULL);
+    assert_int_equal(front_case_count(loops, OPFUNC_RESTICKIFY), 1);
+    assert_int_equal(loops->ops.count, 2);
+    front_run_end(&run);
+}
+
+// Nothing needs a restickify as long as every op may keep its stick where the operand has it.
+static void relayout__a_copy_keeps_the_stick(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view out = sizes_view(2, 70, 50, 0);
+    uint32_t x = front_case_input(&run, sizes_view(2, 50, 70, 0));
+    uint32_t view = front_run_view(&run, x, SPYRE_DTYPE_F16, turned);
+    front_case_output(&run, front_case_unary(&run, "spyre.neg", view, out));
+    loop_graph *loops = front_case_before(&run, 1, NULL);
+    assert_int_equal(front_case_count(loops, OPFUNC_RESTICKIFY), 0);
+    front_run_end(&run);
+}
+
+// Heads of 32 start inside sticks of 64.
+static void relayout__two_steps_cut_a_stick(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view heads = {3, {2, 10, 32}, {32, 64, 1}, 0}, out = sizes_view(3, 2, 10, 32);
+    uint32_t x = front_case_input(&run, sizes_view(2, 10, 64, 0));
+    uint32_t y = front_case_input(&run, out);
+    uint32_t view = front_run_view(&run, x, SPYRE_DTYPE_F16, heads);
+    front_case_output(&run, front_case_binary(&run, "spyre.add", view, y, out));
+    loop_graph *loops = front_case_before(&run, 1, NULL);
+    assert_int_equal(front_case_count(loops, OPFUNC_RESTICKIFY), 2);
+    front_run_end(&run);
+}
+
+static void relayout__equal_ones_are_shared(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view out = sizes_view(2, 70, 50, 0);
+    uint32_t x = front_case_input(&run, sizes_view(2, 50, 70, 0));
+    uint32_t y = front_case_input(&run, out);
+    uint32_t view = front_run_view(&run, x, SPYRE_DTYPE_F16, turned);
+    front_case_output(&run, front_case_binary(&run, "spyre.add", view, y, out));
+    front_case_output(&run, front_case_binary(&run, "spyre.mul", view, y, out));
+    loop_graph *loops = front_case_before(&run, 1, NULL);
+    assert_int_equal(front_case_count(loops, OPFUNC_RESTICKIFY), 1);
+    assert_int_equal(loops->ops.count, 3);
+    front_run_end(&run);
+}
+
+// The rows of a turned table lie along its stick: the copy takes all of them.
+static void relayout__a_turned_table_is_copied_whole(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    int64_t index_size[] = {4};
+    uint32_t x = front_case_input(&run, sizes_view(2, 50, 70, 0));
+    uint32_t index = front_run_input(&run, SPYRE_DTYPE_I64, 1, index_size, NULL);
+    uint32_t table = front_run_view(&run, x, SPYRE_DTYPE_F16, turned);
+    uint32_t rows = front_case_binary(&run, "spyre.gather", table, index, sizes_view(2, 4, 50, 0));
+    front_case_output(&run, rows);
+    loop_graph *loops = front_case_before(&run, 1, NULL);
+    assert_int_equal(loops->ops.count, 2);
+    assert_int_equal(loops->ops.items[0].op, OPFUNC_RESTICKIFY);
+    assert_string_equal(front_case_loops(loops, 0), "50 70");
+    front_run_end(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(relayout__one_restickify_turns_a_matrix),
+        cmocka_unit_test(relayout__a_copy_keeps_the_stick),
+        cmocka_unit_test(relayout__two_steps_cut_a_stick),
+        cmocka_unit_test(relayout__equal_ones_are_shared),
+        cmocka_unit_test(relayout__a_turned_table_is_copied_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
