@@ -27,7 +27,7 @@ triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits dist pdis
 logsumexp prod softmax.int log_softmax.int cumprod cumsum sum sum.dim_IntList norm.Scalar
 """.split()
 
-_KEY = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
+_KEY = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)  # type: ignore[attr-defined]
 
 
 def _kernel(op, chosen_dtype):

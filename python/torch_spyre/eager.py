@@ -75,7 +75,7 @@ def run_on_cpu(op, args, kwargs, reason: str | None = None):
     cpu_args, cpu_kwargs = pytree.tree_map(to_cpu, (args, kwargs))
     if torch.Tag.nondeterministic_seeded in op.tags:
         cpu_kwargs = _with_generator(op, cpu_args, cpu_kwargs, device, generators)
-    results = op(*cpu_args, **cpu_kwargs)
+    results = op(*_wrapped(op, cpu_args), **cpu_kwargs)
     for original, copy in generators:
         original.set_state(copy.get_state())
     _copy_back(op, cpu_args, cpu_kwargs, copies)
@@ -103,6 +103,21 @@ def _with_generator(op, args, kwargs, device, generators):
     generators.append((default, torch.Generator()))
     generators[-1][1].set_state(default.get_state())
     return {**kwargs, "generator": generators[-1][1]}
+
+
+def _wrapped(op, values) -> list:
+    """PyTorch hands a number to a Python kernel in the place of a tensor without dimensions; not
+    every operator takes it back."""
+    return [
+        torch.tensor(value)
+        if isinstance(value, (bool, int, float, complex)) and _is_tensor(argument)
+        else value
+        for argument, value in zip(op._schema.arguments, values, strict=False)
+    ]
+
+
+def _is_tensor(argument) -> bool:
+    return str(argument.type) in ("Tensor", "Optional[Tensor]")
 
 
 def _copy_back(op, args, kwargs, copies) -> None:
@@ -218,7 +233,7 @@ class _Operator:
             return value
 
         arguments = self.op._schema.arguments
-        values = pytree.tree_map(to_meta, values)
+        values = _wrapped(self.op, pytree.tree_map(to_meta, values))
         named = {a.name: v for a, v in zip(arguments, values, strict=True) if a.kwarg_only}
         return self.op(*values[: len(values) - len(named)], **named)
 
@@ -268,7 +283,12 @@ def _in_place(op, functional):
     operator = operator_of(functional)
 
     def call(args, kwargs):
-        return args[0].copy_(operator(args, kwargs))
+        # The functional form may have other defaults (bernoulli_ has one, bernoulli has none).
+        values = handover.positional(op, args, kwargs)
+        named = {
+            a.name: v for a, v in zip(op._schema.arguments, values, strict=True) if a.kwarg_only
+        }
+        return args[0].copy_(operator(values[: len(values) - len(named)], named))
 
     return call
 
@@ -423,23 +443,31 @@ def _convolution_backward(grad, x, weight, stride, padding, dilation, transposed
     return run_on_cpu(_aten.convolution_backward.default, args, {}, "convolution has no program")
 
 
+def _untraced(function):
+    """Keeps Dynamo from tracing a kernel, and what it calls, when one runs beside traced code."""
+    frames = torch._C._dynamo.eval_frame
+    skip = frames._FrameAction.SKIP
+    frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, skip))
+    return function
+
+
 def register() -> list[torch.library.Library]:
     """Registers the device's operators; the registrations live as long as what is returned."""
     from . import attention
 
     fallback = torch.library.Library("_", "IMPL")
-    fallback.fallback(dispatch, "PrivateUse1")
+    fallback.fallback(_untraced(dispatch), "PrivateUse1")
     aten = torch.library.Library("aten", "IMPL", "PrivateUse1")
     for name, op in direct_operators():
-        aten.impl(name, _kernel(op))
+        aten.impl(name, _untraced(_kernel(op)))
     attention.register(aten)
-    aten.impl("_local_scalar_dense", _local_scalar_dense)
-    aten.impl("_to_copy", _to_copy)
-    aten.impl("clone", _clone)
-    aten.impl("zero_", _zero_)
-    aten.impl("resize_", _resize_)
-    aten.impl("convolution_overrideable", _convolution)
-    aten.impl("convolution_backward_overrideable", _convolution_backward)
+    aten.impl("_local_scalar_dense", _untraced(_local_scalar_dense))
+    aten.impl("_to_copy", _untraced(_to_copy))
+    aten.impl("clone", _untraced(_clone))
+    aten.impl("zero_", _untraced(_zero_))
+    aten.impl("resize_", _untraced(_resize_))
+    aten.impl("convolution_overrideable", _untraced(_convolution))
+    aten.impl("convolution_backward_overrideable", _untraced(_convolution_backward))
     # A launch is below autograd.
     launches = torch.library.Library("spyre", "IMPL")
     for key in ("Autograd", "ADInplaceOrView"):

@@ -138,6 +138,13 @@ def test_in_place_and_out_forms():
     assert x.cpu().count_nonzero() == 0
 
 
+def test_numbers_stand_for_tensors_and_defaults_are_kept():
+    x = torch.tensor([5, -3, 7]).to("spyre")
+    assert torch.remainder(x, 4).tolist() == [1, 1, 3]
+    assert x.remainder_(4).tolist() == [1, 1, 3]
+    assert torch.full((3,), 1.0).to("spyre").bernoulli_().cpu().unique().numel() <= 2
+
+
 def test_numbers_leave_the_card():
     x = torch.tensor([2.5, -1.0]).to("spyre")
     assert x[0].item() == 2.5 and x.sum().item() == 1.5
