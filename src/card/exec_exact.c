@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "card/integer.h"
 #include "card/plan.h"
 
 // Walks the index space of an instruction and keeps the byte offset of every operand.
@@ -51,11 +52,27 @@ static void gather(const isa_instruction *i, uint8_t *const *address)
     } while (walk_next(&w));
 }
 
+static void integers(const isa_instruction *i, uint8_t *const *address)
+{
+    walk w = {.i = i};
+    do {
+        uint64_t value[ISA_MAX_OPERANDS] = {0};
+        for (uint32_t o = 1; o < i->operand_count; o++)
+            value[o] = integer_load(address[o] + w.offset[o], i->operand[o].format);
+        integer_store(address[0] + w.offset[0], i->operand[0].format,
+                      integer_apply(i->op, value[1], value[2]));
+    } while (walk_next(&w));
+}
+
 static void vector(const isa_instruction *i, uint8_t *const *address)
 {
     bool copies = opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY;
     if (copies && i->operand[0].format == i->operand[1].format) {
         copy(i, address);
+        return;
+    }
+    if (integer_wraps(i)) {
+        integers(i, address);
         return;
     }
     uint32_t inputs = i->operand_count - 1u;

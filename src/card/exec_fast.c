@@ -5,6 +5,7 @@
 // no fast form, or overlaps in a way that makes the order of elements matter, goes to exact_run.
 #include <string.h>
 
+#include "card/integer.h"
 #include "card/lanes.h"
 #include "card/matmul.h"
 #include "card/plan.h"
@@ -286,6 +287,26 @@ static void run_vector_f64(const plan_tile *tile, uint8_t *const *address, plan_
     } while (next_run(&r));
 }
 
+static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    if (!all_independent(tile, address)) {
+        exact_run(tile, address, scratch);
+        return;
+    }
+    const isa_instruction *i = tile->instruction;
+    uint32_t second = i->operand_count > 2 ? 2 : 1;
+    runs r = first_run(tile, address);
+    do {
+        for (int64_t n = 0; n < run_length(tile); n++) {
+            uint64_t a = integer_load(r.at[1] + n * run_stride(tile, 1), i->operand[1].format);
+            uint64_t b = integer_load(r.at[second] + n * run_stride(tile, second),
+                                      i->operand[second].format);
+            integer_store(r.at[0] + n * run_stride(tile, 0), i->operand[0].format,
+                          integer_apply(i->op, a, b));
+        }
+    } while (next_run(&r));
+}
+
 static bool copies_bits(const isa_instruction *i)
 {
     return opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY &&
@@ -296,6 +317,7 @@ static plan_run *choose_vector(const plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
     if (copies_bits(i)) return run_copy;
+    if (integer_wraps(i)) return run_integers;
     spyre_format inputs[OPFUNC_MAX_INPUTS];
     for (uint32_t o = 1; o < i->operand_count; o++) inputs[o - 1] = i->operand[o].format;
     spyre_format result = i->operand[0].format;

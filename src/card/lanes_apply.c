@@ -10,15 +10,15 @@
 #define ROOT(x) _Generic((x), float: sqrtf, double: sqrt)(x)
 #define MAGNITUDE(x) _Generic((x), float: fabsf, double: fabs)(x)
 #define FLOOR(x) _Generic((x), float: floorf, double: floor)(x)
-#define QUIET(x) ((x) != (x) ? (T)NAN : (x))    // the sign of a NaN that a function makes
+#define QUIET(x) ((x) != (x) ? (T)NAN : (x))    // every NaN that a function makes is this one
 
 #define COMMON_ROWS(ROW)                                            \
-    ROW(ADD, a + b)                                                 \
-    ROW(SUB, a - b)                                                 \
-    ROW(MUL, a * b)                                                 \
-    ROW(REALDIV, a / b)                                             \
-    ROW(MAXIMUM, a != a ? a : b != b ? b : a > b ? a : b)           \
-    ROW(MINIMUM, a != a ? a : b != b ? b : a < b ? a : b)           \
+    ROW(ADD, QUIET(a + b))                                          \
+    ROW(SUB, QUIET(a - b))                                          \
+    ROW(MUL, QUIET(a * b))                                          \
+    ROW(REALDIV, QUIET(a / b))                                      \
+    ROW(MAXIMUM, a != a || b != b ? (T)NAN : a > b ? a : b)         \
+    ROW(MINIMUM, a != a || b != b ? (T)NAN : a < b ? a : b)         \
     ROW(EQUAL, (T)(a == b ? 1 : 0))                                 \
     ROW(NOTEQUAL, (T)(a != b ? 1 : 0))                              \
     ROW(LESSERTHAN, (T)(a < b ? 1 : 0))                             \
@@ -38,8 +38,8 @@
 #define VARIANCE (b - a * a)
 #define F64_ROWS(ROW)                                                               \
     ROW(RSQRT, QUIET(1 / ROOT(a)))                                                  \
-    ROW(LAYERNORMSCALE, 1 / ROOT((VARIANCE < 0 ? (T)0 : VARIANCE) + p))             \
-    ROW(LAYERNORMNORM, ((a - b) * c) * d + e)
+    ROW(LAYERNORMSCALE, QUIET(1 / ROOT((VARIANCE < 0 ? (T)0 : VARIANCE) + p)))      \
+    ROW(LAYERNORMNORM, QUIET(((a - b) * c) * d + e))
 
 #define KERNEL(type, name, expression)                                                          \
     CARD_CLONES                                                                                 \

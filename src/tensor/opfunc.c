@@ -151,7 +151,8 @@ static double layernormnorm(const double *inputs, uint32_t count)
     return ((inputs[0] - inputs[1]) * inputs[2]) * weight + bias;
 }
 
-// Libraries disagree about the sign of a NaN that they make, and SEN169_FP16 keeps that sign.
+// Hosts and libraries disagree about the sign of a NaN that they make and about which of two NaNs
+// survives, and SEN169_FP16 keeps the sign.
 static double positive_nan(double x)
 {
     return isnan(x) ? (double)NAN : x;
@@ -163,7 +164,7 @@ double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float
     assert(count >= info->least_inputs && count <= info->most_inputs);
     switch (info->kind) {
     case OPFUNC_KIND_UNARY: return positive_nan(apply_unary(op, inputs[0]));
-    case OPFUNC_KIND_BINARY: return apply_binary(op, inputs[0], inputs[1]);
+    case OPFUNC_KIND_BINARY: return positive_nan(apply_binary(op, inputs[0], inputs[1]));
     case OPFUNC_KIND_TERNARY: return inputs[0] != 0.0 ? inputs[1] : inputs[2];
     case OPFUNC_KIND_COPY: return inputs[0];
     case OPFUNC_KIND_PARAMETRIC: {
@@ -173,7 +174,7 @@ double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float
                                               : softplus(x, first, second));
     }
     case OPFUNC_KIND_NORM:
-        if (op == OPFUNC_LAYERNORMNORM) return layernormnorm(inputs, count);
+        if (op == OPFUNC_LAYERNORMNORM) return positive_nan(layernormnorm(inputs, count));
         break;
     case OPFUNC_KIND_REDUCTION:
     case OPFUNC_KIND_MATMUL: break;
@@ -186,7 +187,7 @@ double opfunc_layernormscale(double mean, double mean_square, float eps)
 {
     double variance = mean_square - mean * mean;
     if (variance < 0.0) variance = 0.0;
-    return 1.0 / sqrt(variance + (double)eps);
+    return positive_nan(1.0 / sqrt(variance + (double)eps));
 }
 
 float opfunc_reduction_identity(opfunc op)

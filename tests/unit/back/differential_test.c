@@ -134,6 +134,7 @@ static void integers(uint64_t number)
                                  OPFUNC_ABS, OPFUNC_IDENTITY, OPFUNC_MAXIMUM, OPFUNC_EQUAL};
     trial t = trial_begin(number, 4 << 10);
     t.index_limit = 1000;
+    t.signed_integers = pick(&t, 4);
     opfunc op = ops[pick(&t, sizeof ops / sizeof *ops)];
     bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, 32}, 30);
     step.compute_format = SPYRE_FORMAT_IEEE_INT32;

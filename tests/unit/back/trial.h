@@ -22,6 +22,7 @@ typedef struct {
     back_options options;
     spyre_format fill[BUNDLE_MAX_TENSORS * 4];  // by argument: what its random bytes look like
     int64_t index_limit;                        // for integer arguments
+    bool signed_integers;                       // all of int32 instead
     int64_t lx_next;                            // bytes of LX that tensors took
     spyre_format lx_fill[TRIAL_LX_STICKS];     // the same for LX, by stick
     bool infinities;                            // off where they may meet: NaN has no one code
@@ -92,6 +93,8 @@ static inline void trial_fill(trial *t, uint8_t *bytes, int64_t count, spyre_for
         if (special == 2 && t->infinities) value = (double)INFINITY;
         if (format == SPYRE_FORMAT_IEEE_INT32 || format == SPYRE_FORMAT_SENUINT32)
             value = (double)pick(t, (uint32_t)t->index_limit);
+        if (format == SPYRE_FORMAT_IEEE_INT32 && t->signed_integers)
+            value = (double)(int32_t)(uint32_t)(check_random(&t->seed) >> 32);
         element_store(bytes + at, format, value);
     }
 }
