@@ -68,17 +68,20 @@ def _patch_empty(original):
     return empty
 
 
-def _patch_to(original):
+def _patch_to() -> None:
+    # Called as a method under another name: under a TorchFunctionMode Dynamo traces methods only.
+    original = torch.Tensor._to_without_layout = torch.Tensor.to  # type: ignore[attr-defined]
+
     @functools.wraps(original)
     def to(self, *args, device_layout=None, **options):
         if device_layout is None:
-            return original(self, *args, **options)
+            return self._to_without_layout(*args, **options)
         target = args[0] if args else options.get("device", self.device)
         dtype = options.get("dtype", next((a for a in args if isinstance(a, torch.dtype)), None))
         result = empty_with_layout(self.shape, device_layout, dtype or self.dtype, target)
         return result.copy_(self)
 
-    return to
+    torch.Tensor.to = to  # type: ignore[method-assign]
 
 
 def _patch_printing() -> None:
@@ -125,7 +128,7 @@ def _patch_inductor() -> None:
 
 def install() -> None:
     torch.Tensor.device_tensor_layout = device_tensor_layout  # type: ignore[attr-defined]
-    torch.Tensor.to = _patch_to(torch.Tensor.to)  # type: ignore[method-assign]
+    _patch_to()
     torch.empty = _patch_empty(torch.empty)
     for function in (
         spyre_empty_with_layout,
