@@ -16,20 +16,9 @@ typedef struct {
     const spyre_graph *graph;
     const spyre_compile_options *options;
     spyre_executable *executable;
-    uint32_t failed_node; // of the caller's graph, or SPYRE_NO_ID
+    const spyre_segment_output **made; // by value: the output of a card segment that holds it
+    uint32_t failed_node;              // of the caller's graph, or SPYRE_NO_ID
 } compilation;
-
-// The output of an earlier card segment that holds `value`, or null.
-static const spyre_segment_output *find_output(const spyre_executable *e, uint32_t before,
-                                               uint32_t value)
-{
-    for (uint32_t s = before; s-- > 0;) {
-        const spyre_segment *segment = &e->segments[s].info;
-        for (uint32_t i = 0; segment->kind == SPYRE_SEGMENT_CARD && i < segment->output_count; i++)
-            if (segment->outputs[i].value == value) return &segment->outputs[i];
-    }
-    return NULL;
-}
 
 static void set_constant_view(spyre_graph *graph, graph_view *view, const spyre_view *from)
 {
@@ -42,8 +31,9 @@ static void set_constant_view(spyre_graph *graph, graph_view *view, const spyre_
 }
 
 // Inputs that another segment makes take the layout that segment chose.
-static spyre_status resolve_inputs(spyre_executable *e, uint32_t index, const graph_segment *from)
+static spyre_status resolve_inputs(const compilation *c, uint32_t index, const graph_segment *from)
 {
+    spyre_executable *e = c->executable;
     spyre_segment *info = &e->segments[index].info;
     spyre_view *storages = ARENA_NEW(e->memory, spyre_view, from->input_count);
     spyre_layout *layouts = ARENA_NEW(e->memory, spyre_layout, from->input_count);
@@ -53,7 +43,7 @@ static spyre_status resolve_inputs(spyre_executable *e, uint32_t index, const gr
         graph_input *input = &from->graph->inputs.items[i];
         const graph_value *value = &from->graph->values.items[input->value];
         if (input->layout.rank == 0) {
-            const spyre_segment_output *made = find_output(e, index, from->inputs[i]);
+            const spyre_segment_output *made = c->made[from->inputs[i]];
             spyre_view storage;
             TRY(graph_view_constant(from->graph, &value->view, &storage));
             if (made) {
@@ -74,8 +64,10 @@ static spyre_status resolve_inputs(spyre_executable *e, uint32_t index, const gr
     return NULL;
 }
 
-static spyre_status describe_outputs(spyre_executable *e, uint32_t index, const graph_segment *from)
+static spyre_status describe_outputs(const compilation *c, uint32_t index,
+                                     const graph_segment *from)
 {
+    spyre_executable *e = c->executable;
     executable_segment *segment = &e->segments[index];
     const loop_graph *loops = segment->front.loops;
     spyre_segment_output *outputs = ARENA_NEW(e->memory, spyre_segment_output, from->output_count);
@@ -96,6 +88,7 @@ static spyre_status describe_outputs(spyre_executable *e, uint32_t index, const 
         else
             TRY(front_buffer_layout(buffer, &out->layout));
         out->bytes = spyre_layout_bytes(&out->layout);
+        c->made[out->value] = out;
     }
     segment->info.outputs = outputs;
     segment->info.buffer_count = segment->front.output_buffer_count;
@@ -145,12 +138,12 @@ static void count_work(executable_segment *segment)
     segment->info.pool_bytes = segment->front.loops->pool_bytes;
 }
 
-static spyre_status compile_card(compilation *c, uint32_t index, const graph_segment *from)
+static spyre_status front_segment(compilation *c, uint32_t index, const graph_segment *from)
 {
     spyre_executable *e = c->executable;
     executable_segment *segment = &e->segments[index];
     segment->graph = from->graph;
-    TRY(resolve_inputs(e, index, from));
+    TRY(resolve_inputs(c, index, from));
     front_options front = FRONT_OPTIONS_INIT;
     front.cores = c->options->cores;
     front.skip_passes = c->options->skip_passes;
@@ -161,7 +154,12 @@ static spyre_status compile_card(compilation *c, uint32_t index, const graph_seg
     if (status && node < from->graph->nodes.count)
         c->failed_node = from->graph->nodes.items[node].origin;
     TRY(status);
-    TRY(describe_outputs(e, index, from));
+    return describe_outputs(c, index, from);
+}
+
+static spyre_status back_segment(spyre_executable *e, uint32_t index)
+{
+    executable_segment *segment = &e->segments[index];
     back_options back = BACK_OPTIONS_INIT;
     TRY(back_compile(segment->front.bundle, &back, e->memory, &segment->program));
     TRY(make_job(e, index));
@@ -169,38 +167,47 @@ static spyre_status compile_card(compilation *c, uint32_t index, const graph_seg
     return NULL;
 }
 
+static spyre_status describe_host(spyre_executable *e, uint32_t index, const graph_segment *from)
+{
+    spyre_segment_output *outputs = ARENA_NEW(e->memory, spyre_segment_output, from->output_count);
+    TRY_ALLOC(outputs);
+    for (uint32_t i = 0; i < from->output_count; i++) {
+        const graph_value *value = &e->prepared->values.items[from->outputs[i]];
+        outputs[i] =
+            (spyre_segment_output){.value = from->outputs[i], .input = -1, .buffer = SPYRE_NO_ID};
+        outputs[i].type.dtype = value->dtype;
+        outputs[i].type.on_card = value->on_card;
+        TRY(graph_view_constant(e->prepared, &value->view, &outputs[i].type.view));
+    }
+    e->segments[index].info.outputs = outputs;
+    return NULL;
+}
+
+// All fronts before the first back: what a front refuses starts everything again.
 static spyre_status compile_segments(compilation *c, const graph_segment *segments, uint32_t count)
 {
     spyre_executable *e = c->executable;
     e->segments = ARENA_NEW(e->memory, executable_segment, count);
+    c->made = ARENA_NEW(e->memory, const spyre_segment_output *, e->prepared->values.count);
     TRY_ALLOC(e->segments);
+    TRY_ALLOC(c->made);
+    e->segment_count = count;
     for (uint32_t s = 0; s < count; s++) {
         const graph_segment *from = &segments[s];
         spyre_segment *info = &e->segments[s].info;
-        e->segment_count = s + 1;
         info->kind = from->kind;
         info->node_count = from->node_count;
         info->nodes = from->nodes;
         info->input_count = from->input_count;
         info->inputs = from->inputs;
         info->output_count = from->output_count;
-        if (from->kind == SPYRE_SEGMENT_CARD) {
-            TRY(status_at(compile_card(c, s, from), "segment %u", s));
-            continue;
-        }
-        spyre_segment_output *outputs =
-            ARENA_NEW(e->memory, spyre_segment_output, from->output_count);
-        TRY_ALLOC(outputs);
-        for (uint32_t i = 0; i < from->output_count; i++) {
-            const graph_value *value = &e->prepared->values.items[from->outputs[i]];
-            outputs[i] = (spyre_segment_output){
-                .value = from->outputs[i], .input = -1, .buffer = SPYRE_NO_ID};
-            outputs[i].type.dtype = value->dtype;
-            outputs[i].type.on_card = value->on_card;
-            TRY(graph_view_constant(e->prepared, &value->view, &outputs[i].type.view));
-        }
-        info->outputs = outputs;
+        spyre_status status = from->kind == SPYRE_SEGMENT_CARD ? front_segment(c, s, from)
+                                                               : describe_host(e, s, from);
+        TRY(status_at(status, "segment %u", s));
     }
+    for (uint32_t s = 0; s < count; s++)
+        if (segments[s].kind == SPYRE_SEGMENT_CARD)
+            TRY(status_at(back_segment(e, s), "segment %u", s));
     return NULL;
 }
 

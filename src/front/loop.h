@@ -72,6 +72,8 @@ typedef struct {
     uint32_t node;        // graph node
 } loop_op;
 
+typedef VEC(loop_op) loop_op_list;
+
 typedef struct {
     uint32_t value; // graph value
     uint32_t buffer;
@@ -83,7 +85,7 @@ typedef struct {
     const spyre_graph *graph;
     uint32_t cores;
     VEC(loop_buffer) buffers;
-    VEC(loop_op) ops;
+    loop_op_list ops;
     VEC(loop_output) outputs;
     uint32_t output_buffer_count;
     int64_t pool_bytes;

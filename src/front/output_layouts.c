@@ -22,78 +22,102 @@ static void take_host_dims(loop_buffer *buffer)
         front_set_default_order(buffer);
 }
 
-// Marks output buffers whose new layout some access cannot be expressed in.
-static void find_misfits(const loop_graph *loops, bool *misfit)
+enum { NOT_LOCATED = LOOP_NO_DIM - 1 };
+
+// The stick variable of every access to an output buffer, in order of ops and operands.
+static void find_sticks(const loop_graph *loops, uint8_t *out)
 {
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         for (uint32_t k = 0; k < op->operand_count; k++) {
-            uint32_t id = op->operand[k].buffer;
-            if (loops->buffers.items[id].output < 0) continue;
-            loop_location now;
-            if (loop_locate(loops, op, &op->operand[k], &now))
-                misfit[id] = true;
-            else if (k + 1 == op->operand_count && now.stick_var != op->stick)
-                misfit[id] = true;
+            loop_location place;
+            if (loops->buffers.items[op->operand[k].buffer].output < 0) continue;
+            bool located = !loop_locate(loops, op, &op->operand[k], &place);
+            out[i * LOOP_MAX_OPERANDS + k] = located ? place.stick_var : NOT_LOCATED;
         }
     }
 }
 
-// Appends a copy of buffer `id` into a new output buffer of the default layout.
-static spyre_status copy_out(relayouter *r, uint32_t id, const loop_op *near)
+// Appends a copy of buffer `id` into a new output buffer of the default layout. `writer` is an op
+// that fills `id`: it takes the blame when the copy cannot be expressed.
+static spyre_status copy_out(relayouter *r, uint32_t id, const loop_op *writer,
+                             uint32_t *out_target)
 {
     loop_graph *loops = r->loops;
     const loop_buffer from = loops->buffers.items[id];
-    uint32_t target;
-    TRY(loop_add_local(loops, from.name, from.dtype, from.format, &from.storage, &target));
-    loop_buffer *to = &loops->buffers.items[target];
     loop_op op = {.op = OPFUNC_IDENTITY,
                   .name = from.name,
                   .operand_count = 2,
                   .stick = LOOP_NO_DIM,
-                  .location = near ? near->location : NULL,
-                  .node = near ? near->node : 0};
+                  .location = writer->location,
+                  .node = writer->node};
+    *loops->at_node = op.node;
+    TRY(loop_add_local(loops, from.name, from.dtype, from.format, &from.storage, out_target));
+    loop_buffer *to = &loops->buffers.items[*out_target];
     op.operand[0].buffer = id;
-    op.operand[1].buffer = target;
+    op.operand[1].buffer = *out_target;
     for (uint32_t d = to->dim_count; d-- > 0;) {
         uint32_t v = op.var_count++;
         op.split[v] = 1;
         op.extent[v] = to->dim[d].extent;
         op.operand[0].stride[v] = op.operand[1].stride[v] = to->dim[d].stride;
     }
-    uint8_t stick = to->dim_count ? 0 : LOOP_NO_DIM;
-    loop_set_layout(to, stick);
+    loop_set_layout(to, to->dim_count ? 0 : LOOP_NO_DIM);
     take_host_dims(to);
     op.stick = op.var_count ? (uint8_t)(op.var_count - 1) : LOOP_NO_DIM;
     to->output = from.output;
     loops->buffers.items[id].output = -1;
     TRY(relayout_operand(r, &op, 0, op.stick));
-    TRY(VEC_PUSH(loops->memory, r->ops, op));
+    return VEC_PUSH(loops->memory, r->ops, op);
+}
+
+// Copies out every buffer an access of which changed its stick (0: none, else op + 1 of a writer).
+static spyre_status copy_misfits(loop_graph *loops, const loop_buffer *before, uint32_t count,
+                                 const uint32_t *misfit)
+{
+    relayouter r = {.loops = loops, .ops = &loops->ops};
+    uint32_t *target = ARENA_NEW(loops->memory, uint32_t, count);
+    TRY_ALLOC(target);
+    for (uint32_t b = 0; b < count; b++) {
+        target[b] = b;
+        if (!misfit[b]) continue;
+        loops->buffers.items[b] = before[b];
+        const loop_op writer = loops->ops.items[misfit[b] - 1];
+        TRY(copy_out(&r, b, &writer, &target[b]));
+    }
     for (uint32_t i = 0; i < loops->outputs.count; i++)
-        if (loops->outputs.items[i].buffer == id) loops->outputs.items[i].buffer = target;
+        loops->outputs.items[i].buffer = target[loops->outputs.items[i].buffer];
     return NULL;
 }
 
 spyre_status pass_output_layouts(loop_graph *loops, bool *out_changed)
 {
-    uint32_t count = loops->buffers.count;
-    bool *misfit = ARENA_NEW(loops->memory, bool, count);
+    uint32_t count = loops->buffers.count, places = loops->ops.count * LOOP_MAX_OPERANDS;
+    uint32_t *misfit = ARENA_NEW(loops->memory, uint32_t, count);
+    uint32_t *writer = ARENA_NEW(loops->memory, uint32_t, count);
+    uint8_t *old_stick = ARENA_NEW(loops->memory, uint8_t, places);
+    uint8_t *new_stick = ARENA_NEW(loops->memory, uint8_t, places);
     loop_buffer *before = ARENA_NEW(loops->memory, loop_buffer, count);
     TRY_ALLOC(misfit);
+    TRY_ALLOC(writer);
+    TRY_ALLOC(old_stick);
+    TRY_ALLOC(new_stick);
     TRY_ALLOC(before);
+    find_sticks(loops, old_stick);
     for (uint32_t b = 0; b < count; b++) {
         loop_buffer *buffer = &loops->buffers.items[b];
         before[b] = *buffer;
         if (buffer->output >= 0 && buffer->has_layout) take_host_dims(buffer);
     }
-    find_misfits(loops, misfit);
-    relayouter r = {.loops = loops, .ops = (loop_op_list *)(void *)&loops->ops};
-    *out_changed = loops->output_buffer_count > 0;
-    for (uint32_t b = 0; b < count; b++) {
-        if (!misfit[b]) continue;
-        loops->buffers.items[b] = before[b];
-        const loop_op *near = loops->ops.count ? &loops->ops.items[loops->ops.count - 1] : NULL;
-        TRY(copy_out(&r, b, near));
+    find_sticks(loops, new_stick);
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        writer[op->operand[op->operand_count - 1].buffer] = i + 1;
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            uint32_t id = op->operand[k].buffer, at = i * LOOP_MAX_OPERANDS + k;
+            if (old_stick[at] != new_stick[at]) misfit[id] = writer[id];
+        }
     }
-    return NULL;
+    *out_changed = loops->output_buffer_count > 0;
+    return copy_misfits(loops, before, count, misfit);
 }

@@ -9,8 +9,6 @@
 
 #include "front/loop.h"
 
-typedef VEC(loop_op) loop_op_list;
-
 typedef struct {
     loop_graph *loops;
     loop_op_list *ops; // the new op order; relayout ops are appended
