@@ -2,59 +2,51 @@
 //
 // From graph to loop IR: one op a native node (layer_norm: three), one buffer a storage. View nodes
 // vanish: a value is a view of its buffer's host storage, and accesses are written in its strides.
+#include "front/build.h"
 #include "front/front.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-typedef struct {
-    loop_graph *loops;
-    const spyre_graph *graph;
-    uint32_t *buffer_of; // by value id; SPYRE_NO_ID before its node
-    uint32_t node;
-} builder;
+// A bundle's limit too; it keeps products of sizes and strides far from overflow.
+static const int64_t MOST_POINTS = (int64_t)1 << 40;
 
-// The dims of an iteration space, outermost first, before those of extent 1 are dropped.
-typedef struct {
-    uint32_t rank;
-    int64_t size[LOOP_MAX_VARS + 2];
-} space;
-
-static spyre_status unsupported(const builder *b, const char *why)
+spyre_status build_refuse(const builder *b, const char *why)
 {
     return status_new(SPYRE_UNSUPPORTED, "%s: %s", graph_node_place(b->graph, b->node), why);
 }
 
-static const graph_node *node_of(const builder *b)
+const graph_node *build_node_of(const builder *b)
 {
     return &b->graph->nodes.items[b->node];
 }
 
-static spyre_status view_of(const builder *b, uint32_t value, spyre_view *out)
+spyre_status build_view(const builder *b, uint32_t value, spyre_view *out)
 {
     return status_at(graph_view_constant(b->graph, &b->graph->values.items[value].view, out),
                      "value %s", b->graph->values.items[value].name);
 }
 
-static spyre_status begin_op(const builder *b, opfunc func, const space *dims, loop_op *op)
+spyre_status build_begin_op(const builder *b, opfunc func, const space *dims, loop_op *op)
 {
-    const graph_node *node = node_of(b);
+    const graph_node *node = build_node_of(b);
     *op = (loop_op){.op = func, .stick = LOOP_NO_DIM, .node = b->node};
     op->name = node->result_count ? b->graph->values.items[node->results[0]].name : node->op_name;
     op->location = b->graph->locations.items[node->location];
+    int64_t points = 1;
     for (uint32_t d = 0; d < dims->rank; d++) {
-        if (dims->size[d] < 1) return unsupported(b, "an iteration space with a size below 1");
+        if (dims->size[d] < 1) return build_refuse(b, "an iteration space with a size below 1");
+        if (__builtin_mul_overflow(points, dims->size[d], &points) || points > MOST_POINTS)
+            return build_refuse(b, "an iteration space of more than 2^40 points");
         if (dims->size[d] == 1) continue;
-        if (op->var_count == LOOP_MAX_VARS) return unsupported(b, "more than 8 loops");
+        if (op->var_count == LOOP_MAX_VARS) return build_refuse(b, "more than 8 loops");
         op->split[op->var_count] = 1;
         op->extent[op->var_count++] = dims->size[d];
     }
     return NULL;
 }
 
-// Adds an operand that moves by strides[d] host elements along dim d of the iteration space.
-static void add_access(loop_op *op, const space *dims, uint32_t buffer, int64_t offset,
-                       const int64_t *strides)
+void build_add_access(loop_op *op, const space *dims, uint32_t buffer, int64_t offset,
+                      const int64_t *strides)
 {
     loop_access *access = &op->operand[op->operand_count++];
     *access = (loop_access){.buffer = buffer, .offset = offset};
@@ -63,67 +55,63 @@ static void add_access(loop_op *op, const space *dims, uint32_t buffer, int64_t 
         if (dims->size[d] > 1) access->stride[v++] = strides[d];
 }
 
-// Adds a value whose dim i is dim map[i] of the iteration space (right-aligned when map is null);
-// dims of size 1 broadcast.
-static spyre_status add_value(const builder *b, loop_op *op, const space *dims, uint32_t value,
-                              const uint32_t *map)
+spyre_status build_add_value(const builder *b, loop_op *op, const space *dims, uint32_t value,
+                             const uint32_t *map)
 {
     spyre_view view;
-    TRY(view_of(b, value, &view));
+    TRY(build_view(b, value, &view));
     uint32_t buffer = b->buffer_of[value];
-    if (buffer == SPYRE_NO_ID) return unsupported(b, "an operand without a place on the card");
+    if (buffer == SPYRE_NO_ID) return build_refuse(b, "an operand without a place on the card");
     int64_t strides[LOOP_MAX_VARS + 2] = {0};
     for (uint32_t i = 0; i < view.rank; i++) {
         uint32_t d = map ? map[i] : dims->rank - view.rank + i;
         if (view.size[i] == 1 || view.stride[i] == 0) continue;
         if (d >= dims->rank || view.size[i] != dims->size[d])
-            return unsupported(b, "operand sizes that do not broadcast");
+            return build_refuse(b, "operand sizes that do not broadcast");
         strides[d] = view.stride[i];
     }
-    add_access(op, dims, buffer, view.offset, strides);
+    build_add_access(op, dims, buffer, view.offset, strides);
     return NULL;
 }
 
-// A fresh buffer for result 0 of the node, and the output operand that covers it.
-static spyre_status add_result(const builder *b, loop_op *op, const space *dims,
-                               const uint32_t *map)
+spyre_status build_add_result(const builder *b, loop_op *op, const space *dims, const uint32_t *map)
 {
-    uint32_t value = node_of(b)->results[0];
+    uint32_t value = build_node_of(b)->results[0];
     const graph_value *result = &b->graph->values.items[value];
     spyre_view view;
-    TRY(view_of(b, value, &view));
+    TRY(build_view(b, value, &view));
     TRY(loop_add_local(b->loops, result->name, result->dtype,
                        spyre_dtype_card_format(result->dtype), &view, &b->buffer_of[value]));
-    TRY(add_value(b, op, dims, value, map));
+    TRY(build_add_value(b, op, dims, value, map));
     loop_output_of(op)->offset = 0;
     return NULL;
 }
 
 // A reduction over dims of size 1 only is a copy, except a sum of repeats.
-static spyre_status finish_op(const builder *b, loop_op *op)
+spyre_status build_finish_op(const builder *b, loop_op *op)
 {
     bool reduces = opfunc_describe(op->op)->kind == OPFUNC_KIND_REDUCTION && op->op != OPFUNC_EXX2;
     for (uint32_t v = 0; v < op->var_count; v++)
         if (loop_var_is_reduced(op, v)) reduces = false;
     if (reduces && op->op == OPFUNC_MEAN && op->parameter[0] > 1)
-        return unsupported(b, "a sum over repeats only");
+        return build_refuse(b, "a sum over repeats only");
     if (reduces) op->op = OPFUNC_IDENTITY;
     return VEC_PUSH(b->loops->memory, &b->loops->ops, *op);
 }
 
-static spyre_status space_of(const builder *b, uint32_t value, space *out)
+spyre_status build_space(const builder *b, uint32_t value, space *out)
 {
     spyre_view view;
-    TRY(view_of(b, value, &view));
+    TRY(build_view(b, value, &view));
     out->rank = view.rank;
     memcpy(out->size, view.size, sizeof view.size);
     return NULL;
 }
 
-static spyre_status tensor_arg(const builder *b, uint32_t index, uint32_t *out)
+spyre_status build_tensor_arg(const builder *b, uint32_t index, uint32_t *out)
 {
     TRY(graph_arg_value(b->graph, b->node, index, out));
-    return *out == SPYRE_NO_ID ? unsupported(b, "a missing tensor operand") : NULL;
+    return *out == SPYRE_NO_ID ? build_refuse(b, "a missing tensor operand") : NULL;
 }
 
 static spyre_status build_pointwise(builder *b, opfunc func)
@@ -131,28 +119,29 @@ static spyre_status build_pointwise(builder *b, opfunc func)
     const opfunc_info *info = opfunc_describe(func);
     space dims = {0};
     loop_op op;
-    TRY(space_of(b, node_of(b)->results[0], &dims));
-    TRY(begin_op(b, func, &dims, &op));
+    TRY(build_space(b, build_node_of(b)->results[0], &dims));
+    TRY(build_begin_op(b, func, &dims, &op));
     for (uint32_t i = 0; i < info->most_inputs; i++) {
         uint32_t value;
-        TRY(tensor_arg(b, i, &value));
-        TRY(add_value(b, &op, &dims, value, NULL));
+        TRY(build_tensor_arg(b, i, &value));
+        TRY(build_add_value(b, &op, &dims, value, NULL));
     }
     for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && info->parameter[i]; i++) {
         double parameter;
         TRY(graph_arg_real(b->graph, b->node, info->most_inputs + i, 0, &parameter));
         op.parameter[i] = (float)parameter;
     }
-    TRY(add_result(b, &op, &dims, NULL));
-    return finish_op(b, &op);
+    TRY(build_add_result(b, &op, &dims, NULL));
+    return build_finish_op(b, &op);
 }
 
 static spyre_status build_cast(builder *b)
 {
     uint32_t source;
-    TRY(tensor_arg(b, 0, &source));
+    TRY(build_tensor_arg(b, 0, &source));
     spyre_format from = spyre_dtype_card_format(b->graph->values.items[source].dtype);
-    spyre_format to = spyre_dtype_card_format(b->graph->values.items[node_of(b)->results[0]].dtype);
+    spyre_format to =
+        spyre_dtype_card_format(b->graph->values.items[build_node_of(b)->results[0]].dtype);
     if (from == SPYRE_FORMAT_SEN169_FP16 && to == SPYRE_FORMAT_IEEE_FP32)
         return build_pointwise(b, OPFUNC_DL16TOFP32);
     if (from == SPYRE_FORMAT_IEEE_FP32 && to == SPYRE_FORMAT_SEN169_FP16)
@@ -169,14 +158,14 @@ static spyre_status build_reduction(builder *b, opfunc func)
     spyre_view view;
     space dims = {0};
     loop_op op;
-    TRY(tensor_arg(b, 0, &source));
+    TRY(build_tensor_arg(b, 0, &source));
     TRY(graph_arg_ints(b->graph, b->node, 1, reduced, &count));
     TRY(graph_arg_bool(b->graph, b->node, 2, false, &keep));
-    TRY(view_of(b, source, &view));
-    TRY(space_of(b, source, &dims));
+    TRY(build_view(b, source, &view));
+    TRY(build_space(b, source, &dims));
     for (uint32_t i = 0; i < count; i++) {
         if (reduced[i] < 0 || reduced[i] >= dims.rank)
-            return unsupported(b, "a reduced dim outside the operand");
+            return build_refuse(b, "a reduced dim outside the operand");
         gone[reduced[i]] = true;
         int64_t *size = &dims.size[reduced[i]];
         if (view.stride[reduced[i]])
@@ -190,11 +179,11 @@ static spyre_status build_reduction(builder *b, opfunc func)
         repeats = 1;
     for (uint32_t d = 0; d < dims.rank; d++)
         if (keep || !gone[d]) map[rank++] = d;
-    TRY(begin_op(b, func, &dims, &op));
+    TRY(build_begin_op(b, func, &dims, &op));
     if (func == OPFUNC_MEAN) op.parameter[0] = (float)((double)repeats / (double)elements);
-    TRY(add_value(b, &op, &dims, source, NULL));
-    TRY(add_result(b, &op, &dims, map));
-    return finish_op(b, &op);
+    TRY(build_add_value(b, &op, &dims, source, NULL));
+    TRY(build_add_result(b, &op, &dims, map));
+    return build_finish_op(b, &op);
 }
 
 // a [batch.., M, K] by b [batch.., K, N], or by a rank-2 b that all batches share.
@@ -202,14 +191,14 @@ static spyre_status build_matmul(builder *b)
 {
     uint32_t left, right;
     spyre_view a, w;
-    TRY(tensor_arg(b, 0, &left));
-    TRY(tensor_arg(b, 1, &right));
-    TRY(view_of(b, left, &a));
-    TRY(view_of(b, right, &w));
+    TRY(build_tensor_arg(b, 0, &left));
+    TRY(build_tensor_arg(b, 1, &right));
+    TRY(build_view(b, left, &a));
+    TRY(build_view(b, right, &w));
     if (a.rank < 2 || w.rank < 2 || w.rank > a.rank)
-        return unsupported(b, "ranks other than 2 and up");
+        return build_refuse(b, "ranks other than 2 and up");
     if (a.size[a.rank - 1] > 1 && !a.stride[a.rank - 1] && !w.stride[w.rank - 2])
-        return unsupported(b, "a contraction over repeats only");
+        return build_refuse(b, "a contraction over repeats only");
     uint32_t batch = a.rank - 2, m = batch, n = batch + 1, k = batch + 2;
     space dims = {.rank = a.rank + 1};
     memcpy(dims.size, a.size, batch * sizeof dims.size[0]);
@@ -223,14 +212,14 @@ static spyre_status build_matmul(builder *b)
     right_map[w.rank - 2] = k, right_map[w.rank - 1] = n;
     out_map[batch] = m, out_map[batch + 1] = n;
     loop_op op;
-    TRY(begin_op(b, OPFUNC_BATCHMATMUL, &dims, &op));
-    TRY(add_value(b, &op, &dims, left, left_map));
-    TRY(add_value(b, &op, &dims, right, right_map));
-    TRY(add_result(b, &op, &dims, out_map));
-    return finish_op(b, &op);
+    TRY(build_begin_op(b, OPFUNC_BATCHMATMUL, &dims, &op));
+    TRY(build_add_value(b, &op, &dims, left, left_map));
+    TRY(build_add_value(b, &op, &dims, right, right_map));
+    TRY(build_add_result(b, &op, &dims, out_map));
+    return build_finish_op(b, &op);
 }
 
-static spyre_status add_constant(const builder *b, double value, spyre_dtype dtype, uint32_t *out)
+spyre_status build_add_constant(const builder *b, double value, spyre_dtype dtype, uint32_t *out)
 {
     loop_buffer buffer = {.name = "constant",
                           .kind = LOOP_CONSTANT,
@@ -245,137 +234,56 @@ static spyre_status add_constant(const builder *b, double value, spyre_dtype dty
     return VEC_PUSH(b->loops->memory, &b->loops->buffers, buffer);
 }
 
-// A buffer for one value (or, exx2, two moments) a row of x: x's sizes without the last.
-static spyre_status add_row_statistic(const builder *b, const char *name, const space *x,
-                                      spyre_dtype dtype, uint32_t *out)
-{
-    spyre_view view = {.rank = x->rank - 1};
-    int64_t stride = 1;
-    for (uint32_t d = x->rank - 1; d-- > 0;) {
-        view.size[d] = x->size[d];
-        view.stride[d] = stride;
-        stride *= x->size[d];
-    }
-    return loop_add_local(b->loops, name, dtype, spyre_dtype_card_format(dtype), &view, out);
-}
-
-static void add_row_access(const builder *b, loop_op *op, const space *x, uint32_t buffer)
-{
-    const spyre_view *view = &b->loops->buffers.items[buffer].storage;
-    int64_t strides[LOOP_MAX_VARS + 2] = {0};
-    memcpy(strides, view->stride, view->rank * sizeof strides[0]);
-    add_access(op, x, buffer, 0, strides);
-}
-
-// Weight or bias of layer_norm; a missing one next to a present one becomes a constant.
-static spyre_status add_affine(const builder *b, loop_op *op, const space *x, uint32_t index,
-                               double missing, spyre_dtype dtype)
-{
-    uint32_t value, constant;
-    TRY(graph_arg_value(b->graph, b->node, index, &value));
-    if (value != SPYRE_NO_ID) return add_value(b, op, x, value, NULL);
-    TRY(add_constant(b, missing, dtype, &constant));
-    int64_t strides[LOOP_MAX_VARS + 2] = {0};
-    add_access(op, x, constant, 0, strides);
-    return NULL;
-}
-
-static spyre_status build_layer_norm(builder *b)
-{
-    uint32_t source, weight, bias, moments, scale;
-    space dims = {0};
-    double eps;
-    TRY(tensor_arg(b, 0, &source));
-    TRY(graph_arg_value(b->graph, b->node, 1, &weight));
-    TRY(graph_arg_value(b->graph, b->node, 2, &bias));
-    TRY(graph_arg_real(b->graph, b->node, 3, 1e-5, &eps));
-    TRY(space_of(b, source, &dims));
-    if (dims.rank < 1) return unsupported(b, "layer_norm of a scalar");
-    spyre_view view;
-    TRY(view_of(b, source, &view));
-    if (view.size[view.rank - 1] > 1 && !view.stride[view.rank - 1])
-        return unsupported(b, "layer_norm over repeats only");
-    spyre_dtype dtype = b->graph->values.items[source].dtype;
-    TRY(add_row_statistic(b, "moments", &dims, dtype, &moments));
-    b->loops->buffers.items[moments].exx2 = true;
-    TRY(add_row_statistic(b, "scale", &dims, dtype, &scale));
-
-    loop_op exx2, rescale, norm;
-    TRY(begin_op(b, OPFUNC_EXX2, &dims, &exx2));
-    exx2.parameter[0] = (float)(1.0 / (double)dims.size[dims.rank - 1]);
-    TRY(add_value(b, &exx2, &dims, source, NULL));
-    add_row_access(b, &exx2, &dims, moments);
-    TRY(finish_op(b, &exx2));
-
-    space rows = dims;
-    rows.rank--;
-    TRY(begin_op(b, OPFUNC_LAYERNORMSCALE, &rows, &rescale));
-    rescale.parameter[0] = (float)eps;
-    add_row_access(b, &rescale, &rows, moments);
-    add_row_access(b, &rescale, &rows, scale);
-    TRY(finish_op(b, &rescale));
-
-    TRY(begin_op(b, OPFUNC_LAYERNORMNORM, &dims, &norm));
-    TRY(add_value(b, &norm, &dims, source, NULL));
-    add_row_access(b, &norm, &dims, moments);
-    add_row_access(b, &norm, &dims, scale);
-    if (weight != SPYRE_NO_ID || bias != SPYRE_NO_ID) {
-        TRY(add_affine(b, &norm, &dims, 1, 1.0, dtype));
-        TRY(add_affine(b, &norm, &dims, 2, 0.0, dtype));
-    }
-    TRY(add_result(b, &norm, &dims, NULL));
-    return finish_op(b, &norm);
-}
-
 static spyre_status build_gather(builder *b)
 {
     uint32_t table, index;
     spyre_view rows;
     space dims = {0};
-    TRY(tensor_arg(b, 0, &table));
-    TRY(tensor_arg(b, 1, &index));
-    TRY(view_of(b, table, &rows));
-    TRY(space_of(b, index, &dims));
-    if (rows.rank != 2) return unsupported(b, "a gather from a table of a rank other than 2");
-    if (rows.size[0] > 1 && !rows.stride[0]) return unsupported(b, "a table of repeated rows");
+    TRY(build_tensor_arg(b, 0, &table));
+    TRY(build_tensor_arg(b, 1, &index));
+    TRY(build_view(b, table, &rows));
+    TRY(build_space(b, index, &dims));
+    if (rows.rank != 2) return build_refuse(b, "a gather from a table of a rank other than 2");
+    if (rows.size[0] > 1 && !rows.stride[0]) return build_refuse(b, "a table of repeated rows");
     dims.size[dims.rank++] = rows.size[1];
     uint32_t index_map[SPYRE_MAX_RANK];
     for (uint32_t d = 0; d < SPYRE_MAX_RANK; d++) index_map[d] = d;
     loop_op op;
-    TRY(begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
     op.gather = true;
     op.row_stride = rows.stride[0];
     op.row_count = rows.size[0];
-    TRY(add_value(b, &op, &dims, index, index_map));
+    TRY(build_add_value(b, &op, &dims, index, index_map));
     int64_t strides[LOOP_MAX_VARS + 2] = {0};
     strides[dims.rank - 1] = rows.stride[1];
-    add_access(&op, &dims, b->buffer_of[table], rows.offset, strides);
-    TRY(add_result(b, &op, &dims, NULL));
-    return finish_op(b, &op);
+    build_add_access(&op, &dims, b->buffer_of[table], rows.offset, strides);
+    TRY(build_add_result(b, &op, &dims, NULL));
+    return build_finish_op(b, &op);
 }
 
 static spyre_status build_full(builder *b)
 {
-    uint32_t value = node_of(b)->results[0], constant;
+    uint32_t value = build_node_of(b)->results[0], constant;
     double fill;
     space dims = {0};
     loop_op op;
     TRY(graph_arg_real(b->graph, b->node, 0, 0, &fill));
-    TRY(space_of(b, value, &dims));
-    TRY(add_constant(b, fill, b->graph->values.items[value].dtype, &constant));
-    TRY(begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    TRY(build_space(b, value, &dims));
+    TRY(build_add_constant(b, fill, b->graph->values.items[value].dtype, &constant));
+    TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
     int64_t strides[LOOP_MAX_VARS + 2] = {0};
-    add_access(&op, &dims, constant, 0, strides);
-    TRY(add_result(b, &op, &dims, NULL));
-    return finish_op(b, &op);
+    build_add_access(&op, &dims, constant, 0, strides);
+    TRY(build_add_result(b, &op, &dims, NULL));
+    return build_finish_op(b, &op);
 }
 
 static spyre_status build_constant(builder *b)
 {
-    uint32_t value = node_of(b)->results[0];
+    uint32_t value = build_node_of(b)->results[0];
     double constant;
     TRY(graph_arg_real(b->graph, b->node, 0, 0, &constant));
-    return add_constant(b, constant, b->graph->values.items[value].dtype, &b->buffer_of[value]);
+    return build_add_constant(b, constant, b->graph->values.items[value].dtype,
+                              &b->buffer_of[value]);
 }
 
 static spyre_status build_piece(builder *b, uint32_t value, uint32_t result, int64_t offset)
@@ -383,31 +291,31 @@ static spyre_status build_piece(builder *b, uint32_t value, uint32_t result, int
     space dims = {0};
     loop_op op;
     spyre_view whole;
-    TRY(space_of(b, value, &dims));
-    TRY(view_of(b, result, &whole));
-    TRY(begin_op(b, OPFUNC_IDENTITY, &dims, &op));
-    TRY(add_value(b, &op, &dims, value, NULL));
-    add_access(&op, &dims, b->buffer_of[result], offset, whole.stride);
-    return finish_op(b, &op);
+    TRY(build_space(b, value, &dims));
+    TRY(build_view(b, result, &whole));
+    TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    TRY(build_add_value(b, &op, &dims, value, NULL));
+    build_add_access(&op, &dims, b->buffer_of[result], offset, whole.stride);
+    return build_finish_op(b, &op);
 }
 
 static spyre_status build_cat(builder *b)
 {
-    const graph_node *node = node_of(b);
+    const graph_node *node = build_node_of(b);
     uint32_t result = node->results[0];
     const graph_value *info = &b->graph->values.items[result];
     int64_t dim, start = 0;
     spyre_view whole;
     TRY(graph_arg_int(b->graph, b->node, 1, 0, &dim));
-    TRY(view_of(b, result, &whole));
+    TRY(build_view(b, result, &whole));
     if (node->arg_count < 1 || node->args[0].kind != SPYRE_ARG_LIST || dim < 0 || dim >= whole.rank)
-        return unsupported(b, "cat needs a list of tensors and a dim of the result");
+        return build_refuse(b, "cat needs a list of tensors and a dim of the result");
     TRY(loop_add_local(b->loops, info->name, info->dtype, spyre_dtype_card_format(info->dtype),
                        &whole, &b->buffer_of[result]));
     for (uint32_t i = 0; i < node->args[0].of.list.count; i++) {
         uint32_t value = node->args[0].of.list.items[i].of.value;
         spyre_view piece;
-        TRY(view_of(b, value, &piece));
+        TRY(build_view(b, value, &piece));
         TRY(build_piece(b, value, result, start * whole.stride[dim]));
         start += piece.size[dim];
     }
@@ -416,17 +324,17 @@ static spyre_status build_cat(builder *b)
 
 static spyre_status build_node(builder *b)
 {
-    const graph_node *node = node_of(b);
+    const graph_node *node = build_node_of(b);
     *b->loops->at_node = b->node;
     if (node->layer == GRAPH_LAYER_VIEW) {
         uint32_t base;
-        TRY(tensor_arg(b, 0, &base));
+        TRY(build_tensor_arg(b, 0, &base));
         for (uint32_t i = 0; i < node->result_count; i++)
             b->buffer_of[node->results[i]] = b->buffer_of[base];
         return NULL;
     }
     const char *name = node->op_name;
-    if (strncmp(name, "spyre.", 6) != 0) return unsupported(b, "an op that is not native");
+    if (strncmp(name, "spyre.", 6) != 0) return build_refuse(b, "an op that is not native");
     name += 6;
     if (strcmp(name, "constant") == 0) return build_constant(b);
     if (strcmp(name, "cast") == 0) return build_cast(b);
@@ -435,7 +343,7 @@ static spyre_status build_node(builder *b)
     if (strcmp(name, "gather") == 0) return build_gather(b);
     if (strcmp(name, "layer_norm") == 0) return build_layer_norm(b);
     opfunc func = opfunc_named(name);
-    if (func == OPFUNC_NONE) return unsupported(b, "no opfunc of that name");
+    if (func == OPFUNC_NONE) return build_refuse(b, "no opfunc of that name");
     switch (opfunc_describe(func)->kind) {
     case OPFUNC_KIND_REDUCTION: return build_reduction(b, func);
     case OPFUNC_KIND_MATMUL: return build_matmul(b);
@@ -446,7 +354,7 @@ static spyre_status build_node(builder *b)
     case OPFUNC_KIND_COPY: return build_pointwise(b, func);
     case OPFUNC_KIND_NORM: break;
     }
-    return unsupported(b, "an opfunc that no graph op maps to");
+    return build_refuse(b, "an opfunc that no graph op maps to");
 }
 
 static spyre_status build_input(builder *b, uint32_t index)
@@ -471,16 +379,16 @@ static spyre_status materialize(builder *b, uint32_t value, uint32_t *out)
     uint32_t constant = b->buffer_of[value];
     const loop_buffer from = b->loops->buffers.items[constant];
     spyre_view view;
-    TRY(view_of(b, value, &view));
+    TRY(build_view(b, value, &view));
     TRY(loop_add_local(b->loops, from.name, from.dtype, from.format, &view, out));
     space dims = {.rank = view.rank};
     memcpy(dims.size, view.size, sizeof view.size);
     loop_op op;
-    TRY(begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
     int64_t still[LOOP_MAX_VARS + 2] = {0};
-    add_access(&op, &dims, constant, 0, still);
-    add_access(&op, &dims, *out, 0, view.stride);
-    return finish_op(b, &op);
+    build_add_access(&op, &dims, constant, 0, still);
+    build_add_access(&op, &dims, *out, 0, view.stride);
+    return build_finish_op(b, &op);
 }
 
 static spyre_status build_output(builder *b, uint32_t value)
@@ -492,7 +400,7 @@ static spyre_status build_output(builder *b, uint32_t value)
     if (b->loops->buffers.items[id].kind == LOOP_CONSTANT) TRY(materialize(b, value, &id));
     loop_buffer *buffer = &b->loops->buffers.items[id];
     loop_output output = {.value = value, .buffer = id};
-    TRY(view_of(b, value, &output.view));
+    TRY(build_view(b, value, &output.view));
     if (buffer->kind == LOOP_LOCAL && buffer->output < 0)
         buffer->output = (int32_t)b->loops->output_buffer_count++;
     return VEC_PUSH(b->loops->memory, &b->loops->outputs, output);

@@ -94,6 +94,20 @@ static void build__overlapping_windows_are_refused(void **state)
     front_run_end(&run);
 }
 
+// Windows are many more elements than their storage: 2^50 of 5116 here.
+static void build__huge_loops_are_refused(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = {5, {1024, 1024, 1024, 1024, 1024}, {1, 1, 1, 1, 1}, 0};
+    uint32_t x = front_case_input(&run, sizes_view(1, 5116, 0, 0));
+    uint32_t windows = front_run_view(&run, x, SPYRE_DTYPE_F16, view);
+    view.rank = 4;
+    front_case_output(&run, sum(&run, windows, SPYRE_DTYPE_F16, 4, view));
+    check_refusal(&run, 1, "more than 2^40 points");
+    front_run_end(&run);
+}
+
 // A device dim that holds nothing but takes room.
 static void build__holes_in_a_layout_are_refused(void **state)
 {
@@ -118,6 +132,7 @@ int main(void)
         cmocka_unit_test(build__a_sum_of_repeats_alone_is_refused),
         cmocka_unit_test(build__a_sum_over_repeats_is_scaled),
         cmocka_unit_test(build__overlapping_windows_are_refused),
+        cmocka_unit_test(build__huge_loops_are_refused),
         cmocka_unit_test(build__holes_in_a_layout_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "support/front_case.h"
-#include "support/random_graph.h"
+#include "support/random_op.h"
 
 static void memory_planning__a_chain_uses_two_blocks(void **state)
 {

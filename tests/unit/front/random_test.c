@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "graph/verify.h"
-#include "support/random_graph.h"
+#include "support/random_op.h"
 
 enum { GRAPHS = 300, MOST_OUTPUTS = 8 };
 
