@@ -36,9 +36,13 @@ def operations():
     cases["gelu 2048x2048"] = (F.gelu, [(2048, 2048)])
     cases["softmax 4096x512"] = (lambda x: torch.softmax(x, -1), [(4096, 512)])
     cases["layer_norm 4096x384"] = (
-        lambda x, w, b: F.layer_norm(x, [384], w, b), [(4096, 384), (384,), (384,)])
+        lambda x, w, b: F.layer_norm(x, [384], w, b),
+        [(4096, 384), (384,), (384,)],
+    )
     cases["attention 8x12x128x64"] = (
-        lambda q, k, v: F.scaled_dot_product_attention(q, k, v), [(8, 12, 128, 64)] * 3)
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
+        [(8, 12, 128, 64)] * 3,
+    )
     cases["add 4"] = (torch.add, [(4,), (4,)])
     return cases
 
@@ -110,18 +114,27 @@ def main():
     parser.add_argument("--only", help="rows whose name contains this")
     options = parser.parse_args()
     torch.set_grad_enabled(False)
-    host = {"machine": platform.machine(), "threads": torch.get_num_threads(),
-            "torch": torch.__version__, "capability": torch.backends.cpu.get_cpu_capability()}
+    host = {
+        "machine": platform.machine(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "capability": torch.backends.cpu.get_cpu_capability(),
+    }
     print(f"host: {host}")
-    print(f"{'':24s}{'card ms':>10s}{'fp32 ms':>10s}{'fp16 ms':>10s}{'x fp32':>8s}{'x fp16':>8s}"
-          f"{'modelled us':>13s}")
+    print(
+        f"{'':24s}{'card ms':>10s}{'fp32 ms':>10s}{'fp16 ms':>10s}{'x fp32':>8s}{'x fp16':>8s}"
+        f"{'modelled us':>13s}"
+    )
     table = {}
     for name, measure in rows(options.only):
         row = table[name] = measure()
         row["x_fp32"] = row["fp32_ms"] / row["card_ms"]
         row["x_fp16"] = row["fp16_ms"] / row["card_ms"]
-        print(f"{name:24s}{row['card_ms']:10.3f}{row['fp32_ms']:10.3f}{row['fp16_ms']:10.3f}"
-              f"{row['x_fp32']:8.2f}{row['x_fp16']:8.2f}{row['modelled_us']:13.1f}", flush=True)
+        print(
+            f"{name:24s}{row['card_ms']:10.3f}{row['fp32_ms']:10.3f}{row['fp16_ms']:10.3f}"
+            f"{row['x_fp32']:8.2f}{row['x_fp16']:8.2f}{row['modelled_us']:13.1f}",
+            flush=True,
+        )
     if options.json:
         options.json.write_text(json.dumps({"host": host, "rows": table}, indent=1) + "\n")
 

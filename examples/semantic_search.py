@@ -7,8 +7,8 @@ cosine similarity to a query:
 
     python examples/semantic_search.py notes.txt --query "who repairs the roof?"
 
-Then it says how far the card's 16-bit numbers are from the CPU's 32-bit ones, where the nodes of the
-graph ran, and what it cost. The last line is machine-readable.
+Then it says how far the card's 16-bit numbers are from the CPU's 32-bit ones, where the nodes of
+the graph ran, and what it cost. The last line is machine-readable.
 """
 
 import argparse
@@ -84,7 +84,9 @@ class Embedder(torch.nn.Module):
 def make_batches(tokenizer, sentences: list[str], batch_size: int):
     """[(sentence numbers, ids, mask)], sentences of like length together; the last batch of a
     length is filled up with copies of its first sentence, so that few shapes are compiled."""
-    encoded = [tokenizer(s, truncation=True, max_length=LENGTHS[-1])["input_ids"] for s in sentences]
+    encoded = [
+        tokenizer(s, truncation=True, max_length=LENGTHS[-1])["input_ids"] for s in sentences
+    ]
     by_length: dict[int, list[int]] = {}
     for number, ids in enumerate(encoded):
         length = next(n for n in LENGTHS if n >= len(ids))
@@ -161,33 +163,44 @@ def embed_all(batches, on_card, on_cpu, half, repeats):
 
 def print_hits(queries, query_vectors, sentences, vectors, top):
     matrix = torch.stack([vectors[i] for i in range(len(sentences))])
-    for query, vector in zip(queries, query_vectors):
+    for query, vector in zip(queries, query_vectors, strict=True):
         scores = matrix @ vector
         best = scores.topk(min(top, len(sentences)))
         print(f"\n{query}")
-        for score, number in zip(best.values, best.indices):
+        for score, number in zip(best.values, best.indices, strict=True):
             print(f"  {score:6.3f}  {sentences[number]}")
 
 
 def print_reports(reports):
-    print("\nshape    batches agreement  breaks  nodes card/host  kernels  "
-          "host ms  fp32 ms (x)      fp16 ms (x)      card us (modelled)")
+    print(
+        "\nshape    batches agreement  breaks  nodes card/host  kernels  "
+        "host ms  fp32 ms (x)      fp16 ms (x)      card us (modelled)"
+    )
     for r in reports:
         c = r.counts
-        print(f"{r.shape[0]:3d}x{r.shape[1]:<4d} {r.batches:7d} {r.agreement:9.6f} "
-              f"{c.graph_breaks:7d} {c.nodes_on_card:10d}/{c.nodes_on_host:<4d} {c.kernels:8d} "
-              f"{r.seconds * 1e3:8.1f} {r.fp32 * 1e3:8.1f} ({r.fp32 / r.seconds:4.2f}) "
-              f"{r.fp16 * 1e3:9.1f} ({r.fp16 / r.seconds:5.2f}) {c.card_us:12.1f}")
+        print(
+            f"{r.shape[0]:3d}x{r.shape[1]:<4d} {r.batches:7d} {r.agreement:9.6f} "
+            f"{c.graph_breaks:7d} {c.nodes_on_card:10d}/{c.nodes_on_host:<4d} {c.kernels:8d} "
+            f"{r.seconds * 1e3:8.1f} {r.fp32 * 1e3:8.1f} ({r.fp32 / r.seconds:4.2f}) "
+            f"{r.fp16 * 1e3:9.1f} ({r.fp16 / r.seconds:5.2f}) {c.card_us:12.1f}"
+        )
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=pathlib.Path, metavar="FILE",
-                        help="text files; a sample text without one")
+    parser.add_argument(
+        "files",
+        nargs="*",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="text files; a sample text without one",
+    )
     parser.add_argument("--query", action="append", help="what to look for; may be repeated")
     parser.add_argument("--top", type=int, default=3, help="hits to print for each query")
     parser.add_argument("--batch", type=int, default=32, help="sentences a batch, 1 to 64")
-    parser.add_argument("--repeats", type=int, default=3, help="timed runs a shape; the best counts")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="timed runs a shape; the best counts"
+    )
     options = parser.parse_args()
     if not 1 <= options.batch <= 64:
         parser.error(f"--batch: {options.batch} is outside 1..64")
@@ -214,15 +227,19 @@ def main():
     query_vectors = [vectors[len(sentences) + i] for i in range(len(queries))]
     print_hits(queries, query_vectors, sentences, vectors, options.top)
     print_reports(reports)
-    print(f"\n{len(sentences)} sentences, {len(batches)} batches, "
-          f"{time.perf_counter() - began:.1f} s with compiling and the comparisons")
+    print(
+        f"\n{len(sentences)} sentences, {len(batches)} batches, "
+        f"{time.perf_counter() - began:.1f} s with compiling and the comparisons"
+    )
     seconds = sum(r.seconds * r.batches for r in reports)
     fp32 = sum(r.fp32 * r.batches for r in reports)
     fp16 = sum(r.fp16 * r.batches for r in reports)
     card_us = sum(r.counts.card_us * r.batches for r in reports)
-    print(f"agreement={min(r.agreement for r in reports):.6f} sentences={len(sentences)} "
-          f"speedup_fp32={fp32 / seconds:.2f} speedup_fp16={fp16 / seconds:.2f} "
-          f"card_us={card_us:.1f}")
+    print(
+        f"agreement={min(r.agreement for r in reports):.6f} sentences={len(sentences)} "
+        f"speedup_fp32={fp32 / seconds:.2f} speedup_fp16={fp16 / seconds:.2f} "
+        f"card_us={card_us:.1f}"
+    )
 
 
 if __name__ == "__main__":

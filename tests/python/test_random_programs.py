@@ -24,16 +24,34 @@ class Program:
             self.steps.append(step)
 
     def _choose(self, shape):
-        choices = [self._pointwise, self._permute, self._normalise, self._add_self, self._slice,
-                   self._split_last, self._merge, self._matmul, self._cat, self._reduce]
+        choices = [
+            self._pointwise,
+            self._permute,
+            self._normalise,
+            self._add_self,
+            self._slice,
+            self._split_last,
+            self._merge,
+            self._matmul,
+            self._cat,
+            self._reduce,
+        ]
         while True:
             result = self.random.choice(choices)(shape)
             if result is not None:
                 return result
 
     def _pointwise(self, shape):
-        op = self.random.choice([torch.relu, torch.sigmoid, torch.tanh, torch.neg,
-                                 lambda x: x * 0.5 + 1, torch.nn.functional.gelu])
+        op = self.random.choice(
+            [
+                torch.relu,
+                torch.sigmoid,
+                torch.tanh,
+                torch.neg,
+                lambda x: x * 0.5 + 1,
+                torch.nn.functional.gelu,
+            ]
+        )
         return op, shape
 
     def _permute(self, shape):
@@ -54,7 +72,7 @@ class Program:
             return None
         start = self.random.randint(0, shape[dim] - 2)
         stop = self.random.randint(start + 1, shape[dim])
-        new = shape[:dim] + (stop - start,) + shape[dim + 1:]
+        new = shape[:dim] + (stop - start,) + shape[dim + 1 :]
         return (lambda x: x.narrow(dim, start, stop - start)), new
 
     def _split_last(self, shape):
@@ -68,20 +86,19 @@ class Program:
         if len(shape) < 3:
             return None
         dim = self.random.randrange(len(shape) - 1)
-        new = shape[:dim] + (shape[dim] * shape[dim + 1],) + shape[dim + 2:]
+        new = shape[:dim] + (shape[dim] * shape[dim + 1],) + shape[dim + 2 :]
         return (lambda x: x.reshape(new)), new
 
     def _matmul(self, shape):
         if shape[-1] * shape[-2] > 8192 or len(shape) > 3:
             return None
-        return ((lambda x: x @ (x.transpose(-1, -2) / shape[-1])),
-                shape[:-1] + (shape[-2],))
+        return ((lambda x: x @ (x.transpose(-1, -2) / shape[-1])), shape[:-1] + (shape[-2],))
 
     def _cat(self, shape):
         dim = self.random.randrange(len(shape))
         if shape[dim] > 128:
             return None
-        new = shape[:dim] + (shape[dim] * 2,) + shape[dim + 1:]
+        new = shape[:dim] + (shape[dim] * 2,) + shape[dim + 1 :]
         return (lambda x: torch.cat([x, torch.relu(x)], dim)), new
 
     def _reduce(self, shape):
