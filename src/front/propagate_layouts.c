@@ -180,7 +180,10 @@ static spyre_status lay_out_matmul(relayouter *r, loop_op *op)
     uint8_t k = role_stick(r, op, 0, true, 1);
     op->stick = role_stick(r, op, 1, false, 0);
     TRY(relayout_operand(r, op, 0, k));
-    return relayout_operand(r, op, 1, op->stick);
+    TRY(relayout_operand(r, op, 1, op->stick));
+    if (k == LOOP_NO_DIM) return NULL;
+    int64_t lanes = loop_lanes(&r->loops->buffers.items[op->operand[0].buffer]);
+    return relayout_padded(r, op, 1, k, lanes);
 }
 
 static spyre_status lay_out_gather(layouter *l, loop_op *op)

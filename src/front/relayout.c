@@ -174,6 +174,41 @@ spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand, uint
     return copy_piece(r, op, operand, want);
 }
 
+// The smallest byte stride above `stride`, of variables that do move; 0 when there is none.
+static int64_t next_stride(const loop_op *op, const loop_location *place, int64_t stride,
+                           int64_t lanes)
+{
+    int64_t next = 0;
+    for (uint32_t u = 0; u < op->var_count; u++) {
+        bool single = u == place->stick_var && op->extent[u] <= lanes;
+        if (single || place->stride[u] <= stride) continue;
+        if (!next || place->stride[u] < next) next = place->stride[u];
+    }
+    return next;
+}
+
+spyre_status relayout_padded(relayouter *r, loop_op *op, uint32_t operand, uint8_t padded,
+                             int64_t lanes)
+{
+    loop_location place;
+    const loop_access *access = &op->operand[operand];
+    const loop_buffer *buffer = &r->loops->buffers.items[access->buffer];
+    if (loop_locate(r->loops, op, access, &place) || place.stick_var == padded) return NULL;
+    int64_t own = loop_lanes(buffer), next = next_stride(op, &place, place.stride[padded], own);
+    if (!next || !place.stride[padded]) return NULL;
+    // Padding is cut off where the next dim starts (emit_tensor.c).
+    int64_t steps = (op->extent[padded] + lanes - 1) / lanes * lanes;
+    if (steps > next / place.stride[padded]) steps = next / place.stride[padded];
+    int64_t end = place.offset + SPYRE_STICK_BYTES, strides[LOOP_MAX_DIMS], bytes;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        int64_t count = v == padded ? steps : op->extent[v];
+        if (v == place.stick_var) count = (count + own - 1) / own;
+        end += (count - 1) * place.stride[v];
+    }
+    loop_device_strides(buffer, strides, &bytes);
+    return end > bytes ? copy_piece(r, op, operand, place.stick_var) : NULL;
+}
+
 // An op that reads the table row by row: its variables are the gather's that move in the table, and
 // the rows.
 typedef struct {
@@ -218,13 +253,9 @@ static bool rows_are_dense(const relayouter *r, const loop_op *op)
 {
     loop_location place;
     const loop_access *table = &op->operand[1];
-    int64_t lanes = loop_lanes(&r->loops->buffers.items[table->buffer]), next = 0;
+    int64_t lanes = loop_lanes(&r->loops->buffers.items[table->buffer]);
     if (loop_locate(r->loops, op, table, &place)) return false;
-    for (uint32_t v = 0; v < op->var_count; v++) {
-        bool single = v == place.stick_var && op->extent[v] <= lanes;
-        if (single || place.stride[v] <= place.row_stride) continue;
-        if (!next || place.stride[v] < next) next = place.stride[v];
-    }
+    int64_t next = next_stride(op, &place, place.row_stride, lanes);
     return !next || !place.row_stride || next == place.row_stride * op->row_count;
 }
 

@@ -20,7 +20,12 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand,
                                                uint8_t want);
 
-// The same for the table of a gather, whose rows are a dim that no variable of the op moves along.
+// As relayout_operand, for the table of a gather, whose rows are a dim that no variable of the op moves along.
 SPYRE_MUST_CHECK spyre_status relayout_table(relayouter *r, loop_op *op, uint8_t want);
+
+// Copies what `operand` reaches when padding would lead behind the operand's buffer: another operand
+// carries its stick of `lanes` elements along variable `padded`, so whole sticks of it are read.
+SPYRE_MUST_CHECK spyre_status relayout_padded(relayouter *r, loop_op *op, uint32_t operand,
+                                              uint8_t padded, int64_t lanes);
 
 #endif

@@ -89,6 +89,27 @@ static void relayout__a_turned_table_is_copied_whole(void **state)
     front_run_end(&run);
 }
 
+// a[3, 7, 15] times rows 10 to 24 of -b[3, 25, 64]: whole sticks of a's columns would read 10 rows
+// behind the last ones.
+static void relayout__padding_stays_in_the_buffer(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view rows = {3, {3, 15, 64}, {1600, 64, 1}, 640};
+    uint32_t a = front_case_input(&run, sizes_view(3, 3, 7, 15));
+    uint32_t b = front_case_input(&run, sizes_view(3, 3, 25, 64));
+    uint32_t n = front_case_unary(&run, "spyre.neg", b, sizes_view(3, 3, 25, 64));
+    uint32_t part = front_run_view(&run, n, SPYRE_DTYPE_F16, rows);
+    front_case_output(
+        &run, front_case_binary(&run, "spyre.batchmatmul", a, part, sizes_view(3, 3, 7, 64)));
+    front_result result;
+    front_options options = FRONT_OPTIONS_INIT;
+    uint32_t node;
+    assert_null(front_compile(run.graph, &options, run.memory, &node, &result));
+    assert_int_equal(front_case_count(result.loops, OPFUNC_RESTICKIFY), 1);
+    front_run_end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -96,6 +117,7 @@ int main(void)
         cmocka_unit_test(relayout__a_copy_keeps_the_stick),
         cmocka_unit_test(relayout__two_steps_cut_a_stick),
         cmocka_unit_test(relayout__equal_ones_are_shared),
+        cmocka_unit_test(relayout__padding_stays_in_the_buffer),
         cmocka_unit_test(relayout__a_turned_table_is_copied_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
