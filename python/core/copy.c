@@ -88,7 +88,8 @@ static bool copy_on_card(const tensor_info *source, const tensor_info *target)
     const storage *from = source->storage, *to = target->storage;
     if (from != to && from->card == to->card && covers_storage(source) && covers_storage(target) &&
         same_geometry(source, target) && spyre_layout_equal(&from->layout, &to->layout))
-        return core_check(spyre_copy_raw(device_context(), to->card, stream_current(to->card),
+        return device_context() &&
+               core_check(spyre_copy_raw(device_context(), to->card, stream_current(to->card),
                                          to->address, from->address, to->card_bytes));
     void *host = malloc((size_t)from->host_bytes);
     if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");

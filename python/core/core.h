@@ -31,9 +31,9 @@ bool error_register(PyObject *module);
 
 // ---- device and streams (device.c)
 uint32_t device_count(void);                    // cards in use; starts nothing
-bool device_started(void);
+bool device_started(void);                      // and not in a child of fork()
 bool device_is_forked(void);
-spyre_context *device_context(void);            // starts the runtime on the first call
+spyre_context *device_context(void);            // starts the runtime on the first call; may fail
 int device_current(void);
 bool device_set_current(int index);
 uint32_t stream_current(uint32_t card);

@@ -52,7 +52,7 @@ uint32_t device_count(void)
 
 bool device_started(void)
 {
-    return context_of_process != NULL;
+    return context_of_process != NULL && !forked;
 }
 
 bool device_is_forked(void)
@@ -73,7 +73,8 @@ static bool start(void)
                          "Cannot use spyre in a forked subprocess: start it with 'spawn'");
     uint32_t count = device_count();
     if (count == 0)
-        return core_fail(SPYRE_NOT_FOUND, "no spyre device: SPYRE_DEVICES lists none that exists");
+        return core_fail(SPYRE_NOT_FOUND, "no spyre device: SPYRE_DEVICES=%s lists none of 0..%d",
+                         getenv("SPYRE_DEVICES"), CORE_MAX_CARDS - 1);
     const char *rank = getenv("LOCAL_RANK");
     int device = requested_device >= 0 ? requested_device : rank ? atoi(rank) : 0;
     if (device < 0 || (uint32_t)device >= count)

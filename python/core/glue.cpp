@@ -32,7 +32,8 @@ struct Allocator final : c10::DeviceAllocator {
     c10::DataPtr allocate(size_t bytes) override
     {
         int device = calls->device_current();
-        void *pointer = calls->allocate(device, bytes);
+        void *pointer = nullptr;
+        check(calls->allocate(device, bytes, &pointer));
         return {pointer, pointer, &release, c10::Device(kSpyre, static_cast<Index>(device))};
     }
     c10::DeleterFnPtr raw_deleter() const override { return &release; }
@@ -138,7 +139,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
         check(calls->event_wait(event, s.id()));
     }
     bool queryEvent(void *event) const override { return calls->event_query(event); }
-    void synchronizeEvent(void *event) const override { calls->event_synchronize(event); }
+    void synchronizeEvent(void *event) const override
+    {
+        check(calls->event_synchronize(event));
+    }
     void destroyEvent(void *event, const Index) const noexcept override
     {
         if (event) calls->event_destroy(event);
@@ -286,6 +290,11 @@ void glue_throw(bool out_of_memory, const char *message)
 {
     TORCH_CHECK_WITH(OutOfMemoryError, !out_of_memory, message);
     TORCH_CHECK(false, message);
+}
+
+const char *glue_dtype_name(int torch_dtype)
+{
+    return c10::toString(static_cast<c10::ScalarType>(torch_dtype));
 }
 
 void *glue_default_generator(int device)

@@ -27,7 +27,7 @@ typedef struct {
     const char *(*device_set)(int device);
     int (*device_of)(const void *pointer);
     const char *(*device_synchronize)(int device);
-    void *(*allocate)(int device, size_t bytes);            // null with the error recorded
+    const char *(*allocate)(int device, size_t bytes, void **out_pointer);
     void (*release)(void *pointer, void *context);
     const char *(*copy)(void *target, const void *source, size_t bytes);
     bool (*statistics)(int device, glue_statistics *out);
@@ -40,7 +40,7 @@ typedef struct {
     const char *(*event_record)(void **event, int device, int64_t stream);
     const char *(*event_wait)(void *event, int64_t stream);
     bool (*event_query)(const void *event);
-    void (*event_synchronize)(const void *event);
+    const char *(*event_synchronize)(const void *event);
     double (*event_elapsed_ms)(const void *begin, const void *end);
     void (*event_destroy)(void *event);
 } glue_calls;
@@ -55,6 +55,9 @@ void glue_register(const glue_calls *calls);
 _Noreturn
 #endif
 void glue_throw(bool out_of_memory, const char *message);
+
+// PyTorch's name of a dtype by its number.
+const char *glue_dtype_name(int torch_dtype);
 
 // A new reference to the torch.Generator of the device (a PyObject), or null with an exception set.
 void *glue_default_generator(int device);

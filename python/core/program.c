@@ -110,7 +110,8 @@ static bool launch(const spyre_program *program, PyObject *tensors)
         Py_XDECREF(tensor);
     }
     uint32_t card = b.count ? b.storages[0]->card : (uint32_t)device_current();
-    ok = ok && core_check(spyre_program_run(device_context(), card, program, b.buffers));
+    ok = ok && device_context() &&
+         core_check(spyre_program_run(device_context(), card, program, b.buffers));
     for (uint32_t i = 0; ok && i < b.count; i++)
         ok = storage_write_raw(b.storages[i], b.buffers[i].bytes);
     binding_free(&b);

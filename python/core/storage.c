@@ -145,7 +145,7 @@ void storage_release(void *pointer, void *unused)
     uint32_t slot;
     if (!pointer_slot(pointer, &slot)) return;
     storage *s = slot_record(slot);
-    if (s->typed && device_started() && !device_is_forked())
+    if (s->typed && device_started())
         spyre_memory_free(device_context(), s->card, s->address);
     free(s->raw);
     s->raw = NULL;
@@ -155,14 +155,29 @@ void storage_release(void *pointer, void *unused)
     pthread_mutex_unlock(&table_lock);
 }
 
+static bool read_as(const storage *s, const spyre_layout *layout, const spyre_view *view,
+                    spyre_dtype dtype, void *host)
+{
+    spyre_context *context = device_context();
+    return context && core_check(spyre_copy_to_host(context, s->card, stream_current(s->card),
+                                                    s->address, layout, view, dtype, host));
+}
+
+static bool write_as(const storage *s, const spyre_layout *layout, const spyre_view *view,
+                     spyre_dtype dtype, const void *host)
+{
+    spyre_context *context = device_context();
+    return context && core_check(spyre_copy_to_card(context, s->card, stream_current(s->card),
+                                                    s->address, layout, view, dtype, host));
+}
+
 bool storage_read(const storage *s, void *host)
 {
     if (!s->typed) {
         memcpy(host, s->raw, (size_t)s->host_bytes);
         return true;
     }
-    return core_check(spyre_copy_to_host(device_context(), s->card, stream_current(s->card),
-                                         s->address, &s->layout, &s->dense, s->dtype, host));
+    return read_as(s, &s->layout, &s->dense, s->dtype, host);
 }
 
 bool storage_write(storage *s, const void *host)
@@ -171,8 +186,7 @@ bool storage_write(storage *s, const void *host)
         memcpy(s->raw, host, (size_t)s->host_bytes);
         return true;
     }
-    return core_check(spyre_copy_to_card(device_context(), s->card, stream_current(s->card),
-                                         s->address, &s->layout, &s->dense, s->dtype, host));
+    return write_as(s, &s->layout, &s->dense, s->dtype, host);
 }
 
 // Bytes travel unchanged as 8-bit integers, which have one form on host and card.
@@ -187,8 +201,7 @@ bool storage_read_raw(const storage *s, void *bytes)
     spyre_view view;
     spyre_layout layout;
     return raw_layout(s, &view, &layout) &&
-           core_check(spyre_copy_to_host(device_context(), s->card, stream_current(s->card),
-                                         s->address, &layout, &view, SPYRE_DTYPE_I8, bytes));
+           read_as(s, &layout, &view, SPYRE_DTYPE_I8, bytes);
 }
 
 bool storage_write_raw(storage *s, const void *bytes)
@@ -196,8 +209,7 @@ bool storage_write_raw(storage *s, const void *bytes)
     spyre_view view;
     spyre_layout layout;
     return raw_layout(s, &view, &layout) &&
-           core_check(spyre_copy_to_card(device_context(), s->card, stream_current(s->card),
-                                         s->address, &layout, &view, SPYRE_DTYPE_I8, bytes));
+           write_as(s, &layout, &view, SPYRE_DTYPE_I8, bytes);
 }
 
 bool storage_type(storage *s, spyre_dtype dtype)

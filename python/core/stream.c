@@ -27,16 +27,15 @@ static int call_device_of(const void *pointer)
 
 static const char *call_device_synchronize(int device)
 {
-    if (!device_started()) return NULL;
+    if (!device_started() && !device_is_forked()) return NULL;
+    spyre_context *context = device_context();
     uint32_t card = (uint32_t)(device < 0 ? device_current() : device);
-    return failed(core_check(spyre_card_synchronize(device_context(), card)));
+    return failed(context && core_check(spyre_card_synchronize(context, card)));
 }
 
-static void *call_allocate(int device, size_t bytes)
+static const char *call_allocate(int device, size_t bytes, void **out_pointer)
 {
-    void *pointer = NULL;
-    storage_create_raw((uint32_t)device, (int64_t)bytes, &pointer);
-    return pointer;
+    return failed(storage_create_raw((uint32_t)device, (int64_t)bytes, out_pointer) != NULL);
 }
 
 static const char *call_copy(void *target, const void *source, size_t bytes)
@@ -84,9 +83,10 @@ static bool call_stream_query(int device, int64_t stream)
 
 static const char *call_stream_synchronize(int device, int64_t stream)
 {
-    if (!device_started()) return NULL;
-    return failed(
-        core_check(spyre_stream_synchronize(device_context(), (uint32_t)device, (uint32_t)stream)));
+    if (!device_started() && !device_is_forked()) return NULL;
+    spyre_context *context = device_context();
+    return failed(context && core_check(spyre_stream_synchronize(context, (uint32_t)device,
+                                                                 (uint32_t)stream)));
 }
 
 static const char *call_event_record(void **event, int device, int64_t stream)
@@ -102,6 +102,7 @@ static const char *call_event_record(void **event, int device, int64_t stream)
 
 static const char *call_event_wait(void *event, int64_t stream)
 {
+    if (event && !device_context()) return core_error_message();
     return event ? failed(core_check(spyre_event_wait(event, (uint32_t)stream))) : NULL;
 }
 
@@ -110,9 +111,11 @@ static bool call_event_query(const void *event)
     return !event || spyre_event_query(event);
 }
 
-static void call_event_synchronize(const void *event)
+static const char *call_event_synchronize(const void *event)
 {
+    if (event && !device_context()) return core_error_message();
     if (event) spyre_event_synchronize(event);
+    return NULL;
 }
 
 static double call_event_elapsed(const void *begin, const void *end)
@@ -235,7 +238,8 @@ static PyObject *py_default_generator(PyObject *self, PyObject *args)
     (void)self;
     int card = -1;
     if (!PyArg_ParseTuple(args, "|i", &card)) return NULL;
-    return glue_default_generator(card < 0 ? device_current() : card);
+    if (card < 0) card = device_current();
+    return card_argument(card) ? glue_default_generator(card) : NULL;
 }
 
 static PyMethodDef methods[] = {

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "glue.h"
+
 static int32_t device_type_spyre;
 
 bool tensor_describe(AtenTensorHandle handle, tensor_info *out)
@@ -123,6 +125,32 @@ static bool tensor_of_pointer(void *pointer, int64_t rank, const int64_t *size,
     return false;
 }
 
+// PyTorch checks the sizes of what it asks for only after the memory is there.
+static bool count_elements(int64_t rank, const int64_t *size, const int64_t *stride,
+                           int64_t *out_count)
+{
+    int64_t bytes = 16; // of the largest element, and room for its padding
+    *out_count = 1;
+    for (int64_t i = 0; i < rank; i++) {
+        int64_t reach = 0;
+        if (size[i] < 0 || stride[i] < 0)
+            return core_fail(SPYRE_INVALID_ARGUMENT,
+                             "dim %lld has size %lld and stride %lld, which must not be negative",
+                             (long long)i, (long long)size[i], (long long)stride[i]);
+        if (size[i] == 0) *out_count = 0;
+        if (*out_count == 0) continue;
+        if (size[i] > INT64_MAX / 16 ||
+            __builtin_mul_overflow(*out_count, size[i], out_count) ||
+            __builtin_mul_overflow(stride[i], (size[i] - 1) * 16, &reach) ||
+            __builtin_add_overflow(bytes, reach, &bytes))
+            return core_fail(SPYRE_INVALID_ARGUMENT,
+                             "Storage size calculation overflowed at dim %lld of size %lld and "
+                             "stride %lld",
+                             (long long)i, (long long)size[i], (long long)stride[i]);
+    }
+    return true;
+}
+
 bool tensor_create(int64_t rank, const int64_t *size, const int64_t *stride, int32_t torch_dtype,
                    uint32_t card, AtenTensorHandle *out)
 {
@@ -134,11 +162,11 @@ bool tensor_create(int64_t rank, const int64_t *size, const int64_t *stride, int
     spyre_dtype dtype = dtype_of_torch(torch_dtype);
     if (dtype == SPYRE_DTYPE_COUNT || spyre_dtype_card_format(dtype) == SPYRE_FORMAT_INVALID)
         return core_fail(SPYRE_UNSUPPORTED, "Spyre backend does not support dtype %s",
-                         dtype == SPYRE_DTYPE_COUNT ? "(complex, quantized or unsigned)"
+                         dtype == SPYRE_DTYPE_COUNT ? glue_dtype_name(torch_dtype)
                                                     : spyre_dtype_name(dtype));
-    int64_t numel = 1;
-    for (int64_t i = 0; i < rank; i++) numel *= size[i];
     void *pointer;
+    int64_t numel;
+    if (!count_elements(rank, size, stride, &numel)) return false;
     if (numel == 0) {
         if (!storage_create_raw(card, 0, &pointer)) return false;
     } else {

@@ -48,8 +48,29 @@ def warn_fallback(what, message: str) -> None:
     warnings.warn(text, FallbackWarning, stacklevel=user_level())
 
 
+# Operators that take tensors of the host next to the card's: indices, and sources of copies.
+_MIXING = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index",
+           "_unsafe_index_put", "copy", "copy_", "_foreach_copy", "_foreach_copy_"}  # fmt: skip
+
+
+def _check_devices(op, args, kwargs) -> None:
+    """PyTorch's rule: numbers aside, the tensors of an operator are on one device."""
+    if op._schema.name.split("::")[1] in _MIXING:
+        return
+    devices: dict[torch.device, str] = {}
+    for index, argument in enumerate(op._schema.arguments):
+        value = args[index] if index < len(args) else kwargs.get(argument.name)
+        for leaf in pytree.tree_leaves(value):
+            if isinstance(leaf, torch.Tensor) and (leaf.dim() > 0 or leaf.device.type == "spyre"):
+                devices.setdefault(leaf.device, argument.name)
+    if len(devices) > 1:
+        places = " and ".join(f"{name} on {device}" for device, name in devices.items())
+        raise RuntimeError(f"Expected all tensors to be on the same device, but {op} has {places}")
+
+
 def run_on_cpu(op, args, kwargs, reason: str | None = None):
     """Runs `op` on CPU copies; results return to the card, mutated arguments are copied back."""
+    _check_devices(op, args, kwargs)
     if reason is not None:
         warn_fallback(op, f"runs on the CPU: {reason}")
     device: torch.device | None = None
@@ -183,6 +204,7 @@ class _Operator:
     def _compile(self, values, tensors):
         if not tensors:
             return None, "it has no tensor argument"
+        handover.cores()
         if any(tensor.device.type != "spyre" for tensor in tensors):
             return None, "its tensors are on several devices"
         if any(tensor.numel() == 0 for tensor in tensors):
@@ -204,7 +226,7 @@ class _Operator:
             handover.op_name(self.op),
             handover.encode(values, lambda value: ids.get(id(value))),
             [handover.result_type(result, True) for result in flat],
-            None,
+            f"eager {self.op}",
         )
         for value in outputs:
             graph.add_output(value)
@@ -258,6 +280,8 @@ def _key(value, tensors):
         return _C.tensor_key(value)
     if isinstance(value, list):
         return tuple([_key(item, tensors) for item in value])
+    if isinstance(value, float):  # 0.0 equals -0.0, and no NaN equals another
+        return (float, value.hex())
     return (value.__class__, value)
 
 
@@ -298,10 +322,16 @@ def _with_out(op, functional):
     names = [argument.name for argument in op._schema.arguments if argument.is_out]
 
     def call(args, kwargs):
+        _check_devices(op, args, kwargs)
         targets = [kwargs[name] for name in names]
         rest = {name: value for name, value in kwargs.items() if name not in names}
         results = operator(args, rest)
         for target, result in zip(targets, results if len(targets) > 1 else [results], strict=True):
+            if not torch.can_cast(result.dtype, target.dtype):
+                raise RuntimeError(
+                    f"{op}: result type {result.dtype} can't be cast to the desired output type "
+                    f"{target.dtype}"
+                )
             if target.shape != result.shape:
                 target.resize_(result.shape)
             target.copy_(result)

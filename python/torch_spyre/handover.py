@@ -11,7 +11,10 @@ from . import _C
 
 
 def cores() -> int:
-    return min(32, max(1, int(os.environ.get("SENCORES", "32"))))
+    text = os.environ.get("SENCORES", "32")
+    if not (text.isdecimal() and 1 <= int(text) <= 32):
+        raise _C.Unsupported(f"invalid SENCORES value {text!r}: expected a number 1..32")
+    return int(text)
 
 
 def compile_graph(graph: _C.Graph, host_fallback: bool) -> _C.Executable:

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users get wrong: one clear error each, and a device that works afterwards."""
+
+import os
+
+import pytest
+import torch
+
+
+def card(*shape, dtype=torch.float32):
+    return torch.ones(shape, dtype=dtype, device="spyre")
+
+
+@pytest.fixture(autouse=True)
+def device_works_afterwards():
+    yield
+    assert (card(3) + 1).cpu().tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: torch.empty(1 << 62, 4, device="spyre"), "overflowed at dim 0 of size"),
+        (lambda: torch.empty(1 << 40, 1 << 40, device="spyre"), "overflowed"),
+        (lambda: torch.empty(-3, device="spyre"), "negative"),
+        (lambda: torch.empty_strided((3,), (-1,), device="spyre"), "negative"),
+        (lambda: torch.empty(1 << 38, device="spyre"), r"\d+ bytes asked, \d+ bytes free"),
+        (lambda: card(2).untyped_storage().resize_(1 << 50), "no host memory"),
+    ],
+)
+def test_sizes_that_no_card_holds(make, message):
+    with pytest.raises(RuntimeError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "dtype, name",
+    [
+        (torch.float64, "float64"),
+        (torch.complex64, "ComplexFloat"),
+        (torch.uint16, "UInt16"),
+        (torch.float8_e5m2, "Float8_e5m2"),
+    ],
+)
+def test_dtypes_that_no_card_holds(dtype, name):
+    with pytest.raises(RuntimeError, match=f"does not support dtype {name}"):
+        torch.ones(3).to(dtype).to("spyre")
+
+
+def test_tensors_of_two_devices():
+    host = torch.ones(4, 4)
+    for form in (torch.add, torch.matmul, lambda a, b: torch.cat([a, b])):
+        with pytest.raises(RuntimeError, match="on the same device.*spyre:0.*cpu"):
+            form(card(4, 4), host)
+    with pytest.raises(RuntimeError, match="on the same device"):
+        torch.add(card(4), card(4), out=torch.empty(4))
+    assert (card(2) + torch.tensor(3.0)).cpu().tolist() == [4, 4]
+    assert card(4)[torch.tensor([1, 2])].cpu().tolist() == [1, 1]
+
+
+def test_results_that_do_not_cast():
+    with pytest.raises(RuntimeError, match="float32 can't be cast to .* torch.int32"):
+        torch.add(card(4), card(4), out=card(4, dtype=torch.int32))
+    with pytest.raises(RuntimeError, match="can't be cast to .* Int"):
+        card(4, dtype=torch.int32).add_(1.5)
+
+
+def test_the_sign_of_zero_is_part_of_a_scalar():
+    assert torch.div(card(2), 0.0).cpu().tolist() == [float("inf")] * 2
+    assert torch.div(card(2), -0.0).cpu().tolist() == [float("-inf")] * 2
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_index_outside_its_table_names_its_place(compiled):
+    def rows(table, index):
+        return torch.nn.functional.embedding(index, table)
+
+    bad = torch.tensor([3, 10], dtype=torch.int32).to("spyre")
+    place = "test_bad_input.py:\\d+ in rows" if compiled else "eager aten.embedding"
+    with pytest.raises(RuntimeError, match=rf"core \d+, .*{place}.*row 10, outside 0..9"):
+        (torch.compile(rows) if compiled else rows)(card(10, 64), bad).cpu()
+
+
+def test_unknown_cards_and_streams():
+    with pytest.raises(RuntimeError, match="invalid device ordinal 7"):
+        torch.spyre.get_rng_state(7)
+    with pytest.raises(ValueError, match="stream id 900"):
+        torch.spyre.Stream(stream_id=900).synchronize()
+    with pytest.raises(RuntimeError, match="invalid device ordinal 9"):
+        torch.spyre.synchronize("spyre:9")
+
+
+_IN_CHILD = """
+import os, sys, torch
+x = torch.ones(4).to("spyre")
+event = torch.spyre.Event()
+event.record()
+uses = [lambda: x.cpu(), lambda: x + 1, lambda: repr(x), lambda: x.copy_(torch.ones(4)),
+        lambda: x.copy_(x.clone()), lambda: torch.spyre.synchronize(), lambda: x[0].item(),
+        lambda: torch.spyre.Stream(), lambda: torch.ones(2).to("spyre"), event.synchronize,
+        lambda: torch.spyre.default_stream().synchronize()]
+assert os.path.exists("/proc")
+child = os.fork()
+if child == 0:
+    assert torch.spyre._is_in_bad_fork() and not torch.spyre.is_initialized()
+    torch.spyre.memory_stats(), torch.spyre.reset_peak_memory_stats()
+    for use in uses:
+        try:
+            use()
+            os._exit(1)
+        except (RuntimeError, ValueError) as error:
+            assert "forked subprocess" in str(error), error
+    del x, uses
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert x.cpu().tolist() == [1] * 4
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_is_refused(run_python):
+    run_python(_IN_CHILD)
+
+
+@pytest.mark.parametrize("value", ["0", "33", "abc", "", "-4", "1.5"])
+def test_cores_that_no_card_has(monkeypatch, value):
+    import torch_spyre
+
+    x = card(3, 5)
+    torch._dynamo.reset()
+    with monkeypatch.context() as environment:
+        environment.setenv("SENCORES", value)
+        with pytest.raises(torch_spyre.Unsupported, match="invalid SENCORES value"):
+            torch.tan(x.view(5, 3))
+        with pytest.raises(torch_spyre.Unsupported, match="invalid SENCORES value"):
+            torch.compile(lambda y: y * 2, dynamic=False)(x)
+
+
+def test_the_number_of_cores_reaches_the_compiler(monkeypatch):
+    import torch_spyre
+
+    reports = []
+    for value in ("1", "32"):
+        monkeypatch.setenv("SENCORES", value)
+        torch._dynamo.reset()
+        torch.compile(lambda y: (y @ y).exp(), dynamic=False)(card(256, 256, dtype=torch.float16))
+        reports.append(torch_spyre.last_report().card_us)
+    assert reports[0] > 2 * reports[1]
