@@ -37,6 +37,7 @@ DEFAULT_QUERIES = (
 
 def split_sentences(text: str) -> list[str]:
     """Sentences of a plain text: cut after . ! ? before white space, and at blank lines."""
+    text = "".join(c if c.isprintable() or c.isspace() else " " for c in text)  # terminals obey
     pieces = re.split(r"(?<=[.!?])\s+|\n\s*\n", text)
     return [" ".join(piece.split()) for piece in pieces if piece.strip()]
 

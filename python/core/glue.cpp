@@ -292,6 +292,20 @@ void glue_throw(bool out_of_memory, const char *message)
     TORCH_CHECK(false, message);
 }
 
+void *glue_view(const void *tensor, int64_t rank, const int64_t *size, const int64_t *stride,
+                int64_t offset_increment)
+{
+    const auto &base = *static_cast<const at::Tensor *>(tensor);
+    auto view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW,
+                                                         c10::Storage(base.storage()),
+                                                         base.key_set(), base.dtype());
+    auto *impl = view.unsafeGetTensorImpl();
+    size_t count = static_cast<size_t>(rank);
+    impl->set_storage_offset(base.storage_offset() + offset_increment);
+    impl->set_sizes_and_strides({size, count}, {stride, count});
+    return new at::Tensor(std::move(view));
+}
+
 const char *glue_dtype_name(int torch_dtype)
 {
     return c10::toString(static_cast<c10::ScalarType>(torch_dtype));

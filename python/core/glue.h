@@ -56,6 +56,10 @@ _Noreturn
 #endif
 void glue_throw(bool out_of_memory, const char *message);
 
+// A new view of a tensor (an at::Tensor *) on the same storage, to be deleted by the caller.
+void *glue_view(const void *tensor, int64_t rank, const int64_t *size, const int64_t *stride,
+                int64_t offset_increment);
+
 // PyTorch's name of a dtype by its number.
 const char *glue_dtype_name(int torch_dtype);
 

@@ -6,13 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "glue.h"
+
 // Replaces the kernel's first argument by a view of it. `offset` is that of the view.
 static bool reinterpret(StableIValue *stack, int64_t rank, const int64_t *size,
                         const int64_t *stride, int64_t offset_increment)
 {
     AtenTensorHandle self = (AtenTensorHandle)(uintptr_t)stack[0], view = NULL;
-    bool ok = core_shim(
-        aoti_torch__reinterpret_tensor(self, rank, size, stride, offset_increment, &view));
+    bool ok = true;
+    for (int64_t i = 0; ok && i < rank; i++)
+        ok = stride[i] >= 0 || core_fail(SPYRE_INVALID_ARGUMENT,
+                                         "the stride of dim %lld is %lld: out of bounds for "
+                                         "a view",
+                                         (long long)i, (long long)stride[i]);
+    // The shim's own function makes an inference tensor of a normal one in inference mode.
+    if (ok) view = glue_view(self, rank, size, stride, offset_increment);
     aoti_torch_delete_tensor_object(self);
     stack[0] = (StableIValue)(uintptr_t)view;
     return ok;
@@ -40,8 +48,10 @@ static void as_strided(StableIValue *stack, uint64_t arguments, uint64_t results
         core_fail(SPYRE_INVALID_ARGUMENT, "mismatch in length of strides and shape");
         drop_and_throw(stack);
     }
+    tensor_info view;
     if (!reinterpret(stack, rank, size, stride, has_offset ? (int64_t)given - offset : 0))
         core_throw();
+    if (!tensor_describe((AtenTensorHandle)(uintptr_t)stack[0], &view)) drop_and_throw(stack);
 }
 
 // Strides that show a tensor in another shape without a copy; PyTorch's computeStride. Dims of the

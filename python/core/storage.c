@@ -145,8 +145,7 @@ void storage_release(void *pointer, void *unused)
     uint32_t slot;
     if (!pointer_slot(pointer, &slot)) return;
     storage *s = slot_record(slot);
-    if (s->typed && device_started())
-        spyre_memory_free(device_context(), s->card, s->address);
+    if (s->typed && device_started()) spyre_memory_free(device_context(), s->card, s->address);
     free(s->raw);
     s->raw = NULL;
     s->typed = false;
@@ -200,16 +199,14 @@ bool storage_read_raw(const storage *s, void *bytes)
 {
     spyre_view view;
     spyre_layout layout;
-    return raw_layout(s, &view, &layout) &&
-           read_as(s, &layout, &view, SPYRE_DTYPE_I8, bytes);
+    return raw_layout(s, &view, &layout) && read_as(s, &layout, &view, SPYRE_DTYPE_I8, bytes);
 }
 
 bool storage_write_raw(storage *s, const void *bytes)
 {
     spyre_view view;
     spyre_layout layout;
-    return raw_layout(s, &view, &layout) &&
-           write_as(s, &layout, &view, SPYRE_DTYPE_I8, bytes);
+    return raw_layout(s, &view, &layout) && write_as(s, &layout, &view, SPYRE_DTYPE_I8, bytes);
 }
 
 bool storage_type(storage *s, spyre_dtype dtype)

@@ -9,6 +9,21 @@
 
 static int32_t device_type_spyre;
 
+// as_strided(), set_() and a storage that shrinks can leave a tensor larger than its storage.
+static bool lies_in_storage(const tensor_info *t)
+{
+    int64_t last = t->offset, reach;
+    bool bad = t->offset < 0;
+    for (int64_t i = 0; i < t->rank; i++)
+        bad |= t->stride[i] < 0 || __builtin_mul_overflow(t->size[i] - 1, t->stride[i], &reach) ||
+               __builtin_add_overflow(last, reach, &last);
+    if (!bad && last < t->storage->host_bytes / (int64_t)t->element_bytes) return true;
+    return core_fail(SPYRE_INVALID_ARGUMENT,
+                     "sizes, strides and storage offset %lld are out of bounds for a storage of "
+                     "%lld bytes",
+                     (long long)t->offset, (long long)t->storage->host_bytes);
+}
+
 bool tensor_describe(AtenTensorHandle handle, tensor_info *out)
 {
     void *data;
@@ -32,7 +47,8 @@ bool tensor_describe(AtenTensorHandle handle, tensor_info *out)
     out->storage = NULL;
     if (out->device_type != device_type_spyre) return true;
     out->storage = out->base ? storage_of(out->base) : NULL;
-    if (out->storage || out->numel == 0) return true;
+    if (out->numel == 0) return true;
+    if (out->storage) return lies_in_storage(out);
     return core_fail(SPYRE_INVALID_ARGUMENT, "a spyre tensor without storage (%lld elements)",
                      (long long)out->numel);
 }
@@ -139,8 +155,7 @@ static bool count_elements(int64_t rank, const int64_t *size, const int64_t *str
                              (long long)i, (long long)size[i], (long long)stride[i]);
         if (size[i] == 0) *out_count = 0;
         if (*out_count == 0) continue;
-        if (size[i] > INT64_MAX / 16 ||
-            __builtin_mul_overflow(*out_count, size[i], out_count) ||
+        if (size[i] > INT64_MAX / 16 || __builtin_mul_overflow(*out_count, size[i], out_count) ||
             __builtin_mul_overflow(stride[i], (size[i] - 1) * 16, &reach) ||
             __builtin_add_overflow(bytes, reach, &bytes))
             return core_fail(SPYRE_INVALID_ARGUMENT,

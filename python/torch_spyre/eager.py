@@ -48,29 +48,9 @@ def warn_fallback(what, message: str) -> None:
     warnings.warn(text, FallbackWarning, stacklevel=user_level())
 
 
-# Operators that take tensors of the host next to the card's: indices, and sources of copies.
-_MIXING = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index",
-           "_unsafe_index_put", "copy", "copy_", "_foreach_copy", "_foreach_copy_"}  # fmt: skip
-
-
-def _check_devices(op, args, kwargs) -> None:
-    """PyTorch's rule: numbers aside, the tensors of an operator are on one device."""
-    if op._schema.name.split("::")[1] in _MIXING:
-        return
-    devices: dict[torch.device, str] = {}
-    for index, argument in enumerate(op._schema.arguments):
-        value = args[index] if index < len(args) else kwargs.get(argument.name)
-        for leaf in pytree.tree_leaves(value):
-            if isinstance(leaf, torch.Tensor) and (leaf.dim() > 0 or leaf.device.type == "spyre"):
-                devices.setdefault(leaf.device, argument.name)
-    if len(devices) > 1:
-        places = " and ".join(f"{name} on {device}" for device, name in devices.items())
-        raise RuntimeError(f"Expected all tensors to be on the same device, but {op} has {places}")
-
-
 def run_on_cpu(op, args, kwargs, reason: str | None = None):
     """Runs `op` on CPU copies; results return to the card, mutated arguments are copied back."""
-    _check_devices(op, args, kwargs)
+    handover.check_devices(op, args, kwargs)
     if reason is not None:
         warn_fallback(op, f"runs on the CPU: {reason}")
     device: torch.device | None = None
@@ -141,9 +121,15 @@ def _is_tensor(argument) -> bool:
     return str(argument.type) in ("Tensor", "Optional[Tensor]")
 
 
+# Schemas that do not tell what they write.
+_UNDECLARED = {_aten.native_batch_norm.default: ("running_mean", "running_var")}
+
+
 def _copy_back(op, args, kwargs, copies) -> None:
+    undeclared = _UNDECLARED.get(op, ())
     for index, argument in enumerate(op._schema.arguments):
-        if argument.alias_info is None or not argument.alias_info.is_write:
+        declared = argument.alias_info is not None and argument.alias_info.is_write
+        if not declared and argument.name not in undeclared:
             continue
         value = args[index] if index < len(args) else kwargs.get(argument.name)
         for copy in pytree.tree_leaves(value):
@@ -322,7 +308,7 @@ def _with_out(op, functional):
     names = [argument.name for argument in op._schema.arguments if argument.is_out]
 
     def call(args, kwargs):
-        _check_devices(op, args, kwargs)
+        handover.check_devices(op, args, kwargs)
         targets = [kwargs[name] for name in names]
         rest = {name: value for name, value in kwargs.items() if name not in names}
         results = operator(args, rest)
@@ -483,7 +469,7 @@ def _untraced(function):
 
 def register() -> list[torch.library.Library]:
     """Registers the device's operators; the registrations live as long as what is returned."""
-    from . import attention
+    from . import attention, recurrent
 
     fallback = torch.library.Library("_", "IMPL")
     fallback.fallback(_untraced(dispatch), "PrivateUse1")
@@ -498,8 +484,10 @@ def register() -> list[torch.library.Library]:
     aten.impl("resize_", _untraced(_resize_))
     aten.impl("convolution_overrideable", _untraced(_convolution))
     aten.impl("convolution_backward_overrideable", _untraced(_convolution_backward))
+    differentiable = torch.library.Library("aten", "IMPL", "AutogradPrivateUse1")
+    recurrent.register(aten, differentiable)
     # A launch is below autograd.
     launches = torch.library.Library("spyre", "IMPL")
     for key in ("Autograd", "ADInplaceOrView"):
         launches.impl("_run", torch.library.fallthrough_kernel, key)
-    return [fallback, aten, launches]
+    return [fallback, aten, differentiable, launches]

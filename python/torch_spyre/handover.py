@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 
 import torch
+from torch.utils import _pytree as pytree
 
 from . import _C
 
@@ -62,6 +63,26 @@ def positional(op: torch._ops.OpOverload, args, kwargs) -> list:
         else:
             values.append(argument.default_value if argument.has_default_value() else None)
     return values
+
+
+# Operators that take tensors of the host next to the card's: indices, and sources of copies.
+_MIXING = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index",
+           "_unsafe_index_put", "copy", "copy_", "_foreach_copy", "_foreach_copy_"}  # fmt: skip
+
+
+def check_devices(op, args, kwargs) -> None:
+    """PyTorch's rule: numbers aside, the tensors of an operator are on one device."""
+    if op._schema.name.split("::")[1] in _MIXING:
+        return
+    devices: dict[torch.device, str] = {}
+    for index, argument in enumerate(op._schema.arguments):
+        value = args[index] if index < len(args) else kwargs.get(argument.name)
+        for leaf in pytree.tree_leaves(value):
+            if isinstance(leaf, torch.Tensor) and (leaf.dim() > 0 or leaf.device.type == "spyre"):
+                devices.setdefault(leaf.device, argument.name)
+    if len(devices) > 1:
+        places = " and ".join(f"{name} on {device}" for device, name in devices.items())
+        raise RuntimeError(f"Expected all tensors to be on the same device, but {op} has {places}")
 
 
 def encode(value, value_id):

@@ -33,6 +33,31 @@ def test_sizes_that_no_card_holds(make, message):
         make()
 
 
+def shrunk(values):
+    values.untyped_storage().resize_(8)
+    return values
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: x.as_strided((10, 10), (10, 1)),
+        lambda x: x.as_strided((2, 2), (-1, 1)),
+        lambda x: x.as_strided((2, 2), (2, 1), 100),
+        lambda x: x.as_strided((2, 2), (2, 1), -1),
+        lambda x: x.as_strided((1 << 40, 1 << 40), (1 << 40, 1)),
+        lambda x: x.new_empty(0).set_(x.untyped_storage(), 0, (1000,), (1,)).cpu(),
+        lambda x: x.new_empty(0).set_(x.untyped_storage(), 0, (1000,), (1,)) + 1,
+        lambda x: shrunk(x).cpu(),
+        lambda x: shrunk(x) + 1,
+        lambda x: shrunk(x).copy_(torch.ones(4, 6)),
+    ],
+)
+def test_views_outside_their_storage(use):
+    with pytest.raises((RuntimeError, ValueError), match="out of bounds for|overflow"):
+        use(card(4, 6))
+
+
 @pytest.mark.parametrize(
     "dtype, name",
     [

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators outside torch.compile, against the CPU."""
 
+import copy
 import warnings
 
 import pytest
@@ -208,6 +209,45 @@ def test_modules_move_and_run():
     expected = module.float()(x.float())
     actual = module.half().to("spyre")(x.to("spyre"))
     close(actual, expected.detach(), 3e-2)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_inference_mode_takes_tensors_made_outside(compiled):
+    module = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.Softmax(-1))
+    x = torch.randn(5, 64)
+    expected = module(x).detach()
+    card, y = module.to("spyre"), x.to("spyre")
+    with torch.inference_mode():
+        close((torch.compile(card) if compiled else card)(y), expected)
+        close(y.t()[1:].view(63, 5), x.t()[1:])
+        assert not y.t().is_inference() and (y + 1).is_inference()
+
+
+def test_batch_norm_updates_its_statistics():
+    host = torch.nn.BatchNorm1d(6)
+    card = copy.deepcopy(host).to("spyre")
+    x = torch.randn(32, 6) * 3 + 1
+    for _ in range(2):
+        close(card(x.to("spyre")).detach(), host(x).detach())
+    close(card.running_mean, host.running_mean)
+    close(card.running_var, host.running_var)
+    assert card.num_batches_tracked.item() == 2
+    close(card.eval()(x.to("spyre")).detach(), host.eval()(x).detach())
+
+
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+def test_recurrent_modules_run_and_learn(kind):
+    host = kind(6, 8, num_layers=2)
+    card = copy.deepcopy(host).to("spyre")
+    x = torch.randn(3, 4, 6)
+    expected, actual = host(x)[0], card(x.to("spyre"))[0]
+    close(actual.detach(), expected.detach())
+    expected.sum().backward()
+    actual.sum().backward()
+    for one, other in zip(card.parameters(), host.parameters(), strict=True):
+        close(one.grad, other.grad, 3e-2)
+    with torch.inference_mode():
+        close(card(x.to("spyre"))[0], expected.detach())
 
 
 def test_casts_and_copies_stay_on_the_card():
