@@ -119,13 +119,13 @@ class _Inexpressible(Exception):
 
 
 class _Eager:
-    """Runs the graph's nodes one by one."""
+    """Runs the graph's nodes one by one; errors get the node and the user's line."""
 
     def __init__(self, gm):
         self.gm = gm
 
     def __call__(self, args):
-        return list(self.gm(*args))
+        return list(torch.fx.Interpreter(self.gm).run(*args))
 
 
 # ---- values of the graph
