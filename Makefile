@@ -78,8 +78,8 @@ test-python: build
 	$(PY) -m pytest tests/python tests/cli $(PYTEST_ARGS)
 
 lint: $(STAMPS)/packages
-	$(PY) -m ruff check python tests tools examples
-	$(PY) -m ruff format --check python tests tools examples
+	$(PY) -m ruff check python tests tools examples bench
+	$(PY) -m ruff format --check python tests tools examples bench
 	$(PY) -m mypy
 	$(PY) tools/check_docs.py
 
