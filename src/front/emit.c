@@ -175,15 +175,10 @@ static bool needs_room(const emitter *e)
 static void divide_cores(emitter *e)
 {
     bundle_step *step = e->step;
-    step->core_count = 1;
-    for (uint32_t d = 0; d < step->dim_count; d++) step->core_count *= (uint32_t)step->slices[d];
-    for (uint32_t core = 0; core < step->core_count; core++) {
-        uint32_t rest = core;
-        for (uint32_t d = 0; d < step->dim_count; d++) {
-            step->core_slice[core][d] = (int32_t)(rest % (uint32_t)step->slices[d]);
-            rest /= (uint32_t)step->slices[d];
-        }
-    }
+    step->core_count = loop_core_count(e->op);
+    for (uint32_t core = 0; core < step->core_count; core++)
+        for (uint32_t v = 0; v < e->op->var_count; v++)
+            step->core_slice[core][e->dim_of_var[v]] = loop_core_slice(e->op, v, core);
 }
 
 static void add_step_constant(bundle_step *step, const char *name, spyre_format format, float value)

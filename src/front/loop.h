@@ -62,6 +62,8 @@ typedef struct {
     uint32_t var_count;
     int64_t extent[LOOP_MAX_VARS]; // >= 2; outermost first
     int32_t split[LOOP_MAX_VARS];  // cores along the variable (in sticks for a stick variable)
+    int32_t core_stride[LOOP_MAX_VARS]; // core numbers from one slice of the variable to the next,
+                                        // where split > 1
     uint32_t operand_count;        // inputs, then the output
     loop_access operand[LOOP_MAX_OPERANDS];
     bool gather;                   // operand 0 is the index, operand 1 the table, whose rows are
@@ -96,6 +98,20 @@ typedef struct {
 static inline loop_access *loop_output_of(loop_op *op)
 {
     return &op->operand[op->operand_count - 1];
+}
+
+// The slice of a variable that a core owns; the cores in use are 0 .. loop_core_count() - 1.
+static inline int32_t loop_core_slice(const loop_op *op, uint32_t var, uint32_t core)
+{
+    if (op->split[var] == 1) return 0;
+    return (int32_t)core / op->core_stride[var] % op->split[var];
+}
+
+static inline uint32_t loop_core_count(const loop_op *op)
+{
+    uint32_t cores = 1;
+    for (uint32_t v = 0; v < op->var_count; v++) cores *= (uint32_t)op->split[v];
+    return cores;
 }
 
 // True when the operand is the table of a gather: its rows are chosen by data, not by a variable.

@@ -52,8 +52,12 @@ static void print_op(const loop_graph *loops, uint32_t id, text *out)
         text_printf(out, "%sc%u<%" PRId64 "%s%s", v ? ", " : "", v, op->extent[v],
                     loop_var_is_reduced(op, v) ? " reduced" : "", v == op->stick ? " stick" : "");
     text_append(out, ")");
-    for (uint32_t v = 0; v < op->var_count; v++)
-        if (op->split[v] > 1) text_printf(out, " split(c%u/%d)", v, op->split[v]);
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (op->split[v] < 2) continue;
+        text_printf(out, " split(c%u/%d", v, op->split[v]);
+        if (op->core_stride[v] > 1) text_printf(out, ":%d", op->core_stride[v]);
+        text_append(out, ")");
+    }
     for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS; i++)
         if (info->parameter[i]) text_printf(out, " %s(%.9g)", info->parameter[i], op->parameter[i]);
     if (op->gather)

@@ -38,10 +38,13 @@ static spyre_status verify_op(const loop_graph *loops, uint32_t index, bool *wri
     uint32_t inputs = op->operand_count - 1, most = info->most_inputs + (op->gather ? 1u : 0u);
     if (op->operand_count < 1 || inputs < info->least_inputs || inputs > most)
         return broken(loops, index, "the operand count does not fit the opfunc");
-    for (uint32_t v = 0; v < op->var_count; v++)
+    for (uint32_t v = 0; v < op->var_count; v++) {
         if (op->extent[v] < 2 || op->split[v] < 1)
             return broken(loops, index,
                           "a loop variable needs an extent of 2 and a split of 1 or more");
+        if (op->split[v] > 1 && op->core_stride[v] < 1)
+            return broken(loops, index, "a split variable without its stride in core numbers");
+    }
     for (uint32_t k = 0; k < op->operand_count; k++) {
         TRY(verify_access(loops, index, k));
         uint32_t id = op->operand[k].buffer;

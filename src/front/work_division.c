@@ -2,7 +2,8 @@
 //
 // work_division: divides every op over the cores. Result variables are ranked by size (a stick
 // variable counts in sticks); each in turn gets the largest divisor that the cores left allow.
-// Reduced variables stay whole: every core finishes its own results.
+// Reduced variables stay whole: every core finishes its own results. Cores count through the
+// slices of the first variable fastest.
 #include "front/front.h"
 
 #include "front/emit.h"
@@ -30,6 +31,11 @@ static void divide(const loop_graph *loops, loop_op *op)
         done[largest] = true;
         op->split[largest] = largest_divisor(units[largest], cores);
         cores /= op->split[largest];
+    }
+    int32_t stride = 1;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        op->core_stride[v] = stride;
+        stride *= op->split[v];
     }
 }
 
