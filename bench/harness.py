@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Timing side by side: contestants take turns, so that a noisy moment hits them all."""
+
+import ctypes
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # <malloc.h>
+ROUNDS = 7
+SECONDS_A_TURN = 0.12
+SLOW_SECONDS = 1.0  # a contestant slower than this runs once a round, for two rounds
+
+Contestants = dict[str, Callable[[], object]]
+
+OURS = "spyre ms"
+RIVALS = ("fp32", "fp16", "bf16", "inductor")
+RATIOS = tuple(f"x {rival}" for rival in RIVALS)
+
+
+def keep_freed_pages() -> None:
+    """Tells the C library to keep freed memory. Without it every large result of a CPU kernel is
+    fresh memory that the kernel must clear first, and PyTorch would be timed clearing pages."""
+    libc = ctypes.CDLL(None)
+    libc.mallopt(M_MMAP_MAX, 0)
+    libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def best_ms(contestants: Contestants) -> dict[str, float]:
+    """name -> best milliseconds a call. Every contestant is warmed up, then they take turns."""
+    slow = {name for name, call in contestants.items() if _seconds(call, 1) > SLOW_SECONDS}
+    best = dict.fromkeys(contestants, float("inf"))
+    for turn in range(ROUNDS):
+        for name, call in contestants.items():
+            if name in slow and turn > 1:
+                continue
+            best[name] = min(best[name], _best_of_turn(call, once=name in slow))
+    return {name: seconds * 1e3 for name, seconds in best.items()}
+
+
+def _seconds(call: Callable[[], object], calls: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - begin) / calls
+
+
+def _best_of_turn(call: Callable[[], object], once: bool) -> float:
+    if once:
+        return _seconds(call, 1)
+    calls = max(1, int(0.001 / max(_seconds(call, 1), 1e-7)))  # a sample lasts a millisecond
+    best, end = float("inf"), time.perf_counter() + SECONDS_A_TURN
+    while time.perf_counter() < end:
+        best = min(best, _seconds(call, calls))
+    return best
+
+
+def on_card(function: Callable, *operands) -> Callable[[], object]:
+    """A call that ends when the card has finished."""
+
+    def call():
+        result = function(*operands)
+        torch.spyre.synchronize()
+        return result
+
+    return call
+
+
+def agreement(ours: torch.Tensor, reference: torch.Tensor) -> float:
+    """Cosine of two results, in fp32 on the CPU."""
+    return F.cosine_similarity(
+        ours.cpu().float().flatten(), reference.cpu().float().flatten(), 0
+    ).item()
+
+
+def with_ratios(row: dict[str, float]) -> dict[str, float]:
+    """The row and, for every rival in it, how many times faster the card is."""
+    return row | {f"x {rival}": row[rival] / row[OURS] for rival in RIVALS if rival in row}
+
+
+class Table:
+    """Prints rows as they come and keeps them for the JSON file."""
+
+    def __init__(self, title: str, columns: list[str], width: int = 10):
+        self.title, self.columns, self.width = title, columns, width
+        self.rows: dict[str, dict[str, float]] = {}
+        print(f"\n{title}\n{'':26s}" + "".join(f"{c:>{width}s}" for c in columns))
+
+    def add(self, name: str, row: dict[str, float]) -> None:
+        self.rows[name] = row
+        cells = (_cell(row.get(column)) for column in self.columns)
+        print(f"{name:26s}" + "".join(f"{c:>{self.width}s}" for c in cells), flush=True)
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"

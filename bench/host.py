@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a result depends on besides the code: the machine, its peaks, the versions."""
+
+import pathlib
+import platform
+import subprocess
+
+import torch
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def describe() -> dict[str, object]:
+    return {
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "threads": torch.get_num_threads(),
+        "memory_gib": round(_memory_kib() / 2**20, 1),
+        "torch": torch.__version__,
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "commit": _commit(),
+    }
+
+
+def _line(file: str, key: str) -> str:
+    for line in pathlib.Path(file).read_text().splitlines():
+        if line.startswith(key):
+            return line.split(":", 1)[1].strip()
+    return "unknown"
+
+
+def _processor() -> str:
+    return _line("/proc/cpuinfo", "model name")
+
+
+def _memory_kib() -> int:
+    return int(_line("/proc/meminfo", "MemTotal").split()[0])
+
+
+def _commit() -> str:
+    git = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True
+    )
+    return git.stdout.strip() or "unknown"
+
+
+def peak_gflops() -> float | None:
+    """fp32 FMA peak of all threads as tools/host_peak measures it; None without that program."""
+    program = ROOT / "build" / "release" / "tools" / "host_peak"
+    if not program.exists():
+        return None
+    done = subprocess.run([program, str(torch.get_num_threads())], capture_output=True, text=True)
+    return float(done.stdout.split()[-1])

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""all-MiniLM-L6-v2 with real weights, as in examples/semantic_search.py."""
+
+import pathlib
+import sys
+
+import torch
+from harness import OURS, RATIOS, RIVALS, Table, agreement, best_ms, on_card, with_ratios
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "examples"))
+
+SHAPES = ((1, 128), (32, 128))
+LEAST_AGREEMENT = 0.9999
+
+
+def embedder(dtype: torch.dtype = torch.float32, device: str = "cpu") -> torch.nn.Module:
+    import semantic_search
+
+    return semantic_search.Embedder(semantic_search.load_model()[1].to(dtype).to(device))
+
+
+def tokens(batch: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    ids = torch.randint(1000, 20000, (batch, length))
+    return ids, torch.ones_like(ids)
+
+
+def run(only: str, inductor: bool) -> dict[str, dict[str, float]]:
+    table = Table("all-MiniLM-L6-v2, milliseconds", [OURS, *RIVALS, *RATIOS, "cosine", "card us"])
+    for batch, length in SHAPES:
+        name = f"MiniLM {batch}x{length}"
+        if only in name:
+            table.add(name, _measure(batch, length, inductor))
+    return table.rows
+
+
+def _measure(batch: int, length: int, inductor: bool) -> dict[str, float]:
+    import torch_spyre
+
+    operands = tokens(batch, length)
+    card = tuple(x.to("spyre") for x in operands)
+    models = {
+        "fp32": embedder(),
+        "fp16": embedder(torch.float16),
+        "bf16": embedder(torch.bfloat16),
+    }
+    compiled = torch.compile(embedder(torch.float16, "spyre"), dynamic=False)
+    cosine = agreement(compiled(*card), models["fp32"](*operands))
+    if not cosine >= LEAST_AGREEMENT:
+        raise SystemExit(f"bench: MiniLM agrees with PyTorch by {cosine:.6f} only")
+    contestants = {OURS: on_card(compiled, *card)}
+    contestants |= {name: lambda m=m: m(*operands) for name, m in models.items()}
+    if inductor:
+        own = torch.compile(embedder(), dynamic=False, backend="inductor")
+        contestants["inductor"] = lambda: own(*operands)
+    row = with_ratios(best_ms(contestants))
+    return row | {"cosine": cosine, "card us": torch_spyre.last_report().card_us}
