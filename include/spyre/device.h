@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the emulated card is: its geometry and the constants of its timing model, each with unit and
-// source. The rows are those of src/card/geometry.def and src/card/cost.def.
+// source. The rows are those of src/isa/geometry.def and src/isa/cost.def.
 #ifndef SPYRE_DEVICE_H
 #define SPYRE_DEVICE_H
 

@@ -8,8 +8,8 @@
 
 #include "isa/isa.h"
 
-enum { CARD_SEGMENTS = 8, CARD_FAULT_TEXT = 256 };
-#define CARD_SEGMENT_BYTES 0x400000000ULL
+enum { CARD_SEGMENTS = ISA_SEGMENTS, CARD_FAULT_TEXT = 256 };
+#define CARD_SEGMENT_BYTES ISA_SEGMENT_BYTES
 
 typedef struct card card;
 typedef struct card_program card_program;

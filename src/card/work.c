@@ -7,10 +7,7 @@
 
 #include "card/card.h"
 #include "card/plan.h"
-
-#define COST_ROW(name, value, unit, source) static const double name = (value);
-#include "card/cost.def"
-#undef COST_ROW
+#include "isa/constants.h"
 
 typedef struct {
     const isa_program *program;

@@ -9,10 +9,10 @@
 
 static const spyre_card_constant constants[] = {
 #define GEOMETRY_ROW(name, value, unit, source) {#name, (double)(value), unit, source},
-#include "card/geometry.def"
+#include "isa/geometry.def"
 #undef GEOMETRY_ROW
 #define COST_ROW(name, value, unit, source) {#name, value, unit, source},
-#include "card/cost.def"
+#include "isa/cost.def"
 #undef COST_ROW
 };
 

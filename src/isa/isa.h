@@ -26,12 +26,15 @@
 enum {
     ISA_CORES = 32,
     ISA_LX_BYTES = 2 << 20,
+    ISA_SEGMENTS = 8,
     ISA_MAX_DIMS = 8,
     ISA_MAX_LOOPS = 8,
     ISA_MAX_OPERANDS = 6,
     ISA_MAX_TOKENS = 32,
     ISA_NO_SLOT = 0xFFFF,
 };
+
+#define ISA_SEGMENT_BYTES 0x400000000ULL // 16 GiB of memory
 
 typedef enum {
 #define ISA_ROW(opcode, mnemonic, queue, operands, summary) ISA_##opcode,

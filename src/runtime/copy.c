@@ -16,7 +16,7 @@ enum { CACHE_SLOTS = 128 };
 
 // PCIe 5.0 x16: 32 GT/s, 128b/130b coding, 16 lanes.
 #define LINK_BYTES_PER_US 63015.0
-// A balanced copy inside the card's memory; see MEMORY_TURNAROUND in card/cost.def.
+// A balanced copy inside the card's memory; see MEMORY_TURNAROUND in isa/cost.def.
 #define CARD_COPY_BYTES_PER_US 105000.0
 
 // --- The cache
