@@ -214,8 +214,8 @@ static uint16_t *build_dl16_table(opfunc op)
     if (!codes) return NULL;
     for (uint32_t code = 0; code < DL16_CODES; code++) {
         uint16_t element = (uint16_t)code;
-        double x = element_load(&element, SPYRE_FORMAT_SEN169_FP16);
-        element_store(&codes[code], SPYRE_FORMAT_SEN169_FP16, opfunc_apply(op, &x, 1, NULL));
+        double inputs[OPFUNC_MAX_INPUTS] = {element_load(&element, SPYRE_FORMAT_SEN169_FP16)};
+        element_store(&codes[code], SPYRE_FORMAT_SEN169_FP16, opfunc_apply(op, inputs, 1, NULL));
     }
     return codes;
 }
