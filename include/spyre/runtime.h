@@ -21,12 +21,15 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_context_create(uint32_t card_count
 SPYRE_API void spyre_context_destroy(spyre_context *context);
 SPYRE_API uint32_t spyre_context_card_count(const spyre_context *context);
 
-// Allocates card memory, rounded up to 128 bytes (0 bytes give a valid address of one stick), zeroed
-// the first time a page is used. SPYRE_OUT_OF_MEMORY names bytes asked and free.
+// Allocates card memory, rounded up to 128 bytes (0 bytes give a valid address of one stick), with
+// any contents. `stream` is the one that will use it first: it may get memory that its own earlier
+// work still uses; the first use on another stream then waits for that work.
+// SPYRE_OUT_OF_MEMORY names bytes asked and free.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card,
-                                                              int64_t bytes, uint64_t *out_address);
+                                                              uint32_t stream, int64_t bytes,
+                                                              uint64_t *out_address);
 
-// Returns memory; stream-ordered: work already enqueued on any stream still sees it.
+// Returns memory; work already enqueued on any stream still sees it.
 SPYRE_API void spyre_memory_free(spyre_context *context, uint32_t card, uint64_t address);
 
 typedef struct {

@@ -108,7 +108,8 @@ static spyre_status send(run *r, uint32_t argument)
     r->sticks[argument] = calloc(1, (size_t)bytes);
     TRY_ALLOC(r->sticks[argument]);
     memcpy(r->sticks[argument], buffer->bytes, (size_t)buffer->byte_count);
-    TRY(spyre_memory_allocate(r->context, r->card, bytes, &r->addresses[argument]));
+    TRY(spyre_memory_allocate(r->context, r->card, SPYRE_DEFAULT_STREAM, bytes,
+                               &r->addresses[argument]));
     return copy(r, argument, true);
 }
 

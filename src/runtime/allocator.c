@@ -51,7 +51,8 @@ spyre_status allocator_create(uint64_t limit_bytes, allocator *out_allocator)
     if (limit_bytes && limit_bytes < a.limit_bytes) a.limit_bytes = limit_bytes;
     for (uint32_t segment = 0; segment < ALLOCATOR_SEGMENTS; segment++) {
         uint64_t skip = segment == 0 ? ALLOCATOR_BLOCK_BYTES : 0;
-        allocator_block all = {segment * CARD_SEGMENT_BYTES + skip, CARD_SEGMENT_BYTES - skip};
+        allocator_block all = {.address = segment * CARD_SEGMENT_BYTES + skip,
+                               .bytes = CARD_SEGMENT_BYTES - skip};
         if (!make_room(&a.idle)) {
             allocator_destroy(&a);
             return status_no_memory();
@@ -94,18 +95,23 @@ static uint32_t best_fit(const allocator_list *idle, uint64_t bytes)
     return best;
 }
 
+uint64_t allocator_round(uint64_t bytes)
+{
+    uint64_t blocks = (bytes + ALLOCATOR_BLOCK_BYTES - 1) / ALLOCATOR_BLOCK_BYTES;
+    return (blocks ? blocks : 1) * ALLOCATOR_BLOCK_BYTES;
+}
+
 spyre_status allocator_take(allocator *a, uint64_t bytes, uint64_t *out_address)
 {
     if (bytes > CARD_SEGMENT_BYTES) return too_large(a, bytes);
-    uint64_t blocks = (bytes + ALLOCATOR_BLOCK_BYTES - 1) / ALLOCATOR_BLOCK_BYTES;
-    uint64_t rounded = (blocks ? blocks : 1) * ALLOCATOR_BLOCK_BYTES;
+    uint64_t rounded = allocator_round(bytes);
     uint32_t at = best_fit(&a->idle, rounded);
     if (at == a->idle.count || rounded > a->limit_bytes - a->used_bytes)
         return too_large(a, bytes);
     // Room for the split now, so that giving the block back cannot fail for want of host memory.
     if (!make_room(&a->used) || !make_room(&a->idle)) return status_no_memory();
     allocator_block *from = &a->idle.items[at];
-    allocator_block taken = {from->address, rounded};
+    allocator_block taken = {.address = from->address, .bytes = rounded};
     from->address += rounded;
     from->bytes -= rounded;
     if (from->bytes == 0) remove_at(&a->idle, at);
@@ -151,12 +157,12 @@ bool allocator_give(allocator *a, uint64_t address)
     return true;
 }
 
-const allocator_block *allocator_find(const allocator *a, uint64_t address)
+allocator_block *allocator_find(const allocator *a, uint64_t address)
 {
     uint32_t at = lower_bound(&a->used, address);
     if (at < a->used.count && a->used.items[at].address == address) return &a->used.items[at];
     if (at == 0) return NULL;
-    const allocator_block *below = &a->used.items[at - 1];
+    allocator_block *below = &a->used.items[at - 1];
     return address - below->address < below->bytes ? below : NULL;
 }
 

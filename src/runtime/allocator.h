@@ -13,9 +13,19 @@
 
 enum { ALLOCATOR_BLOCK_BYTES = 128, ALLOCATOR_SEGMENTS = 7 };
 
+// The tasks that touch a block, kept here for the owner of the allocator.
+typedef struct {
+    uint64_t sequence;                  // of the last one; 0: none
+    uint32_t stream;                    // its stream
+    bool several;                       // others, on other streams, may still be under way
+    bool inherited;                     // they are of the block's former life
+    bool freed;                         // the block waits for them
+} block_use;
+
 typedef struct {
     uint64_t address;
     uint64_t bytes;
+    block_use use;                      // of a block in use
 } allocator_block;
 
 typedef struct {
@@ -34,6 +44,8 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status allocator_create(uint64_t limit_bytes, allocator *out_allocator);
 void allocator_destroy(allocator *a);
 
+uint64_t allocator_round(uint64_t bytes);
+
 // A block of `bytes` rounded up, at least one; SPYRE_OUT_OF_MEMORY names bytes asked and free.
 SPYRE_MUST_CHECK spyre_status allocator_take(allocator *a, uint64_t bytes, uint64_t *out_address);
 
@@ -41,7 +53,7 @@ SPYRE_MUST_CHECK spyre_status allocator_take(allocator *a, uint64_t bytes, uint6
 bool allocator_give(allocator *a, uint64_t address);
 
 // The block in use that holds `address`, or null; valid until the next change.
-const allocator_block *allocator_find(const allocator *a, uint64_t address);
+allocator_block *allocator_find(const allocator *a, uint64_t address);
 
 // Bytes of the address space that blocks have ever covered.
 uint64_t allocator_reserved_bytes(const allocator *a);

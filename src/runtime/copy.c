@@ -125,13 +125,29 @@ static spyre_status find_transfer(transfer_cache *cache, const transfer_key *key
 
 // --- Host and card
 
+// Checks the window of a task's operand and notes its use.
+static spyre_status claim(device *d, const task *t, uint64_t address)
+{
+    uint64_t limit;
+    memory_await(d, t->stream, address);
+    TRY(memory_window(d, address, t->bytes, &limit));
+    memory_note_use(d, t->stream, address);
+    return NULL;
+}
+
 typedef struct {
     task base;
+    uint64_t address;
     const transfer *transfer;
     void *card_bytes;
     void *host;                         // written by copies to the host only
     const void *host_source;
 } copy_task;
+
+static spyre_status prepare_copy(device *d, task *t)
+{
+    return claim(d, t, ((copy_task *)(void *)t)->address);
+}
 
 static spyre_status run_to_card(device *d, task *t)
 {
@@ -159,18 +175,14 @@ static spyre_status copy(spyre_context *context, uint32_t card_id, uint32_t stre
     transfer *found;
     TRY(find_transfer(context->transfers, key, &found));
     int64_t bytes = spyre_layout_bytes(&key->layout);
-    uint64_t limit;
-    pthread_mutex_lock(&d->lock);
-    spyre_status status = memory_window(d, address, bytes, &limit);
-    pthread_mutex_unlock(&d->lock);
-    if (!status) {
-        self->transfer = found;
-        self->card_bytes = card_memory(d->machine, address, (uint64_t)bytes);
-        self->base.waits = true;
-        self->base.bytes = bytes;
-        self->base.card_us = (double)bytes / LINK_BYTES_PER_US;
-        status = device_submit(d, stream_id, &self->base, true);
-    }
+    self->address = address;
+    self->transfer = found;
+    self->card_bytes = card_memory(d->machine, address, (uint64_t)bytes);
+    self->base.prepare = prepare_copy;
+    self->base.waits = true;
+    self->base.bytes = bytes;
+    self->base.card_us = (double)bytes / LINK_BYTES_PER_US;
+    spyre_status status = device_submit(d, stream_id, &self->base, true);
     release_transfer(found);
     return status;
 }
@@ -205,9 +217,18 @@ spyre_status spyre_copy_to_host(spyre_context *context, uint32_t card_id, uint32
 
 typedef struct {
     task base;
+    uint64_t target_address, source_address;
     void *target;
     const void *source;                 // null: zero
 } raw_task;
+
+static spyre_status prepare_raw(device *d, task *t)
+{
+    raw_task *self = (raw_task *)(void *)t;
+    TRY(status_at(claim(d, t, self->target_address), "raw copy"));
+    if (!self->source) return NULL;
+    return status_at(claim(d, t, self->source_address), "raw copy");
+}
 
 static spyre_status run_raw(device *d, task *t)
 {
@@ -228,16 +249,13 @@ spyre_status spyre_copy_raw(spyre_context *context, uint32_t card_id, uint32_t s
 {
     device *d;
     TRY(device_of(context, card_id, stream_id, &d));
-    uint64_t limit;
-    pthread_mutex_lock(&d->lock);
-    spyre_status status = memory_window(d, target, bytes, &limit);
-    if (!status && source) status = memory_window(d, source, bytes, &limit);
-    pthread_mutex_unlock(&d->lock);
-    TRY(status_at(status, "raw copy"));
     raw_task *self = calloc(1, sizeof *self);
     TRY_ALLOC(self);
+    self->target_address = target;
+    self->source_address = source;
     self->target = card_memory(d->machine, target, (uint64_t)bytes);
     self->source = source ? card_memory(d->machine, source, (uint64_t)bytes) : NULL;
+    self->base.prepare = prepare_raw;
     self->base.run = run_raw;
     self->base.release = release_raw;
     self->base.kind = "copy_raw";

@@ -57,6 +57,17 @@ struct task {
     double host_begin_us, card_begin_us, card_end_us;
 };
 
+// A freed block that tasks under way may still touch, ordered by sequence.
+typedef struct {
+    uint64_t address, bytes;
+    uint64_t sequence;                  // free once all tasks up to this one are done
+} waiting_block;
+
+typedef struct {
+    waiting_block *items;
+    uint32_t count, capacity;
+} waiting_list;
+
 typedef struct {
     task *first, *last;
     bool busy;                          // a task of it runs
@@ -64,12 +75,9 @@ typedef struct {
     spyre_status error;                 // sticky
     bool error_reported;                // by a synchronisation of the whole card
     double card_us;                     // its place on the virtual clock
+    uint64_t sequence;                  // of the last task submitted
+    waiting_list freed;                 // blocks that only this stream touches
 } device_stream;
-
-typedef struct {
-    uint64_t address;
-    uint64_t sequence;                  // free once all tasks up to this one are done
-} deferred_free;
 
 struct device {
     spyre_context *context;
@@ -89,8 +97,7 @@ struct device {
 
     allocator memory;
     spyre_memory_statistics statistics;
-    deferred_free *deferred;
-    uint32_t deferred_count, deferred_capacity;
+    waiting_list freed;                 // blocks that several streams touch
     uint64_t pool_address;              // shared by all launches; 0: none
     int64_t pool_bytes;
 };
@@ -122,24 +129,38 @@ void device_stop(device *d);            // waits for all work
 SPYRE_MUST_CHECK spyre_status device_submit(device *d, uint32_t stream_id, task *t,
                                             bool may_run_here);
 
-// Sequence number below which every task has ended. Lock held.
+// Sequence number below which every task of the stream, of the card, has ended. Lock held.
+uint64_t device_stream_oldest(const device_stream *s);
 uint64_t device_oldest_sequence(const device *d);
+
+// Waits until a task came or ended. Lock held; given up meanwhile.
+void device_sleep(device *d);
 
 // A copy of an error, to give it away and keep it. Null stays null.
 spyre_status device_copy_error(spyre_status error);
 
 // --- memory.c, all with the lock held
 
-// Card memory that statistics of tensors do not count.
-SPYRE_MUST_CHECK spyre_status memory_take(device *d, int64_t bytes, uint64_t *out_address);
+// Card memory that statistics of tensors do not count, for tasks of `stream`; MEMORY_NO_STREAM
+// asks for a block that no task under way touches.
+#define MEMORY_NO_STREAM UINT32_MAX
+SPYRE_MUST_CHECK spyre_status memory_take(device *d, uint32_t stream, int64_t bytes,
+                                          uint64_t *out_address);
 
-// Gives it back when everything submitted so far is done.
-void memory_give_later(device *d, uint64_t address);
+// Gives it back. Tasks of the one stream that uses the block may take it over at once, others when
+// what that stream does so far is done.
+void memory_give(device *d, uint64_t address);
 void memory_reclaim(device *d);
+void memory_forget(device *d);          // frees the lists, at the end
 
 // Fails unless [address, address + bytes) lies in one allocation; bytes from address to its end.
 SPYRE_MUST_CHECK spyre_status memory_window(const device *d, uint64_t address, int64_t bytes,
                                             uint64_t *out_limit);
+
+// Before the task that is about to be submitted to `stream` touches the block at `address`: waits
+// for tasks of another stream that have used it before it was freed and allocated again.
+void memory_await(device *d, uint32_t stream, uint64_t address);
+void memory_note_use(device *d, uint32_t stream, uint64_t address);
 
 // --- record.c
 

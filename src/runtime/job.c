@@ -104,7 +104,7 @@ static void unbind(const job *j, job_binding *binding)
     pthread_mutex_unlock(&d->context->bindings_lock);
     pthread_mutex_lock(&d->lock);
     for (uint32_t k = 0; k < j->argument_count; k++)
-        if (binding->constants[k]) memory_give_later(d, binding->constants[k]);
+        if (binding->constants[k]) memory_give(d, binding->constants[k]);
     pthread_mutex_unlock(&d->lock);
     card_unload(d->machine, binding->program);
 }
@@ -148,7 +148,7 @@ static spyre_status put_constants(device *d, const job *j, job_binding *binding)
         const job_argument *argument = &j->arguments[k];
         if (argument->kind != JOB_CONSTANTS) continue;
         pthread_mutex_lock(&d->lock);
-        spyre_status status = memory_take(d, argument->bytes, &binding->constants[k]);
+        spyre_status status = memory_take(d, MEMORY_NO_STREAM, argument->bytes, &binding->constants[k]);
         pthread_mutex_unlock(&d->lock);
         TRY(status);
         void *bytes = card_memory(d->machine, binding->constants[k], (uint64_t)argument->bytes);
@@ -200,10 +200,14 @@ static spyre_status bind(device *d, job *j, job_binding **out_binding)
 static spyre_status grow_pool(device *d, int64_t bytes)
 {
     if (d->pool_address && d->pool_bytes >= bytes) return NULL;
-    if (d->pool_address) memory_give_later(d, d->pool_address);
+    if (d->pool_address) memory_give(d, d->pool_address);
     d->pool_address = 0;
     d->pool_bytes = 0;
-    TRY(memory_take(d, bytes, &d->pool_address));
+    uint64_t address;
+    TRY(memory_take(d, MEMORY_NO_STREAM, bytes, &address));
+    // Another thread may have been first while this one waited for memory.
+    if (d->pool_address) memory_give(d, d->pool_address);
+    d->pool_address = address;
     d->pool_bytes = bytes;
     return NULL;
 }
@@ -231,8 +235,15 @@ static spyre_status fill_argument(device *d, launch_task *self, uint32_t k)
 static spyre_status prepare_launch(device *d, task *t)
 {
     launch_task *self = (launch_task *)(void *)t;
+    for (uint32_t k = 0; k < self->argument_count; k++) {
+        const job_argument *from = &self->j->arguments[k];
+        if (from->kind == JOB_INPUT) memory_await(d, t->stream, self->inputs[from->index]);
+        if (from->kind == JOB_BUFFER) memory_await(d, t->stream, self->buffers[from->index]);
+    }
     for (uint32_t k = 0; k < self->argument_count; k++)
         TRY(status_at(fill_argument(d, self, k), "%s", t->name));
+    for (uint32_t k = 0; k < self->argument_count; k++)
+        memory_note_use(d, t->stream, self->arguments[k].base);
     return NULL;
 }
 

@@ -4,6 +4,7 @@
 // while tasks are under way waits in a list until every task submitted before the free has ended;
 // only then can it be handed out again.
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "runtime/device.h"
@@ -19,46 +20,106 @@ static void give_now(device *d, uint64_t address)
     allocator_give(&d->memory, address);
 }
 
-void memory_reclaim(device *d)
+// --- Freed blocks that tasks may still touch
+
+static bool add_waiting(waiting_list *list, waiting_block block)
 {
-    uint64_t oldest = device_oldest_sequence(d);
-    uint32_t done = 0;
-    while (done < d->deferred_count && d->deferred[done].sequence < oldest)
-        give_now(d, d->deferred[done++].address);
-    if (done == 0) return;
-    d->deferred_count -= done;
-    for (uint32_t n = 0; n < d->deferred_count; n++) d->deferred[n] = d->deferred[n + done];
+    if (list->count == list->capacity) {
+        uint32_t capacity = list->capacity ? list->capacity * 2 : 64;
+        waiting_block *grown = realloc(list->items, capacity * sizeof *grown);
+        if (!grown) return false;
+        list->items = grown;
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = block;
+    return true;
 }
 
-void memory_give_later(device *d, uint64_t address)
+static void remove_waiting(waiting_list *list, uint32_t at, uint32_t count)
 {
-    memory_reclaim(d);
-    if (device_oldest_sequence(d) > d->sequence) {
+    list->count -= count;
+    memmove(&list->items[at], &list->items[at + count], (list->count - at) * sizeof *list->items);
+}
+
+static void reclaim(device *d, waiting_list *list, uint64_t oldest)
+{
+    uint32_t done = 0;
+    while (done < list->count && list->items[done].sequence < oldest)
+        give_now(d, list->items[done++].address);
+    if (done) remove_waiting(list, 0, done);
+}
+
+void memory_reclaim(device *d)
+{
+    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) {
+        device_stream *s = &d->streams[n];
+        if (s->freed.count) reclaim(d, &s->freed, device_stream_oldest(s));
+    }
+    if (d->freed.count) reclaim(d, &d->freed, device_oldest_sequence(d));
+}
+
+void memory_forget(device *d)
+{
+    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) free(d->streams[n].freed.items);
+    free(d->freed.items);
+}
+
+static bool under_way(const device *d, const block_use *use)
+{
+    return use->sequence && device_stream_oldest(&d->streams[use->stream]) <= use->sequence;
+}
+
+void memory_give(device *d, uint64_t address)
+{
+    allocator_block *block = allocator_find(&d->memory, address);
+    if (!block || block->address != address) return;
+    bool several = block->use.several && device_oldest_sequence(d) <= d->sequence;
+    if (!several && !under_way(d, &block->use)) {
         give_now(d, address);
         return;
     }
-    if (d->deferred_count == d->deferred_capacity) {
-        uint32_t capacity = d->deferred_capacity ? d->deferred_capacity * 2 : 64;
-        deferred_free *grown = realloc(d->deferred, capacity * sizeof *grown);
-        if (!grown) {
-            log_warn("no host memory to free card address 0x%llx", (unsigned long long)address);
-            return;
-        }
-        d->deferred = grown;
-        d->deferred_capacity = capacity;
-    }
-    d->deferred[d->deferred_count++] = (deferred_free){address, d->sequence};
+    block->use.freed = true;
+    device_stream *s = &d->streams[block->use.stream];
+    uint64_t sequence = several ? d->sequence : s->sequence;
+    if (!add_waiting(several ? &d->freed : &s->freed,
+                     (waiting_block){address, block->bytes, sequence}))
+        log_warn("no host memory to free card address 0x%llx", (unsigned long long)address);
 }
 
-spyre_status memory_take(device *d, int64_t bytes, uint64_t *out_address)
+// The block freed last of this very size that only tasks of `stream` touch: they end before the
+// next one begins.
+static bool take_over(device *d, uint32_t stream, uint64_t bytes, uint64_t *out_address)
 {
+    if (stream == MEMORY_NO_STREAM) return false;
+    waiting_list *list = &d->streams[stream].freed;
+    uint64_t rounded = allocator_round(bytes);
+    for (uint32_t n = list->count; n-- > 0;) {
+        if (list->items[n].bytes != rounded) continue;
+        *out_address = list->items[n].address;
+        remove_waiting(list, n, 1);
+        block_use *use = &allocator_find(&d->memory, *out_address)->use;
+        use->inherited = true;
+        use->freed = false;
+        return true;
+    }
+    return false;
+}
+
+static bool any_waits(const device *d)
+{
+    for (uint32_t n = 0; n < DEVICE_STREAMS; n++)
+        if (d->streams[n].freed.count) return true;
+    return d->freed.count > 0;
+}
+
+spyre_status memory_take(device *d, uint32_t stream, int64_t bytes, uint64_t *out_address)
+{
+    if (take_over(d, stream, (uint64_t)bytes, out_address)) return NULL;
     memory_reclaim(d);
     spyre_status status = allocator_take(&d->memory, (uint64_t)bytes, out_address);
     // Memory that waits for tasks to end may be what is missing.
-    while (status && d->deferred_count) {
-        d->sleepers++;
-        pthread_cond_wait(&d->changed, &d->lock);
-        d->sleepers--;
+    while (status && any_waits(d)) {
+        device_sleep(d);
         memory_reclaim(d);
         spyre_status_free(status);
         status = allocator_take(&d->memory, (uint64_t)bytes, out_address);
@@ -66,10 +127,30 @@ spyre_status memory_take(device *d, int64_t bytes, uint64_t *out_address)
     return status_at(status, "card %u", d->index);
 }
 
+void memory_await(device *d, uint32_t stream, uint64_t address)
+{
+    for (;;) {
+        const allocator_block *block = allocator_find(&d->memory, address);
+        bool wait = block && block->use.inherited && block->use.stream != stream;
+        if (!wait || !under_way(d, &block->use)) return;
+        device_sleep(d);
+    }
+}
+
+void memory_note_use(device *d, uint32_t stream, uint64_t address)
+{
+    allocator_block *block = allocator_find(&d->memory, address);
+    if (!block) return;
+    block_use *use = &block->use;
+    bool shared = use->stream != stream && !use->inherited && under_way(d, use);
+    *use = (block_use){.sequence = d->sequence + 1, .stream = stream,
+                       .several = use->several || shared};
+}
+
 spyre_status memory_window(const device *d, uint64_t address, int64_t bytes, uint64_t *out_limit)
 {
     const allocator_block *block = allocator_find(&d->memory, address);
-    if (!block) {
+    if (!block || block->use.freed) {
         return status_new(SPYRE_INVALID_ARGUMENT, "address 0x%llx is not allocated on card %u",
                           (unsigned long long)address, d->index);
     }
@@ -83,16 +164,16 @@ spyre_status memory_window(const device *d, uint64_t address, int64_t bytes, uin
     return NULL;
 }
 
-spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card_id, int64_t bytes,
-                                   uint64_t *out_address)
+spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                                   int64_t bytes, uint64_t *out_address)
 {
     device *d;
-    TRY(device_of(context, card_id, 0, &d));
+    TRY(device_of(context, card_id, stream_id, &d));
     if (bytes < 0) {
         return status_new(SPYRE_INVALID_ARGUMENT, "allocation of %lld bytes", (long long)bytes);
     }
     pthread_mutex_lock(&d->lock);
-    spyre_status status = memory_take(d, bytes, out_address);
+    spyre_status status = memory_take(d, stream_id, bytes, out_address);
     if (!status) {
         spyre_memory_statistics *s = &d->statistics;
         s->allocated_bytes += (int64_t)allocator_find(&d->memory, *out_address)->bytes;
@@ -102,13 +183,6 @@ spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card_id, int
     }
     pthread_mutex_unlock(&d->lock);
     return status;
-}
-
-static bool waits_to_be_freed(const device *d, uint64_t address)
-{
-    for (uint32_t n = 0; n < d->deferred_count; n++)
-        if (d->deferred[n].address == address) return true;
-    return false;
 }
 
 void spyre_memory_free(spyre_context *context, uint32_t card_id, uint64_t address)
@@ -121,12 +195,12 @@ void spyre_memory_free(spyre_context *context, uint32_t card_id, uint64_t addres
     }
     pthread_mutex_lock(&d->lock);
     const allocator_block *block = allocator_find(&d->memory, address);
-    bool known = block && block->address == address && !waits_to_be_freed(d, address);
+    bool known = block && block->address == address && !block->use.freed;
     if (known) {
         d->statistics.allocated_bytes -= (int64_t)block->bytes;
         d->statistics.allocation_count--;
         d->statistics.total_frees++;
-        memory_give_later(d, address);
+        memory_give(d, address);
     }
     pthread_mutex_unlock(&d->lock);
     if (!known) {

@@ -16,13 +16,18 @@ spyre_status device_copy_error(spyre_status error)
     return status_new(spyre_status_code(error), "%s", spyre_status_message(error));
 }
 
+uint64_t device_stream_oldest(const device_stream *s)
+{
+    if (s->busy) return s->busy_sequence;
+    return s->first ? s->first->sequence : UINT64_MAX;
+}
+
 uint64_t device_oldest_sequence(const device *d)
 {
     uint64_t oldest = UINT64_MAX;
     for (uint32_t n = 0; n < DEVICE_STREAMS; n++) {
-        const device_stream *s = &d->streams[n];
-        if (s->busy && s->busy_sequence < oldest) oldest = s->busy_sequence;
-        if (s->first && s->first->sequence < oldest) oldest = s->first->sequence;
+        uint64_t of_stream = device_stream_oldest(&d->streams[n]);
+        if (of_stream < oldest) oldest = of_stream;
     }
     return oldest;
 }
@@ -32,7 +37,7 @@ static void wake(device *d)
     if (d->sleepers) pthread_cond_broadcast(&d->changed);
 }
 
-static void sleep_until_changed(device *d)
+void device_sleep(device *d)
 {
     d->sleepers++;
     pthread_cond_wait(&d->changed, &d->lock);
@@ -101,7 +106,6 @@ static void run_task(device *d, task *t)
     } else if (result) {
         set_error(s, result);
     }
-    if (d->deferred_count) memory_reclaim(d);
     wake(d);
 }
 
@@ -138,7 +142,7 @@ static void *worker_main(void *argument)
         task *t = take_next(d);
         if (t) run_task(d, t);
         else if (d->closing) break;
-        else sleep_until_changed(d);
+        else device_sleep(d);
     }
     pthread_mutex_unlock(&d->lock);
     return NULL;
@@ -179,7 +183,7 @@ static spyre_status report_error(device *d, uint32_t number, bool synchronises)
 
 static spyre_status wait_for_task(device *d, task *t)
 {
-    while (!t->finished) sleep_until_changed(d);
+    while (!t->finished) device_sleep(d);
     spyre_status sticky = report_error(d, t->stream, true);
     if (!sticky) return t->result;
     spyre_status_free(t->result);
@@ -195,7 +199,7 @@ static spyre_status submit_locked(device *d, task *t, bool may_run_here, bool *o
     if (!here) TRY(start_worker(d));
     *out_taken = true;
     bool waits = t->waits;
-    t->sequence = ++d->sequence;
+    t->sequence = s->sequence = ++d->sequence;
     if (here) {
         s->busy = true;
         s->busy_sequence = t->sequence;
@@ -256,7 +260,7 @@ void device_stop(device *d)
     for (uint32_t n = 0; n < DEVICE_STREAMS; n++) spyre_status_free(d->streams[n].error);
     card_destroy(d->machine);
     allocator_destroy(&d->memory);
-    free(d->deferred);
+    memory_forget(d);
     pthread_cond_destroy(&d->changed);
     pthread_mutex_destroy(&d->lock);
 }
@@ -303,7 +307,7 @@ spyre_status spyre_stream_synchronize(spyre_context *context, uint32_t card_id, 
     device *d;
     TRY(device_of(context, card_id, stream_id, &d));
     pthread_mutex_lock(&d->lock);
-    while (!idle(&d->streams[stream_id])) sleep_until_changed(d);
+    while (!idle(&d->streams[stream_id])) device_sleep(d);
     spyre_status status = report_error(d, stream_id, true);
     pthread_mutex_unlock(&d->lock);
     return status;
@@ -321,7 +325,7 @@ spyre_status spyre_card_synchronize(spyre_context *context, uint32_t card_id)
     device *d;
     TRY(device_of(context, card_id, 0, &d));
     pthread_mutex_lock(&d->lock);
-    while (!all_idle(d)) sleep_until_changed(d);
+    while (!all_idle(d)) device_sleep(d);
     spyre_status first = NULL;
     for (uint32_t n = 0; n < DEVICE_STREAMS; n++) {
         // A failed stream stays failed, but the card complains about it only once.

@@ -61,7 +61,7 @@ static void run_code(const char *directory)
     assert_ok(spyre_context_create(1, &context));
     uint64_t addresses[2];
     for (int n = 0; n < 2; n++)
-        assert_ok(spyre_memory_allocate(context, 0, COUNT * 4, &addresses[n]));
+        assert_ok(spyre_memory_allocate(context, 0, 0, COUNT * 4, &addresses[n]));
     const int64_t size[1] = {COUNT};
     const spyre_view dense = {.rank = 1, .size = {COUNT}, .stride = {1}};
     spyre_layout layout;

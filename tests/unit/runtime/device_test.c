@@ -31,7 +31,7 @@ static int close_context(void **state)
 static uint64_t allocate(uint32_t card_id, int64_t bytes)
 {
     uint64_t address;
-    assert_ok(spyre_memory_allocate(the_context, card_id, bytes, &address));
+    assert_ok(spyre_memory_allocate(the_context, card_id, 0, bytes, &address));
     return address;
 }
 
@@ -177,9 +177,9 @@ static void device__out_of_memory_names_bytes(void **state)
 {
     (void)state;
     uint64_t address;
-    assert_error(spyre_memory_allocate(the_context, 1, 2LL << 30, &address), SPYRE_OUT_OF_MEMORY,
+    assert_error(spyre_memory_allocate(the_context, 1, 0, 2LL << 30, &address), SPYRE_OUT_OF_MEMORY,
                  "card 1: card out of memory: 2147483648 bytes asked, ");
-    assert_error(spyre_memory_allocate(the_context, 0, -1, &address), SPYRE_INVALID_ARGUMENT,
+    assert_error(spyre_memory_allocate(the_context, 0, 0, -1, &address), SPYRE_INVALID_ARGUMENT,
                  "-1 bytes");
 }
 
@@ -380,7 +380,7 @@ static void device__a_forked_child_gets_an_error(void **state)
     pid_t child = fork();
     if (child == 0) {
         uint64_t address;
-        spyre_status status = spyre_memory_allocate(the_context, 0, 128, &address);
+        spyre_status status = spyre_memory_allocate(the_context, 0, 0, 128, &address);
         bool right = status && strstr(spyre_status_message(status), "forked child");
         spyre_memory_free(the_context, 0, 128);
         spyre_context_destroy(the_context);
@@ -398,7 +398,7 @@ static void device__a_job_outlives_its_context(void **state)
     assert_ok(spyre_context_create(1, &other));
     adder *a = make_adder(1, 0);
     uint64_t x;
-    assert_ok(spyre_memory_allocate(other, 0, COUNT * 4, &x));
+    assert_ok(spyre_memory_allocate(other, 0, 0, COUNT * 4, &x));
     assert_ok(job_launch(other, 0, 0, a->j, &x, &x));
     spyre_context_destroy(other);
     uint64_t y = allocate(0, COUNT * 4);
