@@ -6,19 +6,20 @@
 #define SPYRE_COMPILE_H
 
 #include "spyre/graph.h"
+#include "spyre/settings.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct {
-    uint32_t cores;             // cores to use, 1..32
-    const char *skip_passes;    // comma list of optional passes to leave out, or null
+    spyre_settings settings;
     const char *dump_dir;       // writes every stage's text there, or null
-    bool verify;                // verify the IR after every pass
     bool host_fallback;         // false: a node without a card lowering is an error
 } spyre_compile_options;
-#define SPYRE_COMPILE_OPTIONS_INIT {32, NULL, NULL, true, true}
+
+// Default settings, no dump, with host fallback: what spyre_compile() takes for null.
+SPYRE_API spyre_compile_options spyre_compile_options_default(void);
 
 typedef struct spyre_executable spyre_executable;
 

@@ -42,14 +42,17 @@ SPYRE_API const spyre_setting *spyre_setting_at(uint32_t index);
 // The defaults of setting.def.
 SPYRE_API spyre_settings spyre_settings_default(void);
 
-// The defaults, changed by the variables that are set and not empty. SPYRE_UNSUPPORTED names
-// variable, value and rule.
+// The defaults, changed by the variables that are set and not empty. SPYRE_UNSUPPORTED names the
+// variable (the setting, where there is none), value and rule.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_settings_from_environment(spyre_settings *out_settings);
 
 // Sets one from its text form, by the setting's own name. Errors as above, or
 // SPYRE_INVALID_ARGUMENT for an unknown name.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_settings_set(spyre_settings *settings,
                                                            const char *name, const char *value);
+
+// Whether every value obeys its rule; errors as above. spyre_compile() checks what it is given.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_settings_check(const spyre_settings *settings);
 
 // All of them, "name=value" a line in the order of setting.def: equal text, equal settings. The
 // caller frees it with spyre_string_free() of spyre/graph.h.

@@ -4,6 +4,7 @@
 #include "core.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct {
     PyObject_HEAD spyre_executable *executable;
@@ -16,19 +17,71 @@ static spyre_executable *of(PyObject *self)
     return ((executable_object *)self)->executable;
 }
 
-// compile(graph, cores, skip_passes, dump_dir, verify, host_fallback) -> Executable
+// {name: text} into settings, whose list settings then borrow from the dict. False: an error is set.
+static bool set_all(PyObject *dict, spyre_settings *settings)
+{
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(dict, &at, &name, &value)) {
+        const char *name_text = PyUnicode_AsUTF8AndSize(name, NULL);
+        const char *value_text = name_text ? PyUnicode_AsUTF8AndSize(value, NULL) : NULL;
+        if (!value_text) return false;
+        if (!core_check(spyre_settings_set(settings, name_text, value_text))) {
+            core_raise();
+            return false;
+        }
+    }
+    return true;
+}
+
+// check_settings(settings): raises Unsupported with the rule that a value breaks.
+static PyObject *py_check_settings(PyObject *self, PyObject *settings)
+{
+    (void)self;
+    spyre_settings parsed = spyre_settings_default();
+    if (!PyDict_Check(settings)) {
+        PyErr_SetString(PyExc_TypeError, "check_settings: expected a dict");
+        return NULL;
+    }
+    return set_all(settings, &parsed) ? Py_NewRef(Py_None) : NULL;
+}
+
+// settings() -> [(name, variable, default as text, rule, summary)]
+static PyObject *py_settings(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    const spyre_settings initial = spyre_settings_default();
+    char *values = NULL;
+    if (!core_check(spyre_settings_print(&initial, &values))) return core_raise();
+    PyObject *list = PyList_New(0);
+    char *line = values;
+    for (uint32_t i = 0; list && i < spyre_setting_count(); i++) {
+        const spyre_setting *row = spyre_setting_at(i);
+        char *value = strchr(line, '=') + 1, *end = strchr(value, '\n');
+        PyObject *entry = Py_BuildValue("sss#ss", row->name, row->variable, value,
+                                        (Py_ssize_t)(end - value), row->rule, row->summary);
+        if (!entry || PyList_Append(list, entry) < 0) Py_CLEAR(list);
+        Py_XDECREF(entry);
+        line = end + 1;
+    }
+    spyre_string_free(values);
+    return list;
+}
+
+// compile(graph, settings, dump_dir, host_fallback) -> Executable
 static PyObject *py_compile(PyObject *self, PyObject *args)
 {
     (void)self;
     PyObject *object;
-    spyre_compile_options options = SPYRE_COMPILE_OPTIONS_INIT;
-    int verify, fallback;
-    if (!PyArg_ParseTuple(args, "OIzzpp", &object, &options.cores, &options.skip_passes,
-                          &options.dump_dir, &verify, &fallback))
+    PyObject *settings;
+    spyre_compile_options options = spyre_compile_options_default();
+    int fallback;
+    if (!PyArg_ParseTuple(args, "OO!zp", &object, &PyDict_Type, &settings, &options.dump_dir,
+                          &fallback))
         return NULL;
     const spyre_graph *graph = graph_of_object(object);
-    if (!graph) return NULL;
-    options.verify = verify != 0;
+    if (!graph || !set_all(settings, &options.settings)) return NULL;
     options.host_fallback = fallback != 0;
     spyre_executable *compiled = NULL;
     spyre_status status;
@@ -344,7 +397,10 @@ static PyType_Spec spec = {"torch_spyre._C.Executable", sizeof(executable_object
 
 static PyMethodDef methods[] = {
     {"compile", py_compile, METH_VARARGS,
-     "(graph, cores, skip_passes, dump_dir, verify, host_fallback) -> Executable"},
+     "(graph, settings, dump_dir, host_fallback) -> Executable"},
+    {"check_settings", py_check_settings, METH_O, "(settings) -> None"},
+    {"settings", py_settings, METH_NOARGS,
+     "() -> [(name, variable, default, rule, summary)]"},
     {NULL, NULL, 0, NULL},
 };
 

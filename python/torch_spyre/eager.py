@@ -190,7 +190,7 @@ class _Operator:
     def _compile(self, values, tensors):
         if not tensors:
             return None, "it has no tensor argument"
-        handover.cores()
+        _C.check_settings(handover.settings())
         if any(tensor.device.type != "spyre" for tensor in tensors):
             return None, "its tensors are on several devices"
         if any(tensor.numel() == 0 for tensor in tensors):

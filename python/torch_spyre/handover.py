@@ -9,25 +9,18 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C
+from ._inductor import config
 
 
-def cores() -> int:
-    text = os.environ.get("SENCORES", "32")
-    if not (text.isdecimal() and 1 <= int(text) <= 32):
-        raise _C.Unsupported(f"invalid SENCORES value {text!r}: expected a number 1..32")
-    return int(text)
+def settings() -> dict[str, str]:
+    """torch_spyre._inductor.config as the compiler takes it."""
+    values = {name: getattr(config, name) for name, *_ in _C.settings()}
+    return {name: str(int(v) if isinstance(v, bool) else v) for name, v in values.items()}
 
 
 def compile_graph(graph: _C.Graph, host_fallback: bool) -> _C.Executable:
-    """Compiles with the options of the environment; raises torch_spyre.Unsupported."""
-    return _C.compile(
-        graph,
-        cores(),
-        os.environ.get("SPYRE_SKIP_PASSES"),
-        os.environ.get("SPYRE_DUMP_DIR"),
-        os.environ.get("SPYRE_VERIFY", "1") == "1",
-        host_fallback,
-    )
+    """Compiles with the settings of _inductor.config; raises torch_spyre.Unsupported."""
+    return _C.compile(graph, settings(), os.environ.get("SPYRE_DUMP_DIR"), host_fallback)
 
 
 class Launch:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spyre/settings.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -78,6 +77,53 @@ spyre_settings spyre_settings_default(void)
     return settings;
 }
 
+static double load(const spyre_settings *settings, const setting_row *row)
+{
+    const void *field = (const char *)settings + row->offset;
+    switch (row->kind) {
+    case COUNT:
+    case CHOICE:
+        return *(const uint32_t *)field;
+    case SHARE:
+        return *(const double *)field;
+    case FLAG:
+        return *(const bool *)field;
+    case LIST:
+        break;
+    }
+    return 0;
+}
+
+static uint32_t count_words(const char *words)
+{
+    uint32_t count = *words != 0;
+    for (; *words; words++) count += *words == ' ';
+    return count;
+}
+
+static bool obeys(const setting_row *row, double value)
+{
+    if (row->kind == CHOICE) return value < count_words(row->choices);
+    return value >= row->low && value <= row->high; // false for NaN
+}
+
+// What users know a setting by.
+static const char *title_of(const setting_row *row)
+{
+    return *row->about.variable ? row->about.variable : row->about.name;
+}
+
+spyre_status spyre_settings_check(const spyre_settings *settings)
+{
+    for (uint32_t i = 0; i < ROW_COUNT; i++) {
+        double value = load(settings, &rows[i]);
+        if (!obeys(&rows[i], value))
+            return status_new(SPYRE_UNSUPPORTED, "invalid %s value %g: expected %s",
+                              title_of(&rows[i]), value, rows[i].about.rule);
+    }
+    return NULL;
+}
+
 // --- Text form
 
 static bool parse_number(const char *value, bool whole, double *out_number)
@@ -115,8 +161,7 @@ static bool parse(const setting_row *row, const char *value, double *out_number)
     switch (row->kind) {
     case COUNT:
     case SHARE:
-        return parse_number(value, row->kind == COUNT, out_number) && *out_number >= row->low &&
-               *out_number <= row->high;
+        return parse_number(value, row->kind == COUNT, out_number) && obeys(row, *out_number);
     case FLAG:
         return parse_flag(value, out_number);
     case CHOICE:
@@ -127,14 +172,12 @@ static bool parse(const setting_row *row, const char *value, double *out_number)
     return true;
 }
 
-// `title` is what the user wrote: the variable or the name.
-static spyre_status set(spyre_settings *settings, const setting_row *row, const char *title,
-                        const char *value)
+static spyre_status set(spyre_settings *settings, const setting_row *row, const char *value)
 {
     double number = 0;
     if (!parse(row, value, &number))
-        return status_new(SPYRE_UNSUPPORTED, "invalid %s value '%.60s': expected %s", title, value,
-                          row->about.rule);
+        return status_new(SPYRE_UNSUPPORTED, "invalid %s value '%.60s': expected %s", title_of(row),
+                          value, row->about.rule);
     store(settings, row, number);
     if (row->kind == LIST && *value)
         *(const char **)(void *)((char *)settings + row->offset) = value;
@@ -147,7 +190,7 @@ spyre_status spyre_settings_from_environment(spyre_settings *out_settings)
     for (uint32_t i = 0; i < ROW_COUNT; i++) {
         const char *variable = rows[i].about.variable;
         const char *value = *variable ? getenv(variable) : NULL;
-        if (value && *value) TRY(set(out_settings, &rows[i], variable, value));
+        if (value && *value) TRY(set(out_settings, &rows[i], value));
     }
     return NULL;
 }
@@ -155,8 +198,14 @@ spyre_status spyre_settings_from_environment(spyre_settings *out_settings)
 spyre_status spyre_settings_set(spyre_settings *settings, const char *name, const char *value)
 {
     for (uint32_t i = 0; i < ROW_COUNT; i++)
-        if (strcmp(rows[i].about.name, name) == 0) return set(settings, &rows[i], name, value);
+        if (strcmp(rows[i].about.name, name) == 0) return set(settings, &rows[i], value);
     return status_new(SPYRE_INVALID_ARGUMENT, "no setting is named '%.60s'", name);
+}
+
+static const char *list_of(const spyre_settings *settings, const setting_row *row)
+{
+    const char *list = *(const char *const *)(const void *)((const char *)settings + row->offset);
+    return list ? list : "";
 }
 
 static void print_choice(text *out, const char *choices, uint32_t index)
@@ -167,23 +216,19 @@ static void print_choice(text *out, const char *choices, uint32_t index)
 
 static void print(text *out, const setting_row *row, const spyre_settings *settings)
 {
-    const void *field = (const char *)settings + row->offset;
+    double value = load(settings, row);
     text_printf(out, "%s=", row->about.name);
     switch (row->kind) {
     case COUNT:
-        text_printf(out, "%" PRIu32, *(const uint32_t *)field);
-        break;
-    case SHARE:
-        text_printf(out, "%.17g", *(const double *)field);
-        break;
     case FLAG:
-        text_append(out, *(const bool *)field ? "1" : "0");
+    case SHARE:
+        text_printf(out, "%.17g", value);
         break;
     case CHOICE:
-        print_choice(out, row->choices, *(const uint32_t *)field);
+        print_choice(out, row->choices, (uint32_t)value);
         break;
     case LIST:
-        if (*(const char *const *)field) text_append(out, *(const char *const *)field);
+        text_append(out, list_of(settings, row));
         break;
     }
     text_append(out, "\n");

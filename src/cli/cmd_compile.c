@@ -15,23 +15,34 @@ typedef struct {
 
 enum { MOST_SOURCE_BYTES = 256 << 20, FIRST_BYTES = 1 << 16 };
 
-static bool parse_cores(const char *value, uint32_t *out_cores)
+// "name=value"
+static int change_setting(const char *text, spyre_settings *settings)
 {
-    char *end;
-    long cores = strtol(value, &end, 10);
-    if (end == value || *end || cores < 1 || cores > 32) return false;
-    *out_cores = (uint32_t)cores;
-    return true;
+    char name[64];
+    const char *equals = strchr(text, '=');
+    size_t length = equals ? (size_t)(equals - text) : sizeof name;
+    if (length >= sizeof name)
+        return cli_complain("compile", "--set: '%.60s' is not name=value", text);
+    memcpy(name, text, length);
+    name[length] = '\0';
+    return cli_report("compile", spyre_settings_set(settings, name, equals + 1));
 }
 
 static int read_request(cli_arguments *in, request *out)
 {
-    const char *cores = NULL;
+    const char *cores = NULL, *setting = NULL;
+    int code = cli_report("compile", spyre_settings_from_environment(&out->options.settings));
+    if (code) return code;
     while (in->at < in->count) {
+        if (cli_option(in, "--set", &setting)) {
+            code = change_setting(setting, &out->options.settings);
+            if (code) return code;
+            continue;
+        }
         if (cli_option(in, "-o", &out->output)) continue;
         if (cli_option(in, "--dump", &out->options.dump_dir)) continue;
         if (cli_option(in, "--cores", &cores)) continue;
-        if (cli_option(in, "--skip", &out->options.skip_passes)) continue;
+        if (cli_option(in, "--skip", &out->options.settings.skip_passes)) continue;
         if (in->failed) return CLI_BAD_INPUT;
         if (cli_flag(in, "--strict")) {
             out->options.host_fallback = false;
@@ -42,9 +53,8 @@ static int read_request(cli_arguments *in, request *out)
         }
     }
     if (!out->source) return cli_complain("compile", "a .graph file is missing");
-    if (cores && !parse_cores(cores, &out->options.cores))
-        return cli_complain("compile", "--cores: '%s' is no integer in 1..32", cores);
-    return CLI_OK;
+    if (!cores) return CLI_OK;
+    return cli_report("compile", spyre_settings_set(&out->options.settings, "sencores", cores));
 }
 
 // The rest of a stream as a string; null with errno set.
@@ -119,7 +129,7 @@ static int show(const spyre_executable *executable)
 int cmd_compile(int count, char **arguments)
 {
     cli_arguments in = {.command = "compile", .count = count, .items = arguments};
-    request r = {.options = SPYRE_COMPILE_OPTIONS_INIT};
+    request r = {.options = spyre_compile_options_default()};
     spyre_graph *graph = NULL;
     spyre_executable *executable = NULL;
     int code = read_request(&in, &r);

@@ -144,11 +144,8 @@ static spyre_status front_segment(compilation *c, uint32_t index, const graph_se
     executable_segment *segment = &e->segments[index];
     segment->graph = from->graph;
     TRY(resolve_inputs(c, index, from));
-    front_options front = FRONT_OPTIONS_INIT;
-    front.cores = c->options->cores;
-    front.skip_passes = c->options->skip_passes;
-    front.verify = c->options->verify;
-    front.dump = c->options->dump_dir ? &segment->loop_dump : NULL;
+    const front_options front = {.settings = c->options->settings,
+                                 .dump = c->options->dump_dir ? &segment->loop_dump : NULL};
     uint32_t node = SPYRE_NO_ID;
     spyre_status status = front_compile(from->graph, &front, e->memory, &node, &segment->front);
     if (status && node < from->graph->nodes.count)
@@ -265,10 +262,15 @@ static spyre_status compile_with_retries(compilation *c, arena *reasons_memory)
     }
 }
 
+spyre_compile_options spyre_compile_options_default(void)
+{
+    return (spyre_compile_options){.settings = spyre_settings_default(), .host_fallback = true};
+}
+
 spyre_status spyre_compile(const spyre_graph *graph, const spyre_compile_options *options,
                            spyre_executable **out_executable)
 {
-    static const spyre_compile_options standard = SPYRE_COMPILE_OPTIONS_INIT;
+    const spyre_compile_options standard = spyre_compile_options_default();
     compilation c = {.graph = graph, .options = options ? options : &standard};
     arena *reasons = arena_create();
     TRY_ALLOC(reasons);

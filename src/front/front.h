@@ -8,15 +8,9 @@
 #include "front/loop.h"
 
 typedef struct {
-    uint32_t cores;          // 1..32
-    const char *skip_passes; // comma list of optional passes, or null
-    bool verify;             // check the IR after every pass
+    spyre_settings settings;
     text *dump;              // gets the IR after every pass that changed it, or null
 } front_options;
-#define FRONT_OPTIONS_INIT                                                                         \
-    {                                                                                              \
-        32, NULL, true, NULL                                                                       \
-    }
 
 // What the caller has to bind at launch, in the order of the bundle's arguments: the pool first
 // when there is one, then the graph's inputs, the output buffers, the constants when there are some.

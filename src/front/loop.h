@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "bundle/model.h"
 #include "graph/graph.h"
+#include "spyre/settings.h"
 #include "tensor/opfunc.h"
 
 enum { LOOP_MAX_VARS = 8, LOOP_MAX_DIMS = 10, LOOP_MAX_OPERANDS = 6, LOOP_NO_DIM = 0xFF };
@@ -85,6 +86,7 @@ typedef struct {
 typedef struct {
     arena *memory;
     const spyre_graph *graph;
+    spyre_settings settings;
     uint32_t cores;
     VEC(loop_buffer) buffers;
     loop_op_list ops;

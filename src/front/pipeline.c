@@ -68,18 +68,18 @@ spyre_status front_compile(const spyre_graph *graph, const front_options *option
 {
     loop_graph *loops;
     *out_node = 0;
-    if (options->cores < 1 || options->cores > BUNDLE_MAX_CORES)
-        return status_new(SPYRE_INVALID_ARGUMENT, "cores: %u is outside 1..%d", options->cores,
-                          BUNDLE_MAX_CORES);
-    TRY(check_skips(options->skip_passes));
+    const spyre_settings *settings = &options->settings;
+    TRY(spyre_settings_check(settings));
+    TRY(check_skips(settings->skip_passes));
     TRY(front_build(graph, memory, out_node, &loops));
-    loops->cores = options->cores;
+    loops->settings = *settings;
+    loops->cores = settings->sencores;
     dump(loops, "build", options->dump);
     for (uint32_t i = 0; i < PASS_COUNT; i++) {
         bool changed = false;
-        if (listed(options->skip_passes, passes[i].name)) continue;
+        if (listed(settings->skip_passes, passes[i].name)) continue;
         TRY(passes[i].run(loops, &changed));
-        if (options->verify) TRY(status_at(loop_verify(loops), "after pass %s", passes[i].name));
+        if (settings->verify) TRY(status_at(loop_verify(loops), "after pass %s", passes[i].name));
         if (changed) dump(loops, passes[i].name, options->dump);
     }
     return front_emit(loops, out_result);

@@ -42,6 +42,17 @@ def test_same_bytes_again(spyre, tmp_path):
     assert files_below(tmp_path / "a") == files_below(tmp_path / "b")
 
 
+def test_settings(spyre, tmp_path):
+    spyre.good("compile", graph("add"), "--set", "sencores=2", "-o", tmp_path / "two")
+    assert "add on 2 cores in" in spyre.good("inspect", tmp_path / "two" / "segment_0" / "bundle")
+    for value, message in (
+        ("sencores", "--set: 'sencores' is not name=value"),
+        ("cores=2", "no setting is named 'cores'"),
+        ("lx_planning=maybe", "invalid LX_PLANNING value 'maybe': expected 0 or 1"),
+    ):
+        assert message in spyre.bad("compile", graph("add"), "--set", value)
+
+
 def test_cores(spyre, tmp_path):
     spyre.good("compile", graph("add"), "--cores", 1, "-o", tmp_path / "one")
     assert "add on 1 core in" in spyre.good("inspect", tmp_path / "one" / "segment_0" / "bundle")

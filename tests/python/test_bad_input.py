@@ -156,27 +156,46 @@ def test_a_forked_child_is_refused(run_python):
     run_python(_IN_CHILD)
 
 
-@pytest.mark.parametrize("value", ["0", "33", "abc", "", "-4", "1.5"])
-def test_cores_that_no_card_has(monkeypatch, value):
+@pytest.mark.parametrize("value", [0, 33, "abc", "", -4, 1.5])
+def test_cores_that_no_card_has(value):
     import torch_spyre
+    from torch_spyre._inductor import config
 
     x = card(3, 5)
     torch._dynamo.reset()
-    with monkeypatch.context() as environment:
-        environment.setenv("SENCORES", value)
+    with config.patch(sencores=value):
         with pytest.raises(torch_spyre.Unsupported, match="invalid SENCORES value"):
             torch.tan(x.view(5, 3))
         with pytest.raises(torch_spyre.Unsupported, match="invalid SENCORES value"):
             torch.compile(lambda y: y * 2, dynamic=False)(x)
 
 
-def test_the_number_of_cores_reaches_the_compiler(monkeypatch):
+_NONSENSE = """
+import torch, torch_spyre
+try:
+    torch.tan(torch.ones(4).to("spyre"))
+except torch_spyre.Unsupported as error:
+    assert "invalid SENCORES value '64': expected a whole number 1..32" in str(error), error
+else:
+    raise AssertionError("64 cores were accepted")
+"""
+
+
+def test_cores_of_the_environment_are_checked(run_python, monkeypatch):
+    monkeypatch.setenv("SENCORES", "64")
+    run_python(_NONSENSE)
+
+
+def test_the_number_of_cores_reaches_the_compiler():
     import torch_spyre
+    from torch_spyre._inductor import config
 
     reports = []
-    for value in ("1", "32"):
-        monkeypatch.setenv("SENCORES", value)
+    for value in (1, 32):
         torch._dynamo.reset()
-        torch.compile(lambda y: (y @ y).exp(), dynamic=False)(card(256, 256, dtype=torch.float16))
+        with config.patch(sencores=value):
+            torch.compile(lambda y: (y @ y).exp(), dynamic=False)(
+                card(256, 256, dtype=torch.float16)
+            )
         reports.append(torch_spyre.last_report().card_us)
     assert reports[0] > 2 * reports[1]

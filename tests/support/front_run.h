@@ -146,8 +146,8 @@ static inline spyre_status front_run_execute(front_run *run, uint32_t cores, fro
 {
     front_result result;
     uint32_t node;
-    front_options options = FRONT_OPTIONS_INIT;
-    options.cores = cores;
+    front_options options = {.settings = spyre_settings_default()};
+    options.settings.sencores = cores;
     options.dump = listing;
     TRY(front_compile(run->graph, &options, run->memory, &node, &result));
     const bundle *b = result.bundle;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +51,7 @@ static void settings__take_their_text_form(void **state)
 static void settings__nonsense_is_refused_with_the_rule(void **state)
 {
     (void)state;
-    check_refused("sencores", "33", "invalid sencores value '33': expected a whole number 1..32");
+    check_refused("sencores", "33", "invalid SENCORES value '33': expected a whole number 1..32");
     static const char *const no_count[] = {"0",   "",    "-1", "1.5", "0x8", "many",
                                            "nan", "1e1", " 4", "4 "};
     for (size_t i = 0; i < sizeof no_count / sizeof no_count[0]; i++)
@@ -60,6 +61,22 @@ static void settings__nonsense_is_refused_with_the_rule(void **state)
     check_refused("layout_solver", "best", "expected one of greedy firstfit bestfit");
     check_refused("layout_solver", "", "expected one of greedy firstfit bestfit");
     check_refused("lx_plannin", "1", "no setting is named 'lx_plannin'");
+}
+
+static void settings__are_checked_as_a_whole(void **state)
+{
+    (void)state;
+    spyre_settings settings = spyre_settings_default();
+    assert_ok(spyre_settings_check(&settings));
+    settings.sencores = 33;
+    assert_error(spyre_settings_check(&settings), SPYRE_UNSUPPORTED,
+                 "invalid SENCORES value 33: expected a whole number 1..32");
+    settings = spyre_settings_default();
+    settings.layout_solver = 99;
+    assert_error(spyre_settings_check(&settings), SPYRE_UNSUPPORTED, "invalid layout_solver value 99");
+    settings = spyre_settings_default();
+    settings.dxp_lx_frac_avail = NAN;
+    assert_error(spyre_settings_check(&settings), SPYRE_UNSUPPORTED, "expected a number 0..1");
 }
 
 static void settings__environment_names_the_variable(void **state)
@@ -97,6 +114,7 @@ int main(void)
         cmocka_unit_test(settings__defaults_are_those_of_the_table),
         cmocka_unit_test(settings__take_their_text_form),
         cmocka_unit_test(settings__nonsense_is_refused_with_the_rule),
+        cmocka_unit_test(settings__are_checked_as_a_whole),
         cmocka_unit_test(settings__environment_names_the_variable),
         cmocka_unit_test(settings__every_row_says_what_it_is),
     };

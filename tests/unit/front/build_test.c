@@ -12,7 +12,7 @@
 static spyre_status compile(front_run *run, uint32_t *out_node)
 {
     front_result result;
-    front_options options = FRONT_OPTIONS_INIT;
+    front_options options = {.settings = spyre_settings_default()};
     return front_compile(run->graph, &options, run->memory, out_node, &result);
 }
 

@@ -299,10 +299,10 @@ static void front__bad_options(void **state)
     front_run run = front_run_begin();
     front_result result;
     uint32_t node;
-    front_options options = FRONT_OPTIONS_INIT;
-    options.cores = 33;
+    front_options options = {.settings = spyre_settings_default()};
+    options.settings.sencores = 33;
     spyre_status status = front_compile(run.graph, &options, run.memory, &node, &result);
-    assert_string_equal(spyre_status_message(status), "cores: 33 is outside 1..32");
+    assert_string_equal(spyre_status_message(status), "invalid SENCORES value 33: expected a whole number 1..32");
     spyre_status_free(status);
     front_run_end(&run);
 }

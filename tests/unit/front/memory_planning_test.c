@@ -87,7 +87,7 @@ static void memory_planning__live_buffers_never_overlap(void **state)
         for (uint32_t i = 0; i < g->count; i++)
             if (g->value[i].computed && random_chance(g, 30))
                 front_case_output(&g->run, g->value[i].id);
-        front_options options = FRONT_OPTIONS_INIT;
+        front_options options = {.settings = spyre_settings_default()};
         front_result result;
         uint32_t node;
         spyre_status status = front_compile(g->run.graph, &options, g->run.memory, &node, &result);

@@ -12,8 +12,8 @@
 static spyre_status compile_without(front_run *run, const char *skipped, front_result *out)
 {
     uint32_t node;
-    front_options options = FRONT_OPTIONS_INIT;
-    options.skip_passes = skipped;
+    front_options options = {.settings = spyre_settings_default()};
+    options.settings.skip_passes = skipped;
     return front_compile(run->graph, &options, run->memory, &node, out);
 }
 

@@ -103,7 +103,7 @@ static void relayout__padding_stays_in_the_buffer(void **state)
     front_case_output(
         &run, front_case_binary(&run, "spyre.batchmatmul", a, part, sizes_view(3, 3, 7, 64)));
     front_result result;
-    front_options options = FRONT_OPTIONS_INIT;
+    front_options options = {.settings = spyre_settings_default()};
     uint32_t node;
     assert_null(front_compile(run.graph, &options, run.memory, &node, &result));
     assert_int_equal(front_case_count(result.loops, OPFUNC_RESTICKIFY), 1);

@@ -23,9 +23,9 @@ static spyre_executable *compile(arena *memory, const char *name)
     size_t length;
     spyre_graph *graph;
     spyre_executable *executable;
-    spyre_compile_options options = SPYRE_COMPILE_OPTIONS_INIT;
+    spyre_compile_options options = spyre_compile_options_default();
     const char *path = arena_printf(memory, "%s/%s.graph", FOLDER, name);
-    options.cores = 4;                  // enough to divide work, few enough to read
+    options.settings.sencores = 4;                  // enough to divide work, few enough to read
     assert_ok(file_read(memory, path, LIMIT_BYTES, &source, &length));
     assert_ok(spyre_graph_parse(source, path, &graph));
     assert_ok(spyre_compile(graph, &options, &executable));

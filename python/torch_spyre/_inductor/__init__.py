@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiler as its users configure and extend it, under torch-spyre's module name."""
