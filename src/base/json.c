@@ -70,7 +70,9 @@ spyre_status json_read_buffer(const char *name, const char *bytes, size_t length
     json_error_t error;
     json_t *value = json_loadb(bytes, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (!value) {
-        if (json_error_code(&error) == json_error_out_of_memory) return status_no_memory();
+        // Without a line the parser did not get as far as the text.
+        bool no_memory = json_error_code(&error) == json_error_out_of_memory || error.line < 0;
+        if (no_memory) return status_no_memory();
         make_one_line(error.text);
         return status_new(SPYRE_INVALID_FORMAT, "%s: line %d, column %d: %s", name, error.line,
                           error.column, error.text);
@@ -403,6 +405,6 @@ spyre_status json_print(const json_t *value, unsigned indent, text *out)
 {
     size_t flags = JSON_ENCODE_ANY | JSON_INDENT(indent);
     if (json_dump_callback(value, append_piece, out, flags) == 0) return NULL;
-    TRY(text_status(out));
-    return status_new(SPYRE_INVALID_ARGUMENT, "JSON value cannot be written");
+    // jansson's values are always such as can be written, and it gives no other reason.
+    return status_no_memory();
 }

@@ -61,6 +61,7 @@ spyre_status staging_commit(arena *memory, const staging *stage)
         goto done;
     }
     bool replaces = file_exists(stage->target);
+    TRY_DONE(remove_tree(memory, old, 0));      // what a commit that failed late has left
     if (replaces && rename(stage->target, old) != 0) {
         status = system_error("replace", stage->target);
         goto done;

@@ -16,12 +16,6 @@ static bool ends_in(const char *path, const char *suffix)
     return length >= tail && strcmp(path + length - tail, suffix) == 0;
 }
 
-static bool contains(arena *memory, const char *directory, const char *name)
-{
-    const char *path = file_join(memory, directory, name);
-    return path && file_exists(path);
-}
-
 static void print_graph_summary(const spyre_graph *graph, const char *path, text *out)
 {
     uint32_t layers[GRAPH_LAYER_HOST + 1] = {0};
@@ -50,8 +44,12 @@ spyre_status inspect_graph(arena *memory, const char *path, text *out)
 
 static spyre_status inspect_directory(arena *memory, const char *path, text *out)
 {
-    if (contains(memory, path, "spyrecode.json")) return inspect_spyrecode(memory, path, out);
-    if (contains(memory, path, "bundle.mlir")) return inspect_bundle(memory, path, out);
+    const char *code = file_join(memory, path, "spyrecode.json");
+    const char *bundle = file_join(memory, path, "bundle.mlir");
+    TRY_ALLOC(code);
+    TRY_ALLOC(bundle);
+    if (file_exists(code)) return inspect_spyrecode(memory, path, out);
+    if (file_exists(bundle)) return inspect_bundle(memory, path, out);
     return status_new(SPYRE_NOT_FOUND, "%s: holds neither bundle.mlir nor spyrecode.json", path);
 }
 

@@ -38,6 +38,7 @@ struct expr_table {
     VEC(expr_symbol_info) symbols;
     VEC(expr_id) symbol_ids; // parallel to symbols
     map_bytes ids;
+    bool no_memory;          // sticky
 };
 
 // A sum being worked on. `overflow` is sticky.
@@ -55,6 +56,18 @@ expr_table *expr_table_create(arena *memory)
     if (!table) return NULL;
     table->memory = memory;
     return expr_constant(table, 1) == UNIT ? table : NULL;
+}
+
+bool expr_short_of_memory(const expr_table *table)
+{
+    return table->no_memory;
+}
+
+static expr_id no_memory(expr_table *table, spyre_status status)
+{
+    spyre_status_free(status);
+    table->no_memory = true;
+    return EXPR_NONE;
 }
 
 static const void *copy_array(arena *memory, const void *items, uint32_t count, size_t item_bytes)
@@ -84,13 +97,11 @@ static expr_id intern(expr_table *table, expr_node node)
         node.coefficients =
             copy_array(table->memory, node.coefficients, node.count, sizeof(int64_t));
     }
-    if (!node.operands || (coefficient_bytes && !node.coefficients)) return EXPR_NONE;
+    if (!node.operands || (coefficient_bytes && !node.coefficients)) return no_memory(table, NULL);
     id = table->nodes.count;
     spyre_status status = VEC_PUSH(table->memory, &table->nodes, node);
     if (!status) status = map_bytes_put(table->memory, &table->ids, key, length, id);
-    if (!status) return id;
-    spyre_status_free(status);
-    return EXPR_NONE;
+    return status ? no_memory(table, status) : id;
 }
 
 expr_id expr_constant(expr_table *table, int64_t value)
@@ -109,14 +120,13 @@ expr_id expr_symbol(expr_table *table, const char *name, int64_t least, int64_t 
         return same ? table->symbol_ids.items[i] : EXPR_NONE;
     }
     expr_symbol_info info = {arena_strdup(table->memory, name), least, most, granularity};
-    if (!info.name) return EXPR_NONE;
+    if (!info.name) return no_memory(table, NULL);
     expr_id id =
         intern(table, (expr_node){.kind = KIND_SYMBOL, .value = (int64_t)table->symbols.count});
     if (id == EXPR_NONE) return EXPR_NONE;
     spyre_status status = VEC_PUSH(table->memory, &table->symbols, info);
     if (!status) status = VEC_PUSH(table->memory, &table->symbol_ids, id);
-    spyre_status_free(status);
-    return status ? EXPR_NONE : id;
+    return status ? no_memory(table, status) : id;
 }
 
 uint32_t expr_symbol_count(const expr_table *table)

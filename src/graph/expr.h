@@ -32,6 +32,9 @@ expr_id expr_floordiv(expr_table *table, expr_id a, expr_id b);
 expr_id expr_ceildiv(expr_table *table, expr_id a, expr_id b);
 expr_id expr_mod(expr_table *table, expr_id a, expr_id b);
 
+// True once a builder has given EXPR_NONE because memory was short.
+bool expr_short_of_memory(const expr_table *table);
+
 // Symbols in order of creation. expr_find_symbol gives EXPR_NONE for a name that has none.
 typedef struct {
     const char *name;

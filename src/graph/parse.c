@@ -24,6 +24,7 @@ static spyre_status read_expression(parser *p, expr_id *out_expression)
     scan_blanks(&p->in);
     *out_expression = expr_parse(p->graph->exprs, &p->in.at);
     if (*out_expression != EXPR_NONE) return NULL;
+    if (expr_short_of_memory(p->graph->exprs)) return status_no_memory();
     return scan_error(&p->in, "expected an expression of ints and declared symbols");
 }
 
@@ -50,6 +51,7 @@ static spyre_status read_view(parser *p, graph_view *view)
     TRY(scan_expect(&p->in, "["));
     TRY(read_expressions(p, "]", view->size, &view->rank));
     if (!graph_view_set_contiguous(p->graph, view)) {
+        if (expr_short_of_memory(p->graph->exprs)) return status_no_memory();
         return scan_error(&p->in, "the sizes are too large");
     }
     if (scan_accept(&p->in, "{")) {
