@@ -6,6 +6,7 @@ VENV   := .venv
 PY     := $(VENV)/bin/python
 BUILD  := build/release
 ASAN   := build/asan
+TSAN   := build/tsan
 STAMPS := build/stamps
 PIP    := $(PY) -m pip install --disable-pip-version-check -q
 # No job of a build may start a device of its own.
@@ -17,13 +18,17 @@ PYTEST_ARGS    ?=
 SOURCES := CMakeLists.txt pyproject.toml \
   $(shell find include src python -type f -not -name '*.pyc' -not -path '*/torch_spyre/*')
 
-.PHONY: help setup build demo test test-c test-python test-asan layers lint bench clean
+# Where threads meet; under the thread sanitizer everything else only takes longer.
+TSAN_TESTS := base_thread|base_log|card_launch|card_batch|concurrency|runtime_|endurance|cache
+
+.PHONY: help setup build demo test test-c test-python test-asan test-tsan layers lint bench clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
 	@echo 'make build   compile the C library and CLI, install the package into .venv (editable)'
 	@echo 'make demo    run the examples on the emulated card'
-	@echo 'make test    C tests, C tests under ASan and UBSan, include order, links, Python tests'
+	@echo 'make test    C tests, the same under ASan and UBSan, threads under TSan, include order,'
+	@echo '             links, Python tests'
 	@echo 'make lint    ruff, mypy, links of the documentation'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
 	@echo 'make clean   remove build/ (keeps .venv)'
@@ -58,7 +63,7 @@ $(STAMPS)/build: $(STAMPS)/packages $(SOURCES)
 demo: build
 	$(PY) examples/semantic_search.py
 
-test: test-c test-asan layers test-python
+test: test-c test-asan test-tsan layers test-python
 
 test-c: build
 	cmake --build $(BUILD)
@@ -68,6 +73,11 @@ test-asan: $(STAMPS)/packages
 	cmake -S . -B $(ASAN) -G Ninja -DSPYRE_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	cmake --build $(ASAN)
 	ctest --test-dir $(ASAN) --output-on-failure
+
+test-tsan: $(STAMPS)/packages
+	cmake -S . -B $(TSAN) -G Ninja -DSPYRE_SANITIZE=thread -DCMAKE_BUILD_TYPE=RelWithDebInfo
+	cmake --build $(TSAN)
+	ctest --test-dir $(TSAN) --output-on-failure -R '$(TSAN_TESTS)'
 
 layers: $(STAMPS)/packages
 	$(PY) tools/check_layers.py
