@@ -19,7 +19,7 @@ SOURCES := CMakeLists.txt pyproject.toml \
   $(shell find include src python -type f -not -name '*.pyc' -not -path '*/torch_spyre/*')
 
 # Where threads meet; under the thread sanitizer everything else only takes longer.
-TSAN_TESTS := base_thread|base_log|card_launch|card_batch|concurrency|runtime_|endurance|cache
+TSAN_TESTS := base_thread|base_log|card_launch|concurrency|runtime_|endurance|cache
 
 .PHONY: help setup build demo test test-c test-python test-asan test-tsan layers lint bench clean
 
