@@ -56,7 +56,6 @@ def make_single(gm: torch.fx.GraphModule) -> None:
             item.replace_all_uses_with(single)
             gm.graph.erase_node(item)
         gm.graph.erase_node(node)
-    gm.recompile()
 
 
 def register(aten: torch.library.Library) -> None:

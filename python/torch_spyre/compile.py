@@ -20,6 +20,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, attention, handover, patches
+from ._inductor import decompositions, lowering, passes
+from ._inductor.registry import fallback_ops
 
 _aten = torch.ops.aten
 
@@ -52,28 +54,27 @@ class CompileReport:
 reports: list[CompileReport] = []
 
 
-@functools.cache
-def decompositions() -> dict:
-    """PyTorch's core decompositions but for the operators that the compiler takes whole."""
-    known = set(_C.op_names())
-    table = torch._decomp.core_aten_decompositions()
-    return {op: function for op, function in table.items() if str(op) not in known}
-
-
 def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
     """The Dynamo backend `spyre`; also what torch.compile() calls for graphs of the device."""
     from torch._dynamo.backends.common import aot_autograd
 
+    passes.CustomPreGradPasses()(gm.graph)
+    gm.recompile()
     return aot_autograd(
         fw_compiler=_compile,
         bw_compiler=_compile,
         inference_compiler=_compile,
-        decompositions=decompositions(),
+        decompositions=decompositions.table(),
         keep_inference_input_mutations=True,
     )(gm, example_inputs)
 
 
-def _compile(gm: torch.fx.GraphModule, _example_inputs):
+def _compile(gm: torch.fx.GraphModule, example_inputs):
+    passes.CustomPrePasses()(gm.graph)
+    gm = lowering.lower(gm, example_inputs)
+    attention.make_single(gm)
+    passes.CustomPostPasses()(gm.graph)
+    gm.recompile()
     graph = CompiledGraph(gm)
 
     def run(args: list):
@@ -87,7 +88,6 @@ class CompiledGraph:
     """One ATen graph and its programs."""
 
     def __init__(self, gm: torch.fx.GraphModule):
-        attention.make_single(gm)
         self.gm = gm
         self.programs: dict = {}
 
@@ -477,7 +477,8 @@ class _Program:
             node = self.nodes[number]
             args = pytree.tree_map(to_cpu, self.resolve(list(node.args)))
             kwargs = {k: pytree.tree_map(to_cpu, self.resolve(v)) for k, v in node.kwargs.items()}
-            result = node.target(*args, **kwargs)
+            function = fallback_ops.get(node.target) or node.target
+            result = function(*args, **kwargs)
             for value, tensor in self._pairs(self.ids[node], result):
                 local[value] = _restrided(tensor, self.fakes[value])
         for value in segment["outputs"]:

@@ -17,6 +17,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, handover
+from ._inductor.registry import fallback_ops
 
 
 class FallbackWarning(UserWarning):
@@ -76,7 +77,8 @@ def run_on_cpu(op, args, kwargs, reason: str | None = None):
     cpu_args, cpu_kwargs = pytree.tree_map(to_cpu, (args, kwargs))
     if torch.Tag.nondeterministic_seeded in op.tags:
         cpu_kwargs = _with_generator(op, cpu_args, cpu_kwargs, device, generators)
-    results = op(*_wrapped(op, cpu_args), **cpu_kwargs)
+    function = fallback_ops.get(op) or op
+    results = function(*_wrapped(op, cpu_args), **cpu_kwargs)
     for original, copy in generators:
         original.set_state(copy.get_state())
     _copy_back(op, cpu_args, cpu_kwargs, copies)
@@ -174,7 +176,7 @@ class _Operator:
             self.refusal = "random numbers are drawn on the host"
 
     def __call__(self, args, kwargs):
-        if self.refusal is not None:
+        if self.refusal is not None or self.op in fallback_ops:
             return run_on_cpu(self.op, args, kwargs, self.refusal)
         tensors: list[torch.Tensor] = []
         values = [_scalars(value) for value in handover.positional(self.op, args, kwargs)]

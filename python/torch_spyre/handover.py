@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 
 from . import _C
 from ._inductor import config
+from ._inductor.registry import fallback_ops
 
 
 def settings() -> dict[str, str]:
@@ -43,8 +44,8 @@ class Launch:
 
 
 def op_name(op: torch._ops.OpOverload) -> str:
-    """ "aten.add.Tensor" """
-    return str(op)
+    """ "aten.add.Tensor"; a name that no row of the compiler has for what must run on the host."""
+    return f"host.{op}" if op in fallback_ops else str(op)
 
 
 def positional(op: torch._ops.OpOverload, args, kwargs) -> list:

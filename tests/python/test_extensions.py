@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users add to the compiler: decompositions, lowerings, fallbacks, passes over graphs."""
+
+import pytest
+import torch
+import torch_spyre
+from torch_spyre._inductor import decompositions, passes, registry
+
+_LIBRARY = torch.library.Library("spyretest", "FRAGMENT")
+_LIBRARY.define("swiglu(Tensor x, Tensor y) -> Tensor")
+_LIBRARY.define("mish2(Tensor x) -> Tensor")
+
+
+@torch.library.register_fake("spyretest::swiglu", lib=_LIBRARY)
+def _swiglu_fake(x, y):
+    return torch.empty_like(x)
+
+
+@torch.library.register_fake("spyretest::mish2", lib=_LIBRARY)
+def _mish2_fake(x):
+    return torch.empty_like(x)
+
+
+SWIGLU = torch.ops.spyretest.swiglu.default
+MISH2 = torch.ops.spyretest.mish2.default
+
+
+@registry.register_spyre_decomposition(SWIGLU)
+def swiglu(x, y):
+    return torch.nn.functional.silu(x) * y
+
+
+@registry.register_spyre_lowering([MISH2])
+def mish2(x):
+    return torch.nn.functional.mish(x) * 2
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    tables = (registry.fallback_ops, *(c.passes for c in PASS_CLASSES))
+    before = [t.copy() for t in tables]
+    yield
+    for table, old in zip(tables, before, strict=True):
+        table.clear()
+        table.update(old) if isinstance(table, dict) else table.extend(old)
+    torch._dynamo.reset()
+
+
+PASS_CLASSES = (passes.CustomPreGradPasses, passes.CustomPrePasses, passes.CustomPostPasses)
+
+
+def operands():
+    torch.manual_seed(0)
+    return torch.randn(8, 64), torch.randn(8, 64)
+
+
+def on_card(*tensors):
+    return [x.half().to("spyre") for x in tensors]
+
+
+def targets_seen_by(stage, function, *tensors):
+    """Compiles; the operators of the graph that a pass of that stage sees."""
+    seen = []
+    stage.passes.append(lambda graph: seen.extend(node.target for node in graph.nodes))
+    result = torch.compile(function, dynamic=False)(*on_card(*tensors))
+    return seen, result.cpu().float()
+
+
+def test_a_decomposition_is_gone_before_the_passes():
+    x, y = operands()
+    seen, result = targets_seen_by(passes.CustomPrePasses, SWIGLU, x, y)
+    assert SWIGLU not in seen and seen
+    torch.testing.assert_close(result, swiglu(x, y), rtol=1e-2, atol=1e-2)
+    assert torch_spyre.last_report().nodes_on_host == 0
+
+
+def test_a_lowering_is_there_for_the_first_passes_only():
+    x, _ = operands()
+    seen, result = targets_seen_by(passes.CustomPrePasses, MISH2, x)
+    assert MISH2 in seen
+    torch.testing.assert_close(result, mish2(x), rtol=1e-2, atol=1e-2)
+    assert torch_spyre.last_report().nodes_on_host == 0
+    torch._dynamo.reset()
+    seen, _ = targets_seen_by(passes.CustomPostPasses, MISH2, x)
+    assert MISH2 not in seen and seen
+
+
+def test_both_work_outside_compile():
+    x, y = operands()
+    a, b = on_card(x, y)
+    torch.testing.assert_close(SWIGLU(a, b).cpu().float(), swiglu(x, y), rtol=1e-2, atol=1e-2)
+    torch.testing.assert_close(MISH2(a).cpu().float(), mish2(x), rtol=1e-2, atol=1e-2)
+
+
+def test_decompositions_of_the_card_are_not_those_of_the_host():
+    assert SWIGLU in decompositions.table()
+    assert SWIGLU not in torch._decomp.decomposition_table
+    with pytest.raises(NotImplementedError):
+        SWIGLU(*operands())
+
+
+def test_a_fallback_runs_on_the_host():
+    exp = torch.ops.aten.exp.default
+    x, _ = operands()
+    calls = []
+    registry.register_fallback(exp)(lambda value: calls.append(1) or value.exp())
+    result = torch.compile(lambda v: torch.exp(v) + 1, dynamic=False)(*on_card(x))
+    torch.testing.assert_close(result.cpu().float(), x.exp() + 1, rtol=1e-2, atol=1e-2)
+    report = torch_spyre.last_report()
+    assert report.nodes_on_host == 1 and report.nodes_on_card == 1
+    torch.exp(*on_card(x))
+    assert len(calls) == 2
+    registry.register_fallback([torch.ops.aten.exp])(None)  # PyTorch's own kernel
+    torch.testing.assert_close(torch.exp(*on_card(x)).cpu().float(), x.exp(), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("stage", PASS_CLASSES)
+def test_a_pass_changes_the_graph(stage):
+    other = {torch.add: torch.sub, torch.ops.aten.add.Tensor: torch.ops.aten.sub.Tensor}
+
+    def subtract(graph):
+        for node in graph.nodes:
+            node.target = other.get(node.target, node.target)
+
+    stage.passes.append(subtract)
+    x, y = operands()
+    result = torch.compile(lambda a, b: torch.add(a, b), dynamic=False)(*on_card(x, y))
+    torch.testing.assert_close(result.cpu().float(), x - y, rtol=1e-2, atol=1e-2)
+
+
+def test_passes_leave_graphs_of_the_host_alone():
+    seen = []
+    for stage in PASS_CLASSES:
+        stage.passes.append(seen.append)
+    torch.compile(lambda a, b: a + b, dynamic=False, backend="spyre")(*operands())
+    assert seen == []
+
+
+def test_the_identity_of_a_list_is_that_of_its_sources():
+    empty = passes.CustomPrePasses().uuid()
+    passes.CustomPrePasses.passes.append(swiglu)
+    assert passes.CustomPrePasses().uuid() != empty
+
+
+@pytest.mark.parametrize("wrong", ["aten.add", 3, None, [torch.add]])
+def test_registering_something_else_is_refused(wrong):
+    with pytest.raises(TypeError, match="expected an operator of torch.ops"):
+        registry.register_fallback(wrong)(None)
+    with pytest.raises(TypeError, match="expected an operator of torch.ops"):
+        registry.register_spyre_decomposition(wrong)(swiglu)
+    with pytest.raises(TypeError, match="expected a function"):
+        registry.register_spyre_lowering(SWIGLU)("swiglu")
