@@ -56,7 +56,7 @@ static inline spyre_status journey_inputs(journey_segment *j)
         const spyre_view *storage = &j->segment->input_storages[i];
         const spyre_layout *layout = &j->segment->input_layouts[i];
         spyre_dtype dtype = journey_input_dtype(j, i);
-        TRY(spyre_memory_allocate(j->context, 0, spyre_layout_bytes(layout), &j->address[i]));
+        TRY(spyre_memory_allocate(j->context, 0, 0, spyre_layout_bytes(layout), &j->address[i]));
         size_t bytes = journey_host_bytes(storage, dtype);
         uint8_t *host = calloc(1, bytes + 1);
         TRY_ALLOC(host);
@@ -75,7 +75,7 @@ static inline spyre_status journey_buffers(journey_segment *j)
         const spyre_segment_output *out = &j->segment->outputs[i];
         uint64_t *address = &j->address[j->input_count + out->buffer];
         if (out->input >= 0 || *address) continue;
-        TRY(spyre_memory_allocate(j->context, 0, out->bytes, address));
+        TRY(spyre_memory_allocate(j->context, 0, 0, out->bytes, address));
         TRY(spyre_copy_raw(j->context, 0, 0, *address, 0, out->bytes));
     }
     return NULL;
@@ -134,8 +134,8 @@ static inline spyre_status journey_compile(const char *source, const char *name,
                                            spyre_executable **out_executable)
 {
     spyre_graph *graph;
-    spyre_compile_options options = SPYRE_COMPILE_OPTIONS_INIT;
-    options.cores = cores;
+    spyre_compile_options options = spyre_compile_options_default();
+    options.settings.sencores = cores;
     TRY(spyre_graph_parse(source, name, &graph));
     spyre_status status = spyre_compile(graph, &options, out_executable);
     spyre_graph_destroy(graph);

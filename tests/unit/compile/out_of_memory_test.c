@@ -151,7 +151,7 @@ static spyre_status stream_work(const char *input, uint64_t *out_hash)
     *out_hash = 1;
     spyre_event *event = NULL;
     uint64_t address = 0;
-    TRY(spyre_memory_allocate(context, 0, 4096, &address));
+    TRY(spyre_memory_allocate(context, 0, 0, 4096, &address));
     uint32_t stream = spyre_stream_from_pool(context, 0, false);
     spyre_status status = spyre_copy_raw(context, 0, stream, address, 0, 4096);
     if (!status) status = spyre_event_record(context, 0, stream, &event);

@@ -38,8 +38,8 @@ static spyre_status use_streams(uint32_t card)
     uint64_t from, to;
     spyre_event *event = NULL;
     uint32_t stream = spyre_stream_from_pool(all.context, card, card == 1);
-    TRY(spyre_memory_allocate(all.context, card, 8192, &from));
-    spyre_status status = spyre_memory_allocate(all.context, card, 8192, &to);
+    TRY(spyre_memory_allocate(all.context, card, stream, 8192, &from));
+    spyre_status status = spyre_memory_allocate(all.context, card, stream, 8192, &to);
     if (status) {
         spyre_memory_free(all.context, card, from);
         return status;
