@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The tensor covers its typed storage exactly: same sizes, strides and element type.
-static bool covers_storage(const tensor_info *t)
+// Same sizes, strides and element type.
+bool tensor_covers(const tensor_info *t)
 {
     const storage *s = t->storage;
     if (!s || !s->typed || t->offset != 0 || t->rank != (int64_t)s->dense.rank) return false;
@@ -23,7 +23,7 @@ static bool covers_storage(const tensor_info *t)
     return true;
 }
 
-static bool same_geometry(const tensor_info *a, const tensor_info *b)
+bool tensor_same_geometry(const tensor_info *a, const tensor_info *b)
 {
     if (a->torch_dtype != b->torch_dtype || a->rank != b->rank) return false;
     for (int64_t i = 0; i < a->rank; i++)
@@ -55,12 +55,12 @@ static bool settle_type(const tensor_info *t)
 static bool copy_to_card(const tensor_info *source, const tensor_info *target)
 {
     storage *s = target->storage;
-    if (covers_storage(target) && same_geometry(source, target))
+    if (tensor_covers(target) && tensor_same_geometry(source, target))
         return storage_write(s, source->base + source->offset * (int64_t)source->element_bytes);
     void *host = malloc((size_t)s->host_bytes);
     if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
     AtenTensorHandle alias = NULL;
-    bool ok = (covers_storage(target) || storage_read(s, host)) &&
+    bool ok = (tensor_covers(target) || storage_read(s, host)) &&
               host_alias(target, host, &alias) &&
               core_shim(aoti_torch_copy_(alias, source->handle, 0)) && storage_write(s, host);
     if (alias) aoti_torch_delete_tensor_object(alias);
@@ -71,7 +71,7 @@ static bool copy_to_card(const tensor_info *source, const tensor_info *target)
 static bool copy_to_host(const tensor_info *source, const tensor_info *target)
 {
     const storage *s = source->storage;
-    if (covers_storage(source) && same_geometry(source, target))
+    if (tensor_covers(source) && tensor_same_geometry(source, target))
         return storage_read(s, target->base + target->offset * (int64_t)target->element_bytes);
     void *host = malloc((size_t)s->host_bytes);
     if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
@@ -86,8 +86,8 @@ static bool copy_to_host(const tensor_info *source, const tensor_info *target)
 static bool copy_on_card(const tensor_info *source, const tensor_info *target)
 {
     const storage *from = source->storage, *to = target->storage;
-    if (from != to && from->card == to->card && covers_storage(source) && covers_storage(target) &&
-        same_geometry(source, target) && spyre_layout_equal(&from->layout, &to->layout))
+    if (from != to && from->card == to->card && tensor_covers(source) && tensor_covers(target) &&
+        tensor_same_geometry(source, target) && spyre_layout_equal(&from->layout, &to->layout))
         return device_context() &&
                core_check(spyre_copy_raw(device_context(), to->card, stream_current(to->card),
                                          to->address, from->address, to->card_bytes));

@@ -78,6 +78,7 @@ bool storage_read(const storage *s, void *host);            // host_bytes bytes
 bool storage_write(storage *s, const void *host);
 bool storage_read_raw(const storage *s, void *bytes);       // card_bytes bytes, as on the card
 bool storage_write_raw(storage *s, const void *bytes);
+bool storage_exchange(storage *a, storage *b);  // card memory; false when they differ otherwise
 bool storage_copy_bytes(void *target, const void *source, int64_t bytes);  // either may be ours
 
 // ---- tensors (tensor.c)
@@ -94,6 +95,12 @@ typedef struct {
 bool tensor_describe(AtenTensorHandle handle, tensor_info *out);
 // Borrowed from the Python tensor; `handle` is good until the next call on this thread.
 bool tensor_of_object(PyObject *object, tensor_info *out);
+// Everything of a tensor that a compiled program depends on, as bytes: their number. Above
+// `capacity` nothing is written.
+size_t tensor_write_key(const tensor_info *t, void *buffer, size_t capacity);
+bool tensor_covers(const tensor_info *t);       // its typed storage exactly
+bool tensor_same_geometry(const tensor_info *a, const tensor_info *b);
+AtenTensorHandle glue_handle(const void *tensor);           // of a borrowed at::Tensor
 bool tensor_view(const tensor_info *t, spyre_view *out);    // fails above SPYRE_MAX_RANK
 void tensor_contiguous_strides(int64_t rank, const int64_t *size, int64_t *out_stride);
 bool tensor_create(int64_t rank, const int64_t *size, const int64_t *stride, int32_t torch_dtype,
@@ -113,10 +120,20 @@ bool layout_of_object(PyObject *object, spyre_layout *out);
 PyObject *layout_to_object(const spyre_layout *layout);
 bool layout_register(PyObject *module);
 
+// ---- launches (executable.c)
+spyre_executable *executable_of_object(PyObject *object);   // null with TypeError set
+bool executable_owns_outputs(const spyre_segment *segment); // none is a view
+// Address of an input's storage, moved into the layout that the program was compiled for.
+bool executable_input(const spyre_segment *segment, size_t index, storage *s, uint64_t *out);
+// The tensor of a fresh storage for a result, whose address goes to its place among `buffers`.
+bool executable_output(const spyre_segment *segment, uint32_t index, uint32_t card,
+                       AtenTensorHandle *out, uint64_t *buffers);
+
 bool view_register(PyObject *module);           // ops_view.c
 bool copy_register(PyObject *module);           // copy.c
 bool graph_register(PyObject *module);          // graph_object.c
 bool executable_register(PyObject *module);     // executable.c
+bool eager_register(PyObject *module);          // eager.c
 bool program_register(PyObject *module);        // program.c
 const spyre_graph *graph_of_object(PyObject *object);       // null with TypeError set
 

@@ -148,6 +148,20 @@ static const spyre_segment *segment_at(PyObject *self, PyObject *index)
     return NULL;
 }
 
+bool executable_owns_outputs(const spyre_segment *segment)
+{
+    for (uint32_t i = 0; i < segment->output_count; i++)
+        if (output_owner(segment, i) != i) return false;
+    return true;
+}
+
+spyre_executable *executable_of_object(PyObject *object)
+{
+    if (PyObject_TypeCheck(object, executable_type)) return of(object);
+    PyErr_SetString(PyExc_TypeError, "expected an Executable");
+    return NULL;
+}
+
 // Results that a launch does not return because they are views: (result, of an input, index of the
 // input or result, sizes, strides, offset).
 static PyObject *output_views(const spyre_segment *segment)
@@ -274,13 +288,8 @@ static bool same_dense(const spyre_view *a, const spyre_view *b)
     return true;
 }
 
-// Address of an input's storage, moved into the layout that the program was compiled for.
-static bool input_address(const spyre_segment *segment, size_t index, AtenTensorHandle tensor,
-                          uint64_t *out)
+bool executable_input(const spyre_segment *segment, size_t index, storage *s, uint64_t *out)
 {
-    tensor_info t;
-    if (!tensor_describe(tensor, &t)) return false;
-    storage *s = t.storage;
     if (!s || !s->typed)
         return core_fail(SPYRE_INVALID_ARGUMENT, "input %zu of a launch is not on the card", index);
     if (!same_dense(&s->dense, &segment->input_storages[index]))
@@ -310,22 +319,23 @@ static bool take_inputs(StableIValue list, launch *l)
         ok = core_shim(torch_list_get_item(handle, i, &item));
         if (!ok) break;
         l->inputs[i] = (AtenTensorHandle)(uintptr_t)item;
-        ok = input_address(l->segment, i, l->inputs[i], &l->input_addresses[i]);
+        tensor_info t;
+        ok = tensor_describe(l->inputs[i], &t) &&
+             executable_input(l->segment, i, t.storage, &l->input_addresses[i]);
     }
     torch_delete_list(handle);
     return ok;
 }
 
-// The tensor of a fresh storage for the first result of a buffer.
-static bool make_output(launch *l, uint32_t index, uint32_t card)
+bool executable_output(const spyre_segment *segment, uint32_t index, uint32_t card,
+                       AtenTensorHandle *out, uint64_t *buffers)
 {
-    const spyre_segment_output *o = &l->segment->outputs[index];
+    const spyre_segment_output *o = &segment->outputs[index];
     tensor_info t;
-    if (!tensor_create_laid_out(o->type.dtype, &o->storage, &o->layout, &o->type.view, card,
-                                &l->outputs[index]) ||
-        !tensor_describe(l->outputs[index], &t))
+    if (!tensor_create_laid_out(o->type.dtype, &o->storage, &o->layout, &o->type.view, card, out) ||
+        !tensor_describe(*out, &t))
         return false;
-    l->buffer_addresses[o->buffer] = t.storage->address;
+    buffers[o->buffer] = t.storage->address;
     return true;
 }
 
@@ -337,7 +347,9 @@ static bool make_outputs(launch *l, uint32_t card)
     if (!l->outputs || !l->buffer_addresses)
         return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory for a launch");
     for (uint32_t i = 0; i < count; i++)
-        if (output_owner(l->segment, i) == i && !make_output(l, i, card)) return false;
+        if (output_owner(l->segment, i) == i &&
+            !executable_output(l->segment, i, card, &l->outputs[i], l->buffer_addresses))
+            return false;
     return true;
 }
 

@@ -269,7 +269,83 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
     library.impl("record_stream", [](at::Tensor &, c10::Stream) {});
 }
 
+// ---- operators one by one
+
+void describe(glue_call *call, const c10::IValue &value)
+{
+    if (value.isTensor()) {
+        if (value.toTensor().defined())
+            eager_tensor(call, &value.toTensor());
+        else
+            eager_value(call, 'u', 0);
+    } else if (value.isNone()) {
+        eager_value(call, 'n', 0);
+    } else if (value.isInt()) {
+        eager_value(call, 'i', static_cast<uint64_t>(value.toInt()));
+    } else if (value.isDouble()) {
+        eager_value(call, 'd', c10::bit_cast<uint64_t>(value.toDouble()));
+    } else if (value.isBool()) {
+        eager_value(call, 'b', value.toBool());
+    } else if (value.isList()) {
+        auto items = value.toListRef();
+        eager_value(call, 'l', items.size());
+        for (const auto &item : items) describe(call, item);
+    } else {
+        call->known = false;
+    }
+}
+
+struct Entered {
+    explicit Entered(glue_call *entered) : call(entered) { eager_enter(call); }
+    ~Entered() { eager_leave(call); }
+    Entered(const Entered &) = delete;
+    Entered &operator=(const Entered &) = delete;
+    glue_call *call;
+};
+
+void eager(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack)
+{
+    glue_call call;
+    size_t count = op.schema().arguments().size();
+    eager_begin(&call, &op.schema());
+    for (const auto &value : torch::jit::last(*stack, count)) describe(&call, value);
+    int results = eager_run(&call);
+    if (results < 0) {
+        Entered here(&call);
+        op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), stack);
+        return;
+    }
+    if (call.written) {
+        at::Tensor written = *static_cast<const at::Tensor *>(call.written);
+        torch::jit::drop(*stack, count);
+        torch::jit::push(*stack, std::move(written));
+        return;
+    }
+    torch::jit::drop(*stack, count);
+    for (int i = 0; i < results; i++) {
+        std::unique_ptr<at::Tensor> result(static_cast<at::Tensor *>(call.results[i]));
+        torch::jit::push(*stack, std::move(*result));
+    }
+}
+
 }  // namespace
+
+bool glue_same_tensor(const void *a, const void *b)
+{
+    return static_cast<const at::Tensor *>(a)->is_same(*static_cast<const at::Tensor *>(b));
+}
+
+void glue_register_operator(const char *name)
+{
+    static torch::Library operators(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1,
+                                    __FILE__, __LINE__);
+    static torch::Library all(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__,
+                              __LINE__);
+    if (*name)
+        operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&eager>());
+    else
+        all.fallback(torch::CppFunction::makeFromBoxedFunction<&eager>());
+}
 
 namespace at::native {
 REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &choose_attention)

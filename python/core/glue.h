@@ -45,6 +45,37 @@ typedef struct {
     void (*event_destroy)(void *event);
 } glue_calls;
 
+// ---- operators one by one (eager.c)
+
+enum { GLUE_MOST_TENSORS = 16, GLUE_KEY_BYTES = 2048 };
+
+typedef struct glue_call glue_call;
+struct glue_call {
+    bool known;                                 // everything so far could be described
+    uint32_t length, tensor_count;
+    const void *tensors[GLUE_MOST_TENSORS];     // the caller's at::Tensor, each once
+    void *storages[GLUE_MOST_TENSORS];
+    void *results[4];                           // new at::Tensor, the caller's
+    const void *written;                        // the argument that is the result instead, or null
+    glue_call *outer;
+    uint8_t key[GLUE_KEY_BYTES];
+};
+
+// Describes the call of an operator, argument by argument.
+void eager_begin(glue_call *call, const void *op);
+void eager_value(glue_call *call, char kind, uint64_t bits);
+void eager_tensor(glue_call *call, const void *tensor);
+
+// Runs the call's program: the number of results, or -1 when there is none. Throws.
+int eager_run(glue_call *call);
+
+// Around the Python kernel of a call without program.
+void eager_enter(glue_call *call);
+void eager_leave(glue_call *call);
+
+bool glue_same_tensor(const void *a, const void *b);
+void glue_register_operator(const char *name);
+
 // Registers allocator, guard, hooks and generators with PyTorch; `calls` must stay valid.
 void glue_register(const glue_calls *calls);
 

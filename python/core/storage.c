@@ -247,6 +247,17 @@ bool storage_set_layout(storage *s, const spyre_layout *layout)
     return ok;
 }
 
+bool storage_exchange(storage *a, storage *b)
+{
+    bool alike = a->card == b->card && a->typed && b->typed && a->dtype == b->dtype &&
+                 a->card_bytes == b->card_bytes && spyre_layout_equal(&a->layout, &b->layout);
+    if (!alike) return false;
+    uint64_t address = a->address;
+    a->address = b->address;
+    b->address = address;
+    return true;
+}
+
 // Host bytes behind `pointer`: the memory itself, or a copy of the storage's dense tensor.
 static bool stage(const void *pointer, int64_t bytes, void *host)
 {

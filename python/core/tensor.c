@@ -53,6 +53,11 @@ bool tensor_describe(AtenTensorHandle handle, tensor_info *out)
                      (long long)out->numel);
 }
 
+AtenTensorHandle glue_handle(const void *tensor)
+{
+    return (AtenTensorHandle)(uintptr_t)tensor;
+}
+
 bool tensor_of_object(PyObject *object, tensor_info *out)
 {
     // An at::Tensor is one pointer to its TensorImpl, which Python tensors publish as _cdata.
@@ -359,19 +364,15 @@ static void append(char *buffer, size_t *length, const void *bytes, size_t count
     *length += count;
 }
 
-// Everything of a tensor that a compiled program depends on, as bytes.
-static bool write_key(const tensor_info *t, char *buffer, size_t *length)
+static void write_key(const tensor_info *t, char *buffer, size_t *length)
 {
-    if (t->rank > CORE_MAX_RANK)
-        return core_fail(SPYRE_UNSUPPORTED, "Unsupported tensor rank: %lld is above %d",
-                         (long long)t->rank, CORE_MAX_RANK);
     const storage *s = t->storage;
     int32_t head[4] = {t->torch_dtype, (int32_t)t->rank, t->device_type, t->device_index};
     append(buffer, length, head, sizeof head);
     append(buffer, length, t->size, (size_t)t->rank * sizeof *t->size);
     append(buffer, length, t->stride, (size_t)t->rank * sizeof *t->stride);
     append(buffer, length, &t->offset, sizeof t->offset);
-    if (!s || !s->typed) return true;
+    if (!s || !s->typed) return;
     int32_t kind[5] = {(int32_t)s->dtype, (int32_t)s->dense.rank, (int32_t)s->layout.rank,
                        (int32_t)s->layout.format, (int32_t)s->layout.arrangement};
     append(buffer, length, kind, sizeof kind);
@@ -379,20 +380,40 @@ static bool write_key(const tensor_info *t, char *buffer, size_t *length)
     append(buffer, length, s->dense.stride, s->dense.rank * sizeof(int64_t));
     append(buffer, length, s->layout.device_size, s->layout.rank * sizeof(int64_t));
     append(buffer, length, s->layout.stride_map, s->layout.rank * sizeof(int64_t));
-    return true;
+}
+
+static size_t key_bytes(const tensor_info *t)
+{
+    const storage *s = t->storage;
+    size_t words = 2 * (size_t)t->rank + 1, bytes = 4 * sizeof(int32_t);
+    if (s && s->typed) {
+        words += 2 * ((size_t)s->dense.rank + s->layout.rank);
+        bytes += 5 * sizeof(int32_t);
+    }
+    return bytes + words * sizeof(int64_t);
+}
+
+size_t tensor_write_key(const tensor_info *t, void *buffer, size_t capacity)
+{
+    size_t bytes = key_bytes(t), length = 0;
+    if (bytes <= capacity) write_key(t, buffer, &length);
+    return bytes;
 }
 
 static PyObject *py_tensor_key(PyObject *self, PyObject *tensor)
 {
     (void)self;
     char buffer[1024];
-    size_t length = 0;
     tensor_info t;
     if (!tensor_of_object(tensor, &t)) return core_raise();
     spyre_dtype dtype = dtype_of_torch(t.torch_dtype);
     if (t.storage && dtype != SPYRE_DTYPE_COUNT && !storage_type(t.storage, dtype))
         return core_raise();
-    if (!write_key(&t, buffer, &length)) return core_raise();
+    size_t length = tensor_write_key(&t, buffer, sizeof buffer);
+    if (length > sizeof buffer) {
+        core_fail(SPYRE_UNSUPPORTED, "Unsupported tensor rank: %lld", (long long)t.rank);
+        return core_raise();
+    }
     return PyBytes_FromStringAndSize(buffer, (Py_ssize_t)length);
 }
 

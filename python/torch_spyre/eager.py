@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators outside torch.compile.
 
-Every operator takes one way. A graph of the single node is compiled and kept under the operator,
-the arguments' types and views and its scalars. What the compiler refuses runs on the CPU: the
-tensors are copied there and back, a FallbackWarning names the operator once, and the refusal is
-kept as well. In-place and out= forms compute the functional form and copy its result.
+Every operator takes one way. PyTorch calls core/eager.c, which looks for a program of an equal
+call; when there is none, the kernels here are called under the key PrivateUse2. They compile a
+graph of the single node, keep it under the operator, the arguments' types and views and its
+scalars, and tell core/eager.c. What the compiler refuses runs on the CPU: the tensors are copied
+there and back, a FallbackWarning names the operator once, and the refusal is kept as well. In-place
+and out= forms compute the functional form, whose result takes the place of the old contents.
 """
 
 from __future__ import annotations
@@ -156,6 +158,11 @@ class _Program:
         self.results = results  # index into the segment's outputs
         self.single = single
 
+    def remember(self, written: int = -1) -> None:
+        """Tells core/eager.c that the operator which PyTorch is calling launches this program."""
+        if not self.launch.views:
+            _C.remember(self.launch.executable, self.inputs, self.results, written)
+
     def run(self, tensors, card):
         outputs = self.launch([tensors[index] for index in self.inputs], card)
         if self.single:
@@ -176,8 +183,15 @@ class _Operator:
             self.refusal = "random numbers are drawn on the host"
 
     def __call__(self, args, kwargs):
+        program, tensors, reason = self.find(args, kwargs)
+        if program is None:
+            return run_on_cpu(self.op, args, kwargs, reason)
+        return program.run(tensors, tensors[0].device.index)
+
+    def find(self, args, kwargs):
+        """The program of a call and the tensors that it gets; or None and the reason."""
         if self.refusal is not None or self.op in fallback_ops:
-            return run_on_cpu(self.op, args, kwargs, self.refusal)
+            return None, [], self.refusal
         tensors: list[torch.Tensor] = []
         values = [_scalars(value) for value in handover.positional(self.op, args, kwargs)]
         key = tuple([_key(value, tensors) for value in values])
@@ -185,8 +199,14 @@ class _Operator:
             program, reason = self.programs[key]
         except KeyError:
             program, reason = self.programs[key] = self._compile(values, tensors)
+        return program, tensors, reason
+
+    def kernel(self, args, kwargs):
+        """Called by PyTorch as the operator itself."""
+        program, tensors, reason = self.find(args, kwargs)
         if program is None:
             return run_on_cpu(self.op, args, kwargs, reason)
+        program.remember()
         return program.run(tensors, tensors[0].device.index)
 
     def _compile(self, values, tensors):
@@ -294,26 +314,38 @@ def _functional(op: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
 def _in_place(op, functional):
     operator = operator_of(functional)
 
-    def call(args, kwargs):
+    def kernel(args, kwargs):
         # The functional form may have other defaults (bernoulli_ has one, bernoulli has none).
         values = handover.positional(op, args, kwargs)
         named = {
             a.name: v for a, v in zip(op._schema.arguments, values, strict=True) if a.kwarg_only
         }
-        return args[0].copy_(operator(values[: len(values) - len(named)], named))
+        values = values[: len(values) - len(named)]
+        program, tensors, reason = operator.find(values, named)
+        if program is None:
+            return args[0].copy_(run_on_cpu(functional, values, named, reason))
+        program.remember(written=0)
+        return args[0].copy_(program.run(tensors, tensors[0].device.index))
 
-    return call
+    return kernel
 
 
 def _with_out(op, functional):
     operator = operator_of(functional)
     names = [argument.name for argument in op._schema.arguments if argument.is_out]
 
-    def call(args, kwargs):
+    def kernel(args, kwargs):
         handover.check_devices(op, args, kwargs)
         targets = [kwargs[name] for name in names]
         rest = {name: value for name, value in kwargs.items() if name not in names}
-        results = operator(args, rest)
+        program, tensors, reason = operator.find(args, rest)
+        if program is None:
+            results = run_on_cpu(functional, args, rest, reason)
+        else:
+            results = program.run(tensors, tensors[0].device.index)
+            same = len(targets) == 1 and _takes(targets[0], results)
+            if same:
+                program.remember(written=_position(targets[0], tensors))
         for target, result in zip(targets, results if len(targets) > 1 else [results], strict=True):
             if not torch.can_cast(result.dtype, target.dtype):
                 raise RuntimeError(
@@ -325,13 +357,27 @@ def _with_out(op, functional):
             target.copy_(result)
         return tuple(targets) if len(targets) > 1 else targets[0]
 
-    return call
+    return kernel
 
 
-def _make_operator(op):
+def _takes(target, result) -> bool:
+    """A result needs neither cast nor resize on its way into `target`."""
+    return target.dtype == result.dtype and target.shape == result.shape
+
+
+def _position(target, tensors) -> int:
+    """The number of an out= tensor among the tensors of its call."""
+    for index, tensor in enumerate(tensors):
+        if tensor is target:
+            return index
+    return len(tensors)
+
+
+def _make_kernel(op):
+    """The kernel that PyTorch calls: (args, kwargs) -> results."""
     written = [a for a in op._schema.arguments if a.alias_info is not None]
     if not written:
-        return _Operator(op)
+        return operator_of(op).kernel
     functional = _functional(op)
     if functional is not None and all(a.is_out for a in written):
         return _with_out(op, functional)
@@ -341,18 +387,22 @@ def _make_operator(op):
 
 
 _operators: dict = {}
+_kernels: dict = {}
 
 
-def operator_of(op):
+def operator_of(op) -> _Operator:
     operator = _operators.get(op)
     if operator is None:
-        operator = _operators[op] = _make_operator(op)
+        operator = _operators[op] = _Operator(op)
     return operator
 
 
 def dispatch(op, *args, **kwargs):
     """PyTorch's fallback for the device: every operator without a kernel of its own."""
-    return operator_of(op)(args, kwargs)
+    kernel = _kernels.get(op)
+    if kernel is None:
+        kernel = _kernels[op] = _make_kernel(op)
+    return kernel(args, kwargs)
 
 
 # Copies and allocations, which are the binding's own business, and constants.
@@ -386,15 +436,7 @@ def direct_operators():
 
 
 def _kernel(op):
-    operator = None
-
-    def kernel(*args, **kwargs):
-        nonlocal operator
-        if operator is None:
-            operator = operator_of(op)
-        return operator(args, kwargs)
-
-    return kernel
+    return lambda *args, **kwargs: dispatch(op, *args, **kwargs)
 
 
 def _local_scalar_dense(tensor):
@@ -412,7 +454,7 @@ def _to_copy(tensor, *, dtype=None, device=None, memory_format=None, **options):
     op = _aten._to_copy.default
     here = device is None or torch.device(device) in (tensor.device, torch.device("spyre"))
     if here and dtype is not None and {dtype, tensor.dtype} <= _CARD_COPIES:
-        return operator_of(op)((tensor,), {"dtype": dtype, "memory_format": memory_format})
+        return operator_of(op).kernel((tensor,), {"dtype": dtype, "memory_format": memory_format})
     return op._op_dk(
         torch._C.DispatchKey.CompositeExplicitAutograd,
         tensor,
@@ -426,7 +468,7 @@ def _to_copy(tensor, *, dtype=None, device=None, memory_format=None, **options):
 def _clone(tensor, *, memory_format=None):
     op = _aten.clone.default
     if tensor.dtype in _CARD_COPIES and tensor.numel() > 0 and tensor.dim() <= 6:
-        return operator_of(op)((tensor,), {"memory_format": memory_format})
+        return operator_of(op).kernel((tensor,), {"memory_format": memory_format})
     return op._op_dk(
         torch._C.DispatchKey.CompositeExplicitAutograd, tensor, memory_format=memory_format
     )
@@ -474,14 +516,21 @@ def register() -> list[torch.library.Library]:
     from . import attention, recurrent
 
     fallback = torch.library.Library("_", "IMPL")
-    fallback.fallback(_untraced(dispatch), "PrivateUse1")
+    fallback.fallback(_untraced(dispatch), "PrivateUse2")
+    _C.register_operator("")
     aten = torch.library.Library("aten", "IMPL", "PrivateUse1")
+    kernels = torch.library.Library("aten", "IMPL", "PrivateUse2")
+
+    def register_kernel(name, kernel):
+        kernels.impl(name, _untraced(kernel))
+        _C.register_operator(name)
+
     for name, op in direct_operators():
-        aten.impl(name, _untraced(_kernel(op)))
+        register_kernel(name, _kernel(op))
     attention.register(aten)
     aten.impl("_local_scalar_dense", _untraced(_local_scalar_dense))
-    aten.impl("_to_copy", _untraced(_to_copy))
-    aten.impl("clone", _untraced(_clone))
+    register_kernel("_to_copy", _to_copy)
+    register_kernel("clone", _clone)
     aten.impl("zero_", _untraced(_zero_))
     aten.impl("resize_", _untraced(_resize_))
     aten.impl("convolution_overrideable", _untraced(_convolution))
@@ -492,4 +541,4 @@ def register() -> list[torch.library.Library]:
     launches = torch.library.Library("spyre", "IMPL")
     for key in ("Autograd", "ADInplaceOrView"):
         launches.impl("_run", torch.library.fallthrough_kernel, key)
-    return [fallback, aten, differentiable, launches]
+    return [fallback, aten, kernels, differentiable, launches]

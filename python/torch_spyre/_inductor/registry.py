@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable
 
 import torch
 
+from .. import _C
+
 Operators = torch._ops.OpOverload | torch._ops.OpOverloadPacket | Iterable
 spyre_decompositions: dict[torch._ops.OpOverload, Callable] = {}
 spyre_lowerings: dict[torch._ops.OpOverload, Callable] = {}
@@ -75,6 +77,7 @@ def register_fallback(operators: Operators) -> Callable[[Callable | None], Calla
     def register(function: Callable | None) -> Callable | None:
         for op in overloads(operators):
             fallback_ops[op] = function
+        _C.forget_operators()
         return function
 
     return register

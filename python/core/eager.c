@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators one by one, without Python: the programs of calls that torch_spyre/eager.py has compiled
+// before.
+//
+// A call is known by bytes: the operator, and of every argument its number or its type, view and
+// layout. glue.cpp writes them with eager_value() and eager_tensor(). A call that is not known goes
+// on to Python, whose kernel tells by remember() what it launches; the next equal call finds it.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+#include "glue.h"
+
+enum { MOST_INPUTS = 8, MOST_RESULTS = 4 };
+
+typedef struct {
+    uint64_t hash;
+    uint32_t key_length, card;
+    spyre_executable *executable;           // a Python object keeps it
+    uint32_t input_count, result_count;
+    uint8_t inputs[MOST_INPUTS];            // of the call's tensors, those that the segment reads
+    uint8_t results[MOST_RESULTS];          // of the segment's outputs, in the operator's order
+    int32_t written;                        // tensor of the call that takes the result, or -1
+    uint8_t key[];
+} program;
+
+// Open addressing, half full at most. Programs are never freed: another thread may be running one.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static program **slots;
+static size_t slot_count, program_count;
+
+static _Thread_local glue_call *current;
+
+// ---- the key
+
+void eager_begin(glue_call *call, const void *op)
+{
+    call->known = true;
+    call->length = 0;
+    call->tensor_count = 0;
+    eager_value(call, 'o', (uint64_t)(uintptr_t)op);
+}
+
+static void put(glue_call *call, const void *bytes, size_t count)
+{
+    if (call->length + count > sizeof call->key) {
+        call->known = false;
+        return;
+    }
+    memcpy(call->key + call->length, bytes, count);
+    call->length += (uint32_t)count;
+}
+
+void eager_value(glue_call *call, char kind, uint64_t bits)
+{
+    put(call, &kind, sizeof kind);
+    put(call, &bits, sizeof bits);
+}
+
+void eager_tensor(glue_call *call, const void *tensor)
+{
+    for (uint32_t i = 0; i < call->tensor_count; i++) {
+        if (!glue_same_tensor(call->tensors[i], tensor)) continue;
+        eager_value(call, '=', i);
+        return;
+    }
+    tensor_info t;
+    if (!tensor_describe(glue_handle(tensor), &t) || call->tensor_count == GLUE_MOST_TENSORS) {
+        call->known = false;
+        return;
+    }
+    bool number = t.device_type == aoti_torch_device_type_cpu() && t.rank == 0 && t.base &&
+                  t.element_bytes <= sizeof(uint64_t);
+    if (number) {
+        uint64_t bits = 0;
+        memcpy(&bits, t.base + t.offset * (int64_t)t.element_bytes, t.element_bytes);
+        eager_value(call, 's', (uint64_t)t.torch_dtype);
+        eager_value(call, 's', bits);
+        return;
+    }
+    call->known = call->known && t.storage && t.storage->typed;
+    if (!call->known) return;
+    eager_value(call, 't', 0);
+    call->length += (uint32_t)tensor_write_key(&t, call->key + call->length,
+                                               sizeof call->key - call->length);
+    call->known = call->length < sizeof call->key;
+    call->storages[call->tensor_count] = t.storage;
+    call->tensors[call->tensor_count++] = tensor;
+}
+
+// ---- the table
+
+// FNV-1a over words; keys differ in few of them.
+static uint64_t hash_key(const glue_call *call)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325), word;
+    uint32_t at = 0;
+    for (; at + sizeof word <= call->length; at += (uint32_t)sizeof word) {
+        memcpy(&word, call->key + at, sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    for (; at < call->length; at++) hash = (hash ^ call->key[at]) * UINT64_C(0x100000001b3);
+    return hash ^ hash >> 32;
+}
+
+// The slot of the call's program, or the empty one for it. Under the lock, with a table.
+static program **slot_of(uint64_t hash, const uint8_t *key, uint32_t length)
+{
+    for (size_t at = hash & (slot_count - 1);; at = (at + 1) & (slot_count - 1)) {
+        program *p = slots[at];
+        bool same = p && p->hash == hash && p->key_length == length;
+        if (!p || (same && memcmp(p->key, key, length) == 0)) return &slots[at];
+    }
+}
+
+static bool grow(void)
+{
+    size_t old_count = slot_count;
+    program **old = slots, **grown = calloc(old_count ? old_count * 2 : 256, sizeof *grown);
+    if (!grown) return false;
+    slots = grown;
+    slot_count = old_count ? old_count * 2 : 256;
+    for (size_t i = 0; i < old_count; i++)
+        if (old[i]) *slot_of(old[i]->hash, old[i]->key, old[i]->key_length) = old[i];
+    free(old);
+    return true;
+}
+
+static const program *find(const glue_call *call)
+{
+    uint64_t hash = hash_key(call);
+    pthread_mutex_lock(&lock);
+    const program *found = slot_count ? *slot_of(hash, call->key, call->length) : NULL;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+// False when memory is short: the program is then looked up by Python again.
+static bool add(program *p)
+{
+    pthread_mutex_lock(&lock);
+    bool room = 2 * (program_count + 1) <= slot_count || grow();
+    program **slot = room ? slot_of(p->hash, p->key, p->key_length) : NULL;
+    bool fresh = slot && !*slot;
+    if (fresh) {
+        *slot = p;
+        program_count++;
+    }
+    pthread_mutex_unlock(&lock);
+    return fresh;
+}
+
+// ---- running
+
+static bool gather_inputs(const program *p, const spyre_segment *segment, const glue_call *call,
+                          uint64_t *out_addresses)
+{
+    for (uint32_t i = 0; i < p->input_count; i++) {
+        storage *s = call->storages[p->inputs[i]];
+        if (!executable_input(segment, i, s, &out_addresses[i])) return false;
+    }
+    return true;
+}
+
+// The result becomes the contents of the tensor that the operator writes: the two storages exchange
+// their card memory when they agree in all else.
+static bool write_result(const void *target, AtenTensorHandle result)
+{
+    tensor_info to, from;
+    AtenTensorHandle handle = glue_handle(target);
+    if (!tensor_describe(handle, &to) || !tensor_describe(result, &from)) return false;
+    if (tensor_covers(&to) && tensor_covers(&from) && tensor_same_geometry(&from, &to) &&
+        storage_exchange(to.storage, from.storage))
+        return true;
+    return core_shim(aoti_torch_copy_(handle, result, 0));
+}
+
+static bool launch(const program *p, const glue_call *call, AtenTensorHandle *outputs)
+{
+    const spyre_segment *segment = spyre_executable_segment(p->executable, 0);
+    uint64_t inputs[MOST_INPUTS], buffers[MOST_RESULTS];
+    spyre_context *context = device_context();
+    if (!context || !gather_inputs(p, segment, call, inputs)) return false;
+    for (uint32_t i = 0; i < segment->output_count; i++)
+        if (!executable_output(segment, i, p->card, &outputs[i], buffers)) return false;
+    return core_check(spyre_launch(context, p->card, stream_current(p->card), p->executable, 0,
+                                   inputs, buffers));
+}
+
+int eager_run(glue_call *call)
+{
+    const program *p = call->known ? find(call) : NULL;
+    if (!p) return -1;
+    AtenTensorHandle outputs[MOST_RESULTS] = {NULL};
+    bool ok = launch(p, call, outputs);
+    if (ok && p->written >= 0) ok = write_result(call->tensors[p->written], outputs[0]);
+    if (!ok || p->written >= 0) {
+        for (uint32_t i = 0; i < MOST_RESULTS; i++)
+            if (outputs[i]) aoti_torch_delete_tensor_object(outputs[i]);
+    }
+    if (!ok) core_throw();
+    call->written = p->written >= 0 ? call->tensors[p->written] : NULL;
+    for (uint32_t i = 0; i < p->result_count; i++) call->results[i] = outputs[p->results[i]];
+    return (int)p->result_count;
+}
+
+void eager_enter(glue_call *call)
+{
+    call->outer = current;
+    current = call;
+}
+
+void eager_leave(glue_call *call)
+{
+    current = call->outer;
+}
+
+// ---- Python methods
+
+static bool take_bytes(PyObject *list, uint8_t *out, uint32_t capacity, uint32_t limit,
+                       uint32_t *out_count)
+{
+    int64_t values[MOST_INPUTS];
+    Py_ssize_t count = PySequence_Size(list);
+    if (count < 0 || count > (Py_ssize_t)capacity) return false;
+    if (core_ints(list, values, MOST_INPUTS, "remember") < 0) return false;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (values[i] < 0 || values[i] >= limit) return false;
+        out[i] = (uint8_t)values[i];
+    }
+    *out_count = (uint32_t)count;
+    return true;
+}
+
+// remember(executable, inputs, results, written): the operator that PyTorch is calling launches
+// segment 0 of the executable; `written` is the index of the tensor that takes the only result, -1
+// for none.
+static PyObject *py_remember(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object, *inputs, *results;
+    int written;
+    if (!PyArg_ParseTuple(args, "OOOi", &object, &inputs, &results, &written)) return NULL;
+    spyre_executable *executable = executable_of_object(object);
+    if (!executable) return NULL;
+    const glue_call *call = current;
+    if (!call || !call->known || call->tensor_count == 0) Py_RETURN_NONE;
+    const spyre_segment *segment = spyre_executable_segment(executable, 0);
+    program *p = calloc(1, sizeof *p + call->length);
+    if (!p) return PyErr_NoMemory();
+    *p = (program){.hash = hash_key(call),
+                   .key_length = call->length,
+                   .card = ((const storage *)call->storages[0])->card,
+                   .executable = executable,
+                   .written = written};
+    memcpy(p->key, call->key, call->length);
+    bool fits = take_bytes(inputs, p->inputs, MOST_INPUTS, call->tensor_count, &p->input_count) &&
+                take_bytes(results, p->results, MOST_RESULTS, segment->output_count,
+                           &p->result_count) &&
+                executable_owns_outputs(segment) && segment->output_count <= MOST_RESULTS &&
+                p->result_count == segment->output_count &&
+                p->input_count == segment->input_count && written < (int)call->tensor_count &&
+                (written < 0 || p->result_count == 1);
+    for (uint32_t i = 0; i < call->tensor_count; i++)
+        fits = fits && ((const storage *)call->storages[i])->card == p->card;
+    if (PyErr_Occurred()) PyErr_Clear();
+    if (fits && add(p)) Py_INCREF(object);
+    else free(p);
+    Py_RETURN_NONE;
+}
+
+// register_operator(name): calls of the aten operator look for a program here first, then go on to
+// its kernel of the key PrivateUse2. "" does so for all operators without a kernel.
+static PyObject *py_register_operator(PyObject *self, PyObject *name)
+{
+    (void)self;
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    if (!text) return NULL;
+    glue_register_operator(text);
+    Py_RETURN_NONE;
+}
+
+// forget_operators(): every operator asks Python again.
+static PyObject *py_forget_operators(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    pthread_mutex_lock(&lock);
+    if (slots) memset(slots, 0, slot_count * sizeof *slots);
+    program_count = 0;
+    pthread_mutex_unlock(&lock);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"remember", py_remember, METH_VARARGS, "(executable, inputs, results, written) -> None"},
+    {"forget_operators", py_forget_operators, METH_NOARGS, "() -> None"},
+    {"register_operator", py_register_operator, METH_O, "(name) -> None"},
+    {NULL, NULL, 0, NULL},
+};
+
+bool eager_register(PyObject *module)
+{
+    return PyModule_AddFunctions(module, methods) == 0;
+}

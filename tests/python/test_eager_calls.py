@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that find the program of an equal call, without Python."""
+
+import threading
+
+import pytest
+import torch
+import torch_spyre  # noqa: F401
+from torch_spyre import eager
+from torch_spyre._inductor import registry
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The operators whose Python kernel runs."""
+    seen = []
+    original = eager._Operator.find
+
+    def find(self, args, kwargs):
+        seen.append(str(self.op))
+        return original(self, args, kwargs)
+
+    monkeypatch.setattr(eager._Operator, "find", find)
+    return seen
+
+
+def card(*values, dtype=torch.float32):
+    return torch.tensor(values, dtype=dtype).to("spyre")
+
+
+def test_equal_call_needs_no_python(calls):
+    x, y = card(1.0, 2.0, 3.0), card(10.0, 20.0, 30.0)
+    first = torch.sub(x, y, alpha=3)
+    python = len(calls)
+    assert python > 0
+    again = torch.sub(y, x, alpha=3)
+    assert len(calls) == python
+    assert first.tolist() == [-29.0, -58.0, -87.0]
+    assert again.tolist() == [7.0, 14.0, 21.0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x, y: torch.sub(x, y, alpha=4),
+        lambda x, y: torch.sub(x, x, alpha=3),
+        lambda x, y: torch.sub(x, y[:1], alpha=3),
+        lambda x, y: torch.sub(x.view(3, 1), y, alpha=3),
+        lambda x, y: torch.sub(x.half(), y.half(), alpha=3),
+        lambda x, y: torch.sub(x, 2.0, alpha=3),
+        lambda x, y: torch.sub(x, -0.0, alpha=3),
+        lambda x, y: torch.sub(x, torch.tensor(5.0), alpha=3),
+        lambda x, y: torch.rsub(x, y, alpha=3),
+    ],
+)
+def test_other_calls_are_told_apart(change):
+    x, y = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([10.0, 20.0, 30.0])
+    torch.sub(x.to("spyre"), y.to("spyre"), alpha=3)
+    for _ in range(2):
+        result = change(x.to("spyre"), y.to("spyre"))
+        assert torch.equal(result.cpu(), change(x, y))
+
+
+def test_layout_is_part_of_the_call():
+    x = torch.arange(64 * 128, dtype=torch.float16).reshape(64, 128).fmod(17)
+    for source in (x, x.t().contiguous().t()):
+        for _ in range(2):
+            assert torch.equal((source.to("spyre") + 1).cpu(), source + 1)
+
+
+def test_in_place_forms_write_what_views_see(calls):
+    x, y = card(1.0, 2.0, 3.0, 4.0), card(1.0, 1.0, 2.0, 2.0)
+    view = x[1:3]
+    for _ in range(3):
+        x.mul_(y)
+    assert x.tolist() == [1.0, 2.0, 24.0, 32.0]
+    assert view.tolist() == [2.0, 24.0]
+    for value in (5.0, 6.0, 5.0, 6.0):
+        view.fill_(value)
+        assert x.tolist() == [1.0, value, value, 32.0]
+    assert calls.count("aten.mul.Tensor") == 1
+
+
+def test_in_place_on_itself():
+    x = card(1.0, 2.0)
+    for _ in range(3):
+        x.add_(x)
+    assert x.tolist() == [8.0, 16.0]
+
+
+def test_in_place_of_a_broadcast_operand():
+    x, row = torch.ones(3, 4), torch.arange(4.0)
+    result = x.to("spyre")
+    for _ in range(3):
+        result.add_(row.to("spyre"))
+    assert torch.equal(result.cpu(), x + 3 * row)
+
+
+def test_out_forms(calls):
+    x, y = card(1.0, 2.0, 3.0), card(4.0, 5.0, 6.0)
+    out = torch.empty(3, device="spyre")
+    for _ in range(3):
+        assert torch.add(x, y, out=out) is out
+        assert out.tolist() == [5.0, 7.0, 9.0]
+    assert calls.count("aten.add.Tensor") == 1
+    small = torch.empty(0, device="spyre")
+    for _ in range(2):
+        torch.add(x, y, out=small)
+        assert small.tolist() == [5.0, 7.0, 9.0]
+        small = torch.empty(0, device="spyre")
+    for _ in range(3):
+        torch.add(x, out, out=x)
+    assert x.tolist() == [16.0, 23.0, 30.0]
+
+
+def test_autograd_sees_every_call():
+    x = card(1.0, 2.0, 3.0).requires_grad_()
+    for _ in range(3):
+        x.grad = None
+        (x * x).sum().backward()
+        assert x.grad.tolist() == [2.0, 4.0, 6.0]
+
+
+def test_version_counter_moves_in_place():
+    x = card(1.0, 2.0)
+    before = x._version
+    for _ in range(3):
+        x.add_(1.0)
+    assert x._version == before + 3
+
+
+def test_several_results():
+    x = torch.tensor([[3.0, 1.0], [2.0, 5.0]])
+    for _ in range(2):
+        for ours, theirs in zip(torch.aminmax(x.to("spyre")), torch.aminmax(x), strict=True):
+            assert torch.equal(ours.cpu(), theirs)
+
+
+def test_mixed_devices_are_refused_each_time():
+    x, host = card(1.0, 2.0), torch.tensor([1.0, 2.0])
+    for _ in range(2):
+        assert (x + x).tolist() == [2.0, 4.0]
+        with pytest.raises(RuntimeError, match="same device"):
+            torch.add(x, host)
+
+
+def test_a_fallback_registered_later_is_obeyed():
+    x = card(1.0, 2.0)
+    host = []
+    for _ in range(2):
+        assert torch.mul(x, x).tolist() == [1.0, 4.0]
+    registry.register_fallback(torch.ops.aten.mul.Tensor)(lambda *a: host.append(1) or a[0] * a[1])
+    try:
+        assert torch.mul(x, x).tolist() == [1.0, 4.0]
+    finally:
+        del registry.fallback_ops[torch.ops.aten.mul.Tensor]
+    assert host == [1]
+
+
+def test_threads_share_the_table():
+    failures = []
+
+    def work(seed):
+        x = card(*range(seed + 2))
+        for n in range(100):
+            if (x + n % 7).tolist() != [value + n % 7 for value in range(seed + 2)]:
+                failures.append((seed, n))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
