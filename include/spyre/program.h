@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "spyre/counters.h"
 #include "spyre/runtime.h"
 
 #ifdef __cplusplus
@@ -25,6 +26,10 @@ SPYRE_API uint32_t spyre_program_argument_count(const spyre_program *program);
 
 // Card bytes of a launch argument; 0 when the code does not say (bundles of other front-ends).
 SPYRE_API int64_t spyre_program_argument_bytes(const spyre_program *program, uint32_t argument);
+
+// Counters of the kernels of one run, *out_count of them. Owned by the program.
+SPYRE_API const spyre_kernel_counters *spyre_program_counters(const spyre_program *program,
+                                                              uint32_t *out_count);
 
 // The memory of a launch argument as the card lays it out. `bytes` is read before and written after
 // the run; its size is that of the argument when the code knows it.

@@ -68,12 +68,32 @@ void card_wipe_lx(card *c);
 // LX of a core, ISA_LX_BYTES bytes, for tests.
 uint8_t *card_lx(card *c, uint32_t core);
 
-// Work and modelled time of one run, counted from the program without executing it.
+// What a launch of a kernel uses, found from the program without executing it: docs/card.md.
+typedef enum { CARD_MEMORY, CARD_PT, CARD_SFP, CARD_RING, CARD_RESOURCES } card_resource;
+
 typedef struct {
-    int64_t memory_read_bytes, memory_written_bytes;
-    int64_t mac_count, vector_element_count, ring_bytes;
-    double modelled_us;         // sum over kernels of max(bytes / bandwidth, MACs / rate); cost.def
-} card_work;
-void card_count_work(const isa_program *program, card_work *out_work);
+    int64_t runs;                           // of the kernel in one launch; sums: kernels run
+    // Of all cores in all runs. Memory counts a transfer that cores share once; LX what instructions
+    // read and write there; hops are the steps of messages from core to core.
+    int64_t memory_read_bytes, memory_written_bytes, lx_bytes;
+    int64_t ring_bytes, ring_hops;
+    int64_t mac_count, vector_element_count;
+    double us;                              // all runs
+    // Of it: with the memory busy, and with a unit of a core busy (the core with the most).
+    double busy_us[CARD_RESOURCES];
+    bool estimated;                         // no steady state was found: a lower bound
+} card_counters;
+
+// Times every kernel of a verified program: out_kernels[program->kernels.count]. Takes time and
+// memory that do not depend on the sizes of tensors. SPYRE_DEVICE_FAULT names kernel, core and
+// instruction of queues that would wait for each other for ever.
+SPYRE_MUST_CHECK spyre_status card_time(const isa_program *program, card_counters *out_kernels);
+
+// Adds `more` to `sum`.
+void card_counters_add(card_counters *sum, const card_counters *more);
+
+// The busiest resource, or CARD_RESOURCES when none is busy half of the time: then it is the order
+// of instructions, waits for each other, that takes the time.
+card_resource card_bound(const card_counters *counters);
 
 #endif

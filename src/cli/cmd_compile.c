@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "counters.h"
 #include "spyre/bundle.h"
 
 typedef struct {
     const char *source;             // path of the graph
     const char *output;             // directory, or null
     spyre_compile_options options;
+    counters_options counters;
 } request;
 
 enum { MOST_SOURCE_BYTES = 256 << 20, FIRST_BYTES = 1 << 16 };
@@ -44,6 +45,7 @@ static int read_request(cli_arguments *in, request *out)
         if (cli_option(in, "--cores", &cores)) continue;
         if (cli_option(in, "--skip", &out->options.settings.skip_passes)) continue;
         if (in->failed) return CLI_BAD_INPUT;
+        if (counters_option(in, &out->counters)) continue;
         if (cli_flag(in, "--strict")) {
             out->options.host_fallback = false;
         } else if (*in->items[in->at] == '-' || out->source) {
@@ -116,6 +118,17 @@ static int print_segments(const spyre_executable *executable)
     return cli_print("compile", "");
 }
 
+static int show_counters(const spyre_executable *executable, const counters_options *options)
+{
+    for (uint32_t i = 0; i < spyre_executable_segment_count(executable); i++) {
+        const spyre_kernel_counters *kernels = spyre_executable_counters(executable, i);
+        if (!kernels) continue;
+        if (options->table) printf("\nsegment %u\n", i);
+        counters_print(options, kernels, spyre_executable_segment(executable, i)->kernel_count);
+    }
+    return cli_print("compile", "");
+}
+
 static int show(const spyre_executable *executable)
 {
     char *report = NULL;
@@ -139,7 +152,8 @@ int cmd_compile(int count, char **arguments)
         if (!status && r.output) status = spyre_executable_save(executable, r.output);
         code = cli_report("compile", status);
     }
-    if (!code) code = show(executable);
+    if (!code && !r.counters.json) code = show(executable);
+    if (!code) code = show_counters(executable, &r.counters);
     spyre_executable_destroy(executable);
     spyre_graph_destroy(graph);
     return code;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "counters.h"
 #include "spyre/program.h"
 
 enum { MOST_ARGUMENTS = 1024 };
@@ -21,6 +21,7 @@ typedef struct {
     const char *directory;
     launch_argument arguments[MOST_ARGUMENTS];
     uint32_t named;                     // one more than the highest number named
+    counters_options counters;
 } request;
 
 static int bad(const char *option, const char *value)
@@ -69,6 +70,8 @@ static int read_request(cli_arguments *in, request *r)
             if (!argument || !parse_size(rest, &argument->size)) return bad("--size", value);
         } else if (in->failed) {
             return CLI_BAD_INPUT;
+        } else if (counters_option(in, &r->counters)) {
+            continue;
         } else if (*option == '-' || r->directory) {
             return cli_unexpected(in);
         } else {
@@ -141,6 +144,14 @@ static int write_output(const launch_argument *argument)
     return cli_complain("run", "%s: %s", argument->output, strerror(reason));
 }
 
+static int show_counters(const spyre_program *program, const counters_options *options)
+{
+    uint32_t kernel_count;
+    const spyre_kernel_counters *kernels = spyre_program_counters(program, &kernel_count);
+    counters_print(options, kernels, kernel_count);
+    return cli_print("run", "");
+}
+
 int cmd_run(int count, char **arguments)
 {
     static request r;
@@ -155,6 +166,7 @@ int cmd_run(int count, char **arguments)
     if (!result) result = launch(program, &r);
     for (uint32_t k = 0; k < r.named && !result; k++)
         if (r.arguments[k].output) result = write_output(&r.arguments[k]);
+    if (!result) result = show_counters(program, &r.counters);
     for (uint32_t k = 0; k < MOST_ARGUMENTS; k++) free(r.arguments[k].buffer.bytes);
     spyre_program_close(program);
     return result;

@@ -11,6 +11,7 @@
 #include "back/back.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "compile/counters.h"
 
 typedef struct {
     const spyre_graph *graph;
@@ -128,14 +129,16 @@ static spyre_status make_job(spyre_executable *e, uint32_t index)
     return job_create(&plan, &segment->job);
 }
 
-static void count_work(executable_segment *segment)
+static spyre_status count_work(arena *memory, executable_segment *segment)
 {
-    const card_work *work = job_work(segment->job);
+    const card_counters *kernels, *work = job_counters(segment->job, &kernels);
+    TRY(counters_describe(memory, segment->program, kernels, &segment->counters));
     segment->info.kernel_count = segment->program->kernels.count;
     segment->info.mac_count = work->mac_count;
     segment->info.memory_bytes = work->memory_read_bytes + work->memory_written_bytes;
-    segment->info.card_us = work->modelled_us;
+    segment->info.card_us = work->us;
     segment->info.pool_bytes = segment->front.loops->pool_bytes;
+    return NULL;
 }
 
 static spyre_status front_segment(compilation *c, uint32_t index, const graph_segment *from)
@@ -160,8 +163,7 @@ static spyre_status back_segment(spyre_executable *e, uint32_t index)
     back_options back = BACK_OPTIONS_INIT;
     TRY(back_compile(segment->front.bundle, &back, e->memory, &segment->program));
     TRY(make_job(e, index));
-    count_work(segment);
-    return NULL;
+    return count_work(e->memory, segment);
 }
 
 static spyre_status describe_host(spyre_executable *e, uint32_t index, const graph_segment *from)

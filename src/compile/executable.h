@@ -9,7 +9,7 @@
 #include "graph/partition.h"
 #include "isa/isa.h"
 #include "runtime/job.h"
-#include "spyre/compile.h"
+#include "spyre/counters.h"
 
 typedef struct {
     spyre_segment info;
@@ -17,6 +17,7 @@ typedef struct {
     front_result front;
     isa_program *program;
     job *job;
+    const spyre_kernel_counters *counters;  // of every kernel of the program
     text loop_dump;                     // the loop IR after every pass, when a dump was asked for
 } executable_segment;
 

@@ -21,6 +21,7 @@ SPYRE_MUST_CHECK spyre_status inspect_program(arena *memory, const char *path, t
 SPYRE_MUST_CHECK spyre_status inspect_spyrecode(arena *memory, const char *directory, text *out);
 
 // Kernel table and work of a program, without its instructions.
-void inspect_program_summary(const isa_program *program, text *out);
+SPYRE_MUST_CHECK spyre_status inspect_program_summary(arena *memory, const isa_program *program,
+                                                      text *out);
 
 #endif

@@ -38,23 +38,38 @@ static void count_kernel(const isa_program *program, uint32_t kernel, instructio
     }
 }
 
-static void print_work(const isa_program *program, text *out)
+static void print_work(const card_counters *all, text *out)
 {
-    card_work work;
-    card_count_work(program, &work);
     text_printf(out,
                 "one run: %" PRId64 " bytes read, %" PRId64 " written, %" PRId64
                 " multiply-adds, %" PRId64 " vector elements, %" PRId64
                 " bytes on the ring; modelled %.2f us\n",
-                work.memory_read_bytes, work.memory_written_bytes, work.mac_count,
-                work.vector_element_count, work.ring_bytes, work.modelled_us);
+                all->memory_read_bytes, all->memory_written_bytes, all->mac_count,
+                all->vector_element_count, all->ring_bytes, all->us);
 }
 
-void inspect_program_summary(const isa_program *program, text *out)
+// A program that would never end is shown all the same, with the reason instead of its time.
+static spyre_status time_kernels(arena *memory, const isa_program *program, text *out,
+                                 card_counters **out_kernels)
 {
+    card_counters all = {0}, *kernels = ARENA_NEW(memory, card_counters, program->kernels.count);
+    TRY_ALLOC(kernels);
+    spyre_status status = card_time(program, kernels);
+    if (status && spyre_status_code(status) != SPYRE_DEVICE_FAULT) return status;
+    if (status) text_printf(out, "one run: never ends: %s\n", spyre_status_message(status));
+    for (uint32_t k = 0; k < program->kernels.count; k++) card_counters_add(&all, &kernels[k]);
+    if (!status) print_work(&all, out);
+    spyre_status_free(status);
+    *out_kernels = kernels;
+    return NULL;
+}
+
+spyre_status inspect_program_summary(arena *memory, const isa_program *program, text *out)
+{
+    card_counters *kernels = NULL;
     text_printf(out, "program: %u kernels, %u instructions, %u arguments\n",
                 program->kernels.count, program->code.count, program->arg_count);
-    print_work(program, out);
+    TRY(time_kernels(memory, program, out, &kernels));
     for (uint32_t k = 0; k < program->kernels.count; k++) {
         const isa_kernel *kernel = &program->kernels.items[k];
         instruction_count count;
@@ -68,8 +83,10 @@ void inspect_program_summary(const isa_program *program, text *out)
                         count.of_queue[q]);
             first = false;
         }
-        text_printf(out, ")%s%s\n", *kernel->location ? "  " : "", kernel->location);
+        text_printf(out, "), %.2f us%s%s\n", kernels[k].us, *kernel->location ? "  " : "",
+                    kernel->location);
     }
+    return NULL;
 }
 
 // The program ends before the file does where constants follow it. A wrong length in the header is
@@ -94,7 +111,7 @@ spyre_status inspect_program(arena *memory, const char *path, text *out)
     text_printf(out, "image %s: %zu bytes", path, length);
     if (used < length) text_printf(out, ", %zu of them behind the program", length - used);
     text_append(out, "\n");
-    inspect_program_summary(program, out);
+    TRY(inspect_program_summary(memory, program, out));
     text_append(out, "\n");
     isa_print(program, out);
     return NULL;

@@ -89,7 +89,7 @@ spyre_status inspect_spyrecode(arena *memory, const char *directory, text *out)
         return NULL;
     }
     TRY(status_at(status, "%s", directory));
-    inspect_program_summary(program, out);
+    TRY(inspect_program_summary(memory, program, out));
     print_arguments(program, arguments, out);
     return NULL;
 }

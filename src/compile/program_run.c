@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compile/counters.h"
 #include "runtime/code.h"
 #include "spyre/program.h"
 
@@ -13,6 +14,8 @@ struct spyre_program {
     job *job;
     uint32_t argument_count;
     int64_t *argument_bytes;
+    const spyre_kernel_counters *counters;
+    uint32_t kernel_count;
 };
 
 void spyre_program_close(spyre_program *program)
@@ -36,7 +39,10 @@ static spyre_status open_program(spyre_program *program, const char *directory)
     for (uint32_t k = 0; k < image->arg_count; k++)
         if (arguments[k].kind == SPYRECODE_LAUNCH)
             program->argument_bytes[arguments[k].index] = image->arg_bytes[k];
-    return NULL;
+    const card_counters *kernels;
+    job_counters(program->job, &kernels);
+    program->kernel_count = image->kernels.count;
+    return counters_describe(program->memory, image, kernels, &program->counters);
 }
 
 spyre_status spyre_program_open(const char *directory, spyre_program **out_program)
@@ -69,6 +75,13 @@ uint32_t spyre_program_argument_count(const spyre_program *program)
 int64_t spyre_program_argument_bytes(const spyre_program *program, uint32_t argument)
 {
     return argument < program->argument_count ? program->argument_bytes[argument] : 0;
+}
+
+const spyre_kernel_counters *spyre_program_counters(const spyre_program *program,
+                                                    uint32_t *out_count)
+{
+    *out_count = program->kernel_count;
+    return program->counters;
 }
 
 // --- Running

@@ -31,7 +31,8 @@ struct job {
     uint32_t argument_count;
     job_argument *arguments;
     char name[64];
-    card_work work;
+    card_counters *kernels;             // of the program
+    card_counters total;
     bool small, forgets_lx;
     pthread_mutex_t lock;               // guards bindings
     job_binding *bindings;
@@ -48,6 +49,20 @@ typedef struct {
 
 // --- Life
 
+// A program that cannot end is a fault of its launches, which name more than its timing does.
+static spyre_status count_work(const isa_program *program, job *j)
+{
+    spyre_status status = card_time(program, j->kernels);
+    if (status && spyre_status_code(status) != SPYRE_DEVICE_FAULT) return status;
+    spyre_status_free(status);
+    for (uint32_t k = 0; k < program->kernels.count; k++)
+        card_counters_add(&j->total, &j->kernels[k]);
+    const card_counters *all = &j->total;
+    j->small = all->memory_read_bytes + all->memory_written_bytes <= SMALL_BYTES &&
+               all->vector_element_count <= SMALL_ELEMENTS && all->mac_count <= SMALL_MACS;
+    return NULL;
+}
+
 spyre_status job_create(const job_plan *plan, job **out_job)
 {
     TRY(isa_verify(plan->program));
@@ -58,9 +73,14 @@ spyre_status job_create(const job_plan *plan, job **out_job)
     job *j = calloc(1, sizeof *j);
     TRY_ALLOC(j);
     j->arguments = calloc(plan->argument_count + 1u, sizeof *j->arguments);
-    if (!j->arguments) {
+    j->kernels = calloc(plan->program->kernels.count + 1u, sizeof *j->kernels);
+    spyre_status status = j->arguments && j->kernels ? NULL : status_no_memory();
+    if (!status) status = count_work(plan->program, j);
+    if (status) {
+        free(j->kernels);
+        free(j->arguments);
         free(j);
-        return status_no_memory();
+        return status;
     }
     atomic_init(&j->references, 1);
     pthread_mutex_init(&j->lock, NULL);
@@ -70,16 +90,14 @@ spyre_status job_create(const job_plan *plan, job **out_job)
     if (plan->argument_count)
         memcpy(j->arguments, plan->arguments, plan->argument_count * sizeof *j->arguments);
     strncpy(j->name, plan->name ? plan->name : "", sizeof j->name - 1);
-    card_count_work(plan->program, &j->work);
-    j->small = j->work.memory_read_bytes + j->work.memory_written_bytes <= SMALL_BYTES &&
-               j->work.vector_element_count <= SMALL_ELEMENTS && j->work.mac_count <= SMALL_MACS;
     *out_job = j;
     return NULL;
 }
 
-const card_work *job_work(const job *j)
+const card_counters *job_counters(const job *j, const card_counters **out_kernels)
 {
-    return &j->work;
+    if (out_kernels) *out_kernels = j->kernels;
+    return &j->total;
 }
 
 static void free_binding(job_binding *binding)
@@ -119,6 +137,7 @@ static void release_job(job *j)
         free_binding(binding);
     }
     pthread_mutex_destroy(&j->lock);
+    free(j->kernels);
     free(j->arguments);
     free(j);
 }
@@ -275,9 +294,9 @@ static launch_task *make_task(job *j, const job_binding *binding)
     self->base.release = release_launch;
     self->base.kind = "launch";
     self->base.name = j->name;
-    self->base.bytes = j->work.memory_read_bytes + j->work.memory_written_bytes;
+    self->base.bytes = j->total.memory_read_bytes + j->total.memory_written_bytes;
     self->base.resource = CLOCK_COMPUTE;
-    self->base.card_us = j->work.modelled_us;
+    self->base.card_us = j->total.us;
     return self;
 }
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import json
 import re
 import struct
 
@@ -131,3 +132,47 @@ def test_compiled_program_runs(spyre, tmp_path):
     )
     found = struct.unpack("<128H", (tmp_path / "y.bin").read_bytes())
     assert list(found) == [0 if i % 2 else codes[i] for i in range(128)]
+
+
+NEGATION = """input %x: f16[{rows}, 2048]
+%y = aten.neg.default(%x) -> f16[{rows}, 2048] @ "model \\"a\\".py:3"
+return %y
+"""
+
+
+def counters_of(spyre, tmp_path, rows):
+    source = tmp_path / "negation.graph"
+    source.write_text(NEGATION.format(rows=rows))
+    lines = spyre.good("compile", source, "--json").splitlines()
+    assert len(lines) == 1
+    return json.loads(lines[0])
+
+
+def test_counters_of_a_copy(spyre, tmp_path):
+    counters = counters_of(spyre, tmp_path, 2048)
+    (kernel,) = counters["kernels"]
+    total = counters["total"]
+    assert kernel["name"].endswith("neg") and kernel["cores"] == 32
+    assert kernel["memory_read_bytes"] == kernel["memory_written_bytes"] == 2048 * 2048 * 2
+    assert kernel["bound"] == "memory" and kernel["memory_busy_us"] <= kernel["us"]
+    assert total["name"] == "total" and total["us"] == kernel["us"]
+    # "A balanced copy runs at 105 GB/s"
+    assert abs(2 * kernel["memory_read_bytes"] / kernel["us"] / 1e3 - 105) < 1
+
+
+def test_counters_of_more_than_memory(spyre, tmp_path):
+    """8 GiB in, 8 GiB out: nothing is executed or allocated, and nothing else is printed."""
+    small = counters_of(spyre, tmp_path, 1 << 14)["total"]
+    large = counters_of(spyre, tmp_path, 1 << 21)["total"]
+    assert large["memory_read_bytes"] == 128 * small["memory_read_bytes"]
+    assert abs(large["us"] / small["us"] - 128) < 1
+
+
+def test_counters_table(spyre, tmp_path):
+    source = tmp_path / "negation.graph"
+    source.write_text(NEGATION.format(rows=64))
+    text = spyre.good("compile", source, "--counters")
+    assert text.startswith(spyre.good("compile", source))
+    head, kernel, total = text.splitlines()[-3:]
+    assert head.split()[:2] == ["kernel", "cores"] and kernel.split()[4] == "memory"
+    assert total.split()[0] == "total" and total.split()[3] == kernel.split()[3]

@@ -73,3 +73,14 @@ def test_refuses_broken_code(spyre, negation, tmp_path):
     del plans["JobExecPlan"]
     (negation / "spyrecode.json").write_text(json.dumps(plans))
     assert "JobExecPlan" in spyre.bad("run", negation)
+
+
+def test_counters(spyre, negation):
+    sizes = ("--size=0=4096", "--size=1=4096")
+    assert spyre.good("run", negation, *sizes) == ""
+    counters = json.loads(spyre.good("run", negation, *sizes, "--json"))
+    # 6 iterations of 2 sticks, then 2 sticks once more.
+    assert counters["total"]["memory_read_bytes"] == (6 * 2 + 2) * 128
+    assert [k["runs"] for k in counters["kernels"]] == [6, 1]
+    table = spyre.good("run", negation, *sizes, "--counters").splitlines()
+    assert len(table) == 1 + len(counters["kernels"]) + 1

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a launch uses on the card, kernel by kernel, and how long the card would take. It is found
+// from the program by the timing model (docs/card.md): nothing is executed, and the numbers are the
+// same for any data.
+#ifndef SPYRE_COUNTERS_H
+#define SPYRE_COUNTERS_H
+
+#include "spyre/compile.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+    SPYRE_BOUND_MEMORY,         // card memory
+    SPYRE_BOUND_PT,             // matrix units
+    SPYRE_BOUND_SFP,            // vector units
+    SPYRE_BOUND_RING,           // between cores
+    SPYRE_BOUND_ORDER,          // none of them half of the time: instructions wait for each other
+} spyre_bound;
+
+// "memory", "pt", "sfp", "ring", "order".
+SPYRE_API const char *spyre_bound_name(spyre_bound bound);
+
+// One kernel in one launch: sums over all cores and all its runs.
+typedef struct {
+    const char *name;           // "3_batchmatmul": number and opfunc
+    const char *location;       // the user's source line, or ""
+    uint32_t cores;
+    int64_t runs;               // more than 1 in loops around kernels
+    int64_t memory_read_bytes;  // a transfer that cores share counts once
+    int64_t memory_written_bytes;
+    int64_t lx_bytes;           // that instructions read and write in LX
+    int64_t ring_bytes;         // of messages
+    int64_t ring_hops;          // steps of messages from core to core
+    int64_t mac_count;          // multiply-accumulates
+    int64_t vector_element_count;
+    double us;                  // estimated time of all runs
+    // Of `us`: with the memory busy, and with a unit busy, on one core. What is left of `us` is the
+    // time that the resource stands still.
+    double memory_busy_us, pt_busy_us, sfp_busy_us, ring_busy_us;
+    spyre_bound bound;          // what the time is for
+    bool estimated;             // `us` is only a lower bound: the walk found no steady state
+} spyre_kernel_counters;
+
+// Counters of the kernels of a card segment, [spyre_segment.kernel_count]; null for others. Owned by
+// the executable.
+SPYRE_API const spyre_kernel_counters *spyre_executable_counters(const spyre_executable *executable,
+                                                                 uint32_t segment);
+
+// Their sum: name "total", of all kernels.
+SPYRE_API void spyre_counters_total(const spyre_kernel_counters *kernels, uint32_t count,
+                                    spyre_kernel_counters *out_total);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
