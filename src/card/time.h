@@ -12,10 +12,7 @@
 #define CARD_TIME_H
 
 #include "card/card.h"
-
-#define COST_ROW(name, value, unit, source) static const double name __attribute__((unused)) = value;
-#include "isa/cost.def"
-#undef COST_ROW
+#include "isa/constants.h"
 
 typedef enum { TIME_COMPUTE, TIME_READ, TIME_WRITE, TIME_SEND, TIME_RECEIVE } time_kind;
 
