@@ -8,6 +8,7 @@
 #include "bundle/files.h"
 #include "compile/code.h"
 #include "compile/executable.h"
+#include "front/cost_table.h"
 
 uint32_t spyre_executable_segment_count(const spyre_executable *executable)
 {
@@ -63,9 +64,10 @@ spyre_status spyre_executable_text(const spyre_executable *executable, uint32_t 
     text t = {0};
     if (strcmp(stage, "loop") == 0) loop_print(s->front.loops, &t);
     else if (strcmp(stage, "listing") == 0) isa_print(s->program, &t);
+    else if (strcmp(stage, "cost") == 0) TRY(cost_table_print(s->front.loops, &t));
     else
         return status_new(SPYRE_INVALID_ARGUMENT,
-                          "stage '%s': graph, loop and listing are possible", stage);
+                          "stage '%s': graph, loop, cost and listing are possible", stage);
     return give(&t, out_text);
 }
 
@@ -93,7 +95,7 @@ spyre_status spyre_executable_write(const spyre_executable *executable, uint32_t
 
 spyre_status executable_dump(const spyre_executable *executable, const char *directory)
 {
-    static const char *const stages[] = {"graph", "loop", "listing"};
+    static const char *const stages[] = {"graph", "loop", "cost", "listing"};
     TRY(file_make_directories(directory));
     for (uint32_t s = 0; s < executable->segment_count; s++) {
         if (executable->segments[s].info.kind != SPYRE_SEGMENT_CARD) continue;

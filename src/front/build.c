@@ -412,6 +412,7 @@ spyre_status front_build(const spyre_graph *graph, arena *memory, uint32_t *at_n
     loop_graph *loops = arena_alloc(memory, sizeof *loops);
     TRY_ALLOC(loops);
     *loops = (loop_graph){.memory = memory, .graph = graph, .cores = 32, .at_node = at_node};
+    loops->settings = spyre_settings_default();
     builder b = {.loops = loops, .graph = graph};
     b.buffer_of = ARENA_NEW(memory, uint32_t, graph->values.count);
     TRY_ALLOC(b.buffer_of);

@@ -16,17 +16,22 @@ static int64_t round_up(int64_t value, int64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-// Sticks of operands along variable v: their smallest and largest length; 0 when none.
-static void sticks_along(const loop_graph *loops, const loop_op *op, uint32_t v, int64_t *out_least,
-                         int64_t *out_most)
+// Sticks of operands along each variable: their smallest and largest length; 0 when there is none.
+typedef struct {
+    int64_t least[LOOP_MAX_VARS], most[LOOP_MAX_VARS];
+} stick_lengths;
+
+static void find_sticks(const loop_graph *loops, const loop_op *op, stick_lengths *out)
 {
-    *out_least = *out_most = 0;
+    *out = (stick_lengths){{0}, {0}};
     for (uint32_t k = 0; k < op->operand_count; k++) {
         loop_location place;
-        if (loop_locate(loops, op, &op->operand[k], &place) || place.stick_var != v) continue;
+        if (loop_locate(loops, op, &op->operand[k], &place)) continue;
+        uint8_t v = place.stick_var;
+        if (v == LOOP_NO_DIM) continue;
         int64_t lanes = loop_lanes(&loops->buffers.items[op->operand[k].buffer]);
-        if (!*out_least || lanes < *out_least) *out_least = lanes;
-        if (lanes > *out_most) *out_most = lanes;
+        if (!out->least[v] || lanes < out->least[v]) out->least[v] = lanes;
+        if (lanes > out->most[v]) out->most[v] = lanes;
     }
 }
 
@@ -37,19 +42,24 @@ static bool pads(const loop_op *op, uint32_t v)
     return !(op->gather && op->operand[0].stride[v]);
 }
 
-static int64_t padded_size(const loop_graph *loops, const loop_op *op, uint32_t v)
+void emit_sizes(const loop_graph *loops, const loop_op *op, int64_t out_size[LOOP_MAX_VARS],
+                int64_t out_units[LOOP_MAX_VARS])
 {
-    int64_t least, most;
-    sticks_along(loops, op, v, &least, &most);
-    return least && pads(op, v) ? round_up(op->extent[v], least) : op->extent[v];
+    stick_lengths sticks;
+    find_sticks(loops, op, &sticks);
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        int64_t size = op->extent[v], most = sticks.most[v];
+        if (most && pads(op, v)) size = round_up(size, sticks.least[v]);
+        out_size[v] = size;
+        out_units[v] = !most ? size : size % most ? 1 : size / most;
+    }
 }
 
-int64_t emit_split_units(const loop_graph *loops, const loop_op *op, uint32_t v)
+int64_t emit_padded_size(const loop_graph *loops, const loop_op *op, uint32_t v)
 {
-    int64_t least, most, size = padded_size(loops, op, v);
-    sticks_along(loops, op, v, &least, &most);
-    if (!most) return size;
-    return size % most ? 1 : size / most;
+    int64_t size[LOOP_MAX_VARS], units[LOOP_MAX_VARS];
+    emit_sizes(loops, op, size, units);
+    return size[v];
 }
 
 static spyre_status refuse(const emitter *e, const char *why)
@@ -77,7 +87,8 @@ static spyre_status add_dim(emitter *e, const char *name, int32_t var, int64_t s
 static spyre_status add_var(emitter *e, const char *name, uint32_t v)
 {
     uint8_t dim;
-    return add_dim(e, name, (int32_t)v, padded_size(e->loops, e->op, v), e->op->extent[v], &dim);
+    int64_t size = emit_padded_size(e->loops, e->op, v);
+    return add_dim(e, name, (int32_t)v, size, e->op->extent[v], &dim);
 }
 
 // The variable whose dim comes last: that of the contracted or reduced stick, else of the result's.

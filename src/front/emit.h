@@ -6,9 +6,14 @@
 
 #include "front/loop.h"
 
-// Into how many equal parts variable v may be divided: its extent, or, where some operand carries
-// its stick along it, its count of whole sticks (1 when the extent is no multiple of the stick).
-int64_t emit_split_units(const loop_graph *loops, const loop_op *op, uint32_t v);
+// The extent of variable v in the bundle: whole sticks where an operand carries its stick along it.
+int64_t emit_padded_size(const loop_graph *loops, const loop_op *op, uint32_t v);
+
+// The same for all variables, and into how many equal parts each may be divided: its extent, or,
+// where some operand carries its stick along it, its count of whole sticks (1 when the padded extent
+// is no multiple of the longest stick).
+void emit_sizes(const loop_graph *loops, const loop_op *op, int64_t out_size[LOOP_MAX_VARS],
+                int64_t out_units[LOOP_MAX_VARS]);
 
 // A step under construction: step dims beside the variables they stand for.
 typedef struct {

@@ -81,6 +81,13 @@ static uint32_t dim_at(const loop_buffer *buffer, int64_t stride)
     return d;
 }
 
+bool loop_starts_dim(const loop_buffer *buffer, int64_t offset, int64_t stride)
+{
+    if (buffer->dim_count == 0) return false;
+    const loop_dim *dim = &buffer->dim[dim_at(buffer, stride)];
+    return offset / dim->stride % dim->extent == 0;
+}
+
 // An access under translation.
 typedef struct {
     const loop_buffer *buffer;

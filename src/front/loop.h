@@ -57,6 +57,16 @@ typedef struct {
     int64_t stride[LOOP_MAX_VARS];
 } loop_access;
 
+// What chose an op's division, for reports and for passes that may change it.
+typedef enum {
+    LOOP_UNDIVIDED,
+    LOOP_DIVIDED_BY_SPAN,         // minimum that the span limit demands
+    LOOP_DIVIDED_BY_MATMUL_COST,  // published cost model of matmuls
+    LOOP_DIVIDED_BY_DISTRIBUTION, // published default
+    LOOP_DIVIDED_BY_AGREEMENT,    // with its neighbours
+    LOOP_DIVIDED_BY_HINT          // the user; stays
+} loop_division_origin;
+
 typedef struct {
     opfunc op;
     const char *name; // of the graph value that it computes
@@ -65,6 +75,7 @@ typedef struct {
     int32_t split[LOOP_MAX_VARS];  // cores along the variable (in sticks for a stick variable)
     int32_t core_stride[LOOP_MAX_VARS]; // core numbers from one slice of the variable to the next,
                                         // where split > 1
+    loop_division_origin divided_by;
     uint32_t operand_count;        // inputs, then the output
     loop_access operand[LOOP_MAX_OPERANDS];
     bool gather;                   // operand 0 is the index, operand 1 the table, whose rows are
@@ -127,6 +138,10 @@ bool loop_var_is_reduced(const loop_op *op, uint32_t var);
 
 // Elements of a stick of the buffer.
 int64_t loop_lanes(const loop_buffer *buffer);
+
+// True when an access with that offset starts at index 0 of the dim in which a step of `stride` host
+// elements moves.
+bool loop_starts_dim(const loop_buffer *buffer, int64_t offset, int64_t stride);
 
 // A new LOCAL buffer for a dense host tensor; id in *out.
 SPYRE_MUST_CHECK spyre_status loop_add_local(loop_graph *loops, const char *name, spyre_dtype dtype,

@@ -64,13 +64,14 @@ def test_cores(spyre, tmp_path):
 def test_dump(spyre, tmp_path):
     spyre.good("compile", graph("softmax"), "--dump", tmp_path)
     files = {path.suffix: path.read_text() for path in tmp_path.iterdir()}
-    assert set(files) == {".graph", ".passes", ".loop", ".listing"}
+    assert set(files) == {".graph", ".passes", ".loop", ".cost", ".listing"}
     assert "// after propagate_layouts" in files[".passes"]
     assert files[".listing"].startswith("program\n")
 
 
 def test_passes_to_skip(spyre, tmp_path):
-    spyre.good("compile", graph("add"), "--skip", "work_division", "-o", tmp_path / "out")
+    skipped = "work_distribution,agree_divisions"
+    spyre.good("compile", graph("add"), "--skip", skipped, "-o", tmp_path / "out")
     assert "add on 1 core in" in spyre.good("inspect", tmp_path / "out" / "segment_0" / "bundle")
     line = spyre.bad("compile", graph("add"), "--skip", "memory_planning")
     assert "memory_planning is needed for correctness" in line

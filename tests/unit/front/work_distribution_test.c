@@ -16,9 +16,9 @@ static void check(int64_t rows, int64_t columns, uint32_t cores, int32_t by_row,
     spyre_view view = sizes_view(2, rows, columns, 0);
     uint32_t x = front_case_input(&run, view);
     front_case_output(&run, front_case_binary(&run, "spyre.add", x, x, view));
-    loop_graph *loops = front_case_before(&run, cores, "work_division");
+    loop_graph *loops = front_case_before(&run, cores, "work_distribution");
     bool changed;
-    assert_null(pass_work_division(loops, &changed));
+    assert_null(pass_work_distribution(loops, &changed));
     const loop_op *op = &loops->ops.items[0];
     assert_int_equal(op->var_count, 2);
     assert_int_equal(op->split[0], by_row);
@@ -28,7 +28,7 @@ static void check(int64_t rows, int64_t columns, uint32_t cores, int32_t by_row,
 }
 
 // Columns count in sticks of 64; the larger dim goes first and takes its largest divisor.
-static void work_division__largest_divisors(void **state)
+static void work_distribution__largest_divisors(void **state)
 {
     (void)state;
     check(64, 128, 32, 32, 1);
@@ -39,7 +39,7 @@ static void work_division__largest_divisors(void **state)
     check(50, 200, 1, 1, 1);
 }
 
-static void work_division__reduced_loops_stay_whole(void **state)
+static void work_distribution__reduced_loops_stay_whole(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -57,8 +57,8 @@ static void work_division__reduced_loops_stay_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_division__largest_divisors),
-        cmocka_unit_test(work_division__reduced_loops_stay_whole),
+        cmocka_unit_test(work_distribution__largest_divisors),
+        cmocka_unit_test(work_distribution__reduced_loops_stay_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

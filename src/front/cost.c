@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/cost.h"
+
+#include <math.h>
+
+#include "isa/constants.h"
+
+static double operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k)
+{
+    const loop_access *access = &op->operand[k];
+    loop_location place;
+    double sticks = 1;
+    if (loop_locate(loops, op, access, &place)) return 0;
+    int64_t lanes = loop_lanes(&loops->buffers.items[access->buffer]);
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        bool by_index = loop_is_table(op, access) && op->operand[0].stride[v]; // a row an index
+        if (v == place.stick_var)
+            sticks *= (double)((op->extent[v] + lanes - 1) / lanes);
+        else if (access->stride[v] || by_index)
+            sticks *= (double)op->extent[v];
+    }
+    return sticks * SPYRE_STICK_BYTES;
+}
+
+cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op)
+{
+    cost_basis basis = {.sizes = division_sizes_of(loops, op), .points = 1};
+    for (uint32_t v = 0; v < op->var_count; v++) basis.points *= (double)basis.sizes.size[v];
+    for (uint32_t k = 0; k < op->operand_count; k++) basis.bytes[k] = operand_bytes(loops, op, k);
+    return basis;
+}
+
+// Rows that a core of a matmul works on: of variables along which A moves and B does not.
+static double rows_a_core(const loop_op *op, const division *d)
+{
+    double rows = 1;
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (op->operand[0].stride[v] && !op->operand[1].stride[v])
+            rows *= (double)op->extent[v] / d->split[v];
+    return rows;
+}
+
+static double compute_of(const loop_op *op, double points, const division *d)
+{
+    double cores = (double)division_cores(op, d);
+    if (opfunc_describe(op->op)->kind != OPFUNC_KIND_MATMUL) return points / (cores * VECTOR_RATE);
+    double fill = rows_a_core(op, d) / MATMUL_FULL_ROWS;
+    fill = fill < 1 ? pow(fill, MATMUL_FILL_POWER) : 1;
+    return points / (cores * MATMUL_RATE * fill);
+}
+
+// Partial results pass along a chain of cores, one hop after the other.
+static double ring_of(const loop_op *op, const division_sizes *sizes, const division *d)
+{
+    double partial = sizeof(float);
+    int32_t chain = 1;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (loop_var_is_reduced(op, v))
+            chain *= d->split[v];
+        else
+            partial *= (double)sizes->size[v] / d->split[v];
+    }
+    return (chain - 1) * partial / RING_BANDWIDTH;
+}
+
+cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t resident)
+{
+    cost c = {0};
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        if (resident >> k & 1u) continue;
+        if (k + 1 == op->operand_count)
+            c.written_bytes = basis->bytes[k];
+        else
+            c.read_bytes += basis->bytes[k];
+    }
+    c.memory_us = (c.read_bytes + c.written_bytes) / MEMORY_BANDWIDTH +
+                  fmin(c.read_bytes, c.written_bytes) * MEMORY_TURNAROUND;
+    c.compute_us = compute_of(op, basis->points, d);
+    c.ring_us = ring_of(op, &basis->sizes, d);
+    c.us = fmax(c.memory_us, c.compute_us + c.ring_us);
+    return c;
+}
+
+bool cost_less(const cost *a, const cost *b)
+{
+    if (a->us != b->us) return a->us < b->us;
+    return a->compute_us + a->ring_us < b->compute_us + b->ring_us;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Predicted time of an op on the card, from the loop IR alone: the one cost model of the front's
+// planners. Rates are those of isa/cost.def, which the card's own model reads too; every constant
+// has its source there.
+//
+//     memory  = (read + written) / MEMORY_BANDWIDTH + min(read, written) * MEMORY_TURNAROUND
+//               bytes in whole sticks, each operand once however many cores read it; operands in LX
+//               cost nothing
+//     compute = multiply-adds / (cores * MATMUL_RATE * fill), elements / (cores * VECTOR_RATE)
+//     fill    = min(1, rows a core / MATMUL_FULL_ROWS) ^ MATMUL_FILL_POWER
+//     ring    = hops * bytes of a core's partial result / RING_BANDWIDTH
+//     us      = max(memory, compute + ring)
+#ifndef FRONT_COST_H
+#define FRONT_COST_H
+
+#include "front/division.h"
+
+typedef struct {
+    double read_bytes, written_bytes;   // of memory
+    double memory_us, compute_us, ring_us;
+    double us;
+} cost;
+
+// What of an op does not depend on its division, found once.
+typedef struct {
+    division_sizes sizes;
+    double points;                      // of the iteration space, padding included
+    double bytes[LOOP_MAX_OPERANDS];    // that the op touches, in whole sticks
+} cost_basis;
+
+cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op);
+
+// The cost of op under division d; bit k of `resident`: operand k is in LX.
+cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t resident);
+
+// True when a costs less than b; of equal times the one with less compute, which leaves the card
+// more room.
+bool cost_less(const cost *a, const cost *b);
+
+#endif

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/division.h"
+
+#include "front/emit.h"
+
+division division_get(const loop_op *op)
+{
+    division d = division_whole();
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        d.split[v] = op->split[v];
+        if (op->split[v] > 1) d.core_stride[v] = op->core_stride[v];
+    }
+    return d;
+}
+
+void division_set(loop_op *op, const division *d, loop_division_origin origin)
+{
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        op->split[v] = d->split[v];
+        op->core_stride[v] = d->core_stride[v];
+    }
+    op->divided_by = origin;
+}
+
+division division_whole(void)
+{
+    division d;
+    for (uint32_t v = 0; v < LOOP_MAX_VARS; v++) d.split[v] = d.core_stride[v] = 1;
+    return d;
+}
+
+int64_t division_cores(const loop_op *op, const division *d)
+{
+    int64_t cores = 1;
+    for (uint32_t v = 0; v < op->var_count; v++) cores *= d->split[v];
+    return cores;
+}
+
+void division_number_cores(const loop_op *op, division *d)
+{
+    int32_t stride = 1;
+    for (int reduced = 1; reduced >= 0; reduced--)
+        for (uint32_t v = 0; v < op->var_count; v++) {
+            if (loop_var_is_reduced(op, v) != (reduced == 1)) continue;
+            d->core_stride[v] = stride;
+            stride *= d->split[v];
+        }
+}
+
+bool division_combines(const loop_op *op, uint32_t v)
+{
+    opfunc_kind kind = opfunc_describe(op->op)->kind;
+    return loop_var_is_reduced(op, v) &&
+           (kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL);
+}
+
+bool division_combines_exactly(const loop_graph *loops, const loop_op *op, uint32_t v)
+{
+    loop_location place;
+    if (!division_combines(op, v) || (op->op != OPFUNC_MAX && op->op != OPFUNC_MIN)) return false;
+    if (loop_locate(loops, op, &op->operand[0], &place)) return false;
+    return place.stick_var == LOOP_NO_DIM || !loop_var_is_reduced(op, place.stick_var);
+}
+
+division_sizes division_sizes_of(const loop_graph *loops, const loop_op *op)
+{
+    division_sizes sizes;
+    emit_sizes(loops, op, sizes.size, sizes.units);
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        bool kept = op->operand[op->operand_count - 1].stride[v] != 0;
+        if (!kept && !division_combines(op, v)) sizes.units[v] = 1;
+    }
+    return sizes;
+}
+
+int32_t division_largest(int64_t count, int64_t limit)
+{
+    for (int64_t d = limit < count ? limit : count; d > 1; d--)
+        if (count % d == 0) return (int32_t)d;
+    return 1;
+}
+
+division_view division_view_of(const loop_graph *loops, const loop_op *op,
+                               const division_sizes *sizes, const division *d, uint32_t k)
+{
+    const loop_access *access = &op->operand[k];
+    const loop_buffer *buffer = &loops->buffers.items[access->buffer];
+    division_view view = {.apart = true};
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (d->split[v] == 1) continue;
+        int64_t stride = access->stride[v];
+        if (!stride || !loop_starts_dim(buffer, access->offset, stride)) view.apart = false;
+        int64_t step = stride * (sizes->size[v] / d->split[v]);
+        uint32_t at = view.count++;
+        while (at > 0 && view.cut[at - 1].step > step) {
+            view.cut[at] = view.cut[at - 1];
+            at--;
+        }
+        view.cut[at].step = step;
+        view.cut[at].slices = d->split[v];
+        view.cut[at].core_stride = d->core_stride[v];
+    }
+    if (op->gather && k == 1 && view.count) view.apart = false;
+    return view;
+}
+
+bool division_views_agree(const division_view *a, const division_view *b)
+{
+    if (!a->apart || !b->apart || a->count != b->count) return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->cut[i].step != b->cut[i].step || a->cut[i].slices != b->cut[i].slices ||
+            a->cut[i].core_stride != b->cut[i].core_stride)
+            return false;
+    return true;
+}

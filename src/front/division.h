@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the loops of an op are divided over the cores: what a division may be, what a core then sees
+// of a buffer, and whether two ops see the same.
+#ifndef FRONT_DIVISION_H
+#define FRONT_DIVISION_H
+
+#include "front/loop.h"
+
+// Slices of every variable; the rest of loop_op's division (core numbers) follows from an order.
+typedef struct {
+    int32_t split[LOOP_MAX_VARS];
+    int32_t core_stride[LOOP_MAX_VARS];
+} division;
+
+// What divisions of an op are made from.
+typedef struct {
+    int64_t size[LOOP_MAX_VARS];  // extents with padding
+    int64_t units[LOOP_MAX_VARS]; // the number of slices divides it; 1 for a loop that must stay
+                                  // whole because its results could not be combined
+} division_sizes;
+
+division_sizes division_sizes_of(const loop_graph *loops, const loop_op *op);
+
+// True when ops are divided one by one, as torch-spyre's planner does.
+static inline bool division_is_published(const loop_graph *loops)
+{
+    return loops->settings.work_division == 1; // second choice of setting.def
+}
+
+division division_get(const loop_op *op);
+void division_set(loop_op *op, const division *d, loop_division_origin origin);
+
+// One slice of everything.
+division division_whole(void);
+
+// Cores that the division uses.
+int64_t division_cores(const loop_op *op, const division *d);
+
+// Numbers cores through the slices: reduced variables fastest, so that cores which share an output
+// are neighbours on the ring ("cores that collaborate on K", work_division_planning.md), then the
+// others in the order of the loops.
+void division_number_cores(const loop_op *op, division *d);
+
+// True when the back-end can combine partial results of slices of v, a reduced variable.
+bool division_combines(const loop_op *op, uint32_t v);
+
+// True when slices of v, a reduced variable, give the same bits as the whole: the order of
+// operations does not matter to max and min, except between the two zeros, which FOLD may tell.
+bool division_combines_exactly(const loop_graph *loops, const loop_op *op, uint32_t v);
+
+// The largest divisor of `count` up to `limit`; at least 1.
+int32_t division_largest(int64_t count, int64_t limit);
+
+// What each core sees of the buffer of operand k. Slices of one variable are `step` host elements
+// apart.
+typedef struct {
+    uint32_t count;
+    struct {
+        int64_t step;
+        int32_t slices, core_stride;
+    } cut[LOOP_MAX_VARS]; // ascending step
+    bool apart; // every core sees a slice of its own that starts at the buffer's first element
+} division_view;
+
+division_view division_view_of(const loop_graph *loops, const loop_op *op,
+                               const division_sizes *sizes, const division *d, uint32_t k);
+
+// True when each core sees exactly what it sees under the other view.
+bool division_views_agree(const division_view *a, const division_view *b);
+
+// The published default division, which keeps what is committed: see work_distribution.c.
+division division_distribute(const loop_graph *loops, const loop_op *op,
+                             const division_sizes *sizes, const division *committed);
+
+#endif

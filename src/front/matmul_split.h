@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// torch-spyre's published cost of a matmul's split, which its planner minimises. The front's own
+// model is front/cost.h.
+#ifndef FRONT_MATMUL_SPLIT_H
+#define FRONT_MATMUL_SPLIT_H
+
+#include "front/division.h"
+
+// Sizes of a batched product in elements, or slices of them.
+typedef struct {
+    int64_t b, m, n, k;
+} matmul_shape;
+
+// Microseconds of the product `size` when it is cut into `slices`:
+//     (compute + hbm + psum + tie) * b^1.4
+// Source: docs/source/compiler/work_division_planning.md and torch_spyre/_inductor/work_division.py
+// in torch-spyre/torch-spyre; terms in matmul_split.c.
+double matmul_published_us(const matmul_shape *size, const matmul_shape *slices);
+
+// The published choice for a matmul without committed splits; false where the planner declines: no
+// clear row loop, column loop or contracted loop, or fewer cores than the default division uses.
+// `combine` allows splits of the contracted loop.
+bool matmul_published_division(const loop_graph *loops, const loop_op *op, bool combine,
+                               division *out, double *out_us);
+
+#endif

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The span limit: how far a core may reach over one tensor in memory.
+#ifndef FRONT_SPAN_REDUCTION_H
+#define FRONT_SPAN_REDUCTION_H
+
+#include "front/division.h"
+
+// Bytes of operand k that one core reaches over under division d: what it covers of the outermost
+// device dim along which it moves, times the bytes of a step there.
+int64_t span_of_operand(const loop_graph *loops, const loop_op *op, const division *d, uint32_t k);
+
+// True when no operand's span is above settings.max_span_bytes.
+bool span_fits(const loop_graph *loops, const loop_op *op, const division *d);
+
+#endif
