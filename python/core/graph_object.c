@@ -27,13 +27,19 @@ static spyre_graph *of(PyObject *self)
     return ((graph_object *)self)->graph;
 }
 
+// Graph(text=None, name="graph"): empty, or read from the text form; `name` is for messages.
 static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    (void)args, (void)keywords;
+    char text_name[] = "text", name_name[] = "name";
+    char *names[] = {text_name, name_name, NULL};
+    const char *text = NULL, *name = "graph";
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|zs", names, &text, &name)) return NULL;
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     PyObject *self = allocate(type, 0);
     if (!self) return NULL;
-    if (core_check(spyre_graph_create(&((graph_object *)self)->graph))) return self;
+    spyre_graph **out = &((graph_object *)self)->graph;
+    if (core_check(text ? spyre_graph_parse(text, name, out) : spyre_graph_create(out)))
+        return self;
     Py_DECREF(self);
     return core_raise();
 }

@@ -20,7 +20,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, attention, handover, patches
-from ._inductor import decompositions, lowering, passes
+from ._inductor import artefacts, decompositions, lowering, passes
 from ._inductor.registry import fallback_ops
 
 _aten = torch.ops.aten
@@ -70,12 +70,17 @@ def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
 
 
 def _compile(gm: torch.fx.GraphModule, example_inputs):
+    folder = artefacts.open_folder()
+    if folder:
+        folder.graph_before_passes(gm)
     passes.CustomPrePasses()(gm.graph)
     gm = lowering.lower(gm, example_inputs)
     attention.make_single(gm)
     passes.CustomPostPasses()(gm.graph)
     gm.recompile()
-    graph = CompiledGraph(gm)
+    if folder:
+        folder.graph_after_passes(gm)
+    graph = CompiledGraph(gm, folder)
 
     def run(args: list):
         return graph(args)
@@ -87,26 +92,28 @@ def _compile(gm: torch.fx.GraphModule, example_inputs):
 class CompiledGraph:
     """One ATen graph and its programs."""
 
-    def __init__(self, gm: torch.fx.GraphModule):
+    def __init__(self, gm: torch.fx.GraphModule, folder: artefacts.Folder | None = None):
         self.gm = gm
+        self.folder = folder  # of the first program
         self.programs: dict = {}
 
     def __call__(self, args: list):
         key = tuple([_C.tensor_key(a) if isinstance(a, torch.Tensor) else a for a in args])
         program = self.programs.get(key)
         if program is None:
-            program = self.programs[key] = _build(self.gm, args)
+            program = self.programs[key] = _build(self.gm, args, self.folder)
+            self.folder = None
         return program(list(args))
 
 
-def _build(gm: torch.fx.GraphModule, args):
+def _build(gm: torch.fx.GraphModule, args, folder):
     values = _node_values(gm, args)
     devices = [value.device for value in pytree.tree_leaves(list(values.values()))
                if isinstance(value, torch.Tensor) and value.device.type == "spyre"]  # fmt: skip
     if not devices:
         return _Eager(gm)
     try:
-        return _Builder(gm, values, devices[0]).build(args)
+        return _Builder(gm, values, devices[0]).build(args, folder)
     except _Inexpressible as error:
         from .eager import warn_fallback
 
@@ -187,7 +194,7 @@ class _Builder:
         self.placeholders: dict = {}
         self.moved: set[int] = set()  # inputs of the host that the card reads
 
-    def build(self, args):
+    def build(self, args, folder):
         handlers = {
             "placeholder": lambda node: self._placeholder(node, args),
             "get_attr": self._attribute,
@@ -198,8 +205,11 @@ class _Builder:
             if node.op not in handlers:
                 raise _Inexpressible(f"{node.op} {node.target}")
             handlers[node.op](node)
-        executable = handover.compile_graph(self.graph, host_fallback=True)
+        stages = folder.stages() if folder else None
+        executable = handover.compile_graph(self.graph, host_fallback=True, stages=stages)
         program = _Program(self, executable)
+        if folder:
+            folder.program(program)
         reports.append(program.report())
         return program
 

@@ -19,9 +19,11 @@ def settings() -> dict[str, str]:
     return {name: str(int(v) if isinstance(v, bool) else v) for name, v in values.items()}
 
 
-def compile_graph(graph: _C.Graph, host_fallback: bool) -> _C.Executable:
-    """Compiles with the settings of _inductor.config; raises torch_spyre.Unsupported."""
-    return _C.compile(graph, settings(), os.environ.get("SPYRE_DUMP_DIR"), host_fallback)
+def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = None) -> _C.Executable:
+    """Compiles with the settings of _inductor.config; the compiler writes its stages into the
+    directory `stages` (or SPYRE_DUMP_DIR). Raises torch_spyre.Unsupported."""
+    directory = stages or os.environ.get("SPYRE_DUMP_DIR")
+    return _C.compile(graph, settings(), directory, host_fallback)
 
 
 class Launch:

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What TORCH_COMPILE_DEBUG=1 leaves of every graph, under PyTorch's own file names:
+
+    torch_compile_debug/run_<time>-pid_<n>/torchinductor/model__0_inference_0.0/
+
+See docs/debugging.md for the files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+from collections.abc import Iterator
+
+import torch
+
+from . import diagrams, output_code
+
+_used: dict[pathlib.Path, int] = {}
+
+
+def open_folder() -> Folder | None:
+    """A new folder for the graph that AOTAutograd is compiling; None when nobody wants one."""
+    if os.environ.get("TORCH_COMPILE_DEBUG", "0") != "1":
+        return None
+    from torch._dynamo.utils import get_debug_dir
+    from torch._functorch.aot_autograd import get_aot_graph_name
+
+    root = pathlib.Path(get_debug_dir()) / "torchinductor" / get_aot_graph_name()
+    number = _used[root] = _used.get(root, -1) + 1
+    return Folder(root.with_name(f"{root.name}.{number}"))
+
+
+class Folder:
+    """The artefacts of one graph."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True)
+
+    def write(self, name: str, text: str) -> None:
+        file = self.path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+
+    def graph_before_passes(self, gm: torch.fx.GraphModule) -> None:
+        self.write("fx_graph_readable.py", gm.print_readable(print_output=False))
+        self.write("fx_graph_runnable.py", output_code.runnable_graph(gm))
+        if _wants_diagrams():
+            diagrams.draw(self.path / "orig_fx_graph_diagram.svg", diagrams.of_graph(gm.graph))
+
+    def graph_after_passes(self, gm: torch.fx.GraphModule) -> None:
+        self.write("fx_graph_transformed.py", gm.print_readable(print_output=False))
+
+    def stages(self) -> str:
+        """Where the compiler writes its own stages."""
+        return str(self.path / "stages")
+
+    def program(self, program) -> None:
+        """Everything about the compiled graph, once its stages are written."""
+        segments = [i for i, segment in enumerate(program.segments) if segment["kind"] == "card"]
+        first, last, kernels = [], [], []
+        for index in segments:
+            title = f"// segment {index}\n"
+            passes = list(self._passes(index))
+            first.append(title + passes[0][1])
+            final = program.executable.text(index, "loop")
+            last.append(title + final)
+            kernels += kernels_of(final, f"segment{index}_")
+            for number, (name, text) in enumerate(passes):
+                self.write(f"passes/segment{index}_{number:02d}_{name}.loop", text)
+            program.executable.write(index, "bundle", str(self.path / f"segment{index}_bundle"))
+        self.write("ir_pre_fusion.txt", "\n".join(first))
+        self.write("ir_post_fusion.txt", "\n".join(last))
+        self.write("report.txt", program.executable.report())
+        self.write("output_code.py", output_code.of_program(program))
+        self.write(
+            "inductor_provenance_tracking_node_mappings.json",
+            json.dumps(_provenance(kernels), indent=1),
+        )
+        if _wants_diagrams():
+            diagrams.draw(self.path / "graph_diagram.svg", diagrams.of_kernels(kernels))
+
+    def _passes(self, segment: int) -> Iterator[tuple[str, str]]:
+        """(pass, loop IR after it) in order; the first is that of `build`."""
+        text = (self.path / "stages" / f"segment{segment}.passes").read_text(encoding="utf-8")
+        for part in re.split(r"^// after ", text, flags=re.M)[1:]:
+            name, _, listing = part.partition("\n")
+            yield name, listing
+
+
+def _wants_diagrams() -> bool:
+    return os.environ.get("INDUCTOR_ORIG_FX_SVG", "0") == "1"
+
+
+class Kernel:
+    """One op of the final loop IR, as read from its text form."""
+
+    def __init__(self, name: str, origin: str, location: str, result: str, operands: list[str]):
+        self.name = name  # "segment0_3_exp"
+        self.origin = origin  # of the FX node
+        self.location = location  # of the user's line, or "unknown"
+        self.result = result  # buffers
+        self.operands = operands
+
+
+_OP = re.compile(r"^op (\d+) (\w+) .*?// ([^,\n]+), ([^\n]*)\n +(\w+)\[.*?\] = (.*)$", re.M)
+
+
+def kernels_of(listing: str, prefix: str) -> list[Kernel]:
+    """The ops of a loop IR listing (docs/loop-text.md), `prefix` before names and buffers."""
+    return [
+        Kernel(
+            f"{prefix}{number}_{opfunc}",
+            node.split(".")[0],
+            location,
+            prefix + result,
+            [prefix + buffer for buffer in re.findall(r"(\w+)\[", operands)],
+        )
+        for number, opfunc, node, location, result, operands in _OP.findall(listing)
+    ]
+
+
+def _provenance(kernels: list[Kernel]) -> dict:
+    """Both directions between FX nodes and kernels, under the keys of PyTorch's own file."""
+    kernels_of_node: dict[str, list[str]] = {}
+    for kernel in kernels:
+        kernels_of_node.setdefault(kernel.origin, []).append(kernel.name)
+    return {
+        "postToCppCode": kernels_of_node,
+        "cppCodeToPost": {kernel.name: [kernel.origin] for kernel in kernels},
+        "locations": {kernel.name: kernel.location for kernel in kernels},
+    }

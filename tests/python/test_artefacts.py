@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TORCH_COMPILE_DEBUG=1: the files of a graph, and that the runnable ones run."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import torch
+
+def f(x, y):
+    a = torch.sin(x) ** 2 + torch.cos(x) ** 2
+    return torch.softmax(a @ y.t(), -1) + torch.erfinv(x * 0.1)
+
+x, y = (torch.rand(3, 80, 80, dtype=torch.float16).to("spyre")[0] for _ in range(2))
+print(torch.compile(f, dynamic=False)(x, y).sum().item())
+"""
+
+
+def run(folder, *command, **environment):
+    done = subprocess.run(
+        [sys.executable, *map(str, command)],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def artefacts(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("artefacts")
+    program = folder / "user_model.py"
+    program.write_text(PROGRAM)
+    run(folder, program, TORCH_COMPILE_DEBUG="1", INDUCTOR_ORIG_FX_SVG="1")
+    (graph,) = folder.glob("torch_compile_debug/run_*/torchinductor/model__*")
+    return graph
+
+
+def test_the_eight_files_are_there(artefacts):
+    files = [
+        "fx_graph_readable.py",
+        "fx_graph_runnable.py",
+        "fx_graph_transformed.py",
+        "ir_pre_fusion.txt",
+        "ir_post_fusion.txt",
+        "output_code.py",
+    ]
+    assert all((artefacts / name).stat().st_size for name in files)
+    if shutil.which("dot"):
+        for name in ("orig_fx_graph_diagram.svg", "graph_diagram.svg"):
+            assert "</svg>" in (artefacts / name).read_text()
+    assert artefacts.name == "model__0_inference_0.0"
+
+
+def test_every_card_segment_has_its_bundle_and_listing(artefacts):
+    bundles = sorted(artefacts.glob("segment*_bundle"))
+    assert bundles
+    for bundle in bundles:
+        assert (bundle / "bundle.mlir").is_file()
+        assert json.loads((bundle / "sdsc_0.json").read_text())
+        name = bundle.name.removesuffix("_bundle")
+        assert (artefacts / "stages" / f"{name}.listing").stat().st_size
+
+
+def test_the_loop_ir_is_there_after_every_pass(artefacts):
+    names = [path.stem.split("_", 2)[2] for path in sorted(artefacts.glob("passes/segment*.loop"))]
+    assert names.count("build") == names.count("work_division") > 0
+    assert "// softmax" not in (artefacts / "ir_pre_fusion.txt").read_text()
+    assert "_softmax" in (artefacts / "ir_post_fusion.txt").read_text()
+
+
+def test_runnable_files_run_anywhere(artefacts, tmp_path):
+    for name in ("output_code.py", "fx_graph_runnable.py"):
+        shutil.copy(artefacts / name, tmp_path)
+        assert "tensor(" in run(tmp_path, name)
+
+
+def test_the_way_from_node_to_kernel_and_back(artefacts):
+    mappings = json.loads(
+        (artefacts / "inductor_provenance_tracking_node_mappings.json").read_text()
+    )
+    kernels = mappings["postToCppCode"]["_softmax"]
+    assert len(kernels) >= 3
+    for kernel in kernels:
+        assert mappings["cppCodeToPost"][kernel] == ["_softmax"]
+        assert mappings["locations"][kernel] == "user_model.py:6 in f"
+
+
+def test_nothing_is_written_unasked(tmp_path):
+    program = tmp_path / "quiet.py"
+    program.write_text(PROGRAM)
+    run(tmp_path, program)
+    assert [path.name for path in tmp_path.iterdir()] == ["quiet.py"]
