@@ -40,13 +40,26 @@ static double rows_a_core(const loop_op *op, const division *d)
     return rows;
 }
 
-static double compute_of(const loop_op *op, double points, const division *d)
+static double compute_of(const loop_op *op, const cost_basis *basis, const division *d)
 {
-    double cores = (double)division_cores(op, d);
-    if (opfunc_describe(op->op)->kind != OPFUNC_KIND_MATMUL) return points / (cores * VECTOR_RATE);
-    double fill = rows_a_core(op, d) / MATMUL_FULL_ROWS;
-    fill = fill < 1 ? pow(fill, MATMUL_FILL_POWER) : 1;
-    return points / (cores * MATMUL_RATE * fill);
+    double cores = (double)division_cores(op, d), largest = 0;
+    if (opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL) {
+        double fill = fmin(1, rows_a_core(op, d) / MATMUL_FULL_ROWS);
+        return basis->points / (cores * MATMUL_RATE * pow(fill, MATMUL_FILL_POWER));
+    }
+    for (uint32_t k = 0; k < op->operand_count; k++) largest = fmax(largest, basis->bytes[k]);
+    return largest / SPYRE_STICK_BYTES / (cores * VECTOR_STICKS * CLOCK);
+}
+
+// us per byte of the smaller direction.
+static double turn_of(const loop_op *op)
+{
+    if (op->op == OPFUNC_RESTICKIFY) return RESTICKIFY_TURN;
+    if (opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL) return MEMORY_TURNAROUND;
+    for (uint32_t k = 0; k + 1 < op->operand_count; k++)
+        for (uint32_t v = 0; v < op->var_count; v++)
+            if (!op->operand[k].stride[v]) return BROADCAST_TURN;
+    return MEMORY_TURNAROUND;
 }
 
 // Partial results pass along a chain of cores, one hop after the other.
@@ -60,7 +73,7 @@ static double ring_of(const loop_op *op, const division_sizes *sizes, const divi
         else
             partial *= (double)sizes->size[v] / d->split[v];
     }
-    return (chain - 1) * partial / RING_BANDWIDTH;
+    return (chain - 1) * partial / (GEOMETRY_RING_WIDTH * CLOCK);
 }
 
 cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t resident)
@@ -74,8 +87,8 @@ cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint
             c.read_bytes += basis->bytes[k];
     }
     c.memory_us = (c.read_bytes + c.written_bytes) / MEMORY_BANDWIDTH +
-                  fmin(c.read_bytes, c.written_bytes) * MEMORY_TURNAROUND;
-    c.compute_us = compute_of(op, basis->points, d);
+                  fmin(c.read_bytes, c.written_bytes) * turn_of(op);
+    c.compute_us = compute_of(op, basis, d);
     c.ring_us = ring_of(op, &basis->sizes, d);
     c.us = fmax(c.memory_us, c.compute_us + c.ring_us);
     return c;

@@ -4,12 +4,13 @@
 // planners. Rates are those of isa/cost.def, which the card's own model reads too; every constant
 // has its source there.
 //
-//     memory  = (read + written) / MEMORY_BANDWIDTH + min(read, written) * MEMORY_TURNAROUND
+//     memory  = (read + written) / MEMORY_BANDWIDTH + min(read, written) * turn
 //               bytes in whole sticks, each operand once however many cores read it; operands in LX
-//               cost nothing
-//     compute = multiply-adds / (cores * MATMUL_RATE * fill), elements / (cores * VECTOR_RATE)
+//               cost nothing; turn is MEMORY_TURNAROUND, or that of restickify and of broadcasts
+//     compute = multiply-adds / (cores * MATMUL_RATE * fill), or
+//               sticks of the largest operand / (cores * VECTOR_STICKS * CLOCK)
 //     fill    = min(1, rows a core / MATMUL_FULL_ROWS) ^ MATMUL_FILL_POWER
-//     ring    = hops * bytes of a core's partial result / RING_BANDWIDTH
+//     ring    = hops * bytes of a core's partial result / (RING_WIDTH * CLOCK)
 //     us      = max(memory, compute + ring)
 #ifndef FRONT_COST_H
 #define FRONT_COST_H
