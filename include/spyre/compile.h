@@ -16,6 +16,7 @@ typedef struct {
     spyre_settings settings;
     const char *dump_dir;       // writes every stage's text there, or null
     bool host_fallback;         // false: a node without a card lowering is an error
+    bool cache;                 // take a known executable, keep a new one: see spyre/cache.h
 } spyre_compile_options;
 
 // Default settings, no dump, with host fallback: what spyre_compile() takes for null.
@@ -67,6 +68,15 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_compile(const spyre_graph *graph,
 SPYRE_API void spyre_executable_destroy(spyre_executable *executable);
 
 SPYRE_API uint32_t spyre_executable_segment_count(const spyre_executable *executable);
+
+// What the process has counted about compiling and its cache since it started, one row a counter
+// (src/compile/statistics.def); false behind the last. Thread safe; name and meaning are static.
+typedef struct {
+    const char *name;
+    int64_t value;
+    const char *meaning;
+} spyre_statistic;
+SPYRE_API bool spyre_statistic_at(uint32_t index, spyre_statistic *out_statistic);
 
 // Owned by the executable.
 SPYRE_API const spyre_segment *spyre_executable_segment(const spyre_executable *executable,

@@ -69,7 +69,7 @@ static PyObject *py_settings(PyObject *self, PyObject *unused)
     return list;
 }
 
-// compile(graph, settings, dump_dir, host_fallback) -> Executable
+// compile(graph, settings, dump_dir, host_fallback) -> Executable, new or known
 static PyObject *py_compile(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -83,6 +83,7 @@ static PyObject *py_compile(PyObject *self, PyObject *args)
     const spyre_graph *graph = graph_of_object(object);
     if (!graph || !set_all(settings, &options.settings)) return NULL;
     options.host_fallback = fallback != 0;
+    options.cache = true;
     spyre_executable *compiled = NULL;
     spyre_status status;
     Py_BEGIN_ALLOW_THREADS status = spyre_compile(graph, &options, &compiled);
@@ -407,7 +408,23 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {"torch_spyre._C.Executable", sizeof(executable_object), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
+// compile_statistics() -> {counter: value}
+static PyObject *py_compile_statistics(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    spyre_statistic row;
+    PyObject *counters = PyDict_New();
+    for (uint32_t i = 0; counters && spyre_statistic_at(i, &row); i++) {
+        PyObject *value = PyLong_FromLongLong(row.value);
+        if (!value || PyDict_SetItemString(counters, row.name, value) < 0) Py_CLEAR(counters);
+        Py_XDECREF(value);
+    }
+    return counters;
+}
+
 static PyMethodDef methods[] = {
+    {"compile_statistics", py_compile_statistics, METH_NOARGS,
+     "What the process has counted about compiling and its cache."},
     {"compile", py_compile, METH_VARARGS,
      "(graph, settings, dump_dir, host_fallback) -> Executable"},
     {"check_settings", py_check_settings, METH_O, "(settings) -> None"},

@@ -41,6 +41,7 @@ from ._C import (  # noqa: E402
     ElementArrangement,
     SpyreTensorLayout,
     Unsupported,
+    compile_statistics,
     get_spyre_tensor_layout,
     set_spyre_tensor_layout,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "SpyreTensorLayout",
     "Unsupported",
     "compile_reports",
+    "compile_statistics",
     "get_spyre_tensor_layout",
     "last_report",
     "set_spyre_tensor_layout",

@@ -56,7 +56,7 @@ static spyre_status read_open(arena *memory, int descriptor, const char *path, s
 spyre_status file_read(arena *memory, const char *path, size_t limit_bytes, char **out_bytes,
                        size_t *out_length)
 {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);     // a pipe would wait
     if (descriptor < 0) return system_error("open", path);
     spyre_status status =
         read_open(memory, descriptor, path, limit_bytes, out_bytes, out_length);

@@ -37,9 +37,33 @@ static spyre_status give(text *t, char **out_text)
 spyre_status spyre_executable_report(const spyre_executable *executable, char **out_text)
 {
     text t = {0};
-    spyre_status status = graph_report(executable->prepared, &t);
+    if (executable->report) text_append(&t, executable->report);
+    spyre_status status = executable->report ? NULL : graph_report(executable->prepared, &t);
     if (!status) return give(&t, out_text);
     text_free(&t);
+    return status;
+}
+
+static spyre_status compile_again(const spyre_executable *e, spyre_executable **out_stages)
+{
+    spyre_graph *graph;
+    TRY(spyre_graph_parse(e->source, "a cached graph", &graph));
+    spyre_status status = executable_compile(graph, &e->options, out_stages);
+    spyre_graph_destroy(graph);
+    return status;
+}
+
+spyre_status executable_with_stages(const spyre_executable *executable,
+                                    const spyre_executable **out_staged)
+{
+    spyre_status status = NULL;
+    *out_staged = executable;
+    if (executable->prepared) return NULL;
+    spyre_executable *e = (spyre_executable *)(uintptr_t)executable;    // `stages` is a memo
+    pthread_mutex_lock(&e->lock);
+    if (!e->stages) status = compile_again(e, &e->stages);
+    *out_staged = e->stages;
+    pthread_mutex_unlock(&e->lock);
     return status;
 }
 
@@ -51,6 +75,7 @@ static spyre_status card_segment(const spyre_executable *e, uint32_t segment,
     if (e->segments[segment].info.kind != SPYRE_SEGMENT_CARD)
         return status_new(SPYRE_INVALID_ARGUMENT, "segment %u runs on the host: it has no stages",
                           segment);
+    TRY(executable_with_stages(e, &e));
     *out = &e->segments[segment];
     return NULL;
 }

@@ -9,9 +9,10 @@
 #include <string.h>
 
 #include "back/back.h"
-#include "base/file.h"
 #include "base/log.h"
+#include "compile/cache.h"
 #include "compile/counters.h"
+#include "compile/statistics.h"
 
 typedef struct {
     const spyre_graph *graph;
@@ -19,6 +20,8 @@ typedef struct {
     spyre_executable *executable;
     const spyre_segment_output **made; // by value: the output of a card segment that holds it
     uint32_t failed_node;              // of the caller's graph, or SPYRE_NO_ID
+    uint32_t attempts;
+    int64_t graph_us, front_us, back_us;
 } compilation;
 
 static void set_constant_view(spyre_graph *graph, graph_view *view, const spyre_view *from)
@@ -93,13 +96,13 @@ static spyre_status describe_outputs(const compilation *c, uint32_t index,
     }
     segment->info.outputs = outputs;
     segment->info.buffer_count = segment->front.output_buffer_count;
+    segment->info.pool_bytes = loops->pool_bytes;
     return NULL;
 }
 
-// The job: where each argument of the program comes from.
-static spyre_status make_job(spyre_executable *e, uint32_t index)
+// Where each argument of the program comes from.
+static spyre_status bind_arguments(spyre_executable *e, executable_segment *segment)
 {
-    executable_segment *segment = &e->segments[index];
     const bundle *b = segment->front.bundle;
     job_argument *arguments = ARENA_NEW(e->memory, job_argument, b->args.count);
     TRY_ALLOC(arguments);
@@ -119,26 +122,33 @@ static spyre_status make_job(spyre_executable *e, uint32_t index)
             break;
         }
     }
-    // Nothing reads LX after a segment of ours.
-    job_plan plan = {.program = segment->program,
-                     .argument_count = b->args.count,
-                     .arguments = arguments,
-                     .forgets_lx = true};
-    plan.name = arena_printf(e->memory, "segment_%u", index);
-    TRY_ALLOC(plan.name);
-    return job_create(&plan, &segment->job);
+    segment->arguments = arguments;
+    segment->argument_count = b->args.count;
+    return NULL;
 }
 
 static spyre_status count_work(arena *memory, executable_segment *segment)
 {
     const card_counters *kernels, *work = job_counters(segment->job, &kernels);
-    TRY(counters_describe(memory, segment->program, kernels, &segment->counters));
     segment->info.kernel_count = segment->program->kernels.count;
     segment->info.mac_count = work->mac_count;
     segment->info.memory_bytes = work->memory_read_bytes + work->memory_written_bytes;
     segment->info.card_us = work->us;
-    segment->info.pool_bytes = segment->front.loops->pool_bytes;
-    return NULL;
+    return counters_describe(memory, segment->program, kernels, &segment->counters);
+}
+
+spyre_status executable_make_job(spyre_executable *executable, uint32_t index)
+{
+    executable_segment *segment = &executable->segments[index];
+    // Nothing reads LX after a segment of ours.
+    job_plan plan = {.program = segment->program,
+                     .argument_count = segment->argument_count,
+                     .arguments = segment->arguments,
+                     .forgets_lx = true};
+    plan.name = arena_printf(executable->memory, "segment_%u", index);
+    TRY_ALLOC(plan.name);
+    TRY(job_create(&plan, &segment->job));
+    return count_work(executable->memory, segment);
 }
 
 static spyre_status front_segment(compilation *c, uint32_t index, const graph_segment *from)
@@ -162,8 +172,8 @@ static spyre_status back_segment(spyre_executable *e, uint32_t index)
     executable_segment *segment = &e->segments[index];
     back_options back = BACK_OPTIONS_INIT;
     TRY(back_compile(segment->front.bundle, &back, e->memory, &segment->program));
-    TRY(make_job(e, index));
-    return count_work(e->memory, segment);
+    TRY(bind_arguments(e, segment));
+    return executable_make_job(e, index);
 }
 
 static spyre_status describe_host(spyre_executable *e, uint32_t index, const graph_segment *from)
@@ -182,8 +192,7 @@ static spyre_status describe_host(spyre_executable *e, uint32_t index, const gra
     return NULL;
 }
 
-// All fronts before the first back: what a front refuses starts everything again.
-static spyre_status compile_segments(compilation *c, const graph_segment *segments, uint32_t count)
+static spyre_status front_segments(compilation *c, const graph_segment *segments, uint32_t count)
 {
     spyre_executable *e = c->executable;
     e->segments = ARENA_NEW(e->memory, executable_segment, count);
@@ -204,40 +213,61 @@ static spyre_status compile_segments(compilation *c, const graph_segment *segmen
                                                                : describe_host(e, s, from);
         TRY(status_at(status, "segment %u", s));
     }
-    for (uint32_t s = 0; s < count; s++)
-        if (segments[s].kind == SPYRE_SEGMENT_CARD)
+    return NULL;
+}
+
+static spyre_status back_segments(spyre_executable *e)
+{
+    for (uint32_t s = 0; s < e->segment_count; s++)
+        if (e->segments[s].info.kind == SPYRE_SEGMENT_CARD)
             TRY(status_at(back_segment(e, s), "segment %u", s));
     return NULL;
 }
 
+// All fronts before the first back: what a front refuses starts everything again.
 static spyre_status attempt(compilation *c, const char *const *host_reasons)
 {
     spyre_executable *e = c->executable;
     graph_segment *segments;
     uint32_t count;
-    TRY(graph_prepare(c->graph, c->options->host_fallback, host_reasons, e->memory, &e->prepared));
-    TRY(graph_partition(e->prepared, e->memory, &segments, &count));
-    return compile_segments(c, segments, count);
+    c->attempts++;
+    int64_t began = statistics_now_us();
+    spyre_status status = graph_prepare(c->graph, c->options->host_fallback, host_reasons,
+                                        e->memory, &e->prepared);
+    if (!status) status = graph_partition(e->prepared, e->memory, &segments, &count);
+    int64_t prepared = statistics_now_us();
+    if (!status) status = front_segments(c, segments, count);
+    int64_t fronted = statistics_now_us();
+    if (!status) status = back_segments(e);
+    c->graph_us += prepared - began;
+    c->front_us += fronted - prepared;
+    c->back_us += statistics_now_us() - fronted;
+    return status;
 }
 
-static spyre_executable *executable_create(void)
+spyre_executable *executable_create(void)
 {
     arena *memory = arena_create();
     spyre_executable *e = memory ? ARENA_NEW(memory, spyre_executable, 1) : NULL;
-    if (e)
-        e->memory = memory;
-    else
+    if (!e) {
         arena_destroy(memory);
+        return NULL;
+    }
+    e->memory = memory;
+    e->references = 1;
+    pthread_mutex_init(&e->lock, NULL);
     return e;
 }
 
 void spyre_executable_destroy(spyre_executable *executable)
 {
-    if (!executable) return;
+    if (!executable || !cache_let_go(executable)) return;
     for (uint32_t s = 0; s < executable->segment_count; s++) {
         job_destroy(executable->segments[s].job);
         text_free(&executable->segments[s].loop_dump);
     }
+    spyre_executable_destroy(executable->stages);
+    pthread_mutex_destroy(&executable->lock);
     arena_destroy(executable->memory);
 }
 
@@ -269,19 +299,41 @@ spyre_compile_options spyre_compile_options_default(void)
     return (spyre_compile_options){.settings = spyre_settings_default(), .host_fallback = true};
 }
 
-spyre_status spyre_compile(const spyre_graph *graph, const spyre_compile_options *options,
-                           spyre_executable **out_executable)
+static void count_compilation(const compilation *c)
 {
-    const spyre_compile_options standard = spyre_compile_options_default();
-    compilation c = {.graph = graph, .options = options ? options : &standard};
+    statistics_add(STATISTIC_COMPILATIONS, 1);
+    statistics_add(STATISTIC_ATTEMPTS, c->attempts);
+    statistics_add(STATISTIC_GRAPH_US, c->graph_us);
+    statistics_add(STATISTIC_FRONT_US, c->front_us);
+    statistics_add(STATISTIC_BACK_US, c->back_us);
+    log_info("compiled %u nodes in %u turns: graph %.1f ms, front %.1f ms, back %.1f ms",
+             c->graph->nodes.count, c->attempts, (double)c->graph_us / 1e3,
+             (double)c->front_us / 1e3, (double)c->back_us / 1e3);
+}
+
+spyre_status executable_compile(const spyre_graph *graph, const spyre_compile_options *options,
+                                spyre_executable **out_executable)
+{
+    compilation c = {.graph = graph, .options = options};
     arena *reasons = arena_create();
     TRY_ALLOC(reasons);
     spyre_status status = compile_with_retries(&c, reasons);
     arena_destroy(reasons);
-    if (!status && c.options->dump_dir) {
-        status = executable_dump(c.executable, c.options->dump_dir);
+    count_compilation(&c);
+    if (!status && options->dump_dir) {
+        status = executable_dump(c.executable, options->dump_dir);
         if (status) spyre_executable_destroy(c.executable);
     }
     *out_executable = status ? NULL : c.executable;
     return status;
+}
+
+spyre_status spyre_compile(const spyre_graph *graph, const spyre_compile_options *options,
+                           spyre_executable **out_executable)
+{
+    const spyre_compile_options standard = spyre_compile_options_default();
+    if (!options) options = &standard;
+    // A dump is of a compilation, so there has to be one.
+    if (options->cache && !options->dump_dir) return cache_compile(graph, options, out_executable);
+    return executable_compile(graph, options, out_executable);
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What spyre_compile() makes: the segments of a graph, and for each card segment every stage's
-// result, kept for launches, reports and artefacts.
+// result, kept for launches, reports and artefacts. One that was read from a file has what launches
+// and reports need; the stages are made again when somebody asks for them.
 #ifndef COMPILE_EXECUTABLE_H
 #define COMPILE_EXECUTABLE_H
 
+#include <pthread.h>
+
+#include "compile/cache_disk.h"
 #include "front/front.h"
 #include "graph/partition.h"
 #include "isa/isa.h"
@@ -13,21 +17,47 @@
 
 typedef struct {
     spyre_segment info;
-    spyre_graph *graph;                 // card segments only, from here on
-    front_result front;
-    isa_program *program;
+    isa_program *program;               // card segments only, from here on
+    uint32_t argument_count;            // of the program
+    const job_argument *arguments;
     job *job;
     const spyre_kernel_counters *counters;  // of every kernel of the program
+    spyre_graph *graph;                 // null from here on when the executable was read
+    front_result front;
     text loop_dump;                     // the loop IR after every pass, when a dump was asked for
 } executable_segment;
 
 struct spyre_executable {
     arena *memory;
-    spyre_graph *prepared;
     executable_segment *segments;
     uint32_t segment_count;
+    spyre_graph *prepared;              // null when it was read: then `report` is its report
+    const char *report;
+    const char *subject;                // of an executable that the cache knows: options, then the
+    const char *source;                 // graph's text, which starts at `source`
+    spyre_compile_options options;
+    pthread_mutex_t lock;               // guards `stages`
+    spyre_executable *stages;           // of one that was read: compiled on demand
+    // Of cache.c, under its lock.
+    uint32_t references;
+    cache_key key;
+    spyre_executable *next;
 };
 
+// An executable without segments that the caller alone holds; null when memory is short.
+spyre_executable *executable_create(void);
+
+// Compiles whatever a cache knows.
+SPYRE_MUST_CHECK spyre_status executable_compile(const spyre_graph *graph,
+                                                 const spyre_compile_options *options,
+                                                 spyre_executable **out_executable);
+
+// Makes the job of a card segment from its program and arguments, and counts its work.
+SPYRE_MUST_CHECK spyre_status executable_make_job(spyre_executable *executable, uint32_t segment);
+
+// The executable that has the stages of this one: itself, or its graph compiled again.
+SPYRE_MUST_CHECK spyre_status executable_with_stages(const spyre_executable *executable,
+                                                     const spyre_executable **out_staged);
 
 // Writes every stage's text of every card segment into `directory`: segment<n>.{graph,loop,listing}.
 SPYRE_MUST_CHECK spyre_status executable_dump(const spyre_executable *executable,

@@ -2,10 +2,14 @@
 import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 import torch
 import torch_spyre  # noqa: F401
+
+_cache = tempfile.TemporaryDirectory(prefix="spyre-cache-")
+os.environ.setdefault("SPYRE_CACHE_DIR", _cache.name)  # never the user's
 
 
 @pytest.fixture(autouse=True)

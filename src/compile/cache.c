@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of executables in use holds no references: an executable leaves it with its last user.
+#include "compile/cache.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "compile/executable_bytes.h"
+#include "compile/statistics.h"
+
+enum { BUCKETS = 1024 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static spyre_executable *in_use[BUCKETS];
+
+typedef struct {
+    const spyre_graph *graph;
+    const spyre_compile_options *options;
+    const char *subject;        // all that determines the executable: options, then the graph
+    size_t source_at;           // where the graph's text starts in it
+    cache_key key;
+    cache_config config;
+} request;
+
+// --- Executables in use
+
+static spyre_executable **bucket_of(cache_key key)
+{
+    return &in_use[key.low % BUCKETS];
+}
+
+// Under the lock. The whole subject is compared, so that equal hashes do no harm.
+static spyre_executable *find(const request *r)
+{
+    for (spyre_executable *e = *bucket_of(r->key); e; e = e->next)
+        if (memcmp(&e->key, &r->key, sizeof r->key) == 0 && strcmp(e->subject, r->subject) == 0)
+            return e;
+    return NULL;
+}
+
+static spyre_executable *share(const request *r)
+{
+    pthread_mutex_lock(&lock);
+    spyre_executable *known = find(r);
+    if (known) known->references++;
+    pthread_mutex_unlock(&lock);
+    return known;
+}
+
+// Puts a new executable into the table. When another thread was faster, its executable is the
+// answer and the new one goes.
+static spyre_executable *publish(const request *r, spyre_executable *made)
+{
+    made->key = r->key;
+    pthread_mutex_lock(&lock);
+    spyre_executable *known = find(r);
+    if (known) {
+        known->references++;
+    } else {
+        made->next = *bucket_of(r->key);
+        *bucket_of(r->key) = made;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!known) return made;
+    spyre_executable_destroy(made);
+    return known;
+}
+
+bool cache_let_go(spyre_executable *executable)
+{
+    pthread_mutex_lock(&lock);
+    bool last = --executable->references == 0;
+    spyre_executable **at = bucket_of(executable->key);
+    while (last && *at && *at != executable) at = &(*at)->next;
+    if (last && *at) *at = executable->next;
+    pthread_mutex_unlock(&lock);
+    return last;
+}
+
+// --- Files
+
+static void warn_once(atomic_bool *warned, const request *r, spyre_status status)
+{
+    if (!atomic_exchange(warned, true))
+        log_warn("compile cache: SPYRE_CACHE_DIR '%s': %s; programs are compiled anew",
+                 r->config.directory, spyre_status_message(status));
+    spyre_status_free(status);
+}
+
+static void reject(const request *r, spyre_status status)
+{
+    statistics_add(STATISTIC_REJECTED, 1);
+    log_warn("compile cache: removed %s", spyre_status_message(status));
+    spyre_status_free(status);
+    status = cache_disk_remove(&r->config, r->key);
+    if (status) log_warn("compile cache: %s", spyre_status_message(status));
+    spyre_status_free(status);
+}
+
+// The settings' lists belong to the caller.
+static bool own_lists(arena *memory, spyre_settings *settings)
+{
+    bool good = true;
+#define SETTING_COUNT(name, variable, initial, low, high, summary)
+#define SETTING_SHARE(name, variable, initial, summary)
+#define SETTING_FLAG(name, variable, initial, summary)
+#define SETTING_CHOICE(name, variable, choices, summary)
+#define SETTING_LIST(name, variable, summary)                                                      \
+    good = good && (!settings->name || (settings->name = arena_strdup(memory, settings->name)));
+#include "spyre/setting.def"
+#undef SETTING_COUNT
+#undef SETTING_SHARE
+#undef SETTING_FLAG
+#undef SETTING_CHOICE
+#undef SETTING_LIST
+    return good;
+}
+
+static spyre_status remember(const request *r, spyre_executable *e)
+{
+    e->options = *r->options;
+    e->options.cache = false;
+    e->subject = arena_strdup(e->memory, r->subject);
+    if (!e->subject) return status_no_memory();
+    e->source = e->subject + r->source_at;
+    return own_lists(e->memory, &e->options.settings) ? NULL : status_no_memory();
+}
+
+// The executable's file; null when there is none that is good.
+static spyre_executable *load(const request *r)
+{
+    static atomic_bool warned;
+    const uint8_t *content = NULL;
+    size_t length = 0;
+    if (!r->config.directory || !cache_disk_is_possible()) return NULL;
+    spyre_executable *e = executable_create();
+    if (!e) return NULL;
+    spyre_status status = cache_disk_read(e->memory, &r->config, r->key, &content, &length);
+    if (!status && content) status = executable_take(e, r->subject, content, length);
+    if (!status && content) status = remember(r, e);
+    if (!status && content) {
+        statistics_add(STATISTIC_DISK_HITS, 1);
+        return e;
+    }
+    spyre_executable_destroy(e);
+    if (spyre_status_code(status) == SPYRE_INVALID_FORMAT)
+        reject(r, status);
+    else if (status)
+        warn_once(&warned, r, status);
+    return NULL;
+}
+
+static spyre_status write_file(const request *r, spyre_executable *e)
+{
+    text content = {0};
+    int64_t evictions = 0;
+    spyre_status status = executable_put(e, &content);
+    if (!status)
+        status = cache_disk_write(&r->config, r->key, content.bytes, content.length, &evictions);
+    statistics_add(STATISTIC_EVICTIONS, evictions);
+    text_free(&content);
+    return status;
+}
+
+static void store(const request *r, spyre_executable *e)
+{
+    static atomic_bool warned;
+    if (!r->config.directory || !cache_disk_is_possible()) return;
+    spyre_status status = write_file(r, e);
+    statistics_add(status ? STATISTIC_STORE_FAILURES : STATISTIC_STORES, 1);
+    if (status) warn_once(&warned, r, status);
+}
+
+// --- Requests
+
+// Every option that changes an executable has to be in front of the graph.
+static spyre_status make_key(arena *memory, request *r)
+{
+    char *settings, *graph;
+    text subject = {0};
+    TRY(spyre_settings_print(&r->options->settings, &settings));
+    text_printf(&subject, "%shost_fallback=%d\n", settings, r->options->host_fallback);
+    spyre_string_free(settings);
+    r->source_at = subject.length;
+    spyre_status status = spyre_graph_print(r->graph, &graph);
+    if (!status) text_append(&subject, graph);
+    if (!status) spyre_string_free(graph);
+    if (!status) status = text_status(&subject);
+    if (!status) {
+        r->key = cache_disk_key(subject.bytes, subject.length);
+        r->subject = arena_strdup(memory, subject.bytes);
+        if (!r->subject) status = status_no_memory();
+    }
+    text_free(&subject);
+    return status;
+}
+
+static spyre_status compile_and_store(const request *r, spyre_executable **out)
+{
+    TRY(executable_compile(r->graph, r->options, out));
+    spyre_status status = remember(r, *out);
+    if (status) {
+        spyre_executable_destroy(*out);
+        return status;
+    }
+    int64_t began = statistics_now_us();
+    store(r, *out);
+    statistics_add(STATISTIC_CACHE_US, statistics_now_us() - began);
+    return NULL;
+}
+
+static spyre_status answer(arena *memory, request *r, spyre_executable **out)
+{
+    int64_t began = statistics_now_us();
+    TRY(make_key(memory, r));
+    *out = share(r);
+    if (*out) statistics_add(STATISTIC_MEMORY_HITS, 1);
+    spyre_executable *made = *out ? NULL : load(r);
+    statistics_add(STATISTIC_CACHE_US, statistics_now_us() - began);
+    if (*out) return NULL;
+    if (!made) {
+        statistics_add(STATISTIC_MISSES, 1);
+        TRY(compile_and_store(r, &made));
+    }
+    *out = publish(r, made);
+    return NULL;
+}
+
+spyre_status cache_compile(const spyre_graph *graph, const spyre_compile_options *options,
+                           spyre_executable **out_executable)
+{
+    request r = {.graph = graph, .options = options};
+    *out_executable = NULL;
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    spyre_status status = cache_config_read(memory, &r.config);
+    if (!status)
+        status = r.config.enabled ? answer(memory, &r, out_executable)
+                                  : executable_compile(graph, options, out_executable);
+    arena_destroy(memory);
+    return status;
+}

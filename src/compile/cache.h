@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Known executables: those in use in this process, and those in files.
+#ifndef COMPILE_CACHE_H
+#define COMPILE_CACHE_H
+
+#include "compile/executable.h"
+
+// An executable for the graph from wherever it is known, else compiled and kept. The caller's
+// reference ends with spyre_executable_destroy(). Trouble with files is no error.
+SPYRE_MUST_CHECK spyre_status cache_compile(const spyre_graph *graph,
+                                            const spyre_compile_options *options,
+                                            spyre_executable **out_executable);
+
+// Ends one reference; true when it was the last.
+bool cache_let_go(spyre_executable *executable);
+
+#endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/executable_bytes.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "graph/partition.h"
+
+// --- Writing
+
+static spyre_status put_program(executable_segment *segment, text *out)
+{
+    uint8_t *image;
+    size_t length;
+    TRY(isa_encode(segment->program, &image, &length));
+    bytes_put_number(out, length);
+    bytes_put(out, image, length);
+    bytes_put_number(out, segment->argument_count);
+    for (uint32_t k = 0; k < segment->argument_count; k++) {
+        const job_argument *a = &segment->arguments[k];
+        job_argument plain;
+        memset(&plain, 0, sizeof plain);        // gaps too: same executable, same bytes
+        plain.kind = a->kind;
+        plain.index = a->index;
+        plain.bytes = a->bytes;
+        bytes_put(out, &plain, sizeof plain);
+        if (a->kind == JOB_CONSTANTS) bytes_put(out, a->data, (size_t)a->bytes);
+    }
+    return NULL;
+}
+
+static spyre_status put_segment(executable_segment *segment, text *out)
+{
+    const spyre_segment *info = &segment->info;
+    spyre_segment plain = *info;
+    plain.nodes = plain.inputs = NULL;
+    plain.input_storages = NULL;
+    plain.input_layouts = NULL;
+    plain.outputs = NULL;
+    bytes_put(out, &plain, sizeof plain);
+    bytes_put(out, info->nodes, info->node_count * sizeof *info->nodes);
+    bytes_put(out, info->inputs, info->input_count * sizeof *info->inputs);
+    bytes_put(out, info->outputs, info->output_count * sizeof *info->outputs);
+    if (info->kind == SPYRE_SEGMENT_HOST) return NULL;
+    bytes_put(out, info->input_storages, info->input_count * sizeof *info->input_storages);
+    bytes_put(out, info->input_layouts, info->input_count * sizeof *info->input_layouts);
+    return put_program(segment, out);
+}
+
+spyre_status executable_put(spyre_executable *executable, text *out)
+{
+    text report = {0};
+    bytes_put_string(out, executable->subject);
+    spyre_status status = graph_report(executable->prepared, &report);
+    if (!status) bytes_put_string(out, text_string(&report));
+    text_free(&report);
+    TRY(status);
+    bytes_put_number(out, executable->segment_count);
+    for (uint32_t s = 0; s < executable->segment_count; s++)
+        TRY(status_at(put_segment(&executable->segments[s], out), "segment %u", s));
+    return text_status(out);
+}
+
+// --- Reading
+
+static spyre_status broken(const char *what)
+{
+    return status_new(SPYRE_INVALID_FORMAT, "%s", what);
+}
+
+static spyre_status take_arguments(spyre_executable *e, bytes_reader *from,
+                                   executable_segment *segment)
+{
+    uint64_t count = bytes_take_number(from);
+    if (count != segment->program->arg_count) return broken("another number of arguments");
+    job_argument *arguments = ARENA_NEW(e->memory, job_argument, count);
+    TRY_ALLOC(arguments);
+    for (uint64_t k = 0; k < count; k++) {
+        const job_argument *a = BYTES_TAKE(from, job_argument, 1);
+        if (!a) return broken("it ends inside the arguments");
+        arguments[k] = *a;
+        if (a->kind == JOB_CONSTANTS && a->bytes >= 0)
+            arguments[k].data = bytes_take(from, (uint64_t)a->bytes, 1);
+    }
+    segment->arguments = arguments;
+    segment->argument_count = (uint32_t)count;
+    return NULL;
+}
+
+static spyre_status take_program(spyre_executable *e, bytes_reader *from, uint32_t index)
+{
+    executable_segment *segment = &e->segments[index];
+    uint64_t length = bytes_take_number(from);
+    const uint8_t *image = BYTES_TAKE(from, uint8_t, length);
+    if (!image) return broken("it ends inside a program");
+    TRY(isa_decode(e->memory, image, length, &segment->program));
+    TRY(take_arguments(e, from, segment));
+    return from->failed ? NULL : executable_make_job(e, index);
+}
+
+static spyre_status take_segment(spyre_executable *e, bytes_reader *from, uint32_t index)
+{
+    spyre_segment *info = &e->segments[index].info;
+    const spyre_segment *plain = BYTES_TAKE(from, spyre_segment, 1);
+    if (!plain) return broken("it ends inside the segments");
+    *info = *plain;
+    info->nodes = BYTES_TAKE(from, uint32_t, info->node_count);
+    info->inputs = BYTES_TAKE(from, uint32_t, info->input_count);
+    info->outputs = BYTES_TAKE(from, spyre_segment_output, info->output_count);
+    if (info->kind == SPYRE_SEGMENT_HOST) return NULL;
+    info->input_storages = BYTES_TAKE(from, spyre_view, info->input_count);
+    info->input_layouts = BYTES_TAKE(from, spyre_layout, info->input_count);
+    return take_program(e, from, index);
+}
+
+spyre_status executable_take(spyre_executable *executable, const char *subject,
+                             const uint8_t *bytes, size_t length)
+{
+    bytes_reader from = {.bytes = bytes, .length = length};
+    bool same = strcmp(bytes_take_string(&from), subject) == 0;
+    executable->report = bytes_take_string(&from);
+    uint64_t count = bytes_take_number(&from);
+    if (from.failed) return broken("it ends inside its texts");
+    if (!same) return broken("it is of another graph or of other options");
+    if (count > length) return broken("it states more segments than it has bytes");
+    executable->segments = ARENA_NEW(executable->memory, executable_segment, count);
+    TRY_ALLOC(executable->segments);
+    executable->segment_count = (uint32_t)count;
+    for (uint32_t s = 0; s < count; s++)
+        TRY(status_at(take_segment(executable, &from, s), "segment %u", s));
+    if (from.failed || from.at != length) return broken("its length does not fit its content");
+    return NULL;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Counters of the process; any thread.
+#ifndef COMPILE_STATISTICS_H
+#define COMPILE_STATISTICS_H
+
+#include <stdint.h>
+
+typedef enum {
+#define STATISTIC_ROW(id, name, meaning) STATISTIC_##id,
+#include "compile/statistics.def"
+#undef STATISTIC_ROW
+    STATISTIC_COUNT
+} statistic;
+
+void statistics_add(statistic which, int64_t amount);
+
+// Of a clock that only goes forward, for differences.
+int64_t statistics_now_us(void);
+
+#endif
