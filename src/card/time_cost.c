@@ -129,7 +129,7 @@ static double vector_sticks(const isa_instruction *i)
 static void cost_vector(const isa_instruction *i, double cores, time_cost *out)
 {
     out->elements = tile_elements(i) * cores;
-    out->us = vector_sticks(i) * (SPYRE_STICK_BYTES / 2) / VECTOR_RATE;
+    out->us = vector_sticks(i) / (VECTOR_STICKS * CLOCK);
 }
 
 static void cost_matmul(const isa_instruction *i, double cores, time_cost *out)
@@ -143,7 +143,7 @@ static void cost_matmul(const isa_instruction *i, double cores, time_cost *out)
 static void cost_message(const isa_instruction *i, time_cost *out)
 {
     out->message_bytes = tile_elements(i) * spyre_format_bytes(i->operand[0].format);
-    out->us = out->message_bytes / RING_BANDWIDTH;
+    out->us = out->message_bytes / (GEOMETRY_RING_WIDTH * CLOCK);
 }
 
 // What the operands in LX move, once each.
