@@ -48,7 +48,7 @@ static double compute_of(const loop_op *op, const cost_basis *basis, const divis
         return basis->points / (cores * MATMUL_RATE * pow(fill, MATMUL_FILL_POWER));
     }
     for (uint32_t k = 0; k < op->operand_count; k++) largest = fmax(largest, basis->bytes[k]);
-    return largest / sizeof(uint16_t) / (cores * VECTOR_RATE);
+    return largest / SPYRE_STICK_BYTES / (cores * VECTOR_STICKS * CLOCK);
 }
 
 // us per byte of the smaller direction.

@@ -8,7 +8,7 @@
 //               bytes in whole sticks, each operand once however many cores read it; operands in LX
 //               cost nothing; turn is MEMORY_TURNAROUND, or that of restickify and of broadcasts
 //     compute = multiply-adds / (cores * MATMUL_RATE * fill), or
-//               16-bit elements of the largest operand / (cores * VECTOR_RATE)
+//               sticks of the largest operand / (cores * VECTOR_STICKS * CLOCK)
 //     fill    = min(1, rows a core / MATMUL_FULL_ROWS) ^ MATMUL_FILL_POWER
 //     ring    = hops * bytes of a core's partial result / (RING_WIDTH * CLOCK)
 //     us      = max(memory, compute + ring)
