@@ -127,11 +127,21 @@ static traffic find_traffic(const time_kernel *k)
     return t;
 }
 
+static bool has_matmul(const time_kernel *k)
+{
+    for (uint32_t q = 0; q < TIME_QUEUES; q++)
+        for (uint32_t n = 0; n < k->steps[q].count; n++)
+            if (k->steps[q].items[n].cost.macs > 0) return true;
+    return false;
+}
+
 // The memory turns around for every byte of the rarer direction. What it loses on reads that lie
-// far apart (pages that are opened) happens meanwhile: the larger of the two counts.
+// far apart (pages that are opened) happens meanwhile: the larger of the two counts. Operands of
+// matmuls are said to come at the full rate wherever they lie.
 static void add_overheads(time_kernel *k, double turnaround)
 {
     traffic t = find_traffic(k);
+    if (has_matmul(k)) t.spread_us = 0;
     time_kind rarer = t.written_us <= t.read_us ? TIME_WRITE : TIME_READ;
     double turns_us = turnaround * (rarer == TIME_WRITE ? t.written_us : t.read_us);
     for (uint32_t q = 0; q < TIME_QUEUES; q++) {

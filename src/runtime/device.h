@@ -55,6 +55,7 @@ struct task {
     bool finished;
     spyre_status result;
     double host_begin_us, card_begin_us, card_end_us;
+    double submitted_us;                // the host's place on the virtual clock then
 };
 
 // A freed block that tasks under way may still touch, ordered by sequence.
@@ -94,6 +95,7 @@ struct device {
     uint64_t sequence;                  // of the last task submitted
     uint32_t next_low, next_high;
     double clock_us[CLOCK_COUNT];       // when each resource is free again
+    double host_us;                     // the virtual clock when the host last waited for the card
 
     allocator memory;
     spyre_memory_statistics statistics;

@@ -59,12 +59,18 @@ static bool may_start(const device *d, const task *t)
 
 static void start_clock(device *d, device_stream *s, task *t)
 {
-    t->card_begin_us = s->card_us;
+    t->card_begin_us = s->card_us > t->submitted_us ? s->card_us : t->submitted_us;
     if (t->resource != CLOCK_NONE && d->clock_us[t->resource] > t->card_begin_us)
         t->card_begin_us = d->clock_us[t->resource];
     t->card_end_us = t->card_begin_us + t->card_us;
     s->card_us = t->card_end_us;
     if (t->resource != CLOCK_NONE) d->clock_us[t->resource] = t->card_end_us;
+}
+
+// The host waited until the stream's work was done: what it submits from now on comes later.
+static void host_waited(device *d, const device_stream *s)
+{
+    if (d->host_us < s->card_us) d->host_us = s->card_us;
 }
 
 static void set_error(device_stream *s, spyre_status error)
@@ -184,6 +190,7 @@ static spyre_status report_error(device *d, uint32_t number, bool synchronises)
 static spyre_status wait_for_task(device *d, task *t)
 {
     while (!t->finished) device_sleep(d);
+    host_waited(d, &d->streams[t->stream]);
     spyre_status sticky = report_error(d, t->stream, true);
     if (!sticky) return t->result;
     spyre_status_free(t->result);
@@ -200,6 +207,7 @@ static spyre_status submit_locked(device *d, task *t, bool may_run_here, bool *o
     *out_taken = true;
     bool waits = t->waits;
     t->sequence = s->sequence = ++d->sequence;
+    t->submitted_us = d->host_us;
     if (here) {
         s->busy = true;
         s->busy_sequence = t->sequence;
@@ -308,6 +316,7 @@ spyre_status spyre_stream_synchronize(spyre_context *context, uint32_t card_id, 
     TRY(device_of(context, card_id, stream_id, &d));
     pthread_mutex_lock(&d->lock);
     while (!idle(&d->streams[stream_id])) device_sleep(d);
+    host_waited(d, &d->streams[stream_id]);
     spyre_status status = report_error(d, stream_id, true);
     pthread_mutex_unlock(&d->lock);
     return status;
@@ -326,6 +335,7 @@ spyre_status spyre_card_synchronize(spyre_context *context, uint32_t card_id)
     TRY(device_of(context, card_id, 0, &d));
     pthread_mutex_lock(&d->lock);
     while (!all_idle(d)) device_sleep(d);
+    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) host_waited(d, &d->streams[n]);
     spyre_status first = NULL;
     for (uint32_t n = 0; n < DEVICE_STREAMS; n++) {
         // A failed stream stays failed, but the card complains about it only once.
