@@ -12,6 +12,7 @@ the graph ran, and what it cost. The last line is machine-readable.
 """
 
 import argparse
+import collections
 import os
 import pathlib
 import re
@@ -187,6 +188,26 @@ def print_reports(reports):
         )
 
 
+def print_kernels(report, top=8):
+    """Where the modelled time of the shape that costs most goes, by kind of kernel."""
+    kinds = collections.defaultdict(list)
+    for kernel in report.counts.counters:
+        kinds[kernel["name"].split("_", 1)[-1]].append(kernel)
+    total = sum(kernel["us"] for kernel in report.counts.counters) or 1.0
+    print(
+        f"\nkernels of {report.shape[0]}x{report.shape[1]}       count      us      %  bound by"
+    )
+    by_time = sorted(kinds.items(), key=lambda item: -sum(k["us"] for k in item[1]))
+    for kind, kernels in by_time[:top]:
+        us = sum(kernel["us"] for kernel in kernels)
+        bounds = collections.Counter()
+        for kernel in kernels:
+            bounds[kernel["bound"]] += kernel["us"]
+        bound = ", ".join(f"{name} {100 * t / us:.0f} %" for name, t in bounds.most_common() if us)
+        count = sum(kernel["runs"] for kernel in kernels)
+        print(f"  {kind:18.18s} {count:7d} {us:9.1f} {100 * us / total:5.1f}  {bound}")
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -228,6 +249,7 @@ def main():
     query_vectors = [vectors[len(sentences) + i] for i in range(len(queries))]
     print_hits(queries, query_vectors, sentences, vectors, options.top)
     print_reports(reports)
+    print_kernels(max(reports, key=lambda r: r.counts.card_us))
     print(
         f"\n{len(sentences)} sentences, {len(batches)} batches, "
         f"{time.perf_counter() - began:.1f} s with compiling and the comparisons"

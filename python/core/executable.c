@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spyre/counters.h"
+
 typedef struct {
     PyObject_HEAD spyre_executable *executable;
 } executable_object;
@@ -241,6 +243,34 @@ static PyObject *py_report(PyObject *self, PyObject *unused)
     return text_result(spyre_executable_report(of(self), &text), &text);
 }
 
+static PyObject *kernel_to_dict(const spyre_kernel_counters *k)
+{
+    return Py_BuildValue(
+        "{s:s,s:s,s:I,s:L,s:d,s:s,s:d,s:d,s:d,s:d,s:L,s:L,s:L,s:L,s:L,s:L}", "name", k->name,
+        "location", k->location, "cores", k->cores, "runs", (long long)k->runs, "us", k->us,
+        "bound", spyre_bound_name(k->bound), "memory_busy_us", k->memory_busy_us, "pt_busy_us",
+        k->pt_busy_us, "sfp_busy_us", k->sfp_busy_us, "ring_busy_us", k->ring_busy_us,
+        "memory_read_bytes", (long long)k->memory_read_bytes, "memory_written_bytes",
+        (long long)k->memory_written_bytes, "lx_bytes", (long long)k->lx_bytes, "ring_bytes",
+        (long long)k->ring_bytes, "macs", (long long)k->mac_count, "vector_elements",
+        (long long)k->vector_element_count);
+}
+
+static PyObject *py_counters(PyObject *self, PyObject *index)
+{
+    const spyre_segment *segment = segment_at(self, index);
+    if (!segment) return NULL;
+    const spyre_kernel_counters *kernels =
+        spyre_executable_counters(of(self), (uint32_t)PyLong_AsUnsignedLong(index));
+    PyObject *list = PyList_New(0);
+    for (uint32_t k = 0; list && kernels && k < segment->kernel_count; k++) {
+        PyObject *item = kernel_to_dict(&kernels[k]);
+        if (!item || PyList_Append(list, item) < 0) Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
 static PyObject *py_text(PyObject *self, PyObject *args)
 {
     unsigned segment;
@@ -393,6 +423,7 @@ static PyMethodDef executable_methods[] = {
     {"input_storage", py_input_storage, METH_VARARGS,
      "(segment, input) -> sizes, strides and layout of the storage that a launch expects"},
     {"address", py_address, METH_NOARGS, "What torch.ops.spyre._run takes."},
+    {"counters", py_counters, METH_O, "(segment) -> what each of its kernels uses, a list of dicts"},
     {"report", py_report, METH_NOARGS, "One line a node: the layer that took it."},
     {"text", py_text, METH_VARARGS, "(segment, stage) -> text"},
     {"write", py_write, METH_VARARGS, "(segment, stage, directory)"},

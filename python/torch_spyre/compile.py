@@ -41,6 +41,8 @@ class CompileReport:
     graph_breaks: int = 0
     host_ops: list[str] = field(default_factory=list)
     text: str = field(default="", repr=False)
+    # Of every kernel in order, as include/spyre/counters.h describes them.
+    counters: list[dict] = field(default_factory=list, repr=False)
 
     def __str__(self) -> str:
         return (
@@ -496,8 +498,9 @@ class _Program:
 
     def report(self) -> CompileReport:
         report = CompileReport(segments=len(self.segments), text=self.executable.report())
-        for segment in self.segments:
+        for number, segment in enumerate(self.segments):
             if segment["kind"] == "card":
+                report.counters += self.executable.counters(number)
                 report.card_segments += 1
                 report.nodes_on_card += len(segment["nodes"])
                 report.kernels += segment["kernels"]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.compile, against the CPU."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -42,6 +44,10 @@ def test_both_backend_names_reach_the_card(backend):
     assert report.nodes_on_host == 0 and report.segments == 1
     assert report.macs >= 5 * 64 * 96 and report.kernels > 0 and report.card_us > 0
     assert "aten.mm.default" in report.text
+    assert len(report.counters) == report.kernels
+    assert math.isclose(sum(k["us"] for k in report.counters), report.card_us)
+    matmul = next(k for k in report.counters if k["name"].endswith("batchmatmul"))
+    assert matmul["macs"] == report.macs and 0 < matmul["pt_busy_us"] <= matmul["us"]
 
 
 def test_graphs_of_the_cpu_stay_with_inductor():
