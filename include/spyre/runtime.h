@@ -32,13 +32,25 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_memory_allocate(spyre_context *con
 // Returns memory; work already enqueued on any stream still sees it.
 SPYRE_API void spyre_memory_free(spyre_context *context, uint32_t card, uint64_t address);
 
+// Of what spyre_memory_allocate() gave, in rounded bytes; `reserved` counts pages of 2 MiB that the
+// host backs for a card: blocks of any kind (constants and the pool of launches too) and freed
+// memory that is kept for reuse. Peaks and totals are since the start or the last reset.
 typedef struct {
-    int64_t allocated_bytes, peak_bytes, reserved_bytes, limit_bytes;
-    int64_t allocation_count, total_allocations, total_frees;
+    int64_t allocated_bytes, peak_bytes, total_allocated_bytes, total_freed_bytes;
+    int64_t allocation_count, peak_allocation_count, total_allocations, total_frees;
+    int64_t reserved_bytes, peak_reserved_bytes, total_reserved_bytes, total_released_bytes;
+    int64_t retries;                    // allocations that waited for memory to come free
+    int64_t failures;                   // SPYRE_OUT_OF_MEMORY
+    int64_t limit_bytes;                // of the card
+    int64_t cache_limit_bytes;          // most freed memory that is kept
 } spyre_memory_statistics;
 SPYRE_API void spyre_memory_read_statistics(spyre_context *context, uint32_t card,
                                             spyre_memory_statistics *out_statistics);
 SPYRE_API void spyre_memory_reset_peak(spyre_context *context, uint32_t card);
+SPYRE_API void spyre_memory_reset_totals(spyre_context *context, uint32_t card);
+
+// Gives the pages of freed memory back to the host.
+SPYRE_API void spyre_memory_empty_cache(spyre_context *context, uint32_t card);
 
 // Moves a host view to or from a laid-out buffer at `address` with format conversion. `storage` is
 // the dense host tensor that `layout` describes; `host` is its first element and holds the whole

@@ -197,13 +197,15 @@ static PyObject *py_statistics(PyObject *self, PyObject *args)
     if (card < 0) card = device_current();
     spyre_memory_statistics now = {0};
     if (device_started()) spyre_memory_read_statistics(device_context(), (uint32_t)card, &now);
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "allocated_bytes.all.current",
-                         (long long)now.allocated_bytes, "allocated_bytes.all.peak",
-                         (long long)now.peak_bytes, "reserved_bytes.all.current",
-                         (long long)now.reserved_bytes, "allocation.all.current",
-                         (long long)now.allocation_count, "allocation.all.allocated",
-                         (long long)now.total_allocations, "allocation.all.freed",
-                         (long long)now.total_frees, "limit_bytes", (long long)now.limit_bytes);
+    return Py_BuildValue(
+        "{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "allocated_bytes.all.current",
+        (long long)now.allocated_bytes, "allocated_bytes.all.peak", (long long)now.peak_bytes,
+        "reserved_bytes.all.current", (long long)now.reserved_bytes, "reserved_bytes.all.peak",
+        (long long)now.peak_reserved_bytes, "allocation.all.current",
+        (long long)now.allocation_count, "allocation.all.allocated",
+        (long long)now.total_allocations, "allocation.all.freed", (long long)now.total_frees,
+        "limit_bytes", (long long)now.limit_bytes, "cache_limit_bytes",
+        (long long)now.cache_limit_bytes);
 }
 
 static PyObject *py_reset_peak(PyObject *self, PyObject *args)
@@ -213,6 +215,16 @@ static PyObject *py_reset_peak(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "|i", &card)) return NULL;
     if (card < 0) card = device_current();
     if (device_started()) spyre_memory_reset_peak(device_context(), (uint32_t)card);
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_reset_totals(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int card = -1;
+    if (!PyArg_ParseTuple(args, "|i", &card)) return NULL;
+    if (card < 0) card = device_current();
+    if (device_started()) spyre_memory_reset_totals(device_context(), (uint32_t)card);
     Py_RETURN_NONE;
 }
 
@@ -226,7 +238,7 @@ static PyMethodDef methods[] = {
     {"set_device", py_set_device, METH_O, NULL},
     {"_spyre_get_allocator_stats", py_statistics, METH_VARARGS, NULL},
     {"_spyre_reset_peak_memory_stats", py_reset_peak, METH_VARARGS, NULL},
-    {"_spyre_reset_accumulated_memory_stats", py_reset_peak, METH_VARARGS, NULL},
+    {"_spyre_reset_accumulated_memory_stats", py_reset_totals, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -27,6 +27,14 @@ void check(const char *error)
 }
 
 struct Allocator final : c10::DeviceAllocator {
+    static void set(c10::CachingAllocator::Stat &stat, int64_t current, int64_t peak,
+                    int64_t allocated, int64_t freed)
+    {
+        stat.current = current;
+        stat.peak = peak;
+        stat.allocated = allocated;
+        stat.freed = freed;
+    }
     static void release(void *pointer) { calls->release(pointer, nullptr); }
 
     c10::DataPtr allocate(size_t bytes) override
@@ -42,27 +50,31 @@ struct Allocator final : c10::DeviceAllocator {
         check(calls->copy(target, source, bytes));
     }
     bool initialized() override { return calls->started(); }
-    void emptyCache(c10::MempoolId_t) override {}
+    void emptyCache(c10::MempoolId_t) override { calls->empty_cache(); }
     void recordStream(const c10::DataPtr &, c10::Stream) override {}  // frees are stream-ordered
 
     c10::CachingDeviceAllocator::DeviceStats getDeviceStats(Index device) override
     {
         c10::CachingDeviceAllocator::DeviceStats stats;
-        glue_statistics now;
+        spyre_memory_statistics now;
         if (!calls->statistics(device, &now)) return stats;
         for (auto *bytes : {&stats.allocated_bytes, &stats.active_bytes, &stats.requested_bytes})
-            (*bytes)[0].current = now.allocated_bytes, (*bytes)[0].peak = now.peak_bytes;
-        stats.reserved_bytes[0].current = stats.reserved_bytes[0].peak = now.reserved_bytes;
-        stats.allocation[0].current = now.allocation_count;
-        stats.allocation[0].allocated = now.total_allocations;
-        stats.allocation[0].freed = now.total_frees;
+            set((*bytes)[0], now.allocated_bytes, now.peak_bytes, now.total_allocated_bytes,
+                now.total_freed_bytes);
+        for (auto *blocks : {&stats.allocation, &stats.active})
+            set((*blocks)[0], now.allocation_count, now.peak_allocation_count,
+                now.total_allocations, now.total_frees);
+        set(stats.reserved_bytes[0], now.reserved_bytes, now.peak_reserved_bytes,
+            now.total_reserved_bytes, now.total_released_bytes);
+        stats.num_alloc_retries = now.retries;
+        stats.num_ooms = now.failures;
         return stats;
     }
-    void resetAccumulatedStats(Index) override {}
+    void resetAccumulatedStats(Index device) override { calls->reset_totals(device); }
     void resetPeakStats(Index device) override { calls->reset_peak(device); }
     std::pair<size_t, size_t> getMemoryInfo(Index device) override
     {
-        glue_statistics now;
+        spyre_memory_statistics now;
         if (!calls->statistics(device, &now)) return {0, 0};
         return {now.limit_bytes - now.allocated_bytes, now.limit_bytes};
     }

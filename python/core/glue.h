@@ -8,14 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "spyre/runtime.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct {
-    int64_t allocated_bytes, peak_bytes, reserved_bytes, limit_bytes;
-    int64_t allocation_count, total_allocations, total_frees;
-} glue_statistics;
 
 // What the C++ classes call. `error` results are null or a message that stays valid until the
 // thread's next error.
@@ -30,8 +27,10 @@ typedef struct {
     const char *(*allocate)(int device, size_t bytes, void **out_pointer);
     void (*release)(void *pointer, void *context);
     const char *(*copy)(void *target, const void *source, size_t bytes);
-    bool (*statistics)(int device, glue_statistics *out);
+    bool (*statistics)(int device, spyre_memory_statistics *out);
     void (*reset_peak)(int device);
+    void (*reset_totals)(int device);
+    void (*empty_cache)(void);
     int64_t (*stream_current)(int device);
     int64_t (*stream_exchange)(int device, int64_t stream);
     int64_t (*stream_new)(int device, bool high);

@@ -43,20 +43,27 @@ static const char *call_copy(void *target, const void *source, size_t bytes)
     return failed(storage_copy_bytes(target, source, (int64_t)bytes));
 }
 
-static bool call_statistics(int device, glue_statistics *out)
+static bool call_statistics(int device, spyre_memory_statistics *out)
 {
     if (!device_started()) return false;
-    spyre_memory_statistics now;
-    spyre_memory_read_statistics(device_context(), (uint32_t)device, &now);
-    *out = (glue_statistics){now.allocated_bytes, now.peak_bytes,       now.reserved_bytes,
-                             now.limit_bytes,     now.allocation_count, now.total_allocations,
-                             now.total_frees};
+    spyre_memory_read_statistics(device_context(), (uint32_t)device, out);
     return true;
 }
 
 static void call_reset_peak(int device)
 {
     if (device_started()) spyre_memory_reset_peak(device_context(), (uint32_t)device);
+}
+
+static void call_reset_totals(int device)
+{
+    if (device_started()) spyre_memory_reset_totals(device_context(), (uint32_t)device);
+}
+
+static void call_empty_cache(void)
+{
+    for (uint32_t card = 0; device_started() && card < device_count(); card++)
+        spyre_memory_empty_cache(device_context(), card);
 }
 
 static int64_t call_stream_current(int device)
@@ -141,6 +148,8 @@ static const glue_calls table = {
     .copy = call_copy,
     .statistics = call_statistics,
     .reset_peak = call_reset_peak,
+    .reset_totals = call_reset_totals,
+    .empty_cache = call_empty_cache,
     .stream_current = call_stream_current,
     .stream_exchange = call_stream_exchange,
     .stream_new = call_stream_new,

@@ -71,6 +71,37 @@ def set_device(device) -> None:
     _C.set_device(streams.device_index(device))
 
 
+def mem_get_info(device=None) -> tuple[int, int]:
+    """Bytes of a card that are free and that it has."""
+    return torch.accelerator.get_memory_info(streams.device_index(device))
+
+
+_SUMMARY = (
+    ("Allocated memory", "allocated_bytes.all"),
+    ("Reserved memory", "reserved_bytes.all"),
+    ("Allocations", "allocation.all"),
+)
+
+
+def memory_summary(device=None, abbreviated: bool = False) -> str:
+    """memory_stats() as a table; `abbreviated` leaves out the totals."""
+    card = streams.device_index(device)
+    stats = torch.accelerator.memory_stats(card)
+    columns = ("current", "peak") if abbreviated else ("current", "peak", "allocated", "freed")
+    lines = [f"{f'spyre:{card}':<18}" + "".join(f"{column:>16}" for column in columns)]
+    for title, key in _SUMMARY:
+        values = [stats.get(f"{key}.{column}", 0) for column in columns]
+        show = _mebibytes if key.endswith("bytes.all") else str
+        lines.append(f"{title:<18}" + "".join(f"{show(value):>16}" for value in values))
+    lines.append(f"{'Retries':<18}{stats.get('num_alloc_retries', 0):>16}")
+    lines.append(f"{'Out of memory':<18}{stats.get('num_ooms', 0):>16}")
+    return "\n".join(lines)
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / 2**20:.2f} MiB"
+
+
 def make_module() -> types.ModuleType:
     """`torch.spyre`; names it lacks are looked up in `torch_spyre._C`."""
     module = types.ModuleType("torch.spyre", __doc__)
@@ -79,6 +110,7 @@ def make_module() -> types.ModuleType:
         initial_seed, get_rng_state, set_rng_state, _exchange_device, device, set_device,
         streams.Stream, streams.Event, streams.stream, streams.current_stream,
         streams.default_stream, streams.set_stream, streams.synchronize,
+        mem_get_info, memory_summary,
         _C.device_count, _C.current_device,
     ):  # fmt: skip
         setattr(module, function.__name__, function)
@@ -87,9 +119,9 @@ def make_module() -> types.ModuleType:
     module._is_in_bad_fork = _C.is_in_bad_fork  # type: ignore[attr-defined]
     module._lazy_init = init  # type: ignore[attr-defined]
     module.memory = torch.accelerator.memory  # type: ignore[attr-defined]
-    for name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "memory_stats",
-                 "reset_peak_memory_stats", "reset_accumulated_memory_stats",
-                 "empty_cache"):  # fmt: skip
+    for name in ("memory_allocated", "max_memory_allocated", "memory_reserved",
+                 "max_memory_reserved", "memory_stats", "reset_peak_memory_stats",
+                 "reset_accumulated_memory_stats", "empty_cache"):  # fmt: skip
         setattr(module, name, getattr(torch.accelerator.memory, name))
 
     def __getattr__(name: str):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two arrays of blocks sorted by address. Few blocks are idle at a time because neighbours are
-// joined, so the search for the best fit is a short scan.
+// Two arrays sorted by address: blocks in use and gaps. Gaps are few because neighbours are joined,
+// so the search for the best fit is a short scan.
 #include "runtime/allocator.h"
 
 #include <stdlib.h>
@@ -9,55 +9,118 @@
 
 #include "card/card.h"
 
-// Index of the first block at or above `address`.
-static uint32_t lower_bound(const allocator_list *list, uint64_t address)
+#define PAGES (ALLOCATOR_SEGMENTS * CARD_SEGMENT_BYTES / ALLOCATOR_PAGE_BYTES)
+enum { NO_BLOCK = UINT32_MAX, WORD_BITS = 64 };
+
+// --- Arrays
+
+static bool make_room(void **items, uint32_t count, uint32_t *capacity, size_t item_bytes)
 {
-    uint32_t low = 0, high = list->count;
+    if (count < *capacity) return true;
+    uint32_t wanted = *capacity ? *capacity * 2 : 64;
+    void *grown = realloc(*items, wanted * item_bytes);
+    if (!grown) return false;
+    *items = grown;
+    *capacity = wanted;
+    return true;
+}
+
+static bool room_for_gap(allocator *a)
+{
+    void *items = a->gaps;
+    bool ok = make_room(&items, a->gap_count, &a->gap_capacity, sizeof *a->gaps);
+    a->gaps = items;
+    return ok;
+}
+
+static bool room_for_block(allocator *a)
+{
+    void *entries = a->used, *blocks = a->blocks;
+    bool ok = make_room(&entries, a->used_count, &a->used_capacity, sizeof *a->used);
+    a->used = entries;
+    if (a->unused_block != NO_BLOCK) return ok;
+    ok = ok && make_room(&blocks, a->block_count, &a->block_capacity, sizeof *a->blocks);
+    a->blocks = blocks;
+    return ok;
+}
+
+// Index of the first entry at or above `place`.
+static uint32_t entry_at(const allocator *a, uint64_t place)
+{
+    uint32_t low = 0, high = a->used_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (list->items[middle].address < address) low = middle + 1;
+        if (a->used[middle].place < place) low = middle + 1;
         else high = middle;
     }
     return low;
 }
 
-static bool make_room(allocator_list *list)
+// Index of the first gap above `address`.
+static uint32_t gap_above(const allocator *a, uint64_t address)
 {
-    if (list->count < list->capacity) return true;
-    uint32_t capacity = list->capacity ? list->capacity * 2 : 64;
-    allocator_block *items = realloc(list->items, capacity * sizeof *items);
-    if (!items) return false;
-    list->items = items;
-    list->capacity = capacity;
-    return true;
+    uint32_t low = 0, high = a->gap_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (a->gaps[middle].address < address) low = middle + 1;
+        else high = middle;
+    }
+    return low;
 }
 
-static void insert(allocator_list *list, uint32_t at, allocator_block block)
+static void insert_block(allocator *a, uint64_t address, uint64_t bytes)
 {
-    memmove(&list->items[at + 1], &list->items[at], (list->count - at) * sizeof block);
-    list->items[at] = block;
-    list->count++;
+    uint32_t index = a->unused_block;
+    if (index == NO_BLOCK) index = a->block_count++;
+    else a->unused_block = (uint32_t)a->blocks[index].address;
+    a->blocks[index] = (allocator_block){.address = address, .bytes = bytes};
+    uint64_t place = address / ALLOCATOR_BLOCK_BYTES;
+    uint32_t at = entry_at(a, place);
+    memmove(&a->used[at + 1], &a->used[at], (a->used_count - at) * sizeof *a->used);
+    a->used[at] = (allocator_entry){(uint32_t)place, index};
+    a->used_count++;
+    a->used_bytes += bytes;
 }
 
-static void remove_at(allocator_list *list, uint32_t at)
+static void remove_block(allocator *a, uint32_t at)
 {
-    list->count--;
-    memmove(&list->items[at], &list->items[at + 1], (list->count - at) * sizeof *list->items);
+    uint32_t index = a->used[at].block;
+    a->used_bytes -= a->blocks[index].bytes;
+    a->blocks[index].address = a->unused_block;
+    a->unused_block = index;
+    a->used_count--;
+    memmove(&a->used[at], &a->used[at + 1], (a->used_count - at) * sizeof *a->used);
 }
+
+static void insert_gap(allocator *a, uint32_t at, allocator_gap gap)
+{
+    memmove(&a->gaps[at + 1], &a->gaps[at], (a->gap_count - at) * sizeof gap);
+    a->gaps[at] = gap;
+    a->gap_count++;
+}
+
+static void remove_gap(allocator *a, uint32_t at)
+{
+    a->gap_count--;
+    memmove(&a->gaps[at], &a->gaps[at + 1], (a->gap_count - at) * sizeof *a->gaps);
+}
+
+// --- Life
 
 spyre_status allocator_create(uint64_t limit_bytes, allocator *out_allocator)
 {
-    allocator a = {.limit_bytes = ALLOCATOR_SEGMENTS * CARD_SEGMENT_BYTES - ALLOCATOR_BLOCK_BYTES};
+    allocator a = {.limit_bytes = ALLOCATOR_SEGMENTS * CARD_SEGMENT_BYTES - ALLOCATOR_BLOCK_BYTES,
+                   .unused_block = NO_BLOCK};
     if (limit_bytes && limit_bytes < a.limit_bytes) a.limit_bytes = limit_bytes;
+    a.backed = calloc(PAGES / WORD_BITS, sizeof *a.backed);
+    if (!a.backed || !room_for_gap(&a)) {
+        allocator_destroy(&a);
+        return status_no_memory();
+    }
     for (uint32_t segment = 0; segment < ALLOCATOR_SEGMENTS; segment++) {
         uint64_t skip = segment == 0 ? ALLOCATOR_BLOCK_BYTES : 0;
-        allocator_block all = {.address = segment * CARD_SEGMENT_BYTES + skip,
-                               .bytes = CARD_SEGMENT_BYTES - skip};
-        if (!make_room(&a.idle)) {
-            allocator_destroy(&a);
-            return status_no_memory();
-        }
-        insert(&a.idle, a.idle.count, all);
+        insert_gap(&a, a.gap_count, (allocator_gap){.address = segment * CARD_SEGMENT_BYTES + skip,
+                                                    .bytes = CARD_SEGMENT_BYTES - skip});
     }
     *out_allocator = a;
     return NULL;
@@ -65,32 +128,114 @@ spyre_status allocator_create(uint64_t limit_bytes, allocator *out_allocator)
 
 void allocator_destroy(allocator *a)
 {
-    free(a->used.items);
-    free(a->idle.items);
+    free(a->blocks);
+    free(a->used);
+    free(a->gaps);
+    free(a->backed);
     memset(a, 0, sizeof *a);
 }
+
+// --- Pages
+
+static bool is_backed(const allocator *a, uint64_t page)
+{
+    return a->backed[page / WORD_BITS] >> page % WORD_BITS & 1u;
+}
+
+static void back(allocator *a, uint64_t address, uint64_t bytes)
+{
+    uint64_t last = (address + bytes - 1) / ALLOCATOR_PAGE_BYTES;
+    for (uint64_t page = address / ALLOCATOR_PAGE_BYTES; page <= last; page++) {
+        if (is_backed(a, page)) continue;
+        a->backed[page / WORD_BITS] |= UINT64_C(1) << page % WORD_BITS;
+        a->reserved_bytes += ALLOCATOR_PAGE_BYTES;
+        a->total_reserved_bytes += ALLOCATOR_PAGE_BYTES;
+    }
+    if (a->reserved_bytes > a->peak_reserved_bytes) a->peak_reserved_bytes = a->reserved_bytes;
+}
+
+// The backed pages from *page to before `end` that follow one another: how many, from *page on.
+static uint64_t next_run(const allocator *a, uint64_t *page, uint64_t end)
+{
+    while (*page < end && !is_backed(a, *page)) {
+        bool whole_word = *page % WORD_BITS == 0 && a->backed[*page / WORD_BITS] == 0;
+        *page += whole_word ? WORD_BITS : 1;
+    }
+    uint64_t count = 0;
+    while (*page + count < end && is_backed(a, *page + count)) count++;
+    return count;
+}
+
+static void whole_pages(const allocator_gap *gap, uint64_t *first, uint64_t *end)
+{
+    *first = (gap->address + ALLOCATOR_PAGE_BYTES - 1) / ALLOCATOR_PAGE_BYTES;
+    *end = (gap->address + gap->bytes) / ALLOCATOR_PAGE_BYTES;
+}
+
+// The gap with pages to release that was freed longest ago, or null.
+static const allocator_gap *oldest_gap(const allocator *a)
+{
+    const allocator_gap *oldest = NULL;
+    for (uint32_t n = 0; n < a->gap_count; n++) {
+        const allocator_gap *gap = &a->gaps[n];
+        if (oldest && gap->age >= oldest->age) continue;
+        uint64_t page, end;
+        whole_pages(gap, &page, &end);
+        if (page < end && next_run(a, &page, end)) oldest = gap;
+    }
+    return oldest;
+}
+
+static void release_gap(allocator *a, const allocator_gap *gap, allocator_release *release,
+                        void *context)
+{
+    uint64_t page, end, count;
+    whole_pages(gap, &page, &end);
+    for (; page < end && (count = next_run(a, &page, end)) > 0; page += count) {
+        for (uint64_t n = page; n < page + count; n++)
+            a->backed[n / WORD_BITS] &= ~(UINT64_C(1) << n % WORD_BITS);
+        a->reserved_bytes -= count * ALLOCATOR_PAGE_BYTES;
+        a->total_released_bytes += count * ALLOCATOR_PAGE_BYTES;
+        release(context, page * ALLOCATOR_PAGE_BYTES, count * ALLOCATOR_PAGE_BYTES);
+    }
+}
+
+void allocator_trim(allocator *a, uint64_t idle_bytes, allocator_release *release, void *context)
+{
+    while (a->reserved_bytes > a->used_bytes && a->reserved_bytes - a->used_bytes > idle_bytes) {
+        const allocator_gap *gap = oldest_gap(a);
+        if (!gap) return;
+        release_gap(a, gap, release, context);
+    }
+}
+
+// --- Taking
 
 static spyre_status too_large(const allocator *a, uint64_t bytes)
 {
     uint64_t largest = 0;
-    for (uint32_t n = 0; n < a->idle.count; n++)
-        if (a->idle.items[n].bytes > largest) largest = a->idle.items[n].bytes;
+    for (uint32_t n = 0; n < a->gap_count; n++)
+        if (a->gaps[n].bytes > largest) largest = a->gaps[n].bytes;
     uint64_t left = a->limit_bytes - a->used_bytes;
     if (largest > left) largest = left;
     return status_new(SPYRE_OUT_OF_MEMORY,
                       "card out of memory: %llu bytes asked, %llu bytes free, largest block %llu "
-                      "bytes, %llu bytes in use",
+                      "bytes, %llu bytes in use in %u blocks, %llu bytes reserved",
                       (unsigned long long)bytes, (unsigned long long)left,
-                      (unsigned long long)largest, (unsigned long long)a->used_bytes);
+                      (unsigned long long)largest, (unsigned long long)a->used_bytes,
+                      a->used_count, (unsigned long long)a->reserved_bytes);
 }
 
-// The smallest idle block that fits, the lowest of equals; `count` when there is none.
-static uint32_t best_fit(const allocator_list *idle, uint64_t bytes)
+// The smallest gap that fits, of equals the one freed last; gap_count when there is none.
+static uint32_t best_fit(const allocator *a, uint64_t bytes)
 {
-    uint32_t best = idle->count;
-    for (uint32_t n = 0; n < idle->count; n++) {
-        if (idle->items[n].bytes < bytes) continue;
-        if (best == idle->count || idle->items[n].bytes < idle->items[best].bytes) best = n;
+    uint32_t best = a->gap_count;
+    for (uint32_t n = 0; n < a->gap_count; n++) {
+        const allocator_gap *gap = &a->gaps[n], *other = &a->gaps[best];
+        if (gap->bytes < bytes) continue;
+        bool better = best == a->gap_count || gap->bytes < other->bytes ||
+                      (gap->bytes == other->bytes && gap->age > other->age);
+        if (better) best = n;
     }
     return best;
 }
@@ -105,71 +250,61 @@ spyre_status allocator_take(allocator *a, uint64_t bytes, uint64_t *out_address)
 {
     if (bytes > CARD_SEGMENT_BYTES) return too_large(a, bytes);
     uint64_t rounded = allocator_round(bytes);
-    uint32_t at = best_fit(&a->idle, rounded);
-    if (at == a->idle.count || rounded > a->limit_bytes - a->used_bytes)
-        return too_large(a, bytes);
+    uint32_t at = best_fit(a, rounded);
+    if (at == a->gap_count || rounded > a->limit_bytes - a->used_bytes) return too_large(a, bytes);
     // Room for the split now, so that giving the block back cannot fail for want of host memory.
-    if (!make_room(&a->used) || !make_room(&a->idle)) return status_no_memory();
-    allocator_block *from = &a->idle.items[at];
-    allocator_block taken = {.address = from->address, .bytes = rounded};
+    if (!room_for_block(a) || !room_for_gap(a)) return status_no_memory();
+    allocator_gap *from = &a->gaps[at];
+    *out_address = from->address;
     from->address += rounded;
     from->bytes -= rounded;
-    if (from->bytes == 0) remove_at(&a->idle, at);
-    insert(&a->used, lower_bound(&a->used, taken.address), taken);
-    a->used_bytes += rounded;
-    uint64_t end = taken.address % CARD_SEGMENT_BYTES + rounded;
-    uint64_t *highest = &a->highest[taken.address / CARD_SEGMENT_BYTES];
-    if (end > *highest) *highest = end;
-    *out_address = taken.address;
+    if (from->bytes == 0) remove_gap(a, at);
+    insert_block(a, *out_address, rounded);
+    back(a, *out_address, rounded);
     return NULL;
 }
 
-static bool touches(allocator_block lower, allocator_block upper)
+// --- Giving back
+
+static bool touches(const allocator_gap *lower, const allocator_gap *upper)
 {
-    bool same_segment = lower.address / CARD_SEGMENT_BYTES == upper.address / CARD_SEGMENT_BYTES;
-    return same_segment && lower.address + lower.bytes == upper.address;
+    bool same_segment = lower->address / CARD_SEGMENT_BYTES == upper->address / CARD_SEGMENT_BYTES;
+    return same_segment && lower->address + lower->bytes == upper->address;
 }
 
 bool allocator_give(allocator *a, uint64_t address)
 {
-    uint32_t at = lower_bound(&a->used, address);
-    if (at == a->used.count || a->used.items[at].address != address) return false;
-    allocator_block block = a->used.items[at];
-    uint32_t above = lower_bound(&a->idle, address);
-    bool joins_above = above < a->idle.count && touches(block, a->idle.items[above]);
-    bool joins_below = above > 0 && touches(a->idle.items[above - 1], block);
+    uint32_t at = entry_at(a, address / ALLOCATOR_BLOCK_BYTES);
+    if (at == a->used_count || a->blocks[a->used[at].block].address != address) return false;
+    allocator_gap freed = {address, a->blocks[a->used[at].block].bytes, ++a->age};
+    uint32_t above = gap_above(a, address);
+    bool joins_above = above < a->gap_count && touches(&freed, &a->gaps[above]);
+    bool joins_below = above > 0 && touches(&a->gaps[above - 1], &freed);
     // Without room the block stays in use: a leak is better than a lost address range.
-    if (!joins_above && !joins_below && !make_room(&a->idle)) return true;
-    remove_at(&a->used, at);
-    a->used_bytes -= block.bytes;
+    if (!joins_above && !joins_below && !room_for_gap(a)) return true;
+    remove_block(a, at);
+    if (joins_above) freed.bytes += a->gaps[above].bytes;
     if (joins_below) {
-        a->idle.items[above - 1].bytes += block.bytes;
-        if (joins_above) {
-            a->idle.items[above - 1].bytes += a->idle.items[above].bytes;
-            remove_at(&a->idle, above);
-        }
+        freed.address = a->gaps[above - 1].address;
+        freed.bytes += a->gaps[above - 1].bytes;
+        a->gaps[above - 1] = freed;
+        if (joins_above) remove_gap(a, above);
     } else if (joins_above) {
-        a->idle.items[above].address = block.address;
-        a->idle.items[above].bytes += block.bytes;
+        a->gaps[above] = freed;
     } else {
-        insert(&a->idle, above, block);
+        insert_gap(a, above, freed);
     }
     return true;
 }
 
 allocator_block *allocator_find(const allocator *a, uint64_t address)
 {
-    uint32_t at = lower_bound(&a->used, address);
-    if (at < a->used.count && a->used.items[at].address == address) return &a->used.items[at];
-    if (at == 0) return NULL;
-    allocator_block *below = &a->used.items[at - 1];
-    return address - below->address < below->bytes ? below : NULL;
-}
-
-uint64_t allocator_reserved_bytes(const allocator *a)
-{
-    uint64_t bytes = 0;
-    for (uint32_t s = 0; s < ALLOCATOR_SEGMENTS; s++) bytes += a->highest[s];
-    if (a->highest[0]) bytes -= ALLOCATOR_BLOCK_BYTES;
-    return bytes;
+    uint64_t place = address / ALLOCATOR_BLOCK_BYTES;
+    uint32_t at = entry_at(a, place);
+    if (at == a->used_count || a->used[at].place != place) {
+        if (at == 0) return NULL;
+        at--;
+    }
+    allocator_block *block = &a->blocks[a->used[at].block];
+    return address - block->address < block->bytes ? block : NULL;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Addresses of one card: best fit over the free blocks of segments 0 to 6 (segment 7 is for
-// programs), in blocks of 128 bytes, neighbours joined when they come free. Segment 0 starts at
-// offset 128, so that address 0 is never given. Knows nothing of contents, streams or threads.
+// programs), in blocks of 128 bytes, neighbours joined when they come free; of equal fits the one
+// freed last. Segment 0 starts at offset 128, so that address 0 is never given. Knows which pages of
+// the host the blocks have touched, but nothing of contents, streams or threads.
 #ifndef RUNTIME_ALLOCATOR_H
 #define RUNTIME_ALLOCATOR_H
 
@@ -11,7 +12,8 @@
 
 #include "base/status.h"
 
-enum { ALLOCATOR_BLOCK_BYTES = 128, ALLOCATOR_SEGMENTS = 7 };
+// A page is what the host backs and takes back: the size of a huge page of x86-64 and of arm64.
+enum { ALLOCATOR_BLOCK_BYTES = 128, ALLOCATOR_PAGE_BYTES = 2 << 20, ALLOCATOR_SEGMENTS = 7 };
 
 // The tasks that touch a block, kept here for the owner of the allocator.
 typedef struct {
@@ -25,20 +27,36 @@ typedef struct {
 typedef struct {
     uint64_t address;
     uint64_t bytes;
-    block_use use;                      // of a block in use
+    block_use use;
 } allocator_block;
 
 typedef struct {
-    allocator_block *items;             // by address
-    uint32_t count, capacity;
-} allocator_list;
+    uint32_t place;                     // address / ALLOCATOR_BLOCK_BYTES
+    uint32_t block;                     // index into blocks
+} allocator_entry;
 
 typedef struct {
-    allocator_list used, idle;
-    uint64_t used_bytes;
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t age;                       // of the last free that made it; larger is later
+} allocator_gap;
+
+typedef struct {
+    allocator_block *blocks;            // in use or, from `unused_block` on, a list of unused ones
+    uint32_t block_count, block_capacity, unused_block;
+    allocator_entry *used;              // by address
+    uint32_t used_count, used_capacity;
+    allocator_gap *gaps;                // by address
+    uint32_t gap_count, gap_capacity;
+    uint64_t age;
+    uint64_t *backed;                   // a bit a page
+    uint64_t used_bytes, reserved_bytes;
+    uint64_t peak_reserved_bytes, total_reserved_bytes, total_released_bytes;
     uint64_t limit_bytes;
-    uint64_t highest[ALLOCATOR_SEGMENTS];   // end of the highest block ever given, offset
 } allocator;
+
+// Gives whole pages back to the host.
+typedef void allocator_release(void *context, uint64_t address, uint64_t bytes);
 
 // `limit_bytes` bounds the sum of blocks in use; 0 takes all seven segments.
 SPYRE_MUST_CHECK spyre_status allocator_create(uint64_t limit_bytes, allocator *out_allocator);
@@ -55,7 +73,8 @@ bool allocator_give(allocator *a, uint64_t address);
 // The block in use that holds `address`, or null; valid until the next change.
 allocator_block *allocator_find(const allocator *a, uint64_t address);
 
-// Bytes of the address space that blocks have ever covered.
-uint64_t allocator_reserved_bytes(const allocator *a);
+// Releases pages that no block in use touches, those freed longest ago first, until at most
+// `idle_bytes` of backed memory are idle.
+void allocator_trim(allocator *a, uint64_t idle_bytes, allocator_release *release, void *context);
 
 #endif

@@ -98,6 +98,7 @@ struct device {
     double host_us;                     // the virtual clock when the host last waited for the card
 
     allocator memory;
+    uint64_t cache_limit_bytes;         // most freed memory whose pages are kept
     spyre_memory_statistics statistics;
     waiting_list freed;                 // blocks that several streams touch
     uint64_t pool_address;              // shared by all launches; 0: none

@@ -9,15 +9,15 @@
 #include "base/log.h"
 #include "runtime/device.h"
 
-// Freed blocks of this size go back to the host at once; smaller ones stay warm for reuse.
-#define DISCARD_BYTES (256ULL << 20)
+static void discard(void *machine, uint64_t address, uint64_t bytes)
+{
+    card_memory_discard(machine, address, bytes);
+}
 
 static void give_now(device *d, uint64_t address)
 {
-    const allocator_block *block = allocator_find(&d->memory, address);
-    if (block && block->bytes >= DISCARD_BYTES)
-        card_memory_discard(d->machine, block->address, block->bytes);
     allocator_give(&d->memory, address);
+    allocator_trim(&d->memory, d->cache_limit_bytes, discard, d->machine);
 }
 
 // --- Freed blocks that tasks may still touch
@@ -118,12 +118,14 @@ spyre_status memory_take(device *d, uint32_t stream, int64_t bytes, uint64_t *ou
     memory_reclaim(d);
     spyre_status status = allocator_take(&d->memory, (uint64_t)bytes, out_address);
     // Memory that waits for tasks to end may be what is missing.
+    if (status && any_waits(d)) d->statistics.retries++;
     while (status && any_waits(d)) {
         device_sleep(d);
         memory_reclaim(d);
         spyre_status_free(status);
         status = allocator_take(&d->memory, (uint64_t)bytes, out_address);
     }
+    if (status) d->statistics.failures++;
     return status_at(status, "card %u", d->index);
 }
 
@@ -164,6 +166,27 @@ spyre_status memory_window(const device *d, uint64_t address, int64_t bytes, uin
     return NULL;
 }
 
+// --- What users allocate
+
+static void count_allocation(spyre_memory_statistics *s, uint64_t bytes)
+{
+    s->allocated_bytes += (int64_t)bytes;
+    s->total_allocated_bytes += (int64_t)bytes;
+    if (s->allocated_bytes > s->peak_bytes) s->peak_bytes = s->allocated_bytes;
+    s->allocation_count++;
+    s->total_allocations++;
+    if (s->allocation_count > s->peak_allocation_count)
+        s->peak_allocation_count = s->allocation_count;
+}
+
+static void count_free(spyre_memory_statistics *s, uint64_t bytes)
+{
+    s->allocated_bytes -= (int64_t)bytes;
+    s->total_freed_bytes += (int64_t)bytes;
+    s->allocation_count--;
+    s->total_frees++;
+}
+
 spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card_id, uint32_t stream_id,
                                    int64_t bytes, uint64_t *out_address)
 {
@@ -174,13 +197,7 @@ spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card_id, uin
     }
     pthread_mutex_lock(&d->lock);
     spyre_status status = memory_take(d, stream_id, bytes, out_address);
-    if (!status) {
-        spyre_memory_statistics *s = &d->statistics;
-        s->allocated_bytes += (int64_t)allocator_find(&d->memory, *out_address)->bytes;
-        if (s->allocated_bytes > s->peak_bytes) s->peak_bytes = s->allocated_bytes;
-        s->allocation_count++;
-        s->total_allocations++;
-    }
+    if (!status) count_allocation(&d->statistics, allocator_round((uint64_t)bytes));
     pthread_mutex_unlock(&d->lock);
     return status;
 }
@@ -197,9 +214,7 @@ void spyre_memory_free(spyre_context *context, uint32_t card_id, uint64_t addres
     const allocator_block *block = allocator_find(&d->memory, address);
     bool known = block && block->address == address && !block->use.freed;
     if (known) {
-        d->statistics.allocated_bytes -= (int64_t)block->bytes;
-        d->statistics.allocation_count--;
-        d->statistics.total_frees++;
+        count_free(&d->statistics, block->bytes);
         memory_give(d, address);
     }
     pthread_mutex_unlock(&d->lock);
@@ -209,32 +224,61 @@ void spyre_memory_free(spyre_context *context, uint32_t card_id, uint64_t addres
     }
 }
 
+// The device with its lock held; null when there is none.
+static device *lock_device(spyre_context *context, uint32_t card_id)
+{
+    device *d;
+    spyre_status status = device_of(context, card_id, 0, &d);
+    spyre_status_free(status);
+    if (status) return NULL;
+    pthread_mutex_lock(&d->lock);
+    return d;
+}
+
 void spyre_memory_read_statistics(spyre_context *context, uint32_t card_id,
                                   spyre_memory_statistics *out_statistics)
 {
-    device *d;
     *out_statistics = (spyre_memory_statistics){0};
-    spyre_status status = device_of(context, card_id, 0, &d);
-    if (status) {
-        spyre_status_free(status);
-        return;
-    }
-    pthread_mutex_lock(&d->lock);
+    device *d = lock_device(context, card_id);
+    if (!d) return;
+    memory_reclaim(d);
     *out_statistics = d->statistics;
-    out_statistics->reserved_bytes = (int64_t)allocator_reserved_bytes(&d->memory);
+    out_statistics->reserved_bytes = (int64_t)d->memory.reserved_bytes;
+    out_statistics->peak_reserved_bytes = (int64_t)d->memory.peak_reserved_bytes;
+    out_statistics->total_reserved_bytes = (int64_t)d->memory.total_reserved_bytes;
+    out_statistics->total_released_bytes = (int64_t)d->memory.total_released_bytes;
     out_statistics->limit_bytes = (int64_t)d->memory.limit_bytes;
+    out_statistics->cache_limit_bytes = (int64_t)d->cache_limit_bytes;
     pthread_mutex_unlock(&d->lock);
 }
 
 void spyre_memory_reset_peak(spyre_context *context, uint32_t card_id)
 {
-    device *d;
-    spyre_status status = device_of(context, card_id, 0, &d);
-    if (status) {
-        spyre_status_free(status);
-        return;
-    }
-    pthread_mutex_lock(&d->lock);
+    device *d = lock_device(context, card_id);
+    if (!d) return;
     d->statistics.peak_bytes = d->statistics.allocated_bytes;
+    d->statistics.peak_allocation_count = d->statistics.allocation_count;
+    d->memory.peak_reserved_bytes = d->memory.reserved_bytes;
+    pthread_mutex_unlock(&d->lock);
+}
+
+void spyre_memory_reset_totals(spyre_context *context, uint32_t card_id)
+{
+    device *d = lock_device(context, card_id);
+    if (!d) return;
+    spyre_memory_statistics *s = &d->statistics;
+    s->total_allocated_bytes = s->total_freed_bytes = 0;
+    s->total_allocations = s->total_frees = 0;
+    s->retries = s->failures = 0;
+    d->memory.total_reserved_bytes = d->memory.total_released_bytes = 0;
+    pthread_mutex_unlock(&d->lock);
+}
+
+void spyre_memory_empty_cache(spyre_context *context, uint32_t card_id)
+{
+    device *d = lock_device(context, card_id);
+    if (!d) return;
+    memory_reclaim(d);
+    allocator_trim(&d->memory, 0, discard, d->machine);
     pthread_mutex_unlock(&d->lock);
 }

@@ -5,6 +5,7 @@
 // synchronising threads look again at what they wait for.
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/device.h"
 
@@ -232,21 +233,40 @@ spyre_status device_submit(device *d, uint32_t number, task *t, bool may_run_her
 
 // --- Life of a device
 
+// `*out_bytes` stays when the variable is not set.
+static spyre_status read_gigabytes(const char *variable, uint64_t least, uint64_t *out_bytes)
+{
+    const char *given = getenv(variable);
+    if (!given || !*given) return NULL;
+    char *end;
+    double value = strtod(given, &end);
+    uint64_t bytes = value >= 0 && value <= 1024 ? (uint64_t)(value * (double)(1 << 30)) : 0;
+    bool plain = !*end && strspn(given, "0123456789.") == strlen(given) && end != given;
+    if (!plain || value > 1024 || bytes < least) {
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "%s=%s: expected a number of GiB, %s and at most 1024", variable, given,
+                          least ? "above 0" : "0 or more");
+    }
+    *out_bytes = bytes;
+    return NULL;
+}
+
+// A quarter of the host's memory.
+static uint64_t default_cache_limit(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    if (pages <= 0 || page_bytes <= 0) return UINT64_C(1) << 30;
+    return (uint64_t)pages / 4 * (uint64_t)page_bytes;
+}
+
 spyre_status device_start(device *d, spyre_context *context, uint32_t index)
 {
     d->context = context;
     d->index = index;
     uint64_t limit = 0;
-    const char *gigabytes = getenv("SPYRE_MEMORY_LIMIT_GB");
-    if (gigabytes && *gigabytes) {
-        char *end;
-        double value = strtod(gigabytes, &end);
-        if (*end || !(value > 0 && value <= 1024)) {
-            return status_new(SPYRE_INVALID_ARGUMENT,
-                              "SPYRE_MEMORY_LIMIT_GB=%s: expected a number above 0", gigabytes);
-        }
-        limit = (uint64_t)(value * (double)(1 << 30));
-    }
+    d->cache_limit_bytes = default_cache_limit();
+    TRY(read_gigabytes("SPYRE_MEMORY_LIMIT_GB", ALLOCATOR_BLOCK_BYTES, &limit));
+    TRY(read_gigabytes("SPYRE_CACHE_LIMIT_GB", 0, &d->cache_limit_bytes));
     TRY(allocator_create(limit, &d->memory));
     spyre_status status = card_create(&d->machine);
     if (status) {

@@ -40,7 +40,7 @@ static void allocator__takes_the_best_fit_and_joins_neighbours(void **state)
     assert_int_equal(address, at[0]);
     assert_true(allocator_give(&a, address));
     assert_true(allocator_give(&a, at[5]));
-    assert_int_equal(a.idle.count, ALLOCATOR_SEGMENTS);
+    assert_int_equal(a.gap_count, ALLOCATOR_SEGMENTS);
     assert_int_equal(a.used_bytes, 0);
     assert_false(allocator_give(&a, at[5]));
     allocator_destroy(&a);
@@ -60,7 +60,7 @@ static void allocator__segments_do_not_join(void **state)
     assert_error(allocator_take(&a, CARD_SEGMENT_BYTES, &extra), SPYRE_OUT_OF_MEMORY,
                  "17179869184 bytes asked, 17179869056 bytes free");
     for (int n = 0; n < ALLOCATOR_SEGMENTS - 1; n++) assert_true(allocator_give(&a, address[n]));
-    assert_int_equal(a.idle.count, ALLOCATOR_SEGMENTS);
+    assert_int_equal(a.gap_count, ALLOCATOR_SEGMENTS);
     allocator_destroy(&a);
 }
 
@@ -75,6 +75,74 @@ static void allocator__limit_counts_rounded_bytes(void **state)
                  "129 bytes asked, 104 bytes free, largest block 104 bytes, 896 bytes in use");
     assert_true(allocator_give(&a, address));
     assert_ok(allocator_take(&a, 129, &second));
+    allocator_destroy(&a);
+}
+
+typedef struct {
+    uint64_t address, bytes;
+    int calls;
+} released;
+
+static void note_release(void *context, uint64_t address, uint64_t bytes)
+{
+    released *r = context;
+    r->address = address;
+    r->bytes += bytes;
+    r->calls++;
+}
+
+static void allocator__reserves_and_releases_whole_pages(void **state)
+{
+    (void)state;
+    const uint64_t page = ALLOCATOR_PAGE_BYTES;
+    allocator a;
+    assert_ok(allocator_create(0, &a));
+    uint64_t first, second, third;
+    assert_ok(allocator_take(&a, 3 * page, &first));    // from byte 128 of page 0 into page 3
+    assert_int_equal(a.reserved_bytes, 4 * page);
+    assert_ok(allocator_take(&a, page - 128, &second)); // the rest of page 3
+    assert_int_equal(a.reserved_bytes, 4 * page);
+    assert_ok(allocator_take(&a, 2 * page, &third));
+    assert_int_equal(a.reserved_bytes, 6 * page);
+
+    released r = {0};
+    assert_true(allocator_give(&a, third));
+    assert_true(allocator_give(&a, first));
+    allocator_trim(&a, 6 * page, note_release, &r);     // more than is idle
+    assert_int_equal(r.calls, 0);
+    allocator_trim(&a, 4 * page, note_release, &r);     // the one freed longest ago is enough
+    assert_int_equal(r.calls, 1);
+    assert_int_equal(r.address, third);
+    assert_int_equal(r.bytes, 2 * page);
+    assert_int_equal(a.reserved_bytes, 4 * page);
+    allocator_trim(&a, 0, note_release, &r);            // pages 0 and 3 are shared
+    assert_int_equal(r.calls, 2);
+    assert_int_equal(r.address, page);
+    assert_int_equal(a.reserved_bytes, 2 * page);
+    assert_int_equal(a.peak_reserved_bytes, 6 * page);
+    assert_int_equal(a.total_reserved_bytes - a.total_released_bytes, a.reserved_bytes);
+
+    uint64_t again;
+    assert_ok(allocator_take(&a, 3 * page, &again));
+    assert_int_equal(again, first);
+    assert_int_equal(a.reserved_bytes, 4 * page);
+    allocator_destroy(&a);
+}
+
+static void allocator__prefers_what_was_freed_last(void **state)
+{
+    (void)state;
+    allocator a;
+    assert_ok(allocator_create(0, &a));
+    uint64_t at[6], address;
+    for (int n = 0; n < 6; n++) assert_ok(allocator_take(&a, 256, &at[n]));
+    assert_true(allocator_give(&a, at[0]));
+    assert_true(allocator_give(&a, at[4]));
+    assert_true(allocator_give(&a, at[2]));
+    assert_ok(allocator_take(&a, 256, &address));
+    assert_int_equal(address, at[2]);
+    assert_ok(allocator_take(&a, 256, &address));
+    assert_int_equal(address, at[4]);
     allocator_destroy(&a);
 }
 
@@ -124,6 +192,8 @@ int main(void)
         cmocka_unit_test(allocator__takes_the_best_fit_and_joins_neighbours),
         cmocka_unit_test(allocator__segments_do_not_join),
         cmocka_unit_test(allocator__limit_counts_rounded_bytes),
+        cmocka_unit_test(allocator__reserves_and_releases_whole_pages),
+        cmocka_unit_test(allocator__prefers_what_was_freed_last),
         cmocka_unit_test(allocator__random_blocks_never_overlap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory statistics of torch.spyre."""
+
+import gc
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    gc.collect()
+    torch.spyre.synchronize()
+    torch.spyre.empty_cache()
+    torch.spyre.reset_peak_memory_stats()
+    torch.spyre.reset_accumulated_memory_stats()
+
+
+def fresh(mebibytes):
+    return torch.empty(mebibytes * MIB // 2, dtype=torch.float16, device="spyre")
+
+
+def test_allocated_and_peak():
+    before = torch.spyre.memory_allocated()
+    x = fresh(10)
+    assert torch.spyre.memory_allocated() == before + 10 * MIB
+    y = fresh(6)
+    del x, y
+    assert torch.spyre.memory_allocated() == before
+    assert torch.spyre.max_memory_allocated() == before + 16 * MIB
+    torch.spyre.reset_peak_memory_stats()
+    assert torch.spyre.max_memory_allocated() == before
+
+
+def test_freed_memory_stays_reserved_until_the_cache_is_emptied():
+    reserved = torch.spyre.memory_reserved()
+    x = fresh(32)
+    assert torch.spyre.memory_reserved() >= reserved + 30 * MIB
+    del x
+    kept = torch.spyre.memory_reserved()
+    assert kept >= reserved + 30 * MIB
+    x = fresh(32)
+    assert torch.spyre.memory_reserved() == kept
+    del x
+    torch.spyre.empty_cache()
+    assert torch.spyre.memory_reserved() == reserved
+    assert torch.spyre.max_memory_reserved() == kept
+
+
+def test_totals_and_counts():
+    tensors = [fresh(1) for _ in range(5)]
+    del tensors
+    stats = torch.spyre.memory_stats()
+    assert stats["allocation.all.allocated"] == stats["allocation.all.freed"] == 5
+    assert stats["allocated_bytes.all.allocated"] == 5 * MIB
+    assert stats["allocated_bytes.all.freed"] == 5 * MIB
+    assert stats["allocation.all.peak"] - stats["allocation.all.current"] == 5
+    torch.spyre.reset_accumulated_memory_stats()
+    assert torch.spyre.memory_stats()["allocation.all.allocated"] == 0
+
+
+def test_results_reuse_the_memory_of_the_last_round():
+    x = fresh(8)
+    for _ in range(3):
+        x + 1
+    torch.spyre.synchronize()
+    reserved = torch.spyre.memory_reserved()
+    for _ in range(20):
+        x + 1
+    assert torch.spyre.memory_reserved() == reserved
+
+
+def test_summary_and_info():
+    x = fresh(4)
+    text = torch.spyre.memory_summary()
+    assert text.splitlines()[0].split() == ["spyre:0", "current", "peak", "allocated", "freed"]
+    allocated = next(line for line in text.splitlines() if line.startswith("Allocated"))
+    assert f"{torch.spyre.memory_allocated() / MIB:.2f} MiB" in allocated
+    assert "freed" not in torch.spyre.memory_summary(abbreviated=True)
+    free, total = torch.spyre.mem_get_info()
+    assert total - free == torch.spyre.memory_allocated()
+    del x
+
+
+def run(code, **variables):
+    environment = {**os.environ, **variables}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+
+
+def test_out_of_memory_names_sizes():
+    code = """
+import torch
+x = torch.empty(30 << 20, dtype=torch.float16, device="spyre")
+try:
+    torch.empty(4 << 20, dtype=torch.float16, device="spyre")
+except torch.OutOfMemoryError as error:
+    print(error)
+print(torch.spyre.memory_stats()["num_ooms"])
+"""
+    done = run(code, SPYRE_MEMORY_LIMIT_GB="0.0625")
+    assert "8388608 bytes asked, 4194304 bytes free" in done.stdout
+    assert "62914560 bytes in use in 1 blocks" in done.stdout
+    assert done.stdout.splitlines()[-1] == "1"
+
+
+def test_a_cache_of_no_bytes():
+    code = """
+import torch
+before = torch.spyre.memory_reserved()
+x = torch.empty(8 << 20, dtype=torch.float16, device="spyre")
+del x
+print(torch.spyre.memory_reserved() - before)
+"""
+    assert int(run(code, SPYRE_CACHE_LIMIT_GB="0").stdout) <= 2 * MIB
+    bad = run(code, SPYRE_CACHE_LIMIT_GB="all")
+    assert "SPYRE_CACHE_LIMIT_GB=all: expected a number of GiB, 0 or more" in bad.stderr
