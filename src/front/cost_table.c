@@ -5,6 +5,7 @@
 
 #include "front/cost.h"
 #include "front/flow.h"
+#include "front/matmul_split.h"
 
 // "c0/8 c2/4", "-" when nothing is divided.
 static const char *describe_division(const loop_graph *loops, const loop_op *op)
@@ -30,12 +31,18 @@ static void print_op(const loop_graph *loops, uint32_t index, double *sum, text 
 {
     const loop_op *op = &loops->ops.items[index];
     cost_basis basis = cost_basis_of(loops, op);
+    double published;
     division d = division_get(op);
     cost c = cost_of(op, &basis, &d, 0);
     *sum += c.us;
-    text_printf(out, "%10.3f%10.3f%10.3f%10.3f%7" PRId64 "  %-16s%-16s%s\n", c.us, c.memory_us,
-                c.compute_us, c.ring_us, division_cores(op, &d), describe_division(loops, op),
-                origins[op->divided_by], loop_op_place(loops, index));
+    text_printf(out, "%10.3f%10.3f%10.3f%10.3f", c.us, c.memory_us, c.compute_us, c.ring_us);
+    if (matmul_published_cost(loops, op, &d, &published))
+        text_printf(out, "%10.3f", published);
+    else
+        text_append(out, "         -");
+    text_printf(out, "%7" PRId64 "  %-16s%-16s%s\n", division_cores(op, &d),
+                describe_division(loops, op), origins[op->divided_by],
+                loop_op_place(loops, index));
 }
 
 static division_view view_of(const loop_graph *loops, uint32_t index, uint32_t k)
@@ -68,7 +75,7 @@ spyre_status cost_table_print(const loop_graph *loops, text *out)
     uint32_t reads, agree;
     flow f;
     TRY(flow_build(loops, &f));
-    text_append(out, "        us    memory   compute      ring  cores  division        "
+    text_append(out, "        us    memory   compute      ring published  cores  division        "
                      "chosen by       op\n");
     for (uint32_t i = 0; i < loops->ops.count; i++) print_op(loops, i, &sum, out);
     count_reads(loops, &f, &reads, &agree);

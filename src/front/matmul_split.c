@@ -72,6 +72,18 @@ static bool find_roles(const loop_graph *loops, const loop_op *op, roles *out)
     return out->column != LOOP_NO_DIM && out->row != LOOP_NO_DIM && out->sum != LOOP_NO_DIM;
 }
 
+bool matmul_published_cost(const loop_graph *loops, const loop_op *op, const division *d,
+                           double *out_us)
+{
+    roles r;
+    if (opfunc_describe(op->op)->kind != OPFUNC_KIND_MATMUL || !find_roles(loops, op, &r))
+        return false;
+    matmul_shape slices = {1, d->split[r.row], d->split[r.column], d->split[r.sum]};
+    for (uint32_t i = 0; i < r.batch_count; i++) slices.b *= d->split[r.batch[i]];
+    *out_us = matmul_published_us(&r.size, &slices);
+    return true;
+}
+
 // --- The search
 
 // Divides the batch loops into `slices` together, outermost first; false when they cannot be.

@@ -18,6 +18,10 @@ typedef struct {
 // in torch-spyre/torch-spyre; terms in matmul_split.c.
 double matmul_published_us(const matmul_shape *size, const matmul_shape *slices);
 
+// The same for a matmul under division d; false where its loops have no clear roles.
+bool matmul_published_cost(const loop_graph *loops, const loop_op *op, const division *d,
+                           double *out_us);
+
 // The published choice for a matmul without committed splits; false where the planner declines: no
 // clear row loop, column loop or contracted loop, or fewer cores than the default division uses.
 // `combine` allows splits of the contracted loop.

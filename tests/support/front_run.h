@@ -22,6 +22,7 @@ typedef struct {
     uint32_t input_count;
     const void *host[16]; // host storage of each input
     spyre_dtype dtype[16];
+    bool published_division; // each op divided as torch-spyre's planner does
 } front_run;
 
 static inline spyre_view dense_view(uint32_t rank, const int64_t *size)
@@ -148,6 +149,7 @@ static inline spyre_status front_run_execute(front_run *run, uint32_t cores, fro
     uint32_t node;
     front_options options = {.settings = spyre_settings_default()};
     options.settings.sencores = cores;
+    options.settings.work_division = run->published_division;
     options.dump = listing;
     TRY(front_compile(run->graph, &options, run->memory, &node, &result));
     const bundle *b = result.bundle;

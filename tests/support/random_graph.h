@@ -27,7 +27,7 @@ typedef struct {
     uint64_t state;
     random_value value[RANDOM_MOST_VALUES];
     uint32_t count;
-    void *owned[2 * RANDOM_MOST_VALUES];
+    void *owned[4 * RANDOM_MOST_VALUES];
     uint32_t owned_count;
 } random_graph;
 

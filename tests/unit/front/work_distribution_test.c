@@ -54,11 +54,48 @@ static void work_distribution__reduced_loops_stay_whole(void **state)
     front_run_end(&run);
 }
 
+// Unless the published division is asked for, a reduced loop is cut only where its slices combine
+// exactly: max of rows, not sums, not max along the stick.
+static void work_distribution__exact_combinations_are_cut(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op;
+        int64_t dim;
+        int32_t split[2]; // by default, published
+    } cases[] = {{"spyre.max", 0, {16, 16}},
+                 {"spyre.min", 0, {16, 16}},
+                 {"spyre.sum", 0, {1, 16}},
+                 {"spyre.max", 1, {1, 1}},
+                 {"spyre.mean", 0, {1, 16}}};
+    for (uint32_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        front_run run = front_run_begin();
+        int64_t kept = cases[i / 2].dim ? 64 : 128;
+        uint32_t x = front_case_input(&run, sizes_view(2, 64, 128, 0));
+        spyre_arg dim = {.kind = SPYRE_ARG_INT, .of.integer = cases[i / 2].dim};
+        spyre_arg args[] = {{.kind = SPYRE_ARG_VALUE, .of.value = x},
+                            {.kind = SPYRE_ARG_LIST, .of.list = {&dim, 1}}};
+        front_case_output(&run, front_run_node(&run, cases[i / 2].op, args, 2, SPYRE_DTYPE_F16,
+                                               sizes_view(1, kept, 0, 0)));
+        loop_graph *loops = front_case_before(&run, 32, "work_distribution");
+        bool changed;
+        loops->settings.work_division = i % 2;
+        assert_null(pass_work_distribution(loops, &changed));
+        assert_null(loop_verify(loops));
+        const loop_op *op = &loops->ops.items[0];
+        for (uint32_t v = 0; v < op->var_count; v++)
+            if (loop_var_is_reduced(op, v))
+                assert_int_equal(op->split[v], cases[i / 2].split[i % 2]);
+        front_run_end(&run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_distribution__largest_divisors),
         cmocka_unit_test(work_distribution__reduced_loops_stay_whole),
+        cmocka_unit_test(work_distribution__exact_combinations_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "front/division.h"
+#include "front/flow.h"
+#include "support/front_case.h"
+
+// Reads of local buffers, and those that see the buffer divided as its writer does.
+static void count_reads(const loop_graph *loops, uint32_t *out_reads, uint32_t *out_agree)
+{
+    flow f;
+    *out_reads = *out_agree = 0;
+    assert_null(flow_build(loops, &f));
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        if (!flow_is_written_once(&f, b)) continue;
+        const loop_op *writer = &loops->ops.items[f.writer[b]];
+        division_sizes sizes = division_sizes_of(loops, writer);
+        division d = division_get(writer);
+        division_view written =
+            division_view_of(loops, writer, &sizes, &d, writer->operand_count - 1);
+        for (uint32_t u = f.first_use[b]; u < f.first_use[b + 1]; u++) {
+            const loop_op *reader = &loops->ops.items[f.uses[u].op];
+            sizes = division_sizes_of(loops, reader);
+            d = division_get(reader);
+            division_view read = division_view_of(loops, reader, &sizes, &d, f.uses[u].operand);
+            (*out_reads)++;
+            *out_agree += division_views_agree(&written, &read);
+        }
+    }
+}
+
+static void assert_agreement(const loop_graph *loops, uint32_t reads, uint32_t agree)
+{
+    uint32_t got_reads, got_agree;
+    count_reads(loops, &got_reads, &got_agree);
+    assert_int_equal(got_reads, reads);
+    assert_int_equal(got_agree, agree);
+}
+
+static uint32_t reduce(front_run *run, const char *op, uint32_t x, int64_t dim, spyre_view view)
+{
+    spyre_arg which = {.kind = SPYRE_ARG_INT, .of.integer = dim};
+    spyre_arg args[] = {{.kind = SPYRE_ARG_VALUE, .of.value = x},
+                        {.kind = SPYRE_ARG_LIST, .of.list = {&which, 1}},
+                        {.kind = SPYRE_ARG_BOOL, .of.boolean = true}};
+    return front_run_node(run, op, args, 3, SPYRE_DTYPE_F16, view);
+}
+
+// softmax over the last dim of [rows, columns].
+static uint32_t softmax(front_run *run, uint32_t x, int64_t rows, int64_t columns)
+{
+    spyre_view view = sizes_view(2, rows, columns, 0), row = sizes_view(2, rows, 1, 0);
+    uint32_t top = reduce(run, "spyre.max", x, 1, row);
+    uint32_t e = front_case_unary(run, "spyre.exp",
+                                  front_case_binary(run, "spyre.sub", x, top, view), view);
+    uint32_t sum = reduce(run, "spyre.sum", e, 1, row);
+    return front_case_binary(run, "spyre.realdiv", e, sum, view);
+}
+
+// By size, the element-wise ops would take the columns and the reductions the rows.
+static void agree_divisions__softmax_by_rows(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, 32, 8192, 0);
+    front_case_output(&run, softmax(&run, front_case_input(&run, view), 32, 8192));
+    loop_graph *loops = front_case_before(&run, 32, "agree_divisions");
+    assert_agreement(loops, 5, 2);
+    bool changed;
+    assert_null(pass_agree_divisions(loops, &changed));
+    assert_true(changed);
+    assert_null(loop_verify(loops));
+    assert_agreement(loops, 5, 5);
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        assert_int_equal(loops->ops.items[i].split[0], 32);
+        assert_int_equal(loop_core_count(&loops->ops.items[i]), 32);
+    }
+    front_run_end(&run);
+}
+
+// linear, bias, gelu, linear: one division of the rows.
+static void agree_divisions__feed_forward_by_rows(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view wide = sizes_view(2, 256, 4096, 0), narrow = sizes_view(2, 256, 1024, 0);
+    uint32_t x = front_case_input(&run, narrow);
+    uint32_t up = front_case_input(&run, sizes_view(2, 1024, 4096, 0));
+    uint32_t down = front_case_input(&run, sizes_view(2, 4096, 1024, 0));
+    uint32_t bias = front_case_input(&run, sizes_view(1, 4096, 0, 0));
+    uint32_t h = front_case_binary(&run, "spyre.batchmatmul", x, up, wide);
+    h = front_case_binary(&run, "spyre.add", h, bias, wide);
+    h = front_case_unary(&run, "spyre.gelufwd", h, wide);
+    front_case_output(&run, front_case_binary(&run, "spyre.batchmatmul", h, down, narrow));
+    loop_graph *loops = front_case_before(&run, 32, "memory_planning");
+    assert_agreement(loops, 3, 3);
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        assert_int_equal(loop_core_count(&loops->ops.items[i]), 32);
+    front_run_end(&run);
+}
+
+// scores, scale, softmax, times V for every head of a batch: the batch of heads is divided.
+static void agree_divisions__attention_by_heads(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view heads = sizes_view(3, 32, 128, 64), turned = sizes_view(3, 32, 64, 128);
+    spyre_view scores = sizes_view(3, 32, 128, 128), row = sizes_view(3, 32, 128, 1);
+    uint32_t q = front_case_input(&run, heads), k = front_case_input(&run, turned);
+    uint32_t v = front_case_input(&run, heads);
+    uint32_t s = front_case_binary(&run, "spyre.batchmatmul", q, k, scores);
+    s = front_case_binary(&run, "spyre.mul", s, front_case_constant(&run, 0.125), scores);
+    uint32_t top = reduce(&run, "spyre.max", s, 2, row);
+    uint32_t e = front_case_unary(&run, "spyre.exp",
+                                  front_case_binary(&run, "spyre.sub", s, top, scores), scores);
+    uint32_t p = front_case_binary(&run, "spyre.realdiv", e, reduce(&run, "spyre.sum", e, 2, row),
+                                   scores);
+    front_case_output(&run, front_case_binary(&run, "spyre.batchmatmul", p, v, heads));
+    loop_graph *loops = front_case_before(&run, 32, "memory_planning");
+    uint32_t reads, agree;
+    count_reads(loops, &reads, &agree);
+    assert_int_equal(reads, agree);
+    assert_true(reads >= 8);
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        assert_int_equal(loop_core_count(&loops->ops.items[i]), 32);
+    front_run_end(&run);
+}
+
+// 12 rows and 6 columns of sticks: two loops share the cores, numbered alike in all ops.
+static void agree_divisions__two_loops_number_cores_alike(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, 12, 384, 0);
+    uint32_t x = front_case_unary(&run, "spyre.exp", front_case_input(&run, view), view);
+    spyre_view turned = {.rank = 2, .size = {384, 12}, .stride = {1, 384}};
+    uint32_t y = front_run_view(&run, x, SPYRE_DTYPE_F16, turned);
+    front_case_output(&run, front_case_unary(&run, "spyre.neg", y, turned));
+    loop_graph *loops = front_case_before(&run, 32, "memory_planning");
+    assert_agreement(loops, 1, 1);
+    assert_int_equal(loop_core_count(&loops->ops.items[0]), 24);
+    front_run_end(&run);
+}
+
+static void agree_divisions__nothing_for_published_or_one_core(void **state)
+{
+    (void)state;
+    for (uint32_t cores = 1; cores <= 32; cores += 31) {
+        front_run run = front_run_begin();
+        spyre_view view = sizes_view(2, 32, 8192, 0);
+        front_case_output(&run, softmax(&run, front_case_input(&run, view), 32, 8192));
+        loop_graph *loops = front_case_before(&run, cores, "agree_divisions");
+        bool changed = true;
+        loops->settings.work_division = cores > 1;
+        assert_null(pass_agree_divisions(loops, &changed));
+        assert_false(changed);
+        front_run_end(&run);
+    }
+}
+
+// Without LX there is nothing to gain.
+static void agree_divisions__no_lx_no_change(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, 32, 8192, 0);
+    front_case_output(&run, softmax(&run, front_case_input(&run, view), 32, 8192));
+    loop_graph *loops = front_case_before(&run, 32, "agree_divisions");
+    bool changed = true;
+    loops->settings.lx_planning = false;
+    assert_null(pass_agree_divisions(loops, &changed));
+    assert_false(changed);
+    front_run_end(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(agree_divisions__softmax_by_rows),
+        cmocka_unit_test(agree_divisions__feed_forward_by_rows),
+        cmocka_unit_test(agree_divisions__attention_by_heads),
+        cmocka_unit_test(agree_divisions__two_loops_number_cores_alike),
+        cmocka_unit_test(agree_divisions__nothing_for_published_or_one_core),
+        cmocka_unit_test(agree_divisions__no_lx_no_change),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "front/cost.h"
+#include "front/cost_table.h"
+#include "isa/constants.h"
+#include "support/front_case.h"
+
+static void assert_near(double got, double want)
+{
+    if (!(got > want * (1 - 1e-9) - 1e-12 && got < want * (1 + 1e-9) + 1e-12)) {
+        print_error("%.12g, not %.12g\n", got, want);
+        fail();
+    }
+}
+
+static cost cost_at(const loop_graph *loops, uint32_t index, uint32_t resident)
+{
+    const loop_op *op = &loops->ops.items[index];
+    cost_basis basis = cost_basis_of(loops, op);
+    division d = division_get(op);
+    return cost_of(op, &basis, &d, resident);
+}
+
+// neg of [1024, 2048]: 4 MiB in, 4 MiB out; half of it when the result stays in LX.
+static void cost__copies(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, 1024, 2048, 0);
+    front_case_output(&run, front_case_unary(&run, "spyre.neg", front_case_input(&run, view), view));
+    loop_graph *loops = front_case_before(&run, 32, NULL);
+    double bytes = 1024 * 2048 * 2;
+    cost both = cost_at(loops, 0, 0), half = cost_at(loops, 0, 2), none = cost_at(loops, 0, 3);
+    assert_near(both.memory_us, 2 * bytes / MEMORY_BANDWIDTH + bytes * MEMORY_TURNAROUND);
+    assert_near(both.us, both.memory_us);
+    assert_near(half.memory_us, bytes / MEMORY_BANDWIDTH);
+    assert_near(none.memory_us, 0);
+    assert_near(none.us, bytes / 128 / (32 * VECTOR_STICKS * CLOCK));
+    front_run_end(&run);
+}
+
+// A broadcast operand is read once; one element a stick costs the stick.
+static void cost__counts_whole_sticks(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, 96, 100, 0);
+    uint32_t x = front_case_input(&run, view);
+    uint32_t row = front_case_input(&run, sizes_view(1, 100, 0, 0));
+    uint32_t sum = front_case_binary(&run, "spyre.add", x, row, view);
+    spyre_arg dim = {.kind = SPYRE_ARG_INT, .of.integer = 1};
+    spyre_arg args[] = {{.kind = SPYRE_ARG_VALUE, .of.value = sum},
+                        {.kind = SPYRE_ARG_LIST, .of.list = {&dim, 1}}};
+    front_case_output(&run, front_run_node(&run, "spyre.max", args, 2, SPYRE_DTYPE_F16,
+                                           sizes_view(1, 96, 0, 0)));
+    loop_graph *loops = front_case_before(&run, 32, NULL);
+    cost add = cost_at(loops, 0, 0), max = cost_at(loops, 1, 0);
+    assert_near(add.read_bytes, 96 * 2 * 128 + 2 * 128);
+    assert_near(add.written_bytes, 96 * 2 * 128);
+    assert_near(max.read_bytes, 96 * 2 * 128);
+    assert_near(max.written_bytes, 96 * 128);
+    front_run_end(&run);
+}
+
+// 64 rows a core fill the PT, 16 do not; slices of K pay for the ring.
+static void cost__products(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    uint32_t x = front_case_input(&run, sizes_view(2, 512, 1024, 0));
+    uint32_t y = front_case_input(&run, sizes_view(2, 1024, 256, 0));
+    front_case_output(
+        &run, front_case_binary(&run, "spyre.batchmatmul", x, y, sizes_view(2, 512, 256, 0)));
+    loop_graph *loops = front_case_before(&run, 32, "span_reduction");
+    loop_op *op = &loops->ops.items[0];
+    uint8_t row = LOOP_NO_DIM, sum = LOOP_NO_DIM;
+    for (uint8_t v = 0; v < op->var_count; v++)
+        *(loop_var_is_reduced(op, v) ? &sum : v == op->stick ? &(uint8_t){0} : &row) = v;
+    double macs = 512.0 * 1024 * 256;
+    op->split[row] = 8;
+    assert_near(cost_at(loops, 0, 0).compute_us, macs / (8 * MATMUL_RATE));
+    op->split[row] = 32;
+    assert_near(cost_at(loops, 0, 0).compute_us,
+                macs / (32 * MATMUL_RATE * 0.61557220667245816)); // (16 / 64) ^ 0.35
+    op->split[row] = 8;
+    op->split[sum] = 4;
+    cost cut = cost_at(loops, 0, 0);
+    assert_near(cut.compute_us, macs / (32 * MATMUL_RATE));
+    assert_near(cut.ring_us, 3 * (64 * 256 * 4) / (128 * CLOCK));
+    front_run_end(&run);
+}
+
+static void cost__table_has_a_line_an_op(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, 64, 128, 0);
+    uint32_t x = front_case_unary(&run, "spyre.neg", front_case_input(&run, view), view);
+    front_case_output(&run, front_case_unary(&run, "spyre.exp", x, view));
+    loop_graph *loops = front_case_before(&run, 32, NULL);
+    text table = {0};
+    assert_null(cost_table_print(loops, &table));
+    assert_non_null(strstr(text_string(&table), " neg (model.py:1)\n"));
+    assert_non_null(strstr(text_string(&table), " exp (model.py:1)\n"));
+    assert_non_null(strstr(text_string(&table), " c0/32 "));
+    assert_non_null(strstr(text_string(&table), "1 of 1 reads divide"));
+    text_free(&table);
+    front_run_end(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cost__copies),
+        cmocka_unit_test(cost__counts_whole_sticks),
+        cmocka_unit_test(cost__products),
+        cmocka_unit_test(cost__table_has_a_line_an_op),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
