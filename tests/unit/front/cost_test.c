@@ -34,7 +34,8 @@ static void cost__copies(void **state)
     (void)state;
     front_run run = front_run_begin();
     spyre_view view = sizes_view(2, 1024, 2048, 0);
-    front_case_output(&run, front_case_unary(&run, "spyre.neg", front_case_input(&run, view), view));
+    uint32_t x = front_case_input(&run, view);
+    front_case_output(&run, front_case_unary(&run, "spyre.neg", x, view));
     loop_graph *loops = front_case_before(&run, 32, NULL);
     double bytes = 1024 * 2048 * 2;
     cost both = cost_at(loops, 0, 0), half = cost_at(loops, 0, 2), none = cost_at(loops, 0, 3);

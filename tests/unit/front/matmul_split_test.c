@@ -42,7 +42,8 @@ static void matmul_split__cost_of_five_splits(void **state)
     }
 }
 
-static loop_graph *product(front_run *run, spyre_view a, spyre_view b, spyre_view out, uint32_t cores)
+static loop_graph *product(front_run *run, spyre_view a, spyre_view b, spyre_view out,
+                           uint32_t cores)
 {
     uint32_t x = front_case_input(run, a), y = front_case_input(run, b);
     front_case_output(run, front_case_binary(run, "spyre.batchmatmul", x, y, out));

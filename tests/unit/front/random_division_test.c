@@ -12,7 +12,7 @@
 
 #include "support/random_outputs.h"
 
-enum { GRAPHS = 200 };
+enum { GRAPHS = 100 };
 
 typedef struct {
     uint32_t cores;
@@ -43,7 +43,8 @@ static void compare_trials(uint64_t seed, bool published, const trial *trials, u
                                    i ? NULL : &listing);
         // Views that no layout expresses go to the host, whatever the division.
         if (status && i == 0 && spyre_status_code(status) == SPYRE_UNSUPPORTED) break;
-        if (status) fail_msg("seed %llu: %s", (unsigned long long)seed, spyre_status_message(status));
+        if (status)
+            fail_msg("seed %llu: %s", (unsigned long long)seed, spyre_status_message(status));
     }
     if (!status && out.count) random_outputs_compare(seed, &out, count, &listing);
     spyre_status_free(status);

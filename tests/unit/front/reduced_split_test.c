@@ -106,9 +106,11 @@ static void reduced_split__reductions(void **state)
 {
     (void)state;
     static const reduction cases[] = {
-        {"spyre.sum", 512, 64, 0, 32}, {"spyre.mean", 96, 128, 0, 16}, {"spyre.max", 64, 64, 0, 32},
-        {"spyre.min", 25, 64, 0, 25},  {"spyre.sum", 3, 1024, 1, 8},   {"spyre.mean", 2, 1000, 1, 16},
-        {"spyre.max", 1, 4096, 1, 32}, {"spyre.min", 5, 700, 1, 1},    {"spyre.max", 4, 740, 1, 6},
+        {"spyre.sum", 512, 64, 0, 32},  {"spyre.mean", 96, 128, 0, 16},
+        {"spyre.max", 64, 64, 0, 32},   {"spyre.min", 25, 64, 0, 25},
+        {"spyre.sum", 3, 1024, 1, 8},   {"spyre.mean", 2, 1000, 1, 16},
+        {"spyre.max", 1, 4096, 1, 32},  {"spyre.min", 5, 700, 1, 1},
+        {"spyre.max", 4, 740, 1, 6},
     };
     for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) check_reduction(&cases[i]);
 }
