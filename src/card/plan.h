@@ -5,6 +5,7 @@
 #ifndef CARD_PLAN_H
 #define CARD_PLAN_H
 
+#include "card/strip.h"
 #include "isa/isa.h"
 
 typedef struct plan_tile plan_tile;
@@ -32,6 +33,8 @@ struct plan_tile {
     int64_t extent[ISA_MAX_DIMS];
     int64_t stride[ISA_MAX_OPERANDS][ISA_MAX_DIMS];
     plan_run *fast;
+    strip_function *strip;                  // of `fast`, where it has one
+    strip_reducer *reducer;
     bool dense;                             // operand 0 is one range without holes
     bool deferrable, flat, live;            // LOAD: see defer.h; flat: one range of memory too
 };
@@ -92,7 +95,7 @@ struct card_program {
 // The executors. exact_run is the definition; fast_choose returns a function that gives the same
 // bytes, or exact_run itself.
 void exact_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch);
-plan_run *fast_choose(const plan_tile *tile);
+plan_run *fast_choose(plan_tile *tile);
 
 // True when writing operand 0 element by element cannot change what is later read from operand o:
 // the two do not overlap, or each element is read before its own place is written.
