@@ -51,6 +51,7 @@ typedef void strip_folder(float *values);
 
 typedef struct {
     strip_function *f32[OPFUNC_COUNT], *f64[OPFUNC_COUNT];      // null: none
+    strip_function *quotient;                                   // REALDIV on SEN169_FP16
     strip_reducer *sum, *max, *min, *square;
     strip_folder *fold_sum, *fold_max, *fold_min;
 } strip_table;

@@ -6,6 +6,7 @@
 #if defined(__x86_64__)
 #pragma GCC target("avx2,fma")
 #include <immintrin.h>
+#include <string.h>
 
 #include "card/strip_layer.h"
 #include "tensor/numeric.h"
@@ -93,6 +94,13 @@ static inline pair pair_load_dl16(const uint8_t *at)
     __m256i codes = _mm256_loadu_si256((const __m256i *)(const void *)at);
     __m256i even = _mm256_slli_epi32(codes, 16);
     return (pair){widen(_mm256_srai_epi32(even, 2)), widen(_mm256_srai_epi32(codes, 2))};
+}
+
+static inline V v_repeat_dl16(const uint8_t *at)
+{
+    int16_t code;
+    memcpy(&code, at, sizeof code);
+    return widen(_mm256_srai_epi32(_mm256_set1_epi16(code), 2));
 }
 
 // Codes in the high halves of the lanes, trash in the low ones; as dl16_from_float.

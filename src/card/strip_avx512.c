@@ -7,6 +7,7 @@
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,prefer-vector-width=512")
 #include <immintrin.h>
+#include <string.h>
 
 #include "card/strip_layer.h"
 #include "tensor/numeric.h"
@@ -90,6 +91,13 @@ static inline pair pair_load_dl16(const uint8_t *at)
     __m512i codes = _mm512_loadu_si512(at);
     __m512i even = _mm512_slli_epi32(codes, 16);
     return (pair){widen(_mm512_srai_epi32(even, 2)), widen(_mm512_srai_epi32(codes, 2))};
+}
+
+static inline V v_repeat_dl16(const uint8_t *at)
+{
+    int16_t code;
+    memcpy(&code, at, sizeof code);
+    return widen(_mm512_srai_epi32(_mm512_set1_epi16(code), 2));
 }
 
 // Codes in the high halves of the lanes, trash in the low ones; as dl16_from_float.

@@ -4,6 +4,7 @@
 //   V, D            fp32 and fp64 registers; +, -, * and / work on them
 //   LANES           fp32 lanes of a V; a `pair` is 2 * LANES elements in two V, in any order
 //   pair_load_dl16, pair_store_dl16, pair_load_f32, pair_store_f32      elements <-> pair
+//   v_repeat_dl16   one element in all lanes
 //   V and D forms (v_, d_) of set, max, min (as a > b ? a : b), sqrt, floor, magnitude, and the
 //   masks less, less_equal, equal, unordered with pick(mask, then, else)
 //   v_quieten       quiets a signalling NaN, as the step through fp64 of the definition does
@@ -90,6 +91,8 @@ static inline size_t element_bytes(strip_format format)
     return format == STRIP_DL16 ? 2 : 4;
 }
 
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
 // What a run reads of one input.
 typedef struct {
     const uint8_t *at;
@@ -98,7 +101,7 @@ typedef struct {
     pair value;                         // when it repeats
 } source;
 
-static inline pair fetch(const source *s, size_t n)
+ALWAYS_INLINE pair fetch(const source *s, size_t n)
 {
     if (s->repeats) return s->value;
     if (s->format == STRIP_DL16) return pair_load_dl16(s->at + 2 * n);
@@ -106,14 +109,14 @@ static inline pair fetch(const source *s, size_t n)
     return (pair){v_quieten(x.a), v_quieten(x.b)};
 }
 
-static inline void put(uint8_t *to, strip_format format, size_t n, pair x)
+ALWAYS_INLINE void put(uint8_t *to, strip_format format, size_t n, pair x)
 {
     if (format == STRIP_DL16) pair_store_dl16(to + 2 * n, x);
     else pair_store_f32(to + 4 * n, x);
 }
 
 // The last elements of a run, copied to where a whole step can be read.
-static inline void begin_rest(source *s, uint8_t *buffer, size_t n, size_t count)
+ALWAYS_INLINE void begin_rest(source *s, uint8_t *buffer, size_t n, size_t count)
 {
     size_t bytes = element_bytes(s->format);
     if (s->repeats) return;
@@ -121,7 +124,6 @@ static inline void begin_rest(source *s, uint8_t *buffer, size_t n, size_t count
     s->at = buffer;
 }
 
-// layernormnorm without weight and bias multiplies by 1 and adds 0.
 static inline source source_of(const strip *s, uint32_t o, size_t row)
 {
     source in = {.repeats = true};
@@ -139,40 +141,131 @@ static inline source source_of(const strip *s, uint32_t o, size_t row)
     return in;
 }
 
+// The shapes that have loops of their own: all operands SEN169_FP16 and dense; the same, but only the
+// first input is dense and the others repeat.
+typedef enum { SHAPE_ANY, SHAPE_DENSE, SHAPE_ONE_DENSE } shape;
+
+static inline shape shape_of(const strip *s, uint32_t inputs)
+{
+    uint32_t repeating = 0;
+    for (uint32_t o = 0; o <= s->inputs; o++) {
+        if (s->operand[o].format != STRIP_DL16) return SHAPE_ANY;
+        if (o > 0 && s->operand[o].repeats) repeating++;
+    }
+    if (s->count % STEP != 0 || s->operand[1].repeats) return SHAPE_ANY;
+    if (repeating == 0 && s->inputs == inputs) return SHAPE_DENSE;
+    return repeating == s->inputs - 1 ? SHAPE_ONE_DENSE : SHAPE_ANY;
+}
+
+// Where a row of operand o begins; without such an operand, of the one before it.
+ALWAYS_INLINE const uint8_t *row_of(const strip *s, uint32_t o, size_t row)
+{
+    const strip_operand *operand = &s->operand[o <= s->inputs ? o : s->inputs];
+    return operand->at + (int64_t)row * operand->row_stride;
+}
+
+// layernormnorm without weight and bias multiplies by 1 and adds 0.
+ALWAYS_INLINE V repeated(const strip *s, uint32_t o, size_t row)
+{
+    if (o > s->inputs) return v_set(o == OPFUNC_MAX_INPUTS ? 0.0f : 1.0f);
+    return v_repeat_dl16(row_of(s, o, row));
+}
+
+// --- Division by one element
+
+// 1 / x and two steps more. Times a, that is above a / x by 2^-24 to 2^-21.2 of it: enough to bring a
+// tie of SEN169_FP16 over itself where rounding left it short, and not as far as the next quotient
+// of 10-bit significands, which is 2^-21 away from a tie.
+static inline V v_inverse(V x)
+{
+    const V step = v_set(1.0f + 0x1p-22f);
+    return v_set(1.0f) / x * step;
+}
+
 // --- Opfuncs
 
-// STEP elements of a row through `value`.
-#define STEP_OF(value, inputs, n)                                                              \
+// STEP elements of a row through `formula`.
+#define STEP_OF(formula, inputs, n)                                                            \
     do {                                                                                       \
         pair x0 = fetch(&in[0], n), x1 = x0, x2 = x0, x3 = x0, x4 = x0;                        \
         if ((inputs) > 1) x1 = fetch(&in[1], n);                                               \
         if ((inputs) > 2) x2 = fetch(&in[2], n);                                               \
         if ((inputs) > 3) x3 = fetch(&in[3], n), x4 = fetch(&in[4], n);                        \
-        pair result = {value(x0.a, x1.a, x2.a, x3.a, x4.a, p, q, cut),                         \
-                       value(x0.b, x1.b, x2.b, x3.b, x4.b, p, q, cut)};                        \
-        put(to, format, n, result);                                                            \
+        put(to, format, n, RESULT(formula));                                                   \
     } while (0)
+#define RESULT(formula)                                                                        \
+    (pair)                                                                                     \
+    {                                                                                          \
+        formula(x0.a, x1.a, x2.a, x3.a, x4.a, p, q, cut),                                      \
+            formula(x0.b, x1.b, x2.b, x3.b, x4.b, p, q, cut)                                   \
+    }
 
-#define KERNEL(name, value, input_count)                                                       \
-    static void name(const strip *s)                                                           \
+// A function for any shape and two loops for the common ones.
+#define KERNEL(name, formula, inputs)                                                          \
+    static void name##_any(const strip *s)                                                     \
     {                                                                                          \
         const strip_format format = s->operand[0].format;                                      \
         const float p = s->constant[0], q = s->constant[1];                                    \
         const bool cut = format == STRIP_DL16;                                                 \
         for (size_t row = 0; row < s->rows; row++) {                                           \
             uint8_t *to = s->operand[0].at + (int64_t)row * s->operand[0].row_stride;          \
-            source in[input_count];                                                            \
-            for (uint32_t o = 0; o < (input_count); o++) in[o] = source_of(s, o + 1, row);     \
+            source in[inputs];                                                                 \
+            for (uint32_t o = 0; o < (inputs); o++) in[o] = source_of(s, o + 1, row);          \
             size_t n = 0;                                                                      \
-            for (; n + STEP <= s->count; n += STEP) STEP_OF(value, input_count, n);            \
+            for (; n + STEP <= s->count; n += STEP) STEP_OF(formula, inputs, n);               \
             if (n == s->count) continue;                                                       \
-            uint8_t rest[input_count][STEP * 4] = {{0}}, result_rest[STEP * 4];                \
-            for (uint32_t o = 0; o < (input_count); o++)                                       \
-                begin_rest(&in[o], rest[o], n, s->count);                                      \
+            uint8_t rest[inputs][STEP * 4] = {{0}}, result_rest[STEP * 4];                     \
+            for (uint32_t o = 0; o < (inputs); o++) begin_rest(&in[o], rest[o], n, s->count);  \
             uint8_t *end = to + n * element_bytes(format);                                     \
             to = result_rest;                                                                  \
-            STEP_OF(value, input_count, 0);                                                    \
+            STEP_OF(formula, inputs, 0);                                                       \
             memcpy(end, result_rest, (s->count - n) * element_bytes(format));                  \
+        }                                                                                      \
+    }                                                                                          \
+    ALWAYS_INLINE void name##_dense(const strip *s)                                            \
+    {                                                                                          \
+        const float p = s->constant[0], q = s->constant[1];                                    \
+        const bool cut = true;                                                                 \
+        for (size_t row = 0; row < s->rows; row++) {                                           \
+            const uint8_t *at0 = row_of(s, 1, row), *at1 = row_of(s, 2, row);                  \
+            const uint8_t *at2 = row_of(s, 3, row), *at3 = row_of(s, 4, row);                  \
+            const uint8_t *at4 = row_of(s, 5, row);                                            \
+            uint8_t *to = s->operand[0].at + (int64_t)row * s->operand[0].row_stride;          \
+            for (size_t n = 0; n < s->count; n += STEP) {                                      \
+                pair x0 = pair_load_dl16(at0 + 2 * n), x1 = x0, x2 = x0, x3 = x0, x4 = x0;     \
+                if ((inputs) > 1) x1 = pair_load_dl16(at1 + 2 * n);                            \
+                if ((inputs) > 2) x2 = pair_load_dl16(at2 + 2 * n);                            \
+                if ((inputs) > 3) x3 = pair_load_dl16(at3 + 2 * n);                            \
+                if ((inputs) > 4) x4 = pair_load_dl16(at4 + 2 * n);                            \
+                pair_store_dl16(to + 2 * n, RESULT(formula));                                  \
+            }                                                                                  \
+        }                                                                                      \
+    }                                                                                          \
+    ALWAYS_INLINE void name##_one_dense(const strip *s, bool inverts)                          \
+    {                                                                                          \
+        const float p = s->constant[0], q = s->constant[1];                                    \
+        const bool cut = true;                                                                 \
+        for (size_t row = 0; row < s->rows; row++) {                                           \
+            const uint8_t *at0 = row_of(s, 1, row);                                            \
+            uint8_t *to = s->operand[0].at + (int64_t)row * s->operand[0].row_stride;          \
+            V y1 = repeated(s, 2, row), y2 = y1, y3 = y1, y4 = y1;                             \
+            if ((inputs) > 2) y2 = repeated(s, 3, row);                                        \
+            if ((inputs) > 3) y3 = repeated(s, 4, row);                                        \
+            if ((inputs) > 4) y4 = repeated(s, 5, row);                                        \
+            if (inverts) y1 = v_inverse(y1);                                                   \
+            const pair x1 = {y1, y1}, x2 = {y2, y2}, x3 = {y3, y3}, x4 = {y4, y4};             \
+            for (size_t n = 0; n < s->count; n += STEP) {                                      \
+                pair x0 = pair_load_dl16(at0 + 2 * n);                                         \
+                pair_store_dl16(to + 2 * n, RESULT(formula));                                  \
+            }                                                                                  \
+        }                                                                                      \
+    }                                                                                          \
+    static void name(const strip *s)                                                           \
+    {                                                                                          \
+        switch (shape_of(s, inputs)) {                                                               \
+        case SHAPE_DENSE: name##_dense(s); return;                                             \
+        case SHAPE_ONE_DENSE: name##_one_dense(s, false); return;                              \
+        case SHAPE_ANY: name##_any(s); return;                                                 \
         }                                                                                      \
     }
 
@@ -203,6 +296,13 @@ static inline source source_of(const strip *s, uint32_t o, size_t row)
 COMMON_ROWS(VALUE_F32)
 COMMON_ROWS(VALUE_F64)
 F64_ROWS(VALUE_F64)
+
+// One divisor a row of SEN169_FP16 costs a multiplication an element.
+static void f32_QUOTIENT(const strip *s)
+{
+    if (shape_of(s, 2) == SHAPE_ONE_DENSE) f32_MUL_one_dense(s, true);
+    else f32_REALDIV(s);
+}
 
 // --- Reductions
 
@@ -287,7 +387,7 @@ FOLDER(fold_min, lower)
 #define F64_ENTRY(op, inputs, expression) [OPFUNC_##op] = f64_##op,
 #define STRIP_ENTRIES                                                                          \
     {                                                                                          \
-        .f32 = {COMMON_ROWS(F32_ENTRY)}, .f64 = {COMMON_ROWS(F64_ENTRY) F64_ROWS(F64_ENTRY)},  \
+        .f32 = {COMMON_ROWS(F32_ENTRY)}, .quotient = f32_QUOTIENT, .f64 = {COMMON_ROWS(F64_ENTRY) F64_ROWS(F64_ENTRY)},  \
         .sum = reduce_sum, .max = reduce_max, .min = reduce_min, .square = reduce_square,      \
         .fold_sum = fold_sum, .fold_max = fold_max, .fold_min = fold_min,                      \
     }

@@ -52,6 +52,13 @@ static inline pair pair_load_dl16(const uint8_t *at)
     return (pair){dl16_to_float(codes[0]), dl16_to_float(codes[1])};
 }
 
+static inline V v_repeat_dl16(const uint8_t *at)
+{
+    uint16_t code;
+    memcpy(&code, at, sizeof code);
+    return dl16_to_float(code);
+}
+
 static inline void pair_store_dl16(uint8_t *to, pair x)
 {
     uint16_t codes[2] = {dl16_from_float(x.a), dl16_from_float(x.b)};
@@ -105,6 +112,7 @@ strip_function *strip_find(opfunc op, spyre_format result, const spyre_format *i
         if (!strip_reads(inputs[n], &format)) return NULL;
     if (opfunc_describe(op)->kind == OPFUNC_KIND_COPY) op = OPFUNC_IDENTITY;
     const strip_table *table = strip_in_use();
-    if (lanes_f32_suffices(op, result, inputs, count)) return table->f32[op];
-    return table->f64[op];
+    if (!lanes_f32_suffices(op, result, inputs, count)) return table->f64[op];
+    bool dl16 = result == SPYRE_FORMAT_SEN169_FP16;
+    return op == OPFUNC_REALDIV && dl16 ? table->quotient : table->f32[op];
 }
