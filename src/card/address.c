@@ -107,64 +107,6 @@ static bool resolve_gather(core_run *run, const plan_step *step, const queue_sta
     return resolve_memory(run, step, 1, offset, span, &out_address[1]);
 }
 
-// Operand o of a MATMUL as dims of its own, for deferred loads.
-static void set_matmul_dims(const isa_instruction *i, uint32_t o, lx_access *access)
-{
-    int64_t lanes = matmul_lanes(i), k = i->extent[2];
-    const isa_operand *operand = &i->operand[o];
-    access->dim_count = 3;
-    access->stride[0] = o == 1 ? operand->stride[0] : operand->stride[1];
-    access->extent[0] = o == 1 ? i->extent[0] : i->extent[1];
-    access->stride[1] = operand->stride[2];
-    access->extent[1] = o == 1 ? (k + lanes - 1) / lanes : k;
-    access->stride[2] = spyre_format_bytes(operand->format);
-    access->extent[2] = o == 1 && k < lanes ? k : lanes;
-}
-
-// The ranges of LX that the operands touch, in the order of operands.
-static uint32_t list_accesses(const plan_tile *tile, const core_run *run, uint8_t *const *address,
-                              bool translate, lx_access *out)
-{
-    const isa_instruction *i = tile->instruction;
-    bool updates = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
-                   i->opcode == ISA_FOLD || i->opcode == ISA_MATMUL;
-    uint32_t count = 0;
-    for (uint32_t o = 0; o < i->operand_count; o++) {
-        if (i->operand[o].space != ISA_SPACE_LX) continue;
-        int64_t at = address[o] - run->lx;
-        bool writes = o == 0 && i->opcode != ISA_SEND;
-        lx_access *access = &out[count++];
-        *access = (lx_access){.low = at + tile->span[o].low,
-                              .high = at + tile->span[o].high,
-                              .reads = !writes || updates,
-                              .writes = writes,
-                              .dense = writes && tile->dense};
-        if (translate && o > 0 && tile->span[o].low == 0) set_matmul_dims(i, o, access);
-    }
-    return count;
-}
-
-// Operands that lie in a deferred load are read where it would have been copied from.
-static void redirect(core_run *run, const plan_tile *tile, uint8_t **address,
-                     matmul_strides *out_strides)
-{
-    lx_access accesses[ISA_MAX_OPERANDS];
-    uint32_t count = list_accesses(tile, run, address, out_strides != NULL, accesses);
-    defer_prepare(&run->deferred, run->lx, accesses, count);
-    uint32_t n = 0;
-    for (uint32_t o = 0; o < tile->instruction->operand_count; o++) {
-        if (tile->instruction->operand[o].space != ISA_SPACE_LX) continue;
-        const lx_access *access = &accesses[n++];
-        int64_t stride[3] = {0};
-        if (access->writes) continue;
-        uint8_t *low = defer_locate(&run->deferred, run->lx, access, stride);
-        address[o] = low - tile->span[o].low;
-        if (access->dim_count == 0) continue;
-        (*out_strides)[o - 1][0] = stride[0];
-        (*out_strides)[o - 1][1] = stride[1];
-    }
-}
-
 // The strides that the instruction itself names.
 static void own_strides(const isa_instruction *i, matmul_strides *out)
 {
@@ -190,6 +132,5 @@ bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue
         if (!good) return false;
     }
     if (out_strides) own_strides(i, out_strides);
-    if (run->deferred.count) redirect(run, step->tile, out_address, out_strides);
     return !gather || resolve_gather(run, step, queue, out_address);
 }

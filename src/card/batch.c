@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Matmuls of several cores at a time. Cores often multiply a few rows each by the same columns.
-// What they load from one place in memory stays there (defer.h): operand 2 has one address for all.
-// A host thread that runs several cores lets each PT stop at its MATMUL, and then multiplies all
+// What they load from one place in memory stays there (fuse.h): operand 2 has one address for all.
+// A host thread that runs several cores lets each stop at its MATMUL, and then multiplies all
 // their rows by each piece of the columns while it is in the cache.
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef struct {
 static void finish(core_run *run)
 {
     run->matmul = NULL;
-    run->queue[ISA_QUEUE_PT].next++;
+    run->queue[ISA_QUEUE_SEQ].next++;
     run->executed++;
 }
 
@@ -60,7 +60,7 @@ bool batch_execute(core_run *const *runs, uint32_t count)
         if (!run->matmul) continue;
         any = true;
         list[stopped].run = run;
-        if (core_resolve(run, run->matmul, &run->queue[ISA_QUEUE_PT], list[stopped].address,
+        if (core_resolve(run, run->matmul, &run->queue[ISA_QUEUE_SEQ], list[stopped].address,
                          &list[stopped].strides))
             stopped++;
         else run->matmul = NULL;

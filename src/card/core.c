@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One core inside a kernel: five queues that walk the program each for itself. Only tokens, the
-// ring and the kernel's end order them. Both modes share this walk. They differ in who executes a
-// tile and in the order of queues: FAST goes round the queues, each as far as it gets; EXACT lets
+// One core inside a kernel: five queues that walk the program each for itself, or, fused (fuse.h),
+// one list of steps. Only tokens, the ring and the kernel's end order queues. Both modes share this
+// walk. They differ in who executes a tile and in the order of queues: FAST goes round the queues,
+// each as far as it gets; EXACT lets
 // one queue, another one for each core and kernel, run ahead of all the others as far as tokens
 // allow, so that a missing WAIT shows as a wrong result.
 #include <stdarg.h>
@@ -113,10 +114,6 @@ static advance execute(core_run *run, const plan_step *step, const queue_state *
     if (tile->instruction->opcode == ISA_RECEIVE) return receive_tile(run, step, address[0]);
     if (mode == CARD_EXACT) {
         exact_run(tile, address, run->scratch);
-    } else if (run->defers && tile->deferrable) {
-        int64_t low = address[0] - run->lx;
-        defer_add(&run->deferred, run->lx,
-                  (deferred_load){tile, low, low + tile->span[0].high, address[1]});
     } else {
         tile->fast(tile, address, run->scratch);
     }
@@ -160,12 +157,16 @@ static bool run_queue(core_run *run, isa_queue which, card_mode mode, uint64_t l
     return run->executed != before;
 }
 
+static bool is_done(const core_run *run, isa_queue which)
+{
+    return run->kernel->steps[which][run->queue[which].next].kind == STEP_END;
+}
+
 static bool all_done(const core_run *run)
 {
-    for (uint32_t i = 0; i < QUEUES; i++) {
-        isa_queue q = order[i];
-        if (run->kernel->steps[q][run->queue[q].next].kind != STEP_END) return false;
-    }
+    if (run->fused) return is_done(run, ISA_QUEUE_SEQ);
+    for (uint32_t i = 0; i < QUEUES; i++)
+        if (!is_done(run, order[i])) return false;
     return true;
 }
 
@@ -197,10 +198,9 @@ static void run_ahead(core_run *run)
 void core_execute(core_run *run, card_mode mode)
 {
     if (mode == CARD_EXACT) run_ahead(run);
+    else if (run->fused) run_queue(run, ISA_QUEUE_SEQ, mode, UINT64_MAX);
     else run_round(run);
     if (run->state != ADVANCE_FAULT) run->state = all_done(run) ? ADVANCE_DONE : ADVANCE_BLOCKED;
-    if (run->state == ADVANCE_DONE || run->state == ADVANCE_FAULT)
-        defer_finish(&run->deferred, run->lx, !run->program->lx_dead_after);
 }
 
 void core_describe_wait(core_run *run)

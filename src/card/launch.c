@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "card/fuse.h"
 #include "card/machine.h"
 
 // Below this much work waking other threads costs more than it saves.
@@ -48,7 +49,7 @@ static void run_share(void *context, size_t index, uint32_t worker)
     }
 }
 
-static void start_core(launch *l, const plan_kernel *kernel, uint32_t core, bool defers)
+static void start_core(launch *l, const plan_kernel *kernel, uint32_t core, bool fused)
 {
     core_run *run = &l->owner->runs[core];
     run->owner = l->owner;
@@ -59,10 +60,9 @@ static void start_core(launch *l, const plan_kernel *kernel, uint32_t core, bool
     run->lx = card_lx(l->owner, core);
     run->core = core;
     run->executed = 0;
-    run->defers = defers;
-    run->gathers_matmuls = defers && kernel->has_matmul;
+    run->fused = fused;
+    run->gathers_matmuls = fused && kernel->has_matmul;
     run->matmul = NULL;
-    run->deferred.count = 0;
     run->state = ADVANCE_RAN;
     memset(run->token, 0, sizeof run->token);
     for (uint32_t q = 0; q < ISA_QUEUE_COUNT; q++) {
@@ -116,13 +116,14 @@ static void run_pending(launch *l, const plan_kernel *kernel, bool together)
 static core_run *run_kernel(launch *l, const plan_kernel *kernel)
 {
     l->pending_count = 0;
-    bool defers = l->owner->mode == CARD_FAST && defer_allowed(kernel, l->arguments);
+    bool fused = l->owner->mode == CARD_FAST && l->program->lx_dead_after &&
+                 kernel->steps[ISA_QUEUE_SEQ] && fuse_allowed(kernel, l->arguments);
     for (uint32_t core = 0; core < ISA_CORES; core++) {
-        if (kernel->source->active_cores >> core & 1u) start_core(l, kernel, core, defers);
+        if (kernel->source->active_cores >> core & 1u) start_core(l, kernel, core, fused);
     }
     while (l->pending_count) {
         uint64_t before = steps_taken(l);
-        run_pending(l, kernel, defers && kernel->has_matmul);
+        run_pending(l, kernel, fused && kernel->has_matmul);
         core_run *fault = first_fault(l);
         if (fault) return fault;
         bool stuck = steps_taken(l) == before;

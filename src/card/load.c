@@ -2,16 +2,20 @@
 //
 // From a program to a plan: a private copy, split into phases (kernels and the loops around them);
 // inside a kernel each queue gets its own list of steps, without loops that hold nothing for it.
-#include <stdlib.h>
 #include <string.h>
 
-#include "card/defer.h"
+#include "card/fuse.h"
 #include "card/machine.h"
 
 typedef VEC(plan_step) step_list;
 
-// Far beyond memory, far below overflow.
-#define ROWS_REACH (1LL << 48)
+// A program on its way; one entry of the arrays for each instruction.
+typedef struct {
+    card_program *loaded;
+    plan_tile **tiles;
+    plan_tile **fused;                      // of the kernel at work
+    lx_range_list exposed;
+} translation;
 
 // --- The card's own copy, so that the caller may free the program
 
@@ -50,108 +54,6 @@ static spyre_status copy_program(arena *memory, const isa_program *program,
     return NULL;
 }
 
-// --- Tiles
-
-static void widen(plan_span *span, int64_t stride, int64_t extent)
-{
-    int64_t reach = stride * (extent - 1);
-    if (reach < 0) span->low += reach;
-    else span->high += reach;
-}
-
-static void span_matmul(plan_tile *tile)
-{
-    const isa_instruction *i = tile->instruction;
-    int64_t lanes = matmul_lanes(i), k = i->extent[2];
-    int64_t element[3];
-    for (int o = 0; o < 3; o++) element[o] = spyre_format_bytes(i->operand[o].format);
-    const isa_operand *c = &i->operand[0], *a = &i->operand[1], *b = &i->operand[2];
-    tile->span[0].high = lanes * element[0];
-    widen(&tile->span[0], c->stride[0], i->extent[0]);
-    widen(&tile->span[0], c->stride[1], i->extent[1]);
-    tile->span[1].high = (k < lanes ? k : lanes) * element[1];
-    widen(&tile->span[1], a->stride[0], i->extent[0]);
-    widen(&tile->span[1], a->stride[2], (k + lanes - 1) / lanes);
-    tile->span[2].high = lanes * element[2];
-    widen(&tile->span[2], b->stride[2], k);
-    widen(&tile->span[2], b->stride[1], i->extent[1]);
-}
-
-static void span_plain(plan_tile *tile)
-{
-    const isa_instruction *i = tile->instruction;
-    for (uint32_t o = 0; o < i->operand_count; o++) {
-        tile->span[o].high = spyre_format_bytes(i->operand[o].format);
-        for (uint32_t d = 0; d < i->dim_count; d++)
-            widen(&tile->span[o], i->operand[o].stride[d], i->extent[d]);
-    }
-}
-
-static bool can_merge(const plan_tile *tile, uint32_t outer, uint32_t operands)
-{
-    for (uint32_t o = 0; o < operands; o++) {
-        uint64_t inner = (uint64_t)tile->stride[o][outer + 1];
-        uint64_t whole = inner * (uint64_t)tile->extent[outer + 1];
-        if ((uint64_t)tile->stride[o][outer] != whole) return false;
-    }
-    return true;
-}
-
-// Merging keeps the order of elements, which REDUCE depends on.
-static void normalise(plan_tile *tile)
-{
-    const isa_instruction *i = tile->instruction;
-    uint32_t operands = i->operand_count;
-    for (uint32_t d = 0; d < i->dim_count; d++) {
-        if (i->extent[d] == 1) continue;
-        tile->extent[tile->dim_count] = i->extent[d];
-        for (uint32_t o = 0; o < operands; o++)
-            tile->stride[o][tile->dim_count] = i->operand[o].stride[d];
-        tile->dim_count++;
-    }
-    if (tile->dim_count == 0) tile->extent[tile->dim_count++] = 1;
-    for (uint32_t d = tile->dim_count - 1; d-- > 0;) {
-        if (!can_merge(tile, d, operands)) continue;
-        tile->extent[d] *= tile->extent[d + 1];
-        for (uint32_t o = 0; o < operands; o++) tile->stride[o][d] = tile->stride[o][d + 1];
-        for (uint32_t later = d + 1; later + 1 < tile->dim_count; later++) {
-            tile->extent[later] = tile->extent[later + 1];
-            for (uint32_t o = 0; o < operands; o++)
-                tile->stride[o][later] = tile->stride[o][later + 1];
-        }
-        tile->dim_count--;
-    }
-}
-
-static spyre_status check_rows(const isa_instruction *i)
-{
-    int64_t reach;
-    if (__builtin_mul_overflow(i->row_stride, i->row_count, &reach) || llabs(reach) > ROWS_REACH) {
-        return status_new(SPYRE_INVALID_ARGUMENT, "%lld rows of %lld bytes leave the address space",
-                          (long long)i->row_count, (long long)i->row_stride);
-    }
-    return NULL;
-}
-
-static spyre_status make_tile(arena *memory, const isa_instruction *i, plan_tile **out_tile)
-{
-    TRY(check_rows(i));
-    plan_tile *tile = ARENA_NEW(memory, plan_tile, 1);
-    TRY_ALLOC(tile);
-    tile->instruction = i;
-    if (i->opcode == ISA_MATMUL) {
-        span_matmul(tile);
-    } else {
-        span_plain(tile);
-        normalise(tile);
-    }
-    if (i->opcode == ISA_VECTOR && opfunc_describe(i->op)->kind == OPFUNC_KIND_UNARY)
-        TRY_ALLOC(opfunc_dl16_table(i->op));
-    tile->fast = fast_choose(tile);
-    *out_tile = tile;
-    return NULL;
-}
-
 // --- Steps of one queue
 
 static spyre_status add_step(arena *memory, step_list *steps, plan_step step)
@@ -186,7 +88,7 @@ static spyre_status queue_steps(card_program *p, plan_tile *const *tiles, uint32
             TRY(add_step(memory, steps, step));
         } else if (i->opcode == ISA_END_LOOP) {
             TRY(close_loop(memory, steps, opened[--depth], at));
-        } else if (i->queue == queue) {
+        } else if (queue == ISA_QUEUE_SEQ ? tiles[at] != NULL : i->queue == queue) {
             step.kind = i->opcode == ISA_WAIT     ? STEP_WAIT
                         : i->opcode == ISA_SIGNAL ? STEP_SIGNAL
                                                   : STEP_EXECUTE;
@@ -227,23 +129,39 @@ static double kernel_weight(const isa_program *program, uint32_t begin, uint32_t
     return weight;
 }
 
-static spyre_status make_kernel(card_program *p, plan_tile *const *tiles, uint32_t begin,
-                                uint32_t end, uint32_t outer, const uint32_t *iterations,
-                                plan_kernel **out_kernel)
+static spyre_status add_steps(card_program *p, plan_tile *const *tiles, uint32_t begin,
+                              uint32_t end, isa_queue queue, plan_kernel *kernel)
 {
+    step_list steps = {0};
+    TRY(queue_steps(p, tiles, begin, end, queue, kernel->outer_depth, &steps));
+    kernel->steps[queue] = steps.items;
+    kernel->step_count[queue] = steps.count;
+    return NULL;
+}
+
+static spyre_status add_fused(translation *t, uint32_t begin, uint32_t end, const lx_place *outer,
+                              plan_kernel *kernel)
+{
+    card_program *p = t->loaded;
+    if (!fuse_in_order(p->program, begin, end)) return NULL;
+    TRY(fuse_kernel(p->memory, p->program, t->tiles, begin, end, outer, &t->exposed, t->fused));
+    TRY(fuse_list_memory(p->memory, p->program, t->tiles, t->fused, begin, end, outer, kernel));
+    return add_steps(p, t->fused, begin, end, ISA_QUEUE_SEQ, kernel);
+}
+
+static spyre_status make_kernel(translation *t, uint32_t begin, uint32_t end,
+                                const lx_place *outer, plan_kernel **out_kernel)
+{
+    card_program *p = t->loaded;
     plan_kernel *kernel = ARENA_NEW(p->memory, plan_kernel, 1);
     TRY_ALLOC(kernel);
     kernel->source = &p->program->kernels.items[p->program->code.items[begin].count];
-    kernel->outer_depth = outer;
+    kernel->outer_depth = outer->depth;
     for (uint32_t at = begin; at < end; at++)
         if (p->program->code.items[at].opcode == ISA_MATMUL) kernel->has_matmul = true;
-    for (isa_queue q = ISA_QUEUE_LOAD; q < ISA_QUEUE_COUNT; q++) {
-        step_list steps = {0};
-        TRY(queue_steps(p, tiles, begin + 1, end, q, outer, &steps));
-        kernel->steps[q] = steps.items;
-        kernel->step_count[q] = steps.count;
-    }
-    TRY(defer_plan_kernel(p->memory, p->program, tiles, begin + 1, end, iterations, kernel));
+    for (isa_queue q = ISA_QUEUE_LOAD; q < ISA_QUEUE_COUNT; q++)
+        TRY(add_steps(p, t->tiles, begin + 1, end, q, kernel));
+    TRY(add_fused(t, begin + 1, end, outer, kernel));
     uint32_t cores = (uint32_t)__builtin_popcount(kernel->source->active_cores);
     kernel->weight_bytes = kernel_weight(p->program, begin + 1, end) * cores;
     *out_kernel = kernel;
@@ -256,26 +174,27 @@ static uint32_t end_of_kernel(const isa_program *program, uint32_t at)
     return at;
 }
 
-static spyre_status make_phases(card_program *p, plan_tile *const *tiles)
+static spyre_status make_phases(translation *t)
 {
-    const isa_program *program = p->program;
-    uint32_t opened[ISA_MAX_LOOPS], iterations[ISA_MAX_LOOPS], depth = 0;
-    for (uint32_t at = 0; at < program->code.count; at++) {
-        const isa_instruction *i = &program->code.items[at];
-        plan_phase phase = {.depth = depth, .count = i->count};
+    card_program *p = t->loaded;
+    uint32_t opened[ISA_MAX_LOOPS];
+    lx_place outer = {0};
+    for (uint32_t at = 0; at < p->program->code.count; at++) {
+        const isa_instruction *i = &p->program->code.items[at];
+        plan_phase phase = {.depth = outer.depth, .count = i->count};
+        if (i->opcode == ISA_LOOP) opened[outer.depth] = p->phases.count;
+        lx_place_pass(&outer, i, at);
         if (i->opcode == ISA_KERNEL) {
-            uint32_t end = end_of_kernel(program, at);
-            TRY(make_kernel(p, tiles, at, end, depth, iterations, &phase.kernel));
+            uint32_t end = end_of_kernel(p->program, at);
+            TRY(make_kernel(t, at, end, &outer, &phase.kernel));
             at = end;
         } else if (i->opcode == ISA_LOOP) {
             phase.kind = PHASE_LOOP;
-            iterations[depth] = i->count;
-            opened[depth++] = p->phases.count;
         } else if (i->opcode == ISA_END_LOOP) {
             phase.kind = PHASE_END_LOOP;
-            phase.depth = --depth;
-            phase.body = opened[depth] + 1;
-            phase.count = p->phases.items[opened[depth]].count;
+            phase.depth = outer.depth;
+            phase.body = opened[outer.depth] + 1;
+            phase.count = p->phases.items[opened[outer.depth]].count;
         } else {
             continue;
         }
@@ -284,29 +203,29 @@ static spyre_status make_phases(card_program *p, plan_tile *const *tiles)
     return NULL;
 }
 
-static spyre_status make_tiles(card_program *p, plan_tile **tiles)
+static spyre_status make_tiles(translation *t)
 {
+    card_program *p = t->loaded;
     for (uint32_t at = 0; at < p->program->code.count; at++) {
         const isa_instruction *i = &p->program->code.items[at];
         bool steers = isa_describe(i->opcode)->queue == ISA_QUEUE_SEQ;
         if (steers || i->opcode == ISA_WAIT || i->opcode == ISA_SIGNAL) continue;
-        TRY(status_at(make_tile(p->memory, i, &tiles[at]), "instruction %u %s", at,
+        TRY(status_at(plan_make_tile(p->memory, i, &t->tiles[at]), "instruction %u %s", at,
                       isa_describe(i->opcode)->mnemonic));
     }
-    arena *scratch = arena_create();
-    TRY_ALLOC(scratch);
-    spyre_status status = defer_plan(scratch, p->program, tiles);
-    arena_destroy(scratch);
-    return status;
+    return lx_find_exposed(p->memory, p->program, t->tiles, &t->exposed);
 }
 
 static spyre_status translate(card_program *p, const isa_program *program)
 {
     TRY(copy_program(p->memory, program, &p->program));
-    plan_tile **tiles = ARENA_NEW(p->memory, plan_tile *, p->program->code.count);
-    TRY_ALLOC(tiles);
-    TRY(make_tiles(p, tiles));
-    return make_phases(p, tiles);
+    translation t = {.loaded = p};
+    t.tiles = ARENA_NEW(p->memory, plan_tile *, p->program->code.count);
+    TRY_ALLOC(t.tiles);
+    t.fused = ARENA_NEW(p->memory, plan_tile *, p->program->code.count);
+    TRY_ALLOC(t.fused);
+    TRY(make_tiles(&t));
+    return make_phases(&t);
 }
 
 spyre_status card_load(card *c, const isa_program *program, card_program **out_program)

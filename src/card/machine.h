@@ -6,7 +6,6 @@
 
 #include "base/thread.h"
 #include "card/card.h"
-#include "card/defer.h"
 #include "card/plan.h"
 #include "card/ring.h"
 
@@ -29,10 +28,9 @@ typedef struct {
     uint32_t core;
     uint32_t token[ISA_MAX_TOKENS];
     queue_state queue[ISA_QUEUE_COUNT];
-    bool defers;                            // loads may be put off in this kernel
-    bool gathers_matmuls;                   // the PT stops at a MATMUL, see batch.c
+    bool fused;                             // runs the kernel's fused steps (fuse.h)
+    bool gathers_matmuls;                   // stops at a MATMUL, see batch.c
     const plan_step *matmul;                // where it stopped, or null
-    deferred_loads deferred;
     uint64_t executed;                      // steps, to tell progress from deadlock
     advance state;
     card_fault fault;
@@ -64,9 +62,8 @@ void core_fault(core_run *run, uint32_t instruction, uint64_t address, const cha
     SPYRE_PRINTF(4, 5);
 
 // Host addresses of element 0 of every operand of a step in the queue's present iteration, checked
-// against LX and the argument windows over the whole tile. False after a fault. The strides, of a
-// MATMUL only, differ from the instruction's where operands are read in memory (defer.h); without
-// room for them (null) operands are brought to LX.
+// against LX and the argument windows over the whole tile. False after a fault. The strides are
+// those of a MATMUL; null for other instructions.
 bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue,
                   uint8_t **out_address, matmul_strides *out_strides);
 

@@ -35,8 +35,6 @@ struct plan_tile {
     plan_run *fast;
     strip_function *strip;                  // of `fast`, where it has one
     strip_reducer *reducer;
-    bool dense;                             // operand 0 is one range without holes
-    bool deferrable, flat, live;            // LOAD: see defer.h; flat: one range of memory too
 };
 
 typedef enum {
@@ -62,14 +60,17 @@ typedef struct {
     uint16_t arg;
     bool stores;
     int64_t low, high;
+    uint32_t at;                            // the instruction
+    uint32_t twin;                          // of a load: entry of a store of the same elements
 } plan_memory;
+#define PLAN_NO_TWIN UINT32_MAX
 
 typedef struct {
     const isa_kernel *source;
     uint32_t outer_depth;                   // loops around the kernel
-    VEC(plan_memory) memory;                // stores and deferrable loads
+    VEC(plan_memory) memory;                // of a fused kernel
     uint32_t step_count[ISA_QUEUE_COUNT];
-    plan_step *steps[ISA_QUEUE_COUNT];      // end with STEP_END
+    plan_step *steps[ISA_QUEUE_COUNT];      // end with STEP_END; SEQ: fused (fuse.h), or null
     bool has_matmul;
     double weight_bytes;                    // rough work of all cores, to choose host threads
 } plan_kernel;
@@ -91,6 +92,10 @@ struct card_program {
     VEC(plan_phase) phases;
     bool lx_dead_after;                     // nobody reads LX after the program
 };
+
+// A tile for an instruction, which must outlive it.
+SPYRE_MUST_CHECK spyre_status plan_make_tile(arena *memory, const isa_instruction *i,
+                                             plan_tile **out_tile);
 
 // The executors. exact_run is the definition; fast_choose returns a function that gives the same
 // bytes, or exact_run itself.

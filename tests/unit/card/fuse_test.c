@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads that are put off: random programs whose loads, stores and instructions overlap in LX and in
-// memory must leave the bytes that element-by-element execution leaves.
+// Fused kernels: random programs whose loads, stores and instructions overlap in LX and in memory
+// must leave the bytes that element-by-element execution leaves; and what is left out of kernels.
 #include "program.h"
 
 #include <stdlib.h>
 
-#include "card/defer.h"
+#include "card/fuse.h"
 #include "card/machine.h"
 
 #define DL16 SPYRE_FORMAT_SEN169_FP16
@@ -182,7 +182,7 @@ static void check(isa_program *p, uint64_t seed, uint64_t second)
     }
 }
 
-static void defer__random_programs_keep_their_bytes(void **state)
+static void fuse__random_programs_keep_their_bytes(void **state)
 {
     (void)state;
     uint64_t seed = 1000;
@@ -197,27 +197,28 @@ static void defer__random_programs_keep_their_bytes(void **state)
     }
 }
 
-static const plan_tile *tile_of(const card_program *loaded, uint32_t at)
+// Instructions of an opcode in the fused steps of a kernel.
+static uint32_t fused_count(const card_program *loaded, uint32_t kernel, isa_opcode opcode)
 {
-    for (uint32_t n = 0; n < loaded->phases.count; n++) {
-        const plan_kernel *kernel = loaded->phases.items[n].kernel;
-        for (uint32_t q = 0; kernel && q < ISA_QUEUE_COUNT; q++)
-            for (uint32_t s = 0; s < kernel->step_count[q]; s++)
-                if (kernel->steps[q][s].instruction == at && kernel->steps[q][s].tile)
-                    return kernel->steps[q][s].tile;
+    const plan_kernel *k = loaded->phases.items[kernel].kernel;
+    uint32_t count = 0;
+    assert_non_null(k->steps[ISA_QUEUE_SEQ]);
+    for (uint32_t s = 0; s < k->step_count[ISA_QUEUE_SEQ]; s++) {
+        const plan_step *step = &k->steps[ISA_QUEUE_SEQ][s];
+        if (step->tile && step->tile->instruction->opcode == opcode) count++;
     }
-    return NULL;
+    return count;
 }
 
-// Two kernels that load and read the same range: neither load is live, until a third kernel reads
-// the range without writing it.
-static void defer__live_when_a_kernel_reads_what_it_did_not_write(void **state)
+// Two kernels that load and read the same range need no load, until a third kernel reads the range
+// without writing it.
+static void fuse__loads_stay_when_a_kernel_reads_what_it_did_not_write(void **state)
 {
     (void)state;
-    for (int third = 0; third < 2; third++) {
+    for (uint32_t third = 0; third < 2; third++) {
         isa_program *p = new_program(1);
         isa_operand memory = in_memory(0, ISA_NO_SLOT, 0, DL16);
-        for (int kernel = 0; kernel < 2 + third; kernel++) {
+        for (uint32_t kernel = 0; kernel < 2 + third; kernel++) {
             begin_kernel(p, 1, 0);
             isa_operand lx = in_lx(0, DL16), out = in_lx(8192, DL16);
             if (kernel < 2) emit_flat(p, ISA_LOAD, 1024, 2, (isa_operand[]){lx, memory});
@@ -227,16 +228,15 @@ static void defer__live_when_a_kernel_reads_what_it_did_not_write(void **state)
         emit(p, ISA_HALT);
         card_program *loaded;
         assert_ok(card_load(the_card, p, &loaded));
-        assert_true(tile_of(loaded, 1)->deferrable);
-        assert_int_equal(tile_of(loaded, 1)->live, third);
-        assert_int_equal(tile_of(loaded, 5)->live, third);
+        assert_int_equal(fused_count(loaded, 0, ISA_LOAD), third);
+        assert_int_equal(fused_count(loaded, 1, ISA_LOAD), third);
         card_unload(the_card, loaded);
         free_program(p);
     }
 }
 
 // In its second iteration the read has left what the same loop writes.
-static void defer__live_when_a_loop_reads_past_what_it_writes(void **state)
+static void fuse__loads_stay_when_a_loop_reads_past_what_it_writes(void **state)
 {
     (void)state;
     isa_program *p = new_program(1);
@@ -255,12 +255,57 @@ static void defer__live_when_a_loop_reads_past_what_it_writes(void **state)
     emit(p, ISA_HALT);
     card_program *loaded;
     assert_ok(card_load(the_card, p, &loaded));
-    assert_true(tile_of(loaded, 1)->live);
+    assert_int_equal(fused_count(loaded, 0, ISA_LOAD), 1);
     card_unload(the_card, loaded);
     free_program(p);
 }
 
-static void defer__not_beside_stores_to_the_same_memory(void **state)
+// Tiles of 4 x 256 elements whose rows lie apart in memory become one VECTOR from memory to memory,
+// although the instruction sees one run.
+static void fuse__strided_copies_disappear(void **state)
+{
+    (void)state;
+    isa_program *p = new_program(2);
+    begin_kernel(p, 3, 1)[1] = 512;
+    emit(p, ISA_LOOP)->count = 2;
+    isa_operand lx = in_lx(0, DL16), out = in_lx(8192, DL16);
+    for (int n = 0; n < 2; n++) {
+        isa_operand memory = in_memory((uint16_t)n, 0, 0, DL16);
+        isa_operand pair[2] = {n ? memory : lx, n ? out : memory};
+        isa_instruction *copy = emit_flat(p, n ? ISA_STORE : ISA_LOAD, 256, 2, pair);
+        copy->dim_count = 2;
+        copy->extent[0] = 4;
+        copy->extent[1] = 256;
+        for (int o = 0; o < 2; o++) {
+            copy->operand[o].stride[0] = o != n ? 4096 : 512;
+            copy->operand[o].stride[1] = 2;
+            copy->operand[o].loop_stride[0] = o != n ? 2048 : 0;
+        }
+        if (n) break;
+        signal_to(p, ISA_QUEUE_LOAD, 0);
+        wait_for(p, ISA_QUEUE_SFP, 0);
+        emit_flat(p, ISA_VECTOR, 1024, 2, (isa_operand[]){out, lx})->op = OPFUNC_NEG;
+        signal_to(p, ISA_QUEUE_SFP, 1);
+        wait_for(p, ISA_QUEUE_STORE, 1);
+    }
+    signal_to(p, ISA_QUEUE_STORE, 2);
+    wait_for(p, ISA_QUEUE_LOAD, 2);
+    emit(p, ISA_END_LOOP);
+    end_kernel(p);
+    emit(p, ISA_HALT);
+    uint64_t seed = 5;
+    for (uint32_t n = 0; n < MEMORY; n++) initial[n] = (uint8_t)next_random(&seed);
+    card_program *loaded;
+    assert_ok(card_load(the_card, p, &loaded));
+    assert_int_equal(fused_count(loaded, 0, ISA_LOAD), 0);
+    assert_int_equal(fused_count(loaded, 0, ISA_STORE), 0);
+    assert_int_equal(fused_count(loaded, 0, ISA_VECTOR), 1);
+    card_unload(the_card, loaded);
+    check(p, seed, 128 + MEMORY / 2);
+    free_program(p);
+}
+
+static void fuse__not_beside_stores_to_the_same_memory(void **state)
 {
     (void)state;
     isa_program *p = new_program(2);
@@ -275,24 +320,51 @@ static void defer__not_beside_stores_to_the_same_memory(void **state)
     const plan_kernel *kernel = loaded->phases.items[0].kernel;
     // Loads read bytes 0..2048 and 4096..6144 of argument 0, taken as one range.
     static const struct {
-        uint64_t second;
+        uint64_t second, limit;
         bool allowed;
-    } cases[] = {{65536, true}, {128, false}, {128 + 6143, false}, {128 + 6144, true}};
+    } cases[] = {{65536, 8192, true},      {128, 8192, false},   {128 + 6143, 8192, false},
+                 {128 + 6144, 8192, true}, {65536, 6143, false}, {65536, 6144, true}};
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
-        card_argument arguments[2] = {{128, 8192}, {cases[n].second, 8192}};
-        assert_int_equal(defer_allowed(kernel, arguments), cases[n].allowed);
+        card_argument arguments[2] = {{128, cases[n].limit}, {cases[n].second, 8192}};
+        assert_int_equal(fuse_allowed(kernel, arguments), cases[n].allowed);
     }
     card_unload(the_card, loaded);
     free_program(p);
 }
 
+// In place: the load and the store name the same elements, so the result may go where they are.
+static void fuse__in_place(void **state)
+{
+    (void)state;
+    for (int64_t shift = 0; shift < 2048; shift += 1024) {
+        isa_program *p = new_program(1);
+        begin_kernel(p, 1, 0);
+        isa_operand lx = in_lx(0, DL16), out = in_lx(8192, DL16);
+        isa_operand from = in_memory(0, ISA_NO_SLOT, 0, DL16);
+        isa_operand to = in_memory(0, ISA_NO_SLOT, shift, DL16);
+        emit_flat(p, ISA_LOAD, 1024, 2, (isa_operand[]){lx, from});
+        emit_flat(p, ISA_VECTOR, 1024, 2, (isa_operand[]){out, lx})->op = OPFUNC_NEG;
+        emit_flat(p, ISA_STORE, 1024, 2, (isa_operand[]){to, out});
+        end_kernel(p);
+        emit(p, ISA_HALT);
+        card_program *loaded;
+        assert_ok(card_load(the_card, p, &loaded));
+        card_argument argument = {128, 8192};
+        assert_int_equal(fuse_allowed(loaded->phases.items[0].kernel, &argument), shift == 0);
+        card_unload(the_card, loaded);
+        free_program(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defer__random_programs_keep_their_bytes),
-        cmocka_unit_test(defer__live_when_a_kernel_reads_what_it_did_not_write),
-        cmocka_unit_test(defer__live_when_a_loop_reads_past_what_it_writes),
-        cmocka_unit_test(defer__not_beside_stores_to_the_same_memory),
+        cmocka_unit_test(fuse__random_programs_keep_their_bytes),
+        cmocka_unit_test(fuse__loads_stay_when_a_kernel_reads_what_it_did_not_write),
+        cmocka_unit_test(fuse__loads_stay_when_a_loop_reads_past_what_it_writes),
+        cmocka_unit_test(fuse__strided_copies_disappear),
+        cmocka_unit_test(fuse__not_beside_stores_to_the_same_memory),
+        cmocka_unit_test(fuse__in_place),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "card/fuse.h"
+
+#include <string.h>
+
+// A kernel while it is being fused.
+typedef struct {
+    arena *memory;
+    const isa_program *program;
+    plan_tile *const *tiles;
+    const lx_range_list *exposed;
+    plan_tile **out;
+    uint32_t end;
+    lx_access_list accesses;
+    bool *replaced;                         // an access: it goes to memory now
+} fusion;
+
+// --- Order
+
+static bool nets_nothing(const uint32_t *before, const uint32_t *now)
+{
+    for (uint32_t t = 0; t < ISA_MAX_TOKENS; t++)
+        if (before[t] != now[t]) return false;
+    return true;
+}
+
+bool fuse_in_order(const isa_program *program, uint32_t begin, uint32_t end)
+{
+    uint32_t token[ISA_MAX_TOKENS] = {0}, entered[ISA_MAX_LOOPS][ISA_MAX_TOKENS], depth = 0;
+    for (uint32_t at = begin; at < end; at++) {
+        const isa_instruction *i = &program->code.items[at];
+        if (i->opcode == ISA_SEND || i->opcode == ISA_RECEIVE) return false;
+        if (i->opcode == ISA_SIGNAL) token[i->token]++;
+        if (i->opcode == ISA_WAIT && token[i->token]-- == 0) return false;
+        if (i->opcode == ISA_LOOP) {
+            for (uint32_t t = 0; t < ISA_MAX_TOKENS; t++) entered[depth][t] = token[t];
+            depth++;
+        }
+        // What one iteration leaves as it was, all leave so.
+        if (i->opcode == ISA_END_LOOP && !nets_nothing(entered[--depth], token)) return false;
+    }
+    return true;
+}
+
+// --- Who wrote it
+
+static const lx_access *at_index(const fusion *f, uint32_t n)
+{
+    return &f->accesses.items[n];
+}
+
+static const isa_instruction *original(const fusion *f, const lx_access *a)
+{
+    return &f->program->code.items[a->at];
+}
+
+// The instruction whose write a read finds, or null when that is not one instruction, or a later
+// iteration of a loop that only the read is in could find something else.
+static const lx_access *writer_of(const fusion *f, uint32_t n)
+{
+    const lx_access *read = at_index(f, n), *found = NULL;
+    for (uint32_t w = n; w-- > 0 && !found;) {
+        const lx_access *write = at_index(f, w);
+        if (!write->writes || write->at == read->at) continue;
+        if (lx_meets(write, read, lx_shared_loops(write, read))) found = write;
+    }
+    if (!found || !lx_covers(found, read)) return NULL;
+    uint32_t shared = lx_shared_loops(found, read);
+    if (shared != found->depth) return NULL;
+    for (uint32_t w = 0; w < f->accesses.count; w++) {
+        const lx_access *write = at_index(f, w);
+        if (write->writes && write != found && lx_shared_loops(write, read) > shared &&
+            lx_meets(write, read, shared))
+            return NULL;
+    }
+    return found;
+}
+
+// True when some read that stays in LX, or a later kernel, may need what the instruction writes;
+// `but` is not asked.
+static bool is_needed(const fusion *f, const lx_access *write, const lx_access *but)
+{
+    if (lx_is_live(write, f->exposed)) return true;
+    for (uint32_t n = 0; n < f->accesses.count; n++) {
+        const lx_access *read = at_index(f, n);
+        if (!read->reads || read == but || f->replaced[n] || !lx_meets(write, read, 0)) continue;
+        bool hidden = false;
+        for (uint32_t w = 0; w < f->accesses.count && !hidden; w++) {
+            const lx_access *other = at_index(f, w);
+            if (!other->writes || other->at >= read->at || other->at == write->at) continue;
+            bool between = other->at < write->at && write->at < read->at;
+            hidden = !between && lx_covers(other, read);
+        }
+        if (!hidden) return true;
+    }
+    return false;
+}
+
+static bool same_operand(const isa_instruction *i, uint32_t a, uint32_t b)
+{
+    const isa_operand *x = &i->operand[a], *y = &i->operand[b];
+    return x->offset == y->offset &&
+           spyre_format_bytes(x->format) == spyre_format_bytes(y->format) &&
+           memcmp(x->stride, y->stride, sizeof x->stride) == 0 &&
+           memcmp(x->loop_stride, y->loop_stride, sizeof x->loop_stride) == 0;
+}
+
+// The instruction reads places that it has written for other elements: they must stay one place.
+static bool feeds_itself(const fusion *f, const lx_access *a)
+{
+    for (uint32_t w = 0; w < f->accesses.count; w++) {
+        const lx_access *write = at_index(f, w);
+        for (uint32_t n = 0; n < f->accesses.count && write->at == a->at && write->writes; n++) {
+            const lx_access *read = at_index(f, n);
+            if (read->at != a->at || read->writes || !lx_meets(write, read, a->depth)) continue;
+            if (!write->dense || !same_operand(original(f, a), 0, read->operand)) return true;
+        }
+    }
+    return false;
+}
+
+// --- Rewriting
+
+static spyre_status replace_operand(fusion *f, const lx_access *a, const lx_access *copy,
+                                    bool *out_done)
+{
+    isa_instruction *work = ARENA_NEW(f->memory, isa_instruction, 1);
+    TRY_ALLOC(work);
+    *work = *f->out[a->at]->instruction;
+    *out_done = fuse_operand(work, a->operand, f->tiles[copy->at], copy->depth, a->depth,
+                             a->iterations);
+    return *out_done ? plan_make_tile(f->memory, work, &f->out[a->at]) : NULL;
+}
+
+static bool may_read_memory(isa_opcode opcode, uint32_t operand)
+{
+    return operand > 0 && (opcode == ISA_VECTOR || opcode == ISA_REDUCE ||
+                           opcode == ISA_REDUCESQ || opcode == ISA_MATMUL || opcode == ISA_STORE);
+}
+
+static spyre_status replace_reads(fusion *f)
+{
+    for (uint32_t n = 0; n < f->accesses.count; n++) {
+        const lx_access *read = at_index(f, n);
+        if (read->writes || !may_read_memory(original(f, read)->opcode, read->operand)) continue;
+        const lx_access *writer = writer_of(f, n);
+        if (!writer || original(f, writer)->opcode != ISA_LOAD || feeds_itself(f, read)) continue;
+        TRY(replace_operand(f, read, writer, &f->replaced[n]));
+    }
+    return NULL;
+}
+
+static void drop_loads(fusion *f)
+{
+    for (uint32_t n = 0; n < f->accesses.count; n++) {
+        const lx_access *write = at_index(f, n);
+        bool loads = write->writes && original(f, write)->opcode == ISA_LOAD;
+        if (loads && write->dense && !is_needed(f, write, NULL)) f->out[write->at] = NULL;
+    }
+}
+
+static bool stores_between(const fusion *f, uint32_t first, uint32_t last)
+{
+    for (uint32_t at = first + 1; at < last; at++)
+        if (f->program->code.items[at].opcode == ISA_STORE) return true;
+    return false;
+}
+
+// A STORE of exactly what one VECTOR writes, and nobody else reads.
+static bool store_can_move(const fusion *f, uint32_t n, const lx_access **out_writer)
+{
+    const lx_access *read = at_index(f, n), *writer = writer_of(f, n);
+    if (!writer || original(f, writer)->opcode != ISA_VECTOR) return false;
+    *out_writer = writer;
+    return read->depth == writer->depth && read->low == writer->low &&
+           read->high == writer->high && plan_injective(f->tiles[read->at], 1) &&
+           !stores_between(f, writer->at, read->at) && !feeds_itself(f, writer) &&
+           !is_needed(f, writer, read);
+}
+
+static spyre_status move_stores(fusion *f)
+{
+    for (uint32_t n = 0; n < f->accesses.count; n++) {
+        const lx_access *read = at_index(f, n), *writer;
+        if (original(f, read)->opcode != ISA_STORE || f->replaced[n]) continue;
+        bool done = false;
+        if (store_can_move(f, n, &writer)) TRY(replace_operand(f, writer, read, &done));
+        if (done) f->out[read->at] = NULL;
+        f->replaced[n] = done;
+    }
+    return NULL;
+}
+
+spyre_status fuse_kernel(arena *memory, const isa_program *program, plan_tile *const *tiles,
+                         uint32_t begin, uint32_t end, const lx_place *outer,
+                         const lx_range_list *exposed, plan_tile **tiles_out)
+{
+    fusion f = {.memory = memory, .program = program, .tiles = tiles, .exposed = exposed,
+                .out = tiles_out, .end = end};
+    for (uint32_t at = begin; at < end; at++) tiles_out[at] = tiles[at];
+    TRY(lx_collect(memory, program, tiles, begin, end, *outer, &f.accesses));
+    f.replaced = ARENA_NEW(memory, bool, f.accesses.count + 1);
+    TRY_ALLOC(f.replaced);
+    TRY(replace_reads(&f));
+    drop_loads(&f);
+    return move_stores(&f);
+}

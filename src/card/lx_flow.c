@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "card/lx_flow.h"
+
+static bool updates(isa_opcode opcode)
+{
+    return opcode == ISA_REDUCE || opcode == ISA_REDUCESQ || opcode == ISA_FOLD ||
+           opcode == ISA_MATMUL;
+}
+
+static bool tile_dense(const plan_tile *tile)
+{
+    if (tile->instruction->opcode == ISA_MATMUL) return false;
+    int64_t bytes = spyre_format_bytes(tile->instruction->operand[0].format);
+    for (uint32_t d = 0; d < tile->dim_count; d++) bytes *= tile->extent[d];
+    return tile->span[0].high - tile->span[0].low == bytes && plan_injective(tile, 0);
+}
+
+void lx_place_pass(lx_place *place, const isa_instruction *i, uint32_t at)
+{
+    if (i->opcode == ISA_LOOP) {
+        place->loop_id[place->depth] = at;
+        place->iterations[place->depth++] = i->count;
+    } else if (i->opcode == ISA_END_LOOP) {
+        place->depth--;
+    }
+}
+
+// --- Ranges
+
+static int64_t loop_stride(const lx_access *a, uint32_t loop)
+{
+    return a->i->operand[a->operand].loop_stride[loop];
+}
+
+// The range over all iterations of the loops from `first` on.
+static lx_range over_loops(const lx_access *a, uint32_t first)
+{
+    lx_range r = {a->low, a->high};
+    for (uint32_t n = first; n < a->depth; n++) {
+        int64_t reach = loop_stride(a, n) * ((int64_t)a->iterations[n] - 1);
+        if (reach < 0) r.low += reach;
+        else r.high += reach;
+    }
+    return r;
+}
+
+uint32_t lx_shared_loops(const lx_access *a, const lx_access *b)
+{
+    uint32_t shared = 0;
+    while (shared < a->depth && shared < b->depth && a->loop_id[shared] == b->loop_id[shared])
+        shared++;
+    return shared;
+}
+
+static bool move_alike(const lx_access *a, const lx_access *b, uint32_t loops)
+{
+    for (uint32_t n = 0; n < loops; n++)
+        if (loop_stride(a, n) != loop_stride(b, n)) return false;
+    return true;
+}
+
+bool lx_covers(const lx_access *write, const lx_access *read)
+{
+    uint32_t shared = lx_shared_loops(write, read);
+    if (!write->dense || !move_alike(write, read, shared)) return false;
+    lx_range wanted = over_loops(read, shared);
+    return write->low <= wanted.low && wanted.high <= write->high;
+}
+
+bool lx_meets(const lx_access *a, const lx_access *b, uint32_t loops)
+{
+    if (!move_alike(a, b, loops)) loops = 0;
+    lx_range x = over_loops(a, loops), y = over_loops(b, loops);
+    return x.low < y.high && y.low < x.high;
+}
+
+bool lx_is_live(const lx_access *access, const lx_range_list *exposed)
+{
+    lx_range r = over_loops(access, 0);
+    for (uint32_t n = 0; n < exposed->count; n++)
+        if (exposed->items[n].low < r.high && r.low < exposed->items[n].high) return true;
+    return false;
+}
+
+// --- Collecting
+
+static spyre_status add_accesses(arena *memory, const plan_tile *tile, const lx_place *place,
+                                 uint32_t at, lx_access_list *out)
+{
+    const isa_instruction *i = tile->instruction;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        if (i->operand[o].space != ISA_SPACE_LX) continue;
+        lx_access a = {.i = i, .at = at, .operand = o, .depth = place->depth};
+        for (uint32_t n = 0; n < place->depth; n++) {
+            a.loop_id[n] = place->loop_id[n];
+            a.iterations[n] = place->iterations[n];
+        }
+        a.low = i->operand[o].offset + tile->span[o].low;
+        a.high = i->operand[o].offset + tile->span[o].high;
+        a.writes = o == 0 && i->opcode != ISA_SEND;
+        a.reads = !a.writes || updates(i->opcode);
+        a.dense = a.writes && tile_dense(tile);
+        TRY(VEC_PUSH(memory, out, a));
+    }
+    return NULL;
+}
+
+spyre_status lx_collect(arena *memory, const isa_program *program, plan_tile *const *tiles,
+                        uint32_t begin, uint32_t end, lx_place place, lx_access_list *out)
+{
+    for (uint32_t at = begin; at < end; at++) {
+        lx_place_pass(&place, &program->code.items[at], at);
+        if (tiles[at]) TRY(add_accesses(memory, tiles[at], &place, at, out));
+    }
+    return NULL;
+}
+
+static bool is_exposed(const lx_access_list *accesses, uint32_t at)
+{
+    const lx_access *read = &accesses->items[at];
+    for (uint32_t n = 0; n < at; n++) {
+        const lx_access *write = &accesses->items[n];
+        // An instruction's own write comes too late for its reads.
+        if (write->at != read->at && lx_covers(write, read)) return false;
+    }
+    return true;
+}
+
+spyre_status lx_find_exposed(arena *memory, const isa_program *program, plan_tile *const *tiles,
+                             lx_range_list *out)
+{
+    lx_place place = {0};
+    for (uint32_t at = 0; at < program->code.count; at++) {
+        const isa_instruction *i = &program->code.items[at];
+        lx_place_pass(&place, i, at);
+        if (i->opcode != ISA_KERNEL) continue;
+        uint32_t end = at;
+        while (program->code.items[end].opcode != ISA_END_KERNEL) end++;
+        lx_access_list accesses = {0};
+        TRY(lx_collect(memory, program, tiles, at + 1, end, place, &accesses));
+        for (uint32_t n = 0; n < accesses.count; n++) {
+            if (!accesses.items[n].reads || !is_exposed(&accesses, n)) continue;
+            lx_range r = over_loops(&accesses.items[n], 0);
+            TRY(VEC_PUSH(memory, out, r));
+        }
+        at = end;
+    }
+    return NULL;
+}

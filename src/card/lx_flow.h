@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who reads in LX what somebody wrote there: the instructions of a kernel in their order, each with
+// the ranges of LX it touches over the loops around it. Found when a program is loaded.
+//
+// A read is exposed when no write earlier in its kernel's code surely fills it; what it reads comes
+// from before the kernel. What a kernel leaves in LX is live when an exposed read of any kernel
+// meets it (ignoring the order of kernels errs on the safe side).
+#ifndef CARD_LX_FLOW_H
+#define CARD_LX_FLOW_H
+
+#include "card/plan.h"
+
+typedef struct {
+    const isa_instruction *i;
+    uint32_t at, operand;                   // instruction of the program
+    uint32_t depth;
+    uint32_t loop_id[ISA_MAX_LOOPS];        // which loops: the instruction that opens them
+    uint32_t iterations[ISA_MAX_LOOPS];
+    int64_t low, high;                      // in the first iteration
+    bool reads, writes, dense;              // dense: a write of every byte
+} lx_access;
+
+typedef VEC(lx_access) lx_access_list;
+
+typedef struct {
+    int64_t low, high;
+} lx_range;
+typedef VEC(lx_range) lx_range_list;
+
+// The loops open at an instruction.
+typedef struct {
+    uint32_t depth;
+    uint32_t loop_id[ISA_MAX_LOOPS];
+    uint32_t iterations[ISA_MAX_LOOPS];
+} lx_place;
+
+// Follows the walk over the instructions: opens or closes a loop.
+void lx_place_pass(lx_place *place, const isa_instruction *i, uint32_t at);
+
+// All accesses of the code from `begin` to `end`, in its order. tiles[at] is null for instructions
+// without one.
+SPYRE_MUST_CHECK spyre_status lx_collect(arena *memory, const isa_program *program,
+                                         plan_tile *const *tiles, uint32_t begin, uint32_t end,
+                                         lx_place place, lx_access_list *out);
+
+// Reads that kernels make of what they did not write.
+SPYRE_MUST_CHECK spyre_status lx_find_exposed(arena *memory, const isa_program *program,
+                                              plan_tile *const *tiles, lx_range_list *out);
+
+// True when bytes of the access, in any iteration, are read by a later kernel or launch.
+bool lx_is_live(const lx_access *access, const lx_range_list *exposed);
+
+// The loops that stand around both.
+uint32_t lx_shared_loops(const lx_access *a, const lx_access *b);
+
+// Every iteration of the read finds the bytes that the write left in the same iteration of the
+// loops they share; of its own loops the write counts with the first iteration only.
+bool lx_covers(const lx_access *write, const lx_access *read);
+
+// False when the two never touch the same byte in one iteration of the first `loops` shared loops.
+bool lx_meets(const lx_access *a, const lx_access *b, uint32_t loops);
+
+#endif
