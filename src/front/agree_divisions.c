@@ -166,6 +166,15 @@ static bool is_cheaper(const cost *a, const cost *b)
     return a->us <= b->us + margin && a->compute_us + a->ring_us < b->compute_us + b->ring_us;
 }
 
+static bool equal(const loop_op *op, const division *a, const division *b)
+{
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (a->split[v] != b->split[v]) return false;
+        if (a->split[v] > 1 && a->core_stride[v] != b->core_stride[v]) return false;
+    }
+    return true;
+}
+
 static void settle_op(planner *p, uint32_t index, const division *share)
 {
     const loop_op *op = op_at(p, index);
@@ -176,14 +185,16 @@ static void settle_op(planner *p, uint32_t index, const division *share)
     cost best_cost = {0};
     if (is_settled(op)) return;
     for (uint32_t i = 0; i < MOST_CANDIDATES; i++) {
-        if (!span_fits(p->loops, op, candidates[i])) continue;
+        bool known = false;
+        for (uint32_t j = 0; j < i && !known; j++) known = equal(op, candidates[i], candidates[j]);
+        if (known || !span_fits(p->loops, op, candidates[i])) continue;
         cost now = price(p, index, candidates[i]);
         if (best && !is_cheaper(&now, &best_cost)) continue;
         best = candidates[i];
         best_cost = now;
     }
-    division chosen = best ? *best : p->published[index];
-    take(p, index, &chosen);
+    if (!best) best = &p->published[index];
+    if (!equal(op, best, &p->plan[index])) take(p, index, best);
 }
 
 // --- Plans
@@ -290,15 +301,6 @@ static spyre_status create(loop_graph *loops, planner *p)
     p->best_us = ARENA_NEW(memory, double, p->a.part_count);
     TRY_ALLOC(p->best_us);
     return NULL;
-}
-
-static bool equal(const loop_op *op, const division *a, const division *b)
-{
-    for (uint32_t v = 0; v < op->var_count; v++) {
-        if (a->split[v] != b->split[v]) return false;
-        if (a->split[v] > 1 && a->core_stride[v] != b->core_stride[v]) return false;
-    }
-    return true;
 }
 
 static void write_back(planner *p, bool *out_changed)

@@ -76,7 +76,11 @@ const aten_row *aten_describe(aten_op op);
 // The row of an op name; false when the table has none.
 bool aten_named(const char *name, aten_op *out_op);
 
-// The value whose storage `value` lies in: `value` itself unless a VIEW node produced it.
+// The value whose storage `value` lies in: `value` itself unless a VIEW node produced it. Time is
+// that of the views in between.
 uint32_t graph_value_base(const spyre_graph *graph, uint32_t value);
+
+// The same for every value.
+void graph_find_bases(const spyre_graph *graph, uint32_t *out_base);
 
 #endif

@@ -13,8 +13,9 @@
 
 typedef struct {
     const spyre_graph *graph;
-    const bool *is_free; // by node
-    uint32_t *level;     // by node
+    const bool *is_free;  // by node
+    const uint32_t *base; // by value: in whose storage it lies
+    uint32_t *level;      // by node
     // By base value: levels of the nodes that use its storage, plus one; 0 is "none".
     uint32_t *card_reads, *host_reads, *writes;
     uint32_t ordered;  // level of the last node whose effects keep an order
@@ -26,29 +27,30 @@ static spyre_segment_kind kind_of(const graph_node *node)
     return node->layer == GRAPH_LAYER_HOST ? SPYRE_SEGMENT_HOST : SPYRE_SEGMENT_CARD;
 }
 
-static void mark_seen(const spyre_graph *graph, const spyre_arg *args, uint32_t count, bool *seen)
+static void mark_seen(const uint32_t *base, const spyre_arg *args, uint32_t count, bool *seen)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (args[i].kind == SPYRE_ARG_LIST) {
-            mark_seen(graph, args[i].of.list.items, args[i].of.list.count, seen);
+            mark_seen(base, args[i].of.list.items, args[i].of.list.count, seen);
         } else if (args[i].kind == SPYRE_ARG_VALUE) {
-            seen[graph_value_base(graph, args[i].of.value)] = true;
+            seen[base[args[i].of.value]] = true;
         }
     }
 }
 
-static spyre_status find_free(const spyre_graph *graph, arena *memory, const bool **out_free)
+static spyre_status find_free(const spyre_graph *graph, const uint32_t *base, arena *memory,
+                              const bool **out_free)
 {
     bool *is_free = ARENA_NEW(memory, bool, graph->nodes.count);
     bool *seen = ARENA_NEW(memory, bool, graph->values.count);
     TRY_ALLOC(is_free);
     TRY_ALLOC(seen);
     for (uint32_t i = 0; i < graph->outputs.count; i++) {
-        seen[graph_value_base(graph, graph->outputs.items[i])] = true;
+        seen[base[graph->outputs.items[i]]] = true;
     }
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
         const graph_node *node = &graph->nodes.items[i];
-        if (node->layer == GRAPH_LAYER_HOST) mark_seen(graph, node->args, node->arg_count, seen);
+        if (node->layer == GRAPH_LAYER_HOST) mark_seen(base, node->args, node->arg_count, seen);
     }
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
         const graph_node *node = &graph->nodes.items[i];
@@ -74,7 +76,7 @@ static uint32_t behind(uint32_t level_plus_one, bool same_kind)
 static void follow_arg(const scheduler *s, uint32_t value, spyre_segment_kind kind, bool writes,
                        uint32_t *level)
 {
-    uint32_t base = graph_value_base(s->graph, value);
+    uint32_t base = s->base[value];
     uint32_t producer = s->graph->values.items[base].node;
     bool is_host = kind == SPYRE_SEGMENT_HOST;
     if (producer != SPYRE_NO_ID && !s->is_free[producer]) {
@@ -90,7 +92,7 @@ static void follow_arg(const scheduler *s, uint32_t value, spyre_segment_kind ki
 static void note_arg(const scheduler *s, uint32_t value, spyre_segment_kind kind, bool writes,
                      uint32_t level)
 {
-    uint32_t base = graph_value_base(s->graph, value);
+    uint32_t base = s->base[value];
     raise_to(kind == SPYRE_SEGMENT_HOST ? &s->host_reads[base] : &s->card_reads[base], level + 1);
     if (writes) raise_to(&s->writes[base], level + 1);
 }
@@ -158,9 +160,11 @@ static spyre_status schedule(scheduler *s, arena *memory, spyre_segment_kind fir
 spyre_status graph_levels_assign(const spyre_graph *graph, arena *memory, graph_levels *out_levels)
 {
     const bool *is_free = NULL;
-    uint32_t card_count, host_count;
-    TRY(find_free(graph, memory, &is_free));
-    scheduler card = {.graph = graph, .is_free = is_free}, host = card;
+    uint32_t card_count, host_count, *base = ARENA_NEW(memory, uint32_t, graph->values.count);
+    TRY_ALLOC(base);
+    graph_find_bases(graph, base);
+    TRY(find_free(graph, base, memory, &is_free));
+    scheduler card = {.graph = graph, .is_free = is_free, .base = base}, host = card;
     TRY(schedule(&card, memory, SPYRE_SEGMENT_CARD, &card_count));
     TRY(schedule(&host, memory, SPYRE_SEGMENT_HOST, &host_count));
     bool host_first = host_count < card_count;
@@ -178,6 +182,6 @@ spyre_status graph_levels_assign(const spyre_graph *graph, arena *memory, graph_
         segment_of[i] = is_free[i] ? SPYRE_NO_ID : best->level[i] - lowest;
         if (!is_free[i]) kinds[segment_of[i]] = kind_of(&graph->nodes.items[i]);
     }
-    *out_levels = (graph_levels){count, kinds, segment_of};
+    *out_levels = (graph_levels){count, kinds, segment_of, base};
     return NULL;
 }

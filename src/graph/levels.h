@@ -11,6 +11,7 @@ typedef struct {
     uint32_t segment_count;
     const spyre_segment_kind *kinds; // by segment
     const uint32_t *segment_of;      // by node; SPYRE_NO_ID for free nodes
+    const uint32_t *base;            // by value: see graph_find_bases()
 } graph_levels;
 
 // Views and constants are free: every segment that needs one makes it anew. A constant that the

@@ -62,6 +62,7 @@ static spyre_status add_views(partitioner *p, uint32_t segment, uint32_t value)
         uint32_t node = p->graph->values.items[value].node;
         if (node == SPYRE_NO_ID) return NULL;
         if (p->graph->nodes.items[node].layer != GRAPH_LAYER_VIEW) return NULL;
+        if (p->node_mark[node] == segment + 1) return NULL; // and so are those below
         TRY(add_node(p, segment, node));
         value = p->graph->nodes.items[node].args[0].of.value;
     }
@@ -79,7 +80,7 @@ static spyre_status need_base(partitioner *p, uint32_t segment, uint32_t base)
 
 static spyre_status need_value(partitioner *p, uint32_t segment, uint32_t value)
 {
-    uint32_t base = graph_value_base(p->graph, value), from = segment_of_value(p, base);
+    uint32_t base = p->levels.base[value], from = segment_of_value(p, base);
     if (is_card(p, segment) || !is_card(p, from)) {
         TRY(add_views(p, segment, value));
         return need_base(p, segment, base);
@@ -112,7 +113,7 @@ static uint32_t segment_for_views(const partitioner *p)
 
 static bool views_an_input(const partitioner *p, uint32_t value)
 {
-    uint32_t base = graph_value_base(p->graph, value);
+    uint32_t base = p->levels.base[value];
     return base != value && p->graph->values.items[base].node == SPYRE_NO_ID;
 }
 
@@ -144,7 +145,7 @@ static spyre_status collect_segment(partitioner *p, uint32_t segment)
         TRY(add_node(p, segment, node));
     }
     for (uint32_t i = 0; i < p->graph->outputs.count; i++) {
-        uint32_t value = p->graph->outputs.items[i], base = graph_value_base(p->graph, value);
+        uint32_t value = p->graph->outputs.items[i], base = p->levels.base[value];
         bool is_view = views_an_input(p, value);
         uint32_t from = is_view ? segment_for_views(p) : segment_of_value(p, base);
         if (from != segment) continue;

@@ -15,13 +15,25 @@ uint32_t graph_value_base(const spyre_graph *graph, uint32_t value)
     }
 }
 
+void graph_find_bases(const spyre_graph *graph, uint32_t *out_base)
+{
+    for (uint32_t i = 0; i < graph->values.count; i++) out_base[i] = i;
+    for (uint32_t i = 0; i < graph->nodes.count; i++) {
+        const graph_node *node = &graph->nodes.items[i];
+        if (node->layer != GRAPH_LAYER_VIEW) continue;
+        for (uint32_t r = 0; r < node->result_count; r++)
+            out_base[node->results[r]] = out_base[node->args[0].of.value];
+    }
+}
+
 #define rule(...) status_new(SPYRE_INVALID_ARGUMENT, __VA_ARGS__)
 
-// Per value: whether it is defined before the node being looked at, and the graph input it is.
+// Per value: whether it is defined before the node being looked at, the graph input it is, and,
+// when it is defined, the value in whose storage it lies.
 typedef struct {
     const spyre_graph *graph;
     bool *defined;
-    uint32_t *input_of;
+    uint32_t *input_of, *base;
 } verifier;
 
 static spyre_status check_value_ref(const verifier *v, uint32_t value)
@@ -59,6 +71,7 @@ static spyre_status define(const verifier *v, uint32_t value, uint32_t node, uin
         return rule("the name %%%s is not unique", of->name);
     }
     v->defined[value] = true;
+    v->base[value] = value;
     return NULL;
 }
 
@@ -105,9 +118,11 @@ static spyre_status check_view(const verifier *v, uint32_t node)
         return rule("argument 0: expected a tensor");
     }
     const graph_value *from = &graph->values.items[n->args[0].of.value];
-    TRY(storage_count(v, graph_value_base(graph, n->args[0].of.value), &storage));
+    uint32_t base = v->base[n->args[0].of.value];
+    TRY(storage_count(v, base, &storage));
     for (uint32_t i = 0; i < n->result_count; i++) {
         const graph_value *of = &graph->values.items[n->results[i]];
+        v->base[n->results[i]] = base;
         if (of->dtype != from->dtype || of->on_card != from->on_card) {
             return rule("result %u: a view has the dtype and device of what it views", i);
         }
@@ -138,9 +153,11 @@ static spyre_status check_node(const verifier *v, uint32_t node)
 spyre_status graph_verify(const spyre_graph *graph)
 {
     verifier v = {graph, ARENA_NEW(graph->memory, bool, graph->values.count),
+                  ARENA_NEW(graph->memory, uint32_t, graph->values.count),
                   ARENA_NEW(graph->memory, uint32_t, graph->values.count)};
     TRY_ALLOC(v.defined);
     TRY_ALLOC(v.input_of);
+    TRY_ALLOC(v.base);
     for (uint32_t i = 0; i < graph->values.count; i++) v.input_of[i] = SPYRE_NO_ID;
     for (uint32_t i = 0; i < graph->inputs.count; i++) {
         TRY(status_at(define(&v, graph->inputs.items[i].value, SPYRE_NO_ID, 0), "input %u", i));
