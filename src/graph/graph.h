@@ -60,7 +60,7 @@ typedef struct {
     const char *location;
     graph_layer layer;  // NATIVE: one native took it, DECOMPOSITION: several
     bool removed;       // nothing needs its results
-    const char *reason; // of HOST
+    const char *reason; // of HOST, and of what a pattern took
 } graph_fate;
 
 // A distinct op name of a graph, so that the table is searched once for each.

@@ -9,6 +9,7 @@
 
 #include "graph/effect.h"
 #include "graph/partition.h"
+#include "graph/pattern.h"
 #include "graph/rewrite.h"
 #include "graph/verify.h"
 
@@ -231,6 +232,26 @@ static spyre_status prepare_nodes(rewriter *r, const bool *needed, bool host_fal
     return NULL;
 }
 
+// "part of node 7" for a node inside a composition, "silu as aten.silu.default" for its root.
+static spyre_status note_patterns(spyre_graph *prepared, const spyre_graph *graph,
+                                  const pattern_result *found)
+{
+    for (uint32_t i = 0; i < prepared->fates.count; i++) {
+        graph_fate *fate = &prepared->fates.items[i];
+        uint32_t root = found->root[i];
+        if (root == SPYRE_NO_ID || fate->reason) continue;
+        if (root == i)
+            fate->reason = arena_printf(prepared->memory, "%s as %s", found->name[i],
+                                        found->graph.nodes.items[i].op_name);
+        else
+            fate->reason = arena_printf(prepared->memory, "part of node %u", root);
+        fate->op_name = arena_strdup(prepared->memory, graph->nodes.items[i].op_name);
+        TRY_ALLOC(fate->reason);
+        TRY_ALLOC(fate->op_name);
+    }
+    return NULL;
+}
+
 // Removes nodes that nothing needs and closes the gaps in node ids.
 static spyre_status remove_unneeded(spyre_graph *graph)
 {
@@ -253,10 +274,11 @@ static spyre_status remove_unneeded(spyre_graph *graph)
     return NULL;
 }
 
-spyre_status graph_prepare(const spyre_graph *graph, bool host_fallback,
-                           const char *const *host_reasons, arena *memory, spyre_graph **out_graph)
+static spyre_status prepare_found(const pattern_result *found, bool host_fallback,
+                                  const char *const *host_reasons, arena *memory,
+                                  spyre_graph **out_graph)
 {
-    TRY(graph_verify(graph));
+    const spyre_graph *graph = &found->graph;
     rewriter r = {.source = graph, .target = graph_create(memory)};
     TRY_ALLOC(r.target);
     bool *needed = ARENA_NEW(memory, bool, graph->nodes.count);
@@ -275,4 +297,38 @@ spyre_status graph_prepare(const spyre_graph *graph, bool host_fallback,
     TRY(remove_unneeded(r.target));
     *out_graph = r.target;
     return NULL;
+}
+
+// The host runs nodes as the caller knows them: a composition that ends there is blocked. Without a
+// host (`status` is UNSUPPORTED then) all are.
+static bool block_roots_on_host(const spyre_graph *prepared, const pattern_result *found,
+                                bool *blocked)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < found->graph.nodes.count; i++) {
+        if (found->root[i] != i) continue;
+        const graph_fate *fate = prepared ? &prepared->fates.items[i] : NULL;
+        if (fate && (fate->removed || fate->layer != GRAPH_LAYER_HOST)) continue;
+        blocked[i] = any = true;
+    }
+    return any;
+}
+
+spyre_status graph_prepare(const spyre_graph *graph, bool host_fallback,
+                           const char *const *host_reasons, arena *memory, spyre_graph **out_graph)
+{
+    TRY(graph_verify(graph));
+    pattern_result found;
+    bool *blocked = ARENA_NEW(memory, bool, graph->nodes.count);
+    TRY_ALLOC(blocked);
+    for (uint32_t i = 0; host_reasons && i < graph->nodes.count; i++) blocked[i] = host_reasons[i];
+    for (;;) {
+        TRY(pattern_apply(graph, blocked, memory, &found));
+        spyre_status status = prepare_found(&found, host_fallback, host_reasons, memory, out_graph);
+        bool unsupported = spyre_status_code(status) == SPYRE_UNSUPPORTED;
+        if (status && !unsupported) return status;
+        if (!block_roots_on_host(unsupported ? NULL : *out_graph, &found, blocked))
+            return status ? status : note_patterns(*out_graph, graph, &found);
+        spyre_status_free(status);
+    }
 }
