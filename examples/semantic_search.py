@@ -194,9 +194,7 @@ def print_kernels(report, top=8):
     for kernel in report.counts.counters:
         kinds[kernel["name"].split("_", 1)[-1]].append(kernel)
     total = sum(kernel["us"] for kernel in report.counts.counters) or 1.0
-    print(
-        f"\nkernels of {report.shape[0]}x{report.shape[1]}       count      us      %  bound by"
-    )
+    print(f"\nkernels of {report.shape[0]}x{report.shape[1]}       count      us      %  bound by")
     by_time = sorted(kinds.items(), key=lambda item: -sum(k["us"] for k in item[1]))
     for kind, kernels in by_time[:top]:
         us = sum(kernel["us"] for kernel in kernels)

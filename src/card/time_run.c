@@ -5,7 +5,6 @@
 //
 // Memory is one resource: each transfer under way gets an equal part of it.
 #include <math.h>
-#include <string.h>
 
 #include "card/time.h"
 

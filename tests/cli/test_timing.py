@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timing model against the published figures: bench/timing.py on shapes of four families."""
+
+import importlib.util
+import os
+import sys
+
+import pytest
+from command import ROOT
+
+
+@pytest.fixture(scope="module")
+def timing():
+    path = ROOT / "bench" / "timing.py"
+    spec = importlib.util.spec_from_file_location("bench_timing", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    module.CLI = os.environ.get("SPYRE_CLI", module.CLI)
+    return module
+
+
+@pytest.mark.parametrize("family", ["pointwise", "broadcast", "reduction", "transport"])
+def test_family_is_within_the_published_models_own_error(timing, family):
+    rows = timing.rows(family)
+    assert len(rows) > 8
+    error = timing.rms(rows, same_plan=True)[family]
+    assert error <= timing.PUBLISHED_RMS[family]
+
+
+def test_published_formulas(timing):
+    """Figures that the sources print themselves."""
+    size = 4096 * 2048 * 2
+    assert round(timing.traffic_us(size, size), 1) == 320.0
+    assert round(2 * size / timing.traffic_us(size, size) / 1e3) == 105
+    assert timing.row_reduction_rate(512) == 150
+    assert round(timing.row_reduction_rate(1 << 20)) == 114
+    assert round(timing.matmul_us(2048, 2048, 2048, 4, 8), 2) == 266.25
+    assert round(timing.matmul_us(4096, 2048, 1024, 4, 8), 1) == 306.8
