@@ -46,8 +46,8 @@ typedef struct {
 
 // Counters of the kernels of a card segment, [spyre_segment.kernel_count]; null for others. Owned by
 // the executable.
-SPYRE_API const spyre_kernel_counters *spyre_executable_counters(const spyre_executable *executable,
-                                                                 uint32_t segment);
+SPYRE_API const spyre_kernel_counters *spyre_executable_counters(
+    const spyre_executable *executable, uint32_t segment);
 
 // Their sum: name "total", of all kernels.
 SPYRE_API void spyre_counters_total(const spyre_kernel_counters *kernels, uint32_t count,

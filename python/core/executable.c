@@ -423,7 +423,7 @@ static PyMethodDef executable_methods[] = {
     {"input_storage", py_input_storage, METH_VARARGS,
      "(segment, input) -> sizes, strides and layout of the storage that a launch expects"},
     {"address", py_address, METH_NOARGS, "What torch.ops.spyre._run takes."},
-    {"counters", py_counters, METH_O, "(segment) -> what each of its kernels uses, a list of dicts"},
+    {"counters", py_counters, METH_O, "(segment) -> a dict a kernel: what it uses"},
     {"report", py_report, METH_NOARGS, "One line a node: the layer that took it."},
     {"text", py_text, METH_VARARGS, "(segment, stage) -> text"},
     {"write", py_write, METH_VARARGS, "(segment, stage, directory)"},

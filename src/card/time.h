@@ -42,7 +42,14 @@ typedef struct {
     uint32_t begin;                     // instruction
 } time_loop;
 
-typedef enum { TIME_EXECUTE, TIME_WAIT, TIME_SIGNAL, TIME_LOOP, TIME_END_LOOP, TIME_END } time_step_kind;
+typedef enum {
+    TIME_EXECUTE,
+    TIME_WAIT,
+    TIME_SIGNAL,
+    TIME_LOOP,
+    TIME_END_LOOP,
+    TIME_END,
+} time_step_kind;
 
 typedef struct {
     time_step_kind kind;

@@ -28,12 +28,13 @@ static double percent(const spyre_kernel_counters *k, double busy_us)
 
 static void print_row(const spyre_kernel_counters *k)
 {
-    printf("%-28.28s %5u %6" PRId64 " %11.2f%c %-6s %7.1f %6.1f %6.1f %6.1f %12" PRId64 " %12" PRId64
-           " %12" PRId64 " %10" PRId64 " %6" PRId64 "%s%s\n",
-           k->name, k->cores, k->runs, k->us, k->estimated ? '>' : ' ', spyre_bound_name(k->bound),
+    printf("%-28.28s %5u %6" PRId64 " %11.2f%c %-6s %7.1f %6.1f %6.1f %6.1f", k->name, k->cores,
+           k->runs, k->us, k->estimated ? '>' : ' ', spyre_bound_name(k->bound),
            percent(k, k->memory_busy_us), percent(k, k->pt_busy_us), percent(k, k->sfp_busy_us),
-           percent(k, k->ring_busy_us), k->memory_read_bytes, k->memory_written_bytes, k->lx_bytes,
-           k->ring_bytes, k->ring_hops, *k->location ? "  " : "", k->location);
+           percent(k, k->ring_busy_us));
+    printf(" %12" PRId64 " %12" PRId64 " %12" PRId64 " %10" PRId64 " %6" PRId64 "%s%s\n",
+           k->memory_read_bytes, k->memory_written_bytes, k->lx_bytes, k->ring_bytes, k->ring_hops,
+           *k->location ? "  " : "", k->location);
 }
 
 // --- JSON

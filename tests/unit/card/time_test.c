@@ -450,9 +450,9 @@ static void emit_work(isa_program *p, isa_queue queue, uint32_t elements)
     else if (queue == ISA_QUEUE_SFP) vector(p, elements);
 }
 
-// Work of random units. Every handover stands in one place and has a token of its two units, so read
-// from top to bottom the program is a sequential one and cannot stop; tokens given before a loop let
-// a unit run ahead in it.
+// Work of random units. Every handover stands in one place and has a token of its two units, so
+// read from top to bottom the program is a sequential one and cannot stop; tokens given before a
+// loop let a unit run ahead in it.
 static void random_body(isa_program *p, uint64_t *seed, uint32_t depth, uint32_t loops,
                         uint32_t scale)
 {

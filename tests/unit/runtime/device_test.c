@@ -399,7 +399,7 @@ static void device__the_virtual_clock_schedules(void **state)
     // Records come in the order of ends on the host; the last two may change places.
     uint32_t third = strcmp(r[3].kind, "launch") == 0 ? 3 : 4, copy = 7 - third;
     double launch_us = job_counters(slow->j, NULL)->us;
-    assert_true(launch_us > 1000);
+    assert_true(launch_us > 500);
     assert_true(fabs(r[0].card_end_us - r[0].card_begin_us - launch_us) < 1e-6 * launch_us);
     assert_true(r[1].card_begin_us == r[0].card_end_us);
     assert_true(r[2].card_begin_us == r[1].card_end_us);
