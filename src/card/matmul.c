@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocking and packing. k is cut into pieces whose part of one column stick stays in the host's
-// second cache; partial sums wait in the fp32 result between pieces, so the chain of additions is
-// the one of the definition.
+// Blocking and packing. The rows of all cores form one list. Of those, as many as fit half of the
+// host's second cache are packed, for up to DEEPEST of k; then a stick of columns at a time passes
+// by, in pieces of k that stay in the first cache while all rows meet them. Partial sums wait in
+// the fp32 results between pieces, so the chain of additions is the one of the definition.
 #include "card/matmul.h"
 
 #include <stdlib.h>
@@ -11,7 +12,12 @@
 #include "card/lanes.h"
 #include "tensor/convert.h"
 
-enum { K_PIECE = 256, MOST_ROWS = 256, PACK_ALIGNMENT = 64 };
+enum {
+    ROWS_BYTES = 512 << 10,             // packed rows
+    DEEPEST = 512,                      // of k in them, a multiple of every stick
+    PIECE_BYTES = 32 << 10,             // packed columns
+    PACK_ALIGNMENT = 64,
+};
 
 static bool ensure(float **memory, size_t *bytes, size_t needed)
 {
@@ -44,120 +50,144 @@ static matmul_block *choose_block(spyre_format a, spyre_format b)
     return fraction_bits(a) && fraction_bits(b) ? matmul_block_portable : NULL;
 }
 
-// Columns k_first.. of all rows, as [row][k].
-static void pack_rows(const isa_instruction *i, const int64_t *stride, const uint8_t *a,
-                      int64_t k_first, size_t k_count, float *out)
-{
-    const isa_operand *operand = &i->operand[1];
-    int64_t lanes = matmul_lanes(i), element = spyre_format_bytes(operand->format);
-    for (uint32_t row = 0; row < i->extent[0]; row++) {
-        const uint8_t *line = a + (int64_t)row * stride[0];
-        for (size_t k = 0; k < k_count;) {
-            int64_t at = k_first + (int64_t)k, lane = at % lanes;
-            size_t left = k_count - k, run = (size_t)(lanes - lane);
-            if (run > left) run = left;
-            lanes_load_f32(out + k, line + at / lanes * stride[1] + lane * element,
-                           element, operand->format, run);
-            k += run;
-        }
-        out += k_count;
-    }
-}
+// --- Packing
 
-// Rows k_first.. of one column stick, as [k][lane].
-static void pack_columns(const isa_instruction *i, int64_t stride, const uint8_t *b,
-                         size_t k_count, float *out)
+// What does not change while one instruction is executed.
+typedef struct {
+    const isa_instruction *i;
+    const int64_t *a_stride, *b_stride; // matmul_strides
+    const matmul_operands *cores;
+    size_t core_rows;
+    size_t lanes;                       // also the stick of k
+    spyre_format format;
+    int64_t element;
+    matmul_block *block;
+    float *rows, *columns;
+} product;
+
+// `count` lines of `run` elements, `stride` bytes apart, to lines of `lanes` floats.
+static void pack_lines(const product *p, const uint8_t *from, int64_t stride, size_t count,
+                       size_t run, float *to)
 {
-    const isa_operand *operand = &i->operand[2];
-    size_t lanes = matmul_lanes(i);
-    int64_t element = spyre_format_bytes(operand->format), line = (int64_t)lanes * element;
-    if (stride == line && line == SPYRE_STICK_BYTES) {
-        size_t step = LANES_CHUNK / lanes;
-        for (size_t k = 0; k < k_count; k += step) {
-            size_t run = k_count - k < step ? k_count - k : step;
-            lanes_load_f32(out + k * lanes, b + (int64_t)k * line, element, operand->format,
-                           run * lanes);
-        }
+    if (run == p->lanes && stride == (int64_t)run * p->element &&
+        p->format == SPYRE_FORMAT_SEN169_FP16) {
+        convert_dl16_to_float(to, from, count * run);
         return;
     }
-    for (size_t k = 0; k < k_count; k++)
-        lanes_load_f32(out + k * lanes, b + (int64_t)k * stride, element,
-                       operand->format, lanes);
+    for (size_t n = 0; n < count; n++)
+        lanes_load_f32(to + n * p->lanes, from + (int64_t)n * stride, p->element, p->format, run);
 }
 
-// Cores that are multiplied at a time: their packed rows should stay in the second cache too.
-static uint32_t group_size(uint32_t rows, uint32_t count)
+// Rows [first, first + count) of the list from index k on, as [k stick][row][lanes].
+static void pack_rows(const product *p, size_t first, size_t count, size_t k, size_t depth)
 {
-    uint32_t most = rows < MOST_ROWS ? MOST_ROWS / rows : 1;
-    return count < most ? count : most;
-}
-
-static void multiply(const isa_instruction *i, const matmul_strides *strides,
-                     const matmul_operands *cores, uint32_t count, matmul_block *block,
-                     size_t piece, plan_scratch *scratch)
-{
-    const isa_operand *c = &i->operand[0];
-    const int64_t *a_stride = (*strides)[0], *b_stride = (*strides)[1];
-    size_t rows = i->extent[0], lanes = matmul_lanes(i), depth = i->extent[2];
-    for (size_t k = 0; k < depth; k += piece) {
-        size_t now = depth - k < piece ? depth - k : piece;
-        for (uint32_t n = 0; n < count; n++)
-            pack_rows(i, a_stride, cores[n][1], (int64_t)k, now,
-                      scratch->rows + n * rows * piece);
-        for (int64_t stick = 0; stick < i->extent[1]; stick++) {
-            const uint8_t *from = cores[0][2] + stick * b_stride[0] + (int64_t)k * b_stride[1];
-            pack_columns(i, b_stride[1], from, now, scratch->columns);
-            for (uint32_t n = 0; n < count; n++) {
-                float *to = (float *)(void *)(cores[n][0] + stick * c->stride[1]);
-                block(to, (size_t)c->stride[0] / 4, scratch->rows + n * rows * piece, now,
-                      scratch->columns, lanes, rows, lanes, now);
-            }
+    float *to = p->rows;
+    for (size_t done = 0; done < depth; done += p->lanes) {
+        size_t run = depth - done < p->lanes ? depth - done : p->lanes;
+        int64_t stick = (int64_t)((k + done) / p->lanes) * p->a_stride[1];
+        for (size_t row = first; row < first + count;) {
+            size_t within = row % p->core_rows, now = p->core_rows - within;
+            if (now > first + count - row) now = first + count - row;
+            const uint8_t *from = p->cores[row / p->core_rows][1];
+            pack_lines(p, from + (int64_t)within * p->a_stride[0] + stick, p->a_stride[0], now,
+                       run, to);
+            to += now * p->lanes;
+            row += now;
         }
     }
 }
 
-// Rows that share a result (a negative or zero stride) are left to the definition.
+// --- Multiplying
+
+static void find_results(const product *p, size_t first, size_t count, int64_t stick, float **c)
+{
+    const isa_operand *result = &p->i->operand[0];
+    for (size_t n = 0; n < count; n++) {
+        size_t row = first + n;
+        uint8_t *at = p->cores[row / p->core_rows][0] + stick * result->stride[1];
+        at += (int64_t)(row % p->core_rows) * result->stride[0];
+        c[n] = (float *)(void *)at;
+    }
+}
+
+// All rows that are packed by one piece of a column stick; blocks of about the same height.
+static void multiply_piece(const product *p, size_t first, size_t count, int64_t stick,
+                           matmul_panel panel)
+{
+    size_t blocks = (count + MATMUL_ROWS - 1) / MATMUL_ROWS;
+    for (size_t done = 0; blocks > 0; blocks--) {
+        size_t height = (count - done + blocks - 1) / blocks;
+        float *c[MATMUL_ROWS];
+        find_results(p, first + done, height, stick, c);
+        p->block(c, height, &panel);
+        panel.a += height * p->lanes;
+        done += height;
+    }
+}
+
+// Whole sticks of k.
+static size_t piece_depth(size_t lanes)
+{
+    size_t sticks = PIECE_BYTES / sizeof(float) / lanes / lanes;
+    return sticks ? sticks * lanes : lanes;
+}
+
+static void multiply_rows(const product *p, size_t first, size_t count, size_t k, size_t depth)
+{
+    size_t piece = piece_depth(p->lanes);
+    pack_rows(p, first, count, k, depth);
+    for (int64_t stick = 0; stick < p->i->extent[1]; stick++) {
+        const uint8_t *columns = p->cores[0][2] + stick * p->b_stride[0];
+        for (size_t done = 0; done < depth; done += piece) {
+            size_t now = depth - done < piece ? depth - done : piece;
+            pack_lines(p, columns + (int64_t)(k + done) * p->b_stride[1], p->b_stride[1], now,
+                       p->lanes, p->columns);
+            matmul_panel panel = {p->rows + done * count, p->columns, count * p->lanes, p->lanes,
+                                  now};
+            multiply_piece(p, first, count, stick, panel);
+        }
+    }
+}
+
+// --- The instruction
+
+// Results that share bytes are left to the definition.
 static bool plain_result(const isa_instruction *i, const matmul_operands *cores, uint32_t count)
 {
     const isa_operand *c = &i->operand[0];
-    int64_t lanes = matmul_lanes(i);
+    int64_t line = (int64_t)matmul_lanes(i) * 4, inner = 0, outer = 1;
     if (c->stride[0] % 4 != 0 || c->stride[1] % 4 != 0) return false;
-    if (i->extent[0] > 1 && c->stride[0] < lanes * 4) return false;
     for (uint32_t n = 0; n < count; n++)
         if ((uintptr_t)cores[n][0] % 4 != 0) return false;
-    return true;
+    if (i->extent[0] == 1 || (i->extent[1] > 1 && c->stride[1] < c->stride[0])) inner = 1, outer = 0;
+    if (i->extent[inner] > 1 && c->stride[inner] < line) return false;
+    if (i->extent[inner] > 1) line += c->stride[inner] * (i->extent[inner] - 1);
+    return i->extent[outer] == 1 || c->stride[outer] >= line;
 }
 
 bool matmul_fast(const isa_instruction *i, const matmul_strides *strides,
                  const matmul_operands *cores, uint32_t count, plan_scratch *scratch)
 {
     spyre_format a = i->operand[1].format, b = i->operand[2].format;
-    matmul_block *block = choose_block(a, b);
-    size_t rows = i->extent[0], lanes = matmul_lanes(i), depth = i->extent[2];
-    if (!block || lanes % 16 != 0 || !plain_result(i, cores, count)) return false;
-    if (!lanes_fits_f32(a) || !lanes_fits_f32(b)) return false;
-    size_t piece = depth < K_PIECE ? depth : K_PIECE;
-    uint32_t group = group_size(i->extent[0], count);
-    if (!ensure(&scratch->rows, &scratch->rows_bytes, group * rows * piece * sizeof(float)))
+    product p = {.i = i, .a_stride = (*strides)[0], .b_stride = (*strides)[1], .cores = cores,
+                 .core_rows = i->extent[0], .lanes = matmul_lanes(i), .format = a,
+                 .element = spyre_format_bytes(a), .block = choose_block(a, b)};
+    if (!p.block || a != b || p.lanes % 32 != 0 || !plain_result(i, cores, count)) return false;
+    if (!lanes_fits_f32(a)) return false;
+    size_t rows = count * p.core_rows, depth = i->extent[2] < DEEPEST ? i->extent[2] : DEEPEST;
+    size_t padded = (depth + p.lanes - 1) / p.lanes * p.lanes;
+    size_t most = ROWS_BYTES / sizeof(float) / padded;
+    size_t groups = (rows + most - 1) / most, group = (rows + groups - 1) / groups;
+    if (!ensure(&scratch->rows, &scratch->rows_bytes, group * padded * sizeof(float)) ||
+        !ensure(&scratch->columns, &scratch->columns_bytes,
+                piece_depth(p.lanes) * p.lanes * sizeof(float)))
         return false;
-    if (!ensure(&scratch->columns, &scratch->columns_bytes, piece * lanes * sizeof(float)))
-        return false;
-    for (uint32_t done = 0; done < count; done += group) {
-        uint32_t now = count - done < group ? count - done : group;
-        multiply(i, strides, cores + done, now, block, piece, scratch);
+    p.rows = scratch->rows;
+    p.columns = scratch->columns;
+    for (size_t first = 0; first < rows; first += group) {
+        size_t now = rows - first < group ? rows - first : group;
+        for (size_t k = 0; k < i->extent[2]; k += DEEPEST)
+            multiply_rows(&p, first, now, k, i->extent[2] - k < DEEPEST ? i->extent[2] - k : DEEPEST);
     }
     return true;
-}
-
-void matmul_block_portable(float *c, size_t c_stride, const float *a, size_t a_stride,
-                           const float *b, size_t b_stride, size_t rows, size_t lanes, size_t k)
-{
-    for (size_t row = 0; row < rows; row++) {
-        float *restrict sums = c + row * c_stride;
-        for (size_t n = 0; n < k; n++) {
-            float x = a[row * a_stride + n];
-            const float *restrict line = b + n * b_stride;
-            for (size_t lane = 0; lane < lanes; lane++) sums[lane] = sums[lane] + x * line[lane];
-        }
-    }
 }

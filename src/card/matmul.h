@@ -11,8 +11,9 @@
 typedef uint8_t *matmul_operands[ISA_MAX_OPERANDS];
 
 // Executes one MATMUL instruction for `count` cores that read operand 2 at one place and whose
-// operands do not overlap their results: the columns are packed once for all. False (nothing done)
-// when the formats have no fast form or the host has no memory for packing.
+// operands do not overlap their results: the columns are packed once for all, and blocks of rows
+// reach over cores. False (nothing done) when the formats have no fast form or the host has no
+// memory for packing.
 bool matmul_fast(const isa_instruction *i, const matmul_strides *strides,
                  const matmul_operands *cores, uint32_t count, plan_scratch *scratch);
 
@@ -20,9 +21,18 @@ bool matmul_fast(const isa_instruction *i, const matmul_strides *strides,
 void fast_matmul(const plan_tile *tile, const matmul_strides *strides,
                  const matmul_operands *cores, uint32_t count, plan_scratch *scratch);
 
-// c[row][lane] = fma over k of a[row][k] * b[k][lane]; strides in floats, lanes a multiple of 16.
-typedef void matmul_block(float *c, size_t c_stride, const float *a, size_t a_stride,
-                          const float *b, size_t b_stride, size_t rows, size_t lanes, size_t k);
+enum { MATMUL_ROWS = 6 };               // most rows of a block
+
+// What a block of rows is multiplied with. k comes in runs of `lanes`, the last one shorter:
+// row r, index k of A is a[k / lanes * a_next + r * lanes + k % lanes], B is [k][lanes].
+typedef struct {
+    const float *a, *b;
+    size_t a_next, lanes, depth;
+} matmul_panel;
+
+// c[row][lane] = fma over k of a[row][k] * b[k][lane], for rows of 1 to MATMUL_ROWS and lanes a
+// multiple of 32.
+typedef void matmul_block(float *const *c, size_t rows, const matmul_panel *p);
 matmul_block matmul_block_portable;     // multiplies and adds: for products that fp32 holds exactly
 #if defined(__x86_64__)
 matmul_block matmul_block_avx2;
