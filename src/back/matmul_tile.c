@@ -2,14 +2,17 @@
 //
 // A small search: column sticks, rows and depth of a tile are powers of two times their smallest,
 // or the whole dim. What counts is the traffic: A is read once per column tile, B once per row tile,
-// or once in all when it stays in LX. Every MATMUL costs a little besides, so that tiles do not
-// become slivers.
+// or once in all when it stays in LX; cores that read one place share a transfer. Loads also write
+// LX, and every MATMUL reads its B from LX and reads and writes its sums there, which counts less.
+// It costs a little besides, so that tiles do not become slivers.
 #include "back/matmul_tile.h"
 
 #include "back/allocate.h"
 
 enum {
     INSTRUCTION_COST_BYTES = 4096,
+    // LX moves 128 bytes a cycle; 150 bytes a cycle of memory are shared by 32 cores.
+    LX_BYTES_A_MEMORY_BYTE = 32,
     LARGEST_ROWS = 512,
     LARGEST_ACCUMULATOR_BYTES = 256 << 10,
 };
@@ -87,6 +90,7 @@ typedef struct {
     bool chained, a_staged, b_staged, c_staged;
     int64_t rows, columns, depth; // of the whole core
     bool one_depth;               // one MATMUL can take all of k
+    double a_load, b_load;        // cost of a byte of theirs that a core loads
 } problem;
 
 static int64_t row_count(const matmul_roles *r, const int64_t *tile)
@@ -145,6 +149,23 @@ static int64_t total_bytes(const problem *p, bool stationary, matmul_tiles *t)
     return bytes;
 }
 
+// A byte that a core loads: its part of the transfer, and the write to LX.
+static double load_cost(const nest *n, uint32_t operand)
+{
+    uint16_t slot = n->operand[operand].slot;
+    uint32_t cores = 0, places = 0;
+    int64_t seen[ISA_CORES];
+    for (uint32_t core = 0; core < ISA_CORES; core++) {
+        if (!(n->all_cores >> core & 1u)) continue;
+        int64_t start = n->parameters[core * n->slot_count + slot];
+        uint32_t at = 0;
+        while (at < places && seen[at] != start) at++;
+        if (at == places) seen[places++] = start;
+        cores++;
+    }
+    return (double)places / (double)cores + 1.0 / LX_BYTES_A_MEMORY_BYTE;
+}
+
 static double traffic(const problem *p, bool stationary, const matmul_tiles *t)
 {
     int64_t element = (int64_t)spyre_format_bytes(p->r->format);
@@ -152,10 +173,12 @@ static double traffic(const problem *p, bool stationary, const matmul_tiles *t)
     int64_t column_tiles = ceil_divide(p->columns, columns_of(p->r, t->tile));
     int64_t depth_tiles = ceil_divide(p->depth, t->tile[p->r->k]);
     double cost = (double)(row_tiles * column_tiles * depth_tiles) * INSTRUCTION_COST_BYTES;
-    if (p->a_staged) cost += (double)(p->rows * p->depth * element) * (double)column_tiles;
-    if (p->b_staged)
-        cost += (double)(p->columns * p->depth * element) * (stationary ? 1.0 : (double)row_tiles);
-    return cost;
+    double a_bytes = (double)(p->rows * p->depth * element) * (double)column_tiles;
+    double b_bytes = (double)(p->columns * p->depth * element) * (double)row_tiles;
+    double sums = 2.0 * (double)(p->rows * p->columns * 4) * (double)depth_tiles;
+    if (p->a_staged) cost += a_bytes * p->a_load;
+    if (p->b_staged) cost += (stationary ? b_bytes / (double)row_tiles : b_bytes) * p->b_load;
+    return cost + (sums + b_bytes) / LX_BYTES_A_MEMORY_BYTE;
 }
 
 static int64_t next_size(int64_t size, int64_t whole)
@@ -198,6 +221,8 @@ spyre_status matmul_choose_tiles(const matmul_roles *r, int64_t lx_bytes, bool c
                  .depth = n->size[r->k],
                  .one_depth = true};
     p.rows = row_count(r, n->size);
+    if (p.a_staged) p.a_load = load_cost(n, r->a);
+    if (p.b_staged) p.b_load = load_cost(n, r->b);
     matmul_tiles t = {0};
     for (uint32_t d = 0; d < n->dim_count; d++) {
         int64_t granule = nest_granule(n, d);

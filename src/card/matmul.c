@@ -19,7 +19,7 @@ enum {
     PACK_ALIGNMENT = 64,
 };
 
-static bool ensure(float **memory, size_t *bytes, size_t needed)
+static bool ensure(void **memory, size_t *bytes, size_t needed)
 {
     if (*bytes >= needed) return true;
     needed = (needed + PACK_ALIGNMENT - 1) / PACK_ALIGNMENT * PACK_ALIGNMENT;
@@ -62,7 +62,7 @@ typedef struct {
     spyre_format format;
     int64_t element;
     matmul_block *block;
-    float *rows, *columns;
+    float *rows, *columns, **results;   // plan_scratch
 } product;
 
 // `count` lines of `run` elements, `stride` bytes apart, to lines of `lanes` floats.
@@ -99,27 +99,23 @@ static void pack_rows(const product *p, size_t first, size_t count, size_t k, si
 
 // --- Multiplying
 
-static void find_results(const product *p, size_t first, size_t count, int64_t stick, float **c)
+static void find_results(const product *p, size_t first, size_t count)
 {
-    const isa_operand *result = &p->i->operand[0];
     for (size_t n = 0; n < count; n++) {
         size_t row = first + n;
-        uint8_t *at = p->cores[row / p->core_rows][0] + stick * result->stride[1];
-        at += (int64_t)(row % p->core_rows) * result->stride[0];
-        c[n] = (float *)(void *)at;
+        uint8_t *core = p->cores[row / p->core_rows][0];
+        int64_t within = (int64_t)(row % p->core_rows);
+        p->results[n] = (float *)(void *)(core + within * p->i->operand[0].stride[0]);
     }
 }
 
 // All rows that are packed by one piece of a column stick; blocks of about the same height.
-static void multiply_piece(const product *p, size_t first, size_t count, int64_t stick,
-                           matmul_panel panel)
+static void multiply_piece(const product *p, size_t count, matmul_panel panel)
 {
     size_t blocks = (count + MATMUL_ROWS - 1) / MATMUL_ROWS;
     for (size_t done = 0; blocks > 0; blocks--) {
         size_t height = (count - done + blocks - 1) / blocks;
-        float *c[MATMUL_ROWS];
-        find_results(p, first + done, height, stick, c);
-        p->block(c, height, &panel);
+        p->block(p->results + done, height, &panel);
         panel.a += height * p->lanes;
         done += height;
     }
@@ -132,20 +128,29 @@ static size_t piece_depth(size_t lanes)
     return sticks ? sticks * lanes : lanes;
 }
 
-static void multiply_rows(const product *p, size_t first, size_t count, size_t k, size_t depth)
+static void multiply_stick(const product *p, int64_t stick, size_t count, size_t k, size_t depth)
 {
-    size_t piece = piece_depth(p->lanes);
-    pack_rows(p, first, count, k, depth);
-    for (int64_t stick = 0; stick < p->i->extent[1]; stick++) {
-        const uint8_t *columns = p->cores[0][2] + stick * p->b_stride[0];
-        for (size_t done = 0; done < depth; done += piece) {
-            size_t now = depth - done < piece ? depth - done : piece;
-            pack_lines(p, columns + (int64_t)(k + done) * p->b_stride[1], p->b_stride[1], now,
-                       p->lanes, p->columns);
-            matmul_panel panel = {p->rows + done * count, p->columns, count * p->lanes, p->lanes,
-                                  now};
-            multiply_piece(p, first, count, stick, panel);
-        }
+    const uint8_t *columns = p->cores[0][2] + stick * p->b_stride[0];
+    size_t most = piece_depth(p->lanes);
+    for (size_t done = 0; done < depth; done += most) {
+        size_t now = depth - done < most ? depth - done : most;
+        pack_lines(p, columns + (int64_t)(k + done) * p->b_stride[1], p->b_stride[1], now,
+                   p->lanes, p->columns);
+        matmul_panel panel = {p->rows + done * count, p->columns, count * p->lanes, p->lanes, now,
+                              stick * p->i->operand[0].stride[1] / (int64_t)sizeof(float)};
+        multiply_piece(p, count, panel);
+    }
+}
+
+static void multiply_rows(const product *p, size_t first, size_t count)
+{
+    size_t depth = p->i->extent[2];
+    find_results(p, first, count);
+    for (size_t k = 0; k < depth; k += DEEPEST) {
+        size_t now = depth - k < DEEPEST ? depth - k : DEEPEST;
+        pack_rows(p, first, count, k, now);
+        for (int64_t stick = 0; stick < p->i->extent[1]; stick++)
+            multiply_stick(p, stick, count, k, now);
     }
 }
 
@@ -165,6 +170,18 @@ static bool plain_result(const isa_instruction *i, const matmul_operands *cores,
     return i->extent[outer] == 1 || c->stride[outer] >= line;
 }
 
+static bool prepare(product *p, size_t rows, size_t rows_bytes, plan_scratch *scratch)
+{
+    size_t columns_bytes = piece_depth(p->lanes) * p->lanes * sizeof(float);
+    bool ready = ensure(&scratch->rows, &scratch->rows_bytes, rows_bytes) &&
+                 ensure(&scratch->columns, &scratch->columns_bytes, columns_bytes) &&
+                 ensure(&scratch->results, &scratch->results_bytes, rows * sizeof(float *));
+    p->rows = scratch->rows;
+    p->columns = scratch->columns;
+    p->results = scratch->results;
+    return ready;
+}
+
 bool matmul_fast(const isa_instruction *i, const matmul_strides *strides,
                  const matmul_operands *cores, uint32_t count, plan_scratch *scratch)
 {
@@ -175,19 +192,11 @@ bool matmul_fast(const isa_instruction *i, const matmul_strides *strides,
     if (!p.block || a != b || p.lanes % 32 != 0 || !plain_result(i, cores, count)) return false;
     if (!lanes_fits_f32(a)) return false;
     size_t rows = count * p.core_rows, depth = i->extent[2] < DEEPEST ? i->extent[2] : DEEPEST;
-    size_t padded = (depth + p.lanes - 1) / p.lanes * p.lanes;
-    size_t most = ROWS_BYTES / sizeof(float) / padded;
-    size_t groups = (rows + most - 1) / most, group = (rows + groups - 1) / groups;
-    if (!ensure(&scratch->rows, &scratch->rows_bytes, group * padded * sizeof(float)) ||
-        !ensure(&scratch->columns, &scratch->columns_bytes,
-                piece_depth(p.lanes) * p.lanes * sizeof(float)))
-        return false;
-    p.rows = scratch->rows;
-    p.columns = scratch->columns;
-    for (size_t first = 0; first < rows; first += group) {
-        size_t now = rows - first < group ? rows - first : group;
-        for (size_t k = 0; k < i->extent[2]; k += DEEPEST)
-            multiply_rows(&p, first, now, k, i->extent[2] - k < DEEPEST ? i->extent[2] - k : DEEPEST);
-    }
+    size_t row_bytes = (depth + p.lanes - 1) / p.lanes * p.lanes * sizeof(float);
+    size_t groups = (rows * row_bytes + ROWS_BYTES - 1) / ROWS_BYTES;
+    size_t group = (rows + groups - 1) / groups;
+    if (!prepare(&p, group, group * row_bytes, scratch)) return false;
+    for (size_t first = 0; first < rows; first += group)
+        multiply_rows(&p, first, rows - first < group ? rows - first : group);
     return true;
 }

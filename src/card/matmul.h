@@ -5,6 +5,8 @@
 #ifndef CARD_MATMUL_H
 #define CARD_MATMUL_H
 
+#include <stddef.h>
+
 #include "card/plan.h"
 
 // The operands of one core, element 0 of each.
@@ -28,10 +30,11 @@ enum { MATMUL_ROWS = 6 };               // most rows of a block
 typedef struct {
     const float *a, *b;
     size_t a_next, lanes, depth;
+    ptrdiff_t c_offset;                 // floats from c[row] to lane 0
 } matmul_panel;
 
-// c[row][lane] = fma over k of a[row][k] * b[k][lane], for rows of 1 to MATMUL_ROWS and lanes a
-// multiple of 32.
+// c[row][c_offset + lane] = fma over k of a[row][k] * b[k][lane], for rows of 1 to MATMUL_ROWS and
+// lanes a multiple of 32.
 typedef void matmul_block(float *const *c, size_t rows, const matmul_panel *p);
 matmul_block matmul_block_portable;     // multiplies and adds: for products that fp32 holds exactly
 #if defined(__x86_64__)

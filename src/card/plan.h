@@ -12,8 +12,9 @@ typedef struct plan_tile plan_tile;
 
 // Memory that a host thread reuses from tile to tile.
 typedef struct {
-    float *rows, *columns;                  // packed operands of a matmul
-    size_t rows_bytes, columns_bytes;
+    void *rows, *columns;                   // packed operands of a matmul
+    void *results;                          // where its rows go
+    size_t rows_bytes, columns_bytes, results_bytes;
 } plan_scratch;
 
 // Executes one tile. address[o] is element 0 of operand o, bounds are checked already.

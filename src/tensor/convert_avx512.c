@@ -95,6 +95,40 @@ static inline void store_bfloats(void *target, size_t at, __mmask16 mask, __m512
     store_words(target, at, mask, _mm512_srli_epi32(rounded, 16));
 }
 
+// fp32 bits of 32 codes at a time, as widen: the high and the low halves of the results are made as
+// words and then interleaved.
+static inline void widen_words(__m512i codes, __m512i *out_first, __m512i *out_second)
+{
+    // Quarters in the order in which interleaving within 128 bits puts them back.
+    codes = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), codes);
+    __m512i magnitude = _mm512_and_si512(codes, set(0x7FFF7FFF));
+    __mmask32 finite = _mm512_test_epi16_mask(magnitude, magnitude);
+    __mmask32 plain = _mm512_cmpneq_epi16_mask(magnitude, set(0x7FFF7FFF));
+    __m512i high = _mm512_srli_epi16(magnitude, 16 - DL16_FRACTION_SHIFT);
+    high = _mm512_maskz_add_epi16(finite, high, _mm512_set1_epi16(DL16_EXPONENT_OFFSET >> 16));
+    high = _mm512_mask_blend_epi16(plain, _mm512_set1_epi16(0x7F80), high);
+    high = _mm512_ternarylogic_epi32(high, codes, set(0x80008000), 0xF8);   // a | (b & c)
+    __m512i low = _mm512_maskz_slli_epi16(plain, codes, DL16_FRACTION_SHIFT);
+    *out_first = _mm512_unpacklo_epi16(low, high);
+    *out_second = _mm512_unpackhi_epi16(low, high);
+}
+
+static void f32_from_dl16(void *target, const void *source, size_t count)
+{
+    const uint16_t *s = source;
+    size_t i = 0;
+    for (; i + 32 <= count; i += 32) {
+        __m512i first, second;
+        widen_words(_mm512_loadu_si512(s + i), &first, &second);
+        store_floats(target, i, 0xFFFF, first);
+        store_floats(target, i + 16, 0xFFFF, second);
+    }
+    for (; i < count; i += 16) {
+        __mmask16 rest = (__mmask16)(count - i < 16 ? (1u << (count - i)) - 1 : 0xFFFF);
+        store_floats(target, i, rest, widen(load_words(source, i, rest)));
+    }
+}
+
 #define KERNEL(name, LOAD, CONVERT, STORE)                                                     \
     static void name(void *target, const void *source, size_t count)                           \
     {                                                                                          \
@@ -115,7 +149,6 @@ KERNEL(dl16_from_f32, load_floats, SATURATE, store_words)
 KERNEL(dl16_from_f32_once, load_floats, ONCE, store_words)
 KERNEL(f16_from_dl16, load_words, widen, store_halves)
 KERNEL(bf16_from_dl16, load_words, widen, store_bfloats)
-KERNEL(f32_from_dl16, load_words, widen, store_floats)
 
 CONVERT_SHARED_LOOPS
 
