@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matmuls of several cores at a time. Cores often multiply a few rows each by the same columns.
-// What they load from one place in memory stays there (fuse.h): operand 2 has one address for all.
-// A host thread that runs several cores lets each stop at its MATMUL, and then multiplies all
-// their rows by each piece of the columns while it is in the cache.
+// Matmuls of several cores at a time. Cores often multiply a few rows each by the same columns, or
+// the same rows by columns of their own. What they load from one place in memory stays there
+// (fuse.h), so that the operand has one address for all of them. A host thread that runs several
+// cores lets each PT stop at its MATMUL and then executes them together.
 #include <string.h>
 
 #include "card/machine.h"
@@ -24,7 +24,7 @@ static void finish(core_run *run)
 
 static bool joins(const waiting *a, const waiting *b)
 {
-    return a->run->matmul->tile == b->run->matmul->tile && a->address[2] == b->address[2] &&
+    return a->run->matmul->tile == b->run->matmul->tile &&
            memcmp(a->strides, b->strides, sizeof a->strides) == 0;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocking and packing. The rows of all cores form one list. Of those, as many as fit half of the
-// host's second cache are packed, for up to DEEPEST of k; then a stick of columns at a time passes
-// by, in pieces of k that stay in the first cache while all rows meet them. Partial sums wait in
-// the fp32 results between pieces, so the chain of additions is the one of the definition.
+// Blocking and packing. The rows of all cores form one list, those that several cores read once. Of
+// that list as much as fits part of the host's second cache is packed, for up to DEEPEST of k; then
+// one stick after the other of everybody's columns passes by, in pieces of k that stay in the first
+// cache while all rows meet them whose cores want them. Partial sums wait in the fp32 results
+// between pieces, so the chain of additions is the one of the definition.
 #include "card/matmul.h"
 
 #include <stdlib.h>
@@ -56,13 +57,15 @@ static matmul_block *choose_block(spyre_format a, spyre_format b)
 typedef struct {
     const isa_instruction *i;
     const int64_t *a_stride, *b_stride; // matmul_strides
-    const matmul_operands *cores;
-    size_t core_rows;
+    size_t core_rows;                   // of one operand 1
     size_t lanes;                       // also the stick of k
     spyre_format format;
     int64_t element;
     matmul_block *block;
-    float *rows, *columns, **results;   // plan_scratch
+    uint32_t a_count, b_count;          // different operands 1 and 2
+    const uint8_t *a[ISA_CORES], *b[ISA_CORES];
+    uint8_t *c[ISA_CORES][ISA_CORES];   // [b][a]: the result, null when no core wants it
+    float *rows, *columns, **results;   // plan_scratch; results[b][row of the group]
 } product;
 
 // `count` lines of `run` elements, `stride` bytes apart, to lines of `lanes` floats.
@@ -88,7 +91,7 @@ static void pack_rows(const product *p, size_t first, size_t count, size_t k, si
         for (size_t row = first; row < first + count;) {
             size_t within = row % p->core_rows, now = p->core_rows - within;
             if (now > first + count - row) now = first + count - row;
-            const uint8_t *from = p->cores[row / p->core_rows][1];
+            const uint8_t *from = p->a[row / p->core_rows];
             pack_lines(p, from + (int64_t)within * p->a_stride[0] + stick, p->a_stride[0], now,
                        run, to);
             to += now * p->lanes;
@@ -101,23 +104,38 @@ static void pack_rows(const product *p, size_t first, size_t count, size_t k, si
 
 static void find_results(const product *p, size_t first, size_t count)
 {
-    for (size_t n = 0; n < count; n++) {
-        size_t row = first + n;
-        uint8_t *core = p->cores[row / p->core_rows][0];
-        int64_t within = (int64_t)(row % p->core_rows);
-        p->results[n] = (float *)(void *)(core + within * p->i->operand[0].stride[0]);
+    float **to = p->results;
+    for (uint32_t b = 0; b < p->b_count; b++) {
+        for (size_t row = first; row < first + count; row++) {
+            uint8_t *result = p->c[b][row / p->core_rows];
+            int64_t within = (int64_t)(row % p->core_rows) * p->i->operand[0].stride[0];
+            *to++ = result ? (float *)(void *)(result + within) : NULL;
+        }
     }
 }
 
-// All rows that are packed by one piece of a column stick; blocks of about the same height.
-static void multiply_piece(const product *p, size_t count, matmul_panel panel)
+// Rows from `row` on that have results, and those before them that have none.
+static size_t wanted_rows(float *const *results, size_t count, size_t *row)
 {
-    size_t blocks = (count + MATMUL_ROWS - 1) / MATMUL_ROWS;
-    for (size_t done = 0; blocks > 0; blocks--) {
-        size_t height = (count - done + blocks - 1) / blocks;
-        p->block(p->results + done, height, &panel);
-        panel.a += height * p->lanes;
-        done += height;
+    while (*row < count && !results[*row]) ++*row;
+    size_t end = *row;
+    while (end < count && results[end]) end++;
+    return end - *row;
+}
+
+// All rows that are packed by one piece of a column stick; blocks of about the same height.
+static void multiply_piece(const product *p, float *const *results, size_t count,
+                           matmul_panel panel)
+{
+    const float *rows = panel.a;
+    for (size_t row = 0, wanted; (wanted = wanted_rows(results, count, &row)) > 0;) {
+        size_t blocks = (wanted + MATMUL_ROWS - 1) / MATMUL_ROWS;
+        for (size_t end = row + wanted; row < end; blocks--) {
+            size_t height = (end - row + blocks - 1) / blocks;
+            panel.a = rows + row * p->lanes;
+            p->block(results + row, height, &panel);
+            row += height;
+        }
     }
 }
 
@@ -128,9 +146,10 @@ static size_t piece_depth(size_t lanes)
     return sticks ? sticks * lanes : lanes;
 }
 
-static void multiply_stick(const product *p, int64_t stick, size_t count, size_t k, size_t depth)
+static void multiply_stick(const product *p, uint32_t b, int64_t stick, size_t count, size_t k,
+                           size_t depth)
 {
-    const uint8_t *columns = p->cores[0][2] + stick * p->b_stride[0];
+    const uint8_t *columns = p->b[b] + stick * p->b_stride[0];
     size_t most = piece_depth(p->lanes);
     for (size_t done = 0; done < depth; done += most) {
         size_t now = depth - done < most ? depth - done : most;
@@ -138,7 +157,7 @@ static void multiply_stick(const product *p, int64_t stick, size_t count, size_t
                    p->lanes, p->columns);
         matmul_panel panel = {p->rows + done * count, p->columns, count * p->lanes, p->lanes, now,
                               stick * p->i->operand[0].stride[1] / (int64_t)sizeof(float)};
-        multiply_piece(p, count, panel);
+        multiply_piece(p, p->results + b * count, count, panel);
     }
 }
 
@@ -149,8 +168,9 @@ static void multiply_rows(const product *p, size_t first, size_t count)
     for (size_t k = 0; k < depth; k += DEEPEST) {
         size_t now = depth - k < DEEPEST ? depth - k : DEEPEST;
         pack_rows(p, first, count, k, now);
-        for (int64_t stick = 0; stick < p->i->extent[1]; stick++)
-            multiply_stick(p, stick, count, k, now);
+        for (uint32_t b = 0; b < p->b_count; b++)
+            for (int64_t stick = 0; stick < p->i->extent[1]; stick++)
+                multiply_stick(p, b, stick, count, k, now);
     }
 }
 
@@ -173,25 +193,39 @@ static bool plain_result(const isa_instruction *i, const matmul_operands *cores,
 static bool prepare(product *p, size_t rows, size_t rows_bytes, plan_scratch *scratch)
 {
     size_t columns_bytes = piece_depth(p->lanes) * p->lanes * sizeof(float);
+    size_t results_bytes = rows * p->b_count * sizeof(float *);
     bool ready = ensure(&scratch->rows, &scratch->rows_bytes, rows_bytes) &&
                  ensure(&scratch->columns, &scratch->columns_bytes, columns_bytes) &&
-                 ensure(&scratch->results, &scratch->results_bytes, rows * sizeof(float *));
+                 ensure(&scratch->results, &scratch->results_bytes, results_bytes);
     p->rows = scratch->rows;
     p->columns = scratch->columns;
     p->results = scratch->results;
     return ready;
 }
 
+// Each pair of operands is one product; a core that has the same pair as another gets rows of its
+// own.
+static void add_core(product *p, const matmul_operands *core)
+{
+    uint32_t a = 0, b = 0;
+    while (b < p->b_count && p->b[b] != (*core)[2]) b++;
+    if (b == p->b_count) p->b[p->b_count++] = (*core)[2];
+    while (a < p->a_count && (p->a[a] != (*core)[1] || p->c[b][a])) a++;
+    if (a == p->a_count) p->a[p->a_count++] = (*core)[1];
+    p->c[b][a] = (*core)[0];
+}
+
 bool matmul_fast(const isa_instruction *i, const matmul_strides *strides,
                  const matmul_operands *cores, uint32_t count, plan_scratch *scratch)
 {
     spyre_format a = i->operand[1].format, b = i->operand[2].format;
-    product p = {.i = i, .a_stride = (*strides)[0], .b_stride = (*strides)[1], .cores = cores,
+    product p = {.i = i, .a_stride = (*strides)[0], .b_stride = (*strides)[1],
                  .core_rows = i->extent[0], .lanes = matmul_lanes(i), .format = a,
                  .element = spyre_format_bytes(a), .block = choose_block(a, b)};
     if (!p.block || a != b || p.lanes % 32 != 0 || !plain_result(i, cores, count)) return false;
     if (!lanes_fits_f32(a)) return false;
-    size_t rows = count * p.core_rows, depth = i->extent[2] < DEEPEST ? i->extent[2] : DEEPEST;
+    for (uint32_t n = 0; n < count; n++) add_core(&p, &cores[n]);
+    size_t rows = p.a_count * p.core_rows, depth = i->extent[2] < DEEPEST ? i->extent[2] : DEEPEST;
     size_t row_bytes = (depth + p.lanes - 1) / p.lanes * p.lanes * sizeof(float);
     size_t groups = (rows * row_bytes + ROWS_BYTES - 1) / ROWS_BYTES;
     size_t group = (rows + groups - 1) / groups;

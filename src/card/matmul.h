@@ -12,10 +12,10 @@
 // The operands of one core, element 0 of each.
 typedef uint8_t *matmul_operands[ISA_MAX_OPERANDS];
 
-// Executes one MATMUL instruction for `count` cores that read operand 2 at one place and whose
-// operands do not overlap their results: the columns are packed once for all, and blocks of rows
-// reach over cores. False (nothing done) when the formats have no fast form or the host has no
-// memory for packing.
+// Executes one MATMUL instruction for `count` cores whose operands do not overlap any core's
+// results. Operands that several cores read at one place are packed once for all of them, and
+// blocks of rows reach over cores. False (nothing done) when the formats have no fast form or the
+// host has no memory for packing.
 bool matmul_fast(const isa_instruction *i, const matmul_strides *strides,
                  const matmul_operands *cores, uint32_t count, plan_scratch *scratch);
 
