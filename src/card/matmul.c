@@ -18,6 +18,7 @@ enum {
     DEEPEST = 512,                      // of k in them, a multiple of every stick
     PIECE_BYTES = 32 << 10,             // packed columns
     PACK_ALIGNMENT = 64,
+    PREFETCH_LINES = 12,                // ahead of lines that do not follow each other
 };
 
 static bool ensure(void **memory, size_t *bytes, size_t needed)
@@ -77,8 +78,12 @@ static void pack_lines(const product *p, const uint8_t *from, int64_t stride, si
         convert_dl16_to_float(to, from, count * run);
         return;
     }
-    for (size_t n = 0; n < count; n++)
-        lanes_load_f32(to + n * p->lanes, from + (int64_t)n * stride, p->element, p->format, run);
+    for (size_t n = 0; n < count; n++) {
+        const uint8_t *line = from + (int64_t)n * stride;
+        __builtin_prefetch(line + PREFETCH_LINES * stride);
+        __builtin_prefetch(line + PREFETCH_LINES * stride + 64);
+        lanes_load_f32(to + n * p->lanes, line, p->element, p->format, run);
+    }
 }
 
 // Rows [first, first + count) of the list from index k on, as [k stick][row][lanes].
