@@ -484,6 +484,20 @@ def rms(table: list[Row], same_plan: bool = False) -> dict[str, float]:
     return {f: math.sqrt(sum(e * e for e in es) / len(es)) for f, es in errors.items()}
 
 
+def run(only: str = "") -> dict[str, dict[str, float]]:
+    """Prints the table; {row: its figures}, for bench/run.py."""
+    table = rows(only)
+    show(table)
+    return {
+        f"{row.family}: {row.name}": {
+            "published_us": row.published_us,
+            "modelled_us": row.ours_us,
+            "error_percent": row.error,
+        }
+        for row in table
+    }
+
+
 def show(table: list[Row]):
     print(f"{'':58s}{'published us':>13s}{'ours us':>11s}{'error %':>9s}{'moved':>7s}")
     for row in table:

@@ -17,6 +17,17 @@ typedef struct {
     time_messages before[ISA_MAX_LOOPS];        // messages when the loop was entered
 } time_state;
 
+// Counts of absurd programs end here instead of beyond what an integer holds.
+static int64_t whole(double count)
+{
+    return count < 1e18 ? (int64_t)count : (int64_t)1e18;
+}
+
+static void add(int64_t *sum, int64_t more)
+{
+    if (__builtin_add_overflow(*sum, more, sum)) *sum = INT64_MAX;
+}
+
 // --- One run of a kernel
 
 typedef struct {
@@ -60,7 +71,7 @@ static void leave_messages(const time_kernel *k, const time_step *step, double t
 {
     for (uint32_t core = 0; core < ISA_CORES; core++)
         if (k->source->active_cores >> core & 1u)
-            messages[core][time_peer(k->source, core, step->token)] += (int64_t)times;
+            add(&messages[core][time_peer(k->source, core, step->token)], whole(times));
 }
 
 static void count_kernel(const time_kernel *k, time_messages messages, sums *s)
@@ -96,14 +107,14 @@ static spyre_status time_one(arena *memory, time_state *s, uint32_t begin, uint3
     once.busy_us[CARD_MEMORY] = result.memory_us;
     double runs = s->repeats[s->depth];
     card_counters more = {
-        .runs = (int64_t)runs,
-        .memory_read_bytes = (int64_t)(runs * once.read),
-        .memory_written_bytes = (int64_t)(runs * once.written),
-        .lx_bytes = (int64_t)(runs * once.lx),
-        .ring_bytes = (int64_t)(runs * once.ring),
-        .ring_hops = (int64_t)(runs * once.hops),
-        .mac_count = (int64_t)(runs * once.macs),
-        .vector_element_count = (int64_t)(runs * once.elements),
+        .runs = whole(runs),
+        .memory_read_bytes = whole(runs * once.read),
+        .memory_written_bytes = whole(runs * once.written),
+        .lx_bytes = whole(runs * once.lx),
+        .ring_bytes = whole(runs * once.ring),
+        .ring_hops = whole(runs * once.hops),
+        .mac_count = whole(runs * once.macs),
+        .vector_element_count = whole(runs * once.elements),
         .us = runs * result.us,
         .estimated = result.estimated,
     };
@@ -133,8 +144,9 @@ static void leave_loop(time_state *s, double count)
     s->depth--;
     for (uint32_t a = 0; a < ISA_CORES; a++)
         for (uint32_t b = 0; b < ISA_CORES; b++) {
-            int64_t before = s->before[s->depth][a][b], change = s->messages[a][b] - before;
-            s->messages[a][b] = before + (int64_t)((double)change * count);
+            int64_t before = s->before[s->depth][a][b];
+            double change = (double)s->messages[a][b] - (double)before;
+            s->messages[a][b] = whole((double)before + change * count);
         }
 }
 
@@ -184,14 +196,14 @@ spyre_status card_time(const isa_program *program, card_counters *out_kernels)
 
 void card_counters_add(card_counters *sum, const card_counters *more)
 {
-    sum->runs += more->runs;
-    sum->memory_read_bytes += more->memory_read_bytes;
-    sum->memory_written_bytes += more->memory_written_bytes;
-    sum->lx_bytes += more->lx_bytes;
-    sum->ring_bytes += more->ring_bytes;
-    sum->ring_hops += more->ring_hops;
-    sum->mac_count += more->mac_count;
-    sum->vector_element_count += more->vector_element_count;
+    add(&sum->runs, more->runs);
+    add(&sum->memory_read_bytes, more->memory_read_bytes);
+    add(&sum->memory_written_bytes, more->memory_written_bytes);
+    add(&sum->lx_bytes, more->lx_bytes);
+    add(&sum->ring_bytes, more->ring_bytes);
+    add(&sum->ring_hops, more->ring_hops);
+    add(&sum->mac_count, more->mac_count);
+    add(&sum->vector_element_count, more->vector_element_count);
     sum->us += more->us;
     for (uint32_t r = 0; r < CARD_RESOURCES; r++) sum->busy_us[r] += more->busy_us[r];
     sum->estimated = sum->estimated || more->estimated;

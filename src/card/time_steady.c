@@ -24,14 +24,18 @@ typedef struct {
     double *remaining_us;
 } snapshot;
 
+// A queue is in one loop of each depth at a time, so what is known of it needs no more room.
 typedef struct {
-    snapshot seen[REMEMBERED];          // a ring
-    uint32_t count;                     // ever, since the loop was entered
+    uint32_t loop;
+    uint32_t count;                     // of snapshots ever taken since the loop was entered
     bool marked;
-} loop_memory;
+    snapshot *seen;                     // a ring of REMEMBERED; null until the first
+} slot;
 
 struct time_steady {
-    loop_memory *loops;
+    arena *memory;
+    const time_kernel *kernel;
+    slot slots[TIME_QUEUES][ISA_MAX_LOOPS];     // [leader][depth]
     uint32_t place_count, time_count;
     uint32_t marked_count;
     snapshot present;
@@ -39,41 +43,53 @@ struct time_steady {
 
 enum { PLACES_OF_QUEUE = 3 + ISA_MAX_LOOPS };
 
-static spyre_status make_snapshot(arena *memory, const time_steady *steady, snapshot *out)
+static bool make_snapshot(const time_steady *steady, snapshot *out)
 {
-    out->places = ARENA_NEW(memory, int64_t, steady->place_count);
-    out->remaining_us = ARENA_NEW(memory, double, steady->time_count);
-    TRY_ALLOC(out->places);
-    TRY_ALLOC(out->remaining_us);
-    return NULL;
+    out->places = ARENA_NEW(steady->memory, int64_t, steady->place_count);
+    out->remaining_us = ARENA_NEW(steady->memory, double, steady->time_count);
+    return out->places && out->remaining_us;
+}
+
+static bool make_ring(const time_steady *steady, slot *s)
+{
+    snapshot *seen = ARENA_NEW(steady->memory, snapshot, REMEMBERED);
+    for (uint32_t n = 0; seen && n < REMEMBERED; n++)
+        if (!make_snapshot(steady, &seen[n])) return false;
+    s->seen = seen;
+    return seen != NULL;
 }
 
 spyre_status time_steady_create(arena *memory, const time_kernel *kernel, time_steady **out_steady)
 {
     time_steady *steady = ARENA_NEW(memory, time_steady, 1);
     TRY_ALLOC(steady);
-    steady->loops = ARENA_NEW(memory, loop_memory, kernel->loops.count);
-    TRY_ALLOC(steady->loops);
+    steady->memory = memory;
+    steady->kernel = kernel;
     steady->place_count = kernel->core_count * (ISA_MAX_TOKENS + TIME_QUEUES * PLACES_OF_QUEUE) +
                           (kernel->receives ? ISA_CORES * ISA_CORES : 0);
     steady->time_count = kernel->core_count * TIME_QUEUES;
-    for (uint32_t l = 0; l < kernel->loops.count; l++)
-        for (uint32_t n = 0; n < REMEMBERED; n++)
-            TRY(make_snapshot(memory, steady, &steady->loops[l].seen[n]));
-    TRY(make_snapshot(memory, steady, &steady->present));
+    if (!make_snapshot(steady, &steady->present)) return status_no_memory();
     *out_steady = steady;
     return NULL;
 }
 
+static slot *slot_of(time_steady *steady, uint32_t loop)
+{
+    const time_loop *l = &steady->kernel->loops.items[loop];
+    return &steady->slots[l->leader][l->depth];
+}
+
 void time_steady_enter(time_steady *steady, uint32_t loop)
 {
-    steady->loops[loop].count = 0;
+    slot_of(steady, loop)->count = 0;
 }
 
 void time_steady_mark(time_steady *steady, uint32_t loop)
 {
-    if (!steady->loops[loop].marked) steady->marked_count++;
-    steady->loops[loop].marked = true;
+    slot *s = slot_of(steady, loop);
+    if (!s->marked) steady->marked_count++;
+    s->marked = true;
+    s->loop = loop;
 }
 
 // --- What is compared
@@ -186,16 +202,16 @@ static bool skip(time_walk *walk, uint32_t loop, const snapshot *before, const s
     return true;
 }
 
-static void look_back(time_walk *walk, uint32_t loop)
+static void look_back(time_walk *walk, slot *known)
 {
     time_steady *steady = walk->steady;
-    loop_memory *known = &steady->loops[loop];
     snapshot *now = &steady->present;
-    take_snapshot(walk, loop, now);
+    if (!known->seen && !make_ring(steady, known)) return;
+    take_snapshot(walk, known->loop, now);
     for (uint32_t n = 0; n < REMEMBERED && n < known->count; n++) {
         const snapshot *before = &known->seen[(known->count - 1 - n) % REMEMBERED];
         if (!same(steady, before, now)) continue;
-        if (skip(walk, loop, before, now)) known->count = 0;
+        if (skip(walk, known->loop, before, now)) known->count = 0;
         return;
     }
     snapshot *oldest = &known->seen[known->count++ % REMEMBERED];
@@ -204,15 +220,18 @@ static void look_back(time_walk *walk, uint32_t loop)
     *now = kept;
 }
 
+// Inner loops first: what they skip is what the outer ones then see.
 void time_steady_skip(time_walk *walk)
 {
     time_steady *steady = walk->steady;
-    for (uint32_t l = walk->kernel->loops.count; steady->marked_count && l-- > 0;) {
-        if (!steady->loops[l].marked) continue;
-        steady->loops[l].marked = false;
-        steady->marked_count--;
-        uint32_t leader = walk->kernel->loops.items[l].leader;
-        if (is_inside(walk->kernel, loop_at(walk->kernel, &walk->cores[0], leader), l))
-            look_back(walk, l);
+    for (uint32_t d = ISA_MAX_LOOPS; steady->marked_count && d-- > 0;) {
+        for (uint32_t q = 0; q < TIME_QUEUES; q++) {
+            slot *s = &steady->slots[q][d];
+            if (!s->marked) continue;
+            s->marked = false;
+            steady->marked_count--;
+            uint32_t present = loop_at(walk->kernel, &walk->cores[0], q);
+            if (is_inside(walk->kernel, present, s->loop)) look_back(walk, s);
+        }
     }
 }

@@ -439,6 +439,25 @@ static void time__does_not_depend_on_sizes(void **state)
     free_program(p);
 }
 
+// Six loops of 2^32 - 1 around and inside a kernel: counts end, nothing overflows.
+static void time__absurd_counts_saturate(void **state)
+{
+    (void)state;
+    isa_program *p = new_program(1);
+    for (int n = 0; n < 4; n++) emit(p, ISA_LOOP)->count = UINT32_MAX;
+    begin_kernel(p, 1, 0);
+    for (int n = 0; n < 2; n++) emit(p, ISA_LOOP)->count = UINT32_MAX;
+    load(p, 4096);
+    for (int n = 0; n < 2; n++) emit(p, ISA_END_LOOP);
+    end_kernel(p);
+    for (int n = 0; n < 4; n++) emit(p, ISA_END_LOOP);
+    emit(p, ISA_HALT);
+    card_counters c = time_it(p);
+    assert_int_equal(c.memory_read_bytes, (int64_t)1e18);
+    assert_true(fabs(c.us / (pow(UINT32_MAX, 6) * memory_us(8192)) - 1) < 1e-6);
+    free_program(p);
+}
+
 // --- Random programs
 
 static const isa_queue unit_queues[] = {ISA_QUEUE_LOAD, ISA_QUEUE_SFP, ISA_QUEUE_STORE};
@@ -537,6 +556,7 @@ int main(void)
         cmocka_unit_test(time__deadlocks_are_errors),
         cmocka_unit_test(time__tokens_that_pile_up_are_estimated),
         cmocka_unit_test(time__does_not_depend_on_sizes),
+        cmocka_unit_test(time__absurd_counts_saturate),
         cmocka_unit_test(time__skipped_loops_take_as_long),
         cmocka_unit_test(time__more_bytes_are_never_faster),
     };
