@@ -62,6 +62,18 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_to_host(
     spyre_context *context, uint32_t card, uint32_t stream, uint64_t address,
     const spyre_layout *layout, const spyre_view *storage, spyre_dtype dtype, void *host);
 
+// The same from or to another host tensor than the dense one: `view` has the sizes of `storage` and
+// any strides and offset (0 only when it is read), `host` is where its offset counts from.
+// SPYRE_UNSUPPORTED when the layout cannot be walked in its order: make the tensor dense then.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_view_to_card(
+    spyre_context *context, uint32_t card, uint32_t stream, uint64_t address,
+    const spyre_layout *layout, const spyre_view *storage, const spyre_view *view,
+    spyre_dtype dtype, const void *host);
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_view_to_host(
+    spyre_context *context, uint32_t card, uint32_t stream, uint64_t address,
+    const spyre_layout *layout, const spyre_view *storage, const spyre_view *view,
+    spyre_dtype dtype, void *host);
+
 // Raw bytes: card to card (same card), and fill with zero.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_raw(spyre_context *context, uint32_t card,
                                                        uint32_t stream, uint64_t target,

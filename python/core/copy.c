@@ -3,12 +3,53 @@
 // `aten::_copy_from`: every copy that touches the card.
 //
 // A transfer moves whole storages, in the layout's own order. So a copy of a whole storage is one
-// transfer; a copy of a part, or one that converts or permutes, stages the storage's dense tensor
-// on the host and lets PyTorch's CPU kernels do the rest.
+// transfer, from and to host tensors of any strides; a copy of a part, or one that converts, stages
+// the storage's dense tensor on the host and lets PyTorch's CPU kernels do the rest.
 #include "core.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+// ---- staging
+
+// One buffer is kept, so that the host's kernel need not clear its pages for each copy.
+enum { KEPT_BYTES = 64 << 20, HUGE_PAGE_BYTES = 2 << 20 };
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static void *kept;
+static bool kept_in_use;
+
+static void *allocate(size_t bytes)
+{
+    if (bytes < HUGE_PAGE_BYTES) return malloc(bytes + 1);
+    size_t whole = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    void *buffer = aligned_alloc(HUGE_PAGE_BYTES, whole);
+    if (buffer) madvise(buffer, whole, MADV_HUGEPAGE);
+    return buffer;
+}
+
+static void *stage_take(size_t bytes)
+{
+    pthread_mutex_lock(&kept_lock);
+    bool keep = !kept_in_use && bytes >= HUGE_PAGE_BYTES && bytes <= KEPT_BYTES;
+    if (keep && !kept) kept = allocate(KEPT_BYTES);
+    keep = keep && kept;
+    kept_in_use = kept_in_use || keep;
+    pthread_mutex_unlock(&kept_lock);
+    return keep ? kept : allocate(bytes);
+}
+
+static void stage_give(void *buffer)
+{
+    pthread_mutex_lock(&kept_lock);
+    bool keep = buffer && buffer == kept;
+    if (keep) kept_in_use = false;
+    pthread_mutex_unlock(&kept_lock);
+    if (!keep) free(buffer);
+}
+
+// ---- whole tensors
 
 // Same sizes, strides and element type.
 bool tensor_covers(const tensor_info *t)
@@ -52,19 +93,50 @@ static bool settle_type(const tensor_info *t)
     return storage_type(t->storage, dtype);
 }
 
+// No two elements share memory, as far as strides alone tell.
+static bool is_disjoint(const tensor_info *t)
+{
+    bool used[CORE_MAX_RANK] = {false};
+    int64_t reach = 1;
+    for (int64_t n = 0; n < t->rank; n++) {
+        int64_t next = -1;
+        for (int64_t i = 0; i < t->rank; i++)
+            if (!used[i] && (next < 0 || t->stride[i] < t->stride[next])) next = i;
+        used[next] = true;
+        if (t->size[next] > 1 && t->stride[next] < reach) return false;
+        reach += (t->size[next] - 1) * t->stride[next];
+    }
+    return true;
+}
+
+// The host tensor `t` as a view in the terms of a transfer; false when only staging will do.
+static bool direct_view(const tensor_info *t, const tensor_info *of, spyre_view *out)
+{
+    if (t->torch_dtype != of->torch_dtype || t->rank != of->rank || !tensor_covers(of))
+        return false;
+    for (int64_t i = 0; i < t->rank; i++)
+        if (t->size[i] != of->size[i]) return false;
+    return tensor_view(t, out);
+}
+
 static bool copy_to_card(const tensor_info *source, const tensor_info *target)
 {
     storage *s = target->storage;
     if (tensor_covers(target) && tensor_same_geometry(source, target))
         return storage_write(s, source->base + source->offset * (int64_t)source->element_bytes);
-    void *host = malloc((size_t)s->host_bytes);
+    spyre_view view;
+    if (!source->storage && direct_view(source, target, &view)) {
+        if (storage_write_view(s, &view, source->base)) return true;
+        if (core_error_code() != SPYRE_UNSUPPORTED) return false;
+    }
+    void *host = stage_take((size_t)s->host_bytes);
     if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
     AtenTensorHandle alias = NULL;
     bool ok = (tensor_covers(target) || storage_read(s, host)) &&
               host_alias(target, host, &alias) &&
               core_shim(aoti_torch_copy_(alias, source->handle, 0)) && storage_write(s, host);
     if (alias) aoti_torch_delete_tensor_object(alias);
-    free(host);
+    stage_give(host);
     return ok;
 }
 
@@ -73,13 +145,18 @@ static bool copy_to_host(const tensor_info *source, const tensor_info *target)
     const storage *s = source->storage;
     if (tensor_covers(source) && tensor_same_geometry(source, target))
         return storage_read(s, target->base + target->offset * (int64_t)target->element_bytes);
-    void *host = malloc((size_t)s->host_bytes);
+    spyre_view view;
+    if (direct_view(target, source, &view) && is_disjoint(target)) {
+        if (storage_read_view(s, &view, target->base)) return true;
+        if (core_error_code() != SPYRE_UNSUPPORTED) return false;
+    }
+    void *host = stage_take((size_t)s->host_bytes);
     if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
     AtenTensorHandle alias = NULL;
     bool ok = storage_read(s, host) && host_alias(source, host, &alias) &&
               core_shim(aoti_torch_copy_(target->handle, alias, 0));
     if (alias) aoti_torch_delete_tensor_object(alias);
-    free(host);
+    stage_give(host);
     return ok;
 }
 
@@ -91,7 +168,7 @@ static bool copy_on_card(const tensor_info *source, const tensor_info *target)
         return device_context() &&
                core_check(spyre_copy_raw(device_context(), to->card, stream_current(to->card),
                                          to->address, from->address, to->card_bytes));
-    void *host = malloc((size_t)from->host_bytes);
+    void *host = stage_take((size_t)from->host_bytes);
     if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
     tensor_info staged = *source;
     AtenTensorHandle alias = NULL;
@@ -103,7 +180,7 @@ static bool copy_on_card(const tensor_info *source, const tensor_info *target)
         ok = copy_to_card(&staged, target);
     }
     if (alias) aoti_torch_delete_tensor_object(alias);
-    free(host);
+    stage_give(host);
     return ok;
 }
 

@@ -76,6 +76,10 @@ bool storage_type(storage *s, spyre_dtype dtype);
 bool storage_set_layout(storage *s, const spyre_layout *layout);
 bool storage_read(const storage *s, void *host);            // host_bytes bytes
 bool storage_write(storage *s, const void *host);
+// From or to a host tensor of the storage's sizes and any strides; SPYRE_UNSUPPORTED is for the
+// caller to stage.
+bool storage_read_view(const storage *s, const spyre_view *view, void *host);
+bool storage_write_view(storage *s, const spyre_view *view, const void *host);
 bool storage_read_raw(const storage *s, void *bytes);       // card_bytes bytes, as on the card
 bool storage_write_raw(storage *s, const void *bytes);
 bool storage_exchange(storage *a, storage *b);  // card memory; false when they differ otherwise

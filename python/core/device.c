@@ -6,6 +6,7 @@
 // and a compile worker of PyTorch share no card with their parent: there the device is refused.
 #include "core.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,12 +40,37 @@ static int listed_devices(const char *text)
     return count;
 }
 
+// A whole number of the environment; `*out` stays when the variable is not set.
+static bool read_number(const char *variable, long lowest, const char *rule, long *out)
+{
+    const char *given = getenv(variable);
+    if (!given || !*given) return true;
+    char *end;
+    errno = 0;
+    long value = strtol(given, &end, 10);
+    bool plain = *given >= '0' && *given <= '9' && !*end && !errno;
+    if (!plain || value < lowest)
+        return core_fail(SPYRE_INVALID_ARGUMENT, "%s=%s: expected %s", variable, given, rule);
+    *out = value;
+    return true;
+}
+
+static bool read_world_size(long *out)
+{
+    return read_number("AIU_WORLD_SIZE", 1, "the number of cards, 1 or more", out);
+}
+
+static bool read_rank(long *out)
+{
+    return read_number("LOCAL_RANK", 0, "the number of a card, 0 or more", out);
+}
+
 // SPYRE_DEVICES lists the cards in use, AIU_WORLD_SIZE caps (or, alone, gives) their number.
 uint32_t device_count(void)
 {
     int listed = listed_devices(getenv("SPYRE_DEVICES"));
-    const char *world = getenv("AIU_WORLD_SIZE");
-    long cap = world ? strtol(world, NULL, 10) : 0;
+    long cap = 0;
+    if (!read_world_size(&cap)) cap = 0; // start() complains
     long count = listed >= 0 ? listed : 1;
     if (cap > 0) count = listed >= 0 && listed < cap ? listed : cap;
     return (uint32_t)(count > CORE_MAX_CARDS ? CORE_MAX_CARDS : count);
@@ -71,19 +97,20 @@ static bool start(void)
     if (device_is_forked())
         return core_fail(SPYRE_INVALID_ARGUMENT,
                          "Cannot use spyre in a forked subprocess: start it with 'spawn'");
+    long rank = 0, world = 0;
+    if (!read_world_size(&world) || !read_rank(&rank)) return false;
     uint32_t count = device_count();
     if (count == 0)
         return core_fail(SPYRE_NOT_FOUND, "no spyre device: SPYRE_DEVICES=%s lists none of 0..%d",
                          getenv("SPYRE_DEVICES"), CORE_MAX_CARDS - 1);
-    const char *rank = getenv("LOCAL_RANK");
-    int device = requested_device >= 0 ? requested_device : rank ? atoi(rank) : 0;
-    if (device < 0 || (uint32_t)device >= count)
+    long device = requested_device >= 0 ? requested_device : rank;
+    if (device >= (long)count)
         return core_fail(SPYRE_INVALID_ARGUMENT,
-                         "invalid device ordinal %d: this process uses %u spyre device(s)", device,
-                         count);
+                         "invalid device ordinal %ld: this process uses %u spyre device(s)%s",
+                         device, count, requested_device >= 0 ? "" : " (LOCAL_RANK)");
     spyre_context *created = NULL;
     if (!core_check(spyre_context_create(count, &created))) return false;
-    first_device = device;
+    first_device = (int)device;
     context_of_process = created;
     return true;
 }
@@ -103,9 +130,8 @@ int device_current(void)
     if (device_of_thread >= 0) return device_of_thread;
     if (device_started()) return first_device;
     if (requested_device >= 0) return requested_device;
-    const char *rank = getenv("LOCAL_RANK");
-    int device = rank ? atoi(rank) : 0;
-    return device >= 0 && (uint32_t)device < device_count() ? device : 0;
+    long rank = 0;
+    return read_rank(&rank) && rank < (long)device_count() ? (int)rank : 0;
 }
 
 bool device_set_current(int index)
@@ -168,7 +194,8 @@ static PyObject *py_is_forked(PyObject *self, PyObject *unused)
 static PyObject *py_device_count(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    return PyLong_FromUnsignedLong(device_count());
+    long world;
+    return read_world_size(&world) ? PyLong_FromUnsignedLong(device_count()) : core_raise();
 }
 
 static PyObject *py_current_device(PyObject *self, PyObject *unused)

@@ -190,6 +190,22 @@ bool storage_write(storage *s, const void *host)
     return write_as(s, &s->layout, &s->dense, s->dtype, host);
 }
 
+bool storage_read_view(const storage *s, const spyre_view *view, void *host)
+{
+    spyre_context *context = device_context();
+    return context && core_check(spyre_copy_view_to_host(
+                          context, s->card, stream_current(s->card), s->address, &s->layout,
+                          &s->dense, view, s->dtype, host));
+}
+
+bool storage_write_view(storage *s, const spyre_view *view, const void *host)
+{
+    spyre_context *context = device_context();
+    return context && core_check(spyre_copy_view_to_card(
+                          context, s->card, stream_current(s->card), s->address, &s->layout,
+                          &s->dense, view, s->dtype, host));
+}
+
 // Bytes travel unchanged as 8-bit integers, which have one form on host and card.
 static bool raw_layout(const storage *s, spyre_view *view, spyre_layout *layout)
 {

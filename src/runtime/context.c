@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "runtime/device.h"
 
 static spyre_status start(spyre_context *context, uint32_t card_count)
@@ -32,6 +33,7 @@ spyre_status spyre_context_create(uint32_t card_count, spyre_context **out_conte
         return status_new(SPYRE_INVALID_ARGUMENT, "%u cards: expected 1 to %d", card_count,
                           DEVICE_MOST_CARDS);
     }
+    environment_check();
     spyre_context *context = calloc(1, sizeof *context);
     TRY_ALLOC(context);
     context->process = getpid();

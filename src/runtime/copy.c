@@ -9,10 +9,12 @@
 #include <xxhash.h>
 
 #include "base/arena.h"
+#include "base/thread.h"
 #include "runtime/device.h"
 #include "tensor/dci.h"
 
-enum { CACHE_SLOTS = 128 };
+// Threads gain from transfers of at least so many bytes.
+enum { CACHE_SLOTS = 128, DIVIDED_BYTES = 1 << 20 };
 
 // PCIe 5.0 x16: 32 GT/s, 128b/130b coding, 16 lanes.
 #define LINK_BYTES_PER_US 63015.0
@@ -23,7 +25,7 @@ enum { CACHE_SLOTS = 128 };
 
 typedef struct {
     spyre_layout layout;
-    spyre_view storage;
+    spyre_view storage, view;
     spyre_dtype dtype;
 } transfer_key;
 
@@ -32,11 +34,14 @@ typedef struct {
     transfer_key key;
     arena *memory;
     dci descriptor;
+    dci *parts;                         // of a large transfer, one a thread
+    pool *workers;                      // null: not divided
 } transfer;
 
 struct transfer_cache {
     pthread_mutex_t lock;
     transfer *slots[CACHE_SLOTS];
+    pool *workers;                      // of large transfers, started with the first
 };
 
 spyre_status transfer_cache_create(transfer_cache **out_cache)
@@ -59,13 +64,22 @@ void transfer_cache_destroy(transfer_cache *cache)
 {
     if (!cache) return;
     for (uint32_t n = 0; n < CACHE_SLOTS; n++) release_transfer(cache->slots[n]);
+    pool_destroy(cache->workers);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }
 
 // Only what the ranks cover, so that equal transfers are equal bytes.
+static void put_view(spyre_view *key, const spyre_view *view)
+{
+    key->rank = view->rank;
+    key->offset = view->offset;
+    memcpy(key->size, view->size, view->rank * sizeof *view->size);
+    memcpy(key->stride, view->stride, view->rank * sizeof *view->stride);
+}
+
 static transfer_key make_key(const spyre_layout *layout, const spyre_view *storage,
-                             spyre_dtype dtype)
+                             const spyre_view *view, spyre_dtype dtype)
 {
     transfer_key key;
     memset(&key, 0, sizeof key);
@@ -75,24 +89,49 @@ static transfer_key make_key(const spyre_layout *layout, const spyre_view *stora
     size_t device_bytes = layout->rank * sizeof *layout->device_size;
     memcpy(key.layout.device_size, layout->device_size, device_bytes);
     memcpy(key.layout.stride_map, layout->stride_map, device_bytes);
-    key.storage.rank = storage->rank;
-    key.storage.offset = storage->offset;
-    memcpy(key.storage.size, storage->size, storage->rank * sizeof *storage->size);
-    memcpy(key.storage.stride, storage->stride, storage->rank * sizeof *storage->stride);
+    put_view(&key.storage, storage);
+    put_view(&key.view, view);
     key.dtype = dtype;
     return key;
 }
 
-static spyre_status build_transfer(const transfer_key *key, transfer **out_transfer)
+// The threads of large transfers; null when there is only the caller's.
+static spyre_status start_workers(transfer_cache *cache, pool **out_workers)
+{
+    uint32_t threads;
+    TRY(thread_default_count(&threads));
+    pthread_mutex_lock(&cache->lock);
+    spyre_status status = NULL;
+    if (!cache->workers && threads > 1) status = pool_create(threads, &cache->workers);
+    *out_workers = cache->workers;
+    pthread_mutex_unlock(&cache->lock);
+    return status;
+}
+
+static spyre_status describe_transfer(transfer_cache *cache, transfer *t)
+{
+    const transfer_key *key = &t->key;
+    t->memory = arena_create();
+    TRY_ALLOC(t->memory);
+    TRY(dci_build(t->memory, &key->storage, &key->layout, key->dtype, &t->descriptor));
+    if (memcmp(&key->storage, &key->view, sizeof key->view) != 0)
+        TRY(dci_use_host_view(&t->descriptor, &key->storage, &key->view));
+    if (spyre_layout_bytes(&key->layout) < DIVIDED_BYTES) return NULL;
+    TRY(start_workers(cache, &t->workers));
+    if (!t->workers) return NULL;
+    t->parts = ARENA_NEW(t->memory, dci, pool_threads(t->workers));
+    TRY_ALLOC(t->parts);
+    return dci_divide(t->memory, &t->descriptor, pool_threads(t->workers), t->parts);
+}
+
+static spyre_status build_transfer(transfer_cache *cache, const transfer_key *key,
+                                   transfer **out_transfer)
 {
     transfer *t = calloc(1, sizeof *t);
     TRY_ALLOC(t);
     atomic_init(&t->references, 1);
     t->key = *key;
-    t->memory = arena_create();
-    spyre_status status = t->memory ? dci_build(t->memory, &key->storage, &key->layout,
-                                                key->dtype, &t->descriptor)
-                                    : status_no_memory();
+    spyre_status status = describe_transfer(cache, t);
     if (status) release_transfer(t);
     else *out_transfer = t;
     return status;
@@ -112,7 +151,7 @@ static spyre_status find_transfer(transfer_cache *cache, const transfer_key *key
         *out_transfer = found;
         return NULL;
     }
-    TRY(build_transfer(key, &found));
+    TRY(build_transfer(cache, key, &found));
     atomic_fetch_add(&found->references, 1);
     pthread_mutex_lock(&cache->lock);
     transfer *old = *slot;
@@ -149,18 +188,37 @@ static spyre_status prepare_copy(device *d, task *t)
     return claim(d, t, ((copy_task *)(void *)t)->address);
 }
 
-static spyre_status run_to_card(device *d, task *t)
+static spyre_status move(const copy_task *self, const dci *descriptor)
 {
-    (void)d;
-    copy_task *self = (copy_task *)(void *)t;
-    return dci_to_card(&self->transfer->descriptor, self->card_bytes, self->host_source);
+    if (self->host) return dci_to_host(descriptor, self->host, self->card_bytes);
+    return dci_to_card(descriptor, self->card_bytes, self->host_source);
 }
 
-static spyre_status run_to_host(device *d, task *t)
+static void move_part(void *context, size_t index, uint32_t worker)
+{
+    (void)worker;
+    const copy_task *self = context;
+    // Parts fail as the whole does, which has been looked up before.
+    spyre_status_free(move(self, &self->transfer->parts[index]));
+}
+
+static spyre_status run_copy(device *d, task *t)
 {
     (void)d;
     copy_task *self = (copy_task *)(void *)t;
-    return dci_to_host(&self->transfer->descriptor, self->host, self->card_bytes);
+    const transfer *found = self->transfer;
+    if (!found->workers) return move(self, &found->descriptor);
+    pool_run(found->workers, pool_threads(found->workers), move_part, self);
+    return NULL;
+}
+
+static spyre_status check_views(const spyre_layout *layout, const spyre_view *storage,
+                                const spyre_view *view)
+{
+    TRY(spyre_layout_check(layout));
+    if (storage->rank <= SPYRE_MAX_RANK && view->rank <= SPYRE_MAX_RANK) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "storage of rank %u and view of rank %u: at most %d",
+                      storage->rank, view->rank, SPYRE_MAX_RANK);
 }
 
 static spyre_status copy(spyre_context *context, uint32_t card_id, uint32_t stream_id,
@@ -168,10 +226,6 @@ static spyre_status copy(spyre_context *context, uint32_t card_id, uint32_t stre
 {
     device *d;
     TRY(device_of(context, card_id, stream_id, &d));
-    if (key->layout.rank > SPYRE_MAX_DEVICE_RANK || key->storage.rank > SPYRE_MAX_RANK) {
-        return status_new(SPYRE_INVALID_ARGUMENT, "ranks %u and %u of layout and storage",
-                          key->layout.rank, key->storage.rank);
-    }
     transfer *found;
     TRY(find_transfer(context->transfers, key, &found));
     int64_t bytes = spyre_layout_bytes(&key->layout);
@@ -179,6 +233,7 @@ static spyre_status copy(spyre_context *context, uint32_t card_id, uint32_t stre
     self->transfer = found;
     self->card_bytes = card_memory(d->machine, address, (uint64_t)bytes);
     self->base.prepare = prepare_copy;
+    self->base.run = run_copy;
     self->base.waits = true;
     self->base.bytes = bytes;
     self->base.card_us = (double)bytes / LINK_BYTES_PER_US;
@@ -187,30 +242,46 @@ static spyre_status copy(spyre_context *context, uint32_t card_id, uint32_t stre
     return status;
 }
 
+spyre_status spyre_copy_view_to_card(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                                     uint64_t address, const spyre_layout *layout,
+                                     const spyre_view *storage, const spyre_view *view,
+                                     spyre_dtype dtype, const void *host)
+{
+    TRY(status_at(check_views(layout, storage, view), "copy to card"));
+    transfer_key key = make_key(layout, storage, view, dtype);
+    copy_task self = {.host_source = host};
+    self.base.kind = "copy_to_card";
+    self.base.resource = CLOCK_TO_CARD;
+    return status_at(copy(context, card_id, stream_id, address, &key, &self), "copy to card");
+}
+
+spyre_status spyre_copy_view_to_host(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                                     uint64_t address, const spyre_layout *layout,
+                                     const spyre_view *storage, const spyre_view *view,
+                                     spyre_dtype dtype, void *host)
+{
+    TRY(status_at(check_views(layout, storage, view), "copy to host"));
+    transfer_key key = make_key(layout, storage, view, dtype);
+    copy_task self = {.host = host};
+    self.base.kind = "copy_to_host";
+    self.base.resource = CLOCK_TO_HOST;
+    return status_at(copy(context, card_id, stream_id, address, &key, &self), "copy to host");
+}
+
 spyre_status spyre_copy_to_card(spyre_context *context, uint32_t card_id, uint32_t stream_id,
                                 uint64_t address, const spyre_layout *layout,
                                 const spyre_view *storage, spyre_dtype dtype, const void *host)
 {
-    TRY(status_at(spyre_layout_check(layout), "copy to card"));
-    transfer_key key = make_key(layout, storage, dtype);
-    copy_task self = {.host_source = host};
-    self.base.run = run_to_card;
-    self.base.kind = "copy_to_card";
-    self.base.resource = CLOCK_TO_CARD;
-    return status_at(copy(context, card_id, stream_id, address, &key, &self), "copy to card");
+    return spyre_copy_view_to_card(context, card_id, stream_id, address, layout, storage, storage,
+                                   dtype, host);
 }
 
 spyre_status spyre_copy_to_host(spyre_context *context, uint32_t card_id, uint32_t stream_id,
                                 uint64_t address, const spyre_layout *layout,
                                 const spyre_view *storage, spyre_dtype dtype, void *host)
 {
-    TRY(status_at(spyre_layout_check(layout), "copy to host"));
-    transfer_key key = make_key(layout, storage, dtype);
-    copy_task self = {.host = host};
-    self.base.run = run_to_host;
-    self.base.kind = "copy_to_host";
-    self.base.resource = CLOCK_TO_HOST;
-    return status_at(copy(context, card_id, stream_id, address, &key, &self), "copy to host");
+    return spyre_copy_view_to_host(context, card_id, stream_id, address, layout, storage, storage,
+                                   dtype, host);
 }
 
 // --- Inside the card

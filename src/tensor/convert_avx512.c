@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sixteen elements a step in 32-bit lanes; the last step of a run is masked.
+// Sixteen elements a step in 32-bit lanes, thirty-two between fp16 and DL16; the last step of a run
+// is masked.
 #include "spyre/dtype.h"
 
 #if defined(__x86_64__)
@@ -143,12 +144,71 @@ static void f32_from_dl16(void *target, const void *source, size_t count)
 #define SATURATE(bits) narrow(bits, DL16_LARGEST)
 #define ONCE(bits)     narrow(bits, DL16_MERGED)
 
-KERNEL(dl16_from_f16, load_halves, SATURATE, store_words)
+KERNEL(dl16_from_f16_wide, load_halves, SATURATE, store_words)
 KERNEL(dl16_from_bf16, load_bfloats, SATURATE, store_words)
 KERNEL(dl16_from_f32, load_floats, SATURATE, store_words)
 KERNEL(dl16_from_f32_once, load_floats, ONCE, store_words)
-KERNEL(f16_from_dl16, load_words, widen, store_halves)
+KERNEL(f16_from_dl16_wide, load_words, widen, store_halves)
 KERNEL(bf16_from_dl16, load_words, widen, store_bfloats)
+
+// Between fp16 and codes most values differ in the bias and one bit of fraction only: 32 of them at a
+// time in 16-bit lanes. Groups with one that does not (subnormal or infinite in fp16) take the way
+// over fp32.
+#define BIAS_STEP  16           // of the exponents, 31 - 15
+#define F16_NORMAL 0x0400
+#define F16_INFINITE 0x7C00
+
+static inline __m512i set_words(uint32_t bits)
+{
+    return _mm512_set1_epi16((short)bits);
+}
+
+// The lanes of `magnitude` that are in [low, high).
+static inline __mmask32 in_range(__m512i magnitude, uint32_t low, uint32_t high)
+{
+    __m512i above = _mm512_sub_epi16(magnitude, set_words(low));
+    return _mm512_cmplt_epu16_mask(above, set_words(high - low));
+}
+
+static void dl16_from_f16(void *target, const void *source, size_t count)
+{
+    uint16_t *t = target;
+    const uint16_t *s = source;
+    for (; count >= 32; count -= 32, t += 32, s += 32) {
+        __m512i halves = _mm512_loadu_si512(s);
+        __m512i magnitude = _mm512_and_si512(halves, set_words(0x7FFF));
+        __mmask32 nonzero = _mm512_test_epi16_mask(magnitude, magnitude);
+        if (nonzero & ~in_range(magnitude, F16_NORMAL, F16_INFINITE)) {
+            dl16_from_f16_wide(t, s, 32);
+            continue;
+        }
+        __m512i code = _mm512_srli_epi16(_mm512_add_epi16(magnitude, set_words(1)), 1);
+        code = _mm512_maskz_add_epi16(nonzero, code, set_words(BIAS_STEP << 9));
+        __m512i sign = _mm512_and_si512(halves, set_words(DL16_SIGN));
+        _mm512_storeu_si512(t, _mm512_or_si512(code, sign));
+    }
+    if (count) dl16_from_f16_wide(t, s, count);
+}
+
+static void f16_from_dl16(void *target, const void *source, size_t count)
+{
+    uint16_t *t = target;
+    const uint16_t *s = source;
+    const uint32_t least = (BIAS_STEP + 1) << 9;
+    for (; count >= 32; count -= 32, t += 32, s += 32) {
+        __m512i codes = _mm512_loadu_si512(s);
+        __m512i magnitude = _mm512_and_si512(codes, set_words(0x7FFF));
+        __mmask32 nonzero = _mm512_test_epi16_mask(magnitude, magnitude);
+        if (nonzero & ~in_range(magnitude, least, DL16_FP16_LIMIT)) {
+            f16_from_dl16_wide(t, s, 32);
+            continue;
+        }
+        __m512i half = _mm512_maskz_sub_epi16(nonzero, magnitude, set_words(BIAS_STEP << 9));
+        __m512i sign = _mm512_and_si512(codes, set_words(DL16_SIGN));
+        _mm512_storeu_si512(t, _mm512_or_si512(_mm512_slli_epi16(half, 1), sign));
+    }
+    if (count) f16_from_dl16_wide(t, s, count);
+}
 
 CONVERT_SHARED_LOOPS
 

@@ -278,3 +278,38 @@ spyre_status dci_use_host_view(dci *transfer, const spyre_view *storage, const s
     }
     return NULL;
 }
+
+// --- Parts
+
+// A range of the loop over distances on the host, in whole sticks where elements follow one another.
+static dci_copy part_of(const dci_copy *copy, uint32_t part, uint32_t parts)
+{
+    uint32_t longest = 0;
+    for (uint32_t i = 1; i < copy->rank; i++) {
+        bool enough = copy->size[i] >= parts || copy->size[i] > copy->size[longest];
+        bool longer = copy->host_stride[i] > copy->host_stride[longest];
+        if (enough && (longer || copy->size[longest] < parts)) longest = i;
+    }
+    int64_t granule = copy->host_stride[longest] == 1 ? SPYRE_STICK_BYTES : 1;
+    int64_t granules = (copy->size[longest] + granule - 1) / granule;
+    int64_t begin = granules * part / parts * granule;
+    int64_t end = granules * (part + 1) / parts * granule;
+    if (end > copy->size[longest]) end = copy->size[longest];
+    dci_copy piece = *copy;
+    piece.size[longest] = end - begin;
+    piece.card_offset += begin * copy->card_stride[longest];
+    piece.host_offset += begin * copy->host_stride[longest];
+    return piece;
+}
+
+spyre_status dci_divide(arena *memory, const dci *transfer, uint32_t parts, dci *out_parts)
+{
+    for (uint32_t p = 0; p < parts; p++) {
+        out_parts[p] = *transfer;
+        out_parts[p].copies = ARENA_NEW(memory, dci_copy, transfer->copy_count);
+        TRY_ALLOC(out_parts[p].copies);
+        for (uint32_t i = 0; i < transfer->copy_count; i++)
+            out_parts[p].copies[i] = part_of(&transfer->copies[i], p, parts);
+    }
+    return NULL;
+}

@@ -49,6 +49,11 @@ SPYRE_MUST_CHECK spyre_status dci_build(arena *memory, const spyre_view *storage
 SPYRE_MUST_CHECK spyre_status dci_use_host_view(dci *transfer, const spyre_view *storage,
                                                 const spyre_view *view);
 
+// Divides a transfer into `parts` that move different elements, for as many threads: each loop nest
+// along the loop whose steps on the host are the longest. Parts may be empty.
+SPYRE_MUST_CHECK spyre_status dci_divide(arena *memory, const dci *transfer, uint32_t parts,
+                                         dci *out_parts);
+
 // Runs all copies. `card` is host memory that holds the card's buffer. Both buffers are aligned to
 // their elements and large enough for the layout and the view; no copy looks beyond them.
 SPYRE_MUST_CHECK spyre_status dci_to_card(const dci *transfer, void *card, const void *host);

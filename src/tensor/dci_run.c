@@ -92,11 +92,10 @@ static void walk(const plan *p, uint32_t level, char *target, const char *source
         return;
     }
     const loop *l = &p->loops[level];
-    if (level + 1 == p->count && is_contiguous(p)) {
-        for (int64_t i = 0; i < l->size; i++) {
-            converter_run(&p->convert, target + i * l->target_step, source + i * l->source_step,
-                          (size_t)p->run.size);
-        }
+    if (level + 1 == p->count && is_contiguous(p) && p->convert.kernel) {
+        convert_kernel *kernel = p->convert.kernel;
+        for (int64_t i = 0; i < l->size; i++)
+            kernel(target + i * l->target_step, source + i * l->source_step, (size_t)p->run.size);
         return;
     }
     for (int64_t i = 0; i < l->size; i++)

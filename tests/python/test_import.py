@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device registers itself silently and starts late."""
 
+import pytest
+
 PRELUDE = "import torch, torch_spyre\n"
 
 
@@ -65,6 +67,52 @@ def test_local_rank_chooses_the_card(run_python):
         LOCAL_RANK="1",
         AIU_WORLD_SIZE="2",
     )
+
+
+@pytest.mark.parametrize(
+    "variable, value, rule",
+    [
+        ("AIU_WORLD_SIZE", "0", "expected the number of cards, 1 or more"),
+        ("AIU_WORLD_SIZE", "-1", "expected the number of cards, 1 or more"),
+        ("AIU_WORLD_SIZE", "many", "expected the number of cards, 1 or more"),
+        ("AIU_WORLD_SIZE", "2x", "expected the number of cards, 1 or more"),
+        ("AIU_WORLD_SIZE", "99999999999999999999", "expected the number of cards, 1 or more"),
+        ("LOCAL_RANK", "-1", "expected the number of a card, 0 or more"),
+        ("LOCAL_RANK", "first", "expected the number of a card, 0 or more"),
+        ("SPYRE_THREADS", "0", "expected a number 1..256"),
+        ("SPYRE_THREADS", "-1", "expected a number 1..256"),
+        ("SPYRE_THREADS", "10000", "expected a number 1..256"),
+        ("SPYRE_THREADS", "many", "expected a number 1..256"),
+        ("SPYRE_MEMORY_LIMIT_GB", "lots", "expected a number of GiB, above 0"),
+    ],
+)
+def test_nonsense_in_the_environment_is_refused(run_python, variable, value, rule):
+    code = (
+        PRELUDE + "try:\n"
+        "    torch.empty(1, device='spyre')\n"
+        "except RuntimeError as error:\n"
+        "    print(error)\n"
+    )
+    assert f"{variable}={value}: {rule}" in run_python(code, **{variable: value}).stdout
+
+
+def test_a_rank_beyond_the_cards_is_named(run_python):
+    code = (
+        PRELUDE + "try:\n"
+        "    torch.empty(1, device='spyre')\n"
+        "except RuntimeError as error:\n"
+        "    print(error)\n"
+    )
+    said = run_python(code, LOCAL_RANK="3", AIU_WORLD_SIZE="2").stdout
+    assert "invalid device ordinal 3: this process uses 2 spyre device(s) (LOCAL_RANK)" in said
+
+
+def test_unknown_variables_are_named_once(run_python):
+    done = run_python(
+        PRELUDE + "torch.empty(1, device='spyre')\ntorch.empty(2, device='spyre')\n",
+        SPYRE_THREDS="1",
+    )
+    assert done.stderr.count("SPYRE_THREDS has no effect; is SPYRE_THREADS meant?") == 1
 
 
 def test_two_cards_hold_their_own_tensors(run_python):

@@ -325,6 +325,44 @@ static void device__events_order_streams(void **state)
     free_adder(quick);
 }
 
+// A transfer of several MiB is divided among threads; a transposed host view goes without staging.
+static void device__large_transfers_and_views(void **state)
+{
+    (void)state;
+    enum { ROWS = 1000, COLUMNS = 1030 };
+    const int64_t shape[2] = {ROWS, COLUMNS};
+    const spyre_view storage = {.rank = 2, .size = {ROWS, COLUMNS}, .stride = {COLUMNS, 1}};
+    const spyre_view transposed = {
+        .rank = 2, .size = {ROWS, COLUMNS}, .stride = {1, ROWS + 8}, .offset = 5};
+    spyre_layout layout;
+    assert_ok(spyre_layout_default(shape, 2, SPYRE_DTYPE_F32, &layout));
+    size_t room = (size_t)COLUMNS * (ROWS + 8) + 5;
+    float *host = calloc(room, sizeof *host), *back = calloc(room, sizeof *back);
+    assert_true(host && back);
+    for (size_t n = 0; n < room; n++) host[n] = (float)n;
+    uint64_t x = allocate(0, spyre_layout_bytes(&layout));
+    assert_ok(spyre_copy_view_to_card(the_context, 0, 0, x, &layout, &storage, &transposed,
+                                      SPYRE_DTYPE_F32, host));
+    assert_ok(spyre_copy_to_host(the_context, 0, 0, x, &layout, &storage, SPYRE_DTYPE_F32, back));
+    for (int64_t r = 0; r < ROWS; r++)
+        for (int64_t c = 0; c < COLUMNS; c++)
+            assert_true(back[r * COLUMNS + c] == host[5 + r + c * (ROWS + 8)]);
+    memset(back, 0, room * sizeof *back);
+    assert_ok(spyre_copy_view_to_host(the_context, 0, 0, x, &layout, &storage, &transposed,
+                                      SPYRE_DTYPE_F32, back));
+    for (size_t n = 0; n < room; n++) {
+        size_t row = (n - 5) % (ROWS + 8);
+        assert_true(back[n] == (n >= 5 && row < ROWS ? host[n] : 0.0f));
+    }
+    const spyre_view other = {.rank = 1, .size = {ROWS}, .stride = {1}};
+    assert_error(spyre_copy_view_to_card(the_context, 0, 0, x, &layout, &storage, &other,
+                                         SPYRE_DTYPE_F32, host),
+                 SPYRE_INVALID_ARGUMENT, "copy to card: ");
+    spyre_memory_free(the_context, 0, x);
+    free(host);
+    free(back);
+}
+
 static void device__raw_copy_and_zero(void **state)
 {
     (void)state;
@@ -458,6 +496,7 @@ int main(void)
         cmocka_unit_test(device__frees_wait_for_work_under_way),
         cmocka_unit_test(device__streams_keep_order),
         cmocka_unit_test(device__events_order_streams),
+        cmocka_unit_test(device__large_transfers_and_views),
         cmocka_unit_test(device__raw_copy_and_zero),
         cmocka_unit_test(device__activity_is_recorded_when_enabled),
         cmocka_unit_test(device__the_virtual_clock_schedules),

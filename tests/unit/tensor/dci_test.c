@@ -507,9 +507,54 @@ static void dci__formats_must_convert(void **state)
     arena_destroy(memory);
 }
 
+// Parts run one by one move what the whole moves, and nothing twice.
+static void dci__parts_make_the_whole(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][3] = {{3, 5, 70}, {1, 1, 1000}, {7, 64, 128}, {1, 1, 1}};
+    for (size_t n = 0; n < sizeof shapes / sizeof *shapes; n++) {
+        arena *memory = arena_create();
+        spyre_layout layout;
+        assert_ok(spyre_layout_default(shapes[n], 3, SPYRE_DTYPE_F32, &layout));
+        int64_t plane = shapes[n][1] * shapes[n][2], count = shapes[n][0] * plane;
+        const spyre_view dense = {.rank = 3,
+                                  .size = {shapes[n][0], shapes[n][1], shapes[n][2]},
+                                  .stride = {plane, shapes[n][2], 1}};
+        dci whole, parts[5];
+        assert_ok(dci_build(memory, &dense, &layout, SPYRE_DTYPE_F32, &whole));
+        assert_ok(dci_divide(memory, &whole, 5, parts));
+        size_t bytes = (size_t)spyre_layout_bytes(&layout);
+        float *host = malloc((size_t)count * sizeof *host), *back = calloc((size_t)count, 4);
+        char *expected = calloc(1, bytes), *actual = calloc(1, bytes);
+        assert_true(host && back && expected && actual);
+        for (int64_t i = 0; i < count; i++) host[i] = (float)i + 1;
+        assert_ok(dci_to_card(&whole, expected, host));
+        for (int p = 0; p < 5; p++) assert_ok(dci_to_card(&parts[p], actual, host));
+        assert_memory_equal(actual, expected, bytes);
+        int64_t moved = 0;
+        for (int p = 0; p < 5; p++) {
+            assert_ok(dci_to_host(&parts[p], back, expected));
+            for (uint32_t c = 0; c < parts[p].copy_count; c++) {
+                int64_t elements = 1;
+                for (uint32_t i = 0; i < parts[p].copies[c].rank; i++)
+                    elements *= parts[p].copies[c].size[i];
+                moved += elements;
+            }
+        }
+        assert_memory_equal(back, host, (size_t)count * sizeof *host);
+        assert_int_equal(moved, count);
+        free(host);
+        free(back);
+        free(expected);
+        free(actual);
+        arena_destroy(memory);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dci__parts_make_the_whole),
         cmocka_unit_test(dci__canonical_example),
         cmocka_unit_test(dci__remainder_is_a_copy_of_its_own),
         cmocka_unit_test(dci__empty_tensor_has_no_copies),
