@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import torch
 from torch.utils import _pytree as pytree
@@ -23,7 +24,17 @@ def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = Non
     """Compiles with the settings of _inductor.config; the compiler writes its stages into the
     directory `stages` (or SPYRE_DUMP_DIR). Raises torch_spyre.Unsupported."""
     directory = stages or os.environ.get("SPYRE_DUMP_DIR")
-    return _C.compile(graph, settings(), directory, host_fallback)
+    executable = _C.compile(graph, settings(), directory, host_fallback)
+    if os.environ.get("SPYRE_DUMP_COST", "") in ("1", "true", "yes", "on"):
+        _print_cost(executable)
+    return executable
+
+
+def _print_cost(executable: _C.Executable) -> None:
+    """Divisions and predicted times of every kernel, on stderr."""
+    for index in range(executable.segment_count()):
+        if executable.segment(index)["kind"] == "card":
+            print(f"segment {index}\n{executable.text(index, 'cost')}", end="", file=sys.stderr)
 
 
 class Launch:

@@ -9,6 +9,7 @@
 #include "compile/code.h"
 #include "compile/executable.h"
 #include "front/cost_table.h"
+#include "front/division_splits.h"
 
 uint32_t spyre_executable_segment_count(const spyre_executable *executable)
 {
@@ -90,9 +91,10 @@ spyre_status spyre_executable_text(const spyre_executable *executable, uint32_t 
     if (strcmp(stage, "loop") == 0) loop_print(s->front.loops, &t);
     else if (strcmp(stage, "listing") == 0) isa_print(s->program, &t);
     else if (strcmp(stage, "cost") == 0) TRY(cost_table_print(s->front.loops, &t));
+    else if (strcmp(stage, "splits") == 0) division_splits_print(s->front.loops, &t);
     else
         return status_new(SPYRE_INVALID_ARGUMENT,
-                          "stage '%s': graph, loop, cost and listing are possible", stage);
+                          "stage '%s': graph, loop, cost, splits and listing are possible", stage);
     return give(&t, out_text);
 }
 

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/division_splits.h"
+
+#include <inttypes.h>
+
+static int64_t coefficient_of(const loop_op *op, uint32_t v)
+{
+    uint32_t output = op->operand_count - 1;
+    int64_t stride = op->operand[output].stride[v];
+    for (uint32_t k = 0; k < output && !stride; k++) stride = op->operand[k].stride[v];
+    return stride;
+}
+
+uint32_t division_splits_of(const loop_op *op, const division *d, division_split out[LOOP_MAX_VARS])
+{
+    uint32_t count = 0;
+    for (int reduced = 0; reduced < 2; reduced++)
+        for (uint32_t v = 0; v < op->var_count; v++) {
+            if (d->split[v] < 2 || loop_var_is_reduced(op, v) != (reduced == 1)) continue;
+            out[count++] = (division_split){reduced == 1, coefficient_of(op, v), d->split[v]};
+        }
+    return count;
+}
+
+spyre_status division_from_splits(const loop_graph *loops, const loop_op *op,
+                                  const division_split *splits, uint32_t count, division *out)
+{
+    division_sizes sizes = division_sizes_of(loops, op);
+    *out = division_whole();
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t v = 0;
+        while (v < op->var_count && (loop_var_is_reduced(op, v) != splits[i].reduced ||
+                                     coefficient_of(op, v) != splits[i].coefficient))
+            v++;
+        if (v == op->var_count)
+            return status_new(SPYRE_INVALID_ARGUMENT, "op %s: no %s loop has coefficient %" PRId64,
+                              op->name, splits[i].reduced ? "reduced" : "result",
+                              splits[i].coefficient);
+        if (splits[i].slices < 1 || sizes.units[v] % splits[i].slices)
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "op %s: the loop with coefficient %" PRId64
+                              " has %" PRId64 " units, which %d slices do not divide",
+                              op->name, splits[i].coefficient, sizes.units[v], splits[i].slices);
+        out->split[v] = splits[i].slices;
+    }
+    division_number_cores(op, out);
+    return NULL;
+}
+
+static void print_splits(const division_split *splits, uint32_t count, bool reduced, text *out)
+{
+    const char *between = "";
+    text_append(out, "{");
+    for (uint32_t i = 0; i < count; i++) {
+        if (splits[i].reduced != reduced) continue;
+        text_printf(out, "%s%" PRId64 ": %d", between, splits[i].coefficient, splits[i].slices);
+        between = ", ";
+    }
+    text_append(out, "}");
+}
+
+void division_splits_print(const loop_graph *loops, text *out)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        division d = division_get(op);
+        division_split splits[LOOP_MAX_VARS];
+        uint32_t count = division_splits_of(op, &d, splits);
+        text_printf(out, "%s (", opfunc_describe(op->op)->name);
+        print_splits(splits, count, false, out);
+        text_append(out, ", ");
+        print_splits(splits, count, true, out);
+        text_printf(out, ")  // %s, %s\n", op->name, op->location ? op->location : "unknown");
+    }
+}

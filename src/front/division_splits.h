@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A division as torch-spyre passes it on (op_it_space_splits): slices by the coefficient of a loop
+// in an index expression, so that it holds whatever the loops are called. A result loop goes by its
+// coefficient in the result's index, a reduced one by that in the first input that it moves. Loops
+// that are whole are left out.
+#ifndef FRONT_DIVISION_SPLITS_H
+#define FRONT_DIVISION_SPLITS_H
+
+#include "front/division.h"
+
+typedef struct {
+    bool reduced;
+    int64_t coefficient; // host elements a step
+    int32_t slices;      // 2 or more
+} division_split;
+
+// Returns the number of splits: result loops first, in the order of the loops.
+uint32_t division_splits_of(const loop_op *op, const division *d,
+                            division_split out[LOOP_MAX_VARS]);
+
+// The division with these splits, cores numbered as by division_number_cores().
+// SPYRE_INVALID_ARGUMENT names a coefficient that no loop of the op has, or a loop that cannot be
+// divided so.
+SPYRE_MUST_CHECK spyre_status division_from_splits(const loop_graph *loops, const loop_op *op,
+                                                   const division_split *splits, uint32_t count,
+                                                   division *out);
+
+// "batchmatmul ({4096: 16}, {1: 2})", one line an op.
+void division_splits_print(const loop_graph *loops, text *out);
+
+#endif
