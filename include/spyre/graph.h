@@ -72,6 +72,20 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_node(
     const spyre_tensor_type *outputs, uint32_t output_count, const char *location,
     uint32_t *out_node, uint32_t *out_values);
 
+// Names the dims of an input, outermost first: "M,K", an empty name for a dim without one. Ops that
+// move along a named dim carry the name to their results. SPYRE_INVALID_ARGUMENT: another number of
+// names, or no input.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_name_dims(spyre_graph *graph, uint32_t value,
+                                                              const char *names);
+
+// How the cores divide a node's work: "M=2,K=4", slices of named dims. Names that a kernel of the
+// node does not move along are left out. SPYRE_UNSUPPORTED here when it is no such text, when
+// compiling when the slices are more than the cores, do not divide a dim (a stick's in sticks), or
+// divide two reduced dims.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_set_work_division(spyre_graph *graph,
+                                                                      uint32_t node,
+                                                                      const char *slices);
+
 // Marks a value as the graph's next output; the same value may be marked twice.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_output(spyre_graph *graph, uint32_t value);
 

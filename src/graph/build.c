@@ -324,6 +324,7 @@ static spyre_status append_node(spyre_graph *graph, const graph_new_node *from,
                        .arg_count = from->arg_count,
                        .result_count = from->result_count,
                        .location = from->location,
+                       .hint = from->hint,
                        .origin = from->origin};
     if (op->row != SPYRE_NO_ID) {
         const aten_row *row = aten_describe((aten_op)op->row);

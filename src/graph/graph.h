@@ -39,6 +39,7 @@ typedef struct {
     uint32_t value;
     graph_view storage; // the dense tensor that `layout` describes
     spyre_layout layout;
+    uint32_t dims; // its dims' names, "M,K": index into spyre_graph.locations; 0 is none
 } graph_input;
 
 typedef struct {
@@ -51,6 +52,7 @@ typedef struct {
     const uint32_t *results; // value ids
     uint32_t result_count;
     uint32_t location; // index into spyre_graph.locations; 0 is "unknown"
+    uint32_t hint;     // work division, "M=2,K=4": index into spyre_graph.locations; 0 is none
     uint32_t origin;   // the node of the caller's graph that this one came from
 } graph_node;
 
@@ -76,7 +78,7 @@ struct spyre_graph {
     VEC(graph_node) nodes;
     VEC(graph_input) inputs;
     VEC(uint32_t) outputs;       // value ids
-    VEC(const char *) locations; // [0] is "unknown"
+    VEC(const char *) locations; // and hints; [0] is "unknown"
     uint32_t caller_node_count;  // nodes that the caller added; rewrites keep `origin` below
     map_bytes value_names;       // name -> value id
     map_bytes location_ids;      // text -> index into locations

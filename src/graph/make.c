@@ -58,6 +58,7 @@ static spyre_status emit(rewriter *r, aten_op op, const spyre_arg *args, uint32_
                            .results = &result.value,
                            .result_count = 1,
                            .location = r->from->location,
+                           .hint = r->from->hint,
                            .origin = r->from->origin};
     uint32_t id;
     TRY(graph_add_node(r->target, &node, &id));

@@ -168,9 +168,12 @@ static spyre_status read_input(parser *p)
     if (has_storage) TRY(read_view(p, &storage));
     bool has_layout = has_storage && scan_accept_word(&p->in, "layout");
     if (has_layout) TRY(read_layout(p, &layout));
+    const char *dims = NULL;
+    if (scan_accept_word(&p->in, "dims")) TRY(scan_string(&p->in, &dims));
     TRY(at_line(p, graph_add_value(p->graph, name, &type, &value)));
-    return at_line(p, graph_add_input(p->graph, value, has_storage ? &storage : NULL,
-                                      has_layout ? &layout : NULL));
+    TRY(at_line(p, graph_add_input(p->graph, value, has_storage ? &storage : NULL,
+                                   has_layout ? &layout : NULL)));
+    return dims ? at_line(p, spyre_graph_name_dims(p->graph, value, dims)) : NULL;
 }
 
 typedef VEC(spyre_arg) arg_list;
@@ -288,7 +291,7 @@ static spyre_status read_node(parser *p)
     name_list names = {0};
     arg_list args = {0};
     id_list results = {0};
-    const char *location = NULL;
+    const char *location = NULL, *hint = NULL;
     graph_new_node node = {.origin = p->graph->nodes.count};
     uint32_t id;
     TRY(read_result_names(p, &names));
@@ -297,12 +300,14 @@ static spyre_status read_node(parser *p)
     TRY(read_args(p, ")", 0, &args));
     TRY(read_results(p, &names, &results));
     if (scan_accept(&p->in, "@")) TRY(scan_string(&p->in, &location));
+    if (scan_accept_word(&p->in, "work_div")) TRY(scan_string(&p->in, &hint));
     TRY(graph_add_location(p->graph, location, &node.location));
     node.args = args.items;
     node.arg_count = args.count;
     node.results = results.items;
     node.result_count = results.count;
     TRY(at_line(p, graph_add_node(p->graph, &node, &id)));
+    if (hint) TRY(at_line(p, spyre_graph_set_work_division(p->graph, id, hint)));
     p->graph->caller_node_count = p->graph->nodes.count;
     return NULL;
 }

@@ -69,6 +69,7 @@ static spyre_status keep_node(rewriter *r, uint32_t *out_node)
                            .results = r->from->results,
                            .result_count = r->from->result_count,
                            .location = r->from->location,
+                           .hint = r->from->hint,
                            .origin = r->from->origin};
     return graph_add_node(r->target, &node, out_node);
 }

@@ -216,6 +216,10 @@ static spyre_status print_input(const spyre_graph *graph, const graph_input *inp
             text_printf(out, " %s", graph_arrangement_word(l->arrangement));
         }
     }
+    if (input->dims) {
+        text_append(out, " dims ");
+        print_string(graph->locations.items[input->dims], out);
+    }
     text_append(out, "\n");
     return NULL;
 }
@@ -236,6 +240,10 @@ static void print_node(const spyre_graph *graph, const graph_node *node, bool no
     if (node->location) {
         text_append(out, " @ ");
         print_string(graph->locations.items[node->location], out);
+    }
+    if (node->hint) {
+        text_append(out, " work_div ");
+        print_string(graph->locations.items[node->hint], out);
     }
     if (notes && node->layer == GRAPH_LAYER_HOST) {
         text_printf(out, "  # host: %s", node->reason ? node->reason : "");

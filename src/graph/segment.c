@@ -29,13 +29,22 @@ static spyre_status copy_value(copier *c, uint32_t value, uint32_t *out_value)
 
 // An input keeps the storage and layout of a graph input; what another segment makes has the layout
 // that this segment will choose, which is not known yet.
+// A location or a hint.
+static spyre_status copy_text(const copier *c, uint32_t from, uint32_t *out)
+{
+    return from ? graph_add_location(c->to, c->from->locations.items[from], out) : NULL;
+}
+
 static spyre_status copy_input(copier *c, uint32_t value, const graph_input *known)
 {
     graph_input input = {0};
     TRY(copy_value(c, value, &input.value));
     const graph_view *storage = known ? &known->storage : &c->from->values.items[value].view;
     TRY(copy_view(c, storage, &input.storage));
-    if (known) input.layout = known->layout;
+    if (known) {
+        input.layout = known->layout;
+        TRY(copy_text(c, known->dims, &input.dims));
+    }
     return VEC_PUSH(c->to->memory, &c->to->inputs, input);
 }
 
@@ -74,9 +83,8 @@ static spyre_status copy_node(copier *c, uint32_t id)
     for (uint32_t i = 0; i < n->result_count; i++) {
         TRY(copy_value(c, n->results[i], &results[i]));
     }
-    if (n->location) {
-        TRY(graph_add_location(c->to, c->from->locations.items[n->location], &node.location));
-    }
+    TRY(copy_text(c, n->location, &node.location));
+    TRY(copy_text(c, n->hint, &node.hint));
     return graph_add_node(c->to, &node, &added);
 }
 
