@@ -7,10 +7,15 @@ PY     := $(VENV)/bin/python
 BUILD  := build/release
 ASAN   := build/asan
 TSAN   := build/tsan
+FUZZ   := build/fuzz
 STAMPS := build/stamps
 PIP    := $(PY) -m pip install --disable-pip-version-check -q
 # No job of a build may start a device of its own.
 QUIET  := TORCH_DEVICE_BACKEND_AUTOLOAD=0
+
+# make fuzz: seconds for each target, and which.
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
 TORCH_PIP_ARGS ?=
 PYTEST_ARGS    ?=
@@ -21,7 +26,7 @@ SOURCES := CMakeLists.txt pyproject.toml \
 # Where threads meet; under the thread sanitizer everything else only takes longer.
 TSAN_TESTS := base_thread|base_log|card_launch|concurrency|runtime_|endurance|cache
 
-.PHONY: help setup build demo test test-c test-python test-asan test-tsan layers lint bench clean
+.PHONY: help setup build demo test test-c test-python test-asan test-tsan fuzz layers lint bench clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
@@ -29,6 +34,7 @@ help:
 	@echo 'make demo    run the examples on the emulated card'
 	@echo 'make test    C tests, the same under ASan and UBSan, threads under TSan, include order,'
 	@echo '             links, Python tests'
+	@echo 'make fuzz    look for inputs that break a parser: FUZZ_SECONDS, FUZZ_TARGETS'
 	@echo 'make lint    ruff, mypy, links of the documentation'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
 	@echo 'make clean   remove build/ (keeps .venv)'
@@ -78,6 +84,13 @@ test-tsan: $(STAMPS)/packages
 	cmake -S . -B $(TSAN) -G Ninja -DSPYRE_SANITIZE=thread -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	cmake --build $(TSAN)
 	ctest --test-dir $(TSAN) --output-on-failure -R '$(TSAN_TESTS)'
+
+# With clang libFuzzer searches, otherwise tests/fuzz/driver.c. What is found stays in build/fuzz.
+fuzz: $(STAMPS)/packages
+	cmake -S . -B $(FUZZ) -G Ninja -DSPYRE_SANITIZE=ON -DSPYRE_FUZZ=ON \
+	  -DCMAKE_BUILD_TYPE=RelWithDebInfo $(if $(shell command -v clang),-DCMAKE_C_COMPILER=clang)
+	cmake --build $(FUZZ) --target fuzz_targets
+	bash tools/fuzz $(FUZZ) $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 layers: $(STAMPS)/packages
 	$(PY) tools/check_layers.py

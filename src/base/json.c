@@ -54,14 +54,6 @@ static spyre_status check_depth(const char *name, const char *bytes, size_t leng
     return NULL;
 }
 
-// A diagnostic is one line, whatever the document put into jansson's message.
-static void make_one_line(char *message)
-{
-    for (; *message; message++) {
-        if ((unsigned char)*message < 0x20) *message = ' ';
-    }
-}
-
 spyre_status json_read_buffer(const char *name, const char *bytes, size_t length,
                               json_node *out_root)
 {
@@ -73,7 +65,6 @@ spyre_status json_read_buffer(const char *name, const char *bytes, size_t length
         // Without a line the parser did not get as far as the text.
         bool no_memory = json_error_code(&error) == json_error_out_of_memory || error.line < 0;
         if (no_memory) return status_no_memory();
-        make_one_line(error.text);
         return status_new(SPYRE_INVALID_FORMAT, "%s: line %d, column %d: %s", name, error.line,
                           error.column, error.text);
     }
@@ -146,7 +137,6 @@ spyre_status json_error_at(const json_node *node, const char *format, ...)
     va_start(values, format);
     vsnprintf(reason, sizeof reason, format, values);
     va_end(values);
-    make_one_line(reason);
     text path = {0};
     append_path(&path, node);
     spyre_status status = text_status(&path);

@@ -54,6 +54,13 @@ void spyre_status_free(spyre_status status)
     if (status && !status->shared) free(status);
 }
 
+// A message is one line, whatever it quotes.
+static void make_one_line(char *message)
+{
+    for (; *message; message++)
+        if ((unsigned char)*message < 0x20) *message = ' ';
+}
+
 // Builds "<formatted><separator><tail>".
 static spyre_status compose(spyre_code code, const char *format, va_list values,
                             const char *separator, const char *tail)
@@ -71,6 +78,7 @@ static spyre_status compose(spyre_code code, const char *format, va_list values,
     status->shared = false;
     vsnprintf(status->message, head + 1, format, values);
     snprintf(status->message + head, total - head, "%s%s", separator, tail);
+    make_one_line(status->message);
     return status;
 }
 

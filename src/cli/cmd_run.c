@@ -154,7 +154,7 @@ static int show_counters(const spyre_program *program, const counters_options *o
 
 int cmd_run(int count, char **arguments)
 {
-    static request r;
+    request r = {0};
     cli_arguments in = {.command = "run", .count = count, .items = arguments};
     spyre_program *program = NULL;
     int result = read_request(&in, &r);

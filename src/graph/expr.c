@@ -349,6 +349,7 @@ static expr_id divide(expr_table *table, expr_kind kind, expr_id a, expr_id b)
             bool up = kind == KIND_CEILDIV && dividend % divisor != 0;
             return expr_constant(table, quotient + (up ? 1 : 0));
         }
+        if (divisor == -1) return expr_mul(table, a, b);    // refuses what has no negation
         sum s = {0};
         sum_add_expr(table, &s, a);
         if (divide_exactly(&s, divisor)) return sum_finish(table, &s);
@@ -381,7 +382,8 @@ static expr_id reduce_modulo(expr_table *table, expr_id a, int64_t divisor)
             sum_add(table, &rest, whole.base[i], whole.coefficient[i]);
         }
     }
-    rest.constant = whole.constant - floor_divide(whole.constant, divisor) * divisor;
+    rest.constant = whole.constant % divisor;
+    if (rest.constant < 0) rest.constant += divisor;
     return sum_finish(table, &rest);
 }
 

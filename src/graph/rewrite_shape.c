@@ -56,6 +56,14 @@ spyre_status rewrite_stack(rewriter *r)
     return make_cat(r, items, count, dim, &into, NULL);
 }
 
+// What the arguments make of a dim must be what the result's type says of it.
+static spyre_status check_size(const tensor *into, uint32_t rank, uint32_t dim, bool overflow,
+                               int64_t size)
+{
+    if (into->view.rank == rank && !overflow && into->view.size[dim] == size) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: does not give the result's dim %u", dim);
+}
+
 // Puts `before` and `after` blocks of the value around x along one dim; a negative block cuts.
 static spyre_status pad_dim(rewriter *r, tensor *x, uint32_t dim, int64_t before, int64_t after,
                             double value)
@@ -95,7 +103,13 @@ spyre_status rewrite_pad(rewriter *r)
         if (pair[0].kind != SPYRE_ARG_INT || pair[1].kind != SPYRE_ARG_INT) {
             return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: expected ints");
         }
-        TRY(pad_dim(r, &x, x.view.rank - 1 - i / 2, pair[0].of.integer, pair[1].of.integer, value));
+        int64_t before = pair[0].of.integer, after = pair[1].of.integer, size;
+        uint32_t dim = x.view.rank - 1 - i / 2;
+        bool overflow = __builtin_add_overflow(x.view.size[dim], before, &size) ||
+                        __builtin_add_overflow(size, after, &size) || before == INT64_MIN ||
+                        after == INT64_MIN;
+        TRY(check_size(&into, x.view.rank, dim, overflow, size));
+        TRY(pad_dim(r, &x, dim, before, after, value));
     }
     return rewrite_finish(r, &x, &into);
 }
@@ -116,6 +130,9 @@ spyre_status rewrite_repeat(rewriter *r)
     while (x.view.rank < count) TRY(make_unsqueeze(r, &x, 0, &x));
     for (uint32_t i = 0; i < count; i++) {
         tensor items[MOST_REPEATS];
+        int64_t size;
+        bool overflow = __builtin_mul_overflow(x.view.size[i], repeats[i], &size);
+        TRY(check_size(&into, count, i, overflow, size));
         if (repeats[i] < 2) continue;
         if (x.view.size[i] == 1) {
             spyre_view view = x.view;

@@ -56,6 +56,12 @@ static spyre_status span(const walk *w, const isa_instruction *i, uint32_t o, in
     return NULL;
 }
 
+// For messages only.
+static long long wrapping_sum(int64_t a, int64_t b)
+{
+    return (long long)((uint64_t)a + (uint64_t)b);
+}
+
 static spyre_status check_place(const walk *w, const isa_instruction *i, uint32_t o)
 {
     const isa_operand *operand = &i->operand[o];
@@ -66,8 +72,8 @@ static spyre_status check_place(const walk *w, const isa_instruction *i, uint32_
         if (operand->offset < 0 || operand->offset > ISA_LX_BYTES || low < -operand->offset ||
             high > ISA_LX_BYTES - operand->offset)
             BROKEN("bytes [%lld, %lld) leave the %d bytes of LX",
-                   (long long)operand->offset + (long long)low,
-                   (long long)operand->offset + (long long)high, ISA_LX_BYTES);
+                   wrapping_sum(operand->offset, low), wrapping_sum(operand->offset, high),
+                   ISA_LX_BYTES);
         return NULL;
     }
     if (operand->arg >= w->program->arg_count)
@@ -296,6 +302,9 @@ spyre_status isa_verify(const isa_program *program)
             BROKEN("kernel %u: slots without parameters, or no name or location", k);
     }
     if (program->arg_count > UINT16_MAX) BROKEN("%u arguments", program->arg_count);
+    for (uint32_t a = 0; a < program->arg_count && program->arg_bytes; a++)
+        if (program->arg_bytes[a] < 0)
+            BROKEN("argument %u has %lld bytes", a, (long long)program->arg_bytes[a]);
     for (uint32_t n = 0; n < program->code.count; n++) {
         const isa_instruction *i = &program->code.items[n];
         if (w.halted) BROKEN("instruction %u: behind halt", n);

@@ -232,12 +232,13 @@ spyre_status spyre_layout_dense(const spyre_view *dense, spyre_dtype dtype,
 {
     int32_t order[SPYRE_MAX_RANK];
     int64_t stride = 1;
-    bool contiguous = true;
-    for (uint32_t d = dense->rank; d-- > 0;) {
+    bool contiguous = true, small = dense->rank <= SPYRE_MAX_RANK;
+    for (uint32_t d = small ? dense->rank : 0; d-- > 0;) {
         contiguous &= dense->size[d] == 1 || dense->stride[d] == stride;
-        stride *= dense->size[d];
+        small &= !__builtin_mul_overflow(stride, dense->size[d], &stride);
     }
-    if (contiguous) return spyre_layout_default(dense->size, dense->rank, dtype, out_layout);
+    // Of what is too large the default layout says why.
+    if (contiguous || !small) return spyre_layout_default(dense->size, dense->rank, dtype, out_layout);
     for (uint32_t d = 0; d < dense->rank; d++) {
         uint32_t at = d;
         while (at > 0 && dense->stride[order[at - 1]] < dense->stride[d]) {
