@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "card/check.h"
 #include "card/machine.h"
 
 #define MEMORY_BYTES (CARD_SEGMENTS * CARD_SEGMENT_BYTES)
@@ -52,7 +53,9 @@ spyre_status card_create(card **out_card)
     c->wipe_each_launch = wipe && strcmp(wipe, "1") == 0;
     const char *mode = getenv("SPYRE_CARD_MODE");
     c->mode = mode && strcmp(mode, "exact") == 0 ? CARD_EXACT : CARD_FAST;
+    const char *check = getenv("SPYRE_CARD_CHECK");
     spyre_status status = build(c);
+    if (!status && check && strcmp(check, "1") == 0) status = card_set_check(c, true);
     if (status) card_destroy(c);
     else *out_card = c;
     return status;
@@ -71,6 +74,7 @@ void card_destroy(card *c)
     free(c->scratch);
     pool_destroy(c->workers);
     ring_destroy(c->messages);
+    check_destroy(c->check);
     free(c->runs);
     if (c->memory) munmap(c->memory, MEMORY_BYTES);
     if (c->lx) munmap(c->lx, LX_BYTES);
@@ -80,6 +84,15 @@ void card_destroy(card *c)
 void card_set_mode(card *c, card_mode mode)
 {
     c->mode = mode;
+}
+
+spyre_status card_set_check(card *c, bool on)
+{
+    if (on == (c->check != NULL)) return NULL;
+    if (on) return check_create(&c->check);
+    check_destroy(c->check);
+    c->check = NULL;
+    return NULL;
 }
 
 void *card_memory(card *c, uint64_t address, uint64_t bytes)
@@ -108,9 +121,12 @@ void card_memory_discard(card *c, uint64_t address, uint64_t bytes)
 void card_wipe_lx(card *c)
 {
     if (madvise(c->lx, LX_BYTES, MADV_DONTNEED) != 0) memset(c->lx, 0, LX_BYTES);
+    if (c->check) check_wipe_lx(c->check);
 }
 
 uint8_t *card_lx(card *c, uint32_t core)
 {
-    return core < ISA_CORES ? c->lx + (size_t)core * ISA_LX_BYTES : NULL;
+    if (core >= ISA_CORES) return NULL;
+    if (c->check) check_know_lx(c->check, core);
+    return c->lx + (size_t)core * ISA_LX_BYTES;
 }

@@ -24,6 +24,11 @@ void card_destroy(card *c);
 
 void card_set_mode(card *c, card_mode mode);
 
+// Looks for faults of programs that happen to go well: races between queues and between cores, LX
+// read but never written, misaligned elements (card/check.h). Launches then take one host thread
+// and several times as long. SPYRE_CARD_CHECK=1 switches it on from the start.
+SPYRE_MUST_CHECK spyre_status card_set_check(card *c, bool on);
+
 // Host pointer to `bytes` bytes at a card address, or null when they leave their segment.
 void *card_memory(card *c, uint64_t address, uint64_t bytes);
 
@@ -65,7 +70,7 @@ SPYRE_MUST_CHECK spyre_status card_launch(card *c, card_program *program,
 // Clears every LX (SPYRE_WIPE_LX=1 does so before each launch).
 void card_wipe_lx(card *c);
 
-// LX of a core, ISA_LX_BYTES bytes, for tests.
+// LX of a core, ISA_LX_BYTES bytes, for tests; a checker takes all of it for written.
 uint8_t *card_lx(card *c, uint32_t core);
 
 // What a launch of a kernel uses, found from the program without executing it: docs/card.md.

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "card/check.h"
 #include "card/machine.h"
 
 enum { QUEUES = 5 };
@@ -77,6 +78,10 @@ static advance send_tile(core_run *run, const plan_step *step, uint8_t *lx)
         return ADVANCE_FAULT;
     }
     copy_message(step->tile, lx, message->data, true);
+    if (run->owner->check && !check_send(run, peer, step)) {
+        free(message);
+        return ADVANCE_FAULT;
+    }
     ring_send(run->owner->messages, run->core, peer, message);
     return ADVANCE_RAN;
 }
@@ -88,6 +93,13 @@ static advance receive_tile(core_run *run, const plan_step *step, uint8_t *lx)
     if (!message) return ADVANCE_BLOCKED;
     size_t expected = message_bytes(step->tile);
     bool fits = message->bytes == expected;
+    if (run->owner->check) {
+        check_receive(run, peer);
+        if (!check_tile(run, step, &lx)) {
+            free(message);
+            return ADVANCE_FAULT;
+        }
+    }
     if (fits) {
         copy_message(step->tile, lx, message->data, false);
     } else {
@@ -110,8 +122,9 @@ static advance execute(core_run *run, const plan_step *step, const queue_state *
     }
     uint8_t *address[ISA_MAX_OPERANDS];
     if (!core_resolve(run, step, queue, address, NULL)) return ADVANCE_FAULT;
-    if (tile->instruction->opcode == ISA_SEND) return send_tile(run, step, address[0]);
     if (tile->instruction->opcode == ISA_RECEIVE) return receive_tile(run, step, address[0]);
+    if (run->owner->check && !check_tile(run, step, address)) return ADVANCE_FAULT;
+    if (tile->instruction->opcode == ISA_SEND) return send_tile(run, step, address[0]);
     if (mode == CARD_EXACT) {
         exact_run(tile, address, run->scratch);
     } else {
@@ -132,8 +145,12 @@ static advance advance_queue(core_run *run, isa_queue which, card_mode mode)
     case STEP_WAIT:
         if (run->token[step->count] == 0) return ADVANCE_BLOCKED;
         run->token[step->count]--;
+        if (run->owner->check) check_wait(run, which, step->count);
         break;
-    case STEP_SIGNAL: run->token[step->count]++; break;
+    case STEP_SIGNAL:
+        if (run->owner->check && !check_signal(run, which, step)) return ADVANCE_FAULT;
+        run->token[step->count]++;
+        break;
     case STEP_LOOP: queue->index[step->depth] = 0; break;
     case STEP_END_LOOP:
         if (++queue->index[step->depth] < step->count) next = step->body;

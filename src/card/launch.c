@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "card/check.h"
 #include "card/fuse.h"
 #include "card/machine.h"
 
@@ -57,7 +58,7 @@ static void start_core(launch *l, const plan_kernel *kernel, uint32_t core, bool
     run->kernel = kernel;
     run->arguments = l->arguments;
     run->parameters = kernel->source->parameters + (size_t)core * kernel->source->slot_count;
-    run->lx = card_lx(l->owner, core);
+    run->lx = l->owner->lx + (size_t)core * ISA_LX_BYTES;
     run->core = core;
     run->executed = 0;
     run->fused = fused;
@@ -103,7 +104,7 @@ static void drop_finished(launch *l)
 static void run_pending(launch *l, const plan_kernel *kernel, bool together)
 {
     pool *workers = l->owner->workers;
-    bool parallel = kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES;
+    bool parallel = kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES && !l->owner->check;
     uint32_t threads = parallel ? pool_threads(workers) : 1;
     l->share = together ? (l->pending_count + threads - 1) / threads : 1;
     size_t shares = (l->pending_count + l->share - 1) / l->share;
@@ -116,8 +117,9 @@ static void run_pending(launch *l, const plan_kernel *kernel, bool together)
 static core_run *run_kernel(launch *l, const plan_kernel *kernel)
 {
     l->pending_count = 0;
-    bool fused = l->owner->mode == CARD_FAST && l->program->lx_dead_after &&
+    bool fused = l->owner->mode == CARD_FAST && !l->owner->check && l->program->lx_dead_after &&
                  kernel->steps[ISA_QUEUE_SEQ] && fuse_allowed(kernel, l->arguments);
+    if (l->owner->check) check_begin_kernel(l->owner->check);
     for (uint32_t core = 0; core < ISA_CORES; core++) {
         if (kernel->source->active_cores >> core & 1u) start_core(l, kernel, core, fused);
     }
@@ -191,6 +193,8 @@ spyre_status card_launch(card *c, card_program *program, const card_argument *ar
     core_run *fault = run_phases(&l);
     uint32_t sender, receiver;
     bool left = ring_clear(c->messages, &sender, &receiver);
+    if (c->check) check_end_launch(c->check);
+    if (c->check && program->lx_dead_after) check_wipe_lx(c->check);
     if (fault) {
         if (out_fault) *out_fault = fault->fault;
         return fault_status(&fault->fault);

@@ -9,6 +9,8 @@
 #include "card/plan.h"
 #include "card/ring.h"
 
+typedef struct checker checker;
+
 typedef enum { ADVANCE_RAN, ADVANCE_BLOCKED, ADVANCE_DONE, ADVANCE_FAULT } advance;
 
 // Where a queue stands in its own walk through the kernel.
@@ -45,6 +47,7 @@ struct card {
     plan_scratch *scratch;                  // one a worker
     ring *messages;
     core_run *runs;                         // ISA_CORES
+    checker *check;                         // null: not wanted (check.h)
 };
 
 // Runs as many steps of a core as its tokens and the ring allow; sets run->state.

@@ -13,10 +13,8 @@ static void compile(arena *memory, const bundle *b)
     if (!device) fuzz_must(card_create(&device));
     isa_program *program;
     card_program *loaded;
-    card_work work;
     back_options options = BACK_OPTIONS_INIT;
     if (!fuzz_ok(back_compile(b, &options, memory, &program))) return;
-    card_count_work(program, &work);
     fuzz_must(card_load(device, program, &loaded));
     card_unload(device, loaded);
 }
