@@ -97,7 +97,7 @@ typedef struct {
 } tensor_info;
 
 bool tensor_describe(AtenTensorHandle handle, tensor_info *out);
-// Borrowed from the Python tensor; `handle` is good until the next call on this thread.
+// Of a Python tensor, which keeps `handle`; TypeError for any other object.
 bool tensor_of_object(PyObject *object, tensor_info *out);
 // Everything of a tensor that a compiled program depends on, as bytes: their number. Above
 // `capacity` nothing is written.

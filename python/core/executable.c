@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// torch_spyre._C.Executable, and torch.ops.spyre._run, which launches one of its card segments.
+// torch_spyre._C.Executable: what the compiler made of a graph, and launches of its card segments.
 #include "core.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "glue.h"
 
 #include "spyre/counters.h"
 
@@ -292,24 +294,6 @@ static PyObject *py_write(PyObject *self, PyObject *args)
 
 // ---- the launch
 
-typedef struct {
-    const spyre_segment *segment;
-    size_t input_count;
-    AtenTensorHandle *inputs;  // owned
-    AtenTensorHandle *outputs; // null for views
-    uint64_t *input_addresses, *buffer_addresses;
-} launch;
-
-static void launch_free(launch *l)
-{
-    for (size_t i = 0; l->inputs && i < l->input_count; i++)
-        if (l->inputs[i]) aoti_torch_delete_tensor_object(l->inputs[i]);
-    free(l->inputs);
-    free(l->outputs);
-    free(l->input_addresses);
-    free(l->buffer_addresses);
-}
-
 static bool same_dense(const spyre_view *a, const spyre_view *b)
 {
     if (a->rank != b->rank) return false;
@@ -333,31 +317,6 @@ bool executable_input(const spyre_segment *segment, size_t index, storage *s, ui
     return true;
 }
 
-static bool take_inputs(StableIValue list, launch *l)
-{
-    StableListHandle handle = (StableListHandle)(uintptr_t)list;
-    size_t count = 0;
-    bool ok = core_shim(torch_list_size(handle, &count));
-    if (ok && count != l->segment->input_count)
-        ok = core_fail(SPYRE_INVALID_ARGUMENT, "the segment has %u inputs, %zu were given",
-                       l->segment->input_count, count);
-    l->inputs = ok ? calloc(count + 1, sizeof *l->inputs) : NULL;
-    l->input_addresses = ok ? calloc(count + 1, sizeof *l->input_addresses) : NULL;
-    ok = ok && l->inputs && l->input_addresses;
-    l->input_count = ok ? count : 0;
-    for (size_t i = 0; ok && i < count; i++) {
-        StableIValue item;
-        ok = core_shim(torch_list_get_item(handle, i, &item));
-        if (!ok) break;
-        l->inputs[i] = (AtenTensorHandle)(uintptr_t)item;
-        tensor_info t;
-        ok = tensor_describe(l->inputs[i], &t) &&
-             executable_input(l->segment, i, t.storage, &l->input_addresses[i]);
-    }
-    torch_delete_list(handle);
-    return ok;
-}
-
 bool executable_output(const spyre_segment *segment, uint32_t index, uint32_t card,
                        AtenTensorHandle *out, uint64_t *buffers)
 {
@@ -370,51 +329,110 @@ bool executable_output(const spyre_segment *segment, uint32_t index, uint32_t ca
     return true;
 }
 
+typedef struct {
+    const spyre_segment *segment;
+    uint64_t *inputs, *buffers;         // addresses
+    AtenTensorHandle *outputs;          // null for views
+} launch;
+
+static void launch_free(launch *l)
+{
+    for (uint32_t i = 0; l->outputs && i < l->segment->output_count; i++)
+        if (l->outputs[i]) aoti_torch_delete_tensor_object(l->outputs[i]);
+    free(l->inputs);
+    free(l->buffers);
+    free(l->outputs);
+}
+
+// False with an exception set.
+static bool take_inputs(PyObject *tensors, launch *l)
+{
+    const spyre_segment *segment = l->segment;
+    if (PyTuple_Size(tensors) != (Py_ssize_t)segment->input_count) {
+        PyErr_Format(PyExc_ValueError, "the segment has %u inputs, %zd were given",
+                     segment->input_count, PyTuple_Size(tensors));
+        return false;
+    }
+    l->inputs = calloc((size_t)segment->input_count + 1, sizeof *l->inputs);
+    l->buffers = calloc((size_t)segment->buffer_count + 1, sizeof *l->buffers);
+    l->outputs = calloc((size_t)segment->output_count + 1, sizeof *l->outputs);
+    if (!l->inputs || !l->buffers || !l->outputs) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (uint32_t i = 0; i < segment->input_count; i++) {
+        tensor_info t;
+        if (!tensor_of_object(PyTuple_GetItem(tensors, i), &t) ||
+            !executable_input(segment, i, t.storage, &l->inputs[i])) {
+            core_raise();
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool make_outputs(launch *l, uint32_t card)
 {
-    uint32_t count = l->segment->output_count;
-    l->outputs = calloc(count + 1, sizeof *l->outputs);
-    l->buffer_addresses = calloc((size_t)l->segment->buffer_count + 1, sizeof *l->buffer_addresses);
-    if (!l->outputs || !l->buffer_addresses)
-        return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory for a launch");
-    for (uint32_t i = 0; i < count; i++)
-        if (output_owner(l->segment, i) == i &&
-            !executable_output(l->segment, i, card, &l->outputs[i], l->buffer_addresses))
-            return false;
-    return true;
-}
-
-static bool output_list(const launch *l, StableListHandle *out)
-{
-    if (!core_shim(torch_new_list_reserve_size(l->segment->output_count, out))) return false;
     for (uint32_t i = 0; i < l->segment->output_count; i++)
-        if (l->outputs[i] &&
-            !core_shim(torch_list_push_back(*out, (StableIValue)(uintptr_t)l->outputs[i])))
+        if (output_owner(l->segment, i) == i &&
+            !executable_output(l->segment, i, card, &l->outputs[i], l->buffers))
             return false;
     return true;
 }
 
-// _run(int executable, int segment, Tensor[] inputs, int card) -> Tensor[]: the results that own
-// their memory. An operator may not return views of its inputs, so the caller makes those.
-static void run(StableIValue *stack, uint64_t arguments, uint64_t results)
+static PyObject *output_tensors(launch *l)
 {
-    (void)arguments, (void)results;
-    spyre_executable *executable = (spyre_executable *)(uintptr_t)stack[0];
-    uint32_t index = (uint32_t)stack[1], card = (uint32_t)stack[3];
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list && i < l->segment->output_count; i++) {
+        if (!l->outputs[i]) continue;
+        PyObject *tensor = glue_to_python(l->outputs[i]);
+        l->outputs[i] = NULL;
+        if (!tensor || PyList_Append(list, tensor) < 0) Py_CLEAR(list);
+        Py_XDECREF(tensor);
+    }
+    return list;
+}
+
+static PyObject *launch_segment(spyre_executable *executable, uint32_t index, PyObject *tensors,
+                                uint32_t card)
+{
     launch l = {.segment = spyre_executable_segment(executable, index)};
-    StableListHandle list = NULL;
-    spyre_context *context = device_context();
-    bool ok = l.segment->kind == SPYRE_SEGMENT_CARD ||
-              core_fail(SPYRE_INVALID_ARGUMENT, "segment %u belongs to the host", index);
-    ok = ok && take_inputs(stack[2], &l) && context && make_outputs(&l, card) &&
-         core_check(spyre_launch(context, card, stream_current(card), executable, index,
-                                 l.input_addresses, l.buffer_addresses)) &&
-         output_list(&l, &list);
-    for (uint32_t i = 0; !ok && l.outputs && i < l.segment->output_count; i++)
-        if (l.outputs[i]) aoti_torch_delete_tensor_object(l.outputs[i]);
+    PyObject *results = NULL;
+    if (!take_inputs(tensors, &l)) goto done;
+    spyre_context *context;
+    bool ok;
+    Py_BEGIN_ALLOW_THREADS
+    context = device_context();
+    ok = context && make_outputs(&l, card) &&
+         core_check(spyre_launch(context, card, stream_current(card), executable, index, l.inputs,
+                                 l.buffers));
+    Py_END_ALLOW_THREADS
+    results = ok ? output_tensors(&l) : core_raise();
+done:
     launch_free(&l);
-    if (!ok) core_throw();
-    stack[0] = (StableIValue)(uintptr_t)list;
+    return results;
+}
+
+// launch(segment, inputs, card) -> the results that own their memory; the others are views(), which
+// the caller makes.
+static PyObject *py_launch(PyObject *self, PyObject *args)
+{
+    PyObject *index, *inputs;
+    unsigned card;
+    if (!PyArg_ParseTuple(args, "OOI", &index, &inputs, &card)) return NULL;
+    const spyre_segment *segment = segment_at(self, index);
+    if (!segment) return NULL;
+    if (segment->kind != SPYRE_SEGMENT_CARD || card >= device_count()) {
+        core_fail(SPYRE_INVALID_ARGUMENT, "a launch of a %s segment on card %u of %u",
+                  segment->kind == SPYRE_SEGMENT_CARD ? "card" : "host", card, device_count());
+        return core_raise();
+    }
+    PyObject *tensors = PySequence_Tuple(inputs);       // holds them while they are in use
+    if (!tensors) return NULL;
+    PyObject *results =
+        launch_segment(of(self), (uint32_t)PyLong_AsUnsignedLong(index), tensors, card);
+    Py_DECREF(tensors);
+    return results;
 }
 
 static PyMethodDef executable_methods[] = {
@@ -422,8 +440,10 @@ static PyMethodDef executable_methods[] = {
     {"segment", py_segment, METH_O, "(index) -> dict of kind, nodes, inputs, outputs, counts"},
     {"input_storage", py_input_storage, METH_VARARGS,
      "(segment, input) -> sizes, strides and layout of the storage that a launch expects"},
-    {"address", py_address, METH_NOARGS, "What torch.ops.spyre._run takes."},
-    {"counters", py_counters, METH_O, "(segment) -> a dict a kernel: what it uses"},
+    {"address", py_address, METH_NOARGS, "Equal for the same executable."},
+    {"counters", py_counters, METH_O, "(segment) -> what each of its kernels uses, a list of dicts"},
+    {"launch", py_launch, METH_VARARGS,
+     "(segment, inputs, card) -> [results that are not views]; asynchronous"},
     {"report", py_report, METH_NOARGS, "One line a node: the layer that took it."},
     {"text", py_text, METH_VARARGS, "(segment, stage) -> text"},
     {"write", py_write, METH_VARARGS, "(segment, stage, directory)"},
@@ -466,15 +486,7 @@ static PyMethodDef methods[] = {
 
 bool executable_register(PyObject *module)
 {
-    static TorchLibraryHandle library, implementation;
     executable_type = (PyTypeObject *)PyType_FromSpec(&spec);
     return executable_type && PyModule_AddType(module, executable_type) == 0 &&
-           core_shim(aoti_torch_library_init_fragment("spyre", "torch_spyre", 0, &library)) &&
-           core_shim(aoti_torch_library_def(
-               library,
-               "_run(int executable, int segment, Tensor[] inputs, int card) -> Tensor[]")) &&
-           core_shim(aoti_torch_library_init_impl("spyre", "CompositeExplicitAutograd",
-                                                  "torch_spyre", 0, &implementation)) &&
-           core_shim(torch_library_impl(implementation, "_run", run, SHIM_VERSION)) &&
            PyModule_AddFunctions(module, methods) == 0;
 }

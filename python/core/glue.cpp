@@ -11,6 +11,7 @@
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/ops/empty.h>
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/autograd/python_variable.h>
 #include <torch/library.h>
 
 #include "glue.h"
@@ -397,6 +398,18 @@ void *glue_view(const void *tensor, int64_t rank, const int64_t *size, const int
 const char *glue_dtype_name(int torch_dtype)
 {
     return c10::toString(static_cast<c10::ScalarType>(torch_dtype));
+}
+
+const void *glue_from_python(void *object)
+{
+    auto *python = static_cast<PyObject *>(object);
+    return THPVariable_Check(python) ? &THPVariable_Unpack(python) : nullptr;
+}
+
+void *glue_to_python(void *tensor)
+{
+    std::unique_ptr<at::Tensor> owned(static_cast<at::Tensor *>(tensor));
+    return THPVariable_Wrap(std::move(*owned));
 }
 
 void *glue_default_generator(int device)

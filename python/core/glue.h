@@ -90,6 +90,13 @@ void glue_throw(bool out_of_memory, const char *message);
 void *glue_view(const void *tensor, int64_t rank, const int64_t *size, const int64_t *stride,
                 int64_t offset_increment);
 
+// The tensor (an at::Tensor *) of a Python object (a PyObject), which keeps it; null when it is none.
+const void *glue_from_python(void *object);
+
+// The Python object (a PyObject) of a tensor (an at::Tensor *), which it takes over; null with an
+// exception set.
+void *glue_to_python(void *tensor);
+
 // PyTorch's name of a dtype by its number.
 const char *glue_dtype_name(int torch_dtype);
 

@@ -3,6 +3,7 @@
 // Tensors of the card: reading what PyTorch knows of one, making one, `aten::empty*`.
 #include "core.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "glue.h"
@@ -60,14 +61,10 @@ AtenTensorHandle glue_handle(const void *tensor)
 
 bool tensor_of_object(PyObject *object, tensor_info *out)
 {
-    // An at::Tensor is one pointer to its TensorImpl, which Python tensors publish as _cdata.
-    static _Thread_local void *impl;
-    PyObject *number = PyObject_GetAttrString(object, "_cdata");
-    if (!number) return false;
-    impl = PyLong_AsVoidPtr(number);
-    Py_DECREF(number);
-    if (!impl) return false;
-    return tensor_describe((AtenTensorHandle)(void *)&impl, out);
+    const void *tensor = glue_from_python(object);
+    if (tensor) return tensor_describe(glue_handle(tensor), out);
+    PyErr_SetString(PyExc_TypeError, "expected a tensor");
+    return false;
 }
 
 bool tensor_view(const tensor_info *t, spyre_view *out)
@@ -400,21 +397,55 @@ size_t tensor_write_key(const tensor_info *t, void *buffer, size_t capacity)
     return bytes;
 }
 
+// The key of a Python tensor into `buffer`, its length to *out_length. A storage without element
+// type gets the tensor's.
+static bool key_of_object(PyObject *tensor, void *buffer, size_t capacity, size_t *out_length)
+{
+    tensor_info t;
+    if (!tensor_of_object(tensor, &t)) return false;
+    spyre_dtype dtype = dtype_of_torch(t.torch_dtype);
+    if (t.storage && dtype != SPYRE_DTYPE_COUNT && !storage_type(t.storage, dtype)) return false;
+    *out_length = tensor_write_key(&t, buffer, capacity);
+    return *out_length <= capacity || core_fail(SPYRE_UNSUPPORTED, "Unsupported tensor rank: %lld",
+                                                (long long)t.rank);
+}
+
+enum { KEY_BYTES = 1024 };              // more than any supported rank needs
+
 static PyObject *py_tensor_key(PyObject *self, PyObject *tensor)
 {
     (void)self;
-    char buffer[1024];
-    tensor_info t;
-    if (!tensor_of_object(tensor, &t)) return core_raise();
-    spyre_dtype dtype = dtype_of_torch(t.torch_dtype);
-    if (t.storage && dtype != SPYRE_DTYPE_COUNT && !storage_type(t.storage, dtype))
-        return core_raise();
-    size_t length = tensor_write_key(&t, buffer, sizeof buffer);
-    if (length > sizeof buffer) {
-        core_fail(SPYRE_UNSUPPORTED, "Unsupported tensor rank: %lld", (long long)t.rank);
-        return core_raise();
-    }
+    char buffer[KEY_BYTES];
+    size_t length;
+    if (!key_of_object(tensor, buffer, sizeof buffer, &length)) return core_raise();
     return PyBytes_FromStringAndSize(buffer, (Py_ssize_t)length);
+}
+
+// tensors_key(list): the keys of its tensors, each behind its length.
+static PyObject *py_tensors_key(PyObject *self, PyObject *list)
+{
+    (void)self;
+    if (!PyList_Check(list)) {
+        PyErr_SetString(PyExc_TypeError, "tensors_key: expected a list");
+        return NULL;
+    }
+    Py_ssize_t count = PyList_Size(list);
+    char *buffer = malloc((size_t)count * (sizeof(size_t) + KEY_BYTES) + 1), *at = buffer;
+    if (!buffer) return PyErr_NoMemory();
+    PyObject *key = NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        size_t length;
+        if (!key_of_object(PyList_GetItem(list, i), at + sizeof length, KEY_BYTES, &length)) {
+            core_raise();
+            goto done;
+        }
+        memcpy(at, &length, sizeof length);
+        at += sizeof length + length;
+    }
+    key = PyBytes_FromStringAndSize(buffer, at - buffer);
+done:
+    free(buffer);
+    return key;
 }
 
 static PyObject *py_layout_address(PyObject *self, PyObject *object)
@@ -427,6 +458,7 @@ static PyObject *py_layout_address(PyObject *self, PyObject *object)
 
 static PyMethodDef methods[] = {
     {"tensor_key", py_tensor_key, METH_O, "Type, view and layout of a tensor as bytes."},
+    {"tensors_key", py_tensors_key, METH_O, "The keys of a list of tensors, as bytes."},
     {"_layout_address", py_layout_address, METH_O, "For spyre::empty_with_layout, once."},
     {NULL, NULL, 0, NULL},
 };

@@ -98,9 +98,18 @@ class CompiledGraph:
         self.gm = gm
         self.folder = folder  # of the first program
         self.programs: dict = {}
+        self.takes_tensors_only = all(
+            isinstance(node.meta.get("val"), torch.Tensor)
+            for node in gm.graph.find_nodes(op="placeholder")
+        )
+
+    def _key(self, args: list):
+        if self.takes_tensors_only:
+            return _C.tensors_key(args)
+        return tuple([_C.tensor_key(a) if isinstance(a, torch.Tensor) else a for a in args])
 
     def __call__(self, args: list):
-        key = tuple([_C.tensor_key(a) if isinstance(a, torch.Tensor) else a for a in args])
+        key = self._key(args)
         program = self.programs.get(key)
         if program is None:
             program = self.programs[key] = _build(self.gm, args, self.folder)

@@ -537,8 +537,4 @@ def register() -> list[torch.library.Library]:
     aten.impl("convolution_backward_overrideable", _untraced(_convolution_backward))
     differentiable = torch.library.Library("aten", "IMPL", "AutogradPrivateUse1")
     recurrent.register(aten, differentiable)
-    # A launch is below autograd.
-    launches = torch.library.Library("spyre", "IMPL")
-    for key in ("Autograd", "ADInplaceOrView"):
-        launches.impl("_run", torch.library.fallthrough_kernel, key)
-    return [fallback, aten, kernels, differentiable, launches]
+    return [fallback, aten, kernels, differentiable]

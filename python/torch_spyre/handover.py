@@ -40,16 +40,16 @@ def _print_cost(executable: _C.Executable) -> None:
 class Launch:
     """A card segment of an executable, ready to be called with its inputs."""
 
-    __slots__ = ("executable", "address", "index", "views")
+    __slots__ = ("executable", "launch", "index", "views")
 
     def __init__(self, executable: _C.Executable, index: int):
-        self.executable = executable  # keeps the address valid
-        self.address = executable.address()
+        self.executable = executable
+        self.launch = executable.launch
         self.index = index
         self.views = executable.segment(index)["views"]
 
     def __call__(self, inputs, card: int) -> list[torch.Tensor]:
-        results = torch.ops.spyre._run.default(self.address, self.index, inputs, card)
+        results = self.launch(self.index, inputs, card)
         for position, of_input, source, size, stride, offset in self.views:
             base = inputs[source] if of_input else results[source]
             results.insert(position, base.as_strided(size, stride, offset))

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
+from torch_spyre import _C
 
 HALF = torch.float16
 
@@ -176,3 +177,38 @@ def test_the_report_names_the_users_line():
 
     report = check(function, numbers(3, 8))
     assert "test_compile.py" in report.text and "in function" in report.text
+
+
+def test_launch_arguments_are_checked():
+    x = torch.ones(4, 64, dtype=torch.float16, device="spyre")
+    graph = _C.Graph()
+    value = graph.add_input("x", x)
+    result = (torch.float16, True, [4, 64], [64, 1], 0)
+    _node, (total,) = graph.add_node("t", "aten.add.Tensor", [(value,), (value,), 1], [result], "")
+    graph.add_output(total)
+    executable = _C.compile(graph, {}, None, False)
+    (twice,) = executable.launch(0, [x], 0)
+    assert twice.cpu().eq(2).all()
+    with pytest.raises(ValueError, match="has 1 inputs, 2 were given"):
+        executable.launch(0, [x, x], 0)
+    with pytest.raises(TypeError, match="expected a tensor"):
+        executable.launch(0, [1], 0)
+    with pytest.raises(ValueError, match="input 0 of a launch is not on the card"):
+        executable.launch(0, [x.cpu()], 0)
+    with pytest.raises(ValueError, match="other sizes or strides"):
+        executable.launch(0, [torch.ones(8, 64, dtype=torch.float16, device="spyre")], 0)
+    with pytest.raises(ValueError, match="on card 7"):
+        executable.launch(0, [x], 7)
+    with pytest.raises(IndexError, match="segment 1 of 1"):
+        executable.launch(1, [x], 0)
+
+
+def test_key_of_tensors_tells_them_apart():
+    a = torch.ones(4, 64, dtype=torch.float16, device="spyre")
+    b = torch.ones(64, 4, dtype=torch.float16, device="spyre")
+    host = torch.ones(4, 64)
+    keys = [_C.tensors_key(list(t)) for t in ((), (a,), (b,), (a, b), (b, a), (a, host), (host, a))]
+    assert len(set(keys)) == len(keys)
+    assert _C.tensors_key([a, b]) == _C.tensors_key([a.clone(), b])
+    with pytest.raises(TypeError):
+        _C.tensors_key([a, 1])
