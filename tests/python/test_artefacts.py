@@ -73,7 +73,7 @@ def test_every_card_segment_has_its_bundle_and_listing(artefacts):
 
 def test_the_loop_ir_is_there_after_every_pass(artefacts):
     names = [path.stem.split("_", 2)[2] for path in sorted(artefacts.glob("passes/segment*.loop"))]
-    assert names.count("build") == names.count("work_division") > 0
+    assert names.count("build") == names.count("work_distribution") > 0
     assert "// softmax" not in (artefacts / "ir_pre_fusion.txt").read_text()
     assert "_softmax" in (artefacts / "ir_post_fusion.txt").read_text()
 
