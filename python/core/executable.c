@@ -441,7 +441,7 @@ static PyMethodDef executable_methods[] = {
     {"input_storage", py_input_storage, METH_VARARGS,
      "(segment, input) -> sizes, strides and layout of the storage that a launch expects"},
     {"address", py_address, METH_NOARGS, "Equal for the same executable."},
-    {"counters", py_counters, METH_O, "(segment) -> what each of its kernels uses, a list of dicts"},
+    {"counters", py_counters, METH_O, "(segment) -> a dict a kernel: what it uses"},
     {"launch", py_launch, METH_VARARGS,
      "(segment, inputs, card) -> [results that are not views]; asynchronous"},
     {"report", py_report, METH_NOARGS, "One line a node: the layer that took it."},
