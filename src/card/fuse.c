@@ -10,7 +10,6 @@ typedef struct {
     plan_tile *const *tiles;
     const lx_range_list *exposed;
     plan_tile **out;
-    uint32_t end;
     lx_access_list accesses;
     bool *replaced;                         // an access: it goes to memory now
 } fusion;
@@ -54,8 +53,8 @@ static const isa_instruction *original(const fusion *f, const lx_access *a)
     return &f->program->code.items[a->at];
 }
 
-// The instruction whose write a read finds, or null when that is not one instruction, or a later
-// iteration of a loop that only the read is in could find something else.
+// The instruction whose write a read finds, unless it has holes there; or null when that is not one
+// instruction, or a later iteration of a loop that only the read is in could find something else.
 static const lx_access *writer_of(const fusion *f, uint32_t n)
 {
     const lx_access *read = at_index(f, n), *found = NULL;
@@ -64,7 +63,7 @@ static const lx_access *writer_of(const fusion *f, uint32_t n)
         if (!write->writes || write->at == read->at) continue;
         if (lx_meets(write, read, lx_shared_loops(write, read))) found = write;
     }
-    if (!found || !lx_covers(found, read)) return NULL;
+    if (!found || !lx_spans(found, read)) return NULL;
     uint32_t shared = lx_shared_loops(found, read);
     if (shared != found->depth) return NULL;
     for (uint32_t w = 0; w < f->accesses.count; w++) {
@@ -145,6 +144,7 @@ static spyre_status replace_reads(fusion *f)
         if (read->writes || !may_read_memory(original(f, read)->opcode, read->operand)) continue;
         const lx_access *writer = writer_of(f, n);
         if (!writer || original(f, writer)->opcode != ISA_LOAD || feeds_itself(f, read)) continue;
+        if (!plan_injective(f->tiles[writer->at], 0)) continue;
         TRY(replace_operand(f, read, writer, &f->replaced[n]));
     }
     return NULL;
@@ -155,7 +155,7 @@ static void drop_loads(fusion *f)
     for (uint32_t n = 0; n < f->accesses.count; n++) {
         const lx_access *write = at_index(f, n);
         bool loads = write->writes && original(f, write)->opcode == ISA_LOAD;
-        if (loads && write->dense && !is_needed(f, write, NULL)) f->out[write->at] = NULL;
+        if (loads && !is_needed(f, write, NULL)) f->out[write->at] = NULL;
     }
 }
 
@@ -172,7 +172,7 @@ static bool store_can_move(const fusion *f, uint32_t n, const lx_access **out_wr
     const lx_access *read = at_index(f, n), *writer = writer_of(f, n);
     if (!writer || original(f, writer)->opcode != ISA_VECTOR) return false;
     *out_writer = writer;
-    return read->depth == writer->depth && read->low == writer->low &&
+    return writer->dense && read->depth == writer->depth && read->low == writer->low &&
            read->high == writer->high && plan_injective(f->tiles[read->at], 1) &&
            !stores_between(f, writer->at, read->at) && !feeds_itself(f, writer) &&
            !is_needed(f, writer, read);
@@ -191,15 +191,19 @@ static spyre_status move_stores(fusion *f)
     return NULL;
 }
 
-spyre_status fuse_kernel(arena *memory, const isa_program *program, plan_tile *const *tiles,
-                         uint32_t begin, uint32_t end, const lx_place *outer,
-                         const lx_range_list *exposed, plan_tile **tiles_out)
+spyre_status fuse_kernel(arena *memory, arena *scratch, const isa_program *program,
+                         plan_tile *const *tiles, uint32_t begin, uint32_t end,
+                         const lx_place *outer, const lx_range_list *exposed,
+                         plan_tile **tiles_out)
 {
-    fusion f = {.memory = memory, .program = program, .tiles = tiles, .exposed = exposed,
-                .out = tiles_out, .end = end};
+    fusion f = {.memory = memory,
+                .program = program,
+                .tiles = tiles,
+                .exposed = exposed,
+                .out = tiles_out};
     for (uint32_t at = begin; at < end; at++) tiles_out[at] = tiles[at];
-    TRY(lx_collect(memory, program, tiles, begin, end, *outer, &f.accesses));
-    f.replaced = ARENA_NEW(memory, bool, f.accesses.count + 1);
+    TRY(lx_collect(scratch, program, tiles, begin, end, *outer, &f.accesses));
+    f.replaced = ARENA_NEW(scratch, bool, f.accesses.count + 1);
     TRY_ALLOC(f.replaced);
     TRY(replace_reads(&f));
     drop_loads(&f);

@@ -18,11 +18,11 @@
 bool fuse_in_order(const isa_program *program, uint32_t begin, uint32_t end);
 
 // Fills tiles_out[begin..end) with the fused tiles of a kernel's code: null for what is left out.
-// Tiles that change are made anew in `memory`.
-SPYRE_MUST_CHECK spyre_status fuse_kernel(arena *memory, const isa_program *program,
-                                          plan_tile *const *tiles, uint32_t begin, uint32_t end,
-                                          const lx_place *outer, const lx_range_list *exposed,
-                                          plan_tile **tiles_out);
+// Tiles that change are made anew in `memory`; `scratch` is for the way.
+SPYRE_MUST_CHECK spyre_status fuse_kernel(arena *memory, arena *scratch,
+                                          const isa_program *program, plan_tile *const *tiles,
+                                          uint32_t begin, uint32_t end, const lx_place *outer,
+                                          const lx_range_list *exposed, plan_tile **tiles_out);
 
 // Rewrites operand o of `work`, which lies in LX inside what a LOAD or STORE (`copy`) moves in the
 // same iteration of its loops, to the memory of that copy. A dim may be split. `depth` and

@@ -91,36 +91,25 @@ static outcome map_axis(isa_instruction *work, shape *s, const axis *a)
     return split_dim(work, a->dim, inner) ? SPLIT : IMPOSSIBLE;
 }
 
-// Operand 1 or 2 of a MATMUL; the last axis is the elements of a stick.
-static uint32_t list_matmul(const isa_instruction *i, uint32_t o, axis *axes, int64_t *strides,
-                            int64_t *unused)
+// The dims of the operand; a MATMUL's cannot be split, and the elements of its sticks stay neighbours.
+static uint32_t list_axes(const isa_instruction *i, uint32_t o, axis *axes, int64_t *strides,
+                          int64_t *elements)
 {
-    int64_t lanes = matmul_lanes(i), k = i->extent[2];
-    const isa_operand *operand = &i->operand[o];
-    bool left = o == 1;
-    axes[0] = (axis){.extent = left ? i->extent[0] : i->extent[1],
-                     .stride = left ? operand->stride[0] : operand->stride[1],
-                     .out_stride = left ? &strides[0] : &strides[1]};
-    axes[1] = (axis){.extent = left ? (k + lanes - 1) / lanes : k,
-                     .stride = operand->stride[2],
-                     .out_stride = &strides[2]};
-    axes[2] = (axis){.extent = left && k < lanes ? k : lanes,
-                     .stride = spyre_format_bytes(operand->format),
-                     .out_stride = unused,
-                     .same = true};
-    return 3;
-}
-
-static uint32_t list_dims(const isa_instruction *i, uint32_t o, axis *axes, int64_t *strides)
-{
-    for (uint32_t d = 0; d < i->dim_count; d++) {
-        axes[d] = (axis){.extent = i->extent[d],
-                         .stride = i->operand[o].stride[d],
+    int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS];
+    uint32_t count = lx_list_dims(i, o, extent, stride);
+    for (uint32_t d = 0; d < count; d++) {
+        axes[d] = (axis){.extent = extent[d],
+                         .stride = stride[d],
                          .out_stride = &strides[d],
                          .dim = d,
-                         .may_split = true};
+                         .may_split = i->opcode != ISA_MATMUL};
     }
-    return i->dim_count;
+    if (i->opcode != ISA_MATMUL) return count;
+    axes[0].out_stride = &strides[o == 1 ? 0 : 1];
+    axes[1].out_stride = &strides[2];
+    axes[2].out_stride = elements;
+    axes[2].same = true;
+    return count;
 }
 
 static outcome try_once(isa_instruction *work, uint32_t o, shape s, const isa_operand *memory,
@@ -128,12 +117,10 @@ static outcome try_once(isa_instruction *work, uint32_t o, shape s, const isa_op
 {
     isa_operand result = *memory;
     axis axes[MOST_AXES];
-    int64_t unused;
+    int64_t elements;
     result.format = work->operand[o].format;
     for (uint32_t d = 0; d < ISA_MAX_DIMS; d++) result.stride[d] = 0;
-    uint32_t count = work->opcode == ISA_MATMUL
-                         ? list_matmul(work, o, axes, result.stride, &unused)
-                         : list_dims(work, o, axes, result.stride);
+    uint32_t count = list_axes(work, o, axes, result.stride, &elements);
     for (uint32_t n = copy_depth; n < depth; n++) {
         axes[count++] = (axis){.extent = iterations[n],
                                .stride = work->operand[o].loop_stride[n],

@@ -12,6 +12,7 @@ typedef VEC(plan_step) step_list;
 // A program on its way; one entry of the arrays for each instruction.
 typedef struct {
     card_program *loaded;
+    arena *scratch;
     plan_tile **tiles;
     plan_tile **fused;                      // of the kernel at work
     lx_range_list exposed;
@@ -144,7 +145,8 @@ static spyre_status add_fused(translation *t, uint32_t begin, uint32_t end, cons
 {
     card_program *p = t->loaded;
     if (!fuse_in_order(p->program, begin, end)) return NULL;
-    TRY(fuse_kernel(p->memory, p->program, t->tiles, begin, end, outer, &t->exposed, t->fused));
+    TRY(fuse_kernel(p->memory, t->scratch, p->program, t->tiles, begin, end, outer, &t->exposed,
+                    t->fused));
     TRY(fuse_list_memory(p->memory, p->program, t->tiles, t->fused, begin, end, outer, kernel));
     return add_steps(p, t->fused, begin, end, ISA_QUEUE_SEQ, kernel);
 }
@@ -213,19 +215,28 @@ static spyre_status make_tiles(translation *t)
         TRY(status_at(plan_make_tile(p->memory, i, &t->tiles[at]), "instruction %u %s", at,
                       isa_describe(i->opcode)->mnemonic));
     }
-    return lx_find_exposed(p->memory, p->program, t->tiles, &t->exposed);
+    return lx_find_exposed(t->scratch, p->program, t->tiles, &t->exposed);
+}
+
+static spyre_status translate_in(translation *t)
+{
+    size_t count = t->loaded->program->code.count;
+    t->tiles = ARENA_NEW(t->scratch, plan_tile *, count);
+    TRY_ALLOC(t->tiles);
+    t->fused = ARENA_NEW(t->scratch, plan_tile *, count);
+    TRY_ALLOC(t->fused);
+    TRY(make_tiles(t));
+    return make_phases(t);
 }
 
 static spyre_status translate(card_program *p, const isa_program *program)
 {
     TRY(copy_program(p->memory, program, &p->program));
-    translation t = {.loaded = p};
-    t.tiles = ARENA_NEW(p->memory, plan_tile *, p->program->code.count);
-    TRY_ALLOC(t.tiles);
-    t.fused = ARENA_NEW(p->memory, plan_tile *, p->program->code.count);
-    TRY_ALLOC(t.fused);
-    TRY(make_tiles(&t));
-    return make_phases(&t);
+    translation t = {.loaded = p, .scratch = arena_create()};
+    TRY_ALLOC(t.scratch);
+    spyre_status status = translate_in(&t);
+    arena_destroy(t.scratch);
+    return status;
 }
 
 spyre_status card_load(card *c, const isa_program *program, card_program **out_program)

@@ -61,8 +61,13 @@ static bool move_alike(const lx_access *a, const lx_access *b, uint32_t loops)
 
 bool lx_covers(const lx_access *write, const lx_access *read)
 {
+    return write->dense && lx_spans(write, read);
+}
+
+bool lx_spans(const lx_access *write, const lx_access *read)
+{
     uint32_t shared = lx_shared_loops(write, read);
-    if (!write->dense || !move_alike(write, read, shared)) return false;
+    if (!move_alike(write, read, shared)) return false;
     lx_range wanted = over_loops(read, shared);
     return write->low <= wanted.low && wanted.high <= write->high;
 }
@@ -115,6 +120,75 @@ spyre_status lx_collect(arena *memory, const isa_program *program, plan_tile *co
     return NULL;
 }
 
+// --- Reads of what several instructions wrote
+
+enum { PIECES_MOST_BYTES = 1 << 16 };
+
+uint32_t lx_list_dims(const isa_instruction *i, uint32_t operand, int64_t *out_extent,
+                      int64_t *out_stride)
+{
+    const isa_operand *o = &i->operand[operand];
+    if (i->opcode != ISA_MATMUL) {
+        for (uint32_t d = 0; d < i->dim_count; d++) {
+            out_extent[d] = i->extent[d];
+            out_stride[d] = o->stride[d];
+        }
+        return i->dim_count;
+    }
+    int64_t lanes = matmul_lanes(i), k = i->extent[2];
+    bool left = operand == 1;
+    out_extent[0] = left ? i->extent[0] : i->extent[1];
+    out_stride[0] = left ? o->stride[0] : o->stride[1];
+    out_extent[1] = left ? (k + lanes - 1) / lanes : k;
+    out_stride[1] = o->stride[2];
+    out_extent[2] = left && k < lanes ? k : lanes;
+    out_stride[2] = spyre_format_bytes(o->format);
+    return 3;
+}
+
+// Marks or clears the bytes that an access touches in one iteration, by their place in [low, low +
+// PIECES_MOST_BYTES); returns how many changed.
+static int64_t set_bytes(const lx_access *a, int64_t low, uint8_t *bytes, uint8_t value)
+{
+    int64_t at = a->i->operand[a->operand].offset - low, changed = 0;
+    int64_t element = spyre_format_bytes(a->i->operand[a->operand].format);
+    int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS], index[ISA_MAX_DIMS] = {0};
+    uint32_t dims = lx_list_dims(a->i, a->operand, extent, stride), d;
+    do {
+        for (int64_t n = at; n < at + element; n++) {
+            if (n < 0 || n >= PIECES_MOST_BYTES || bytes[n] == value) continue;
+            bytes[n] = value;
+            changed++;
+        }
+        for (d = dims; d-- > 0;) {
+            at += stride[d];
+            if (++index[d] < extent[d]) break;
+            at -= stride[d] * extent[d];
+            index[d] = 0;
+        }
+    } while (d != UINT32_MAX);
+    return changed;
+}
+
+// Writes in the same iteration, none of which covers the read alone, do so together.
+static bool covered_in_pieces(const lx_access_list *accesses, uint32_t at)
+{
+    const lx_access *read = &accesses->items[at];
+    uint8_t wanted[PIECES_MOST_BYTES] = {0};
+    bool accumulates = read->i->opcode == ISA_MATMUL && read->operand == 0;
+    if (read->high - read->low > PIECES_MOST_BYTES || accumulates) return false;
+    int64_t left = set_bytes(read, read->low, wanted, 1);
+    for (uint32_t n = 0; n < at && left > 0; n++) {
+        const lx_access *write = &accesses->items[n];
+        bool counts = write->writes && write->at != read->at && write->i->opcode != ISA_MATMUL &&
+                      write->depth == read->depth &&
+                      lx_shared_loops(write, read) == read->depth &&
+                      move_alike(write, read, read->depth) && lx_meets(write, read, read->depth);
+        if (counts) left -= set_bytes(write, read->low, wanted, 0);
+    }
+    return left == 0;
+}
+
 static bool is_exposed(const lx_access_list *accesses, uint32_t at)
 {
     const lx_access *read = &accesses->items[at];
@@ -123,7 +197,7 @@ static bool is_exposed(const lx_access_list *accesses, uint32_t at)
         // An instruction's own write comes too late for its reads.
         if (write->at != read->at && lx_covers(write, read)) return false;
     }
-    return true;
+    return !covered_in_pieces(accesses, at);
 }
 
 spyre_status lx_find_exposed(arena *memory, const isa_program *program, plan_tile *const *tiles,

@@ -58,7 +58,15 @@ uint32_t lx_shared_loops(const lx_access *a, const lx_access *b);
 // loops they share; of its own loops the write counts with the first iteration only.
 bool lx_covers(const lx_access *write, const lx_access *read);
 
+// As lx_covers, for a write with holes: the read lies in its range.
+bool lx_spans(const lx_access *write, const lx_access *read);
+
 // False when the two never touch the same byte in one iteration of the first `loops` shared loops.
 bool lx_meets(const lx_access *a, const lx_access *b, uint32_t loops);
+
+// An operand's elements as dims of its own, extents and strides in bytes; of a MATMUL, operands 1
+// and 2 only, three: [0] operand 1's rows or operand 2's sticks, [1] along k, [2] elements.
+uint32_t lx_list_dims(const isa_instruction *i, uint32_t operand, int64_t *out_extent,
+                      int64_t *out_stride);
 
 #endif
