@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A launch: kernel after kernel, all cores meeting between them. The cores of a kernel are spread
-// over the host's threads. A core that waits for the ring gives its thread back and is run again
-// in the next round; a round in which no core takes a step is a deadlock.
+// A launch: kernel after kernel. The cores of a kernel are spread over the host's threads. A core
+// that waits for the ring gives its thread back and is run again in the next round; a round in which
+// no core takes a step is a deadlock. All cores meet between kernels, but for fused ones that join
+// (local.h): a host thread takes one core through all of them, while its data are in the cache.
 #include <stdlib.h>
 #include <string.h>
 
 #include "card/check.h"
 #include "card/fuse.h"
+#include "card/local.h"
 #include "card/machine.h"
 
 // Below this much work waking other threads costs more than it saves.
@@ -21,7 +23,34 @@ typedef struct {
     uint32_t pending[ISA_CORES];            // cores that are not done
     uint32_t pending_count;
     uint32_t share;                         // cores a host thread runs together
+    bool may_join;                          // no argument that is stored to overlaps another
+    const plan_phase *group;                // kernels that run without meeting
+    uint32_t group_count;
+    uint32_t reached[ISA_CORES];            // how far in the group each core came
 } launch;
+
+static core_run *start_core(launch *l, const plan_kernel *kernel, uint32_t core, bool fused)
+{
+    core_run *run = &l->owner->runs[core];
+    run->owner = l->owner;
+    run->program = l->program;
+    run->kernel = kernel;
+    run->arguments = l->arguments;
+    run->parameters = kernel->source->parameters + (size_t)core * kernel->source->slot_count;
+    run->lx = l->owner->lx + (size_t)core * ISA_LX_BYTES;
+    run->core = core;
+    run->executed = 0;
+    run->fused = fused;
+    run->gathers_matmuls = fused && kernel->has_matmul;
+    run->matmul = NULL;
+    run->state = ADVANCE_RAN;
+    if (!fused) memset(run->token, 0, sizeof run->token);
+    for (uint32_t q = 0; q < (fused ? 1u : ISA_QUEUE_COUNT); q++) {
+        run->queue[q].next = 0;
+        memcpy(run->queue[q].index, l->index, sizeof l->index);
+    }
+    return run;
+}
 
 static void run_core(void *context, size_t index, uint32_t worker)
 {
@@ -48,29 +77,6 @@ static void run_share(void *context, size_t index, uint32_t worker)
         }
         again = batch_execute(runs, count);
     }
-}
-
-static void start_core(launch *l, const plan_kernel *kernel, uint32_t core, bool fused)
-{
-    core_run *run = &l->owner->runs[core];
-    run->owner = l->owner;
-    run->program = l->program;
-    run->kernel = kernel;
-    run->arguments = l->arguments;
-    run->parameters = kernel->source->parameters + (size_t)core * kernel->source->slot_count;
-    run->lx = l->owner->lx + (size_t)core * ISA_LX_BYTES;
-    run->core = core;
-    run->executed = 0;
-    run->fused = fused;
-    run->gathers_matmuls = fused && kernel->has_matmul;
-    run->matmul = NULL;
-    run->state = ADVANCE_RAN;
-    memset(run->token, 0, sizeof run->token);
-    for (uint32_t q = 0; q < ISA_QUEUE_COUNT; q++) {
-        run->queue[q].next = 0;
-        memcpy(run->queue[q].index, l->index, sizeof l->index);
-    }
-    l->pending[l->pending_count++] = core;
 }
 
 static uint64_t steps_taken(const launch *l)
@@ -101,28 +107,34 @@ static void drop_finished(launch *l)
     l->pending_count = kept;
 }
 
-static void run_pending(launch *l, const plan_kernel *kernel, bool together)
+static void run_shares(launch *l, size_t shares, pool_fn *fn, bool parallel)
 {
-    pool *workers = l->owner->workers;
-    bool parallel = kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES && !l->owner->check;
-    uint32_t threads = parallel ? pool_threads(workers) : 1;
-    l->share = together ? (l->pending_count + threads - 1) / threads : 1;
-    size_t shares = (l->pending_count + l->share - 1) / l->share;
-    pool_fn *fn = together ? run_share : run_core;
-    if (parallel) pool_run(workers, shares, fn, l);
+    if (parallel) pool_run(l->owner->workers, shares, fn, l);
     else for (size_t n = 0; n < shares; n++) fn(l, n, 0);
 }
 
-// Null, or the core that faulted.
-static core_run *run_kernel(launch *l, const plan_kernel *kernel)
+static void run_pending(launch *l, const plan_kernel *kernel, bool together)
+{
+    bool parallel = kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES && !l->owner->check;
+    uint32_t threads = parallel ? pool_threads(l->owner->workers) : 1;
+    l->share = together ? (l->pending_count + threads - 1) / threads : 1;
+    size_t shares = (l->pending_count + l->share - 1) / l->share;
+    run_shares(l, shares, together ? run_share : run_core, parallel);
+}
+
+static void list_cores(launch *l, uint32_t active)
 {
     l->pending_count = 0;
-    bool fused = l->owner->mode == CARD_FAST && !l->owner->check && l->program->lx_dead_after &&
-                 kernel->steps[ISA_QUEUE_SEQ] && fuse_allowed(kernel, l->arguments);
+    for (uint32_t core = 0; core < ISA_CORES; core++)
+        if (active >> core & 1u) l->pending[l->pending_count++] = core;
+}
+
+// Null, or the core that faulted.
+static core_run *run_kernel(launch *l, const plan_kernel *kernel, bool fused)
+{
     if (l->owner->check) check_begin_kernel(l->owner->check);
-    for (uint32_t core = 0; core < ISA_CORES; core++) {
-        if (kernel->source->active_cores >> core & 1u) start_core(l, kernel, core, fused);
-    }
+    list_cores(l, kernel->source->active_cores);
+    for (uint32_t n = 0; n < l->pending_count; n++) start_core(l, kernel, l->pending[n], fused);
     while (l->pending_count) {
         uint64_t before = steps_taken(l);
         run_pending(l, kernel, fused && kernel->has_matmul);
@@ -138,6 +150,71 @@ static core_run *run_kernel(launch *l, const plan_kernel *kernel)
     return NULL;
 }
 
+// --- Kernels without meeting
+
+static bool is_fused(const launch *l, const plan_kernel *kernel)
+{
+    return l->owner->mode == CARD_FAST && !l->owner->check && l->program->lx_dead_after &&
+           kernel->steps[ISA_QUEUE_SEQ] && fuse_allowed(kernel, l->arguments);
+}
+
+// One core through all kernels of the group; fused steps without matmuls never wait.
+static void run_through(void *context, size_t index, uint32_t worker)
+{
+    launch *l = context;
+    uint32_t core = l->pending[index];
+    for (uint32_t k = 0; k < l->group_count; k++) {
+        const plan_kernel *kernel = l->group[k].kernel;
+        if (!(kernel->source->active_cores >> core & 1u)) continue;
+        core_run *run = start_core(l, kernel, core, true);
+        run->scratch = &l->owner->scratch[worker];
+        core_execute(run, CARD_FAST);
+        l->reached[core] = k;
+        if (run->state == ADVANCE_FAULT) return;
+    }
+}
+
+// The fault of the earliest kernel, of its lowest core, as if all cores had met before each kernel.
+static core_run *earliest_fault(const launch *l)
+{
+    core_run *earliest = NULL;
+    for (uint32_t n = 0; n < l->pending_count; n++) {
+        core_run *run = &l->owner->runs[l->pending[n]];
+        if (run->state != ADVANCE_FAULT) continue;
+        if (!earliest || l->reached[run->core] < l->reached[earliest->core]) earliest = run;
+    }
+    return earliest;
+}
+
+static core_run *run_group(launch *l, const plan_phase *first, uint32_t count)
+{
+    uint32_t active = 0;
+    double weight = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        active |= first[k].kernel->source->active_cores;
+        weight += first[k].kernel->weight_bytes;
+    }
+    l->group = first;
+    l->group_count = count;
+    list_cores(l, active);
+    run_shares(l, l->pending_count, run_through, weight >= PARALLEL_WEIGHT_BYTES);
+    return earliest_fault(l);
+}
+
+// Runs the kernel of a phase and those that may follow without meeting; moves *next behind them.
+static core_run *run_kernels(launch *l, const plan_phase *phase, uint32_t *next)
+{
+    bool fused = is_fused(l, phase->kernel);
+    if (!fused || phase->kernel->has_matmul) return run_kernel(l, phase->kernel, fused);
+    uint32_t count = 1;
+    for (; l->may_join && *next < l->program->phases.count; (*next)++, count++) {
+        const plan_phase *other = &l->program->phases.items[*next];
+        if (other->kind != PHASE_KERNEL || !other->kernel->joins || !is_fused(l, other->kernel))
+            break;
+    }
+    return run_group(l, phase, count);
+}
+
 static core_run *run_phases(launch *l)
 {
     uint32_t next = 0;
@@ -145,7 +222,7 @@ static core_run *run_phases(launch *l)
         const plan_phase *phase = &l->program->phases.items[next++];
         core_run *fault = NULL;
         switch (phase->kind) {
-        case PHASE_KERNEL: fault = run_kernel(l, phase->kernel); break;
+        case PHASE_KERNEL: fault = run_kernels(l, phase, &next); break;
         case PHASE_LOOP: l->index[phase->depth] = 0; break;
         case PHASE_END_LOOP:
             if (++l->index[phase->depth] < phase->count) next = phase->body;
@@ -189,6 +266,7 @@ spyre_status card_launch(card *c, card_program *program, const card_argument *ar
 {
     launch l = {.owner = c, .program = program, .arguments = arguments};
     TRY(check_arguments(&l, arg_count));
+    l.may_join = local_arguments_apart(program, arguments);
     if (c->wipe_each_launch) card_wipe_lx(c);
     core_run *fault = run_phases(&l);
     uint32_t sender, receiver;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "card/fuse.h"
+#include "card/local.h"
 #include "card/machine.h"
 
 typedef VEC(plan_step) step_list;
@@ -16,6 +17,8 @@ typedef struct {
     plan_tile **tiles;
     plan_tile **fused;                      // of the kernel at work
     lx_range_list exposed;
+    bool in_group;
+    local_footprints group;                 // of the kernels that the next one may join
 } translation;
 
 // --- The card's own copy, so that the caller may free the program
@@ -151,6 +154,28 @@ static spyre_status add_fused(translation *t, uint32_t begin, uint32_t end, cons
     return add_steps(p, t->fused, begin, end, ISA_QUEUE_SEQ, kernel);
 }
 
+// Cores may go on into a fused kernel without meeting when it conflicts with none of those that they
+// have come through so. Matmuls gather the cores of a host thread; there they meet.
+static spyre_status find_group(translation *t, uint32_t begin, uint32_t end,
+                               const lx_place *outer, plan_kernel *kernel)
+{
+    bool local = kernel->steps[ISA_QUEUE_SEQ] && !kernel->has_matmul && outer->depth == 0;
+    local_footprints own = {0};
+    if (local) {
+        const isa_program *program = t->loaded->program;
+        TRY(local_collect(t->scratch, program, t->tiles, begin, end, kernel->source, &own));
+    }
+    kernel->joins = local && t->in_group;
+    for (uint32_t n = 0; n < t->group.count && kernel->joins; n++)
+        for (uint32_t m = 0; m < own.count && kernel->joins; m++)
+            kernel->joins = !local_conflict(&t->group.items[n], &own.items[m]);
+    if (!kernel->joins) t->group.count = 0;
+    t->in_group = local;
+    for (uint32_t m = 0; m < own.count; m++)
+        TRY(VEC_PUSH(t->scratch, &t->group, own.items[m]));
+    return NULL;
+}
+
 static spyre_status make_kernel(translation *t, uint32_t begin, uint32_t end,
                                 const lx_place *outer, plan_kernel **out_kernel)
 {
@@ -164,6 +189,7 @@ static spyre_status make_kernel(translation *t, uint32_t begin, uint32_t end,
     for (isa_queue q = ISA_QUEUE_LOAD; q < ISA_QUEUE_COUNT; q++)
         TRY(add_steps(p, t->tiles, begin + 1, end, q, kernel));
     TRY(add_fused(t, begin + 1, end, outer, kernel));
+    TRY(find_group(t, begin + 1, end, outer, kernel));
     uint32_t cores = (uint32_t)__builtin_popcount(kernel->source->active_cores);
     kernel->weight_bytes = kernel_weight(p->program, begin + 1, end) * cores;
     *out_kernel = kernel;
@@ -191,8 +217,10 @@ static spyre_status make_phases(translation *t)
             TRY(make_kernel(t, at, end, &outer, &phase.kernel));
             at = end;
         } else if (i->opcode == ISA_LOOP) {
+            t->in_group = false;
             phase.kind = PHASE_LOOP;
         } else if (i->opcode == ISA_END_LOOP) {
+            t->in_group = false;
             phase.kind = PHASE_END_LOOP;
             phase.depth = outer.depth;
             phase.body = opened[outer.depth] + 1;
@@ -218,6 +246,19 @@ static spyre_status make_tiles(translation *t)
     return lx_find_exposed(t->scratch, p->program, t->tiles, &t->exposed);
 }
 
+static spyre_status list_stored(card_program *p)
+{
+    for (uint32_t at = 0; at < p->program->code.count; at++) {
+        const isa_instruction *i = &p->program->code.items[at];
+        if (i->opcode != ISA_STORE) continue;
+        bool known = false;
+        for (uint32_t n = 0; n < p->stored.count; n++)
+            known = known || p->stored.items[n] == i->operand[0].arg;
+        if (!known) TRY(VEC_PUSH(p->memory, &p->stored, i->operand[0].arg));
+    }
+    return NULL;
+}
+
 static spyre_status translate_in(translation *t)
 {
     size_t count = t->loaded->program->code.count;
@@ -226,6 +267,7 @@ static spyre_status translate_in(translation *t)
     t->fused = ARENA_NEW(t->scratch, plan_tile *, count);
     TRY_ALLOC(t->fused);
     TRY(make_tiles(t));
+    TRY(list_stored(t->loaded));
     return make_phases(t);
 }
 

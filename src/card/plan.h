@@ -73,6 +73,7 @@ typedef struct {
     uint32_t step_count[ISA_QUEUE_COUNT];
     plan_step *steps[ISA_QUEUE_COUNT];      // end with STEP_END; SEQ: fused (fuse.h), or null
     bool has_matmul;
+    bool joins;                             // runs with the kernel before without meeting (local.h)
     double weight_bytes;                    // rough work of all cores, to choose host threads
 } plan_kernel;
 
@@ -91,6 +92,7 @@ struct card_program {
     arena *memory;
     const isa_program *program;             // own copy
     VEC(plan_phase) phases;
+    VEC(uint16_t) stored;                   // arguments that are written
     bool lx_dead_after;                     // nobody reads LX after the program
 };
 
