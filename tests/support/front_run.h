@@ -130,6 +130,7 @@ static inline spyre_status front_run_on_card(arena *memory, const bundle *b, car
         memcpy(card_memory(device, arguments[i].base, bytes), buffers[i].bytes, bytes);
     }
     TRY_DONE(card_load(device, program, &loaded));
+    card_program_forget_lx(loaded);
     TRY_DONE(card_launch(device, loaded, arguments, b->args.count, NULL));
     for (uint32_t i = 0; i < b->args.count; i++) {
         uint64_t bytes = (uint64_t)buffers[i].size_bytes;
