@@ -251,6 +251,7 @@ def transposed_add(rows: int, cols: int) -> str:
 
 
 RESTICKIFY = "Stickify"  # in the kernel's name
+IN_MEMORY = ("--set", "lx_planning=0")
 
 
 def product(m: int, k: int, n: int) -> str:
@@ -343,7 +344,7 @@ def transport():
             yield row("transport", name, published, text, 4 * size, note=note, scored=dim == 1)
         published, name = 2 * size / RESTICKIFY_RATE / 1e3, size_of("restickify", shape)
         text = transposed_add(*shape)
-        yield row("transport", name, published, text, 2 * size, kernel=RESTICKIFY)
+        yield row("transport", name, published, text, 2 * size, *IN_MEMORY, kernel=RESTICKIFY)
 
 
 def splits(bundle: str) -> dict[str, int]:
@@ -390,7 +391,7 @@ def batched():
 def softmax():
     in_lx = ("--set", "lx_planning=1")
     stages = (
-        ("all in memory", 32.51, 8, ("--set", "lx_planning=0"), False),
+        ("all in memory", 32.51, 8, IN_MEMORY, False),
         ("in place in LX", 23.93, 3, in_lx, True),
         ("input cloned to LX", 23.67, 2, (*in_lx, "--set", "lx_boundary_clones=1"), True),
     )
@@ -419,7 +420,7 @@ def measured():
     for shape, us in MEASURED_RESTICKIFY.items():
         size, text = math.prod(shape) * ELEMENT, transposed_add(*shape)
         name = size_of("restickify", shape)
-        yield row("measured", name, us, text, 2 * size, kernel=RESTICKIFY)
+        yield row("measured", name, us, text, 2 * size, *IN_MEMORY, kernel=RESTICKIFY)
     for shape, us in MEASURED_OUTER_TRANSPOSE.items():
         size, text = math.prod(shape) * ELEMENT, outer_transpose(*shape)
         yield row("measured", size_of("outer transpose", shape), us, text, 2 * size)
