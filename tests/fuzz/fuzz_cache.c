@@ -51,8 +51,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     uint8_t *changed = malloc(record.length);
     FUZZ_HOLDS(changed);
     memcpy(changed, record.bytes, record.length);
-    for (size_t at = 0; at + 3 <= count; at += 3)
-        changed[(bytes[at] | bytes[at + 1] << 8) % record.length] = bytes[at + 2];
+    for (size_t at = 0; at + 3 <= count; at += 3) {
+        size_t place = (size_t)bytes[at] + (size_t)bytes[at + 1] * 256;
+        changed[place % record.length] = bytes[at + 2];
+    }
     take(changed, count % 3 == 2 ? record.length - count % record.length : record.length);
     free(changed);
     return 0;
