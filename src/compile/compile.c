@@ -167,10 +167,12 @@ static spyre_status front_segment(compilation *c, uint32_t index, const graph_se
     return describe_outputs(c, index, from);
 }
 
-static spyre_status back_segment(spyre_executable *e, uint32_t index)
+static spyre_status back_segment(const compilation *c, uint32_t index)
 {
+    spyre_executable *e = c->executable;
     executable_segment *segment = &e->segments[index];
-    back_options back = BACK_OPTIONS_INIT;
+    const back_options back = {
+        .lx_reserved_bytes = (int64_t)(ISA_LX_BYTES * c->options->settings.dxp_lx_frac_avail)};
     TRY(back_compile(segment->front.bundle, &back, e->memory, &segment->program));
     TRY(bind_arguments(e, segment));
     return executable_make_job(e, index);
@@ -216,11 +218,12 @@ static spyre_status front_segments(compilation *c, const graph_segment *segments
     return NULL;
 }
 
-static spyre_status back_segments(spyre_executable *e)
+static spyre_status back_segments(const compilation *c)
 {
+    const spyre_executable *e = c->executable;
     for (uint32_t s = 0; s < e->segment_count; s++)
         if (e->segments[s].info.kind == SPYRE_SEGMENT_CARD)
-            TRY(status_at(back_segment(e, s), "segment %u", s));
+            TRY(status_at(back_segment(c, s), "segment %u", s));
     return NULL;
 }
 
@@ -238,7 +241,7 @@ static spyre_status attempt(compilation *c, const char *const *host_reasons)
     int64_t prepared = statistics_now_us();
     if (!status) status = front_segments(c, segments, count);
     int64_t fronted = statistics_now_us();
-    if (!status) status = back_segments(e);
+    if (!status) status = back_segments(c);
     c->graph_us += prepared - began;
     c->front_us += fronted - prepared;
     c->back_us += statistics_now_us() - fronted;

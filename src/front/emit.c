@@ -224,7 +224,7 @@ static void add_constants(emitter *e)
                       opfunc_reduction_identity(step->op));
 }
 
-// The bundle argument of a buffer: pool, inputs, output buffers, constants.
+// The bundle argument of a buffer: pool, inputs, output buffers, constants; -1 in LX.
 static int32_t arg_of(const front_result *result, const loop_buffer *buffer)
 {
     int32_t first_input = result->has_pool ? 1 : 0;
@@ -234,6 +234,7 @@ static int32_t arg_of(const front_result *result, const loop_buffer *buffer)
     case LOOP_CONSTANT: return first_output + (int32_t)result->output_buffer_count;
     case LOOP_LOCAL: break;
     }
+    if (buffer->in_lx) return -1;
     return buffer->output >= 0 ? first_output + buffer->output : 0;
 }
 
@@ -306,7 +307,7 @@ static spyre_status add_args(const loop_graph *loops, front_result *result)
             loop_device_strides(buffer, strides, &bytes);
             inputs[buffer->index].bytes = bytes;
         } else if (buffer->kind == LOOP_CONSTANT) {
-            int64_t end = buffer->first_op == UINT32_MAX ? 0 : buffer->memory_offset + bytes;
+            int64_t end = buffer->first_op == LOOP_UNUSED ? 0 : buffer->memory_offset + bytes;
             if (end > constants) constants = end;
         } else if (buffer->kind == LOOP_LOCAL && buffer->output >= 0) {
             outputs[buffer->output].bytes = bytes;
@@ -330,7 +331,7 @@ static spyre_status fill_constants(const loop_graph *loops, bundle *b)
     for (uint32_t i = 0; i < loops->buffers.count; i++) {
         const loop_buffer *buffer = &loops->buffers.items[i];
         uint32_t element = spyre_format_bytes(buffer->format);
-        if (buffer->kind != LOOP_CONSTANT || buffer->first_op == UINT32_MAX) continue;
+        if (buffer->kind != LOOP_CONSTANT || buffer->first_op == LOOP_UNUSED) continue;
         for (uint32_t at = 0; at < SPYRE_STICK_BYTES; at += element)
             element_store(bytes + buffer->memory_offset + at, buffer->format, buffer->value);
     }

@@ -15,6 +15,9 @@ int64_t emit_padded_size(const loop_graph *loops, const loop_op *op, uint32_t v)
 void emit_sizes(const loop_graph *loops, const loop_op *op, int64_t out_size[LOOP_MAX_VARS],
                 int64_t out_units[LOOP_MAX_VARS]);
 
+// Elements of variable v with the padding to whole sticks of some operand.
+int64_t emit_padded_size(const loop_graph *loops, const loop_op *op, uint32_t v);
+
 // A step under construction: step dims beside the variables they stand for.
 typedef struct {
     const loop_graph *loops;

@@ -43,6 +43,12 @@ static void add_link(chain_link *chain, uint32_t *count, chain_link link)
     chain[at] = link;
 }
 
+// Indices of step dim d that operand k has a place for: in LX only those of the core's slice.
+static int64_t room_of(const emitter *e, uint32_t k, uint8_t d)
+{
+    return buffer_of(e, k)->in_lx ? e->step->size[d] / e->step->slices[d] : e->step->size[d];
+}
+
 // The moving dims of operand k, by ascending stride.
 static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
 {
@@ -54,7 +60,7 @@ static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
         if (!place->stride[v]) continue;
         uint8_t d = e->dim_of_var[v];
         bool stick = v == place->stick_var;
-        int64_t extent = stick ? (e->step->size[d] + lanes - 1) / lanes : e->step->size[d];
+        int64_t room = room_of(e, k, d), extent = stick ? (room + lanes - 1) / lanes : room;
         int64_t stride = stick && extent == 1 ? 0 : place->stride[v];
         add_link(chain, &count, (chain_link){d, stride, extent});
     }
@@ -68,7 +74,8 @@ static spyre_status set_gap(const emitter *e, uint32_t k, const chain_link *link
 {
     bundle_tensor *tensor = &e->step->tensors[k];
     uint8_t d = link->dim;
-    int64_t stride = link->stride ? link->stride : SPYRE_STICK_BYTES, gap;
+    int64_t stride = link->stride ? link->stride : SPYRE_STICK_BYTES, gap, room = room_of(e, k, d);
+    int64_t valid = room < e->valid[d] ? room : e->valid[d];
     bool stick = d == tensor->stick_dim;
     int64_t extent = next ? next / stride : link->extent;
     if (next % stride) return refuse(e, k, "its strides are no multiples of each other");
@@ -76,12 +83,12 @@ static spyre_status set_gap(const emitter *e, uint32_t k, const chain_link *link
         return extent == link->extent ? NULL : refuse(e, k, "a table with gaps between its sticks");
     if (stick) {
         if (extent < link->extent) return refuse(e, k, "its sticks overlap");
-        gap = extent == link->extent ? 0 : extent * tensor->stick_elements - e->step->size[d];
+        gap = extent == link->extent ? 0 : extent * tensor->stick_elements - room;
     } else {
         // Padding of another operand's stick: this one has only the valid indices.
-        if (!next && e->valid[d] < e->step->size[d]) extent = e->valid[d];
-        if (extent < e->valid[d]) return refuse(e, k, "its dims overlap");
-        gap = extent - e->step->size[d];
+        if (!next && valid < room) extent = valid;
+        if (extent < valid) return refuse(e, k, "its dims overlap");
+        gap = extent - room;
         if (e->step->op == OPFUNC_RESTICKIFY) gap = -gap;
     }
     tensor->gap[d] = gap;
@@ -181,7 +188,7 @@ static void set_starts(const emitter *e, uint32_t k)
     int32_t arg = tensor->start[0].arg;
     for (uint32_t core = 0; core < e->step->core_count; core++) {
         int64_t offset = buffer->memory_offset + place->offset;
-        for (uint32_t v = 0; v < e->op->var_count; v++) {
+        for (uint32_t v = 0; v < e->op->var_count && !buffer->in_lx; v++) {
             uint8_t d = e->dim_of_var[v];
             int64_t first = e->step->core_slice[core][d] * (e->step->size[d] / e->step->slices[d]);
             if (v == place->stick_var) first /= tensor->stick_elements;
@@ -200,6 +207,7 @@ spyre_status emit_tensor(emitter *e, uint32_t k)
     tensor->element_bytes = spyre_format_bytes(buffer->format);
     tensor->stick_elements = spyre_format_elements_per_stick(buffer->format);
     tensor->stick_dim = emit_stick_dim(e, k);
+    tensor->in_lx = buffer->in_lx;
     tensor->index_peer = -1;
     for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) tensor->max_size[d] = -1;
     if (e->op->gather && k < 2) {

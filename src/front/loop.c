@@ -64,6 +64,7 @@ void loop_device_strides(const loop_buffer *buffer, int64_t out_strides[LOOP_MAX
     for (uint32_t i = 0; i < buffer->dim_count; i++) {
         uint8_t d = buffer->order[i];
         int64_t extent = buffer->dim[d].extent;
+        if (buffer->in_lx) extent = (extent + buffer->slices[d] - 1) / buffer->slices[d];
         if (d == buffer->stick) extent = (extent + lanes - 1) / lanes;
         if (buffer->kind == LOOP_INPUT && buffer->fixed_size[d] > extent)
             extent = buffer->fixed_size[d];
@@ -73,8 +74,7 @@ void loop_device_strides(const loop_buffer *buffer, int64_t out_strides[LOOP_MAX
     *out_bytes = stride;
 }
 
-// The dim whose stride is the largest not above `stride`.
-static uint32_t dim_at(const loop_buffer *buffer, int64_t stride)
+uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride)
 {
     uint32_t d = 0;
     while (d + 1 < buffer->dim_count && buffer->dim[d + 1].stride <= stride) d++;
@@ -126,7 +126,7 @@ static const char *locate_step(walk *w, int64_t extent, int64_t stride, int64_t 
     *out_lanes = false;
     if (stride == 0) return NULL;
     if (stride < 0 || buffer->dim_count == 0) return "walks outside its storage";
-    uint32_t d = dim_at(buffer, stride);
+    uint32_t d = loop_dim_at(buffer, stride);
     if (stride % buffer->dim[d].stride) return "steps across its dims";
     int64_t step = stride / buffer->dim[d].stride;
     w->span[d] += step * (extent - 1);

@@ -18,6 +18,7 @@
 #include "tensor/opfunc.h"
 
 enum { LOOP_MAX_VARS = 8, LOOP_MAX_DIMS = 10, LOOP_MAX_OPERANDS = 6, LOOP_NO_DIM = 0xFF };
+#define LOOP_UNUSED UINT32_MAX
 
 // A dim of a buffer in host elements. Only extents above 1 are kept.
 typedef struct {
@@ -45,9 +46,12 @@ typedef struct {
                                        // the stick dim)
     bool exx2;                         // two moments a stick, in lanes 0 and 1
     int32_t output;                    // index among the output buffers, or -1
-    // Memory: byte offset in the pool (LOCAL without output) or in the constants.
+    // Memory: byte offset in LX (in_lx), in the pool (LOCAL without output) or in the constants.
+    bool in_lx; // every core holds a slice of it, at the same place of its LX; bytes are a slice's
+    int32_t slices[LOOP_MAX_DIMS]; // in_lx: the number of slices of each dim
+    const char *why_in_memory;     // LOCAL: what speaks against LX, or null
     int64_t bytes, memory_offset;
-    uint32_t first_op, last_op; // LOCAL: live range, positions in the op order
+    uint32_t first_op, last_op; // live range, positions in the op order; LOOP_UNUSED without an op
 } loop_buffer;
 
 // Host offset of an element = offset + sum over variables v of index[v] * stride[v].
@@ -155,7 +159,15 @@ void loop_set_dims(loop_buffer *buffer);
 // outermost, so that neighbouring host dims stay one run of sticks.
 void loop_set_layout(loop_buffer *buffer, uint8_t stick);
 
-// Byte stride of one step of every dim (of one tile for the stick dim) and the total size.
+// The dim in which a step of `stride` host elements moves: the one whose stride is the largest not
+// above it. Needs a dim.
+uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride);
+
+// Sets first_op and last_op of every buffer.
+void loop_find_live_ranges(loop_graph *loops);
+
+// Byte stride of one step of every dim (of one tile for the stick dim) and the total size; of a
+// core's slice when the buffer is in LX.
 void loop_device_strides(const loop_buffer *buffer, int64_t out_strides[LOOP_MAX_DIMS],
                          int64_t *out_bytes);
 

@@ -31,8 +31,13 @@ static void print_buffer(const loop_graph *loops, uint32_t id, text *out)
     if (buffer->exx2) text_append(out, " exx2");
     if (buffer->output >= 0) text_printf(out, " output(%d)", buffer->output);
     if (buffer->bytes)
-        text_printf(out, " memory(%" PRId64 "+%" PRId64 ")", buffer->memory_offset, buffer->bytes);
-    text_printf(out, "  // %s\n", buffer->name);
+        text_printf(out, " %s(%" PRId64 "+%" PRId64 ")", buffer->in_lx ? "lx" : "memory",
+                    buffer->memory_offset, buffer->bytes);
+    for (uint32_t d = 0; buffer->in_lx && d < buffer->dim_count; d++)
+        if (buffer->slices[d] > 1) text_printf(out, " slices(%u/%d)", d, buffer->slices[d]);
+    text_printf(out, "  // %s", buffer->name);
+    if (buffer->why_in_memory && buffer->output < 0) text_printf(out, "; in memory: %s", buffer->why_in_memory);
+    text_append(out, "\n");
 }
 
 static void print_access(const loop_op *op, const loop_access *access, text *out)

@@ -51,7 +51,7 @@ static void find_ranges(const loop_graph *loops, uint32_t *first, uint32_t *last
         for (uint32_t k = 0; k < loops->ops.items[i].operand_count; k++) {
             uint32_t b = loops->ops.items[i].operand[k].buffer;
             const loop_buffer *buffer = &loops->buffers.items[b];
-            if (buffer->kind != LOOP_LOCAL || buffer->output >= 0) continue;
+            if (buffer->kind != LOOP_LOCAL || buffer->output >= 0 || buffer->in_lx) continue;
             if (first[b] == UINT32_MAX) first[b] = i;
             last[b] = i;
         }

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/residency.h"
+
+#include "front/emit.h"
+
+// What the cores touch of a buffer through one access.
+typedef struct {
+    const char *why;
+    uint32_t cores;
+    int32_t slices[LOOP_MAX_DIMS], core_stride[LOOP_MAX_DIMS];
+    int64_t length[LOOP_MAX_DIMS]; // elements of the dim from one slice to the next
+    int64_t last[LOOP_MAX_DIMS];   // the last index of the slice that is touched
+} view;
+
+// Where a variable walks a dim: what it adds to the view.
+static const char *add_variable(const loop_graph *loops, const loop_op *op, const loop_buffer *b,
+                                const loop_access *access, uint32_t v, view *out)
+{
+    uint32_t d = loop_dim_at(b, access->stride[v]);
+    int64_t step = access->stride[v] / b->dim[d].stride;
+    if (op->split[v] == 1) {
+        out->last[d] += step * (op->extent[v] - 1);
+        return NULL;
+    }
+    if (out->slices[d] > 1) return "two divided loops walk one dim of it";
+    int64_t padded = emit_padded_size(loops, op, v), slice = padded / op->split[v];
+    if (padded > op->extent[v] && d != b->stick) return "its slices are of unequal length";
+    out->slices[d] = op->split[v];
+    out->core_stride[d] = op->core_stride[v];
+    out->length[d] = step * slice;
+    out->last[d] += step * (slice - 1);
+    return NULL;
+}
+
+static view find_view(const loop_graph *loops, const loop_op *op, const loop_access *access)
+{
+    const loop_buffer *b = &loops->buffers.items[access->buffer];
+    view out = {.cores = loop_core_count(op)};
+    int64_t offset = access->offset, reach[LOOP_MAX_DIMS];
+    for (uint32_t d = b->dim_count; d-- > 0;) {
+        out.slices[d] = 1;
+        out.last[d] = reach[d] = offset / b->dim[d].stride;
+        offset %= b->dim[d].stride;
+    }
+    for (uint32_t v = 0; v < op->var_count && !out.why; v++) {
+        if (!access->stride[v]) continue;
+        out.why = add_variable(loops, op, b, access, v, &out);
+        uint32_t d = loop_dim_at(b, access->stride[v]);
+        reach[d] += access->stride[v] / b->dim[d].stride * (op->extent[v] - 1);
+    }
+    for (uint32_t d = 0; d < b->dim_count && !out.why; d++) {
+        if (reach[d] >= b->dim[d].extent) out.why = "an op walks from one dim of it into the next";
+        if (out.slices[d] > 1 && out.last[d] >= out.length[d])
+            out.why = "a core reaches into its neighbour's slice";
+    }
+    return out;
+}
+
+static bool same_slices(const loop_buffer *b, const view *x, const view *y)
+{
+    for (uint32_t d = 0; d < b->dim_count; d++) {
+        if (x->slices[d] != y->slices[d]) return false;
+        if (x->slices[d] == 1) continue;
+        if (x->core_stride[d] != y->core_stride[d] || x->length[d] != y->length[d]) return false;
+    }
+    return true;
+}
+
+// --- Writers
+
+// The opfuncs whose results torch-spyre's planner puts in LX: M-X-02's list, by the public
+// docs/source/compiler/scratchpad_planning.md and torch_spyre/_inductor/scratchpad.
+static bool is_published(opfunc op)
+{
+    switch ((int)op) {
+    case OPFUNC_MAX:
+    case OPFUNC_SUM:
+    case OPFUNC_MEAN:
+    case OPFUNC_EXP:
+    case OPFUNC_SUB:
+    case OPFUNC_MUL:
+    case OPFUNC_ADD:
+    case OPFUNC_RSQRT: return true;
+    default: return false;
+    }
+}
+
+// Slices are whole sticks of the stick dim, and equal in the others.
+static bool even_slices(const loop_buffer *b, const view *written)
+{
+    for (uint32_t d = 0; d < b->dim_count; d++) {
+        int64_t unit = d == b->stick ? loop_lanes(b) : 1;
+        int64_t units = (b->dim[d].extent + unit - 1) / unit;
+        if (written->slices[d] == 1) continue;
+        if (units % written->slices[d]) return false;
+        if (written->length[d] != units / written->slices[d] * unit) return false;
+    }
+    return true;
+}
+
+static const char *why_not_writer(const loop_graph *loops, const loop_op *op, const loop_buffer *b,
+                                  const view *written)
+{
+    if (written->why) return written->why;
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (op->split[v] > 1 && loop_var_is_reduced(op, v)) return "its cores share every result";
+    if (!even_slices(b, written)) return "its slices are of unequal length";
+    if (!loops->settings.allow_all_ops_in_lx_planning && !is_published(op->op)) return "its opfunc is not listed";
+    return NULL;
+}
+
+typedef struct {
+    const loop_graph *loops;
+    residency *found;
+    view *written; // by buffer: of its first writer
+} finder;
+
+static void add_writer(const finder *f, const loop_op *op)
+{
+    const loop_access *access = &op->operand[op->operand_count - 1];
+    const loop_buffer *b = &f->loops->buffers.items[access->buffer];
+    residency *r = &f->found[access->buffer];
+    view *first = &f->written[access->buffer], now = find_view(f->loops, op, access);
+    if (r->why) return;
+    r->why = why_not_writer(f->loops, op, b, &now);
+    if (first->cores && !r->why && (first->cores != now.cores || !same_slices(b, first, &now)))
+        r->why = "its writers divide it differently";
+    if (first->cores) return;
+    *first = now;
+    for (uint32_t d = 0; d < b->dim_count; d++) r->slices[d] = now.slices[d];
+}
+
+// --- Readers
+
+static void add_reader(const finder *f, const loop_op *op, uint32_t k)
+{
+    const loop_access *access = &op->operand[k];
+    const loop_buffer *b = &f->loops->buffers.items[access->buffer];
+    const view *written = &f->written[access->buffer];
+    residency *r = &f->found[access->buffer];
+    r->reads++;
+    if (r->why || b->kind != LOOP_LOCAL) return;
+    view now = find_view(f->loops, op, access);
+    if (loop_is_table(op, access))
+        r->why = "a gather looks its rows up";
+    else if (now.why)
+        r->why = now.why;
+    else if (now.cores > written->cores || !same_slices(b, written, &now))
+        r->why = "a reader divides it differently";
+}
+
+spyre_status residency_find(const loop_graph *loops, residency **out)
+{
+    uint32_t count = loops->buffers.count;
+    finder f = {.loops = loops,
+                .found = ARENA_NEW(loops->memory, residency, count),
+                .written = ARENA_NEW(loops->memory, view, count)};
+    TRY_ALLOC(f.found);
+    TRY_ALLOC(f.written);
+    for (uint32_t b = 0; b < count; b++)
+        if (loops->buffers.items[b].output >= 0) f.found[b].why = "it leaves the graph";
+    for (uint32_t i = 0; i < loops->ops.count; i++) add_writer(&f, &loops->ops.items[i]);
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        for (uint32_t k = 0; k + 1 < op->operand_count; k++) add_reader(&f, op, k);
+    }
+    *out = f.found;
+    return NULL;
+}
+
+// --- In place
+
+static bool same_place(const loop_graph *loops, const loop_op *op, uint32_t k)
+{
+    const loop_access *to = &op->operand[op->operand_count - 1], *from = &op->operand[k];
+    const loop_buffer *result = &loops->buffers.items[to->buffer];
+    const loop_buffer *operand = &loops->buffers.items[from->buffer];
+    loop_location x, y;
+    if (spyre_format_bytes(result->format) != spyre_format_bytes(operand->format)) return false;
+    if (result->exx2 || operand->exx2) return false;
+    if (loop_locate(loops, op, to, &x) || loop_locate(loops, op, from, &y)) return false;
+    if (x.offset != y.offset || x.stick_var != y.stick_var) return false;
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (x.stride[v] != y.stride[v]) return false;
+    return true;
+}
+
+bool residency_in_place(const loop_graph *loops, const loop_op *op, uint32_t k)
+{
+    switch (opfunc_describe(op->op)->kind) {
+    case OPFUNC_KIND_REDUCTION:
+    case OPFUNC_KIND_MATMUL: return false;
+    case OPFUNC_KIND_UNARY:
+    case OPFUNC_KIND_BINARY:
+    case OPFUNC_KIND_TERNARY:
+    case OPFUNC_KIND_PARAMETRIC:
+    case OPFUNC_KIND_NORM:
+    case OPFUNC_KIND_COPY: break;
+    }
+    if (op->gather) return false;
+    for (uint32_t other = 0; other + 1 < op->operand_count; other++)
+        if (op->operand[other].buffer == op->operand[k].buffer && !same_place(loops, op, other))
+            return false;
+    return true;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which local buffers could live in LX, by the divisions of the ops that touch them.
+//
+// A buffer in LX is cut into equal slices along some of its dims, and every core holds one slice.
+// That works when no access needs more than its own core's slice: all ops that touch the buffer
+// divide its dims alike, into slices of the same length that belong to the same core numbers. An
+// access may read less than the slice (a view, a piece) as long as it does so on every core alike.
+#ifndef FRONT_RESIDENCY_H
+#define FRONT_RESIDENCY_H
+
+#include "front/loop.h"
+
+typedef struct {
+    const char *why;               // why the buffer cannot live in LX; null when it can
+    int32_t slices[LOOP_MAX_DIMS]; // of every dim
+    uint32_t reads;                // accesses that read it
+} residency;
+
+// One residency a buffer.
+SPYRE_MUST_CHECK spyre_status residency_find(const loop_graph *loops, residency **out);
+
+// True when operand k of the op reads every element where the op writes the result's, so that the
+// result may take the operand's place in LX.
+bool residency_in_place(const loop_graph *loops, const loop_op *op, uint32_t k);
+
+#endif
