@@ -33,10 +33,16 @@ static spyre_status refuse(const emitter *e, uint32_t k, const char *why)
                       e->op->location ? e->op->location : "unknown source line", k, why);
 }
 
+// A dim of which a core holds one index in LX has the stride of the next dim; it comes first.
+static bool precedes(const chain_link *a, const chain_link *b)
+{
+    return a->stride != b->stride ? a->stride < b->stride : a->extent < b->extent;
+}
+
 static void add_link(chain_link *chain, uint32_t *count, chain_link link)
 {
     uint32_t at = (*count)++;
-    while (at > 0 && chain[at - 1].stride > link.stride) {
+    while (at > 0 && precedes(&link, &chain[at - 1])) {
         chain[at] = chain[at - 1];
         at--;
     }
