@@ -84,7 +84,7 @@ uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride)
 bool loop_starts_dim(const loop_buffer *buffer, int64_t offset, int64_t stride)
 {
     if (buffer->dim_count == 0) return false;
-    const loop_dim *dim = &buffer->dim[dim_at(buffer, stride)];
+    const loop_dim *dim = &buffer->dim[loop_dim_at(buffer, stride)];
     return offset / dim->stride % dim->extent == 0;
 }
 

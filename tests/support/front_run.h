@@ -22,7 +22,8 @@ typedef struct {
     uint32_t input_count;
     const void *host[16]; // host storage of each input
     spyre_dtype dtype[16];
-    bool published_division; // each op divided as torch-spyre's planner does
+    spyre_settings settings;
+    uint32_t in_lx; // buffers in LX, after an execution
 } front_run;
 
 static inline spyre_view dense_view(uint32_t rank, const int64_t *size)
@@ -46,7 +47,7 @@ static inline int64_t view_elements(const spyre_view *view)
 
 static inline front_run front_run_begin(void)
 {
-    front_run run = {.memory = arena_create()};
+    front_run run = {.memory = arena_create(), .settings = spyre_settings_default()};
     if (spyre_graph_create(&run.graph)) abort();
     return run;
 }
@@ -148,11 +149,12 @@ static inline spyre_status front_run_execute(front_run *run, uint32_t cores, fro
 {
     front_result result;
     uint32_t node;
-    front_options options = {.settings = spyre_settings_default()};
+    front_options options = {.settings = run->settings, .dump = listing};
     options.settings.sencores = cores;
-    options.settings.work_division = run->published_division;
-    options.dump = listing;
     TRY(front_compile(run->graph, &options, run->memory, &node, &result));
+    run->in_lx = 0;
+    for (uint32_t i = 0; i < result.loops->buffers.count; i++)
+        run->in_lx += result.loops->buffers.items[i].in_lx;
     const bundle *b = result.bundle;
     bundle_buffer buffers[64] = {0};
     for (uint32_t i = 0; i < b->args.count; i++) {
@@ -175,6 +177,8 @@ static inline spyre_status front_run_execute(front_run *run, uint32_t cores, fro
     }
     if (engine == FRONT_RUN_INTERPRETER) {
         uint8_t *lx = calloc(BUNDLE_MAX_CORES, BUNDLE_LX_BYTES);
+        for (uint32_t core = 0; core < BUNDLE_MAX_CORES; core++)
+            memset(lx + (size_t)core * BUNDLE_LX_BYTES, 0x7f, 64 << 10);
         status = bundle_interpret(b, buffers, lx);
         free(lx);
     } else {

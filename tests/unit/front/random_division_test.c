@@ -36,7 +36,7 @@ static void compare_trials(uint64_t seed, bool published, const trial *trials, u
     random_graph *g = begin(seed, &out);
     text listing = {0};
     spyre_status status = NULL;
-    g->run.published_division = published;
+    g->run.settings.work_division = published;
     for (uint32_t i = 0; i < count && out.count && !status; i++) {
         random_outputs_room(g, &out, i);
         status = front_run_execute(&g->run, trials[i].cores, trials[i].engine, out.got[i],
