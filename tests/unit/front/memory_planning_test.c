@@ -14,6 +14,7 @@ static void memory_planning__a_chain_uses_two_blocks(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
+    run.settings.lx_planning = false;
     spyre_view view = sizes_view(2, 4, 64, 0);
     uint32_t x = front_case_input(&run, view), y = x;
     for (int i = 0; i < 8; i++) y = front_case_binary(&run, "spyre.add", y, x, view);

@@ -52,7 +52,7 @@ static int32_t reduced_split(front_run *run)
 static void check(front_run *run, const double *want, int64_t count, double tolerance)
 {
     static uint16_t got[FRONT_RUN_CARD_FAST + 1][MOST_RESULTS];
-    run->settings.work_division = true;
+    run->settings.work_division = 1; // published
     for (front_engine e = FRONT_RUN_INTERPRETER; e <= FRONT_RUN_CARD_FAST; e++) {
         void *out[1] = {got[e]};
         spyre_status status = front_run_execute(run, 32, e, out, NULL);
