@@ -20,6 +20,7 @@ static inline loop_graph *front_case_before(front_run *run, uint32_t cores, cons
     static uint32_t node;
     loop_graph *loops = NULL;
     if (front_build(run->graph, run->memory, &node, &loops)) abort();
+    loops->settings = run->settings;
     loops->cores = cores;
     for (uint32_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         bool changed;
