@@ -139,7 +139,10 @@ static int write_output(const launch_argument *argument)
     size_t bytes = (size_t)argument->buffer.byte_count;
     bool written = file && fwrite(argument->buffer.bytes, 1, bytes, file) == bytes;
     int reason = errno;
-    if (file && fclose(file) != 0) written = false;
+    if (file && fclose(file) != 0 && written) {
+        reason = errno;
+        written = false;
+    }
     if (written) return CLI_OK;
     return cli_complain("run", "%s: %s", argument->output, strerror(reason));
 }
