@@ -32,7 +32,7 @@ struct checker {
     parcels tokens[ISA_CORES][ISA_MAX_TOKENS];
     parcels messages[ISA_CORES][ISA_CORES];     // [sender][receiver]
     shadow *touched;
-    stick_mask written[ISA_CORES][LX_STICKS];
+    bool written[ISA_CORES][LX_STICKS];             // at least one byte
 };
 
 // --- Life
@@ -75,7 +75,7 @@ void check_destroy(checker *c)
 
 void check_know_lx(checker *c, uint32_t core)
 {
-    memset(c->written[core], 0xFF, sizeof c->written[core]);
+    memset(c->written[core], true, sizeof c->written[core]);
 }
 
 void check_wipe_lx(checker *c)
@@ -184,19 +184,18 @@ static void report_race(const access *a, uint64_t stick, stick_mask bytes,
                isa_queue_name((isa_queue)(other->who % ISA_QUEUE_COUNT)), other->instruction);
 }
 
+// Programs read whole sticks, the padding behind the last element too, which nobody writes; so it
+// is sticks that must have been written.
 static bool check_written(const access *a, uint32_t stick, stick_mask bytes)
 {
-    stick_mask *written = &a->run->owner->check->written[a->run->core][stick];
-    stick_mask missing = stick_mask_without(bytes, *written);
-    if (a->writes) {
-        written->half[0] |= bytes.half[0];
-        written->half[1] |= bytes.half[1];
-    }
-    if (!a->reads || stick_mask_empty(missing)) return true;
-    uint64_t at = (uint64_t)stick * SPYRE_STICK_BYTES + first_byte(missing);
+    bool *written = &a->run->owner->check->written[a->run->core][stick];
+    bool known = *written;
+    *written |= a->writes;
+    if (!a->reads || known) return true;
+    uint64_t at = (uint64_t)stick * SPYRE_STICK_BYTES + first_byte(bytes);
     core_fault(a->run, a->step->instruction, at,
-               "never written: operand %u reads byte %llu of LX, which nothing has written",
-               a->operand, (unsigned long long)at);
+               "never written: operand %u reads byte %llu of LX, in a stick that nothing has "
+               "written", a->operand, (unsigned long long)at);
     return false;
 }
 

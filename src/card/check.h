@@ -5,8 +5,8 @@
 //     race           two queues touch the same bytes of LX, or queues of any cores the same bytes
 //                    of memory, in one kernel, one of them writes, and neither tokens nor messages
 //                    order them
-//     never written  an instruction reads bytes of LX that nothing has written: since the card was
-//                    opened, its LX was wiped, or a program ran that forgets LX
+//     never written  an instruction reads a stick of LX of which nothing has written a byte:
+//                    since the card was opened, its LX was wiped, or a program ran that forgets LX
 //     misaligned     an element does not lie at a multiple of its size
 // Accesses outside LX or an argument are faults without the checker too.
 //
