@@ -233,6 +233,27 @@ static PyObject *add_output(PyObject *self, PyObject *value)
     Py_RETURN_NONE;
 }
 
+// A text about a value or a node: dims' names, a work division.
+static PyObject *annotate(PyObject *self, PyObject *args,
+                          spyre_status (*set)(spyre_graph *, uint32_t, const char *))
+{
+    unsigned int id;
+    const char *words;
+    if (!PyArg_ParseTuple(args, "Is", &id, &words)) return NULL;
+    if (!core_check(set(of(self), id, words))) return core_raise();
+    Py_RETURN_NONE;
+}
+
+static PyObject *name_dims(PyObject *self, PyObject *args)
+{
+    return annotate(self, args, spyre_graph_name_dims);
+}
+
+static PyObject *set_work_division(PyObject *self, PyObject *args)
+{
+    return annotate(self, args, spyre_graph_set_work_division);
+}
+
 static PyObject *graph_text(PyObject *self)
 {
     char *text;
@@ -247,6 +268,8 @@ static PyMethodDef methods[] = {
     {"add_node", add_node, METH_VARARGS,
      "(name, op, args, [(dtype, on_card, sizes, strides, offset)], location) -> (node, [values])"},
     {"add_output", add_output, METH_O, "(value)"},
+    {"name_dims", name_dims, METH_VARARGS, "(input value, \"M,K\")"},
+    {"set_work_division", set_work_division, METH_VARARGS, "(node, \"M=2,K=4\")"},
     {NULL, NULL, 0, NULL},
 };
 

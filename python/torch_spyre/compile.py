@@ -20,7 +20,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, attention, handover, patches
-from ._inductor import artefacts, decompositions, lowering, passes
+from ._inductor import artefacts, decompositions, hints, lowering, passes
 from ._inductor.registry import fallback_ops
 
 _aten = torch.ops.aten
@@ -110,6 +110,8 @@ class CompiledGraph:
 
     def __call__(self, args: list):
         key = self._key(args)
+        if hints.in_use():
+            key = (key, *[hints.dims_of(a) for a in args])
         program = self.programs.get(key)
         if program is None:
             program = self.programs[key] = _build(self.gm, args, self.folder)
@@ -256,9 +258,12 @@ class _Builder:
 
     def _input(self, name, tensor) -> int:
         try:
-            return self.graph.add_input(name, tensor)
+            value = self.graph.add_input(name, tensor)
         except _C.Unsupported as error:
             raise _Inexpressible(str(error)) from error
+        if dims := hints.dims_of(tensor):
+            self.graph.name_dims(value, dims)
+        return value
 
     def _call(self, node):
         if node.target is operator.getitem:
@@ -305,6 +310,8 @@ class _Builder:
             )
         except (_C.Unsupported, RuntimeError) as error:
             raise _Inexpressible(f"{node.target}: {error}") from error
+        if division := hints.work_division_of(node):
+            self.graph.set_work_division(number, division)
         assert number == len(self.nodes)
         self.nodes.append(node)
         self.ids[node] = outputs[0] if single else outputs

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hints, under torch-spyre's module name."""

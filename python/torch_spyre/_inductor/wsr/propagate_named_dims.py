@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of dims, under torch-spyre's module name."""
+
+from ..hints import declare_tensor_dim, name_tensor_dims
+
+__all__ = ["declare_tensor_dim", "name_tensor_dims"]
