@@ -14,10 +14,12 @@ from harness import Table
 WORKER = pathlib.Path(__file__).with_name("compilation_worker.py")
 MODELS = ("add", "softmax", "encoder layer", "MiniLM")
 COLUMNS = ["spyre cold", "spyre warm", "ind. cold", "ind. warm", "cold ratio", "warm ratio"]
+STAGES = ("graph", "front", "back")
 
 
 def run(only: str) -> dict[str, dict[str, float]]:
-    table = Table("torch.compile, seconds to the first result", COLUMNS, width=12)
+    stages = [f"{stage} ms" for stage in STAGES]
+    table = Table("torch.compile, seconds to the first result", [*COLUMNS, *stages], width=11)
     for model in MODELS:
         if only in f"compile {model}":
             table.add(f"compile {model}", _measure(model))
@@ -46,7 +48,10 @@ def _measure(model: str) -> dict[str, float]:
                 "SPYRE_CACHE_DIR": f"{caches}/spyre",
             }
             for state in ("cold", "warm"):
-                row[f"{short} {state}"] = _work(model, backend, environment)["seconds"]
+                result = _work(model, backend, environment)
+                row[f"{short} {state}"] = result["seconds"]
+                if backend == "spyre" and state == "cold":
+                    row |= {f"{stage} ms": result[stage] for stage in STAGES}
     row["cold ratio"] = row["spyre cold"] / row["ind. cold"]
     row["warm ratio"] = row["spyre warm"] / row["ind. warm"]
     return row

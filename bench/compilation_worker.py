@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One model, one backend: prints {"seconds": to the first result, "peak_mib": above the imports}.
+"""One model, one backend: prints {"seconds": to the first result, "peak_mib": above the imports, and
+for spyre the milliseconds of the compiler's stages: "graph", "front", "back"}.
 
 python compilation_worker.py MODEL spyre|inductor|eager
 """
@@ -15,6 +16,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import minilm
 import torch
+
+STAGES = ("graph", "front", "back")
 
 
 def _model(name: str, dtype: torch.dtype):
@@ -34,6 +37,15 @@ def _peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def _stages(on_card: bool) -> dict[str, float]:
+    if not on_card:
+        return {}
+    import torch_spyre
+
+    statistics = torch_spyre.compile_statistics()
+    return {name: statistics[f"{name}_us"] / 1e3 for name in STAGES}
+
+
 def main() -> None:
     name, backend = sys.argv[1:]
     torch.set_grad_enabled(False)
@@ -50,7 +62,7 @@ def main() -> None:
     function(*operands).cpu()
     seconds = time.perf_counter() - begin
     function(*operands).cpu()
-    print(json.dumps({"seconds": seconds, "peak_mib": _peak_mib() - start_mib}))
+    print(json.dumps({"seconds": seconds, "peak_mib": _peak_mib() - start_mib, **_stages(on_card)}))
 
 
 if __name__ == "__main__":

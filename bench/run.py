@@ -24,9 +24,10 @@ import harness
 import host
 import minilm
 import operations
+import timing
 import torch
 
-SECTIONS = ("operations", "minilm", "dispatch", "copies", "compile", "memory")
+SECTIONS = ("operations", "minilm", "dispatch", "copies", "compile", "memory", "timing")
 
 
 def run_section(name: str, options, peak: float | None) -> dict[str, dict[str, float]]:
@@ -44,6 +45,8 @@ def run_section(name: str, options, peak: float | None) -> dict[str, dict[str, f
             return compilation.run(options.only)
         case "memory":
             return compilation.memory(options.only)
+        case "timing":
+            return timing.run(options.only)
         case _:
             raise ValueError(name)
 
