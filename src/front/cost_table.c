@@ -33,7 +33,10 @@ static void print_op(const loop_graph *loops, uint32_t index, double *sum, text 
     cost_basis basis = cost_basis_of(loops, op);
     double published;
     division d = division_get(op);
-    cost c = cost_of(op, &basis, &d, 0);
+    uint32_t resident = 0;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        if (loops->buffers.items[op->operand[k].buffer].in_lx) resident |= 1u << k;
+    cost c = cost_of(op, &basis, &d, resident);
     *sum += c.us;
     text_printf(out, "%10.3f%10.3f%10.3f%10.3f", c.us, c.memory_us, c.compute_us, c.ring_us);
     if (matmul_published_cost(loops, op, &d, &published))
