@@ -66,6 +66,7 @@ typedef struct {
     uint32_t a_count, b_count;          // different operands 1 and 2
     const uint8_t *a[ISA_CORES], *b[ISA_CORES];
     uint8_t *c[ISA_CORES][ISA_CORES];   // [b][a]: the result, null when no core wants it
+    uint32_t a_first[ISA_CORES], a_end[ISA_CORES];      // [b]: those that are not null
     float *rows, *columns, **results;   // plan_scratch; results[b][row of the group]
 } product;
 
@@ -107,40 +108,56 @@ static void pack_rows(const product *p, size_t first, size_t count, size_t k, si
 
 // --- Multiplying
 
+typedef struct {
+    size_t begin, end;
+} range;
+
+// Rows of the list that columns b may be wanted by, of the group [first, first + count).
+static range rows_of(const product *p, uint32_t b, size_t first, size_t count)
+{
+    size_t begin = p->a_first[b] * p->core_rows, end = p->a_end[b] * p->core_rows;
+    if (begin < first) begin = first;
+    if (end > first + count) end = first + count;
+    return (range){begin - first, end > begin ? end - first : begin - first};
+}
+
 static void find_results(const product *p, size_t first, size_t count)
 {
-    float **to = p->results;
     for (uint32_t b = 0; b < p->b_count; b++) {
-        for (size_t row = first; row < first + count; row++) {
-            uint8_t *result = p->c[b][row / p->core_rows];
-            int64_t within = (int64_t)(row % p->core_rows) * p->i->operand[0].stride[0];
-            *to++ = result ? (float *)(void *)(result + within) : NULL;
+        range rows = rows_of(p, b, first, count);
+        for (size_t n = rows.begin; n < rows.end; n++) {
+            uint8_t *result = p->c[b][(first + n) / p->core_rows];
+            int64_t within = (int64_t)((first + n) % p->core_rows) * p->i->operand[0].stride[0];
+            p->results[b * count + n] = result ? (float *)(void *)(result + within) : NULL;
         }
     }
 }
 
-// Rows from `row` on that have results, and those before them that have none.
-static size_t wanted_rows(float *const *results, size_t count, size_t *row)
+// The first rows of a range that have results, without gaps.
+static range wanted_rows(float *const *results, range rows)
 {
-    while (*row < count && !results[*row]) ++*row;
-    size_t end = *row;
-    while (end < count && results[end]) end++;
-    return end - *row;
+    while (rows.begin < rows.end && !results[rows.begin]) rows.begin++;
+    size_t end = rows.begin;
+    while (end < rows.end && results[end]) end++;
+    return (range){rows.begin, end};
 }
 
 // All rows that are packed by one piece of a column stick; blocks of about the same height.
-static void multiply_piece(const product *p, float *const *results, size_t count,
+static void multiply_piece(const product *p, float *const *results, range rows,
                            matmul_panel panel)
 {
-    const float *rows = panel.a;
-    for (size_t row = 0, wanted; (wanted = wanted_rows(results, count, &row)) > 0;) {
-        size_t blocks = (wanted + MATMUL_ROWS - 1) / MATMUL_ROWS;
-        for (size_t end = row + wanted; row < end; blocks--) {
-            size_t height = (end - row + blocks - 1) / blocks;
-            panel.a = rows + row * p->lanes;
+    const float *packed = panel.a;
+    for (;;) {
+        range wanted = wanted_rows(results, rows);
+        if (wanted.begin == wanted.end) return;
+        size_t blocks = (wanted.end - wanted.begin + MATMUL_ROWS - 1) / MATMUL_ROWS;
+        for (size_t row = wanted.begin; row < wanted.end; blocks--) {
+            size_t height = (wanted.end - row + blocks - 1) / blocks;
+            panel.a = packed + row * p->lanes;
             p->block(results + row, height, &panel);
             row += height;
         }
+        rows.begin = wanted.end;
     }
 }
 
@@ -151,8 +168,9 @@ static size_t piece_depth(size_t lanes)
     return sticks ? sticks * lanes : lanes;
 }
 
-static void multiply_stick(const product *p, uint32_t b, int64_t stick, size_t count, size_t k,
-                           size_t depth)
+// `rows` of a packed group of `count`.
+static void multiply_stick(const product *p, uint32_t b, int64_t stick, range rows, size_t count,
+                           size_t k, size_t depth)
 {
     const uint8_t *columns = p->b[b] + stick * p->b_stride[0];
     size_t most = piece_depth(p->lanes);
@@ -162,7 +180,7 @@ static void multiply_stick(const product *p, uint32_t b, int64_t stick, size_t c
                    p->lanes, p->columns);
         matmul_panel panel = {p->rows + done * count, p->columns, count * p->lanes, p->lanes, now,
                               stick * p->i->operand[0].stride[1] / (int64_t)sizeof(float)};
-        multiply_piece(p, p->results + b * count, count, panel);
+        multiply_piece(p, p->results + b * count, rows, panel);
     }
 }
 
@@ -173,9 +191,11 @@ static void multiply_rows(const product *p, size_t first, size_t count)
     for (size_t k = 0; k < depth; k += DEEPEST) {
         size_t now = depth - k < DEEPEST ? depth - k : DEEPEST;
         pack_rows(p, first, count, k, now);
-        for (uint32_t b = 0; b < p->b_count; b++)
-            for (int64_t stick = 0; stick < p->i->extent[1]; stick++)
-                multiply_stick(p, b, stick, count, k, now);
+        for (uint32_t b = 0; b < p->b_count; b++) {
+            range rows = rows_of(p, b, first, count);
+            for (int64_t stick = 0; rows.begin < rows.end && stick < p->i->extent[1]; stick++)
+                multiply_stick(p, b, stick, rows, count, k, now);
+        }
     }
 }
 
@@ -218,6 +238,9 @@ static void add_core(product *p, const matmul_operands *core)
     while (a < p->a_count && (p->a[a] != (*core)[1] || p->c[b][a])) a++;
     if (a == p->a_count) p->a[p->a_count++] = (*core)[1];
     p->c[b][a] = (*core)[0];
+    if (p->a_end[b] == 0) p->a_first[b] = a;
+    if (a < p->a_first[b]) p->a_first[b] = a;
+    if (a >= p->a_end[b]) p->a_end[b] = a + 1;
 }
 
 bool matmul_fast(const isa_instruction *i, const matmul_strides *strides,
