@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the device adds to PyTorch's own functions and classes.
 
+* `Module.to` gives weights of `Linear` the layout that they are used in: model_utils.
 * `torch.compile(f)` hands graphs that touch the device to our compiler, all others to Inductor.
 * `torch.empty(..., device_layout=)`, `Tensor.to(..., device_layout=)` and
   `Tensor.device_tensor_layout()` give and show the layout of a tensor on the card.
@@ -13,7 +14,7 @@ import functools
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from . import _C
+from . import _C, model_utils
 
 
 def spyre_empty_with_layout(size, stride, dtype, layout, device=None) -> torch.Tensor:
@@ -140,3 +141,4 @@ def install() -> None:
         setattr(_C, function.__name__, function)
     _patch_printing()
     _patch_inductor()
+    model_utils.patch_module_to_for_spyre()

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules on their way to the card.
+
+`Linear` multiplies by its weight transposed, and a matmul wants its second operand with the sticks
+along the columns: along `out_features`. Weights of `Linear` get that layout when they move; with
+the default one every launch would restickify them. Shapes, strides and values are what they are
+on the host.
+
+A parameter that another kind of module owns as well (an embedding tied to the head) keeps the
+default layout, because a gather wants whole rows in sticks.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+
+import torch
+from torch import nn
+
+from . import _C
+from .constants import DEVICE_NAME
+
+
+def _owners(model: nn.Module) -> dict[int, list[tuple[nn.Module, str]]]:
+    """Every place of every parameter, by the identity of the parameter."""
+    places = defaultdict(list)
+    for module in model.modules():
+        for name, parameter in module._parameters.items():
+            if parameter is not None:
+                places[id(parameter)].append((module, name))
+    return places
+
+
+def _only_multiplied(places) -> bool:
+    linear = all(isinstance(m, nn.Linear) and n == "weight" for m, n in places)
+    return linear and any(m._parameters[n].dim() == 2 for m, n in places)
+
+
+def _check_dtype(dtype: torch.dtype | None) -> None:
+    if dtype is not None and _C.get_device_dtype(dtype) == _C.DataFormats.INVALID:
+        raise ValueError(f"the card has no format for {dtype}")
+
+
+def _move_weight(weight, device, dtype):
+    """A 2-D weight on the card, the stick on its rows."""
+    dtype = dtype or weight.dtype
+    layout = _C.SpyreTensorLayout(list(weight.shape), [weight.shape[1], 1], dtype, [1, 0])
+    return weight.contiguous().to(device, dtype=dtype, device_layout=layout)
+
+
+def _move(model: nn.Module, device, dtype, non_blocking) -> nn.Module:
+    _check_dtype(dtype)
+    places = _owners(model)
+    moved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # with the source, so that ids last
+
+    def convert(tensor):
+        if id(tensor) not in moved:
+            wanted = dtype if tensor.is_floating_point() else None
+            stays = tensor.device == device and wanted in (None, tensor.dtype)
+            plain = type(tensor) in (torch.Tensor, nn.Parameter) and not tensor.is_meta
+            if not stays and plain and _only_multiplied(places.get(id(tensor), [])):
+                result = _move_weight(tensor, device, wanted)
+            else:
+                result = tensor.to(device, wanted, non_blocking)
+            moved[id(tensor)] = (tensor, result)
+        return moved[id(tensor)][1]
+
+    before = {key: [m._parameters[n] for m, n in shared] for key, shared in places.items()}
+    model._apply(convert)
+    _tie(places, before)
+    return model
+
+
+def _tie(places, before) -> None:
+    """Parameters that were one object are one object again."""
+    for key, shared in places.items():
+        if len(shared) > 1 and all(p is before[key][0] for p in before[key]):
+            first_module, first_name = shared[0]
+            for module, name in shared[1:]:
+                module._parameters[name] = first_module._parameters[first_name]
+
+
+def load_model_to_spyre(model: nn.Module, dtype: torch.dtype | None = None) -> nn.Module:
+    """Moves a module to the current card, floating-point tensors as `dtype` when it is given.
+    What is there already stays as it is. ValueError for a dtype without a format on the card."""
+    return _move(model, torch.device(DEVICE_NAME, _C.current_device()), dtype, False)
+
+
+def patch_module_to_for_spyre() -> None:
+    """Makes `Module.to` do the same for devices of this kind. A second call changes nothing."""
+    original = nn.Module.to
+    if hasattr(original, "_without_spyre"):
+        return
+
+    @functools.wraps(original)
+    def to(self, *args, **kwargs):
+        device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
+        ours = device is not None and device.type == DEVICE_NAME and memory_format is None
+        if not ours or (dtype is not None and not dtype.is_floating_point):
+            return original(self, *args, **kwargs)
+        if device.index is None:
+            device = torch.device(DEVICE_NAME, _C.current_device())
+        return _move(self, device, dtype, non_blocking)
+
+    to._without_spyre = original  # type: ignore[attr-defined]
+    nn.Module.to = to  # type: ignore[method-assign]
+    nn.Module.spyre = lambda self, device=None: self.to(  # type: ignore[attr-defined]
+        torch.device(DEVICE_NAME, device if device is not None else _C.current_device())
+    )
