@@ -51,7 +51,9 @@ class Tied(nn.Module):
         return self.head(self.second(self.first(self.embedding(ids))))
 
 
-@pytest.mark.parametrize("move", [lambda m: m.to("spyre"), load_model_to_spyre, lambda m: m.spyre()])
+@pytest.mark.parametrize(
+    "move", [lambda m: m.to("spyre"), load_model_to_spyre, lambda m: m.spyre()]
+)
 def test_weights_of_linear_have_their_sticks_along_the_outputs(move):
     model = exact_(nn.Sequential(nn.Linear(70, 130), nn.LayerNorm(130))).half()
     values = {name: value.clone() for name, value in model.state_dict().items()}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Packing and blocking of matmuls against one chain of fma a result, for cores that share operands
+// in every way.
+#include "program.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "card/matmul.h"
+#include "tensor/numeric.h"
+
+enum { LANES = 64, STICK = 128, MOST_OPERANDS = 5 };
+
+// Element 0 of operand n of a kind, and what it is made of.
+typedef struct {
+    uint8_t *a[MOST_OPERANDS], *b[MOST_OPERANDS];
+    uint8_t *c[ISA_CORES];
+    uint32_t a_of[ISA_CORES], b_of[ISA_CORES];
+    uint32_t cores, rows, sticks, depth;
+    matmul_strides strides;
+    int64_t c_row, c_stick;
+    size_t c_bytes;
+} problem;
+
+static uint8_t *random_codes(uint64_t *seed, size_t bytes)
+{
+    uint8_t *memory = malloc(bytes);
+    assert_non_null(memory);
+    for (size_t n = 0; n < bytes; n += 2) {
+        uint16_t code = dl16_from_float((float)(next_random(seed) % 4001) / 2000.0f - 1.0f);
+        memcpy(memory + n, &code, 2);
+    }
+    return memory;
+}
+
+static problem new_problem(uint64_t *seed, uint32_t cores, uint32_t rows, uint32_t sticks,
+                           uint32_t depth)
+{
+    problem p = {.cores = cores, .rows = rows, .sticks = sticks, .depth = depth};
+    uint32_t k_sticks = (depth + LANES - 1) / LANES, gap = next_random(seed) % 2 * STICK;
+    bool rows_inside = next_random(seed) % 2;
+    p.strides[0][0] = rows_inside ? STICK * k_sticks : STICK + gap;
+    p.strides[0][1] = rows_inside ? STICK : (STICK + gap) * rows;
+    p.strides[1][1] = STICK + next_random(seed) % 2 * STICK;
+    p.strides[1][0] = p.strides[1][1] * depth;
+    p.c_row = LANES * 4 * (rows_inside ? sticks : 1);
+    p.c_stick = LANES * 4 * (rows_inside ? 1 : rows);
+    p.c_bytes = (size_t)rows * sticks * LANES * 4;
+    for (uint32_t n = 0; n < MOST_OPERANDS; n++) {
+        p.a[n] = random_codes(seed, (size_t)rows * k_sticks * 2 * STICK);
+        p.b[n] = random_codes(seed, (size_t)(sticks * depth + 1) * 2 * STICK);
+    }
+    uint32_t a_count = 1 + next_random(seed) % MOST_OPERANDS;
+    uint32_t b_count = 1 + next_random(seed) % MOST_OPERANDS;
+    for (uint32_t core = 0; core < cores; core++) {
+        p.a_of[core] = next_random(seed) % a_count;
+        p.b_of[core] = next_random(seed) % b_count;
+        p.c[core] = malloc(p.c_bytes);
+        assert_non_null(p.c[core]);
+        for (size_t n = 0; n < p.c_bytes / 4; n++) ((float *)(void *)p.c[core])[n] = (float)n / 64;
+    }
+    return p;
+}
+
+static void free_problem(problem *p)
+{
+    for (uint32_t n = 0; n < MOST_OPERANDS; n++) {
+        free(p->a[n]);
+        free(p->b[n]);
+    }
+    for (uint32_t core = 0; core < p->cores; core++) free(p->c[core]);
+}
+
+static float value_at(const uint8_t *at)
+{
+    uint16_t code;
+    memcpy(&code, at, 2);
+    return dl16_to_float(code);
+}
+
+static float one_result(const problem *p, uint32_t core, uint32_t row, uint32_t column, float sum)
+{
+    const uint8_t *a = p->a[p->a_of[core]] + row * p->strides[0][0];
+    const uint8_t *b = p->b[p->b_of[core]] + column / LANES * p->strides[1][0];
+    for (uint32_t k = 0; k < p->depth; k++)
+        sum = fmaf(value_at(a + k / LANES * p->strides[0][1] + k % LANES * 2),
+                   value_at(b + k * p->strides[1][1] + column % LANES * 2), sum);
+    return sum;
+}
+
+static float *result_at(const problem *p, uint32_t core, uint32_t row, uint32_t column)
+{
+    int64_t lane = column % LANES * 4;
+    return (float *)(void *)(p->c[core] + row * p->c_row + column / LANES * p->c_stick + lane);
+}
+
+static void multiply(const problem *p, plan_scratch *scratch)
+{
+    isa_instruction i = {.opcode = ISA_MATMUL, .dim_count = 3, .operand_count = 3,
+                         .extent = {p->rows, p->sticks, p->depth}};
+    i.operand[0] = in_lx(0, SPYRE_FORMAT_IEEE_FP32);
+    i.operand[1] = i.operand[2] = in_lx(0, SPYRE_FORMAT_SEN169_FP16);
+    i.operand[0].stride[0] = p->c_row;
+    i.operand[0].stride[1] = p->c_stick;
+    matmul_operands cores[ISA_CORES];
+    for (uint32_t core = 0; core < p->cores; core++) {
+        cores[core][0] = p->c[core];
+        cores[core][1] = p->a[p->a_of[core]];
+        cores[core][2] = p->b[p->b_of[core]];
+    }
+    assert_true(matmul_fast(&i, (const matmul_strides *)p->strides,
+                            (const matmul_operands *)cores, p->cores, scratch));
+}
+
+// Compares every `step`th result.
+static void check(uint64_t *seed, uint32_t cores, uint32_t rows, uint32_t sticks, uint32_t depth,
+                  uint32_t step)
+{
+    problem p = new_problem(seed, cores, rows, sticks, depth);
+    plan_scratch scratch = {0};
+    uint32_t results = cores * rows * sticks * LANES;
+    float *expected = malloc(results * sizeof *expected);
+    assert_non_null(expected);
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t n = 0; n < results; n += step) {
+            uint32_t column = n % (sticks * LANES), row = n / (sticks * LANES);
+            float *at = result_at(&p, row / rows, row % rows, column);
+            if (pass == 0) expected[n] = one_result(&p, row / rows, row % rows, column, *at);
+            else if (expected[n] != *at)
+                fail_msg("%u cores x %u rows, %u sticks, k %u: result %u is %a, not %a", cores,
+                         rows, sticks, depth, n, (double)*at, (double)expected[n]);
+        }
+        if (pass == 0) multiply(&p, &scratch);
+    }
+    free(expected);
+    free(scratch.rows);
+    free(scratch.columns);
+    free(scratch.results);
+    free_problem(&p);
+}
+
+static void matmul__small_extents(void **state)
+{
+    (void)state;
+    uint64_t seed = 5;
+    for (uint32_t n = 1; n <= 70; n++) {
+        check(&seed, 1 + n % 3, n, 1, 1 + next_random(&seed) % 70, 1);
+        check(&seed, 1 + n % 4, 1 + next_random(&seed) % 9, 1 + n % 3, n, 1);
+    }
+}
+
+static void matmul__cores_share_operands(void **state)
+{
+    (void)state;
+    uint64_t seed = 6;
+    for (uint32_t cores = 1; cores <= ISA_CORES; cores++)
+        check(&seed, cores, 1 + next_random(&seed) % 13, 1 + cores % 3, 1 + next_random(&seed) % 150,
+              7);
+}
+
+// More than one group of rows, panel and piece of k.
+static void matmul__large_extents(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    check(&seed, 1, 600, 1, 1100, 101);
+    check(&seed, 5, 130, 2, 513, 101);
+    check(&seed, 32, 41, 1, 640, 101);
+    check(&seed, 3, 1, 4, 2048, 11);
+}
+
+enum { BLOCK_DEPTH = 150 };
+
+static void run_block(matmul_block *block, size_t rows, size_t lanes, const float *a,
+                      const float *b, float *out)
+{
+    float *c[MATMUL_ROWS];
+    for (size_t row = 0; row < rows; row++) {
+        c[row] = out + row * lanes;
+        for (size_t lane = 0; lane < lanes; lane++) c[row][lane] = (float)(row + lane);
+    }
+    matmul_panel panel = {a, b, rows * lanes, lanes, BLOCK_DEPTH, 0};
+    block(c, rows, &panel);
+}
+
+static void matmul__every_instruction_set_gives_the_same(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    static float a[8 * MATMUL_ROWS * 128], b[BLOCK_DEPTH * 128];
+    static float expected[MATMUL_ROWS * 128], found[MATMUL_ROWS * 128];
+    uint64_t seed = 8;
+    for (size_t n = 0; n < sizeof a / sizeof *a; n++)
+        a[n] = dl16_to_float(dl16_from_float((float)(next_random(&seed) % 999) / 500 - 1));
+    for (size_t n = 0; n < sizeof b / sizeof *b; n++)
+        b[n] = dl16_to_float(dl16_from_float((float)(next_random(&seed) % 999) / 500 - 1));
+    bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    for (size_t lanes = 32; lanes <= 128; lanes *= 2) {
+        for (size_t rows = 1; rows <= MATMUL_ROWS; rows++) {
+            size_t bytes = rows * lanes * sizeof(float);
+            run_block(matmul_block_portable, rows, lanes, a, b, expected);
+            if (fma) {
+                run_block(matmul_block_avx2, rows, lanes, a, b, found);
+                assert_memory_equal(expected, found, bytes);
+            }
+            if (fma && __builtin_cpu_supports("avx512f")) {
+                run_block(matmul_block_avx512, rows, lanes, a, b, found);
+                assert_memory_equal(expected, found, bytes);
+            }
+        }
+    }
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matmul__small_extents),
+        cmocka_unit_test(matmul__cores_share_operands),
+        cmocka_unit_test(matmul__large_extents),
+        cmocka_unit_test(matmul__every_instruction_set_gives_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
