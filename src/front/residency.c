@@ -68,8 +68,8 @@ static bool same_slices(const loop_buffer *b, const view *x, const view *y)
 
 // --- Writers
 
-// The opfuncs whose results torch-spyre's planner puts in LX: M-X-02's list, by the public
-// docs/source/compiler/scratchpad_planning.md and torch_spyre/_inductor/scratchpad.
+// The opfuncs whose results torch-spyre's planner puts in LX: torch_spyre/_inductor/scratchpad and
+// its docs/source/compiler/scratchpad_planning.md.
 static bool is_published(opfunc op)
 {
     switch ((int)op) {
@@ -105,7 +105,8 @@ static const char *why_not_writer(const loop_graph *loops, const loop_op *op, co
     for (uint32_t v = 0; v < op->var_count; v++)
         if (op->split[v] > 1 && loop_var_is_reduced(op, v)) return "its cores share every result";
     if (!even_slices(b, written)) return "its slices are of unequal length";
-    if (!loops->settings.allow_all_ops_in_lx_planning && !is_published(op->op)) return "its opfunc is not listed";
+    bool any = loops->settings.allow_all_ops_in_lx_planning;
+    if (!any && !is_published(op->op)) return "its opfunc is not listed";
     return NULL;
 }
 
