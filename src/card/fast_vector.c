@@ -62,8 +62,10 @@ static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scrat
     const uint16_t *table = opfunc_dl16_table(tile->instruction->op);
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
     runs r = first_run(tile, address, 1);
+    bool dense = to == 2 && from == 2;
     do {
-        for (int64_t n = 0; n < count; n++) {
+        if (dense) strip_in_use()->lookup(r.at[0], r.at[1], table, (size_t)count);
+        for (int64_t n = 0; n < count && !dense; n++) {
             uint16_t code;
             memcpy(&code, r.at[1] + n * from, sizeof code);
             memcpy(r.at[0] + n * to, &table[code], sizeof code);

@@ -49,9 +49,13 @@ typedef void strip_reducer(const strip_reduction *r);
 // Folds 64 values into the first by halves (ISA_FOLD).
 typedef void strip_folder(float *values);
 
+// to[n] = table[from[n]] over SEN169_FP16 codes, 65,536 entries.
+typedef void strip_lookup(uint8_t *to, const uint8_t *from, const uint16_t *table, size_t count);
+
 typedef struct {
     strip_function *f32[OPFUNC_COUNT], *f64[OPFUNC_COUNT];      // null: none
     strip_function *quotient;                                   // REALDIV on SEN169_FP16
+    strip_lookup *lookup;
     strip_reducer *sum, *max, *min, *square;
     strip_folder *fold_sum, *fold_max, *fold_min;
 } strip_table;

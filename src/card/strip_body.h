@@ -4,6 +4,7 @@
 //   V, D            fp32 and fp64 registers; +, -, * and / work on them
 //   LANES           fp32 lanes of a V; a `pair` is 2 * LANES elements in two V, in any order
 //   pair_load_dl16, pair_store_dl16, pair_load_f32, pair_store_f32      elements <-> pair
+//   table_pairs     looks up the first elements of a run, returns how many
 //   v_repeat_dl16   one element in all lanes
 //   V and D forms (v_, d_) of set, max, min (as a > b ? a : b), sqrt, floor, magnitude, and the
 //   masks less, less_equal, equal, unordered with pick(mask, then, else)
@@ -141,9 +142,9 @@ static inline source source_of(const strip *s, uint32_t o, size_t row)
     return in;
 }
 
-// The shapes that have loops of their own: all operands SEN169_FP16 and dense; the same, but only the
-// first input is dense and the others repeat.
-typedef enum { SHAPE_ANY, SHAPE_DENSE, SHAPE_ONE_DENSE } shape;
+// The shapes that have loops of their own, all operands SEN169_FP16: all dense; the first input dense
+// and the others repeating; the same, but the fourth and fifth dense too (weight and bias).
+typedef enum { SHAPE_ANY, SHAPE_DENSE, SHAPE_ONE_DENSE, SHAPE_WEIGHTED } shape;
 
 static inline shape shape_of(const strip *s, uint32_t inputs)
 {
@@ -154,7 +155,10 @@ static inline shape shape_of(const strip *s, uint32_t inputs)
     }
     if (s->count % STEP != 0 || s->operand[1].repeats) return SHAPE_ANY;
     if (repeating == 0 && s->inputs == inputs) return SHAPE_DENSE;
-    return repeating == s->inputs - 1 ? SHAPE_ONE_DENSE : SHAPE_ANY;
+    if (repeating == s->inputs - 1) return SHAPE_ONE_DENSE;
+    bool weighted = s->inputs == 5 && repeating == 2 && s->operand[2].repeats &&
+                    s->operand[3].repeats;
+    return weighted ? SHAPE_WEIGHTED : SHAPE_ANY;
 }
 
 // Where a row of operand o begins; without such an operand, of the one before it.
@@ -241,21 +245,25 @@ static inline V v_inverse(V x)
             }                                                                                  \
         }                                                                                      \
     }                                                                                          \
-    ALWAYS_INLINE void name##_one_dense(const strip *s, bool inverts)                          \
+    ALWAYS_INLINE void name##_one_dense(const strip *s, bool inverts, bool weighted)           \
     {                                                                                          \
         const float p = s->constant[0], q = s->constant[1];                                    \
         const bool cut = true;                                                                 \
         for (size_t row = 0; row < s->rows; row++) {                                           \
             const uint8_t *at0 = row_of(s, 1, row);                                            \
+            const uint8_t *at3 = row_of(s, 4, row), *at4 = row_of(s, 5, row);                  \
             uint8_t *to = s->operand[0].at + (int64_t)row * s->operand[0].row_stride;          \
             V y1 = repeated(s, 2, row), y2 = y1, y3 = y1, y4 = y1;                             \
             if ((inputs) > 2) y2 = repeated(s, 3, row);                                        \
             if ((inputs) > 3) y3 = repeated(s, 4, row);                                        \
             if ((inputs) > 4) y4 = repeated(s, 5, row);                                        \
             if (inverts) y1 = v_inverse(y1);                                                   \
-            const pair x1 = {y1, y1}, x2 = {y2, y2}, x3 = {y3, y3}, x4 = {y4, y4};             \
+            const pair x1 = {y1, y1}, x2 = {y2, y2};                                           \
+            pair x3 = {y3, y3}, x4 = {y4, y4};                                                 \
             for (size_t n = 0; n < s->count; n += STEP) {                                      \
                 pair x0 = pair_load_dl16(at0 + 2 * n);                                         \
+                if (weighted) x3 = pair_load_dl16(at3 + 2 * n);                                \
+                if (weighted) x4 = pair_load_dl16(at4 + 2 * n);                                \
                 pair_store_dl16(to + 2 * n, RESULT(formula));                                  \
             }                                                                                  \
         }                                                                                      \
@@ -264,7 +272,10 @@ static inline V v_inverse(V x)
     {                                                                                          \
         switch (shape_of(s, inputs)) {                                                               \
         case SHAPE_DENSE: name##_dense(s); return;                                             \
-        case SHAPE_ONE_DENSE: name##_one_dense(s, false); return;                              \
+        case SHAPE_ONE_DENSE: name##_one_dense(s, false, false); return;                       \
+        case SHAPE_WEIGHTED:                                                                   \
+            if ((inputs) == 5) name##_one_dense(s, false, true);                               \
+            return;                                                                            \
         case SHAPE_ANY: name##_any(s); return;                                                 \
         }                                                                                      \
     }
@@ -300,8 +311,18 @@ F64_ROWS(VALUE_F64)
 // One divisor a row of SEN169_FP16 costs a multiplication an element.
 static void f32_QUOTIENT(const strip *s)
 {
-    if (shape_of(s, 2) == SHAPE_ONE_DENSE) f32_MUL_one_dense(s, true);
+    if (shape_of(s, 2) == SHAPE_ONE_DENSE) f32_MUL_one_dense(s, true, false);
     else f32_REALDIV(s);
+}
+
+static void look_up(uint8_t *to, const uint8_t *from, const uint16_t *table, size_t count)
+{
+    size_t n = table_pairs(to, from, table, count);
+    for (; n < count; n++) {
+        uint16_t code;
+        memcpy(&code, from + 2 * n, sizeof code);
+        memcpy(to + 2 * n, &table[code], sizeof code);
+    }
 }
 
 // --- Reductions
@@ -309,18 +330,31 @@ static void f32_QUOTIENT(const strip *s)
 #define ADD_UP(a, b)     ((a) + (b))
 #define ADD_SQUARE(a, b) ((a) + (b) * (b))
 // A NaN of the accumulator wins over one of the value; equal values (zeros) give the value.
-#define LARGEST(a, b)  v_pick(v_unordered(a, a), a, v_pick(v_unordered(b, b), b, v_max(a, b)))
-#define SMALLEST(a, b) v_pick(v_unordered(a, a), a, v_pick(v_unordered(b, b), b, v_min(a, b)))
+#define NAN_FIRST(a, b, x) v_pick(v_unordered(a, a), a, v_pick(v_unordered(b, b), b, x))
+#define LARGEST(a, b)      NAN_FIRST(a, b, v_max(a, b))
+#define SMALLEST(a, b)     NAN_FIRST(a, b, v_min(a, b))
+#define AS_IT_IS(a, x)     (x)
+#define NAN_STAYS(a, x)    v_pick(v_unordered(a, a), a, x)
 
-#define REDUCER(name, combine)                                                                 \
+// SEN169_FP16 has no NaN, so its values go through `plain`, and `stays` (a, the result) puts a NaN
+// of the accumulator back.
+#define REDUCER(name, combine, plain, stays)                                                   \
     static void name(const strip_reduction *r)                                                 \
     {                                                                                          \
         size_t n = 0;                                                                          \
         for (; n + STEP <= r->count; n += STEP) {                                              \
-            source in = {.at = r->in + n * element_bytes(r->format), .format = r->format};     \
-            pair sum = pair_load_f32((const uint8_t *)(r->accumulator + n));                   \
-            for (size_t k = 0; k < r->depth; k++, in.at += r->step) {                          \
-                pair x = fetch(&in, 0);                                                        \
+            const uint8_t *in = r->in + n * element_bytes(r->format);                          \
+            const pair first = pair_load_f32((const uint8_t *)(r->accumulator + n));           \
+            pair sum = first;                                                                  \
+            for (size_t k = 0; k < r->depth && r->format == STRIP_DL16; k++, in += r->step) {  \
+                pair x = pair_load_dl16(in);                                                   \
+                sum = (pair){plain(sum.a, x.a), plain(sum.b, x.b)};                            \
+            }                                                                                  \
+            if (r->format == STRIP_DL16)                                                       \
+                sum = (pair){stays(first.a, sum.a), stays(first.b, sum.b)};                    \
+            for (size_t k = 0; k < r->depth && r->format != STRIP_DL16; k++, in += r->step) {  \
+                pair x = pair_load_f32(in);                                                    \
+                x = (pair){v_quieten(x.a), v_quieten(x.b)};                                    \
                 sum = (pair){combine(sum.a, x.a), combine(sum.b, x.b)};                        \
             }                                                                                  \
             pair_store_f32((uint8_t *)(r->accumulator + n), sum);                              \
@@ -352,10 +386,10 @@ static inline float one_reduce_min(float a, float b)
     return opfunc_combine(OPFUNC_MIN, a, b);
 }
 
-REDUCER(reduce_sum, ADD_UP)
-REDUCER(reduce_square, ADD_SQUARE)
-REDUCER(reduce_max, LARGEST)
-REDUCER(reduce_min, SMALLEST)
+REDUCER(reduce_sum, ADD_UP, ADD_UP, AS_IT_IS)
+REDUCER(reduce_square, ADD_SQUARE, ADD_SQUARE, AS_IT_IS)
+REDUCER(reduce_max, LARGEST, v_max, NAN_STAYS)
+REDUCER(reduce_min, SMALLEST, v_min, NAN_STAYS)
 
 static inline float raise(float a, float b)
 {
@@ -387,7 +421,7 @@ FOLDER(fold_min, lower)
 #define F64_ENTRY(op, inputs, expression) [OPFUNC_##op] = f64_##op,
 #define STRIP_ENTRIES                                                                          \
     {                                                                                          \
-        .f32 = {COMMON_ROWS(F32_ENTRY)}, .quotient = f32_QUOTIENT, .f64 = {COMMON_ROWS(F64_ENTRY) F64_ROWS(F64_ENTRY)},  \
+        .f32 = {COMMON_ROWS(F32_ENTRY)}, .quotient = f32_QUOTIENT, .lookup = look_up, .f64 = {COMMON_ROWS(F64_ENTRY) F64_ROWS(F64_ENTRY)},  \
         .sum = reduce_sum, .max = reduce_max, .min = reduce_min, .square = reduce_square,      \
         .fold_sum = fold_sum, .fold_max = fold_max, .fold_min = fold_min,                      \
     }
