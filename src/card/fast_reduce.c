@@ -7,11 +7,6 @@
 #include "card/runs.h"
 #include "card/strip.h"
 
-static size_t chunk_length(int64_t left)
-{
-    return (size_t)(left < LANES_CHUNK ? left : LANES_CHUNK);
-}
-
 static void reduce_run(const isa_instruction *i, uint8_t *accumulator, int64_t stride,
                        float *values, size_t count)
 {

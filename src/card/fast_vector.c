@@ -73,11 +73,6 @@ static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scrat
     } while (next_run(&r));
 }
 
-static size_t chunk_length(int64_t left)
-{
-    return (size_t)(left < LANES_CHUNK ? left : LANES_CHUNK);
-}
-
 static void run_vector_f32(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     if (!runs_independent(tile, address)) {

@@ -5,6 +5,7 @@
 #ifndef CARD_RUNS_H
 #define CARD_RUNS_H
 
+#include "card/lanes.h"
 #include "card/plan.h"
 
 // The dims around the inner `inner` ones are walked.
@@ -66,6 +67,12 @@ static inline bool runs_disjoint(const plan_tile *tile, uint8_t *const *address,
     plan_span x = tile->span[a], y = tile->span[b];
     return at_a + (uintptr_t)x.high <= at_b + (uintptr_t)y.low ||
            at_b + (uintptr_t)y.high <= at_a + (uintptr_t)x.low;
+}
+
+// Of a run that goes through registers in memory (lanes.h), the next elements.
+static inline size_t chunk_length(int64_t left)
+{
+    return (size_t)(left < LANES_CHUNK ? left : LANES_CHUNK);
 }
 
 // plan_independent for every input.

@@ -175,17 +175,6 @@ ALWAYS_INLINE V repeated(const strip *s, uint32_t o, size_t row)
     return v_repeat_dl16(row_of(s, o, row));
 }
 
-// --- Division by one element
-
-// 1 / x and two steps more. Times a, that is above a / x by 2^-24 to 2^-21.2 of it: enough to bring a
-// tie of SEN169_FP16 over itself where rounding left it short, and not as far as the next quotient
-// of 10-bit significands, which is 2^-21 away from a tie.
-static inline V v_inverse(V x)
-{
-    const V step = v_set(1.0f + 0x1p-22f);
-    return v_set(1.0f) / x * step;
-}
-
 // --- Opfuncs
 
 // STEP elements of a row through `formula`.
@@ -257,7 +246,7 @@ static inline V v_inverse(V x)
             if ((inputs) > 2) y2 = repeated(s, 3, row);                                        \
             if ((inputs) > 3) y3 = repeated(s, 4, row);                                        \
             if ((inputs) > 4) y4 = repeated(s, 5, row);                                        \
-            if (inverts) y1 = v_inverse(y1);                                                   \
+            if (inverts) y1 = v_set(1.0f) / y1;                                                \
             const pair x1 = {y1, y1}, x2 = {y2, y2};                                           \
             pair x3 = {y3, y3}, x4 = {y4, y4};                                                 \
             for (size_t n = 0; n < s->count; n += STEP) {                                      \
@@ -308,7 +297,10 @@ COMMON_ROWS(VALUE_F32)
 COMMON_ROWS(VALUE_F64)
 F64_ROWS(VALUE_F64)
 
-// One divisor a row of SEN169_FP16 costs a multiplication an element.
+// One divisor a row of SEN169_FP16 costs a multiplication an element. With significands of 10 bits no
+// quotient is a tie, nor nearer to one than 2^-21 of it: a tie has an odd significand of 11 bits, and
+// its product with the divisor is a whole number that is not the dividend. Two roundings to fp32
+// are off by less than 2^-22.
 static void f32_QUOTIENT(const strip *s)
 {
     if (shape_of(s, 2) == SHAPE_ONE_DENSE) f32_MUL_one_dense(s, true, false);
