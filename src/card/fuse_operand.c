@@ -91,7 +91,7 @@ static outcome map_axis(isa_instruction *work, shape *s, const axis *a)
     return split_dim(work, a->dim, inner) ? SPLIT : IMPOSSIBLE;
 }
 
-// The dims of the operand; a MATMUL's cannot be split, and the elements of its sticks stay neighbours.
+// The dims of the operand. A MATMUL's cannot be split; the elements of its sticks stay neighbours.
 static uint32_t list_axes(const isa_instruction *i, uint32_t o, axis *axes, int64_t *strides,
                           int64_t *elements)
 {

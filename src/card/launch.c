@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A launch: kernel after kernel. The cores of a kernel are spread over the host's threads. A core
-// that waits for the ring gives its thread back and is run again in the next round; a round in which
-// no core takes a step is a deadlock. All cores meet between kernels, but for fused ones that join
-// (local.h): a host thread takes one core through all of them, while its data are in the cache.
+// that waits for the ring gives its thread back and is run again in the next round; a round in
+// which no core takes a step is a deadlock. All cores meet between kernels, but for fused ones that
+// join (local.h): a host thread takes one core through all of them, while its data are in the
+// cache.
 #include <stdlib.h>
 #include <string.h>
 

@@ -154,8 +154,8 @@ static spyre_status add_fused(translation *t, uint32_t begin, uint32_t end, cons
     return add_steps(p, t->fused, begin, end, ISA_QUEUE_SEQ, kernel);
 }
 
-// Cores may go on into a fused kernel without meeting when it conflicts with none of those that they
-// have come through so. Matmuls gather the cores of a host thread; there they meet.
+// Cores may go on into a fused kernel without meeting when it conflicts with none of those that
+// they have come through so. Matmuls gather the cores of a host thread; there they meet.
 static spyre_status find_group(translation *t, uint32_t begin, uint32_t end,
                                const lx_place *outer, plan_kernel *kernel)
 {

@@ -128,7 +128,8 @@ static inline V v_quieten(V x)
 
 static inline pair pair_load_f32(const uint8_t *at)
 {
-    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     const __m512i odd = _mm512_or_si512(even, words(1));
     V low = _mm512_loadu_ps(at), high = _mm512_loadu_ps(at + 64);
     return (pair){_mm512_permutex2var_ps(low, even, high), _mm512_permutex2var_ps(low, odd, high)};

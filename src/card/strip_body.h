@@ -36,11 +36,12 @@ static inline D d_quiet(D x)
 }
 
 // Expressions of tensor/opfunc.c over inputs a, b, c, d, e and constants p, q.
-#define CHOOSE(mask) PICK(mask, SET_LIKE(a, 1.0f), SET_LIKE(a, 0.0f))
+#define CHOOSE(mask) PICK(mask, SET_LIKE(a, 1.0f), ZERO)
 #define NEITHER_NAN(a, b, x) PICK(UNORDERED(a, b), SET_LIKE(a, NAN), x)
 #define RAISED PICK(OF(less, a)(a, p), p, a)
 #define VARIANCE (b - a * a)
-#define POSITIVE(x) PICK(OF(less, a)(x, SET_LIKE(a, 0.0f)), SET_LIKE(a, 0.0f), x)
+#define ZERO SET_LIKE(a, 0.0f)
+#define POSITIVE(x) PICK(OF(less, a)(x, ZERO), ZERO, x)
 #define COMMON_ROWS(ROW)                                                    \
     ROW(ADD,          2, QUIET(a + b))                                      \
     ROW(SUB,          2, QUIET(a - b))                                      \
@@ -54,10 +55,10 @@ static inline D d_quiet(D x)
     ROW(LESSEREQUAL,  2, CHOOSE(OF(less_equal, a)(a, b)))                   \
     ROW(GREATERTHAN,  2, CHOOSE(OF(less, a)(b, a)))                         \
     ROW(GREATEREQUAL, 2, CHOOSE(OF(less_equal, a)(b, a)))                   \
-    ROW(WHERE3,       3, PICK(OF(equal, a)(a, SET_LIKE(a, 0.0f)), c, b))    \
+    ROW(WHERE3,       3, PICK(OF(equal, a)(a, ZERO), c, b))                 \
     ROW(ABS,          1, QUIET(OF(magnitude, a)(a)))                        \
     ROW(NEG,          1, QUIET(-a))                                         \
-    ROW(RELUFWD,      1, QUIET(PICK(OF(less_equal, a)(a, SET_LIKE(a, 0.0f)), SET_LIKE(a, 0.0f), a))) \
+    ROW(RELUFWD,      1, QUIET(PICK(OF(less_equal, a)(a, ZERO), ZERO, a)))  \
     ROW(FLOOR,        1, QUIET(OF(floor, a)(a)))                            \
     ROW(SQRT,         1, QUIET(OF(sqrt, a)(a)))                             \
     ROW(RECIPROCAL,   1, QUIET(SET_LIKE(a, 1.0f) / a))                      \
@@ -142,8 +143,8 @@ static inline source source_of(const strip *s, uint32_t o, size_t row)
     return in;
 }
 
-// The shapes that have loops of their own, all operands SEN169_FP16: all dense; the first input dense
-// and the others repeating; the same, but the fourth and fifth dense too (weight and bias).
+// The shapes that have loops of their own, all operands SEN169_FP16: all dense; the first input
+// dense and the others repeating; the same, but the fourth and fifth dense too (weight and bias).
 typedef enum { SHAPE_ANY, SHAPE_DENSE, SHAPE_ONE_DENSE, SHAPE_WEIGHTED } shape;
 
 static inline shape shape_of(const strip *s, uint32_t inputs)
@@ -259,7 +260,7 @@ ALWAYS_INLINE V repeated(const strip *s, uint32_t o, size_t row)
     }                                                                                          \
     static void name(const strip *s)                                                           \
     {                                                                                          \
-        switch (shape_of(s, inputs)) {                                                               \
+        switch (shape_of(s, inputs)) {                                                         \
         case SHAPE_DENSE: name##_dense(s); return;                                             \
         case SHAPE_ONE_DENSE: name##_one_dense(s, false, false); return;                       \
         case SHAPE_WEIGHTED:                                                                   \
@@ -297,9 +298,9 @@ COMMON_ROWS(VALUE_F32)
 COMMON_ROWS(VALUE_F64)
 F64_ROWS(VALUE_F64)
 
-// One divisor a row of SEN169_FP16 costs a multiplication an element. With significands of 10 bits no
-// quotient is a tie, nor nearer to one than 2^-21 of it: a tie has an odd significand of 11 bits, and
-// its product with the divisor is a whole number that is not the dividend. Two roundings to fp32
+// One divisor a row of SEN169_FP16 costs a multiplication an element. With 10-bit significands no
+// quotient is a tie, nor nearer to one than 2^-21 of it: a tie has an odd significand of 11 bits,
+// and its product with the divisor is a whole number that is not the dividend. Two roundings to fp32
 // are off by less than 2^-22.
 static void f32_QUOTIENT(const strip *s)
 {
@@ -413,7 +414,8 @@ FOLDER(fold_min, lower)
 #define F64_ENTRY(op, inputs, expression) [OPFUNC_##op] = f64_##op,
 #define STRIP_ENTRIES                                                                          \
     {                                                                                          \
-        .f32 = {COMMON_ROWS(F32_ENTRY)}, .quotient = f32_QUOTIENT, .lookup = look_up, .f64 = {COMMON_ROWS(F64_ENTRY) F64_ROWS(F64_ENTRY)},  \
+        .f32 = {COMMON_ROWS(F32_ENTRY)}, .f64 = {COMMON_ROWS(F64_ENTRY) F64_ROWS(F64_ENTRY)},  \
+        .quotient = f32_QUOTIENT, .lookup = look_up,                                           \
         .sum = reduce_sum, .max = reduce_max, .min = reduce_min, .square = reduce_square,      \
         .fold_sum = fold_sum, .fold_max = fold_max, .fold_min = fold_min,                      \
     }

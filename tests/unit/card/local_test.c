@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels without meetings: random programs whose cores read and write, kernel after kernel, their
-// own and each other's places, on any number of host threads; which kernels join; whose fault it is.
+// own and each other's places, on any number of host threads; which kernels join; whose fault it
+// is.
 #include "program.h"
 
 #include <stdlib.h>
