@@ -88,7 +88,8 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_report(const spyre_exec
                                                                 char **out_text);
 
 // Stage text of a card segment: "graph", "loop", "cost" (divisions and predicted times), "splits"
-// (torch-spyre's op_it_space_splits), "listing" (program). Freed with spyre_string_free().
+// (torch-spyre's op_it_space_splits), "why" (where the time goes and what would save some),
+// "listing" (program). Freed with spyre_string_free().
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_text(const spyre_executable *executable,
                                                               uint32_t segment, const char *stage,
                                                               char **out_text);

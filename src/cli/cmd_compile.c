@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "counters.h"
+#include "graph_input.h"
 #include "spyre/bundle.h"
 
 typedef struct {
@@ -14,21 +12,6 @@ typedef struct {
     counters_options counters;
 } request;
 
-enum { MOST_SOURCE_BYTES = 256 << 20, FIRST_BYTES = 1 << 16 };
-
-// "name=value"
-static int change_setting(const char *text, spyre_settings *settings)
-{
-    char name[64];
-    const char *equals = strchr(text, '=');
-    size_t length = equals ? (size_t)(equals - text) : sizeof name;
-    if (length >= sizeof name)
-        return cli_complain("compile", "--set: '%.60s' is not name=value", text);
-    memcpy(name, text, length);
-    name[length] = '\0';
-    return cli_report("compile", spyre_settings_set(settings, name, equals + 1));
-}
-
 static int read_request(cli_arguments *in, request *out)
 {
     const char *cores = NULL, *setting = NULL;
@@ -36,7 +19,7 @@ static int read_request(cli_arguments *in, request *out)
     if (code) return code;
     while (in->at < in->count) {
         if (cli_option(in, "--set", &setting)) {
-            code = change_setting(setting, &out->options.settings);
+            code = graph_input_set("compile", setting, &out->options.settings);
             if (code) return code;
             continue;
         }
@@ -57,49 +40,6 @@ static int read_request(cli_arguments *in, request *out)
     if (!out->source) return cli_complain("compile", "a .graph file is missing");
     if (!cores) return CLI_OK;
     return cli_report("compile", spyre_settings_set(&out->options.settings, "sencores", cores));
-}
-
-// The rest of a stream as a string; null with errno set.
-static char *read_stream(FILE *stream, size_t *out_length)
-{
-    size_t capacity = FIRST_BYTES, length = 0;
-    char *bytes = malloc(capacity);
-    while (bytes) {
-        length += fread(bytes + length, 1, capacity - length - 1, stream);
-        if (length + 1 < capacity) break;
-        char *larger = capacity < MOST_SOURCE_BYTES ? realloc(bytes, capacity * 2) : NULL;
-        if (!larger) {
-            free(bytes);
-            errno = EFBIG;
-            return NULL;
-        }
-        bytes = larger;
-        capacity *= 2;
-    }
-    if (bytes && ferror(stream)) {
-        free(bytes);
-        return NULL;
-    }
-    if (bytes) bytes[length] = '\0';
-    *out_length = length;
-    return bytes;
-}
-
-static int read_graph(const char *path, spyre_graph **out_graph)
-{
-    size_t length = 0;
-    FILE *stream = fopen(path, "rb");
-    char *source = stream ? read_stream(stream, &length) : NULL;
-    int reason = errno;
-    if (stream) fclose(stream);
-    if (!source) return cli_complain("compile", "%s: %s", path, strerror(reason));
-    int code = CLI_OK;
-    if (strlen(source) != length)
-        code = cli_complain("compile", "%s: not a text: byte %zu is zero", path, strlen(source));
-    else
-        code = cli_report("compile", spyre_graph_parse(source, path, out_graph));
-    free(source);
-    return code;
 }
 
 static int print_segments(const spyre_executable *executable)
@@ -146,7 +86,7 @@ int cmd_compile(int count, char **arguments)
     spyre_graph *graph = NULL;
     spyre_executable *executable = NULL;
     int code = read_request(&in, &r);
-    if (!code) code = read_graph(r.source, &graph);
+    if (!code) code = graph_input_read("compile", r.source, &graph);
     if (!code) {
         spyre_status status = spyre_compile(graph, &r.options, &executable);
         if (!status && r.output) status = spyre_executable_save(executable, r.output);

@@ -8,6 +8,7 @@
 #include "bundle/files.h"
 #include "compile/code.h"
 #include "compile/executable.h"
+#include "compile/why.h"
 #include "front/cost_table.h"
 #include "front/division_splits.h"
 
@@ -81,6 +82,13 @@ static spyre_status card_segment(const spyre_executable *e, uint32_t segment,
     return NULL;
 }
 
+static spyre_status print_why(const executable_segment *s, text *out)
+{
+    spyre_status status = why_print(s->front.loops, s->counters, s->info.kernel_count, out);
+    if (status) text_free(out);
+    return status;
+}
+
 spyre_status spyre_executable_text(const spyre_executable *executable, uint32_t segment,
                                    const char *stage, char **out_text)
 {
@@ -92,9 +100,11 @@ spyre_status spyre_executable_text(const spyre_executable *executable, uint32_t 
     else if (strcmp(stage, "listing") == 0) isa_print(s->program, &t);
     else if (strcmp(stage, "cost") == 0) TRY(cost_table_print(s->front.loops, &t));
     else if (strcmp(stage, "splits") == 0) division_splits_print(s->front.loops, &t);
+    else if (strcmp(stage, "why") == 0) TRY(print_why(s, &t));
     else
         return status_new(SPYRE_INVALID_ARGUMENT,
-                          "stage '%s': graph, loop, cost, splits and listing are possible", stage);
+                          "stage '%s': graph, loop, cost, splits, why and listing are possible",
+                          stage);
     return give(&t, out_text);
 }
 
@@ -122,7 +132,7 @@ spyre_status spyre_executable_write(const spyre_executable *executable, uint32_t
 
 spyre_status executable_dump(const spyre_executable *executable, const char *directory)
 {
-    static const char *const stages[] = {"graph", "loop", "cost", "listing"};
+    static const char *const stages[] = {"graph", "loop", "cost", "why", "listing"};
     TRY(file_make_directories(directory));
     for (uint32_t s = 0; s < executable->segment_count; s++) {
         if (executable->segments[s].info.kind != SPYRE_SEGMENT_CARD) continue;

@@ -59,7 +59,7 @@ SPYRE_MUST_CHECK spyre_status executable_make_job(spyre_executable *executable, 
 SPYRE_MUST_CHECK spyre_status executable_with_stages(const spyre_executable *executable,
                                                      const spyre_executable **out_staged);
 
-// Writes every stage's text of every card segment into `directory`: segment<n>.{graph,loop,listing}.
+// Writes every stage's text of every card segment into `directory`: segment<n>.<stage>.
 SPYRE_MUST_CHECK spyre_status executable_dump(const spyre_executable *executable,
                                               const char *directory);
 

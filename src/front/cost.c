@@ -94,6 +94,21 @@ cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint
     return c;
 }
 
+uint32_t cost_resident(const loop_graph *loops, const loop_op *op)
+{
+    uint32_t resident = 0;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        if (loops->buffers.items[op->operand[k].buffer].in_lx) resident |= 1u << k;
+    return resident;
+}
+
+cost cost_as_planned(const loop_graph *loops, const loop_op *op)
+{
+    cost_basis basis = cost_basis_of(loops, op);
+    division d = division_get(op);
+    return cost_of(op, &basis, &d, cost_resident(loops, op));
+}
+
 bool cost_less(const cost *a, const cost *b)
 {
     if (a->us != b->us) return a->us < b->us;

@@ -35,6 +35,10 @@ cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op);
 // The cost of op under division d; bit k of `resident`: operand k is in LX.
 cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t resident);
 
+// Bits of the operands that are in LX, and the cost of an op of the loop IR as it stands.
+uint32_t cost_resident(const loop_graph *loops, const loop_op *op);
+cost cost_as_planned(const loop_graph *loops, const loop_op *op);
+
 // True when a costs less than b; of equal times the one with less compute, which leaves the card
 // more room.
 bool cost_less(const cost *a, const cost *b);

@@ -7,17 +7,6 @@
 #include "front/flow.h"
 #include "front/matmul_split.h"
 
-// "c0/8 c2/4", "-" when nothing is divided.
-static const char *describe_division(const loop_graph *loops, const loop_op *op)
-{
-    const char *out = "";
-    for (uint32_t v = 0; v < op->var_count && out; v++)
-        if (op->split[v] > 1)
-            out = arena_printf(loops->memory, "%s%sc%u/%d%s", out, *out ? " " : "", v,
-                               op->split[v], loop_var_is_reduced(op, v) ? "+" : "");
-    return out && *out ? out : "-";
-}
-
 static const char *const origins[] = {
     [LOOP_UNDIVIDED] = "none",
     [LOOP_DIVIDED_BY_SPAN] = "span",
@@ -30,13 +19,10 @@ static const char *const origins[] = {
 static void print_op(const loop_graph *loops, uint32_t index, double *sum, text *out)
 {
     const loop_op *op = &loops->ops.items[index];
-    cost_basis basis = cost_basis_of(loops, op);
     double published;
     division d = division_get(op);
-    uint32_t resident = 0;
-    for (uint32_t k = 0; k < op->operand_count; k++)
-        if (loops->buffers.items[op->operand[k].buffer].in_lx) resident |= 1u << k;
-    cost c = cost_of(op, &basis, &d, resident);
+    const char *divided = division_describe(loops->memory, op, &d);
+    cost c = cost_as_planned(loops, op);
     *sum += c.us;
     text_printf(out, "%10.3f%10.3f%10.3f%10.3f", c.us, c.memory_us, c.compute_us, c.ring_us);
     if (matmul_published_cost(loops, op, &d, &published))
@@ -44,7 +30,7 @@ static void print_op(const loop_graph *loops, uint32_t index, double *sum, text 
     else
         text_append(out, "         -");
     text_printf(out, "%7" PRId64 "  %-16s%-16s%s\n", division_cores(op, &d),
-                describe_division(loops, op), origins[op->divided_by],
+                divided ? divided : "-", origins[op->divided_by],
                 loop_op_place(loops, index));
 }
 

@@ -29,6 +29,16 @@ division division_whole(void)
     return d;
 }
 
+const char *division_describe(arena *memory, const loop_op *op, const division *d)
+{
+    const char *out = "";
+    for (uint32_t v = 0; v < op->var_count && out; v++)
+        if (d->split[v] > 1)
+            out = arena_printf(memory, "%s%sc%u/%d%s", out, *out ? " " : "", v, d->split[v],
+                               loop_var_is_reduced(op, v) ? "+" : "");
+    return out && !*out ? "-" : out;
+}
+
 int64_t division_cores(const loop_op *op, const division *d)
 {
     int64_t cores = 1;

@@ -31,6 +31,9 @@ static inline bool division_is_published(const loop_graph *loops)
 division division_get(const loop_op *op);
 void division_set(loop_op *op, const division *d, loop_division_origin origin);
 
+// "c0/8 c2/4+" ("+" behind a reduced loop), "-" when nothing is divided; null when memory is short.
+const char *division_describe(arena *memory, const loop_op *op, const division *d);
+
 // One slice of everything.
 division division_whole(void);
 

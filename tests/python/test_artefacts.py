@@ -55,6 +55,7 @@ def test_the_eight_files_are_there(artefacts):
         "output_code.py",
     ]
     assert all((artefacts / name).stat().st_size for name in files)
+    assert " us roofline, of " in (artefacts / "why.txt").read_text()
     if shutil.which("dot"):
         for name in ("orig_fx_graph_diagram.svg", "graph_diagram.svg"):
             assert "</svg>" in (artefacts / name).read_text()

@@ -61,19 +61,21 @@ class Folder:
     def program(self, program) -> None:
         """Everything about the compiled graph, once its stages are written."""
         segments = [i for i, segment in enumerate(program.segments) if segment["kind"] == "card"]
-        first, last, kernels = [], [], []
+        first, last, why, kernels = [], [], [], []
         for index in segments:
             title = f"// segment {index}\n"
             passes = list(self._passes(index))
             first.append(title + passes[0][1])
             final = program.executable.text(index, "loop")
             last.append(title + final)
+            why.append(title + program.executable.text(index, "why"))
             kernels += kernels_of(final, f"segment{index}_")
             for number, (name, text) in enumerate(passes):
                 self.write(f"passes/segment{index}_{number:02d}_{name}.loop", text)
             program.executable.write(index, "bundle", str(self.path / f"segment{index}_bundle"))
         self.write("ir_pre_fusion.txt", "\n".join(first))
         self.write("ir_post_fusion.txt", "\n".join(last))
+        self.write("why.txt", "\n".join(why))
         self.write("report.txt", program.executable.report())
         self.write("output_code.py", output_code.of_program(program))
         self.write(

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""spyre why: kernels, what binds them, what one change would save."""
+
+import json
+import re
+
+import pytest
+from command import GRAPHS
+
+ALL_GRAPHS = sorted(GRAPHS.glob("*.graph"), key=lambda path: path.stem)
+KERNEL = re.compile(
+    r"^ +([\d.]+) +([\d.]+) %  (memory|pt|sfp|ring|order)-bound (\d+ %|\(memory \d+ %\))"
+    r"  (\w+)  (\S+)$"
+)
+CHANGE = re.compile(r"^ +if (.+): -([\d.e+-]+) us$")
+
+
+def read(text):
+    """[(kernel, source, us, bound, [(change, saved us)])] of the only card segment."""
+    kernels = []
+    for line in text.splitlines():
+        if match := KERNEL.match(line):
+            us, _, bound, _, name, source = match.groups()
+            kernels.append((name, source, float(us), bound, []))
+        elif match := CHANGE.match(line):
+            kernels[-1][4].append((match[1], float(match[2])))
+    return kernels
+
+
+@pytest.mark.parametrize("path", ALL_GRAPHS, ids=lambda path: path.stem)
+def test_agrees_with_the_counters(spyre, path):
+    text = spyre.good("why", path)
+    counted = []
+    for line in spyre.good("compile", path, "--json").splitlines():
+        counted += json.loads(line)["kernels"]
+    kernels = read(text)
+    assert [kernel[0] for kernel in kernels] == [k["name"] for k in counted]
+    assert [kernel[3] for kernel in kernels] == [k["bound"] for k in counted]
+    assert [kernel[2] for kernel in kernels] == [round(k["us"], 3) for k in counted]
+    assert all(len(kernel[4]) <= 3 for kernel in kernels)
+    assert all(saved > 0 for kernel in kernels for _, saved in kernel[4])
+    assert text.count(" us roofline, of ") == len(re.findall(r"^segment \d+: card$", text, re.M))
+
+
+def test_roofline(spyre):
+    """Traffic over bandwidth, products over the rate of all cores."""
+    text = spyre.good("why", GRAPHS / "mlp.graph")
+    total = json.loads(spyre.good("compile", GRAPHS / "mlp.graph", "--json"))["total"]
+    memory = (total["memory_read_bytes"] + total["memory_written_bytes"]) / 150e3
+    products = total["macs"] / (32 * 1.14e6)
+    line = (
+        f"{max(memory, products):.3f} us roofline, of memory (memory {memory:.3f} us, products "
+        f"{products:.3f} us); the plan takes {total['us'] / memory:.2f} times as long"
+    )
+    assert text.splitlines()[-1].strip() == line
+
+
+def test_restickifies_of_inputs(spyre):
+    kernels = read(spyre.good("why", GRAPHS / "attention.graph"))
+    without = [k[0] for k in kernels for change, _ in k[4] if " came with the stick " in change]
+    assert len(without) == 3 and all(name.endswith("_ReStickifyOpHBM") for name in without)
+
+
+def test_settings(spyre):
+    """Without LX every intermediate would gain from it; with it, none that is there."""
+    softmax = GRAPHS / "softmax.graph"
+    without = spyre.good("why", softmax, "--set", "lx_planning=0")
+    assert "(in memory:" not in without and without.count(" stayed in LX: -") >= 4
+    mlp = spyre.good("why", GRAPHS / "mlp.graph")
+    assert "%h " not in mlp and "%g " not in mlp and "if %t (b6) stayed in LX (in memory: " in mlp
+
+
+def test_hosts(spyre):
+    assert "\nsegment 1: host, 1 nodes\n" in spyre.good("why", GRAPHS / "host.graph")
+
+
+def test_bad_input(spyre, tmp_path):
+    broken = tmp_path / "broken.graph"
+    broken.write_text("input %x: f16[4\n")
+    assert str(broken) in spyre.bad("why", broken)
+    assert "a .graph file is missing" in spyre.bad("why")
+    assert "No such file" in spyre.bad("why", tmp_path / "none.graph")
+    assert "unknown option '-o'" in spyre.bad("why", broken, "-o", "x")
+    assert "--set needs a value" in spyre.bad("why", broken, "--set")
+    assert "no setting is named 'cores'" in spyre.bad("why", broken, "--set", "cores=2")
