@@ -89,10 +89,14 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_report(const spyre_exec
 
 // Stage text of a card segment: "graph", "loop", "cost" (divisions and predicted times), "splits"
 // (torch-spyre's op_it_space_splits), "why" (where the time goes and what would save some),
-// "listing" (program). Freed with spyre_string_free().
+// "lx" (what lies in LX, op by op), "listing" (program). Freed with spyre_string_free().
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_text(const spyre_executable *executable,
                                                               uint32_t segment, const char *stage,
                                                               char **out_text);
+
+// Writes the LX of a core over time, a panel a card segment, as SVG into the file `path`.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_draw_lx(const spyre_executable *executable,
+                                                                 const char *path);
 
 // Writes the boundary artefacts of a card segment into `directory` (made when missing):
 // "bundle" (sdsc_<n>.json, bundle.mlir) or "spyrecode" (spyrecode.json, init.bin).

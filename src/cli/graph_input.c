@@ -92,6 +92,5 @@ int graph_input_compile(cli_arguments *in, const char **output, spyre_executable
     }
     if (code) return code;
     if (!source) return cli_complain(in->command, "a .graph file is missing");
-    if (output && !*output) return cli_complain(in->command, "-o FILE is missing");
     return compile_file(in->command, source, &options, out_executable);
 }

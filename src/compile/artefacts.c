@@ -8,6 +8,8 @@
 #include "bundle/files.h"
 #include "compile/code.h"
 #include "compile/executable.h"
+#include "compile/lx_map.h"
+#include "compile/lx_picture.h"
 #include "compile/why.h"
 #include "front/cost_table.h"
 #include "front/division_splits.h"
@@ -82,6 +84,14 @@ static spyre_status card_segment(const spyre_executable *e, uint32_t segment,
     return NULL;
 }
 
+static spyre_status print_lx(const loop_graph *loops, text *out)
+{
+    lx_map map;
+    TRY(lx_map_of(loops->memory, loops, &map));
+    lx_map_print(&map, out);
+    return NULL;
+}
+
 static spyre_status print_why(const executable_segment *s, text *out)
 {
     spyre_status status = why_print(s->front.loops, s->counters, s->info.kernel_count, out);
@@ -100,12 +110,40 @@ spyre_status spyre_executable_text(const spyre_executable *executable, uint32_t 
     else if (strcmp(stage, "listing") == 0) isa_print(s->program, &t);
     else if (strcmp(stage, "cost") == 0) TRY(cost_table_print(s->front.loops, &t));
     else if (strcmp(stage, "splits") == 0) division_splits_print(s->front.loops, &t);
+    else if (strcmp(stage, "lx") == 0) TRY(print_lx(s->front.loops, &t));
     else if (strcmp(stage, "why") == 0) TRY(print_why(s, &t));
     else
         return status_new(SPYRE_INVALID_ARGUMENT,
-                          "stage '%s': graph, loop, cost, splits, why and listing are possible",
+                          "stage '%s': graph, loop, cost, splits, why, lx and listing are possible",
                           stage);
     return give(&t, out_text);
+}
+
+static spyre_status draw_lx(const spyre_executable *e, text *out)
+{
+    lx_map *maps = ARENA_NEW(e->memory, lx_map, e->segment_count);
+    const char **titles = ARENA_NEW(e->memory, const char *, e->segment_count);
+    uint32_t count = 0;
+    TRY_ALLOC(maps);
+    TRY_ALLOC(titles);
+    for (uint32_t s = 0; s < e->segment_count; s++) {
+        if (e->segments[s].info.kind != SPYRE_SEGMENT_CARD) continue;
+        TRY(lx_map_of(e->memory, e->segments[s].front.loops, &maps[count]));
+        titles[count] = arena_printf(e->memory, "segment %u", s);
+        TRY_ALLOC(titles[count++]);
+    }
+    lx_picture_print(maps, titles, count, out);
+    return text_status(out);
+}
+
+spyre_status spyre_executable_draw_lx(const spyre_executable *executable, const char *path)
+{
+    text t = {0};
+    TRY(executable_with_stages(executable, &executable));
+    spyre_status status = draw_lx(executable, &t);
+    if (!status) status = file_write(path, text_string(&t), t.length);
+    text_free(&t);
+    return status;
 }
 
 static spyre_status write_code(const executable_segment *segment, const char *directory)
@@ -132,7 +170,7 @@ spyre_status spyre_executable_write(const spyre_executable *executable, uint32_t
 
 spyre_status executable_dump(const spyre_executable *executable, const char *directory)
 {
-    static const char *const stages[] = {"graph", "loop", "cost", "why", "listing"};
+    static const char *const stages[] = {"graph", "loop", "cost", "why", "lx", "listing"};
     TRY(file_make_directories(directory));
     for (uint32_t s = 0; s < executable->segment_count; s++) {
         if (executable->segments[s].info.kind != SPYRE_SEGMENT_CARD) continue;

@@ -10,6 +10,7 @@
 
 #include "front/flow.h"
 #include "front/front.h"
+#include "front/residency.h"
 #include "front/span_reduction.h"
 #include "isa/constants.h"
 
@@ -257,8 +258,7 @@ static spyre_status try_division(const loop_graph *loops, const flow *f, uint32_
                  .basis = cost_basis_of(loops, op)};
     division now = division_get(op);
     double us = 0;
-    if (lx_is_planned(loops))
-        s.lx_bytes = GEOMETRY_LX_BYTES * (1 - loops->settings.dxp_lx_frac_avail);
+    if (lx_is_planned(loops)) s.lx_bytes = (double)residency_limit_bytes(loops);
     find_division(&s);
     if (price(&s, &now) - s.best_us <= least_us) return NULL;
     arena *scratch = arena_create();

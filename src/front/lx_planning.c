@@ -4,7 +4,6 @@
 // could, a solver finds their addresses, the others stay in memory. The contents of LX last as long
 // as the bundle, so nothing is moved in or out. Deciding op by op while walking the graph would be
 // simpler, but a buffer that comes early and stays long then blocks all that come later.
-#include "bundle/interpret.h"
 #include "front/front.h"
 #include "front/residency.h"
 #include "front/solver.h"
@@ -90,19 +89,12 @@ static spyre_status begin(planner *p)
     return NULL;
 }
 
-// What the back-end leaves of each LX, in whole sticks.
-static int64_t planner_bytes(const loop_graph *loops)
-{
-    int64_t bytes = (int64_t)(BUNDLE_LX_BYTES * (1 - loops->settings.dxp_lx_frac_avail));
-    return bytes / SPYRE_STICK_BYTES * SPYRE_STICK_BYTES;
-}
-
 spyre_status pass_lx_planning(loop_graph *loops, bool *out_changed)
 {
     *out_changed = false;
     if (!loops->settings.lx_planning) return NULL;
     planner p = {.loops = loops, .problem = {.memory = loops->memory}};
-    p.problem.capacity = planner_bytes(loops);
+    p.problem.capacity = residency_limit_bytes(loops);
     TRY(begin(&p));
     TRY(solver_run(&p.problem, loops->settings.layout_solver));
     TRY(status_at(solver_check(&p.problem), "LX"));

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "front/residency.h"
 
+#include "bundle/interpret.h"
 #include "front/emit.h"
+
+int64_t residency_limit_bytes(const loop_graph *loops)
+{
+    int64_t bytes = (int64_t)(BUNDLE_LX_BYTES * (1 - loops->settings.dxp_lx_frac_avail));
+    return bytes / SPYRE_STICK_BYTES * SPYRE_STICK_BYTES;
+}
 
 // What the cores touch of a buffer through one access.
 typedef struct {

@@ -17,6 +17,9 @@ typedef struct {
     uint32_t reads;                // accesses that read it
 } residency;
 
+// What the back-end leaves of each LX for buffers, in whole sticks.
+int64_t residency_limit_bytes(const loop_graph *loops);
+
 // One residency a buffer.
 SPYRE_MUST_CHECK spyre_status residency_find(const loop_graph *loops, residency **out);
 

@@ -64,7 +64,7 @@ def test_cores(spyre, tmp_path):
 def test_dump(spyre, tmp_path):
     spyre.good("compile", graph("softmax"), "--dump", tmp_path)
     files = {path.suffix: path.read_text() for path in tmp_path.iterdir()}
-    assert set(files) == {".graph", ".passes", ".loop", ".cost", ".why", ".listing"}
+    assert set(files) == {".graph", ".passes", ".loop", ".cost", ".why", ".lx", ".listing"}
     assert "// after propagate_layouts" in files[".passes"]
     assert files[".listing"].startswith("program\n")
 

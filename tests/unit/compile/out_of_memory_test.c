@@ -90,9 +90,9 @@ static spyre_status graph_texts(const char *source, uint64_t *out_hash)
     spyre_executable *e;
     char *content = NULL;
     TRY(journey_compile(source, "case.graph", CORES, &e));
-    static const char *const stages[] = {"loop", "why", "listing"};
+    static const char *const stages[] = {"loop", "why", "lx", "listing"};
     spyre_status status = spyre_executable_report(e, &content);
-    for (uint32_t i = 0; !status && i < 3; i++) {
+    for (uint32_t i = 0; !status && i < 4; i++) {
         spyre_string_free(content);
         content = NULL;
         status = spyre_executable_text(e, 0, stages[i], &content);
