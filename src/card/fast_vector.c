@@ -73,6 +73,12 @@ static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scrat
     } while (next_run(&r));
 }
 
+// Of an operand that is not there: layernormnorm without weight and bias multiplies by 1 and adds 0.
+static float neutral_input(uint32_t operand)
+{
+    return operand == OPFUNC_MAX_INPUTS ? 0.0f : 1.0f;
+}
+
 static void run_vector_f32(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     if (!runs_independent(tile, address)) {
@@ -83,7 +89,8 @@ static void run_vector_f32(const plan_tile *tile, uint8_t *const *address, plan_
     lanes_f32_fn *function = lanes_f32_function(i->op);
     float lanes[OPFUNC_MAX_INPUTS][LANES_CHUNK], result[LANES_CHUNK];
     const float *inputs[OPFUNC_MAX_INPUTS] = {lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]};
-    for (uint32_t o = i->operand_count; o <= OPFUNC_MAX_INPUTS; o++) inputs[o - 1] = lanes[0];
+    for (uint32_t o = i->operand_count; o <= OPFUNC_MAX_INPUTS; o++)
+        for (size_t n = 0; n < LANES_CHUNK; n++) lanes[o - 1][n] = neutral_input(o);
     runs r = first_run(tile, address, 1);
     do {
         for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {
@@ -121,9 +128,8 @@ static void run_vector_f64(const plan_tile *tile, uint8_t *const *address, plan_
     lanes_f64_fn *function = lanes_f64_function(i->op);
     double lanes[OPFUNC_MAX_INPUTS][LANES_CHUNK], result[LANES_CHUNK];
     const double *inputs[OPFUNC_MAX_INPUTS] = {lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]};
-    // layernormnorm without weight and bias multiplies by 1 and adds 0.
     for (uint32_t o = i->operand_count; o <= OPFUNC_MAX_INPUTS; o++)
-        for (size_t n = 0; n < LANES_CHUNK; n++) lanes[o - 1][n] = o == OPFUNC_MAX_INPUTS ? 0 : 1;
+        for (size_t n = 0; n < LANES_CHUNK; n++) lanes[o - 1][n] = (double)neutral_input(o);
     runs r = first_run(tile, address, 1);
     do {
         for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {

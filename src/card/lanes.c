@@ -74,7 +74,7 @@ bool lanes_f32_suffices(opfunc op, spyre_format result, const spyre_format *inpu
         if (!lanes_fits_f32(inputs[n])) return false;
         all_dl16 = all_dl16 && inputs[n] == SPYRE_FORMAT_SEN169_FP16;
     }
-    if (rounds_nothing(op)) return true;
+    if (rounds_nothing(op) || op == OPFUNC_LAYERNORMNORM) return true;
     if (result == SPYRE_FORMAT_SEN169_FP16) return correctly_rounded(op) && all_dl16;
     return correctly_rounded(op) || op == OPFUNC_SQRT || op == OPFUNC_RECIPROCAL;
 }

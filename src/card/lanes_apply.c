@@ -38,8 +38,8 @@
 #define VARIANCE (b - a * a)
 #define F64_ROWS(ROW)                                                               \
     ROW(RSQRT, QUIET(1 / ROOT(a)))                                                  \
-    ROW(LAYERNORMSCALE, QUIET(1 / ROOT((VARIANCE < 0 ? (T)0 : VARIANCE) + p)))      \
-    ROW(LAYERNORMNORM, QUIET(((a - b) * c) * d + e))
+    ROW(LAYERNORMSCALE, QUIET(1 / ROOT((VARIANCE < 0 ? (T)0 : VARIANCE) + p)))
+#define F32_ROWS(ROW) ROW(LAYERNORMNORM, QUIET(((a - b) * c) * d + e))
 
 #define KERNEL(type, name, expression)                                                          \
     CARD_CLONES                                                                                 \
@@ -60,6 +60,7 @@
 #define F32_KERNEL(op, expression) KERNEL(float, f32_##op, expression)
 #define F64_KERNEL(op, expression) KERNEL(double, f64_##op, expression)
 COMMON_ROWS(F32_KERNEL)
+F32_ROWS(F32_KERNEL)
 COMMON_ROWS(F64_KERNEL)
 F64_ROWS(F64_KERNEL)
 
@@ -71,7 +72,8 @@ static opfunc canonical(opfunc op)
 lanes_f32_fn *lanes_f32_function(opfunc op)
 {
 #define F32_ENTRY(name, expression) [OPFUNC_##name] = f32_##name,
-    static lanes_f32_fn *const functions[OPFUNC_COUNT] = {COMMON_ROWS(F32_ENTRY)};
+    static lanes_f32_fn *const functions[OPFUNC_COUNT] = {COMMON_ROWS(F32_ENTRY)
+                                                              F32_ROWS(F32_ENTRY)};
     return functions[canonical(op)];
 }
 

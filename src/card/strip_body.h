@@ -66,8 +66,8 @@ static inline D d_quiet(D x)
     ROW(IDENTITY,     1, a)
 #define F64_ROWS(ROW)                                                                       \
     ROW(RSQRT,          1, QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(a)))                       \
-    ROW(LAYERNORMSCALE, 2, QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(POSITIVE(VARIANCE) + p)))  \
-    ROW(LAYERNORMNORM,  5, QUIET(((a - b) * c) * d + e))
+    ROW(LAYERNORMSCALE, 2, QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(POSITIVE(VARIANCE) + p)))
+#define F32_ROWS(ROW) ROW(LAYERNORMNORM, 5, QUIET(((a - b) * c) * d + e))
 
 // --- Operands
 
@@ -295,6 +295,7 @@ ALWAYS_INLINE V repeated(const strip *s, uint32_t o, size_t row)
     KERNEL(f64_##op, value_f64_##op, inputs)
 
 COMMON_ROWS(VALUE_F32)
+F32_ROWS(VALUE_F32)
 COMMON_ROWS(VALUE_F64)
 F64_ROWS(VALUE_F64)
 
@@ -414,7 +415,8 @@ FOLDER(fold_min, lower)
 #define F64_ENTRY(op, inputs, expression) [OPFUNC_##op] = f64_##op,
 #define STRIP_ENTRIES                                                                          \
     {                                                                                          \
-        .f32 = {COMMON_ROWS(F32_ENTRY)}, .f64 = {COMMON_ROWS(F64_ENTRY) F64_ROWS(F64_ENTRY)},  \
+        .f32 = {COMMON_ROWS(F32_ENTRY) F32_ROWS(F32_ENTRY)},                                   \
+        .f64 = {COMMON_ROWS(F64_ENTRY) F64_ROWS(F64_ENTRY)},                                   \
         .quotient = f32_QUOTIENT, .lookup = look_up,                                           \
         .sum = reduce_sum, .max = reduce_max, .min = reduce_min, .square = reduce_square,      \
         .fold_sum = fold_sum, .fold_max = fold_max, .fold_min = fold_min,                      \

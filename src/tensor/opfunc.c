@@ -146,9 +146,10 @@ static double apply_binary(opfunc op, double a, double b)
 
 static double layernormnorm(const double *inputs, uint32_t count)
 {
-    double weight = count > 3 ? inputs[3] : 1.0;
-    double bias = count > 4 ? inputs[4] : 0.0;
-    return ((inputs[0] - inputs[1]) * inputs[2]) * weight + bias;
+    float x = (float)inputs[0], mean = (float)inputs[1], scale = (float)inputs[2];
+    float weight = count > 3 ? (float)inputs[3] : 1.0f;
+    float bias = count > 4 ? (float)inputs[4] : 0.0f;
+    return (double)(((x - mean) * scale) * weight + bias);
 }
 
 // Hosts and libraries disagree about the sign of a NaN that they make and about which of two NaNs

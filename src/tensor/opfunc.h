@@ -54,7 +54,7 @@ void element_store(void *address, spyre_format format, double value);
 // faithfully rounded fp64 result for inputs[0..count). Comparisons give 1.0 or 0.0. NaN: maximum
 // and minimum return NaN when an input is NaN; every NaN is the positive quiet one, except where
 // where3 and COPY pass an input on. layernormnorm(x, mean, scale, w = 1, b = 0) is
-// ((x - mean) * scale) * w + b in fp64.
+// ((x - mean) * scale) * w + b in fp32, each step rounded.
 double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float *parameters);
 
 // layernormscale(mean, mean_square): 1 / sqrt(max(mean_square - mean * mean, 0) + eps) in fp64.

@@ -71,7 +71,9 @@ static void lanes__fp32_rounds_as_through_fp64(void **state)
             float in[3][LANES_CHUNK], out[LANES_CHUNK], constant[2] = {-3.0f, 5.5f};
             for (uint32_t n = 0; n < 3 * LANES_CHUNK; n++)
                 in[n / LANES_CHUNK][n % LANES_CHUNK] = random_float(&seed);
-            const float *lanes[5] = {in[0], in[1], in[2], in[0], in[0]};
+            float ones[LANES_CHUNK], zeros[LANES_CHUNK] = {0};
+            for (uint32_t n = 0; n < LANES_CHUNK; n++) ones[n] = 1.0f;
+            const float *lanes[5] = {in[0], in[1], in[2], ones, zeros};
             lanes_f32_function((opfunc)op)(out, lanes, constant, LANES_CHUNK);
             for (uint32_t n = 0; n < LANES_CHUNK; n++) {
                 double value[3] = {(double)in[0][n], (double)in[1][n], (double)in[2][n]};
