@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One model, one backend: prints {"seconds": to the first result, "peak_mib": above the imports, and
-for spyre the milliseconds of the compiler's stages: "graph", "front", "back"}.
+"""One model, one backend: prints {"seconds": to the first result, "peak_mib": above the imports,
+and for spyre the milliseconds of the compiler's stages: "graph", "front", "back"}.
 
 python compilation_worker.py MODEL spyre|inductor|eager
 """

@@ -36,6 +36,7 @@ def run(only: str, inductor: bool) -> dict[str, dict[str, float]]:
 def _measure(batch: int, length: int, inductor: bool) -> dict[str, float]:
     import torch_spyre
 
+    torch._dynamo.reset()
     operands = tokens(batch, length)
     card = tuple(x.to("spyre") for x in operands)
     models = {

@@ -102,6 +102,7 @@ def _measure(case: Case, inductor: bool, peak_gflops: float | None) -> dict[str,
     import torch_spyre
 
     torch.manual_seed(0)
+    torch._dynamo.reset()  # every case compiles anew, however many came before
     operands = [torch.randn(shape) / shape[-1] ** 0.25 for shape in case.shapes]
     card = [x.half().to("spyre") for x in operands]
     compiled = torch.compile(case.function, dynamic=False)
