@@ -80,31 +80,6 @@ void convert_float_to_dl16(void *target, const float *source, size_t count)
     kernels_in_use()->dl16_from_f32_once(target, source, count);
 }
 
-// --- Copies of one format
-
-#define COPY_KERNEL(bytes)                                                            \
-    static void copy_##bytes(void *target, const void *source, size_t count)          \
-    {                                                                                 \
-        if (target != source) memcpy(target, source, count * (bytes));                \
-    }
-COPY_KERNEL(1)
-COPY_KERNEL(2)
-COPY_KERNEL(3)
-COPY_KERNEL(4)
-COPY_KERNEL(8)
-
-static convert_kernel *copy_kernel(uint32_t bytes)
-{
-    switch (bytes) {
-    case 1: return copy_1;
-    case 2: return copy_2;
-    case 3: return copy_3;
-    case 4: return copy_4;
-    case 8: return copy_8;
-    default: return NULL;
-    }
-}
-
 // --- The general path
 
 typedef enum { OTHER, FLOATING, INTEGER } number_class;
@@ -239,7 +214,7 @@ static void convert_block(const converter *c, void *target, const void *source, 
 void converter_run(const converter *c, void *target, const void *source, size_t count)
 {
     if (c->kernel) {
-        c->kernel(target, source, count);
+        c->kernel(target, source, count * c->units);
         return;
     }
     char *t = target;
@@ -250,27 +225,47 @@ void converter_run(const converter *c, void *target, const void *source, size_t 
     }
 }
 
-static convert_kernel *kernel_of(spyre_format target_format, spyre_format source_format)
+void converter_run_rows(const converter *c, char *target, int64_t target_step, const char *source,
+                        int64_t source_step, size_t rows, size_t count)
+{
+    if (c->rows) {
+        c->rows(target, target_step, source, source_step, rows, count * c->units);
+        return;
+    }
+    for (; rows; rows--, target += target_step, source += source_step)
+        converter_run(c, target, source, count);
+}
+
+// --- Looking up
+
+static void take_kernels(converter *c)
 {
     const convert_kernels *kernels = kernels_in_use();
-#define CONVERT_ROW(name, target, source)                                                        \
-    if (target_format == SPYRE_FORMAT_##target && source_format == SPYRE_FORMAT_##source)        \
-        return kernels->name;
+    if (c->target_format == c->source_format && c->target_bytes) {
+        c->kernel = kernels->copy;
+        c->rows = kernels->copy_rows;
+        c->units = c->target_bytes;
+        return;
+    }
+    c->units = 1;
+#define CONVERT_ROW(name, target, source)                                                  \
+    if (c->target_format == SPYRE_FORMAT_##target && c->source_format == SPYRE_FORMAT_##source) { \
+        c->kernel = kernels->name;                                                         \
+        c->rows = kernels->name##_rows;                                                    \
+    }
 #include "tensor/convert.def"
-    return NULL;
 }
 
 spyre_status converter_find(spyre_format target_format, spyre_format source_format,
                             converter *out_converter)
 {
     *out_converter = (converter){
-        .kernel = target_format == source_format ? copy_kernel(spyre_format_bytes(target_format))
-                                                 : kernel_of(target_format, source_format),
         .target_format = target_format,
         .source_format = source_format,
         .target_bytes = spyre_format_bytes(target_format),
         .source_bytes = spyre_format_bytes(source_format),
     };
+    take_kernels(out_converter);
     if (out_converter->kernel) return NULL;
     if (target_format != source_format && class_of(target_format) != OTHER &&
         class_of(source_format) != OTHER)

@@ -18,9 +18,15 @@
 
 typedef void convert_kernel(void *target, const void *source, size_t count);
 
+// `rows` runs of `count` elements, each begins a step (bytes) behind the one before.
+typedef void convert_rows_kernel(char *target, int64_t target_step, const char *source,
+                                 int64_t source_step, size_t rows, size_t count);
+
 // A conversion looked up once, for many runs.
 typedef struct {
     convert_kernel *kernel;         // null: the general path
+    convert_rows_kernel *rows;      // of the kernel
+    uint32_t units;                 // that the kernels count in an element: bytes if copied, or 1
     spyre_format target_format;
     spyre_format source_format;
     uint32_t target_bytes;          // an element
@@ -31,9 +37,13 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status converter_find(spyre_format target_format,
                                              spyre_format source_format, converter *out_converter);
 
-// Converts `count` contiguous elements, each buffer aligned to its element. The buffers may be the
-// same one when the elements have one size, and must not overlap otherwise.
+// Converts `count` contiguous elements, each buffer aligned to its element. The buffers must not
+// overlap.
 void converter_run(const converter *c, void *target, const void *source, size_t count);
+
+// The same for `rows` runs, whose first elements are the steps (bytes) apart.
+void converter_run_rows(const converter *c, char *target, int64_t target_step, const char *source,
+                        int64_t source_step, size_t rows, size_t count);
 
 // Both steps at once.
 SPYRE_MUST_CHECK spyre_status convert_elements(void *target, spyre_format target_format,

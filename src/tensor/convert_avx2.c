@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Eight elements a step in 32-bit lanes; the last step of a run goes through a buffer of eight.
+// Eight elements a step in 32-bit lanes, sixteen between formats of two bytes; the last step of a
+// run goes through a buffer.
 #include "spyre/dtype.h"
 
 #if defined(__x86_64__)
@@ -64,7 +65,7 @@ static inline __m256i narrow(__m256i bits, uint32_t limit)
     return _mm256_or_si256(code, sign);
 }
 
-static inline __m256i load_floats(const void *source)
+static inline __m256i load_bits(const void *source)
 {
     __m256i bits;
     memcpy(&bits, source, sizeof bits);
@@ -76,12 +77,7 @@ static inline __m256i load_halves(const void *source)
     return _mm256_castps_si256(_mm256_cvtph_ps(load_eight_words(source)));
 }
 
-static inline __m256i load_bfloats(const void *source)
-{
-    return _mm256_slli_epi32(load_words(source), 16);
-}
-
-static inline void store_floats(void *target, __m256i bits)
+static inline void store_bits(void *target, __m256i bits)
 {
     memcpy(target, &bits, sizeof bits);
 }
@@ -96,15 +92,8 @@ static inline void store_halves(void *target, __m256i bits)
     memcpy(target, &halves, sizeof halves);
 }
 
-static inline void store_bfloats(void *target, __m256i bits)
-{
-    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), set(1));
-    __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, set(0x7FFF)), odd);
-    store_words(target, _mm256_srli_epi32(rounded, 16));
-}
-
-#define KERNEL(name, target_type, source_type, LOAD, CONVERT, STORE)                           \
-    static void name(void *target, const void *source, size_t count)                           \
+#define KERNEL(inlined, name, target_type, source_type, LOAD, CONVERT, STORE)                   \
+    inlined name(void *target, const void *source, size_t count)                               \
     {                                                                                          \
         target_type *t = target;                                                               \
         const source_type *s = source;                                                         \
@@ -121,15 +110,123 @@ static inline void store_bfloats(void *target, __m256i bits)
 #define SATURATE(bits) narrow(bits, DL16_LARGEST)
 #define ONCE(bits)     narrow(bits, DL16_MERGED)
 
-KERNEL(dl16_from_f16, uint16_t, uint16_t, load_halves, SATURATE, store_words)
-KERNEL(dl16_from_bf16, uint16_t, uint16_t, load_bfloats, SATURATE, store_words)
-KERNEL(dl16_from_f32, uint16_t, float, load_floats, SATURATE, store_words)
-KERNEL(dl16_from_f32_once, uint16_t, float, load_floats, ONCE, store_words)
-KERNEL(f16_from_dl16, uint16_t, uint16_t, load_words, widen, store_halves)
-KERNEL(bf16_from_dl16, uint16_t, uint16_t, load_words, widen, store_bfloats)
-KERNEL(f32_from_dl16, float, uint16_t, load_words, widen, store_floats)
+KERNEL(CONVERT_KERNEL, dl16_from_f32, uint16_t, float, load_bits, SATURATE, store_words)
+KERNEL(CONVERT_KERNEL, dl16_from_f32_once, uint16_t, float, load_bits, ONCE, store_words)
+KERNEL(CONVERT_KERNEL, f32_from_dl16, float, uint16_t, load_words, widen, store_bits)
+KERNEL(static void, dl16_from_any_f16, uint16_t, uint16_t, load_halves, SATURATE, store_words)
+KERNEL(static void, f16_from_any_dl16, uint16_t, uint16_t, load_words, widen, store_halves)
+
+// --- Between formats of two bytes, sixteen elements in 16-bit lanes
+
+static inline __m256i set_words(uint32_t bits)
+{
+    return _mm256_set1_epi16((short)bits);
+}
+
+static inline __m256i with_sign(__m256i magnitude, __m256i words)
+{
+    return _mm256_or_si256(magnitude, _mm256_and_si256(words, set_words(DL16_SIGN)));
+}
+
+// Subnormal halves go to `rare`.
+static inline __m256i codes_of_halves(__m256i halves, __m256i *rare)
+{
+    __m256i magnitude = _mm256_and_si256(halves, set_words(0x7FFF));
+    __m256i zero = _mm256_cmpeq_epi16(magnitude, _mm256_setzero_si256());
+    __m256i subnormal = _mm256_cmpgt_epi16(set_words(F16_NORMAL), magnitude);
+    *rare = _mm256_or_si256(*rare, _mm256_andnot_si256(zero, subnormal));
+    __m256i special = _mm256_cmpgt_epi16(magnitude, set_words(F16_INFINITE - 1));
+    __m256i code = _mm256_srli_epi16(_mm256_add_epi16(magnitude, set_words(1)), 1);
+    code = _mm256_andnot_si256(zero, _mm256_add_epi16(code, set_words(F16_BIAS_STEP)));
+    return with_sign(_mm256_blendv_epi8(code, set_words(DL16_MERGED), special), halves);
+}
+
+// Codes below and above the normal halves go to `rare`.
+static inline __m256i halves_of_codes(__m256i codes, __m256i *rare)
+{
+    __m256i magnitude = _mm256_and_si256(codes, set_words(0x7FFF));
+    __m256i zero = _mm256_cmpeq_epi16(magnitude, _mm256_setzero_si256());
+    __m256i merged = _mm256_cmpeq_epi16(magnitude, set_words(DL16_MERGED));
+    __m256i above = _mm256_sub_epi16(magnitude, set_words(DL16_F16_NORMAL));
+    __m256i most = set_words(DL16_FP16_LIMIT - 1 - DL16_F16_NORMAL);
+    __m256i normal = _mm256_cmpeq_epi16(_mm256_max_epu16(above, most), most);
+    __m256i usual = _mm256_or_si256(_mm256_or_si256(normal, zero), merged);
+    *rare = _mm256_or_si256(*rare, _mm256_xor_si256(usual, set_words(0xFFFF)));
+    __m256i half = _mm256_slli_epi16(_mm256_sub_epi16(magnitude, set_words(F16_BIAS_STEP)), 1);
+    half = _mm256_blendv_epi8(half, set_words(F16_INFINITE), merged);
+    return with_sign(_mm256_andnot_si256(zero, half), codes);
+}
+
+static inline __m256i codes_of_bfloats(__m256i words, __m256i *rare)
+{
+    (void)rare;
+    __m256i magnitude = _mm256_and_si256(words, set_words(0x7FFF));
+    __m256i special = _mm256_cmpgt_epi16(magnitude, set_words(BF16_INFINITE - 1));
+    __m256i code = _mm256_subs_epu16(magnitude, set_words(BF16_BIAS_STEP));
+    code = _mm256_slli_epi16(_mm256_min_epu16(code, set_words(BF16_SPAN)), 2);
+    code = _mm256_min_epu16(code, set_words(DL16_LARGEST));
+    return with_sign(_mm256_blendv_epi8(code, set_words(DL16_MERGED), special), words);
+}
+
+static inline __m256i bfloats_of_codes(__m256i codes, __m256i *rare)
+{
+    (void)rare;
+    __m256i magnitude = _mm256_and_si256(codes, set_words(0x7FFF));
+    __m256i zero = _mm256_cmpeq_epi16(magnitude, _mm256_setzero_si256());
+    __m256i merged = _mm256_cmpeq_epi16(magnitude, set_words(DL16_MERGED));
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi16(magnitude, 2), set_words(1));
+    __m256i rounded = _mm256_add_epi16(_mm256_add_epi16(magnitude, set_words(1)), odd);
+    rounded = _mm256_add_epi16(_mm256_srli_epi16(rounded, 2), set_words(BF16_BIAS_STEP));
+    rounded = _mm256_blendv_epi8(rounded, set_words(BF16_INFINITE), merged);
+    return with_sign(_mm256_andnot_si256(zero, rounded), codes);
+}
+
+// Says whether some of the words are rare ones of CONVERT.
+#define WORDS(name, CONVERT)                                                                   \
+    static inline __attribute__((always_inline)) bool name(uint16_t *t, const uint16_t *s,     \
+                                                           size_t count)                       \
+    {                                                                                          \
+        __m256i rare = _mm256_setzero_si256();                                                 \
+        size_t i = 0;                                                                          \
+        for (; i + 16 <= count; i += 16) store_bits(t + i, CONVERT(load_bits(s + i), &rare));  \
+        if (i < count) {                                                                       \
+            uint16_t rest[16] = {0};                                                           \
+            memcpy(rest, s + i, (count - i) * sizeof *s);                                      \
+            store_bits(rest, CONVERT(load_bits(rest), &rare));                                 \
+            memcpy(t + i, rest, (count - i) * sizeof *t);                                      \
+        }                                                                                      \
+        return !_mm256_testz_si256(rare, rare);                                                \
+    }
+
+WORDS(f16_words, codes_of_halves)
+WORDS(dl16_words, halves_of_codes)
+WORDS(bf16_words, codes_of_bfloats)
+WORDS(dl16_words_to_bf16, bfloats_of_codes)
+
+CONVERT_PARTS(dl16_from_f16, uint16_t, uint16_t, f16_words, dl16_from_any_f16)
+CONVERT_PARTS(f16_from_dl16, uint16_t, uint16_t, dl16_words, f16_from_any_dl16)
+
+CONVERT_KERNEL dl16_from_bf16(void *target, const void *source, size_t count)
+{
+    bf16_words(target, source, count);
+}
+
+CONVERT_KERNEL bf16_from_dl16(void *target, const void *source, size_t count)
+{
+    dl16_words_to_bf16(target, source, count);
+}
 
 CONVERT_SHARED_LOOPS
 
-const convert_kernels convert_avx2 = CONVERT_TABLE("avx2");
+#define CONVERT_ROW(name, target, source) CONVERT_ROWS(name)
+#include "tensor/convert.def"
+
+const convert_kernels convert_avx2 = {
+    .name = "avx2",
+    .copy = copy,
+    .copy_rows = copy_rows,
+    .dl16_from_f32_once = dl16_from_f32_once,
+#define CONVERT_ROW(name, target, source) .name = name, .name##_rows = name##_rows,
+#include "tensor/convert.def"
+};
 #endif

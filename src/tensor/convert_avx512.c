@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sixteen elements a step in 32-bit lanes, thirty-two between fp16 and DL16; the last step of a run
-// is masked.
+// Sixteen elements a step in 32-bit lanes, thirty-two between formats of two bytes; the last step
+// of a run is masked.
 #include "spyre/dtype.h"
 
 #if defined(__x86_64__)
@@ -67,11 +67,6 @@ static inline __m512i load_halves(const void *source, size_t at, __mmask16 mask)
     return _mm512_castps_si512(_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, s + at)));
 }
 
-static inline __m512i load_bfloats(const void *source, size_t at, __mmask16 mask)
-{
-    return _mm512_slli_epi32(load_words(source, at, mask), 16);
-}
-
 static inline void store_floats(void *target, size_t at, __mmask16 mask, __m512i bits)
 {
     float *t = target;
@@ -87,13 +82,6 @@ static inline void store_halves(void *target, size_t at, __mmask16 mask, __m512i
     __m512i kept = _mm512_mask_sub_epi32(bits, limit, bits, set(0x2000));
     __m256i halves = _mm512_cvtps_ph(_mm512_castsi512_ps(kept), _MM_FROUND_TO_NEAREST_INT);
     _mm256_mask_storeu_epi16(t + at, mask, halves);
-}
-
-static inline void store_bfloats(void *target, size_t at, __mmask16 mask, __m512i bits)
-{
-    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), set(1));
-    __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, set(0x7FFF)), odd);
-    store_words(target, at, mask, _mm512_srli_epi32(rounded, 16));
 }
 
 // fp32 bits of 32 codes at a time, as widen: the high and the low halves of the results are made as
@@ -114,7 +102,7 @@ static inline void widen_words(__m512i codes, __m512i *out_first, __m512i *out_s
     *out_second = _mm512_unpackhi_epi16(low, high);
 }
 
-static void f32_from_dl16(void *target, const void *source, size_t count)
+CONVERT_KERNEL f32_from_dl16(void *target, const void *source, size_t count)
 {
     const uint16_t *s = source;
     size_t i = 0;
@@ -130,8 +118,8 @@ static void f32_from_dl16(void *target, const void *source, size_t count)
     }
 }
 
-#define KERNEL(name, LOAD, CONVERT, STORE)                                                     \
-    static void name(void *target, const void *source, size_t count)                           \
+#define KERNEL(inlined, name, LOAD, CONVERT, STORE)                                            \
+    inlined name(void *target, const void *source, size_t count)                               \
     {                                                                                          \
         const __mmask16 all = 0xFFFF;                                                          \
         size_t i = 0;                                                                          \
@@ -144,73 +132,121 @@ static void f32_from_dl16(void *target, const void *source, size_t count)
 #define SATURATE(bits) narrow(bits, DL16_LARGEST)
 #define ONCE(bits)     narrow(bits, DL16_MERGED)
 
-KERNEL(dl16_from_f16_wide, load_halves, SATURATE, store_words)
-KERNEL(dl16_from_bf16, load_bfloats, SATURATE, store_words)
-KERNEL(dl16_from_f32, load_floats, SATURATE, store_words)
-KERNEL(dl16_from_f32_once, load_floats, ONCE, store_words)
-KERNEL(f16_from_dl16_wide, load_words, widen, store_halves)
-KERNEL(bf16_from_dl16, load_words, widen, store_bfloats)
+KERNEL(CONVERT_KERNEL, dl16_from_f32, load_floats, SATURATE, store_words)
+KERNEL(CONVERT_KERNEL, dl16_from_f32_once, load_floats, ONCE, store_words)
+KERNEL(static void, dl16_from_any_f16, load_halves, SATURATE, store_words)
+KERNEL(static void, f16_from_any_dl16, load_words, widen, store_halves)
 
-// Between fp16 and codes most values differ in the bias and one bit of fraction only: 32 of them at a
-// time in 16-bit lanes. Groups with one that does not (subnormal or infinite in fp16) take the way
-// over fp32.
-#define BIAS_STEP  16           // of the exponents, 31 - 15
-#define F16_NORMAL 0x0400
-#define F16_INFINITE 0x7C00
+// --- Between formats of two bytes, 32 elements in 16-bit lanes
 
 static inline __m512i set_words(uint32_t bits)
 {
     return _mm512_set1_epi16((short)bits);
 }
 
-// The lanes of `magnitude` that are in [low, high).
-static inline __mmask32 in_range(__m512i magnitude, uint32_t low, uint32_t high)
+// magnitude | (words & DL16_SIGN)
+static inline __m512i with_sign(__m512i magnitude, __m512i words)
 {
-    __m512i above = _mm512_sub_epi16(magnitude, set_words(low));
-    return _mm512_cmplt_epu16_mask(above, set_words(high - low));
+    return _mm512_ternarylogic_epi32(magnitude, words, set_words(DL16_SIGN), 0xF8);
 }
 
-static void dl16_from_f16(void *target, const void *source, size_t count)
+// Subnormal halves go to `rare`.
+static inline __m512i codes_of_halves(__m512i halves, __mmask32 *rare)
 {
-    uint16_t *t = target;
-    const uint16_t *s = source;
-    for (; count >= 32; count -= 32, t += 32, s += 32) {
-        __m512i halves = _mm512_loadu_si512(s);
-        __m512i magnitude = _mm512_and_si512(halves, set_words(0x7FFF));
-        __mmask32 nonzero = _mm512_test_epi16_mask(magnitude, magnitude);
-        if (nonzero & ~in_range(magnitude, F16_NORMAL, F16_INFINITE)) {
-            dl16_from_f16_wide(t, s, 32);
-            continue;
-        }
-        __m512i code = _mm512_srli_epi16(_mm512_add_epi16(magnitude, set_words(1)), 1);
-        code = _mm512_maskz_add_epi16(nonzero, code, set_words(BIAS_STEP << 9));
-        __m512i sign = _mm512_and_si512(halves, set_words(DL16_SIGN));
-        _mm512_storeu_si512(t, _mm512_or_si512(code, sign));
-    }
-    if (count) dl16_from_f16_wide(t, s, count);
+    __m512i magnitude = _mm512_and_si512(halves, set_words(0x7FFF));
+    __mmask32 nonzero = _mm512_test_epi16_mask(magnitude, magnitude);
+    __mmask32 subnormal = _mm512_cmplt_epu16_mask(magnitude, set_words(F16_NORMAL));
+    *rare |= nonzero & subnormal;
+    __mmask32 special = _mm512_cmpge_epu16_mask(magnitude, set_words(F16_INFINITE));
+    __m512i code = _mm512_srli_epi16(_mm512_add_epi16(magnitude, set_words(1)), 1);
+    code = _mm512_maskz_add_epi16(nonzero, code, set_words(F16_BIAS_STEP));
+    return with_sign(_mm512_mask_mov_epi16(code, special, set_words(DL16_MERGED)), halves);
 }
 
-static void f16_from_dl16(void *target, const void *source, size_t count)
+// Codes below and above the normal halves go to `rare`.
+static inline __m512i halves_of_codes(__m512i codes, __mmask32 *rare)
 {
-    uint16_t *t = target;
-    const uint16_t *s = source;
-    const uint32_t least = (BIAS_STEP + 1) << 9;
-    for (; count >= 32; count -= 32, t += 32, s += 32) {
-        __m512i codes = _mm512_loadu_si512(s);
-        __m512i magnitude = _mm512_and_si512(codes, set_words(0x7FFF));
-        __mmask32 nonzero = _mm512_test_epi16_mask(magnitude, magnitude);
-        if (nonzero & ~in_range(magnitude, least, DL16_FP16_LIMIT)) {
-            f16_from_dl16_wide(t, s, 32);
-            continue;
-        }
-        __m512i half = _mm512_maskz_sub_epi16(nonzero, magnitude, set_words(BIAS_STEP << 9));
-        __m512i sign = _mm512_and_si512(codes, set_words(DL16_SIGN));
-        _mm512_storeu_si512(t, _mm512_or_si512(_mm512_slli_epi16(half, 1), sign));
+    __m512i magnitude = _mm512_and_si512(codes, set_words(0x7FFF));
+    __mmask32 nonzero = _mm512_test_epi16_mask(magnitude, magnitude);
+    __mmask32 merged = _mm512_cmpeq_epi16_mask(magnitude, set_words(DL16_MERGED));
+    __m512i above = _mm512_sub_epi16(magnitude, set_words(DL16_F16_NORMAL));
+    __mmask32 outside =
+        _mm512_cmpge_epu16_mask(above, set_words(DL16_FP16_LIMIT - DL16_F16_NORMAL));
+    *rare |= outside & nonzero & ~merged;
+    __m512i half = _mm512_maskz_sub_epi16(nonzero, magnitude, set_words(F16_BIAS_STEP));
+    half = _mm512_mask_mov_epi16(_mm512_slli_epi16(half, 1), merged, set_words(F16_INFINITE));
+    return with_sign(half, codes);
+}
+
+static inline __m512i codes_of_bfloats(__m512i words, __mmask32 *rare)
+{
+    (void)rare;
+    __m512i magnitude = _mm512_and_si512(words, set_words(0x7FFF));
+    __mmask32 special = _mm512_cmpge_epu16_mask(magnitude, set_words(BF16_INFINITE));
+    __m512i code = _mm512_subs_epu16(magnitude, set_words(BF16_BIAS_STEP));
+    code = _mm512_slli_epi16(_mm512_min_epu16(code, set_words(BF16_SPAN)), 2);
+    code = _mm512_min_epu16(code, set_words(DL16_LARGEST));
+    return with_sign(_mm512_mask_mov_epi16(code, special, set_words(DL16_MERGED)), words);
+}
+
+static inline __m512i bfloats_of_codes(__m512i codes, __mmask32 *rare)
+{
+    (void)rare;
+    __m512i magnitude = _mm512_and_si512(codes, set_words(0x7FFF));
+    __mmask32 nonzero = _mm512_test_epi16_mask(magnitude, magnitude);
+    __mmask32 merged = _mm512_cmpeq_epi16_mask(magnitude, set_words(DL16_MERGED));
+    __m512i odd = _mm512_and_si512(_mm512_srli_epi16(magnitude, 2), set_words(1));
+    __m512i rounded = _mm512_add_epi16(_mm512_add_epi16(magnitude, set_words(1)), odd);
+    rounded = _mm512_srli_epi16(rounded, 2);
+    rounded = _mm512_maskz_add_epi16(nonzero, rounded, set_words(BF16_BIAS_STEP));
+    return with_sign(_mm512_mask_mov_epi16(rounded, merged, set_words(BF16_INFINITE)), codes);
+}
+
+// Says whether some of the words are rare ones of CONVERT.
+#define WORDS(name, CONVERT)                                                                   \
+    static inline __attribute__((always_inline)) bool name(uint16_t *t, const uint16_t *s,     \
+                                                           size_t count)                       \
+    {                                                                                          \
+        __mmask32 rare = 0;                                                                    \
+        for (; count >= 32; count -= 32, t += 32, s += 32)                                     \
+            _mm512_storeu_si512(t, CONVERT(_mm512_loadu_si512(s), &rare));                     \
+        if (count) {                                                                           \
+            __mmask32 rest = (1u << count) - 1;                                                \
+            __m512i words = _mm512_maskz_loadu_epi16(rest, s);                                 \
+            _mm512_mask_storeu_epi16(t, rest, CONVERT(words, &rare));                          \
+        }                                                                                      \
+        return rare != 0;                                                                      \
     }
-    if (count) f16_from_dl16_wide(t, s, count);
+
+WORDS(f16_words, codes_of_halves)
+WORDS(dl16_words, halves_of_codes)
+WORDS(bf16_words, codes_of_bfloats)
+WORDS(dl16_words_to_bf16, bfloats_of_codes)
+
+CONVERT_PARTS(dl16_from_f16, uint16_t, uint16_t, f16_words, dl16_from_any_f16)
+CONVERT_PARTS(f16_from_dl16, uint16_t, uint16_t, dl16_words, f16_from_any_dl16)
+
+CONVERT_KERNEL dl16_from_bf16(void *target, const void *source, size_t count)
+{
+    bf16_words(target, source, count);
+}
+
+CONVERT_KERNEL bf16_from_dl16(void *target, const void *source, size_t count)
+{
+    dl16_words_to_bf16(target, source, count);
 }
 
 CONVERT_SHARED_LOOPS
 
-const convert_kernels convert_avx512 = CONVERT_TABLE("avx512");
+#define CONVERT_ROW(name, target, source) CONVERT_ROWS(name)
+#include "tensor/convert.def"
+
+const convert_kernels convert_avx512 = {
+    .name = "avx512",
+    .copy = copy,
+    .copy_rows = copy_rows,
+    .dl16_from_f32_once = dl16_from_f32_once,
+#define CONVERT_ROW(name, target, source) .name = name, .name##_rows = name##_rows,
+#include "tensor/convert.def"
+};
 #endif

@@ -8,14 +8,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "tensor/convert.h"
 #include "tensor/numeric.h"
 
 typedef struct {
     const char *name;
-#define CONVERT_ROW(name, target, source) convert_kernel *name;
+#define CONVERT_ROW(name, target, source) convert_kernel *name; convert_rows_kernel *name##_rows;
 #include "tensor/convert.def"
+    convert_kernel *copy;                   // of bytes
+    convert_rows_kernel *copy_rows;
     convert_kernel *dl16_from_f32_once;     // as opfuncs store: overflow gives the merged code
 } convert_kernels;
 
@@ -28,30 +31,54 @@ extern const convert_kernels convert_avx512;
 // True when this machine can run the variant.
 bool convert_can_run(const convert_kernels *kernels);
 
-// Fills the rows of a variant from functions of the same names in its file.
-#define CONVERT_TABLE(variant_name)                                                            \
+// Kernels are inlined into those of rows, where the usual lengths are constants: sticks of elements
+// of one (or bytes of a copy), two and four bytes.
+#define CONVERT_KERNEL static inline __attribute__((always_inline)) void
+
+#define CONVERT_EACH_ROW(name, length)                                                         \
+    for (; rows; rows--, target += target_step, source += source_step)                         \
+        name(target, source, length);
+
+#define CONVERT_ROWS(name)                                                                     \
+    static void name##_rows(char *target, int64_t target_step, const char *source,             \
+                            int64_t source_step, size_t rows, size_t count)                    \
     {                                                                                          \
-        .name = variant_name,                                                                  \
-        .dl16_from_f16 = dl16_from_f16,                                                        \
-        .f16_from_dl16 = f16_from_dl16,                                                        \
-        .dl16_from_bf16 = dl16_from_bf16,                                                      \
-        .bf16_from_dl16 = bf16_from_dl16,                                                      \
-        .dl16_from_f32 = dl16_from_f32,                                                        \
-        .f32_from_dl16 = f32_from_dl16,                                                        \
-        .dl16_from_bool = dl16_from_bool,                                                      \
-        .bool_from_dl16 = bool_from_dl16,                                                      \
-        .i32_from_i64 = i32_from_i64,                                                          \
-        .i64_from_i32 = i64_from_i32,                                                          \
-        .u32_from_u8 = u32_from_u8,                                                            \
-        .u8_from_u32 = u8_from_u32,                                                            \
-        .dl16_from_f32_once = dl16_from_f32_once,                                              \
+        if (count == 128) CONVERT_EACH_ROW(name, 128)                                          \
+        else if (count == 64) CONVERT_EACH_ROW(name, 64)                                       \
+        else if (count == 32) CONVERT_EACH_ROW(name, 32)                                       \
+        else CONVERT_EACH_ROW(name, count)                                                     \
+    }
+
+// A kernel of two: FAST says whether a part has elements that it does not convert, then WHOLE does.
+#define CONVERT_PARTS(name, target_type, source_type, FAST, WHOLE)                             \
+    CONVERT_KERNEL name(void *target, const void *source, size_t count)                        \
+    {                                                                                          \
+        target_type *t = target;                                                               \
+        const source_type *s = source;                                                         \
+        for (size_t done = 0, now; done < count; done += now) {                                \
+            now = count - done < 256 ? count - done : 256;                                     \
+            if (FAST(t + done, s + done, now)) WHOLE(t + done, s + done, now);                 \
+        }                                                                                      \
     }
 
 enum { DL16_ONE = 31 << 9 };
 
-// static void name(void *, const void *, size_t) with t[i] = expression of s[i].
+// Between formats of two bytes, in 16-bit lanes. A normal fp16 and its code differ in the bias and
+// in one bit of fraction, which is rounded away from zero; subnormal fp16 needs more. bfloat16 and
+// its code differ in the bias and in two bits of fraction, there is nothing else but the limits.
+enum {
+    F16_NORMAL = 0x0400,                // the least one
+    F16_INFINITE = 0x7C00,
+    F16_BIAS_STEP = (31 - 15) << 9,     // in codes
+    DL16_F16_NORMAL = F16_BIAS_STEP + (1 << 9),
+    BF16_INFINITE = 0x7F80,
+    BF16_BIAS_STEP = (127 - 31) << 7,   // in bfloat16s
+    BF16_SPAN = 64 << 7,                // of the codes, in bfloat16s
+};
+
+// A kernel with t[i] = expression of s[i].
 #define CONVERT_LOOP(name, target_type, source_type, expression)                               \
-    static void name(void *target, const void *source, size_t count)                           \
+    CONVERT_KERNEL name(void *target, const void *source, size_t count)                        \
     {                                                                                          \
         target_type *t = target;                                                               \
         const source_type *s = source;                                                         \
@@ -67,6 +94,11 @@ enum { DL16_ONE = 31 << 9 };
     CONVERT_LOOP(i32_from_i64, uint32_t, uint64_t, x)                                          \
     CONVERT_LOOP(i64_from_i32, int64_t, int32_t, x)                                            \
     CONVERT_LOOP(u32_from_u8, uint32_t, uint8_t, x)                                            \
-    CONVERT_LOOP(u8_from_u32, uint8_t, uint32_t, x)
+    CONVERT_LOOP(u8_from_u32, uint8_t, uint32_t, x)                                            \
+    CONVERT_KERNEL copy(void *target, const void *source, size_t count)                        \
+    {                                                                                          \
+        if (target != source) memcpy(target, source, count);                                   \
+    }                                                                                          \
+    CONVERT_ROWS(copy)
 
 #endif

@@ -11,4 +11,14 @@ CONVERT_LOOP(f32_from_dl16, float, uint16_t, dl16_to_float(x))
 
 CONVERT_SHARED_LOOPS
 
-const convert_kernels convert_portable = CONVERT_TABLE("portable");
+#define CONVERT_ROW(name, target, source) CONVERT_ROWS(name)
+#include "tensor/convert.def"
+
+const convert_kernels convert_portable = {
+    .name = "portable",
+    .copy = copy,
+    .copy_rows = copy_rows,
+    .dl16_from_f32_once = dl16_from_f32_once,
+#define CONVERT_ROW(name, target, source) .name = name, .name##_rows = name##_rows,
+#include "tensor/convert.def"
+};

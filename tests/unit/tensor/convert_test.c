@@ -59,10 +59,6 @@ static void check_codes(size_t offset, uint16_t (*scalar)(uint16_t))
             if (got[i] != scalar((uint16_t)i))
                 fail_msg("%s: code %04x gives %04x", all_variants[v]->name, i, got[i]);
         }
-        // In place, as convert.h allows for elements of one size.
-        memcpy(got, codes, sizeof got);
-        kernel(got, got, CODES);
-        for (uint32_t i = 0; i < CODES; i++) assert_int_equal(got[i], scalar((uint16_t)i));
     }
 }
 
@@ -199,6 +195,100 @@ static void convert__every_run_length(void **state)
     }
 }
 
+// --- Many rows
+
+enum { MOST_ROWS = 9, LONGEST_ROW = 300, ROOM = MOST_ROWS * (LONGEST_ROW + 40) * 8 };
+
+typedef struct {
+    size_t rows, count;
+    int64_t target_step, source_step;       // bytes
+} rows_shape;
+
+// Whole sticks as often as odd lengths, gaps between the rows.
+static rows_shape random_rows(size_t target_bytes, size_t source_bytes, uint64_t *seed)
+{
+    static const size_t usual[] = {32, 64, 128};
+    rows_shape shape = {.rows = check_random(seed) % (MOST_ROWS + 1)};
+    shape.count = check_random(seed) % 2 ? usual[check_random(seed) % 3]
+                                         : check_random(seed) % (LONGEST_ROW + 1);
+    shape.target_step = (int64_t)((shape.count + check_random(seed) % 40) * target_bytes);
+    shape.source_step = (int64_t)((shape.count + check_random(seed) % 40) * source_bytes);
+    return shape;
+}
+
+static unsigned char rows_source[ROOM], rows_expected[ROOM], rows_got[ROOM];
+
+// Random bytes, or elements of which most are usual numbers of a 16-bit format.
+static void fill_rows(uint64_t *seed)
+{
+    bool mild = check_random(seed) % 2;
+    for (size_t i = 0; i < sizeof rows_source; i++)
+        rows_source[i] = (unsigned char)(mild && i % 2 ? 0x3C : check_random(seed));
+    memset(rows_expected, GUARD, sizeof rows_expected);
+    memset(rows_got, GUARD, sizeof rows_got);
+}
+
+static void check_rows(const char *variant, convert_rows_kernel *rows, convert_kernel *run,
+                       size_t target_bytes, size_t source_bytes)
+{
+    uint64_t seed = 9;
+    for (int n = 0; n < 60; n++) {
+        rows_shape shape = random_rows(target_bytes, source_bytes, &seed);
+        fill_rows(&seed);
+        for (int64_t r = 0; r < (int64_t)shape.rows; r++) {
+            run(rows_expected + r * shape.target_step, rows_source + r * shape.source_step,
+                shape.count);
+        }
+        rows((char *)rows_got, shape.target_step, (const char *)rows_source, shape.source_step,
+             shape.rows, shape.count);
+        if (memcmp(rows_got, rows_expected, sizeof rows_got) != 0)
+            fail_msg("%s: %zu rows of %zu elements", variant, shape.rows, shape.count);
+    }
+}
+
+static void convert__rows_of_a_variant_equal_the_portable_runs(void **state)
+{
+    (void)state;
+    for (size_t v = 0; v < VARIANTS; v++) {
+        const convert_kernels *k = all_variants[v];
+        if (!convert_can_run(k)) continue;
+        check_rows(k->name, k->copy_rows, convert_portable.copy, 1, 1);
+#define CONVERT_ROW(row, target, source)                            \
+    check_rows(k->name, k->row##_rows, convert_portable.row,    \
+               spyre_format_bytes(SPYRE_FORMAT_##target),           \
+               spyre_format_bytes(SPYRE_FORMAT_##source));
+#include "tensor/convert.def"
+    }
+}
+
+static void convert__rows_of_every_pair_equal_single_elements(void **state)
+{
+    (void)state;
+    uint64_t seed = 10;
+    for (int pair = 0; pair < SPYRE_FORMAT_COUNT * SPYRE_FORMAT_COUNT; pair++) {
+        converter c;
+        spyre_status status = converter_find((spyre_format)(pair / SPYRE_FORMAT_COUNT),
+                                             (spyre_format)(pair % SPYRE_FORMAT_COUNT), &c);
+        spyre_status_free(status);
+        if (status) continue;
+        rows_shape shape = random_rows(c.target_bytes, c.source_bytes, &seed);
+        fill_rows(&seed);
+        for (size_t i = 0; i < shape.rows * shape.count; i++) {
+            size_t row = i / shape.count, column = i % shape.count;
+            converter_run(&c, rows_expected + row * (size_t)shape.target_step +
+                                  column * c.target_bytes,
+                          rows_source + row * (size_t)shape.source_step + column * c.source_bytes,
+                          1);
+        }
+        converter_run_rows(&c, (char *)rows_got, shape.target_step, (const char *)rows_source,
+                           shape.source_step, shape.rows, shape.count);
+        if (memcmp(rows_got, rows_expected, sizeof rows_got) != 0) {
+            fail_msg("%s from %s: %zu rows of %zu", spyre_format_name(c.target_format),
+                     spyre_format_name(c.source_format), shape.rows, shape.count);
+        }
+    }
+}
+
 static void convert__general_pairs(void **state)
 {
     (void)state;
@@ -310,6 +400,8 @@ int main(void)
         cmocka_unit_test(convert__floats_equal_the_scalar),
         cmocka_unit_test(convert__integers_and_truth_values),
         cmocka_unit_test(convert__every_run_length),
+        cmocka_unit_test(convert__rows_of_a_variant_equal_the_portable_runs),
+        cmocka_unit_test(convert__rows_of_every_pair_equal_single_elements),
         cmocka_unit_test(convert__general_pairs),
         cmocka_unit_test(convert__general_runs_cross_blocks),
         cmocka_unit_test(convert__same_format_copies_bytes),
