@@ -74,6 +74,18 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_view_to_host(
     const spyre_layout *layout, const spyre_view *storage, const spyre_view *view,
     spyre_dtype dtype, void *host);
 
+// The same as without a view, for a part of the storage: moves the elements that `part` touches, a
+// view of any sizes, strides and offset over the same host memory, and maybe some beside them.
+// Which those are is the same in both directions. `host` holds the whole storage.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_part_to_card(
+    spyre_context *context, uint32_t card, uint32_t stream, uint64_t address,
+    const spyre_layout *layout, const spyre_view *storage, const spyre_view *part,
+    spyre_dtype dtype, const void *host);
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_part_to_host(
+    spyre_context *context, uint32_t card, uint32_t stream, uint64_t address,
+    const spyre_layout *layout, const spyre_view *storage, const spyre_view *part,
+    spyre_dtype dtype, void *host);
+
 // Raw bytes: card to card (same card), and fill with zero.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_raw(spyre_context *context, uint32_t card,
                                                        uint32_t stream, uint64_t target,

@@ -2,9 +2,9 @@
 //
 // `aten::_copy_from`: every copy that touches the card.
 //
-// A transfer moves whole storages, in the layout's own order. So a copy of a whole storage is one
-// transfer, from and to host tensors of any strides; a copy of a part, or one that converts, stages
-// the storage's dense tensor on the host and lets PyTorch's CPU kernels do the rest.
+// A copy of a whole storage is one transfer, from and to host tensors of any strides. A copy of a
+// part, or one that converts, stages the part on the host, where it lies in the storage's dense
+// tensor, and lets PyTorch's CPU kernels do the rest.
 #include "core.h"
 
 #include <pthread.h>
@@ -132,9 +132,10 @@ static bool copy_to_card(const tensor_info *source, const tensor_info *target)
     void *host = stage_take((size_t)s->host_bytes);
     if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
     AtenTensorHandle alias = NULL;
-    bool ok = (tensor_covers(target) || storage_read(s, host)) &&
+    bool ok = (tensor_covers(target) || storage_read_part(s, target, host)) &&
               host_alias(target, host, &alias) &&
-              core_shim(aoti_torch_copy_(alias, source->handle, 0)) && storage_write(s, host);
+              core_shim(aoti_torch_copy_(alias, source->handle, 0)) &&
+              storage_write_part(s, target, host);
     if (alias) aoti_torch_delete_tensor_object(alias);
     stage_give(host);
     return ok;
@@ -153,7 +154,7 @@ static bool copy_to_host(const tensor_info *source, const tensor_info *target)
     void *host = stage_take((size_t)s->host_bytes);
     if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
     AtenTensorHandle alias = NULL;
-    bool ok = storage_read(s, host) && host_alias(source, host, &alias) &&
+    bool ok = storage_read_part(s, source, host) && host_alias(source, host, &alias) &&
               core_shim(aoti_torch_copy_(target->handle, alias, 0));
     if (alias) aoti_torch_delete_tensor_object(alias);
     stage_give(host);
@@ -172,7 +173,7 @@ static bool copy_on_card(const tensor_info *source, const tensor_info *target)
     if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
     tensor_info staged = *source;
     AtenTensorHandle alias = NULL;
-    bool ok = storage_read(from, host) && host_alias(source, host, &alias);
+    bool ok = storage_read_part(from, source, host) && host_alias(source, host, &alias);
     if (ok) {
         staged.handle = alias;
         staged.storage = NULL;

@@ -96,6 +96,10 @@ typedef struct {
     storage *storage;           // null for tensors of the host
 } tensor_info;
 
+// As storage_read and storage_write, of what a tensor over the storage touches and maybe more.
+bool storage_read_part(const storage *s, const tensor_info *part, void *host);
+bool storage_write_part(storage *s, const tensor_info *part, const void *host);
+
 bool tensor_describe(AtenTensorHandle handle, tensor_info *out);
 // Of a Python tensor, which keeps `handle`; TypeError for any other object.
 bool tensor_of_object(PyObject *object, tensor_info *out);

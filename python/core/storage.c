@@ -206,6 +206,33 @@ bool storage_write_view(storage *s, const spyre_view *view, const void *host)
                           &s->dense, view, s->dtype, host));
 }
 
+// False for a tensor that counts in other elements than the storage.
+static bool part_view(const storage *s, const tensor_info *part, spyre_view *out)
+{
+    return s->typed && dtype_of_torch(part->torch_dtype) == s->dtype &&
+           part->rank <= SPYRE_MAX_RANK && tensor_view(part, out);
+}
+
+bool storage_read_part(const storage *s, const tensor_info *part, void *host)
+{
+    spyre_view view;
+    if (!part_view(s, part, &view)) return storage_read(s, host);
+    spyre_context *context = device_context();
+    return context && core_check(spyre_copy_part_to_host(
+                          context, s->card, stream_current(s->card), s->address, &s->layout,
+                          &s->dense, &view, s->dtype, host));
+}
+
+bool storage_write_part(storage *s, const tensor_info *part, const void *host)
+{
+    spyre_view view;
+    if (!part_view(s, part, &view)) return storage_write(s, host);
+    spyre_context *context = device_context();
+    return context && core_check(spyre_copy_part_to_card(
+                          context, s->card, stream_current(s->card), s->address, &s->layout,
+                          &s->dense, &view, s->dtype, host));
+}
+
 // Bytes travel unchanged as 8-bit integers, which have one form on host and card.
 static bool raw_layout(const storage *s, spyre_view *view, spyre_layout *layout)
 {

@@ -27,6 +27,7 @@ typedef struct {
     spyre_layout layout;
     spyre_view storage, view;
     spyre_dtype dtype;
+    bool of_part;                       // the view is a part of the storage
 } transfer_key;
 
 typedef struct {
@@ -34,6 +35,7 @@ typedef struct {
     transfer_key key;
     arena *memory;
     dci descriptor;
+    int64_t bytes;                      // on the card, that move
     dci *parts;                         // of a large transfer, one a thread
     pool *workers;                      // null: not divided
 } transfer;
@@ -114,9 +116,14 @@ static spyre_status describe_transfer(transfer_cache *cache, transfer *t)
     t->memory = arena_create();
     TRY_ALLOC(t->memory);
     TRY(dci_build(t->memory, &key->storage, &key->layout, key->dtype, &t->descriptor));
-    if (memcmp(&key->storage, &key->view, sizeof key->view) != 0)
+    t->bytes = spyre_layout_bytes(&key->layout);
+    if (key->of_part) {
+        dci_use_part(&t->descriptor, &key->storage, &key->view);
+        t->bytes = dci_card_bytes(&t->descriptor);
+    } else if (memcmp(&key->storage, &key->view, sizeof key->view) != 0) {
         TRY(dci_use_host_view(&t->descriptor, &key->storage, &key->view));
-    if (spyre_layout_bytes(&key->layout) < DIVIDED_BYTES) return NULL;
+    }
+    if (t->bytes < DIVIDED_BYTES) return NULL;
     TRY(start_workers(cache, &t->workers));
     if (!t->workers) return NULL;
     t->parts = ARENA_NEW(t->memory, dci, pool_threads(t->workers));
@@ -165,11 +172,11 @@ static spyre_status find_transfer(transfer_cache *cache, const transfer_key *key
 // --- Host and card
 
 // Checks the window of a task's operand and notes its use.
-static spyre_status claim(device *d, const task *t, uint64_t address)
+static spyre_status claim(device *d, const task *t, uint64_t address, int64_t bytes)
 {
     uint64_t limit;
     memory_await(d, t->stream, address);
-    TRY(memory_window(d, address, t->bytes, &limit));
+    TRY(memory_window(d, address, bytes, &limit));
     memory_note_use(d, t->stream, address);
     return NULL;
 }
@@ -185,7 +192,8 @@ typedef struct {
 
 static spyre_status prepare_copy(device *d, task *t)
 {
-    return claim(d, t, ((copy_task *)(void *)t)->address);
+    const copy_task *self = (const copy_task *)(const void *)t;
+    return claim(d, t, self->address, spyre_layout_bytes(&self->transfer->key.layout));
 }
 
 static spyre_status move(const copy_task *self, const dci *descriptor)
@@ -235,11 +243,39 @@ static spyre_status copy(spyre_context *context, uint32_t card_id, uint32_t stre
     self->base.prepare = prepare_copy;
     self->base.run = run_copy;
     self->base.waits = true;
-    self->base.bytes = bytes;
-    self->base.card_us = (double)bytes / LINK_BYTES_PER_US;
+    self->base.bytes = found->bytes;
+    self->base.card_us = (double)found->bytes / LINK_BYTES_PER_US;
     spyre_status status = device_submit(d, stream_id, &self->base, true);
     release_transfer(found);
     return status;
+}
+
+static spyre_status to_card(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                            uint64_t address, const spyre_layout *layout,
+                            const spyre_view *storage, const spyre_view *view, bool of_part,
+                            spyre_dtype dtype, const void *host)
+{
+    TRY(status_at(check_views(layout, storage, view), "copy to card"));
+    transfer_key key = make_key(layout, storage, view, dtype);
+    key.of_part = of_part;
+    copy_task self = {.host_source = host};
+    self.base.kind = "copy_to_card";
+    self.base.resource = CLOCK_TO_CARD;
+    return status_at(copy(context, card_id, stream_id, address, &key, &self), "copy to card");
+}
+
+static spyre_status to_host(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                            uint64_t address, const spyre_layout *layout,
+                            const spyre_view *storage, const spyre_view *view, bool of_part,
+                            spyre_dtype dtype, void *host)
+{
+    TRY(status_at(check_views(layout, storage, view), "copy to host"));
+    transfer_key key = make_key(layout, storage, view, dtype);
+    key.of_part = of_part;
+    copy_task self = {.host = host};
+    self.base.kind = "copy_to_host";
+    self.base.resource = CLOCK_TO_HOST;
+    return status_at(copy(context, card_id, stream_id, address, &key, &self), "copy to host");
 }
 
 spyre_status spyre_copy_view_to_card(spyre_context *context, uint32_t card_id, uint32_t stream_id,
@@ -247,12 +283,7 @@ spyre_status spyre_copy_view_to_card(spyre_context *context, uint32_t card_id, u
                                      const spyre_view *storage, const spyre_view *view,
                                      spyre_dtype dtype, const void *host)
 {
-    TRY(status_at(check_views(layout, storage, view), "copy to card"));
-    transfer_key key = make_key(layout, storage, view, dtype);
-    copy_task self = {.host_source = host};
-    self.base.kind = "copy_to_card";
-    self.base.resource = CLOCK_TO_CARD;
-    return status_at(copy(context, card_id, stream_id, address, &key, &self), "copy to card");
+    return to_card(context, card_id, stream_id, address, layout, storage, view, false, dtype, host);
 }
 
 spyre_status spyre_copy_view_to_host(spyre_context *context, uint32_t card_id, uint32_t stream_id,
@@ -260,12 +291,7 @@ spyre_status spyre_copy_view_to_host(spyre_context *context, uint32_t card_id, u
                                      const spyre_view *storage, const spyre_view *view,
                                      spyre_dtype dtype, void *host)
 {
-    TRY(status_at(check_views(layout, storage, view), "copy to host"));
-    transfer_key key = make_key(layout, storage, view, dtype);
-    copy_task self = {.host = host};
-    self.base.kind = "copy_to_host";
-    self.base.resource = CLOCK_TO_HOST;
-    return status_at(copy(context, card_id, stream_id, address, &key, &self), "copy to host");
+    return to_host(context, card_id, stream_id, address, layout, storage, view, false, dtype, host);
 }
 
 spyre_status spyre_copy_to_card(spyre_context *context, uint32_t card_id, uint32_t stream_id,
@@ -284,6 +310,22 @@ spyre_status spyre_copy_to_host(spyre_context *context, uint32_t card_id, uint32
                                    dtype, host);
 }
 
+spyre_status spyre_copy_part_to_card(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                                     uint64_t address, const spyre_layout *layout,
+                                     const spyre_view *storage, const spyre_view *part,
+                                     spyre_dtype dtype, const void *host)
+{
+    return to_card(context, card_id, stream_id, address, layout, storage, part, true, dtype, host);
+}
+
+spyre_status spyre_copy_part_to_host(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                                     uint64_t address, const spyre_layout *layout,
+                                     const spyre_view *storage, const spyre_view *part,
+                                     spyre_dtype dtype, void *host)
+{
+    return to_host(context, card_id, stream_id, address, layout, storage, part, true, dtype, host);
+}
+
 // --- Inside the card
 
 typedef struct {
@@ -296,9 +338,9 @@ typedef struct {
 static spyre_status prepare_raw(device *d, task *t)
 {
     raw_task *self = (raw_task *)(void *)t;
-    TRY(status_at(claim(d, t, self->target_address), "raw copy"));
+    TRY(status_at(claim(d, t, self->target_address, t->bytes), "raw copy"));
     if (!self->source) return NULL;
-    return status_at(claim(d, t, self->source_address), "raw copy");
+    return status_at(claim(d, t, self->source_address, t->bytes), "raw copy");
 }
 
 static spyre_status run_raw(device *d, task *t)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Events. Recording gives the event a new number and puts a task into the stream that completes
-// this number; waiting puts a task into another stream that is ready once the number is complete.
+// Events. Recording takes a new number and puts a task into the stream that completes it; waiting
+// puts a task into another stream that is ready once the number is complete. A number counts as
+// recorded when its task has been accepted, so nobody waits for one that will never complete.
 // An event has its own lock and outlives streams and context.
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@ struct spyre_event {
     atomic_uint references;
     pthread_mutex_t lock;
     pthread_cond_t completed_changed;
-    uint64_t recorded, completed;
+    uint64_t taken, recorded, completed;
     double card_us;                     // of the last completed recording
     spyre_context *context;             // of the last recording
     uint32_t card_id;
@@ -104,29 +105,47 @@ static spyre_status join_clock(device *d, task *t)
     return NULL;
 }
 
-spyre_status spyre_event_record(spyre_context *context, uint32_t card_id, uint32_t stream_id,
-                                spyre_event **event)
+static uint64_t take_number(spyre_event *event)
+{
+    pthread_mutex_lock(&event->lock);
+    uint64_t number = ++event->taken;
+    pthread_mutex_unlock(&event->lock);
+    return number;
+}
+
+static void note_recorded(spyre_event *event, uint64_t number, spyre_context *context,
+                          uint32_t card_id)
+{
+    pthread_mutex_lock(&event->lock);
+    if (number > event->recorded) {
+        event->recorded = number;
+        event->context = context;
+        event->card_id = card_id;
+    }
+    pthread_mutex_unlock(&event->lock);
+}
+
+static spyre_status record(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                           spyre_event *event)
 {
     device *d;
     TRY(device_of(context, card_id, stream_id, &d));
+    uint64_t number = take_number(event);
+    event_task *self = event_task_create(event, number);
+    TRY_ALLOC(self);
+    self->base.run = complete;
+    TRY(device_submit(d, stream_id, &self->base, true));
+    note_recorded(event, number, context, card_id);
+    return NULL;
+}
+
+spyre_status spyre_event_record(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                                spyre_event **event)
+{
     bool fresh = *event == NULL;
     if (fresh) *event = event_create();
     TRY_ALLOC(*event);
-    pthread_mutex_lock(&(*event)->lock);
-    uint64_t number = (*event)->recorded + 1;
-    event_task *self = event_task_create(*event, number);
-    if (self) {
-        (*event)->recorded = number;
-        (*event)->context = context;
-        (*event)->card_id = card_id;
-    }
-    pthread_mutex_unlock(&(*event)->lock);
-    spyre_status status = status_no_memory();
-    if (self) {
-        spyre_status_free(status);
-        self->base.run = complete;
-        status = device_submit(d, stream_id, &self->base, true);
-    }
+    spyre_status status = record(context, card_id, stream_id, *event);
     if (status && fresh) {
         spyre_event_destroy(*event);
         *event = NULL;
@@ -155,7 +174,7 @@ bool spyre_event_query(const spyre_event *event)
 {
     spyre_event *e = (spyre_event *)(uintptr_t)event;
     pthread_mutex_lock(&e->lock);
-    bool done = e->completed == e->recorded;
+    bool done = e->completed >= e->recorded;
     pthread_mutex_unlock(&e->lock);
     return done;
 }

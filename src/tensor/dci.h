@@ -49,10 +49,22 @@ SPYRE_MUST_CHECK spyre_status dci_build(arena *memory, const spyre_view *storage
 SPYRE_MUST_CHECK spyre_status dci_use_host_view(dci *transfer, const spyre_view *storage,
                                                 const spyre_view *view);
 
+// Leaves out of a dci of dci_build what `part` does not touch: a view of any sizes, strides and
+// offset over the same host memory as `storage`. Elements of the storage beside the part may stay
+// in, because loops are shortened and never split. A part that reaches beyond the storage changes
+// nothing.
+void dci_use_part(dci *transfer, const spyre_view *storage, const spyre_view *part);
+
+// Bytes on the card that a transfer moves.
+int64_t dci_card_bytes(const dci *transfer);
+
 // Divides a transfer into `parts` that move different elements, for as many threads: each loop nest
 // along the loop whose steps on the host are the longest. Parts may be empty.
 SPYRE_MUST_CHECK spyre_status dci_divide(arena *memory, const dci *transfer, uint32_t parts,
                                          dci *out_parts);
+
+// Dims of more than one element by descending stride into `out_dims`; returns their count.
+uint32_t dci_sort_dims(const spyre_view *view, uint32_t *out_dims);
 
 // Runs all copies. `card` is host memory that holds the card's buffer. Both buffers are aligned to
 // their elements and large enough for the layout and the view; no copy looks beyond them.

@@ -76,6 +76,29 @@ def test_parts_are_written_without_touching_the_rest():
     assert y.cpu().equal(x)
 
 
+@hypothesis.settings(deadline=None, max_examples=80)
+@hypothesis.given(st.data())
+def test_any_part_is_read_and_written(data):
+    shape = data.draw(st.lists(st.sampled_from([1, 2, 5, 64, 70, 130]), min_size=1, max_size=3))
+    dtype = data.draw(st.sampled_from(DTYPES))
+    x = make(shape, dtype)
+    y = x.to("spyre")
+
+    def slice_of(length):
+        begin = data.draw(st.integers(0, length - 1))
+        return slice(begin, data.draw(st.integers(begin, length)), data.draw(st.integers(1, 3)))
+
+    where = tuple(map(slice_of, shape))
+    assert y[where].cpu().equal(x[where])
+    if len(shape) > 1:
+        assert y[where].mT.cpu().equal(x[where].mT)
+    fresh = make(x[where].shape, dtype)
+    x[where] = fresh
+    y[where] = fresh
+    assert y.cpu().equal(x)
+    assert y.view(-1)[3:70:2].cpu().equal(x.view(-1)[3:70:2])
+
+
 def test_copies_on_the_card():
     x = torch.randn(5, 7).to("spyre")
     y = torch.empty(5, 7, device="spyre")

@@ -363,6 +363,38 @@ static void device__large_transfers_and_views(void **state)
     free(back);
 }
 
+static void device__parts_of_a_tensor_travel_alone(void **state)
+{
+    (void)state;
+    const int64_t size[] = {64, 64};
+    const spyre_view storage = {.rank = 2, .size = {64, 64}, .stride = {64, 1}};
+    const spyre_view rows = {.rank = 2, .size = {2, 64}, .stride = {64, 1}, .offset = 3 * 64};
+    spyre_layout layout;
+    assert_ok(spyre_layout_default(size, 2, SPYRE_DTYPE_F32, &layout));
+    uint64_t x = allocate(0, spyre_layout_bytes(&layout));
+    static float values[COUNT], back[COUNT];
+    for (int n = 0; n < COUNT; n++) values[n] = (float)n;
+    assert_ok(spyre_copy_raw(the_context, 0, 0, x, 0, spyre_layout_bytes(&layout)));
+    assert_ok(spyre_copy_part_to_card(the_context, 0, 0, x, &layout, &storage, &rows,
+                                      SPYRE_DTYPE_F32, values));
+    assert_ok(spyre_copy_to_host(the_context, 0, 0, x, &layout, &storage, SPYRE_DTYPE_F32, back));
+    for (int n = 0; n < COUNT; n++)
+        assert_true(back[n] == (n / 64 == 3 || n / 64 == 4 ? values[n] : 0.0f));
+    for (int n = 0; n < COUNT; n++) back[n] = -1.0f;
+    assert_ok(spyre_copy_part_to_host(the_context, 0, 0, x, &layout, &storage, &rows,
+                                      SPYRE_DTYPE_F32, back));
+    for (int n = 0; n < COUNT; n++)
+        assert_true(back[n] == (n / 64 == 3 || n / 64 == 4 ? values[n] : -1.0f));
+    assert_error(spyre_copy_view_to_host(the_context, 0, 0, x, &layout, &storage, &rows,
+                                         SPYRE_DTYPE_F32, back),
+                 SPYRE_INVALID_ARGUMENT, "copy to host: ");
+    // Nothing else than the whole buffer is good enough for the address.
+    assert_error(spyre_copy_part_to_host(the_context, 0, 0, x + 128, &layout, &storage, &rows,
+                                         SPYRE_DTYPE_F32, back),
+                 SPYRE_INVALID_ARGUMENT, "copy to host: ");
+    spyre_memory_free(the_context, 0, x);
+}
+
 static void device__raw_copy_and_zero(void **state)
 {
     (void)state;
@@ -497,6 +529,7 @@ int main(void)
         cmocka_unit_test(device__streams_keep_order),
         cmocka_unit_test(device__events_order_streams),
         cmocka_unit_test(device__large_transfers_and_views),
+        cmocka_unit_test(device__parts_of_a_tensor_travel_alone),
         cmocka_unit_test(device__raw_copy_and_zero),
         cmocka_unit_test(device__activity_is_recorded_when_enabled),
         cmocka_unit_test(device__the_virtual_clock_schedules),
