@@ -36,13 +36,14 @@ static int close_context(void **state)
 typedef struct {
     task base;
     sem_t opened;
-    atomic_bool ended;
+    atomic_bool began, ended;
 } gate;
 
 static spyre_status wait_for_gate(device *d, task *t)
 {
     (void)d;
     gate *self = (gate *)(void *)t;
+    atomic_store(&self->began, true);
     while (sem_wait(&self->opened) != 0) continue;
     atomic_store(&self->ended, true);
     return NULL;
@@ -84,14 +85,14 @@ typedef struct {
     atomic_bool returned;
 } opener;
 
-// Opens the gate once somebody sleeps (or when nobody did).
+// Opens the gate once somebody sleeps (or when nobody did); the worker stands in the gate then.
 static void *open_for_sleeper(void *argument)
 {
     opener *o = argument;
     bool sleeps = false;
     while (!sleeps && !atomic_load(&o->returned)) {
         pthread_mutex_lock(&the_device->lock);
-        sleeps = the_device->sleepers > 0;
+        sleeps = atomic_load(&o->g->began) && the_device->sleepers > 0;
         pthread_mutex_unlock(&the_device->lock);
         sched_yield();
     }
