@@ -73,17 +73,17 @@ test: test-c test-asan test-tsan layers test-python
 
 test-c: build
 	cmake --build $(BUILD)
-	ctest --test-dir $(BUILD) --output-on-failure
+	ctest --test-dir $(BUILD) --output-on-failure -j2
 
 test-asan: $(STAMPS)/packages
 	cmake -S . -B $(ASAN) -G Ninja -DSPYRE_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	cmake --build $(ASAN)
-	ctest --test-dir $(ASAN) --output-on-failure
+	ctest --test-dir $(ASAN) --output-on-failure -j2
 
 test-tsan: $(STAMPS)/packages
 	cmake -S . -B $(TSAN) -G Ninja -DSPYRE_SANITIZE=thread -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	cmake --build $(TSAN)
-	ctest --test-dir $(TSAN) --output-on-failure -R '$(TSAN_TESTS)'
+	ctest --test-dir $(TSAN) --output-on-failure -j2 -R '$(TSAN_TESTS)'
 
 # With clang libFuzzer searches, otherwise tests/fuzz/driver.c. What is found stays in build/fuzz.
 fuzz: $(STAMPS)/packages
