@@ -341,6 +341,17 @@ void eager(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack
     }
 }
 
+// A copy between devices is PyTorch's composition of empty and copy, without a look at programs.
+void to_copy(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
+{
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    const auto &device = arguments[3];  // self, dtype, layout, device
+    if (device.isNone() || device.toDevice().type() == arguments[0].toTensor().device().type())
+        eager(op, keys, stack);
+    else
+        op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CompositeExplicitAutograd), stack);
+}
+
 }  // namespace
 
 bool glue_same_tensor(const void *a, const void *b)
@@ -354,7 +365,9 @@ void glue_register_operator(const char *name)
                                     __FILE__, __LINE__);
     static torch::Library all(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__,
                               __LINE__);
-    if (*name)
+    if (std::string_view(name) == "_to_copy")
+        operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&to_copy>());
+    else if (*name)
         operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&eager>());
     else
         all.fallback(torch::CppFunction::makeFromBoxedFunction<&eager>());

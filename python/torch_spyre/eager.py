@@ -450,7 +450,7 @@ _CARD_COPIES = {
 
 
 def _to_copy(tensor, *, dtype=None, device=None, memory_format=None, **options):
-    """Casts on the card; copies between devices are PyTorch's composition of empty and copy."""
+    """Casts on the card; copies between cards are PyTorch's composition of empty and copy."""
     op = _aten._to_copy.default
     here = device is None or torch.device(device) in (tensor.device, torch.device("spyre"))
     if here and dtype is not None and {dtype, tensor.dtype} <= _CARD_COPIES:
