@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a person or a tool may ask of an executable: segments, report, stage texts, boundary files.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "bundle/files.h"
 #include "compile/code.h"
 #include "compile/executable.h"
+#include "compile/inspect.h"
 #include "compile/lx_map.h"
 #include "compile/lx_picture.h"
 #include "compile/why.h"
@@ -92,6 +94,15 @@ static spyre_status print_lx(const loop_graph *loops, text *out)
     return NULL;
 }
 
+static spyre_status print_bundle(const executable_segment *s, uint32_t segment, text *out)
+{
+    char name[32];
+    snprintf(name, sizeof name, "of segment %u", segment);
+    spyre_status status = inspect_print_bundle(s->front.bundle, name, out);
+    if (status) text_free(out);
+    return status;
+}
+
 static spyre_status print_why(const executable_segment *s, text *out)
 {
     spyre_status status = why_print(s->front.loops, s->counters, s->info.kernel_count, out);
@@ -110,12 +121,13 @@ spyre_status spyre_executable_text(const spyre_executable *executable, uint32_t 
     else if (strcmp(stage, "listing") == 0) isa_print(s->program, &t);
     else if (strcmp(stage, "cost") == 0) TRY(cost_table_print(s->front.loops, &t));
     else if (strcmp(stage, "splits") == 0) division_splits_print(s->front.loops, &t);
+    else if (strcmp(stage, "bundle") == 0) TRY(print_bundle(s, segment, &t));
     else if (strcmp(stage, "lx") == 0) TRY(print_lx(s->front.loops, &t));
     else if (strcmp(stage, "why") == 0) TRY(print_why(s, &t));
     else
         return status_new(SPYRE_INVALID_ARGUMENT,
-                          "stage '%s': graph, loop, cost, splits, why, lx and listing are possible",
-                          stage);
+                          "stage '%s': graph, loop, cost, splits, why, lx, bundle and listing are "
+                          "possible", stage);
     return give(&t, out_text);
 }
 
@@ -170,7 +182,8 @@ spyre_status spyre_executable_write(const spyre_executable *executable, uint32_t
 
 spyre_status executable_dump(const spyre_executable *executable, const char *directory)
 {
-    static const char *const stages[] = {"graph", "loop", "cost", "why", "lx", "listing"};
+    static const char *const stages[] = {"graph", "loop",   "cost", "why",
+                                        "lx",    "bundle", "listing"};
     TRY(file_make_directories(directory));
     for (uint32_t s = 0; s < executable->segment_count; s++) {
         if (executable->segments[s].info.kind != SPYRE_SEGMENT_CARD) continue;

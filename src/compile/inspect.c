@@ -45,11 +45,11 @@ spyre_status inspect_graph(arena *memory, const char *path, text *out)
 static spyre_status inspect_directory(arena *memory, const char *path, text *out)
 {
     const char *code = file_join(memory, path, "spyrecode.json");
-    const char *bundle = file_join(memory, path, "bundle.mlir");
+    const char *steps = file_join(memory, path, "bundle.mlir");
     TRY_ALLOC(code);
-    TRY_ALLOC(bundle);
+    TRY_ALLOC(steps);
     if (file_exists(code)) return inspect_spyrecode(memory, path, out);
-    if (file_exists(bundle)) return inspect_bundle(memory, path, out);
+    if (file_exists(steps)) return inspect_bundle(memory, path, out);
     return status_new(SPYRE_NOT_FOUND, "%s: holds neither bundle.mlir nor spyrecode.json", path);
 }
 

@@ -7,10 +7,14 @@
 
 #include "base/arena.h"
 #include "base/text.h"
+#include "bundle/model.h"
 #include "isa/isa.h"
 
 SPYRE_MUST_CHECK spyre_status inspect_graph(arena *memory, const char *path, text *out);
 SPYRE_MUST_CHECK spyre_status inspect_bundle(arena *memory, const char *directory, text *out);
+
+// A verified bundle; `name` is where it comes from.
+SPYRE_MUST_CHECK spyre_status inspect_print_bundle(const bundle *b, const char *name, text *out);
 
 // One sdsc_<n>.json without its bundle.mlir: addresses must not be symbolic.
 SPYRE_MUST_CHECK spyre_status inspect_bundle_step(arena *memory, const char *path, text *out);

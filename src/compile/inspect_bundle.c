@@ -194,7 +194,12 @@ spyre_status inspect_bundle(arena *memory, const char *directory, text *out)
 {
     bundle *b;
     TRY(status_at(bundle_read(memory, directory, false, &b), "%s", directory));
-    text_printf(out, "bundle %s: %u steps, %u launch arguments\n", directory, b->steps.count,
+    return inspect_print_bundle(b, directory, out);
+}
+
+spyre_status inspect_print_bundle(const bundle *b, const char *name, text *out)
+{
+    text_printf(out, "bundle %s: %u steps, %u launch arguments\n", name, b->steps.count,
                 b->args.count);
     print_arguments(b, out);
     print_body(b, out);

@@ -64,7 +64,8 @@ def test_cores(spyre, tmp_path):
 def test_dump(spyre, tmp_path):
     spyre.good("compile", graph("softmax"), "--dump", tmp_path)
     files = {path.suffix: path.read_text() for path in tmp_path.iterdir()}
-    assert set(files) == {".graph", ".passes", ".loop", ".cost", ".why", ".lx", ".listing"}
+    stages = {".graph", ".passes", ".loop", ".cost", ".why", ".lx", ".bundle", ".listing"}
+    assert set(files) == stages
     assert "// after propagate_layouts" in files[".passes"]
     assert files[".listing"].startswith("program\n")
 

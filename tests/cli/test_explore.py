@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""spyre explore: the page of a dump."""
+
+import html.parser
+import re
+import shutil
+import subprocess
+
+import pytest
+from command import GRAPHS, mutations
+
+STAGES = ("graph", "passes", "loop", "bundle", "listing", "lx", "why")
+VOID = {"meta", "br", "img", "link", "input"}
+
+
+class Page(html.parser.HTMLParser):
+    """Elements with a stage's marks, and that every tag is closed where it must be."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open = []
+        self.elements = []  # (tag, attributes, segment, stage, pass)
+        self.text = {}  # by index into elements: own text
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        above = self.open[-1] if self.open else ("", None, None, None, 0)
+        self.elements.append((tag, attributes))
+        inherited = [
+            attributes.get(key, above[i])
+            for i, key in enumerate(("data-segment", "data-stage", "data-pass"), 1)
+        ]
+        self.elements[-1] += tuple(inherited)
+        if tag not in VOID:
+            self.open.append((tag, *inherited, len(self.elements) - 1))
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data):
+        if self.open:
+            at = self.open[-1][4]
+            self.text[at] = self.text.get(at, "") + data
+
+    def values(self, key, stage, segment="0"):
+        """The values of an attribute in a stage."""
+        return [
+            e[1][key] for e in self.elements if key in e[1] and (e[2], e[3]) == (segment, stage)
+        ]
+
+    def lines(self, stage, chosen=None):
+        return [
+            self.text.get(i, "")
+            for i, e in enumerate(self.elements)
+            if e[1].get("class") == "l" and e[3] == stage and (chosen is None or e[4] == chosen)
+        ]
+
+
+@pytest.fixture
+def dump(spyre, tmp_path):
+    """A function: the dump of a golden graph."""
+
+    def make(name):
+        folder = tmp_path / name
+        spyre.good("compile", GRAPHS / f"{name}.graph", "--dump", folder)
+        return folder
+
+    return make
+
+
+def explore(spyre, folder, output):
+    assert spyre.good("explore", folder, "-o", output) == ""
+    return Page(output.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", ["mlp", "attention", "cat", "gather", "reductions"])
+def test_every_op_is_in_every_column(spyre, dump, tmp_path, name):
+    folder = dump(name)
+    page = explore(spyre, folder, tmp_path / "page.html")
+    count = len(re.findall(r"^op ", (folder / "segment0.loop").read_text(), re.M))
+    ops = {str(i) for i in range(count)}
+    assert count >= 1
+    for stage in ("loop", "bundle", "listing", "why", "cores", "lx"):
+        assert set(page.values("data-op", stage)) == ops, stage
+    values = {n for nodes in page.values("data-node", "graph") for n in nodes.split()}
+    assert set(page.values("data-node", "cores")) <= values
+    links = [e[1]["href"] for e in page.elements if "href" in e[1]]
+    assert links == [f"#segment=0&op={i}" for i in range(count)]
+
+
+def test_texts_are_whole(spyre, dump, tmp_path):
+    folder = dump("attention")
+    page = explore(spyre, folder, tmp_path / "page.html")
+    for stage in ("graph", "bundle", "listing", "why"):
+        text = (folder / f"segment0.{stage}").read_text()
+        assert page.lines(stage) == text.splitlines(), stage
+    assert page.lines("loop", "final") == (folder / "segment0.loop").read_text().splitlines()
+    passes = re.split(r"^// after (.*)\n", (folder / "segment0.passes").read_text(), flags=re.M)
+    shown = [
+        page.text[i] for i, e in enumerate(page.elements) if e[0] == "option" and e[3] == "loop"
+    ]
+    assert shown == [*passes[1::2], "all passes"]
+    for number, listing in enumerate(passes[2::2]):
+        assert page.lines("loop", str(number)) == listing.strip("\n").splitlines()
+
+
+def test_cores(spyre, dump, tmp_path):
+    """The page's slices are those of the bundle."""
+    folder = dump("mlp")
+    page = explore(spyre, folder, tmp_path / "page.html")
+    at = {
+        e[1]["data-op"]: i
+        for i, e in enumerate(page.elements)
+        if e[0] == "tr" and "data-op" in e[1]
+    }
+    cells = [page.text.get(at["0"] + 3 + i, "") for i in range(33)]
+    assert cells == ["c0/3 c1/3", *(f"{core % 3},{core // 3}" for core in range(9)), *[""] * 23]
+
+
+def test_needs_no_other_file(spyre, dump, tmp_path):
+    page = explore(spyre, dump("mlp"), tmp_path / "page.html")
+    assert not [e for e in page.elements if "src" in e[1] or e[0] in ("link", "img", "iframe")]
+    assert not re.search(
+        r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", (tmp_path / "page.html").read_text()
+    )
+
+
+def test_segments_and_folders_of_torch_compile(spyre, dump, tmp_path):
+    (tmp_path / "model").mkdir()
+    dump("host").rename(tmp_path / "model" / "stages")
+    page = explore(spyre, tmp_path / "model", tmp_path / "page.html")
+    assert [e[1]["id"] for e in page.elements if e[0] == "article"] == ["segment0", "segment2"]
+    assert page.values("data-op", "loop", "2")
+
+
+EVIL = "</div><script>alert(1)</script>"
+
+
+def test_names_stay_text(spyre, dump, tmp_path):
+    folder = dump("mlp")
+    for stage in STAGES:
+        path = folder / f"segment0.{stage}"
+        text = path.read_text()
+        changed = re.sub(r"(// |%)h\b", lambda match: match[1] + EVIL, text)
+        path.write_text(changed.replace('"mlp.py:1"', f'"{EVIL}"'))
+    page = explore(spyre, folder, tmp_path / EVIL.replace("/", "_"))
+    assert sum(e[0] == "script" for e in page.elements) == 1
+    assert any(EVIL in line for line in page.lines("graph"))
+    assert EVIL in page.values("data-node", "cores")
+
+
+def test_bad_directories(spyre, dump, tmp_path):
+    output = tmp_path / "page.html"
+    missing = tmp_path / "none"
+    assert spyre.bad("explore", missing, "-o", output).endswith(f"{missing}: no such directory")
+    missing.mkdir()
+    assert f"{missing}: holds no segment<n>.loop" in spyre.bad("explore", missing, "-o", output)
+    assert "a directory is missing" in spyre.bad("explore", "-o", output)
+    assert "-o FILE.html is missing" in spyre.bad("explore", missing)
+    assert "unexpected argument" in spyre.bad("explore", missing, missing, "-o", output)
+    folder = dump("mlp")
+    nowhere = tmp_path / "no" / "page.html"
+    assert str(nowhere) in spyre.bad("explore", folder, "-o", nowhere)
+    for stage in STAGES:
+        path = folder / f"segment0.{stage}"
+        content = path.read_bytes()
+        path.unlink()
+        name = folder if stage == "loop" else path
+        assert str(name) in spyre.bad("explore", folder, "-o", output)
+        path.write_bytes(content + b"\0")
+        assert f"{path}: not a text" in spyre.bad("explore", folder, "-o", output)
+        path.write_bytes(content)
+    assert not output.exists()
+
+
+BROKEN = [
+    ("loop", "op 1 gelufwd", "op 2 gelufwd", "line 11: ops are numbered from 0 in order"),
+    ("loop", "split(c0/3)", "split(c0/33)", "line 9: splits make more slices than a card has"),
+    ("loop", "split(c0/3)", "split(c0)", "line 9: a split is 'split(cN/SLICES)'"),
+    ("loop", "  // h, mlp.py:1", "", "line 9: the name behind '  // ' is missing"),
+    ("passes", "// after build", "// behind build", "does not begin with '// after PASS'"),
+    (
+        "bundle",
+        "step 1  1_gelufwd",
+        "step 1  9_gelufwd",
+        "line 10: op 9, the final loop IR has 4 ops",
+    ),
+    ("bundle", "step 1  1_gelufwd", "step 1", "line 10: a step is 'step N  OP_OPFUNC'"),
+    ("listing", 'kernel 1 "1_', 'kernel 1 "4_', "op 4, the final loop IR has 4 ops"),
+    ("listing", 'kernel 1 "1_', 'kernel 7 "1_', "kernels are named"),
+    ("why", "  1_gelufwd", "", "line 3: a kernel without a name"),
+    ("lx", "op 3 batchmatmul  // y, mlp.py:4\n", "", "3 ops, segment0.loop has 4"),
+    ("lx", "ops(0..1)", "ops(0..2)", "it overlaps an earlier buffer in time and place"),
+]
+
+
+@pytest.mark.parametrize(("stage", "old", "new", "rule"), BROKEN)
+def test_broken_files(spyre, dump, tmp_path, stage, old, new, rule):
+    folder = dump("mlp")
+    path = folder / f"segment0.{stage}"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    message = spyre.bad("explore", folder, "-o", tmp_path / "page.html")
+    assert f"{path}: " in message and rule in message
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_damaged_files(spyre, dump, tmp_path, stage):
+    """Whatever a file holds: one line that says so, or a page with no script but its own."""
+    folder = dump("mlp")
+    path = folder / f"segment0.{stage}"
+    for case, data in mutations(path.read_bytes(), 12):
+        path.write_bytes(data)
+        done = spyre("explore", folder, "-o", tmp_path / "page.html")
+        assert done.returncode in (0, 2), case
+        if done.returncode == 0:
+            page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+            assert sum(e[0] == "script" for e in page.elements) == 1, case
+        else:
+            assert f"segment0.{stage}" in done.stderr or stage == "loop", case
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A function: the page as a browser leaves it after its script ran on a fragment."""
+    path = shutil.which("chromium")
+    if not path:
+        pytest.skip("no browser: the Debian package chromium is not installed")
+    profile = tmp_path_factory.mktemp("profile")
+
+    def render(file, fragment):
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
+        done = subprocess.run(
+            [path, *flags, "--dump-dom", f"{file.as_uri()}#{fragment}"],
+            capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+        return Page(done.stdout)
+
+    return render
+
+
+def lit(page, kind="hit"):
+    return [e for e in page.elements if kind in (e[1].get("class") or "").split()]
+
+
+def test_an_op_lights_up_everywhere(spyre, dump, tmp_path, browser):
+    explore(spyre, dump("mlp"), tmp_path / "page.html")
+    page = browser(tmp_path / "page.html", "op=1")
+    marked = lit(page)
+    assert {e[3] for e in marked} == {"graph", "loop", "bundle", "listing", "why", "cores", "lx"}
+    assert {e[1].get("data-op", e[1].get("data-first")) for e in lit(page, "exact")} == {"1"}
+    others = [e for e in marked if "exact" not in e[1]["class"].split()]
+    assert {e[1]["data-node"] for e in others} == {"g"}
+    assert {e[4] for e in others if e[3] == "loop"} >= {"0", "1", "final"}
+    unmarked = [e for e in page.elements if e[1].get("data-op") == "1" and e not in marked]
+    assert unmarked == []
+    assert lit(browser(tmp_path / "page.html", "segment=0")) == []
+
+
+def test_a_value_lights_up_its_ops(spyre, dump, tmp_path, browser):
+    explore(spyre, dump("attention"), tmp_path / "page.html")
+    page = browser(tmp_path / "page.html", "segment=0&node=a.3")
+    ops = {e[1]["data-op"] for e in lit(page) if e[3] == "bundle"}
+    assert ops == {"3", "4", "5"}
+    assert [e[1]["data-node"] for e in lit(page) if e[3] == "graph"] == ["a.3"]
+
+
+def test_a_script_in_a_name_does_not_run(spyre, dump, tmp_path, browser):
+    folder = dump("mlp")
+    path = folder / "segment0.graph"
+    evil = '<img src=x onerror="document.title=1"><script>document.title="ran"</script>'
+    path.write_text(path.read_text().replace("%h", f"%{evil}"))
+    explore(spyre, folder, tmp_path / "page.html")
+    page = browser(tmp_path / "page.html", "op=0")
+    titles = [page.text[i] for i, e in enumerate(page.elements) if e[0] == "title" and not e[2]]
+    assert titles == [str(folder)]
+    assert sum(e[0] == "script" for e in page.elements) == 1
