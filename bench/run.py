@@ -67,11 +67,12 @@ def main() -> int:
     description = host.describe()
     peak = host.peak_gflops()
     print("\n".join(f"{key:12s} {value}" for key, value in description.items()))
-    tables = {name: run_section(name, options, peak) for name in options.section}
-    results = {"host": description, "tables": tables}
+    results: dict = {"host": description, "tables": {}}
+    for name in options.section:
+        results["tables"][name] = run_section(name, options, peak)
+        if options.json:  # after every section: what was measured is kept
+            options.json.write_text(json.dumps(results, indent=1) + "\n")
     compare.report(results)
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1) + "\n")
     return 0
 
 

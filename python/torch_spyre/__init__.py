@@ -31,6 +31,7 @@ def _autoload() -> None:
     _registrations.extend(eager.register())
     _registrations.extend(autocast.register())
     patches.install()
+    from ._inductor import fastpath  # noqa: F401  (registers what it decomposes)
 
 
 import torch  # noqa: E402
