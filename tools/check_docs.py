@@ -65,10 +65,20 @@ def check_pass_table(root: Path) -> list[str]:
     return [] if found == wanted else ["docs/front.md: the table of passes is not that of pass.def"]
 
 
+def check_invariant_table(root: Path) -> list[str]:
+    """The table of docs/front.md restates invariant.def."""
+    row = re.compile(r'INVARIANT_ROW\((\d+),\s*\w+,\s*\w+,\s*(\w+),\s*"([^"]*)"\)')
+    rows = row.findall((root / "src/front/invariant.def").read_text())
+    wanted = [f"| I-{number} | `{stage}` | {holds} |" for number, stage, holds in rows]
+    page = (root / "docs/front.md").read_text()
+    found = [line for line in page.splitlines() if line.startswith("| I-")]
+    return [] if found == wanted else ["docs/front.md: the invariants are not those of invariant.def"]
+
+
 def main() -> int:
     root = Path(__file__).resolve().parent.parent
     pages = sorted([*root.glob("*.md"), *root.glob("docs/**/*.md")])
-    found = check_pages(root) + check_pass_table(root)
+    found = check_pages(root) + check_pass_table(root) + check_invariant_table(root)
     for page in pages:
         found += check_links(page, root)
     for line in found:

@@ -13,6 +13,7 @@
 #include "compile/cache.h"
 #include "compile/counters.h"
 #include "compile/statistics.h"
+#include "graph/verify.h"
 
 typedef struct {
     const spyre_graph *graph;
@@ -227,6 +228,17 @@ static spyre_status back_segments(const compilation *c)
     return NULL;
 }
 
+static spyre_status verify_graphs(const compilation *c, const graph_segment *segments,
+                                  uint32_t count)
+{
+    if (!front_validates(&c->options->settings)) return NULL;
+    TRY(graph_verify_made(c->executable->prepared, "preparation"));
+    for (uint32_t s = 0; s < count; s++)
+        if (segments[s].graph)
+            TRY(status_at(graph_verify_made(segments[s].graph, "partition"), "segment %u", s));
+    return NULL;
+}
+
 // All fronts before the first back: what a front refuses starts everything again.
 static spyre_status attempt(compilation *c, const char *const *host_reasons)
 {
@@ -238,6 +250,7 @@ static spyre_status attempt(compilation *c, const char *const *host_reasons)
     spyre_status status = graph_prepare(c->graph, c->options->host_fallback, host_reasons,
                                         e->memory, &e->prepared);
     if (!status) status = graph_partition(e->prepared, e->memory, &segments, &count);
+    if (!status) status = verify_graphs(c, segments, count);
     int64_t prepared = statistics_now_us();
     if (!status) status = front_segments(c, segments, count);
     int64_t fronted = statistics_now_us();

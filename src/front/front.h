@@ -44,6 +44,12 @@ SPYRE_MUST_CHECK spyre_status front_buffer_layout(const loop_buffer *buffer,
 SPYRE_MUST_CHECK spyre_status front_build(const spyre_graph *graph, arena *memory,
                                           uint32_t *at_node, loop_graph **out_loops);
 SPYRE_MUST_CHECK spyre_status front_emit(loop_graph *loops, front_result *out_result);
+
+// Whether what each stage made is checked: settings.validate_graph_invariants; in debug builds always.
+bool front_validates(const spyre_settings *settings);
+
+// Checks the rows of invariant.def that hold after the passes which loops->stage counts.
+// SPYRE_INTERNAL: "after pass lx_planning: I-18, <rule>: <buffer, op or operand>: <values>".
 SPYRE_MUST_CHECK spyre_status loop_verify(const loop_graph *loops);
 
 // A pass: edits the loop IR and says whether it did.

@@ -108,6 +108,7 @@ typedef struct {
     VEC(loop_output) outputs;
     uint32_t output_buffer_count;
     int64_t pool_bytes;
+    uint32_t stage;    // rows of pass.def that have had their turn
     uint32_t *at_node; // graph node in work, for blaming an error on a node
 } loop_graph;
 

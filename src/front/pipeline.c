@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pass runner: order of pass.def, skip by name, verify after every pass, dump after those that
-// changed something.
+// The pass runner: order of pass.def, skip by name, check the invariants after every pass, dump after
+// those that changed something.
 #include "front/front.h"
 
 #include <string.h>
@@ -55,6 +55,16 @@ static spyre_status check_skips(const char *list)
     return NULL;
 }
 
+bool front_validates(const spyre_settings *settings)
+{
+#ifdef NDEBUG
+    return settings->validate_graph_invariants;
+#else
+    (void)settings;
+    return true;
+#endif
+}
+
 static void dump(const loop_graph *loops, const char *pass, text *out)
 {
     if (!out) return;
@@ -74,12 +84,14 @@ spyre_status front_compile(const spyre_graph *graph, const front_options *option
     TRY(front_build(graph, memory, out_node, &loops));
     loops->settings = *settings;
     loops->cores = settings->sencores;
+    if (front_validates(settings)) TRY(loop_verify(loops));
     dump(loops, "build", options->dump);
     for (uint32_t i = 0; i < PASS_COUNT; i++) {
         bool changed = false;
+        loops->stage = i + 1;
         if (listed(settings->skip_passes, passes[i].name)) continue;
         TRY(passes[i].run(loops, &changed));
-        if (settings->verify) TRY(status_at(loop_verify(loops), "after pass %s", passes[i].name));
+        if (front_validates(settings)) TRY(loop_verify(loops));
         if (changed) dump(loops, passes[i].name, options->dump);
     }
     return front_emit(loops, out_result);

@@ -172,3 +172,13 @@ spyre_status graph_verify(const spyre_graph *graph)
     }
     return NULL;
 }
+
+spyre_status graph_verify_made(const spyre_graph *graph, const char *stage)
+{
+    spyre_status found = graph_verify(graph);
+    if (spyre_status_code(found) != SPYRE_INVALID_ARGUMENT) return found;
+    spyre_status status =
+        status_new(SPYRE_INTERNAL, "after %s: %s", stage, spyre_status_message(found));
+    spyre_status_free(found);
+    return status;
+}

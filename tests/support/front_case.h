@@ -25,6 +25,7 @@ static inline loop_graph *front_case_before(front_run *run, uint32_t cores, cons
     for (uint32_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         bool changed;
         if (pass && strcmp(passes[i].name, pass) == 0) break;
+        loops->stage = i + 1;
         if (passes[i].run(loops, &changed) || loop_verify(loops)) abort();
     }
     return loops;

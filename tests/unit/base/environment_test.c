@@ -12,7 +12,7 @@ static void environment__nearest_names(void **state)
     (void)state;
     assert_string_equal(environment_nearest("SPYRE_THREDS"), "SPYRE_THREADS");
     assert_string_equal(environment_nearest("SPYRE_MEMORY_LIMIT"), "SPYRE_MEMORY_LIMIT_GB");
-    assert_string_equal(environment_nearest("SPYRE_VERIFI"), "SPYRE_VERIFY");
+    assert_string_equal(environment_nearest("SPYRE_VALIDATE_GRAF"), "SPYRE_VALIDATE_GRAPH");
     assert_string_equal(environment_nearest("SPYRE_THREADS"), "SPYRE_THREADS");
     assert_null(environment_nearest("SPYRE_QUITE_ANOTHER_THING"));
     assert_null(environment_nearest("SPYRE_"));

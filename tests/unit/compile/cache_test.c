@@ -39,7 +39,7 @@ static void cache__every_option_has_its_own(void **state)
     for (int i = 0; i < 5; i++) options[i] = cached_options();
     options[1].settings.sencores = 8;
     options[2].settings.skip_passes = "dedup_constants";
-    options[3].settings.verify = false;
+    options[3].settings.validate_graph_invariants = false;
     options[4].host_fallback = false;
     spyre_graph *graph = make_graph(0);
     for (int i = 0; i < 5; i++) {

@@ -97,6 +97,16 @@ static void verify__host_nodes_have_a_reason(void **state)
                  "a node of the host without a reason");
 }
 
+// What a stage of the compiler broke is the compiler's fault.
+static void verify__names_the_stage(void **state)
+{
+    spyre_graph *graph = *state;
+    assert_ok(graph_verify_made(graph, "preparation"));
+    graph->outputs.items[1] = 99;
+    assert_error(graph_verify_made(graph, "preparation"), SPYRE_INTERNAL,
+                 "after preparation: output 1: value 99 does not exist, the graph has 5");
+}
+
 static void verify__base_of_a_view(void **state)
 {
     spyre_graph *graph = *state;
@@ -159,6 +169,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(verify__dtypes_of_natives, set_up, tear_down),
         cmocka_unit_test_setup_teardown(verify__views_stay_inside, set_up, tear_down),
         cmocka_unit_test_setup_teardown(verify__host_nodes_have_a_reason, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(verify__names_the_stage, set_up, tear_down),
         cmocka_unit_test_setup_teardown(verify__base_of_a_view, set_up, tear_down),
         cmocka_unit_test(view__dense),
         cmocka_unit_test(view__reshape),
