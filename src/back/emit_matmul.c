@@ -360,7 +360,7 @@ static spyre_status allocate(matmul *m, const matmul_tiles *t)
     lx_region *region = m->tiles.region;
     if (m->tiles.staged[m->r.a]) TRY(lx_take(&share, t->a_bytes, true, &region[m->r.a]));
     if (m->tiles.staged[m->r.b]) TRY(lx_take(&share, t->b_bytes, !m->stationary, &region[m->r.b]));
-    if (m->tiles.staged[m->r.c]) TRY(lx_take(&share, t->c_bytes, true, &region[m->r.c]));
+    if (m->tiles.staged[m->r.c]) TRY(lx_take(&share, t->c_bytes, m->stationary, &region[m->r.c]));
     TRY(lx_take(&share, t->accumulator_bytes, false, &m->accumulator));
     if (!m->chain.needed) return NULL;
     return lx_take(&share, t->accumulator_bytes, false, &m->received);

@@ -8,6 +8,7 @@
 #include "back/schedule.h"
 #include "back/stage.h"
 #include "bundle/derived.h"
+#include "isa/constants.h"
 
 typedef struct {
     emitter *e;
@@ -94,6 +95,40 @@ static void find_constants(pointwise *p)
     }
 }
 
+// True when an input stands still along the dim and moves along another: it is loaded again in every
+// tile of the dim.
+static bool repeats_an_input(const pointwise *p, uint32_t dim)
+{
+    const nest *n = &p->n;
+    for (uint32_t o = 0; o < n->operand_count; o++) {
+        if (o == n->step->output || !p->tiles.staged[o] || n->operand[o].stride[dim]) continue;
+        for (uint32_t d = 0; d < n->dim_count; d++)
+            if (n->operand[o].stride[d] && n->size[d] > 1) return true;
+    }
+    return false;
+}
+
+// First runs as long as memory likes them, then the dims whose tiles would repeat an input.
+static spyre_status choose_tile(const pointwise *p, const uint8_t *dims, uint32_t count,
+                                int64_t *tile)
+{
+    stage runs = p->tiles;
+    runs.largest_bytes = (int64_t)LONG_RUN;
+    uint8_t repeating[BUNDLE_MAX_DIMS];
+    uint32_t repeating_count = 0;
+    int64_t budget = lx_share_bytes(p->e->options);
+    tile_limits limits = {budget, stage_footprint, &p->tiles};
+    tile_limits short_limits = {budget, stage_footprint, &runs};
+    for (uint32_t i = 0; i < count; i++)
+        if (repeats_an_input(p, dims[i])) repeating[repeating_count++] = dims[i];
+    tile_smallest(&p->n, tile);
+    TRY(tile_check(&limits, tile));
+    tile_grow_all(&p->n, &short_limits, dims, count, tile);
+    tile_grow_all(&p->n, &limits, repeating, repeating_count, tile);
+    tile_grow_all(&p->n, &limits, dims, count, tile);
+    return NULL;
+}
+
 spyre_status emit_pointwise(emitter *e, const bundle_step *step)
 {
     pointwise p = {.e = e, .op = step->op == OPFUNC_RESTICKIFY ? OPFUNC_IDENTITY : step->op};
@@ -105,10 +140,7 @@ spyre_status emit_pointwise(emitter *e, const bundle_step *step)
     int64_t tile[BUNDLE_MAX_DIMS];
     uint8_t dims[BUNDLE_MAX_DIMS];
     uint32_t dim_count = nest_order(&p.n, step->output, dims);
-    tile_limits limits = {lx_share_bytes(e->options), stage_footprint, &p.tiles};
-    tile_smallest(&p.n, tile);
-    TRY(tile_check(&limits, tile));
-    tile_grow_all(&p.n, &limits, dims, dim_count, tile);
+    TRY(choose_tile(&p, dims, dim_count, tile));
     lx_share share = lx_share_whole(e->options);
     TRY(stage_take(&p.tiles, &share, tile));
 

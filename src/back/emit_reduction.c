@@ -13,6 +13,7 @@
 #include "back/split.h"
 #include "back/stage.h"
 #include "bundle/derived.h"
+#include "isa/constants.h"
 
 typedef struct {
     emitter *e;
@@ -257,6 +258,37 @@ static bool is_cut(const reduction *r, uint32_t dim, int64_t tile)
     return probe.levels.count > 0;
 }
 
+// Reduced dims in the order of additions; only the last of them may be cut. True when none is.
+static bool grow_reduced(const reduction *r, const tile_limits *limits, int64_t *tile)
+{
+    for (uint32_t d = r->n.dim_count; d-- > 0;) {
+        if (!r->n.reduced[d] || r->n.size[d] == 1) continue;
+        tile_grow(&r->n, limits, d, tile);
+        if (is_cut(r, d, tile[d])) return false;
+    }
+    return true;
+}
+
+static void grow_kept(const reduction *r, const tile_limits *limits, const uint8_t *dims,
+                      uint32_t count, int64_t *tile)
+{
+    for (uint32_t i = count; i-- > 0;)
+        if (!r->n.reduced[dims[i]]) tile_grow(&r->n, limits, dims[i], tile);
+}
+
+// True when the dim beside the stick is kept and the tile has so little of it that memory is slow.
+static bool has_short_runs(const reduction *r, const uint8_t *dims, uint32_t count,
+                           const int64_t *tile)
+{
+    const nest_operand *input = &r->n.operand[r->input];
+    for (uint32_t i = count; i-- > 0;) {
+        uint32_t d = dims[i];
+        if (input->stride[d] != SPYRE_STICK_BYTES || d == input->stick_dim) continue;
+        return tile[d] < r->n.size[d] && (double)tile[d] * SPYRE_STICK_BYTES < LONG_RUN;
+    }
+    return false;
+}
+
 static spyre_status choose_tiles(reduction *r, int64_t *tile)
 {
     uint8_t dims[BUNDLE_MAX_DIMS];
@@ -265,16 +297,18 @@ static spyre_status choose_tiles(reduction *r, int64_t *tile)
     tile_smallest(&r->n, tile);
     r->reduced_bytes = STAGE_LARGEST_TILE_BYTES;
     TRY(tile_check(&limits, tile));
-    // Half for the reduced dims, so that some kept ones fit beside them.
-    r->reduced_bytes = STAGE_LARGEST_TILE_BYTES / 2;
-    for (uint32_t d = r->n.dim_count; d-- > 0;) {
-        if (!r->n.reduced[d] || r->n.size[d] == 1) continue;
-        tile_grow(&r->n, &limits, d, tile);
-        if (is_cut(r, d, tile[d])) break;
+    if (!grow_reduced(r, &limits, tile)) {
+        // Half for the reduced dims, so that some kept ones fit beside them.
+        tile_smallest(&r->n, tile);
+        r->reduced_bytes = STAGE_LARGEST_TILE_BYTES / 2;
+        grow_reduced(r, &limits, tile);
+        r->reduced_bytes = STAGE_LARGEST_TILE_BYTES;
     }
-    r->reduced_bytes = STAGE_LARGEST_TILE_BYTES;
-    for (uint32_t i = dim_count; i-- > 0;)
-        if (!r->n.reduced[dims[i]]) tile_grow(&r->n, &limits, dims[i], tile);
+    grow_kept(r, &limits, dims, dim_count, tile);
+    if (has_short_runs(r, dims, dim_count, tile)) {
+        r->reduced_bytes = r->tiles.largest_bytes = 2 * STAGE_LARGEST_TILE_BYTES;
+        grow_kept(r, &limits, dims, dim_count, tile);
+    }
     for (uint32_t i = 0; i < dim_count; i++)
         if (!r->n.reduced[dims[i]]) schedule_add(&r->kept, dims[i], tile[dims[i]]);
     for (uint32_t d = 0; d < r->n.dim_count; d++)

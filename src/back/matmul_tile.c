@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A small search: column sticks, rows and depth of a tile are powers of two times their smallest,
-// or the whole dim. What counts is the traffic: A is read once per column tile, B once per row tile,
-// or once in all when it stays in LX; cores that read one place share a transfer. Loads also write
-// LX, and every MATMUL reads its B from LX and reads and writes its sums there, which counts less.
-// It costs a little besides, so that tiles do not become slivers.
+// or the whole dim. Memory, PT and LX work at the same time, so what counts is the one that takes
+// longest, by the rates of isa/cost.def:
+//     memory  A once per column tile, B once per row tile, or once in all when it stays in LX; cores
+//             that read one place share a transfer
+//     PT      the multiply-adds, slower with few rows a tile
+//     LX      what is loaded, B once more for every row tile, the sums twice for every tile of k
+// The others count a little besides, and so does every instruction, so that of plans that take
+// equally long the one with less work is chosen and tiles do not become slivers.
 #include "back/matmul_tile.h"
 
-#include "back/allocate.h"
+#include <math.h>
 
-enum {
-    INSTRUCTION_COST_BYTES = 4096,
-    // LX moves 128 bytes a cycle; 150 bytes a cycle of memory are shared by 32 cores.
-    LX_BYTES_A_MEMORY_BYTE = 32,
-    LARGEST_ROWS = 512,
-    LARGEST_ACCUMULATOR_BYTES = 256 << 10,
-};
+#include "back/allocate.h"
+#include "isa/constants.h"
+
+enum { LARGEST_ROWS = 512, LARGEST_ACCUMULATOR_BYTES = 256 << 10 };
+
+// What the resources that do not bind count for, and an instruction.
+static const double HIDDEN_SHARE = 1.0 / 16, INSTRUCTION_US = 0.05;
 
 static int64_t ceil_divide(int64_t value, int64_t by)
 {
@@ -90,7 +94,7 @@ typedef struct {
     bool chained, a_staged, b_staged, c_staged;
     int64_t rows, columns, depth; // of the whole core
     bool one_depth;               // one MATMUL can take all of k
-    double a_load, b_load;        // cost of a byte of theirs that a core loads
+    double a_us, b_us, c_us;      // memory's time for a byte of theirs that a core moves
 } problem;
 
 static int64_t row_count(const matmul_roles *r, const int64_t *tile)
@@ -132,7 +136,8 @@ static int64_t columns_of(const matmul_roles *r, const int64_t *tile)
     return r->n < 0 ? 1 : tile[r->n];
 }
 
-// Bytes of all buffers; fills the sizes of one each.
+// Bytes of all buffers; fills the sizes of one each. Two of what the innermost loop passes: A and B
+// along k, or, with a B that stays, A and C along the rows.
 static int64_t total_bytes(const problem *p, bool stationary, matmul_tiles *t)
 {
     const matmul_roles *r = p->r;
@@ -145,15 +150,15 @@ static int64_t total_bytes(const problem *p, bool stationary, matmul_tiles *t)
     int64_t bytes = lx_align(t->accumulator_bytes) * (p->chained ? 2 : 1);
     if (p->a_staged) bytes += 2 * lx_align(t->a_bytes);
     if (p->b_staged) bytes += (stationary ? 1 : 2) * lx_align(t->b_bytes);
-    if (p->c_staged) bytes += 2 * lx_align(t->c_bytes);
+    if (p->c_staged) bytes += (stationary ? 2 : 1) * lx_align(t->c_bytes);
     return bytes;
 }
 
-// A byte that a core loads: its part of the transfer, and the write to LX.
-static double load_cost(const nest *n, uint32_t operand)
+// Memory's time for a byte that every core moves: each distinct place is one transfer.
+static double transfer_us(const nest *n, uint32_t operand)
 {
     uint16_t slot = n->operand[operand].slot;
-    uint32_t cores = 0, places = 0;
+    uint32_t places = 0;
     int64_t seen[ISA_CORES];
     for (uint32_t core = 0; core < ISA_CORES; core++) {
         if (!(n->all_cores >> core & 1u)) continue;
@@ -161,24 +166,29 @@ static double load_cost(const nest *n, uint32_t operand)
         uint32_t at = 0;
         while (at < places && seen[at] != start) at++;
         if (at == places) seen[places++] = start;
-        cores++;
     }
-    return (double)places / (double)cores + 1.0 / LX_BYTES_A_MEMORY_BYTE;
+    return places / MEMORY_BANDWIDTH;
 }
 
-static double traffic(const problem *p, bool stationary, const matmul_tiles *t)
+static double time_of(const problem *p, bool stationary, const matmul_tiles *t)
 {
-    int64_t element = (int64_t)spyre_format_bytes(p->r->format);
-    int64_t row_tiles = ceil_divide(p->rows, row_count(p->r, t->tile));
-    int64_t column_tiles = ceil_divide(p->columns, columns_of(p->r, t->tile));
-    int64_t depth_tiles = ceil_divide(p->depth, t->tile[p->r->k]);
-    double cost = (double)(row_tiles * column_tiles * depth_tiles) * INSTRUCTION_COST_BYTES;
-    double a_bytes = (double)(p->rows * p->depth * element) * (double)column_tiles;
-    double b_bytes = (double)(p->columns * p->depth * element) * (double)row_tiles;
-    double sums = 2.0 * (double)(p->rows * p->columns * 4) * (double)depth_tiles;
-    if (p->a_staged) cost += a_bytes * p->a_load;
-    if (p->b_staged) cost += (stationary ? b_bytes / (double)row_tiles : b_bytes) * p->b_load;
-    return cost + (sums + b_bytes) / LX_BYTES_A_MEMORY_BYTE;
+    double element = spyre_format_bytes(p->r->format), rows = (double)row_count(p->r, t->tile);
+    double row_tiles = ceil((double)p->rows / rows);
+    double column_tiles = (double)ceil_divide(p->columns, columns_of(p->r, t->tile));
+    double depth_tiles = (double)ceil_divide(p->depth, t->tile[p->r->k]);
+    double results = (double)p->rows * (double)p->columns, depth = (double)p->depth;
+    double a_bytes = (double)p->rows * depth * element * column_tiles;
+    double b_bytes = (double)p->columns * depth * element * row_tiles;
+    double b_loaded = stationary ? b_bytes / row_tiles : b_bytes;
+    double memory = a_bytes * p->a_us + b_loaded * p->b_us + results * element * p->c_us;
+    double pt = results * depth / MATMUL_RATE;
+    if (rows < MATMUL_FULL_ROWS) pt /= pow(rows / MATMUL_FULL_ROWS, MATMUL_FILL_POWER);
+    double lx = b_bytes + 2 * results * sizeof(float) * depth_tiles;
+    if (p->a_us > 0) lx += a_bytes;
+    if (p->b_us > 0) lx += b_loaded;
+    lx /= LX_BANDWIDTH;
+    return fmax(memory, fmax(pt, lx)) + HIDDEN_SHARE * (memory + pt + lx) +
+           row_tiles * column_tiles * depth_tiles * INSTRUCTION_US;
 }
 
 static int64_t next_size(int64_t size, int64_t whole)
@@ -196,15 +206,15 @@ static int64_t even_part(int64_t whole, int64_t most, int64_t granule)
     return even < whole ? even : whole;
 }
 
-static void try_tiles(const problem *p, matmul_tiles *t, matmul_tiles *best, double *best_cost)
+static void try_tiles(const problem *p, matmul_tiles *t, matmul_tiles *best, double *best_us)
 {
     bool stationary = !p->chained && p->one_depth && t->tile[p->r->k] == p->depth;
     int64_t bytes = total_bytes(p, stationary, t);
     if (bytes > p->lx_bytes || t->accumulator_bytes > LARGEST_ACCUMULATOR_BYTES) return;
-    double cost = traffic(p, stationary, t);
-    if (*best_cost >= 0 && cost >= *best_cost) return;
+    double us = time_of(p, stationary, t);
+    if (*best_us >= 0 && us >= *best_us) return;
     *best = *t;
-    *best_cost = cost;
+    *best_us = us;
 }
 
 spyre_status matmul_choose_tiles(const matmul_roles *r, int64_t lx_bytes, bool chained,
@@ -221,8 +231,9 @@ spyre_status matmul_choose_tiles(const matmul_roles *r, int64_t lx_bytes, bool c
                  .depth = n->size[r->k],
                  .one_depth = true};
     p.rows = row_count(r, n->size);
-    if (p.a_staged) p.a_load = load_cost(n, r->a);
-    if (p.b_staged) p.b_load = load_cost(n, r->b);
+    if (p.a_staged) p.a_us = transfer_us(n, r->a);
+    if (p.b_staged) p.b_us = transfer_us(n, r->b);
+    if (p.c_staged) p.c_us = transfer_us(n, r->c);
     matmul_tiles t = {0};
     for (uint32_t d = 0; d < n->dim_count; d++) {
         int64_t granule = nest_granule(n, d);
@@ -234,7 +245,7 @@ spyre_status matmul_choose_tiles(const matmul_roles *r, int64_t lx_bytes, bool c
         int64_t depth = n->classes[c].size[r->k];
         if (depth > r->lanes && depth % r->lanes) p.one_depth = false;
     }
-    double best_cost = -1;
+    double best_us = -1;
     int64_t most_rows = p.rows < LARGEST_ROWS ? p.rows : LARGEST_ROWS;
     int64_t column_granule = r->n < 0 ? 1 : nest_granule(n, (uint32_t)r->n);
     int64_t depth_granule = nest_granule(n, r->k);
@@ -246,11 +257,11 @@ spyre_status matmul_choose_tiles(const matmul_roles *r, int64_t lx_bytes, bool c
             if (r->n >= 0) t.tile[r->n] = even_part(p.columns, c, column_granule);
             for (int64_t k = first_depth; k <= p.depth; k = next_size(k, p.depth)) {
                 t.tile[r->k] = even_part(p.depth, k, depth_granule);
-                try_tiles(&p, &t, out_tiles, &best_cost);
+                try_tiles(&p, &t, out_tiles, &best_us);
             }
         }
     }
-    if (best_cost >= 0) return NULL;
+    if (best_us >= 0) return NULL;
     return status_new(SPYRE_UNSUPPORTED, "no tile of a matmul fits the back-end's %lld bytes of LX",
                       (long long)lx_bytes);
 }

@@ -3,7 +3,7 @@
 
 stage stage_of(const nest *n)
 {
-    stage s = {.n = n};
+    stage s = {.n = n, .largest_bytes = STAGE_LARGEST_TILE_BYTES};
     for (uint32_t o = 0; o < n->operand_count; o++) s.staged[o] = !n->operand[o].tensor->in_lx;
     return s;
 }
@@ -15,7 +15,7 @@ int64_t stage_footprint(const void *context, const int64_t *tile)
     for (uint32_t o = 0; o < s->n->operand_count; o++) {
         if (!s->staged[o]) continue;
         int64_t one = place_tile_bytes(s->n, o, tile);
-        if (one > STAGE_LARGEST_TILE_BYTES) return INT64_MAX / 2;
+        if (one > s->largest_bytes) return INT64_MAX / 2;
         bytes += 2 * lx_align(one);
     }
     return bytes;

@@ -13,11 +13,12 @@ enum { STAGE_LARGEST_TILE_BYTES = 64 << 10 };
 
 typedef struct {
     const nest *n;
+    int64_t largest_bytes; // of one tile
     bool staged[BUNDLE_MAX_TENSORS];
     lx_region region[BUNDLE_MAX_TENSORS];
 } stage;
 
-// Marks the operands in memory.
+// Marks the operands in memory; tiles of up to STAGE_LARGEST_TILE_BYTES.
 stage stage_of(const nest *n);
 
 // Bytes of two buffers for every staged operand; a tile_footprint whose context is the stage.
