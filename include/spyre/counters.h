@@ -44,14 +44,10 @@ typedef struct {
     bool estimated;             // `us` is only a lower bound: the walk found no steady state
 } spyre_kernel_counters;
 
-// Counters of the kernels of a card segment, [spyre_segment.kernel_count]; null for others. Owned by
-// the executable.
+// Counters of the kernels of a card segment and, behind them, their sum (name "total", with the most
+// cores of any): [spyre_segment.kernel_count + 1]. Null for other segments. Owned by the executable.
 SPYRE_API const spyre_kernel_counters *spyre_executable_counters(
     const spyre_executable *executable, uint32_t segment);
-
-// Their sum: name "total", of all kernels.
-SPYRE_API void spyre_counters_total(const spyre_kernel_counters *kernels, uint32_t count,
-                                    spyre_kernel_counters *out_total);
 
 #ifdef __cplusplus
 }

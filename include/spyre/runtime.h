@@ -52,39 +52,30 @@ SPYRE_API void spyre_memory_reset_totals(spyre_context *context, uint32_t card);
 // Gives the pages of freed memory back to the host.
 SPYRE_API void spyre_memory_empty_cache(spyre_context *context, uint32_t card);
 
-// Moves a host view to or from a laid-out buffer at `address` with format conversion. `storage` is
-// the dense host tensor that `layout` describes; `host` is its first element and holds the whole
-// storage. Returns when the host memory may be reused (to card) or is filled (to host).
-SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_to_card(
-    spyre_context *context, uint32_t card, uint32_t stream, uint64_t address,
-    const spyre_layout *layout, const spyre_view *storage, spyre_dtype dtype, const void *host);
-SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_to_host(
-    spyre_context *context, uint32_t card, uint32_t stream, uint64_t address,
-    const spyre_layout *layout, const spyre_view *storage, spyre_dtype dtype, void *host);
+// A host tensor and its laid-out buffer on a card. `storage` is the dense host tensor that `layout`
+// describes. At most one of the last two is given:
+// `view`, when the host tensor is another one than the dense: it has the sizes of `storage` and any
+// strides and offset (0 only when it is read). SPYRE_UNSUPPORTED when the layout cannot be walked in
+// its order: make the tensor dense then.
+// `part`, when elements outside of it need not move: a view of any sizes, strides and offset over
+// `storage`. Some elements beside it may move; which is the same in both directions.
+typedef struct {
+    uint32_t card, stream;
+    uint64_t address;
+    const spyre_layout *layout;
+    const spyre_view *storage;
+    spyre_dtype dtype;
+    const spyre_view *view, *part;
+} spyre_transfer;
 
-// The same from or to another host tensor than the dense one: `view` has the sizes of `storage` and
-// any strides and offset (0 only when it is read), `host` is where its offset counts from.
-// SPYRE_UNSUPPORTED when the layout cannot be walked in its order: make the tensor dense then.
-SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_view_to_card(
-    spyre_context *context, uint32_t card, uint32_t stream, uint64_t address,
-    const spyre_layout *layout, const spyre_view *storage, const spyre_view *view,
-    spyre_dtype dtype, const void *host);
-SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_view_to_host(
-    spyre_context *context, uint32_t card, uint32_t stream, uint64_t address,
-    const spyre_layout *layout, const spyre_view *storage, const spyre_view *view,
-    spyre_dtype dtype, void *host);
-
-// The same as without a view, for a part of the storage: moves the elements that `part` touches, a
-// view of any sizes, strides and offset over the same host memory, and maybe some beside them.
-// Which those are is the same in both directions. `host` holds the whole storage.
-SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_part_to_card(
-    spyre_context *context, uint32_t card, uint32_t stream, uint64_t address,
-    const spyre_layout *layout, const spyre_view *storage, const spyre_view *part,
-    spyre_dtype dtype, const void *host);
-SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_part_to_host(
-    spyre_context *context, uint32_t card, uint32_t stream, uint64_t address,
-    const spyre_layout *layout, const spyre_view *storage, const spyre_view *part,
-    spyre_dtype dtype, void *host);
+// Moves with format conversion. `host` is where offsets count from and holds the whole storage, or
+// all of the view. Returns when the host memory may be reused (to card) or is filled (to host).
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_to_card(spyre_context *context,
+                                                           const spyre_transfer *transfer,
+                                                           const void *host);
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_to_host(spyre_context *context,
+                                                           const spyre_transfer *transfer,
+                                                           void *host);
 
 // Raw bytes: card to card (same card), and fill with zero.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_raw(spyre_context *context, uint32_t card,

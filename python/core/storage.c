@@ -156,20 +156,24 @@ void storage_release(void *pointer, void *unused)
     pthread_mutex_unlock(&table_lock);
 }
 
-static bool read_as(const storage *s, const spyre_layout *layout, const spyre_view *view,
-                    spyre_dtype dtype, void *host)
+// Between the card's bytes in their own layout and a dense host tensor.
+static spyre_transfer whole(const storage *s)
 {
-    spyre_context *context = device_context();
-    return context && core_check(spyre_copy_to_host(context, s->card, stream_current(s->card),
-                                                    s->address, layout, view, dtype, host));
+    return (spyre_transfer){.card = s->card, .stream = stream_current(s->card),
+                            .address = s->address, .layout = &s->layout, .storage = &s->dense,
+                            .dtype = s->dtype};
 }
 
-static bool write_as(const storage *s, const spyre_layout *layout, const spyre_view *view,
-                     spyre_dtype dtype, const void *host)
+static bool read_card(const spyre_transfer *transfer, void *host)
 {
     spyre_context *context = device_context();
-    return context && core_check(spyre_copy_to_card(context, s->card, stream_current(s->card),
-                                                    s->address, layout, view, dtype, host));
+    return context && core_check(spyre_copy_to_host(context, transfer, host));
+}
+
+static bool write_card(const spyre_transfer *transfer, const void *host)
+{
+    spyre_context *context = device_context();
+    return context && core_check(spyre_copy_to_card(context, transfer, host));
 }
 
 bool storage_read(const storage *s, void *host)
@@ -178,7 +182,8 @@ bool storage_read(const storage *s, void *host)
         memcpy(host, s->raw, (size_t)s->host_bytes);
         return true;
     }
-    return read_as(s, &s->layout, &s->dense, s->dtype, host);
+    spyre_transfer transfer = whole(s);
+    return read_card(&transfer, host);
 }
 
 bool storage_write(storage *s, const void *host)
@@ -187,23 +192,22 @@ bool storage_write(storage *s, const void *host)
         memcpy(s->raw, host, (size_t)s->host_bytes);
         return true;
     }
-    return write_as(s, &s->layout, &s->dense, s->dtype, host);
+    spyre_transfer transfer = whole(s);
+    return write_card(&transfer, host);
 }
 
 bool storage_read_view(const storage *s, const spyre_view *view, void *host)
 {
-    spyre_context *context = device_context();
-    return context && core_check(spyre_copy_view_to_host(
-                          context, s->card, stream_current(s->card), s->address, &s->layout,
-                          &s->dense, view, s->dtype, host));
+    spyre_transfer transfer = whole(s);
+    transfer.view = view;
+    return read_card(&transfer, host);
 }
 
 bool storage_write_view(storage *s, const spyre_view *view, const void *host)
 {
-    spyre_context *context = device_context();
-    return context && core_check(spyre_copy_view_to_card(
-                          context, s->card, stream_current(s->card), s->address, &s->layout,
-                          &s->dense, view, s->dtype, host));
+    spyre_transfer transfer = whole(s);
+    transfer.view = view;
+    return write_card(&transfer, host);
 }
 
 // False for a tensor that counts in other elements than the storage.
@@ -217,26 +221,28 @@ bool storage_read_part(const storage *s, const tensor_info *part, void *host)
 {
     spyre_view view;
     if (!part_view(s, part, &view)) return storage_read(s, host);
-    spyre_context *context = device_context();
-    return context && core_check(spyre_copy_part_to_host(
-                          context, s->card, stream_current(s->card), s->address, &s->layout,
-                          &s->dense, &view, s->dtype, host));
+    spyre_transfer transfer = whole(s);
+    transfer.part = &view;
+    return read_card(&transfer, host);
 }
 
 bool storage_write_part(storage *s, const tensor_info *part, const void *host)
 {
     spyre_view view;
     if (!part_view(s, part, &view)) return storage_write(s, host);
-    spyre_context *context = device_context();
-    return context && core_check(spyre_copy_part_to_card(
-                          context, s->card, stream_current(s->card), s->address, &s->layout,
-                          &s->dense, &view, s->dtype, host));
+    spyre_transfer transfer = whole(s);
+    transfer.part = &view;
+    return write_card(&transfer, host);
 }
 
-// Bytes travel unchanged as 8-bit integers, which have one form on host and card.
-static bool raw_layout(const storage *s, spyre_view *view, spyre_layout *layout)
+// The bytes as they lie on the card, unchanged: 8-bit integers have one form on host and card.
+static bool raw(const storage *s, spyre_view *view, spyre_layout *layout, spyre_transfer *out)
 {
     *view = (spyre_view){.rank = 1, .size = {s->card_bytes}, .stride = {1}};
+    *out = whole(s);
+    out->layout = layout;
+    out->storage = view;
+    out->dtype = SPYRE_DTYPE_I8;
     return core_check(spyre_layout_dense(view, SPYRE_DTYPE_I8, layout));
 }
 
@@ -244,14 +250,16 @@ bool storage_read_raw(const storage *s, void *bytes)
 {
     spyre_view view;
     spyre_layout layout;
-    return raw_layout(s, &view, &layout) && read_as(s, &layout, &view, SPYRE_DTYPE_I8, bytes);
+    spyre_transfer transfer;
+    return raw(s, &view, &layout, &transfer) && read_card(&transfer, bytes);
 }
 
 bool storage_write_raw(storage *s, const void *bytes)
 {
     spyre_view view;
     spyre_layout layout;
-    return raw_layout(s, &view, &layout) && write_as(s, &layout, &view, SPYRE_DTYPE_I8, bytes);
+    spyre_transfer transfer;
+    return raw(s, &view, &layout, &transfer) && write_card(&transfer, bytes);
 }
 
 bool storage_type(storage *s, spyre_dtype dtype)

@@ -10,11 +10,12 @@
 
 typedef struct {
     int64_t lx_reserved_bytes;      // the back-end's share of each LX, from the top (20 % of 2 MiB)
+    uint32_t *at_step;              // or null: gets the step in work, UINT32_MAX before the first
 } back_options;
-#define BACK_OPTIONS_INIT {(2 << 20) / 5}
+#define BACK_OPTIONS_INIT {.lx_reserved_bytes = (2 << 20) / 5}
 
 // Compiles; the program lives in `memory`. Argument k of the program is argument k of the bundle.
-// SPYRE_UNSUPPORTED names step, opfunc and rule.
+// SPYRE_UNSUPPORTED names step, opfunc and rule (the caller may do without the step and try again).
 SPYRE_MUST_CHECK spyre_status back_compile(const bundle *b, const back_options *options,
                                            arena *memory, isa_program **out_program);
 

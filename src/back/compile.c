@@ -9,6 +9,7 @@
 static spyre_status compile_step(emitter *e, uint32_t number)
 {
     const bundle_step *step = &e->b->steps.items[number];
+    if (e->options->at_step) *e->options->at_step = number;
     TRY(lx_check_step(e->b, step, e->options));
     return select_emitter(step)(e, step);
 }
@@ -33,6 +34,7 @@ static spyre_status compile_body(emitter *e)
 spyre_status back_compile(const bundle *b, const back_options *options, arena *memory,
                           isa_program **out_program)
 {
+    if (options->at_step) *options->at_step = UINT32_MAX;
     TRY(bundle_verify(b));
     isa_program *program = isa_program_create(memory);
     TRY_ALLOC(program);

@@ -70,8 +70,7 @@ static void print_object(const spyre_kernel_counters *k)
            k->mac_count, k->vector_element_count);
 }
 
-static void print_json(const spyre_kernel_counters *kernels, uint32_t count,
-                       const spyre_kernel_counters *total)
+static void print_json(const spyre_kernel_counters *kernels, uint32_t count)
 {
     printf("{\"kernels\": [");
     for (uint32_t k = 0; k < count; k++) {
@@ -79,19 +78,16 @@ static void print_json(const spyre_kernel_counters *kernels, uint32_t count,
         print_object(&kernels[k]);
     }
     printf("], \"total\": ");
-    print_object(total);
+    print_object(&kernels[count]);
     printf("}\n");
 }
 
 void counters_print(const counters_options *options, const spyre_kernel_counters *kernels,
                     uint32_t count)
 {
-    spyre_kernel_counters total;
-    spyre_counters_total(kernels, count, &total);
     if (options->table) {
         print_head();
-        for (uint32_t k = 0; k < count; k++) print_row(&kernels[k]);
-        print_row(&total);
+        for (uint32_t k = 0; k <= count; k++) print_row(&kernels[k]);
     }
-    if (options->json) print_json(kernels, count, &total);
+    if (options->json) print_json(kernels, count);
 }

@@ -16,7 +16,7 @@ typedef struct {
 // Takes --counters and --json; false when the argument at hand is neither.
 bool counters_option(cli_arguments *in, counters_options *options);
 
-// Prints the kernels of one program and their sum, as asked for.
+// Prints the kernels of one program and their sum, kernels[count], as asked for.
 void counters_print(const counters_options *options, const spyre_kernel_counters *kernels,
                     uint32_t count);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The compiler's driver: prepare, partition, then front and back for every card segment. When the
-// front cannot express a node (a view that no layout fits, say), the node goes to the host and the
-// whole compilation starts again; every turn takes one node away, so it ends.
+// The compiler's driver: prepare, partition, then front and back for every card segment. When front
+// or back cannot express a node (a view that no layout fits, say), the node goes to the host and the
+// whole compilation starts again; every turn takes nodes away, so it ends.
 #include "compile/executable.h"
 
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "compile/cache.h"
 #include "compile/counters.h"
+#include "compile/refusals.h"
 #include "compile/statistics.h"
 #include "graph/verify.h"
 
@@ -152,6 +153,11 @@ spyre_status executable_make_job(spyre_executable *executable, uint32_t index)
     return count_work(executable->memory, segment);
 }
 
+static void blame_node(compilation *c, const spyre_graph *graph, uint32_t node)
+{
+    if (node < graph->nodes.count) c->failed_node = graph->nodes.items[node].origin;
+}
+
 static spyre_status front_segment(compilation *c, uint32_t index, const graph_segment *from)
 {
     spyre_executable *e = c->executable;
@@ -162,19 +168,31 @@ static spyre_status front_segment(compilation *c, uint32_t index, const graph_se
                                  .dump = c->options->dump_dir ? &segment->loop_dump : NULL};
     uint32_t node = SPYRE_NO_ID;
     spyre_status status = front_compile(from->graph, &front, e->memory, &node, &segment->front);
-    if (status && node < from->graph->nodes.count)
-        c->failed_node = from->graph->nodes.items[node].origin;
+    if (status) blame_node(c, from->graph, node);
     TRY(status);
     return describe_outputs(c, index, from);
 }
 
-static spyre_status back_segment(const compilation *c, uint32_t index)
+static void blame_step(compilation *c, const executable_segment *segment, uint32_t step)
+{
+    const front_result *front = &segment->front;
+    if (step >= front->bundle->steps.count) return;
+    uint32_t op = front_op_of_step(front->bundle->steps.items[step].name);
+    if (op < front->loops->ops.count) blame_node(c, segment->graph, front->loops->ops.items[op].node);
+}
+
+static spyre_status back_segment(compilation *c, uint32_t index)
 {
     spyre_executable *e = c->executable;
     executable_segment *segment = &e->segments[index];
+    uint32_t step;
     const back_options back = {
-        .lx_reserved_bytes = (int64_t)(ISA_LX_BYTES * c->options->settings.dxp_lx_frac_avail)};
-    TRY(back_compile(segment->front.bundle, &back, e->memory, &segment->program));
+        .lx_reserved_bytes = (int64_t)(ISA_LX_BYTES * c->options->settings.dxp_lx_frac_avail),
+        .at_step = &step};
+    spyre_status status =
+        back_compile(segment->front.bundle, &back, e->memory, &segment->program);
+    if (status) blame_step(c, segment, step);
+    TRY(status);
     TRY(bind_arguments(e, segment));
     return executable_make_job(e, index);
 }
@@ -219,7 +237,7 @@ static spyre_status front_segments(compilation *c, const graph_segment *segments
     return NULL;
 }
 
-static spyre_status back_segments(const compilation *c)
+static spyre_status back_segments(compilation *c)
 {
     const spyre_executable *e = c->executable;
     for (uint32_t s = 0; s < e->segment_count; s++)
@@ -287,26 +305,26 @@ void spyre_executable_destroy(spyre_executable *executable)
     arena_destroy(executable->memory);
 }
 
-// Compiles, giving nodes to the host one by one as long as the front blames one.
-static spyre_status compile_with_retries(compilation *c, arena *reasons_memory)
+// Compiles, giving nodes to the host as long as front or back blame one.
+static spyre_status compile_with_retries(compilation *c, arena *memory)
 {
-    const char **reasons = ARENA_NEW(reasons_memory, const char *, c->graph->nodes.count);
-    TRY_ALLOC(reasons);
+    refusals refused;
+    TRY(refusals_begin(c->graph, memory, &refused));
     for (;;) {
         c->failed_node = SPYRE_NO_ID;
         c->executable = executable_create();
         TRY_ALLOC(c->executable);
-        spyre_status status = attempt(c, reasons);
+        spyre_status status = attempt(c, refused.reason);
         if (!status) return NULL;
         spyre_executable_destroy(c->executable);
         c->executable = NULL;
         bool again = spyre_status_code(status) == SPYRE_UNSUPPORTED && c->options->host_fallback &&
-                     c->failed_node < c->graph->nodes.count && !reasons[c->failed_node];
+                     c->failed_node < c->graph->nodes.count && !refused.reason[c->failed_node];
         if (!again) return status;
-        reasons[c->failed_node] = arena_strdup(reasons_memory, spyre_status_message(status));
         log_info("host: %s", spyre_status_message(status));
+        spyre_status added = refusals_add(&refused, c->failed_node, spyre_status_message(status));
         spyre_status_free(status);
-        TRY_ALLOC(reasons[c->failed_node]);
+        TRY(added);
     }
 }
 
@@ -331,10 +349,10 @@ spyre_status executable_compile(const spyre_graph *graph, const spyre_compile_op
                                 spyre_executable **out_executable)
 {
     compilation c = {.graph = graph, .options = options};
-    arena *reasons = arena_create();
-    TRY_ALLOC(reasons);
-    spyre_status status = compile_with_retries(&c, reasons);
-    arena_destroy(reasons);
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    spyre_status status = compile_with_retries(&c, memory);
+    arena_destroy(memory);
     count_compilation(&c);
     if (!status && options->dump_dir) {
         status = executable_dump(c.executable, options->dump_dir);

@@ -52,16 +52,23 @@ spyre_status counters_describe(arena *memory, const isa_program *program,
                                const card_counters *kernels,
                                const spyre_kernel_counters **out_kernels)
 {
-    uint32_t count = program->kernels.count;
-    spyre_kernel_counters *out = ARENA_NEW(memory, spyre_kernel_counters, count);
+    uint32_t count = program->kernels.count, most_cores = 0;
+    spyre_kernel_counters *out = ARENA_NEW(memory, spyre_kernel_counters, count + 1);
     TRY_ALLOC(out);
+    card_counters sum = {0};
     for (uint32_t k = 0; k < count; k++) {
         const isa_kernel *kernel = &program->kernels.items[k];
         out[k] = describe(&kernels[k]);
         out[k].name = kernel->name;
         out[k].location = kernel->location;
         out[k].cores = (uint32_t)__builtin_popcount(kernel->active_cores);
+        if (out[k].cores > most_cores) most_cores = out[k].cores;
+        card_counters_add(&sum, &kernels[k]);
     }
+    out[count] = describe(&sum);
+    out[count].name = "total";
+    out[count].location = "";
+    out[count].cores = most_cores;
     *out_kernels = out;
     return NULL;
 }
@@ -70,34 +77,4 @@ const spyre_kernel_counters *spyre_executable_counters(const spyre_executable *e
                                                        uint32_t segment)
 {
     return segment < executable->segment_count ? executable->segments[segment].counters : NULL;
-}
-
-void spyre_counters_total(const spyre_kernel_counters *kernels, uint32_t count,
-                          spyre_kernel_counters *out_total)
-{
-    card_counters sum = {0};
-    uint32_t cores = 0;
-    for (uint32_t k = 0; k < count; k++) {
-        const spyre_kernel_counters *from = &kernels[k];
-        card_counters one = {
-            .runs = from->runs,
-            .memory_read_bytes = from->memory_read_bytes,
-            .memory_written_bytes = from->memory_written_bytes,
-            .lx_bytes = from->lx_bytes,
-            .ring_bytes = from->ring_bytes,
-            .ring_hops = from->ring_hops,
-            .mac_count = from->mac_count,
-            .vector_element_count = from->vector_element_count,
-            .us = from->us,
-            .busy_us = {from->memory_busy_us, from->pt_busy_us, from->sfp_busy_us,
-                        from->ring_busy_us},
-            .estimated = from->estimated,
-        };
-        card_counters_add(&sum, &one);
-        if (from->cores > cores) cores = from->cores;
-    }
-    *out_total = describe(&sum);
-    out_total->name = "total";
-    out_total->location = "";
-    out_total->cores = cores;
 }

@@ -106,12 +106,11 @@ static spyre_status copy(run *r, uint32_t argument, bool to_card)
     spyre_layout layout = {.rank = 2, .device_size = {sticks, WORDS}, .stride_map = {WORDS, 1},
                            .format = SPYRE_FORMAT_IEEE_INT32};
     spyre_view view = {.rank = 1, .size = {sticks * WORDS}, .stride = {1}};
-    uint64_t address = r->addresses[argument];
-    if (to_card)
-        return spyre_copy_to_card(r->context, r->card, SPYRE_DEFAULT_STREAM, address, &layout,
-                                  &view, SPYRE_DTYPE_I32, r->sticks[argument]);
-    return spyre_copy_to_host(r->context, r->card, SPYRE_DEFAULT_STREAM, address, &layout, &view,
-                              SPYRE_DTYPE_I32, r->sticks[argument]);
+    const spyre_transfer transfer = {.card = r->card, .stream = SPYRE_DEFAULT_STREAM,
+                                     .address = r->addresses[argument], .layout = &layout,
+                                     .storage = &view, .dtype = SPYRE_DTYPE_I32};
+    return to_card ? spyre_copy_to_card(r->context, &transfer, r->sticks[argument])
+                   : spyre_copy_to_host(r->context, &transfer, r->sticks[argument]);
 }
 
 static spyre_status send(run *r, uint32_t argument)

@@ -5,9 +5,8 @@
 // saving is a difference of two numbers of the same model, and never of one of each.
 #include "compile/why.h"
 
-#include <stdlib.h>
-
 #include "front/alternatives.h"
+#include "front/front.h"
 #include "isa/constants.h"
 
 static const double LEAST_SHARE = 0.02; // of an op's time, that a change has to save
@@ -41,11 +40,6 @@ static void print_kernel(const spyre_kernel_counters *k, double total_us, text *
 }
 
 // The op that a kernel is of, by its name.
-static uint32_t op_of(const spyre_kernel_counters *k)
-{
-    return (uint32_t)strtoul(k->name, NULL, 10);
-}
-
 static spyre_status print_changes(const loop_graph *loops, const flow *f, uint32_t op,
                                   arena *memory, text *out)
 {
@@ -76,25 +70,24 @@ spyre_status why_print(const loop_graph *loops, const spyre_kernel_counters *ker
                        uint32_t count, text *out)
 {
     flow f;
-    spyre_kernel_counters total;
+    const spyre_kernel_counters *total = &kernels[count];
     spyre_status status = NULL;
-    spyre_counters_total(kernels, count, &total);
     TRY(flow_build(loops, &f));
     arena *memory = arena_create();
     TRY_ALLOC(memory);
     text_append(out, "        us   share    bound  kernel  source; what one change would save\n");
     for (uint32_t k = 0; k < count && !status; k++) {
-        uint32_t op = op_of(&kernels[k]);
-        print_kernel(&kernels[k], total.us, out);
-        bool last = k + 1 == count || op_of(&kernels[k + 1]) != op;
+        uint32_t op = front_op_of_step(kernels[k].name);
+        print_kernel(&kernels[k], total->us, out);
+        bool last = k + 1 == count || front_op_of_step(kernels[k + 1].name) != op;
         if (last && op < loops->ops.count) status = print_changes(loops, &f, op, memory, out);
     }
     arena_destroy(memory);
     TRY(status);
     text_printf(out, "%10.3f us in %u kernels of %u ops: memory %.0f %%, pt %.0f %%, sfp %.0f %%, "
-                "ring %.0f %%\n", total.us, count, loops->ops.count,
-                percent(total.memory_busy_us, total.us), percent(total.pt_busy_us, total.us),
-                percent(total.sfp_busy_us, total.us), percent(total.ring_busy_us, total.us));
-    print_roofline(&total, out);
+                "ring %.0f %%\n", total->us, count, loops->ops.count,
+                percent(total->memory_busy_us, total->us), percent(total->pt_busy_us, total->us),
+                percent(total->sfp_busy_us, total->us), percent(total->ring_busy_us, total->us));
+    print_roofline(total, out);
     return NULL;
 }

@@ -7,6 +7,7 @@
 #include "front/front.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tensor/numeric.h"
@@ -154,6 +155,9 @@ static spyre_status add_plain_dims(emitter *e)
             e->row_dim = e->dim_of_var[v];
             break;
         }
+    // The one row of a table with an element a stick, whose stick the lanes are.
+    if (e->row_dim == e->lane_dim && e->place[1].stick_var == LOOP_NO_DIM)
+        return add_dim(e, "row", -1, 1, 1, &e->row_dim);
     return NULL;
 }
 
@@ -289,6 +293,11 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
     }
     add_constants(&e);
     return status_at(bundle_add_step(result->bundle, step), "step %s", step->name);
+}
+
+uint32_t front_op_of_step(const char *name)
+{
+    return (uint32_t)strtoul(name, NULL, 10);
 }
 
 static spyre_status add_args(const loop_graph *loops, front_result *result)

@@ -40,6 +40,9 @@ void front_set_default_order(loop_buffer *buffer);
 SPYRE_MUST_CHECK spyre_status front_buffer_layout(const loop_buffer *buffer,
                                                   spyre_layout *out_layout);
 
+// The op of the final loop IR that a step, or its kernel, of this name does.
+uint32_t front_op_of_step(const char *name);
+
 // The stages before and after the passes.
 SPYRE_MUST_CHECK spyre_status front_build(const spyre_graph *graph, arena *memory,
                                           uint32_t *at_node, loop_graph **out_loops);

@@ -80,9 +80,9 @@ static void put_view(spyre_view *key, const spyre_view *view)
     memcpy(key->stride, view->stride, view->rank * sizeof *view->stride);
 }
 
-static transfer_key make_key(const spyre_layout *layout, const spyre_view *storage,
-                             const spyre_view *view, spyre_dtype dtype)
+static transfer_key make_key(const spyre_transfer *from)
 {
+    const spyre_layout *layout = from->layout;
     transfer_key key;
     memset(&key, 0, sizeof key);
     key.layout.rank = layout->rank;
@@ -91,9 +91,10 @@ static transfer_key make_key(const spyre_layout *layout, const spyre_view *stora
     size_t device_bytes = layout->rank * sizeof *layout->device_size;
     memcpy(key.layout.device_size, layout->device_size, device_bytes);
     memcpy(key.layout.stride_map, layout->stride_map, device_bytes);
-    put_view(&key.storage, storage);
-    put_view(&key.view, view);
-    key.dtype = dtype;
+    put_view(&key.storage, from->storage);
+    put_view(&key.view, from->part ? from->part : from->view ? from->view : from->storage);
+    key.dtype = from->dtype;
+    key.of_part = from->part != NULL;
     return key;
 }
 
@@ -220,110 +221,60 @@ static spyre_status run_copy(device *d, task *t)
     return NULL;
 }
 
-static spyre_status check_views(const spyre_layout *layout, const spyre_view *storage,
-                                const spyre_view *view)
+static spyre_status check_rank(const spyre_view *view, const char *what)
 {
-    TRY(spyre_layout_check(layout));
-    if (storage->rank <= SPYRE_MAX_RANK && view->rank <= SPYRE_MAX_RANK) return NULL;
-    return status_new(SPYRE_INVALID_ARGUMENT, "storage of rank %u and view of rank %u: at most %d",
-                      storage->rank, view->rank, SPYRE_MAX_RANK);
+    if (!view || view->rank <= SPYRE_MAX_RANK) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "%s of rank %u: at most %d", what, view->rank,
+                      SPYRE_MAX_RANK);
 }
 
-static spyre_status copy(spyre_context *context, uint32_t card_id, uint32_t stream_id,
-                         uint64_t address, const transfer_key *key, copy_task *self)
+static spyre_status check_transfer(const spyre_transfer *t)
+{
+    TRY(spyre_layout_check(t->layout));
+    TRY(check_rank(t->storage, "storage"));
+    TRY(check_rank(t->view, "view"));
+    TRY(check_rank(t->part, "part"));
+    if (!t->view || !t->part) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "both a view and a part: at most one");
+}
+
+static spyre_status copy(spyre_context *context, const spyre_transfer *asked, copy_task *self)
 {
     device *d;
-    TRY(device_of(context, card_id, stream_id, &d));
+    TRY(check_transfer(asked));
+    TRY(device_of(context, asked->card, asked->stream, &d));
+    transfer_key key = make_key(asked);
     transfer *found;
-    TRY(find_transfer(context->transfers, key, &found));
-    int64_t bytes = spyre_layout_bytes(&key->layout);
-    self->address = address;
+    TRY(find_transfer(context->transfers, &key, &found));
+    int64_t bytes = spyre_layout_bytes(&key.layout);
+    self->address = asked->address;
     self->transfer = found;
-    self->card_bytes = card_memory(d->machine, address, (uint64_t)bytes);
+    self->card_bytes = card_memory(d->machine, asked->address, (uint64_t)bytes);
     self->base.prepare = prepare_copy;
     self->base.run = run_copy;
     self->base.waits = true;
     self->base.bytes = found->bytes;
     self->base.card_us = (double)found->bytes / LINK_BYTES_PER_US;
-    spyre_status status = device_submit(d, stream_id, &self->base, true);
+    spyre_status status = device_submit(d, asked->stream, &self->base, true);
     release_transfer(found);
     return status;
 }
 
-static spyre_status to_card(spyre_context *context, uint32_t card_id, uint32_t stream_id,
-                            uint64_t address, const spyre_layout *layout,
-                            const spyre_view *storage, const spyre_view *view, bool of_part,
-                            spyre_dtype dtype, const void *host)
+spyre_status spyre_copy_to_card(spyre_context *context, const spyre_transfer *asked,
+                                const void *host)
 {
-    TRY(status_at(check_views(layout, storage, view), "copy to card"));
-    transfer_key key = make_key(layout, storage, view, dtype);
-    key.of_part = of_part;
     copy_task self = {.host_source = host};
     self.base.kind = "copy_to_card";
     self.base.resource = CLOCK_TO_CARD;
-    return status_at(copy(context, card_id, stream_id, address, &key, &self), "copy to card");
+    return status_at(copy(context, asked, &self), "copy to card");
 }
 
-static spyre_status to_host(spyre_context *context, uint32_t card_id, uint32_t stream_id,
-                            uint64_t address, const spyre_layout *layout,
-                            const spyre_view *storage, const spyre_view *view, bool of_part,
-                            spyre_dtype dtype, void *host)
+spyre_status spyre_copy_to_host(spyre_context *context, const spyre_transfer *asked, void *host)
 {
-    TRY(status_at(check_views(layout, storage, view), "copy to host"));
-    transfer_key key = make_key(layout, storage, view, dtype);
-    key.of_part = of_part;
     copy_task self = {.host = host};
     self.base.kind = "copy_to_host";
     self.base.resource = CLOCK_TO_HOST;
-    return status_at(copy(context, card_id, stream_id, address, &key, &self), "copy to host");
-}
-
-spyre_status spyre_copy_view_to_card(spyre_context *context, uint32_t card_id, uint32_t stream_id,
-                                     uint64_t address, const spyre_layout *layout,
-                                     const spyre_view *storage, const spyre_view *view,
-                                     spyre_dtype dtype, const void *host)
-{
-    return to_card(context, card_id, stream_id, address, layout, storage, view, false, dtype, host);
-}
-
-spyre_status spyre_copy_view_to_host(spyre_context *context, uint32_t card_id, uint32_t stream_id,
-                                     uint64_t address, const spyre_layout *layout,
-                                     const spyre_view *storage, const spyre_view *view,
-                                     spyre_dtype dtype, void *host)
-{
-    return to_host(context, card_id, stream_id, address, layout, storage, view, false, dtype, host);
-}
-
-spyre_status spyre_copy_to_card(spyre_context *context, uint32_t card_id, uint32_t stream_id,
-                                uint64_t address, const spyre_layout *layout,
-                                const spyre_view *storage, spyre_dtype dtype, const void *host)
-{
-    return spyre_copy_view_to_card(context, card_id, stream_id, address, layout, storage, storage,
-                                   dtype, host);
-}
-
-spyre_status spyre_copy_to_host(spyre_context *context, uint32_t card_id, uint32_t stream_id,
-                                uint64_t address, const spyre_layout *layout,
-                                const spyre_view *storage, spyre_dtype dtype, void *host)
-{
-    return spyre_copy_view_to_host(context, card_id, stream_id, address, layout, storage, storage,
-                                   dtype, host);
-}
-
-spyre_status spyre_copy_part_to_card(spyre_context *context, uint32_t card_id, uint32_t stream_id,
-                                     uint64_t address, const spyre_layout *layout,
-                                     const spyre_view *storage, const spyre_view *part,
-                                     spyre_dtype dtype, const void *host)
-{
-    return to_card(context, card_id, stream_id, address, layout, storage, part, true, dtype, host);
-}
-
-spyre_status spyre_copy_part_to_host(spyre_context *context, uint32_t card_id, uint32_t stream_id,
-                                     uint64_t address, const spyre_layout *layout,
-                                     const spyre_view *storage, const spyre_view *part,
-                                     spyre_dtype dtype, void *host)
-{
-    return to_host(context, card_id, stream_id, address, layout, storage, part, true, dtype, host);
+    return status_at(copy(context, asked, &self), "copy to host");
 }
 
 // --- Inside the card

@@ -61,8 +61,9 @@ static inline spyre_status journey_inputs(journey_segment *j)
         uint8_t *host = calloc(1, bytes + 1);
         TRY_ALLOC(host);
         journey_fill(host, bytes, dtype);
-        spyre_status status = spyre_copy_to_card(j->context, 0, 0, j->address[i], layout, storage,
-                                                 dtype, host);
+        const spyre_transfer transfer = {.address = j->address[i], .layout = layout,
+                                         .storage = storage, .dtype = dtype};
+        spyre_status status = spyre_copy_to_card(j->context, &transfer, host);
         free(host);
         TRY(status);
     }
@@ -89,9 +90,10 @@ static inline spyre_status journey_results(journey_segment *j, uint64_t *hash)
         size_t bytes = journey_host_bytes(&out->storage, out->type.dtype);
         uint8_t *host = calloc(1, bytes + 1);
         TRY_ALLOC(host);
-        spyre_status status =
-            spyre_copy_to_host(j->context, 0, 0, j->address[j->input_count + out->buffer],
-                               &out->layout, &out->storage, out->type.dtype, host);
+        const spyre_transfer transfer = {.address = j->address[j->input_count + out->buffer],
+                                         .layout = &out->layout, .storage = &out->storage,
+                                         .dtype = out->type.dtype};
+        spyre_status status = spyre_copy_to_host(j->context, &transfer, host);
         if (!status) *hash = XXH3_64bits_withSeed(host, bytes, *hash);
         free(host);
         TRY(status);

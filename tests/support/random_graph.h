@@ -25,18 +25,28 @@ typedef struct {
 typedef struct {
     front_run run;
     uint64_t state;
+    const uint8_t *tape; // decisions that the caller has made, before the random ones
+    size_t tape_left;
     random_value value[RANDOM_MOST_VALUES];
     uint32_t count;
     void *owned[4 * RANDOM_MOST_VALUES];
     uint32_t owned_count;
 } random_graph;
 
-static inline uint32_t random_below(random_graph *g, uint32_t limit)
+static inline uint32_t random_noise(random_graph *g, uint32_t limit)
 {
     g->state ^= g->state << 13;
     g->state ^= g->state >> 7;
     g->state ^= g->state << 17;
     return (uint32_t)(g->state >> 20) % limit;
+}
+
+// A decision, below 256.
+static inline uint32_t random_below(random_graph *g, uint32_t limit)
+{
+    if (g->tape_left == 0 || limit > 256) return random_noise(g, limit);
+    g->tape_left--;
+    return *g->tape++ % limit;
 }
 
 static inline bool random_chance(random_graph *g, uint32_t percent)
@@ -55,7 +65,16 @@ static inline random_graph *random_graph_begin(uint64_t seed)
     random_graph *g = calloc(1, sizeof *g);
     g->run = front_run_begin();
     g->state = seed * 0x9E3779B97F4A7C15ULL + 1;
-    for (int i = 0; i < 8; i++) random_below(g, 2);
+    for (int i = 0; i < 8; i++) random_noise(g, 2);
+    return g;
+}
+
+// Decisions are bytes of the tape as far as it goes; it must stay as long as the graph.
+static inline random_graph *random_graph_begin_tape(const uint8_t *tape, size_t count)
+{
+    random_graph *g = random_graph_begin(count);
+    g->tape = tape;
+    g->tape_left = count;
     return g;
 }
 
@@ -134,7 +153,7 @@ static inline random_value *random_input(random_graph *g, spyre_dtype dtype, spy
     uint16_t *half = random_own(g, (size_t)count * sizeof(float));
     float *single = (float *)(void *)half;
     for (int64_t i = 0; i < count; i++) {
-        storage[i] = ((double)random_below(g, 256) - 128) / 64;
+        storage[i] = ((double)random_noise(g, 256) - 128) / 64;
         if (dtype == SPYRE_DTYPE_F16)
             half[i] = fp16_from_float((float)storage[i]);
         else

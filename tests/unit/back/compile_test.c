@@ -103,7 +103,7 @@ static void compile__kernels_know_their_source(void **state)
 
 static void refused(bundle *b, int64_t share, spyre_code code, const char *message)
 {
-    back_options options = {share};
+    back_options options = {.lx_reserved_bytes = share};
     isa_program *program;
     assert_error(back_compile(b, &options, b->memory, &program), code, message);
     arena_destroy(b->memory);

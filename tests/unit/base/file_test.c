@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "support/scratch.h"
 
 typedef struct {
     arena *memory;
-    char directory[32];
+    char directory[SCRATCH_BYTES];
 } fixture;
 
 static int set_up(void **state)
@@ -17,9 +18,8 @@ static int set_up(void **state)
     fixture *f = calloc(1, sizeof *f);
     if (!f) return 1;
     f->memory = arena_create();
-    strcpy(f->directory, "/tmp/spyre-file-XXXXXX");
     *state = f;
-    return !f->memory || !mkdtemp(f->directory);
+    return !f->memory || !scratch_make(f->directory);
 }
 
 // Removes the files that tests leave, then the two levels of directories.

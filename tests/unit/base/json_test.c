@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "support/scratch.h"
 
 static spyre_status read_text(const char *source, json_node *out_root)
 {
@@ -185,10 +186,9 @@ static void json__files_are_read_by_name(void **state)
 {
     (void)state;
     json_node root;
-    char path[] = "/tmp/spyre-json-XXXXXX";
-    int descriptor = mkstemp(path);
-    assert_true(descriptor >= 0);
-    close(descriptor);
+    char directory[SCRATCH_BYTES], path[SCRATCH_BYTES + 16];
+    assert_non_null(scratch_make(directory));
+    snprintf(path, sizeof path, "%s/sample.json", directory);
     assert_ok(file_write(path, sample, strlen(sample)));
     assert_ok(json_read_file(path, JSON_LIMIT_BYTES, &root));
     assert_int_equal(json_count(&root), 7);
@@ -197,6 +197,7 @@ static void json__files_are_read_by_name(void **state)
     assert_ok(file_remove(path));
     assert_error(json_read_file(path, 10, &root), SPYRE_NOT_FOUND, path);
     json_close(&root);
+    assert_int_equal(rmdir(directory), 0);
 }
 
 static void json__print_is_stable(void **state)

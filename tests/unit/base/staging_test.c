@@ -6,10 +6,11 @@
 
 #include "base/file.h"
 #include "base/staging.h"
+#include "support/scratch.h"
 
 typedef struct {
     arena *memory;
-    char folder[64];
+    char folder[SCRATCH_BYTES];
     const char *target;
 } fixture;
 
@@ -17,8 +18,7 @@ static int set_up(void **state)
 {
     static fixture f;
     f.memory = arena_create();
-    strcpy(f.folder, "/tmp/spyre-staging-XXXXXX");
-    if (!mkdtemp(f.folder)) return 1;
+    if (!scratch_make(f.folder)) return 1;
     f.target = file_join(f.memory, f.folder, "deep/target");
     *state = &f;
     return 0;

@@ -2,6 +2,7 @@
 //
 // Every made bundle against its files in tests/golden/bundle (SPYRE_BLESS=1 rewrites them), and
 // once around through the reader.
+#include "support/scratch.h"
 #include "unit/bundle/golden.h"
 
 #include <sys/stat.h>
@@ -11,13 +12,12 @@
 #include "bundle/files.h"
 #include "bundle/write.h"
 
-static char scratch[64];
+static char scratch[SCRATCH_BYTES];
 
 static int make_scratch(void **state)
 {
     (void)state;
-    snprintf(scratch, sizeof scratch, "/tmp/spyre_write_test.XXXXXX");
-    return mkdtemp(scratch) ? 0 : -1;
+    return scratch_make(scratch) ? 0 : -1;
 }
 
 static void remove_files(arena *memory, const char *directory)

@@ -17,10 +17,11 @@
 #include "compile/executable.h"
 #include "compile/statistics.h"
 #include "spyre/cache.h"
+#include "support/scratch.h"
 
 enum { LIMIT_BYTES = 1 << 20, PATH_BYTES = 512 };
 
-static char directory[64];
+static char directory[SCRATCH_BYTES];
 
 static inline int remove_one(const char *path, const struct stat *about, int kind, struct FTW *at)
 {
@@ -31,11 +32,10 @@ static inline int remove_one(const char *path, const struct stat *about, int kin
 static inline int make_directory(void **state)
 {
     (void)state;
-    strcpy(directory, "/tmp/spyre_cache_XXXXXX");
     setenv("SPYRE_LOG", "off", 1);
     unsetenv("SPYRE_CACHE");
     unsetenv("SPYRE_CACHE_SIZE");
-    return mkdtemp(directory) && setenv("SPYRE_CACHE_DIR", directory, 1) == 0 ? 0 : -1;
+    return scratch_make(directory) && setenv("SPYRE_CACHE_DIR", directory, 1) == 0 ? 0 : -1;
 }
 
 static inline int remove_directory(void **state)

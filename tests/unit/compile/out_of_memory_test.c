@@ -15,13 +15,14 @@
 #include "spyre/program.h"
 #include "support/failing_allocations.h"
 #include "support/journey.h"
+#include "support/scratch.h"
 
 #define BUNDLES SPYRE_TESTS_DIR "/golden/bundle"
 
 enum { MOST_CASES = 96, SOURCE_BYTES = 1 << 20, CORES = 2 };
 
 static spyre_context *context;
-static char scratch[] = "/tmp/spyre_out_of_memory_XXXXXX";
+static char scratch[SCRATCH_BYTES];
 
 // One thing to do, and what it gives.
 typedef spyre_status attempt(const char *input, uint64_t *out_hash);
@@ -212,7 +213,7 @@ int main(void)
 {
     // One thread: the same n is the same request in every run.
     if (setenv("SPYRE_THREADS", "1", 1) != 0 || setenv("SPYRE_LOG", "off", 1) != 0 ||
-        !mkdtemp(scratch))
+        !scratch_make(scratch))
         return EXIT_FAILURE;
     arena *memory = arena_create();
     assert_ok(spyre_context_create(1, &context));

@@ -34,6 +34,7 @@ static bool run_graph(uint64_t seed)
         status = front_run_execute(&g->run, core_count, e, out.got[e], e ? NULL : &listing);
     }
     bool supported = !status;
+    char problem[128];
     if (status) {
         if (spyre_status_code(status) != SPYRE_UNSUPPORTED || getenv("SPYRE_TEST_SEED")) {
             fputs(text_string(&listing), stderr);
@@ -41,8 +42,9 @@ static bool run_graph(uint64_t seed)
         }
         assert_int_equal(spyre_status_code(status), SPYRE_UNSUPPORTED);
         spyre_status_free(status);
-    } else {
-        random_outputs_compare(seed, &out, FRONT_RUN_CARD_FAST + 1, &listing);
+    } else if (random_outputs_differ(&out, FRONT_RUN_CARD_FAST + 1, problem)) {
+        fputs(text_string(&listing), stderr);
+        fail_msg("seed %llu: %s", (unsigned long long)seed, problem);
     }
     text_free(&listing);
     random_graph_end(g);

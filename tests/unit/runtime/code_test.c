@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A directory of SpyreCode on the card.
+#include "support/scratch.h"
 #include "unit/card/program.h"
 
 #include <stdlib.h>
@@ -68,11 +69,12 @@ static void run_code(const char *directory)
     assert_ok(spyre_layout_default(size, 1, SPYRE_DTYPE_F32, &layout));
     float values[COUNT], back[COUNT];
     for (int n = 0; n < COUNT; n++) values[n] = (float)n;
-    assert_ok(spyre_copy_to_card(context, 0, 0, addresses[0], &layout, &dense, SPYRE_DTYPE_F32,
-                                 values));
+    spyre_transfer transfer = {.address = addresses[0], .layout = &layout, .storage = &dense,
+                               .dtype = SPYRE_DTYPE_F32};
+    assert_ok(spyre_copy_to_card(context, &transfer, values));
     assert_ok(job_launch(context, 0, 0, j, addresses, NULL));
-    assert_ok(spyre_copy_to_host(context, 0, 0, addresses[1], &layout, &dense, SPYRE_DTYPE_F32,
-                                 back));
+    transfer.address = addresses[1];
+    assert_ok(spyre_copy_to_host(context, &transfer, back));
     for (int n = 0; n < COUNT; n++) assert_true(back[n] == (float)n + 3.0f);
     job_destroy(j);
     spyre_context_destroy(context);
@@ -82,8 +84,8 @@ static void run_code(const char *directory)
 static void code__runs_from_its_directory(void **state)
 {
     (void)state;
-    char directory[] = "/tmp/code_test_XXXXXX", path[64];
-    assert_non_null(mkdtemp(directory));
+    char directory[SCRATCH_BYTES], path[SCRATCH_BYTES + 16];
+    assert_non_null(scratch_make(directory));
     write_code(directory);
     run_code(directory);
     static const char *const names[] = {"spyrecode.json", "init.bin"};

@@ -49,15 +49,17 @@ static spyre_layout flat_layout(void)
 static void put(uint32_t card_id, uint32_t stream_id, uint64_t address, const float *values)
 {
     spyre_layout layout = flat_layout();
-    assert_ok(spyre_copy_to_card(the_context, card_id, stream_id, address, &layout, &dense,
-                                 SPYRE_DTYPE_F32, values));
+    const spyre_transfer transfer = {card_id, stream_id, address, &layout, &dense,
+                                     SPYRE_DTYPE_F32, NULL, NULL};
+    assert_ok(spyre_copy_to_card(the_context, &transfer, values));
 }
 
 static spyre_status get(uint32_t card_id, uint32_t stream_id, uint64_t address, float *values)
 {
     spyre_layout layout = flat_layout();
-    return spyre_copy_to_host(the_context, card_id, stream_id, address, &layout, &dense,
-                              SPYRE_DTYPE_F32, values);
+    const spyre_transfer transfer = {card_id, stream_id, address, &layout, &dense,
+                                     SPYRE_DTYPE_F32, NULL, NULL};
+    return spyre_copy_to_host(the_context, &transfer, values);
 }
 
 // buffer 0 = input 0 + constants, through the pool, `repeats` times; `past` bytes beyond the end.
@@ -341,23 +343,25 @@ static void device__large_transfers_and_views(void **state)
     assert_true(host && back);
     for (size_t n = 0; n < room; n++) host[n] = (float)n;
     uint64_t x = allocate(0, spyre_layout_bytes(&layout));
-    assert_ok(spyre_copy_view_to_card(the_context, 0, 0, x, &layout, &storage, &transposed,
-                                      SPYRE_DTYPE_F32, host));
-    assert_ok(spyre_copy_to_host(the_context, 0, 0, x, &layout, &storage, SPYRE_DTYPE_F32, back));
+    const spyre_transfer whole = {.address = x, .layout = &layout, .storage = &storage,
+                                  .dtype = SPYRE_DTYPE_F32};
+    spyre_transfer turned = whole;
+    turned.view = &transposed;
+    assert_ok(spyre_copy_to_card(the_context, &turned, host));
+    assert_ok(spyre_copy_to_host(the_context, &whole, back));
     for (int64_t r = 0; r < ROWS; r++)
         for (int64_t c = 0; c < COLUMNS; c++)
             assert_true(back[r * COLUMNS + c] == host[5 + r + c * (ROWS + 8)]);
     memset(back, 0, room * sizeof *back);
-    assert_ok(spyre_copy_view_to_host(the_context, 0, 0, x, &layout, &storage, &transposed,
-                                      SPYRE_DTYPE_F32, back));
+    assert_ok(spyre_copy_to_host(the_context, &turned, back));
     for (size_t n = 0; n < room; n++) {
         size_t row = (n - 5) % (ROWS + 8);
         assert_true(back[n] == (n >= 5 && row < ROWS ? host[n] : 0.0f));
     }
     const spyre_view other = {.rank = 1, .size = {ROWS}, .stride = {1}};
-    assert_error(spyre_copy_view_to_card(the_context, 0, 0, x, &layout, &storage, &other,
-                                         SPYRE_DTYPE_F32, host),
-                 SPYRE_INVALID_ARGUMENT, "copy to card: ");
+    turned.view = &other;
+    assert_error(spyre_copy_to_card(the_context, &turned, host), SPYRE_INVALID_ARGUMENT,
+                 "copy to card: ");
     spyre_memory_free(the_context, 0, x);
     free(host);
     free(back);
@@ -375,23 +379,29 @@ static void device__parts_of_a_tensor_travel_alone(void **state)
     static float values[COUNT], back[COUNT];
     for (int n = 0; n < COUNT; n++) values[n] = (float)n;
     assert_ok(spyre_copy_raw(the_context, 0, 0, x, 0, spyre_layout_bytes(&layout)));
-    assert_ok(spyre_copy_part_to_card(the_context, 0, 0, x, &layout, &storage, &rows,
-                                      SPYRE_DTYPE_F32, values));
-    assert_ok(spyre_copy_to_host(the_context, 0, 0, x, &layout, &storage, SPYRE_DTYPE_F32, back));
+    const spyre_transfer whole = {.address = x, .layout = &layout, .storage = &storage,
+                                  .dtype = SPYRE_DTYPE_F32};
+    spyre_transfer part = whole;
+    part.part = &rows;
+    assert_ok(spyre_copy_to_card(the_context, &part, values));
+    assert_ok(spyre_copy_to_host(the_context, &whole, back));
     for (int n = 0; n < COUNT; n++)
         assert_true(back[n] == (n / 64 == 3 || n / 64 == 4 ? values[n] : 0.0f));
     for (int n = 0; n < COUNT; n++) back[n] = -1.0f;
-    assert_ok(spyre_copy_part_to_host(the_context, 0, 0, x, &layout, &storage, &rows,
-                                      SPYRE_DTYPE_F32, back));
+    assert_ok(spyre_copy_to_host(the_context, &part, back));
     for (int n = 0; n < COUNT; n++)
         assert_true(back[n] == (n / 64 == 3 || n / 64 == 4 ? values[n] : -1.0f));
-    assert_error(spyre_copy_view_to_host(the_context, 0, 0, x, &layout, &storage, &rows,
-                                         SPYRE_DTYPE_F32, back),
-                 SPYRE_INVALID_ARGUMENT, "copy to host: ");
+    spyre_transfer view = whole;
+    view.view = &rows;
+    assert_error(spyre_copy_to_host(the_context, &view, back), SPYRE_INVALID_ARGUMENT,
+                 "copy to host: ");
+    view.part = &rows;
+    assert_error(spyre_copy_to_host(the_context, &view, back), SPYRE_INVALID_ARGUMENT,
+                 "copy to host: both a view and a part");
     // Nothing else than the whole buffer is good enough for the address.
-    assert_error(spyre_copy_part_to_host(the_context, 0, 0, x + 128, &layout, &storage, &rows,
-                                         SPYRE_DTYPE_F32, back),
-                 SPYRE_INVALID_ARGUMENT, "copy to host: ");
+    part.address += 128;
+    assert_error(spyre_copy_to_host(the_context, &part, back), SPYRE_INVALID_ARGUMENT,
+                 "copy to host: ");
     spyre_memory_free(the_context, 0, x);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Building, writing, reading, correcting; refusals with their messages; mutated input.
+#include "support/scratch.h"
 #include "unit/card/program.h"
 
 #include <stdlib.h>
@@ -40,16 +41,15 @@ static spyrecode *build(isa_program *p)
 
 static char *temporary_directory(void)
 {
-    static char path[64];
-    snprintf(path, sizeof path, "/tmp/spyrecode_test_XXXXXX");
-    assert_non_null(mkdtemp(path));
+    static char path[SCRATCH_BYTES];
+    assert_non_null(scratch_make(path));
     return path;
 }
 
 static void remove_directory(const char *path)
 {
     static const char *const names[] = {"spyrecode.json", "init.bin"};
-    char file[128];
+    char file[SCRATCH_BYTES + 16];
     for (int n = 0; n < 2; n++) {
         snprintf(file, sizeof file, "%s/%s", path, names[n]);
         assert_ok(file_remove(file));

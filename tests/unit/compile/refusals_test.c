@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What front or back refuse goes to the host: few turns, the right nodes, the reason.
+#include "unit/check.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "compile/statistics.h"
+#include "spyre/compile.h"
+
+static int64_t attempts(void)
+{
+    spyre_statistic row;
+    assert_true(spyre_statistic_at(STATISTIC_ATTEMPTS, &row));
+    return row.value;
+}
+
+static uint32_t host_nodes(const spyre_executable *executable)
+{
+    char *report;
+    uint32_t count = 0;
+    assert_ok(spyre_executable_report(executable, &report));
+    for (const char *at = report; (at = strstr(at, ": host, ")); at++) count++;
+    spyre_string_free(report);
+    return count;
+}
+
+static spyre_executable *compile(const char *source, const spyre_compile_options *options)
+{
+    spyre_graph *graph;
+    spyre_executable *executable;
+    assert_ok(spyre_graph_parse(source, "layers", &graph));
+    assert_ok(spyre_compile(graph, options, &executable));
+    spyre_graph_destroy(graph);
+    return executable;
+}
+
+// So many layers with a relu, a negation that reads 4 x 130 as 13 x 40, and one that reads it back.
+static text layers(uint32_t count)
+{
+    text out = {0};
+    text_append(&out, "input %x0: f16[4, 130]\n");
+    for (uint32_t i = 0; i < count; i++) {
+        text_printf(&out, "%%a%u = aten.relu.default(%%x%u) -> f16[4, 130]\n", i, i);
+        text_printf(&out, "%%v%u = aten.reshape.default(%%a%u, [13, 40]) -> f16[13, 40]\n", i, i);
+        text_printf(&out, "%%n%u = aten.neg.default(%%v%u) -> f16[13, 40]\n", i, i);
+        text_printf(&out, "%%w%u = aten.reshape.default(%%n%u, [4, 130]) -> f16[4, 130]\n", i, i);
+        text_printf(&out, "%%x%u = aten.neg.default(%%w%u) -> f16[4, 130]\n", i + 1, i);
+    }
+    text_printf(&out, "return %%x%u\n", count);
+    return out;
+}
+
+static void refusals__equal_layers_take_few_turns(void **state)
+{
+    (void)state;
+    enum { LAYERS = 24 };
+    text source = layers(LAYERS);
+    int64_t before = attempts();
+    spyre_executable *executable = compile(text_string(&source), NULL);
+    // Two turns for each kind, one node and then all the others; the last turn succeeds.
+    assert_int_equal(attempts() - before, 2 * 2 + 1);
+    assert_int_equal(host_nodes(executable), 2 * LAYERS);
+    spyre_executable_destroy(executable);
+    text_free(&source);
+}
+
+static void refusals__one_place_costs_no_other(void **state)
+{
+    (void)state;
+    const char *source = "input %x: f16[4, 130]\n"
+                         "input %y: f16[13, 40]\n"
+                         "%v = aten.reshape.default(%x, [13, 40]) -> f16[13, 40]\n"
+                         "%a = aten.relu.default(%x) -> f16[4, 130]\n"
+                         "%r = aten.reshape.default(%a, [13, 40]) -> f16[13, 40]\n"
+                         "%n = aten.neg.default(%r) -> f16[13, 40]\n"
+                         "%m = aten.neg.default(%y) -> f16[13, 40]\n"
+                         "return %n, %m\n";
+    spyre_executable *executable = compile(source, NULL);
+    assert_int_equal(host_nodes(executable), 1);
+    spyre_executable_destroy(executable);
+}
+
+static void refusals__of_the_back_end_name_their_node(void **state)
+{
+    (void)state;
+    const char *source = "input %x: f16[64, 512]\n"
+                         "%s = aten.relu.default(%x) -> f16[64, 512] @ \"m.py:1\"\n"
+                         "return %s\n";
+    spyre_compile_options options = spyre_compile_options_default();
+    options.settings.dxp_lx_frac_avail = 0;
+    spyre_executable *executable = compile(source, &options);
+    char *report;
+    assert_ok(spyre_executable_report(executable, &report));
+    assert_int_equal(host_nodes(executable), 1);
+    assert_non_null(strstr(report, "aten.relu.default (m.py:1): host, segment 0: step 0 0_relufwd: "
+                                   "the smallest tile needs"));
+    spyre_string_free(report);
+    spyre_executable_destroy(executable);
+
+    options.host_fallback = false;
+    spyre_graph *graph;
+    assert_ok(spyre_graph_parse(source, "relu", &graph));
+    assert_error(spyre_compile(graph, &options, &executable), SPYRE_UNSUPPORTED,
+                 "segment 0: step 0 0_relufwd: the smallest tile needs");
+    spyre_graph_destroy(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refusals__equal_layers_take_few_turns),
+        cmocka_unit_test(refusals__one_place_costs_no_other),
+        cmocka_unit_test(refusals__of_the_back_end_name_their_node),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
