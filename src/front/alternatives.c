@@ -202,14 +202,6 @@ static void find_division(divider *s)
     try_from(s, 0, &trial);
 }
 
-static double total_us(const loop_graph *loops)
-{
-    double us = 0;
-    for (uint32_t i = 0; i < loops->ops.count; i++)
-        us += cost_as_planned(loops, &loops->ops.items[i]).us;
-    return us;
-}
-
 // False when the pass was left out.
 static bool lx_is_planned(const loop_graph *loops)
 {
@@ -222,16 +214,9 @@ static bool lx_is_planned(const loop_graph *loops)
 static spyre_status plan_again(const loop_graph *loops, uint32_t index, const division *d,
                                arena *scratch, double *out_us)
 {
-    loop_graph copy = *loops;
+    loop_graph copy;
     bool changed;
-    copy.memory = scratch;
-    copy.buffers.items = ARENA_NEW(scratch, loop_buffer, loops->buffers.count);
-    copy.ops.items = ARENA_NEW(scratch, loop_op, loops->ops.count);
-    TRY_ALLOC(copy.buffers.items);
-    TRY_ALLOC(copy.ops.items);
-    memcpy(copy.ops.items, loops->ops.items, loops->ops.count * sizeof *copy.ops.items);
-    memcpy(copy.buffers.items, loops->buffers.items,
-           loops->buffers.count * sizeof *copy.buffers.items);
+    TRY(loop_copy(loops, scratch, &copy));
     division_set(&copy.ops.items[index], d, LOOP_DIVIDED_BY_AGREEMENT);
     for (uint32_t b = 0; b < copy.buffers.count; b++) {
         loop_buffer *buffer = &copy.buffers.items[b];
@@ -239,7 +224,7 @@ static spyre_status plan_again(const loop_graph *loops, uint32_t index, const di
         buffer->in_lx = false;
     }
     if (lx_is_planned(loops)) TRY(pass_lx_planning(&copy, &changed));
-    *out_us = total_us(&copy);
+    *out_us = cost_of_graph(&copy);
     return NULL;
 }
 
@@ -270,7 +255,7 @@ static spyre_status try_division(const loop_graph *loops, const flow *f, uint32_
     const char *change =
         best && before ? arena_printf(memory, "it were %s instead of %s", best, before) : NULL;
     TRY_ALLOC(change);
-    add(out, total_us(loops) - us, least_us, change);
+    add(out, cost_of_graph(loops) - us, least_us, change);
     return NULL;
 }
 

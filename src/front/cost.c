@@ -109,6 +109,14 @@ cost cost_as_planned(const loop_graph *loops, const loop_op *op)
     return cost_of(op, &basis, &d, cost_resident(loops, op));
 }
 
+double cost_of_graph(const loop_graph *loops)
+{
+    double us = 0;
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        us += cost_as_planned(loops, &loops->ops.items[i]).us;
+    return us;
+}
+
 bool cost_less(const cost *a, const cost *b)
 {
     if (a->us != b->us) return a->us < b->us;

@@ -39,6 +39,9 @@ cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint
 uint32_t cost_resident(const loop_graph *loops, const loop_op *op);
 cost cost_as_planned(const loop_graph *loops, const loop_op *op);
 
+// us of all ops, one after the other.
+double cost_of_graph(const loop_graph *loops);
+
 // True when a costs less than b; of equal times the one with less compute, which leaves the card
 // more room.
 bool cost_less(const cost *a, const cost *b);

@@ -47,6 +47,22 @@ spyre_status loop_add_local(loop_graph *loops, const char *name, spyre_dtype dty
     return VEC_PUSH(loops->memory, &loops->buffers, buffer);
 }
 
+spyre_status loop_copy(const loop_graph *loops, arena *scratch, loop_graph *out)
+{
+    *out = *loops;
+    out->memory = scratch;
+    out->buffers.items = ARENA_NEW(scratch, loop_buffer, loops->buffers.count);
+    out->ops.items = ARENA_NEW(scratch, loop_op, loops->ops.count);
+    TRY_ALLOC(out->buffers.items);
+    TRY_ALLOC(out->ops.items);
+    out->buffers.capacity = loops->buffers.count;
+    out->ops.capacity = loops->ops.count;
+    for (uint32_t b = 0; b < loops->buffers.count; b++)
+        out->buffers.items[b] = loops->buffers.items[b];
+    for (uint32_t i = 0; i < loops->ops.count; i++) out->ops.items[i] = loops->ops.items[i];
+    return NULL;
+}
+
 void loop_set_layout(loop_buffer *buffer, uint8_t stick)
 {
     uint32_t count = 0;

@@ -27,6 +27,16 @@ def test_family_is_within_its_target(timing, family):
     assert timing.rms(rows)[family] <= timing.TARGET_RMS[family]
 
 
+def test_stages_of_softmax(timing):
+    """Traffic as published, times in order, the two that traffic explains within 15 percent."""
+    stages = timing.rows("1 core")
+    assert [row.scored for row in stages] == [False, False, True, True]
+    assert all(0.99 < row.moved < 1.01 for row in stages)
+    times = [row.ours_us for row in stages]
+    assert times == sorted(times, reverse=True) and len(set(times)) == 4
+    assert all(abs(row.error) < 15 for row in stages if row.scored)
+
+
 def test_published_formulas(timing):
     """Figures that the sources print themselves."""
     size = 4096 * 2048 * 2

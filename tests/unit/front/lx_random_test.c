@@ -18,7 +18,7 @@ enum { GRAPHS = 240, MOST_OUTPUTS = 12, STEPS = 10 };
 typedef struct {
     front_engine engine;
     uint32_t cores;
-    bool lx, all_ops;
+    bool lx, all_ops, clones;
     uint32_t solver;
     double back_end; // share of LX
 } variant;
@@ -48,6 +48,7 @@ static spyre_status run_variant(random_graph *g, const variant *v, void **out)
     g->run.settings = spyre_settings_default();
     g->run.settings.lx_planning = v->lx;
     g->run.settings.allow_all_ops_in_lx_planning = v->all_ops;
+    g->run.settings.lx_boundary_clones = v->clones;
     g->run.settings.layout_solver = v->solver;
     g->run.settings.dxp_lx_frac_avail = v->back_end;
     return front_run_execute(&g->run, v->cores, v->engine, out, NULL);
@@ -65,12 +66,14 @@ static uint32_t run_graph(uint64_t seed)
     if (out.count) assert_null(graph_verify(g->run.graph));
     uint32_t core_count = cores[seed % 4], solver = (uint32_t)(seed / 4 % 4), in_lx = 0;
     const variant variants[] = {
-        {FRONT_RUN_CARD_FAST, core_count, false, true, 0, 0.2},
-        {FRONT_RUN_INTERPRETER, core_count, true, true, solver, 0.2},
-        {FRONT_RUN_CARD_EXACT, core_count, true, true, solver, 0.2},
-        {FRONT_RUN_CARD_FAST, core_count, true, true, solver, 0.2},
-        {FRONT_RUN_CARD_FAST, core_count, true, true, solver, 0.999},
-        {FRONT_RUN_CARD_FAST, core_count, true, false, solver, 0.2},
+        {FRONT_RUN_CARD_FAST, core_count, false, true, false, 0, 0.2},
+        {FRONT_RUN_INTERPRETER, core_count, true, true, false, solver, 0.2},
+        {FRONT_RUN_CARD_EXACT, core_count, true, true, false, solver, 0.2},
+        {FRONT_RUN_CARD_FAST, core_count, true, true, false, solver, 0.2},
+        {FRONT_RUN_CARD_FAST, core_count, true, true, false, solver, 0.999},
+        {FRONT_RUN_CARD_FAST, core_count, true, false, false, solver, 0.2},
+        {FRONT_RUN_CARD_EXACT, core_count, true, true, true, solver, 0.2},
+        {FRONT_RUN_CARD_FAST, core_count, true, true, true, solver, 0.2},
     };
     spyre_status refused = out.count ? run_variant(g, &variants[0], out.wanted) : NULL;
     for (uint32_t n = 1; !refused && out.count && n < sizeof variants / sizeof *variants; n++) {

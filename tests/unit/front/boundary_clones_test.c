@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "support/front_case.h"
+
+static front_run begin(void)
+{
+    front_run run = front_run_begin();
+    run.settings.lx_boundary_clones = true;
+    return run;
+}
+
+// exp(x) + x, then abs of it; `returns_sum`: the sum leaves the graph as well.
+static void add_two_reads(front_run *run, spyre_view view, bool returns_sum)
+{
+    uint32_t x = front_case_input(run, view);
+    uint32_t power = front_case_unary(run, "spyre.exp", x, view);
+    uint32_t sum = front_case_binary(run, "spyre.add", power, x, view);
+    front_case_output(run, front_case_unary(run, "spyre.abs", sum, view));
+    if (returns_sum) front_case_output(run, sum);
+}
+
+static const loop_op *find_copy(const loop_graph *loops)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        if (loops->ops.items[i].op == OPFUNC_IDENTITY) return &loops->ops.items[i];
+    return NULL;
+}
+
+static void boundary_clones__input_read_twice_is_read_once(void **state)
+{
+    (void)state;
+    front_run run = begin();
+    add_two_reads(&run, sizes_view(2, 512, 512, 0), false);
+    const loop_graph *loops = front_case_before(&run, 8, NULL);
+    assert_int_equal(front_case_count(loops, OPFUNC_IDENTITY), 1);
+    const loop_op *copy = find_copy(loops);
+    assert_int_equal(loop_core_count(copy), 8);
+    assert_int_equal(loops->buffers.items[copy->operand[0].buffer].kind, LOOP_INPUT);
+    assert_true(loops->buffers.items[copy->operand[1].buffer].in_lx);
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        for (uint32_t k = 0; &loops->ops.items[i] != copy && k < 2; k++)
+            assert_int_not_equal(loops->buffers.items[loops->ops.items[i].operand[k].buffer].kind,
+                                 LOOP_INPUT);
+    front_run_end(&run);
+}
+
+static void boundary_clones__output_read_again_leaves_as_a_copy(void **state)
+{
+    (void)state;
+    front_run run = begin();
+    add_two_reads(&run, sizes_view(2, 512, 512, 0), true);
+    const loop_graph *loops = front_case_before(&run, 8, NULL);
+    assert_int_equal(front_case_count(loops, OPFUNC_IDENTITY), 2);
+    uint32_t leaving = 0;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        if (op->op != OPFUNC_IDENTITY) continue;
+        const loop_buffer *from = &loops->buffers.items[op->operand[0].buffer];
+        const loop_buffer *to = &loops->buffers.items[op->operand[1].buffer];
+        if (to->output < 0) continue;
+        assert_true(from->in_lx);
+        assert_false(to->in_lx);
+        leaving++;
+    }
+    assert_int_equal(leaving, 1);
+    front_run_end(&run);
+}
+
+static void boundary_clones__none_without_room(void **state)
+{
+    (void)state;
+    front_run run = begin();
+    run.settings.dxp_lx_frac_avail = 0.99; // 20 KiB of LX are left
+    add_two_reads(&run, sizes_view(2, 512, 512, 0), true);
+    const loop_graph *loops = front_case_before(&run, 8, NULL);
+    assert_int_equal(front_case_count(loops, OPFUNC_IDENTITY), 0);
+    front_run_end(&run);
+}
+
+static void boundary_clones__none_where_readers_differ(void **state)
+{
+    (void)state;
+    front_run run = begin();
+    add_two_reads(&run, sizes_view(2, 512, 512, 0), false);
+    loop_graph *loops = front_case_before(&run, 8, "boundary_clones");
+    bool changed;
+    loops->ops.items[0].split[0] = 4; // of 8 before
+    assert_null(pass_boundary_clones(loops, &changed));
+    assert_false(changed);
+    front_run_end(&run);
+}
+
+static void boundary_clones__none_of_what_is_read_once_or_not_asked_for(void **state)
+{
+    (void)state;
+    front_run run = begin();
+    spyre_view view = sizes_view(2, 512, 512, 0);
+    uint32_t x = front_case_input(&run, view);
+    front_case_output(&run, front_case_unary(&run, "spyre.exp", x, view));
+    assert_int_equal(front_case_count(front_case_before(&run, 8, NULL), OPFUNC_IDENTITY), 0);
+    front_run_end(&run);
+    run = begin();
+    run.settings.lx_boundary_clones = false;
+    add_two_reads(&run, view, true);
+    assert_int_equal(front_case_count(front_case_before(&run, 8, NULL), OPFUNC_IDENTITY), 0);
+    front_run_end(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(boundary_clones__input_read_twice_is_read_once),
+        cmocka_unit_test(boundary_clones__output_read_again_leaves_as_a_copy),
+        cmocka_unit_test(boundary_clones__none_without_room),
+        cmocka_unit_test(boundary_clones__none_where_readers_differ),
+        cmocka_unit_test(boundary_clones__none_of_what_is_read_once_or_not_asked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
