@@ -62,4 +62,22 @@ typedef spyre_status (*front_pass)(loop_graph *loops, bool *out_changed);
 #include "front/pass.def"
 #undef PASS_ROW
 
+// The rows of pass.def.
+typedef enum { FRONT_LOWER, FRONT_OPT } front_pass_kind;
+typedef struct {
+    const char *name;
+    front_pass_kind kind;
+    front_pass run;
+} front_pass_row;
+enum {
+    FRONT_PASS_COUNT = 0
+#define PASS_ROW(name, kind, needs, gives, summary) +1
+#include "front/pass.def"
+#undef PASS_ROW
+};
+extern const front_pass_row front_passes[FRONT_PASS_COUNT];
+
+// True when settings.skip_passes names the pass.
+bool front_skips(const spyre_settings *settings, const char *pass);
+
 #endif

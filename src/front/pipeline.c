@@ -3,22 +3,15 @@
 // The pass runner: order of pass.def, skip by name, check the invariants after every pass, dump after
 // those that changed something.
 #include "front/front.h"
+#include "front/translation.h"
 
 #include <string.h>
 
-typedef enum { LOWER, OPT } pass_kind;
-
-static const struct {
-    const char *name;
-    pass_kind kind;
-    front_pass run;
-} passes[] = {
-#define PASS_ROW(name, kind, needs, gives, summary) {#name, kind, pass_##name},
+const front_pass_row front_passes[FRONT_PASS_COUNT] = {
+#define PASS_ROW(name, kind, needs, gives, summary) {#name, FRONT_##kind, pass_##name},
 #include "front/pass.def"
 #undef PASS_ROW
 };
-
-enum { PASS_COUNT = sizeof passes / sizeof passes[0] };
 
 // True when `name` is an entry of the comma list.
 static bool listed(const char *list, const char *name)
@@ -39,13 +32,13 @@ static spyre_status check_skips(const char *list)
         const char *end = strchr(list, ',');
         size_t entry = end ? (size_t)(end - list) : strlen(list);
         bool known = false;
-        for (uint32_t i = 0; i < PASS_COUNT; i++) {
-            if (strlen(passes[i].name) != entry || memcmp(passes[i].name, list, entry) != 0)
-                continue;
+        for (uint32_t i = 0; i < FRONT_PASS_COUNT; i++) {
+            const char *name = front_passes[i].name;
+            if (strlen(name) != entry || memcmp(name, list, entry) != 0) continue;
             known = true;
-            if (passes[i].kind == LOWER)
+            if (front_passes[i].kind == FRONT_LOWER)
                 return status_new(SPYRE_INVALID_ARGUMENT,
-                                  "skip_passes: %s is needed for correctness", passes[i].name);
+                                  "skip_passes: %s is needed for correctness", name);
         }
         if (!known)
             return status_new(SPYRE_INVALID_ARGUMENT, "skip_passes: no pass is named '%.*s'",
@@ -53,6 +46,11 @@ static spyre_status check_skips(const char *list)
         list = end ? end + 1 : NULL;
     }
     return NULL;
+}
+
+bool front_skips(const spyre_settings *settings, const char *pass)
+{
+    return listed(settings->skip_passes, pass);
 }
 
 bool front_validates(const spyre_settings *settings)
@@ -86,13 +84,15 @@ spyre_status front_compile(const spyre_graph *graph, const front_options *option
     loops->cores = settings->sencores;
     if (front_validates(settings)) TRY(loop_verify(loops));
     dump(loops, "build", options->dump);
-    for (uint32_t i = 0; i < PASS_COUNT; i++) {
+    for (uint32_t i = 0; i < FRONT_PASS_COUNT; i++) {
         bool changed = false;
         loops->stage = i + 1;
-        if (listed(settings->skip_passes, passes[i].name)) continue;
-        TRY(passes[i].run(loops, &changed));
+        if (front_skips(settings, front_passes[i].name)) continue;
+        TRY(front_passes[i].run(loops, &changed));
         if (front_validates(settings)) TRY(loop_verify(loops));
-        if (changed) dump(loops, passes[i].name, options->dump);
+        if (changed) dump(loops, front_passes[i].name, options->dump);
     }
-    return front_emit(loops, out_result);
+    TRY(front_emit(loops, out_result));
+    if (!settings->validate_translation) return NULL;
+    return translation_validate(graph, settings, front_passes, FRONT_PASS_COUNT);
 }

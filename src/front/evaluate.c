@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/evaluate.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundle/execution.h"
+
+int64_t evaluate_elements(const loop_buffer *buffer)
+{
+    int64_t count = 1;
+    for (uint32_t d = 0; d < buffer->dim_count; d++)
+        count += buffer->dim[d].stride * (buffer->dim[d].extent - 1);
+    return count;
+}
+
+// One op as a step of a bundle on one core, its tensors without sticks.
+typedef struct {
+    const loop_graph *loops;
+    const loop_op *op;
+    uint8_t **values;
+    bundle_step step;
+    bundle_tensor tensors[LOOP_MAX_OPERANDS];
+    bundle_buffer buffers[LOOP_MAX_OPERANDS];
+    execution x;
+} evaluation;
+
+static void describe_step(evaluation *e)
+{
+    const loop_op *op = e->op;
+    const opfunc_info *info = opfunc_describe(op->op);
+    bundle_step *step = &e->step;
+    step->op = op->op;
+    step->name = op->name;
+    step->dim_count = op->var_count;
+    step->core_count = 1;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        snprintf(step->dim_name[v], sizeof step->dim_name[v], "c%u", v);
+        step->size[v] = op->extent[v];
+        step->slices[v] = 1;
+    }
+    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && info->parameter[i]; i++) {
+        bundle_constant *constant = &step->constants[step->constant_count++];
+        snprintf(constant->name, sizeof constant->name, "%s", info->parameter[i]);
+        constant->format = SPYRE_FORMAT_IEEE_FP32;
+        memcpy(&constant->bits, &op->parameter[i], sizeof constant->bits);
+    }
+    step->tensors = e->tensors;
+    step->tensor_count = op->operand_count;
+    step->output = (uint8_t)(op->operand_count - 1);
+    for (uint8_t k = 0; k < step->output; k++) step->inputs[step->input_count++] = k;
+}
+
+static spyre_status describe_operand(evaluation *e, uint32_t k)
+{
+    const loop_access *access = &e->op->operand[k];
+    const loop_buffer *buffer = &e->loops->buffers.items[access->buffer];
+    bundle_tensor *tensor = &e->tensors[k];
+    operand *o = &e->x.operands[k];
+    snprintf(tensor->name, sizeof tensor->name, "b%u", access->buffer);
+    tensor->format = buffer->format;
+    tensor->element_bytes = spyre_format_bytes(buffer->format);
+    tensor->stick_dim = LOOP_NO_DIM;
+    tensor->start[0] = (bundle_address){(int32_t)k, access->offset * EVALUATE_ELEMENT_BYTES, {0}};
+    e->buffers[k] = (bundle_buffer){e->values[access->buffer],
+                                    evaluate_elements(buffer) * EVALUATE_ELEMENT_BYTES};
+    o->tensor = tensor;
+    for (uint32_t v = 0; v < e->op->var_count; v++) {
+        int64_t stride = access->stride[v] * EVALUATE_ELEMENT_BYTES;
+        o->geometry.valid[v] = e->op->extent[v];
+        if (!stride) continue;
+        o->geometry.moves[v] = true;
+        o->geometry.stride[v] = stride;
+        o->offset[v] = ARENA_NEW(e->x.scratch, int64_t, (size_t)e->op->extent[v]);
+        TRY_ALLOC(o->offset[v]);
+        for (int64_t i = 0; i < e->op->extent[v]; i++) o->offset[v][i] = i * stride;
+    }
+    return NULL;
+}
+
+static void describe_space(evaluation *e)
+{
+    execution *x = &e->x;
+    for (uint8_t v = 0; v < e->op->var_count; v++) {
+        x->local[v] = e->op->extent[v];
+        if (loop_var_is_reduced(e->op, v))
+            x->reduced[x->reduced_count++] = v;
+        else
+            x->kept[x->kept_count++] = v;
+    }
+}
+
+// The rows of operand 1 are chosen by operand 0.
+static spyre_status gather(const evaluation *e)
+{
+    const execution *x = &e->x;
+    int64_t index[BUNDLE_MAX_DIMS] = {0};
+    do {
+        uint8_t *row, *source, *target;
+        TRY(execution_place(x, 0, 0, index, 0, &row));
+        int64_t position = (int64_t)element_load(row, e->tensors[0].format);
+        if (position < 0 || position >= e->op->row_count)
+            return status_new(SPYRE_DEVICE_FAULT, "index %" PRId64 " of %" PRId64 " rows", position,
+                              e->op->row_count);
+        TRY(execution_place(x, 1, 0, index, 0, &source));
+        TRY(execution_place(x, 2, 0, index, 0, &target));
+        source += position * e->op->row_stride * EVALUATE_ELEMENT_BYTES;
+        memcpy(target, source, e->tensors[1].element_bytes);
+    } while (execution_advance(x->kept, x->kept_count, x->local, index));
+    return NULL;
+}
+
+static spyre_status run(evaluation *e)
+{
+    if (e->op->gather) return gather(e);
+    switch (opfunc_describe(e->op->op)->kind) {
+    case OPFUNC_KIND_UNARY:
+    case OPFUNC_KIND_BINARY:
+    case OPFUNC_KIND_TERNARY:
+    case OPFUNC_KIND_PARAMETRIC:
+    case OPFUNC_KIND_COPY: return interpret_pointwise(&e->x);
+    case OPFUNC_KIND_NORM:
+        return e->op->op == OPFUNC_LAYERNORMSCALE ? interpret_layernormscale(&e->x)
+                                                  : interpret_pointwise(&e->x);
+    case OPFUNC_KIND_REDUCTION: return interpret_reduction(&e->x);
+    case OPFUNC_KIND_MATMUL: return interpret_matmul(&e->x);
+    }
+    return status_new(SPYRE_INTERNAL, "an opfunc of no kind");
+}
+
+static spyre_status evaluate_op(const loop_graph *loops, const loop_op *op, uint8_t **values)
+{
+    evaluation *e = calloc(1, sizeof *e);
+    TRY_ALLOC(e);
+    *e = (evaluation){.loops = loops, .op = op, .values = values};
+    spyre_status status = NULL;
+    e->x.scratch = arena_create();
+    if (!e->x.scratch) TRY_DONE(status_no_memory());
+    e->x.step = &e->step;
+    e->x.buffers = e->buffers;
+    describe_step(e);
+    describe_space(e);
+    for (uint32_t k = 0; k < op->operand_count; k++) TRY_DONE(describe_operand(e, k));
+    status = run(e);
+done:
+    arena_destroy(e->x.scratch);
+    free(e);
+    return status;
+}
+
+static void fill(const loop_buffer *buffer, uint8_t *values)
+{
+    for (int64_t i = 0; i < evaluate_elements(buffer); i++)
+        element_store(values + i * EVALUATE_ELEMENT_BYTES, buffer->format, buffer->value);
+}
+
+spyre_status loop_evaluate(const loop_graph *loops, arena *memory, uint8_t **values)
+{
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        const loop_buffer *buffer = &loops->buffers.items[b];
+        size_t bytes = (size_t)evaluate_elements(buffer) * EVALUATE_ELEMENT_BYTES;
+        if (values[b]) continue;
+        values[b] = arena_alloc(memory, bytes);
+        TRY_ALLOC(values[b]);
+        if (buffer->kind == LOOP_CONSTANT) fill(buffer, values[b]);
+    }
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        spyre_status status = evaluate_op(loops, &loops->ops.items[i], values);
+        if (status) return status_at(status, "%s", loop_op_place(loops, i));
+    }
+    return NULL;
+}

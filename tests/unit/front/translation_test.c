@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Translation validation finds passes that are wrong on purpose, and finds nothing in ours.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "front/evaluate.h"
+#include "front/shrink.h"
+#include "front/translation.h"
+#include "support/front_case.h"
+#include "support/random_op.h"
+
+// --- Ours
+
+static void translation__our_passes_change_nothing(void **state)
+{
+    (void)state;
+    spyre_settings settings = spyre_settings_default();
+    uint32_t compiled = 0;
+    for (uint64_t seed = 1; seed <= 80; seed++) {
+        random_graph *g = random_graph_begin(seed);
+        random_input(g, SPYRE_DTYPE_F16, random_sizes(g));
+        for (uint32_t i = 0; i < 6; i++) random_step(g);
+        front_case_output(&g->run, g->value[g->count - 1].id);
+        settings.work_division = seed % 2;
+        front_options options = {.settings = settings};
+        front_result result;
+        uint32_t node;
+        spyre_status status = front_compile(g->run.graph, &options, g->run.memory, &node, &result);
+        compiled += !status;
+        if (!status)
+            status = translation_validate(g->run.graph, &settings, front_passes, FRONT_PASS_COUNT);
+        if (spyre_status_code(status) == SPYRE_INTERNAL)
+            fail_msg("seed %llu: %s", (unsigned long long)seed, spyre_status_message(status));
+        spyre_status_free(status);
+        random_graph_end(g);
+    }
+    assert_true(compiled > 60);
+}
+
+// --- Wrong ones
+
+// exp(x) - abs(x) of x [rows, columns]; two intermediates live at one time.
+static void make_graph(front_run *run, int64_t rows, int64_t columns)
+{
+    spyre_view view = sizes_view(2, rows, columns, 0);
+    uint32_t x = front_case_input(run, view);
+    uint32_t a = front_case_unary(run, "spyre.abs", x, view);
+    uint32_t n = front_case_unary(run, "spyre.exp", x, view);
+    front_case_output(run, front_case_binary(run, "spyre.sub", n, a, view));
+}
+
+static loop_op *find_sub(loop_graph *loops)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        if (loops->ops.items[i].op == OPFUNC_SUB) return &loops->ops.items[i];
+    fail_msg("no sub");
+    return NULL;
+}
+
+static spyre_status swaps_operands(loop_graph *loops, bool *out_changed)
+{
+    loop_op *op = find_sub(loops);
+    loop_access first = op->operand[0];
+    op->operand[0] = op->operand[1];
+    op->operand[1] = first;
+    *out_changed = true;
+    return NULL;
+}
+
+// Right, and then one operand stays in its first row.
+static spyre_status mistakes_strides(loop_graph *loops, bool *out_changed)
+{
+    TRY(pass_normalize_loops(loops, out_changed));
+    find_sub(loops)->operand[1].stride[0] = 0;
+    *out_changed = true;
+    return NULL;
+}
+
+static void put_together(loop_graph *loops)
+{
+    const loop_op *op = find_sub(loops);
+    loop_buffer *a = &loops->buffers.items[op->operand[0].buffer];
+    loop_buffer *b = &loops->buffers.items[op->operand[1].buffer];
+    a->memory_offset = b->memory_offset;
+}
+
+static spyre_status overlaps_in_lx(loop_graph *loops, bool *out_changed)
+{
+    TRY(pass_lx_planning(loops, out_changed));
+    put_together(loops);
+    return NULL;
+}
+
+static spyre_status overlaps_in_pool(loop_graph *loops, bool *out_changed)
+{
+    TRY(pass_memory_planning(loops, out_changed));
+    put_together(loops);
+    return NULL;
+}
+
+static spyre_status validate_with(const char *name, front_pass wrong, int64_t rows, bool lx)
+{
+    front_pass_row passes[FRONT_PASS_COUNT];
+    front_run run = front_run_begin();
+    make_graph(&run, rows, 128);
+    for (uint32_t i = 0; i < FRONT_PASS_COUNT; i++) {
+        passes[i] = front_passes[i];
+        if (strcmp(passes[i].name, name) == 0) passes[i].run = wrong;
+    }
+    run.settings.lx_planning = lx;
+    spyre_status status =
+        translation_validate(run.graph, &run.settings, passes, FRONT_PASS_COUNT);
+    front_run_end(&run);
+    return status;
+}
+
+static void check_culprit(const char *name, front_pass wrong, bool lx, const char *message)
+{
+    spyre_status status = validate_with(name, wrong, 8, lx);
+    assert_int_equal(spyre_status_code(status), SPYRE_INTERNAL);
+    if (!strstr(spyre_status_message(status), message))
+        fail_msg("%s", spyre_status_message(status));
+    spyre_status_free(status);
+}
+
+static void translation__names_the_culprit(void **state)
+{
+    (void)state;
+    check_culprit("dedup_constants", swaps_operands, true,
+                  "translation: pass dedup_constants changed output 0");
+    check_culprit("agree_divisions", swaps_operands, true,
+                  "translation: pass agree_divisions changed output 0");
+    check_culprit("normalize_loops", mistakes_strides, true,
+                  "translation: pass normalize_loops changed output 0");
+    check_culprit("lx_planning", overlaps_in_lx, true,
+                  "translation: pass lx_planning changed output 0");
+    check_culprit("memory_planning", overlaps_in_pool, false,
+                  "translation: layouts, places or emission (all passes agree) changed output 0");
+}
+
+static void translation__large_tensors_are_shrunk(void **state)
+{
+    (void)state;
+    spyre_status status = validate_with("deadcode", swaps_operands, 1 << 20, true);
+    assert_int_equal(spyre_status_code(status), SPYRE_INTERNAL);
+    assert_non_null(strstr(spyre_status_message(status), "pass deadcode changed"));
+    spyre_status_free(status);
+}
+
+// --- Shrinking
+
+static void shrink__what_flows_together_shrinks_together(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    int64_t steps;
+    make_graph(&run, 1000, 4100);
+    loop_graph *loops = front_case_before(&run, 32, "deadcode");
+    assert_null(loop_shrink(loops, 100000, &steps));
+    assert_true(steps <= 100000);
+    assert_null(loop_verify(loops));
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        assert_string_equal(front_case_loops(loops, i), "168 132");
+        assert_int_equal(loops->ops.items[i].operand[0].stride[0], 132);
+    }
+    assert_int_equal(loops->outputs.items[0].view.size[0], 168);
+    front_run_end(&run);
+}
+
+static void shrink__small_graphs_stay(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    int64_t steps;
+    make_graph(&run, 10, 200);
+    loop_graph *loops = front_case_before(&run, 32, "deadcode");
+    assert_null(loop_shrink(loops, 100000, &steps));
+    assert_int_equal(steps, 3 * 10 * 200);
+    assert_string_equal(front_case_loops(loops, 0), "10 200");
+    front_run_end(&run);
+}
+
+// A slice pins the dim that it cuts, the other one shrinks.
+static void shrink__cut_dims_stay(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    int64_t steps;
+    uint32_t x = front_case_input(&run, sizes_view(2, 1000, 4096, 0));
+    spyre_view part = {.rank = 2, .size = {500, 4096}, .stride = {8192, 1}, .offset = 0};
+    uint32_t even = front_run_view(&run, x, SPYRE_DTYPE_F16, part);
+    front_case_output(&run, front_case_unary(&run, "spyre.abs", even, sizes_view(2, 500, 4096, 0)));
+    loop_graph *loops = front_case_before(&run, 32, "deadcode");
+    assert_null(loop_shrink(loops, 100000, &steps));
+    assert_null(loop_verify(loops));
+    assert_string_equal(front_case_loops(loops, 0), "500 128");
+    assert_int_equal(loops->ops.items[0].operand[0].stride[0], 256);
+    front_run_end(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(translation__our_passes_change_nothing),
+        cmocka_unit_test(translation__names_the_culprit),
+        cmocka_unit_test(translation__large_tensors_are_shrunk),
+        cmocka_unit_test(shrink__what_flows_together_shrinks_together),
+        cmocka_unit_test(shrink__small_graphs_stay),
+        cmocka_unit_test(shrink__cut_dims_stay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
