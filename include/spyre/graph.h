@@ -72,9 +72,9 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_node(
     const spyre_tensor_type *outputs, uint32_t output_count, const char *location,
     uint32_t *out_node, uint32_t *out_values);
 
-// Names the dims of an input, outermost first: "M,K", an empty name for a dim without one. Ops that
-// move along a named dim carry the name to their results. SPYRE_INVALID_ARGUMENT: another number of
-// names, or no input.
+// Names the dims of an input, outermost first: "M,K", an empty name for a dim without one, and
+// "M:64*K:512" for one dim that holds two. Ops that move along a named dim carry the name to their
+// results. SPYRE_INVALID_ARGUMENT: another number of names, or no input.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_name_dims(spyre_graph *graph, uint32_t value,
                                                               const char *names);
 
@@ -85,6 +85,18 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_name_dims(spyre_graph *graph
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_set_work_division(spyre_graph *graph,
                                                                       uint32_t node,
                                                                       const char *slices);
+
+// Counted loops around a node: "1:M=8,2:K=4", outermost first, a positive number that tells the
+// scope from others and grows inwards, a named dim, the tiles that it is cut into. Consecutive nodes
+// of one scope share its loop. SPYRE_UNSUPPORTED here when it is no such text, when compiling when
+// the tiles do not divide a dim (a stick's in whole sticks) or the scope's nodes cannot follow each
+// other.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_set_tiles(spyre_graph *graph, uint32_t node,
+                                                              const char *tiles);
+
+// Names the dims of the first result of a node that reads no tensor, such as full.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_name_result(spyre_graph *graph, uint32_t node,
+                                                                const char *names);
 
 // Marks a value as the graph's next output; the same value may be marked twice.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_output(spyre_graph *graph, uint32_t value);

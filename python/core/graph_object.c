@@ -254,6 +254,16 @@ static PyObject *set_work_division(PyObject *self, PyObject *args)
     return annotate(self, args, spyre_graph_set_work_division);
 }
 
+static PyObject *set_tiles(PyObject *self, PyObject *args)
+{
+    return annotate(self, args, spyre_graph_set_tiles);
+}
+
+static PyObject *name_result(PyObject *self, PyObject *args)
+{
+    return annotate(self, args, spyre_graph_name_result);
+}
+
 static PyObject *graph_text(PyObject *self)
 {
     char *text;
@@ -270,6 +280,8 @@ static PyMethodDef methods[] = {
     {"add_output", add_output, METH_O, "(value)"},
     {"name_dims", name_dims, METH_VARARGS, "(input value, \"M,K\")"},
     {"set_work_division", set_work_division, METH_VARARGS, "(node, \"M=2,K=4\")"},
+    {"set_tiles", set_tiles, METH_VARARGS, "(node, \"1:M=8,2:K=4\")"},
+    {"name_result", name_result, METH_VARARGS, "(node, \"M,K\")"},
     {NULL, NULL, 0, NULL},
 };
 

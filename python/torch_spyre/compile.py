@@ -310,8 +310,7 @@ class _Builder:
             )
         except (_C.Unsupported, RuntimeError) as error:
             raise _Inexpressible(f"{node.target}: {error}") from error
-        if division := hints.work_division_of(node):
-            self.graph.set_work_division(number, division)
+        hints.hand_over(self.graph, number, node)
         assert number == len(self.nodes)
         self.nodes.append(node)
         self.ids[node] = outputs[0] if single else outputs

@@ -46,7 +46,8 @@ static bool is_settled(const loop_op *op)
 
 static bool may_stay(const planner *p, uint32_t buffer)
 {
-    return flow_is_written_once(&p->f, buffer) && p->loops->buffers.items[buffer].output < 0;
+    const loop_buffer *b = &p->loops->buffers.items[buffer];
+    return flow_is_written_once(&p->f, buffer) && b->output < 0 && !b->walked;
 }
 
 static division_view view_of(const planner *p, uint32_t index, const division *d, uint32_t k)

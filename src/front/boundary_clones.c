@@ -58,6 +58,7 @@ static bool find_candidate(const loop_graph *loops, const flow *f, uint32_t id, 
         *out = (flow_use){f->writer[id], loops->ops.items[f->writer[id]].operand_count - 1};
     else
         return false;
+    if (b->walked || loops->ops.items[out->op].tile_depth) return false; // a copy breaks the loop
     division_view first = view_of(loops, out->op, out->operand);
     return first.apart && reads_agree(loops, f, id, &first);
 }

@@ -348,6 +348,29 @@ static spyre_status fill_constants(const loop_graph *loops, bundle *b)
     return NULL;
 }
 
+static spyre_status emit_statement(const loop_graph *loops, bundle *b, bundle_statement_kind kind,
+                                   int64_t count)
+{
+    return VEC_PUSH(loops->memory, &b->body, ((bundle_statement){.kind = kind, .count = count}));
+}
+
+static spyre_status emit_body(const loop_graph *loops, const front_result *result)
+{
+    const loop_op none = {0}, *before = &none;
+    for (uint32_t i = 0; i <= loops->ops.count; i++) {
+        const loop_op *op = i < loops->ops.count ? &loops->ops.items[i] : &none;
+        uint32_t shared = loop_shared_tiles(before, op);
+        for (uint32_t t = before->tile_depth; t > shared; t--)
+            TRY(emit_statement(loops, result->bundle, BUNDLE_END, 0));
+        for (uint32_t t = shared; t < op->tile_depth; t++)
+            TRY(emit_statement(loops, result->bundle, BUNDLE_LOOP,
+                               loops->tiles.items[op->tiles[t]].count));
+        if (i < loops->ops.count) TRY(emit_step(loops, result, i));
+        before = op;
+    }
+    return NULL;
+}
+
 spyre_status front_emit(loop_graph *loops, front_result *out_result)
 {
     front_result result = {.loops = loops, .has_pool = loops->pool_bytes > 0};
@@ -357,7 +380,7 @@ spyre_status front_emit(loop_graph *loops, front_result *out_result)
     TRY_ALLOC(result.bundle);
     TRY(add_args(loops, &result));
     if (result.has_constants) TRY(fill_constants(loops, result.bundle));
-    for (uint32_t i = 0; i < loops->ops.count; i++) TRY(emit_step(loops, &result, i));
+    TRY(emit_body(loops, &result));
     *out_result = result;
     return status_at(bundle_verify(result.bundle), "emitted bundle");
 }

@@ -201,6 +201,8 @@ static void set_starts(const emitter *e, uint32_t k)
             offset += first * place->stride[v];
         }
         tensor->start[core] = (bundle_address){.arg = arg, .offset = offset};
+        for (uint32_t t = 0; t < e->op->tile_depth; t++)
+            tensor->start[core].loop_stride[t] = place->tile_stride[t];
     }
 }
 

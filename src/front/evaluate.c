@@ -20,6 +20,7 @@ int64_t evaluate_elements(const loop_buffer *buffer)
 typedef struct {
     const loop_graph *loops;
     const loop_op *op;
+    const int64_t *tile; // index of each counted loop around the op
     uint8_t **values;
     bundle_step step;
     bundle_tensor tensors[LOOP_MAX_OPERANDS];
@@ -63,7 +64,9 @@ static spyre_status describe_operand(evaluation *e, uint32_t k)
     tensor->format = buffer->format;
     tensor->element_bytes = spyre_format_bytes(buffer->format);
     tensor->stick_dim = LOOP_NO_DIM;
-    tensor->start[0] = (bundle_address){(int32_t)k, access->offset * EVALUATE_ELEMENT_BYTES, {0}};
+    int64_t offset = access->offset;
+    for (uint32_t t = 0; t < e->op->tile_depth; t++) offset += e->tile[t] * access->tile_stride[t];
+    tensor->start[0] = (bundle_address){(int32_t)k, offset * EVALUATE_ELEMENT_BYTES, {0}};
     e->buffers[k] = (bundle_buffer){e->values[access->buffer],
                                     evaluate_elements(buffer) * EVALUATE_ELEMENT_BYTES};
     o->tensor = tensor;
@@ -130,11 +133,12 @@ static spyre_status run(evaluation *e)
     return status_new(SPYRE_INTERNAL, "an opfunc of no kind");
 }
 
-static spyre_status evaluate_op(const loop_graph *loops, const loop_op *op, uint8_t **values)
+static spyre_status evaluate_op(const loop_graph *loops, const loop_op *op, const int64_t *tile,
+                                uint8_t **values)
 {
     evaluation *e = calloc(1, sizeof *e);
     TRY_ALLOC(e);
-    *e = (evaluation){.loops = loops, .op = op, .values = values};
+    *e = (evaluation){.loops = loops, .op = op, .tile = tile, .values = values};
     spyre_status status = NULL;
     e->x.scratch = arena_create();
     if (!e->x.scratch) TRY_DONE(status_no_memory());
@@ -148,6 +152,26 @@ done:
     arena_destroy(e->x.scratch);
     free(e);
     return status;
+}
+
+// Ops [first, last), inside of `depth` counted loops that stand at `tile`.
+static spyre_status evaluate_ops(const loop_graph *loops, uint32_t first, uint32_t last,
+                                 uint32_t depth, int64_t *tile, uint8_t **values)
+{
+    for (uint32_t i = first; i < last; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        if (op->tile_depth == depth) {
+            TRY(status_at(evaluate_op(loops, op, tile, values), "%s", loop_op_place(loops, i)));
+            continue;
+        }
+        uint32_t end = i + 1;
+        while (end < last && loop_shared_tiles(op, &loops->ops.items[end]) > depth) end++;
+        for (tile[depth] = 0; tile[depth] < loops->tiles.items[op->tiles[depth]].count;
+             tile[depth]++)
+            TRY(evaluate_ops(loops, i, end, depth + 1, tile, values));
+        i = end - 1;
+    }
+    return NULL;
 }
 
 static void fill(const loop_buffer *buffer, uint8_t *values)
@@ -166,9 +190,6 @@ spyre_status loop_evaluate(const loop_graph *loops, arena *memory, uint8_t **val
         TRY_ALLOC(values[b]);
         if (buffer->kind == LOOP_CONSTANT) fill(buffer, values[b]);
     }
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
-        spyre_status status = evaluate_op(loops, &loops->ops.items[i], values);
-        if (status) return status_at(status, "%s", loop_op_place(loops, i));
-    }
-    return NULL;
+    int64_t tile[LOOP_MAX_TILES] = {0};
+    return evaluate_ops(loops, 0, loops->ops.count, 0, tile, values);
 }

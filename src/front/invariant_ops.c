@@ -125,6 +125,37 @@ spyre_status invariant_written_outputs(const loop_graph *loops)
     return NULL;
 }
 
+static spyre_status known_loops(const loop_graph *loops, const loop_op *op)
+{
+    if (op->tile_depth > LOOP_MAX_TILES) return BROKEN("%u counted loops", op->tile_depth);
+    for (uint32_t t = 0; t < op->tile_depth; t++) {
+        if (op->tiles[t] >= loops->tiles.count)
+            return BROKEN("counted loop t%u of %u", op->tiles[t], loops->tiles.count);
+        if (loops->tiles.items[op->tiles[t]].count < 2)
+            return BROKEN("counted loop t%u of %" PRId64, op->tiles[t],
+                          loops->tiles.items[op->tiles[t]].count);
+    }
+    return NULL;
+}
+
+spyre_status invariant_counted_loops(const loop_graph *loops)
+{
+    bool *opened = ARENA_NEW(loops->memory, bool, loops->tiles.count);
+    const loop_op none = {0}, *before = &none;
+    TRY_ALLOC(opened);
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        TRY(status_at(known_loops(loops, op), "%s", loop_op_place(loops, i)));
+        for (uint32_t t = loop_shared_tiles(before, op); t < op->tile_depth; t++) {
+            if (opened[op->tiles[t]])
+                return BROKEN("%s: t%u again", loop_op_place(loops, i), op->tiles[t]);
+            opened[op->tiles[t]] = true;
+        }
+        before = op;
+    }
+    return NULL;
+}
+
 // --- Accesses in host elements
 
 spyre_status invariant_inside_storage(const loop_graph *loops, const loop_op *op,
@@ -135,6 +166,8 @@ spyre_status invariant_inside_storage(const loop_graph *loops, const loop_op *op
     for (uint32_t v = 0; v < op->var_count; v++) last += access->stride[v] * (op->extent[v] - 1);
     for (uint32_t d = 0; d < buffer->dim_count; d++)
         size += buffer->dim[d].stride * (buffer->dim[d].extent - 1);
+    for (uint32_t t = 0; t < op->tile_depth; t++)
+        last += access->tile_stride[t] * (loops->tiles.items[op->tiles[t]].count - 1);
     if (loop_is_table(op, access)) last += op->row_stride * (op->row_count - 1);
     if (access->offset >= 0 && last < size) return NULL;
     return BROKEN("elements %" PRId64 " to %" PRId64 " of %" PRId64, access->offset, last, size);

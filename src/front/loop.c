@@ -53,10 +53,14 @@ spyre_status loop_copy(const loop_graph *loops, arena *scratch, loop_graph *out)
     out->memory = scratch;
     out->buffers.items = ARENA_NEW(scratch, loop_buffer, loops->buffers.count);
     out->ops.items = ARENA_NEW(scratch, loop_op, loops->ops.count);
+    out->tiles.items = ARENA_NEW(scratch, loop_tiles, loops->tiles.count);
     TRY_ALLOC(out->buffers.items);
     TRY_ALLOC(out->ops.items);
+    TRY_ALLOC(out->tiles.items);
     out->buffers.capacity = loops->buffers.count;
     out->ops.capacity = loops->ops.count;
+    out->tiles.capacity = loops->tiles.count;
+    for (uint32_t t = 0; t < loops->tiles.count; t++) out->tiles.items[t] = loops->tiles.items[t];
     for (uint32_t b = 0; b < loops->buffers.count; b++)
         out->buffers.items[b] = loops->buffers.items[b];
     for (uint32_t i = 0; i < loops->ops.count; i++) out->ops.items[i] = loops->ops.items[i];
@@ -186,6 +190,11 @@ const char *loop_locate(const loop_graph *loops, const loop_op *op, const loop_a
         if (!lanes) continue;
         if (out->stick_var != LOOP_NO_DIM) return "walks the stick twice";
         out->stick_var = (uint8_t)v;
+    }
+    for (uint32_t t = 0; !why && t < op->tile_depth; t++) {
+        int64_t count = loops->tiles.items[op->tiles[t]].count;
+        why = locate_step(&w, count, access->tile_stride[t], &out->tile_stride[t], &lanes);
+        if (!why && lanes) return "has tiles of parts of a stick";
     }
     if (!why && loop_is_table(op, access) && op->row_count > 1) {
         why = locate_step(&w, op->row_count, op->row_stride, &out->row_stride, &lanes);

@@ -18,6 +18,7 @@
 #include "tensor/opfunc.h"
 
 enum { LOOP_MAX_VARS = 8, LOOP_MAX_DIMS = 10, LOOP_MAX_OPERANDS = 6, LOOP_NO_DIM = 0xFF };
+enum { LOOP_MAX_TILES = BUNDLE_MAX_LOOPS }; // counted loops around an op
 #define LOOP_UNUSED UINT32_MAX
 
 // A dim of a buffer in host elements. Only extents above 1 are kept.
@@ -52,14 +53,25 @@ typedef struct {
     const char *why_in_memory;     // LOCAL: what speaks against LX, or null
     int64_t bytes, memory_offset;
     uint32_t first_op, last_op; // live range, positions in the op order; LOOP_UNUSED without an op
+    uint32_t tile_depth; // counted loops inside of which every iteration has the buffer for itself
+    bool walked;         // some op walks it tile by tile
 } loop_buffer;
 
-// Host offset of an element = offset + sum over variables v of index[v] * stride[v].
+// Host offset of an element = offset + sum over variables v of index[v] * stride[v]
+//                                    + sum over counted loops t of index[t] * tile_stride[t].
 typedef struct {
     uint32_t buffer;
     int64_t offset;
     int64_t stride[LOOP_MAX_VARS];
+    int64_t tile_stride[LOOP_MAX_TILES];
 } loop_access;
+
+// A counted loop around consecutive ops, each iteration of which works on one tile of a dim.
+typedef struct {
+    int64_t count;    // >= 2
+    const char *name; // of the dim, for messages
+    uint32_t first_op, last_op; // positions in the op order
+} loop_tiles;
 
 // What chose an op's division, for reports and for passes that may change it.
 typedef enum {
@@ -76,6 +88,9 @@ typedef struct {
     const char *name; // of the graph value that it computes
     uint32_t var_count;
     int64_t extent[LOOP_MAX_VARS]; // >= 2; outermost first
+    const char *dim_name[LOOP_MAX_VARS]; // the user's name of a dim that the loop walks, or null
+    uint32_t tile_depth;                 // counted loops around the op, outermost first
+    uint32_t tiles[LOOP_MAX_TILES];      // numbers in loop_graph.tiles
     int32_t split[LOOP_MAX_VARS];  // cores along the variable (in sticks for a stick variable)
     int32_t core_stride[LOOP_MAX_VARS]; // core numbers from one slice of the variable to the next,
                                         // where split > 1
@@ -105,6 +120,7 @@ typedef struct {
     uint32_t cores;
     VEC(loop_buffer) buffers;
     loop_op_list ops;
+    VEC(loop_tiles) tiles;
     VEC(loop_output) outputs;
     uint32_t output_buffer_count;
     int64_t pool_bytes;
@@ -130,6 +146,15 @@ static inline uint32_t loop_core_count(const loop_op *op)
     uint32_t cores = 1;
     for (uint32_t v = 0; v < op->var_count; v++) cores *= (uint32_t)op->split[v];
     return cores;
+}
+
+// Counted loops that both ops are inside of.
+static inline uint32_t loop_shared_tiles(const loop_op *a, const loop_op *b)
+{
+    uint32_t shared = 0;
+    while (shared < a->tile_depth && shared < b->tile_depth && a->tiles[shared] == b->tiles[shared])
+        shared++;
+    return shared;
 }
 
 // True when the operand is the table of a gather: its rows are chosen by data, not by a variable.
@@ -167,7 +192,8 @@ void loop_set_layout(loop_buffer *buffer, uint8_t stick);
 // above it. Needs a dim.
 uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride);
 
-// Sets first_op and last_op of every buffer.
+// Sets first_op and last_op of every buffer and counted loop. What an iteration takes over from
+// outside lives as long as the loop.
 void loop_find_live_ranges(loop_graph *loops);
 
 // Byte stride of one step of every dim (of one tile for the stick dim) and the total size; of a
@@ -179,6 +205,7 @@ void loop_device_strides(const loop_buffer *buffer, int64_t out_strides[LOOP_MAX
 typedef struct {
     int64_t offset;                // bytes from the buffer's start
     int64_t stride[LOOP_MAX_VARS]; // bytes a step; for the stick variable: a tile
+    int64_t tile_stride[LOOP_MAX_TILES]; // bytes an iteration
     int64_t row_stride;            // gather, table: bytes from one row to the next
     uint8_t stick_var;             // the variable that walks the lanes, or LOOP_NO_DIM
 } loop_location;

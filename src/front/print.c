@@ -45,6 +45,9 @@ static void print_access(const loop_op *op, const loop_access *access, text *out
     text_printf(out, "b%u[%" PRId64, access->buffer, access->offset);
     for (uint32_t v = 0; v < op->var_count; v++)
         if (access->stride[v]) text_printf(out, " + %" PRId64 "*c%u", access->stride[v], v);
+    for (uint32_t t = 0; t < op->tile_depth; t++)
+        if (access->tile_stride[t])
+            text_printf(out, " + %" PRId64 "*t%u", access->tile_stride[t], op->tiles[t]);
     text_append(out, "]");
 }
 
@@ -57,6 +60,10 @@ static void print_op(const loop_graph *loops, uint32_t id, text *out)
         text_printf(out, "%sc%u<%" PRId64 "%s%s", v ? ", " : "", v, op->extent[v],
                     loop_var_is_reduced(op, v) ? " reduced" : "", v == op->stick ? " stick" : "");
     text_append(out, ")");
+    for (uint32_t t = 0; t < op->tile_depth; t++)
+        text_printf(out, " in(t%u<%" PRId64 " %s)", op->tiles[t],
+                    loops->tiles.items[op->tiles[t]].count,
+                    loops->tiles.items[op->tiles[t]].name);
     for (uint32_t v = 0; v < op->var_count; v++) {
         if (op->split[v] < 2) continue;
         text_printf(out, " split(c%u/%d", v, op->split[v]);

@@ -42,7 +42,8 @@ static const char *add_variable(const loop_graph *loops, const loop_op *op, cons
 static view find_view(const loop_graph *loops, const loop_op *op, const loop_access *access)
 {
     const loop_buffer *b = &loops->buffers.items[access->buffer];
-    view out = {.cores = loop_core_count(op)};
+    view out = {.why = b->walked ? "loops walk it tile by tile" : NULL,
+                .cores = loop_core_count(op)};
     int64_t offset = access->offset, reach[LOOP_MAX_DIMS];
     for (uint32_t d = b->dim_count; d-- > 0;) {
         out.slices[d] = 1;

@@ -33,9 +33,13 @@ static spyre_status copy_loops(const loop_graph *from, arena *memory, loop_graph
     out->buffers.items = ARENA_NEW(memory, loop_buffer, from->buffers.count);
     out->ops.items = ARENA_NEW(memory, loop_op, from->ops.count);
     out->outputs.items = ARENA_NEW(memory, loop_output, from->outputs.count);
+    out->tiles.items = ARENA_NEW(memory, loop_tiles, from->tiles.count);
     TRY_ALLOC(out->buffers.items);
     TRY_ALLOC(out->ops.items);
     TRY_ALLOC(out->outputs.items);
+    TRY_ALLOC(out->tiles.items);
+    for (uint32_t t = 0; t < from->tiles.count; t++) out->tiles.items[t] = from->tiles.items[t];
+    out->tiles.capacity = out->tiles.count;
     memcpy(out->buffers.items, from->buffers.items, from->buffers.count * sizeof(loop_buffer));
     memcpy(out->ops.items, from->ops.items, from->ops.count * sizeof(loop_op));
     memcpy(out->outputs.items, from->outputs.items, from->outputs.count * sizeof(loop_output));
@@ -312,6 +316,17 @@ static bool divides_sums(const loop_graph *loops)
     return false;
 }
 
+// True when partial results of tiles are combined.
+static bool combines_tiles(const loop_graph *loops)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        for (uint32_t k = 0; op->tile_depth && k + 1 < op->operand_count; k++)
+            if (op->operand[k].buffer == op->operand[op->operand_count - 1].buffer) return true;
+    }
+    return false;
+}
+
 // --- The chain
 
 // Runs the bundle of a stage. The first one that can be made (dead ops may stand in the way before
@@ -322,7 +337,8 @@ static spyre_status check_bundle(validation *v, uint32_t stage, const char *who,
     TRY_ALLOC(now);
     if (v->results) {
         TRY(execute(v, stage, scratch, now));
-        return (divides_sums(v->loops) ? close_values : same_bits)(v, who, now, v->results);
+        bool sums = divides_sums(v->loops) || combines_tiles(v->loops);
+        return (sums ? close_values : same_bits)(v, who, now, v->results);
     }
     now = ARENA_NEW(v->memory, uint8_t *, v->loops->outputs.count + 1);
     TRY_ALLOC(now);
@@ -338,7 +354,7 @@ static spyre_status check_values(const validation *v, const char *who, arena *sc
     uint8_t **now = ARENA_NEW(scratch, uint8_t *, v->loops->outputs.count + 1);
     TRY_ALLOC(now);
     TRY(evaluate(v, scratch, now));
-    return same_bits(v, who, now, v->values);
+    return (combines_tiles(v->loops) ? close_values : same_bits)(v, who, now, v->values);
 }
 
 static spyre_status check_stage(validation *v, uint32_t stage)

@@ -25,7 +25,8 @@ typedef struct {
     uint32_t arg_count;
     const uint32_t *results; // value ids, copied; the values' producer is set
     uint32_t result_count;
-    uint32_t location, hint;
+    uint32_t location;
+    graph_hint hint;
     uint32_t origin;
 } graph_new_node;
 

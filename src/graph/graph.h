@@ -42,6 +42,13 @@ typedef struct {
     uint32_t dims; // its dims' names, "M,K": index into spyre_graph.locations; 0 is none
 } graph_input;
 
+// What the user asks of a node (graph/hint.h): indices into spyre_graph.locations, 0 is none.
+typedef struct {
+    uint32_t work_div; // slices: "M=2,K=4"
+    uint32_t tiles;    // scopes, outermost first: "1:M=8,2:K=4"
+    uint32_t dims;     // names of result 0: "M,K"
+} graph_hint;
+
 typedef struct {
     uint32_t op;         // row of aten.def, or SPYRE_NO_ID for an op that has none
     const char *op_name; // "aten.add.Tensor"
@@ -52,7 +59,7 @@ typedef struct {
     const uint32_t *results; // value ids
     uint32_t result_count;
     uint32_t location; // index into spyre_graph.locations; 0 is "unknown"
-    uint32_t hint;     // work division, "M=2,K=4": index into spyre_graph.locations; 0 is none
+    graph_hint hint;
     uint32_t origin;   // the node of the caller's graph that this one came from
 } graph_node;
 

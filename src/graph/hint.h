@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a user says about the division of a graph: names of an input's dims ("M,K") and slices by
-// name ("M=2,K=4") of a node.
+// What a user says about a graph, as texts. Names of a value's dims: "M,K", an empty name for a dim
+// without one, a product for a dim that is several in one ("M:64*K:512,N"). Slices by name of a
+// node: "M=2,K=4". Scopes of tiles around a node, outermost first: "1:M=8,2:K=4"; the numbers tell
+// scopes apart and grow inwards.
 #ifndef GRAPH_HINT_H
 #define GRAPH_HINT_H
 
@@ -15,10 +17,31 @@ typedef struct {
     int64_t slices; // of a work division
 } hint_entry;
 
+// One of the names that a dim has.
+typedef struct {
+    const char *name; // not terminated
+    size_t length;
+    int64_t size;     // 0: that of the dim
+} hint_factor;
+
+typedef struct {
+    int64_t scope;
+    const char *name; // not terminated
+    size_t length;
+    int64_t count;
+} hint_tiles;
+
 // The next entry of a list of names; false at its end. *at starts at the text.
 bool hint_next_name(const char **at, hint_entry *out);
 
+// The next factor of an entry, outermost first; false at its end, and where the text is none, with
+// *at not at the entry's end. *at starts at entry->name.
+bool hint_next_factor(const char **at, const hint_entry *entry, hint_factor *out);
+
 // The next entry of a work division; false at its end, and where the text is none, with **at not 0.
 bool hint_next_split(const char **at, hint_entry *out);
+
+// The next scope; false as above.
+bool hint_next_tiles(const char **at, hint_tiles *out);
 
 #endif

@@ -291,7 +291,7 @@ static spyre_status read_node(parser *p)
     name_list names = {0};
     arg_list args = {0};
     id_list results = {0};
-    const char *location = NULL, *hint = NULL;
+    const char *location = NULL, *work_div = NULL, *tiles = NULL, *dims = NULL;
     graph_new_node node = {.origin = p->graph->nodes.count};
     uint32_t id;
     TRY(read_result_names(p, &names));
@@ -300,14 +300,18 @@ static spyre_status read_node(parser *p)
     TRY(read_args(p, ")", 0, &args));
     TRY(read_results(p, &names, &results));
     if (scan_accept(&p->in, "@")) TRY(scan_string(&p->in, &location));
-    if (scan_accept_word(&p->in, "work_div")) TRY(scan_string(&p->in, &hint));
+    if (scan_accept_word(&p->in, "work_div")) TRY(scan_string(&p->in, &work_div));
+    if (scan_accept_word(&p->in, "tiles")) TRY(scan_string(&p->in, &tiles));
+    if (scan_accept_word(&p->in, "dims")) TRY(scan_string(&p->in, &dims));
     TRY(graph_add_location(p->graph, location, &node.location));
     node.args = args.items;
     node.arg_count = args.count;
     node.results = results.items;
     node.result_count = results.count;
     TRY(at_line(p, graph_add_node(p->graph, &node, &id)));
-    if (hint) TRY(at_line(p, spyre_graph_set_work_division(p->graph, id, hint)));
+    if (work_div) TRY(at_line(p, spyre_graph_set_work_division(p->graph, id, work_div)));
+    if (tiles) TRY(at_line(p, spyre_graph_set_tiles(p->graph, id, tiles)));
+    if (dims) TRY(at_line(p, spyre_graph_name_result(p->graph, id, dims)));
     p->graph->caller_node_count = p->graph->nodes.count;
     return NULL;
 }

@@ -224,6 +224,14 @@ static spyre_status print_input(const spyre_graph *graph, const graph_input *inp
     return NULL;
 }
 
+// A text of spyre_graph.locations behind its word; nothing for 0.
+static void print_note(const spyre_graph *graph, const char *word, uint32_t note, text *out)
+{
+    if (!note) return;
+    text_printf(out, " %s ", word);
+    print_string(graph->locations.items[note], out);
+}
+
 static void print_node(const spyre_graph *graph, const graph_node *node, bool notes, text *out)
 {
     for (uint32_t i = 0; i < node->result_count; i++) {
@@ -237,14 +245,10 @@ static void print_node(const spyre_graph *graph, const graph_node *node, bool no
         text_append(out, i ? ", " : " -> ");
         graph_print_type(graph, &graph->values.items[node->results[i]], out);
     }
-    if (node->location) {
-        text_append(out, " @ ");
-        print_string(graph->locations.items[node->location], out);
-    }
-    if (node->hint) {
-        text_append(out, " work_div ");
-        print_string(graph->locations.items[node->hint], out);
-    }
+    print_note(graph, "@", node->location, out);
+    print_note(graph, "work_div", node->hint.work_div, out);
+    print_note(graph, "tiles", node->hint.tiles, out);
+    print_note(graph, "dims", node->hint.dims, out);
     if (notes && node->layer == GRAPH_LAYER_HOST) {
         text_printf(out, "  # host: %s", node->reason ? node->reason : "");
     }

@@ -27,14 +27,14 @@ static spyre_status copy_value(copier *c, uint32_t value, uint32_t *out_value)
     return map_u64_put(c->to->memory, &c->values, value, *out_value);
 }
 
-// An input keeps the storage and layout of a graph input; what another segment makes has the layout
-// that this segment will choose, which is not known yet.
 // A location or a hint.
 static spyre_status copy_text(const copier *c, uint32_t from, uint32_t *out)
 {
     return from ? graph_add_location(c->to, c->from->locations.items[from], out) : NULL;
 }
 
+// An input keeps the storage and layout of a graph input; what another segment makes has the layout
+// that this segment will choose, which is not known yet.
 static spyre_status copy_input(copier *c, uint32_t value, const graph_input *known)
 {
     graph_input input = {0};
@@ -84,7 +84,9 @@ static spyre_status copy_node(copier *c, uint32_t id)
         TRY(copy_value(c, n->results[i], &results[i]));
     }
     TRY(copy_text(c, n->location, &node.location));
-    TRY(copy_text(c, n->hint, &node.hint));
+    TRY(copy_text(c, n->hint.work_div, &node.hint.work_div));
+    TRY(copy_text(c, n->hint.tiles, &node.hint.tiles));
+    TRY(copy_text(c, n->hint.dims, &node.hint.dims));
     return graph_add_node(c->to, &node, &added);
 }
 

@@ -98,6 +98,13 @@ static void lost_op(loop_graph *loops)
     loops->ops.count--;
 }
 
+static void torn_loop(loop_graph *loops)
+{
+    loop_tiles tiles = {.count = 2, .name = "M"};
+    if (VEC_PUSH(loops->memory, &loops->tiles, tiles)) abort();
+    loops->ops.items[0].tile_depth = loops->ops.items[2].tile_depth = 1;
+}
+
 static void far_offset(loop_graph *loops)
 {
     last_op(loops)->operand[0].offset = 1;
@@ -189,6 +196,7 @@ static const breakage cases[] = {
      "op 0 v neg (model.py:1), operand 0 (b1 %v): nothing wrote it"},
     {"09", STAGE_build, true, lost_op,
      "output 0: b3 %v: nothing writes it"},
+    {"24", STAGE_build, true, torn_loop, "op 2 v add (model.py:1): t0 again"},
     {"10", STAGE_deadcode, true, far_offset,
      "op 2 v add (model.py:1), operand 0 (b2 %v): elements 1 to 8192 of 8192"},
     {"11", STAGE_agree_divisions, true, equal_cores,

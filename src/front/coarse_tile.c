@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// coarse_tile: ops of a scope stand in a counted loop each iteration of which works on one tile, so
+// that what passes between them is a tile, too, and may stay in LX. Layouts are chosen before, on
+// whole tensors, and work is divided afterwards, on tiles. Without hints nothing changes.
+// Source: torch-spyre, docs/source/compiler/coarse_tiling_loops.md.
+#include "front/front.h"
+#include "front/tiling.h"
+
+spyre_status pass_coarse_tile(loop_graph *loops, bool *out_changed)
+{
+    tiling t = {.loops = loops};
+    const tile_path none = {0};
+    *out_changed = false;
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        TRY(VEC_PUSH(loops->memory, &t.paths, none));
+    TRY(tile_by_hints(&t));
+    for (uint32_t i = 0; i < loops->ops.count; i++) *out_changed |= t.paths.items[i].depth > 0;
+    if (!*out_changed) return NULL;
+    for (uint32_t b = 0; b < loops->buffers.count; b++)
+        TRY(VEC_PUSH(loops->memory, &t.whole_at, LOOP_MAX_TILES));
+    TRY(tile_reductions(&t));
+    TRY(tile_schedule(&t));
+    return tile_apply(&t);
+}

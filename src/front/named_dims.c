@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// named_dims: the user's names of dims become names of loops. An input names its dims; loops that
+// walk a named dim from end to end take its name, several when views have cut the dim, and give it
+// to the dim of the result that they walk. Loops are what hints are about, so names of views, of
+// reshapes and of layouts need no rules of their own. Source of the rule that names belong to
+// storage, not to views: torch-spyre, docs/source/compiler/working_set_reduction.md, "Dimensions
+// vs. named dimensions".
+#include "front/front.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "graph/hint.h"
+
+// `extent` steps of `stride` host elements of a buffer.
+typedef struct {
+    const char *name;
+    int64_t extent, stride;
+} range;
+
+typedef struct {
+    uint32_t count;
+    range item[LOOP_MAX_DIMS];
+} ranges;
+
+typedef struct {
+    loop_graph *loops;
+    ranges *of; // by buffer
+} namer;
+
+static void add_range(ranges *r, const char *name, int64_t extent, int64_t stride)
+{
+    if (extent < 2 || stride < 1 || r->count == LOOP_MAX_DIMS) return;
+    r->item[r->count++] = (range){name, extent, stride};
+}
+
+// --- Names that the user gave
+
+// The factors of one dim of `extent` steps of `stride`; false when their sizes do not fit.
+static spyre_status name_dim(const namer *n, const hint_entry *entry, int64_t extent,
+                             int64_t stride, ranges *out)
+{
+    hint_factor factor;
+    const char *at = entry->name;
+    int64_t left = extent;
+    while (hint_next_factor(&at, entry, &factor)) {
+        int64_t size = factor.size ? factor.size : extent;
+        const char *name = arena_strndup(n->loops->memory, factor.name, factor.length);
+        TRY_ALLOC(name);
+        if (left % size) break;
+        left /= size;
+        add_range(out, name, size, stride * left);
+    }
+    if (left == 1 || entry->length == 0) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "dims '%.*s': their sizes do not make up the dim of %lld",
+                      (int)entry->length, entry->name, (long long)extent);
+}
+
+static spyre_status name_view(const namer *n, const char *names, const spyre_view *view,
+                              ranges *out)
+{
+    hint_entry entry;
+    for (uint32_t d = 0; d < view->rank && hint_next_name(&names, &entry); d++)
+        TRY(name_dim(n, &entry, view->size[d], view->stride[d], out));
+    return NULL;
+}
+
+static spyre_status name_input(const namer *n, uint32_t id)
+{
+    const spyre_graph *graph = n->loops->graph;
+    const graph_input *input = &graph->inputs.items[n->loops->buffers.items[id].index];
+    const graph_value *value = &graph->values.items[input->value];
+    spyre_view view;
+    if (!input->dims) return NULL;
+    TRY(graph_view_constant(graph, &value->view, &view));
+    *n->loops->at_node = SPYRE_NO_ID;
+    return status_at(name_view(n, graph->locations.items[input->dims], &view, &n->of[id]),
+                     "input %s", value->name);
+}
+
+// An op without tensors has the names that its node says.
+static spyre_status name_source(const namer *n, loop_op *op)
+{
+    const spyre_graph *graph = n->loops->graph;
+    const graph_node *node = &graph->nodes.items[op->node];
+    spyre_view view;
+    if (!node->hint.dims) return NULL;
+    for (uint32_t k = 0; k + 1 < op->operand_count; k++)
+        if (n->loops->buffers.items[op->operand[k].buffer].kind != LOOP_CONSTANT) return NULL;
+    TRY(graph_view_constant(graph, &graph->values.items[node->results[0]].view, &view));
+    return name_view(n, graph->locations.items[node->hint.dims], &view,
+                     &n->of[loop_output_of(op)->buffer]);
+}
+
+// --- From dims to loops and back
+
+// The loops that together walk the range from end to end, in *out as bits; false when none do.
+static bool find_walk(const loop_op *op, const loop_access *access, const range *r, uint32_t *out)
+{
+    int64_t step = r->stride, end = r->stride * r->extent;
+    *out = 0;
+    if (access->offset % end / r->stride) return false;
+    while (step < end) {
+        uint32_t v = 0;
+        while (v < op->var_count && (*out >> v & 1 || access->stride[v] != step)) v++;
+        if (v == op->var_count) return false;
+        *out |= 1u << v;
+        step *= op->extent[v];
+    }
+    return step == end;
+}
+
+// True when a loop outside of `walk` has the name: x @ x.t() has two loops over one dim.
+static bool is_taken(const loop_op *op, const char *name, uint32_t walk)
+{
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (!(walk >> v & 1) && op->dim_name[v] && strcmp(op->dim_name[v], name) == 0) return true;
+    return false;
+}
+
+static void take_names(const namer *n, uint32_t index, uint32_t k)
+{
+    loop_op *op = &n->loops->ops.items[index];
+    const ranges *of = &n->of[op->operand[k].buffer];
+    for (uint32_t i = 0; i < of->count; i++) {
+        uint32_t walk;
+        if (!find_walk(op, &op->operand[k], &of->item[i], &walk)) continue;
+        if (is_taken(op, of->item[i].name, walk)) continue;
+        for (uint32_t v = 0; v < op->var_count; v++) {
+            if (!(walk >> v & 1)) continue;
+            const char *name = of->item[i].name, *old = op->dim_name[v];
+            if (!old)
+                op->dim_name[v] = name;
+            else if (strcmp(old, name) != 0)
+                log_warn("%s: a dim named %s meets one named %s, which the loop is called",
+                         loop_op_place(n->loops, index), name, old);
+        }
+    }
+}
+
+// Loops of one name that lie behind each other in the result name that part of it.
+static void give_names(const namer *n, const loop_op *op)
+{
+    const loop_access *result = &op->operand[op->operand_count - 1];
+    ranges *to = &n->of[result->buffer];
+    bool known = to->count > 0;
+    for (uint32_t v = 0; v < op->var_count && !known; v++) {
+        const char *name = op->dim_name[v];
+        bool inner = false;
+        for (uint32_t u = v + 1; name && u < op->var_count; u++)
+            inner |= op->dim_name[u] && strcmp(op->dim_name[u], name) == 0;
+        if (!name || inner || !result->stride[v]) continue;
+        int64_t extent = op->extent[v];
+        for (uint32_t u = v; u-- > 0 && extent;) {
+            if (!op->dim_name[u] || strcmp(op->dim_name[u], name) != 0) continue;
+            bool behind = result->stride[u] == result->stride[v] * extent;
+            extent = behind ? extent * op->extent[u] : 0;
+        }
+        add_range(to, name, extent, result->stride[v]);
+    }
+}
+
+static bool any_names(const loop_graph *loops)
+{
+    const spyre_graph *graph = loops->graph;
+    bool any = false;
+    for (uint32_t i = 0; i < graph->inputs.count; i++) any |= graph->inputs.items[i].dims != 0;
+    for (uint32_t i = 0; i < graph->nodes.count; i++) any |= graph->nodes.items[i].hint.dims != 0;
+    return any;
+}
+
+spyre_status pass_named_dims(loop_graph *loops, bool *out_changed)
+{
+    namer n = {.loops = loops};
+    *out_changed = false;
+    if (!any_names(loops)) return NULL;
+    n.of = ARENA_NEW(loops->memory, ranges, loops->buffers.count);
+    TRY_ALLOC(n.of);
+    for (uint32_t b = 0; b < loops->buffers.count; b++)
+        if (loops->buffers.items[b].kind == LOOP_INPUT) TRY(name_input(&n, b));
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        loop_op *op = &loops->ops.items[i];
+        *loops->at_node = op->node;
+        TRY(name_source(&n, op));
+        for (uint32_t k = 0; k < op->operand_count; k++) take_names(&n, i, k);
+        give_names(&n, op);
+    }
+    return NULL;
+}

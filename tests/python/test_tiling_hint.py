@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""spyre_hint(num_tiles_per_dim=...): loops over tiles, against PyTorch."""
+
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch_spyre
+from torch_spyre import _inductor
+from torch_spyre._inductor import spyre_hint
+from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
+
+M, K, N, H = 64, 256, 128, 512
+
+
+def tiles(**count):
+    return spyre_hint(num_tiles_per_dim=count)
+
+
+@pytest.fixture(autouse=True)
+def sizes():
+    named = {"M": M, "K": K, "N": N, "H": H, "B": 2, "Heads": 4, "Q": 128, "T": 128, "D": 64}
+    for name, size in named.items():
+        declare_tensor_dim(name, size)
+    yield named
+    _inductor.hints._sizes.clear()
+
+
+@pytest.fixture
+def tensor(sizes):
+    """tensor("M,K"): a random tensor of the card whose dims have these names."""
+
+    def make(names, scale=1.0):
+        dims = names.split(",")
+        host = torch.randn([sizes[name] for name in dims]) * scale
+        made = host.half().to("spyre")
+        name_tensor_dims(made, dims)
+        return made
+
+    torch.manual_seed(0)
+    return make
+
+
+def check(function, *tensors, atol=0.02, rtol=0.01):
+    torch._dynamo.reset()
+    with torch.no_grad():
+        result = torch.compile(function, fullgraph=True)(*tensors)
+        want = function(*[t.cpu().float() for t in tensors])
+    torch.testing.assert_close(result.cpu().float(), want, atol=atol, rtol=rtol)
+    return result
+
+
+def loops(tmp_path):
+    """Of every kernel: its name and the counts of the loops around it."""
+    lines = (tmp_path / "segment0.loop").read_text().splitlines()
+    ops = [line for line in lines if line.startswith("op ")]
+    return [
+        (line.split()[2], [int(n) for n in re.findall(r"in\(t\d+<(\d+)", line)]) for line in ops
+    ]
+
+
+def test_product_in_tiles_of_rows_and_sums(tensor, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+
+    def function(x, y, z):
+        with tiles(M=8):
+            with tiles(K=4):
+                p = x @ y
+            return p + z
+
+    check(function, tensor("M,K", 0.1), tensor("K,N"), tensor("M,N"))
+    assert loops(tmp_path) == [
+        ("identity", [8]),
+        ("batchmatmul", [8, 4]),
+        ("add", [8, 4]),
+        ("add", [8]),
+    ]
+
+
+@pytest.mark.parametrize("keyword", ["num_tiles_per_dim", "tiles", "slices"])
+def test_old_keywords(tensor, keyword, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+
+    def function(x, y):
+        with spyre_hint(**{keyword: {"N": 2}}):
+            return torch.relu(x @ y)
+
+    check(function, tensor("M,K", 0.1), tensor("K,N"))
+    assert loops(tmp_path) == [("batchmatmul", [2]), ("relufwd", [2])]
+
+
+@pytest.mark.parametrize("outer, inner", [("M", 8), ("K", 4), ("K", 2)])
+def test_softmax(tensor, outer, inner):
+    def function(x):
+        with tiles(**{outer: 2}), tiles(M=inner):
+            return torch.softmax(x, -1)
+
+    check(function, tensor("M,K"), atol=0.002)
+
+
+REDUCTIONS = {
+    "sum": lambda x, dim: x.sum(dim),
+    "mean": lambda x, dim: x.mean(dim),
+    "amax": lambda x, dim: x.amax(dim),
+    "amin": lambda x, dim: x.amin(dim),
+    "any": lambda x, dim: (x > 1).any(dim).to(x.dtype),
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("tiled", ["M", "K"])
+def test_reductions(tensor, name, dim, tiled):
+    reduce = REDUCTIONS[name]
+
+    def function(x):
+        with tiles(**{tiled: 4}):
+            return reduce(x, dim)
+
+    check(function, tensor("M,K"), atol=0.06)
+
+
+@pytest.mark.parametrize("inner", ["H", "K", None])
+def test_mlp(tensor, inner):
+    def function(x, a, b):
+        with tiles(M=4):
+            if inner is None:
+                return F.gelu(x @ a) @ b + x
+            with tiles(**{inner: 2}):
+                return F.gelu(x @ a) @ b + x
+
+    check(function, tensor("M,K"), tensor("K,H", 0.05), tensor("H,K", 0.05), atol=0.03)
+
+
+def test_attention(tensor):
+    def function(q, k, v):
+        with tiles(B=2), tiles(Q=2):
+            scores = torch.softmax(q @ k.transpose(-1, -2) * 0.125, -1)
+            return scores @ v
+
+    check(function, tensor("B,Heads,Q,D"), tensor("B,Heads,T,D"), tensor("B,Heads,T,D"))
+
+
+def test_attention_as_one_operator(tensor):
+    def function(q, k, v):
+        with tiles(Heads=2):
+            return F.scaled_dot_product_attention(q, k, v)
+
+    check(function, tensor("B,Heads,Q,D"), tensor("B,Heads,T,D"), tensor("B,Heads,T,D"))
+
+
+def test_layer_norm(tensor):
+    def function(x):
+        with tiles(M=4):
+            return F.layer_norm(x, (K,))
+
+    check(function, tensor("M,K"))
+
+
+def test_both_products_of_a_sum_are_hinted(tensor, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+
+    def function(x, y):
+        with tiles(M=2):
+            return x @ y + x @ y
+
+    check(function, tensor("M,K", 0.1), tensor("K,N"))
+    assert all(counts == [2] for _name, counts in loops(tmp_path))
+
+
+def test_flat_tensors_have_the_names_of_their_storage(tensor, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+    flat = (torch.randn(M * K) * 0.1).half().to("spyre")
+    name_tensor_dims(flat, ["M", "K"])
+
+    def function(x, y):
+        with tiles(M=8), tiles(K=4):
+            return x.view(M, K) @ y
+
+    check(function, flat, tensor("K,N"))
+    assert ("batchmatmul", [8, 4]) in loops(tmp_path)
+
+
+def test_operators_without_inputs_take_names(tensor, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+
+    def function(x):
+        with tiles(M=4):
+            with spyre_hint(named_dims=["M", "K"]):
+                twos = torch.full((M, K), 2.0, dtype=x.dtype, device=x.device)
+            return x * twos
+
+    check(function, tensor("M,K"))
+    assert all(counts == [4] for _name, counts in loops(tmp_path))
+
+
+def test_division_of_tiles(tensor, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+
+    def function(x, y):
+        with tiles(M=4), spyre_hint(work_div={"M": 8, "N": 2}):
+            return x @ y
+
+    check(function, tensor("M,K", 0.1), tensor("K,N"))
+    (line,) = [s for s in (tmp_path / "segment0.loop").read_text().splitlines() if " for(" in s]
+    assert "c0<16," in line and "split(c0/8" in line
+
+
+def refusal(function, *tensors):
+    torch._dynamo.reset()
+    with torch.no_grad(), pytest.raises(Exception) as raised:
+        torch.compile(function, fullgraph=True)(*tensors)
+    errors = (raised.value, raised.value.__cause__)
+    assert any(isinstance(error, torch_spyre.Unsupported) for error in errors)
+    return str(raised.value)
+
+
+def test_impossible_tiles_are_refused(tensor):
+    def thirds(x):
+        with tiles(M=3):
+            return x + 1
+
+    def lanes(x):
+        with tiles(K=8):
+            return x + 1
+
+    def moments(x):
+        with tiles(K=4):
+            return F.layer_norm(x, (K,))
+
+    assert "tiles M=3" in refusal(thirds, tensor("M,K"))
+    assert "the nearest count is 4" in refusal(lanes, tensor("M,K"))
+    assert "are not combined tile by tile" in refusal(moments, tensor("M,K"))
+
+
+def test_slices_of_tiles_that_cannot_be_are_refused(tensor):
+    def function(x, y):
+        with tiles(M=8), spyre_hint(work_div={"M": 16}):
+            return x @ y
+
+    assert "work_div M=16: does not divide" in refusal(function, tensor("M,K"), tensor("K,N"))
+
+
+def test_unknown_dims_are_left_out_with_a_warning(tensor, capfd):
+    def function(x):
+        with tiles(N=4):
+            return x + 1
+
+    check(function, tensor("M,K"))
+    assert "tiles N=4" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5, True, "2"])
+def test_counts_are_whole_numbers(count):
+    with pytest.raises(torch_spyre.Unsupported, match="whole numbers from 1 on"):
+        tiles(M=count)
+
+
+def test_a_scope_tiles_one_dim():
+    with pytest.raises(NotImplementedError, match="one dim a scope"):
+        tiles(M=2, K=2)
+    with pytest.raises(TypeError, match="are one keyword"):
+        spyre_hint(tiles={"M": 2}, slices={"M": 2})
+    with pytest.raises(TypeError, match="spyre_hint takes"):
+        spyre_hint(tile={"M": 2})
+    with pytest.raises(ValueError, match="dim Z is not declared"):
+        spyre_hint(named_dims=["Z"])
+
+
+def test_names_make_up_dims():
+    flat = torch.zeros(M * K, dtype=torch.float16)
+    name_tensor_dims(flat, ["K", "M"])
+    with pytest.raises(ValueError, match=r"\['N'\] are names without a dim"):
+        name_tensor_dims(flat, ["M", "K", "N"])
+    with pytest.raises(ValueError, match="dim N of size 16384 is declared with size 128"):
+        name_tensor_dims(flat, ["N"])
+    with pytest.raises(ValueError, match="dim K of size 64 is declared with size 256"):
+        name_tensor_dims(torch.zeros(M), ["K"])
