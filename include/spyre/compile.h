@@ -70,7 +70,7 @@ SPYRE_API void spyre_executable_destroy(spyre_executable *executable);
 SPYRE_API uint32_t spyre_executable_segment_count(const spyre_executable *executable);
 
 // What the process has counted about compiling and its cache since it started, one row a counter
-// (src/compile/statistics.def); false behind the last. Thread safe; name and meaning are static.
+// (src/compile/statistics.def) and then one a stage of the front; false behind the last. Thread safe; name and meaning are static.
 typedef struct {
     const char *name;
     int64_t value;
@@ -82,6 +82,21 @@ SPYRE_API bool spyre_statistic_at(uint32_t index, spyre_statistic *out_statistic
 SPYRE_API const spyre_segment *spyre_executable_segment(const spyre_executable *executable,
                                                         uint32_t index);
 
+// What one stage of the front took for a card segment: build, every pass that ran, the checks of
+// invariants, emission. `name` is static.
+typedef struct {
+    const char *name;
+    double us;              // processor time of the compiling thread
+    int64_t bytes;          // host memory that it keeps
+    uint32_t ops, buffers;  // of the loop IR behind it
+    bool changed;           // it did something
+} spyre_stage_record;
+
+// Record `index` of a card segment, in order; false behind the last one, for other segments, and for
+// an executable that a cache had.
+SPYRE_API bool spyre_executable_stage_record(const spyre_executable *executable, uint32_t segment,
+                                             uint32_t index, spyre_stage_record *out_record);
+
 // One line a node: node, op, the layer that took it (native, decomposition, view, host), reason.
 // The caller frees the string with spyre_string_free().
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_report(const spyre_executable *executable,
@@ -89,7 +104,7 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_report(const spyre_exec
 
 // Stage text of a card segment: "graph", "loop", "cost" (divisions and predicted times), "splits"
 // (torch-spyre's op_it_space_splits), "why" (where the time goes and what would save some),
-// "lx" (what lies in LX, op by op), "bundle" (its steps), "listing" (program). Freed with spyre_string_free().
+// "lx" (what lies in LX, op by op), "time" (of the passes of this compilation), "bundle" (its steps), "listing" (program). Freed with spyre_string_free().
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_text(const spyre_executable *executable,
                                                               uint32_t segment, const char *stage,
                                                               char **out_text);

@@ -435,6 +435,22 @@ static PyObject *py_launch(PyObject *self, PyObject *args)
     return results;
 }
 
+// stages(segment) -> [(name, us, bytes, ops, buffers, changed)] of the front; [] of a cached one
+static PyObject *py_stages(PyObject *self, PyObject *index)
+{
+    if (!segment_at(self, index)) return NULL;
+    uint32_t segment = (uint32_t)PyLong_AsUnsignedLong(index);
+    spyre_stage_record r;
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list && spyre_executable_stage_record(of(self), segment, i, &r); i++) {
+        PyObject *row = Py_BuildValue("(sdLIIO)", r.name, r.us, (long long)r.bytes, r.ops,
+                                      r.buffers, r.changed ? Py_True : Py_False);
+        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
 static PyMethodDef executable_methods[] = {
     {"segment_count", py_segment_count, METH_NOARGS, NULL},
     {"segment", py_segment, METH_O, "(index) -> dict of kind, nodes, inputs, outputs, counts"},
@@ -444,6 +460,8 @@ static PyMethodDef executable_methods[] = {
     {"counters", py_counters, METH_O, "(segment) -> a dict a kernel: what it uses"},
     {"launch", py_launch, METH_VARARGS,
      "(segment, inputs, card) -> [results that are not views]; asynchronous"},
+    {"stages", py_stages, METH_O,
+     "(segment) -> [(name, us, bytes, ops, buffers, changed)]: what the front's stages took"},
     {"report", py_report, METH_NOARGS, "One line a node: the layer that took it."},
     {"text", py_text, METH_VARARGS, "(segment, stage) -> text"},
     {"write", py_write, METH_VARARGS, "(segment, stage, directory)"},

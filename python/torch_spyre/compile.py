@@ -43,6 +43,10 @@ class CompileReport:
     text: str = field(default="", repr=False)
     # Of every kernel in order, as include/spyre/counters.h describes them.
     counters: list[dict] = field(default_factory=list, repr=False)
+    # Microseconds of processor time by stage of the front ("pass" names of src/front/pass.def,
+    # build, invariants, emit), and host memory an op of the loop IR; empty and 0 from the cache.
+    stage_us: dict[str, float] = field(default_factory=dict, repr=False)
+    bytes_per_op: float = 0.0
 
     def __str__(self) -> str:
         return (
@@ -513,8 +517,14 @@ class _Program:
 
     def report(self) -> CompileReport:
         report = CompileReport(segments=len(self.segments), text=self.executable.report())
+        memory = ops = 0
         for number, segment in enumerate(self.segments):
             if segment["kind"] == "card":
+                stages = self.executable.stages(number)
+                for name, us, size, *_left in stages:
+                    report.stage_us[name] = report.stage_us.get(name, 0.0) + us
+                    memory += size
+                ops += stages[-1][3] if stages else 0
                 report.counters += self.executable.counters(number)
                 report.card_segments += 1
                 report.nodes_on_card += len(segment["nodes"])
@@ -525,5 +535,6 @@ class _Program:
             else:
                 report.nodes_on_host += len(segment["nodes"])
                 report.host_ops += [str(self.nodes[n].target) for n in segment["nodes"]]
+        report.bytes_per_op = memory / ops if ops else 0.0
         report.graph_breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
         return report

@@ -10,6 +10,7 @@ typedef struct {
     const char *output;             // directory, or null
     spyre_compile_options options;
     counters_options counters;
+    bool stats;
 } request;
 
 static int read_request(cli_arguments *in, request *out)
@@ -31,6 +32,8 @@ static int read_request(cli_arguments *in, request *out)
         if (counters_option(in, &out->counters)) continue;
         if (cli_flag(in, "--strict")) {
             out->options.host_fallback = false;
+        } else if (cli_flag(in, "--stats")) {
+            out->stats = true;
         } else if (*in->items[in->at] == '-' || out->source) {
             return cli_unexpected(in);
         } else {
@@ -69,6 +72,23 @@ static int show_counters(const spyre_executable *executable, const counters_opti
     return cli_print("compile", "");
 }
 
+static int show_stats(const spyre_executable *executable)
+{
+    spyre_statistic row;
+    for (uint32_t i = 0; i < spyre_executable_segment_count(executable); i++) {
+        char *table = NULL;
+        if (spyre_executable_segment(executable, i)->kind != SPYRE_SEGMENT_CARD) continue;
+        int code = cli_report("compile", spyre_executable_text(executable, i, "time", &table));
+        if (code) return code;
+        printf("\nsegment %u\n%s", i, table);
+        spyre_string_free(table);
+    }
+    putchar('\n');
+    for (uint32_t i = 0; spyre_statistic_at(i, &row); i++)
+        if (row.value) printf("%-28s%12lld  %s\n", row.name, (long long)row.value, row.meaning);
+    return cli_print("compile", "");
+}
+
 static int show(const spyre_executable *executable)
 {
     char *report = NULL;
@@ -94,6 +114,7 @@ int cmd_compile(int count, char **arguments)
     }
     if (!code && !r.counters.json) code = show(executable);
     if (!code) code = show_counters(executable, &r.counters);
+    if (!code && r.stats) code = show_stats(executable);
     spyre_executable_destroy(executable);
     spyre_graph_destroy(graph);
     return code;

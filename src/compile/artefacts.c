@@ -15,6 +15,7 @@
 #include "compile/why.h"
 #include "front/cost_table.h"
 #include "front/division_splits.h"
+#include "front/record.h"
 
 uint32_t spyre_executable_segment_count(const spyre_executable *executable)
 {
@@ -48,6 +49,22 @@ spyre_status spyre_executable_report(const spyre_executable *executable, char **
     if (!status) return give(&t, out_text);
     text_free(&t);
     return status;
+}
+
+bool spyre_executable_stage_record(const spyre_executable *executable, uint32_t segment,
+                                   uint32_t index, spyre_stage_record *out_record)
+{
+    if (segment >= executable->segment_count) return false;
+    const front_records *records = &executable->segments[segment].front.records;
+    if (index >= records->count) return false;
+    const front_record *r = &records->items[index];
+    *out_record = (spyre_stage_record){.name = r->name,
+                                       .us = (double)r->ns / 1e3,
+                                       .bytes = r->bytes,
+                                       .ops = r->ops,
+                                       .buffers = r->buffers,
+                                       .changed = r->changed};
+    return true;
 }
 
 static spyre_status compile_again(const spyre_executable *e, spyre_executable **out_stages)
@@ -121,13 +138,14 @@ spyre_status spyre_executable_text(const spyre_executable *executable, uint32_t 
     else if (strcmp(stage, "listing") == 0) isa_print(s->program, &t);
     else if (strcmp(stage, "cost") == 0) TRY(cost_table_print(s->front.loops, &t));
     else if (strcmp(stage, "splits") == 0) division_splits_print(s->front.loops, &t);
+    else if (strcmp(stage, "time") == 0) record_print(&s->front.records, &t);
     else if (strcmp(stage, "bundle") == 0) TRY(print_bundle(s, segment, &t));
     else if (strcmp(stage, "lx") == 0) TRY(print_lx(s->front.loops, &t));
     else if (strcmp(stage, "why") == 0) TRY(print_why(s, &t));
     else
         return status_new(SPYRE_INVALID_ARGUMENT,
-                          "stage '%s': graph, loop, cost, splits, why, lx, bundle and listing are "
-                          "possible", stage);
+                          "stage '%s': graph, loop, cost, splits, why, lx, time, bundle and listing "
+                          "are possible", stage);
     return give(&t, out_text);
 }
 
@@ -182,8 +200,8 @@ spyre_status spyre_executable_write(const spyre_executable *executable, uint32_t
 
 spyre_status executable_dump(const spyre_executable *executable, const char *directory)
 {
-    static const char *const stages[] = {"graph", "loop",   "cost", "why",
-                                        "lx",    "bundle", "listing"};
+    static const char *const stages[] = {"graph", "loop", "cost",   "why",
+                                        "lx",    "time", "bundle", "listing"};
     TRY(file_make_directories(directory));
     for (uint32_t s = 0; s < executable->segment_count; s++) {
         if (executable->segments[s].info.kind != SPYRE_SEGMENT_CARD) continue;

@@ -170,6 +170,7 @@ static spyre_status front_segment(compilation *c, uint32_t index, const graph_se
     spyre_status status = front_compile(from->graph, &front, e->memory, &node, &segment->front);
     if (status) blame_node(c, from->graph, node);
     TRY(status);
+    statistics_add_front(&segment->front.records);
     return describe_outputs(c, index, from);
 }
 

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "front/front.h"
+
 typedef enum {
 #define STATISTIC_ROW(id, name, meaning) STATISTIC_##id,
 #include "compile/statistics.def"
@@ -14,6 +16,9 @@ typedef enum {
 } statistic;
 
 void statistics_add(statistic which, int64_t amount);
+
+// Adds what the stages of a front took.
+void statistics_add_front(const front_records *records);
 
 // Of a clock that only goes forward, for differences.
 int64_t statistics_now_us(void);

@@ -12,6 +12,27 @@ typedef struct {
     text *dump;              // gets the IR after every pass that changed it, or null
 } front_options;
 
+enum {
+    FRONT_PASS_COUNT = 0
+#define PASS_ROW(name, kind, needs, gives, summary) +1
+#include "front/pass.def"
+#undef PASS_ROW
+};
+
+// What one stage took and left: build, each pass that ran, the checks of invariants, emission.
+typedef struct {
+    const char *name; // static
+    int64_t ns;       // processor time of the thread
+    int64_t bytes;    // host memory, kept until the executable goes
+    uint32_t ops, buffers;
+    bool changed;
+} front_record;
+
+typedef struct {
+    uint32_t count;
+    front_record items[FRONT_PASS_COUNT + 3];
+} front_records;
+
 // What the caller has to bind at launch, in the order of the bundle's arguments: the pool first
 // when there is one, then the graph's inputs, the output buffers, the constants when there are some.
 typedef struct {
@@ -19,6 +40,7 @@ typedef struct {
     loop_graph *loops; // the final loop IR, for reports
     bool has_pool, has_constants;
     uint32_t input_count, output_buffer_count;
+    front_records records;
 } front_result;
 
 // Compiles a graph whose nodes are all native or views and whose sizes are constant. Everything
@@ -55,6 +77,9 @@ bool front_validates(const spyre_settings *settings);
 // SPYRE_INTERNAL: "after pass lx_planning: I-18, <rule>: <buffer, op or operand>: <values>".
 SPYRE_MUST_CHECK spyre_status loop_verify(const loop_graph *loops);
 
+// The same for the rows that begin to hold with the last pass: enough behind one that changed nothing.
+SPYRE_MUST_CHECK spyre_status loop_verify_begun(const loop_graph *loops);
+
 // A pass: edits the loop IR and says whether it did.
 typedef spyre_status (*front_pass)(loop_graph *loops, bool *out_changed);
 #define PASS_ROW(name, kind, needs, gives, summary)                                                \
@@ -69,12 +94,6 @@ typedef struct {
     front_pass_kind kind;
     front_pass run;
 } front_pass_row;
-enum {
-    FRONT_PASS_COUNT = 0
-#define PASS_ROW(name, kind, needs, gives, summary) +1
-#include "front/pass.def"
-#undef PASS_ROW
-};
 extern const front_pass_row front_passes[FRONT_PASS_COUNT];
 
 // True when settings.skip_passes names the pass.

@@ -79,7 +79,7 @@ static spyre_status check_row(const loop_graph *loops, uint32_t row)
     return check_accesses(loops, rows[row].access);
 }
 
-spyre_status loop_verify(const loop_graph *loops)
+static spyre_status verify(const loop_graph *loops, uint32_t first_stage)
 {
     arena *scratch = arena_create();
     spyre_status status = NULL;
@@ -87,7 +87,7 @@ spyre_status loop_verify(const loop_graph *loops)
     loop_graph view = *loops;
     view.memory = scratch;
     for (uint32_t i = 0; !status && i < ROW_COUNT; i++) {
-        if (rows[i].from > loops->stage) continue;
+        if (rows[i].from < first_stage || rows[i].from > loops->stage) continue;
         status = check_row(&view, i);
         if (status)
             status = status_at(status, "after pass %s: %s, %s", stages[loops->stage],
@@ -95,4 +95,14 @@ spyre_status loop_verify(const loop_graph *loops)
     }
     arena_destroy(scratch);
     return status;
+}
+
+spyre_status loop_verify(const loop_graph *loops)
+{
+    return verify(loops, 0);
+}
+
+spyre_status loop_verify_begun(const loop_graph *loops)
+{
+    return verify(loops, loops->stage);
 }

@@ -3,6 +3,7 @@
 // The pass runner: order of pass.def, skip by name, check the invariants after every pass, dump after
 // those that changed something.
 #include "front/front.h"
+#include "front/record.h"
 #include "front/translation.h"
 
 #include <string.h>
@@ -71,28 +72,54 @@ static void dump(const loop_graph *loops, const char *pass, text *out)
     text_append(out, "\n");
 }
 
+static spyre_status check(const loop_graph *loops, bool changed, front_records *records)
+{
+    if (!front_validates(&loops->settings)) return NULL;
+    record_watch watch = record_begin(loops->memory);
+#ifndef NDEBUG
+    changed = true; // whatever the pass says
+#endif
+    spyre_status status = changed ? loop_verify(loops) : loop_verify_begun(loops);
+    record_end(&watch, "invariants", loops, false, records);
+    return status;
+}
+
+static spyre_status run_pass(loop_graph *loops, uint32_t index, const front_options *options,
+                             front_records *records)
+{
+    const front_pass_row *row = &front_passes[index];
+    bool changed = false;
+    loops->stage = index + 1;
+    if (front_skips(&loops->settings, row->name)) return NULL;
+    record_watch watch = record_begin(loops->memory);
+    TRY(row->run(loops, &changed));
+    record_end(&watch, row->name, loops, changed, records);
+    TRY(check(loops, changed, records));
+    if (changed) dump(loops, row->name, options->dump);
+    return NULL;
+}
+
 spyre_status front_compile(const spyre_graph *graph, const front_options *options, arena *memory,
                            uint32_t *out_node, front_result *out_result)
 {
     loop_graph *loops;
+    front_records records = {0};
     *out_node = 0;
     const spyre_settings *settings = &options->settings;
     TRY(spyre_settings_check(settings));
     TRY(check_skips(settings->skip_passes));
+    record_watch watch = record_begin(memory);
     TRY(front_build(graph, memory, out_node, &loops));
+    record_end(&watch, "build", loops, true, &records);
     loops->settings = *settings;
     loops->cores = settings->sencores;
-    if (front_validates(settings)) TRY(loop_verify(loops));
+    TRY(check(loops, true, &records));
     dump(loops, "build", options->dump);
-    for (uint32_t i = 0; i < FRONT_PASS_COUNT; i++) {
-        bool changed = false;
-        loops->stage = i + 1;
-        if (front_skips(settings, front_passes[i].name)) continue;
-        TRY(front_passes[i].run(loops, &changed));
-        if (front_validates(settings)) TRY(loop_verify(loops));
-        if (changed) dump(loops, front_passes[i].name, options->dump);
-    }
+    for (uint32_t i = 0; i < FRONT_PASS_COUNT; i++) TRY(run_pass(loops, i, options, &records));
+    watch = record_begin(memory);
     TRY(front_emit(loops, out_result));
+    record_end(&watch, "emit", loops, false, &records);
+    out_result->records = records;
     if (!settings->validate_translation) return NULL;
     return translation_validate(graph, settings, front_passes, FRONT_PASS_COUNT);
 }

@@ -4,7 +4,7 @@ import re
 import struct
 
 import pytest
-from command import GRAPHS, files_below, mutations
+from command import GRAPHS, ROOT, files_below, mutations
 
 ALL_GRAPHS = sorted(path.stem for path in GRAPHS.glob("*.graph"))
 
@@ -64,7 +64,8 @@ def test_cores(spyre, tmp_path):
 def test_dump(spyre, tmp_path):
     spyre.good("compile", graph("softmax"), "--dump", tmp_path)
     files = {path.suffix: path.read_text() for path in tmp_path.iterdir()}
-    stages = {".graph", ".passes", ".loop", ".cost", ".why", ".lx", ".bundle", ".listing"}
+    stages = {".graph", ".passes", ".loop", ".cost", ".why", ".lx", ".time", ".bundle",
+              ".listing"}  # fmt: skip
     assert set(files) == stages
     assert "// after propagate_layouts" in files[".passes"]
     assert files[".listing"].startswith("program\n")
@@ -178,3 +179,18 @@ def test_counters_table(spyre, tmp_path):
     head, kernel, total = text.splitlines()[-3:]
     assert head.split()[:2] == ["kernel", "cores"] and kernel.split()[4] == "memory"
     assert total.split()[0] == "total" and total.split()[3] == kernel.split()[3]
+
+
+def test_stats_have_every_pass(spyre):
+    passes = re.findall(r"PASS_ROW\((\w+)", (ROOT / "src/front/pass.def").read_text())
+    text = spyre.good("compile", graph("softmax"), "--stats")
+    table = re.search(r"^stage .*\n((?:\w.*\n)+)", text, re.MULTILINE).group(1).splitlines()
+    rows = {line.split()[0]: line.split()[1:] for line in table}
+    assert list(rows) == ["build", "invariants", *passes, "emit", "sum"]
+    assert float(rows["sum"][0]) == pytest.approx(
+        sum(float(row[0]) for name, row in rows.items() if name != "sum"), abs=1.0
+    )
+    assert rows["build"][1] == "5" and rows["build"][-1] == "changed"
+    assert int(rows["sum"][2]) == sum(int(row[3]) for n, row in rows.items() if n != "sum")
+    assert re.search(r"^pass_memory_planning_us +\d+ ", text, re.MULTILINE)
+    assert not spyre.good("compile", graph("softmax")).count("pass_")

@@ -212,3 +212,11 @@ def test_key_of_tensors_tells_them_apart():
     assert _C.tensors_key([a, b]) == _C.tensors_key([a.clone(), b])
     with pytest.raises(TypeError):
         _C.tensors_key([a, 1])
+
+
+def test_report_tells_what_each_stage_took():
+    report = check(lambda x: (x * 3 + 0.5).sum(-1), numbers(37, 83), tolerance=0.5)
+    assert {"build", "propagate_layouts", "memory_planning", "emit"} <= set(report.stage_us)
+    assert all(us >= 0 for us in report.stage_us.values()) and sum(report.stage_us.values()) > 0
+    assert report.bytes_per_op > 0
+    assert torch_spyre.compile_statistics()["pass_memory_planning_us"] >= 0
