@@ -107,17 +107,8 @@ static bool resolve_gather(core_run *run, const plan_step *step, const queue_sta
     return resolve_memory(run, step, 1, offset, span, &out_address[1]);
 }
 
-// The strides that the instruction itself names.
-static void own_strides(const isa_instruction *i, matmul_strides *out)
-{
-    (*out)[0][0] = i->operand[1].stride[0];
-    (*out)[0][1] = i->operand[1].stride[2];
-    (*out)[1][0] = i->operand[2].stride[1];
-    (*out)[1][1] = i->operand[2].stride[2];
-}
-
 bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue,
-                  uint8_t **out_address, matmul_strides *out_strides)
+                  uint8_t **out_address)
 {
     const isa_instruction *i = step->tile->instruction;
     bool gather = i->opcode == ISA_GATHER;
@@ -131,6 +122,5 @@ bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue
             good = resolve_memory(run, step, o, offset, step->tile->span[o], &out_address[o]);
         if (!good) return false;
     }
-    if (out_strides) own_strides(i, out_strides);
     return !gather || resolve_gather(run, step, queue, out_address);
 }

@@ -4,15 +4,12 @@
 // the same rows by columns of their own. What they load from one place in memory stays there
 // (fuse.h), so that the operand has one address for all of them. A host thread that runs several
 // cores lets each PT stop at its MATMUL and then executes them together.
-#include <string.h>
-
 #include "card/machine.h"
 #include "card/matmul.h"
 
 typedef struct {
     core_run *run;
     matmul_operands address;
-    matmul_strides strides;
 } waiting;
 
 static void finish(core_run *run)
@@ -22,30 +19,23 @@ static void finish(core_run *run)
     run->executed++;
 }
 
-static bool joins(const waiting *a, const waiting *b)
-{
-    return a->run->matmul->tile == b->run->matmul->tile &&
-           memcmp(a->strides, b->strides, sizeof a->strides) == 0;
-}
-
 // Executes the first of the list with all that can join it; returns how many are left.
 static uint32_t execute_first(waiting *list, uint32_t count)
 {
-    const waiting first = list[0];
-    const plan_tile *tile = first.run->matmul->tile;
+    const plan_tile *tile = list[0].run->matmul->tile;
+    plan_scratch *scratch = list[0].run->scratch;
     core_run *taken[ISA_CORES];
     matmul_operands cores[ISA_CORES];
     uint32_t together = 0, left = 0;
     for (uint32_t n = 0; n < count; n++) {
-        if (!joins(&first, &list[n])) {
+        if (list[n].run->matmul->tile != tile) {
             list[left++] = list[n];
             continue;
         }
         for (uint32_t o = 0; o < 3; o++) cores[together][o] = list[n].address[o];
         taken[together++] = list[n].run;
     }
-    fast_matmul(tile, &first.strides, (const matmul_operands *)cores, together,
-                first.run->scratch);
+    fast_matmul(tile, (const matmul_operands *)cores, together, scratch);
     for (uint32_t n = 0; n < together; n++) finish(taken[n]);
     return left;
 }
@@ -60,11 +50,53 @@ bool batch_execute(core_run *const *runs, uint32_t count)
         if (!run->matmul) continue;
         any = true;
         list[stopped].run = run;
-        if (core_resolve(run, run->matmul, &run->queue[ISA_QUEUE_SEQ], list[stopped].address,
-                         &list[stopped].strides))
+        if (core_resolve(run, run->matmul, &run->queue[ISA_QUEUE_SEQ], list[stopped].address))
             stopped++;
         else run->matmul = NULL;
     }
     while (stopped) stopped = execute_first(list, stopped);
     return any;
+}
+
+// --- Gangs
+
+enum {
+    GANG_ROWS = 256,                        // rows that a packed element of columns should meet
+    GANG_COLUMNS = 512,                     // columns that a packed element of rows should meet
+};
+
+// All cores read the operand at one place.
+static bool is_shared(const isa_kernel *kernel, const isa_operand *operand)
+{
+    if (operand->space != ISA_SPACE_MEMORY) return false;
+    if (operand->slot == ISA_NO_SLOT) return true;
+    uint32_t first = (uint32_t)__builtin_ctz(kernel->active_cores | 1u << (ISA_CORES - 1));
+    for (uint32_t core = first; core < ISA_CORES; core++) {
+        const int64_t *row = kernel->parameters + (size_t)core * kernel->slot_count;
+        const int64_t *other = kernel->parameters + (size_t)first * kernel->slot_count;
+        if ((kernel->active_cores >> core & 1u) && row[operand->slot] != other[operand->slot])
+            return false;
+    }
+    return true;
+}
+
+static uint32_t gang_for(uint32_t wanted, uint32_t own)
+{
+    return own < wanted ? (wanted + own - 1) / own : 1;
+}
+
+uint32_t batch_gang(const isa_kernel *kernel, plan_tile *const *fused, uint32_t count)
+{
+    uint32_t gang = 1;
+    for (uint32_t n = 0; n < count; n++) {
+        if (!fused[n] || !fused[n]->product) continue;
+        const product *x = fused[n]->product;
+        const isa_operand *operand = fused[n]->instruction->operand;
+        uint32_t wish = 1;
+        if (is_shared(kernel, &operand[PRODUCT_B])) wish = gang_for(GANG_ROWS, x->rows.count);
+        else if (operand[PRODUCT_A].space == ISA_SPACE_MEMORY)
+            wish = gang_for(GANG_COLUMNS, x->columns.count * x->lanes);
+        if (wish > gang) gang = wish;
+    }
+    return gang;
 }

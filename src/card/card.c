@@ -68,6 +68,7 @@ void card_destroy(card *c)
         for (uint32_t i = 0; i < pool_threads(c->workers); i++) {
             free(c->scratch[i].rows);
             free(c->scratch[i].columns);
+            free(c->scratch[i].sums);
             free(c->scratch[i].results);
         }
     }

@@ -121,7 +121,7 @@ static advance execute(core_run *run, const plan_step *step, const queue_state *
         return ADVANCE_BLOCKED;
     }
     uint8_t *address[ISA_MAX_OPERANDS];
-    if (!core_resolve(run, step, queue, address, NULL)) return ADVANCE_FAULT;
+    if (!core_resolve(run, step, queue, address)) return ADVANCE_FAULT;
     if (tile->instruction->opcode == ISA_RECEIVE) return receive_tile(run, step, address[0]);
     if (run->owner->check && !check_tile(run, step, address)) return ADVANCE_FAULT;
     if (tile->instruction->opcode == ISA_SEND) return send_tile(run, step, address[0]);

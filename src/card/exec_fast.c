@@ -140,36 +140,28 @@ static void run_fill(const plan_tile *tile, uint8_t *const *address, plan_scratc
 
 static bool result_is_apart(const plan_tile *tile, uint8_t *const *address)
 {
-    return runs_disjoint(tile, address, 0, 1) && runs_disjoint(tile, address, 0, 2);
+    return (uintptr_t)address[0] % 4 == 0 && runs_disjoint(tile, address, 0, 1) &&
+           runs_disjoint(tile, address, 0, 2);
 }
 
-static void set_strides(isa_instruction *i, const matmul_strides *strides)
+void fast_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t count,
+                 plan_scratch *scratch)
 {
-    i->operand[1].stride[0] = (*strides)[0][0];
-    i->operand[1].stride[2] = (*strides)[0][1];
-    i->operand[2].stride[1] = (*strides)[1][0];
-    i->operand[2].stride[2] = (*strides)[1][1];
-}
-
-void fast_matmul(const plan_tile *tile, const matmul_strides *strides,
-                 const matmul_operands *cores, uint32_t count, plan_scratch *scratch)
-{
-    bool apart = true;
-    for (uint32_t n = 0; n < count; n++) apart = apart && result_is_apart(tile, cores[n]);
-    if (apart && matmul_fast(tile->instruction, strides, cores, count, scratch)) return;
-    isa_instruction instruction = *tile->instruction;
-    set_strides(&instruction, strides);
-    plan_tile translated = *tile;
-    translated.instruction = &instruction;
-    for (uint32_t n = 0; n < count; n++) exact_run(&translated, cores[n], scratch);
+    // What is more than one MATMUL was found to be apart when the program was loaded.
+    bool apart = tile->product != NULL;
+    for (uint32_t n = 0; n < count && apart && tile->product->adds; n++)
+        apart = result_is_apart(tile, cores[n]);
+    if (apart && matmul_fast(tile->product, cores, count, scratch)) return;
+    for (uint32_t n = 0; n < count; n++) {
+        if (apart) product_compute(tile->product, cores[n]);
+        else exact_run(tile, cores[n], scratch);
+    }
 }
 
 static void run_matmul(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
-    const isa_operand *a = &tile->instruction->operand[1], *b = &tile->instruction->operand[2];
-    const matmul_strides own = {{a->stride[0], a->stride[2]}, {b->stride[1], b->stride[2]}};
     const matmul_operands operands = {address[0], address[1], address[2]};
-    fast_matmul(tile, &own, &operands, 1, scratch);
+    fast_matmul(tile, &operands, 1, scratch);
 }
 
 plan_run *fast_choose(plan_tile *tile)

@@ -3,17 +3,6 @@
 
 #include <string.h>
 
-// A kernel while it is being fused.
-typedef struct {
-    arena *memory;
-    const isa_program *program;
-    plan_tile *const *tiles;
-    const lx_range_list *exposed;
-    plan_tile **out;
-    lx_access_list accesses;
-    bool *replaced;                         // an access: it goes to memory now
-} fusion;
-
 // --- Order
 
 static bool nets_nothing(const uint32_t *before, const uint32_t *now)
@@ -75,9 +64,7 @@ static const lx_access *writer_of(const fusion *f, uint32_t n)
     return found;
 }
 
-// True when some read that stays in LX, or a later kernel, may need what the instruction writes;
-// `but` is not asked.
-static bool is_needed(const fusion *f, const lx_access *write, const lx_access *but)
+bool fuse_is_needed(const fusion *f, const lx_access *write, const lx_access *but)
 {
     if (lx_is_live(write, f->exposed)) return true;
     for (uint32_t n = 0; n < f->accesses.count; n++) {
@@ -155,7 +142,7 @@ static void drop_loads(fusion *f)
     for (uint32_t n = 0; n < f->accesses.count; n++) {
         const lx_access *write = at_index(f, n);
         bool loads = write->writes && original(f, write)->opcode == ISA_LOAD;
-        if (loads && !is_needed(f, write, NULL)) f->out[write->at] = NULL;
+        if (loads && !fuse_is_needed(f, write, NULL)) f->out[write->at] = NULL;
     }
 }
 
@@ -175,7 +162,7 @@ static bool store_can_move(const fusion *f, uint32_t n, const lx_access **out_wr
     return writer->dense && read->depth == writer->depth && read->low == writer->low &&
            read->high == writer->high && plan_injective(f->tiles[read->at], 1) &&
            !stores_between(f, writer->at, read->at) && !feeds_itself(f, writer) &&
-           !is_needed(f, writer, read);
+           !fuse_is_needed(f, writer, read);
 }
 
 static spyre_status move_stores(fusion *f)
@@ -207,5 +194,6 @@ spyre_status fuse_kernel(arena *memory, arena *scratch, const isa_program *progr
     TRY_ALLOC(f.replaced);
     TRY(replace_reads(&f));
     drop_loads(&f);
-    return move_stores(&f);
+    TRY(move_stores(&f));
+    return fuse_matmuls(&f, begin, end);
 }

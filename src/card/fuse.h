@@ -31,6 +31,28 @@ SPYRE_MUST_CHECK spyre_status fuse_kernel(arena *memory, arena *scratch,
 bool fuse_operand(isa_instruction *work, uint32_t o, const plan_tile *copy, uint32_t copy_depth,
                   uint32_t depth, const uint32_t *iterations);
 
+// --- Kernels at work
+
+// A kernel while it is being fused.
+typedef struct {
+    arena *memory;
+    const isa_program *program;
+    plan_tile *const *tiles;
+    const lx_range_list *exposed;
+    plan_tile **out;
+    lx_access_list accesses;
+    bool *replaced;                         // an access: it does not touch LX any more
+} fusion;
+
+// True when some read that stays in LX, or a later kernel, may need what the instruction writes;
+// `but` is not asked.
+bool fuse_is_needed(const fusion *f, const lx_access *write, const lx_access *but);
+
+// Makes one step of a FILL with 0, the MATMULs that add to it and the VECTOR that rounds the sums,
+// with all loops around that hold nothing else (fuse_matmul.c). The step stands where the first of
+// them stood, which may be a LOOP.
+SPYRE_MUST_CHECK spyre_status fuse_matmuls(fusion *f, uint32_t begin, uint32_t end);
+
 // --- Memory (fuse_memory.c)
 
 // Fills kernel->memory with what the code touches there.

@@ -105,6 +105,14 @@ static bool reads_come_first(plan_tile *const *fused, const isa_operand *memory,
     return true;
 }
 
+// A product that took in loops reads and writes in an order of its own.
+static bool has_products(plan_tile *const *fused, uint32_t begin, uint32_t end)
+{
+    for (uint32_t at = begin; at < end; at++)
+        if (fused[at] && fused[at]->product && !fused[at]->product->adds) return true;
+    return false;
+}
+
 static void find_twins(plan_tile *const *tiles, plan_tile *const *fused, uint32_t end,
                        plan_kernel *kernel)
 {
@@ -134,7 +142,7 @@ spyre_status fuse_list_memory(arena *memory, const isa_program *program, plan_ti
         if (i->opcode == ISA_LOAD || i->opcode == ISA_GATHER)
             TRY(add_memory(memory, tiles[at], &place, at, 1, kernel));
     }
-    find_twins(tiles, fused, end, kernel);
+    if (!has_products(fused, begin, end)) find_twins(tiles, fused, end, kernel);
     return NULL;
 }
 

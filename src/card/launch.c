@@ -23,7 +23,7 @@ typedef struct {
     uint32_t index[ISA_MAX_LOOPS];          // loops around kernels
     uint32_t pending[ISA_CORES];            // cores that are not done
     uint32_t pending_count;
-    uint32_t share;                         // cores a host thread runs together
+    uint32_t gang;                          // cores a host thread takes along together
     bool may_join;                          // no argument that is stored to overlaps another
     const plan_phase *group;                // kernels that run without meeting
     uint32_t group_count;
@@ -61,25 +61,6 @@ static void run_core(void *context, size_t index, uint32_t worker)
     core_execute(run, l->owner->mode);
 }
 
-// A share of the cores on one host thread, their matmuls together.
-static void run_share(void *context, size_t index, uint32_t worker)
-{
-    launch *l = context;
-    uint32_t first = (uint32_t)index * l->share, count = 0;
-    core_run *runs[ISA_CORES];
-    for (uint32_t n = first; n < l->pending_count && count < l->share; n++)
-        runs[count++] = &l->owner->runs[l->pending[n]];
-    bool again = true;
-    while (again) {
-        for (uint32_t n = 0; n < count; n++) {
-            runs[n]->scratch = &l->owner->scratch[worker];
-            if (runs[n]->state != ADVANCE_DONE && runs[n]->state != ADVANCE_FAULT)
-                core_execute(runs[n], l->owner->mode);
-        }
-        again = batch_execute(runs, count);
-    }
-}
-
 static uint64_t steps_taken(const launch *l)
 {
     uint64_t steps = 0;
@@ -108,19 +89,10 @@ static void drop_finished(launch *l)
     l->pending_count = kept;
 }
 
-static void run_shares(launch *l, size_t shares, pool_fn *fn, bool parallel)
+static void run_all(launch *l, size_t count, pool_fn *fn, bool parallel)
 {
-    if (parallel) pool_run(l->owner->workers, shares, fn, l);
-    else for (size_t n = 0; n < shares; n++) fn(l, n, 0);
-}
-
-static void run_pending(launch *l, const plan_kernel *kernel, bool together)
-{
-    bool parallel = kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES && !l->owner->check;
-    uint32_t threads = parallel ? pool_threads(l->owner->workers) : 1;
-    l->share = together ? (l->pending_count + threads - 1) / threads : 1;
-    size_t shares = (l->pending_count + l->share - 1) / l->share;
-    run_shares(l, shares, together ? run_share : run_core, parallel);
+    if (parallel) pool_run(l->owner->workers, count, fn, l);
+    else for (size_t n = 0; n < count; n++) fn(l, n, 0);
 }
 
 static void list_cores(launch *l, uint32_t active)
@@ -130,15 +102,16 @@ static void list_cores(launch *l, uint32_t active)
         if (active >> core & 1u) l->pending[l->pending_count++] = core;
 }
 
-// Null, or the core that faulted.
-static core_run *run_kernel(launch *l, const plan_kernel *kernel, bool fused)
+// A kernel whose queues walk for themselves. Null, or the core that faulted.
+static core_run *run_kernel(launch *l, const plan_kernel *kernel)
 {
+    bool parallel = kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES && !l->owner->check;
     if (l->owner->check) check_begin_kernel(l->owner->check);
     list_cores(l, kernel->source->active_cores);
-    for (uint32_t n = 0; n < l->pending_count; n++) start_core(l, kernel, l->pending[n], fused);
+    for (uint32_t n = 0; n < l->pending_count; n++) start_core(l, kernel, l->pending[n], false);
     while (l->pending_count) {
         uint64_t before = steps_taken(l);
-        run_pending(l, kernel, fused && kernel->has_matmul);
+        run_all(l, l->pending_count, run_core, parallel);
         core_run *fault = first_fault(l);
         if (fault) return fault;
         bool stuck = steps_taken(l) == before;
@@ -159,19 +132,37 @@ static bool is_fused(const launch *l, const plan_kernel *kernel)
            kernel->steps[ISA_QUEUE_SEQ] && fuse_allowed(kernel, l->arguments);
 }
 
-// One core through all kernels of the group; fused steps without matmuls never wait.
+// Cores through one fused kernel, their matmuls together; without ring and tokens only those make
+// them stop.
+static void run_together(core_run *const *runs, uint32_t count)
+{
+    do {
+        for (uint32_t n = 0; n < count; n++)
+            if (runs[n]->state == ADVANCE_RAN || runs[n]->state == ADVANCE_BLOCKED)
+                core_execute(runs[n], CARD_FAST);
+    } while (batch_execute(runs, count));
+}
+
+// A gang of cores through all kernels of the group.
 static void run_through(void *context, size_t index, uint32_t worker)
 {
     launch *l = context;
-    uint32_t core = l->pending[index];
+    uint32_t first = (uint32_t)index * l->gang, end = first + l->gang;
+    if (end > l->pending_count) end = l->pending_count;
     for (uint32_t k = 0; k < l->group_count; k++) {
         const plan_kernel *kernel = l->group[k].kernel;
-        if (!(kernel->source->active_cores >> core & 1u)) continue;
-        core_run *run = start_core(l, kernel, core, true);
-        run->scratch = &l->owner->scratch[worker];
-        core_execute(run, CARD_FAST);
-        l->reached[core] = k;
-        if (run->state == ADVANCE_FAULT) return;
+        core_run *runs[ISA_CORES];
+        uint32_t count = 0;
+        for (uint32_t n = first; n < end; n++) {
+            uint32_t core = l->pending[n];
+            if (!(kernel->source->active_cores >> core & 1u)) continue;
+            runs[count] = start_core(l, kernel, core, true);
+            runs[count++]->scratch = &l->owner->scratch[worker];
+            l->reached[core] = k;
+        }
+        run_together(runs, count);
+        for (uint32_t n = 0; n < count; n++)
+            if (runs[n]->state == ADVANCE_FAULT) return;
     }
 }
 
@@ -187,6 +178,20 @@ static core_run *earliest_fault(const launch *l)
     return earliest;
 }
 
+// As many cores as gain from multiplying together, but something to do for every thread. A lone
+// kernel leaves nothing in the cache for the next one: there all of a thread's cores go together.
+static uint32_t gang_of(const launch *l, const plan_phase *first, uint32_t count)
+{
+    uint32_t threads = pool_threads(l->owner->workers), most, gang = 1;
+    most = (l->pending_count + threads - 1) / threads;
+    for (uint32_t k = 0; k < count; k++) {
+        const plan_kernel *kernel = first[k].kernel;
+        uint32_t wish = kernel->has_matmul && count == 1 ? most : kernel->gang;
+        if (wish > gang) gang = wish;
+    }
+    return gang < most ? gang : most;
+}
+
 static core_run *run_group(launch *l, const plan_phase *first, uint32_t count)
 {
     uint32_t active = 0;
@@ -198,15 +203,18 @@ static core_run *run_group(launch *l, const plan_phase *first, uint32_t count)
     l->group = first;
     l->group_count = count;
     list_cores(l, active);
-    run_shares(l, l->pending_count, run_through, weight >= PARALLEL_WEIGHT_BYTES);
+    for (uint32_t n = 0; n < l->pending_count; n++)
+        l->owner->runs[l->pending[n]].state = ADVANCE_RAN;
+    l->gang = gang_of(l, first, count);
+    uint32_t gangs = (l->pending_count + l->gang - 1) / l->gang;
+    run_all(l, gangs, run_through, weight >= PARALLEL_WEIGHT_BYTES);
     return earliest_fault(l);
 }
 
 // Runs the kernel of a phase and those that may follow without meeting; moves *next behind them.
 static core_run *run_kernels(launch *l, const plan_phase *phase, uint32_t *next)
 {
-    bool fused = is_fused(l, phase->kernel);
-    if (!fused || phase->kernel->has_matmul) return run_kernel(l, phase->kernel, fused);
+    if (!is_fused(l, phase->kernel)) return run_kernel(l, phase->kernel);
     uint32_t count = 1;
     for (; l->may_join && *next < l->program->phases.count; (*next)++, count++) {
         const plan_phase *other = &l->program->phases.items[*next];

@@ -86,13 +86,18 @@ static spyre_status queue_steps(card_program *p, plan_tile *const *tiles, uint32
     for (uint32_t at = begin; at < end; at++) {
         const isa_instruction *i = &p->program->code.items[at];
         plan_step step = {.instruction = at, .depth = depth, .count = i->count};
+        bool own = queue == ISA_QUEUE_SEQ ? tiles[at] != NULL : i->queue == queue;
         if (i->opcode == ISA_LOOP) {
-            step.kind = STEP_LOOP;
+            // A product that stands for the loop (fuse_matmul.c).
+            step.tile = tiles[at];
+            if (own && step.tile) TRY(add_step(memory, steps, step));
+            step = (plan_step){.kind = STEP_LOOP, .instruction = at, .depth = depth,
+                               .count = i->count};
             opened[depth++] = steps->count;
             TRY(add_step(memory, steps, step));
         } else if (i->opcode == ISA_END_LOOP) {
             TRY(close_loop(memory, steps, opened[--depth], at));
-        } else if (queue == ISA_QUEUE_SEQ ? tiles[at] != NULL : i->queue == queue) {
+        } else if (own) {
             step.kind = i->opcode == ISA_WAIT     ? STEP_WAIT
                         : i->opcode == ISA_SIGNAL ? STEP_SIGNAL
                                                   : STEP_EXECUTE;
@@ -151,15 +156,16 @@ static spyre_status add_fused(translation *t, uint32_t begin, uint32_t end, cons
     TRY(fuse_kernel(p->memory, t->scratch, p->program, t->tiles, begin, end, outer, &t->exposed,
                     t->fused));
     TRY(fuse_list_memory(p->memory, p->program, t->tiles, t->fused, begin, end, outer, kernel));
+    kernel->gang = batch_gang(kernel->source, t->fused + begin, end - begin);
     return add_steps(p, t->fused, begin, end, ISA_QUEUE_SEQ, kernel);
 }
 
 // Cores may go on into a fused kernel without meeting when it conflicts with none of those that
-// they have come through so. Matmuls gather the cores of a host thread; there they meet.
+// they have come through so.
 static spyre_status find_group(translation *t, uint32_t begin, uint32_t end,
                                const lx_place *outer, plan_kernel *kernel)
 {
-    bool local = kernel->steps[ISA_QUEUE_SEQ] && !kernel->has_matmul && outer->depth == 0;
+    bool local = kernel->steps[ISA_QUEUE_SEQ] && outer->depth == 0;
     local_footprints own = {0};
     if (local) {
         const isa_program *program = t->loaded->program;

@@ -57,6 +57,10 @@ void core_execute(core_run *run, card_mode mode);
 // when there was one.
 bool batch_execute(core_run *const *runs, uint32_t count);
 
+// How many cores should come to the matmuls of a fused kernel together: so many that what they read
+// at one place is worth packing.
+uint32_t batch_gang(const isa_kernel *kernel, plan_tile *const *fused, uint32_t count);
+
 // Records as a fault what a blocked core waits for.
 void core_describe_wait(core_run *run);
 
@@ -65,9 +69,8 @@ void core_fault(core_run *run, uint32_t instruction, uint64_t address, const cha
     SPYRE_PRINTF(4, 5);
 
 // Host addresses of element 0 of every operand of a step in the queue's present iteration, checked
-// against LX and the argument windows over the whole tile. False after a fault. The strides are
-// those of a MATMUL; null for other instructions.
+// against LX and the argument windows over the whole tile. False after a fault.
 bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue,
-                  uint8_t **out_address, matmul_strides *out_strides);
+                  uint8_t **out_address);
 
 #endif

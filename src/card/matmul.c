@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Blocking and packing. The rows of all cores form one list, those that several cores read once. Of
-// that list as much as fits part of the host's second cache is packed, for up to DEEPEST of k; then
-// one stick after the other of everybody's columns passes by, in pieces of k that stay in the first
-// cache while all rows meet them whose cores want them. Partial sums wait in the fp32 results
-// between pieces, so the chain of additions is the one of the definition.
+// that list as much as fits half of the host's second cache is packed, for a chunk of k; then one
+// stick after the other of everybody's columns passes by, packed to the rest of that cache, while
+// blocks of rows keep their sums in registers for as much of k as there is. Between chunks the sums
+// wait in memory. After the last one they are rounded to where they belong.
 #include "card/matmul.h"
 
 #include <stdlib.h>
@@ -15,8 +15,9 @@
 
 enum {
     ROWS_BYTES = 512 << 10,             // packed rows
-    DEEPEST = 512,                      // of k in them, a multiple of every stick
-    PIECE_BYTES = 32 << 10,             // packed columns
+    CHUNK_DEPTH = 512,                  // of k in them
+    PANEL_BYTES = 128 << 10,            // packed columns
+    FEW_PANEL_BYTES = 32 << 10,         // of which only one block of rows makes use
     PACK_ALIGNMENT = 64,
     PREFETCH_LINES = 12,                // ahead of lines that do not follow each other
 };
@@ -40,7 +41,7 @@ static int fraction_bits(spyre_format format)
     return 0;
 }
 
-static matmul_block *choose_block(spyre_format a, spyre_format b)
+static matmul_block *choose_block(spyre_format format)
 {
 #if defined(__x86_64__)
     const char *variant = convert_variant();
@@ -49,33 +50,57 @@ static matmul_block *choose_block(spyre_format a, spyre_format b)
         if (strcmp(variant, "avx2") == 0) return matmul_block_avx2;
     }
 #endif
-    return fraction_bits(a) && fraction_bits(b) ? matmul_block_portable : NULL;
+    return fraction_bits(format) ? matmul_block_portable : NULL;
+}
+
+bool matmul_is_fast(spyre_format a, spyre_format b)
+{
+    return a == b && lanes_fits_f32(a) && spyre_format_elements_per_stick(a) % 32 == 0 &&
+           choose_block(a) != NULL;
+}
+
+// --- The work at hand
+
+typedef struct {
+    size_t begin, end;
+} range;
+
+typedef struct {
+    const product *x;
+    matmul_block *block;
+    int64_t element;                    // bytes of A and B
+    uint32_t a_count, b_count;          // different operands 1 and 2
+    const uint8_t *a[ISA_CORES], *b[ISA_CORES];
+    uint8_t *c[ISA_CORES][ISA_CORES];   // [b][a]: the result, null when no core wants it
+    range wanted[ISA_CORES];            // [b]: the a of those that are not null
+    const product_index *batch;         // at work
+    size_t first, count;                // rows of the list that are packed
+    size_t panel_depth;                 // of k, at most, in packed columns
+    size_t sums_first[ISA_CORES];       // [b]: floats before its sums
+    float *rows, *columns, *sums;       // plan_scratch
+    uint8_t **results;                  // results[b][row of the group], column 0
+} job;
+
+// The part of k that is packed: whole runs, and the elements before it.
+typedef struct {
+    uint32_t begin, end;
+    size_t before, depth;
+} chunk;
+
+static bool is_last(const job *j, const chunk *k)
+{
+    return k->end == j->x->runs.count;
 }
 
 // --- Packing
 
-// What does not change while one instruction is executed.
-typedef struct {
-    const isa_instruction *i;
-    const int64_t *a_stride, *b_stride; // matmul_strides
-    size_t core_rows;                   // of one operand 1
-    size_t lanes;                       // also the stick of k
-    spyre_format format;
-    int64_t element;
-    matmul_block *block;
-    uint32_t a_count, b_count;          // different operands 1 and 2
-    const uint8_t *a[ISA_CORES], *b[ISA_CORES];
-    uint8_t *c[ISA_CORES][ISA_CORES];   // [b][a]: the result, null when no core wants it
-    uint32_t a_first[ISA_CORES], a_end[ISA_CORES];      // [b]: those that are not null
-    float *rows, *columns, **results;   // plan_scratch; results[b][row of the group]
-} product;
-
 // `count` lines of `run` elements, `stride` bytes apart, to lines of `lanes` floats.
-static void pack_lines(const product *p, const uint8_t *from, int64_t stride, size_t count,
-                       size_t run, float *to)
+static void pack_lines(const job *j, const uint8_t *from, int64_t stride, size_t count, size_t run,
+                       float *to)
 {
-    if (run == p->lanes && stride == (int64_t)run * p->element &&
-        p->format == SPYRE_FORMAT_SEN169_FP16) {
+    size_t lanes = j->x->lanes;
+    if (run == lanes && stride == (int64_t)run * j->element &&
+        j->x->format == SPYRE_FORMAT_SEN169_FP16) {
         convert_dl16_to_float(to, from, count * run);
         return;
     }
@@ -83,58 +108,104 @@ static void pack_lines(const product *p, const uint8_t *from, int64_t stride, si
         const uint8_t *line = from + (int64_t)n * stride;
         __builtin_prefetch(line + PREFETCH_LINES * stride);
         __builtin_prefetch(line + PREFETCH_LINES * stride + 64);
-        lanes_load_f32(to + n * p->lanes, line, p->element, p->format, run);
+        lanes_load_f32(to + n * lanes, line, j->element, j->x->format, run);
     }
 }
 
-// Rows [first, first + count) of the list from index k on, as [k stick][row][lanes].
-static void pack_rows(const product *p, size_t first, size_t count, size_t k, size_t depth)
+// How many of the rows from n on, at most `most`, lie `stride` bytes apart.
+static size_t even_rows(const product_index *rows, size_t most, int64_t *stride)
 {
-    float *to = p->rows;
-    for (size_t done = 0; done < depth; done += p->lanes) {
-        size_t run = depth - done < p->lanes ? depth - done : p->lanes;
-        int64_t stick = (int64_t)((k + done) / p->lanes) * p->a_stride[1];
-        for (size_t row = first; row < first + count;) {
-            size_t within = row % p->core_rows, now = p->core_rows - within;
-            if (now > first + count - row) now = first + count - row;
-            const uint8_t *from = p->a[row / p->core_rows];
-            pack_lines(p, from + (int64_t)within * p->a_stride[0] + stick, p->a_stride[0], now,
-                       run, to);
-            to += now * p->lanes;
-            row += now;
+    *stride = most > 1 ? rows[1].at[PRODUCT_A] - rows[0].at[PRODUCT_A] : 0;
+    size_t n = 1;
+    while (n < most && rows[n].at[PRODUCT_A] - rows[n - 1].at[PRODUCT_A] == *stride) n++;
+    return n;
+}
+
+// Elements [skip, skip + run) of a run of k, of all rows of the group.
+static void pack_run(const job *j, int64_t at, size_t run, float *to)
+{
+    const product_list *rows = &j->x->rows;
+    size_t end = j->first + j->count;
+    for (size_t row = j->first; row < end;) {
+        size_t within = row % rows->count, most = rows->count - within;
+        const product_index *index = &rows->items[within];
+        int64_t stride;
+        size_t now = even_rows(index, most < end - row ? most : end - row, &stride);
+        const uint8_t *from = j->a[row / rows->count] + j->batch->at[PRODUCT_A];
+        pack_lines(j, from + index->at[PRODUCT_A] + at, stride, now, run, to);
+        to += now * j->x->lanes;
+        row += now;
+    }
+}
+
+// The group's rows as [k / lanes][row][k % lanes], however k is cut into runs.
+static void pack_rows(const job *j, const chunk *k)
+{
+    size_t lanes = j->x->lanes, done = 0;
+    for (uint32_t n = k->begin; n < k->end; n++) {
+        const product_index *run = &j->x->runs.items[n];
+        for (size_t within = 0; within < run->run;) {
+            size_t lane = done % lanes, now = lanes - lane;
+            if (now > run->run - within) now = run->run - within;
+            pack_run(j, run->at[PRODUCT_A] + (int64_t)within * j->element, now,
+                     j->rows + done / lanes * lanes * j->count + lane);
+            within += now;
+            done += now;
         }
     }
 }
 
-// --- Multiplying
-
-typedef struct {
-    size_t begin, end;
-} range;
-
-// Rows of the list that columns b may be wanted by, of the group [first, first + count).
-static range rows_of(const product *p, uint32_t b, size_t first, size_t count)
+// Elements [begin, end) of the chunk's k, of one stick of columns, as [k][lanes].
+static void pack_columns(const job *j, const chunk *k, const uint8_t *stick, range elements)
 {
-    size_t begin = p->a_first[b] * p->core_rows, end = p->a_end[b] * p->core_rows;
-    if (begin < first) begin = first;
-    if (end > first + count) end = first + count;
-    return (range){begin - first, end > begin ? end - first : begin - first};
+    const product *x = j->x;
+    float *to = j->columns;
+    size_t before = 0;
+    for (uint32_t n = k->begin; n < k->end && before < elements.end; n++) {
+        const product_index *run = &x->runs.items[n];
+        size_t begin = elements.begin > before ? elements.begin - before : 0;
+        size_t end = elements.end - before < run->run ? elements.end - before : run->run;
+        before += run->run;
+        if (begin >= end) continue;
+        const uint8_t *from = stick + run->at[PRODUCT_B] + (int64_t)begin * x->line;
+        pack_lines(j, from, x->line, end - begin, x->lanes, to);
+        to += (end - begin) * x->lanes;
+    }
 }
 
-static void find_results(const product *p, size_t first, size_t count)
+// --- Results
+
+// Rows of the group that columns b may be wanted by.
+static range rows_of(const job *j, uint32_t b)
 {
-    for (uint32_t b = 0; b < p->b_count; b++) {
-        range rows = rows_of(p, b, first, count);
-        for (size_t n = rows.begin; n < rows.end; n++) {
-            uint8_t *result = p->c[b][(first + n) / p->core_rows];
-            int64_t within = (int64_t)((first + n) % p->core_rows) * p->i->operand[0].stride[0];
-            p->results[b * count + n] = result ? (float *)(void *)(result + within) : NULL;
+    size_t height = j->x->rows.count, last = j->first + j->count;
+    size_t begin = j->wanted[b].begin * height, end = j->wanted[b].end * height;
+    if (begin < j->first) begin = j->first;
+    if (end > last) end = last;
+    return (range){begin - j->first, end > begin ? end - j->first : begin - j->first};
+}
+
+static void find_results(job *j)
+{
+    const product_list *rows = &j->x->rows;
+    size_t sums = 0;
+    for (uint32_t b = 0; b < j->b_count; b++) {
+        range wanted = rows_of(j, b);
+        for (size_t n = wanted.begin; n < wanted.end; n++) {
+            size_t row = j->first + n;
+            uint8_t *result = j->c[b][row / rows->count];
+            if (result)
+                result += j->batch->at[PRODUCT_C] +
+                          rows->items[row % rows->count].at[PRODUCT_C];
+            j->results[b * j->count + n] = result;
         }
+        j->sums_first[b] = sums;
+        sums += (wanted.end - wanted.begin) * j->x->lanes * j->x->columns.count;
     }
 }
 
 // The first rows of a range that have results, without gaps.
-static range wanted_rows(float *const *results, range rows)
+static range wanted_rows(uint8_t *const *results, range rows)
 {
     while (rows.begin < rows.end && !results[rows.begin]) rows.begin++;
     size_t end = rows.begin;
@@ -142,123 +213,195 @@ static range wanted_rows(float *const *results, range rows)
     return (range){rows.begin, end};
 }
 
-// All rows that are packed by one piece of a column stick; blocks of about the same height.
-static void multiply_piece(const product *p, float *const *results, range rows,
-                           matmul_panel panel)
+// Rounds the finished sums of neighbouring rows, [rows][lanes], to their results.
+static void put_results(const product *x, const float *sums, uint8_t *const *results, size_t rows,
+                        int64_t column)
+{
+    int64_t element = spyre_format_bytes(x->result), line = element * x->lanes;
+    size_t n = 0;
+    while (n < rows) {
+        size_t dense = 1;
+        while (x->kept == x->lanes && n + dense < rows &&
+               results[n + dense] - results[n + dense - 1] == line)
+            dense++;
+        size_t count = dense > 1 ? dense * x->lanes : x->kept;
+        lanes_store_f32(results[n] + column, element, x->result, sums + n * x->lanes, count);
+        n += dense;
+    }
+}
+
+// --- Multiplying
+
+// A panel of a stick of columns and the rows it meets.
+typedef struct {
+    uint8_t *const *results;            // of the stick's columns b
+    float *sums;                        // [row][lanes]; null: they live for one panel only
+    size_t sums_row;                    // row of the group that sums begins with
+    int64_t column;                     // bytes from a result's column 0
+    bool last;                          // of k
+} destination;
+
+static void multiply_block(const job *j, const destination *d, size_t row, size_t height,
+                           const matmul_panel *panel)
+{
+    float sums[MATMUL_ROWS * 128], *c[MATMUL_ROWS];
+    float *first = d->sums ? d->sums + (row - d->sums_row) * j->x->lanes : sums;
+    for (size_t n = 0; n < height; n++) {
+        c[n] = first + n * j->x->lanes;
+        if (j->x->adds) c[n] = (float *)(void *)(d->results[row + n] + d->column);
+    }
+    j->block(c, height, panel);
+    if (d->last && !j->x->adds) put_results(j->x, first, d->results + row, height, d->column);
+}
+
+// All rows that are packed by one panel; blocks of about the same height.
+static void multiply_panel(const job *j, const destination *d, range rows, matmul_panel panel)
 {
     const float *packed = panel.a;
     for (;;) {
-        range wanted = wanted_rows(results, rows);
+        range wanted = wanted_rows(d->results, rows);
         if (wanted.begin == wanted.end) return;
         size_t blocks = (wanted.end - wanted.begin + MATMUL_ROWS - 1) / MATMUL_ROWS;
         for (size_t row = wanted.begin; row < wanted.end; blocks--) {
             size_t height = (wanted.end - row + blocks - 1) / blocks;
-            panel.a = packed + row * p->lanes;
-            p->block(results + row, height, &panel);
+            panel.a = packed + row * j->x->lanes;
+            multiply_block(j, d, row, height, &panel);
             row += height;
         }
         rows.begin = wanted.end;
     }
 }
 
-// Whole sticks of k.
-static size_t piece_depth(size_t lanes)
+static void multiply_stick(const job *j, const chunk *k, uint32_t b, uint32_t stick)
 {
-    size_t sticks = PIECE_BYTES / sizeof(float) / lanes / lanes;
-    return sticks ? sticks * lanes : lanes;
-}
-
-// `rows` of a packed group of `count`.
-static void multiply_stick(const product *p, uint32_t b, int64_t stick, range rows, size_t count,
-                           size_t k, size_t depth)
-{
-    const uint8_t *columns = p->b[b] + stick * p->b_stride[0];
-    size_t most = piece_depth(p->lanes);
-    for (size_t done = 0; done < depth; done += most) {
-        size_t now = depth - done < most ? depth - done : most;
-        pack_lines(p, columns + (int64_t)(k + done) * p->b_stride[1], p->b_stride[1], now,
-                   p->lanes, p->columns);
-        matmul_panel panel = {p->rows + done * count, p->columns, count * p->lanes, p->lanes, now,
-                              stick * p->i->operand[0].stride[1] / (int64_t)sizeof(float)};
-        multiply_piece(p, p->results + b * count, rows, panel);
+    const product *x = j->x;
+    const product_index *column = &x->columns.items[stick];
+    range rows = rows_of(j, b);
+    if (rows.begin == rows.end) return;
+    const uint8_t *columns = j->b[b] + j->batch->at[PRODUCT_B] + column->at[PRODUCT_B];
+    bool one_panel = x->depth <= j->panel_depth;
+    destination d = {.results = j->results + b * j->count,
+                     .sums_row = rows.begin,
+                     .column = column->at[PRODUCT_C]};
+    if (!one_panel) {
+        size_t height = rows.end - rows.begin;
+        d.sums = j->sums + j->sums_first[b] + stick * height * x->lanes;
+    }
+    for (size_t done = 0; done < k->depth; done += j->panel_depth) {
+        size_t now = k->depth - done < j->panel_depth ? k->depth - done : j->panel_depth;
+        pack_columns(j, k, columns, (range){done, done + now});
+        d.last = is_last(j, k) && done + now == k->depth;
+        matmul_panel panel = {.a = j->rows + done * j->count,
+                              .b = j->columns,
+                              .a_next = j->count * x->lanes,
+                              .lanes = x->lanes,
+                              .depth = now,
+                              .fresh = !x->adds && k->before + done == 0};
+        multiply_panel(j, &d, rows, panel);
     }
 }
 
-static void multiply_rows(const product *p, size_t first, size_t count)
+// As many runs from `begin` on as a chunk of k takes.
+static chunk next_chunk(const product *x, const chunk *before, size_t most)
 {
-    size_t depth = p->i->extent[2];
-    find_results(p, first, count);
-    for (size_t k = 0; k < depth; k += DEEPEST) {
-        size_t now = depth - k < DEEPEST ? depth - k : DEEPEST;
-        pack_rows(p, first, count, k, now);
-        for (uint32_t b = 0; b < p->b_count; b++) {
-            range rows = rows_of(p, b, first, count);
-            for (int64_t stick = 0; rows.begin < rows.end && stick < p->i->extent[1]; stick++)
-                multiply_stick(p, b, stick, rows, count, k, now);
-        }
+    chunk k = {.begin = before->end, .end = before->end, .before = before->before + before->depth};
+    while (k.end < x->runs.count && (k.depth == 0 || k.depth + x->runs.items[k.end].run <= most))
+        k.depth += x->runs.items[k.end++].run;
+    return k;
+}
+
+static void multiply_rows(job *j, size_t chunk_depth)
+{
+    find_results(j);
+    chunk k = {0};
+    while (!is_last(j, &k)) {
+        k = next_chunk(j->x, &k, chunk_depth);
+        pack_rows(j, &k);
+        for (uint32_t b = 0; b < j->b_count; b++)
+            for (uint32_t stick = 0; stick < j->x->columns.count; stick++)
+                multiply_stick(j, &k, b, stick);
     }
 }
 
-// --- The instruction
-
-// Results that share bytes are left to the definition.
-static bool plain_result(const isa_instruction *i, const matmul_operands *cores, uint32_t count)
-{
-    const isa_operand *c = &i->operand[0];
-    int64_t line = (int64_t)matmul_lanes(i) * 4, inner = 0, outer = 1;
-    if (c->stride[0] % 4 != 0 || c->stride[1] % 4 != 0) return false;
-    for (uint32_t n = 0; n < count; n++)
-        if ((uintptr_t)cores[n][0] % 4 != 0) return false;
-    if (i->extent[0] == 1 || (i->extent[1] > 1 && c->stride[1] < c->stride[0])) inner = 1, outer = 0;
-    if (i->extent[inner] > 1 && c->stride[inner] < line) return false;
-    if (i->extent[inner] > 1) line += c->stride[inner] * (i->extent[inner] - 1);
-    return i->extent[outer] == 1 || c->stride[outer] >= line;
-}
-
-static bool prepare(product *p, size_t rows, size_t rows_bytes, plan_scratch *scratch)
-{
-    size_t columns_bytes = piece_depth(p->lanes) * p->lanes * sizeof(float);
-    size_t results_bytes = rows * p->b_count * sizeof(float *);
-    bool ready = ensure(&scratch->rows, &scratch->rows_bytes, rows_bytes) &&
-                 ensure(&scratch->columns, &scratch->columns_bytes, columns_bytes) &&
-                 ensure(&scratch->results, &scratch->results_bytes, results_bytes);
-    p->rows = scratch->rows;
-    p->columns = scratch->columns;
-    p->results = scratch->results;
-    return ready;
-}
+// --- The product
 
 // Each pair of operands is one product; a core that has the same pair as another gets rows of its
 // own.
-static void add_core(product *p, const matmul_operands *core)
+static void add_core(job *j, const matmul_operands *core)
 {
     uint32_t a = 0, b = 0;
-    while (b < p->b_count && p->b[b] != (*core)[2]) b++;
-    if (b == p->b_count) p->b[p->b_count++] = (*core)[2];
-    while (a < p->a_count && (p->a[a] != (*core)[1] || p->c[b][a])) a++;
-    if (a == p->a_count) p->a[p->a_count++] = (*core)[1];
-    p->c[b][a] = (*core)[0];
-    if (p->a_end[b] == 0) p->a_first[b] = a;
-    if (a < p->a_first[b]) p->a_first[b] = a;
-    if (a >= p->a_end[b]) p->a_end[b] = a + 1;
+    while (b < j->b_count && j->b[b] != (*core)[PRODUCT_B]) b++;
+    if (b == j->b_count) j->b[j->b_count++] = (*core)[PRODUCT_B];
+    while (a < j->a_count && (j->a[a] != (*core)[PRODUCT_A] || j->c[b][a])) a++;
+    if (a == j->a_count) j->a[j->a_count++] = (*core)[PRODUCT_A];
+    j->c[b][a] = (*core)[PRODUCT_C];
+    range *wanted = &j->wanted[b];
+    if (wanted->end == 0) wanted->begin = a;
+    if (a < wanted->begin) wanted->begin = a;
+    if (a >= wanted->end) wanted->end = a + 1;
 }
 
-bool matmul_fast(const isa_instruction *i, const matmul_strides *strides,
-                 const matmul_operands *cores, uint32_t count, plan_scratch *scratch)
+// Floats for sums that outlive a panel: every pair of rows and columns of a group at most.
+static size_t sums_floats(const job *j, size_t group)
 {
-    spyre_format a = i->operand[1].format, b = i->operand[2].format;
-    product p = {.i = i, .a_stride = (*strides)[0], .b_stride = (*strides)[1],
-                 .core_rows = i->extent[0], .lanes = matmul_lanes(i), .format = a,
-                 .element = spyre_format_bytes(a), .block = choose_block(a, b)};
-    if (!p.block || a != b || p.lanes % 32 != 0 || !plain_result(i, cores, count)) return false;
-    if (!lanes_fits_f32(a)) return false;
-    for (uint32_t n = 0; n < count; n++) add_core(&p, &cores[n]);
-    size_t rows = p.a_count * p.core_rows, depth = i->extent[2] < DEEPEST ? i->extent[2] : DEEPEST;
-    size_t row_bytes = (depth + p.lanes - 1) / p.lanes * p.lanes * sizeof(float);
-    size_t groups = (rows * row_bytes + ROWS_BYTES - 1) / ROWS_BYTES;
+    size_t rows = 0, height = j->x->rows.count;
+    if (j->x->adds || j->x->depth <= j->panel_depth) return 0;
+    for (uint32_t b = 0; b < j->b_count; b++) {
+        size_t own = (j->wanted[b].end - j->wanted[b].begin) * height;
+        rows += own < group ? own : group;
+    }
+    return rows * j->x->columns.count * j->x->lanes;
+}
+
+static bool prepare(job *j, size_t group, size_t chunk_depth, plan_scratch *scratch)
+{
+    size_t line = j->x->lanes * sizeof(float);
+    size_t sticks = (chunk_depth + j->x->lanes - 1) / j->x->lanes;
+    bool ready = ensure(&scratch->rows, &scratch->rows_bytes, group * sticks * line) &&
+                 ensure(&scratch->columns, &scratch->columns_bytes, j->panel_depth * line) &&
+                 ensure(&scratch->sums, &scratch->sums_bytes,
+                        sums_floats(j, group) * sizeof(float)) &&
+                 ensure(&scratch->results, &scratch->results_bytes,
+                        group * j->b_count * sizeof(uint8_t *));
+    j->rows = scratch->rows;
+    j->columns = scratch->columns;
+    j->sums = scratch->sums;
+    j->results = scratch->results;
+    return ready;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+// Whole sticks of k.
+static size_t panel_depth(size_t lanes, size_t bytes)
+{
+    size_t sticks = bytes / sizeof(float) / lanes / lanes;
+    return sticks ? sticks * lanes : lanes;
+}
+
+bool matmul_fast(const product *x, const matmul_operands *cores, uint32_t count,
+                 plan_scratch *scratch)
+{
+    job j = {.x = x, .block = choose_block(x->format), .element = spyre_format_bytes(x->format)};
+    for (uint32_t n = 0; n < count; n++) add_core(&j, &cores[n]);
+    size_t rows = (size_t)j.a_count * x->rows.count;
+    bool few = rows <= MATMUL_ROWS;
+    size_t chunk_depth = few ? ROWS_BYTES / sizeof(float) / MATMUL_ROWS / x->lanes * x->lanes
+                             : CHUNK_DEPTH;
+    chunk_depth = least(chunk_depth, x->depth);
+    j.panel_depth = least(panel_depth(x->lanes, few ? FEW_PANEL_BYTES : PANEL_BYTES), chunk_depth);
+    size_t groups = (rows * chunk_depth * sizeof(float) + ROWS_BYTES - 1) / ROWS_BYTES;
     size_t group = (rows + groups - 1) / groups;
-    if (!prepare(&p, group, group * row_bytes, scratch)) return false;
-    for (size_t first = 0; first < rows; first += group)
-        multiply_rows(&p, first, rows - first < group ? rows - first : group);
+    if (!prepare(&j, group, chunk_depth, scratch)) return false;
+    for (uint32_t n = 0; n < x->batches.count; n++) {
+        j.batch = &x->batches.items[n];
+        for (j.first = 0; j.first < rows; j.first += group) {
+            j.count = least(group, rows - j.first);
+            multiply_rows(&j, chunk_depth);
+        }
+    }
     return true;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matmul tiles: operands are packed to fp32 and go through a register-blocked kernel. Every result
-// is one chain acc = fma(a, b, acc) with k ascending, whatever the blocking.
+// Products (product.h) on a host: operands are packed to fp32 and go through a register-blocked
+// kernel. Every result is one chain acc = fma(a, b, acc) with k ascending, whatever the blocking.
 #ifndef CARD_MATMUL_H
 #define CARD_MATMUL_H
 
@@ -12,16 +12,18 @@
 // The operands of one core, element 0 of each.
 typedef uint8_t *matmul_operands[ISA_MAX_OPERANDS];
 
-// Executes one MATMUL instruction for `count` cores whose operands do not overlap any core's
-// results. Operands that several cores read at one place are packed once for all of them, and
-// blocks of rows reach over cores. False (nothing done) when the formats have no fast form or the
-// host has no memory for packing.
-bool matmul_fast(const isa_instruction *i, const matmul_strides *strides,
-                 const matmul_operands *cores, uint32_t count, plan_scratch *scratch);
+// True when products of these formats have a fast form.
+bool matmul_is_fast(spyre_format a, spyre_format b);
 
-// The same for a tile, with exact_run where there is no fast form (exec_fast.c).
-void fast_matmul(const plan_tile *tile, const matmul_strides *strides,
-                 const matmul_operands *cores, uint32_t count, plan_scratch *scratch);
+// Computes a product for `count` cores whose operands 1 and 2 do not overlap any core's results.
+// Operands that several cores read at one place are packed once for all of them, and blocks of rows
+// reach over cores. False (nothing done) when the host has no memory for packing.
+bool matmul_fast(const product *x, const matmul_operands *cores, uint32_t count,
+                 plan_scratch *scratch);
+
+// The same for a MATMUL's tile, with exact_run where there is no fast form (exec_fast.c).
+void fast_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t count,
+                 plan_scratch *scratch);
 
 enum { MATMUL_ROWS = 6 };               // most rows of a block
 
@@ -30,10 +32,10 @@ enum { MATMUL_ROWS = 6 };               // most rows of a block
 typedef struct {
     const float *a, *b;
     size_t a_next, lanes, depth;
-    ptrdiff_t c_offset;                 // floats from c[row] to lane 0
+    bool fresh;                         // the chain begins with 0, not with what c holds
 } matmul_panel;
 
-// c[row][c_offset + lane] = fma over k of a[row][k] * b[k][lane], for rows of 1 to MATMUL_ROWS and
+// c[row][lane] = fma over k of a[row][k] * b[k][lane], for rows of 1 to MATMUL_ROWS and
 // lanes a multiple of 32.
 typedef void matmul_block(float *const *c, size_t rows, const matmul_panel *p);
 matmul_block matmul_block_portable;     // multiplies and adds: for products that fp32 holds exactly

@@ -24,10 +24,12 @@ static inline __attribute__((always_inline)) void block(float *const *c, size_t 
 {
     BLOCK_VECTOR sum[MATMUL_ROWS][VECTORS];
     size_t lanes = p->lanes;
-    ptrdiff_t at = p->c_offset + (ptrdiff_t)lane;
     for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++)
-            sum[r][v] = *(const floats *)(c[r] + at + v * WIDTH);
+        for (int v = 0; v < vectors; v++) sum[r][v] = (BLOCK_VECTOR){0};
+    if (!p->fresh)
+        for (int r = 0; r < rows; r++)
+            for (int v = 0; v < vectors; v++)
+                sum[r][v] = *(const floats *)(c[r] + lane + v * WIDTH);
     const float *a = p->a, *b = p->b + lane;
     for (size_t left = p->depth; left > 0; a += p->a_next) {
         size_t run = left < lanes ? left : lanes;
@@ -48,7 +50,7 @@ static inline __attribute__((always_inline)) void block(float *const *c, size_t 
     }
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++)
-            *(floats *)(c[r] + at + v * WIDTH) = sum[r][v];
+            *(floats *)(c[r] + lane + v * WIDTH) = sum[r][v];
 }
 
 #define BLOCK(rows)                                                                         \

@@ -5,6 +5,7 @@
 #ifndef CARD_PLAN_H
 #define CARD_PLAN_H
 
+#include "card/product.h"
 #include "card/strip.h"
 #include "isa/isa.h"
 
@@ -13,8 +14,9 @@ typedef struct plan_tile plan_tile;
 // Memory that a host thread reuses from tile to tile.
 typedef struct {
     void *rows, *columns;                   // packed operands of a matmul
+    void *sums;                             // its results between parts of k
     void *results;                          // where its rows go
-    size_t rows_bytes, columns_bytes, results_bytes;
+    size_t rows_bytes, columns_bytes, sums_bytes, results_bytes;
 } plan_scratch;
 
 // Executes one tile. address[o] is element 0 of operand o, bounds are checked already.
@@ -36,6 +38,7 @@ struct plan_tile {
     plan_run *fast;
     strip_function *strip;                  // of `fast`, where it has one
     strip_reducer *reducer;
+    product *product;                       // of a MATMUL; null: it has no fast form
 };
 
 typedef enum {
@@ -73,6 +76,7 @@ typedef struct {
     uint32_t step_count[ISA_QUEUE_COUNT];
     plan_step *steps[ISA_QUEUE_COUNT];      // end with STEP_END; SEQ: fused (fuse.h), or null
     bool has_matmul;
+    uint32_t gang;                          // cores that gain from multiplying together (batch.c)
     bool joins;                             // runs with the kernel before without meeting (local.h)
     double weight_bytes;                    // rough work of all cores, to choose host threads
 } plan_kernel;
@@ -111,9 +115,6 @@ bool plan_independent(const plan_tile *tile, uint8_t *const *address, uint32_t o
 
 // No two indices of operand o share a byte (its strides nest).
 bool plan_injective(const plan_tile *tile, uint32_t operand);
-
-// What a MATMUL steps by: [0] operand 1 by row and by stick of k, [1] operand 2 by stick and by k.
-typedef int64_t matmul_strides[2][2];
 
 // Lanes a column stick of a matmul has: elements of operand 1's format in a stick.
 static inline uint32_t matmul_lanes(const isa_instruction *i)

@@ -3,7 +3,7 @@
 // From an instruction to a tile: what it touches, its dims merged, who executes it.
 #include <stdlib.h>
 
-#include "card/plan.h"
+#include "card/matmul.h"
 
 // Far beyond memory, far below overflow.
 #define ROWS_REACH (1LL << 48)
@@ -97,6 +97,8 @@ spyre_status plan_make_tile(arena *memory, const isa_instruction *i, plan_tile *
     tile->instruction = i;
     if (i->opcode == ISA_MATMUL) {
         span_matmul(tile);
+        if (matmul_is_fast(i->operand[1].format, i->operand[2].format))
+            TRY(product_of(memory, i, &tile->product));
     } else {
         span_plain(tile);
         normalise(tile);

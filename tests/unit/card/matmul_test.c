@@ -19,8 +19,7 @@ typedef struct {
     uint8_t *c[ISA_CORES];
     uint32_t a_of[ISA_CORES], b_of[ISA_CORES];
     uint32_t cores, rows, sticks, depth;
-    matmul_strides strides;
-    int64_t c_row, c_stick;
+    int64_t a_row, a_stick, b_stick, b_line, c_row, c_stick;
     size_t c_bytes;
 } problem;
 
@@ -41,10 +40,10 @@ static problem new_problem(uint64_t *seed, uint32_t cores, uint32_t rows, uint32
     problem p = {.cores = cores, .rows = rows, .sticks = sticks, .depth = depth};
     uint32_t k_sticks = (depth + LANES - 1) / LANES, gap = next_random(seed) % 2 * STICK;
     bool rows_inside = next_random(seed) % 2;
-    p.strides[0][0] = rows_inside ? STICK * k_sticks : STICK + gap;
-    p.strides[0][1] = rows_inside ? STICK : (STICK + gap) * rows;
-    p.strides[1][1] = STICK + next_random(seed) % 2 * STICK;
-    p.strides[1][0] = p.strides[1][1] * depth;
+    p.a_row = rows_inside ? STICK * k_sticks : STICK + gap;
+    p.a_stick = rows_inside ? STICK : (STICK + gap) * rows;
+    p.b_line = STICK + next_random(seed) % 2 * STICK;
+    p.b_stick = p.b_line * depth;
     p.c_row = LANES * 4 * (rows_inside ? sticks : 1);
     p.c_stick = LANES * 4 * (rows_inside ? 1 : rows);
     p.c_bytes = (size_t)rows * sticks * LANES * 4;
@@ -82,11 +81,11 @@ static float value_at(const uint8_t *at)
 
 static float one_result(const problem *p, uint32_t core, uint32_t row, uint32_t column, float sum)
 {
-    const uint8_t *a = p->a[p->a_of[core]] + row * p->strides[0][0];
-    const uint8_t *b = p->b[p->b_of[core]] + column / LANES * p->strides[1][0];
+    const uint8_t *a = p->a[p->a_of[core]] + row * p->a_row;
+    const uint8_t *b = p->b[p->b_of[core]] + column / LANES * p->b_stick;
     for (uint32_t k = 0; k < p->depth; k++)
-        sum = fmaf(value_at(a + k / LANES * p->strides[0][1] + k % LANES * 2),
-                   value_at(b + k * p->strides[1][1] + column % LANES * 2), sum);
+        sum = fmaf(value_at(a + k / LANES * p->a_stick + k % LANES * 2),
+                   value_at(b + k * p->b_line + column % LANES * 2), sum);
     return sum;
 }
 
@@ -96,6 +95,7 @@ static float *result_at(const problem *p, uint32_t core, uint32_t row, uint32_t 
     return (float *)(void *)(p->c[core] + row * p->c_row + column / LANES * p->c_stick + lane);
 }
 
+// Without scratch by definition.
 static void multiply(const problem *p, plan_scratch *scratch)
 {
     isa_instruction i = {.opcode = ISA_MATMUL, .dim_count = 3, .operand_count = 3,
@@ -104,15 +104,27 @@ static void multiply(const problem *p, plan_scratch *scratch)
     i.operand[1] = i.operand[2] = in_lx(0, SPYRE_FORMAT_SEN169_FP16);
     i.operand[0].stride[0] = p->c_row;
     i.operand[0].stride[1] = p->c_stick;
+    i.operand[1].stride[0] = p->a_row;
+    i.operand[1].stride[2] = p->a_stick;
+    i.operand[2].stride[1] = p->b_stick;
+    i.operand[2].stride[2] = p->b_line;
+    arena *memory = arena_create();
+    assert_non_null(memory);
+    product *x;
+    assert_ok(product_of(memory, &i, &x));
+    assert_non_null(x);
     matmul_operands cores[ISA_CORES];
     for (uint32_t core = 0; core < p->cores; core++) {
         cores[core][0] = p->c[core];
         cores[core][1] = p->a[p->a_of[core]];
         cores[core][2] = p->b[p->b_of[core]];
     }
-    assert_true(matmul_fast(&i, (const matmul_strides *)p->strides,
-                            (const matmul_operands *)cores, p->cores, scratch));
+    if (scratch) assert_true(matmul_fast(x, (const matmul_operands *)cores, p->cores, scratch));
+    for (uint32_t core = 0; core < p->cores && !scratch; core++) product_compute(x, cores[core]);
+    arena_destroy(memory);
 }
+
+static bool by_definition;
 
 // Compares every `step`th result.
 static void check(uint64_t *seed, uint32_t cores, uint32_t rows, uint32_t sticks, uint32_t depth,
@@ -132,11 +144,12 @@ static void check(uint64_t *seed, uint32_t cores, uint32_t rows, uint32_t sticks
                 fail_msg("%u cores x %u rows, %u sticks, k %u: result %u is %a, not %a", cores,
                          rows, sticks, depth, n, (double)*at, (double)expected[n]);
         }
-        if (pass == 0) multiply(&p, &scratch);
+        if (pass == 0) multiply(&p, by_definition ? NULL : &scratch);
     }
     free(expected);
     free(scratch.rows);
     free(scratch.columns);
+    free(scratch.sums);
     free(scratch.results);
     free_problem(&p);
 }
@@ -160,6 +173,16 @@ static void matmul__cores_share_operands(void **state)
               7);
 }
 
+static void matmul__by_definition(void **state)
+{
+    (void)state;
+    uint64_t seed = 9;
+    by_definition = true;
+    check(&seed, 3, 5, 2, 70, 1);
+    check(&seed, 1, 1, 1, 1, 1);
+    by_definition = false;
+}
+
 // More than one group of rows, panel and piece of k.
 static void matmul__large_extents(void **state)
 {
@@ -181,7 +204,8 @@ static void run_block(matmul_block *block, size_t rows, size_t lanes, const floa
         c[row] = out + row * lanes;
         for (size_t lane = 0; lane < lanes; lane++) c[row][lane] = (float)(row + lane);
     }
-    matmul_panel panel = {a, b, rows * lanes, lanes, BLOCK_DEPTH, 0};
+    matmul_panel panel = {
+        .a = a, .b = b, .a_next = rows * lanes, .lanes = lanes, .depth = BLOCK_DEPTH};
     block(c, rows, &panel);
 }
 
@@ -219,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matmul__small_extents),
         cmocka_unit_test(matmul__cores_share_operands),
+        cmocka_unit_test(matmul__by_definition),
         cmocka_unit_test(matmul__large_extents),
         cmocka_unit_test(matmul__every_instruction_set_gives_the_same),
     };
