@@ -5,21 +5,26 @@
 
 #include "isa/constants.h"
 
-static double operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k)
+double cost_operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k, uint8_t stick)
 {
     const loop_access *access = &op->operand[k];
-    loop_location place;
     double sticks = 1;
-    if (loop_locate(loops, op, access, &place)) return 0;
     int64_t lanes = loop_lanes(&loops->buffers.items[access->buffer]);
     for (uint32_t v = 0; v < op->var_count; v++) {
         bool by_index = loop_is_table(op, access) && op->operand[0].stride[v]; // a row an index
-        if (v == place.stick_var)
+        if (v == stick)
             sticks *= (double)((op->extent[v] + lanes - 1) / lanes);
         else if (access->stride[v] || by_index)
             sticks *= (double)op->extent[v];
     }
     return sticks * SPYRE_STICK_BYTES;
+}
+
+static double operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k)
+{
+    loop_location place;
+    if (loop_locate(loops, op, &op->operand[k], &place)) return 0;
+    return cost_operand_bytes(loops, op, k, place.stick_var);
 }
 
 cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op)
@@ -40,6 +45,11 @@ static double rows_a_core(const loop_op *op, const division *d)
     return rows;
 }
 
+double cost_vector_us(double bytes, double cores)
+{
+    return bytes / SPYRE_STICK_BYTES / (cores * VECTOR_STICKS * CLOCK);
+}
+
 static double compute_of(const loop_op *op, const cost_basis *basis, const division *d)
 {
     double cores = (double)division_cores(op, d), largest = 0;
@@ -48,7 +58,7 @@ static double compute_of(const loop_op *op, const cost_basis *basis, const divis
         return basis->points / (cores * MATMUL_RATE * pow(fill, MATMUL_FILL_POWER));
     }
     for (uint32_t k = 0; k < op->operand_count; k++) largest = fmax(largest, basis->bytes[k]);
-    return largest / SPYRE_STICK_BYTES / (cores * VECTOR_STICKS * CLOCK);
+    return cost_vector_us(largest, cores);
 }
 
 // us per byte of the smaller direction.
@@ -60,6 +70,12 @@ static double turn_of(const loop_op *op)
         for (uint32_t v = 0; v < op->var_count; v++)
             if (!op->operand[k].stride[v]) return BROADCAST_TURN;
     return MEMORY_TURNAROUND;
+}
+
+double cost_memory_us(const loop_op *op, double read_bytes, double written_bytes)
+{
+    return (read_bytes + written_bytes) / MEMORY_BANDWIDTH +
+           fmin(read_bytes, written_bytes) * turn_of(op);
 }
 
 // Partial results pass along a chain of cores, one hop after the other.
@@ -86,8 +102,7 @@ cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint
         else
             c.read_bytes += basis->bytes[k];
     }
-    c.memory_us = (c.read_bytes + c.written_bytes) / MEMORY_BANDWIDTH +
-                  fmin(c.read_bytes, c.written_bytes) * turn_of(op);
+    c.memory_us = cost_memory_us(op, c.read_bytes, c.written_bytes);
     c.compute_us = compute_of(op, basis, d);
     c.ring_us = ring_of(op, &basis->sizes, d);
     c.us = fmax(c.memory_us, c.compute_us + c.ring_us);

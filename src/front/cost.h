@@ -35,6 +35,13 @@ cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op);
 // The cost of op under division d; bit k of `resident`: operand k is in LX.
 cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t resident);
 
+// The formula's terms for planners that know less than a division: bytes that operand k touches when
+// its stick runs along variable `stick` (LOOP_NO_DIM: one element a stick), `memory`, and `compute`
+// of an op other than a matmul whose largest operand has `bytes`.
+double cost_operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k, uint8_t stick);
+double cost_memory_us(const loop_op *op, double read_bytes, double written_bytes);
+double cost_vector_us(double bytes, double cores);
+
 // Bits of the operands that are in LX, and the cost of an op of the loop IR as it stands.
 uint32_t cost_resident(const loop_graph *loops, const loop_op *op);
 cost cost_as_planned(const loop_graph *loops, const loop_op *op);

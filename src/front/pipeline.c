@@ -64,10 +64,12 @@ bool front_validates(const spyre_settings *settings)
 #endif
 }
 
-static void dump(const loop_graph *loops, const char *pass, text *out)
+static void dump(loop_graph *loops, const char *pass, text *out)
 {
     if (!out) return;
     text_printf(out, "// after %s\n", pass);
+    if (loops->notes) text_append(out, loops->notes);
+    loops->notes = NULL;
     loop_print(loops, out);
     text_append(out, "\n");
 }
@@ -113,6 +115,7 @@ spyre_status front_compile(const spyre_graph *graph, const front_options *option
     record_end(&watch, "build", loops, true, &records);
     loops->settings = *settings;
     loops->cores = settings->sencores;
+    loops->explains = options->dump != NULL;
     TRY(check(loops, true, &records));
     dump(loops, "build", options->dump);
     for (uint32_t i = 0; i < FRONT_PASS_COUNT; i++) TRY(run_pass(loops, i, options, &records));

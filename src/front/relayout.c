@@ -20,9 +20,33 @@ static loop_op begin_restickify(const loop_op *near, uint32_t var_count, const i
     return op;
 }
 
-static spyre_status append(relayouter *r, const loop_op *op)
+// A whole copy stands for the same host tensor, a piece for what one access reaches.
+relayout_key relayout_key_of(const loop_graph *loops, const loop_op *copy)
 {
-    return VEC_PUSH(r->loops->memory, r->ops, *op);
+    relayout_key key;
+    memset(&key, 0, sizeof key);
+    key.source = copy->operand[0].buffer;
+    key.whole = loops->buffers.items[copy->operand[1].buffer].storage.rank > 0;
+    key.stick = copy->stick;
+    key.offset = copy->operand[0].offset;
+    memcpy(key.extent, copy->extent, sizeof key.extent);
+    memcpy(key.stride, copy->operand[0].stride, sizeof key.stride);
+    return key;
+}
+
+// Appends the copy into the buffer that was added last, unless an equal one exists: then that buffer
+// goes, and *out_target is the other copy's.
+static spyre_status append(relayouter *r, const loop_op *copy, uint32_t *out_target)
+{
+    loop_graph *loops = r->loops;
+    uint32_t fresh = copy->operand[1].buffer;
+    relayout_key key = relayout_key_of(loops, copy);
+    *out_target = fresh;
+    if (!r->forgets)
+        TRY(map_bytes_intern(loops->memory, &r->done, &key, sizeof key, fresh, out_target));
+    if (*out_target == fresh) return VEC_PUSH(loops->memory, r->ops, *copy);
+    loops->buffers.count--;
+    return NULL;
 }
 
 // Copies a whole buffer so that its stick runs along dim `stick`.
@@ -30,38 +54,34 @@ static spyre_status move_stick(relayouter *r, const loop_op *near, uint32_t sour
                                uint32_t *out)
 {
     const loop_buffer from = r->loops->buffers.items[source];
-    struct {
-        uint32_t buffer, stick;
-        char kind[8];
-    } key = {source, stick, "whole"};
-    if (map_bytes_get(&r->done, &key, sizeof key, out)) return NULL;
-    TRY(loop_add_local(r->loops, from.name, from.dtype, from.format, &from.storage, out));
-    loop_buffer *to = &r->loops->buffers.items[*out];
-    to->dim_count = from.dim_count;
-    memcpy(to->dim, from.dim, sizeof to->dim);
-    loop_set_layout(to, stick);
+    uint32_t target;
     int64_t extent[LOOP_MAX_DIMS];
     if (from.dim_count > LOOP_MAX_VARS)
         return status_new(SPYRE_UNSUPPORTED, "%s: a tensor of more than 8 dims changes its stick",
                           near->name);
+    TRY(loop_add_local(r->loops, from.name, from.dtype, from.format, &from.storage, &target));
+    loop_buffer *to = &r->loops->buffers.items[target];
+    to->dim_count = from.dim_count;
+    memcpy(to->dim, from.dim, sizeof to->dim);
+    loop_set_layout(to, stick);
     for (uint32_t d = 0; d < from.dim_count; d++)
         extent[d] = from.dim[from.dim_count - 1 - d].extent;
     loop_op op = begin_restickify(near, from.dim_count, extent);
     op.operand[0].buffer = source;
-    op.operand[1].buffer = *out;
+    op.operand[1].buffer = target;
     for (uint32_t v = 0; v < from.dim_count; v++) {
         uint32_t d = from.dim_count - 1 - v;
         op.operand[0].stride[v] = op.operand[1].stride[v] = from.dim[d].stride;
         if (d == stick) op.stick = (uint8_t)v;
     }
-    TRY(append(r, &op));
-    return map_bytes_put(r->loops->memory, &r->done, &key, sizeof key, *out);
+    return append(r, &op, out);
 }
 
-// The dim for the stick under which `access` can be expressed, large dims first; LOOP_NO_DIM
-// (sparse) as a last resort. *out_found is false when no layout can express it.
+// The dim for the stick under which `access` can be expressed: the one that `want` walks if possible,
+// else large dims first; LOOP_NO_DIM (sparse) as a last resort. *out_found is false when no layout
+// can express it.
 static spyre_status choose_stick(relayouter *r, const loop_op *op, const loop_access *access,
-                                 uint8_t *out_stick, bool *out_found)
+                                 uint8_t want, uint8_t *out_stick, bool *out_found)
 {
     loop_graph *loops = r->loops;
     loop_buffer trial = loops->buffers.items[access->buffer];
@@ -79,20 +99,15 @@ static spyre_status choose_stick(relayouter *r, const loop_op *op, const loop_ac
         if (d == old_stick || (sparse && *out_found)) continue;
         loop_set_layout(&loops->buffers.items[id], sparse ? LOOP_NO_DIM : d);
         if (loop_locate(loops, op, &moved, &place)) continue;
-        if (*out_found && trial.dim[d].extent <= best) continue;
+        int64_t worth = sparse ? 0 : place.stick_var == want ? INT64_MAX : trial.dim[d].extent;
+        if (*out_found && worth <= best) continue;
         *out_found = true;
         *out_stick = sparse ? LOOP_NO_DIM : d;
-        best = sparse ? 0 : trial.dim[d].extent;
+        best = worth;
     }
     loops->buffers.count--;
     return NULL;
 }
-
-typedef struct {
-    uint32_t buffer, want;
-    int64_t want_stride, offset;
-    int64_t extent[LOOP_MAX_VARS], stride[LOOP_MAX_VARS];
-} piece_key;
 
 // Copies what the access reaches into a dense buffer whose stick runs along `want`.
 static spyre_status copy_piece(relayouter *r, loop_op *op, uint32_t operand, uint8_t want)
@@ -100,7 +115,7 @@ static spyre_status copy_piece(relayouter *r, loop_op *op, uint32_t operand, uin
     loop_graph *loops = r->loops;
     loop_access *access = &op->operand[operand];
     const loop_buffer from = loops->buffers.items[access->buffer];
-    uint32_t moving[LOOP_MAX_VARS], count = 0;
+    uint32_t moving[LOOP_MAX_VARS], count = 0, target;
     for (uint32_t v = 0; v < op->var_count; v++) {
         if (!access->stride[v]) continue;
         uint32_t at = count++; // by descending stride: the piece keeps the host's order
@@ -110,42 +125,31 @@ static spyre_status copy_piece(relayouter *r, loop_op *op, uint32_t operand, uin
         }
         moving[at] = v;
     }
-    piece_key key;
-    memset(&key, 0, sizeof key);
-    key.buffer = access->buffer;
-    key.want = want == LOOP_NO_DIM ? LOOP_NO_DIM : 0;
-    key.want_stride = want == LOOP_NO_DIM ? 0 : access->stride[want];
-    key.offset = access->offset;
-    spyre_view view = {.rank = 0};
     int64_t extent[LOOP_MAX_VARS], dense[LOOP_MAX_VARS], stride = 1;
     for (uint32_t i = count; i-- > 0;) {
-        key.extent[i] = extent[i] = op->extent[moving[i]];
-        key.stride[i] = access->stride[moving[i]];
+        extent[i] = op->extent[moving[i]];
         dense[i] = stride;
         stride *= extent[i];
     }
-    uint32_t target;
-    if (!map_bytes_get(&r->done, &key, sizeof key, &target)) {
-        TRY(loop_add_local(loops, from.name, from.dtype, from.format, &view, &target));
-        loop_buffer *to = &loops->buffers.items[target];
-        to->dim_count = count;
-        uint8_t stick = LOOP_NO_DIM;
-        loop_op copy = begin_restickify(op, count, extent);
-        copy.operand[0] = (loop_access){.buffer = access->buffer, .offset = access->offset};
-        copy.operand[1] = (loop_access){.buffer = target};
-        for (uint32_t i = 0; i < count; i++) {
-            to->dim[count - 1 - i] = (loop_dim){extent[i], dense[i]};
-            copy.operand[0].stride[i] = access->stride[moving[i]];
-            copy.operand[1].stride[i] = dense[i];
-            if (moving[i] == want) {
-                stick = (uint8_t)(count - 1 - i);
-                copy.stick = (uint8_t)i;
-            }
+    TRY(loop_add_local(loops, from.name, from.dtype, from.format, &(spyre_view){.rank = 0},
+                       &target));
+    loop_buffer *to = &loops->buffers.items[target];
+    to->dim_count = count;
+    uint8_t stick = LOOP_NO_DIM;
+    loop_op copy = begin_restickify(op, count, extent);
+    copy.operand[0] = (loop_access){.buffer = access->buffer, .offset = access->offset};
+    copy.operand[1] = (loop_access){.buffer = target};
+    for (uint32_t i = 0; i < count; i++) {
+        to->dim[count - 1 - i] = (loop_dim){extent[i], dense[i]};
+        copy.operand[0].stride[i] = access->stride[moving[i]];
+        copy.operand[1].stride[i] = dense[i];
+        if (moving[i] == want) {
+            stick = (uint8_t)(count - 1 - i);
+            copy.stick = (uint8_t)i;
         }
-        loop_set_layout(to, stick);
-        TRY(append(r, &copy));
-        TRY(map_bytes_put(loops->memory, &r->done, &key, sizeof key, target));
     }
+    loop_set_layout(to, stick);
+    TRY(append(r, &copy, &target));
     *access = (loop_access){.buffer = target};
     for (uint32_t i = 0; i < count; i++) access->stride[moving[i]] = dense[i];
     return NULL;
@@ -160,7 +164,7 @@ spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand, uint
     if (why) {
         uint8_t stick = LOOP_NO_DIM;
         bool found;
-        TRY(choose_stick(r, op, access, &stick, &found));
+        TRY(choose_stick(r, op, access, want, &stick, &found));
         if (!found)
             return status_new(SPYRE_UNSUPPORTED, "op %s %s (%s), operand %u: the view %s", op->name,
                               opfunc_describe(op->op)->name,

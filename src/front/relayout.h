@@ -11,9 +11,19 @@
 
 typedef struct {
     loop_graph *loops;
-    loop_op_list *ops; // the new op order; relayout ops are appended
-    map_bytes done;    // (buffer, access, wanted stick) -> local buffer
+    loop_op_list *ops;  // the new op order; relayout ops are appended
+    bool forgets;       // equal copies are made again: what is done is not looked up
+    map_bytes done;     // relayout_key -> local buffer
 } relayouter;
+
+// What a copy takes from where, and along which of its loops its stick runs; without padding.
+typedef struct {
+    uint32_t source, whole, stick;
+    uint32_t spare;     // 0; for callers that tell copies apart in other ways too
+    int64_t offset, extent[LOOP_MAX_VARS], stride[LOOP_MAX_VARS];
+} relayout_key;
+
+relayout_key relayout_key_of(const loop_graph *loops, const loop_op *copy);
 
 // Makes operand `operand` of `op` (not yet in the list) carry its stick along variable `want`
 // (LOOP_NO_DIM: one element a stick), through new local buffers where needed.
