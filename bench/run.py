@@ -24,10 +24,13 @@ import harness
 import host
 import minilm
 import operations
+import restickify
 import timing
 import torch
 
-SECTIONS = ("operations", "minilm", "dispatch", "copies", "compile", "memory", "timing")
+SECTIONS = (
+    "operations", "minilm", "dispatch", "copies", "compile", "memory", "sticks", "timing",
+)  # fmt: skip
 
 
 def run_section(name: str, options, peak: float | None) -> dict[str, dict[str, float]]:
@@ -45,6 +48,8 @@ def run_section(name: str, options, peak: float | None) -> dict[str, dict[str, f
             return compilation.run(options.only)
         case "memory":
             return compilation.memory(options.only)
+        case "sticks":
+            return restickify.run(options.only)
         case "timing":
             return timing.run(options.only)
         case _:

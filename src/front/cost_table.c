@@ -6,6 +6,7 @@
 #include "front/cost.h"
 #include "front/flow.h"
 #include "front/matmul_split.h"
+#include "front/stick_report.h"
 
 static const char *const origins[] = {
     [LOOP_UNDIVIDED] = "none",
@@ -70,5 +71,6 @@ spyre_status cost_table_print(const loop_graph *loops, text *out)
     count_reads(loops, &f, &reads, &agree);
     text_printf(out, "%10.3f us, %u ops; %u of %u reads divide the buffer as its writer does\n",
                 sum, loops->ops.count, agree, reads);
+    stick_report_sums(loops, out);
     return NULL;
 }

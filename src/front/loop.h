@@ -126,6 +126,7 @@ typedef struct {
     int64_t pool_bytes;
     uint32_t stage;    // rows of pass.def that have had their turn
     uint32_t *at_node; // graph node in work, for blaming an error on a node
+    const struct stick_choice *sticks; // how they were chosen (stick_search.h); null before that
     bool explains;     // somebody reads the passes' notes
     const char *notes; // of the pass in work: comment lines, or null
 } loop_graph;

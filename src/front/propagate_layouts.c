@@ -46,10 +46,11 @@ static spyre_status lay_out(loop_graph *loops, const stick_mode *modes)
 static spyre_status choose_and_lay_out(loop_graph *loops, arena *scratch)
 {
     const stick_mode *modes;
-    stick_choice choice;
-    TRY(stick_choose(loops, scratch, &modes, &choice));
-    if (loops->explains)
-        TRY(stick_report(loops, scratch, modes, &choice, &loops->notes));
+    stick_choice *choice = ARENA_NEW(loops->memory, stick_choice, 1);
+    TRY_ALLOC(choice);
+    TRY(stick_choose(loops, scratch, &modes, choice));
+    loops->sticks = choice;
+    if (loops->explains) TRY(stick_report(loops, scratch, modes, choice, &loops->notes));
     return lay_out(loops, modes);
 }
 

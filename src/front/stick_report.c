@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "front/cost.h"
 #include "front/flow.h"
 
 typedef struct {
@@ -69,25 +70,43 @@ static spyre_status print_op(reporter *r, uint32_t index, uint16_t writable, tex
     return NULL;
 }
 
-static void print_sums(const stick_choice *choice, text *out)
+static void print_sums(const stick_choice *choice, const char *begin, text *out)
 {
-    text_printf(out, "// sticks: predicted %.3f us, op by op %.3f us; ops alone %.3f us\n",
+    text_printf(out, "%ssticks: predicted %.3f us, op by op %.3f us; ops alone %.3f us\n", begin,
                 choice->us, choice->greedy_us, choice->least_us);
-    if (choice->us <= choice->least_us * (1 + 1e-9) || (choice->global && !choice->left_out))
-        text_append(out, "// no choice costs less");
-    else if (choice->left_out)
-        text_printf(out, "// %" PRIu64 " states were left out: another choice may cost less",
+    bool least = choice->us <= choice->least_us * (1 + 1e-9);
+    text_append(out, begin);
+    if (least || (choice->searched && !choice->left_out))
+        text_append(out, "no choice costs less");
+    else if (choice->searched)
+        text_printf(out, "%" PRIu64 " states were left out: another choice may cost less",
                     choice->left_out);
     else
-        text_append(out, choice->widest ? "// no choice costs less" : "// chosen op by op");
+        text_append(out, "chosen op by op");
     text_printf(out, "; up to %u states at a time\n", choice->widest);
+}
+
+void stick_report_sums(const loop_graph *loops, text *out)
+{
+    uint32_t count = 0;
+    double bytes = 0;
+    if (!loops->sticks) return;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        if (op->op != OPFUNC_RESTICKIFY) continue;
+        cost_basis basis = cost_basis_of(loops, op);
+        count++;
+        bytes += basis.bytes[0] + basis.bytes[1];
+    }
+    text_printf(out, "%u restickifies of %.0f bytes\n", count, bytes);
+    print_sums(loops->sticks, "", out);
 }
 
 static spyre_status print(reporter *r, const stick_choice *choice, text *out)
 {
     const uint16_t *writable;
     TRY(stick_writable(r->loops, &writable));
-    print_sums(choice, out);
+    print_sums(choice, "// ", out);
     for (uint32_t i = 0; i < r->loops->ops.count; i++) {
         const loop_op *op = &r->loops->ops.items[i];
         TRY(print_op(r, i, writable[op->operand[op->operand_count - 1].buffer], out));

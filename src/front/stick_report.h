@@ -7,6 +7,10 @@
 
 #include "front/stick_search.h"
 
+// How many restickify ops the loop IR has, what they move, and how good the choice is; two lines.
+// Nothing before propagate_layouts.
+void stick_report_sums(const loop_graph *loops, text *out);
+
 // Lines of comments, in the loop IR's memory.
 SPYRE_MUST_CHECK spyre_status stick_report(loop_graph *loops, arena *scratch,
                                            const stick_mode *modes, const stick_choice *choice,

@@ -398,7 +398,8 @@ spyre_status stick_choose(loop_graph *loops, arena *scratch, const stick_mode **
     // Nothing to gain; sums of the same terms in another order differ in the last bits.
     double limit = out_choice->greedy_us * (1 - 1e-9), us = INFINITY;
     s.widest = 0;
-    if (out_choice->least_us < limit) TRY(walk(&s, limit, NULL, found, &us));
+    out_choice->searched = out_choice->least_us < limit;
+    if (out_choice->searched) TRY(walk(&s, limit, NULL, found, &us));
     out_choice->left_out = s.left_out;
     out_choice->widest = s.widest;
     if (!(us < limit)) return NULL;

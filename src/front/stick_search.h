@@ -18,8 +18,9 @@
 
 #include "front/stick_price.h"
 
-typedef struct {
-    bool global;          // searched, and found better than greedy
+typedef struct stick_choice {
+    bool searched;        // greedy was not the optimum for sure, nor all that was asked for
+    bool global;          // and something better was found
     double us, greedy_us; // predicted; infinite when it cannot be built
     double least_us;      // every op at its best and no copy: no choice costs less
     uint64_t left_out;    // states; 0: us is the optimum

@@ -270,7 +270,7 @@ def test_a_value_lights_up_its_ops(spyre, dump, tmp_path, browser):
     explore(spyre, dump("attention"), tmp_path / "page.html")
     page = browser(tmp_path / "page.html", "segment=0&node=a.3")
     ops = {e[1]["data-op"] for e in lit(page) if e[3] == "bundle"}
-    assert ops == {"3", "4", "5"}
+    assert ops == {"3", "4"}
     assert [e[1]["data-node"] for e in lit(page) if e[3] == "graph"] == ["a.3"]
 
 
