@@ -40,6 +40,6 @@ def report(results: dict) -> None:
     if path is None:
         return
     fallen = worse(results, json.loads(path.read_text()))
-    print(f"\n{len(fallen)} ratios fell below {TOLERANCE:.0%} of {path.name}")
+    print(f"\nRatios below {TOLERANCE:.0%} of {path.name}: {len(fallen)}")
     for name, before, now in fallen:
         print(f"  {name:44s}{before:8.2f} -> {now:.2f}")

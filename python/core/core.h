@@ -147,6 +147,8 @@ const spyre_graph *graph_of_object(PyObject *object);       // null with TypeErr
 
 // Integers of a Python sequence; -1 with an exception set.
 int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char *what);
+// Reads an int of 32 bits without sign, also as a converter ("O&"); 0 with an exception otherwise.
+int core_u32(PyObject *object, void *out);
 PyObject *core_int_list(const int64_t *values, uint32_t count);
 
 #endif

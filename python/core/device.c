@@ -209,6 +209,10 @@ static PyObject *py_set_device(PyObject *self, PyObject *index)
     (void)self;
     long value = PyLong_AsLong(index);
     if (value == -1 && PyErr_Occurred()) return NULL;
+    if (value != (int)value) {
+        PyErr_Format(PyExc_RuntimeError, "invalid device ordinal %ld", value);
+        return NULL;
+    }
     if (!device_set_current((int)value)) {
         PyErr_SetString(PyExc_RuntimeError, core_error_message());
         return NULL;

@@ -80,8 +80,8 @@ static PyObject *py_format_names(PyObject *self, PyObject *unused)
 static PyObject *py_elements_per_stick(PyObject *self, PyObject *number)
 {
     (void)self;
-    long format = PyLong_AsLong(number);
-    if (format == -1 && PyErr_Occurred()) return NULL;
+    uint32_t format;
+    if (!core_u32(number, &format)) return NULL;
     return PyLong_FromUnsignedLong(spyre_format_elements_per_stick((spyre_format)format));
 }
 

@@ -279,7 +279,7 @@ static PyObject *py_register_operator(PyObject *self, PyObject *name)
     (void)self;
     const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
     if (!text) return NULL;
-    glue_register_operator(text);
+    if (!glue_register_operator(text)) return NULL;
     Py_RETURN_NONE;
 }
 

@@ -144,12 +144,10 @@ static PyObject *output_values(const spyre_segment *segment)
 
 static const spyre_segment *segment_at(PyObject *self, PyObject *index)
 {
-    unsigned long at = PyLong_AsUnsignedLong(index);
-    if (PyErr_Occurred()) return NULL;
-    if (at < spyre_executable_segment_count(of(self)))
-        return spyre_executable_segment(of(self), (uint32_t)at);
-    PyErr_Format(PyExc_IndexError, "segment %lu of %u", at,
-                 spyre_executable_segment_count(of(self)));
+    uint32_t at, count = spyre_executable_segment_count(of(self));
+    if (!core_u32(index, &at)) return NULL;
+    if (at < count) return spyre_executable_segment(of(self), at);
+    PyErr_Format(PyExc_IndexError, "segment %u of %u", at, count);
     return NULL;
 }
 
@@ -206,8 +204,8 @@ static PyObject *py_segment(PyObject *self, PyObject *index)
 static PyObject *py_input_storage(PyObject *self, PyObject *args)
 {
     PyObject *index;
-    unsigned input;
-    if (!PyArg_ParseTuple(args, "OI", &index, &input)) return NULL;
+    uint32_t input;
+    if (!PyArg_ParseTuple(args, "OO&", &index, core_u32, &input)) return NULL;
     const spyre_segment *segment = segment_at(self, index);
     if (!segment) return NULL;
     if (segment->kind != SPYRE_SEGMENT_CARD || input >= segment->input_count)
@@ -275,18 +273,18 @@ static PyObject *py_counters(PyObject *self, PyObject *index)
 
 static PyObject *py_text(PyObject *self, PyObject *args)
 {
-    unsigned segment;
+    uint32_t segment;
     const char *stage;
     char *text;
-    if (!PyArg_ParseTuple(args, "Is", &segment, &stage)) return NULL;
+    if (!PyArg_ParseTuple(args, "O&s", core_u32, &segment, &stage)) return NULL;
     return text_result(spyre_executable_text(of(self), segment, stage, &text), &text);
 }
 
 static PyObject *py_write(PyObject *self, PyObject *args)
 {
-    unsigned segment;
+    uint32_t segment;
     const char *stage, *directory;
-    if (!PyArg_ParseTuple(args, "Iss", &segment, &stage, &directory)) return NULL;
+    if (!PyArg_ParseTuple(args, "O&ss", core_u32, &segment, &stage, &directory)) return NULL;
     if (!core_check(spyre_executable_write(of(self), segment, stage, directory)))
         return core_raise();
     Py_RETURN_NONE;
@@ -418,8 +416,8 @@ done:
 static PyObject *py_launch(PyObject *self, PyObject *args)
 {
     PyObject *index, *inputs;
-    unsigned card;
-    if (!PyArg_ParseTuple(args, "OOI", &index, &inputs, &card)) return NULL;
+    uint32_t card;
+    if (!PyArg_ParseTuple(args, "OOO&", &index, &inputs, core_u32, &card)) return NULL;
     const spyre_segment *segment = segment_at(self, index);
     if (!segment) return NULL;
     if (segment->kind != SPYRE_SEGMENT_CARD || card >= device_count()) {

@@ -359,8 +359,8 @@ bool glue_same_tensor(const void *a, const void *b)
     return static_cast<const at::Tensor *>(a)->is_same(*static_cast<const at::Tensor *>(b));
 }
 
-void glue_register_operator(const char *name)
-{
+bool glue_register_operator(const char *name)
+try {
     static torch::Library operators(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1,
                                     __FILE__, __LINE__);
     static torch::Library all(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__,
@@ -371,6 +371,10 @@ void glue_register_operator(const char *name)
         operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&eager>());
     else
         all.fallback(torch::CppFunction::makeFromBoxedFunction<&eager>());
+    return true;
+} catch (const std::exception &refused) {
+    PyErr_SetString(PyExc_RuntimeError, refused.what());
+    return false;
 }
 
 namespace at::native {

@@ -73,7 +73,8 @@ void eager_enter(glue_call *call);
 void eager_leave(glue_call *call);
 
 bool glue_same_tensor(const void *a, const void *b);
-void glue_register_operator(const char *name);
+// False with a Python exception when PyTorch refuses (no such name, registered twice).
+bool glue_register_operator(const char *name);
 
 // Registers allocator, guard, hooks and generators with PyTorch; `calls` must stay valid.
 void glue_register(const glue_calls *calls);

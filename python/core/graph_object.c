@@ -115,10 +115,8 @@ static bool read_list(PyObject *object, PyObject *texts, spyre_arg *out)
 
 static bool read_value(PyObject *object, spyre_arg *out)
 {
-    unsigned long id = PyLong_AsUnsignedLong(PyTuple_GetItem(object, 0));
     out->kind = SPYRE_ARG_VALUE;
-    out->of.value = (uint32_t)id;
-    return !PyErr_Occurred();
+    return core_u32(PyTuple_GetItem(object, 0), &out->of.value);
 }
 
 // Text is kept alive by `texts` until the node is added; the graph copies it then.
@@ -166,6 +164,10 @@ static bool read_type(PyObject *object, spyre_tensor_type *out)
     int on_card;
     long long offset;
     memset(out, 0, sizeof *out);
+    if (!PyTuple_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "a result is a tuple, not %R", object);
+        return false;
+    }
     if (!PyArg_ParseTuple(object, "OpOOL", &dtype, &on_card, &size, &stride, &offset)) return false;
     if (!dtype_of_object(dtype, &out->dtype)) {
         core_fail(SPYRE_UNSUPPORTED, "a result's dtype is not known to the compiler");
@@ -204,7 +206,9 @@ static PyObject *add_node(PyObject *self, PyObject *args)
 {
     const char *name, *op, *location;
     PyObject *arguments, *results;
-    if (!PyArg_ParseTuple(args, "ssOOz", &name, &op, &arguments, &results, &location)) return NULL;
+    if (!PyArg_ParseTuple(args, "ssOO!z", &name, &op, &arguments, &PyList_Type, &results,
+                          &location))
+        return NULL;
     spyre_tensor_type types[MAX_RESULTS];
     uint32_t count = 0, node = 0, values[MAX_RESULTS];
     spyre_arg list = {0};
@@ -227,9 +231,9 @@ static PyObject *add_node(PyObject *self, PyObject *args)
 
 static PyObject *add_output(PyObject *self, PyObject *value)
 {
-    unsigned long id = PyLong_AsUnsignedLong(value);
-    if (PyErr_Occurred()) return NULL;
-    if (!core_check(spyre_graph_add_output(of(self), (uint32_t)id))) return core_raise();
+    uint32_t id;
+    if (!core_u32(value, &id)) return NULL;
+    if (!core_check(spyre_graph_add_output(of(self), id))) return core_raise();
     Py_RETURN_NONE;
 }
 
@@ -237,9 +241,9 @@ static PyObject *add_output(PyObject *self, PyObject *value)
 static PyObject *annotate(PyObject *self, PyObject *args,
                           spyre_status (*set)(spyre_graph *, uint32_t, const char *))
 {
-    unsigned int id;
+    uint32_t id;
     const char *words;
-    if (!PyArg_ParseTuple(args, "Is", &id, &words)) return NULL;
+    if (!PyArg_ParseTuple(args, "O&s", core_u32, &id, &words)) return NULL;
     if (!core_check(set(of(self), id, words))) return core_raise();
     Py_RETURN_NONE;
 }

@@ -76,8 +76,8 @@ static bool read_arrangement(PyObject *object, spyre_arrangement *out)
 {
     *out = SPYRE_ARRANGEMENT_STANDARD;
     if (!object) return true;
-    long value = PyLong_AsLong(object);
-    if (value == -1 && PyErr_Occurred()) return false;
+    uint32_t value;
+    if (!core_u32(object, &value)) return false;
     *out = (spyre_arrangement)value;
     return true;
 }
@@ -103,15 +103,16 @@ static bool from_device(PyObject *args, PyObject *keywords, spyre_layout *out)
     }
     memset(out, 0, sizeof *out);
     int64_t rank = core_ints(call.value[0], out->device_size, SPYRE_MAX_DEVICE_RANK, "device_size");
+    if (rank < 0) return false;
     int64_t map = core_ints(call.value[1], out->stride_map, SPYRE_MAX_DEVICE_RANK, "stride_map");
-    if (rank < 0 || map < 0) return false;
+    if (map < 0) return false;
     if (rank != map) {
         PyErr_Format(PyExc_ValueError, "device_size has %lld entries, stride_map %lld",
                      (long long)rank, (long long)map);
         return false;
     }
-    long format = PyLong_AsLong(call.value[2]);
-    if (format == -1 && PyErr_Occurred()) return false;
+    uint32_t format;
+    if (!core_u32(call.value[2], &format)) return false;
     out->rank = (uint32_t)rank;
     out->format = (spyre_format)format;
     return read_arrangement(call.value[3], &out->arrangement);
@@ -148,14 +149,21 @@ static bool from_host(PyObject *args, PyObject *keywords, spyre_layout *out)
         return false;
     }
     int64_t strides = core_ints(call.value[1], stride, CORE_MAX_RANK, "host_strides");
+    if (strides < 0) return false;
     int64_t count = core_ints(call.value[3], order, CORE_MAX_RANK, "dim_order");
-    if (strides < 0 || count < 0 || !read_arrangement(call.value[4], &arrangement)) return false;
+    if (count < 0 || !read_arrangement(call.value[4], &arrangement)) return false;
     if (strides != rank) {
         PyErr_Format(PyExc_ValueError, "host_size has %lld entries, host_strides %lld",
                      (long long)rank, (long long)strides);
         return false;
     }
-    for (int64_t i = 0; i < count; i++) order32[i] = (int32_t)order[i];
+    for (int64_t i = 0; i < count; i++) {
+        order32[i] = (int32_t)order[i];
+        if (order32[i] == order[i]) continue;
+        PyErr_Format(PyExc_ValueError, "dim_order[%lld] is %lld: no dim", (long long)i,
+                     (long long)order[i]);
+        return false;
+    }
     if (!core_check(spyre_layout_ordered(size, stride, (uint32_t)rank, dtype, order32,
                                          (uint32_t)count, out))) {
         PyErr_SetString(PyExc_RuntimeError, core_error_message());

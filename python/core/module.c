@@ -24,6 +24,19 @@ int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char
     return count;
 }
 
+int core_u32(PyObject *object, void *out)
+{
+    PyObject *index = PyNumber_Index(object);
+    if (!index) return 0;
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(index, &overflow);
+    bool fits = !overflow && value >= 0 && value <= UINT32_MAX;
+    if (fits) *(uint32_t *)out = (uint32_t)value;
+    else PyErr_Format(PyExc_ValueError, "%S: expected 0 to %lld", index, (long long)UINT32_MAX);
+    Py_DECREF(index);
+    return fits;
+}
+
 PyObject *core_int_list(const int64_t *values, uint32_t count)
 {
     PyObject *list = PyList_New((Py_ssize_t)count);

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every function of the binding, called with anything: an exception that says something, never a
+crash, an error left behind, or an interpreter that goes on with one."""
+
+import subprocess
+import sys
+
+import pytest
+
+# Functions whose purpose is to change the process for good.
+LASTING = {"start_runtime", "free_runtime", "_set_enums", "is_in_bad_fork", "init", "_lazy_init"}
+
+SWEEP = """
+import faulthandler, random, sys, warnings
+faulthandler.enable()
+warnings.simplefilter("ignore")
+import torch, torch_spyre
+
+C = torch_spyre._C
+chance = random.Random(int(sys.argv[1]))
+tensor = torch.ones(3, 64, dtype=torch.float16, device="spyre")
+layout = torch_spyre.get_spyre_tensor_layout(tensor)
+lasting = set(sys.argv[2].split(","))
+values = [
+    None, 0, 1, -1, 5, True, 2**31, 2**32 + 1, 2**63, -(2**63) - 1, 1.5, float("nan"),
+    "", "x", "a\\0b", "\\udc80", "aten.add.Tensor", b"ab", "spyre", "spyre:99",
+    [], [1], [-1], [2**40] * 3, [1] * 100, (), (3, 64), (64, 1), [[1]], ["M"], [None], [tensor],
+    {}, {"a": 1}, {1: 2}, range(5), tensor, torch.ones(2), torch.float16, torch.int64,
+    torch.device("spyre", 0), torch.device("cpu"), layout, C.Graph(), type, object(), print,
+]
+
+def sweep(label, function):
+    for _ in range(40):
+        arguments = [chance.choice(values) for _ in range(chance.choice((0, 1, 1, 2, 2, 3, 4, 5, 8)))]
+        try:
+            function(*arguments)
+        except SystemError as error:
+            sys.exit(f"{label}{arguments!r:.200}: {error}")
+        except Exception as error:
+            if not str(error):
+                sys.exit(f"{label}{arguments!r:.200}: {type(error).__name__} without a message")
+
+owners = [C, C.Graph, C.Executable, C.JobPlan, C.SpyreTensorLayout, C.Graph(), layout, torch.spyre]
+for owner in owners:
+    for name in dir(owner):
+        function = getattr(owner, name)
+        if callable(function) and not name.startswith("__") and name not in lasting:
+            print(name, flush=True)
+            sweep(name, function)
+assert torch.equal((tensor + tensor).cpu(), torch.full((3, 64), 2.0, dtype=torch.float16))
+print("swept")
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_any_arguments_give_an_exception_or_a_result(seed):
+    command = [sys.executable, "-c", SWEEP, str(seed), ",".join(LASTING)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-200:] + done.stderr[-2000:]
+    assert done.stdout.endswith("swept\n")
+
+
+@pytest.mark.parametrize("number", [-1, 2**32, 2**32 + 1, 2**70])
+def test_numbers_beyond_32_bits_are_not_cut(number):
+    import torch_spyre
+
+    graph = torch_spyre._C.Graph()
+    with pytest.raises(ValueError, match="expected 0 to 4294967295"):
+        graph.add_output(number)
