@@ -72,7 +72,9 @@ def check_invariant_table(root: Path) -> list[str]:
     wanted = [f"| I-{number} | `{stage}` | {holds} |" for number, stage, holds in rows]
     page = (root / "docs/front.md").read_text()
     found = [line for line in page.splitlines() if line.startswith("| I-")]
-    return [] if found == wanted else ["docs/front.md: the invariants are not those of invariant.def"]
+    return (
+        [] if found == wanted else ["docs/front.md: the invariants are not those of invariant.def"]
+    )
 
 
 def main() -> int:

@@ -31,7 +31,7 @@ values = [
 
 def sweep(label, function):
     for _ in range(40):
-        arguments = [chance.choice(values) for _ in range(chance.choice((0, 1, 1, 2, 2, 3, 4, 5, 8)))]
+        arguments = [chance.choice(values) for _ in range(chance.choice((0, 1, 2, 3, 4, 5, 8)))]
         try:
             function(*arguments)
         except SystemError as error:
