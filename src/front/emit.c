@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "bundle/unroll.h"
 #include "tensor/numeric.h"
 
 static int64_t round_up(int64_t value, int64_t unit)
@@ -371,6 +373,16 @@ static spyre_status emit_body(const loop_graph *loops, const front_result *resul
     return NULL;
 }
 
+static spyre_status unroll(bundle *b)
+{
+    uint32_t kept;
+    TRY(bundle_unroll(b, &kept));
+    if (kept)
+        log_info("%u loops of tiles have more than %d steps and are not unrolled", kept,
+                 BUNDLE_MOST_UNROLLED);
+    return NULL;
+}
+
 spyre_status front_emit(loop_graph *loops, front_result *out_result)
 {
     front_result result = {.loops = loops, .has_pool = loops->pool_bytes > 0};
@@ -382,5 +394,6 @@ spyre_status front_emit(loop_graph *loops, front_result *out_result)
     if (result.has_constants) TRY(fill_constants(loops, result.bundle));
     TRY(emit_body(loops, &result));
     *out_result = result;
-    return status_at(bundle_verify(result.bundle), "emitted bundle");
+    TRY(status_at(bundle_verify(result.bundle), "emitted bundle"));
+    return loops->tiles.count && loops->settings.unroll_loops ? unroll(result.bundle) : NULL;
 }

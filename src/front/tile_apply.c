@@ -107,7 +107,23 @@ static void remove_var(loop_op *op, uint32_t gone)
     if (op->stick != LOOP_NO_DIM && op->stick > gone) op->stick--;
 }
 
-static void cut_op(const cutter *c, uint32_t index)
+// A reduction whose tiles are one element is a copy of it; the combination does the work.
+static spyre_status settle_reduction(const loop_graph *loops, uint32_t index)
+{
+    loop_op *op = &loops->ops.items[index];
+    if (opfunc_describe(op->op)->kind != OPFUNC_KIND_REDUCTION) return NULL;
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (loop_var_is_reduced(op, v)) return NULL;
+    if (op->op == OPFUNC_MEAN) {
+        *loops->at_node = SPYRE_NO_ID;
+        return status_new(SPYRE_UNSUPPORTED, "%s: tiles of one element of a mean",
+                          loop_op_place(loops, index));
+    }
+    op->op = OPFUNC_IDENTITY;
+    return NULL;
+}
+
+static spyre_status cut_op(const cutter *c, uint32_t index)
 {
     loop_graph *loops = c->t->loops;
     loop_op *op = &loops->ops.items[index];
@@ -127,6 +143,7 @@ static void cut_op(const cutter *c, uint32_t index)
     }
     for (uint32_t v = op->var_count; v-- > 0;)
         if (op->extent[v] == 1) remove_var(op, v);
+    return path->depth ? settle_reduction(loops, index) : NULL;
 }
 
 // A tile that the layout cannot express is one of parts of sticks of a buffer that stays whole.
@@ -155,7 +172,7 @@ spyre_status tile_apply(tiling *t)
         for (uint32_t k = 0; k < op->operand_count; k++) c.first[op->operand[k].buffer] = i + 1;
     }
     for (uint32_t b = 0; b < loops->buffers.count; b++) shrink_buffer(&c, b);
-    for (uint32_t i = 0; i < loops->ops.count; i++) cut_op(&c, i);
+    for (uint32_t i = 0; i < loops->ops.count; i++) TRY(cut_op(&c, i));
     for (uint32_t i = 0; i < loops->ops.count; i++) TRY(check_op(loops, i));
     return NULL;
 }

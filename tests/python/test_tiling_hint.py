@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 import torch_spyre
 from torch_spyre import _inductor
-from torch_spyre._inductor import spyre_hint
+from torch_spyre._inductor import config, spyre_hint
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
 
 M, K, N, H = 64, 256, 128, 512
@@ -140,6 +140,19 @@ def test_attention(tensor):
             return scores @ v
 
     check(function, tensor("B,Heads,Q,D"), tensor("B,Heads,T,D"), tensor("B,Heads,T,D"))
+
+
+def test_loops_and_steps_give_the_same_bits(tensor):
+    def function(x, a, b):
+        with tiles(M=4), tiles(H=2):
+            return torch.softmax(F.gelu(x @ a) @ b, -1)
+
+    inputs = tensor("M,K"), tensor("K,H", 0.05), tensor("H,K", 0.05)
+    results = []
+    for unroll in (True, False):
+        with config.patch(unroll_loops=unroll):
+            results.append(check(function, *inputs).cpu())
+    assert torch.equal(*results)
 
 
 def test_attention_as_one_operator(tensor):

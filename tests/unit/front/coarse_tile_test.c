@@ -55,6 +55,7 @@ static void coarse_tile__example(void **state)
 {
     (void)state;
     front_run run = example(NULL);
+    run.settings.unroll_loops = false;
     front_result result;
     compile(&run, &result);
     const loop_graph *loops = result.loops;
@@ -93,6 +94,7 @@ static void coarse_tile__strides(void **state)
     } cases[] = {{NULL, 65536, 2097152}, {&rows, 4194304, 2048}};
     for (uint32_t c = 0; c < 2; c++) {
         front_run run = example(cases[c].layout);
+        run.settings.unroll_loops = false;
         front_result result;
         compile(&run, &result);
         const bundle_step *add = &result.bundle->steps.items[0];
@@ -104,6 +106,39 @@ static void coarse_tile__strides(void **state)
             }
         front_run_end(&run);
     }
+}
+
+static isa_program *program_of(front_run *run, const front_result *result)
+{
+    isa_program *program;
+    back_options options = BACK_OPTIONS_INIT;
+    assert_null(back_compile(result->bundle, &options, run->memory, &program));
+    return program;
+}
+
+// Unrolled, every tile has steps of its own; in loops, the program is as long for any count.
+static void coarse_tile__loops_and_steps(void **state)
+{
+    (void)state;
+    static const char *const tiles[] = {"1:A=2,2:B=4", "1:A=16,2:B=8"};
+    uint32_t instructions[2][2];
+    for (uint32_t i = 0; i < 2; i++) {
+        for (uint32_t unroll = 0; unroll < 2; unroll++) {
+            front_run run = example(NULL);
+            front_result result;
+            hint(&run, 0, tiles[i]);
+            hint(&run, 1, tiles[i]);
+            run.settings.unroll_loops = unroll;
+            compile(&run, &result);
+            assert_int_equal(result.bundle->steps.count, !unroll ? 2 : i ? 256 : 16);
+            const isa_program *program = program_of(&run, &result);
+            assert_int_equal(program->kernels.count, result.bundle->steps.count);
+            instructions[i][unroll] = program->code.count;
+            front_run_end(&run);
+        }
+    }
+    assert_int_equal(instructions[0][0], instructions[1][0]);
+    assert_true(instructions[1][1] > 10 * instructions[0][1]);
 }
 
 // relu(x @ y) of [64, 256] and [256, 128], the product in loops over M and K, relu in that over M.
@@ -267,6 +302,34 @@ static void coarse_tile__nonsense_is_refused(void **state)
     front_run_end(&run);
 }
 
+// Names alone, scopes of names that nothing moves along and single tiles change no byte.
+static void coarse_tile__without_tiles_nothing_changes(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {NULL, "1:Q=4", "1:M=1"};
+    uint8_t *first = NULL, *bytes;
+    size_t first_count = 0, count;
+    front_run runs[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        front_result result;
+        runs[i] = product("1:M=2", NULL);
+        graph_node *node = &runs[i].graph->nodes.items[0];
+        node->hint.tiles = 0;
+        if (texts[i]) hint(&runs[i], 0, texts[i]);
+        if (!texts[i])
+            for (uint32_t k = 0; k < 2; k++) runs[i].graph->inputs.items[k].dims = 0;
+        compile(&runs[i], &result);
+        assert_null(isa_encode(program_of(&runs[i], &result), &bytes, &count));
+        if (i) {
+            assert_int_equal(count, first_count);
+            assert_memory_equal(bytes, first, count);
+        }
+        first = bytes;
+        first_count = count;
+    }
+    for (uint32_t i = 0; i < 3; i++) front_run_end(&runs[i]);
+}
+
 // A name that nothing moves along is left out, and so is a single tile.
 static void coarse_tile__without_effect(void **state)
 {
@@ -324,6 +387,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coarse_tile__example),
         cmocka_unit_test(coarse_tile__strides),
+        cmocka_unit_test(coarse_tile__loops_and_steps),
         cmocka_unit_test(coarse_tile__sums_of_tiles),
         cmocka_unit_test(coarse_tile__two_buffers),
         cmocka_unit_test(coarse_tile__a_whole_reduction_ends_the_loop),
@@ -332,6 +396,7 @@ int main(void)
         cmocka_unit_test(coarse_tile__scopes_are_one_piece),
         cmocka_unit_test(coarse_tile__nonsense_is_refused),
         cmocka_unit_test(coarse_tile__without_effect),
+        cmocka_unit_test(coarse_tile__without_tiles_nothing_changes),
         cmocka_unit_test(coarse_tile__names_of_flat_dims),
         cmocka_unit_test(coarse_tile__in_the_text),
     };
