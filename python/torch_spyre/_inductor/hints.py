@@ -170,9 +170,9 @@ def hand_over(graph, number: int, node: torch.fx.Node) -> None:
 
 
 def _name_result(graph, number: int, node: torch.fx.Node, names: str) -> None:
-    value = node.meta.get("val")
+    shape = node.meta["val"].shape
     try:
-        text = _names_text([name or None for name in names.split(",")], value.shape)
+        text = _names_text([name or None for name in names.split(",")], shape)
     except ValueError as error:
         warnings.warn(f"named_dims of {node.name} are left out: {error}", stacklevel=2)
         return
