@@ -4,9 +4,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "spyre/settings.h"
 
 static const char prefix[] = "SPYRE_";
@@ -96,4 +98,26 @@ void environment_check(void)
     if (atomic_flag_test_and_set(&checked)) return;
     for (char **entry = environ; entry && *entry; entry++)
         if (strncmp(*entry, prefix, PREFIX_LENGTH) == 0) check(*entry);
+}
+
+static spyre_status wrong_word(const char *name, const char *value, const char *const *words,
+                               uint32_t count)
+{
+    text expected = {0};
+    for (uint32_t n = 0; n < count; n++)
+        text_printf(&expected, "%s%s", n == 0 ? "" : n + 1 < count ? ", " : " or ", words[n]);
+    spyre_status status = status_new(SPYRE_INVALID_ARGUMENT, "%s=%s: expected %s", name, value,
+                                     text_string(&expected));
+    text_free(&expected);
+    return status;
+}
+
+spyre_status environment_choice(const char *name, const char *const *words, uint32_t count,
+                                uint32_t *out_index)
+{
+    const char *value = getenv(name);
+    *out_index = 0;
+    if (!value || !*value) return NULL;
+    while (*out_index < count && strcmp(words[*out_index], value) != 0) ++*out_index;
+    return *out_index < count ? NULL : wrong_word(name, value, words, count);
 }

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "card/check.h"
 #include "card/machine.h"
 
@@ -45,17 +46,25 @@ static spyre_status build(card *c)
     return ring_create(&c->messages);
 }
 
+// SPYRE_CARD_MODE, SPYRE_WIPE_LX, SPYRE_CARD_CHECK.
+static spyre_status read_environment(card *c)
+{
+    static const char *const modes[] = {"fast", "exact"}, *const switches[] = {"0", "1"};
+    uint32_t mode, wipe, check;
+    TRY(environment_choice("SPYRE_CARD_MODE", modes, 2, &mode));
+    TRY(environment_choice("SPYRE_WIPE_LX", switches, 2, &wipe));
+    TRY(environment_choice("SPYRE_CARD_CHECK", switches, 2, &check));
+    c->mode = mode == 1 ? CARD_EXACT : CARD_FAST;
+    c->wipe_each_launch = wipe == 1;
+    return card_set_check(c, check == 1);
+}
+
 spyre_status card_create(card **out_card)
 {
     card *c = calloc(1, sizeof *c);
     TRY_ALLOC(c);
-    const char *wipe = getenv("SPYRE_WIPE_LX");
-    c->wipe_each_launch = wipe && strcmp(wipe, "1") == 0;
-    const char *mode = getenv("SPYRE_CARD_MODE");
-    c->mode = mode && strcmp(mode, "exact") == 0 ? CARD_EXACT : CARD_FAST;
-    const char *check = getenv("SPYRE_CARD_CHECK");
     spyre_status status = build(c);
-    if (!status && check && strcmp(check, "1") == 0) status = card_set_check(c, true);
+    if (!status) status = read_environment(c);
     if (status) card_destroy(c);
     else *out_card = c;
     return status;

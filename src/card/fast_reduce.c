@@ -47,7 +47,8 @@ static void run_reduce(const plan_tile *tile, uint8_t *const *address, plan_scra
 
 // --- Strips
 
-// Lanes side by side in both operands; the dim around them may go over the same accumulators.
+// Lanes side by side in both operands. The dim around them may go over the same accumulators, the
+// one around that over others.
 static void run_reduce_strip(const plan_tile *tile, uint8_t *const *address,
                              plan_scratch *scratch)
 {
@@ -55,14 +56,19 @@ static void run_reduce_strip(const plan_tile *tile, uint8_t *const *address,
         run_reduce(tile, address, scratch);
         return;
     }
-    bool deep = tile->dim_count > 1 && row_stride(tile, 0) == 0;
-    strip_reduction s = {.count = (size_t)run_length(tile), .depth = 1};
+    strip_reduction s = {.rows = 1, .count = (size_t)run_length(tile), .depth = 1};
     strip_reads(tile->instruction->operand[1].format, &s.format);
-    if (deep) {
-        s.depth = (size_t)row_count(tile);
-        s.step = row_stride(tile, 1);
+    uint32_t inner = 1;
+    if (inner < tile->dim_count && outer_stride(tile, inner, 0) == 0) {
+        s.depth = (size_t)outer_extent(tile, inner);
+        s.step = outer_stride(tile, inner++, 1);
     }
-    runs r = first_run(tile, address, deep ? 2 : 1);
+    if (outer_stride(tile, inner, 0) >= run_length(tile) * (int64_t)sizeof(float)) {
+        s.rows = (size_t)outer_extent(tile, inner);
+        s.in_row = outer_stride(tile, inner, 1);
+        s.accumulator_row = outer_stride(tile, inner++, 0);
+    }
+    runs r = first_run(tile, address, inner);
     do {
         s.accumulator = (float *)(void *)r.at[0];
         s.in = r.at[1];

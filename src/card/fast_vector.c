@@ -26,11 +26,14 @@ static bool strip_shaped(const plan_tile *tile)
 static strip strip_of(const plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
-    strip s = {.rows = (size_t)row_count(tile), .count = (size_t)run_length(tile)};
+    strip s = {.planes = (size_t)outer_extent(tile, 2),
+               .rows = (size_t)outer_extent(tile, 1),
+               .count = (size_t)run_length(tile)};
     s.inputs = i->operand_count - 1u;
     s.constant = i->constant;
     for (uint32_t o = 0; o < i->operand_count; o++) {
-        s.operand[o].row_stride = row_stride(tile, o);
+        s.operand[o].plane_stride = outer_stride(tile, 2, o);
+        s.operand[o].row_stride = outer_stride(tile, 1, o);
         strip_reads(i->operand[o].format, &s.operand[o].format);
         s.operand[o].repeats = run_stride(tile, o) == 0;
     }
@@ -44,7 +47,7 @@ static void run_strip(const plan_tile *tile, uint8_t *const *address, plan_scrat
         return;
     }
     strip s = strip_of(tile);
-    runs r = first_run(tile, address, 2);
+    runs r = first_run(tile, address, 3);
     do {
         for (uint32_t o = 0; o <= s.inputs; o++) s.operand[o].at = r.at[o];
         tile->strip(&s);
@@ -73,78 +76,98 @@ static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scrat
     } while (next_run(&r));
 }
 
-// Of an operand that is not there: layernormnorm without weight and bias multiplies by 1 and adds 0.
-static float neutral_input(uint32_t operand)
-{
-    return operand == OPFUNC_MAX_INPUTS ? 0.0f : 1.0f;
-}
+// Lanes in fp32, or wide, in fp64.
+typedef union {
+    float narrow[LANES_CHUNK];
+    double wide[LANES_CHUNK];
+} lanes;
 
-static void run_vector_f32(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+// layernormnorm without weight and bias multiplies by 1 and adds 0.
+static void set_neutral(lanes *l, uint32_t operand, bool wide)
 {
-    if (!runs_independent(tile, address)) {
-        exact_run(tile, address, scratch);
-        return;
+    float value = operand == OPFUNC_MAX_INPUTS ? 0.0f : 1.0f;
+    for (size_t n = 0; n < LANES_CHUNK; n++) {
+        if (wide) l->wide[n] = (double)value;
+        else l->narrow[n] = value;
     }
-    const isa_instruction *i = tile->instruction;
-    lanes_f32_fn *function = lanes_f32_function(i->op);
-    float lanes[OPFUNC_MAX_INPUTS][LANES_CHUNK], result[LANES_CHUNK];
-    const float *inputs[OPFUNC_MAX_INPUTS] = {lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]};
-    for (uint32_t o = i->operand_count; o <= OPFUNC_MAX_INPUTS; o++)
-        for (size_t n = 0; n < LANES_CHUNK; n++) lanes[o - 1][n] = neutral_input(o);
-    runs r = first_run(tile, address, 1);
-    do {
-        for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {
-            size_t count = chunk_length(run_length(tile) - done);
-            for (uint32_t o = 1; o < i->operand_count; o++) {
-                int64_t stride = run_stride(tile, o);
-                lanes_load_f32(lanes[o - 1], r.at[o] + done * stride, stride,
-                               i->operand[o].format, count);
-            }
-            function(result, inputs, i->constant, count);
-            lanes_store_f32(r.at[0] + done * run_stride(tile, 0), run_stride(tile, 0),
-                            i->operand[0].format, result, count);
-        }
-    } while (next_run(&r));
 }
 
-static void apply_each(const isa_instruction *i, double *result, double (*lanes)[LANES_CHUNK],
+static void load_lanes(lanes *l, bool wide, const uint8_t *from, int64_t stride,
+                       spyre_format format, size_t count)
+{
+    if (wide) lanes_load_f64(l->wide, from, stride, format, count);
+    else lanes_load_f32(l->narrow, from, stride, format, count);
+}
+
+static void apply_each(const isa_instruction *i, double *result, const double *const *in,
                        size_t count)
 {
     uint32_t inputs = i->operand_count - 1u;
     for (size_t n = 0; n < count; n++) {
         double value[OPFUNC_MAX_INPUTS];
-        for (uint32_t o = 0; o < inputs; o++) value[o] = lanes[o][n];
+        for (uint32_t o = 0; o < inputs; o++) value[o] = in[o][n];
         result[n] = opfunc_apply(i->op, value, inputs, i->constant);
     }
 }
 
-static void run_vector_f64(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+static void apply_wide(const isa_instruction *i, double *result, const lanes *l, size_t count)
 {
-    if (!runs_independent(tile, address)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
-    const isa_instruction *i = tile->instruction;
+    const double *in[] = {l[0].wide, l[1].wide, l[2].wide, l[3].wide, l[4].wide};
     lanes_f64_fn *function = lanes_f64_function(i->op);
-    double lanes[OPFUNC_MAX_INPUTS][LANES_CHUNK], result[LANES_CHUNK];
-    const double *inputs[OPFUNC_MAX_INPUTS] = {lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]};
+    if (function) function(result, in, i->constant, count);
+    else apply_each(i, result, in, count);
+}
+
+static void apply_narrow(const isa_instruction *i, float *result, const lanes *l, size_t count)
+{
+    const float *in[] = {l[0].narrow, l[1].narrow, l[2].narrow, l[3].narrow, l[4].narrow};
+    lanes_f32_function(i->op)(result, in, i->constant, count);
+}
+
+static void apply_lanes(const isa_instruction *i, bool wide, uint8_t *to, int64_t stride,
+                        const lanes *l, size_t count)
+{
+    lanes result;
+    if (wide) {
+        apply_wide(i, result.wide, l, count);
+        lanes_store_f64(to, stride, i->operand[0].format, result.wide, count);
+    } else {
+        apply_narrow(i, result.narrow, l, count);
+        lanes_store_f32(to, stride, i->operand[0].format, result.narrow, count);
+    }
+}
+
+static void run_chunks(const plan_tile *tile, uint8_t *const *address, bool wide)
+{
+    const isa_instruction *i = tile->instruction;
+    lanes l[OPFUNC_MAX_INPUTS];
     for (uint32_t o = i->operand_count; o <= OPFUNC_MAX_INPUTS; o++)
-        for (size_t n = 0; n < LANES_CHUNK; n++) lanes[o - 1][n] = (double)neutral_input(o);
+        set_neutral(&l[o - 1], o, wide);
     runs r = first_run(tile, address, 1);
     do {
         for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {
             size_t count = chunk_length(run_length(tile) - done);
             for (uint32_t o = 1; o < i->operand_count; o++) {
                 int64_t stride = run_stride(tile, o);
-                lanes_load_f64(lanes[o - 1], r.at[o] + done * stride, stride,
-                               i->operand[o].format, count);
+                load_lanes(&l[o - 1], wide, r.at[o] + done * stride, stride,
+                           i->operand[o].format, count);
             }
-            if (function) function(result, inputs, i->constant, count);
-            else apply_each(i, result, lanes, count);
-            lanes_store_f64(r.at[0] + done * run_stride(tile, 0), run_stride(tile, 0),
-                            i->operand[0].format, result, count);
+            int64_t stride = run_stride(tile, 0);
+            apply_lanes(i, wide, r.at[0] + done * stride, stride, l, count);
         }
     } while (next_run(&r));
+}
+
+static void run_vector_f32(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    if (runs_independent(tile, address)) run_chunks(tile, address, false);
+    else exact_run(tile, address, scratch);
+}
+
+static void run_vector_f64(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    if (runs_independent(tile, address)) run_chunks(tile, address, true);
+    else exact_run(tile, address, scratch);
 }
 
 static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)

@@ -1,64 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opfuncs over lanes. Each expression is the one of tensor/opfunc.c, once in fp32 and once in fp64;
-// inputs are a, b, c, d, e, constants p and q, and T is the register type.
-#include <math.h>
-
+// Opfuncs over lanes in memory: the expressions of strip_rows.h, once in fp32 and once in fp64.
 #include "card/clones.h"
 #include "card/lanes.h"
+#include "card/strip_scalar.h"
 
-#define ROOT(x) _Generic((x), float: sqrtf, double: sqrt)(x)
-#define MAGNITUDE(x) _Generic((x), float: fabsf, double: fabs)(x)
-#define FLOOR(x) _Generic((x), float: floorf, double: floor)(x)
-#define QUIET(x) ((x) != (x) ? (T)NAN : (x))    // every NaN that a function makes is this one
-
-#define COMMON_ROWS(ROW)                                            \
-    ROW(ADD, QUIET(a + b))                                          \
-    ROW(SUB, QUIET(a - b))                                          \
-    ROW(MUL, QUIET(a * b))                                          \
-    ROW(REALDIV, QUIET(a / b))                                      \
-    ROW(MAXIMUM, a != a || b != b ? (T)NAN : a > b ? a : b)         \
-    ROW(MINIMUM, a != a || b != b ? (T)NAN : a < b ? a : b)         \
-    ROW(EQUAL, (T)(a == b ? 1 : 0))                                 \
-    ROW(NOTEQUAL, (T)(a != b ? 1 : 0))                              \
-    ROW(LESSERTHAN, (T)(a < b ? 1 : 0))                             \
-    ROW(LESSEREQUAL, (T)(a <= b ? 1 : 0))                           \
-    ROW(GREATERTHAN, (T)(a > b ? 1 : 0))                            \
-    ROW(GREATEREQUAL, (T)(a >= b ? 1 : 0))                          \
-    ROW(WHERE3, a != 0 ? b : c)                                     \
-    ROW(ABS, QUIET(MAGNITUDE(a)))                                   \
-    ROW(NEG, QUIET(-a))                                             \
-    ROW(RELUFWD, QUIET(a != a || a > 0 ? a : 0))                    \
-    ROW(FLOOR, QUIET(FLOOR(a)))                                     \
-    ROW(SQRT, QUIET(ROOT(a)))                                       \
-    ROW(RECIPROCAL, QUIET(1 / a))                                   \
-    ROW(CLIP, QUIET((a < p ? p : a) > q ? q : (a < p ? p : a)))     \
-    ROW(IDENTITY, a)
-
-#define VARIANCE (b - a * a)
-#define F64_ROWS(ROW)                                                               \
-    ROW(RSQRT, QUIET(1 / ROOT(a)))                                                  \
-    ROW(LAYERNORMSCALE, QUIET(1 / ROOT((VARIANCE < 0 ? (T)0 : VARIANCE) + p)))
-#define F32_ROWS(ROW) ROW(LAYERNORMNORM, QUIET(((a - b) * c) * d + e))
+#include "card/strip_rows.h"
 
 #define KERNEL(type, name, expression)                                                          \
     CARD_CLONES                                                                                 \
     static void name(type *restrict out, const type *const *in, const float *constant,          \
                      size_t count)                                                              \
     {                                                                                           \
-        typedef type T;                                                                         \
-        const T p = (T)constant[0], q = (T)constant[1];                                         \
-        const T *x0 = in[0], *x1 = in[1], *x2 = in[2], *x3 = in[3], *x4 = in[4];                \
-        (void)p, (void)q;                                                                       \
+        const bool ends_dl16 = false, no_nan = false;                                           \
+        const type p = (type)constant[0], q = (type)constant[1];                                \
+        const type *x0 = in[0], *x1 = in[1], *x2 = in[2], *x3 = in[3], *x4 = in[4];             \
+        (void)p, (void)q, (void)ends_dl16, (void)no_nan;                                        \
         for (size_t n = 0; n < count; n++) {                                                    \
-            const T a = x0[n], b = x1[n], c = x2[n], d = x3[n], e = x4[n];                      \
+            const type a = x0[n], b = x1[n], c = x2[n], d = x3[n], e = x4[n];                   \
             (void)b, (void)c, (void)d, (void)e;                                                 \
             out[n] = (expression);                                                              \
         }                                                                                       \
     }
 
-#define F32_KERNEL(op, expression) KERNEL(float, f32_##op, expression)
-#define F64_KERNEL(op, expression) KERNEL(double, f64_##op, expression)
+#define F32_KERNEL(op, inputs, expression) KERNEL(float, f32_##op, expression)
+#define F64_KERNEL(op, inputs, expression) KERNEL(double, f64_##op, expression)
 COMMON_ROWS(F32_KERNEL)
 F32_ROWS(F32_KERNEL)
 COMMON_ROWS(F64_KERNEL)
@@ -71,7 +37,7 @@ static opfunc canonical(opfunc op)
 
 lanes_f32_fn *lanes_f32_function(opfunc op)
 {
-#define F32_ENTRY(name, expression) [OPFUNC_##name] = f32_##name,
+#define F32_ENTRY(name, inputs, expression) [OPFUNC_##name] = f32_##name,
     static lanes_f32_fn *const functions[OPFUNC_COUNT] = {COMMON_ROWS(F32_ENTRY)
                                                               F32_ROWS(F32_ENTRY)};
     return functions[canonical(op)];
@@ -79,7 +45,7 @@ lanes_f32_fn *lanes_f32_function(opfunc op)
 
 lanes_f64_fn *lanes_f64_function(opfunc op)
 {
-#define F64_ENTRY(name, expression) [OPFUNC_##name] = f64_##name,
+#define F64_ENTRY(name, inputs, expression) [OPFUNC_##name] = f64_##name,
     static lanes_f64_fn *const functions[OPFUNC_COUNT] = {COMMON_ROWS(F64_ENTRY)
                                                               F64_ROWS(F64_ENTRY)};
     return functions[canonical(op)];

@@ -48,15 +48,15 @@ static inline int64_t run_stride(const plan_tile *tile, uint32_t operand)
     return tile->stride[operand][tile->dim_count - 1];
 }
 
-// The dim around it: rows of runs. One row where there is none.
-static inline int64_t row_count(const plan_tile *tile)
+// The dims around it, `level` 1 next to it; of extent 1 where there is none.
+static inline int64_t outer_extent(const plan_tile *tile, uint32_t level)
 {
-    return tile->dim_count > 1 ? tile->extent[tile->dim_count - 2] : 1;
+    return level < tile->dim_count ? tile->extent[tile->dim_count - 1 - level] : 1;
 }
 
-static inline int64_t row_stride(const plan_tile *tile, uint32_t operand)
+static inline int64_t outer_stride(const plan_tile *tile, uint32_t level, uint32_t operand)
 {
-    return tile->dim_count > 1 ? tile->stride[operand][tile->dim_count - 2] : 0;
+    return level < tile->dim_count ? tile->stride[operand][tile->dim_count - 1 - level] : 0;
 }
 
 // The ranges of two operands do not meet.

@@ -17,16 +17,16 @@
 
 typedef enum { STRIP_DL16, STRIP_F32 } strip_format;
 
-// An operand: `rows` runs that begin `row_stride` bytes apart.
+// An operand: `planes` of `rows` runs each; how many bytes apart they begin.
 typedef struct {
     uint8_t *at;                        // only operand 0 is written
-    int64_t row_stride;
+    int64_t plane_stride, row_stride;
     strip_format format;
     bool repeats;                       // an input: one element for the whole run
 } strip_operand;
 
 typedef struct {
-    size_t rows, count;                 // runs, elements of each
+    size_t planes, rows, count;         // count: elements of a run
     strip_operand operand[1 + OPFUNC_MAX_INPUTS];
     uint32_t inputs;
     const float *constant;
@@ -36,13 +36,14 @@ typedef struct {
 typedef void strip_function(const strip *s);
 
 // accumulator[n] = combine(accumulator[n], in[n]), then the same with the run `step` bytes further,
-// `depth` runs in all; `count` lanes.
+// `depth` runs in all; `count` lanes. The same for `rows` accumulators and inputs that begin
+// accumulator_row and in_row bytes apart; accumulators do not overlap.
 typedef struct {
     float *accumulator;
     const uint8_t *in;
     strip_format format;
-    size_t count, depth;
-    int64_t step;
+    size_t rows, count, depth;
+    int64_t accumulator_row, in_row, step;
 } strip_reduction;
 typedef void strip_reducer(const strip_reduction *r);
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Eight fp32 lanes, a pair as in strip_avx512.c: even and odd elements.
+// Eight fp32 lanes.
 #include "spyre/dtype.h"
 
 #if defined(__x86_64__)
 #pragma GCC target("avx2,fma")
 #include <immintrin.h>
-#include <string.h>
-
 #include "card/strip_layer.h"
 #include "tensor/numeric.h"
 
@@ -16,7 +14,7 @@ typedef struct {
     V a, b;
 } pair;
 typedef __m256d D;
-enum { LANES = 8 };
+enum { LANES = 8, BLOCK_ROWS = 1 };
 
 static inline __m256i bits_of(V x)
 {
@@ -28,33 +26,27 @@ static inline __m256i words(unsigned bits)
     return _mm256_set1_epi32((int)bits);
 }
 
-// --- fp32
+static inline __m256i halves(short bits)
+{
+    return _mm256_set1_epi16(bits);
+}
 
-UNARY(V, v_set, float, _mm256_set1_ps(x))
-BINARY(V, v_max, V, _mm256_max_ps(a, b))
-BINARY(V, v_min, V, _mm256_min_ps(a, b))
-UNARY(V, v_sqrt, V, _mm256_sqrt_ps(x))
-UNARY(V, v_floor, V, _mm256_floor_ps(x))
-UNARY(V, v_magnitude, V, _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x))
-BINARY(V, v_less, V, _mm256_cmp_ps(a, b, _CMP_LT_OQ))
-BINARY(V, v_less_equal, V, _mm256_cmp_ps(a, b, _CMP_LE_OQ))
-BINARY(V, v_equal, V, _mm256_cmp_ps(a, b, _CMP_EQ_OQ))
-BINARY(V, v_unordered, V, _mm256_cmp_ps(a, b, _CMP_UNORD_Q))
-PICKER(v_pick, V, V, _mm256_blendv_ps(y, x, m))
+// --- Arithmetic
 
-// --- fp64
-
-UNARY(D, d_set, double, _mm256_set1_pd(x))
-BINARY(D, d_max, D, _mm256_max_pd(a, b))
-BINARY(D, d_min, D, _mm256_min_pd(a, b))
-UNARY(D, d_sqrt, D, _mm256_sqrt_pd(x))
-UNARY(D, d_floor, D, _mm256_floor_pd(x))
-UNARY(D, d_magnitude, D, _mm256_andnot_pd(_mm256_set1_pd(-0.0), x))
-BINARY(D, d_less, D, _mm256_cmp_pd(a, b, _CMP_LT_OQ))
-BINARY(D, d_less_equal, D, _mm256_cmp_pd(a, b, _CMP_LE_OQ))
-BINARY(D, d_equal, D, _mm256_cmp_pd(a, b, _CMP_EQ_OQ))
-BINARY(D, d_unordered, D, _mm256_cmp_pd(a, b, _CMP_UNORD_Q))
-PICKER(d_pick, D, D, _mm256_blendv_pd(y, x, m))
+#define FUNCTIONS(f, type, scalar, suffix)                                                    \
+    UNARY(type, f##_set, scalar, _mm256_set1_##suffix(x))                                     \
+    BINARY(type, f##_max, type, _mm256_max_##suffix(a, b))                                    \
+    BINARY(type, f##_min, type, _mm256_min_##suffix(a, b))                                    \
+    UNARY(type, f##_sqrt, type, _mm256_sqrt_##suffix(x))                                      \
+    UNARY(type, f##_floor, type, _mm256_floor_##suffix(x))                                    \
+    UNARY(type, f##_magnitude, type, _mm256_andnot_##suffix(_mm256_set1_##suffix(-0.0f), x))  \
+    BINARY(type, f##_less, type, _mm256_cmp_##suffix(a, b, _CMP_LT_OQ))                       \
+    BINARY(type, f##_less_equal, type, _mm256_cmp_##suffix(a, b, _CMP_LE_OQ))                 \
+    BINARY(type, f##_equal, type, _mm256_cmp_##suffix(a, b, _CMP_EQ_OQ))                      \
+    BINARY(type, f##_unordered, type, _mm256_cmp_##suffix(a, b, _CMP_UNORD_Q))                \
+    PICKER(f##_pick, type, type, _mm256_blendv_##suffix(y, x, m))
+FUNCTIONS(v, V, float, ps)
+FUNCTIONS(d, D, double, pd)
 
 #define v_low(x)  _mm256_cvtps_pd(_mm256_castps256_ps128(x))
 #define v_high(x) _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))
@@ -76,50 +68,39 @@ static inline __m128 cut_half(D x)
 
 // --- Elements
 
-// fp32 of codes, given shifted down to bit 14 with their sign in bit 31 and trash elsewhere.
-static inline V widen(__m256i shifted)
-{
-    const unsigned all = DL16_MERGED << DL16_FRACTION_SHIFT;
-    __m256i magnitude = _mm256_and_si256(shifted, words(all));
-    __m256i sign = _mm256_and_si256(shifted, words(0x80000000u));
-    __m256i zero = _mm256_cmpeq_epi32(magnitude, _mm256_setzero_si256());
-    __m256i merged = _mm256_cmpeq_epi32(magnitude, words(all));
-    __m256i bits = _mm256_add_epi32(magnitude, words(DL16_EXPONENT_OFFSET));
-    bits = _mm256_blendv_epi8(_mm256_andnot_si256(zero, bits), words(0x7F800000u), merged);
-    return _mm256_castsi256_ps(_mm256_or_si256(bits, sign));
-}
-
+// As in strip_avx512.c: `high` gets the upper halves of fp32, `low` the lower ones.
 static inline pair pair_load_dl16(const uint8_t *at)
 {
+    const short offset = DL16_EXPONENT_OFFSET >> 16;
+    const short excess = (short)(0x7F80 - (DL16_MERGED >> 2) - offset);
     __m256i codes = _mm256_loadu_si256((const __m256i *)(const void *)at);
-    __m256i even = _mm256_slli_epi32(codes, 16);
-    return (pair){widen(_mm256_srai_epi32(even, 2)), widen(_mm256_srai_epi32(codes, 2))};
+    __m256i magnitude = _mm256_and_si256(codes, halves(DL16_MERGED));
+    __m256i zero = _mm256_cmpeq_epi16(magnitude, _mm256_setzero_si256());
+    __m256i merged = _mm256_cmpeq_epi16(magnitude, halves(DL16_MERGED));
+    __m256i high = _mm256_and_si256(_mm256_srai_epi16(codes, 2),
+                                    halves((short)(DL16_SIGN | DL16_MERGED >> 2)));
+    high = _mm256_add_epi16(high, _mm256_andnot_si256(zero, halves(offset)));
+    high = _mm256_add_epi16(high, _mm256_and_si256(merged, halves(excess)));
+    __m256i low = _mm256_andnot_si256(merged, _mm256_slli_epi16(codes, 14));
+    return (pair){_mm256_castsi256_ps(_mm256_unpacklo_epi16(low, high)),
+                  _mm256_castsi256_ps(_mm256_unpackhi_epi16(low, high))};
 }
 
-static inline V v_repeat_dl16(const uint8_t *at)
-{
-    int16_t code;
-    memcpy(&code, at, sizeof code);
-    return widen(_mm256_srai_epi32(_mm256_set1_epi16(code), 2));
-}
-
-// Codes in the high halves of the lanes, trash in the low ones; as dl16_from_float.
-static inline __m256i narrow(V x)
+// As dl16_from_float, with saturation still to come; negative where zero is due.
+static inline __m256i round_magnitude(V x)
 {
     __m256i bits = _mm256_and_si256(bits_of(x), words(0x7FFFFFFFu));
-    bits = _mm256_max_epu32(bits, words(DL16_EXPONENT_OFFSET));
-    bits = _mm256_min_epu32(
-        bits, words((DL16_MERGED << DL16_FRACTION_SHIFT) + DL16_EXPONENT_OFFSET));
     bits = _mm256_sub_epi32(bits, words(DL16_EXPONENT_OFFSET - (1u << 13)));
-    bits = _mm256_slli_epi32(bits, 16 - DL16_FRACTION_SHIFT);
-    return _mm256_or_si256(_mm256_and_si256(bits, words(0x7FFFFFFFu)),
-                           _mm256_and_si256(bits_of(x), words(0x80000000u)));
+    return _mm256_srai_epi32(bits, DL16_FRACTION_SHIFT);
 }
 
 static inline void pair_store_dl16(uint8_t *to, pair x)
 {
-    __m256i even = _mm256_srli_epi32(narrow(x.a), 16);
-    _mm256_storeu_si256((__m256i *)(void *)to, _mm256_blend_epi16(even, narrow(x.b), 0xAA));
+    __m256i codes = _mm256_packus_epi32(round_magnitude(x.a), round_magnitude(x.b));
+    __m256i signs = _mm256_packs_epi32(bits_of(x.a), bits_of(x.b));
+    codes = _mm256_min_epu16(codes, halves(DL16_MERGED));
+    codes = _mm256_or_si256(codes, _mm256_andnot_si256(halves(DL16_MERGED), signs));
+    _mm256_storeu_si256((__m256i *)(void *)to, codes);
 }
 
 static inline V v_quieten(V x)
@@ -128,24 +109,26 @@ static inline V v_quieten(V x)
     return v_pick(v_unordered(x, x), quiet, x);
 }
 
-static inline V load_floats(const uint8_t *at)
+static inline V v_load(const uint8_t *at)
 {
     return _mm256_loadu_ps((const float *)(const void *)at);
 }
 
+static inline void v_store(uint8_t *to, V x)
+{
+    _mm256_storeu_ps((float *)(void *)to, x);
+}
+
 static inline pair pair_load_f32(const uint8_t *at)
 {
-    V low = load_floats(at), high = load_floats(at + 32);
-    V near = _mm256_permute2f128_ps(low, high, 0x20), far = _mm256_permute2f128_ps(low, high, 0x31);
-    return (pair){_mm256_shuffle_ps(near, far, 0x88), _mm256_shuffle_ps(near, far, 0xDD)};
+    V low = v_load(at), high = v_load(at + 32);
+    return (pair){_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31)};
 }
 
 static inline void pair_store_f32(uint8_t *to, pair x)
 {
-    V near = _mm256_unpacklo_ps(x.a, x.b), far = _mm256_unpackhi_ps(x.a, x.b);
-    float *out = (float *)(void *)to;
-    _mm256_storeu_ps(out, _mm256_permute2f128_ps(near, far, 0x20));
-    _mm256_storeu_ps(out + 8, _mm256_permute2f128_ps(near, far, 0x31));
+    v_store(to, _mm256_permute2f128_ps(x.a, x.b, 0x20));
+    v_store(to + 32, _mm256_permute2f128_ps(x.a, x.b, 0x31));
 }
 
 static inline size_t table_pairs(uint8_t *to, const uint8_t *from, const uint16_t *table,

@@ -1,37 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One lane, in plain C. Also the choice among the variants.
-#include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "card/lanes.h"
 #include "card/strip.h"
-#include "card/strip_layer.h"
+#include "card/strip_scalar.h"
 #include "tensor/convert.h"
-#include "tensor/numeric.h"
 
-typedef float V;
-typedef double D;
 typedef struct {
     V a, b;
 } pair;
-enum { LANES = 1 };
-
-#define FUNCTIONS(prefix, type, root, floor_of, absolute)          \
-    UNARY(type, prefix##_set, type, x)                             \
-    BINARY(type, prefix##_max, type, a > b ? a : b)                \
-    BINARY(type, prefix##_min, type, a < b ? a : b)                \
-    UNARY(type, prefix##_sqrt, type, root(x))                      \
-    UNARY(type, prefix##_floor, type, floor_of(x))                 \
-    UNARY(type, prefix##_magnitude, type, absolute(x))             \
-    BINARY(bool, prefix##_less, type, a < b)                       \
-    BINARY(bool, prefix##_less_equal, type, a <= b)                \
-    BINARY(bool, prefix##_equal, type, a == b)                     \
-    BINARY(bool, prefix##_unordered, type, a != a || b != b)       \
-    PICKER(prefix##_pick, bool, type, m ? x : y)
-FUNCTIONS(v, float, sqrtf, floorf, fabsf)
-FUNCTIONS(d, double, sqrt, floor, fabs)
+enum { LANES = 1, BLOCK_ROWS = 1 };
 
 UNARY(D, v_low, V, (D)x)
 UNARY(D, v_high, V, (D)x)
@@ -52,23 +32,22 @@ static inline pair pair_load_dl16(const uint8_t *at)
     return (pair){dl16_to_float(codes[0]), dl16_to_float(codes[1])};
 }
 
-static inline V v_repeat_dl16(const uint8_t *at)
-{
-    uint16_t code;
-    memcpy(&code, at, sizeof code);
-    return dl16_to_float(code);
-}
-
 static inline void pair_store_dl16(uint8_t *to, pair x)
 {
     uint16_t codes[2] = {dl16_from_float(x.a), dl16_from_float(x.b)};
     memcpy(to, codes, sizeof codes);
 }
 
-static inline V v_quieten(V x)
+static inline V v_load(const uint8_t *at)
 {
-    uint32_t bits = float_bits(x);
-    return (bits & 0x7FFFFFFFu) > 0x7F800000u ? float_from_bits(bits | 0x00400000u) : x;
+    V x;
+    memcpy(&x, at, sizeof x);
+    return x;
+}
+
+static inline void v_store(uint8_t *to, V x)
+{
+    memcpy(to, &x, sizeof x);
 }
 
 static inline pair pair_load_f32(const uint8_t *at)

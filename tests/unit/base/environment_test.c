@@ -44,11 +44,32 @@ static void environment__warns_once_of_unknown_names(void **state)
     assert_null(strstr(said, "SPYRE_WORK_DIVISION"));
 }
 
+static void environment__choices(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"left", "middle", "right"};
+    uint32_t index = 9;
+    unsetenv("SPYRE_SIDE");
+    assert_ok(environment_choice("SPYRE_SIDE", words, 3, &index));
+    assert_int_equal(index, 0);
+    setenv("SPYRE_SIDE", "right", 1);
+    assert_ok(environment_choice("SPYRE_SIDE", words, 3, &index));
+    assert_int_equal(index, 2);
+    setenv("SPYRE_SIDE", "", 1);
+    assert_ok(environment_choice("SPYRE_SIDE", words, 3, &index));
+    assert_int_equal(index, 0);
+    setenv("SPYRE_SIDE", "Right", 1);
+    assert_error(environment_choice("SPYRE_SIDE", words, 3, &index), SPYRE_INVALID_ARGUMENT,
+                 "SPYRE_SIDE=Right: expected left, middle or right");
+    unsetenv("SPYRE_SIDE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(environment__nearest_names),
         cmocka_unit_test(environment__warns_once_of_unknown_names),
+        cmocka_unit_test(environment__choices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 // Control: queues, tokens, loops, kernels, ring, arguments and faults, in both modes.
 #include "program.h"
 
+#include <stdlib.h>
+
 #include "tensor/numeric.h"
 
 #define DL16 SPYRE_FORMAT_SEN169_FP16
@@ -366,6 +368,27 @@ static void launch__memory_is_zero_and_discardable(void **state)
     assert_null(card_lx(the_card, ISA_CORES));
 }
 
+static void launch__wrong_words_in_the_environment_are_errors(void **state)
+{
+    (void)state;
+    static const char *const wrong[][3] = {
+        {"SPYRE_CARD_MODE", "Exact", "SPYRE_CARD_MODE=Exact: expected fast or exact"},
+        {"SPYRE_CARD_CHECK", "yes", "SPYRE_CARD_CHECK=yes: expected 0 or 1"},
+        {"SPYRE_WIPE_LX", "2", "SPYRE_WIPE_LX=2: expected 0 or 1"},
+    };
+    for (size_t n = 0; n < sizeof wrong / sizeof *wrong; n++) {
+        const char *value = getenv(wrong[n][0]);
+        char *before = value ? strdup(value) : NULL;
+        card *none = NULL;
+        setenv(wrong[n][0], wrong[n][1], 1);
+        assert_error(card_create(&none), SPYRE_INVALID_ARGUMENT, wrong[n][2]);
+        assert_null(none);
+        if (before) setenv(wrong[n][0], before, 1);
+        else unsetenv(wrong[n][0]);
+        free(before);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +404,7 @@ int main(void)
         cmocka_unit_test(launch__card_works_after_a_fault),
         cmocka_unit_test(launch__gather_reads_rows),
         cmocka_unit_test(launch__memory_is_zero_and_discardable),
+        cmocka_unit_test(launch__wrong_words_in_the_environment_are_errors),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }

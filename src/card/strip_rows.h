@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The opfuncs of tensor/opfunc.c as expressions over registers of fp32 (V) and fp64 (D): inputs a,
+// b, c, d, e and constants p, q. A file that includes this defines V and D and, with the prefixes
+// v_ and d_, set, max, min (as a > b ? a : b), sqrt, floor, magnitude, the masks less, less_equal,
+// equal and unordered with pick(mask, then, else), and v_quieten, which quiets a signalling NaN as
+// the step through fp64 of the definition does. Where the expressions stand, two constants say
+//   ends_dl16       the result goes to SEN169_FP16, for which NaN and infinity are one
+//   no_nan          no input is a NaN
+#ifndef CARD_STRIP_ROWS_H
+#define CARD_STRIP_ROWS_H
+
+#include <math.h>
+
+#define OF(name, x)     _Generic((x), V: v_##name, D: d_##name)
+#define SET_LIKE(x, c)  OF(set, x)(c)
+#define PICK(m, x, y)   OF(pick, x)(m, x, y)
+#define UNORDERED(a, b) OF(unordered, a)(a, b)
+
+// Every NaN that a function makes is the positive quiet one; min gives its second operand for NaN.
+#define QUIET(x)  OF(quiet, x)(x, ends_dl16)
+#define PASSED(x) OF(passed, x)(x, no_nan)
+#define QUIETER(f, type)                                                             \
+    static inline type f##_quiet(type x, bool ends_dl16)                             \
+    {                                                                                \
+        if (ends_dl16) return f##_min(x, f##_set(INFINITY));                         \
+        return f##_pick(f##_unordered(x, x), f##_set(NAN), x);                       \
+    }
+QUIETER(v, V)
+QUIETER(d, D)
+
+static inline V v_passed(V x, bool no_nan)
+{
+    return no_nan ? x : v_quieten(x);
+}
+
+static inline D d_passed(D x, bool no_nan)
+{
+    (void)no_nan;
+    return x;
+}
+
+#define CHOOSE(mask) PICK(mask, SET_LIKE(a, 1.0f), ZERO)
+#define NEITHER_NAN(a, b, x) (no_nan ? (x) : PICK(UNORDERED(a, b), SET_LIKE(a, NAN), x))
+#define RAISED PICK(OF(less, a)(a, p), p, a)
+#define VARIANCE (b - a * a)
+#define ZERO SET_LIKE(a, 0.0f)
+#define POSITIVE(x) PICK(OF(less, a)(x, ZERO), ZERO, x)
+#define COMMON_ROWS(ROW)                                                    \
+    ROW(ADD,          2, QUIET(a + b))                                      \
+    ROW(SUB,          2, QUIET(a - b))                                      \
+    ROW(MUL,          2, QUIET(a * b))                                      \
+    ROW(REALDIV,      2, QUIET(a / b))                                      \
+    ROW(MAXIMUM,      2, NEITHER_NAN(a, b, OF(max, a)(a, b)))               \
+    ROW(MINIMUM,      2, NEITHER_NAN(a, b, OF(min, a)(a, b)))               \
+    ROW(EQUAL,        2, CHOOSE(OF(equal, a)(a, b)))                        \
+    ROW(NOTEQUAL,     2, SET_LIKE(a, 1.0f) - CHOOSE(OF(equal, a)(a, b)))    \
+    ROW(LESSERTHAN,   2, CHOOSE(OF(less, a)(a, b)))                         \
+    ROW(LESSEREQUAL,  2, CHOOSE(OF(less_equal, a)(a, b)))                   \
+    ROW(GREATERTHAN,  2, CHOOSE(OF(less, a)(b, a)))                         \
+    ROW(GREATEREQUAL, 2, CHOOSE(OF(less_equal, a)(b, a)))                   \
+    ROW(WHERE3,       3, PASSED(PICK(OF(equal, a)(a, ZERO), c, b)))         \
+    ROW(ABS,          1, QUIET(OF(magnitude, a)(a)))                        \
+    ROW(NEG,          1, QUIET(-a))                                         \
+    ROW(RELUFWD,      1, QUIET(PICK(OF(less_equal, a)(a, ZERO), ZERO, a)))  \
+    ROW(FLOOR,        1, QUIET(OF(floor, a)(a)))                            \
+    ROW(SQRT,         1, QUIET(OF(sqrt, a)(a)))                             \
+    ROW(RECIPROCAL,   1, QUIET(SET_LIKE(a, 1.0f) / a))                      \
+    ROW(CLIP,         1, QUIET(PICK(OF(less, a)(q, RAISED), q, RAISED)))    \
+    ROW(IDENTITY,     1, PASSED(a))
+#define F64_ROWS(ROW)                                                                       \
+    ROW(RSQRT,          1, QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(a)))                       \
+    ROW(LAYERNORMSCALE, 2, QUIET(SET_LIKE(a, 1.0f) / OF(sqrt, a)(POSITIVE(VARIANCE) + p)))
+#define F32_ROWS(ROW) ROW(LAYERNORMNORM, 5, QUIET(((a - b) * c) * d + e))
+
+#endif
