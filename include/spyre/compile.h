@@ -6,6 +6,7 @@
 #define SPYRE_COMPILE_H
 
 #include "spyre/graph.h"
+#include "spyre/loops.h"
 #include "spyre/settings.h"
 
 #ifdef __cplusplus
@@ -16,6 +17,8 @@ typedef struct {
     spyre_settings settings;
     const char *dump_dir;       // writes every stage's text there, or null
     bool host_fallback;         // false: a node without a card lowering is an error
+    spyre_loops_pass *loop_pass;// called at every point of spyre/loops.h, or null; nothing is taken from
+    void *loop_context;         // the cache then, nor kept
     bool cache;                 // take a known executable, keep a new one: see spyre/cache.h
 } spyre_compile_options;
 

@@ -137,6 +137,10 @@ bool executable_input(const spyre_segment *segment, size_t index, storage *s, ui
 bool executable_output(const spyre_segment *segment, uint32_t index, uint32_t card,
                        AtenTensorHandle *out, uint64_t *buffers);
 
+// ---- passes over the loop IR (loops.c)
+spyre_loops_pass loops_call;    // the context is a callable, (point, loops)
+bool loops_register(PyObject *module);
+
 bool view_register(PyObject *module);           // ops_view.c
 bool copy_register(PyObject *module);           // copy.c
 bool graph_register(PyObject *module);          // graph_object.c

@@ -73,21 +73,24 @@ static PyObject *py_settings(PyObject *self, PyObject *unused)
     return list;
 }
 
-// compile(graph, settings, dump_dir, host_fallback) -> Executable, new or known
+// compile(graph, settings, dump_dir, host_fallback, loop_pass) -> Executable, new or known
 static PyObject *py_compile(PyObject *self, PyObject *args)
 {
     (void)self;
     PyObject *object;
     PyObject *settings;
     spyre_compile_options options = spyre_compile_options_default();
+    PyObject *pass = Py_None;
     int fallback;
-    if (!PyArg_ParseTuple(args, "OO!zp", &object, &PyDict_Type, &settings, &options.dump_dir,
-                          &fallback))
+    if (!PyArg_ParseTuple(args, "OO!zp|O", &object, &PyDict_Type, &settings, &options.dump_dir,
+                          &fallback, &pass))
         return NULL;
     const spyre_graph *graph = graph_of_object(object);
     if (!graph || !set_all(settings, &options.settings)) return NULL;
     options.host_fallback = fallback != 0;
     options.cache = true;
+    options.loop_pass = pass == Py_None ? NULL : loops_call;
+    options.loop_context = pass;
     spyre_executable *compiled = NULL;
     spyre_status status;
     Py_BEGIN_ALLOW_THREADS status = spyre_compile(graph, &options, &compiled);
@@ -493,7 +496,7 @@ static PyMethodDef methods[] = {
     {"compile_statistics", py_compile_statistics, METH_NOARGS,
      "What the process has counted about compiling and its cache."},
     {"compile", py_compile, METH_VARARGS,
-     "(graph, settings, dump_dir, host_fallback) -> Executable"},
+     "(graph, settings, dump_dir, host_fallback, loop_pass) -> Executable"},
     {"check_settings", py_check_settings, METH_O, "(settings) -> None"},
     {"settings", py_settings, METH_NOARGS,
      "() -> [(name, variable, default, rule, summary)]"},

@@ -66,7 +66,7 @@ PyMODINIT_FUNC PyInit__C(void)
     if (error_register(module) && dtype_register(module) && device_register(module) &&
         stream_register(module) && tensor_register(module) && layout_register(module) &&
         view_register(module) && copy_register(module) && graph_register(module) &&
-        executable_register(module) && eager_register(module) && program_register(module))
+        executable_register(module) && loops_register(module) && eager_register(module) && program_register(module))
         return module;
     Py_DECREF(module);
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, core_error_message());

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import torch
@@ -77,7 +77,12 @@ def compile(
     settings: dict[str, str],
     dump_dir: str | None,
     host_fallback: bool,
+    loop_pass: Callable[[int, object], None] | None = ...,
 ) -> Executable: ...
+def read_loops(loops: object) -> tuple[list[tuple], list[tuple]]: ...
+def edit_loops(
+    loops: object, name: str, edits: list[tuple[int, list[int] | None, str | None]]
+) -> None: ...
 def check_settings(settings: dict[str, str]) -> None: ...
 def settings() -> list[tuple[str, str, str, str, str]]: ...
 def op_names() -> list[str]: ...

@@ -10,7 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C
-from ._inductor import config
+from ._inductor import config, passes
 from ._inductor.registry import fallback_ops
 
 
@@ -24,7 +24,7 @@ def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = Non
     """Compiles with the settings of _inductor.config; the compiler writes its stages into the
     directory `stages` (or SPYRE_DUMP_DIR). Raises torch_spyre.Unsupported."""
     directory = stages or os.environ.get("SPYRE_DUMP_DIR")
-    executable = _C.compile(graph, settings(), directory, host_fallback)
+    executable = _C.compile(graph, settings(), directory, host_fallback, passes.loop_pass())
     if os.environ.get("SPYRE_DUMP_COST", "") in ("1", "true", "yes", "on"):
         _print_cost(executable)
     return executable

@@ -165,6 +165,8 @@ static spyre_status front_segment(compilation *c, uint32_t index, const graph_se
     segment->graph = from->graph;
     TRY(resolve_inputs(c, index, from));
     const front_options front = {.settings = c->options->settings,
+                                 .loop_pass = c->options->loop_pass,
+                                 .loop_context = c->options->loop_context,
                                  .dump = c->options->dump_dir ? &segment->loop_dump : NULL};
     uint32_t node = SPYRE_NO_ID;
     spyre_status status = front_compile(from->graph, &front, e->memory, &node, &segment->front);
@@ -369,6 +371,7 @@ spyre_status spyre_compile(const spyre_graph *graph, const spyre_compile_options
     const spyre_compile_options standard = spyre_compile_options_default();
     if (!options) options = &standard;
     // A dump is of a compilation, so there has to be one.
-    if (options->cache && !options->dump_dir) return cache_compile(graph, options, out_executable);
+    if (options->cache && !options->dump_dir && !options->loop_pass)
+        return cache_compile(graph, options, out_executable);
     return executable_compile(graph, options, out_executable);
 }

@@ -10,6 +10,8 @@
 typedef struct {
     spyre_settings settings;
     text *dump;              // gets the IR after every pass that changed it, or null
+    spyre_loops_pass *loop_pass; // of the caller, or null
+    void *loop_context;
 } front_options;
 
 enum {

@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "bundle/model.h"
 #include "graph/graph.h"
+#include "spyre/loops.h"
 #include "spyre/settings.h"
 #include "tensor/opfunc.h"
 
@@ -102,6 +103,7 @@ typedef struct {
     float parameter[OPFUNC_MAX_PARAMETERS];
     uint8_t stick;        // the variable along the output's stick, or LOOP_NO_DIM
     const char *location; // user's source line
+    const char *note;     // of a user's pass, or null
     uint32_t node;        // graph node
 } loop_op;
 
@@ -113,7 +115,7 @@ typedef struct {
     spyre_view view; // of the buffer's storage
 } loop_output;
 
-typedef struct {
+typedef struct spyre_loops {
     arena *memory;
     const spyre_graph *graph;
     spyre_settings settings;
@@ -127,6 +129,12 @@ typedef struct {
     uint32_t stage;    // rows of pass.def that have had their turn
     uint32_t *at_node; // graph node in work, for blaming an error on a node
     const struct stick_choice *sticks; // how they were chosen (stick_search.h); null before that
+    struct {           // the caller's passes (user_passes.c); run is null when there are none
+        spyre_loops_pass *run;
+        void *context;
+        int point;
+        bool *edited;  // null outside of a call
+    } user;
     bool explains;     // somebody reads the passes' notes
     const char *notes; // of the pass in work: comment lines, or null
 } loop_graph;

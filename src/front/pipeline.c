@@ -115,6 +115,8 @@ spyre_status front_compile(const spyre_graph *graph, const front_options *option
     record_end(&watch, "build", loops, true, &records);
     loops->settings = *settings;
     loops->cores = settings->sencores;
+    loops->user.run = options->loop_pass;
+    loops->user.context = options->loop_context;
     loops->explains = options->dump != NULL;
     TRY(check(loops, true, &records));
     dump(loops, "build", options->dump);

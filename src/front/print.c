@@ -74,7 +74,8 @@ static void print_op(const loop_graph *loops, uint32_t id, text *out)
         if (info->parameter[i]) text_printf(out, " %s(%.9g)", info->parameter[i], op->parameter[i]);
     if (op->gather)
         text_printf(out, " rows(%" PRId64 ":%" PRId64 ")", op->row_count, op->row_stride);
-    text_printf(out, "  // %s, %s\n    ", op->name, op->location ? op->location : "unknown");
+    text_printf(out, "  // %s, %s%s%s\n    ", op->name, op->location ? op->location : "unknown",
+                op->note ? "; " : "", op->note ? op->note : "");
     print_access(op, &op->operand[op->operand_count - 1], out);
     text_append(out, " =");
     for (uint32_t i = 0; i + 1 < op->operand_count; i++) {

@@ -4,7 +4,8 @@
     def drop_dropout(graph: torch.fx.Graph) -> None: ...
     torch_spyre._inductor.passes.CustomPrePasses.passes.append(drop_dropout)
 
-Every pass edits a torch.fx.Graph in place; it runs only for graphs with a tensor of the card.
+Three lists take passes over a torch.fx.Graph, which they edit in place, and three over the loop IR
+(loops.py) of every card segment, docs/front.md. They run only for graphs with a tensor of the card.
 """
 
 from __future__ import annotations
@@ -16,22 +17,17 @@ import torch
 from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
 
 from ..constants import DEVICE_NAME
+from . import loops
+from .loops import LoopGraph, LoopOp
 
 
 class _Passes(CustomGraphPass):
     """An ordered list, which is the class's: `CustomPrePasses.passes`."""
 
-    passes: list[Callable[[torch.fx.Graph], None]]
+    passes: list[Callable]
 
     def __init_subclass__(cls):
         cls.passes = []
-
-    def __call__(self, graph: torch.fx.Graph) -> None:
-        if not self.passes or not _is_of_card(graph):
-            return
-        for change in self.passes:
-            change(graph)
-        graph.lint()
 
     def uuid(self):
         """Changes when the source of a pass changes."""
@@ -39,16 +35,76 @@ class _Passes(CustomGraphPass):
         return get_hash_for_files(tuple(dict.fromkeys([*files, __file__])))
 
 
-class CustomPreGradPasses(_Passes):
+class _GraphPasses(_Passes):
+    def __call__(self, graph: torch.fx.Graph) -> None:
+        if not self.passes or not _is_of_card(graph):
+            return
+        for change in self.passes:
+            change(graph)
+        graph.lint()
+
+
+class CustomPreGradPasses(_GraphPasses):
     """Over what Dynamo captured: torch functions, modules, parameters as inputs."""
 
 
-class CustomPrePasses(_Passes):
+class CustomPrePasses(_GraphPasses):
     """Over the ATen graph, as AOTAutograd made it."""
 
 
-class CustomPostPasses(_Passes):
+class CustomPostPasses(_GraphPasses):
     """Over the ATen graph as it is handed to the compiler, after all other changes."""
+
+
+class CustomPreSchedulingPasses(_Passes):
+    """Over the loop IR before ops are divided: each gets the LoopGraph and edits its `operations`.
+    Divisions that a pass sets stay, and the compiler divides the other ops to go with them."""
+
+    def __call__(self, graph: LoopGraph, done: Callable[[str, list[LoopOp]], None]) -> None:
+        for change in self.passes:
+            change(graph)
+            done(_name(change), graph.operations)
+
+
+class _NodePasses(_Passes):
+    def __call__(self, graph: LoopGraph, done: Callable[[str, list[LoopOp]], None]) -> None:
+        for change in self.passes:
+            graph.operations = list(change(graph.operations))
+            done(_name(change), graph.operations)
+
+
+class CustomPreFusionPasses(_NodePasses):
+    """Over the loop IR after ops were divided: each gets the ops and returns the new list."""
+
+
+class CustomPostFusionPasses(_NodePasses):
+    """Over the loop IR after all decisions: as above, but ops may only be annotated."""
+
+
+_LOOP_PASSES = (CustomPreSchedulingPasses, CustomPreFusionPasses, CustomPostFusionPasses)
+
+
+def loop_pass() -> Callable[[int, object], None] | None:
+    """What the compiler calls at each of its points; None when there are no such passes."""
+    return _run if any(kind.passes for kind in _LOOP_PASSES) else None
+
+
+def _run(point: int, handle: object) -> None:
+    kind = _LOOP_PASSES[point]
+    if not kind.passes:
+        return
+    graph = loops.read(handle)
+
+    def done(name: str, operations: list[LoopOp]) -> None:
+        loops.write(handle, name, operations)
+        for index, op in enumerate(operations):
+            op._index = index
+
+    kind()(graph, done)
+
+
+def _name(change: Callable) -> str:
+    return getattr(change, "__name__", type(change).__name__)
 
 
 def _is_of_card(graph: torch.fx.Graph) -> bool:
@@ -57,3 +113,4 @@ def _is_of_card(graph: torch.fx.Graph) -> bool:
 
 
 CustomPrePass, CustomPostPass = CustomPrePasses, CustomPostPasses
+CustomSchedulerPass = CustomPreSchedulingPasses

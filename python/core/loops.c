@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loop IR for passes of Python (spyre/loops.h): a callable gets (point, loops), where loops is a
+// capsule that read_loops() and edit_loops() take while the call lasts.
+#include "core.h"
+
+#include "spyre/loops.h"
+
+static const char name[] = "spyre_loops", over[] = "spyre_loops, after the call";
+
+static PyObject *loop_object(const spyre_loop *loop)
+{
+    return Py_BuildValue("LiOOz", (long long)loop->extent, loop->slices,
+                         loop->reduced ? Py_True : Py_False, loop->stick ? Py_True : Py_False,
+                         loop->dim);
+}
+
+static PyObject *access_object(const spyre_loop_access *access, uint32_t loops)
+{
+    PyObject *strides = core_int_list(access->stride, loops);
+    return strides ? Py_BuildValue("ILN", access->buffer, (long long)access->offset, strides) : NULL;
+}
+
+// A list of `count` objects that make(i) returns; consumes nothing else.
+#define LIST_OF(count, make)                                                                       \
+    PyObject *list = PyList_New((Py_ssize_t)(count));                                              \
+    for (uint32_t i = 0; list && i < (count); i++) {                                               \
+        PyObject *item = make;                                                                     \
+        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) Py_CLEAR(list);                \
+    }                                                                                              \
+    return list
+
+static PyObject *loop_list(const spyre_loop_op *op)
+{
+    LIST_OF(op->loop_count, loop_object(&op->loops[i]));
+}
+
+static PyObject *access_list(const spyre_loop_op *op)
+{
+    LIST_OF(op->operand_count, access_object(&op->operands[i], op->loop_count));
+}
+
+static PyObject *op_object(const spyre_loops *loops, uint32_t index)
+{
+    spyre_loop_op op;
+    if (!core_check(spyre_loops_op(loops, index, &op))) return core_raise();
+    PyObject *loop = loop_list(&op), *accesses = loop ? access_list(&op) : NULL;
+    if (!accesses) {
+        Py_XDECREF(loop);
+        return NULL;
+    }
+    return Py_BuildValue("sszzNN", op.name, op.opfunc, op.location, op.note, loop, accesses);
+}
+
+static PyObject *buffer_object(const spyre_loops *loops, uint32_t index)
+{
+    spyre_loop_buffer buffer;
+    if (!core_check(spyre_loops_buffer(loops, index, &buffer))) return core_raise();
+    return Py_BuildValue("sssOO", buffer.name, buffer.kind, spyre_dtype_name(buffer.dtype),
+                         buffer.leaves ? Py_True : Py_False, buffer.in_lx ? Py_True : Py_False);
+}
+
+static PyObject *op_list(const spyre_loops *loops)
+{
+    LIST_OF(spyre_loops_op_count(loops), op_object(loops, i));
+}
+
+static PyObject *buffer_list(const spyre_loops *loops)
+{
+    LIST_OF(spyre_loops_buffer_count(loops), buffer_object(loops, i));
+}
+
+// read_loops(loops) -> (ops, buffers)
+static PyObject *py_read_loops(PyObject *self, PyObject *capsule)
+{
+    (void)self;
+    const spyre_loops *loops = PyCapsule_GetPointer(capsule, name);
+    PyObject *ops = loops ? op_list(loops) : NULL, *buffers = ops ? buffer_list(loops) : NULL;
+    if (buffers) return Py_BuildValue("NN", ops, buffers);
+    Py_XDECREF(ops);
+    return NULL;
+}
+
+// One (op, slices or None, note or None); slices and note stay those of the object.
+static bool take_edit(const spyre_loops *loops, PyObject *item, int32_t *slices,
+                      spyre_loop_edit *out)
+{
+    PyObject *list;
+    spyre_loop_op op;
+    int64_t values[SPYRE_LOOPS_MOST_LOOPS];
+    if (!PyArg_ParseTuple(item, "IOz", &out->op, &list, &out->note)) return false;
+    if (list == Py_None) return true;
+    if (!core_check(spyre_loops_op(loops, out->op, &op))) return core_raise() != NULL;
+    int64_t count = core_ints(list, values, SPYRE_LOOPS_MOST_LOOPS, "slices");
+    if (count < 0) return false;
+    if (count != op.loop_count) {
+        PyErr_Format(PyExc_ValueError, "op %s: %d slices for %d loops", op.name, (int)count,
+                     (int)op.loop_count);
+        return false;
+    }
+    for (int64_t i = 0; i < count; i++)
+        slices[i] = values[i] < 0 || values[i] > INT32_MAX ? 0 : (int32_t)values[i];
+    out->slices = slices;
+    return true;
+}
+
+// edit_loops(loops, pass, [(op, slices, note)])
+static PyObject *py_edit_loops(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *capsule, *list;
+    const char *pass;
+    if (!PyArg_ParseTuple(args, "OsO!", &capsule, &pass, &PyList_Type, &list)) return NULL;
+    spyre_loops *loops = PyCapsule_GetPointer(capsule, name);
+    if (!loops) return NULL;
+    size_t count = (size_t)PyList_Size(list);
+    spyre_loop_edit *edits = PyMem_Calloc(count + 1, sizeof *edits);
+    int32_t(*slices)[SPYRE_LOOPS_MOST_LOOPS] = PyMem_Calloc(count + 1, sizeof *slices);
+    bool good = edits && slices;
+    if (!good) PyErr_NoMemory();
+    for (size_t i = 0; good && i < count; i++)
+        good = take_edit(loops, PyList_GetItem(list, (Py_ssize_t)i), slices[i], &edits[i]);
+    if (good && !core_check(spyre_loops_edit(loops, pass, edits, (uint32_t)count)))
+        good = core_raise() != NULL;
+    PyMem_Free(edits);
+    PyMem_Free(slices);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
+
+// A Python exception stays set in the thread that compiles, where core_raise() finds it.
+static bool call(PyObject *pass, spyre_loops_point point, spyre_loops *loops)
+{
+    PyObject *capsule = PyCapsule_New(loops, name, NULL);
+    PyObject *result = capsule ? PyObject_CallFunction(pass, "iO", (int)point, capsule) : NULL;
+    bool good = result != NULL;
+    if (capsule && PyCapsule_SetName(capsule, over) < 0) good = false;
+    Py_XDECREF(result);
+    Py_XDECREF(capsule);
+    return good;
+}
+
+bool loops_call(void *pass, spyre_loops_point point, spyre_loops *loops)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    bool good = call(pass, point, loops);
+    PyGILState_Release(state);
+    return good;
+}
+
+bool loops_register(PyObject *module)
+{
+    static PyMethodDef functions[] = {
+        {"read_loops", py_read_loops, METH_O, "(loops) -> (ops, buffers)"},
+        {"edit_loops", py_edit_loops, METH_VARARGS, "(loops, pass, [(op, slices, note)])"},
+        {0}};
+    return PyModule_AddFunctions(module, functions) == 0;
+}
