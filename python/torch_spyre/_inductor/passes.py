@@ -21,7 +21,7 @@ from . import loops
 from .loops import LoopGraph, LoopOp
 
 
-class _Passes(CustomGraphPass):
+class _Passes:
     """An ordered list, which is the class's: `CustomPrePasses.passes`."""
 
     passes: list[Callable]
@@ -35,7 +35,7 @@ class _Passes(CustomGraphPass):
         return get_hash_for_files(tuple(dict.fromkeys([*files, __file__])))
 
 
-class _GraphPasses(_Passes):
+class _GraphPasses(_Passes, CustomGraphPass):
     def __call__(self, graph: torch.fx.Graph) -> None:
         if not self.passes or not _is_of_card(graph):
             return
