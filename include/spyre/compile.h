@@ -107,7 +107,7 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_report(const spyre_exec
 
 // Stage text of a card segment: "graph", "loop", "cost" (divisions and predicted times), "splits"
 // (torch-spyre's op_it_space_splits), "why" (where the time goes and what would save some),
-// "lx" (what lies in LX, op by op), "time" (of the passes of this compilation), "bundle" (its steps), "listing" (program). Freed with spyre_string_free().
+// "lx" (what lies in LX, op by op), "time" (of the passes of this compilation), "opspec" (spyre/op_spec.h), "bundle" (its steps), "listing" (program). Freed with spyre_string_free().
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_text(const spyre_executable *executable,
                                                               uint32_t segment, const char *stage,
                                                               char **out_text);

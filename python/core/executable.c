@@ -2,6 +2,7 @@
 //
 // torch_spyre._C.Executable: what the compiler made of a graph, and launches of its card segments.
 #include "core.h"
+#include "spyre/op_spec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,18 @@ static PyObject *py_settings(PyObject *self, PyObject *unused)
     return list;
 }
 
+// Takes the executable over.
+static PyObject *executable_wrap(spyre_executable *compiled)
+{
+    allocfunc allocate = (allocfunc)PyType_GetSlot(executable_type, Py_tp_alloc);
+    PyObject *made = allocate(executable_type, 0);
+    if (made)
+        ((executable_object *)made)->executable = compiled;
+    else
+        spyre_executable_destroy(compiled);
+    return made;
+}
+
 // compile(graph, settings, dump_dir, host_fallback, loop_pass) -> Executable, new or known
 static PyObject *py_compile(PyObject *self, PyObject *args)
 {
@@ -95,13 +108,21 @@ static PyObject *py_compile(PyObject *self, PyObject *args)
     spyre_status status;
     Py_BEGIN_ALLOW_THREADS status = spyre_compile(graph, &options, &compiled);
     Py_END_ALLOW_THREADS if (!core_check(status)) return core_raise();
-    allocfunc allocate = (allocfunc)PyType_GetSlot(executable_type, Py_tp_alloc);
-    PyObject *made = allocate(executable_type, 0);
-    if (made)
-        ((executable_object *)made)->executable = compiled;
-    else
-        spyre_executable_destroy(compiled);
-    return made;
+    return executable_wrap(compiled);
+}
+
+// compile_op_specs(json, name, settings) -> Executable of one segment
+static PyObject *py_compile_op_specs(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *json, *name;
+    PyObject *settings;
+    spyre_settings parsed = spyre_settings_default();
+    spyre_executable *compiled = NULL;
+    if (!PyArg_ParseTuple(args, "ssO!", &json, &name, &PyDict_Type, &settings)) return NULL;
+    if (!set_all(settings, &parsed)) return NULL;
+    if (!core_check(spyre_compile_op_specs(json, name, &parsed, &compiled))) return core_raise();
+    return executable_wrap(compiled);
 }
 
 static void executable_free(PyObject *self)
@@ -436,6 +457,63 @@ static PyObject *py_launch(PyObject *self, PyObject *args)
     return results;
 }
 
+// ---- launches on tensors that the caller made
+
+// The address of a tensor whose storage has the bytes of the layout; all when none is known.
+static bool address_of(PyObject *tensor, uint32_t number, const spyre_layout *layout,
+                       uint32_t *card, uint64_t *out)
+{
+    tensor_info t;
+    if (!tensor_of_object(tensor, &t)) return false;
+    if (!t.storage || !t.storage->typed)
+        return core_fail(SPYRE_INVALID_ARGUMENT, "argument %u is not on the card", number);
+    int64_t bytes = layout->rank ? spyre_layout_bytes(layout) : t.storage->card_bytes;
+    if (bytes != t.storage->card_bytes)
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "argument %u has %lld bytes on the card, the kernel wants %lld", number,
+                         (long long)t.storage->card_bytes, (long long)bytes);
+    *card = t.storage->card;
+    *out = t.storage->address;
+    return true;
+}
+
+static bool run_on(spyre_executable *executable, const spyre_segment *segment, PyObject *tensors)
+{
+    uint32_t card = (uint32_t)device_current();
+    uint64_t inputs[256], buffers[256];
+    for (uint32_t i = 0; i < segment->input_count; i++)
+        if (!address_of(PyTuple_GetItem(tensors, (Py_ssize_t)segment->inputs[i]),
+                        segment->inputs[i], &segment->input_layouts[i], &card, &inputs[i]))
+            return false;
+    for (uint32_t i = 0; i < segment->output_count; i++) {
+        const spyre_segment_output *o = &segment->outputs[i];
+        if (!address_of(PyTuple_GetItem(tensors, (Py_ssize_t)o->value), o->value, &o->layout, &card,
+                        &buffers[o->buffer]))
+            return false;
+    }
+    spyre_context *context = device_context();
+    return context && core_check(spyre_launch(context, card, stream_current(card), executable, 0,
+                                              inputs, buffers));
+}
+
+// run(tensors): launches a kernel of compile_op_specs() on its arguments in order; asynchronous.
+static PyObject *py_run(PyObject *self, PyObject *arguments)
+{
+    const spyre_segment *segment = spyre_executable_segment(of(self), 0);
+    PyObject *tensors = PySequence_Tuple(arguments);
+    if (!tensors) return NULL;
+    uint32_t wanted = segment->input_count + segment->output_count;
+    bool ok = PyTuple_Size(tensors) == (Py_ssize_t)wanted && segment->input_count <= 256 &&
+              segment->output_count <= 256;
+    if (!ok)
+        core_fail(SPYRE_INVALID_ARGUMENT, "the kernel takes %u tensors (at most 256 of a kind)",
+                  wanted);
+    ok = ok && run_on(of(self), segment, tensors);
+    Py_DECREF(tensors);
+    if (!ok) return core_raise();
+    Py_RETURN_NONE;
+}
+
 // stages(segment) -> [(name, us, bytes, ops, buffers, changed)] of the front; [] of a cached one
 static PyObject *py_stages(PyObject *self, PyObject *index)
 {
@@ -461,6 +539,7 @@ static PyMethodDef executable_methods[] = {
     {"counters", py_counters, METH_O, "(segment) -> a dict a kernel: what it uses"},
     {"launch", py_launch, METH_VARARGS,
      "(segment, inputs, card) -> [results that are not views]; asynchronous"},
+    {"run", py_run, METH_O, "(tensors): launches a kernel of compile_op_specs(); asynchronous"},
     {"stages", py_stages, METH_O,
      "(segment) -> [(name, us, bytes, ops, buffers, changed)]: what the front's stages took"},
     {"report", py_report, METH_NOARGS, "One line a node: the layer that took it."},
@@ -497,6 +576,7 @@ static PyMethodDef methods[] = {
      "What the process has counted about compiling and its cache."},
     {"compile", py_compile, METH_VARARGS,
      "(graph, settings, dump_dir, host_fallback, loop_pass) -> Executable"},
+    {"compile_op_specs", py_compile_op_specs, METH_VARARGS, "(json, name, settings) -> Executable"},
     {"check_settings", py_check_settings, METH_O, "(settings) -> None"},
     {"settings", py_settings, METH_NOARGS,
      "() -> [(name, variable, default, rule, summary)]"},

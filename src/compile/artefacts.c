@@ -12,6 +12,7 @@
 #include "compile/inspect.h"
 #include "compile/lx_map.h"
 #include "compile/lx_picture.h"
+#include "compile/op_specs.h"
 #include "compile/why.h"
 #include "front/cost_table.h"
 #include "front/division_splits.h"
@@ -120,6 +121,13 @@ static spyre_status print_bundle(const executable_segment *s, uint32_t segment, 
     return status;
 }
 
+static spyre_status print_op_specs(const executable_segment *s, text *out)
+{
+    spyre_status status = op_specs_print(s, out);
+    if (status) text_free(out);
+    return status;
+}
+
 static spyre_status print_why(const executable_segment *s, text *out)
 {
     spyre_status status = why_print(s->front.loops, s->counters, s->info.kernel_count, out);
@@ -142,9 +150,10 @@ spyre_status spyre_executable_text(const spyre_executable *executable, uint32_t 
     else if (strcmp(stage, "bundle") == 0) TRY(print_bundle(s, segment, &t));
     else if (strcmp(stage, "lx") == 0) TRY(print_lx(s->front.loops, &t));
     else if (strcmp(stage, "why") == 0) TRY(print_why(s, &t));
+    else if (strcmp(stage, "opspec") == 0) TRY(print_op_specs(s, &t));
     else
         return status_new(SPYRE_INVALID_ARGUMENT,
-                          "stage '%s': graph, loop, cost, splits, why, lx, time, bundle and listing "
+                          "stage '%s': graph, loop, opspec, cost, splits, why, lx, time, bundle and listing "
                           "are possible", stage);
     return give(&t, out_text);
 }

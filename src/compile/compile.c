@@ -102,9 +102,9 @@ static spyre_status describe_outputs(const compilation *c, uint32_t index,
     return NULL;
 }
 
-// Where each argument of the program comes from.
-static spyre_status bind_arguments(spyre_executable *e, executable_segment *segment)
+spyre_status executable_bind_arguments(spyre_executable *e, uint32_t index)
 {
+    executable_segment *segment = &e->segments[index];
     const bundle *b = segment->front.bundle;
     job_argument *arguments = ARENA_NEW(e->memory, job_argument, b->args.count);
     TRY_ALLOC(arguments);
@@ -196,7 +196,7 @@ static spyre_status back_segment(compilation *c, uint32_t index)
         back_compile(segment->front.bundle, &back, e->memory, &segment->program);
     if (status) blame_step(c, segment, step);
     TRY(status);
-    TRY(bind_arguments(e, segment));
+    TRY(executable_bind_arguments(e, index));
     return executable_make_job(e, index);
 }
 

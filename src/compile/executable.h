@@ -52,6 +52,10 @@ SPYRE_MUST_CHECK spyre_status executable_compile(const spyre_graph *graph,
                                                  const spyre_compile_options *options,
                                                  spyre_executable **out_executable);
 
+// Binds the program's arguments to what the front's result says, in the order of the bundle.
+SPYRE_MUST_CHECK spyre_status executable_bind_arguments(spyre_executable *executable,
+                                                        uint32_t segment);
+
 // Makes the job of a card segment from its program and arguments, and counts its work.
 SPYRE_MUST_CHECK spyre_status executable_make_job(spyre_executable *executable, uint32_t segment);
 

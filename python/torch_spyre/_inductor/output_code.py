@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import torch
@@ -15,6 +16,21 @@ from torch import device, inf, nan
 from torch._dynamo.testing import rand_strided
 {imports}
 '''
+
+KERNEL_IMPORTS = """
+from torch_spyre._C import DataFormats, SpyreTensorLayout, spyre_empty_with_layout
+from torch_spyre._inductor.op_spec import (
+    LoopSpec,
+    OpSpec,
+    TensorArg,
+    UnimplementedOp,
+    expression as sympify,
+    spyre_constant_tensor,
+)
+from torch_spyre.execution.async_compile import SpyreAsyncCompile, placed
+
+async_compile = SpyreAsyncCompile()
+"""
 
 _MAIN = '''
 
@@ -52,33 +68,13 @@ def of_program(program) -> str:
     inputs = [program.fakes[value] for value, _source in program.inputs]
     return (
         _HEADER.format(
-            title="A compiled graph: card segments as text, host segments as PyTorch.",
-            imports="from torch_spyre._inductor.output_code import card_segment\n",
+            title="A compiled graph: kernels of the card as OpSpecs, host segments as PyTorch.",
+            imports=KERNEL_IMPORTS,
         )
         + body
         + _call(program)
         + _main(inputs, "call(example_inputs())")
     )
-
-
-def card_segment(text: str, name: str):
-    """A function of card tensors from the text form of a segment (docs/graph-text.md)."""
-    from .. import _C, handover
-
-    executable = handover.compile_graph(_C.Graph(text, name), host_fallback=False)
-    launch = handover.Launch(executable, 0)
-
-    def placed(index: int, tensor: torch.Tensor) -> torch.Tensor:
-        size, stride, layout = executable.input_storage(0, index)
-        storage = _C.spyre_empty_with_layout(size, stride, tensor.dtype, layout)
-        view = storage.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
-        return view.copy_(tensor)
-
-    def run(*tensors: torch.Tensor) -> list[torch.Tensor]:
-        placed_tensors = [placed(index, tensor) for index, tensor in enumerate(tensors)]
-        return launch(placed_tensors, _C.current_device())
-
-    return run
 
 
 # ---- pieces
@@ -87,16 +83,108 @@ def card_segment(text: str, name: str):
 def _segment(program, index: int) -> str:
     segment = program.segments[index]
     if segment["kind"] == "card":
-        text = program.executable.text(index, "graph").rstrip()
-        kernels = segment["kernels"]
-        return (
-            f'\n# kernels on the card: {kernels}\nsegment_{index} = card_segment(\n    """\n'
-            + text.replace("\\", "\\\\").replace('"""', '\\"""')
-            + f'\n""",\n    "segment_{index}",\n)\n'
-        )
+        kernel = json.loads(program.executable.text(index, "opspec"))
+        return card_segment(kernel, index, segment["inputs"])
     return f"\n\ndef segment_{index}({_names(segment['inputs'])}):\n" + "".join(
         f"    {line}\n" for line in _host_lines(program, segment)
     )
+
+
+def kernel_name(kernel: dict, index: int) -> str:
+    """ "sdsc_fused_mul_add_0": after the first few opfuncs."""
+    ops = list(dict.fromkeys(_ops(kernel["specs"])))[:4]
+    return f"sdsc_fused_{'_'.join(ops)}_{index}"
+
+
+def _ops(specs: list) -> Iterator[str]:
+    for spec in specs:
+        if "body" in spec:
+            yield from _ops(spec["body"])
+        else:
+            yield spec["op"]
+
+
+def card_segment(kernel: dict, index: int, inputs) -> str:
+    """The kernel of a card segment and the function that calls it; `kernel` is the segment's text
+    "opspec"."""
+    name = kernel_name(kernel, index)
+    lines = [f"def segment_{index}({_names(inputs)}):"]
+    values = iter(inputs)
+    for number, argument in enumerate(kernel["arguments"]):
+        lines.append(f"    a{number} = {_kernel_argument(argument, values)}")
+    arguments = ", ".join(f"a{number}" for number in range(len(kernel["arguments"])))
+    results = [
+        f"a{r['argument']}.as_strided({tuple(r['size'])}, {tuple(r['stride'])}, {r['offset']})"
+        for r in kernel["results"]
+    ]
+    lines += [f"    {name}.run({arguments})", f"    return [{', '.join(results)}]"]
+    specs = "".join(_spec_source(spec, "        ") for spec in kernel["specs"])
+    return (
+        f"\n{name} = async_compile.sdsc(\n    {name!r},\n    [\n{specs}    ],\n)\n\n\n"
+        + "\n".join(lines)
+        + "\n"
+    )
+
+
+def _kernel_argument(argument: dict, values: Iterator[int]) -> str:
+    if argument["kind"] == "constant":
+        value = float(argument["value"])
+        return f"spyre_constant_tensor({value!r}, 'spyre', torch.{argument['dtype']})"
+    given = argument["layout"]
+    layout = (
+        f"SpyreTensorLayout({given['device_size']}, {given['stride_map']}, "
+        f"DataFormats.{given['device_dtype']})"
+    )
+    size, stride = argument["size"], argument["stride"]
+    if argument["kind"] == "input":
+        return f"placed(v{next(values)}, {size}, {stride}, {layout})"
+    return f"spyre_empty_with_layout({size}, {stride}, torch.{argument['dtype']}, {layout})"
+
+
+def _symbols(names: list[str]) -> str:
+    return "[" + ", ".join(f'sympify("{name}")' for name in names) + "]"
+
+
+def _spec_source(spec: dict, indent: str) -> str:
+    tiled = _symbols(spec["tiled_symbols"])
+    inner = indent + "    "
+    if "body" in spec:
+        body = "".join(_spec_source(item, inner + "    ") for item in spec["body"])
+        return (
+            f"{indent}LoopSpec(\n{inner}count=sympify('{spec['count']}'),\n{inner}body=[\n{body}"
+            f"{inner}],\n{inner}tiled_symbols={tiled},\n{indent}),\n"
+        )
+    space = ", ".join(
+        f'sympify("{name}"): (sympify("{extent}"), {slices})'
+        for name, (extent, slices) in spec["iteration_space"].items()
+    )
+    info = dict(spec["op_info"])
+    if "constants" in info:
+        info["constants"] = {name: float(value) for name, value in info["constants"].items()}
+    args = "".join(_arg_source(arg, inner + "    ") for arg in spec["args"])
+    return (
+        f"{indent}OpSpec(\n{inner}op={spec['op']!r},\n"
+        f"{inner}is_reduction={spec['is_reduction']},\n{inner}iteration_space={{{space}}},\n"
+        f"{inner}args=[\n{args}{inner}],\n{inner}op_info={info!r},\n"
+        f"{inner}tiled_symbols={tiled},\n{indent}),\n"
+    )
+
+
+def _arg_source(arg: dict, indent: str) -> str:
+    fields = {
+        "is_input": arg["is_input"],
+        "arg_index": arg["arg_index"],
+        "device_dtype": f"DataFormats.{arg['device_dtype']}",
+        "device_size": arg["device_size"],
+        "device_coordinates": _symbols(arg["device_coordinates"]),
+        "allocation": arg["allocation"],
+        "stride_map": arg["stride_map"],
+        "per_tile_fixed": arg["per_tile_fixed"],
+        "name": repr(arg["name"]),
+    }
+    inner = indent + "    "
+    lines = "".join(f"{inner}{name}={value},\n" for name, value in fields.items())
+    return f"{indent}TensorArg(\n{lines}{indent}),\n"
 
 
 def _host_lines(program, segment) -> Iterator[str]:

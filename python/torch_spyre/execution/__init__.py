@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running kernels that a generated program describes."""

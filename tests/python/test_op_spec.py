@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpSpecs: as data, and as the kernels of a generated program."""
+
+import json
+
+import pytest
+import sympy
+import torch
+import torch.nn.functional as F  # noqa: N812
+import torch_spyre.compile
+from torch_spyre import _C, handover
+from torch_spyre._inductor import op_spec, output_code
+from torch_spyre._inductor.op_spec import LoopSpec, OpSpec, TensorArg, UnimplementedOp
+from torch_spyre.execution.async_compile import SpyreAsyncCompile
+
+HALF = torch.float16
+
+
+@pytest.fixture
+def compile_program(monkeypatch):
+    """compile_program(function, tensors) -> (results, the compiled program)."""
+    made = []
+    original = torch_spyre.compile._Program.__init__
+
+    def record(self, *args):
+        original(self, *args)
+        made.append(self)
+
+    monkeypatch.setattr(torch_spyre.compile._Program, "__init__", record)
+
+    def run(function, tensors):
+        torch._dynamo.reset()
+        with torch.no_grad():
+            results = torch.compile(function, dynamic=False)(*tensors)
+        return ([results] if isinstance(results, torch.Tensor) else list(results)), made[-1]
+
+    return run
+
+
+def numbers(*shape, dtype=HALF):
+    return (torch.randint(-64, 65, shape) / 32).to(dtype).to("spyre")
+
+
+FUNCTIONS = {
+    "softmax": (lambda x, y: torch.softmax(x @ y, -1) * 1.5 + 1, [(64, 100), (100, 80)]),
+    "views": (lambda x: x.t()[3:, ::2].contiguous() + 1, [(64, 100)]),
+    "norm": (lambda x, w: F.layer_norm(x, [96], w), [(3, 5, 96), (96,)]),
+    "several": (lambda x: (x.sum(0), x.max(-1).values, torch.cat([x, x.neg()])), [(33, 70)]),
+    "clamp": (lambda x: x.clamp(min=0.25).masked_fill(x > 1, float("-inf")), [(10, 10)]),
+    "attention": (
+        lambda q, k: F.scaled_dot_product_attention(q, k, k, is_causal=True),
+        [(2, 4, 40, 32), (2, 4, 40, 32)],
+    ),
+    "host": (lambda x: (x + 1).cumsum(-1) * 2, [(4, 64)]),
+    "single": (lambda x: x + x.sum(), [(70,)]),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_generated_program_gives_the_same_bits(compile_program, name):
+    function, shapes = FUNCTIONS[name]
+    inputs = [numbers(*shape) for shape in shapes]
+    expected, program = compile_program(function, inputs)
+    source = output_code.of_program(program)
+    assert "async_compile.sdsc(" in source and ".run(" in source
+    scope = {"__name__": "generated"}
+    exec(source, scope)
+    results = scope["call"](list(inputs))
+    for is_, should in zip(results, expected, strict=True):
+        assert torch.equal(is_.cpu(), should.cpu()) and is_.stride() == should.stride()
+
+
+def test_rows_of_a_table(compile_program):
+    table, index = numbers(50, 96), torch.randint(0, 50, (7,)).to("spyre")
+    expected, program = compile_program(lambda i, t: F.embedding(i, t) * 2, [index, table])
+    specs = op_spec.from_json(json.loads(program.executable.text(0, "opspec"))["specs"])
+    gather = next(spec for spec in specs if "rows" in spec.op_info)
+    assert gather.op_info["rows"] == 50
+    assert any(c.has(op_spec.IndirectAccess) for c in gather.args[1].device_coordinates)
+    scope = {"__name__": "generated"}
+    exec(output_code.of_program(program), scope)
+    (result,) = scope["call"]([index, table])
+    assert torch.equal(result.cpu(), expected[0].cpu())
+
+
+def specs_of_add(compile_program, rows=4, columns=128):
+    tensors = [numbers(rows, columns), numbers(rows, columns)]
+    _results, program = compile_program(lambda x, y: x + y, tensors)
+    return op_spec.from_json(json.loads(program.executable.text(0, "opspec"))["specs"])
+
+
+def test_fields(compile_program):
+    (spec,) = specs_of_add(compile_program)
+    c0, c1 = sympy.symbols("c0 c1")
+    assert spec.op == "add" and not spec.is_reduction and spec.tiled_symbols == []
+    assert list(spec.iteration_space) == [c0, c1]
+    assert [extent for extent, _slices in spec.iteration_space.values()] == [4, 128]
+    left, right, result = spec.args
+    assert (left.is_input, right.is_input, result.is_input) == (True, True, False)
+    assert [arg.arg_index for arg in spec.args] == [0, 1, 2]
+    assert left.device_dtype is _C.DataFormats.SEN169_FP16
+    assert left.device_size == [2, 4, 64] and left.stride_map == [64, 128, 1]
+    assert left.device_coordinates == [sympy.floor(c1 / 64), c0, sympy.Mod(c1, 64)]
+    assert left.allocation == {"hbm": 0} and not left.per_tile_fixed and left.name
+
+
+def test_specs_can_be_changed(compile_program):
+    (spec,) = specs_of_add(compile_program)
+    spec.op = "mul"
+    kernel = SpyreAsyncCompile().sdsc("changed", [spec])
+    x, y = numbers(4, 128), numbers(4, 128)
+    out = torch.empty_like(x)
+    kernel.run(x, y, out)
+    assert torch.equal(out.cpu(), (x * y).cpu())
+
+
+def test_a_loop_over_tiles(compile_program):
+    (spec,) = specs_of_add(compile_program)
+    i = sympy.Symbol("i_0")
+    c0 = sympy.Symbol("c0")
+    spec.iteration_space[c0] = (sympy.Integer(2), 1)
+    spec.tiled_symbols = [c0]
+    for arg in spec.args:
+        arg.device_coordinates = [c.subs(c0, c0 + 2 * i) for c in arg.device_coordinates]
+    loop = LoopSpec(sympy.Integer(2), [spec], [c0])
+    kernel = SpyreAsyncCompile().sdsc("tiled", [loop])
+    x, y = numbers(4, 128), numbers(4, 128)
+    out = torch.empty_like(x)
+    kernel.run(x, y, out)
+    assert torch.equal(out.cpu(), (x + y).cpu())
+    assert op_spec.from_json(op_spec.to_json([loop])) == [loop]
+
+
+def test_unimplemented_operations_fail_when_they_are_run(compile_program):
+    (spec,) = specs_of_add(compile_program)
+    kernel = SpyreAsyncCompile().sdsc("k", [spec, UnimplementedOp("aten.frobnicate")])
+    with pytest.raises(RuntimeError, match="Invoked k which contains unimplemented operation aten"):
+        kernel.run()
+
+
+def test_wrong_tensors_are_refused(compile_program):
+    (spec,) = specs_of_add(compile_program)
+    kernel = SpyreAsyncCompile().sdsc("k", [spec])
+    x = numbers(4, 128)
+    with pytest.raises((RuntimeError, ValueError), match="takes 3 tensors"):
+        kernel.run(x, x)
+    with pytest.raises((RuntimeError, ValueError), match="argument 1 has 512 bytes"):
+        kernel.run(x, numbers(4, 10), x)
+    with pytest.raises((RuntimeError, ValueError), match="argument 2 is not on the card"):
+        kernel.run(x, x, torch.empty(4, 128, dtype=HALF))
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("{", "k: line 1"),
+        ("{}", "expected an array"),
+        ('[{"op": "frob"}]', "no opfunc is named 'frob'"),
+        ('[{"count": 1, "body": []}]', "count"),
+    ],
+)
+def test_bad_json_names_the_place(text, message):
+    with pytest.raises((RuntimeError, ValueError), match=message):
+        _C.compile_op_specs(text, "k", handover.settings())
+
+
+def test_equal_in_every_process(run_python, tmp_path):
+    source = (
+        "import os, torch, pathlib\n"
+        "f = torch.compile(lambda x, y: torch.softmax(x @ y, -1) * 1.5)\n"
+        "f(torch.ones(64, 100, dtype=torch.half).to('spyre'),"
+        " torch.ones(100, 80, dtype=torch.half).to('spyre'))\n"
+        "root = pathlib.Path(os.environ['TORCH_COMPILE_DEBUG_DIR'])\n"
+        "print(next(root.glob('**/output_code.py')).read_text())\n"
+    )
+    texts = [
+        run_python(
+            source, TORCH_COMPILE_DEBUG="1", TORCH_COMPILE_DEBUG_DIR=str(tmp_path / number)
+        ).stdout
+        for number in ("1", "2")
+    ]
+    assert texts[0] == texts[1] and "async_compile.sdsc(" in texts[0]
+
+
+def test_dataclasses_have_the_published_fields():
+    fields = lambda kind: list(kind.__dataclass_fields__)  # noqa: E731
+    assert fields(TensorArg) == [
+        "is_input", "arg_index", "device_dtype", "device_size", "device_coordinates", "allocation",
+        "stride_map", "per_tile_fixed", "name",
+    ]  # fmt: skip
+    assert fields(OpSpec) == [
+        "op", "is_reduction", "iteration_space", "args", "op_info", "tiled_symbols",
+    ]  # fmt: skip
+    assert fields(LoopSpec) == ["count", "body", "tiled_symbols"]
+    assert fields(UnimplementedOp) == ["op"]
