@@ -38,7 +38,7 @@ static void describe_step(evaluation *e)
     step->dim_count = op->var_count;
     step->core_count = 1;
     for (uint32_t v = 0; v < op->var_count; v++) {
-        snprintf(step->dim_name[v], sizeof step->dim_name[v], "c%u", v);
+        snprintf(step->dim_name[v], sizeof step->dim_name[v], "c%c", (char)('0' + v));
         step->size[v] = op->extent[v];
         step->slices[v] = 1;
     }
