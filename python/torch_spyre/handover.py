@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 import torch
 from torch.utils import _pytree as pytree
@@ -12,6 +13,10 @@ from torch.utils import _pytree as pytree
 from . import _C
 from ._inductor import config, passes
 from ._inductor.registry import fallback_ops
+
+
+# Called with every executable that is compiled or found in the cache.
+observers: list[Callable[[_C.Executable], None]] = []
 
 
 def settings() -> dict[str, str]:
@@ -27,6 +32,8 @@ def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = Non
     executable = _C.compile(graph, settings(), directory, host_fallback, passes.loop_pass())
     if os.environ.get("SPYRE_DUMP_COST", "") in ("1", "true", "yes", "on"):
         _print_cost(executable)
+    for observer in observers:
+        observer(executable)
     return executable
 
 
