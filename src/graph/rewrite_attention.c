@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scaled dot product attention: softmax(q k^T scale + mask) v. As in PyTorch's own decomposition
-// the square root of the scale goes to q and k each, so that neither product leaves the range of
-// 16 bits. Query heads that share a key head (grouped queries) become rows of one matrix: no copy
-// of k or v.
+// Scaled dot product attention: softmax(q k^T scale + mask) v. The scale goes to q, so that scores
+// are small before they are rounded; k is used as it is. Query heads that share a key head (grouped
+// queries) become rows of one matrix: no copy of k or v.
 #include <math.h>
 
 #include "graph/rewrite.h"
@@ -143,8 +142,7 @@ spyre_status rewrite_attention(rewriter *r)
     TRY(rewrite_operand(r, 2, into.dtype, &v));
     TRY(load_shape(&q, &k, &v, &a));
     TRY(load_options(r, &a));
-    TRY(make_with(r, ATEN_SPYRE_MUL, &q, sqrt(a.scale), NULL, &q));
-    TRY(make_with(r, ATEN_SPYRE_MUL, &k, sqrt(a.scale), NULL, &k));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &q, a.scale, NULL, &q));
     TRY(regroup(r, &a, &q, true, &rows));
     TRY(make_transpose(r, &k, 2, 3, &keys));
     TRY(make_matmul(r, &rows, &keys, NULL, &scores));

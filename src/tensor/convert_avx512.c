@@ -130,10 +130,42 @@ CONVERT_KERNEL f32_from_dl16(void *target, const void *source, size_t count)
     }
 
 #define SATURATE(bits) narrow(bits, DL16_LARGEST)
-#define ONCE(bits)     narrow(bits, DL16_MERGED)
 
 KERNEL(CONVERT_KERNEL, dl16_from_f32, load_floats, SATURATE, store_words)
-KERNEL(CONVERT_KERNEL, dl16_from_f32_once, load_floats, ONCE, store_words)
+
+// Rounded magnitudes before they saturate; negative where zero is due.
+static inline __m512i round_magnitude(__m512i bits)
+{
+    __m512i magnitude = _mm512_and_si512(bits, set(0x7FFFFFFF));
+    magnitude = _mm512_sub_epi32(magnitude, set(DL16_EXPONENT_OFFSET - (1u << 13)));
+    return _mm512_srai_epi32(magnitude, DL16_FRACTION_SHIFT);
+}
+
+// Packing saturates: magnitudes as unsigned words, signs as signed ones.
+static inline __m512i narrow_words(__m512i first, __m512i second)
+{
+    __m512i codes = _mm512_packus_epi32(round_magnitude(first), round_magnitude(second));
+    __m512i signs = _mm512_packs_epi32(first, second);
+    codes = _mm512_min_epu16(codes, set(0x7FFF7FFF));
+    codes = _mm512_ternarylogic_epi32(signs, codes, set(0x7FFF7FFF), 0xD8); // c ? b : a
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), codes);
+}
+
+CONVERT_KERNEL dl16_from_f32_once(void *target, const void *source, size_t count)
+{
+    uint16_t *t = target;
+    size_t i = 0;
+    for (; i + 32 <= count; i += 32) {
+        __m512i first = load_floats(source, i, 0xFFFF);
+        __m512i second = load_floats(source, i + 16, 0xFFFF);
+        _mm512_storeu_si512(t + i, narrow_words(first, second));
+    }
+    for (; i < count; i += 16) {
+        __mmask16 rest = (__mmask16)(count - i < 16 ? (1u << (count - i)) - 1 : 0xFFFF);
+        store_words(target, i, rest, narrow(load_floats(source, i, rest), DL16_MERGED));
+    }
+}
+
 KERNEL(static void, dl16_from_any_f16, load_halves, SATURATE, store_words)
 KERNEL(static void, f16_from_any_dl16, load_words, widen, store_halves)
 
