@@ -2,7 +2,7 @@
 //
 // Tiles as loops over runs of lanes: the same bytes as exec_exact.c. What has no fast form, or
 // overlaps in a way that makes the order of elements matter, goes to exact_run. This file has the
-// choice, copies and matmuls; fast_vector.c and fast_reduce.c the rest.
+// choice and matmuls; fast_copy.c, fast_vector.c and fast_reduce.c the rest.
 #include <string.h>
 
 #include "card/matmul.h"
@@ -49,71 +49,7 @@ bool plan_independent(const plan_tile *tile, uint8_t *const *address, uint32_t o
     return same_elements(tile, address, 0, operand) && plan_injective(tile, 0);
 }
 
-// --- Copies
-
-#define COPY_STRIDED(type)                                                                   \
-    static void copy_##type(uint8_t *to, int64_t to_stride, const uint8_t *from,             \
-                            int64_t from_stride, int64_t count)                              \
-    {                                                                                        \
-        for (int64_t n = 0; n < count; n++) {                                                \
-            type value;                                                                      \
-            memcpy(&value, from + n * from_stride, sizeof value);                            \
-            memcpy(to + n * to_stride, &value, sizeof value);                                \
-        }                                                                                    \
-    }
-COPY_STRIDED(uint8_t)
-COPY_STRIDED(uint16_t)
-COPY_STRIDED(uint32_t)
-COPY_STRIDED(uint64_t)
-
-static void copy_run(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride,
-                     int64_t count, uint32_t bytes)
-{
-    if (to_stride == bytes && from_stride == bytes) {
-        if (to != from) memcpy(to, from, (size_t)count * bytes);
-        return;
-    }
-    switch (bytes) {
-    case 1: copy_uint8_t(to, to_stride, from, from_stride, count); return;
-    case 2: copy_uint16_t(to, to_stride, from, from_stride, count); return;
-    case 4: copy_uint32_t(to, to_stride, from, from_stride, count); return;
-    case 8: copy_uint64_t(to, to_stride, from, from_stride, count); return;
-    default:
-        for (int64_t n = 0; n < count; n++)
-            memcpy(to + n * to_stride, from + n * from_stride, bytes);
-    }
-}
-
-void fast_copy(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
-{
-    if (!plan_independent(tile, address, 1)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
-    uint32_t bytes = spyre_format_bytes(tile->instruction->operand[0].format);
-    int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
-    runs r = first_run(tile, address, 1);
-    do copy_run(r.at[0], to, r.at[1], from, count, bytes);
-    while (next_run(&r));
-}
-
-static void run_gather(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
-{
-    // The row must be the same along a run, as it is when rows are copied whole.
-    if (run_stride(tile, 2) != 0 || !runs_disjoint(tile, address, 0, 2)) {
-        exact_run(tile, address, scratch);
-        return;
-    }
-    const isa_instruction *i = tile->instruction;
-    uint32_t bytes = spyre_format_bytes(i->operand[0].format);
-    int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
-    runs r = first_run(tile, address, 1);
-    do {
-        int32_t row;
-        memcpy(&row, r.at[2], sizeof row);
-        copy_run(r.at[0], to, r.at[1] + row * i->row_stride, from, count, bytes);
-    } while (next_run(&r));
-}
+// --- FILL and MATMUL
 
 // Copies of what is there already, twice as long each time.
 static void repeat_run(uint8_t *to, size_t element_bytes, size_t bytes)
@@ -132,8 +68,8 @@ static void run_fill(const plan_tile *tile, uint8_t *const *address, plan_scratc
     element_store(element, i->operand[0].format, (double)i->constant[0]);
     runs r = first_run(tile, address, 1);
     do {
-        copy_run(r.at[0], run_stride(tile, 0), element, 0, contiguous ? 1 : run_length(tile),
-                 bytes);
+        copy_elements(r.at[0], run_stride(tile, 0), element, 0,
+                      contiguous ? 1 : run_length(tile), bytes);
         if (contiguous) repeat_run(r.at[0], bytes, (size_t)run_length(tile) * bytes);
     } while (next_run(&r));
 }
@@ -168,8 +104,8 @@ plan_run *fast_choose(plan_tile *tile)
 {
     switch (tile->instruction->opcode) {
     case ISA_LOAD:
-    case ISA_STORE: return fast_copy;
-    case ISA_GATHER: return run_gather;
+    case ISA_STORE: return fast_copy(tile);
+    case ISA_GATHER: return fast_gather;
     case ISA_VECTOR: return fast_vector(tile);
     case ISA_FILL: return run_fill;
     case ISA_REDUCE:

@@ -199,7 +199,7 @@ static bool copies_bits(const isa_instruction *i)
 plan_run *fast_vector(plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
-    if (copies_bits(i)) return fast_copy;
+    if (copies_bits(i)) return fast_copy(tile);
     if (integer_wraps(i)) return run_integers;
     spyre_format inputs[OPFUNC_MAX_INPUTS];
     for (uint32_t o = 1; o < i->operand_count; o++) inputs[o - 1] = i->operand[o].format;

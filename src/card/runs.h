@@ -86,6 +86,11 @@ static inline bool runs_independent(const plan_tile *tile, uint8_t *const *addre
 // The executor of an instruction kind for the tile's formats and strides.
 plan_run *fast_vector(plan_tile *tile);
 plan_run *fast_reduce(plan_tile *tile);
-plan_run fast_copy, fast_fold;
+plan_run *fast_copy(plan_tile *tile);
+plan_run fast_gather, fast_fold;
+
+// `count` elements of `bytes` bytes, each operand's `stride` bytes apart.
+void copy_elements(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride,
+                   int64_t count, uint32_t bytes);
 
 #endif

@@ -170,6 +170,37 @@ static void fast__vector(void **state)
     }
 }
 
+// Dense on both sides, the dims in any order.
+static void fast__copies_that_turn(void **state)
+{
+    (void)state;
+    static const uint32_t extents[] = {1, 7, 8, 9, 16, 33, 64};
+    static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                         {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    uint64_t seed = 4;
+    for (int round = 0; round < 300; round++) {
+        fill_area(&seed, BITS);
+        isa_program *p = new_program(0);
+        begin_kernel(p, 1, 0);
+        isa_instruction *i = emit(p, ISA_VECTOR);
+        i->op = OPFUNC_IDENTITY;
+        i->dim_count = 3;
+        i->operand_count = 2;
+        for (uint32_t d = 0; d < 3; d++) i->extent[d] = extents[next_random(&seed) % 7];
+        if (i->extent[0] * i->extent[1] * i->extent[2] > 20000) i->extent[0] = 2;
+        for (uint32_t o = 0; o < 2; o++) {
+            int64_t step = 2;
+            i->operand[o] = in_lx(o * (AREA / 2), round % 5 ? DL16 : SPYRE_FORMAT_IEEE_FP16);
+            for (uint32_t n = 0; n < 3; n++) {
+                uint32_t d = orders[round / (o ? 6 : 1) % 6][n];
+                i->operand[o].stride[d] = step;
+                step *= i->extent[d];
+            }
+        }
+        compare_modes(p);
+    }
+}
+
 static void fast__vector_of_integers(void **state)
 {
     (void)state;
@@ -321,9 +352,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fast__vector),         cmocka_unit_test(fast__vector_of_integers),
-        cmocka_unit_test(fast__fill),           cmocka_unit_test(fast__reduce),
-        cmocka_unit_test(fast__fold),           cmocka_unit_test(fast__matmul),
-        cmocka_unit_test(fast__random_programs),
+        cmocka_unit_test(fast__copies_that_turn), cmocka_unit_test(fast__fill),
+        cmocka_unit_test(fast__reduce),         cmocka_unit_test(fast__fold),
+        cmocka_unit_test(fast__matmul),         cmocka_unit_test(fast__random_programs),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }
