@@ -333,7 +333,7 @@ spyre_status pattern_apply(const spyre_graph *graph, const bool *blocked, arena 
     uint32_t pattern_count = 0;
     TRY(begin(graph, memory, out_result));
     if (graph->nodes.count < 2) return NULL;
-    TRY(status_at(pattern_table(memory, &patterns, &pattern_count), "patterns"));
+    TRY(status_at(pattern_table(&patterns, &pattern_count), "patterns"));
     uint32_t *uses = ARENA_NEW(memory, uint32_t, graph->values.count);
     TRY_ALLOC(uses);
     for (uint32_t i = 0; i < graph->nodes.count; i++)

@@ -47,9 +47,8 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status pattern_parse(const char *name, const char *source, arena *memory,
                                             pattern *out_pattern);
 
-// All rows of pattern.def, parsed.
-SPYRE_MUST_CHECK spyre_status pattern_table(arena *memory, const pattern **out_patterns,
-                                            uint32_t *out_count);
+// All rows of pattern.def, parsed once a process. Thread safe.
+SPYRE_MUST_CHECK spyre_status pattern_table(const pattern **out_patterns, uint32_t *out_count);
 
 // What became of the nodes of a graph: `root[n]` is the node that n became a part of (its own id
 // for a root) or SPYRE_NO_ID, `name[n]` the pattern of a root or null.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
 #include <string.h>
 
 #include "graph/pattern.h"
@@ -168,13 +169,38 @@ static const struct {
 #include "graph/pattern.def"
 };
 
-spyre_status pattern_table(arena *memory, const pattern **out_patterns, uint32_t *out_count)
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+// Read once a process and kept: the rows are constants. A failure, which can only be of memory once
+// the tests pass, leaves nothing behind, and the next caller tries again.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const pattern *table;
+
+static spyre_status read_rows(arena *memory, const pattern **out)
 {
-    *out_count = sizeof rows / sizeof rows[0];
-    pattern *patterns = ARENA_NEW(memory, pattern, *out_count);
+    pattern *patterns = ARENA_NEW(memory, pattern, ROWS);
     TRY_ALLOC(patterns);
-    for (uint32_t i = 0; i < *out_count; i++)
+    for (uint32_t i = 0; i < ROWS; i++)
         TRY(pattern_parse(rows[i].name, rows[i].text, memory, &patterns[i]));
-    *out_patterns = patterns;
+    *out = patterns;
     return NULL;
+}
+
+static spyre_status read_table(void)
+{
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    spyre_status status = read_rows(memory, &table);
+    if (status) arena_destroy(memory);
+    return status;
+}
+
+spyre_status pattern_table(const pattern **out_patterns, uint32_t *out_count)
+{
+    pthread_mutex_lock(&lock);
+    spyre_status status = table ? NULL : read_table();
+    *out_patterns = table;
+    pthread_mutex_unlock(&lock);
+    *out_count = ROWS;
+    return status;
 }
