@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views of compiled programs are accesses: the worked examples of torch-spyre's inductor_frontend.md
+and others, as loops."""
+
+import pytest
+import torch
+from torch_spyre._inductor import passes
+
+
+@pytest.fixture
+def compiled():
+    """A function: results on the CPU and the ops of all card segments."""
+    ops = []
+
+    def keep(found):
+        ops.extend(found)
+        return found
+
+    def run(function, *operands):
+        ops.clear()
+        torch._dynamo.reset()
+        result = torch.compile(function, dynamic=False)(*[x.to("spyre") for x in operands])
+        torch.testing.assert_close(result.cpu(), function(*operands), atol=0.02, rtol=0.01)
+        return list(ops)
+
+    passes.CustomPostFusionPasses.passes.append(keep)
+    yield run
+    passes.CustomPostFusionPasses.passes.remove(keep)
+
+
+def half(*size):
+    return torch.randn(*size, dtype=torch.float16)
+
+
+def names(ops):
+    return [op.opfunc for op in ops]
+
+
+def extents(op):
+    return [loop.extent for loop in op.loops]
+
+
+def test_a_flattened_operand_gives_the_loops_of_the_unflattened(compiled):
+    (add,) = compiled(lambda x, y: x.flatten(0, 1) + y, half(50, 10, 200), half(500, 200))
+    assert extents(add) == [50, 10, 200]
+    assert [operand.strides for operand in add.inputs] == [(2000, 200, 1)] * 2
+    assert [loop.stick for loop in add.loops] == [False, False, True]
+
+
+def test_every_operand_keeps_its_own_order(compiled):
+    (add,) = compiled(lambda x, y: x.permute(1, 0, 2) + y, half(12, 10, 64), half(10, 12, 64))
+    assert extents(add) == [10, 12, 64]
+    assert [operand.strides for operand in add.inputs] == [(64, 640, 1), (768, 64, 1)]
+
+
+def test_an_operand_that_repeats_has_no_stride(compiled):
+    ops = compiled(lambda x, y: x.unsqueeze(1).expand(8, 6, 64) * y, half(8, 64), half(8, 6, 64))
+    assert names(ops) == ["mul"]
+    assert ops[0].inputs[0].strides == (64, 0, 1)
+
+
+VIEWS = {
+    "view": lambda x: x.view(12, 10, 64) + 1,
+    "transpose": lambda x: x.transpose(0, 1) + 1,
+    "permute": lambda x: x.view(4, 3, 10, 64).permute(2, 0, 1, 3) + 1,
+    "flatten": lambda x: x.flatten() + 1,
+    "unsqueeze": lambda x: x[:, None] + 1,
+    "slice": lambda x: x[2:9] + 1,
+    "slice of sticks": lambda x: x.view(60, 128)[:, 64:] + 1,
+    "select": lambda x: x.view(12, 10, 64)[:, 3] + 1,
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_is_no_kernel(compiled, name):
+    assert names(compiled(VIEWS[name], half(120, 64))) == ["add"]
+
+
+def test_a_slice_inside_a_stick_is_restickified(compiled):
+    ops = compiled(lambda x: x[:, 32:96] + 1, half(70, 128))
+    assert names(ops).count("add") == 1
+    assert all(name in ("add", "ReStickifyOpHBM") for name in names(ops)) and len(ops) > 1
+
+
+def test_rope_of_granite_needs_no_restickify(compiled):
+    def rope(freqs, q):
+        q_ = q.view(2, 16, 4, 128).view(2, 16, 4, 2, 64)
+        mul_out = freqs[:, :, None, :, :, :] * q_.unsqueeze(-3)
+        return mul_out.sum(4, keepdim=True).flatten(3)
+
+    ops = compiled(rope, half(2, 16, 2, 2, 64), half(2, 16, 512))
+    assert names(ops) == ["mul", "sum"]
+    assert extents(ops[0]) == [2, 16, 4, 2, 2, 64]
+    assert ops[0].inputs[1].strides == (8192, 512, 128, 0, 64, 1)
+
+
+def test_rope_of_llama_copies_halves_only(compiled):
+    def rope(x, cos, sin):
+        first, second = x.chunk(2, -1)
+        return x * cos + torch.cat((-second, first), -1) * sin
+
+    ops = compiled(rope, half(2, 16, 128), half(16, 128), half(16, 128))
+    assert sorted(names(ops)) == ["add", "identity", "identity", "mul", "mul", "neg"]
+
+
+def test_a_product_of_flattened_rows_has_the_rows_loops(compiled):
+    def project(x, w, y):
+        return (x.flatten(0, 1) @ w).view(4, 32, 128) + y
+
+    ops = compiled(project, half(4, 32, 64), half(64, 128) / 8, half(4, 32, 128))
+    assert names(ops) == ["batchmatmul", "add"]
+    assert extents(ops[0]) == [4, 32, 128, 64]
+
+
+def test_a_product_of_flattened_heads_has_batch_and_heads(compiled):
+    def scores(q, k):
+        flat = [x.view(2, 16, 4, 64).transpose(1, 2) for x in (q, k)]
+        q, k = (x.expand(2, 4, 16, 64).reshape(8, 16, 64) for x in flat)
+        return torch.bmm(q, k.transpose(1, 2)).view(2, 4, 16, 16)
+
+    ops = compiled(scores, half(2, 16, 256) / 8, half(2, 16, 256))
+    (product,) = (op for op in ops if op.opfunc == "batchmatmul")
+    assert extents(product)[:2] == [2, 4]
