@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of compiled programs are accesses: the worked examples of torch-spyre's inductor_frontend.md
-and others, as loops."""
+"""Views of compiled programs are accesses: the worked examples of inductor_frontend.md in
+torch-spyre, and others, as loops."""
 
 import pytest
 import torch
