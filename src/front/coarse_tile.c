@@ -2,7 +2,8 @@
 //
 // coarse_tile: ops of a scope stand in a counted loop each iteration of which works on one tile, so
 // that what passes between them is a tile, too, and may stay in LX. Layouts are chosen before, on
-// whole tensors, and work is divided afterwards, on tiles. Without hints nothing changes.
+// whole tensors, and work is divided afterwards, on tiles. The user names the scopes; ops that reach
+// too far over a tensor get tiles without being asked. Without either nothing changes.
 // Source: torch-spyre, docs/source/compiler/coarse_tiling_loops.md.
 #include "front/front.h"
 #include "front/tiling.h"
@@ -15,6 +16,7 @@ spyre_status pass_coarse_tile(loop_graph *loops, bool *out_changed)
     for (uint32_t i = 0; i < loops->ops.count; i++)
         TRY(VEC_PUSH(loops->memory, &t.paths, none));
     TRY(tile_by_hints(&t));
+    for (uint32_t i = 0; i < loops->ops.count; i++) tile_by_spans(&t, i);
     for (uint32_t i = 0; i < loops->ops.count; i++) *out_changed |= t.paths.items[i].depth > 0;
     if (!*out_changed) return NULL;
     for (uint32_t b = 0; b < loops->buffers.count; b++)

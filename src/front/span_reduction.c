@@ -115,17 +115,29 @@ static void reduce_operand(const loop_graph *loops, const loop_op *op,
     }
 }
 
+division span_division(const loop_graph *loops, const loop_op *op)
+{
+    division d = division_whole();
+    if (span_fits(loops, op, &d)) return d;
+    division_sizes sizes = division_sizes_of(loops, op);
+    for (uint32_t k = 0; k < op->operand_count; k++) reduce_operand(loops, op, &sizes, k, &d);
+    return d;
+}
+
+uint32_t span_reduced_splits(const loop_op *op, const division *d)
+{
+    uint32_t reduced = 0;
+    for (uint32_t v = 0; v < op->var_count; v++)
+        reduced += d->split[v] > 1 && loop_var_is_reduced(op, v);
+    return reduced;
+}
+
 static spyre_status reduce_op(loop_graph *loops, uint32_t index, bool *changed)
 {
     loop_op *op = &loops->ops.items[index];
-    division d = division_whole();
-    uint32_t reduced = 0;
+    division d = span_division(loops, op);
+    uint32_t reduced = span_reduced_splits(op, &d);
     *loops->at_node = op->node;
-    if (span_fits(loops, op, &d)) return NULL;
-    division_sizes sizes = division_sizes_of(loops, op);
-    for (uint32_t k = 0; k < op->operand_count; k++) reduce_operand(loops, op, &sizes, k, &d);
-    for (uint32_t v = 0; v < op->var_count; v++)
-        reduced += d.split[v] > 1 && loop_var_is_reduced(op, v);
     if (reduced > 1)
         return status_new(SPYRE_UNSUPPORTED,
                           "%s: a span of at most %" PRId64

@@ -13,4 +13,10 @@ int64_t span_of_operand(const loop_graph *loops, const loop_op *op, const divisi
 // True when no operand's span is above settings.max_span_bytes.
 bool span_fits(const loop_graph *loops, const loop_op *op, const division *d);
 
+// The least division that keeps the op within the limit as far as a division can.
+division span_division(const loop_graph *loops, const loop_op *op);
+
+// How many reduced loops a division splits; cores can combine partial results of one.
+uint32_t span_reduced_splits(const loop_op *op, const division *d);
+
 #endif

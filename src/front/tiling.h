@@ -34,6 +34,10 @@ typedef struct {
 // the nearest count that is possible.
 SPYRE_MUST_CHECK spyre_status tile_by_hints(tiling *t);
 
+// Gives an op without a path one when no division keeps it within the span limit; writers of its
+// operands have theirs.
+void tile_by_spans(tiling *t, uint32_t index);
+
 // Makes an op that reduces along a cut loop three: an identity before the loop, the op on one tile,
 // the combination of its partial result with what is there.
 SPYRE_MUST_CHECK spyre_status tile_reductions(tiling *t);

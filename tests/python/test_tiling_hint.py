@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """spyre_hint(num_tiles_per_dim=...): loops over tiles, against PyTorch."""
 
+import math
 import re
 
 import pytest
@@ -290,3 +291,13 @@ def test_names_make_up_dims():
         name_tensor_dims(flat, ["N"])
     with pytest.raises(ValueError, match="dim K of size 64 is declared with size 256"):
         name_tensor_dims(torch.zeros(M), ["K"])
+
+
+def test_long_spans_are_tiled_without_a_hint(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+    torch.manual_seed(0)
+    x = torch.randn(1024, 512).half().to("spyre")
+    with config.patch(max_span_bytes=64 << 10, sencores=2):
+        check(lambda x: torch.softmax(x * 2 + x, -1), x)
+    kernels = dict(loops(tmp_path))
+    assert math.prod(kernels["mul"]) == math.prod(kernels["max"]) == 8

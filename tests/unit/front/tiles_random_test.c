@@ -14,7 +14,7 @@
 
 #include "support/random_outputs.h"
 
-enum { GRAPHS = 120, STEPS = 9, NAMES = 4, MOST_VALUES = 24, MOST_RANK = 3, MOST_ELEMENTS = 1 << 15 };
+enum { GRAPHS = 90, STEPS = 9, NAMES = 4, MOST_VALUES = 24, MOST_RANK = 3, MOST_ELEMENTS = 1 << 15 };
 static const double MOST = 512; // whole numbers up to it are exact in 16 bits
 
 typedef struct {
@@ -35,6 +35,7 @@ typedef struct {
     int64_t tiles[3];
     uint32_t depth;
     int64_t scopes;
+    bool unhinted;
 } maker;
 
 static uint32_t pick(maker *m, uint32_t limit)
@@ -95,6 +96,7 @@ static void add_input(maker *m)
 static void move_scopes(maker *m)
 {
     static const int64_t counts[] = {2, 2, 4, 4, 8, 3};
+    if (m->unhinted) return;
     while (m->depth && pick(m, 4) == 0) m->depth--;
     while (m->depth < 3 && pick(m, 3) == 0) {
         m->scope[m->depth] = ++m->scopes;
@@ -308,13 +310,17 @@ static bool is_refusal(spyre_status status)
     return ours;
 }
 
-static void run_graph(uint64_t seed, tally *t)
+// `span`: limit of the bytes that a core reaches over, instead of scopes; 0: scopes.
+static void run_graph(uint64_t seed, uint32_t span, tally *t)
 {
     static const int64_t sizes[] = {4, 8, 12, 64, 128};
     static const uint32_t cores[] = {1, 4, 32};
     maker *m = calloc(1, sizeof *m);
     m->g = random_graph_begin(seed);
     m->run = &m->g->run;
+    m->unhinted = span > 0;
+    if (span) m->run->settings.max_span_bytes = span;
+    m->run->settings.chunk_large_tensors = span && seed % 2;
     for (uint32_t n = 0; n < NAMES; n++) m->size[n] = sizes[pick(m, n < 2 ? 5 : 3) + (n < 2 ? 0 : 2)];
     uint32_t inputs = 2 + pick(m, 3), outputs = 0;
     for (uint32_t i = 0; i < inputs; i++) add_input(m);
@@ -340,7 +346,7 @@ static void run_graph(uint64_t seed, tally *t)
         }
         for (uint32_t o = 0; o < outputs; o++) check_result(output[o], got[o], seed, r);
         if (r) continue;
-        t->tiled += m->scopes > 0;
+        t->tiled += span ? m->run->tiled > 0 : m->scopes > 0;
         t->in_lx += m->run->in_lx;
     }
     random_graph_end(m->g);
@@ -351,10 +357,20 @@ static void tiles_random__any_tiles_give_the_same_numbers(void **state)
 {
     (void)state;
     tally t = {0};
-    for (uint64_t seed = 0; seed < GRAPHS; seed++) run_graph(seed, &t);
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) run_graph(seed, 0, &t);
     print_message("%u tiled, %u refused, %u buffers in LX\n", t.tiled, t.refused, t.in_lx);
     assert_true(t.tiled > GRAPHS / 3);
     assert_true(t.in_lx > GRAPHS);
+}
+
+static void tiles_random__short_spans(void **state)
+{
+    (void)state;
+    static const uint32_t spans[] = {512, 2048, 8192, 32768};
+    tally t = {0};
+    for (uint64_t seed = 0; seed < GRAPHS; seed++) run_graph(seed, spans[seed % 4], &t);
+    print_message("%u tiled, %u refused, %u buffers in LX\n", t.tiled, t.refused, t.in_lx);
+    assert_true(t.tiled > GRAPHS / 4);
 }
 
 // --- Any views: names by size, scopes over the nodes of a graph that was made without them
@@ -425,9 +441,10 @@ static void tiles_random__any_views(void **state)
 
 int main(void)
 {
-    setenv("SPYRE_LOG", "error", 1); // scopes without an effect are warned of
+    setenv("SPYRE_LOG", "off", 1); // scopes without an effect, spans that nothing shortens
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_random__any_tiles_give_the_same_numbers),
+        cmocka_unit_test(tiles_random__short_spans),
         cmocka_unit_test(tiles_random__any_views),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
