@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""for_each_tile: a computation written tile by tile, with torch-spyre's interface
+(torch-spyre/torch-spyre, torch_spyre/_inductor/wsr/for_each_tile.py at 0875e81).
+
+The number of tiles is known when the function is traced, and every step is traced by itself: a
+compiled function holds the steps one behind the other, each with intermediates of one tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+__all__ = ["Gather", "for_each_tile"]
+
+
+@dataclass(frozen=True)
+class Gather:
+    """An operand of which step i sees the one row index[i] along `axis`."""
+
+    axis: int
+    index: torch.Tensor
+
+
+def for_each_tile(
+    body: Callable[[Any, tuple], tuple],
+    operands: Sequence[torch.Tensor],
+    *,
+    dims,
+    tile_size: int,
+    init=None,
+    out_dim: int | None = None,
+    reverse: bool = False,
+):
+    """(carry, out) after body(carry, tiles) -> (carry, tile of the result) for every tile.
+
+    `dims`, one for all operands or a tuple with one each: the dim along which an operand is cut
+    into tiles of `tile_size`, None for one that every step sees whole, or a Gather. `init` is the
+    first carry; without one the body gets None and its carry is dropped. Tiles of the result are
+    laid behind each other along `out_dim`; without it there is no result. `reverse` runs from the
+    last tile to the first; the result keeps its order.
+    """
+    operands = tuple(operands)
+    each = dims if isinstance(dims, tuple) else (dims,) * len(operands)
+    if isinstance(dims, list):
+        raise TypeError("for_each_tile: dims of several operands are a tuple")
+    if len(each) != len(operands):
+        raise ValueError(f"for_each_tile: {len(each)} dims for {len(operands)} operands")
+    if not isinstance(tile_size, int) or isinstance(tile_size, bool) or tile_size < 1:
+        raise ValueError(f"for_each_tile: tile_size={tile_size!r} is no whole number from 1 on")
+    if isinstance(out_dim, Gather):
+        raise NotImplementedError("for_each_tile: a result cannot be scattered")
+    if init is None and out_dim is None:
+        raise ValueError("for_each_tile: neither init nor out_dim, so there is nothing to return")
+    count = _count_tiles(operands, each, tile_size)
+    carry, results = init, {}
+    for step in reversed(range(count)) if reverse else range(count):
+        tiles = tuple(
+            _tile(operand, dim, step, tile_size)
+            for operand, dim in zip(operands, each, strict=True)
+        )
+        after, results[step] = body(carry, tiles)
+        carry = carry if init is None else after
+    if out_dim is None:
+        return carry, None
+    return carry, torch.cat([results[step] for step in range(count)], dim=out_dim)
+
+
+def _count_tiles(operands, dims, tile_size: int) -> int:
+    counts = {}
+    for number, (operand, dim) in enumerate(zip(operands, dims, strict=True)):
+        if not isinstance(operand, torch.Tensor):
+            raise ValueError(f"for_each_tile: operand {number} is no tensor")
+        if isinstance(dim, Gather):
+            if dim.index.dim() != 1 or dim.index.dtype not in (torch.int32, torch.int64):
+                raise ValueError(f"for_each_tile: the index of operand {number} is no list")
+            counts[number] = dim.index.shape[0]
+        elif dim is not None:
+            size = operand.shape[dim]
+            if size % tile_size:
+                raise ValueError(
+                    f"for_each_tile: operand {number} has size {size} along dim {dim}, no multiple "
+                    f"of tile_size={tile_size}; the nearest is {_nearest(size, tile_size)}"
+                )
+            counts[number] = size // tile_size
+    if not counts:
+        raise ValueError("for_each_tile: no operand is cut into tiles")
+    if len(set(counts.values())) > 1:
+        raise ValueError(f"for_each_tile: operands of different numbers of tiles: {counts}")
+    return next(iter(counts.values()))
+
+
+def _nearest(size: int, wanted: int) -> int:
+    divisors = [d for d in range(1, size + 1) if size % d == 0]
+    return min(divisors, key=lambda d: abs(d - wanted))
+
+
+def _tile(operand: torch.Tensor, dim, step: int, tile_size: int) -> torch.Tensor:
+    if dim is None:
+        return operand
+    if isinstance(dim, Gather):
+        return operand.index_select(dim.axis, dim.index[step : step + 1])
+    return operand.narrow(dim, step * tile_size, tile_size)

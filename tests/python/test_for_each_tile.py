@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""for_each_tile: computations written tile by tile, against PyTorch on whole tensors."""
+
+import pytest
+import torch
+from torch_spyre._inductor.wsr.for_each_tile import Gather, for_each_tile
+
+M, K, N = 64, 256, 128
+
+
+def tensor(*size, scale=1.0):
+    return (torch.randn(size) * scale).half().to("spyre")
+
+
+def check(tiled, whole, *tensors, atol=0.02):
+    torch._dynamo.reset()
+    with torch.no_grad():
+        result = torch.compile(tiled, fullgraph=True)(*tensors)
+    want = whole(*[t.cpu().float() if t.is_floating_point() else t.cpu() for t in tensors])
+    torch.testing.assert_close(result.cpu().float(), want, atol=atol, rtol=0.01)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rows_of_a_product(reverse):
+    def tiled(x, y):
+        def body(_carry, tiles):
+            rows, whole = tiles
+            return None, rows @ whole
+
+        options = {"dims": (0, None), "tile_size": 16, "out_dim": 0, "reverse": reverse}
+        return for_each_tile(body, (x, y), **options)[1]
+
+    check(tiled, torch.matmul, tensor(M, K, scale=0.1), tensor(K, N))
+
+
+def test_sums_of_a_product():
+    def tiled(x, y):
+        def body(carry, tiles):
+            return carry + tiles[0] @ tiles[1], None
+
+        zero = torch.zeros(M, N, dtype=x.dtype, device=x.device)
+        return for_each_tile(body, (x, y), dims=(1, 0), tile_size=64, init=zero)[0]
+
+    check(tiled, torch.matmul, tensor(M, K, scale=0.1), tensor(K, N))
+
+
+def test_softmax_in_one_pass_over_keys():
+    def tiled(q, k, v):
+        def body(carry, tiles):
+            most, total, sums = carry
+            scores = q @ tiles[0].transpose(0, 1) * 0.125
+            new = torch.maximum(most, scores.amax(-1, keepdim=True))
+            shift, weights = torch.exp(most - new), torch.exp(scores - new)
+            total = total * shift + weights.sum(-1, keepdim=True)
+            return (new, total, sums * shift + weights @ tiles[1]), None
+
+        rows = q.shape[0]
+        init = (
+            torch.full((rows, 1), -1000.0, dtype=q.dtype, device=q.device),
+            torch.zeros(rows, 1, dtype=q.dtype, device=q.device),
+            torch.zeros(rows, v.shape[1], dtype=q.dtype, device=q.device),
+        )
+        (_most, total, sums), _ = for_each_tile(body, (k, v), dims=0, tile_size=64, init=init)
+        return sums / total
+
+    def whole(q, k, v):
+        return torch.softmax(q @ k.transpose(0, 1) * 0.125, -1) @ v
+
+    check(tiled, whole, tensor(M, 64), tensor(256, 64), tensor(256, 64))
+
+
+def test_rows_that_an_index_chooses():
+    def tiled(pool, index):
+        def body(_carry, tiles):
+            return None, tiles[0] * 2
+
+        (spec, size) = Gather(0, index), 1
+        return for_each_tile(body, (pool,), dims=(spec,), tile_size=size, out_dim=0)[1]
+
+    index = torch.tensor([5, 0, 3], dtype=torch.int64).to("spyre")
+    check(tiled, lambda pool, index: pool[index] * 2, tensor(8, 128), index)
+
+
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        ({"dims": 0, "tile_size": 24, "out_dim": 0}, ValueError, "no multiple.*nearest is 16"),
+        ({"dims": 0, "tile_size": 0, "out_dim": 0}, ValueError, "tile_size=0"),
+        ({"dims": 0, "tile_size": 8}, ValueError, "nothing to return"),
+        ({"dims": (0,), "tile_size": 8, "out_dim": 0}, ValueError, "1 dims for 2 operands"),
+        ({"dims": [0, 0], "tile_size": 8, "out_dim": 0}, TypeError, "are a tuple"),
+        ({"dims": None, "tile_size": 8, "out_dim": 0}, ValueError, "no operand is cut"),
+        ({"dims": (0, 1), "tile_size": 8, "out_dim": 0}, ValueError, "different numbers of tiles"),
+        ({"dims": 0, "tile_size": 8, "out_dim": Gather(0, None)}, NotImplementedError, "scattered"),
+    ],
+    ids=str,
+)
+def test_bad_tiles_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        for_each_tile(lambda carry, tiles: (None, tiles[0]), [torch.zeros(64, 128)] * 2, **options)
