@@ -102,13 +102,16 @@ plan_run *fast_reduce(plan_tile *tile)
 
 // --- FOLD
 
-static void fold_row(opfunc op, float *values, uint32_t count)
+static strip_folder *find_folder(opfunc op)
+{
+    const strip_table *table = strip_in_use();
+    if (op == OPFUNC_SUM) return table->fold_sum;
+    return op == OPFUNC_MAX ? table->fold_max : table->fold_min;
+}
+
+static void fold_row(opfunc op, strip_folder *fold, float *values, uint32_t count)
 {
     if (count == 64) {
-        const strip_table *table = strip_in_use();
-        strip_folder *fold = op == OPFUNC_MAX   ? table->fold_max
-                             : op == OPFUNC_MIN ? table->fold_min
-                                                : table->fold_sum;
         fold(values);
         return;
     }
@@ -124,10 +127,11 @@ void fast_fold(const plan_tile *tile, uint8_t *const *address, plan_scratch *scr
         exact_run(tile, address, scratch);
         return;
     }
+    strip_folder *fold = find_folder(i->op);
     uint32_t index[ISA_MAX_DIMS] = {0};
     uint8_t *at = address[0];
     for (;;) {
-        fold_row(i->op, (float *)(void *)at, i->extent[last]);
+        fold_row(i->op, fold, (float *)(void *)at, i->extent[last]);
         uint32_t d = last;
         while (d-- > 0) {
             at += i->operand[0].stride[d];

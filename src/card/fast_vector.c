@@ -141,7 +141,8 @@ static void run_chunks(const plan_tile *tile, uint8_t *const *address, bool wide
 {
     const isa_instruction *i = tile->instruction;
     lanes l[OPFUNC_MAX_INPUTS];
-    for (uint32_t o = i->operand_count; o <= OPFUNC_MAX_INPUTS; o++)
+    bool optional = i->op == OPFUNC_LAYERNORMNORM;
+    for (uint32_t o = i->operand_count; optional && o <= OPFUNC_MAX_INPUTS; o++)
         set_neutral(&l[o - 1], o, wide);
     runs r = first_run(tile, address, 1);
     do {

@@ -82,24 +82,40 @@ bool lanes_f32_suffices(opfunc op, spyre_format result, const spyre_format *inpu
 // --- fp32
 
 // A load makes signalling NaNs quiet, as the step through fp64 of the definition does.
+static float quiet_bits(uint32_t bits)
+{
+    bool nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
+    return float_from_bits(nan ? bits | 0x00400000u : bits);
+}
+
 CARD_CLONES
 static void quieten(float *restrict out, const float *restrict from, size_t count)
 {
-    for (size_t n = 0; n < count; n++) {
-        uint32_t bits = float_bits(from[n]);
-        uint32_t quiet = (bits & 0x7FFFFFFFu) > 0x7F800000u ? bits | 0x00400000u : bits;
-        out[n] = float_from_bits(quiet);
-    }
+    for (size_t n = 0; n < count; n++) out[n] = quiet_bits(float_bits(from[n]));
 }
 
 static float load_one(const uint8_t *from, spyre_format format)
 {
-    if (format == SPYRE_FORMAT_SEN169_FP16) {
-        uint16_t code;
-        memcpy(&code, from, sizeof code);
-        return dl16_to_float(code);
+    uint32_t bits;
+    uint16_t code;
+    switch ((int)format) {
+    case SPYRE_FORMAT_SEN169_FP16: memcpy(&code, from, sizeof code); return dl16_to_float(code);
+    case SPYRE_FORMAT_IEEE_FP32: memcpy(&bits, from, sizeof bits); return quiet_bits(bits);
+    default: return (float)element_load(from, format);
     }
-    return (float)element_load(from, format);
+}
+
+static void store_one(uint8_t *to, spyre_format format, float value)
+{
+    uint16_t code;
+    switch ((int)format) {
+    case SPYRE_FORMAT_SEN169_FP16:
+        code = dl16_from_float(value);
+        memcpy(to, &code, sizeof code);
+        return;
+    case SPYRE_FORMAT_IEEE_FP32: memcpy(to, &value, sizeof value); return;
+    default: element_store(to, format, (double)value);
+    }
 }
 
 void lanes_load_f32(float *out, const uint8_t *from, int64_t stride, spyre_format format,
@@ -124,14 +140,8 @@ void lanes_store_f32(uint8_t *to, int64_t stride, spyre_format format, const flo
         convert_float_to_dl16(to, values, count);
     } else if (stride == 4 && format == SPYRE_FORMAT_IEEE_FP32) {
         memcpy(to, values, count * sizeof *values);
-    } else if (format == SPYRE_FORMAT_SEN169_FP16) {
-        for (size_t n = 0; n < count; n++) {
-            uint16_t code = dl16_from_float(values[n]);
-            memcpy(to + (int64_t)n * stride, &code, sizeof code);
-        }
     } else {
-        for (size_t n = 0; n < count; n++)
-            element_store(to + (int64_t)n * stride, format, (double)values[n]);
+        for (size_t n = 0; n < count; n++) store_one(to + (int64_t)n * stride, format, values[n]);
     }
 }
 

@@ -33,8 +33,8 @@ void lanes_load_f64(double *out, const uint8_t *from, int64_t stride, spyre_form
 void lanes_store_f64(uint8_t *to, int64_t stride, spyre_format format, const double *values,
                      size_t count);
 
-// out[n] = op(in[0][n], ...). in[0..5) are all valid pointers, none of them `out`; inputs that the
-// instruction does not have hold the neutral value of layernormnorm. The fp32 form has no function
+// out[n] = op(in[0][n], ...). in[0..5) are all valid pointers, none of them `out`; those that
+// layernormnorm does without hold its neutral values. The fp32 form has no function
 // for the opfuncs that lanes_f32_suffices refuses.
 typedef void lanes_f32_fn(float *out, const float *const *in, const float *constant,
                           size_t count);

@@ -16,7 +16,7 @@
 #include "card/strip_rows.h"
 #include "tensor/numeric.h"
 
-enum { STEP = 2 * LANES };
+enum { STEP = 2 * LANES, STICK_LANES = 64 };
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -167,13 +167,15 @@ static void run_parts(const strip *s, part_function *run, value_fetcher *fetch)
 
 // The shapes that have loops of their own. Operands of one format: all dense; the first input dense
 // and the others one element a row; the same, but the last ones dense and equal for all rows (a
-// bias; weight and bias). All inputs one element a row, in any formats. For all others ANY.
+// bias; weight and bias). All inputs one element a row, in any formats (SPLAT). One dense input of
+// another format than the result (MIXED). For all others ANY.
 typedef enum {
     SHAPE_DENSE,
     SHAPE_ONE_DENSE,
     SHAPE_COLUMNS,
     SHAPE_UNIFORM_END,                      // SEN169_FP16 up to here, then the same in fp32
     SHAPE_SPLAT = 2 * SHAPE_UNIFORM_END,
+    SHAPE_MIXED,
     SHAPE_ANY,
     SHAPES,
 } shape;
@@ -201,6 +203,7 @@ static shape shape_of(const strip *s, uint32_t inputs)
         if (o > 0 && s->operand[o].repeats) repeating++;
     }
     if (repeating == s->inputs) return SHAPE_SPLAT;
+    if (!uniform && s->count % STEP == 0 && inputs == 1) return SHAPE_MIXED;
     if (!uniform || s->operand[1].repeats) return SHAPE_ANY;
     shape first = s->operand[0].format == STRIP_DL16 ? 0 : SHAPE_UNIFORM_END;
     if (s->rows > 1 && has_columns(s, inputs)) return first + SHAPE_COLUMNS;
@@ -260,15 +263,15 @@ static inline source source_of(const strip *s, uint32_t o, size_t row)
     }
 #define CONSTANTS const float p = s->constant[0], q = s->constant[1]
 
-#define ANY_LOOPS(name, formula, arity)                                                       \
+#define ANY_LOOPS(name, formula, arity)                                                        \
     ALWAYS_INLINE void name##_step(const strip *s, const source *in, uint8_t *to, size_t n)    \
     {                                                                                          \
         CONSTANTS;                                                                             \
         pair x0 = fetch(&in[0], n), x1 = x0, x2 = x0, x3 = x0, x4 = x0;                        \
-        if ((arity) > 1) x1 = fetch(&in[(arity) > 1], n);                                    \
-        if ((arity) > 2) x2 = fetch(&in[(arity) > 2 ? 2 : 0], n);                            \
-        if ((arity) > 3) x3 = fetch(&in[(arity) > 3 ? 3 : 0], n);                            \
-        if ((arity) > 4) x4 = fetch(&in[(arity) > 4 ? 4 : 0], n);                            \
+        if ((arity) > 1) x1 = fetch(&in[(arity) > 1], n);                                      \
+        if ((arity) > 2) x2 = fetch(&in[(arity) > 2 ? 2 : 0], n);                              \
+        if ((arity) > 3) x3 = fetch(&in[(arity) > 3 ? 3 : 0], n);                              \
+        if ((arity) > 4) x4 = fetch(&in[(arity) > 4 ? 4 : 0], n);                              \
         strip_format format = s->operand[0].format;                                            \
         store_mixed(to, format, n, RESULT(formula, format == STRIP_DL16, false));              \
     }                                                                                          \
@@ -277,21 +280,43 @@ static inline source source_of(const strip *s, uint32_t o, size_t row)
         (void)y;                                                                               \
         for (size_t row = 0; row < s->rows; row++) {                                           \
             uint8_t *to = row_of(s, 0, row);                                                   \
-            source in[arity];                                                                 \
-            for (uint32_t o = 0; o < (arity); o++) in[o] = source_of(s, o + 1, row);          \
+            source in[arity];                                                                  \
+            for (uint32_t o = 0; o < (arity); o++) in[o] = source_of(s, o + 1, row);           \
             size_t n = 0;                                                                      \
             for (; n + STEP <= s->count; n += STEP) name##_step(s, in, to, n);                 \
             if (n == s->count) continue;                                                       \
             size_t bytes = element_bytes(s->operand[0].format);                                \
-            uint8_t rest[arity][STEP * 4] = {{0}}, result_rest[STEP * 4];                     \
-            for (uint32_t o = 0; o < (arity); o++) begin_rest(&in[o], rest[o], n, s->count);  \
+            uint8_t rest[arity][STEP * 4] = {{0}}, result_rest[STEP * 4];                      \
+            for (uint32_t o = 0; o < (arity); o++) begin_rest(&in[o], rest[o], n, s->count);   \
             name##_step(s, in, result_rest, 0);                                                \
             memcpy(to + n * bytes, result_rest, (s->count - n) * bytes);                       \
         }                                                                                      \
     }
 
+#define MIXED_LOOPS(name, formula, arity)                                                      \
+    ALWAYS_INLINE void name##_between(const strip *s, strip_format from, strip_format to)      \
+    {                                                                                          \
+        CONSTANTS;                                                                             \
+        const size_t rows = s->rows, count = s->count;                                         \
+        mover out = move(s, 0), in = move(s, 1);                                               \
+        for (size_t row = 0; row < rows; row++) {                                              \
+            for (size_t n = 0; n < count; n += STEP) {                                         \
+                pair x0 = load_mixed(in.at, from, n), x1 = x0, x2 = x0, x3 = x0, x4 = x0;      \
+                store_mixed(out.at, to, n,                                                     \
+                            RESULT(formula, to == STRIP_DL16, from == STRIP_DL16));            \
+            }                                                                                  \
+            out.at += out.step, in.at += in.step;                                              \
+        }                                                                                      \
+    }                                                                                          \
+    static void name##_mixed(const strip *s, const row_values *y)                              \
+    {                                                                                          \
+        if ((arity) > 1) name##_any(s, y);                                                     \
+        else if (s->operand[0].format == STRIP_F32) name##_between(s, STRIP_DL16, STRIP_F32);  \
+        else name##_between(s, STRIP_F32, STRIP_DL16);                                         \
+    }
+
 // One value a row, computed for many rows at a time.
-#define SPLAT_LOOPS(name, formula, arity)                                                     \
+#define SPLAT_LOOPS(name, formula, arity)                                                      \
     static void name##_splat(const strip *s, const row_values *y)                              \
     {                                                                                          \
         CONSTANTS;                                                                             \
@@ -299,10 +324,10 @@ static inline source source_of(const strip *s, uint32_t o, size_t row)
         float result[ROWS_MOST];                                                               \
         for (size_t row = 0; row < s->rows; row += STEP) {                                     \
             pair x0 = ROW_PAIR(1), x1 = x0, x2 = x0, x3 = x0, x4 = x0;                         \
-            if ((arity) > 1) x1 = ROW_PAIR(2);                                                \
-            if ((arity) > 2) x2 = ROW_PAIR(3);                                                \
-            if ((arity) > 3) x3 = ROW_PAIR(4);                                                \
-            if ((arity) > 4) x4 = ROW_PAIR(5);                                                \
+            if ((arity) > 1) x1 = ROW_PAIR(2);                                                 \
+            if ((arity) > 2) x2 = ROW_PAIR(3);                                                 \
+            if ((arity) > 3) x3 = ROW_PAIR(4);                                                 \
+            if ((arity) > 4) x4 = ROW_PAIR(5);                                                 \
             store_same((uint8_t *)result, STRIP_F32, row, RESULT(formula, ends_dl16, false));  \
         }                                                                                      \
         splat_rows(s, result);                                                                 \
@@ -345,11 +370,12 @@ static void splat_rows(const strip *s, const float *values)
             in2.at += in2.step, in3.at += in3.step, in4.at += in4.step;                        \
         }                                                                                      \
     }                                                                                          \
-    ALWAYS_INLINE void name##_one_dense(const strip *s, const row_values *y, strip_format f)   \
+    ALWAYS_INLINE void name##_one_dense_of(const strip *s, const row_values *y,                \
+                                           strip_format f, size_t count)                       \
     {                                                                                          \
         CONSTANTS;                                                                             \
         const bool dl16 = f == STRIP_DL16;                                                     \
-        const size_t rows = s->rows, count = s->count;                                         \
+        const size_t rows = s->rows;                                                           \
         mover out = move(s, 0), in = move(s, 1);                                               \
         for (size_t row = 0; row < rows; row++) {                                              \
             const pair x1 = EACH(2), x2 = (arity) > 2 ? EACH(3) : x1;                          \
@@ -360,6 +386,11 @@ static void splat_rows(const strip *s, const float *values)
             }                                                                                  \
             out.at += out.step, in.at += in.step;                                              \
         }                                                                                      \
+    }                                                                                          \
+    ALWAYS_INLINE void name##_one_dense(const strip *s, const row_values *y, strip_format f)   \
+    {                                                                                          \
+        if (s->count == STICK_LANES) name##_one_dense_of(s, y, f, STICK_LANES);                \
+        else name##_one_dense_of(s, y, f, s->count);                                           \
     }                                                                                          \
     ALWAYS_INLINE void name##_columns(const strip *s, const row_values *y, strip_format f)     \
     {                                                                                          \
@@ -399,10 +430,11 @@ static void splat_rows(const strip *s, const float *values)
     }
 
 // A function for any shape out of loops for each.
-#define KERNEL(name, formula, arity)                                                          \
-    ANY_LOOPS(name, formula, arity)                                                           \
-    SPLAT_LOOPS(name, formula, arity)                                                         \
-    UNIFORM_LOOPS(name, formula, arity)                                                       \
+#define KERNEL(name, formula, arity)                                                           \
+    ANY_LOOPS(name, formula, arity)                                                            \
+    MIXED_LOOPS(name, formula, arity)                                                          \
+    SPLAT_LOOPS(name, formula, arity)                                                          \
+    UNIFORM_LOOPS(name, formula, arity)                                                        \
     static void name(const strip *s)                                                           \
     {                                                                                          \
         static part_function *const functions[SHAPES] = {                                      \
@@ -413,12 +445,13 @@ static void splat_rows(const strip *s, const float *values)
             [SHAPE_UNIFORM_END + SHAPE_ONE_DENSE] = name##_one_dense_f32,                      \
             [SHAPE_UNIFORM_END + SHAPE_COLUMNS] = name##_columns_f32,                          \
             [SHAPE_SPLAT] = name##_splat,                                                      \
+            [SHAPE_MIXED] = name##_mixed,                                                      \
             [SHAPE_ANY] = name##_any,                                                          \
         };                                                                                     \
-        run_parts(s, functions[shape_of(s, arity)], fetch_values);                            \
+        run_parts(s, functions[shape_of(s, arity)], fetch_values);                             \
     }
 
-#define VALUE_F32(op, arity, expression)                                                      \
+#define VALUE_F32(op, arity, expression)                                                       \
     static inline V value_f32_##op(V a, V b, V c, V d, V e, float p_, float q_,                \
                                    bool ends_dl16, bool no_nan)                                \
     {                                                                                          \
@@ -428,7 +461,7 @@ static void splat_rows(const strip *s, const float *values)
     }                                                                                          \
     KERNEL(f32_##op, value_f32_##op, arity)
 
-#define VALUE_F64(op, arity, expression)                                                      \
+#define VALUE_F64(op, arity, expression)                                                       \
     static inline D half_##op(D a, D b, D c, D d, D e, D p, D q, bool ends_dl16, bool no_nan)  \
     {                                                                                          \
         (void)b, (void)c, (void)d, (void)e, (void)p, (void)q, (void)ends_dl16, (void)no_nan;   \

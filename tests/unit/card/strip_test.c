@@ -45,8 +45,8 @@ static uint16_t random_code(uint64_t *seed)
     return (uint16_t)(bits >> 8);
 }
 
-// What a shape is made of. Bits of inputs: dense, otherwise one element a row; weights, the same for
-// all rows; planes, another for each plane. f32: operands that are IEEE_FP32, bit 0 the result.
+// What a shape is made of. Bits of inputs: dense, otherwise one element a row; weights, the same
+// for all rows; moves, another for each plane. f32: operands that are IEEE_FP32, bit 0 the result.
 typedef struct {
     uint32_t inputs, dense, weights, moves, f32;
 } shape;
