@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Restickify ops of transformer blocks: sticks chosen op by op, by the compiler as it is, and by
-its search without a limit, which finds the optimum of the predicted time."""
+its search without a limit, which finds the optimum of the predicted time (greedy's stays when less
+than 1 % is to be saved)."""
 
 import os
 import pathlib
@@ -68,5 +69,5 @@ def _sums(module, operands, settings) -> tuple[int, int, float, bool]:
         sum(int(count) for count, _size, _us, _known in sums),
         sum(int(size) for _count, size, _us, _known in sums),
         sum(float(us) for _count, _size, us, _known in sums),
-        all(known == "no choice costs less" for *_rest, known in sums),
+        all(known.startswith("no choice costs") for *_rest, known in sums),
     )

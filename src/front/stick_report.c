@@ -74,10 +74,12 @@ static void print_sums(const stick_choice *choice, const char *begin, text *out)
 {
     text_printf(out, "%ssticks: predicted %.3f us, op by op %.3f us; ops alone %.3f us\n", begin,
                 choice->us, choice->greedy_us, choice->least_us);
-    bool least = choice->us <= choice->least_us * (1 + 1e-9);
+    double limit = choice->us * (1 - STICK_LEAST_GAIN);
     text_append(out, begin);
-    if (least || (choice->searched && !choice->left_out))
+    if (choice->global && !choice->left_out)
         text_append(out, "no choice costs less");
+    else if (choice->least_us >= limit || (choice->searched && !choice->left_out))
+        text_printf(out, "no choice costs %.0f %% less", STICK_LEAST_GAIN * 100);
     else if (choice->searched)
         text_printf(out, "%" PRIu64 " states were left out: another choice may cost less",
                     choice->left_out);

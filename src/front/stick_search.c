@@ -395,8 +395,7 @@ spyre_status stick_choose(loop_graph *loops, arena *scratch, const stick_mode **
     TRY(walk(&s, INFINITY, modes, NULL, &out_choice->greedy_us));
     out_choice->us = out_choice->greedy_us;
     if (!loops->settings.global_stick_optimizer) return NULL;
-    // Nothing to gain; sums of the same terms in another order differ in the last bits.
-    double limit = out_choice->greedy_us * (1 - 1e-9), us = INFINITY;
+    double limit = out_choice->greedy_us * (1 - STICK_LEAST_GAIN), us = INFINITY;
     s.widest = 0;
     out_choice->searched = out_choice->least_us < limit;
     if (out_choice->searched) TRY(walk(&s, limit, NULL, found, &us));

@@ -12,18 +12,21 @@
 //            that cannot become cheaper than greedy are dropped, which loses nothing; beyond the
 //            setting stick_beam_width the dearest are left out, which may, and is counted.
 //
-// Time is that of ops times width; the global choice never costs more than the greedy one.
+// Time is that of ops times width. The greedy choice stays unless STICK_LEAST_GAIN of its price is
+// saved: below that the prediction, which knows no divisions and no places in LX, tells nothing.
 #ifndef FRONT_STICK_SEARCH_H
 #define FRONT_STICK_SEARCH_H
 
 #include "front/stick_price.h"
+
+#define STICK_LEAST_GAIN 0.01
 
 typedef struct stick_choice {
     bool searched;        // greedy was not the optimum for sure, nor all that was asked for
     bool global;          // and something better was found
     double us, greedy_us; // predicted; infinite when it cannot be built
     double least_us;      // every op at its best and no copy: no choice costs less
-    uint64_t left_out;    // states; 0: us is the optimum
+    uint64_t left_out;    // states; 0: us is the optimum, or greedy's within STICK_LEAST_GAIN
     uint32_t widest;      // most states at a time
 } stick_choice;
 
