@@ -24,12 +24,13 @@ import harness
 import host
 import minilm
 import operations
+import plans
 import restickify
 import timing
 import torch
 
 SECTIONS = (
-    "operations", "minilm", "dispatch", "copies", "compile", "memory", "sticks", "timing",
+    "operations", "minilm", "dispatch", "copies", "compile", "memory", "sticks", "timing", "plans",
 )  # fmt: skip
 
 
@@ -52,6 +53,8 @@ def run_section(name: str, options, peak: float | None) -> dict[str, dict[str, f
             return restickify.run(options.only)
         case "timing":
             return timing.run(options.only)
+        case "plans":
+            return plans.run(options.only)
         case _:
             raise ValueError(name)
 

@@ -3,8 +3,8 @@
 // batchmatmul on the PT: acc = 0; acc += A x B over the tiles of k, ascending; one rounding. MATMUL
 // knows three dims, so the dims of the step get roles: k is the last reduced dim, n the columns
 // (the stick dim of B), rows those along which A moves and B does not; everything else is looped
-// over. When all of k fits, B stays in LX while the row tiles pass by; otherwise A and B are both
-// loaded for every tile of k.
+// over. When all of k fits, B stays in LX while the row tiles pass by, or, when all rows fit too, the
+// products pass by; otherwise A and B are both loaded for every tile of k.
 //
 // The tiles in LX have MATMUL's own layout whatever the tensors' is: A as [k sticks][rows][lanes],
 // B as [n sticks][k][lanes], the accumulator as [n sticks][rows][lanes], sticks whole.
@@ -21,6 +21,7 @@ typedef struct {
     stage tiles;
     lx_region accumulator, received;
     bool stationary; // B is loaded once for all row tiles
+    bool passing;    // one tile of rows and k: the tiles of the outer loops pass by
     schedule outer, rows, depth;
     split chain;
     const nest_class *present;
@@ -344,13 +345,16 @@ static void make_loops(matmul *m, const matmul_tiles *t)
     }
     for (uint32_t d = 0; d < n->dim_count; d++)
         if (n->reduced[d]) schedule_add(&m->depth, d, t->tile[d]);
-    m->stationary = m->depth.levels.count == 0 && !m->chain.needed;
+    bool whole_depth = m->depth.levels.count == 0 && !m->chain.needed;
+    m->passing = whole_depth && t->passing && m->rows.levels.count == 0;
+    m->stationary = whole_depth && !m->passing;
     if (m->depth.levels.count) {
         m->depth.open = open_input;
         m->depth.close = close_input;
     } else if (!m->chain.needed) {
-        m->rows.open = open_both;
-        m->rows.close = close_both;
+        schedule *innermost = m->passing ? &m->outer : &m->rows;
+        innermost->open = open_both;
+        innermost->close = close_both;
     }
 }
 
@@ -360,7 +364,7 @@ static spyre_status allocate(matmul *m, const matmul_tiles *t)
     lx_region *region = m->tiles.region;
     if (m->tiles.staged[m->r.a]) TRY(lx_take(&share, t->a_bytes, true, &region[m->r.a]));
     if (m->tiles.staged[m->r.b]) TRY(lx_take(&share, t->b_bytes, !m->stationary, &region[m->r.b]));
-    if (m->tiles.staged[m->r.c]) TRY(lx_take(&share, t->c_bytes, m->stationary, &region[m->r.c]));
+    if (m->tiles.staged[m->r.c]) TRY(lx_take(&share, t->c_bytes, m->stationary || m->passing, &region[m->r.c]));
     TRY(lx_take(&share, t->accumulator_bytes, false, &m->accumulator));
     if (!m->chain.needed) return NULL;
     return lx_take(&share, t->accumulator_bytes, false, &m->received);

@@ -7,8 +7,9 @@
 //             that read one place share a transfer
 //     PT      the multiply-adds, slower with few rows a tile
 //     LX      what is loaded, B once more for every row tile, the sums twice for every tile of k
-// The others count a little besides, and so does every instruction, so that of plans that take
-// equally long the one with less work is chosen and tiles do not become slivers.
+// The first of the tiles that pass by is loaded before anything is computed. What does not bind counts
+// a little besides, and so does every instruction, so that of plans that take equally long the one
+// with less work is chosen and tiles do not become slivers.
 #include "back/matmul_tile.h"
 
 #include <math.h>
@@ -94,6 +95,7 @@ typedef struct {
     bool chained, a_staged, b_staged, c_staged;
     int64_t rows, columns, depth; // of the whole core
     bool one_depth;               // one MATMUL can take all of k
+    double products;              // one after the other
     double a_us, b_us, c_us;      // memory's time for a byte of theirs that a core moves
 } problem;
 
@@ -137,7 +139,7 @@ static int64_t columns_of(const matmul_roles *r, const int64_t *tile)
 }
 
 // Bytes of all buffers; fills the sizes of one each. Two of what the innermost loop passes: A and B
-// along k, or, with a B that stays, A and C along the rows.
+// along k; with a B that stays, A and C along the rows; all three along the outer loops.
 static int64_t total_bytes(const problem *p, bool stationary, matmul_tiles *t)
 {
     const matmul_roles *r = p->r;
@@ -149,7 +151,7 @@ static int64_t total_bytes(const problem *p, bool stationary, matmul_tiles *t)
     t->accumulator_bytes = rows * sticks * r->lanes * 4;
     int64_t bytes = lx_align(t->accumulator_bytes) * (p->chained ? 2 : 1);
     if (p->a_staged) bytes += 2 * lx_align(t->a_bytes);
-    if (p->b_staged) bytes += (stationary ? 1 : 2) * lx_align(t->b_bytes);
+    if (p->b_staged) bytes += (stationary && !t->passing ? 1 : 2) * lx_align(t->b_bytes);
     if (p->c_staged) bytes += (stationary ? 2 : 1) * lx_align(t->c_bytes);
     return bytes;
 }
@@ -187,7 +189,10 @@ static double time_of(const problem *p, bool stationary, const matmul_tiles *t)
     if (p->a_us > 0) lx += a_bytes;
     if (p->b_us > 0) lx += b_loaded;
     lx /= LX_BANDWIDTH;
-    return fmax(memory, fmax(pt, lx)) + HIDDEN_SHARE * (memory + pt + lx) +
+    double passing = stationary ? row_tiles : depth_tiles;
+    if (t->passing) passing = column_tiles * p->products;
+    return fmax(memory, fmax(pt, lx)) + fmin(memory, pt) / passing +
+           HIDDEN_SHARE * (memory + pt + lx) +
            row_tiles * column_tiles * depth_tiles * INSTRUCTION_US;
 }
 
@@ -209,7 +214,13 @@ static int64_t even_part(int64_t whole, int64_t most, int64_t granule)
 static void try_tiles(const problem *p, matmul_tiles *t, matmul_tiles *best, double *best_us)
 {
     bool stationary = !p->chained && p->one_depth && t->tile[p->r->k] == p->depth;
+    bool several = p->products > 1 || columns_of(p->r, t->tile) < p->columns;
+    t->passing = stationary && several && row_count(p->r, t->tile) == p->rows;
     int64_t bytes = total_bytes(p, stationary, t);
+    if (t->passing && bytes > p->lx_bytes) {
+        t->passing = false;
+        bytes = total_bytes(p, stationary, t);
+    }
     if (bytes > p->lx_bytes || t->accumulator_bytes > LARGEST_ACCUMULATOR_BYTES) return;
     double us = time_of(p, stationary, t);
     if (*best_us >= 0 && us >= *best_us) return;
@@ -229,7 +240,8 @@ spyre_status matmul_choose_tiles(const matmul_roles *r, int64_t lx_bytes, bool c
                  .c_staged = !n->operand[r->c].tensor->in_lx,
                  .columns = r->n < 0 ? 1 : n->size[r->n],
                  .depth = n->size[r->k],
-                 .one_depth = true};
+                 .one_depth = true,
+                 .products = 1};
     p.rows = row_count(r, n->size);
     if (p.a_staged) p.a_us = transfer_us(n, r->a);
     if (p.b_staged) p.b_us = transfer_us(n, r->b);
@@ -240,6 +252,8 @@ spyre_status matmul_choose_tiles(const matmul_roles *r, int64_t lx_bytes, bool c
         t.tile[d] = n->reduced[d] || granule > n->size[d] ? 1 : granule;
         if (granule > n->size[d]) t.tile[d] = n->size[d];
         if (n->reduced[d] && d != r->k && n->size[d] > 1) p.one_depth = false;
+        bool looped = !n->reduced[d] && (int32_t)d != r->n && r->role[d] == MATMUL_LOOPED;
+        if (looped) p.products *= (double)n->size[d];
     }
     for (uint32_t c = 0; c < n->class_count; c++) {
         int64_t depth = n->classes[c].size[r->k];

@@ -4,8 +4,9 @@
 // LX what it needs next, where that saves more time than it costs. Planning op by op takes the
 // largest loop of each, and a chain that changes its loops goes through memory at every change.
 //
-// Several plans are drawn up: the published divisions, and one along each of the heaviest axes
-// (axes.h) first. In each plan every op in turn takes what is cheapest next to its neighbours: its
+// Several plans are drawn up: the published divisions, and along each of the heaviest axes (axes.h)
+// one with the others behind it and one with this axis alone, because a reduced loop keeps no slices
+// beside it. In each plan every op in turn takes what is cheapest next to its neighbours: its
 // share of the plan, the same with the cores left put to use, its published division, or, a matmul,
 // the cheapest one for itself. Each part of the graph gets the cheapest plan. Time is that of
 // front/cost.h, with buffers in LX where all ops agree and a core's slice fits.
@@ -325,8 +326,9 @@ spyre_status pass_agree_divisions(loop_graph *loops, bool *out_changed)
     division *shares = ARENA_NEW(loops->memory, division, ops);
     TRY_ALLOC(us);
     TRY_ALLOC(shares);
-    for (uint32_t trial = 0; trial <= AXES_TRIED; trial++) {
-        if (trial > 0) axes_divide(loops, &p.a, p.basis, trial - 1, shares);
+    for (uint32_t trial = 0; trial <= 2 * AXES_TRIED; trial++) {
+        axes_plan plan = {(trial - 1) % AXES_TRIED, trial > AXES_TRIED, loops->cores};
+        if (trial > 0) axes_divide(loops, &p.a, p.basis, &plan, shares);
         for (uint32_t i = 0; i < ops; i++) {
             if (trial == 0 || is_settled(op_at(&p, i))) shares[i] = p.published[i];
             p.plan[i] = shares[i];

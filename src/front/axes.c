@@ -174,7 +174,7 @@ spyre_status axes_build(const loop_graph *loops, const flow *f, const cost_basis
 // --- A division along axes
 
 static void divide_along(const loop_graph *loops, const axes *a, const axis *along,
-                         const cost_basis *basis, division *plan)
+                         const cost_basis *basis, int64_t limit, division *plan)
 {
     int64_t most = 1; // cores that the members have left
     const axis_member *members = &a->members[along->first];
@@ -183,7 +183,7 @@ static void divide_along(const loop_graph *loops, const axes *a, const axis *alo
         int64_t left = loops->cores / division_cores(op, &plan[members[i].op]);
         if (left > most) most = left;
     }
-    int32_t slices = division_largest(along->units, most);
+    int32_t slices = division_largest(along->units, most < limit ? most : limit);
     if (slices == 1) return;
     for (uint32_t i = 0; i < along->count; i++) {
         uint32_t index = members[i].op;
@@ -195,16 +195,16 @@ static void divide_along(const loop_graph *loops, const axes *a, const axis *alo
     }
 }
 
-void axes_divide(const loop_graph *loops, const axes *a, const cost_basis *basis, uint32_t first,
-                 division *out_plan)
+void axes_divide(const loop_graph *loops, const axes *a, const cost_basis *basis,
+                 const axes_plan *plan, division *out_plan)
 {
     for (uint32_t i = 0; i < loops->ops.count; i++) out_plan[i] = division_whole();
     for (uint32_t p = 0; p < a->part_count; p++) {
         const axis *items = &a->items[a->first_of_part[p]];
         uint32_t count = a->first_of_part[p + 1] - a->first_of_part[p];
-        uint32_t start = first < count ? first : 0;
-        if (count) divide_along(loops, a, &items[start], basis, out_plan);
-        for (uint32_t n = 0; n < count; n++)
-            if (n != start) divide_along(loops, a, &items[n], basis, out_plan);
+        uint32_t start = plan->first < count ? plan->first : 0;
+        if (count) divide_along(loops, a, &items[start], basis, plan->most, out_plan);
+        for (uint32_t n = 0; n < count && !plan->alone; n++)
+            if (n != start) divide_along(loops, a, &items[n], basis, loops->cores, out_plan);
     }
 }

@@ -35,10 +35,16 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status axes_build(const loop_graph *loops, const flow *f,
                                          const cost_basis *basis, axes *out);
 
-// Divides every op along the axes of its part: axis number `first` of the part takes the largest
-// divisor of its units that fits into the cores, the others in order what is left. Parts with fewer
-// axes start with their first one.
-void axes_divide(const loop_graph *loops, const axes *a, const cost_basis *basis, uint32_t first,
-                 division *out_plan);
+// How a plan along the axes of a part begins.
+typedef struct {
+    uint32_t first;  // axis that is divided before the others; parts with fewer start with their first
+    bool alone;      // no other axis is divided
+    int64_t most;    // slices of the first one
+} axes_plan;
+
+// Divides every op along the axes of its part: the first one takes the largest divisor of its units
+// that `most` and the cores allow, the others in order what is left.
+void axes_divide(const loop_graph *loops, const axes *a, const cost_basis *basis,
+                 const axes_plan *plan, division *out_plan);
 
 #endif

@@ -30,15 +30,14 @@ static division_view view_of(const loop_graph *loops, uint32_t op, uint32_t oper
     return division_view_of(loops, o, &sizes, &d, operand);
 }
 
-// True when all reads of the buffer see the slices of `first`.
+// True when all reads of the buffer see the slices of `first`, outside of counted loops.
 static bool reads_agree(const loop_graph *loops, const flow *f, uint32_t buffer,
                         const division_view *first)
 {
     for (uint32_t u = f->first_use[buffer]; u < f->first_use[buffer + 1]; u++) {
         const flow_use *use = &f->uses[u];
-        if (loop_is_table(&loops->ops.items[use->op],
-                          &loops->ops.items[use->op].operand[use->operand]))
-            return false;
+        const loop_op *op = &loops->ops.items[use->op];
+        if (op->tile_depth || loop_is_table(op, &op->operand[use->operand])) return false;
         division_view read = view_of(loops, use->op, use->operand);
         if (!division_views_agree(first, &read)) return false;
     }
@@ -60,7 +59,7 @@ static bool find_candidate(const loop_graph *loops, const flow *f, uint32_t id, 
         return false;
     if (b->walked || loops->ops.items[out->op].tile_depth) return false; // a copy breaks the loop
     division_view first = view_of(loops, out->op, out->operand);
-    return first.apart && reads_agree(loops, f, id, &first);
+    return !loops->ops.items[out->op].tile_depth && first.apart && reads_agree(loops, f, id, &first);
 }
 
 // --- The copy

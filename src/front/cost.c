@@ -3,7 +3,11 @@
 
 #include <math.h>
 
+#include "front/cost_matmul.h"
 #include "isa/constants.h"
+
+// The back-end's largest tile of one operand.
+enum { TILE_BYTES = 64 << 10 };
 
 double cost_operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k, uint8_t stick)
 {
@@ -27,22 +31,30 @@ static double operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t
     return cost_operand_bytes(loops, op, k, place.stick_var);
 }
 
+static bool is_matmul(const loop_op *op)
+{
+    return opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL;
+}
+
+static uint8_t find_beside(const loop_graph *loops, const loop_op *op, uint32_t k)
+{
+    loop_location place;
+    if (!is_matmul(op) || loop_locate(loops, op, &op->operand[k], &place)) return LOOP_NO_DIM;
+    for (uint8_t v = 0; v < op->var_count; v++) {
+        bool batch = op->operand[0].stride[v] && op->operand[1].stride[v] &&
+                     op->operand[2].stride[v];
+        if (batch && v != place.stick_var && place.stride[v] == SPYRE_STICK_BYTES) return v;
+    }
+    return LOOP_NO_DIM;
+}
+
 cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op)
 {
     cost_basis basis = {.sizes = division_sizes_of(loops, op), .points = 1};
     for (uint32_t v = 0; v < op->var_count; v++) basis.points *= (double)basis.sizes.size[v];
     for (uint32_t k = 0; k < op->operand_count; k++) basis.bytes[k] = operand_bytes(loops, op, k);
+    for (uint32_t k = 0; k < op->operand_count; k++) basis.beside[k] = find_beside(loops, op, k);
     return basis;
-}
-
-// Rows that a core of a matmul works on: of variables along which A moves and B does not.
-static double rows_a_core(const loop_op *op, const division *d)
-{
-    double rows = 1;
-    for (uint32_t v = 0; v < op->var_count; v++)
-        if (op->operand[0].stride[v] && !op->operand[1].stride[v])
-            rows *= (double)op->extent[v] / d->split[v];
-    return rows;
 }
 
 double cost_vector_us(double bytes, double cores)
@@ -53,8 +65,8 @@ double cost_vector_us(double bytes, double cores)
 static double compute_of(const loop_op *op, const cost_basis *basis, const division *d)
 {
     double cores = (double)division_cores(op, d), largest = 0;
-    if (opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL) {
-        double fill = fmin(1, rows_a_core(op, d) / MATMUL_FULL_ROWS);
+    if (is_matmul(op)) {
+        double fill = fmin(1, cost_matmul_rows(op, d) / MATMUL_FULL_ROWS);
         return basis->points / (cores * MATMUL_RATE * pow(fill, MATMUL_FILL_POWER));
     }
     for (uint32_t k = 0; k < op->operand_count; k++) largest = fmax(largest, basis->bytes[k]);
@@ -65,7 +77,7 @@ static double compute_of(const loop_op *op, const cost_basis *basis, const divis
 static double turn_of(const loop_op *op)
 {
     if (op->op == OPFUNC_RESTICKIFY) return RESTICKIFY_TURN;
-    if (opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL) return MEMORY_TURNAROUND;
+    if (is_matmul(op)) return MEMORY_TURNAROUND;
     for (uint32_t k = 0; k + 1 < op->operand_count; k++)
         for (uint32_t v = 0; v < op->var_count; v++)
             if (!op->operand[k].stride[v]) return BROADCAST_TURN;
@@ -76,6 +88,20 @@ double cost_memory_us(const loop_op *op, double read_bytes, double written_bytes
 {
     return (read_bytes + written_bytes) / MEMORY_BANDWIDTH +
            fmin(read_bytes, written_bytes) * turn_of(op);
+}
+
+// Runs of operand k that are too short for the memory's rate. Cores make one run of their sticks when
+// no other loop divides the operand.
+static double runs_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t k)
+{
+    uint8_t beside = basis->beside[k];
+    double run = SPYRE_STICK_BYTES;
+    bool divided = false;
+    if (beside == LOOP_NO_DIM) return 0;
+    for (uint32_t v = 0; v < op->var_count; v++)
+        divided |= v != beside && d->split[v] > 1 && op->operand[k].stride[v];
+    if (!divided) run *= d->split[beside];
+    return run < LONG_RUN ? basis->bytes[k] / run * SHORT_RUN : 0;
 }
 
 // Partial results pass along a chain of cores, one hop after the other.
@@ -92,20 +118,38 @@ static double ring_of(const loop_op *op, const division_sizes *sizes, const divi
     return (chain - 1) * partial / (GEOMETRY_RING_WIDTH * CLOCK);
 }
 
+// Tiles that pass through a core, by its largest operand.
+static double tiles_of(const loop_op *op, const cost_basis *basis, const division *d)
+{
+    double largest = 0;
+    for (uint32_t k = 0; k < op->operand_count; k++) largest = fmax(largest, basis->bytes[k]);
+    return fmax(1, ceil(largest / (double)division_cores(op, d) / TILE_BYTES));
+}
+
+// The first tile is loaded before anything is computed.
+static double overlap(double a, double b, double tiles)
+{
+    return fmax(a, b) + fmin(a, b) / tiles;
+}
+
 cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t resident)
 {
     cost c = {0};
+    cost_matmul m = {1, 1, 1};
+    if (is_matmul(op)) m = cost_matmul_of(op, d, basis->bytes);
     for (uint32_t k = 0; k < op->operand_count; k++) {
         if (resident >> k & 1u) continue;
         if (k + 1 == op->operand_count)
             c.written_bytes = basis->bytes[k];
         else
-            c.read_bytes += basis->bytes[k];
+            c.read_bytes += basis->bytes[k] * (k == 0 ? m.a_reads : m.b_reads);
+        c.memory_us += runs_of(op, basis, d, k);
     }
-    c.memory_us = cost_memory_us(op, c.read_bytes, c.written_bytes);
+    c.memory_us += cost_memory_us(op, c.read_bytes, c.written_bytes);
     c.compute_us = compute_of(op, basis, d);
     c.ring_us = ring_of(op, &basis->sizes, d);
-    c.us = fmax(c.memory_us, c.compute_us + c.ring_us);
+    c.us = overlap(c.memory_us, c.compute_us + c.ring_us,
+                   is_matmul(op) ? m.tiles : tiles_of(op, basis, d));
     return c;
 }
 

@@ -2,7 +2,6 @@
 #include "front/solver_order.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 
 static solver_function *const solvers[] = {
 #define SOLVER_ROW(name, summary) solver_##name,
@@ -30,6 +29,7 @@ spyre_status solver_run(solver_problem *problem, uint32_t solver)
 {
     if (solver >= sizeof solvers / sizeof solvers[0])
         return status_new(SPYRE_INVALID_ARGUMENT, "layout_solver: there is no solver %u", solver);
+    problem->optimal = false;
     TRY(set_generations(problem));
     return solvers[solver](problem);
 }

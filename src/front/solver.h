@@ -5,6 +5,8 @@
 #ifndef FRONT_SOLVER_H
 #define FRONT_SOLVER_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "base/vec.h"
 
@@ -28,6 +30,7 @@ typedef struct {
     uint32_t count;
     int64_t capacity; // bytes
     int64_t top;      // result: end of the highest item
+    bool optimal;     // result: everything has a place, and no plan has a lower top
 } solver_problem;
 
 // Sets every address and the top. `solver` is the number of a row of solver.def, 0 the best one;

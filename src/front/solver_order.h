@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Orders in which solvers place items. Internal to the solvers.
+// What solvers share: orders in which items are placed, and the proof. Internal to the solvers.
 #ifndef FRONT_SOLVER_ORDER_H
 #define FRONT_SOLVER_ORDER_H
 
@@ -22,5 +22,9 @@ solver_key_function solver_key_density;    // most worth a byte and op first
 // All items in the order of a key.
 SPYRE_MUST_CHECK spyre_status solver_order_by(const solver_problem *problem,
                                               solver_key_function *key, uint32_t **out_order);
+
+// Looks for a better plan than the one at hand, by branch and bound (solver_exact.c), for a number of
+// steps; sets `optimal`. Problems of more than 64 items stay as they are.
+SPYRE_MUST_CHECK spyre_status solver_prove(solver_problem *problem, int64_t steps);
 
 #endif

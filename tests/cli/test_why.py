@@ -58,7 +58,7 @@ def test_roofline(spyre):
 def test_restickifies_of_inputs(spyre):
     kernels = read(spyre.good("why", GRAPHS / "attention.graph"))
     without = [k[0] for k in kernels for change, _ in k[4] if " came with the stick " in change]
-    assert len(without) == 3 and all(name.endswith("_ReStickifyOpHBM") for name in without)
+    assert without and all(name.endswith("_ReStickifyOpHBM") for name in without)
 
 
 def test_settings(spyre):

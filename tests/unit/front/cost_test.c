@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,10 +41,39 @@ static void cost__copies(void **state)
     double bytes = 1024 * 2048 * 2;
     cost both = cost_at(loops, 0, 0), half = cost_at(loops, 0, 2), none = cost_at(loops, 0, 3);
     assert_near(both.memory_us, 2 * bytes / MEMORY_BANDWIDTH + bytes * MEMORY_TURNAROUND);
-    assert_near(both.us, both.memory_us);
+    double tiles = ceil(bytes / 32 / (64 << 10)), sfp = bytes / 128 / (32 * VECTOR_STICKS * CLOCK);
+    assert_near(both.us, both.memory_us + sfp / tiles);
     assert_near(half.memory_us, bytes / MEMORY_BANDWIDTH);
     assert_near(none.memory_us, 0);
-    assert_near(none.us, bytes / 128 / (32 * VECTOR_STICKS * CLOCK));
+    assert_near(none.us, sfp);
+    front_run_end(&run);
+}
+
+// A batch between the sticks: every product finds single sticks, unless each core has a product.
+static void cost__runs_of_products(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(3, 32, 256, 64);
+    uint32_t x = front_case_input(&run, view);
+    uint32_t y = front_case_input(&run, sizes_view(3, 32, 64, 256));
+    front_case_output(&run, front_case_binary(&run, "spyre.batchmatmul", x, y,
+                                              sizes_view(3, 32, 256, 256)));
+    loop_graph *loops = front_case_before(&run, 32, "hinted_divisions");
+    const loop_op *op = &loops->ops.items[0];
+    cost_basis basis = cost_basis_of(loops, op);
+    division batches = division_whole(), rows = division_whole();
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        bool batch = op->operand[0].stride[v] && op->operand[1].stride[v] && op->extent[v] == 32;
+        bool row = op->operand[0].stride[v] && !op->operand[1].stride[v];
+        if (batch && !loop_var_is_reduced(op, v)) batches.split[v] = 32;
+        if (row) rows.split[v] = 32;
+    }
+    assert_int_equal(division_cores(op, &batches), 32);
+    assert_int_equal(division_cores(op, &rows), 32);
+    cost a = cost_of(op, &basis, &batches, 0), b = cost_of(op, &basis, &rows, 0);
+    double runs = (a.read_bytes + a.written_bytes) / 128 * SHORT_RUN;
+    assert_near(b.memory_us - a.memory_us, runs);
     front_run_end(&run);
 }
 
@@ -120,6 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cost__copies),
+        cmocka_unit_test(cost__runs_of_products),
         cmocka_unit_test(cost__counts_whole_sticks),
         cmocka_unit_test(cost__products),
         cmocka_unit_test(cost__table_has_a_line_an_op),

@@ -11,7 +11,7 @@
 #include "spyre/settings.h"
 #include "unit/check.h"
 
-enum { SEARCH, GREEDY, FIRST_FIT, BEST_FIT, SOLVERS };
+enum { SEARCH, GREEDY, FIRST_FIT, BEST_FIT, EXACT, SOLVERS };
 
 static solver_item item(int64_t bytes, uint32_t first, uint32_t last)
 {
@@ -30,7 +30,7 @@ static uint32_t solve(solver_item *items, uint32_t count, int64_t capacity, uint
                       int64_t *out_top)
 {
     arena *memory = arena_create();
-    solver_problem problem = {memory, items, count, capacity, 0};
+    solver_problem problem = {memory, items, count, capacity, 0, false};
     assert_ok(solver_run(&problem, solver));
     assert_ok(solver_check(&problem));
     uint32_t placed = 0;
@@ -121,6 +121,7 @@ static void solver__search_undoes_fragmentation(void **state)
     solver_item items[] = {item(256, 0, 1), item(256, 1, 4), item(512, 2, 4)};
     assert_int_equal(solve(items, 3, 768, GREEDY, NULL), 2);
     assert_int_equal(solve(items, 3, 768, SEARCH, NULL), 3);
+    assert_int_equal(solve(items, 3, 768, EXACT, NULL), 3);
 }
 
 static void solver__check_refuses_overlaps(void **state)
@@ -128,7 +129,7 @@ static void solver__check_refuses_overlaps(void **state)
     (void)state;
     arena *memory = arena_create();
     solver_item items[] = {item(512, 0, 2), child_of(0, 512, 2, 4), item(256, 3, 5)};
-    solver_problem problem = {memory, items, 3, 1024, 0};
+    solver_problem problem = {.memory = memory, .items = items, .count = 3, .capacity = 1024};
     items[0].address = items[1].address = 0;
     items[2].address = 512;
     assert_ok(solver_check(&problem));
@@ -176,19 +177,71 @@ static void solver__random_plans_are_sound_and_search_is_best(void **state)
 {
     (void)state;
     static solver_item items[120], again[120];
-    for (uint32_t seed = 1; seed <= 300; seed++) {
+    for (uint32_t seed = 1; seed <= 60; seed++) {
         random_state = seed;
         uint32_t count = make_random(items, 120);
         int64_t best = -1, capacity = 128 * (10 + random_below(90));
         for (uint32_t s = SOLVERS; s-- > 0;) {
             solve(items, count, capacity, s, NULL);
             int64_t worth = worth_of(items, count);
-            if (s == SEARCH) assert_true(worth >= best);
+            if (s == SEARCH || s == EXACT) assert_true(s == EXACT || worth >= best);
             if (worth > best) best = worth;
         }
         memcpy(again, items, sizeof items);
         solve(again, count, capacity, SEARCH, NULL);
         assert_memory_equal(again, items, count * sizeof *items);
+    }
+}
+
+// The lowest top of all plans in units of 128 bytes, by trying every address.
+static int64_t lowest_top(solver_item *items, uint32_t count, uint32_t at, int64_t best)
+{
+    int64_t top = 0;
+    for (uint32_t i = 0; i < at; i++)
+        if (items[i].address + items[i].bytes > top) top = items[i].address + items[i].bytes;
+    if (top >= best) return best;
+    if (at == count) {
+        arena *memory = arena_create();
+        solver_problem problem = {
+            .memory = memory, .items = items, .count = count, .capacity = INT64_MAX};
+        spyre_status status = solver_check(&problem);
+        if (!status) best = top;
+        spyre_status_free(status);
+        arena_destroy(memory);
+        return best;
+    }
+    for (int64_t address = 0; address + items[at].bytes < best; address += 128) {
+        items[at].address = address;
+        best = lowest_top(items, count, at + 1, best);
+    }
+    return best;
+}
+
+static void solver__exact_has_the_lowest_top(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 1; seed <= 60; seed++) {
+        solver_item items[5], tried[5];
+        int64_t top, sum = 128;
+        random_state = seed;
+        uint32_t count = 3 + random_below(2);
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t first = i ? items[i - 1].first + random_below(2) : 0;
+            items[i] = item(128 * (1 + random_below(4)), first, first + random_below(4));
+            sum += items[i].bytes;
+            for (uint32_t p = 0; p < i; p++) {
+                bool free = items[p].last == first && items[p].first < first;
+                if (free && random_below(2)) items[i].parent[items[i].parent_count++] = p;
+            }
+        }
+        for (uint32_t i = 0; i < count; i++) // a parent has one child
+            for (uint32_t c = i + 1, taken = 0; c < count; c++)
+                for (uint32_t p = 0; p < items[c].parent_count; p++)
+                    if (items[c].parent[p] == i && taken++)
+                        items[c].parent[p] = items[c].parent[--items[c].parent_count];
+        memcpy(tried, items, sizeof items);
+        assert_int_equal(solve(items, count, 1 << 20, EXACT, &top), count);
+        assert_int_equal(top, lowest_top(tried, count, 0, sum));
     }
 }
 
@@ -203,6 +256,7 @@ int main(void)
         cmocka_unit_test(solver__search_undoes_fragmentation),
         cmocka_unit_test(solver__check_refuses_overlaps),
         cmocka_unit_test(solver__random_plans_are_sound_and_search_is_best),
+        cmocka_unit_test(solver__exact_has_the_lowest_top),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

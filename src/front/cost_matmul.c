@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/cost_matmul.h"
+
+#include <math.h>
+
+#include "isa/constants.h"
+
+// The back-end's share of LX, the largest tile of sums and of rows, the least parts along k and rows.
+enum {
+    SHARE_BYTES = (2 << 20) / 5,
+    MOST_SUM_BYTES = 256 << 10,
+    MOST_ROWS = 512,
+    PART_DEPTH = 64,
+    PART_ROWS = 64
+};
+
+typedef struct {
+    double rows, columns, depth, products; // of a core
+    double blocks;                         // of columns, which no tile joins
+} shape;
+
+double cost_matmul_rows(const loop_op *op, const division *d)
+{
+    double rows = 1;
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (op->operand[0].stride[v] && !op->operand[1].stride[v])
+            rows *= (double)op->extent[v] / d->split[v];
+    return rows;
+}
+
+static shape shape_of(const loop_op *op, const division *d)
+{
+    shape s = {.rows = cost_matmul_rows(op, d), .columns = 1, .depth = 1, .products = 1,
+               .blocks = 1};
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        double extent = (double)op->extent[v] / d->split[v];
+        bool a = op->operand[0].stride[v], b = op->operand[1].stride[v];
+        if (!op->operand[2].stride[v])
+            s.depth *= extent;
+        else if (a && b)
+            s.products *= extent;
+        else if (b)
+            *(v == op->stick ? &s.columns : &s.blocks) *= extent;
+    }
+    return s;
+}
+
+// Elements of two bytes: sums and results of a tile, and two parts of each operand.
+static bool passes(double rows, double columns)
+{
+    double sums = rows * columns * sizeof(float);
+    return sums <= MOST_SUM_BYTES && rows <= MOST_ROWS &&
+           sums * 1.5 + 4.0 * PART_DEPTH * (rows + columns) <= SHARE_BYTES;
+}
+
+static bool stays(const shape *s, double columns)
+{
+    double rows = fmin(s->rows, PART_ROWS);
+    return 2 * s->depth * columns + 4 * s->depth * rows + 8 * rows * columns <= SHARE_BYTES;
+}
+
+static void keep_best(const double bytes[3], double a, double b, double tiles, cost_matmul *best)
+{
+    double now = bytes[0] * a + bytes[1] * b, before = bytes[0] * best->a_reads +
+                                                       bytes[1] * best->b_reads;
+    if (best->tiles == 0 || now < before) *best = (cost_matmul){a, b, tiles};
+}
+
+cost_matmul cost_matmul_of(const loop_op *op, const division *d, const double bytes[3])
+{
+    shape s = shape_of(op, d);
+    cost_matmul best = {1, 1, 0};
+    double parts = ceil(s.depth / PART_DEPTH);
+    for (double a = 1; a <= s.columns; a *= 2) {
+        if (!stays(&s, s.columns / a)) continue;
+        keep_best(bytes, a * s.blocks, 1, s.products * ceil(s.rows / PART_ROWS), &best);
+        break;
+    }
+    for (double b = 1; b <= s.rows; b *= 2)
+        for (double a = 1; a <= s.columns; a *= 2) {
+            if (!passes(s.rows / b, s.columns / a)) continue;
+            keep_best(bytes, a * s.blocks, b, parts, &best);
+            break;
+        }
+    if (best.tiles == 0) best.tiles = 1;
+    return best;
+}
