@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "front/cost.h"
+#include "support/front_case.h"
+
+// abs(x @ w1), a product with w2, exp of it: rows are few, so that columns of the products compete
+// with the rows that the others agree on.
+static void add_products(front_run *run)
+{
+    spyre_view x = sizes_view(2, 512, 4096, 0), w = sizes_view(2, 4096, 4096, 0);
+    uint32_t value = front_case_input(run, x);
+    for (uint32_t i = 0; i < 2; i++) {
+        value = front_case_unary(run, "spyre.abs", value, x);
+        value = front_case_binary(run, "spyre.batchmatmul", value, front_case_input(run, w), x);
+        value = front_case_unary(run, "spyre.exp", value, x);
+        value = front_case_binary(run, "spyre.add", value, value, x);
+    }
+    front_case_output(run, value);
+}
+
+static double planned_us(front_run *run, bool together)
+{
+    run->settings.co_optimizing_lx_planning = together;
+    return cost_of_graph(front_case_before(run, 32, NULL));
+}
+
+static void co_optimize__never_slower_and_sometimes_faster(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    add_products(&run);
+    double alone = planned_us(&run, false), together = planned_us(&run, true);
+    assert_true(together < alone);
+    front_run_end(&run);
+}
+
+// Two ops that were left with divisions that do not agree.
+static void co_optimize__a_mismatch_becomes_resident(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, 512, 2048, 0);
+    uint32_t x = front_case_input(&run, view);
+    uint32_t y = front_case_unary(&run, "spyre.tanh", x, view);
+    front_case_output(&run, front_case_unary(&run, "spyre.abs", y, view));
+    run.settings.co_optimizing_lx_planning = true;
+    loop_graph *loops = front_case_before(&run, 32, "co_optimize");
+    division rows = division_whole(), columns = division_whole();
+    rows.split[0] = columns.split[1] = 32;
+    division_number_cores(&loops->ops.items[0], &rows);
+    division_number_cores(&loops->ops.items[1], &columns);
+    division_set(&loops->ops.items[0], &rows, LOOP_DIVIDED_BY_DISTRIBUTION);
+    division_set(&loops->ops.items[1], &columns, LOOP_DIVIDED_BY_DISTRIBUTION);
+    bool changed;
+    assert_null(pass_co_optimize(loops, &changed));
+    assert_true(changed);
+    assert_null(pass_lx_planning(loops, &changed));
+    const loop_op *writer = &loops->ops.items[0];
+    assert_true(loops->buffers.items[writer->operand[1].buffer].in_lx);
+    front_run_end(&run);
+}
+
+static void co_optimize__hints_stay(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    add_products(&run);
+    run.settings.co_optimizing_lx_planning = true;
+    loop_graph *loops = front_case_before(&run, 32, "co_optimize");
+    bool changed;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        division whole = division_whole();
+        division_set(&loops->ops.items[i], &whole, LOOP_DIVIDED_BY_HINT);
+    }
+    assert_null(pass_co_optimize(loops, &changed));
+    assert_false(changed);
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        assert_int_equal(loop_core_count(&loops->ops.items[i]), 1);
+    front_run_end(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(co_optimize__never_slower_and_sometimes_faster),
+        cmocka_unit_test(co_optimize__a_mismatch_becomes_resident),
+        cmocka_unit_test(co_optimize__hints_stay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
