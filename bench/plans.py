@@ -8,7 +8,7 @@
   and how the front's cost model ranks plans that the card's timing model prices (Spearman).
 - Llama: one block of Llama 3 8B, 512 tokens at once and one token after 511, beside the roofline
   of the card: each weight, input and output once at 150 GB/s, or all multiply-adds at the sustained
-  rate. As planned by default, with inputs cloned into LX, and with divisions and LX planned together.
+  rate. As planned by default, with inputs cloned into LX, and with divisions and LX together.
 - Curve: the front's time and memory an op, for graphs of up to 20,000 ops.
 
 `build/release/tools/plan_quality` does the work; PLAN_QUALITY names another one.

@@ -268,10 +268,10 @@ def test_an_op_lights_up_everywhere(spyre, dump, tmp_path, browser):
 
 def test_a_value_lights_up_its_ops(spyre, dump, tmp_path, browser):
     explore(spyre, dump("attention"), tmp_path / "page.html")
-    page = browser(tmp_path / "page.html", "segment=0&node=a.3")
+    page = browser(tmp_path / "page.html", "segment=0&node=a.4")
     ops = {e[1]["data-op"] for e in lit(page) if e[3] == "bundle"}
     assert ops == {"3", "4"}
-    assert [e[1]["data-node"] for e in lit(page) if e[3] == "graph"] == ["a.3"]
+    assert [e[1]["data-node"] for e in lit(page) if e[3] == "graph"] == ["a.4"]
 
 
 def test_a_script_in_a_name_does_not_run(spyre, dump, tmp_path, browser):
