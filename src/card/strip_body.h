@@ -451,6 +451,16 @@ static void splat_rows(const strip *s, const float *values)
         run_parts(s, functions[shape_of(s, arity)], fetch_values);                             \
     }
 
+// What needs fp64 takes its time anyway: no loops for particular shapes but one.
+#define WIDE_KERNEL(name, formula, arity)                                                      \
+    ANY_LOOPS(name, formula, arity)                                                            \
+    SPLAT_LOOPS(name, formula, arity)                                                          \
+    static void name(const strip *s)                                                           \
+    {                                                                                          \
+        bool splat = shape_of(s, arity) == SHAPE_SPLAT;                                        \
+        run_parts(s, splat ? name##_splat : name##_any, fetch_values);                         \
+    }
+
 #define VALUE_F32(op, arity, expression)                                                       \
     static inline V value_f32_##op(V a, V b, V c, V d, V e, float p_, float q_,                \
                                    bool ends_dl16, bool no_nan)                                \
@@ -477,7 +487,7 @@ static void splat_rows(const strip *s, const float *values)
                            ends_dl16, no_nan);                                                 \
         return ends_dl16 ? v_join_cut(low, high) : v_join(low, high);                          \
     }                                                                                          \
-    KERNEL(f64_##op, value_f64_##op, arity)
+    WIDE_KERNEL(f64_##op, value_f64_##op, arity)
 
 COMMON_ROWS(VALUE_F32)
 F32_ROWS(VALUE_F32)
