@@ -128,7 +128,8 @@ def explain(kernel: dict) -> Iterator[str]:
         for arg in spec["args"]:
             if arg["name"] not in seen:
                 seen.add(arg["name"])
-                yield f"  {arg['name']:<5s} {arg['device_dtype']} {arg['device_size']} {_where(arg)}"
+                form = f"{arg['device_dtype']} {arg['device_size']}"
+                yield f"  {arg['name']:<5s} {form} {_where(arg)}"
 
 
 def _equation(spec: dict) -> str:

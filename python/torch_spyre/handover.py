@@ -14,7 +14,6 @@ from . import _C
 from ._inductor import config, passes
 from ._inductor.registry import fallback_ops
 
-
 # Called with every executable that is compiled or found in the cache.
 observers: list[Callable[[_C.Executable], None]] = []
 

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "bundle/files.h"
+#include "bundle/write.h"
 #include "compile/code.h"
 #include "compile/executable.h"
 #include "compile/inspect.h"
@@ -185,6 +186,14 @@ spyre_status spyre_executable_draw_lx(const spyre_executable *executable, const 
     return status;
 }
 
+static spyre_status write_bundle(const executable_segment *segment, const char *directory)
+{
+    const bundle *b = segment->front.bundle;
+    if (segment->front.loops->settings.bundle_symbolic_args)
+        return bundle_write_form(b, directory, BUNDLE_FORM_SYMBOLIC);
+    return bundle_write(b, directory);
+}
+
 static spyre_status write_code(const executable_segment *segment, const char *directory)
 {
     spyrecode *code;
@@ -201,7 +210,7 @@ spyre_status spyre_executable_write(const spyre_executable *executable, uint32_t
 {
     const executable_segment *s = NULL;
     TRY(card_segment(executable, segment, &s));
-    if (strcmp(stage, "bundle") == 0) return bundle_write(s->front.bundle, directory);
+    if (strcmp(stage, "bundle") == 0) return write_bundle(s, directory);
     if (strcmp(stage, "spyrecode") == 0) return write_code(s, directory);
     return status_new(SPYRE_INVALID_ARGUMENT, "stage '%s': bundle and spyrecode are possible",
                       stage);

@@ -3,6 +3,7 @@
 // Every tests/golden/graph/<name>.graph is compiled and compared with what lies beside it:
 //     <name>.report    which layer took each node
 //     <name>.loop      the final loop IR of every card segment
+//     <name>.bundle    its bundle: steps, slices, masks, addresses
 //     <name>.listing   its program
 // Compiling twice gives the same bytes; the listing reads back as the same program. After an
 // intended change run the test with SPYRE_BLESS=1, which rewrites the files, and review the diff.
@@ -117,7 +118,7 @@ static void check_determinism(arena *memory, const spyre_executable *e, const ch
 
 static void golden__case(void **state)
 {
-    static const char *const stages[] = {"report", "loop", "listing"};
+    static const char *const stages[] = {"report", "loop", "bundle", "listing"};
     const char *name = *state;
     arena *memory = arena_create();
     spyre_executable *e = compile(memory, name);
