@@ -216,11 +216,23 @@ spyre_status spyre_executable_write(const spyre_executable *executable, uint32_t
                       stage);
 }
 
+static spyre_status dump_report(const spyre_executable *executable, const char *directory)
+{
+    char *content;
+    const char *path = file_join(executable->memory, directory, "report.txt");
+    TRY_ALLOC(path);
+    TRY(spyre_executable_report(executable, &content));
+    spyre_status status = file_write(path, content, strlen(content));
+    spyre_string_free(content);
+    return status;
+}
+
 spyre_status executable_dump(const spyre_executable *executable, const char *directory)
 {
     static const char *const stages[] = {"graph", "loop", "cost",   "why",
                                         "lx",    "time", "bundle", "listing"};
     TRY(file_make_directories(directory));
+    TRY(dump_report(executable, directory));
     for (uint32_t s = 0; s < executable->segment_count; s++) {
         if (executable->segments[s].info.kind != SPYRE_SEGMENT_CARD) continue;
         const text *passes = &executable->segments[s].loop_dump;

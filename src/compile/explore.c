@@ -27,7 +27,8 @@ static const char script[] = {
 
 typedef struct {
     arena *memory;
-    const char *directory;      // that holds the files
+    const char *directory;      // that holds the stages
+    const char *root;           // that holds what is not of one segment: it, or above it
     text *out;
 } page;
 
@@ -36,14 +37,13 @@ typedef struct {
     explore_ops ops;
 } segment;
 
-static spyre_status read_stage(const page *p, uint32_t number, const char *stage,
-                               explore_file *out)
+static spyre_status read_text(const page *p, const char *directory, const char *name,
+                              explore_file *out)
 {
     char *content;
     size_t length;
-    char *name = arena_printf(p->memory, "segment%u.%s", number, stage);
-    TRY_ALLOC(name);
-    out->path = file_join(p->memory, p->directory, name);
+    *out = (explore_file){0};
+    out->path = file_join(p->memory, directory, name);
     TRY_ALLOC(out->path);
     TRY(file_read(p->memory, out->path, MOST_FILE_BYTES, &content, &length));
     if (strlen(content) != length)
@@ -53,12 +53,20 @@ static spyre_status read_stage(const page *p, uint32_t number, const char *stage
     return NULL;
 }
 
+static spyre_status read_stage(const page *p, uint32_t number, const char *stage,
+                               explore_file *out)
+{
+    char *name = arena_printf(p->memory, "segment%u.%s", number, stage);
+    TRY_ALLOC(name);
+    return read_text(p, p->directory, name, out);
+}
+
 // --- Stages side by side
 
 static spyre_status print_lines(const page *p, const segment *s, const char *title,
                                 const char *stage, explore_stage *lines)
 {
-    explore_file file;
+    explore_file file = {0};
     TRY(read_stage(p, s->number, stage, &file));
     text_printf(p->out, "<section class=\"stage\" data-stage=\"%s\"><h2>%s</h2>"
                 "<div class=\"scroll\">\n", stage, title);
@@ -115,7 +123,7 @@ static void print_pass_choice(const page *p, const pass_list *passes)
 
 static spyre_status print_loops(const page *p, const segment *s, const explore_file *final)
 {
-    explore_file file;
+    explore_file file = {0};
     pass_list passes = {0};
     TRY(read_stage(p, s->number, "passes", &file));
     TRY(cut_passes(p, &file, &passes));
@@ -175,7 +183,7 @@ static void print_cores(const page *p, const segment *s)
 
 static spyre_status print_lx(const page *p, const segment *s)
 {
-    explore_file file;
+    explore_file file = {0};
     lx_map map;
     const char *title = "";
     TRY(read_stage(p, s->number, "lx", &file));
@@ -190,13 +198,31 @@ static spyre_status print_lx(const page *p, const segment *s)
     return NULL;
 }
 
-static spyre_status print_why(const page *p, const segment *s)
+static spyre_status print_table(const page *p, const segment *s, const char *title,
+                                const char *stage, explore_stage *lines)
 {
-    explore_file file;
-    TRY(read_stage(p, s->number, "why", &file));
-    text_append(p->out, "<section class=\"wide\" data-stage=\"why\"><h2>Where the time goes</h2>"
-                "<div class=\"scroll\">\n");
-    TRY(explore_why(p->memory, &file, &s->ops, p->out));
+    explore_file file = {0};
+    TRY(read_stage(p, s->number, stage, &file));
+    text_printf(p->out, "<section class=\"wide\" data-stage=\"%s\"><h2>%s</h2>"
+                "<div class=\"scroll\">\n", stage, title);
+    TRY(lines(p->memory, &file, &s->ops, p->out));
+    text_append(p->out, "</div></section>\n");
+    return NULL;
+}
+
+// A file of the whole compilation; none when the dump has none.
+static spyre_status print_document(const page *p, const segment *s, const char *name,
+                                   const char *title, const char *kind, const char *stage,
+                                   explore_stage *lines)
+{
+    explore_file file = {0};
+    const char *path = file_join(p->memory, p->root, name);
+    TRY_ALLOC(path);
+    if (!file_exists(path)) return NULL;
+    TRY(read_text(p, p->root, name, &file));
+    text_printf(p->out, "<section class=\"%s\" data-stage=\"%s\"><h2>%s</h2>"
+                "<div class=\"scroll\">\n", kind, stage, title);
+    TRY(lines(p->memory, &file, &s->ops, p->out));
     text_append(p->out, "</div></section>\n");
     return NULL;
 }
@@ -204,19 +230,27 @@ static spyre_status print_why(const page *p, const segment *s)
 static spyre_status print_segment(const page *p, uint32_t number)
 {
     segment s = {.number = number};
-    explore_file loop;
+    explore_file loop = {0};
     TRY(read_stage(p, number, "loop", &loop));
     TRY(explore_read_ops(p->memory, &loop, &s.ops));
     text_printf(p->out, "<article id=\"segment%u\" data-segment=\"%u\"><div class=\"stages\">\n",
                 number, number);
+    TRY(print_document(p, &s, "fx_graph_readable.py", "FX graph as traced", "stage", "traced",
+                       explore_fx));
+    TRY(print_document(p, &s, "fx_graph_transformed.py", "FX graph as handed over", "stage", "fx",
+                       explore_fx));
     TRY(print_lines(p, &s, "Graph", "graph", explore_graph));
     TRY(print_loops(p, &s, &loop));
     TRY(print_lines(p, &s, "Bundle", "bundle", explore_bundle));
     TRY(print_lines(p, &s, "Program", "listing", explore_listing));
     text_append(p->out, "</div>\n");
-    TRY(print_why(p, &s));
+    TRY(print_table(p, &s, "Where the time goes", "why", explore_why));
+    TRY(print_table(p, &s, "Cost by the planner's model", "cost", explore_cost));
     print_cores(p, &s);
     TRY(print_lx(p, &s));
+    TRY(print_table(p, &s, "What the passes took", "time", explore_plain));
+    TRY(print_document(p, &s, "report.txt", "Who took which node", "wide", "report",
+                       explore_plain));
     text_append(p->out, "</article>\n");
     return NULL;
 }
@@ -274,6 +308,7 @@ static spyre_status print_page(page *p, const char *directory)
     if (!file_is_directory(directory))
         return status_new(SPYRE_NOT_FOUND, "%s: no such directory", directory);
     p->directory = file_is_directory(stages) ? stages : directory;
+    p->root = directory;
     TRY(find_segments(p->memory, p->directory, &segments));
     if (segments.count == 0)
         return status_new(SPYRE_NOT_FOUND, "%s: holds no segment<n>.loop: not a dump of stages",

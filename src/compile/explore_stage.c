@@ -257,3 +257,50 @@ spyre_status explore_why(arena *memory, const explore_file *file, const explore_
 {
     return print(memory, file, ops, about_why_line, out);
 }
+
+// --- Beside them
+
+// "    add_1: "f16[4]" = ..", "    add_1 = .." assign to the value of that name.
+static spyre_status about_fx_line(walk *w)
+{
+    about_nothing(w);
+    const char *name = w->line + strspn(w->line, " ");
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    bool assigns = begins(name + length, ": \"") || begins(name + length, " = ");
+    if (!length || name == w->line || !assigns) return NULL;
+    w->nodes = arena_strndup(w->memory, name, length);
+    TRY_ALLOC(w->nodes);
+    return NULL;
+}
+
+spyre_status explore_fx(arena *memory, const explore_file *file, const explore_ops *ops, text *out)
+{
+    return print(memory, file, ops, about_fx_line, out);
+}
+
+// Numbers, then "op N name ..".
+static spyre_status about_cost_line(walk *w)
+{
+    uint32_t op;
+    const char *mark = strstr(w->line, " op ");
+    about_nothing(w);
+    bool row = *w->line == ' ' && mark && sscanf(mark, " op %" SCNu32 " ", &op) == 1;
+    return row ? about_op(w, op) : NULL;
+}
+
+spyre_status explore_cost(arena *memory, const explore_file *file, const explore_ops *ops, text *out)
+{
+    return print(memory, file, ops, about_cost_line, out);
+}
+
+static spyre_status about_plain_line(walk *w)
+{
+    (void)w;
+    return NULL;
+}
+
+spyre_status explore_plain(arena *memory, const explore_file *file, const explore_ops *ops,
+                           text *out)
+{
+    return print(memory, file, ops, about_plain_line, out);
+}

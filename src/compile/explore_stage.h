@@ -45,5 +45,8 @@ SPYRE_MUST_CHECK explore_stage explore_pass;        // after some pass: ops by v
 SPYRE_MUST_CHECK explore_stage explore_bundle;
 SPYRE_MUST_CHECK explore_stage explore_listing;
 SPYRE_MUST_CHECK explore_stage explore_why;
+SPYRE_MUST_CHECK explore_stage explore_fx;          // Python of an FX graph: lines by node
+SPYRE_MUST_CHECK explore_stage explore_cost;        // a line an op, and lines about all
+SPYRE_MUST_CHECK explore_stage explore_plain;       // about nothing
 
 #endif

@@ -65,8 +65,10 @@ def test_dump(spyre, tmp_path):
     spyre.good("compile", graph("softmax"), "--dump", tmp_path)
     files = {path.suffix: path.read_text() for path in tmp_path.iterdir()}
     stages = {".graph", ".passes", ".loop", ".cost", ".why", ".lx", ".time", ".bundle",
-              ".listing"}  # fmt: skip
+              ".listing", ".txt"}  # fmt: skip
     assert set(files) == stages
+    assert files[".txt"] == (tmp_path / "report.txt").read_text()
+    assert "node 0 aten._softmax.default" in files[".txt"]
     assert "// after propagate_layouts" in files[".passes"]
     assert files[".listing"].startswith("program\n")
 

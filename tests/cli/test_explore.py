@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from command import GRAPHS, mutations
 
-STAGES = ("graph", "passes", "loop", "bundle", "listing", "lx", "why")
+STAGES = ("graph", "passes", "loop", "bundle", "listing", "lx", "why", "cost", "time")
 VOID = {"meta", "br", "img", "link", "input"}
 
 
@@ -87,7 +87,7 @@ def test_every_op_is_in_every_column(spyre, dump, tmp_path, name):
     count = len(re.findall(r"^op ", (folder / "segment0.loop").read_text(), re.M))
     ops = {str(i) for i in range(count)}
     assert count >= 1
-    for stage in ("loop", "bundle", "listing", "why", "cores", "lx"):
+    for stage in ("loop", "bundle", "listing", "why", "cost", "cores", "lx"):
         assert set(page.values("data-op", stage)) == ops, stage
     values = {n for nodes in page.values("data-node", "graph") for n in nodes.split()}
     assert set(page.values("data-node", "cores")) <= values
@@ -98,9 +98,10 @@ def test_every_op_is_in_every_column(spyre, dump, tmp_path, name):
 def test_texts_are_whole(spyre, dump, tmp_path):
     folder = dump("attention")
     page = explore(spyre, folder, tmp_path / "page.html")
-    for stage in ("graph", "bundle", "listing", "why"):
+    for stage in ("graph", "bundle", "listing", "why", "cost", "time"):
         text = (folder / f"segment0.{stage}").read_text()
         assert page.lines(stage) == text.splitlines(), stage
+    assert page.lines("report") == (folder / "report.txt").read_text().splitlines()
     assert page.lines("loop", "final") == (folder / "segment0.loop").read_text().splitlines()
     passes = re.split(r"^// after (.*)\n", (folder / "segment0.passes").read_text(), flags=re.M)
     shown = [
@@ -138,6 +139,50 @@ def test_segments_and_folders_of_torch_compile(spyre, dump, tmp_path):
     page = explore(spyre, tmp_path / "model", tmp_path / "page.html")
     assert [e[1]["id"] for e in page.elements if e[0] == "article"] == ["segment0", "segment2"]
     assert page.values("data-op", "loop", "2")
+
+
+FX = """class GraphModule(torch.nn.Module):
+    def forward(self, arg0_1: "f16[4, 64]"):
+         # File: mlp.py:1 in f
+        h: "f16[4, 64]" = torch.ops.aten.mm.default(arg0_1)
+        g: "f16[4, 64]" = torch.ops.aten.gelu.default(h)
+        return (g,)
+"""
+
+
+def with_fx(dump, tmp_path, text=FX):
+    """A folder as torch.compile leaves it."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    dump("mlp").rename(folder / "stages")
+    for name in ("fx_graph_readable.py", "fx_graph_transformed.py"):
+        (folder / name).write_text(text)
+    (folder / "stages" / "report.txt").rename(folder / "report.txt")
+    return folder
+
+
+def test_fx_graphs_and_report(spyre, dump, tmp_path):
+    folder = with_fx(dump, tmp_path)
+    page = explore(spyre, folder, tmp_path / "page.html")
+    for stage in ("traced", "fx"):
+        assert page.lines(stage) == FX.splitlines()
+        assert page.values("data-node", stage) == ["h", "g"]
+    assert page.lines("report") == (folder / "report.txt").read_text().splitlines()
+    (folder / "fx_graph_readable.py").unlink()
+    assert explore(spyre, folder, tmp_path / "page.html").lines("traced") == []
+    (folder / "fx_graph_transformed.py").write_bytes(b"\0")
+    assert "fx_graph_transformed.py: not a text" in spyre.bad(
+        "explore", folder, "-o", tmp_path / "other.html"
+    )
+
+
+def test_fx_lines_light_up(spyre, dump, tmp_path, browser):
+    folder = with_fx(dump, tmp_path, FX + EVIL)
+    explore(spyre, folder, tmp_path / "page.html")
+    page = browser(tmp_path / "page.html", "op=1")
+    assert {e[3] for e in lit(page)} >= {"fx", "traced", "loop", "cost"}
+    assert [e[1]["data-node"] for e in lit(page) if e[3] == "fx"] == ["g"]
+    assert sum(e[0] == "script" for e in page.elements) == 1
 
 
 EVIL = "</div><script>alert(1)</script>"
@@ -196,6 +241,7 @@ BROKEN = [
     ("listing", 'kernel 1 "1_', 'kernel 1 "4_', "op 4, the final loop IR has 4 ops"),
     ("listing", 'kernel 1 "1_', 'kernel 7 "1_', "kernels are named"),
     ("why", "  1_gelufwd", "", "line 3: a kernel without a name"),
+    ("cost", "op 3 y", "op 4 y", "line 5: op 4, the final loop IR has 4 ops"),
     ("lx", "op 3 batchmatmul  // y, mlp.py:4\n", "", "3 ops, segment0.loop has 4"),
     ("lx", "ops(0..1)", "ops(0..2)", "it overlaps an earlier buffer in time and place"),
 ]
@@ -256,7 +302,8 @@ def test_an_op_lights_up_everywhere(spyre, dump, tmp_path, browser):
     explore(spyre, dump("mlp"), tmp_path / "page.html")
     page = browser(tmp_path / "page.html", "op=1")
     marked = lit(page)
-    assert {e[3] for e in marked} == {"graph", "loop", "bundle", "listing", "why", "cores", "lx"}
+    stages = {"graph", "loop", "bundle", "listing", "why", "cost", "cores", "lx"}
+    assert {e[3] for e in marked} == stages
     assert {e[1].get("data-op", e[1].get("data-first")) for e in lit(page, "exact")} == {"1"}
     others = [e for e in marked if "exact" not in e[1]["class"].split()]
     assert {e[1]["data-node"] for e in others} == {"g"}
