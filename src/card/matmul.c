@@ -68,6 +68,7 @@ typedef struct {
 typedef struct {
     const product *x;
     matmul_block *block;
+    strip_multiplier *few;              // null: rows are not few
     int64_t element;                    // bytes of A and B
     uint32_t a_count, b_count;          // different operands 1 and 2
     const uint8_t *a[ISA_CORES], *b[ISA_CORES];
@@ -272,6 +273,41 @@ static void multiply_panel(const job *j, const destination *d, range rows, matmu
     }
 }
 
+// Adds the products of rows [first, first + height) of the group with one stick of columns to
+// sums, [row][lane].
+static void add_few(const job *j, size_t first, size_t height, const uint8_t *columns, float *sums)
+{
+    const product *x = j->x;
+    size_t k = 0;
+    for (uint32_t n = 0; n < x->runs.count; k += x->runs.items[n++].run) {
+        const float *packed = j->rows + k / x->lanes * x->lanes * j->count + k % x->lanes;
+        const strip_product part = {.sums = sums,
+                                    .a = packed + first * x->lanes,
+                                    .b = columns + x->runs.items[n].at[PRODUCT_B],
+                                    .rows = height,
+                                    .depth = x->runs.items[n].run};
+        j->few(&part);
+    }
+}
+
+// Rows so few that packing columns would cost more than multiplying. All of k is packed.
+static void multiply_few(const job *j, const destination *d, range rows, const uint8_t *columns)
+{
+    const size_t line = STRIP_LANES * sizeof(float);
+    bool adds = j->x->adds;
+    range wanted = wanted_rows(d->results, rows);
+    while (wanted.begin < wanted.end) {
+        float sums[STRIP_MOST_ROWS][STRIP_LANES] = {{0}};
+        size_t height = wanted.end - wanted.begin;
+        uint8_t *const *results = d->results + wanted.begin;
+        for (size_t n = 0; n < height && adds; n++) memcpy(sums[n], results[n] + d->column, line);
+        add_few(j, wanted.begin, height, columns, sums[0]);
+        for (size_t n = 0; n < height && adds; n++) memcpy(results[n] + d->column, sums[n], line);
+        if (!adds) put_results(j->x, sums[0], results, height, d->column);
+        wanted = wanted_rows(d->results, (range){wanted.end, rows.end});
+    }
+}
+
 static void multiply_stick(const job *j, const chunk *k, uint32_t b, uint32_t stick)
 {
     const product *x = j->x;
@@ -283,6 +319,10 @@ static void multiply_stick(const job *j, const chunk *k, uint32_t b, uint32_t st
     destination d = {.results = j->results + b * j->count,
                      .sums_row = rows.begin,
                      .column = column->at[PRODUCT_C]};
+    if (j->few) {
+        multiply_few(j, &d, rows, columns);
+        return;
+    }
     if (!one_panel) {
         size_t height = rows.end - rows.begin;
         d.sums = j->sums + j->sums_first[b] + stick * height * x->lanes;
@@ -382,6 +422,26 @@ static size_t panel_depth(size_t lanes, size_t bytes)
     return sticks ? sticks * lanes : lanes;
 }
 
+// No run may lie across two packed sticks.
+static bool runs_within_sticks(const product *x)
+{
+    size_t done = 0;
+    for (uint32_t n = 0; n < x->runs.count; done += x->runs.items[n++].run)
+        if (done % x->lanes + x->runs.items[n].run > x->lanes) return false;
+    return true;
+}
+
+static strip_multiplier *choose_few(const product *x, matmul_block *block, size_t rows,
+                                    size_t chunk_depth)
+{
+    const strip_table *table = strip_in_use();
+    // A host without fma has a block in portable C only.
+    if (block == matmul_block_portable && table != &strip_portable) return NULL;
+    bool suits = x->format == SPYRE_FORMAT_SEN169_FP16 && x->lanes == STRIP_LANES &&
+                 x->line == STRIP_LANES * 2 && x->depth <= chunk_depth;
+    return suits && rows <= table->few_rows && runs_within_sticks(x) ? table->multiply : NULL;
+}
+
 bool matmul_fast(const product *x, const matmul_operands *cores, uint32_t count,
                  plan_scratch *scratch)
 {
@@ -393,6 +453,7 @@ bool matmul_fast(const product *x, const matmul_operands *cores, uint32_t count,
                              : CHUNK_DEPTH;
     chunk_depth = least(chunk_depth, x->depth);
     j.panel_depth = least(panel_depth(x->lanes, few ? FEW_PANEL_BYTES : PANEL_BYTES), chunk_depth);
+    j.few = choose_few(x, j.block, rows, chunk_depth);
     size_t groups = (rows * chunk_depth * sizeof(float) + ROWS_BYTES - 1) / ROWS_BYTES;
     size_t group = (rows + groups - 1) / groups;
     if (!prepare(&j, group, chunk_depth, scratch)) return false;

@@ -53,12 +53,25 @@ typedef void strip_folder(float *values);
 // to[n] = table[from[n]] over SEN169_FP16 codes, 65,536 entries.
 typedef void strip_lookup(uint8_t *to, const uint8_t *from, const uint16_t *table, size_t count);
 
+// sums[row][lane] = fma over k of a[row][k] * b[k][lane], for rows of 1 to the table's few_rows and
+// at most 64 of k. Rows of `sums` and `a` have 64 floats, lines of b 64 SEN169_FP16.
+typedef struct {
+    float *sums;
+    const float *a;
+    const uint8_t *b;
+    size_t rows, depth;
+} strip_product;
+typedef void strip_multiplier(const strip_product *p);
+enum { STRIP_LANES = 64, STRIP_MOST_ROWS = 4 };
+
 typedef struct {
     strip_function *f32[OPFUNC_COUNT], *f64[OPFUNC_COUNT];      // null: none
     strip_function *quotient;                                   // REALDIV on SEN169_FP16
     strip_lookup *lookup;
     strip_reducer *sum, *max, *min, *square;
     strip_folder *fold_sum, *fold_max, *fold_min;
+    strip_multiplier *multiply;
+    size_t few_rows;
 } strip_table;
 
 extern const strip_table strip_portable, strip_avx2, strip_avx512;

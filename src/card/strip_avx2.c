@@ -66,6 +66,8 @@ static inline __m128 cut_half(D x)
 
 #define v_join_cut(low, high) _mm256_set_m128(cut_half(high), cut_half(low))
 
+#define v_fma(a, b, sum) _mm256_fmadd_ps(a, b, sum)
+
 // --- Elements
 
 // As in strip_avx512.c: `high` gets the upper halves of fp32, `low` the lower ones.

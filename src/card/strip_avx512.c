@@ -62,6 +62,8 @@ static inline V join(__m256 low, __m256 high)
 #define v_join_cut(low, high) \
     join(_mm512_cvt_roundpd_ps(low, CUT), _mm512_cvt_roundpd_ps(high, CUT))
 
+#define v_fma(a, b, sum) _mm512_fmadd_ps(a, b, sum)
+
 // --- Elements
 
 // fp32 is SEN169_FP16 with the exponent moved: `high` gets the upper halves, `low` the lower ones.

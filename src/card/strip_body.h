@@ -8,6 +8,7 @@
 //   v_load, v_store fp32 elements <-> V, in their order
 //   table_pairs     looks up the first elements of a run, returns how many
 //   v_low, v_high   the fp64 halves of a V; v_join and v_join_cut round and cut them back
+//   v_fma           of SEN169_FP16 values a and b, and an fp32 sum
 //   what card/strip_rows.h wants
 #include <math.h>
 #include <string.h>
@@ -515,6 +516,7 @@ static void look_up(uint8_t *to, const uint8_t *from, const uint16_t *table, siz
 }
 
 #include "card/strip_reduce.h"
+#include "card/strip_multiply.h"
 
 #define F32_ENTRY(op, arity, expression) [OPFUNC_##op] = f32_##op,
 #define F64_ENTRY(op, arity, expression) [OPFUNC_##op] = f64_##op,
@@ -525,4 +527,5 @@ static void look_up(uint8_t *to, const uint8_t *from, const uint16_t *table, siz
         .quotient = f32_QUOTIENT, .lookup = look_up,                                           \
         .sum = reduce_sum, .max = reduce_max, .min = reduce_min, .square = reduce_square,      \
         .fold_sum = fold_sum, .fold_max = fold_max, .fold_min = fold_min,                      \
+        .multiply = multiply, .few_rows = BLOCK_ROWS,                                          \
     }

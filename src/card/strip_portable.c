@@ -57,6 +57,9 @@ static inline pair pair_load_f32(const uint8_t *at)
     return x;
 }
 
+// For products that fp32 holds exactly.
+#define v_fma(a, b, sum) ((sum) + (a) * (b))
+
 static inline void pair_store_f32(uint8_t *to, pair x)
 {
     memcpy(to, &x, sizeof x);

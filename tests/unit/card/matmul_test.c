@@ -238,6 +238,62 @@ static void matmul__every_instruction_set_gives_the_same(void **state)
 #endif
 }
 
+static void matmul__few_rows(void **state)
+{
+    (void)state;
+    uint64_t seed = 12;
+    for (uint32_t n = 0; n < 24; n++)
+        check(&seed, 1, 1 + n % 5, 1 + n % 2, 1 + next_random(&seed) % 300, 1);
+}
+
+static void check_few(const strip_table *table, size_t rows, size_t depth, uint64_t *seed)
+{
+    enum { MOST = STRIP_MOST_ROWS * STRIP_LANES };
+    float sums[MOST], expected[MOST], a[MOST];
+    uint16_t codes[STRIP_LANES * STRIP_LANES];
+    for (size_t n = 0; n < MOST; n++) {
+        sums[n] = (float)(next_random(seed) % 99);
+        a[n] = dl16_to_float((uint16_t)(next_random(seed) % 0x8400));
+    }
+    for (size_t n = 0; n < sizeof codes / sizeof *codes; n++)
+        codes[n] = (uint16_t)(next_random(seed) % 0x7F00 | next_random(seed) % 2 << 15);
+    for (size_t n = 0; n < rows * STRIP_LANES; n++) {
+        size_t row = n / STRIP_LANES, lane = n % STRIP_LANES;
+        expected[n] = sums[n];
+        for (size_t k = 0; k < depth; k++)
+            expected[n] = fmaf(a[row * STRIP_LANES + k],
+                               dl16_to_float(codes[k * STRIP_LANES + lane]), expected[n]);
+    }
+    const strip_product part = {.sums = sums,
+                                .a = a,
+                                .b = (const uint8_t *)codes,
+                                .rows = rows,
+                                .depth = depth};
+    table->multiply(&part);
+    assert_memory_equal(sums, expected, rows * STRIP_LANES * sizeof(float));
+}
+
+static void matmul__few_rows_of_every_instruction_set(void **state)
+{
+    (void)state;
+    const strip_table *tables[3] = {&strip_portable};
+    size_t count = 1;
+    uint64_t seed = 13;
+#if defined(__x86_64__)
+    bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (fma) tables[count++] = &strip_avx2;
+    if (fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+        tables[count++] = &strip_avx512;
+#endif
+    for (size_t t = 0; t < count; t++) {
+        assert_true(tables[t]->few_rows <= STRIP_MOST_ROWS);
+        for (size_t rows = 1; rows <= tables[t]->few_rows; rows++)
+            for (size_t depth = 1; depth <= STRIP_LANES; depth += 7)
+                check_few(tables[t], rows, depth, &seed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +301,8 @@ int main(void)
         cmocka_unit_test(matmul__cores_share_operands),
         cmocka_unit_test(matmul__by_definition),
         cmocka_unit_test(matmul__large_extents),
+        cmocka_unit_test(matmul__few_rows),
+        cmocka_unit_test(matmul__few_rows_of_every_instruction_set),
         cmocka_unit_test(matmul__every_instruction_set_gives_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
