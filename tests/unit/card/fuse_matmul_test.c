@@ -319,7 +319,7 @@ static void fuse_matmul__shapes_become_one_product(void **state)
 {
     (void)state;
     uint64_t seed = 11;
-    for (uint32_t round = 0; round < 120; round++) {
+    for (uint32_t round = 0; round < 60; round++) {
         static const uint32_t depths[] = {1, 32, 64, 100, 192};
         shape s = {.batches = 1 + next_random(&seed) % 3,
                    .row_tiles = 1 + next_random(&seed) % 3,
