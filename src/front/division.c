@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "front/division.h"
 
+#include <stdlib.h>
+
 #include "front/emit.h"
 
 division division_get(const loop_op *op)
@@ -81,6 +83,17 @@ division_sizes division_sizes_of(const loop_graph *loops, const loop_op *op)
         if (!kept && !division_combines(op, v)) sizes.units[v] = 1;
     }
     return sizes;
+}
+
+int64_t division_nearest(int64_t count, int64_t wanted)
+{
+    int64_t best = 1;
+    for (int64_t d = 1; d <= count / d; d++) {
+        if (count % d) continue;
+        if (llabs(d - wanted) < llabs(best - wanted)) best = d;
+        if (llabs(count / d - wanted) < llabs(best - wanted)) best = count / d;
+    }
+    return best;
 }
 
 int32_t division_largest(int64_t count, int64_t limit)

@@ -52,6 +52,9 @@ bool division_combines(const loop_op *op, uint32_t v);
 // operations does not matter to max and min, except between the two zeros, which FOLD may tell.
 bool division_combines_exactly(const loop_graph *loops, const loop_op *op, uint32_t v);
 
+// The divisor of `count` next to `wanted`, the smaller one of two.
+int64_t division_nearest(int64_t count, int64_t wanted);
+
 // The largest divisor of `count` up to `limit`; at least 1.
 int32_t division_largest(int64_t count, int64_t limit);
 

@@ -18,7 +18,29 @@ static spyre_status refuse(const loop_graph *loops, uint32_t index, const hint_e
     *loops->at_node = SPYRE_NO_ID;
     return status_new(SPYRE_UNSUPPORTED, "%s: work_div %.*s=%" PRId64 ": %s",
                       loop_op_place(loops, index), (int)entry->length, entry->name,
-                      entry->slices, why);
+                      entry->slices, why ? why : "out of memory");
+}
+
+// What the loop's units, sticks or elements, can be divided into.
+static spyre_status refuse_count(const loop_graph *loops, uint32_t index, const hint_entry *entry,
+                                 int64_t units)
+{
+    return refuse(loops, index, entry,
+                  arena_printf(loops->memory,
+                               "does not divide the dim of %" PRId64
+                               " units (sticks along a stick); the nearest count is %" PRId64,
+                               units, division_nearest(units, entry->slices)));
+}
+
+static spyre_status refuse_cores(const loop_graph *loops, uint32_t index, const hint_entry *entry,
+                                 int64_t units, int64_t used)
+{
+    return refuse(loops, index, entry,
+                  arena_printf(loops->memory,
+                               "more slices than cores: %" PRId64 " x %" PRId64
+                               " of %u; at most %d are possible",
+                               used, entry->slices, loops->cores,
+                               division_largest(units, loops->cores / used)));
 }
 
 static spyre_status split(const loop_graph *loops, uint32_t index, const hint_entry *entry,
@@ -31,12 +53,12 @@ static spyre_status split(const loop_graph *loops, uint32_t index, const hint_en
         if (!name || strlen(name) != entry->length) continue;
         if (memcmp(name, entry->name, entry->length) != 0) continue;
         if (sizes.units[v] % entry->slices)
-            return refuse(loops, index, entry, "does not divide the dim");
+            return refuse_count(loops, index, entry, sizes.units[v]);
         for (uint32_t u = 0; entry->slices > 1 && loop_var_is_reduced(op, v) && u < v; u++)
             if (loop_var_is_reduced(op, u) && d->split[u] > 1)
                 return refuse(loops, index, entry, "a second reduced dim");
         if (division_cores(op, d) * entry->slices > loops->cores)
-            return refuse(loops, index, entry, "more slices than cores");
+            return refuse_cores(loops, index, entry, sizes.units[v], division_cores(op, d));
         d->split[v] = (int32_t)entry->slices;
         *found = true;
         return NULL;
@@ -60,9 +82,7 @@ static spyre_status divide(loop_graph *loops, uint32_t index, bool *changed)
     if (op->divided_by == LOOP_DIVIDED_BY_SPAN)
         log_warn("%s: work_div replaces the slices that the span limit demands",
                  loop_op_place(loops, index));
-    if (!span_fits(loops, op, &d))
-        log_error("%s: a core reaches over more than %u bytes of a tensor",
-                  loop_op_place(loops, index), loops->settings.max_span_bytes);
+    span_report(loops, index, &d);
     division_number_cores(op, &d);
     division_set(op, &d, LOOP_DIVIDED_BY_HINT);
     *changed = true;

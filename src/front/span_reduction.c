@@ -132,6 +132,32 @@ uint32_t span_reduced_splits(const loop_op *op, const division *d)
     return reduced;
 }
 
+// "it may be divided c0/4", or that nothing helps.
+static const char *advice(const loop_graph *loops, const loop_op *op)
+{
+    division d = span_division(loops, op);
+    if (!span_fits(loops, op, &d))
+        return arena_printf(loops->memory, "no division over %u cores stays below", loops->cores);
+    const char *words = division_describe(loops->memory, op, &d);
+    return words ? arena_printf(loops->memory, "%s stays below", words) : NULL;
+}
+
+void span_report(const loop_graph *loops, uint32_t index, const division *d)
+{
+    const loop_op *op = &loops->ops.items[index];
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        int64_t span = span_of_operand(loops, op, d, k);
+        if (span <= loops->settings.max_span_bytes) continue;
+        const char *divided = division_describe(loops->memory, op, d), *better = advice(loops, op);
+        log_error("%s, operand %u (%%%s): divided %s, a core reaches over %" PRId64
+                  " bytes, at most %u are allowed; %s",
+                  loop_op_place(loops, index), k,
+                  loops->buffers.items[op->operand[k].buffer].name, divided ? divided : "-", span,
+                  loops->settings.max_span_bytes, better ? better : "out of memory");
+        return;
+    }
+}
+
 static spyre_status reduce_op(loop_graph *loops, uint32_t index, bool *changed)
 {
     loop_op *op = &loops->ops.items[index];
@@ -144,9 +170,7 @@ static spyre_status reduce_op(loop_graph *loops, uint32_t index, bool *changed)
                           " bytes needs splits of %u reduced loops; one is possible",
                           loop_op_place(loops, index), (int64_t)loops->settings.max_span_bytes,
                           reduced);
-    if (!span_fits(loops, op, &d))
-        log_error("%s: a core reaches over more than %" PRId64 " bytes of a tensor",
-                  loop_op_place(loops, index), (int64_t)loops->settings.max_span_bytes);
+    span_report(loops, index, &d);
     if (division_cores(op, &d) == 1) return NULL;
     division_number_cores(op, &d);
     division_set(op, &d, LOOP_DIVIDED_BY_SPAN);

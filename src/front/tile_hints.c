@@ -6,10 +6,10 @@
 #include "front/tiling.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "front/division.h"
 #include "graph/hint.h"
 
 // A scope as the first op of it says.
@@ -61,18 +61,6 @@ static spyre_status refuse(const reader *r, uint32_t index, const hint_tiles *hi
                       hint->count, hint->scope, why ? why : "out of memory");
 }
 
-// The divisor of `whole` next to `count`, the smaller one of two.
-static int64_t nearest_divisor(int64_t whole, int64_t count)
-{
-    int64_t best = 1;
-    for (int64_t d = 1; d <= whole / d; d++) {
-        if (whole % d) continue;
-        if (llabs(d - count) < llabs(best - count)) best = d;
-        if (llabs(whole / d - count) < llabs(best - count)) best = whole / d;
-    }
-    return best;
-}
-
 static spyre_status refuse_count(const reader *r, uint32_t index, const hint_tiles *hint,
                                  int64_t extent, int64_t unit)
 {
@@ -81,7 +69,7 @@ static spyre_status refuse_count(const reader *r, uint32_t index, const hint_til
     const char *of = unit == 1 ? arena_printf(memory, "%" PRId64, extent)
                                : arena_printf(memory, "%" PRId64 " in whole sticks of %" PRId64,
                                               extent, unit);
-    int64_t nearest = nearest_divisor(parts, hint->count);
+    int64_t nearest = division_nearest(parts, hint->count);
     return refuse(r, index, hint,
                   arena_printf(memory, "does not divide a loop of %s; the nearest count is %lld",
                                of ? of : "", (long long)nearest));

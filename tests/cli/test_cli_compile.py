@@ -196,3 +196,19 @@ def test_stats_have_every_pass(spyre):
     assert int(rows["sum"][2]) == sum(int(row[3]) for n, row in rows.items() if n != "sum")
     assert re.search(r"^pass_memory_planning_us +\d+ ", text, re.MULTILINE)
     assert not spyre.good("compile", graph("softmax")).count("pass_")
+
+
+def test_a_span_that_no_division_reaches(spyre, tmp_path):
+    """Named with op, operand, numbers and rule; the program is made all the same."""
+    source = tmp_path / "neg.graph"
+    source.write_text(
+        "input %x: f16[512, 1024]\n%p = aten.neg.default(%x) -> f16[512, 1024]\nreturn %p\n"
+    )
+    limits = ("--cores", "4", "--set", "max_span_bytes=1024")
+    done = spyre("compile", source, *limits, "--skip", "coarse_tile")
+    assert done.returncode == 0
+    assert done.stderr == (
+        "spyre error: op 0 p neg (unknown), operand 0 (%x): divided c1/4, a core reaches over "
+        "262144 bytes, at most 1024 are allowed; no division over 4 cores stays below\n"
+    )
+    spyre.good("compile", source, *limits)  # in tiles

@@ -87,9 +87,11 @@ static void hinted_divisions__impossible_ones_are_refused(void **state)
     (void)state;
     static const struct {
         const char *hint, *message;
-    } cases[] = {{"M=3", "M=3: does not divide the dim"},
-                 {"N=8", "N=8: does not divide the dim"}, // four sticks
-                 {"M=16,K=4", "K=4: more slices than cores"}};
+    } cases[] = {{"M=3", "M=3: does not divide the dim of 64 units"},
+                 {"M=50", "the nearest count is 64"},
+                 {"N=8", "N=8: does not divide the dim of 4 units"}, // four sticks
+                 {"N=8", "the nearest count is 4"},
+                 {"M=16,K=4", "K=4: more slices than cores: 16 x 4 of 32; at most 2 are possible"}};
     for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         front_run run = product(cases[i].hint);
         loop_graph *loops;
