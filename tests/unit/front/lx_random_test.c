@@ -18,7 +18,8 @@ enum { GRAPHS = 240, MOST_OUTPUTS = 12, STEPS = 10 };
 typedef struct {
     front_engine engine;
     uint32_t cores;
-    bool lx, all_ops, clones;
+    bool lx, all_ops;
+    bool clones; // and divisions planned together with LX
     uint32_t solver;
     double back_end; // share of LX
 } variant;
@@ -49,6 +50,7 @@ static spyre_status run_variant(random_graph *g, const variant *v, void **out)
     g->run.settings.lx_planning = v->lx;
     g->run.settings.allow_all_ops_in_lx_planning = v->all_ops;
     g->run.settings.lx_boundary_clones = v->clones;
+    g->run.settings.co_optimizing_lx_planning = v->clones;
     g->run.settings.layout_solver = v->solver;
     g->run.settings.dxp_lx_frac_avail = v->back_end;
     return front_run_execute(&g->run, v->cores, v->engine, out, NULL);
