@@ -175,6 +175,7 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 // the tests pass, leaves nothing behind, and the next caller tries again.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const pattern *table;
+static arena *table_memory;
 
 static spyre_status read_rows(arena *memory, const pattern **out)
 {
@@ -191,14 +192,17 @@ static spyre_status read_table(void)
     arena *memory = arena_create();
     TRY_ALLOC(memory);
     spyre_status status = read_rows(memory, &table);
-    if (status) arena_destroy(memory);
+    if (status)
+        arena_destroy(memory);
+    else
+        table_memory = memory;
     return status;
 }
 
 spyre_status pattern_table(const pattern **out_patterns, uint32_t *out_count)
 {
     pthread_mutex_lock(&lock);
-    spyre_status status = table ? NULL : read_table();
+    spyre_status status = table_memory ? NULL : read_table();
     *out_patterns = table;
     pthread_mutex_unlock(&lock);
     *out_count = ROWS;
