@@ -2,8 +2,8 @@
 //
 // coarse_tile: ops of a scope stand in a counted loop each iteration of which works on one tile, so
 // that what passes between them is a tile, too, and may stay in LX. Layouts are chosen before, on
-// whole tensors, and work is divided afterwards, on tiles. The user names the scopes; ops that reach
-// too far over a tensor get tiles without being asked. Without either nothing changes.
+// whole tensors, and work is divided afterwards, on tiles. The user names the scopes; ops that
+// reach too far over a tensor get tiles without being asked. Without either nothing changes.
 // Source: torch-spyre, docs/source/compiler/coarse_tiling_loops.md.
 #include "front/front.h"
 #include "front/tiling.h"

@@ -12,6 +12,22 @@ bool loop_var_is_reduced(const loop_op *op, uint32_t var)
     return false;
 }
 
+void loop_split_var(loop_op *op, uint32_t var, int64_t inner)
+{
+    for (uint32_t u = op->var_count; u > var; u--) {
+        op->extent[u] = op->extent[u - 1];
+        op->split[u] = op->split[u - 1];
+        op->dim_name[u] = op->dim_name[u - 1];
+        for (uint32_t k = 0; k < op->operand_count; k++)
+            op->operand[k].stride[u] = op->operand[k].stride[u - 1];
+    }
+    op->var_count++;
+    op->extent[var + 1] = inner;
+    op->extent[var] /= inner;
+    for (uint32_t k = 0; k < op->operand_count; k++) op->operand[k].stride[var] *= inner;
+    if (op->stick != LOOP_NO_DIM && op->stick >= var) op->stick++;
+}
+
 int64_t loop_lanes(const loop_buffer *buffer)
 {
     return spyre_format_elements_per_stick(buffer->format);

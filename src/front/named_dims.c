@@ -111,6 +111,38 @@ static bool find_walk(const loop_op *op, const loop_access *access, const range 
     return step == end;
 }
 
+// A loop that runs over a range and the one outside of it becomes two, when layouts allow; a scope
+// of tiles may ask for either.
+static bool part_loop(const namer *n, loop_op *op, uint32_t k, uint32_t v)
+{
+    const ranges *of = &n->of[op->operand[k].buffer];
+    for (uint32_t i = 0; i < of->count; i++) {
+        const range *inner = &of->item[i];
+        int64_t end = inner->stride * inner->extent;
+        bool outer = false, fits = op->var_count < LOOP_MAX_VARS;
+        for (uint32_t j = 0; j < of->count; j++) outer |= of->item[j].stride == end;
+        if (!outer || !fits || op->operand[k].stride[v] != inner->stride) continue;
+        if (op->extent[v] <= inner->extent || op->extent[v] % inner->extent) continue;
+        loop_op parted = *op;
+        loop_split_var(&parted, v, inner->extent);
+        for (uint32_t other = 0; other < op->operand_count; other++) {
+            loop_location place;
+            fits = fits && !loop_locate(n->loops, &parted, &parted.operand[other], &place);
+        }
+        if (fits) *op = parted;
+        return fits;
+    }
+    return false;
+}
+
+static void part_loops(const namer *n, loop_op *op)
+{
+    if (!n->loops->graph->nodes.items[op->node].hint.tiles) return;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        for (uint32_t v = 0; v < op->var_count; v++)
+            while (part_loop(n, op, k, v)) {}
+}
+
 // True when a loop outside of `walk` has the name: x @ x.t() has two loops over one dim.
 static bool is_taken(const loop_op *op, const char *name, uint32_t walk)
 {
@@ -183,6 +215,7 @@ spyre_status pass_named_dims(loop_graph *loops, bool *out_changed)
         loop_op *op = &loops->ops.items[i];
         *loops->at_node = op->node;
         TRY(name_source(&n, op));
+        part_loops(&n, op);
         for (uint32_t k = 0; k < op->operand_count; k++) take_names(&n, i, k);
         give_names(&n, op);
     }

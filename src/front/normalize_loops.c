@@ -32,16 +32,7 @@ static spyre_status split_variable(loop_graph *loops, uint32_t index, uint32_t v
 {
     loop_op *op = &loops->ops.items[index];
     if (op->var_count == LOOP_MAX_VARS) return refuse(loops, index, "views need more than 8 loops");
-    for (uint32_t u = op->var_count; u > v; u--) {
-        op->extent[u] = op->extent[u - 1];
-        op->split[u] = op->split[u - 1];
-        for (uint32_t k = 0; k < op->operand_count; k++)
-            op->operand[k].stride[u] = op->operand[k].stride[u - 1];
-    }
-    op->var_count++;
-    op->extent[v + 1] = inner;
-    op->extent[v] /= inner;
-    for (uint32_t k = 0; k < op->operand_count; k++) op->operand[k].stride[v] *= inner;
+    loop_split_var(op, v, inner);
     return NULL;
 }
 

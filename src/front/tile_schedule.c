@@ -49,14 +49,19 @@ static const loop_op *op_at(const scheduler *s, uint32_t op)
 
 // --- What may share a loop
 
-int64_t tile_step(const loop_op *op, const tile_path *path, uint32_t at, uint32_t k)
+// What is left of loop v in one iteration of level `at`.
+static int64_t extent_at(const loop_op *op, const tile_path *path, uint32_t at, uint32_t v)
 {
-    uint8_t v = path->level[at].var;
-    if (v == LOOP_NO_DIM) return 0;
     int64_t extent = op->extent[v];
     for (uint32_t l = 0; l <= at; l++)
         if (path->level[l].var == v) extent /= path->level[l].count;
-    return op->operand[k].stride[v] * extent;
+    return extent;
+}
+
+int64_t tile_step(const loop_op *op, const tile_path *path, uint32_t at, uint32_t k)
+{
+    uint8_t v = path->level[at].var;
+    return v == LOOP_NO_DIM ? 0 : op->operand[k].stride[v] * extent_at(op, path, at, v);
 }
 
 bool tile_stays_inside(const loop_graph *loops, const loop_op *op, const tile_path *path,
@@ -64,18 +69,38 @@ bool tile_stays_inside(const loop_graph *loops, const loop_op *op, const tile_pa
 {
     const loop_access *access = &op->operand[k];
     const loop_buffer *buffer = &loops->buffers.items[access->buffer];
-    int64_t last = 0, extent[LOOP_MAX_VARS] = {0};
+    int64_t last = 0;
     if (step < 1 || buffer->dim_count == 0) return false;
     uint32_t d = loop_dim_at(buffer, step);
-    for (uint32_t v = 0; v < op->var_count; v++) extent[v] = op->extent[v];
-    for (uint32_t l = 0; l <= at; l++)
-        if (path->level[l].var != LOOP_NO_DIM)
-            extent[path->level[l].var] /= path->level[l].count;
     for (uint32_t v = 0; v < op->var_count; v++)
         if (access->stride[v] > 0 && loop_dim_at(buffer, access->stride[v]) == d)
-            last += access->stride[v] * (extent[v] - 1);
+            last += access->stride[v] * (extent_at(op, path, at, v) - 1);
     *out_first = access->offset / buffer->dim[d].stride % buffer->dim[d].extent;
     return last < step;
+}
+
+// True when one iteration of level `at` reaches the same elements through both accesses, whose
+// iterations start alike, because the same loops walk them.
+static bool same_walk(const scheduler *s, uint32_t writer, uint32_t reader, uint32_t operand,
+                      uint32_t at)
+{
+    const loop_op *from = op_at(s, writer), *to = op_at(s, reader);
+    const loop_access *written = &from->operand[from->operand_count - 1];
+    const loop_access *read = &to->operand[operand];
+    uint32_t matched = 0;
+    if (written->offset != read->offset || loop_is_table(to, read)) return false;
+    for (uint32_t v = 0; v < to->var_count; v++) {
+        int64_t extent = extent_at(to, path_of(s, reader), at, v);
+        bool found = !read->stride[v] || extent == 1;
+        for (uint32_t u = 0; u < from->var_count && !found; u++)
+            if (!(matched >> u & 1) && written->stride[u] == read->stride[v] &&
+                extent_at(from, path_of(s, writer), at, u) == extent) {
+                matched |= 1u << u;
+                found = true;
+            }
+        if (!found) return false;
+    }
+    return true;
 }
 
 // True when the reader's iterations of level `at` need what the writer's make.
@@ -89,6 +114,7 @@ static bool in_step(const scheduler *s, uint32_t writer, uint32_t reader, uint32
     int64_t step = tile_step(from, from_path, at, output), first_from, first_to;
     if (step != tile_step(to, to_path, at, operand)) return false;
     if (step == 0) return true;
+    if (same_walk(s, writer, reader, operand, at)) return true;
     return tile_stays_inside(loops, from, from_path, at, output, step, &first_from) &&
            tile_stays_inside(loops, to, to_path, at, operand, step, &first_to) &&
            first_from == first_to;

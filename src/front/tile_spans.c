@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles that nobody asked for: an op that no division of its loops keeps within the span limit is cut
-// into the fewest tiles that do, along one loop or two, loops of the result before reduced ones. With
-// chunk_large_tensors element-wise ops are also cut until no tensor of a tile has more bytes than all
-// cores may reach. Ops with a user's tiles are left to them. Source: torch-spyre,
-// docs/source/compiler/span_overflow_hint_analysis.md, which wants every tile to fit without any
-// division; here the division is planned next and keeps what this file counts on.
+// Tiles that nobody asked for: an op that no division of its loops keeps within the span limit is
+// cut into the fewest tiles that do, along one loop or two, loops of the result before reduced
+// ones. Ops with a user's tiles are left to them. Source: torch-spyre,
+// docs/source/compiler/span_overflow_hint_analysis.md, which wants every tile to fit whatever the
+// division. Here the division is planned next and keeps what this file counts on;
+// chunk_large_tensors asks for more tiles of element-wise ops, as there.
 #include "front/span_reduction.h"
 #include "front/tiling.h"
 

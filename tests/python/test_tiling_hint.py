@@ -196,6 +196,19 @@ def test_flat_tensors_have_the_names_of_their_storage(tensor, tmp_path, monkeypa
     assert ("batchmatmul", [8, 4]) in loops(tmp_path)
 
 
+def test_flat_loops_are_parted(tensor, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+    flat = torch.randn(M * K).half().to("spyre")
+    name_tensor_dims(flat, ["M", "K"])
+
+    def function(x):
+        with tiles(M=8), tiles(K=2):
+            return torch.relu(x * 2) + x
+
+    check(function, flat)
+    assert all(counts == [8, 2] for _name, counts in loops(tmp_path))
+
+
 def test_operators_without_inputs_take_names(tensor, tmp_path, monkeypatch):
     monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
 

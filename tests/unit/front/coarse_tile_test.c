@@ -362,6 +362,24 @@ static void coarse_tile__names_of_flat_dims(void **state)
     front_run_end(&run);
 }
 
+// So is one that nothing parts, and what follows from it.
+static void coarse_tile__loops_over_flat_dims(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(1, 64 * 256, 0, 0);
+    uint32_t x = named_input(&run, view, "M:64*K:256");
+    x = front_case_unary(&run, "spyre.exp", x, view);
+    front_case_output(&run, front_case_unary(&run, "spyre.neg", x, view));
+    hint(&run, 0, "1:M=8,2:K=4");
+    hint(&run, 1, "1:M=8,2:K=4");
+    loop_graph *loops = front_case_before(&run, 32, "span_reduction");
+    assert_string_equal(ops_of(loops), "exp/2 neg/2");
+    assert_string_equal(front_case_loops(loops, 1), "8 64");
+    assert_int_equal(loops->tiles.count, 2);
+    front_run_end(&run);
+}
+
 // The text form keeps scopes and names of results.
 static void coarse_tile__in_the_text(void **state)
 {
@@ -398,6 +416,7 @@ int main(void)
         cmocka_unit_test(coarse_tile__without_effect),
         cmocka_unit_test(coarse_tile__without_tiles_nothing_changes),
         cmocka_unit_test(coarse_tile__names_of_flat_dims),
+        cmocka_unit_test(coarse_tile__loops_over_flat_dims),
         cmocka_unit_test(coarse_tile__in_the_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,7 @@ static void tile_spans__hints_win(void **state)
     front_run_end(&run);
 }
 
-// The columns of a product reach over all of the weight: they are tiled, the contracted loop is not.
+// Columns of a product reach over all of the weight: they are tiled, the contracted loop is not.
 static void tile_spans__columns_of_a_product(void **state)
 {
     (void)state;

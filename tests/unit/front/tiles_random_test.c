@@ -14,7 +14,8 @@
 
 #include "support/random_outputs.h"
 
-enum { GRAPHS = 90, STEPS = 9, NAMES = 4, MOST_VALUES = 24, MOST_RANK = 3, MOST_ELEMENTS = 1 << 15 };
+enum { GRAPHS = 90, STEPS = 9, NAMES = 4, MOST_VALUES = 24, MOST_RANK = 3 };
+enum { MOST_ELEMENTS = 1 << 15 };
 static const double MOST = 512; // whole numbers up to it are exact in 16 bits
 
 typedef struct {
@@ -110,8 +111,9 @@ static void hint(maker *m)
     char words[64] = "";
     if (!m->depth) return;
     for (uint32_t s = 0; s < m->depth; s++)
-        snprintf(words + strlen(words), sizeof words - strlen(words), "%s%lld:%c=%lld", s ? "," : "",
-                 (long long)m->scope[s], 'A' + (int)m->scope_dim[s], (long long)m->tiles[s]);
+        snprintf(words + strlen(words), sizeof words - strlen(words), "%s%lld:%c=%lld",
+                 s ? "," : "", (long long)m->scope[s], 'A' + (int)m->scope_dim[s],
+                 (long long)m->tiles[s]);
     uint32_t node = m->run->graph->nodes.count - 1;
     assert_null(spyre_graph_set_tiles(m->run->graph, node, words));
 }
@@ -321,7 +323,7 @@ static void run_graph(uint64_t seed, uint32_t span, tally *t)
     m->unhinted = span > 0;
     if (span) m->run->settings.max_span_bytes = span;
     m->run->settings.chunk_large_tensors = span && seed % 2;
-    for (uint32_t n = 0; n < NAMES; n++) m->size[n] = sizes[pick(m, n < 2 ? 5 : 3) + (n < 2 ? 0 : 2)];
+    for (uint32_t n = 0; n < NAMES; n++) m->size[n] = sizes[n < 2 ? pick(m, 5) : 2 + pick(m, 3)];
     uint32_t inputs = 2 + pick(m, 3), outputs = 0;
     for (uint32_t i = 0; i < inputs; i++) add_input(m);
     for (uint32_t i = 0; i < STEPS; i++) add_step(m);
