@@ -269,7 +269,7 @@ static void find_alone(const planner *p, uint32_t index)
     division trial = division_whole();
     cost best = cost_of(op, &p->basis[index], &p->published[index], 0);
     try_alone(p, index, 0, &trial, &best);
-    division_number_cores(op, &p->alone[index]);
+    division_number(p->loops, op, &p->alone[index]);
 }
 
 // --- The pass

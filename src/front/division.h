@@ -45,6 +45,9 @@ int64_t division_cores(const loop_op *op, const division *d);
 // others in the order of the loops.
 void division_number_cores(const loop_op *op, division *d);
 
+// The same, or with settings.core_id_k_fast_emission off simply in the order of the loops.
+void division_number(const loop_graph *loops, const loop_op *op, division *d);
+
 // True when the back-end can combine partial results of slices of v, a reduced variable.
 bool division_combines(const loop_op *op, uint32_t v);
 

@@ -43,7 +43,7 @@ spyre_status division_from_splits(const loop_graph *loops, const loop_op *op,
                               op->name, splits[i].coefficient, sizes.units[v], splits[i].slices);
         out->split[v] = splits[i].slices;
     }
-    division_number_cores(op, out);
+    division_number(loops, op, out);
     return NULL;
 }
 

@@ -83,7 +83,7 @@ static spyre_status divide(loop_graph *loops, uint32_t index, bool *changed)
         log_warn("%s: work_div replaces the slices that the span limit demands",
                  loop_op_place(loops, index));
     span_report(loops, index, &d);
-    division_number_cores(op, &d);
+    division_number(loops, op, &d);
     division_set(op, &d, LOOP_DIVIDED_BY_HINT);
     *changed = true;
     return NULL;

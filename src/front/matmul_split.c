@@ -131,7 +131,7 @@ bool matmul_published_division(const loop_graph *loops, const loop_op *op, bool 
     division whole = division_whole(), standard;
     standard = division_distribute(loops, op, &r.sizes, &whole);
     if (division_cores(op, out) < division_cores(op, &standard)) return false;
-    division_number_cores(op, out);
+    division_number(loops, op, out);
     return true;
 }
 

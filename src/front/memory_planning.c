@@ -35,7 +35,8 @@ static spyre_status plan_pool(loop_graph *loops)
     solver_problem problem = {.memory = loops->memory,
                               .items = ARENA_NEW(loops->memory, solver_item, loops->buffers.count),
                               .capacity = (int64_t)BUNDLE_SEGMENT_BYTES};
-    uint32_t at = 0;
+    bool shares = loops->settings.memory_plan;
+    uint32_t at = 0, end = loops->ops.count;
     int64_t total = 0;
     TRY_ALLOC(problem.items);
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
@@ -43,8 +44,8 @@ static spyre_status plan_pool(loop_graph *loops)
         if (!pooled(buffer)) continue;
         total += buffer->bytes;
         problem.items[problem.count++] = (solver_item){.bytes = buffer->bytes,
-                                                       .first = buffer->first_op,
-                                                       .last = buffer->last_op,
+                                                       .first = shares ? buffer->first_op : 0,
+                                                       .last = shares ? buffer->last_op : end,
                                                        .worth = buffer->bytes};
     }
     TRY(solver_run(&problem, 0));

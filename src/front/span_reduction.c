@@ -172,7 +172,7 @@ static spyre_status reduce_op(loop_graph *loops, uint32_t index, bool *changed)
                           reduced);
     span_report(loops, index, &d);
     if (division_cores(op, &d) == 1) return NULL;
-    division_number_cores(op, &d);
+    division_number(loops, op, &d);
     division_set(op, &d, LOOP_DIVIDED_BY_SPAN);
     *changed = true;
     return NULL;

@@ -184,7 +184,7 @@ static spyre_status check_slices(const edit *e, const spyre_loop_edit *wanted, d
     if (reduced > 1) return refuse(e, wanted->op, "has slices of two reduced loops");
     if (!span_fits(e->loops, op, out))
         return refuse(e, wanted->op, "a core would reach over too much of a tensor");
-    division_number_cores(op, out);
+    division_number(e->loops, op, out);
     return NULL;
 }
 

@@ -62,7 +62,7 @@ division division_distribute(const loop_graph *loops, const loop_op *op,
     int64_t cores = loops->cores / division_cores(op, committed);
     distribute_results(op, sizes, &d, &cores);
     distribute_reduced(loops, op, sizes, &d, cores);
-    division_number_cores(op, &d);
+    division_number(loops, op, &d);
     return d;
 }
 

@@ -215,3 +215,28 @@ def test_processes_write_equal_files(emit, name, symbolic):
         for _ in range(2)
     )
     assert first == second and len(first) > 3
+
+
+MATMUL = """input %x: f16[4, 8192]
+input %y: f16[8192, 64]
+%z = aten.mm.default(%x, %y) -> f16[4, 64] @ "m.py:1"
+return %z
+"""
+
+
+def slices_of(emit, *settings):
+    """For every core its (row slice, slice of the sum)."""
+    _key, body, _dsc = emit(MATMUL, "work_division=published", *settings).step("_batchmatmul")
+    slices = body["numWkSlicesPerDim_"]
+    assert slices["mb"] > 1 and slices["in"] > 1
+    of_core = body["coreIdToWkSlice_"]
+    return [(of_core[str(c)]["mb"], of_core[str(c)]["in"]) for c in range(len(of_core))], slices
+
+
+def test_cores_that_share_a_sum_are_neighbours(emit):
+    """A core's slice is core / (product of the earlier splits) mod split; the sum's comes first."""
+    fast, slices = slices_of(emit)
+    k, m = slices["in"], slices["mb"]
+    assert fast == [(core // k % m, core % k) for core in range(k * m)]
+    slow, slices = slices_of(emit, "core_id_k_fast_emission=0")
+    assert slow == [(core % m, core // m % k) for core in range(k * m)]

@@ -24,6 +24,22 @@ static void memory_planning__a_chain_uses_two_blocks(void **state)
     front_run_end(&run);
 }
 
+// As the chain above, every intermediate in a place of its own.
+static void memory_planning__places_are_shared_by_choice(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    run.settings.lx_planning = false;
+    run.settings.memory_plan = false;
+    spyre_view view = sizes_view(2, 4, 64, 0);
+    uint32_t x = front_case_input(&run, view), y = x;
+    for (int i = 0; i < 8; i++) y = front_case_binary(&run, "spyre.add", y, x, view);
+    front_case_output(&run, y);
+    loop_graph *loops = front_case_before(&run, 1, NULL);
+    assert_int_equal(loops->pool_bytes, 7 * 4 * SPYRE_STICK_BYTES);
+    front_run_end(&run);
+}
+
 static void memory_planning__constants_take_a_stick_each(void **state)
 {
     (void)state;
@@ -104,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_planning__a_chain_uses_two_blocks),
+        cmocka_unit_test(memory_planning__places_are_shared_by_choice),
         cmocka_unit_test(memory_planning__constants_take_a_stick_each),
         cmocka_unit_test(memory_planning__live_buffers_never_overlap),
     };
