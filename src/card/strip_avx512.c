@@ -6,6 +6,8 @@
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,prefer-vector-width=512")
 #include <immintrin.h>
+// Without optimisation comparisons are macros that convert their masks.
+#pragma GCC diagnostic ignored "-Wsign-conversion"
 #include "card/strip_layer.h"
 #include "tensor/numeric.h"
 
