@@ -67,19 +67,16 @@ spyre_status loop_copy(const loop_graph *loops, arena *scratch, loop_graph *out)
 {
     *out = *loops;
     out->memory = scratch;
-    out->buffers.items = ARENA_NEW(scratch, loop_buffer, loops->buffers.count);
-    out->ops.items = ARENA_NEW(scratch, loop_op, loops->ops.count);
-    out->tiles.items = ARENA_NEW(scratch, loop_tiles, loops->tiles.count);
-    TRY_ALLOC(out->buffers.items);
-    TRY_ALLOC(out->ops.items);
-    TRY_ALLOC(out->tiles.items);
-    out->buffers.capacity = loops->buffers.count;
-    out->ops.capacity = loops->ops.count;
-    out->tiles.capacity = loops->tiles.count;
-    for (uint32_t t = 0; t < loops->tiles.count; t++) out->tiles.items[t] = loops->tiles.items[t];
-    for (uint32_t b = 0; b < loops->buffers.count; b++)
-        out->buffers.items[b] = loops->buffers.items[b];
-    for (uint32_t i = 0; i < loops->ops.count; i++) out->ops.items[i] = loops->ops.items[i];
+#define COPY_LIST(type, list)                                                     \
+    out->list.items = ARENA_NEW(scratch, type, loops->list.count);                \
+    TRY_ALLOC(out->list.items);                                                   \
+    out->list.capacity = loops->list.count;                                       \
+    for (uint32_t i = 0; i < loops->list.count; i++) out->list.items[i] = loops->list.items[i]
+    COPY_LIST(loop_buffer, buffers);
+    COPY_LIST(loop_op, ops);
+    COPY_LIST(loop_tiles, tiles);
+    COPY_LIST(loop_output, outputs);
+#undef COPY_LIST
     return NULL;
 }
 

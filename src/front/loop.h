@@ -193,7 +193,7 @@ SPYRE_MUST_CHECK spyre_status loop_add_local(loop_graph *loops, const char *name
                                              spyre_format format, const spyre_view *storage,
                                              uint32_t *out);
 
-// A copy whose buffers and ops may be changed and whose memory is `scratch`, for plans on trial.
+// A copy with lists of its own, whose memory is `scratch`, for plans on trial.
 SPYRE_MUST_CHECK spyre_status loop_copy(const loop_graph *loops, arena *scratch, loop_graph *out);
 
 // Derives dims (ascending stride, extents above 1) from the storage view.

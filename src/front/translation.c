@@ -25,30 +25,6 @@ typedef struct {
     uint8_t **results;      // by output: what the first bundle gave, or null
 } validation;
 
-// A copy that later passes may change, in `memory`.
-static spyre_status copy_loops(const loop_graph *from, arena *memory, loop_graph *out)
-{
-    *out = *from;
-    out->memory = memory;
-    out->buffers.items = ARENA_NEW(memory, loop_buffer, from->buffers.count);
-    out->ops.items = ARENA_NEW(memory, loop_op, from->ops.count);
-    out->outputs.items = ARENA_NEW(memory, loop_output, from->outputs.count);
-    out->tiles.items = ARENA_NEW(memory, loop_tiles, from->tiles.count);
-    TRY_ALLOC(out->buffers.items);
-    TRY_ALLOC(out->ops.items);
-    TRY_ALLOC(out->outputs.items);
-    TRY_ALLOC(out->tiles.items);
-    for (uint32_t t = 0; t < from->tiles.count; t++) out->tiles.items[t] = from->tiles.items[t];
-    out->tiles.capacity = out->tiles.count;
-    memcpy(out->buffers.items, from->buffers.items, from->buffers.count * sizeof(loop_buffer));
-    memcpy(out->ops.items, from->ops.items, from->ops.count * sizeof(loop_op));
-    memcpy(out->outputs.items, from->outputs.items, from->outputs.count * sizeof(loop_output));
-    out->buffers.capacity = out->buffers.count;
-    out->ops.capacity = out->ops.count;
-    out->outputs.capacity = out->outputs.count;
-    return NULL;
-}
-
 // --- Inputs
 
 static int64_t fewest_rows(const loop_graph *loops)
@@ -200,7 +176,7 @@ static spyre_status execute(const validation *v, uint32_t stage, arena *scratch,
     loop_graph loops;
     front_result result;
     uint32_t node = 0;
-    TRY(copy_loops(v->loops, scratch, &loops));
+    TRY(loop_copy(v->loops, scratch, &loops));
     loops.at_node = &node;
     TRY(finish(v, stage, &loops));
     TRY(front_emit(&loops, &result));
