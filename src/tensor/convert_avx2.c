@@ -198,24 +198,7 @@ static inline __m256i bfloats_of_codes(__m256i codes, __m256i *rare)
         return !_mm256_testz_si256(rare, rare);                                                \
     }
 
-WORDS(f16_words, codes_of_halves)
-WORDS(dl16_words, halves_of_codes)
-WORDS(bf16_words, codes_of_bfloats)
-WORDS(dl16_words_to_bf16, bfloats_of_codes)
-
-CONVERT_PARTS(dl16_from_f16, uint16_t, uint16_t, f16_words, dl16_from_any_f16)
-CONVERT_PARTS(f16_from_dl16, uint16_t, uint16_t, dl16_words, f16_from_any_dl16)
-
-CONVERT_KERNEL dl16_from_bf16(void *target, const void *source, size_t count)
-{
-    bf16_words(target, source, count);
-}
-
-CONVERT_KERNEL bf16_from_dl16(void *target, const void *source, size_t count)
-{
-    dl16_words_to_bf16(target, source, count);
-}
-
+CONVERT_WORD_KERNELS(WORDS)
 CONVERT_SHARED_LOOPS
 
 #define CONVERT_ROW(name, target, source) CONVERT_ROWS(name)

@@ -61,6 +61,24 @@ bool convert_can_run(const convert_kernels *kernels);
         }                                                                                      \
     }
 
+// The kernels between formats of two bytes. WORDS(name, conversion) makes a loop over the variant's
+// conversion of one register, which says whether some of its words are rare.
+#define CONVERT_WORD_KERNELS(WORDS)                                                            \
+    WORDS(f16_words, codes_of_halves)                                                          \
+    WORDS(dl16_words, halves_of_codes)                                                         \
+    WORDS(bf16_words, codes_of_bfloats)                                                        \
+    WORDS(dl16_words_to_bf16, bfloats_of_codes)                                                \
+    CONVERT_PARTS(dl16_from_f16, uint16_t, uint16_t, f16_words, dl16_from_any_f16)             \
+    CONVERT_PARTS(f16_from_dl16, uint16_t, uint16_t, dl16_words, f16_from_any_dl16)            \
+    CONVERT_KERNEL dl16_from_bf16(void *target, const void *source, size_t count)              \
+    {                                                                                          \
+        bf16_words(target, source, count);                                                     \
+    }                                                                                          \
+    CONVERT_KERNEL bf16_from_dl16(void *target, const void *source, size_t count)              \
+    {                                                                                          \
+        dl16_words_to_bf16(target, source, count);                                             \
+    }
+
 enum { DL16_ONE = 31 << 9 };
 
 // Between formats of two bytes, in 16-bit lanes. A normal fp16 and its code differ in the bias and

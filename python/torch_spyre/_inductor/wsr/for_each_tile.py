@@ -52,7 +52,8 @@ def for_each_tile(
     if not isinstance(tile_size, int) or isinstance(tile_size, bool) or tile_size < 1:
         raise ValueError(f"for_each_tile: tile_size={tile_size!r} is no whole number from 1 on")
     if isinstance(out_dim, Gather):
-        raise NotImplementedError("for_each_tile: a result cannot be scattered")
+        rule = "a result cannot be scattered, expected a dim or None"
+        raise NotImplementedError(f"for_each_tile: out_dim={out_dim!r}: {rule}")
     if init is None and out_dim is None:
         raise ValueError("for_each_tile: neither init nor out_dim, so there is nothing to return")
     count = _count_tiles(operands, each, tile_size)
