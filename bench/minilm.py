@@ -5,7 +5,19 @@ import pathlib
 import sys
 
 import torch
-from harness import OURS, RATIOS, RIVALS, Table, agreement, best_ms, on_card, with_ratios
+from harness import (
+    OURS,
+    PEAK,
+    RATIOS,
+    RIVALS,
+    Table,
+    agreement,
+    beside_peak,
+    best_ms,
+    on_card,
+    products_flops,
+    with_ratios,
+)
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "examples"))
 
@@ -24,16 +36,20 @@ def tokens(batch: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
     return ids, torch.ones_like(ids)
 
 
-def run(only: str, inductor: bool) -> dict[str, dict[str, float]]:
-    table = Table("all-MiniLM-L6-v2, milliseconds", [OURS, *RIVALS, *RATIOS, "cosine", "card us"])
+def run(only: str, inductor: bool, peak_gflops: float | None) -> dict[str, dict[str, float]]:
+    table = Table(
+        "all-MiniLM-L6-v2, milliseconds", [OURS, *RIVALS, *RATIOS, *PEAK, "cosine", "card us"]
+    )
     for batch, length in SHAPES:
         name = f"MiniLM {batch}x{length}"
         if only in name:
-            table.add(name, _measure(batch, length, inductor))
+            table.add(name, _measure(batch, length, inductor, peak_gflops))
     return table.rows
 
 
-def _measure(batch: int, length: int, inductor: bool) -> dict[str, float]:
+def _measure(
+    batch: int, length: int, inductor: bool, peak_gflops: float | None
+) -> dict[str, float]:
     import torch_spyre
 
     torch._dynamo.reset()
@@ -54,4 +70,5 @@ def _measure(batch: int, length: int, inductor: bool) -> dict[str, float]:
         own = torch.compile(embedder(), dynamic=False, backend="inductor")
         contestants["inductor"] = lambda: own(*operands)
     row = with_ratios(best_ms(contestants))
+    row = beside_peak(row, products_flops(models["fp32"], *operands), peak_gflops)
     return row | {"cosine": cosine, "card us": torch_spyre.last_report().card_us}

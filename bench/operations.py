@@ -6,7 +6,19 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from harness import OURS, RATIOS, RIVALS, Table, agreement, best_ms, on_card, with_ratios
+from harness import (
+    OURS,
+    PEAK,
+    RATIOS,
+    RIVALS,
+    Table,
+    agreement,
+    beside_peak,
+    best_ms,
+    on_card,
+    products_flops,
+    with_ratios,
+)
 
 LEAST_AGREEMENT = 0.999
 
@@ -16,7 +28,6 @@ class Case:
     function: Callable
     shapes: list[tuple[int, ...]]
     into: Callable | None = None  # f(out, *operands): the CPU's form that writes where told
-    flops: int = 0
 
 
 def linear_into(out, a, b):
@@ -25,16 +36,12 @@ def linear_into(out, a, b):
 
 
 def matmul(m: int, k: int, n: int) -> Case:
-    return Case(torch.matmul, [(m, k), (k, n)], linear_into, 2 * m * k * n)
+    return Case(torch.matmul, [(m, k), (k, n)], linear_into)
 
 
 def attention(batch: int, heads: int, length: int, size: int) -> Case:
     shape = (batch, heads, length, size)
-    return Case(
-        lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
-        [shape] * 3,
-        flops=4 * batch * heads * length * length * size,
-    )
+    return Case(lambda q, k, v: F.scaled_dot_product_attention(q, k, v), [shape] * 3)
 
 
 def softmax(rows: int, columns: int) -> Case:
@@ -66,9 +73,7 @@ CASES = {
     "matmul 2048^3": matmul(2048, 2048, 2048),
     "matmul 4096x384x1536": matmul(4096, 384, 1536),
     "matmul 1x4096x4096": matmul(1, 4096, 4096),
-    "bmm 96x256x64x256": Case(
-        torch.bmm, [(96, 256, 64), (96, 64, 256)], flops=2 * 96 * 256 * 64 * 256
-    ),
+    "bmm 96x256x64x256": Case(torch.bmm, [(96, 256, 64), (96, 64, 256)]),
     "add 4096x4096": Case(
         torch.add, [(4096, 4096)] * 2, lambda out, a, b: torch.add(a, b, out=out)
     ),
@@ -82,16 +87,12 @@ CASES = {
     "rms_norm 4096x2048": rms_norm(4096, 2048),
     "attention 8x12x128x64": attention(8, 12, 128, 64),
     "attention 8x12x256x64": attention(8, 12, 256, 64),
-    "feed-forward 4096x384": Case(
-        feed_forward,
-        [(4096, 384), (384, 1536), (1536,), (1536, 384)],
-        flops=4 * 4096 * 384 * 1536,
-    ),
+    "feed-forward 4096x384": Case(feed_forward, [(4096, 384), (384, 1536), (1536,), (1536, 384)]),
 }
 
 
 def run(only: str, inductor: bool, peak_gflops: float | None) -> dict[str, dict[str, float]]:
-    table = Table("Operations, milliseconds", [OURS, *RIVALS, *RATIOS, "% of peak", "card us"])
+    table = Table("Operations, milliseconds", [OURS, *RIVALS, *RATIOS, *PEAK, "card us"])
     for name, case in CASES.items():
         if only in name:
             table.add(name, _measure(case, inductor, peak_gflops))
@@ -112,8 +113,7 @@ def _measure(case: Case, inductor: bool, peak_gflops: float | None) -> dict[str,
         own = torch.compile(case.function, dynamic=False, backend="inductor")
         contestants["inductor"] = lambda: own(*operands)
     row = with_ratios(best_ms(contestants))
-    if case.flops and peak_gflops:
-        row["% of peak"] = case.flops / row[OURS] / 1e6 / peak_gflops * 100
+    row = beside_peak(row, products_flops(case.function, *operands), peak_gflops)
     row["card us"] = torch_spyre.last_report().card_us
     return row
 

@@ -40,7 +40,7 @@ def run_section(name: str, options, peak: float | None) -> dict[str, dict[str, f
         case "operations":
             return operations.run(options.only, inductor, peak)
         case "minilm":
-            return minilm.run(options.only, inductor)
+            return minilm.run(options.only, inductor, peak)
         case "dispatch":
             return dispatch.run(options.only)
         case "copies":
