@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C
-from ._inductor import config, passes
+from ._inductor import config
 from ._inductor.registry import fallback_ops
 
 # Called with every executable that is compiled or found in the cache.
@@ -28,12 +28,19 @@ def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = Non
     """Compiles with the settings of _inductor.config; the compiler writes its stages into the
     directory `stages` (or SPYRE_DUMP_DIR). Raises torch_spyre.Unsupported."""
     directory = stages or os.environ.get("SPYRE_DUMP_DIR")
-    executable = _C.compile(graph, settings(), directory, host_fallback, passes.loop_pass())
+    executable = _C.compile(graph, settings(), directory, host_fallback, _loop_pass())
     if os.environ.get("SPYRE_DUMP_COST", "") in ("1", "true", "yes", "on"):
         _print_cost(executable)
     for observer in observers:
         observer(executable)
     return executable
+
+
+def _loop_pass() -> Callable | None:
+    """The user's passes over the loop IR. Their module imports the whole of Inductor, so it is asked
+    only when a user has imported it."""
+    passes = sys.modules.get(f"{__package__}._inductor.passes")
+    return passes.loop_pass() if passes else None
 
 
 def _print_cost(executable: _C.Executable) -> None:

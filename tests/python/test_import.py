@@ -17,6 +17,14 @@ def test_import_is_silent_and_lazy(run_python):
     assert done.stdout == "" and done.stderr == ""
 
 
+def test_import_leaves_the_compiler_of_pytorch_alone(run_python):
+    run_python(
+        PRELUDE + "import sys\n"
+        "assert torch.tensor([2.0]).to('spyre').cpu().tolist() == [2.0]\n"
+        "assert 'torch._dynamo' not in sys.modules and 'torch._inductor' not in sys.modules\n"
+    )
+
+
 def test_a_forked_child_is_refused(run_python):
     run_python(
         PRELUDE + "import os\n"

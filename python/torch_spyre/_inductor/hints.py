@@ -97,10 +97,13 @@ def spyre_hint(**hints: Any):
     return torch.fx.traceback.annotate({_SCOPE + str(_number()): values})
 
 
-@torch.compiler.assume_constant_result
 def _number() -> int:
     """Of a scope: unique, and greater than those of the scopes around it."""
     return next(_numbers)
+
+
+# What torch.compiler.assume_constant_result does, which would import all of torch._dynamo.
+_number._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _counts(keyword: str, counts: Mapping[str, int], what: str) -> str:
