@@ -37,8 +37,8 @@ def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = Non
 
 
 def _loop_pass() -> Callable | None:
-    """The user's passes over the loop IR. Their module imports the whole of Inductor, so it is asked
-    only when a user has imported it."""
+    """The user's passes over the loop IR. Their module imports all of Inductor, so it is asked only
+    when a user has imported it."""
     passes = sys.modules.get(f"{__package__}._inductor.passes")
     return passes.loop_pass() if passes else None
 
