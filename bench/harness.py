@@ -21,6 +21,7 @@ OURS = "spyre ms"
 RIVALS = ("fp32", "fp16", "bf16", "inductor")
 RATIOS = tuple(f"x {rival}" for rival in RIVALS)
 PEAK = ("% of peak", "peak/fp32")
+COLUMNS = (OURS, *RIVALS, *RATIOS, *PEAK)
 
 
 def keep_freed_pages() -> None:
@@ -78,25 +79,29 @@ def agreement(ours: torch.Tensor, reference: torch.Tensor) -> float:
     ).item()
 
 
-def with_ratios(row: dict[str, float]) -> dict[str, float]:
+def _with_ratios(row: dict[str, float]) -> dict[str, float]:
     """The row and, for every rival in it, how many times faster the card is."""
     return row | {f"x {rival}": row[rival] / row[OURS] for rival in RIVALS if rival in row}
 
 
-def products_flops(function: Callable, *operands) -> int:
-    """Floating-point operations of the matrix products in one call on the CPU."""
+def measured(
+    contestants: Contestants, reference: Callable, operands, peak_gflops: float | None
+) -> dict[str, float]:
+    """The times, their ratios and, where `reference` has matrix products, the share of the host's
+    fp32 FMA peak that the card reaches, and how many times faster than PyTorch's fp32 the products
+    would be at that peak with everything else free."""
+    row = _with_ratios(best_ms(contestants))
+    flops = _products_flops(reference, operands)
+    if flops and peak_gflops:
+        least_ms = flops / peak_gflops / 1e6
+        row |= zip(PEAK, (100 * least_ms / row[OURS], row["fp32"] / least_ms), strict=True)
+    return row
+
+
+def _products_flops(function: Callable, operands) -> int:
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         function(*operands)
     return counter.get_total_flops()
-
-
-def beside_peak(row: dict[str, float], flops: int, peak_gflops: float | None) -> dict[str, float]:
-    """The row with the share of the host's fp32 FMA peak that the card's products reach, and how
-    many times faster than PyTorch's fp32 they would be at the peak, everything else being free."""
-    if not flops or not peak_gflops:
-        return row
-    least_ms = flops / peak_gflops / 1e6
-    return row | dict(zip(PEAK, (100 * least_ms / row[OURS], row["fp32"] / least_ms), strict=True))
 
 
 class Table:

@@ -5,19 +5,7 @@ import pathlib
 import sys
 
 import torch
-from harness import (
-    OURS,
-    PEAK,
-    RATIOS,
-    RIVALS,
-    Table,
-    agreement,
-    beside_peak,
-    best_ms,
-    on_card,
-    products_flops,
-    with_ratios,
-)
+from harness import COLUMNS, OURS, Table, agreement, measured, on_card
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "examples"))
 
@@ -37,9 +25,7 @@ def tokens(batch: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def run(only: str, inductor: bool, peak_gflops: float | None) -> dict[str, dict[str, float]]:
-    table = Table(
-        "all-MiniLM-L6-v2, milliseconds", [OURS, *RIVALS, *RATIOS, *PEAK, "cosine", "card us"]
-    )
+    table = Table("all-MiniLM-L6-v2, milliseconds", [*COLUMNS, "cosine", "card us"])
     for batch, length in SHAPES:
         name = f"MiniLM {batch}x{length}"
         if only in name:
@@ -69,6 +55,5 @@ def _measure(
     if inductor:
         own = torch.compile(embedder(), dynamic=False, backend="inductor")
         contestants["inductor"] = lambda: own(*operands)
-    row = with_ratios(best_ms(contestants))
-    row = beside_peak(row, products_flops(models["fp32"], *operands), peak_gflops)
+    row = measured(contestants, models["fp32"], operands, peak_gflops)
     return row | {"cosine": cosine, "card us": torch_spyre.last_report().card_us}

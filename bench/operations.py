@@ -6,19 +6,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from harness import (
-    OURS,
-    PEAK,
-    RATIOS,
-    RIVALS,
-    Table,
-    agreement,
-    beside_peak,
-    best_ms,
-    on_card,
-    products_flops,
-    with_ratios,
-)
+from harness import COLUMNS, OURS, Table, agreement, measured, on_card
 
 LEAST_AGREEMENT = 0.999
 
@@ -92,7 +80,7 @@ CASES = {
 
 
 def run(only: str, inductor: bool, peak_gflops: float | None) -> dict[str, dict[str, float]]:
-    table = Table("Operations, milliseconds", [OURS, *RIVALS, *RATIOS, *PEAK, "card us"])
+    table = Table("Operations, milliseconds", [*COLUMNS, "card us"])
     for name, case in CASES.items():
         if only in name:
             table.add(name, _measure(case, inductor, peak_gflops))
@@ -112,8 +100,7 @@ def _measure(case: Case, inductor: bool, peak_gflops: float | None) -> dict[str,
     if inductor:
         own = torch.compile(case.function, dynamic=False, backend="inductor")
         contestants["inductor"] = lambda: own(*operands)
-    row = with_ratios(best_ms(contestants))
-    row = beside_peak(row, products_flops(case.function, *operands), peak_gflops)
+    row = measured(contestants, case.function, operands, peak_gflops)
     row["card us"] = torch_spyre.last_report().card_us
     return row
 
