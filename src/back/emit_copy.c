@@ -15,18 +15,6 @@ typedef struct {
     bool through_tile;
 } copy;
 
-static spyre_status open_buffers(void *context)
-{
-    const copy *c = context;
-    return emit_signal(c->e, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
-}
-
-static spyre_status close_buffers(void *context)
-{
-    const copy *c = context;
-    return emit_wait(c->e, ISA_QUEUE_LOAD, TOKEN_OUTPUT_FREE);
-}
-
 static spyre_status body(void *context, const box *b)
 {
     const copy *c = context;
@@ -55,25 +43,10 @@ spyre_status emit_copy(emitter *e, const bundle_step *step)
     int64_t tile[BUNDLE_MAX_DIMS];
     uint8_t dims[BUNDLE_MAX_DIMS];
     uint32_t dim_count = nest_order(&c.n, c.output, dims);
-    tile_limits limits = {lx_share_bytes(e->options), stage_footprint, &c.tiles};
-    tile_smallest(&c.n, tile);
-    TRY(tile_check(&limits, tile));
-    tile_grow_all(&c.n, &limits, dims, dim_count, tile);
-    lx_share share = lx_share_whole(e->options);
-    TRY(stage_take(&c.tiles, &share, tile));
+    TRY(stage_fit(&c.tiles, e->options, dims, dim_count, tile));
 
     schedule s = {.e = e, .n = &c.n, .body = body, .context = &c};
-    if (c.through_tile) {
-        s.open = open_buffers;
-        s.close = close_buffers;
-    }
+    schedule_add_buffer(&s, c.through_tile, ISA_QUEUE_LOAD, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
     for (uint32_t d = 0; d < dim_count; d++) schedule_add(&s, dims[d], tile[dims[d]]);
-    for (uint32_t k = 0; k < c.n.class_count; k++) {
-        if (nest_class_empty(&c.n, &c.n.classes[k])) continue;
-        box whole = box_of_class(&c.n, &c.n.classes[k]);
-        TRY(emit_kernel(e, &c.n, c.n.classes[k].cores));
-        TRY(schedule_run(&s, &whole));
-        TRY(emit_end_kernel(e));
-    }
-    return NULL;
+    return schedule_kernels(&s);
 }

@@ -18,18 +18,6 @@ typedef struct {
     int64_t row_stride, row_count;
 } gather;
 
-static spyre_status open_buffers(void *context)
-{
-    const gather *g = context;
-    return emit_signal(g->e, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
-}
-
-static spyre_status close_buffers(void *context)
-{
-    const gather *g = context;
-    return emit_wait(g->e, ISA_QUEUE_LOAD, TOKEN_OUTPUT_FREE);
-}
-
 static spyre_status body(void *context, const box *b)
 {
     const gather *g = context;
@@ -110,18 +98,11 @@ spyre_status emit_gather(emitter *e, const bundle_step *step)
     int64_t tile[BUNDLE_MAX_DIMS];
     uint8_t dims[BUNDLE_MAX_DIMS];
     uint32_t dim_count = nest_order(&g.n, g.output, dims);
-    tile_limits limits = {lx_share_bytes(e->options), stage_footprint, &g.tiles};
-    tile_smallest(&g.n, tile);
-    TRY(tile_check(&limits, tile));
-    tile_grow_all(&g.n, &limits, dims, dim_count, tile);
-    lx_share share = lx_share_whole(e->options);
-    TRY(stage_take(&g.tiles, &share, tile));
+    TRY(stage_fit(&g.tiles, e->options, dims, dim_count, tile));
 
     schedule s = {.e = e, .n = &g.n, .body = body, .context = &g};
-    if (g.tiles.staged[g.output]) {
-        s.open = open_buffers;
-        s.close = close_buffers;
-    }
+    schedule_add_buffer(&s, g.tiles.staged[g.output], ISA_QUEUE_LOAD, ISA_QUEUE_STORE,
+                        TOKEN_OUTPUT_FREE);
     for (uint32_t d = 0; d < dim_count; d++) schedule_add(&s, dims[d], tile[dims[d]]);
     box whole = box_of_class(&g.n, &g.n.classes[0]);
     TRY(emit_kernel(e, &g.n, g.n.all_cores));

@@ -300,34 +300,6 @@ static spyre_status outer_body(void *context, const box *b)
     return keeps ? emit_handover(e, ISA_QUEUE_PT, ISA_QUEUE_LOAD, TOKEN_KEPT_FREE) : NULL;
 }
 
-// --- Buffers
-
-static spyre_status open_input(void *context)
-{
-    const matmul *m = context;
-    return loads_tiles(m) ? emit_signal(m->e, ISA_QUEUE_PT, TOKEN_INPUT_FREE) : NULL;
-}
-
-static spyre_status close_input(void *context)
-{
-    const matmul *m = context;
-    return loads_tiles(m) ? emit_wait(m->e, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE) : NULL;
-}
-
-static spyre_status open_both(void *context)
-{
-    const matmul *m = context;
-    TRY(open_input(context));
-    return m->tiles.staged[m->r.c] ? emit_signal(m->e, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE) : NULL;
-}
-
-static spyre_status close_both(void *context)
-{
-    const matmul *m = context;
-    TRY(close_input(context));
-    return m->tiles.staged[m->r.c] ? emit_wait(m->e, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE) : NULL;
-}
-
 // --- The step
 
 static void make_loops(matmul *m, const matmul_tiles *t)
@@ -348,14 +320,12 @@ static void make_loops(matmul *m, const matmul_tiles *t)
     bool whole_depth = m->depth.levels.count == 0 && !m->chain.needed;
     m->passing = whole_depth && t->passing && m->rows.levels.count == 0;
     m->stationary = whole_depth && !m->passing;
-    if (m->depth.levels.count) {
-        m->depth.open = open_input;
-        m->depth.close = close_input;
-    } else if (!m->chain.needed) {
-        schedule *innermost = m->passing ? &m->outer : &m->rows;
-        innermost->open = open_both;
-        innermost->close = close_both;
-    }
+    bool deep = m->depth.levels.count;
+    if (!deep && m->chain.needed) return;
+    schedule *innermost = deep ? &m->depth : m->passing ? &m->outer : &m->rows;
+    schedule_add_buffer(innermost, loads_tiles(m), ISA_QUEUE_LOAD, ISA_QUEUE_PT, TOKEN_INPUT_FREE);
+    schedule_add_buffer(innermost, !deep && m->tiles.staged[m->r.c], ISA_QUEUE_SFP, ISA_QUEUE_STORE,
+                        TOKEN_OUTPUT_FREE);
 }
 
 static spyre_status allocate(matmul *m, const matmul_tiles *t)

@@ -19,22 +19,6 @@ typedef struct {
     uint32_t lanes; // 2 when an operand has two
 } pointwise;
 
-static spyre_status open_buffers(void *context)
-{
-    const pointwise *p = context;
-    if (stage_has_inputs(&p->tiles)) TRY(emit_signal(p->e, ISA_QUEUE_SFP, TOKEN_INPUT_FREE));
-    if (!p->tiles.staged[p->n.step->output]) return NULL;
-    return emit_signal(p->e, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
-}
-
-static spyre_status close_buffers(void *context)
-{
-    const pointwise *p = context;
-    if (stage_has_inputs(&p->tiles)) TRY(emit_wait(p->e, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE));
-    if (!p->tiles.staged[p->n.step->output]) return NULL;
-    return emit_wait(p->e, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE);
-}
-
 static spyre_status load_inputs(const pointwise *p, const box *b, const place_axes *axes)
 {
     const bundle_step *step = p->n.step;
@@ -144,19 +128,11 @@ spyre_status emit_pointwise(emitter *e, const bundle_step *step)
     lx_share share = lx_share_whole(e->options);
     TRY(stage_take(&p.tiles, &share, tile));
 
-    schedule s = {.e = e,
-                  .n = &p.n,
-                  .body = body,
-                  .open = open_buffers,
-                  .close = close_buffers,
-                  .context = &p};
+    schedule s = {.e = e, .n = &p.n, .body = body, .context = &p};
+    schedule_add_buffer(&s, stage_has_inputs(&p.tiles), ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
+                        TOKEN_INPUT_FREE);
+    schedule_add_buffer(&s, p.tiles.staged[step->output], ISA_QUEUE_SFP, ISA_QUEUE_STORE,
+                        TOKEN_OUTPUT_FREE);
     for (uint32_t d = 0; d < dim_count; d++) schedule_add(&s, dims[d], tile[dims[d]]);
-    for (uint32_t c = 0; c < p.n.class_count; c++) {
-        if (nest_class_empty(&p.n, &p.n.classes[c])) continue;
-        box whole = box_of_class(&p.n, &p.n.classes[c]);
-        TRY(emit_kernel(e, &p.n, p.n.classes[c].cores));
-        TRY(schedule_run(&s, &whole));
-        TRY(emit_end_kernel(e));
-    }
-    return NULL;
+    return schedule_kernels(&s);
 }

@@ -203,35 +203,6 @@ static spyre_status kept_body(void *context, const box *b)
     return split_emit(&plan, b, &axes, accumulator, received, r->moments);
 }
 
-// --- Buffers
-
-static spyre_status open_input(void *context)
-{
-    const reduction *r = context;
-    return r->tiles.staged[r->input] ? emit_signal(r->e, ISA_QUEUE_SFP, TOKEN_INPUT_FREE) : NULL;
-}
-
-static spyre_status close_input(void *context)
-{
-    const reduction *r = context;
-    return r->tiles.staged[r->input] ? emit_wait(r->e, ISA_QUEUE_LOAD, TOKEN_INPUT_FREE) : NULL;
-}
-
-static spyre_status open_both(void *context)
-{
-    const reduction *r = context;
-    TRY(open_input(context));
-    return r->tiles.staged[r->output] ? emit_signal(r->e, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE)
-                                      : NULL;
-}
-
-static spyre_status close_both(void *context)
-{
-    const reduction *r = context;
-    TRY(close_input(context));
-    return r->tiles.staged[r->output] ? emit_wait(r->e, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE) : NULL;
-}
-
 // --- Tiles
 
 static int64_t accumulator_bytes(const reduction *r, const int64_t *tile)
@@ -352,6 +323,17 @@ static void describe(reduction *r, const bundle_step *step)
     r->folds = r->n.reduced[input->stick_dim] && input->tensor->scale[input->stick_dim] > 0;
 }
 
+static void add_buffers(reduction *r)
+{
+    bool deep = r->reduced.levels.count;
+    if (!deep && r->chain.needed) return;
+    schedule *innermost = deep ? &r->reduced : &r->kept;
+    schedule_add_buffer(innermost, r->tiles.staged[r->input], ISA_QUEUE_LOAD, ISA_QUEUE_SFP,
+                        TOKEN_INPUT_FREE);
+    schedule_add_buffer(innermost, !deep && r->tiles.staged[r->output], ISA_QUEUE_SFP,
+                        ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
+}
+
 spyre_status emit_reduction(emitter *e, const bundle_step *step)
 {
     reduction r = {.e = e, .input = step->inputs[0], .output = step->output};
@@ -365,13 +347,7 @@ spyre_status emit_reduction(emitter *e, const bundle_step *step)
     int64_t tile[BUNDLE_MAX_DIMS];
     TRY(choose_tiles(&r, tile));
     TRY(allocate(&r, tile));
-    if (r.reduced.levels.count) {
-        r.reduced.open = open_input;
-        r.reduced.close = close_input;
-    } else if (!r.chain.needed) {
-        r.kept.open = open_both;
-        r.kept.close = close_both;
-    }
+    add_buffers(&r);
     if (r.chain.needed) {
         box whole = box_of_class(&r.n, &r.n.classes[0]);
         return schedule_run(&r.kept, &whole);

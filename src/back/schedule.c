@@ -21,6 +21,13 @@ void schedule_add(schedule *s, uint32_t dim, int64_t tile)
     s->levels.tile[s->levels.count++] = tile;
 }
 
+void schedule_add_buffer(schedule *s, bool there_is_one, isa_queue producer, isa_queue consumer,
+                         uint32_t free_token)
+{
+    if (there_is_one)
+        s->buffers[s->buffer_count++] = (schedule_buffer){producer, consumer, free_token};
+}
+
 // The extent of the next tiles when `left` elements are to be done.
 static int64_t next_tile(const nest *n, uint32_t dim, int64_t tile, int64_t left)
 {
@@ -46,12 +53,26 @@ static spyre_status looped(const schedule *s, uint32_t level, box *b, int64_t co
     return emit_end_loop(e);
 }
 
+static spyre_status open_buffers(const schedule *s)
+{
+    for (uint32_t i = 0; i < s->buffer_count; i++)
+        TRY(emit_signal(s->e, s->buffers[i].consumer, s->buffers[i].free_token));
+    return NULL;
+}
+
+static spyre_status close_buffers(const schedule *s)
+{
+    for (uint32_t i = 0; i < s->buffer_count; i++)
+        TRY(emit_wait(s->e, s->buffers[i].producer, s->buffers[i].free_token));
+    return NULL;
+}
+
 static spyre_status double_buffered(const schedule *s, uint32_t level, box *b, int64_t count)
 {
     emitter *e = s->e;
     uint32_t dim = s->levels.dim[level];
     int64_t tile = b->extent[dim];
-    TRY(s->open(s->context));
+    TRY(open_buffers(s));
     if (count / 2 > 1) {
         TRY(emit_loop(e, count / 2));
         b->loop[e->depth - 1] = (box_loop){(int32_t)dim, 2 * tile};
@@ -71,7 +92,7 @@ static spyre_status double_buffered(const schedule *s, uint32_t level, box *b, i
         b->start[dim] += (count - 1) * tile;
         TRY(s->body(s->context, b));
     }
-    return s->close(s->context);
+    return close_buffers(s);
 }
 
 static spyre_status run_level(const schedule *s, uint32_t level, const box *whole)
@@ -85,7 +106,7 @@ static spyre_status run_level(const schedule *s, uint32_t level, const box *whol
         b.start[dim] = whole->start[dim] + done;
         b.extent[dim] = tile;
         bool innermost = level + 1 == s->levels.count;
-        bool doubled = s->open && innermost && count > 1 && s->e->depth + 2 <= ISA_MAX_LOOPS;
+        bool doubled = s->buffer_count && innermost && count > 1 && s->e->depth + 2 <= ISA_MAX_LOOPS;
         if (doubled)
             TRY(double_buffered(s, level, &b, count));
         else
@@ -99,4 +120,17 @@ static spyre_status run_level(const schedule *s, uint32_t level, const box *whol
 spyre_status schedule_run(const schedule *s, const box *whole)
 {
     return run_level(s, 0, whole);
+}
+
+spyre_status schedule_kernels(const schedule *s)
+{
+    for (uint32_t c = 0; c < s->n->class_count; c++) {
+        const nest_class *present = &s->n->classes[c];
+        if (nest_class_empty(s->n, present)) continue;
+        box whole = box_of_class(s->n, present);
+        TRY(emit_kernel(s->e, s->n, present->cores));
+        TRY(schedule_run(s, &whole));
+        TRY(emit_end_kernel(s->e));
+    }
+    return NULL;
 }

@@ -3,14 +3,14 @@
 // Loops over the tiles of a box. A dim that its tile does not divide is peeled: the loop runs over
 // the whole tiles, the rest is a box of its own behind it, first in whole sticks, then the lanes of
 // a last part of a stick. So the code depends on which remainders there are, never on how many
-// tiles. The innermost loop may use two buffers in turn, to overlap load, compute and store:
+// tiles. The innermost loop may use double buffers, to overlap load, compute and store:
 //
-//     open                        one FREE token for the second buffer
+//     signal                      one FREE token for the second half of each buffer
 //     loop n / 2
-//         loop 2                  its index chooses the buffer
+//         loop 2                  its index chooses the half
 //             body
 //     body                        when n is odd
-//     close                       takes the token back, so that all tokens end at zero
+//     wait                        takes the token back, so that all tokens end at zero
 //
 // A body ends with its producer's wait for a FREE token; with the additional one the producer is
 // one tile ahead. Internal.
@@ -26,20 +26,35 @@ typedef struct {
 } schedule_levels;
 
 typedef spyre_status schedule_body(void *context, const box *b);
-typedef spyre_status schedule_edge(void *context);
+
+// A double buffer: its consumer hands the halves back to the producer with a token.
+typedef struct {
+    isa_queue producer, consumer;
+    uint32_t free_token;
+} schedule_buffer;
+
+enum { SCHEDULE_MOST_BUFFERS = 2 };
 
 typedef struct {
     emitter *e;
     const nest *n;
     schedule_levels levels;
     schedule_body *body;
-    schedule_edge *open, *close;            // null: one buffer
+    uint32_t buffer_count;
+    schedule_buffer buffers[SCHEDULE_MOST_BUFFERS];
     void *context;
 } schedule;
 
 // Appends a dim, unless one tile holds all of it in every class.
 void schedule_add(schedule *s, uint32_t dim, int64_t tile);
 
+// Adds a buffer to the innermost loop, if there is one.
+void schedule_add_buffer(schedule *s, bool there_is_one, isa_queue producer, isa_queue consumer,
+                         uint32_t free_token);
+
 SPYRE_MUST_CHECK spyre_status schedule_run(const schedule *s, const box *whole);
+
+// The same in a kernel for every class of cores that has work.
+SPYRE_MUST_CHECK spyre_status schedule_kernels(const schedule *s);
 
 #endif

@@ -28,6 +28,17 @@ spyre_status stage_take(stage *s, lx_share *share, const int64_t *tile)
     return NULL;
 }
 
+spyre_status stage_fit(stage *s, const back_options *options, const uint8_t *dims,
+                       uint32_t dim_count, int64_t *out_tile)
+{
+    tile_limits limits = {lx_share_bytes(options), stage_footprint, s};
+    tile_smallest(s->n, out_tile);
+    TRY(tile_check(&limits, out_tile));
+    tile_grow_all(s->n, &limits, dims, dim_count, out_tile);
+    lx_share share = lx_share_whole(options);
+    return stage_take(s, &share, out_tile);
+}
+
 place stage_place(const stage *s, const box *b, const place_axes *axes, uint32_t operand)
 {
     if (s->staged[operand]) return place_tile(s->n, b, axes, operand, &s->region[operand]);

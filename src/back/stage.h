@@ -24,6 +24,11 @@ stage stage_of(const nest *n);
 // Bytes of two buffers for every staged operand; a tile_footprint whose context is the stage.
 int64_t stage_footprint(const void *s, const int64_t *tile);
 
+// The largest tile, grown along `dims` (the last one first), and its place in LX.
+SPYRE_MUST_CHECK spyre_status stage_fit(stage *s, const back_options *options, const uint8_t *dims,
+                                        uint32_t dim_count, int64_t *out_tile);
+
+// The place of a tile that is chosen.
 SPYRE_MUST_CHECK spyre_status stage_take(stage *s, lx_share *share, const int64_t *tile);
 
 // The tile of a staged operand, the home of another.
