@@ -16,6 +16,7 @@ import os
 import re
 from dataclasses import dataclass, field
 
+import sympy
 import torch
 from torch.utils import _pytree as pytree
 
@@ -124,13 +125,11 @@ class CompiledGraph:
 
 
 def _build(gm: torch.fx.GraphModule, args, folder):
-    values = _node_values(gm, args)
-    devices = [value.device for value in pytree.tree_leaves(list(values.values()))
-               if isinstance(value, torch.Tensor) and value.device.type == "spyre"]  # fmt: skip
-    if not devices:
-        return _Eager(gm)
     try:
-        return _Builder(gm, values, devices[0]).build(args, folder)
+        values = _node_values(gm, args)
+        devices = [value.device for value in pytree.tree_leaves(list(values.values()))
+                   if isinstance(value, torch.Tensor) and value.device.type == "spyre"]  # fmt: skip
+        return _Builder(gm, values, devices[0]).build(args, folder) if devices else _Eager(gm)
     except _Inexpressible as error:
         from .eager import warn_fallback
 
@@ -155,37 +154,74 @@ class _Eager:
 # ---- values of the graph
 
 
-def _is_symbolic(value) -> bool:
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return True
-    return isinstance(value, torch.Tensor) and torch._subclasses.fake_tensor.is_fake(value) and any(
-        isinstance(size, torch.SymInt)
-        for size in (*value.shape, *value.stride(), value.storage_offset())
-    )  # fmt: skip
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def _node_values(gm: torch.fx.GraphModule, args) -> dict:
-    """Each node's value: fake tensors of static sizes, numbers."""
-    values = {node: node.meta.get("val") for node in gm.graph.nodes}
-    if not any(_is_symbolic(leaf) for leaf in pytree.tree_leaves(list(values.values()))):
-        return values
-    mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
-    static = [mode.from_tensor(a) if isinstance(a, torch.Tensor) else a for a in args]
-    seen: dict = {}
+    """Each node's value: fake tensors of static sizes, numbers. Symbolic sizes are what they are in
+    this call."""
+    sizes = _Sizes(gm, args)
+    return {node: pytree.tree_map(sizes.of_value, node.meta.get("val")) for node in gm.graph.nodes}
 
-    class Record(torch.fx.Interpreter):
-        def run_node(self, node):
-            seen[node] = result = super().run_node(node)
-            return result
 
-    with mode:
-        Record(gm).run(*static)
-    return seen
+class _Sizes:
+    """The symbols of a graph's sizes, and values with numbers in their place."""
+
+    def __init__(self, gm: torch.fx.GraphModule, args):
+        self.symbols: dict = {}
+        self.numbers: dict = {}  # expression -> number
+        self.mode = torch._subclasses.FakeTensorMode()
+        for node, value in zip(gm.graph.find_nodes(op="placeholder"), args, strict=True):
+            fake = node.meta.get("val")
+            if isinstance(fake, _SYMBOLIC):
+                self._bind(fake, value)
+            elif isinstance(fake, torch.Tensor):
+                for size, number in zip(fake.shape, value.shape, strict=True):
+                    self._bind(size, number)
+
+    def _bind(self, symbolic, number) -> None:
+        if isinstance(symbolic, _SYMBOLIC) and symbolic.node.expr.is_symbol:
+            self.symbols[symbolic.node.expr] = sympy.sympify(number)
+
+    def of_value(self, value):
+        if isinstance(value, _SYMBOLIC):
+            return self.number(value)
+        if not isinstance(value, torch.Tensor):
+            return value
+        size, stride, offset = value.shape, value.stride(), value.storage_offset()
+        if not any(isinstance(part, _SYMBOLIC) for part in (*size, *stride, offset)):
+            return value
+        size, stride = [self.number(n) for n in size], [self.number(n) for n in stride]
+        return self._fake(value, size, stride, self.number(offset))
+
+    def number(self, value):
+        if not isinstance(value, _SYMBOLIC):
+            return value
+        expression = value.node.expr
+        if expression not in self.numbers:
+            number = expression.xreplace(self.symbols)
+            if number.free_symbols:
+                raise _Inexpressible(f"a size {expression} that is known from data only")
+            self.numbers[expression] = value.node.pytype(number)
+        return self.numbers[expression]
+
+    def _fake(self, value, size, stride, offset):
+        shape = torch.empty_strided(size, stride, dtype=value.dtype, device="meta")
+        if offset:
+            extent = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
+            storage = torch.empty(extent, dtype=value.dtype, device="meta")
+            shape = storage.as_strided(size, stride, offset)
+        return torch._subclasses.FakeTensor(self.mode, shape, value.device)
 
 
 def _location(node: torch.fx.Node) -> str | None:
+    return _innermost_line(node.meta.get("stack_trace") or "")
+
+
+@functools.lru_cache(4096)
+def _innermost_line(stack_trace: str) -> str | None:
     """ "model.py:12 in forward": the user's line that made the node."""
-    frames = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', node.meta.get("stack_trace") or "")
+    frames = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', stack_trace)
     if not frames:
         return None
     path, line, function = frames[-1]
@@ -273,9 +309,14 @@ class _Builder:
         if node.target is operator.getitem:
             self._item(node)
             return
-        if not isinstance(node.target, torch._ops.OpOverload):
-            raise _Inexpressible(str(node.target))
         value = self.values[node]
+        if not isinstance(node.target, torch._ops.OpOverload):
+            if not isinstance(value, (int, float)):
+                raise _Inexpressible(str(node.target))
+            self.constants[node] = (
+                value  # arithmetic on sizes, which are what they are in this call
+            )
+            return
         if node.target is _aten.copy_.default and node.args[0] in self.placeholders:
             self.updates.append((self.placeholders[node.args[0]], node.args[1]))
             self.ids[node] = self.ids[node.args[1]]
