@@ -99,6 +99,13 @@ static void count_all_apart(planner *p)
 
 // --- One op next to its neighbours
 
+// True when operand k is not what the op makes: it reads it, or adds to what others have written.
+static bool is_use(const planner *p, uint32_t index, uint32_t k)
+{
+    const loop_op *op = op_at(p, index);
+    return k + 1 < op->operand_count || p->f.writer[op->operand[k].buffer] != index;
+}
+
 // How reads of operand k's buffer by op `index` agree with the writer when the op is divided by d.
 static void own_reads(const planner *p, uint32_t index, const division *d, uint32_t k,
                       uint32_t *out_reads, uint32_t *out_apart)
@@ -107,8 +114,8 @@ static void own_reads(const planner *p, uint32_t index, const division *d, uint3
     uint32_t buffer = op->operand[k].buffer, writer = p->f.writer[buffer];
     division_view written = written_view(p, writer, &p->plan[writer]);
     *out_reads = *out_apart = 0;
-    for (uint32_t other = 0; other + 1 < op->operand_count; other++) {
-        if (op->operand[other].buffer != buffer) continue;
+    for (uint32_t other = 0; other < op->operand_count; other++) {
+        if (!is_use(p, index, other) || op->operand[other].buffer != buffer) continue;
         division_view read = view_of(p, index, d, other);
         (*out_reads)++;
         *out_apart += !division_views_agree(&written, &read);
@@ -121,9 +128,9 @@ static cost price(const planner *p, uint32_t index, const division *d)
     const loop_op *op = op_at(p, index);
     uint32_t output = op->operand_count - 1, result = op->operand[output].buffer, resident = 0;
     double saved = 0;
-    for (uint32_t k = 0; k < output; k++) {
+    for (uint32_t k = 0; k <= output; k++) {
         uint32_t buffer = op->operand[k].buffer, reads, apart, apart_now;
-        if (!may_stay(p, buffer)) continue;
+        if (!is_use(p, index, k) || !may_stay(p, buffer)) continue;
         own_reads(p, index, d, k, &reads, &apart);
         if (apart) continue;
         own_reads(p, index, &p->plan[index], k, &reads, &apart_now);
@@ -133,7 +140,8 @@ static cost price(const planner *p, uint32_t index, const division *d)
         uint32_t others = 1 + flow_use_count(&p->f, buffer) - reads;
         saved += others * access_us(p, buffer) / reads;
     }
-    if (may_stay(p, result) && fits(p, index, d) && count_apart(p, result, d) == 0) {
+    bool makes = !is_use(p, index, output) && may_stay(p, result);
+    if (makes && fits(p, index, d) && count_apart(p, result, d) == 0) {
         resident |= 1u << output;
         saved += flow_use_count(&p->f, result) * access_us(p, result);
     }
@@ -146,9 +154,9 @@ static void take(planner *p, uint32_t index, const division *d)
 {
     const loop_op *op = op_at(p, index);
     uint32_t output = op->operand_count - 1, result = op->operand[output].buffer;
-    for (uint32_t k = 0; k < output; k++) {
+    for (uint32_t k = 0; k <= output; k++) {
         uint32_t buffer = op->operand[k].buffer;
-        if (!may_stay(p, buffer)) continue;
+        if (!is_use(p, index, k) || !may_stay(p, buffer)) continue;
         uint32_t writer = p->f.writer[buffer];
         division_view written = written_view(p, writer, &p->plan[writer]);
         division_view before = view_of(p, index, &p->plan[index], k);
@@ -157,7 +165,8 @@ static void take(planner *p, uint32_t index, const division *d)
         p->apart[buffer] += !division_views_agree(&written, &after);
     }
     p->plan[index] = *d;
-    if (may_stay(p, result)) p->apart[result] = count_apart(p, result, d);
+    if (!is_use(p, index, output) && may_stay(p, result))
+        p->apart[result] = count_apart(p, result, d);
 }
 
 // Times that differ by rounding only are equal; then the one with less compute.
@@ -299,6 +308,7 @@ static spyre_status create(loop_graph *loops, planner *p)
         find_alone(p, i);
     }
     TRY(flow_build(loops, &p->f));
+    TRY(flow_join_writers(loops, &p->f));
     TRY(axes_build(loops, &p->f, p->basis, &p->a));
     p->best_us = ARENA_NEW(memory, double, p->a.part_count);
     TRY_ALLOC(p->best_us);

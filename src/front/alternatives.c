@@ -172,7 +172,7 @@ static void try_from(divider *s, uint32_t v, division *trial)
     const loop_op *op = s->op;
     if (v == op->var_count) {
         division numbered = *trial;
-        division_number_cores(op, &numbered);
+        division_number(s->loops, op, &numbered);
         double us = span_fits(s->loops, op, &numbered) ? price(s, &numbered) : s->best_us;
         if (us >= s->best_us * (1 - 1e-9)) return;
         s->best_us = us;

@@ -36,24 +36,12 @@ static bool is_matmul(const loop_op *op)
     return opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL;
 }
 
-static uint8_t find_beside(const loop_graph *loops, const loop_op *op, uint32_t k)
-{
-    loop_location place;
-    if (!is_matmul(op) || loop_locate(loops, op, &op->operand[k], &place)) return LOOP_NO_DIM;
-    for (uint8_t v = 0; v < op->var_count; v++) {
-        bool batch = op->operand[0].stride[v] && op->operand[1].stride[v] &&
-                     op->operand[2].stride[v];
-        if (batch && v != place.stick_var && place.stride[v] == SPYRE_STICK_BYTES) return v;
-    }
-    return LOOP_NO_DIM;
-}
-
 cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op)
 {
     cost_basis basis = {.sizes = division_sizes_of(loops, op), .points = 1};
     for (uint32_t v = 0; v < op->var_count; v++) basis.points *= (double)basis.sizes.size[v];
+    basis.layout = cost_layout_of(loops, op);
     for (uint32_t k = 0; k < op->operand_count; k++) basis.bytes[k] = operand_bytes(loops, op, k);
-    for (uint32_t k = 0; k < op->operand_count; k++) basis.beside[k] = find_beside(loops, op, k);
     return basis;
 }
 
@@ -90,20 +78,6 @@ double cost_memory_us(const loop_op *op, double read_bytes, double written_bytes
            fmin(read_bytes, written_bytes) * turn_of(op);
 }
 
-// Runs of operand k that are too short for the memory's rate. Cores make one run of their sticks when
-// no other loop divides the operand.
-static double runs_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t k)
-{
-    uint8_t beside = basis->beside[k];
-    double run = SPYRE_STICK_BYTES;
-    bool divided = false;
-    if (beside == LOOP_NO_DIM) return 0;
-    for (uint32_t v = 0; v < op->var_count; v++)
-        divided |= v != beside && d->split[v] > 1 && op->operand[k].stride[v];
-    if (!divided) run *= d->split[beside];
-    return run < LONG_RUN ? basis->bytes[k] / run * SHORT_RUN : 0;
-}
-
 // Partial results pass along a chain of cores, one hop after the other.
 static double ring_of(const loop_op *op, const division_sizes *sizes, const division *d)
 {
@@ -126,30 +100,44 @@ static double tiles_of(const loop_op *op, const cost_basis *basis, const divisio
     return fmax(1, ceil(largest / (double)division_cores(op, d) / TILE_BYTES));
 }
 
-// The first tile is loaded before anything is computed.
-static double overlap(double a, double b, double tiles)
+// The first tile is loaded before anything is computed. Where memory binds, the last tile is computed
+// while the store of the one before it ends: loads and stores share the memory, so with L, S and C
+// for loading, storing and computing a tile, (S - L + C) / 2 of that store is left then.
+static double overlap(const cost *c, double written_us, double tiles, double results)
 {
-    return fmax(a, b) + fmin(a, b) / tiles;
+    double compute = c->compute_us + c->ring_us, least = fmin(c->memory_us, compute) / tiles;
+    if (compute >= c->memory_us || tiles < 2) return fmax(c->memory_us, compute) + least;
+    double store = written_us / tiles, load = c->memory_us / tiles - store;
+    double left = results < tiles ? 0 : fmin(store, fmax(0, (store - load + least) / 2));
+    return c->memory_us + fmax(0, least - left);
 }
 
 cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t resident)
 {
     cost c = {0};
-    cost_matmul m = {1, 1, 1};
+    cost_matmul m = {1, 1, 1, 1};
+    double spread_us = 0, runs_us = 0;
     if (is_matmul(op)) m = cost_matmul_of(op, d, basis->bytes);
+    cost_runs runs = cost_runs_of(op, &basis->layout, &basis->sizes, d, resident);
     for (uint32_t k = 0; k < op->operand_count; k++) {
+        bool result = k + 1 == op->operand_count;
+        double bytes = basis->bytes[k] * (result ? 1 : k == 0 ? m.a_reads : m.b_reads);
         if (resident >> k & 1u) continue;
-        if (k + 1 == op->operand_count)
-            c.written_bytes = basis->bytes[k];
-        else
-            c.read_bytes += basis->bytes[k] * (k == 0 ? m.a_reads : m.b_reads);
-        c.memory_us += runs_of(op, basis, d, k);
+        *(result ? &c.written_bytes : &c.read_bytes) += bytes;
+        if (runs.run_bytes[k] < LONG_RUN) runs_us += bytes / runs.run_bytes[k] * SHORT_RUN;
+        if (result || is_matmul(op)) continue;
+        spread_us += bytes / MEMORY_BANDWIDTH *
+                     cost_spread(op, &basis->layout, &basis->sizes, d, k);
     }
-    c.memory_us += cost_memory_us(op, c.read_bytes, c.written_bytes);
+    double turn_us = fmin(c.read_bytes, c.written_bytes) * turn_of(op);
+    double written_us = c.written_bytes / MEMORY_BANDWIDTH;
+    if (c.written_bytes <= c.read_bytes && turn_us > spread_us) written_us += turn_us;
+    c.memory_us = cost_memory_us(op, c.read_bytes, c.written_bytes) +
+                  fmax(0, spread_us - turn_us) + runs_us;
     c.compute_us = compute_of(op, basis, d);
     c.ring_us = ring_of(op, &basis->sizes, d);
-    c.us = overlap(c.memory_us, c.compute_us + c.ring_us,
-                   is_matmul(op) ? m.tiles : tiles_of(op, basis, d));
+    if (!is_matmul(op)) m.tiles = m.results = tiles_of(op, basis, d);
+    c.us = overlap(&c, written_us, m.tiles, m.results);
     return c;
 }
 

@@ -8,18 +8,19 @@
 //               bytes in whole sticks, each operand once however many cores read it (of a matmul, as
 //               often as its tiles need it: cost_matmul.h); operands in LX cost nothing; turn is
 //               MEMORY_TURNAROUND, or that of restickify and of broadcasts
-//               + runs * SHORT_RUN where a matmul's batch lies between the sticks of an operand: each
-//               product then finds single sticks, unless cores beside each other take whole batches
+//               or, if that is more than the turn, what reads of cores far apart lose
+//               + runs * SHORT_RUN where less than LONG_RUN lies side by side (cost_memory.h)
 //     compute = multiply-adds / (cores * MATMUL_RATE * fill), or
 //               sticks of the largest operand / (cores * VECTOR_STICKS * CLOCK)
 //     fill    = min(1, rows a core / MATMUL_FULL_ROWS) ^ MATMUL_FILL_POWER
 //     ring    = hops * bytes of a core's partial result / (RING_WIDTH * CLOCK)
 //     us      = max(memory, compute + ring) + min(memory, compute + ring) / tiles
-//               the first tile is loaded before anything is computed
+//               the first tile is loaded before anything is computed; where memory binds, the store
+//               of the tile before the last one takes its part of that
 #ifndef FRONT_COST_H
 #define FRONT_COST_H
 
-#include "front/division.h"
+#include "front/cost_memory.h"
 
 typedef struct {
     double read_bytes, written_bytes;   // of memory
@@ -32,8 +33,7 @@ typedef struct {
     division_sizes sizes;
     double points;                      // of the iteration space, padding included
     double bytes[LOOP_MAX_OPERANDS];    // that the op touches, in whole sticks
-    uint8_t beside[LOOP_MAX_OPERANDS];  // matmul: the batch loop that moves by one stick, or
-                                        // LOOP_NO_DIM
+    cost_layout layout;                 // how they lie in memory
 } cost_basis;
 
 cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op);

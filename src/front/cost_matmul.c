@@ -59,29 +59,32 @@ static bool stays(const shape *s, double columns)
     return 2 * s->depth * columns + 4 * s->depth * rows + 8 * rows * columns <= SHARE_BYTES;
 }
 
-static void keep_best(const double bytes[3], double a, double b, double tiles, cost_matmul *best)
+// What reads least; of equals what passes in more tiles, so that less of it waits for the first.
+static void keep_best(const double bytes[3], const cost_matmul *tried, cost_matmul *best)
 {
-    double now = bytes[0] * a + bytes[1] * b, before = bytes[0] * best->a_reads +
-                                                       bytes[1] * best->b_reads;
-    if (best->tiles == 0 || now < before) *best = (cost_matmul){a, b, tiles};
+    double now = bytes[0] * tried->a_reads + bytes[1] * tried->b_reads;
+    double before = bytes[0] * best->a_reads + bytes[1] * best->b_reads;
+    bool better = now < before || (now <= before && tried->tiles > best->tiles);
+    if (best->tiles == 0 || better) *best = *tried;
 }
 
 cost_matmul cost_matmul_of(const loop_op *op, const division *d, const double bytes[3])
 {
     shape s = shape_of(op, d);
-    cost_matmul best = {1, 1, 0};
+    cost_matmul best = {1, 1, 0, 0};
     double parts = ceil(s.depth / PART_DEPTH);
     for (double a = 1; a <= s.columns; a *= 2) {
         if (!stays(&s, s.columns / a)) continue;
-        keep_best(bytes, a * s.blocks, 1, s.products * ceil(s.rows / PART_ROWS), &best);
+        double tiles = s.products * ceil(s.rows / PART_ROWS);
+        keep_best(bytes, &(cost_matmul){a * s.blocks, 1, tiles, tiles}, &best);
         break;
     }
     for (double b = 1; b <= s.rows; b *= 2)
         for (double a = 1; a <= s.columns; a *= 2) {
             if (!passes(s.rows / b, s.columns / a)) continue;
-            keep_best(bytes, a * s.blocks, b, parts, &best);
+            keep_best(bytes, &(cost_matmul){a * s.blocks, b, parts, a * b}, &best);
             break;
         }
-    if (best.tiles == 0) best.tiles = 1;
+    if (best.tiles == 0) best.tiles = best.results = 1;
     return best;
 }

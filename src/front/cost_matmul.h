@@ -9,6 +9,7 @@
 typedef struct {
     double a_reads, b_reads; // times that memory hands an operand over, 1 or more
     double tiles;            // that pass through a core one after the other
+    double results;          // of them, those that end with a store
 } cost_matmul;
 
 // The tiles of LX's default share (docs/back.md) that read least: the sums of a tile, two parts of

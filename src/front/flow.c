@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "front/flow.h"
 
+#include <string.h>
+
 static void count_op(const loop_op *op, flow *f)
 {
     uint32_t output = op->operand_count - 1, *writer = &f->writer[op->operand[output].buffer];
@@ -30,5 +32,35 @@ spyre_status flow_build(const loop_graph *loops, flow *out)
         for (uint32_t k = 0; k < output; k++)
             out->uses[next[op->operand[k].buffer]++] = (flow_use){i, k};
     }
+    return NULL;
+}
+
+spyre_status flow_join_writers(const loop_graph *loops, flow *f)
+{
+    uint32_t buffers = loops->buffers.count, ops = loops->ops.count;
+    uint32_t *next = ARENA_NEW(loops->memory, uint32_t, buffers + 1);
+    flow_use *uses = ARENA_NEW(loops->memory, flow_use, f->first_use[buffers] + ops);
+    TRY_ALLOC(next);
+    TRY_ALLOC(uses);
+    for (uint32_t i = ops; i-- > 0;) {
+        const loop_op *op = &loops->ops.items[i];
+        uint32_t buffer = op->operand[op->operand_count - 1].buffer;
+        if (f->writer[buffer] == FLOW_MANY_WRITERS) next[buffer + 1]++;
+    }
+    for (uint32_t b = 0; b < buffers; b++) {
+        if (next[b + 1]) next[b + 1]--; // the first one is no use
+        next[b + 1] += next[b] + flow_use_count(f, b);
+    }
+    memcpy(f->first_use, next, (buffers + 1) * sizeof *next);
+    for (uint32_t i = 0; i < ops; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            uint32_t buffer = op->operand[k].buffer, *writer = &f->writer[buffer];
+            bool writes = k + 1 == op->operand_count;
+            if (writes && *writer == FLOW_MANY_WRITERS) *writer = i;
+            if (!writes || *writer != i) uses[next[buffer]++] = (flow_use){i, k};
+        }
+    }
+    f->uses = uses;
     return NULL;
 }

@@ -21,6 +21,10 @@ typedef struct {
 
 SPYRE_MUST_CHECK spyre_status flow_build(const loop_graph *loops, flow *out);
 
+// From now on the first of several writers of a buffer is its writer, and what the others write are
+// uses of it like reads.
+SPYRE_MUST_CHECK spyre_status flow_join_writers(const loop_graph *loops, flow *f);
+
 // True when the buffer has one writer.
 static inline bool flow_is_written_once(const flow *f, uint32_t buffer)
 {

@@ -23,11 +23,21 @@ static const struct {
     {"sum", "input %x: f16[2048, 1024]\n"
             "%p = aten.sum.dim_IntList(%x, [1], false) -> f16[2048]\nreturn %p\n", 1},
     {"softmax along rows", "input %x: f16[512, 1024]\n"
-            "%p = aten._softmax.default(%x, -1, false) -> f16[512, 1024]\nreturn %p\n", 1.01},
+            "%p = aten._softmax.default(%x, -1, false) -> f16[512, 1024]\nreturn %p\n", 1},
     {"softmax across rows", "input %x: f16[512, 1024]\n"
             "%p = aten._softmax.default(%x, 0, false) -> f16[512, 1024]\nreturn %p\n", 1},
     {"product", "input %x: f16[512, 512]\ninput %y: f16[512, 512]\n"
-            "%p = aten.mm.default(%x, %y) -> f16[512, 512]\nreturn %p\n", 1.05},
+            "%p = aten.mm.default(%x, %y) -> f16[512, 512]\nreturn %p\n", 1},
+    {"outer transpose", "input %x: f16[512, 8, 1024]\n"
+                        "%t = aten.transpose.int(%x, 0, 1) -> f16[8, 512, 1024]{1024, 8192, 1}\n"
+                        "%p = aten.clone.default(%t) -> f16[8, 512, 1024]\nreturn %p\n", 1},
+    {"restickify", "input %x: f16[1024, 1024]\ninput %y: f16[1024, 1024]\n"
+                   "%t = aten.transpose.int(%x, 0, 1) -> f16[1024, 1024]{1, 1024}\n"
+                   "%p = aten.add.Tensor(%t, %y) -> f16[1024, 1024]\nreturn %p\n", 1},
+    {"tall product", "input %x: f16[4096, 512]\ninput %y: f16[512, 256]\n"
+                     "%p = aten.mm.default(%x, %y) -> f16[4096, 256]\nreturn %p\n", 1},
+    {"few products", "input %x: f16[8, 256, 128]\ninput %y: f16[8, 128, 256]\n"
+                     "%p = aten.bmm.default(%x, %y) -> f16[8, 256, 256]\nreturn %p\n", 1},
     {"batched product", "input %x: f16[32, 512, 128]\ninput %y: f16[32, 128, 512]\n"
             "%p = aten.bmm.default(%x, %y) -> f16[32, 512, 512]\nreturn %p\n", 1},
 };
