@@ -26,7 +26,7 @@ SOURCES := CMakeLists.txt pyproject.toml \
 # Where threads meet; under the thread sanitizer everything else only takes longer.
 TSAN_TESTS := base_thread|base_log|card_launch|concurrency|runtime_|endurance|cache
 
-.PHONY: help setup build demo test test-c test-python test-asan test-tsan fuzz layers lint bench clean
+.PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan fuzz layers lint bench clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
@@ -34,6 +34,7 @@ help:
 	@echo 'make demo    run the examples on the emulated card'
 	@echo 'make test    C tests, the same under ASan and UBSan, threads under TSan, include order,'
 	@echo '             links, Python tests'
+	@echo 'make test-cabi  C programs of the public interface alone'
 	@echo 'make fuzz    look for inputs that break a parser: FUZZ_SECONDS, FUZZ_TARGETS'
 	@echo 'make lint    ruff, mypy, links of the documentation'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
@@ -74,6 +75,11 @@ test: test-c test-asan test-tsan layers test-python
 test-c: build
 	cmake --build $(BUILD)
 	ctest --test-dir $(BUILD) --output-on-failure -j2
+
+# What a C program sees: include/spyre and the shared library.
+test-cabi: build
+	cmake --build $(BUILD) --target cabi_tests
+	ctest --test-dir $(BUILD) --output-on-failure -R '^cabi_'
 
 test-asan: $(STAMPS)/packages
 	cmake -S . -B $(ASAN) -G Ninja -DSPYRE_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo

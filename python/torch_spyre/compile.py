@@ -263,6 +263,7 @@ class _Builder:
         program = _Program(self, executable)
         if folder:
             folder.program(program)
+        artefacts.log_code(program)
         reports.append(program.report())
         return program
 

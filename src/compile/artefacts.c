@@ -72,6 +72,8 @@ bool spyre_executable_stage_record(const spyre_executable *executable, uint32_t 
 static spyre_status compile_again(const spyre_executable *e, spyre_executable **out_stages)
 {
     spyre_graph *graph;
+    if (!e->source)
+        return status_new(SPYRE_UNSUPPORTED, "an executable that came as bytes has no stages");
     TRY(spyre_graph_parse(e->source, "a cached graph", &graph));
     spyre_status status = executable_compile(graph, &e->options, out_stages);
     spyre_graph_destroy(graph);

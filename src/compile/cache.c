@@ -156,7 +156,7 @@ static spyre_status write_file(const request *r, spyre_executable *e)
 {
     text content = {0};
     int64_t evictions = 0;
-    spyre_status status = executable_put(e, &content);
+    spyre_status status = executable_put(e, e->subject, &content);
     if (!status)
         status = cache_disk_write(&r->config, r->key, content.bytes, content.length, &evictions);
     statistics_add(STATISTIC_EVICTIONS, evictions);

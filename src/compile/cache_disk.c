@@ -23,7 +23,7 @@ typedef struct {
     uint64_t version, length, build;
     cache_key key;
 } header;
-_Static_assert(sizeof(header) == 64, "the header has no gaps");
+_Static_assert(sizeof(header) == CACHE_HEADER_BYTES, "the header has no gaps");
 
 static uint64_t build_hash(void)
 {
@@ -78,6 +78,22 @@ const char *cache_disk_problem(const void *file, size_t length, const cache_key 
     return NULL;
 }
 
+spyre_status cache_disk_seal(cache_key key, const void *content, size_t length, void **out_file,
+                             size_t *out_length)
+{
+    header h = {.version = VERSION, .length = length, .build = build_hash(), .key = key};
+    uint8_t *file = malloc(sizeof h + length);
+    TRY_ALLOC(file);
+    memcpy(h.magic, MAGIC, sizeof MAGIC);
+    memcpy(file, &h, sizeof h);
+    memcpy(file + sizeof h, content, length);
+    put_checksum(file, sizeof h + length, h.checksum);
+    memcpy(file, h.checksum, sizeof h.checksum);
+    *out_file = file;
+    *out_length = sizeof h + length;
+    return NULL;
+}
+
 // --- Files
 
 spyre_status cache_disk_read(arena *memory, const cache_config *config, cache_key key,
@@ -105,7 +121,7 @@ spyre_status cache_disk_read(arena *memory, const cache_config *config, cache_ke
     return NULL;
 }
 
-static spyre_status write_file(const cache_config *config, cache_key key, uint8_t *file,
+static spyre_status write_file(const cache_config *config, cache_key key, const void *file,
                                size_t length)
 {
     arena *memory = arena_create();
@@ -120,17 +136,11 @@ spyre_status cache_disk_write(const cache_config *config, cache_key key, const v
                               size_t content_length, int64_t *out_evictions)
 {
     size_t length = sizeof(header) + content_length;
+    void *file;
     *out_evictions = 0;
     TRY(file_make_directories(config->directory));
     TRY(cache_directory_make_room(config, (int64_t)length, out_evictions));
-    uint8_t *file = malloc(length);
-    TRY_ALLOC(file);
-    header h = {.version = VERSION, .length = content_length, .build = build_hash(), .key = key};
-    memcpy(h.magic, MAGIC, sizeof MAGIC);
-    memcpy(file, &h, sizeof h);
-    memcpy(file + sizeof h, content, content_length);
-    put_checksum(file, length, h.checksum);
-    memcpy(file, h.checksum, sizeof h.checksum);
+    TRY(cache_disk_seal(key, content, content_length, &file, &length));
     spyre_status status = write_file(config, key, file, length);
     free(file);
     return status;

@@ -19,6 +19,8 @@
 #include "compile/cache_config.h"
 #include "spyre/cache.h"
 
+enum { CACHE_HEADER_BYTES = 64 };
+
 typedef struct {
     uint64_t low, high;
 } cache_key;
@@ -39,6 +41,10 @@ SPYRE_MUST_CHECK spyre_status cache_disk_read(arena *memory, const cache_config 
 SPYRE_MUST_CHECK spyre_status cache_disk_write(const cache_config *config, cache_key key,
                                                const void *content, size_t length,
                                                int64_t *out_evictions);
+
+// A file's bytes: header and content. The caller frees them.
+SPYRE_MUST_CHECK spyre_status cache_disk_seal(cache_key key, const void *content, size_t length,
+                                              void **out_file, size_t *out_length);
 
 // What is wrong with a file of the cache, or null. Without a key, of any build.
 const char *cache_disk_problem(const void *file, size_t length, const cache_key *key);

@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "graph/partition.h"
 
 // --- Writing
 
-static spyre_status put_program(executable_segment *segment, text *out)
+static spyre_status put_program(const executable_segment *segment, text *out)
 {
     uint8_t *image;
     size_t length;
@@ -29,7 +28,7 @@ static spyre_status put_program(executable_segment *segment, text *out)
     return NULL;
 }
 
-static spyre_status put_segment(executable_segment *segment, text *out)
+static spyre_status put_segment(const executable_segment *segment, text *out)
 {
     const spyre_segment *info = &segment->info;
     spyre_segment plain = *info;
@@ -47,14 +46,13 @@ static spyre_status put_segment(executable_segment *segment, text *out)
     return put_program(segment, out);
 }
 
-spyre_status executable_put(spyre_executable *executable, text *out)
+spyre_status executable_put(const spyre_executable *executable, const char *subject, text *out)
 {
-    text report = {0};
-    bytes_put_string(out, executable->subject);
-    spyre_status status = graph_report(executable->prepared, &report);
-    if (!status) bytes_put_string(out, text_string(&report));
-    text_free(&report);
-    TRY(status);
+    char *report;
+    bytes_put_string(out, subject);
+    TRY(spyre_executable_report(executable, &report));
+    bytes_put_string(out, report);
+    spyre_string_free(report);
     bytes_put_number(out, executable->segment_count);
     for (uint32_t s = 0; s < executable->segment_count; s++)
         TRY(status_at(put_segment(&executable->segments[s], out), "segment %u", s));
@@ -98,6 +96,33 @@ static spyre_status take_program(spyre_executable *e, bytes_reader *from, uint32
     return from->failed ? NULL : executable_make_job(e, index);
 }
 
+static spyre_status check_outputs(const spyre_segment *info)
+{
+    for (uint32_t i = 0; i < info->output_count; i++) {
+        const spyre_segment_output *output = &info->outputs[i];
+        bool made = output->input < 0;
+        if (made ? output->buffer >= info->buffer_count
+                 : (uint32_t)output->input >= info->input_count)
+            return broken("an output is in no buffer and in no input");
+        if (made && output->bytes != spyre_layout_bytes(&output->layout))
+            return broken("an output has other bytes than its layout");
+    }
+    return NULL;
+}
+
+static spyre_status check_layouts(const spyre_segment *info)
+{
+    for (uint32_t i = 0; i < info->input_count; i++) {
+        TRY(spyre_layout_check(&info->input_layouts[i]));
+        if (info->input_storages[i].rank > SPYRE_MAX_RANK) return broken("an input's rank");
+    }
+    for (uint32_t i = 0; i < info->output_count; i++) {
+        TRY(spyre_layout_check(&info->outputs[i].layout));
+        if (info->outputs[i].storage.rank > SPYRE_MAX_RANK) return broken("an output's rank");
+    }
+    return check_outputs(info);
+}
+
 static spyre_status take_segment(spyre_executable *e, bytes_reader *from, uint32_t index)
 {
     spyre_segment *info = &e->segments[index].info;
@@ -110,6 +135,8 @@ static spyre_status take_segment(spyre_executable *e, bytes_reader *from, uint32
     if (info->kind == SPYRE_SEGMENT_HOST) return NULL;
     info->input_storages = BYTES_TAKE(from, spyre_view, info->input_count);
     info->input_layouts = BYTES_TAKE(from, spyre_layout, info->input_count);
+    if (from->failed) return broken("it ends inside the segments");
+    TRY(check_layouts(info));
     return take_program(e, from, index);
 }
 

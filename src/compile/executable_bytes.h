@@ -6,8 +6,9 @@
 
 #include "compile/executable.h"
 
-// Appends what launches and reports need, its subject in front.
-SPYRE_MUST_CHECK spyre_status executable_put(spyre_executable *executable, text *out);
+// Appends what launches and reports need, the subject that it is known by in front.
+SPYRE_MUST_CHECK spyre_status executable_put(const spyre_executable *executable,
+                                             const char *subject, text *out);
 
 // Fills an executable that executable_create() gave; `bytes` lie in its memory, aligned to 16. A
 // record that ends too early or has another `subject` is SPYRE_INVALID_FORMAT.

@@ -22,8 +22,7 @@ static void make_record(text *out)
     options.settings.sencores = 2;
     fuzz_must(spyre_graph_parse(graph_text, "graph", &graph));
     fuzz_must(executable_compile(graph, &options, &e));
-    e->subject = subject;
-    fuzz_must(executable_put(e, out));
+    fuzz_must(executable_put(e, subject, out));
     spyre_executable_destroy(e);
     spyre_graph_destroy(graph);
 }

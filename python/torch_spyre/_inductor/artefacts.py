@@ -9,6 +9,7 @@ See docs/debugging.md for the files.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pathlib
 import re
@@ -19,6 +20,13 @@ import torch
 from . import diagrams, output_code
 
 _used: dict[pathlib.Path, int] = {}
+_code_log = torch._logging.getArtifactLogger("torch.spyre", "output_code")  # has PyTorch's handlers
+
+
+def log_code(program) -> None:
+    """What TORCH_LOGS=output_code shows of a compiled graph."""
+    if _code_log.isEnabledFor(logging.DEBUG):
+        _code_log.debug("Output code:\n%s", output_code.of_program(program))
 
 
 def open_folder() -> Folder | None:

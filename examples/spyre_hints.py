@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hints: a product divided over the cores by hand, and a layer that runs tile by tile."""
+
+import torch
+import torch_spyre
+from torch_spyre._inductor import spyre_hint
+from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
+
+torch.manual_seed(0)
+M, K, N = 64, 256, 512
+x, up, down = (torch.rand(s, dtype=torch.float16) / 16 for s in ((M, K), (K, N), (N, K)))
+on_card = [t.to("spyre") for t in (x, up, down)]
+
+declare_tensor_dim("M", M)
+declare_tensor_dim("K", K)
+name_tensor_dims(on_card[0], ["M", "K"])
+
+
+def divided(x, up, down):
+    with spyre_hint(work_div={"M": 4, "K": 2}):
+        return x @ up @ down
+
+
+def tiled(x, up, down):
+    with spyre_hint(num_tiles_per_dim={"M": 2}):
+        return torch.relu(x @ up) @ down
+
+
+for layer in (divided, tiled):
+    result = torch.compile(layer)(*on_card).cpu()
+    report = torch_spyre.last_report()
+    delta = (result - layer(x, up, down)).abs().max().item()
+    print(f"{layer.__name__}: {report.kernels} kernels, max delta: {delta}")
