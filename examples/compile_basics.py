@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch.compile does, seen from inside: a compiled function, the graph that a backend gets, and
-the code that becomes of it.
+"""What torch.compile does, seen from inside: a compiled function, the graph that a backend gets,
+and the code that becomes of it.
 
     python examples/compile_basics.py
 """
