@@ -31,7 +31,9 @@ def _autoload() -> None:
     _registrations.extend(eager.register())
     _registrations.extend(autocast.register())
     patches.install()
-    from ._inductor import fastpath  # noqa: F401  (registers what it decomposes)
+    from ._inductor import composed, fastpath  # noqa: F401  (fastpath registers what it decomposes)
+
+    _registrations.append(composed.register())
 
 
 import torch  # noqa: E402

@@ -84,6 +84,15 @@ static bool match_number(match *m, uint32_t name, const spyre_arg *arg)
     return true;
 }
 
+static bool match_pair(match *m, const pattern_arg *wanted, const spyre_arg *arg)
+{
+    const spyre_arg *items = arg->of.list.items;
+    return arg->kind == SPYRE_ARG_LIST && arg->of.list.count == 2 &&
+           items[0].kind == SPYRE_ARG_VALUE && items[1].kind == SPYRE_ARG_VALUE &&
+           match_tensor(m, wanted->name, items[0].of.value) &&
+           match_tensor(m, wanted->second, items[1].of.value);
+}
+
 static bool match_arg(match *m, const pattern_arg *wanted, const spyre_arg *arg)
 {
     switch (wanted->kind) {
@@ -92,6 +101,7 @@ static bool match_arg(match *m, const pattern_arg *wanted, const spyre_arg *arg)
         return arg->kind == SPYRE_ARG_VALUE && match_tensor(m, wanted->name, arg->of.value);
     case PATTERN_NUMBER: return match_number(m, wanted->name, arg);
     case PATTERN_LITERAL: return same_literal(arg, &wanted->literal);
+    case PATTERN_PAIR: return match_pair(m, wanted, arg);
     case PATTERN_LAST:
     case PATTERN_INVERSE: break; // of replacements only
     }
@@ -126,71 +136,6 @@ static bool match_node(match *m, uint32_t line, uint32_t node)
     return commutes(call->op) && match_args(m, call, found->args, true);
 }
 
-// --- Conditions
-
-static const graph_view *view_of(const match *m, uint32_t name)
-{
-    return &m->graph->values.items[m->value[name]].view;
-}
-
-static bool constant_view(const match *m, uint32_t name, spyre_view *out)
-{
-    spyre_status status = graph_view_constant(m->graph, view_of(m, name), out);
-    spyre_status_free(status);
-    return !status;
-}
-
-static bool is_row_of(const match *m, const pattern_arg *args)
-{
-    spyre_view row, of;
-    const graph_value *values = m->graph->values.items;
-    return constant_view(m, args[0].name, &row) && constant_view(m, args[1].name, &of) &&
-           row.rank == 1 && of.rank > 0 && row.size[0] == of.size[of.rank - 1] &&
-           values[m->value[args[0].name]].dtype == values[m->value[args[1].name]].dtype;
-}
-
-static bool are_heads(const match *m, const pattern_arg *args)
-{
-    spyre_view q, k, v, y;
-    return constant_view(m, args[0].name, &q) && constant_view(m, args[1].name, &k) &&
-           constant_view(m, args[2].name, &v) && constant_view(m, args[3].name, &y) &&
-           q.rank == 4 && k.rank == 4 && v.rank == 4 && y.rank == 4 &&
-           memcmp(q.size, k.size, 2 * sizeof q.size[0]) == 0 &&
-           memcmp(q.size, v.size, 2 * sizeof q.size[0]) == 0 &&
-           memcmp(q.size, y.size, 3 * sizeof q.size[0]) == 0 && q.size[3] == k.size[3] &&
-           k.size[2] == v.size[2] && y.size[3] == v.size[3];
-}
-
-// By strides: equal sizes tell nothing.
-static bool is_turned(const match *m, const pattern_arg *args)
-{
-    spyre_view turned, of;
-    if (!constant_view(m, args[0].name, &turned) || !constant_view(m, args[1].name, &of))
-        return false;
-    uint32_t rank = of.rank;
-    return rank >= 2 && turned.rank == rank && turned.stride[rank - 1] == of.stride[rank - 2] &&
-           turned.stride[rank - 2] == of.stride[rank - 1] &&
-           turned.size[rank - 1] == of.size[rank - 2] &&
-           turned.size[rank - 2] == of.size[rank - 1];
-}
-
-static bool is_flat(const match *m, const pattern_arg *args)
-{
-    spyre_view flat, of;
-    return constant_view(m, args[0].name, &flat) && constant_view(m, args[1].name, &of) &&
-           flat.rank == 3 && of.rank >= 3 &&
-           memcmp(&flat.size[1], &of.size[of.rank - 2], 2 * sizeof flat.size[0]) == 0;
-}
-
-static bool holds(const match *m, const pattern_call *condition)
-{
-    if (strcmp(condition->op, "row") == 0) return is_row_of(m, condition->args);
-    if (strcmp(condition->op, "heads") == 0) return are_heads(m, condition->args);
-    if (strcmp(condition->op, "flat") == 0) return is_flat(m, condition->args);
-    if (strcmp(condition->op, "turned") == 0) return is_turned(m, condition->args);
-    return false;
-}
-
 // --- Uses: how often a value is an argument or an output
 
 static void count_uses(const spyre_arg *args, uint32_t count, uint32_t *uses)
@@ -200,6 +145,17 @@ static void count_uses(const spyre_arg *args, uint32_t count, uint32_t *uses)
         if (args[i].kind == SPYRE_ARG_LIST)
             count_uses(args[i].of.list.items, args[i].of.list.count, uses);
     }
+}
+
+static uint32_t uses_in(const spyre_arg *args, uint32_t count, uint32_t value)
+{
+    uint32_t uses = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uses += args[i].kind == SPYRE_ARG_VALUE && args[i].of.value == value;
+        if (args[i].kind == SPYRE_ARG_LIST)
+            uses += uses_in(args[i].of.list.items, args[i].of.list.count, value);
+    }
+    return uses;
 }
 
 static bool is_first_line_of_node(const match *m, uint32_t line)
@@ -216,8 +172,7 @@ static uint32_t uses_inside(const match *m, uint32_t value)
     for (uint32_t line = 0; line < m->pattern->node_count; line++) {
         if (!is_first_line_of_node(m, line)) continue;
         const graph_node *node = &m->graph->nodes.items[m->node[line]];
-        for (uint32_t i = 0; i < node->arg_count; i++)
-            uses += node->args[i].kind == SPYRE_ARG_VALUE && node->args[i].of.value == value;
+        uses += uses_in(node->args, node->arg_count, value);
     }
     return uses;
 }
@@ -249,9 +204,11 @@ static spyre_status make_arg(const match *m, const pattern_arg *from, arena *mem
         out->of.real = 1 / number_of(m->number[from->name]);
         break;
     case PATTERN_LAST:
-        TRY(graph_view_constant(m->graph, view_of(m, from->name), &view));
+        TRY(graph_view_constant(m->graph, &m->graph->values.items[m->value[from->name]].view,
+                                &view));
         *out = (spyre_arg){.kind = SPYRE_ARG_INT, .of.integer = view.size[view.rank - 1]};
         break;
+    case PATTERN_PAIR: // of nodes only
     case PATTERN_LITERAL:
     case PATTERN_ANY:
         *out = from->literal;
@@ -300,7 +257,7 @@ static bool try_pattern(match *m, uint32_t root, const uint32_t *uses, const uin
     for (uint32_t i = 0; i < p->node_count; i++)
         if (taken[m->node[i]] != SPYRE_NO_ID) return false;
     for (uint32_t i = 0; i < p->condition_count; i++)
-        if (!holds(m, &p->conditions[i])) return false;
+        if (!pattern_holds(m->graph, &p->conditions[i], m->value)) return false;
     return true;
 }
 

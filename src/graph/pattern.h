@@ -14,13 +14,15 @@ typedef enum {
     PATTERN_TENSOR,  // "%x": value or result of a node
     PATTERN_NUMBER,  // "$s"
     PATTERN_LITERAL, // a number, bool, dtype, string, none, or a list of one int
+    PATTERN_PAIR,    // "[%x, %y]": a list of two tensors
     PATTERN_LAST,    // "$last(%x)", also in a list
     PATTERN_INVERSE, // "$inverse($s)"
 } pattern_arg_kind;
 
 typedef struct {
     pattern_arg_kind kind;
-    uint32_t name;     // TENSOR, NUMBER, LAST, INVERSE: index into the pattern's names
+    uint32_t name;     // TENSOR, NUMBER, LAST, INVERSE, PAIR: index into the pattern's names
+    uint32_t second;   // PAIR: that of the other tensor
     bool listed;       // LAST inside [ ]
     spyre_arg literal; // LITERAL
 } pattern_arg;
@@ -49,6 +51,13 @@ SPYRE_MUST_CHECK spyre_status pattern_parse(const char *name, const char *source
 
 // All rows of pattern.def, parsed once a process. Thread safe.
 SPYRE_MUST_CHECK spyre_status pattern_table(const pattern **out_patterns, uint32_t *out_count);
+
+// Whether a condition of a row holds of the tensors that it names; `values` are the row's names as
+// values of the graph. Of symbolic sizes none holds.
+bool pattern_holds(const spyre_graph *graph, const pattern_call *condition, const uint32_t *values);
+
+// Whether there is a condition of that name with so many tensors.
+bool pattern_knows(const pattern_call *condition);
 
 // What became of the nodes of a graph: `root[n]` is the node that n became a part of (its own id
 // for a root) or SPYRE_NO_ID, `name[n]` the pattern of a root or null.

@@ -59,12 +59,23 @@ static spyre_status read_number(reader *r, spyre_arg *out)
     return NULL;
 }
 
-// "[-1]" or "[$last(%x)]"
+// "[%x, %y]" behind its bracket
+static spyre_status read_pair(reader *r, pattern_arg *out)
+{
+    out->kind = PATTERN_PAIR;
+    TRY(read_tensor(r, &out->name));
+    TRY(scan_expect(&r->in, ","));
+    TRY(read_tensor(r, &out->second));
+    return scan_expect(&r->in, "]");
+}
+
+// "[-1]", "[$last(%x)]" or "[%x, %y]"
 static spyre_status read_list(reader *r, pattern_arg *out)
 {
     size_t length;
     spyre_arg *item = ARENA_NEW(r->in.memory, spyre_arg, 1);
     TRY_ALLOC(item);
+    if (*scan_peek_word(&r->in, &length) == '%') return read_pair(r, out);
     if (*scan_peek_word(&r->in, &length) == '$') {
         TRY(read_number_form(r, out));
         out->listed = true;
@@ -140,7 +151,11 @@ static spyre_status read_line(reader *r)
     if (scan_accept_word(&r->in, "if")) {
         if (p->condition_count == sizeof p->conditions / sizeof p->conditions[0])
             return scan_error(&r->in, "too many conditions");
-        return read_call(r, &p->conditions[p->condition_count++]);
+        pattern_call *condition = &p->conditions[p->condition_count++];
+        TRY(read_call(r, condition));
+        return pattern_knows(condition) ? NULL
+                                        : scan_error(&r->in, "no condition %s of %u tensors",
+                                                     condition->op, condition->arg_count);
     }
     if (p->node_count == PATTERN_MOST_NODES)
         return scan_error(&r->in, "more than %d nodes", PATTERN_MOST_NODES);

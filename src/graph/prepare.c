@@ -10,6 +10,7 @@
 #include "graph/effect.h"
 #include "graph/partition.h"
 #include "graph/pattern.h"
+#include "graph/print.h"
 #include "graph/rewrite.h"
 #include "graph/verify.h"
 
@@ -233,7 +234,18 @@ static spyre_status prepare_nodes(rewriter *r, const bool *needed, bool host_fal
     return NULL;
 }
 
-// "part of node 7" for a node inside a composition, "silu as aten.silu.default" for its root.
+// "silu as aten.silu.default(%x)"
+static const char *composition_note(arena *memory, const pattern_result *found, uint32_t root)
+{
+    text call = {0};
+    graph_print_call(&found->graph, &found->graph.nodes.items[root], &call);
+    char *note = arena_printf(memory, "%s as %s", found->name[root], text_string(&call));
+    if (call.failed) note = NULL;
+    text_free(&call);
+    return note;
+}
+
+// "part of node 7" for a node inside a composition, what it became for its root.
 static spyre_status note_patterns(spyre_graph *prepared, const spyre_graph *graph,
                                   const pattern_result *found)
 {
@@ -242,8 +254,7 @@ static spyre_status note_patterns(spyre_graph *prepared, const spyre_graph *grap
         uint32_t root = found->root[i];
         if (root == SPYRE_NO_ID || fate->reason) continue;
         if (root == i)
-            fate->reason = arena_printf(prepared->memory, "%s as %s", found->name[i],
-                                        found->graph.nodes.items[i].op_name);
+            fate->reason = composition_note(prepared->memory, found, i);
         else
             fate->reason = arena_printf(prepared->memory, "part of node %u", root);
         fate->op_name = arena_strdup(prepared->memory, graph->nodes.items[i].op_name);

@@ -232,15 +232,20 @@ static void print_note(const spyre_graph *graph, const char *word, uint32_t note
     print_string(graph->locations.items[note], out);
 }
 
+void graph_print_call(const spyre_graph *graph, const graph_node *node, text *out)
+{
+    text_printf(out, "%s(", node->op_name);
+    print_args(graph, node->args, node->arg_count, out);
+    text_append(out, ")");
+}
+
 static void print_node(const spyre_graph *graph, const graph_node *node, bool notes, text *out)
 {
     for (uint32_t i = 0; i < node->result_count; i++) {
         text_printf(out, i ? ", %%%s" : "%%%s", graph->values.items[node->results[i]].name);
     }
     if (node->result_count) text_append(out, " = ");
-    text_printf(out, "%s(", node->op_name);
-    print_args(graph, node->args, node->arg_count, out);
-    text_append(out, ")");
+    graph_print_call(graph, node, out);
     for (uint32_t i = 0; i < node->result_count; i++) {
         text_append(out, i ? ", " : " -> ");
         graph_print_type(graph, &graph->values.items[node->results[i]], out);

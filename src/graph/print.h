@@ -13,6 +13,9 @@ SPYRE_MUST_CHECK spyre_status graph_print(const spyre_graph *graph, bool notes, 
 // "f16[4, 64]{1, 4}+8 host": strides when the view is not row-major, offset when it is not 0.
 void graph_print_type(const spyre_graph *graph, const graph_value *value, text *out);
 
+// "aten.add.Tensor(%x, %y, 1)".
+void graph_print_call(const spyre_graph *graph, const graph_node *node, text *out);
+
 // Short name of a dtype in the text form: "f16", "bool", "i64".
 const char *graph_dtype_word(spyre_dtype dtype);
 bool graph_dtype_of_word(const char *word, size_t length, spyre_dtype *out_dtype);

@@ -31,13 +31,31 @@ spyre_status rewrite_unary(rewriter *r)
     return make_unary(r, row_native(r), &x, &into, NULL);
 }
 
+static spyre_status silu(rewriter *r, const tensor *x, const tensor *into, tensor *out)
+{
+    tensor gate;
+    if (x->dtype != SPYRE_DTYPE_F32) return make_unary(r, ATEN_SPYRE_SILU, x, into, out);
+    TRY(make_unary(r, ATEN_SPYRE_SIGMOID, x, NULL, &gate));
+    return make_binary(r, ATEN_SPYRE_MUL, x, &gate, into, out);
+}
+
 spyre_status rewrite_silu(rewriter *r)
 {
-    tensor x, gate, into;
+    tensor x, into;
     TRY(load_unary(r, &x, &into));
-    if (x.dtype != SPYRE_DTYPE_F32) return make_unary(r, ATEN_SPYRE_SILU, &x, &into, NULL);
-    TRY(make_unary(r, ATEN_SPYRE_SIGMOID, &x, NULL, &gate));
-    return make_binary(r, ATEN_SPYRE_MUL, &x, &gate, &into, NULL);
+    return silu(r, &x, &into, NULL);
+}
+
+// The gate in its own dtype, as the two operators one after the other have it.
+spyre_status rewrite_silu_mul(rewriter *r)
+{
+    tensor x, gate, y, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_tensor(r, 0, &x));
+    TRY(silu(r, &x, NULL, &gate));
+    TRY(make_cast(r, &gate, into.dtype, NULL, &gate));
+    TRY(rewrite_operand(r, 1, into.dtype, &y));
+    return make_binary(r, ATEN_SPYRE_MUL, &gate, &y, &into, NULL);
 }
 
 spyre_status rewrite_ceil(rewriter *r)

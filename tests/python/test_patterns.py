@@ -119,3 +119,134 @@ def test_a_result_that_is_used_inside_keeps_the_composition():
     result, report = compiled(both, x)
     assert "silu as" not in report.text
     torch.testing.assert_close(result, both(x.float()), rtol=1e-2, atol=1e-2)
+
+
+def rotate_half(x):
+    half = x.shape[-1] // 2
+    return torch.cat((-x[..., half:], x[..., :half]), dim=-1)
+
+
+def rotate_pairs(x):
+    return torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
+
+
+def rope_of_llama(x, cos, sin):
+    x = x.transpose(1, 2)
+    return (x * cos.unsqueeze(1)) + (rotate_half(x) * sin.unsqueeze(1))
+
+
+def rope_of_a_part(x, cos, sin):
+    rotated, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
+    cos, sin = cos.unsqueeze(2), sin.unsqueeze(2)
+    return torch.cat((rotated * cos + rotate_half(rotated) * sin, rest), dim=-1)
+
+
+def rope_of_glm(x, cos, sin):
+    x = x.transpose(1, 2)
+    return (x * cos.unsqueeze(1)) + (rotate_pairs(x) * sin.unsqueeze(1))
+
+
+def rope_of_hf_adapters(x, freqs):
+    batch, length, heads, size = x.shape
+    parts = x.view(batch, length, heads, 2, size // 2)
+    turned = freqs[:, :, None, :, :, :].mul(parts.unsqueeze(-3)).sum(4, keepdim=True)
+    return turned.flatten(3).transpose(1, 2)
+
+
+def as_written(function, *operands):
+    """On the card operator by operator, where nothing is recognised."""
+    return function(*(x.to("spyre") for x in operands)).cpu().float()
+
+
+@pytest.mark.parametrize(
+    ("function", "size", "rotated", "call"),
+    [
+        (rope_of_llama, 128, 128, "rope as spyre.rope.default(%transpose, "),
+        (rope_of_llama, 48, 48, "rope as spyre.rope.default(%transpose, "),
+        (rope_of_a_part, 96, 32, "rope as spyre.rope.default("),
+        (rope_of_glm, 64, 64, "rope_interleaved as spyre.rope.default(%transpose, "),
+    ],
+)
+def test_rotary_embeddings(function, size, rotated, call):
+    x, cos, sin = random(2, 40, 3, size), random(2, 40, rotated), random(2, 40, rotated)
+    result, report = compiled(function, x, cos, sin)
+    assert call in report.text and report.nodes_on_host == 0
+    assert torch.equal(result, as_written(function, x, cos, sin))
+
+
+def test_a_rotary_embedding_by_matrices():
+    x, freqs = random(2, 40, 3, 128), random(2, 40, 2, 2, 64)
+    result, report = compiled(rope_of_hf_adapters, x, freqs)
+    assert "rope_by_matrix as spyre.rope_by_matrix.default(%" in report.text
+    assert torch.equal(result, as_written(rope_of_hf_adapters, x, freqs))
+
+
+def test_halves_of_whole_sticks_are_not_concatenated():
+    x, cos, sin = random(1, 64, 2, 128), random(1, 64, 128), random(1, 64, 128)
+    _, report = compiled(rope_of_llama, x, cos, sin)
+    assert report.kernels == 5
+
+
+def test_a_rotary_embedding_whose_parts_are_used_stays():
+    def both(x, cos, sin):
+        turned = rotate_half(x)
+        return x * cos + turned * sin, turned
+
+    def other_halves(x, cos, sin):
+        half = x.shape[-1] // 2
+        return x * cos + torch.cat((-x[..., :half], x[..., half:]), dim=-1) * sin
+
+    x, cos, sin = random(5, 64), random(5, 64), random(5, 64)
+    for function in (lambda *a: sum(both(*a)), other_halves):
+        result, report = compiled(function, x, cos, sin)
+        assert "rope" not in report.text
+        assert torch.equal(result, as_written(function, x, cos, sin))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+@pytest.mark.parametrize("activation", [torch.nn.functional.silu, silu])
+def test_a_gate_times_a_second_projection(activation, dtype):
+    def gated(gate, up):
+        return activation(gate) * up
+
+    gate, up = random(5, 96).to(dtype), random(5, 96).to(dtype)
+    result, report = compiled(gated, gate, up)
+    assert " as spyre.silu_mul.default(%" in report.text
+    torch.testing.assert_close(result, gated(gate.float(), up.float()), rtol=1e-2, atol=1e-2)
+
+
+def test_a_gate_that_leaves_the_graph_stays():
+    def both(gate, up):
+        opened = torch.nn.functional.silu(gate)
+        return opened * up + opened
+
+    _, report = compiled(both, random(5, 96), random(5, 96))
+    assert "silu_mul" not in report.text
+
+
+@pytest.mark.parametrize("device", ["cpu", "spyre"])
+def test_compositions_can_be_called_by_name(device):
+    x, cos, sin = (random(2, 3, 64).to(device) for _ in range(3))
+    for interleaved, turn in ((False, rotate_half), (True, rotate_pairs)):
+        result = torch.ops.spyre.rope(x, cos, sin, interleaved)
+        assert torch.equal(result.cpu(), (x * cos + turn(x) * sin).cpu())
+    expected = torch.nn.functional.silu(x) * cos
+    assert torch.equal(torch.ops.spyre.silu_mul(x, cos).cpu(), expected.cpu())
+
+
+def test_the_graph_that_is_handed_over_shows_them(tmp_path, monkeypatch):
+    def block(x, cos, sin, scores):
+        turned = x * cos + rotate_half(x) * sin
+        return torch.nn.functional.silu(turned) * x, softmax(scores), gelu_erf(x)
+
+    monkeypatch.setenv("TORCH_COMPILE_DEBUG", "1")
+    with torch._dynamo.config.patch(debug_dir_root=str(tmp_path)):
+        compiled_block = torch.compile(block, dynamic=False)
+        compiled_block(*(random(4, 64).to("spyre") for _ in range(4)))
+    (file,) = tmp_path.glob("run_*/torchinductor/*/fx_graph_transformed.py")
+    text = file.read_text()
+    for call in ("spyre.rope.default(", "spyre.silu_mul.default(", "aten._softmax.default(",
+                 "aten.gelu.default("):  # fmt: skip
+        assert text.count(call) == 1, text
+    for part in ("aten.cat", "aten.slice", "aten.exp", "aten.erf"):
+        assert part not in text

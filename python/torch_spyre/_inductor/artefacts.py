@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import torch
 
-from . import diagrams, output_code
+from . import composed, diagrams, output_code
 
 _used: dict[pathlib.Path, int] = {}
 _code_log = torch._logging.getArtifactLogger("torch.spyre", "output_code")  # has PyTorch's handlers
@@ -60,6 +60,7 @@ class Folder:
             diagrams.draw(self.path / "orig_fx_graph_diagram.svg", diagrams.of_graph(gm.graph))
 
     def graph_after_passes(self, gm: torch.fx.GraphModule) -> None:
+        self.transformed = gm
         self.write("fx_graph_transformed.py", gm.print_readable(print_output=False))
 
     def stages(self) -> str:
@@ -84,7 +85,10 @@ class Folder:
         self.write("ir_pre_fusion.txt", "\n".join(first))
         self.write("ir_post_fusion.txt", "\n".join(last))
         self.write("why.txt", "\n".join(why))
-        self.write("report.txt", program.executable.report())
+        report = program.executable.report()
+        found = composed.with_found(self.transformed, program.nodes, report)
+        self.write("fx_graph_transformed.py", found.print_readable(print_output=False))
+        self.write("report.txt", report)
         self.write("output_code.py", output_code.of_program(program))
         self.write(
             "inductor_provenance_tracking_node_mappings.json",

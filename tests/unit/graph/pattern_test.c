@@ -57,6 +57,9 @@ static void pattern__mistakes_have_a_place(void **state)
         {"%y = aten.exp.default(%x\n", "expected ')'"},
         {"%y = aten.exp.default(?)\n", "expected a number"},
         {"%y = aten.exp.default(%x) %z\n", "expected the end of the line"},
+        {"%y = aten.cat.default([%a %b], 1)\n", "p:1:27: expected ','"},
+        {"%y = aten.exp.default(%x)\nif row(%x)\n", "no condition row of 1 tensors"},
+        {"%y = aten.exp.default(%x)\nif near(%x, %y)\n", "no condition near of 2 tensors"},
         {"%y = aten.exp.default(%a, %a, %a, %a, %a, %a, %a, %a, %a)\n", "more than 8 arguments"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compositions that the compiler knows as one operator: torch.ops.spyre.
+
+A model spells them out and the compiler finds them (src/graph/pattern.def), or calls them by name.
+Called, they are their spelling, on every device and with gradients; for the card the compiler finds
+that again.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+
+import torch
+import torch.nn.functional as F
+
+_SCHEMAS = {
+    "silu_mul": "(Tensor gate, Tensor up) -> Tensor",
+    "rope": "(Tensor x, Tensor cos, Tensor sin, bool interleaved=False) -> Tensor",
+    "rope_by_matrix": "(Tensor q, Tensor freqs) -> Tensor",
+}
+
+
+def silu_mul(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+    return F.silu(gate) * up
+
+
+def rope(x, cos, sin, interleaved: bool = False) -> torch.Tensor:
+    """Rotary embedding: the parts of the last dim, which turn against each other, are its halves or
+    its even and odd elements. cos and sin are as long."""
+    if interleaved:
+        turned = torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+    else:
+        half = x.shape[-1] // 2
+        turned = torch.cat((-x[..., half:], x[..., :half]), -1)
+    return x * cos + turned * sin
+
+
+def rope_by_matrix(q: torch.Tensor, freqs: torch.Tensor) -> torch.Tensor:
+    """q [batch, length, heads, 1, 2, n] by matrices [batch, length, 1, 2, 2, n]; the result is
+    [batch, length, heads, 2, 1, n]."""
+    return (freqs * q).sum(4, keepdim=True)
+
+
+def register() -> torch.library.Library:
+    """Defines the operators; they live as long as what is returned."""
+    library = torch.library.Library("spyre", "FRAGMENT")
+    for function in (silu_mul, rope, rope_by_matrix):
+        library.define(function.__name__ + _SCHEMAS[function.__name__])
+        library.impl(function.__name__, function, "CompositeImplicitAutograd")
+    return library
+
+
+# ---- what the compiler found, in an FX graph
+
+_FOUND = re.compile(r"^node (\d+) .*?, \w+ as ((?:aten|spyre)\.\w+\.\w+)\((.*)\)$", re.M)
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|%([\w.$]+)|\b(true|false|none)\b')
+_WORDS = {"true": "True", "false": "False", "none": "None"}
+
+
+def _arguments(text: str, values: dict[str, torch.fx.Node]) -> list:
+    """Arguments in the graph's text form (docs/graph-text.md)."""
+    python = _TOKEN.sub(
+        lambda t: f'("%", "{t[1]}")' if t[1] else _WORDS.get(t[0], t[0]),
+        text,
+    )
+    return [
+        values[argument[1]] if isinstance(argument, tuple) else argument
+        for argument in ast.literal_eval(f"[{python}]")
+    ]
+
+
+def _value_names(nodes) -> dict[str, torch.fx.Node]:
+    """FX nodes by the names that the compiler has for their values."""
+    names = {node.name: node for node in nodes}
+    for node in nodes:
+        if node.target is operator.getitem:
+            names[f"{node.args[0].name}.{node.args[1]}"] = node
+    return names
+
+
+def with_found(gm: torch.fx.GraphModule, nodes, report: str) -> torch.fx.GraphModule:
+    """A copy of the graph with the compositions of a compiler's report in the place of their
+    spelling; `nodes` are the graph's by the compiler's ids."""
+    graph = torch.fx.Graph()
+    copies: dict[torch.fx.Node, torch.fx.Node] = {}
+    graph.output(graph.graph_copy(gm.graph, copies))
+    values = {name: copies.get(node) for name, node in _value_names(gm.graph.nodes).items()}
+    for number, name, text in _FOUND.findall(report):
+        namespace, packet, overload = name.split(".")
+        op = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+        root = copies[nodes[int(number)]]
+        with graph.inserting_before(root):
+            found = graph.call_function(op, *_call(op, _arguments(text, values)))
+        found.meta = dict(root.meta)
+        root.replace_all_uses_with(found)
+        graph.erase_node(root)
+        values[nodes[int(number)].name] = found
+    graph.eliminate_dead_code()
+    graph.lint()
+    return torch.fx.GraphModule(gm, graph)
+
+
+def _call(op: torch._ops.OpOverload, arguments: list) -> tuple[tuple, dict]:
+    """Positional arguments as FX has them: keyword-only ones by name."""
+    schema = op._schema.arguments
+    pairs = list(zip(schema, arguments, strict=True))
+    positional = tuple(value for argument, value in pairs if not argument.kwarg_only)
+    return positional, {a.name: value for a, value in pairs if a.kwarg_only}
