@@ -268,8 +268,8 @@ static PyMethodDef methods[] = {
     {"current_device", py_current_device, METH_NOARGS, NULL},
     {"set_device", py_set_device, METH_O, NULL},
     {"_spyre_get_allocator_stats", py_statistics, METH_VARARGS, NULL},
-    {"_spyre_reset_peak_memory_stats", py_reset_peak, METH_VARARGS, NULL},
-    {"_spyre_reset_accumulated_memory_stats", py_reset_totals, METH_VARARGS, NULL},
+    {"_spyre_reset_peak_stats", py_reset_peak, METH_VARARGS, NULL},
+    {"_spyre_reset_accumulated_stats", py_reset_totals, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -69,14 +69,16 @@ _QUIET = {"TORCH_SENDNN_LOG": "CRITICAL", "DT_DEEPRT_VERBOSE": "-1", "DTLOG_LEVE
 
 
 def _warn_downcast() -> bool:
-    """Called by the first copy of int64 values to the card; True when it need not be again."""
-    if _C.get_downcast_warning():
-        warnings.warn(
-            "spyre keeps int64 as int32: values outside 32 bits are lost",
-            UserWarning,
-            stacklevel=user_level(),
-        )
-    return True
+    """Called by copies of int64 values to the card until it has warned; True when it need not be
+    called again."""
+    if not _C.get_downcast_warning():
+        return False
+    warnings.warn(
+        "spyre does not support int64: kept as int32, values outside 32 bits are lost",
+        UserWarning,
+        stacklevel=user_level(),
+    )
+    return not torch.is_warn_always_enabled()
 
 
 def compile_reports() -> list:

@@ -23,6 +23,7 @@ from torch.utils import _pytree as pytree
 from . import _C, attention, handover, patches
 from ._inductor import artefacts, decompositions, hints, lowering, passes
 from ._inductor.registry import fallback_ops
+from .eager import check_fits, warn_fallback
 
 _aten = torch.ops.aten
 
@@ -131,8 +132,6 @@ def _build(gm: torch.fx.GraphModule, args, folder):
                    if isinstance(value, torch.Tensor) and value.device.type == "spyre"]  # fmt: skip
         return _Builder(gm, values, devices[0]).build(args, folder) if devices else _Eager(gm)
     except _Inexpressible as error:
-        from .eager import warn_fallback
-
         warn_fallback("a graph", f"it is interpreted node by node: {error}")
         return _Eager(gm)
 
@@ -265,6 +264,7 @@ class _Builder:
             folder.program(program)
         artefacts.log_code(program)
         reports.append(program.report())
+        program.warn_of_fallbacks()
         return program
 
     def _placeholder(self, node, args):
@@ -392,6 +392,16 @@ _COPIES_OF_CONSTANTS = {
     _aten.detach.default,
     _aten.alias.default,
     _aten.clone.default,
+}
+
+
+# Copies between host and card; a cast among them is the host's.
+_MOVES = {
+    _aten._to_copy.default,
+    _aten.copy.default,
+    _aten.copy_.default,
+    _aten.lift_fresh_copy.default,
+    torch.ops.prims.device_put.default,
 }
 
 
@@ -535,6 +545,7 @@ class _Program:
 
     def _run_on_host(self, segment, values):
         local: dict[int, torch.Tensor] = {}
+        made_by: dict = {}
 
         def to_cpu(argument):
             if isinstance(argument, torch.device):
@@ -554,8 +565,23 @@ class _Program:
             result = function(*args, **kwargs)
             for value, tensor in self._pairs(self.ids[node], result):
                 local[value] = _restrided(tensor, self.fakes[value])
+                made_by[value] = node.target
         for value in segment["outputs"]:
-            values[value] = local[value]
+            on_card = self.fakes[value].device.type == "spyre"
+            values[value] = check_fits(made_by[value], local[value]) if on_card else local[value]
+
+    def warn_of_fallbacks(self) -> None:
+        """Names what the graph has on the card and the host computes, each operator once."""
+        for segment in self.segments:
+            for number in segment["nodes"] if segment["kind"] != "card" else ():
+                node = self.nodes[number]
+                leaves = pytree.tree_leaves(self.values[node])
+                on_card = any(
+                    isinstance(leaf, torch.Tensor) and leaf.device.type == "spyre"
+                    for leaf in leaves
+                )
+                if on_card and not (node.target.is_view or node.target in _MOVES):
+                    warn_fallback(node.target, "runs on the CPU: last_report().text has the reason")
 
     def report(self) -> CompileReport:
         report = CompileReport(segments=len(self.segments), text=self.executable.report())

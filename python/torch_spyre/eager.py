@@ -51,6 +51,18 @@ def warn_fallback(what, message: str) -> None:
     warnings.warn(text, FallbackWarning, stacklevel=user_level())
 
 
+def check_fits(what, tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor`, which the CPU computed for the card; RuntimeError when its integers do not fit."""
+    if tensor.dtype == torch.int64 and tensor.numel() > 0:
+        least, most = (int(end) for end in tensor.aminmax())
+        for value in (least, most):
+            if not -(2**31) <= value < 2**31:
+                raise RuntimeError(
+                    f"spyre: {what}: {value} does not fit the card's 32-bit integers"
+                )
+    return tensor
+
+
 def run_on_cpu(op, args, kwargs, reason: str | None = None):
     """Runs `op` on CPU copies; results return to the card, mutated arguments are copied back."""
     handover.check_devices(op, args, kwargs)
@@ -79,8 +91,11 @@ def run_on_cpu(op, args, kwargs, reason: str | None = None):
     cpu_args, cpu_kwargs = pytree.tree_map(to_cpu, (args, kwargs))
     if torch.Tag.nondeterministic_seeded in op.tags:
         cpu_kwargs = _with_generator(op, cpu_args, cpu_kwargs, device, generators)
-    function = fallback_ops.get(op) or op
-    results = function(*_wrapped(op, cpu_args), **cpu_kwargs)
+    function = fallback_ops.get(op)
+    if function is None:
+        results = _call(op, cpu_args, cpu_kwargs)
+    else:
+        results = function(*_wrapped(op, cpu_args), **cpu_kwargs)
     for original, copy in generators:
         original.set_state(copy.get_state())
     _copy_back(op, cpu_args, cpu_kwargs, copies)
@@ -92,7 +107,7 @@ def run_on_cpu(op, args, kwargs, reason: str | None = None):
             return copies[id(value)][0]
         if device is None or value.device.type != "cpu":
             return value
-        return value.to(device)
+        return check_fits(op, value).to(device)
 
     return pytree.tree_map(to_card, results)
 
@@ -110,9 +125,19 @@ def _with_generator(op, args, kwargs, device, generators):
     return {**kwargs, "generator": generators[-1][1]}
 
 
+def _call(op, args, kwargs):
+    """PyTorch hands a number to a Python kernel in the place of a tensor without dimensions. Most
+    operators take it back, and it leaves the dtype of such a tensor beside it as it is."""
+    try:
+        return op(*args, **kwargs)
+    except RuntimeError as error:
+        if "but instead found type" not in str(error):
+            raise
+    return op(*_wrapped(op, args), **kwargs)
+
+
 def _wrapped(op, values) -> list:
-    """PyTorch hands a number to a Python kernel in the place of a tensor without dimensions; not
-    every operator takes it back."""
+    """The arguments with tensors in the place of numbers, where the operator wants tensors."""
     return [
         torch.tensor(value)
         if isinstance(value, (bool, int, float, complex)) and _is_tensor(argument)
@@ -141,7 +166,7 @@ def _copy_back(op, args, kwargs, copies) -> None:
                 original = copies[id(copy)][0]
                 if original.shape != copy.shape:
                     original.resize_(copy.shape)
-                original.copy_(copy)
+                original.copy_(check_fits(op, copy))
 
 
 # ---- one operator on the card
@@ -179,7 +204,9 @@ class _Operator:
         self.refusal = None if all(
             isinstance(r.type, torch.TensorType) for r in op._schema.returns
         ) and op._schema.returns else "its results are not tensors only"  # fmt: skip
-        if torch.Tag.nondeterministic_seeded in op.tags:
+        # Attention is tagged for its dropout, which the compiler refuses by itself.
+        attention = _aten.scaled_dot_product_attention.default
+        if torch.Tag.nondeterministic_seeded in op.tags and op is not attention:
             self.refusal = "random numbers are drawn on the host"
 
     def __call__(self, args, kwargs):
@@ -215,8 +242,8 @@ class _Operator:
         _C.check_settings(handover.settings())
         if any(tensor.device.type != "spyre" for tensor in tensors):
             return None, "its tensors are on several devices"
-        if any(tensor.numel() == 0 for tensor in tensors):
-            return None, "a tensor is empty"
+        if self.op is not _aten.cat.default and any(tensor.numel() == 0 for tensor in tensors):
+            return None, None  # no work that could fall back
         try:
             return self._build(values, tensors), None
         except (_C.Unsupported, ValueError, NotImplementedError, RuntimeError) as error:
@@ -225,10 +252,15 @@ class _Operator:
     def _build(self, values, tensors):
         results = self._meta_results(values)
         flat = list(results) if isinstance(results, (tuple, list)) else [results]
+        if any(result is None for result in flat):
+            raise _C.Unsupported("a result is absent")
         if any(result.numel() == 0 for result in flat):
             raise _C.Unsupported("a result is empty")
         graph = _C.Graph()
-        ids = {id(t): graph.add_input(f"arg{i}", t) for i, t in enumerate(tensors)}
+        places = [index for index, tensor in enumerate(tensors) if tensor.numel() > 0]
+        ids = {id(tensors[i]): graph.add_input(f"arg{i}", tensors[i]) for i in places}
+        if len(places) < len(tensors):  # cat leaves out what is empty
+            values = [[item for item in values[0] if id(item) in ids], *values[1:]]
         _node, outputs = graph.add_node(
             self.op.__name__,
             handover.op_name(self.op),
@@ -247,7 +279,7 @@ class _Operator:
         order = {value: index for index, value in enumerate(segment["outputs"])}
         return _Program(
             executable,
-            segment["inputs"],
+            [places[value] for value in segment["inputs"]],
             [order[value] for value in outputs],
             not isinstance(results, (tuple, list)),
         )
@@ -263,9 +295,9 @@ class _Operator:
             return value
 
         arguments = self.op._schema.arguments
-        values = _wrapped(self.op, pytree.tree_map(to_meta, values))
+        values = pytree.tree_map(to_meta, values)
         named = {a.name: v for a, v in zip(arguments, values, strict=True) if a.kwarg_only}
-        return self.op(*values[: len(values) - len(named)], **named)
+        return _call(self.op, values[: len(values) - len(named)], named)
 
 
 def _scalars(value):
@@ -503,6 +535,13 @@ def _convolution_backward(grad, x, weight, stride, padding, dilation, transposed
     return run_on_cpu(_aten.convolution_backward.default, args, {}, "convolution has no program")
 
 
+def _layer_norm_backward(*args):
+    # The CPU's kernel wants statistics in another dtype than devices give.
+    from torch._decomp.decompositions import native_layer_norm_backward
+
+    return native_layer_norm_backward(*args)
+
+
 def _untraced(function):
     """Keeps Dynamo from tracing a kernel, and what it calls, when one runs beside traced code."""
     frames = torch._C._dynamo.eval_frame
@@ -535,6 +574,7 @@ def register() -> list[torch.library.Library]:
     aten.impl("resize_", _untraced(_resize_))
     aten.impl("convolution_overrideable", _untraced(_convolution))
     aten.impl("convolution_backward_overrideable", _untraced(_convolution_backward))
+    aten.impl("native_layer_norm_backward", _untraced(_layer_norm_backward))
     differentiable = torch.library.Library("aten", "IMPL", "AutogradPrivateUse1")
     recurrent.register(aten, differentiable)
     return [fallback, aten, kernels, differentiable]

@@ -66,6 +66,7 @@ def _patch_empty(original):
             size = tuple(size[0])
         return empty_with_layout(size, device_layout, options.get("dtype"), options.get("device"))
 
+    del empty.__wrapped__
     return empty
 
 
@@ -82,6 +83,7 @@ def _patch_to() -> None:
         result = empty_with_layout(self.shape, device_layout, dtype or self.dtype, target)
         return result.copy_(self)
 
+    del to.__wrapped__  # what it wraps has no signature to look at
     torch.Tensor.to = to  # type: ignore[method-assign]
 
 
@@ -129,6 +131,7 @@ def _patch_inductor() -> None:
 
 def install() -> None:
     torch.Tensor.device_tensor_layout = device_tensor_layout  # type: ignore[attr-defined]
+    torch.Tensor._spyre_tensor_patched = True  # type: ignore[attr-defined]
     _patch_to()
     torch.empty = _patch_empty(torch.empty)
     for function in (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies, casts, creation and gathers.
+// Copies, casts and creation.
 #include "graph/rewrite.h"
 
 // Becomes another name of operand 0 when PyTorch says so: the view is the same.
@@ -98,74 +98,4 @@ spyre_status rewrite_ones(rewriter *r)
 spyre_status rewrite_zeros(rewriter *r)
 {
     return fill(r, 0);
-}
-
-// Rows of a table along its dim 0; the other dims are joined into one for the native.
-static spyre_status gather_rows(rewriter *r, const tensor *table, const tensor *index,
-                                const tensor *into)
-{
-    tensor rows, result;
-    if (table->view.rank == 0) return status_new(SPYRE_UNSUPPORTED, "operand 0: rank 0");
-    if (table->view.rank == 2) return make_gather(r, table, index, into, NULL);
-    int64_t sizes[2] = {table->view.size[0], view_element_count(&table->view)};
-    sizes[1] /= sizes[0];
-    TRY(make_reshape(r, table, sizes, 2, &rows));
-    TRY(make_gather(r, &rows, index, NULL, &result));
-    return rewrite_finish(r, &result, into);
-}
-
-spyre_status rewrite_embedding(rewriter *r)
-{
-    tensor table, index, into;
-    TRY(rewrite_tensor(r, 0, &table));
-    TRY(rewrite_tensor(r, 1, &index));
-    TRY(rewrite_result(r, 0, &into));
-    return gather_rows(r, &table, &index, &into);
-}
-
-spyre_status rewrite_index_select(rewriter *r)
-{
-    tensor table, index, into;
-    uint32_t dim;
-    TRY(rewrite_tensor(r, 0, &table));
-    TRY(rewrite_tensor(r, 2, &index));
-    TRY(rewrite_result(r, 0, &into));
-    TRY(rewrite_dim(r, 1, 0, table.view.rank, &dim));
-    if (dim == 0 && index.view.rank == 1) return gather_rows(r, &table, &index, &into);
-    return status_new(SPYRE_UNSUPPORTED, "indices of rank %u on dim %u, only a vector on dim 0",
-                      index.view.rank, dim);
-}
-
-// index < 0 ? index + rows : index, exact in integers.
-static spyre_status wrap_index(rewriter *r, const tensor *index, int64_t rows, tensor *out)
-{
-    tensor below, sign, step;
-    TRY(make_with(r, ATEN_SPYRE_MINIMUM, index, 0, NULL, &below));
-    TRY(make_with(r, ATEN_SPYRE_MAXIMUM, &below, -1, NULL, &sign));
-    TRY(make_with(r, ATEN_SPYRE_MUL, &sign, (double)rows, NULL, &step));
-    return make_binary(r, ATEN_SPYRE_SUB, index, &step, NULL, out);
-}
-
-spyre_status rewrite_index_tensor(rewriter *r)
-{
-    tensor table, index, wrapped, into;
-    TRY(rewrite_tensor(r, 0, &table));
-    TRY(rewrite_result(r, 0, &into));
-    const spyre_arg *list = r->from->arg_count > 1 ? &r->from->args[1] : NULL;
-    if (!list || list->kind != SPYRE_ARG_LIST || list->of.list.count == 0) {
-        return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: expected a list of tensors");
-    }
-    for (uint32_t i = 0; i < list->of.list.count; i++) {
-        bool present = list->of.list.items[i].kind == SPYRE_ARG_VALUE;
-        if (present == (i == 0)) continue;
-        return status_new(SPYRE_UNSUPPORTED, "indices other than one on dim 0");
-    }
-    TRY(status_at(rewrite_value(r, list->of.list.items[0].of.value, &index), "operand 1"));
-    if (index.dtype != SPYRE_DTYPE_I64 && index.dtype != SPYRE_DTYPE_I32) {
-        return status_new(SPYRE_UNSUPPORTED, "operand 1: an index of %s",
-                          spyre_dtype_name(index.dtype));
-    }
-    if (table.view.rank == 0) return status_new(SPYRE_UNSUPPORTED, "operand 0: rank 0");
-    TRY(wrap_index(r, &index, table.view.size[0], &wrapped));
-    return gather_rows(r, &table, &wrapped, &into);
 }

@@ -33,18 +33,45 @@ static spyre_status load_vector(rewriter *r, uint32_t index, spyre_dtype dtype, 
     return rewrite_operand(r, index, dtype, room);
 }
 
+static bool is_used(const rewriter *r, uint32_t result)
+{
+    return result < r->from->result_count && r->used[r->from->results[result]];
+}
+
+// What a backward pass reads, when it does: mean and 1 / sqrt(variance + eps) over the last dim.
+static spyre_status make_statistics(rewriter *r, const tensor *x, double eps)
+{
+    tensor mean, distance, square, variance, shifted, scale, into;
+    bool last[SPYRE_MAX_RANK] = {false};
+    last[x->view.rank - 1] = true;
+    if (!is_used(r, 1) && !is_used(r, 2)) return NULL;
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, x, last, true, NULL, &mean));
+    if (is_used(r, 1)) {
+        TRY(rewrite_result(r, 1, &into));
+        TRY(rewrite_finish(r, &mean, &into));
+    }
+    if (!is_used(r, 2)) return NULL;
+    TRY(make_binary(r, ATEN_SPYRE_SUB, x, &mean, NULL, &distance));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &distance, &distance, NULL, &square));
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, last, true, NULL, &variance));
+    TRY(make_with(r, ATEN_SPYRE_ADD, &variance, eps, NULL, &shifted));
+    TRY(make_unary(r, ATEN_SPYRE_RSQRT, &shifted, NULL, &scale));
+    TRY(rewrite_result(r, 2, &into));
+    return rewrite_finish(r, &scale, &into);
+}
+
 spyre_status rewrite_layer_norm(rewriter *r)
 {
     tensor x, weight_room, bias_room, into;
     const tensor *weight, *bias;
     double eps;
-    TRY(rewrite_only_result(r, 0));
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &x));
     TRY(expect_last_dim(r, &x));
     TRY(load_vector(r, 2, into.dtype, &weight_room, &weight));
     TRY(load_vector(r, 3, into.dtype, &bias_room, &bias));
     TRY(graph_arg_real(r->source, r->node, 4, 1e-5, &eps));
+    TRY(make_statistics(r, &x, eps));
     return make_layer_norm(r, &x, weight, bias, eps, &into, NULL);
 }
 
@@ -58,11 +85,10 @@ static double dtype_epsilon(spyre_dtype dtype)
 
 spyre_status rewrite_rms_norm(rewriter *r)
 {
-    tensor x, room, square, mean, shifted, scale, result, into;
+    tensor x, room, square, mean, shifted, scale, result, scale_into, into;
     const tensor *weight;
     bool last[SPYRE_MAX_RANK] = {false};
     double eps;
-    TRY(rewrite_only_result(r, 0));
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &x));
     TRY(expect_last_dim(r, &x));
@@ -73,6 +99,10 @@ spyre_status rewrite_rms_norm(rewriter *r)
     TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, last, true, NULL, &mean));
     TRY(make_with(r, ATEN_SPYRE_ADD, &mean, eps, NULL, &shifted));
     TRY(make_unary(r, ATEN_SPYRE_RSQRT, &shifted, NULL, &scale));
+    if (is_used(r, 1)) {
+        TRY(rewrite_result(r, 1, &scale_into));
+        TRY(rewrite_finish(r, &scale, &scale_into));
+    }
     TRY(make_binary(r, ATEN_SPYRE_MUL, &x, &scale, weight ? NULL : &into, &result));
     return weight ? make_binary(r, ATEN_SPYRE_MUL, &result, weight, &into, NULL) : NULL;
 }

@@ -67,6 +67,19 @@ spyre_status rewrite_ceil(rewriter *r)
     return make_unary(r, ATEN_SPYRE_NEG, &floored, &into, NULL);
 }
 
+// Towards zero, without comparisons, which float32 lacks.
+spyre_status rewrite_trunc(rewriter *r)
+{
+    tensor x, minus, above, below, into;
+    TRY(load_unary(r, &x, &into));
+    TRY(make_unary(r, ATEN_SPYRE_NEG, &x, NULL, &minus));
+    TRY(make_unary(r, ATEN_SPYRE_RELUFWD, &x, NULL, &above));
+    TRY(make_unary(r, ATEN_SPYRE_RELUFWD, &minus, NULL, &below));
+    TRY(make_unary(r, ATEN_SPYRE_FLOOR, &above, NULL, &above));
+    TRY(make_unary(r, ATEN_SPYRE_FLOOR, &below, NULL, &below));
+    return make_binary(r, ATEN_SPYRE_SUB, &above, &below, &into, NULL);
+}
+
 // x > 0 ? 1 : (x < 0 ? -1 : x), so that zeros keep their sign.
 spyre_status rewrite_sign(rewriter *r)
 {
@@ -181,6 +194,30 @@ spyre_status rewrite_add(rewriter *r)
 spyre_status rewrite_rsub(rewriter *r)
 {
     return add_scaled(r, 1, 0);
+}
+
+spyre_status rewrite_addc(rewriter *r)
+{
+    tensor x, a, b, both, into;
+    double value;
+    TRY(load_unary(r, &x, &into));
+    TRY(rewrite_operand(r, 1, into.dtype, &a));
+    TRY(rewrite_operand(r, 2, into.dtype, &b));
+    TRY(graph_arg_real(r->source, r->node, 3, 1, &value));
+    TRY(make_binary(r, row_native(r), &a, &b, NULL, &both));
+    if (value != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &both, value, NULL, &both));
+    return make_binary(r, ATEN_SPYRE_ADD, &x, &both, &into, NULL);
+}
+
+spyre_status rewrite_lerp(rewriter *r)
+{
+    tensor x, y, weight, way, into;
+    TRY(load_unary(r, &x, &into));
+    TRY(rewrite_operand(r, 1, into.dtype, &y));
+    TRY(rewrite_operand(r, 2, into.dtype, &weight));
+    TRY(make_binary(r, ATEN_SPYRE_SUB, &y, &x, NULL, &way));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &way, &weight, NULL, &way));
+    return make_binary(r, ATEN_SPYRE_ADD, &x, &way, &into, NULL);
 }
 
 // x^(2^doublings): squared again and again.

@@ -63,15 +63,36 @@ spyre_status rewrite_reduce(rewriter *r)
     return make_reduction(r, op, &x, over.reduced, over.keepdim, &into, NULL);
 }
 
+// Both ends over one dim or all.
+spyre_status rewrite_aminmax(rewriter *r)
+{
+    static const aten_op ENDS[2] = {ATEN_SPYRE_MIN, ATEN_SPYRE_MAX};
+    tensor x, into;
+    reduction over = {.count = 1};
+    uint32_t dim = 0;
+    bool has_dim = r->from->arg_count > 1 && r->from->args[1].kind != SPYRE_ARG_NONE;
+    TRY(rewrite_tensor(r, 0, &x));
+    TRY(graph_arg_bool(r->source, r->node, 2, false, &over.keepdim));
+    if (has_dim) TRY(rewrite_dim(r, 1, 0, x.view.rank, &dim));
+    for (uint32_t i = 0; i < x.view.rank; i++) over.reduced[i] = !has_dim || i == dim;
+    for (uint32_t end = 0; end < 2; end++) {
+        TRY(rewrite_result(r, end, &into));
+        TRY(make_reduction(r, ENDS[end], &x, over.reduced, over.keepdim, &into, NULL));
+    }
+    return NULL;
+}
+
 spyre_status rewrite_reduce_bool(rewriter *r)
 {
     return rewrite_reduce(r);
 }
 
 // mean((x - mean(x))^2) * n / (n - correction): means do not overflow where sums of squares do.
+// std is its root.
 spyre_status rewrite_var(rewriter *r)
 {
-    tensor x, center, distance, square, into, mean_into;
+    tensor x, center, distance, square, mean, into, mean_into;
+    bool is_std = r->from->op == ATEN_STD;
     reduction over;
     double correction;
     TRY(rewrite_result(r, 0, &into));
@@ -90,12 +111,12 @@ spyre_status rewrite_var(rewriter *r)
         TRY(rewrite_result(r, 1, &mean_into));
         TRY(rewrite_finish(r, &center, &mean_into));
     }
-    if (scale == 1) {
+    if (scale == 1 && !is_std) {
         return make_reduction(r, ATEN_SPYRE_MEAN, &square, over.reduced, over.keepdim, &into, NULL);
     }
-    tensor mean;
     TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, over.reduced, over.keepdim, NULL, &mean));
-    return make_with(r, ATEN_SPYRE_MUL, &mean, scale, &into, NULL);
+    if (scale != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &mean, scale, is_std ? NULL : &into, &mean));
+    return is_std ? make_unary(r, ATEN_SPYRE_SQRT, &mean, &into, NULL) : NULL;
 }
 
 spyre_status rewrite_vector_norm(rewriter *r)

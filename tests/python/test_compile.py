@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
-from torch_spyre import _C
+from torch_spyre import _C, eager
 
 HALF = torch.float16
 
@@ -94,6 +94,14 @@ def test_nodes_of_the_host_run_between_segments():
     report = check(function, numbers(4, 8) / 8)
     assert report.nodes_on_host == 1 and report.host_ops == ["aten.cumsum.default"]
     assert report.segments >= 3 and report.nodes_on_card == 3
+
+
+def test_a_node_of_the_host_is_named_once():
+    eager._warned.clear()
+    x = numbers(3, 64).to("spyre")
+    with pytest.warns(torch_spyre.FallbackWarning, match="aten.cumsum.default") as seen:
+        torch.compile(lambda x: torch.cumsum(x, 0).t() + torch.cumsum(x, 1).t())(x)
+    assert len([w for w in seen if w.category is torch_spyre.FallbackWarning]) == 1
 
 
 def test_host_nodes_at_both_ends():

@@ -4,7 +4,6 @@
 import hypothesis
 import pytest
 import torch
-import torch_spyre
 from hypothesis import strategies as st
 
 DTYPES = [
@@ -126,6 +125,22 @@ def test_int64_warns_once(run_python):
     )
     assert run_python(source).stdout == "1\n"
     assert run_python(source, TORCH_SPYRE_DOWNCAST_WARN="0").stdout == "0\n"
-    torch_spyre._C.set_downcast_warning(False)
-    assert torch_spyre._C.get_downcast_warning() is False
-    torch_spyre._C.set_downcast_warning(True)
+
+
+def test_the_warning_of_int64_is_a_switch(run_python):
+    run_python(
+        "import torch, warnings\n"
+        "def warned():\n"
+        "    with warnings.catch_warnings(record=True) as seen:\n"
+        "        warnings.simplefilter('always')\n"
+        "        torch.arange(3).to('spyre')\n"
+        "    return any('does not support int64' in str(w.message) for w in seen)\n"
+        "assert torch.spyre.get_downcast_warning() is True\n"
+        "torch.spyre.set_downcast_warning(False)\n"
+        "assert torch.spyre.get_downcast_warning() is False and not warned()\n"
+        "torch.spyre.set_downcast_warning(True)\n"
+        "torch.set_warn_always(True)\n"
+        "assert warned() and warned()\n"
+        "torch.set_warn_always(False)\n"
+        "assert warned() and not warned()\n"
+    )

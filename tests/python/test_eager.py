@@ -87,6 +87,18 @@ CALLS = {
     "cumsum": lambda x: x.cumsum(-1),
     "sort": lambda x: x.sort(-1).values,
     "full_like": lambda x: torch.full_like(x, 2.0),
+    "trunc": torch.trunc,
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
+    "prelu": lambda x: F.prelu(x, x[0, :1]),
+    "elu": lambda x: F.elu(x, 1.5),
+    "selu": F.selu,
+    "hardsigmoid": F.hardsigmoid,
+    "hardswish": F.hardswish,
+    "glu": F.glu,
+    "addcmul": lambda x: torch.addcmul(x, x, x[0], value=0.5),
+    "addcdiv": lambda x: torch.addcdiv(x, x, x.abs() + 1, value=0.5),
+    "lerp": lambda x: torch.lerp(x, x[0], 0.25),
+    "std": lambda x: x.std(-1),
 }
 
 
@@ -117,6 +129,90 @@ def test_attention(causal):
     (q, k, v), (a, b, c) = both((2, 4, 9, 32), (2, 4, 9, 32), (2, 4, 9, 32))
     expected = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
     close(F.scaled_dot_product_attention(a, b, c, is_causal=causal), expected, 2e-2)
+
+
+@pytest.fixture
+def only_on_card():
+    """A fallback is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", torch_spyre.FallbackWarning)
+        eager._warned.clear()
+        yield
+
+
+@pytest.mark.usefixtures("only_on_card")
+def test_layers_stay_on_the_card():
+    (a, w), (x, y) = both((2, 4, 9, 32), (32,))
+    close(F.scaled_dot_product_attention(x, x, x), F.scaled_dot_product_attention(a, a, a), 2e-2)
+    close(F.layer_norm(x, (32,), y, y), F.layer_norm(a, (32,), w, w), 3e-2)
+    close(F.rms_norm(x, (32,), y), F.rms_norm(a, (32,), w), 3e-2)
+    for name in ("elu", "hardswish", "leaky_relu", "glu"):
+        close(getattr(F, name)(x), getattr(F, name)(a), 3e-2)
+
+
+def test_layer_norm_is_differentiable():
+    (a,), (x,) = both((3, 64))
+    a.requires_grad_()
+    x.requires_grad_()
+    (F.layer_norm(a, (64,)) ** 3).mean().backward()
+    (F.layer_norm(x, (64,)) ** 3).mean().backward()
+    torch.testing.assert_close(x.grad.cpu().float(), a.grad, atol=2e-2, rtol=5e-2)
+
+
+def test_numbers_leave_the_dtype_of_tensors_without_dims():
+    for dtype in (HALF, torch.bfloat16, torch.float32):
+        x = torch.tensor(1.5, dtype=dtype, device="spyre")
+        for function in (lambda x: x + 0.25, lambda x: 2.0 / x, lambda x: x.remainder(0.5)):
+            assert function(x).dtype == dtype
+        assert (x + 0.25).item() == 1.75
+
+
+@pytest.mark.usefixtures("only_on_card")
+def test_cat_leaves_out_what_is_empty():
+    (a,), (x,) = both((2, 70))
+    empty = torch.empty(0, dtype=HALF, device="spyre")
+    close(torch.cat([empty, x, x], -1), torch.cat([a, a], -1))
+    assert torch.cat([torch.empty(0, device="spyre"), x]).dtype == torch.float32
+
+
+INDEXED = {
+    "rows": lambda x, i, j: x[i],
+    "middle": lambda x, i, j: x[:, j],
+    "broadcast": lambda x, i, j: x[i, j],
+    "apart": lambda x, i, j: x[j, :, j],
+    "number": lambda x, i, j: x[:, :, j[0]],
+    "index_select": lambda x, i, j: x.index_select(1, i[1]),
+}
+
+
+@pytest.mark.usefixtures("only_on_card")
+@pytest.mark.parametrize("name", INDEXED)
+@pytest.mark.parametrize("dtype", [HALF, torch.int64, torch.bool])
+def test_indices(name, dtype):
+    x = torch.randint(0, 2 if dtype == torch.bool else 60, (4, 5, 3, 66)).to(dtype)
+    i, j = torch.tensor([[0, 3, -1], [1, 1, 2]]), torch.tensor([2, -3, 0])
+    actual = INDEXED[name](x.to("spyre"), i.to("spyre"), j.to("spyre"))
+    assert torch.equal(actual.cpu(), INDEXED[name](x, i, j))
+
+
+@pytest.mark.parametrize("pair", [(0, 5), (0, -6), (4, 0), (-5, 0), (0, 2**31 - 1), (0, -(2**31))])
+def test_an_index_beyond_its_dim_is_an_error(pair):
+    (_,), (x,) = both((4, 5, 64))
+    i, j = (torch.tensor([0, number]).to("spyre") for number in pair)
+    with pytest.raises(RuntimeError, match="gather of row"):
+        x[i, j].cpu()
+    with pytest.raises(RuntimeError, match="gather of row"):
+        x.index_select(1, torch.tensor([-1]).to("spyre")).cpu()
+
+
+def test_integers_that_the_card_cannot_hold_are_an_error():
+    x = torch.ones(3, dtype=torch.int64, device="spyre")
+    for function in (lambda x: x + 2**40, lambda x: x.fill_(2**31), lambda x: x * -(2**33)):
+        for form in (function, torch.compile(function)):
+            with pytest.raises(RuntimeError, match="does not fit the card's 32-bit integers"):
+                form(x)
+    assert x.cpu().tolist() == [1, 1, 1]
+    assert (x + (2**31 - 2)).cpu().tolist() == [2**31 - 1] * 3
 
 
 def test_embedding():

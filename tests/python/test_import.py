@@ -133,3 +133,19 @@ def test_two_cards_hold_their_own_tensors(run_python):
         "assert torch.spyre.current_device() == 0\n",
         AIU_WORLD_SIZE="2",
     )
+
+
+def test_names_of_the_api(run_python):
+    """Where scripts for the device look names up; none of it starts a card."""
+    run_python(
+        PRELUDE + "import inspect\n"
+        "from torch_spyre._inductor.errors import Unsupported\n"
+        "from torch_spyre.ops.fallbacks import FallbackWarning\n"
+        "assert Unsupported is torch_spyre.Unsupported\n"
+        "assert FallbackWarning is torch_spyre.FallbackWarning\n"
+        "for function in (torch.Tensor.to, torch.empty):\n"
+        "    assert 'device_layout' in inspect.signature(function).parameters\n"
+        "assert torch.Tensor._spyre_tensor_patched is True\n"
+        "assert torch.ones(2).device_tensor_layout() is None\n"
+        "assert not torch.spyre.is_initialized()\n"
+    )
