@@ -45,10 +45,19 @@ static bool is_settled(const loop_op *op)
 
 // --- Buffers
 
+// True when the op copies what a loop accumulated, which is worth more in LX than the copies.
+static bool copies_sums(const planner *p, const loop_op *op)
+{
+    for (uint32_t k = 0; k + 1 < op->operand_count; k++)
+        if (p->f.writer[op->operand[k].buffer] == FLOW_MANY_WRITERS) return true;
+    return false;
+}
+
 static bool may_stay(const planner *p, uint32_t buffer)
 {
     const loop_buffer *b = &p->loops->buffers.items[buffer];
-    return flow_is_written_once(&p->f, buffer) && b->output < 0 && !b->walked;
+    if (!flow_is_written_once(&p->f, buffer) || b->output >= 0) return false;
+    return !b->walked || !copies_sums(p, op_at(p, p->f.writer[buffer]));
 }
 
 static division_view view_of(const planner *p, uint32_t index, const division *d, uint32_t k)
@@ -67,16 +76,20 @@ static bool fits(const planner *p, uint32_t writer, const division *d)
     const loop_op *op = op_at(p, writer);
     uint32_t output = op->operand_count - 1;
     double bytes = p->basis[writer].bytes[output];
+    for (uint32_t t = 0; t < op->tile_depth; t++)
+        if (op->operand[output].tile_stride[t])
+            bytes *= (double)p->loops->tiles.items[op->tiles[t]].count;
     for (uint32_t v = 0; v < op->var_count; v++)
         if (op->operand[output].stride[v]) bytes /= d->split[v];
     return bytes <= p->lx_bytes;
 }
 
-// Time in memory that one access of the buffer costs.
+// Time in memory that writing or reading all of the buffer costs.
 static double access_us(const planner *p, uint32_t buffer)
 {
-    uint32_t writer = p->f.writer[buffer];
-    return p->basis[writer].bytes[op_at(p, writer)->operand_count - 1] / MEMORY_BANDWIDTH;
+    const loop_op *writer = op_at(p, p->f.writer[buffer]);
+    double bytes = p->basis[p->f.writer[buffer]].bytes[writer->operand_count - 1];
+    return bytes * loop_executions(p->loops, writer) / MEMORY_BANDWIDTH;
 }
 
 static uint32_t count_apart(const planner *p, uint32_t buffer, const division *d)
@@ -146,7 +159,7 @@ static cost price(const planner *p, uint32_t index, const division *d)
         saved += flow_use_count(&p->f, result) * access_us(p, result);
     }
     cost c = cost_of(op, &p->basis[index], d, resident);
-    c.us -= saved;
+    c.us = c.us * loop_executions(p->loops, op) - saved;
     return c;
 }
 
@@ -238,7 +251,7 @@ static void compare_plan(planner *p, double *us, bool first)
     for (uint32_t n = 0; n < p->a.part_count; n++) us[n] = 0;
     for (uint32_t i = 0; i < ops; i++) {
         cost c = cost_of(op_at(p, i), &p->basis[i], &p->plan[i], resident_operands(p, i));
-        us[p->a.part[i]] += c.us;
+        us[p->a.part[i]] += c.us * loop_executions(p->loops, op_at(p, i));
     }
     for (uint32_t i = 0; i < ops; i++) {
         uint32_t n = p->a.part[i];

@@ -159,8 +159,10 @@ cost cost_as_planned(const loop_graph *loops, const loop_op *op)
 double cost_of_graph(const loop_graph *loops)
 {
     double us = 0;
-    for (uint32_t i = 0; i < loops->ops.count; i++)
-        us += cost_as_planned(loops, &loops->ops.items[i]).us;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        us += cost_as_planned(loops, op).us * loop_executions(loops, op);
+    }
     return us;
 }
 

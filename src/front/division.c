@@ -114,6 +114,15 @@ int32_t division_largest(int64_t count, int64_t limit)
     return 1;
 }
 
+// True when a counted loop walks the dim.
+static bool walks_dim(const loop_op *op, const loop_access *access, const loop_buffer *buffer,
+                      uint32_t d)
+{
+    for (uint32_t t = 0; t < op->tile_depth; t++)
+        if (access->tile_stride[t] && loop_dim_at(buffer, access->tile_stride[t]) == d) return true;
+    return false;
+}
+
 division_view division_view_of(const loop_graph *loops, const loop_op *op,
                                const division_sizes *sizes, const division *d, uint32_t k)
 {
@@ -124,6 +133,7 @@ division_view division_view_of(const loop_graph *loops, const loop_op *op,
         if (d->split[v] == 1) continue;
         int64_t stride = access->stride[v];
         if (!stride || !loop_starts_dim(buffer, access->offset, stride)) view.apart = false;
+        if (stride && walks_dim(op, access, buffer, loop_dim_at(buffer, stride))) view.apart = false;
         int64_t step = stride * (sizes->size[v] / d->split[v]);
         uint32_t at = view.count++;
         while (at > 0 && view.cut[at - 1].step > step) {

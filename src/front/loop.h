@@ -71,6 +71,7 @@ typedef struct {
 typedef struct {
     int64_t count;    // >= 2
     const char *name; // of the dim, for messages
+    bool unrolled;    // the bundle will have steps for every iteration
     uint32_t first_op, last_op; // positions in the op order
 } loop_tiles;
 
@@ -157,6 +158,15 @@ static inline uint32_t loop_core_count(const loop_op *op)
     uint32_t cores = 1;
     for (uint32_t v = 0; v < op->var_count; v++) cores *= (uint32_t)op->split[v];
     return cores;
+}
+
+// How often the counted loops around an op execute it.
+static inline double loop_executions(const struct spyre_loops *loops, const loop_op *op)
+{
+    double executions = 1;
+    for (uint32_t t = 0; t < op->tile_depth; t++)
+        executions *= (double)loops->tiles.items[op->tiles[t]].count;
+    return executions;
 }
 
 // Counted loops that both ops are inside of.

@@ -39,11 +39,24 @@ static const char *add_variable(const loop_graph *loops, const loop_op *op, cons
     return NULL;
 }
 
+// Where a counted loop walks a dim, every core has all of it. `reach` counts whole tiles.
+static const char *add_tiles(const loop_graph *loops, const loop_op *op, const loop_buffer *b,
+                             const loop_access *access, uint32_t t, const view *out,
+                             int64_t reach[LOOP_MAX_DIMS])
+{
+    const loop_tiles *tiles = &loops->tiles.items[op->tiles[t]];
+    if (!access->tile_stride[t]) return NULL;
+    if (!tiles->unrolled) return "a loop of the bundle walks it";
+    uint32_t d = loop_dim_at(b, access->tile_stride[t]);
+    if (out->slices[d] > 1) return "tiles and cores cut the same dim of it";
+    reach[d] += access->tile_stride[t] / b->dim[d].stride * (tiles->count - 1);
+    return NULL;
+}
+
 static view find_view(const loop_graph *loops, const loop_op *op, const loop_access *access)
 {
     const loop_buffer *b = &loops->buffers.items[access->buffer];
-    view out = {.why = b->walked ? "loops walk it tile by tile" : NULL,
-                .cores = loop_core_count(op)};
+    view out = {.cores = loop_core_count(op)};
     int64_t offset = access->offset, reach[LOOP_MAX_DIMS];
     for (uint32_t d = b->dim_count; d-- > 0;) {
         out.slices[d] = 1;
@@ -56,6 +69,8 @@ static view find_view(const loop_graph *loops, const loop_op *op, const loop_acc
         uint32_t d = loop_dim_at(b, access->stride[v]);
         reach[d] += access->stride[v] / b->dim[d].stride * (op->extent[v] - 1);
     }
+    for (uint32_t t = 0; t < op->tile_depth && !out.why; t++)
+        out.why = add_tiles(loops, op, b, access, t, &out, reach);
     for (uint32_t d = 0; d < b->dim_count && !out.why; d++) {
         if (reach[d] >= b->dim[d].extent) out.why = "an op walks from one dim of it into the next";
         if (out.slices[d] > 1 && out.last[d] >= out.length[d])
@@ -191,6 +206,8 @@ static bool same_place(const loop_graph *loops, const loop_op *op, uint32_t k)
     if (x.offset != y.offset || x.stick_var != y.stick_var) return false;
     for (uint32_t v = 0; v < op->var_count; v++)
         if (x.stride[v] != y.stride[v]) return false;
+    for (uint32_t t = 0; t < op->tile_depth; t++)
+        if (x.tile_stride[t] != y.tile_stride[t]) return false;
     return true;
 }
 

@@ -6,6 +6,8 @@
 // what the iterations accumulate.
 #include "front/tiling.h"
 
+#include "bundle/unroll.h"
+
 typedef struct {
     tiling *t;
     uint32_t *first; // by buffer: an op that touches it, plus 1
@@ -162,6 +164,40 @@ static spyre_status check_op(const loop_graph *loops, uint32_t index)
     return NULL;
 }
 
+// Steps of the nest of counted loops that begins at op `first`; *behind: the op behind it.
+static int64_t count_steps(const loop_graph *loops, uint32_t first, uint32_t *behind)
+{
+    int64_t total = 0;
+    uint32_t nest = loops->ops.items[first].tiles[0], i = first;
+    for (; i < loops->ops.count && total <= BUNDLE_MOST_UNROLLED; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        int64_t steps = 1;
+        if (!op->tile_depth || op->tiles[0] != nest) break;
+        for (uint32_t l = 0; l < op->tile_depth && steps <= BUNDLE_MOST_UNROLLED; l++)
+            if (__builtin_mul_overflow(steps, loops->tiles.items[op->tiles[l]].count, &steps))
+                steps = INT64_MAX / 2;
+        total += steps;
+    }
+    while (i < loops->ops.count && loops->ops.items[i].tile_depth &&
+           loops->ops.items[i].tiles[0] == nest)
+        i++;
+    *behind = i;
+    return total;
+}
+
+void tile_mark_unrolled(loop_graph *loops)
+{
+    for (uint32_t i = 0, behind; i < loops->ops.count; i = behind) {
+        behind = i + 1;
+        if (!loops->ops.items[i].tile_depth) continue;
+        bool unrolled = count_steps(loops, i, &behind) <= BUNDLE_MOST_UNROLLED;
+        for (uint32_t at = i; at < behind; at++)
+            for (uint32_t l = 0; l < loops->ops.items[at].tile_depth; l++)
+                loops->tiles.items[loops->ops.items[at].tiles[l]].unrolled =
+                    unrolled && loops->settings.unroll_loops;
+    }
+}
+
 spyre_status tile_apply(tiling *t)
 {
     loop_graph *loops = t->loops;
@@ -174,5 +210,6 @@ spyre_status tile_apply(tiling *t)
     for (uint32_t b = 0; b < loops->buffers.count; b++) shrink_buffer(&c, b);
     for (uint32_t i = 0; i < loops->ops.count; i++) TRY(cut_op(&c, i));
     for (uint32_t i = 0; i < loops->ops.count; i++) TRY(check_op(loops, i));
+    tile_mark_unrolled(loops);
     return NULL;
 }

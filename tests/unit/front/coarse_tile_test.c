@@ -220,6 +220,43 @@ static void coarse_tile__a_whole_reduction_ends_the_loop(void **state)
     front_run_end(&run);
 }
 
+// abs(exp(x)) of [64, 4096], abs in tiles.
+static front_run walked(const char *tiles, bool unroll)
+{
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, 64, 4096, 0);
+    uint32_t x = named_input(&run, view, "M,K");
+    x = front_case_unary(&run, "spyre.exp", x, view);
+    front_case_output(&run, front_case_unary(&run, "spyre.abs", x, view));
+    hint(&run, 1, tiles);
+    run.settings.unroll_loops = unroll;
+    return run;
+}
+
+// What a loop walks is held in LX whole where the cores cut other dims of it than the loop, and where
+// the bundle has the addresses as numbers.
+static void coarse_tile__walked_buffers_live_in_lx(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tiles;
+        bool unroll, in_lx;
+    } cases[] = {{"1:M=4", true, true},   {"1:K=4", true, true}, {"1:M=4,2:K=2", true, false},
+                 {"1:M=4", false, false}, {"1:K=4", false, false}};
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        front_run run = walked(cases[i].tiles, cases[i].unroll);
+        front_result result;
+        compile(&run, &result);
+        const loop_op *op = &result.loops->ops.items[1];
+        const loop_buffer *whole = &result.loops->buffers.items[op->operand[0].buffer];
+        assert_true(whole->walked);
+        assert_int_equal(whole->tile_depth, 0);
+        assert_int_equal(whole->in_lx, cases[i].in_lx);
+        assert_int_equal(whole->why_in_memory == NULL, cases[i].in_lx);
+        front_run_end(&run);
+    }
+}
+
 // What an op of the scope needs from outside goes before the loop, what needs nothing of it behind.
 static void coarse_tile__others_stand_aside(void **state)
 {
@@ -409,6 +446,7 @@ int main(void)
         cmocka_unit_test(coarse_tile__sums_of_tiles),
         cmocka_unit_test(coarse_tile__two_buffers),
         cmocka_unit_test(coarse_tile__a_whole_reduction_ends_the_loop),
+        cmocka_unit_test(coarse_tile__walked_buffers_live_in_lx),
         cmocka_unit_test(coarse_tile__others_stand_aside),
         cmocka_unit_test(coarse_tile__impossible_tiles_are_refused),
         cmocka_unit_test(coarse_tile__scopes_are_one_piece),
