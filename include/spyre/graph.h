@@ -90,7 +90,9 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_set_work_division(spyre_grap
 // scope from others and grows inwards, a named dim, the tiles that it is cut into. Consecutive nodes
 // of one scope share its loop. SPYRE_UNSUPPORTED here when it is no such text, when compiling when
 // the tiles do not divide a dim (a stick's in whole sticks) or the scope's nodes cannot follow each
-// other.
+// other. "3:@5=16" says instead that the node is of step 5 of the 16 of a loop whose steps, alike but
+// for their tiles, stand in the graph one behind the other; they become one counted loop where they
+// can.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_set_tiles(spyre_graph *graph, uint32_t node,
                                                               const char *tiles);
 

@@ -6,6 +6,8 @@
 // do buffers that are written in pieces.
 #include "front/front.h"
 #include "front/rename.h"
+#include "front/tiling.h"
+#include "graph/hint.h"
 
 #include <string.h>
 
@@ -20,6 +22,16 @@ typedef struct {
     graph_hint hint;                        // the user's, of its node
     uint32_t dtype, format;
 } op_key;
+
+// True when the op is in steps of loops and in no scope of tiles: steps may share what they compute.
+static bool is_in_step_only(const loop_graph *loops, const loop_op *op)
+{
+    const char *at = tile_scopes_of(loops, op);
+    hint_tiles hint;
+    while (hint_next_tiles(&at, &hint))
+        if (!hint_is_step(&hint)) return false;
+    return true;
+}
 
 static op_key key_of(const loop_graph *loops, const loop_op *op)
 {
@@ -46,6 +58,7 @@ static op_key key_of(const loop_graph *loops, const loop_op *op)
         key.storage.stride[d] = buffer->storage.stride[d];
     }
     key.hint = loops->graph->nodes.items[op->node].hint;
+    if (is_in_step_only(loops, op)) key.hint.tiles = 0;
     key.dtype = (uint32_t)buffer->dtype;
     key.format = (uint32_t)buffer->format;
     return key;

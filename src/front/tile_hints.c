@@ -23,7 +23,7 @@ typedef struct {
     VEC(scope) scopes;
 } reader;
 
-static const char *tiles_of(const loop_graph *loops, const loop_op *op)
+const char *tile_scopes_of(const loop_graph *loops, const loop_op *op)
 {
     uint32_t tiles = loops->graph->nodes.items[op->node].hint.tiles;
     return tiles ? loops->graph->locations.items[tiles] : "";
@@ -31,7 +31,7 @@ static const char *tiles_of(const loop_graph *loops, const loop_op *op)
 
 bool tile_in_scope(const loop_graph *loops, const loop_op *op, int64_t number)
 {
-    const char *at = tiles_of(loops, op);
+    const char *at = tile_scopes_of(loops, op);
     hint_tiles hint;
     while (hint_next_tiles(&at, &hint))
         if (hint.scope == number) return true;
@@ -156,10 +156,11 @@ spyre_status tile_by_hints(tiling *t)
     reader r = {.t = t};
     for (uint32_t i = 0; i < t->loops->ops.count; i++) {
         const loop_op *op = &t->loops->ops.items[i];
-        const char *at = tiles_of(t->loops, op);
+        const char *at = tile_scopes_of(t->loops, op);
         hint_tiles hint;
         *t->loops->at_node = op->node;
-        while (hint_next_tiles(&at, &hint)) TRY(add_level(&r, i, &hint, &t->paths.items[i]));
+        while (hint_next_tiles(&at, &hint))
+            if (!hint_is_step(&hint)) TRY(add_level(&r, i, &hint, &t->paths.items[i]));
     }
     for (uint32_t s = 0; s < r.scopes.count; s++) {
         const hint_tiles *hint = &r.scopes.items[s].hint;

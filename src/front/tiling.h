@@ -52,6 +52,9 @@ SPYRE_MUST_CHECK spyre_status tile_apply(tiling *t);
 // Sets `unrolled` of the counted loops: bundle_unroll() will do that with those nests.
 void tile_mark_unrolled(loop_graph *loops);
 
+// The scopes around the op's node (graph/hint.h).
+const char *tile_scopes_of(const loop_graph *loops, const loop_op *op);
+
 // True when the op's node says that it is in that scope.
 bool tile_in_scope(const loop_graph *loops, const loop_op *op, int64_t scope);
 

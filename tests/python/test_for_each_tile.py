@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """for_each_tile: computations written tile by tile, against PyTorch on whole tensors."""
 
+import re
+
 import pytest
 import torch
+from torch_spyre._inductor import config
 from torch_spyre._inductor.wsr.for_each_tile import Gather, for_each_tile
 
 M, K, N = 64, 256, 128
@@ -20,8 +23,17 @@ def check(tiled, whole, *tensors, atol=0.02):
     torch.testing.assert_close(result.cpu().float(), want, atol=atol, rtol=0.01)
 
 
+@pytest.fixture(autouse=True)
+def loops(tmp_path, monkeypatch):
+    """loops(): the counts of the loops around the kernels that stand in one."""
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+    torch.manual_seed(0)
+    text = lambda: (tmp_path / "segment0.loop").read_text()  # noqa: E731
+    return lambda: [int(n) for n in re.findall(r"in\(t\d+<(\d+)", text())]
+
+
 @pytest.mark.parametrize("reverse", [False, True])
-def test_rows_of_a_product(reverse):
+def test_rows_of_a_product(reverse, loops):
     def tiled(x, y):
         def body(_carry, tiles):
             rows, whole = tiles
@@ -31,9 +43,10 @@ def test_rows_of_a_product(reverse):
         return for_each_tile(body, (x, y), **options)[1]
 
     check(tiled, torch.matmul, tensor(M, K, scale=0.1), tensor(K, N))
+    assert loops() == [4, 4]  # the product of a tile, and its copy into the whole
 
 
-def test_sums_of_a_product():
+def test_sums_of_a_product(loops):
     def tiled(x, y):
         def body(carry, tiles):
             return carry + tiles[0] @ tiles[1], None
@@ -42,9 +55,12 @@ def test_sums_of_a_product():
         return for_each_tile(body, (x, y), dims=(1, 0), tile_size=64, init=zero)[0]
 
     check(tiled, torch.matmul, tensor(M, K, scale=0.1), tensor(K, N))
+    assert loops() == [4, 4]
 
 
-def test_softmax_in_one_pass_over_keys():
+def attention():
+    """Softmax in one pass over the keys, and what it is."""
+
     def tiled(q, k, v):
         def body(carry, tiles):
             most, total, sums = carry
@@ -66,7 +82,46 @@ def test_softmax_in_one_pass_over_keys():
     def whole(q, k, v):
         return torch.softmax(q @ k.transpose(0, 1) * 0.125, -1) @ v
 
-    check(tiled, whole, tensor(M, 64), tensor(256, 64), tensor(256, 64))
+    return tiled, whole, (tensor(M, 64), tensor(256, 64), tensor(256, 64))
+
+
+def test_softmax_in_one_pass_over_keys(loops):
+    tiled, whole, tensors = attention()
+    check(tiled, whole, *tensors)
+    assert len(loops()) > 10 and set(loops()) == {4}
+
+
+def test_loops_and_steps_give_the_same_bits(tmp_path):
+    tiled, _whole, tensors = attention()
+    results = []
+    for settings in (
+        {"unroll_loops": False},
+        {"unroll_loops": True},
+        {"skip_passes": "roll_steps"},
+    ):
+        torch._dynamo.reset()
+        with torch.no_grad(), config.patch(**settings):
+            results.append(torch.compile(tiled, fullgraph=True)(*tensors).cpu())
+    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
+
+
+def test_an_index_is_not_carried():
+    def body(carry, tiles):
+        return carry + 1, tiles[0]
+
+    with pytest.raises(TypeError, match="0 in the carry: .* index of a step is not known"):
+        for_each_tile(body, [torch.zeros(64, 128)], dims=0, tile_size=8, init=0, out_dim=0)
+
+
+def test_numbers_of_tiles_that_data_decides_are_refused():
+    def tiled(x):
+        rows = (x[:, 0] > 0).nonzero().flatten()
+        spec = (Gather(0, rows),)
+        return for_each_tile(lambda _c, t: (None, t[0]), (x,), dims=spec, tile_size=1, out_dim=0)[1]
+
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="(?i)data.dependent|dynamic shape"):
+        torch.compile(tiled, fullgraph=True)(tensor(8, 128))
 
 
 def test_rows_that_an_index_chooses():

@@ -97,6 +97,17 @@ def spyre_hint(**hints: Any):
     return torch.fx.traceback.annotate({_SCOPE + str(_number()): values})
 
 
+def new_scope() -> int:
+    """The number of a scope of steps."""
+    return _number()
+
+
+def step_of(scope: int, step: int, count: int):
+    """Around what belongs to one step of a loop whose steps are traced one behind the other."""
+    values = {"tiles": f"@{step}={count}", "work_div": "", "named_dims": ""}
+    return torch.fx.traceback.annotate({_SCOPE + str(scope): values})
+
+
 def _number() -> int:
     """Of a scope: unique, and greater than those of the scopes around it."""
     return next(_numbers)

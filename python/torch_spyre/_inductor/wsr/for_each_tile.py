@@ -2,8 +2,9 @@
 """for_each_tile: a computation written tile by tile, with torch-spyre's interface
 (torch-spyre/torch-spyre, torch_spyre/_inductor/wsr/for_each_tile.py at 0875e81).
 
-The number of tiles is known when the function is traced, and every step is traced by itself: a
-compiled function holds the steps one behind the other, each with intermediates of one tile.
+The number of tiles is known when the function is traced, and every step is traced by itself, with a
+mark that says which it is: the compiler makes the steps one counted loop again. Steps that differ
+in more than their tiles stay one behind the other.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
+
+from ..hints import new_scope, step_of
 
 __all__ = ["Gather", "for_each_tile"]
 
@@ -41,7 +45,8 @@ def for_each_tile(
     into tiles of `tile_size`, None for one that every step sees whole, or a Gather. `init` is the
     first carry; without one the body gets None and its carry is dropped. Tiles of the result are
     laid behind each other along `out_dim`; without it there is no result. `reverse` runs from the
-    last tile to the first; the result keeps its order.
+    last tile to the first; the result keeps its order. A carry is made of tensors: a number in it
+    would be the step's index, which a loop does not give to its body.
     """
     operands = tuple(operands)
     each = dims if isinstance(dims, tuple) else (dims,) * len(operands)
@@ -57,17 +62,29 @@ def for_each_tile(
     if init is None and out_dim is None:
         raise ValueError("for_each_tile: neither init nor out_dim, so there is nothing to return")
     count = _count_tiles(operands, each, tile_size)
-    carry, results = init, {}
-    for step in reversed(range(count)) if reverse else range(count):
-        tiles = tuple(
-            _tile(operand, dim, step, tile_size)
-            for operand, dim in zip(operands, each, strict=True)
-        )
-        after, results[step] = body(carry, tiles)
+    carry, results, scope = init, {}, new_scope()
+    backwards = reverse and init is not None  # without a carry the order is of no consequence
+    for turn in range(count):
+        step = count - 1 - turn if backwards else turn
+        _check_carry(carry)
+        with step_of(scope, turn, count):
+            tiles = tuple(
+                _tile(operand, dim, step, tile_size)
+                for operand, dim in zip(operands, each, strict=True)
+            )
+            after, results[step] = body(carry, tiles)
         carry = carry if init is None else after
+    _check_carry(carry)
     if out_dim is None:
         return carry, None
     return carry, torch.cat([results[step] for step in range(count)], dim=out_dim)
+
+
+def _check_carry(carry) -> None:
+    for value in tree_leaves(carry):
+        if value is not None and not isinstance(value, torch.Tensor):
+            rule = "a carry is made of tensors, and the index of a step is not known in the body"
+            raise TypeError(f"for_each_tile: {value!r} in the carry: {rule}")
 
 
 def _count_tiles(operands, dims, tile_size: int) -> int:
