@@ -20,10 +20,9 @@ static void finish(core_run *run)
 }
 
 // Executes the first of the list with all that can join it; returns how many are left.
-static uint32_t execute_first(waiting *list, uint32_t count)
+static uint32_t execute_first(waiting *list, uint32_t count, const matmul_host *host)
 {
     const plan_tile *tile = list[0].run->matmul->tile;
-    plan_scratch *scratch = list[0].run->scratch;
     core_run *taken[ISA_CORES];
     matmul_operands cores[ISA_CORES];
     uint32_t together = 0, left = 0;
@@ -35,12 +34,12 @@ static uint32_t execute_first(waiting *list, uint32_t count)
         for (uint32_t o = 0; o < 3; o++) cores[together][o] = list[n].address[o];
         taken[together++] = list[n].run;
     }
-    fast_matmul(tile, (const matmul_operands *)cores, together, scratch);
+    fast_matmul(tile, (const matmul_operands *)cores, together, host);
     for (uint32_t n = 0; n < together; n++) finish(taken[n]);
     return left;
 }
 
-bool batch_execute(core_run *const *runs, uint32_t count)
+bool batch_execute(core_run *const *runs, uint32_t count, const matmul_host *host)
 {
     waiting list[ISA_CORES];
     uint32_t stopped = 0;
@@ -54,7 +53,7 @@ bool batch_execute(core_run *const *runs, uint32_t count)
             stopped++;
         else run->matmul = NULL;
     }
-    while (stopped) stopped = execute_first(list, stopped);
+    while (stopped) stopped = execute_first(list, stopped, host);
     return any;
 }
 
@@ -65,24 +64,35 @@ enum {
     GANG_COLUMNS = 512,                     // columns that a packed element of rows should meet
 };
 
-// All cores read the operand at one place.
-static bool is_shared(const isa_kernel *kernel, const isa_operand *operand)
+// Bits of the cores that read the operand at one place with the first core.
+static uint32_t sharers(const isa_kernel *kernel, const isa_operand *operand)
 {
-    if (operand->space != ISA_SPACE_MEMORY) return false;
-    if (operand->slot == ISA_NO_SLOT) return true;
-    uint32_t first = (uint32_t)__builtin_ctz(kernel->active_cores | 1u << (ISA_CORES - 1));
+    uint32_t active = kernel->active_cores, first = (uint32_t)__builtin_ctz(active | 1u << 31);
+    if (operand->space != ISA_SPACE_MEMORY) return 0;
+    if (operand->slot == ISA_NO_SLOT) return active;
+    uint32_t found = 0;
     for (uint32_t core = first; core < ISA_CORES; core++) {
         const int64_t *row = kernel->parameters + (size_t)core * kernel->slot_count;
         const int64_t *other = kernel->parameters + (size_t)first * kernel->slot_count;
-        if ((kernel->active_cores >> core & 1u) && row[operand->slot] != other[operand->slot])
-            return false;
+        if ((active >> core & 1u) && row[operand->slot] == other[operand->slot])
+            found |= 1u << core;
     }
-    return true;
+    return found;
 }
 
-static uint32_t gang_for(uint32_t wanted, uint32_t own)
+// How many neighbouring cores it takes until those that share the operand, each of which brings
+// `own` rows or columns, bring `wanted` or are all there.
+static uint32_t gang_for(uint32_t wanted, uint32_t own, const isa_kernel *kernel,
+                         const isa_operand *operand)
 {
-    return own < wanted ? (wanted + own - 1) / own : 1;
+    uint32_t shared = sharers(kernel, operand), gang = 1;
+    if ((shared & (shared - 1)) == 0) return gang;
+    for (uint32_t have = 0; shared && have < wanted; have += own) {
+        uint32_t next = shared & (~shared + 1);
+        shared &= ~next;
+        gang = (uint32_t)__builtin_popcount(kernel->active_cores & (next | (next - 1)));
+    }
+    return gang;
 }
 
 uint32_t batch_gang(const isa_kernel *kernel, plan_tile *const *fused, uint32_t count)
@@ -92,11 +102,11 @@ uint32_t batch_gang(const isa_kernel *kernel, plan_tile *const *fused, uint32_t 
         if (!fused[n] || !fused[n]->product) continue;
         const product *x = fused[n]->product;
         const isa_operand *operand = fused[n]->instruction->operand;
-        uint32_t wish = 1;
-        if (is_shared(kernel, &operand[PRODUCT_B])) wish = gang_for(GANG_ROWS, x->rows.count);
-        else if (operand[PRODUCT_A].space == ISA_SPACE_MEMORY)
-            wish = gang_for(GANG_COLUMNS, x->columns.count * x->lanes);
-        if (wish > gang) gang = wish;
+        uint32_t of_rows = gang_for(GANG_COLUMNS, x->columns.count * x->lanes, kernel,
+                                    &operand[PRODUCT_A]);
+        uint32_t of_columns = gang_for(GANG_ROWS, x->rows.count, kernel, &operand[PRODUCT_B]);
+        if (of_rows > gang) gang = of_rows;
+        if (of_columns > gang) gang = of_columns;
     }
     return gang;
 }

@@ -81,23 +81,23 @@ static bool result_is_apart(const plan_tile *tile, uint8_t *const *address)
 }
 
 void fast_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t count,
-                 plan_scratch *scratch)
+                 const matmul_host *host)
 {
     // What is more than one MATMUL was found to be apart when the program was loaded.
     bool apart = tile->product != NULL;
     for (uint32_t n = 0; n < count && apart && tile->product->adds; n++)
         apart = result_is_apart(tile, cores[n]);
-    if (apart && matmul_fast(tile->product, cores, count, scratch)) return;
+    if (apart && matmul_fast(tile->product, cores, count, host)) return;
     for (uint32_t n = 0; n < count; n++) {
         if (apart) product_compute(tile->product, cores[n]);
-        else exact_run(tile, cores[n], scratch);
+        else exact_run(tile, cores[n], host->scratch);
     }
 }
 
 static void run_matmul(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     const matmul_operands operands = {address[0], address[1], address[2]};
-    fast_matmul(tile, &operands, 1, scratch);
+    fast_matmul(tile, &operands, 1, &(matmul_host){.scratch = scratch});
 }
 
 plan_run *fast_choose(plan_tile *tile)

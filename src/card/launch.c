@@ -134,13 +134,13 @@ static bool is_fused(const launch *l, const plan_kernel *kernel)
 
 // Cores through one fused kernel, their matmuls together; without ring and tokens only those make
 // them stop.
-static void run_together(core_run *const *runs, uint32_t count)
+static void run_together(core_run *const *runs, uint32_t count, const matmul_host *host)
 {
     do {
         for (uint32_t n = 0; n < count; n++)
             if (runs[n]->state == ADVANCE_RAN || runs[n]->state == ADVANCE_BLOCKED)
                 core_execute(runs[n], CARD_FAST);
-    } while (batch_execute(runs, count));
+    } while (batch_execute(runs, count, host));
 }
 
 // A gang of cores through all kernels of the group.
@@ -160,7 +160,7 @@ static void run_through(void *context, size_t index, uint32_t worker)
             runs[count++]->scratch = &l->owner->scratch[worker];
             l->reached[core] = k;
         }
-        run_together(runs, count);
+        run_together(runs, count, &(matmul_host){.scratch = &l->owner->scratch[worker]});
         for (uint32_t n = 0; n < count; n++)
             if (runs[n]->state == ADVANCE_FAULT) return;
     }
@@ -178,12 +178,17 @@ static core_run *earliest_fault(const launch *l)
     return earliest;
 }
 
+static uint32_t cores_a_thread(const launch *l, uint32_t cores)
+{
+    uint32_t threads = pool_threads(l->owner->workers);
+    return (cores + threads - 1) / threads;
+}
+
 // As many cores as gain from multiplying together, but something to do for every thread. A lone
 // kernel leaves nothing in the cache for the next one: there all of a thread's cores go together.
 static uint32_t gang_of(const launch *l, const plan_phase *first, uint32_t count)
 {
-    uint32_t threads = pool_threads(l->owner->workers), most, gang = 1;
-    most = (l->pending_count + threads - 1) / threads;
+    uint32_t most = cores_a_thread(l, l->pending_count), gang = 1;
     for (uint32_t k = 0; k < count; k++) {
         const plan_kernel *kernel = first[k].kernel;
         uint32_t wish = kernel->has_matmul && count == 1 ? most : kernel->gang;
@@ -211,15 +216,39 @@ static core_run *run_group(launch *l, const plan_phase *first, uint32_t count)
     return earliest_fault(l);
 }
 
+// More cores read one operand than a thread takes along: threads would pack it again and again.
+static bool shares_products(const launch *l, const plan_kernel *kernel)
+{
+    uint32_t cores = (uint32_t)__builtin_popcount(kernel->source->active_cores);
+    return kernel->only_matmuls && kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES &&
+           kernel->gang > cores_a_thread(l, cores);
+}
+
+// The threads share the products of all cores, not the cores.
+static core_run *run_products(launch *l, const plan_kernel *kernel)
+{
+    core_run *runs[ISA_CORES];
+    list_cores(l, kernel->source->active_cores);
+    for (uint32_t n = 0; n < l->pending_count; n++) {
+        runs[n] = start_core(l, kernel, l->pending[n], true);
+        runs[n]->scratch = l->owner->scratch;
+    }
+    const matmul_host host = {l->owner->workers, l->owner->scratch};
+    run_together(runs, l->pending_count, &host);
+    return first_fault(l);
+}
+
 // Runs the kernel of a phase and those that may follow without meeting; moves *next behind them.
 static core_run *run_kernels(launch *l, const plan_phase *phase, uint32_t *next)
 {
     if (!is_fused(l, phase->kernel)) return run_kernel(l, phase->kernel);
+    if (shares_products(l, phase->kernel)) return run_products(l, phase->kernel);
     uint32_t count = 1;
     for (; l->may_join && *next < l->program->phases.count; (*next)++, count++) {
         const plan_phase *other = &l->program->phases.items[*next];
         if (other->kind != PHASE_KERNEL || !other->kernel->joins || !is_fused(l, other->kernel))
             break;
+        if (shares_products(l, other->kernel)) break;
     }
     return run_group(l, phase, count);
 }

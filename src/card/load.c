@@ -157,6 +157,9 @@ static spyre_status add_fused(translation *t, uint32_t begin, uint32_t end, cons
                     t->fused));
     TRY(fuse_list_memory(p->memory, p->program, t->tiles, t->fused, begin, end, outer, kernel));
     kernel->gang = batch_gang(kernel->source, t->fused + begin, end - begin);
+    kernel->only_matmuls = kernel->has_matmul;
+    for (uint32_t at = begin; at < end; at++)
+        if (t->fused[at] && !t->fused[at]->product) kernel->only_matmuls = false;
     return add_steps(p, t->fused, begin, end, ISA_QUEUE_SEQ, kernel);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/thread.h"
 #include "card/card.h"
+#include "card/matmul.h"
 #include "card/plan.h"
 #include "card/ring.h"
 
@@ -53,9 +54,9 @@ struct card {
 // Runs as many steps of a core as its tokens and the ring allow; sets run->state.
 void core_execute(core_run *run, card_mode mode);
 
-// Executes the matmuls that the cores stopped at, those that read the same columns together. True
-// when there was one.
-bool batch_execute(core_run *const *runs, uint32_t count);
+// Executes the matmuls that the cores stopped at, those of one step together. True when there was
+// one.
+bool batch_execute(core_run *const *runs, uint32_t count, const matmul_host *host);
 
 // How many cores should come to the matmuls of a fused kernel together: so many that what they read
 // at one place is worth packing.

@@ -7,10 +7,18 @@
 
 #include <stddef.h>
 
+#include "base/thread.h"
 #include "card/plan.h"
 
 // The operands of one core, element 0 of each.
 typedef uint8_t *matmul_operands[ISA_MAX_OPERANDS];
+
+// The threads that share a product: the caller's alone when `workers` is null. At most ISA_CORES of
+// them, each with a scratch.
+typedef struct {
+    pool *workers;
+    plan_scratch *scratch;
+} matmul_host;
 
 // True when products of these formats have a fast form.
 bool matmul_is_fast(spyre_format a, spyre_format b);
@@ -19,11 +27,11 @@ bool matmul_is_fast(spyre_format a, spyre_format b);
 // Operands that several cores read at one place are packed once for all of them, and blocks of rows
 // reach over cores. False (nothing done) when the host has no memory for packing.
 bool matmul_fast(const product *x, const matmul_operands *cores, uint32_t count,
-                 plan_scratch *scratch);
+                 const matmul_host *host);
 
 // The same for a MATMUL's tile, with exact_run where there is no fast form (exec_fast.c).
 void fast_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t count,
-                 plan_scratch *scratch);
+                 const matmul_host *host);
 
 enum { MATMUL_ROWS = 6 };               // most rows of a block
 

@@ -77,6 +77,7 @@ typedef struct {
     plan_step *steps[ISA_QUEUE_COUNT];      // end with STEP_END; SEQ: fused (fuse.h), or null
     bool has_matmul;
     uint32_t gang;                          // cores that gain from multiplying together (batch.c)
+    bool only_matmuls;                      // fused, it has no other steps
     bool joins;                             // runs with the kernel before without meeting (local.h)
     double weight_bytes;                    // rough work of all cores, to choose host threads
 } plan_kernel;

@@ -4,6 +4,8 @@
 // executor leaves, for tiles of every shape; and when they must stay what they are.
 #include "program.h"
 
+#include <stdlib.h>
+
 #include "card/fuse.h"
 #include "card/machine.h"
 #include "tensor/numeric.h"
@@ -337,6 +339,28 @@ static void fuse_matmul__shapes_become_one_product(void **state)
     }
 }
 
+// Of cores 0 and 2 that read the same columns a thread takes only one along.
+static void fuse_matmul__threads_share_products(void **state)
+{
+    static const shape shapes[] = {
+        {.batches = 3, .row_tiles = 2, .rows = 9, .column_tiles = 3, .sticks = 2,
+         .depth_tiles = 3, .depth = 192, .kept = LANES},
+        {.batches = 1, .row_tiles = 5, .rows = 40, .column_tiles = 1, .sticks = 1,
+         .depth_tiles = 6, .depth = 100, .kept = 3},
+        {.batches = 1, .row_tiles = 1, .rows = 9, .column_tiles = 4, .sticks = 1,
+         .depth_tiles = 3, .depth = 448, .kept = LANES, .fp32 = true},
+        {.batches = 2, .row_tiles = 1, .rows = 1, .column_tiles = 3, .sticks = 2,
+         .depth_tiles = 2, .depth = 320, .kept = LANES},
+    };
+    for (int threads = 2; threads <= 7; threads += 5) {
+        close_card(state);
+        setenv("SPYRE_THREADS", threads == 2 ? "2" : "7", 1);
+        open_card(state);
+        for (size_t n = 0; n < sizeof shapes / sizeof *shapes; n++) check(&shapes[n], true);
+    }
+    unsetenv("SPYRE_THREADS");
+}
+
 // More than one chunk of k and group of rows, sums that wait between them.
 static void fuse_matmul__long_chains(void **state)
 {
@@ -375,6 +399,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fuse_matmul__shapes_become_one_product),
+        cmocka_unit_test(fuse_matmul__threads_share_products),
         cmocka_unit_test(fuse_matmul__long_chains),
         cmocka_unit_test(fuse_matmul__what_others_need_stays),
     };

@@ -95,8 +95,8 @@ static float *result_at(const problem *p, uint32_t core, uint32_t row, uint32_t 
     return (float *)(void *)(p->c[core] + row * p->c_row + column / LANES * p->c_stick + lane);
 }
 
-// Without scratch by definition.
-static void multiply(const problem *p, plan_scratch *scratch)
+// Without a host by definition.
+static void multiply(const problem *p, const matmul_host *host)
 {
     isa_instruction i = {.opcode = ISA_MATMUL, .dim_count = 3, .operand_count = 3,
                          .extent = {p->rows, p->sticks, p->depth}};
@@ -119,19 +119,29 @@ static void multiply(const problem *p, plan_scratch *scratch)
         cores[core][1] = p->a[p->a_of[core]];
         cores[core][2] = p->b[p->b_of[core]];
     }
-    if (scratch) assert_true(matmul_fast(x, (const matmul_operands *)cores, p->cores, scratch));
-    for (uint32_t core = 0; core < p->cores && !scratch; core++) product_compute(x, cores[core]);
+    if (host) assert_true(matmul_fast(x, (const matmul_operands *)cores, p->cores, host));
+    for (uint32_t core = 0; core < p->cores && !host; core++) product_compute(x, cores[core]);
     arena_destroy(memory);
 }
 
 static bool by_definition;
+static pool *shared_by;                 // null: one thread
+
+static void free_scratch(plan_scratch *scratch)
+{
+    free(scratch->rows);
+    free(scratch->columns);
+    free(scratch->sums);
+    free(scratch->results);
+}
 
 // Compares every `step`th result.
 static void check(uint64_t *seed, uint32_t cores, uint32_t rows, uint32_t sticks, uint32_t depth,
                   uint32_t step)
 {
     problem p = new_problem(seed, cores, rows, sticks, depth);
-    plan_scratch scratch = {0};
+    plan_scratch scratch[ISA_CORES] = {0};
+    const matmul_host host = {shared_by, scratch};
     uint32_t results = cores * rows * sticks * LANES;
     float *expected = malloc(results * sizeof *expected);
     assert_non_null(expected);
@@ -144,13 +154,10 @@ static void check(uint64_t *seed, uint32_t cores, uint32_t rows, uint32_t sticks
                 fail_msg("%u cores x %u rows, %u sticks, k %u: result %u is %a, not %a", cores,
                          rows, sticks, depth, n, (double)*at, (double)expected[n]);
         }
-        if (pass == 0) multiply(&p, by_definition ? NULL : &scratch);
+        if (pass == 0) multiply(&p, by_definition ? NULL : &host);
     }
     free(expected);
-    free(scratch.rows);
-    free(scratch.columns);
-    free(scratch.sums);
-    free(scratch.results);
+    for (uint32_t n = 0; n < ISA_CORES; n++) free_scratch(&scratch[n]);
     free_problem(&p);
 }
 
@@ -192,6 +199,23 @@ static void matmul__large_extents(void **state)
     check(&seed, 5, 130, 2, 513, 101);
     check(&seed, 32, 41, 1, 640, 101);
     check(&seed, 3, 1, 4, 2048, 11);
+}
+
+// Fewer, as many and more threads than there are rows, sticks and cores.
+static void matmul__threads_share_a_product(void **state)
+{
+    (void)state;
+    uint64_t seed = 14;
+    for (uint32_t threads = 2; threads <= ISA_CORES; threads += 5) {
+        assert_ok(pool_create(threads, &shared_by));
+        check(&seed, 1, 1, 1, 70, 1);
+        check(&seed, 1, 1, 9, 130, 1);
+        check(&seed, 1, 40, 1, 130, 1);
+        check(&seed, 32, 2, 3, 65, 7);
+        check(&seed, 7, 19, 5, 600, 101);
+        pool_destroy(shared_by);
+    }
+    shared_by = NULL;
 }
 
 enum { BLOCK_DEPTH = 150 };
@@ -301,6 +325,7 @@ int main(void)
         cmocka_unit_test(matmul__cores_share_operands),
         cmocka_unit_test(matmul__by_definition),
         cmocka_unit_test(matmul__large_extents),
+        cmocka_unit_test(matmul__threads_share_a_product),
         cmocka_unit_test(matmul__few_rows),
         cmocka_unit_test(matmul__few_rows_of_every_instruction_set),
         cmocka_unit_test(matmul__every_instruction_set_gives_the_same),

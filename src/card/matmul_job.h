@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the files that compute a product share: matmul.c divides it among threads, matmul_rows.c
+// computes a part, matmul_pack.c packs operands. Private to these.
+#ifndef CARD_MATMUL_JOB_H
+#define CARD_MATMUL_JOB_H
+
+#include "card/matmul.h"
+
+typedef struct {
+    size_t begin, end;
+} matmul_range;
+
+// A product for several cores. The rows of all cores form one list, those that several cores read
+// once; so do the sticks of columns, operand by operand.
+typedef struct {
+    const product *x;
+    matmul_block *block;
+    uint32_t a_count, b_count;          // different operands 1 and 2
+    const uint8_t *a[ISA_CORES], *b[ISA_CORES];
+    uint8_t *c[ISA_CORES][ISA_CORES];   // [b][a]: the result, null when no core wants it
+    matmul_range wanted[ISA_CORES];     // [b]: the a of those that are not null
+} matmul_job;
+
+// What one thread computes of it. Different parts write different results.
+typedef struct {
+    const matmul_job *job;
+    const product *x;                   // the job's
+    matmul_range batches, rows, sticks; // of the lists
+    int64_t element;                    // bytes of A and B
+    strip_multiplier *few;              // null: rows are not few
+    size_t group;                       // rows that are packed at a time, at most
+    size_t chunk_depth;                 // of k in packed rows, at most
+    size_t panel_depth;                 // of k in packed columns, at most
+    float *packed_rows, *packed_columns, *sums;     // plan_scratch
+    uint8_t **results;                  // [b][row of the group]: column 0
+
+    const product_index *batch;         // at work
+    size_t first, count;                // rows of the list that are packed
+    size_t sums_first[ISA_CORES];       // [b]: floats before its sums
+} matmul_part;
+
+// The part of k that is packed: whole runs, and the elements before it.
+typedef struct {
+    uint32_t begin, end;
+    size_t before, depth;
+} matmul_chunk;
+
+// The part's sticks of operand b.
+matmul_range matmul_sticks_of(const matmul_part *p, uint32_t b);
+
+// The rows of the group as [k / lanes][row][k % lanes], however k is cut into runs.
+void matmul_pack_rows(const matmul_part *p, const matmul_chunk *k);
+
+// Elements [begin, end) of the chunk's k, of one stick of columns, as [k][lanes].
+void matmul_pack_columns(const matmul_part *p, const matmul_chunk *k, const uint8_t *stick,
+                         matmul_range elements);
+
+// Computes the part, whose memory is ready.
+void matmul_multiply(matmul_part *p);
+
+#endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "card/lanes.h"
+#include "card/matmul_job.h"
+#include "tensor/convert.h"
+
+enum { PREFETCH_LINES = 12 };           // ahead of lines that do not follow each other
+
+// `count` lines of `run` elements, `stride` bytes apart, to lines of `lanes` floats.
+static void pack_lines(const matmul_part *p, const uint8_t *from, int64_t stride, size_t count, size_t run,
+                       float *to)
+{
+    size_t lanes = p->x->lanes;
+    if (run == lanes && stride == (int64_t)run * p->element &&
+        p->x->format == SPYRE_FORMAT_SEN169_FP16) {
+        convert_dl16_to_float(to, from, count * run);
+        return;
+    }
+    for (size_t n = 0; n < count; n++) {
+        const uint8_t *line = from + (int64_t)n * stride;
+        __builtin_prefetch(line + PREFETCH_LINES * stride);
+        __builtin_prefetch(line + PREFETCH_LINES * stride + 64);
+        lanes_load_f32(to + n * lanes, line, p->element, p->x->format, run);
+    }
+}
+
+// How many of the rows from n on, at most `most`, lie `stride` bytes apart.
+static size_t even_rows(const product_index *rows, size_t most, int64_t *stride)
+{
+    *stride = most > 1 ? rows[1].at[PRODUCT_A] - rows[0].at[PRODUCT_A] : 0;
+    size_t n = 1;
+    while (n < most && rows[n].at[PRODUCT_A] - rows[n - 1].at[PRODUCT_A] == *stride) n++;
+    return n;
+}
+
+// Elements [skip, skip + run) of a run of k, of all rows of the group.
+static void pack_run(const matmul_part *p, int64_t at, size_t run, float *to)
+{
+    const product_list *rows = &p->x->rows;
+    size_t end = p->first + p->count;
+    for (size_t row = p->first; row < end;) {
+        size_t within = row % rows->count, most = rows->count - within;
+        const product_index *index = &rows->items[within];
+        int64_t stride;
+        size_t now = even_rows(index, most < end - row ? most : end - row, &stride);
+        const uint8_t *from = p->job->a[row / rows->count] + p->batch->at[PRODUCT_A];
+        pack_lines(p, from + index->at[PRODUCT_A] + at, stride, now, run, to);
+        to += now * p->x->lanes;
+        row += now;
+    }
+}
+
+void matmul_pack_rows(const matmul_part *p, const matmul_chunk *k)
+{
+    size_t lanes = p->x->lanes, done = 0;
+    for (uint32_t n = k->begin; n < k->end; n++) {
+        const product_index *run = &p->x->runs.items[n];
+        for (size_t within = 0; within < run->run;) {
+            size_t lane = done % lanes, now = lanes - lane;
+            if (now > run->run - within) now = run->run - within;
+            pack_run(p, run->at[PRODUCT_A] + (int64_t)within * p->element, now,
+                     p->packed_rows + done / lanes * lanes * p->count + lane);
+            within += now;
+            done += now;
+        }
+    }
+}
+
+void matmul_pack_columns(const matmul_part *p, const matmul_chunk *k, const uint8_t *stick,
+                         matmul_range elements)
+{
+    const product *x = p->x;
+    float *to = p->packed_columns;
+    size_t before = 0;
+    for (uint32_t n = k->begin; n < k->end && before < elements.end; n++) {
+        const product_index *run = &x->runs.items[n];
+        size_t begin = elements.begin > before ? elements.begin - before : 0;
+        size_t end = elements.end - before < run->run ? elements.end - before : run->run;
+        before += run->run;
+        if (begin >= end) continue;
+        const uint8_t *from = stick + run->at[PRODUCT_B] + (int64_t)begin * x->line;
+        pack_lines(p, from, x->line, end - begin, x->lanes, to);
+        to += (end - begin) * x->lanes;
+    }
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One part of a product. Of its rows as much as fits half of the host's second cache is packed, for
+// a chunk of k; then one stick after the other of the part's columns passes by, packed to the rest
+// of that cache, while blocks of rows keep their sums in registers for as much of k as there is.
+// Between chunks the sums wait in memory. After the last one they are rounded to where they belong.
+#include <string.h>
+
+#include "card/lanes.h"
+#include "card/matmul_job.h"
+
+matmul_range matmul_sticks_of(const matmul_part *p, uint32_t b)
+{
+    size_t count = p->x->columns.count, before = b * count;
+    size_t begin = p->sticks.begin > before ? p->sticks.begin - before : 0;
+    size_t end = p->sticks.end > before ? p->sticks.end - before : 0;
+    if (end > count) end = count;
+    return (matmul_range){begin < end ? begin : end, end};
+}
+
+static bool is_last(const matmul_part *p, const matmul_chunk *k)
+{
+    return k->end == p->x->runs.count;
+}
+
+// --- Results
+
+// Rows of the group that columns b may be wanted by.
+static matmul_range rows_of(const matmul_part *p, uint32_t b)
+{
+    size_t height = p->x->rows.count, last = p->first + p->count;
+    size_t begin = p->job->wanted[b].begin * height, end = p->job->wanted[b].end * height;
+    if (begin < p->first) begin = p->first;
+    if (end > last) end = last;
+    return (matmul_range){begin - p->first, end > begin ? end - p->first : begin - p->first};
+}
+
+static void find_results(matmul_part *p)
+{
+    const product_list *rows = &p->x->rows;
+    size_t sums = 0;
+    for (uint32_t b = 0; b < p->job->b_count; b++) {
+        matmul_range wanted = rows_of(p, b), sticks = matmul_sticks_of(p, b);
+        for (size_t n = wanted.begin; n < wanted.end; n++) {
+            size_t row = p->first + n;
+            uint8_t *result = p->job->c[b][row / rows->count];
+            if (result)
+                result += p->batch->at[PRODUCT_C] +
+                          rows->items[row % rows->count].at[PRODUCT_C];
+            p->results[b * p->count + n] = result;
+        }
+        p->sums_first[b] = sums;
+        sums += (wanted.end - wanted.begin) * (sticks.end - sticks.begin) * p->x->lanes;
+    }
+}
+
+// The first rows of a range that have results, without gaps.
+static matmul_range wanted_rows(uint8_t *const *results, matmul_range rows)
+{
+    while (rows.begin < rows.end && !results[rows.begin]) rows.begin++;
+    size_t end = rows.begin;
+    while (end < rows.end && results[end]) end++;
+    return (matmul_range){rows.begin, end};
+}
+
+// Rounds the finished sums of neighbouring rows, [rows][lanes], to their results.
+static void put_results(const product *x, const float *sums, uint8_t *const *results, size_t rows,
+                        int64_t column)
+{
+    int64_t element = spyre_format_bytes(x->result), line = element * x->lanes;
+    size_t n = 0;
+    while (n < rows) {
+        size_t dense = 1;
+        while (x->kept == x->lanes && n + dense < rows &&
+               results[n + dense] - results[n + dense - 1] == line)
+            dense++;
+        size_t count = dense > 1 ? dense * x->lanes : x->kept;
+        lanes_store_f32(results[n] + column, element, x->result, sums + n * x->lanes, count);
+        n += dense;
+    }
+}
+
+// --- Multiplying
+
+// A panel of a stick of columns and the rows it meets.
+typedef struct {
+    uint8_t *const *results;            // of the stick's columns b
+    float *sums;                        // [row][lanes]; null: they live for one panel only
+    size_t sums_row;                    // row of the group that sums begins with
+    int64_t column;                     // bytes from a result's column 0
+    bool last;                          // of k
+} destination;
+
+static void multiply_block(const matmul_part *p, const destination *d, size_t row, size_t height,
+                           const matmul_panel *panel)
+{
+    float sums[MATMUL_ROWS * 128], *c[MATMUL_ROWS];
+    float *first = d->sums ? d->sums + (row - d->sums_row) * p->x->lanes : sums;
+    for (size_t n = 0; n < height; n++) {
+        c[n] = first + n * p->x->lanes;
+        if (p->x->adds) c[n] = (float *)(void *)(d->results[row + n] + d->column);
+    }
+    p->job->block(c, height, panel);
+    if (d->last && !p->x->adds) put_results(p->x, first, d->results + row, height, d->column);
+}
+
+// All rows that are packed by one panel; blocks of about the same height.
+static void multiply_panel(const matmul_part *p, const destination *d, matmul_range rows,
+                           matmul_panel panel)
+{
+    const float *packed = panel.a;
+    for (;;) {
+        matmul_range wanted = wanted_rows(d->results, rows);
+        if (wanted.begin == wanted.end) return;
+        size_t blocks = (wanted.end - wanted.begin + MATMUL_ROWS - 1) / MATMUL_ROWS;
+        for (size_t row = wanted.begin; row < wanted.end; blocks--) {
+            size_t height = (wanted.end - row + blocks - 1) / blocks;
+            panel.a = packed + row * p->x->lanes;
+            multiply_block(p, d, row, height, &panel);
+            row += height;
+        }
+        rows.begin = wanted.end;
+    }
+}
+
+// Adds the products of rows [first, first + height) of the group with one stick of columns to
+// sums, [row][lane].
+static void add_few(const matmul_part *p, size_t first, size_t height, const uint8_t *columns, float *sums)
+{
+    const product *x = p->x;
+    size_t k = 0;
+    for (uint32_t n = 0; n < x->runs.count; k += x->runs.items[n++].run) {
+        const float *packed = p->packed_rows + k / x->lanes * x->lanes * p->count + k % x->lanes;
+        const strip_product part = {.sums = sums,
+                                    .a = packed + first * x->lanes,
+                                    .b = columns + x->runs.items[n].at[PRODUCT_B],
+                                    .rows = height,
+                                    .depth = x->runs.items[n].run};
+        p->few(&part);
+    }
+}
+
+// Rows so few that packing columns would cost more than multiplying. All of k is packed.
+static void multiply_few(const matmul_part *p, const destination *d, matmul_range rows,
+                         const uint8_t *columns)
+{
+    const size_t line = STRIP_LANES * sizeof(float);
+    bool adds = p->x->adds;
+    matmul_range wanted = wanted_rows(d->results, rows);
+    while (wanted.begin < wanted.end) {
+        float sums[STRIP_MOST_ROWS][STRIP_LANES] = {{0}};
+        size_t height = wanted.end - wanted.begin;
+        uint8_t *const *results = d->results + wanted.begin;
+        for (size_t n = 0; n < height && adds; n++) memcpy(sums[n], results[n] + d->column, line);
+        add_few(p, wanted.begin, height, columns, sums[0]);
+        for (size_t n = 0; n < height && adds; n++) memcpy(results[n] + d->column, sums[n], line);
+        if (!adds) put_results(p->x, sums[0], results, height, d->column);
+        wanted = wanted_rows(d->results, (matmul_range){wanted.end, rows.end});
+    }
+}
+
+static void multiply_stick(const matmul_part *p, const matmul_chunk *k, uint32_t b, size_t stick)
+{
+    const product *x = p->x;
+    const product_index *column = &x->columns.items[stick];
+    matmul_range rows = rows_of(p, b);
+    if (rows.begin == rows.end) return;
+    const uint8_t *columns = p->job->b[b] + p->batch->at[PRODUCT_B] + column->at[PRODUCT_B];
+    bool one_panel = x->depth <= p->panel_depth;
+    destination d = {.results = p->results + b * p->count,
+                     .sums_row = rows.begin,
+                     .column = column->at[PRODUCT_C]};
+    if (p->few) {
+        multiply_few(p, &d, rows, columns);
+        return;
+    }
+    if (!one_panel) {
+        size_t height = rows.end - rows.begin, place = stick - matmul_sticks_of(p, b).begin;
+        d.sums = p->sums + p->sums_first[b] + place * height * x->lanes;
+    }
+    for (size_t done = 0; done < k->depth; done += p->panel_depth) {
+        size_t now = k->depth - done < p->panel_depth ? k->depth - done : p->panel_depth;
+        matmul_pack_columns(p, k, columns, (matmul_range){done, done + now});
+        d.last = is_last(p, k) && done + now == k->depth;
+        matmul_panel panel = {.a = p->packed_rows + done * p->count,
+                              .b = p->packed_columns,
+                              .a_next = p->count * x->lanes,
+                              .lanes = x->lanes,
+                              .depth = now,
+                              .fresh = !x->adds && k->before + done == 0};
+        multiply_panel(p, &d, rows, panel);
+    }
+}
+
+// As many runs from `begin` on as a chunk of k takes.
+static matmul_chunk next_chunk(const product *x, const matmul_chunk *before, size_t most)
+{
+    matmul_chunk k = {.begin = before->end, .end = before->end};
+    k.before = before->before + before->depth;
+    while (k.end < x->runs.count && (k.depth == 0 || k.depth + x->runs.items[k.end].run <= most))
+        k.depth += x->runs.items[k.end++].run;
+    return k;
+}
+
+static void multiply_group(matmul_part *p)
+{
+    find_results(p);
+    matmul_chunk k = {0};
+    while (!is_last(p, &k)) {
+        k = next_chunk(p->x, &k, p->chunk_depth);
+        matmul_pack_rows(p, &k);
+        for (uint32_t b = 0; b < p->job->b_count; b++) {
+            matmul_range sticks = matmul_sticks_of(p, b);
+            for (size_t stick = sticks.begin; stick < sticks.end; stick++)
+                multiply_stick(p, &k, b, stick);
+        }
+    }
+}
+
+void matmul_multiply(matmul_part *p)
+{
+    for (size_t n = p->batches.begin; n < p->batches.end; n++) {
+        p->batch = &p->x->batches.items[n];
+        for (p->first = p->rows.begin; p->first < p->rows.end; p->first += p->group) {
+            size_t left = p->rows.end - p->first;
+            p->count = p->group < left ? p->group : left;
+            multiply_group(p);
+        }
+    }
+}
