@@ -10,6 +10,10 @@ from __future__ import annotations
 import os
 import warnings
 
+from . import logging_config
+
+logging_config.accept_names()
+
 _registrations: list = []
 _imported = False
 
@@ -23,6 +27,7 @@ def _autoload() -> None:
 
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
+    logging_config.reset()
     if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
         _C.set_downcast_warning(False)
     torch.utils.rename_privateuse1_backend(DEVICE_NAME)

@@ -14,6 +14,7 @@ import functools
 import operator
 import os
 import re
+import tempfile
 from dataclasses import dataclass, field
 
 import sympy
@@ -21,7 +22,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, attention, handover, patches
-from ._inductor import artefacts, decompositions, hints, lowering, passes
+from ._inductor import artefacts, compile_log, decompositions, hints, lowering, passes
 from ._inductor.registry import fallback_ops
 from .eager import check_fits, warn_fallback
 
@@ -257,7 +258,14 @@ class _Builder:
             if node.op not in handlers:
                 raise _Inexpressible(f"{node.op} {node.target}")
             handlers[node.op](node)
-        stages = folder.stages() if folder else None
+        if folder:
+            return self._compile(folder.stages(), folder)
+        if compile_log.wants_passes():
+            with tempfile.TemporaryDirectory() as stages:
+                return self._compile(stages)
+        return self._compile(None)
+
+    def _compile(self, stages: str | None, folder=None):
         executable = handover.compile_graph(self.graph, host_fallback=True, stages=stages)
         program = _Program(self, executable)
         if folder:
@@ -265,6 +273,9 @@ class _Builder:
         artefacts.log_code(program)
         reports.append(program.report())
         program.warn_of_fallbacks()
+        compile_log.of_program(
+            program, reports[-1], lambda segment: artefacts.passes_of(stages, segment)
+        )
         return program
 
     def _placeholder(self, node, args):

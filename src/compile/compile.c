@@ -270,7 +270,8 @@ static spyre_status attempt(compilation *c, const char *const *host_reasons)
     int64_t began = statistics_now_us();
     spyre_status status = graph_prepare(c->graph, c->options->host_fallback, host_reasons,
                                         e->memory, &e->prepared);
-    if (!status) status = graph_partition(e->prepared, e->memory, &segments, &count);
+    if (!status) status = graph_partition(e->prepared, c->options->settings.enable_fusion,
+                                          e->memory, &segments, &count);
     if (!status) status = verify_graphs(c, segments, count);
     int64_t prepared = statistics_now_us();
     if (!status) status = front_segments(c, segments, count);

@@ -12,6 +12,21 @@ bool loop_var_is_reduced(const loop_op *op, uint32_t var)
     return false;
 }
 
+bool loop_is_element_wise(const loop_op *op)
+{
+    switch (opfunc_describe(op->op)->kind) {
+    case OPFUNC_KIND_UNARY:
+    case OPFUNC_KIND_BINARY:
+    case OPFUNC_KIND_TERNARY:
+    case OPFUNC_KIND_PARAMETRIC:
+    case OPFUNC_KIND_COPY: return !op->gather;
+    case OPFUNC_KIND_REDUCTION:
+    case OPFUNC_KIND_MATMUL:
+    case OPFUNC_KIND_NORM: break;
+    }
+    return false;
+}
+
 void loop_split_var(loop_op *op, uint32_t var, int64_t inner)
 {
     for (uint32_t u = op->var_count; u > var; u--) {

@@ -187,6 +187,9 @@ static inline bool loop_is_table(const loop_op *op, const loop_access *access)
 // True when some input moves along the variable and the output does not.
 bool loop_var_is_reduced(const loop_op *op, uint32_t var);
 
+// True when every element of the result depends on one of each input, in its place.
+bool loop_is_element_wise(const loop_op *op);
+
 // Splits a variable into an outer one and, behind it, an inner one of extent `inner`, which divides
 // it. There must be room for one more; a stick goes with the inner one.
 void loop_split_var(loop_op *op, uint32_t var, int64_t inner);

@@ -76,8 +76,9 @@ static spyre_status refuse_count(const reader *r, uint32_t index, const hint_til
 }
 
 // Element-wise ops move their result along every loop, so what is left are ops that reduce.
-static const char *why_not_combined(const loop_op *op)
+static const char *why_not_combined(const loop_graph *loops, const loop_op *op)
 {
+    if (!loops->settings.enable_reduction_tiling) return "enable_reduction_tiling is off";
     if (op->op == OPFUNC_EXX2) return "moments of a normalisation are not combined tile by tile";
     opfunc_kind kind = opfunc_describe(op->op)->kind;
     if (kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL) return NULL;
@@ -139,7 +140,7 @@ static spyre_status add_level(reader *r, uint32_t index, const hint_tiles *hint,
         return refuse_count(r, index, hint, extent, unit);
     }
     if (!op->operand[op->operand_count - 1].stride[v]) {
-        const char *why = why_not_combined(op);
+        const char *why = why_not_combined(loops, op);
         if (why) return refuse(r, index, hint, why);
     }
     if (path->depth == LOOP_MAX_TILES)

@@ -20,14 +20,6 @@ typedef struct {
     int64_t count[LOOP_MAX_VARS]; // the best choice
 } search;
 
-static bool is_element_wise(const loop_op *op)
-{
-    opfunc_kind kind = opfunc_describe(op->op)->kind;
-    return !op->gather && (kind == OPFUNC_KIND_UNARY || kind == OPFUNC_KIND_BINARY ||
-                           kind == OPFUNC_KIND_TERNARY || kind == OPFUNC_KIND_PARAMETRIC ||
-                           kind == OPFUNC_KIND_COPY);
-}
-
 static bool fits(const search *s, const loop_op *op)
 {
     division d = s->undivided ? division_whole() : span_division(s->loops, op);
@@ -106,7 +98,7 @@ void tile_by_spans(tiling *t, uint32_t index)
     search s = {.loops = loops, .op = &loops->ops.items[index]};
     tile_path *path = &t->paths.items[index];
     if (path->depth) return;
-    s.undivided = loops->settings.chunk_large_tensors && is_element_wise(s.op);
+    s.undivided = loops->settings.chunk_large_tensors && loop_is_element_wise(s.op);
     if (fits(&s, s.op)) return;
     find_tiles(&s);
     for (uint8_t v = 0; s.best && v < s.op->var_count; v++)

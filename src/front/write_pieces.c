@@ -7,21 +7,6 @@
 #include "front/flow.h"
 #include "front/front.h"
 
-static bool is_element_wise(const loop_op *op)
-{
-    switch (opfunc_describe(op->op)->kind) {
-    case OPFUNC_KIND_UNARY:
-    case OPFUNC_KIND_BINARY:
-    case OPFUNC_KIND_TERNARY:
-    case OPFUNC_KIND_PARAMETRIC: return true;
-    case OPFUNC_KIND_COPY: return !op->gather;
-    case OPFUNC_KIND_REDUCTION:
-    case OPFUNC_KIND_MATMUL:
-    case OPFUNC_KIND_NORM: break;
-    }
-    return false;
-}
-
 // A copy of a whole local buffer that nothing else reads, into a part of another.
 static bool is_piece(const loop_graph *loops, const flow *f, const loop_op *op)
 {
@@ -82,7 +67,7 @@ spyre_status pass_write_pieces(loop_graph *loops, bool *out_changed)
         if (!is_piece(loops, &f, copy) || !is_of_whole_sticks(loops, copy)) continue;
         loop_op *writer = &loops->ops.items[f.writer[copy->operand[0].buffer]];
         loop_access moved;
-        if (!is_element_wise(writer) || !move_result(copy, writer, &moved)) continue;
+        if (!loop_is_element_wise(writer) || !move_result(copy, writer, &moved)) continue;
         *loop_output_of(writer) = moved;
         gone[i] = true;
     }

@@ -198,11 +198,11 @@ static spyre_status make_drafts(partitioner *p)
     return NULL;
 }
 
-spyre_status graph_partition(const spyre_graph *prepared, arena *memory,
+spyre_status graph_partition(const spyre_graph *prepared, bool fused, arena *memory,
                              graph_segment **out_segments, uint32_t *out_count)
 {
     partitioner p = {.graph = prepared, .memory = memory};
-    TRY(graph_levels_assign(prepared, memory, &p.levels));
+    TRY(graph_levels_assign(prepared, fused, memory, &p.levels));
     p.input_mark = ARENA_NEW(memory, uint32_t, prepared->values.count);
     p.node_mark = ARENA_NEW(memory, uint32_t, prepared->nodes.count);
     p.is_output = ARENA_NEW(memory, bool, prepared->values.count);

@@ -3,8 +3,10 @@
 
 import pytest
 import torch
+import torch_spyre
 from torch_spyre import _C
-from torch_spyre._inductor import config
+from torch_spyre._inductor import config, spyre_hint
+from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
 
 SETTINGS = {name: (variable, default, rule) for name, variable, default, rule, _s in _C.settings()}
 # torch-spyre's variables of the compiler that mean something here.
@@ -24,6 +26,10 @@ PUBLISHED = {
     "validate_graph_invariants": "SPYRE_VALIDATE_GRAPH",
     "layout_solver": "",
     "allow_all_ops_in_lx_planning": "",
+    "enable_fusion": "SPYRE_INDUCTOR_ENABLE_FUSION",
+    "ignore_wsr_hints": "SPYRE_INDUCTOR_IGNORE_HINTS",
+    "ignore_span_overflow_hints": "SPYRE_INDUCTOR_IGNORE_SPAN_OVERFLOW_HINTS",
+    "enable_reduction_tiling": "SPYRE_INDUCTOR_ENABLE_REDUCTION_TILING",
 }
 
 
@@ -69,3 +75,70 @@ def test_variables_are_read_at_import(run_python):
     for name, variable in names.items():
         wanted = {"True": "1", "False": "0"}.get(lines[name], lines[name])
         assert wanted == variables[variable], name
+
+
+def test_variables_of_the_python_side(run_python):
+    source = (
+        "from torch_spyre._inductor import config as c\n"
+        "print(c.max_buckets, c.min_default_granularity, c.log_passes, c.memory_plan, c.enable_fusion)"
+    )
+    assert "32 4  True True" in run_python(source).stdout
+    variables = {"MAX_BUCKETS": "8", "MIN_DEFAULT_GRANULARITY": "16", "SPYRE_LOG_PASSES": "all",
+                 "HBM_POOL_PLANNING": "no", "SPYRE_INDUCTOR_ENABLE_FUSION": "False"}  # fmt: skip
+    assert "8 16 all False False" in run_python(source, **variables).stdout
+    done = run_python(source, MAX_BUCKETS="many")
+    assert "32 4" in done.stdout and "MAX_BUCKETS=many: expected a whole number" in done.stderr
+
+
+def test_without_fusion_every_operation_is_a_program():
+    def chain(x, w):
+        y = torch.softmax(x @ w, dim=-1) + 1
+        return y.exp(), y.cumsum(0) * 2
+
+    torch.manual_seed(0)
+    x, w = (torch.randn(64, 64, dtype=torch.half).to("spyre") for _ in range(2))
+    results, reports = [], []
+    for fused in (True, False):
+        torch._dynamo.reset()
+        with config.patch(enable_fusion=fused):
+            results.append([r.cpu() for r in torch.compile(chain, dynamic=False)(x, w)])
+        reports.append(torch_spyre.last_report())
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+    assert reports[0].card_segments == 2
+    assert reports[1].card_segments == reports[1].kernels == reports[0].kernels == 9
+
+
+def test_tiles_are_left_out_with_the_other_hints():
+    declare_tensor_dim("M", 64)
+    x = torch.randn(64, 64, dtype=torch.half).to("spyre")
+    name_tensor_dims(x, ["M", None])
+
+    def tiled(x):
+        with spyre_hint(num_tiles_per_dim={"M": 4}):
+            return torch.exp(x) + 1
+
+    kernels = []
+    for ignored in (False, True):
+        torch._dynamo.reset()
+        with config.patch(ignore_wsr_hints=ignored):
+            torch.compile(tiled, dynamic=False)(x)
+        kernels.append(torch_spyre.last_report().kernels)
+    assert kernels == [8, 2]
+
+
+def test_reduced_dims_are_tiled_when_allowed():
+    declare_tensor_dim("K", 128)
+    x = torch.randn(64, 128, dtype=torch.half).to("spyre")
+    w = torch.randn(128, 64, dtype=torch.half).to("spyre")
+    name_tensor_dims(x, [None, "K"])
+
+    def tiled(x, w):
+        with spyre_hint(num_tiles_per_dim={"K": 2}):
+            return x @ w
+
+    torch._dynamo.reset()
+    torch.compile(tiled, dynamic=False)(x, w)
+    torch._dynamo.reset()
+    refused = pytest.raises(torch_spyre.Unsupported, match="enable_reduction_tiling is off")
+    with config.patch(enable_reduction_tiling=False), refused:
+        torch.compile(tiled, dynamic=False)(x, w)

@@ -73,7 +73,7 @@ class Folder:
         first, last, why, kernels = [], [], [], []
         for index in segments:
             title = f"// segment {index}\n"
-            passes = list(self._passes(index))
+            passes = list(passes_of(self.stages(), index))
             first.append(title + passes[0][1])
             final = program.executable.text(index, "loop")
             last.append(title + final)
@@ -97,12 +97,14 @@ class Folder:
         if _wants_diagrams():
             diagrams.draw(self.path / "graph_diagram.svg", diagrams.of_kernels(kernels))
 
-    def _passes(self, segment: int) -> Iterator[tuple[str, str]]:
-        """(pass, loop IR after it) in order; the first is that of `build`."""
-        text = (self.path / "stages" / f"segment{segment}.passes").read_text(encoding="utf-8")
-        for part in re.split(r"^// after ", text, flags=re.M)[1:]:
-            name, _, listing = part.partition("\n")
-            yield name, listing
+
+def passes_of(stages: str, segment: int) -> Iterator[tuple[str, str]]:
+    """(pass, loop IR after it) in order, from where the compiler wrote its stages; the first is that
+    of `build`."""
+    text = pathlib.Path(stages, f"segment{segment}.passes").read_text(encoding="utf-8")
+    for part in re.split(r"^// after ", text, flags=re.M)[1:]:
+        name, _, listing = part.partition("\n")
+        yield name, listing
 
 
 def _wants_diagrams() -> bool:

@@ -10,16 +10,21 @@ as they are. The compiler checks values: it raises torch_spyre.Unsupported with 
 
 import os
 import sys
+import warnings
 
 from torch.utils._config_module import install_config_module
 
 from .. import _C
 
 
+_FLAGS = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+_NEWER_NAMES = {"SPYRE_INDUCTOR_MEMORY_PLAN": "HBM_POOL_PLANNING"}
+
+
 def _typed(text: str, rule: str):
     """The value as Python writes it; text that breaks the rule is left to the compiler."""
     if rule == "0 or 1":
-        return {"0": False, "1": True}.get(text, text)
+        return _FLAGS.get(text.lower(), text)
     if rule.startswith("a whole number") and text.isdecimal():
         return int(text)
     if rule.startswith("a number") and text.replace(".", "", 1).isdecimal():
@@ -28,7 +33,16 @@ def _typed(text: str, rule: str):
 
 
 def _initial(variable: str, default: str, rule: str):
-    return _typed((os.environ.get(variable) if variable else None) or default, rule)
+    text = os.environ.get(variable) or os.environ.get(_NEWER_NAMES.get(variable, ""))
+    return _typed(text or default, rule)
+
+
+def _count(variable: str, default: int) -> int:
+    text = os.environ.get(variable) or str(default)
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    warnings.warn(f"{variable}={text}: expected a whole number from 1 on", stacklevel=2)
+    return default
 
 
 globals().update(
@@ -37,4 +51,9 @@ globals().update(
         for name, variable, default, rule, _summary in _C.settings()
     }
 )
+# Of the Python side, which no program depends on.
+max_buckets: int = _count("MAX_BUCKETS", 32)  # of a dim that torch._dynamo.mark_dynamic() bounds
+min_default_granularity: int = _count("MIN_DEFAULT_GRANULARITY", 4)  # of its buckets, without min=
+log_passes: str = os.environ.get("SPYRE_LOG_PASSES", "")  # logging_config.set_log_passes()
+
 install_config_module(sys.modules[__name__])

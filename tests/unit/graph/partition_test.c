@@ -12,12 +12,12 @@ typedef struct {
     uint32_t count;
 } cut;
 
-static cut partition(const char *source)
+static cut partition(const char *source, bool fused)
 {
     cut c = {.memory = arena_create()};
     assert_ok(spyre_graph_parse(source, "t", &c.graph));
     assert_ok(graph_prepare(c.graph, true, NULL, c.memory, &c.prepared));
-    assert_ok(graph_partition(c.prepared, c.memory, &c.segments, &c.count));
+    assert_ok(graph_partition(c.prepared, fused, c.memory, &c.segments, &c.count));
     for (uint32_t i = 0; i < c.count; i++) {
         const graph_segment *s = &c.segments[i];
         assert_int_equal(s->kind == SPYRE_SEGMENT_CARD, s->graph != NULL);
@@ -43,9 +43,9 @@ static void append_names(const cut *c, const uint32_t *values, uint32_t count, t
 }
 
 // One line a segment: "card(%x %w) -> %a; nodes 0 2".
-static void assert_cut(const char *source, const char *expected)
+static void assert_cut_as(const char *source, bool fused, const char *expected)
 {
-    cut c = partition(source);
+    cut c = partition(source, fused);
     text found = {0};
     for (uint32_t i = 0; i < c.count; i++) {
         const graph_segment *s = &c.segments[i];
@@ -65,6 +65,11 @@ static void assert_cut(const char *source, const char *expected)
 #define X          "input %x: f16[4, 64]\n"
 #define NEG(y, x)  "%" y " = aten.neg.default(%" x ") -> f16[4, 64]\n"
 #define HOST(y, x) "%" y " = aten.cumsum.default(%" x ", 0, none) -> f16[4, 64]\n"
+
+static void assert_cut(const char *source, const char *expected)
+{
+    assert_cut_as(source, true, expected);
+}
 
 static void partition__one_segment(void **state)
 {
@@ -137,7 +142,7 @@ static void partition__constants_are_repeated(void **state)
     (void)state;
     cut c = partition(X "%a = aten.add.Tensor(%x, 2, 1) -> f16[4, 64]\n" HOST(
         "h", "a") "%b = aten.add.Tensor(%h, 2, 1) -> f16[4, 64]\n"
-                  "return %b\n");
+                  "return %b\n", true);
     assert_int_equal(c.count, 3);
     assert_int_equal(c.segments[2].input_count, 1);
     text found = {0};
@@ -182,7 +187,7 @@ static void partition__random_numbers_stay_in_order(void **state)
     (void)state;
     cut c = partition(X NEG("a", "x") "%r = aten.bernoulli.p(%a, 0.5, none) -> f16[4, 64]\n"
                                       "%s = aten.bernoulli.p(%x, 0.5, none) -> f16[4, 64]\n"
-                                      "return %r, %s\n");
+                                      "return %r, %s\n", true);
     assert_int_equal(c.count, 2);
     assert_int_equal(c.segments[1].node_count, 2);
     release(&c);
@@ -202,7 +207,7 @@ static void partition__long_chains(void **state)
                     i, i - 1);
     }
     text_printf(&source, "return %%v%d\n", LINKS - 1);
-    cut c = partition(text_string(&source));
+    cut c = partition(text_string(&source), true);
     assert_int_equal(c.count, 2 * (LINKS / 4 - 1) + 1);
     release(&c);
     text_free(&source);
@@ -216,7 +221,7 @@ static void partition__report(void **state)
                         "%s = aten._softmax.default(%v, 0, false) -> f16[256] @ \"m.py:2\"\n"
                         "%c = aten.cumsum.default(%s, 0, none) -> f16[256] @ \"m.py:3\"\n"
                         "%d = aten.exp.default(%c) -> f16[256]\n"
-                        "return %c\n");
+                        "return %c\n", true);
     text found = {0};
     assert_ok(graph_report(c.prepared, &found));
     assert_string_equal(text_string(&found),
@@ -227,6 +232,25 @@ static void partition__report(void **state)
                         "node 4 aten.exp.default: removed\n");
     text_free(&found);
     release(&c);
+}
+
+static void partition__a_segment_a_node_unless_fused(void **state)
+{
+    (void)state;
+    assert_cut_as("input %x: f16[2, 64]\n"
+                  "%a = aten.exp.default(%x) -> f16[2, 64]\n"
+                  "%t = aten.transpose.int(%a, 0, 1) -> f16[64, 2]{1, 64}\n"
+                  "%h = aten.cumsum.default(%x, 0, none) -> f16[2, 64]\n"
+                  "%i = aten.cumsum.default(%h, 0, none) -> f16[2, 64]\n"
+                  "%b = aten.add.Tensor(%a, %i, 2.0) -> f16[2, 64]\n"
+                  "%c = aten.neg.default(%t) -> f16[64, 2]{1, 64}\n"
+                  "return %b, %c\n",
+                  false,
+                  "host: %x -> %i; nodes 2 3\n"
+                  "card: %x -> %a; nodes 0\n"
+                  "card: %i -> %b.2; nodes 4\n"
+                  "card: %a %b.2 -> %b; nodes 4\n"
+                  "card: %a -> %c; nodes 1 5\n");
 }
 
 int main(void)
@@ -243,6 +267,7 @@ int main(void)
         cmocka_unit_test(partition__random_numbers_stay_in_order),
         cmocka_unit_test(partition__long_chains),
         cmocka_unit_test(partition__report),
+        cmocka_unit_test(partition__a_segment_a_node_unless_fused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loggers of the package, under torch-spyre's names, and how the environment sets their levels.
+
+    TORCH_LOGS="+torch_spyre.inductor.passes" python model.py
+
+PyTorch reads TORCH_LOGS while it is imported and refuses what is no module, so the spelling there is
+torch_spyre.x for the logger spyre.x: "x" is INFO, "+x" DEBUG, "-x" ERROR. set_log_level() and a
+TORCH_LOGS that is set later may say "spyre.x:LEVEL", too. A logger without a level has that of the one
+above it.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import logging
+import os
+import sys
+import warnings
+from enum import IntEnum
+
+
+class LogLevel(IntEnum):
+    NOTSET = 0
+    DEBUG = 10
+    INFO = 20
+    WARNING = 30
+    ERROR = 40
+    CRITICAL = 50
+    DISABLED = 60
+
+
+DEFAULT_LOG_LEVELS = {
+    "spyre": LogLevel.WARNING,
+    **{
+        f"spyre.{name}": LogLevel.WARNING
+        for name in (
+            "inductor",
+            "inductor.lowering",
+            "inductor.stickify",
+            "inductor.codegen",
+            "inductor.passes",
+            "inductor.wsr",
+            "inductor.sdsc",
+            "runtime",
+            "execution",
+            "device",
+        )
+    },
+}
+_SIGNS = {"+": LogLevel.DEBUG, "-": LogLevel.ERROR}
+_FORMAT = logging.Formatter("[%(levelname)s] [%(name)s] %(message)s")
+_DEFAULT = "default"
+
+_levels: dict[str, LogLevel] = {}  # what was asked for, by logger
+_sources: dict[str, str] = {}
+_file: str | None = None
+_handlers: list[logging.Handler] = []
+
+
+class _LoggerNames:
+    """Lets importlib find torch_spyre.inductor and the like, which TORCH_LOGS names."""
+
+    def find_spec(self, name, path=None, target=None):
+        if "spyre" + name.removeprefix("torch_spyre") not in DEFAULT_LOG_LEVELS:
+            return None
+        if importlib.machinery.PathFinder.find_spec(name, path):
+            return None
+        return importlib.machinery.ModuleSpec(name, None, is_package=True)
+
+
+def accept_names() -> None:
+    """Before PyTorch reads TORCH_LOGS."""
+    if not any(isinstance(finder, _LoggerNames) for finder in sys.meta_path):
+        sys.meta_path.append(_LoggerNames())
+
+
+def _level(name: str) -> LogLevel:
+    try:
+        return LogLevel[name.upper()]
+    except KeyError:
+        levels = ", ".join(level.name for level in LogLevel)
+        raise ValueError(f"log level {name}: expected one of {levels}") from None
+
+
+def _component(name: str) -> str | None:
+    """ "spyre.x" of "spyre.x" and "torch_spyre.x"; None for other loggers."""
+    name = name.removeprefix("torch_")
+    return name if name == "spyre" or name.startswith("spyre.") else None
+
+
+def _ask(component: str, level: LogLevel, source: str) -> None:
+    _levels[component] = level
+    _sources[component] = source
+
+
+def _read_old_variables() -> None:
+    def old(variable: str, instead: str) -> str | None:
+        value = os.environ.get(variable)
+        if value:
+            text = f"{variable} is deprecated: {instead}"
+            warnings.warn(text, DeprecationWarning, stacklevel=5)
+        return value
+
+    if (old("TORCH_SPYRE_DEBUG", "TORCH_LOGS=+torch_spyre") or "0") != "0":
+        _ask("spyre", LogLevel.DEBUG, "env:TORCH_SPYRE_DEBUG")
+    wanted = old("SPYRE_INDUCTOR_LOG", "TORCH_LOGS=torch_spyre.inductor") or "0"
+    level = old("SPYRE_INDUCTOR_LOG_LEVEL", "TORCH_LOGS=+torch_spyre.inductor")
+    if wanted.lower() in ("1", "true", "yes"):
+        _ask("spyre.inductor", _level(level or "INFO"), "env:SPYRE_INDUCTOR_LOG")
+    set_log_file(old("SPYRE_LOG_FILE", "set_log_file() of torch_spyre.logging_config"))
+
+
+def _read_torch_logs() -> None:
+    for entry in os.environ.get("TORCH_LOGS", "").replace(" ", "").split(","):
+        name, _, level = entry.lstrip("+-").partition(":")
+        component = _component(name)
+        if component:
+            sign = _SIGNS.get(entry[0], LogLevel.INFO)
+            _ask(component, _level(level) if level else sign, "TORCH_LOGS")
+
+
+def _apply() -> None:
+    for component in {*DEFAULT_LOG_LEVELS, *_levels}:
+        asked = _levels.get(component, LogLevel.NOTSET)
+        if component == "spyre" and component not in _levels:
+            asked = DEFAULT_LOG_LEVELS[component]
+        logging.getLogger(component).setLevel(int(asked))
+
+
+def _add_handler(handler: logging.Handler) -> None:
+    handler.setFormatter(_FORMAT)
+    logging.getLogger("spyre").addHandler(handler)
+    _handlers.append(handler)
+
+
+def reset() -> None:
+    """Reads the environment anew."""
+    _levels.clear()
+    _sources.clear()
+    while _handlers:
+        handler = _handlers.pop()
+        logging.getLogger("spyre").removeHandler(handler)
+        handler.close()
+    _add_handler(logging.StreamHandler())
+    _read_old_variables()
+    _read_torch_logs()
+    _apply()
+    # Messages of the library itself; it reads the variable at its first message.
+    if "SPYRE_LOG" not in os.environ and get_log_level("spyre.runtime") < LogLevel.WARNING:
+        os.environ["SPYRE_LOG"] = get_log_level("spyre.runtime").name.lower()
+
+
+def get_log_level(component: str) -> LogLevel:
+    """The level in force, its own or that of the nearest logger above it."""
+    name = _component(component) or component
+    while name not in _levels and "." in name:
+        name = name.rpartition(".")[0]
+    return _levels.get(name, LogLevel.WARNING)
+
+
+def set_log_level(component: str, level: str) -> None:
+    _ask(_component(component) or component, _level(level), "programmatic")
+    _apply()
+
+
+def enable(component: str) -> None:
+    set_log_level(component, "INFO")
+
+
+def disable(component: str) -> None:
+    set_log_level(component, "DISABLED")
+
+
+def get_log_file() -> str | None:
+    return _file
+
+
+def set_log_file(path: str | None) -> None:
+    """Messages go there as well; None ends that."""
+    global _file
+    for handler in [h for h in _handlers if isinstance(h, logging.FileHandler)]:
+        _handlers.remove(handler)
+        logging.getLogger("spyre").removeHandler(handler)
+        handler.close()
+    _file = path
+    if path:
+        _add_handler(logging.FileHandler(path))
+
+
+def get_effective_config() -> dict[str, str]:
+    """The name of the level in force, by logger."""
+    return {name: get_log_level(name).name for name in {**DEFAULT_LOG_LEVELS, **_levels}}
+
+
+def get_config_source(component: str) -> str:
+    """What set a logger's level: TORCH_LOGS, env:<variable>, programmatic or default."""
+    name = _component(component) or component
+    while name not in _sources and "." in name:
+        name = name.rpartition(".")[0]
+    return _sources.get(name, _DEFAULT)
+
+
+def set_log_passes(names: str) -> None:
+    """Passes after which spyre.inductor.passes shows the loop IR at DEBUG: "all" or names between
+    commas; "" for none."""
+    from ._inductor import config
+
+    config.log_passes = names
+
+
+def get_log_passes() -> str:
+    from ._inductor import config
+
+    return config.log_passes

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch_spyre.logging_config: what the environment asks of the loggers, and what they say."""
+
+import logging
+import warnings
+
+import pytest
+import torch
+from torch_spyre import logging_config
+from torch_spyre._inductor import config
+from torch_spyre.logging_config import LogLevel
+
+OLD = ("TORCH_SPYRE_DEBUG", "SPYRE_INDUCTOR_LOG", "SPYRE_INDUCTOR_LOG_LEVEL", "SPYRE_LOG_FILE")
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """Sets variables and reads them; all is as before behind the test."""
+
+    def read(**variables):
+        for name in (*OLD, "TORCH_LOGS"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, str(value))
+        logging_config.reset()
+
+    monkeypatch.setenv("SPYRE_LOG", "warn")
+    yield read
+    monkeypatch.undo()
+    logging_config.reset()
+
+
+def levels(*names):
+    return [logging_config.get_log_level(name) for name in names]
+
+
+def test_all_is_quiet_by_default(environment):
+    environment()
+    assert set(logging_config.get_effective_config().values()) == {"WARNING"}
+    assert logging_config.get_config_source("spyre.inductor") == "default"
+    assert len(logging_config.get_effective_config()) == 11
+
+
+@pytest.mark.parametrize(
+    ("entry", "level"),
+    [
+        ("spyre.inductor", LogLevel.INFO),
+        ("+spyre.inductor", LogLevel.DEBUG),
+        ("-spyre.inductor", LogLevel.ERROR),
+        ("spyre.inductor:critical", LogLevel.CRITICAL),
+        ("+torch_spyre.inductor", LogLevel.DEBUG),
+    ],
+)
+def test_spellings_of_torch_logs(environment, entry, level):
+    environment(TORCH_LOGS=f"dynamo, {entry}")
+    assert levels("spyre.inductor", "spyre.inductor.passes") == [level, level]
+    assert levels("spyre.runtime", "spyre") == [LogLevel.WARNING] * 2
+    assert logging.getLogger("spyre.inductor.passes").getEffectiveLevel() == level
+    assert logging_config.get_config_source("spyre.inductor.passes") == "TORCH_LOGS"
+
+
+def test_a_level_that_is_none(environment):
+    with pytest.raises(ValueError, match="log level loud: expected one of NOTSET, DEBUG"):
+        environment(TORCH_LOGS="spyre.inductor:loud")
+    with pytest.raises(ValueError, match="expected one of"):
+        logging_config.set_log_level("spyre", "loud")
+
+
+def test_old_variables_work_and_say_that_they_are_old(environment, tmp_path):
+    file = tmp_path / "log"
+    cases = {
+        "TORCH_SPYRE_DEBUG": ("1", "spyre.device", LogLevel.DEBUG),
+        "SPYRE_INDUCTOR_LOG": ("True", "spyre.inductor", LogLevel.INFO),
+        "SPYRE_LOG_FILE": (file, "spyre", LogLevel.WARNING),
+    }
+    for name, (value, component, level) in cases.items():
+        with pytest.warns(DeprecationWarning, match=f"{name} is deprecated"):
+            environment(**{name: value})
+        assert levels(component) == [level]
+    assert logging_config.get_log_file() == str(file)
+    logging.getLogger("spyre.runtime").error("a message")
+    assert file.read_text() == "[ERROR] [spyre.runtime] a message\n"
+    with pytest.warns(DeprecationWarning):
+        environment(SPYRE_INDUCTOR_LOG=1, SPYRE_INDUCTOR_LOG_LEVEL="ERROR")
+    assert levels("spyre.inductor") == [LogLevel.ERROR]
+    with pytest.warns(DeprecationWarning):
+        environment(TORCH_SPYRE_DEBUG=1, TORCH_LOGS="-spyre")
+    assert levels("spyre") == [LogLevel.ERROR]
+
+
+def test_levels_by_call(environment):
+    environment()
+    logging_config.enable("spyre.inductor")
+    assert levels("spyre.inductor.wsr") == [LogLevel.INFO]
+    logging_config.disable("torch_spyre.inductor.wsr")
+    assert not logging.getLogger("spyre.inductor.wsr").isEnabledFor(logging.CRITICAL)
+    assert logging_config.get_config_source("spyre.inductor.wsr") == "programmatic"
+
+
+def compile_something(n):
+    torch._dynamo.reset()
+    x = torch.ones(4, 64 + n, dtype=torch.half).to("spyre")
+    torch.compile(lambda x: (x + 1).exp() @ x.t(), dynamic=False)(x)
+
+
+def test_every_pass_is_named_once(environment, caplog):
+    environment(TORCH_LOGS="spyre.inductor")
+    with caplog.at_level(logging.INFO, logger="spyre.inductor.passes"):
+        compile_something(1)
+    lines = [r.getMessage() for r in caplog.records if r.name == "spyre.inductor.passes"]
+    assert lines[0] == "segment 0: BEFORE PRE-SCHEDULING"
+    assert lines[-1] == "segment 0: AFTER PRE-SCHEDULING"
+    assert len(lines) == len(set(lines))
+    passes = ("deadcode", "propagate_layouts", "work_distribution", "lx_planning")
+    assert {f"segment 0: {name}" for name in passes} <= set(lines)
+
+
+def test_the_loop_ir_after_a_pass(environment, caplog):
+    environment()
+    debug = caplog.at_level(logging.DEBUG, logger="spyre.inductor.passes")
+    with debug, config.patch(log_passes="propagate_layouts"):
+        compile_something(2)
+    shown = [r.getMessage() for r in caplog.records if "after" in r.getMessage()]
+    assert len(shown) == 1 and shown[0].startswith("segment 0, after propagate_layouts\n")
+    assert "op 0 " in shown[0] and " layout(" in shown[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [
+        ("inductor", "compiled: "),
+        ("inductor.codegen", "async_compile.sdsc("),
+        ("inductor.sdsc", ", bundle\n"),
+        ("inductor.lowering", "spyre.batchmatmul("),
+        ("inductor.stickify", "ops restickified"),
+        ("inductor.wsr", "0 ops in tiles"),
+        ("execution", "kernels, "),
+    ],
+)
+def test_each_logger_has_its_subject(environment, caplog, name, piece):
+    environment()
+    with caplog.at_level(logging.DEBUG, logger=f"spyre.{name}"):
+        compile_something(3)
+    assert any(piece in r.getMessage() for r in caplog.records if r.name == f"spyre.{name}")
+
+
+def test_nothing_is_said_unasked(environment, caplog):
+    environment()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compile_something(4)
+    assert not [r for r in caplog.records if r.name.startswith("spyre")]
+
+
+def test_pytorch_takes_the_names(run_python):
+    source = "import torch, torch_spyre.logging_config as c; print(c.get_effective_config())"
+    done = run_python(source, TORCH_LOGS="+torch_spyre.inductor.passes,-torch_spyre.runtime")
+    assert "'spyre.inductor.passes': 'DEBUG'" in done.stdout
+    assert "'spyre.runtime': 'ERROR'" in done.stdout and "'spyre': 'WARNING'" in done.stdout
