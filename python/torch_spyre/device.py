@@ -102,6 +102,14 @@ def _mebibytes(count: int) -> str:
     return f"{count / 2**20:.2f} MiB"
 
 
+_OF_INDUCTOR = {
+    "Scheduling": "SuperDSCScheduling",
+    "PythonWrapperCodegen": "SpyrePythonWrapperCodegen",
+    "CppWrapperCodegen": "SpyrePythonWrapperCodegen",
+    "WrapperFxCodegen": "SpyrePythonWrapperCodegen",
+}
+
+
 def make_module() -> types.ModuleType:
     """`torch.spyre`; names it lacks are looked up in `torch_spyre._C`."""
     module = types.ModuleType("torch.spyre", __doc__)
@@ -127,6 +135,10 @@ def make_module() -> types.ModuleType:
     def __getattr__(name: str):
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in _OF_INDUCTOR:  # PyTorch asks when Inductor is first used
+            from ._inductor import inductor
+
+            return getattr(inductor, _OF_INDUCTOR[name])
         return getattr(_C, name)
 
     module.__getattr__ = __getattr__  # type: ignore[method-assign]

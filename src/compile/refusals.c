@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "base/map.h"
+#include "base/text.h"
+
 spyre_status refusals_begin(const spyre_graph *graph, arena *memory, refusals *out_refusals)
 {
     refusals r = {.graph = graph, .memory = memory};
@@ -12,54 +15,79 @@ spyre_status refusals_begin(const spyre_graph *graph, arena *memory, refusals *o
     return NULL;
 }
 
+static void put_number(uint32_t number, text *key)
+{
+    text_append_bytes(key, (const char *)&number, sizeof number);
+}
+
 // Expressions are interned: equal ones have equal ids.
-static bool same_type(const spyre_graph *graph, uint32_t a, uint32_t b)
+static void put_type(const spyre_graph *graph, uint32_t id, text *key)
 {
-    const graph_value *x = &graph->values.items[a], *y = &graph->values.items[b];
-    if (x->dtype != y->dtype || x->on_card != y->on_card || x->view.rank != y->view.rank ||
-        x->view.offset != y->view.offset)
-        return false;
-    size_t bytes = x->view.rank * sizeof *x->view.size;
-    return memcmp(x->view.size, y->view.size, bytes) == 0 &&
-           memcmp(x->view.stride, y->view.stride, bytes) == 0;
-}
-
-static bool same_operands(const spyre_graph *graph, const spyre_arg *a, const spyre_arg *b,
-                          uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (a[i].kind != b[i].kind) return false;
-        if (a[i].kind == SPYRE_ARG_VALUE && !same_type(graph, a[i].of.value, b[i].of.value))
-            return false;
-        if (a[i].kind == SPYRE_ARG_LIST &&
-            (a[i].of.list.count != b[i].of.list.count ||
-             !same_operands(graph, a[i].of.list.items, b[i].of.list.items, a[i].of.list.count)))
-            return false;
+    const graph_value *value = &graph->values.items[id];
+    put_number(value->dtype, key);
+    put_number(value->on_card, key);
+    put_number(value->view.rank, key);
+    put_number(value->view.offset, key);
+    for (uint32_t d = 0; d < value->view.rank; d++) {
+        put_number(value->view.size[d], key);
+        put_number(value->view.stride[d], key);
     }
-    return true;
 }
 
-static bool same_kind(const spyre_graph *graph, const graph_node *a, const graph_node *b)
+static void put_operands(const spyre_graph *graph, const spyre_arg *args, uint32_t count,
+                         text *key)
 {
-    if (strcmp(a->op_name, b->op_name) != 0 || a->arg_count != b->arg_count ||
-        a->result_count != b->result_count || !same_operands(graph, a->args, b->args, a->arg_count))
-        return false;
-    for (uint32_t i = 0; i < a->result_count; i++)
-        if (!same_type(graph, a->results[i], b->results[i])) return false;
-    return true;
+    put_number(count, key);
+    for (uint32_t i = 0; i < count; i++) {
+        put_number(args[i].kind, key);
+        if (args[i].kind == SPYRE_ARG_VALUE) put_type(graph, args[i].of.value, key);
+        if (args[i].kind == SPYRE_ARG_LIST)
+            put_operands(graph, args[i].of.list.items, args[i].of.list.count, key);
+    }
+}
+
+// What nodes of one kind have in common, as bytes.
+static void put_kind(const spyre_graph *graph, const graph_node *node, text *key)
+{
+    key->length = 0;
+    text_append_bytes(key, node->op_name, strlen(node->op_name) + 1);
+    put_operands(graph, node->args, node->arg_count, key);
+    for (uint32_t i = 0; i < node->result_count; i++) put_type(graph, node->results[i], key);
+}
+
+static spyre_status intern_kinds(const spyre_graph *graph, arena *memory, text *key,
+                                 uint32_t *out_kind)
+{
+    map_bytes kinds = {0};
+    for (uint32_t n = 0; n < graph->nodes.count; n++) {
+        put_kind(graph, &graph->nodes.items[n], key);
+        TRY(text_status(key));
+        TRY(map_bytes_intern(memory, &kinds, key->bytes, key->length, n, &out_kind[n]));
+    }
+    return NULL;
+}
+
+// The kind of every node, named by the first node of that kind.
+static spyre_status find_kinds(refusals *r)
+{
+    text key = {0};
+    r->kind = ARENA_NEW(r->memory, uint32_t, r->graph->nodes.count);
+    TRY_ALLOC(r->kind);
+    spyre_status status = intern_kinds(r->graph, r->memory, &key, r->kind);
+    text_free(&key);
+    return status;
 }
 
 spyre_status refusals_add(refusals *r, uint32_t node, const char *reason)
 {
-    const spyre_graph *graph = r->graph;
     const char *copy = arena_strdup(r->memory, reason);
     TRY_ALLOC(copy);
+    if (!r->kind) TRY(find_kinds(r));
     bool again = false;
-    for (uint32_t n = 0; n < graph->nodes.count && !again; n++)
-        again = r->reason[n] && same_kind(graph, &graph->nodes.items[n], &graph->nodes.items[node]);
-    for (uint32_t n = 0; n < graph->nodes.count && again; n++)
-        if (!r->reason[n] && same_kind(graph, &graph->nodes.items[n], &graph->nodes.items[node]))
-            r->reason[n] = copy;
+    for (uint32_t n = 0; n < r->graph->nodes.count && !again; n++)
+        again = r->reason[n] && r->kind[n] == r->kind[node];
+    for (uint32_t n = 0; n < r->graph->nodes.count && again; n++)
+        if (!r->reason[n] && r->kind[n] == r->kind[node]) r->reason[n] = copy;
     r->reason[node] = copy;
     return NULL;
 }

@@ -10,6 +10,7 @@ typedef struct {
     const spyre_graph *graph;
     arena *memory;
     const char **reason;                // [nodes of the graph], null: not refused
+    uint32_t *kind;                     // [nodes of the graph], once one is refused
 } refusals;
 
 SPYRE_MUST_CHECK spyre_status refusals_begin(const spyre_graph *graph, arena *memory,

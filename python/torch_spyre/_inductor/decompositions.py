@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 import torch
 
@@ -13,7 +14,10 @@ from .registry import fallback_ops, register_spyre_decomposition, spyre_decompos
 
 register_decomposition = register_spyre_decompositions = register_spyre_decomposition
 
+_added: list[dict] = []
+
 __all__ = [
+    "added",
     "register_decomposition",
     "register_spyre_decomposition",
     "register_spyre_decompositions",
@@ -34,4 +38,17 @@ def table() -> dict[torch._ops.OperatorBase, Callable]:
     """Decompositions by operator: PyTorch's, with those of register_spyre_decomposition() over
     them; what register_fallback() named stays whole."""
     whole = set(fallback_ops)
-    return {op: f for op, f in (_core() | spyre_decompositions).items() if op not in whole}
+    known = _core() | spyre_decompositions
+    for more in _added:
+        known = known | more
+    return {op: function for op, function in known.items() if op not in whole}
+
+
+@contextlib.contextmanager
+def added(table: Mapping[torch._ops.OperatorBase, Callable]) -> Iterator[None]:
+    """Graphs that are traced inside know these decompositions, too."""
+    _added.append(dict(table))
+    try:
+        yield
+    finally:
+        _added.pop()

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch-spyre's way to switch its compiler on for a stretch of a program."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from . import decompositions
+
+
+@contextlib.contextmanager
+def enable_spyre_context(
+    example_inputs: Sequence[Any] = (),
+    decomps: Mapping[torch._ops.OperatorBase, Callable] | None = None,
+) -> Iterator[None]:
+    """Graphs of the card need no such scope here, and others are never touched. What it adds:
+    `decomps` hold for graphs that are traced inside."""
+    with decompositions.added(decomps or {}):
+        yield
