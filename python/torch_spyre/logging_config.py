@@ -3,9 +3,10 @@
 
     TORCH_LOGS="+torch_spyre.inductor.passes" python model.py
 
-PyTorch reads TORCH_LOGS while it is imported and refuses what is no module, so the spelling there is
-torch_spyre.x for the logger spyre.x: "x" is INFO, "+x" DEBUG, "-x" ERROR. A TORCH_LOGS that is set
-later, for reset(), may say "spyre.x:LEVEL", too. A logger without a level has that of the one above.
+PyTorch reads TORCH_LOGS while it is imported and refuses what is no module, so the spelling there
+is torch_spyre.x for the logger spyre.x: "x" is INFO, "+x" DEBUG, "-x" ERROR. A TORCH_LOGS that is
+set later, for reset(), may say "spyre.x:LEVEL", too. A logger without a level has that of the one
+above.
 """
 
 from __future__ import annotations

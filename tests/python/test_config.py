@@ -80,7 +80,8 @@ def test_variables_are_read_at_import(run_python):
 def test_variables_of_the_python_side(run_python):
     source = (
         "from torch_spyre._inductor import config as c\n"
-        "print(c.max_buckets, c.min_default_granularity, c.log_passes, c.memory_plan, c.enable_fusion)"
+        "print(c.max_buckets, c.min_default_granularity, c.log_passes, c.memory_plan, "
+        "c.enable_fusion)"
     )
     assert "32 4  True True" in run_python(source).stdout
     variables = {"MAX_BUCKETS": "8", "MIN_DEFAULT_GRANULARITY": "16", "SPYRE_LOG_PASSES": "all",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch-spyre's names around Inductor: registrations, the context, overwrite, what has no lowering."""
+"""torch-spyre's names around Inductor: registrations, the context, overwrite, missing kernels."""
 
 import pytest
 import torch

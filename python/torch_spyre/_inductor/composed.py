@@ -45,7 +45,8 @@ def rope_by_matrix(q: torch.Tensor, freqs: torch.Tensor) -> torch.Tensor:
 
 
 def overwrite(input, output, dims: list[int], offsets: list[int]) -> None:
-    """Writes `input` into `output`, at these offsets of these dims; torch-spyre's way to fill a cache."""
+    """Writes `input` into `output`, at these offsets of these dims: how torch-spyre fills a
+    cache."""
     for dim, offset in zip(dims, offsets, strict=True):
         output = output.narrow(dim, offset, input.shape[dim])
     output.copy_(input)

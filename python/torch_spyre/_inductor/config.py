@@ -16,7 +16,6 @@ from torch.utils._config_module import install_config_module
 
 from .. import _C
 
-
 _FLAGS = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 _NEWER_NAMES = {"SPYRE_INDUCTOR_MEMORY_PLAN": "HBM_POOL_PLANNING"}
 
