@@ -75,7 +75,8 @@ static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
                               .stick_dim = t->stick_dim,
                               .lanes = 1};
     for (uint32_t d = 0; d < n->dim_count; d++)
-        if (geometry.moves[d] && n->size[d] > 1) operand->stride[d] = geometry.stride[d];
+        if (geometry.moves[d] && (n->size[d] > 1 || t->owners))
+            operand->stride[d] = geometry.stride[d];
     if (has_two_lanes(step, number)) {
         operand->stride[t->stick_dim] = 0;
         operand->lanes = 2;
@@ -212,8 +213,9 @@ static void merge(nest *n, uint32_t outer, uint32_t inner)
 
 static void merge_all(nest *n)
 {
-    // A gather replaces the offset along its indexed dim, which therefore stays by itself.
-    if (n->step->index_count) return;
+    // A gather replaces the offset along its indexed dim, which therefore stays by itself, and a
+    // shuffle cuts dims where slices of the one and the other division meet.
+    if (n->step->index_count || n->step->op == OPFUNC_SHUFFLE) return;
     for (bool merged = true; merged;) {
         merged = false;
         for (uint32_t outer = 0; outer < n->dim_count; outer++) {

@@ -10,6 +10,9 @@
 int64_t bundle_local_size(const bundle_step *step, uint32_t dim);
 int64_t bundle_slice_start(const bundle_step *step, uint32_t core, uint32_t dim);
 
+// Elements of dim `dim` of a tensor that one of its owners holds in LX.
+int64_t bundle_held_size(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim);
+
 // The dim of a value tensor that the index replaces: the only one of its layout whose max_size is
 // 1; -1 when there is none or more than one.
 int32_t bundle_indexed_dim(const bundle_step *step, uint32_t tensor);

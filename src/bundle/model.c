@@ -24,6 +24,12 @@ int64_t bundle_local_size(const bundle_step *step, uint32_t dim)
     return step->size[dim] / step->slices[dim];
 }
 
+int64_t bundle_held_size(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim)
+{
+    return tensor->owners ? step->size[dim] / tensor->owners->slices[dim]
+                          : bundle_local_size(step, dim);
+}
+
 int64_t bundle_slice_start(const bundle_step *step, uint32_t core, uint32_t dim)
 {
     return step->core_slice[core][dim] * bundle_local_size(step, dim);
@@ -135,7 +141,7 @@ static spyre_status find_extents(const bundle *b, const bundle_step *step, uint3
         uint32_t d = tensor->order[i];
         if (tensor->scale[d] < 0) continue;
         int64_t gap = bundle_effective_gap(step, tensor, d);
-        int64_t room = (tensor->in_lx ? bundle_local_size(step, d) : step->size[d]) + gap;
+        int64_t room = (tensor->in_lx ? bundle_held_size(step, tensor, d) : step->size[d]) + gap;
         if (gap < 0) geometry->valid[d] = step->size[d] + gap;
         if ((int32_t)d == indexed) room = geometry->valid[d] = tensor->indexed_extent;
         if (d == tensor->stick_dim) room = ceil_divide(room, tensor->stick_elements);
@@ -159,7 +165,7 @@ static int64_t used_strides(const bundle_step *step, const bundle_tensor *tensor
     if (tensor->index_kind == BUNDLE_INDEX_VALUE && tensor->max_size[d] == 1) {
         return geometry->extent[d];
     }
-    int64_t count = tensor->in_lx ? bundle_local_size(step, d) : step->size[d];
+    int64_t count = tensor->in_lx ? bundle_held_size(step, tensor, d) : step->size[d];
     count = smaller(count, geometry->valid[d]);
     return d == tensor->stick_dim ? ceil_divide(count, tensor->stick_elements) : count;
 }

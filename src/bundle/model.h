@@ -39,6 +39,13 @@ typedef struct {
     int64_t loop_stride[BUNDLE_MAX_LOOPS];
 } bundle_address;
 
+// Who holds which slices of a tensor in LX, where that is not how its step is divided.
+typedef struct {
+    uint32_t core_count;
+    int32_t slices[BUNDLE_MAX_DIMS];
+    int32_t core_slice[BUNDLE_MAX_CORES][BUNDLE_MAX_DIMS];
+} bundle_owners;
+
 typedef enum { BUNDLE_INDEX_NONE, BUNDLE_INDEX_INDEX, BUNDLE_INDEX_VALUE } bundle_index_kind;
 
 // One tensor of a step (labeledDs_ + allocate node + its primaryDsInfo_), arrays by dim number.
@@ -60,6 +67,7 @@ typedef struct {
     int64_t gap[BUNDLE_MAX_DIMS];           // backGapCore_, elements; sign as in the file
     bundle_index_kind index_kind;
     int32_t index_peer;                     // the related tensor, or -1
+    const bundle_owners *owners;            // the input of a shuffle; null: as the step is divided
     int64_t indexed_extent;                 // INDEX_VALUE: extent of the indexed dim; 0: from the
                                             // size of the launch argument
     bundle_address start[BUNDLE_MAX_CORES];

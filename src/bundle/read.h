@@ -23,6 +23,11 @@ SPYRE_MUST_CHECK spyre_status read_step(step_source *source, const json_node *ro
 SPYRE_MUST_CHECK spyre_status read_tensors(step_source *source, const json_node *dsc,
                                            bundle_step *step);
 
+// A coreIdToWkSlice_: the slices of `core_count` cores, dims without an entry are slice 0.
+SPYRE_MUST_CHECK spyre_status read_core_slices(const json_node *all, const bundle_step *step,
+                                               uint32_t core_count,
+                                               int32_t (*out_core_slice)[BUNDLE_MAX_DIMS]);
+
 // The dim that a string names.
 SPYRE_MUST_CHECK spyre_status read_dim(const json_node *name, const bundle_step *step,
                                        uint8_t *out_dim);

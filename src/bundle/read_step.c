@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One sdsc_<n>.json: iteration space, work division, constants, masks and operands. Fields that
-// only restate others (coordinates_, folds, schedules) are not read; those that could say something that
-// this stack does not do are checked.
+// only restate others (folds, schedules) are not read; those that could say something that this stack
+// does not do are checked.
 #include <string.h>
 
 #include "bundle/read.h"
@@ -106,16 +106,16 @@ static spyre_status read_slices(const json_node *sdsc, bundle_step *step)
     return NULL;
 }
 
-static spyre_status read_cores(const json_node *sdsc, bundle_step *step)
+spyre_status read_core_slices(const json_node *all, const bundle_step *step, uint32_t core_count,
+                              int32_t (*out_core_slice)[BUNDLE_MAX_DIMS])
 {
-    json_node all, core_node, member;
+    json_node core_node, member;
     void *cursor = NULL, *dims;
     uint32_t seen = 0;
-    TRY(json_get_object(sdsc, "coreIdToWkSlice_", &all));
-    while (json_next_member(&all, &cursor, &core_node)) {
+    while (json_next_member(all, &cursor, &core_node)) {
         int64_t core, slice;
         uint8_t d;
-        TRY(json_key_decimal(&core_node, 0, step->core_count - 1, &core));
+        TRY(json_key_decimal(&core_node, 0, core_count - 1, &core));
         TRY(json_expect_object(&core_node));
         seen |= 1u << core;
         dims = NULL;
@@ -123,12 +123,19 @@ static spyre_status read_cores(const json_node *sdsc, bundle_step *step)
             TRY(json_as_int(&member, 0, BUNDLE_MAX_CORES - 1, &slice));
             if (slice == 0 && !names_dim(step, member.key)) continue;
             TRY(read_key_dim(&member, step, &d));
-            step->core_slice[core][d] = (int32_t)slice;
+            out_core_slice[core][d] = (int32_t)slice;
         }
     }
-    uint32_t all_cores = step->core_count == 32 ? UINT32_MAX : (1u << step->core_count) - 1u;
+    uint32_t all_cores = core_count == 32 ? UINT32_MAX : (1u << core_count) - 1u;
     if (seen == all_cores) return NULL;
-    return json_error_at(&all, "a core of %u is missing", step->core_count);
+    return json_error_at(all, "a core of %u is missing", core_count);
+}
+
+static spyre_status read_cores(const json_node *sdsc, bundle_step *step)
+{
+    json_node all;
+    TRY(json_get_object(sdsc, "coreIdToWkSlice_", &all));
+    return read_core_slices(&all, step, step->core_count, step->core_slice);
 }
 
 // --- Constants and masks

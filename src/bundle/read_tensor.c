@@ -230,6 +230,34 @@ static spyre_status read_indirection(const json_node *node, const json_node *tre
     return read_peer(node, tree, &tensor->index_peer);
 }
 
+// coordinates_.coreIdToWkSlice_, which a tensor has when its owners are not those of the step.
+static spyre_status read_owners(step_source *source, const json_node *node,
+                                const bundle_step *step, bundle_tensor *tensor)
+{
+    json_node coordinates, all;
+    if (!json_find(node, "coordinates_", &coordinates)) return NULL;
+    TRY(json_expect_object(&coordinates));
+    if (!json_find(&coordinates, "coreIdToWkSlice_", &all)) return NULL;
+    TRY(json_expect_object(&all));
+    size_t count = json_object_size(all.value);
+    if (count == 0) return NULL;
+    if (count > BUNDLE_MAX_CORES) return json_error_at(&all, "%zu cores", count);
+    bundle_owners *owners = ARENA_NEW(source->memory, bundle_owners, 1);
+    TRY_ALLOC(owners);
+    owners->core_count = (uint32_t)count;
+    TRY(read_core_slices(&all, step, owners->core_count, owners->core_slice));
+    bool same = owners->core_count == step->core_count;
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        for (uint32_t core = 0; core < owners->core_count; core++) {
+            int32_t slice = owners->core_slice[core][d];
+            if (slice >= owners->slices[d]) owners->slices[d] = slice + 1;
+            same = same && slice == step->core_slice[core][d];
+        }
+    }
+    if (!same) tensor->owners = owners;
+    return NULL;
+}
+
 static spyre_status read_node(step_source *source, const json_node *node, const json_node *tree,
                               const bundle_step *step, bundle_tensor *tensor)
 {
@@ -250,6 +278,7 @@ static spyre_status read_node(step_source *source, const json_node *node, const 
     TRY(read_max_sizes(node, tensor));
     TRY(read_gaps(node, step, tensor));
     TRY(read_indirection(node, tree, tensor));
+    TRY(read_owners(source, node, step, tensor));
     return read_addresses(source, node, step, tensor);
 }
 

@@ -43,38 +43,45 @@ static spyre_status verify_dims(const bundle_step *step)
     return NULL;
 }
 
-static bool same_slices(const bundle_step *step, uint32_t a, uint32_t b)
+// A division over cores: of the step, or of a tensor that has owners of its own.
+typedef struct {
+    uint32_t core_count;
+    const int32_t *slices;
+    const int32_t (*core_slice)[BUNDLE_MAX_DIMS];
+} cores_view;
+
+static bool same_slices(const bundle_step *step, const cores_view *v, uint32_t a, uint32_t b)
 {
     for (uint32_t d = 0; d < step->dim_count; d++) {
-        if (step->core_slice[a][d] != step->core_slice[b][d]) return false;
+        if (v->core_slice[a][d] != v->core_slice[b][d]) return false;
     }
     return true;
 }
 
-static spyre_status verify_cores(const bundle_step *step)
+static spyre_status verify_division(const bundle_step *step, const cores_view *v)
 {
-    if (step->core_count < 1 || step->core_count > BUNDLE_MAX_CORES) {
-        return RULE("numCoresUsed_: %u cores, 1 to %d are possible", step->core_count,
+    if (v->core_count < 1 || v->core_count > BUNDLE_MAX_CORES) {
+        return RULE("numCoresUsed_: %u cores, 1 to %d are possible", v->core_count,
                     BUNDLE_MAX_CORES);
     }
     int64_t slices = 1;
     for (uint32_t d = 0; d < step->dim_count; d++) {
-        if (slices <= BUNDLE_MAX_CORES) slices *= step->slices[d];
+        if (slices <= BUNDLE_MAX_CORES) slices *= v->slices[d];
     }
-    if (slices != step->core_count) {
+    if (slices != v->core_count) {
         return RULE("numWkSlicesPerDim_: the slices multiply to %lld, but %u cores are used",
-                    (long long)slices, step->core_count);
+                    (long long)slices, v->core_count);
     }
-    for (uint32_t core = 0; core < step->core_count; core++) {
+    for (uint32_t core = 0; core < v->core_count; core++) {
         for (uint32_t d = 0; d < step->dim_count; d++) {
-            int32_t slice = step->core_slice[core][d];
-            if (slice < 0 || slice >= step->slices[d]) {
+            int32_t slice = v->core_slice[core][d];
+            if (slice < 0 || slice >= v->slices[d]) {
                 return RULE("coreIdToWkSlice_: core %u has slice %d of dim %s, which has %d", core,
-                            slice, step->dim_name[d], step->slices[d]);
+                            slice, step->dim_name[d], v->slices[d]);
             }
         }
         for (uint32_t other = 0; other < core; other++) {
-            if (same_slices(step, core, other)) {
+            if (same_slices(step, v, core, other)) {
                 return RULE("coreIdToWkSlice_: cores %u and %u own the same slices", other, core);
             }
         }
@@ -183,10 +190,28 @@ static spyre_status verify_gap(const bundle_step *step, const bundle_tensor *t, 
 static spyre_status verify_sticks(const bundle_step *step, const bundle_tensor *t)
 {
     uint32_t d = t->stick_dim;
-    if (t->scale[d] < 0 || step->slices[d] == 1) return NULL;
-    if (bundle_local_size(step, d) % t->stick_elements == 0) return NULL;
+    int64_t held = bundle_held_size(step, t, d);
+    if (t->scale[d] < 0 || held == step->size[d] || held % t->stick_elements == 0) return NULL;
     return RULE("numWkSlicesPerDim_: a slice of dim %s has %lld elements, not whole sticks of %u",
-                step->dim_name[d], (long long)bundle_local_size(step, d), t->stick_elements);
+                step->dim_name[d], (long long)held, t->stick_elements);
+}
+
+// Owners of their own have the slices of the tensor's dims, each once.
+static spyre_status verify_owners(const bundle_step *step, const bundle_tensor *t)
+{
+    const bundle_owners *o = t->owners;
+    if (!o) return NULL;
+    if (step->op != OPFUNC_SHUFFLE) {
+        return RULE("coordinates_: %s has owners of its own", opfunc_describe(step->op)->name);
+    }
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        bool divides = o->slices[d] >= 1 && step->size[d] % o->slices[d] == 0;
+        if (divides && (o->slices[d] == 1 || t->scale[d] > 0)) continue;
+        return RULE("coordinates_: %d slices of dim %s of size %lld", o->slices[d],
+                    step->dim_name[d], (long long)step->size[d]);
+    }
+    cores_view view = {o->core_count, o->slices, o->core_slice};
+    return status_at(verify_division(step, &view), "coordinates_");
 }
 
 static spyre_status verify_place(const bundle *b, const bundle_step *step, const bundle_tensor *t)
@@ -233,6 +258,7 @@ static spyre_status verify_tensor(const bundle *b, const bundle_step *step, cons
     TRY(verify_layout(step, t));
     TRY(verify_format(t));
     for (uint32_t i = 0; i < t->order_count; i++) TRY(verify_gap(step, t, t->order[i]));
+    TRY(verify_owners(step, t));
     TRY(verify_sticks(step, t));
     return verify_place(b, step, t);
 }
@@ -275,8 +301,8 @@ static spyre_status verify_span(const bundle *b, const bundle_step *step, uint32
     for (uint32_t core = 0; core < step->core_count; core++) {
         int64_t lowest = t->start[core].offset, end = lowest + SPYRE_STICK_BYTES;
         for (uint32_t d = 0; d < step->dim_count; d++) {
-            int64_t first = bundle_slice_start(step, core, d);
-            int64_t used = bundle_local_size(step, d);
+            int64_t used = bundle_held_size(step, t, d);
+            int64_t first = t->owners ? 0 : bundle_slice_start(step, core, d);
             if (first + used > g.valid[d]) used = g.valid[d] - first;
             if (d == t->stick_dim) used = (used + t->stick_elements - 1) / t->stick_elements;
             if (g.moves[d] && used > 1) end += (used - 1) * g.stride[d];
@@ -301,8 +327,9 @@ static spyre_status verify_step(const bundle *b, const bundle_step *step,
                                 const int64_t *loop_counts)
 {
     if (step->op >= OPFUNC_COUNT) return RULE("opFuncName: unknown opfunc");
+    cores_view cores = {step->core_count, step->slices, step->core_slice};
     TRY(verify_dims(step));
-    TRY(verify_cores(step));
+    TRY(verify_division(step, &cores));
     if (step->tensor_count < 1 || step->tensor_count > BUNDLE_MAX_TENSORS) {
         return RULE("labeledDs_: %u tensors, 1 to %d are possible", step->tensor_count,
                     BUNDLE_MAX_TENSORS);

@@ -134,7 +134,7 @@ static spyre_status verify_formats(const bundle_step *step)
     spyre_format in = input, out = output;
     if (step->op == OPFUNC_DL16TOFP32) in = SPYRE_FORMAT_SEN169_FP16, out = SPYRE_FORMAT_IEEE_FP32;
     if (step->op == OPFUNC_FP32TODL16) in = SPYRE_FORMAT_IEEE_FP32, out = SPYRE_FORMAT_SEN169_FP16;
-    if (step->op == OPFUNC_RESTICKIFY) out = in;
+    if (step->op == OPFUNC_RESTICKIFY || step->op == OPFUNC_SHUFFLE) out = in;
     if (in == input && out == output) return NULL;
     return RULE("dataFormat_: %s from %s to %s", opfunc_describe(step->op)->name,
                 spyre_format_name(input), spyre_format_name(output));
@@ -156,10 +156,36 @@ static spyre_status verify_dims_of_role(const bundle *b, const bundle_step *step
     }
     for (uint32_t d = 0; d < step->dim_count; d++) {
         if (step->tensors[step->output].scale[d] > 0 || step->slices[d] == 1) continue;
+        if (step->op == OPFUNC_SHUFFLE) continue; // each of them gets one of its own
         return RULE("numWkSlicesPerDim_: cores that split dim %s would all write one output",
                     step->dim_name[d]);
     }
     return verify_formats(step);
+}
+
+// A shuffle gives sticks in LX other owners.
+static spyre_status verify_shuffle(const bundle_step *step)
+{
+    if (step->op != OPFUNC_SHUFFLE) return NULL;
+    const bundle_tensor *in = &step->tensors[step->inputs[0]];
+    const bundle_tensor *out = &step->tensors[step->output];
+    if (!in->in_lx || !out->in_lx) return RULE("component_: a shuffle is from LX to LX");
+    if (out->owners) {
+        return RULE("coordinates_: the owners of a shuffle's output are not those of the step");
+    }
+    if (in->stick_dim != out->stick_dim) return RULE("stickDimOrder_: a shuffle keeps its sticks");
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        if ((in->scale[d] > 0) != (out->scale[d] > 0) || in->gap[d] || out->gap[d]) {
+            return RULE("scale_: a shuffle moves all of dim %s", step->dim_name[d]);
+        }
+    }
+    const bundle_tensor *both[] = {in, out};
+    for (uint32_t t = 0; t < 2; t++)
+        for (uint32_t core = 1; core < step->core_count; core++)
+            if (both[t]->start[core].offset != both[t]->start[0].offset)
+                return RULE("startAddressCoreCorelet_: a shuffle's tensors lie at one place on "
+                            "all cores");
+    return NULL;
 }
 
 // --- Gather
@@ -223,5 +249,6 @@ spyre_status verify_roles(const bundle *b, const bundle_step *step)
     TRY(verify_constants(step));
     TRY(verify_dims_of_role(b, step));
     TRY(verify_masks(b, step));
+    TRY(verify_shuffle(step));
     return verify_indirect(step);
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // coordinates_ of an allocate node: for every dim a chain of folds core, corelet, row, (stick,)
-// element, each with a factor (how many) and alpha (how far one moves). It restates N_, the slices
-// and the scale, and no reader here uses it; other tools of the format may.
+// element, each with a factor (how many) and alpha (how far one moves). They restate N_, the slices
+// and the scale, and no reader here uses them; other tools of the format may. coreIdToWkSlice_ says
+// who holds the tensors of a shuffle.
+#include <stdio.h>
+
 #include "bundle/derived.h"
 #include "bundle/write.h"
 
@@ -15,11 +18,11 @@ typedef struct {
 
 static fold_chain folds_of(const bundle_step *step, const bundle_tensor *tensor, uint32_t d)
 {
-    int64_t local = bundle_local_size(step, d), lanes = tensor->stick_elements;
+    int64_t local = bundle_held_size(step, tensor, d), lanes = tensor->stick_elements;
     bool stick = d == tensor->stick_dim, absent = tensor->scale[d] < 0;
     if (stick && absent) return (fold_chain){{lanes, 0, 0, lanes, 0}, {1, 1, 1, 1, lanes}, 5};
     if (absent) return (fold_chain){{1, 0, 0, 1}, {1, 1, 1, 1}, 4};
-    int64_t cores = step->slices[d], sticks = (local + lanes - 1) / lanes;
+    int64_t cores = step->size[d] / local, sticks = (local + lanes - 1) / lanes;
     if (stick) return (fold_chain){{local, 0, 0, lanes, 1}, {cores, 1, 1, sticks, lanes}, 5};
     return (fold_chain){{local, 0, 0, 1}, {cores, 1, 1, local}, 4};
 }
@@ -52,6 +55,27 @@ static json_t *coordinate(const fold_chain *chain)
     return NULL;
 }
 
+// The owners of a shuffle's tensors; those of others are the step's and not repeated.
+static json_t *owners_of(const bundle_step *step, const bundle_tensor *tensor)
+{
+    json_t *all = json_object();
+    bool complete = true;
+    const bundle_owners *o = tensor->owners;
+    uint32_t count = step->op != OPFUNC_SHUFFLE ? 0 : o ? o->core_count : step->core_count;
+    for (uint32_t core = 0; core < count; core++) {
+        const int32_t *slices = o ? o->core_slice[core] : step->core_slice[core];
+        char key[16];
+        json_t *dims = json_object();
+        for (uint32_t d = 0; d < step->dim_count; d++)
+            complete &= json_object_set_new(dims, step->dim_name[d], json_integer(slices[d])) == 0;
+        snprintf(key, sizeof key, "%u", core);
+        complete &= json_object_set_new(all, key, dims) == 0;
+    }
+    if (complete) return all;
+    json_decref(all);
+    return NULL;
+}
+
 json_t *writer_coordinates(const bundle_step *step, const bundle_tensor *tensor)
 {
     json_t *dims = json_object();
@@ -61,8 +85,10 @@ json_t *writer_coordinates(const bundle_step *step, const bundle_tensor *tensor)
         fold_chain chain = folds_of(step, tensor, d);
         complete &= json_object_set_new(dims, step->dim_name[d], coordinate(&chain)) == 0;
     }
-    json_t *whole = json_pack("{s:o, s:{}}", "coordInfo", dims, "coreIdToWkSlice_");
-    if (complete) return whole;
-    json_decref(whole);
+    json_t *owners = owners_of(step, tensor);
+    if (complete && owners)
+        return json_pack("{s:o, s:o}", "coordInfo", dims, "coreIdToWkSlice_", owners);
+    json_decref(dims);
+    json_decref(owners);
     return NULL;
 }

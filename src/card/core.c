@@ -42,16 +42,18 @@ static uint32_t peer_of(const core_run *run, const plan_step *step)
     return (uint32_t)run->parameters[step->tile->instruction->token];
 }
 
-// Copies between a tile in LX and the dense elements of a message.
+// Copies between a tile in LX and the dense elements of a message, by runs that lie side by side.
 static void copy_message(const plan_tile *tile, uint8_t *lx, uint8_t *dense, bool to_message)
 {
-    size_t element = spyre_format_bytes(tile->instruction->operand[0].format);
+    size_t run = spyre_format_bytes(tile->instruction->operand[0].format);
+    uint32_t dims = tile->dim_count;
     int64_t index[ISA_MAX_DIMS] = {0};
     int64_t offset = 0;
+    while (dims > 0 && tile->stride[0][dims - 1] == (int64_t)run) run *= (size_t)tile->extent[--dims];
     for (;;) {
-        memcpy(to_message ? dense : lx + offset, to_message ? lx + offset : dense, element);
-        dense += element;
-        uint32_t d = tile->dim_count;
+        memcpy(to_message ? dense : lx + offset, to_message ? lx + offset : dense, run);
+        dense += run;
+        uint32_t d = dims;
         while (d-- > 0) {
             offset += tile->stride[0][d];
             if (++index[d] < tile->extent[d]) break;
@@ -75,6 +77,7 @@ static advance send_tile(core_run *run, const plan_step *step, uint8_t *lx)
     ring_message *message = ring_message_create(message_bytes(step->tile));
     if (!message) {
         core_fault(run, step->instruction, 0, "the host has no memory for a ring message");
+        run->lacks_memory = true;
         return ADVANCE_FAULT;
     }
     copy_message(step->tile, lx, message->data, true);

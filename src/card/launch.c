@@ -312,6 +312,7 @@ spyre_status card_launch(card *c, card_program *program, const card_argument *ar
     if (c->check) check_end_launch(c->check);
     if (c->check && program->lx_dead_after) check_wipe_lx(c->check);
     if (fault) {
+        if (fault->lacks_memory) return status_no_memory();
         if (out_fault) *out_fault = fault->fault;
         return fault_status(&fault->fault);
     }

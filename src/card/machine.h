@@ -36,6 +36,7 @@ typedef struct {
     const plan_step *matmul;                // where it stopped, or null
     uint64_t executed;                      // steps, to tell progress from deadlock
     advance state;
+    bool lacks_memory;                      // the fault is the host's
     card_fault fault;
 } core_run;
 

@@ -120,6 +120,17 @@ static void print_address(const bundle_address *address, text *out)
             text_printf(out, " + %" PRId64 "*loop%u", address->loop_stride[i], i);
 }
 
+// "held by 8 cores in slices: mb/8"
+static void print_owners(const bundle_step *step, const bundle_tensor *t, text *out)
+{
+    if (!t->owners) return;
+    text_printf(out, "        held by %u cores in slices", t->owners->core_count);
+    for (uint32_t d = 0; d < step->dim_count; d++)
+        if (t->owners->slices[d] > 1)
+            text_printf(out, " %s/%d", step->dim_name[d], t->owners->slices[d]);
+    text_append(out, "\n");
+}
+
 static void print_starts(const bundle_step *step, const bundle_tensor *t, text *out)
 {
     int64_t step_bytes;
@@ -163,6 +174,7 @@ static spyre_status print_tensor(const bundle *b, const bundle_step *step, uint3
     print_layout(step, t, &geometry, out);
     if (t->index_kind == BUNDLE_INDEX_VALUE)
         text_printf(out, "        rows chosen by %s\n", step->tensors[t->index_peer].name);
+    print_owners(step, t, out);
     print_starts(step, t, out);
     return NULL;
 }

@@ -10,6 +10,7 @@
 
 #include "front/flow.h"
 #include "front/front.h"
+#include "front/lx_relayout.h"
 #include "front/residency.h"
 #include "front/span_reduction.h"
 #include "isa/constants.h"
@@ -223,6 +224,8 @@ static spyre_status plan_again(const loop_graph *loops, uint32_t index, const di
         if (buffer->in_lx) memset(buffer->slices, 0, sizeof buffer->slices);
         buffer->in_lx = false;
     }
+    lx_relayout_undo(&copy);
+    if (lx_is_planned(loops)) TRY(pass_lx_relayout(&copy, &changed));
     if (lx_is_planned(loops)) TRY(pass_lx_planning(&copy, &changed));
     *out_us = cost_of_graph(&copy);
     return NULL;
@@ -243,6 +246,7 @@ static spyre_status try_division(const loop_graph *loops, const flow *f, uint32_
                  .basis = cost_basis_of(loops, op)};
     division now = division_get(op);
     double us = 0;
+    if (op->op == OPFUNC_SHUFFLE) return NULL; // it is divided as its reader is
     if (lx_is_planned(loops)) s.lx_bytes = (double)residency_limit_bytes(loops);
     find_division(&s);
     if (price(&s, &now) - s.best_us <= least_us) return NULL;

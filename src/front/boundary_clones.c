@@ -9,6 +9,7 @@
 #include "front/cost.h"
 #include "front/flow.h"
 #include "front/front.h"
+#include "front/whole_copy.h"
 
 enum { MOST_TRIALS = 3 };
 
@@ -64,50 +65,12 @@ static bool find_candidate(const loop_graph *loops, const flow *f, uint32_t id, 
 
 // --- The copy
 
-// Dims outermost first, each divided as the loop that walks it in the op next to the copy; false
-// when a dim cannot be divided so.
 static bool describe_copy(const loop_graph *loops, const flow_use *like, uint32_t source,
                           uint32_t target, loop_op *out)
 {
     const loop_op *near = &loops->ops.items[like->op];
-    const loop_access *access = &near->operand[like->operand];
-    const loop_buffer *b = &loops->buffers.items[access->buffer];
-    *out = (loop_op){.op = OPFUNC_IDENTITY,
-                     .name = b->name,
-                     .var_count = b->dim_count,
-                     .divided_by = near->divided_by,
-                     .operand_count = 2,
-                     .stick = LOOP_NO_DIM,
-                     .location = near->location,
-                     .node = near->node};
-    out->operand[0].buffer = source;
-    out->operand[1].buffer = target;
-    for (uint32_t v = 0; v < b->dim_count; v++) {
-        uint32_t d = b->dim_count - 1 - v;
-        out->extent[v] = b->dim[d].extent;
-        out->operand[0].stride[v] = out->operand[1].stride[v] = b->dim[d].stride;
-        if (d == b->stick) out->stick = (uint8_t)v;
-        out->split[v] = 1;
-        for (uint32_t u = 0; u < near->var_count; u++) {
-            if (near->split[u] == 1 || access->stride[u] != b->dim[d].stride) continue;
-            out->split[v] = near->split[u];
-            out->core_stride[v] = near->core_stride[u];
-        }
-    }
-    division_sizes sizes = division_sizes_of(loops, out);
-    for (uint32_t v = 0; v < out->var_count; v++)
-        if (sizes.units[v] % out->split[v]) return false;
-    return loop_core_count(out) == loop_core_count(near);
-}
-
-// A local buffer of the same form.
-static spyre_status add_twin(loop_graph *loops, uint32_t original, uint32_t *out)
-{
-    loop_buffer twin = loops->buffers.items[original];
-    twin.kind = LOOP_LOCAL;
-    twin.output = -1;
-    *out = loops->buffers.count;
-    return VEC_PUSH(loops->memory, &loops->buffers, twin);
+    return whole_copy_describe(loops, OPFUNC_IDENTITY, near, &near->operand[like->operand], source,
+                               target, out);
 }
 
 static spyre_status make_copies(loop_graph *loops, clone_list *clones, loop_op *copies)
@@ -118,7 +81,7 @@ static spyre_status make_copies(loop_graph *loops, clone_list *clones, loop_op *
         clone *c = &clones->items[n];
         flow_use like;
         bool leaves = loops->buffers.items[c->original].output >= 0;
-        TRY(add_twin(loops, c->original, &c->buffer));
+        TRY(whole_copy_target(loops, c->original, &c->buffer));
         if (!find_candidate(loops, &f, c->original, &like) ||
             !describe_copy(loops, &like, leaves ? c->buffer : c->original,
                            leaves ? c->original : c->buffer, &copies[n]))

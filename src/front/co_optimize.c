@@ -45,6 +45,7 @@ static spyre_status price(optimizer *o, const division *divisions, uint32_t begi
         if (may_change(o->loops, &copy.ops.items[i], &divisions[i]))
             division_set(&copy.ops.items[i], &divisions[i], LOOP_DIVIDED_BY_AGREEMENT);
     if (!status) status = pass_boundary_clones(&copy, &changed);
+    if (!status) status = pass_lx_relayout(&copy, &changed);
     if (!status) status = pass_lx_planning(&copy, &changed);
     if (!status) *out_us = cost_of_graph(&copy);
     o->planned_ops += o->loops->ops.count;

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "front/cost_matmul.h"
+#include "front/cost_shuffle.h"
 #include "isa/constants.h"
 
 // The back-end's largest tile of one operand.
@@ -42,6 +43,10 @@ cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op)
     for (uint32_t v = 0; v < op->var_count; v++) basis.points *= (double)basis.sizes.size[v];
     basis.layout = cost_layout_of(loops, op);
     for (uint32_t k = 0; k < op->operand_count; k++) basis.bytes[k] = operand_bytes(loops, op, k);
+    if (op->op == OPFUNC_SHUFFLE) {
+        shuffle_division source = shuffle_source(loops, op);
+        basis.shuffle_us = shuffle_cost_of(op, &source, basis.bytes[0]).us;
+    }
     return basis;
 }
 
@@ -117,6 +122,10 @@ cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint
     cost c = {0};
     cost_matmul m = {1, 1, 1, 1};
     double spread_us = 0, runs_us = 0;
+    if (op->op == OPFUNC_SHUFFLE && resident == 3) {
+        c.us = c.ring_us = basis->shuffle_us;
+        return c;
+    }
     if (is_matmul(op)) m = cost_matmul_of(op, d, basis->bytes);
     cost_runs runs = cost_runs_of(op, &basis->layout, &basis->sizes, d, resident);
     for (uint32_t k = 0; k < op->operand_count; k++) {

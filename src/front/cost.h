@@ -34,6 +34,7 @@ typedef struct {
     double points;                      // of the iteration space, padding included
     double bytes[LOOP_MAX_OPERANDS];    // that the op touches, in whole sticks
     cost_layout layout;                 // how they lie in memory
+    double shuffle_us;                  // of a shuffle with both sides in LX (cost_shuffle.h)
 } cost_basis;
 
 cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op);

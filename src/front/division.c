@@ -91,6 +91,7 @@ division_sizes division_sizes_of(const loop_graph *loops, const loop_op *op)
     emit_sizes(loops, op, sizes.size, sizes.units);
     for (uint32_t v = 0; v < op->var_count; v++) {
         bool kept = op->operand[op->operand_count - 1].stride[v] != 0;
+        if (!kept && op->op == OPFUNC_SHUFFLE) continue; // a loop over cores that get the same
         if (!kept && !division_combines(op, v)) sizes.units[v] = 1;
     }
     return sizes;

@@ -3,6 +3,7 @@
 // From the loop IR to a bundle: one step an op. Dims take the specification's labels (matmul: batch,
 // mb, out, in; otherwise mb, x, y, .., out last for the stick), stick dims are padded to whole
 // sticks, padding of reduced sticks is masked, and every core gets its slice.
+#include "front/cost.h"
 #include "front/emit.h"
 #include "front/front.h"
 
@@ -258,6 +259,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
                  .room_dim = LOOP_NO_DIM,
                  .row_dim = LOOP_NO_DIM};
     step->op = op->op;
+    if (op->op == OPFUNC_SHUFFLE && cost_resident(loops, op) != 3) step->op = OPFUNC_IDENTITY;
     step->location = op->location;
     step->name = arena_printf(loops->memory, "%u_%s", index, opfunc_describe(op->op)->name);
     step->tensors = ARENA_NEW(loops->memory, bundle_tensor, op->operand_count);

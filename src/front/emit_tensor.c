@@ -4,6 +4,8 @@
 // so the byte strides of the access are sorted and each dim's extent is stretched (backGapCore_) to
 // where the next dim starts. A first stride above one stick is reached by a dim of size 1 whose gap
 // takes the room.
+#include "bundle/derived.h"
+#include "front/cost_shuffle.h"
 #include "front/emit.h"
 #include "front/front.h"
 
@@ -52,7 +54,8 @@ static void add_link(chain_link *chain, uint32_t *count, chain_link link)
 // Indices of step dim d that operand k has a place for: in LX only those of the core's slice.
 static int64_t room_of(const emitter *e, uint32_t k, uint8_t d)
 {
-    return buffer_of(e, k)->in_lx ? e->step->size[d] / e->step->slices[d] : e->step->size[d];
+    return buffer_of(e, k)->in_lx ? bundle_held_size(e->step, &e->step->tensors[k], d)
+                                  : e->step->size[d];
 }
 
 // The moving dims of operand k, by ascending stride.
@@ -206,6 +209,25 @@ static void set_starts(const emitter *e, uint32_t k)
     }
 }
 
+// The cores that hold what a shuffle reads.
+static spyre_status set_owners(const emitter *e, bundle_tensor *tensor)
+{
+    shuffle_division source = shuffle_source(e->loops, e->op);
+    bundle_owners *owners = ARENA_NEW(e->loops->memory, bundle_owners, 1);
+    TRY_ALLOC(owners);
+    owners->core_count = source.cores;
+    for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) owners->slices[d] = 1;
+    for (uint32_t v = 0; v < e->op->var_count; v++) {
+        uint8_t d = e->dim_of_var[v];
+        owners->slices[d] = source.slices[v];
+        for (uint32_t core = 0; core < source.cores; core++)
+            owners->core_slice[core][d] =
+                (int32_t)core / source.core_stride[v] % source.slices[v];
+    }
+    tensor->owners = owners;
+    return NULL;
+}
+
 spyre_status emit_tensor(emitter *e, uint32_t k)
 {
     const loop_buffer *buffer = buffer_of(e, k);
@@ -226,6 +248,7 @@ spyre_status emit_tensor(emitter *e, uint32_t k)
             tensor->indexed_extent = e->op->row_count;
         }
     }
+    if (e->step->op == OPFUNC_SHUFFLE && k == 0) TRY(set_owners(e, tensor));
     TRY(set_order(e, k));
     if (is_table(e, k)) tensor->scale[e->row_dim] = 1;
     set_label(e, k);

@@ -89,6 +89,20 @@ static spyre_status begin(planner *p)
     return NULL;
 }
 
+// A shuffle without a place for its result is a copy to memory, which reads what each core has; so
+// then its source has to be there, too.
+static void settle_shuffles(loop_graph *loops)
+{
+    for (uint32_t i = loops->ops.count; i-- > 0;) {
+        const loop_op *op = &loops->ops.items[i];
+        loop_buffer *source = &loops->buffers.items[op->operand[0].buffer];
+        if (op->op != OPFUNC_SHUFFLE || loops->buffers.items[op->operand[1].buffer].in_lx) continue;
+        if (source->in_lx) source->why_in_memory = "LX is full";
+        source->in_lx = false;
+        source->memory_offset = 0;
+    }
+}
+
 spyre_status pass_lx_planning(loop_graph *loops, bool *out_changed)
 {
     *out_changed = false;
@@ -104,6 +118,7 @@ spyre_status pass_lx_planning(loop_graph *loops, bool *out_changed)
         buffer->memory_offset = buffer->in_lx ? p.problem.items[i].address : 0;
         if (!buffer->in_lx) buffer->why_in_memory = "LX is full";
     }
+    settle_shuffles(loops);
     *out_changed = true;
     return NULL;
 }

@@ -267,8 +267,9 @@ static spyre_status read_access(spec_reader *r, const json_node *argument, const
     if (host_offset(buffer, corner) != last)
         return json_error_at(argument, "device_coordinates are not linear in the symbols");
     reach_stick(buffer, corner);
+    bool shuffled = op->op == OPFUNC_SHUFFLE && op->operand_count == 0;
     for (uint32_t v = 0; v < op->var_count; v++)
-        if (buffer->in_lx && op->split[v] > 1 && access.stride[v])
+        if (buffer->in_lx && op->split[v] > 1 && access.stride[v] && !shuffled)
             buffer->slices[loop_dim_at(buffer, access.stride[v])] = op->split[v];
     op->operand[op->operand_count++] = access;
     return NULL;

@@ -10,18 +10,9 @@ int64_t residency_limit_bytes(const loop_graph *loops)
     return bytes / SPYRE_STICK_BYTES * SPYRE_STICK_BYTES;
 }
 
-// What the cores touch of a buffer through one access.
-typedef struct {
-    const char *why;
-    uint32_t cores;
-    int32_t slices[LOOP_MAX_DIMS], core_stride[LOOP_MAX_DIMS];
-    int64_t length[LOOP_MAX_DIMS]; // elements of the dim from one slice to the next
-    int64_t last[LOOP_MAX_DIMS];   // the last index of the slice that is touched
-} view;
-
 // Where a variable walks a dim: what it adds to the view.
 static const char *add_variable(const loop_graph *loops, const loop_op *op, const loop_buffer *b,
-                                const loop_access *access, uint32_t v, view *out)
+                                const loop_access *access, uint32_t v, residency_view *out)
 {
     uint32_t d = loop_dim_at(b, access->stride[v]);
     int64_t step = access->stride[v] / b->dim[d].stride;
@@ -41,7 +32,7 @@ static const char *add_variable(const loop_graph *loops, const loop_op *op, cons
 
 // Where a counted loop walks a dim, every core has all of it. `reach` counts whole tiles.
 static const char *add_tiles(const loop_graph *loops, const loop_op *op, const loop_buffer *b,
-                             const loop_access *access, uint32_t t, const view *out,
+                             const loop_access *access, uint32_t t, const residency_view *out,
                              int64_t reach[LOOP_MAX_DIMS])
 {
     const loop_tiles *tiles = &loops->tiles.items[op->tiles[t]];
@@ -53,10 +44,11 @@ static const char *add_tiles(const loop_graph *loops, const loop_op *op, const l
     return NULL;
 }
 
-static view find_view(const loop_graph *loops, const loop_op *op, const loop_access *access)
+residency_view residency_view_of(const loop_graph *loops, const loop_op *op,
+                                 const loop_access *access)
 {
     const loop_buffer *b = &loops->buffers.items[access->buffer];
-    view out = {.cores = loop_core_count(op)};
+    residency_view out = {.cores = loop_core_count(op)};
     int64_t offset = access->offset, reach[LOOP_MAX_DIMS];
     for (uint32_t d = b->dim_count; d-- > 0;) {
         out.slices[d] = 1;
@@ -79,8 +71,9 @@ static view find_view(const loop_graph *loops, const loop_op *op, const loop_acc
     return out;
 }
 
-static bool same_slices(const loop_buffer *b, const view *x, const view *y)
+bool residency_serves(const loop_buffer *b, const residency_view *x, const residency_view *y)
 {
+    if (y->cores > x->cores) return false;
     for (uint32_t d = 0; d < b->dim_count; d++) {
         if (x->slices[d] != y->slices[d]) return false;
         if (x->slices[d] == 1) continue;
@@ -103,40 +96,48 @@ static bool is_published(opfunc op)
     case OPFUNC_SUB:
     case OPFUNC_MUL:
     case OPFUNC_ADD:
-    case OPFUNC_RSQRT: return true;
+    case OPFUNC_RSQRT:
+    case OPFUNC_SHUFFLE: return true; // which has no other place to read or write
     default: return false;
     }
 }
 
-// Slices are whole sticks of the stick dim, and equal in the others.
-static bool even_slices(const loop_buffer *b, const view *written)
+bool residency_is_even(const loop_buffer *b, const residency_view *view)
 {
     for (uint32_t d = 0; d < b->dim_count; d++) {
         int64_t unit = d == b->stick ? loop_lanes(b) : 1;
         int64_t units = (b->dim[d].extent + unit - 1) / unit;
-        if (written->slices[d] == 1) continue;
-        if (units % written->slices[d]) return false;
-        if (written->length[d] != units / written->slices[d] * unit) return false;
+        if (view->slices[d] == 1) continue;
+        if (units % view->slices[d]) return false;
+        if (view->length[d] != units / view->slices[d] * unit) return false;
     }
     return true;
 }
 
 static const char *why_not_writer(const loop_graph *loops, const loop_op *op, const loop_buffer *b,
-                                  const view *written)
+                                  const residency_view *written)
 {
     if (written->why) return written->why;
     for (uint32_t v = 0; v < op->var_count; v++)
         if (op->split[v] > 1 && loop_var_is_reduced(op, v)) return "its cores share every result";
-    if (!even_slices(b, written)) return "its slices are of unequal length";
+    if (!residency_is_even(b, written)) return "its slices are of unequal length";
     bool any = loops->settings.allow_all_ops_in_lx_planning;
     if (!any && !is_published(op->op)) return "its opfunc is not listed";
     return NULL;
 }
 
+residency_view residency_written(const loop_graph *loops, const loop_op *op)
+{
+    const loop_access *access = &op->operand[op->operand_count - 1];
+    residency_view written = residency_view_of(loops, op, access);
+    written.why = why_not_writer(loops, op, &loops->buffers.items[access->buffer], &written);
+    return written;
+}
+
 typedef struct {
     const loop_graph *loops;
     residency *found;
-    view *written; // by buffer: of its first writer
+    residency_view *written; // by buffer: of its first writer
 } finder;
 
 static void add_writer(const finder *f, const loop_op *op)
@@ -144,10 +145,10 @@ static void add_writer(const finder *f, const loop_op *op)
     const loop_access *access = &op->operand[op->operand_count - 1];
     const loop_buffer *b = &f->loops->buffers.items[access->buffer];
     residency *r = &f->found[access->buffer];
-    view *first = &f->written[access->buffer], now = find_view(f->loops, op, access);
+    residency_view *first = &f->written[access->buffer], now = residency_written(f->loops, op);
     if (r->why) return;
-    r->why = why_not_writer(f->loops, op, b, &now);
-    if (first->cores && !r->why && (first->cores != now.cores || !same_slices(b, first, &now)))
+    r->why = now.why;
+    if (first->cores && !r->why && (first->cores != now.cores || !residency_serves(b, first, &now)))
         r->why = "its writers divide it differently";
     if (first->cores) return;
     *first = now;
@@ -160,16 +161,16 @@ static void add_reader(const finder *f, const loop_op *op, uint32_t k)
 {
     const loop_access *access = &op->operand[k];
     const loop_buffer *b = &f->loops->buffers.items[access->buffer];
-    const view *written = &f->written[access->buffer];
+    const residency_view *written = &f->written[access->buffer];
     residency *r = &f->found[access->buffer];
     r->reads++;
     if (r->why || b->kind != LOOP_LOCAL) return;
-    view now = find_view(f->loops, op, access);
+    residency_view now = residency_view_of(f->loops, op, access);
     if (loop_is_table(op, access))
         r->why = "a gather looks its rows up";
     else if (now.why)
         r->why = now.why;
-    else if (now.cores > written->cores || !same_slices(b, written, &now))
+    else if (op->op != OPFUNC_SHUFFLE && !residency_serves(b, written, &now))
         r->why = "a reader divides it differently";
 }
 
@@ -178,7 +179,7 @@ spyre_status residency_find(const loop_graph *loops, residency **out)
     uint32_t count = loops->buffers.count;
     finder f = {.loops = loops,
                 .found = ARENA_NEW(loops->memory, residency, count),
-                .written = ARENA_NEW(loops->memory, view, count)};
+                .written = ARENA_NEW(loops->memory, residency_view, count)};
     TRY_ALLOC(f.found);
     TRY_ALLOC(f.written);
     for (uint32_t b = 0; b < count; b++)
@@ -223,7 +224,7 @@ bool residency_in_place(const loop_graph *loops, const loop_op *op, uint32_t k)
     case OPFUNC_KIND_NORM:
     case OPFUNC_KIND_COPY: break;
     }
-    if (op->gather) return false;
+    if (op->gather || op->op == OPFUNC_SHUFFLE) return false;
     for (uint32_t other = 0; other + 1 < op->operand_count; other++)
         if (op->operand[other].buffer == op->operand[k].buffer && !same_place(loops, op, other))
             return false;

@@ -17,6 +17,29 @@ typedef struct {
     uint32_t reads;                // accesses that read it
 } residency;
 
+// What the cores touch of a buffer through one access. Core c has slice
+// c / core_stride % slices of a dim, `length` of its elements after the one before.
+typedef struct {
+    const char *why; // it is not one slice a core
+    uint32_t cores;
+    int32_t slices[LOOP_MAX_DIMS], core_stride[LOOP_MAX_DIMS];
+    int64_t length[LOOP_MAX_DIMS];
+    int64_t last[LOOP_MAX_DIMS]; // the last index of the slice that is touched
+} residency_view;
+
+residency_view residency_view_of(const loop_graph *loops, const loop_op *op,
+                                 const loop_access *access);
+
+// The same of the op's result; `why` also when it could not be in LX whoever reads it.
+residency_view residency_written(const loop_graph *loops, const loop_op *op);
+
+// True when every core finds in its own slice of what was written all that it reads.
+bool residency_serves(const loop_buffer *b, const residency_view *written,
+                      const residency_view *read);
+
+// True when the slices are equal and make up the buffer, in whole sticks along the stick.
+bool residency_is_even(const loop_buffer *b, const residency_view *view);
+
 // What the back-end leaves of each LX for buffers, in whole sticks.
 int64_t residency_limit_bytes(const loop_graph *loops);
 

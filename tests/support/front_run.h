@@ -23,7 +23,10 @@ typedef struct {
     const void *host[16]; // host storage of each input
     spyre_dtype dtype[16];
     spyre_settings settings;
-    uint32_t in_lx, tiled; // buffers in LX, ops in counted loops, after an execution
+    spyre_loops_pass *loop_pass; // or null
+    void *loop_context;
+    // After an execution: buffers in LX, ops in counted loops, ops that send LX over the ring.
+    uint32_t in_lx, tiled, shuffled;
 } front_run;
 
 static inline spyre_view dense_view(uint32_t rank, const int64_t *size)
@@ -151,10 +154,14 @@ static inline spyre_status front_run_execute(front_run *run, uint32_t cores, fro
     uint32_t node;
     front_options options = {.settings = run->settings, .dump = listing};
     options.settings.sencores = cores;
+    options.loop_pass = run->loop_pass;
+    options.loop_context = run->loop_context;
     TRY(front_compile(run->graph, &options, run->memory, &node, &result));
-    run->in_lx = run->tiled = 0;
-    for (uint32_t i = 0; i < result.loops->ops.count; i++)
+    run->in_lx = run->tiled = run->shuffled = 0;
+    for (uint32_t i = 0; i < result.loops->ops.count; i++) {
         run->tiled += result.loops->ops.items[i].tile_depth > 0;
+        run->shuffled += result.loops->ops.items[i].op == OPFUNC_SHUFFLE;
+    }
     for (uint32_t i = 0; i < result.loops->buffers.count; i++)
         run->in_lx += result.loops->buffers.items[i].in_lx;
     const bundle *b = result.bundle;

@@ -91,6 +91,7 @@ static inline spyre_status random_plan_price(const loop_graph *loops, plan_price
     TRY_ALLOC(memory);
     spyre_status status = loop_copy(loops, memory, &copy);
     if (!status) status = pass_boundary_clones(&copy, &changed);
+    if (!status) status = pass_lx_relayout(&copy, &changed);
     if (!status) status = pass_lx_planning(&copy, &changed);
     if (!status) status = pass_memory_planning(&copy, &changed);
     if (!status) status = front_emit(&copy, &result);

@@ -202,6 +202,18 @@ MLIR_CASES = {
 # Cases of other golden bundles: case, golden bundle, change, bundle.mlir
 OTHER_CASES = [
     (
+        "shuffle_core",
+        "shuffle",
+        remove(("nodes", 0, "coordinates_", "coreIdToWkSlice_", "1")),
+        EXECUTE,
+    ),
+    (
+        "shuffle_owners",
+        "shuffle",
+        set_in(("nodes", 0, "coordinates_", "coreIdToWkSlice_", "1", "mb"), 3),
+        EXECUTE,
+    ),
+    (
         "constant_bits",
         "mean_rows",
         set_in(("dsc", "constantInfo_", "0", "data_", "data_", "[0, 0, 0]"), [1, 2]),

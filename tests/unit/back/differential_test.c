@@ -187,6 +187,55 @@ static void relayout(uint64_t number)
     trial_end(&t, number);
 }
 
+// Random slices of the dims that both tensors have, on cores in random order.
+static const bundle_owners *random_owners(trial *t, const bundle_step *step,
+                                          const bundle_tensor *tensor)
+{
+    bundle_owners *o = ARENA_NEW(t->memory, bundle_owners, 1);
+    assert_non_null(o);
+    uint32_t core[BUNDLE_MAX_CORES];
+    o->core_count = 1;
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        bool stick = d == tensor->stick_dim;
+        o->slices[d] = tensor->scale[d] > 0
+                           ? pick_slices(t, step->size[d], stick ? tensor->stick_elements : 1)
+                           : 1;
+        if (o->core_count * (uint32_t)o->slices[d] > BUNDLE_MAX_CORES) o->slices[d] = 1;
+        o->core_count *= (uint32_t)o->slices[d];
+    }
+    for (uint32_t n = 0; n < o->core_count; n++) {
+        uint32_t at = pick(t, n + 1);
+        core[n] = core[at];
+        core[at] = n;
+    }
+    for (uint32_t n = 0; n < o->core_count; n++) {
+        uint32_t left = n;
+        for (uint32_t d = 0; d < step->dim_count; d++) {
+            o->core_slice[core[n]][d] = (int32_t)(left % (uint32_t)o->slices[d]);
+            left /= (uint32_t)o->slices[d];
+        }
+    }
+    return o;
+}
+
+// Slices in LX that get other owners, now and then several.
+static void shuffle(uint64_t number)
+{
+    trial t = trial_begin(number, 1 << 10);
+    spyre_format format = pick(&t, 3) ? DL16 : FP32;
+    bundle_step step = random_space(&t, OPFUNC_SHUFFLE, (int64_t[DIMS]){1, 1, 1, 64}, 40);
+    const char *absent = step.dim_count > 2 && pick(&t, 2) ? step.dim_name[0] : "";
+    bundle_tensor *in =
+        make_tensor(&step, "A", format, random_order(&t, &step, all_dims(&step)), "out", absent);
+    bundle_tensor *out =
+        make_tensor(&step, "B", format, random_order(&t, &step, all_dims(&step)), "out", absent);
+    in->owners = random_owners(&t, &step, in);
+    trial_place(&t, &step, in, 1);
+    trial_place(&t, &step, out, 1);
+    finish_step(t.b, &step);
+    trial_end(&t, number);
+}
+
 // --- Reductions
 
 static void add_mask(trial *t, bundle_step *step, uint32_t d, int64_t stick)
@@ -371,6 +420,12 @@ static void differential__relayout(void **state)
     run(relayout, 3000, 60);
 }
 
+static void differential__shuffle(void **state)
+{
+    (void)state;
+    run(shuffle, 3500, 120);
+}
+
 static void differential__reduction(void **state)
 {
     (void)state;
@@ -402,7 +457,7 @@ int main(void)
         cmocka_unit_test(differential__copy),           cmocka_unit_test(differential__cast),
         cmocka_unit_test(differential__relayout),       cmocka_unit_test(differential__reduction),
         cmocka_unit_test(differential__layernormscale), cmocka_unit_test(differential__matmul),
-        cmocka_unit_test(differential__gather),
+        cmocka_unit_test(differential__gather),         cmocka_unit_test(differential__shuffle),
     };
     return cmocka_run_group_tests(tests, trial_setup, trial_teardown);
 }

@@ -133,6 +133,8 @@ static inline void trial_run(const trial *t, isa_program *program, card_mode mod
                arguments[a].limit);
     }
     uint32_t cores = t->b->steps.items[0].core_count;
+    const bundle_owners *owners = t->b->steps.items[0].tensors[0].owners;
+    if (owners && owners->core_count > cores) cores = owners->core_count;
     for (uint32_t core = 0; core < cores; core++) {
         // What the back-end does not write first must not matter: its share holds NaN.
         memset(card_lx(trial_card, core) + share, 0xFF, (size_t)(ISA_LX_BYTES - share));

@@ -254,6 +254,23 @@ static inline bundle *golden_gather(arena *memory)
     return b;
 }
 
+// Rows of 4 cores in LX become columns of 2, each of which two cores get.
+static inline bundle *golden_shuffle(arena *memory)
+{
+    bundle *b = make_bundle(memory, 0, 0);
+    bundle_step s = make_step(memory, OPFUNC_SHUFFLE, DIMS({"mb", 4, 1}, {"x", 2, 2}, {"out", 128, 2}));
+    bundle_owners *owners = ARENA_NEW(memory, bundle_owners, 1);
+    assert_non_null(owners);
+    *owners = (bundle_owners){.core_count = 4, .slices = {4, 1, 1}};
+    for (int32_t core = 0; core < 4; core++) owners->core_slice[core][0] = 3 - core;
+    bundle_tensor *source = make_tensor(&s, "OUTPUT", DL16, "mb x out", "out", "x");
+    source->owners = owners;
+    place_tensor(b, &s, source, -1, 0);
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb x out", "out", "x"), -1, 1024);
+    finish_step(b, &s);
+    return b;
+}
+
 // exx2, layernormscale, layernormnorm with weight and bias; the moments lie in the pool.
 static inline bundle *golden_layernorm(arena *memory)
 {
@@ -368,6 +385,7 @@ static const golden_case golden_cases[] = {
     {"add_scalar", golden_add_scalar, false},
     {"casts", golden_casts, false},
     {"gather", golden_gather, false},
+    {"shuffle", golden_shuffle, false},
     {"integers", golden_integers, false},
     {"layernorm", golden_layernorm, true},
     {"loops", golden_loops, false},

@@ -493,9 +493,33 @@ static void interpret__faults_name_the_access(void **state)
     arena_destroy(m.memory);
 }
 
+// --- shuffle
+
+// Element (row, column) is 100 row + column; row r was core 3 - r's.
+static void interpret__shuffle_gives_slices_to_their_new_cores(void **state)
+{
+    (void)state;
+    machine m = start_machine();
+    for (int64_t row = 0; row < 4; row++)
+        for (int64_t column = 0; column < 128; column++)
+            element_store(m.lx + (3 - row) * BUNDLE_LX_BYTES + at(1, 0, column, DL16), DL16,
+                          (double)(100 * row + column));
+    assert_ok(bundle_interpret(golden_shuffle(m.memory), m.buffers, m.lx));
+    for (int64_t core = 0; core < 4; core++)
+        for (int64_t row = 0; row < 4; row++)
+            for (int64_t column = 0; column < 64; column++) {
+                const uint8_t *got =
+                    m.lx + core * BUNDLE_LX_BYTES + 1024 + at(4, row, column, DL16);
+                double expected = (double)(100 * row + core % 2 * 64 + column);
+                assert_true(element_load(got, DL16) == expected);
+            }
+    arena_destroy(m.memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(interpret__shuffle_gives_slices_to_their_new_cores),
         cmocka_unit_test(interpret__matmul_adds_k_in_ascending_order),
         cmocka_unit_test(interpret__matmul_skips_masked_k),
         cmocka_unit_test(interpret__sum_keeps_lanes_and_folds_them_by_a_tree),

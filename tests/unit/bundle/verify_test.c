@@ -173,6 +173,38 @@ static void verify__bodies(void **state)
         "more than 4 nested loops");
 }
 
+static void verify__shuffle(void **state)
+{
+    (void)state;
+    static bundle_owners o;
+    bundle_step *at;
+    arena *memory = arena_create();
+    at = &golden_shuffle(memory)->steps.items[0];
+    const bundle_owners good = *at->tensors[0].owners;
+#define OWNED(change, message) \
+    o = good;                  \
+    BAD(golden_shuffle, t[0].owners = &o; change, message)
+    OWNED(o.slices[0] = 3, "Tensor0: coordinates_: 3 slices of dim mb of size 4");
+    OWNED(o.slices[1] = 2, "coordinates_: 2 slices of dim x of size 2");
+    OWNED(o.core_count = 2, "the slices multiply to 4, but 2 cores are used");
+    OWNED(o.core_count = 33, "33 cores, 1 to 32 are possible");
+    OWNED(o.core_slice[0][0] = 0, "coordinates_: coreIdToWkSlice_: cores 0 and 3 own the same");
+    OWNED(o.core_slice[0][0] = 4, "core 0 has slice 4 of dim mb, which has 4");
+    OWNED(o.slices[0] = 1; o.slices[2] = 4; for (int32_t c = 0; c < 4; c++) {
+        o.core_slice[c][0] = 0;
+        o.core_slice[c][2] = c;
+    }, "a slice of dim out has 32 elements, not whole sticks of 64");
+#undef OWNED
+    arena_destroy(memory);
+    BAD(golden_shuffle, t[1].owners = t[0].owners,
+        "the owners of a shuffle's output are not those of the step");
+    BAD(golden_shuffle, s->op = OPFUNC_IDENTITY, "coordinates_: identity has owners of its own");
+    BAD(golden_shuffle, t[0].gap[0] = 1; t[1].gap[0] = 1, "a shuffle moves all of dim mb");
+    BAD(golden_shuffle, t[0].start[1].offset = 128, "lie at one place on all cores");
+    BAD(golden_shuffle, t[0].format = FP32; t[0].element_bytes = 4; t[0].stick_elements = 32;
+        t[0].label[0] = 'A', "dataFormat_: shuffle from IEEE_FP32 to SEN169_FP16");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +213,7 @@ int main(void)
         cmocka_unit_test(verify__layouts),
         cmocka_unit_test(verify__gaps),
         cmocka_unit_test(verify__addresses),
+        cmocka_unit_test(verify__shuffle),
         cmocka_unit_test(verify__operands),
         cmocka_unit_test(verify__masks),
         cmocka_unit_test(verify__gathers),

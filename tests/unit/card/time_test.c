@@ -357,6 +357,24 @@ static void time__chain_goes_from_core_to_core(void **state)
     free_program(p);
 }
 
+// Every core sends to the one opposite, 16 hops away: the links, not the cores, take the time.
+static void time__links_carry_what_passes(void **state)
+{
+    (void)state;
+    isa_program *p = new_program(0);
+    int64_t *parameters = begin_kernel(p, UINT32_MAX, 1);
+    for (int64_t core = 0; core < 32; core++) parameters[core] = (core + 16) % 32;
+    isa_operand message = in_lx(0, DL16), room = in_lx(1 << 19, DL16);
+    emit_flat(p, ISA_SEND, 6144, 1, &message);
+    emit_flat(p, ISA_RECEIVE, 6144, 1, &room);
+    finish(p);
+    card_counters sum = time_it(p);
+    assert_us(sum.us, 32 * 16 * 12288.0 / 64 / 192000);
+    assert_us(sum.busy_us[CARD_RING], sum.us);
+    assert_int_equal(sum.ring_hops, 32 * 16);
+    free_program(p);
+}
+
 // --- Programs without an end
 
 static void expect_fault(isa_program *p, const char *part)
@@ -553,6 +571,7 @@ int main(void)
         cmocka_unit_test(time__double_buffers_overlap),
         cmocka_unit_test(time__bound_by_order),
         cmocka_unit_test(time__chain_goes_from_core_to_core),
+        cmocka_unit_test(time__links_carry_what_passes),
         cmocka_unit_test(time__deadlocks_are_errors),
         cmocka_unit_test(time__tokens_that_pile_up_are_estimated),
         cmocka_unit_test(time__does_not_depend_on_sizes),

@@ -35,7 +35,10 @@ static void compile(front_run *run, uint32_t steps)
     spyre_status status = front_compile(run->graph, &options, run->memory, &node, &result);
     if (status) print_error("%s\n", spyre_status_message(status));
     assert_null(status);
-    assert_int_equal(result.bundle->steps.count, steps);
+    uint32_t found = 0; // without the moves between cores
+    for (uint32_t s = 0; s < result.bundle->steps.count; s++)
+        found += result.bundle->steps.items[s].op != OPFUNC_SHUFFLE;
+    assert_int_equal(found, steps);
     front_run_end(run);
 }
 

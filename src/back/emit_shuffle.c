@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A shuffle: slices in LX go over the ring to the cores that own them under another division. Every
+// dim is cut into so many units that slices of both divisions are whole units; a unit has one sender
+// and the same extent on all cores. A core sends the units of its old slice in ascending order, each
+// to everybody who shall own it, and receives those of its new one in ascending order: between two
+// cores both orders are the same. Peers are parameters, places are the same on all cores, so one
+// code serves all of them. What stays on its core takes the same way.
+#include "back/select.h"
+
+#include "bundle/derived.h"
+
+enum { MOST_MESSAGES = 4096 }; // of one core
+
+// Who owns what before, or afterwards.
+typedef struct {
+    uint32_t cores;
+    const int32_t *slices;
+    const int32_t (*core_slice)[BUNDLE_MAX_DIMS];
+    uint8_t tensor;
+} division;
+
+typedef struct {
+    emitter *e;
+    const bundle_step *step;
+    nest n;
+    division before, after;
+    int64_t units[BUNDLE_MAX_DIMS];  // of the whole dim
+    int64_t extent[BUNDLE_MAX_DIMS]; // elements of a unit
+    uint32_t replicas;               // cores that own a unit in the end
+    uint32_t messages;               // written so far
+} shuffle;
+
+static bool moves(const shuffle *s, uint32_t d)
+{
+    return s->step->tensors[s->after.tensor].scale[d] > 0;
+}
+
+// --- Units
+
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b;
+    while (y) {
+        int64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x * b;
+}
+
+// Cuts the dims; counts the messages that a core sends and receives.
+static spyre_status cut(shuffle *s, uint32_t *out_messages)
+{
+    int64_t sent = 1, received = 1;
+    s->replicas = 1;
+    for (uint32_t d = 0; d < s->step->dim_count && sent + received <= MOST_MESSAGES; d++) {
+        if (moves(s, d)) {
+            s->units[d] = common_multiple(s->before.slices[d], s->after.slices[d]);
+            s->extent[d] = s->step->size[d] / s->units[d];
+            sent *= s->units[d] / s->before.slices[d];
+            received *= s->units[d] / s->after.slices[d];
+        } else {
+            s->replicas *= (uint32_t)s->step->slices[d];
+            sent *= s->step->slices[d];
+        }
+    }
+    *out_messages = (uint32_t)(sent + received);
+    return *out_messages <= MOST_MESSAGES
+               ? NULL
+               : status_new(SPYRE_UNSUPPORTED, "a core has more than %d messages", MOST_MESSAGES);
+}
+
+// A unit of a core's slice as a unit of the whole.
+static void whole_unit(const shuffle *s, const division *of, uint32_t core, const int64_t *local,
+                       int64_t *out_whole)
+{
+    for (uint32_t d = 0; d < s->step->dim_count; d++)
+        if (moves(s, d))
+            out_whole[d] = of->core_slice[core][d] * (s->units[d] / of->slices[d]) + local[d];
+}
+
+// The n-th core that owns a unit of the whole.
+static uint32_t owner(const shuffle *s, const division *of, const int64_t *whole, uint32_t n)
+{
+    for (uint32_t core = 0; core < of->cores; core++) {
+        bool owns = true;
+        for (uint32_t d = 0; d < s->step->dim_count && owns; d++)
+            owns = !moves(s, d) || whole[d] / (s->units[d] / of->slices[d]) == of->core_slice[core][d];
+        if (owns && n-- == 0) return core;
+    }
+    return 0; // verified: every unit has its owners
+}
+
+static bool next_unit(const shuffle *s, const division *of, int64_t *local)
+{
+    for (uint32_t d = s->step->dim_count; d-- > 0;) {
+        if (moves(s, d) && ++local[d] < s->units[d] / of->slices[d]) return true;
+        local[d] = 0;
+    }
+    return false;
+}
+
+// --- Messages
+
+// A unit of every core's slice to, or from, the n-th core that has it under the other division.
+static spyre_status message(shuffle *s, const division *mine, const division *theirs,
+                            const int64_t *local, uint32_t n)
+{
+    uint32_t slot = s->messages++;
+    box b = {.buffer_loop = -1};
+    for (uint32_t l = 0; l < ISA_MAX_LOOPS; l++) b.loop[l].dim = -1;
+    for (uint32_t d = 0; d < s->step->dim_count; d++) {
+        b.start[d] = moves(s, d) ? local[d] * s->extent[d] : 0;
+        b.extent[d] = moves(s, d) ? s->extent[d] : 1;
+    }
+    for (uint32_t core = 0; core < mine->cores; core++) {
+        int64_t whole[BUNDLE_MAX_DIMS];
+        whole_unit(s, mine, core, local, whole);
+        s->n.parameters[core * s->n.slot_count + slot] = owner(s, theirs, whole, n);
+    }
+    isa_instruction i = {.opcode = mine == &s->before ? ISA_SEND : ISA_RECEIVE,
+                         .token = (uint16_t)slot};
+    place_axes axes = place_find_axes(&s->n, &b, 1);
+    place part = place_home(&s->n, &b, &axes, mine->tensor);
+    place target = place_home(&s->n, &b, &axes, s->after.tensor);
+    place_order order = place_sorted(&target, &axes); // for both ends
+    return emit_tile(s->e, &i, &axes, &order, (const place *const[]){&part}, 1);
+}
+
+static spyre_status send_all(shuffle *s)
+{
+    int64_t local[BUNDLE_MAX_DIMS] = {0};
+    do {
+        for (uint32_t n = 0; n < s->replicas; n++)
+            TRY(message(s, &s->before, &s->after, local, n));
+    } while (next_unit(s, &s->before, local));
+    return NULL;
+}
+
+static spyre_status receive_all(shuffle *s)
+{
+    int64_t local[BUNDLE_MAX_DIMS] = {0};
+    do {
+        TRY(message(s, &s->after, &s->before, local, 0));
+    } while (next_unit(s, &s->after, local));
+    return NULL;
+}
+
+// --- The step
+
+static uint32_t first_cores(uint32_t count)
+{
+    return count == BUNDLE_MAX_CORES ? UINT32_MAX : (1u << count) - 1u;
+}
+
+spyre_status emit_shuffle(emitter *e, const bundle_step *step)
+{
+    const bundle_owners *owners = step->tensors[step->inputs[0]].owners;
+    shuffle s = {
+        .e = e,
+        .step = step,
+        .before = {owners->core_count, owners->slices, owners->core_slice, step->inputs[0]},
+        .after = {step->core_count, step->slices, step->core_slice, step->output}};
+    uint32_t messages = 0;
+    TRY(cut(&s, &messages));
+    TRY(nest_build(e->memory, e->b, step, e->depth, messages, &s.n));
+    TRY(emit_kernel(e, &s.n, first_cores(s.before.cores)));
+    TRY(send_all(&s));
+    if (s.before.cores != s.after.cores) {
+        TRY(emit_end_kernel(e));
+        TRY(emit_kernel(e, &s.n, first_cores(s.after.cores)));
+    }
+    TRY(receive_all(&s));
+    return emit_end_kernel(e);
+}
