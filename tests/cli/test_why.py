@@ -66,8 +66,17 @@ def test_settings(spyre):
     softmax = GRAPHS / "softmax.graph"
     without = spyre.good("why", softmax, "--set", "lx_planning=0")
     assert "(in memory:" not in without and without.count(" stayed in LX: -") >= 4
-    mlp = spyre.good("why", GRAPHS / "mlp.graph")
+    mlp = spyre.good("why", GRAPHS / "mlp.graph", "--set", "lx_planner_relayout=0")
     assert "%h " not in mlp and "%g " not in mlp and "if %t (b6) stayed in LX (in memory: " in mlp
+    assert " stayed in LX" not in spyre.good("why", GRAPHS / "mlp.graph")
+
+
+def test_ring(spyre):
+    """What its reader divides otherwise goes over the ring, and is named as that."""
+    mlp = spyre.good("why", GRAPHS / "mlp.graph")
+    assert "ring-bound 100 %  3_shuffle  mlp.py:4" in mlp
+    lx = spyre.good("lx", GRAPHS / "mlp.graph")
+    assert "op 3 shuffle  // t, mlp.py:4" in lx and lx.count("// t\n") == 2
 
 
 def test_hosts(spyre):

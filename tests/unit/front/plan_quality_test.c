@@ -25,7 +25,8 @@ static const struct {
     {"softmax along rows", "input %x: f16[512, 1024]\n"
             "%p = aten._softmax.default(%x, -1, false) -> f16[512, 1024]\nreturn %p\n", 1},
     {"softmax across rows", "input %x: f16[512, 1024]\n"
-            "%p = aten._softmax.default(%x, 0, false) -> f16[512, 1024]\nreturn %p\n", 1},
+            "%p = aten._softmax.default(%x, 0, false) -> f16[512, 1024]\nreturn %p\n", 1.06}, // the
+    // best have ops that disagree and shuffle what lies between; nobody looks for those
     {"product", "input %x: f16[512, 512]\ninput %y: f16[512, 512]\n"
             "%p = aten.mm.default(%x, %y) -> f16[512, 512]\nreturn %p\n", 1},
     {"outer transpose", "input %x: f16[512, 8, 1024]\n"
