@@ -22,6 +22,8 @@ typedef struct {
     const loop_op *op;
     const int64_t *tile; // index of each counted loop around the op
     uint8_t **values;
+    bool laid_out;       // the values lie as the buffers' layouts say
+    int64_t row_stride;  // bytes
     bundle_step step;
     bundle_tensor tensors[LOOP_MAX_OPERANDS];
     bundle_buffer buffers[LOOP_MAX_OPERANDS];
@@ -54,31 +56,58 @@ static void describe_step(evaluation *e)
     for (uint8_t k = 0; k < step->output; k++) step->inputs[step->input_count++] = k;
 }
 
+// Where the operand's elements are, in bytes: an access in host elements, or as the layout has it.
+static spyre_status locate(const evaluation *e, const loop_access *access, loop_location *out)
+{
+    if (e->laid_out) {
+        const char *why = loop_locate(e->loops, e->op, access, out);
+        return why ? status_new(SPYRE_INTERNAL, "b%u: %s", access->buffer, why) : NULL;
+    }
+    *out = (loop_location){.stick_var = LOOP_NO_DIM,
+                           .offset = access->offset * EVALUATE_ELEMENT_BYTES,
+                           .row_stride = e->op->row_stride * EVALUATE_ELEMENT_BYTES};
+    for (uint32_t v = 0; v < e->op->var_count; v++)
+        out->stride[v] = access->stride[v] * EVALUATE_ELEMENT_BYTES;
+    for (uint32_t t = 0; t < e->op->tile_depth; t++)
+        out->tile_stride[t] = access->tile_stride[t] * EVALUATE_ELEMENT_BYTES;
+    return NULL;
+}
+
+static int64_t bytes_of(const loop_buffer *buffer, bool laid_out)
+{
+    int64_t strides[LOOP_MAX_DIMS], bytes = evaluate_elements(buffer) * EVALUATE_ELEMENT_BYTES;
+    if (laid_out) loop_device_strides(buffer, strides, &bytes);
+    return bytes;
+}
+
 static spyre_status describe_operand(evaluation *e, uint32_t k)
 {
     const loop_access *access = &e->op->operand[k];
     const loop_buffer *buffer = &e->loops->buffers.items[access->buffer];
     bundle_tensor *tensor = &e->tensors[k];
     operand *o = &e->x.operands[k];
+    loop_location place;
+    TRY(locate(e, access, &place));
     snprintf(tensor->name, sizeof tensor->name, "b%u", access->buffer);
     tensor->format = buffer->format;
     tensor->element_bytes = spyre_format_bytes(buffer->format);
     tensor->stick_dim = LOOP_NO_DIM;
-    int64_t offset = access->offset;
-    for (uint32_t t = 0; t < e->op->tile_depth; t++) offset += e->tile[t] * access->tile_stride[t];
-    tensor->start[0] = (bundle_address){(int32_t)k, offset * EVALUATE_ELEMENT_BYTES, {0}};
-    e->buffers[k] = (bundle_buffer){e->values[access->buffer],
-                                    evaluate_elements(buffer) * EVALUATE_ELEMENT_BYTES};
+    int64_t offset = place.offset, lanes = loop_lanes(buffer);
+    for (uint32_t t = 0; t < e->op->tile_depth; t++) offset += e->tile[t] * place.tile_stride[t];
+    tensor->start[0] = (bundle_address){(int32_t)k, offset, {0}};
+    e->buffers[k] = (bundle_buffer){e->values[access->buffer], bytes_of(buffer, e->laid_out)};
+    if (loop_is_table(e->op, access)) e->row_stride = place.row_stride;
     o->tensor = tensor;
     for (uint32_t v = 0; v < e->op->var_count; v++) {
-        int64_t stride = access->stride[v] * EVALUATE_ELEMENT_BYTES;
         o->geometry.valid[v] = e->op->extent[v];
-        if (!stride) continue;
+        if (!access->stride[v]) continue;
         o->geometry.moves[v] = true;
-        o->geometry.stride[v] = stride;
         o->offset[v] = ARENA_NEW(e->x.scratch, int64_t, (size_t)e->op->extent[v]);
         TRY_ALLOC(o->offset[v]);
-        for (int64_t i = 0; i < e->op->extent[v]; i++) o->offset[v][i] = i * stride;
+        for (int64_t i = 0; i < e->op->extent[v]; i++)
+            o->offset[v][i] = v == place.stick_var ? i / lanes * place.stride[v] +
+                                                         i % lanes * tensor->element_bytes
+                                                   : i * place.stride[v];
     }
     return NULL;
 }
@@ -109,7 +138,7 @@ static spyre_status gather(const evaluation *e)
                               e->op->row_count);
         TRY(execution_place(x, 1, 0, index, 0, &source));
         TRY(execution_place(x, 2, 0, index, 0, &target));
-        source += position * e->op->row_stride * EVALUATE_ELEMENT_BYTES;
+        source += position * e->row_stride;
         memcpy(target, source, e->tensors[1].element_bytes);
     } while (execution_advance(x->kept, x->kept_count, x->local, index));
     return NULL;
@@ -133,12 +162,22 @@ static spyre_status run(evaluation *e)
     return status_new(SPYRE_INTERNAL, "an opfunc of no kind");
 }
 
-static spyre_status evaluate_op(const loop_graph *loops, const loop_op *op, const int64_t *tile,
-                                uint8_t **values)
+// What is evaluated, and where its values are.
+typedef struct {
+    const loop_graph *loops;
+    uint8_t **values;
+    bool laid_out;
+} subject;
+
+static spyre_status evaluate_op(const subject *s, const loop_op *op, const int64_t *tile)
 {
     evaluation *e = calloc(1, sizeof *e);
     TRY_ALLOC(e);
-    *e = (evaluation){.loops = loops, .op = op, .tile = tile, .values = values};
+    *e = (evaluation){.loops = s->loops,
+                      .op = op,
+                      .tile = tile,
+                      .values = s->values,
+                      .laid_out = s->laid_out};
     spyre_status status = NULL;
     e->x.scratch = arena_create();
     if (!e->x.scratch) TRY_DONE(status_no_memory());
@@ -155,41 +194,53 @@ done:
 }
 
 // Ops [first, last), inside of `depth` counted loops that stand at `tile`.
-static spyre_status evaluate_ops(const loop_graph *loops, uint32_t first, uint32_t last,
-                                 uint32_t depth, int64_t *tile, uint8_t **values)
+static spyre_status evaluate_ops(const subject *s, uint32_t first, uint32_t last, uint32_t depth,
+                                 int64_t *tile)
 {
+    const loop_graph *loops = s->loops;
     for (uint32_t i = first; i < last; i++) {
         const loop_op *op = &loops->ops.items[i];
         if (op->tile_depth == depth) {
-            TRY(status_at(evaluate_op(loops, op, tile, values), "%s", loop_op_place(loops, i)));
+            TRY(status_at(evaluate_op(s, op, tile), "%s", loop_op_place(loops, i)));
             continue;
         }
         uint32_t end = i + 1;
         while (end < last && loop_shared_tiles(op, &loops->ops.items[end]) > depth) end++;
         for (tile[depth] = 0; tile[depth] < loops->tiles.items[op->tiles[depth]].count;
              tile[depth]++)
-            TRY(evaluate_ops(loops, i, end, depth + 1, tile, values));
+            TRY(evaluate_ops(s, i, end, depth + 1, tile));
         i = end - 1;
     }
     return NULL;
 }
 
-static void fill(const loop_buffer *buffer, uint8_t *values)
+static void fill(const loop_buffer *buffer, uint8_t *values, int64_t bytes, int64_t pitch)
 {
-    for (int64_t i = 0; i < evaluate_elements(buffer); i++)
-        element_store(values + i * EVALUATE_ELEMENT_BYTES, buffer->format, buffer->value);
+    for (int64_t at = 0; at < bytes; at += pitch)
+        element_store(values + at, buffer->format, buffer->value);
+}
+
+static spyre_status evaluate_all(const subject *s, arena *memory)
+{
+    for (uint32_t b = 0; b < s->loops->buffers.count; b++) {
+        const loop_buffer *buffer = &s->loops->buffers.items[b];
+        int64_t bytes = bytes_of(buffer, s->laid_out), pitch = EVALUATE_ELEMENT_BYTES;
+        if (s->values[b]) continue;
+        s->values[b] = arena_alloc(memory, (size_t)bytes);
+        TRY_ALLOC(s->values[b]);
+        if (s->laid_out) pitch = spyre_format_bytes(buffer->format);
+        if (buffer->kind == LOOP_CONSTANT) fill(buffer, s->values[b], bytes, pitch);
+    }
+    int64_t tile[LOOP_MAX_TILES] = {0};
+    return evaluate_ops(s, 0, s->loops->ops.count, 0, tile);
 }
 
 spyre_status loop_evaluate(const loop_graph *loops, arena *memory, uint8_t **values)
 {
-    for (uint32_t b = 0; b < loops->buffers.count; b++) {
-        const loop_buffer *buffer = &loops->buffers.items[b];
-        size_t bytes = (size_t)evaluate_elements(buffer) * EVALUATE_ELEMENT_BYTES;
-        if (values[b]) continue;
-        values[b] = arena_alloc(memory, bytes);
-        TRY_ALLOC(values[b]);
-        if (buffer->kind == LOOP_CONSTANT) fill(buffer, values[b]);
-    }
-    int64_t tile[LOOP_MAX_TILES] = {0};
-    return evaluate_ops(loops, 0, loops->ops.count, 0, tile, values);
+    return evaluate_all(&(subject){loops, values, false}, memory);
+}
+
+spyre_status loop_evaluate_laid_out(const loop_graph *loops, arena *memory, uint8_t **values)
+{
+    return evaluate_all(&(subject){loops, values, true}, memory);
 }

@@ -20,4 +20,9 @@ int64_t evaluate_elements(const loop_buffer *buffer);
 SPYRE_MUST_CHECK spyre_status loop_evaluate(const loop_graph *loops, arena *memory,
                                             uint8_t **values);
 
+// The same with every buffer in the bytes that its layout gives it, one array each: what layouts do,
+// without places, divisions and emission. No buffer may be in LX.
+SPYRE_MUST_CHECK spyre_status loop_evaluate_laid_out(const loop_graph *loops, arena *memory,
+                                                     uint8_t **values);
+
 #endif

@@ -136,6 +136,7 @@ typedef struct spyre_loops {
         int point;
         bool *edited;  // null outside of a call
     } user;
+    bool shrunk;       // sizes are not the graph's any more (shrink.h)
     bool explains;     // somebody reads the passes' notes
     const char *notes; // of the pass in work: comment lines, or null
 } loop_graph;

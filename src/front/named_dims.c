@@ -74,6 +74,7 @@ static spyre_status name_input(const namer *n, uint32_t id)
     spyre_view view;
     if (!input->dims) return NULL;
     TRY(graph_view_constant(graph, &value->view, &view));
+    if (n->loops->shrunk) view = n->loops->buffers.items[id].storage;
     *n->loops->at_node = SPYRE_NO_ID;
     return status_at(name_view(n, graph->locations.items[input->dims], &view, &n->of[id]),
                      "input %s", value->name);
@@ -89,6 +90,7 @@ static spyre_status name_source(const namer *n, loop_op *op)
     for (uint32_t k = 0; k + 1 < op->operand_count; k++)
         if (n->loops->buffers.items[op->operand[k].buffer].kind != LOOP_CONSTANT) return NULL;
     TRY(graph_view_constant(graph, &graph->values.items[node->results[0]].view, &view));
+    if (n->loops->shrunk) view = n->loops->buffers.items[loop_output_of(op)->buffer].storage;
     return name_view(n, graph->locations.items[node->hint.dims], &view,
                      &n->of[loop_output_of(op)->buffer]);
 }

@@ -126,5 +126,5 @@ spyre_status front_compile(const spyre_graph *graph, const front_options *option
     record_end(&watch, "emit", loops, false, &records);
     out_result->records = records;
     if (!settings->validate_translation) return NULL;
-    return translation_validate(graph, settings, front_passes, FRONT_PASS_COUNT);
+    return translation_validate(graph, settings, front_passes, FRONT_PASS_COUNT, front_emit);
 }

@@ -3,8 +3,12 @@
 // shrink: loops of ops and dims of buffers are nodes; an access that walks a whole dim by single
 // steps joins its loop and the dim. What is joined has one extent and is shortened as one. Any other
 // access pins what it touches. Shortening one op at a time would be simpler, but then results no
-// longer fit the operands that read them.
+// longer fit the operands that read them. A named dim keeps what hints about its name divide it by.
 #include "front/shrink.h"
+
+#include <string.h>
+
+#include "graph/hint.h"
 
 // Extents from LONG on keep `tail` sticks and the remainder; shorter ones keep `few` and the
 // remainder by it. Tried in order, 0: as it is.
@@ -18,6 +22,7 @@ typedef struct {
     loop_graph *loops;
     uint32_t *parent;     // union of nodes: dims of buffers, then loops of ops
     bool *pinned;         // by root
+    int64_t *parts;       // by root: what hints divide it by
     int64_t *extent;      // by node
     uint32_t node_count;
 } shrinker;
@@ -122,6 +127,78 @@ static void add_output(shrinker *s, const loop_output *output)
     }
 }
 
+// --- Hints
+
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b, out;
+    while (y) {
+        int64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return __builtin_mul_overflow(a / x, b, &out) ? 0 : out;
+}
+
+static bool has_name(const hint_entry *entry, const char *name, size_t length)
+{
+    return entry->length == length && memcmp(entry->name, name, length) == 0;
+}
+
+// What scopes of tiles around the node, and then slices, divide a dim of that name by.
+static int64_t parts_at(const spyre_graph *graph, const graph_hint *hint, const hint_entry *entry)
+{
+    const char *at = hint->tiles ? graph->locations.items[hint->tiles] : "";
+    int64_t parts = 1;
+    hint_tiles tiles;
+    hint_entry slices;
+    while (hint_next_tiles(&at, &tiles))
+        if (has_name(entry, tiles.name, tiles.length) &&
+            __builtin_mul_overflow(parts, tiles.count, &parts))
+            return 0;
+    at = hint->work_div ? graph->locations.items[hint->work_div] : "";
+    while (hint_next_split(&at, &slices))
+        if (has_name(entry, slices.name, slices.length) &&
+            __builtin_mul_overflow(parts, slices.slices, &parts))
+            return 0;
+    return parts;
+}
+
+// A dim that is several ("M:64*K:256") stays.
+static void add_names(shrinker *s, uint32_t id, const char *names, const spyre_view *view)
+{
+    const spyre_graph *graph = s->loops->graph;
+    const loop_buffer *b = &s->loops->buffers.items[id];
+    hint_entry entry;
+    for (uint32_t r = 0; r < view->rank && hint_next_name(&names, &entry); r++) {
+        if (view->size[r] < 2 || !entry.length || !b->dim_count) continue;
+        uint32_t root = root_of(s, dim_node(id, loop_dim_at(b, view->stride[r])));
+        if (memchr(entry.name, '*', entry.length)) s->pinned[root] = true;
+        for (uint32_t n = 0; n < graph->nodes.count && s->parts[root]; n++) {
+            int64_t parts = parts_at(graph, &graph->nodes.items[n].hint, &entry);
+            s->parts[root] = parts ? common_multiple(s->parts[root], parts) : 0;
+        }
+    }
+}
+
+static void add_hints(shrinker *s)
+{
+    const spyre_graph *graph = s->loops->graph;
+    for (uint32_t n = 0; n < s->node_count; n++) s->parts[n] = 1;
+    for (uint32_t id = 0; id < s->loops->buffers.count; id++) {
+        const loop_buffer *b = &s->loops->buffers.items[id];
+        if (b->kind != LOOP_INPUT || !graph->inputs.items[b->index].dims) continue;
+        add_names(s, id, graph->locations.items[graph->inputs.items[b->index].dims], &b->storage);
+    }
+    for (uint32_t i = 0; i < s->loops->ops.count; i++) {
+        const loop_op *op = &s->loops->ops.items[i];
+        uint32_t result = op->operand[op->operand_count - 1].buffer;
+        uint32_t dims = graph->nodes.items[op->node].hint.dims;
+        if (!dims) continue;
+        add_names(s, result, graph->locations.items[dims], &s->loops->buffers.items[result].storage);
+    }
+}
+
 static spyre_status begin(loop_graph *loops, shrinker *s)
 {
     uint32_t count = loops->buffers.count * LOOP_MAX_DIMS + loops->ops.count * LOOP_MAX_VARS;
@@ -130,7 +207,9 @@ static spyre_status begin(loop_graph *loops, shrinker *s)
     s->pinned = ARENA_NEW(loops->memory, bool, count);
     s->extent = ARENA_NEW(loops->memory, int64_t, count);
     TRY_ALLOC(s->parent);
+    s->parts = ARENA_NEW(loops->memory, int64_t, count);
     TRY_ALLOC(s->pinned);
+    TRY_ALLOC(s->parts);
     TRY_ALLOC(s->extent);
     for (uint32_t n = 0; n < count; n++) s->parent[n] = n;
     for (uint32_t b = 0; b < loops->buffers.count; b++)
@@ -142,6 +221,7 @@ static spyre_status begin(loop_graph *loops, shrinker *s)
     for (uint32_t b = 0; b < loops->buffers.count; b++) add_buffer(s, b);
     for (uint32_t i = 0; i < loops->ops.count; i++) add_op(s, i);
     for (uint32_t i = 0; i < loops->outputs.count; i++) add_output(s, &loops->outputs.items[i]);
+    add_hints(s);
     return NULL;
 }
 
@@ -155,6 +235,12 @@ static int64_t shortened(const shrinker *s, uint32_t node, uint32_t size)
         kept = tail + extent % (tail < STICK ? tail : STICK);
     else if (extent < LONG && few)
         kept = few + extent % few;
+    int64_t parts = s->parts[root_of(s, node)], unit;
+    if (parts != 1) {
+        if (parts == 0 || extent % parts || __builtin_mul_overflow(parts, STICK, &unit)) return extent;
+        if (extent % unit) unit = parts;
+        kept = (kept + unit - 1) / unit * unit;
+    }
     return kept < extent ? kept : extent;
 }
 
@@ -252,6 +338,7 @@ spyre_status loop_shrink(loop_graph *loops, int64_t most_steps, int64_t *out_ste
     loop_buffer *old = ARENA_NEW(loops->memory, loop_buffer, buffers);
     TRY_ALLOC(old);
     for (uint32_t b = 0; b < buffers; b++) old[b] = loops->buffers.items[b];
+    loops->shrunk = true;
     for (uint32_t b = 0; b < buffers; b++) rewrite_buffer(&s, b, size);
     for (uint32_t i = 0; i < loops->ops.count; i++) rewrite_op(&s, i, old, size);
     for (uint32_t i = 0; i < loops->outputs.count; i++)

@@ -10,19 +10,20 @@
 #include "bundle/interpret.h"
 #include "front/evaluate.h"
 #include "front/shrink.h"
+#include "front/translation_run.h"
 #include "tensor/numeric.h"
 
-enum { STALE = 0x7f, PITCH = EVALUATE_ELEMENT_BYTES };
+enum { PITCH = EVALUATE_ELEMENT_BYTES };
 
 typedef struct {
     const front_pass_row *rows;
     uint32_t count;
     arena *memory;          // lives as long as the validation
     loop_graph *loops;      // after the passes so far
-    uint8_t **inputs;       // by input: host values
-    uint8_t *lx;
+    translation_subject subject;
     uint8_t **values;       // by output: what the IR as built computes
     uint8_t **results;      // by output: what the first bundle gave, or null
+    loop_graph first;       // what that bundle was emitted from
 } validation;
 
 // --- Inputs
@@ -56,8 +57,10 @@ static spyre_status draw_inputs(validation *v)
 {
     uint64_t state = 1;
     int64_t rows = fewest_rows(v->loops);
-    v->inputs = ARENA_NEW(v->memory, uint8_t *, v->loops->graph->inputs.count + 1);
-    TRY_ALLOC(v->inputs);
+    v->subject.inputs = ARENA_NEW(v->memory, uint8_t *, v->loops->graph->inputs.count + 1);
+    v->subject.given = ARENA_NEW(v->memory, loop_buffer, v->loops->graph->inputs.count + 1);
+    TRY_ALLOC(v->subject.inputs);
+    TRY_ALLOC(v->subject.given);
     for (uint32_t b = 0; b < v->loops->buffers.count; b++) {
         const loop_buffer *buffer = &v->loops->buffers.items[b];
         if (buffer->kind != LOOP_INPUT) continue;
@@ -66,126 +69,10 @@ static spyre_status draw_inputs(validation *v)
         TRY_ALLOC(values);
         for (int64_t i = 0; i < count; i++)
             element_store(values + i * PITCH, buffer->format, draw(&state, buffer->dtype, rows));
-        v->inputs[buffer->index] = values;
+        v->subject.inputs[buffer->index] = values;
+        v->subject.given[buffer->index] = *buffer;
     }
     return NULL;
-}
-
-// --- Elements of a buffer
-
-// Advances index over the dims; false at the end.
-static bool advance(const loop_buffer *buffer, int64_t *index)
-{
-    for (uint32_t d = 0; d < buffer->dim_count; d++) {
-        if (++index[d] < buffer->dim[d].extent) return true;
-        index[d] = 0;
-    }
-    return false;
-}
-
-// Between host values and the bytes that the layout gives the buffer on the card.
-static void transfer(const loop_buffer *buffer, uint8_t *values, uint8_t *card, bool to_card)
-{
-    int64_t strides[LOOP_MAX_DIMS], bytes, index[LOOP_MAX_DIMS] = {0}, lanes = loop_lanes(buffer);
-    uint32_t element = spyre_format_bytes(buffer->format);
-    loop_device_strides(buffer, strides, &bytes);
-    do {
-        int64_t host = 0, at = 0;
-        for (uint32_t d = 0; d < buffer->dim_count; d++) {
-            bool stick = d == buffer->stick;
-            host += index[d] * buffer->dim[d].stride;
-            at += (stick ? index[d] / lanes : index[d]) * strides[d];
-            if (stick) at += index[d] % lanes * element;
-        }
-        if (to_card)
-            memcpy(card + at, values + host * PITCH, element);
-        else
-            memcpy(values + host * PITCH, card + at, element);
-    } while (advance(buffer, index));
-}
-
-// --- The two executions
-
-static spyre_status evaluate(const validation *v, arena *scratch, uint8_t **out)
-{
-    const loop_graph *loops = v->loops;
-    uint8_t **values = ARENA_NEW(scratch, uint8_t *, loops->buffers.count);
-    TRY_ALLOC(values);
-    for (uint32_t b = 0; b < loops->buffers.count; b++)
-        if (loops->buffers.items[b].kind == LOOP_INPUT)
-            values[b] = v->inputs[loops->buffers.items[b].index];
-    TRY(loop_evaluate(loops, scratch, values));
-    for (uint32_t i = 0; i < loops->outputs.count; i++)
-        out[i] = values[loops->outputs.items[i].buffer];
-    return NULL;
-}
-
-// Runs the LOWER passes from `first` on.
-static spyre_status finish(const validation *v, uint32_t first, loop_graph *loops)
-{
-    for (uint32_t i = first; i < v->count; i++) {
-        bool changed;
-        if (v->rows[i].kind == FRONT_LOWER) TRY(v->rows[i].run(loops, &changed));
-        loops->stage = i + 1;
-    }
-    return NULL;
-}
-
-static spyre_status bind(const validation *v, const front_result *result, arena *scratch,
-                         bundle_buffer *buffers)
-{
-    const bundle *b = result->bundle;
-    for (uint32_t i = 0; i < b->args.count; i++) {
-        buffers[i].size_bytes = b->args.items[i].bytes;
-        buffers[i].bytes = arena_alloc(scratch, (size_t)buffers[i].size_bytes);
-        TRY_ALLOC(buffers[i].bytes);
-        memset(buffers[i].bytes, STALE, (size_t)buffers[i].size_bytes);
-        if (b->args.items[i].kind == BUNDLE_ARG_CONSTANTS)
-            memcpy(buffers[i].bytes, b->constants, (size_t)b->constants_bytes);
-    }
-    for (uint32_t i = 0; i < result->loops->buffers.count; i++) {
-        const loop_buffer *buffer = &result->loops->buffers.items[i];
-        if (buffer->kind == LOOP_INPUT)
-            transfer(buffer, v->inputs[buffer->index],
-                     buffers[(result->has_pool ? 1 : 0) + buffer->index].bytes, true);
-    }
-    return NULL;
-}
-
-static spyre_status collect(const validation *v, const front_result *result, arena *scratch,
-                            const bundle_buffer *buffers, uint8_t **out)
-{
-    const loop_graph *loops = result->loops;
-    uint32_t first = (result->has_pool ? 1u : 0u) + result->input_count;
-    for (uint32_t i = 0; i < loops->outputs.count; i++) {
-        const loop_buffer *buffer = &loops->buffers.items[loops->outputs.items[i].buffer];
-        if (buffer->kind == LOOP_INPUT) {
-            out[i] = v->inputs[buffer->index];
-            continue;
-        }
-        out[i] = arena_alloc(scratch, (size_t)(evaluate_elements(buffer) * PITCH));
-        TRY_ALLOC(out[i]);
-        transfer(buffer, out[i], buffers[first + (uint32_t)buffer->output].bytes, false);
-    }
-    return NULL;
-}
-
-// What the bundle gives that the first `stage` passes and the LOWER ones after them lead to.
-static spyre_status execute(const validation *v, uint32_t stage, arena *scratch, uint8_t **out)
-{
-    loop_graph loops;
-    front_result result;
-    uint32_t node = 0;
-    TRY(loop_copy(v->loops, scratch, &loops));
-    loops.at_node = &node;
-    TRY(finish(v, stage, &loops));
-    TRY(front_emit(&loops, &result));
-    bundle_buffer *buffers = ARENA_NEW(scratch, bundle_buffer, result.bundle->args.count);
-    TRY_ALLOC(buffers);
-    TRY(bind(v, &result, scratch, buffers));
-    memset(v->lx, STALE, (size_t)BUNDLE_MAX_CORES * BUNDLE_LX_BYTES);
-    TRY(bundle_interpret(result.bundle, buffers, v->lx));
-    return collect(v, &result, scratch, buffers, out);
 }
 
 // --- Comparison
@@ -305,6 +192,28 @@ static bool combines_tiles(const loop_graph *loops)
 
 // --- The chain
 
+// Runs the LOWER passes from `first` on.
+static spyre_status finish(const validation *v, uint32_t first, loop_graph *loops)
+{
+    for (uint32_t i = first; i < v->count; i++) {
+        bool changed;
+        if (v->rows[i].kind == FRONT_LOWER) TRY(v->rows[i].run(loops, &changed));
+        loops->stage = i + 1;
+    }
+    return NULL;
+}
+
+// What the bundle gives that the first `stage` passes and the LOWER ones after them lead to.
+static spyre_status execute(const validation *v, uint32_t stage, arena *scratch, loop_graph *loops,
+                            uint8_t **out)
+{
+    static uint32_t nowhere;
+    TRY(loop_copy(v->loops, scratch, loops));
+    loops->at_node = &nowhere;
+    TRY(finish(v, stage, loops));
+    return translation_execute(&v->subject, loops, scratch, out);
+}
+
 // Runs the bundle of a stage. The first one that can be made (dead ops may stand in the way before
 // deadcode) is what later ones are held against.
 static spyre_status check_bundle(validation *v, uint32_t stage, const char *who, arena *scratch)
@@ -312,13 +221,14 @@ static spyre_status check_bundle(validation *v, uint32_t stage, const char *who,
     uint8_t **now = ARENA_NEW(scratch, uint8_t *, v->loops->outputs.count + 1);
     TRY_ALLOC(now);
     if (v->results) {
-        TRY(execute(v, stage, scratch, now));
+        loop_graph loops;
+        TRY(execute(v, stage, scratch, &loops, now));
         bool sums = divides_sums(v->loops) || combines_tiles(v->loops);
         return (sums ? close_values : same_bits)(v, who, now, v->results);
     }
     now = ARENA_NEW(v->memory, uint8_t *, v->loops->outputs.count + 1);
     TRY_ALLOC(now);
-    spyre_status status = execute(v, stage, v->memory, now);
+    spyre_status status = execute(v, stage, v->memory, &v->first, now);
     if (!status) v->results = now;
     if (spyre_status_code(status) != SPYRE_UNSUPPORTED) return status;
     spyre_status_free(status);
@@ -329,7 +239,7 @@ static spyre_status check_values(const validation *v, const char *who, arena *sc
 {
     uint8_t **now = ARENA_NEW(scratch, uint8_t *, v->loops->outputs.count + 1);
     TRY_ALLOC(now);
-    TRY(evaluate(v, scratch, now));
+    TRY(translation_evaluate(&v->subject, v->loops, scratch, now));
     return (combines_tiles(v->loops) ? close_values : same_bits)(v, who, now, v->values);
 }
 
@@ -345,12 +255,77 @@ static spyre_status check_stage(validation *v, uint32_t stage)
     return status;
 }
 
+// --- What all bundles share
+
+// A place of its own for every local buffer, all of them in memory.
+static void part_places(loop_graph *loops)
+{
+    loops->pool_bytes = 0;
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        loop_buffer *buffer = &loops->buffers.items[b];
+        int64_t strides[LOOP_MAX_DIMS];
+        if (buffer->kind != LOOP_LOCAL) continue;
+        buffer->in_lx = false;
+        loop_device_strides(buffer, strides, &buffer->bytes);
+        if (buffer->output >= 0) continue;
+        buffer->memory_offset = loops->pool_bytes;
+        loops->pool_bytes += buffer->bytes;
+    }
+}
+
+typedef spyre_status (*common_run)(const translation_subject *v, loop_graph *loops, arena *scratch,
+                                   uint8_t **out);
+
+static spyre_status lay_out(const translation_subject *v, loop_graph *loops, arena *scratch,
+                            uint8_t **out)
+{
+    return translation_lay_out(v, loops, scratch, out);
+}
+
+// Whether a run of the IR behind the first bundle gives the values; one that fails does not.
+static spyre_status agrees(const validation *v, common_run run, loop_graph *loops, bool *out)
+{
+    arena *scratch = arena_create();
+    TRY_ALLOC(scratch);
+    uint8_t **now = ARENA_NEW(scratch, uint8_t *, loops->outputs.count + 1);
+    spyre_status status = now ? run(&v->subject, loops, scratch, now) : status_no_memory();
+    if (!status) status = close_values(v, "", now, v->values);
+    *out = !status;
+    arena_destroy(scratch);
+    if (spyre_status_code(status) == SPYRE_OUT_OF_MEMORY) return status;
+    spyre_status_free(status);
+    return NULL;
+}
+
+// Holds the first bundle against the values. Where they differ, places are at fault when buffers
+// apart from each other make them equal, layouts when those alone give other values, else emission.
+static spyre_status check_common(const validation *v)
+{
+    const char *who = "emission";
+    loop_graph loops;
+    bool same = false;
+    spyre_status status = close_values(v, "", v->results, v->values);
+    if (!status) return NULL;
+    spyre_status_free(status);
+    TRY(loop_copy(&v->first, v->memory, &loops));
+    part_places(&loops);
+    TRY(agrees(v, translation_execute, &loops, &same));
+    if (same) {
+        who = "places in memory";
+    } else {
+        TRY(agrees(v, lay_out, &loops, &same));
+        if (!same) who = "layouts";
+    }
+    who = arena_printf(v->memory, "%s (all passes agree)", who);
+    return close_values(v, who ? who : "", v->results, v->values);
+}
+
 static spyre_status run_chain(validation *v, const spyre_settings *settings)
 {
     TRY(draw_inputs(v));
     v->values = ARENA_NEW(v->memory, uint8_t *, v->loops->outputs.count + 1);
     TRY_ALLOC(v->values);
-    TRY(evaluate(v, v->memory, v->values));
+    TRY(translation_evaluate(&v->subject, v->loops, v->memory, v->values));
     TRY(check_bundle(v, 0, "build", v->memory));
     for (uint32_t i = 0; i < v->count; i++) {
         bool changed = false;
@@ -360,7 +335,7 @@ static spyre_status run_chain(validation *v, const spyre_settings *settings)
         if (changed) TRY(check_stage(v, i + 1));
     }
     if (!v->results) return status_new(SPYRE_UNSUPPORTED, "no stage gave a bundle");
-    return close_values(v, "layouts, places or emission (all passes agree)", v->results, v->values);
+    return check_common(v);
 }
 
 static spyre_status validate(validation *v, const spyre_graph *graph,
@@ -379,11 +354,11 @@ static spyre_status validate(validation *v, const spyre_graph *graph,
 }
 
 spyre_status translation_validate(const spyre_graph *graph, const spyre_settings *settings,
-                                  const front_pass_row *rows, uint32_t count)
+                                  const front_pass_row *rows, uint32_t count, front_emitter emit)
 {
-    validation v = {.rows = rows, .count = count, .memory = arena_create()};
-    v.lx = malloc((size_t)BUNDLE_MAX_CORES * BUNDLE_LX_BYTES);
-    spyre_status status = v.memory && v.lx ? NULL : status_no_memory();
+    validation v = {.rows = rows, .count = count, .memory = arena_create(), .subject.emit = emit};
+    v.subject.lx = malloc((size_t)BUNDLE_MAX_CORES * BUNDLE_LX_BYTES);
+    spyre_status status = v.memory && v.subject.lx ? NULL : status_no_memory();
     if (!status) status = validate(&v, graph, settings);
     spyre_code code = spyre_status_code(status);
     if (code == SPYRE_UNSUPPORTED || code == SPYRE_DEVICE_FAULT) {
@@ -392,6 +367,6 @@ spyre_status translation_validate(const spyre_graph *graph, const spyre_settings
         status = NULL;
     }
     arena_destroy(v.memory);
-    free(v.lx);
+    free(v.subject.lx);
     return status;
 }

@@ -34,7 +34,8 @@ static void translation__our_passes_change_nothing(void **state)
         spyre_status status = front_compile(g->run.graph, &options, g->run.memory, &node, &result);
         compiled += !status;
         if (!status)
-            status = translation_validate(g->run.graph, &settings, front_passes, FRONT_PASS_COUNT);
+            status = translation_validate(g->run.graph, &settings, front_passes, FRONT_PASS_COUNT,
+                                          front_emit);
         if (spyre_status_code(status) == SPYRE_INTERNAL)
             fail_msg("seed %llu: %s", (unsigned long long)seed, spyre_status_message(status));
         spyre_status_free(status);
@@ -104,6 +105,29 @@ static spyre_status overlaps_in_pool(loop_graph *loops, bool *out_changed)
     return NULL;
 }
 
+// The input does not lie as the graph says.
+static spyre_status mistakes_layouts(loop_graph *loops, bool *out_changed)
+{
+    TRY(pass_output_layouts(loops, out_changed));
+    loop_buffer *x = &loops->buffers.items[0];
+    assert_int_equal(x->kind, LOOP_INPUT);
+    x->order[0] = 0;
+    x->order[1] = 1;
+    *out_changed = true;
+    return NULL;
+}
+
+static spyre_status mistakes_emission(loop_graph *loops, front_result *out_result)
+{
+    TRY(front_emit(loops, out_result));
+    bundle_step *step = &out_result->bundle->steps.items[out_result->bundle->steps.count - 1];
+    for (uint32_t core = 0; core < step->core_count; core++)
+        step->tensors[0].start[core] = step->tensors[1].start[core];
+    return NULL;
+}
+
+static front_emitter emitter = front_emit;
+
 static spyre_status validate_with(const char *name, front_pass wrong, int64_t rows, bool lx)
 {
     front_pass_row passes[FRONT_PASS_COUNT];
@@ -115,7 +139,7 @@ static spyre_status validate_with(const char *name, front_pass wrong, int64_t ro
     }
     run.settings.lx_planning = lx;
     spyre_status status =
-        translation_validate(run.graph, &run.settings, passes, FRONT_PASS_COUNT);
+        translation_validate(run.graph, &run.settings, passes, FRONT_PASS_COUNT, emitter);
     front_run_end(&run);
     return status;
 }
@@ -140,8 +164,19 @@ static void translation__names_the_culprit(void **state)
                   "translation: pass normalize_loops changed output 0");
     check_culprit("lx_planning", overlaps_in_lx, true,
                   "translation: pass lx_planning changed output 0");
+}
+
+// What all bundles share is told apart by taking it out.
+static void translation__names_the_stage(void **state)
+{
+    (void)state;
     check_culprit("memory_planning", overlaps_in_pool, false,
-                  "translation: layouts, places or emission (all passes agree) changed output 0");
+                  "translation: places in memory (all passes agree) changed output 0");
+    check_culprit("output_layouts", mistakes_layouts, false,
+                  "translation: layouts (all passes agree) changed output 0");
+    emitter = mistakes_emission;
+    check_culprit("", NULL, false, "translation: emission (all passes agree) changed output 0");
+    emitter = front_emit;
 }
 
 static void translation__large_tensors_are_shrunk(void **state)
@@ -151,6 +186,45 @@ static void translation__large_tensors_are_shrunk(void **state)
     assert_int_equal(spyre_status_code(status), SPYRE_INTERNAL);
     assert_non_null(strstr(spyre_status_message(status), "pass deadcode changed"));
     spyre_status_free(status);
+}
+
+// Right, and then the second tile is read again and again.
+static spyre_status mistakes_tiles(loop_graph *loops, bool *out_changed)
+{
+    TRY(pass_coarse_tile(loops, out_changed));
+    loop_op *op = &loops->ops.items[0];
+    assert_int_equal(op->tile_depth, 1);
+    assert_int_equal(loops->tiles.items[0].count, 8);
+    op->operand[0].offset = op->operand[0].tile_stride[0];
+    op->operand[0].tile_stride[0] = 0;
+    return NULL;
+}
+
+// Tiles and slices stay tiles and slices on the smaller tensors.
+static void translation__hints_hold_on_small_tensors(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"R,C", "C,R"};
+    for (uint32_t i = 0; i < 2; i++) {
+        front_pass_row passes[FRONT_PASS_COUNT];
+        front_run run = front_run_begin();
+        make_graph(&run, 1 << 13, 1 << 12);
+        assert_null(spyre_graph_name_dims(run.graph, run.graph->inputs.items[0].value, names[i]));
+        for (uint32_t n = 0; n < run.graph->nodes.count; n++) {
+            assert_null(spyre_graph_set_tiles(run.graph, n, "1:R=8"));
+            assert_null(spyre_graph_set_work_division(run.graph, n, "R=2"));
+        }
+        memcpy(passes, front_passes, sizeof passes);
+        assert_null(translation_validate(run.graph, &run.settings, passes, FRONT_PASS_COUNT,
+                                         front_emit));
+        for (uint32_t p = 0; p < FRONT_PASS_COUNT; p++)
+            if (strcmp(passes[p].name, "coarse_tile") == 0) passes[p].run = mistakes_tiles;
+        spyre_status status = translation_validate(run.graph, &run.settings, passes,
+                                                   FRONT_PASS_COUNT, front_emit);
+        assert_non_null(strstr(spyre_status_message(status), "pass coarse_tile changed output 0"));
+        spyre_status_free(status);
+        front_run_end(&run);
+    }
 }
 
 // --- Shrinking
@@ -209,7 +283,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(translation__our_passes_change_nothing),
         cmocka_unit_test(translation__names_the_culprit),
+        cmocka_unit_test(translation__names_the_stage),
         cmocka_unit_test(translation__large_tensors_are_shrunk),
+        cmocka_unit_test(translation__hints_hold_on_small_tensors),
         cmocka_unit_test(shrink__what_flows_together_shrinks_together),
         cmocka_unit_test(shrink__small_graphs_stay),
         cmocka_unit_test(shrink__cut_dims_stay),
