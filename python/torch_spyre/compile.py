@@ -22,7 +22,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, attention, handover, patches
-from ._inductor import artefacts, compile_log, decompositions, hints, lowering, passes
+from ._inductor import artefacts, buckets, compile_log, decompositions, hints, lowering, passes
 from ._inductor.registry import fallback_ops
 from .eager import check_fits, warn_fallback
 
@@ -105,6 +105,7 @@ class CompiledGraph:
         self.gm = gm
         self.folder = folder  # of the first program
         self.programs: dict = {}
+        self.buckets = buckets.plan(gm)
         self.takes_tensors_only = all(
             isinstance(node.meta.get("val"), torch.Tensor)
             for node in gm.graph.find_nodes(op="placeholder")
@@ -116,6 +117,12 @@ class CompiledGraph:
         return tuple([_C.tensor_key(a) if isinstance(a, torch.Tensor) else a for a in args])
 
     def __call__(self, args: list):
+        if self.buckets is None or hints.in_use():
+            return self._run(args)
+        filled, sizes = self.buckets.fill(args)
+        return self.buckets.cut(self._run(filled), sizes)
+
+    def _run(self, args: list):
         key = self._key(args)
         if hints.in_use():
             key = (key, *[hints.dims_of(a) for a in args])

@@ -70,3 +70,75 @@ def test_a_dim_marked_dynamic():
         torch._dynamo.mark_dynamic(on_card, 0, min=2, max=128)
         expected = (x.float() * 2).sum(-1) + rows
         torch.testing.assert_close(compiled(on_card).cpu().float(), expected, atol=0.1, rtol=0.01)
+
+
+def sweep(function, lengths, dim=0, shape=(64,), **bounds):
+    """Calls at every length; the programs it took."""
+    torch._dynamo.reset()
+    before = len(torch_spyre.compile_reports())
+    compiled = torch.compile(function)
+    for length in lengths:
+        sizes = list(shape)
+        sizes.insert(dim, length)
+        x = torch.randn(sizes, dtype=torch.float16)
+        on_card = x.to("spyre")
+        torch._dynamo.mark_dynamic(on_card, dim, **bounds)
+        result, expected = compiled(on_card), function(x.float())
+        assert result.shape == expected.shape and result.is_contiguous()
+        torch.testing.assert_close(result.cpu().float(), expected, atol=0.02, rtol=0.02)
+    return len(torch_spyre.compile_reports()) - before
+
+
+def test_a_program_serves_a_bucket_of_sizes():
+    assert sweep(torch.exp, range(33, 65), min=32, max=128) == 1
+    assert sweep(torch.exp, [33, 64, 65, 96, 97, 128, 40], min=32, max=128) == 3
+    assert sweep(lambda x: torch.softmax(x, -1).sum(-1), range(9, 17), min=2, max=128) == 2
+    assert (
+        sweep(lambda x: torch.layer_norm(x, [64]) * 2, [5, 6, 7, 8], 1, (2, 64), min=2, max=64) == 1
+    )
+
+
+def test_filling_up_compiles_nothing():
+    sweep(torch.exp, [33], min=32, max=64)
+    before = torch_spyre.compile_statistics()["compilations"]
+    assert sweep(torch.tanh, [35, 34, 38, 39], min=32, max=64) == 1
+    assert torch_spyre.compile_statistics()["compilations"] <= before + 1
+
+
+def test_buckets_of_a_layer():
+    def layer(x):
+        scaled = torch.softmax(x.view(x.shape[0], 2, 32), -1).transpose(1, 2)
+        return torch.cat((scaled.reshape(x.shape[0], 64), x.unsqueeze(0).squeeze(0)), -1) + 1
+
+    assert sweep(layer, range(17, 33), min=16, max=64) == 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.sum(0),
+        lambda x: x - x.amax(0, keepdim=True),
+        lambda x: torch.softmax(x, 0),
+        lambda x: x.t() @ x * 0.1,
+        lambda x: x * x.shape[0],
+        lambda x: x.flatten() + 1,
+        lambda x: torch.cat((x, x), 0),
+        lambda x: x[1:] + x[:-1],
+        lambda x: x.flip(0),
+    ],
+)
+def test_what_would_see_the_filling_has_a_program_a_size(function):
+    assert sweep(function, [33, 34, 35], min=32, max=64) == 3
+
+
+def test_granularity_of_buckets():
+    from torch_spyre._inductor import buckets, config
+
+    assert buckets.granularity(64, 512) == 64
+    assert buckets.granularity(2, 128) == 4
+    assert buckets.granularity(2, 2048) == 64
+    assert buckets.granularity(2, 127) == 127
+    assert buckets.granularity(4, 1024) == 32
+    with config.patch(max_buckets=4, min_default_granularity=8):
+        assert buckets.granularity(2, 128) == 32
+        assert buckets.granularity(2, 16) == 8
