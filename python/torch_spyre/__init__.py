@@ -36,9 +36,9 @@ def _autoload() -> None:
     _registrations.extend(eager.register())
     _registrations.extend(autocast.register())
     patches.install()
-    from ._inductor import composed, fastpath  # noqa: F401  (fastpath registers what it decomposes)
+    from ._inductor import composed, customops, fastpath  # noqa: F401  (fastpath registers itself)
 
-    _registrations.append(composed.register())
+    _registrations.extend((composed.register(), customops.register()))
 
 
 import torch  # noqa: E402

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of torch.ops.spyre: compositions that the compiler knows as one, and `overwrite`.
+"""Compositions that the compiler knows as one operator: torch.ops.spyre.
 
 A model spells them out and the compiler finds them (src/graph/pattern.def), or calls them by name.
 Called, they are their spelling, on every device and with gradients; for the card the compiler finds
@@ -19,7 +19,6 @@ _SCHEMAS = {
     "silu_mul": "(Tensor gate, Tensor up) -> Tensor",
     "rope": "(Tensor x, Tensor cos, Tensor sin, bool interleaved=False) -> Tensor",
     "rope_by_matrix": "(Tensor q, Tensor freqs) -> Tensor",
-    "overwrite": "(Tensor input, Tensor(a!) output, int[] dims, int[] offsets) -> ()",
 }
 
 
@@ -44,18 +43,10 @@ def rope_by_matrix(q: torch.Tensor, freqs: torch.Tensor) -> torch.Tensor:
     return (freqs * q).sum(4, keepdim=True)
 
 
-def overwrite(input, output, dims: list[int], offsets: list[int]) -> None:
-    """Writes `input` into `output`, at these offsets of these dims: how torch-spyre fills a
-    cache."""
-    for dim, offset in zip(dims, offsets, strict=True):
-        output = output.narrow(dim, offset, input.shape[dim])
-    output.copy_(input)
-
-
 def register() -> torch.library.Library:
     """Defines the operators; they live as long as what is returned."""
     library = torch.library.Library("spyre", "FRAGMENT")
-    for function in (silu_mul, rope, rope_by_matrix, overwrite):
+    for function in (silu_mul, rope, rope_by_matrix):
         library.define(function.__name__ + _SCHEMAS[function.__name__])
         library.impl(function.__name__, function, "CompositeImplicitAutograd")
     return library
