@@ -27,6 +27,19 @@ SPYRE_API uint32_t spyre_program_argument_count(const spyre_program *program);
 // Card bytes of a launch argument; 0 when the code does not say (bundles of other front-ends).
 SPYRE_API int64_t spyre_program_argument_bytes(const spyre_program *program, uint32_t argument);
 
+// The steps of a launch, in order, and the bytes of card memory that the program's code asks for.
+typedef enum {
+    SPYRE_STEP_HOST_COMPUTE,    // the host computes what a transfer takes to the card
+    SPYRE_STEP_TO_CARD,
+    SPYRE_STEP_TO_HOST,
+    SPYRE_STEP_COMPUTE,         // the card runs the program
+} spyre_program_step;
+
+SPYRE_API uint32_t spyre_program_step_count(const spyre_program *program);
+// `index` is below the count.
+SPYRE_API spyre_program_step spyre_program_step_at(const spyre_program *program, uint32_t index);
+SPYRE_API int64_t spyre_program_allocation_bytes(const spyre_program *program);
+
 // Counters of the kernels of one run, *out_count of them. Owned by the program.
 SPYRE_API const spyre_kernel_counters *spyre_program_counters(const spyre_program *program,
                                                               uint32_t *out_count);

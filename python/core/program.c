@@ -59,6 +59,36 @@ static PyObject *plan_argument_count(PyObject *self, PyObject *unused)
     return PyLong_FromUnsignedLong(spyre_program_argument_count(of(self)));
 }
 
+static PyObject *plan_num_steps(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLong(spyre_program_step_count(of(self)));
+}
+
+static PyObject *plan_allocation_size(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(spyre_program_allocation_bytes(of(self)));
+}
+
+// get_step_type(index) -> "HostCompute", "H2D", "D2H" or "Compute"
+static PyObject *plan_step_type(PyObject *self, PyObject *index)
+{
+    static const char *const NAMES[] = {
+        [SPYRE_STEP_HOST_COMPUTE] = "HostCompute",
+        [SPYRE_STEP_TO_CARD] = "H2D",
+        [SPYRE_STEP_TO_HOST] = "D2H",
+        [SPYRE_STEP_COMPUTE] = "Compute",
+    };
+    long number = PyLong_AsLong(index);
+    uint32_t count = spyre_program_step_count(of(self));
+    if (number == -1 && PyErr_Occurred()) return NULL;
+    if (number < 0 || number >= (long)count)
+        return PyErr_Format(PyExc_RuntimeError, "Step index out of range: %ld of %u steps", number,
+                            count);
+    return PyUnicode_FromString(NAMES[spyre_program_step_at(of(self), (uint32_t)number)]);
+}
+
 // ---- launches
 
 typedef struct {
@@ -169,6 +199,9 @@ static PyObject *py_card_bytes(PyObject *self, PyObject *tensor)
 }
 
 static PyMethodDef plan_methods[] = {
+    {"num_steps", plan_num_steps, METH_NOARGS, "Steps of a launch."},
+    {"get_step_type", plan_step_type, METH_O, "(index) -> HostCompute, H2D, D2H or Compute"},
+    {"job_allocation_size", plan_allocation_size, METH_NOARGS, "Bytes that the code asks for."},
     {"argument_count", plan_argument_count, METH_NOARGS, "Tensors that a launch binds."},
     {NULL, NULL, 0, NULL},
 };

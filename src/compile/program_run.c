@@ -2,6 +2,7 @@
 //
 // SpyreCode from a directory on an emulated card. Bytes travel as whole sticks of int32, a format
 // that is copied bit for bit in both directions.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 
 struct spyre_program {
     arena *memory;
+    const spyrecode *code;
     job *job;
     uint32_t argument_count;
     int64_t *argument_bytes;
@@ -31,6 +33,7 @@ static spyre_status open_program(spyre_program *program, const char *directory)
     isa_program *image;
     const spyrecode_argument *arguments;
     TRY(spyrecode_read(program->memory, directory, &content));
+    program->code = content;
     TRY(code_create_job(program->memory, content, "program", &program->job,
                         &program->argument_count));
     TRY(spyrecode_program(program->memory, content, &image, &arguments));
@@ -75,6 +78,29 @@ uint32_t spyre_program_argument_count(const spyre_program *program)
 int64_t spyre_program_argument_bytes(const spyre_program *program, uint32_t argument)
 {
     return argument < program->argument_count ? program->argument_bytes[argument] : 0;
+}
+
+uint32_t spyre_program_step_count(const spyre_program *program)
+{
+    return program->code->commands.count;
+}
+
+spyre_program_step spyre_program_step_at(const spyre_program *program, uint32_t index)
+{
+    assert(index < program->code->commands.count);
+    const spyrecode_command *command = &program->code->commands.items[index];
+    switch (command->kind) {
+    case SPYRECODE_COMPUTE_ON_HOST: return SPYRE_STEP_HOST_COMPUTE;
+    case SPYRECODE_DATA_TRANSFER:
+        return command->to_host ? SPYRE_STEP_TO_HOST : SPYRE_STEP_TO_CARD;
+    case SPYRECODE_COMPUTE_ON_DEVICE: break;
+    }
+    return SPYRE_STEP_COMPUTE;
+}
+
+int64_t spyre_program_allocation_bytes(const spyre_program *program)
+{
+    return (int64_t)program->code->space_bytes;
 }
 
 const spyre_kernel_counters *spyre_program_counters(const spyre_program *program,

@@ -281,6 +281,9 @@ spyre_status spyrecode_read(arena *memory, const char *directory, spyrecode **ou
 {
     const char *path = file_join(memory, directory, "spyrecode.json");
     TRY_ALLOC(path);
+    if (!file_is_directory(directory))
+        return status_new(SPYRE_NOT_FOUND, "SpyreCode directory does not exist");
+    if (!file_exists(path)) return status_new(SPYRE_NOT_FOUND, "spyrecode.json not found");
     json_node root;
     TRY(json_read_file(path, JSON_LIMIT_BYTES, &root));
     spyre_status status = read_document(memory, &root, out_code);

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """SpyreCode directories and constants through `torch_spyre._C`."""
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 from torch_spyre import _C, handover
@@ -36,6 +39,26 @@ def test_a_directory_runs(adder):
     assert plan.argument_count() == 3
     _C.launch_jobplan(plan, [out, y, x])
     assert x.cpu().equal(out.cpu() + y.cpu())
+
+
+def test_the_steps_of_a_plan(adder):
+    plan = _C.prepare_kernel(adder[0])
+    steps = [plan.get_step_type(index) for index in range(plan.num_steps())]
+    assert steps == ["HostCompute", "H2D", "Compute"]
+    assert isinstance(plan, _C.JobPlan)
+    written = json.loads(Path(adder[0], "spyrecode.json").read_text())
+    allocated = written["JobPreparationPlan"][0]["properties"]["size"]
+    assert plan.job_allocation_size() == int(allocated)
+    for index in (3, -1, 10**6):
+        with pytest.raises(RuntimeError, match="Step index out of range"):
+            plan.get_step_type(index)
+
+
+def test_a_missing_directory_is_named(tmp_path):
+    with pytest.raises(RuntimeError, match="SpyreCode directory does not exist"):
+        _C.prepare_kernel(str(tmp_path / "none"))
+    with pytest.raises(RuntimeError, match="spyrecode.json not found"):
+        _C.prepare_kernel(str(tmp_path))
 
 
 def test_what_cannot_run_is_refused(adder, tmp_path_factory):
