@@ -36,7 +36,7 @@ def _autoload() -> None:
     _registrations.extend(eager.register())
     _registrations.extend(autocast.register())
     patches.install()
-    from ._inductor import composed, customops, fastpath  # noqa: F401  (fastpath registers itself)
+    from ._inductor import composed, convolution, customops, fastpath  # noqa: F401  (they register)
 
     _registrations.extend((composed.register(), customops.register()))
 

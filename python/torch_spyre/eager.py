@@ -524,6 +524,11 @@ def _resize_(tensor, size, *, memory_format=None):
 
 
 def _convolution(*args):
+    from ._inductor.convolution import convolution
+
+    result = convolution(*args)
+    if result is not NotImplemented:
+        return result
     return run_on_cpu(_aten.convolution.default, args, {}, "convolution has no program")
 
 
