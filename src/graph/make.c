@@ -288,3 +288,16 @@ spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t star
     view.size[dim] = length;
     return make_view(r, x, &view, NULL, out);
 }
+
+// The card has no index generator, so a vector is doubled.
+spyre_status make_count(rewriter *r, int64_t count, tensor *out)
+{
+    const spyre_view one = view_contiguous((int64_t[]){1}, 1);
+    tensor halves[2];
+    TRY(make_full(r, 0, SPYRE_DTYPE_I64, &one, NULL, &halves[0]));
+    for (int64_t length = 1; length < count; length *= 2) {
+        TRY(make_with(r, ATEN_SPYRE_ADD, &halves[0], (double)length, NULL, &halves[1]));
+        TRY(make_cat(r, halves, 2, 0, NULL, &halves[0]));
+    }
+    return make_slice(r, &halves[0], 0, 0, count, out);
+}

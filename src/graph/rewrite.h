@@ -44,7 +44,9 @@ typedef spyre_status (*rewrite_handler)(rewriter *r);
 SPYRE_MUST_CHECK spyre_status rewrite_tensor(rewriter *r, uint32_t index, tensor *out);
 SPYRE_MUST_CHECK spyre_status rewrite_optional(rewriter *r, uint32_t index, bool *out_present,
                                                tensor *out);
-// A tensor, or a number as a constant of `dtype`; cast to `dtype`.
+// A tensor no two of whose elements are one: windows that overlap are copied.
+SPYRE_MUST_CHECK spyre_status rewrite_separate(rewriter *r, uint32_t index, tensor *out);
+// The same, or a number as a constant of `dtype`; cast to `dtype`.
 SPYRE_MUST_CHECK spyre_status rewrite_operand(rewriter *r, uint32_t index, spyre_dtype dtype,
                                               tensor *out);
 // A value of the source as tensor, for list items.
@@ -114,6 +116,9 @@ SPYRE_MUST_CHECK spyre_status make_unsqueeze(rewriter *r, const tensor *x, uint3
                                              tensor *out);
 SPYRE_MUST_CHECK spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t start,
                                          int64_t length, tensor *out);
+
+// The integers 0, 1, .. count - 1 as a vector of int64.
+SPYRE_MUST_CHECK spyre_status make_count(rewriter *r, int64_t count, tensor *out);
 
 // Softmax over `dim`; a safe one gives 0, not NaN, where everything is -inf.
 SPYRE_MUST_CHECK spyre_status make_softmax(rewriter *r, const tensor *x, uint32_t dim, bool safe,

@@ -53,19 +53,6 @@ static spyre_status load_shape(const tensor *q, const tensor *k, const tensor *v
     return NULL;
 }
 
-// The integers 0, 1, .. count - 1: the card has no index generator, so a vector is doubled.
-static spyre_status make_count(rewriter *r, int64_t count, tensor *out)
-{
-    const spyre_view one = view_contiguous((int64_t[]){1}, 1);
-    tensor halves[2];
-    TRY(make_full(r, 0, SPYRE_DTYPE_I64, &one, NULL, &halves[0]));
-    for (int64_t length = 1; length < count; length *= 2) {
-        TRY(make_with(r, ATEN_SPYRE_ADD, &halves[0], (double)length, NULL, &halves[1]));
-        TRY(make_cat(r, halves, 2, 0, NULL, &halves[0]));
-    }
-    return make_slice(r, &halves[0], 0, 0, count, out);
-}
-
 // [queries, keys]: true where the key is not behind the query. Made once a graph for each size.
 static spyre_status make_causal_mask(rewriter *r, int64_t queries, int64_t keys, tensor *out)
 {

@@ -22,6 +22,7 @@ spyre_status rewrite_copy(rewriter *r)
         TRY(graph_arg_bool(r->source, r->node, 3, false, &copies));
         if (!copies) return alias_or_copy(r, &x, &into);
     }
+    TRY(rewrite_separate(r, 0, &x));
     return make_cast(r, &x, into.dtype, &into, NULL);
 }
 
@@ -33,6 +34,7 @@ spyre_status rewrite_contiguous(rewriter *r)
     TRY(rewrite_result(r, 0, &into));
     bool is_view = view_reshape(&x.view, into.view.size, into.view.rank, &view);
     if (is_view && view_same(&view, &into.view)) return make_view(r, &x, &into.view, &into, NULL);
+    TRY(rewrite_separate(r, 0, &x));
     TRY(make_reshape(r, &x, into.view.size, into.view.rank, &same_sizes));
     return rewrite_finish(r, &same_sizes, &into);
 }

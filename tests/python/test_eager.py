@@ -175,6 +175,51 @@ def test_cat_leaves_out_what_is_empty():
     assert torch.cat([torch.empty(0, device="spyre"), x]).dtype == torch.float32
 
 
+POSITIONS = {
+    "argmax": lambda x: x.argmax(-1),
+    "argmin": lambda x: x.argmin(0, keepdim=True),
+    "argmax of all": lambda x: x.argmax(),
+    "max": lambda x: tuple(x.max(1)),
+    "min": lambda x: tuple(x.min(-1, keepdim=True)),
+}
+
+
+@pytest.mark.usefixtures("only_on_card")
+@pytest.mark.parametrize("name", POSITIONS)
+def test_positions_of_extremes_are_the_first(name):
+    (_,), (y,) = both((3, 5, 130))
+    for x in (y, y[:, :, :7].transpose(0, 2)):
+        expected, actual = POSITIONS[name](x.cpu()), POSITIONS[name](x)
+        for e, a in zip(_tuple(expected), _tuple(actual), strict=True):
+            assert a.dtype == e.dtype and torch.equal(a.cpu(), e)
+
+
+def test_position_of_nan():
+    x = torch.ones(3, 70, dtype=HALF)
+    x[1, 9] = x[2, 3] = float("nan")
+    assert x.to("spyre").argmax(-1).cpu().tolist() == [0, 9, 3]
+
+
+def _tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+SLIDING = {
+    "rows": lambda x: x.unfold(0, 2, 1) + 1,
+    "steps": lambda x: x.unfold(1, 5, 3).clone(),
+    "sum": lambda x: x.unfold(1, 4, 1).sum(-1),
+    "both": lambda x: x.unfold(0, 2, 1).unfold(1, 3, 1).reshape(-1),
+    "any": lambda x: x.as_strided((4, 10), (5, 1), 3) * 2,
+}
+
+
+@pytest.mark.usefixtures("only_on_card")
+@pytest.mark.parametrize("name", SLIDING)
+def test_windows_that_overlap(name):
+    (a,), (x,) = both((3, 70))
+    close(SLIDING[name](x), SLIDING[name](a))
+
+
 INDEXED = {
     "rows": lambda x, i, j: x[i],
     "middle": lambda x, i, j: x[:, j],

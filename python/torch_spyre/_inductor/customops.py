@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators that torch-spyre defines beside PyTorch's: torch.ops.spyre.
 
-Names and arguments are those of torch-spyre/torch-spyre, torch_spyre/_inductor/customops.py; all are
-made of PyTorch's operators, on every device, for fake tensors and with gradients, and the compiler
-sees those. Where a name says `cpu` or `fallback`, the compiler chooses the place all the same.
+Names and arguments are those of torch-spyre/torch-spyre, `torch_spyre/_inductor/customops.py`. All
+are made of PyTorch's operators, on every device, for fake tensors and with gradients, and the
+compiler sees those. Where a name says `cpu` or `fallback`, the compiler chooses the place all the
+same.
 """
 
 from __future__ import annotations
@@ -89,7 +90,9 @@ def rms_norm(x, normalized_shape, weight=None, eps=1e-5):
 def _step(name, x, result):
     if x.is_meta or torch._subclasses.fake_tensor.is_fake(x):
         return result
-    raise _C.Unsupported(f"spyre::{name} is a step of spyre::layer_norm and has no values by itself")
+    raise _C.Unsupported(
+        f"spyre::{name} is a step of spyre::layer_norm and has no values by itself"
+    )
 
 
 @_operator("(Tensor x, float exx2Scale, bool useZeroMean) -> Tensor")

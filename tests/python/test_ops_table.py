@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/ops_table.py: torch-spyre's table of operations holds on the card."""
+
+import importlib.util
+from pathlib import Path
+
+import torch
+
+TOOL = Path(__file__).parents[2] / "tools/ops_table.py"
+
+# Rows whose marks do not hold.
+MISSING = {("_scaled_mm", "C"), ("topk", "C")}
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("ops_table", TOOL)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_row():
+    """In one of its forms; tests/python compiles each of these operators elsewhere."""
+    table = load()
+    rows = [row for group in table.GROUPS.values() for row in group]
+    assert len(rows) == 97 and len({row.name for row in rows}) == 97
+    failed = {(row.name, row.forms[0]) for row in rows if table.check(row, row.forms[0])[1]}
+    assert failed <= MISSING
+
+
+def test_faults_are_found(capsys):
+    table = load()
+    wrong = table.Row("wrong", "E", "card", lambda x: x + (x.device.type == "spyre"), table._one)
+    assert table.check(wrong, "E") == ("card", "values differ")
+    host = table.Row("host", "E", "card", torch.sin, table._one)
+    place, fault = table.check(host, "E")
+    assert place == "CPU" and "aten.sin.default runs on the CPU" in fault
+    assert table.main(["add", "Comparison"]) == 0
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 7 and printed.err == "7 rows, 0 FAIL\n"
