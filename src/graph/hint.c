@@ -133,6 +133,21 @@ spyre_status spyre_graph_set_work_division(spyre_graph *graph, uint32_t node, co
     return graph_add_location(graph, slices, &graph->nodes.items[node].hint.work_div);
 }
 
+// Reductions whose tiles no opfunc combines; they run on the host, which has no tiles.
+static spyre_status check_combined(const spyre_graph *graph, uint32_t node, const hint_tiles *tiles)
+{
+    static const char *const words[] = {".prod.", ".xor_sum.", ".argmax.", ".argmin."};
+    const graph_node *of = &graph->nodes.items[node];
+    for (uint32_t i = 0; i < sizeof words / sizeof words[0] && !hint_is_step(tiles); i++)
+        if (strstr(of->op_name, words[i]))
+            return status_new(SPYRE_UNSUPPORTED,
+                              "%s: tiles %.*s=%lld (scope %lld): no opfunc of the card combines the "
+                              "results of tiles",
+                              graph_node_place(graph, node), (int)tiles->length, tiles->name,
+                              (long long)tiles->count, (long long)tiles->scope);
+    return NULL;
+}
+
 spyre_status spyre_graph_set_tiles(spyre_graph *graph, uint32_t node, const char *tiles)
 {
     hint_tiles entry;
@@ -149,6 +164,7 @@ spyre_status spyre_graph_set_tiles(spyre_graph *graph, uint32_t node, const char
                               "tiles '%s': scope %lld inside scope %lld, numbers grow inwards",
                               tiles, (long long)entry.scope, (long long)outer);
         outer = entry.scope;
+        TRY(check_combined(graph, node, &entry));
     }
     if (*at || at == tiles)
         return status_new(SPYRE_UNSUPPORTED, "tiles '%s': expected SCOPE:NAME=COUNT,..", tiles);

@@ -261,6 +261,19 @@ def test_impossible_tiles_are_refused(tensor):
     assert "are not combined tile by tile" in refusal(moments, tensor("M,K"))
 
 
+@pytest.mark.parametrize("name", ["prod", "argmax", "argmin", "xor_sum"])
+def test_reductions_without_a_combination_are_refused(tensor, name):
+    def function(x):
+        with tiles(K=4):
+            if name == "xor_sum":
+                return torch.ops.prims.xor_sum(x.to(torch.int32), [1])
+            return getattr(x, name)(1)
+
+    message = refusal(function, tensor("M,K"))
+    assert f".{name}." in message and "tiles K=4" in message
+    assert "no opfunc of the card combines the results of tiles" in message
+
+
 def test_slices_of_tiles_that_cannot_be_are_refused(tensor):
     def function(x, y):
         with tiles(M=8), spyre_hint(work_div={"M": 16}):
