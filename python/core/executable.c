@@ -415,8 +415,12 @@ static PyObject *output_tensors(launch *l)
     return list;
 }
 
-static PyObject *launch_segment(spyre_executable *executable, uint32_t index, PyObject *tensors,
-                                uint32_t card)
+// spyre_launch or spyre_interpret.
+typedef spyre_status launcher(spyre_context *, uint32_t, uint32_t, spyre_executable *, uint32_t,
+                              const uint64_t *, const uint64_t *);
+
+static PyObject *launch_segment(launcher *start, spyre_executable *executable, uint32_t index,
+                                PyObject *tensors, uint32_t card)
 {
     launch l = {.segment = spyre_executable_segment(executable, index)};
     PyObject *results = NULL;
@@ -426,8 +430,8 @@ static PyObject *launch_segment(spyre_executable *executable, uint32_t index, Py
     Py_BEGIN_ALLOW_THREADS
     context = device_context();
     ok = context && make_outputs(&l, card) &&
-         core_check(spyre_launch(context, card, stream_current(card), executable, index, l.inputs,
-                                 l.buffers));
+         core_check(start(context, card, stream_current(card), executable, index, l.inputs,
+                          l.buffers));
     Py_END_ALLOW_THREADS
     results = ok ? output_tensors(&l) : core_raise();
 done:
@@ -435,9 +439,7 @@ done:
     return results;
 }
 
-// launch(segment, inputs, card) -> the results that own their memory; the others are views(), which
-// the caller makes.
-static PyObject *py_launch(PyObject *self, PyObject *args)
+static PyObject *start_with(launcher *start, PyObject *self, PyObject *args)
 {
     PyObject *index, *inputs;
     uint32_t card;
@@ -452,9 +454,22 @@ static PyObject *py_launch(PyObject *self, PyObject *args)
     PyObject *tensors = PySequence_Tuple(inputs);       // holds them while they are in use
     if (!tensors) return NULL;
     PyObject *results =
-        launch_segment(of(self), (uint32_t)PyLong_AsUnsignedLong(index), tensors, card);
+        launch_segment(start, of(self), (uint32_t)PyLong_AsUnsignedLong(index), tensors, card);
     Py_DECREF(tensors);
     return results;
+}
+
+// launch(segment, inputs, card) -> the results that own their memory; the others are views(), which
+// the caller makes.
+static PyObject *py_launch(PyObject *self, PyObject *args)
+{
+    return start_with(spyre_launch, self, args);
+}
+
+// interpret(segment, inputs, card): the same by the interpreter of bundles.
+static PyObject *py_interpret(PyObject *self, PyObject *args)
+{
+    return start_with(spyre_interpret, self, args);
 }
 
 // ---- launches on tensors that the caller made
@@ -539,6 +554,8 @@ static PyMethodDef executable_methods[] = {
     {"counters", py_counters, METH_O, "(segment) -> a dict a kernel: what it uses"},
     {"launch", py_launch, METH_VARARGS,
      "(segment, inputs, card) -> [results that are not views]; asynchronous"},
+    {"interpret", py_interpret, METH_VARARGS,
+     "(segment, inputs, card) -> the same by the interpreter of bundles"},
     {"run", py_run, METH_O, "(tensors): launches a kernel of compile_op_specs(); asynchronous"},
     {"stages", py_stages, METH_O,
      "(segment) -> [(name, us, bytes, ops, buffers, changed)]: what the front's stages took"},

@@ -28,6 +28,8 @@ def _autoload() -> None:
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     logging_config.reset()
+    if os.environ.get("TORCHINDUCTOR_FORCE_DISABLE_CACHES") == "1":
+        os.environ.setdefault("SPYRE_CACHE", "0")
     if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
         _C.set_downcast_warning(False)
     torch.utils.rename_privateuse1_backend(DEVICE_NAME)

@@ -22,7 +22,16 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, attention, handover, patches
-from ._inductor import artefacts, buckets, compile_log, decompositions, hints, lowering, passes
+from ._inductor import (
+    artefacts,
+    buckets,
+    compile_log,
+    decompositions,
+    hints,
+    lowering,
+    passes,
+    structured,
+)
 from ._inductor.registry import fallback_ops
 from .eager import check_fits, warn_fallback
 
@@ -69,13 +78,14 @@ def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
 
     passes.CustomPreGradPasses()(gm.graph)
     gm.recompile()
-    return aot_autograd(
-        fw_compiler=_compile,
-        bw_compiler=_compile,
-        inference_compiler=_compile,
-        decompositions=decompositions.table(),
-        keep_inference_input_mutations=True,
-    )(gm, example_inputs)
+    with structured.graph_of_user(gm):
+        return aot_autograd(
+            fw_compiler=_compile,
+            bw_compiler=_compile,
+            inference_compiler=_compile,
+            decompositions=decompositions.table(),
+            keep_inference_input_mutations=True,
+        )(gm, example_inputs)
 
 
 def _compile(gm: torch.fx.GraphModule, example_inputs):
@@ -87,9 +97,11 @@ def _compile(gm: torch.fx.GraphModule, example_inputs):
     attention.make_single(gm)
     passes.CustomPostPasses()(gm.graph)
     gm.recompile()
+    trace = structured.Trace()
+    trace.graph_after_passes(gm)
     if folder:
         folder.graph_after_passes(gm)
-    graph = CompiledGraph(gm, folder)
+    graph = CompiledGraph(gm, folder, trace)
 
     def run(args: list):
         return graph(args)
@@ -101,9 +113,10 @@ def _compile(gm: torch.fx.GraphModule, example_inputs):
 class CompiledGraph:
     """One ATen graph and its programs."""
 
-    def __init__(self, gm: torch.fx.GraphModule, folder: artefacts.Folder | None = None):
+    def __init__(self, gm: torch.fx.GraphModule, folder=None, trace=None):
         self.gm = gm
-        self.folder = folder  # of the first program
+        self.folder = folder  # artefacts.Folder of the first program, or None
+        self.trace = trace  # structured.Trace, or None
         self.programs: dict = {}
         self.buckets = buckets.plan(gm)
         self.takes_tensors_only = all(
@@ -130,6 +143,8 @@ class CompiledGraph:
         if program is None:
             program = self.programs[key] = _build(self.gm, args, self.folder)
             self.folder = None
+            if self.trace and isinstance(program, _Program):
+                self.trace.program(program)
         return program(list(args))
 
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SpyreCode from a directory on an emulated card. Bytes travel as whole sticks of int32, a format
-// that is copied bit for bit in both directions.
+// SpyreCode from a directory on an emulated card.
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "compile/card_bytes.h"
 #include "compile/counters.h"
 #include "runtime/code.h"
 #include "spyre/program.h"
@@ -120,35 +120,24 @@ typedef struct {
     const spyre_program_buffer *buffers;
 } run;
 
-static int64_t stick_count(const spyre_program_buffer *buffer)
+static card_bytes place_of(const run *r, uint32_t argument)
 {
-    return (buffer->byte_count + SPYRE_STICK_BYTES - 1) / SPYRE_STICK_BYTES;
-}
-
-static spyre_status copy(run *r, uint32_t argument, bool to_card)
-{
-    enum { WORDS = SPYRE_STICK_BYTES / sizeof(int32_t) };
-    int64_t sticks = stick_count(&r->buffers[argument]);
-    spyre_layout layout = {.rank = 2, .device_size = {sticks, WORDS}, .stride_map = {WORDS, 1},
-                           .format = SPYRE_FORMAT_IEEE_INT32};
-    spyre_view view = {.rank = 1, .size = {sticks * WORDS}, .stride = {1}};
-    const spyre_transfer transfer = {.card = r->card, .stream = SPYRE_DEFAULT_STREAM,
-                                     .address = r->addresses[argument], .layout = &layout,
-                                     .storage = &view, .dtype = SPYRE_DTYPE_I32};
-    return to_card ? spyre_copy_to_card(r->context, &transfer, r->sticks[argument])
-                   : spyre_copy_to_host(r->context, &transfer, r->sticks[argument]);
+    return (card_bytes){.context = r->context, .card = r->card, .stream = SPYRE_DEFAULT_STREAM,
+                        .address = r->addresses[argument],
+                        .sticks = card_bytes_sticks(r->buffers[argument].byte_count)};
 }
 
 static spyre_status send(run *r, uint32_t argument)
 {
     const spyre_program_buffer *buffer = &r->buffers[argument];
-    int64_t bytes = stick_count(buffer) * SPYRE_STICK_BYTES;
+    int64_t bytes = card_bytes_sticks(buffer->byte_count) * SPYRE_STICK_BYTES;
     r->sticks[argument] = calloc(1, (size_t)bytes);
     TRY_ALLOC(r->sticks[argument]);
     memcpy(r->sticks[argument], buffer->bytes, (size_t)buffer->byte_count);
     TRY(spyre_memory_allocate(r->context, r->card, SPYRE_DEFAULT_STREAM, bytes,
                                &r->addresses[argument]));
-    return copy(r, argument, true);
+    const card_bytes place = place_of(r, argument);
+    return card_bytes_write(&place, r->sticks[argument]);
 }
 
 static spyre_status execute(run *r, const spyre_program *program)
@@ -157,8 +146,10 @@ static spyre_status execute(run *r, const spyre_program *program)
         TRY(status_at(send(r, k), "launch argument %u", k));
     TRY(job_launch(r->context, r->card, SPYRE_DEFAULT_STREAM, program->job, r->addresses, NULL));
     TRY(spyre_stream_synchronize(r->context, r->card, SPYRE_DEFAULT_STREAM));
-    for (uint32_t k = 0; k < r->count; k++)
-        TRY(status_at(copy(r, k, false), "launch argument %u", k));
+    for (uint32_t k = 0; k < r->count; k++) {
+        const card_bytes place = place_of(r, k);
+        TRY(status_at(card_bytes_read(&place, r->sticks[k]), "launch argument %u", k));
+    }
     for (uint32_t k = 0; k < r->count; k++)
         memcpy(r->buffers[k].bytes, r->sticks[k], (size_t)r->buffers[k].byte_count);
     return NULL;

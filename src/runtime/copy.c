@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/thread.h"
+#include "runtime/copy_log.h"
 #include "runtime/device.h"
 #include "tensor/dci.h"
 
@@ -256,6 +257,8 @@ static spyre_status copy(spyre_context *context, const spyre_transfer *asked, co
     self->base.bytes = found->bytes;
     self->base.card_us = (double)found->bytes / LINK_BYTES_PER_US;
     spyre_status status = device_submit(d, asked->stream, &self->base, true);
+    if (copy_log_enabled())
+        copy_log_write(self->host ? "to host" : "to card", asked, &found->descriptor, status);
     release_transfer(found);
     return status;
 }

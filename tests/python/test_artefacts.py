@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,13 @@ def artefacts(tmp_path_factory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("artefacts")
     program = folder / "user_model.py"
     program.write_text(PROGRAM)
-    run(folder, program, TORCH_COMPILE_DEBUG="1", INDUCTOR_ORIG_FX_SVG="1")
+    run(
+        folder,
+        program,
+        TORCH_COMPILE_DEBUG="1",
+        INDUCTOR_ORIG_FX_SVG="1",
+        TORCH_TRACE=str(folder / "trace"),
+    )
     (graph,) = folder.glob("torch_compile_debug/run_*/torchinductor/model__*")
     return graph
 
@@ -94,6 +101,63 @@ def test_the_way_from_node_to_kernel_and_back(artefacts):
     for kernel in kernels:
         assert mappings["cppCodeToPost"][kernel] == ["_softmax"]
         assert mappings["locations"][kernel] == "user_model.py:6 in f"
+
+
+def test_the_logs_of_pytorch_are_beside_it(artefacts):
+    assert (artefacts.parent.parent / "torchdynamo" / "debug.log").is_file()
+    assert (artefacts.parent / "aot_model___0_debug.log").is_file()
+
+
+def test_kernels_name_their_files(artefacts):
+    mappings = json.loads(
+        (artefacts / "inductor_provenance_tracking_node_mappings.json").read_text()
+    )
+    code = (artefacts / "output_code.py").read_text()
+    for kernel, file in mappings["files"].items():
+        _segment, name = kernel.split("_", 1)
+        assert list(json.loads((artefacts / file).read_text())) == [name]
+        assert f"# {kernel}\n" in code
+
+
+def test_the_structured_log_is_what_tlparse_reads(artefacts):
+    (log,) = (artefacts.parents[3] / "trace").glob("*.log")
+    records = [
+        json.loads(line.split("] ", 1)[1])
+        for line in log.read_text().splitlines()
+        if re.match(r"V\d{4} .*\] \{", line)
+    ]
+    named = {r["artifact"]["name"]: r for r in records if "artifact" in r}
+    wanted = [
+        "before_pre_grad_graph",
+        "inductor_post_grad_graph",
+        "inductor_provenance_tracking_node_mappings",
+        "inductor_provenance_tracking_kernel_stack_traces",
+    ]
+    assert {named[name]["frame_id"] for name in wanted} == {0}
+    assert any("inductor_output_code" in r for r in records)
+    (payload,) = re.findall(r'^\t(\{.*"version": 2.0\})$', log.read_text(), re.M)
+    mappings = json.loads(payload)
+    assert mappings["preToPost"]["softmax"] == ["_softmax"]
+    if tlparse := shutil.which("tlparse"):
+        command = [tlparse, log, "--inductor-provenance", "--no-browser", "-o", log.parent / "out"]
+        subprocess.run(command, check=True, capture_output=True)
+        assert list((log.parent / "out").glob("provenance_tracking_-_0_0_0.html"))
+
+
+def test_caches_can_be_left_out(run_python, tmp_path):
+    source = (
+        "import torch, torch_spyre\n"
+        "torch.compile(lambda x: x * 3)(torch.ones(5).half().to('spyre'))\n"
+        "print(torch_spyre.compile_statistics()['stores'])\n"
+    )
+    for disable, stores in (("1", "0"), ("0", "1")):
+        folder = tmp_path / disable
+        environment = {
+            "TORCHINDUCTOR_FORCE_DISABLE_CACHES": disable,
+            "SPYRE_CACHE_DIR": str(folder),
+        }
+        assert run_python(source, **environment).stdout.strip() == stores
+        assert folder.exists() == (disable == "0")
 
 
 def test_nothing_is_written_unasked(tmp_path):

@@ -70,15 +70,14 @@ class Folder:
     def program(self, program) -> None:
         """Everything about the compiled graph, once its stages are written."""
         segments = [i for i, segment in enumerate(program.segments) if segment["kind"] == "card"]
-        first, last, why, kernels = [], [], [], []
+        first, last, why = [], [], []
+        kernels = kernels_of_program(program)
         for index in segments:
             title = f"// segment {index}\n"
             passes = list(passes_of(self.stages(), index))
             first.append(title + passes[0][1])
-            final = program.executable.text(index, "loop")
-            last.append(title + final)
+            last.append(title + program.executable.text(index, "loop"))
             why.append(title + program.executable.text(index, "why"))
-            kernels += kernels_of(final, f"segment{index}_")
             for number, (name, text) in enumerate(passes):
                 self.write(f"passes/segment{index}_{number:02d}_{name}.loop", text)
             program.executable.write(index, "bundle", str(self.path / f"segment{index}_bundle"))
@@ -92,7 +91,7 @@ class Folder:
         self.write("output_code.py", output_code.of_program(program))
         self.write(
             "inductor_provenance_tracking_node_mappings.json",
-            json.dumps(_provenance(kernels), indent=1),
+            json.dumps(provenance(kernels), indent=1),
         )
         if _wants_diagrams():
             diagrams.draw(self.path / "graph_diagram.svg", diagrams.of_kernels(kernels))
@@ -116,6 +115,8 @@ class Kernel:
 
     def __init__(self, name: str, origin: str, location: str, result: str, operands: list[str]):
         self.name = name  # "segment0_3_exp"
+        segment, number, _opfunc = name.split("_", 2)
+        self.file = f"{segment}_bundle/sdsc_{number}.json"
         self.origin = origin  # of the FX node
         self.location = location  # of the user's line, or "unknown"
         self.result = result  # buffers
@@ -139,8 +140,18 @@ def kernels_of(listing: str, prefix: str) -> list[Kernel]:
     ]
 
 
-def _provenance(kernels: list[Kernel]) -> dict:
-    """Both directions between FX nodes and kernels, under the keys of PyTorch's own file."""
+def kernels_of_program(program) -> list[Kernel]:
+    return [
+        kernel
+        for index, segment in enumerate(program.segments)
+        if segment["kind"] == "card"
+        for kernel in kernels_of(program.executable.text(index, "loop"), f"segment{index}_")
+    ]
+
+
+def provenance(kernels: list[Kernel]) -> dict:
+    """Both directions between FX nodes and kernels, under the keys of PyTorch's own file, and the
+    source line and the bundle's file of each kernel."""
     kernels_of_node: dict[str, list[str]] = {}
     for kernel in kernels:
         kernels_of_node.setdefault(kernel.origin, []).append(kernel.name)
@@ -148,4 +159,5 @@ def _provenance(kernels: list[Kernel]) -> dict:
         "postToCppCode": kernels_of_node,
         "cppCodeToPost": {kernel.name: [kernel.origin] for kernel in kernels},
         "locations": {kernel.name: kernel.location for kernel in kernels},
+        "files": {kernel.name: kernel.file for kernel in kernels},
     }

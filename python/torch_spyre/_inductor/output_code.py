@@ -71,8 +71,9 @@ def of_program(program) -> str:
             title="A compiled graph: kernels of the card as OpSpecs, host segments as PyTorch.",
             imports=KERNEL_IMPORTS,
         )
+        + _call(program)  # in front: readers of provenance look behind it
+        + "\n"
         + body
-        + _call(program)
         + _main(inputs, "call(example_inputs())")
     )
 
@@ -118,7 +119,8 @@ def card_segment(kernel: dict, index: int, inputs) -> str:
         for r in kernel["results"]
     ]
     lines += [f"    {name}.run({arguments})", f"    return [{', '.join(results)}]"]
-    specs = "".join(_spec_source(spec, "        ") for spec in kernel["specs"])
+    names = (f"segment{index}_{number}_{op}" for number, op in enumerate(_ops(kernel["specs"])))
+    specs = "".join(_spec_source(spec, "        ", names) for spec in kernel["specs"])
     return (
         f"\n{name} = async_compile.sdsc(\n    {name!r},\n    [\n{specs}    ],\n)\n\n\n"
         + "\n".join(lines)
@@ -145,11 +147,12 @@ def _symbols(names: list[str]) -> str:
     return "[" + ", ".join(f'sympify("{name}")' for name in names) + "]"
 
 
-def _spec_source(spec: dict, indent: str) -> str:
+def _spec_source(spec: dict, indent: str, names: Iterator[str]) -> str:
+    """The constructor call; `names` are those of the OpSpecs in order, as provenance has them."""
     tiled = _symbols(spec["tiled_symbols"])
     inner = indent + "    "
     if "body" in spec:
-        body = "".join(_spec_source(item, inner + "    ") for item in spec["body"])
+        body = "".join(_spec_source(item, inner + "    ", names) for item in spec["body"])
         return (
             f"{indent}LoopSpec(\n{inner}count=sympify('{spec['count']}'),\n{inner}body=[\n{body}"
             f"{inner}],\n{inner}tiled_symbols={tiled},\n{indent}),\n"
@@ -163,7 +166,7 @@ def _spec_source(spec: dict, indent: str) -> str:
         info["constants"] = {name: float(value) for name, value in info["constants"].items()}
     args = "".join(_arg_source(arg, inner + "    ") for arg in spec["args"])
     return (
-        f"{indent}OpSpec(\n{inner}op={spec['op']!r},\n"
+        f"{indent}# {next(names)}\n{indent}OpSpec(\n{inner}op={spec['op']!r},\n"
         f"{inner}is_reduction={spec['is_reduction']},\n{inner}iteration_space={{{space}}},\n"
         f"{inner}args=[\n{args}{inner}],\n{inner}op_info={info!r},\n"
         f"{inner}tiled_symbols={tiled},\n{indent}),\n"

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose fault a wrong number is: runs a program and computes every compiled graph three times.
+
+    spyre-bisect [--atol A] [--rtol R] script.py [arguments]    (or: python -m torch_spyre.bisect ...)
+
+PyTorch on the CPU, node by node, is what should come out; the interpreter of bundles
+(docs/bundle.md) is what the front-end asked for; the card is what came out. Where the first two
+differ by more than the tolerance the front-end is wrong, where the last two differ in any bit the
+back-end or the card. What is drawn at random differs from run to run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import pathlib
+import runpy
+import sys
+from dataclasses import dataclass
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import compile as driver
+from . import handover
+
+
+class OnHost(torch.fx.Interpreter):
+    """An ATen graph by PyTorch's kernels for the CPU."""
+
+    def call_function(self, target, args, kwargs):
+        on_host = lambda a: torch.device("cpu") if isinstance(a, torch.device) else a  # noqa: E731
+        return super().call_function(target, *pytree.tree_map(on_host, (args, kwargs)))
+
+    def get_attr(self, target, args, kwargs):
+        return _to_host(super().get_attr(target, args, kwargs))
+
+
+def _to_host(value):
+    return value.cpu() if isinstance(value, torch.Tensor) else value
+
+
+def reference_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
+    """The Dynamo backend `sendnn`: neither front-end, back-end nor card. Every node runs on the CPU,
+    results go to where the graph has them."""
+    from torch._dynamo.backends.common import aot_autograd
+
+    def compile_on_host(graph: torch.fx.GraphModule, _inputs):
+        outputs = graph.graph.output_node().args[0]
+        wanted = [n.meta["val"].device if isinstance(n, torch.fx.Node) else None for n in outputs]
+
+        def run(args: list):
+            results = OnHost(graph).run(*map(_to_host, args))
+            return [r if d is None else r.to(d) for r, d in zip(results, wanted, strict=True)]
+
+        run._boxed_call = True  # type: ignore[attr-defined]
+        return run
+
+    return aot_autograd(fw_compiler=compile_on_host)(gm, example_inputs)
+
+
+@dataclass
+class Verdict:
+    """What became of one call of a graph."""
+
+    operators: str
+    card_equals_definition: bool
+    definition_error: float  # largest difference to PyTorch
+    definition_is_close: bool
+
+    @property
+    def wrong(self) -> str:
+        sides = [] if self.definition_is_close else ["front-end"]
+        if not self.card_equals_definition:
+            sides.append("back-end or card")
+        return " and ".join(sides) or "nothing"
+
+
+class Bisect:
+    """Stands in for the compiler's driver and judges what its programs compute."""
+
+    def __init__(self, atol: float, rtol: float):
+        self.atol, self.rtol = atol, rtol
+        self.verdicts: list[Verdict] = []
+        self.original = driver._compile
+
+    def compile(self, gm: torch.fx.GraphModule, example_inputs):
+        asked = copy.deepcopy(gm)  # passes and lowerings edit the graph
+        run = self.original(gm, example_inputs)
+
+        def checked(args: list):
+            again = [a.clone() if isinstance(a, torch.Tensor) else a for a in args]
+            expected = OnHost(asked).run(*map(_to_host, args))
+            with interpreting():
+                defined = run(again)
+            results = run(args)
+            self._judge(asked, expected, defined, results)
+            return results
+
+        checked._boxed_call = True  # type: ignore[attr-defined]
+        return checked
+
+    def _judge(self, gm, expected, defined, results) -> None:
+        triples = [
+            [_to_host(value) for value in values]
+            for values in zip(expected, defined, results, strict=True)
+            if isinstance(values[0], torch.Tensor)
+        ]
+        errors = [_largest_difference(e, d) for e, d, _r in triples]
+        names = [
+            str(n.target).removeprefix("aten.").split(".")[0]
+            for n in gm.graph.nodes
+            if n.op == "call_function"
+        ]
+        verdict = Verdict(
+            ", ".join(dict.fromkeys(names)),
+            all(torch.allclose(d, r, 0, 0, equal_nan=True) for _e, d, r in triples),
+            max(errors, default=0.0),
+            all(torch.allclose(e, d.to(e.dtype), self.rtol, self.atol, equal_nan=True)
+                for e, d, _r in triples),
+        )  # fmt: skip
+        self.verdicts.append(verdict)
+
+
+def _largest_difference(a: torch.Tensor, b: torch.Tensor) -> float:
+    difference = (a.double() - b.double()).abs()
+    return difference.nan_to_num(0.0).max().item() if difference.numel() else 0.0
+
+
+@contextlib.contextmanager
+def interpreting():
+    """Segments of the card run by the interpreter of bundles."""
+    launch = handover.Launch.__call__
+    handover.Launch.__call__ = handover.Launch.interpret  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        handover.Launch.__call__ = launch  # type: ignore[method-assign]
+
+
+def table(verdicts: list[Verdict]) -> str:
+    lines = ["graph  card = definition  definition - PyTorch  wrong             operators"]
+    lines += [
+        f"{number:5d}  {'yes' if v.card_equals_definition else 'NO':17s}  "
+        f"{v.definition_error:20.3g}  {v.wrong:16s}  {v.operators[:60]}"
+        for number, v in enumerate(verdicts)
+    ]
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="spyre-bisect", description=__doc__.splitlines()[0])
+    parser.add_argument("--atol", type=float, default=0.05, help="tolerance against PyTorch")
+    parser.add_argument("--rtol", type=float, default=0.05)
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
+    given = parser.parse_args(arguments)
+    if not pathlib.Path(given.script).is_file():
+        print(f"spyre-bisect: {given.script}: no such file", file=sys.stderr)
+        return 2
+    bisect = Bisect(given.atol, given.rtol)
+    driver._compile = bisect.compile
+    sys.argv = [given.script, *given.arguments]
+    sys.path[0] = str(pathlib.Path(given.script).resolve().parent)
+    try:
+        runpy.run_path(given.script, run_name="__main__")
+    finally:
+        driver._compile = bisect.original
+        print(table(bisect.verdicts))
+    return 1 if any(v.wrong != "nothing" for v in bisect.verdicts) else 0
+
+
+if __name__ == "__main__":
+    # Under its own name, so that it is the driver of the compiler that is replaced.
+    from torch_spyre.bisect import main as run
+
+    sys.exit(run())

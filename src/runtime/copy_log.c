@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/copy_log.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool enabled;
+
+static void read_environment(void)
+{
+    const char *value = getenv("TORCH_SPYRE_DEBUG");
+    enabled = value && strcmp(value, "1") == 0;
+}
+
+bool copy_log_enabled(void)
+{
+    pthread_once(&once, read_environment);
+    return enabled;
+}
+
+static void put_numbers(text *t, const char *name, const int64_t *numbers, uint32_t count)
+{
+    text_printf(t, "\"%s\": [", name);
+    for (uint32_t i = 0; i < count; i++)
+        text_printf(t, "%s%" PRId64, i ? ", " : "", numbers[i]);
+    text_append(t, "]");
+}
+
+static void put_descriptor(text *t, const dci *descriptor)
+{
+    text_printf(t, "{\"host_format\": \"%s\", \"card_format\": \"%s\", \"copies\": [",
+                spyre_format_name(descriptor->host_format),
+                spyre_format_name(descriptor->card_format));
+    for (uint32_t i = 0; i < descriptor->copy_count; i++) {
+        const dci_copy *copy = &descriptor->copies[i];
+        text_append(t, i ? ", {" : "{");
+        put_numbers(t, "size", copy->size, copy->rank);
+        text_append(t, ", ");
+        put_numbers(t, "card_stride", copy->card_stride, copy->rank);
+        text_append(t, ", ");
+        put_numbers(t, "host_stride", copy->host_stride, copy->rank);
+        text_printf(t, ", \"card_offset\": %" PRId64 ", \"host_offset\": %" PRId64 "}",
+                    copy->card_offset, copy->host_offset);
+    }
+    text_append(t, "]}");
+}
+
+static void put_shape(text *t, const spyre_view *view)
+{
+    text_append(t, "[");
+    for (uint32_t d = 0; d < view->rank; d++)
+        text_printf(t, "%s%" PRId64, d ? ", " : "", view->size[d]);
+    text_append(t, "]");
+}
+
+void copy_log_write(const char *direction, const spyre_transfer *transfer, const dci *descriptor,
+                    spyre_status status)
+{
+    char layout[1024];
+    text t = {0};
+    const spyre_view *shape = transfer->part   ? transfer->part
+                              : transfer->view ? transfer->view
+                                               : transfer->storage;
+    spyre_layout_format(transfer->layout, layout, sizeof layout);
+    text_printf(&t, "spyre copy %s: shape ", direction);
+    put_shape(&t, shape);
+    text_printf(&t, ", %s, %s, DCI ", spyre_dtype_name(transfer->dtype), layout);
+    put_descriptor(&t, descriptor);
+    text_printf(&t, ", %s\n", spyre_status_message(status));
+    fputs(text_string(&t), stderr);
+    text_free(&t);
+}

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which side of the stack is wrong, and the archive for those who have to find out."""
+
+import subprocess
+import sys
+import tarfile
+
+import pytest
+import torch
+import torch_spyre
+from torch_spyre import bisect, handover
+from torch_spyre._inductor import registry
+
+PROGRAM = """
+import torch
+
+def f(x, y):
+    return torch.softmax(x @ y.t(), -1) + torch.erfinv(x * 0.1)
+
+x, y = (torch.rand(24, 24, dtype=torch.float16).to("spyre") for _ in range(2))
+torch.compile(f, dynamic=False)(x, y)
+"""
+
+
+@pytest.fixture
+def judge(tmp_path, capsys, monkeypatch):
+    """judge() -> (exit code, the line of the program's graph)."""
+    torch._dynamo.reset()
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+
+    def run():
+        code = bisect.main([str(script)])
+        _title, line = capsys.readouterr().out.strip().splitlines()
+        return code, line
+
+    return run
+
+
+def test_nothing_is_wrong(judge):
+    code, line = judge()
+    assert code == 0
+    assert line.split()[1] == "yes" and " nothing " in line and "_softmax" in line
+
+
+def test_a_fault_of_the_front_end(judge):
+    softmax = torch.ops.aten._softmax.default
+    registry.spyre_lowerings[softmax] = lambda x, dim, half: torch.sigmoid(x)
+    try:
+        code, line = judge()
+    finally:
+        registry.spyre_lowerings.pop(softmax)
+    assert code == 1 and line.split()[1] == "yes" and " front-end " in line
+
+
+def test_a_fault_behind_it(judge, monkeypatch):
+    launch = handover.Launch.__call__
+    wrong = lambda self, inputs, card: [r + 1 for r in launch(self, inputs, card)]  # noqa: E731
+    monkeypatch.setattr(handover.Launch, "__call__", wrong)
+    code, line = judge()
+    assert code == 1 and line.split()[1] == "NO" and " back-end or card " in line
+
+
+def test_a_missing_script(capsys):
+    assert bisect.main(["absent.py"]) == 2
+    assert "absent.py: no such file" in capsys.readouterr().err
+
+
+def test_graphs_that_change_their_inputs(tmp_path, capsys):
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import torch\n"
+        "def f(x):\n"
+        "    x.add_(1)\n"
+        "    return x * 2\n"
+        "x = torch.zeros(3, 5).half().to('spyre')\n"
+        "print(torch.compile(f, dynamic=False)(x).cpu().sum().item(), x.cpu().sum().item())\n"
+    )
+    assert bisect.main([str(script)]) == 0
+    assert "30.0 15.0" in capsys.readouterr().out
+
+
+def test_the_reference_touches_no_compiler():
+    def f(x, y):
+        return torch.softmax(x @ y, -1), torch.ones(3, device=x.device) + 1
+
+    x, y = torch.randn(4, 8).half(), torch.randn(8, 5).half()
+    torch._dynamo.reset()
+    before = len(torch_spyre.compile_reports())
+    compiled = torch.compile(f, backend=bisect.reference_backend, dynamic=False)
+    result, ones = compiled(x.to("spyre"), y.to("spyre"))
+    assert result.device.type == ones.device.type == "spyre"
+    assert len(torch_spyre.compile_reports()) == before
+    on_card = [t.to("spyre").cpu() for t in (x, y)]  # rounded to the card's format
+    torch.testing.assert_close(result.cpu(), f(*on_card)[0], rtol=2e-3, atol=2e-3)
+    assert ones.cpu().tolist() == [2.0, 2.0, 2.0]
+
+
+def test_the_archive(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    command = [sys.executable, "-m", "torch_spyre.bug_report", "-o", "bug.tar.gz", script.name]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
+    )
+    assert done.stdout.startswith("bug.tar.gz\n[x] reproducer: program.py\n")
+    with tarfile.open(tmp_path / "bug.tar.gz") as tar:
+        names = tar.getnames()
+        read = lambda name: tar.extractfile(f"bug/{name}").read().decode()  # noqa: E731
+        assert read("program.py") == PROGRAM
+        assert f"torch {torch.__version__}" in read("versions.txt")
+        assert "spyre copy to card: shape [24, 24]" in read("log.txt")
+        assert " nothing " in read("bisect.txt")
+        assert "the program ended with 0" in read("CHECKLIST.txt")
+    assert any(name.endswith("sdsc_0.json") for name in names)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bug.tar.gz", "program.py"]
