@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose fault a wrong number is: runs a program and computes every compiled graph three times.
 
-    spyre-bisect [--atol A] [--rtol R] script.py [arguments]    (or: python -m torch_spyre.bisect ...)
+    spyre-bisect [--atol A] [--rtol R] script.py [arguments]  (or: python -m torch_spyre.bisect)
 
 PyTorch on the CPU, node by node, is what should come out; the interpreter of bundles
 (docs/bundle.md) is what the front-end asked for; the card is what came out. Where the first two
@@ -42,12 +42,12 @@ def _to_host(value):
 
 
 def reference_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
-    """The Dynamo backend `sendnn`: neither front-end, back-end nor card. Every node runs on the CPU,
-    results go to where the graph has them."""
+    """The Dynamo backend `sendnn`: neither front-end, back-end nor card. Every node runs on the
+    CPU, results go to where the graph has them."""
     from torch._dynamo.backends.common import aot_autograd
 
     def compile_on_host(graph: torch.fx.GraphModule, _inputs):
-        outputs = graph.graph.output_node().args[0]
+        outputs: tuple = graph.graph.output_node().args[0]  # type: ignore[assignment]
         wanted = [n.meta["val"].device if isinstance(n, torch.fx.Node) else None for n in outputs]
 
         def run(args: list):

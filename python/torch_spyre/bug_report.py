@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that a report of a fault needs, in one archive:
 
-    spyre-bug-report [-o FILE.tar.gz] script.py [arguments]    (or: python -m torch_spyre.bug_report)
+    spyre-bug-report [-o FILE.tar.gz] script.py [arguments]
 
 It runs the program, and once more under spyre-bisect. The archive holds a checklist, the program,
 versions and settings, what it printed (with every copy and warning), and what TORCH_COMPILE_DEBUG=1
