@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "tensor/convert_kernels.h"
 
-enum { BLOCK = 256 };
+enum { BLOCK = 256, STREAM_BYTES = 4096 };
 
 // --- Variants, best first
 
@@ -234,6 +234,28 @@ void converter_run_rows(const converter *c, char *target, int64_t target_step, c
     }
     for (; rows; rows--, target += target_step, source += source_step)
         converter_run(c, target, source, count);
+}
+
+void converter_stream_rows(const converter *c, char *target, int64_t target_step,
+                           const char *source, int64_t source_step, size_t rows, size_t count)
+{
+    _Alignas(64) char lines[STREAM_BYTES];
+    size_t bytes = count * c->target_bytes, fit = bytes ? STREAM_BYTES / bytes : 0;
+    if (!fit) converter_run_rows(c, target, target_step, source, source_step, rows, count);
+    for (size_t done = 0, now; fit && done < rows; done += now) {
+        now = rows - done < fit ? rows - done : fit;
+        converter_run_rows(c, lines, (int64_t)bytes, source, source_step, now, count);
+        source += (int64_t)now * source_step;
+        for (size_t row = 0; row < now; row++, target += target_step)
+            kernels_in_use()->stream(target, lines + row * bytes, bytes);
+    }
+}
+
+void convert_stream_end(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_sfence();
+#endif
 }
 
 // --- Looking up

@@ -45,6 +45,12 @@ void converter_run(const converter *c, void *target, const void *source, size_t 
 void converter_run_rows(const converter *c, char *target, int64_t target_step, const char *source,
                         int64_t source_step, size_t rows, size_t count);
 
+// The same past the caches, for results that they could not hold. Rows of targets begin and end at
+// multiples of 64 bytes. convert_stream_end() before another thread reads them.
+void converter_stream_rows(const converter *c, char *target, int64_t target_step,
+                           const char *source, int64_t source_step, size_t rows, size_t count);
+void convert_stream_end(void);
+
 // Both steps at once.
 SPYRE_MUST_CHECK spyre_status convert_elements(void *target, spyre_format target_format,
                                                const void *source, spyre_format source_format,

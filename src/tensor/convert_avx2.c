@@ -110,11 +110,58 @@ static inline void store_halves(void *target, __m256i bits)
 #define SATURATE(bits) narrow(bits, DL16_LARGEST)
 #define ONCE(bits)     narrow(bits, DL16_MERGED)
 
-KERNEL(CONVERT_KERNEL, dl16_from_f32, uint16_t, float, load_bits, SATURATE, store_words)
-KERNEL(CONVERT_KERNEL, dl16_from_f32_once, uint16_t, float, load_bits, ONCE, store_words)
+KERNEL(static void, dl16_from_any_f32, uint16_t, float, load_bits, SATURATE, store_words)
+KERNEL(static void, dl16_from_any_f32_once, uint16_t, float, load_bits, ONCE, store_words)
 KERNEL(CONVERT_KERNEL, f32_from_dl16, float, uint16_t, load_words, widen, store_bits)
 KERNEL(static void, dl16_from_any_f16, uint16_t, uint16_t, load_halves, SATURATE, store_words)
 KERNEL(static void, f16_from_any_dl16, uint16_t, uint16_t, load_words, widen, store_halves)
+
+// Rounded magnitudes before they saturate; negative where zero is due.
+static inline __m256i round_magnitude(__m256i bits)
+{
+    __m256i magnitude = _mm256_and_si256(bits, set(0x7FFFFFFF));
+    magnitude = _mm256_sub_epi32(magnitude, set(DL16_EXPONENT_OFFSET - (1u << 13)));
+    return _mm256_srai_epi32(magnitude, DL16_FRACTION_SHIFT);
+}
+
+// Sixteen codes, at most `limit`. Packing saturates: magnitudes as unsigned words, signs as signed
+// ones. Magnitudes beyond the format leave their highest bit in `rare`: of finite values or
+// infinities.
+static inline __m256i narrow_words(__m256i first, __m256i second, uint32_t limit, __m256i *rare)
+{
+    __m256i codes = _mm256_packus_epi32(round_magnitude(first), round_magnitude(second));
+    __m256i signs = _mm256_and_si256(_mm256_packs_epi32(first, second), set(0x80008000));
+    *rare = _mm256_or_si256(*rare, codes);
+    codes = _mm256_min_epu16(codes, _mm256_set1_epi16((short)limit));
+    return _mm256_permute4x64_epi64(_mm256_or_si256(codes, signs), 0xD8);
+}
+
+// Whole registers only; says whether there are rare ones.
+static inline __attribute__((always_inline)) bool narrow_floats(uint16_t *t, const float *s,
+                                                                size_t count, uint32_t limit)
+{
+    __m256i rare = _mm256_setzero_si256();
+    for (size_t i = 0; i + 16 <= count; i += 16)
+        store_bits(t + i, narrow_words(load_bits(s + i), load_bits(s + i + 8), limit, &rare));
+    return !_mm256_testz_si256(rare, set(0x80008000));
+}
+
+CONVERT_KERNEL dl16_from_f32_once(void *target, const void *source, size_t count)
+{
+    size_t whole = count / 16 * 16;
+    narrow_floats(target, source, count, DL16_MERGED);
+    if (count % 16)
+        dl16_from_any_f32_once((uint16_t *)target + whole, (const float *)source + whole,
+                               count % 16);
+}
+
+static inline __attribute__((always_inline)) bool f32_words(uint16_t *t, const float *s,
+                                                            size_t count)
+{
+    return narrow_floats(t, s, count, DL16_LARGEST) || count % 16;
+}
+
+CONVERT_PARTS(dl16_from_f32, uint16_t, float, f32_words, dl16_from_any_f32)
 
 // --- Between formats of two bytes, sixteen elements in 16-bit lanes
 
@@ -201,6 +248,12 @@ static inline __m256i bfloats_of_codes(__m256i codes, __m256i *rare)
 CONVERT_WORD_KERNELS(WORDS)
 CONVERT_SHARED_LOOPS
 
+static void stream(void *target, const void *source, size_t count)
+{
+    for (size_t i = 0; i < count; i += 32)
+        _mm256_stream_si256((void *)((char *)target + i), load_bits((const char *)source + i));
+}
+
 #define CONVERT_ROW(name, target, source) CONVERT_ROWS(name)
 #include "tensor/convert.def"
 
@@ -208,6 +261,7 @@ const convert_kernels convert_avx2 = {
     .name = "avx2",
     .copy = copy,
     .copy_rows = copy_rows,
+    .stream = stream,
     .dl16_from_f32_once = dl16_from_f32_once,
 #define CONVERT_ROW(name, target, source) .name = name, .name##_rows = name##_rows,
 #include "tensor/convert.def"

@@ -40,16 +40,15 @@ static inline __m512i widen(__m512i codes)
     return _mm512_or_si512(bits, sign);
 }
 
-// Codes of sixteen fp32 values: as dl16_from_host_float when `limit` is DL16_LARGEST, as
-// dl16_from_float when it is DL16_MERGED.
-static inline __m512i narrow(__m512i bits, uint32_t limit)
+// Codes of sixteen fp32 values, as dl16_from_host_float.
+static inline __m512i narrow(__m512i bits)
 {
     __m512i magnitude = _mm512_and_si512(bits, set(0x7FFFFFFF));
     __mmask16 special = _mm512_cmpge_epu32_mask(magnitude, set(0x7F800000));
     __m512i code = _mm512_max_epu32(magnitude, set(DL16_EXPONENT_OFFSET));
     code = _mm512_sub_epi32(code, set(DL16_EXPONENT_OFFSET - (1u << 13)));
     code = _mm512_srli_epi32(code, DL16_FRACTION_SHIFT);
-    code = _mm512_min_epu32(code, set(limit));
+    code = _mm512_min_epu32(code, set(DL16_LARGEST));
     code = _mm512_mask_mov_epi32(code, special, set(DL16_MERGED));
     __m512i sign = _mm512_and_si512(_mm512_srli_epi32(bits, 16), set(DL16_SIGN));
     return _mm512_or_si512(code, sign);
@@ -129,9 +128,7 @@ CONVERT_KERNEL f32_from_dl16(void *target, const void *source, size_t count)
         STORE(target, i, rest, CONVERT(LOAD(source, i, rest)));                                \
     }
 
-#define SATURATE(bits) narrow(bits, DL16_LARGEST)
-
-KERNEL(CONVERT_KERNEL, dl16_from_f32, load_floats, SATURATE, store_words)
+KERNEL(static void, dl16_from_any_f32, load_floats, narrow, store_words)
 
 // Rounded magnitudes before they saturate; negative where zero is due.
 static inline __m512i round_magnitude(__m512i bits)
@@ -141,32 +138,49 @@ static inline __m512i round_magnitude(__m512i bits)
     return _mm512_srai_epi32(magnitude, DL16_FRACTION_SHIFT);
 }
 
-// Packing saturates: magnitudes as unsigned words, signs as signed ones.
-static inline __m512i narrow_words(__m512i first, __m512i second)
+// 32 codes, at most `limit`. Packing saturates: magnitudes as unsigned words, signs as signed ones.
+// Magnitudes beyond the format leave their highest bit in `rare`: of finite values or infinities.
+static inline __m512i narrow_words(__m512i first, __m512i second, uint32_t limit, __m512i *rare)
 {
     __m512i codes = _mm512_packus_epi32(round_magnitude(first), round_magnitude(second));
     __m512i signs = _mm512_packs_epi32(first, second);
-    codes = _mm512_min_epu16(codes, set(0x7FFF7FFF));
+    *rare = _mm512_or_si512(*rare, codes);
+    codes = _mm512_min_epu16(codes, _mm512_set1_epi16((short)limit));
     codes = _mm512_ternarylogic_epi32(signs, codes, set(0x7FFF7FFF), 0xD8); // c ? b : a
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), codes);
 }
 
-CONVERT_KERNEL dl16_from_f32_once(void *target, const void *source, size_t count)
+// Says whether there are rare ones.
+static inline __attribute__((always_inline)) bool narrow_floats(uint16_t *t, const float *s,
+                                                                size_t count, uint32_t limit)
 {
-    uint16_t *t = target;
-    size_t i = 0;
-    for (; i + 32 <= count; i += 32) {
-        __m512i first = load_floats(source, i, 0xFFFF);
-        __m512i second = load_floats(source, i + 16, 0xFFFF);
-        _mm512_storeu_si512(t + i, narrow_words(first, second));
+    __m512i rare = _mm512_setzero_si512();
+    for (; count >= 32; count -= 32, t += 32, s += 32) {
+        __m512i first = load_floats(s, 0, 0xFFFF), second = load_floats(s, 16, 0xFFFF);
+        _mm512_storeu_si512(t, narrow_words(first, second, limit, &rare));
     }
-    for (; i < count; i += 16) {
-        __mmask16 rest = (__mmask16)(count - i < 16 ? (1u << (count - i)) - 1 : 0xFFFF);
-        store_words(target, i, rest, narrow(load_floats(source, i, rest), DL16_MERGED));
+    if (count) {
+        __mmask32 rest = (1u << count) - 1;
+        __m512i first = load_floats(s, 0, (__mmask16)rest);
+        __m512i second = load_floats(s, 16, (__mmask16)(rest >> 16));
+        _mm512_mask_storeu_epi16(t, rest, narrow_words(first, second, limit, &rare));
     }
+    return _mm512_test_epi16_mask(rare, set(0x80008000)) != 0;
 }
 
-KERNEL(static void, dl16_from_any_f16, load_halves, SATURATE, store_words)
+CONVERT_KERNEL dl16_from_f32_once(void *target, const void *source, size_t count)
+{
+    narrow_floats(target, source, count, DL16_MERGED);
+}
+
+static inline __attribute__((always_inline)) bool f32_words(uint16_t *t, const float *s,
+                                                            size_t count)
+{
+    return narrow_floats(t, s, count, DL16_LARGEST);
+}
+
+CONVERT_PARTS(dl16_from_f32, uint16_t, float, f32_words, dl16_from_any_f32)
+KERNEL(static void, dl16_from_any_f16, load_halves, narrow, store_words)
 KERNEL(static void, f16_from_any_dl16, load_words, widen, store_halves)
 
 // --- Between formats of two bytes, 32 elements in 16-bit lanes
@@ -253,6 +267,14 @@ static inline __m512i bfloats_of_codes(__m512i codes, __mmask32 *rare)
 CONVERT_WORD_KERNELS(WORDS)
 CONVERT_SHARED_LOOPS
 
+static void stream(void *target, const void *source, size_t count)
+{
+    for (size_t i = 0; i < count; i += 64) {
+        __m512i line = _mm512_loadu_si512((const char *)source + i);
+        _mm512_stream_si512((void *)((char *)target + i), line);
+    }
+}
+
 #define CONVERT_ROW(name, target, source) CONVERT_ROWS(name)
 #include "tensor/convert.def"
 
@@ -260,6 +282,7 @@ const convert_kernels convert_avx512 = {
     .name = "avx512",
     .copy = copy,
     .copy_rows = copy_rows,
+    .stream = stream,
     .dl16_from_f32_once = dl16_from_f32_once,
 #define CONVERT_ROW(name, target, source) .name = name, .name##_rows = name##_rows,
 #include "tensor/convert.def"

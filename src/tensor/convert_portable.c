@@ -18,6 +18,7 @@ const convert_kernels convert_portable = {
     .name = "portable",
     .copy = copy,
     .copy_rows = copy_rows,
+    .stream = copy,
     .dl16_from_f32_once = dl16_from_f32_once,
 #define CONVERT_ROW(name, target, source) .name = name, .name##_rows = name##_rows,
 #include "tensor/convert.def"

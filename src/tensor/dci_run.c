@@ -16,6 +16,8 @@
 enum {
     BLOCK = 128,                // elements of a strided run
     ROWS = 8,                   // sticks walked one after the other; 8 measured best of 1..16
+    LINE_BYTES = 64,
+    STREAMED_BYTES = 4 << 20,   // results from here on go past the caches
     LARGEST_ELEMENT_BYTES = 8,
     LOOPS = SPYRE_MAX_DEVICE_RANK + 2,
 };
@@ -31,6 +33,7 @@ typedef struct {
     loop loops[LOOPS];          // outermost first
     uint32_t count;
     loop run;                   // the innermost loop
+    bool streams;               // past the caches
 } plan;
 
 // --- The innermost loop
@@ -93,8 +96,9 @@ static void walk(const plan *p, uint32_t level, char *target, const char *source
     }
     const loop *l = &p->loops[level];
     if (level + 1 == p->count && is_contiguous(p)) {
-        converter_run_rows(&p->convert, target, l->target_step, source, l->source_step,
-                           (size_t)l->size, (size_t)p->run.size);
+        (p->streams ? converter_stream_rows : converter_run_rows)(
+            &p->convert, target, l->target_step, source, l->source_step, (size_t)l->size,
+            (size_t)p->run.size);
         return;
     }
     for (int64_t i = 0; i < l->size; i++)
@@ -228,11 +232,23 @@ static void walk_lanes(plan *p, char *target, const char *source)
     walk_blocks(p, blocks, &p->run, p->run, BLOCK, target, source);
 }
 
+// Whole lines, and more of them than the caches of a core hold.
+static bool may_stream(const plan *p, const char *target)
+{
+    int64_t bytes = p->run.size * p->convert.target_bytes, places = (int64_t)(uintptr_t)target | bytes;
+    for (uint32_t i = 0; i < p->count; i++) {
+        places |= p->loops[i].target_step;
+        bytes *= p->loops[i].size;
+    }
+    return is_contiguous(p) && places % LINE_BYTES == 0 && bytes >= STREAMED_BYTES;
+}
+
 static void run_plan(plan *p, bool to_card, char *target, const char *source)
 {
     while (join_once(p)) continue;
     take_run(p, to_card);
     sort_loops(p, to_card);
+    p->streams = may_stream(p, target);
     const loop *last = p->count ? &p->loops[p->count - 1] : NULL;
     if (is_contiguous(p) && p->count >= 2)
         walk_sticks(p, to_card, target, source);
@@ -240,6 +256,7 @@ static void run_plan(plan *p, bool to_card, char *target, const char *source)
         walk_lanes(p, target, source);
     else
         walk(p, 0, target, source);
+    if (p->streams) convert_stream_end();
 }
 
 static void run_copy(const dci_copy *copy, const converter *convert, bool to_card, char *target,

@@ -289,6 +289,41 @@ static void convert__rows_of_every_pair_equal_single_elements(void **state)
     }
 }
 
+// Rows of some lines, also longer than what is converted at a time.
+static void convert__streamed_rows_equal_the_others(void **state)
+{
+    (void)state;
+    enum { MOST = 12 * 1024, ROWS = 11 };
+    static unsigned char source[ROWS * MOST * 2];
+    static _Alignas(64) char expected[ROWS * MOST], got[ROWS * MOST];
+    uint64_t seed = 15;
+    for (size_t i = 0; i < sizeof source; i++) source[i] = (unsigned char)check_random(&seed);
+#define CONVERT_ROW(name, target, source_format)                                                 \
+    for (size_t lines = 1; lines <= MOST / 64; lines += 1 + lines * 2) {                         \
+        converter c;                                                                             \
+        assert_ok(converter_find(SPYRE_FORMAT_##target, SPYRE_FORMAT_##source_format, &c));      \
+        size_t count = lines * 64 / c.target_bytes;                                              \
+        int64_t step = (int64_t)(count * c.source_bytes) < (int64_t)sizeof source / ROWS         \
+                           ? (int64_t)(count * c.source_bytes) : 0;                              \
+        if (count * c.source_bytes > sizeof source) continue;                                    \
+        memset(expected, GUARD, sizeof expected);                                                \
+        memset(got, GUARD, sizeof got);                                                          \
+        converter_run_rows(&c, expected, MOST, (const char *)source, step, ROWS, count);         \
+        converter_stream_rows(&c, got, MOST, (const char *)source, step, ROWS, count);           \
+        convert_stream_end();                                                                    \
+        assert_memory_equal(got, expected, sizeof got);                                          \
+    }
+#include "tensor/convert.def"
+    for (size_t v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(all_variants[v])) continue;
+        memset(got, GUARD, sizeof got);
+        all_variants[v]->stream(got + 64, source + 3, 192);
+        assert_memory_equal(got + 64, source + 3, 192);
+        assert_int_equal((unsigned char)got[63], GUARD);
+        assert_int_equal((unsigned char)got[256], GUARD);
+    }
+}
+
 static void convert__general_pairs(void **state)
 {
     (void)state;
@@ -402,6 +437,7 @@ int main(void)
         cmocka_unit_test(convert__every_run_length),
         cmocka_unit_test(convert__rows_of_a_variant_equal_the_portable_runs),
         cmocka_unit_test(convert__rows_of_every_pair_equal_single_elements),
+        cmocka_unit_test(convert__streamed_rows_equal_the_others),
         cmocka_unit_test(convert__general_pairs),
         cmocka_unit_test(convert__general_runs_cross_blocks),
         cmocka_unit_test(convert__same_format_copies_bytes),

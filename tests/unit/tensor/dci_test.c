@@ -545,6 +545,48 @@ static void dci__large_tensors_cross_blocks(void **state)
     }
 }
 
+static void run_parts(const dci *parts, uint32_t count, void *card, void *host, bool to_card)
+{
+    for (uint32_t n = 0; n < count; n++)
+        assert_ok(to_card ? dci_to_card(&parts[n], card, host) : dci_to_host(&parts[n], host, card));
+}
+
+// So large that it goes past the caches, from and to host memory at any place, against its parts,
+// which are not.
+static void dci__streamed_transfers_equal_their_parts(void **state)
+{
+    (void)state;
+    enum { PARTS = 64, ROWS = 1100, COLUMNS = 1024, LINE = 64 };
+    const int64_t size[] = {ROWS, COLUMNS};
+    const spyre_view host = dense_view(size, 2);
+    const size_t bytes = (size_t)ROWS * COLUMNS * 8;
+    char *mine = aligned_alloc(LINE, bytes + LINE), *back = aligned_alloc(LINE, bytes + LINE);
+    char *card = aligned_alloc(LINE, bytes), *expected = aligned_alloc(LINE, bytes);
+    uint64_t seed = 16;
+    arena *memory = arena_create();
+    spyre_layout layout;
+    dci whole, parts[PARTS];
+    assert_ok(spyre_layout_default(size, 2, SPYRE_DTYPE_I64, &layout));
+    assert_ok(dci_build(memory, &host, &layout, SPYRE_DTYPE_I64, &whole));
+    assert_ok(dci_divide(memory, &whole, PARTS, parts));
+    for (size_t at = 0; at < LINE; at += 40) {
+        fill_host(SPYRE_DTYPE_I64, mine + at, ROWS * COLUMNS, &seed);
+        memset(card, GUARD, bytes);
+        memset(expected, GUARD, bytes);
+        run_parts(parts, PARTS, expected, mine + at, true);
+        run_parts(&whole, 1, card, mine + at, true);
+        assert_memory_equal(card, expected, bytes);
+        memset(back, GUARD, bytes);
+        run_parts(&whole, 1, card, back + at, false);
+        assert_memory_equal(back + at, mine + at, bytes);
+    }
+    arena_destroy(memory);
+    free(mine);
+    free(back);
+    free(card);
+    free(expected);
+}
+
 static void dci__other_formats_convert_in_flight(void **state)
 {
     (void)state;
@@ -729,6 +771,7 @@ int main(void)
         cmocka_unit_test(dci__expanded_views_send_copies),
         cmocka_unit_test(dci__flattened_layouts_need_dense_views),
         cmocka_unit_test(dci__large_tensors_cross_blocks),
+        cmocka_unit_test(dci__streamed_transfers_equal_their_parts),
         cmocka_unit_test(dci__other_formats_convert_in_flight),
         cmocka_unit_test(dci__wrong_layouts_are_refused),
         cmocka_unit_test(dci__random_nonsense_is_refused_or_inside),
