@@ -32,7 +32,7 @@ struct checker {
     parcels tokens[ISA_CORES][ISA_MAX_TOKENS];
     parcels messages[ISA_CORES][ISA_CORES];     // [sender][receiver]
     shadow *touched;
-    bool written[ISA_CORES][LX_STICKS];             // at least one byte
+    stick_mask written[ISA_CORES][LX_STICKS];       // since LX was forgotten
 };
 
 // --- Life
@@ -75,7 +75,7 @@ void check_destroy(checker *c)
 
 void check_know_lx(checker *c, uint32_t core)
 {
-    memset(c->written[core], true, sizeof c->written[core]);
+    memset(c->written[core], 0xFF, sizeof c->written[core]);
 }
 
 void check_wipe_lx(checker *c)
@@ -184,18 +184,24 @@ static void report_race(const access *a, uint64_t stick, stick_mask bytes,
                isa_queue_name((isa_queue)(other->who % ISA_QUEUE_COUNT)), other->instruction);
 }
 
-// Programs read whole sticks, the padding behind the last element too, which nobody writes; so it
-// is sticks that must have been written.
+// Programs read whole sticks, the padding behind the last element too, which nobody writes. So a
+// byte that nothing has written may be read when a byte before it in the stick, and none behind it,
+// has been written.
 static bool check_written(const access *a, uint32_t stick, stick_mask bytes)
 {
-    bool *written = &a->run->owner->check->written[a->run->core][stick];
-    bool known = *written;
-    *written |= a->writes;
-    if (!a->reads || known) return true;
-    uint64_t at = (uint64_t)stick * SPYRE_STICK_BYTES + first_byte(bytes);
+    stick_mask *written = &a->run->owner->check->written[a->run->core][stick], known = *written;
+    if (a->writes) *written = stick_mask_join(known, bytes);
+    stick_mask missing = stick_mask_without(bytes, known);
+    if (!a->reads || stick_mask_empty(missing)) return true;
+    uint32_t first = first_byte(missing);
+    stick_mask behind = stick_mask_without(known, stick_mask_range(0, first));
+    if (!stick_mask_empty(known) && stick_mask_empty(behind)) return true;
+    uint64_t at = (uint64_t)stick * SPYRE_STICK_BYTES + first;
     core_fault(a->run, a->step->instruction, at,
-               "never written: operand %u reads byte %llu of LX, in a stick that nothing has "
-               "written", a->operand, (unsigned long long)at);
+               "never written: operand %u reads byte %llu of LX, %s", a->operand,
+               (unsigned long long)at,
+               stick_mask_empty(known) ? "in a stick that nothing has written"
+                                       : "which nothing has written, before bytes that are");
     return false;
 }
 

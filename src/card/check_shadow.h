@@ -58,6 +58,11 @@ static inline bool stick_mask_empty(stick_mask a)
     return !a.half[0] && !a.half[1];
 }
 
+static inline stick_mask stick_mask_join(stick_mask a, stick_mask b)
+{
+    return (stick_mask){{a.half[0] | b.half[0], a.half[1] | b.half[1]}};
+}
+
 // a without b.
 static inline stick_mask stick_mask_without(stick_mask a, stick_mask b)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "compile/cache_refusal.h"
 #include "compile/executable_bytes.h"
 #include "compile/statistics.h"
 
@@ -128,8 +129,22 @@ static spyre_status remember(const request *r, spyre_executable *e)
     return own_lists(e->memory, &e->options.settings) ? NULL : status_no_memory();
 }
 
-// The executable's file; null when there is none that is good.
-static spyre_executable *load(const request *r)
+// What a file says: an executable or the reason why there is none.
+static spyre_status take(const request *r, spyre_executable *e, const uint8_t *content,
+                         size_t length, spyre_status *out_refusal)
+{
+    const char *reason;
+    TRY(cache_refusal_take(content, length, r->subject, &reason));
+    if (reason) {
+        *out_refusal = status_new(SPYRE_UNSUPPORTED, "%s", reason);
+        return NULL;
+    }
+    TRY(executable_take(e, r->subject, content, length));
+    return remember(r, e);
+}
+
+// The executable's file; null when there is none that is good, or when it is a refusal.
+static spyre_executable *load(const request *r, spyre_status *out_refusal)
 {
     static atomic_bool warned;
     const uint8_t *content = NULL;
@@ -138,12 +153,10 @@ static spyre_executable *load(const request *r)
     spyre_executable *e = executable_create();
     if (!e) return NULL;
     spyre_status status = cache_disk_read(e->memory, &r->config, r->key, &content, &length);
-    if (!status && content) status = executable_take(e, r->subject, content, length);
-    if (!status && content) status = remember(r, e);
-    if (!status && content) {
-        statistics_add(STATISTIC_DISK_HITS, 1);
-        return e;
-    }
+    if (!status && content) status = take(r, e, content, length, out_refusal);
+    if (!status && content)
+        statistics_add(*out_refusal ? STATISTIC_REFUSALS : STATISTIC_DISK_HITS, 1);
+    if (!status && content && !*out_refusal) return e;
     spyre_executable_destroy(e);
     if (spyre_status_code(status) == SPYRE_INVALID_FORMAT)
         reject(r, status);
@@ -152,11 +165,13 @@ static spyre_executable *load(const request *r)
     return NULL;
 }
 
-static spyre_status write_file(const request *r, spyre_executable *e)
+// What the compiler made, or why it refused.
+static spyre_status write_file(const request *r, spyre_executable *e, const char *reason)
 {
     text content = {0};
     int64_t evictions = 0;
-    spyre_status status = executable_put(e, e->subject, &content);
+    if (!e) cache_refusal_put(r->subject, reason, &content);
+    spyre_status status = e ? executable_put(e, e->subject, &content) : text_status(&content);
     if (!status)
         status = cache_disk_write(&r->config, r->key, content.bytes, content.length, &evictions);
     statistics_add(STATISTIC_EVICTIONS, evictions);
@@ -164,13 +179,15 @@ static spyre_status write_file(const request *r, spyre_executable *e)
     return status;
 }
 
-static void store(const request *r, spyre_executable *e)
+static void store(const request *r, spyre_executable *e, const char *reason)
 {
     static atomic_bool warned;
     if (!r->config.directory || !cache_disk_is_possible()) return;
-    spyre_status status = write_file(r, e);
+    int64_t began = statistics_now_us();
+    spyre_status status = write_file(r, e, reason);
     statistics_add(status ? STATISTIC_STORE_FAILURES : STATISTIC_STORES, 1);
     if (status) warn_once(&warned, r, status);
+    statistics_add(STATISTIC_CACHE_US, statistics_now_us() - began);
 }
 
 // --- Requests
@@ -199,27 +216,29 @@ static spyre_status make_key(arena *memory, request *r)
 
 static spyre_status compile_and_store(const request *r, spyre_executable **out)
 {
-    TRY(executable_compile(r->graph, r->options, out));
-    spyre_status status = remember(r, *out);
+    spyre_status status = executable_compile(r->graph, r->options, out);
+    if (spyre_status_code(status) == SPYRE_UNSUPPORTED)
+        store(r, NULL, spyre_status_message(status));
+    TRY(status);
+    status = remember(r, *out);
     if (status) {
         spyre_executable_destroy(*out);
         return status;
     }
-    int64_t began = statistics_now_us();
-    store(r, *out);
-    statistics_add(STATISTIC_CACHE_US, statistics_now_us() - began);
+    store(r, *out, NULL);
     return NULL;
 }
 
 static spyre_status answer(arena *memory, request *r, spyre_executable **out)
 {
     int64_t began = statistics_now_us();
+    spyre_status refusal = NULL;
     TRY(make_key(memory, r));
     *out = share(r);
     if (*out) statistics_add(STATISTIC_MEMORY_HITS, 1);
-    spyre_executable *made = *out ? NULL : load(r);
+    spyre_executable *made = *out ? NULL : load(r, &refusal);
     statistics_add(STATISTIC_CACHE_US, statistics_now_us() - began);
-    if (*out) return NULL;
+    if (*out || refusal) return refusal;
     if (!made) {
         statistics_add(STATISTIC_MISSES, 1);
         TRY(compile_and_store(r, &made));

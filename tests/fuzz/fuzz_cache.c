@@ -3,6 +3,7 @@
 // Records of the compile cache behind their checksum. A record is the build's own, so the input is
 // what to change in a good one: three bytes a change, place (modulo the record's length) and value.
 // What is accepted reports as any executable.
+#include "compile/cache_refusal.h"
 #include "compile/executable_bytes.h"
 #include "fuzz/fuzz.h"
 
@@ -35,6 +36,9 @@ static void take(const uint8_t *bytes, size_t count)
     FUZZ_HOLDS(own);
     if (count) memcpy(own, bytes, count);
     char *report;
+    const char *reason;
+    if (fuzz_ok(cache_refusal_take(own, count, subject, &reason)) && reason)
+        FUZZ_HOLDS(memchr(reason, 0, count));
     if (fuzz_ok(executable_take(e, subject, own, count))) {
         fuzz_must(spyre_executable_report(e, &report));
         spyre_string_free(report);

@@ -259,6 +259,45 @@ static void check__never_written(void **state)
     is_clean();
 }
 
+static void fill_some(int64_t lx, uint32_t elements)
+{
+    const isa_operand o[] = {in_lx(lx, F16)};
+    emit_flat(program, ISA_FILL, elements, 1, o);
+}
+
+// Writes elements [first, first + count) of stick 0, then reads all of it.
+static void read_stick_with(uint32_t first, uint32_t count)
+{
+    begin();
+    begin_kernel(program, 1, 0);
+    fill_some(first * 2, count);
+    order(ISA_QUEUE_SFP, ISA_QUEUE_STORE, 0);
+    store(0, 0);
+    end_kernel(program);
+}
+
+static void check__never_written_is_told_by_byte(void **state)
+{
+    (void)state;
+    read_stick_with(0, 64);
+    is_clean();
+    read_stick_with(0, 1);
+    is_clean();                         // the rest is padding
+    read_stick_with(1, 63);
+    finds("address 0x0: never written: operand 1 reads byte 0 of LX, which nothing has written, "
+          "before bytes that are");
+    read_stick_with(40, 3);
+    finds("address 0x0: never written: operand 1 reads byte 0 of LX");
+    begin();                            // a gap
+    begin_kernel(program, 1, 0);
+    fill_some(0, 32);
+    fill_some(66, 31);
+    order(ISA_QUEUE_SFP, ISA_QUEUE_STORE, 0);
+    store(0, 0);
+    end_kernel(program);
+    finds("address 0x40: never written: operand 1 reads byte 64 of LX");
+}
+
 static void check__misaligned(void **state)
 {
     (void)state;
@@ -298,6 +337,7 @@ int main(void)
         cmocka_unit_test(check__cores_store_to_one_place),
         cmocka_unit_test(check__messages_order_cores),
         cmocka_unit_test(check__never_written),
+        cmocka_unit_test(check__never_written_is_told_by_byte),
         cmocka_unit_test(check__misaligned),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);

@@ -8,6 +8,7 @@
 
 #include <xxhash.h>
 
+#include "base/bytes.h"
 #include "compile/cache_disk.h"
 
 // --- Damage
@@ -106,6 +107,78 @@ static void cache__foreign_files_are_named(void **state)
     }
     arena_destroy(memory);
 }
+
+// --- Refusals
+
+static spyre_graph *refused_graph(void)
+{
+    spyre_graph *graph;
+    assert_ok(spyre_graph_parse("input %x: f16[4, 64]\n"
+                                "%a = aten.cumsum.default(%x, 1, none) -> f16[4, 64] @ \"m.py:1\"\n"
+                                "return %a\n", "graph", &graph));
+    return graph;
+}
+
+// Compiles what the card cannot do, and nobody else may: `known` from a file.
+static void assert_refused(bool known)
+{
+    int64_t compilations = counter(STATISTIC_COMPILATIONS), refusals = counter(STATISTIC_REFUSALS);
+    spyre_compile_options options = cached_options();
+    spyre_graph *graph = refused_graph();
+    spyre_executable *e;
+    options.host_fallback = false;
+    assert_error(spyre_compile(graph, &options, &e), SPYRE_UNSUPPORTED, "m.py:1");
+    spyre_graph_destroy(graph);
+    assert_counts(STATISTIC_COMPILATIONS, compilations, known ? 0 : 1);
+    assert_counts(STATISTIC_REFUSALS, refusals, known ? 1 : 0);
+}
+
+static void cache__a_refusal_is_kept(void **state)
+{
+    (void)state;
+    assert_refused(false);
+    assert_refused(true);
+    spyre_compile_options options = cached_options();   // the host may take it
+    spyre_graph *graph = refused_graph();
+    spyre_executable *e;
+    assert_ok(spyre_compile(graph, &options, &e));
+    spyre_executable_destroy(e);
+    spyre_graph_destroy(graph);
+    assert_refused(true);
+}
+
+static void cache__a_damaged_refusal_is_a_miss(void **state)
+{
+    (void)state;
+    enum { AT_VERSION = 24, AT_BUILD = 40, AT_KIND = CACHE_HEADER_BYTES,
+           AT_LENGTH = AT_KIND + BYTES_ALIGNMENT, AT_SUBJECT = AT_LENGTH + BYTES_ALIGNMENT };
+    char path[PATH_BYTES];
+    size_t length, again;
+    arena *memory = arena_create();
+    assert_refused(false);
+    only_file(path);
+    const char *good = read_bytes(memory, path, &length);
+    char *bad = arena_alloc(memory, length);
+    for (size_t at = 0; at < length; at++) {
+        memcpy(bad, good, length);
+        bad[at] = (char)(bad[at] ^ (1 << at % 8));
+        write_bytes(path, bad, length);
+        assert_refused(false);
+    }
+    // Well sealed, but of another version or build, an executable, or of another subject.
+    const size_t places[] = {AT_VERSION, AT_BUILD, AT_KIND, AT_LENGTH, AT_SUBJECT};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        memcpy(bad, good, length);
+        problem_with(bad, length, places[i], 77, NULL);
+        write_bytes(path, bad, length);
+        assert_refused(false);
+    }
+    assert_memory_equal(read_bytes(memory, path, &again), good, length);
+    assert_refused(true);
+    arena_destroy(memory);
+}
+
+// --- Contents
 
 // A good checksum over content that is none: only the same build could have written it.
 static void cache__a_content_that_is_none_is_a_miss(void **state)
@@ -310,6 +383,8 @@ int main(void)
         CASE(cache__any_damaged_byte_is_a_miss),
         CASE(cache__any_other_length_is_a_miss),
         CASE(cache__foreign_files_are_named),
+        CASE(cache__a_refusal_is_kept),
+        CASE(cache__a_damaged_refusal_is_a_miss),
         CASE(cache__a_content_that_is_none_is_a_miss),
         CASE(cache__stays_below_its_size),
         CASE(cache__the_least_recently_used_goes),
