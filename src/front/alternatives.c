@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each decision is changed alone and the graph priced again. Where a buffer lives is priced as it is
-// said, without asking whether LX has room. A division is different: whether neighbours may then keep
+// said, and what would have to leave LX for it is said beside it. A division is different: whether neighbours may then keep
 // in LX what they share follows from all of them, so the one that looks best from here is planned
 // anew in a copy of the graph, and only what the copy saves counts.
 #include "front/alternatives.h"
@@ -12,6 +12,7 @@
 #include "front/front.h"
 #include "front/lx_relayout.h"
 #include "front/residency.h"
+#include "front/room.h"
 #include "front/span_reduction.h"
 #include "isa/constants.h"
 
@@ -63,6 +64,19 @@ static double saved_by_residency(const loop_graph *loops, uint32_t buffer)
     return saved;
 }
 
+// "%h (b3) stayed in LX (in memory: LX is full; for that %g (b2) has to leave)"
+static const char *describe_residency(const loop_graph *loops, uint32_t id, arena *memory)
+{
+    const loop_buffer *b = &loops->buffers.items[id];
+    const char *place = room_describe(loops, id, memory), *why = b->why_in_memory;
+    if (!place) return NULL;
+    if (!why || strcmp(why, place) == 0)
+        return arena_printf(memory, "%%%s (b%u) stayed in LX (%s%s)", b->name, id,
+                            why ? "in memory: " : "", place);
+    return arena_printf(memory, "%%%s (b%u) stayed in LX (in memory: %s; %s)", b->name, id, why,
+                        place);
+}
+
 static spyre_status try_residency(const loop_graph *loops, const loop_op *op, double least_us,
                                   arena *memory, alternatives *out)
 {
@@ -73,10 +87,7 @@ static spyre_status try_residency(const loop_graph *loops, const loop_op *op, do
         if (seen || b->kind != LOOP_LOCAL || b->output >= 0 || b->in_lx) continue;
         double saved = saved_by_residency(loops, id);
         if (saved <= least_us) continue;
-        const char *change =
-            b->why_in_memory ? arena_printf(memory, "%%%s (b%u) stayed in LX (in memory: %s)",
-                                            b->name, id, b->why_in_memory)
-                             : arena_printf(memory, "%%%s (b%u) stayed in LX", b->name, id);
+        const char *change = describe_residency(loops, id, memory);
         TRY_ALLOC(change);
         add(out, saved, least_us, change);
     }

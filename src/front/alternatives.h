@@ -9,7 +9,8 @@
 #include "front/flow.h"
 
 typedef struct {
-    const char *change; // "%h (b3) stayed in LX (in memory: LX is full)"; completes "if .."
+    const char *change; // "%h (b3) stayed in LX (in memory: LX is full; for that %g (b2) has to
+                        // leave)"; completes "if .."
     double saved_us;    // of the whole graph's time
 } alternative;
 

@@ -139,6 +139,7 @@ static spyre_status improve(search *s)
         if (s->p.visits >= (complete ? MOST_TOP_VISITS : MOST_VISITS)) return NULL;
         if (complete && s->top == s->bound) return NULL;
         if (!choose_item(s, turn, !complete, &position)) return NULL;
+        if (complete && turn % 4 == 3) position = next_random(s, problem->count);
         uint32_t item = s->order[position], to = position ? next_random(s, position) : 0;
         memcpy(order, s->order, problem->count * sizeof *order);
         memmove(order + to + 1, order + to, (position - to) * sizeof *order);

@@ -70,6 +70,32 @@ static void alternatives__a_buffer_in_lx(void **state)
     front_run_end(&run);
 }
 
+// Slices of 128 KiB: with all of LX, with 123 KiB of it, and with room for one of two.
+static void alternatives__room_in_lx(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    alternatives found = find(chain(&run, "0"), 0, 0);
+    assert_non_null(named(&found, "stayed in LX (there is room)"));
+    front_run_end(&run);
+    run = front_run_begin();
+    run.settings.dxp_lx_frac_avail = 0.94;
+    found = find(chain(&run, "1"), 0, 0);
+    assert_non_null(named(&found, "stayed in LX (in memory: a core's slice is larger than LX)"));
+    front_run_end(&run);
+    run = front_run_begin();
+    run.settings.dxp_lx_frac_avail = 0.92;
+    spyre_view view = sizes_view(2, 1024, 2048, 0);
+    uint32_t x = front_case_unary(&run, "spyre.neg", front_case_input(&run, view), view);
+    uint32_t y = front_case_unary(&run, "spyre.exp", x, view);
+    front_case_output(&run, front_case_binary(&run, "spyre.add", x, y, view));
+    const loop_graph *loops = front_case_before(&run, 32, NULL);
+    found = find(loops, 1, 0);
+    assert_non_null(named(&found, "(in memory: LX is full; for that %"));
+    assert_non_null(named(&found, " has to leave)"));
+    front_run_end(&run);
+}
+
 static void alternatives__nothing_to_gain(void **state)
 {
     (void)state;
@@ -144,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alternatives__a_buffer_in_lx),
+        cmocka_unit_test(alternatives__room_in_lx),
         cmocka_unit_test(alternatives__nothing_to_gain),
         cmocka_unit_test(alternatives__a_division_that_agrees),
         cmocka_unit_test(alternatives__the_cheapest_division),
