@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "card/chain.h"
 #include "card/check.h"
 #include "card/fuse.h"
 #include "card/local.h"
@@ -143,6 +144,20 @@ static void run_together(core_run *const *runs, uint32_t count, const matmul_hos
     } while (batch_execute(runs, count, host));
 }
 
+// A gang of cores through kernels that one chain stands for, core by core.
+static void run_chain(launch *l, uint32_t k, uint32_t first, uint32_t end, uint32_t worker)
+{
+    const plan_kernel *kernel = l->group[k].kernel;
+    for (uint32_t n = first; n < end; n++) {
+        uint32_t core = l->pending[n];
+        if (!(kernel->source->active_cores >> core & 1u)) continue;
+        core_run *run = start_core(l, kernel, core, true);
+        run->scratch = &l->owner->scratch[worker];
+        chain_run(run, kernel->chain, &l->group[k]);
+        l->reached[core] = k;
+    }
+}
+
 // A gang of cores through all kernels of the group.
 static void run_through(void *context, size_t index, uint32_t worker)
 {
@@ -151,6 +166,11 @@ static void run_through(void *context, size_t index, uint32_t worker)
     if (end > l->pending_count) end = l->pending_count;
     for (uint32_t k = 0; k < l->group_count; k++) {
         const plan_kernel *kernel = l->group[k].kernel;
+        if (kernel->chain && kernel->chain->kernels <= l->group_count - k) {
+            run_chain(l, k, first, end, worker);
+            k += kernel->chain->kernels - 1;
+            continue;
+        }
         core_run *runs[ISA_CORES];
         uint32_t count = 0;
         for (uint32_t n = first; n < end; n++) {

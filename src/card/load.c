@@ -4,6 +4,7 @@
 // inside a kernel each queue gets its own list of steps, without loops that hold nothing for it.
 #include <string.h>
 
+#include "card/chain.h"
 #include "card/fuse.h"
 #include "card/local.h"
 #include "card/machine.h"
@@ -16,7 +17,9 @@ typedef struct {
     arena *scratch;
     plan_tile **tiles;
     plan_tile **fused;                      // of the kernel at work
-    lx_range_list exposed;
+    lx_summaries lx;                        // of all kernels
+    lx_range_list exposed;                  // of them together
+    uint32_t kernels;                       // made so far
     bool in_group;
     local_footprints group;                 // of the kernels that the next one may join
 } translation;
@@ -193,6 +196,7 @@ static spyre_status make_kernel(translation *t, uint32_t begin, uint32_t end,
     TRY_ALLOC(kernel);
     kernel->source = &p->program->kernels.items[p->program->code.items[begin].count];
     kernel->outer_depth = outer->depth;
+    kernel->order = t->kernels++;
     for (uint32_t at = begin; at < end; at++)
         if (p->program->code.items[at].opcode == ISA_MATMUL) kernel->has_matmul = true;
     for (isa_queue q = ISA_QUEUE_LOAD; q < ISA_QUEUE_COUNT; q++)
@@ -242,6 +246,25 @@ static spyre_status make_phases(translation *t)
     return NULL;
 }
 
+// Chains of kernels that cores go through without meeting.
+static spyre_status make_chains(translation *t)
+{
+    card_program *p = t->loaded;
+    for (uint32_t first = 0, end; first < p->phases.count; first = end) {
+        const plan_phase *phases = p->phases.items;
+        end = first + 1;
+        if (phases[first].kind != PHASE_KERNEL || !phases[first].kernel->steps[ISA_QUEUE_SEQ] ||
+            phases[first].depth)
+            continue;
+        while (end < p->phases.count && phases[end].kind == PHASE_KERNEL &&
+               phases[end].kernel->joins)
+            end++;
+        TRY(chain_build(p->memory, t->scratch, p->program, t->fused, &t->lx, phases + first,
+                        end - first));
+    }
+    return NULL;
+}
+
 static spyre_status make_tiles(translation *t)
 {
     card_program *p = t->loaded;
@@ -252,7 +275,11 @@ static spyre_status make_tiles(translation *t)
         TRY(status_at(plan_make_tile(p->memory, i, &t->tiles[at]), "instruction %u %s", at,
                       isa_describe(i->opcode)->mnemonic));
     }
-    return lx_find_exposed(t->scratch, p->program, t->tiles, &t->exposed);
+    TRY(lx_summarise(t->scratch, p->program, t->tiles, &t->lx));
+    for (uint32_t k = 0; k < t->lx.count; k++)
+        for (uint32_t n = 0; n < t->lx.items[k].exposed.count; n++)
+            TRY(VEC_PUSH(t->scratch, &t->exposed, t->lx.items[k].exposed.items[n]));
+    return NULL;
 }
 
 static spyre_status list_stored(card_program *p)
@@ -277,7 +304,8 @@ static spyre_status translate_in(translation *t)
     TRY_ALLOC(t->fused);
     TRY(make_tiles(t));
     TRY(list_stored(t->loaded));
-    return make_phases(t);
+    TRY(make_phases(t));
+    return make_chains(t);
 }
 
 static spyre_status translate(card_program *p, const isa_program *program)

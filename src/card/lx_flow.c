@@ -200,24 +200,95 @@ static bool is_exposed(const lx_access_list *accesses, uint32_t at)
     return !covered_in_pieces(accesses, at);
 }
 
-spyre_status lx_find_exposed(arena *memory, const isa_program *program, plan_tile *const *tiles,
-                             lx_range_list *out)
+// --- Kernels
+
+// What a write fills without gaps in all its iterations together.
+static lx_range filled(const lx_access *a)
+{
+    lx_range r = {a->low, a->high};
+    for (bool grown = true; grown;) {
+        grown = false;
+        for (uint32_t n = 0; n < a->depth; n++) {
+            int64_t stride = loop_stride(a, n);
+            int64_t reach = a->low + stride * ((int64_t)a->iterations[n] - 1);
+            bool next_to = stride > 0 && stride <= r.high - r.low;
+            if (!next_to || r.high >= reach + (a->high - a->low)) continue;
+            r.high += stride * ((int64_t)a->iterations[n] - 1);
+            grown = true;
+        }
+    }
+    return r;
+}
+
+static spyre_status summarise(arena *memory, const lx_access_list *accesses, lx_summary *out)
+{
+    for (uint32_t n = 0; n < accesses->count; n++) {
+        const lx_access *a = &accesses->items[n];
+        lx_range all = over_loops(a, 0), some = filled(a);
+        if (a->reads && is_exposed(accesses, n)) TRY(VEC_PUSH(memory, &out->exposed, all));
+        if (a->dense) TRY(VEC_PUSH(memory, &out->replaced, some));
+    }
+    return NULL;
+}
+
+spyre_status lx_summarise(arena *memory, const isa_program *program, plan_tile *const *tiles,
+                          lx_summaries *out)
 {
     lx_place place = {0};
     for (uint32_t at = 0; at < program->code.count; at++) {
         const isa_instruction *i = &program->code.items[at];
         lx_place_pass(&place, i, at);
         if (i->opcode != ISA_KERNEL) continue;
-        uint32_t end = at;
-        while (program->code.items[end].opcode != ISA_END_KERNEL) end++;
+        lx_summary kernel = {.begin = at + 1, .end = at};
+        while (program->code.items[kernel.end].opcode != ISA_END_KERNEL) kernel.end++;
         lx_access_list accesses = {0};
-        TRY(lx_collect(memory, program, tiles, at + 1, end, place, &accesses));
-        for (uint32_t n = 0; n < accesses.count; n++) {
-            if (!accesses.items[n].reads || !is_exposed(&accesses, n)) continue;
-            lx_range r = over_loops(&accesses.items[n], 0);
-            TRY(VEC_PUSH(memory, out, r));
-        }
-        at = end;
+        TRY(lx_collect(memory, program, tiles, kernel.begin, kernel.end, place, &accesses));
+        TRY(summarise(memory, &accesses, &kernel));
+        TRY(VEC_PUSH(memory, out, kernel));
+        at = kernel.end;
     }
     return NULL;
+}
+
+// Pieces of a range that are still what they were.
+enum { MOST_PIECES = 16 };
+typedef struct {
+    uint32_t count;
+    lx_range of[MOST_PIECES];
+} pieces;
+
+static bool any_meets(const pieces *p, const lx_range_list *ranges)
+{
+    for (uint32_t n = 0; n < ranges->count; n++)
+        for (uint32_t k = 0; k < p->count; k++)
+            if (ranges->items[n].low < p->of[k].high && p->of[k].low < ranges->items[n].high)
+                return true;
+    return false;
+}
+
+// Without room for another piece one stays longer than it is.
+static void take_away(pieces *p, lx_range gone)
+{
+    for (uint32_t k = p->count; k-- > 0;) {
+        lx_range *piece = &p->of[k];
+        lx_range behind = {gone.high, piece->high};
+        if (gone.high <= piece->low || piece->high <= gone.low) continue;
+        bool before = piece->low < gone.low, after = behind.low < behind.high;
+        if (before && after && p->count == MOST_PIECES) continue;
+        if (before) piece->high = gone.low;
+        else if (after) *piece = behind;
+        else *piece = p->of[--p->count];
+        if (before && after) p->of[p->count++] = behind;
+    }
+}
+
+bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, lx_range range)
+{
+    pieces left = {1, {range}};
+    for (uint32_t k = kernel + 1; k < kernels->count && left.count; k++) {
+        if (any_meets(&left, &kernels->items[k].exposed)) return true;
+        for (uint32_t n = 0; n < kernels->items[k].replaced.count; n++)
+            take_away(&left, kernels->items[k].replaced.items[n]);
+    }
+    return false;
 }

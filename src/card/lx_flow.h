@@ -44,9 +44,21 @@ SPYRE_MUST_CHECK spyre_status lx_collect(arena *memory, const isa_program *progr
                                          plan_tile *const *tiles, uint32_t begin, uint32_t end,
                                          lx_place place, lx_access_list *out);
 
-// Reads that kernels make of what they did not write.
-SPYRE_MUST_CHECK spyre_status lx_find_exposed(arena *memory, const isa_program *program,
-                                              plan_tile *const *tiles, lx_range_list *out);
+// A kernel as others see it: instructions [begin, end), the bytes it reads without having written
+// them, and some of those it surely overwrites.
+typedef struct {
+    uint32_t begin, end;
+    lx_range_list exposed, replaced;
+} lx_summary;
+typedef VEC(lx_summary) lx_summaries;
+
+// All kernels of a program, in the order of its code.
+SPYRE_MUST_CHECK spyre_status lx_summarise(arena *memory, const isa_program *program,
+                                           plan_tile *const *tiles, lx_summaries *out);
+
+// True when a kernel behind the given one may read bytes of the range that none in between has
+// overwritten.
+bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, lx_range range);
 
 // True when bytes of the access, in any iteration, are read by a later kernel or launch.
 bool lx_is_live(const lx_access *access, const lx_range_list *exposed);

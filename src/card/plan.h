@@ -10,6 +10,7 @@
 #include "isa/isa.h"
 
 typedef struct plan_tile plan_tile;
+typedef struct chain chain;
 
 // Memory that a host thread reuses from tile to tile.
 typedef struct {
@@ -71,6 +72,7 @@ typedef struct {
 
 typedef struct {
     const isa_kernel *source;
+    uint32_t order;                         // which kernel of the code
     uint32_t outer_depth;                   // loops around the kernel
     VEC(plan_memory) memory;                // of a fused kernel
     uint32_t step_count[ISA_QUEUE_COUNT];
@@ -78,6 +80,7 @@ typedef struct {
     bool has_matmul;
     uint32_t gang;                          // cores that gain from multiplying together (batch.c)
     bool only_matmuls;                      // fused, it has no other steps
+    const chain *chain;                     // of this kernel and those behind it, or null
     bool joins;                             // runs with the kernel before without meeting (local.h)
     double weight_bytes;                    // rough work of all cores, to choose host threads
 } plan_kernel;

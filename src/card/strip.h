@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 
+#include "card/walk.h"
 #include "tensor/opfunc.h"
 
 typedef enum { STRIP_DL16, STRIP_F32 } strip_format;
@@ -72,6 +73,8 @@ typedef struct {
     strip_folder *fold_sum, *fold_max, *fold_min;
     strip_multiplier *multiply;
     size_t few_rows;
+    walk_function *walk;
+    bool has_exp;                                               // WALK_EXP
 } strip_table;
 
 extern const strip_table strip_portable, strip_avx2, strip_avx512;

@@ -6,6 +6,8 @@
 #if defined(__x86_64__)
 #pragma GCC target("avx2,fma")
 #include <immintrin.h>
+#include <math.h>
+#include "card/exp_dl16.h"
 #include "card/strip_layer.h"
 #include "tensor/numeric.h"
 
@@ -14,7 +16,7 @@ typedef struct {
     V a, b;
 } pair;
 typedef __m256d D;
-enum { LANES = 8, BLOCK_ROWS = 1 };
+enum { LANES = 8, BLOCK_ROWS = 1, HAS_EXP = 1 };
 
 static inline __m256i bits_of(V x)
 {
@@ -103,6 +105,38 @@ static inline void pair_store_dl16(uint8_t *to, pair x)
     codes = _mm256_min_epu16(codes, halves(DL16_MERGED));
     codes = _mm256_or_si256(codes, _mm256_andnot_si256(halves(DL16_MERGED), signs));
     _mm256_storeu_si256((__m256i *)(void *)to, codes);
+}
+
+// To the significand of SEN169_FP16, ties away from zero.
+static inline V v_round_bits(V x)
+{
+    __m256i bits = _mm256_add_epi32(bits_of(x), words(1u << 13));
+    return _mm256_castsi256_ps(_mm256_and_si256(bits, words(~0u << DL16_FRACTION_SHIFT)));
+}
+
+// As dl16_to_float(dl16_from_float(x)).
+static inline V v_round_dl16(V x)
+{
+    __m256i bits = bits_of(v_round_bits(x)), sign = _mm256_and_si256(bits, words(0x80000000u));
+    __m256i magnitude = _mm256_xor_si256(bits, sign);
+    __m256i some = _mm256_cmpgt_epi32(magnitude, words(DL16_EXPONENT_OFFSET));
+    __m256i merged = _mm256_cmpgt_epi32(magnitude, words(DL16_MERGED_BITS - 1));
+    magnitude = _mm256_and_si256(magnitude, some);
+    magnitude = _mm256_blendv_epi8(magnitude, words(0x7F800000u), merged);
+    return _mm256_castsi256_ps(_mm256_or_si256(magnitude, sign));
+}
+
+// exp of SEN169_FP16 values, rounded to them.
+static inline V v_exp_dl16(V x)
+{
+    V turns = v_fma(x, v_set(EXP_LOG2E), v_set(EXP_ROUNDER)), f;
+    f = _mm256_fmsub_ps(x, v_set(EXP_LOG2E), turns - v_set(EXP_ROUNDER));
+    f = v_fma(x, v_set(EXP_LOG2E_REST), f);
+    V power = EXP_POLYNOMIAL(f);
+    __m256i bits = _mm256_add_epi32(bits_of(power), _mm256_slli_epi32(bits_of(turns), 23));
+    V rounded = v_round_bits(_mm256_castsi256_ps(bits));
+    rounded = _mm256_and_ps(v_less(v_set(EXP_LEAST), x), rounded);
+    return v_pick(v_less(v_set(EXP_MOST), x), v_set(INFINITY), rounded);
 }
 
 static inline V v_quieten(V x)

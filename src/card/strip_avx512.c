@@ -6,8 +6,10 @@
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,prefer-vector-width=512")
 #include <immintrin.h>
+#include <math.h>
 // Without optimisation comparisons are macros that convert their masks.
 #pragma GCC diagnostic ignored "-Wsign-conversion"
+#include "card/exp_dl16.h"
 #include "card/strip_layer.h"
 #include "tensor/numeric.h"
 
@@ -16,7 +18,7 @@ typedef __m512d D;
 typedef struct {
     V a, b;
 } pair;
-enum { LANES = 16, BLOCK_ROWS = 4 };
+enum { LANES = 16, BLOCK_ROWS = 4, HAS_EXP = 1 };
 
 static inline __m512i bits_of(V x)
 {
@@ -102,6 +104,40 @@ static inline void pair_store_dl16(uint8_t *to, pair x)
     codes = _mm512_min_epu16(codes, halves(DL16_MERGED));
     // 0xD8: the second where the third is set, else the first.
     _mm512_storeu_si512(to, _mm512_ternarylogic_epi32(signs, codes, halves(DL16_MERGED), 0xD8));
+}
+
+// To the significand of SEN169_FP16, ties away from zero.
+static inline V v_round_bits(V x)
+{
+    __m512i bits = _mm512_add_epi32(bits_of(x), words(1u << 13));
+    return _mm512_castsi512_ps(_mm512_and_si512(bits, words(~0u << DL16_FRACTION_SHIFT)));
+}
+
+// As dl16_to_float(dl16_from_float(x)).
+static inline V v_round_dl16(V x)
+{
+    __m512i bits = bits_of(v_round_bits(x)), magnitude = _mm512_add_epi32(bits, bits);
+    __mmask16 zero = _mm512_cmple_epu32_mask(magnitude, words(2 * DL16_EXPONENT_OFFSET));
+    __mmask16 merged = _mm512_cmpge_epu32_mask(magnitude, words(2 * DL16_MERGED_BITS));
+    bits = _mm512_mask_and_epi32(bits, zero, bits, words(0x80000000u));
+    // 0xEA: the sign of the first, all of the third.
+    bits = _mm512_mask_ternarylogic_epi32(bits, merged, words(0x80000000u), words(0x7F800000u),
+                                          0xEA);
+    return _mm512_castsi512_ps(bits);
+}
+
+// exp of SEN169_FP16 values, rounded to them.
+static inline V v_exp_dl16(V x)
+{
+    V turns = v_fma(x, v_set(EXP_LOG2E), v_set(EXP_ROUNDER)), f;
+    f = _mm512_fmsub_ps(x, v_set(EXP_LOG2E), turns - v_set(EXP_ROUNDER));
+    f = v_fma(x, v_set(EXP_LOG2E_REST), f);
+    V power = EXP_POLYNOMIAL(f);
+    __m512i bits = _mm512_add_epi32(bits_of(power), _mm512_slli_epi32(bits_of(turns), 23));
+    __mmask16 positive = _mm512_cmp_ps_mask(x, v_set(EXP_LEAST), _CMP_GT_OQ);
+    __mmask16 merged = _mm512_cmp_ps_mask(x, v_set(EXP_MOST), _CMP_GT_OQ);
+    V rounded = _mm512_maskz_mov_ps(positive, v_round_bits(_mm512_castsi512_ps(bits)));
+    return _mm512_mask_mov_ps(rounded, merged, v_set(INFINITY));
 }
 
 static inline V v_quieten(V x)

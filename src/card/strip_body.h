@@ -517,6 +517,7 @@ static void look_up(uint8_t *to, const uint8_t *from, const uint16_t *table, siz
 
 #include "card/strip_reduce.h"
 #include "card/strip_multiply.h"
+#include "card/walk_body.h"
 
 #define F32_ENTRY(op, arity, expression) [OPFUNC_##op] = f32_##op,
 #define F64_ENTRY(op, arity, expression) [OPFUNC_##op] = f64_##op,
@@ -528,4 +529,5 @@ static void look_up(uint8_t *to, const uint8_t *from, const uint16_t *table, siz
         .sum = reduce_sum, .max = reduce_max, .min = reduce_min, .square = reduce_square,      \
         .fold_sum = fold_sum, .fold_max = fold_max, .fold_min = fold_min,                      \
         .multiply = multiply, .few_rows = BLOCK_ROWS,                                          \
+        .walk = walk_rows, .has_exp = HAS_EXP,                                                 \
     }

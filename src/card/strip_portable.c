@@ -11,7 +11,7 @@
 typedef struct {
     V a, b;
 } pair;
-enum { LANES = 1, BLOCK_ROWS = 1 };
+enum { LANES = 1, BLOCK_ROWS = 1, HAS_EXP = 0 };
 
 UNARY(D, v_low, V, (D)x)
 UNARY(D, v_high, V, (D)x)
@@ -36,6 +36,22 @@ static inline void pair_store_dl16(uint8_t *to, pair x)
 {
     uint16_t codes[2] = {dl16_from_float(x.a), dl16_from_float(x.b)};
     memcpy(to, codes, sizeof codes);
+}
+
+static inline V v_round_bits(V x)
+{
+    return float_from_bits((float_bits(x) + (1u << 13)) & ~0u << DL16_FRACTION_SHIFT);
+}
+
+static inline V v_round_dl16(V x)
+{
+    return dl16_to_float(dl16_from_float(x));
+}
+
+// Never asked for: HAS_EXP.
+static inline V v_exp_dl16(V x)
+{
+    return x;
 }
 
 static inline V v_load(const uint8_t *at)
@@ -84,6 +100,14 @@ const strip_table *strip_in_use(void)
     if (strcmp(variant, "avx2") == 0) return &strip_avx2;
 #endif
     return &strip_portable;
+}
+
+bool walk_applies(opfunc op, uint32_t inputs)
+{
+#define ARITY(name, arity, expression) [OPFUNC_##name] = (arity),
+    static const uint8_t arities[OPFUNC_COUNT] = {COMMON_ROWS(ARITY)};
+#undef ARITY
+    return inputs <= 2 && arities[op] == inputs;
 }
 
 bool strip_reads(spyre_format format, strip_format *out_format)

@@ -21,6 +21,8 @@ enum {
     DL16_FRACTION_SHIFT = 14,           // fp32 has 14 more fraction bits
 };
 #define DL16_EXPONENT_OFFSET ((uint32_t)(127 - 31) << 23)
+// fp32 bits from which magnitudes, cut to 9 fraction bits, have the merged code.
+#define DL16_MERGED_BITS (((uint32_t)DL16_MERGED << DL16_FRACTION_SHIFT) + DL16_EXPONENT_OFFSET)
 
 static inline uint32_t float_bits(float value)
 {
