@@ -239,7 +239,8 @@ spyre_status lx_summarise(arena *memory, const isa_program *program, plan_tile *
         const isa_instruction *i = &program->code.items[at];
         lx_place_pass(&place, i, at);
         if (i->opcode != ISA_KERNEL) continue;
-        lx_summary kernel = {.begin = at + 1, .end = at};
+        uint32_t cores = program->kernels.items[i->count].active_cores;
+        lx_summary kernel = {.begin = at + 1, .end = at, .cores = cores};
         while (program->code.items[kernel.end].opcode != ISA_END_KERNEL) kernel.end++;
         lx_access_list accesses = {0};
         TRY(lx_collect(memory, program, tiles, kernel.begin, kernel.end, place, &accesses));
@@ -285,8 +286,10 @@ static void take_away(pieces *p, lx_range gone)
 bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, lx_range range)
 {
     pieces left = {1, {range}};
+    uint32_t cores = kernels->items[kernel].cores;
     for (uint32_t k = kernel + 1; k < kernels->count && left.count; k++) {
         if (any_meets(&left, &kernels->items[k].exposed)) return true;
+        if (cores & ~kernels->items[k].cores) continue;
         for (uint32_t n = 0; n < kernels->items[k].replaced.count; n++)
             take_away(&left, kernels->items[k].replaced.items[n]);
     }

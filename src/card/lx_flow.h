@@ -48,6 +48,7 @@ SPYRE_MUST_CHECK spyre_status lx_collect(arena *memory, const isa_program *progr
 // them, and some of those it surely overwrites.
 typedef struct {
     uint32_t begin, end;
+    uint32_t cores;                         // that run it
     lx_range_list exposed, replaced;
 } lx_summary;
 typedef VEC(lx_summary) lx_summaries;
@@ -57,7 +58,7 @@ SPYRE_MUST_CHECK spyre_status lx_summarise(arena *memory, const isa_program *pro
                                            plan_tile *const *tiles, lx_summaries *out);
 
 // True when a kernel behind the given one may read bytes of the range that none in between has
-// overwritten.
+// overwritten on all cores of the given one.
 bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, lx_range range);
 
 // True when bytes of the access, in any iteration, are read by a later kernel or launch.

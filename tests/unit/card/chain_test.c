@@ -365,7 +365,8 @@ typedef struct {
     uint32_t lanes;                         // of the second kernel's sticks
     bool other_rows;                        // it takes rows and sticks the other way round
     bool read_later;                        // a third kernel takes what the first one leaves
-    bool replaced;                          // but another has overwritten that before
+    bool replaced;                          // but another has overwritten that before,
+    bool elsewhere;                         // on another core
     uint32_t chains, stores;
 } expectation;
 
@@ -394,6 +395,7 @@ static isa_program *pair_of_kernels(const shape *s, const expectation *e)
         ->extent[2] = e->lanes;
     end_kernel(p);
     if (e->replaced) copy_kernel(p, ISA_LOAD, BUFFER_BYTES, 0, s->rows * s->sticks * 128);
+    if (e->elsewhere) p->kernels.items[p->kernels.count - 1].active_cores = 2;
     if (e->read_later) copy_kernel(p, ISA_STORE, BUFFER_BYTES, BUFFER_BYTES, BUFFER_BYTES / 4);
     copy_kernel(p, ISA_STORE, 2 * BUFFER_BYTES, 2 * BUFFER_BYTES, BUFFER_BYTES);
     emit(p, ISA_HALT);
@@ -407,6 +409,8 @@ static void chain__forms_where_rows_agree_and_stores_what_is_read(void **state)
         {.lanes = 64, .chains = 1, .stores = 1},
         {.lanes = 64, .read_later = true, .chains = 1, .stores = 2},
         {.lanes = 64, .read_later = true, .replaced = true, .chains = 1, .stores = 1},
+        {.lanes = 64, .read_later = true, .replaced = true, .elsewhere = true, .chains = 1,
+         .stores = 2},
         {.lanes = 64, .shift = 128, .chains = 0},
         {.lanes = 64, .shift = 2, .chains = 0},
         {.lanes = 36, .chains = 0},
