@@ -38,7 +38,7 @@ def _autoload() -> None:
     _registrations.extend(eager.register())
     _registrations.extend(autocast.register())
     patches.install()
-    from ._inductor import composed, convolution, customops, fastpath  # noqa: F401  (they register)
+    from ._inductor import composed, convolution, customops, fastpath, nn_parts  # noqa: F401
 
     _registrations.extend((composed.register(), customops.register()))
 

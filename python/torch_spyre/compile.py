@@ -33,7 +33,7 @@ from ._inductor import (
     structured,
 )
 from ._inductor.registry import fallback_ops
-from .eager import check_fits, warn_fallback
+from .eager import call, check_fits, warn_fallback
 
 _aten = torch.ops.aten
 
@@ -594,8 +594,8 @@ class _Program:
             node = self.nodes[number]
             args = pytree.tree_map(to_cpu, self.resolve(list(node.args)))
             kwargs = {k: pytree.tree_map(to_cpu, self.resolve(v)) for k, v in node.kwargs.items()}
-            function = fallback_ops.get(node.target) or node.target
-            result = function(*args, **kwargs)
+            function = fallback_ops.get(node.target)
+            result = function(*args, **kwargs) if function else call(node.target, args, kwargs)
             for value, tensor in self._pairs(self.ids[node], result):
                 local[value] = _restrided(tensor, self.fakes[value])
                 made_by[value] = node.target

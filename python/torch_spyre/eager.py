@@ -93,7 +93,7 @@ def run_on_cpu(op, args, kwargs, reason: str | None = None):
         cpu_kwargs = _with_generator(op, cpu_args, cpu_kwargs, device, generators)
     function = fallback_ops.get(op)
     if function is None:
-        results = _call(op, cpu_args, cpu_kwargs)
+        results = call(op, cpu_args, cpu_kwargs)
     else:
         results = function(*_wrapped(op, cpu_args), **cpu_kwargs)
     for original, copy in generators:
@@ -125,15 +125,36 @@ def _with_generator(op, args, kwargs, device, generators):
     return {**kwargs, "generator": generators[-1][1]}
 
 
-def _call(op, args, kwargs):
-    """PyTorch hands a number to a Python kernel in the place of a tensor without dimensions. Most
+def call(op, args, kwargs):
+    """Calls PyTorch's own kernel; where the CPU has none for 16 bits, the one for float32.
+
+    PyTorch hands a number to a Python kernel in the place of a tensor without dimensions. Most
     operators take it back, and it leaves the dtype of such a tensor beside it as it is."""
     try:
         return op(*args, **kwargs)
+    except NotImplementedError as error:
+        if "not implemented for 'Half'" in str(error):
+            return _in_float32(op, args, kwargs, torch.float16)
+        if "not implemented for 'BFloat16'" in str(error):
+            return _in_float32(op, args, kwargs, torch.bfloat16)
+        raise
     except RuntimeError as error:
         if "but instead found type" not in str(error):
             raise
     return op(*_wrapped(op, args), **kwargs)
+
+
+def _in_float32(op, args, kwargs, narrow: torch.dtype):
+    def cast(given, wanted):
+        def one(value):
+            return value.to(wanted) if getattr(value, "dtype", None) == given else value
+
+        return one
+
+    if any(a.alias_info is not None and a.alias_info.is_write for a in op._schema.arguments):
+        raise _C.Unsupported(f"{op} in {narrow}: the CPU has no kernel for it")
+    args, kwargs = pytree.tree_map(cast(narrow, torch.float32), (args, kwargs))
+    return pytree.tree_map(cast(torch.float32, narrow), op(*args, **kwargs))
 
 
 def _wrapped(op, values) -> list:
@@ -297,7 +318,7 @@ class _Operator:
         arguments = self.op._schema.arguments
         values = pytree.tree_map(to_meta, values)
         named = {a.name: v for a, v in zip(arguments, values, strict=True) if a.kwarg_only}
-        return _call(self.op, values[: len(values) - len(named)], named)
+        return call(self.op, values[: len(values) - len(named)], named)
 
 
 def _scalars(value):

@@ -56,3 +56,34 @@ def encoder_layer(src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, 
         return src + feed(second(src))
     src = first(src + attend(src))
     return second(src + feed(src))
+
+
+def _weighted(q, k, v, mask):
+    """Attention and its weights: [batch, heads, length, size] -> the same, [.., keys]."""
+    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
+    if mask is not None:
+        bools = mask.dtype == torch.bool
+        scores = scores.masked_fill(~mask, -torch.inf) if bools else scores + mask
+    weights = scores.softmax(-1)
+    return weights @ v, weights
+
+
+@register_spyre_decomposition(torch.ops.aten._native_multi_head_attention.default)
+def multi_head_attention(query, key, value, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight,
+                         proj_bias, mask=None, need_weights=True, average_attn_weights=True,
+                         mask_type=None):  # fmt: skip
+    """torch.nn.MultiheadAttention in inference, batch first."""
+    mask = _attention_mask(mask, mask_type)
+    q, k, v = (
+        F.linear(x, weight, bias).unflatten(-1, (num_heads, -1)).transpose(1, 2)
+        for x, weight, bias in zip(
+            (query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True
+        )
+    )
+    if need_weights:
+        result, weights = _weighted(q, k, v, mask)
+        weights = weights.mean(1) if average_attn_weights else weights
+    else:
+        result = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        weights = None
+    return F.linear(result.transpose(1, 2).flatten(2), proj_weight, proj_bias), weights

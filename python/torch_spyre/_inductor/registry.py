@@ -15,6 +15,7 @@ itself. Both are Python functions of tensors, and also what the operator does ou
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 
 import torch
@@ -40,12 +41,23 @@ def overloads(operators: Operators) -> list[torch._ops.OpOverload]:
 
 
 def _implement(op: torch._ops.OpOverload, function: Callable) -> None:
-    """Makes `function` the operator's kernel for tensors of the card."""
+    """Makes `function` the operator's kernel for tensors of the card; what it answers with
+    NotImplemented is the host's."""
     namespace, name = op._schema.name.split("::")
     if namespace not in _libraries:
         _libraries[namespace] = torch.library.Library(namespace, "IMPL", "PrivateUse1")  # noqa: TOR901
     suffix = f".{op._schema.overload_name}" if op._schema.overload_name else ""
-    _libraries[namespace].impl(name + suffix, function, allow_override=True)
+
+    @functools.wraps(function)
+    def kernel(*args, **kwargs):
+        result = function(*args, **kwargs)
+        if result is not NotImplemented:
+            return result
+        from ..eager import run_on_cpu
+
+        return run_on_cpu(op, args, kwargs, "its decomposition does not take these arguments")
+
+    _libraries[namespace].impl(name + suffix, kernel, allow_override=True)
 
 
 def _into(table: dict, operators: Operators) -> Callable[[Callable], Callable]:

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers of torch.nn whose operators PyTorch keeps whole stay on the card, eager and compiled."""
+
+import copy
+import warnings
+
+import pytest
+import torch
+import torch_spyre
+from torch import nn
+from torch_spyre import eager
+
+HALF = torch.float16
+
+
+def numbers(*shape):
+    return (torch.randint(-32, 33, shape) / 32).to(HALF)
+
+
+def trained(norm):
+    """A batch norm that has seen data."""
+    with torch.no_grad():
+        norm.running_mean.uniform_(-1, 1)
+        norm.running_var.uniform_(0.5, 2)
+    return norm
+
+
+LAYERS = {
+    "attention": (lambda: nn.MultiheadAttention(64, 4, batch_first=True), (2, 5, 64)),
+    "batch_norm": (lambda: trained(nn.BatchNorm2d(7)), (3, 7, 5, 4)),
+    "instance_norm": (lambda: nn.InstanceNorm2d(6, affine=True), (3, 6, 5, 4)),
+    "group_norm": (lambda: nn.GroupNorm(2, 6), (3, 6, 5, 4)),
+    "log_sigmoid": (nn.LogSigmoid, (3, 70)),
+    "avg_pool": (lambda: nn.AvgPool2d(2), (2, 3, 8, 8)),
+    "avg_pool1d": (lambda: nn.AvgPool1d(2), (2, 3, 8)),
+}
+
+
+def compare(name, compiled, **options):
+    layer, shape = LAYERS[name]
+    layer, x = layer().eval(), numbers(*shape)
+    wide, moved = copy.deepcopy(layer), layer.half().to("spyre")
+    torch._dynamo.reset()
+    function = torch.compile(moved) if compiled else moved
+    y, on_card = x.float(), x.to("spyre")
+    with torch.no_grad():
+        if name == "attention":
+            expected, actual = (
+                wide(y, y, y, **options),
+                function(on_card, on_card, on_card, **options),
+            )
+        else:
+            expected, actual = (wide(y),), (function(on_card),)
+    for a, e in zip(actual, expected, strict=True):
+        if e is None:
+            assert a is None
+            continue
+        torch.testing.assert_close(a.cpu().float(), e, atol=2e-2, rtol=2e-2)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name, compiled):
+    eager._warned.clear()
+    with warnings.catch_warnings():
+        if (name, compiled) != ("group_norm", True):  # groups of padded rows are the host's there
+            warnings.simplefilter("error", torch_spyre.FallbackWarning)
+        compare(name, compiled)
+
+
+def test_options_of_attention():
+    mask = torch.zeros(2, 5, dtype=torch.bool, device="spyre")
+    for options in ({"need_weights": False}, {"average_attn_weights": False}):
+        compare("attention", False, **options)
+    layer, x = nn.MultiheadAttention(64, 4, batch_first=True).eval(), numbers(2, 5, 64)
+    mask[1, 3:] = True
+    with torch.no_grad():
+        expected, _weights = layer(x.float(), x.float(), x.float(), key_padding_mask=mask.cpu())
+        y = x.to("spyre")
+        actual, _weights = layer.half().to("spyre")(y, y, y, key_padding_mask=mask)
+    torch.testing.assert_close(actual.cpu().float(), expected, atol=2e-2, rtol=2e-2)
+
+
+def test_what_a_decomposition_does_not_take_is_the_hosts():
+    norm, x = nn.BatchNorm2d(4), numbers(3, 4, 5, 6)
+    wide = copy.deepcopy(norm)
+    moved = norm.half().to("spyre")
+    actual, expected = moved(x.to("spyre")), wide(x.float())  # in training
+    torch.testing.assert_close(actual.cpu().float(), expected, atol=2e-2, rtol=2e-2)
+    torch.testing.assert_close(
+        moved.running_mean.cpu().float(), wide.running_mean, atol=1e-2, rtol=1e-2
+    )
+    padded = nn.AvgPool2d(3, 2, padding=1)
+    torch.testing.assert_close(padded(x.to("spyre")).cpu(), padded(x), atol=1e-2, rtol=1e-2)
+
+
+def test_the_host_has_kernels_in_float32_for_16_bits():
+    x = numbers(1, 6, 5, 4)
+    layer = nn.LocalResponseNorm(2)  # avg_pool3d, which the CPU has not in float16
+    for form in (layer, torch.compile(layer)):
+        actual = form(x.to("spyre"))
+        assert actual.dtype == HALF
+        torch.testing.assert_close(actual.cpu().float(), layer(x.float()), atol=1e-2, rtol=1e-2)
