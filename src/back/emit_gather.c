@@ -104,8 +104,5 @@ spyre_status emit_gather(emitter *e, const bundle_step *step)
     schedule_add_buffer(&s, g.tiles.staged[g.output], ISA_QUEUE_LOAD, ISA_QUEUE_STORE,
                         TOKEN_OUTPUT_FREE);
     for (uint32_t d = 0; d < dim_count; d++) schedule_add(&s, dims[d], tile[dims[d]]);
-    box whole = box_of_class(&g.n, &g.n.classes[0]);
-    TRY(emit_kernel(e, &g.n, g.n.all_cores));
-    TRY(schedule_run(&s, &whole));
-    return emit_end_kernel(e);
+    return schedule_kernels(&s);
 }

@@ -345,19 +345,16 @@ spyre_status emit_matmul(emitter *e, const bundle_step *step)
     matmul m = {.e = e};
     TRY(nest_build(e->memory, e->b, step, e->depth, SPLIT_SLOTS, &m.r.nest));
     TRY(matmul_find_roles(&m.r));
-    m.chain = split_build(&m.r.nest);
+    TRY(split_build(&m.r.nest, &m.chain));
     m.tiles = stage_of(&m.r.nest);
     matmul_tiles t;
     TRY(matmul_choose_tiles(&m.r, lx_share_bytes(e->options), m.chain.needed, &t));
     make_loops(&m, &t);
     TRY(allocate(&m, &t));
-    for (uint32_t c = 0; c < m.r.nest.class_count; c++) {
-        m.present = &m.r.nest.classes[c];
-        box whole = box_of_class(&m.r.nest, m.present);
-        if (m.chain.needed) return schedule_run(&m.outer, &whole);
-        TRY(emit_kernel(e, &m.r.nest, m.present->cores));
-        TRY(schedule_run(&m.outer, &whole));
-        TRY(emit_end_kernel(e));
+    if (m.chain.needed) {
+        box whole = box_of_class(&m.r.nest, &m.r.nest.classes[0]);
+        return schedule_run(&m.outer, &whole);
     }
-    return NULL;
+    m.outer.present = &m.present;
+    return schedule_kernels(&m.outer);
 }

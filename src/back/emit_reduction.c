@@ -340,7 +340,7 @@ spyre_status emit_reduction(emitter *e, const bundle_step *step)
     TRY(check_mask(step));
     TRY(nest_build(e->memory, e->b, step, e->depth, SPLIT_SLOTS, &r.n));
     describe(&r, step);
-    r.chain = split_build(&r.n);
+    TRY(split_build(&r.n, &r.chain));
     r.tiles = stage_of(&r.n);
     r.kept = (schedule){.e = e, .n = &r.n, .body = kept_body, .context = &r};
     r.reduced = (schedule){.e = e, .n = &r.n, .body = reduced_body, .context = &r};
@@ -352,12 +352,6 @@ spyre_status emit_reduction(emitter *e, const bundle_step *step)
         box whole = box_of_class(&r.n, &r.n.classes[0]);
         return schedule_run(&r.kept, &whole);
     }
-    for (uint32_t c = 0; c < r.n.class_count; c++) {
-        r.present = &r.n.classes[c];
-        box whole = box_of_class(&r.n, r.present);
-        TRY(emit_kernel(e, &r.n, r.present->cores));
-        TRY(schedule_run(&r.kept, &whole));
-        TRY(emit_end_kernel(e));
-    }
-    return NULL;
+    r.kept.present = &r.present;
+    return schedule_kernels(&r.kept);
 }

@@ -11,6 +11,89 @@ box box_of_class(const nest *n, const nest_class *c)
     return b;
 }
 
+// --- Pieces
+
+// A class without reduced elements still has results to fill.
+static bool has_work(const nest *n, const nest_class *c)
+{
+    for (uint32_t d = 0; d < n->dim_count; d++)
+        if (c->size[d] == 0 && !n->reduced[d]) return false;
+    return true;
+}
+
+// The different extents of a dim, ascending; false when a box cannot end at one of them.
+static bool find_ends(const nest *n, uint32_t d, int64_t ends[BUNDLE_MAX_CORES],
+                      uint32_t *out_count)
+{
+    uint32_t count = 0;
+    for (uint32_t c = 0; c < n->class_count; c++) {
+        int64_t size = n->classes[c].size[d];
+        uint32_t at = 0;
+        if (!has_work(n, &n->classes[c])) continue;
+        while (at < count && ends[at] < size) at++;
+        if (at < count && ends[at] == size) continue;
+        for (uint32_t later = count++; later > at; later--) ends[later] = ends[later - 1];
+        ends[at] = size;
+    }
+    *out_count = count;
+    for (uint32_t e = 0; e + 1 < count; e++)
+        if (n->reduced[d] || ends[e] % nest_granule(n, d)) return false;
+    return true;
+}
+
+static void add_piece(const nest *n, const box *whole, piece *out, uint32_t *count)
+{
+    piece p = {.whole = *whole};
+    for (uint32_t c = 0; c < n->class_count; c++) {
+        const nest_class *one = &n->classes[c];
+        bool has = true;
+        for (uint32_t d = 0; d < n->dim_count; d++)
+            has = has && one->size[d] >= whole->start[d] + whole->extent[d];
+        if (!has) continue;
+        p.cores |= one->cores;
+        p.present = one;
+    }
+    if (p.cores) out[(*count)++] = p;
+}
+
+static uint32_t classes_as_pieces(const nest *n, piece *out)
+{
+    uint32_t count = 0;
+    for (uint32_t c = 0; c < n->class_count; c++) {
+        const nest_class *one = &n->classes[c];
+        if (has_work(n, one)) out[count++] = (piece){box_of_class(n, one), one->cores, one};
+    }
+    return count;
+}
+
+uint32_t pieces_of(const nest *n, piece out[BUNDLE_MAX_CORES])
+{
+    int64_t ends[BUNDLE_MAX_DIMS][BUNDLE_MAX_CORES];
+    uint32_t ends_count[BUNDLE_MAX_DIMS], at[BUNDLE_MAX_DIMS] = {0}, count = 0;
+    int64_t cells = 1;
+    for (uint32_t d = 0; d < n->dim_count; d++) {
+        if (!find_ends(n, d, ends[d], &ends_count[d]) || ends_count[d] == 0)
+            return classes_as_pieces(n, out);
+        cells *= ends_count[d];
+        if (cells > BUNDLE_MAX_CORES) return classes_as_pieces(n, out);
+    }
+    for (int64_t cell = 0; cell < cells; cell++) {
+        box b = box_of_class(n, &n->classes[0]);
+        for (uint32_t d = 0; d < n->dim_count; d++) {
+            b.start[d] = at[d] ? ends[d][at[d] - 1] : 0;
+            b.extent[d] = ends[d][at[d]] - b.start[d];
+        }
+        add_piece(n, &b, out, &count);
+        for (uint32_t d = n->dim_count; d-- > 0;) {
+            if (++at[d] < ends_count[d]) break;
+            at[d] = 0;
+        }
+    }
+    return count;
+}
+
+// --- Axes
+
 static void add_axis(place_axes *axes, uint32_t dim, int64_t extent, int64_t step)
 {
     if (extent == 1) return;

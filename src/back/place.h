@@ -58,6 +58,18 @@ typedef struct {
 // The whole of a class, no loops.
 box box_of_class(const nest *n, const nest_class *c);
 
+// Boxes that together are all elements of all cores, one kernel each.
+typedef struct {
+    box whole;
+    uint32_t cores;                     // those that have the elements of the box
+    const nest_class *present;          // one of their classes, for the extents of reduced dims
+} piece;
+
+// Cores with more elements than others go on alone where the others end: what all have is one piece,
+// so that they work on it at the same time. Where that cannot be cut (between sticks, or because
+// reduced dims have different extents), every class that is not empty is a piece. Returns the count.
+uint32_t pieces_of(const nest *n, piece out[BUNDLE_MAX_CORES]);
+
 // All axes with an extent above 1; with the axis of two lanes when `lanes` is 2.
 place_axes place_find_axes(const nest *n, const box *b, uint32_t lanes);
 

@@ -124,12 +124,12 @@ spyre_status schedule_run(const schedule *s, const box *whole)
 
 spyre_status schedule_kernels(const schedule *s)
 {
-    for (uint32_t c = 0; c < s->n->class_count; c++) {
-        const nest_class *present = &s->n->classes[c];
-        if (nest_class_empty(s->n, present)) continue;
-        box whole = box_of_class(s->n, present);
-        TRY(emit_kernel(s->e, s->n, present->cores));
-        TRY(schedule_run(s, &whole));
+    piece pieces[BUNDLE_MAX_CORES];
+    uint32_t count = pieces_of(s->n, pieces);
+    for (uint32_t p = 0; p < count; p++) {
+        if (s->present) *s->present = pieces[p].present;
+        TRY(emit_kernel(s->e, s->n, pieces[p].cores));
+        TRY(schedule_run(s, &pieces[p].whole));
         TRY(emit_end_kernel(s->e));
     }
     return NULL;

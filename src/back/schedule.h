@@ -43,6 +43,7 @@ typedef struct {
     uint32_t buffer_count;
     schedule_buffer buffers[SCHEDULE_MOST_BUFFERS];
     void *context;
+    const nest_class **present;             // schedule_kernels: told the piece's; may be null
 } schedule;
 
 // Appends a dim, unless one tile holds all of it in every class.
@@ -54,7 +55,7 @@ void schedule_add_buffer(schedule *s, bool there_is_one, isa_queue producer, isa
 
 SPYRE_MUST_CHECK spyre_status schedule_run(const schedule *s, const box *whole);
 
-// The same in a kernel for every class of cores that has work.
+// The same in a kernel for every piece (place.h).
 SPYRE_MUST_CHECK spyre_status schedule_kernels(const schedule *s);
 
 #endif

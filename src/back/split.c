@@ -35,7 +35,18 @@ static int32_t neighbour(const nest *n, uint32_t core, bool before)
     return best;
 }
 
-split split_build(nest *n)
+static spyre_status check_extents(const nest *n)
+{
+    for (uint32_t c = 1; c < n->class_count; c++)
+        for (uint32_t d = 0; d < n->dim_count; d++)
+            if (!n->reduced[d] && n->classes[c].size[d] != n->classes[0].size[d])
+                return status_new(SPYRE_UNSUPPORTED,
+                                  "dim %s is divided unevenly while cores share an output",
+                                  n->step->dim_name[d]);
+    return NULL;
+}
+
+spyre_status split_build(nest *n, split *out)
 {
     split s = {.previous_slot = (uint16_t)(n->slot_count - 2),
                .next_slot = (uint16_t)(n->slot_count - 1)};
@@ -52,7 +63,8 @@ split split_build(nest *n)
             s.last |= 1u << core;
     }
     s.needed = s.first != 0;
-    return s;
+    *out = s;
+    return s.needed ? check_extents(n) : NULL;
 }
 
 // --- The chain

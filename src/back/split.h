@@ -19,8 +19,9 @@ typedef struct {
     uint16_t previous_slot, next_slot;      // parameters with the neighbours
 } split;
 
-// Fills the two parameter slots that nest_build() left free.
-split split_build(nest *n);
+// Fills the two parameter slots that nest_build() left free. SPYRE_UNSUPPORTED when cores have
+// results of different extents: all of a kernel pass on the same tiles.
+SPYRE_MUST_CHECK spyre_status split_build(nest *n, split *out);
 
 typedef spyre_status split_finish(void *context, const box *b);
 

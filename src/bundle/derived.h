@@ -6,9 +6,11 @@
 
 #include "bundle/model.h"
 
-// Elements of dim `dim` that one core owns, and the first of them on core `core`.
+// Elements of a slice of dim `dim`, of the longest one when the division is uneven; the first element
+// of core `core`, and how many it has.
 int64_t bundle_local_size(const bundle_step *step, uint32_t dim);
 int64_t bundle_slice_start(const bundle_step *step, uint32_t core, uint32_t dim);
+int64_t bundle_slice_size(const bundle_step *step, uint32_t core, uint32_t dim);
 
 // Elements of dim `dim` of a tensor that one of its owners holds in LX.
 int64_t bundle_held_size(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim);

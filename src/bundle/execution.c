@@ -99,6 +99,12 @@ bool execution_advance(const uint8_t *dims, uint32_t count, const int64_t *limit
     return false;
 }
 
+void execution_begin_core(execution *x, uint32_t core)
+{
+    for (uint32_t d = 0; d < x->step->dim_count; d++)
+        x->local[d] = bundle_slice_size(x->step, core, d);
+}
+
 int64_t execution_kept_elements(const execution *x)
 {
     int64_t elements = 1;

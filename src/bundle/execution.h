@@ -20,7 +20,8 @@ typedef struct {
     int64_t loop_index[BUNDLE_MAX_LOOPS];
     arena *scratch;                     // lives as long as the step
     const bundle_step *step;
-    int64_t local[BUNDLE_MAX_DIMS];     // elements of a dim that one core owns
+    int64_t local[BUNDLE_MAX_DIMS];     // elements of a dim that the core in work owns; before the
+                                        // first one, the most that a core has
     operand operands[BUNDLE_MAX_TENSORS];
     uint32_t reduced_count;
     uint8_t reduced[BUNDLE_MAX_DIMS];   // in the order of N_
@@ -50,6 +51,9 @@ SPYRE_MUST_CHECK spyre_status execution_store(const execution *x, uint32_t core,
 // Advances index[dims[..]], the last dim fastest, each below limits[dim]; false at the end, when
 // all are 0 again. Other entries of `index` stay as they are.
 bool execution_advance(const uint8_t *dims, uint32_t count, const int64_t *limits, int64_t *index);
+
+// Sets `local` to what the core owns.
+void execution_begin_core(execution *x, uint32_t core);
 
 // Elements of the kept dims on one core.
 int64_t execution_kept_elements(const execution *x);

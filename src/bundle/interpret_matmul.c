@@ -28,15 +28,17 @@ spyre_status interpret_matmul(execution *x)
     int64_t per_core = execution_kept_elements(x);
     float *partial = ARENA_NEW(x->scratch, float, (size_t)per_core * x->step->core_count);
     TRY_ALLOC(partial);
-    float *sum = partial;
     for (uint32_t core = 0; core < x->step->core_count; core++) {
+        execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
+        float *sum = partial + core * per_core;
         do {
             TRY(dot(x, core, index, sum++));
         } while (execution_advance(x->kept, x->kept_count, x->local, index));
     }
     execution_combine_cores(x, OPFUNC_SUM, partial, per_core);
     for (uint32_t core = 0; core < x->step->core_count; core++) {
+        execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         const float *result = partial + core * per_core;
         do {

@@ -118,6 +118,7 @@ spyre_status interpret_pointwise(execution *x)
     bool copies = is_bit_copy(x->step), integer = is_native_integer(x->step);
     bool step_is_ragged = x->step->op == OPFUNC_RESTICKIFY;
     for (uint32_t core = 0; core < x->step->core_count; core++) {
+        execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         do {
             if (step_is_ragged && !is_valid(x, core, index)) continue;
@@ -147,6 +148,7 @@ spyre_status interpret_layernormscale(execution *x)
         else rows[row_count++] = x->kept[i];
     }
     for (uint32_t core = 0; core < step->core_count; core++) {
+        execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         do {
             uint8_t *mean, *mean_square;
@@ -201,6 +203,7 @@ spyre_status interpret_gather(execution *x)
     int64_t base = lowest_start(x, &step->tensors[value]);
     int64_t extent = x->operands[value].geometry.valid[indexed];
     for (uint32_t core = 0; core < step->core_count; core++) {
+        execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         do {
             uint8_t *element, *source, *target;

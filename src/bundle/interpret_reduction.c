@@ -103,12 +103,13 @@ static float final_factor(const bundle_step *step, bool *out_scales)
     return name ? bundle_constant_value(step, (uint32_t)bundle_find_constant(step, name)) : 1.0f;
 }
 
-static spyre_status store_results(const execution *x, const reduction *r, const float *partial,
+static spyre_status store_results(execution *x, const reduction *r, const float *partial,
                                   int64_t per_core)
 {
     bool scales;
     float factor = final_factor(x->step, &scales);
     for (uint32_t core = 0; core < x->step->core_count; core++) {
+        execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         const float *result = partial + core * per_core;
         do {
@@ -128,9 +129,11 @@ spyre_status interpret_reduction(execution *x)
     int64_t per_core = execution_kept_elements(x) * r.moments;
     float *partial = ARENA_NEW(x->scratch, float, (size_t)per_core * x->step->core_count);
     TRY_ALLOC(partial);
-    float *result = partial;
     for (uint32_t core = 0; core < x->step->core_count; core++) {
+        execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
+        float *result = partial + core * per_core;
+        r = describe(x);
         do {
             TRY(reduce_one(x, &r, core, index, result));
             result += r.moments;

@@ -19,9 +19,14 @@ spyre_status bundle_add_step(bundle *b, const bundle_step *step)
     return VEC_PUSH(b->memory, &b->body, execute);
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 int64_t bundle_local_size(const bundle_step *step, uint32_t dim)
 {
-    return step->size[dim] / step->slices[dim];
+    return step->slice_size[dim] ? step->slice_size[dim] : step->size[dim] / step->slices[dim];
 }
 
 int64_t bundle_held_size(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim)
@@ -33,6 +38,12 @@ int64_t bundle_held_size(const bundle_step *step, const bundle_tensor *tensor, u
 int64_t bundle_slice_start(const bundle_step *step, uint32_t core, uint32_t dim)
 {
     return step->core_slice[core][dim] * bundle_local_size(step, dim);
+}
+
+int64_t bundle_slice_size(const bundle_step *step, uint32_t core, uint32_t dim)
+{
+    int64_t left = step->size[dim] - bundle_slice_start(step, core, dim);
+    return smaller(left, bundle_local_size(step, dim));
 }
 
 int32_t bundle_indexed_dim(const bundle_step *step, uint32_t tensor)
@@ -92,11 +103,6 @@ spyre_status bundle_at_step(spyre_status status, uint32_t number, const bundle_s
 static int64_t ceil_divide(int64_t value, int64_t by)
 {
     return value / by + (value % by > 0);
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 // The extent of the indexed dim is not part of a bundle of torch-spyre. Then the launch argument is

@@ -84,7 +84,8 @@ typedef struct {
     int64_t start, length;      // elements of the whole iteration space
 } bundle_mask;
 
-// One sdsc_<n>.json. Core c owns [slice * size / slices, +size/slices) of every dim.
+// One sdsc_<n>.json. Core c owns [slice * length, + length) of every dim, as far as the dim goes, with
+// length = slice_size, or size / slices where that is 0.
 typedef struct {
     const char *name;                       // "0_add"
     opfunc op;
@@ -93,6 +94,8 @@ typedef struct {
     char dim_name[BUNDLE_MAX_DIMS][8];
     int64_t size[BUNDLE_MAX_DIMS];          // N_, padded
     int32_t slices[BUNDLE_MAX_DIMS];
+    int64_t slice_size[BUNDLE_MAX_DIMS];    // uneven division: elements of every slice but the
+                                            // last, which has fewer; else 0
     uint32_t core_count;
     int32_t core_slice[BUNDLE_MAX_CORES][BUNDLE_MAX_DIMS];
     uint32_t mask_count;

@@ -106,6 +106,21 @@ static spyre_status read_slices(const json_node *sdsc, bundle_step *step)
     return NULL;
 }
 
+// Extension: present where slices are not equal.
+static spyre_status read_slice_sizes(const json_node *sdsc, bundle_step *step)
+{
+    json_node sizes, member;
+    void *cursor = NULL;
+    if (!json_find(sdsc, "wkSliceSizePerDim_", &sizes)) return NULL;
+    TRY(json_expect_object(&sizes));
+    while (json_next_member(&sizes, &cursor, &member)) {
+        uint8_t d;
+        TRY(read_key_dim(&member, step, &d));
+        TRY(json_as_int(&member, 1, most_elements, &step->slice_size[d]));
+    }
+    return NULL;
+}
+
 spyre_status read_core_slices(const json_node *all, const bundle_step *step, uint32_t core_count,
                               int32_t (*out_core_slice)[BUNDLE_MAX_DIMS])
 {
@@ -318,6 +333,7 @@ static spyre_status read_dsc(step_source *source, const json_node *sdsc, const j
     TRY(read_core_count(sdsc, dsc, step));
     TRY(read_dims(dsc, step));
     TRY(read_slices(sdsc, step));
+    TRY(read_slice_sizes(sdsc, step));
     TRY(read_cores(sdsc, step));
     TRY(read_constants(dsc, step));
     TRY(read_masks(dsc, step));

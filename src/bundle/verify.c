@@ -13,6 +13,22 @@ enum { MOST_ITERATIONS = 1 << 24 };
 
 // --- Iteration space and work division
 
+// An uneven division leaves something, but less than the others have, to its last slice.
+static spyre_status verify_slices(const bundle_step *step, uint32_t d)
+{
+    int64_t size = step->size[d], length = step->slice_size[d], slices = step->slices[d];
+    if (length == 0 && (slices < 1 || size % slices != 0)) {
+        return RULE("numWkSlicesPerDim_: %lld slices do not divide dim %s of size %lld",
+                    (long long)slices, step->dim_name[d], (long long)size);
+    }
+    bool ends_in_last = length > 0 && length < size && size % length != 0 &&
+                        size / length + 1 == slices;
+    if (length == 0 || ends_in_last) return NULL;
+    return RULE("wkSliceSizePerDim_: %lld slices of %lld do not cover dim %s of size %lld with a "
+                "shorter last one",
+                (long long)slices, (long long)length, step->dim_name[d], (long long)size);
+}
+
 static spyre_status verify_dims(const bundle_step *step)
 {
     if (step->dim_count < 1 || step->dim_count > BUNDLE_MAX_DIMS) {
@@ -35,10 +51,7 @@ static spyre_status verify_dims(const bundle_step *step)
             elements > LARGEST_ELEMENTS) {
             return RULE("N_: the iteration space has more than 2^40 points");
         }
-        if (step->slices[d] < 1 || step->size[d] % step->slices[d] != 0) {
-            return RULE("numWkSlicesPerDim_: %d slices do not divide dim %s of size %lld",
-                        step->slices[d], name, (long long)step->size[d]);
-        }
+        TRY(verify_slices(step, d));
     }
     return NULL;
 }

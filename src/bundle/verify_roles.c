@@ -175,6 +175,10 @@ static spyre_status verify_shuffle(const bundle_step *step)
     }
     if (in->stick_dim != out->stick_dim) return RULE("stickDimOrder_: a shuffle keeps its sticks");
     for (uint32_t d = 0; d < step->dim_count; d++) {
+        if (step->slice_size[d]) {
+            return RULE("wkSliceSizePerDim_: a shuffle has equal slices of dim %s",
+                        step->dim_name[d]);
+        }
         if ((in->scale[d] > 0) != (out->scale[d] > 0) || in->gap[d] || out->gap[d]) {
             return RULE("scale_: a shuffle moves all of dim %s", step->dim_name[d]);
         }

@@ -82,9 +82,10 @@ static void put_division(step_writer *s, json_t *sdsc)
 {
     const bundle_step *step = s->step;
     json_t *dscs = json_object(), *counts = json_object(), *slices = json_object();
-    json_t *schedules = json_object();
+    json_t *schedules = json_object(), *sizes = json_object();
     for (uint32_t d = 0; d < step->dim_count; d++) {
         put(s, counts, step->dim_name[d], number(step->slices[d]));
+        if (step->slice_size[d]) put(s, sizes, step->dim_name[d], number(step->slice_size[d]));
     }
     for (uint32_t core = 0; core < step->core_count; core++) {
         char key[24];
@@ -98,6 +99,10 @@ static void put_division(step_writer *s, json_t *sdsc)
     put(s, sdsc, "numCoresUsed_", number(step->core_count));
     put(s, sdsc, "coreIdToDsc_", dscs);
     put(s, sdsc, "numWkSlicesPerDim_", counts);
+    if (json_object_size(sizes))
+        put(s, sdsc, "wkSliceSizePerDim_", sizes);
+    else
+        json_decref(sizes);
     put(s, sdsc, "coreIdToWkSlice_", slices);
     put(s, sdsc, "coreIdToDscSchedule", schedules);
 }

@@ -53,6 +53,8 @@ static void print_dims(const bundle_step *step, text *out)
         if (step->slices[d] > 1)
             text_printf(out, " in %d slices of %" PRId64, step->slices[d],
                         bundle_local_size(step, d));
+        if (step->slice_size[d])
+            text_printf(out, ", the last of %" PRId64, step->size[d] % step->slice_size[d]);
     }
     text_append(out, "\n");
 }

@@ -80,7 +80,8 @@ static bool fits(const planner *p, uint32_t writer, const division *d)
         if (op->operand[output].tile_stride[t])
             bytes *= (double)p->loops->tiles.items[op->tiles[t]].count;
     for (uint32_t v = 0; v < op->var_count; v++)
-        if (op->operand[output].stride[v]) bytes /= d->split[v];
+        if (op->operand[output].stride[v])
+            bytes *= division_share(&p->basis[writer].sizes, v, d->split[v]);
     return bytes <= p->lx_bytes;
 }
 
@@ -276,7 +277,7 @@ static void try_alone(const planner *p, uint32_t index, uint32_t v, division *tr
     int64_t left = p->loops->cores / division_cores(op, trial), units = 1;
     if (op->operand[op->operand_count - 1].stride[v]) units = p->basis[index].sizes.units[v];
     for (int32_t slices = 1; slices <= left && slices <= units; slices++) {
-        if (units % slices) continue;
+        if (!division_cuts(units, slices, p->basis[index].sizes.uneven[v])) continue;
         trial->split[v] = slices;
         try_alone(p, index, v + 1, trial, best);
     }

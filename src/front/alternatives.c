@@ -185,7 +185,9 @@ static void try_from(divider *s, uint32_t v, division *trial)
     if (v == op->var_count) {
         division numbered = *trial;
         division_number(s->loops, op, &numbered);
-        double us = span_fits(s->loops, op, &numbered) ? price(s, &numbered) : s->best_us;
+        bool possible = span_fits(s->loops, op, &numbered) &&
+                        !division_shares_uneven(op, &s->basis.sizes, &numbered);
+        double us = possible ? price(s, &numbered) : s->best_us;
         if (us >= s->best_us * (1 - 1e-9)) return;
         s->best_us = us;
         s->best = numbered;
@@ -197,7 +199,7 @@ static void try_from(divider *s, uint32_t v, division *trial)
     }
     int64_t left = s->loops->cores / division_cores(op, trial), units = s->basis.sizes.units[v];
     for (int32_t slices = 1; slices <= left && slices <= units; slices++) {
-        if (units % slices) continue;
+        if (!division_cuts(units, slices, s->basis.sizes.uneven[v])) continue;
         trial->split[v] = slices;
         try_from(s, v + 1, trial);
     }

@@ -183,13 +183,16 @@ static void divide_along(const loop_graph *loops, const axes *a, const axis *alo
         int64_t left = loops->cores / division_cores(op, &plan[members[i].op]);
         if (left > most) most = left;
     }
-    int32_t slices = division_largest(along->units, most < limit ? most : limit);
+    bool uneven = loops->settings.uneven_splits;
+    int32_t slices = division_largest(along->units, most < limit ? most : limit, uneven);
     if (slices == 1) return;
     for (uint32_t i = 0; i < along->count; i++) {
         uint32_t index = members[i].op;
         int64_t used = division_cores(&loops->ops.items[index], &plan[index]);
-        if (basis[index].sizes.units[members[i].var] % slices || used * slices > loops->cores)
-            continue;
+        const division_sizes *sizes = &basis[index].sizes;
+        uint8_t v = members[i].var;
+        if (!division_cuts(sizes->units[v], slices, sizes->uneven[v])) continue;
+        if (used * slices > loops->cores) continue;
         plan[index].split[members[i].var] = slices;
         plan[index].core_stride[members[i].var] = (int32_t)used;
     }

@@ -59,7 +59,7 @@ static double compute_of(const loop_op *op, const cost_basis *basis, const divis
 {
     double cores = (double)division_cores(op, d), largest = 0;
     if (is_matmul(op)) {
-        double fill = fmin(1, cost_matmul_rows(op, d) / MATMUL_FULL_ROWS);
+        double fill = fmin(1, cost_matmul_rows(op, &basis->sizes, d) / MATMUL_FULL_ROWS);
         return basis->points / (cores * MATMUL_RATE * pow(fill, MATMUL_FILL_POWER));
     }
     for (uint32_t k = 0; k < op->operand_count; k++) largest = fmax(largest, basis->bytes[k]);
@@ -92,7 +92,7 @@ static double ring_of(const loop_op *op, const division_sizes *sizes, const divi
         if (loop_var_is_reduced(op, v))
             chain *= d->split[v];
         else
-            partial *= (double)sizes->size[v] / d->split[v];
+            partial *= (double)division_slice(sizes, v, d->split[v]);
     }
     return (chain - 1) * partial / (GEOMETRY_RING_WIDTH * CLOCK);
 }
@@ -117,7 +117,8 @@ static double overlap(const cost *c, double written_us, double tiles, double res
     return c->memory_us + fmax(0, least - left);
 }
 
-cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t resident)
+static cost cost_of_even(const loop_op *op, const cost_basis *basis, const division *d,
+                         uint32_t resident)
 {
     cost c = {0};
     cost_matmul m = {1, 1, 1, 1};
@@ -126,7 +127,7 @@ cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint
         c.us = c.ring_us = basis->shuffle_us;
         return c;
     }
-    if (is_matmul(op)) m = cost_matmul_of(op, d, basis->bytes);
+    if (is_matmul(op)) m = cost_matmul_of(op, &basis->sizes, d, basis->bytes);
     cost_runs runs = cost_runs_of(op, &basis->layout, &basis->sizes, d, resident);
     for (uint32_t k = 0; k < op->operand_count; k++) {
         bool result = k + 1 == op->operand_count;
@@ -148,6 +149,50 @@ cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint
     if (!is_matmul(op)) m.tiles = m.results = tiles_of(op, basis, d);
     c.us = overlap(&c, written_us, m.tiles, m.results);
     return c;
+}
+
+// --- Uneven divisions
+
+// What is left of the op when loop v has `slices` slices of `units`.
+static cost_basis shortened(const loop_op *op, const cost_basis *whole, uint32_t v, int64_t units,
+                            int32_t slices)
+{
+    cost_basis basis = *whole;
+    basis.sizes.units[v] = units * slices;
+    basis.sizes.size[v] = units * slices * (whole->sizes.size[v] / whole->sizes.units[v]);
+    double share = (double)basis.sizes.size[v] / (double)whole->sizes.size[v];
+    basis.points *= share;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        if (op->operand[k].stride[v]) basis.bytes[k] *= share;
+    return basis;
+}
+
+static void add(const cost *part, cost *sum)
+{
+    sum->read_bytes += part->read_bytes;
+    sum->written_bytes += part->written_bytes;
+    sum->memory_us += part->memory_us;
+    sum->compute_us += part->compute_us;
+    sum->ring_us += part->ring_us;
+    sum->us += part->us;
+}
+
+// The back-end lets all cores do what the last one has, then the others the rest (docs/back.md).
+cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t resident)
+{
+    uint32_t v = 0;
+    while (v < op->var_count && !division_is_uneven(&basis->sizes, v, d->split[v])) v++;
+    if (v == op->var_count) return cost_of_even(op, basis, d, resident);
+    int32_t slices = d->split[v];
+    int64_t units = basis->sizes.units[v], most = (units + slices - 1) / slices;
+    int64_t least = units - most * (slices - 1);
+    cost_basis all = shortened(op, basis, v, least, slices);
+    cost_basis others = shortened(op, basis, v, most - least, slices - 1);
+    division fewer = *d;
+    fewer.split[v] = slices - 1;
+    cost sum = cost_of(op, &all, d, resident), rest = cost_of(op, &others, &fewer, resident);
+    add(&rest, &sum);
+    return sum;
 }
 
 uint32_t cost_resident(const loop_graph *loops, const loop_op *op)

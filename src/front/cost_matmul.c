@@ -19,21 +19,21 @@ typedef struct {
     double blocks;                         // of columns, which no tile joins
 } shape;
 
-double cost_matmul_rows(const loop_op *op, const division *d)
+double cost_matmul_rows(const loop_op *op, const division_sizes *sizes, const division *d)
 {
     double rows = 1;
     for (uint32_t v = 0; v < op->var_count; v++)
         if (op->operand[0].stride[v] && !op->operand[1].stride[v])
-            rows *= (double)op->extent[v] / d->split[v];
+            rows *= (double)division_slice(sizes, v, d->split[v]);
     return rows;
 }
 
-static shape shape_of(const loop_op *op, const division *d)
+static shape shape_of(const loop_op *op, const division_sizes *sizes, const division *d)
 {
-    shape s = {.rows = cost_matmul_rows(op, d), .columns = 1, .depth = 1, .products = 1,
+    shape s = {.rows = cost_matmul_rows(op, sizes, d), .columns = 1, .depth = 1, .products = 1,
                .blocks = 1};
     for (uint32_t v = 0; v < op->var_count; v++) {
-        double extent = (double)op->extent[v] / d->split[v];
+        double extent = (double)division_slice(sizes, v, d->split[v]);
         bool a = op->operand[0].stride[v], b = op->operand[1].stride[v];
         if (!op->operand[2].stride[v])
             s.depth *= extent;
@@ -68,9 +68,10 @@ static void keep_best(const double bytes[3], const cost_matmul *tried, cost_matm
     if (best->tiles == 0 || better) *best = *tried;
 }
 
-cost_matmul cost_matmul_of(const loop_op *op, const division *d, const double bytes[3])
+cost_matmul cost_matmul_of(const loop_op *op, const division_sizes *sizes, const division *d,
+                           const double bytes[3])
 {
-    shape s = shape_of(op, d);
+    shape s = shape_of(op, sizes, d);
     cost_matmul best = {1, 1, 0, 0};
     double parts = ceil(s.depth / PART_DEPTH);
     for (double a = 1; a <= s.columns; a *= 2) {

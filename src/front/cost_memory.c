@@ -55,7 +55,7 @@ static slice_places find_places(const loop_op *op, const cost_layout *layout,
     double last = 0;
     for (uint32_t v = 0; v < op->var_count; v++) {
         if (d->split[v] == 1 || !layout->stride[k][v]) continue;
-        double slice = (double)sizes->size[v] / d->split[v];
+        double slice = (double)division_slice(sizes, v, d->split[v]);
         last += (double)layout->stride[k][v] * steps_of(layout, k, v, slice) * (d->split[v] - 1);
         places.distinct *= d->split[v];
     }
@@ -159,7 +159,7 @@ static tiling tile_of(const loop_op *op, const cost_layout *layout, const divisi
 {
     tiling t = {.op = op, .layout = layout, .resident = resident};
     for (uint32_t v = 0; v < op->var_count; v++) {
-        t.slice[v] = (double)sizes->size[v] / d->split[v];
+        t.slice[v] = (double)division_slice(sizes, v, d->split[v]);
         t.tile[v] = 1;
     }
     for (uint32_t k = 0; k < op->operand_count; k++) {

@@ -93,26 +93,71 @@ division_sizes division_sizes_of(const loop_graph *loops, const loop_op *op)
         bool kept = op->operand[op->operand_count - 1].stride[v] != 0;
         if (!kept && op->op == OPFUNC_SHUFFLE) continue; // a loop over cores that get the same
         if (!kept && !division_combines(op, v)) sizes.units[v] = 1;
+        sizes.uneven[v] = kept && loops->settings.uneven_splits && !division_is_published(loops) &&
+                          op->op != OPFUNC_SHUFFLE;
     }
     return sizes;
 }
 
-int64_t division_nearest(int64_t count, int64_t wanted)
+static int64_t ceil_divide(int64_t value, int64_t by)
+{
+    return (value + by - 1) / by;
+}
+
+static int64_t nearest_divisor(int64_t units, int64_t wanted)
 {
     int64_t best = 1;
-    for (int64_t d = 1; d <= count / d; d++) {
-        if (count % d) continue;
+    for (int64_t d = 1; d <= units / d; d++) {
+        if (units % d) continue;
         if (llabs(d - wanted) < llabs(best - wanted)) best = d;
-        if (llabs(count / d - wanted) < llabs(best - wanted)) best = count / d;
+        if (llabs(units / d - wanted) < llabs(best - wanted)) best = units / d;
     }
     return best;
 }
 
-int32_t division_largest(int64_t count, int64_t limit)
+int64_t division_nearest(int64_t units, int64_t wanted, bool uneven)
 {
-    for (int64_t d = limit < count ? limit : count; d > 1; d--)
-        if (count % d == 0) return (int32_t)d;
+    if (!uneven) return nearest_divisor(units, wanted);
+    if (wanted >= units) return units;
+    int64_t length = ceil_divide(units, wanted < 1 ? 1 : wanted);
+    int64_t below = ceil_divide(units, length);
+    int64_t above = length > 1 ? ceil_divide(units, length - 1) : units;
+    return wanted - below <= above - wanted ? below : above;
+}
+
+bool division_cuts(int64_t units, int64_t slices, bool uneven)
+{
+    if (slices < 1 || slices > units) return false;
+    return units % slices == 0 ||
+           (uneven && ceil_divide(units, ceil_divide(units, slices)) == slices);
+}
+
+int32_t division_largest(int64_t units, int64_t limit, bool uneven)
+{
+    for (int64_t slices = limit < units ? limit : units; slices > 1; slices--)
+        if (division_cuts(units, slices, uneven)) return (int32_t)slices;
     return 1;
+}
+
+int64_t division_slice(const division_sizes *sizes, uint32_t v, int32_t split)
+{
+    if (split == 1) return sizes->size[v];
+    return ceil_divide(sizes->units[v], split) * (sizes->size[v] / sizes->units[v]);
+}
+
+bool division_is_uneven(const division_sizes *sizes, uint32_t v, int32_t split)
+{
+    return sizes->units[v] % split != 0;
+}
+
+bool division_shares_uneven(const loop_op *op, const division_sizes *sizes, const division *d)
+{
+    bool shares = false, uneven = false;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        shares |= d->split[v] > 1 && loop_var_is_reduced(op, v);
+        uneven |= division_is_uneven(sizes, v, d->split[v]);
+    }
+    return shares && uneven;
 }
 
 // True when a counted loop walks the dim.
@@ -135,7 +180,7 @@ division_view division_view_of(const loop_graph *loops, const loop_op *op,
         int64_t stride = access->stride[v];
         if (!stride || !loop_starts_dim(buffer, access->offset, stride)) view.apart = false;
         if (stride && walks_dim(op, access, buffer, loop_dim_at(buffer, stride))) view.apart = false;
-        int64_t step = stride * (sizes->size[v] / d->split[v]);
+        int64_t step = stride * division_slice(sizes, v, d->split[v]);
         uint32_t at = view.count++;
         while (at > 0 && view.cut[at - 1].step > step) {
             view.cut[at] = view.cut[at - 1];

@@ -16,8 +16,9 @@ typedef struct {
 // What divisions of an op are made from.
 typedef struct {
     int64_t size[LOOP_MAX_VARS];  // extents with padding
-    int64_t units[LOOP_MAX_VARS]; // the number of slices divides it; 1 for a loop that must stay
-                                  // whole because its results could not be combined
+    int64_t units[LOOP_MAX_VARS]; // that slices are made of; 1 for a loop that must stay whole
+                                  // because its results could not be combined
+    bool uneven[LOOP_MAX_VARS];   // the last slice may have fewer units than the others
 } division_sizes;
 
 division_sizes division_sizes_of(const loop_graph *loops, const loop_op *op);
@@ -55,11 +56,31 @@ bool division_combines(const loop_op *op, uint32_t v);
 // operations does not matter to max and min, except between the two zeros, which FOLD may tell.
 bool division_combines_exactly(const loop_graph *loops, const loop_op *op, uint32_t v);
 
-// The divisor of `count` next to `wanted`, the smaller one of two.
-int64_t division_nearest(int64_t count, int64_t wanted);
+// True when `units` can be cut into so many slices: equal ones, or with `uneven` also such that all
+// but the last are equal and the last has less.
+bool division_cuts(int64_t units, int64_t slices, bool uneven);
 
-// The largest divisor of `count` up to `limit`; at least 1.
-int32_t division_largest(int64_t count, int64_t limit);
+// The number of slices next to `wanted` that `units` can be cut into, the smaller one of two.
+int64_t division_nearest(int64_t units, int64_t wanted, bool uneven);
+
+// The most slices up to `limit` that `units` can be cut into; at least 1.
+int32_t division_largest(int64_t units, int64_t limit, bool uneven);
+
+// Elements of a slice of loop v, of the longest one.
+int64_t division_slice(const division_sizes *sizes, uint32_t v, int32_t split);
+
+// The same as a part of the whole loop.
+static inline double division_share(const division_sizes *sizes, uint32_t v, int32_t split)
+{
+    return (double)division_slice(sizes, v, split) / (double)sizes->size[v];
+}
+
+// True when the slices of loop v are not all equal.
+bool division_is_uneven(const division_sizes *sizes, uint32_t v, int32_t split);
+
+// True when some loop that moves the result is divided unevenly while a reduced loop is divided:
+// cores that share results have equally many.
+bool division_shares_uneven(const loop_op *op, const division_sizes *sizes, const division *d);
 
 // What each core sees of the buffer of operand k. Slices of one variable are `step` host elements
 // apart.

@@ -36,7 +36,7 @@ spyre_status division_from_splits(const loop_graph *loops, const loop_op *op,
             return status_new(SPYRE_INVALID_ARGUMENT, "op %s: no %s loop has coefficient %" PRId64,
                               op->name, splits[i].reduced ? "reduced" : "result",
                               splits[i].coefficient);
-        if (splits[i].slices < 1 || sizes.units[v] % splits[i].slices)
+        if (!division_cuts(sizes.units[v], splits[i].slices, sizes.uneven[v]))
             return status_new(SPYRE_INVALID_ARGUMENT,
                               "op %s: the loop with coefficient %" PRId64
                               " has %" PRId64 " units, which %d slices do not divide",

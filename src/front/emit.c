@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "bundle/unroll.h"
+#include "front/division.h"
 #include "tensor/numeric.h"
 
 static int64_t round_up(int64_t value, int64_t unit)
@@ -90,9 +91,12 @@ static spyre_status add_dim(emitter *e, const char *name, int32_t var, int64_t s
 
 static spyre_status add_var(emitter *e, const char *name, uint32_t v)
 {
-    uint8_t dim;
-    int64_t size = emit_padded_size(e->loops, e->op, v);
-    return add_dim(e, name, (int32_t)v, size, e->op->extent[v], &dim);
+    uint8_t dim = 0;
+    division_sizes sizes = division_sizes_of(e->loops, e->op);
+    TRY(add_dim(e, name, (int32_t)v, sizes.size[v], e->op->extent[v], &dim));
+    if (division_is_uneven(&sizes, v, e->op->split[v]))
+        e->step->slice_size[dim] = division_slice(&sizes, v, e->op->split[v]);
+    return NULL;
 }
 
 // The variable whose dim comes last: that of the contracted or reduced stick, else of the result's.

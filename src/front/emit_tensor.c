@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bundle/derived.h"
+
 typedef struct {
     uint8_t dim;
     int64_t stride; // bytes
@@ -199,7 +201,7 @@ static void set_starts(const emitter *e, uint32_t k)
         int64_t offset = buffer->memory_offset + place->offset;
         for (uint32_t v = 0; v < e->op->var_count && !buffer->in_lx; v++) {
             uint8_t d = e->dim_of_var[v];
-            int64_t first = e->step->core_slice[core][d] * (e->step->size[d] / e->step->slices[d]);
+            int64_t first = bundle_slice_start(e->step, core, d);
             if (v == place->stick_var) first /= tensor->stick_elements;
             offset += first * place->stride[v];
         }

@@ -23,13 +23,13 @@ static spyre_status refuse(const loop_graph *loops, uint32_t index, const hint_e
 
 // What the loop's units, sticks or elements, can be divided into.
 static spyre_status refuse_count(const loop_graph *loops, uint32_t index, const hint_entry *entry,
-                                 int64_t units)
+                                 int64_t units, bool uneven)
 {
     return refuse(loops, index, entry,
                   arena_printf(loops->memory,
                                "does not divide the dim of %" PRId64
                                " units (sticks along a stick); the nearest count is %" PRId64,
-                               units, division_nearest(units, entry->slices)));
+                               units, division_nearest(units, entry->slices, uneven)));
 }
 
 static spyre_status refuse_cores(const loop_graph *loops, uint32_t index, const hint_entry *entry,
@@ -40,7 +40,8 @@ static spyre_status refuse_cores(const loop_graph *loops, uint32_t index, const 
                                "more slices than cores: %" PRId64 " x %" PRId64
                                " of %u; at most %d are possible",
                                used, entry->slices, loops->cores,
-                               division_largest(units, loops->cores / used)));
+                               division_largest(units, loops->cores / used,
+                                                loops->settings.uneven_splits)));
 }
 
 static spyre_status split(const loop_graph *loops, uint32_t index, const hint_entry *entry,
@@ -52,8 +53,8 @@ static spyre_status split(const loop_graph *loops, uint32_t index, const hint_en
         const char *name = op->dim_name[v];
         if (!name || strlen(name) != entry->length) continue;
         if (memcmp(name, entry->name, entry->length) != 0) continue;
-        if (sizes.units[v] % entry->slices)
-            return refuse_count(loops, index, entry, sizes.units[v]);
+        if (!division_cuts(sizes.units[v], entry->slices, sizes.uneven[v]))
+            return refuse_count(loops, index, entry, sizes.units[v], sizes.uneven[v]);
         for (uint32_t u = 0; entry->slices > 1 && loop_var_is_reduced(op, v) && u < v; u++)
             if (loop_var_is_reduced(op, u) && d->split[u] > 1)
                 return refuse(loops, index, entry, "a second reduced dim");
@@ -64,6 +65,25 @@ static spyre_status split(const loop_graph *loops, uint32_t index, const hint_en
         return NULL;
     }
     return NULL;
+}
+
+// Cores that share results have equally many of them.
+static spyre_status check_uneven(const loop_graph *loops, uint32_t index, const division *d)
+{
+    const loop_op *op = &loops->ops.items[index];
+    division_sizes sizes = division_sizes_of(loops, op);
+    uint32_t v = 0;
+    if (!division_shares_uneven(op, &sizes, d)) return NULL;
+    while (!division_is_uneven(&sizes, v, d->split[v])) v++;
+    const char *name = op->dim_name[v];
+    hint_entry entry = {.name = name, .length = strlen(name), .slices = d->split[v]};
+    return refuse(loops, index, &entry,
+                  arena_printf(loops->memory,
+                               "uneven slices of %" PRId64
+                               " units beside slices of a reduced dim; the nearest even count is %"
+                               PRId64,
+                               sizes.units[v],
+                               division_nearest(sizes.units[v], d->split[v], false)));
 }
 
 // A restickify serves the op that was hinted, and is none of the user's.
@@ -79,6 +99,7 @@ static spyre_status divide(loop_graph *loops, uint32_t index, bool *changed)
     if (op->op == OPFUNC_RESTICKIFY) return NULL;
     while (hint_next_split(&at, &entry)) TRY(split(loops, index, &entry, &d, &found));
     if (!found) return NULL;
+    TRY(check_uneven(loops, index, &d));
     if (op->divided_by == LOOP_DIVIDED_BY_SPAN)
         log_warn("%s: work_div replaces the slices that the span limit demands",
                  loop_op_place(loops, index));

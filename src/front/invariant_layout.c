@@ -3,6 +3,7 @@
 // Invariants of layouts and of the division over cores.
 #include <inttypes.h>
 
+#include "front/division.h"
 #include "front/emit.h"
 #include "front/front.h"
 #include "front/invariant.h"
@@ -96,7 +97,7 @@ spyre_status invariant_even_slices(const loop_graph *loops, const loop_op *op)
     emit_sizes(loops, op, size, units);
     for (uint32_t v = 0; v < op->var_count; v++) {
         cores *= op->split[v];
-        if (units[v] % op->split[v])
+        if (!division_cuts(units[v], op->split[v], loops->settings.uneven_splits))
             return BROKEN("c%u of %" PRId64 " elements, %" PRId64 " units, in %d slices", v,
                           op->extent[v], units[v], op->split[v]);
     }

@@ -77,7 +77,7 @@ static bool add_moves(const loop_graph *loops, relayout *r, candidate *c, spyre_
 {
     const loop_buffer *b = &loops->buffers.items[c->buffer];
     residency_view written = residency_written(loops, &loops->ops.items[r->f.writer[c->buffer]]);
-    if (written.why) return false;
+    if (written.why || !residency_has_slices(b, &written, false)) return false;
     for (uint32_t u = r->f.first_use[c->buffer]; u < r->f.first_use[c->buffer + 1]; u++) {
         const flow_use *use = &r->f.uses[u];
         const loop_op *op = &loops->ops.items[use->op];

@@ -2,7 +2,7 @@
 #include "front/residency.h"
 
 #include "bundle/interpret.h"
-#include "front/emit.h"
+#include "front/division.h"
 
 int64_t residency_limit_bytes(const loop_graph *loops)
 {
@@ -21,7 +21,8 @@ static const char *add_variable(const loop_graph *loops, const loop_op *op, cons
         return NULL;
     }
     if (out->slices[d] > 1) return "two divided loops walk one dim of it";
-    int64_t padded = emit_padded_size(loops, op, v), slice = padded / op->split[v];
+    division_sizes sizes = division_sizes_of(loops, op);
+    int64_t padded = sizes.size[v], slice = division_slice(&sizes, v, op->split[v]);
     if (padded > op->extent[v] && d != b->stick) return "its slices are of unequal length";
     out->slices[d] = op->split[v];
     out->core_stride[d] = op->core_stride[v];
@@ -102,14 +103,15 @@ static bool is_published(opfunc op)
     }
 }
 
-bool residency_is_even(const loop_buffer *b, const residency_view *view)
+bool residency_has_slices(const loop_buffer *b, const residency_view *view, bool shorter)
 {
     for (uint32_t d = 0; d < b->dim_count; d++) {
         int64_t unit = d == b->stick ? loop_lanes(b) : 1;
         int64_t units = (b->dim[d].extent + unit - 1) / unit;
-        if (view->slices[d] == 1) continue;
-        if (units % view->slices[d]) return false;
-        if (view->length[d] != units / view->slices[d] * unit) return false;
+        int32_t slices = view->slices[d];
+        if (slices == 1) continue;
+        if (!division_cuts(units, slices, shorter)) return false;
+        if (view->length[d] != (units + slices - 1) / slices * unit) return false;
     }
     return true;
 }
@@ -120,7 +122,7 @@ static const char *why_not_writer(const loop_graph *loops, const loop_op *op, co
     if (written->why) return written->why;
     for (uint32_t v = 0; v < op->var_count; v++)
         if (op->split[v] > 1 && loop_var_is_reduced(op, v)) return "its cores share every result";
-    if (!residency_is_even(b, written)) return "its slices are of unequal length";
+    if (!residency_has_slices(b, written, loops->settings.uneven_splits)) return "its slices are of unequal length";
     bool any = loops->settings.allow_all_ops_in_lx_planning;
     if (!any && !is_published(op->op)) return "its opfunc is not listed";
     return NULL;

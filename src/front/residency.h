@@ -37,8 +37,9 @@ residency_view residency_written(const loop_graph *loops, const loop_op *op);
 bool residency_serves(const loop_buffer *b, const residency_view *written,
                       const residency_view *read);
 
-// True when the slices are equal and make up the buffer, in whole sticks along the stick.
-bool residency_is_even(const loop_buffer *b, const residency_view *view);
+// True when the slices make up the buffer, in whole sticks along the stick, and are equal; with
+// `shorter` the last one may have less.
+bool residency_has_slices(const loop_buffer *b, const residency_view *view, bool shorter);
 
 // What the back-end leaves of each LX for buffers, in whole sticks.
 int64_t residency_limit_bytes(const loop_graph *loops);

@@ -69,7 +69,7 @@ static spyre_status refuse_count(const reader *r, uint32_t index, const hint_til
     const char *of = unit == 1 ? arena_printf(memory, "%" PRId64, extent)
                                : arena_printf(memory, "%" PRId64 " in whole sticks of %" PRId64,
                                               extent, unit);
-    int64_t nearest = division_nearest(parts, hint->count);
+    int64_t nearest = division_nearest(parts, hint->count, false);
     return refuse(r, index, hint,
                   arena_printf(memory, "does not divide a loop of %s; the nearest count is %lld",
                                of ? of : "", (long long)nearest));

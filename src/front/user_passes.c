@@ -174,7 +174,7 @@ static spyre_status check_slices(const edit *e, const spyre_loop_edit *wanted, d
     *out = division_whole();
     for (uint32_t v = 0; v < op->var_count; v++) {
         if (wanted->slices[v] < 1) return refuse(e, wanted->op, "slices are whole numbers from 1 on");
-        if (sizes.units[v] % wanted->slices[v])
+        if (!division_cuts(sizes.units[v], wanted->slices[v], sizes.uneven[v]))
             return refuse(e, wanted->op, "its slices do not divide a loop");
         reduced += wanted->slices[v] > 1 && loop_var_is_reduced(op, v);
         out->split[v] = wanted->slices[v];
@@ -182,6 +182,8 @@ static spyre_status check_slices(const edit *e, const spyre_loop_edit *wanted, d
             return refuse(e, wanted->op, "has more slices than cores");
     }
     if (reduced > 1) return refuse(e, wanted->op, "has slices of two reduced loops");
+    if (division_shares_uneven(op, &sizes, out))
+        return refuse(e, wanted->op, "has slices of a reduced loop and uneven ones of another");
     if (!span_fits(e->loops, op, out))
         return refuse(e, wanted->op, "a core would reach over too much of a tensor");
     division_number(e->loops, op, out);

@@ -29,7 +29,9 @@ bool whole_copy_describe(const loop_graph *loops, opfunc op, const loop_op *near
 {
     const loop_buffer *b = &loops->buffers.items[access->buffer];
     residency_view view = residency_view_of(loops, near, access);
-    if (view.why || !residency_is_even(b, &view) || b->dim_count > LOOP_MAX_VARS) return false;
+    bool shorter = loops->settings.uneven_splits && op != OPFUNC_SHUFFLE;
+    if (view.why || !residency_has_slices(b, &view, shorter) || b->dim_count > LOOP_MAX_VARS)
+        return false;
     *out = (loop_op){.op = op,
                      .name = b->name,
                      .divided_by = near->divided_by,
@@ -46,7 +48,7 @@ bool whole_copy_describe(const loop_graph *loops, opfunc op, const loop_op *near
     if (!add_repeats(near, access, out)) return false;
     division_sizes sizes = division_sizes_of(loops, out);
     for (uint32_t v = 0; v < out->var_count; v++)
-        if (sizes.units[v] % out->split[v]) return false;
+        if (!division_cuts(sizes.units[v], out->split[v], shorter)) return false;
     return loop_core_count(out) == loop_core_count(near);
 }
 

@@ -22,7 +22,9 @@ static void distribute_results(const loop_op *op, const division_sizes *sizes, d
                                int64_t *cores)
 {
     int64_t units[LOOP_MAX_VARS];
-    bool done[LOOP_MAX_VARS];
+    bool done[LOOP_MAX_VARS], shared = false; // results, by cores whose reduced slices differ
+    for (uint32_t v = 0; v < op->var_count; v++)
+        shared |= d->split[v] > 1 && loop_var_is_reduced(op, v);
     for (uint32_t v = 0; v < op->var_count; v++) {
         done[v] = d->split[v] > 1 || !op->operand[op->operand_count - 1].stride[v];
         units[v] = done[v] ? 1 : sizes->units[v];
@@ -33,7 +35,7 @@ static void distribute_results(const loop_op *op, const division_sizes *sizes, d
             if (!done[v] && (largest == LOOP_NO_DIM || units[v] > units[largest])) largest = v;
         if (largest == LOOP_NO_DIM) return;
         done[largest] = true;
-        d->split[largest] = division_largest(units[largest], *cores);
+        d->split[largest] = division_largest(units[largest], *cores, sizes->uneven[largest] && !shared);
         *cores /= d->split[largest];
     }
 }
@@ -47,12 +49,14 @@ static void distribute_reduced(const loop_graph *loops, const loop_op *op,
         if (!loop_var_is_reduced(op, v)) continue;
         if (d->split[v] > 1) return;
         if (!may_combine(loops, op, v)) continue;
-        int32_t slices = division_largest(sizes->units[v], cores);
+        int32_t slices = division_largest(sizes->units[v], cores, false);
         if (slices <= most) continue;
         best = v;
         most = slices;
     }
-    if (best != LOOP_NO_DIM) d->split[best] = most;
+    if (best == LOOP_NO_DIM) return;
+    d->split[best] = most;
+    if (division_shares_uneven(op, sizes, d)) d->split[best] = 1;
 }
 
 division division_distribute(const loop_graph *loops, const loop_op *op,

@@ -67,7 +67,7 @@ static inline void random_plan_divide_op(loop_graph *loops, loop_op *op, uint64_
                 continue;
             bool most = random_plan_below(state, 2);
             int64_t limit = most ? left : 1 + random_plan_below(state, (uint32_t)left);
-            d.split[v] = division_largest(sizes.units[v], limit);
+            d.split[v] = division_largest(sizes.units[v], limit, sizes.uneven[v]);
             left /= d.split[v];
         }
         division_number_cores(op, &d);

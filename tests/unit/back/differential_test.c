@@ -11,13 +11,31 @@ static const char *const names[DIMS] = {"y", "x", "mb", "out"};
 #define DL16 SPYRE_FORMAT_SEN169_FP16
 #define FP32 SPYRE_FORMAT_IEEE_FP32
 
-// A slice holds whole sticks.
-static int32_t pick_slices(trial *t, int64_t size, int64_t granule)
+// A slice holds whole sticks; the last one of an uneven division is shorter (slice_size, else 0).
+static int32_t pick_slices(trial *t, int64_t size, int64_t granule, int64_t *slice_size)
 {
     static const int32_t choices[] = {1, 1, 2, 3, 4, 5};
     int32_t slices = choices[pick(t, 6)];
     if (granule > 1) granule = 64;
-    return size % (slices * granule) == 0 ? slices : 1;
+    *slice_size = 0;
+    if (size % (slices * granule) == 0) return slices;
+    int64_t units = (size + granule - 1) / granule, length = (units + slices - 1) / slices;
+    if (length == units || pick(t, 2)) return 1;
+    if (size % (length * granule)) *slice_size = length * granule;
+    return (int32_t)((units + length - 1) / length);
+}
+
+// Cores that share an output have results of one length.
+static bool shares_uneven_results(const bundle_step *step, uint32_t reduced)
+{
+    bool shares = false, uneven = false;
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        if (reduced >> d & 1)
+            shares |= step->slices[d] > 1;
+        else
+            uneven |= step->slice_size[d] != 0;
+    }
+    return shares && uneven;
 }
 
 // Dims y, x (each there or not), mb and out; sizes are multiples of `granule`.
@@ -26,7 +44,7 @@ static bundle_step random_space(trial *t, opfunc op, const int64_t *granule, int
     made_dim dims[DIMS + 1] = {{0}};
     uint32_t count = 0;
     int32_t cores = 1;
-    int64_t rows = 1;
+    int64_t rows = 1, slice_size[BUNDLE_MAX_DIMS] = {0};
     for (uint32_t d = 0; d < DIMS; d++) {
         if (d < 2 && pick(t, 2)) continue;
         int64_t size = granule[d] * (1 + pick(t, granule[d] > 1 ? 4 : 9));
@@ -34,12 +52,14 @@ static bundle_step random_space(trial *t, opfunc op, const int64_t *granule, int
             if (rows * size > most_rows) size = 1;
             rows *= size;
         }
-        int32_t slices = pick_slices(t, size, granule[d]);
-        if (cores * slices > BUNDLE_MAX_CORES) slices = 1;
+        int32_t slices = pick_slices(t, size, granule[d], &slice_size[count]);
+        if (cores * slices > BUNDLE_MAX_CORES) slice_size[count] = 0, slices = 1;
         cores *= slices;
         dims[count++] = (made_dim){names[d], size, slices};
     }
-    return make_step(t->memory, op, dims);
+    bundle_step step = make_step(t->memory, op, dims);
+    memcpy(step.slice_size, slice_size, sizeof slice_size);
+    return step;
 }
 
 // The dims of the step in `set` in random order, as a list of names.
@@ -261,6 +281,10 @@ static void reduction(uint64_t number)
     while (!reduced) reduced = pick(&t, 1u << step.dim_count);
     if (op == OPFUNC_EXX2) reduced |= out;
     step.nonstick = !(reduced & out);
+    if (shares_uneven_results(&step, reduced)) {
+        arena_destroy(t.memory);
+        return;
+    }
     add_constant(&step, op == OPFUNC_EXX2 ? "exx2scale" : "scaling_factor", 0.0123f);
     add_constant(&step, "useZeroMean", 0);
     uint32_t last = made_dim_number(&step, "out", 3);
@@ -303,6 +327,7 @@ static void matmul(uint64_t number)
     int64_t k_granule = pick(&t, 3) ? stick : 8;
     if (k_granule != stick) t.options.lx_reserved_bytes = 200 << 10;
     made_dim dims[6] = {{0}};
+    int64_t slice_size[BUNDLE_MAX_DIMS] = {0};
     uint32_t count = 0;
     int32_t cores = 1;
     const struct {
@@ -317,13 +342,18 @@ static void matmul(uint64_t number)
     for (uint32_t d = 0; d < 5; d++) {
         if (pick(&t, choices[d].odds)) continue;
         int64_t size = choices[d].granule * (1 + pick(&t, (uint32_t)choices[d].most));
-        int32_t slices = pick_slices(&t, size, choices[d].granule);
-        if (cores * slices > BUNDLE_MAX_CORES) slices = 1;
+        int32_t slices = pick_slices(&t, size, choices[d].granule, &slice_size[count]);
+        if (cores * slices > BUNDLE_MAX_CORES) slice_size[count] = 0, slices = 1;
         cores *= slices;
         dims[count++] = (made_dim){choices[d].name, size, slices};
     }
     bundle_step step = make_step(t.memory, OPFUNC_BATCHMATMUL, dims);
+    memcpy(step.slice_size, slice_size, sizeof slice_size);
     uint32_t all = all_dims(&step), y = dim_bit(&step, "y"), x = dim_bit(&step, "x");
+    if (shares_uneven_results(&step, dim_bit(&step, "in"))) {
+        arena_destroy(t.memory);
+        return;
+    }
     uint32_t out = dim_bit(&step, "out"), in = dim_bit(&step, "in"), mb = dim_bit(&step, "mb");
     uint32_t b_dims = out | in;
     if (pick(&t, 2)) b_dims |= y;
@@ -352,13 +382,14 @@ static void gather(uint64_t number)
         random_space(&t, OPFUNC_IDENTITY, (int64_t[DIMS]){1, 1, pick(&t, 2) ? 32 : 1, stick}, 20);
     uint32_t mb = made_dim_number(&step, "mb", 2);
     bundle_tensor *index = make_tensor(&step, "I", SPYRE_FORMAT_SENUINT32, "mb", "mb", "");
-    if (step.size[mb] / step.slices[mb] % 32) step.core_count /= (uint32_t)step.slices[mb];
-    if (step.size[mb] / step.slices[mb] % 32) { // slices of an index begin at sticks
+    if (step.slices[mb] > 1 && bundle_local_size(&step, mb) % 32) { // they begin at sticks
         step.slices[mb] = 1;
+        step.slice_size[mb] = 0;
         made_dim dims[DIMS + 1] = {{0}};
         for (uint32_t d = 0; d < step.dim_count; d++)
             dims[d] = (made_dim){step.dim_name[d], step.size[d], step.slices[d]};
         bundle_step again = make_step(t.memory, OPFUNC_IDENTITY, dims);
+        memcpy(again.slice_size, step.slice_size, sizeof again.slice_size);
         step = again;
         index = make_tensor(&step, "I", SPYRE_FORMAT_SENUINT32, "mb", "mb", "");
     }

@@ -375,6 +375,24 @@ static inline bundle *golden_integers(arena *memory)
     return b;
 }
 
+// 5 rows on two cores, 3 and 2 of them, through LX; then 5 sticks as 2, 2 and 1.
+static inline bundle *golden_uneven(arena *memory)
+{
+    bundle *b = make_bundle(memory, 2, 0);
+    for (int32_t i = 0; i < 3; i++) {
+        bundle_step s = make_step(memory, OPFUNC_NEG, i < 2 ? DIMS({"mb", 5, 2}, {"out", 320, 1})
+                                                            : DIMS({"mb", 5, 1}, {"out", 320, 3}));
+        s.name = arena_printf(memory, "%d_neg", i);
+        s.slice_size[i == 2] = i < 2 ? 3 : 128;
+        place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), i == 2 ? 1 : -i,
+                     i == 1 ? 256 : 0);
+        place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), i ? 1 : -1,
+                     i == 2 ? 4096 : i ? 0 : 256);
+        finish_step(b, &s);
+    }
+    return b;
+}
+
 typedef struct {
     const char *name;
     bundle *(*make)(arena *memory);
@@ -394,6 +412,7 @@ static const golden_case golden_cases[] = {
     {"mean_rows", golden_mean_rows, false},
     {"restickify", golden_restickify, false},
     {"softmax", golden_softmax, false},
+    {"uneven", golden_uneven, false},
 };
 enum { GOLDEN_CASES = sizeof golden_cases / sizeof *golden_cases };
 

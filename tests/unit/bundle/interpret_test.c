@@ -461,6 +461,20 @@ static void interpret__loops_advance_addresses(void **state)
     arena_destroy(m.memory);
 }
 
+static void interpret__uneven_slices(void **state)
+{
+    (void)state;
+    machine m = start_machine();
+    for (int64_t i = 0; i < 5 * 320; i++) set(&m, 0, 2 * i, DL16, (double)(i % 1000));
+    assert_ok(bundle_interpret(golden_uneven(m.memory), m.buffers, m.lx));
+    for (int64_t i = 0; i < 5 * 320; i++) {
+        assert_true(get(&m, 1, 2 * i, DL16) == (double)(i % 1000));
+        assert_true(get(&m, 1, 4096 + 2 * i, DL16) == (double)-(i % 1000));
+    }
+    assert_true(get(&m, 1, 2 * 5 * 320, DL16) == 0.0);
+    arena_destroy(m.memory);
+}
+
 static void interpret__lx_lives_on(void **state)
 {
     (void)state;
@@ -538,6 +552,7 @@ int main(void)
         cmocka_unit_test(interpret__gather_copies_rows),
         cmocka_unit_test(interpret__gather_checks_the_index),
         cmocka_unit_test(interpret__loops_advance_addresses),
+        cmocka_unit_test(interpret__uneven_slices),
         cmocka_unit_test(interpret__lx_lives_on),
         cmocka_unit_test(interpret__faults_name_the_access),
     };

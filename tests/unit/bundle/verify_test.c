@@ -41,6 +41,12 @@ static void verify__space(void **state)
     BAD(golden_add_scalar, s->size[0] = 1LL << 40, "more than 2^40 points");
     BAD(golden_add_scalar, s->slices[0] = 3, "3 slices do not divide dim mb of size 4");
     BAD(golden_add_scalar, s->slices[0] = 0, "0 slices do not divide dim mb");
+    BAD(golden_uneven, s->slice_size[0] = 0, "2 slices do not divide dim mb of size 5");
+    BAD(golden_uneven, s->slice_size[0] = 5,
+        "wkSliceSizePerDim_: 2 slices of 5 do not cover dim mb of size 5 with a shorter last one");
+    BAD(golden_uneven, s->slice_size[0] = 2, "2 slices of 2 do not cover dim mb of size 5");
+    BAD(golden_uneven, s->slice_size[0] = -1, "2 slices of -1 do not cover dim mb of size 5");
+    BAD(golden_add_scalar, s->slice_size[0] = 2, "2 slices of 2 do not cover dim mb of size 4");
     BAD(golden_add_scalar, s->core_count = 33, "33 cores, 1 to 32 are possible");
     BAD(golden_add_scalar, s->core_count = 1, "the slices multiply to 2, but 1 cores are used");
     BAD(golden_add_scalar, s->core_slice[1][0] = 2, "core 1 has slice 2 of dim mb, which has 2");

@@ -44,12 +44,13 @@ static void choose_outputs(random_graph *g, outputs *out)
     }
 }
 
-static spyre_status run_variant(random_graph *g, const variant *v, void **out)
+static spyre_status run_variant(random_graph *g, const variant *v, bool uneven, void **out)
 {
     g->run.settings = spyre_settings_default();
     g->run.settings.lx_planning = v->lx;
     g->run.settings.allow_all_ops_in_lx_planning = v->all_ops;
     g->run.settings.lx_boundary_clones = v->clones;
+    g->run.settings.uneven_splits = uneven;
     g->run.settings.co_optimizing_lx_planning = v->clones;
     g->run.settings.layout_solver = v->solver;
     g->run.settings.dxp_lx_frac_avail = v->back_end;
@@ -77,9 +78,9 @@ static uint32_t run_graph(uint64_t seed)
         {FRONT_RUN_CARD_EXACT, core_count, true, true, true, solver, 0.2},
         {FRONT_RUN_CARD_FAST, core_count, true, true, true, solver, 0.2},
     };
-    spyre_status refused = out.count ? run_variant(g, &variants[0], out.wanted) : NULL;
+    spyre_status refused = out.count ? run_variant(g, &variants[0], false, out.wanted) : NULL;
     for (uint32_t n = 1; !refused && out.count && n < sizeof variants / sizeof *variants; n++) {
-        spyre_status status = run_variant(g, &variants[n], out.got);
+        spyre_status status = run_variant(g, &variants[n], seed % 2, out.got);
         if (status)
             fail_msg("seed %llu, variant %u: %s", (unsigned long long)seed, n,
                      spyre_status_message(status));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random graphs under other divisions: by default the bytes do not depend on the number of cores;
-// published divisions, which cut sums, mean the same to interpreter and card.
+// nor on uneven slices; published divisions, which cut sums, mean the same to interpreter and card.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +17,7 @@ enum { GRAPHS = 100 };
 typedef struct {
     uint32_t cores;
     front_engine engine;
+    bool uneven;
 } trial;
 
 static random_graph *begin(uint64_t seed, random_outputs *out)
@@ -39,6 +40,7 @@ static void compare_trials(uint64_t seed, bool published, const trial *trials, u
     g->run.settings.work_division = published;
     for (uint32_t i = 0; i < count && out.count && !status; i++) {
         random_outputs_room(g, &out, i);
+        g->run.settings.uneven_splits = trials[i].uneven;
         status = front_run_execute(&g->run, trials[i].cores, trials[i].engine, out.got[i],
                                    i ? NULL : &listing);
         // Views that no layout expresses go to the host, whatever the division.
@@ -59,18 +61,32 @@ static void compare_trials(uint64_t seed, bool published, const trial *trials, u
 static void random_division__bytes_do_not_depend_on_cores(void **state)
 {
     (void)state;
-    static const trial trials[] = {{1, FRONT_RUN_INTERPRETER}, {2, FRONT_RUN_CARD_FAST},
-                                   {5, FRONT_RUN_CARD_FAST},   {32, FRONT_RUN_CARD_FAST},
-                                   {32, FRONT_RUN_INTERPRETER}};
+    static const trial trials[] = {{1, FRONT_RUN_INTERPRETER, false},
+                                   {2, FRONT_RUN_CARD_FAST, false},
+                                   {5, FRONT_RUN_CARD_FAST, false},
+                                   {32, FRONT_RUN_CARD_FAST, false},
+                                   {32, FRONT_RUN_INTERPRETER, false}};
     for (uint64_t seed = 1; seed <= GRAPHS; seed++) compare_trials(seed, false, trials, 5);
 }
 
 static void random_division__published_splits_of_sums(void **state)
 {
     (void)state;
-    static const trial trials[] = {
-        {32, FRONT_RUN_INTERPRETER}, {32, FRONT_RUN_CARD_EXACT}, {32, FRONT_RUN_CARD_FAST}};
+    static const trial trials[] = {{32, FRONT_RUN_INTERPRETER, false},
+                                   {32, FRONT_RUN_CARD_EXACT, false},
+                                   {32, FRONT_RUN_CARD_FAST, false}};
     for (uint64_t seed = 1; seed <= GRAPHS; seed++) compare_trials(seed, true, trials, 3);
+}
+
+static void random_division__bytes_do_not_depend_on_uneven_slices(void **state)
+{
+    (void)state;
+    static const trial trials[] = {{1, FRONT_RUN_INTERPRETER, false},
+                                   {4, FRONT_RUN_INTERPRETER, true},
+                                   {4, FRONT_RUN_CARD_EXACT, true},
+                                   {7, FRONT_RUN_CARD_FAST, true},
+                                   {32, FRONT_RUN_CARD_FAST, true}};
+    for (uint64_t seed = 1; seed <= GRAPHS; seed++) compare_trials(seed, false, trials, 5);
 }
 
 int main(void)
@@ -78,6 +94,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_division__bytes_do_not_depend_on_cores),
         cmocka_unit_test(random_division__published_splits_of_sums),
+        cmocka_unit_test(random_division__bytes_do_not_depend_on_uneven_slices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

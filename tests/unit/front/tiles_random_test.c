@@ -323,6 +323,7 @@ static void run_graph(uint64_t seed, uint32_t span, tally *t)
     m->unhinted = span > 0;
     if (span) m->run->settings.max_span_bytes = span;
     m->run->settings.chunk_large_tensors = span && seed % 2;
+    m->run->settings.uneven_splits = seed % 3 == 0;
     for (uint32_t n = 0; n < NAMES; n++) m->size[n] = sizes[n < 2 ? pick(m, 5) : 2 + pick(m, 3)];
     uint32_t inputs = 2 + pick(m, 3), outputs = 0;
     for (uint32_t i = 0; i < inputs; i++) add_input(m);
@@ -410,6 +411,7 @@ static void run_views(uint64_t seed, tally *t)
     random_outputs out = {.count = 0};
     random_outputs_choose(g, &out);
     hint_nodes(g, &sizes);
+    g->run.settings.uneven_splits = seed % 2;
     spyre_status status = NULL;
     uint32_t run = 0;
     for (; !status && out.count && run < RANDOM_MOST_RUNS; run++) {

@@ -28,6 +28,7 @@ static void translation__our_passes_change_nothing(void **state)
         for (uint32_t i = 0; i < 6; i++) random_step(g);
         front_case_output(&g->run, g->value[g->count - 1].id);
         settings.work_division = seed % 2;
+        settings.uneven_splits = seed % 4 == 0;
         front_options options = {.settings = settings};
         front_result result;
         uint32_t node;
