@@ -240,3 +240,21 @@ def test_cores_that_share_a_sum_are_neighbours(emit):
     assert fast == [(core // k % m, core % k) for core in range(k * m)]
     slow, slices = slices_of(emit, "core_id_k_fast_emission=0")
     assert slow == [(core % m, core // m % k) for core in range(k * m)]
+
+
+def test_uneven_slices(emit, spyre):
+    """All slices but the last have the same length; only then does the file say so."""
+    graph = unary("abs.default", (101, 448))
+    bundle = emit(graph, "sencores=6", "uneven_splits=1")
+    ((_key, body, dsc),) = bundle.steps
+    assert body["numWkSlicesPerDim_"]["mb"] == 6 and extent(dsc, "mb") == 101
+    assert body["wkSliceSizePerDim_"] == {"mb": 17}
+    starts = allocation(dsc, 0)["startAddressCoreCorelet_"]["data_"]
+    assert [int(starts[f"[{core}, 0, 0]"]) % 2**34 for core in range(6)] == [
+        core * 17 * 128 for core in range(6)
+    ]
+    shown = spyre.good("inspect", bundle.directory)
+    assert "mb 101 in 6 slices of 17, the last of 16" in shown
+    spyre.good("dxp", "--bundle", "-d", bundle.directory)
+    ((_key, body, _dsc),) = emit(graph, "sencores=6").steps
+    assert "wkSliceSizePerDim_" not in body
