@@ -22,7 +22,8 @@ static fold_chain folds_of(const bundle_step *step, const bundle_tensor *tensor,
     bool stick = d == tensor->stick_dim, absent = tensor->scale[d] < 0;
     if (stick && absent) return (fold_chain){{lanes, 0, 0, lanes, 0}, {1, 1, 1, 1, lanes}, 5};
     if (absent) return (fold_chain){{1, 0, 0, 1}, {1, 1, 1, 1}, 4};
-    int64_t cores = step->size[d] / local, sticks = (local + lanes - 1) / lanes;
+    int64_t cores = tensor->owners ? tensor->owners->slices[d] : step->slices[d];
+    int64_t sticks = (local + lanes - 1) / lanes;
     if (stick) return (fold_chain){{local, 0, 0, lanes, 1}, {cores, 1, 1, sticks, lanes}, 5};
     return (fold_chain){{local, 0, 0, 1}, {cores, 1, 1, local}, 4};
 }

@@ -39,7 +39,9 @@ static bool is_matmul(const loop_op *op)
 
 cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op)
 {
-    cost_basis basis = {.sizes = division_sizes_of(loops, op), .points = 1};
+    cost_basis basis = {.sizes = division_sizes_of(loops, op),
+                        .share_bytes = GEOMETRY_LX_BYTES * loops->settings.dxp_lx_frac_avail,
+                        .points = 1};
     for (uint32_t v = 0; v < op->var_count; v++) basis.points *= (double)basis.sizes.size[v];
     basis.layout = cost_layout_of(loops, op);
     for (uint32_t k = 0; k < op->operand_count; k++) basis.bytes[k] = operand_bytes(loops, op, k);
@@ -127,8 +129,8 @@ static cost cost_of_even(const loop_op *op, const cost_basis *basis, const divis
         c.us = c.ring_us = basis->shuffle_us;
         return c;
     }
-    if (is_matmul(op)) m = cost_matmul_of(op, &basis->sizes, d, basis->bytes);
-    cost_runs runs = cost_runs_of(op, &basis->layout, &basis->sizes, d, resident);
+    if (is_matmul(op)) m = cost_matmul_of(op, &basis->sizes, d, basis->bytes, basis->share_bytes);
+    cost_runs runs = cost_runs_of(op, &basis->layout, &basis->sizes, d, basis->share_bytes, resident);
     for (uint32_t k = 0; k < op->operand_count; k++) {
         bool result = k + 1 == op->operand_count;
         double bytes = basis->bytes[k] * (result ? 1 : k == 0 ? m.a_reads : m.b_reads);

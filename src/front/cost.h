@@ -31,6 +31,7 @@ typedef struct {
 // What of an op does not depend on its division, found once.
 typedef struct {
     division_sizes sizes;
+    double share_bytes;                 // of LX that the back-end's tiles have
     double points;                      // of the iteration space, padding included
     double bytes[LOOP_MAX_OPERANDS];    // that the op touches, in whole sticks
     cost_layout layout;                 // how they lie in memory

@@ -5,9 +5,8 @@
 
 #include "isa/constants.h"
 
-// The back-end's share of LX, the largest tile of sums and of rows, the least parts along k and rows.
+// The largest tile of sums and of rows, the least parts along k and rows.
 enum {
-    SHARE_BYTES = (2 << 20) / 5,
     MOST_SUM_BYTES = 256 << 10,
     MOST_ROWS = 512,
     PART_DEPTH = 64,
@@ -46,17 +45,17 @@ static shape shape_of(const loop_op *op, const division_sizes *sizes, const divi
 }
 
 // Elements of two bytes: sums and results of a tile, and two parts of each operand.
-static bool passes(double rows, double columns)
+static bool passes(double share_bytes, double rows, double columns)
 {
     double sums = rows * columns * sizeof(float);
     return sums <= MOST_SUM_BYTES && rows <= MOST_ROWS &&
-           sums * 1.5 + 4.0 * PART_DEPTH * (rows + columns) <= SHARE_BYTES;
+           sums * 1.5 + 4.0 * PART_DEPTH * (rows + columns) <= share_bytes;
 }
 
-static bool stays(const shape *s, double columns)
+static bool stays(double share_bytes, const shape *s, double columns)
 {
     double rows = fmin(s->rows, PART_ROWS);
-    return 2 * s->depth * columns + 4 * s->depth * rows + 8 * rows * columns <= SHARE_BYTES;
+    return 2 * s->depth * columns + 4 * s->depth * rows + 8 * rows * columns <= share_bytes;
 }
 
 // What reads least; of equals what passes in more tiles, so that less of it waits for the first.
@@ -69,20 +68,20 @@ static void keep_best(const double bytes[3], const cost_matmul *tried, cost_matm
 }
 
 cost_matmul cost_matmul_of(const loop_op *op, const division_sizes *sizes, const division *d,
-                           const double bytes[3])
+                           const double bytes[3], double share_bytes)
 {
     shape s = shape_of(op, sizes, d);
     cost_matmul best = {1, 1, 0, 0};
     double parts = ceil(s.depth / PART_DEPTH);
     for (double a = 1; a <= s.columns; a *= 2) {
-        if (!stays(&s, s.columns / a)) continue;
+        if (!stays(share_bytes, &s, s.columns / a)) continue;
         double tiles = s.products * ceil(s.rows / PART_ROWS);
         keep_best(bytes, &(cost_matmul){a * s.blocks, 1, tiles, tiles}, &best);
         break;
     }
     for (double b = 1; b <= s.rows; b *= 2)
         for (double a = 1; a <= s.columns; a *= 2) {
-            if (!passes(s.rows / b, s.columns / a)) continue;
+            if (!passes(share_bytes, s.rows / b, s.columns / a)) continue;
             keep_best(bytes, &(cost_matmul){a * s.blocks, b, parts, a * b}, &best);
             break;
         }

@@ -5,8 +5,8 @@
 
 #include "isa/constants.h"
 
-// The back-end's largest tile of one operand, and what all of them have, each twice (docs/back.md).
-enum { TILE_BYTES = 64 << 10, SHARE_BYTES = (2 << 20) / 5 };
+// The back-end's largest tile of one operand (docs/back.md).
+enum { TILE_BYTES = 64 << 10 };
 
 static void sort_by_result(const loop_op *op, cost_layout *layout)
 {
@@ -78,6 +78,7 @@ typedef struct {
     const loop_op *op;
     const cost_layout *layout;
     uint32_t resident;
+    double share_bytes;
     double slice[LOOP_MAX_VARS], tile[LOOP_MAX_VARS]; // elements
 } tiling;
 
@@ -99,7 +100,7 @@ static void grow(tiling *t, uint32_t v, double most)
         all += 2 * bytes;
         if (t->layout->stride[k][v]) factor = fmin(factor, most / bytes);
     }
-    factor = fmin(factor, SHARE_BYTES / all);
+    factor = fmin(factor, t->share_bytes / all);
     if (factor >= 2) t->tile[v] *= floor(factor);
 }
 
@@ -155,9 +156,10 @@ static uint8_t find_beside(const loop_op *op, const cost_layout *layout, uint32_
 }
 
 static tiling tile_of(const loop_op *op, const cost_layout *layout, const division_sizes *sizes,
-                      const division *d, uint32_t resident)
+                      const division *d, double share_bytes, uint32_t resident)
 {
-    tiling t = {.op = op, .layout = layout, .resident = resident};
+    tiling t = {
+        .op = op, .layout = layout, .resident = resident, .share_bytes = share_bytes};
     for (uint32_t v = 0; v < op->var_count; v++) {
         t.slice[v] = (double)division_slice(sizes, v, d->split[v]);
         t.tile[v] = 1;
@@ -172,13 +174,13 @@ static tiling tile_of(const loop_op *op, const cost_layout *layout, const divisi
 }
 
 cost_runs cost_runs_of(const loop_op *op, const cost_layout *layout, const division_sizes *sizes,
-                       const division *d, uint32_t resident)
+                       const division *d, double share_bytes, uint32_t resident)
 {
     cost_runs runs;
     opfunc_kind kind = opfunc_describe(op->op)->kind;
     bool tiles = kind != OPFUNC_KIND_MATMUL && kind != OPFUNC_KIND_REDUCTION && !op->gather;
     tiling t;
-    if (tiles) t = tile_of(op, layout, sizes, d, resident);
+    if (tiles) t = tile_of(op, layout, sizes, d, share_bytes, resident);
     for (uint32_t k = 0; k < op->operand_count; k++) {
         double run = LONG_RUN;
         if (!(resident >> k & 1u) && layout->placed[k]) {

@@ -11,11 +11,24 @@ static const char *const names[DIMS] = {"y", "x", "mb", "out"};
 #define DL16 SPYRE_FORMAT_SEN169_FP16
 #define FP32 SPYRE_FORMAT_IEEE_FP32
 
-// A slice holds whole sticks; the last one of an uneven division is shorter (slice_size, else 0).
-static int32_t pick_slices(trial *t, int64_t size, int64_t granule, int64_t *slice_size)
+static int32_t pick_count(trial *t)
 {
     static const int32_t choices[] = {1, 1, 2, 3, 4, 5};
-    int32_t slices = choices[pick(t, 6)];
+    return choices[pick(t, 6)];
+}
+
+// A slice holds whole sticks.
+static int32_t pick_equal_slices(trial *t, int64_t size, int64_t granule)
+{
+    int32_t slices = pick_count(t);
+    if (granule > 1) granule = 64;
+    return size % (slices * granule) == 0 ? slices : 1;
+}
+
+// The last slice of an uneven division is shorter (slice_size, else 0).
+static int32_t pick_slices(trial *t, int64_t size, int64_t granule, int64_t *slice_size)
+{
+    int32_t slices = pick_count(t);
     if (granule > 1) granule = 64;
     *slice_size = 0;
     if (size % (slices * granule) == 0) return slices;
@@ -218,7 +231,8 @@ static const bundle_owners *random_owners(trial *t, const bundle_step *step,
     for (uint32_t d = 0; d < step->dim_count; d++) {
         bool stick = d == tensor->stick_dim;
         o->slices[d] = tensor->scale[d] > 0
-                           ? pick_slices(t, step->size[d], stick ? tensor->stick_elements : 1)
+                           ? pick_equal_slices(t, step->size[d],
+                                               stick ? tensor->stick_elements : 1)
                            : 1;
         if (o->core_count * (uint32_t)o->slices[d] > BUNDLE_MAX_CORES) o->slices[d] = 1;
         o->core_count *= (uint32_t)o->slices[d];
@@ -244,6 +258,11 @@ static void shuffle(uint64_t number)
     trial t = trial_begin(number, 1 << 10);
     spyre_format format = pick(&t, 3) ? DL16 : FP32;
     bundle_step step = random_space(&t, OPFUNC_SHUFFLE, (int64_t[DIMS]){1, 1, 1, 64}, 40);
+    for (uint32_t d = 0; d < step.dim_count; d++) {
+        if (!step.slice_size[d]) continue;
+        arena_destroy(t.memory); // a shuffle has equal slices
+        return;
+    }
     const char *absent = step.dim_count > 2 && pick(&t, 2) ? step.dim_name[0] : "";
     bundle_tensor *in =
         make_tensor(&step, "A", format, random_order(&t, &step, all_dims(&step)), "out", absent);

@@ -189,6 +189,29 @@ static void cost__products(void **state)
     front_run_end(&run);
 }
 
+// 512 rows by 448 columns a core: tiles of more LX hand A over less often.
+static void cost__tiles_have_the_share_of_lx_that_is_set(void **state)
+{
+    (void)state;
+    double read[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        front_run run = front_run_begin();
+        run.settings.dxp_lx_frac_avail = i ? 0.4 : 0.2;
+        uint32_t x = front_case_input(&run, sizes_view(2, 512, 4096, 0));
+        uint32_t y = front_case_input(&run, sizes_view(2, 4096, 14336, 0));
+        front_case_output(&run, front_case_binary(&run, "spyre.batchmatmul", x, y,
+                                                  sizes_view(2, 512, 14336, 0)));
+        loop_graph *loops = front_case_before(&run, 32, "hinted_divisions");
+        loop_op *op = &loops->ops.items[0];
+        op->split[var_of_extent(op, 14336)] = 32;
+        read[i] = cost_at(loops, 0, 0).read_bytes;
+        front_run_end(&run);
+    }
+    double a = 512 * 4096 * 2, b = 4096.0 * 14336 * 2;
+    assert_near(read[0], 8 * a + b);
+    assert_near(read[1], 4 * a + b);
+}
+
 static void cost__table_has_a_line_an_op(void **state)
 {
     (void)state;
@@ -216,6 +239,7 @@ int main(void)
         cmocka_unit_test(cost__runs_of_copies),
         cmocka_unit_test(cost__counts_whole_sticks),
         cmocka_unit_test(cost__products),
+        cmocka_unit_test(cost__tiles_have_the_share_of_lx_that_is_set),
         cmocka_unit_test(cost__table_has_a_line_an_op),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
