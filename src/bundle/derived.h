@@ -6,8 +6,8 @@
 
 #include "bundle/model.h"
 
-// Elements of a slice of dim `dim`, of the longest one when the division is uneven; the first element
-// of core `core`, and how many it has.
+// Elements of a slice of dim `dim`, of the longest one when the division is uneven; the first
+// element of core `core`, and how many it has.
 int64_t bundle_local_size(const bundle_step *step, uint32_t dim);
 int64_t bundle_slice_start(const bundle_step *step, uint32_t core, uint32_t dim);
 int64_t bundle_slice_size(const bundle_step *step, uint32_t core, uint32_t dim);

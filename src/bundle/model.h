@@ -84,8 +84,8 @@ typedef struct {
     int64_t start, length;      // elements of the whole iteration space
 } bundle_mask;
 
-// One sdsc_<n>.json. Core c owns [slice * length, + length) of every dim, as far as the dim goes, with
-// length = slice_size, or size / slices where that is 0.
+// One sdsc_<n>.json. Core c owns [slice * length, + length) of every dim, as far as the dim goes,
+// with length = slice_size, or size / slices where that is 0.
 typedef struct {
     const char *name;                       // "0_add"
     opfunc op;

@@ -12,9 +12,9 @@ typedef struct {
     double results;          // of them, those that end with a store
 } cost_matmul;
 
-// The tiles of the back-end's share of LX (docs/back.md) that read least: the sums of a tile, two parts of
-// A and B, and the rounded results must fit; either a part of B that has all of k stays while the rows
-// pass by, or both pass by along k.
+// The tiles of the back-end's share of LX (docs/back.md) that read least: the sums of a tile, two
+// parts of A and B, and the rounded results must fit; either a part of B that has all of k stays
+// while the rows pass by, or both pass by along k.
 cost_matmul cost_matmul_of(const loop_op *op, const division_sizes *sizes, const division *d,
                            const double bytes[3], double share_bytes);
 

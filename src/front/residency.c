@@ -122,7 +122,8 @@ static const char *why_not_writer(const loop_graph *loops, const loop_op *op, co
     if (written->why) return written->why;
     for (uint32_t v = 0; v < op->var_count; v++)
         if (op->split[v] > 1 && loop_var_is_reduced(op, v)) return "its cores share every result";
-    if (!residency_has_slices(b, written, loops->settings.uneven_splits)) return "its slices are of unequal length";
+    if (!residency_has_slices(b, written, loops->settings.uneven_splits))
+        return "its slices are of unequal length";
     bool any = loops->settings.allow_all_ops_in_lx_planning;
     if (!any && !is_published(op->op)) return "its opfunc is not listed";
     return NULL;

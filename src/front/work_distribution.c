@@ -35,7 +35,8 @@ static void distribute_results(const loop_op *op, const division_sizes *sizes, d
             if (!done[v] && (largest == LOOP_NO_DIM || units[v] > units[largest])) largest = v;
         if (largest == LOOP_NO_DIM) return;
         done[largest] = true;
-        d->split[largest] = division_largest(units[largest], *cores, sizes->uneven[largest] && !shared);
+        bool uneven = sizes->uneven[largest] && !shared;
+        d->split[largest] = division_largest(units[largest], *cores, uneven);
         *cores /= d->split[largest];
     }
 }
