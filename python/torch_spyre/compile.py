@@ -288,7 +288,8 @@ class _Builder:
         return self._compile(None)
 
     def _compile(self, stages: str | None, folder=None):
-        executable = handover.compile_graph(self.graph, host_fallback=True, stages=stages)
+        with torch.profiler.record_function(f"dxp_standalone:{self._name()}"):
+            executable = handover.compile_graph(self.graph, host_fallback=True, stages=stages)
         program = _Program(self, executable)
         if folder:
             folder.program(program)
@@ -299,6 +300,11 @@ class _Builder:
             program, reports[-1], lambda segment: artefacts.passes_of(stages, segment)
         )
         return program
+
+    def _name(self) -> str:
+        """ "sdsc_fused_mm_add": after the first few operators."""
+        names = [str(node.target).split(".")[1] for node in self.nodes]
+        return "_".join(["sdsc_fused", *list(dict.fromkeys(names))[:4]])
 
     def _placeholder(self, node, args):
         index = len(self.placeholders)

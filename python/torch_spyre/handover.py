@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C
-from ._inductor import config
+from ._inductor import config, kernel_files
 from ._inductor.registry import fallback_ops
 
 # Called with every executable that is compiled or found in the cache.
@@ -33,6 +33,8 @@ def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = Non
         _print_cost(executable)
     for observer in observers:
         observer(executable)
+    if kernel_files.wanted():
+        kernel_files.write_all(executable)
     return executable
 
 

@@ -54,8 +54,19 @@ static int run_command(const command_row *row, int count, char **arguments)
     return row->run(count, arguments);
 }
 
+// Called by the name that torch-spyre gives to its back-end compiler, the command is `dxp`.
+static bool is_called(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+    return strcmp(slash ? slash + 1 : path, name) == 0;
+}
+
 int main(int count, char **arguments)
 {
+    if (count > 0 && is_called(arguments[0], "dxp_standalone"))
+        for (int i = 0; i < COMMAND_COUNT; i++)
+            if (commands[i].run == cmd_dxp)
+                return run_command(&commands[i], count - 1, arguments + 1);
     if (count < 2) {
         fputs("spyre: a command is missing (see spyre --help)\n", stderr);
         return CLI_BAD_INPUT;

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 PROGRAM = """
 import torch
@@ -62,6 +63,7 @@ def test_the_eight_files_are_there(artefacts):
         "output_code.py",
     ]
     assert all((artefacts / name).stat().st_size for name in files)
+    assert " = exp(b" in (artefacts / "expressions.txt").read_text()
     assert " us roofline, of " in (artefacts / "why.txt").read_text()
     if shutil.which("dot"):
         for name in ("orig_fx_graph_diagram.svg", "graph_diagram.svg"):
@@ -158,6 +160,20 @@ def test_caches_can_be_left_out(run_python, tmp_path):
         }
         assert run_python(source, **environment).stdout.strip() == stores
         assert folder.exists() == (disable == "0")
+
+
+def test_attention_is_one_named_node(monkeypatch, tmp_path):
+    monkeypatch.setenv("TORCH_COMPILE_DEBUG", "1")
+    monkeypatch.setattr(torch._dynamo.config, "debug_dir_root", str(tmp_path))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(torch._dynamo.utils, "get_debug_dir", lambda: str(tmp_path))
+    torch._dynamo.reset()
+    q = torch.randn(1, 2, 8, 64).half().to("spyre")
+    with torch.no_grad():
+        torch.compile(torch.nn.functional.scaled_dot_product_attention, dynamic=False)(q, q, q)
+    (graph,) = tmp_path.glob("torchinductor/model__*/fx_graph_transformed.py")
+    (node,) = re.findall(r"= torch.ops.(\S*attention\S*)\(", graph.read_text())
+    assert node == "aten.scaled_dot_product_attention.default"
 
 
 def test_nothing_is_written_unasked(tmp_path):

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import torch
 
-from . import composed, diagrams, output_code
+from . import composed, diagrams, output_code, spyre_kernel
 
 _used: dict[pathlib.Path, int] = {}
 _code_log = torch._logging.getArtifactLogger("torch.spyre", "output_code")  # has PyTorch's handlers
@@ -89,6 +89,8 @@ class Folder:
         self.write("fx_graph_transformed.py", found.print_readable(print_output=False))
         self.write("report.txt", report)
         self.write("output_code.py", output_code.of_program(program))
+        kernels_as_text = map(str, spyre_kernel.kernels_of(program.executable))
+        self.write("expressions.txt", "\n".join(kernels_as_text))
         self.write(
             "inductor_provenance_tracking_node_mappings.json",
             json.dumps(provenance(kernels), indent=1),

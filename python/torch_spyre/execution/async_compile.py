@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from .. import _C, handover
+from .._inductor import kernel_files
 from .._inductor.op_spec import LoopSpec, OpSpec, UnimplementedOp, to_json
 
 __all__ = ["SpyreAsyncCompile", "SpyreSDSCKernelRunner", "SpyreUnimplementedRunner", "placed"]
@@ -21,7 +22,10 @@ class SpyreSDSCKernelRunner:
         self.name = name
         self.specs = specs
         text = json.dumps(to_json(specs))
-        self.executable = _C.compile_op_specs(text, name, handover.settings())
+        with torch.profiler.record_function(f"dxp_standalone:{name}"):
+            self.executable = _C.compile_op_specs(text, name, handover.settings())
+        if kernel_files.wanted():
+            kernel_files.write(self.executable, 0, name)
 
     def run(self, *tensors: torch.Tensor) -> None:
         self.executable.run(tensors)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every stage of a kernel in a directory of its own, under PyTorch's cache directory:
+
+    <cache>/inductor-spyre/<kernel>_<hash>/
+        opspec.json                  what the front-end decided (docs/op-spec.md)
+        bundle.mlir, sdsc_<n>.json   the SuperDSC-Bundle, numbered depth first
+        program.lst                  the program's listing
+        spyreCodeDir/                SpyreCode: spyrecode.json, init.bin
+        kernel.json                  name, files, arguments, what a launch uses on the card
+
+Written with SPYRE_KERNEL_FILES=1 or TORCH_COMPILE_DEBUG=1, of compiled graphs and of programs made
+of OpSpecs. `dxp_standalone --bundle -d DIR` makes the same spyreCodeDir of the bundle. The hash is
+that of OpSpecs and listing: equal kernels share a directory, whose files are equal bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+
+from . import output_code
+
+
+def wanted() -> bool:
+    return "1" in (os.environ.get("SPYRE_KERNEL_FILES"), os.environ.get("TORCH_COMPILE_DEBUG"))
+
+
+def root() -> pathlib.Path:
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    return pathlib.Path(cache_dir()) / "inductor-spyre"
+
+
+def write_all(executable) -> None:
+    """The kernels of every card segment."""
+    for index in range(executable.segment_count()):
+        if executable.segment(index)["kind"] == "card":
+            kernel = json.loads(executable.text(index, "opspec"))
+            write(executable, index, output_code.kernel_name(kernel, index))
+
+
+def write(executable, segment: int, name: str) -> pathlib.Path:
+    """The kernel's directory; it appears complete or not at all."""
+    specs = executable.text(segment, "opspec")
+    listing = executable.text(segment, "listing")
+    key = hashlib.sha256((specs + listing).encode()).hexdigest()[:8]
+    target = root() / f"{name}_{key}"
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix=".", dir=target.parent))
+    try:
+        executable.write(segment, "bundle", str(scratch))
+        executable.write(segment, "spyrecode", str(scratch / "spyreCodeDir"))
+        (scratch / "opspec.json").write_text(specs)
+        (scratch / "program.lst").write_text(listing)
+        about = _describe(executable, segment, name, json.loads(specs))
+        about["files"] = sorted(str(p.relative_to(scratch)) for p in scratch.rglob("*.*"))
+        (scratch / "kernel.json").write_text(json.dumps(about, indent=1) + "\n")
+        scratch.chmod(0o755)
+        try:
+            scratch.rename(target)
+        except OSError:  # another process was faster
+            if not target.is_dir():
+                raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return target
+
+
+def _describe(executable, segment: int, name: str, kernel: dict) -> dict:
+    *_kernels, total = executable.counters(segment)
+    about = executable.segment(segment)
+    return {
+        "name": name,
+        "arguments": kernel.get("arguments", []),
+        "kernels": about["kernels"],
+        "macs": about["macs"],
+        "bytes": about["bytes"],
+        "card_us": about["card_us"],
+        "counters": total,
+    }

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A directory a kernel: five stages, stable bytes, a bundle that the back-end compiles alone."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch_spyre._inductor import kernel_files
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = (
+    "import torch\n"
+    "def f(x, y): return torch.softmax(x @ y, -1) + x\n"
+    "x = torch.ones(64, 64).half().to('spyre')\n"
+    "torch.compile(f, dynamic=False)(x, x)\n"
+)
+
+
+@pytest.fixture(scope="module")
+def caches(tmp_path_factory):
+    """Two caches, each filled by a process of its own."""
+    folders = [tmp_path_factory.mktemp("cache") for _ in range(2)]
+    for folder in folders:
+        environment = {
+            **os.environ,
+            "SPYRE_KERNEL_FILES": "1",
+            "TORCHINDUCTOR_CACHE_DIR": str(folder),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env=environment, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    return folders
+
+
+def files_below(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_five_stages_of_a_kernel(caches):
+    (kernel,) = (caches[0] / "inductor-spyre").iterdir()
+    assert kernel.name.startswith("sdsc_fused_") and len(kernel.name.rsplit("_", 1)[1]) == 8
+    about = json.loads((kernel / "kernel.json").read_text())
+    assert kernel.name.startswith(about["name"]) and about["card_us"] > 0
+    assert about["files"] == sorted(set(files_below(kernel)) - {"kernel.json"})
+    steps = len(json.loads((kernel / "opspec.json").read_text())["specs"])
+    assert {f"sdsc_{n}.json" for n in range(steps)} | {
+        "opspec.json", "bundle.mlir", "program.lst",
+        "spyreCodeDir/init.bin", "spyreCodeDir/spyrecode.json",
+    } == set(about["files"])  # fmt: skip
+    assert "batchmatmul" in (kernel / "program.lst").read_text()
+
+
+def test_every_process_writes_the_same_bytes(caches):
+    first, second = (files_below(folder / "inductor-spyre") for folder in caches)
+    assert first == second and first
+
+
+def test_the_back_end_makes_the_same_program(caches, tmp_path):
+    (kernel,) = (caches[0] / "inductor-spyre").iterdir()
+    spyre = pathlib.Path(os.environ.get("SPYRE_CLI", ROOT / "build" / "release" / "spyre"))
+    dxp = spyre.with_name("dxp_standalone")
+    subprocess.run([dxp, "--bundle", "-d", kernel, "-o", tmp_path / "code"], check=True)
+
+    def listing(code):
+        """Without what a bundle does not have: source lines, bytes of arguments."""
+        done = subprocess.run([spyre, "inspect", code / "init.bin"], capture_output=True, text=True)
+        lines = [re.sub(r" us\b.*", "", line) for line in done.stdout.splitlines()[1:]]
+        return [line for line in lines if not line.startswith(("argument ", "kernel "))]
+
+    assert len(listing(tmp_path / "code")) > 20
+    assert listing(tmp_path / "code") == listing(kernel / "spyreCodeDir")
+
+
+def test_compiling_is_a_range_of_the_profiler(monkeypatch, tmp_path):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    torch._dynamo.reset()
+    x = torch.ones(3, 7).half().to("spyre")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        torch.compile(lambda v: v.exp() * 3, dynamic=False)(x)
+    assert "dxp_standalone:sdsc_fused_exp_mul" in {e.key for e in profile.key_averages()}
+    assert not kernel_files.root().exists()  # nobody asked
