@@ -250,4 +250,12 @@ const char *loop_op_place(const loop_graph *loops, uint32_t op);
 // The text form, docs/loop-text.md.
 void loop_print(const loop_graph *loops, text *out);
 
+// Reads the text form: what prints as the same text. Errors are SPYRE_INVALID_FORMAT with
+// "file:line:column: rule". Without graph, storages and live ranges. All of it lives in `memory`.
+SPYRE_MUST_CHECK spyre_status loop_parse(const char *source, const char *file_name, arena *memory,
+                                         loop_graph **out_loops);
+
+// SPYRE_INTERNAL with the first line that differs, unless the text form reads back as itself.
+SPYRE_MUST_CHECK spyre_status loop_check_text(const loop_graph *loops);
+
 #endif

@@ -77,11 +77,14 @@ static void dump(loop_graph *loops, const char *pass, text *out)
 static spyre_status check(const loop_graph *loops, bool changed, front_records *records)
 {
     if (!front_validates(&loops->settings)) return NULL;
-    record_watch watch = record_begin(loops->memory);
 #ifndef NDEBUG
     changed = true; // whatever the pass says
 #endif
+    record_watch watch = record_begin(loops->memory);
     spyre_status status = changed ? loop_verify(loops) : loop_verify_begun(loops);
+#ifndef NDEBUG
+    if (!status) status = loop_check_text(loops);
+#endif
     record_end(&watch, "invariants", loops, false, records);
     return status;
 }

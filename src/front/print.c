@@ -36,7 +36,8 @@ static void print_buffer(const loop_graph *loops, uint32_t id, text *out)
     for (uint32_t d = 0; buffer->in_lx && d < buffer->dim_count; d++)
         if (buffer->slices[d] > 1) text_printf(out, " slices(%u/%d)", d, buffer->slices[d]);
     text_printf(out, "  // %s", buffer->name);
-    if (buffer->why_in_memory && buffer->output < 0) text_printf(out, "; in memory: %s", buffer->why_in_memory);
+    if (buffer->why_in_memory && buffer->output < 0)
+        text_printf(out, "; in memory: %s", buffer->why_in_memory);
     text_append(out, "\n");
 }
 
@@ -96,4 +97,31 @@ void loop_print(const loop_graph *loops, text *out)
             text_printf(out, " %" PRId64 ":%" PRId64, output->view.size[d], output->view.stride[d]);
         text_append(out, "\n");
     }
+}
+
+static spyre_status check_texts(const text *first, arena *memory, text *second)
+{
+    loop_graph *again;
+    uint32_t line = 1;
+    TRY(text_status(first));
+    TRY(loop_parse(text_string(first), "text form", memory, &again));
+    loop_print(again, second);
+    TRY(text_status(second));
+    const char *a = text_string(first), *b = text_string(second);
+    for (; *a && *a == *b; a++, b++) line += *a == '\n';
+    if (*a == *b) return NULL;
+    return status_new(SPYRE_INTERNAL, "text form: line %u reads back as another", line);
+}
+
+spyre_status loop_check_text(const loop_graph *loops)
+{
+    text first = {0}, second = {0};
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    loop_print(loops, &first);
+    spyre_status status = check_texts(&first, memory, &second);
+    text_free(&first);
+    text_free(&second);
+    arena_destroy(memory);
+    return status;
 }

@@ -34,7 +34,7 @@ static bool is_of_whole_sticks(const loop_graph *loops, const loop_op *copy)
     return begin % lanes == 0 && (walked % lanes == 0 || begin + walked == inner);
 }
 
-// The writer's result where the copy would put it: each loop moves as the copy's loop over that dim.
+// The writer's result where the copy would put it: each loop moves as the copy's over that dim.
 static bool move_result(const loop_op *copy, const loop_op *writer, loop_access *out)
 {
     const loop_access *from = &copy->operand[0], *to = &copy->operand[1];

@@ -2,8 +2,8 @@
 //
 // Rotary embeddings (Su et al., RoFormer, arXiv 2104.09864). As written in PyTorch they copy x with
 // its halves exchanged; here each half of the result is computed where it belongs, from halves that
-// are views. Products and sums round where those of the spelling round, so the numbers are the same:
-// the sign moves from x to the sine, which all heads share.
+// are views. Products and sums round where those of the spelling round, so the numbers are the
+// same: the sign moves from x to the sine, which all heads share.
 #include "graph/rewrite.h"
 
 // The two parts of x along its last dim: halves, or even and odd elements. A dim of size 1 is both.

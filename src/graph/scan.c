@@ -164,9 +164,13 @@ spyre_status scan_string(scanner *s, const char **out_string)
     return NULL;
 }
 
-spyre_status scan_line_end(scanner *s)
+bool scan_line_ends(scanner *s)
 {
     scan_blanks(s);
-    if (*s->at == '\n' || *s->at == '\0') return NULL;
-    return scan_error(s, "expected the end of the line");
+    return *s->at == '\n' || *s->at == '\0';
+}
+
+spyre_status scan_line_end(scanner *s)
+{
+    return scan_line_ends(s) ? NULL : scan_error(s, "expected the end of the line");
 }

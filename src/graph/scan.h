@@ -46,6 +46,8 @@ SPYRE_MUST_CHECK spyre_status scan_number(scanner *s, bool *out_is_int, int64_t 
 // A string in double quotes with \" \\ \xHH, in the arena.
 SPYRE_MUST_CHECK spyre_status scan_string(scanner *s, const char **out_string);
 
+// Skips blanks and a comment; true at the end of the line.
+bool scan_line_ends(scanner *s);
 SPYRE_MUST_CHECK spyre_status scan_line_end(scanner *s);
 
 #endif

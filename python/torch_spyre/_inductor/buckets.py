@@ -6,8 +6,8 @@ A bucket's sizes end at a multiple of its granularity: `min` when it is above 2,
 divisor of `max` that is not below config.min_default_granularity, and never so small that more than
 config.max_buckets reach `max`. Inputs are filled up to the end of the bucket, results are cut. That
 is only done where no element of a result can see what is filled in, which every node is asked for:
-nothing may be contracted, reduced, cut or joined along such a dim, and its size may be nothing but a
-size. Other graphs keep a program a size.
+nothing may be contracted, reduced, cut or joined along such a dim, and its size may be nothing but
+a size. Other graphs keep a program a size.
 """
 
 from __future__ import annotations
