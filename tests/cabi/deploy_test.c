@@ -114,11 +114,48 @@ static void run(spyre_context *context, spyre_executable *executable)
                  SPYRE_INVALID_ARGUMENT, "output 0: float16 is given, it is float32");
 }
 
+// What lies at `address` for an input or output.
+static spyre_transfer transfer_of(uint64_t address, const spyre_layout *layout,
+                                  const spyre_view *storage)
+{
+    return (spyre_transfer){.address = address, .layout = layout, .storage = storage,
+                            .dtype = SPYRE_DTYPE_F32};
+}
+
+// One launch and one interpretation of the same inputs, on the card's memory.
+static void by_definition(spyre_context *context, spyre_executable *executable)
+{
+    const spyre_segment *segment = spyre_executable_segment(executable, 0);
+    const spyre_segment_output *output = &segment->outputs[0];
+    float host[INNER * COLUMNS], results[2][ROWS * COLUMNS] = {{0}};
+    uint64_t inputs[2], buffer;
+    for (int i = 0; i < INNER * COLUMNS; i++) host[i] = (float)(i % 9 - 4) / 8;
+    for (int i = 0; i < 2; i++) {
+        must(spyre_memory_allocate(context, 0, 0, spyre_layout_bytes(&segment->input_layouts[i]),
+                                   &inputs[i]), "allocate");
+        spyre_transfer to = transfer_of(inputs[i], &segment->input_layouts[i],
+                                        &segment->input_storages[i]);
+        must(spyre_copy_to_card(context, &to, host), "copy");
+    }
+    must(spyre_memory_allocate(context, 0, 0, output->bytes, &buffer), "allocate");
+    spyre_transfer from = transfer_of(buffer, &output->layout, &output->storage);
+    must(spyre_launch(context, 0, 0, executable, 0, inputs, &buffer), "launch");
+    must(spyre_copy_to_host(context, &from, results[0]), "copy");
+    must(spyre_interpret(context, 0, 0, executable, 0, inputs, &buffer), "interpret");
+    must(spyre_copy_to_host(context, &from, results[1]), "copy");
+    expect(memcmp(results[0], results[1], sizeof results[0]) == 0, "the card by definition");
+    expect(results[0][0] > 0, "a softmax");
+    for (int i = 0; i < 2; i++) spyre_memory_free(context, 0, inputs[i]);
+    spyre_memory_free(context, 0, buffer);
+}
+
 int main(void)
 {
     spyre_context *context;
     must(spyre_context_create(1, &context), "context");
-    spyre_executable *executable = through_bytes(compile());
+    spyre_executable *executable = compile();
+    by_definition(context, executable);
+    executable = through_bytes(executable);
     run(context, executable);
     spyre_memory_statistics left;
     spyre_memory_read_statistics(context, 0, &left);
