@@ -22,6 +22,7 @@ spyre_status pass_coarse_tile(loop_graph *loops, bool *out_changed)
     if (!*out_changed) return NULL;
     for (uint32_t b = 0; b < loops->buffers.count; b++)
         TRY(VEC_PUSH(loops->memory, &t.whole_at, LOOP_MAX_TILES));
+    TRY(tile_exponentials(&t));
     TRY(tile_reductions(&t));
     TRY(tile_schedule(&t));
     return tile_apply(&t);

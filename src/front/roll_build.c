@@ -6,8 +6,6 @@
 // still read after the new one is made, the new one is copied there at the end.
 #include "front/rolling.h"
 
-#include <string.h>
-
 typedef struct {
     rolling *r;
     loop_graph *loops;
@@ -65,7 +63,8 @@ static spyre_status add_others(roller *b, bool behind)
         if (r->step_of[i] != SPYRE_NO_ID) continue;
         if (i > first && i < last && op->tile_depth)
             roll_refuse(b->r, i, "it stands in another loop");
-        if (depends && b->needed[result]) roll_refuse(b->r, i, "a step needs it and it needs a step");
+        if (depends && b->needed[result])
+            roll_refuse(b->r, i, "a step needs it and it needs a step");
         if (depends) b->made[result] = true;
         if (depends == behind) TRY(push(b, op));
     }
@@ -106,15 +105,6 @@ static bool moves(const loop_access *access)
     return false;
 }
 
-static bool same_places(const loop_buffer *a, const loop_buffer *b)
-{
-    if (a->dim_count != b->dim_count || a->stick != b->stick || a->format != b->format) return false;
-    for (uint32_t d = 0; d < a->dim_count; d++)
-        if (a->dim[d].extent != b->dim[d].extent || a->dim[d].stride != b->dim[d].stride)
-            return false;
-    return true;
-}
-
 // True when nothing but step 0 of this value reads the buffer of the first value.
 static bool is_ours(const roller *b, uint32_t q)
 {
@@ -144,8 +134,8 @@ static spyre_status begin_value(roller *b, uint32_t q)
     uint32_t mine = roll_buffer(b->r, q);
     const loop_buffer *first = &b->loops->buffers.items[result->first];
     bool walks = moves(&result->access);
-    bool alike = walks && same_places(first, &b->loops->buffers.items[mine]) &&
-                 memcmp(result->access.stride, result->walk.stride, sizeof result->walk.stride) == 0 &&
+    bool alike = walks && roll_same_places(first, &b->loops->buffers.items[mine]) &&
+                 roll_same_strides(&result->access, &result->walk) &&
                  result->access.offset == result->walk.offset;
     if (!alike && (walks || first->kind != LOOP_CONSTANT)) {
         roll_refuse(b->r, roll_op(b->r, 0, q), "its first value has another layout");

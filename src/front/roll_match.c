@@ -135,20 +135,25 @@ static bool same_op(const loop_op *a, const loop_op *b)
            memcmp(a->parameter, b->parameter, sizeof a->parameter) == 0;
 }
 
-static bool same_strides(const loop_access *a, const loop_access *b)
+bool roll_same_strides(const loop_access *a, const loop_access *b)
 {
     return memcmp(a->stride, b->stride, sizeof a->stride) == 0;
 }
 
-static bool same_layout(const loop_buffer *a, const loop_buffer *b)
+bool roll_same_places(const loop_buffer *a, const loop_buffer *b)
 {
-    if (a->dtype != b->dtype || a->format != b->format || a->dim_count != b->dim_count) return false;
-    if (a->stick != b->stick || a->exx2 != b->exx2) return false;
+    if (a->dim_count != b->dim_count || a->stick != b->stick || a->format != b->format)
+        return false;
     for (uint32_t d = 0; d < a->dim_count; d++)
-        if (a->dim[d].extent != b->dim[d].extent || a->dim[d].stride != b->dim[d].stride ||
-            a->order[d] != b->order[d])
+        if (a->dim[d].extent != b->dim[d].extent || a->dim[d].stride != b->dim[d].stride)
             return false;
     return true;
+}
+
+static bool same_layout(const loop_buffer *a, const loop_buffer *b)
+{
+    return roll_same_places(a, b) && a->dtype == b->dtype && a->exx2 == b->exx2 &&
+           memcmp(a->order, b->order, a->dim_count) == 0;
 }
 
 static const loop_access *access_at(const rolling *r, uint32_t step, uint32_t p, uint32_t k)
@@ -163,7 +168,7 @@ static void match_shared(rolling *r, uint32_t p, uint32_t k, roll_operand *out)
     out->step = second->offset - first->offset;
     for (uint32_t s = 1; s < r->steps; s++) {
         const loop_access *now = access_at(r, s, p, k);
-        if (now->buffer != first->buffer || !same_strides(now, first))
+        if (now->buffer != first->buffer || !roll_same_strides(now, first))
             roll_refuse(r, roll_op(r, s, p), "another step reads something else");
         else if (now->offset != first->offset + out->step * s)
             roll_refuse(r, roll_op(r, s, p), "its tiles are not evenly apart");
@@ -182,7 +187,7 @@ static void match_made(rolling *r, uint32_t p, uint32_t k, uint32_t back, roll_o
         if (maker_step(r, now->buffer) != s - back ||
             r->position_of[r->f.writer[now->buffer]] != out->from)
             roll_refuse(r, roll_op(r, s, p), "another step reads something else");
-        else if (now->offset != some->offset || !same_strides(now, some))
+        else if (now->offset != some->offset || !roll_same_strides(now, some))
             roll_refuse(r, roll_op(r, s, p), "another step reads it elsewhere");
     }
 }
@@ -222,7 +227,7 @@ static void match_result(rolling *r, uint32_t p)
     for (uint32_t s = 0; s < r->steps; s++) {
         const loop_access *now = access_at(r, s, p, output);
         if (maker_step(r, now->buffer) != s || now->offset != last->offset ||
-            !same_strides(now, last) ||
+            !roll_same_strides(now, last) ||
             !same_layout(buffer_at(r, now->buffer), buffer_at(r, last->buffer)))
             roll_refuse(r, roll_op(r, s, p), "another step's result has another layout");
         else if (s + 1 < r->steps && buffer_at(r, now->buffer)->output >= 0)

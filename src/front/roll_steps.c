@@ -44,7 +44,8 @@ static spyre_status find_steps(rolling *r, arena *memory)
     return NULL;
 }
 
-static spyre_status roll(loop_graph *loops, const hint_tiles *hint, arena *scratch, bool *out_rolled)
+static spyre_status roll(loop_graph *loops, const hint_tiles *hint, arena *scratch,
+                         bool *out_rolled)
 {
     rolling r = {.loops = loops, .scope = hint->scope, .steps = (uint32_t)hint->count};
     loop_graph trial;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A loop that was written step by step, and what the pass roll_steps knows of it. Step 0 runs first.
-// Op p of the body stands for op p of every step. Internal.
+// A loop that was written step by step, and what the pass roll_steps knows of it. Step 0 runs
+// first. Op p of the body stands for op p of every step. Internal.
 #ifndef FRONT_ROLLING_H
 #define FRONT_ROLLING_H
 
@@ -58,6 +58,12 @@ SPYRE_MUST_CHECK spyre_status roll_match(rolling *r, arena *memory);
 // Replaces the steps by one counted loop in `loops`, a copy of r->loops; r->why_not as above, and
 // `loops` is of no use then.
 SPYRE_MUST_CHECK spyre_status roll_build(rolling *r, loop_graph *loops);
+
+bool roll_same_strides(const loop_access *a, const loop_access *b);
+
+// True when both have the same dims, stick and format: an element-wise copy leads from one to the
+// other.
+bool roll_same_places(const loop_buffer *a, const loop_buffer *b);
 
 // The buffer that stands for what op `position` of the body makes: that of the last step.
 static inline uint32_t roll_buffer(const rolling *r, uint32_t position)

@@ -194,8 +194,8 @@ static void add_hints(shrinker *s)
         const loop_op *op = &s->loops->ops.items[i];
         uint32_t result = op->operand[op->operand_count - 1].buffer;
         uint32_t dims = graph->nodes.items[op->node].hint.dims;
-        if (!dims) continue;
-        add_names(s, result, graph->locations.items[dims], &s->loops->buffers.items[result].storage);
+        const spyre_view *storage = &s->loops->buffers.items[result].storage;
+        if (dims) add_names(s, result, graph->locations.items[dims], storage);
     }
 }
 
@@ -237,7 +237,8 @@ static int64_t shortened(const shrinker *s, uint32_t node, uint32_t size)
         kept = few + extent % few;
     int64_t parts = s->parts[root_of(s, node)], unit;
     if (parts != 1) {
-        if (parts == 0 || extent % parts || __builtin_mul_overflow(parts, STICK, &unit)) return extent;
+        if (parts == 0 || extent % parts) return extent;
+        if (__builtin_mul_overflow(parts, STICK, &unit)) return extent;
         if (extent % unit) unit = parts;
         kept = (kept + unit - 1) / unit * unit;
     }

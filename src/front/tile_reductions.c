@@ -21,7 +21,7 @@ typedef struct {
     uint32_t first;         // the outermost level that cuts a reduced loop
 } expansion;
 
-static bool cuts_reduced(const loop_op *op, const tile_level *level)
+bool tile_cuts_reduced(const loop_op *op, const tile_level *level)
 {
     return level->var != LOOP_NO_DIM && !op->operand[op->operand_count - 1].stride[level->var];
 }
@@ -47,24 +47,23 @@ static spyre_status push(expansion *e, const loop_op *op, const tile_path *path)
     return VEC_PUSH(memory, e->paths, *path);
 }
 
-// A buffer like the op's result that does not leave the graph.
-static spyre_status add_buffer(expansion *e, uint8_t whole_at, uint32_t *out)
+spyre_status tile_add_buffer(tiling *t, uint32_t like, uint8_t whole_at, uint32_t *out)
 {
-    loop_graph *loops = e->t->loops;
-    loop_buffer fresh = loops->buffers.items[loop_output_of(&e->op)->buffer];
+    loop_graph *loops = t->loops;
+    loop_buffer fresh = loops->buffers.items[like];
     fresh.output = -1;
     *out = loops->buffers.count;
     TRY(VEC_PUSH(loops->memory, &loops->buffers, fresh));
-    return VEC_PUSH(loops->memory, &e->t->whole_at, whole_at);
+    return VEC_PUSH(loops->memory, &t->whole_at, whole_at);
 }
 
-static spyre_status add_identity(expansion *e, uint32_t *out)
+spyre_status tile_add_constant(tiling *t, double value, uint32_t like, uint32_t *out)
 {
-    loop_graph *loops = e->t->loops;
-    const loop_buffer *result = &loops->buffers.items[loop_output_of(&e->op)->buffer];
+    loop_graph *loops = t->loops;
+    const loop_buffer *result = &loops->buffers.items[like];
     loop_buffer constant = {.name = "identity",
                             .kind = LOOP_CONSTANT,
-                            .value = identity(e->op.op),
+                            .value = value,
                             .dtype = result->dtype,
                             .format = result->format,
                             .stick = LOOP_NO_DIM,
@@ -73,14 +72,12 @@ static spyre_status add_identity(expansion *e, uint32_t *out)
                             .bytes = SPYRE_STICK_BYTES};
     *out = loops->buffers.count;
     TRY(VEC_PUSH(loops->memory, &loops->buffers, constant));
-    return VEC_PUSH(loops->memory, &e->t->whole_at, LOOP_MAX_TILES);
+    return VEC_PUSH(loops->memory, &t->whole_at, LOOP_MAX_TILES);
 }
 
-// An op over the kept loops of the reduction that writes `target` and has the first `depth` levels.
-static loop_op begin(const expansion *e, opfunc func, uint32_t target, uint32_t depth,
-                     tile_path *out_path)
+loop_op tile_begin(const loop_op *from, const tile_path *path, opfunc func, uint32_t target,
+                   uint32_t depth, tile_path *out_path)
 {
-    const loop_op *from = &e->op;
     const loop_access *result = &from->operand[from->operand_count - 1];
     loop_op op = {.op = func,
                   .name = from->name,
@@ -100,14 +97,15 @@ static loop_op begin(const expansion *e, opfunc func, uint32_t target, uint32_t 
         if (v == from->stick) op.stick = at[v];
     }
     op.operand[op.operand_count++] = access;
-    *out_path = e->path;
+    *out_path = *path;
     out_path->depth = depth;
-    for (uint32_t l = 0; l < depth; l++) out_path->level[l].var = at[e->path.level[l].var];
+    out_path->combined = false;
+    for (uint32_t l = 0; l < depth; l++)
+        if (path->level[l].var != LOOP_NO_DIM) out_path->level[l].var = at[path->level[l].var];
     return op;
 }
 
-// Puts an operand that moves as the result does, or not at all, in front of the others.
-static void add_operand(loop_op *op, uint32_t buffer, bool moves)
+void tile_add_operand(loop_op *op, uint32_t buffer, bool moves)
 {
     loop_access access = {.buffer = buffer};
     if (moves) {
@@ -143,24 +141,25 @@ static spyre_status expand(expansion *e)
     uint8_t whole_at = (uint8_t)e->first;
     tile_path path;
     if (copied)
-        TRY(add_buffer(e, whole_at, &sum));
+        TRY(tile_add_buffer(e->t, result, whole_at, &sum));
     else
         e->t->whole_at.items[result] = whole_at;
-    TRY(add_buffer(e, LOOP_MAX_TILES, &part));
-    TRY(add_identity(e, &constant));
+    TRY(tile_add_buffer(e->t, result, LOOP_MAX_TILES, &part));
+    TRY(tile_add_constant(e->t, identity(e->op.op), result, &constant));
 
-    loop_op fill = begin(e, OPFUNC_IDENTITY, sum, e->first, &path);
-    add_operand(&fill, constant, false);
+    loop_op fill = tile_begin(&e->op, &e->path, OPFUNC_IDENTITY, sum, e->first, &path);
+    tile_add_operand(&fill, constant, false);
     TRY(push(e, &fill, &path));
     loop_output_of(&e->op)->buffer = part;
     TRY(push(e, &e->op, &e->path));
-    loop_op combine = begin(e, combination(e->op.op), sum, e->path.depth, &path);
-    add_operand(&combine, part, true);
-    add_operand(&combine, sum, true);
+    loop_op combine =
+        tile_begin(&e->op, &e->path, combination(e->op.op), sum, e->path.depth, &path);
+    tile_add_operand(&combine, part, true);
+    tile_add_operand(&combine, sum, true);
     TRY(push(e, &combine, &path));
     if (!copied) return NULL;
-    loop_op copy = begin(e, OPFUNC_IDENTITY, result, e->first, &path);
-    add_operand(&copy, sum, true);
+    loop_op copy = tile_begin(&e->op, &e->path, OPFUNC_IDENTITY, result, e->first, &path);
+    tile_add_operand(&copy, sum, true);
     return push(e, &copy, &path);
 }
 
@@ -174,8 +173,10 @@ spyre_status tile_reductions(tiling *t)
                        .paths = &paths,
                        .op = t->loops->ops.items[i],
                        .path = t->paths.items[i]};
-        while (e.first < e.path.depth && !cuts_reduced(&e.op, &e.path.level[e.first])) e.first++;
+        while (e.first < e.path.depth && !tile_cuts_reduced(&e.op, &e.path.level[e.first]))
+            e.first++;
         *t->loops->at_node = e.op.node;
+        if (e.path.combined) e.first = e.path.depth;
         TRY(e.first < e.path.depth ? expand(&e) : push(&e, &e.op, &e.path));
     }
     t->loops->ops = ops;

@@ -134,6 +134,18 @@ static uint8_t may_share(const scheduler *s, uint32_t writer, uint32_t reader, u
     return shared;
 }
 
+// What reads the value before it is written anew goes first.
+static spyre_status add_old_readers(scheduler *s, uint32_t writer, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < writer; i++)
+        for (uint32_t k = 0; k + 1 < op_at(s, i)->operand_count; k++) {
+            need n = {i, k, LOOP_MAX_TILES};
+            if (op_at(s, i)->operand[k].buffer == buffer)
+                TRY(VEC_PUSH(s->t->loops->memory, &s->needs, n));
+        }
+    return NULL;
+}
+
 static spyre_status find_needs(scheduler *s)
 {
     arena *memory = s->t->loops->memory;
@@ -150,6 +162,7 @@ static spyre_status find_needs(scheduler *s)
                 TRY(VEC_PUSH(memory, &s->needs, n));
             }
         uint32_t result = op->operand[op->operand_count - 1].buffer;
+        if (s->t->whole_at.items[result] < LOOP_MAX_TILES) TRY(add_old_readers(s, i, result));
         next[i] = head[result];
         head[result] = i + 1;
     }

@@ -18,6 +18,7 @@ typedef struct {
 typedef struct {
     uint32_t depth;
     tile_level level[LOOP_MAX_TILES]; // outermost first
+    bool combined; // a reduction of one tile, which ops around it combine
 } tile_path;
 
 typedef VEC(tile_path) tile_path_list;
@@ -38,6 +39,9 @@ SPYRE_MUST_CHECK spyre_status tile_by_hints(tiling *t);
 // operands have theirs.
 void tile_by_spans(tiling *t, uint32_t index);
 
+// Makes sums of exp(x - max(x)) along a cut loop one pass over its tiles.
+SPYRE_MUST_CHECK spyre_status tile_exponentials(tiling *t);
+
 // Makes an op that reduces along a cut loop three: an identity before the loop, the op on one tile,
 // the combination of its partial result with what is there.
 SPYRE_MUST_CHECK spyre_status tile_reductions(tiling *t);
@@ -54,6 +58,25 @@ void tile_mark_unrolled(loop_graph *loops);
 
 // The scopes around the op's node (graph/hint.h).
 const char *tile_scopes_of(const loop_graph *loops, const loop_op *op);
+
+// True when the level cuts a loop along which the op reduces.
+bool tile_cuts_reduced(const loop_op *op, const tile_level *level);
+
+// A buffer like another one that does not leave the graph; `whole_at` as in tiling. Id in *out.
+SPYRE_MUST_CHECK spyre_status tile_add_buffer(tiling *t, uint32_t like, uint8_t whole_at,
+                                              uint32_t *out);
+
+// A constant in the format of a buffer.
+SPYRE_MUST_CHECK spyre_status tile_add_constant(tiling *t, double value, uint32_t like,
+                                                uint32_t *out);
+
+// An op over the kept loops of a reduction in `path` that writes `target` and has the first `depth`
+// levels; it has no operands yet.
+loop_op tile_begin(const loop_op *from, const tile_path *path, opfunc func, uint32_t target,
+                   uint32_t depth, tile_path *out_path);
+
+// Puts an operand that moves as the result does, or not at all, in front of the others.
+void tile_add_operand(loop_op *op, uint32_t buffer, bool moves);
 
 // True when the op's node says that it is in that scope.
 bool tile_in_scope(const loop_graph *loops, const loop_op *op, int64_t scope);

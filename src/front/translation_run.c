@@ -78,8 +78,8 @@ static spyre_status bind(const translation_subject *v, const front_result *resul
     return NULL;
 }
 
-static spyre_status collect(const translation_subject *v, const front_result *result, arena *scratch,
-                            const bundle_buffer *buffers, uint8_t **out)
+static spyre_status collect(const translation_subject *v, const front_result *result,
+                            arena *scratch, const bundle_buffer *buffers, uint8_t **out)
 {
     const loop_graph *loops = result->loops;
     uint32_t first = (result->has_pool ? 1u : 0u) + result->input_count;

@@ -100,6 +100,56 @@ def test_softmax(tensor, outer, inner):
     check(function, tensor("M,K"), atol=0.002)
 
 
+def flash(q, k, v):
+    """Attention with sums that a caller could carry on from."""
+    with tiles(Heads=2), tiles(T=2):
+        most = torch.full((2, 4, 128, 1), -60000.0, dtype=q.dtype, device=q.device)
+        total = torch.zeros((2, 4, 128, 1), dtype=q.dtype, device=q.device)
+        scores = q @ k.transpose(-1, -2) * 0.125
+        new = torch.maximum(most, scores.amax(-1, keepdim=True))
+        shift, weights = torch.exp(most - new), torch.exp(scores - new)
+        total = total * shift + weights.sum(-1, keepdim=True)
+        return weights @ v / total
+
+
+def test_attention_is_one_pass_over_the_keys(tensor, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+    inputs = tensor("B,Heads,Q,D"), tensor("B,Heads,T,D"), tensor("B,Heads,T,D")
+    results = []
+    for unroll in (True, False):
+        with config.patch(unroll_loops=unroll):
+            results.append(check(flash, *inputs).cpu())
+    assert torch.equal(*results)
+    kernels = loops(tmp_path)
+    assert {tuple(counts) for name, counts in kernels if "matmul" in name} == {(2, 2)}
+    text = (tmp_path / "segment0.loop").read_text()
+    assert len(set(re.findall(r"in\(t(\d+)<2 T\)", text))) == 1
+
+
+def test_softmax_along_tiles_is_two_passes(tensor, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+
+    def function(x):
+        with tiles(K=4):
+            return torch.softmax(x, -1)
+
+    x = tensor("M,K")
+    host = x.cpu()
+    host[:, :64] = float("-inf")  # the first tile adds nothing
+    host[:, 100] = 9.0
+    x.copy_(host)
+    results = []
+    for unroll in (True, False):
+        with config.patch(unroll_loops=unroll):
+            results.append(check(function, x, atol=0.002).cpu())
+    assert torch.equal(*results)
+    text = (tmp_path / "segment0.loop").read_text()
+    assert set(re.findall(r"in\(t(\d+)<4 K\)", text)) == {"0", "1"}
+    host[:] = float("-inf")
+    x.copy_(host)
+    assert not torch.compile(function)(x).cpu().isfinite().any()
+
+
 REDUCTIONS = {
     "sum": lambda x, dim: x.sum(dim),
     "mean": lambda x, dim: x.mean(dim),

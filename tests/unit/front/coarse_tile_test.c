@@ -220,6 +220,43 @@ static void coarse_tile__a_whole_reduction_ends_the_loop(void **state)
     front_run_end(&run);
 }
 
+// sum(exp(x - max(x))) along K: one loop; differences that are read besides take another. Where
+// loops over rows stand outside, the sum is accumulated in a tile.
+static void coarse_tile__sums_of_exponentials(void **state)
+{
+    (void)state;
+#define PASS(d) "max/" d " maximum/" d " sub/" d " exp/" d " sub/" d " exp/" d \
+                " sum/" d " mul/" d " add/" d " identity/" d
+    static const struct {
+        const char *tiles;
+        bool gaps;
+        const char *ops;
+    } cases[] = {{"1:K=4", false, "identity/0 identity/0 " PASS("1")},
+                 {"1:K=4", true, "identity/0 identity/0 " PASS("1") " sub/1 neg/1"},
+                 {"1:M=4,2:K=4", false, "identity/1 identity/1 " PASS("2") " identity/1"}};
+#undef PASS
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        front_run run = front_run_begin();
+        spyre_view view = sizes_view(2, 64, 256, 0), row = sizes_view(2, 64, 1, 0);
+        uint32_t x = named_input(&run, view, "M,K");
+        spyre_arg dim = {.kind = SPYRE_ARG_INT, .of.integer = 1};
+        spyre_arg args[] = {{.kind = SPYRE_ARG_VALUE, .of.value = x},
+                            {.kind = SPYRE_ARG_LIST, .of.list = {&dim, 1}},
+                            {.kind = SPYRE_ARG_BOOL, .of.boolean = true}};
+        uint32_t most = front_run_node(&run, "spyre.max", args, 3, SPYRE_DTYPE_F16, row);
+        uint32_t gap = front_case_binary(&run, "spyre.sub", x, most, view);
+        uint32_t power = front_case_unary(&run, "spyre.exp", gap, view);
+        args[0].of.value = power;
+        front_case_output(&run, front_run_node(&run, "spyre.sum", args, 3, SPYRE_DTYPE_F16, row));
+        if (cases[i].gaps)
+            front_case_output(&run, front_case_unary(&run, "spyre.neg", gap, view));
+        for (uint32_t n = 0; n < run.graph->nodes.count; n++) hint(&run, n, cases[i].tiles);
+        loop_graph *loops = front_case_before(&run, 32, "span_reduction");
+        assert_string_equal(ops_of(loops), cases[i].ops);
+        front_run_end(&run);
+    }
+}
+
 // abs(exp(x)) of [64, 4096], abs in tiles.
 static front_run walked(const char *tiles, bool unroll)
 {
@@ -233,8 +270,8 @@ static front_run walked(const char *tiles, bool unroll)
     return run;
 }
 
-// What a loop walks is held in LX whole where the cores cut other dims of it than the loop, and where
-// the bundle has the addresses as numbers.
+// What a loop walks is held in LX whole where the cores cut other dims of it than the loop, and
+// where the bundle has the addresses as numbers.
 static void coarse_tile__walked_buffers_live_in_lx(void **state)
 {
     (void)state;
@@ -446,6 +483,7 @@ int main(void)
         cmocka_unit_test(coarse_tile__sums_of_tiles),
         cmocka_unit_test(coarse_tile__two_buffers),
         cmocka_unit_test(coarse_tile__a_whole_reduction_ends_the_loop),
+        cmocka_unit_test(coarse_tile__sums_of_exponentials),
         cmocka_unit_test(coarse_tile__walked_buffers_live_in_lx),
         cmocka_unit_test(coarse_tile__others_stand_aside),
         cmocka_unit_test(coarse_tile__impossible_tiles_are_refused),

@@ -101,7 +101,8 @@ static void roll__the_sum_is_kept_in_place(void **state)
         make_sums(p, computed, ALIKE);
         loop_graph *loops = front_case_before(&p->run, 4, "span_reduction");
         // What is made for the loop alone is made where the sum is; an input is copied there.
-        assert_string_equal(shape_of(loops), computed ? "abs/0 exp/1 add/1" : "identity/0 exp/1 add/1");
+        assert_string_equal(shape_of(loops),
+                            computed ? "abs/0 exp/1 add/1" : "identity/0 exp/1 add/1");
         assert_int_equal(loops->tiles.items[0].count, STEPS);
         const loop_op *exp = &loops->ops.items[1], *sum = &loops->ops.items[2];
         assert_int_equal(exp->operand[0].tile_stride[0], 64);
