@@ -375,7 +375,7 @@ static bool guess_from_broadcast(const chain_tile *t, chain_shape *out)
             still *= list.axes[n].extent;
             if (first < 0) first = n;
         }
-        if (still == 1 || elements % still != 0 || still == elements) continue;
+        if (still == 1 || elements % still != 0 || still >= elements) continue;
         int64_t rows = by_row ? elements / still : still;
         if (rows > UINT32_MAX || elements / rows > UINT32_MAX) return false;
         *out = (chain_shape){(uint32_t)rows, (uint32_t)(elements / rows), by_row == (first > 1)};
