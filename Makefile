@@ -91,7 +91,8 @@ test-tsan: $(STAMPS)/packages
 	cmake --build $(TSAN)
 	ctest --test-dir $(TSAN) --output-on-failure -j2 -R '$(TSAN_TESTS)'
 
-# With clang libFuzzer searches, otherwise tests/fuzz/driver.c. What is found stays in build/fuzz.
+# With clang libFuzzer searches (on Debian packages clang and libclang-rt-14-dev), otherwise
+# tests/fuzz/driver.c. What is found stays in build/fuzz.
 fuzz: $(STAMPS)/packages
 	cmake -S . -B $(FUZZ) -G Ninja -DSPYRE_SANITIZE=ON -DSPYRE_FUZZ=ON \
 	  -DCMAKE_BUILD_TYPE=RelWithDebInfo $(if $(shell command -v clang),-DCMAKE_C_COMPILER=clang)

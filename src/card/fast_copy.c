@@ -85,12 +85,12 @@ static inline words load_words(const uint8_t *from)
 // Interleaves halves of a and b.
 static inline words low(words a, words b)
 {
-    return __builtin_shuffle(a, b, (words){0, 8, 1, 9, 2, 10, 3, 11});
+    return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
 }
 
 static inline words high(words a, words b)
 {
-    return __builtin_shuffle(a, b, (words){4, 12, 5, 13, 6, 14, 7, 15});
+    return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
 }
 
 // Interleaving each line with the one half the block further, three times, transposes.

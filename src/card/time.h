@@ -34,7 +34,8 @@ void time_cost_of(const isa_kernel *kernel, const isa_instruction *i, time_cost 
 // that the bytes of the rarer direction take alone.
 double time_turnaround(const isa_program *program, uint32_t begin, uint32_t end);
 
-enum { TIME_QUEUES = 5, TIME_NO_LOOP = UINT32_MAX };
+enum { TIME_QUEUES = 5 };
+#define TIME_NO_LOOP UINT32_MAX
 
 typedef struct {
     uint32_t parent, depth, count;      // depth 0: outermost inside the kernel

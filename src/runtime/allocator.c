@@ -10,7 +10,8 @@
 #include "card/card.h"
 
 #define PAGES (ALLOCATOR_SEGMENTS * CARD_SEGMENT_BYTES / ALLOCATOR_PAGE_BYTES)
-enum { NO_BLOCK = UINT32_MAX, WORD_BITS = 64 };
+#define NO_BLOCK UINT32_MAX
+enum { WORD_BITS = 64 };
 
 // --- Arrays
 

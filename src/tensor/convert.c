@@ -7,6 +7,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "base/log.h"
 #include "tensor/convert_kernels.h"
@@ -25,10 +28,19 @@ static const convert_kernels *const variants[] = {
 
 enum { VARIANT_COUNT = sizeof variants / sizeof *variants };
 
+#if defined(__x86_64__)
+// Not every compiler's __builtin_cpu_supports() knows it. Intel SDM volume 2, CPUID, leaf 1.
+static bool has_f16c(void)
+{
+    unsigned int a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 bool convert_can_run(const convert_kernels *kernels)
 {
 #if defined(__x86_64__)
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    bool avx2 = __builtin_cpu_supports("avx2") && has_f16c();
     if (kernels == &convert_avx2) return avx2;
     if (kernels == &convert_avx512) {
         return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

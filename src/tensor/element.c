@@ -100,7 +100,7 @@ double element_load(const void *address, spyre_format format)
     case SPYRE_FORMAT_SEN18F_FP24:
     case SPYRE_FORMAT_COUNT: break;
     }
-    assert(!"a format whose elements are whole bytes");
+    assert(false && "a format whose elements are whole bytes");
     return 0.0;
 }
 
@@ -164,5 +164,5 @@ void element_store(void *address, spyre_format format, double value)
     case SPYRE_FORMAT_SEN18F_FP24:
     case SPYRE_FORMAT_COUNT: break;
     }
-    assert(!"a format whose elements are whole bytes");
+    assert(false && "a format whose elements are whole bytes");
 }

@@ -119,7 +119,7 @@ static double apply_unary(opfunc op, double x)
     case OPFUNC_MISH: return gated(x, tanh(log1p(exp(x))));
     default: break;
     }
-    assert(!"a unary opfunc");
+    assert(false && "a unary opfunc");
     return 0.0;
 }
 
@@ -140,7 +140,7 @@ static double apply_binary(opfunc op, double a, double b)
     case OPFUNC_GREATEREQUAL: return a >= b ? 1.0 : 0.0;
     default: break;
     }
-    assert(!"a binary opfunc");
+    assert(false && "a binary opfunc");
     return 0.0;
 }
 
@@ -180,7 +180,7 @@ double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float
     case OPFUNC_KIND_REDUCTION:
     case OPFUNC_KIND_MATMUL: break;
     }
-    assert(!"an element-wise opfunc");
+    assert(false && "an element-wise opfunc");
     return 0.0;
 }
 

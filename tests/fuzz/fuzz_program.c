@@ -17,7 +17,7 @@ static void choose_settings(random_graph *g)
     spyre_settings *settings = &g->run.settings;
     settings->lx_planning = !random_chance(g, 20);
     settings->work_division = random_chance(g, 20); // published
-    if (random_chance(g, 20)) settings->max_span_bytes = 128 << random_below(g, 10);
+    if (random_chance(g, 20)) settings->max_span_bytes = 128u << random_below(g, 10);
 }
 
 // The same bits from all engines, and numbers near the graph's own.
