@@ -64,17 +64,21 @@ class Launch:
         self.views = executable.segment(index)["views"]
 
     def __call__(self, inputs, card: int) -> list[torch.Tensor]:
-        return self._with_views(inputs, self.launch(self.index, inputs, card))
+        results = self.launch(self.index, inputs, card)
+        if self.views:
+            self._add_views(inputs, results)
+        return results
 
     def interpret(self, inputs, card: int) -> list[torch.Tensor]:
         """The same by the definition of bundles, which is slow."""
-        return self._with_views(inputs, self.executable.interpret(self.index, inputs, card))
+        results = self.executable.interpret(self.index, inputs, card)
+        self._add_views(inputs, results)
+        return results
 
-    def _with_views(self, inputs, results: list[torch.Tensor]) -> list[torch.Tensor]:
+    def _add_views(self, inputs, results: list[torch.Tensor]) -> None:
         for position, of_input, source, size, stride, offset in self.views:
             base = inputs[source] if of_input else results[source]
             results.insert(position, base.as_strided(size, stride, offset))
-        return results
 
 
 def op_name(op: torch._ops.OpOverload) -> str:
