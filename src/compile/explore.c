@@ -63,13 +63,14 @@ static spyre_status read_stage(const page *p, uint32_t number, const char *stage
 
 // --- Stages side by side
 
-static spyre_status print_lines(const page *p, const segment *s, const char *title,
-                                const char *stage, explore_stage *lines)
+// A section of one of the page's classes: "stage", beside others, or "wide".
+static spyre_status print_lines(const page *p, const segment *s, const char *width,
+                                const char *title, const char *stage, explore_stage *lines)
 {
     explore_file file = {0};
     TRY(read_stage(p, s->number, stage, &file));
-    text_printf(p->out, "<section class=\"stage\" data-stage=\"%s\"><h2>%s</h2>"
-                "<div class=\"scroll\">\n", stage, title);
+    text_printf(p->out, "<section class=\"%s\" data-stage=\"%s\"><h2>%s</h2>"
+                "<div class=\"scroll\">\n", width, stage, title);
     TRY(lines(p->memory, &file, &s->ops, p->out));
     text_append(p->out, "</div></section>\n");
     return NULL;
@@ -198,18 +199,6 @@ static spyre_status print_lx(const page *p, const segment *s)
     return NULL;
 }
 
-static spyre_status print_table(const page *p, const segment *s, const char *title,
-                                const char *stage, explore_stage *lines)
-{
-    explore_file file = {0};
-    TRY(read_stage(p, s->number, stage, &file));
-    text_printf(p->out, "<section class=\"wide\" data-stage=\"%s\"><h2>%s</h2>"
-                "<div class=\"scroll\">\n", stage, title);
-    TRY(lines(p->memory, &file, &s->ops, p->out));
-    text_append(p->out, "</div></section>\n");
-    return NULL;
-}
-
 // A file of the whole compilation; none when the dump has none.
 static spyre_status print_document(const page *p, const segment *s, const char *name,
                                    const char *title, const char *kind, const char *stage,
@@ -239,16 +228,16 @@ static spyre_status print_segment(const page *p, uint32_t number)
                        explore_fx));
     TRY(print_document(p, &s, "fx_graph_transformed.py", "FX graph as handed over", "stage", "fx",
                        explore_fx));
-    TRY(print_lines(p, &s, "Graph", "graph", explore_graph));
+    TRY(print_lines(p, &s, "stage", "Graph", "graph", explore_graph));
     TRY(print_loops(p, &s, &loop));
-    TRY(print_lines(p, &s, "Bundle", "bundle", explore_bundle));
-    TRY(print_lines(p, &s, "Program", "listing", explore_listing));
+    TRY(print_lines(p, &s, "stage", "Bundle", "bundle", explore_bundle));
+    TRY(print_lines(p, &s, "stage", "Program", "listing", explore_listing));
     text_append(p->out, "</div>\n");
-    TRY(print_table(p, &s, "Where the time goes", "why", explore_why));
-    TRY(print_table(p, &s, "Cost by the planner's model", "cost", explore_cost));
+    TRY(print_lines(p, &s, "wide", "Where the time goes", "why", explore_why));
+    TRY(print_lines(p, &s, "wide", "Cost by the planner's model", "cost", explore_cost));
     print_cores(p, &s);
     TRY(print_lx(p, &s));
-    TRY(print_table(p, &s, "What the passes took", "time", explore_plain));
+    TRY(print_lines(p, &s, "wide", "What the passes took", "time", explore_plain));
     TRY(print_document(p, &s, "report.txt", "Who took which node", "wide", "report",
                        explore_plain));
     text_append(p->out, "</article>\n");

@@ -16,6 +16,7 @@ PUBLISHED = {
     "dxp_lx_frac_avail": "DXP_LX_FRAC_AVAIL",
     "co_optimizing_lx_planning": "CO_OPTIMIZING_LX_PLANNING",
     "lx_boundary_clones": "LX_BOUNDARY_CLONES",
+    "lx_planner_relayout": "SPYRE_LX_PLANNER_RELAYOUT",
     "global_stick_optimizer": "GLOBAL_STICK_OPTIMIZER",
     "chunk_large_tensors": "CHUNK_LARGE_TENSORS",
     "memory_plan": "SPYRE_INDUCTOR_MEMORY_PLAN",

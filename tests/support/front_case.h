@@ -69,6 +69,14 @@ static inline void front_case_output(front_run *run, uint32_t value)
     if (spyre_graph_add_output(run->graph, value)) abort();
 }
 
+// second(first(x)), which leaves the graph.
+static inline void front_case_pair(front_run *run, const char *first, const char *second,
+                                   spyre_view view)
+{
+    uint32_t x = front_case_unary(run, first, front_case_input(run, view), view);
+    front_case_output(run, front_case_unary(run, second, x, view));
+}
+
 static inline uint32_t front_case_count(const loop_graph *loops, opfunc op)
 {
     uint32_t count = 0;

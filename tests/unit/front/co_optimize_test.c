@@ -46,10 +46,7 @@ static void co_optimize__a_mismatch_becomes_resident(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
-    spyre_view view = sizes_view(2, 512, 2048, 0);
-    uint32_t x = front_case_input(&run, view);
-    uint32_t y = front_case_unary(&run, "spyre.tanh", x, view);
-    front_case_output(&run, front_case_unary(&run, "spyre.abs", y, view));
+    front_case_pair(&run, "spyre.tanh", "spyre.abs", sizes_view(2, 512, 2048, 0));
     run.settings.co_optimizing_lx_planning = true;
     loop_graph *loops = front_case_before(&run, 32, "co_optimize");
     division rows = division_whole(), columns = division_whole();

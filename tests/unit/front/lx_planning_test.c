@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "front/residency.h"
 #include "support/front_case.h"
 
 // x.softmax(dim 0) of an M x N matrix, as its five ops.
@@ -116,10 +117,7 @@ static void lx_planning__published_opfuncs_only(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
-    spyre_view view = sizes_view(2, 64, 64, 0);
-    uint32_t x = front_case_input(&run, view);
-    uint32_t y = front_case_unary(&run, "spyre.tanh", x, view);
-    front_case_output(&run, front_case_unary(&run, "spyre.abs", y, view));
+    front_case_pair(&run, "spyre.tanh", "spyre.abs", sizes_view(2, 64, 64, 0));
     assert_true(buffer_named(front_case_before(&run, 4, NULL), 0)->in_lx);
     run.settings.allow_all_ops_in_lx_planning = false;
     const loop_buffer *tanh = buffer_named(front_case_before(&run, 4, NULL), 0);
@@ -132,10 +130,7 @@ static void lx_planning__divisions_that_differ_stay_in_memory(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
-    spyre_view view = sizes_view(2, 64, 64, 0);
-    uint32_t x = front_case_input(&run, view);
-    uint32_t y = front_case_unary(&run, "spyre.tanh", x, view);
-    front_case_output(&run, front_case_unary(&run, "spyre.abs", y, view));
+    front_case_pair(&run, "spyre.tanh", "spyre.abs", sizes_view(2, 64, 64, 0));
     loop_graph *loops = front_case_before(&run, 4, "lx_planning");
     bool changed;
     loops->ops.items[0].split[0] = 4;
@@ -148,6 +143,42 @@ static void lx_planning__divisions_that_differ_stay_in_memory(void **state)
     front_run_end(&run);
 }
 
+// 2 MiB less the back-end's share, in whole sticks.
+static void lx_planning__limit(void **state)
+{
+    (void)state;
+    static const struct {
+        double share;
+        int64_t limit;
+    } cases[] = {{0.2, 1677696}, {0.5, 1 << 20}, {0, 2 << 20}, {1, 0}};
+    for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        loop_graph loops = {.settings = spyre_settings_default()};
+        loops.settings.dxp_lx_frac_avail = cases[i].share;
+        assert_int_equal(residency_limit_bytes(&loops), cases[i].limit);
+    }
+}
+
+// What cores share, what enters and what leaves.
+static void lx_planning__who_stays_in_memory(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    add_softmax(&run, 512, 1024);
+    loop_graph *loops = front_case_before(&run, 4, "lx_planning");
+    bool changed;
+    loops->ops.items[0].split[0] = 4; // max, along the rows that it reduces
+    for (uint32_t v = 1; v < loops->ops.items[0].var_count; v++) loops->ops.items[0].split[v] = 1;
+    loops->ops.items[0].core_stride[0] = 1;
+    assert_true(loop_var_is_reduced(&loops->ops.items[0], 0));
+    assert_null(pass_lx_planning(loops, &changed));
+    assert_string_equal(buffer_named(loops, 0)->why_in_memory, "its cores share every result");
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        const loop_buffer *buffer = &loops->buffers.items[b];
+        if (buffer->kind == LOOP_INPUT || buffer->output >= 0) assert_false(buffer->in_lx);
+    }
+    front_run_end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +187,8 @@ int main(void)
         cmocka_unit_test(lx_planning__one_address_on_every_core),
         cmocka_unit_test(lx_planning__published_opfuncs_only),
         cmocka_unit_test(lx_planning__divisions_that_differ_stay_in_memory),
+        cmocka_unit_test(lx_planning__limit),
+        cmocka_unit_test(lx_planning__who_stays_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,10 +28,7 @@ static void split(loop_op *op, uint32_t v, int32_t slices, int32_t core_stride)
 // exp(x), then abs of it, of 512 x 512: rows over 8 cores, then columns over 8.
 static loop_graph *two_ops(front_run *run, const char *before)
 {
-    spyre_view view = sizes_view(2, 512, 512, 0);
-    uint32_t x = front_case_input(run, view);
-    uint32_t power = front_case_unary(run, "spyre.exp", x, view);
-    front_case_output(run, front_case_unary(run, "spyre.abs", power, view));
+    front_case_pair(run, "spyre.exp", "spyre.abs", sizes_view(2, 512, 512, 0));
     loop_graph *loops = front_case_before(run, 8, before);
     for (uint32_t i = 0; i < 2; i++)
         for (uint32_t v = 0; v < 2; v++) split(&loops->ops.items[i], v, v == i ? 8 : 1, 1);

@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "front/solver.h"
 #include "unit/check.h"
+#include "unit/front/solver_case.h"
 
-enum { SEARCH, GREEDY, FIRST_FIT, BEST_FIT, EXACT, SOLVERS, MOST_ITEMS = 16, NO_PARENT = -1 };
+enum { MOST_ITEMS = 16, NO_PARENT = -1 };
 
 // Bytes and capacity in sticks.
 typedef struct {
@@ -76,14 +76,6 @@ static uint32_t make(const pattern *p, solver_item *items)
     return count;
 }
 
-static int64_t worth_of(const solver_item *items, uint32_t count)
-{
-    int64_t worth = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (items[i].address != SOLVER_UNPLACED) worth += items[i].worth;
-    return worth;
-}
-
 static void patterns__solvers(void **state)
 {
     (void)state;
@@ -95,10 +87,10 @@ static void patterns__solvers(void **state)
             solver_problem problem = {.memory = memory, .items = items,
                                       .count = make(p, items), .capacity = p->capacity * 128};
             assert_ok(solver_check(&problem)); // the plan by hand
-            int64_t by_hand = worth_of(items, problem.count);
+            int64_t by_hand = placed_worth_of(items, problem.count);
             assert_ok(solver_run(&problem, s));
             assert_ok(solver_check(&problem));
-            int64_t worth = worth_of(items, problem.count);
+            int64_t worth = placed_worth_of(items, problem.count);
             if ((s == SEARCH || s == EXACT) && worth < by_hand)
                 fail_msg("%s, solver %u: worth %lld of %lld", p->name, s, (long long)worth,
                          (long long)by_hand);

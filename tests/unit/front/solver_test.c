@@ -7,11 +7,9 @@
 
 #include <cmocka.h>
 
-#include "front/solver.h"
 #include "spyre/settings.h"
 #include "unit/check.h"
-
-enum { SEARCH, GREEDY, FIRST_FIT, BEST_FIT, EXACT, SOLVERS };
+#include "unit/front/solver_case.h"
 
 static solver_item item(int64_t bytes, uint32_t first, uint32_t last)
 {
@@ -165,14 +163,6 @@ static uint32_t make_random(solver_item *items, uint32_t most)
     return count;
 }
 
-static int64_t worth_of(const solver_item *items, uint32_t count)
-{
-    int64_t worth = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (items[i].address != SOLVER_UNPLACED) worth += items[i].worth;
-    return worth;
-}
-
 static void solver__random_plans_are_sound_and_search_is_best(void **state)
 {
     (void)state;
@@ -183,7 +173,7 @@ static void solver__random_plans_are_sound_and_search_is_best(void **state)
         int64_t best = -1, capacity = 128 * (10 + random_below(90));
         for (uint32_t s = SOLVERS; s-- > 0;) {
             solve(items, count, capacity, s, NULL);
-            int64_t worth = worth_of(items, count);
+            int64_t worth = placed_worth_of(items, count);
             if (s == SEARCH || s == EXACT) assert_true(s == EXACT || worth >= best);
             if (worth > best) best = worth;
         }
