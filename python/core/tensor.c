@@ -327,7 +327,7 @@ static void empty(StableIValue *stack, uint64_t arguments, uint64_t results)
         (int32_t)format != aoti_torch_memory_format_contiguous_format() &&
         (int32_t)format != aoti_torch_memory_format_preserve_format())
         ok = core_fail(SPYRE_UNSUPPORTED,
-                       "Spyre backend supports the contiguous memory format only");
+                       "Spyre backend only supports contiguous memory format");
     if (ok) tensor_contiguous_strides(rank, size, stride);
     if (!ok || !tensor_create(rank, size, stride, dtype, card, &made)) core_throw();
     stack[0] = (StableIValue)(uintptr_t)made;

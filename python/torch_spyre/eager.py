@@ -536,7 +536,7 @@ def _resize_(tensor, size, *, memory_format=None):
     if tensor.shape == size:
         return tensor
     if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
-        raise RuntimeError("resize_: Spyre backend supports the contiguous memory format only")
+        raise RuntimeError("resize_: Spyre backend only supports contiguous memory format")
     fresh = torch.empty(size, dtype=tensor.dtype, device=tensor.device)
     kept = min(fresh.numel(), tensor.numel())
     if kept:
