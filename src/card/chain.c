@@ -41,7 +41,7 @@ static void fetch_rows(const progress *g, const chain_step *s, const uint8_t *at
 static bool takes_elements(uint32_t verb)
 {
     return verb == WALK_LOAD || verb == WALK_WITH || verb == WALK_STORE ||
-           verb == WALK_WITH_ROWS || verb == WALK_WITH_LINE;
+           verb == WALK_STORE_FOUND || verb == WALK_WITH_ROWS || verb == WALK_WITH_LINE;
 }
 
 static float *line_of(const progress *g, const chain_step *s)

@@ -147,6 +147,9 @@ static spyre_status add_unary(chain_builder *b, const isa_instruction *i)
                        .value = b->value_count, .rounding = WALK_ROUND};
     if (is_looked_up(i)) {
         bool has = i->op == OPFUNC_EXP && strip_in_use()->has_exp;
+        // To look up what is in memory takes no registers.
+        bool loaded = b->in_x == CHAIN_NONE || !b->values[b->in_x].stored;
+        if (!has && loaded) b->fits = false;
         step.verb = has ? WALK_EXP : WALK_LOOK_UP;
         step.table = opfunc_dl16_table(i->op);
         TRY_ALLOC(step.table);

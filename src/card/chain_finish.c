@@ -13,6 +13,7 @@ static walk_rounding wants(const chain_step *s)
 {
     switch (s->verb) {
     case WALK_STORE:
+    case WALK_STORE_FOUND:
     case WALK_LOOK_UP:
     case WALK_WITH:
     case WALK_WITH_KEPT:
@@ -75,10 +76,26 @@ static bool is_needed(const chain_builder *b, const chain_step *s, const bool *l
 static bool has_effect(const chain_step *steps, uint32_t count)
 {
     for (uint32_t n = 0; n < count; n++)
-        if (steps[n].verb == WALK_STORE || steps[n].verb == WALK_KEEP ||
-            (steps[n].verb >= WALK_SUM && steps[n].verb <= WALK_LEAST))
+        if (steps[n].verb == WALK_STORE || steps[n].verb == WALK_STORE_FOUND ||
+            steps[n].verb == WALK_KEEP || (steps[n].verb >= WALK_SUM && steps[n].verb <= WALK_LEAST))
             return true;
     return false;
+}
+
+// What is looked up and nothing but stored need not come to x. Returns how many steps are left.
+static uint32_t join_look_ups(chain_step *steps, uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t n = 0; n < count; n++) {
+        chain_step step = steps[n];
+        bool last = n + 2 == count || (n + 2 < count && steps[n + 2].verb <= WALK_LOAD_KEPT);
+        if (step.verb == WALK_LOOK_UP && last && steps[n + 1].verb == WALK_STORE) {
+            step.verb = WALK_STORE_FOUND;
+            step.place = steps[++n].place;
+        }
+        steps[kept++] = step;
+    }
+    return kept;
 }
 
 static void drop_steps(chain_builder *b, const bool *live)
@@ -92,7 +109,8 @@ static void drop_steps(chain_builder *b, const bool *live)
             if (is_needed(b, &c->steps.items[s], live)) c->steps.items[steps++] = c->steps.items[s];
         bool walks = item.count > 0;
         item.first = first;
-        item.count = steps - first;
+        item.count = join_look_ups(c->steps.items + first, steps - first);
+        steps = first + item.count;
         if (walks && !has_effect(c->steps.items + first, item.count)) steps = first;
         else c->items.items[items++] = item;
         if (walks) relax(item.count, c->steps.items + first);

@@ -26,6 +26,7 @@ typedef enum {
     WALK_EXP,                           // x = exp(x), rounded; on hosts that have it
     WALK_LOOK_UP,                       // x = table[x]
     WALK_STORE,                         // elements = x, rounded
+    WALK_STORE_FOUND,                   // elements = table[x]
     WALK_KEEP,                          // values = x
     WALK_SUM,                           // values = values + x, and so on, lane by lane: sums of rows
     WALK_SQUARES,

@@ -94,6 +94,16 @@ static void look_up_unit(pair *x, const uint16_t *table)
     x[n] = pair_load_dl16(found + n * STEP * 2);
 }
 
+static void store_found(const pair *x, const walk_step *s, const unit *u)
+{
+    uint8_t codes[UNIT_PAIRS * STEP * 2], *at = elements_of(s, u);
+    EACH_PAIR(n)
+    pair_store_dl16(codes + n * STEP * 2, x[n]);
+    for (size_t r = 0; r <= u->second && r < UNIT_ROWS; r++)
+        look_up(at + (int64_t)r * s->row_stride, codes + r * STICK_LANES * 2, s->table,
+                STICK_LANES);
+}
+
 // --- Sums of rows: in the order of a pair's lanes while the walk lasts
 
 #define GATHER_ROWS(combine)                                                                  \
@@ -169,6 +179,7 @@ ALWAYS_INLINE void walk_unit(const strip_walk *w, const unit *u)
         case WALK_EXP: EACH_PAIR(n) x[n] = (pair){v_exp_dl16(x[n].a), v_exp_dl16(x[n].b)}; break;
         case WALK_LOOK_UP: look_up_unit(x, s->table); break;
         case WALK_STORE: store_elements(x, s, u); break;
+        case WALK_STORE_FOUND: store_found(x, s, u); break;
         case WALK_KEEP: keep(x, s, u); break;
         case WALK_SUM: GATHER_ROWS(ADD_UP) break;
         case WALK_SQUARES: GATHER_ROWS(ADD_SQUARE) break;

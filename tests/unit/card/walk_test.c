@@ -145,6 +145,11 @@ static void walk__values_are_looked_up(void **state)
                              over(WALK_STORE, result)};
         take(variants[v].table, steps, 3);
         for (size_t n = 0; n < ELEMENTS; n++) assert_int_equal(result[n], table[first[n]]);
+        memset(result, 0, sizeof result);
+        steps[1] = over(WALK_STORE_FOUND, result);
+        steps[1].table = table;
+        take(variants[v].table, steps, 2);
+        for (size_t n = 0; n < ELEMENTS; n++) assert_int_equal(result[n], table[first[n]]);
     }
 }
 
