@@ -21,6 +21,7 @@ enum { AXES_TRIED = 4, MOST_CANDIDATES = 4 };
 typedef struct {
     loop_graph *loops;
     double lx_bytes; // of a core, for buffers
+    bool shuffles;   // slices go over the ring to readers that divide otherwise (lx_relayout.c)
     flow f;
     axes a;
     cost_basis *basis;    // by op
@@ -93,14 +94,28 @@ static double access_us(const planner *p, uint32_t buffer)
     return bytes * loop_executions(p->loops, writer) / MEMORY_BANDWIDTH;
 }
 
+// What a shuffle of the buffer takes on the ring's links, a quarter of the way around on average.
+static double shuffle_us(const planner *p, uint32_t buffer)
+{
+    return access_us(p, buffer) * MEMORY_BANDWIDTH / (8 * GEOMETRY_RING_WIDTH * CLOCK);
+}
+
+// True when op `reader` finds in LX what op `writer` left there, as it is or after a shuffle.
+static bool serves(const planner *p, uint32_t writer, const division_view *written, uint32_t reader,
+                   const division_view *read)
+{
+    bool moves = p->shuffles && !op_at(p, writer)->tile_depth && !op_at(p, reader)->tile_depth;
+    return division_views_agree(written, read) || (moves && written->apart && read->apart);
+}
+
 static uint32_t count_apart(const planner *p, uint32_t buffer, const division *d)
 {
-    uint32_t count = 0;
-    division_view written = written_view(p, p->f.writer[buffer], d);
+    uint32_t count = 0, writer = p->f.writer[buffer];
+    division_view written = written_view(p, writer, d);
     for (uint32_t u = p->f.first_use[buffer]; u < p->f.first_use[buffer + 1]; u++) {
         const flow_use *use = &p->f.uses[u];
         division_view read = view_of(p, use->op, &p->plan[use->op], use->operand);
-        count += !division_views_agree(&written, &read);
+        count += !serves(p, writer, &written, use->op, &read);
     }
     return count;
 }
@@ -132,8 +147,27 @@ static void own_reads(const planner *p, uint32_t index, const division *d, uint3
         if (!is_use(p, index, other) || op->operand[other].buffer != buffer) continue;
         division_view read = view_of(p, index, d, other);
         (*out_reads)++;
-        *out_apart += !division_views_agree(&written, &read);
+        *out_apart += !serves(p, writer, &written, index, &read);
     }
+}
+
+// Shuffles of what operand k reads, or of what it leaves for readers, under d.
+static double shuffles_us(const planner *p, uint32_t index, const division *d, uint32_t k)
+{
+    uint32_t buffer = op_at(p, index)->operand[k].buffer, writer = p->f.writer[buffer];
+    double us = 0;
+    if (!p->shuffles) return 0;
+    division_view own = view_of(p, index, d, k);
+    if (is_use(p, index, k)) {
+        division_view written = written_view(p, writer, &p->plan[writer]);
+        return division_views_agree(&written, &own) ? 0 : shuffle_us(p, buffer);
+    }
+    for (uint32_t u = p->f.first_use[buffer]; u < p->f.first_use[buffer + 1]; u++) {
+        const flow_use *use = &p->f.uses[u];
+        division_view read = view_of(p, use->op, &p->plan[use->op], use->operand);
+        if (!division_views_agree(&own, &read)) us += shuffle_us(p, buffer);
+    }
+    return us;
 }
 
 // The time of op `index` under d, less what other ops save by buffers that it lets stay in LX.
@@ -152,12 +186,13 @@ static cost price(const planner *p, uint32_t index, const division *d)
         if (!fits(p, p->f.writer[buffer], &p->plan[p->f.writer[buffer]])) continue;
         resident |= 1u << k;
         uint32_t others = 1 + flow_use_count(&p->f, buffer) - reads;
-        saved += others * access_us(p, buffer) / reads;
+        saved += others * access_us(p, buffer) / reads - shuffles_us(p, index, d, k);
     }
     bool makes = !is_use(p, index, output) && may_stay(p, result);
     if (makes && fits(p, index, d) && count_apart(p, result, d) == 0) {
         resident |= 1u << output;
-        saved += flow_use_count(&p->f, result) * access_us(p, result);
+        saved += flow_use_count(&p->f, result) * access_us(p, result) -
+                 shuffles_us(p, index, d, output);
     }
     cost c = cost_of(op, &p->basis[index], d, resident);
     c.us = c.us * loop_executions(p->loops, op) - saved;
@@ -175,8 +210,8 @@ static void take(planner *p, uint32_t index, const division *d)
         division_view written = written_view(p, writer, &p->plan[writer]);
         division_view before = view_of(p, index, &p->plan[index], k);
         division_view after = view_of(p, index, d, k);
-        p->apart[buffer] -= !division_views_agree(&written, &before);
-        p->apart[buffer] += !division_views_agree(&written, &after);
+        p->apart[buffer] -= !serves(p, writer, &written, index, &before);
+        p->apart[buffer] += !serves(p, writer, &written, index, &after);
     }
     p->plan[index] = *d;
     if (!is_use(p, index, output) && may_stay(p, result))
@@ -251,7 +286,10 @@ static void compare_plan(planner *p, double *us, bool first)
     uint32_t ops = p->loops->ops.count;
     for (uint32_t n = 0; n < p->a.part_count; n++) us[n] = 0;
     for (uint32_t i = 0; i < ops; i++) {
-        cost c = cost_of(op_at(p, i), &p->basis[i], &p->plan[i], resident_operands(p, i));
+        uint32_t resident = resident_operands(p, i), inputs = op_at(p, i)->operand_count - 1;
+        cost c = cost_of(op_at(p, i), &p->basis[i], &p->plan[i], resident);
+        for (uint32_t k = 0; k < inputs; k++)
+            if (resident >> k & 1u) c.us += shuffles_us(p, i, &p->plan[i], k);
         us[p->a.part[i]] += c.us * loop_executions(p->loops, op_at(p, i));
     }
     for (uint32_t i = 0; i < ops; i++) {
@@ -304,6 +342,8 @@ static spyre_status create(loop_graph *loops, planner *p)
     *p = (planner){.loops = loops};
     if (loops->settings.lx_planning)
         p->lx_bytes = GEOMETRY_LX_BYTES * (1 - loops->settings.dxp_lx_frac_avail);
+    p->shuffles = loops->settings.lx_planning && loops->settings.lx_planner_relayout &&
+                  !loops->settings.uneven_splits;
     p->basis = ARENA_NEW(memory, cost_basis, ops);
     p->published = ARENA_NEW(memory, division, ops);
     p->alone = ARENA_NEW(memory, division, ops);

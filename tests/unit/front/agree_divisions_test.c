@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "front/cost.h"
 #include "front/division.h"
 #include "front/flow.h"
 #include "support/front_case.h"
@@ -84,11 +85,12 @@ static void agree_divisions__softmax_by_rows(void **state)
     front_run_end(&run);
 }
 
-// linear, bias, gelu, linear: one division of the rows.
+// linear, bias, gelu, linear: one division of the rows where nothing goes over the ring.
 static void agree_divisions__feed_forward_by_rows(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
+    run.settings.lx_planner_relayout = false;
     spyre_view wide = sizes_view(2, 256, 4096, 0), narrow = sizes_view(2, 256, 1024, 0);
     uint32_t x = front_case_input(&run, narrow);
     uint32_t up = front_case_input(&run, sizes_view(2, 1024, 4096, 0));
@@ -103,6 +105,29 @@ static void agree_divisions__feed_forward_by_rows(void **state)
     for (uint32_t i = 0; i < loops->ops.count; i++)
         assert_int_equal(loop_core_count(&loops->ops.items[i]), 32);
     front_run_end(&run);
+}
+
+// With the ring every product takes the division that it likes, and what is between them moves.
+static void agree_divisions__shuffles_are_priced(void **state)
+{
+    (void)state;
+    double us[2];
+    for (int shuffles = 0; shuffles < 2; shuffles++) {
+        front_run run = front_run_begin();
+        run.settings.lx_planner_relayout = shuffles;
+        spyre_view wide = sizes_view(2, 512, 2048, 0), narrow = sizes_view(2, 512, 512, 0);
+        uint32_t x = front_case_input(&run, narrow);
+        uint32_t up = front_case_input(&run, sizes_view(2, 512, 2048, 0));
+        uint32_t down = front_case_input(&run, sizes_view(2, 2048, 512, 0));
+        uint32_t h = front_case_binary(&run, "spyre.batchmatmul", x, up, wide);
+        h = front_case_unary(&run, "spyre.gelufwd", h, wide);
+        front_case_output(&run, front_case_binary(&run, "spyre.batchmatmul", h, down, narrow));
+        loop_graph *loops = front_case_before(&run, 32, NULL);
+        us[shuffles] = cost_of_graph(loops);
+        assert_int_equal(front_case_count(loops, OPFUNC_SHUFFLE), shuffles);
+        front_run_end(&run);
+    }
+    assert_true(us[1] < 0.9 * us[0]);
 }
 
 // scores, scale, softmax, times V for every head of a batch: the batch of heads is divided.
@@ -184,6 +209,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agree_divisions__softmax_by_rows),
         cmocka_unit_test(agree_divisions__feed_forward_by_rows),
+        cmocka_unit_test(agree_divisions__shuffles_are_priced),
         cmocka_unit_test(agree_divisions__attention_by_heads),
         cmocka_unit_test(agree_divisions__two_loops_number_cores_alike),
         cmocka_unit_test(agree_divisions__nothing_for_published_or_one_core),
