@@ -179,13 +179,17 @@ static bool divides_sums(const loop_graph *loops)
     return false;
 }
 
-// True when partial results of tiles are combined.
+// True when an iteration reads what the one before it wrote, as where tiles are combined.
 static bool combines_tiles(const loop_graph *loops)
 {
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        for (uint32_t k = 0; op->tile_depth && k + 1 < op->operand_count; k++)
-            if (op->operand[k].buffer == op->operand[op->operand_count - 1].buffer) return true;
+        for (uint32_t at = i; op->tile_depth && at < loops->ops.count; at++) {
+            const loop_op *later = &loops->ops.items[at];
+            uint32_t result = later->operand[later->operand_count - 1].buffer;
+            for (uint32_t k = 0; k + 1 < op->operand_count; k++)
+                if (op->operand[k].buffer == result) return true;
+        }
     }
     return false;
 }
