@@ -89,18 +89,17 @@ def test_rope_of_granite_needs_no_restickify(compiled):
         return mul_out.sum(4, keepdim=True).flatten(3)
 
     ops = compiled(rope, half(2, 16, 2, 2, 64), half(2, 16, 512))
-    assert names(ops) == ["mul", "sum"]
-    assert extents(ops[0]) == [2, 16, 4, 2, 2, 64]
-    assert ops[0].inputs[1].strides == (8192, 512, 128, 0, 64, 1)
+    assert sorted(names(ops)) == ["add", "add", "mul", "mul", "mul", "mul"]
+    assert {tuple(extents(op)) for op in ops} == {(2, 16, 4, 64)}
 
 
-def test_rope_of_llama_copies_halves_only(compiled):
+def test_rope_of_llama_copies_one_half_only(compiled):
     def rope(x, cos, sin):
         first, second = x.chunk(2, -1)
         return x * cos + torch.cat((-second, first), -1) * sin
 
     ops = compiled(rope, half(2, 16, 128), half(16, 128), half(16, 128))
-    assert sorted(names(ops)) == ["add", "identity", "identity", "mul", "mul", "neg"]
+    assert sorted(names(ops)) == ["add", "identity", "mul", "mul", "neg"]
 
 
 def test_a_product_of_flattened_rows_has_the_rows_loops(compiled):
