@@ -240,6 +240,18 @@ static spyre_status read_loops(reader *r, loop_op *op, bool *out_reduced)
     return NULL;
 }
 
+// Whatever the user calls it, up to the parenthesis.
+static spyre_status read_dim_name(reader *r, const char **out_name)
+{
+    scan_blanks(&r->in);
+    size_t length = strcspn(r->in.at, ")\n");
+    if (length == 0) return scan_error(&r->in, "expected a dim's name");
+    *out_name = arena_strndup(r->loops->memory, r->in.at, length);
+    TRY_ALLOC(*out_name);
+    r->in.at += length;
+    return NULL;
+}
+
 // "(t0<8 M)"
 static spyre_status read_tiles(reader *r, loop_op *op)
 {
@@ -251,7 +263,7 @@ static spyre_status read_tiles(reader *r, loop_op *op)
     TRY(read_id(r, 't', "a counted loop", MOST_TILES, &id));
     TRY(scan_expect(&r->in, "<"));
     TRY(read_int(r, "a count", 2, INT64_MAX, &tiles.count));
-    TRY(scan_name(&r->in, "a dim's name", &tiles.name));
+    TRY(read_dim_name(r, &tiles.name));
     while (r->loops->tiles.count <= id)
         TRY(VEC_PUSH(r->loops->memory, &r->loops->tiles, ((loop_tiles){0})));
     loop_tiles *known = &r->loops->tiles.items[id];

@@ -319,7 +319,7 @@ def test_a_value_lights_up_its_ops(spyre, dump, tmp_path, browser):
     explore(spyre, dump("attention"), tmp_path / "page.html")
     page = browser(tmp_path / "page.html", "segment=0&node=a.4")
     ops = {e[1]["data-op"] for e in lit(page) if e[3] == "bundle"}
-    assert ops == {"4", "5"}
+    assert ops == {"4", "6", "7"}  # restickify, product, and what takes the product over the ring
     assert [e[1]["data-node"] for e in lit(page) if e[3] == "graph"] == ["a.4"]
 
 

@@ -79,7 +79,7 @@ def test_a_view_is_no_kernel(compiled, name):
 def test_a_slice_inside_a_stick_is_restickified(compiled):
     ops = compiled(lambda x: x[:, 32:96] + 1, half(70, 128))
     assert names(ops).count("add") == 1
-    assert all(name in ("add", "ReStickifyOpHBM") for name in names(ops)) and len(ops) > 1
+    assert set(names(ops)) - {"shuffle"} == {"add", "ReStickifyOpHBM"}
 
 
 def test_rope_of_granite_needs_no_restickify(compiled):

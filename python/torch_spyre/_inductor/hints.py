@@ -35,7 +35,7 @@ _TILES = ("num_tiles_per_dim", "tiles", "slices")  # the latter two are torch-sp
 
 def declare_tensor_dim(name: str, size: int) -> None:
     """A name for dims of that size; a name has one size at a time."""
-    if not name or set(name) & set(",=:* "):
+    if not name or set(name) & set(",=:* ()\n"):
         raise ValueError(f"{name!r} is no name of a dim")
     _sizes[name] = int(size)
 
