@@ -90,9 +90,9 @@ def _warn_downcast() -> bool:
 
 def compile_reports() -> list:
     """Reports of the graphs that torch.compile gave to the card, oldest first."""
-    from . import compile as _compile
+    from .report import reports
 
-    return list(_compile.reports)
+    return list(reports)
 
 
 def last_report():

@@ -164,7 +164,6 @@ def test_caches_can_be_left_out(run_python, tmp_path):
 
 def test_attention_is_one_named_node(monkeypatch, tmp_path):
     monkeypatch.setenv("TORCH_COMPILE_DEBUG", "1")
-    monkeypatch.setattr(torch._dynamo.config, "debug_dir_root", str(tmp_path))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(torch._dynamo.utils, "get_debug_dir", lambda: str(tmp_path))
     torch._dynamo.reset()

@@ -7,11 +7,11 @@ import pytest
 import sympy
 import torch
 import torch.nn.functional as F  # noqa: N812
-import torch_spyre.compile
 from torch_spyre import _C, handover
 from torch_spyre._inductor import op_spec, output_code
 from torch_spyre._inductor.op_spec import LoopSpec, OpSpec, TensorArg, UnimplementedOp
 from torch_spyre.execution.async_compile import SpyreAsyncCompile
+from torch_spyre.program import Program
 
 HALF = torch.float16
 
@@ -20,13 +20,13 @@ HALF = torch.float16
 def compile_program(monkeypatch):
     """compile_program(function, tensors) -> (results, the compiled program)."""
     made = []
-    original = torch_spyre.compile._Program.__init__
+    original = Program.__init__
 
     def record(self, *args):
         original(self, *args)
         made.append(self)
 
-    monkeypatch.setattr(torch_spyre.compile._Program, "__init__", record)
+    monkeypatch.setattr(Program, "__init__", record)
 
     def run(function, tensors):
         torch._dynamo.reset()

@@ -26,8 +26,8 @@ def wants_passes() -> bool:
 
 
 def of_program(program, report, passes) -> None:
-    """`report` is the program's; `passes(segment)` gives (pass, loop IR after it) where
-    wants_passes()."""
+    """`report` is the program's; `passes(segment)` gives (pass, loop IR after it), None without a
+    folder of stages."""
     loggers = (_inductor, _passes, _stickify, _wsr, _codegen, _execution, *_details)
     if not any(logger.isEnabledFor(logging.INFO) for logger in loggers):
         return
@@ -55,7 +55,7 @@ def _log_passes(executable, index: int, passes) -> None:
     stages = executable.stages(index)
     names = [name for name, *_ in stages if name not in ("build", "invariants", "emit")]
     _passes.info("segment %d: BEFORE PRE-SCHEDULING", index)
-    shown = dict(passes(index)) if wants_passes() else {}
+    shown = dict(passes(index)) if passes and wants_passes() else {}
     wanted = config.log_passes.split(",")
     for name in dict.fromkeys(names):
         _passes.info("segment %d: %s", index, name)

@@ -86,7 +86,8 @@ def with_found(gm: torch.fx.GraphModule, nodes, report: str) -> torch.fx.GraphMo
     graph = torch.fx.Graph()
     copies: dict[torch.fx.Node, torch.fx.Node] = {}
     graph.output(graph.graph_copy(gm.graph, copies))
-    values = {name: copies.get(node) for name, node in _value_names(gm.graph.nodes).items()}
+    names = _value_names(gm.graph.nodes)
+    values = {name: copies[node] for name, node in names.items() if node in copies}
     for number, name, text in _FOUND.findall(report):
         namespace, packet, overload = name.split(".")
         op = getattr(getattr(getattr(torch.ops, namespace), packet), overload)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of the graphs that torch.compile gave to the card."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class CompileReport:
+    """What became of one graph."""
+
+    nodes_on_card: int = 0
+    nodes_on_host: int = 0
+    segments: int = 0
+    card_segments: int = 0
+    kernels: int = 0
+    macs: int = 0
+    bytes: int = 0
+    card_us: float = 0.0
+    graph_breaks: int = 0
+    host_ops: list[str] = field(default_factory=list)
+    text: str = field(default="", repr=False)
+    # Of every kernel in order, as include/spyre/counters.h describes them.
+    counters: list[dict] = field(default_factory=list, repr=False)
+    # Microseconds of processor time by stage of the front ("pass" names of src/front/pass.def,
+    # build, invariants, emit), and host memory an op of the loop IR; empty and 0 from the cache.
+    stage_us: dict[str, float] = field(default_factory=dict, repr=False)
+    bytes_per_op: float = 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.nodes_on_card} nodes on the card, {self.nodes_on_host} on the host, "
+            f"{self.segments} segments, {self.kernels} kernels, {self.macs} multiply-accumulates, "
+            f"{self.bytes} bytes, {self.card_us:.1f} us on the card (modelled), "
+            f"{self.graph_breaks} graph breaks"
+        )
+
+
+reports: list[CompileReport] = []

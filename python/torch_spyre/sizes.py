@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes of a traced graph as numbers: symbolic ones are what they are in one call."""
+
+from __future__ import annotations
+
+import sympy
+import torch
+from torch.utils import _pytree as pytree
+
+
+class UnknownSize(Exception):
+    """A size depends on data, so that no call tells it beforehand."""
+
+
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def node_values(gm: torch.fx.GraphModule, args) -> dict:
+    """Each node's value: fake tensors of static sizes, numbers. Symbolic sizes are what they are in
+    this call."""
+    sizes = _Sizes(gm, args)
+    return {node: pytree.tree_map(sizes.of_value, node.meta.get("val")) for node in gm.graph.nodes}
+
+
+class _Sizes:
+    """The symbols of a graph's sizes, and values with numbers in their place."""
+
+    def __init__(self, gm: torch.fx.GraphModule, args):
+        self.symbols: dict = {}
+        self.numbers: dict = {}  # expression -> number
+        self.mode = torch._subclasses.FakeTensorMode()
+        for node, value in zip(gm.graph.find_nodes(op="placeholder"), args, strict=True):
+            fake = node.meta.get("val")
+            if isinstance(fake, _SYMBOLIC):
+                self._bind(fake, value)
+            elif isinstance(fake, torch.Tensor):
+                for size, number in zip(fake.shape, value.shape, strict=True):
+                    self._bind(size, number)
+
+    def _bind(self, symbolic, number) -> None:
+        if isinstance(symbolic, _SYMBOLIC) and symbolic.node.expr.is_symbol:
+            self.symbols[symbolic.node.expr] = sympy.sympify(number)
+
+    def of_value(self, value):
+        if isinstance(value, _SYMBOLIC):
+            return self.number(value)
+        if not isinstance(value, torch.Tensor):
+            return value
+        size, stride, offset = value.shape, value.stride(), value.storage_offset()
+        if not any(isinstance(part, _SYMBOLIC) for part in (*size, *stride, offset)):
+            return value
+        size, stride = [self.number(n) for n in size], [self.number(n) for n in stride]
+        return self._fake(value, size, stride, self.number(offset))
+
+    def number(self, value):
+        if not isinstance(value, _SYMBOLIC):
+            return value
+        expression = value.node.expr
+        if expression not in self.numbers:
+            number = expression.xreplace(self.symbols)
+            if number.free_symbols:
+                raise UnknownSize(f"a size {expression} that is known from data only")
+            self.numbers[expression] = value.node.pytype(number)
+        return self.numbers[expression]
+
+    def _fake(self, value, size, stride, offset):
+        shape = torch.empty_strided(size, stride, dtype=value.dtype, device="meta")
+        if offset:
+            extent = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
+            storage = torch.empty(extent, dtype=value.dtype, device="meta")
+            shape = storage.as_strided(size, stride, offset)
+        return torch._subclasses.FakeTensor(self.mode, shape, value.device)
