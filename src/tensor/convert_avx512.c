@@ -79,7 +79,9 @@ static inline void store_halves(void *target, size_t at, __mmask16 mask, __m512i
     __m512i magnitude = _mm512_and_si512(bits, set(0x7FFFFFFF));
     __mmask16 limit = _mm512_cmpeq_epi32_mask(magnitude, set(0x47800000));
     __m512i kept = _mm512_mask_sub_epi32(bits, limit, bits, set(0x2000));
-    __m256i halves = _mm512_cvtps_ph(_mm512_castsi512_ps(kept), _MM_FROUND_TO_NEAREST_INT);
+    // The masked form: at -O0 GCC writes the plain one as a macro with a conversion of -1.
+    __m256i halves = _mm512_maskz_cvtps_ph(0xFFFF, _mm512_castsi512_ps(kept),
+                                           _MM_FROUND_TO_NEAREST_INT);
     _mm256_mask_storeu_epi16(t + at, mask, halves);
 }
 
