@@ -92,7 +92,7 @@ class CompiledGraph:
         return tuple([_C.tensor_key(a) if isinstance(a, torch.Tensor) else a for a in args])
 
     def __call__(self, args: list):
-        if self.buckets is None or hints.in_use():
+        if self.buckets is None or any(hints.dims_of(a) for a in args):
             return self._run(args)
         filled, sizes = self.buckets.fill(args)
         return self.buckets.cut(self._run(filled), sizes)

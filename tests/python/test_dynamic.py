@@ -6,6 +6,7 @@ import copy
 import pytest
 import torch
 import torch_spyre
+from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim
 
 
 class Block(torch.nn.Module):
@@ -96,6 +97,11 @@ def test_a_program_serves_a_bucket_of_sizes():
     assert (
         sweep(lambda x: torch.layer_norm(x, [64]) * 2, [5, 6, 7, 8], 1, (2, 64), min=2, max=64) == 1
     )
+
+
+def test_declared_dims_do_not_keep_other_tensors_from_buckets():
+    declare_tensor_dim("elsewhere", 77)
+    assert sweep(torch.exp, range(33, 40), min=32, max=128) == 1
 
 
 def test_filling_up_compiles_nothing():
