@@ -12,6 +12,7 @@
 // front/cost.h, with buffers in LX where all ops agree and a core's slice fits.
 #include "front/axes.h"
 #include "front/front.h"
+#include "front/lx_relayout.h"
 #include "front/span_reduction.h"
 
 #include "isa/constants.h"
@@ -104,8 +105,10 @@ static double shuffle_us(const planner *p, uint32_t buffer)
 static bool serves(const planner *p, uint32_t writer, const division_view *written, uint32_t reader,
                    const division_view *read)
 {
-    bool moves = p->shuffles && !op_at(p, writer)->tile_depth && !op_at(p, reader)->tile_depth;
-    return division_views_agree(written, read) || (moves && written->apart && read->apart);
+    if (division_views_agree(written, read)) return true;
+    const loop_op *made_by = op_at(p, writer);
+    return p->shuffles && written->apart && read->apart && !op_at(p, reader)->tile_depth &&
+           lx_relayout_may_move(p->loops, &p->f, made_by->operand[made_by->operand_count - 1].buffer);
 }
 
 static uint32_t count_apart(const planner *p, uint32_t buffer, const division *d)

@@ -46,7 +46,7 @@ typedef struct {
 
 // --- Candidates
 
-static bool may_move(const loop_graph *loops, const flow *f, uint32_t id)
+bool lx_relayout_may_move(const loop_graph *loops, const flow *f, uint32_t id)
 {
     const loop_buffer *b = &loops->buffers.items[id];
     return b->kind == LOOP_LOCAL && b->output < 0 && b->has_layout && !b->exx2 && b->dim_count &&
@@ -112,7 +112,7 @@ static spyre_status find_candidates(const loop_graph *loops, relayout *r)
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         spyre_status status = NULL;
         candidate c = {.buffer = b, .first_move = r->moves.count, .kept = true};
-        if (!may_move(loops, &r->f, b)) continue;
+        if (!lx_relayout_may_move(loops, &r->f, b)) continue;
         bool found = add_moves(loops, r, &c, &status);
         TRY(status);
         if (found) c.gain_us = gain_of(loops, r, &c);

@@ -2,7 +2,11 @@
 #ifndef FRONT_LX_RELAYOUT_H
 #define FRONT_LX_RELAYOUT_H
 
+#include "front/flow.h"
 #include "front/loop.h"
+
+// True when shuffles can take the buffer over the ring, whatever its divisions.
+bool lx_relayout_may_move(const loop_graph *loops, const flow *f, uint32_t buffer);
 
 // Takes the shuffles out again, for plans on trial.
 void lx_relayout_undo(loop_graph *loops);
