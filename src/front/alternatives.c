@@ -237,7 +237,7 @@ static spyre_status plan_again(const loop_graph *loops, uint32_t index, const di
         if (buffer->in_lx) memset(buffer->slices, 0, sizeof buffer->slices);
         buffer->in_lx = false;
     }
-    lx_relayout_undo(&copy);
+    TRY(lx_relayout_undo(&copy));
     if (lx_is_planned(loops)) TRY(pass_lx_relayout(&copy, &changed));
     if (lx_is_planned(loops)) TRY(pass_lx_planning(&copy, &changed));
     *out_us = cost_of_graph(&copy);

@@ -15,6 +15,7 @@
 #include "front/cost_shuffle.h"
 #include "front/flow.h"
 #include "front/front.h"
+#include "front/rename.h"
 #include "front/residency.h"
 #include "front/whole_copy.h"
 #include "isa/constants.h"
@@ -173,20 +174,21 @@ static spyre_status insert(loop_graph *loops, relayout *r)
     return NULL;
 }
 
-void lx_relayout_undo(loop_graph *loops)
+spyre_status lx_relayout_undo(loop_graph *loops)
 {
+    renaming r;
     uint32_t kept = 0;
+    TRY(rename_begin(loops, &r));
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         loop_op op = loops->ops.items[i];
-        for (uint32_t later = i + 1; op.op == OPFUNC_SHUFFLE && later < loops->ops.count; later++) {
-            loop_op *reader = &loops->ops.items[later];
-            for (uint32_t k = 0; k + 1 < reader->operand_count; k++)
-                if (reader->operand[k].buffer == op.operand[1].buffer)
-                    reader->operand[k].buffer = op.operand[0].buffer;
-        }
-        if (op.op != OPFUNC_SHUFFLE) loops->ops.items[kept++] = op;
+        rename_operands(&r, &op);
+        if (op.op == OPFUNC_SHUFFLE)
+            r.places[op.operand[1].buffer] = op.operand[0].buffer;
+        else
+            loops->ops.items[kept++] = op;
     }
     loops->ops.count = kept;
+    return NULL;
 }
 
 // --- Trials

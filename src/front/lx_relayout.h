@@ -9,6 +9,6 @@
 bool lx_relayout_may_move(const loop_graph *loops, const flow *f, uint32_t buffer);
 
 // Takes the shuffles out again, for plans on trial.
-void lx_relayout_undo(loop_graph *loops);
+SPYRE_MUST_CHECK spyre_status lx_relayout_undo(loop_graph *loops);
 
 #endif
