@@ -21,7 +21,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
-from torch_spyre import eager
+from torch_spyre import host
 
 HALF = torch.float16
 
@@ -230,7 +230,7 @@ def check(row: Row, form: str) -> tuple[str, str]:
     """Where one form of a row ran, and what is wrong with it."""
     torch.manual_seed(0)
     torch._dynamo.reset()
-    eager._warned.clear()
+    host._warned.clear()
     arguments = row.arguments()
     function = row.function if form == "E" else torch.compile(row.function)
     with warnings.catch_warnings(record=True) as seen:

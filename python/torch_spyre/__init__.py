@@ -23,7 +23,7 @@ def _autoload() -> None:
     # `import torch_spyre` before torch: torch calls this while this module waits for torch.
     if not _imported or _registrations:
         return
-    from . import autocast, device, eager, patches
+    from . import autocast, device, eager_kernels, patches
 
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -35,7 +35,7 @@ def _autoload() -> None:
     torch.utils.rename_privateuse1_backend(DEVICE_NAME)
     torch._register_device_module(DEVICE_NAME, device.make_module())
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    _registrations.extend(eager.register())
+    _registrations.extend(eager_kernels.register())
     _registrations.extend(autocast.register())
     patches.install()
     from ._inductor import composed, convolution, customops, fastpath, nn_parts  # noqa: F401
@@ -56,7 +56,7 @@ from ._C import (  # noqa: E402
     set_spyre_tensor_layout,
 )
 from .constants import DEVICE_NAME  # noqa: E402
-from .eager import FallbackWarning, user_level  # noqa: E402
+from .host import FallbackWarning, user_level  # noqa: E402
 
 __all__ = [
     "DataFormats",

@@ -27,8 +27,8 @@ from ._inductor import (
     passes,
     structured,
 )
-from .eager import warn_fallback
 from .graph_builder import GraphBuilder, Inexpressible
+from .host import warn_fallback
 from .program import Program
 from .report import reports
 from .sizes import UnknownSize, node_values

@@ -8,8 +8,8 @@ from torch.utils import _pytree as pytree
 
 from . import _C, handover, patches
 from ._inductor.registry import fallback_ops
-from .eager import call, check_fits, warn_fallback
 from .graph_builder import GraphBuilder, scalar_to_card
+from .host import call, check_fits, warn_fallback
 from .report import CompileReport
 
 _aten = torch.ops.aten

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
-from torch_spyre import _C, eager
+from torch_spyre import _C, host
 
 HALF = torch.float16
 
@@ -97,7 +97,7 @@ def test_nodes_of_the_host_run_between_segments():
 
 
 def test_a_node_of_the_host_is_named_once():
-    eager._warned.clear()
+    host._warned.clear()
     x = numbers(3, 64).to("spyre")
     with pytest.warns(torch_spyre.FallbackWarning, match="aten.cumsum.default") as seen:
         torch.compile(lambda x: torch.cumsum(x, 0).t() + torch.cumsum(x, 1).t())(x)

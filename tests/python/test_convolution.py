@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
-from torch_spyre import eager
+from torch_spyre import host
 
 HALF = torch.float16
 
@@ -50,7 +50,7 @@ def test_windows(name):
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", TILES)
 def test_tiles_stay_on_the_card(name, compiled):
-    eager._warned.clear()
+    host._warned.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error", torch_spyre.FallbackWarning)
         check(TILES[name], compiled)

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
-from torch_spyre import eager
+from torch_spyre import eager, host
 
 HALF = torch.float16
 
@@ -136,7 +136,7 @@ def only_on_card():
     """A fallback is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", torch_spyre.FallbackWarning)
-        eager._warned.clear()
+        host._warned.clear()
         yield
 
 
@@ -324,7 +324,7 @@ def test_a_program_is_compiled_once(monkeypatch):
 
 def test_what_the_card_lacks_runs_on_the_cpu_with_one_warning():
     x = torch.tensor([3.0, 1.0, 2.0]).to("spyre")
-    eager._warned.discard(torch.ops.aten.cumsum.default)
+    host._warned.discard(torch.ops.aten.cumsum.default)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for _ in range(2):

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch_spyre
 from torch import nn
-from torch_spyre import eager
+from torch_spyre import host
 
 HALF = torch.float16
 
@@ -61,7 +61,7 @@ def compare(name, compiled, **options):
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers(name, compiled):
-    eager._warned.clear()
+    host._warned.clear()
     with warnings.catch_warnings():
         if (name, compiled) != ("group_norm", True):  # groups of padded rows are the host's there
             warnings.simplefilter("error", torch_spyre.FallbackWarning)

@@ -53,7 +53,7 @@ def _implement(op: torch._ops.OpOverload, function: Callable) -> None:
         result = function(*args, **kwargs)
         if result is not NotImplemented:
             return result
-        from ..eager import run_on_cpu
+        from ..host import run_on_cpu
 
         return run_on_cpu(op, args, kwargs, "its decomposition does not take these arguments")
 

@@ -2,6 +2,6 @@
 """What runs on the CPU, and the warning that says so."""
 
 from .._inductor.registry import fallback_ops, register_fallback
-from ..eager import FallbackWarning, warn_fallback
+from ..host import FallbackWarning, warn_fallback
 
 __all__ = ["FallbackWarning", "fallback_ops", "register_fallback", "warn_fallback"]

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes, strides and dtype of what an operator returns, before it is computed.
+
+PyTorch's kernels for the device `meta` know them for every operator, but many are Python that
+imports SymPy and all of Dynamo, which takes longer than anything else in a process that adds two
+tensors. The common operators have rules of their own here, for the plain case only: tensors of one
+floating dtype, all contiguous, and numbers. Whatever else, wrong arguments among it, is PyTorch's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .host import call
+
+_aten = torch.ops.aten
+_FLOATS = {torch.float16, torch.bfloat16, torch.float32}
+
+
+class _NotPlain(Exception):
+    """No rule holds for these arguments."""
+
+
+def results_of(op: torch._ops.OpOverload, values: list):
+    """What op(*values) would return, as tensors of the device `meta`; `values` are in the order of
+    the schema. Raises what PyTorch raises for wrong arguments."""
+    rule = _RULES.get(op)
+    if rule is not None:
+        try:
+            return rule(*values)
+        except _NotPlain:
+            pass
+    return _by_pytorch(op, values)
+
+
+def _by_pytorch(op: torch._ops.OpOverload, values: list):
+    def to_meta(value):
+        if isinstance(value, torch.Tensor):
+            return torch.empty_strided(
+                value.shape, value.stride(), dtype=value.dtype, device="meta"
+            )
+        if isinstance(value, torch.device):
+            return torch.device("meta")
+        return value
+
+    arguments = op._schema.arguments
+    values = pytree.tree_map(to_meta, values)
+    named = {a.name: v for a, v in zip(arguments, values, strict=True) if a.kwarg_only}
+    return call(op, values[: len(values) - len(named)], named)
+
+
+def _demand(condition: bool) -> None:
+    if not condition:
+        raise _NotPlain
+
+
+def _result(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+def _dtype_of(*values) -> torch.dtype:
+    """The one dtype of the tensors among `values`, which are plain."""
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    _demand(all(tensor.is_contiguous() for tensor in tensors))
+    (dtype, *others) = {tensor.dtype for tensor in tensors} or {None}
+    _demand(not others and dtype in _FLOATS)
+    return dtype
+
+
+def _broadcast(*values) -> Sequence[int]:
+    """The sizes that the tensors among `values` have together; the rest are numbers or options."""
+    shapes = [value.shape for value in values if isinstance(value, torch.Tensor)]
+    others = (value for value in values if not isinstance(value, torch.Tensor))
+    _demand(all(value is None or type(value) in (int, float, str) for value in others))
+    if len(set(shapes)) == 1:
+        return shapes[0]
+    try:
+        return torch.broadcast_shapes(*shapes)
+    except RuntimeError as error:
+        raise _NotPlain from error
+
+
+def _element_wise(*values):
+    dtype = _dtype_of(*values)
+    return _result(_broadcast(*values), dtype)
+
+
+def _clamp(x, least, most):
+    _demand(least is not None or most is not None)
+    return _element_wise(x, least, most)
+
+
+def _comparison(*values):
+    _dtype_of(*values)
+    return _result(_broadcast(*values), torch.bool)
+
+
+def _where(condition, x, y):
+    _demand(condition.dtype == torch.bool and condition.is_contiguous())
+    return _result(_broadcast(condition, x, y), _dtype_of(x, y))
+
+
+def _product(x, y):
+    """mm and bmm: [.., M, K] by [.., K, N]."""
+    dtype = _dtype_of(x, y)
+    _demand(x.shape[:-2] == y.shape[:-2] and x.shape[-1] == y.shape[-2])
+    return _result((*x.shape[:-1], y.shape[-1]), dtype)
+
+
+def _mm(x, y):
+    _demand(x.dim() == 2 and y.dim() == 2)
+    return _product(x, y)
+
+
+def _bmm(x, y):
+    _demand(x.dim() == 3 and y.dim() == 3)
+    return _product(x, y)
+
+
+def _addmm(bias, x, y, beta, alpha):
+    result = _mm(x, y)
+    _demand(_dtype_of(bias, x) == result.dtype and _broadcast(bias, result) == result.shape)
+    _demand(type(beta) in (int, float) and type(alpha) in (int, float))
+    return result
+
+
+def _softmax(x, dim, half_to_float):
+    _demand(not half_to_float and -x.dim() <= dim < x.dim())
+    return _result(x.shape, _dtype_of(x))
+
+
+def _layer_norm(x, sizes, weight, bias, eps):
+    dtype = _dtype_of(x, weight, bias)
+    kept = x.dim() - len(sizes)
+    _demand(0 <= kept < x.dim() and list(x.shape[kept:]) == list(sizes))
+    _demand(all(w is None or list(w.shape) == list(sizes) for w in (weight, bias)))
+    moments = (*x.shape[:kept], *(1 for _ in sizes))
+    return (
+        _result(x.shape, dtype),
+        _result(moments, torch.float32),
+        _result(moments, torch.float32),
+    )
+
+
+def _reduction(x, dims, keep, dtype=None):
+    _demand(dtype is None and all(-x.dim() <= dim < x.dim() for dim in dims or ()))
+    reduced = {dim % x.dim() for dim in dims} if dims else set(range(x.dim()))
+    _demand(not dims or len(reduced) == len(dims))
+    sizes = [1 if d in reduced else n for d, n in enumerate(x.shape) if keep or d not in reduced]
+    return _result(sizes, _dtype_of(x))
+
+
+def _whole_reduction(x, dtype=None):
+    return _reduction(x, None, False, dtype)
+
+
+def _rules() -> dict[torch._ops.OpOverload, Callable]:
+    unary = [_aten.abs, _aten.ceil, _aten.cos, _aten.exp, _aten.floor, _aten.gelu, _aten.log,
+             _aten.neg, _aten.reciprocal, _aten.relu, _aten.rsqrt, _aten.sigmoid, _aten.silu,
+             _aten.sin, _aten.sqrt, _aten.square, _aten.tanh]  # fmt: skip
+    same = [op.default for op in (*unary, _aten.maximum, _aten.minimum)]
+    for op in (_aten.add, _aten.sub, _aten.mul, _aten.div, _aten.rsub):
+        same += [op.Tensor, op.Scalar]
+    same += [_aten.pow.Tensor_Scalar, _aten.fill.Scalar]
+    comparisons = (_aten.eq, _aten.ne, _aten.lt, _aten.le, _aten.gt, _aten.ge)
+    return {
+        **dict.fromkeys(same, _element_wise),
+        **{overload: _comparison for op in comparisons for overload in (op.Tensor, op.Scalar)},
+        _aten.clamp.default: _clamp,
+        _aten.where.self: _where,
+        _aten.mm.default: _mm,
+        _aten.bmm.default: _bmm,
+        _aten.addmm.default: _addmm,
+        _aten._softmax.default: _softmax,
+        _aten._log_softmax.default: _softmax,
+        _aten.native_layer_norm.default: _layer_norm,
+        _aten.sum.dim_IntList: _reduction,
+        _aten.mean.dim: _reduction,
+        _aten.amax.default: _reduction,
+        _aten.amin.default: _reduction,
+        _aten.sum.default: _whole_reduction,
+        _aten.mean.default: _whole_reduction,
+    }  # fmt: skip
+
+
+_RULES = _rules()

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators return, by rules that spare the import of Dynamo."""
+
+import itertools
+
+import pytest
+import torch
+from torch_spyre import result_types
+
+aten = torch.ops.aten
+RULES = result_types._RULES
+FLOATS = (torch.float16, torch.float32)
+
+
+def tensors(*shapes, dtype=torch.float16):
+    return [torch.ones(shape, dtype=dtype) for shape in shapes]
+
+
+def operands():
+    """Pairs that broadcast or not, are contiguous or not, and have one dtype or two."""
+    shapes = [(), (4,), (3, 4), (1, 4), (3, 1), (2, 3, 4), (2, 1, 1), (0, 4), (1, 1)]
+    for left, right in itertools.product(shapes, shapes):
+        yield tensors(left, right)
+    a, b = tensors((4, 3), (3, 4))
+    yield from ([a.t(), b], [b, a.t()], [a.t(), a.t()], [b[:, ::2], b[:, 1::2]], [b, b.int()])
+    yield [b, b.float()]
+    yield [b.double(), b.double()]
+    yield [b.expand(2, 3, 4), b]
+
+
+def arguments(op):
+    """Argument lists of an operator, in the order of its schema."""
+    name = str(op).removeprefix("aten.")
+    numbers = (2, 0.5, True, 1j)
+    matrices = [tensors((4, 3), (3, 5)), tensors((4, 3), (4, 3)), [tensors((3, 4))[0].t()] * 2]
+    if name in ("mm.default", "bmm.default"):
+        yield from (*matrices, tensors((2, 4, 3), (2, 3, 5)), tensors((2, 4, 3), (1, 3, 5)))
+    elif name == "addmm.default":
+        for bias in tensors((5,), (4, 5), (4,), (1, 4, 5), ()):
+            yield [bias, *matrices[0], 1, 1]
+    elif "softmax" in name:
+        for (x,), dim, widen in itertools.product(
+            (tensors((3, 4)), tensors(()), [matrices[2][0]]), (-1, 0, 1, 2), (False, True)
+        ):
+            yield [x, dim, widen]
+    elif name == "native_layer_norm.default":
+        for dtype in FLOATS:
+            x, w = tensors((2, 3, 4), (4,), dtype=dtype)
+            yield from ([x, [4], w, None, 1e-5], [x, [4], w, w, 1e-5], [x, [3], w, w, 1e-5])
+        yield [x, [3, 4], None, None, 1e-5]
+    elif name in ("sum.default", "mean.default"):
+        yield from (
+            [*tensors((3, 4)), None],
+            [*tensors((3, 4)), torch.float32],
+            [*tensors(()), None],
+        )
+    elif name.split(".")[0] in ("sum", "mean", "amax", "amin"):
+        dtype = () if name.startswith("am") else (None,)
+        for x, dims, keep in itertools.product(
+            tensors((2, 3, 4), ()), ([], [-1], [0, 2], [1, 1], [5]), (False, True)
+        ):
+            yield [x, dims, keep, *dtype]
+    elif name == "where.self":
+        for x, y in operands():
+            yield from ([x > 0, x, y], [x, x, y])
+    elif name.startswith("clamp"):
+        yield from ([tensors((3, 4))[0], low, high] for low in (None, 0) for high in (None, 1.0))
+    elif len(op._schema.arguments) == 1 or name.startswith("gelu"):
+        rest = ["none"] if name.startswith("gelu") else []
+        yield from ([x, *rest] for x, _y in operands())
+    else:
+        alpha = [1] * (len(op._schema.arguments) - 2)
+        if name.endswith("Scalar"):
+            yield from ([x, n, *alpha] for (x, _y) in operands() for n in numbers)
+        else:
+            yield from ([x, y, *alpha] for x, y in operands())
+            yield from ([tensors((3, 4))[0], n, *alpha] for n in numbers)
+
+
+def of_rule(op, values):
+    try:
+        result = RULES[op](*values)
+    except result_types._NotPlain:
+        return None
+    return [(r.shape, r.stride(), r.dtype) for r in as_tuple(result)]
+
+
+def as_tuple(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+@pytest.mark.parametrize("op", RULES, ids=str)
+def test_rules_agree_with_pytorch(op):
+    taken = 0
+    for values in arguments(op):
+        mine = of_rule(op, values)
+        if mine is None:
+            continue
+        taken += 1
+        theirs = as_tuple(result_types._by_pytorch(op, values))
+        assert mine == [(r.shape, r.stride(), r.dtype) for r in theirs], values
+    assert taken > 0
+
+
+def test_wrong_arguments_are_pytorchs_to_refuse():
+    with pytest.raises(RuntimeError):
+        result_types.results_of(aten.mm.default, tensors((3, 4), (3, 4)))
+    with pytest.raises((RuntimeError, IndexError)):
+        result_types.results_of(aten.sum.dim_IntList, [*tensors((3, 4)), [2], False, None])
+
+
+def test_common_operators_import_neither_dynamo_nor_sympy(run_python):
+    run_python(
+        "import sys, torch\n"
+        "x = torch.ones(4, 64, dtype=torch.float16, device='spyre')\n"
+        "w = torch.ones(64, 64, dtype=torch.float16, device='spyre')\n"
+        "y = ((x + x) * 2 @ w).relu().softmax(-1).sum(-1).cpu()\n"
+        "torch.nn.functional.layer_norm(x, [64]).clone().copy_(x)\n"
+        "assert not {'torch._dynamo', 'sympy'} & set(sys.modules)\n"
+    )
