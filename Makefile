@@ -99,8 +99,9 @@ fuzz: $(STAMPS)/packages
 	cmake --build $(FUZZ) --target fuzz_targets
 	bash tools/fuzz $(FUZZ) $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
-layers: $(STAMPS)/packages
+layers: build
 	$(PY) tools/check_layers.py
+	$(PY) tools/check_cycles.py $(BUILD)/CMakeFiles/spyre_objects.dir
 	bash tools/check_headers
 	$(PY) tools/check_docs.py
 

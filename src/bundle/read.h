@@ -28,6 +28,9 @@ SPYRE_MUST_CHECK spyre_status read_core_slices(const json_node *all, const bundl
                                                uint32_t core_count,
                                                int32_t (*out_core_slice)[BUNDLE_MAX_DIMS]);
 
+// True when the step has a dim of this name.
+bool read_names_dim(const bundle_step *step, const char *name);
+
 // The dim that a string names.
 SPYRE_MUST_CHECK spyre_status read_dim(const json_node *name, const bundle_step *step,
                                        uint8_t *out_dim);

@@ -6,7 +6,6 @@
 // each as far as it gets; EXACT lets
 // one queue, another one for each core and kernel, run ahead of all the others as far as tokens
 // allow, so that a missing WAIT shows as a wrong result.
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,22 +16,6 @@
 enum { QUEUES = 5 };
 static const isa_queue order[QUEUES] = {ISA_QUEUE_LOAD, ISA_QUEUE_RING, ISA_QUEUE_PT,
                                         ISA_QUEUE_SFP, ISA_QUEUE_STORE};
-
-void core_fault(core_run *run, uint32_t instruction, uint64_t address, const char *format, ...)
-{
-    if (run->state == ADVANCE_FAULT) return;
-    run->state = ADVANCE_FAULT;
-    run->fault.core = run->core;
-    run->fault.instruction = instruction;
-    run->fault.address = address;
-    snprintf(run->fault.kernel, sizeof run->fault.kernel, "%s", run->kernel->source->name);
-    snprintf(run->fault.location, sizeof run->fault.location, "%s",
-             run->kernel->source->location);
-    va_list values;
-    va_start(values, format);
-    vsnprintf(run->fault.text, sizeof run->fault.text, format, values);
-    va_end(values);
-}
 
 // --- Ring
 

@@ -42,46 +42,6 @@ static const isa_instruction *original(const fusion *f, const lx_access *a)
     return &f->program->code.items[a->at];
 }
 
-// The instruction whose write a read finds, unless it has holes there; or null when that is not one
-// instruction, or a later iteration of a loop that only the read is in could find something else.
-static const lx_access *writer_of(const fusion *f, uint32_t n)
-{
-    const lx_access *read = at_index(f, n), *found = NULL;
-    for (uint32_t w = n; w-- > 0 && !found;) {
-        const lx_access *write = at_index(f, w);
-        if (!write->writes || write->at == read->at) continue;
-        if (lx_meets(write, read, lx_shared_loops(write, read))) found = write;
-    }
-    if (!found || !lx_spans(found, read)) return NULL;
-    uint32_t shared = lx_shared_loops(found, read);
-    if (shared != found->depth) return NULL;
-    for (uint32_t w = 0; w < f->accesses.count; w++) {
-        const lx_access *write = at_index(f, w);
-        if (write->writes && write != found && lx_shared_loops(write, read) > shared &&
-            lx_meets(write, read, shared))
-            return NULL;
-    }
-    return found;
-}
-
-bool fuse_is_needed(const fusion *f, const lx_access *write, const lx_access *but)
-{
-    if (lx_is_live(write, f->exposed)) return true;
-    for (uint32_t n = 0; n < f->accesses.count; n++) {
-        const lx_access *read = at_index(f, n);
-        if (!read->reads || read == but || f->replaced[n] || !lx_meets(write, read, 0)) continue;
-        bool hidden = false;
-        for (uint32_t w = 0; w < f->accesses.count && !hidden; w++) {
-            const lx_access *other = at_index(f, w);
-            if (!other->writes || other->at >= read->at || other->at == write->at) continue;
-            bool between = other->at < write->at && write->at < read->at;
-            hidden = !between && lx_covers(other, read);
-        }
-        if (!hidden) return true;
-    }
-    return false;
-}
-
 static bool same_operand(const isa_instruction *i, uint32_t a, uint32_t b)
 {
     const isa_operand *x = &i->operand[a], *y = &i->operand[b];
@@ -129,7 +89,7 @@ static spyre_status replace_reads(fusion *f)
     for (uint32_t n = 0; n < f->accesses.count; n++) {
         const lx_access *read = at_index(f, n);
         if (read->writes || !may_read_memory(original(f, read)->opcode, read->operand)) continue;
-        const lx_access *writer = writer_of(f, n);
+        const lx_access *writer = fuse_writer_of(f, n);
         if (!writer || original(f, writer)->opcode != ISA_LOAD || feeds_itself(f, read)) continue;
         if (!plan_injective(f->tiles[writer->at], 0)) continue;
         TRY(replace_operand(f, read, writer, &f->replaced[n]));
@@ -156,7 +116,7 @@ static bool stores_between(const fusion *f, uint32_t first, uint32_t last)
 // A STORE of exactly what one VECTOR writes, and nobody else reads.
 static bool store_can_move(const fusion *f, uint32_t n, const lx_access **out_writer)
 {
-    const lx_access *read = at_index(f, n), *writer = writer_of(f, n);
+    const lx_access *read = at_index(f, n), *writer = fuse_writer_of(f, n);
     if (!writer || original(f, writer)->opcode != ISA_VECTOR) return false;
     *out_writer = writer;
     return writer->dense && read->depth == writer->depth && read->low == writer->low &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of executables in use holds no references: an executable leaves it with its last user.
+// A request is answered by an executable in use, else by a file, else by the compiler.
 #include "compile/cache.h"
 
 #include <stdatomic.h>
@@ -8,13 +8,9 @@
 
 #include "base/log.h"
 #include "compile/cache_refusal.h"
+#include "compile/cache_table.h"
 #include "compile/executable_bytes.h"
 #include "compile/statistics.h"
-
-enum { BUCKETS = 1024 };
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static spyre_executable *in_use[BUCKETS];
 
 typedef struct {
     const spyre_graph *graph;
@@ -24,61 +20,6 @@ typedef struct {
     cache_key key;
     cache_config config;
 } request;
-
-// --- Executables in use
-
-static spyre_executable **bucket_of(cache_key key)
-{
-    return &in_use[key.low % BUCKETS];
-}
-
-// Under the lock. The whole subject is compared, so that equal hashes do no harm.
-static spyre_executable *find(const request *r)
-{
-    for (spyre_executable *e = *bucket_of(r->key); e; e = e->next)
-        if (memcmp(&e->key, &r->key, sizeof r->key) == 0 && strcmp(e->subject, r->subject) == 0)
-            return e;
-    return NULL;
-}
-
-static spyre_executable *share(const request *r)
-{
-    pthread_mutex_lock(&lock);
-    spyre_executable *known = find(r);
-    if (known) known->references++;
-    pthread_mutex_unlock(&lock);
-    return known;
-}
-
-// Puts a new executable into the table. When another thread was faster, its executable is the
-// answer and the new one goes.
-static spyre_executable *publish(const request *r, spyre_executable *made)
-{
-    made->key = r->key;
-    pthread_mutex_lock(&lock);
-    spyre_executable *known = find(r);
-    if (known) {
-        known->references++;
-    } else {
-        made->next = *bucket_of(r->key);
-        *bucket_of(r->key) = made;
-    }
-    pthread_mutex_unlock(&lock);
-    if (!known) return made;
-    spyre_executable_destroy(made);
-    return known;
-}
-
-bool cache_let_go(spyre_executable *executable)
-{
-    pthread_mutex_lock(&lock);
-    bool last = --executable->references == 0;
-    spyre_executable **at = bucket_of(executable->key);
-    while (last && *at && *at != executable) at = &(*at)->next;
-    if (last && *at) *at = executable->next;
-    pthread_mutex_unlock(&lock);
-    return last;
-}
 
 // --- Files
 
@@ -126,6 +67,7 @@ static spyre_status remember(const request *r, spyre_executable *e)
     e->subject = arena_strdup(e->memory, r->subject);
     if (!e->subject) return status_no_memory();
     e->source = e->subject + r->source_at;
+    e->key = r->key;
     return own_lists(e->memory, &e->options.settings) ? NULL : status_no_memory();
 }
 
@@ -149,7 +91,7 @@ static spyre_executable *load(const request *r, spyre_status *out_refusal)
     static atomic_bool warned;
     const uint8_t *content = NULL;
     size_t length = 0;
-    if (!r->config.directory || !cache_disk_is_possible()) return NULL;
+    if (!r->config.directory || !cache_file_is_possible()) return NULL;
     spyre_executable *e = executable_create();
     if (!e) return NULL;
     spyre_status status = cache_disk_read(e->memory, &r->config, r->key, &content, &length);
@@ -182,7 +124,7 @@ static spyre_status write_file(const request *r, spyre_executable *e, const char
 static void store(const request *r, spyre_executable *e, const char *reason)
 {
     static atomic_bool warned;
-    if (!r->config.directory || !cache_disk_is_possible()) return;
+    if (!r->config.directory || !cache_file_is_possible()) return;
     int64_t began = statistics_now_us();
     spyre_status status = write_file(r, e, reason);
     statistics_add(status ? STATISTIC_STORE_FAILURES : STATISTIC_STORES, 1);
@@ -206,7 +148,7 @@ static spyre_status make_key(arena *memory, request *r)
     if (!status) spyre_string_free(graph);
     if (!status) status = text_status(&subject);
     if (!status) {
-        r->key = cache_disk_key(subject.bytes, subject.length);
+        r->key = cache_file_key(subject.bytes, subject.length);
         r->subject = arena_strdup(memory, subject.bytes);
         if (!r->subject) status = status_no_memory();
     }
@@ -234,7 +176,7 @@ static spyre_status answer(arena *memory, request *r, spyre_executable **out)
     int64_t began = statistics_now_us();
     spyre_status refusal = NULL;
     TRY(make_key(memory, r));
-    *out = share(r);
+    *out = cache_table_find(r->key, r->subject);
     if (*out) statistics_add(STATISTIC_MEMORY_HITS, 1);
     spyre_executable *made = *out ? NULL : load(r, &refusal);
     statistics_add(STATISTIC_CACHE_US, statistics_now_us() - began);
@@ -243,7 +185,8 @@ static spyre_status answer(arena *memory, request *r, spyre_executable **out)
         statistics_add(STATISTIC_MISSES, 1);
         TRY(compile_and_store(r, &made));
     }
-    *out = publish(r, made);
+    *out = cache_table_add(made);
+    if (*out != made) spyre_executable_destroy(made); // another thread was faster
     return NULL;
 }
 

@@ -12,7 +12,4 @@ SPYRE_MUST_CHECK spyre_status cache_compile(const spyre_graph *graph,
                                             const spyre_compile_options *options,
                                             spyre_executable **out_executable);
 
-// Ends one reference; true when it was the last.
-bool cache_let_go(spyre_executable *executable);
-
 #endif

@@ -11,7 +11,8 @@
 #include <xxhash.h>
 
 #include "base/file.h"
-#include "compile/cache_disk.h"
+#include "compile/cache_file.h"
+#include "spyre/cache.h"
 
 enum { STALE_SECONDS = 60 };    // a file is written in milliseconds; its writer is gone by then
 
@@ -154,7 +155,7 @@ static spyre_status verify_file(const entry *e, const cache_config *config, aren
     spyre_status status =
         file_read(content, e->path, (size_t)config->limit_bytes, &bytes, &length);
     *out_problem = status ? arena_strdup(memory, spyre_status_message(status))
-                          : cache_disk_problem(bytes, length, NULL);
+                          : cache_file_problem(bytes, length, NULL);
     bool failed = status && !*out_problem;
     spyre_status_free(status);
     arena_destroy(content);

@@ -11,7 +11,7 @@
 static cache_key key_of_bytes(void)
 {
     static const char name[] = "spyre_executable_encode";
-    return cache_disk_key(name, sizeof name);
+    return cache_file_key(name, sizeof name);
 }
 
 spyre_status spyre_executable_encode(const spyre_executable *executable, void **out_bytes,
@@ -19,11 +19,11 @@ spyre_status spyre_executable_encode(const spyre_executable *executable, void **
 {
     text content = {0};
     *out_bytes = NULL;
-    if (!cache_disk_is_possible())
+    if (!cache_file_is_possible())
         return status_new(SPYRE_UNSUPPORTED, "the library has no build id to tell its bytes by");
     spyre_status status = executable_put(executable, "", &content);
     if (!status)
-        status = cache_disk_seal(key_of_bytes(), content.bytes, content.length, out_bytes,
+        status = cache_file_seal(key_of_bytes(), content.bytes, content.length, out_bytes,
                                  out_length);
     text_free(&content);
     return status;
@@ -37,7 +37,7 @@ void spyre_bytes_free(void *bytes)
 static spyre_status decode(spyre_executable *e, const void *bytes, size_t length)
 {
     const cache_key key = key_of_bytes();
-    const char *problem = cache_disk_problem(bytes, length, &key);
+    const char *problem = cache_file_problem(bytes, length, &key);
     if (problem) return status_new(SPYRE_INVALID_FORMAT, "encoded executable: %s", problem);
     size_t content_length = length - CACHE_HEADER_BYTES;
     uint8_t *content = arena_alloc(e->memory, content_length);

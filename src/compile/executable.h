@@ -38,7 +38,7 @@ struct spyre_executable {
     spyre_compile_options options;
     pthread_mutex_t lock;               // guards `stages`
     spyre_executable *stages;           // of one that was read: compiled on demand
-    // Of cache.c, under its lock.
+    // Of cache_table.c, under its lock.
     uint32_t references;
     cache_key key;
     spyre_executable *next;

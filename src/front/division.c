@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "front/emit.h"
+#include "front/padded_sizes.h"
 
 division division_get(const loop_op *op)
 {
@@ -88,7 +88,7 @@ bool division_combines_exactly(const loop_graph *loops, const loop_op *op, uint3
 division_sizes division_sizes_of(const loop_graph *loops, const loop_op *op)
 {
     division_sizes sizes;
-    emit_sizes(loops, op, sizes.size, sizes.units);
+    padded_sizes(loops, op, sizes.size, sizes.units);
     for (uint32_t v = 0; v < op->var_count; v++) {
         bool kept = op->operand[op->operand_count - 1].stride[v] != 0;
         if (!kept && op->op == OPFUNC_SHUFFLE) continue; // a loop over cores that get the same

@@ -16,57 +16,6 @@
 #include "front/division.h"
 #include "tensor/numeric.h"
 
-static int64_t round_up(int64_t value, int64_t unit)
-{
-    return (value + unit - 1) / unit * unit;
-}
-
-// Sticks of operands along each variable: their smallest and largest length; 0 when there is none.
-typedef struct {
-    int64_t least[LOOP_MAX_VARS], most[LOOP_MAX_VARS];
-} stick_lengths;
-
-static void find_sticks(const loop_graph *loops, const loop_op *op, stick_lengths *out)
-{
-    *out = (stick_lengths){{0}, {0}};
-    for (uint32_t k = 0; k < op->operand_count; k++) {
-        loop_location place;
-        if (loop_locate(loops, op, &op->operand[k], &place)) continue;
-        uint8_t v = place.stick_var;
-        if (v == LOOP_NO_DIM) continue;
-        int64_t lanes = loop_lanes(&loops->buffers.items[op->operand[k].buffer]);
-        if (!out->least[v] || lanes < out->least[v]) out->least[v] = lanes;
-        if (lanes > out->most[v]) out->most[v] = lanes;
-    }
-}
-
-// Restickify and an index's own dims keep their size: both sides would have to agree on padding.
-static bool pads(const loop_op *op, uint32_t v)
-{
-    if (op->op == OPFUNC_RESTICKIFY) return false;
-    return !(op->gather && op->operand[0].stride[v]);
-}
-
-void emit_sizes(const loop_graph *loops, const loop_op *op, int64_t out_size[LOOP_MAX_VARS],
-                int64_t out_units[LOOP_MAX_VARS])
-{
-    stick_lengths sticks;
-    find_sticks(loops, op, &sticks);
-    for (uint32_t v = 0; v < op->var_count; v++) {
-        int64_t size = op->extent[v], most = sticks.most[v];
-        if (most && pads(op, v)) size = round_up(size, sticks.least[v]);
-        out_size[v] = size;
-        out_units[v] = !most ? size : size % most ? 1 : size / most;
-    }
-}
-
-int64_t emit_padded_size(const loop_graph *loops, const loop_op *op, uint32_t v)
-{
-    int64_t size[LOOP_MAX_VARS], units[LOOP_MAX_VARS];
-    emit_sizes(loops, op, size, units);
-    return size[v];
-}
-
 static spyre_status refuse(const emitter *e, const char *why)
 {
     return status_new(SPYRE_UNSUPPORTED, "op %s %s (%s): %s", e->op->name,
@@ -97,14 +46,6 @@ static spyre_status add_var(emitter *e, const char *name, uint32_t v)
     if (division_is_uneven(&sizes, v, e->op->split[v]))
         e->step->slice_size[dim] = division_slice(&sizes, v, e->op->split[v]);
     return NULL;
-}
-
-// The variable whose dim comes last: that of the contracted or reduced stick, else of the result's.
-static uint8_t last_var(const emitter *e)
-{
-    opfunc_kind kind = opfunc_describe(e->op->op)->kind;
-    if (kind == OPFUNC_KIND_MATMUL || kind == OPFUNC_KIND_REDUCTION) return e->place[0].stick_var;
-    return e->op->stick;
 }
 
 // A synthetic dim of `padded` lanes of which the first counts.
@@ -144,7 +85,7 @@ static spyre_status add_plain_dims(emitter *e)
     static const char *const names[] = {"mb", "x", "y", "i", "j", "z", "ki", "kj"};
     const loop_op *op = e->op;
     uint32_t used = 0;
-    uint8_t last = last_var(e);
+    uint8_t last = e->last_var;
     for (uint32_t v = 0; v < op->var_count; v++)
         if (v != last) TRY(add_var(e, names[used++], v));
     if (last != LOOP_NO_DIM) TRY(add_var(e, "out", last));
@@ -166,15 +107,6 @@ static spyre_status add_plain_dims(emitter *e)
     if (e->row_dim == e->lane_dim && e->place[1].stick_var == LOOP_NO_DIM)
         return add_dim(e, "row", -1, 1, 1, &e->row_dim);
     return NULL;
-}
-
-uint8_t emit_stick_dim(const emitter *e, uint32_t k)
-{
-    uint8_t v = e->place[k].stick_var;
-    if (v != LOOP_NO_DIM) return e->dim_of_var[v];
-    if (k == 0 && e->sum_dim != LOOP_NO_DIM) return e->sum_dim;
-    if (e->lane_dim != LOOP_NO_DIM) return e->lane_dim;
-    return e->dim_of_var[last_var(e)];
 }
 
 // True when operand k starts beyond the stride of one stick, so that room must be taken.
@@ -274,6 +206,8 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
         if (why) return status_new(SPYRE_INTERNAL, "%s, operand %u: %s", op->name, k, why);
     }
     opfunc_kind kind = opfunc_describe(op->op)->kind;
+    bool contracts = kind == OPFUNC_KIND_MATMUL || kind == OPFUNC_KIND_REDUCTION;
+    e.last_var = contracts ? e.place[0].stick_var : op->stick;
     TRY(kind == OPFUNC_KIND_MATMUL ? add_matmul_dims(&e) : add_plain_dims(&e));
     if (needs_room(&e)) TRY(add_dim(&e, "room", -1, 1, 1, &e.room_dim));
     divide_cores(&e);

@@ -230,6 +230,16 @@ static spyre_status set_owners(const emitter *e, bundle_tensor *tensor)
     return NULL;
 }
 
+// The dim that carries operand k's stick (with scale -2 when the operand does not move along it).
+static uint8_t stick_dim(const emitter *e, uint32_t k)
+{
+    uint8_t v = e->place[k].stick_var;
+    if (v != LOOP_NO_DIM) return e->dim_of_var[v];
+    if (k == 0 && e->sum_dim != LOOP_NO_DIM) return e->sum_dim;
+    if (e->lane_dim != LOOP_NO_DIM) return e->lane_dim;
+    return e->dim_of_var[e->last_var];
+}
+
 spyre_status emit_tensor(emitter *e, uint32_t k)
 {
     const loop_buffer *buffer = buffer_of(e, k);
@@ -238,7 +248,7 @@ spyre_status emit_tensor(emitter *e, uint32_t k)
     tensor->format = buffer->format;
     tensor->element_bytes = spyre_format_bytes(buffer->format);
     tensor->stick_elements = spyre_format_elements_per_stick(buffer->format);
-    tensor->stick_dim = emit_stick_dim(e, k);
+    tensor->stick_dim = stick_dim(e, k);
     tensor->in_lx = buffer->in_lx;
     tensor->index_peer = -1;
     for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) tensor->max_size[d] = -1;

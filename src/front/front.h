@@ -101,4 +101,7 @@ extern const front_pass_row front_passes[FRONT_PASS_COUNT];
 // True when settings.skip_passes names the pass.
 bool front_skips(const spyre_settings *settings, const char *pass);
 
+// SPYRE_INVALID_ARGUMENT when the list names a pass that is unknown or needed for correctness.
+SPYRE_MUST_CHECK spyre_status front_check_skips(const char *list);
+
 #endif

@@ -28,18 +28,6 @@ static const char *const stages[] = {
 #undef PASS_ROW
 };
 
-const char *invariant_access_place(const loop_graph *loops, uint32_t op, uint32_t operand)
-{
-    uint32_t buffer = loops->ops.items[op].operand[operand].buffer;
-    const char *place = loop_op_place(loops, op);
-    if (buffer >= loops->buffers.count)
-        place = arena_printf(loops->memory, "%s, operand %u", place, operand);
-    else
-        place = arena_printf(loops->memory, "%s, operand %u (b%u %%%s)", place, operand, buffer,
-                             loops->buffers.items[buffer].name);
-    return place ? place : "an operand";
-}
-
 static spyre_status check_buffers(const loop_graph *loops, invariant_of_buffer *check)
 {
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
@@ -65,7 +53,7 @@ static spyre_status check_accesses(const loop_graph *loops, invariant_of_access 
         const loop_op *op = &loops->ops.items[i];
         for (uint32_t k = 0; k < op->operand_count; k++) {
             spyre_status status = check(loops, op, &op->operand[k]);
-            if (status) return status_at(status, "%s", invariant_access_place(loops, i, k));
+            if (status) return status_at(status, "%s", loop_access_place(loops, i, k));
         }
     }
     return NULL;

@@ -27,7 +27,4 @@ typedef spyre_status invariant_of_access(const loop_graph *loops, const loop_op 
 #include "front/invariant.def"
 #undef INVARIANT_ROW
 
-// "op 12 add (model.py:7), operand 1 (b3 %x)" in the arena of `loops`, for messages.
-const char *invariant_access_place(const loop_graph *loops, uint32_t op, uint32_t operand);
-
 #endif

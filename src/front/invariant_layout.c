@@ -4,9 +4,9 @@
 #include <inttypes.h>
 
 #include "front/division.h"
-#include "front/emit.h"
 #include "front/front.h"
 #include "front/invariant.h"
+#include "front/padded_sizes.h"
 
 #define BROKEN(...) status_new(SPYRE_INTERNAL, __VA_ARGS__)
 
@@ -94,7 +94,7 @@ spyre_status invariant_numbered_cores(const loop_graph *loops, const loop_op *op
 spyre_status invariant_even_slices(const loop_graph *loops, const loop_op *op)
 {
     int64_t size[LOOP_MAX_VARS], units[LOOP_MAX_VARS], cores = 1;
-    emit_sizes(loops, op, size, units);
+    padded_sizes(loops, op, size, units);
     for (uint32_t v = 0; v < op->var_count; v++) {
         cores *= op->split[v];
         if (!division_cuts(units[v], op->split[v], loops->settings.uneven_splits))

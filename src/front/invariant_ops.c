@@ -83,7 +83,7 @@ spyre_status invariant_written_first(const loop_graph *loops)
         for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
             uint32_t id = op->operand[k].buffer;
             if (loops->buffers.items[id].kind == LOOP_LOCAL && !written[id])
-                return BROKEN("%s: nothing wrote it", invariant_access_place(loops, i, k));
+                return BROKEN("%s: nothing wrote it", loop_access_place(loops, i, k));
         }
         written[op->operand[op->operand_count - 1].buffer] = true;
     }

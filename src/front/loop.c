@@ -240,3 +240,15 @@ const char *loop_op_place(const loop_graph *loops, uint32_t index)
                                      op->location ? op->location : "unknown source line");
     return place ? place : op->name;
 }
+
+const char *loop_access_place(const loop_graph *loops, uint32_t op, uint32_t operand)
+{
+    uint32_t buffer = loops->ops.items[op].operand[operand].buffer;
+    const char *place = loop_op_place(loops, op);
+    if (buffer >= loops->buffers.count)
+        place = arena_printf(loops->memory, "%s, operand %u", place, operand);
+    else
+        place = arena_printf(loops->memory, "%s, operand %u (b%u %%%s)", place, operand, buffer,
+                             loops->buffers.items[buffer].name);
+    return place ? place : "an operand";
+}

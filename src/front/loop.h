@@ -247,6 +247,9 @@ const char *loop_locate(const loop_graph *loops, const loop_op *op, const loop_a
 // "op 12 add (model.py:7)" in the arena, for messages.
 const char *loop_op_place(const loop_graph *loops, uint32_t op);
 
+// "op 12 add (model.py:7), operand 1 (b3 %x)".
+const char *loop_access_place(const loop_graph *loops, uint32_t op, uint32_t operand);
+
 // The text form, docs/loop-text.md.
 void loop_print(const loop_graph *loops, text *out);
 

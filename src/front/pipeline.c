@@ -14,46 +14,6 @@ const front_pass_row front_passes[FRONT_PASS_COUNT] = {
 #undef PASS_ROW
 };
 
-// True when `name` is an entry of the comma list.
-static bool listed(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-    while (list && *list) {
-        const char *end = strchr(list, ',');
-        size_t entry = end ? (size_t)(end - list) : strlen(list);
-        if (entry == length && memcmp(list, name, length) == 0) return true;
-        list = end ? end + 1 : NULL;
-    }
-    return false;
-}
-
-static spyre_status check_skips(const char *list)
-{
-    while (list && *list) {
-        const char *end = strchr(list, ',');
-        size_t entry = end ? (size_t)(end - list) : strlen(list);
-        bool known = false;
-        for (uint32_t i = 0; i < FRONT_PASS_COUNT; i++) {
-            const char *name = front_passes[i].name;
-            if (strlen(name) != entry || memcmp(name, list, entry) != 0) continue;
-            known = true;
-            if (front_passes[i].kind == FRONT_LOWER)
-                return status_new(SPYRE_INVALID_ARGUMENT,
-                                  "skip_passes: %s is needed for correctness", name);
-        }
-        if (!known)
-            return status_new(SPYRE_INVALID_ARGUMENT, "skip_passes: no pass is named '%.*s'",
-                              (int)entry, list);
-        list = end ? end + 1 : NULL;
-    }
-    return NULL;
-}
-
-bool front_skips(const spyre_settings *settings, const char *pass)
-{
-    return listed(settings->skip_passes, pass);
-}
-
 bool front_validates(const spyre_settings *settings)
 {
 #ifdef NDEBUG
@@ -113,7 +73,7 @@ spyre_status front_compile(const spyre_graph *graph, const front_options *option
     *out_node = 0;
     const spyre_settings *settings = &options->settings;
     TRY(spyre_settings_check(settings));
-    TRY(check_skips(settings->skip_passes));
+    TRY(front_check_skips(settings->skip_passes));
     record_watch watch = record_begin(memory);
     TRY(front_build(graph, memory, out_node, &loops));
     record_end(&watch, "build", loops, true, &records);

@@ -107,6 +107,22 @@ spyre_status make_unary(rewriter *r, aten_op op, const tensor *x, const tensor *
     return emit(r, op, args, 1, result_dtype(op, x->dtype), &view, into, out);
 }
 
+spyre_status broadcast_sizes(const spyre_view *x, const spyre_view *y, spyre_view *out)
+{
+    const spyre_view *narrow = x->rank > y->rank ? y : x;
+    spyre_view wide = x->rank > y->rank ? *x : *y;
+    for (uint32_t i = 0; i < narrow->rank; i++) {
+        int64_t size = narrow->size[i], *to = &wide.size[i + wide.rank - narrow->rank];
+        if (*to != 1 && size != 1 && *to != size) {
+            return status_new(SPYRE_INVALID_ARGUMENT, "sizes %lld and %lld do not broadcast",
+                              (long long)*to, (long long)size);
+        }
+        if (*to == 1) *to = size;
+    }
+    *out = view_contiguous(wide.size, wide.rank);
+    return NULL;
+}
+
 spyre_status make_binary(rewriter *r, aten_op op, const tensor *x, const tensor *y,
                          const tensor *into, tensor *out)
 {

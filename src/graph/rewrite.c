@@ -170,19 +170,3 @@ spyre_status rewrite_finish(rewriter *r, const tensor *x, const tensor *into)
     TRY(make_reshape(r, x, into->view.size, into->view.rank, &same_sizes));
     return make_cast(r, &same_sizes, into->dtype, into, NULL);
 }
-
-spyre_status broadcast_sizes(const spyre_view *x, const spyre_view *y, spyre_view *out)
-{
-    const spyre_view *narrow = x->rank > y->rank ? y : x;
-    spyre_view wide = x->rank > y->rank ? *x : *y;
-    for (uint32_t i = 0; i < narrow->rank; i++) {
-        int64_t size = narrow->size[i], *to = &wide.size[i + wide.rank - narrow->rank];
-        if (*to != 1 && size != 1 && *to != size) {
-            return status_new(SPYRE_INVALID_ARGUMENT, "sizes %lld and %lld do not broadcast",
-                              (long long)*to, (long long)size);
-        }
-        if (*to == 1) *to = size;
-    }
-    *out = view_contiguous(wide.size, wide.rank);
-    return NULL;
-}

@@ -2,10 +2,75 @@
 //
 // Opening and closing the emulated cards of a process.
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/environment.h"
 #include "runtime/device.h"
+
+// --- One card
+
+// `*out_bytes` stays when the variable is not set.
+static spyre_status read_gigabytes(const char *variable, uint64_t least, uint64_t *out_bytes)
+{
+    const char *given = getenv(variable);
+    if (!given || !*given) return NULL;
+    char *end;
+    double value = strtod(given, &end);
+    uint64_t bytes = value >= 0 && value <= 1024 ? (uint64_t)(value * (double)(1 << 30)) : 0;
+    bool plain = !*end && strspn(given, "0123456789.") == strlen(given) && end != given;
+    if (!plain || value > 1024 || bytes < least) {
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "%s=%s: expected a number of GiB, %s and at most 1024", variable, given,
+                          least ? "above 0" : "0 or more");
+    }
+    *out_bytes = bytes;
+    return NULL;
+}
+
+// A quarter of the host's memory.
+static uint64_t default_cache_limit(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    if (pages <= 0 || page_bytes <= 0) return UINT64_C(1) << 30;
+    return (uint64_t)pages / 4 * (uint64_t)page_bytes;
+}
+
+static spyre_status device_start(device *d, spyre_context *context, uint32_t index)
+{
+    d->context = context;
+    d->index = index;
+    uint64_t limit = 0;
+    d->cache_limit_bytes = default_cache_limit();
+    TRY(read_gigabytes("SPYRE_MEMORY_LIMIT_GB", ALLOCATOR_BLOCK_BYTES, &limit));
+    TRY(read_gigabytes("SPYRE_CACHE_LIMIT_GB", 0, &d->cache_limit_bytes));
+    TRY(allocator_create(limit, &d->memory));
+    spyre_status status = card_create(&d->machine);
+    if (status) {
+        allocator_destroy(&d->memory);
+        return status_at(status, "card %u", index);
+    }
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->changed, NULL);
+    return NULL;
+}
+
+static void device_stop(device *d)
+{
+    pthread_mutex_lock(&d->lock);
+    d->closing = true;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    if (d->worker_runs) pthread_join(d->worker, NULL);
+    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) spyre_status_free(d->streams[n].error);
+    card_destroy(d->machine);
+    allocator_destroy(&d->memory);
+    memory_forget(d);
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->lock);
+}
+
+// --- All cards
 
 static spyre_status start(spyre_context *context, uint32_t card_count)
 {
@@ -57,25 +122,4 @@ void spyre_context_destroy(spyre_context *context)
 uint32_t spyre_context_card_count(const spyre_context *context)
 {
     return context->card_count;
-}
-
-spyre_status device_of(spyre_context *context, uint32_t card_id, uint32_t stream_id,
-                       device **out_device)
-{
-    if (context->process != getpid()) {
-        return status_new(SPYRE_INVALID_ARGUMENT,
-                          "the cards belong to process %d; a forked child cannot use them (start "
-                          "worker processes by spawn)",
-                          (int)context->process);
-    }
-    if (card_id >= context->card_count) {
-        return status_new(SPYRE_INVALID_ARGUMENT, "card %u: there are %u", card_id,
-                          context->card_count);
-    }
-    if (stream_id >= DEVICE_STREAMS) {
-        return status_new(SPYRE_INVALID_ARGUMENT, "stream %u: expected 0 to %d", stream_id,
-                          DEVICE_STREAMS - 1);
-    }
-    *out_device = &context->devices[card_id];
-    return NULL;
 }

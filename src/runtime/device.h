@@ -123,9 +123,6 @@ struct spyre_context {
 SPYRE_MUST_CHECK spyre_status device_of(spyre_context *context, uint32_t card_id,
                                         uint32_t stream_id, device **out_device);
 
-SPYRE_MUST_CHECK spyre_status device_start(device *d, spyre_context *context, uint32_t index);
-void device_stop(device *d);            // waits for all work
-
 // Runs the task at once when `may_run_here` and its stream is idle, else queues it. Takes the task
 // over, also on failure; with task.waits returns its result. On a failed stream returns the sticky
 // error (a waiting task counts as a synchronisation).

@@ -3,46 +3,13 @@
 // Streams and their scheduler. All of a device's state is behind its one lock, which is never held
 // while a task runs. Whoever ends a task wakes the others: the worker looks for the next task,
 // synchronising threads look again at what they wait for.
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "runtime/device.h"
 
 enum { FIRST_HIGH = 1 + SPYRE_LOW_STREAMS };
 
-spyre_status device_copy_error(spyre_status error)
-{
-    if (!error) return NULL;
-    return status_new(spyre_status_code(error), "%s", spyre_status_message(error));
-}
-
-uint64_t device_stream_oldest(const device_stream *s)
-{
-    if (s->busy) return s->busy_sequence;
-    return s->first ? s->first->sequence : UINT64_MAX;
-}
-
-uint64_t device_oldest_sequence(const device *d)
-{
-    uint64_t oldest = UINT64_MAX;
-    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) {
-        uint64_t of_stream = device_stream_oldest(&d->streams[n]);
-        if (of_stream < oldest) oldest = of_stream;
-    }
-    return oldest;
-}
-
 static void wake(device *d)
 {
     if (d->sleepers) pthread_cond_broadcast(&d->changed);
-}
-
-void device_sleep(device *d)
-{
-    d->sleepers++;
-    pthread_cond_wait(&d->changed, &d->lock);
-    d->sleepers--;
 }
 
 static bool idle(const device_stream *s)
@@ -229,68 +196,6 @@ spyre_status device_submit(device *d, uint32_t number, task *t, bool may_run_her
     pthread_mutex_unlock(&d->lock);
     if (!taken && t->release) t->release(t);
     return status;
-}
-
-// --- Life of a device
-
-// `*out_bytes` stays when the variable is not set.
-static spyre_status read_gigabytes(const char *variable, uint64_t least, uint64_t *out_bytes)
-{
-    const char *given = getenv(variable);
-    if (!given || !*given) return NULL;
-    char *end;
-    double value = strtod(given, &end);
-    uint64_t bytes = value >= 0 && value <= 1024 ? (uint64_t)(value * (double)(1 << 30)) : 0;
-    bool plain = !*end && strspn(given, "0123456789.") == strlen(given) && end != given;
-    if (!plain || value > 1024 || bytes < least) {
-        return status_new(SPYRE_INVALID_ARGUMENT,
-                          "%s=%s: expected a number of GiB, %s and at most 1024", variable, given,
-                          least ? "above 0" : "0 or more");
-    }
-    *out_bytes = bytes;
-    return NULL;
-}
-
-// A quarter of the host's memory.
-static uint64_t default_cache_limit(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-    if (pages <= 0 || page_bytes <= 0) return UINT64_C(1) << 30;
-    return (uint64_t)pages / 4 * (uint64_t)page_bytes;
-}
-
-spyre_status device_start(device *d, spyre_context *context, uint32_t index)
-{
-    d->context = context;
-    d->index = index;
-    uint64_t limit = 0;
-    d->cache_limit_bytes = default_cache_limit();
-    TRY(read_gigabytes("SPYRE_MEMORY_LIMIT_GB", ALLOCATOR_BLOCK_BYTES, &limit));
-    TRY(read_gigabytes("SPYRE_CACHE_LIMIT_GB", 0, &d->cache_limit_bytes));
-    TRY(allocator_create(limit, &d->memory));
-    spyre_status status = card_create(&d->machine);
-    if (status) {
-        allocator_destroy(&d->memory);
-        return status_at(status, "card %u", index);
-    }
-    pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->changed, NULL);
-    return NULL;
-}
-
-void device_stop(device *d)
-{
-    pthread_mutex_lock(&d->lock);
-    d->closing = true;
-    pthread_cond_broadcast(&d->changed);
-    pthread_mutex_unlock(&d->lock);
-    if (d->worker_runs) pthread_join(d->worker, NULL);
-    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) spyre_status_free(d->streams[n].error);
-    card_destroy(d->machine);
-    allocator_destroy(&d->memory);
-    memory_forget(d);
-    pthread_cond_destroy(&d->changed);
-    pthread_mutex_destroy(&d->lock);
 }
 
 // --- The public side

@@ -76,7 +76,7 @@ static const char *problem_with(char *file, size_t length, size_t at, uint64_t v
     XXH128_hash_t hash = XXH3_128bits(file + 16, length - 16);
     memcpy(file, &hash.low64, 8);
     memcpy(file + 8, &hash.high64, 8);
-    return cache_disk_problem(file, length, key);
+    return cache_file_problem(file, length, key);
 }
 
 static void cache__foreign_files_are_named(void **state)
@@ -92,7 +92,7 @@ static void cache__foreign_files_are_named(void **state)
     const char *good = read_bytes(memory, path, &length);
     char *file = arena_alloc(memory, length);
     memcpy(&key, good + AT_KEY, sizeof key);
-    assert_null(cache_disk_problem(good, length, &key));
+    assert_null(cache_file_problem(good, length, &key));
     const struct { size_t at; const char *problem; } cases[] = {
         {AT_VERSION, "another version"}, {AT_LENGTH, "not the one it states"},
         {AT_BUILD, "another build"}, {AT_KEY, "another key"},

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the files number launch arguments and the addresses in them.
+#include "bundle/write.h"
+
+int32_t writer_segment(const bundle_writer *w, int32_t arg)
+{
+    if (w->pool < 0 || arg > w->pool) return arg;
+    return arg == w->pool ? 0 : arg + 1;
+}
+
+static bool same_address(const bundle_address *a, const bundle_address *b)
+{
+    if (a->arg != b->arg || a->offset != b->offset) return false;
+    for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
+        if (a->loop_stride[loop] != b->loop_stride[loop]) return false;
+    }
+    return true;
+}
+
+uint32_t writer_number_symbols(const bundle_step *step,
+                               int32_t ids[BUNDLE_MAX_TENSORS][BUNDLE_MAX_CORES])
+{
+    uint32_t count = 0;
+    for (uint32_t t = 0; t < step->tensor_count; t++) {
+        const bundle_tensor *tensor = &step->tensors[t];
+        for (uint32_t core = 0; core < step->core_count; core++) {
+            ids[t][core] = -1;
+            if (tensor->in_lx) continue;
+            uint32_t same = 0;
+            while (!same_address(&tensor->start[same], &tensor->start[core])) same++;
+            ids[t][core] = same < core ? ids[t][same] : (int32_t)count++;
+        }
+    }
+    return count;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every executable has, compiled or read: its life, its arguments, its jobs.
+#include "compile/executable.h"
+
+#include "compile/cache_table.h"
+#include "compile/counters.h"
+
+spyre_status executable_bind_arguments(spyre_executable *e, uint32_t index)
+{
+    executable_segment *segment = &e->segments[index];
+    const bundle *b = segment->front.bundle;
+    job_argument *arguments = ARENA_NEW(e->memory, job_argument, b->args.count);
+    TRY_ALLOC(arguments);
+    uint32_t input = 0, buffer = 0;
+    for (uint32_t i = 0; i < b->args.count; i++) {
+        job_argument *argument = &arguments[i];
+        argument->bytes = b->args.items[i].bytes;
+        switch (b->args.items[i].kind) {
+        case BUNDLE_ARG_POOL: argument->kind = JOB_POOL; break;
+        case BUNDLE_ARG_CONSTANTS:
+            argument->kind = JOB_CONSTANTS;
+            argument->data = b->constants;
+            break;
+        case BUNDLE_ARG_TENSOR:
+            argument->kind = input < segment->front.input_count ? JOB_INPUT : JOB_BUFFER;
+            argument->index = argument->kind == JOB_INPUT ? input++ : buffer++;
+            break;
+        }
+    }
+    segment->arguments = arguments;
+    segment->argument_count = b->args.count;
+    return NULL;
+}
+
+static spyre_status count_work(arena *memory, executable_segment *segment)
+{
+    const card_counters *kernels, *work = job_counters(segment->job, &kernels);
+    segment->info.kernel_count = segment->program->kernels.count;
+    segment->info.mac_count = work->mac_count;
+    segment->info.memory_bytes = work->memory_read_bytes + work->memory_written_bytes;
+    segment->info.card_us = work->us;
+    return counters_describe(memory, segment->program, kernels, &segment->counters);
+}
+
+spyre_status executable_make_job(spyre_executable *executable, uint32_t index)
+{
+    executable_segment *segment = &executable->segments[index];
+    // Nothing reads LX after a segment of ours.
+    job_plan plan = {.program = segment->program,
+                     .argument_count = segment->argument_count,
+                     .arguments = segment->arguments,
+                     .forgets_lx = true};
+    plan.name = arena_printf(executable->memory, "segment_%u", index);
+    TRY_ALLOC(plan.name);
+    TRY(job_create(&plan, &segment->job));
+    return count_work(executable->memory, segment);
+}
+
+spyre_executable *executable_create(void)
+{
+    arena *memory = arena_create();
+    spyre_executable *e = memory ? ARENA_NEW(memory, spyre_executable, 1) : NULL;
+    if (!e) {
+        arena_destroy(memory);
+        return NULL;
+    }
+    e->memory = memory;
+    e->references = 1;
+    pthread_mutex_init(&e->lock, NULL);
+    return e;
+}
+
+void spyre_executable_destroy(spyre_executable *executable)
+{
+    if (!executable || !cache_table_let_go(executable)) return;
+    for (uint32_t s = 0; s < executable->segment_count; s++) {
+        job_destroy(executable->segments[s].job);
+        text_free(&executable->segments[s].loop_dump);
+    }
+    spyre_executable_destroy(executable->stages);
+    pthread_mutex_destroy(&executable->lock);
+    arena_destroy(executable->memory);
+}
