@@ -251,13 +251,16 @@ static spyre_status build_input(builder *b, uint32_t index)
     return VEC_PUSH(b->loops->memory, &b->loops->buffers, buffer);
 }
 
-// A constant that the graph returns must become memory of its own.
+// A constant that the graph returns must become memory of its own: one element, however often the
+// value repeats it.
 static spyre_status materialize(builder *b, uint32_t value, uint32_t *out)
 {
     uint32_t constant = b->buffer_of[value];
     const loop_buffer from = b->loops->buffers.items[constant];
     spyre_view view;
     TRY(build_view(b, value, &view));
+    for (uint32_t d = 0; d < view.rank; d++)
+        if (view.stride[d] == 0) view.size[d] = 1;
     TRY(loop_add_local(b->loops, from.name, from.dtype, from.format, &view, out));
     space dims = {.rank = view.rank};
     memcpy(dims.size, view.size, sizeof view.size);

@@ -265,6 +265,23 @@ spyre_status rewrite_compare(rewriter *r)
     return make_binary(r, row_native(r), &x, &y, &into, NULL);
 }
 
+spyre_status rewrite_isnan(rewriter *r)
+{
+    tensor x, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_tensor(r, 0, &x));
+    return make_binary(r, ATEN_SPYRE_NOTEQUAL, &x, &x, &into, NULL);
+}
+
+spyre_status rewrite_isinf(rewriter *r)
+{
+    tensor x, size, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_tensor(r, 0, &x));
+    TRY(make_unary(r, ATEN_SPYRE_ABS, &x, NULL, &size));
+    return make_with(r, ATEN_SPYRE_EQUAL, &size, INFINITY, &into, NULL);
+}
+
 spyre_status rewrite_logical_not(rewriter *r)
 {
     tensor x, into;

@@ -114,6 +114,135 @@ spyre_status rewrite_pad(rewriter *r)
     return rewrite_finish(r, &x, &into);
 }
 
+// x with its part that begins at `start` of `dim` replaced.
+static spyre_status replace_part(rewriter *r, const tensor *x, const tensor *part, uint32_t dim,
+                                 int64_t start, const tensor *into, tensor *out)
+{
+    int64_t end = start + part->view.size[dim], size = x->view.size[dim];
+    tensor items[3];
+    uint32_t count = 0;
+    if (start > 0) TRY(make_slice(r, x, dim, 0, start, &items[count++]));
+    items[count++] = *part;
+    if (end < size) TRY(make_slice(r, x, dim, end, size - end, &items[count++]));
+    if (count == 1) return make_copy(r, part, into, out);
+    return make_cat(r, items, count, dim, into, out);
+}
+
+// x with one index of every `step` of `dim` replaced: x is seen as rows of `step` indices.
+static spyre_status replace_every(rewriter *r, const tensor *x, const tensor *part, uint32_t dim,
+                                  int64_t start, int64_t step, const tensor *into)
+{
+    spyre_view rows = {.rank = x->view.rank + 1, .offset = x->view.offset};
+    tensor grouped, column, whole;
+    bool divides = start < step && part->view.size[dim] * step == x->view.size[dim];
+    if (!divides || rows.rank > SPYRE_MAX_RANK)
+        return status_new(SPYRE_UNSUPPORTED, "a slice of step %lld", (long long)step);
+    for (uint32_t i = 0; i < rows.rank; i++) {
+        uint32_t from = i > dim ? i - 1 : i;
+        rows.size[i] = i == dim ? part->view.size[dim] : i == dim + 1 ? step : x->view.size[from];
+        rows.stride[i] = x->view.stride[from] * (i == dim ? step : 1);
+    }
+    TRY(make_view(r, x, &rows, NULL, &grouped));
+    TRY(make_unsqueeze(r, part, dim + 1, &column));
+    TRY(replace_part(r, &grouped, &column, dim + 1, start, NULL, &whole));
+    return rewrite_finish(r, &whole, into);
+}
+
+// An end of a slice as PyTorch counts it: from the back when negative, cut to the dim.
+static spyre_status slice_end(const rewriter *r, uint32_t index, int64_t fallback, int64_t size,
+                              int64_t *out)
+{
+    TRY(graph_arg_int(r->source, r->node, index, fallback, out));
+    if (*out < 0) *out += size;
+    *out = *out < 0 ? 0 : *out > size ? size : *out;
+    return NULL;
+}
+
+// The tensor whose part is replaced, and the dim of the part.
+static spyre_status load_whole(rewriter *r, tensor *x, tensor *into, uint32_t *dim)
+{
+    TRY(rewrite_result(r, 0, into));
+    TRY(rewrite_operand(r, 0, into->dtype, x));
+    TRY(rewrite_dim(r, 2, 0, x->view.rank, dim));
+    if (view_same_sizes(&x->view, &into->view)) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "operand 0: sizes that are not the result's");
+}
+
+spyre_status rewrite_slice_scatter(rewriter *r)
+{
+    tensor x, part, into;
+    uint32_t dim;
+    int64_t start, end, step;
+    TRY(load_whole(r, &x, &into, &dim));
+    int64_t size = x.view.size[dim];
+    TRY(slice_end(r, 3, 0, size, &start));
+    TRY(slice_end(r, 4, INT64_MAX, size, &end));
+    TRY(graph_arg_int(r->source, r->node, 5, 1, &step));
+    if (end <= start) return make_copy(r, &x, &into, NULL);
+    TRY(rewrite_operand(r, 1, into.dtype, &part));
+    if (part.view.rank != x.view.rank) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "operand 1: rank %u into rank %u", part.view.rank,
+                          x.view.rank);
+    }
+    if (step < 1 || part.view.size[dim] != (end - start - 1) / step + 1) {
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "operand 1: %lld indices into a slice of %lld by step %lld",
+                          (long long)part.view.size[dim], (long long)(end - start),
+                          (long long)step);
+    }
+    if (part.view.size[dim] > 1 && step > 1)
+        return replace_every(r, &x, &part, dim, start, step, &into);
+    return replace_part(r, &x, &part, dim, start, &into, NULL);
+}
+
+spyre_status rewrite_select_scatter(rewriter *r)
+{
+    tensor x, part, into;
+    uint32_t dim;
+    int64_t index;
+    TRY(load_whole(r, &x, &into, &dim));
+    int64_t size = x.view.size[dim];
+    TRY(rewrite_operand(r, 1, into.dtype, &part));
+    TRY(graph_arg_int(r->source, r->node, 3, 0, &index));
+    if (index < -size || index >= size) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument 3: index %lld of a dim of %lld",
+                          (long long)index, (long long)size);
+    }
+    TRY(make_unsqueeze(r, &part, dim, &part));
+    return replace_part(r, &x, &part, dim, index < 0 ? index + size : index, &into, NULL);
+}
+
+spyre_status rewrite_roll(rewriter *r)
+{
+    tensor x, into;
+    int64_t shifts[SPYRE_MAX_RANK], dims[SPYRE_MAX_RANK];
+    uint32_t count, dim_count;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(graph_arg_ints(r->source, r->node, 1, shifts, &count));
+    TRY(graph_arg_ints(r->source, r->node, 2, dims, &dim_count));
+    if (dim_count == 0) return status_new(SPYRE_UNSUPPORTED, "a roll over all elements");
+    if (count != dim_count) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: %u shifts for %u dims", count,
+                          dim_count);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t d = dims[i] < 0 ? dims[i] + x.view.rank : dims[i];
+        if (d < 0 || d >= x.view.rank) {
+            return status_new(SPYRE_INVALID_ARGUMENT, "argument 2: dim %lld of rank %u",
+                              (long long)dims[i], x.view.rank);
+        }
+        int64_t size = x.view.size[d], shift = shifts[i] % size;
+        if (shift < 0) shift += size;
+        if (shift == 0) continue;
+        tensor parts[2];
+        TRY(make_slice(r, &x, (uint32_t)d, size - shift, shift, &parts[0]));
+        TRY(make_slice(r, &x, (uint32_t)d, 0, size - shift, &parts[1]));
+        TRY(make_cat(r, parts, 2, (uint32_t)d, NULL, &x));
+    }
+    return rewrite_finish(r, &x, &into);
+}
+
 // New leading dims and dims of size 1 repeat by stride 0; others are put behind one another.
 spyre_status rewrite_repeat(rewriter *r)
 {

@@ -15,6 +15,7 @@ from .registry import fallback_ops, register_spyre_decomposition, spyre_decompos
 register_decomposition = register_spyre_decompositions = register_spyre_decomposition
 
 _added: list[dict] = []
+_aten = torch.ops.aten
 
 __all__ = [
     "added",
@@ -26,12 +27,44 @@ __all__ = [
 ]
 
 
+def _has_gaps(x) -> bool:
+    dense = torch._prims_common.is_non_overlapping_and_dense_or_false(x)
+    return not dense or x.storage_offset() != 0
+
+
+def _copy(x, source, non_blocking=False):
+    """A copy over x, a part of a tensor, would have the gaps of x; nothing needs them."""
+    if not _has_gaps(x):
+        return NotImplemented
+    value = source.to(device=x.device, dtype=x.dtype).expand(x.shape)
+    return value.clone(memory_format=torch.contiguous_format)
+
+
+def _without_gaps(op) -> Callable:
+    """The same for an operator whose result has the strides of its first operand."""
+
+    def decomposition(x, *args, **kwargs):
+        if not _has_gaps(x):
+            return NotImplemented
+        return op(x.clone(memory_format=torch.contiguous_format), *args, **kwargs)
+
+    return decomposition
+
+
+_PARTS = {
+    _aten.copy.default: _copy,
+    _aten.slice_scatter.default: _without_gaps(_aten.slice_scatter.default),
+    _aten.select_scatter.default: _without_gaps(_aten.select_scatter.default),
+}
+
+
 @functools.cache
 def _core() -> dict[torch._ops.OperatorBase, Callable]:
-    """PyTorch's core decompositions but for the operators that the compiler takes whole."""
+    """PyTorch's core decompositions but for the operators that the compiler takes whole, and what
+    becomes of parts that are written."""
     known = set(_C.op_names())
     core = torch._decomp.core_aten_decompositions()
-    return {op: function for op, function in core.items() if str(op) not in known}
+    return {op: function for op, function in core.items() if str(op) not in known} | _PARTS
 
 
 def table() -> dict[torch._ops.OperatorBase, Callable]:
