@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Iterations are claimed in chunks from one atomic counter. Workers sleep on a condition between
-// runs; a run is published by a new generation number under the lock, and ends when every worker
-// that joined it has left, so that the job description may live on the caller's stack.
+// Iterations are claimed in chunks from one atomic counter. A run is published by a new generation
+// number, and ends when every worker that joined it has left, so that the job description may live
+// on the caller's stack. Who waits stays awake for a while before it sleeps on a condition: to wake
+// a thread takes longer than many a run.
 #define _GNU_SOURCE             // sched_getaffinity
 #include "base/thread.h"
 
@@ -11,8 +12,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 
-enum { CHUNKS_A_THREAD = 8 };
+enum {
+    CHUNKS_A_THREAD = 8,
+    AWAKE_NANOSECONDS = 50000,      // about what it takes a host to wake a thread
+    LOOKS_A_CLOCK = 64,             // clocks take longer than looks
+};
 
 typedef struct {
     pool_fn *fn;
@@ -33,13 +39,16 @@ struct pool {
     pthread_t *handles;
     worker *workers;
     pthread_mutex_t turn;           // held by the thread whose run is under way
-    pthread_mutex_t lock;           // guards what follows
+    pthread_mutex_t lock;           // held to sleep, to wake, and to read or set `current`
     pthread_cond_t wake;
     pthread_cond_t finished;
     job *current;                   // null between runs
-    uint64_t generation;
-    uint32_t busy;                  // workers inside the current job
-    bool closing;
+    atomic_uint generation;
+    atomic_uint busy;               // workers inside the current job
+    atomic_uint looking;            // workers that wait awake
+    atomic_uint asleep;             // workers
+    atomic_bool caller_sleeps;
+    atomic_bool closing;
 };
 
 // How many runs this thread is inside of; a thread inside one must not wait for a pool's turn.
@@ -78,27 +87,99 @@ static void work(job *j, uint32_t index)
     depth--;
 }
 
+// --- Waiting
+
+static int64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+// Looks until a value is or is not `expected`; false when it is time to sleep instead.
+static bool look(atomic_uint *value, bool is, uint32_t expected)
+{
+    int64_t end = 0;
+    for (uint32_t n = 1;; n++) {
+        if ((atomic_load_explicit(value, memory_order_acquire) == expected) == is) return true;
+#if defined __x86_64__
+        __builtin_ia32_pause();
+#endif
+        if (n % LOOKS_A_CLOCK) continue;
+        int64_t now = nanoseconds();
+        if (end && now >= end) return false;
+        if (!end) end = now + AWAKE_NANOSECONDS;
+    }
+}
+
+// Until there is a run that the worker has not seen, or the pool closes.
+static void await_run(pool *p, uint32_t seen)
+{
+    atomic_fetch_add(&p->looking, 1);
+    bool found = look(&p->generation, false, seen);
+    atomic_fetch_sub(&p->looking, 1);
+    if (found) return;
+    pthread_mutex_lock(&p->lock);
+    atomic_fetch_add(&p->asleep, 1);    // before it looks a last time: see publish
+    while (atomic_load(&p->generation) == seen) pthread_cond_wait(&p->wake, &p->lock);
+    atomic_fetch_sub(&p->asleep, 1);
+    pthread_mutex_unlock(&p->lock);
+}
+
+// A new generation, before it looks who sleeps.
+static void publish(pool *p)
+{
+    atomic_fetch_add(&p->generation, 1);
+    if (atomic_load(&p->asleep) == 0) return;
+    pthread_mutex_lock(&p->lock);
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void await_workers(pool *p)
+{
+    if (look(&p->busy, true, 0)) return;
+    pthread_mutex_lock(&p->lock);
+    atomic_store(&p->caller_sleeps, true);
+    while (atomic_load(&p->busy)) pthread_cond_wait(&p->finished, &p->lock);
+    atomic_store(&p->caller_sleeps, false);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void leave(pool *p)
+{
+    if (atomic_fetch_sub(&p->busy, 1) != 1 || !atomic_load(&p->caller_sleeps)) return;
+    pthread_mutex_lock(&p->lock);
+    pthread_cond_signal(&p->finished);
+    pthread_mutex_unlock(&p->lock);
+}
+
+// The run under way, which then waits for the worker to leave; null when it is over.
+static job *join(pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    job *j = p->current;
+    if (j) atomic_fetch_add(&p->busy, 1);
+    pthread_mutex_unlock(&p->lock);
+    return j;
+}
+
 static void *worker_main(void *argument)
 {
     const worker *self = argument;
     pool *p = self->owner;
-    uint64_t seen = 0;
-    pthread_mutex_lock(&p->lock);
-    for (;;) {
-        while (!p->closing && (!p->current || p->generation == seen))
-            pthread_cond_wait(&p->wake, &p->lock);
-        if (p->closing) break;
-        seen = p->generation;
-        job *j = p->current;
-        p->busy++;
-        pthread_mutex_unlock(&p->lock);
+    for (uint32_t seen = 0;;) {
+        await_run(p, seen);
+        if (atomic_load(&p->closing)) return NULL;
+        seen = atomic_load(&p->generation);
+        job *j = join(p);
+        if (!j) continue;
         work(j, self->index);
-        pthread_mutex_lock(&p->lock);
-        if (--p->busy == 0) pthread_cond_signal(&p->finished);
+        leave(p);
     }
-    pthread_mutex_unlock(&p->lock);
-    return NULL;
 }
+
+// --- Pools
 
 static spyre_status start_threads(pool *p)
 {
@@ -136,10 +217,8 @@ spyre_status pool_create(uint32_t threads, pool **out_pool)
 void pool_destroy(pool *workers)
 {
     if (!workers) return;
-    pthread_mutex_lock(&workers->lock);
-    workers->closing = true;
-    pthread_cond_broadcast(&workers->wake);
-    pthread_mutex_unlock(&workers->lock);
+    atomic_store(&workers->closing, true);
+    publish(workers);
     for (uint32_t i = 1; i <= workers->started; i++) pthread_join(workers->handles[i], NULL);
     pthread_cond_destroy(&workers->finished);
     pthread_cond_destroy(&workers->wake);
@@ -155,19 +234,26 @@ uint32_t pool_threads(const pool *workers)
     return workers->threads;
 }
 
-// Hands the job to the workers, takes part, and waits until no worker holds it any more.
-static void run_shared(pool *p, job *j)
+static void set_current(pool *p, job *j)
 {
     pthread_mutex_lock(&p->lock);
     p->current = j;
-    p->generation++;
-    pthread_cond_broadcast(&p->wake);
     pthread_mutex_unlock(&p->lock);
+}
+
+bool pool_awake(const pool *workers)
+{
+    return atomic_load_explicit(&workers->looking, memory_order_relaxed) != 0;
+}
+
+// Hands the job to the workers, takes part, and waits until no worker holds it any more.
+static void run_shared(pool *p, job *j)
+{
+    set_current(p, j);
+    publish(p);
     work(j, 0);
-    pthread_mutex_lock(&p->lock);
-    p->current = NULL;
-    while (p->busy) pthread_cond_wait(&p->finished, &p->lock);
-    pthread_mutex_unlock(&p->lock);
+    set_current(p, NULL);
+    await_workers(p);
 }
 
 void pool_run(pool *workers, size_t count, pool_fn *fn, void *context)

@@ -5,6 +5,7 @@
 #ifndef BASE_THREAD_H
 #define BASE_THREAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,10 @@ SPYRE_MUST_CHECK spyre_status pool_create(uint32_t threads, pool **out_pool);
 void pool_destroy(pool *workers);
 
 uint32_t pool_threads(const pool *workers);
+
+// True while another thread than the caller's would take part in a run at once. For some 50 us after
+// a run it would; later it must be woken first, which takes about that long.
+bool pool_awake(const pool *workers);
 
 // Calls fn(context, i, worker) for every i in 0..count-1, in no order, and returns when all are
 // done; what they wrote is visible to the caller. Iterations must not wait for one another: several

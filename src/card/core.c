@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "card/check.h"
+#include "card/exchange.h"
 #include "card/machine.h"
 
 enum { QUEUES = 5 };
@@ -25,45 +26,16 @@ static uint32_t peer_of(const core_run *run, const plan_step *step)
     return (uint32_t)run->parameters[step->tile->instruction->token];
 }
 
-// Copies between a tile in LX and the dense elements of a message, by runs that lie side by side.
-static void copy_message(const plan_tile *tile, uint8_t *lx, uint8_t *dense, bool to_message)
-{
-    size_t run = spyre_format_bytes(tile->instruction->operand[0].format);
-    uint32_t dims = tile->dim_count;
-    int64_t index[ISA_MAX_DIMS] = {0};
-    int64_t offset = 0;
-    while (dims > 0 && tile->stride[0][dims - 1] == (int64_t)run) run *= (size_t)tile->extent[--dims];
-    for (;;) {
-        memcpy(to_message ? dense : lx + offset, to_message ? lx + offset : dense, run);
-        dense += run;
-        uint32_t d = dims;
-        while (d-- > 0) {
-            offset += tile->stride[0][d];
-            if (++index[d] < tile->extent[d]) break;
-            offset -= tile->stride[0][d] * tile->extent[d];
-            index[d] = 0;
-        }
-        if (d == UINT32_MAX) return;
-    }
-}
-
-static size_t message_bytes(const plan_tile *tile)
-{
-    size_t bytes = spyre_format_bytes(tile->instruction->operand[0].format);
-    for (uint32_t d = 0; d < tile->dim_count; d++) bytes *= (size_t)tile->extent[d];
-    return bytes;
-}
-
 static advance send_tile(core_run *run, const plan_step *step, uint8_t *lx)
 {
     uint32_t peer = peer_of(run, step);
-    ring_message *message = ring_message_create(message_bytes(step->tile));
+    ring_message *message = ring_message_create(exchange_bytes(step->tile));
     if (!message) {
         core_fault(run, step->instruction, 0, "the host has no memory for a ring message");
         run->lacks_memory = true;
         return ADVANCE_FAULT;
     }
-    copy_message(step->tile, lx, message->data, true);
+    exchange_copy(NULL, message->data, step->tile, lx, message->bytes);
     if (run->owner->check && !check_send(run, peer, step)) {
         free(message);
         return ADVANCE_FAULT;
@@ -77,7 +49,7 @@ static advance receive_tile(core_run *run, const plan_step *step, uint8_t *lx)
     uint32_t peer = peer_of(run, step);
     ring_message *message = ring_receive(run->owner->messages, peer, run->core);
     if (!message) return ADVANCE_BLOCKED;
-    size_t expected = message_bytes(step->tile);
+    size_t expected = exchange_bytes(step->tile);
     bool fits = message->bytes == expected;
     if (run->owner->check) {
         check_receive(run, peer);
@@ -87,7 +59,7 @@ static advance receive_tile(core_run *run, const plan_step *step, uint8_t *lx)
         }
     }
     if (fits) {
-        copy_message(step->tile, lx, message->data, false);
+        exchange_copy(step->tile, lx, NULL, message->data, expected);
     } else {
         core_fault(run, step->instruction, 0, "core %u sent %zu bytes, the receiver expects %zu",
                    peer, message->bytes, expected);

@@ -10,12 +10,15 @@
 
 #include "card/chain.h"
 #include "card/check.h"
+#include "card/exchange.h"
 #include "card/fuse.h"
 #include "card/local.h"
 #include "card/machine.h"
 
-// Below this much work waking other threads costs more than it saves.
-#define PARALLEL_WEIGHT_BYTES 131072.0
+// Below this much work other threads cost more than they save: when they must be woken, and when
+// they are awake.
+#define WAKING_WEIGHT_BYTES 131072.0
+#define PARALLEL_WEIGHT_BYTES 16384.0
 
 typedef struct {
     card *owner;
@@ -90,6 +93,12 @@ static void drop_finished(launch *l)
     l->pending_count = kept;
 }
 
+static bool is_parallel(const launch *l, double weight_bytes)
+{
+    if (weight_bytes >= WAKING_WEIGHT_BYTES) return true;
+    return weight_bytes >= PARALLEL_WEIGHT_BYTES && pool_awake(l->owner->workers);
+}
+
 static void run_all(launch *l, size_t count, pool_fn *fn, bool parallel)
 {
     if (parallel) pool_run(l->owner->workers, count, fn, l);
@@ -106,7 +115,7 @@ static void list_cores(launch *l, uint32_t active)
 // A kernel whose queues walk for themselves. Null, or the core that faulted.
 static core_run *run_kernel(launch *l, const plan_kernel *kernel)
 {
-    bool parallel = kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES && !l->owner->check;
+    bool parallel = !l->owner->check && is_parallel(l, kernel->weight_bytes);
     if (l->owner->check) check_begin_kernel(l->owner->check);
     list_cores(l, kernel->source->active_cores);
     for (uint32_t n = 0; n < l->pending_count; n++) start_core(l, kernel, l->pending[n], false);
@@ -126,6 +135,12 @@ static core_run *run_kernel(launch *l, const plan_kernel *kernel)
 }
 
 // --- Kernels without meeting
+
+static bool is_exchange(const launch *l, const plan_kernel *kernel)
+{
+    return l->owner->mode == CARD_FAST && !l->owner->check &&
+           (kernel->exchange || kernel->sends_later);
+}
 
 static bool is_fused(const launch *l, const plan_kernel *kernel)
 {
@@ -158,6 +173,27 @@ static void run_chain(launch *l, uint32_t k, uint32_t first, uint32_t end, uint3
     }
 }
 
+// A gang of cores through one fused kernel, or an exchange; false after a fault.
+static bool run_gang(launch *l, uint32_t k, uint32_t first, uint32_t end, uint32_t worker)
+{
+    const plan_kernel *kernel = l->group[k].kernel;
+    core_run *runs[ISA_CORES];
+    uint32_t count = 0;
+    for (uint32_t n = first; n < end; n++) {
+        uint32_t core = l->pending[n];
+        if (!(kernel->source->active_cores >> core & 1u)) continue;
+        core_run *run = start_core(l, kernel, core, true);
+        run->scratch = &l->owner->scratch[worker];
+        l->reached[core] = k;
+        if (kernel->exchange) exchange_run(run, kernel->exchange);
+        else runs[count++] = run;
+    }
+    run_together(runs, count, &(matmul_host){.scratch = &l->owner->scratch[worker]});
+    for (uint32_t n = 0; n < count; n++)
+        if (runs[n]->state == ADVANCE_FAULT) return false;
+    return true;
+}
+
 // A gang of cores through all kernels of the group.
 static void run_through(void *context, size_t index, uint32_t worker)
 {
@@ -171,18 +207,7 @@ static void run_through(void *context, size_t index, uint32_t worker)
             k += kernel->chain->kernels - 1;
             continue;
         }
-        core_run *runs[ISA_CORES];
-        uint32_t count = 0;
-        for (uint32_t n = first; n < end; n++) {
-            uint32_t core = l->pending[n];
-            if (!(kernel->source->active_cores >> core & 1u)) continue;
-            runs[count] = start_core(l, kernel, core, true);
-            runs[count++]->scratch = &l->owner->scratch[worker];
-            l->reached[core] = k;
-        }
-        run_together(runs, count, &(matmul_host){.scratch = &l->owner->scratch[worker]});
-        for (uint32_t n = 0; n < count; n++)
-            if (runs[n]->state == ADVANCE_FAULT) return;
+        if (!run_gang(l, k, first, end, worker)) return;
     }
 }
 
@@ -232,7 +257,7 @@ static core_run *run_group(launch *l, const plan_phase *first, uint32_t count)
         l->owner->runs[l->pending[n]].state = ADVANCE_RAN;
     l->gang = gang_of(l, first, count);
     uint32_t gangs = (l->pending_count + l->gang - 1) / l->gang;
-    run_all(l, gangs, run_through, weight >= PARALLEL_WEIGHT_BYTES);
+    run_all(l, gangs, run_through, is_parallel(l, weight));
     return earliest_fault(l);
 }
 
@@ -240,7 +265,7 @@ static core_run *run_group(launch *l, const plan_phase *first, uint32_t count)
 static bool shares_products(const launch *l, const plan_kernel *kernel)
 {
     uint32_t cores = (uint32_t)__builtin_popcount(kernel->source->active_cores);
-    return kernel->only_matmuls && kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES &&
+    return kernel->only_matmuls && is_parallel(l, kernel->weight_bytes) &&
            kernel->gang > cores_a_thread(l, cores);
 }
 
@@ -261,7 +286,9 @@ static core_run *run_products(launch *l, const plan_kernel *kernel)
 // Runs the kernel of a phase and those that may follow without meeting; moves *next behind them.
 static core_run *run_kernels(launch *l, const plan_phase *phase, uint32_t *next)
 {
-    if (!is_fused(l, phase->kernel)) return run_kernel(l, phase->kernel);
+    bool exchanges = is_exchange(l, phase->kernel);
+    if (exchanges && phase->kernel->sends_later) return NULL;
+    if (!exchanges && !is_fused(l, phase->kernel)) return run_kernel(l, phase->kernel);
     if (shares_products(l, phase->kernel)) return run_products(l, phase->kernel);
     uint32_t count = 1;
     for (; l->may_join && *next < l->program->phases.count; (*next)++, count++) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "card/chain.h"
+#include "card/exchange.h"
 #include "card/fuse.h"
 #include "card/local.h"
 #include "card/machine.h"
@@ -22,6 +23,9 @@ typedef struct {
     uint32_t kernels;                       // made so far
     bool in_group;
     local_footprints group;                 // of the kernels that the next one may join
+    lx_range wanted;                        // of LX, by other cores while the group runs
+    plan_kernel *sender;                    // the kernel before, when its messages wait
+    bool ring_used;                         // by kernels that are no exchanges
 } translation;
 
 // --- The card's own copy, so that the caller may free the program
@@ -166,25 +170,58 @@ static spyre_status add_fused(translation *t, uint32_t begin, uint32_t end, cons
     return add_steps(p, t->fused, begin, end, ISA_QUEUE_SEQ, kernel);
 }
 
+// A kernel and what another core may still want of its LX.
+static bool keeps_wanted(const translation *t, const plan_kernel *kernel)
+{
+    const lx_range_list *written = &t->lx.items[kernel->order].written;
+    for (uint32_t n = 0; n < written->count; n++)
+        if (written->items[n].low < t->wanted.high && t->wanted.low < written->items[n].high)
+            return false;
+    return true;
+}
+
 // Cores may go on into a fused kernel without meeting when it conflicts with none of those that
-// they have come through so.
+// they have come through so. They meet before an exchange, which begins a group.
 static spyre_status find_group(translation *t, uint32_t begin, uint32_t end,
                                const lx_place *outer, plan_kernel *kernel)
 {
-    bool local = kernel->steps[ISA_QUEUE_SEQ] && outer->depth == 0;
+    bool local = (kernel->steps[ISA_QUEUE_SEQ] || kernel->exchange) && outer->depth == 0;
     local_footprints own = {0};
     if (local) {
         const isa_program *program = t->loaded->program;
         TRY(local_collect(t->scratch, program, t->tiles, begin, end, kernel->source, &own));
     }
-    kernel->joins = local && t->in_group;
+    kernel->joins = local && t->in_group && !kernel->exchange && keeps_wanted(t, kernel);
     for (uint32_t n = 0; n < t->group.count && kernel->joins; n++)
         for (uint32_t m = 0; m < own.count && kernel->joins; m++)
             kernel->joins = !local_conflict(&t->group.items[n], &own.items[m]);
-    if (!kernel->joins) t->group.count = 0;
+    if (!kernel->joins) {
+        t->group.count = 0;
+        t->wanted = kernel->exchange ? kernel->exchange->sent : (lx_range){0, 0};
+    }
     t->in_group = local;
     for (uint32_t m = 0; m < own.count; m++)
         TRY(VEC_PUSH(t->scratch, &t->group, own.items[m]));
+    return NULL;
+}
+
+// Kernels with messages. What one has sent that the next one does not receive stays on the ring,
+// which only the ring itself can then follow.
+static spyre_status find_exchange(translation *t, uint32_t depth, plan_kernel *kernel)
+{
+    const card_program *p = t->loaded;
+    const lx_summary *own = &t->lx.items[kernel->order], *sends = own;
+    plan_kernel *sender = t->sender;
+    bool uses_ring = kernel->step_count[ISA_QUEUE_RING] > 1;
+    t->sender = NULL;
+    if (sender) sends = &t->lx.items[sender->order];
+    t->ring_used = t->ring_used || (uses_ring && depth > 0);
+    if (uses_ring && !t->ring_used)
+        TRY(exchange_find(p->memory, p->program, t->tiles, sends, own, &kernel->exchange));
+    if (kernel->exchange && sender) sender->sends_later = true;
+    t->ring_used = t->ring_used || (sender && !kernel->exchange);
+    if (!uses_ring || kernel->exchange || t->ring_used) return NULL;
+    t->sender = kernel;
     return NULL;
 }
 
@@ -202,6 +239,7 @@ static spyre_status make_kernel(translation *t, uint32_t begin, uint32_t end,
     for (isa_queue q = ISA_QUEUE_LOAD; q < ISA_QUEUE_COUNT; q++)
         TRY(add_steps(p, t->tiles, begin + 1, end, q, kernel));
     TRY(add_fused(t, begin + 1, end, outer, kernel));
+    TRY(find_exchange(t, outer->depth, kernel));
     TRY(find_group(t, begin + 1, end, outer, kernel));
     uint32_t cores = (uint32_t)__builtin_popcount(kernel->source->active_cores);
     kernel->weight_bytes = kernel_weight(p->program, begin + 1, end) * cores;

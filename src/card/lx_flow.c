@@ -226,6 +226,7 @@ static spyre_status summarise(arena *memory, const lx_access_list *accesses, lx_
         const lx_access *a = &accesses->items[n];
         lx_range all = over_loops(a, 0), some = filled(a);
         if (a->reads && is_exposed(accesses, n)) TRY(VEC_PUSH(memory, &out->exposed, all));
+        if (a->writes) TRY(VEC_PUSH(memory, &out->written, all));
         if (a->dense) TRY(VEC_PUSH(memory, &out->replaced, some));
     }
     return NULL;

@@ -45,11 +45,11 @@ SPYRE_MUST_CHECK spyre_status lx_collect(arena *memory, const isa_program *progr
                                          lx_place place, lx_access_list *out);
 
 // A kernel as others see it: instructions [begin, end), the bytes it reads without having written
-// them, and some of those it surely overwrites.
+// them, those it may write, and some of those it surely overwrites.
 typedef struct {
     uint32_t begin, end;
     uint32_t cores;                         // that run it
-    lx_range_list exposed, replaced;
+    lx_range_list exposed, written, replaced;
 } lx_summary;
 typedef VEC(lx_summary) lx_summaries;
 
