@@ -15,7 +15,7 @@
 #include "tensor/dci.h"
 
 // Threads gain from transfers of at least so many bytes.
-enum { CACHE_SLOTS = 128, DIVIDED_BYTES = 1 << 20 };
+enum { CACHE_SLOTS = 128, DIVIDED_BYTES = 1 << 17 };
 
 // PCIe 5.0 x16: 32 GT/s, 128b/130b coding, 16 lanes.
 #define LINK_BYTES_PER_US 63015.0

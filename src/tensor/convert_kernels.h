@@ -36,9 +36,14 @@ bool convert_can_run(const convert_kernels *kernels);
 // of one (or bytes of a copy), two and four bytes.
 #define CONVERT_KERNEL static inline __attribute__((always_inline)) void
 
+// Steps are too far apart for the processor to fetch the next row by itself. What is about to be
+// written is what a run waits for; a row of sticks has at most four lines.
 #define CONVERT_EACH_ROW(name, length)                                                         \
-    for (; rows; rows--, target += target_step, source += source_step)                         \
-        name(target, source, length);
+    for (; rows; rows--, target += target_step, source += source_step) {                       \
+        for (int line = 0; line < 4; line++)                                                   \
+            __builtin_prefetch(target + target_step + 64 * line, 1);                           \
+        name(target, source, length);                                                          \
+    }
 
 #define CONVERT_ROWS(name)                                                                     \
     static void name##_rows(char *target, int64_t target_step, const char *source,             \

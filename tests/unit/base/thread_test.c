@@ -52,6 +52,29 @@ static void thread__every_index_runs_once(void **state)
     free(c);
 }
 
+static void add_call(void *context, size_t index, uint32_t worker)
+{
+    (void)index, (void)worker;
+    atomic_fetch_add((atomic_uint *)context, 1);
+}
+
+// Threads join runs late, after they have ended, or from their sleep.
+static void thread__runs_in_quick_succession(void **state)
+{
+    (void)state;
+    static const uint32_t threads[] = {2, 5};
+    for (size_t t = 0; t < 2; t++) {
+        pool *workers;
+        assert_ok(pool_create(threads[t], &workers));
+        for (unsigned run = 1; run <= 3000; run++) {
+            atomic_uint calls = 0;      // of this run only: none may come later
+            pool_run(workers, run % 7, add_call, &calls);
+            assert_int_equal(calls, run % 7);
+        }
+        pool_destroy(workers);
+    }
+}
+
 typedef struct {
     pool *workers;
     pool *other;
@@ -142,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thread__every_index_runs_once),
+        cmocka_unit_test(thread__runs_in_quick_succession),
         cmocka_unit_test(thread__nested_runs_finish),
         cmocka_unit_test(thread__several_callers_take_turns),
         cmocka_unit_test(thread__count_comes_from_the_environment),
