@@ -68,6 +68,18 @@ typedef struct {
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_compile(const spyre_graph *graph,
                                                       const spyre_compile_options *options,
                                                       spyre_executable **out_executable);
+
+// Compiles a card segment on from the text of its loop IR (docs/loop-text.md) into an executable of
+// this one segment: the program that the segment's graph gives. `source` is what
+// spyre_executable_text() gives as "loop", or one of the programs in segment<n>.passes of a dump: that
+// after the pass `after`; null when there is one only. `file_name` is for messages. Settings are the
+// text's. Inputs and outputs are named by their numbers. `dump_dir` as in spyre_compile_options.
+// SPYRE_INVALID_FORMAT names line, column and rule, or the invariant that the text breaks.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_compile_loops(const char *source,
+                                                            const char *file_name,
+                                                            const char *after,
+                                                            const char *dump_dir,
+                                                            spyre_executable **out_executable);
 SPYRE_API void spyre_executable_destroy(spyre_executable *executable);
 
 SPYRE_API uint32_t spyre_executable_segment_count(const spyre_executable *executable);

@@ -6,43 +6,48 @@
 #include "spyre/bundle.h"
 
 typedef struct {
-    const char *source;             // path of the graph
+    graph_input input;
     const char *output;             // directory, or null
-    spyre_compile_options options;
     counters_options counters;
     bool stats;
 } request;
 
+// Takes the argument at hand; settings that have an option of their own are among them.
+static int read_argument(cli_arguments *in, request *out)
+{
+    spyre_compile_options *options = &out->input.options;
+    const char *cores = NULL, *skip = NULL;
+    bool taken = false;
+    if (cli_option(in, "-o", &out->output)) return CLI_OK;
+    if (cli_option(in, "--dump", &options->dump_dir)) return CLI_OK;
+    if (cli_option(in, "--cores", &cores)) {
+        out->input.has_settings = true;
+        return cli_report("compile", spyre_settings_set(&options->settings, "sencores", cores));
+    }
+    if (cli_option(in, "--skip", &skip)) {
+        out->input.has_settings = true;
+        options->settings.skip_passes = skip;
+        return CLI_OK;
+    }
+    if (in->failed) return CLI_BAD_INPUT;
+    if (counters_option(in, &out->counters)) return CLI_OK;
+    if (cli_flag(in, "--strict")) {
+        options->host_fallback = false;
+        return CLI_OK;
+    }
+    if (cli_flag(in, "--stats")) {
+        out->stats = true;
+        return CLI_OK;
+    }
+    int code = graph_input_argument(in, &out->input, &taken);
+    return code || taken ? code : cli_unexpected(in);
+}
+
 static int read_request(cli_arguments *in, request *out)
 {
-    const char *cores = NULL, *setting = NULL;
-    int code = cli_report("compile", spyre_settings_from_environment(&out->options.settings));
-    if (code) return code;
-    while (in->at < in->count) {
-        if (cli_option(in, "--set", &setting)) {
-            code = graph_input_set("compile", setting, &out->options.settings);
-            if (code) return code;
-            continue;
-        }
-        if (cli_option(in, "-o", &out->output)) continue;
-        if (cli_option(in, "--dump", &out->options.dump_dir)) continue;
-        if (cli_option(in, "--cores", &cores)) continue;
-        if (cli_option(in, "--skip", &out->options.settings.skip_passes)) continue;
-        if (in->failed) return CLI_BAD_INPUT;
-        if (counters_option(in, &out->counters)) continue;
-        if (cli_flag(in, "--strict")) {
-            out->options.host_fallback = false;
-        } else if (cli_flag(in, "--stats")) {
-            out->stats = true;
-        } else if (*in->items[in->at] == '-' || out->source) {
-            return cli_unexpected(in);
-        } else {
-            out->source = in->items[in->at++];
-        }
-    }
-    if (!out->source) return cli_complain("compile", "a .graph file is missing");
-    if (!cores) return CLI_OK;
-    return cli_report("compile", spyre_settings_set(&out->options.settings, "sencores", cores));
+    int code = graph_input_begin("compile", &out->input);
+    while (!code && in->at < in->count) code = read_argument(in, out);
+    return code;
 }
 
 static int print_segments(const spyre_executable *executable)
@@ -102,20 +107,15 @@ static int show(const spyre_executable *executable)
 int cmd_compile(int count, char **arguments)
 {
     cli_arguments in = {.command = "compile", .count = count, .items = arguments};
-    request r = {.options = spyre_compile_options_default()};
-    spyre_graph *graph = NULL;
+    request r = {0};
     spyre_executable *executable = NULL;
     int code = read_request(&in, &r);
-    if (!code) code = graph_input_read("compile", r.source, &graph);
-    if (!code) {
-        spyre_status status = spyre_compile(graph, &r.options, &executable);
-        if (!status && r.output) status = spyre_executable_save(executable, r.output);
-        code = cli_report("compile", status);
-    }
+    if (!code) code = graph_input_compile("compile", &r.input, &executable);
+    if (!code && r.output)
+        code = cli_report("compile", spyre_executable_save(executable, r.output));
     if (!code && !r.counters.json) code = show(executable);
     if (!code) code = show_counters(executable, &r.counters);
     if (!code && r.stats) code = show_stats(executable);
     spyre_executable_destroy(executable);
-    spyre_graph_destroy(graph);
     return code;
 }

@@ -8,18 +8,6 @@
 
 enum { MOST_SOURCE_BYTES = 256 << 20, FIRST_BYTES = 1 << 16 };
 
-int graph_input_set(const char *command, const char *text, spyre_settings *settings)
-{
-    char name[64];
-    const char *equals = strchr(text, '=');
-    size_t length = equals ? (size_t)(equals - text) : sizeof name;
-    if (length >= sizeof name)
-        return cli_complain(command, "--set: '%.60s' is not name=value", text);
-    memcpy(name, text, length);
-    name[length] = '\0';
-    return cli_report(command, spyre_settings_set(settings, name, equals + 1));
-}
-
 // The rest of a stream as a string; null with errno set.
 static char *read_stream(FILE *stream, size_t *out_length)
 {
@@ -46,51 +34,102 @@ static char *read_stream(FILE *stream, size_t *out_length)
     return bytes;
 }
 
-int graph_input_read(const char *command, const char *path, spyre_graph **out_graph)
+// The text of a file, which the caller frees.
+static int read_text(const char *command, const char *path, char **out_source)
 {
     size_t length = 0;
     FILE *stream = fopen(path, "rb");
-    char *source = stream ? read_stream(stream, &length) : NULL;
+    *out_source = stream ? read_stream(stream, &length) : NULL;
     int reason = errno;
     if (stream) fclose(stream);
-    if (!source) return cli_complain(command, "%s: %s", path, strerror(reason));
-    int code = CLI_OK;
-    if (strlen(source) != length)
-        code = cli_complain(command, "%s: not a text: byte %zu is zero", path, strlen(source));
-    else
-        code = cli_report(command, spyre_graph_parse(source, path, out_graph));
-    free(source);
-    return code;
+    if (!*out_source) return cli_complain(command, "%s: %s", path, strerror(reason));
+    if (strlen(*out_source) == length) return CLI_OK;
+    return cli_complain(command, "%s: not a text: byte %zu is zero", path, strlen(*out_source));
 }
 
-static int compile_file(const char *command, const char *path,
-                        const spyre_compile_options *options, spyre_executable **out_executable)
+static bool ends_with(const char *path, const char *ending)
+{
+    size_t length = strlen(path), tail = strlen(ending);
+    return length >= tail && strcmp(path + length - tail, ending) == 0;
+}
+
+static int compile_graph(const char *command, const graph_input *input, const char *source,
+                         spyre_executable **out_executable)
 {
     spyre_graph *graph = NULL;
-    int code = graph_input_read(command, path, &graph);
-    if (!code) code = cli_report(command, spyre_compile(graph, options, out_executable));
+    if (input->after)
+        return cli_complain(command, "--after: %s is no .loop or .passes file", input->path);
+    int code = cli_report(command, spyre_graph_parse(source, input->path, &graph));
+    if (!code) code = cli_report(command, spyre_compile(graph, &input->options, out_executable));
     spyre_graph_destroy(graph);
     return code;
 }
 
-int graph_input_compile(cli_arguments *in, const char **output, spyre_executable **out_executable)
+static int compile_loops(const char *command, const graph_input *input, const char *source,
+                         spyre_executable **out_executable)
 {
-    const char *source = NULL, *setting = NULL;
-    spyre_compile_options options = spyre_compile_options_default();
-    int code = cli_report(in->command, spyre_settings_from_environment(&options.settings));
+    if (input->has_settings)
+        return cli_complain(command, "%s: its settings are its lines 'set NAME=VALUE'",
+                            input->path);
+    return cli_report(command, spyre_compile_loops(source, input->path, input->after,
+                                                   input->options.dump_dir, out_executable));
+}
+
+int graph_input_begin(const char *command, graph_input *out)
+{
+    *out = (graph_input){.options = spyre_compile_options_default()};
+    return cli_report(command, spyre_settings_from_environment(&out->options.settings));
+}
+
+static int set(const char *command, const char *text, graph_input *out)
+{
+    char name[64];
+    const char *equals = strchr(text, '=');
+    size_t length = equals ? (size_t)(equals - text) : sizeof name;
+    if (length >= sizeof name)
+        return cli_complain(command, "--set: '%.60s' is not name=value", text);
+    memcpy(name, text, length);
+    name[length] = '\0';
+    out->has_settings = true;
+    return cli_report(command, spyre_settings_set(&out->options.settings, name, equals + 1));
+}
+
+int graph_input_argument(cli_arguments *in, graph_input *out, bool *out_taken)
+{
+    const char *setting = NULL;
+    *out_taken = true;
+    if (cli_option(in, "--set", &setting)) return set(in->command, setting, out);
+    if (in->failed) return CLI_BAD_INPUT;
+    if (cli_option(in, "--after", &out->after)) return CLI_OK;
+    if (in->failed) return CLI_BAD_INPUT;
+    *out_taken = *in->items[in->at] != '-' && !out->path;
+    if (*out_taken) out->path = in->items[in->at++];
+    return CLI_OK;
+}
+
+int graph_input_compile(const char *command, const graph_input *input,
+                        spyre_executable **out_executable)
+{
+    char *source = NULL;
+    if (!input->path) return cli_complain(command, "a .graph or .loop file is missing");
+    bool loops = ends_with(input->path, ".loop") || ends_with(input->path, ".passes");
+    int code = read_text(command, input->path, &source);
+    if (!code) code = (loops ? compile_loops : compile_graph)(command, input, source,
+                                                              out_executable);
+    free(source);
+    return code;
+}
+
+int graph_input_compile_arguments(cli_arguments *in, const char **output,
+                                  spyre_executable **out_executable)
+{
+    graph_input input;
+    int code = graph_input_begin(in->command, &input);
     while (!code && in->at < in->count) {
-        if (cli_option(in, "--set", &setting))
-            code = graph_input_set(in->command, setting, &options.settings);
-        else if (output && !in->failed && cli_option(in, "-o", output))
-            continue;
-        else if (in->failed)
-            code = CLI_BAD_INPUT;
-        else if (*in->items[in->at] == '-' || source)
-            code = cli_unexpected(in);
-        else
-            source = in->items[in->at++];
+        bool taken = false;
+        if (output && cli_option(in, "-o", output)) continue;
+        code = in->failed ? CLI_BAD_INPUT : graph_input_argument(in, &input, &taken);
+        if (!code && !taken) code = cli_unexpected(in);
     }
-    if (code) return code;
-    if (!source) return cli_complain(in->command, "a .graph file is missing");
-    return compile_file(in->command, source, &options, out_executable);
+    return code ? code : graph_input_compile(in->command, &input, out_executable);
 }

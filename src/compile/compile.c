@@ -68,10 +68,9 @@ static spyre_status resolve_inputs(const compilation *c, uint32_t index, const g
     return NULL;
 }
 
-static spyre_status describe_outputs(const compilation *c, uint32_t index,
-                                     const graph_segment *from)
+spyre_status executable_describe_outputs(spyre_executable *e, uint32_t index,
+                                         const graph_segment *from)
 {
-    spyre_executable *e = c->executable;
     executable_segment *segment = &e->segments[index];
     const loop_graph *loops = segment->front.loops;
     spyre_segment_output *outputs = ARENA_NEW(e->memory, spyre_segment_output, from->output_count);
@@ -92,7 +91,6 @@ static spyre_status describe_outputs(const compilation *c, uint32_t index,
         else
             TRY(front_buffer_layout(buffer, &out->layout));
         out->bytes = spyre_layout_bytes(&out->layout);
-        c->made[out->value] = out;
     }
     segment->info.outputs = outputs;
     segment->info.buffer_count = segment->front.output_buffer_count;
@@ -120,7 +118,10 @@ static spyre_status front_segment(compilation *c, uint32_t index, const graph_se
     if (status) blame_node(c, from->graph, node);
     TRY(status);
     statistics_add_front(&segment->front.records);
-    return describe_outputs(c, index, from);
+    TRY(executable_describe_outputs(e, index, from));
+    for (uint32_t i = 0; i < from->output_count; i++)
+        c->made[from->outputs[i]] = &segment->info.outputs[i];
+    return NULL;
 }
 
 static void blame_step(compilation *c, const executable_segment *segment, uint32_t step)
@@ -131,20 +132,26 @@ static void blame_step(compilation *c, const executable_segment *segment, uint32
     if (op < front->loops->ops.count) blame_node(c, segment->graph, front->loops->ops.items[op].node);
 }
 
-static spyre_status back_segment(compilation *c, uint32_t index)
+spyre_status executable_finish_segment(spyre_executable *e, uint32_t index,
+                                       const spyre_settings *settings, uint32_t *out_step)
 {
-    spyre_executable *e = c->executable;
     executable_segment *segment = &e->segments[index];
-    uint32_t step;
     const back_options back = {
-        .lx_reserved_bytes = (int64_t)(ISA_LX_BYTES * c->options->settings.dxp_lx_frac_avail),
-        .at_step = &step};
-    spyre_status status =
-        back_compile(segment->front.bundle, &back, e->memory, &segment->program);
-    if (status) blame_step(c, segment, step);
-    TRY(status);
+        .lx_reserved_bytes = (int64_t)(ISA_LX_BYTES * settings->dxp_lx_frac_avail),
+        .at_step = out_step};
+    TRY(back_compile(segment->front.bundle, &back, e->memory, &segment->program));
+    *out_step = SPYRE_NO_ID;
     TRY(executable_bind_arguments(e, index));
     return executable_make_job(e, index);
+}
+
+static spyre_status back_segment(compilation *c, uint32_t index)
+{
+    uint32_t step = SPYRE_NO_ID;
+    spyre_status status =
+        executable_finish_segment(c->executable, index, &c->options->settings, &step);
+    if (status) blame_step(c, &c->executable->segments[index], step);
+    return status;
 }
 
 static spyre_status describe_host(spyre_executable *e, uint32_t index, const graph_segment *from)

@@ -52,6 +52,18 @@ SPYRE_MUST_CHECK spyre_status executable_compile(const spyre_graph *graph,
                                                  const spyre_compile_options *options,
                                                  spyre_executable **out_executable);
 
+// Says what outputs segment `from` has and where they lie, from the final loop IR.
+SPYRE_MUST_CHECK spyre_status executable_describe_outputs(spyre_executable *executable,
+                                                          uint32_t segment,
+                                                          const graph_segment *from);
+
+// From a card segment's bundle to its job. *out_step is the step of the bundle that was in work when
+// an error occurred, or SPYRE_NO_ID.
+SPYRE_MUST_CHECK spyre_status executable_finish_segment(spyre_executable *executable,
+                                                        uint32_t segment,
+                                                        const spyre_settings *settings,
+                                                        uint32_t *out_step);
+
 // Binds the program's arguments to what the front's result says, in the order of the bundle.
 SPYRE_MUST_CHECK spyre_status executable_bind_arguments(spyre_executable *executable,
                                                         uint32_t segment);

@@ -83,17 +83,17 @@ typedef struct {
 
 typedef VEC(pass) pass_list;
 
-// "// after NAME", then the loop IR.
+// "after NAME", then the loop IR.
 static spyre_status cut_passes(const page *p, const explore_file *file, pass_list *out)
 {
-    static const char mark[] = "// after ";
+    static const char mark[] = "after ";
     for (const char *at = file->content; *at;) {
         if (strncmp(at, mark, strlen(mark)) != 0)
             return status_new(SPYRE_INVALID_FORMAT, "%s: does not begin with '%sPASS'", file->path,
                               mark);
         const char *name = at + strlen(mark);
         const char *body = name + strcspn(name, "\n");
-        const char *end = strstr(body, "\n// after ");
+        const char *end = strstr(body, "\nafter ");
         if (!end) {
             end = body + strlen(body);
             if (end - body > 1 && end[-1] == '\n' && end[-2] == '\n') end--;

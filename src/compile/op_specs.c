@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "back/back.h"
 #include "front/op_spec.h"
 #include "graph/build.h"
 #include "spyre/op_spec.h"
@@ -144,8 +143,7 @@ static spyre_status compile(spyre_executable *e, const json_node *specs)
 {
     op_spec_list list;
     const spyre_settings *settings = &e->options.settings;
-    const back_options back = {
-        .lx_reserved_bytes = (int64_t)(ISA_LX_BYTES * settings->dxp_lx_frac_avail)};
+    uint32_t step;
     TRY(spyre_settings_check(settings));
     TRY(op_spec_read(specs, settings, e->memory, &list));
     e->segments = ARENA_NEW(e->memory, executable_segment, 1);
@@ -156,9 +154,7 @@ static spyre_status compile(spyre_executable *e, const json_node *specs)
     e->report = "";
     TRY(front_emit(list.loops, &segment->front));
     TRY(describe(e, &list));
-    TRY(back_compile(segment->front.bundle, &back, e->memory, &segment->program));
-    TRY(executable_bind_arguments(e, 0));
-    return executable_make_job(e, 0);
+    return executable_finish_segment(e, 0, settings, &step);
 }
 
 spyre_status spyre_compile_op_specs(const char *json, const char *name,

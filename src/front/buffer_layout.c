@@ -66,11 +66,20 @@ void front_set_default_order(loop_buffer *buffer)
         if (of_host[h] != LOOP_NO_DIM) buffer->order[count++] = of_host[h];
 }
 
+// An input's layout may have more room than its dims need.
+static bool is_roomy(const loop_buffer *buffer)
+{
+    bool roomy = false;
+    for (uint32_t d = 0; d < buffer->dim_count; d++)
+        roomy |= loop_allocated_extent(buffer, d) > loop_device_extent(buffer, d);
+    return roomy;
+}
+
 spyre_status front_buffer_layout(const loop_buffer *buffer, spyre_layout *out)
 {
     int64_t lanes = loop_lanes(buffer);
     *out = (spyre_layout){.format = buffer->format};
-    if (buffer->stick != LOOP_NO_DIM) {
+    if (buffer->stick != LOOP_NO_DIM && !is_roomy(buffer)) {
         spyre_layout standard;
         TRY(spyre_layout_default(buffer->storage.size, buffer->storage.rank, buffer->dtype,
                                  &standard));
@@ -97,7 +106,7 @@ spyre_status front_buffer_layout(const loop_buffer *buffer, spyre_layout *out)
     for (uint32_t i = buffer->dim_count; i-- > 0;) {
         const loop_dim *dim = &buffer->dim[buffer->order[i]];
         bool tiles = buffer->order[i] == buffer->stick;
-        out->device_size[out->rank] = tiles ? (dim->extent + lanes - 1) / lanes : dim->extent;
+        out->device_size[out->rank] = loop_allocated_extent(buffer, buffer->order[i]);
         out->stride_map[out->rank++] = tiles ? dim->stride * lanes : dim->stride;
     }
     if (out->rank == 0) {

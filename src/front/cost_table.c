@@ -8,15 +8,6 @@
 #include "front/matmul_split.h"
 #include "front/stick_report.h"
 
-static const char *const origins[] = {
-    [LOOP_UNDIVIDED] = "none",
-    [LOOP_DIVIDED_BY_SPAN] = "span",
-    [LOOP_DIVIDED_BY_MATMUL_COST] = "published cost",
-    [LOOP_DIVIDED_BY_DISTRIBUTION] = "distribution",
-    [LOOP_DIVIDED_BY_AGREEMENT] = "agreement",
-    [LOOP_DIVIDED_BY_HINT] = "hint",
-};
-
 static void print_op(const loop_graph *loops, uint32_t index, double *sum, text *out)
 {
     const loop_op *op = &loops->ops.items[index];
@@ -31,7 +22,7 @@ static void print_op(const loop_graph *loops, uint32_t index, double *sum, text 
     else
         text_append(out, "         -");
     text_printf(out, "%7" PRId64 "  %-16s%-16s%s\n", division_cores(op, &d),
-                divided ? divided : "-", origins[op->divided_by],
+                divided ? divided : "-", loop_division_origin_name(op->divided_by),
                 loop_op_place(loops, index));
 }
 

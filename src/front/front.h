@@ -52,6 +52,14 @@ SPYRE_MUST_CHECK spyre_status front_compile(const spyre_graph *graph, const fron
                                             arena *memory, uint32_t *out_node,
                                             front_result *out_result);
 
+// The same from a loop IR behind some of the passes, loop_parse()'s: the others follow. Only `dump` of
+// the options counts, settings are the loop IR's. SPYRE_INVALID_FORMAT when it breaks an invariant, now or behind a pass.
+SPYRE_MUST_CHECK spyre_status front_continue(loop_graph *loops, const front_options *options,
+                                             front_result *out_result);
+
+// "build" for 0, else the name of the last of so many passes; static.
+const char *front_stage_name(uint32_t stage);
+
 // Gives a buffer the layout that an input comes with; SPYRE_UNSUPPORTED names the device dim that is
 // no dim of the host tensor.
 SPYRE_MUST_CHECK spyre_status front_take_layout(loop_buffer *buffer, const spyre_layout *layout);

@@ -21,13 +21,6 @@ static const struct {
 
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 
-static const char *const stages[] = {
-    "build",
-#define PASS_ROW(name, kind, needs, gives, summary) #name,
-#include "front/pass.def"
-#undef PASS_ROW
-};
-
 static spyre_status check_buffers(const loop_graph *loops, invariant_of_buffer *check)
 {
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
@@ -78,7 +71,7 @@ static spyre_status verify(const loop_graph *loops, uint32_t first_stage)
         if (rows[i].from < first_stage || rows[i].from > loops->stage) continue;
         status = check_row(&view, i);
         if (status)
-            status = status_at(status, "after pass %s: %s, %s", stages[loops->stage],
+            status = status_at(status, "after pass %s: %s, %s", front_stage_name(loops->stage),
                                rows[i].number, rows[i].holds);
     }
     arena_destroy(scratch);

@@ -62,6 +62,31 @@ void loop_set_dims(loop_buffer *buffer)
     }
 }
 
+const char *loop_division_origin_name(loop_division_origin origin)
+{
+    static const char *const names[] = {
+        [LOOP_UNDIVIDED] = "none",
+        [LOOP_DIVIDED_BY_SPAN] = "span",
+        [LOOP_DIVIDED_BY_MATMUL_COST] = "published cost",
+        [LOOP_DIVIDED_BY_DISTRIBUTION] = "distribution",
+        [LOOP_DIVIDED_BY_AGREEMENT] = "agreement",
+        [LOOP_DIVIDED_BY_HINT] = "hint",
+    };
+    return names[origin];
+}
+
+spyre_view loop_plain_storage(const loop_buffer *buffer)
+{
+    spyre_view plain = {0};
+    if (buffer->dim_count > SPYRE_MAX_RANK) return plain;
+    plain.rank = buffer->dim_count;
+    for (uint32_t d = 0; d < buffer->dim_count; d++) {
+        plain.size[plain.rank - 1 - d] = buffer->dim[d].extent;
+        plain.stride[plain.rank - 1 - d] = buffer->dim[d].stride;
+    }
+    return plain;
+}
+
 spyre_status loop_add_local(loop_graph *loops, const char *name, spyre_dtype dtype,
                             spyre_format format, const spyre_view *storage, uint32_t *out)
 {
@@ -105,19 +130,28 @@ void loop_set_layout(loop_buffer *buffer, uint8_t stick)
     buffer->has_layout = true;
 }
 
+int64_t loop_device_extent(const loop_buffer *buffer, uint32_t d)
+{
+    int64_t extent = buffer->dim[d].extent, lanes = loop_lanes(buffer);
+    if (buffer->in_lx) extent = (extent + buffer->slices[d] - 1) / buffer->slices[d];
+    return d == buffer->stick ? (extent + lanes - 1) / lanes : extent;
+}
+
+int64_t loop_allocated_extent(const loop_buffer *buffer, uint32_t d)
+{
+    int64_t extent = loop_device_extent(buffer, d);
+    bool roomy = buffer->kind == LOOP_INPUT && buffer->fixed_size[d] > extent;
+    return roomy ? buffer->fixed_size[d] : extent;
+}
+
 void loop_device_strides(const loop_buffer *buffer, int64_t out_strides[LOOP_MAX_DIMS],
                          int64_t *out_bytes)
 {
-    int64_t stride = SPYRE_STICK_BYTES, lanes = loop_lanes(buffer);
+    int64_t stride = SPYRE_STICK_BYTES;
     for (uint32_t i = 0; i < buffer->dim_count; i++) {
         uint8_t d = buffer->order[i];
-        int64_t extent = buffer->dim[d].extent;
-        if (buffer->in_lx) extent = (extent + buffer->slices[d] - 1) / buffer->slices[d];
-        if (d == buffer->stick) extent = (extent + lanes - 1) / lanes;
-        if (buffer->kind == LOOP_INPUT && buffer->fixed_size[d] > extent)
-            extent = buffer->fixed_size[d];
         out_strides[d] = stride;
-        stride *= extent;
+        stride *= loop_allocated_extent(buffer, d);
     }
     *out_bytes = stride;
 }

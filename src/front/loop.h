@@ -185,6 +185,9 @@ static inline bool loop_is_table(const loop_op *op, const loop_access *access)
     return op->gather && access == &op->operand[1];
 }
 
+// "hint", "agreement", ..; static.
+const char *loop_division_origin_name(loop_division_origin origin);
+
 // True when some input moves along the variable and the output does not.
 bool loop_var_is_reduced(const loop_op *op, uint32_t var);
 
@@ -210,6 +213,10 @@ SPYRE_MUST_CHECK spyre_status loop_add_local(loop_graph *loops, const char *name
 // A copy with lists of its own, whose memory is `scratch`, for plans on trial.
 SPYRE_MUST_CHECK spyre_status loop_copy(const loop_graph *loops, arena *scratch, loop_graph *out);
 
+// The dense host tensor that a buffer's dims alone describe, outermost first; of rank 0 when there
+// are more than SPYRE_MAX_RANK of them.
+spyre_view loop_plain_storage(const loop_buffer *buffer);
+
 // Derives dims (ascending stride, extents above 1) from the storage view.
 void loop_set_dims(loop_buffer *buffer);
 
@@ -224,6 +231,11 @@ uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride);
 // Sets first_op and last_op of every buffer and counted loop. What an iteration takes over from
 // outside lives as long as the loop.
 void loop_find_live_ranges(loop_graph *loops);
+
+// Indices of dim d (tiles for the stick dim) that the buffer needs a place for, those of a core's slice
+// when it is in LX; and that it has a place for, more where an input's layout says so.
+int64_t loop_device_extent(const loop_buffer *buffer, uint32_t d);
+int64_t loop_allocated_extent(const loop_buffer *buffer, uint32_t d);
 
 // Byte stride of one step of every dim (of one tile for the stick dim) and the total size; of a
 // core's slice when the buffer is in LX.
@@ -253,9 +265,12 @@ const char *loop_access_place(const loop_graph *loops, uint32_t op, uint32_t ope
 // The text form, docs/loop-text.md.
 void loop_print(const loop_graph *loops, text *out);
 
-// Reads the text form: what prints as the same text. Errors are SPYRE_INVALID_FORMAT with
-// "file:line:column: rule". Without graph, storages and live ranges. All of it lives in `memory`.
-SPYRE_MUST_CHECK spyre_status loop_parse(const char *source, const char *file_name, arena *memory,
+// Reads the text form: what prints as the same text, and compiles to the same program. `after` names
+// the pass behind which the program stands, where the text has several; null: there is one. Errors
+// are SPYRE_INVALID_FORMAT with "file:line:column: rule". All of it lives in `memory`; the graph has
+// inputs, outputs and hints, its nodes do nothing.
+SPYRE_MUST_CHECK spyre_status loop_parse(const char *source, const char *file_name,
+                                         const char *after, arena *memory,
                                          loop_graph **out_loops);
 
 // SPYRE_INTERNAL with the first line that differs, unless the text form reads back as itself.

@@ -209,6 +209,7 @@ spyre_status pass_named_dims(loop_graph *loops, bool *out_changed)
     namer n = {.loops = loops};
     *out_changed = false;
     if (!any_names(loops)) return NULL;
+    *out_changed = true;
     n.of = ARENA_NEW(loops->memory, ranges, loops->buffers.count);
     TRY_ALLOC(n.of);
     for (uint32_t b = 0; b < loops->buffers.count; b++)

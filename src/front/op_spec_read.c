@@ -221,13 +221,7 @@ static void finish_buffer(loop_graph *loops, loop_buffer *buffer)
     int64_t strides[LOOP_MAX_DIMS];
     if (buffer->stick != LOOP_NO_DIM && buffer->dim[buffer->stick].extent < 2)
         buffer->dim[buffer->stick].extent = 2;
-    if (buffer->dim_count <= SPYRE_MAX_RANK) {
-        buffer->storage.rank = buffer->dim_count;
-        for (uint32_t d = 0; d < buffer->dim_count; d++) {
-            buffer->storage.size[buffer->dim_count - 1 - d] = buffer->dim[d].extent;
-            buffer->storage.stride[buffer->dim_count - 1 - d] = buffer->dim[d].stride;
-        }
-    }
+    buffer->storage = loop_plain_storage(buffer);
     loop_device_strides(buffer, strides, &buffer->bytes);
     int64_t end = buffer->memory_offset + buffer->bytes;
     bool pooled = buffer->kind == LOOP_LOCAL && buffer->output < 0 && !buffer->in_lx;

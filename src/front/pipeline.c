@@ -24,13 +24,11 @@ bool front_validates(const spyre_settings *settings)
 #endif
 }
 
-static void dump(loop_graph *loops, const char *pass, text *out)
+static void dump(loop_graph *loops, text *out)
 {
     if (!out) return;
-    text_printf(out, "// after %s\n", pass);
-    if (loops->notes) text_append(out, loops->notes);
-    loops->notes = NULL;
     loop_print(loops, out);
+    loops->notes = NULL;
     text_append(out, "\n");
 }
 
@@ -61,7 +59,22 @@ static spyre_status run_pass(loop_graph *loops, uint32_t index, const front_opti
     TRY(row->run(loops, &changed));
     record_end(&watch, row->name, loops, changed, records);
     TRY(check(loops, changed, records));
-    if (changed) dump(loops, row->name, options->dump);
+    if (changed) dump(loops, options->dump);
+    return NULL;
+}
+
+// The passes that have not had their turn, and emission.
+static spyre_status finish(loop_graph *loops, const front_options *options,
+                           front_records *records, front_result *out_result)
+{
+    loops->explains = options->dump != NULL;
+    dump(loops, options->dump);
+    for (uint32_t i = loops->stage; i < FRONT_PASS_COUNT; i++)
+        TRY(run_pass(loops, i, options, records));
+    record_watch watch = record_begin(loops->memory);
+    TRY(front_emit(loops, out_result));
+    record_end(&watch, "emit", loops, false, records);
+    out_result->records = *records;
     return NULL;
 }
 
@@ -81,14 +94,31 @@ spyre_status front_compile(const spyre_graph *graph, const front_options *option
     loops->cores = settings->sencores;
     loops->user.run = options->loop_pass;
     loops->user.context = options->loop_context;
-    loops->explains = options->dump != NULL;
     TRY(check(loops, true, &records));
-    dump(loops, "build", options->dump);
-    for (uint32_t i = 0; i < FRONT_PASS_COUNT; i++) TRY(run_pass(loops, i, options, &records));
-    watch = record_begin(memory);
-    TRY(front_emit(loops, out_result));
-    record_end(&watch, "emit", loops, false, &records);
-    out_result->records = records;
+    TRY(finish(loops, options, &records, out_result));
     if (!settings->validate_translation) return NULL;
     return translation_validate(graph, settings, front_passes, FRONT_PASS_COUNT, front_emit);
+}
+
+static spyre_status go_on(loop_graph *loops, const front_options *options,
+                          front_result *out_result)
+{
+    front_records records = {0};
+    TRY(spyre_settings_check(&loops->settings));
+    TRY(front_check_skips(loops->settings.skip_passes));
+    if (loops->settings.validate_translation)
+        return status_new(SPYRE_UNSUPPORTED,
+                          "validate_translation needs the graph, not what passes made of it");
+    TRY(loop_verify(loops));
+    return finish(loops, options, &records, out_result);
+}
+
+spyre_status front_continue(loop_graph *loops, const front_options *options,
+                            front_result *out_result)
+{
+    spyre_status status = go_on(loops, options, out_result);
+    if (spyre_status_code(status) != SPYRE_INTERNAL) return status;
+    spyre_status given = status_new(SPYRE_INVALID_FORMAT, "%s", spyre_status_message(status));
+    spyre_status_free(status);
+    return given;
 }

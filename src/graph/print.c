@@ -118,7 +118,7 @@ static void print_real(double value, text *out)
     text_append(out, digits);
 }
 
-static void print_string(const char *string, text *out)
+void graph_print_string(const char *string, text *out)
 {
     text_append(out, "\"");
     for (const char *c = string; *c; c++) {
@@ -144,7 +144,7 @@ static void print_arg(const spyre_graph *graph, const spyre_arg *arg, text *out)
     case SPYRE_ARG_FLOAT: print_real(arg->of.real, out); break;
     case SPYRE_ARG_BOOL: text_append(out, arg->of.boolean ? "true" : "false"); break;
     case SPYRE_ARG_DTYPE: text_append(out, graph_dtype_word(arg->of.dtype)); break;
-    case SPYRE_ARG_STRING: print_string(arg->of.string, out); break;
+    case SPYRE_ARG_STRING: graph_print_string(arg->of.string, out); break;
     case SPYRE_ARG_LIST:
         text_append(out, "[");
         print_args(graph, arg->of.list.items, arg->of.list.count, out);
@@ -218,7 +218,7 @@ static spyre_status print_input(const spyre_graph *graph, const graph_input *inp
     }
     if (input->dims) {
         text_append(out, " dims ");
-        print_string(graph->locations.items[input->dims], out);
+        graph_print_string(graph->locations.items[input->dims], out);
     }
     text_append(out, "\n");
     return NULL;
@@ -229,7 +229,7 @@ static void print_note(const spyre_graph *graph, const char *word, uint32_t note
 {
     if (!note) return;
     text_printf(out, " %s ", word);
-    print_string(graph->locations.items[note], out);
+    graph_print_string(graph->locations.items[note], out);
 }
 
 void graph_print_call(const spyre_graph *graph, const graph_node *node, text *out)

@@ -16,6 +16,9 @@ void graph_print_type(const spyre_graph *graph, const graph_value *value, text *
 // "aten.add.Tensor(%x, %y, 1)".
 void graph_print_call(const spyre_graph *graph, const graph_node *node, text *out);
 
+// In double quotes, as scan_string() reads it.
+void graph_print_string(const char *string, text *out);
+
 // Short name of a dtype in the text form: "f16", "bool", "i64".
 const char *graph_dtype_word(spyre_dtype dtype);
 bool graph_dtype_of_word(const char *word, size_t length, spyre_dtype *out_dtype);

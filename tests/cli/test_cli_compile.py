@@ -69,7 +69,7 @@ def test_dump(spyre, tmp_path):
     assert set(files) == stages
     assert files[".txt"] == (tmp_path / "report.txt").read_text()
     assert "node 0 aten._softmax.default" in files[".txt"]
-    assert "// after propagate_layouts" in files[".passes"]
+    assert "after propagate_layouts" in files[".passes"]
     assert files[".listing"].startswith("program\n")
 
 

@@ -105,7 +105,7 @@ def test_texts_are_whole(spyre, dump, tmp_path):
         assert page.lines(stage) == text.splitlines(), stage
     assert page.lines("report") == (folder / "report.txt").read_text().splitlines()
     assert page.lines("loop", "final") == (folder / "segment0.loop").read_text().splitlines()
-    passes = re.split(r"^// after (.*)\n", (folder / "segment0.passes").read_text(), flags=re.M)
+    passes = re.split(r"^after (.*)\n", (folder / "segment0.passes").read_text(), flags=re.M)
     shown = [
         page.text[i] for i, e in enumerate(page.elements) if e[0] == "option" and e[3] == "loop"
     ]
@@ -228,11 +228,11 @@ def test_bad_directories(spyre, dump, tmp_path):
 
 
 BROKEN = [
-    ("loop", "op 1 gelufwd", "op 2 gelufwd", "line 11: ops are numbered from 0 in order"),
-    ("loop", "split(c0/3)", "split(c0/33)", "line 9: splits make more slices than a card has"),
-    ("loop", "split(c0/3)", "split(c0)", "line 9: a split is 'split(cN/SLICES)'"),
-    ("loop", "  // h, mlp.py:1", "", "line 9: the name behind '  // ' is missing"),
-    ("passes", "// after build", "// behind build", "does not begin with '// after PASS'"),
+    ("loop", "op 1 gelufwd", "op 2 gelufwd", "line 14: ops are numbered from 0 in order"),
+    ("loop", "split(c0/3)", "split(c0/33)", "line 12: splits make more slices than a card has"),
+    ("loop", "split(c0/3)", "split(c0)", "line 12: a split is 'split(cN/SLICES)'"),
+    ("loop", "  // h, mlp.py:1", "", "line 12: the name behind '  // ' is missing"),
+    ("passes", "after build", "behind build", "does not begin with 'after PASS'"),
     (
         "bundle",
         "step 1  1_gelufwd",

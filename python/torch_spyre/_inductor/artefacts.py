@@ -103,7 +103,7 @@ def passes_of(stages: str, segment: int) -> Iterator[tuple[str, str]]:
     """(pass, loop IR after it) in order, from where the compiler wrote its stages; the first is
     that of `build`."""
     text = pathlib.Path(stages, f"segment{segment}.passes").read_text(encoding="utf-8")
-    for part in re.split(r"^// after ", text, flags=re.M)[1:]:
+    for part in re.split(r"^after ", text, flags=re.M)[1:]:
         name, _, listing = part.partition("\n")
         yield name, listing
 

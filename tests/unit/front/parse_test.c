@@ -29,7 +29,7 @@ static void assert_prints(const char *source, const char *name, const char *expe
     arena *memory = arena_create();
     loop_graph *loops;
     text printed = {0};
-    assert_ok(loop_parse(source, name, memory, &loops));
+    assert_ok(loop_parse(source, name, NULL, memory, &loops));
     loop_print(loops, &printed);
     assert_string_equal(text_string(&printed), expected);
     assert_ok(loop_check_text(loops));
@@ -57,8 +57,10 @@ static void parse__golden_files(void **state)
 static void parse__blanks_and_comments(void **state)
 {
     (void)state;
-    assert_prints("// after build\n\n"
-                  "buffer b0  input float16 SEN169_FP16 dims( 128:1 )//x\r\n"
+    assert_prints("// of a test\n\n  after  build\r\n"
+                  "pool  512\n"
+                  "set  sencores =4\n"
+                  "buffer b0  input float16 SEN169_FP16 dims( 128:1 )layout( 0 * )//x\r\n"
                   "  // in between\n"
                   "buffer b1 constant float16 SEN169_FP16 dims() layout(sparse) value(-inf)  // c\n"
                   "buffer b2 local float16 SEN169_FP16 dims(128:1)  // y; in memory: it leaves\n"
@@ -66,10 +68,13 @@ static void parse__blanks_and_comments(void **state)
                   "b2[0+1*c0]=b0[0+1*c0]b1[0]\n"
                   "return b2[0]\n",
                   "blanks",
-                  "buffer b0 input float16 SEN169_FP16 dims(128:1)  // x\n"
+                  "after build\n"
+                  "set sencores=4\n"
+                  "pool 512\n"
+                  "buffer b0 input float16 SEN169_FP16 dims(128:1) layout(0*)  // x\n"
                   "buffer b1 constant float16 SEN169_FP16 dims() layout(sparse) value(-inf)  // c\n"
                   "buffer b2 local float16 SEN169_FP16 dims(128:1)  // y; in memory: it leaves\n"
-                  "op 0 maximum for(c0<128)  // y, a, b.py:3; why; not\n"
+                  "op 0 maximum for(c0<128) node(0)  // y, a, b.py:3; why; not\n"
                   "    b2[0 + 1*c0] = b0[0 + 1*c0] b1[0]\n"
                   "return b2[0]\n");
 }
@@ -79,14 +84,18 @@ static void parse__what_the_text_says(void **state)
     (void)state;
     arena *memory = arena_create();
     loop_graph *loops;
-    assert_ok(loop_parse("buffer b0 input int64 IEEE_INT32 dims(8:1)  // i\n"
-                         "buffer b1 input float16 SEN169_FP16 dims(96:1 10:96)  // t\n"
+    assert_ok(loop_parse("after lx_planning\n"
+                         "buffer b0 input int64 IEEE_INT32 dims(8:1) layout(0*)  // i\n"
+                         "buffer b1 input float16 SEN169_FP16 dims(96:1 10:96) "
+                         "tensor(10:96 1:96 96:1) layout(0* 1) room(1:12) "
+                         "names(\"R,,C\" 10:96 1:1 96:1)  // t\n"
                          "buffer b2 local float16 SEN169_FP16 dims(96:1 8:96) layout(0* 1) "
-                         "lx(256+1024) slices(1/4)  // y\n"
-                         "op 0 identity gather for(c0<4, c1<96 stick) in(t2<2 M) split(c0/4:8) "
-                         "rows(10:96)  // y, m.py:1\n"
+                         "output(0) per_tile(1) walked lx(256+1024) slices(1/4)  // y\n"
+                         "op 0 identity gather for(c0<4 \"M\", c1<96 stick) in(t2<2* M) "
+                         "split(c0/4:8) by(hint) rows(10:96) node(3) work_div(\"M=4\")  "
+                         "// y, m.py:1\n"
                          "    b2[0 + 96*c0 + 1*c1 + 384*t2] = b0[0 + 1*c0 + 4*t2] b1[0 + 1*c1]\n",
-                         "t", memory, &loops));
+                         "t", NULL, memory, &loops));
     const loop_op *op = &loops->ops.items[0];
     const loop_buffer *y = &loops->buffers.items[2];
     assert_true(op->gather && op->row_count == 10 && op->row_stride == 96);
@@ -98,6 +107,16 @@ static void parse__what_the_text_says(void **state)
     assert_int_equal(loops->tiles.items[2].count, 2);
     assert_true(y->in_lx && y->bytes == 1024 && y->memory_offset == 256);
     assert_int_equal(y->slices[1], 4);
+    assert_true(loops->tiles.items[2].unrolled && y->tile_depth == 1 && y->walked);
+    assert_int_equal(front_passes[loops->stage - 1].run == pass_lx_planning, 1);
+    assert_int_equal(op->divided_by, LOOP_DIVIDED_BY_HINT);
+    assert_string_equal(op->dim_name[0], "M");
+    const spyre_graph *graph = loops->graph;
+    assert_int_equal(graph->inputs.count, 2);
+    assert_string_equal(graph->locations.items[graph->inputs.items[1].dims], "R,,C");
+    assert_int_equal(graph->inputs.items[1].layout.device_size[0], 12);
+    assert_int_equal(loops->buffers.items[1].storage.rank, 3);
+    assert_string_equal(graph->locations.items[graph->nodes.items[op->node].hint.work_div], "M=4");
     assert_string_equal(op->location, "m.py:1");
     assert_null(op->note);
     arena_destroy(memory);
@@ -114,7 +133,8 @@ static void parse__broken_texts_are_refused(void **state)
         const char *path = file_join(memory, folder, "error");
         loop_graph *loops;
         spyre_status status =
-            loop_parse(read(memory, file_join(memory, folder, "input")), "input", memory, &loops);
+            loop_parse(read(memory, file_join(memory, folder, "input")), "input", NULL, memory,
+                       &loops);
         if (!status) fail_msg("%s was read", folder);
         assert_int_equal(spyre_status_code(status), SPYRE_INVALID_FORMAT);
         const char *message = arena_printf(memory, "%s\n", spyre_status_message(status));

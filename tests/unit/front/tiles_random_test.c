@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "support/random_hints.h"
 #include "support/random_outputs.h"
 
 enum { GRAPHS = 90, STEPS = 9, NAMES = 4, MOST_VALUES = 24, MOST_RANK = 3 };
@@ -376,30 +377,7 @@ static void tiles_random__short_spans(void **state)
     assert_true(t.tiled > GRAPHS / 4);
 }
 
-// --- Any views: names by size, scopes over the nodes of a graph that was made without them
-
-static void hint_nodes(random_graph *g, const spyre_view *input)
-{
-    int64_t scopes = 0, size = 0, count = 0;
-    char names[64] = "";
-    for (uint32_t d = 0; d < input->rank; d++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%ss%lld", d ? "," : "",
-                 (long long)input->size[d]);
-    assert_null(spyre_graph_name_dims(g->run.graph, g->value[0].id, names));
-    for (uint32_t n = 0; n < g->run.graph->nodes.count; n++) {
-        if (!count || random_chance(g, 25)) {
-            static const int64_t counts[] = {2, 2, 3, 4, 5};
-            size = input->size[random_below(g, input->rank)];
-            count = counts[random_below(g, 5)];
-            scopes++;
-        }
-        if (g->run.graph->nodes.items[n].layer == GRAPH_LAYER_VIEW || size % count) continue;
-        char words[64];
-        snprintf(words, sizeof words, "%lld:s%lld=%lld", (long long)scopes, (long long)size,
-                 (long long)count);
-        assert_null(spyre_graph_set_tiles(g->run.graph, n, words));
-    }
-}
+// --- Any views
 
 static void run_views(uint64_t seed, tally *t)
 {
@@ -410,7 +388,7 @@ static void run_views(uint64_t seed, tally *t)
     for (uint32_t i = 0; i < steps; i++) random_step(g);
     random_outputs out = {.count = 0};
     random_outputs_choose(g, &out);
-    hint_nodes(g, &sizes);
+    random_hints(g, &sizes);
     g->run.settings.uneven_splits = seed % 2;
     spyre_status status = NULL;
     uint32_t run = 0;
