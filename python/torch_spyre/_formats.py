@@ -40,9 +40,17 @@ DataFormats.__module__ = ElementArrangement.__module__ = "torch_spyre._C"
 _C._set_enums(DataFormats, ElementArrangement)
 
 
+_QUANTIZED = {  # of dtypes that no tensor of the card has
+    torch.qint8: DataFormats.SENINT8,
+    torch.quint8: DataFormats.SENUINT32,
+    torch.quint4x2: DataFormats.SENUINT2,
+    torch.quint2x4: DataFormats.SENUINT2,
+}
+
+
 def get_device_dtype(dtype: torch.dtype):
     """The format `dtype` takes on the card; INVALID when it cannot go there."""
-    return DataFormats(_C._device_dtype(dtype))
+    return _QUANTIZED.get(dtype) or DataFormats(_C._device_dtype(dtype))
 
 
 def get_elem_in_stick(dtype: torch.dtype) -> int:

@@ -141,7 +141,7 @@ def _program(builder: GraphBuilder, stages: str | None, folder=None) -> Program:
     program = Program(builder, executable)
     if folder:
         folder.program(program)
-    artefacts.log_code(program)
+    artefacts.show_code(program)
     reports.append(program.report())
     program.warn_of_fallbacks()
     listings = functools.partial(artefacts.passes_of, stages) if stages else None

@@ -36,6 +36,8 @@ def test_dtypes_have_their_formats():
         torch.float32: "IEEE_FP32", torch.int64: "IEEE_INT32", torch.int32: "IEEE_INT32",
         torch.int16: "SENINT16", torch.int8: "SENINT8", torch.uint8: "SENUINT32",
         torch.float8_e4m3fn: "SEN143_FP8", torch.float8_e5m2fnuz: "SEN152_FP8",
+        torch.qint8: "SENINT8", torch.quint8: "SENUINT32",
+        torch.quint4x2: "SENUINT2", torch.quint2x4: "SENUINT2",
         torch.float64: "INVALID", torch.complex64: "INVALID",
     }  # fmt: skip
     assert {d: _C.get_device_dtype(d).name for d in expected} == expected

@@ -13,6 +13,7 @@ import logging
 import os
 import pathlib
 import re
+import sys
 from collections.abc import Iterator
 
 import torch
@@ -23,10 +24,15 @@ _used: dict[pathlib.Path, int] = {}
 _code_log = torch._logging.getArtifactLogger("torch.spyre", "output_code")  # has PyTorch's handlers
 
 
-def log_code(program) -> None:
-    """What TORCH_LOGS=output_code shows of a compiled graph."""
+def show_code(program) -> None:
+    """What TORCH_LOGS=output_code shows of a compiled graph, and what
+    torch._inductor.utils.run_and_get_code() collects by a function that it leaves with Inductor."""
     if _code_log.isEnabledFor(logging.DEBUG):
         _code_log.debug("Output code:\n%s", output_code.of_program(program))
+    inductor = sys.modules.get("torch._inductor.graph")
+    collect = inductor and inductor.GraphLowering.save_output_code
+    if collect:
+        collect(output_code.of_program(program))
 
 
 def open_folder() -> Folder | None:

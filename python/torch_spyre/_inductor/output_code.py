@@ -144,7 +144,7 @@ def _kernel_argument(argument: dict, values: Iterator[int]) -> str:
 
 
 def _symbols(names: list[str]) -> str:
-    return "[" + ", ".join(f'sympify("{name}")' for name in names) + "]"
+    return "[" + ", ".join(f"sympify('{name}')" for name in names) + "]"
 
 
 def _spec_source(spec: dict, indent: str, names: Iterator[str]) -> str:
@@ -158,7 +158,7 @@ def _spec_source(spec: dict, indent: str, names: Iterator[str]) -> str:
             f"{inner}],\n{inner}tiled_symbols={tiled},\n{indent}),\n"
         )
     space = ", ".join(
-        f'sympify("{name}"): (sympify("{extent}"), {slices})'
+        f"sympify('{name}'): (sympify('{extent}'), {slices})"
         for name, (extent, slices) in spec["iteration_space"].items()
     )
     info = dict(spec["op_info"])
