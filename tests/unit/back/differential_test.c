@@ -355,9 +355,9 @@ static void matmul(uint64_t number)
         uint32_t odds;
     } choices[] = {{"y", 1, 3, 2},
                    {"x", 1, 4, 2},
-                   {"mb", 1, 40, 1},
+                   {"mb", 1, 24, 1},
                    {"out", stick, 3, 1},
-                   {"in", k_granule, 5, 1}};
+                   {"in", k_granule, 4, 1}};
     for (uint32_t d = 0; d < 5; d++) {
         if (pick(&t, choices[d].odds)) continue;
         int64_t size = choices[d].granule * (1 + pick(&t, (uint32_t)choices[d].most));

@@ -120,7 +120,7 @@ static void fill_inputs(void)
 static void batch__every_core_gets_its_product(void **state)
 {
     (void)state;
-    static const uint32_t rows[] = {1, 4, 7, 33};
+    static const uint32_t rows[] = {1, 4, 7, 13};
     fill_inputs();
     static uint8_t exact[4 << 20], lx[AREA];
     for (size_t n = 0; n < sizeof rows / sizeof *rows * FORMS; n++) {
