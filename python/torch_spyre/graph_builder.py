@@ -68,21 +68,36 @@ class GraphBuilder:
         self.inputs.append((self.ids[node], index))
 
     def _card_reads(self, node) -> bool:
-        users = [self.values[user] for user in node.users if user.op == "call_function"]
+        return any(self._is_of_card(user) for user in node.users if user.op == "call_function")
+
+    def _is_of_card(self, node) -> bool:
         return any(
             isinstance(leaf, torch.Tensor) and leaf.device.type == "spyre"
-            for leaf in pytree.tree_leaves(users)
+            for leaf in pytree.tree_leaves(self.values.get(node))
         )
 
     def _attribute(self, node):
         value = functools.reduce(getattr, node.target.split("."), self.gm)
         if not isinstance(value, torch.Tensor):
             self.constants[node] = value
-        elif value.device.type == "cpu" and value.dim() == 0:
+            return
+        if value.device.type == "cpu" and value.dim() == 0:
             self.constants[node] = value.item()
-        else:
-            self.ids[node] = self._input(node.name, value)
-            self.inputs.append((self.ids[node], value))
+            others = [user for user in _readers(node) if not self._takes_numbers(user)]
+            if not others:
+                return
+            if any(self._is_of_card(user) and user.target not in _MOVES for user in others):
+                value = scalar_to_card(value, self.device)
+        self.ids[node] = self._input(node.name, value)
+        self.inputs.append((self.ids[node], value))
+
+    def _takes_numbers(self, node) -> bool:
+        """Whether scalars of the host may be numbers here: they meet tensors of the card."""
+        return (
+            isinstance(node.target, torch._ops.OpOverload)
+            and torch.Tag.pointwise in node.target.tags
+            and any(self._is_of_card(argument) for argument in node.all_input_nodes)
+        )
 
     def _input(self, name, tensor) -> int:
         try:
@@ -112,7 +127,8 @@ class GraphBuilder:
         source = node.args[0] if node.args else None
         if node.target in _COPIES and source in self.constants:
             self.constants[node] = self.constants[source]
-            return
+            if source not in self.ids:
+                return
         results = list(value) if isinstance(value, (tuple, list)) else [value]
         if not all(isinstance(result, torch.Tensor) or result is None for result in results):
             if any(isinstance(result, torch.Tensor) for result in results):
@@ -123,7 +139,7 @@ class GraphBuilder:
 
     def _add(self, node, results, single):
         arguments = handover.positional(node.target, node.args, node.kwargs)
-        arguments = [self.resolve(argument) for argument in arguments]
+        arguments = [self.resolve(node, argument) for argument in arguments]
         first = next((result for result in results if result is not None), None)
         if first is None:
             raise Inexpressible(f"{node.target}: no result")
@@ -155,12 +171,16 @@ class GraphBuilder:
         else:
             self.ids[node] = self.ids[source][index]
 
-    def resolve(self, argument):
-        """Numbers in the place of the nodes that stand for them."""
+    def resolve(self, reader, argument):
+        """An argument of a node, numbers in the place of the nodes that stand for them."""
         if isinstance(argument, torch.fx.Node):
-            return self.constants.get(argument, argument)
+            if argument in self.constants and (
+                argument not in self.ids or self._takes_numbers(reader)
+            ):
+                return self.constants[argument]
+            return argument
         if isinstance(argument, (list, tuple)):
-            return [self.resolve(item) for item in argument]
+            return [self.resolve(reader, item) for item in argument]
         return argument
 
     def _id(self, value):
@@ -180,6 +200,16 @@ _COPIES = {
     _aten.alias.default,
     _aten.clone.default,
 }
+_MOVES = {_aten._to_copy.default, torch.ops.prims.device_put.default}
+
+
+def _readers(node):
+    """The nodes that read a value or a copy of it."""
+    for user in node.users:
+        if user.target in _COPIES:
+            yield from _readers(user)
+        else:
+            yield user
 
 
 def scalar_to_card(number, device):

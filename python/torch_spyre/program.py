@@ -170,8 +170,10 @@ class Program:
 
         for number in segment["nodes"]:
             node = self.nodes[number]
-            args = pytree.tree_map(to_cpu, self.resolve(list(node.args)))
-            kwargs = {k: pytree.tree_map(to_cpu, self.resolve(v)) for k, v in node.kwargs.items()}
+            args = pytree.tree_map(to_cpu, self.resolve(node, list(node.args)))
+            kwargs = {
+                k: pytree.tree_map(to_cpu, self.resolve(node, v)) for k, v in node.kwargs.items()
+            }
             function = fallback_ops.get(node.target)
             result = function(*args, **kwargs) if function else call(node.target, args, kwargs)
             for value, tensor in self._pairs(self.ids[node], result):

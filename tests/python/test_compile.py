@@ -228,3 +228,37 @@ def test_report_tells_what_each_stage_took():
     assert all(us >= 0 for us in report.stage_us.values()) and sum(report.stage_us.values()) > 0
     assert report.bytes_per_op > 0
     assert torch_spyre.compile_statistics()["pass_memory_planning_us"] >= 0
+
+
+_SCALAR_USES = [
+    lambda x, c: c.to("spyre"),
+    lambda x, c: x * c.to("spyre", torch.float16),
+    lambda x, c: c.to("spyre") + c.to("spyre").to(torch.int32),
+    lambda x, c: x + c.expand(3).to("spyre"),
+    lambda x, c: x + torch.stack([c, c + 1, -c]).to("spyre"),
+    lambda x, c: x.clone().fill_(c),
+    lambda x, c: x.masked_fill(x > 1, c),
+    lambda x, c: torch.where(x > 1, c, torch.tensor(5.0)),
+    lambda x, c: x * c * c.to("spyre"),
+    lambda x, c: x[c.to(torch.int64)],
+]
+
+
+@pytest.mark.parametrize("use", _SCALAR_USES)
+def test_scalar_tensors_made_inside(use):
+    def made_inside(x):
+        return use(x, torch.tensor(2.5))
+
+    x = torch.arange(3.0).to("spyre")
+    expected, result = made_inside(x), torch.compile(made_inside)(x)
+    assert result.device == expected.device and result.dtype == expected.dtype
+    assert torch.equal(result.cpu(), expected.cpu())
+
+
+def test_a_scalar_tensor_that_is_returned_is_a_new_one():
+    compiled = torch.compile(lambda x: (x + 1, torch.tensor(3.0)))
+    x = torch.ones(3, device="spyre")
+    for _ in range(2):
+        scalar = compiled(x)[1]
+        assert scalar.device.type == "cpu" and scalar.item() == 3
+        scalar += 1

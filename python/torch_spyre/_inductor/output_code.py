@@ -198,9 +198,9 @@ def _host_lines(program, segment) -> Iterator[str]:
         node = program.nodes[number]
         ids = program.ids[node]
         targets = ", ".join(f"v{i}" for i in ids) if isinstance(ids, list) else f"v{ids}"
-        arguments = [_argument(program, a) for a in program.resolve(list(node.args))]
+        arguments = [_argument(program, a) for a in program.resolve(node, list(node.args))]
         arguments += [
-            f"{k}={_argument(program, program.resolve(a))}" for k, a in node.kwargs.items()
+            f"{k}={_argument(program, program.resolve(node, a))}" for k, a in node.kwargs.items()
         ]
         yield f"{targets} = torch.ops.{node.target}({', '.join(arguments)})"
     yield f"return [{_names(segment['outputs'])}]"
