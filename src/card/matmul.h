@@ -40,11 +40,12 @@ enum { MATMUL_ROWS = 6 };               // most rows of a block
 typedef struct {
     const float *a, *b;
     size_t a_next, lanes, depth;
+    size_t wanted;                      // the first of the lanes, a multiple of 32
     bool fresh;                         // the chain begins with 0, not with what c holds
 } matmul_panel;
 
-// c[row][lane] = fma over k of a[row][k] * b[k][lane], for rows of 1 to MATMUL_ROWS and
-// lanes a multiple of 32.
+// c[row][lane] = fma over k of a[row][k] * b[k][lane], for rows of 1 to MATMUL_ROWS and the lanes
+// that are wanted.
 typedef void matmul_block(float *const *c, size_t rows, const matmul_panel *p);
 matmul_block matmul_block_portable;     // multiplies and adds: for products that fp32 holds exactly
 #if defined(__x86_64__)

@@ -17,19 +17,21 @@ enum { WIDTH = BLOCK_WIDTH, VECTORS = BLOCK_VECTORS };
 // Registers in memory, at the address of any float.
 typedef BLOCK_VECTOR floats __attribute__((aligned(4), may_alias));
 
-// lanes [0, vectors * WIDTH) of `rows` results; both are constants where it is called.
+// lanes [0, vectors * WIDTH) of `rows` results; both are constants where it is called, and all loops
+// over them are unrolled, or the sums would not be registers from the first to the last.
 static inline __attribute__((always_inline)) void block(float *const *c, size_t lane,
                                                         const matmul_panel *p, int rows,
                                                         int vectors)
 {
     BLOCK_VECTOR sum[MATMUL_ROWS][VECTORS];
     size_t lanes = p->lanes;
+    bool fresh = p->fresh;
+#pragma GCC unroll 6
     for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++) sum[r][v] = (BLOCK_VECTOR){0};
-    if (!p->fresh)
-        for (int r = 0; r < rows; r++)
-            for (int v = 0; v < vectors; v++)
-                sum[r][v] = *(const floats *)(c[r] + lane + v * WIDTH);
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            if (fresh) sum[r][v] = (BLOCK_VECTOR){0};
+            else sum[r][v] = *(const floats *)(c[r] + lane + v * WIDTH);
     const float *a = p->a, *b = p->b + lane;
     for (size_t left = p->depth; left > 0; a += p->a_next) {
         size_t run = left < lanes ? left : lanes;
@@ -48,7 +50,9 @@ static inline __attribute__((always_inline)) void block(float *const *c, size_t 
             }
         }
     }
+#pragma GCC unroll 6
     for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             *(floats *)(c[r] + lane + v * WIDTH) = sum[r][v];
 }
@@ -77,7 +81,7 @@ static block_fn *const narrow[MATMUL_ROWS] = {narrow_1, narrow_2, narrow_3,
 void BLOCK_NAME(float *const *c, size_t rows, const matmul_panel *p)
 {
     size_t lane = 0;
-    for (; lane + VECTORS * WIDTH <= p->lanes; lane += VECTORS * WIDTH)
+    for (; lane + VECTORS * WIDTH <= p->wanted; lane += VECTORS * WIDTH)
         wide[rows - 1](c, lane, p);
-    for (; lane < p->lanes; lane += VECTORS / 2 * WIDTH) narrow[rows - 1](c, lane, p);
+    for (; lane < p->wanted; lane += VECTORS / 2 * WIDTH) narrow[rows - 1](c, lane, p);
 }

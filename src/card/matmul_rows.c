@@ -9,6 +9,8 @@
 #include "card/lanes.h"
 #include "card/matmul_job.h"
 
+enum { CACHE_LINE = 64 };
+
 matmul_range matmul_sticks_of(const matmul_part *p, uint32_t b)
 {
     size_t count = p->x->columns.count, before = b * count;
@@ -89,7 +91,28 @@ typedef struct {
     size_t sums_row;                    // row of the group that sums begins with
     int64_t column;                     // bytes from a result's column 0
     bool last;                          // of k
+    const uint8_t *ahead;               // the columns that come next
+    size_t ahead_lines;                 // of them, of a stick each
 } destination;
+
+// The second cache fetches so many parts of the next columns while a block is multiplied.
+static void fetch_ahead(const product *x, const destination *d, matmul_range part, size_t parts)
+{
+    size_t end = d->ahead_lines * part.end / parts;
+    int64_t bytes = x->lanes * (int64_t)spyre_format_bytes(x->format);
+    for (size_t line = d->ahead_lines * part.begin / parts; line < end; line++)
+        for (int64_t at = 0; at < bytes; at += CACHE_LINE)
+            __builtin_prefetch(d->ahead + (int64_t)line * x->line + at, 0, 2);
+}
+
+// The first cache fetches what the results of a block will overwrite.
+static void fetch_results(const product *x, uint8_t *const *results, size_t rows, int64_t column)
+{
+    int64_t bytes = x->kept * (int64_t)spyre_format_bytes(x->result);
+    for (size_t n = 0; n < rows; n++)
+        for (int64_t at = 0; at < bytes; at += CACHE_LINE)
+            __builtin_prefetch(results[n] + column + at, 1);
+}
 
 static void multiply_block(const matmul_part *p, const destination *d, size_t row, size_t height,
                            const matmul_panel *panel)
@@ -100,8 +123,10 @@ static void multiply_block(const matmul_part *p, const destination *d, size_t ro
         c[n] = first + n * p->x->lanes;
         if (p->x->adds) c[n] = (float *)(void *)(d->results[row + n] + d->column);
     }
+    bool finishes = d->last && !p->x->adds;
+    if (finishes) fetch_results(p->x, d->results + row, height, d->column);
     p->job->block(c, height, panel);
-    if (d->last && !p->x->adds) put_results(p->x, first, d->results + row, height, d->column);
+    if (finishes) put_results(p->x, first, d->results + row, height, d->column);
 }
 
 // All rows that are packed by one panel; blocks of about the same height.
@@ -109,12 +134,14 @@ static void multiply_panel(const matmul_part *p, const destination *d, matmul_ra
                            matmul_panel panel)
 {
     const float *packed = panel.a;
+    size_t all = rows.end - rows.begin, first = rows.begin;
     for (;;) {
         matmul_range wanted = wanted_rows(d->results, rows);
         if (wanted.begin == wanted.end) return;
         size_t blocks = (wanted.end - wanted.begin + MATMUL_ROWS - 1) / MATMUL_ROWS;
         for (size_t row = wanted.begin; row < wanted.end; blocks--) {
             size_t height = (wanted.end - row + blocks - 1) / blocks;
+            fetch_ahead(p->x, d, (matmul_range){row - first, row - first + height}, all);
             panel.a = packed + row * p->x->lanes;
             multiply_block(p, d, row, height, &panel);
             row += height;
@@ -159,6 +186,26 @@ static void multiply_few(const matmul_part *p, const destination *d, matmul_rang
     }
 }
 
+// Notes the columns that come behind element `done` of the chunk, of this stick or the next one.
+static void look_ahead(const matmul_part *p, const matmul_chunk *k, uint32_t b, size_t stick,
+                       size_t done, destination *d)
+{
+    const product *x = p->x;
+    size_t left = k->depth - done, before = 0;
+    if (left == 0 && ++stick < matmul_sticks_of(p, b).end) {
+        done = 0;
+        left = k->depth;
+    }
+    uint32_t n = k->begin;
+    for (; n < k->end && before + x->runs.items[n].run <= done; n++) before += x->runs.items[n].run;
+    d->ahead_lines = 0;
+    if (left == 0 || n == k->end) return;
+    size_t run = x->runs.items[n].run - (done - before);
+    d->ahead = p->job->b[b] + p->batch->at[PRODUCT_B] + x->columns.items[stick].at[PRODUCT_B] +
+               x->runs.items[n].at[PRODUCT_B] + (int64_t)(done - before) * x->line;
+    d->ahead_lines = run < p->panel_depth ? run : p->panel_depth;
+}
+
 static void multiply_stick(const matmul_part *p, const matmul_chunk *k, uint32_t b, size_t stick)
 {
     const product *x = p->x;
@@ -182,10 +229,12 @@ static void multiply_stick(const matmul_part *p, const matmul_chunk *k, uint32_t
         size_t now = k->depth - done < p->panel_depth ? k->depth - done : p->panel_depth;
         matmul_pack_columns(p, k, columns, (matmul_range){done, done + now});
         d.last = is_last(p, k) && done + now == k->depth;
+        look_ahead(p, k, b, stick, done + now, &d);
         matmul_panel panel = {.a = p->packed_rows + done * p->count,
                               .b = p->packed_columns,
                               .a_next = p->count * x->lanes,
                               .lanes = x->lanes,
+                              .wanted = x->adds ? x->lanes : (x->kept + 31u) / 32 * 32,
                               .depth = now,
                               .fresh = !x->adds && k->before + done == 0};
         multiply_panel(p, &d, rows, panel);
