@@ -3,12 +3,9 @@
 // sum, mean, max, min and exx2 in the card's fixed order: fp32 accumulators per kept element (and
 // per lane, when the stick dim is reduced) take the elements in ascending order, FOLD joins the
 // lanes, a chain joins the cores, one multiplication, one rounding.
-//
-// The order restricts the tiles: of the reduced dims only one may be cut, those that run faster
-// must be whole and those that run slower advance one index (or stick) at a time. A last part of a stick
-// counts as a cut.
 #include "back/select.h"
 
+#include "back/reduced_tile.h"
 #include "back/schedule.h"
 #include "back/split.h"
 #include "back/stage.h"
@@ -222,31 +219,6 @@ static int64_t footprint(const void *context, const int64_t *tile)
     return bytes + 2 * r->moments * lx_align(accumulator_bytes(r, tile));
 }
 
-static bool is_cut(const reduction *r, uint32_t dim, int64_t tile)
-{
-    schedule probe = {.n = &r->n};
-    schedule_add(&probe, dim, tile);
-    return probe.levels.count > 0;
-}
-
-// Reduced dims in the order of additions; only the last of them may be cut. True when none is.
-static bool grow_reduced(const reduction *r, const tile_limits *limits, int64_t *tile)
-{
-    for (uint32_t d = r->n.dim_count; d-- > 0;) {
-        if (!r->n.reduced[d] || r->n.size[d] == 1) continue;
-        tile_grow(&r->n, limits, d, tile);
-        if (is_cut(r, d, tile[d])) return false;
-    }
-    return true;
-}
-
-static void grow_kept(const reduction *r, const tile_limits *limits, const uint8_t *dims,
-                      uint32_t count, int64_t *tile)
-{
-    for (uint32_t i = count; i-- > 0;)
-        if (!r->n.reduced[dims[i]]) tile_grow(&r->n, limits, dims[i], tile);
-}
-
 // True when the dim beside the stick is kept and the tile has so little of it that memory is slow.
 static bool has_short_runs(const reduction *r, const uint8_t *dims, uint32_t count,
                            const int64_t *tile)
@@ -268,17 +240,17 @@ static spyre_status choose_tiles(reduction *r, int64_t *tile)
     tile_smallest(&r->n, tile);
     r->reduced_bytes = STAGE_LARGEST_TILE_BYTES;
     TRY(tile_check(&limits, tile));
-    if (!grow_reduced(r, &limits, tile)) {
+    if (!tile_grow_reduced(&r->n, &limits, tile)) {
         // Half for the reduced dims, so that some kept ones fit beside them.
         tile_smallest(&r->n, tile);
         r->reduced_bytes = STAGE_LARGEST_TILE_BYTES / 2;
-        grow_reduced(r, &limits, tile);
+        tile_grow_reduced(&r->n, &limits, tile);
         r->reduced_bytes = STAGE_LARGEST_TILE_BYTES;
     }
-    grow_kept(r, &limits, dims, dim_count, tile);
+    tile_grow_kept(&r->n, &limits, dims, dim_count, tile);
     if (has_short_runs(r, dims, dim_count, tile)) {
         r->reduced_bytes = r->tiles.largest_bytes = 2 * STAGE_LARGEST_TILE_BYTES;
-        grow_kept(r, &limits, dims, dim_count, tile);
+        tile_grow_kept(&r->n, &limits, dims, dim_count, tile);
     }
     for (uint32_t i = 0; i < dim_count; i++)
         if (!r->n.reduced[dims[i]]) schedule_add(&r->kept, dims[i], tile[dims[i]]);

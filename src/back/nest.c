@@ -236,11 +236,9 @@ spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
                 .loops = loops,
                 .dim_count = step->dim_count,
                 .operand_count = step->tensor_count};
-    opfunc_kind kind = opfunc_describe(step->op)->kind;
     uint8_t reduced[BUNDLE_MAX_DIMS];
     uint32_t reduced_count = bundle_reduced_dims(b, step, reduced);
-    bool reduces = kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL;
-    for (uint32_t r = 0; r < reduced_count && reduces; r++) n->reduced[reduced[r]] = true;
+    for (uint32_t r = 0; r < reduced_count && opfunc_reduces(step->op); r++) n->reduced[reduced[r]] = true;
     for (uint32_t d = 0; d < n->dim_count; d++) {
         bool walked = n->reduced[d] || step->tensors[step->output].scale[d] > 0;
         n->size[d] = walked ? bundle_local_size(step, d) : 1;

@@ -26,6 +26,7 @@ emit_step *select_emitter(const bundle_step *step)
     case OPFUNC_KIND_NORM: return emit_pointwise;
     case OPFUNC_KIND_REDUCTION: return emit_reduction;
     case OPFUNC_KIND_MATMUL: return emit_matmul;
+    case OPFUNC_KIND_RANK: return emit_rank;
     }
     return emit_pointwise;
 }

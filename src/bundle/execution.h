@@ -72,5 +72,6 @@ SPYRE_MUST_CHECK spyre_status interpret_shuffle(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_gather(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_reduction(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_matmul(execution *x);
+SPYRE_MUST_CHECK spyre_status interpret_rank(execution *x);
 
 #endif

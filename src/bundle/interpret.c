@@ -62,6 +62,7 @@ static spyre_status dispatch(execution *x)
                                                     : interpret_pointwise(x);
     case OPFUNC_KIND_REDUCTION: return interpret_reduction(x);
     case OPFUNC_KIND_MATMUL: return interpret_matmul(x);
+    case OPFUNC_KIND_RANK: return interpret_rank(x);
     }
     return status_new(SPYRE_INTERNAL, "an opfunc of no kind");
 }

@@ -29,6 +29,13 @@ int64_t bundle_local_size(const bundle_step *step, uint32_t dim)
     return step->slice_size[dim] ? step->slice_size[dim] : step->size[dim] / step->slices[dim];
 }
 
+bool bundle_is_rank_dim(const bundle_step *step, uint32_t dim)
+{
+    return opfunc_describe(step->op)->kind == OPFUNC_KIND_RANK &&
+           step->tensors[step->output].scale[dim] > 0 &&
+           step->tensors[step->inputs[0]].scale[dim] <= 0;
+}
+
 int64_t bundle_held_size(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim)
 {
     return tensor->owners ? step->size[dim] / tensor->owners->slices[dim]

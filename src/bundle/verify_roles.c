@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "bundle/derived.h"
+#include "tensor/rank.h"
+
+enum { MOST_RANKS = 1 << 16 };
 
 static bool is_one_of(const uint8_t *numbers, uint32_t count, uint32_t number)
 {
@@ -82,8 +85,7 @@ static spyre_status verify_masks(const bundle *b, const bundle_step *step)
         }
         seen |= 1u << mask->dim;
         const char *name = step->dim_name[mask->dim];
-        bool reduces = kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL;
-        if (!reduces || !is_one_of(reduced, reduced_count, mask->dim)) {
+        if (!opfunc_reduces(step->op) || !is_one_of(reduced, reduced_count, mask->dim)) {
             return RULE("coordinateMasking_: dim %s is not reduced", name);
         }
         int64_t size = step->size[mask->dim];
@@ -108,10 +110,43 @@ static bool floats_only(const bundle_step *step)
     return !bundle_format_is_integer(step->tensors[step->output].format);
 }
 
+// Positions go into floats, too, where they are exact as far as the format is.
+static spyre_status verify_rank(const bundle_step *step, const uint8_t *reduced,
+                                uint32_t reduced_count)
+{
+    const char *name = opfunc_describe(step->op)->name;
+    spyre_format input = step->tensors[step->inputs[0]].format;
+    spyre_format output = step->tensors[step->output].format;
+    bool integer = input == SPYRE_FORMAT_IEEE_INT32;
+    bool keeps = step->op == OPFUNC_TOPKINDEX || integer == (output == SPYRE_FORMAT_IEEE_INT32);
+    if (!rank_takes(input) || !rank_takes(output) || !keeps) {
+        return RULE("dataFormat_: %s from %s to %s", name, spyre_format_name(input),
+                    spyre_format_name(output));
+    }
+    int64_t ranks = 1, candidates = 1;
+    for (uint32_t i = 0; i < reduced_count; i++) candidates *= step->size[reduced[i]];
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        bool is_rank = bundle_is_rank_dim(step, d);
+        if (is_rank) ranks *= step->size[d];
+        if (step->slices[d] == 1 || (!is_rank && !is_one_of(reduced, reduced_count, (uint8_t)d)))
+            continue;
+        return RULE("numWkSlicesPerDim_: dim %s of %s cannot be split", step->dim_name[d], name);
+    }
+    if (reduced_count == 0) return RULE("scale_: %s reduces no dim", name);
+    if (ranks > MOST_RANKS || candidates > INT32_MAX) {
+        return status_new(SPYRE_UNSUPPORTED, "N_: %s of %lld of %lld, at most %d of 2^31", name,
+                          (long long)ranks, (long long)candidates, MOST_RANKS);
+    }
+    return NULL;
+}
+
 static spyre_status verify_reduction(const bundle_step *step, const uint8_t *reduced,
                                      uint32_t reduced_count)
 {
     const char *name = opfunc_describe(step->op)->name;
+    if (opfunc_describe(step->op)->kind == OPFUNC_KIND_RANK) {
+        return verify_rank(step, reduced, reduced_count);
+    }
     if (!floats_only(step)) {
         return status_new(SPYRE_UNSUPPORTED, "dataFormat_: %s of integers is not supported", name);
     }
@@ -144,8 +179,7 @@ static spyre_status verify_dims_of_role(const bundle *b, const bundle_step *step
 {
     uint8_t reduced[BUNDLE_MAX_DIMS];
     uint32_t reduced_count = bundle_reduced_dims(b, step, reduced);
-    opfunc_kind kind = opfunc_describe(step->op)->kind;
-    if (kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL) {
+    if (opfunc_reduces(step->op)) {
         return verify_reduction(step, reduced, reduced_count);
     }
     for (uint32_t i = 0; i < reduced_count; i++) {

@@ -369,7 +369,7 @@ bool check_tile(core_run *run, const plan_step *step, uint8_t *const *address)
 {
     const isa_instruction *i = step->tile->instruction;
     bool updates = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
-                   i->opcode == ISA_FOLD || i->opcode == ISA_MATMUL;
+                   i->opcode == ISA_FOLD || i->opcode == ISA_MATMUL || i->opcode == ISA_RANK;
     // What is read first, so that the bytes an instruction itself writes do not count for it.
     for (uint32_t o = i->operand_count; o-- > 0;) {
         access a = {.run = run, .step = step, .operand = o, .who = who_of(run->core, i->queue)};

@@ -7,6 +7,7 @@
 
 #include "card/integer.h"
 #include "card/plan.h"
+#include "tensor/rank.h"
 
 // Walks the index space of an instruction and keeps the byte offset of every operand.
 typedef struct {
@@ -167,6 +168,37 @@ static void matmul(const isa_instruction *i, uint8_t *const *address)
     }
 }
 
+// Of a candidate, how many came before it in the walk over the dims that count them.
+static uint32_t candidate(const walk *w)
+{
+    uint32_t number = 0;
+    for (uint32_t d = 1; d < w->i->dim_count; d++)
+        if (w->i->operand[0].stride[d] == 0) number = number * w->i->extent[d] + w->index[d];
+    return number;
+}
+
+static void rank(const isa_instruction *i, uint8_t *const *address)
+{
+    uint32_t ranks = i->extent[0], first;
+    isa_instruction rest = *i;
+    rest.extent[0] = 1;
+    memcpy(&first, address[2], sizeof first);
+    walk w = {.i = &rest};
+    do {
+        int32_t value = rank_load(address[1] + w.offset[1], i->operand[1].format);
+        rank_insert(address[0] + w.offset[0], i->operand[0].stride[0], ranks,
+                    rank_entry(value, first + candidate(&w)));
+    } while (walk_next(&w));
+}
+
+static void ranked(const isa_instruction *i, uint8_t *const *address)
+{
+    walk w = {.i = i};
+    do rank_store(i->op, rank_at(address[1] + w.offset[1]), address[0] + w.offset[0],
+                  i->operand[0].format);
+    while (walk_next(&w));
+}
+
 void exact_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     (void)scratch;
@@ -181,6 +213,8 @@ void exact_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scr
     case ISA_REDUCESQ: reduce(i, address); return;
     case ISA_FOLD: fold(i, address); return;
     case ISA_MATMUL: matmul(i, address); return;
+    case ISA_RANK: rank(i, address); return;
+    case ISA_RANKED: ranked(i, address); return;
     case ISA_HALT:
     case ISA_KERNEL:
     case ISA_END_KERNEL:

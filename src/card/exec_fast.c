@@ -71,6 +71,8 @@ plan_run *fast_choose(plan_tile *tile)
     case ISA_REDUCESQ: return fast_reduce(tile);
     case ISA_FOLD: return fast_fold;
     case ISA_MATMUL: return run_matmul;
+    case ISA_RANK: return fast_rank;
+    case ISA_RANKED: break;
     case ISA_HALT:
     case ISA_KERNEL:
     case ISA_END_KERNEL:

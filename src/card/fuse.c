@@ -81,7 +81,8 @@ static spyre_status replace_operand(fusion *f, const lx_access *a, const lx_acce
 static bool may_read_memory(isa_opcode opcode, uint32_t operand)
 {
     return operand > 0 && (opcode == ISA_VECTOR || opcode == ISA_REDUCE ||
-                           opcode == ISA_REDUCESQ || opcode == ISA_MATMUL || opcode == ISA_STORE);
+                           opcode == ISA_REDUCESQ || opcode == ISA_MATMUL || opcode == ISA_STORE ||
+                           opcode == ISA_RANK);
 }
 
 static spyre_status replace_reads(fusion *f)

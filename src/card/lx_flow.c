@@ -4,7 +4,7 @@
 static bool updates(isa_opcode opcode)
 {
     return opcode == ISA_REDUCE || opcode == ISA_REDUCESQ || opcode == ISA_FOLD ||
-           opcode == ISA_MATMUL;
+           opcode == ISA_MATMUL || opcode == ISA_RANK;
 }
 
 static bool tile_dense(const plan_tile *tile)

@@ -111,7 +111,8 @@ static void cost_memory(const isa_kernel *kernel, const isa_instruction *i, uint
 // Sticks that pass the SFU: 128 bytes of the widest operand, a part of a stick like a whole one.
 static double vector_sticks(const isa_instruction *i)
 {
-    bool accumulates = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ;
+    bool accumulates = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
+                       i->opcode == ISA_RANK;
     double widest = 1;
     for (uint32_t o = accumulates; o < i->operand_count; o++)
         widest = larger(widest, spyre_format_bytes(i->operand[o].format));
@@ -179,7 +180,9 @@ void time_cost_of(const isa_kernel *kernel, const isa_instruction *i, time_cost 
     case ISA_FILL:
     case ISA_REDUCE:
     case ISA_REDUCESQ:
-    case ISA_FOLD: cost_vector(i, cores, out); return;
+    case ISA_FOLD:
+    case ISA_RANK:
+    case ISA_RANKED: cost_vector(i, cores, out); return;
     case ISA_MATMUL: cost_matmul(i, cores, out); return;
     case ISA_SEND:
     case ISA_RECEIVE:
@@ -231,7 +234,7 @@ double time_turnaround(const isa_program *program, uint32_t begin, uint32_t end)
     for (uint32_t at = begin; at < end; at++) {
         const isa_instruction *i = &program->code.items[at];
         bool other = i->opcode == ISA_MATMUL || i->opcode == ISA_REDUCE ||
-                     i->opcode == ISA_REDUCESQ;
+                     i->opcode == ISA_REDUCESQ || i->opcode == ISA_RANK;
         if (other) return MEMORY_TURNAROUND * MEMORY_BANDWIDTH;
         if (swaps_sticks(i)) us = RESTICKIFY_TURN;
         if (broadcasts(i)) us = BROADCAST_TURN;

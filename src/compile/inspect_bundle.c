@@ -86,9 +86,10 @@ static void print_constants(const bundle_step *step, text *out)
     }
     for (uint32_t i = 0; i < step->mask_count; i++) {
         const bundle_mask *mask = &step->masks[i];
-        text_printf(out, "    mask     %s %" PRId64 "..%" PRId64 " reads constant %d\n",
-                    step->dim_name[mask->dim], mask->start, mask->start + mask->length - 1,
-                    step->mask_constant);
+        text_printf(out, "    mask     %s %" PRId64 "..%" PRId64, step->dim_name[mask->dim],
+                    mask->start, mask->start + mask->length - 1);
+        if (step->mask_constant < 0) text_append(out, " is left out\n");
+        else text_printf(out, " reads constant %d\n", step->mask_constant);
     }
 }
 

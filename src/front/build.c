@@ -79,6 +79,29 @@ static spyre_status build_reduction(builder *b, opfunc func)
     return build_finish_op(b, &op);
 }
 
+// The ranks take the place of the dim; the candidates are the innermost loop.
+static spyre_status build_rank(builder *b, opfunc func)
+{
+    uint32_t source, map[SPYRE_MAX_RANK];
+    int64_t k, dim;
+    space dims = {0};
+    loop_op op;
+    TRY(build_tensor_arg(b, 0, &source));
+    TRY(graph_arg_int(b->graph, b->node, 1, 1, &k));
+    TRY(graph_arg_int(b->graph, b->node, 2, 0, &dim));
+    TRY(build_space(b, source, &dims));
+    if (dim < 0 || dim >= dims.rank) return build_refuse(b, "a ranked dim outside the operand");
+    for (uint32_t d = 0; d < dims.rank; d++) map[d] = d;
+    map[dim] = dims.rank;
+    dims.size[dims.rank++] = dims.size[dim];
+    dims.size[dim] = k;
+    TRY(build_begin_op(b, func, &dims, &op));
+    TRY(build_add_value(b, &op, &dims, source, map));
+    map[dim] = (uint32_t)dim;
+    TRY(build_add_result(b, &op, &dims, map));
+    return build_finish_op(b, &op);
+}
+
 // a [batch.., M, K] by b [batch.., K, N], or by a rank-2 b that all batches share.
 static spyre_status build_matmul(builder *b)
 {
@@ -225,6 +248,7 @@ static spyre_status build_node(builder *b)
     switch (opfunc_describe(func)->kind) {
     case OPFUNC_KIND_REDUCTION: return build_reduction(b, func);
     case OPFUNC_KIND_MATMUL: return build_matmul(b);
+    case OPFUNC_KIND_RANK: return build_rank(b, func);
     case OPFUNC_KIND_UNARY:
     case OPFUNC_KIND_BINARY:
     case OPFUNC_KIND_TERNARY:

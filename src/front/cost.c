@@ -57,6 +57,15 @@ double cost_vector_us(double bytes, double cores)
     return bytes / SPYRE_STICK_BYTES / (cores * VECTOR_STICKS * CLOCK);
 }
 
+// A ranking passes over its candidates once a rank.
+static double ranks_of(const loop_op *op)
+{
+    double ranks = 1;
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (loop_var_is_rank(op, v)) ranks *= (double)op->extent[v];
+    return ranks;
+}
+
 static double compute_of(const loop_op *op, const cost_basis *basis, const division *d)
 {
     double cores = (double)division_cores(op, d), largest = 0;
@@ -65,7 +74,7 @@ static double compute_of(const loop_op *op, const cost_basis *basis, const divis
         return basis->points / (cores * MATMUL_RATE * pow(fill, MATMUL_FILL_POWER));
     }
     for (uint32_t k = 0; k < op->operand_count; k++) largest = fmax(largest, basis->bytes[k]);
-    return cost_vector_us(largest, cores);
+    return ranks_of(op) * cost_vector_us(largest, cores);
 }
 
 // us per byte of the smaller direction.

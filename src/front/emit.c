@@ -152,8 +152,7 @@ static void add_constants(emitter *e)
     for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && info->parameter[i]; i++)
         add_step_constant(step, info->parameter[i], SPYRE_FORMAT_IEEE_FP32, e->op->parameter[i]);
     step->mask_constant = -1;
-    bool reduces = info->kind == OPFUNC_KIND_REDUCTION || info->kind == OPFUNC_KIND_MATMUL;
-    for (uint8_t d = 0; reduces && d < step->dim_count; d++) {
+    for (uint8_t d = 0; opfunc_reduces(step->op) && d < step->dim_count; d++) {
         bool kept =
             e->var_of_dim[d] >= 0 && !loop_var_is_reduced(e->op, (uint32_t)e->var_of_dim[d]);
         bool columns = d == e->lane_dim && info->kind == OPFUNC_KIND_MATMUL;
@@ -206,8 +205,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
         if (why) return status_new(SPYRE_INTERNAL, "%s, operand %u: %s", op->name, k, why);
     }
     opfunc_kind kind = opfunc_describe(op->op)->kind;
-    bool contracts = kind == OPFUNC_KIND_MATMUL || kind == OPFUNC_KIND_REDUCTION;
-    e.last_var = contracts ? e.place[0].stick_var : op->stick;
+    e.last_var = opfunc_reduces(op->op) ? e.place[0].stick_var : op->stick;
     TRY(kind == OPFUNC_KIND_MATMUL ? add_matmul_dims(&e) : add_plain_dims(&e));
     if (needs_room(&e)) TRY(add_dim(&e, "room", -1, 1, 1, &e.room_dim));
     divide_cores(&e);

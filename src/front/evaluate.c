@@ -158,6 +158,7 @@ static spyre_status run(evaluation *e)
                                                   : interpret_pointwise(&e->x);
     case OPFUNC_KIND_REDUCTION: return interpret_reduction(&e->x);
     case OPFUNC_KIND_MATMUL: return interpret_matmul(&e->x);
+    case OPFUNC_KIND_RANK: return interpret_rank(&e->x);
     }
     return status_new(SPYRE_INTERNAL, "an opfunc of no kind");
 }

@@ -12,6 +12,11 @@ bool loop_var_is_reduced(const loop_op *op, uint32_t var)
     return false;
 }
 
+bool loop_var_is_rank(const loop_op *op, uint32_t var)
+{
+    return opfunc_describe(op->op)->kind == OPFUNC_KIND_RANK && !op->operand[0].stride[var];
+}
+
 bool loop_is_element_wise(const loop_op *op)
 {
     switch (opfunc_describe(op->op)->kind) {
@@ -22,6 +27,7 @@ bool loop_is_element_wise(const loop_op *op)
     case OPFUNC_KIND_COPY: return !op->gather;
     case OPFUNC_KIND_REDUCTION:
     case OPFUNC_KIND_MATMUL:
+    case OPFUNC_KIND_RANK:
     case OPFUNC_KIND_NORM: break;
     }
     return false;

@@ -191,6 +191,9 @@ const char *loop_division_origin_name(loop_division_origin origin);
 // True when some input moves along the variable and the output does not.
 bool loop_var_is_reduced(const loop_op *op, uint32_t var);
 
+// True for a RANK's variable whose index is the rank: the result moves along it, the operand does not.
+bool loop_var_is_rank(const loop_op *op, uint32_t var);
+
 // True when every element of the result depends on one of each input, in its place.
 bool loop_is_element_wise(const loop_op *op);
 

@@ -201,12 +201,6 @@ static json_t *info_of(printer *p, const loop_op *op)
     return out;
 }
 
-static bool is_reduction(opfunc op)
-{
-    opfunc_kind kind = opfunc_describe(op)->kind;
-    return kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL;
-}
-
 // The symbol that counted loop t cuts into tiles, or null.
 static const char *tiled_symbol(printer *p, const loop_op *op, uint32_t t)
 {
@@ -236,7 +230,7 @@ static json_t *spec_of(printer *p, const loop_op *op)
             json_pack("[I, i]", (json_int_t)op->extent[v], (int)op->split[v]));
     for (uint32_t k = 0; k < op->operand_count; k++) add(p, arguments, argument_of(p, op, k));
     put(p, out, "op", json_string(opfunc_describe(op->op)->name));
-    put(p, out, "is_reduction", json_boolean(is_reduction(op->op)));
+    put(p, out, "is_reduction", json_boolean(opfunc_reduces(op->op)));
     put(p, out, "iteration_space", space);
     put(p, out, "args", arguments);
     put(p, out, "op_info", info_of(p, op));

@@ -85,13 +85,23 @@ static stick_mode *add(const loop_graph *loops, const loop_op *op, uint16_t writ
     return mode;
 }
 
+static uint8_t last_reduced(const loop_op *op)
+{
+    uint8_t last = LOOP_NO_DIM;
+    for (uint8_t v = 0; v < op->var_count; v++)
+        if (loop_var_is_reduced(op, v)) last = v;
+    return last;
+}
+
 static void reduction_modes(const loop_graph *loops, const loop_op *op, uint16_t writable,
                             stick_mode_list *out)
 {
+    bool ranks = opfunc_describe(op->op)->kind == OPFUNC_KIND_RANK;
     for (uint8_t i = 0; i <= op->var_count; i++) {
         uint8_t v = i < op->var_count ? i : LOOP_NO_DIM;
         bool reduced = v != LOOP_NO_DIM && loop_var_is_reduced(op, v);
         if (op->op == OPFUNC_EXX2 && !reduced) continue;
+        if (reduced && ranks && v != last_reduced(op)) continue;
         if (v != LOOP_NO_DIM && !op->operand[0].stride[v]) continue;
         stick_mode *mode = add(loops, op, writable, reduced ? LOOP_NO_DIM : v, out);
         if (mode) mode->stick[0] = v;
@@ -144,7 +154,7 @@ void stick_modes_of(const loop_graph *loops, const loop_op *op, uint16_t writabl
     out->count = 0;
     if (op->gather) {
         gather_modes(loops, op, writable, out);
-    } else if (kind == OPFUNC_KIND_REDUCTION) {
+    } else if (kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_RANK) {
         reduction_modes(loops, op, writable, out);
     } else if (kind == OPFUNC_KIND_MATMUL) {
         matmul_modes(loops, op, writable, out);

@@ -5,6 +5,8 @@
 //   element-wise  operands that move along the result's stick carry it there, the others are
 //                 broadcast from lane 0 (one element a stick)
 //   reduction     takes its input as it is; reducing the stick leaves one element a stick
+//   ranking       as reductions; among reduced loops only the innermost may be the stick, because
+//                 positions count in the order of the loops; no stick along ranks
 //   batchmatmul   A sticks on a contracted variable, B and the result on a column variable
 //   gather        table and result stick on a row variable; the rows of the table are walked by data
 //   moments       nothing may restickify the two moments of a row, which share a stick

@@ -346,8 +346,7 @@ static bool lies_well(const recurrence *r)
 {
     for (uint32_t i = 0; i < r->ops.count; i++) {
         const loop_op *op = &r->ops.items[i];
-        opfunc_kind kind = opfunc_describe(op->op)->kind;
-        if (kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL) continue;
+        if (opfunc_reduces(op->op)) continue;
         for (uint32_t k = 0; k < op->operand_count; k++) {
             const loop_access *access = &op->operand[k];
             loop_location place;

@@ -181,6 +181,17 @@ spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x, const bool
     return emit(r, op, args, 3, x->dtype, &view, into, out);
 }
 
+spyre_status make_rank(rewriter *r, aten_op op, const tensor *x, int64_t k, uint32_t dim,
+                       const tensor *into, tensor *out)
+{
+    spyre_arg args[3] = {tensor_arg(x), int_arg(k), int_arg(dim)};
+    spyre_view view = x->view;
+    view.size[dim] = k;
+    view_set_contiguous(&view);
+    spyre_dtype dtype = op == ATEN_SPYRE_TOPKINDEX ? SPYRE_DTYPE_I64 : x->dtype;
+    return emit(r, op, args, 3, dtype, &view, into, out);
+}
+
 spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y, const tensor *into,
                          tensor *out)
 {

@@ -220,6 +220,31 @@ static spyre_status check_reduction(const checker *c, const operand *result)
     return expect_sizes(&result->view, &sizes, RESULT);
 }
 
+static spyre_status check_rank(const checker *c, const operand *result)
+{
+    operand x;
+    int64_t k, dim;
+    TRY(expect_args(c, 3));
+    TRY(load_arg(c, 0, c->row->dtypes, &x));
+    TRY(graph_arg_int(c->graph, c->node_id, 1, -1, &k));
+    TRY(graph_arg_int(c->graph, c->node_id, 2, -1, &dim));
+    if (dim < 0 || dim >= x.view.rank) return rule("argument 2: dim %lld", (long long)dim);
+    if (k < 1 || k > x.view.size[dim] || x.view.size[dim] == 1) {
+        return rule("argument 1: %lld of %lld candidates, at least two", (long long)k, (long long)x.view.size[dim]);
+    }
+    for (uint32_t i = 0; i < x.view.rank; i++) {
+        if (x.view.stride[i] || x.view.size[i] == 1) continue;
+        return status_new(SPYRE_UNSUPPORTED, "operand 0: dim %u repeats its elements", i);
+    }
+    spyre_view sizes = x.view;
+    sizes.size[dim] = k;
+    if (c->row->result == ATEN_RESULT_SAME) TRY(expect_dtype(result->dtype, x.dtype, RESULT));
+    else if (dtype_set(result->dtype) != ATEN_DTYPES_INT) {
+        return rule("result: positions in %s", spyre_dtype_name(result->dtype));
+    }
+    return expect_sizes(&result->view, &sizes, RESULT);
+}
+
 static spyre_status check_matmul(const checker *c, const operand *result)
 {
     operand a, b;
@@ -331,6 +356,7 @@ spyre_status native_check(const spyre_graph *graph, uint32_t node)
     case ATEN_KIND_CONSTANT: return check_constant(&c, &result);
     case ATEN_KIND_FULL: return check_full(&c, &result);
     case ATEN_KIND_REDUCTION: return check_reduction(&c, &result);
+    case ATEN_KIND_RANK: return check_rank(&c, &result);
     case ATEN_KIND_MATMUL: return check_matmul(&c, &result);
     case ATEN_KIND_LAYER_NORM: return check_layer_norm(&c, &result);
     case ATEN_KIND_GATHER: return check_gather(&c, &result);

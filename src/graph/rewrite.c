@@ -148,10 +148,15 @@ spyre_status rewrite_result(rewriter *r, uint32_t index, tensor *out)
     return status_at(rewrite_value(r, r->from->results[index], out), "result %u", index);
 }
 
+bool rewrite_uses(const rewriter *r, uint32_t result)
+{
+    return result < r->from->result_count && r->used[r->from->results[result]];
+}
+
 spyre_status rewrite_only_result(rewriter *r, uint32_t index)
 {
     for (uint32_t i = 0; i < r->from->result_count; i++) {
-        if (i == index || !r->used[r->from->results[i]]) continue;
+        if (i == index || !rewrite_uses(r, i)) continue;
         return status_new(SPYRE_UNSUPPORTED, "result %u is used", i);
     }
     return NULL;

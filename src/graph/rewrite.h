@@ -61,6 +61,9 @@ SPYRE_MUST_CHECK spyre_status rewrite_dtype(rewriter *r, uint32_t index, spyre_d
 // What a result of the node must be: pass it as `into` to the last maker, or to rewrite_finish.
 SPYRE_MUST_CHECK spyre_status rewrite_result(rewriter *r, uint32_t index, tensor *out);
 
+// True when the node has the result and something needs it.
+bool rewrite_uses(const rewriter *r, uint32_t result);
+
 // UNSUPPORTED when a result beyond `index` is used.
 SPYRE_MUST_CHECK spyre_status rewrite_only_result(rewriter *r, uint32_t index);
 
@@ -87,6 +90,9 @@ SPYRE_MUST_CHECK spyre_status make_parametric(rewriter *r, aten_op op, const ten
 SPYRE_MUST_CHECK spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x,
                                              const bool *reduced, bool keepdim, const tensor *into,
                                              tensor *out);
+// The k largest along `dim`, or where they are, as int64.
+SPYRE_MUST_CHECK spyre_status make_rank(rewriter *r, aten_op op, const tensor *x, int64_t k,
+                                        uint32_t dim, const tensor *into, tensor *out);
 SPYRE_MUST_CHECK spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y,
                                           const tensor *into, tensor *out);
 SPYRE_MUST_CHECK spyre_status make_gather(rewriter *r, const tensor *table, const tensor *index,

@@ -33,24 +33,19 @@ static spyre_status load_vector(rewriter *r, uint32_t index, spyre_dtype dtype, 
     return rewrite_operand(r, index, dtype, room);
 }
 
-static bool is_used(const rewriter *r, uint32_t result)
-{
-    return result < r->from->result_count && r->used[r->from->results[result]];
-}
-
 // What a backward pass reads, when it does: mean and 1 / sqrt(variance + eps) over the last dim.
 static spyre_status make_statistics(rewriter *r, const tensor *x, double eps)
 {
     tensor mean, distance, square, variance, shifted, scale, into;
     bool last[SPYRE_MAX_RANK] = {false};
     last[x->view.rank - 1] = true;
-    if (!is_used(r, 1) && !is_used(r, 2)) return NULL;
+    if (!rewrite_uses(r, 1) && !rewrite_uses(r, 2)) return NULL;
     TRY(make_reduction(r, ATEN_SPYRE_MEAN, x, last, true, NULL, &mean));
-    if (is_used(r, 1)) {
+    if (rewrite_uses(r, 1)) {
         TRY(rewrite_result(r, 1, &into));
         TRY(rewrite_finish(r, &mean, &into));
     }
-    if (!is_used(r, 2)) return NULL;
+    if (!rewrite_uses(r, 2)) return NULL;
     TRY(make_binary(r, ATEN_SPYRE_SUB, x, &mean, NULL, &distance));
     TRY(make_binary(r, ATEN_SPYRE_MUL, &distance, &distance, NULL, &square));
     TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, last, true, NULL, &variance));
@@ -99,7 +94,7 @@ spyre_status rewrite_rms_norm(rewriter *r)
     TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, last, true, NULL, &mean));
     TRY(make_with(r, ATEN_SPYRE_ADD, &mean, eps, NULL, &shifted));
     TRY(make_unary(r, ATEN_SPYRE_RSQRT, &shifted, NULL, &scale));
-    if (is_used(r, 1)) {
+    if (rewrite_uses(r, 1)) {
         TRY(rewrite_result(r, 1, &scale_into));
         TRY(rewrite_finish(r, &scale, &scale_into));
     }

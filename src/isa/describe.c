@@ -51,7 +51,8 @@ uint32_t isa_uses(isa_opcode opcode)
     case ISA_KERNEL: return ISA_USES_COUNT;
     case ISA_VECTOR:
     case ISA_REDUCE:
-    case ISA_FOLD: return ISA_USES_OP;
+    case ISA_FOLD:
+    case ISA_RANKED: return ISA_USES_OP;
     case ISA_GATHER: return ISA_USES_ROWS;
     case ISA_HALT:
     case ISA_END_KERNEL:
@@ -61,6 +62,7 @@ uint32_t isa_uses(isa_opcode opcode)
     case ISA_FILL:
     case ISA_REDUCESQ:
     case ISA_MATMUL:
+    case ISA_RANK:
     case ISA_OPCODE_COUNT: break;
     }
     return 0;

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "isa/fields.h"
+#include "tensor/rank.h"
 
 typedef struct {
     const isa_program *program;
@@ -98,6 +99,13 @@ static spyre_status check_format(const isa_instruction *i, uint32_t o)
                        i->opcode == ISA_FOLD || i->opcode == ISA_MATMUL;
     if (accumulates && o == 0 && format != SPYRE_FORMAT_IEEE_FP32)
         BROKEN("an accumulator is IEEE_FP32, not %s", spyre_format_name(format));
+    bool entries = (i->opcode == ISA_RANK && o == 0) || (i->opcode == ISA_RANKED && o == 1);
+    if (entries && format != SPYRE_FORMAT_IEEE_INT64)
+        BROKEN("entries of a ranking are IEEE_INT64, not %s", spyre_format_name(format));
+    if (i->opcode == ISA_RANK && o == 1 && !rank_takes(format))
+        BROKEN("%s cannot be ranked", spyre_format_name(format));
+    if (i->opcode == ISA_RANK && o == 2 && format != SPYRE_FORMAT_IEEE_INT32)
+        BROKEN("a position is IEEE_INT32, not %s", spyre_format_name(format));
     bool moves_bits = i->opcode == ISA_LOAD || i->opcode == ISA_STORE || i->opcode == ISA_GATHER;
     if (moves_bits && o == 1 && format != i->operand[0].format)
         BROKEN("format %s differs from operand 0's %s; only bits move", spyre_format_name(format),
@@ -113,7 +121,8 @@ static spyre_status check_format(const isa_instruction *i, uint32_t o)
 static spyre_status check_strides(const walk *w, const isa_instruction *i, uint32_t o)
 {
     const isa_operand *operand = &i->operand[o];
-    bool reduces = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ || i->opcode == ISA_MATMUL;
+    bool reduces = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
+                   i->opcode == ISA_MATMUL || i->opcode == ISA_RANK;
     for (uint32_t d = 0; d < ISA_MAX_DIMS; d++) {
         if (d >= i->dim_count && operand->stride[d])
             BROKEN("stride %u beyond the %u dims", d, i->dim_count);
@@ -126,6 +135,12 @@ static spyre_status check_strides(const walk *w, const isa_instruction *i, uint3
         if (operand->stride[unmoved[o]])
             BROKEN("stride %u is %lld; a matmul does not move it there", unmoved[o],
                    (long long)operand->stride[unmoved[o]]);
+    }
+    for (uint32_t d = 0; i->opcode == ISA_RANK && d < i->dim_count; d++) {
+        if (i->extent[d] == 1) continue;
+        if (o == 0 && d == 0 && operand->stride[d] == 0) BROKEN("stride 0 is 0: ranks are apart");
+        if (((o == 1 && d == 0) || o == 2) && operand->stride[d])
+            BROKEN("stride %u is %lld, must be 0", d, (long long)operand->stride[d]);
     }
     for (uint32_t n = w->depth; n < ISA_MAX_LOOPS; n++)
         if (operand->loop_stride[n]) BROKEN("loop stride %u inside %u loops", n, w->depth);
@@ -151,9 +166,11 @@ static spyre_status check_op(const isa_instruction *i)
     if ((int)i->op < 0 || i->op >= OPFUNC_COUNT) BROKEN("opfunc %d is unknown", (int)i->op);
     const opfunc_info *info = opfunc_describe(i->op);
     bool combines = i->op == OPFUNC_SUM || i->op == OPFUNC_MAX || i->op == OPFUNC_MIN;
+    if (i->opcode == ISA_RANKED && info->kind != OPFUNC_KIND_RANK)
+        BROKEN("%s: only topkvalue and topkindex", info->name);
+    if (i->opcode == ISA_RANKED) return NULL;
     if (i->opcode != ISA_VECTOR && !combines) BROKEN("%s: only sum, max and min", info->name);
-    if (i->opcode == ISA_VECTOR && (info->kind == OPFUNC_KIND_REDUCTION ||
-                                    info->kind == OPFUNC_KIND_MATMUL || i->op == OPFUNC_RESTICKIFY))
+    if (i->opcode == ISA_VECTOR && (opfunc_reduces(i->op) || i->op == OPFUNC_RESTICKIFY))
         BROKEN("%s does not work element by element", info->name);
     return NULL;
 }
@@ -265,6 +282,8 @@ static spyre_status check_structure(walk *w, const isa_instruction *i)
     case ISA_MATMUL:
     case ISA_SEND:
     case ISA_RECEIVE:
+    case ISA_RANK:
+    case ISA_RANKED:
         if (!w->kernel) BROKEN("outside a kernel");
         return NULL;
     case ISA_OPCODE_COUNT: break;

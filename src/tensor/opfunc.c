@@ -178,7 +178,8 @@ double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float
         if (op == OPFUNC_LAYERNORMNORM) return positive_nan(layernormnorm(inputs, count));
         break;
     case OPFUNC_KIND_REDUCTION:
-    case OPFUNC_KIND_MATMUL: break;
+    case OPFUNC_KIND_MATMUL:
+    case OPFUNC_KIND_RANK: break;
     }
     assert(false && "an element-wise opfunc");
     return 0.0;

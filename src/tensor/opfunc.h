@@ -28,6 +28,7 @@ typedef enum {
     OPFUNC_KIND_COPY,
     OPFUNC_KIND_REDUCTION,
     OPFUNC_KIND_MATMUL,
+    OPFUNC_KIND_RANK,
 } opfunc_kind;
 
 enum { OPFUNC_MAX_INPUTS = 5, OPFUNC_MAX_PARAMETERS = 2 };
@@ -40,6 +41,13 @@ typedef struct {
 } opfunc_info;
 
 const opfunc_info *opfunc_describe(opfunc op);
+
+// True when the result of an opfunc depends on all elements along the dims that it lacks.
+static inline bool opfunc_reduces(opfunc op)
+{
+    opfunc_kind kind = opfunc_describe(op)->kind;
+    return kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL || kind == OPFUNC_KIND_RANK;
+}
 
 // The opfunc of a bundle name, "...nonstick" included; OPFUNC_NONE when unknown.
 opfunc opfunc_named(const char *name);

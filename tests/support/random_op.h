@@ -187,6 +187,43 @@ static inline const random_value *random_reduction(random_graph *g, const random
     return random_finish(g, ops[op], args, 3, out);
 }
 
+static inline int random_descending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+// The k largest; nothing repeats along the dims of x.
+static inline const random_value *random_topk(random_graph *g, const random_value *a)
+{
+    const random_value x = *a;
+    if (x.view.rank == 0) return a;
+    for (uint32_t d = 0; d < x.view.rank; d++)
+        if (x.view.stride[d] == 0 && x.view.size[d] > 1) return a;
+    uint32_t dim = random_below(g, x.view.rank);
+    int64_t n = x.view.size[dim], k = 1 + random_below(g, (uint32_t)(n < 9 ? n : 9));
+    if (n == 1) return a;
+    spyre_view sizes = x.view;
+    sizes.size[dim] = k;
+    random_value out = random_result(g, x.dtype, &sizes);
+    spyre_view rows = x.view, to = out.view;
+    rows.size[dim] = to.size[dim] = 1;
+    double *row = random_own(g, (size_t)n * sizeof *row);
+    for (int64_t i = 0; i < view_elements(&rows); i++) {
+        const double *from = &x.storage[random_offset(&rows, i)];
+        for (int64_t j = 0; j < n; j++) row[j] = from[j * x.view.stride[dim]];
+        qsort(row, (size_t)n, sizeof *row, random_descending);
+        double *first = &out.storage[random_offset(&to, i)];
+        for (int64_t j = 0; j < k; j++) first[j * out.view.stride[dim]] = row[j];
+    }
+    out.checked = x.checked;
+    out.error = x.error;
+    spyre_arg args[] = {random_arg(&x),
+                        {.kind = SPYRE_ARG_INT, .of.integer = k},
+                        {.kind = SPYRE_ARG_INT, .of.integer = dim}};
+    return random_finish(g, "spyre.topkvalue", args, 3, out);
+}
+
 static inline const random_value *random_matmul(random_graph *g, const random_value *a)
 {
     const random_value x = *a;
@@ -336,7 +373,7 @@ static inline void random_step(random_graph *g)
     static const maker makers[] = {
         random_unary,     random_cast,      random_binary,     random_binary, random_select,
         random_reduction, random_reduction, random_matmul,     random_cat,    random_cat,
-        random_gather,    random_gather,    random_layer_norm,
+        random_gather,    random_gather,    random_layer_norm, random_topk,
     };
     uint32_t latest = g->count > 4 && random_chance(g, 70) ? g->count - 4 : 0;
     const random_value *x = &g->value[latest + random_below(g, g->count - latest)];

@@ -98,6 +98,19 @@ static inline bundle *case_max_masked(arena *memory, int64_t scale)
     return b;
 }
 
+// As torch-spyre's front-end writes topk(x, 4) of [64 * scale, 2000]; tiles of it count on.
+static inline bundle *case_topk(arena *memory, int64_t scale)
+{
+    bundle *b = make_bundle(memory, 2, 1 << 30);
+    bundle_step step = make_step(
+        memory, OPFUNC_TOPKINDEX,
+        (made_dim[]){{"mb", 128 * scale, 2}, {"x", 4, 1}, {"out", 2000, 1}, {0}});
+    case_tensor(b, &step, DL16, "out mb", "mb", "", 0);
+    case_tensor(b, &step, SPYRE_FORMAT_IEEE_INT32, "x mb", "mb", "", 1);
+    finish_step(b, &step);
+    return b;
+}
+
 // Three cores share one output.
 static inline bundle *case_mean_chain(arena *memory, int64_t scale)
 {
@@ -194,6 +207,7 @@ static const back_case back_cases[] = {
     {"slice_copy", case_slice_copy},
     {"restickify", case_restickify},
     {"max_masked", case_max_masked},
+    {"topk", case_topk},
     {"mean_chain", case_mean_chain},
     {"matmul", case_matmul},
     {"matmul_chain", case_matmul_chain},

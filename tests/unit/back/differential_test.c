@@ -286,6 +286,15 @@ static void add_mask(trial *t, bundle_step *step, uint32_t d, int64_t stick)
     add_constant(step, "samv-maskvalue", neutral);
 }
 
+static const char *names_of(trial *t, const bundle_step *step, uint32_t dims)
+{
+    const char *list = "";
+    for (uint32_t d = 0; d < step->dim_count; d++)
+        if (dims >> d & 1)
+            list = arena_printf(t->memory, "%s%s%s", list, *list ? " " : "", step->dim_name[d]);
+    return list;
+}
+
 static void reduction(uint64_t number)
 {
     static const opfunc ops[] = {OPFUNC_SUM, OPFUNC_MEAN, OPFUNC_MAX, OPFUNC_MIN, OPFUNC_EXX2};
@@ -308,12 +317,42 @@ static void reduction(uint64_t number)
     add_constant(&step, "useZeroMean", 0);
     uint32_t last = made_dim_number(&step, "out", 3);
     if (reduced & out && granule == stick && pick(&t, 2)) add_mask(&t, &step, last, stick);
-    const char *absent = "";
-    for (uint32_t d = 0; d < step.dim_count; d++)
-        if (reduced >> d & 1)
-            absent = arena_printf(t.memory, "%s%s%s", absent, *absent ? " " : "", step.dim_name[d]);
+    const char *absent = names_of(&t, &step, reduced);
     add_tensor(&t, &step, format, all_dims(&step), "out", "", 4);
     add_tensor(&t, &step, pick(&t, 5) ? format : DL16, all_dims(&step), "out", absent, 4);
+    finish_step(t.b, &step);
+    trial_end(&t, number);
+}
+
+// Ranks along some dims that no core splits, others or no ranks at all.
+static void ranking(uint64_t number)
+{
+    static const spyre_format formats[] = {DL16, DL16, FP32, SPYRE_FORMAT_IEEE_INT32};
+    trial t = trial_begin(number, 12 << 10);
+    t.index_limit = 5; // many are equal
+    t.signed_integers = pick(&t, 2);
+    opfunc op = pick(&t, 2) ? OPFUNC_TOPKVALUE : OPFUNC_TOPKINDEX;
+    spyre_format format = formats[pick(&t, 4)], result = format;
+    if (op == OPFUNC_TOPKINDEX) result = formats[pick(&t, 4)];
+    int64_t stick = spyre_format_elements_per_stick(format);
+    bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, stick}, 40);
+    uint32_t out = dim_bit(&step, "out"), reduced = 0, ranks, whole = 0;
+    while (!reduced) reduced = pick(&t, 1u << step.dim_count);
+    ranks = pick(&t, 1u << step.dim_count) & ~reduced & ~out;
+    for (uint32_t d = 0; d < step.dim_count; d++)
+        if (step.slices[d] == 1) whole |= 1u << d;
+    if ((reduced | ranks) & ~whole) {
+        arena_destroy(t.memory); // one core ranks all candidates
+        return;
+    }
+    uint32_t last = made_dim_number(&step, "out", 3);
+    if (reduced & out && pick(&t, 2)) {
+        int64_t padding = 1 + pick(&t, (uint32_t)stick - 1);
+        step.masks[step.mask_count++] =
+            (bundle_mask){(uint8_t)last, step.size[last] - padding, padding};
+    }
+    add_tensor(&t, &step, format, all_dims(&step), "out", names_of(&t, &step, ranks), 4);
+    add_tensor(&t, &step, result, all_dims(&step), "out", names_of(&t, &step, reduced), 4);
     finish_step(t.b, &step);
     trial_end(&t, number);
 }
@@ -476,6 +515,12 @@ static void differential__shuffle(void **state)
     run(shuffle, 3500, 120);
 }
 
+static void differential__ranking(void **state)
+{
+    (void)state;
+    run(ranking, 9000, 200);
+}
+
 static void differential__reduction(void **state)
 {
     (void)state;
@@ -505,6 +550,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(differential__pointwise),      cmocka_unit_test(differential__integers),
         cmocka_unit_test(differential__copy),           cmocka_unit_test(differential__cast),
+        cmocka_unit_test(differential__ranking),
         cmocka_unit_test(differential__relayout),       cmocka_unit_test(differential__reduction),
         cmocka_unit_test(differential__layernormscale), cmocka_unit_test(differential__matmul),
         cmocka_unit_test(differential__gather),         cmocka_unit_test(differential__shuffle),

@@ -214,6 +214,21 @@ static inline bundle *golden_mean_rows(arena *memory)
     return b;
 }
 
+// The three largest of 5 rows in 128 columns and where they are, as torch-spyre's front-end has it.
+static inline bundle *golden_topk(arena *memory)
+{
+    bundle *b = make_bundle(memory, 3, 0);
+    for (int32_t i = 0; i < 2; i++) {
+        bundle_step s = make_step(memory, i ? OPFUNC_TOPKINDEX : OPFUNC_TOPKVALUE,
+                                  DIMS({"mb", 128, 2}, {"x", 3, 1}, {"out", 5, 1}));
+        s.name = arena_printf(memory, "%d_%s", i, opfunc_describe(s.op)->name);
+        place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "out mb", "mb", ""), 0, 0);
+        place_tensor(b, &s, make_tensor(&s, "KERNEL", DL16, "x mb", "mb", ""), i + 1, 0);
+        finish_step(b, &s);
+    }
+    return b;
+}
+
 // A transposition of 67 x 100, both padded to whole sticks.
 static inline bundle *golden_restickify(arena *memory)
 {
@@ -412,6 +427,7 @@ static const golden_case golden_cases[] = {
     {"mean_rows", golden_mean_rows, false},
     {"restickify", golden_restickify, false},
     {"softmax", golden_softmax, false},
+    {"topk", golden_topk, false},
     {"uneven", golden_uneven, false},
 };
 enum { GOLDEN_CASES = sizeof golden_cases / sizeof *golden_cases };

@@ -102,6 +102,45 @@ static void interpret__matmul_skips_masked_k(void **state)
     arena_destroy(m.memory);
 }
 
+// --- Rankings
+
+static void interpret__topk_by_value_then_position(void **state)
+{
+    (void)state;
+    machine m = start_machine();
+    static const double rows[5] = {1.0, 3.0, -2.0, 3.0, 0.5};
+    for (int64_t row = 0; row < 5; row++)
+        set(&m, 0, row * SPYRE_STICK_BYTES + 14, DL16, rows[row]);   // lane 7 of the first column
+    assert_ok(bundle_interpret(golden_topk(m.memory), m.buffers, m.lx));
+    static const double values[3] = {3.0, 3.0, 1.0}, positions[3] = {1.0, 3.0, 0.0};
+    for (int64_t rank = 0; rank < 3; rank++) {
+        int64_t offset = rank * SPYRE_STICK_BYTES;
+        assert_true(get(&m, 1, offset + 14, DL16) == values[rank]);
+        assert_true(get(&m, 2, offset + 14, DL16) == positions[rank]);
+        assert_true(get(&m, 2, offset, DL16) == (double)rank);       // all are equal
+    }
+    arena_destroy(m.memory);
+}
+
+// Along the stick, the last three of four integers are padding; one rank has no candidate.
+static void interpret__topk_leaves_padding_out(void **state)
+{
+    (void)state;
+    machine m = start_machine();
+    spyre_format integer = SPYRE_FORMAT_IEEE_INT32;
+    bundle *b = make_bundle(m.memory, 2, 0);
+    bundle_step s = make_step(m.memory, OPFUNC_TOPKVALUE, DIMS({"x", 2, 1}, {"out", 32, 1}));
+    place_tensor(b, &s, make_tensor(&s, "OUTPUT", integer, "out", "out", ""), 0, 0);
+    place_tensor(b, &s, make_tensor(&s, "KERNEL", integer, "x out", "out", "out"), 1, 0);
+    s.masks[s.mask_count++] = (bundle_mask){1, 1, 31};
+    finish_step(b, &s);
+    set(&m, 0, 0, integer, -16777217.0);
+    assert_ok(bundle_interpret(b, m.buffers, m.lx));
+    assert_true(get(&m, 1, 0, integer) == -16777217.0);
+    assert_true(get(&m, 1, SPYRE_STICK_BYTES, integer) == (double)INT32_MIN);
+    arena_destroy(m.memory);
+}
+
 // --- Reductions
 
 static bundle *make_reduction(arena *memory, opfunc op, int64_t columns, int32_t slices,
@@ -536,6 +575,8 @@ int main(void)
         cmocka_unit_test(interpret__shuffle_gives_slices_to_their_new_cores),
         cmocka_unit_test(interpret__matmul_adds_k_in_ascending_order),
         cmocka_unit_test(interpret__matmul_skips_masked_k),
+        cmocka_unit_test(interpret__topk_by_value_then_position),
+        cmocka_unit_test(interpret__topk_leaves_padding_out),
         cmocka_unit_test(interpret__sum_keeps_lanes_and_folds_them_by_a_tree),
         cmocka_unit_test(interpret__mean_combines_cores_before_it_scales),
         cmocka_unit_test(interpret__reduction_off_the_stick_has_one_accumulator),

@@ -146,6 +146,19 @@ static void verify__masks(void **state)
         "coordinateMasking_: dim out is not reduced");
 }
 
+static void verify__rankings(void **state)
+{
+    (void)state;
+    BAD(golden_topk, t[1].format = SPYRE_FORMAT_IEEE_INT32; t[1].element_bytes = 4;
+        t[1].stick_elements = 32, "dataFormat_: topkvalue from SEN169_FP16 to IEEE_INT32");
+    BAD(golden_topk, s->slices[0] = 1; s->slices[2] = 2; s->size[2] = 6; s->core_slice[1][0] = 0;
+        s->core_slice[1][2] = 1, "numWkSlicesPerDim_: dim out of topkvalue cannot be split");
+    BAD(golden_topk, s->slices[0] = 1; s->slices[1] = 2; s->size[1] = 4; s->core_slice[1][0] = 0;
+        s->core_slice[1][1] = 1, "numWkSlicesPerDim_: dim x of topkvalue cannot be split");
+    BAD(golden_topk, t[0].scale[2] = -1, "scale_: topkvalue reduces no dim");
+    LACKS(golden_topk, s->size[1] = 1 << 17, "N_: topkvalue of 131072 of 5, at most 65536 of 2^31");
+}
+
 static void verify__gathers(void **state)
 {
     (void)state;
@@ -222,6 +235,7 @@ int main(void)
         cmocka_unit_test(verify__shuffle),
         cmocka_unit_test(verify__operands),
         cmocka_unit_test(verify__masks),
+        cmocka_unit_test(verify__rankings),
         cmocka_unit_test(verify__gathers),
         cmocka_unit_test(verify__bodies),
     };

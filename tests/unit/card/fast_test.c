@@ -150,8 +150,7 @@ static isa_instruction *random_vector(isa_program *p, uint64_t *seed, opfunc op)
 
 static bool elementwise(opfunc op)
 {
-    opfunc_kind kind = opfunc_describe(op)->kind;
-    return kind != OPFUNC_KIND_REDUCTION && kind != OPFUNC_KIND_MATMUL && op != OPFUNC_RESTICKIFY;
+    return !opfunc_reduces(op) && op != OPFUNC_RESTICKIFY;
 }
 
 static void fast__vector(void **state)
@@ -281,6 +280,49 @@ static void fast__fold(void **state)
     }
 }
 
+// Ranks along dim 0, candidates along some of the other dims; entries of what was there before, too.
+static void fast__rank(void **state)
+{
+    (void)state;
+    static const spyre_format formats[] = {DL16, FP32, SPYRE_FORMAT_IEEE_INT32, DL16,
+                                           SPYRE_FORMAT_SEN143_FP8};
+    uint64_t seed = 81;
+    for (int round = 0; round < 400; round++) {
+        fill_area(&seed, FLOATS);
+        isa_program *p = new_program(0);
+        begin_kernel(p, 1, 0);
+        isa_operand entries = in_lx(48 << 10, SPYRE_FORMAT_IEEE_INT64);
+        isa_operand position = in_lx(90 << 10, SPYRE_FORMAT_IEEE_INT32);
+        isa_instruction *i = emit(p, ISA_RANK);
+        random_shape(i, &seed);
+        i->extent[0] = 1 + next_random(&seed) % 5;
+        for (uint32_t d = 1; d < i->dim_count; d++) i->extent[d] = 1 + next_random(&seed) % 20;
+        i->operand_count = 3;
+        i->operand[1] = random_operand(i, &seed, formats[round % 5], true);
+        i->operand[1].offset %= 32 << 10;
+        i->operand[1].stride[0] = 0;
+        i->operand[2] = position;
+        int64_t step = sizeof(int64_t);
+        for (uint32_t d = i->dim_count; d-- > 0;) {
+            bool candidates = d > 0 && next_random(&seed) % 2;
+            entries.stride[d] = candidates ? 0 : step;
+            if (!candidates) step *= i->extent[d];
+        }
+        i->operand[0] = entries;
+        if (step > 32 << 10) continue;
+        isa_instruction *out = emit(p, ISA_RANKED);
+        out->op = round % 2 ? OPFUNC_TOPKINDEX : OPFUNC_TOPKVALUE;
+        out->operand_count = 2;
+        out->dim_count = 1;
+        out->extent[0] = i->extent[0];
+        out->operand[0] = in_lx(92 << 10, formats[round % 5]);
+        out->operand[0].stride[0] = 8;
+        out->operand[1] = in_lx(48 << 10, SPYRE_FORMAT_IEEE_INT64);
+        out->operand[1].stride[0] = entries.stride[0];
+        compare_modes(p);
+    }
+}
+
 static void random_matmul(isa_program *p, uint64_t *seed, spyre_format format)
 {
     isa_instruction *i = emit(p, ISA_MATMUL);
@@ -355,6 +397,7 @@ int main(void)
         cmocka_unit_test(fast__copies_that_turn), cmocka_unit_test(fast__fill),
         cmocka_unit_test(fast__reduce),         cmocka_unit_test(fast__fold),
         cmocka_unit_test(fast__matmul),         cmocka_unit_test(fast__random_programs),
+        cmocka_unit_test(fast__rank),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }

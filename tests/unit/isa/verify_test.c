@@ -92,6 +92,32 @@ static void verify__formats(void **state)
     refused("reduce: operand 0: an accumulator is IEEE_FP32, not SEN169_FP16");
 }
 
+static void verify__rankings(void **state)
+{
+    (void)state;
+    isa_instruction *rank = find(ISA_RANK), *ranked = find(ISA_RANKED);
+    rank->operand[0].format = SPYRE_FORMAT_IEEE_FP32;
+    refused("rank: operand 0: entries of a ranking are IEEE_INT64, not IEEE_FP32");
+    rank->operand[0].format = SPYRE_FORMAT_IEEE_INT64;
+    rank->operand[1].format = SPYRE_FORMAT_SENINT16;
+    refused("rank: operand 1: SENINT16 cannot be ranked");
+    rank->operand[1].format = SPYRE_FORMAT_SEN169_FP16;
+    rank->operand[1].stride[0] = 2;
+    refused("rank: operand 1: stride 0 is 2, must be 0");
+    rank->operand[1].stride[0] = 0;
+    rank->operand[2].stride[1] = 4;
+    refused("rank: operand 2: stride 1 is 4, must be 0");
+    rank->operand[2].stride[1] = 0;
+    rank->operand[0].stride[0] = 0;
+    refused("rank: operand 0: stride 0 is 0: ranks are apart");
+    rank->operand[0].stride[0] = 64;
+    ranked->op = OPFUNC_MAX;
+    refused("ranked: max: only topkvalue and topkindex");
+    ranked->op = OPFUNC_TOPKVALUE;
+    ranked->operand[1].format = SPYRE_FORMAT_IEEE_FP32;
+    refused("ranked: operand 1: entries of a ranking are IEEE_INT64, not IEEE_FP32");
+}
+
 static void verify__written_operands_move(void **state)
 {
     (void)state;
@@ -182,6 +208,7 @@ int main(void)
         CASE(overflow),
         CASE(spaces_and_slots),
         CASE(formats),
+        CASE(rankings),
         CASE(written_operands_move),
         CASE(opfuncs),
         CASE(unused_fields_are_zero),

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensor/rank.h"
+
+bool rank_takes(spyre_format format)
+{
+    return format == SPYRE_FORMAT_IEEE_INT32 || format == SPYRE_FORMAT_SEN169_FP16 ||
+           format == SPYRE_FORMAT_IEEE_FP32 || format == SPYRE_FORMAT_IEEE_FP16 ||
+           format == SPYRE_FORMAT_BFLOAT16 || format == SPYRE_FORMAT_SEN143_FP8 ||
+           format == SPYRE_FORMAT_SEN152_FP8;
+}
+
+int32_t rank_load(const void *element, spyre_format format)
+{
+    double value = element_load(element, format);
+    return format == SPYRE_FORMAT_IEEE_INT32 ? (int32_t)value : rank_of_float((float)value);
+}
+
+static float float_of_rank(int32_t value)
+{
+    uint32_t bits = value < 0 ? (0U - (uint32_t)value) | 0x80000000U : (uint32_t)value;
+    if (value == INT32_MIN) bits = RANK_NAN;
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+void rank_store(opfunc op, int64_t entry, void *element, spyre_format format)
+{
+    double result;
+    if (op == OPFUNC_TOPKINDEX) result = (double)(int32_t)rank_position(entry);
+    else if (format == SPYRE_FORMAT_IEEE_INT32) result = (double)rank_value(entry);
+    else result = (double)float_of_rank(rank_value(entry));
+    element_store(element, format, result);
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Entries of a ranking: a value and its position in 64 bits whose order as a signed integer is the
+// order of the ranking, so that the greatest entries are the first. Values descend, equal ones (the
+// two zeros are equal) by ascending position; NaN comes first, as in PyTorch. High half: the value,
+// an integer itself, a float as the bits of its fp32 value, ordered; low half: the position,
+// complemented.
+#ifndef TENSOR_RANK_H
+#define TENSOR_RANK_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "tensor/opfunc.h"
+
+#define RANK_NONE INT64_MIN // behind every entry: the value is NaN (the least integer), position -1
+
+enum {
+    RANK_NAN = 0x7FC00000,       // fp32 bits, and the value half, of every NaN
+    RANK_MAGNITUDE = 0x7FFFFFFF, // fp32 bits without the sign
+};
+
+// The value half of an fp32 value: of negative ones, the bits below the sign turned around.
+static inline int32_t rank_of_float(float value)
+{
+    int32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    int32_t ordered = bits < 0 ? (int32_t)(0U - ((uint32_t)bits & RANK_MAGNITUDE)) : bits;
+    return isnan(value) ? RANK_NAN : ordered;
+}
+
+static inline int64_t rank_entry(int32_t value, uint32_t position)
+{
+    return (int64_t)((uint64_t)(uint32_t)value << 32 | (uint32_t)~position);
+}
+
+static inline uint32_t rank_position(int64_t entry)
+{
+    return ~(uint32_t)entry;
+}
+
+static inline int32_t rank_value(int64_t entry)
+{
+    return (int32_t)(uint32_t)((uint64_t)entry >> 32);
+}
+
+// Entries in memory, of any alignment.
+static inline int64_t rank_at(const uint8_t *address)
+{
+    int64_t entry;
+    memcpy(&entry, address, sizeof entry);
+    return entry;
+}
+
+// Inserts an entry into `ranks` of them, the greatest first, `stride` bytes apart; the least goes.
+static inline void rank_insert(uint8_t *first, int64_t stride, uint32_t ranks, int64_t entry)
+{
+    uint8_t *at = first + (int64_t)(ranks - 1) * stride;
+    if (entry <= rank_at(at)) return;
+    for (; at != first && rank_at(at - stride) < entry; at -= stride)
+        memcpy(at, at - stride, sizeof entry);
+    memcpy(at, &entry, sizeof entry);
+}
+
+// True for the formats that can be ranked: integers of 32 bits, and those whose values are all fp32
+// values.
+bool rank_takes(spyre_format format);
+
+// The value half of an element of such a format.
+int32_t rank_load(const void *element, spyre_format format);
+
+// Stores what TOPKVALUE or TOPKINDEX gives for an entry, with one rounding. A value that was an
+// integer must be stored as IEEE_INT32, one that was a float as a float.
+void rank_store(opfunc op, int64_t entry, void *element, spyre_format format);
+
+#endif

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""topk, argmax and the positions of max.dim: values and positions are PyTorch's, on the card."""
+
+import pytest
+import torch
+from torch_spyre import host
+
+HALF, BF16, FLOAT = torch.float16, torch.bfloat16, torch.float32
+
+
+def numbers(dtype, *shape, equal=False):
+    """Numbers that the card has exactly; few different ones when many shall be equal."""
+    if not dtype.is_floating_point:
+        return torch.randint(0, 9, shape) if equal else torch.randint(-(2**31), 2**31, shape)
+    x = torch.randint(-4, 5, shape).float() if equal else torch.randn(shape)
+    return x.to(dtype).to("spyre").cpu()
+
+
+def first(x, k, dim, largest):
+    """The definition: sorted by value, equal ones by position."""
+    x = x.reshape(1) if x.dim() == 0 else x
+    order = x.float() if x.dtype == HALF else x
+    indices = torch.sort(order, dim=dim, descending=largest, stable=True).indices
+    indices = indices.narrow(dim, 0, k)
+    return x.gather(dim, indices), indices
+
+
+CASES = [  # dtype, shape, k, dim, largest
+    (HALF, (64, 256), 4, -1, True),
+    (HALF, (256, 64), 4, 0, True),
+    (HALF, (2, 3, 70, 5), 3, 2, True),
+    (HALF, (2, 3, 70, 5), 3, -3, False),
+    (HALF, (4, 3000), 100, 1, True),
+    (HALF, (100,), 128 - 28, 0, True),
+    (BF16, (7, 130), 5, 1, False),
+    (FLOAT, (3, 40000), 2, -1, True),
+    (torch.int64, (6, 300), 6, 1, False),
+    (torch.int64, (300, 6), 6, 0, True),
+]
+
+
+@pytest.mark.filterwarnings("error::torch_spyre.FallbackWarning")
+@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize(("dtype", "shape", "k", "dim", "largest"), CASES)
+def test_topk(dtype, shape, k, dim, largest, equal):
+    x = numbers(dtype, *shape, equal=equal)
+    values, indices = first(x, k, dim, largest)
+    actual = x.to("spyre").topk(k, dim, largest)
+    assert actual.indices.dtype == torch.int64
+    assert torch.equal(actual.values.cpu(), values)
+    assert torch.equal(actual.indices.cpu(), indices)
+
+
+@pytest.mark.filterwarnings("error::torch_spyre.FallbackWarning")
+def test_compiled_with_its_neighbours():
+    """A router: weights of the four best of 60 experts, and a view that cuts the ranks."""
+
+    def route(x):
+        values, indices = torch.topk(x.softmax(-1), 4, dim=-1)
+        return values / values.sum(-1, keepdim=True), indices[:, ::2] + 1, indices.t().contiguous()
+
+    x = numbers(HALF, 33, 60)
+    weights, odd, turned = torch.compile(route)(x.to("spyre"))
+    expected = route(x.to("spyre").softmax(-1).cpu().log().float().to(FLOAT))
+    assert torch.equal(odd.cpu(), expected[1]) and torch.equal(turned.cpu(), expected[2])
+    assert torch.allclose(weights.cpu().float(), expected[0].float(), atol=0.01)
+
+
+@pytest.mark.filterwarnings("error::torch_spyre.FallbackWarning")
+@pytest.mark.parametrize("dtype", [HALF, FLOAT, torch.int64])
+def test_extremes(dtype):
+    x = numbers(dtype, 5, 70, equal=True)
+    s = x.to("spyre")
+    for name in ("argmax", "argmin"):
+        largest = name == "argmax"
+        assert torch.equal(getattr(s, name)(-1).cpu(), first(x, 1, 1, largest)[1][:, 0])
+        flat = first(x.reshape(-1), 1, 0, largest)[1][0]
+        assert torch.equal(getattr(s, name)().cpu(), flat)
+        assert torch.equal(getattr(s[0, 0], name)().cpu(), torch.tensor(0))
+    if dtype.is_floating_point:
+        values, indices = s.min(0)
+        assert torch.equal(values.cpu(), x.amin(0))
+        assert torch.equal(indices.cpu(), first(x, 1, 0, False)[1][0])
+
+
+@pytest.mark.filterwarnings("error::torch_spyre.FallbackWarning")
+def test_expanded_and_single_elements():
+    x = numbers(HALF, 70, 1)
+    s = x.to("spyre")
+    assert torch.equal(
+        s.expand(70, 5).topk(4, 0).indices.cpu(), first(x.expand(70, 5), 4, 0, True)[1]
+    )
+    assert torch.equal(s.expand(70, 5).topk(3, 1).indices.cpu(), torch.arange(3).expand(70, 3))
+    values, indices = s.topk(1, 1)
+    assert torch.equal(values.cpu(), x) and not indices.cpu().any()
+    assert torch.equal(torch.topk(s[3, 0], 1).values.cpu(), x[3, 0])
+
+
+@pytest.mark.filterwarnings("error::torch_spyre.FallbackWarning")
+def test_nan_is_the_first():
+    x = torch.tensor([1.0, torch.nan, 3.0, torch.inf, -0.0, 0.0, -torch.inf])
+    values, indices = x.to("spyre").topk(7)
+    assert indices.tolist() == [1, 3, 2, 0, 4, 5, 6]
+    assert torch.equal(values.cpu()[1:], x[[3, 2, 0, 4, 5, 6]]) and values.cpu()[0].isnan()
+    assert x.to("spyre").argmin().item() == x.argmin().item() == 1
+
+
+def test_what_stays_on_the_host():
+    x = torch.tensor([1.0, torch.nan, 3.0])
+    with pytest.warns(match="the smallest of float32"):
+        assert x.to("spyre").topk(3, largest=False).indices.tolist() == [0, 2, 1]
+    host._warned.clear()  # of each operation, only the first is warned of
+    wide = torch.randperm(300).to(FLOAT)
+    with pytest.warns(match="the card ranks up to 128"):
+        assert torch.equal(wide.to("spyre").topk(200).values.cpu(), wide.topk(200).values)
+    with pytest.raises(RuntimeError):
+        x.to("spyre").topk(4)
