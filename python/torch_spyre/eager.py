@@ -74,10 +74,10 @@ class _Operator:
         tensors: list[torch.Tensor] = []
         values = [_scalars(value) for value in handover.positional(self.op, args, kwargs)]
         key = tuple([_key(value, tensors) for value in values])
-        try:
-            program, reason = self.programs[key]
-        except KeyError:
-            program, reason = self.programs[key] = self._compile(values, tensors)
+        known = self.programs.get(key)
+        if known is None:
+            known = self.programs[key] = self._compile(values, tensors)
+        program, reason = known
         return program, tensors, reason
 
     def kernel(self, args, kwargs):

@@ -20,6 +20,8 @@ from . import _C, model_utils
 def spyre_empty_with_layout(size, stride, dtype, layout, device=None) -> torch.Tensor:
     """An uninitialised tensor of the card whose storage has `layout`."""
     device = torch.device("spyre" if device is None else device)
+    if device.type != "spyre":
+        raise ValueError(f"device_layout: expected a spyre device, got {device}")
     card = _C.current_device() if device.index is None else device.index
     return torch.ops.spyre._empty_with_layout(
         list(size), list(stride), dtype, _C._layout_address(layout), card

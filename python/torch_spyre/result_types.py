@@ -65,9 +65,9 @@ def _dtype_of(*values) -> torch.dtype:
     """The one dtype of the tensors among `values`, which are plain."""
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
     _demand(all(tensor.is_contiguous() for tensor in tensors))
-    (dtype, *others) = {tensor.dtype for tensor in tensors} or {None}
-    _demand(not others and dtype in _FLOATS)
-    return dtype
+    dtypes = {tensor.dtype for tensor in tensors}
+    _demand(len(dtypes) == 1 and dtypes <= _FLOATS)
+    return dtypes.pop()
 
 
 def _broadcast(*values) -> Sequence[int]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 
 from . import _C
@@ -104,7 +106,11 @@ def as_stream(stream) -> Stream:
 
 
 def stream(stream):
-    """`with torch.spyre.stream(s):` makes s the current stream."""
+    """`with torch.spyre.stream(s):` makes s the current stream; None changes nothing."""
+    if stream is None:
+        return contextlib.nullcontext()
+    if not isinstance(stream, Stream | torch.Stream):
+        raise TypeError(f"expected a torch.spyre.Stream, got {type(stream).__name__}")
     return stream
 
 

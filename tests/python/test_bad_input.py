@@ -199,3 +199,52 @@ def test_the_number_of_cores_reaches_the_compiler():
             )
         reports.append(torch_spyre.last_report().card_us)
     assert reports[0] > 2 * reports[1]
+
+
+def tiled(**hints):
+    from torch_spyre._inductor import spyre_hint
+
+    with spyre_hint(**hints):
+        return None
+
+
+@pytest.mark.parametrize(
+    "use, error, message",
+    [
+        (lambda: tiled(work_div=[2]), TypeError, r"work_div=\[2\]: expected slices by names"),
+        (lambda: tiled(tiles=None), TypeError, "tiles=None: expected counts of tiles by names"),
+        (lambda: torch.ops.spyre.overwrite(card(2, 3), card(4, 3), [2], [0]), ValueError, "0..1"),
+        (lambda: torch.ops.spyre.overwrite(card(2, 3), card(4, 3), [0], []), ValueError, "0..1"),
+        (lambda: torch.spyre.stream("low"), TypeError, "expected a torch.spyre.Stream, got str"),
+        (
+            lambda: torch.empty(3, device="cpu", device_layout=card(3).device_tensor_layout()),
+            ValueError,
+            "device_layout: expected a spyre device, got cpu",
+        ),
+    ],
+)
+def test_arguments_of_the_wrong_kind(use, error, message):
+    with pytest.raises(error, match=message):
+        use()
+
+
+@pytest.mark.parametrize("name, size", [("A", -1), (3, 4), ("", 4), ("a,b", 4)])
+def test_dims_that_cannot_be_declared(name, size):
+    from torch_spyre._inductor.hints import declare_tensor_dim
+
+    with pytest.raises(ValueError, match="size -1 is negative|is no name of a dim"):
+        declare_tensor_dim(name, size)
+
+
+def test_no_stream_is_no_change():
+    before = torch.spyre.current_stream()
+    with torch.spyre.stream(None):
+        assert torch.spyre.current_stream() == before
+
+
+def test_an_error_is_the_only_one_that_is_shown():
+    from torch_spyre._inductor import config
+
+    with config.patch(sencores="none"), pytest.raises(Exception, match="SENCORES") as caught:
+        torch.tanh(card(7, 5))
+    assert caught.value.__context__ is None

@@ -281,7 +281,7 @@ def test_division_of_tiles(tensor, tmp_path, monkeypatch):
 
     check(function, tensor("M,K", 0.1), tensor("K,N"))
     (line,) = [s for s in (tmp_path / "segment0.loop").read_text().splitlines() if " for(" in s]
-    assert "c0<16," in line and "split(c0/8" in line
+    assert "c0<16 " in line and "split(c0/8" in line
 
 
 def refusal(function, *tensors):

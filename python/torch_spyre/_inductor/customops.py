@@ -190,6 +190,10 @@ def copy_from_d2d(src, dst):
 
 
 def _part(output, input, dims, offsets):
+    rank = input.dim()
+    if len(dims) != len(offsets) or not all(-rank <= dim < rank for dim in dims):
+        text = f"dims {dims}, offsets {offsets}: expected as many offsets as dims of 0..{rank - 1}"
+        raise ValueError(f"overwrite: {text}")
     for dim, offset in zip(dims, offsets, strict=True):
         output = output.narrow(dim, offset, input.shape[dim])
     return output

@@ -35,8 +35,10 @@ _TILES = ("num_tiles_per_dim", "tiles", "slices")  # the latter two are torch-sp
 
 def declare_tensor_dim(name: str, size: int) -> None:
     """A name for dims of that size; a name has one size at a time."""
-    if not name or set(name) & set(",=:* ()\n"):
+    if not isinstance(name, str) or not name or set(name) & set(",=:* ()\n"):
         raise ValueError(f"{name!r} is no name of a dim")
+    if int(size) < 0:
+        raise ValueError(f"dim {name}: size {size} is negative")
     _sizes[name] = int(size)
 
 
@@ -118,6 +120,8 @@ _number._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _counts(keyword: str, counts: Mapping[str, int], what: str) -> str:
+    if not isinstance(counts, Mapping):
+        raise TypeError(f"{keyword}={counts!r}: expected {what} by names of dims")
     for name, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             rule = f"{what} are whole numbers from 1 on"
@@ -132,7 +136,7 @@ def _check_tiles(hints: Mapping[str, Any]) -> str:
     if len(given) > 1:
         raise TypeError(f"spyre_hint: {' and '.join(given)} are one keyword")
     counts = hints[given[0]]
-    if len(counts) > 1:
+    if isinstance(counts, Mapping) and len(counts) > 1:
         text = f"{given[0]}={dict(counts)}: one dim a scope; nest scopes for several"
         raise NotImplementedError(text)
     return _counts(given[0], counts, "counts of tiles")
