@@ -126,6 +126,10 @@ SPYRE_MUST_CHECK spyre_status make_slice(rewriter *r, const tensor *x, uint32_t 
 // The integers 0, 1, .. count - 1 as a vector of int64.
 SPYRE_MUST_CHECK spyre_status make_count(rewriter *r, int64_t count, tensor *out);
 
+// index < 0 ? index + rows : index, exact in integers.
+SPYRE_MUST_CHECK spyre_status make_wrapped_index(rewriter *r, const tensor *index, int64_t rows,
+                                                 tensor *out);
+
 // Softmax over `dim`; a safe one gives 0, not NaN, where everything is -inf.
 SPYRE_MUST_CHECK spyre_status make_softmax(rewriter *r, const tensor *x, uint32_t dim, bool safe,
                                            const tensor *into, tensor *out);

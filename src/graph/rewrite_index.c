@@ -48,8 +48,7 @@ spyre_status rewrite_embedding(rewriter *r)
     return gather_all(r, &table, &index, &into);
 }
 
-// index < 0 ? index + rows : index, exact in integers.
-static spyre_status wrap_index(rewriter *r, const tensor *index, int64_t rows, tensor *out)
+spyre_status make_wrapped_index(rewriter *r, const tensor *index, int64_t rows, tensor *out)
 {
     tensor below, sign, step;
     TRY(make_with(r, ATEN_SPYRE_MINIMUM, index, 0, NULL, &below));
@@ -97,7 +96,7 @@ static spyre_status join_indices(rewriter *r, const indices *all, const spyre_vi
         int64_t size = table->size[all->dim[i]];
         tensor index = all->items[i];
         if (i > 0) TRY(make_cast(r, &index, out->dtype, NULL, &index));
-        if (all->wraps) TRY(wrap_index(r, &index, size, &index));
+        if (all->wraps) TRY(make_wrapped_index(r, &index, size, &index));
         if (i == 0)
             *out = index;
         else

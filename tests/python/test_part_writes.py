@@ -104,6 +104,52 @@ def test_turned_dims(compiled):
         assert ": host" not in torch_spyre.last_report().text
 
 
+def copied(dim):
+    return lambda x, index, source: x.index_copy(dim, index, source)
+
+
+def assigned(x, index, source):
+    x = x * 1
+    x[:, index] = source
+    return x
+
+
+def assigned_number(x, index, source):
+    x = x * 1
+    x[:, index] = 3
+    return x
+
+
+INDEXED = {  # function, sizes of x, index, sizes of the source
+    "a step of a cache": (copied(2), (2, 4, 100, 64), [37], (2, 4, 1, 64)),
+    "several steps": (copied(2), (2, 4, 100, 64), [3, 99, 0], (2, 4, 3, 64)),
+    "rows": (copied(0), (256, 70), [3, 255], (2, 70)),
+    "columns": (copied(-1), (5, 70), [69, 0, 3], (5, 3)),
+    "the last of equal ones": (copied(0), (8, 70), [3, 3], (2, 70)),
+    "from the end": (assigned, (2, 8, 70), [3, -1], (2, 2, 70)),
+    "one row for all": (assigned, (2, 8, 70), [5, 0], (70,)),
+    "a number": (assigned_number, (2, 8, 70), [5, 0], (1,)),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_rows_are_written_at_indices(name):
+    function, size, index, source_size = INDEXED[name]
+    operands = half(*size), torch.tensor(index), half(*source_size)
+    torch._dynamo.reset()
+    result = torch.compile(function, dynamic=False)(*[x.to("spyre") for x in operands])
+    torch.testing.assert_close(result.cpu(), function(*operands), atol=0.01, rtol=0.01)
+    assert ": host" not in torch_spyre.last_report().text
+
+
+@pytest.mark.parametrize("index", [8, -1])
+def test_an_index_outside_its_dim_is_a_fault(index):
+    operands = half(8, 70), torch.tensor([2, index]), half(2, 70)
+    stream = torch.spyre.Stream()  # keeps the fault
+    with torch.spyre.stream(stream), pytest.raises(RuntimeError, match=f"gather of row {index}"):
+        torch.compile(copied(0), dynamic=False)(*[x.to("spyre") for x in operands]).cpu()
+
+
 def test_values_that_are_no_numbers():
     x = torch.tensor([1.0, -math.inf, math.inf, 0.0, 65504.0], dtype=torch.float16)
 
