@@ -43,7 +43,7 @@ def test_unknown_command(spyre):
         (("inspect",), "a path is missing"),
         (("inspect", "--colour", "x"), "unknown option '--colour'"),
         (("inspect", "a", "b"), "unexpected argument 'b'"),
-        (("compile",), "a .graph file is missing"),
+        (("compile",), "a .graph or .loop file is missing"),
         (("compile", "a", "b"), "unexpected argument 'b'"),
         (("compile", "a", "-o"), "-o needs a value"),
         (("compile", "a", "--cores", "0"), "invalid SENCORES value '0': expected a whole number"),
