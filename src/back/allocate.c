@@ -38,7 +38,7 @@ spyre_status lx_check_step(const bundle *b, const bundle_step *step, const back_
         if (!tensor->in_lx) continue;
         bundle_geometry geometry;
         TRY(bundle_tensor_geometry(b, step, t, &geometry));
-        int64_t end = tensor->start[0].offset + geometry.bytes;
+        int64_t end = tensor->start[0] + geometry.bytes;
         if (end > limit)
             return status_new(SPYRE_UNSUPPORTED,
                               "%s ends at byte %lld of LX, of which the back-end needs those from "

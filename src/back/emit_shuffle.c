@@ -16,7 +16,7 @@ enum { MOST_MESSAGES = 4096 }; // of one core
 typedef struct {
     uint32_t cores;
     const int32_t *slices;
-    const int32_t (*core_slice)[BUNDLE_MAX_DIMS];
+    const uint8_t (*core_slice)[BUNDLE_MAX_DIMS];
     uint8_t tensor;
 } division;
 

@@ -86,25 +86,14 @@ static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
     return NULL;
 }
 
-// The code of all cores is one, so what is not a parameter must be the same on all of them.
+// The code of all cores is one, so a place in LX, which is no parameter, is the same on all of them.
 static spyre_status check_addresses(const nest *n, const bundle_tensor *t)
 {
-    for (uint32_t core = 0; core < n->step->core_count; core++) {
-        const bundle_address *a = &t->start[core], *first = &t->start[0];
-        if ((a->arg < 0) != t->in_lx || a->arg != first->arg)
-            return status_new(SPYRE_UNSUPPORTED, "%s: cores 0 and %u use arguments %d and %d",
-                              t->name, core, first->arg, a->arg);
-        if (t->in_lx && a->offset != first->offset)
+    for (uint32_t core = 1; core < n->step->core_count && t->in_lx; core++)
+        if (t->start[core] != t->start[0])
             return status_new(SPYRE_UNSUPPORTED,
                               "%s: cores 0 and %u have it at bytes %lld and %lld of LX", t->name,
-                              core, (long long)first->offset, (long long)a->offset);
-        for (uint32_t l = 0; l < n->loops; l++)
-            if (a->loop_stride[l] != first->loop_stride[l])
-                return status_new(SPYRE_UNSUPPORTED,
-                                  "%s: cores 0 and %u advance by %lld and %lld bytes in loop %u",
-                                  t->name, core, (long long)first->loop_stride[l],
-                                  (long long)a->loop_stride[l], l);
-    }
+                              core, (long long)t->start[0], (long long)t->start[core]);
     return NULL;
 }
 
@@ -120,7 +109,7 @@ static spyre_status build_parameters(arena *memory, nest *n, uint32_t extra_slot
         if (operand->slot >= used) continue;
         for (uint32_t core = 0; core < n->step->core_count; core++)
             n->parameters[core * n->slot_count + operand->slot] =
-                operand->tensor->start[core].offset;
+                operand->tensor->start[core];
     }
     return NULL;
 }

@@ -121,16 +121,16 @@ place_axes place_find_axes(const nest *n, const box *b, uint32_t lanes)
 place place_home(const nest *n, const box *b, const place_axes *axes, uint32_t operand)
 {
     const nest_operand *o = &n->operand[operand];
-    const bundle_address *start = &o->tensor->start[0];
-    place p = {.operand = {.space = o->tensor->in_lx ? ISA_SPACE_LX : ISA_SPACE_MEMORY,
-                           .format = o->tensor->format}};
-    if (o->tensor->in_lx) {
-        p.operand.offset = start->offset;
+    const bundle_tensor *t = o->tensor;
+    place p = {.operand = {.space = t->in_lx ? ISA_SPACE_LX : ISA_SPACE_MEMORY,
+                           .format = t->format}};
+    if (t->in_lx) {
+        p.operand.offset = t->start[0];
     } else {
-        p.operand.arg = (uint16_t)start->arg;
+        p.operand.arg = (uint16_t)t->arg;
         p.operand.slot = o->slot;
     }
-    for (uint32_t l = 0; l < n->loops; l++) p.operand.loop_stride[l] = start->loop_stride[l];
+    for (uint32_t l = 0; l < n->loops; l++) p.operand.loop_stride[l] = t->loop_stride[l];
     for (uint32_t d = 0; d < n->dim_count; d++) p.operand.offset += nest_offset(o, d, b->start[d]);
     for (uint32_t l = n->loops; l < ISA_MAX_LOOPS; l++)
         if (b->loop[l].dim >= 0)

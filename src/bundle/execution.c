@@ -29,7 +29,7 @@ static spyre_status fault(const execution *x, uint32_t tensor, uint32_t core, co
     }
     return status_new(SPYRE_DEVICE_FAULT,
                       "%s, %s: byte %lld is outside of launch argument %d (%lld bytes)", t->name,
-                      where, (long long)offset, t->start[core].arg, (long long)limit);
+                      where, (long long)offset, t->arg, (long long)limit);
 }
 
 spyre_status execution_place_offset(const execution *x, uint32_t tensor, uint32_t core,
@@ -39,7 +39,7 @@ spyre_status execution_place_offset(const execution *x, uint32_t tensor, uint32_
     uint8_t *base = x->lx + (size_t)core * BUNDLE_LX_BYTES;
     int64_t limit = BUNDLE_LX_BYTES;
     if (!t->in_lx) {
-        const bundle_buffer *buffer = &x->buffers[t->start[core].arg];
+        const bundle_buffer *buffer = &x->buffers[t->arg];
         base = buffer->bytes;
         limit = buffer->size_bytes;
     }
@@ -52,10 +52,9 @@ spyre_status execution_place_offset(const execution *x, uint32_t tensor, uint32_
 
 int64_t execution_start(const execution *x, const bundle_tensor *tensor, uint32_t core)
 {
-    const bundle_address *start = &tensor->start[core];
-    int64_t offset = start->offset;
+    int64_t offset = tensor->start[core];
     for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
-        offset += start->loop_stride[loop] * x->loop_index[loop];
+        offset += tensor->loop_stride[loop] * x->loop_index[loop];
     }
     return offset;
 }

@@ -118,11 +118,11 @@ static spyre_status extent_from_argument(const bundle *b, const bundle_step *ste
                                          const bundle_tensor *tensor, uint32_t dim,
                                          bundle_geometry *geometry)
 {
-    int64_t lowest = tensor->start[0].offset;
+    int64_t lowest = tensor->start[0];
     for (uint32_t core = 1; core < step->core_count; core++) {
-        lowest = smaller(lowest, tensor->start[core].offset);
+        lowest = smaller(lowest, tensor->start[core]);
     }
-    int32_t arg = tensor->start[0].arg;
+    int32_t arg = tensor->arg;
     int64_t bytes = arg < 0 ? 0 : b->args.items[arg].bytes;
     int64_t column = SPYRE_STICK_BYTES;         // one index (or stick) of the indexed dim
     for (uint32_t i = 0; i < tensor->order_count; i++) {

@@ -31,19 +31,11 @@ typedef struct {
     int64_t bytes;              // size that accesses must stay inside; 0: unknown (gathers then ask)
 } bundle_arg;
 
-// A byte address: the base of launch argument `arg` (or 0 in LX when arg < 0), plus offset, plus
-// loop index times loop_stride for every enclosing loop (0 is the outermost).
-typedef struct {
-    int32_t arg;
-    int64_t offset;
-    int64_t loop_stride[BUNDLE_MAX_LOOPS];
-} bundle_address;
-
 // Who holds which slices of a tensor in LX, where that is not how its step is divided.
 typedef struct {
     uint32_t core_count;
     int32_t slices[BUNDLE_MAX_DIMS];
-    int32_t core_slice[BUNDLE_MAX_CORES][BUNDLE_MAX_DIMS];
+    uint8_t core_slice[BUNDLE_MAX_CORES][BUNDLE_MAX_DIMS];
 } bundle_owners;
 
 typedef enum { BUNDLE_INDEX_NONE, BUNDLE_INDEX_INDEX, BUNDLE_INDEX_VALUE } bundle_index_kind;
@@ -70,7 +62,11 @@ typedef struct {
     const bundle_owners *owners;            // the input of a shuffle; null: as the step is divided
     int64_t indexed_extent;                 // INDEX_VALUE: extent of the indexed dim; 0: from the
                                             // size of the launch argument
-    bundle_address start[BUNDLE_MAX_CORES];
+    // Core c finds its first element start[c] bytes behind the base of launch argument `arg` (of LX
+    // when arg < 0), plus loop index times loop_stride for every enclosing loop (0 is the outermost).
+    int32_t arg;
+    int64_t loop_stride[BUNDLE_MAX_LOOPS];
+    int64_t start[BUNDLE_MAX_CORES];
 } bundle_tensor;
 
 typedef struct {
@@ -97,7 +93,7 @@ typedef struct {
     int64_t slice_size[BUNDLE_MAX_DIMS];    // uneven division: elements of every slice but the
                                             // last, which has fewer; else 0
     uint32_t core_count;
-    int32_t core_slice[BUNDLE_MAX_CORES][BUNDLE_MAX_DIMS];
+    uint8_t core_slice[BUNDLE_MAX_CORES][BUNDLE_MAX_DIMS];
     uint32_t mask_count;
     bundle_mask masks[BUNDLE_MAX_DIMS];     // coordinateMasking_
     int32_t mask_constant;                  // maskingConstId_, or -1

@@ -26,7 +26,7 @@ SPYRE_MUST_CHECK spyre_status read_tensors(step_source *source, const json_node 
 // A coreIdToWkSlice_: the slices of `core_count` cores, dims without an entry are slice 0.
 SPYRE_MUST_CHECK spyre_status read_core_slices(const json_node *all, const bundle_step *step,
                                                uint32_t core_count,
-                                               int32_t (*out_core_slice)[BUNDLE_MAX_DIMS]);
+                                               uint8_t (*out_core_slice)[BUNDLE_MAX_DIMS]);
 
 // True when the step has a dim of this name.
 bool read_names_dim(const bundle_step *step, const char *name);

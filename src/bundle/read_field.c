@@ -47,7 +47,7 @@ bool read_names_dim(const bundle_step *step, const char *name)
 }
 
 spyre_status read_core_slices(const json_node *all, const bundle_step *step, uint32_t core_count,
-                              int32_t (*out_core_slice)[BUNDLE_MAX_DIMS])
+                              uint8_t (*out_core_slice)[BUNDLE_MAX_DIMS])
 {
     json_node core_node, member;
     void *cursor = NULL, *dims;
@@ -63,7 +63,7 @@ spyre_status read_core_slices(const json_node *all, const bundle_step *step, uin
             TRY(json_as_int(&member, 0, BUNDLE_MAX_CORES - 1, &slice));
             if (slice == 0 && !read_names_dim(step, member.key)) continue;
             TRY(read_key_dim(&member, step, &d));
-            out_core_slice[core][d] = (int32_t)slice;
+            out_core_slice[core][d] = (uint8_t)slice;
         }
     }
     uint32_t all_cores = core_count == 32 ? UINT32_MAX : (1u << core_count) - 1u;

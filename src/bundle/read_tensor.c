@@ -125,7 +125,7 @@ static spyre_status read_gaps(const json_node *node, const bundle_step *step,
 }
 
 static spyre_status resolve_symbol(step_source *source, const json_node *node, int64_t id,
-                                   bundle_address *out_address)
+                                   mlir_value *out_address)
 {
     const mlir_statement *statement = source->statement;
     const mlir_value *value = NULL;
@@ -135,16 +135,15 @@ static spyre_status resolve_symbol(step_source *source, const json_node *node, i
     if (!value) {
         return json_error_at(node, "symbol %lld has no value in bundle.mlir", (long long)id);
     }
-    *out_address = (bundle_address){.arg = value->arg, .offset = value->offset};
-    memcpy(out_address->loop_stride, value->loop_stride, sizeof out_address->loop_stride);
+    *out_address = *value;
     return NULL;
 }
 
 static spyre_status read_address(step_source *source, const json_node *node,
-                                 const bundle_tensor *tensor, bundle_address *out_address)
+                                 const bundle_tensor *tensor, mlir_value *out_address)
 {
     int64_t value;
-    *out_address = (bundle_address){.arg = MLIR_NO_ARG};
+    *out_address = (mlir_value){.arg = MLIR_NO_ARG};
     TRY(json_as_number(node, INT64_MIN, INT64_MAX, &out_address->offset));
     if (out_address->offset < 0) {
         TRY(resolve_symbol(source, node, out_address->offset, out_address));
@@ -169,6 +168,29 @@ static spyre_status read_address(step_source *source, const json_node *node,
     return NULL;
 }
 
+// Cores differ by where they start, in nothing else.
+static spyre_status take_address(const json_node *node, const mlir_value *address, bool first,
+                                 bundle_tensor *tensor, int64_t *out_start)
+{
+    *out_start = address->offset;
+    if (first) {
+        tensor->arg = address->arg;
+        memcpy(tensor->loop_stride, address->loop_stride, sizeof tensor->loop_stride);
+        return NULL;
+    }
+    if (tensor->arg != address->arg) {
+        return json_error_at(node, "launch argument %d, other cores use %d", address->arg,
+                             tensor->arg);
+    }
+    for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
+        if (tensor->loop_stride[loop] == address->loop_stride[loop]) continue;
+        return json_error_at(node, "loop %u adds %lld bytes, for other cores %lld", loop,
+                             (long long)address->loop_stride[loop],
+                             (long long)tensor->loop_stride[loop]);
+    }
+    return NULL;
+}
+
 static spyre_status read_addresses(step_source *source, const json_node *node,
                                    const bundle_step *step, bundle_tensor *tensor)
 {
@@ -185,8 +207,10 @@ static spyre_status read_addresses(step_source *source, const json_node *node,
                                  (long long)key[0], (long long)key[1], (long long)key[2],
                                  step->core_count);
         }
+        mlir_value address;
+        TRY(read_address(source, &member, tensor, &address));
+        TRY(take_address(&member, &address, seen == 0, tensor, &tensor->start[key[0]]));
         seen |= 1u << key[0];
-        TRY(read_address(source, &member, tensor, &tensor->start[key[0]]));
     }
     for (uint32_t core = 0; core < step->core_count; core++) {
         if (!(seen & 1u << core)) return json_error_at(&data, "core %u has no address", core);

@@ -53,14 +53,14 @@ static spyre_status unroll_step(unroller *u, uint32_t number)
     TRY_ALLOC(tensors);
     memcpy(tensors, step.tensors, step.tensor_count * sizeof *tensors);
     step.tensors = tensors;
-    for (uint32_t t = 0; t < step.tensor_count; t++)
-        for (uint32_t core = 0; core < step.core_count; core++) {
-            bundle_address *start = &tensors[t].start[core];
-            for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
-                start->offset += u->index[loop] * start->loop_stride[loop];
-                start->loop_stride[loop] = 0;
-            }
+    for (uint32_t t = 0; t < step.tensor_count; t++) {
+        int64_t advance = 0;
+        for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
+            advance += u->index[loop] * tensors[t].loop_stride[loop];
+            tensors[t].loop_stride[loop] = 0;
         }
+        for (uint32_t core = 0; core < step.core_count; core++) tensors[t].start[core] += advance;
+    }
     return bundle_add_step(u->to, &step);
 }
 

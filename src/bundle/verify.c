@@ -60,7 +60,7 @@ static spyre_status verify_dims(const bundle_step *step)
 typedef struct {
     uint32_t core_count;
     const int32_t *slices;
-    const int32_t (*core_slice)[BUNDLE_MAX_DIMS];
+    const uint8_t (*core_slice)[BUNDLE_MAX_DIMS];
 } cores_view;
 
 static bool same_slices(const bundle_step *step, const cores_view *v, uint32_t a, uint32_t b)
@@ -229,31 +229,26 @@ static spyre_status verify_owners(const bundle_step *step, const bundle_tensor *
 
 static spyre_status verify_place(const bundle *b, const bundle_step *step, const bundle_tensor *t)
 {
+    if (t->in_lx != (t->arg < 0)) {
+        return RULE("startAddressCoreCorelet_: it is in %s, but component_ is %s",
+                    t->arg < 0 ? "LX" : "memory", t->in_lx ? "lx" : "hbm");
+    }
+    if (!t->in_lx && (uint32_t)t->arg >= b->args.count) {
+        return RULE("startAddressCoreCorelet_: launch argument %d of %u", t->arg, b->args.count);
+    }
+    for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
+        int64_t stride = t->loop_stride[loop];
+        if (stride > (int64_t)BUNDLE_SEGMENT_BYTES || -stride > (int64_t)BUNDLE_SEGMENT_BYTES) {
+            return RULE("startAddressCoreCorelet_: a loop adds %lld bytes", (long long)stride);
+        }
+        if (stride % SPYRE_STICK_BYTES != 0) {
+            return RULE("startAddressCoreCorelet_: a loop adds %lld bytes, not a multiple of %d",
+                        (long long)stride, SPYRE_STICK_BYTES);
+        }
+    }
     for (uint32_t core = 0; core < step->core_count; core++) {
-        const bundle_address *start = &t->start[core];
-        if (t->in_lx != (start->arg < 0)) {
-            return RULE("startAddressCoreCorelet_: core %u is in %s, but component_ is %s", core,
-                        start->arg < 0 ? "LX" : "memory", t->in_lx ? "lx" : "hbm");
-        }
-        if (!t->in_lx && (uint32_t)start->arg >= b->args.count) {
-            return RULE("startAddressCoreCorelet_: core %u: launch argument %d of %u", core,
-                        start->arg, b->args.count);
-        }
-        if (start->arg != t->start[0].arg) {
-            return RULE("startAddressCoreCorelet_: cores 0 and %u are in different launch "
-                        "arguments",
-                        core);
-        }
-        int64_t offset = start->offset;
+        int64_t offset = t->start[core];
         bool aligned = offset % SPYRE_STICK_BYTES == 0;
-        for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
-            int64_t stride = start->loop_stride[loop];
-            aligned &= stride % SPYRE_STICK_BYTES == 0;
-            if (stride <= (int64_t)BUNDLE_SEGMENT_BYTES && -stride <= (int64_t)BUNDLE_SEGMENT_BYTES)
-                continue;
-            return RULE("startAddressCoreCorelet_: core %u: a loop adds %lld bytes", core,
-                        (long long)stride);
-        }
         if (offset < 0 || offset >= (int64_t)BUNDLE_SEGMENT_BYTES || !aligned) {
             return RULE("startAddressCoreCorelet_: core %u: %lld is not a multiple of %d below "
                         "16 GiB",
@@ -305,14 +300,14 @@ static spyre_status verify_span(const bundle *b, const bundle_step *step, uint32
 {
     const bundle_tensor *t = &step->tensors[tensor];
     bool unknown = t->index_kind == BUNDLE_INDEX_VALUE && t->indexed_extent == 0 &&
-                   b->args.items[t->start[0].arg].bytes == 0;
+                   b->args.items[t->arg].bytes == 0;
     if (unknown) return NULL;
     bundle_geometry g;
     TRY(bundle_tensor_geometry(b, step, tensor, &g));
-    int64_t limit = t->in_lx ? BUNDLE_LX_BYTES : b->args.items[t->start[0].arg].bytes;
+    int64_t limit = t->in_lx ? BUNDLE_LX_BYTES : b->args.items[t->arg].bytes;
     if (limit == 0 || t->index_kind == BUNDLE_INDEX_VALUE) return NULL;
     for (uint32_t core = 0; core < step->core_count; core++) {
-        int64_t lowest = t->start[core].offset, end = lowest + SPYRE_STICK_BYTES;
+        int64_t lowest = t->start[core], end = lowest + SPYRE_STICK_BYTES;
         for (uint32_t d = 0; d < step->dim_count; d++) {
             int64_t used = bundle_held_size(step, t, d);
             int64_t first = t->owners ? 0 : bundle_slice_start(step, core, d);
@@ -321,7 +316,7 @@ static spyre_status verify_span(const bundle *b, const bundle_step *step, uint32
             if (g.moves[d] && used > 1) end += (used - 1) * g.stride[d];
         }
         for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
-            int64_t reach = t->start[core].loop_stride[loop] * (loop_counts[loop] - 1);
+            int64_t reach = t->loop_stride[loop] * (loop_counts[loop] - 1);
             if (reach < 0) lowest += reach;
             else end += reach;
         }

@@ -220,7 +220,7 @@ static spyre_status verify_shuffle(const bundle_step *step)
     const bundle_tensor *both[] = {in, out};
     for (uint32_t t = 0; t < 2; t++)
         for (uint32_t core = 1; core < step->core_count; core++)
-            if (both[t]->start[core].offset != both[t]->start[0].offset)
+            if (both[t]->start[core] != both[t]->start[0])
                 return RULE("startAddressCoreCorelet_: a shuffle's tensors lie at one place on "
                             "all cores");
     return NULL;

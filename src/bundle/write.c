@@ -36,12 +36,10 @@ static spyre_status number_symbols(arena *memory, bundle_writer *w)
     return NULL;
 }
 
-static bool advances(const bundle_step *step, const bundle_tensor *tensor)
+static bool advances(const bundle_tensor *tensor)
 {
-    for (uint32_t core = 0; core < step->core_count; core++) {
-        for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
-            if (tensor->start[core].loop_stride[loop] != 0) return true;
-        }
+    for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
+        if (tensor->loop_stride[loop] != 0) return true;
     }
     return false;
 }
@@ -53,7 +51,7 @@ static spyre_status find_advances(const bundle *b, bool *out_any)
     for (uint32_t s = 0; s < b->steps.count; s++) {
         const bundle_step *step = &b->steps.items[s];
         for (uint32_t t = 0; t < step->tensor_count; t++) {
-            if (!advances(step, &step->tensors[t])) continue;
+            if (!advances(&step->tensors[t])) continue;
             *out_any = true;
             if (!step->tensors[t].in_lx) continue;
             return status_new(SPYRE_UNSUPPORTED, "step %u %s: %s: a loop advances it in LX", s,

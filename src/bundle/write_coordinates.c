@@ -64,7 +64,7 @@ static json_t *owners_of(const bundle_step *step, const bundle_tensor *tensor)
     const bundle_owners *o = tensor->owners;
     uint32_t count = step->op != OPFUNC_SHUFFLE ? 0 : o ? o->core_count : step->core_count;
     for (uint32_t core = 0; core < count; core++) {
-        const int32_t *slices = o ? o->core_slice[core] : step->core_slice[core];
+        const uint8_t *slices = o ? o->core_slice[core] : step->core_slice[core];
         char key[16];
         json_t *dims = json_object();
         for (uint32_t d = 0; d < step->dim_count; d++)

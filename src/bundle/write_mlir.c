@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "bundle/mlir.h"
 #include "bundle/write.h"
 
 // One loop level's strides, as an affine_map.
@@ -22,7 +23,14 @@ typedef struct {
     uint32_t addresses;             // %addr_<n> so far
 } mlir_writer;
 
-static bool has_strides(const bundle_address *address)
+static mlir_value address_of(const bundle_tensor *tensor, uint32_t core)
+{
+    mlir_value address = {.arg = tensor->arg, .offset = tensor->start[core]};
+    memcpy(address.loop_stride, tensor->loop_stride, sizeof address.loop_stride);
+    return address;
+}
+
+static bool has_strides(const mlir_value *address)
 {
     for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
         if (address->loop_stride[loop] != 0) return true;
@@ -32,7 +40,7 @@ static bool has_strides(const bundle_address *address)
 
 // --- Walking all addresses of memory, in the order of execution
 
-typedef spyre_status address_visitor(mlir_writer *m, const bundle_address *address, uint32_t depth);
+typedef spyre_status address_visitor(mlir_writer *m, const mlir_value *address, uint32_t depth);
 
 static spyre_status visit_step(mlir_writer *m, const bundle_step *step, uint32_t depth,
                                address_visitor *visit)
@@ -43,7 +51,8 @@ static spyre_status visit_step(mlir_writer *m, const bundle_step *step, uint32_t
         for (uint32_t core = 0; core < step->core_count; core++) {
             if (ids[t][core] != next) continue;
             next++;
-            TRY(visit(m, &step->tensors[t].start[core], depth));
+            const mlir_value address = address_of(&step->tensors[t], core);
+            TRY(visit(m, &address, depth));
         }
     }
     return NULL;
@@ -65,7 +74,7 @@ static spyre_status visit_addresses(mlir_writer *m, address_visitor *visit)
 
 // --- Affine maps
 
-static uint32_t find_map(const mlir_writer *m, const bundle_address *address, uint32_t depth)
+static uint32_t find_map(const mlir_writer *m, const mlir_value *address, uint32_t depth)
 {
     uint32_t i = 0;
     for (; i < m->maps.count; i++) {
@@ -78,7 +87,7 @@ static uint32_t find_map(const mlir_writer *m, const bundle_address *address, ui
     return i;
 }
 
-static spyre_status collect_map(mlir_writer *m, const bundle_address *address, uint32_t depth)
+static spyre_status collect_map(mlir_writer *m, const mlir_value *address, uint32_t depth)
 {
     if (!has_strides(address) || find_map(m, address, depth) < m->maps.count) return NULL;
     stride_map map = {.depth = depth};
@@ -97,7 +106,7 @@ static spyre_status collect_map(mlir_writer *m, const bundle_address *address, u
 
 // --- The function's head and the values of addresses
 
-static spyre_status collect_argument(mlir_writer *m, const bundle_address *address, uint32_t depth)
+static spyre_status collect_argument(mlir_writer *m, const mlir_value *address, uint32_t depth)
 {
     (void)depth;
     int32_t segment = writer_segment(m->w, address->arg);
@@ -160,7 +169,7 @@ static void write_loop_bounds(mlir_writer *m)
 }
 
 // The value of an address without its loops: the argument itself or its sum with a constant.
-static void write_base(const mlir_writer *m, const bundle_address *address)
+static void write_base(const mlir_writer *m, const mlir_value *address)
 {
     char buffer[24];
     int32_t segment = writer_segment(m->w, address->arg);
@@ -171,7 +180,7 @@ static void write_base(const mlir_writer *m, const bundle_address *address)
     else text_printf(m->out, "%%%s_core_%lld", name, (long long)address->offset);
 }
 
-static spyre_status write_sum(mlir_writer *m, const bundle_address *address, uint32_t depth)
+static spyre_status write_sum(mlir_writer *m, const mlir_value *address, uint32_t depth)
 {
     (void)depth;
     char buffer[24];
@@ -206,18 +215,18 @@ static void write_applications(mlir_writer *m, const bundle_step *step, uint32_t
     int32_t next = 0;
     for (uint32_t t = 0; t < step->tensor_count; t++) {
         for (uint32_t core = 0; core < step->core_count; core++) {
-            const bundle_address *address = &step->tensors[t].start[core];
+            const mlir_value address = address_of(&step->tensors[t], core);
             if (ids[t][core] != next) continue;
             next++;
-            if (!has_strides(address)) continue;
+            if (!has_strides(&address)) continue;
             write_tabs(m, depth + 2);
             text_printf(m->out, "%%addr_%u = affine.apply #map_%u(", m->addresses++,
-                        find_map(m, address, depth));
+                        find_map(m, &address, depth));
             for (uint32_t loop = 0; loop < depth; loop++) {
                 text_printf(m->out, "%s%%i_%u", loop ? ", " : "", loop_numbers[loop]);
             }
             text_append(m->out, ")[");
-            write_base(m, address);
+            write_base(m, &address);
             text_append(m->out, "]\n");
         }
     }
@@ -229,11 +238,11 @@ static void write_operands(mlir_writer *m, const bundle_step *step, uint32_t fir
     int32_t next = 0;
     for (uint32_t t = 0; t < step->tensor_count; t++) {
         for (uint32_t core = 0; core < step->core_count; core++) {
-            const bundle_address *address = &step->tensors[t].start[core];
+            const mlir_value address = address_of(&step->tensors[t], core);
             if (ids[t][core] != next) continue;
             if (next++ > 0) text_append(m->out, ", ");
-            if (has_strides(address)) text_printf(m->out, "%%addr_%u", first_application++);
-            else write_base(m, address);
+            if (has_strides(&address)) text_printf(m->out, "%%addr_%u", first_application++);
+            else write_base(m, &address);
         }
     }
 }

@@ -164,11 +164,11 @@ static json_t *node_name(const bundle_tensor *tensor)
 
 static json_t *start_address(const step_writer *s, uint32_t t, uint32_t core)
 {
-    const bundle_address *start = &s->step->tensors[t].start[core];
-    if (s->step->tensors[t].in_lx) return decimal(start->offset);
+    const bundle_tensor *tensor = &s->step->tensors[t];
+    if (tensor->in_lx) return decimal(tensor->start[core]);
     if (s->w->form == BUNDLE_FORM_SYMBOLIC) return decimal(-(s->first_symbol + s->ids[t][core]));
-    int64_t segment = writer_segment(s->w, start->arg);
-    return decimal(segment * (int64_t)BUNDLE_SEGMENT_BYTES + start->offset);
+    int64_t segment = writer_segment(s->w, tensor->arg);
+    return decimal(segment * (int64_t)BUNDLE_SEGMENT_BYTES + tensor->start[core]);
 }
 
 static json_t *start_addresses(step_writer *s, uint32_t t)

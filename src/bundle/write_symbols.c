@@ -9,15 +9,6 @@ int32_t writer_segment(const bundle_writer *w, int32_t arg)
     return arg == w->pool ? 0 : arg + 1;
 }
 
-static bool same_address(const bundle_address *a, const bundle_address *b)
-{
-    if (a->arg != b->arg || a->offset != b->offset) return false;
-    for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
-        if (a->loop_stride[loop] != b->loop_stride[loop]) return false;
-    }
-    return true;
-}
-
 uint32_t writer_number_symbols(const bundle_step *step,
                                int32_t ids[BUNDLE_MAX_TENSORS][BUNDLE_MAX_CORES])
 {
@@ -28,7 +19,7 @@ uint32_t writer_number_symbols(const bundle_step *step,
             ids[t][core] = -1;
             if (tensor->in_lx) continue;
             uint32_t same = 0;
-            while (!same_address(&tensor->start[same], &tensor->start[core])) same++;
+            while (tensor->start[same] != tensor->start[core]) same++;
             ids[t][core] = same < core ? ids[t][same] : (int32_t)count++;
         }
     }

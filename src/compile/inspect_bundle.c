@@ -93,34 +93,24 @@ static void print_constants(const bundle_step *step, text *out)
     }
 }
 
-static bool same_but_offset(const bundle_address *a, const bundle_address *b)
-{
-    bool same = a->arg == b->arg;
-    for (uint32_t i = 0; i < BUNDLE_MAX_LOOPS; i++)
-        same = same && a->loop_stride[i] == b->loop_stride[i];
-    return same;
-}
-
 // The last core of the run that begins at `first` and goes on in steps of *out_step.
 static uint32_t run_end(const bundle_tensor *t, uint32_t first, uint32_t count, int64_t *out_step)
 {
     uint32_t last = first;
     *out_step = 0;
-    if (first + 1 < count) *out_step = t->start[first + 1].offset - t->start[first].offset;
-    while (last + 1 < count && same_but_offset(&t->start[first], &t->start[last + 1]) &&
-           t->start[last + 1].offset - t->start[last].offset == *out_step)
+    if (first + 1 < count) *out_step = t->start[first + 1] - t->start[first];
+    while (last + 1 < count && t->start[last + 1] - t->start[last] == *out_step)
         last++;
     return last;
 }
 
-static void print_address(const bundle_address *address, text *out)
+static void print_address(const bundle_tensor *t, uint32_t core, text *out)
 {
-    if (address->arg < 0) text_append(out, "lx");
-    else text_printf(out, "argument %d", address->arg);
-    text_printf(out, " + 0x%" PRIx64, (uint64_t)address->offset);
+    if (t->arg < 0) text_append(out, "lx");
+    else text_printf(out, "argument %d", t->arg);
+    text_printf(out, " + 0x%" PRIx64, (uint64_t)t->start[core]);
     for (uint32_t i = 0; i < BUNDLE_MAX_LOOPS; i++)
-        if (address->loop_stride[i])
-            text_printf(out, " + %" PRId64 "*loop%u", address->loop_stride[i], i);
+        if (t->loop_stride[i]) text_printf(out, " + %" PRId64 "*loop%u", t->loop_stride[i], i);
 }
 
 // "held by 8 cores in slices: mb/8"
@@ -141,7 +131,7 @@ static void print_starts(const bundle_step *step, const bundle_tensor *t, text *
         last = run_end(t, core, step->core_count, &step_bytes);
         if (last > core) text_printf(out, "        cores %u..%u  ", core, last);
         else text_printf(out, "        core %u  ", core);
-        print_address(&t->start[core], out);
+        print_address(t, core, out);
         if (last > core && step_bytes) text_printf(out, ", %+" PRId64 " a core", step_bytes);
         text_append(out, "\n");
     }

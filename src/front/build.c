@@ -311,6 +311,20 @@ static spyre_status build_output(builder *b, uint32_t value)
     return VEC_PUSH(b->loops->memory, &b->loops->outputs, output);
 }
 
+// An op and a buffer a node, and some that passes add: lists that double leave as much behind.
+static spyre_status make_room(loop_graph *loops, const spyre_graph *graph)
+{
+    uint32_t ops = graph->nodes.count + graph->nodes.count / 8 + 8;
+    uint32_t buffers = ops + graph->inputs.count;
+    loops->ops.items = ARENA_NEW(loops->memory, loop_op, ops);
+    loops->buffers.items = ARENA_NEW(loops->memory, loop_buffer, buffers);
+    TRY_ALLOC(loops->ops.items);
+    TRY_ALLOC(loops->buffers.items);
+    loops->ops.capacity = ops;
+    loops->buffers.capacity = buffers;
+    return NULL;
+}
+
 spyre_status front_build(const spyre_graph *graph, arena *memory, uint32_t *at_node,
                          loop_graph **out_loops)
 {
@@ -318,6 +332,7 @@ spyre_status front_build(const spyre_graph *graph, arena *memory, uint32_t *at_n
     TRY_ALLOC(loops);
     *loops = (loop_graph){.memory = memory, .graph = graph, .cores = 32, .at_node = at_node};
     loops->settings = spyre_settings_default();
+    TRY(make_room(loops, graph));
     builder b = {.loops = loops, .graph = graph};
     b.buffer_of = ARENA_NEW(memory, uint32_t, graph->values.count);
     TRY_ALLOC(b.buffer_of);

@@ -132,7 +132,7 @@ static void divide_cores(emitter *e)
     step->core_count = loop_core_count(e->op);
     for (uint32_t core = 0; core < step->core_count; core++)
         for (uint32_t v = 0; v < e->op->var_count; v++)
-            step->core_slice[core][e->dim_of_var[v]] = loop_core_slice(e->op, v, core);
+            step->core_slice[core][e->dim_of_var[v]] = (uint8_t)loop_core_slice(e->op, v, core);
 }
 
 static void add_step_constant(bundle_step *step, const char *name, spyre_format format, float value)
@@ -184,8 +184,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
 {
     const loop_op *op = &loops->ops.items[index];
     *loops->at_node = op->node;
-    bundle_step *step = arena_alloc(loops->memory, sizeof *step);
-    TRY_ALLOC(step);
+    bundle_step built = {0}, *step = &built;
     emitter e = {.loops = loops,
                  .op = op,
                  .step = step,
@@ -213,7 +212,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
     step->output = (uint8_t)(op->operand_count - 1);
     step->compute_format = loops->buffers.items[op->operand[op->gather ? 1 : 0].buffer].format;
     for (uint8_t k = 0; k < op->operand_count; k++) {
-        step->tensors[k].start[0].arg =
+        step->tensors[k].arg =
             arg_of(result, &loops->buffers.items[op->operand[k].buffer]);
         TRY(emit_tensor(&e, k));
         if (k == step->output) continue;

@@ -196,18 +196,16 @@ static void set_starts(const emitter *e, uint32_t k)
     bundle_tensor *tensor = &e->step->tensors[k];
     const loop_location *place = &e->place[k];
     const loop_buffer *buffer = buffer_of(e, k);
-    int32_t arg = tensor->start[0].arg;
+    for (uint32_t t = 0; t < e->op->tile_depth; t++) tensor->loop_stride[t] = place->tile_stride[t];
     for (uint32_t core = 0; core < e->step->core_count; core++) {
-        int64_t offset = buffer->memory_offset + place->offset;
+        int64_t *offset = &tensor->start[core];
+        *offset = buffer->memory_offset + place->offset;
         for (uint32_t v = 0; v < e->op->var_count && !buffer->in_lx; v++) {
             uint8_t d = e->dim_of_var[v];
             int64_t first = bundle_slice_start(e->step, core, d);
             if (v == place->stick_var) first /= tensor->stick_elements;
-            offset += first * place->stride[v];
+            *offset += first * place->stride[v];
         }
-        tensor->start[core] = (bundle_address){.arg = arg, .offset = offset};
-        for (uint32_t t = 0; t < e->op->tile_depth; t++)
-            tensor->start[core].loop_stride[t] = place->tile_stride[t];
     }
 }
 
@@ -224,7 +222,7 @@ static spyre_status set_owners(const emitter *e, bundle_tensor *tensor)
         owners->slices[d] = source.slices[v];
         for (uint32_t core = 0; core < source.cores; core++)
             owners->core_slice[core][d] =
-                (int32_t)core / source.core_stride[v] % source.slices[v];
+                (uint8_t)((int32_t)core / source.core_stride[v] % source.slices[v]);
     }
     tensor->owners = owners;
     return NULL;

@@ -94,7 +94,8 @@ static spyre_status describe_operand(evaluation *e, uint32_t k)
     tensor->stick_dim = LOOP_NO_DIM;
     int64_t offset = place.offset, lanes = loop_lanes(buffer);
     for (uint32_t t = 0; t < e->op->tile_depth; t++) offset += e->tile[t] * place.tile_stride[t];
-    tensor->start[0] = (bundle_address){(int32_t)k, offset, {0}};
+    tensor->arg = (int32_t)k;
+    tensor->start[0] = offset;
     e->buffers[k] = (bundle_buffer){e->values[access->buffer], bytes_of(buffer, e->laid_out)};
     if (loop_is_table(e->op, access)) e->row_stride = place.row_stride;
     o->tensor = tensor;

@@ -91,6 +91,7 @@ JSON_CASES = {
     "address_segment": set_start(0, 1, str(7 << 34)),
     "address_missing": remove(("nodes", 2, "startAddressCoreCorelet_", "data_", "[1, 0, 0]")),
     "address_number": set_start(0, 0, "0x80"),
+    "address_arguments": set_start(0, 1, str(1 << 34)),
     "address_core": set_start(0, 2, "0"),
     "address_alignment": set_start(0, 1, "66"),
     "address_symbol": set_start(1, 0, "-5"),
@@ -202,8 +203,15 @@ MLIR_CASES = {
     "mlir_undefined": function(execute("%b")),
 }
 
+# The second core moves on otherwise than the first.
+TWO_STRIDES = (
+    "#map_1 = affine_map<(d0, d1)[s0] -> (s0 + 512*d0 + 128*d1)>\n"
+    + (GOLDEN / "loops" / "bundle.mlir").read_text()
+).replace("%addr_1 = affine.apply #map_0", "%addr_1 = affine.apply #map_1")
+
 # Cases of other golden bundles: case, golden bundle, change, bundle.mlir
 OTHER_CASES = [
+    ("address_strides", "loops", lambda step: None, TWO_STRIDES),
     (
         "shuffle_core",
         "shuffle",

@@ -187,7 +187,7 @@ static inline bundle *case_norm_loop(arena *memory, int64_t scale)
     add_constant(&moments, "exx2scale", 1.0f / 512);
     add_constant(&moments, "useZeroMean", 0);
     bundle_tensor *x = case_tensor(b, &moments, DL16, "mb out", "out", "", 0);
-    for (uint32_t core = 0; core < 2; core++) x->start[core].loop_stride[0] = 1 << 20;
+    x->loop_stride[0] = 1 << 20;
     case_tensor(b, &moments, DL16, "mb out", "out", "out", -1);
     finish_step(b, &moments);
     bundle_step inverse = make_step(memory, OPFUNC_LAYERNORMSCALE,
@@ -195,7 +195,7 @@ static inline bundle *case_norm_loop(arena *memory, int64_t scale)
     add_constant(&inverse, "eps", 1e-5f);
     case_tensor(b, &inverse, DL16, "out x", "x", "x", -1);
     bundle_tensor *y = case_tensor(b, &inverse, DL16, "out x", "x", "", 1);
-    for (uint32_t core = 0; core < 2; core++) y->start[core].loop_stride[0] = 1 << 14;
+    y->loop_stride[0] = 1 << 14;
     finish_step(b, &inverse);
     assert_ok(VEC_PUSH(memory, &b->body, end));
     return b;

@@ -245,7 +245,7 @@ static const bundle_owners *random_owners(trial *t, const bundle_step *step,
     for (uint32_t n = 0; n < o->core_count; n++) {
         uint32_t left = n;
         for (uint32_t d = 0; d < step->dim_count; d++) {
-            o->core_slice[core[n]][d] = (int32_t)(left % (uint32_t)o->slices[d]);
+            o->core_slice[core[n]][d] = (uint8_t)(left % (uint32_t)o->slices[d]);
             left /= (uint32_t)o->slices[d];
         }
     }

@@ -75,7 +75,7 @@ static inline void trial_place(trial *t, bundle_step *step, bundle_tensor *tenso
     assert_ok(bundle_tensor_geometry(t->b, step, (uint32_t)(tensor - step->tensors), &g));
     int64_t end = 0;
     for (uint32_t core = 0; core < step->core_count; core++)
-        if (tensor->start[core].offset + g.bytes > end) end = tensor->start[core].offset + g.bytes;
+        if (tensor->start[core] + g.bytes > end) end = tensor->start[core] + g.bytes;
     t->b->args.items[number].bytes = end + 128 * pick(t, 2);
     assert_true(end < TRIAL_ARG_LIMIT);
 }
@@ -163,9 +163,8 @@ static inline void trial_wrap(trial *t)
         bundle_tensor *tensor = &step->tensors[n];
         int64_t stride = 128 * pick(t, 5);
         if (tensor->in_lx) continue;
-        for (uint32_t core = 0; core < step->core_count; core++)
-            tensor->start[core].loop_stride[0] = stride;
-        t->b->args.items[tensor->start[0].arg].bytes += stride * (count - 1);
+        tensor->loop_stride[0] = stride;
+        t->b->args.items[tensor->arg].bytes += stride * (count - 1);
     }
     bundle_statement end = {.kind = BUNDLE_END};
     assert_ok(VEC_PUSH(t->memory, &t->b->body, end));

@@ -37,7 +37,7 @@ static inline bundle_step make_step(arena *memory, opfunc op, const made_dim *di
     for (uint32_t core = 0; core < step.core_count; core++) {
         int32_t rest = (int32_t)core;
         for (uint32_t d = step.dim_count; d-- > 0;) {
-            step.core_slice[core][d] = rest % step.slices[d];
+            step.core_slice[core][d] = (uint8_t)(rest % step.slices[d]);
             rest /= step.slices[d];
         }
     }
@@ -92,15 +92,14 @@ static inline void place_tensor(const bundle *b, const bundle_step *step, bundle
 {
     bundle_geometry g;
     t->in_lx = arg < 0;
-    for (uint32_t core = 0; core < step->core_count; core++) {
-        t->start[core] = (bundle_address){.arg = arg, .offset = offset};
-    }
+    t->arg = arg;
+    for (uint32_t core = 0; core < step->core_count; core++) t->start[core] = offset;
     assert_ok(bundle_tensor_geometry(b, step, (uint32_t)(t - step->tensors), &g));
     for (uint32_t core = 0; core < step->core_count && arg >= 0; core++) {
         for (uint32_t d = 0; d < step->dim_count; d++) {
             int64_t first = bundle_slice_start(step, core, d);
             if (d == t->stick_dim) first /= t->stick_elements;
-            if (g.moves[d]) t->start[core].offset += first * g.stride[d];
+            if (g.moves[d]) t->start[core] += first * g.stride[d];
         }
     }
 }
@@ -277,7 +276,7 @@ static inline bundle *golden_shuffle(arena *memory)
     bundle_owners *owners = ARENA_NEW(memory, bundle_owners, 1);
     assert_non_null(owners);
     *owners = (bundle_owners){.core_count = 4, .slices = {4, 1, 1}};
-    for (int32_t core = 0; core < 4; core++) owners->core_slice[core][0] = 3 - core;
+    for (uint8_t core = 0; core < 4; core++) owners->core_slice[core][0] = (uint8_t)(3 - core);
     bundle_tensor *source = make_tensor(&s, "OUTPUT", DL16, "mb x out", "out", "x");
     source->owners = owners;
     place_tensor(b, &s, source, -1, 0);
@@ -346,10 +345,8 @@ static inline bundle *golden_loops(arena *memory)
         place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), i, 0);
         place_tensor(b, &s, make_tensor(&s, "OUTPUT", DL16, "mb out", "out", ""), 1, i ? 2048 : 0);
         for (uint32_t t = 0; t < 2 && i == 0; t++) {
-            for (uint32_t core = 0; core < 2; core++) {
-                s.tensors[t].start[core].loop_stride[0] = 512;
-                s.tensors[t].start[core].loop_stride[1] = 256;
-            }
+            s.tensors[t].loop_stride[0] = 512;
+            s.tensors[t].loop_stride[1] = 256;
         }
         finish_step(b, &s);
         if (i == 0) assert_ok(VEC_PUSH(memory, &b->body, end));

@@ -34,8 +34,8 @@ static void read__absolute_addresses(void **state)
     assert_int_equal(s->core_slice[1][0], 1);
     assert_int_equal(s->tensors[1].scale[0], -1);
     assert_int_equal(s->tensors[1].scale[1], -2);
-    assert_int_equal(s->tensors[2].start[1].arg, 2);
-    assert_int_equal(s->tensors[2].start[1].offset, 256);
+    assert_int_equal(s->tensors[2].arg, 2);
+    assert_int_equal(s->tensors[2].start[1], 256);
     assert_int_equal(s->input_count, 2);
     assert_int_equal(s->output, 2);
     assert_int_equal(s->compute_format, SPYRE_FORMAT_SEN169_FP16);
@@ -68,16 +68,16 @@ static void read__symbols_and_loops(void **state)
     assert_int_equal(b->body.items[0].count, 3);
     assert_int_equal(b->body.items[1].count, 2);
     assert_int_equal(b->body.items[4].kind, BUNDLE_END);
-    const bundle_address *start = &b->steps.items[0].tensors[0].start[1];
-    assert_int_equal(start->arg, 0);
-    assert_int_equal(start->offset, 128);
-    assert_int_equal(start->loop_stride[0], 512);
-    assert_int_equal(start->loop_stride[1], 256);
-    assert_int_equal(start->loop_stride[2], 0);
+    const bundle_tensor *tensor = &b->steps.items[0].tensors[0];
+    assert_int_equal(tensor->arg, 0);
+    assert_int_equal(tensor->start[1], 128);
+    assert_int_equal(tensor->loop_stride[0], 512);
+    assert_int_equal(tensor->loop_stride[1], 256);
+    assert_int_equal(tensor->loop_stride[2], 0);
     assert_ok(bundle_read(memory, GOLDEN "/many_arguments", false, &b));
     assert_int_equal(b->args.count, 8);
     assert_int_equal(b->args.items[0].kind, BUNDLE_ARG_POOL);
-    assert_int_equal(b->steps.items[1].tensors[1].start[0].arg, 6);     // %arg_5 behind the pool
+    assert_int_equal(b->steps.items[1].tensors[1].arg, 6);     // %arg_5 behind the pool
     arena_destroy(memory);
 }
 

@@ -98,12 +98,11 @@ static void coarse_tile__strides(void **state)
         front_result result;
         compile(&run, &result);
         const bundle_step *add = &result.bundle->steps.items[0];
-        for (uint32_t core = 0; core < add->core_count; core++)
-            for (uint32_t t = 0; t < 2; t++) {
-                assert_int_equal(add->tensors[t].start[core].loop_stride[0], cases[c].outer);
-                assert_int_equal(add->tensors[t].start[core].loop_stride[1], cases[c].inner);
-                assert_int_equal(add->tensors[2].start[core].loop_stride[t], 0);
-            }
+        for (uint32_t t = 0; t < 2; t++) {
+            assert_int_equal(add->tensors[t].loop_stride[0], cases[c].outer);
+            assert_int_equal(add->tensors[t].loop_stride[1], cases[c].inner);
+            assert_int_equal(add->tensors[2].loop_stride[t], 0);
+        }
         front_run_end(&run);
     }
 }

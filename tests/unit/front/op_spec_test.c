@@ -37,11 +37,8 @@ static bool same_tensor(const bundle_tensor *a, const bundle_tensor *b, uint32_t
         memcmp(a->max_size, b->max_size, sizeof a->max_size))
         return false;
     *why = "start";
-    for (uint32_t c = 0; c < cores; c++)
-        if (a->start[c].offset != b->start[c].offset ||
-            memcmp(a->start[c].loop_stride, b->start[c].loop_stride, sizeof a->start[c].loop_stride))
-            return false;
-    return true;
+    return memcmp(a->start, b->start, cores * sizeof a->start[0]) == 0 &&
+           memcmp(a->loop_stride, b->loop_stride, sizeof a->loop_stride) == 0;
 }
 
 // Launch arguments may be others (constants are tensors), addresses in them are the same.
@@ -62,11 +59,11 @@ static const char *difference(const bundle *a, const bundle *b)
             why = "masks or constants";
         for (uint32_t t = 0; t < x->tensor_count && !why; t++) {
             const char *field;
-            int32_t arg = x->tensors[t].start[0].arg;
+            int32_t arg = x->tensors[t].arg;
             bundle_tensor same = x->tensors[t];
             bool constant = arg >= 0 && a->args.items[arg].kind == BUNDLE_ARG_CONSTANTS;
             for (uint32_t c = 0; constant && c < x->core_count; c++)
-                same.start[c].offset = y->tensors[t].start[c].offset;
+                same.start[c] = y->tensors[t].start[c];
             if (!same_tensor(&same, &y->tensors[t], x->core_count, &field)) why = field;
         }
         if (!why) continue;
