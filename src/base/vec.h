@@ -23,6 +23,12 @@
          ? status_no_memory()                                                                   \
          : ((void)((vec)->items[(vec)->count++] = (value)), (spyre_status)0))
 
+// Room for `room` items in an empty vec, so that growing leaves nothing behind; of type spyre_status.
+#define VEC_ROOM(memory, vec, room)                                                             \
+    (((vec)->items = arena_alloc_array((memory), (room), sizeof *(vec)->items))                 \
+         ? ((void)((vec)->capacity = (room)), (spyre_status)0)                                  \
+         : status_no_memory())
+
 // Makes room for one more item; nonzero when memory is short.
 int vec_reserve(arena *memory, void **items, uint32_t count, uint32_t *capacity,
                 size_t item_bytes);

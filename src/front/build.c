@@ -316,13 +316,8 @@ static spyre_status make_room(loop_graph *loops, const spyre_graph *graph)
 {
     uint32_t ops = graph->nodes.count + graph->nodes.count / 8 + 8;
     uint32_t buffers = ops + graph->inputs.count;
-    loops->ops.items = ARENA_NEW(loops->memory, loop_op, ops);
-    loops->buffers.items = ARENA_NEW(loops->memory, loop_buffer, buffers);
-    TRY_ALLOC(loops->ops.items);
-    TRY_ALLOC(loops->buffers.items);
-    loops->ops.capacity = ops;
-    loops->buffers.capacity = buffers;
-    return NULL;
+    TRY(VEC_ROOM(loops->memory, &loops->ops, ops));
+    return VEC_ROOM(loops->memory, &loops->buffers, buffers);
 }
 
 spyre_status front_build(const spyre_graph *graph, arena *memory, uint32_t *at_node,

@@ -327,9 +327,7 @@ spyre_status front_emit(loop_graph *loops, front_result *out_result)
     result.output_buffer_count = loops->output_buffer_count;
     result.bundle = bundle_create(loops->memory);
     TRY_ALLOC(result.bundle);
-    result.bundle->steps.items = ARENA_NEW(loops->memory, bundle_step, loops->ops.count);
-    TRY_ALLOC(result.bundle->steps.items);
-    result.bundle->steps.capacity = loops->ops.count;
+    TRY(VEC_ROOM(loops->memory, &result.bundle->steps, loops->ops.count));
     TRY(add_args(loops, &result));
     if (result.has_constants) TRY(fill_constants(loops, result.bundle));
     TRY(emit_body(loops, &result));

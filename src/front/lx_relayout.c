@@ -168,6 +168,7 @@ static spyre_status serve(loop_graph *loops, relayout *r, uint32_t index, loop_o
 static spyre_status insert(loop_graph *loops, relayout *r)
 {
     loop_op_list ops = {0};
+    TRY(VEC_ROOM(loops->memory, &ops, loops->ops.count + r->moves.count));
     for (uint32_t m = 0; m < r->moves.count; m++) r->moves.items[m].inserted = false;
     for (uint32_t i = 0; i < loops->ops.count; i++) TRY(serve(loops, r, i, &ops));
     loops->ops = ops;

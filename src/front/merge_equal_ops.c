@@ -64,7 +64,7 @@ static op_key key_of(const loop_graph *loops, const loop_op *op)
     return key;
 }
 
-spyre_status pass_merge_equal_ops(loop_graph *loops, bool *out_changed)
+static spyre_status merge(loop_graph *loops, arena *scratch, bool *out_changed)
 {
     renaming r;
     map_bytes seen = {0};
@@ -76,7 +76,7 @@ spyre_status pass_merge_equal_ops(loop_graph *loops, bool *out_changed)
         rename_operands(&r, &op);
         if (flow_is_written_once(&r.flow, result)) {
             op_key key = key_of(loops, &op);
-            TRY(map_bytes_intern(loops->memory, &seen, &key, sizeof key, result, &first));
+            TRY(map_bytes_intern(scratch, &seen, &key, sizeof key, result, &first));
         }
         if (first != result && rename_may_drop(&r, result))
             r.places[result] = first;
@@ -86,4 +86,13 @@ spyre_status pass_merge_equal_ops(loop_graph *loops, bool *out_changed)
     *out_changed = kept != loops->ops.count;
     loops->ops.count = kept;
     return NULL;
+}
+
+spyre_status pass_merge_equal_ops(loop_graph *loops, bool *out_changed)
+{
+    arena *scratch = arena_create();
+    TRY_ALLOC(scratch);
+    spyre_status status = merge(loops, scratch, out_changed);
+    arena_destroy(scratch);
+    return status;
 }

@@ -29,6 +29,7 @@ static spyre_status lay_out(loop_graph *loops, const stick_mode *modes)
 {
     loop_op_list list = {0};
     relayouter r = {.loops = loops, .ops = &list};
+    TRY(VEC_ROOM(loops->memory, &list, loops->ops.count + loops->ops.count / 8 + 8));
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         loop_op op = loops->ops.items[i];
         *loops->at_node = op.node;
