@@ -4,7 +4,8 @@
 // knows three dims, so the dims of the step get roles: k is the last reduced dim, n the columns
 // (the stick dim of B), rows those along which A moves and B does not; everything else is looped
 // over. When all of k fits, B stays in LX while the row tiles pass by, or, when all rows fit too, the
-// products pass by; otherwise A and B are both loaded for every tile of k.
+// products pass by; otherwise A and B are both loaded for every tile of k, and while the results of one
+// tile are stored the next ones are computed.
 //
 // The tiles in LX have MATMUL's own layout whatever the tensors' is: A as [k sticks][rows][lanes],
 // B as [n sticks][k][lanes], the accumulator as [n sticks][rows][lanes], sticks whole.
@@ -22,7 +23,8 @@ typedef struct {
     lx_region accumulator, received;
     bool stationary; // B is loaded once for all row tiles
     bool passing;    // one tile of rows and k: the tiles of the outer loops pass by
-    schedule outer, rows, depth;
+    bool storing;    // results are stored while the next ones are computed
+    schedule outer, rows, depth, results; // results: what has its tokens for a whole kernel
     split chain;
     const nest_class *present;
 } matmul;
@@ -237,11 +239,13 @@ static spyre_status finish(void *context, const box *b)
     place_axes axes = place_find_axes(&m->r.nest, &kept, 1);
     place sum = accumulator_place(m, &kept, &axes, &m->accumulator);
     place target = stage_place(&m->tiles, &kept, &axes, c);
+    if (m->storing) TRY(emit_wait(e, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE));
     TRY(emit_identity(e, &axes, &target, &sum));
     if (!m->tiles.staged[c]) return NULL;
     TRY(emit_handover(e, ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FULL));
     place home = place_home(&m->r.nest, &kept, &axes, c);
     TRY(emit_store(e, &axes, &home, &target));
+    if (m->storing) return emit_signal(e, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
     return emit_handover(e, ISA_QUEUE_STORE, ISA_QUEUE_SFP, TOKEN_OUTPUT_FREE);
 }
 
@@ -306,6 +310,7 @@ static void make_loops(matmul *m, const matmul_tiles *t)
 {
     nest *n = &m->r.nest;
     m->outer = (schedule){.e = m->e, .n = n, .body = outer_body, .context = m};
+    m->results = (schedule){.e = m->e, .n = n};
     m->rows = (schedule){.e = m->e, .n = n, .body = rows_body, .context = m};
     m->depth = (schedule){.e = m->e, .n = n, .body = depth_body, .context = m};
     uint8_t dims[BUNDLE_MAX_DIMS];
@@ -326,6 +331,15 @@ static void make_loops(matmul *m, const matmul_tiles *t)
     schedule_add_buffer(innermost, loads_tiles(m), ISA_QUEUE_LOAD, ISA_QUEUE_PT, TOKEN_INPUT_FREE);
     schedule_add_buffer(innermost, !deep && m->tiles.staged[m->r.c], ISA_QUEUE_SFP, ISA_QUEUE_STORE,
                         TOKEN_OUTPUT_FREE);
+    if (!deep || m->chain.needed) return;
+    // One buffer of results has one token.
+    m->storing = m->tiles.staged[m->r.c];
+    schedule_add_buffer(&m->results, m->storing, ISA_QUEUE_SFP, ISA_QUEUE_STORE, TOKEN_OUTPUT_FREE);
+    uint32_t around = m->e->depth + m->outer.levels.count + m->rows.levels.count;
+    m->depth.stays_open = schedule_may_stay_open(&m->depth, around);
+    if (m->depth.stays_open)
+        schedule_add_buffer(&m->results, true, ISA_QUEUE_LOAD, ISA_QUEUE_PT, TOKEN_INPUT_FREE);
+    m->outer.inner = &m->results;
 }
 
 static spyre_status allocate(matmul *m, const matmul_tiles *t)

@@ -7,9 +7,10 @@
 //             that read one place share a transfer
 //     PT      the multiply-adds, slower with few rows a tile
 //     LX      what is loaded, B once more for every row tile, the sums twice for every tile of k
-// The first of the tiles that pass by is loaded before anything is computed. What does not bind counts
-// a little besides, and so does every instruction, so that of plans that take equally long the one
-// with less work is chosen and tiles do not become slivers.
+// The first of the tiles that pass by is loaded before anything is computed, and so is a B that stays;
+// nothing goes on beside the last store behind tiles of k. What does not bind counts a little
+// besides, and so does every instruction, so that of plans that take equally long the one with less
+// work is chosen and tiles do not become slivers.
 #include "back/matmul_tile.h"
 
 #include <math.h>
@@ -189,9 +190,13 @@ static double time_of(const problem *p, bool stationary, const matmul_tiles *t)
     if (p->a_us > 0) lx += a_bytes;
     if (p->b_us > 0) lx += b_loaded;
     lx /= LX_BANDWIDTH;
-    double passing = stationary ? row_tiles : depth_tiles;
+    double results_made = p->chained ? 1 : row_tiles * column_tiles, passing = depth_tiles;
+    if (fmod(depth_tiles, 2) == 0) passing *= results_made; // schedule_may_stay_open
+    if (stationary) passing = row_tiles;
     if (t->passing) passing = column_tiles * p->products;
-    return fmax(memory, fmax(pt, lx)) + fmin(memory, pt) / passing +
+    double alone = stationary && !t->passing ? b_loaded * p->b_us : 0;
+    if (!stationary) alone = results * element * p->c_us / results_made;
+    return alone + fmax(memory - alone, fmax(pt, lx)) + fmin(memory - alone, pt) / passing +
            HIDDEN_SHARE * (memory + pt + lx) +
            row_tiles * column_tiles * depth_tiles * INSTRUCTION_US;
 }

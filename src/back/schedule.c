@@ -72,7 +72,7 @@ static spyre_status double_buffered(const schedule *s, uint32_t level, box *b, i
     emitter *e = s->e;
     uint32_t dim = s->levels.dim[level];
     int64_t tile = b->extent[dim];
-    TRY(open_buffers(s));
+    if (!s->stays_open) TRY(open_buffers(s));
     if (count / 2 > 1) {
         TRY(emit_loop(e, count / 2));
         b->loop[e->depth - 1] = (box_loop){(int32_t)dim, 2 * tile};
@@ -92,7 +92,19 @@ static spyre_status double_buffered(const schedule *s, uint32_t level, box *b, i
         b->start[dim] += (count - 1) * tile;
         TRY(s->body(s->context, b));
     }
-    return close_buffers(s);
+    return s->stays_open ? NULL : close_buffers(s);
+}
+
+bool schedule_may_stay_open(const schedule *s, uint32_t depth)
+{
+    if (s->levels.count == 0 || s->buffer_count == 0) return false;
+    uint32_t dim = s->levels.dim[s->levels.count - 1];
+    int64_t tile = s->levels.tile[s->levels.count - 1];
+    for (uint32_t c = 0; c < s->n->class_count; c++) {
+        int64_t size = s->n->classes[c].size[dim];
+        if (size % (2 * tile) || next_tile(s->n, dim, tile, size) != tile) return false;
+    }
+    return depth + s->levels.count + 1 <= ISA_MAX_LOOPS;
 }
 
 static spyre_status run_level(const schedule *s, uint32_t level, const box *whole)
@@ -129,7 +141,9 @@ spyre_status schedule_kernels(const schedule *s)
     for (uint32_t p = 0; p < count; p++) {
         if (s->present) *s->present = pieces[p].present;
         TRY(emit_kernel(s->e, s->n, pieces[p].cores));
+        if (s->inner) TRY(open_buffers(s->inner));
         TRY(schedule_run(s, &pieces[p].whole));
+        if (s->inner) TRY(close_buffers(s->inner));
         TRY(emit_end_kernel(s->e));
     }
     return NULL;

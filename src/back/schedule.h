@@ -13,7 +13,8 @@
 //     wait                        takes the token back, so that all tokens end at zero
 //
 // A body ends with its producer's wait for a FREE token; with the additional one the producer is
-// one tile ahead. Internal.
+// one tile ahead. When n is even and the loops around are of the same kernel, the token is given once
+// a kernel, so that the producer is ahead from one run of the innermost loop to the next. Internal.
 #ifndef BACK_SCHEDULE_H
 #define BACK_SCHEDULE_H
 
@@ -35,7 +36,7 @@ typedef struct {
 
 enum { SCHEDULE_MOST_BUFFERS = 2 };
 
-typedef struct {
+typedef struct schedule {
     emitter *e;
     const nest *n;
     schedule_levels levels;
@@ -44,6 +45,8 @@ typedef struct {
     schedule_buffer buffers[SCHEDULE_MOST_BUFFERS];
     void *context;
     const nest_class **present;             // schedule_kernels: told the piece's; may be null
+    bool stays_open;                        // the buffers have their tokens for a whole kernel
+    const struct schedule *inner;           // schedule_kernels: gives those of this one; may be null
 } schedule;
 
 // Appends a dim, unless one tile holds all of it in every class.
@@ -52,6 +55,10 @@ void schedule_add(schedule *s, uint32_t dim, int64_t tile);
 // Adds a buffer to the innermost loop, if there is one.
 void schedule_add_buffer(schedule *s, bool there_is_one, isa_queue producer, isa_queue consumer,
                          uint32_t free_token);
+
+// True when every run of the innermost loop, inside of `depth` loops besides the schedule's own, leaves
+// its buffers as it found them.
+bool schedule_may_stay_open(const schedule *s, uint32_t depth);
 
 SPYRE_MUST_CHECK spyre_status schedule_run(const schedule *s, const box *whole);
 

@@ -118,27 +118,41 @@ static double tiles_of(const loop_op *op, const cost_basis *basis, const divisio
 
 // The first tile is loaded before anything is computed. Where memory binds, the last tile is computed
 // while the store of the one before it ends: loads and stores share the memory, so with L, S and C
-// for loading, storing and computing a tile, (S - L + C) / 2 of that store is left then.
-static double overlap(const cost *c, double written_us, double tiles, double results)
+// for loading, storing and computing a tile, (S - L + C) / 2 of that store is left then. A product
+// whose tiles pass along k has fewer results than tiles, and nothing goes on beside its last store.
+static double overlap(const cost *c, double written_us, double kept_us, double tiles,
+                      double results)
 {
-    double compute = c->compute_us + c->ring_us, least = fmin(c->memory_us, compute) / tiles;
-    if (compute >= c->memory_us || tiles < 2) return fmax(c->memory_us, compute) + least;
-    double store = written_us / tiles, load = c->memory_us / tiles - store;
-    double left = results < tiles ? 0 : fmin(store, fmax(0, (store - load + least) / 2));
-    return c->memory_us + fmax(0, least - left);
+    double compute = c->compute_us + c->ring_us;
+    double alone = kept_us + (results < tiles ? written_us / results : 0);
+    double memory = c->memory_us - alone, least = fmin(memory, compute) / tiles;
+    if (compute >= memory || tiles < 2) return alone + fmax(memory, compute) + least;
+    if (results < tiles) return alone + memory + least;
+    double store = written_us / tiles, load = memory / tiles - store;
+    return alone + memory + fmax(0, least - fmin(store, fmax(0, (store - load + least) / 2)));
+}
+
+static cost_matmul product_of(const loop_op *op, const cost_basis *basis, const division *d,
+                              uint32_t resident, double compute_us)
+{
+    cost_product p = {.op = op, .sizes = &basis->sizes, .d = d, .layout = &basis->layout,
+                      .share_bytes = basis->share_bytes, .compute_us = compute_us};
+    for (uint32_t k = 0; k < 3; k++) p.bytes[k] = resident >> k & 1u ? 0 : basis->bytes[k];
+    return cost_matmul_of(&p);
 }
 
 static cost cost_of_even(const loop_op *op, const cost_basis *basis, const division *d,
                          uint32_t resident)
 {
     cost c = {0};
-    cost_matmul m = {1, 1, 1, 1};
+    cost_matmul m = {1, 1, 1, 1, false};
     double spread_us = 0, runs_us = 0;
     if (op->op == OPFUNC_SHUFFLE && resident == 3) {
         c.us = c.ring_us = basis->shuffle_us;
         return c;
     }
-    if (is_matmul(op)) m = cost_matmul_of(op, &basis->sizes, d, basis->bytes, basis->share_bytes);
+    c.compute_us = compute_of(op, basis, d);
+    if (is_matmul(op)) m = product_of(op, basis, d, resident, c.compute_us);
     cost_runs runs = cost_runs_of(op, &basis->layout, &basis->sizes, d, basis->share_bytes, resident);
     for (uint32_t k = 0; k < op->operand_count; k++) {
         bool result = k + 1 == op->operand_count;
@@ -155,10 +169,10 @@ static cost cost_of_even(const loop_op *op, const cost_basis *basis, const divis
     if (c.written_bytes <= c.read_bytes && turn_us > spread_us) written_us += turn_us;
     c.memory_us = cost_memory_us(op, c.read_bytes, c.written_bytes) +
                   fmax(0, spread_us - turn_us) + runs_us;
-    c.compute_us = compute_of(op, basis, d);
     c.ring_us = ring_of(op, &basis->sizes, d);
     if (!is_matmul(op)) m.tiles = m.results = tiles_of(op, basis, d);
-    c.us = overlap(&c, written_us, m.tiles, m.results);
+    double kept_us = m.keeps ? basis->bytes[1] * m.b_reads / MEMORY_BANDWIDTH : 0;
+    c.us = overlap(&c, written_us, kept_us, m.tiles, m.results);
     return c;
 }
 

@@ -6,9 +6,13 @@
 #include "front/residency.h"
 #include "isa/constants.h"
 
+// Usually the op at which the buffer's life begins, once lives are known.
 static const loop_op *writer_of(const loop_graph *loops, uint32_t buffer)
 {
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
+    uint32_t begin = loops->buffers.items[buffer].first_op;
+    for (uint32_t n = 0; n <= loops->ops.count; n++) {
+        uint32_t i = n ? n - 1 : begin;
+        if (i >= loops->ops.count) continue;
         const loop_op *op = &loops->ops.items[i];
         if (op->operand[op->operand_count - 1].buffer == buffer) return op;
     }
@@ -34,61 +38,107 @@ shuffle_division shuffle_source(const loop_graph *loops, const loop_op *shuffle)
     return out;
 }
 
-// --- Messages
-
-// The part of the whole that core `from` has before and core `to` afterwards.
-static double share_of(const loop_op *op, const shuffle_division *source, uint32_t from, uint32_t to)
+shuffle_pattern shuffle_pattern_of(const loop_op *op, const shuffle_division *source)
 {
-    double share = 1;
+    shuffle_pattern out = {.old_cores = (uint8_t)source->cores,
+                           .new_cores = (uint8_t)loop_core_count(op)};
     for (uint32_t v = 0; v < op->var_count; v++) {
-        if (!op->operand[0].stride[v]) continue;
-        double old = 1.0 / source->slices[v], new = 1.0 / op->split[v];
-        int32_t n = (int32_t)from / source->core_stride[v] % source->slices[v];
-        double begin = fmax(n * old, loop_core_slice(op, v, to) * new);
-        double end = fmin((n + 1) * old, (loop_core_slice(op, v, to) + 1) * new);
-        if (end - begin < 1e-9) return 0;
-        share *= end - begin;
+        bool moves = op->operand[0].stride[v];
+        if (op->split[v] == 1 && (!moves || source->slices[v] == 1)) continue;
+        out.loop[out.count++] = (shuffle_loop){
+            .old_slices = (uint8_t)(moves ? source->slices[v] : 1),
+            .old_stride = (uint8_t)(moves ? source->core_stride[v] : 1),
+            .new_slices = (uint8_t)op->split[v],
+            .new_stride = (uint8_t)(op->split[v] > 1 ? op->core_stride[v] : 1),
+            .repeats = !moves};
     }
-    return share;
+    return out;
 }
 
+// --- Messages
+
 // Every loop is cut where slices of the one or the other division end.
-static int64_t count_messages(const loop_op *op, const shuffle_division *source)
+static int64_t count_messages(const shuffle_pattern *p)
 {
     int64_t sent = 1, received = 1;
-    for (uint32_t v = 0; v < op->var_count; v++) {
-        int64_t a = source->slices[v], b = op->split[v], units = a;
-        if (!op->operand[0].stride[v]) {
-            sent *= b;
-            continue;
-        }
+    for (uint32_t n = 0; n < p->count; n++) {
+        int64_t a = p->loop[n].old_slices, b = p->loop[n].new_slices, units = a;
         while (units % b) units += a;
+        if (p->loop[n].repeats) units = b;
         sent *= units / a;
-        received *= units / b;
+        if (!p->loop[n].repeats) received *= units / b;
     }
     return sent + received;
 }
 
-static double hops(uint32_t a, uint32_t b)
+// The new division's slice of every core, along the loops that move.
+typedef struct {
+    uint32_t count;
+    shuffle_loop loop[LOOP_MAX_VARS];
+    int32_t slice[LOOP_MAX_VARS][BUNDLE_MAX_CORES];
+} receivers;
+
+static receivers find_receivers(const shuffle_pattern *p)
 {
-    uint32_t distance = a > b ? a - b : b - a;
+    receivers r;
+    r.count = 0;
+    for (uint32_t n = 0; n < p->count; n++) {
+        const shuffle_loop *l = &p->loop[n];
+        if (l->repeats) continue;
+        for (int32_t to = 0; to < BUNDLE_MAX_CORES; to++)
+            r.slice[r.count][to] = to / l->new_stride % l->new_slices;
+        r.loop[r.count++] = *l;
+    }
+    return r;
+}
+
+// What core `from` sends to each, in units of the whole over the product of all old and new slices.
+static void find_messages(const receivers *r, int32_t from, int32_t out[BUNDLE_MAX_CORES])
+{
+    for (uint32_t to = 0; to < BUNDLE_MAX_CORES; to++) out[to] = 1;
+    for (uint32_t n = 0; n < r->count; n++) {
+        int32_t old = r->loop[n].old_slices, new = r->loop[n].new_slices, overlap[BUNDLE_MAX_CORES];
+        int32_t begin = from / r->loop[n].old_stride % old * new, end = begin + new;
+        for (int32_t slice = 0; slice < new; slice++) {
+            int32_t low = slice * old > begin ? slice * old : begin;
+            int32_t high = (slice + 1) * old < end ? (slice + 1) * old : end;
+            overlap[slice] = high > low ? high - low : 0;
+        }
+        for (uint32_t to = 0; to < BUNDLE_MAX_CORES; to++) out[to] *= overlap[r->slice[n][to]];
+    }
+}
+
+static int32_t hops(int32_t a, int32_t b)
+{
+    int32_t distance = a > b ? a - b : b - a;
     return distance <= BUNDLE_MAX_CORES / 2 ? distance : BUNDLE_MAX_CORES - distance;
+}
+
+shuffle_cost shuffle_pattern_cost(const shuffle_pattern *p, double bytes)
+{
+    receivers r = find_receivers(p);
+    int64_t load[BUNDLE_MAX_CORES] = {0}, carried = 0, busiest = 0;
+    int32_t message[BUNDLE_MAX_CORES];
+    double units = 1;
+    for (uint32_t n = 0; n < r.count; n++) units *= r.loop[n].old_slices * r.loop[n].new_slices;
+    for (int32_t from = 0; from < p->old_cores; from++) {
+        find_messages(&r, from, message);
+        for (int32_t to = 0; to < p->new_cores; to++) {
+            load[from] += message[to];
+            load[to] += message[to];
+            carried += message[to] * hops(from, to);
+        }
+    }
+    for (uint32_t core = 0; core < BUNDLE_MAX_CORES; core++)
+        if (load[core] > busiest) busiest = load[core];
+    return (shuffle_cost){bytes / units *
+                              fmax((double)busiest, (double)carried / (2 * BUNDLE_MAX_CORES)) /
+                              (GEOMETRY_RING_WIDTH * CLOCK),
+                          count_messages(p)};
 }
 
 shuffle_cost shuffle_cost_of(const loop_op *op, const shuffle_division *source, double bytes)
 {
-    double sent[BUNDLE_MAX_CORES] = {0}, received[BUNDLE_MAX_CORES] = {0};
-    double carried = 0, busiest = 0;
-    for (uint32_t from = 0; from < source->cores; from++)
-        for (uint32_t to = 0; to < loop_core_count(op); to++) {
-            double message = bytes * share_of(op, source, from, to);
-            sent[from] += message;
-            received[to] += message;
-            carried += message * hops(from, to);
-        }
-    for (uint32_t core = 0; core < BUNDLE_MAX_CORES; core++)
-        busiest = fmax(busiest, sent[core] + received[core]);
-    return (shuffle_cost){fmax(busiest, carried / (2 * BUNDLE_MAX_CORES)) /
-                              (GEOMETRY_RING_WIDTH * CLOCK),
-                          count_messages(op, source)};
+    shuffle_pattern pattern = shuffle_pattern_of(op, source);
+    return shuffle_pattern_cost(&pattern, bytes);
 }

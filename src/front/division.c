@@ -31,6 +31,15 @@ division division_whole(void)
     return d;
 }
 
+bool division_equals(const loop_op *op, const division *a, const division *b)
+{
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (a->split[v] != b->split[v]) return false;
+        if (a->split[v] > 1 && a->core_stride[v] != b->core_stride[v]) return false;
+    }
+    return true;
+}
+
 const char *division_describe(arena *memory, const loop_op *op, const division *d)
 {
     const char *out = "";
@@ -174,12 +183,15 @@ division_view division_view_of(const loop_graph *loops, const loop_op *op,
 {
     const loop_access *access = &op->operand[k];
     const loop_buffer *buffer = &loops->buffers.items[access->buffer];
-    division_view view = {.apart = true};
+    division_view view = {.sliced = true, .apart = true};
     for (uint32_t v = 0; v < op->var_count; v++) {
         if (d->split[v] == 1) continue;
         int64_t stride = access->stride[v];
-        if (!stride || !loop_starts_dim(buffer, access->offset, stride)) view.apart = false;
-        if (stride && walks_dim(op, access, buffer, loop_dim_at(buffer, stride))) view.apart = false;
+        if (!stride)
+            view.apart = false;
+        else if (!loop_starts_dim(buffer, access->offset, stride) ||
+                 walks_dim(op, access, buffer, loop_dim_at(buffer, stride)))
+            view.sliced = false;
         int64_t step = stride * division_slice(sizes, v, d->split[v]);
         uint32_t at = view.count++;
         while (at > 0 && view.cut[at - 1].step > step) {
@@ -190,16 +202,22 @@ division_view division_view_of(const loop_graph *loops, const loop_op *op,
         view.cut[at].slices = d->split[v];
         view.cut[at].core_stride = d->core_stride[v];
     }
-    if (op->gather && k == 1 && view.count) view.apart = false;
+    if (op->gather && k == 1 && view.count) view.sliced = false;
+    view.apart &= view.sliced;
     return view;
 }
 
-bool division_views_agree(const division_view *a, const division_view *b)
+bool division_views_equal(const division_view *a, const division_view *b)
 {
-    if (!a->apart || !b->apart || a->count != b->count) return false;
+    if (!a->sliced || !b->sliced || a->count != b->count) return false;
     for (uint32_t i = 0; i < a->count; i++)
         if (a->cut[i].step != b->cut[i].step || a->cut[i].slices != b->cut[i].slices ||
             a->cut[i].core_stride != b->cut[i].core_stride)
             return false;
     return true;
+}
+
+bool division_views_agree(const division_view *a, const division_view *b)
+{
+    return a->apart && b->apart && division_views_equal(a, b);
 }

@@ -32,6 +32,9 @@ static inline bool division_is_published(const loop_graph *loops)
 division division_get(const loop_op *op);
 void division_set(loop_op *op, const division *d, loop_division_origin origin);
 
+// True when every core has the same slices under both.
+bool division_equals(const loop_op *op, const division *a, const division *b);
+
 // "c0/8 c2/4+" ("+" behind a reduced loop), "-" when nothing is divided; null when memory is short.
 const char *division_describe(arena *memory, const loop_op *op, const division *d);
 
@@ -90,13 +93,17 @@ typedef struct {
         int64_t step;
         int32_t slices, core_stride;
     } cut[LOOP_MAX_VARS]; // ascending step
-    bool apart; // every core sees a slice of its own that starts at the buffer's first element
+    bool sliced; // what the cores see are slices from the buffer's first element on
+    bool apart;  // they are, and every core sees one of its own
 } division_view;
 
 division_view division_view_of(const loop_graph *loops, const loop_op *op,
                                const division_sizes *sizes, const division *d, uint32_t k);
 
-// True when each core sees exactly what it sees under the other view.
+// True when each core sees exactly what it sees under the other view; also what others see too.
+bool division_views_equal(const division_view *a, const division_view *b);
+
+// The same of views under which every core has a slice of its own.
 bool division_views_agree(const division_view *a, const division_view *b);
 
 // The published default division, which keeps what is committed: see work_distribution.c.

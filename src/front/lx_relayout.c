@@ -20,7 +20,7 @@
 #include "front/whole_copy.h"
 #include "isa/constants.h"
 
-enum { MOST_TRIALS = 8, MOST_MESSAGES = 256, MOST_COPIES = 4, MOST_SHUFFLE_LOOPS = 7 };
+enum { MOST_TRIALS = 8, MOST_COPIES = 4, MOST_SHUFFLE_LOOPS = 7 };
 
 // One form of a buffer that some readers want.
 typedef struct {
@@ -103,7 +103,7 @@ static double gain_of(const loop_graph *loops, const relayout *r, const candidat
         const loop_op *copy = &r->moves.items[c->first_move + m].copy;
         shuffle_division source = shuffle_source(loops, copy);
         shuffle_cost price = shuffle_cost_of(copy, &source, bytes);
-        saved -= price.messages > MOST_MESSAGES ? saved : price.us;
+        saved -= price.messages > SHUFFLE_MOST_MESSAGES ? saved : price.us;
     }
     return saved;
 }

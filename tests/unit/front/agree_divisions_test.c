@@ -130,6 +130,54 @@ static void agree_divisions__shuffles_are_priced(void **state)
     assert_true(us[1] < 0.9 * us[0]);
 }
 
+// What two products read has one form for both, in which several cores have the same rows.
+static void agree_divisions__products_share_rows(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view rows = sizes_view(2, 512, 4096, 0), square = sizes_view(2, 4096, 4096, 0);
+    uint32_t x = front_case_unary(&run, "spyre.exp", front_case_input(&run, rows), rows);
+    for (int n = 0; n < 2; n++)
+        front_case_output(&run, front_case_binary(&run, "spyre.batchmatmul", x,
+                                                  front_case_input(&run, square), rows));
+    loop_graph *loops = front_case_before(&run, 32, NULL);
+    assert_int_equal(front_case_count(loops, OPFUNC_SHUFFLE), 1);
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        if (op->op == OPFUNC_SHUFFLE) assert_int_equal(op->var_count, 3);
+        if (op->op != OPFUNC_BATCHMATMUL) continue;
+        assert_true(loops->buffers.items[op->operand[0].buffer].in_lx);
+        assert_int_equal(op->split[0], 8);
+    }
+    front_run_end(&run);
+}
+
+// Whatever room LX has, a plan with shuffles is not dearer than one without.
+static void agree_divisions__shuffles_do_not_cost(void **state)
+{
+    (void)state;
+    static const double back_end[] = {0.2, 0.7, 0.9, 0.95, 0.98};
+    for (uint32_t n = 0; n < sizeof back_end / sizeof *back_end; n++) {
+        double us[2];
+        for (int shuffles = 0; shuffles < 2; shuffles++) {
+            front_run run = front_run_begin();
+            run.settings.dxp_lx_frac_avail = back_end[n];
+            run.settings.lx_planner_relayout = shuffles;
+            spyre_view wide = sizes_view(2, 512, 2048, 0), narrow = sizes_view(2, 512, 512, 0);
+            uint32_t up = front_case_input(&run, sizes_view(2, 512, 2048, 0));
+            uint32_t down = front_case_input(&run, sizes_view(2, 2048, 512, 0));
+            uint32_t x = softmax(&run, front_case_input(&run, narrow), 512, 512);
+            uint32_t h = front_case_binary(&run, "spyre.batchmatmul", x, up, wide);
+            h = front_case_unary(&run, "spyre.gelufwd", h, wide);
+            h = front_case_binary(&run, "spyre.batchmatmul", h, down, narrow);
+            front_case_output(&run, front_case_binary(&run, "spyre.add", h, x, narrow));
+            us[shuffles] = cost_of_graph(front_case_before(&run, 32, NULL));
+            front_run_end(&run);
+        }
+        assert_true(us[1] <= us[0] * (1 + 1e-9));
+    }
+}
+
 // scores, scale, softmax, times V for every head of a batch: the batch of heads is divided.
 static void agree_divisions__attention_by_heads(void **state)
 {
@@ -210,6 +258,8 @@ int main(void)
         cmocka_unit_test(agree_divisions__softmax_by_rows),
         cmocka_unit_test(agree_divisions__feed_forward_by_rows),
         cmocka_unit_test(agree_divisions__shuffles_are_priced),
+        cmocka_unit_test(agree_divisions__products_share_rows),
+        cmocka_unit_test(agree_divisions__shuffles_do_not_cost),
         cmocka_unit_test(agree_divisions__attention_by_heads),
         cmocka_unit_test(agree_divisions__two_loops_number_cores_alike),
         cmocka_unit_test(agree_divisions__nothing_for_published_or_one_core),

@@ -166,6 +166,35 @@ static void alternatives__the_cheapest_division(void **state)
     front_run_end(&run);
 }
 
+// Slices of a reduced loop are numbered last when the setting says so; a division that is proposed
+// for its neighbour's sake has its numbers, too.
+static void alternatives__numbers_cores_as_set(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    run.settings.core_id_k_fast_emission = false;
+    run.settings.lx_planner_relayout = false;
+    spyre_view wide = sizes_view(2, 64, 16384, 0);
+    uint32_t x = front_case_unary(&run, "spyre.exp", front_case_input(&run, wide), wide);
+    uint32_t y = front_case_input(&run, sizes_view(2, 16384, 64, 0));
+    front_case_output(&run, front_case_binary(&run, "spyre.batchmatmul", x, y,
+                                              sizes_view(2, 64, 64, 0)));
+    loop_graph *loops = front_case_before(&run, 32, "agree_divisions");
+    bool changed;
+    loop_op *exponential = &loops->ops.items[0], *product = &loops->ops.items[1];
+    division d = division_whole();
+    d.split[0] = 4, d.split[1] = 2, d.core_stride[1] = 4;
+    division_set(exponential, &d, LOOP_DIVIDED_BY_AGREEMENT);
+    assert_true(loop_var_is_reduced(product, 2));
+    d = division_whole();
+    d.split[0] = 8, d.split[2] = 2, d.core_stride[2] = 8;
+    division_set(product, &d, LOOP_DIVIDED_BY_AGREEMENT);
+    assert_null(pass_lx_planning(loops, &changed));
+    alternatives found = find(loops, 1, 0);
+    assert_non_null(named(&found, "it were divided c0/4 c2/2+ instead of divided c0/8 c2/2+"));
+    front_run_end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +203,7 @@ int main(void)
         cmocka_unit_test(alternatives__nothing_to_gain),
         cmocka_unit_test(alternatives__a_division_that_agrees),
         cmocka_unit_test(alternatives__the_cheapest_division),
+        cmocka_unit_test(alternatives__numbers_cores_as_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

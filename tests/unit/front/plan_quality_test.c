@@ -25,8 +25,11 @@ static const struct {
     {"softmax along rows", "input %x: f16[512, 1024]\n"
             "%p = aten._softmax.default(%x, -1, false) -> f16[512, 1024]\nreturn %p\n", 1},
     {"softmax across rows", "input %x: f16[512, 1024]\n"
-            "%p = aten._softmax.default(%x, 0, false) -> f16[512, 1024]\nreturn %p\n", 1.06}, // the
-    // best have ops that disagree and shuffle what lies between; nobody looks for those
+            "%p = aten._softmax.default(%x, 0, false) -> f16[512, 1024]\nreturn %p\n", 1},
+    {"feed-forward", "input %x: f16[512, 512]\ninput %u: f16[512, 2048]\n"
+                     "input %d: f16[2048, 512]\n%a = aten.mm.default(%x, %u) -> f16[512, 2048]\n"
+                     "%b = aten.gelu.default(%a, \"none\") -> f16[512, 2048]\n"
+                     "%p = aten.mm.default(%b, %d) -> f16[512, 512]\nreturn %p\n", 1},
     {"product", "input %x: f16[512, 512]\ninput %y: f16[512, 512]\n"
             "%p = aten.mm.default(%x, %y) -> f16[512, 512]\nreturn %p\n", 1},
     {"outer transpose", "input %x: f16[512, 8, 1024]\n"

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an op costs next to its neighbours, for agree_divisions: every op has a division in force,
+// and the price of another one counts what then stays in LX and what has to go over the ring.
+#ifndef FRONT_AGREE_PRICE_H
+#define FRONT_AGREE_PRICE_H
+
+#include "front/cost.h"
+#include "front/cost_shuffle.h"
+#include "front/flow.h"
+
+// A division and what follows from it.
+typedef struct {
+    division d;
+    division_view view[LOOP_MAX_OPERANDS];
+    double result_bytes; // a core's part of the result
+} agree_choice;
+
+// Prices of ops that are alike.
+typedef struct agree_memo agree_memo;
+
+typedef struct {
+    const loop_graph *loops;
+    arena *memory;
+    double lx_bytes;        // of a core, for buffers
+    bool shuffles;          // slices go over the ring to readers that divide otherwise
+    flow f;
+    cost_basis *basis;      // by op
+    uint32_t *use_at;       // by op * LOOP_MAX_OPERANDS + operand: the use of f
+    agree_choice *now;      // by op: the division in force
+    bool *apart_at;         // by op * LOOP_MAX_OPERANDS + operand: a use that does not find its
+    uint32_t *apart;        //   part in LX; by buffer: how many there are
+    bool *may_stay, *may_move; // by buffer: in LX; over the ring
+    uint32_t *alike;        // by op: the first op with the same prices
+    agree_memo **memo;      // by op that is the first of its kind
+    map_bytes pattern_ids;  // of shuffles
+    VEC(shuffle_cost) patterns;
+} agree_prices;
+
+SPYRE_MUST_CHECK spyre_status agree_prices_create(const loop_graph *loops, arena *memory,
+                                                  agree_prices *out);
+
+agree_choice agree_choice_of(const agree_prices *p, uint32_t op, const division *d);
+
+// cost_of, remembered.
+cost agree_cost(const agree_prices *p, uint32_t op, const division *d, uint32_t resident);
+
+// True when operand k is not what the op makes: it reads it, or adds to what others have written.
+bool agree_is_use(const agree_prices *p, uint32_t op, uint32_t k);
+
+// Time in memory that writing or reading all of the buffer costs.
+double agree_access_us(const agree_prices *p, uint32_t buffer);
+
+// Time until op `reader` finds in LX what the buffer's writer left there: 0 as it is, that of a
+// shuffle, or INFINITY when it has to go through memory.
+double agree_move_us(agree_prices *p, uint32_t buffer, const agree_choice *writer, uint32_t reader,
+                     const division_view *read);
+
+// The shuffle that use u of the buffer pays for, 0 when it shares one of an earlier use.
+double agree_use_us(agree_prices *p, uint32_t buffer, uint32_t u, const agree_choice *writer);
+
+// Finds apart_at and apart for the choices in force.
+void agree_count_apart(agree_prices *p);
+
+// The time of the op under a choice, less what other ops save by buffers that it lets stay in LX.
+cost agree_price(agree_prices *p, uint32_t op, const agree_choice *c);
+
+// Puts a choice in force.
+void agree_take(agree_prices *p, uint32_t op, const agree_choice *c);
+
+#endif
