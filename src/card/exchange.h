@@ -27,7 +27,7 @@ void exchange_copy(const plan_tile *to_tile, uint8_t *to, const plan_tile *from_
 
 size_t exchange_bytes(const plan_tile *tile);
 
-// Matches what kernel `sends` sends with what `receives`, the same kernel or the next one, receives.
+// Matches what kernel `sends` sends with what `receives`, the same kernel or the next, receives.
 // Codes have their tiles in tiles[begin..end). Null when they do anything else, when messages are
 // left or lacking, or when one is received where another one lies.
 SPYRE_MUST_CHECK spyre_status exchange_find(arena *memory, const isa_program *program,

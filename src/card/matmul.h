@@ -35,6 +35,13 @@ void fast_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t c
 
 enum { MATMUL_ROWS = 6 };               // most rows of a block
 
+// Lines that the host's second cache fetches while a block is multiplied.
+enum { MATMUL_MOST_LINES = 128 };
+typedef struct {
+    size_t count;
+    const uint8_t *at[MATMUL_MOST_LINES];
+} matmul_lines;
+
 // What a block of rows is multiplied with. k comes in runs of `lanes`, the last one shorter:
 // row r, index k of A is a[k / lanes * a_next + r * lanes + k % lanes], B is [k][lanes].
 typedef struct {
@@ -42,6 +49,7 @@ typedef struct {
     size_t a_next, lanes, depth;
     size_t wanted;                      // the first of the lanes, a multiple of 32
     bool fresh;                         // the chain begins with 0, not with what c holds
+    const matmul_lines *ahead;
 } matmul_panel;
 
 // c[row][lane] = fma over k of a[row][k] * b[k][lane], for rows of 1 to MATMUL_ROWS and the lanes

@@ -17,8 +17,8 @@ enum { WIDTH = BLOCK_WIDTH, VECTORS = BLOCK_VECTORS };
 // Registers in memory, at the address of any float.
 typedef BLOCK_VECTOR floats __attribute__((aligned(4), may_alias));
 
-// lanes [0, vectors * WIDTH) of `rows` results; both are constants where it is called, and all loops
-// over them are unrolled, or the sums would not be registers from the first to the last.
+// lanes [0, vectors * WIDTH) of `rows` results; both are constants where it is called. All loops over
+// them are unrolled, or the sums would not be registers from the first to the last.
 static inline __attribute__((always_inline)) void block(float *const *c, size_t lane,
                                                         const matmul_panel *p, int rows,
                                                         int vectors)
@@ -33,9 +33,13 @@ static inline __attribute__((always_inline)) void block(float *const *c, size_t 
             if (fresh) sum[r][v] = (BLOCK_VECTOR){0};
             else sum[r][v] = *(const floats *)(c[r] + lane + v * WIDTH);
     const float *a = p->a, *b = p->b + lane;
+    // A few lines a run, or the block would wait for what is only fetched for later.
+    size_t lines = lane ? 0 : p->ahead->count, now = lines * lanes / (p->depth + lanes - 1) + 1;
     for (size_t left = p->depth; left > 0; a += p->a_next) {
         size_t run = left < lanes ? left : lanes;
         left -= run;
+        for (size_t n = 0; n < now && lines > 0; n++)
+            __builtin_prefetch(p->ahead->at[--lines], 0, 2);
         for (size_t k = 0; k < run; k++, b += lanes) {
             BLOCK_VECTOR line[VECTORS];
 #pragma GCC unroll 4

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the files that compute a product share: matmul.c divides it among threads, matmul_rows.c
-// computes a part, matmul_pack.c packs operands. Private to these.
+// computes a part, matmul_pack.c packs operands, matmul_ahead.c finds what the second cache should
+// fetch for the next packing. Private to these.
 #ifndef CARD_MATMUL_JOB_H
 #define CARD_MATMUL_JOB_H
 
@@ -45,6 +46,21 @@ typedef struct {
     uint32_t begin, end;
     size_t before, depth;
 } matmul_chunk;
+
+// Elements of a stick of columns that will be packed behind a panel; stick is null when it does not
+// pay to fetch them before.
+typedef struct {
+    const uint8_t *stick;
+    matmul_range elements;              // of the chunk's k
+} matmul_ahead;
+
+// What comes behind element `done` of the chunk of a stick of columns b.
+matmul_ahead matmul_look_ahead(const matmul_part *p, const matmul_chunk *k, uint32_t b,
+                               size_t stick, size_t done);
+
+// The host's cache lines of some of so many equal parts of it.
+void matmul_list_ahead(const matmul_part *p, const matmul_chunk *k, const matmul_ahead *ahead,
+                       matmul_range which, size_t parts, matmul_lines *out);
 
 // The part's sticks of operand b.
 matmul_range matmul_sticks_of(const matmul_part *p, uint32_t b);

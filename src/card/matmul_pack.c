@@ -6,8 +6,8 @@
 enum { PREFETCH_LINES = 12 };           // ahead of lines that do not follow each other
 
 // `count` lines of `run` elements, `stride` bytes apart, to lines of `lanes` floats.
-static void pack_lines(const matmul_part *p, const uint8_t *from, int64_t stride, size_t count, size_t run,
-                       float *to)
+static void pack_lines(const matmul_part *p, const uint8_t *from, int64_t stride, size_t count,
+                       size_t run, float *to)
 {
     size_t lanes = p->x->lanes;
     if (run == lanes && stride == (int64_t)run * p->element &&

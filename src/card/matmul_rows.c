@@ -91,19 +91,9 @@ typedef struct {
     size_t sums_row;                    // row of the group that sums begins with
     int64_t column;                     // bytes from a result's column 0
     bool last;                          // of k
-    const uint8_t *ahead;               // the columns that come next
-    size_t ahead_lines;                 // of them, of a stick each
+    const matmul_chunk *k;
+    matmul_ahead ahead;
 } destination;
-
-// The second cache fetches so many parts of the next columns while a block is multiplied.
-static void fetch_ahead(const product *x, const destination *d, matmul_range part, size_t parts)
-{
-    size_t end = d->ahead_lines * part.end / parts;
-    int64_t bytes = x->lanes * (int64_t)spyre_format_bytes(x->format);
-    for (size_t line = d->ahead_lines * part.begin / parts; line < end; line++)
-        for (int64_t at = 0; at < bytes; at += CACHE_LINE)
-            __builtin_prefetch(d->ahead + (int64_t)line * x->line + at, 0, 2);
-}
 
 // The first cache fetches what the results of a block will overwrite.
 static void fetch_results(const product *x, uint8_t *const *results, size_t rows, int64_t column)
@@ -134,6 +124,8 @@ static void multiply_panel(const matmul_part *p, const destination *d, matmul_ra
                            matmul_panel panel)
 {
     const float *packed = panel.a;
+    matmul_lines ahead;
+    panel.ahead = &ahead;
     size_t all = rows.end - rows.begin, first = rows.begin;
     for (;;) {
         matmul_range wanted = wanted_rows(d->results, rows);
@@ -141,7 +133,8 @@ static void multiply_panel(const matmul_part *p, const destination *d, matmul_ra
         size_t blocks = (wanted.end - wanted.begin + MATMUL_ROWS - 1) / MATMUL_ROWS;
         for (size_t row = wanted.begin; row < wanted.end; blocks--) {
             size_t height = (wanted.end - row + blocks - 1) / blocks;
-            fetch_ahead(p->x, d, (matmul_range){row - first, row - first + height}, all);
+            matmul_list_ahead(p, d->k, &d->ahead, (matmul_range){row - first, row - first + height},
+                              all, &ahead);
             panel.a = packed + row * p->x->lanes;
             multiply_block(p, d, row, height, &panel);
             row += height;
@@ -152,7 +145,8 @@ static void multiply_panel(const matmul_part *p, const destination *d, matmul_ra
 
 // Adds the products of rows [first, first + height) of the group with one stick of columns to
 // sums, [row][lane].
-static void add_few(const matmul_part *p, size_t first, size_t height, const uint8_t *columns, float *sums)
+static void add_few(const matmul_part *p, size_t first, size_t height, const uint8_t *columns,
+                    float *sums)
 {
     const product *x = p->x;
     size_t k = 0;
@@ -186,26 +180,6 @@ static void multiply_few(const matmul_part *p, const destination *d, matmul_rang
     }
 }
 
-// Notes the columns that come behind element `done` of the chunk, of this stick or the next one.
-static void look_ahead(const matmul_part *p, const matmul_chunk *k, uint32_t b, size_t stick,
-                       size_t done, destination *d)
-{
-    const product *x = p->x;
-    size_t left = k->depth - done, before = 0;
-    if (left == 0 && ++stick < matmul_sticks_of(p, b).end) {
-        done = 0;
-        left = k->depth;
-    }
-    uint32_t n = k->begin;
-    for (; n < k->end && before + x->runs.items[n].run <= done; n++) before += x->runs.items[n].run;
-    d->ahead_lines = 0;
-    if (left == 0 || n == k->end) return;
-    size_t run = x->runs.items[n].run - (done - before);
-    d->ahead = p->job->b[b] + p->batch->at[PRODUCT_B] + x->columns.items[stick].at[PRODUCT_B] +
-               x->runs.items[n].at[PRODUCT_B] + (int64_t)(done - before) * x->line;
-    d->ahead_lines = run < p->panel_depth ? run : p->panel_depth;
-}
-
 static void multiply_stick(const matmul_part *p, const matmul_chunk *k, uint32_t b, size_t stick)
 {
     const product *x = p->x;
@@ -216,7 +190,8 @@ static void multiply_stick(const matmul_part *p, const matmul_chunk *k, uint32_t
     bool one_panel = x->depth <= p->panel_depth;
     destination d = {.results = p->results + b * p->count,
                      .sums_row = rows.begin,
-                     .column = column->at[PRODUCT_C]};
+                     .column = column->at[PRODUCT_C],
+                     .k = k};
     if (p->few) {
         multiply_few(p, &d, rows, columns);
         return;
@@ -229,7 +204,7 @@ static void multiply_stick(const matmul_part *p, const matmul_chunk *k, uint32_t
         size_t now = k->depth - done < p->panel_depth ? k->depth - done : p->panel_depth;
         matmul_pack_columns(p, k, columns, (matmul_range){done, done + now});
         d.last = is_last(p, k) && done + now == k->depth;
-        look_ahead(p, k, b, stick, done + now, &d);
+        d.ahead = matmul_look_ahead(p, k, b, stick, done + now);
         matmul_panel panel = {.a = p->packed_rows + done * p->count,
                               .b = p->packed_columns,
                               .a_next = p->count * x->lanes,
