@@ -103,6 +103,13 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_name_result(spyre_graph *gra
 // Marks a value as the graph's next output; the same value may be marked twice.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_output(spyre_graph *graph, uint32_t value);
 
+// Marks a value as the graph's next output, which is to replace the contents of `input`. Where it may
+// be, it is written in place: the output is then a view of the input (spyre_segment_output.input);
+// elsewhere the caller copies. SPYRE_INVALID_ARGUMENT: no input, one that has an update already, or a
+// value of another dtype or other sizes.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_update(spyre_graph *graph, uint32_t value,
+                                                               uint32_t input);
+
 // The ops that the compiler has rows for, on the card or with a stated reason for the host: a front
 // end hands these over whole, without a decomposition of its own. Null behind the last. Static.
 SPYRE_API const char *spyre_op_name(uint32_t index);

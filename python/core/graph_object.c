@@ -237,6 +237,14 @@ static PyObject *add_output(PyObject *self, PyObject *value)
     Py_RETURN_NONE;
 }
 
+static PyObject *add_update(PyObject *self, PyObject *args)
+{
+    uint32_t value, input;
+    if (!PyArg_ParseTuple(args, "O&O&", core_u32, &value, core_u32, &input)) return NULL;
+    if (!core_check(spyre_graph_add_update(of(self), value, input))) return core_raise();
+    Py_RETURN_NONE;
+}
+
 // A text about a value or a node: dims' names, a work division.
 static PyObject *annotate(PyObject *self, PyObject *args,
                           spyre_status (*set)(spyre_graph *, uint32_t, const char *))
@@ -282,6 +290,7 @@ static PyMethodDef methods[] = {
     {"add_node", add_node, METH_VARARGS,
      "(name, op, args, [(dtype, on_card, sizes, strides, offset)], location) -> (node, [values])"},
     {"add_output", add_output, METH_O, "(value)"},
+    {"add_update", add_update, METH_VARARGS, "(value, input value that it replaces)"},
     {"name_dims", name_dims, METH_VARARGS, "(input value, \"M,K\")"},
     {"set_work_division", set_work_division, METH_VARARGS, "(node, \"M=2,K=4\")"},
     {"set_tiles", set_tiles, METH_VARARGS, "(node, \"1:M=8,2:K=4\")"},

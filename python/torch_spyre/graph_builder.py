@@ -188,9 +188,17 @@ class GraphBuilder:
 
     def _output(self, node):
         self.outputs = list(node.args[0])
-        for result in [*self.outputs, *(source for _index, source in self.updates)]:
+        for result in self.outputs:
             if isinstance(result, torch.fx.Node) and result in self.ids:
                 self.graph.add_output(self.ids[result])
+        inputs = list(self.placeholders)
+        latest = dict(self.updates)
+        for index, source in self.updates:
+            old, new = self.values[inputs[index]], self.values[source]
+            if latest[index] is source and (old.dtype, old.shape) == (new.dtype, new.shape):
+                self.graph.add_update(self.ids[source], self.ids[inputs[index]])
+            else:
+                self.graph.add_output(self.ids[source])
 
 
 _COPIES = {

@@ -45,9 +45,13 @@ class Program:
         self.values = builder.values
         self.inputs = builder.inputs
         self.moved = builder.moved
-        self.updates = [(index, builder.ids[source]) for index, source in builder.updates]
         self.outputs = [self._result(result) for result in builder.outputs]
         self.segments = [executable.segment(i) for i in range(executable.segment_count())]
+        self.updates = [  # what is not written in place
+            (index, builder.ids[source])
+            for index, source in builder.updates
+            if not self._is_in_place(index, builder.ids[source])
+        ]
         self.launches = [
             handover.Launch(executable, index) if segment["kind"] == "card" else None
             for index, segment in enumerate(self.segments)
@@ -72,6 +76,15 @@ class Program:
         if result in self.ids:
             return self.ids[result], None
         return None, self.constants[result]
+
+    def _is_in_place(self, index: int, value: int) -> bool:
+        """Whether a segment writes the new contents of an argument where the argument is."""
+        targets = {id for id, source in self.inputs if source == index and isinstance(source, int)}
+        return any(
+            of_input and segment["outputs"][at] == value and segment["inputs"][source] in targets
+            for segment in self.segments
+            for at, of_input, source, *_view in segment["views"]
+        )
 
     def _plan_lifetimes(self):
         """For each segment, the values that nobody reads after it."""

@@ -44,9 +44,22 @@ static spyre_status fetch(interpretation *in, uint32_t k)
     return card_bytes_read(&place, copy->bytes);
 }
 
+// An output buffer, or an input that is written in place.
+static bool is_written(const interpretation *in, uint32_t k)
+{
+    const job_argument *argument = &in->segment->arguments[k];
+    const loop_graph *loops = in->segment->front.loops;
+    for (uint32_t b = 0; argument->kind == JOB_INPUT && b < loops->buffers.count; b++) {
+        const loop_buffer *buffer = &loops->buffers.items[b];
+        if (buffer->kind == LOOP_INPUT && buffer->index == argument->index)
+            return buffer->replaced_by != 0;
+    }
+    return argument->kind == JOB_BUFFER;
+}
+
 static spyre_status store(const interpretation *in, uint32_t k)
 {
-    if (in->segment->arguments[k].kind != JOB_BUFFER || in->copies[k].size_bytes == 0) return NULL;
+    if (!is_written(in, k) || in->copies[k].size_bytes == 0) return NULL;
     const card_bytes place = place_of(in, k);
     return card_bytes_write(&place, in->copies[k].bytes);
 }

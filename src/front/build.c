@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "graph/view.h"
+
 static spyre_status build_pointwise(builder *b, opfunc func)
 {
     const opfunc_info *info = opfunc_describe(func);
@@ -296,6 +298,22 @@ static spyre_status materialize(builder *b, uint32_t value, uint32_t *out)
     return build_finish_op(b, &op);
 }
 
+// The input that the next output replaces. Only an output that is seen through the same view may be
+// written in its place.
+static spyre_status mark_replaced(const builder *b, const spyre_view *view)
+{
+    uint32_t output = b->loops->outputs.count + 1;
+    for (uint32_t i = 0; i < b->graph->inputs.count; i++) {
+        const graph_input *input = &b->graph->inputs.items[i];
+        spyre_view old;
+        if (input->update != output) continue;
+        TRY(build_view(b, input->value, &old));
+        if (view_same(&old, view))
+            b->loops->buffers.items[b->buffer_of[input->value]].replaced_by = output;
+    }
+    return NULL;
+}
+
 static spyre_status build_output(builder *b, uint32_t value)
 {
     uint32_t id = b->buffer_of[value];
@@ -306,6 +324,7 @@ static spyre_status build_output(builder *b, uint32_t value)
     loop_buffer *buffer = &b->loops->buffers.items[id];
     loop_output output = {.value = value, .buffer = id};
     TRY(build_view(b, value, &output.view));
+    TRY(mark_replaced(b, &output.view));
     if (buffer->kind == LOOP_LOCAL && buffer->output < 0)
         buffer->output = (int32_t)b->loops->output_buffer_count++;
     return VEC_PUSH(b->loops->memory, &b->loops->outputs, output);

@@ -69,6 +69,7 @@ spyre_status invariant_local_result(const loop_graph *loops, const loop_op *op)
     uint32_t id = op->operand[op->operand_count - 1].buffer;
     const loop_buffer *result = &loops->buffers.items[id];
     if (result->kind == LOOP_LOCAL) return NULL;
+    if (result->kind == LOOP_INPUT && result->replaced_by) return NULL;
     return BROKEN("b%u %%%s is %s", id, result->name, kinds[result->kind]);
 }
 

@@ -33,6 +33,7 @@ typedef struct {
     const char *name;
     loop_buffer_kind kind;
     uint32_t index; // INPUT: index among the graph's inputs
+    uint32_t replaced_by; // INPUT: the output that is to replace its contents, plus one; 0: none
     double value;   // CONSTANT
     spyre_dtype dtype;
     spyre_format format;

@@ -126,8 +126,14 @@ spyre_status op_spec_read_argument(spec_reader *r, const json_node *argument, co
         return json_error_at(argument, "the last argument is the result, all others are inputs");
     TRY(op_spec_read_buffer(r, argument, name, &id));
     loop_buffer *buffer = &r->loops->buffers.items[id];
+    device_form *form = &r->forms.items[id];
+    if (!is_result) form->read = true;
     if (is_result) {
-        buffer->kind = LOOP_LOCAL;
+        bool replaced = form->read && buffer->kind == LOOP_INPUT;
+        if (replaced)
+            buffer->replaced_by = 1;
+        else
+            buffer->kind = LOOP_LOCAL;
         buffer->exx2 = op->op == OPFUNC_EXX2;
     }
     TRY(read_tile_depth(argument, op, buffer));

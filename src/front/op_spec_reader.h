@@ -15,6 +15,7 @@ typedef struct {
     int64_t device_size[SPYRE_MAX_DEVICE_RANK], stride_map[SPYRE_MAX_DEVICE_RANK];
     uint8_t dim[SPYRE_MAX_DEVICE_RANK]; // of the buffer; LOOP_NO_DIM for a device dim of size 1
     int32_t argument;
+    bool read; // by an op so far
 } device_form;
 
 typedef struct {

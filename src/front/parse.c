@@ -97,6 +97,16 @@ static spyre_status read_line(parse_reader *r)
                                                         : "buffer, op or return");
 }
 
+static spyre_status check_replaced(const parse_reader *r)
+{
+    const loop_graph *loops = r->loops;
+    for (uint32_t b = 0; b < loops->buffers.count; b++)
+        if (loops->buffers.items[b].replaced_by > loops->outputs.count)
+            return scan_error(&r->in, "b%u is replaced by output %u of %u", b,
+                              loops->buffers.items[b].replaced_by - 1, loops->outputs.count);
+    return NULL;
+}
+
 spyre_status loop_parse(const char *source, const char *file_name, const char *after,
                         arena *memory, loop_graph **out_loops)
 {
@@ -118,6 +128,7 @@ spyre_status loop_parse(const char *source, const char *file_name, const char *a
         else return scan_error(&before, "a second program, and none of them is asked for by pass");
     }
     r.loops->cores = r.loops->settings.sencores;
+    TRY(check_replaced(&r));
     TRY(parse_make_graph(&r));
     loop_find_live_ranges(r.loops);
     *out_loops = r.loops;

@@ -87,6 +87,16 @@ static spyre_status read_room(parse_reader *r, loop_buffer *buffer)
     return scan_expect(&r->in, ")");
 }
 
+// "(0)": the return line, from 0 on, whose output replaces the input.
+static spyre_status read_replaced(parse_reader *r, loop_buffer *buffer)
+{
+    int64_t output;
+    TRY(scan_expect(&r->in, "("));
+    TRY(parse_int(r, "an output", 0, INT32_MAX, &output));
+    buffer->replaced_by = (uint32_t)output + 1;
+    return scan_expect(&r->in, ")");
+}
+
 static spyre_status read_slices(parse_reader *r, loop_buffer *buffer)
 {
     int64_t dim, count;
@@ -132,6 +142,8 @@ static spyre_status read_traits(parse_reader *r, loop_buffer *buffer)
     if (scan_accept_word(&r->in, "layout")) TRY(read_layout(r, buffer));
     while (buffer->kind == LOOP_INPUT && scan_accept_word(&r->in, "room"))
         TRY(read_room(r, buffer));
+    if (buffer->kind == LOOP_INPUT && scan_accept_word(&r->in, "replaced"))
+        TRY(read_replaced(r, buffer));
     if (buffer->kind == LOOP_CONSTANT) {
         TRY(scan_expect(&r->in, "value"));
         TRY(scan_expect(&r->in, "("));

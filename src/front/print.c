@@ -118,6 +118,7 @@ static void print_traits(const loop_buffer *buffer, text *out)
     }
     print_layout(buffer, out);
     print_room(buffer, out);
+    if (buffer->replaced_by) text_printf(out, " replaced(%u)", buffer->replaced_by - 1);
     if (buffer->kind == LOOP_CONSTANT) {
         text_append(out, " value(");
         print_real(buffer->value, out);

@@ -48,9 +48,16 @@ spyre_status translation_evaluate(const translation_subject *v, const loop_graph
 {
     uint8_t **values = ARENA_NEW(scratch, uint8_t *, loops->buffers.count);
     TRY_ALLOC(values);
-    for (uint32_t b = 0; b < loops->buffers.count; b++)
-        if (loops->buffers.items[b].kind == LOOP_INPUT)
-            values[b] = v->inputs[loops->buffers.items[b].index];
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        const loop_buffer *buffer = &loops->buffers.items[b];
+        if (buffer->kind != LOOP_INPUT) continue;
+        values[b] = v->inputs[buffer->index];
+        if (!buffer->replaced_by) continue;
+        size_t bytes = (size_t)(evaluate_elements(buffer) * PITCH);
+        values[b] = arena_alloc(scratch, bytes);
+        TRY_ALLOC(values[b]);
+        memcpy(values[b], v->inputs[buffer->index], bytes);
+    }
     TRY(loop_evaluate(loops, scratch, values));
     for (uint32_t i = 0; i < loops->outputs.count; i++)
         out[i] = values[loops->outputs.items[i].buffer];
@@ -85,13 +92,16 @@ static spyre_status collect(const translation_subject *v, const front_result *re
     uint32_t first = (result->has_pool ? 1u : 0u) + result->input_count;
     for (uint32_t i = 0; i < loops->outputs.count; i++) {
         const loop_buffer *buffer = &loops->buffers.items[loops->outputs.items[i].buffer];
-        if (buffer->kind == LOOP_INPUT) {
+        bool given = buffer->kind == LOOP_INPUT;
+        if (given && !buffer->replaced_by) {
             out[i] = v->inputs[buffer->index];
             continue;
         }
+        uint32_t argument = given ? (result->has_pool ? 1u : 0u) + buffer->index
+                                  : first + (uint32_t)buffer->output;
         out[i] = arena_alloc(scratch, (size_t)(evaluate_elements(buffer) * PITCH));
         TRY_ALLOC(out[i]);
-        transfer(buffer, out[i], buffers[first + (uint32_t)buffer->output].bytes, false);
+        transfer(buffer, out[i], buffers[argument].bytes, false);
     }
     return NULL;
 }

@@ -494,3 +494,30 @@ spyre_status spyre_graph_add_output(spyre_graph *graph, uint32_t value)
                       "output %u: value %u does not exist, the graph has %u", graph->outputs.count,
                       value, graph->values.count);
 }
+
+static bool same_type(const graph_value *a, const graph_value *b)
+{
+    size_t sizes = a->view.rank * sizeof a->view.size[0];
+    return a->dtype == b->dtype && a->view.rank == b->view.rank &&
+           memcmp(a->view.size, b->view.size, sizes) == 0;
+}
+
+static spyre_status refuse_update(const spyre_graph *graph, const char *why)
+{
+    return status_new(SPYRE_INVALID_ARGUMENT, "output %u: %s", graph->outputs.count, why);
+}
+
+spyre_status spyre_graph_add_update(spyre_graph *graph, uint32_t value, uint32_t input)
+{
+    graph_input *target = NULL;
+    for (uint32_t i = 0; i < graph->inputs.count && !target; i++)
+        if (graph->inputs.items[i].value == input) target = &graph->inputs.items[i];
+    if (!target) return refuse_update(graph, "what it updates is no input");
+    if (target->update) return refuse_update(graph, "the input has an update already");
+    if (value < graph->values.count &&
+        !same_type(&graph->values.items[value], &graph->values.items[input]))
+        return refuse_update(graph, "an update has the dtype and sizes of the input");
+    TRY(spyre_graph_add_output(graph, value));
+    target->update = graph->outputs.count;
+    return NULL;
+}

@@ -40,6 +40,7 @@ typedef struct {
     graph_view storage; // the dense tensor that `layout` describes
     spyre_layout layout;
     uint32_t dims; // its dims' names, "M,K": index into spyre_graph.locations; 0 is none
+    uint32_t update; // the output that replaces its contents, plus one; 0 is none
 } graph_input;
 
 // What the user asks of a node (graph/hint.h): indices into spyre_graph.locations, 0 is none.

@@ -321,9 +321,14 @@ static spyre_status read_return(parser *p)
     scan_blanks(&p->in);
     if (*p->in.at != '%') return NULL;
     do {
-        uint32_t value;
+        uint32_t value, input;
         TRY(read_value(p, &value));
-        TRY(VEC_PUSH(p->graph->memory, &p->graph->outputs, value));
+        if (scan_accept_word(&p->in, "into")) {
+            TRY(read_value(p, &input));
+            TRY(at_line(p, spyre_graph_add_update(p->graph, value, input)));
+        } else {
+            TRY(VEC_PUSH(p->graph->memory, &p->graph->outputs, value));
+        }
     } while (scan_accept(&p->in, ","));
     return NULL;
 }

@@ -21,6 +21,7 @@ typedef struct {
     uint32_t *input_mark, *node_mark; // by value and by node: last segment that has it, plus one
     uint32_t *input_of;               // by value: its graph input, or SPYRE_NO_ID
     bool *is_output;                  // by value: an output of the segment that makes it
+    uint32_t *update_of; // by value: the output that replaces it in its segment, or SPYRE_NO_ID
 } partitioner;
 
 static uint32_t segment_of_value(const partitioner *p, uint32_t base)
@@ -169,6 +170,40 @@ static spyre_status collect_output_views(partitioner *p, uint32_t segment)
     return NULL;
 }
 
+static bool has_input(const segment_draft *draft, uint32_t value)
+{
+    for (uint32_t i = 0; i < draft->inputs.count; i++)
+        if (draft->inputs.items[i] == value) return true;
+    return false;
+}
+
+// Whether somebody wants the old contents of an input after segment `from`.
+static bool is_needed_later(const partitioner *p, uint32_t value, uint32_t from)
+{
+    for (uint32_t s = from + 1; s < p->draft_count; s++)
+        if (has_input(&p->drafts[s], value)) return true;
+    for (uint32_t i = 0; i < p->graph->outputs.count; i++)
+        if (p->levels.base[p->graph->outputs.items[i]] == value) return true;
+    return false;
+}
+
+// An input that is replaced is one of the segment that makes its new contents.
+static spyre_status collect_updates(partitioner *p)
+{
+    for (uint32_t v = 0; v < p->graph->values.count; v++) p->update_of[v] = SPYRE_NO_ID;
+    for (uint32_t i = 0; i < p->graph->inputs.count; i++) {
+        const graph_input *input = &p->graph->inputs.items[i];
+        if (!input->update || !p->graph->values.items[input->value].on_card) continue;
+        uint32_t value = p->graph->outputs.items[input->update - 1];
+        uint32_t from = segment_of_value(p, p->levels.base[value]);
+        if (!is_card(p, from) || is_needed_later(p, input->value, from)) continue;
+        if (!has_input(&p->drafts[from], input->value))
+            TRY(VEC_PUSH(p->memory, &p->drafts[from].inputs, input->value));
+        p->update_of[input->value] = value;
+    }
+    return NULL;
+}
+
 static int compare_ids(const void *a, const void *b)
 {
     const uint32_t *x = a, *y = b;
@@ -195,7 +230,7 @@ static spyre_status make_drafts(partitioner *p)
                   compare_ids);
         }
     }
-    return NULL;
+    return collect_updates(p);
 }
 
 spyre_status graph_partition(const spyre_graph *prepared, bool fused, arena *memory,
@@ -211,6 +246,8 @@ spyre_status graph_partition(const spyre_graph *prepared, bool fused, arena *mem
     TRY_ALLOC(p.node_mark);
     TRY_ALLOC(p.is_output);
     TRY_ALLOC(p.input_of);
+    p.update_of = ARENA_NEW(memory, uint32_t, prepared->values.count);
+    TRY_ALLOC(p.update_of);
     for (uint32_t i = 0; i < prepared->values.count; i++) p.input_of[i] = SPYRE_NO_ID;
     for (uint32_t i = 0; i < prepared->inputs.count; i++) {
         p.input_of[prepared->inputs.items[i].value] = i;
@@ -219,7 +256,8 @@ spyre_status graph_partition(const spyre_graph *prepared, bool fused, arena *mem
     graph_segment *segments = ARENA_NEW(memory, graph_segment, p.draft_count);
     TRY_ALLOC(segments);
     for (uint32_t s = 0; s < p.draft_count; s++) {
-        TRY(status_at(segment_build(prepared, p.input_of, &p.drafts[s], memory, &segments[s]),
+        TRY(status_at(segment_build(prepared, p.input_of, p.update_of, &p.drafts[s], memory,
+                                    &segments[s]),
                       "segment %u", s));
     }
     *out_segments = segments;

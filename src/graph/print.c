@@ -224,6 +224,16 @@ static spyre_status print_input(const spyre_graph *graph, const graph_input *inp
     return NULL;
 }
 
+// " into %x" behind an output that replaces the contents of input x.
+static void print_update(const spyre_graph *graph, uint32_t output, text *out)
+{
+    for (uint32_t i = 0; i < graph->inputs.count; i++) {
+        const graph_input *input = &graph->inputs.items[i];
+        if (input->update != output + 1) continue;
+        text_printf(out, " into %%%s", graph->values.items[input->value].name);
+    }
+}
+
 // A text of spyre_graph.locations behind its word; nothing for 0.
 static void print_note(const spyre_graph *graph, const char *word, uint32_t note, text *out)
 {
@@ -272,6 +282,7 @@ spyre_status graph_print(const spyre_graph *graph, bool notes, text *out)
     text_append(out, "return");
     for (uint32_t i = 0; i < graph->outputs.count; i++) {
         text_printf(out, i ? ", %%%s" : " %%%s", graph->values.items[graph->outputs.items[i]].name);
+        print_update(graph, i, out);
     }
     text_append(out, "\n");
     return text_status(out);

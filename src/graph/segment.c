@@ -90,9 +90,18 @@ static spyre_status copy_node(copier *c, uint32_t id)
     return graph_add_node(c->to, &node, &added);
 }
 
+// The segment's output that is `value`, plus one; 0 when it has none.
+static uint32_t output_of(const segment_draft *draft, uint32_t value)
+{
+    for (uint32_t i = 0; i < draft->outputs.count; i++)
+        if (draft->outputs.items[i] == value) return i + 1;
+    return 0;
+}
+
 // The segment's own graph, a card segment's.
 static spyre_status build_graph(const spyre_graph *prepared, const uint32_t *input_of,
-                                const segment_draft *draft, arena *memory, spyre_graph **out_graph)
+                                const uint32_t *update_of, const segment_draft *draft,
+                                arena *memory, spyre_graph **out_graph)
 {
     copier c = {.from = prepared, .to = graph_create(memory)};
     TRY_ALLOC(c.to);
@@ -101,6 +110,8 @@ static spyre_status build_graph(const spyre_graph *prepared, const uint32_t *inp
         uint32_t input = input_of[value];
         const graph_input *known = input == SPYRE_NO_ID ? NULL : &prepared->inputs.items[input];
         TRY(copy_input(&c, value, known));
+        if (update_of[value] != SPYRE_NO_ID)
+            c.to->inputs.items[i].update = output_of(draft, update_of[value]);
     }
     for (uint32_t i = 0; i < draft->nodes.count; i++) TRY(copy_node(&c, draft->nodes.items[i]));
     for (uint32_t i = 0; i < draft->outputs.count; i++) {
@@ -140,7 +151,8 @@ static spyre_status collect_origins(const spyre_graph *prepared, const segment_d
 }
 
 spyre_status segment_build(const spyre_graph *prepared, const uint32_t *input_of,
-                           const segment_draft *draft, arena *memory, graph_segment *out_segment)
+                           const uint32_t *update_of, const segment_draft *draft, arena *memory,
+                           graph_segment *out_segment)
 {
     *out_segment = (graph_segment){.kind = draft->kind,
                                    .inputs = draft->inputs.items,
@@ -149,5 +161,5 @@ spyre_status segment_build(const spyre_graph *prepared, const uint32_t *input_of
                                    .output_count = draft->outputs.count};
     TRY(collect_origins(prepared, draft, memory, out_segment));
     if (draft->kind == SPYRE_SEGMENT_HOST) return NULL;
-    return build_graph(prepared, input_of, draft, memory, &out_segment->graph);
+    return build_graph(prepared, input_of, update_of, draft, memory, &out_segment->graph);
 }

@@ -15,9 +15,10 @@ typedef struct {
 } segment_draft;
 
 // Ids are those of `prepared`; draft->nodes ascends. input_of[v] is the graph input that value v
-// is, or SPYRE_NO_ID.
+// is, or SPYRE_NO_ID; update_of[v] the output that replaces its contents where a segment makes it,
+// or SPYRE_NO_ID.
 SPYRE_MUST_CHECK spyre_status segment_build(const spyre_graph *prepared, const uint32_t *input_of,
-                                            const segment_draft *draft, arena *memory,
-                                            graph_segment *out_segment);
+                                            const uint32_t *update_of, const segment_draft *draft,
+                                            arena *memory, graph_segment *out_segment);
 
 #endif

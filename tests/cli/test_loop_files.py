@@ -28,6 +28,30 @@ def test_goes_on_to_the_same_files(spyre, tmp_path, name):
         assert files_below(out / "segment_0") == segment
 
 
+UPDATE = """
+input %cache: f16[4, 64, 64]
+input %row: f16[4, 1, 64]
+%neg = aten.neg.default(%row) -> f16[4, 1, 64] @ "model.py:3"
+%new = aten.slice_scatter.default(%cache, %neg, 1, 5, 6, 1) -> f16[4, 64, 64] @ "model.py:4"
+%sum = aten.add.Tensor(%new, %row, 1) -> f16[4, 64, 64] @ "model.py:5"
+return %sum, %new into %cache
+"""
+
+
+def test_knows_what_replaces_an_input(spyre, tmp_path):
+    graph, dump = tmp_path / "update.graph", tmp_path / "dump"
+    graph.write_text(UPDATE)
+    whole = compiled(spyre, tmp_path / "whole", graph, "--dump", dump)
+    final = (dump / "segment0.loop").read_text()
+    assert " replaced(1) " in final and final.count("\nop ") == 2 and "\n    b1[320 " in final
+    passes = dump / "segment0.passes"
+    again = compiled(spyre, tmp_path / "again", passes, "--after", "build")
+    assert files_below(again) == files_below(whole)
+    wrong = tmp_path / "wrong.loop"
+    wrong.write_text(final.replace("replaced(1)", "replaced(2)"))
+    assert "b1 is replaced by output 2 of 2" in spyre.bad("compile", wrong)
+
+
 def test_keeps_the_settings_of_the_text(spyre, tmp_path):
     options = ["--cores", 3, "--skip", "lx_planning"]
     dump = tmp_path / "dump"

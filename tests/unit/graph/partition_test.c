@@ -137,6 +137,40 @@ static void partition__outputs_that_view_inputs(void **state)
                "host: %x -> %v; nodes 0\n");
 }
 
+// "x 1": the segment's input and the number of the output that replaces it, plus one.
+static void assert_updates(const char *source, const char *expected)
+{
+    cut c = partition(source, true);
+    text found = {0};
+    for (uint32_t i = 0; i < c.count; i++) {
+        const spyre_graph *graph = c.segments[i].graph;
+        for (uint32_t k = 0; graph && k < graph->inputs.count; k++) {
+            const graph_input *input = &graph->inputs.items[k];
+            if (!input->update) continue;
+            text_printf(&found, "%s %u\n", graph->values.items[input->value].name, input->update);
+        }
+    }
+    assert_string_equal(text_string(&found), expected);
+    text_free(&found);
+    release(&c);
+}
+
+static void partition__the_segment_of_new_contents_has_the_input(void **state)
+{
+    (void)state;
+    assert_updates(X NEG("a", "x") "return %a, %a into %x\n", "x 1\n");
+    assert_updates(X "input %y: f16[4, 64]\n" NEG("a", "y") NEG("b", "a")
+                   "return %a, %b into %x\n", "x 2\n");
+}
+
+static void partition__old_contents_that_are_needed_later_stay(void **state)
+{
+    (void)state;
+    assert_updates(X NEG("a", "x") HOST("b", "a") HOST("c", "x") "return %a into %x, %b, %c\n", "");
+    assert_updates(X NEG("a", "x") "return %x, %a into %x\n", "");
+    assert_updates(X HOST("a", "x") "return %a into %x\n", "");
+}
+
 static void partition__constants_are_repeated(void **state)
 {
     (void)state;
@@ -262,6 +296,8 @@ int main(void)
         cmocka_unit_test(partition__may_begin_with_the_host),
         cmocka_unit_test(partition__views),
         cmocka_unit_test(partition__outputs_that_view_inputs),
+        cmocka_unit_test(partition__the_segment_of_new_contents_has_the_input),
+        cmocka_unit_test(partition__old_contents_that_are_needed_later_stay),
         cmocka_unit_test(partition__constants_are_repeated),
         cmocka_unit_test(partition__writes_keep_their_place),
         cmocka_unit_test(partition__random_numbers_stay_in_order),

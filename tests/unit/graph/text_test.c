@@ -31,7 +31,7 @@ static const char canonical[] =
     "%c = some.other_op(none, true, false, -3, 1.0, 1e-05, inf, -inf, nan, bf16, [], [1, [%x, 2]])"
     " -> bool[4, 1]{7, 3}+2 @ \"a \\\"quoted\\\" \\\\ \\x0a line\"\n"
     "aten.side_effect(\"torch.strided\", %a.1)\n"
-    "return %add, %a.1, %add\n";
+    "return %add into %x, %a.1, %add\n";
 
 static spyre_graph *parse(const char *source)
 {
