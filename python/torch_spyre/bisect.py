@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose fault a wrong number is: runs a program and computes every compiled graph three times.
+"""Whose fault a wrong number is: runs a program and computes every graph and operator three times.
 
     spyre-bisect [--atol A] [--rtol R] script.py [arguments]  (or: python -m torch_spyre.bisect)
 
 PyTorch on the CPU, node by node, is what should come out; the interpreter of bundles
 (docs/bundle.md) is what the front-end asked for; the card is what came out. Where the first two
 differ by more than the tolerance the front-end is wrong, where the last two differ in any bit the
-back-end or the card. What is drawn at random differs from run to run.
+back-end or the card. What is drawn at random differs from run to run. An operator outside of
+torch.compile is judged at the first call of each of its programs; what runs on the CPU is not.
 """
 
 from __future__ import annotations
@@ -23,21 +24,22 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import compile as driver
-from . import handover
+from . import eager, handover, host
 
 
 class OnHost(torch.fx.Interpreter):
     """An ATen graph by PyTorch's kernels for the CPU."""
 
     def call_function(self, target, args, kwargs):
-        on_host = lambda a: torch.device("cpu") if isinstance(a, torch.device) else a  # noqa: E731
-        return super().call_function(target, *pytree.tree_map(on_host, (args, kwargs)))
+        return super().call_function(target, *pytree.tree_map(_to_host, (args, kwargs)))
 
     def get_attr(self, target, args, kwargs):
         return _to_host(super().get_attr(target, args, kwargs))
 
 
 def _to_host(value):
+    if isinstance(value, torch.device):
+        return torch.device("cpu")
     return value.cpu() if isinstance(value, torch.Tensor) else value
 
 
@@ -62,8 +64,9 @@ def reference_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
 
 @dataclass
 class Verdict:
-    """What became of one call of a graph."""
+    """What became of one call of a graph or of an operator."""
 
+    what: str  # number of the graph, or "eager"
     operators: str
     card_equals_definition: bool
     definition_error: float  # largest difference to PyTorch
@@ -84,43 +87,107 @@ class Bisect:
         self.atol, self.rtol = atol, rtol
         self.verdicts: list[Verdict] = []
         self.original = driver._compile
+        self.find = eager._Operator.find
+        self.judged: set[eager._Program] = set()
+        self.busy = False  # computing what a verdict needs
 
     def compile(self, gm: torch.fx.GraphModule, example_inputs):
         asked = copy.deepcopy(gm)  # passes and lowerings edit the graph
         run = self.original(gm, example_inputs)
 
+        names = [
+            str(n.target).removeprefix("aten.").split(".")[0]
+            for n in gm.graph.nodes
+            if n.op == "call_function"
+        ]
+        inputs = asked.graph.find_nodes(op="placeholder")
+        copies = asked.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
+        changed = [inputs.index(copy.args[0]) for copy in copies if copy.args[0] in inputs]
+
         def checked(args: list):
-            again = [a.clone() if isinstance(a, torch.Tensor) else a for a in args]
-            expected = OnHost(asked).run(*map(_to_host, args))
-            with interpreting():
-                defined = run(again)
-            results = run(args)
-            self._judge(asked, expected, defined, results)
+            with self.judging():
+                again = [a.clone() if isinstance(a, torch.Tensor) else a for a in args]
+                by_cpu, given = [_to_host(a) for a in args], list(args)
+                expected = [*OnHost(asked).run(*by_cpu), *(by_cpu[i] for i in changed)]
+                with interpreting():
+                    defined = [*run(list(again)), *(again[i] for i in changed)]
+                results = run(args)
+            judged = [*results, *(given[i] for i in changed)]
+            number = sum(v.what != "eager" for v in self.verdicts)
+            self.judge(str(number), ", ".join(dict.fromkeys(names)), expected, defined, judged)
             return results
 
         checked._boxed_call = True  # type: ignore[attr-defined]
         return checked
 
-    def _judge(self, gm, expected, defined, results) -> None:
+    def find_judged(self, operator, args, kwargs):
+        """Stands in for eager._Operator.find: each program is judged when it is first called."""
+        program, tensors, reason = self.find(operator, args, kwargs)
+        if program is not None and program not in self.judged and not self.busy:
+            self.judged.add(program)
+            program = JudgedOperator(self, operator.op, args, kwargs, program)
+        return program, tensors, reason
+
+    @contextlib.contextmanager
+    def judging(self):
+        self.busy = True
+        try:
+            yield
+        finally:
+            self.busy = False
+
+    @contextlib.contextmanager
+    def installed(self):
+        driver._compile = self.compile
+        eager._Operator.find = lambda *call: self.find_judged(*call)  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            driver._compile = self.original
+            eager._Operator.find = self.find  # type: ignore[method-assign]
+
+    def judge(self, what: str, operators: str, expected, defined, results) -> None:
         triples = [
             [_to_host(value) for value in values]
             for values in zip(expected, defined, results, strict=True)
             if isinstance(values[0], torch.Tensor)
         ]
         errors = [_largest_difference(e, d) for e, d, _r in triples]
-        names = [
-            str(n.target).removeprefix("aten.").split(".")[0]
-            for n in gm.graph.nodes
-            if n.op == "call_function"
-        ]
         verdict = Verdict(
-            ", ".join(dict.fromkeys(names)),
+            what,
+            operators,
             all(torch.allclose(d, r, 0, 0, equal_nan=True) for _e, d, r in triples),
             max(errors, default=0.0),
             all(torch.allclose(e, d.to(e.dtype), self.rtol, self.atol, equal_nan=True)
                 for e, d, _r in triples),
         )  # fmt: skip
         self.verdicts.append(verdict)
+
+
+class JudgedOperator:
+    """A program of one operator for the call that is judged."""
+
+    def __init__(self, bisect: Bisect, op, args, kwargs, program: eager._Program):
+        self.bisect, self.op, self.program = bisect, op, program
+        self.args, self.kwargs = args, kwargs
+
+    def remember(self, written: int = -1) -> None:
+        """The next call comes through Python, too, and finds the program itself."""
+
+    def run(self, tensors, card: int):
+        with self.bisect.judging():
+            args, kwargs = pytree.tree_map(_to_host, (list(self.args), dict(self.kwargs)))
+            expected = host.call(self.op, args, kwargs)
+            with interpreting():
+                defined = self.program.run(tensors, card)
+            results = self.program.run(tensors, card)
+        name = str(self.op).removeprefix("aten.")
+        self.bisect.judge("eager", name, *map(_as_list, (expected, defined, results)))
+        return results
+
+
+def _as_list(results) -> list:
+    return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
 def _largest_difference(a: torch.Tensor, b: torch.Tensor) -> float:
@@ -142,9 +209,9 @@ def interpreting():
 def table(verdicts: list[Verdict]) -> str:
     lines = ["graph  card = definition  definition - PyTorch  wrong             operators"]
     lines += [
-        f"{number:5d}  {'yes' if v.card_equals_definition else 'NO':17s}  "
+        f"{v.what:>5s}  {'yes' if v.card_equals_definition else 'NO':17s}  "
         f"{v.definition_error:20.3g}  {v.wrong:16s}  {v.operators[:60]}"
-        for number, v in enumerate(verdicts)
+        for v in verdicts
     ]
     return "\n".join(lines)
 
@@ -160,13 +227,12 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"spyre-bisect: {given.script}: no such file", file=sys.stderr)
         return 2
     bisect = Bisect(given.atol, given.rtol)
-    driver._compile = bisect.compile
     sys.argv = [given.script, *given.arguments]
     sys.path[0] = str(pathlib.Path(given.script).resolve().parent)
     try:
-        runpy.run_path(given.script, run_name="__main__")
+        with bisect.installed():
+            runpy.run_path(given.script, run_name="__main__")
     finally:
-        driver._compile = bisect.original
         print(table(bisect.verdicts))
     return 1 if any(v.wrong != "nothing" for v in bisect.verdicts) else 0
 

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import functools
+import os
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -126,6 +127,10 @@ def _patch_inductor() -> None:
             from .compile import spyre_backend
 
             return spyre_backend(model, inputs)
+        if os.environ.get("TORCH_COMPILE_DEBUG", "0") == "1":
+            from ._inductor.diagrams import spare_inductor
+
+            spare_inductor()
         return original(self, model, inputs, **options)
 
     wrapper.__call__ = call  # type: ignore[method-assign, assignment]

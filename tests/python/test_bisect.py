@@ -55,6 +55,41 @@ def test_a_fault_of_the_front_end(judge):
     assert code == 1 and line.split()[1] == "yes" and " front-end " in line
 
 
+def test_operators_outside_of_graphs_are_judged(judge, tmp_path, capsys, monkeypatch):
+    (tmp_path / "eager.py").write_text(
+        "import torch\n"
+        "x = torch.rand(24, 24, dtype=torch.float16).to('spyre')\n"
+        "for _ in range(3):\n"
+        "    y = torch.cat([x, x]) @ x + 1\n"
+        "y.mul_(2)\n"
+    )
+
+    def lines(code):
+        assert bisect.main([str(tmp_path / "eager.py")]) == code
+        return [line.split() for line in capsys.readouterr().out.strip().splitlines()[1:]]
+
+    fine = lines(0)
+    assert [line[-1] for line in fine] == ["cat.default", "mm.default", "add.Tensor", "mul.Tensor"]
+    assert {(line[0], line[1], line[3]) for line in fine} == {("eager", "yes", "nothing")}
+    launch = handover.Launch.__call__
+    wrong = lambda self, inputs, card: [r + 1 for r in launch(self, inputs, card)]  # noqa: E731
+    monkeypatch.setattr(handover.Launch, "__call__", wrong)
+    assert all(line[1] == "NO" for line in lines(1))
+
+
+def test_what_a_graph_changes_is_judged(tmp_path, capsys):
+    graph = tmp_path / "update.py"
+    graph.write_text(
+        "import torch\n"
+        "def update(x, y):\n"
+        "    x.add_(y)\n"
+        "x, y = (torch.rand(24, 24, dtype=torch.float16).to('spyre') for _ in range(2))\n"
+        "torch.compile(update, dynamic=False)(x, y)\n"
+    )
+    assert bisect.main([str(graph)]) == 0
+    assert "0.000" in (line := capsys.readouterr().out.splitlines()[1]) and " yes " in line
+
+
 def test_a_fault_behind_it(judge, monkeypatch):
     launch = handover.Launch.__call__
     wrong = lambda self, inputs, card: [r + 1 for r in launch(self, inputs, card)]  # noqa: E731

@@ -47,6 +47,15 @@ def open_folder() -> Folder | None:
     return Folder(root.with_name(f"{root.name}.{number}"))
 
 
+def _tell_aot_log(text: str) -> None:
+    """Into aot_<graph>_debug.log, which PyTorch opens while AOTAutograd works; of a graph without
+    gradients it writes nothing itself."""
+    log = logging.getLogger("torch._functorch.aot_autograd")
+    for handler in log.handlers:
+        if isinstance(handler, logging.FileHandler):
+            handler.handle(log.makeRecord(log.name, logging.DEBUG, __file__, 0, text, (), None))
+
+
 class Folder:
     """The artefacts of one graph."""
 
@@ -60,7 +69,9 @@ class Folder:
         file.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
 
     def graph_before_passes(self, gm: torch.fx.GraphModule) -> None:
-        self.write("fx_graph_readable.py", gm.print_readable(print_output=False))
+        readable = gm.print_readable(print_output=False)
+        self.write("fx_graph_readable.py", readable)
+        _tell_aot_log(f"{self.path.name}, artefacts in {self.path}\n{readable}")
         self.write("fx_graph_runnable.py", output_code.runnable_graph(gm))
         if _wants_diagrams():
             diagrams.draw(self.path / "orig_fx_graph_diagram.svg", diagrams.of_graph(gm.graph))
