@@ -113,6 +113,20 @@ def empty_with_layout(
 def reinterpret_tensor(
     tensor: torch.Tensor, size: Sequence[int], stride: Sequence[int], offset_increment: int = ...
 ) -> torch.Tensor: ...
+def as_strided_with_layout(
+    tensor: torch.Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None,
+    layout: SpyreTensorLayout,
+) -> torch.Tensor: ...
+def reinterpret_tensor_with_layout(
+    tensor: torch.Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    offset_increment: int,
+    layout: SpyreTensorLayout,
+) -> torch.Tensor: ...
 def copy_tensor(
     source: torch.Tensor, target: torch.Tensor, non_blocking: bool = ...
 ) -> torch.Tensor: ...

@@ -53,6 +53,21 @@ def reinterpret_tensor(tensor, size, stride, offset_increment: int = 0) -> torch
     return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset_increment)
 
 
+def as_strided_with_layout(tensor, size, stride, storage_offset, layout) -> torch.Tensor:
+    """A view whose storage has `layout`. A storage has one layout: another one is an error."""
+    known = _C.get_spyre_tensor_layout(tensor)
+    if layout != known:
+        raise RuntimeError(f"as_strided_with_layout: the storage has {known}, not {layout}")
+    offset = tensor.storage_offset() if storage_offset is None else storage_offset
+    return torch.as_strided(tensor, size, stride, offset)
+
+
+def reinterpret_tensor_with_layout(tensor, size, stride, offset_increment, layout) -> torch.Tensor:
+    """as_strided_with_layout(), the offset counted from the tensor's."""
+    offset = tensor.storage_offset() + offset_increment
+    return as_strided_with_layout(tensor, size, stride, offset, layout)
+
+
 def device_tensor_layout(tensor: torch.Tensor):
     """The SpyreTensorLayout of a tensor's storage; None when it is not on the card."""
     if tensor.device.type != "spyre" or isinstance(tensor, FakeTensor):
@@ -147,6 +162,8 @@ def install() -> None:
         copy_tensor,
         encode_constant,
         reinterpret_tensor,
+        as_strided_with_layout,
+        reinterpret_tensor_with_layout,
     ):
         setattr(_C, function.__name__, function)
     _patch_printing()

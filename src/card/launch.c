@@ -188,6 +188,7 @@ static bool run_gang(launch *l, uint32_t k, uint32_t first, uint32_t end, uint32
         if (kernel->exchange) exchange_run(run, kernel->exchange);
         else runs[count++] = run;
     }
+    if (!count) return true;
     run_together(runs, count, &(matmul_host){.scratch = &l->owner->scratch[worker]});
     for (uint32_t n = 0; n < count; n++)
         if (runs[n]->state == ADVANCE_FAULT) return false;

@@ -136,3 +136,16 @@ def test_empty_refuses_what_the_card_lacks():
         torch.empty(3, device="spyre", pin_memory=True)
     with pytest.raises(RuntimeError, match="Spyre backend only supports contiguous memory format"):
         torch.empty(1, 2, 3, 4, device="spyre", memory_format=torch.channels_last)
+
+
+def test_views_by_layout_share_the_storage():
+    x = torch.randn(4, 70, dtype=torch.float16).to("spyre")
+    layout = x.device_tensor_layout()
+    turned = _C.as_strided_with_layout(x, [70, 4], [1, 70], None, layout)
+    part = _C.reinterpret_tensor_with_layout(x[1], [2, 70], [70, 1], 70, layout)
+    assert torch.equal(turned.cpu(), x.cpu().t()) and torch.equal(part.cpu(), x.cpu()[2:])
+    part.zero_()
+    assert not x[2:].cpu().any() and x[:2].cpu().any()
+    other = SpyreTensorLayout([4, 70], F16)
+    with pytest.raises(RuntimeError, match="the storage has SpyreTensorLayout"):
+        _C.as_strided_with_layout(x.flatten()[:140].clone(), [4, 35], [35, 1], 0, other)
