@@ -2,6 +2,7 @@
 """Assignments to parts of tensors inside compiled graphs: they stay on the card."""
 
 import math
+import warnings
 
 import pytest
 import torch
@@ -130,6 +131,18 @@ INDEXED = {  # function, sizes of x, index, sizes of the source
     "one row for all": (assigned, (2, 8, 70), [5, 0], (70,)),
     "a number": (assigned_number, (2, 8, 70), [5, 0], (1,)),
 }
+
+
+def test_rows_are_written_at_indices_without_a_graph():
+    x, index, source = half(256, 70), torch.tensor([3, 255]), half(2, 70)
+    on_card = [t.to("spyre") for t in (x, index, source)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", torch_spyre.FallbackWarning)
+        on_card[0][on_card[1]] = on_card[2]
+        on_card[0].index_copy_(0, on_card[1] - 1, on_card[2])
+    x[index] = source
+    x.index_copy_(0, index - 1, source)
+    torch.testing.assert_close(on_card[0].cpu(), x, atol=0.01, rtol=0.01)
 
 
 @pytest.mark.parametrize("name", INDEXED)
