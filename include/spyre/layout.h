@@ -27,7 +27,13 @@ typedef enum {
     SPYRE_ARRANGEMENT_DL16_TO_FP32 = 1,
     SPYRE_ARRANGEMENT_QFP8CH = 2,
     SPYRE_ARRANGEMENT_EXX2 = 3,
+    SPYRE_ARRANGEMENT_FP32_TO_DL16 = 4,
+    SPYRE_ARRANGEMENT_QFP8WT = 5,
+    SPYRE_ARRANGEMENT_COUNT
 } spyre_arrangement;
+
+// "STANDARD" and so on, the names of torch-spyre's ElementArrangement; "?" beyond them.
+SPYRE_API const char *spyre_arrangement_name(spyre_arrangement arrangement);
 
 typedef struct {
     uint32_t rank;                                  // device dims, 1..SPYRE_MAX_DEVICE_RANK

@@ -103,6 +103,9 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_interpret(spyre_context *context, 
 SPYRE_API uint32_t spyre_stream_from_pool(spyre_context *context, uint32_t card, bool high);
 SPYRE_API bool spyre_stream_query(spyre_context *context, uint32_t card, uint32_t stream);
 
+// Whether the stream has a sticky error: what is submitted to it is refused. Waits for nothing.
+SPYRE_API bool spyre_stream_failed(spyre_context *context, uint32_t card, uint32_t stream);
+
 // Waits; returns the sticky error of the stream (of any stream, for the card) and, on the default
 // stream, clears it: the device is usable again.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_stream_synchronize(spyre_context *context,

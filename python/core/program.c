@@ -43,14 +43,25 @@ static PyObject *open_plan(const char *directory)
     return plan;
 }
 
-// prepare_kernel(directory, stream=None) -> JobPlan
-static PyObject *py_prepare_kernel(PyObject *self, PyObject *args)
+// prepare_kernel(spyrecode_dir, stream=None) -> JobPlan. Constants go to the card with each launch,
+// in the order of its stream.
+static PyObject *py_prepare_kernel(PyObject *self, PyObject *args, PyObject *keywords)
 {
     (void)self;
+    static char *names[] = {"spyrecode_dir", "stream", NULL};
     const char *directory;
     PyObject *stream = NULL;
-    if (!PyArg_ParseTuple(args, "s|O", &directory, &stream)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "s|O", names, &directory, &stream))
+        return NULL;
     return open_plan(directory);
+}
+
+static PyObject *plan_repr(PyObject *self)
+{
+    return PyUnicode_FromFormat("<JobPlan steps=%u job_allocation_size=%lld arguments=%u>",
+                                spyre_program_step_count(of(self)),
+                                (long long)spyre_program_allocation_bytes(of(self)),
+                                spyre_program_argument_count(of(self)));
 }
 
 static PyObject *plan_argument_count(PyObject *self, PyObject *unused)
@@ -148,12 +159,13 @@ static bool launch(const spyre_program *program, PyObject *tensors)
     return ok;
 }
 
-// launch_jobplan(plan, tensors)
-static PyObject *py_launch_jobplan(PyObject *self, PyObject *args)
+// launch_jobplan(job_plan, args)
+static PyObject *py_launch_jobplan(PyObject *self, PyObject *args, PyObject *keywords)
 {
     (void)self;
+    static char *names[] = {"job_plan", "args", NULL};
     PyObject *plan, *tensors;
-    if (!PyArg_ParseTuple(args, "OO", &plan, &tensors)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO", names, &plan, &tensors)) return NULL;
     if (!PyObject_TypeCheck(plan, plan_type)) {
         PyErr_SetString(PyExc_TypeError, "expected a JobPlan of prepare_kernel()");
         return NULL;
@@ -208,6 +220,7 @@ static PyMethodDef plan_methods[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_dealloc, plan_free},
+    {Py_tp_repr, plan_repr},
     {Py_tp_methods, plan_methods},
     {0, NULL},
 };
@@ -216,8 +229,10 @@ static PyType_Spec spec = {"torch_spyre._C.JobPlan", sizeof(plan_object), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
 static PyMethodDef methods[] = {
-    {"prepare_kernel", py_prepare_kernel, METH_VARARGS, "(SpyreCode directory) -> JobPlan"},
-    {"launch_jobplan", py_launch_jobplan, METH_VARARGS, "(JobPlan, tensors)"},
+    {"prepare_kernel", (PyCFunction)(void (*)(void))py_prepare_kernel,
+     METH_VARARGS | METH_KEYWORDS, "(spyrecode_dir, stream=None) -> JobPlan"},
+    {"launch_jobplan", (PyCFunction)(void (*)(void))py_launch_jobplan,
+     METH_VARARGS | METH_KEYWORDS, "(job_plan, args)"},
     {"launch_kernel", py_launch_kernel, METH_VARARGS, "(SpyreCode directory, tensors)"},
     {"_card_bytes", py_card_bytes, METH_O, "The storage of a tensor as it lies on the card."},
     {NULL, NULL, 0, NULL},

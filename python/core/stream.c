@@ -199,7 +199,7 @@ static PyObject *py_current_stream(PyObject *self, PyObject *args)
     return PyLong_FromUnsignedLong(stream_current((uint32_t)card));
 }
 
-static PyObject *py_set_current_stream(PyObject *self, PyObject *args)
+static PyObject *py_exchange_stream(PyObject *self, PyObject *args)
 {
     (void)self;
     int card, stream;
@@ -213,6 +213,15 @@ static PyObject *py_stream_query(PyObject *self, PyObject *args)
     int card, stream;
     if (!stream_arguments(args, &card, &stream)) return NULL;
     return PyBool_FromLong(call_stream_query(card, stream));
+}
+
+static PyObject *py_stream_failed(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int card, stream;
+    if (!stream_arguments(args, &card, &stream)) return NULL;
+    return PyBool_FromLong(device_started() && spyre_stream_failed(device_context(), (uint32_t)card,
+                                                                   (uint32_t)stream));
 }
 
 static PyObject *raise_or_none(const char *error)
@@ -252,12 +261,13 @@ static PyObject *py_default_generator(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
-    {"get_stream_from_pool", py_stream_from_pool, METH_VARARGS, "(card, high) -> id"},
-    {"current_stream", py_current_stream, METH_VARARGS, "(card) -> id"},
-    {"set_current_stream", py_set_current_stream, METH_VARARGS, "(card, id) -> id before"},
-    {"stream_query", py_stream_query, METH_VARARGS, "(card, id) -> idle"},
-    {"stream_synchronize", py_stream_synchronize, METH_VARARGS, "(card, id)"},
-    {"synchronize", py_synchronize, METH_VARARGS, "(card): waits for all its streams"},
+    {"_stream_from_pool", py_stream_from_pool, METH_VARARGS, "(card, high) -> id"},
+    {"_current_stream", py_current_stream, METH_VARARGS, "(card) -> id"},
+    {"_exchange_stream", py_exchange_stream, METH_VARARGS, "(card, id) -> id before"},
+    {"_stream_query", py_stream_query, METH_VARARGS, "(card, id) -> idle"},
+    {"_stream_failed", py_stream_failed, METH_VARARGS, "(card, id) -> has a sticky error"},
+    {"_stream_synchronize", py_stream_synchronize, METH_VARARGS, "(card, id)"},
+    {"_synchronize", py_synchronize, METH_VARARGS, "(card): waits for all its streams"},
     {"_get_default_generator", py_default_generator, METH_VARARGS, "([card])"},
     {NULL, NULL, 0, NULL},
 };

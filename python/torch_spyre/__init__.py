@@ -23,7 +23,7 @@ def _autoload() -> None:
     # `import torch_spyre` before torch: torch calls this while this module waits for torch.
     if not _imported or _registrations:
         return
-    from . import autocast, device, eager_kernels, patches
+    from . import autocast, bindings, device, eager_kernels, patches
 
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -37,6 +37,7 @@ def _autoload() -> None:
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _registrations.extend(eager_kernels.register())
     _registrations.extend(autocast.register())
+    bindings.install()
     patches.install()
     from ._inductor import composed, convolution, customops, fastpath, nn_parts  # noqa: F401
 

@@ -9,7 +9,7 @@ import torch
 from . import _C
 
 
-class _CardEnum(enum.IntEnum):
+class CardEnum(enum.IntEnum):
     def __str__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
 
@@ -17,7 +17,7 @@ class _CardEnum(enum.IntEnum):
         return f"<{self}: {self.value}>"
 
 
-class _Format(_CardEnum):
+class _Format(CardEnum):
     def elems_per_stick(self) -> int:
         return _C._elements_per_stick(self.value)
 
@@ -29,11 +29,13 @@ DataFormats: Any = _make_formats(
 )
 
 
-class ElementArrangement(_CardEnum):
+class ElementArrangement(CardEnum):
     STANDARD = 0
     DL16_TO_FP32 = 1
     QFP8CH = 2
     EXX2 = 3
+    FP32_TO_DL16 = 4
+    QFP8WT = 5
 
 
 DataFormats.__module__ = ElementArrangement.__module__ = "torch_spyre._C"

@@ -15,57 +15,7 @@ import os
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from . import _C, model_utils
-
-
-def spyre_empty_with_layout(size, stride, dtype, layout, device=None) -> torch.Tensor:
-    """An uninitialised tensor of the card whose storage has `layout`."""
-    device = torch.device("spyre" if device is None else device)
-    if device.type != "spyre":
-        raise ValueError(f"device_layout: expected a spyre device, got {device}")
-    card = _C.current_device() if device.index is None else device.index
-    return torch.ops.spyre._empty_with_layout(
-        list(size), list(stride), dtype, _C._layout_address(layout), card
-    )
-
-
-def empty_with_layout(size, layout, dtype=None, device=None) -> torch.Tensor:
-    dtype = torch.get_default_dtype() if dtype is None else dtype
-    contiguous = torch.empty(size, dtype=dtype, device="meta").stride()
-    return spyre_empty_with_layout(size, contiguous, dtype, layout, device)
-
-
-def encode_constant(value: float, data_format) -> int:
-    """The bits of a number in a format of the card, as an unsigned integer."""
-    lanes = data_format.elems_per_stick()
-    layout = _C.SpyreTensorLayout([1, lanes], [-1, -1], data_format)
-    dtype = torch.int32 if "INT" in data_format.name else torch.float32
-    tensor = spyre_empty_with_layout([], [], dtype, layout)
-    tensor.copy_(torch.tensor(value, dtype=dtype))
-    return int.from_bytes(_C._card_bytes(tensor)[: 128 // lanes], "little")
-
-
-def copy_tensor(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False):
-    return target.copy_(source, non_blocking=non_blocking)
-
-
-def reinterpret_tensor(tensor, size, stride, offset_increment: int = 0) -> torch.Tensor:
-    return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset_increment)
-
-
-def as_strided_with_layout(tensor, size, stride, storage_offset, layout) -> torch.Tensor:
-    """A view whose storage has `layout`. A storage has one layout: another one is an error."""
-    known = _C.get_spyre_tensor_layout(tensor)
-    if layout != known:
-        raise RuntimeError(f"as_strided_with_layout: the storage has {known}, not {layout}")
-    offset = tensor.storage_offset() if storage_offset is None else storage_offset
-    return torch.as_strided(tensor, size, stride, offset)
-
-
-def reinterpret_tensor_with_layout(tensor, size, stride, offset_increment, layout) -> torch.Tensor:
-    """as_strided_with_layout(), the offset counted from the tensor's."""
-    offset = tensor.storage_offset() + offset_increment
-    return as_strided_with_layout(tensor, size, stride, offset, layout)
+from . import _C, bindings, model_utils
 
 
 def device_tensor_layout(tensor: torch.Tensor):
@@ -82,7 +32,9 @@ def _patch_empty(original):
             return original(*size, **options)
         if len(size) == 1 and not isinstance(size[0], int):
             size = tuple(size[0])
-        return empty_with_layout(size, device_layout, options.get("dtype"), options.get("device"))
+        return bindings.empty_with_layout(
+            size, device_layout, options.get("dtype"), options.get("device")
+        )
 
     del empty.__wrapped__
     return empty
@@ -98,7 +50,7 @@ def _patch_to() -> None:
             return self._to_without_layout(*args, **options)
         target = args[0] if args else options.get("device", self.device)
         dtype = options.get("dtype", next((a for a in args if isinstance(a, torch.dtype)), None))
-        result = empty_with_layout(self.shape, device_layout, dtype or self.dtype, target)
+        result = bindings.empty_with_layout(self.shape, device_layout, dtype or self.dtype, target)
         return result.copy_(self)
 
     del to.__wrapped__  # what it wraps has no signature to look at
@@ -156,16 +108,6 @@ def install() -> None:
     torch.Tensor._spyre_tensor_patched = True  # type: ignore[attr-defined]
     _patch_to()
     torch.empty = _patch_empty(torch.empty)
-    for function in (
-        spyre_empty_with_layout,
-        empty_with_layout,
-        copy_tensor,
-        encode_constant,
-        reinterpret_tensor,
-        as_strided_with_layout,
-        reinterpret_tensor_with_layout,
-    ):
-        setattr(_C, function.__name__, function)
     _patch_printing()
     _patch_inductor()
     model_utils.patch_module_to_for_spyre()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch.utils import _pytree as pytree
 
-from . import _C, handover, patches
+from . import _C, bindings, handover
 from ._inductor.registry import fallback_ops
 from .graph_builder import GraphBuilder, scalar_to_card
 from .host import call, check_fits, warn_fallback
@@ -161,7 +161,7 @@ class Program:
         if tensor.device.type == "spyre":
             return tensor
         size, stride, layout = self.executable.input_storage(index, position)
-        storage = patches.spyre_empty_with_layout(size, stride, tensor.dtype, layout, self.device)
+        storage = bindings.spyre_empty_with_layout(size, stride, tensor.dtype, layout, self.device)
         fake = self.fakes[value]
         view = storage.as_strided(fake.shape, fake.stride(), fake.storage_offset())
         values[value] = view.copy_(tensor)

@@ -30,7 +30,7 @@ class Stream:
     def __init__(self, device=None, priority: int = 0, *, stream_id: int | None = None):
         self._card = device_index(device)
         if stream_id is None:
-            stream_id = _C.get_stream_from_pool(self._card, priority != 0)
+            stream_id = _C._stream_from_pool(self._card, priority != 0)
         self._id = stream_id
         self._before: list[tuple[int, int]] = []
 
@@ -48,10 +48,14 @@ class Stream:
         return torch.device("spyre", self._card)
 
     def query(self) -> bool:
-        return _C.stream_query(self._card, self._id)
+        return _C._stream_query(self._card, self._id)
+
+    def failed(self) -> bool:
+        """Whether the stream refuses work because of an error."""
+        return _C._stream_failed(self._card, self._id)
 
     def synchronize(self) -> None:
-        _C.stream_synchronize(self._card, self._id)
+        _C._stream_synchronize(self._card, self._id)
 
     def record_event(self, event=None):
         event = Event() if event is None else event
@@ -72,14 +76,14 @@ class Stream:
         )
 
     def __enter__(self) -> Stream:
-        self._before.append((_C.current_device(), _C.current_stream(self._card)))
+        self._before.append((_C.current_device(), _C._current_stream(self._card)))
         _C.set_device(self._card)
-        _C.set_current_stream(self._card, self._id)
+        _C._exchange_stream(self._card, self._id)
         return self
 
     def __exit__(self, *_exception) -> None:
         device, stream = self._before.pop()
-        _C.set_current_stream(self._card, stream)
+        _C._exchange_stream(self._card, stream)
         _C.set_device(device)
 
     def __eq__(self, other) -> bool:
@@ -116,7 +120,7 @@ def stream(stream):
 
 def current_stream(device=None) -> Stream:
     card = device_index(device)
-    return Stream(card, stream_id=_C.current_stream(card))
+    return Stream(card, stream_id=_C._current_stream(card))
 
 
 def default_stream(device=None) -> Stream:
@@ -124,12 +128,17 @@ def default_stream(device=None) -> Stream:
 
 
 def set_stream(stream) -> None:
+    exchange_stream(stream)
+
+
+def exchange_stream(stream) -> Stream:
+    """Makes a stream the current one of its card; the one that was."""
     stream = as_stream(stream)
-    _C.set_current_stream(stream._card, stream.id)
+    return Stream(stream._card, stream_id=_C._exchange_stream(stream._card, stream.id))
 
 
 def synchronize(device=None) -> None:
     """Waits for every stream of the card, or of all cards; raises their sticky errors."""
     cards = range(_C.device_count()) if device is None else [device_index(device)]
     for card in cards:
-        _C.synchronize(card)
+        _C._synchronize(card)

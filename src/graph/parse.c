@@ -145,8 +145,8 @@ static spyre_status read_layout(parser *p, spyre_layout *layout)
     if (strides != layout->rank) {
         return scan_error(&p->in, "%u strides for %u device sizes", strides, layout->rank);
     }
-    for (int i = SPYRE_ARRANGEMENT_DL16_TO_FP32; i <= SPYRE_ARRANGEMENT_EXX2; i++) {
-        if (scan_accept_word(&p->in, graph_arrangement_word((spyre_arrangement)i))) {
+    for (int i = SPYRE_ARRANGEMENT_DL16_TO_FP32; i < SPYRE_ARRANGEMENT_COUNT; i++) {
+        if (scan_accept_word(&p->in, spyre_arrangement_name((spyre_arrangement)i))) {
             layout->arrangement = (spyre_arrangement)i;
         }
     }

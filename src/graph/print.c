@@ -37,17 +37,6 @@ bool graph_dtype_of_word(const char *word, size_t length, spyre_dtype *out_dtype
     return false;
 }
 
-const char *graph_arrangement_word(spyre_arrangement arrangement)
-{
-    switch (arrangement) {
-    case SPYRE_ARRANGEMENT_STANDARD: return "STANDARD";
-    case SPYRE_ARRANGEMENT_DL16_TO_FP32: return "DL16_TO_FP32";
-    case SPYRE_ARRANGEMENT_QFP8CH: return "QFP8CH";
-    case SPYRE_ARRANGEMENT_EXX2: return "EXX2";
-    }
-    return "?";
-}
-
 bool graph_view_set_contiguous(spyre_graph *graph, graph_view *view)
 {
     expr_id step = expr_constant(graph->exprs, 1);
@@ -213,7 +202,7 @@ static spyre_status print_input(const spyre_graph *graph, const graph_input *inp
         print_numbers(l->device_size, l->rank, "[", "]", out);
         print_numbers(l->stride_map, l->rank, "{", "}", out);
         if (l->arrangement != SPYRE_ARRANGEMENT_STANDARD) {
-            text_printf(out, " %s", graph_arrangement_word(l->arrangement));
+            text_printf(out, " %s", spyre_arrangement_name(l->arrangement));
         }
     }
     if (input->dims) {

@@ -23,8 +23,6 @@ void graph_print_string(const char *string, text *out);
 const char *graph_dtype_word(spyre_dtype dtype);
 bool graph_dtype_of_word(const char *word, size_t length, spyre_dtype *out_dtype);
 
-const char *graph_arrangement_word(spyre_arrangement arrangement);
-
 // Row-major strides and offset 0 for the sizes of a view; false when an expression overflows.
 bool graph_view_set_contiguous(spyre_graph *graph, graph_view *view);
 

@@ -235,6 +235,20 @@ bool spyre_stream_query(spyre_context *context, uint32_t card_id, uint32_t strea
     return done;
 }
 
+bool spyre_stream_failed(spyre_context *context, uint32_t card_id, uint32_t stream_id)
+{
+    device *d;
+    spyre_status status = device_of(context, card_id, stream_id, &d);
+    if (status) {
+        spyre_status_free(status);
+        return true;
+    }
+    pthread_mutex_lock(&d->lock);
+    bool failed = d->streams[stream_id].error != NULL;
+    pthread_mutex_unlock(&d->lock);
+    return failed;
+}
+
 spyre_status spyre_stream_synchronize(spyre_context *context, uint32_t card_id, uint32_t stream_id)
 {
     device *d;

@@ -145,7 +145,7 @@ spyre_status spyre_layout_check(const spyre_layout *layout)
         return status_new(SPYRE_INVALID_ARGUMENT, "device_dtype %s has no elements",
                           spyre_format_name(layout->format));
     }
-    if ((unsigned)layout->arrangement > SPYRE_ARRANGEMENT_EXX2) {
+    if ((unsigned)layout->arrangement >= SPYRE_ARRANGEMENT_COUNT) {
         return status_new(SPYRE_INVALID_ARGUMENT, "element_arrangement %d is not known",
                           (int)layout->arrangement);
     }
@@ -186,13 +186,16 @@ int spyre_layout_equal(const spyre_layout *a, const spyre_layout *b)
     return 1;
 }
 
-static const char *arrangement_name(spyre_arrangement arrangement)
+const char *spyre_arrangement_name(spyre_arrangement arrangement)
 {
     switch (arrangement) {
     case SPYRE_ARRANGEMENT_STANDARD: return "STANDARD";
     case SPYRE_ARRANGEMENT_DL16_TO_FP32: return "DL16_TO_FP32";
     case SPYRE_ARRANGEMENT_QFP8CH: return "QFP8CH";
     case SPYRE_ARRANGEMENT_EXX2: return "EXX2";
+    case SPYRE_ARRANGEMENT_FP32_TO_DL16: return "FP32_TO_DL16";
+    case SPYRE_ARRANGEMENT_QFP8WT: return "QFP8WT";
+    case SPYRE_ARRANGEMENT_COUNT: break;
     }
     return "?";
 }
@@ -222,7 +225,7 @@ size_t spyre_layout_format(const spyre_layout *layout, char *buffer, size_t capa
     at = APPEND(at, "], device_dtype=DataFormats.%s", spyre_format_name(layout->format));
     if (layout->arrangement != SPYRE_ARRANGEMENT_STANDARD) {
         at = APPEND(at, ", element_arrangement=ElementArrangement.%s",
-                    arrangement_name(layout->arrangement));
+                    spyre_arrangement_name(layout->arrangement));
     }
     return APPEND(at, ")");
 }

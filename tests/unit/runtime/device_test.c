@@ -222,12 +222,15 @@ static void device__fault_is_sticky_until_reported(void **state)
     assert_error(spyre_stream_synchronize(the_context, 0, 0), SPYRE_DEVICE_FAULT,
                  "adder: core 0, kernel 0_test (model.py:7)");
     assert_ok(spyre_stream_synchronize(the_context, 0, 0));
+    assert_false(spyre_stream_failed(the_context, 0, 0));
     assert_ok(launch(good, 0, 0, x, y));
     assert_ok(get(0, 0, y, values));
     assert_true(values[7] == 2.0f);
     // The other stream stays failed, the card complains once.
     assert_error(spyre_card_synchronize(the_context, 0), SPYRE_DEVICE_FAULT, "adder");
     assert_ok(spyre_card_synchronize(the_context, 0));
+    assert_true(spyre_stream_failed(the_context, 0, side));
+    assert_true(spyre_stream_failed(the_context, 0, 65));      // there is none
     assert_error(launch(good, 0, side, x, y), SPYRE_DEVICE_FAULT, "adder");
     assert_error(spyre_stream_synchronize(the_context, 0, side), SPYRE_DEVICE_FAULT, "adder");
     spyre_memory_free(the_context, 0, x);

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of torch_spyre._C by torch-spyre's names and signatures."""
+
+import inspect
+
+import pytest
+import torch
+from torch_spyre import _C
+
+CARD = torch.device("spyre", 0)
+
+# torch-spyre/torch-spyre, torch_spyre/csrc/module.cpp
+SIGNATURES = {
+    "get_stream_from_pool": ["device", "priority"],
+    "set_current_stream": ["stream"],
+    "current_stream": ["device"],
+    "default_stream": ["device"],
+    "synchronize": ["device"],
+    "stream_get_error": ["stream"],
+    "stream_get_error_string": ["error"],
+    "get_device_state": [],
+    "copy_tensor": ["self", "dst", "non_blocking"],
+    "fill_tensor": ["self", "value"],
+    "manual_seed": ["seed", "device"],
+    "manual_seed_all": ["seed"],
+    "get_rng_state": ["device"],
+    "set_rng_state": ["new_state", "device"],
+    "initial_seed": ["device"],
+    "as_strided_with_layout": ["self", "size", "stride", "storage_offset", "device_layout"],
+    "reinterpret_tensor": ["self", "size", "stride", "offset_increment"],
+    "reinterpret_tensor_with_layout": ["self", "size", "stride", "offset_increment", "stl"],
+}
+
+
+def numbers(*size: int) -> torch.Tensor:
+    count = torch.Size(size).numel()
+    return torch.arange(count, dtype=torch.float16).view(size)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_parameters_have_torch_spyres_names(name):
+    assert list(inspect.signature(getattr(_C, name)).parameters) == SIGNATURES[name]
+
+
+def test_streams_by_device():
+    low, high = _C.get_stream_from_pool(CARD), _C.get_stream_from_pool(CARD, priority=-1)
+    assert isinstance(low, _C._SpyreStreamBase) and low.device() == CARD
+    assert high.id > low.id > 0 == _C.default_stream(CARD).id
+    before = _C.set_current_stream(low)
+    assert before == _C.default_stream(CARD) and _C.current_stream(CARD) == low
+    assert _C.set_current_stream(before) == low
+    _C.synchronize(CARD)
+    _C.synchronize()
+
+
+def test_healthy_streams_have_no_error():
+    stream = _C.get_stream_from_pool(CARD)
+    assert _C.stream_get_error(stream) == _C.SpyreStreamError.Success == 0
+    assert _C.stream_get_error_string(_C.SpyreStreamError.Shutdown) == "Shutdown"
+    torch.ones(3).to(CARD)
+    assert _C.get_device_state() == _C.SpyreDeviceState.Ok
+    with pytest.raises(ValueError, match="7"):
+        _C.stream_get_error_string(7)
+
+
+def test_a_failed_stream_is_told_until_it_is_handed_out_anew():
+    stream = _C.get_stream_from_pool(CARD)
+    table, row = numbers(4, 64).to(CARD), torch.tensor([9], dtype=torch.int32).to(CARD)
+    with torch.spyre.stream(stream), pytest.raises(RuntimeError, match="row 9, outside 0..3"):
+        torch.nn.functional.embedding(row, table)
+        stream.synchronize()
+    assert _C.stream_get_error(stream) == _C.SpyreStreamError.Shutdown
+    assert _C.get_device_state() == _C.SpyreDeviceState.StreamError
+    while _C.get_stream_from_pool(CARD) != stream:
+        pass
+    assert _C.stream_get_error(stream) == _C.SpyreStreamError.Success
+    assert _C.get_device_state() == _C.SpyreDeviceState.Ok
+
+
+def test_views_with_the_layout_of_their_storage():
+    x = numbers(4, 128)
+    card = x.to(CARD)
+    layout = _C.get_spyre_tensor_layout(card)
+    view = _C.as_strided_with_layout(card, (128, 2), (1, 256), None, layout)
+    assert torch.equal(view.cpu(), x[::2].t())
+    shifted = _C.as_strided_with_layout(card, (2, 128), (128, 1), 128, layout)
+    assert torch.equal(shifted.cpu(), x[1:3])
+    row = _C.reinterpret_tensor_with_layout(shifted, (128,), (1,), 128, layout)
+    assert torch.equal(row.cpu(), x[2])
+    row.fill_(7)
+    assert card[2].eq(7).all() and torch.equal(card[3].cpu(), x[3])
+
+
+def test_views_know_a_layout_with_dims_of_one_element():
+    card = numbers(4, 128).to(CARD)
+    layout = _C.get_spyre_tensor_layout(card)
+    longer = _C.SpyreTensorLayout(
+        [1, *layout.device_size], [512, *layout.stride_map], layout.device_dtype
+    )
+    view = _C.as_strided_with_layout(card, (1, 4, 128), (512, 128, 1), None, longer)
+    assert torch.equal(view.cpu(), numbers(1, 4, 128))
+
+
+@pytest.mark.parametrize("function", ["as_strided_with_layout", "reinterpret_tensor_with_layout"])
+def test_views_with_another_layout_are_refused(function):
+    card = numbers(4, 128).to(CARD)
+    other = _C.SpyreTensorLayout([128, 4], [128, 1], torch.float16, [1, 0])
+    with pytest.raises(_C.Unsupported, match="the storage has SpyreTensorLayout"):
+        getattr(_C, function)(card, (4, 128), (128, 1), 0, other)
+
+
+def test_tensors_of_the_host_are_reinterpreted_too():
+    x = numbers(4, 6)
+    layout = _C.SpyreTensorLayout([4, 6], torch.float16)
+    assert torch.equal(_C.reinterpret_tensor(x[1:], (6,), (1,), 6), x[2])
+    assert torch.equal(_C.reinterpret_tensor_with_layout(x, (6,), (1,), 18, layout), x[3])
+
+
+def test_fill_and_copy():
+    card = torch.empty(5, 70, dtype=torch.float16, device=CARD)
+    assert _C.fill_tensor(card, 2.5) is card
+    assert card.cpu().eq(2.5).all()
+    _C.copy_tensor(numbers(5, 70), dst=card, non_blocking=True)
+    assert torch.equal(card.cpu(), numbers(5, 70))
+    with pytest.raises(RuntimeError, match="fill_tensor: expected a tensor of the spyre device"):
+        _C.fill_tensor(torch.ones(2), 1.0)
+    with pytest.raises(RuntimeError, match="with elements"):
+        _C.fill_tensor(card[:0], 1.0)
+
+
+def test_random_numbers_of_a_card():
+    _C.manual_seed(11)
+    state, first = _C.get_rng_state(), torch.rand(4, device=CARD).cpu()
+    assert _C.initial_seed(device=0) == 11
+    _C.set_rng_state(state, device=0)
+    assert torch.equal(torch.rand(4, device=CARD).cpu(), first)
+    _C.manual_seed_all(11)
+    assert torch.equal(torch.rand(4, device=CARD).cpu(), first)
+
+
+def test_arrangements_have_torch_spyres_numbers():
+    names = ["STANDARD", "DL16_TO_FP32", "QFP8CH", "EXX2", "FP32_TO_DL16", "QFP8WT"]
+    assert [a.name for a in _C.ElementArrangement] == names
+    assert [a.value for a in _C.ElementArrangement] == list(range(6))
+    layout = _C.SpyreTensorLayout([4, 128], torch.float16)
+    moved = layout.with_element_arrangement(_C.ElementArrangement.QFP8WT)
+    assert moved != layout and "ElementArrangement.QFP8WT" in str(moved)
