@@ -104,7 +104,7 @@ bool tensor_describe(AtenTensorHandle handle, tensor_info *out);
 // Of a Python tensor, which keeps `handle`; TypeError for any other object.
 bool tensor_of_object(PyObject *object, tensor_info *out);
 // Everything of a tensor that a compiled program depends on, as bytes: their number. Above
-// `capacity` nothing is written.
+// `capacity` nothing is written (tensor_key.c).
 size_t tensor_write_key(const tensor_info *t, void *buffer, size_t capacity);
 bool tensor_covers(const tensor_info *t);       // its typed storage exactly
 bool tensor_same_geometry(const tensor_info *a, const tensor_info *b);
@@ -116,9 +116,8 @@ bool tensor_create(int64_t rank, const int64_t *size, const int64_t *stride, int
 // The tensor of a fresh storage with `layout`, viewed as `view`.
 bool tensor_create_laid_out(spyre_dtype dtype, const spyre_view *dense, const spyre_layout *layout,
                             const spyre_view *view, uint32_t card, AtenTensorHandle *out);
-bool tensor_register(PyObject *module);
 
-// Arguments of kernels: both consume what they read.
+// ---- kernels (kernel.c). Arguments: both consume what they read.
 int64_t kernel_take_ints(StableIValue list, int64_t *out, int64_t capacity);   // -1 on failure
 bool kernel_take_optional(StableIValue value, StableIValue *out);              // false for None
 bool kernel_register(const char *key, const char *op, boxed_kernel *kernel);
@@ -128,23 +127,42 @@ bool layout_of_object(PyObject *object, spyre_layout *out);
 PyObject *layout_to_object(const spyre_layout *layout);
 bool layout_register(PyObject *module);
 
-// ---- launches (executable.c)
+// ---- what the compiler made (executable.c)
 spyre_executable *executable_of_object(PyObject *object);   // null with TypeError set
+PyObject *executable_to_object(spyre_executable *compiled); // takes it over
+// The segment of an Executable by a Python integer; null with IndexError set.
+const spyre_segment *executable_segment(PyObject *self, PyObject *index);
+
+// ---- launches (launch.c)
+// The result that brings the memory of result `index`: the first of its buffer, or SPYRE_NO_ID for
+// a view of an input.
+uint32_t executable_output_owner(const spyre_segment *segment, uint32_t index);
 bool executable_owns_outputs(const spyre_segment *segment); // none is a view
 // Address of an input's storage, moved into the layout that the program was compiled for.
 bool executable_input(const spyre_segment *segment, size_t index, storage *s, uint64_t *out);
 // The tensor of a fresh storage for a result, whose address goes to its place among `buffers`.
 bool executable_output(const spyre_segment *segment, uint32_t index, uint32_t card,
                        AtenTensorHandle *out, uint64_t *buffers);
+// Methods of Executable.
+// launch(segment, inputs, card) -> the results that own their memory; the others are views(), which
+// the caller makes.
+PyObject *executable_launch(PyObject *self, PyObject *args);
+// The same by the interpreter of bundles.
+PyObject *executable_interpret(PyObject *self, PyObject *args);
+// run(tensors): launches a kernel of compile_op_specs() on its arguments in order; asynchronous.
+PyObject *executable_run(PyObject *self, PyObject *tensors);
 
 // ---- passes over the loop IR (loops.c)
 spyre_loops_pass loops_call;    // the context is a callable, (point, loops)
 bool loops_register(PyObject *module);
 
+bool empty_register(PyObject *module);          // ops_empty.c
+bool tensor_key_register(PyObject *module);     // tensor_key.c
 bool view_register(PyObject *module);           // ops_view.c
 bool copy_register(PyObject *module);           // copy.c
 bool graph_register(PyObject *module);          // graph_object.c
 bool executable_register(PyObject *module);     // executable.c
+bool compile_register(PyObject *module);        // compile.c
 bool eager_register(PyObject *module);          // eager.c
 bool program_register(PyObject *module);        // program.c
 const spyre_graph *graph_of_object(PyObject *object);       // null with TypeError set

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only C++ of the project: PyTorch's allocator, device guard, hooks and generator exist as C++
-// classes alone. Each method hands over to the table of C functions in glue.h.
+// The only C++ of the project: what PyTorch offers as C++ alone. First the classes (allocator, device
+// guard, generator, hooks), whose methods call the table of C functions in glue.h; then operators:
+// those with a Storage, attention's choice, and the call that sees any operator's arguments.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>

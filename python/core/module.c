@@ -57,17 +57,22 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                         NULL,
                                         NULL};
 
+// Errors first: the others report through them.
+static bool (*const parts[])(PyObject *module) = {
+    error_register,  dtype_register,      device_register,  stream_register, empty_register,
+    view_register,   tensor_key_register, layout_register,  copy_register,   graph_register,
+    loops_register,  executable_register, compile_register, eager_register,  program_register,
+};
+
 PyMODINIT_FUNC PyInit__C(void);
 
 PyMODINIT_FUNC PyInit__C(void)
 {
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
-    if (error_register(module) && dtype_register(module) && device_register(module) &&
-        stream_register(module) && tensor_register(module) && layout_register(module) &&
-        view_register(module) && copy_register(module) && graph_register(module) &&
-        executable_register(module) && loops_register(module) && eager_register(module) && program_register(module))
-        return module;
+    bool ok = true;
+    for (size_t i = 0; ok && i < sizeof parts / sizeof *parts; i++) ok = parts[i](module);
+    if (ok) return module;
     Py_DECREF(module);
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, core_error_message());
     return NULL;

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Launches of an Executable's card segments: results are fresh tensors (launch, interpret) or the
+// caller's (run).
+#include "core.h"
+
+#include <stdlib.h>
+
+#include "glue.h"
+
+uint32_t executable_output_owner(const spyre_segment *segment, uint32_t index)
+{
+    if (segment->outputs[index].input >= 0) return SPYRE_NO_ID;
+    uint32_t first = 0;
+    while (segment->outputs[first].input >= 0 ||
+           segment->outputs[first].buffer != segment->outputs[index].buffer)
+        first++;
+    return first;
+}
+
+bool executable_owns_outputs(const spyre_segment *segment)
+{
+    for (uint32_t i = 0; i < segment->output_count; i++)
+        if (executable_output_owner(segment, i) != i) return false;
+    return true;
+}
+
+static bool same_dense(const spyre_view *a, const spyre_view *b)
+{
+    if (a->rank != b->rank) return false;
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (a->size[i] != b->size[i] || (a->size[i] > 1 && a->stride[i] != b->stride[i]))
+            return false;
+    return true;
+}
+
+bool executable_input(const spyre_segment *segment, size_t index, storage *s, uint64_t *out)
+{
+    if (!s || !s->typed)
+        return core_fail(SPYRE_INVALID_ARGUMENT, "input %zu of a launch is not on the card", index);
+    if (!same_dense(&s->dense, &segment->input_storages[index]))
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "input %zu of a launch: its storage has other sizes or strides than the "
+                         "program was compiled for",
+                         index);
+    if (!storage_set_layout(s, &segment->input_layouts[index])) return false;
+    *out = s->address;
+    return true;
+}
+
+bool executable_output(const spyre_segment *segment, uint32_t index, uint32_t card,
+                       AtenTensorHandle *out, uint64_t *buffers)
+{
+    const spyre_segment_output *o = &segment->outputs[index];
+    tensor_info t;
+    if (!tensor_create_laid_out(o->type.dtype, &o->storage, &o->layout, &o->type.view, card, out) ||
+        !tensor_describe(*out, &t))
+        return false;
+    buffers[o->buffer] = t.storage->address;
+    return true;
+}
+
+typedef struct {
+    const spyre_segment *segment;
+    uint64_t *inputs, *buffers;         // addresses
+    AtenTensorHandle *outputs;          // null for views
+} launch;
+
+static void launch_free(launch *l)
+{
+    for (uint32_t i = 0; l->outputs && i < l->segment->output_count; i++)
+        if (l->outputs[i]) aoti_torch_delete_tensor_object(l->outputs[i]);
+    free(l->inputs);
+    free(l->buffers);
+    free(l->outputs);
+}
+
+// False with an exception set.
+static bool take_inputs(PyObject *tensors, launch *l)
+{
+    const spyre_segment *segment = l->segment;
+    if (PyTuple_Size(tensors) != (Py_ssize_t)segment->input_count) {
+        PyErr_Format(PyExc_ValueError, "the segment has %u inputs, %zd were given",
+                     segment->input_count, PyTuple_Size(tensors));
+        return false;
+    }
+    l->inputs = calloc((size_t)segment->input_count + 1, sizeof *l->inputs);
+    l->buffers = calloc((size_t)segment->buffer_count + 1, sizeof *l->buffers);
+    l->outputs = calloc((size_t)segment->output_count + 1, sizeof *l->outputs);
+    if (!l->inputs || !l->buffers || !l->outputs) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (uint32_t i = 0; i < segment->input_count; i++) {
+        tensor_info t;
+        if (!tensor_of_object(PyTuple_GetItem(tensors, i), &t) ||
+            !executable_input(segment, i, t.storage, &l->inputs[i])) {
+            core_raise();
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool make_outputs(launch *l, uint32_t card)
+{
+    for (uint32_t i = 0; i < l->segment->output_count; i++)
+        if (executable_output_owner(l->segment, i) == i &&
+            !executable_output(l->segment, i, card, &l->outputs[i], l->buffers))
+            return false;
+    return true;
+}
+
+static PyObject *output_tensors(launch *l)
+{
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list && i < l->segment->output_count; i++) {
+        if (!l->outputs[i]) continue;
+        PyObject *tensor = glue_to_python(l->outputs[i]);
+        l->outputs[i] = NULL;
+        if (!tensor || PyList_Append(list, tensor) < 0) Py_CLEAR(list);
+        Py_XDECREF(tensor);
+    }
+    return list;
+}
+
+// spyre_launch or spyre_interpret.
+typedef spyre_status launcher(spyre_context *, uint32_t, uint32_t, spyre_executable *, uint32_t,
+                              const uint64_t *, const uint64_t *);
+
+static PyObject *launch_segment(launcher *start, spyre_executable *executable, uint32_t index,
+                                PyObject *tensors, uint32_t card)
+{
+    launch l = {.segment = spyre_executable_segment(executable, index)};
+    PyObject *results = NULL;
+    if (!take_inputs(tensors, &l)) goto done;
+    spyre_context *context;
+    bool ok;
+    Py_BEGIN_ALLOW_THREADS
+    context = device_context();
+    ok = context && make_outputs(&l, card) &&
+         core_check(start(context, card, stream_current(card), executable, index, l.inputs,
+                          l.buffers));
+    Py_END_ALLOW_THREADS
+    results = ok ? output_tensors(&l) : core_raise();
+done:
+    launch_free(&l);
+    return results;
+}
+
+static PyObject *start_with(launcher *start, PyObject *self, PyObject *args)
+{
+    PyObject *index, *inputs;
+    uint32_t card;
+    if (!PyArg_ParseTuple(args, "OOO&", &index, &inputs, core_u32, &card)) return NULL;
+    const spyre_segment *segment = executable_segment(self, index);
+    if (!segment) return NULL;
+    if (segment->kind != SPYRE_SEGMENT_CARD || card >= device_count()) {
+        core_fail(SPYRE_INVALID_ARGUMENT, "a launch of a %s segment on card %u of %u",
+                  segment->kind == SPYRE_SEGMENT_CARD ? "card" : "host", card, device_count());
+        return core_raise();
+    }
+    PyObject *tensors = PySequence_Tuple(inputs);       // holds them while they are in use
+    if (!tensors) return NULL;
+    PyObject *results = launch_segment(start, executable_of_object(self),
+                                       (uint32_t)PyLong_AsUnsignedLong(index), tensors, card);
+    Py_DECREF(tensors);
+    return results;
+}
+
+PyObject *executable_launch(PyObject *self, PyObject *args)
+{
+    return start_with(spyre_launch, self, args);
+}
+
+PyObject *executable_interpret(PyObject *self, PyObject *args)
+{
+    return start_with(spyre_interpret, self, args);
+}
+
+// ---- launches on tensors that the caller made
+
+// The address of a tensor whose storage has the bytes of the layout; all when none is known.
+static bool address_of(PyObject *tensor, uint32_t number, const spyre_layout *layout,
+                       uint32_t *card, uint64_t *out)
+{
+    tensor_info t;
+    if (!tensor_of_object(tensor, &t)) return false;
+    if (!t.storage || !t.storage->typed)
+        return core_fail(SPYRE_INVALID_ARGUMENT, "argument %u is not on the card", number);
+    int64_t bytes = layout->rank ? spyre_layout_bytes(layout) : t.storage->card_bytes;
+    if (bytes != t.storage->card_bytes)
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "argument %u has %lld bytes on the card, the kernel wants %lld", number,
+                         (long long)t.storage->card_bytes, (long long)bytes);
+    *card = t.storage->card;
+    *out = t.storage->address;
+    return true;
+}
+
+static bool run_on(spyre_executable *executable, const spyre_segment *segment, PyObject *tensors)
+{
+    uint32_t card = (uint32_t)device_current();
+    uint64_t inputs[256], buffers[256];
+    for (uint32_t i = 0; i < segment->input_count; i++)
+        if (!address_of(PyTuple_GetItem(tensors, (Py_ssize_t)segment->inputs[i]),
+                        segment->inputs[i], &segment->input_layouts[i], &card, &inputs[i]))
+            return false;
+    for (uint32_t i = 0; i < segment->output_count; i++) {
+        const spyre_segment_output *o = &segment->outputs[i];
+        if (!address_of(PyTuple_GetItem(tensors, (Py_ssize_t)o->value), o->value, &o->layout, &card,
+                        &buffers[o->buffer]))
+            return false;
+    }
+    spyre_context *context = device_context();
+    return context && core_check(spyre_launch(context, card, stream_current(card), executable, 0,
+                                              inputs, buffers));
+}
+
+PyObject *executable_run(PyObject *self, PyObject *arguments)
+{
+    spyre_executable *executable = executable_of_object(self);
+    const spyre_segment *segment = spyre_executable_segment(executable, 0);
+    PyObject *tensors = PySequence_Tuple(arguments);
+    if (!tensors) return NULL;
+    uint32_t wanted = segment->input_count + segment->output_count;
+    bool ok = PyTuple_Size(tensors) == (Py_ssize_t)wanted && segment->input_count <= 256 &&
+              segment->output_count <= 256;
+    if (!ok)
+        core_fail(SPYRE_INVALID_ARGUMENT, "the kernel takes %u tensors (at most 256 of a kind)",
+                  wanted);
+    ok = ok && run_on(executable, segment, tensors);
+    Py_DECREF(tensors);
+    if (!ok) return core_raise();
+    Py_RETURN_NONE;
+}

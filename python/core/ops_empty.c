@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `aten::empty*` on the card, and `spyre::_empty_with_layout`.
+#include "core.h"
+
+#include <string.h>
+
+// The dtype of torch.get_default_dtype(), which the C interface shows only on a new tensor.
+static bool default_dtype(int32_t *out)
+{
+    StableIValue stack[6] = {0};
+    StableListHandle sizes;
+    StableIValue *device;
+    if (!core_shim(torch_new_list_reserve_size(0, &sizes)) ||
+        !core_shim(torch_new_stable_ivalue(&device)))
+        return false;
+    *device = (uint64_t)(uint32_t)aoti_torch_device_type_cpu() << 32 | UINT32_MAX;
+    stack[0] = (StableIValue)(uintptr_t)sizes;
+    stack[3] = (StableIValue)(uintptr_t)device;
+    if (!core_shim(torch_call_dispatcher("aten::empty", "memory_format", stack, SHIM_VERSION)))
+        return false;
+    AtenTensorHandle made = (AtenTensorHandle)(uintptr_t)stack[0];
+    bool ok = core_shim(aoti_torch_get_dtype(made, out));
+    aoti_torch_delete_tensor_object(made);
+    return ok;
+}
+
+// options: dtype, layout, device, pin_memory, each optional.
+static bool take_options(const StableIValue *options, int32_t *dtype, uint32_t *card)
+{
+    StableIValue value;
+    bool ok = true;
+    bool has_dtype = kernel_take_optional(options[0], &value);
+    if (has_dtype) *dtype = (int32_t)value;
+    if (kernel_take_optional(options[1], &value) && (int32_t)value != aoti_torch_layout_strided())
+        ok = core_fail(SPYRE_UNSUPPORTED, "Non strided layout not supported");
+    *card = (uint32_t)device_current();
+    if (kernel_take_optional(options[2], &value)) {
+        int32_t index = (int32_t)(uint32_t)value;
+        if (index >= 0) *card = (uint32_t)index;
+    }
+    if (kernel_take_optional(options[3], &value) && (value & 1))
+        ok = core_fail(SPYRE_UNSUPPORTED, "Pin memory can only be on CPU");
+    return ok && (has_dtype || default_dtype(dtype));
+}
+
+static void empty_strided(StableIValue *stack, uint64_t arguments, uint64_t results)
+{
+    (void)arguments, (void)results;
+    int64_t size[CORE_MAX_RANK], stride[CORE_MAX_RANK];
+    int32_t dtype;
+    uint32_t card;
+    AtenTensorHandle made;
+    int64_t rank = kernel_take_ints(stack[0], size, CORE_MAX_RANK);
+    int64_t strides = kernel_take_ints(stack[1], stride, CORE_MAX_RANK);
+    if (!take_options(stack + 2, &dtype, &card) || rank < 0 || strides != rank ||
+        !tensor_create(rank, size, stride, dtype, card, &made))
+        core_throw();
+    stack[0] = (StableIValue)(uintptr_t)made;
+}
+
+static void empty(StableIValue *stack, uint64_t arguments, uint64_t results)
+{
+    (void)arguments, (void)results;
+    int64_t size[CORE_MAX_RANK], stride[CORE_MAX_RANK];
+    int32_t dtype;
+    uint32_t card;
+    AtenTensorHandle made;
+    StableIValue format;
+    int64_t rank = kernel_take_ints(stack[0], size, CORE_MAX_RANK);
+    bool ok = take_options(stack + 1, &dtype, &card) && rank >= 0;
+    if (kernel_take_optional(stack[5], &format) && ok &&
+        (int32_t)format != aoti_torch_memory_format_contiguous_format() &&
+        (int32_t)format != aoti_torch_memory_format_preserve_format())
+        ok = core_fail(SPYRE_UNSUPPORTED,
+                       "Spyre backend only supports contiguous memory format");
+    if (ok) tensor_contiguous_strides(rank, size, stride);
+    if (!ok || !tensor_create(rank, size, stride, dtype, card, &made)) core_throw();
+    stack[0] = (StableIValue)(uintptr_t)made;
+}
+
+// spyre::empty_with_layout(int[] size, int[] stride, Tensor like, int layout, Device device): the
+// layout arrives as the address of a SpyreTensorLayout's spyre_layout, which the caller keeps.
+static void empty_with_layout(StableIValue *stack, uint64_t arguments, uint64_t results)
+{
+    (void)arguments, (void)results;
+    int64_t size[CORE_MAX_RANK], stride[CORE_MAX_RANK];
+    int64_t rank = kernel_take_ints(stack[0], size, SPYRE_MAX_RANK);
+    int64_t strides = kernel_take_ints(stack[1], stride, SPYRE_MAX_RANK);
+    spyre_dtype dtype = dtype_of_torch((int32_t)stack[2]);
+    const spyre_layout *layout = (const spyre_layout *)(uintptr_t)stack[3];
+    AtenTensorHandle made;
+    if (rank < 0 || strides != rank) core_throw();
+    spyre_view dense = {.rank = (uint32_t)rank};
+    memcpy(dense.size, size, sizeof dense.size);
+    memcpy(dense.stride, stride, sizeof dense.stride);
+    if (!tensor_create_laid_out(dtype, &dense, layout, &dense, (uint32_t)stack[4], &made))
+        core_throw();
+    stack[0] = (StableIValue)(uintptr_t)made;
+}
+
+static PyObject *py_layout_address(PyObject *self, PyObject *object)
+{
+    (void)self;
+    static _Thread_local spyre_layout layout;
+    if (!layout_of_object(object, &layout)) return NULL;
+    return PyLong_FromVoidPtr(&layout);
+}
+
+static PyMethodDef methods[] = {
+    {"_layout_address", py_layout_address, METH_O, "For spyre::empty_with_layout, once."},
+    {NULL, NULL, 0, NULL},
+};
+
+bool empty_register(PyObject *module)
+{
+    static TorchLibraryHandle spyre, implementation;
+    return kernel_register("PrivateUse1", "empty.memory_format", empty) &&
+           kernel_register("PrivateUse1", "empty_strided", empty_strided) &&
+           core_shim(aoti_torch_library_init_fragment("spyre", "torch_spyre", 0, &spyre)) &&
+           core_shim(aoti_torch_library_def(
+               spyre, "_empty_with_layout(int[] size, int[] stride, ScalarType dtype, int layout, "
+                      "int card) -> Tensor")) &&
+           core_shim(aoti_torch_library_init_impl("spyre", "CompositeExplicitAutograd",
+                                                  "torch_spyre", 0, &implementation)) &&
+           core_shim(torch_library_impl(implementation, "_empty_with_layout", empty_with_layout,
+                                        SHIM_VERSION)) &&
+           PyModule_AddFunctions(module, methods) == 0;
+}

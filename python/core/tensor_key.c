@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What programs of a tensor depend on, as bytes: the key under which they are found again.
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void append(char *buffer, size_t *length, const void *bytes, size_t count)
+{
+    memcpy(buffer + *length, bytes, count);
+    *length += count;
+}
+
+static void write_key(const tensor_info *t, char *buffer, size_t *length)
+{
+    const storage *s = t->storage;
+    int32_t head[4] = {t->torch_dtype, (int32_t)t->rank, t->device_type, t->device_index};
+    append(buffer, length, head, sizeof head);
+    append(buffer, length, t->size, (size_t)t->rank * sizeof *t->size);
+    append(buffer, length, t->stride, (size_t)t->rank * sizeof *t->stride);
+    append(buffer, length, &t->offset, sizeof t->offset);
+    if (!s || !s->typed) return;
+    int32_t kind[5] = {(int32_t)s->dtype, (int32_t)s->dense.rank, (int32_t)s->layout.rank,
+                       (int32_t)s->layout.format, (int32_t)s->layout.arrangement};
+    append(buffer, length, kind, sizeof kind);
+    append(buffer, length, s->dense.size, s->dense.rank * sizeof(int64_t));
+    append(buffer, length, s->dense.stride, s->dense.rank * sizeof(int64_t));
+    append(buffer, length, s->layout.device_size, s->layout.rank * sizeof(int64_t));
+    append(buffer, length, s->layout.stride_map, s->layout.rank * sizeof(int64_t));
+}
+
+static size_t key_bytes(const tensor_info *t)
+{
+    const storage *s = t->storage;
+    size_t words = 2 * (size_t)t->rank + 1, bytes = 4 * sizeof(int32_t);
+    if (s && s->typed) {
+        words += 2 * ((size_t)s->dense.rank + s->layout.rank);
+        bytes += 5 * sizeof(int32_t);
+    }
+    return bytes + words * sizeof(int64_t);
+}
+
+size_t tensor_write_key(const tensor_info *t, void *buffer, size_t capacity)
+{
+    size_t bytes = key_bytes(t), length = 0;
+    if (bytes <= capacity) write_key(t, buffer, &length);
+    return bytes;
+}
+
+// The key of a Python tensor into `buffer`, its length to *out_length. A storage without element
+// type gets the tensor's.
+static bool key_of_object(PyObject *tensor, void *buffer, size_t capacity, size_t *out_length)
+{
+    tensor_info t;
+    if (!tensor_of_object(tensor, &t)) return false;
+    spyre_dtype dtype = dtype_of_torch(t.torch_dtype);
+    if (t.storage && dtype != SPYRE_DTYPE_COUNT && !storage_type(t.storage, dtype)) return false;
+    *out_length = tensor_write_key(&t, buffer, capacity);
+    return *out_length <= capacity || core_fail(SPYRE_UNSUPPORTED, "Unsupported tensor rank: %lld",
+                                                (long long)t.rank);
+}
+
+enum { KEY_BYTES = 1024 };              // more than any supported rank needs
+
+static PyObject *py_tensor_key(PyObject *self, PyObject *tensor)
+{
+    (void)self;
+    char buffer[KEY_BYTES];
+    size_t length;
+    if (!key_of_object(tensor, buffer, sizeof buffer, &length)) return core_raise();
+    return PyBytes_FromStringAndSize(buffer, (Py_ssize_t)length);
+}
+
+// tensors_key(list): the keys of its tensors, each behind its length.
+static PyObject *py_tensors_key(PyObject *self, PyObject *list)
+{
+    (void)self;
+    if (!PyList_Check(list)) {
+        PyErr_SetString(PyExc_TypeError, "tensors_key: expected a list");
+        return NULL;
+    }
+    Py_ssize_t count = PyList_Size(list);
+    char *buffer = malloc((size_t)count * (sizeof(size_t) + KEY_BYTES) + 1), *at = buffer;
+    if (!buffer) return PyErr_NoMemory();
+    PyObject *key = NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        size_t length;
+        if (!key_of_object(PyList_GetItem(list, i), at + sizeof length, KEY_BYTES, &length)) {
+            core_raise();
+            goto done;
+        }
+        memcpy(at, &length, sizeof length);
+        at += sizeof length + length;
+    }
+    key = PyBytes_FromStringAndSize(buffer, at - buffer);
+done:
+    free(buffer);
+    return key;
+}
+
+static PyMethodDef methods[] = {
+    {"tensor_key", py_tensor_key, METH_O, "Type, view and layout of a tensor as bytes."},
+    {"tensors_key", py_tensors_key, METH_O, "The keys of a list of tensors, as bytes."},
+    {NULL, NULL, 0, NULL},
+};
+
+bool tensor_key_register(PyObject *module)
+{
+    return PyModule_AddFunctions(module, methods) == 0;
+}
