@@ -64,49 +64,76 @@ enum {
     GANG_COLUMNS = 512,                     // columns that a packed element of rows should meet
 };
 
-// Bits of the cores that read the operand at one place with the first core.
-static uint32_t sharers(const isa_kernel *kernel, const isa_operand *operand)
+// Bits of the cores that read the operand at one place with a core.
+static uint32_t sharers(const isa_kernel *kernel, const isa_operand *operand, uint32_t with)
 {
-    uint32_t active = kernel->active_cores, first = (uint32_t)__builtin_ctz(active | 1u << 31);
+    uint32_t active = kernel->active_cores, found = 0;
     if (operand->space != ISA_SPACE_MEMORY) return 0;
     if (operand->slot == ISA_NO_SLOT) return active;
-    uint32_t found = 0;
-    for (uint32_t core = first; core < ISA_CORES; core++) {
+    for (uint32_t core = 0; core < ISA_CORES; core++) {
         const int64_t *row = kernel->parameters + (size_t)core * kernel->slot_count;
-        const int64_t *other = kernel->parameters + (size_t)first * kernel->slot_count;
+        const int64_t *other = kernel->parameters + (size_t)with * kernel->slot_count;
         if ((active >> core & 1u) && row[operand->slot] == other[operand->slot])
             found |= 1u << core;
     }
     return found;
 }
 
-// How many neighbouring cores it takes until those that share the operand, each of which brings
-// `own` rows or columns, bring `wanted` or are all there.
-static uint32_t gang_for(uint32_t wanted, uint32_t own, const isa_kernel *kernel,
-                         const isa_operand *operand)
+// How many cores it takes until those that share an operand, each of which brings `own` rows or
+// columns, bring `wanted` or are all there: of the sharers alone, and of all neighbouring cores.
+typedef struct {
+    uint32_t sharers, neighbours;
+} wish;
+
+static wish wish_for(uint32_t wanted, uint32_t own, const isa_kernel *kernel,
+                     const isa_operand *operand)
 {
-    uint32_t shared = sharers(kernel, operand), gang = 1;
-    if ((shared & (shared - 1)) == 0) return gang;
+    uint32_t first = (uint32_t)__builtin_ctz(kernel->active_cores | 1u << 31);
+    uint32_t shared = sharers(kernel, operand, first);
+    wish w = {1, 1};
+    if ((shared & (shared - 1)) == 0) return w;
+    w.sharers = 0;
     for (uint32_t have = 0; shared && have < wanted; have += own) {
         uint32_t next = shared & (~shared + 1);
         shared &= ~next;
-        gang = (uint32_t)__builtin_popcount(kernel->active_cores & (next | (next - 1)));
+        w.sharers++;
+        w.neighbours = (uint32_t)__builtin_popcount(kernel->active_cores & (next | (next - 1)));
     }
-    return gang;
+    return w;
 }
 
-uint32_t batch_gang(const isa_kernel *kernel, plan_tile *const *fused, uint32_t count)
+// Cores that share the operand behind each other.
+static void order_by(const isa_kernel *kernel, const isa_operand *operand, plan_gang *gang)
 {
-    uint32_t gang = 1;
+    uint32_t left = kernel->active_cores, count = 0;
+    while (left) {
+        uint32_t together = sharers(kernel, operand, (uint32_t)__builtin_ctz(left));
+        for (uint32_t core = 0; core < ISA_CORES; core++)
+            if (together >> core & 1u) gang->order[count++] = (uint8_t)core;
+        left &= ~together;
+    }
+}
+
+plan_gang batch_gang(const isa_kernel *kernel, plan_tile *const *fused, uint32_t count)
+{
+    plan_gang gang = {.cores = 1};
+    uint32_t products = 0, cores = 0;
+    for (uint32_t core = 0; core < ISA_CORES; core++)
+        if (kernel->active_cores >> core & 1u) gang.order[cores++] = (uint8_t)core;
     for (uint32_t n = 0; n < count; n++) {
         if (!fused[n] || !fused[n]->product) continue;
         const product *x = fused[n]->product;
         const isa_operand *operand = fused[n]->instruction->operand;
-        uint32_t of_rows = gang_for(GANG_COLUMNS, x->columns.count * x->lanes, kernel,
-                                    &operand[PRODUCT_A]);
-        uint32_t of_columns = gang_for(GANG_ROWS, x->rows.count, kernel, &operand[PRODUCT_B]);
-        if (of_rows > gang) gang = of_rows;
-        if (of_columns > gang) gang = of_columns;
+        wish rows = wish_for(GANG_COLUMNS, x->columns.count * x->lanes, kernel,
+                             &operand[PRODUCT_A]);
+        wish columns = wish_for(GANG_ROWS, x->rows.count, kernel, &operand[PRODUCT_B]);
+        // Where only one operand is shared, those that share it are a gang.
+        if (products++ == 0 && rows.sharers == 1 && columns.sharers > 1) {
+            order_by(kernel, &operand[PRODUCT_B], &gang);
+            columns.neighbours = columns.sharers;
+        }
+        if (rows.neighbours > gang.cores) gang.cores = rows.neighbours;
+        if (columns.neighbours > gang.cores) gang.cores = columns.neighbours;
     }
     return gang;
 }

@@ -177,7 +177,7 @@ static void run_chain(launch *l, uint32_t k, uint32_t first, uint32_t end, uint3
 static bool run_gang(launch *l, uint32_t k, uint32_t first, uint32_t end, uint32_t worker)
 {
     const plan_kernel *kernel = l->group[k].kernel;
-    core_run *runs[ISA_CORES];
+    core_run *runs[ISA_CORES] = {NULL};
     uint32_t count = 0;
     for (uint32_t n = first; n < end; n++) {
         uint32_t core = l->pending[n];
@@ -212,6 +212,11 @@ static void run_through(void *context, size_t index, uint32_t worker)
     }
 }
 
+static bool comes_before(const launch *l, uint32_t a, uint32_t b)
+{
+    return l->reached[a] != l->reached[b] ? l->reached[a] < l->reached[b] : a < b;
+}
+
 // The fault of the earliest kernel, of its lowest core, as if all cores had met before each kernel.
 static core_run *earliest_fault(const launch *l)
 {
@@ -219,7 +224,7 @@ static core_run *earliest_fault(const launch *l)
     for (uint32_t n = 0; n < l->pending_count; n++) {
         core_run *run = &l->owner->runs[l->pending[n]];
         if (run->state != ADVANCE_FAULT) continue;
-        if (!earliest || l->reached[run->core] < l->reached[earliest->core]) earliest = run;
+        if (!earliest || comes_before(l, run->core, earliest->core)) earliest = run;
     }
     return earliest;
 }
@@ -230,17 +235,32 @@ static uint32_t cores_a_thread(const launch *l, uint32_t cores)
     return (cores + threads - 1) / threads;
 }
 
+// The cores of a kernel in its order, then the others.
+static void put_first(launch *l, const plan_gang *gang, uint32_t active)
+{
+    uint32_t all = 0, count = 0;
+    for (uint32_t n = 0; n < l->pending_count; n++) all |= 1u << l->pending[n];
+    for (; active; active &= active - 1) {
+        l->pending[count] = gang->order[count];
+        all &= ~(1u << gang->order[count++]);
+    }
+    for (; all; all &= all - 1) l->pending[count++] = (uint32_t)__builtin_ctz(all);
+}
+
 // As many cores as gain from multiplying together, but something to do for every thread. A lone
 // kernel leaves nothing in the cache for the next one: there all of a thread's cores go together.
-static uint32_t gang_of(const launch *l, const plan_phase *first, uint32_t count)
+static void choose_gangs(launch *l, const plan_phase *first, uint32_t count)
 {
-    uint32_t most = cores_a_thread(l, l->pending_count), gang = 1;
+    uint32_t most = cores_a_thread(l, l->pending_count);
+    l->gang = 1;
     for (uint32_t k = 0; k < count; k++) {
         const plan_kernel *kernel = first[k].kernel;
-        uint32_t wish = kernel->has_matmul && count == 1 ? most : kernel->gang;
-        if (wish > gang) gang = wish;
+        uint32_t wish = kernel->has_matmul && count == 1 ? most : kernel->gang.cores;
+        if (wish <= l->gang) continue;
+        l->gang = wish;
+        put_first(l, &kernel->gang, kernel->source->active_cores);
     }
-    return gang < most ? gang : most;
+    if (l->gang > most) l->gang = most;
 }
 
 static core_run *run_group(launch *l, const plan_phase *first, uint32_t count)
@@ -256,7 +276,7 @@ static core_run *run_group(launch *l, const plan_phase *first, uint32_t count)
     list_cores(l, active);
     for (uint32_t n = 0; n < l->pending_count; n++)
         l->owner->runs[l->pending[n]].state = ADVANCE_RAN;
-    l->gang = gang_of(l, first, count);
+    choose_gangs(l, first, count);
     uint32_t gangs = (l->pending_count + l->gang - 1) / l->gang;
     run_all(l, gangs, run_through, is_parallel(l, weight));
     return earliest_fault(l);
@@ -267,7 +287,7 @@ static bool shares_products(const launch *l, const plan_kernel *kernel)
 {
     uint32_t cores = (uint32_t)__builtin_popcount(kernel->source->active_cores);
     return kernel->only_matmuls && is_parallel(l, kernel->weight_bytes) &&
-           kernel->gang > cores_a_thread(l, cores);
+           kernel->gang.cores > cores_a_thread(l, cores);
 }
 
 // The threads share the products of all cores, not the cores.

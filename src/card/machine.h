@@ -59,9 +59,9 @@ void core_execute(core_run *run, card_mode mode);
 // one.
 bool batch_execute(core_run *const *runs, uint32_t count, const matmul_host *host);
 
-// How many cores should come to the matmuls of a fused kernel together: so many that what they read
-// at one place is worth packing.
-uint32_t batch_gang(const isa_kernel *kernel, plan_tile *const *fused, uint32_t count);
+// Which cores should come to the matmuls of a fused kernel together: so many that what they read at
+// one place is worth packing.
+plan_gang batch_gang(const isa_kernel *kernel, plan_tile *const *fused, uint32_t count);
 
 // Records as a fault what a blocked core waits for.
 void core_describe_wait(core_run *run);

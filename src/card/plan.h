@@ -71,6 +71,12 @@ typedef struct {
 } plan_memory;
 #define PLAN_NO_TWIN UINT32_MAX
 
+// Cores that gain from multiplying together (batch.c): so many in a row of the active cores.
+typedef struct {
+    uint32_t cores;
+    uint8_t order[ISA_CORES];
+} plan_gang;
+
 typedef struct {
     const isa_kernel *source;
     uint32_t order;                         // which kernel of the code
@@ -79,7 +85,7 @@ typedef struct {
     uint32_t step_count[ISA_QUEUE_COUNT];
     plan_step *steps[ISA_QUEUE_COUNT];      // end with STEP_END; SEQ: fused (fuse.h), or null
     bool has_matmul;
-    uint32_t gang;                          // cores that gain from multiplying together (batch.c)
+    plan_gang gang;
     bool only_matmuls;                      // fused, it has no other steps
     const chain *chain;                     // of this kernel and those behind it, or null
     const exchange *exchange;               // instead of its steps in fast mode, or null

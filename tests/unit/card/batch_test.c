@@ -3,6 +3,7 @@
 // Matmuls of many cores at a time: whatever is shared, every core gets its own product.
 #include "program.h"
 
+#include "card/machine.h"
 #include "tensor/numeric.h"
 
 #define DL16 SPYRE_FORMAT_SEN169_FP16
@@ -139,6 +140,20 @@ static void batch__every_core_gets_its_product(void **state)
     }
 }
 
+// Cores 0, 3, 6 and 9 read the same columns: three of them have the rows that packing wants.
+static void batch__cores_that_share_are_a_gang(void **state)
+{
+    (void)state;
+    isa_program *p = matmul_program(100, 3, FLAT);
+    card_program *loaded;
+    assert_ok(card_load(the_card, p, &loaded));
+    const plan_gang *gang = &loaded->phases.items[0].kernel->gang;
+    assert_int_equal(gang->cores, 3);
+    for (uint32_t n = 0; n < CORES; n++) assert_int_equal(gang->order[n], n % 4 * 3 + n / 4);
+    card_unload(the_card, loaded);
+    free_program(p);
+}
+
 static void batch__a_fault_of_one_core_ends_the_launch(void **state)
 {
     (void)state;
@@ -153,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batch__every_core_gets_its_product),
+        cmocka_unit_test(batch__cores_that_share_are_a_gang),
         cmocka_unit_test(batch__a_fault_of_one_core_ends_the_launch),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
