@@ -470,12 +470,41 @@ static void chain__softmax_is_one(void **state)
     free_program(p);
 }
 
+// Tiles of less than a stick, by one element that stands still along both dims: no rows to walk.
+static void chain__less_than_a_stick_is_none(void **state)
+{
+    (void)state;
+    isa_program *p = new_program(1);
+    copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+    for (int part = 0; part < 2; part++) {
+        begin_kernel(p, 1, 0);
+        isa_instruction *i = emit(p, ISA_VECTOR);
+        i->op = OPFUNC_MUL;
+        i->dim_count = 2;
+        i->extent[0] = 3;
+        i->extent[1] = 8;
+        i->operand_count = 3;
+        for (uint32_t o = 0; o < 3; o++) i->operand[o] = o == 2 ? in_lx(CONSTANT, DL16) : buffer(0);
+        for (uint32_t o = 0; o < 2; o++) {
+            i->operand[o].stride[0] = 128;
+            i->operand[o].stride[1] = 2;
+        }
+        end_kernel(p);
+    }
+    copy_kernel(p, ISA_STORE, 0, 0, BUFFER_BYTES);
+    emit(p, ISA_HALT);
+    fill_memory();
+    assert_int_equal(check(p, 0), 0);
+    free_program(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chain__random_programs_keep_their_bytes),
         cmocka_unit_test(chain__forms_where_rows_agree_and_stores_what_is_read),
         cmocka_unit_test(chain__softmax_is_one),
+        cmocka_unit_test(chain__less_than_a_stick_is_none),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }
