@@ -339,8 +339,11 @@ spyre_status agree_prices_create(const loop_graph *loops, arena *memory, agree_p
     TRY(flow_join_writers(loops, &out->f));
     for (uint32_t u = 0; u < out->f.first_use[loops->buffers.count]; u++)
         out->use_at[out->f.uses[u].op * LOOP_MAX_OPERANDS + out->f.uses[u].operand] = u;
-    for (uint32_t b = 0; b < loops->buffers.count; b++)
-        out->may_stay[b] = flow_is_written_once(&out->f, b) && loops->buffers.items[b].output < 0;
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        const loop_buffer *buffer = &loops->buffers.items[b];
+        out->may_stay[b] = buffer->kind == LOOP_LOCAL && buffer->output < 0 &&
+                           flow_is_written_once(&out->f, b);
+    }
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         out->basis[i] = cost_basis_of(loops, op_at(out, i));
         TRY(find_alike(out, &ids, i));
