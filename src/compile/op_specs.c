@@ -152,7 +152,7 @@ static spyre_status compile(spyre_executable *e, const json_node *specs)
     executable_segment *segment = &e->segments[0];
     e->prepared = segment->graph = (spyre_graph *)(uintptr_t)list.loops->graph;
     e->report = "";
-    TRY(front_emit(list.loops, &segment->front));
+    TRY(front_fault_of_input(front_emit(list.loops, &segment->front)));
     TRY(describe(e, &list));
     return executable_finish_segment(e, 0, settings, &step);
 }

@@ -180,9 +180,26 @@ static int32_t arg_of(const front_result *result, const loop_buffer *buffer)
     return buffer->output >= 0 ? first_output + buffer->output : 0;
 }
 
+// A shuffle whose tensors are not both in LX is a copy in memory: what it would give several cores
+// each, one of them writes.
+static bool becomes_copy(const loop_graph *loops, const loop_op *shuffle, loop_op *out)
+{
+    if (shuffle->op != OPFUNC_SHUFFLE || cost_resident(loops, shuffle) == 3) return false;
+    *out = *shuffle;
+    out->op = OPFUNC_IDENTITY;
+    division d = division_get(out);
+    for (uint32_t v = 0; v < out->var_count; v++)
+        if (!loop_output_of(out)->stride[v]) d.split[v] = 1;
+    division_number_cores(out, &d);
+    division_set(out, &d, out->divided_by);
+    return true;
+}
+
 static spyre_status emit_step(const loop_graph *loops, const front_result *result, uint32_t index)
 {
+    loop_op copy;
     const loop_op *op = &loops->ops.items[index];
+    if (becomes_copy(loops, op, &copy)) op = &copy;
     *loops->at_node = op->node;
     bundle_step built = {0}, *step = &built;
     emitter e = {.loops = loops,
@@ -193,7 +210,6 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
                  .room_dim = LOOP_NO_DIM,
                  .row_dim = LOOP_NO_DIM};
     step->op = op->op;
-    if (op->op == OPFUNC_SHUFFLE && cost_resident(loops, op) != 3) step->op = OPFUNC_IDENTITY;
     step->location = op->location;
     step->name = arena_printf(loops->memory, "%u_%s", index, opfunc_describe(op->op)->name);
     step->tensors = ARENA_NEW(loops->memory, bundle_tensor, op->operand_count);
@@ -239,6 +255,16 @@ uint32_t front_op_of_step(const char *name)
     return (uint32_t)strtoul(name, NULL, 10);
 }
 
+// A launch argument lies in one segment. Blames no node: the host would need as much.
+static spyre_status check_arg(const loop_graph *loops, const char *name, int64_t bytes)
+{
+    if (bytes <= (int64_t)BUNDLE_SEGMENT_BYTES) return NULL;
+    *loops->at_node = SPYRE_NO_ID;
+    return status_new(SPYRE_UNSUPPORTED,
+                      "%s takes %lld bytes of card memory, a segment has 16 GiB", name,
+                      (long long)bytes);
+}
+
 static spyre_status add_args(const loop_graph *loops, front_result *result)
 {
     bundle *b = result->bundle;
@@ -254,13 +280,16 @@ static spyre_status add_args(const loop_graph *loops, front_result *result)
         if (buffer->kind == LOOP_INPUT) {
             loop_device_strides(buffer, strides, &bytes);
             inputs[buffer->index].bytes = bytes;
+            TRY(check_arg(loops, buffer->name, bytes));
         } else if (buffer->kind == LOOP_CONSTANT) {
             int64_t end = buffer->first_op == LOOP_UNUSED ? 0 : buffer->memory_offset + bytes;
             if (end > constants) constants = end;
         } else if (buffer->kind == LOOP_LOCAL && buffer->output >= 0) {
             outputs[buffer->output].bytes = bytes;
+            TRY(check_arg(loops, buffer->name, bytes));
         }
     }
+    TRY(check_arg(loops, "the pool of intermediates", loops->pool_bytes));
     bool used = result->has_constants = constants > 0;
     if (result->has_pool)
         TRY(VEC_PUSH(memory, &b->args, ((bundle_arg){BUNDLE_ARG_POOL, loops->pool_bytes})));
@@ -320,6 +349,16 @@ static spyre_status unroll(bundle *b)
     return NULL;
 }
 
+// What a bundle cannot say is unsupported; what is wrong with a bundle of ours is our fault.
+static spyre_status internal(spyre_status broken)
+{
+    if (spyre_status_code(broken) != SPYRE_INVALID_ARGUMENT) return broken;
+    spyre_status status =
+        status_new(SPYRE_INTERNAL, "emitted bundle: %s", spyre_status_message(broken));
+    spyre_status_free(broken);
+    return status;
+}
+
 spyre_status front_emit(loop_graph *loops, front_result *out_result)
 {
     front_result result = {.loops = loops, .has_pool = loops->pool_bytes > 0};
@@ -332,6 +371,6 @@ spyre_status front_emit(loop_graph *loops, front_result *out_result)
     if (result.has_constants) TRY(fill_constants(loops, result.bundle));
     TRY(emit_body(loops, &result));
     *out_result = result;
-    TRY(status_at(bundle_verify(result.bundle), "emitted bundle"));
+    TRY(internal(bundle_verify(result.bundle)));
     return loops->tiles.count && loops->settings.unroll_loops ? unroll(result.bundle) : NULL;
 }

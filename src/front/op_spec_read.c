@@ -241,11 +241,7 @@ static spyre_status finish(spec_reader *r, op_spec_list *out)
     }
     loop_find_live_ranges(loops);
     loops->stage = FRONT_PASS_COUNT;
-    spyre_status broken = loop_verify(loops);
-    if (spyre_status_code(broken) != SPYRE_INTERNAL) return broken;
-    spyre_status status = status_new(SPYRE_INVALID_FORMAT, "%s", spyre_status_message(broken));
-    spyre_status_free(broken);
-    return status;
+    return front_fault_of_input(loop_verify(loops));
 }
 
 spyre_status op_spec_read(const json_node *array, const spyre_settings *settings, arena *memory,

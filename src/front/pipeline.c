@@ -116,9 +116,5 @@ static spyre_status go_on(loop_graph *loops, const front_options *options,
 spyre_status front_continue(loop_graph *loops, const front_options *options,
                             front_result *out_result)
 {
-    spyre_status status = go_on(loops, options, out_result);
-    if (spyre_status_code(status) != SPYRE_INTERNAL) return status;
-    spyre_status given = status_new(SPYRE_INVALID_FORMAT, "%s", spyre_status_message(status));
-    spyre_status_free(status);
-    return given;
+    return front_fault_of_input(go_on(loops, options, out_result));
 }
