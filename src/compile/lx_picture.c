@@ -7,9 +7,9 @@
 #include "compile/markup.h"
 
 enum {
-    LEFT = 90, RIGHT = 30, TOP = 44, PLOT = 300, BOTTOM = 40,   // of a panel, in px
+    LEFT = 90, RIGHT = 30, TOP = 44, PLOT = 300, BOTTOM = 120,   // of a panel, in px
     WIDEST_OP = 60, NARROWEST_OP = 6, USUAL_PLOT = 1000,
-    CHARACTER = 7, LABEL = 14,
+    CHARACTER = 7, LABEL = 14, MOST_TICKS = 8,
     BROKEN_AXIS = 4,    // above this many times the peak the limit is not drawn to scale
 };
 
@@ -91,26 +91,43 @@ static void print_buffer(const panel *p, const lx_buffer *b, text *out)
     text_append(out, "</text>\n");
 }
 
+// Bytes at a power of two apart, in the unit that makes them short.
+static void print_bytes_axis(const panel *p, text *out)
+{
+    int64_t step = 1;
+    while ((double)step * MOST_TICKS < p->full_bytes) step *= 2;
+    const int64_t unit = step < 1 << 10 ? 1 : step < 1 << 20 ? 1 << 10 : 1 << 20;
+    const char *name = unit == 1 ? "bytes" : unit == 1 << 10 ? "KiB" : "MiB";
+    for (int64_t bytes = 0; (double)bytes <= p->full_bytes; bytes += step)
+        text_printf(out, "<text x=\"%d\" y=\"%.3f\" text-anchor=\"end\">%" PRId64 "%s%s</text>\n",
+                    LEFT - 6, y_of(p, (double)bytes) + 4, bytes / unit, bytes ? " " : "",
+                    bytes ? name : "");
+}
+
+// Numbers and opfuncs, aslant, as far as there is room for them.
+static void print_ops_axis(const panel *p, text *out)
+{
+    double bottom = p->top + TOP + PLOT + 12;
+    uint32_t every = 1 + (uint32_t)(LABEL / p->op_px);
+    for (uint32_t i = 0; i < p->map->ops.count; i += every) {
+        double x = x_of(p, i) + 4;
+        text_printf(out, "<text x=\"%.3f\" y=\"%.3f\" text-anchor=\"end\" "
+                    "transform=\"rotate(-45 %.3f %.3f)\">", x, bottom, x, bottom);
+        markup_append_string(out, p->map->ops.items[i].opfunc);
+        text_printf(out, " %u</text>\n", i);
+    }
+}
+
 static void print_axes(const panel *p, double width, text *out)
 {
     const lx_map *map = p->map;
-    double bottom = p->top + TOP + PLOT, limit = p->broken ? p->top + TOP - 8
-                                                           : y_of(p, (double)map->limit_bytes);
-    for (uint32_t i = 0; i <= 4; i++) {
-        double bytes = p->full_bytes * i / 4;
-        text_printf(out, "<text x=\"%d\" y=\"%.3f\" text-anchor=\"end\">%.0f</text>\n", LEFT - 6,
-                    y_of(p, bytes) + 4, bytes);
-    }
+    double limit = p->broken ? p->top + TOP - 8 : y_of(p, (double)map->limit_bytes);
+    print_bytes_axis(p, out);
+    print_ops_axis(p, out);
     text_printf(out, "<path class=\"lx-limit\" d=\"M%d %.3fH%.3f\"/>\n"
                 "<text x=\"%.3f\" y=\"%.3f\" text-anchor=\"end\">limit %" PRId64 " bytes%s</text>\n",
                 LEFT, limit, width - RIGHT, width - RIGHT, limit - 4, map->limit_bytes,
                 p->broken ? ", not to scale" : "");
-    uint32_t every = 1 + (uint32_t)(3 * CHARACTER / p->op_px);
-    for (uint32_t i = 0; i < map->ops.count; i += every)
-        text_printf(out, "<text x=\"%.3f\" y=\"%.3f\" text-anchor=\"middle\">%u</text>\n",
-                    x_of(p, i), bottom + 16, i);
-    text_printf(out, "<text x=\"%d\" y=\"%.3f\">op; left bytes of a core&#39;s LX</text>\n", LEFT,
-                bottom + 32);
 }
 
 static void print_panel(const lx_map *map, const char *title, double top, text *out)
@@ -122,6 +139,7 @@ static void print_panel(const lx_map *map, const char *title, double top, text *
     if (p.full_bytes < 1) p.full_bytes = 1;
     text_printf(out, "<text x=\"4\" y=\"%.3f\" font-weight=\"bold\">", top + 16);
     markup_append_string(out, title);
+    text_append(out, ": LX of a core, op by op");
     text_printf(out, "</text>\n<rect class=\"lx-plot\" x=\"%d\" y=\"%.3f\" width=\"%.3f\" "
                 "height=\"%d\"/>\n", LEFT, top + TOP, width - LEFT - RIGHT, PLOT);
     for (uint32_t i = 0; i < map->ops.count; i++) print_op(&p, i, out);

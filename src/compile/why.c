@@ -5,6 +5,8 @@
 // saving is a difference of two numbers of the same model, and never of one of each.
 #include "compile/why.h"
 
+#include <stdio.h>
+
 #include "front/alternatives.h"
 #include "front/front.h"
 #include "isa/constants.h"
@@ -30,13 +32,15 @@ static double percent(double part, double whole)
 
 static void print_kernel(const spyre_kernel_counters *k, double total_us, text *out)
 {
-    text_printf(out, "%10.3f%7.1f %%  %s-bound", k->us, percent(k->us, total_us),
-                spyre_bound_name(k->bound));
+    char bound[48];
+    const char *name = spyre_bound_name(k->bound);
     if (k->bound == SPYRE_BOUND_ORDER)
-        text_printf(out, " (memory %.0f %%)", percent(k->memory_busy_us, k->us));
+        snprintf(bound, sizeof bound, "%s-bound (memory %.0f %%)", name,
+                 percent(k->memory_busy_us, k->us));
     else
-        text_printf(out, " %.0f %%", percent(busy_us(k), k->us));
-    text_printf(out, "  %s  %s\n", k->name, *k->location ? k->location : "unknown");
+        snprintf(bound, sizeof bound, "%s-bound %.0f %%", name, percent(busy_us(k), k->us));
+    text_printf(out, "%10.3f%7.1f %%  %-20s  %-20s  %s\n", k->us, percent(k->us, total_us), bound,
+                k->name, *k->location ? k->location : "unknown");
 }
 
 // The op that a kernel is of, by its name.
@@ -75,7 +79,7 @@ spyre_status why_print(const loop_graph *loops, const spyre_kernel_counters *ker
     TRY(flow_build(loops, &f));
     arena *memory = arena_create();
     TRY_ALLOC(memory);
-    text_append(out, "        us   share    bound  kernel  source; what one change would save\n");
+    text_append(out, "        us   share  bound                 kernel                source; what one change would save\n");
     for (uint32_t k = 0; k < count && !status; k++) {
         uint32_t op = front_op_of_step(kernels[k].name);
         print_kernel(&kernels[k], total->us, out);
