@@ -2,6 +2,7 @@
 """spyre explore: the page of a dump."""
 
 import html.parser
+import math
 import re
 import shutil
 import subprocess
@@ -115,16 +116,24 @@ def test_texts_are_whole(spyre, dump, tmp_path):
 
 
 def test_cores(spyre, dump, tmp_path):
-    """The page's slices are those of the bundle."""
-    folder = dump("mlp")
+    """The page's slices are those of the loop IR."""
+    folder = dump("add")
     page = explore(spyre, folder, tmp_path / "page.html")
     at = {
         e[1]["data-op"]: i
         for i, e in enumerate(page.elements)
         if e[0] == "tr" and "data-op" in e[1]
     }
-    cells = [page.text.get(at["0"] + 3 + i, "") for i in range(33)]
-    assert cells == ["c0/3 c1/3", *(f"{core % 3},{core // 3}" for core in range(9)), *[""] * 23]
+    ops = re.findall(r"^op (\d+) (.*)$", (folder / "segment0.loop").read_text(), re.M)
+    for op, line in ops:
+        splits = re.findall(r" split\((c\d+)/(\d+)(?::(\d+))?\)", line)
+        slices = [(int(count), int(step or 1)) for _, count, step in splits]
+        cores = math.prod(count for count, _ in slices)
+        expected = [",".join(str(core // step % n) for n, step in slices) for core in range(cores)]
+        cells = [page.text.get(at[op] + 3 + i, "") for i in range(33)]
+        assert cells[0] == " ".join(f"{var}/{count}" for var, count, _ in splits)
+        assert cells[1:] == (expected if splits else ["all"]) + [""] * (32 - cores)
+    assert any(line.count(" split(") == 2 for _, line in ops)
 
 
 def test_needs_no_other_file(spyre, dump, tmp_path):
@@ -228,23 +237,28 @@ def test_bad_directories(spyre, dump, tmp_path):
 
 
 BROKEN = [
-    ("loop", "op 1 gelufwd", "op 2 gelufwd", "line 14: ops are numbered from 0 in order"),
-    ("loop", "split(c0/3)", "split(c0/33)", "line 12: splits make more slices than a card has"),
-    ("loop", "split(c0/3)", "split(c0)", "line 12: a split is 'split(cN/SLICES)'"),
-    ("loop", "  // h, mlp.py:1", "", "line 12: the name behind '  // ' is missing"),
+    ("loop", "op 1 gelufwd", "op 2 gelufwd", "line LINE: ops are numbered from 0 in order"),
+    ("loop", "split(c0/3)", "split(c0/33)", "line LINE: splits make more slices than a card has"),
+    ("loop", "split(c0/3)", "split(c0)", "line LINE: a split is 'split(cN/SLICES)'"),
+    ("loop", "  // h, mlp.py:1", "", "line LINE: the name behind '  // ' is missing"),
     ("passes", "after build", "behind build", "does not begin with 'after PASS'"),
     (
         "bundle",
         "step 1  1_gelufwd",
         "step 1  9_gelufwd",
-        "line 10: op 9, the final loop IR has 4 ops",
+        "line LINE: op 9, the final loop IR has 4 ops",
     ),
-    ("bundle", "step 1  1_gelufwd", "step 1", "line 10: a step is 'step N  OP_OPFUNC'"),
+    ("bundle", "step 1  1_gelufwd", "step 1", "line LINE: a step is 'step N  OP_OPFUNC'"),
     ("listing", 'kernel 1 "1_', 'kernel 1 "4_', "op 4, the final loop IR has 4 ops"),
     ("listing", 'kernel 1 "1_', 'kernel 7 "1_', "kernels are named"),
-    ("why", "  1_gelufwd", "", "line 3: a kernel without a name"),
-    ("cost", "op 3 y", "op 4 y", "line 5: op 4, the final loop IR has 4 ops"),
-    ("lx", "op 3 batchmatmul  // y, mlp.py:4\n", "", "3 ops, segment0.loop has 4"),
+    ("why", "  1_gelufwd", "", "line LINE: a kernel without a name"),
+    ("cost", "op 3 y", "op 4 y", "line LINE: op 4, the final loop IR has 4 ops"),
+    (
+        "lx",
+        "op 3 batchmatmul",
+        "op 3 exp  // x, mlp.py:3\nop 4 batchmatmul",
+        "5 ops, segment0.loop has 4",
+    ),
     ("lx", "ops(0..1)", "ops(0..2)", "it overlaps an earlier buffer in time and place"),
 ]
 
@@ -257,7 +271,8 @@ def test_broken_files(spyre, dump, tmp_path, stage, old, new, rule):
     assert old in text
     path.write_text(text.replace(old, new, 1))
     message = spyre.bad("explore", folder, "-o", tmp_path / "page.html")
-    assert f"{path}: " in message and rule in message
+    line = text[: text.index(old)].count("\n") + 1
+    assert f"{path}: " in message and rule.replace("LINE", str(line)) in message
     assert not (tmp_path / "page.html").exists()
 
 
@@ -319,7 +334,8 @@ def test_a_value_lights_up_its_ops(spyre, dump, tmp_path, browser):
     explore(spyre, dump("attention"), tmp_path / "page.html")
     page = browser(tmp_path / "page.html", "segment=0&node=a.4")
     ops = {e[1]["data-op"] for e in lit(page) if e[3] == "bundle"}
-    assert ops == {"4", "6", "7"}  # restickify, product, and what takes the product over the ring
+    loop = (tmp_path / "attention" / "segment0.loop").read_text()
+    assert ops == set(re.findall(r"^op (\d+) .*  // a\.4,", loop, re.M)) and len(ops) > 1
     assert [e[1]["data-node"] for e in lit(page) if e[3] == "graph"] == ["a.4"]
 
 
