@@ -17,12 +17,20 @@
 extern "C" {
 #endif
 
-enum { SPYRE_LOOPS_MOST_LOOPS = 8, SPYRE_LOOPS_MOST_OPERANDS = 6 };
+enum { SPYRE_LOOPS_MOST_LOOPS = 8, SPYRE_LOOPS_MOST_OPERANDS = 6, SPYRE_LOOPS_MOST_DIMS = 10,
+       SPYRE_LOOPS_MOST_TILES = 4 };
+
+// In the place of what a stick runs along.
+enum {
+    SPYRE_LOOPS_SPARSE = -1,   // one element a stick
+    SPYRE_LOOPS_NO_STICK = -2, // no layout yet
+};
 
 typedef struct spyre_loops spyre_loops;
 
 // When a pass is called, for every card segment. What it may change there:
 typedef enum {
+    SPYRE_LOOPS_PRE_LAYOUT,     // no result has a layout yet: order, ops, sticks of results
     SPYRE_LOOPS_PRE_SCHEDULING, // sticks are chosen, nothing is divided: order, ops, divisions, which
                                 // the compiler's own passes then leave and adapt others to
     SPYRE_LOOPS_PRE_FUSION,     // every op is divided: the same
@@ -42,10 +50,20 @@ typedef struct {
     int64_t offset, stride[SPYRE_LOOPS_MOST_LOOPS];
 } spyre_loop_access;
 
+// A counted loop around an op, each iteration of which works on one tile.
+typedef struct {
+    uint32_t group;         // ops of one loop have the same
+    int64_t count;
+    uint32_t cut;           // bit v: the op's loop v is a tile of what it was
+} spyre_loop_tiles;
+
 typedef struct {
     const char *name;       // of the graph value that it computes
     const char *opfunc, *location;  // location and note: or null
     const char *note;
+    const char *hints;      // scopes of tiles that the user asked for (spyre_graph_set_tiles), or null
+    uint32_t tile_count;    // outermost first
+    spyre_loop_tiles tiles[SPYRE_LOOPS_MOST_TILES];
     uint32_t loop_count;    // outermost first
     spyre_loop loops[SPYRE_LOOPS_MOST_LOOPS];
     uint32_t operand_count; // inputs, then the result
@@ -58,6 +76,10 @@ typedef struct {
     spyre_dtype dtype;
     bool leaves;            // is a result of the segment
     bool in_lx;             // SPYRE_LOOPS_POST_FUSION: kept in the scratchpad
+    uint32_t dim_count;     // dims above 1 of the dense host tensor, by ascending stride
+    int64_t extent[SPYRE_LOOPS_MOST_DIMS], stride[SPYRE_LOOPS_MOST_DIMS];
+    int32_t stick;          // the dim along the stick, or SPYRE_LOOPS_SPARSE, .._NO_STICK
+    uint8_t order[SPYRE_LOOPS_MOST_DIMS]; // with a layout: dims on the card, fastest first
 } spyre_loop_buffer;
 
 SPYRE_API uint32_t spyre_loops_op_count(const spyre_loops *loops);
@@ -73,6 +95,8 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_loops_buffer(const spyre_loops *lo
 // note (null: as it is), which the text of the loop IR shows.
 typedef struct {
     uint32_t op;
+    int32_t stick;          // SPYRE_LOOPS_PRE_LAYOUT: the loop along which the result's stick is to
+                            // run, plus one, or SPYRE_LOOPS_SPARSE; 0: as the compiler chooses
     const int32_t *slices;
     const char *note;
 } spyre_loop_edit;

@@ -40,6 +40,21 @@ static PyObject *access_list(const spyre_loop_op *op)
     LIST_OF(op->operand_count, access_object(&op->operands[i], op->loop_count));
 }
 
+static PyObject *tile_object(const spyre_loop_tiles *tiles)
+{
+    return Py_BuildValue("ILI", tiles->group, (long long)tiles->count, tiles->cut);
+}
+
+static PyObject *tile_list(const spyre_loop_op *op)
+{
+    LIST_OF(op->tile_count, tile_object(&op->tiles[i]));
+}
+
+static PyObject *order_list(const spyre_loop_buffer *buffer)
+{
+    LIST_OF(buffer->dim_count, PyLong_FromLong(buffer->order[i]));
+}
+
 static PyObject *op_object(const spyre_loops *loops, uint32_t index)
 {
     spyre_loop_op op;
@@ -49,15 +64,19 @@ static PyObject *op_object(const spyre_loops *loops, uint32_t index)
         Py_XDECREF(loop);
         return NULL;
     }
-    return Py_BuildValue("sszzNN", op.name, op.opfunc, op.location, op.note, loop, accesses);
+    return Py_BuildValue("sszzNNzN", op.name, op.opfunc, op.location, op.note, loop, accesses,
+                         op.hints, tile_list(&op));
 }
 
 static PyObject *buffer_object(const spyre_loops *loops, uint32_t index)
 {
     spyre_loop_buffer buffer;
     if (!core_check(spyre_loops_buffer(loops, index, &buffer))) return core_raise();
-    return Py_BuildValue("sssOO", buffer.name, buffer.kind, spyre_dtype_name(buffer.dtype),
-                         buffer.leaves ? Py_True : Py_False, buffer.in_lx ? Py_True : Py_False);
+    return Py_BuildValue("sssOONNiN", buffer.name, buffer.kind, spyre_dtype_name(buffer.dtype),
+                         buffer.leaves ? Py_True : Py_False, buffer.in_lx ? Py_True : Py_False,
+                         core_int_list(buffer.extent, buffer.dim_count),
+                         core_int_list(buffer.stride, buffer.dim_count), buffer.stick,
+                         order_list(&buffer));
 }
 
 static PyObject *op_list(const spyre_loops *loops)
@@ -81,14 +100,14 @@ static PyObject *py_read_loops(PyObject *self, PyObject *capsule)
     return NULL;
 }
 
-// One (op, slices or None, note or None); slices and note stay those of the object.
+// One (op, slices or None, note or None, stick); slices and note stay those of the object.
 static bool take_edit(const spyre_loops *loops, PyObject *item, int32_t *slices,
                       spyre_loop_edit *out)
 {
     PyObject *list;
     spyre_loop_op op;
     int64_t values[SPYRE_LOOPS_MOST_LOOPS];
-    if (!PyArg_ParseTuple(item, "IOz", &out->op, &list, &out->note)) return false;
+    if (!PyArg_ParseTuple(item, "IOzi", &out->op, &list, &out->note, &out->stick)) return false;
     if (list == Py_None) return true;
     if (!core_check(spyre_loops_op(loops, out->op, &op))) return core_raise() != NULL;
     int64_t count = core_ints(list, values, SPYRE_LOOPS_MOST_LOOPS, "slices");
@@ -104,7 +123,7 @@ static bool take_edit(const spyre_loops *loops, PyObject *item, int32_t *slices,
     return true;
 }
 
-// edit_loops(loops, pass, [(op, slices, note)])
+// edit_loops(loops, pass, [(op, slices, note, stick)])
 static PyObject *py_edit_loops(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -152,7 +171,7 @@ bool loops_register(PyObject *module)
 {
     static PyMethodDef functions[] = {
         {"read_loops", py_read_loops, METH_O, "(loops) -> (ops, buffers)"},
-        {"edit_loops", py_edit_loops, METH_VARARGS, "(loops, pass, [(op, slices, note)])"},
+        {"edit_loops", py_edit_loops, METH_VARARGS, "(loops, pass, [(op, slices, note, stick)])"},
         {0}};
     return PyModule_AddFunctions(module, functions) == 0;
 }

@@ -104,6 +104,7 @@ typedef struct {
     int64_t row_stride, row_count; // chosen by index: host stride and count of the indexed dim
     float parameter[OPFUNC_MAX_PARAMETERS];
     uint8_t stick;        // the variable along the output's stick, or LOOP_NO_DIM
+    uint8_t wanted_stick; // of a user's pass: the variable plus one, LOOP_NO_DIM: sparse; 0: any
     const char *location; // user's source line
     const char *note;     // of a user's pass, or null
     uint32_t node;        // graph node

@@ -88,6 +88,21 @@ static spyre_status read_split(parse_reader *r, loop_op *op)
     return scan_expect(&r->in, ")");
 }
 
+// "wants(c1)", "wants(sparse)": where a user's pass wants the stick of the result.
+static spyre_status read_wanted_stick(parse_reader *r, loop_op *op)
+{
+    uint32_t var;
+    if (!scan_accept_word(&r->in, "wants")) return NULL;
+    TRY(scan_expect(&r->in, "("));
+    if (scan_accept_word(&r->in, "sparse")) {
+        op->wanted_stick = LOOP_NO_DIM;
+    } else {
+        TRY(parse_id(r, 'c', "a variable", op->var_count, &var));
+        op->wanted_stick = (uint8_t)(var + 1);
+    }
+    return scan_expect(&r->in, ")");
+}
+
 // "by(hint)": what divided the op.
 static spyre_status read_origin(parse_reader *r, loop_op *op)
 {
@@ -243,6 +258,7 @@ spyre_status parse_op(parse_reader *r)
     TRY(read_loops(r, &op, reduced));
     while (scan_accept_word(&r->in, "in")) TRY(read_tiles(r, &op));
     while (scan_accept_word(&r->in, "split")) TRY(read_split(r, &op));
+    TRY(read_wanted_stick(r, &op));
     TRY(read_origin(r, &op));
     TRY(read_parameters(r, &op));
     TRY(read_node(r, &op));

@@ -192,6 +192,8 @@ static void print_division(const loop_op *op, text *out)
         if (op->core_stride[v] > 1) text_printf(out, ":%d", op->core_stride[v]);
         text_append(out, ")");
     }
+    if (op->wanted_stick == LOOP_NO_DIM) text_append(out, " wants(sparse)");
+    else if (op->wanted_stick) text_printf(out, " wants(c%u)", op->wanted_stick - 1u);
     if (op->divided_by != LOOP_UNDIVIDED)
         text_printf(out, " by(%s)", loop_division_origin_name(op->divided_by));
 }

@@ -147,6 +147,17 @@ static void gather_modes(const loop_graph *loops, const loop_op *op, uint16_t wr
     if (!moves) add(loops, op, writable, LOOP_NO_DIM, out);
 }
 
+// Leaves the ways that a user's pass wants.
+static void keep_wanted(const loop_op *op, stick_mode_list *list)
+{
+    uint32_t kept = 0;
+    uint8_t wanted = op->wanted_stick == LOOP_NO_DIM ? LOOP_NO_DIM : op->wanted_stick - 1;
+    for (uint32_t m = 0; op->wanted_stick && m < list->count; m++)
+        if (list->items[m].stick[op->operand_count - 1] == wanted)
+            list->items[kept++] = list->items[m];
+    if (op->wanted_stick) list->count = kept;
+}
+
 void stick_modes_of(const loop_graph *loops, const loop_op *op, uint16_t writable,
                     stick_mode_list *out)
 {
@@ -163,6 +174,7 @@ void stick_modes_of(const loop_graph *loops, const loop_op *op, uint16_t writabl
             if (!moves_moments(loops, op, v)) add(loops, op, writable, v, out);
         add(loops, op, writable, LOOP_NO_DIM, out);
     }
+    keep_wanted(op, out);
 }
 
 spyre_status stick_relayout(relayouter *r, loop_op *op, uint32_t k, const stick_mode *mode)

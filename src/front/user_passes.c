@@ -6,6 +6,7 @@
 #include "front/division.h"
 #include "front/front.h"
 #include "front/span_reduction.h"
+#include "front/stick_modes.h"
 #include "spyre/loops.h"
 
 static spyre_status run(loop_graph *loops, spyre_loops_point point, bool *out_changed)
@@ -18,6 +19,11 @@ static spyre_status run(loop_graph *loops, spyre_loops_point point, bool *out_ch
     bool good = loops->user.run(loops->user.context, point, loops);
     loops->user.edited = NULL;
     return good ? NULL : status_new(SPYRE_INVALID_ARGUMENT, "a pass of the caller failed");
+}
+
+spyre_status pass_pre_layout(loop_graph *loops, bool *out_changed)
+{
+    return run(loops, SPYRE_LOOPS_PRE_LAYOUT, out_changed);
 }
 
 spyre_status pass_pre_scheduling(loop_graph *loops, bool *out_changed)
@@ -47,6 +53,30 @@ uint32_t spyre_loops_buffer_count(const spyre_loops *loops)
     return loops->buffers.count;
 }
 
+// Bits of the op's loops of which counted loop t walks tiles.
+static uint32_t cut_loops(const loop_graph *loops, const loop_op *op, uint32_t t)
+{
+    uint32_t cut = 0;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        int64_t extent = op->extent[v];
+        for (uint32_t inner = t + 1; inner < op->tile_depth; inner++)
+            if (cut_loops(loops, op, inner) >> v & 1u)
+                extent *= loops->tiles.items[op->tiles[inner]].count;
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            const loop_access *access = &op->operand[k];
+            if (access->stride[v] && access->tile_stride[t] == access->stride[v] * extent)
+                cut |= 1u << v;
+        }
+    }
+    return cut;
+}
+
+static const char *hints_of(const loop_graph *loops, const loop_op *op)
+{
+    uint32_t tiles = loops->graph->nodes.items[op->node].hint.tiles;
+    return tiles ? loops->graph->locations.items[tiles] : NULL;
+}
+
 spyre_status spyre_loops_op(const spyre_loops *loops, uint32_t index, spyre_loop_op *out_op)
 {
     if (index >= loops->ops.count)
@@ -56,8 +86,14 @@ spyre_status spyre_loops_op(const spyre_loops *loops, uint32_t index, spyre_loop
                               .opfunc = opfunc_describe(op->op)->name,
                               .location = op->location,
                               .note = op->note,
+                              .hints = hints_of(loops, op),
+                              .tile_count = op->tile_depth,
                               .loop_count = op->var_count,
                               .operand_count = op->operand_count};
+    for (uint32_t t = 0; t < op->tile_depth; t++)
+        out_op->tiles[t] = (spyre_loop_tiles){.group = op->tiles[t],
+                                              .count = loops->tiles.items[op->tiles[t]].count,
+                                              .cut = cut_loops(loops, op, t)};
     for (uint32_t v = 0; v < op->var_count; v++)
         out_op->loops[v] = (spyre_loop){.extent = op->extent[v],
                                         .slices = op->split[v],
@@ -84,7 +120,16 @@ spyre_status spyre_loops_buffer(const spyre_loops *loops, uint32_t index,
                                       .kind = kinds[buffer->kind],
                                       .dtype = buffer->dtype,
                                       .leaves = buffer->output >= 0,
-                                      .in_lx = buffer->in_lx};
+                                      .in_lx = buffer->in_lx,
+                                      .dim_count = buffer->dim_count,
+                                      .stick = SPYRE_LOOPS_NO_STICK};
+    for (uint32_t d = 0; d < buffer->dim_count; d++) {
+        out_buffer->extent[d] = buffer->dim[d].extent;
+        out_buffer->stride[d] = buffer->dim[d].stride;
+        out_buffer->order[d] = buffer->has_layout ? buffer->order[d] : (uint8_t)d;
+    }
+    if (buffer->has_layout)
+        out_buffer->stick = buffer->stick == LOOP_NO_DIM ? SPYRE_LOOPS_SPARSE : buffer->stick;
     return NULL;
 }
 
@@ -190,6 +235,38 @@ static spyre_status check_slices(const edit *e, const spyre_loop_edit *wanted, d
     return NULL;
 }
 
+// The ways to carry sticks that are left when the result's is where the edit wants it.
+static spyre_status check_stick(const edit *e, const spyre_loop_edit *wanted)
+{
+    loop_graph *loops = e->loops;
+    const uint16_t *writable;
+    stick_mode_list modes;
+    loop_op op = loops->ops.items[wanted->op];
+    if (!wanted->stick) return NULL;
+    if (loops->user.point != SPYRE_LOOPS_PRE_LAYOUT)
+        return refuse(e, wanted->op, "wants another stick, but sticks are chosen already");
+    if (wanted->stick < SPYRE_LOOPS_SPARSE || wanted->stick > (int32_t)op.var_count)
+        return refuse(e, wanted->op, "wants its stick along a loop that it has not");
+    op.wanted_stick = wanted->stick < 0 ? LOOP_NO_DIM : (uint8_t)wanted->stick;
+    TRY(stick_writable(loops, &writable));
+    uint16_t own = writable[op.operand[op.operand_count - 1].buffer];
+    stick_modes_of(loops, &op, own, &modes);
+    if (modes.count) return NULL;
+    op.wanted_stick = 0;
+    stick_modes_of(loops, &op, own, &modes);
+    const char *ways = "";
+    for (uint32_t m = 0; m < modes.count; m++) {
+        uint8_t v = modes.items[m].stick[op.operand_count - 1];
+        ways = v == LOOP_NO_DIM ? arena_printf(loops->memory, "%s none", ways)
+                                : arena_printf(loops->memory, "%s c%u", ways, v);
+        TRY_ALLOC(ways);
+    }
+    const char *why = arena_printf(loops->memory, "cannot have its stick there; it can along:%s",
+                                   *ways ? ways : " nothing");
+    TRY_ALLOC(why);
+    return refuse(e, wanted->op, why);
+}
+
 static bool divides_anew(const loop_op *op, const spyre_loop_edit *wanted)
 {
     for (uint32_t v = 0; wanted->slices && v < op->var_count; v++)
@@ -204,9 +281,12 @@ static spyre_status check(edit *e, division *out_divisions)
     TRY(check_order(e));
     for (uint32_t i = 0; i < e->count; i++) {
         const loop_op *op = &e->loops->ops.items[e->edits[i].op];
+        TRY(check_stick(e, &e->edits[i]));
         if (!divides_anew(op, &e->edits[i])) continue;
         if (e->loops->user.point == SPYRE_LOOPS_POST_FUSION)
             return refuse(e, e->edits[i].op, "is divided, but buffers have their places already");
+        if (e->loops->user.point == SPYRE_LOOPS_PRE_LAYOUT)
+            return refuse(e, e->edits[i].op, "is divided, but there are no layouts yet");
         TRY(check_slices(e, &e->edits[i], &out_divisions[i]));
     }
     return NULL;
@@ -220,6 +300,8 @@ static spyre_status apply(const edit *e, const division *divisions)
     for (uint32_t i = 0; i < e->count; i++) {
         const spyre_loop_edit *wanted = &e->edits[i];
         items[i] = loops->ops.items[wanted->op];
+        if (wanted->stick)
+            items[i].wanted_stick = wanted->stick < 0 ? LOOP_NO_DIM : (uint8_t)wanted->stick;
         if (divides_anew(&items[i], wanted))
             division_set(&items[i], &divisions[i], LOOP_DIVIDED_BY_HINT);
         if (!wanted->note) continue;

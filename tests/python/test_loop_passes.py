@@ -9,6 +9,7 @@ from torch_spyre._inductor import passes
 from torch_spyre._inductor.hints import declare_tensor_dim, name_tensor_dims
 
 POINTS = (
+    passes.CustomPreLayoutPasses,
     passes.CustomPreSchedulingPasses,
     passes.CustomPreFusionPasses,
     passes.CustomPostFusionPasses,
@@ -51,7 +52,7 @@ def check(results, operands):
 def test_passes_see_ops_with_loops_operands_and_division(operands):
     seen = []
     passes.CustomPreSchedulingPasses.passes.append(lambda graph: seen.append(graph.operations))
-    for point in POINTS[1:]:
+    for point in POINTS[2:]:
         point.passes.append(lambda ops: seen.append(ops) or ops)
     results, _text = run(two_branches, operands)
     check(results, operands)
@@ -124,6 +125,75 @@ def test_bad_slices_are_refused(operands, slices, rule):
     passes.CustomPreFusionPasses.passes.append(divide)
     with pytest.raises(Exception, match=rule):
         run(two_branches, operands)
+
+
+def test_passes_choose_sticks(operands, tmp_path, monkeypatch):
+    layouts = []
+
+    def by_rows(graph):
+        assert all(op.result.buffer.layout is None for op in graph.operations)
+        for op in graph.operations:
+            if op.opfunc == "exp":
+                op.stick_along(0)
+
+    passes.CustomPreLayoutPasses.passes.append(by_rows)
+    passes.CustomPreSchedulingPasses.passes.append(
+        lambda graph: layouts.extend((op.opfunc, op.result.buffer) for op in graph.operations)
+    )
+    results, text = run(two_branches, operands, tmp_path, monkeypatch)
+    check(results, operands)
+    (line,) = (line for line in text.splitlines() if " exp for(" in line)
+    assert "c0<64 stick" in line and " wants(c0)" in line
+    exp = dict(layouts)["exp"]
+    assert exp.extents == (128, 64) and exp.strides == (1, 128) and exp.layout.stick == 1
+
+
+def test_sticks_that_cannot_be_are_refused(operands):
+    def rows(graph):
+        for op in graph.operations:
+            if op.opfunc == "batchmatmul":
+                op.stick_along(0)
+
+    passes.CustomPreLayoutPasses.passes.append(rows)
+    with pytest.raises(Exception, match=r"pass rows, .*cannot have its stick there.* along: c1"):
+        run(lambda x, y: (x @ y.t(),), operands)
+    passes.CustomPreLayoutPasses.passes[:] = []
+
+    def late(graph):
+        graph.operations[0].stick_along(0)
+
+    passes.CustomPreSchedulingPasses.passes.append(late)
+    with pytest.raises(Exception, match="pass late, .*sticks are chosen already"):
+        run(lambda x, y: (x.exp() + y,), operands)
+    with pytest.raises(Exception, match="has no loop 9"):
+        passes.CustomPreSchedulingPasses.passes[:] = [lambda g: g.operations[0].stick_along(9)]
+        run(lambda x, y: (x.exp() - y,), operands)
+
+
+def test_ops_know_their_tiles_and_hints(operands):
+    from torch_spyre._inductor.hints import spyre_hint
+    from torch_spyre._inductor.loop_info import CoarseTileInfo
+    from torch_spyre._inductor.propagate_hints import DimHint
+
+    declare_tensor_dim("R", 64)
+    x, y = (t.to("spyre") for t in operands)
+    name_tensor_dims(x, ["R", None])
+    seen = []
+    passes.CustomPreSchedulingPasses.passes.append(lambda graph: seen.extend(graph.operations))
+
+    def tiled(x, y):
+        with spyre_hint(num_tiles_per_dim={"R": 4}):
+            z = (x.exp() + y).sum(-1)
+        return z, y.neg()
+
+    torch.compile(tiled, dynamic=False)(x, y)
+    by_name = {op.opfunc: op for op in seen}
+    hint = by_name["exp"].dim_hints[0]
+    assert hint == DimHint(["R"], 4, "c0", False, hint.hint_id) and hint.hint_id > 0
+    group = by_name["exp"].loop_info.loop_group_id
+    assert by_name["exp"].loop_info == CoarseTileInfo(group, [4], [[0]], [[]])
+    assert by_name["sum"].loop_info.loop_group_id == group
+    assert by_name["neg"].loop_info is None and by_name["neg"].dim_hints == []
 
 
 def test_dims_with_names_divide_by_name(operands, tmp_path, monkeypatch):

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .. import _C
+from .loop_info import CoarseTileInfo
+from .propagate_hints import DimHint, dim_hints
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,17 @@ class Buffer:
     dtype: str
     leaves: bool  # a result of the segment
     in_lx: bool  # in the scratchpad; known to CustomPostFusionPasses
+    extents: tuple[int, ...]  # of dims above 1 of the dense host tensor, smallest stride first
+    strides: tuple[int, ...]
+    layout: Layout | None  # None before it is chosen
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a buffer's elements lie on the card; dims are those of `Buffer.extents`."""
+
+    stick: int | None  # the dim along the stick; None: one element a stick
+    order: tuple[int, ...]  # dims, fastest first; the stick's dim stands for its tiles
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,16 @@ class LoopOp:
     inputs: tuple[Operand, ...]
     result: Operand
     _index: int = field(repr=False, default=-1)
+    dim_hints: list[DimHint] = field(default_factory=list)  # spyre_hint(num_tiles_per_dim=..)
+    loop_info: CoarseTileInfo | None = None  # the counted loops around, None without any
+    _stick: int = field(repr=False, default=0)  # as include/spyre/loops.h has it in an edit
+
+    def stick_along(self, loop: int | None) -> None:
+        """Where the result's stick is to run: the number of a loop, None for one element a stick.
+        Taken in CustomPreLayoutPasses; operands are changed to go with it."""
+        if loop is not None and not 0 <= loop < len(self.loops):
+            raise ValueError(f"op {self.name} {self.opfunc} has no loop {loop}")
+        self._stick = -1 if loop is None else loop + 1
 
     def divide(self, **slices: int) -> None:
         """Slices of dims with names: op.divide(M=4)."""
@@ -77,12 +100,17 @@ class LoopGraph:
 def read(loops: object) -> LoopGraph:
     """What the compiler has in hand."""
     ops, buffers = _C.read_loops(loops)
-    known = tuple(Buffer(*b) for b in buffers)
+    known = tuple(_buffer(*buffer) for buffer in buffers)
     return LoopGraph([_op(i, op, known) for i, op in enumerate(ops)], known)
 
 
+def _buffer(name, kind, dtype, leaves, in_lx, extents, strides, stick, order) -> Buffer:
+    layout = None if stick == -2 else Layout(None if stick == -1 else stick, tuple(order))
+    return Buffer(name, kind, dtype, leaves, in_lx, tuple(extents), tuple(strides), layout)
+
+
 def _op(index: int, values: tuple, buffers: Sequence[Buffer]) -> LoopOp:
-    name, opfunc, location, note, loops, operands = values
+    name, opfunc, location, note, loops, operands, hints, tiles = values
     accesses = [Operand(buffers[b], offset, tuple(strides)) for b, offset, strides in operands]
     return LoopOp(
         name,
@@ -94,6 +122,25 @@ def _op(index: int, values: tuple, buffers: Sequence[Buffer]) -> LoopOp:
         tuple(accesses[:-1]),
         accesses[-1],
         index,
+        dim_hints(hints, [(dim, reduced) for _e, _n, reduced, _s, dim in loops]),
+        _loop_info(tiles, [reduced for _e, _n, reduced, *_rest in loops]),
+    )
+
+
+def _loop_info(tiles: Sequence, reduced: Sequence[bool]) -> CoarseTileInfo | None:
+    """Positions count the kept loops and the reduced ones apart, as torch-spyre does."""
+
+    def cut(mask: int, wanted: bool) -> list[int]:
+        loops = [index for index, is_reduced in enumerate(reduced) if is_reduced == wanted]
+        return [at for at, loop in enumerate(loops) if mask >> loop & 1]
+
+    if not tiles:
+        return None
+    return CoarseTileInfo(
+        tuple(group for group, _count, _mask in tiles),
+        [count for _group, count, _mask in tiles],
+        [cut(mask, False) for *_rest, mask in tiles],
+        [cut(mask, True) for *_rest, mask in tiles],
     )
 
 
@@ -102,5 +149,5 @@ def write(loops: object, pass_name: str, operations: Sequence[LoopOp]) -> None:
     for op in operations:
         if not isinstance(op, LoopOp):
             raise TypeError(f"pass {pass_name}: {op!r} is no LoopOp")
-    edits = [(op._index, list(op.slices), op.note) for op in operations]
+    edits = [(op._index, list(op.slices), op.note, op._stick) for op in operations]
     _C.edit_loops(loops, pass_name, edits)

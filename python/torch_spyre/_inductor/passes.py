@@ -4,7 +4,7 @@
     def drop_dropout(graph: torch.fx.Graph) -> None: ...
     torch_spyre._inductor.passes.CustomPrePasses.passes.append(drop_dropout)
 
-Three lists take passes over a torch.fx.Graph, which they edit in place, and three over the loop IR
+Three lists take passes over a torch.fx.Graph, which they edit in place, and four over the loop IR
 (loops.py) of every card segment, docs/front.md. They run only for graphs with a tensor of the card.
 """
 
@@ -56,14 +56,19 @@ class CustomPostPasses(_GraphPasses):
     """Over the ATen graph as it is handed to the compiler, after all other changes."""
 
 
-class CustomPreSchedulingPasses(_Passes):
-    """Over the loop IR before ops are divided: each gets the LoopGraph and edits its `operations`.
-    Divisions that a pass sets stay, and the compiler divides the other ops to go with them."""
+class CustomPreLayoutPasses(_Passes):
+    """Over the loop IR before sticks are chosen: each gets the LoopGraph, edits `operations` and
+    says with LoopOp.stick_along() where results are to carry their sticks."""
 
     def __call__(self, graph: LoopGraph, done: Callable[[str, list[LoopOp]], None]) -> None:
         for change in self.passes:
             change(graph)
             done(_name(change), graph.operations)
+
+
+class CustomPreSchedulingPasses(CustomPreLayoutPasses):
+    """Over the loop IR before ops are divided: each gets the LoopGraph and edits its `operations`.
+    Divisions that a pass sets stay, and the compiler divides the other ops to go with them."""
 
 
 class _NodePasses(_Passes):
@@ -81,7 +86,12 @@ class CustomPostFusionPasses(_NodePasses):
     """Over the loop IR after all decisions: as above, but ops may only be annotated."""
 
 
-_LOOP_PASSES = (CustomPreSchedulingPasses, CustomPreFusionPasses, CustomPostFusionPasses)
+_LOOP_PASSES = (
+    CustomPreLayoutPasses,
+    CustomPreSchedulingPasses,
+    CustomPreFusionPasses,
+    CustomPostFusionPasses,
+)
 
 
 def loop_pass() -> Callable[[int, object], None] | None:

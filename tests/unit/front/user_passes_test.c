@@ -60,7 +60,7 @@ static const loop_graph *compile(front_run *run, request *r)
     options.settings.skip_passes = "write_pieces"; // pieces are copies
     uint32_t node;
     assert_null(front_compile(run->graph, &options, run->memory, &node, &result));
-    assert_int_equal(r->calls, 3);
+    assert_int_equal(r->calls, 4);
     return result.loops;
 }
 
@@ -112,6 +112,17 @@ static void user_passes__nothing_moves_in_the_end(void **state)
     front_run_end(&run);
 }
 
+static void user_passes__nothing_is_divided_before_layouts(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    const int32_t slices[] = {4, 1};
+    request r = {SPYRE_LOOPS_PRE_LAYOUT, ORDER(0, 1, 2, 3, 4), slices, "no layouts yet", 0};
+    build(&run);
+    compile(&run, &r);
+    front_run_end(&run);
+}
+
 static bool fail_at_once(void *context, spyre_loops_point point, spyre_loops *loops)
 {
     *(const spyre_loops **)context = loops;
@@ -143,6 +154,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(user_passes__pieces_may_change_places),
         cmocka_unit_test(user_passes__bad_lists_are_refused),
+        cmocka_unit_test(user_passes__nothing_is_divided_before_layouts),
         cmocka_unit_test(user_passes__slices_are_checked),
         cmocka_unit_test(user_passes__nothing_moves_in_the_end),
         cmocka_unit_test(user_passes__a_pass_that_fails_ends_the_compilation),
