@@ -139,8 +139,9 @@ static void print_panel(const lx_map *map, const char *title, double top, text *
     if (p.full_bytes < 1) p.full_bytes = 1;
     text_printf(out, "<text x=\"4\" y=\"%.3f\" font-weight=\"bold\">", top + 16);
     markup_append_string(out, title);
-    text_append(out, ": LX of a core, op by op");
-    text_printf(out, "</text>\n<rect class=\"lx-plot\" x=\"%d\" y=\"%.3f\" width=\"%.3f\" "
+    text_printf(out, "</text>\n<text x=\"%d\" y=\"%.3f\">LX of a core, op by op</text>\n", LEFT,
+                top + 16);
+    text_printf(out, "<rect class=\"lx-plot\" x=\"%d\" y=\"%.3f\" width=\"%.3f\" "
                 "height=\"%d\"/>\n", LEFT, top + TOP, width - LEFT - RIGHT, PLOT);
     for (uint32_t i = 0; i < map->ops.count; i++) print_op(&p, i, out);
     for (uint32_t i = 0; i < map->buffers.count; i++) print_buffer(&p, &map->buffers.items[i], out);
