@@ -53,6 +53,7 @@ def _local_scalar_dense(tensor):
 # Dtypes that the card's identity and casts take.
 _CARD_COPIES = {
     torch.float16, torch.bfloat16, torch.bool, torch.float32, torch.int32, torch.int64,
+    torch.float8_e4m3fn,
 }  # fmt: skip
 
 

@@ -151,6 +151,11 @@ static spyre_status verify_reduction(const bundle_step *step, const uint8_t *red
         return status_new(SPYRE_UNSUPPORTED, "dataFormat_: %s of integers is not supported", name);
     }
     if (reduced_count == 0) return RULE("scale_: %s reduces no dim", name);
+    for (uint32_t i = 0; i < step->input_count && step->op == OPFUNC_BATCHMATMULFP8; i++) {
+        const bundle_tensor *factor = &step->tensors[step->inputs[i]];
+        if (factor->format == SPYRE_FORMAT_SEN143_FP8) continue;
+        return RULE("dataFormat_: %s of %s", name, spyre_format_name(factor->format));
+    }
     if (opfunc_describe(step->op)->kind == OPFUNC_KIND_MATMUL) return NULL;
     const bundle_tensor *input = &step->tensors[step->inputs[0]];
     bool stick = is_one_of(reduced, reduced_count, input->stick_dim);
@@ -169,6 +174,8 @@ static spyre_status verify_formats(const bundle_step *step)
     spyre_format in = input, out = output;
     if (step->op == OPFUNC_DL16TOFP32) in = SPYRE_FORMAT_SEN169_FP16, out = SPYRE_FORMAT_IEEE_FP32;
     if (step->op == OPFUNC_FP32TODL16) in = SPYRE_FORMAT_IEEE_FP32, out = SPYRE_FORMAT_SEN169_FP16;
+    if (step->op == OPFUNC_QFP8CH) out = SPYRE_FORMAT_SEN143_FP8;
+    if (step->op == OPFUNC_FP8TODL16) in = SPYRE_FORMAT_SEN143_FP8, out = SPYRE_FORMAT_SEN169_FP16;
     if (step->op == OPFUNC_RESTICKIFY || step->op == OPFUNC_SHUFFLE) out = in;
     if (in == input && out == output) return NULL;
     return RULE("dataFormat_: %s from %s to %s", opfunc_describe(step->op)->name,

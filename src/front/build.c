@@ -41,6 +41,10 @@ static spyre_status build_cast(builder *b)
         return build_pointwise(b, OPFUNC_DL16TOFP32);
     if (from == SPYRE_FORMAT_IEEE_FP32 && to == SPYRE_FORMAT_SEN169_FP16)
         return build_pointwise(b, OPFUNC_FP32TODL16);
+    if (from == SPYRE_FORMAT_SEN169_FP16 && to == SPYRE_FORMAT_SEN143_FP8)
+        return build_pointwise(b, OPFUNC_QFP8CH);
+    if (from == SPYRE_FORMAT_SEN143_FP8 && to == SPYRE_FORMAT_SEN169_FP16)
+        return build_pointwise(b, OPFUNC_FP8TODL16);
     return build_pointwise(b, OPFUNC_IDENTITY);
 }
 
@@ -105,7 +109,7 @@ static spyre_status build_rank(builder *b, opfunc func)
 }
 
 // a [batch.., M, K] by b [batch.., K, N], or by a rank-2 b that all batches share.
-static spyre_status build_matmul(builder *b)
+static spyre_status build_matmul(builder *b, opfunc func)
 {
     uint32_t left, right;
     spyre_view a, w;
@@ -130,7 +134,7 @@ static spyre_status build_matmul(builder *b)
     right_map[w.rank - 2] = k, right_map[w.rank - 1] = n;
     out_map[batch] = m, out_map[batch + 1] = n;
     loop_op op;
-    TRY(build_begin_op(b, OPFUNC_BATCHMATMUL, &dims, &op));
+    TRY(build_begin_op(b, func, &dims, &op));
     TRY(build_add_value(b, &op, &dims, left, left_map));
     TRY(build_add_value(b, &op, &dims, right, right_map));
     TRY(build_add_result(b, &op, &dims, out_map));
@@ -249,7 +253,7 @@ static spyre_status build_node(builder *b)
     if (func == OPFUNC_NONE) return build_refuse(b, "no opfunc of that name");
     switch (opfunc_describe(func)->kind) {
     case OPFUNC_KIND_REDUCTION: return build_reduction(b, func);
-    case OPFUNC_KIND_MATMUL: return build_matmul(b);
+    case OPFUNC_KIND_MATMUL: return build_matmul(b, func);
     case OPFUNC_KIND_RANK: return build_rank(b, func);
     case OPFUNC_KIND_UNARY:
     case OPFUNC_KIND_BINARY:

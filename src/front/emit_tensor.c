@@ -115,7 +115,7 @@ static bool walks_lane_dim(const emitter *e, uint32_t k)
     if (stick != e->lane_dim) return false;
     if (e->op->op == OPFUNC_EXX2) return k == 0 && e->step->size[e->lane_dim] > 1;
     if (e->op->op == OPFUNC_LAYERNORMSCALE) return k == 1;
-    return e->op->op == OPFUNC_BATCHMATMUL;
+    return opfunc_describe(e->op->op)->kind == OPFUNC_KIND_MATMUL;
 }
 
 static spyre_status set_order(const emitter *e, uint32_t k)

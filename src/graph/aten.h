@@ -52,6 +52,7 @@ typedef enum {
     ATEN_DTYPES_BOOL = 2, // bool: SEN169_FP16 of 0 and 1
     ATEN_DTYPES_F32 = 4,  // float32: IEEE_FP32
     ATEN_DTYPES_INT = 8,  // int32, int64: IEEE_INT32
+    ATEN_DTYPES_FP8 = 16, // float8_e4m3fn: SEN143_FP8
 } aten_dtypes;
 
 // Dtype of a native's result.

@@ -199,6 +199,8 @@ spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y, const te
     spyre_view view = x->view;
     view.size[view.rank - 1] = y->view.size[y->view.rank - 1];
     view_set_contiguous(&view);
+    if (x->dtype == SPYRE_DTYPE_F8_E4M3)
+        return emit(r, ATEN_SPYRE_BATCHMATMULFP8, args, 2, SPYRE_DTYPE_F32, &view, into, out);
     return emit(r, ATEN_SPYRE_BATCHMATMUL, args, 2, x->dtype, &view, into, out);
 }
 
@@ -253,7 +255,12 @@ spyre_status make_cast(rewriter *r, const tensor *x, spyre_dtype dtype, const te
         *out = *x;
         return NULL;
     }
-    if (dtype == SPYRE_DTYPE_BOOL) return make_with(r, ATEN_SPYRE_NOTEQUAL, x, 0, into, out);
+    if (dtype == SPYRE_DTYPE_BOOL) {
+        tensor half = *x;
+        if (x->dtype == SPYRE_DTYPE_F8_E4M3)
+            TRY(make_cast(r, x, SPYRE_DTYPE_F16, NULL, &half));
+        return make_with(r, ATEN_SPYRE_NOTEQUAL, &half, 0, into, out);
+    }
     spyre_arg args[1] = {tensor_arg(x)};
     spyre_view view = view_contiguous(x->view.size, x->view.rank);
     return emit(r, ATEN_SPYRE_CAST, args, 1, dtype, &view, into, out);

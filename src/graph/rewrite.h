@@ -93,6 +93,7 @@ SPYRE_MUST_CHECK spyre_status make_reduction(rewriter *r, aten_op op, const tens
 // The k largest along `dim`, or where they are, as int64.
 SPYRE_MUST_CHECK spyre_status make_rank(rewriter *r, aten_op op, const tensor *x, int64_t k,
                                         uint32_t dim, const tensor *into, tensor *out);
+// Of float8_e4m3fn a fresh result is float32.
 SPYRE_MUST_CHECK spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y,
                                           const tensor *into, tensor *out);
 SPYRE_MUST_CHECK spyre_status make_gather(rewriter *r, const tensor *table, const tensor *index,

@@ -113,3 +113,29 @@ spyre_status rewrite_linear(rewriter *r)
     TRY(rewrite_operand(r, 2, into.dtype, &bias));
     return make_binary(r, ATEN_SPYRE_ADD, &result, &bias, &into, NULL);
 }
+
+// product * scale_a * scale_b + bias in float32, then the result's dtype. A scale is one number, or one
+// of each row (of a) or column (of b). How fast sums may be is no promise about their bits.
+spyre_status rewrite_scaled_mm(rewriter *r)
+{
+    tensor x, y, scale, bias, result, into;
+    bool has_bias, has_scale;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_separate(r, 0, &x));
+    TRY(rewrite_separate(r, 1, &y));
+    TRY(rewrite_optional(r, 5, &has_scale, &scale));
+    if (has_scale) return status_new(SPYRE_UNSUPPORTED, "argument 5: a scale of the result");
+    TRY(multiply(r, &x, &y, NULL, &result));
+    for (uint32_t i = 2; i < 4; i++) {
+        TRY(rewrite_operand(r, i, result.dtype, &scale));
+        TRY(make_binary(r, ATEN_SPYRE_MUL, &result, &scale, NULL, &result));
+    }
+    TRY(rewrite_optional(r, 4, &has_bias, &bias));
+    if (has_bias) {
+        TRY(rewrite_operand(r, 4, result.dtype, &bias));
+        TRY(make_binary(r, ATEN_SPYRE_ADD, &result, &bias, NULL, &result));
+    }
+    if (!view_same_sizes(&result.view, &into.view))
+        return status_new(SPYRE_UNSUPPORTED, "scales that are not one of each row or column");
+    return make_cast(r, &result, into.dtype, &into, NULL);
+}

@@ -81,12 +81,12 @@ static float small_to_float(const small_format *format, uint32_t magnitude)
     return ldexpf((float)fraction, (int)exponent - format->bias - format->fraction_bits);
 }
 
-// The code nearest to a finite magnitude or infinity. With the exponent held at or above that of
+// The code nearest to a finite magnitude or infinity; one above the largest when that is beyond. With the exponent held at or above that of
 // the subnormals, codes are (exponent - least) * 2^fraction_bits + significand: a significand that
 // rounds up to the next power of two carries into the exponent by itself.
 static uint32_t small_from_float(const small_format *format, float magnitude)
 {
-    if (magnitude >= small_to_float(format, format->largest)) return format->largest;
+    if (magnitude > 2 * small_to_float(format, format->largest)) return format->largest + 1;
     int least = 1 - format->bias;
     int exponent;
     frexpf(magnitude, &exponent);
@@ -94,7 +94,7 @@ static uint32_t small_from_float(const small_format *format, float magnitude)
     if (exponent < least || magnitude == 0.0f) exponent = least;
     float significand = rintf(ldexpf(magnitude, format->fraction_bits - exponent));
     uint32_t code = ((uint32_t)(exponent - least) << format->fraction_bits) + (uint32_t)significand;
-    return code < format->largest ? code : format->largest;
+    return code <= format->largest ? code : format->largest + 1;
 }
 
 float fp8_e4m3_to_float(uint8_t code)
@@ -108,7 +108,8 @@ uint8_t fp8_e4m3_from_float(float value)
 {
     uint8_t sign = signbit(value) ? 0x80 : 0;
     if (isnan(value)) return sign | 0x7F;
-    return (uint8_t)(sign | small_from_float(&e4m3fn, fabsf(value)));
+    uint32_t magnitude = small_from_float(&e4m3fn, fabsf(value));
+    return (uint8_t)(sign | (magnitude < e4m3fn.largest ? magnitude : e4m3fn.largest));
 }
 
 float fp8_e5m2z_to_float(uint8_t code)
@@ -124,5 +125,6 @@ uint8_t fp8_e5m2z_from_float(float value)
     if (isnan(value)) return 0x80;
     uint32_t magnitude = small_from_float(&e5m2fnuz, fabsf(value));
     if (magnitude == 0) return 0;
+    if (magnitude > e5m2fnuz.largest) return 0x80;
     return (uint8_t)((signbit(value) ? 0x80u : 0u) | magnitude);
 }

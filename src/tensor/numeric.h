@@ -82,8 +82,8 @@ uint16_t bf16_from_float(float value);
 // as 65504, so that no finite fp16 value returns as infinity.
 uint16_t dl16_to_host_fp16(uint16_t code);
 
-// OCP FP8 E4M3FN (SEN143_FP8 on the card) and E5M2FNUZ (SEN152_FP8). From fp32: nearest even,
-// saturating; NaN stays NaN.
+// OCP FP8 E4M3FN (SEN143_FP8 on the card) and E5M2FNUZ (SEN152_FP8). From fp32: nearest even, as
+// PyTorch does: beyond the largest value E4M3FN saturates, E5M2FNUZ is NaN; NaN stays NaN.
 float fp8_e4m3_to_float(uint8_t code);
 uint8_t fp8_e4m3_from_float(float value);
 float fp8_e5m2z_to_float(uint8_t code);

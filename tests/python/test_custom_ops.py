@@ -13,7 +13,8 @@ spyre = torch.ops.spyre
 NAMES = """softplus layer_norm exx2 layernormscale layernormnorm rms_norm topkvalue topkindex gelu
 silu clamp empty logical_not copy_from_d2d overwrite overwrite_f restickify
 max_default_int64_fallback max_dim_int64_fallback min_dim_int64_fallback unfold reshape_via_cpu
-batched_matmul constant to_dtype_cpu qfp8ch quantize_fp8_with_scale dequantize_fp8_with_scale"""
+batched_matmul constant to_dtype_cpu qfp8ch quantize_fp8_with_scale dequantize_fp8_with_scale
+quantize_weight_fp8_with_scale"""
 
 
 @pytest.fixture(autouse=True)

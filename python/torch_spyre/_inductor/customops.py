@@ -231,6 +231,11 @@ def quantize_fp8_with_scale(input, scale):
 
 
 @_operator("(Tensor input, Tensor scale) -> Tensor")
+def quantize_weight_fp8_with_scale(input, scale):
+    return quantize_fp8_with_scale(input, scale)
+
+
+@_operator("(Tensor input, Tensor scale) -> Tensor")
 def dequantize_fp8_with_scale(input, scale):
     return input.to(scale.dtype) * scale
 

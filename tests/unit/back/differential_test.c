@@ -21,7 +21,7 @@ static int32_t pick_count(trial *t)
 static int32_t pick_equal_slices(trial *t, int64_t size, int64_t granule)
 {
     int32_t slices = pick_count(t);
-    if (granule > 1) granule = 64;
+    if (granule > 1 && granule < 64) granule = 64;
     return size % (slices * granule) == 0 ? slices : 1;
 }
 
@@ -29,7 +29,7 @@ static int32_t pick_equal_slices(trial *t, int64_t size, int64_t granule)
 static int32_t pick_slices(trial *t, int64_t size, int64_t granule, int64_t *slice_size)
 {
     int32_t slices = pick_count(t);
-    if (granule > 1) granule = 64;
+    if (granule > 1 && granule < 64) granule = 64;
     *slice_size = 0;
     if (size % (slices * granule) == 0) return slices;
     int64_t units = (size + granule - 1) / granule, length = (units + slices - 1) / slices;
@@ -191,11 +191,19 @@ static void copy(uint64_t number)
 static void cast(uint64_t number)
 {
     trial t = trial_begin(number, 4 << 10);
-    bool widens = pick(&t, 2);
-    opfunc op = pick(&t, 2) ? OPFUNC_IDENTITY : widens ? OPFUNC_DL16TOFP32 : OPFUNC_FP32TODL16;
-    bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, pick(&t, 2) ? 64 : 24}, 60);
-    add_tensor(&t, &step, widens ? DL16 : FP32, all_dims(&step), "out", "", 4);
-    add_tensor(&t, &step, widens ? FP32 : DL16, all_dims(&step), "out", "", 4);
+    static const struct {
+        opfunc op;
+        spyre_format from, to;
+    } casts[] = {{OPFUNC_DL16TOFP32, DL16, FP32},
+                 {OPFUNC_FP32TODL16, FP32, DL16},
+                 {OPFUNC_QFP8CH, DL16, SPYRE_FORMAT_SEN143_FP8},
+                 {OPFUNC_FP8TODL16, SPYRE_FORMAT_SEN143_FP8, DL16}};
+    uint32_t n = pick(&t, 4);
+    opfunc op = pick(&t, 2) ? OPFUNC_IDENTITY : casts[n].op;
+    int64_t granule = n > 1 || pick(&t, 2) ? 128 : 24;
+    bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, granule}, 60);
+    add_tensor(&t, &step, casts[n].from, all_dims(&step), "out", "", 4);
+    add_tensor(&t, &step, casts[n].to, all_dims(&step), "out", "", 4);
     finish_step(t.b, &step);
     trial_end(&t, number);
 }
@@ -380,9 +388,11 @@ static void matmul(uint64_t number)
 {
     trial t = trial_begin(number, 40 << 10);
     t.infinities = false;
-    spyre_format format = pick(&t, 4) ? DL16 : FP32;
+    static const spyre_format formats[] = {DL16, DL16, DL16, FP32, SPYRE_FORMAT_SEN143_FP8};
+    spyre_format format = formats[pick(&t, 5)];
+    bool fp8 = format == SPYRE_FORMAT_SEN143_FP8;
     int64_t stick = spyre_format_elements_per_stick(format);
-    int64_t k_granule = pick(&t, 3) ? stick : 8;
+    int64_t k_granule = fp8 || pick(&t, 3) ? stick : 8;
     if (k_granule != stick) t.options.lx_reserved_bytes = 200 << 10;
     made_dim dims[6] = {{0}};
     int64_t slice_size[BUNDLE_MAX_DIMS] = {0};
@@ -405,7 +415,7 @@ static void matmul(uint64_t number)
         cores *= slices;
         dims[count++] = (made_dim){choices[d].name, size, slices};
     }
-    bundle_step step = make_step(t.memory, OPFUNC_BATCHMATMUL, dims);
+    bundle_step step = make_step(t.memory, fp8 ? OPFUNC_BATCHMATMULFP8 : OPFUNC_BATCHMATMUL, dims);
     memcpy(step.slice_size, slice_size, sizeof slice_size);
     uint32_t all = all_dims(&step), y = dim_bit(&step, "y"), x = dim_bit(&step, "x");
     if (shares_uneven_results(&step, dim_bit(&step, "in"))) {
