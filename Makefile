@@ -106,7 +106,7 @@ layers: build
 	$(PY) tools/check_docs.py
 
 test-python: build
-	$(PY) -m pytest tests/python tests/cli $(PYTEST_ARGS)
+	$(PY) -m pytest -n logical --maxprocesses 4 --dist loadfile tests/python tests/cli $(PYTEST_ARGS)
 
 lint: $(STAMPS)/packages
 	$(PY) -m ruff check python tests tools examples bench
