@@ -93,7 +93,7 @@ def test_overwrite_writes_a_part(compiled):
 
 
 def test_overwrite_refuses_other_counts():
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(ValueError, match="expected as many offsets as dims"):
         torch.ops.spyre.overwrite(ones(2), ones(4), [0], [1, 2])
 
 
