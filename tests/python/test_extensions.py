@@ -151,3 +151,17 @@ def test_registering_something_else_is_refused(wrong):
         registry.register_spyre_decomposition(wrong)(swiglu)
     with pytest.raises(TypeError, match="expected a function"):
         registry.register_spyre_lowering(SWIGLU)("swiglu")
+
+
+def test_what_is_registered_is_listed():
+    from torch_spyre._inductor import registry
+
+    op = torch.ops.aten.erfinv.default
+    registry.register_fallback(op)(None)
+    try:
+        rows = registry.listing()
+        assert (str(op), "fallback", "") in rows
+        assert ("aten.mm.default", "compiler", "") in rows and rows == sorted(rows)
+    finally:
+        registry.fallback_ops.pop(op)
+    assert (str(op), "fallback", "") not in registry.listing()

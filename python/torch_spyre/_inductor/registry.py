@@ -93,3 +93,19 @@ def register_fallback(operators: Operators) -> Callable[[Callable | None], Calla
         return function
 
     return register
+
+
+def listing() -> list[tuple[str, str, str]]:
+    """(operator, "decomposition", "lowering", "fallback" or "compiler", function) in order of the
+    operators: what is registered here, and the operators that the compiler knows itself."""
+    rows = [(name, "compiler", "") for name in _C.op_names()]
+    tables = {
+        "decomposition": spyre_decompositions,
+        "lowering": spyre_lowerings,
+        "fallback": fallback_ops,
+    }
+    for kind, table in tables.items():
+        for op, function in table.items():
+            where = f"{function.__module__}.{function.__qualname__}" if function else ""
+            rows.append((str(op), kind, where))
+    return sorted(rows)
