@@ -63,7 +63,14 @@ void matmul_list_ahead(const matmul_part *p, const matmul_chunk *k, const matmul
                        matmul_range which, size_t parts, matmul_lines *out);
 
 // The part's sticks of operand b.
-matmul_range matmul_sticks_of(const matmul_part *p, uint32_t b);
+static inline matmul_range matmul_sticks_of(const matmul_part *p, uint32_t b)
+{
+    size_t count = p->x->columns.count, before = b * count;
+    size_t begin = p->sticks.begin > before ? p->sticks.begin - before : 0;
+    size_t end = p->sticks.end > before ? p->sticks.end - before : 0;
+    if (end > count) end = count;
+    return (matmul_range){begin < end ? begin : end, end};
+}
 
 // The rows of the group as [k / lanes][row][k % lanes], however k is cut into runs.
 void matmul_pack_rows(const matmul_part *p, const matmul_chunk *k);

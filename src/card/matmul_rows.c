@@ -11,15 +11,6 @@
 
 enum { CACHE_LINE = 64 };
 
-matmul_range matmul_sticks_of(const matmul_part *p, uint32_t b)
-{
-    size_t count = p->x->columns.count, before = b * count;
-    size_t begin = p->sticks.begin > before ? p->sticks.begin - before : 0;
-    size_t end = p->sticks.end > before ? p->sticks.end - before : 0;
-    if (end > count) end = count;
-    return (matmul_range){begin < end ? begin : end, end};
-}
-
 static bool is_last(const matmul_part *p, const matmul_chunk *k)
 {
     return k->end == p->x->runs.count;
