@@ -35,6 +35,8 @@ typedef struct {
     const char *input;                          // the text of a graph, or a directory
 } trial;
 
+static uint32_t failures, refusals;            // of all trials
+
 static uint64_t run_whole(const trial *t)
 {
     uint64_t hash = 0;
@@ -73,15 +75,23 @@ static void fail_each(void **state)
     uint64_t expected = run_whole(t);           // fills tables that the process keeps
     long begun = requests_of(t, t->beginning), requests = requests_of(t, t->run);
     assert_true(requests > begun);
-    uint32_t refused = 0, runs = 0;
+    uint32_t runs = 0;
     for (long n = begun + 1; n <= requests; n++) {
         if (!failing_chosen[n]) continue;
-        refused += refused_at(t, n, expected);
+        refusals += refused_at(t, n, expected);
+        failures++;
         if (runs++ % 50 == 0 && run_whole(t) != expected)
             fail_msg("%s: wrong results after request %ld failed", t->name, n);
     }
     assert_true(run_whole(t) == expected);
-    assert_in_range(refused, runs / 2, runs);
+}
+
+// Some memory is for speed only, so its lack is no error; most is needed.
+static void most_failures_are_refusals(void **state)
+{
+    (void)state;
+    assert_true(failures > 1000);
+    assert_true(refusals > failures / 2);
 }
 
 // --- Graphs
@@ -249,6 +259,7 @@ int main(void)
     add(memory, "inspect", "SpyreCode", inspect, scratch);
     add(memory, "run", "SpyreCode", run_code, scratch);
     add(memory, "runtime", "streams", stream_work, NULL);
+    cases[case_count++] = (struct CMUnitTest){"all", most_failures_are_refusals, NULL, NULL, NULL};
     int failed = _cmocka_run_group_tests("out_of_memory", cases, case_count, NULL, NULL);
     spyre_context_destroy(context);
     spyre_status_free(file_remove(file_join(memory, scratch, "init.bin")));
