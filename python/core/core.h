@@ -45,7 +45,6 @@ bool stream_register(PyObject *module);
 spyre_dtype dtype_of_torch(int32_t torch_dtype);            // SPYRE_DTYPE_COUNT: not of the card
 int32_t dtype_to_torch(spyre_dtype dtype);
 bool dtype_of_object(PyObject *object, spyre_dtype *out);   // of a torch.dtype; false: no exception
-PyObject *dtype_to_object(spyre_dtype dtype);               // borrowed
 bool dtype_register(PyObject *module);
 
 // ---- storages (storage.c)

@@ -31,11 +31,6 @@ bool dtype_of_object(PyObject *object, spyre_dtype *out)
     return false;
 }
 
-PyObject *dtype_to_object(spyre_dtype dtype)
-{
-    return objects[dtype];
-}
-
 static void number_dtypes(void)
 {
     for (int i = 0; i < TORCH_DTYPES; i++) spyre_of_torch[i] = SPYRE_DTYPE_COUNT;

@@ -190,9 +190,3 @@ char *file_join(arena *memory, const char *directory, const char *name)
     if (!length) return arena_strdup(memory, name);
     return arena_printf(memory, "%s%s%s", directory, directory[length - 1] == '/' ? "" : "/", name);
 }
-
-const char *file_base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}

@@ -40,7 +40,4 @@ SPYRE_MUST_CHECK spyre_status file_remove(const char *path);
 // "<directory>/<name>" in the arena, or null when memory is short; "" as directory gives the name.
 char *file_join(arena *memory, const char *directory, const char *name);
 
-// The part of a path behind its last '/', inside `path`.
-const char *file_base_name(const char *path);
-
 #endif

@@ -306,27 +306,12 @@ spyre_status json_get_int(const json_node *object, const char *key, int64_t leas
     return json_as_int(&member, least, most, out_value);
 }
 
-spyre_status json_get_decimal(const json_node *object, const char *key, int64_t least,
-                              int64_t most, int64_t *out_value)
-{
-    json_node member;
-    TRY(json_member(object, key, &member));
-    return json_as_decimal(&member, least, most, out_value);
-}
-
 spyre_status json_get_number(const json_node *object, const char *key, int64_t least, int64_t most,
                              int64_t *out_value)
 {
     json_node member;
     TRY(json_member(object, key, &member));
     return json_as_number(&member, least, most, out_value);
-}
-
-spyre_status json_get_real(const json_node *object, const char *key, double *out_value)
-{
-    json_node member;
-    TRY(json_member(object, key, &member));
-    return json_as_real(&member, out_value);
 }
 
 spyre_status json_get_bool(const json_node *object, const char *key, bool *out_value)

@@ -92,12 +92,8 @@ SPYRE_MUST_CHECK spyre_status json_expect_object(const json_node *node);
 // The required member `key` and its value in one step.
 SPYRE_MUST_CHECK spyre_status json_get_int(const json_node *object, const char *key, int64_t least,
                                            int64_t most, int64_t *out_value);
-SPYRE_MUST_CHECK spyre_status json_get_decimal(const json_node *object, const char *key,
-                                               int64_t least, int64_t most, int64_t *out_value);
 SPYRE_MUST_CHECK spyre_status json_get_number(const json_node *object, const char *key,
                                               int64_t least, int64_t most, int64_t *out_value);
-SPYRE_MUST_CHECK spyre_status json_get_real(const json_node *object, const char *key,
-                                            double *out_value);
 SPYRE_MUST_CHECK spyre_status json_get_bool(const json_node *object, const char *key,
                                             bool *out_value);
 SPYRE_MUST_CHECK spyre_status json_get_string(const json_node *object, const char *key,

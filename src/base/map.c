@@ -174,12 +174,3 @@ spyre_status map_u64_put(arena *memory, map_u64 *map, uint64_t key, uint32_t val
     slot->value = value;
     return NULL;
 }
-
-spyre_status map_u64_intern(arena *memory, map_u64 *map, uint64_t key, uint32_t fresh,
-                            uint32_t *out_value)
-{
-    map_u64_slot *slot;
-    TRY(u64_entry(memory, map, key, fresh, &slot));
-    *out_value = slot->value;
-    return NULL;
-}

@@ -45,8 +45,6 @@ SPYRE_MUST_CHECK spyre_status map_u64_put(arena *memory, map_u64 *map, uint64_t 
 SPYRE_MUST_CHECK spyre_status map_bytes_intern(arena *memory, map_bytes *map, const void *key,
                                                size_t length, uint32_t fresh,
                                                uint32_t *out_value);
-SPYRE_MUST_CHECK spyre_status map_u64_intern(arena *memory, map_u64 *map, uint64_t key,
-                                             uint32_t fresh, uint32_t *out_value);
 
 // The byte-string map with null-terminated keys; the terminator is not part of the key.
 bool map_string_get(const map_bytes *map, const char *key, uint32_t *out_value);

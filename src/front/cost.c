@@ -244,9 +244,3 @@ double cost_of_graph(const loop_graph *loops)
     }
     return us;
 }
-
-bool cost_less(const cost *a, const cost *b)
-{
-    if (a->us != b->us) return a->us < b->us;
-    return a->compute_us + a->ring_us < b->compute_us + b->ring_us;
-}

@@ -57,8 +57,4 @@ cost cost_as_planned(const loop_graph *loops, const loop_op *op);
 // us of all ops, one after the other.
 double cost_of_graph(const loop_graph *loops);
 
-// True when a costs less than b; of equal times the one with less compute, which leaves the card
-// more room.
-bool cost_less(const cost *a, const cost *b);
-
 #endif

@@ -24,11 +24,6 @@ static int category(spyre_dtype dtype)
     return FLOATS;
 }
 
-bool dtype_is_float(spyre_dtype dtype)
-{
-    return category(dtype) == FLOATS;
-}
-
 // Position within the category.
 static int width(spyre_dtype dtype)
 {

@@ -15,6 +15,4 @@ spyre_dtype promote_dtypes(spyre_dtype a, spyre_dtype b);
 SPYRE_MUST_CHECK spyre_status promote_args(const rewriter *r, uint32_t first, uint32_t second,
                                            spyre_dtype *out_dtype);
 
-bool dtype_is_float(spyre_dtype dtype);
-
 #endif

@@ -81,22 +81,6 @@ bool view_is_dense(const spyre_view *view)
     return view->offset == 0;
 }
 
-spyre_view view_dense_like(const int64_t *size, const spyre_view *like)
-{
-    spyre_view view = view_contiguous(size, like->rank);
-    uint32_t order[SPYRE_MAX_RANK] = {0};
-    uint32_t count = order_dims(like, order);
-    int64_t step = 1;
-    for (uint32_t i = 0; i < like->rank; i++) {
-        if (like->size[i] == 1 && size[i] != 1) return view;
-    }
-    for (uint32_t i = count; i-- > 0;) {
-        view.stride[order[i]] = step;
-        step *= size[order[i]] > 1 ? size[order[i]] : 1;
-    }
-    return view;
-}
-
 spyre_view view_permute(const spyre_view *view, const uint32_t *order)
 {
     spyre_view result = {.rank = view->rank, .offset = view->offset};

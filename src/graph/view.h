@@ -33,10 +33,6 @@ bool view_is_dense(const spyre_view *view);
 // express it (then only a copy can).
 bool view_reshape(const spyre_view *from, const int64_t *size, uint32_t rank, spyre_view *out_view);
 
-// Keeps the dim order of `like` (which has the same rank): strides of a dense tensor of `size`
-// whose dims lie in the order of like's strides.
-spyre_view view_dense_like(const int64_t *size, const spyre_view *like);
-
 // Dims in the other order.
 spyre_view view_permute(const spyre_view *view, const uint32_t *order);
 

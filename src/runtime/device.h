@@ -150,7 +150,6 @@ SPYRE_MUST_CHECK spyre_status memory_take(device *d, uint32_t stream, int64_t by
 // Gives it back. Tasks of the one stream that uses the block may take it over at once, others when
 // what that stream does so far is done.
 void memory_give(device *d, uint64_t address);
-void memory_reclaim(device *d);
 void memory_forget(device *d);          // frees the lists, at the end
 
 // Fails unless [address, address + bytes) lies in one allocation; bytes from address to its end.

@@ -49,7 +49,7 @@ static void reclaim(device *d, waiting_list *list, uint64_t oldest)
     if (done) remove_waiting(list, 0, done);
 }
 
-void memory_reclaim(device *d)
+static void reclaim_all(device *d)
 {
     for (uint32_t n = 0; n < DEVICE_STREAMS; n++) {
         device_stream *s = &d->streams[n];
@@ -115,13 +115,13 @@ static bool any_waits(const device *d)
 spyre_status memory_take(device *d, uint32_t stream, int64_t bytes, uint64_t *out_address)
 {
     if (take_over(d, stream, (uint64_t)bytes, out_address)) return NULL;
-    memory_reclaim(d);
+    reclaim_all(d);
     spyre_status status = allocator_take(&d->memory, (uint64_t)bytes, out_address);
     // Memory that waits for tasks to end may be what is missing.
     if (status && any_waits(d)) d->statistics.retries++;
     while (status && any_waits(d)) {
         device_sleep(d);
-        memory_reclaim(d);
+        reclaim_all(d);
         spyre_status_free(status);
         status = allocator_take(&d->memory, (uint64_t)bytes, out_address);
     }
@@ -241,7 +241,7 @@ void spyre_memory_read_statistics(spyre_context *context, uint32_t card_id,
     *out_statistics = (spyre_memory_statistics){0};
     device *d = lock_device(context, card_id);
     if (!d) return;
-    memory_reclaim(d);
+    reclaim_all(d);
     *out_statistics = d->statistics;
     out_statistics->reserved_bytes = (int64_t)d->memory.reserved_bytes;
     out_statistics->peak_reserved_bytes = (int64_t)d->memory.peak_reserved_bytes;
@@ -278,7 +278,7 @@ void spyre_memory_empty_cache(spyre_context *context, uint32_t card_id)
 {
     device *d = lock_device(context, card_id);
     if (!d) return;
-    memory_reclaim(d);
+    reclaim_all(d);
     allocator_trim(&d->memory, 0, discard, d->machine);
     pthread_mutex_unlock(&d->lock);
 }

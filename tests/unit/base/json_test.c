@@ -28,14 +28,17 @@ static void json__getters_read_values(void **state)
     assert_ok(read_text(sample, &root));
     assert_ok(json_get_int(&root, "n", 0, 3, &number));
     assert_int_equal(number, 3);
-    assert_ok(json_get_decimal(&root, "s", 0, 100, &number));
+    assert_ok(json_member(&root, "s", &item));
+    assert_ok(json_as_decimal(&item, 0, 100, &number));
     assert_int_equal(number, 12);
     assert_ok(json_get_number(&root, "s", 0, 100, &number));
     assert_ok(json_get_number(&root, "n", 0, 100, &number));
     assert_int_equal(number, 3);
-    assert_ok(json_get_real(&root, "r", &real));
+    assert_ok(json_member(&root, "r", &item));
+    assert_ok(json_as_real(&item, &real));
     assert_true(real == 0.5);
-    assert_ok(json_get_real(&root, "n", &real));
+    assert_ok(json_member(&root, "n", &item));
+    assert_ok(json_as_real(&item, &real));
     assert_true(real == 3.0);
     assert_ok(json_get_bool(&root, "b", &flag));
     assert_true(flag);
@@ -72,7 +75,8 @@ static void json__errors_name_the_place(void **state)
     assert_error(json_expect_array_of(&list, 3), invalid, "$.dscs_: expected 3 items, found 2");
     assert_error(json_get_array(&root, "s", &list), invalid,
                  "$.s: expected an array, found a string");
-    assert_error(json_get_decimal(&root, "n", 0, 9, &number), invalid,
+    assert_ok(json_member(&root, "n", &item));
+    assert_error(json_as_decimal(&item, 0, 9, &number), invalid,
                  "$.n: expected a decimal string, found an integer");
     assert_error(json_item(&root, 0, &item), invalid, "in.json: $: expected an array");
     json_close(&root);

@@ -36,16 +36,11 @@ static void map__intern_keeps_the_first(void **state)
     (void)state;
     arena *memory = arena_create();
     map_bytes names = {0};
-    map_u64 numbers = {0};
     uint32_t value;
     assert_ok(map_string_intern(memory, &names, "x", 10, &value));
     assert_int_equal(value, 10);
     assert_ok(map_string_intern(memory, &names, "x", 11, &value));
     assert_int_equal(value, 10);
-    assert_ok(map_u64_intern(memory, &numbers, 5, 1, &value));
-    assert_ok(map_u64_intern(memory, &numbers, 5, 2, &value));
-    assert_int_equal(value, 1);
-    assert_int_equal(numbers.count, 1);
     arena_destroy(memory);
 }
 
