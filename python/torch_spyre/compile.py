@@ -40,17 +40,20 @@ def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
 
     passes.CustomPreGradPasses()(gm.graph)
     gm.recompile()
+    forward = functools.partial(_compile, scopes=hints.scopes_in(gm.graph))
     with structured.graph_of_user(gm):
         return aot_autograd(
-            fw_compiler=_compile,
+            fw_compiler=forward,
             bw_compiler=_compile,
-            inference_compiler=_compile,
+            inference_compiler=forward,
             decompositions=decompositions.table(),
             keep_inference_input_mutations=True,
         )(gm, example_inputs)
 
 
-def _compile(gm: torch.fx.GraphModule, example_inputs):
+def _compile(gm: torch.fx.GraphModule, example_inputs, scopes=None):
+    """Of an ATen graph; `scopes` are those of hints that the user's graph had."""
+    hints.warn_of_lost_scopes(scopes or {}, gm.graph)
     folder = artefacts.open_folder()
     if folder:
         folder.graph_before_passes(gm)

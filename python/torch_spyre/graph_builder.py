@@ -36,6 +36,8 @@ class GraphBuilder:
         self.updates: list = []  # (index into args, fx node): copies into inputs, after all else
         self.placeholders: dict = {}
         self.moved: set[int] = set()  # inputs of the host that the card reads
+        self.dims: dict = {}  # fx node of an input tensor with dims -> their names, or ""
+        self.unnamed: list[str] = []  # such inputs without names where a hint speaks of names
 
     def build(self, args) -> None:
         handlers = {
@@ -48,6 +50,7 @@ class GraphBuilder:
             if node.op not in handlers:
                 raise Inexpressible(f"{node.op} {node.target}")
             handlers[node.op](node)
+        hints.warn_of_unnamed(self.unnamed)
 
     def name(self) -> str:
         """ "sdsc_fused_mm_add": after the first few operators."""
@@ -64,6 +67,8 @@ class GraphBuilder:
         if value.device.type == "cpu" and value.dim() == 0 and self._card_reads(node):
             value = scalar_to_card(value, self.device)
             self.moved.add(index)
+        if value.dim() > 0:
+            self.dims[node] = hints.dims_of(value)
         self.ids[node] = self._input(node.name, value)
         self.inputs.append((self.ids[node], index))
 
@@ -160,9 +165,18 @@ class GraphBuilder:
         except (_C.Unsupported, RuntimeError) as error:
             raise Inexpressible(f"{node.target}: {error}") from error
         hints.hand_over(self.graph, number, node)
+        self._find_unnamed(node)
         assert number == len(self.nodes)
         self.nodes.append(node)
         self.ids[node] = outputs[0] if single else outputs
+
+    def _find_unnamed(self, node) -> None:
+        if not hints.wants_names(node):
+            return
+        for source in node.all_input_nodes:
+            if self.dims.get(source) == "":
+                size = tuple(self.values[source].shape)
+                self.unnamed.append(f"{source.name} of size {size} ({_location(node)})")
 
     def _item(self, node):
         source, index = node.args

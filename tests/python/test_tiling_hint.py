@@ -377,3 +377,34 @@ def test_long_spans_are_tiled_without_a_hint(tmp_path, monkeypatch):
         check(lambda x: torch.softmax(x * 2 + x, -1), x)
     kernels = dict(loops(tmp_path))
     assert math.prod(kernels["mul"]) == math.prod(kernels["max"]) == 8
+
+
+def test_a_scope_whose_operators_all_vanish_is_named(tensor):
+    def fn(x):
+        with tiles(M=8):
+            same = x.clone().view(M, K)
+        with tiles(M=4):
+            torch.ops.aten.mul(x, 3)  # nobody reads it
+        return same + 1
+
+    with pytest.warns(UserWarning, match=r"spyre_hint of M=4 \(.*none of its operators is left"):
+        check(fn, tensor("M,K"))
+
+
+def test_inputs_without_names_under_a_hint_are_listed(tensor):
+    def fn(x, y):
+        with tiles(M=8):
+            return x + y
+
+    unnamed = torch.randn(M, K).half().to("spyre")
+    with pytest.warns(UserWarning, match=rf"no names: \w+ of size \({M}, {K}\) \(.*test_tiling"):
+        check(fn, tensor("M,K"), unnamed)
+
+
+def test_a_hint_on_named_inputs_warns_of_nothing(tensor, recwarn):
+    def fn(x, y):
+        with tiles(M=8):
+            return x @ y
+
+    check(fn, tensor("M,K"), tensor("K,N"))
+    assert not [w for w in recwarn if "spyre_hint" in str(w.message)]

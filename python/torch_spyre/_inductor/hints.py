@@ -166,16 +166,52 @@ def dims_of(value) -> str:
     return getattr(value, _ATTRIBUTE, "") if _sizes else ""
 
 
-def hand_over(graph, number: int, node: torch.fx.Node) -> None:
-    """Tells the compiler's node `number` the hints around its FX node."""
+def _scopes_of(node: torch.fx.Node) -> list[tuple[int, dict[str, str]]]:
+    """Number and texts of the scopes around a node, outermost first."""
     custom = node.meta.get("custom") or {}
     keys = [key for key in custom if isinstance(key, str) and key.startswith(_SCOPE)]
-    if not keys:
+    return sorted((int(key.removeprefix(_SCOPE)), custom[key]) for key in keys)
+
+
+def _speaks_of_dims(hint: dict[str, str]) -> bool:
+    return bool(hint["work_div"]) or (hint["tiles"] != "" and not hint["tiles"].startswith("@"))
+
+
+def scopes_in(graph: torch.fx.Graph) -> dict[int, str]:
+    """The scopes that say something of named dims: their numbers, and what they say."""
+    return {
+        number: hint["tiles"] or hint["work_div"]
+        for node in graph.nodes
+        for number, hint in _scopes_of(node)
+        if _speaks_of_dims(hint)
+    }
+
+
+def warn_of_lost_scopes(before: Mapping[int, str], graph: torch.fx.Graph) -> None:
+    """Warns of scopes of the user's graph that no operator of the graph to compile is in."""
+    for number in sorted(set(before) - set(scopes_in(graph))):
+        text = f"spyre_hint of {before[number]} (scope {number}) has no effect: "
+        warnings.warn(text + "none of its operators is left in the compiled graph", stacklevel=2)
+
+
+def wants_names(node: torch.fx.Node) -> bool:
+    """Whether a hint of named dims is around the node."""
+    return any(_speaks_of_dims(hint) for _number, hint in _scopes_of(node))
+
+
+def warn_of_unnamed(inputs: Sequence[str]) -> None:
+    """Warns of inputs, as a reader may call them, that such nodes read."""
+    if inputs:
+        text = "operators under a spyre_hint read inputs whose dims have no names: "
+        rule = "; name_tensor_dims gives them"
+        warnings.warn(text + ", ".join(dict.fromkeys(inputs)) + rule, stacklevel=2)
+
+
+def hand_over(graph, number: int, node: torch.fx.Node) -> None:
+    """Tells the compiler's node `number` the hints around its FX node."""
+    scopes = _scopes_of(node)
+    if not scopes:
         return
-    scopes = [
-        (int(key.removeprefix(_SCOPE)), custom[key])
-        for key in sorted(keys, key=lambda key: int(key.removeprefix(_SCOPE)))
-    ]
     tiles = [f"{scope}:{hint['tiles']}" for scope, hint in scopes if hint["tiles"]]
     division = ",".join(hint["work_div"] for _scope, hint in scopes if hint["work_div"])
     names = [hint["named_dims"] for _scope, hint in scopes if hint["named_dims"]]
