@@ -1,30 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Matmuls of many cores at a time: whatever is shared, every core gets its own product.
+#include "one_card.h"
 #include "program.h"
 
 #include "card/machine.h"
 #include "tensor/numeric.h"
 
-#define DL16 SPYRE_FORMAT_SEN169_FP16
-#define FP32 SPYRE_FORMAT_IEEE_FP32
 enum { CORES = 12, K = 128, STICKS = 2, STEPS = 3, AREA = 512 << 10 };
-
-static card *the_card;
-
-static int open_card(void **state)
-{
-    (void)state;
-    assert_ok(card_create(&the_card));
-    return 0;
-}
-
-static int close_card(void **state)
-{
-    (void)state;
-    card_destroy(the_card);
-    return 0;
-}
 
 // How a tile of [outer][inner][64] elements in LX lies in memory.
 typedef enum { FLAT, GAPS, SWAPPED, FORMS } form;

@@ -2,12 +2,11 @@
 //
 // Chains: random kernels over the same rows must leave the bytes that element-by-element execution
 // leaves, whatever their tiles look like; which kernels become chains, and which stores they keep.
+#include "one_card.h"
 #include "program.h"
 
 #include "card/chain.h"
 
-#define DL16 SPYRE_FORMAT_SEN169_FP16
-#define FP32 SPYRE_FORMAT_IEEE_FP32
 enum {
     MEMORY = 512 << 10,
     OUTSIDE = 448 << 10,                    // in memory: where nothing of LX comes from
@@ -24,22 +23,7 @@ enum {
     AREA = STAGE + BUFFER_BYTES,
 };
 
-static card *the_card;
 static uint8_t initial[MEMORY], exact_memory[MEMORY];
-
-static int open_card(void **state)
-{
-    (void)state;
-    assert_ok(card_create(&the_card));
-    return 0;
-}
-
-static int close_card(void **state)
-{
-    (void)state;
-    card_destroy(the_card);
-    return 0;
-}
 
 // --- Tiles over rows and sticks
 

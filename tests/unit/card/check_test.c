@@ -2,32 +2,31 @@
 //
 // For each rule of the checker a program that breaks it and one that differs by what mends it. In
 // both modes; without the checker all of them run.
+#include "unit/card/one_card.h"
 #include "unit/card/program.h"
 
-static card *device;
 static isa_program *program;
 
 enum { ARGUMENT_BYTES = 1 << 14 };
-#define F16 SPYRE_FORMAT_SEN169_FP16
 #define NO_SLOT ISA_NO_SLOT
 
 // --- Pieces of programs: 64 elements each
 
 static void load(int64_t lx, int64_t memory)
 {
-    const isa_operand o[] = {in_lx(lx, F16), in_memory(0, NO_SLOT, memory, F16)};
+    const isa_operand o[] = {in_lx(lx, DL16), in_memory(0, NO_SLOT, memory, DL16)};
     emit_flat(program, ISA_LOAD, 64, 2, o);
 }
 
 static void store(int64_t memory, int64_t lx)
 {
-    const isa_operand o[] = {in_memory(1, NO_SLOT, memory, F16), in_lx(lx, F16)};
+    const isa_operand o[] = {in_memory(1, NO_SLOT, memory, DL16), in_lx(lx, DL16)};
     emit_flat(program, ISA_STORE, 64, 2, o);
 }
 
 static void fill(int64_t lx)
 {
-    const isa_operand o[] = {in_lx(lx, F16)};
+    const isa_operand o[] = {in_lx(lx, DL16)};
     emit_flat(program, ISA_FILL, 64, 1, o);
 }
 
@@ -48,12 +47,12 @@ static spyre_status launch(bool check, card_mode mode)
 {
     card_program *loaded;
     const card_argument arguments[] = {{0, ARGUMENT_BYTES}, {CARD_SEGMENT_BYTES, ARGUMENT_BYTES}};
-    assert_ok(card_set_check(device, check));
-    card_wipe_lx(device);
-    card_set_mode(device, mode);
-    assert_ok(card_load(device, program, &loaded));
-    spyre_status status = card_launch(device, loaded, arguments, 2, NULL);
-    card_unload(device, loaded);
+    assert_ok(card_set_check(the_card, check));
+    card_wipe_lx(the_card);
+    card_set_mode(the_card, mode);
+    assert_ok(card_load(the_card, program, &loaded));
+    spyre_status status = card_launch(the_card, loaded, arguments, 2, NULL);
+    card_unload(the_card, loaded);
     return status;
 }
 
@@ -110,9 +109,9 @@ static void halves(int64_t second)
 {
     begin();
     begin_kernel(program, 1, 0);
-    const isa_operand o[] = {in_lx(0, F16), in_memory(0, NO_SLOT, 0, F16)};
+    const isa_operand o[] = {in_lx(0, DL16), in_memory(0, NO_SLOT, 0, DL16)};
     emit_flat(program, ISA_LOAD, 32, 2, o);
-    const isa_operand filled = in_lx(second, F16);
+    const isa_operand filled = in_lx(second, DL16);
     emit_flat(program, ISA_FILL, 32, 1, &filled);
     end_kernel(program);
 }
@@ -191,7 +190,7 @@ static void stores_of_two_cores(int64_t apart)
     parameters[1] = apart;
     fill(0);
     order(ISA_QUEUE_SFP, ISA_QUEUE_STORE, 0);
-    const isa_operand o[] = {in_memory(1, 0, 0, F16), in_lx(0, F16)};
+    const isa_operand o[] = {in_memory(1, 0, 0, DL16), in_lx(0, DL16)};
     emit_flat(program, ISA_STORE, 64, 2, o);
     end_kernel(program);
 }
@@ -214,16 +213,16 @@ static void share_in_memory(bool told)
     parameters[2] = 0, parameters[3] = 128;
     fill(0);
     order(ISA_QUEUE_SFP, ISA_QUEUE_STORE, 0);
-    const isa_operand stored[] = {in_memory(1, 1, 0, F16), in_lx(0, F16)};
+    const isa_operand stored[] = {in_memory(1, 1, 0, DL16), in_lx(0, DL16)};
     emit_flat(program, ISA_STORE, 64, 2, stored);
     order(ISA_QUEUE_STORE, told ? ISA_QUEUE_RING : ISA_QUEUE_LOAD, 1);
     if (told) {
-        const isa_operand sent = in_lx(0, F16), received = in_lx(256, F16);
+        const isa_operand sent = in_lx(0, DL16), received = in_lx(256, DL16);
         emit_flat(program, ISA_SEND, 64, 1, &sent);
         emit_flat(program, ISA_RECEIVE, 64, 1, &received);
         order(ISA_QUEUE_RING, ISA_QUEUE_LOAD, 2);
     }
-    const isa_operand loaded[] = {in_lx(512, F16), in_memory(1, NO_SLOT, 0, F16)};
+    const isa_operand loaded[] = {in_lx(512, DL16), in_memory(1, NO_SLOT, 0, DL16)};
     emit_flat(program, ISA_LOAD, 128, 2, loaded);
     end_kernel(program);
 }
@@ -261,7 +260,7 @@ static void check__never_written(void **state)
 
 static void fill_some(int64_t lx, uint32_t elements)
 {
-    const isa_operand o[] = {in_lx(lx, F16)};
+    const isa_operand o[] = {in_lx(lx, DL16)};
     emit_flat(program, ISA_FILL, elements, 1, o);
 }
 
@@ -311,19 +310,6 @@ static void check__misaligned(void **state)
     load(2, 0);
     end_kernel(program);
     is_clean();
-}
-
-static int open_card(void **state)
-{
-    (void)state;
-    return card_create(&device) ? -1 : 0;
-}
-
-static int close_card(void **state)
-{
-    (void)state;
-    card_destroy(device);
-    return 0;
 }
 
 int main(void)

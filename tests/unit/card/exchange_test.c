@@ -9,7 +9,6 @@
 
 #include "card/exchange.h"
 
-#define DL16 SPYRE_FORMAT_SEN169_FP16
 enum { CORES = 8, ROWS = 4, ROW = 64, BLOCK = ROWS * ROW * 2, PLACES = 4, MEMORY = CORES * BLOCK };
 
 static uint8_t initial[MEMORY], exact[MEMORY];

@@ -9,8 +9,6 @@
 
 #include "tensor/numeric.h"
 
-#define DL16 SPYRE_FORMAT_SEN169_FP16
-#define FP32 SPYRE_FORMAT_IEEE_FP32
 enum { AREA = 96 << 10 };           // bytes of LX that tiles lie in
 
 static card *the_card;

@@ -10,8 +10,6 @@
 #include "card/machine.h"
 #include "tensor/numeric.h"
 
-#define DL16 SPYRE_FORMAT_SEN169_FP16
-#define FP32 SPYRE_FORMAT_IEEE_FP32
 enum { CORES = 3, LANES = 64, STICK = 128, A_AT = 0, B_AT = 256 << 10, SUMS_AT = 768 << 10,
        C_AT = 1024 << 10, MEMORY = 4 << 20 };
 enum { A_FULL, B_FULL, READY, DONE, C_FULL, A_FREE, B_FREE, C_FREE };

@@ -2,6 +2,7 @@
 //
 // Fused kernels: random programs whose loads, stores and instructions overlap in LX and in memory
 // must leave the bytes that element-by-element execution leaves; and what is left out of kernels.
+#include "one_card.h"
 #include "program.h"
 
 #include <stdlib.h>
@@ -9,25 +10,9 @@
 #include "card/fuse.h"
 #include "card/machine.h"
 
-#define DL16 SPYRE_FORMAT_SEN169_FP16
 enum { MEMORY = 64 << 10, AREA = 32 << 10, CORES = 3 };
 
-static card *the_card;
 static uint8_t initial[MEMORY], exact_memory[MEMORY], exact_lx[CORES * AREA];
-
-static int open_card(void **state)
-{
-    (void)state;
-    assert_ok(card_create(&the_card));
-    return 0;
-}
-
-static int close_card(void **state)
-{
-    (void)state;
-    card_destroy(the_card);
-    return 0;
-}
 
 static isa_operand random_lx(uint64_t *seed, uint32_t bytes)
 {

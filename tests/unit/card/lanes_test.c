@@ -8,9 +8,6 @@
 #include "card/lanes.h"
 #include "tensor/numeric.h"
 
-#define DL16 SPYRE_FORMAT_SEN169_FP16
-#define FP32 SPYRE_FORMAT_IEEE_FP32
-
 static uint16_t defined_dl16(opfunc op, const double *in, uint32_t count, const float *constant)
 {
     uint16_t code;

@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Control: queues, tokens, loops, kernels, ring, arguments and faults, in both modes.
+#include "one_card.h"
 #include "program.h"
 
 #include <stdlib.h>
 
 #include "tensor/numeric.h"
 
-#define DL16 SPYRE_FORMAT_SEN169_FP16
-#define FP32 SPYRE_FORMAT_IEEE_FP32
 enum { COUNT = 64 };
-
-static card *the_card;
-
-static int open_card(void **state)
-{
-    (void)state;
-    assert_ok(card_create(&the_card));
-    return 0;
-}
-
-static int close_card(void **state)
-{
-    (void)state;
-    card_destroy(the_card);
-    return 0;
-}
 
 static uint16_t *codes_at(uint64_t address)
 {

@@ -9,7 +9,6 @@
 
 #include "card/machine.h"
 
-#define DL16 SPYRE_FORMAT_SEN169_FP16
 #define INT32 SPYRE_FORMAT_IEEE_INT32
 enum { CORES = 8, REGIONS = 4, BLOCK = 2048, REGION = CORES * BLOCK, MEMORY = REGIONS * REGION };
 

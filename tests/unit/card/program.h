@@ -8,6 +8,9 @@
 
 #include "card/card.h"
 
+#define DL16 SPYRE_FORMAT_SEN169_FP16
+#define FP32 SPYRE_FORMAT_IEEE_FP32
+
 static inline isa_program *new_program(uint32_t arg_count)
 {
     arena *memory = arena_create();

@@ -4,28 +4,13 @@
 // variant that this host can run.
 #include <stdlib.h>
 
+#include "unit/card/variants.h"
 #include "unit/check.h"
 
 #include "card/lanes.h"
-#include "card/strip.h"
-#include "tensor/convert_kernels.h"
 
 #define DL16 SPYRE_FORMAT_SEN169_FP16
 enum { PLANES = 2, ROWS = 136, COUNT = 64, SIGNIFICANDS = 512 };
-
-typedef struct {
-    const strip_table *table;
-    const convert_kernels *host;
-} variant;
-
-static const variant variants[] = {
-    {&strip_portable, &convert_portable},
-#if defined(__x86_64__)
-    {&strip_avx2, &convert_avx2},
-    {&strip_avx512, &convert_avx512},
-#endif
-};
-enum { VARIANTS = sizeof variants / sizeof *variants };
 
 static double expected_value(opfunc op, const double *inputs, uint32_t count,
                              const float *constants)

@@ -8,9 +8,6 @@
 
 #include "card/time.h"
 
-#define DL16 SPYRE_FORMAT_SEN169_FP16
-#define FP32 SPYRE_FORMAT_IEEE_FP32
-
 // Constants of cost.def, written out: a change of one is meant to show here.
 #define READ_US_PER_BYTE (1.0 / 150000)
 #define SHORT_RUN_US 0.65e-3

@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Walks against the scalar definitions, for every variant that this host can run.
+#include "unit/card/variants.h"
 #include "unit/check.h"
 
 #include "card/lanes.h"
-#include "card/strip.h"
-#include "tensor/convert_kernels.h"
 #include "tensor/numeric.h"
 
 #define DL16 SPYRE_FORMAT_SEN169_FP16
 enum { LANES = 64, CODES = 1 << 16, ROWS = 7, STICKS = 3, ELEMENTS = ROWS * STICKS * LANES };
-
-typedef struct {
-    const strip_table *table;
-    const convert_kernels *host;
-} variant;
-
-static const variant variants[] = {
-    {&strip_portable, &convert_portable},
-#if defined(__x86_64__)
-    {&strip_avx2, &convert_avx2},
-    {&strip_avx512, &convert_avx512},
-#endif
-};
-enum { VARIANTS = sizeof variants / sizeof *variants };
 
 static uint16_t first[ELEMENTS], second[ELEMENTS], result[ELEMENTS];
 static float kept[ELEMENTS], sums[ROWS][LANES], rows[ROWS];
