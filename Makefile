@@ -102,6 +102,7 @@ fuzz: $(STAMPS)/packages
 layers: build
 	$(PY) tools/check_layers.py
 	$(PY) tools/check_cycles.py $(BUILD)/CMakeFiles/spyre_objects.dir
+	$(PY) tools/check_cycles.py $(BUILD)/python
 	bash tools/check_headers
 	$(PY) tools/check_docs.py
 

@@ -119,6 +119,28 @@ static bool direct_view(const tensor_info *t, const tensor_info *of, spyre_view 
     return tensor_view(t, out);
 }
 
+// False for a tensor that counts in other elements than its storage.
+static bool part_view(const tensor_info *t, spyre_view *out)
+{
+    return t->storage->typed && dtype_of_torch(t->torch_dtype) == t->storage->dtype &&
+           t->rank <= SPYRE_MAX_RANK && tensor_view(t, out);
+}
+
+// What the tensor touches of its storage, maybe more, at its place among the storage's bytes.
+static bool read_part(const tensor_info *t, void *host)
+{
+    spyre_view view;
+    if (!part_view(t, &view)) return storage_read(t->storage, host);
+    return storage_read_part(t->storage, &view, host);
+}
+
+static bool write_part(const tensor_info *t, const void *host)
+{
+    spyre_view view;
+    if (!part_view(t, &view)) return storage_write(t->storage, host);
+    return storage_write_part(t->storage, &view, host);
+}
+
 static bool copy_to_card(const tensor_info *source, const tensor_info *target)
 {
     storage *s = target->storage;
@@ -132,10 +154,10 @@ static bool copy_to_card(const tensor_info *source, const tensor_info *target)
     void *host = stage_take((size_t)s->host_bytes);
     if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
     AtenTensorHandle alias = NULL;
-    bool ok = (tensor_covers(target) || storage_read_part(s, target, host)) &&
+    bool ok = (tensor_covers(target) || read_part(target, host)) &&
               host_alias(target, host, &alias) &&
               core_shim(aoti_torch_copy_(alias, source->handle, 0)) &&
-              storage_write_part(s, target, host);
+              write_part(target, host);
     if (alias) aoti_torch_delete_tensor_object(alias);
     stage_give(host);
     return ok;
@@ -154,7 +176,7 @@ static bool copy_to_host(const tensor_info *source, const tensor_info *target)
     void *host = stage_take((size_t)s->host_bytes);
     if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
     AtenTensorHandle alias = NULL;
-    bool ok = storage_read_part(s, source, host) && host_alias(source, host, &alias) &&
+    bool ok = read_part(source, host) && host_alias(source, host, &alias) &&
               core_shim(aoti_torch_copy_(target->handle, alias, 0));
     if (alias) aoti_torch_delete_tensor_object(alias);
     stage_give(host);
@@ -173,7 +195,7 @@ static bool copy_on_card(const tensor_info *source, const tensor_info *target)
     if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
     tensor_info staged = *source;
     AtenTensorHandle alias = NULL;
-    bool ok = storage_read_part(from, source, host) && host_alias(source, host, &alias);
+    bool ok = read_part(source, host) && host_alias(source, host, &alias);
     if (ok) {
         staged.handle = alias;
         staged.storage = NULL;

@@ -29,6 +29,13 @@ spyre_code core_error_code(void);
 const char *core_error_message(void);
 bool error_register(PyObject *module);
 
+// ---- integers of Python (arguments.c)
+// Integers of a Python sequence; -1 with an exception set.
+int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char *what);
+// Reads an int of 32 bits without sign, also as a converter ("O&"); 0 with an exception otherwise.
+int core_u32(PyObject *object, void *out);
+PyObject *core_int_list(const int64_t *values, uint32_t count);
+
 // ---- device and streams (device.c)
 uint32_t device_count(void);                    // cards in use; starts nothing
 bool device_started(void);                      // and not in a child of fork()
@@ -79,6 +86,9 @@ bool storage_write(storage *s, const void *host);
 // caller to stage.
 bool storage_read_view(const storage *s, const spyre_view *view, void *host);
 bool storage_write_view(storage *s, const spyre_view *view, const void *host);
+// As storage_read and storage_write, of what such a view of the storage touches and maybe more.
+bool storage_read_part(const storage *s, const spyre_view *part, void *host);
+bool storage_write_part(storage *s, const spyre_view *part, const void *host);
 bool storage_read_raw(const storage *s, void *bytes);       // card_bytes bytes, as on the card
 bool storage_write_raw(storage *s, const void *bytes);
 bool storage_exchange(storage *a, storage *b);  // card memory; false when they differ otherwise
@@ -94,10 +104,6 @@ typedef struct {
     char *base;                 // first byte of the storage
     storage *storage;           // null for tensors of the host
 } tensor_info;
-
-// As storage_read and storage_write, of what a tensor over the storage touches and maybe more.
-bool storage_read_part(const storage *s, const tensor_info *part, void *host);
-bool storage_write_part(storage *s, const tensor_info *part, const void *host);
 
 bool tensor_describe(AtenTensorHandle handle, tensor_info *out);
 // Of a Python tensor, which keeps `handle`; TypeError for any other object.
@@ -126,11 +132,13 @@ bool layout_of_object(PyObject *object, spyre_layout *out);
 PyObject *layout_to_object(const spyre_layout *layout);
 bool layout_register(PyObject *module);
 
-// ---- what the compiler made (executable.c)
+// ---- what the compiler made (executable_object.c)
 spyre_executable *executable_of_object(PyObject *object);   // null with TypeError set
 PyObject *executable_to_object(spyre_executable *compiled); // takes it over
 // The segment of an Executable by a Python integer; null with IndexError set.
 const spyre_segment *executable_segment(PyObject *self, PyObject *index);
+// Adds the type Executable to the module.
+bool executable_add_type(PyObject *module, PyMethodDef *methods);
 
 // ---- launches (launch.c)
 // The result that brings the memory of result `index`: the first of its buffer, or SPYRE_NO_ID for
@@ -165,11 +173,5 @@ bool compile_register(PyObject *module);        // compile.c
 bool eager_register(PyObject *module);          // eager.c
 bool program_register(PyObject *module);        // program.c
 const spyre_graph *graph_of_object(PyObject *object);       // null with TypeError set
-
-// Integers of a Python sequence; -1 with an exception set.
-int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char *what);
-// Reads an int of 32 bits without sign, also as a converter ("O&"); 0 with an exception otherwise.
-int core_u32(PyObject *object, void *out);
-PyObject *core_int_list(const int64_t *values, uint32_t count);
 
 #endif

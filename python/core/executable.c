@@ -1,38 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// torch_spyre._C.Executable: what the compiler made of a graph. launch.c has its launches.
+// torch_spyre._C.Executable: what it tells of itself. launch.c has its launches.
 #include "core.h"
 #include "spyre/counters.h"
 
-typedef struct {
-    PyObject_HEAD spyre_executable *executable;
-} executable_object;
-
-static PyTypeObject *executable_type;
-
 static spyre_executable *of(PyObject *self)
 {
-    return ((executable_object *)self)->executable;
-}
-
-PyObject *executable_to_object(spyre_executable *compiled)
-{
-    allocfunc allocate = (allocfunc)PyType_GetSlot(executable_type, Py_tp_alloc);
-    PyObject *made = allocate(executable_type, 0);
-    if (made)
-        ((executable_object *)made)->executable = compiled;
-    else
-        spyre_executable_destroy(compiled);
-    return made;
-}
-
-static void executable_free(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    spyre_executable_destroy(of(self));
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(self);
-    Py_DECREF(type);
+    return executable_of_object(self);
 }
 
 static PyObject *id_list(const uint32_t *ids, uint32_t count)
@@ -53,22 +27,6 @@ static PyObject *output_values(const spyre_segment *segment)
         if (!id || PyList_SetItem(list, (Py_ssize_t)i, id) < 0) Py_CLEAR(list);
     }
     return list;
-}
-
-const spyre_segment *executable_segment(PyObject *self, PyObject *index)
-{
-    uint32_t at, count = spyre_executable_segment_count(of(self));
-    if (!core_u32(index, &at)) return NULL;
-    if (at < count) return spyre_executable_segment(of(self), at);
-    PyErr_Format(PyExc_IndexError, "segment %u of %u", at, count);
-    return NULL;
-}
-
-spyre_executable *executable_of_object(PyObject *object)
-{
-    if (PyObject_TypeCheck(object, executable_type)) return of(object);
-    PyErr_SetString(PyExc_TypeError, "expected an Executable");
-    return NULL;
 }
 
 // Results that a launch does not return because they are views: (result, of an input, index of the
@@ -223,7 +181,8 @@ static PyMethodDef executable_methods[] = {
      "(segment, inputs, card) -> [results that are not views]; asynchronous"},
     {"interpret", executable_interpret, METH_VARARGS,
      "(segment, inputs, card) -> the same by the interpreter of bundles"},
-    {"run", executable_run, METH_O, "(tensors): launches a kernel of compile_op_specs(); asynchronous"},
+    {"run", executable_run, METH_O,
+     "(tensors): launches a kernel of compile_op_specs(); asynchronous"},
     {"stages", py_stages, METH_O,
      "(segment) -> [(name, us, bytes, ops, buffers, changed)]: what the front's stages took"},
     {"report", py_report, METH_NOARGS, "One line a node: the layer that took it."},
@@ -232,17 +191,7 @@ static PyMethodDef executable_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyType_Slot slots[] = {
-    {Py_tp_dealloc, executable_free},
-    {Py_tp_methods, executable_methods},
-    {0, NULL},
-};
-
-static PyType_Spec spec = {"torch_spyre._C.Executable", sizeof(executable_object), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-
 bool executable_register(PyObject *module)
 {
-    executable_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    return executable_type && PyModule_AddType(module, executable_type) == 0;
+    return executable_add_type(module, executable_methods);
 }

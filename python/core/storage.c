@@ -210,28 +210,17 @@ bool storage_write_view(storage *s, const spyre_view *view, const void *host)
     return write_card(&transfer, host);
 }
 
-// False for a tensor that counts in other elements than the storage.
-static bool part_view(const storage *s, const tensor_info *part, spyre_view *out)
+bool storage_read_part(const storage *s, const spyre_view *part, void *host)
 {
-    return s->typed && dtype_of_torch(part->torch_dtype) == s->dtype &&
-           part->rank <= SPYRE_MAX_RANK && tensor_view(part, out);
-}
-
-bool storage_read_part(const storage *s, const tensor_info *part, void *host)
-{
-    spyre_view view;
-    if (!part_view(s, part, &view)) return storage_read(s, host);
     spyre_transfer transfer = whole(s);
-    transfer.part = &view;
+    transfer.part = part;
     return read_card(&transfer, host);
 }
 
-bool storage_write_part(storage *s, const tensor_info *part, const void *host)
+bool storage_write_part(storage *s, const spyre_view *part, const void *host)
 {
-    spyre_view view;
-    if (!part_view(s, part, &view)) return storage_write(s, host);
     spyre_transfer transfer = whole(s);
-    transfer.part = &view;
+    transfer.part = part;
     return write_card(&transfer, host);
 }
 

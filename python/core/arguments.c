@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Integers from and to Python.
+#include "core.h"
+
+int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char *what)
+{
+    Py_ssize_t count = PySequence_Size(sequence);
+    if (count < 0) return -1;
+    if (count > capacity) {
+        PyErr_Format(PyExc_RuntimeError,
+                     "Unsupported tensor rank: %s has %zd entries, the limit is %d", what, count,
+                     (int)capacity);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PySequence_GetItem(sequence, i);
+        PyObject *index = item ? PyNumber_Index(item) : NULL;
+        out[i] = index ? PyLong_AsLongLong(index) : -1;
+        Py_XDECREF(index);
+        Py_XDECREF(item);
+        if (PyErr_Occurred()) return -1;
+    }
+    return count;
+}
+
+int core_u32(PyObject *object, void *out)
+{
+    PyObject *index = PyNumber_Index(object);
+    if (!index) return 0;
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(index, &overflow);
+    bool fits = !overflow && value >= 0 && value <= UINT32_MAX;
+    if (fits) *(uint32_t *)out = (uint32_t)value;
+    else PyErr_Format(PyExc_ValueError, "%S: expected 0 to %lld", index, (long long)UINT32_MAX);
+    Py_DECREF(index);
+    return fits;
+}
+
+PyObject *core_int_list(const int64_t *values, uint32_t count)
+{
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (uint32_t i = 0; list && i < count; i++) {
+        PyObject *value = PyLong_FromLongLong(values[i]);
+        if (!value || PyList_SetItem(list, (Py_ssize_t)i, value) < 0) Py_CLEAR(list);
+    }
+    return list;
+}
