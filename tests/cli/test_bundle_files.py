@@ -102,7 +102,7 @@ def test_every_file_has_the_form(emit, name):
             assert set(operand["memOrg_"]) <= {"hbm", "lx"} and operand["memOrg_"]
             assert allocation(dsc, operand["ldsIdx_"])["component_"] in operand["memOrg_"]
         (compute,) = dsc["computeOp_"]
-        is_matmul = compute["opFuncName"] == "batchmatmul"
+        is_matmul = compute["opFuncName"] in ("batchmatmul", "batchmatmulfp8")
         assert compute["exUnit"] == ("pt" if is_matmul else "sfp")
         assert compute["location"] == "Inner"
         assert compute["attributes_"]["fidelity_"] == "regular"
