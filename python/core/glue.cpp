@@ -38,6 +38,12 @@ struct Allocator final : c10::DeviceAllocator {
         stat.freed = freed;
     }
     static void release(void *pointer) { calls->release(pointer, nullptr); }
+    static void mustExist(Index device)
+    {
+        int count = calls->device_count();
+        TORCH_CHECK(device >= 0 && device < count, "invalid device ordinal ", int(device),
+                    ": this process uses ", count, " spyre device(s)");
+    }
 
     c10::DataPtr allocate(size_t bytes) override
     {
@@ -59,6 +65,7 @@ struct Allocator final : c10::DeviceAllocator {
     {
         c10::CachingDeviceAllocator::DeviceStats stats;
         spyre_memory_statistics now;
+        mustExist(device);
         if (!calls->statistics(device, &now)) return stats;
         for (auto *bytes : {&stats.allocated_bytes, &stats.active_bytes, &stats.requested_bytes})
             set((*bytes)[0], now.allocated_bytes, now.peak_bytes, now.total_allocated_bytes,
@@ -72,11 +79,20 @@ struct Allocator final : c10::DeviceAllocator {
         stats.num_ooms = now.failures;
         return stats;
     }
-    void resetAccumulatedStats(Index device) override { calls->reset_totals(device); }
-    void resetPeakStats(Index device) override { calls->reset_peak(device); }
+    void resetAccumulatedStats(Index device) override
+    {
+        mustExist(device);
+        calls->reset_totals(device);
+    }
+    void resetPeakStats(Index device) override
+    {
+        mustExist(device);
+        calls->reset_peak(device);
+    }
     std::pair<size_t, size_t> getMemoryInfo(Index device) override
     {
         spyre_memory_statistics now;
+        mustExist(device);
         if (!calls->statistics(device, &now)) return {0, 0};
         return {now.limit_bytes - now.allocated_bytes, now.limit_bytes};
     }

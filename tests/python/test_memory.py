@@ -121,3 +121,17 @@ print(torch.spyre.memory_reserved() - before)
     assert int(run(code, SPYRE_CACHE_LIMIT_GB="0").stdout) <= 2 * MIB
     bad = run(code, SPYRE_CACHE_LIMIT_GB="all")
     assert "SPYRE_CACHE_LIMIT_GB=all: expected a number of GiB, 0 or more" in bad.stderr
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        torch.spyre.memory_allocated,
+        torch.spyre.memory_stats,
+        torch.spyre.reset_peak_memory_stats,
+        torch.spyre.reset_accumulated_memory_stats,
+    ],
+)
+def test_memory_of_a_card_that_is_not_there_is_an_error(ask):
+    with pytest.raises(RuntimeError, match=r"invalid device ordinal 9: this process uses 1 "):
+        ask(9)
