@@ -40,7 +40,12 @@ def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
 
     passes.CustomPreGradPasses()(gm.graph)
     gm.recompile()
-    forward = functools.partial(_compile, scopes=hints.scopes_in(gm.graph))
+    scopes = hints.scopes_in(gm.graph)
+
+    def forward(gm: torch.fx.GraphModule, example_inputs):
+        hints.warn_of_lost_scopes(scopes, gm.graph)
+        return _compile(gm, example_inputs)
+
     with structured.graph_of_user(gm):
         return aot_autograd(
             fw_compiler=forward,
@@ -51,9 +56,7 @@ def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
         )(gm, example_inputs)
 
 
-def _compile(gm: torch.fx.GraphModule, example_inputs, scopes=None):
-    """Of an ATen graph; `scopes` are those of hints that the user's graph had."""
-    hints.warn_of_lost_scopes(scopes or {}, gm.graph)
+def _compile(gm: torch.fx.GraphModule, example_inputs):
     folder = artefacts.open_folder()
     if folder:
         folder.graph_before_passes(gm)
