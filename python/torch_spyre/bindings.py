@@ -159,4 +159,4 @@ def install() -> None:
     ):  # fmt: skip
         setattr(_C, function.__name__, function)
     _C.set_current_stream = streams.exchange_stream
-    _C._SpyreStreamBase = streams.Stream
+    _C._SpyreStreamBase = streams.Stream  # type: ignore[attr-defined]

@@ -99,7 +99,7 @@ def listing() -> list[tuple[str, str, str]]:
     """(operator, "decomposition", "lowering", "fallback" or "compiler", function) in order of the
     operators: what is registered here, and the operators that the compiler knows itself."""
     rows = [(name, "compiler", "") for name in _C.op_names()]
-    tables = {
+    tables: dict[str, dict] = {
         "decomposition": spyre_decompositions,
         "lowering": spyre_lowerings,
         "fallback": fallback_ops,
