@@ -26,17 +26,6 @@ typedef struct {
 
 // --- Places
 
-static box kept_box(const ranking *r, const box *b)
-{
-    box kept = *b;
-    for (uint32_t d = 0; d < r->n.dim_count; d++) {
-        if (!r->n.reduced[d]) continue;
-        kept.start[d] = 0;
-        kept.extent[d] = 1;
-    }
-    return kept;
-}
-
 // The axes of a box without the dims of ranks; in their place one over all ranks, which is the last.
 static place_axes axes_of(const ranking *r, const box *b)
 {
@@ -99,7 +88,7 @@ static spyre_status count_taken(const ranking *r, const box *b)
 static spyre_status rank_tile(const ranking *r, const place_axes *axes, const box *b,
                               const place *input)
 {
-    box kept = kept_box(r, b);
+    box kept = box_kept(&r->n, b);
     place_axes kept_axes = axes_of(r, &kept);
     place whole = entries_place(r, &kept, &kept_axes);
     place entries = place_project(&whole, &kept_axes, axes), position = counter_place(&r->position);
@@ -125,7 +114,7 @@ static spyre_status reduced_body(void *context, const box *b)
 
 static spyre_status rank_core(const ranking *r, const box *part)
 {
-    box b = kept_box(r, part);
+    box b = box_kept(&r->n, part);
     place_axes axes = axes_of(r, &b);
     place entries = entries_place(r, &b, &axes), position = counter_place(&r->position);
     TRY(emit_fill(r->e, &axes, &entries, -INFINITY)); // the least integer: no entry
@@ -153,7 +142,7 @@ static spyre_status kept_body(void *context, const box *b)
     const ranking *r = context;
     emitter *e = r->e;
     TRY(rank_core(r, b));
-    box kept = kept_box(r, b);
+    box kept = box_kept(&r->n, b);
     place_axes axes = place_find_axes(&r->n, &kept, 1);
     place home = place_home(&r->n, &kept, &axes, r->output);
     place target = stage_place(&r->tiles, &kept, &axes, r->output);

@@ -35,17 +35,6 @@ static int64_t lanes_of(const reduction *r)
     return r->folds ? r->n.operand[r->input].stick : 1;
 }
 
-static box kept_box(const reduction *r, const box *b)
-{
-    box kept = *b;
-    for (uint32_t d = 0; d < r->n.dim_count; d++) {
-        if (!r->n.reduced[d]) continue;
-        kept.start[d] = 0;
-        kept.extent[d] = 1;
-    }
-    return kept;
-}
-
 // The kept axes; behind them, when the lanes fold, one over all lanes of an accumulator.
 static place_axes accumulator_axes(const reduction *r, const box *kept)
 {
@@ -82,7 +71,7 @@ static spyre_status reduce_tile(const reduction *r, const place_axes *axes, cons
                                 const place *input)
 {
     const nest_operand *o = &r->n.operand[r->input];
-    box kept = kept_box(r, b);
+    box kept = box_kept(&r->n, b);
     place_axes kept_axes = accumulator_axes(r, &kept);
     for (uint32_t m = 0; m < r->moments; m++) {
         place whole = accumulator_place(r, &kept, &kept_axes, &r->accumulator[m]);
@@ -116,7 +105,7 @@ static spyre_status reduced_body(void *context, const box *b)
 static spyre_status reduce_core(const reduction *r, const box *part)
 {
     emitter *e = r->e;
-    box kept = kept_box(r, part);
+    box kept = box_kept(&r->n, part);
     place_axes axes = accumulator_axes(r, &kept);
     for (uint32_t m = 0; m < r->moments; m++) {
         place accumulator = accumulator_place(r, &kept, &axes, &r->accumulator[m]);
@@ -143,7 +132,7 @@ static spyre_status finish(void *context, const box *b)
 {
     const reduction *r = context;
     emitter *e = r->e;
-    box kept = kept_box(r, b);
+    box kept = box_kept(&r->n, b);
     place_axes axes = place_find_axes(&r->n, &kept, 1), folded = accumulator_axes(r, &kept);
     place_axes lanes = place_find_axes(&r->n, &kept, r->moments);
     place home = place_home(&r->n, &kept, &lanes, r->output);
@@ -181,7 +170,7 @@ static spyre_status kept_body(void *context, const box *b)
         TRY(reduce_core(r, b));
         TRY(emit_end_kernel(r->e));
     }
-    box kept = kept_box(r, b);
+    box kept = box_kept(&r->n, b);
     place_axes axes = place_find_axes(&r->n, &kept, 1), folded = accumulator_axes(r, &kept);
     place accumulator[SPLIT_MOST_PARTS], received[SPLIT_MOST_PARTS];
     for (uint32_t m = 0; m < r->moments; m++) {

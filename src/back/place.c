@@ -3,6 +3,17 @@
 
 #include <stdlib.h>
 
+box box_kept(const nest *n, const box *b)
+{
+    box kept = *b;
+    for (uint32_t d = 0; d < n->dim_count; d++) {
+        if (!n->reduced[d]) continue;
+        kept.start[d] = 0;
+        kept.extent[d] = 1;
+    }
+    return kept;
+}
+
 box box_of_class(const nest *n, const nest_class *c)
 {
     box b = {.buffer_loop = -1};

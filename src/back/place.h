@@ -26,6 +26,9 @@ typedef struct {
     int32_t buffer_loop;                // its index chooses between two buffers; -1: the first one
 } box;
 
+// The part of the result that a box works on: reduced dims shrink to their first index.
+box box_kept(const nest *n, const box *b);
+
 typedef struct {
     uint8_t dim;
     int64_t extent;

@@ -98,7 +98,7 @@ static inline bundle *case_max_masked(arena *memory, int64_t scale)
     return b;
 }
 
-// As torch-spyre's front-end writes topk(x, 4) of [64 * scale, 2000]; tiles of it count on.
+// As torch-spyre's front-end writes topk(x, 4) of [128 * scale, 2000]; tiles of it count on.
 static inline bundle *case_topk(arena *memory, int64_t scale)
 {
     bundle *b = make_bundle(memory, 2, 1 << 30);
