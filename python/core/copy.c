@@ -247,7 +247,7 @@ static void copy_from(StableIValue *stack, uint64_t arguments, uint64_t results)
     aoti_torch_delete_tensor_object(source);
     if (!ok) {
         aoti_torch_delete_tensor_object(target);
-        core_throw();
+        glue_throw();
     }
     stack[0] = (StableIValue)(uintptr_t)target;
 }
@@ -255,6 +255,6 @@ static void copy_from(StableIValue *stack, uint64_t arguments, uint64_t results)
 bool copy_register(PyObject *module)
 {
     (void)module;
-    return kernel_register("PrivateUse1", "_copy_from", copy_from) &&
-           kernel_register("PrivateUse1", "_copy_from_and_resize", copy_from);
+    return kernel_register("_copy_from", copy_from) &&
+           kernel_register("_copy_from_and_resize", copy_from);
 }

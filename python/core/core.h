@@ -4,7 +4,7 @@
 //
 // Convention: a fallible function returns false (or null) after recording the error of this thread
 // with core_fail() or core_check(). The outermost function turns it into an exception:
-// core_raise() in a Python method, core_throw() in a kernel that PyTorch's dispatcher called.
+// core_raise() in a Python method, glue_throw() in a kernel that PyTorch's dispatcher called.
 #ifndef CORE_CORE_H
 #define CORE_CORE_H
 
@@ -14,19 +14,17 @@
 
 #include <stdnoreturn.h>
 
+#include "glue.h"
 #include "shim.h"
-#include "spyre/runtime.h"
 
-enum { CORE_MAX_CARDS = 8, CORE_MAX_RANK = 16 };
+enum { CORE_MAX_RANK = 16 };
 
 // ---- errors (error.c)
 bool core_fail(spyre_code code, const char *format, ...) SPYRE_PRINTF(2, 3);
 bool core_check(spyre_status status);           // frees the status; true when it was null
 bool core_shim(AOTITorchError error);           // true when 0
 PyObject *core_raise(void);                     // null, with the Python exception set
-noreturn void core_throw(void);
-spyre_code core_error_code(void);
-const char *core_error_message(void);
+PyObject *core_raise_runtime(void);             // as RuntimeError, PyTorch's for devices and streams
 bool error_register(PyObject *module);
 
 // ---- integers of Python (arguments.c)
@@ -36,20 +34,16 @@ int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char
 int core_u32(PyObject *object, void *out);
 PyObject *core_int_list(const int64_t *values, uint32_t count);
 
-// ---- device and streams (device.c)
-uint32_t device_count(void);                    // cards in use; starts nothing
-bool device_started(void);                      // and not in a child of fork()
+// ---- device and streams (device.c), beside what glue.h has
 bool device_is_forked(void);
 spyre_context *device_context(void);            // starts the runtime on the first call; may fail
-int device_current(void);
-bool device_set_current(int index);
-uint32_t stream_current(uint32_t card);
-uint32_t stream_exchange(uint32_t card, uint32_t stream);
 bool device_register(PyObject *module);
 bool stream_register(PyObject *module);
+bool memory_register(PyObject *module);
 
 // ---- dtypes (dtype.c)
 spyre_dtype dtype_of_torch(int32_t torch_dtype);            // SPYRE_DTYPE_COUNT: not of the card
+bool dtype_of_card(int32_t torch_dtype, spyre_dtype *out);   // fails without a form on the card
 int32_t dtype_to_torch(spyre_dtype dtype);
 bool dtype_of_object(PyObject *object, spyre_dtype *out);   // of a torch.dtype; false: no exception
 bool dtype_register(PyObject *module);
@@ -59,7 +53,7 @@ bool dtype_register(PyObject *module);
 // names the card and the record below. The card's address stays in the record, so a storage may
 // move when it gets another layout. A storage that PyTorch allocated by bytes alone has no element
 // type; its bytes stay on the host until a tensor gives it one (storage_type()).
-typedef struct {
+struct storage {
     uint32_t card;
     bool typed;
     spyre_dtype dtype;
@@ -69,15 +63,11 @@ typedef struct {
     int64_t card_bytes;
     int64_t host_bytes;         // of the dense host tensor
     void *raw;                  // untyped: host_bytes bytes
-} storage;
+};
 
-// The pointer PyTorch gets is `*out_pointer`; storage_release() has the signature of a deleter.
 storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
                         const spyre_layout *layout, void **out_pointer);
-storage *storage_create_raw(uint32_t card, int64_t bytes, void **out_pointer);
-void storage_release(void *pointer, void *context);
 storage *storage_of(const void *base);          // null for a pointer that is not ours
-uint32_t storage_card(const void *pointer);
 bool storage_type(storage *s, spyre_dtype dtype);
 bool storage_set_layout(storage *s, const spyre_layout *layout);
 bool storage_read(const storage *s, void *host);            // host_bytes bytes
@@ -92,7 +82,6 @@ bool storage_write_part(storage *s, const spyre_view *part, const void *host);
 bool storage_read_raw(const storage *s, void *bytes);       // card_bytes bytes, as on the card
 bool storage_write_raw(storage *s, const void *bytes);
 bool storage_exchange(storage *a, storage *b);  // card memory; false when they differ otherwise
-bool storage_copy_bytes(void *target, const void *source, int64_t bytes);  // either may be ours
 
 // ---- tensors (tensor.c)
 typedef struct {
@@ -116,6 +105,10 @@ bool tensor_same_geometry(const tensor_info *a, const tensor_info *b);
 AtenTensorHandle glue_handle(const void *tensor);           // of a borrowed at::Tensor
 bool tensor_view(const tensor_info *t, spyre_view *out);    // fails above SPYRE_MAX_RANK
 void tensor_contiguous_strides(int64_t rank, const int64_t *size, int64_t *out_stride);
+// Fails for sizes and strides that no tensor can have. PyTorch itself checks what it asks for only
+// after the memory is there.
+bool tensor_count_elements(int64_t rank, const int64_t *size, const int64_t *stride,
+                           int64_t *out_count);
 bool tensor_create(int64_t rank, const int64_t *size, const int64_t *stride, int32_t torch_dtype,
                    uint32_t card, AtenTensorHandle *out);
 // The tensor of a fresh storage with `layout`, viewed as `view`.
@@ -124,8 +117,11 @@ bool tensor_create_laid_out(spyre_dtype dtype, const spyre_view *dense, const sp
 
 // ---- kernels (kernel.c). Arguments: both consume what they read.
 int64_t kernel_take_ints(StableIValue list, int64_t *out, int64_t capacity);   // -1 on failure
+// Sizes and strides, of one number: the rank, or -1.
+int64_t kernel_take_view(const StableIValue lists[2], int64_t *out_size, int64_t *out_stride,
+                         int64_t capacity);
 bool kernel_take_optional(StableIValue value, StableIValue *out);              // false for None
-bool kernel_register(const char *key, const char *op, boxed_kernel *kernel);
+bool kernel_register(const char *op, boxed_kernel *kernel);     // of aten, for the card
 
 // ---- layouts (layout_object.c)
 bool layout_of_object(PyObject *object, spyre_layout *out);

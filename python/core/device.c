@@ -15,6 +15,7 @@ static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(spyre_context *) context_of_process;
 static int requested_device = -1; // set_device() before the start
 static int first_device;
+static uint32_t cards_of_context;
 static bool forked;
 static _Thread_local int device_of_thread = -1;
 static _Thread_local uint32_t stream_of_thread[CORE_MAX_CARDS];
@@ -66,7 +67,7 @@ static bool read_rank(long *out)
 }
 
 // SPYRE_DEVICES lists the cards in use, AIU_WORLD_SIZE caps (or, alone, gives) their number.
-uint32_t device_count(void)
+static uint32_t configured_count(void)
 {
     int listed = listed_devices(getenv("SPYRE_DEVICES"));
     long cap = 0;
@@ -79,6 +80,20 @@ uint32_t device_count(void)
 bool device_started(void)
 {
     return context_of_process != NULL && !forked;
+}
+
+uint32_t device_count(void)
+{
+    return device_started() ? cards_of_context : configured_count();
+}
+
+bool device_check(int64_t card)
+{
+    uint32_t count = device_count();
+    return (card >= 0 && card < count) ||
+           core_fail(SPYRE_INVALID_ARGUMENT,
+                     "invalid device ordinal %lld: this process uses %u spyre device(s)",
+                     (long long)card, count);
 }
 
 bool device_is_forked(void)
@@ -99,7 +114,7 @@ static bool start(void)
                          "Cannot use spyre in a forked subprocess: start it with 'spawn'");
     long rank = 0, world = 0;
     if (!read_world_size(&world) || !read_rank(&rank)) return false;
-    uint32_t count = device_count();
+    uint32_t count = configured_count();
     if (count == 0)
         return core_fail(SPYRE_NOT_FOUND, "no spyre device: SPYRE_DEVICES=%s lists none of 0..%d",
                          getenv("SPYRE_DEVICES"), CORE_MAX_CARDS - 1);
@@ -111,6 +126,7 @@ static bool start(void)
     spyre_context *created = NULL;
     if (!core_check(spyre_context_create(count, &created))) return false;
     first_device = (int)device;
+    cards_of_context = count;
     context_of_process = created;
     return true;
 }
@@ -136,16 +152,19 @@ int device_current(void)
 
 bool device_set_current(int index)
 {
-    if (index < 0) return core_fail(SPYRE_INVALID_ARGUMENT, "invalid device ordinal %d", index);
-    if (!device_started()) {
-        requested_device = index;
-    } else if ((uint32_t)index >= device_count()) {
-        return core_fail(SPYRE_INVALID_ARGUMENT,
-                         "invalid device ordinal %d: this process uses %u spyre device(s)", index,
-                         device_count());
-    }
+    // Before the start any number that a card can have: start() complains.
+    if ((index < 0 || device_started()) && !device_check(index)) return false;
+    if (!device_started()) requested_device = index;
     device_of_thread = index;
     return true;
+}
+
+bool device_synchronize(int card)
+{
+    if (!device_started() && !device_is_forked()) return true;
+    spyre_context *context = device_context();
+    uint32_t which = (uint32_t)(card < 0 ? device_current() : card);
+    return context && core_check(spyre_card_synchronize(context, which));
 }
 
 uint32_t stream_current(uint32_t card)
@@ -165,9 +184,8 @@ uint32_t stream_exchange(uint32_t card, uint32_t stream)
 static PyObject *py_start_runtime(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    if (device_context()) Py_RETURN_NONE;
-    PyErr_SetString(PyExc_RuntimeError, core_error_message());
-    return NULL;
+    if (!device_context()) return core_raise_runtime();
+    Py_RETURN_NONE;
 }
 
 static PyObject *py_free_runtime(PyObject *self, PyObject *unused)
@@ -213,49 +231,7 @@ static PyObject *py_set_device(PyObject *self, PyObject *index)
         PyErr_Format(PyExc_RuntimeError, "invalid device ordinal %ld", value);
         return NULL;
     }
-    if (!device_set_current((int)value)) {
-        PyErr_SetString(PyExc_RuntimeError, core_error_message());
-        return NULL;
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *py_statistics(PyObject *self, PyObject *args)
-{
-    (void)self;
-    int card = -1;
-    if (!PyArg_ParseTuple(args, "|i", &card)) return NULL;
-    if (card < 0) card = device_current();
-    spyre_memory_statistics now = {0};
-    if (device_started()) spyre_memory_read_statistics(device_context(), (uint32_t)card, &now);
-    return Py_BuildValue(
-        "{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "allocated_bytes.all.current",
-        (long long)now.allocated_bytes, "allocated_bytes.all.peak", (long long)now.peak_bytes,
-        "reserved_bytes.all.current", (long long)now.reserved_bytes, "reserved_bytes.all.peak",
-        (long long)now.peak_reserved_bytes, "allocation.all.current",
-        (long long)now.allocation_count, "allocation.all.allocated",
-        (long long)now.total_allocations, "allocation.all.freed", (long long)now.total_frees,
-        "limit_bytes", (long long)now.limit_bytes, "cache_limit_bytes",
-        (long long)now.cache_limit_bytes);
-}
-
-static PyObject *py_reset_peak(PyObject *self, PyObject *args)
-{
-    (void)self;
-    int card = -1;
-    if (!PyArg_ParseTuple(args, "|i", &card)) return NULL;
-    if (card < 0) card = device_current();
-    if (device_started()) spyre_memory_reset_peak(device_context(), (uint32_t)card);
-    Py_RETURN_NONE;
-}
-
-static PyObject *py_reset_totals(PyObject *self, PyObject *args)
-{
-    (void)self;
-    int card = -1;
-    if (!PyArg_ParseTuple(args, "|i", &card)) return NULL;
-    if (card < 0) card = device_current();
-    if (device_started()) spyre_memory_reset_totals(device_context(), (uint32_t)card);
+    if (!device_set_current((int)value)) return core_raise_runtime();
     Py_RETURN_NONE;
 }
 
@@ -267,9 +243,6 @@ static PyMethodDef methods[] = {
     {"device_count", py_device_count, METH_NOARGS, "Cards in use; opens none."},
     {"current_device", py_current_device, METH_NOARGS, NULL},
     {"set_device", py_set_device, METH_O, NULL},
-    {"_spyre_get_allocator_stats", py_statistics, METH_VARARGS, NULL},
-    {"_spyre_reset_peak_stats", py_reset_peak, METH_VARARGS, NULL},
-    {"_spyre_reset_accumulated_stats", py_reset_totals, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

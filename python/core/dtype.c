@@ -16,6 +16,15 @@ spyre_dtype dtype_of_torch(int32_t torch_dtype)
                                                           : SPYRE_DTYPE_COUNT;
 }
 
+bool dtype_of_card(int32_t torch_dtype, spyre_dtype *out)
+{
+    *out = dtype_of_torch(torch_dtype);
+    bool named = *out != SPYRE_DTYPE_COUNT;
+    return (named && spyre_dtype_card_format(*out) != SPYRE_FORMAT_INVALID) ||
+           core_fail(SPYRE_UNSUPPORTED, "Spyre backend does not support dtype %s",
+                     named ? spyre_dtype_name(*out) : glue_dtype_name(torch_dtype));
+}
+
 int32_t dtype_to_torch(spyre_dtype dtype)
 {
     return torch_of_spyre[dtype];

@@ -11,9 +11,8 @@
 #include <string.h>
 
 #include "core.h"
-#include "glue.h"
 
-enum { MOST_INPUTS = 8, MOST_RESULTS = 4 };
+enum { MOST_INPUTS = 8 };
 
 typedef struct {
     uint64_t hash;
@@ -21,7 +20,7 @@ typedef struct {
     spyre_executable *executable;           // a Python object keeps it
     uint32_t input_count, result_count;
     uint8_t inputs[MOST_INPUTS];            // of the call's tensors, those that the segment reads
-    uint8_t results[MOST_RESULTS];          // of the segment's outputs, in the operator's order
+    uint8_t results[GLUE_MOST_RESULTS];          // of the segment's outputs, in the operator's order
     int32_t written;                        // tensor of the call that takes the result, or -1
     uint8_t key[];
 } program;
@@ -181,7 +180,7 @@ static bool write_result(const void *target, AtenTensorHandle result)
 static bool launch(const program *p, const glue_call *call, AtenTensorHandle *outputs)
 {
     const spyre_segment *segment = spyre_executable_segment(p->executable, 0);
-    uint64_t inputs[MOST_INPUTS], buffers[MOST_RESULTS];
+    uint64_t inputs[MOST_INPUTS], buffers[GLUE_MOST_RESULTS];
     spyre_context *context = device_context();
     if (!context || !gather_inputs(p, segment, call, inputs)) return false;
     for (uint32_t i = 0; i < segment->output_count; i++)
@@ -194,14 +193,14 @@ int eager_run(glue_call *call)
 {
     const program *p = call->known ? find(call) : NULL;
     if (!p) return -1;
-    AtenTensorHandle outputs[MOST_RESULTS] = {NULL};
+    AtenTensorHandle outputs[GLUE_MOST_RESULTS] = {NULL};
     bool ok = launch(p, call, outputs);
     if (ok && p->written >= 0) ok = write_result(call->tensors[p->written], outputs[0]);
     if (!ok || p->written >= 0) {
-        for (uint32_t i = 0; i < MOST_RESULTS; i++)
+        for (uint32_t i = 0; i < GLUE_MOST_RESULTS; i++)
             if (outputs[i]) aoti_torch_delete_tensor_object(outputs[i]);
     }
-    if (!ok) core_throw();
+    if (!ok) glue_throw();
     call->written = p->written >= 0 ? call->tensors[p->written] : NULL;
     for (uint32_t i = 0; i < p->result_count; i++) call->results[i] = outputs[p->results[i]];
     return (int)p->result_count;
@@ -253,19 +252,19 @@ static PyObject *py_remember(PyObject *self, PyObject *args)
     if (!p) return PyErr_NoMemory();
     *p = (program){.hash = hash_key(call),
                    .key_length = call->length,
-                   .card = ((const storage *)call->storages[0])->card,
+                   .card = call->storages[0]->card,
                    .executable = executable,
                    .written = written};
     memcpy(p->key, call->key, call->length);
     bool fits = take_bytes(inputs, p->inputs, MOST_INPUTS, call->tensor_count, &p->input_count) &&
-                take_bytes(results, p->results, MOST_RESULTS, segment->output_count,
+                take_bytes(results, p->results, GLUE_MOST_RESULTS, segment->output_count,
                            &p->result_count) &&
-                executable_owns_outputs(segment) && segment->output_count <= MOST_RESULTS &&
+                executable_owns_outputs(segment) && segment->output_count <= GLUE_MOST_RESULTS &&
                 p->result_count == segment->output_count &&
                 p->input_count == segment->input_count && written < (int)call->tensor_count &&
                 (written < 0 || p->result_count == 1);
     for (uint32_t i = 0; i < call->tensor_count; i++)
-        fits = fits && ((const storage *)call->storages[i])->card == p->card;
+        fits = fits && call->storages[i]->card == p->card;
     if (PyErr_Occurred()) PyErr_Clear();
     if (fits && add(p)) Py_INCREF(object);
     else free(p);

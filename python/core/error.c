@@ -6,8 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "glue.h"
-
 static _Thread_local spyre_code code_of_thread;
 static _Thread_local char message_of_thread[4096];
 static PyObject *unsupported_error;
@@ -56,9 +54,10 @@ PyObject *core_raise(void)
     return NULL;
 }
 
-noreturn void core_throw(void)
+PyObject *core_raise_runtime(void)
 {
-    glue_throw(code_of_thread == SPYRE_OUT_OF_MEMORY, message_of_thread);
+    PyErr_SetString(PyExc_RuntimeError, message_of_thread);
+    return NULL;
 }
 
 bool error_register(PyObject *module)

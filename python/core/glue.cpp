@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only C++ of the project: what PyTorch offers as C++ alone. First the classes (allocator, device
-// guard, generator, hooks), whose methods call the table of C functions in glue.h; then operators:
-// those with a Storage, attention's choice, and the call that sees any operator's arguments.
+// The only C++ of the project: what PyTorch offers as C++ alone, each method one call of a function
+// in C (glue.h). First the classes: allocator, device guard, generator, hooks. Then operators: those
+// with a Storage, attention's choice, and the kernel that sees any operator's arguments.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
-#include <c10/core/CachingDeviceAllocator.h>
-#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <ATen/native/Resize.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/set_native.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/strides.h>
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/library.h>
@@ -19,13 +22,17 @@
 
 namespace {
 
-const glue_calls *calls;
 constexpr auto kSpyre = c10::DeviceType::PrivateUse1;
 using Index = c10::DeviceIndex;
 
-void check(const char *error)
+void check(bool ok)
 {
-    TORCH_CHECK(!error, error);
+    if (!ok) glue_throw();
+}
+
+c10::Device card(int64_t index)
+{
+    return {kSpyre, static_cast<Index>(index)};
 }
 
 struct Allocator final : c10::DeviceAllocator {
@@ -37,36 +44,29 @@ struct Allocator final : c10::DeviceAllocator {
         stat.allocated = allocated;
         stat.freed = freed;
     }
-    static void release(void *pointer) { calls->release(pointer, nullptr); }
-    static void mustExist(Index device)
-    {
-        int count = calls->device_count();
-        TORCH_CHECK(device >= 0 && device < count, "invalid device ordinal ", int(device),
-                    ": this process uses ", count, " spyre device(s)");
-    }
+    static void release(void *pointer) { storage_release(pointer, nullptr); }
 
     c10::DataPtr allocate(size_t bytes) override
     {
-        int device = calls->device_current();
+        int device = device_current();
         void *pointer = nullptr;
-        check(calls->allocate(device, bytes, &pointer));
-        return {pointer, pointer, &release, c10::Device(kSpyre, static_cast<Index>(device))};
+        check(storage_create_raw(device, bytes, &pointer) != nullptr);
+        return {pointer, pointer, &release, card(device)};
     }
     c10::DeleterFnPtr raw_deleter() const override { return &release; }
     void copy_data(void *target, const void *source, std::size_t bytes) const override
     {
-        check(calls->copy(target, source, bytes));
+        check(storage_copy_bytes(target, source, bytes));
     }
-    bool initialized() override { return calls->started(); }
-    void emptyCache(c10::MempoolId_t) override { calls->empty_cache(); }
+    bool initialized() override { return device_started(); }
+    void emptyCache(c10::MempoolId_t) override { memory_empty_caches(); }
     void recordStream(const c10::DataPtr &, c10::Stream) override {}  // frees are stream-ordered
 
     c10::CachingDeviceAllocator::DeviceStats getDeviceStats(Index device) override
     {
+        check(device_check(device));
         c10::CachingDeviceAllocator::DeviceStats stats;
-        spyre_memory_statistics now;
-        mustExist(device);
-        if (!calls->statistics(device, &now)) return stats;
+        spyre_memory_statistics now = memory_statistics(device);
         for (auto *bytes : {&stats.allocated_bytes, &stats.active_bytes, &stats.requested_bytes})
             set((*bytes)[0], now.allocated_bytes, now.peak_bytes, now.total_allocated_bytes,
                 now.total_freed_bytes);
@@ -81,19 +81,18 @@ struct Allocator final : c10::DeviceAllocator {
     }
     void resetAccumulatedStats(Index device) override
     {
-        mustExist(device);
-        calls->reset_totals(device);
+        check(device_check(device));
+        memory_reset_totals(device);
     }
     void resetPeakStats(Index device) override
     {
-        mustExist(device);
-        calls->reset_peak(device);
+        check(device_check(device));
+        memory_reset_peak(device);
     }
     std::pair<size_t, size_t> getMemoryInfo(Index device) override
     {
-        spyre_memory_statistics now;
-        mustExist(device);
-        if (!calls->statistics(device, &now)) return {0, 0};
+        check(device_check(device));
+        spyre_memory_statistics now = memory_statistics(device);
         return {now.limit_bytes - now.allocated_bytes, now.limit_bytes};
     }
 };
@@ -103,17 +102,25 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     {
         return c10::Stream(c10::Stream::UNSAFE, device, id);
     }
-    c10::Device here(c10::Device device) const { return device.has_index() ? device : getDevice(); }
+    static uint32_t number(const c10::Stream &stream)
+    {
+        check(stream_check(stream.id()));
+        return static_cast<uint32_t>(stream.id());
+    }
+    // The device meant by one that may have no index.
+    c10::Device meant(c10::Device device) const
+    {
+        if (!device.has_index()) return getDevice();
+        check(device_check(device.index()));
+        return device;
+    }
 
     c10::DeviceType type() const override { return kSpyre; }
-    c10::Device getDevice() const override
-    {
-        return {kSpyre, static_cast<Index>(calls->device_current())};
-    }
-    void setDevice(c10::Device device) const override { check(calls->device_set(device.index())); }
+    c10::Device getDevice() const override { return card(device_current()); }
+    void setDevice(c10::Device device) const override { check(device_set_current(device.index())); }
     void uncheckedSetDevice(c10::Device device) const noexcept override
     {
-        calls->device_set(device.index());
+        device_set_current(device.index());
     }
     c10::Device exchangeDevice(c10::Device device) const override
     {
@@ -121,23 +128,20 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
         if (device != before) setDevice(device);
         return before;
     }
-    Index deviceCount() const noexcept override
-    {
-        return static_cast<Index>(calls->device_count());
-    }
+    Index deviceCount() const noexcept override { return device_count(); }
     c10::Stream getStream(c10::Device device) const override
     {
-        device = here(device);
-        return stream(device, calls->stream_current(device.index()));
+        device = meant(device);
+        return stream(device, stream_current(device.index()));
     }
     c10::Stream getDefaultStream(c10::Device device) const override
     {
-        return stream(here(device), 0);
+        return stream(meant(device), SPYRE_DEFAULT_STREAM);
     }
     c10::Stream getNewStream(c10::Device device, int priority) const override
     {
-        device = here(device);
-        return stream(device, calls->stream_new(device.index(), priority != 0));
+        device = meant(device);
+        return stream(device, stream_from_pool(device.index(), priority != 0));
     }
     c10::Stream getStreamFromGlobalPool(c10::Device device, bool high) const override
     {
@@ -145,41 +149,37 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     }
     c10::Stream exchangeStream(c10::Stream to) const override
     {
-        return stream(to.device(), calls->stream_exchange(to.device_index(), to.id()));
+        c10::Device device = meant(to.device());
+        return stream(device, stream_exchange(device.index(), number(to)));
     }
     bool queryStream(const c10::Stream &s) const override
     {
-        return calls->stream_query(s.device_index(), s.id());
+        return stream_is_idle(s.device_index(), number(s));
     }
     void synchronizeStream(const c10::Stream &s) const override
     {
-        check(calls->stream_synchronize(s.device_index(), s.id()));
+        check(stream_synchronize(s.device_index(), number(s)));
     }
-    void synchronizeDevice(const Index device) const override
-    {
-        check(calls->device_synchronize(device));
-    }
+    void synchronizeDevice(const Index device) const override { check(device_synchronize(device)); }
     void record(void **event, const c10::Stream &s, const Index,
                 const c10::EventFlag) const override
     {
-        check(calls->event_record(event, s.device_index(), s.id()));
+        check(event_record(event, s.device_index(), number(s)));
     }
     void block(void *event, const c10::Stream &s) const override
     {
-        check(calls->event_wait(event, s.id()));
+        check(event_wait(event, number(s)));
     }
-    bool queryEvent(void *event) const override { return calls->event_query(event); }
-    void synchronizeEvent(void *event) const override
-    {
-        check(calls->event_synchronize(event));
-    }
+    bool queryEvent(void *event) const override { return event_is_done(event); }
+    void synchronizeEvent(void *event) const override { check(event_synchronize(event)); }
     void destroyEvent(void *event, const Index) const noexcept override
     {
-        if (event) calls->event_destroy(event);
+        spyre_event_destroy(static_cast<spyre_event *>(event));
     }
     double elapsedTime(void *begin, void *end, const Index) const override
     {
-        return calls->event_elapsed_ms(begin, end);
+        return spyre_event_elapsed_ms(static_cast<spyre_event *>(begin),
+                                      static_cast<spyre_event *>(end));
     }
 };
 
@@ -187,7 +187,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 struct Generator final : at::CPUGeneratorImpl {
     explicit Generator(Index device)
     {
-        device_ = c10::Device(kSpyre, device);
+        device_ = card(device);
         key_set_ = c10::DispatchKeySet(c10::DispatchKey::PrivateUse1);
     }
 };
@@ -195,10 +195,10 @@ struct Generator final : at::CPUGeneratorImpl {
 struct Hooks final : at::PrivateUse1HooksInterface {
     bool isBuilt() const override { return true; }
     bool isAvailable() const override { return true; }
-    bool hasPrimaryContext(Index) const override { return calls->started(); }
-    Index deviceCount() const override { return static_cast<Index>(calls->device_count()); }
-    Index getCurrentDevice() const override { return static_cast<Index>(calls->device_current()); }
-    void setCurrentDevice(Index device) const override { check(calls->device_set(device)); }
+    bool hasPrimaryContext(Index) const override { return device_started(); }
+    Index deviceCount() const override { return device_count(); }
+    Index getCurrentDevice() const override { return device_current(); }
+    void setCurrentDevice(Index device) const override { check(device_set_current(device)); }
     Index exchangeDevice(Index device) const override
     {
         Index before = getCurrentDevice();
@@ -209,16 +209,13 @@ struct Hooks final : at::PrivateUse1HooksInterface {
     {
         return device < 0 ? getCurrentDevice() : exchangeDevice(device);
     }
-    at::Device getDeviceFromPtr(void *pointer) const override
-    {
-        return {kSpyre, static_cast<Index>(calls->device_of(pointer))};
-    }
+    at::Device getDeviceFromPtr(void *pointer) const override { return card(storage_card(pointer)); }
     const at::Generator &getDefaultGenerator(Index device) const override
     {
-        static std::array<at::Generator, 8> generators;
-        static std::array<std::once_flag, 8> made;
+        static std::array<at::Generator, CORE_MAX_CARDS> generators;
+        static std::array<std::once_flag, CORE_MAX_CARDS> made;
         if (device < 0) device = getCurrentDevice();
-        TORCH_CHECK(device < deviceCount(), "spyre: no device ", int(device));
+        check(device_check(device));
         std::call_once(made[device], [&] {
             generators[device] = at::make_generator<Generator>(device);
             generators[device].seed();
@@ -238,43 +235,28 @@ struct Hooks final : at::PrivateUse1HooksInterface {
         c10::DeviceGuard guard(storage.device());
         auto fresh = c10::GetAllocator(kSpyre)->allocate(bytes);
         size_t kept = std::min(bytes, storage.nbytes());
-        if (kept) check(calls->copy(fresh.get(), storage.data(), kept));
+        if (kept) check(storage_copy_bytes(fresh.get(), storage.data(), kept));
         storage.set_data_ptr_noswap(std::move(fresh));
         storage.set_nbytes(bytes);
     }
 };
 
-// A schema with a Storage argument cannot be implemented through the stable C interface.
+// A schema with a Storage argument cannot be implemented through the stable C interface. A tensor
+// that does not fit its storage is found when it is used (tensor.c).
 at::Tensor &set_storage(at::Tensor &self, at::Storage source, int64_t offset, at::IntArrayRef size,
                         at::IntArrayRef stride)
 {
+    at::native::checkSetStorage(self, std::move(source), offset, size, stride, false);
     auto *impl = self.unsafeGetTensorImpl();
-    std::vector<int64_t> strides(stride.begin(), stride.end());
-    if (stride.size() != size.size()) {
-        strides.assign(size.size(), 1);
-        for (size_t i = size.size(); i-- > 1;) strides[i - 1] = strides[i] * size[i];
-    }
-    impl->set_storage_keep_dtype(std::move(source));
     impl->set_storage_offset(offset);
-    impl->set_sizes_and_strides(size, strides);
+    if (stride.empty()) impl->set_sizes_contiguous(size);
+    else impl->set_sizes_and_strides(size, stride);
     return self;
-}
-
-at::Tensor &set_whole_storage(at::Tensor &self, at::Storage source)
-{
-    int64_t elements = static_cast<int64_t>(source.nbytes() / self.element_size());
-    return set_storage(self, std::move(source), 0, {elements}, {1});
-}
-
-at::Tensor &set_tensor(at::Tensor &self, const at::Tensor &source)
-{
-    return set_storage(self, source.storage(), source.storage_offset(), source.sizes(),
-                       source.strides());
 }
 
 at::Tensor &set_empty(at::Tensor &self)
 {
-    return set_tensor(self, at::empty({0}, self.options()));
+    return at::native::set_tensor_(self, at::empty({0}, self.options()));
 }
 
 // Which form scaled_dot_product_attention takes: the entry for devices keeps it one node; with
@@ -293,8 +275,8 @@ int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const a
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
 {
     library.impl("set_.source_Storage_storage_offset", set_storage);
-    library.impl("set_.source_Storage", set_whole_storage);
-    library.impl("set_.source_Tensor", set_tensor);
+    library.impl("set_.source_Storage", at::native::set_);
+    library.impl("set_.source_Tensor", at::native::set_tensor_);
     library.impl("set_", set_empty);
     library.impl("record_stream", [](at::Tensor &, c10::Stream) {});
 }
@@ -398,21 +380,21 @@ namespace at::native {
 REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &choose_attention)
 }
 
-void glue_register(const glue_calls *table)
+void glue_register(void)
 {
     static Allocator allocator;
     static Guard guard;
     static Hooks hooks;
-    calls = table;
     c10::SetAllocator(kSpyre, &allocator, 0);
     at::RegisterPrivateUse1HooksInterface(&hooks);
     c10::impl::registerDeviceGuard(kSpyre, &guard);
 }
 
-void glue_throw(bool out_of_memory, const char *message)
+void glue_throw(void)
 {
-    TORCH_CHECK_WITH(OutOfMemoryError, !out_of_memory, message);
-    TORCH_CHECK(false, message);
+    TORCH_CHECK_WITH(OutOfMemoryError, core_error_code() != SPYRE_OUT_OF_MEMORY,
+                     core_error_message());
+    TORCH_CHECK(false, core_error_message());
 }
 
 void *glue_view(const void *tensor, int64_t rank, const int64_t *size, const int64_t *stride,
@@ -449,5 +431,5 @@ void *glue_to_python(void *tensor)
 void *glue_default_generator(int device)
 {
     return THPGenerator_initDefaultGenerator(
-        at::globalContext().defaultGenerator(c10::Device(kSpyre, static_cast<Index>(device))));
+        at::globalContext().defaultGenerator(card(device)));
 }

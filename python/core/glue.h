@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between the C files and glue.cpp, which implements what PyTorch offers as C++ classes only.
+// Between the C files and glue.cpp, which holds what PyTorch offers as C++ only.
 #ifndef CORE_GLUE_H
 #define CORE_GLUE_H
 
@@ -11,50 +11,60 @@
 #include "spyre/runtime.h"
 
 #ifdef __cplusplus
+#define GLUE_NORETURN [[noreturn]]
 extern "C" {
+#else
+#define GLUE_NORETURN _Noreturn
 #endif
 
-// What the C++ classes call. `error` results are null or a message that stays valid until the
-// thread's next error.
-typedef struct {
-    bool (*started)(void);
-    bool (*forked)(void);
-    int (*device_count)(void);
-    int (*device_current)(void);
-    const char *(*device_set)(int device);
-    int (*device_of)(const void *pointer);
-    const char *(*device_synchronize)(int device);
-    const char *(*allocate)(int device, size_t bytes, void **out_pointer);
-    void (*release)(void *pointer, void *context);
-    const char *(*copy)(void *target, const void *source, size_t bytes);
-    bool (*statistics)(int device, spyre_memory_statistics *out);
-    void (*reset_peak)(int device);
-    void (*reset_totals)(int device);
-    void (*empty_cache)(void);
-    int64_t (*stream_current)(int device);
-    int64_t (*stream_exchange)(int device, int64_t stream);
-    int64_t (*stream_new)(int device, bool high);
-    bool (*stream_query)(int device, int64_t stream);
-    const char *(*stream_synchronize)(int device, int64_t stream);
-    const char *(*event_record)(void **event, int device, int64_t stream);
-    const char *(*event_wait)(void *event, int64_t stream);
-    bool (*event_query)(const void *event);
-    const char *(*event_synchronize)(const void *event);
-    double (*event_elapsed_ms)(const void *begin, const void *end);
-    void (*event_destroy)(void *event);
-} glue_calls;
+// ==== C, for the classes of glue.cpp. Fallible functions: the convention of core.h.
+
+enum { CORE_MAX_CARDS = 8 };
+
+// ---- the device (device.c)
+uint32_t device_count(void);                    // cards in use; starts nothing
+bool device_check(int64_t card);                // there is such a card
+bool device_started(void);                      // and not in a child of fork()
+int device_current(void);
+bool device_set_current(int card);
+bool device_synchronize(int card);              // -1: the current one
+uint32_t stream_current(uint32_t card);
+uint32_t stream_exchange(uint32_t card, uint32_t stream);   // the one before
+
+// ---- streams and events (stream.c). Streams of a runtime that has not started are idle.
+bool stream_check(int64_t stream);              // there is such a stream
+uint32_t stream_from_pool(uint32_t card, bool high);
+bool stream_is_idle(uint32_t card, uint32_t stream);
+bool stream_synchronize(uint32_t card, uint32_t stream);
+bool event_record(void **event, uint32_t card, uint32_t stream);    // makes it when it is null
+bool event_wait(void *event, uint32_t stream);  // events may be null: done already
+bool event_is_done(const void *event);
+bool event_synchronize(const void *event);
+
+// ---- memory of cards (memory.c). Nothing is used before the start.
+spyre_memory_statistics memory_statistics(uint32_t card);
+void memory_reset_peak(uint32_t card);
+void memory_reset_totals(uint32_t card);
+void memory_empty_caches(void);
+
+// ---- storages (storage.c)
+typedef struct storage storage;
+// The pointer PyTorch gets is `*out_pointer`; storage_release() has the signature of a deleter.
+storage *storage_create_raw(uint32_t card, int64_t bytes, void **out_pointer);
+void storage_release(void *pointer, void *context);
+uint32_t storage_card(const void *pointer);
+bool storage_copy_bytes(void *target, const void *source, int64_t bytes);  // either may be ours
 
 // ---- operators one by one (eager.c)
-
-enum { GLUE_MOST_TENSORS = 16, GLUE_KEY_BYTES = 2048 };
+enum { GLUE_MOST_TENSORS = 16, GLUE_MOST_RESULTS = 4, GLUE_KEY_BYTES = 2048 };
 
 typedef struct glue_call glue_call;
 struct glue_call {
     bool known;                                 // everything so far could be described
     uint32_t length, tensor_count;
     const void *tensors[GLUE_MOST_TENSORS];     // the caller's at::Tensor, each once
-    void *storages[GLUE_MOST_TENSORS];
-    void *results[4];                           // new at::Tensor, the caller's
+    storage *storages[GLUE_MOST_TENSORS];
+    void *results[GLUE_MOST_RESULTS];           // new at::Tensor, the caller's
     const void *written;                        // the argument that is the result instead, or null
     glue_call *outer;
     uint8_t key[GLUE_KEY_BYTES];
@@ -72,20 +82,21 @@ int eager_run(glue_call *call);
 void eager_enter(glue_call *call);
 void eager_leave(glue_call *call);
 
+// ---- errors (error.c)
+spyre_code core_error_code(void);
+const char *core_error_message(void);
+
+// ==== C++, for the C files
+
+// Registers allocator, guard, hooks and generators with PyTorch.
+void glue_register(void);
+
 bool glue_same_tensor(const void *a, const void *b);
 // False with a Python exception when PyTorch refuses (no such name, registered twice).
 bool glue_register_operator(const char *name);
 
-// Registers allocator, guard, hooks and generators with PyTorch; `calls` must stay valid.
-void glue_register(const glue_calls *calls);
-
-// Throws the C++ exception that PyTorch turns into RuntimeError or OutOfMemoryError.
-#ifdef __cplusplus
-[[noreturn]]
-#else
-_Noreturn
-#endif
-void glue_throw(bool out_of_memory, const char *message);
+// Throws the recorded error, as RuntimeError or OutOfMemoryError in Python.
+GLUE_NORETURN void glue_throw(void);
 
 // A new view of a tensor (an at::Tensor *) on the same storage, to be deleted by the caller.
 void *glue_view(const void *tensor, int64_t rank, const int64_t *size, const int64_t *stride,

@@ -20,6 +20,17 @@ int64_t kernel_take_ints(StableIValue list, int64_t *out, int64_t capacity)
     return ok ? (int64_t)size : -1;
 }
 
+int64_t kernel_take_view(const StableIValue lists[2], int64_t *out_size, int64_t *out_stride,
+                         int64_t capacity)
+{
+    int64_t rank = kernel_take_ints(lists[0], out_size, capacity);
+    int64_t strides = kernel_take_ints(lists[1], out_stride, capacity);
+    if (rank < 0 || strides < 0) return -1;
+    if (rank == strides) return rank;
+    core_fail(SPYRE_INVALID_ARGUMENT, "mismatch in length of strides and shape");
+    return -1;
+}
+
 bool kernel_take_optional(StableIValue value, StableIValue *out)
 {
     if (!value) return false;
@@ -29,10 +40,10 @@ bool kernel_take_optional(StableIValue value, StableIValue *out)
     return true;
 }
 
-bool kernel_register(const char *key, const char *op, boxed_kernel *kernel)
+bool kernel_register(const char *op, boxed_kernel *kernel)
 {
     static TorchLibraryHandle aten;
-    if (!aten && !core_shim(aoti_torch_library_init_impl("aten", key, "torch_spyre", 0, &aten)))
-        return false;
-    return core_shim(torch_library_impl(aten, op, kernel, SHIM_VERSION));
+    return (aten || core_shim(aoti_torch_library_init_impl("aten", "PrivateUse1", "torch_spyre", 0,
+                                                           &aten))) &&
+           core_shim(torch_library_impl(aten, op, kernel, SHIM_VERSION));
 }

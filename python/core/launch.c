@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-#include "glue.h"
-
 uint32_t executable_output_owner(const spyre_segment *segment, uint32_t index)
 {
     if (segment->outputs[index].input >= 0) return SPYRE_NO_ID;

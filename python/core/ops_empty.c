@@ -3,8 +3,6 @@
 // `aten::empty*` on the card, and `spyre::_empty_with_layout`.
 #include "core.h"
 
-#include <string.h>
-
 // The dtype of torch.get_default_dtype(), which the C interface shows only on a new tensor.
 static bool default_dtype(int32_t *out)
 {
@@ -51,11 +49,10 @@ static void empty_strided(StableIValue *stack, uint64_t arguments, uint64_t resu
     int32_t dtype;
     uint32_t card;
     AtenTensorHandle made;
-    int64_t rank = kernel_take_ints(stack[0], size, CORE_MAX_RANK);
-    int64_t strides = kernel_take_ints(stack[1], stride, CORE_MAX_RANK);
-    if (!take_options(stack + 2, &dtype, &card) || rank < 0 || strides != rank ||
+    int64_t rank = kernel_take_view(stack, size, stride, CORE_MAX_RANK);
+    if (rank < 0 || !take_options(stack + 2, &dtype, &card) ||
         !tensor_create(rank, size, stride, dtype, card, &made))
-        core_throw();
+        glue_throw();
     stack[0] = (StableIValue)(uintptr_t)made;
 }
 
@@ -75,36 +72,39 @@ static void empty(StableIValue *stack, uint64_t arguments, uint64_t results)
         ok = core_fail(SPYRE_UNSUPPORTED,
                        "Spyre backend only supports contiguous memory format");
     if (ok) tensor_contiguous_strides(rank, size, stride);
-    if (!ok || !tensor_create(rank, size, stride, dtype, card, &made)) core_throw();
+    if (!ok || !tensor_create(rank, size, stride, dtype, card, &made)) glue_throw();
     stack[0] = (StableIValue)(uintptr_t)made;
 }
 
-// spyre::empty_with_layout(int[] size, int[] stride, Tensor like, int layout, Device device): the
-// layout arrives as the address of a SpyreTensorLayout's spyre_layout, which the caller keeps.
+// The layout that the thread's next spyre::_empty_with_layout names by its address.
+static _Thread_local spyre_layout layout_of_next;
+
 static void empty_with_layout(StableIValue *stack, uint64_t arguments, uint64_t results)
 {
     (void)arguments, (void)results;
-    int64_t size[CORE_MAX_RANK], stride[CORE_MAX_RANK];
-    int64_t rank = kernel_take_ints(stack[0], size, SPYRE_MAX_RANK);
-    int64_t strides = kernel_take_ints(stack[1], stride, SPYRE_MAX_RANK);
-    spyre_dtype dtype = dtype_of_torch((int32_t)stack[2]);
-    const spyre_layout *layout = (const spyre_layout *)(uintptr_t)stack[3];
+    spyre_view dense = {.rank = 0};
+    int64_t rank = kernel_take_view(stack, dense.size, dense.stride, SPYRE_MAX_RANK), elements;
+    int64_t card = (int64_t)stack[4];
+    spyre_dtype dtype;
     AtenTensorHandle made;
-    if (rank < 0 || strides != rank) core_throw();
-    spyre_view dense = {.rank = (uint32_t)rank};
-    memcpy(dense.size, size, sizeof dense.size);
-    memcpy(dense.stride, stride, sizeof dense.stride);
-    if (!tensor_create_laid_out(dtype, &dense, layout, &dense, (uint32_t)stack[4], &made))
-        core_throw();
+    if (rank < 0 || !tensor_count_elements(rank, dense.size, dense.stride, &elements) ||
+        !dtype_of_card((int32_t)stack[2], &dtype) || !device_check(card))
+        glue_throw();
+    if (stack[3] != (uintptr_t)&layout_of_next) {
+        core_fail(SPYRE_INVALID_ARGUMENT, "a layout that _layout_address() did not give");
+        glue_throw();
+    }
+    dense.rank = (uint32_t)rank;
+    if (!tensor_create_laid_out(dtype, &dense, &layout_of_next, &dense, (uint32_t)card, &made))
+        glue_throw();
     stack[0] = (StableIValue)(uintptr_t)made;
 }
 
 static PyObject *py_layout_address(PyObject *self, PyObject *object)
 {
     (void)self;
-    static _Thread_local spyre_layout layout;
-    if (!layout_of_object(object, &layout)) return NULL;
-    return PyLong_FromVoidPtr(&layout);
+    if (!layout_of_object(object, &layout_of_next)) return NULL;
+    return PyLong_FromVoidPtr(&layout_of_next);
 }
 
 static PyMethodDef methods[] = {
@@ -115,8 +115,8 @@ static PyMethodDef methods[] = {
 bool empty_register(PyObject *module)
 {
     static TorchLibraryHandle spyre, implementation;
-    return kernel_register("PrivateUse1", "empty.memory_format", empty) &&
-           kernel_register("PrivateUse1", "empty_strided", empty_strided) &&
+    return kernel_register("empty.memory_format", empty) &&
+           kernel_register("empty_strided", empty_strided) &&
            core_shim(aoti_torch_library_init_fragment("spyre", "torch_spyre", 0, &spyre)) &&
            core_shim(aoti_torch_library_def(
                spyre, "_empty_with_layout(int[] size, int[] stride, ScalarType dtype, int layout, "

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "glue.h"
-
 // Replaces the kernel's first argument by a view of it. `offset` is that of the view.
 static bool reinterpret(StableIValue *stack, int64_t rank, const int64_t *size,
                         const int64_t *stride, int64_t offset_increment)
@@ -29,7 +27,7 @@ static bool reinterpret(StableIValue *stack, int64_t rank, const int64_t *size,
 static noreturn void drop_and_throw(StableIValue *stack)
 {
     aoti_torch_delete_tensor_object((AtenTensorHandle)(uintptr_t)stack[0]);
-    core_throw();
+    glue_throw();
 }
 
 // as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset)
@@ -37,20 +35,14 @@ static void as_strided(StableIValue *stack, uint64_t arguments, uint64_t results
 {
     (void)arguments, (void)results;
     int64_t size[CORE_MAX_RANK], stride[CORE_MAX_RANK], offset = 0;
-    int64_t rank = kernel_take_ints(stack[1], size, CORE_MAX_RANK);
-    int64_t strides = kernel_take_ints(stack[2], stride, CORE_MAX_RANK);
+    int64_t rank = kernel_take_view(stack + 1, size, stride, CORE_MAX_RANK);
     StableIValue given;
     bool has_offset = kernel_take_optional(stack[3], &given);
     AtenTensorHandle self = (AtenTensorHandle)(uintptr_t)stack[0];
-    if (rank < 0 || strides < 0 || !core_shim(aoti_torch_get_storage_offset(self, &offset)))
-        drop_and_throw(stack);
-    if (rank != strides) {
-        core_fail(SPYRE_INVALID_ARGUMENT, "mismatch in length of strides and shape");
-        drop_and_throw(stack);
-    }
+    if (rank < 0 || !core_shim(aoti_torch_get_storage_offset(self, &offset))) drop_and_throw(stack);
     tensor_info view;
     if (!reinterpret(stack, rank, size, stride, has_offset ? (int64_t)given - offset : 0))
-        core_throw();
+        glue_throw();
     if (!tensor_describe((AtenTensorHandle)(uintptr_t)stack[0], &view)) drop_and_throw(stack);
 }
 
@@ -121,7 +113,7 @@ static void view(StableIValue *stack, uint64_t arguments, uint64_t results)
                        "one dimension spans across two contiguous subspaces). Use .reshape(...) "
                        "instead.");
     if (!ok) drop_and_throw(stack);
-    if (!reinterpret(stack, rank, size, stride, 0)) core_throw();
+    if (!reinterpret(stack, rank, size, stride, 0)) glue_throw();
 }
 
 // _reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride)
@@ -132,7 +124,7 @@ static void reshape_alias(StableIValue *stack, uint64_t arguments, uint64_t resu
     int64_t rank = kernel_take_ints(stack[1], size, CORE_MAX_RANK);
     int64_t strides = kernel_take_ints(stack[2], stride, CORE_MAX_RANK);
     if (rank < 0 || strides < 0) drop_and_throw(stack);
-    if (!reinterpret(stack, rank, size, stride, 0)) core_throw();
+    if (!reinterpret(stack, rank, size, stride, 0)) glue_throw();
 }
 
 // unfold(Tensor(a) self, int dimension, int size, int step)
@@ -163,14 +155,14 @@ static void unfold(StableIValue *stack, uint64_t arguments, uint64_t results)
         size[dim] = (extent - window) / step + 1;
         stride[dim] = t.stride[dim] * step;
     }
-    if (!reinterpret(stack, rank + 1, size, stride, 0)) core_throw();
+    if (!reinterpret(stack, rank + 1, size, stride, 0)) glue_throw();
 }
 
 bool view_register(PyObject *module)
 {
     (void)module;
-    return kernel_register("PrivateUse1", "as_strided", as_strided) &&
-           kernel_register("PrivateUse1", "view", view) &&
-           kernel_register("PrivateUse1", "_reshape_alias", reshape_alias) &&
-           kernel_register("PrivateUse1", "unfold", unfold);
+    return kernel_register("as_strided", as_strided) &&
+           kernel_register("view", view) &&
+           kernel_register("_reshape_alias", reshape_alias) &&
+           kernel_register("unfold", unfold);
 }

@@ -3,183 +3,72 @@
 // Streams and events, for Python and for PyTorch's device guard.
 #include "core.h"
 
-#include "glue.h"
-
-static const char *failed(bool ok)
+bool stream_check(int64_t stream)
 {
-    return ok ? NULL : core_error_message();
+    enum { LAST = SPYRE_LOW_STREAMS + SPYRE_HIGH_STREAMS };
+    return (stream >= 0 && stream <= LAST) ||
+           core_fail(SPYRE_INVALID_ARGUMENT, "stream id %lld is not in 0..%d", (long long)stream,
+                     LAST);
 }
 
-static int call_device_count(void)
-{
-    return (int)device_count();
-}
-
-static const char *call_device_set(int device)
-{
-    return failed(device_set_current(device));
-}
-
-static int call_device_of(const void *pointer)
-{
-    return (int)storage_card(pointer);
-}
-
-static const char *call_device_synchronize(int device)
-{
-    if (!device_started() && !device_is_forked()) return NULL;
-    spyre_context *context = device_context();
-    uint32_t card = (uint32_t)(device < 0 ? device_current() : device);
-    return failed(context && core_check(spyre_card_synchronize(context, card)));
-}
-
-static const char *call_allocate(int device, size_t bytes, void **out_pointer)
-{
-    return failed(storage_create_raw((uint32_t)device, (int64_t)bytes, out_pointer) != NULL);
-}
-
-static const char *call_copy(void *target, const void *source, size_t bytes)
-{
-    return failed(storage_copy_bytes(target, source, (int64_t)bytes));
-}
-
-static bool call_statistics(int device, spyre_memory_statistics *out)
-{
-    if (!device_started()) return false;
-    spyre_memory_read_statistics(device_context(), (uint32_t)device, out);
-    return true;
-}
-
-static void call_reset_peak(int device)
-{
-    if (device_started()) spyre_memory_reset_peak(device_context(), (uint32_t)device);
-}
-
-static void call_reset_totals(int device)
-{
-    if (device_started()) spyre_memory_reset_totals(device_context(), (uint32_t)device);
-}
-
-static void call_empty_cache(void)
-{
-    for (uint32_t card = 0; device_started() && card < device_count(); card++)
-        spyre_memory_empty_cache(device_context(), card);
-}
-
-static int64_t call_stream_current(int device)
-{
-    return stream_current((uint32_t)device);
-}
-
-static int64_t call_stream_exchange(int device, int64_t stream)
-{
-    return stream_exchange((uint32_t)device, (uint32_t)stream);
-}
-
-static int64_t call_stream_new(int device, bool high)
+uint32_t stream_from_pool(uint32_t card, bool high)
 {
     spyre_context *context = device_context();
-    return context ? spyre_stream_from_pool(context, (uint32_t)device, high) : 0;
+    return context ? spyre_stream_from_pool(context, card, high) : SPYRE_DEFAULT_STREAM;
 }
 
-static bool call_stream_query(int device, int64_t stream)
+bool stream_is_idle(uint32_t card, uint32_t stream)
 {
-    return !device_started() ||
-           spyre_stream_query(device_context(), (uint32_t)device, (uint32_t)stream);
+    return !device_started() || spyre_stream_query(device_context(), card, stream);
 }
 
-static const char *call_stream_synchronize(int device, int64_t stream)
+bool stream_synchronize(uint32_t card, uint32_t stream)
 {
-    if (!device_started() && !device_is_forked()) return NULL;
+    if (!device_started() && !device_is_forked()) return true;
     spyre_context *context = device_context();
-    return failed(context && core_check(spyre_stream_synchronize(context, (uint32_t)device,
-                                                                 (uint32_t)stream)));
+    return context && core_check(spyre_stream_synchronize(context, card, stream));
 }
 
-static const char *call_event_record(void **event, int device, int64_t stream)
+bool event_record(void **event, uint32_t card, uint32_t stream)
 {
     spyre_context *context = device_context();
-    if (!context) return core_error_message();
     spyre_event *recorded = *event;
-    bool ok =
-        core_check(spyre_event_record(context, (uint32_t)device, (uint32_t)stream, &recorded));
+    bool ok = context && core_check(spyre_event_record(context, card, stream, &recorded));
     *event = recorded;
-    return failed(ok);
+    return ok;
 }
 
-static const char *call_event_wait(void *event, int64_t stream)
+bool event_wait(void *event, uint32_t stream)
 {
-    if (event && !device_context()) return core_error_message();
-    return event ? failed(core_check(spyre_event_wait(event, (uint32_t)stream))) : NULL;
+    return !event || (device_context() && core_check(spyre_event_wait(event, stream)));
 }
 
-static bool call_event_query(const void *event)
+bool event_is_done(const void *event)
 {
     return !event || spyre_event_query(event);
 }
 
-static const char *call_event_synchronize(const void *event)
+bool event_synchronize(const void *event)
 {
-    if (event && !device_context()) return core_error_message();
+    if (event && !device_context()) return false;
     if (event) spyre_event_synchronize(event);
-    return NULL;
+    return true;
 }
-
-static double call_event_elapsed(const void *begin, const void *end)
-{
-    return spyre_event_elapsed_ms(begin, end);
-}
-
-static void call_event_destroy(void *event)
-{
-    spyre_event_destroy(event);
-}
-
-static const glue_calls table = {
-    .started = device_started,
-    .forked = device_is_forked,
-    .device_count = call_device_count,
-    .device_current = device_current,
-    .device_set = call_device_set,
-    .device_of = call_device_of,
-    .device_synchronize = call_device_synchronize,
-    .allocate = call_allocate,
-    .release = storage_release,
-    .copy = call_copy,
-    .statistics = call_statistics,
-    .reset_peak = call_reset_peak,
-    .reset_totals = call_reset_totals,
-    .empty_cache = call_empty_cache,
-    .stream_current = call_stream_current,
-    .stream_exchange = call_stream_exchange,
-    .stream_new = call_stream_new,
-    .stream_query = call_stream_query,
-    .stream_synchronize = call_stream_synchronize,
-    .event_record = call_event_record,
-    .event_wait = call_event_wait,
-    .event_query = call_event_query,
-    .event_synchronize = call_event_synchronize,
-    .event_elapsed_ms = call_event_elapsed,
-    .event_destroy = call_event_destroy,
-};
 
 // ---- Python methods; a stream is (card, id)
 
 static bool card_argument(int card)
 {
-    if (card >= 0 && (uint32_t)card < device_count()) return true;
-    PyErr_Format(PyExc_RuntimeError, "invalid device ordinal %d: this process uses %u device(s)",
-                 card, device_count());
-    return false;
+    return device_check(card) || core_raise_runtime();
 }
 
-static bool stream_arguments(PyObject *args, int *card, int *stream)
+static bool stream_arguments(PyObject *args, uint32_t *out_card, uint32_t *out_stream)
 {
-    if (!PyArg_ParseTuple(args, "ii", card, stream) || !card_argument(*card)) return false;
-    if (*stream >= 0 && *stream <= SPYRE_LOW_STREAMS + SPYRE_HIGH_STREAMS) return true;
-    PyErr_Format(PyExc_ValueError, "stream id %d is not in 0..%d", *stream,
-                 SPYRE_LOW_STREAMS + SPYRE_HIGH_STREAMS);
-    return false;
+    int card, stream;
+    if (!PyArg_ParseTuple(args, "ii", &card, &stream) || !card_argument(card)) return false;
+    *out_card = (uint32_t)card;
+    *out_stream = (uint32_t)stream;
+    return stream_check(stream) || core_raise();
 }
 
 static PyObject *py_stream_from_pool(PyObject *self, PyObject *args)
@@ -188,7 +77,7 @@ static PyObject *py_stream_from_pool(PyObject *self, PyObject *args)
     int card, high;
     if (!PyArg_ParseTuple(args, "ip", &card, &high) || !card_argument(card)) return NULL;
     if (!device_context()) return core_raise();
-    return PyLong_FromLongLong(call_stream_new(card, high != 0));
+    return PyLong_FromUnsignedLong(stream_from_pool((uint32_t)card, high != 0));
 }
 
 static PyObject *py_current_stream(PyObject *self, PyObject *args)
@@ -202,43 +91,44 @@ static PyObject *py_current_stream(PyObject *self, PyObject *args)
 static PyObject *py_exchange_stream(PyObject *self, PyObject *args)
 {
     (void)self;
-    int card, stream;
+    uint32_t card, stream;
     if (!stream_arguments(args, &card, &stream)) return NULL;
-    return PyLong_FromUnsignedLong(stream_exchange((uint32_t)card, (uint32_t)stream));
+    return PyLong_FromUnsignedLong(stream_exchange(card, stream));
 }
 
 static PyObject *py_stream_query(PyObject *self, PyObject *args)
 {
     (void)self;
-    int card, stream;
+    uint32_t card, stream;
     if (!stream_arguments(args, &card, &stream)) return NULL;
-    return PyBool_FromLong(call_stream_query(card, stream));
+    return PyBool_FromLong(stream_is_idle(card, stream));
 }
 
 static PyObject *py_stream_failed(PyObject *self, PyObject *args)
 {
     (void)self;
-    int card, stream;
+    uint32_t card, stream;
     if (!stream_arguments(args, &card, &stream)) return NULL;
-    return PyBool_FromLong(device_started() && spyre_stream_failed(device_context(), (uint32_t)card,
-                                                                   (uint32_t)stream));
+    return PyBool_FromLong(device_started() &&
+                           spyre_stream_failed(device_context(), card, stream));
 }
 
-static PyObject *raise_or_none(const char *error)
+static PyObject *none_or_raise(bool ok)
 {
-    if (!error) Py_RETURN_NONE;
-    PyErr_SetString(PyExc_RuntimeError, error);
-    return NULL;
+    if (!ok) return core_raise_runtime();
+    Py_RETURN_NONE;
 }
 
 static PyObject *py_stream_synchronize(PyObject *self, PyObject *args)
 {
     (void)self;
-    int card, stream;
+    uint32_t card, stream;
     if (!stream_arguments(args, &card, &stream)) return NULL;
-    const char *error;
-    Py_BEGIN_ALLOW_THREADS error = call_stream_synchronize(card, stream);
-    Py_END_ALLOW_THREADS return raise_or_none(error);
+    bool ok;
+    Py_BEGIN_ALLOW_THREADS
+    ok = stream_synchronize(card, stream);
+    Py_END_ALLOW_THREADS
+    return none_or_raise(ok);
 }
 
 static PyObject *py_synchronize(PyObject *self, PyObject *args)
@@ -246,9 +136,11 @@ static PyObject *py_synchronize(PyObject *self, PyObject *args)
     (void)self;
     int card;
     if (!PyArg_ParseTuple(args, "i", &card) || !card_argument(card)) return NULL;
-    const char *error;
-    Py_BEGIN_ALLOW_THREADS error = call_device_synchronize(card);
-    Py_END_ALLOW_THREADS return raise_or_none(error);
+    bool ok;
+    Py_BEGIN_ALLOW_THREADS
+    ok = device_synchronize(card);
+    Py_END_ALLOW_THREADS
+    return none_or_raise(ok);
 }
 
 static PyObject *py_default_generator(PyObject *self, PyObject *args)
@@ -274,6 +166,6 @@ static PyMethodDef methods[] = {
 
 bool stream_register(PyObject *module)
 {
-    glue_register(&table);
+    glue_register();
     return PyModule_AddFunctions(module, methods) == 0;
 }

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#include "glue.h"
-
 // as_strided(), set_() and a storage that shrinks can leave a tensor larger than its storage.
 static bool lies_in_storage(const tensor_info *t)
 {
@@ -141,8 +139,7 @@ static bool tensor_of_pointer(void *pointer, int64_t rank, const int64_t *size,
     return false;
 }
 
-// PyTorch checks the sizes of what it asks for only after the memory is there.
-static bool count_elements(int64_t rank, const int64_t *size, const int64_t *stride,
+bool tensor_count_elements(int64_t rank, const int64_t *size, const int64_t *stride,
                            int64_t *out_count)
 {
     int64_t bytes = 16; // of the largest element, and room for its padding
@@ -169,19 +166,12 @@ static bool count_elements(int64_t rank, const int64_t *size, const int64_t *str
 bool tensor_create(int64_t rank, const int64_t *size, const int64_t *stride, int32_t torch_dtype,
                    uint32_t card, AtenTensorHandle *out)
 {
-    if (!device_context()) return false;
-    if (card >= device_count())
-        return core_fail(SPYRE_INVALID_ARGUMENT,
-                         "invalid device ordinal %u: this process uses %u spyre device(s)", card,
-                         device_count());
-    spyre_dtype dtype = dtype_of_torch(torch_dtype);
-    if (dtype == SPYRE_DTYPE_COUNT || spyre_dtype_card_format(dtype) == SPYRE_FORMAT_INVALID)
-        return core_fail(SPYRE_UNSUPPORTED, "Spyre backend does not support dtype %s",
-                         dtype == SPYRE_DTYPE_COUNT ? glue_dtype_name(torch_dtype)
-                                                    : spyre_dtype_name(dtype));
+    if (!device_context() || !device_check(card)) return false;
+    spyre_dtype dtype;
     void *pointer;
     int64_t numel;
-    if (!count_elements(rank, size, stride, &numel)) return false;
+    if (!dtype_of_card(torch_dtype, &dtype) || !tensor_count_elements(rank, size, stride, &numel))
+        return false;
     if (numel == 0) {
         if (!storage_create_raw(card, 0, &pointer)) return false;
     } else {

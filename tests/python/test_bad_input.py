@@ -5,6 +5,7 @@ import os
 
 import pytest
 import torch
+from torch_spyre import _C
 
 
 def card(*shape, dtype=torch.float32):
@@ -24,6 +25,7 @@ def device_works_afterwards():
         (lambda: torch.empty(1 << 40, 1 << 40, device="spyre"), "overflowed"),
         (lambda: torch.empty(-3, device="spyre"), "negative"),
         (lambda: torch.empty_strided((3,), (-1,), device="spyre"), "negative"),
+        (lambda: torch.empty_strided((3, 2), (1,), device="spyre"), "mismatch in length"),
         (lambda: torch.empty(1 << 38, device="spyre"), r"\d+ bytes asked, \d+ bytes free"),
         (lambda: card(2).untyped_storage().resize_(1 << 50), "no host memory"),
     ],
@@ -122,6 +124,53 @@ def test_unknown_cards_and_streams():
         torch.spyre.Stream(stream_id=900).synchronize()
     with pytest.raises(RuntimeError, match="invalid device ordinal 9"):
         torch.spyre.synchronize("spyre:9")
+    with pytest.raises(RuntimeError, match="invalid device ordinal 9"):
+        torch.accelerator.current_stream(9)
+
+
+@pytest.mark.parametrize("stream_id", [-1, 77, (1 << 32) + 1])
+def test_stream_numbers_that_no_card_has(stream_id):
+    kind = int(torch._C._autograd.DeviceType.PrivateUse1)
+    stream = torch.Stream(stream_id=stream_id, device_index=0, device_type=kind)
+    for use in (stream.query, stream.synchronize, lambda: torch.accelerator.set_stream(stream)):
+        with pytest.raises(RuntimeError, match=f"stream id {stream_id} is not in 0..64"):
+            use()
+
+
+@pytest.mark.parametrize(
+    "use, message",
+    [
+        (lambda x: x.set_(torch.ones(4)), 'a storage on different device "cpu"'),
+        (lambda x: x.set_(x.untyped_storage(), -3, (2, 2)), "invalid storage offset -3"),
+        (lambda x: x.set_(x.untyped_storage(), 0, (2, 2), (1,)), "unequal size length"),
+    ],
+)
+def test_storages_that_a_tensor_cannot_take(use, message):
+    x = card(4)
+    with pytest.raises(RuntimeError, match=message):
+        use(x)
+    assert x.cpu().tolist() == [1] * 4
+
+
+@pytest.mark.parametrize(
+    "size, stride, dtype, device, message",
+    [
+        ((64, 64), (1 << 60, 1), torch.float16, "spyre", "overflowed at dim 0"),
+        ((-64, 64), (64, 1), torch.float16, "spyre", "must not be negative"),
+        ((64, 64), (64,), torch.float16, "spyre", "mismatch in length of strides and shape"),
+        ((64, 64), (64, 1), torch.complex64, "spyre", "does not support dtype ComplexFloat"),
+        ((64, 64), (64, 1), torch.float16, "spyre:3", "invalid device ordinal 3"),
+    ],
+)
+def test_tensors_with_a_layout_that_no_card_holds(size, stride, dtype, device, message):
+    layout = _C.SpyreTensorLayout([64, 64], torch.float16)
+    with pytest.raises(RuntimeError, match=message):
+        _C.spyre_empty_with_layout(size, stride, dtype, layout, torch.device(device))
+
+
+def test_a_layout_is_no_number():
+    with pytest.raises(RuntimeError, match="a layout that _layout_address"):
+        torch.ops.spyre._empty_with_layout([64, 64], [64, 1], torch.float16, 5, 0)
 
 
 _IN_CHILD = """

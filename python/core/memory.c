@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The memory of cards as the runtime counts it, for Python and for PyTorch's allocator.
+#include "core.h"
+
+spyre_memory_statistics memory_statistics(uint32_t card)
+{
+    spyre_memory_statistics now = {0};
+    if (device_started()) spyre_memory_read_statistics(device_context(), card, &now);
+    return now;
+}
+
+void memory_reset_peak(uint32_t card)
+{
+    if (device_started()) spyre_memory_reset_peak(device_context(), card);
+}
+
+void memory_reset_totals(uint32_t card)
+{
+    if (device_started()) spyre_memory_reset_totals(device_context(), card);
+}
+
+void memory_empty_caches(void)
+{
+    for (uint32_t card = 0; device_started() && card < device_count(); card++)
+        spyre_memory_empty_cache(device_context(), card);
+}
+
+// ---- Python methods; without an argument, or with -1, of the current card
+
+static bool card_argument(PyObject *args, uint32_t *out_card)
+{
+    int card = -1;
+    if (!PyArg_ParseTuple(args, "|i", &card)) return false;
+    if (card == -1) card = device_current();
+    *out_card = (uint32_t)card;
+    return device_check(card) || core_raise_runtime();
+}
+
+static PyObject *py_statistics(PyObject *self, PyObject *args)
+{
+    (void)self;
+    uint32_t card;
+    if (!card_argument(args, &card)) return NULL;
+    spyre_memory_statistics now = memory_statistics(card);
+    return Py_BuildValue(
+        "{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "allocated_bytes.all.current",
+        (long long)now.allocated_bytes, "allocated_bytes.all.peak", (long long)now.peak_bytes,
+        "reserved_bytes.all.current", (long long)now.reserved_bytes, "reserved_bytes.all.peak",
+        (long long)now.peak_reserved_bytes, "allocation.all.current",
+        (long long)now.allocation_count, "allocation.all.allocated",
+        (long long)now.total_allocations, "allocation.all.freed", (long long)now.total_frees,
+        "limit_bytes", (long long)now.limit_bytes, "cache_limit_bytes",
+        (long long)now.cache_limit_bytes);
+}
+
+static PyObject *py_reset_peak(PyObject *self, PyObject *args)
+{
+    (void)self;
+    uint32_t card;
+    if (!card_argument(args, &card)) return NULL;
+    memory_reset_peak(card);
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_reset_totals(PyObject *self, PyObject *args)
+{
+    (void)self;
+    uint32_t card;
+    if (!card_argument(args, &card)) return NULL;
+    memory_reset_totals(card);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"_spyre_get_allocator_stats", py_statistics, METH_VARARGS, "([card]) -> counts by name"},
+    {"_spyre_reset_peak_stats", py_reset_peak, METH_VARARGS, "([card])"},
+    {"_spyre_reset_accumulated_stats", py_reset_totals, METH_VARARGS, "([card])"},
+    {NULL, NULL, 0, NULL},
+};
+
+bool memory_register(PyObject *module)
+{
+    return PyModule_AddFunctions(module, methods) == 0;
+}
