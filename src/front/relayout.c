@@ -155,6 +155,22 @@ static spyre_status copy_piece(relayouter *r, loop_op *op, uint32_t operand, uin
     return NULL;
 }
 
+bool relayout_is_copy_out(const loop_graph *loops, const loop_op *op)
+{
+    const loop_access *from = &op->operand[0], *to = &op->operand[1];
+    if (op->op != OPFUNC_IDENTITY || op->gather || op->operand_count != 2) return false;
+    const loop_buffer *source = &loops->buffers.items[from->buffer];
+    const loop_buffer *target = &loops->buffers.items[to->buffer];
+    int64_t elements = 1, storage = 1;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (!from->stride[v] || !to->stride[v]) return false;
+        elements *= op->extent[v];
+    }
+    for (uint32_t d = 0; d < target->dim_count; d++) storage *= target->dim[d].extent;
+    return target->output >= 0 && elements == storage && source->kind != LOOP_CONSTANT &&
+           source->format == target->format;
+}
+
 spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand, uint8_t want)
 {
     loop_access *access = &op->operand[operand];
@@ -175,7 +191,9 @@ spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand, uint
         why = loop_locate(r->loops, op, access, &place);
         if (!why && place.stick_var == want) return NULL;
     }
-    return copy_piece(r, op, operand, want);
+    if (!relayout_is_copy_out(r->loops, op)) return copy_piece(r, op, operand, want);
+    op->op = OPFUNC_RESTICKIFY;
+    return NULL;
 }
 
 // The smallest byte stride above `stride`, of variables that do move; 0 when there is none.

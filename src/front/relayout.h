@@ -25,8 +25,13 @@ typedef struct {
 
 relayout_key relayout_key_of(const loop_graph *loops, const loop_op *copy);
 
+// True for an op that copies all of an output buffer, element by element, from somewhere: it can
+// change the stick on its way.
+bool relayout_is_copy_out(const loop_graph *loops, const loop_op *op);
+
 // Makes operand `operand` of `op` (not yet in the list) carry its stick along variable `want`
-// (LOOP_NO_DIM: one element a stick), through new local buffers where needed.
+// (LOOP_NO_DIM: one element a stick), through new local buffers where needed; a copy out (see above)
+// becomes a restickify instead of a reader of one.
 SPYRE_MUST_CHECK spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand,
                                                uint8_t want);
 

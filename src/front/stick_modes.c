@@ -152,10 +152,28 @@ static void keep_wanted(const loop_op *op, stick_mode_list *list)
 {
     uint32_t kept = 0;
     uint8_t wanted = op->wanted_stick == LOOP_NO_DIM ? LOOP_NO_DIM : op->wanted_stick - 1;
-    for (uint32_t m = 0; op->wanted_stick && m < list->count; m++)
+    for (uint32_t m = 0; m < list->count; m++)
         if (list->items[m].stick[op->operand_count - 1] == wanted)
             list->items[kept++] = list->items[m];
-    if (op->wanted_stick) list->count = kept;
+    list->count = kept;
+}
+
+static bool replaces_input(const loop_graph *loops, uint32_t buffer)
+{
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        uint32_t output = loops->buffers.items[b].replaced_by;
+        if (output && loops->outputs.items[output - 1].buffer == buffer) return true;
+    }
+    return false;
+}
+
+// A copy that the graph returns has its stick along the innermost dim, where it can: what was made
+// contiguous is laid out as a tensor of its sizes is by default. What replaces an input had better
+// be laid out like that one.
+static void keep_default_stick(const loop_graph *loops, const loop_op *op, stick_mode_list *list)
+{
+    if (!relayout_is_copy_out(loops, op) || replaces_input(loops, op->operand[1].buffer)) return;
+    if (list->count && list->items[0].dim == 0) list->count = 1;
 }
 
 void stick_modes_of(const loop_graph *loops, const loop_op *op, uint16_t writable,
@@ -174,7 +192,10 @@ void stick_modes_of(const loop_graph *loops, const loop_op *op, uint16_t writabl
             if (!moves_moments(loops, op, v)) add(loops, op, writable, v, out);
         add(loops, op, writable, LOOP_NO_DIM, out);
     }
-    keep_wanted(op, out);
+    if (op->wanted_stick)
+        keep_wanted(op, out);
+    else
+        keep_default_stick(loops, op, out);
 }
 
 spyre_status stick_relayout(relayouter *r, loop_op *op, uint32_t k, const stick_mode *mode)

@@ -36,7 +36,7 @@ static bool in_lx(const loop_graph *loops, const loop_op *op, uint32_t k, double
     return bytes <= (double)residency_limit_bytes(loops) * loops->cores / 4;
 }
 
-double stick_op_us(const loop_graph *loops, const loop_op *op, const stick_mode *mode)
+static double op_us(const loop_graph *loops, const loop_op *op, const stick_mode *mode)
 {
     double read = 0, written = 0, largest = 0;
     for (uint32_t k = 0; k < op->operand_count; k++) {
@@ -56,6 +56,11 @@ double stick_op_us(const loop_graph *loops, const loop_op *op, const stick_mode 
     return fmax(cost_memory_us(op, read, written), compute);
 }
 
+double stick_op_us(const loop_graph *loops, const loop_op *op, const stick_mode *mode)
+{
+    return relayout_is_copy_out(loops, op) ? 0 : op_us(loops, op, mode);
+}
+
 // The sticks of an op whose operands all have their layouts.
 static stick_mode mode_as_planned(const loop_graph *loops, const loop_op *op)
 {
@@ -73,7 +78,7 @@ double stick_planned_us(const loop_graph *loops)
     double us = 0;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const stick_mode mode = mode_as_planned(loops, &loops->ops.items[i]);
-        us += stick_op_us(loops, &loops->ops.items[i], &mode);
+        us += op_us(loops, &loops->ops.items[i], &mode);
     }
     return us;
 }
@@ -101,10 +106,19 @@ static spyre_status price_made(stick_pricer *p, uint32_t origin, stick_relayout_
         const loop_op *copy = &p->made.items[i];
         const stick_mode mode = mode_as_planned(p->loops, copy);
         TRY(copy_bit(p, copy, origin, &out->copy[i].bit));
-        out->copy[i].us = stick_op_us(p->loops, copy, &mode);
+        out->copy[i].us = op_us(p->loops, copy, &mode);
         out->count++;
     }
     return NULL;
+}
+
+// A copy out, which reads its operand as it lies when it became a restickify.
+static void price_copy_out(const loop_graph *loops, const loop_op *copy, stick_mode mode,
+                           stick_relayout_price *out)
+{
+    if (copy->op == OPFUNC_RESTICKIFY) mode.stick[0] = mode_as_planned(loops, copy).stick[0];
+    out->copy[out->count].bit = STICK_UNSHARED;
+    out->copy[out->count++].us = op_us(loops, copy, &mode);
 }
 
 static bool is_in_place(const loop_graph *loops, const loop_op *op, uint32_t k,
@@ -123,17 +137,18 @@ spyre_status stick_price_relayout(stick_pricer *p, const loop_op *op, uint32_t k
     uint32_t origin = op->operand[k].buffer, count = loops->buffers.count;
     bool local = loops->buffers.items[origin].kind == LOOP_LOCAL;
     spyre_status status = NULL;
+    loop_op moved = *op;
     *out = (stick_relayout_price){0};
     if (local) stick_set(&loops->buffers.items[origin], stick);
     if (!is_in_place(loops, op, k, mode)) {
         relayouter trial = {.loops = loops, .ops = &p->made, .forgets = true};
-        loop_op moved = *op;
         p->made.count = 0;
         status = stick_relayout(&trial, &moved, k, mode);
         out->impossible = spyre_status_code(status) == SPYRE_UNSUPPORTED;
         if (!status) status = price_made(p, origin, out);
-        loops->buffers.count = count;
     }
+    if (!status && relayout_is_copy_out(loops, op)) price_copy_out(loops, &moved, *mode, out);
+    loops->buffers.count = count;
     if (out->impossible) {
         spyre_status_free(status);
         status = NULL;

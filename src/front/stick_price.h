@@ -39,7 +39,8 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status stick_pricer_begin(loop_graph *loops, arena *scratch,
                                                  stick_pricer *out);
 
-// The op itself when its operands are as the mode wants them.
+// The op itself when its operands are as the mode wants them; 0 for a copy out (relayout.h), which
+// comes with the copies for its operand.
 double stick_op_us(const loop_graph *loops, const loop_op *op, const stick_mode *mode);
 
 // The copies for operand k while its buffer's stick runs along `stick` (a dim or STICK_SPARSE; an

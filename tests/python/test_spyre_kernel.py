@@ -72,8 +72,10 @@ def test_plain_stores(kernels):
     (restickified,) = [s for s in kernel.body if s.value.op == "ReStickifyOpHBM"]
     (source,) = restickified.value.arguments
     assert source.index[-1] != restickified.target.index[-1]  # another loop runs along the stick
-    # Where nobody asks for another layout, the result keeps the stick where it is.
+    # What is returned contiguous is laid out as a tensor of its sizes is by default.
     (kernel,) = kernels(lambda x: x.t().contiguous(), x)
+    assert [v.op for v in values(kernel)] == ["ReStickifyOpHBM"]
+    (kernel,) = kernels(lambda x: x.t().clone(), x)  # strides as they are
     assert [v.op for v in values(kernel)] == ["identity"]
     (kernel,) = kernels(lambda x: x[1:, :64].clone(), numbers(5, 128))
     assert [v.op for v in values(kernel)] == ["identity"]

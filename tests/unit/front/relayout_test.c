@@ -40,6 +40,58 @@ static void relayout__a_copy_keeps_the_stick(void **state)
     front_run_end(&run);
 }
 
+// A copy that the graph returns has the default layout, and changes the stick itself.
+static void relayout__a_returned_copy_turns(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view out = sizes_view(2, 70, 50, 0);
+    uint32_t x = front_case_input(&run, sizes_view(2, 50, 70, 0));
+    uint32_t view = front_run_view(&run, x, SPYRE_DTYPE_F16, turned);
+    uint32_t copy = front_case_unary(&run, "spyre.identity", view, out);
+    front_case_output(&run, copy);
+    front_case_output(&run, front_case_unary(&run, "spyre.identity", x, sizes_view(2, 50, 70, 0)));
+    loop_graph *loops = front_case_before(&run, 1, NULL);
+    assert_int_equal(loops->ops.count, 2);
+    assert_int_equal(loops->ops.items[0].op, OPFUNC_RESTICKIFY);
+    assert_int_equal(loops->ops.items[1].op, OPFUNC_IDENTITY);
+    const loop_buffer *result = &loops->buffers.items[loop_output_of(&loops->ops.items[0])->buffer];
+    assert_int_equal(result->dim[result->stick].stride, 1);
+    front_run_end(&run);
+}
+
+// Heads of 32 that are returned contiguous: the stick leaves what the view cuts, and comes back.
+static void relayout__a_returned_copy_of_heads_takes_two_steps(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view heads = {3, {2, 10, 32}, {32, 64, 1}, 0};
+    uint32_t x = front_case_input(&run, sizes_view(2, 10, 64, 0));
+    uint32_t view = front_run_view(&run, x, SPYRE_DTYPE_F16, heads);
+    front_case_output(
+        &run, front_case_unary(&run, "spyre.identity", view, sizes_view(3, 2, 10, 32)));
+    loop_graph *loops = front_case_before(&run, 1, NULL);
+    assert_int_equal(loops->ops.count, 2);
+    assert_int_equal(front_case_count(loops, OPFUNC_RESTICKIFY), 2);
+    front_run_end(&run);
+}
+
+// What repeats elements is no change of a stick.
+static void relayout__a_returned_copy_of_repeats_stays_one(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view repeats = {2, {70, 50}, {1, 0}, 0};
+    uint32_t x = front_case_input(&run, sizes_view(1, 70, 0, 0));
+    uint32_t view = front_run_view(&run, x, SPYRE_DTYPE_F16, repeats);
+    front_case_output(
+        &run, front_case_unary(&run, "spyre.identity", view, sizes_view(2, 70, 50, 0)));
+    loop_graph *loops = front_case_before(&run, 1, NULL);
+    const loop_op *last = &loops->ops.items[loops->ops.count - 1];
+    assert_int_equal(last->op, OPFUNC_IDENTITY);
+    front_run_end(&run);
+}
+
 // Heads of 32 start inside sticks of 64.
 static void relayout__two_steps_cut_a_stick(void **state)
 {
@@ -115,6 +167,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relayout__one_restickify_turns_a_matrix),
         cmocka_unit_test(relayout__a_copy_keeps_the_stick),
+        cmocka_unit_test(relayout__a_returned_copy_turns),
+        cmocka_unit_test(relayout__a_returned_copy_of_heads_takes_two_steps),
+        cmocka_unit_test(relayout__a_returned_copy_of_repeats_stays_one),
         cmocka_unit_test(relayout__two_steps_cut_a_stick),
         cmocka_unit_test(relayout__equal_ones_are_shared),
         cmocka_unit_test(relayout__padding_stays_in_the_buffer),
