@@ -4,7 +4,8 @@
 PyTorch's kernels for the device `meta` know them for every operator, but many are Python that
 imports SymPy and all of Dynamo, which takes longer than anything else in a process that adds two
 tensors. The common operators have rules of their own here, for the plain case only: tensors of one
-floating dtype, all contiguous, and numbers. Whatever else, wrong arguments among it, is PyTorch's.
+floating dtype, none turned or repeated, and numbers. Whatever else, wrong arguments among it, is
+PyTorch's.
 """
 
 from __future__ import annotations
@@ -57,6 +58,14 @@ def _demand(condition: bool) -> None:
         raise _NotPlain
 
 
+def _is_in_rows(tensor: torch.Tensor) -> bool:
+    """No dim is turned before another nor repeats elements, so that results are contiguous."""
+    if tensor.is_contiguous():
+        return True
+    steps = [step for size, step in zip(tensor.shape, tensor.stride(), strict=True) if size != 1]
+    return steps[-1] > 0 and steps == sorted(steps, reverse=True)
+
+
 def _result(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device="meta")
 
@@ -64,7 +73,7 @@ def _result(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
 def _dtype_of(*values) -> torch.dtype:
     """The one dtype of the tensors among `values`, which are plain."""
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    _demand(all(tensor.is_contiguous() for tensor in tensors))
+    _demand(all(map(_is_in_rows, tensors)))
     dtypes = {tensor.dtype for tensor in tensors}
     _demand(len(dtypes) == 1 and dtypes <= _FLOATS)
     return dtypes.pop()
@@ -99,7 +108,7 @@ def _comparison(*values):
 
 
 def _where(condition, x, y):
-    _demand(condition.dtype == torch.bool and condition.is_contiguous())
+    _demand(condition.dtype == torch.bool and _is_in_rows(condition))
     return _result(_broadcast(condition, x, y), _dtype_of(x, y))
 
 

@@ -49,57 +49,140 @@ static spyre_status append(relayouter *r, const loop_op *copy, uint32_t *out_tar
     return NULL;
 }
 
-// Copies a whole buffer so that its stick runs along dim `stick`.
-static spyre_status move_stick(relayouter *r, const loop_op *near, uint32_t source, uint8_t stick,
-                               uint32_t *out)
+// What is copied so that its stick may move: a buffer, or that part of it which an access reaches.
+typedef struct {
+    loop_buffer part;   // has no layout yet
+    loop_access access; // of the part; its buffer is still the whole
+    int64_t offset;     // of the part in the whole, in host elements
+} region;
+
+// How an access walks one dim of a buffer: from index `base` in `count` strides of `step` (count 1: in
+// none), and from each of these over the indices [first, last] behind it.
+typedef struct {
+    int64_t base, first, last, step, count;
+} dim_walk;
+
+// A stride that leaves indices out between those that the access reaches, if there is one.
+static void find_stride(const loop_buffer *buffer, const loop_op *op, const loop_access *access,
+                        uint32_t d, dim_walk *w)
 {
-    const loop_buffer from = r->loops->buffers.items[source];
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (access->stride[v] <= 0 || loop_dim_at(buffer, access->stride[v]) != d) continue;
+        int64_t step = access->stride[v] / buffer->dim[d].stride, count = op->extent[v];
+        int64_t begin = w->base + w->first, first = begin % step;
+        int64_t last = first + w->last - w->first - step * (count - 1);
+        if (step == 1 || last >= step) continue;
+        if (d == buffer->stick && step % loop_lanes(buffer)) continue;
+        *w = (dim_walk){begin - first, first, last, step, count};
+        return;
+    }
+}
+
+// False when one of the op's loops runs from a dim into the next.
+static bool walk_dims(const loop_buffer *buffer, const loop_op *op, const loop_access *access,
+                      dim_walk *walks)
+{
+    int64_t offset = access->offset;
+    for (uint32_t d = buffer->dim_count; d-- > 0;) {
+        int64_t index = offset / buffer->dim[d].stride;
+        walks[d] = (dim_walk){0, index, index, 1, 1};
+        offset %= buffer->dim[d].stride;
+    }
+    if (offset) return false;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (access->stride[v] <= 0) continue;
+        uint32_t d = loop_dim_at(buffer, access->stride[v]);
+        if (access->stride[v] % buffer->dim[d].stride) return false;
+        walks[d].last += access->stride[v] / buffer->dim[d].stride * (op->extent[v] - 1);
+    }
+    for (uint32_t d = 0; d < buffer->dim_count; d++)
+        if (walks[d].last >= buffer->dim[d].extent) return false;
+    return true;
+}
+
+static void add_dim(loop_buffer *part, int64_t extent, int64_t stride)
+{
+    if (extent > 1) part->dim[part->dim_count++] = (loop_dim){extent, stride};
+}
+
+// A copy of the whole serves every reader. So only small parts, of which few readers can be, are
+// copied alone: a quarter at most.
+enum { PARTS_WORTH_A_WHOLE = 4 };
+
+static region region_of(const loop_buffer *buffer, const loop_op *op, const loop_access *access)
+{
+    region whole = {.part = *buffer, .access = *access}, out = whole;
+    dim_walk walks[LOOP_MAX_DIMS];
+    double elements = 1, all = 1;
+    whole.part.kind = out.part.kind = LOOP_LOCAL;
+    if (op->tile_depth || !walk_dims(buffer, op, access, walks)) return whole;
+    out.part.dim_count = 0;
+    out.part.storage = (spyre_view){.rank = 0};
+    for (uint32_t d = 0; d < buffer->dim_count; d++) {
+        int64_t stride = buffer->dim[d].stride;
+        dim_walk w = walks[d];
+        if (out.part.dim_count + buffer->dim_count - d < LOOP_MAX_VARS)
+            find_stride(buffer, op, access, d, &w);
+        if (d == buffer->stick) w.first -= w.first % loop_lanes(buffer);
+        out.offset += (w.base + w.first) * stride;
+        add_dim(&out.part, w.last - w.first + 1, stride);
+        add_dim(&out.part, w.count, w.step * stride);
+        elements *= (double)((w.last - w.first + 1) * w.count);
+        all *= (double)buffer->dim[d].extent;
+    }
+    out.access.offset -= out.offset;
+    return elements * PARTS_WORTH_A_WHOLE <= all ? out : whole;
+}
+
+// Copies a region of buffer `source` so that its stick runs along dim `stick`.
+static spyre_status move_stick(relayouter *r, const loop_op *near, uint32_t source,
+                               const region *from, uint8_t stick, uint32_t *out)
+{
+    const loop_buffer *part = &from->part;
     uint32_t target;
     int64_t extent[LOOP_MAX_DIMS];
-    if (from.dim_count > LOOP_MAX_VARS)
+    if (part->dim_count > LOOP_MAX_VARS)
         return status_new(SPYRE_UNSUPPORTED, "%s: a tensor of more than 8 dims changes its stick",
                           near->name);
-    TRY(loop_add_local(r->loops, from.name, from.dtype, from.format, &from.storage, &target));
+    TRY(loop_add_local(r->loops, part->name, part->dtype, part->format, &part->storage, &target));
     loop_buffer *to = &r->loops->buffers.items[target];
-    to->dim_count = from.dim_count;
-    memcpy(to->dim, from.dim, sizeof to->dim);
+    to->dim_count = part->dim_count;
+    memcpy(to->dim, part->dim, sizeof to->dim);
     loop_set_layout(to, stick);
-    for (uint32_t d = 0; d < from.dim_count; d++)
-        extent[d] = from.dim[from.dim_count - 1 - d].extent;
-    loop_op op = begin_restickify(near, from.dim_count, extent);
-    op.operand[0].buffer = source;
+    for (uint32_t d = 0; d < part->dim_count; d++)
+        extent[d] = part->dim[part->dim_count - 1 - d].extent;
+    loop_op op = begin_restickify(near, part->dim_count, extent);
+    op.operand[0] = (loop_access){.buffer = source, .offset = from->offset};
     op.operand[1].buffer = target;
-    for (uint32_t v = 0; v < from.dim_count; v++) {
-        uint32_t d = from.dim_count - 1 - v;
-        op.operand[0].stride[v] = op.operand[1].stride[v] = from.dim[d].stride;
+    for (uint32_t v = 0; v < part->dim_count; v++) {
+        uint32_t d = part->dim_count - 1 - v;
+        op.operand[0].stride[v] = op.operand[1].stride[v] = part->dim[d].stride;
         if (d == stick) op.stick = (uint8_t)v;
     }
     return append(r, &op, out);
 }
 
-// The dim for the stick under which `access` can be expressed: the one that `want` walks if possible,
-// else large dims first; LOOP_NO_DIM (sparse) as a last resort. *out_found is false when no layout
-// can express it.
-static spyre_status choose_stick(relayouter *r, const loop_op *op, const loop_access *access,
-                                 uint8_t want, uint8_t *out_stick, bool *out_found)
+// The dim of a region for the stick under which its access can be expressed: the one that `want`
+// walks if possible, else large dims first; LOOP_NO_DIM (sparse) as a last resort. *out_found is
+// false when no layout can express it.
+static spyre_status choose_stick(relayouter *r, const loop_op *op, const region *from, uint8_t want,
+                                 uint8_t *out_stick, bool *out_found)
 {
     loop_graph *loops = r->loops;
-    loop_buffer trial = loops->buffers.items[access->buffer];
-    uint8_t old_stick = trial.stick;
-    trial.kind = LOOP_LOCAL;
+    const loop_buffer *part = &from->part;
     uint32_t id = loops->buffers.count;
-    TRY(VEC_PUSH(loops->memory, &loops->buffers, trial));
-    loop_access moved = *access;
+    TRY(VEC_PUSH(loops->memory, &loops->buffers, *part));
+    loop_access moved = from->access;
     moved.buffer = id;
     loop_location place;
     int64_t best = 0;
     *out_found = false;
-    for (uint8_t d = 0; d <= trial.dim_count; d++) {
-        bool sparse = d == trial.dim_count;
-        if (d == old_stick || (sparse && *out_found)) continue;
+    for (uint8_t d = 0; d <= part->dim_count; d++) {
+        bool sparse = d == part->dim_count;
+        if (sparse && *out_found) continue;
         loop_set_layout(&loops->buffers.items[id], sparse ? LOOP_NO_DIM : d);
         if (loop_locate(loops, op, &moved, &place)) continue;
-        int64_t worth = sparse ? 0 : place.stick_var == want ? INT64_MAX : trial.dim[d].extent;
+        int64_t worth = sparse ? 0 : place.stick_var == want ? INT64_MAX : part->dim[d].extent;
         if (*out_found && worth <= best) continue;
         *out_found = true;
         *out_stick = sparse ? LOOP_NO_DIM : d;
@@ -180,13 +263,15 @@ spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand, uint
     if (why) {
         uint8_t stick = LOOP_NO_DIM;
         bool found;
-        TRY(choose_stick(r, op, access, want, &stick, &found));
+        const region from = region_of(&r->loops->buffers.items[access->buffer], op, access);
+        TRY(choose_stick(r, op, &from, want, &stick, &found));
         if (!found)
             return status_new(SPYRE_UNSUPPORTED, "op %s %s (%s), operand %u: the view %s", op->name,
                               opfunc_describe(op->op)->name,
                               op->location ? op->location : "unknown source line", operand, why);
         uint32_t moved;
-        TRY(move_stick(r, op, access->buffer, stick, &moved));
+        TRY(move_stick(r, op, access->buffer, &from, stick, &moved));
+        *access = from.access;
         access->buffer = moved;
         why = loop_locate(r->loops, op, access, &place);
         if (!why && place.stick_var == want) return NULL;

@@ -91,6 +91,7 @@ static spyre_status copy_bit(stick_pricer *p, const loop_op *copy, uint32_t orig
     relayout_key key = relayout_key_of(p->loops, copy);
     if (key.source != origin) { // a copy of the first copy
         key.source = origin;
+        key.offset += first->operand[0].offset;
         key.spare = 1u + p->loops->buffers.items[first->operand[1].buffer].stick;
     }
     uint8_t *count = &p->copy_count[origin];

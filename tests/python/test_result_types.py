@@ -26,6 +26,9 @@ def operands():
     yield [b, b.float()]
     yield [b.double(), b.double()]
     yield [b.expand(2, 3, 4), b]
+    (c,) = tensors((3, 6, 8))
+    yield from ([c[:, :3], c[:, 3:]], [c[0, :, 3], b[0, :1]], [c[..., 5], c[..., 0]])
+    yield from ([c[:, :1, :3], c[:, 1:, :3]], [c[1:, 2:3], c[0]], [c[:, ::2, 1:2], c[0, :3, 2:3]])
 
 
 def arguments(op):
@@ -34,13 +37,20 @@ def arguments(op):
     numbers = (2, 0.5, True, 1j)
     matrices = [tensors((4, 3), (3, 5)), tensors((4, 3), (4, 3)), [tensors((3, 4))[0].t()] * 2]
     if name in ("mm.default", "bmm.default"):
-        yield from (*matrices, tensors((2, 4, 3), (2, 3, 5)), tensors((2, 4, 3), (1, 3, 5)))
+        yield from (
+            *matrices,
+            [c[:, :2] for c in tensors((4, 3), (2, 5))],
+            tensors((2, 4, 3), (2, 3, 5)),
+            tensors((2, 4, 3), (1, 3, 5)),
+        )
     elif name == "addmm.default":
         for bias in tensors((5,), (4, 5), (4,), (1, 4, 5), ()):
             yield [bias, *matrices[0], 1, 1]
     elif "softmax" in name:
         for (x,), dim, widen in itertools.product(
-            (tensors((3, 4)), tensors(()), [matrices[2][0]]), (-1, 0, 1, 2), (False, True)
+            (tensors((3, 4)), tensors(()), [matrices[2][0]], [tensors((3, 8))[0][:, 2:6]]),
+            (-1, 0, 1, 2),
+            (False, True),
         ):
             yield [x, dim, widen]
     elif name == "native_layer_norm.default":
@@ -48,6 +58,7 @@ def arguments(op):
             x, w = tensors((2, 3, 4), (4,), dtype=dtype)
             yield from ([x, [4], w, None, 1e-5], [x, [4], w, w, 1e-5], [x, [3], w, w, 1e-5])
         yield [x, [3, 4], None, None, 1e-5]
+        yield [tensors((2, 3, 8))[0][..., 3:7], [4], *tensors((4,), (4,)), 1e-5]
     elif name in ("sum.default", "mean.default"):
         yield from (
             [*tensors((3, 4)), None],
@@ -57,7 +68,9 @@ def arguments(op):
     elif name.split(".")[0] in ("sum", "mean", "amax", "amin"):
         dtype = () if name.startswith("am") else (None,)
         for x, dims, keep in itertools.product(
-            tensors((2, 3, 4), ()), ([], [-1], [0, 2], [1, 1], [5]), (False, True)
+            [*tensors((2, 3, 4), ()), tensors((4, 3, 8))[0][1:3, :, 2:6]],
+            ([], [-1], [0, 2], [1, 1], [5]),
+            (False, True),
         ):
             yield [x, dims, keep, *dtype]
     elif name == "where.self":

@@ -107,6 +107,39 @@ static void relayout__two_steps_cut_a_stick(void **state)
     front_run_end(&run);
 }
 
+// x[40, 130 + 65 of 4096]: of a large tensor only the rows and sticks that are read are copied.
+static void relayout__a_small_part_is_copied_alone(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view part = {2, {2, 65}, {4096, 1}, 4096 * 40 + 130}, out = sizes_view(2, 2, 65, 0);
+    uint32_t x = front_case_input(&run, sizes_view(2, 512, 4096, 0));
+    uint32_t view = front_run_view(&run, x, SPYRE_DTYPE_F16, part);
+    front_case_output(&run, front_case_unary(&run, "spyre.neg", view, out));
+    loop_graph *loops = front_case_before(&run, 1, NULL);
+    assert_int_equal(loops->ops.items[0].op, OPFUNC_RESTICKIFY);
+    assert_string_equal(front_case_loops(loops, 0), "2 67");
+    assert_int_equal(loops->ops.items[0].operand[0].offset, 4096 * 40 + 128);
+    front_run_end(&run);
+}
+
+// Column 70 of a matrix of 128 columns that is stored as one dim.
+static void relayout__what_strides_leave_out_is_not_copied(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view column = {1, {512}, {128}, 70}, out = sizes_view(1, 512, 0, 0);
+    uint32_t x = front_case_input(&run, sizes_view(1, 512 * 128, 0, 0));
+    uint32_t y = front_case_input(&run, out);
+    uint32_t view = front_run_view(&run, x, SPYRE_DTYPE_F16, column);
+    front_case_output(&run, front_case_binary(&run, "spyre.add", view, y, out));
+    loop_graph *loops = front_case_before(&run, 1, NULL);
+    assert_int_equal(loops->ops.items[0].op, OPFUNC_RESTICKIFY);
+    assert_string_equal(front_case_loops(loops, 0), "512 7");
+    assert_int_equal(loops->ops.items[0].operand[0].offset, 64);
+    front_run_end(&run);
+}
+
 static void relayout__equal_ones_are_shared(void **state)
 {
     (void)state;
@@ -171,6 +204,8 @@ int main(void)
         cmocka_unit_test(relayout__a_returned_copy_of_heads_takes_two_steps),
         cmocka_unit_test(relayout__a_returned_copy_of_repeats_stays_one),
         cmocka_unit_test(relayout__two_steps_cut_a_stick),
+        cmocka_unit_test(relayout__a_small_part_is_copied_alone),
+        cmocka_unit_test(relayout__what_strides_leave_out_is_not_copied),
         cmocka_unit_test(relayout__equal_ones_are_shared),
         cmocka_unit_test(relayout__padding_stays_in_the_buffer),
         cmocka_unit_test(relayout__a_turned_table_is_copied_whole),
