@@ -25,41 +25,7 @@ from torch.utils import _pytree as pytree
 
 from . import compile as driver
 from . import eager, handover, host
-
-
-class OnHost(torch.fx.Interpreter):
-    """An ATen graph by PyTorch's kernels for the CPU."""
-
-    def call_function(self, target, args, kwargs):
-        return super().call_function(target, *pytree.tree_map(_to_host, (args, kwargs)))
-
-    def get_attr(self, target, args, kwargs):
-        return _to_host(super().get_attr(target, args, kwargs))
-
-
-def _to_host(value):
-    if isinstance(value, torch.device):
-        return torch.device("cpu")
-    return value.cpu() if isinstance(value, torch.Tensor) else value
-
-
-def reference_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
-    """The Dynamo backend `sendnn`: neither front-end, back-end nor card. Every node runs on the
-    CPU, results go to where the graph has them."""
-    from torch._dynamo.backends.common import aot_autograd
-
-    def compile_on_host(graph: torch.fx.GraphModule, _inputs):
-        outputs: tuple = graph.graph.output_node().args[0]  # type: ignore[assignment]
-        wanted = [n.meta["val"].device if isinstance(n, torch.fx.Node) else None for n in outputs]
-
-        def run(args: list):
-            results = OnHost(graph).run(*map(_to_host, args))
-            return [r if d is None else r.to(d) for r, d in zip(results, wanted, strict=True)]
-
-        run._boxed_call = True  # type: ignore[attr-defined]
-        return run
-
-    return aot_autograd(fw_compiler=compile_on_host)(gm, example_inputs)
+from .sendnn import OnHost, to_host
 
 
 @dataclass
@@ -107,7 +73,7 @@ class Bisect:
         def checked(args: list):
             with self.judging():
                 again = [a.clone() if isinstance(a, torch.Tensor) else a for a in args]
-                by_cpu, given = [_to_host(a) for a in args], list(args)
+                by_cpu, given = [to_host(a) for a in args], list(args)
                 expected = [*OnHost(asked).run(*by_cpu), *(by_cpu[i] for i in changed)]
                 with interpreting():
                     defined = [*run(list(again)), *(again[i] for i in changed)]
@@ -148,7 +114,7 @@ class Bisect:
 
     def judge(self, what: str, operators: str, expected, defined, results) -> None:
         triples = [
-            [_to_host(value) for value in values]
+            [to_host(value) for value in values]
             for values in zip(expected, defined, results, strict=True)
             if isinstance(values[0], torch.Tensor)
         ]
@@ -176,7 +142,7 @@ class JudgedOperator:
 
     def run(self, tensors, card: int):
         with self.bisect.judging():
-            args, kwargs = pytree.tree_map(_to_host, (list(self.args), dict(self.kwargs)))
+            args, kwargs = pytree.tree_map(to_host, (list(self.args), dict(self.kwargs)))
             expected = host.call(self.op, args, kwargs)
             with interpreting():
                 defined = self.program.run(tensors, card)
