@@ -254,7 +254,7 @@ static void stream(void *target, const void *source, size_t count)
         _mm256_stream_si256((void *)((char *)target + i), load_bits((const char *)source + i));
 }
 
-#define CONVERT_ROW(name, target, source) CONVERT_ROWS(name)
+#define CONVERT_ROW(name, target, source) CONVERT_ROWS(name, CONVERT_BYTES_##target)
 #include "tensor/convert.def"
 
 const convert_kernels convert_avx2 = {

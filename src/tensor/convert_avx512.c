@@ -277,7 +277,7 @@ static void stream(void *target, const void *source, size_t count)
     }
 }
 
-#define CONVERT_ROW(name, target, source) CONVERT_ROWS(name)
+#define CONVERT_ROW(name, target, source) CONVERT_ROWS(name, CONVERT_BYTES_##target)
 #include "tensor/convert.def"
 
 const convert_kernels convert_avx512 = {

@@ -36,23 +36,31 @@ bool convert_can_run(const convert_kernels *kernels);
 // of one (or bytes of a copy), two and four bytes.
 #define CONVERT_KERNEL static inline __attribute__((always_inline)) void
 
+// Bytes of an element.
+enum {
+#define SPYRE_FORMAT_ROW(name, number, bits) CONVERT_BYTES_##name = bits / 8,
+#include "spyre/dtype.def"
+};
+
 // Steps are too far apart for the processor to fetch the next row by itself. What is about to be
-// written is what a run waits for; a row of sticks has at most four lines.
-#define CONVERT_EACH_ROW(name, length)                                                         \
+// written is what a run waits for: up to four lines of the next row, and none behind the last one,
+// which another thread may be writing.
+#define CONVERT_EACH_ROW(name, bytes, length)                                                  \
     for (; rows; rows--, target += target_step, source += source_step) {                       \
-        for (int line = 0; line < 4; line++)                                                   \
-            __builtin_prefetch(target + target_step + 64 * line, 1);                           \
+        const char *next = target + (rows > 1 ? target_step : 0);                              \
+        for (size_t at = 0; at < 256 && at < (length) * (bytes); at += 64)                     \
+            __builtin_prefetch(next + at, 1);                                                  \
         name(target, source, length);                                                          \
     }
 
-#define CONVERT_ROWS(name)                                                                     \
+#define CONVERT_ROWS(name, bytes)                                                              \
     static void name##_rows(char *target, int64_t target_step, const char *source,             \
                             int64_t source_step, size_t rows, size_t count)                    \
     {                                                                                          \
-        if (count == 128) CONVERT_EACH_ROW(name, 128)                                          \
-        else if (count == 64) CONVERT_EACH_ROW(name, 64)                                       \
-        else if (count == 32) CONVERT_EACH_ROW(name, 32)                                       \
-        else CONVERT_EACH_ROW(name, count)                                                     \
+        if (count == 128) CONVERT_EACH_ROW(name, bytes, 128)                                   \
+        else if (count == 64) CONVERT_EACH_ROW(name, bytes, 64)                                \
+        else if (count == 32) CONVERT_EACH_ROW(name, bytes, 32)                                \
+        else CONVERT_EACH_ROW(name, bytes, count)                                              \
     }
 
 // A kernel of two: FAST says whether a part has elements that it does not convert, then WHOLE does.
@@ -123,6 +131,6 @@ enum {
     {                                                                                          \
         if (target != source) memcpy(target, source, count);                                   \
     }                                                                                          \
-    CONVERT_ROWS(copy)
+    CONVERT_ROWS(copy, 1)
 
 #endif

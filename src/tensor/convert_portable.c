@@ -11,7 +11,7 @@ CONVERT_LOOP(f32_from_dl16, float, uint16_t, dl16_to_float(x))
 
 CONVERT_SHARED_LOOPS
 
-#define CONVERT_ROW(name, target, source) CONVERT_ROWS(name)
+#define CONVERT_ROW(name, target, source) CONVERT_ROWS(name, CONVERT_BYTES_##target)
 #include "tensor/convert.def"
 
 const convert_kernels convert_portable = {

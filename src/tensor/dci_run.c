@@ -4,9 +4,11 @@
 //
 // Loops are reordered freely, since a copy writes each element once. The innermost loop is one that
 // is contiguous on both sides if there is one (a stick lies along a host row): a run of the
-// converter. Otherwise (a transposed or sparse layout) the innermost loop is contiguous on the host
-// and strided on the card, in blocks short enough that the touched card lines stay in the cache
-// while the loop that is contiguous on the card, placed just outside, returns to them.
+// converter. Runs are written one behind the other, because stores wait longer than loads, in
+// blocks that keep few the places that are read from. Otherwise (a transposed or sparse layout) the
+// innermost loop is contiguous on the host and strided on the card, in blocks short enough that the
+// touched card lines stay in the cache while the loop that is contiguous on the card, placed just
+// outside, returns to them.
 #include <stdbool.h>
 #include <string.h>
 
@@ -15,7 +17,8 @@
 
 enum {
     BLOCK = 128,                // elements of a strided run
-    ROWS = 8,                   // sticks walked one after the other; 8 measured best of 1..16
+    CACHED_RUNS = 32,           // written in a row; measured best of 8..64,
+    STREAMED_RUNS = 8,          // past the caches of 8 and 32
     LINE_BYTES = 64,
     STREAMED_BYTES = 4 << 20,   // results from here on go past the caches
     LARGEST_ELEMENT_BYTES = 8,
@@ -159,23 +162,19 @@ static void take_run(plan *p, bool to_card)
     remove_loop(p, best);
 }
 
-static int64_t card_step(const loop *l, bool to_card)
+static int64_t step(const loop *l, bool of_target)
 {
-    return to_card ? l->target_step : l->source_step;
+    return of_target ? l->target_step : l->source_step;
 }
 
-static int64_t host_step(const loop *l, bool to_card)
-{
-    return to_card ? l->source_step : l->target_step;
-}
-
-// Large steps on the card outermost.
+// Large steps outermost: on the side that is written, or on the card's for runs along the host only.
 static void sort_loops(plan *p, bool to_card)
 {
+    bool by_target = to_card || is_contiguous(p);
     for (uint32_t i = 1; i < p->count; i++) {
         loop moved = p->loops[i];
         uint32_t at = i;
-        for (; at > 0 && card_step(&p->loops[at - 1], to_card) < card_step(&moved, to_card); at--)
+        for (; at > 0 && step(&p->loops[at - 1], by_target) < step(&moved, by_target); at--)
             p->loops[at] = p->loops[at - 1];
         p->loops[at] = moved;
     }
@@ -201,25 +200,26 @@ static void walk_blocks(plan *p, uint32_t at, loop *slot, loop divided, int64_t 
     walk(p, 0, target, source);
 }
 
-// Runs along host rows. The loop with the smallest card step (rows) is divided, so that a block of
-// sticks is written in the card's order, and blocks follow one another along the host's (`along`).
-static void walk_sticks(plan *p, bool to_card, char *target, const char *source)
+// Runs along both sides. The loop with the smallest target step is divided, so that a block of runs
+// is written in its order, and blocks follow one another along the source's (`along`).
+static void walk_runs(plan *p, char *target, const char *source)
 {
     uint32_t last = p->count - 1, along = 0;
     for (uint32_t i = 1; i <= last; i++) {
-        if (host_step(&p->loops[i], to_card) < host_step(&p->loops[along], to_card)) along = i;
+        if (p->loops[i].source_step < p->loops[along].source_step) along = i;
     }
     if (along == last) {
         walk(p, 0, target, source);
         return;
     }
-    loop rows = p->loops[last], tiles = p->loops[along];
+    loop divided = p->loops[last], outer = p->loops[along];
     remove_loop(p, last);
     remove_loop(p, along);
     uint32_t blocks = p->count;
     p->count += 3;
-    p->loops[blocks + 1] = tiles;
-    walk_blocks(p, blocks, &p->loops[blocks + 2], rows, ROWS, target, source);
+    p->loops[blocks + 1] = outer;
+    walk_blocks(p, blocks, &p->loops[blocks + 2], divided, p->streams ? STREAMED_RUNS : CACHED_RUNS,
+                target, source);
 }
 
 // Runs along the host only; the last loop steps through the lanes of a stick.
@@ -251,7 +251,7 @@ static void run_plan(plan *p, bool to_card, char *target, const char *source)
     p->streams = may_stream(p, target);
     const loop *last = p->count ? &p->loops[p->count - 1] : NULL;
     if (is_contiguous(p) && p->count >= 2)
-        walk_sticks(p, to_card, target, source);
+        walk_runs(p, target, source);
     else if (!is_contiguous(p) && last && is_tight(last, false, to_card, &p->convert))
         walk_lanes(p, target, source);
     else
