@@ -95,11 +95,15 @@ spyre_status lexer_start(lexer *l, const char *source, size_t length)
     return lexer_next(l);
 }
 
+bool token_is(const token *t, const char *expected)
+{
+    return strlen(expected) == t->length && memcmp(expected, t->start, t->length) == 0;
+}
+
 bool lexer_at(const lexer *l, const char *expected)
 {
-    if (l->now.kind != TOKEN_WORD && l->now.kind != TOKEN_SIGN) return false;
-    return strlen(expected) == l->now.length &&
-           memcmp(expected, l->now.start, l->now.length) == 0;
+    bool plain = l->now.kind == TOKEN_WORD || l->now.kind == TOKEN_SIGN;
+    return plain && token_is(&l->now, expected);
 }
 
 spyre_status lexer_unexpected(const lexer *l, const char *expected)

@@ -38,6 +38,9 @@ SPYRE_MUST_CHECK spyre_status lexer_start(lexer *l, const char *source, size_t l
 // Moves to the next token.
 SPYRE_MUST_CHECK spyre_status lexer_next(lexer *l);
 
+// True when the characters of the token are those.
+bool token_is(const token *t, const char *expected);
+
 // True when the current token is that word or sign.
 bool lexer_at(const lexer *l, const char *expected);
 

@@ -11,6 +11,8 @@
 
 #define BAD(line, ...) lexer_error((line), SPYRE_INVALID_FORMAT, __VA_ARGS__)
 
+static const char POOL[] = "%pool_base_addr";
+
 enum { MOST_ARGUMENTS = 4096, MOST_SYMBOLS = 1 << 16 };
 
 typedef struct {
@@ -98,12 +100,10 @@ static spyre_status skip_index_type(parser *p)
 // Finds the launch argument of %pool_base_addr or %arg_<i>_base_addr.
 static spyre_status argument_of(parser *p, const token *name, int32_t *out_arg)
 {
-    static const char pool[] = "%pool_base_addr", head[] = "%arg_", tail[] = "_base_addr";
+    static const char head[] = "%arg_", tail[] = "_base_addr";
     size_t head_length = sizeof head - 1, tail_length = sizeof tail - 1;
     *out_arg = 0;
-    if (name->length == sizeof pool - 1 && memcmp(name->start, pool, name->length) == 0) {
-        return NULL;
-    }
+    if (token_is(name, POOL)) return NULL;
     int64_t number = -1;
     size_t digits = name->length - head_length - tail_length;
     bool fits = name->length > head_length + tail_length && digits <= 6 &&
@@ -131,8 +131,7 @@ static spyre_status read_argument(parser *p)
     TRY(lexer_expect(&p->l, "<"));
     TRY(lexer_expect(&p->l, "index"));
     TRY(lexer_expect(&p->l, ">"));
-    if (name.length == strlen("%pool_base_addr") &&
-        memcmp(name.start, "%pool_base_addr", name.length) == 0) {
+    if (token_is(&name, POOL)) {
         if (p->values.count > 0) return BAD(name.line, "the pool must be the first argument");
         p->program->has_pool = true;
     }
@@ -207,7 +206,7 @@ static spyre_status read_apply(parser *p, mlir_value *out_value)
     affine_map map;
     mlir_value operands[AFFINE_MAX_OPERANDS];
     TRY(lexer_take(&p->l, TOKEN_WORD, "an affine map", &name));
-    if (name.length == strlen("affine_map") && memcmp(name.start, "affine_map", name.length) == 0) {
+    if (token_is(&name, "affine_map")) {
         TRY(affine_read(&p->l, &map));
     } else if (map_bytes_get(&p->map_numbers, name.start, name.length, &number)) {
         map = p->maps.items[number];
@@ -314,9 +313,9 @@ static spyre_status take_attributes(parser *p, token *out_file, id_list *ids)
         }
         TRY(lexer_next(&p->l));
         TRY(lexer_expect(&p->l, "="));
-        if (key.length == 13 && memcmp(key.start, "sdsc_filename", 13) == 0) {
+        if (token_is(&key, "sdsc_filename")) {
             TRY(lexer_take(&p->l, TOKEN_STRING, "a file name", out_file));
-        } else if (key.length == 10 && memcmp(key.start, "symbol_ids", 10) == 0) {
+        } else if (token_is(&key, "symbol_ids")) {
             TRY(take_ids(p, ids));
         } else {
             return lexer_error(key.line, SPYRE_UNSUPPORTED, "attribute %.*s is not supported",

@@ -38,3 +38,10 @@ bool aten_named(const char *name, aten_op *out_op)
     }
     return false;
 }
+
+const char *spyre_op_name(uint32_t index)
+{
+    uint32_t row = index + (uint32_t)ATEN_NATIVE_COUNT;
+    if (index >= (uint32_t)ATEN_COUNT - (uint32_t)ATEN_NATIVE_COUNT) return NULL;
+    return aten_describe((aten_op)row)->name;
+}

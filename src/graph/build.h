@@ -37,6 +37,8 @@ spyre_graph *graph_create(arena *memory);
 SPYRE_MUST_CHECK spyre_status graph_view_from(spyre_graph *graph, const spyre_view *view,
                                               graph_view *out_view);
 
+SPYRE_MUST_CHECK spyre_status graph_check_rank(uint32_t rank);
+
 // Letters, digits, '_', '.' and '$'.
 bool graph_is_name_character(char c);
 
@@ -62,6 +64,12 @@ SPYRE_MUST_CHECK spyre_status graph_default_storage(const spyre_graph *graph,
 // Checks and adds a node; its layer is that of the op's row, HOST without a row.
 SPYRE_MUST_CHECK spyre_status graph_add_node(spyre_graph *graph, const graph_new_node *node,
                                              uint32_t *out_node);
+
+// Its two halves: checked copies of arguments, which see the values of now, and a node with them.
+SPYRE_MUST_CHECK spyre_status graph_copy_args(spyre_graph *graph, const spyre_arg *from,
+                                              uint32_t count, const spyre_arg **out_args);
+SPYRE_MUST_CHECK spyre_status graph_append_node(spyre_graph *graph, const graph_new_node *node,
+                                                const spyre_arg *args, uint32_t *out_node);
 
 // The id of a location text; null gives 0, "unknown".
 SPYRE_MUST_CHECK spyre_status graph_add_location(spyre_graph *graph, const char *location,

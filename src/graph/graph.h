@@ -118,7 +118,4 @@ SPYRE_MUST_CHECK spyre_status graph_arg_ints(const spyre_graph *graph, uint32_t 
 // "node 17 aten.bmm.default (model.py:12)" in the arena, for messages.
 const char *graph_node_place(const spyre_graph *graph, uint32_t node);
 
-// A graph made of `nodes` (rewritten ids) of `graph`, with every value used from outside as an
-// input: what the partitioner hands to the front as one card segment. See graph/partition.h.
-
 #endif

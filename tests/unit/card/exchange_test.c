@@ -3,15 +3,11 @@
 // Kernels of messages alone: random ones between kernels that compute, on any number of host
 // threads, give the bytes of exact mode; which kernels become exchanges, and what follows them
 // without a meeting.
-#include "program.h"
-
-#include <stdlib.h>
+#include "random_programs.h"
 
 #include "card/exchange.h"
 
 enum { CORES = 8, ROWS = 4, ROW = 64, BLOCK = ROWS * ROW * 2, PLACES = 4, MEMORY = CORES * BLOCK };
-
-static uint8_t initial[MEMORY], exact[MEMORY];
 
 // --- Programs: every core has a block of DL16 at several places in its LX
 
@@ -115,7 +111,7 @@ static void broadcast(isa_program *p, uint32_t from, uint32_t to)
     end_kernel(p);
 }
 
-static void add_random(isa_program *p, uint64_t *seed)
+static void add_kernel(isa_program *p, uint64_t *seed)
 {
     uint32_t from = next_random(seed) % PLACES, to = next_random(seed) % PLACES;
     switch (next_random(seed) % 4) {
@@ -128,49 +124,21 @@ static void add_random(isa_program *p, uint64_t *seed)
     }
 }
 
-// --- Tests
-
-static void run(card *c, card_program *loaded, card_mode mode)
+static void add_kernels(isa_program *p, uint64_t *seed)
 {
-    card_argument argument = {0, MEMORY};
-    memcpy(card_memory(c, 0, MEMORY), initial, MEMORY);
-    card_set_mode(c, mode);
-    card_wipe_lx(c);
-    assert_ok(card_launch(c, loaded, &argument, 1, NULL));
+    move_blocks(p, false);
+    for (uint32_t k = 1 + next_random(seed) % 8; k > 0; k--) add_kernel(p, seed);
+    move_blocks(p, true);
 }
+
+// --- Tests
 
 static void exchange__random_programs_keep_their_bytes(void **state)
 {
     (void)state;
-    uint64_t seed = 7;
-    for (uint32_t n = 0; n < MEMORY; n++) initial[n] = (uint8_t)next_random(&seed);
-    for (uint32_t threads = 1; threads <= 4; threads++) {
-        char count[8];
-        snprintf(count, sizeof count, "%u", threads);
-        setenv("SPYRE_THREADS", count, 1);
-        card *c;
-        assert_ok(card_create(&c));
-        unsetenv("SPYRE_THREADS");
-        for (int round = 0; round < 60; round++) {
-            isa_program *p = new_program(1);
-            move_blocks(p, false);
-            for (uint32_t k = 1 + next_random(&seed) % 8; k > 0; k--) add_random(p, &seed);
-            move_blocks(p, true);
-            emit(p, ISA_HALT);
-            card_program *loaded;
-            assert_ok(card_load(c, p, &loaded));
-            run(c, loaded, CARD_EXACT);
-            memcpy(exact, card_memory(c, 0, MEMORY), MEMORY);
-            for (int again = 0; again < 3; again++) {
-                run(c, loaded, CARD_FAST);
-                assert_memory_equal(exact, card_memory(c, 0, MEMORY), MEMORY);
-                card_program_forget_lx(loaded);
-            }
-            card_unload(c, loaded);
-            free_program(p);
-        }
-        card_destroy(c);
-    }
+    check_random_programs(&(random_programs){.add_kernels = add_kernels, .seed = 7,
+                                             .memory_bytes = MEMORY, .most_threads = 4,
+                                             .programs = 60});
 }
 
 static const plan_kernel *kernel_of(const card_program *loaded, uint32_t n)

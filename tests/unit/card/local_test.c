@@ -3,16 +3,12 @@
 // Kernels without meetings: random programs whose cores read and write, kernel after kernel, their
 // own and each other's places, on any number of host threads; which kernels join; whose fault it
 // is.
-#include "program.h"
-
-#include <stdlib.h>
+#include "random_programs.h"
 
 #include "card/machine.h"
 
 #define INT32 SPYRE_FORMAT_IEEE_INT32
 enum { CORES = 8, REGIONS = 4, BLOCK = 2048, REGION = CORES * BLOCK, MEMORY = REGIONS * REGION };
-
-static uint8_t initial[MEMORY], exact[MEMORY];
 
 // How the cores share out a region: the block that core c takes.
 typedef enum { OWN, NEXT, REVERSED, INTERLEAVED, WRITABLE, SAME = WRITABLE, PATTERNS } pattern;
@@ -77,51 +73,24 @@ static void negate(isa_program *p, pattern read, uint32_t from, pattern write, u
     end_kernel(p);
 }
 
-static void run(card *c, card_program *loaded, card_mode mode)
+static void add_kernels(isa_program *p, uint64_t *seed)
 {
-    card_argument argument = {0, MEMORY};
-    memcpy(card_memory(c, 0, MEMORY), initial, MEMORY);
-    card_set_mode(c, mode);
-    assert_ok(card_launch(c, loaded, &argument, 1, NULL));
+    for (uint32_t kernels = 2 + next_random(seed) % 6; kernels > 0; kernels--) {
+        bool tame = next_random(seed) % 2;
+        pattern read = tame ? OWN : (pattern)(next_random(seed) % PATTERNS);
+        pattern write = tame ? OWN : (pattern)(next_random(seed) % WRITABLE);
+        uint32_t from = next_random(seed) % REGIONS;
+        uint32_t to = (from + 1 + next_random(seed) % (REGIONS - 1)) % REGIONS;
+        negate(p, read, from, write, to);
+    }
 }
 
 static void local__random_programs_keep_their_bytes(void **state)
 {
     (void)state;
-    uint64_t seed = 99;
-    for (uint32_t n = 0; n < MEMORY; n++) initial[n] = (uint8_t)next_random(&seed);
-    for (uint32_t threads = 1; threads <= 8; threads++) {
-        char count[8];
-        snprintf(count, sizeof count, "%u", threads);
-        setenv("SPYRE_THREADS", count, 1);
-        card *c;
-        assert_ok(card_create(&c));
-        for (int round = 0; round < 40; round++) {
-            isa_program *p = new_program(1);
-            for (uint32_t kernels = 2 + next_random(&seed) % 6; kernels > 0; kernels--) {
-                bool tame = next_random(&seed) % 2;
-                pattern read = tame ? OWN : (pattern)(next_random(&seed) % PATTERNS);
-                pattern write = tame ? OWN : (pattern)(next_random(&seed) % WRITABLE);
-                uint32_t from = next_random(&seed) % REGIONS;
-                uint32_t to = (from + 1 + next_random(&seed) % (REGIONS - 1)) % REGIONS;
-                negate(p, read, from, write, to);
-            }
-            emit(p, ISA_HALT);
-            card_program *loaded;
-            assert_ok(card_load(c, p, &loaded));
-            run(c, loaded, CARD_EXACT);
-            memcpy(exact, card_memory(c, 0, MEMORY), MEMORY);
-            card_program_forget_lx(loaded);
-            for (int again = 0; again < 3; again++) {
-                run(c, loaded, CARD_FAST);
-                assert_memory_equal(exact, card_memory(c, 0, MEMORY), MEMORY);
-            }
-            card_unload(c, loaded);
-            free_program(p);
-        }
-        card_destroy(c);
-    }
-    unsetenv("SPYRE_THREADS");
+    check_random_programs(&(random_programs){.add_kernels = add_kernels, .seed = 99,
+                                             .memory_bytes = MEMORY, .most_threads = 8,
+                                             .programs = 40});
 }
 
 // The second of two kernels, where the first is to = -from with OWN places on both sides.
@@ -160,10 +129,7 @@ static void local__joins_where_cores_keep_to_themselves(void **state)
 static void local__arguments_that_overlap_make_cores_meet(void **state)
 {
     (void)state;
-    setenv("SPYRE_THREADS", "4", 1);
-    card *c;
-    assert_ok(card_create(&c));
-    unsetenv("SPYRE_THREADS");
+    card *c = card_with_threads(4);
     isa_program *p = new_program(3);
     negate(p, OWN, 0, OWN, 0);
     negate(p, OWN, 0, OWN, 0);
@@ -178,6 +144,7 @@ static void local__arguments_that_overlap_make_cores_meet(void **state)
     assert_ok(card_load(c, p, &loaded));
     assert_true(loaded->phases.items[1].kernel->joins);
     card_program_forget_lx(loaded);
+    static uint8_t initial[MEMORY], exact[MEMORY];
     uint64_t seed = 4;
     for (uint32_t n = 0; n < MEMORY; n++) initial[n] = (uint8_t)next_random(&seed);
     const card_argument arguments[3] = {
