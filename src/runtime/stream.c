@@ -221,7 +221,9 @@ uint32_t spyre_stream_from_pool(spyre_context *context, uint32_t card_id, bool h
     return number;
 }
 
-bool spyre_stream_query(spyre_context *context, uint32_t card_id, uint32_t stream_id)
+// Whether the stream is so; one that does not exist is idle and has failed.
+static bool stream_is(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                      bool (*so)(const device_stream *))
 {
     device *d;
     spyre_status status = device_of(context, card_id, stream_id, &d);
@@ -230,23 +232,24 @@ bool spyre_stream_query(spyre_context *context, uint32_t card_id, uint32_t strea
         return true;
     }
     pthread_mutex_lock(&d->lock);
-    bool done = idle(&d->streams[stream_id]);
+    bool answer = so(&d->streams[stream_id]);
     pthread_mutex_unlock(&d->lock);
-    return done;
+    return answer;
+}
+
+static bool has_error(const device_stream *s)
+{
+    return s->error != NULL;
+}
+
+bool spyre_stream_query(spyre_context *context, uint32_t card_id, uint32_t stream_id)
+{
+    return stream_is(context, card_id, stream_id, idle);
 }
 
 bool spyre_stream_failed(spyre_context *context, uint32_t card_id, uint32_t stream_id)
 {
-    device *d;
-    spyre_status status = device_of(context, card_id, stream_id, &d);
-    if (status) {
-        spyre_status_free(status);
-        return true;
-    }
-    pthread_mutex_lock(&d->lock);
-    bool failed = d->streams[stream_id].error != NULL;
-    pthread_mutex_unlock(&d->lock);
-    return failed;
+    return stream_is(context, card_id, stream_id, has_error);
 }
 
 spyre_status spyre_stream_synchronize(spyre_context *context, uint32_t card_id, uint32_t stream_id)

@@ -84,6 +84,31 @@ static inline uint32_t front_case_count(const loop_graph *loops, opfunc op)
     return count;
 }
 
+// "identity/0 exp/1": every op with the number of tile loops around it.
+static inline const char *front_case_ops(const loop_graph *loops)
+{
+    const char *out = "";
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        out = arena_printf(loops->memory, "%s%s%s/%u", out, i ? " " : "",
+                           opfunc_describe(op->op)->name, op->tile_depth);
+    }
+    return out;
+}
+
+// The text of the graph, which reads back as the same; spyre_string_free() frees it.
+static inline char *front_case_text(const spyre_graph *graph)
+{
+    char *first, *second;
+    spyre_graph *again;
+    if (spyre_graph_print(graph, &first) || spyre_graph_parse(first, "case.graph", &again) ||
+        spyre_graph_print(again, &second) || strcmp(first, second) != 0)
+        abort();
+    spyre_string_free(second);
+    spyre_graph_destroy(again);
+    return first;
+}
+
 // "50 10 200": the loops of op `index`.
 static inline const char *front_case_loops(const loop_graph *loops, uint32_t index)
 {

@@ -154,23 +154,13 @@ static front_run product(const char *tiles, const char *behind)
     return run;
 }
 
-static const char *ops_of(const loop_graph *loops)
-{
-    const char *out = "";
-    for (uint32_t i = 0; i < loops->ops.count; i++)
-        out = arena_printf(loops->memory, "%s%s%s/%u", out, i ? " " : "",
-                           opfunc_describe(loops->ops.items[i].op)->name,
-                           loops->ops.items[i].tile_depth);
-    return out;
-}
-
 // Fill and what follows stand in the outer loop, the partial product and its sum in the inner one.
 static void coarse_tile__sums_of_tiles(void **state)
 {
     (void)state;
     front_run run = product("1:M=8,2:K=4", "1:M=8");
     loop_graph *loops = front_case_before(&run, 32, "lx_planning");
-    assert_string_equal(ops_of(loops), "identity/1 batchmatmul/2 add/2 relufwd/1");
+    assert_string_equal(front_case_ops(loops), "identity/1 batchmatmul/2 add/2 relufwd/1");
     assert_string_equal(front_case_loops(loops, 1), "8 128 64");
     const loop_op *sum = &loops->ops.items[2];
     const loop_buffer *accumulated = &loops->buffers.items[sum->operand[2].buffer];
@@ -185,7 +175,8 @@ static void coarse_tile__two_buffers(void **state)
     (void)state;
     front_run run = product("1:M=8,2:K=4", NULL);
     loop_graph *loops = front_case_before(&run, 32, NULL);
-    assert_string_equal(ops_of(loops), "identity/1 batchmatmul/2 add/2 identity/1 relufwd/0");
+    assert_string_equal(front_case_ops(loops),
+                        "identity/1 batchmatmul/2 add/2 identity/1 relufwd/0");
     const loop_buffer *accumulated =
         &loops->buffers.items[loops->ops.items[2].operand[2].buffer];
     assert_int_equal(accumulated->tile_depth, 1);
@@ -213,7 +204,7 @@ static void coarse_tile__a_whole_reduction_ends_the_loop(void **state)
     hint(&run, 0, "1:M=4");
     hint(&run, 1, "1:M=4");
     loop_graph *loops = front_case_before(&run, 32, "span_reduction");
-    assert_string_equal(ops_of(loops), "identity/0 max/1 maximum/1 sub/1");
+    assert_string_equal(front_case_ops(loops), "identity/0 max/1 maximum/1 sub/1");
     assert_int_equal(loops->tiles.count, 2);
     assert_int_equal(loop_shared_tiles(&loops->ops.items[2], &loops->ops.items[3]), 0);
     front_run_end(&run);
@@ -251,7 +242,7 @@ static void coarse_tile__sums_of_exponentials(void **state)
             front_case_output(&run, front_case_unary(&run, "spyre.neg", gap, view));
         for (uint32_t n = 0; n < run.graph->nodes.count; n++) hint(&run, n, cases[i].tiles);
         loop_graph *loops = front_case_before(&run, 32, "span_reduction");
-        assert_string_equal(ops_of(loops), cases[i].ops);
+        assert_string_equal(front_case_ops(loops), cases[i].ops);
         front_run_end(&run);
     }
 }
@@ -308,7 +299,7 @@ static void coarse_tile__others_stand_aside(void **state)
     hint(&run, 0, "5:M=4");
     hint(&run, 3, "5:M=4");
     loop_graph *loops = front_case_before(&run, 32, "span_reduction");
-    assert_string_equal(ops_of(loops), "neg/0 exp/1 add/1 abs/0");
+    assert_string_equal(front_case_ops(loops), "neg/0 exp/1 add/1 abs/0");
     assert_int_equal(loops->tiles.count, 1);
     front_run_end(&run);
 }
@@ -430,7 +421,7 @@ static void coarse_tile__names_of_flat_dims(void **state)
     front_case_output(&run, front_case_unary(&run, "spyre.exp", x, view));
     hint(&run, 1, "1:M=8,2:K=4");
     loop_graph *loops = front_case_before(&run, 32, "span_reduction");
-    assert_string_equal(ops_of(loops), "exp/2");
+    assert_string_equal(front_case_ops(loops), "exp/2");
     assert_string_equal(front_case_loops(loops, 0), "8 64");
     front_run_end(&run);
 }
@@ -447,7 +438,7 @@ static void coarse_tile__loops_over_flat_dims(void **state)
     hint(&run, 0, "1:M=8,2:K=4");
     hint(&run, 1, "1:M=8,2:K=4");
     loop_graph *loops = front_case_before(&run, 32, "span_reduction");
-    assert_string_equal(ops_of(loops), "exp/2 neg/2");
+    assert_string_equal(front_case_ops(loops), "exp/2 neg/2");
     assert_string_equal(front_case_loops(loops, 1), "8 64");
     assert_int_equal(loops->tiles.count, 2);
     front_run_end(&run);
@@ -458,18 +449,11 @@ static void coarse_tile__in_the_text(void **state)
 {
     (void)state;
     front_run run = product("1:M=8,2:K=4", NULL);
-    char *first, *second;
-    spyre_graph *again;
     assert_null(spyre_graph_name_result(run.graph, 1, "M,"));
-    assert_null(spyre_graph_print(run.graph, &first));
-    assert_non_null(strstr(first, " tiles \"1:M=8,2:K=4\"\n"));
-    assert_non_null(strstr(first, " dims \"M,\"\n"));
-    assert_null(spyre_graph_parse(first, "product.graph", &again));
-    assert_null(spyre_graph_print(again, &second));
-    assert_string_equal(first, second);
-    spyre_string_free(first);
-    spyre_string_free(second);
-    spyre_graph_destroy(again);
+    char *printed = front_case_text(run.graph);
+    assert_non_null(strstr(printed, " tiles \"1:M=8,2:K=4\"\n"));
+    assert_non_null(strstr(printed, " dims \"M,\"\n"));
+    spyre_string_free(printed);
     front_run_end(&run);
 }
 

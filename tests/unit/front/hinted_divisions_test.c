@@ -138,17 +138,10 @@ static void hinted_divisions__in_the_text(void **state)
 {
     (void)state;
     front_run run = product("M=2,K=4");
-    char *first, *second;
-    spyre_graph *again;
-    assert_null(spyre_graph_print(run.graph, &first));
-    assert_non_null(strstr(first, "dims \"M,K\"\n"));
-    assert_non_null(strstr(first, "work_div \"M=2,K=4\"\n"));
-    assert_null(spyre_graph_parse(first, "product.graph", &again));
-    assert_null(spyre_graph_print(again, &second));
-    assert_string_equal(first, second);
-    spyre_string_free(first);
-    spyre_string_free(second);
-    spyre_graph_destroy(again);
+    char *printed = front_case_text(run.graph);
+    assert_non_null(strstr(printed, "dims \"M,K\"\n"));
+    assert_non_null(strstr(printed, "work_div \"M=2,K=4\"\n"));
+    spyre_string_free(printed);
     front_run_end(&run);
 }
 

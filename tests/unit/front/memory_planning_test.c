@@ -10,34 +10,32 @@
 #include "support/front_case.h"
 #include "support/random_op.h"
 
+// Eight sums in a row; whether their places in memory are shared.
+static int64_t blocks_of_a_chain(bool memory_plan)
+{
+    front_run run = front_run_begin();
+    run.settings.lx_planning = false;
+    run.settings.memory_plan = memory_plan;
+    spyre_view view = sizes_view(2, 4, 64, 0);
+    uint32_t x = front_case_input(&run, view), y = x;
+    for (int i = 0; i < 8; i++) y = front_case_binary(&run, "spyre.add", y, x, view);
+    front_case_output(&run, y);
+    int64_t bytes = front_case_before(&run, 1, NULL)->pool_bytes;
+    front_run_end(&run);
+    assert_int_equal(bytes % (4 * SPYRE_STICK_BYTES), 0);
+    return bytes / (4 * SPYRE_STICK_BYTES);
+}
+
 static void memory_planning__a_chain_uses_two_blocks(void **state)
 {
     (void)state;
-    front_run run = front_run_begin();
-    run.settings.lx_planning = false;
-    spyre_view view = sizes_view(2, 4, 64, 0);
-    uint32_t x = front_case_input(&run, view), y = x;
-    for (int i = 0; i < 8; i++) y = front_case_binary(&run, "spyre.add", y, x, view);
-    front_case_output(&run, y);
-    loop_graph *loops = front_case_before(&run, 1, NULL);
-    assert_int_equal(loops->pool_bytes, 2 * 4 * SPYRE_STICK_BYTES);
-    front_run_end(&run);
+    assert_int_equal(blocks_of_a_chain(true), 2);
 }
 
-// As the chain above, every intermediate in a place of its own.
 static void memory_planning__places_are_shared_by_choice(void **state)
 {
     (void)state;
-    front_run run = front_run_begin();
-    run.settings.lx_planning = false;
-    run.settings.memory_plan = false;
-    spyre_view view = sizes_view(2, 4, 64, 0);
-    uint32_t x = front_case_input(&run, view), y = x;
-    for (int i = 0; i < 8; i++) y = front_case_binary(&run, "spyre.add", y, x, view);
-    front_case_output(&run, y);
-    loop_graph *loops = front_case_before(&run, 1, NULL);
-    assert_int_equal(loops->pool_bytes, 7 * 4 * SPYRE_STICK_BYTES);
-    front_run_end(&run);
+    assert_int_equal(blocks_of_a_chain(false), 7);
 }
 
 static void memory_planning__constants_take_a_stick_each(void **state)

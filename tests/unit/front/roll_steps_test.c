@@ -83,16 +83,6 @@ static void make_sums(program *p, bool computed, oddity odd)
         front_case_output(&p->run, front_case_unary(&p->run, "spyre.neg", outside, p->tile));
 }
 
-static const char *shape_of(const loop_graph *loops)
-{
-    const char *out = "";
-    for (uint32_t i = 0; i < loops->ops.count; i++)
-        out = arena_printf(loops->memory, "%s%s%s/%u", out, i ? " " : "",
-                           opfunc_describe(loops->ops.items[i].op)->name,
-                           loops->ops.items[i].tile_depth);
-    return out;
-}
-
 static void roll__the_sum_is_kept_in_place(void **state)
 {
     (void)state;
@@ -101,7 +91,7 @@ static void roll__the_sum_is_kept_in_place(void **state)
         make_sums(p, computed, ALIKE);
         loop_graph *loops = front_case_before(&p->run, 4, "span_reduction");
         // What is made for the loop alone is made where the sum is; an input is copied there.
-        assert_string_equal(shape_of(loops),
+        assert_string_equal(front_case_ops(loops),
                             computed ? "abs/0 exp/1 add/1" : "identity/0 exp/1 add/1");
         assert_int_equal(loops->tiles.items[0].count, STEPS);
         const loop_op *exp = &loops->ops.items[1], *sum = &loops->ops.items[2];
@@ -166,7 +156,7 @@ static void roll__old_values_are_kept_while_they_are_read(void **state)
     }
     front_case_output(&p->run, front_case_binary(&p->run, "spyre.sub", a, b, p->tile));
     loop_graph *loops = front_case_before(&p->run, 4, "span_reduction");
-    assert_string_equal(shape_of(loops),
+    assert_string_equal(front_case_ops(loops),
                         "identity/0 identity/0 add/1 mul/1 add/1 identity/1 sub/0");
     run_all(p, out, false);
     run_all(p, out, true);
@@ -188,7 +178,7 @@ static void roll__invariants_stand_in_front(void **state)
     }
     front_case_output(&p->run, sum);
     loop_graph *loops = front_case_before(&p->run, 4, "span_reduction");
-    assert_string_equal(shape_of(loops), "exp/0 identity/0 mul/1 add/1");
+    assert_string_equal(front_case_ops(loops), "exp/0 identity/0 mul/1 add/1");
     run_all(p, out, false);
     run_all(p, out, true);
     end(p);
