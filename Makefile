@@ -103,6 +103,7 @@ layers: build
 	$(PY) tools/check_layers.py
 	$(PY) tools/check_cycles.py $(BUILD)/CMakeFiles/spyre_objects.dir
 	$(PY) tools/check_cycles.py $(BUILD)/python
+	$(PY) tools/check_cycles.py python/torch_spyre
 	bash tools/check_headers
 	$(PY) tools/check_docs.py
 

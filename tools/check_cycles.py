@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that no C files of a build call each other in a circle, so that they can be read in order.
+"""Checks that no C files of a build call each other in a circle, so that they can be read in order,
+and that no modules of a Python package import each other in one.
 
-check_cycles.py DIRECTORY reads the symbols of all object files below it with nm.
+check_cycles.py DIRECTORY reads the symbols of all object files below it with nm, or else the
+imports of all Python files, those inside of functions too.
 """
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -49,11 +52,36 @@ def find_circles(uses: dict[Path, set[Path]]) -> list[list[Path]]:
     return circles
 
 
+def imports_of(file: Path) -> set[Path]:
+    """The files of the same package that a module imports relatively. A package's own __init__ is
+    none: it is imported before its modules, whatever they say."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if not isinstance(node, ast.ImportFrom) or not node.level:
+            continue
+        base = file.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+        for name in [base, *(base / alias.name for alias in node.names)]:
+            found.add(name.with_suffix(".py"))
+    return {path for path in found if path.is_file()} - {file}
+
+
+def check_modules(root: Path) -> int:
+    uses = {path: imports_of(path) for path in sorted(root.rglob("*.py"))}
+    circles = find_circles(uses)
+    for circle in circles:
+        names = sorted(str(path.relative_to(root)) for path in circle)
+        print("a circle of imports: " + ", ".join(names))
+    print(f"{len(uses)} files, {len(circles)} circles")
+    return 1 if circles else 0 if uses else 2
+
+
 def main() -> int:
-    objects = sorted(Path(sys.argv[1]).rglob("*.c.o"))
-    if not objects:
-        print(f"{sys.argv[1]}: no object files", file=sys.stderr)
-        return 2
+    root = Path(sys.argv[1]).resolve()
+    objects = sorted(root.rglob("*.c.o"))
+    return check_objects(objects) if objects else check_modules(root)
+
+
+def check_objects(objects: list[Path]) -> int:
     owner, wanted = read_symbols(objects)
     uses = {
         path: {owner[name] for name in names if name in owner} - {path}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 
 from . import _C, handover
-from ._inductor.registry import fallback_ops
+from ._inductor.registered import fallback_ops
 from .host import run_on_cpu
 from .result_types import results_of
 

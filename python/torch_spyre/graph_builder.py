@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from . import _C, handover
 from ._inductor import hints
+from ._inductor.wsr import propagate_named_dims
 
 _aten = torch.ops.aten
 
@@ -68,7 +69,7 @@ class GraphBuilder:
             value = scalar_to_card(value, self.device)
             self.moved.add(index)
         if value.dim() > 0:
-            self.dims[node] = hints.dims_of(value)
+            self.dims[node] = propagate_named_dims.dims_of(value)
         self.ids[node] = self._input(node.name, value)
         self.inputs.append((self.ids[node], index))
 
@@ -109,7 +110,7 @@ class GraphBuilder:
             value = self.graph.add_input(name, tensor)
         except _C.Unsupported as error:
             raise Inexpressible(str(error)) from error
-        if dims := hints.dims_of(tensor):
+        if dims := propagate_named_dims.dims_of(tensor):
             self.graph.name_dims(value, dims)
         return value
 
@@ -164,15 +165,15 @@ class GraphBuilder:
             )
         except (_C.Unsupported, RuntimeError) as error:
             raise Inexpressible(f"{node.target}: {error}") from error
-        hints.hand_over(self.graph, number, node)
-        self._find_unnamed(node)
+        scopes = hints.scopes_of(node)
+        hints.hand_over(self.graph, number, node, scopes)
+        if any(scope.about_dims for scope in scopes):
+            self._find_unnamed(node)
         assert number == len(self.nodes)
         self.nodes.append(node)
         self.ids[node] = outputs[0] if single else outputs
 
     def _find_unnamed(self, node) -> None:
-        if not hints.wants_names(node):
-            return
         for source in node.all_input_nodes:
             if self.dims.get(source) == "":
                 size = tuple(self.values[source].shape)

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from . import _C
 from ._inductor import config, kernel_files
-from ._inductor.registry import fallback_ops
+from ._inductor.registered import fallback_ops
 
 # Called with every executable that is compiled or found in the cache.
 observers: list[Callable[[_C.Executable], None]] = []

@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, handover
-from ._inductor.registry import fallback_ops
+from ._inductor.registered import fallback_ops
 
 _aten = torch.ops.aten
 _warned: set = set()

@@ -48,7 +48,9 @@ def _patch_to() -> None:
     def to(self, *args, device_layout=None, **options):
         if device_layout is None:
             return self._to_without_layout(*args, **options)
-        target = args[0] if args else options.get("device", self.device)
+        home = self.device if self.device.type == "spyre" else "spyre"  # layouts are the card's
+        given = [a for a in args if isinstance(a, (str, int, torch.device))]
+        target = given[0] if given else options.get("device", home)
         dtype = options.get("dtype", next((a for a in args if isinstance(a, torch.dtype)), None))
         result = bindings.empty_with_layout(self.shape, device_layout, dtype or self.dtype, target)
         return result.copy_(self)

@@ -7,7 +7,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, bindings, handover
-from ._inductor.registry import fallback_ops
+from ._inductor.registered import fallback_ops
 from .graph_builder import GraphBuilder, scalar_to_card
 from .host import call, check_fits, warn_fallback
 from .report import CompileReport

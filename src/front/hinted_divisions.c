@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // hinted_divisions: the user's slices of named dims (named_dims.c).
+#include "front/dim_names.h"
 #include "front/division.h"
 #include "front/front.h"
 #include "front/span_reduction.h"
@@ -10,6 +11,14 @@
 
 #include "base/log.h"
 #include "graph/hint.h"
+
+// A dim that hints name, and whether an op with such a hint moves along it.
+typedef struct {
+    hint_entry hint;
+    bool used;
+} hinted_dim;
+
+typedef VEC(hinted_dim) hinted_dims;
 
 // Blames no node: the host would not do what the user asks either.
 static spyre_status refuse(const loop_graph *loops, uint32_t index, const hint_entry *entry,
@@ -53,6 +62,12 @@ static spyre_status split(const loop_graph *loops, uint32_t index, const hint_en
         const char *name = op->dim_name[v];
         if (!name || strlen(name) != entry->length) continue;
         if (memcmp(name, entry->name, entry->length) != 0) continue;
+        *found = true;
+        if (d->split[v] > 1 && d->split[v] != entry->slices)
+            return refuse(loops, index, entry,
+                          arena_printf(loops->memory, "a scope around it asks for %d slices",
+                                       (int)d->split[v]));
+        if (d->split[v] == entry->slices) return NULL;
         if (!division_cuts(sizes.units[v], entry->slices, sizes.uneven[v]))
             return refuse_count(loops, index, entry, sizes.units[v], sizes.uneven[v]);
         for (uint32_t u = 0; entry->slices > 1 && loop_var_is_reduced(op, v) && u < v; u++)
@@ -61,7 +76,6 @@ static spyre_status split(const loop_graph *loops, uint32_t index, const hint_en
         if (division_cores(op, d) * entry->slices > loops->cores)
             return refuse_cores(loops, index, entry, sizes.units[v], division_cores(op, d));
         d->split[v] = (int32_t)entry->slices;
-        *found = true;
         return NULL;
     }
     return NULL;
@@ -86,8 +100,33 @@ static spyre_status check_uneven(const loop_graph *loops, uint32_t index, const 
                                division_nearest(sizes.units[v], d->split[v], false)));
 }
 
+static spyre_status note(const loop_graph *loops, hinted_dims *dims, const hint_entry *entry,
+                         bool used)
+{
+    for (uint32_t i = 0; i < dims->count; i++) {
+        hinted_dim *known = &dims->items[i];
+        if (known->hint.length != entry->length) continue;
+        if (memcmp(known->hint.name, entry->name, entry->length) != 0) continue;
+        known->used |= used;
+        return NULL;
+    }
+    return VEC_PUSH(loops->memory, dims, ((hinted_dim){*entry, used}));
+}
+
+static void warn_of_unused(const loop_graph *loops, const hinted_dims *dims)
+{
+    for (uint32_t i = 0; i < dims->count; i++) {
+        const hint_entry *hint = &dims->items[i].hint;
+        if (!dims->items[i].used)
+            log_warn("work_div %.*s=%" PRId64 ": no op of the scope moves along %.*s, so it is left "
+                     "out; %s",
+                     (int)hint->length, hint->name, hint->slices, (int)hint->length, hint->name,
+                     dim_names_in_use(loops));
+    }
+}
+
 // A restickify serves the op that was hinted, and is none of the user's.
-static spyre_status divide(loop_graph *loops, uint32_t index, bool *changed)
+static spyre_status divide(loop_graph *loops, uint32_t index, hinted_dims *dims, bool *changed)
 {
     loop_op *op = &loops->ops.items[index];
     const spyre_graph *graph = loops->graph;
@@ -95,10 +134,15 @@ static spyre_status divide(loop_graph *loops, uint32_t index, bool *changed)
     const char *at = hint ? graph->locations.items[hint] : "";
     hint_entry entry;
     division d = division_whole();
-    bool found = false;
+    bool any = false;
     if (op->op == OPFUNC_RESTICKIFY) return NULL;
-    while (hint_next_split(&at, &entry)) TRY(split(loops, index, &entry, &d, &found));
-    if (!found) return NULL;
+    while (hint_next_split(&at, &entry)) {
+        bool found = false;
+        TRY(split(loops, index, &entry, &d, &found));
+        TRY(note(loops, dims, &entry, found));
+        any |= found;
+    }
+    if (!any) return NULL;
     TRY(check_uneven(loops, index, &d));
     if (op->divided_by == LOOP_DIVIDED_BY_SPAN)
         log_warn("%s: work_div replaces the slices that the span limit demands",
@@ -113,10 +157,12 @@ static spyre_status divide(loop_graph *loops, uint32_t index, bool *changed)
 spyre_status pass_hinted_divisions(loop_graph *loops, bool *out_changed)
 {
     *out_changed = false;
+    hinted_dims dims = {0};
     if (loops->settings.ignore_work_division_hints) return NULL;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         *loops->at_node = loops->ops.items[i].node;
-        TRY(divide(loops, i, out_changed));
+        TRY(divide(loops, i, &dims, out_changed));
     }
+    warn_of_unused(loops, &dims);
     return NULL;
 }

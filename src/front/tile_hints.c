@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "front/dim_names.h"
 #include "front/division.h"
 #include "graph/hint.h"
 
@@ -168,9 +169,9 @@ spyre_status tile_by_hints(tiling *t)
         const hint_tiles *hint = &r.scopes.items[s].hint;
         if (r.scopes.items[s].used) continue;
         log_warn("tiles %.*s=%" PRId64 " (scope %" PRId64 "): no op of the scope moves along %.*s, "
-                 "so it is left out",
+                 "so it is left out; %s",
                  (int)hint->length, hint->name, hint->count, hint->scope, (int)hint->length,
-                 hint->name);
+                 hint->name, dim_names_in_use(t->loops));
     }
     return NULL;
 }

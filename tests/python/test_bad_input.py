@@ -279,7 +279,7 @@ def test_arguments_of_the_wrong_kind(use, error, message):
 
 @pytest.mark.parametrize("name, size", [("A", -1), (3, 4), ("", 4), ("a,b", 4)])
 def test_dims_that_cannot_be_declared(name, size):
-    from torch_spyre._inductor.hints import declare_tensor_dim
+    from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim
 
     with pytest.raises(ValueError, match="size -1 is negative|is no name of a dim"):
         declare_tensor_dim(name, size)

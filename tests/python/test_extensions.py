@@ -143,7 +143,13 @@ def test_the_identity_of_a_list_is_that_of_its_sources():
     assert passes.CustomPrePasses().uuid() != empty
 
 
-@pytest.mark.parametrize("wrong", ["aten.add", 3, None, [torch.add]])
+def test_what_is_no_pass_is_refused():
+    passes.CustomPrePasses.passes.append(3)
+    with pytest.raises(Exception, match="CustomPrePasses.passes: expected a function, got 3"):
+        torch.compile(torch.abs)(*on_card(operands()[0]))
+
+
+@pytest.mark.parametrize("wrong", ["aten.add", 3, None, [torch.add], []])
 def test_registering_something_else_is_refused(wrong):
     with pytest.raises(TypeError, match="expected an operator of torch.ops"):
         registry.register_fallback(wrong)(None)
@@ -151,6 +157,8 @@ def test_registering_something_else_is_refused(wrong):
         registry.register_spyre_decomposition(wrong)(swiglu)
     with pytest.raises(TypeError, match="expected a function"):
         registry.register_spyre_lowering(SWIGLU)("swiglu")
+    with pytest.raises(TypeError, match="expected a function of CPU tensors or None"):
+        registry.register_fallback(SWIGLU)("swiglu")
 
 
 def test_what_is_registered_is_listed():

@@ -149,3 +149,12 @@ def test_views_by_layout_share_the_storage():
     other = SpyreTensorLayout([4, 70], F16)
     with pytest.raises(RuntimeError, match="the storage has SpyreTensorLayout"):
         _C.as_strided_with_layout(x.flatten()[:140].clone(), [4, 35], [35, 1], 0, other)
+
+
+def test_a_layout_is_of_the_card():
+    host = torch.randn(4, 8, 128, dtype=torch.float16)
+    layout = SpyreTensorLayout(host.size(), host.stride(), torch.float16, [1, 0, 2])
+    moved = host.to(device_layout=layout)
+    assert moved.device.type == "spyre" and moved.device_tensor_layout() == layout
+    assert moved.to(torch.float16, device_layout=layout).device == moved.device
+    torch.testing.assert_close(moved.cpu(), host, atol=1e-3, rtol=1e-3)

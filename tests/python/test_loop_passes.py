@@ -6,7 +6,7 @@ import pathlib
 import pytest
 import torch
 from torch_spyre._inductor import passes
-from torch_spyre._inductor.hints import declare_tensor_dim, name_tensor_dims
+from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
 
 POINTS = (
     passes.CustomPreLayoutPasses,
@@ -238,6 +238,20 @@ def test_an_exception_of_a_pass_is_the_users(operands):
 
     passes.CustomPreFusionPasses.passes.append(stop)
     with pytest.raises(Exception, match="no further"):
+        run(two_branches, operands)
+
+
+@pytest.mark.parametrize(
+    "wrong, rule",
+    [
+        (3, "CustomPreFusionPasses.passes: expected a function, got 3"),
+        (lambda ops: None, "of CustomPreFusionPasses returned None: expected the ops in a list"),
+    ],
+    ids=["number", "nothing"],
+)
+def test_what_is_no_pass_is_refused(operands, wrong, rule):
+    passes.CustomPreFusionPasses.passes.append(wrong)
+    with pytest.raises(TypeError, match=rule):
         run(two_branches, operands)
 
 

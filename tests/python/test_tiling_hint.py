@@ -8,8 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_spyre
-from torch_spyre import _inductor
 from torch_spyre._inductor import config, spyre_hint
+from torch_spyre._inductor.wsr import propagate_named_dims
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
 
 M, K, N, H = 64, 256, 128, 512
@@ -25,7 +25,7 @@ def sizes():
     for name, size in named.items():
         declare_tensor_dim(name, size)
     yield named
-    _inductor.hints._sizes.clear()
+    propagate_named_dims.reset()
 
 
 @pytest.fixture
@@ -338,10 +338,11 @@ def test_unknown_dims_are_left_out_with_a_warning(tensor, capfd):
             return x + 1
 
     check(function, tensor("M,K"))
-    assert "tiles N=4" in capfd.readouterr().err
+    message = capfd.readouterr().err
+    assert "tiles N=4" in message and "loops of the segment are named M, K" in message
 
 
-@pytest.mark.parametrize("count", [0, -1, 2.5, True, "2"])
+@pytest.mark.parametrize("count", [0, -1, 2.5, True, "2", 2**70])
 def test_counts_are_whole_numbers(count):
     with pytest.raises(torch_spyre.Unsupported, match="whole numbers from 1 on"):
         tiles(M=count)
@@ -354,8 +355,8 @@ def test_a_scope_tiles_one_dim():
         spyre_hint(tiles={"M": 2}, slices={"M": 2})
     with pytest.raises(TypeError, match="spyre_hint takes"):
         spyre_hint(tile={"M": 2})
-    with pytest.raises(ValueError, match="dim Z is not declared"):
-        spyre_hint(named_dims=["Z"])
+    with pytest.raises(TypeError, match="named_dims='MK': expected a list"):
+        spyre_hint(named_dims="MK")
 
 
 def test_names_make_up_dims():
@@ -367,6 +368,55 @@ def test_names_make_up_dims():
         name_tensor_dims(flat, ["N"])
     with pytest.raises(ValueError, match="dim K of size 64 is declared with size 256"):
         name_tensor_dims(torch.zeros(M), ["K"])
+
+
+def test_names_are_given_where_the_function_is_compiled(sizes, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+
+    def function(x, y):
+        x = name_tensor_dims(x, ["M", "K"])
+        with tiles(M=8):
+            return x * y
+
+    x, y = (torch.randn(M, K).half().to("spyre") for _ in range(2))
+    check(function, x, y)
+    assert loops(tmp_path) == [("mul", [8])]
+    torch.compile(function)(x.cpu(), y.cpu())
+
+
+def test_names_of_computed_tensors_are_not_given(tensor):
+    def function(x):
+        y = name_tensor_dims(x + 1, ["M", "K"])
+        with tiles(M=8):
+            return y * 2
+
+    with pytest.raises(Exception, match="names of computed tensors follow"):
+        torch.compile(function)(tensor("M,K"))
+
+
+def test_dims_of_size_1_take_any_name(tensor, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+    row = name_tensor_dims(torch.randn(1, K).half().to("spyre"), ["M", "K"])
+
+    def function(x, row):
+        with tiles(M=8):
+            return x + row
+
+    check(function, tensor("M,K"), row)
+    assert loops(tmp_path) == [("add", [8])]
+
+
+@pytest.mark.parametrize("like", [False, True])
+def test_named_dims_need_no_declaration(like, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", str(tmp_path))
+
+    def function(x):
+        with spyre_hint(tiles={"Rows": 4}, named_dims=["Rows", "Columns"]):
+            full = torch.full_like(x, 2) if like else torch.full((M, K), 2.0, device=x.device)
+        return x + full.half()
+
+    check(function, torch.randn(M, K).half().to("spyre"))
+    assert [4] in [counts for _name, counts in loops(tmp_path)]
 
 
 def test_long_spans_are_tiled_without_a_hint(tmp_path, monkeypatch):

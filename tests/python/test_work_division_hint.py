@@ -6,8 +6,8 @@ import re
 import pytest
 import torch
 import torch_spyre
-from torch_spyre import _inductor
 from torch_spyre._inductor import config, spyre_hint
+from torch_spyre._inductor.wsr import propagate_named_dims
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
 
 M, K, N = 64, 512, 256
@@ -22,7 +22,7 @@ def operands():
     name_tensor_dims(x, ["M", "K"])
     name_tensor_dims(y, ["K", "N"])
     yield x, y
-    _inductor.hints._sizes.clear()
+    propagate_named_dims.reset()
 
 
 def compiled(hint):
@@ -75,11 +75,28 @@ def test_slices_are_whole_numbers(slices):
         spyre_hint(work_div={"M": slices})
 
 
+def test_unknown_dims_are_left_out_with_a_warning(operands, capfd):
+    with torch.no_grad():
+        compiled({"M": 2, "Rows": 4})(*operands)
+    message = capfd.readouterr().err
+    assert "work_div Rows=4: no op of the scope moves along Rows" in message
+    assert "loops of the segment are named M, " in message and "work_div M" not in message
+
+
+def test_scopes_that_contradict_each_other_are_refused(operands):
+    def function(x, y):
+        with spyre_hint(work_div={"M": 2}), spyre_hint(work_div={"M": 4}):
+            return x @ y
+
+    with torch.no_grad(), pytest.raises(Exception, match="M=4: a scope around it asks for 2 slic"):
+        torch.compile(function)(*operands)
+
+
 def test_names_are_checked(operands):
     x = operands[0]
     with pytest.raises(ValueError, match="1 names for a tensor of 2 dims"):
         name_tensor_dims(x, ["M"])
-    with pytest.raises(ValueError, match="dim Q of size 64 is not declared"):
+    with pytest.raises(ValueError, match="dim Q of size 64 is not declared: declare_tensor"):
         name_tensor_dims(x, ["Q", None])
     with pytest.raises(ValueError, match="dim K of size 64 is declared with size 512"):
         name_tensor_dims(x, ["K", None])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import torch
 
-from .registry import spyre_decompositions
+from .registered import spyre_decompositions
 
 _aten = torch.ops.aten
 HALVES = (torch.float16, torch.bfloat16)  # what the card multiplies

@@ -217,6 +217,14 @@ def overwrite_f(input, output, dims, offsets):
     return result
 
 
+# ---- names of dims
+
+
+@_operator("(Tensor tensor, str names) -> ()")
+def name_dims(tensor, names):
+    """A mark that compile.py reads; what name_tensor_dims() is inside of a compiled function."""
+
+
 # ---- fp8
 
 

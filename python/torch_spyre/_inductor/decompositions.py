@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 
 from .. import _C
-from .registry import fallback_ops, register_spyre_decomposition, spyre_decompositions
+from .registered import fallback_ops, spyre_decompositions
+from .registry import register_spyre_decomposition
 
 register_decomposition = register_spyre_decompositions = register_spyre_decomposition
 

@@ -20,69 +20,16 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from .. import _C
+from .wsr import propagate_named_dims as dims
 
-_sizes: dict[str, int] = {}
 _numbers = itertools.count(1)
-_ATTRIBUTE = "_spyre_dims"  # of a tensor: "M,K"
 _SCOPE = "_hint_"  # and a number: an entry of an FX node's custom metadata
 _TILES = ("num_tiles_per_dim", "tiles", "slices")  # the latter two are torch-spyre's old names
-
-
-def declare_tensor_dim(name: str, size: int) -> None:
-    """A name for dims of that size; a name has one size at a time."""
-    if not isinstance(name, str) or not name or set(name) & set(",=:* ()\n"):
-        raise ValueError(f"{name!r} is no name of a dim")
-    if int(size) < 0:
-        raise ValueError(f"dim {name}: size {size} is negative")
-    _sizes[name] = int(size)
-
-
-def name_tensor_dims(tensor: torch.Tensor, names: Sequence[str | None]) -> None:
-    """Names the dims of a tensor, outermost first; None for a dim without a name. A dim that holds
-    several, as a flattened one does, takes as many names as make up its size."""
-    setattr(tensor, _ATTRIBUTE, _names_text(list(names), tensor.shape))
-
-
-def _names_text(names: list, shape) -> str:
-    if len(names) < len(shape):
-        raise ValueError(f"{len(names)} names for a tensor of {len(shape)} dims")
-    entries = []
-    for at, size in enumerate(shape):
-        taken = [names.pop(0)]
-        left = size // _size(taken[0], size)
-        while left > 1 and len(names) > len(shape) - at - 1:
-            taken.append(names.pop(0))
-            left //= _size(taken[-1], left)
-        if len(taken) == 1:
-            _check_size(taken[0], size)
-            entries.append(taken[0] or "")
-            continue
-        if any(name is None for name in taken):
-            raise ValueError(f"a dim of size {size} is made up of {taken}: all need a name")
-        entries.append("*".join(f"{name}:{_sizes[name]}" for name in taken))
-    if names:
-        raise ValueError(f"{names} are names without a dim")
-    return ",".join(entries)
-
-
-def _size(name: str | None, size: int) -> int:
-    """The declared size, when it is a part of `size`."""
-    declared = _sizes.get(name, size) if name is not None else size
-    if declared > 0 and size % declared == 0:
-        return declared
-    _check_size(name, size)
-    return size
-
-
-def _check_size(name: str | None, size: int) -> None:
-    if name is not None and _sizes.get(name) != size:
-        declared = f"declared with size {_sizes[name]}" if name in _sizes else "not declared"
-        raise ValueError(f"dim {name} of size {size} is {declared}")
 
 
 def spyre_hint(**hints: Any):
@@ -92,10 +39,11 @@ def spyre_hint(**hints: Any):
     work_div={"M": 2, "K": 4}   slices of named dims over the cores
     named_dims=["M", "N"]       names of the results of operators without inputs
     """
-    values = {name: check(hints) for name, check in _CHECKS.items()}
-    unknown = set(hints) - {*_TILES, "work_div", "named_dims"}
+    unknown = sorted(set(hints) - {*_TILES, "work_div", "named_dims"})
     if unknown or not hints:
-        raise TypeError(f"spyre_hint takes num_tiles_per_dim, work_div and named_dims: {unknown}")
+        given = ", ".join(unknown) or "nothing"
+        raise TypeError(f"spyre_hint takes num_tiles_per_dim, work_div and named_dims, got {given}")
+    values = {name: check(hints) for name, check in _CHECKS.items()}
     return torch.fx.traceback.annotate({_SCOPE + str(_number()): values})
 
 
@@ -123,8 +71,10 @@ def _counts(keyword: str, counts: Mapping[str, int], what: str) -> str:
     if not isinstance(counts, Mapping):
         raise TypeError(f"{keyword}={counts!r}: expected {what} by names of dims")
     for name, count in counts.items():
-        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        dims.check_name(name)
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 < count < 1 << 31:
             rule = f"{what} are whole numbers from 1 on"
+            rule += " and less than 2**31" if isinstance(count, int) and count > 0 else ""
             raise _C.Unsupported(f"{keyword} {name}={count!r}: {rule}")
     return ",".join(f"{name}={count}" for name, count in counts.items())
 
@@ -148,85 +98,82 @@ def _check_work_div(hints: Mapping[str, Any]) -> str:
 
 def _check_named_dims(hints: Mapping[str, Any]) -> str:
     names = hints.get("named_dims", ())
-    for name in names:
-        if name is not None and name not in _sizes:
-            raise ValueError(f"named_dims: dim {name} is not declared")
-    return ",".join(name or "" for name in names)
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise TypeError(f"named_dims={names!r}: expected a list of names of dims")
+    return ",".join("" if name is None else dims.check_name(name) for name in names)
 
 
 _CHECKS = {"tiles": _check_tiles, "work_div": _check_work_div, "named_dims": _check_named_dims}
 
 
-def in_use() -> bool:
-    return bool(_sizes)
+_aten = torch.ops.aten
+_OF_SHAPES = {
+    *(op.default for op in (_aten.empty_like, _aten.full_like, _aten.zeros_like, _aten.ones_like)),
+    *(op.default for op in (_aten.new_empty, _aten.new_full, _aten.new_zeros, _aten.new_ones)),
+}
 
 
-def dims_of(value) -> str:
-    """The names of a tensor's dims as the compiler takes them."""
-    return getattr(value, _ATTRIBUTE, "") if _sizes else ""
+class Scope(NamedTuple):
+    """A scope around an FX node, as the compiler takes it."""
+
+    number: int
+    tiles: str  # "M=8", or "@2=16" for a step of a loop that the user writes
+    work_div: str  # "M=2,K=4"
+    named_dims: str  # "M,K"
+
+    @property
+    def about_dims(self) -> str:
+        """What it asks of named dims."""
+        return self.work_div or ("" if self.tiles.startswith("@") else self.tiles)
 
 
-def _scopes_of(node: torch.fx.Node) -> list[tuple[int, dict[str, str]]]:
-    """Number and texts of the scopes around a node, outermost first."""
+def scopes_of(node: torch.fx.Node) -> list[Scope]:
+    """Outermost first."""
     custom = node.meta.get("custom") or {}
     keys = [key for key in custom if isinstance(key, str) and key.startswith(_SCOPE)]
-    return sorted((int(key.removeprefix(_SCOPE)), custom[key]) for key in keys)
+    return sorted(Scope(int(key.removeprefix(_SCOPE)), **custom[key]) for key in keys)
 
 
-def _speaks_of_dims(hint: dict[str, str]) -> bool:
-    return bool(hint["work_div"]) or (hint["tiles"] != "" and not hint["tiles"].startswith("@"))
-
-
-def scopes_in(graph: torch.fx.Graph) -> dict[int, str]:
-    """The scopes that say something of named dims: their numbers, and what they say."""
-    return {
-        number: hint["tiles"] or hint["work_div"]
-        for node in graph.nodes
-        for number, hint in _scopes_of(node)
-        if _speaks_of_dims(hint)
-    }
+def about_dims(graph: torch.fx.Graph) -> dict[int, str]:
+    """The scopes of a graph that ask something of named dims, and what."""
+    scopes = (scope for node in graph.nodes for scope in scopes_of(node))
+    return {scope.number: scope.about_dims for scope in scopes if scope.about_dims}
 
 
 def warn_of_lost_scopes(before: Mapping[int, str], graph: torch.fx.Graph) -> None:
     """Warns of scopes of the user's graph that no operator of the graph to compile is in."""
-    for number in sorted(set(before) - set(scopes_in(graph))):
+    for number in sorted(set(before) - set(about_dims(graph))):
         text = f"spyre_hint of {before[number]} (scope {number}) has no effect: "
         warnings.warn(text + "none of its operators is left in the compiled graph", stacklevel=2)
 
 
-def wants_names(node: torch.fx.Node) -> bool:
-    """Whether a hint of named dims is around the node."""
-    return any(_speaks_of_dims(hint) for _number, hint in _scopes_of(node))
-
-
 def warn_of_unnamed(inputs: Sequence[str]) -> None:
-    """Warns of inputs, as a reader may call them, that such nodes read."""
+    """Warns of inputs, as a reader may call them, that operators under hints of names read."""
     if inputs:
         text = "operators under a spyre_hint read inputs whose dims have no names: "
         rule = "; name_tensor_dims gives them"
         warnings.warn(text + ", ".join(dict.fromkeys(inputs)) + rule, stacklevel=2)
 
 
-def hand_over(graph, number: int, node: torch.fx.Node) -> None:
+def hand_over(graph, number: int, node: torch.fx.Node, scopes: Sequence[Scope]) -> None:
     """Tells the compiler's node `number` the hints around its FX node."""
-    scopes = _scopes_of(node)
-    if not scopes:
-        return
-    tiles = [f"{scope}:{hint['tiles']}" for scope, hint in scopes if hint["tiles"]]
-    division = ",".join(hint["work_div"] for _scope, hint in scopes if hint["work_div"])
-    names = [hint["named_dims"] for _scope, hint in scopes if hint["named_dims"]]
+    tiles = [f"{scope.number}:{scope.tiles}" for scope in scopes if scope.tiles]
+    division = [scope.work_div for scope in scopes if scope.work_div]
+    names = [scope.named_dims for scope in scopes if scope.named_dims]
     if tiles:
         graph.set_tiles(number, ",".join(tiles))
     if division:
-        graph.set_work_division(number, division)
-    if names and not node.all_input_nodes:
-        _name_result(graph, number, node, names[-1])
+        graph.set_work_division(number, ",".join(division))
+    if names:
+        _name_result(graph, number, node, names[-1].split(","))
 
 
-def _name_result(graph, number: int, node: torch.fx.Node, names: str) -> None:
-    shape = node.meta["val"].shape
+def _name_result(graph, number: int, node: torch.fx.Node, names: list[str]) -> None:
+    """Of an operator that reads nothing but, as zeros_like does, shapes."""
+    if node.all_input_nodes and node.target not in _OF_SHAPES:
+        return
     try:
-        text = _names_text([name or None for name in names.split(",")], shape)
+        text = dims.names_of_result([name or None for name in names], node.meta["val"].shape)
     except ValueError as error:
         warnings.warn(f"named_dims of {node.name} are left out: {error}", stacklevel=2)
         return

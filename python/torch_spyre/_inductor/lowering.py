@@ -6,7 +6,8 @@ from __future__ import annotations
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from .registry import register_spyre_lowering, spyre_lowerings
+from .registered import spyre_lowerings
+from .registry import register_spyre_lowering
 
 __all__ = ["lower", "register_spyre_lowering", "spyre_lowerings"]
 

@@ -11,7 +11,7 @@ Three lists take passes over a torch.fx.Graph, which they edit in place, and fou
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
@@ -29,9 +29,20 @@ class _Passes:
     def __init_subclass__(cls):
         cls.passes = []
 
+    def call(self, change: Callable, argument):
+        """What the pass returns; an error names it and the list that it stands in."""
+        if not callable(change):
+            raise TypeError(f"{type(self).__name__}.passes: expected a function, got {change!r}")
+        try:
+            return change(argument)
+        except Exception as error:
+            error.add_note(f"in the pass {_name(change)} of {type(self).__name__}")
+            raise
+
     def uuid(self):
         """Changes when the source of a pass changes."""
-        files = [inspect.getfile(change) for change in self.passes]
+        kinds = [p if inspect.isfunction(p) else type(p) for p in self.passes]
+        files = [inspect.getfile(kind) for kind in kinds]
         return get_hash_for_files(tuple(dict.fromkeys([*files, __file__])))
 
 
@@ -40,7 +51,7 @@ class _GraphPasses(_Passes, CustomGraphPass):
         if not self.passes or not _is_of_card(graph):
             return
         for change in self.passes:
-            change(graph)
+            self.call(change, graph)
         graph.lint()
 
 
@@ -62,7 +73,7 @@ class CustomPreLayoutPasses(_Passes):
 
     def __call__(self, graph: LoopGraph, done: Callable[[str, list[LoopOp]], None]) -> None:
         for change in self.passes:
-            change(graph)
+            self.call(change, graph)
             done(_name(change), graph.operations)
 
 
@@ -74,7 +85,11 @@ class CustomPreSchedulingPasses(CustomPreLayoutPasses):
 class _NodePasses(_Passes):
     def __call__(self, graph: LoopGraph, done: Callable[[str, list[LoopOp]], None]) -> None:
         for change in self.passes:
-            graph.operations = list(change(graph.operations))
+            operations = self.call(change, graph.operations)
+            if not isinstance(operations, Iterable):
+                place = f"the pass {_name(change)} of {type(self).__name__}"
+                raise TypeError(f"{place} returned {operations!r}: expected the ops in a list")
+            graph.operations = list(operations)
             done(_name(change), graph.operations)
 
 

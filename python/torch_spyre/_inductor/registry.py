@@ -21,11 +21,10 @@ from collections.abc import Callable, Iterable
 import torch
 
 from .. import _C
+from ..host import run_on_cpu
+from .registered import fallback_ops, spyre_decompositions, spyre_lowerings
 
 Operators = torch._ops.OpOverload | torch._ops.OpOverloadPacket | Iterable
-spyre_decompositions: dict[torch._ops.OpOverload, Callable] = {}
-spyre_lowerings: dict[torch._ops.OpOverload, Callable] = {}
-fallback_ops: dict[torch._ops.OpOverload, Callable | None] = {}
 _libraries: dict[str, torch.library.Library] = {}
 
 
@@ -35,9 +34,12 @@ def overloads(operators: Operators) -> list[torch._ops.OpOverload]:
         return [operators]
     if isinstance(operators, torch._ops.OpOverloadPacket):
         return [getattr(operators, name) for name in operators.overloads()]
+    found = []
     if isinstance(operators, Iterable) and not isinstance(operators, str):
-        return [op for operator in operators for op in overloads(operator)]
-    raise TypeError(f"expected an operator of torch.ops or a list of them, got {operators!r}")
+        found = [op for operator in operators for op in overloads(operator)]
+    if not found:
+        raise TypeError(f"expected an operator of torch.ops or a list of them, got {operators!r}")
+    return found
 
 
 def _implement(op: torch._ops.OpOverload, function: Callable) -> None:
@@ -53,8 +55,6 @@ def _implement(op: torch._ops.OpOverload, function: Callable) -> None:
         result = function(*args, **kwargs)
         if result is not NotImplemented:
             return result
-        from ..host import run_on_cpu
-
         return run_on_cpu(op, args, kwargs, "its decomposition does not take these arguments")
 
     _libraries[namespace].impl(name + suffix, kernel, allow_override=True)
@@ -87,6 +87,8 @@ def register_fallback(operators: Operators) -> Callable[[Callable | None], Calla
     the function of CPU tensors; the card is not tried."""
 
     def register(function: Callable | None) -> Callable | None:
+        if function is not None and not callable(function):
+            raise TypeError(f"expected a function of CPU tensors or None, got {function!r}")
         for op in overloads(operators):
             fallback_ops[op] = function
         _C.forget_operators()

@@ -3,47 +3,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import torch
 
-from .. import _C, handover
-from .._inductor import kernel_files
-from .._inductor.op_spec import LoopSpec, OpSpec, UnimplementedOp, to_json
+from .. import _C
+from .._inductor.op_spec import LoopSpec, OpSpec, UnimplementedOp
+from .kernel_runner import SpyreSDSCKernelRunner, SpyreUnimplementedRunner
 
 __all__ = ["SpyreAsyncCompile", "SpyreSDSCKernelRunner", "SpyreUnimplementedRunner", "placed"]
-
-
-class SpyreSDSCKernelRunner:
-    """A compiled kernel. `run` takes the tensors in the order of arg_index, results included."""
-
-    def __init__(self, name: str, specs: Sequence[OpSpec | LoopSpec | UnimplementedOp]):
-        self.name = name
-        self.specs = specs
-        text = json.dumps(to_json(specs))
-        with torch.profiler.record_function(f"dxp_standalone:{name}"):
-            self.executable = _C.compile_op_specs(text, name, handover.settings())
-        if kernel_files.wanted():
-            kernel_files.write(self.executable, 0, name)
-
-    def run(self, *tensors: torch.Tensor) -> None:
-        self.executable.run(tensors)
-
-    def write_bundle(self, directory: str) -> None:
-        """The SuperDSC-Bundle of the kernel: bundle.mlir and sdsc_<n>.json."""
-        self.executable.write(0, "bundle", directory)
-
-
-class SpyreUnimplementedRunner:
-    """A kernel that holds an operation without a lowering; it fails when it is run."""
-
-    def __init__(self, name: str, op: str):
-        self.name = name
-        self.op = op
-
-    def run(self, *_tensors: torch.Tensor) -> None:
-        raise RuntimeError(f"Invoked {self.name} which contains unimplemented operation {self.op}")
 
 
 class SpyreAsyncCompile:
