@@ -15,17 +15,26 @@ typedef struct {
     float (*kept)[STICK];                   // [area][stick][row of the block]
     float (*sums)[CHAIN_MOST_ROWS][STICK];
     float (*rows)[CHAIN_MOST_ROWS];         // one element a row, [step]
+    uint8_t *own;                           // of rows of a block, where places say so
     size_t first, count;                    // rows of the block
 } progress;
 
-static uint8_t *address_of(const core_run *run, const chain_place *p, const plan_phase *first)
+static uint8_t *address_of(const core_run *run, const progress *g, const chain_place *p,
+                           const plan_phase *first)
 {
+    if (p->own) return g->own + p->offset;
     if (p->space == ISA_SPACE_LX) return run->lx + p->offset;
     const isa_kernel *kernel = first[p->kernel].kernel->source;
     int64_t offset = p->offset;
     if (p->slot != ISA_NO_SLOT)
         offset += kernel->parameters[(size_t)run->core * kernel->slot_count + p->slot];
     return run->owner->memory + run->arguments[p->arg].base + offset;
+}
+
+// Bytes from row 0 to the block.
+static int64_t before_block(const progress *g, const chain_place *p)
+{
+    return p->own ? 0 : (int64_t)g->first * p->row;
 }
 
 static void fetch_rows(const progress *g, const chain_step *s, const uint8_t *at, float *out)
@@ -38,7 +47,7 @@ static void fetch_rows(const progress *g, const chain_step *s, const uint8_t *at
     }
 }
 
-static bool takes_elements(uint32_t verb)
+bool chain_takes_elements(uint32_t verb)
 {
     return verb == WALK_LOAD || verb == WALK_WITH || verb == WALK_STORE ||
            verb == WALK_STORE_FOUND || verb == WALK_WITH_ROWS || verb == WALK_WITH_LINE;
@@ -74,7 +83,7 @@ static walk_step bind(const progress *g, uint32_t n)
                    .begins = s->begins,
                    .folds = s->folds,
                    .begin = s->begin};
-    if (takes_elements(s->verb)) w.at = g->step[n] + (int64_t)g->first * s->place.row;
+    if (chain_takes_elements(s->verb)) w.at = g->step[n] + before_block(g, &s->place);
     if (g->first + g->c->block < g->c->rows) w.ahead = s->place.row * g->c->block;
     if (s->verb == WALK_KEEP || s->verb == WALK_LOAD_KEPT || s->verb == WALK_WITH_KEPT)
         w.values = g->kept[(size_t)s->area * g->c->sticks * g->c->block];
@@ -105,24 +114,25 @@ static void run_tile(const progress *g, const chain_item *item, uint8_t *const *
         constant[o] = operand->value;
         if (operand->constant) address[o] = (uint8_t *)&constant[o];
         else if (operand->sums != CHAIN_NONE) address[o] = (uint8_t *)g->sums[operand->sums];
-        else address[o] = base[o] + (int64_t)g->first * operand->place.row;
+        else address[o] = base[o] + before_block(g, &operand->place);
     }
     tile->fast(tile, address, scratch);
 }
 
-void chain_run(core_run *run, const chain *c, const plan_phase *first)
+void chain_run(core_run *run, const chain *c, const plan_phase *first, chain_rows rows)
 {
     _Alignas(64) float kept[CHAIN_KEPT_FLOATS / STICK][STICK];
     _Alignas(64) float sums[CHAIN_MOST_SUMS][CHAIN_MOST_ROWS][STICK];
-    float rows[CHAIN_MOST_STEPS][CHAIN_MOST_ROWS];
-    progress g = {.c = c, .kept = kept, .sums = sums, .rows = rows};
+    float by_row[CHAIN_MOST_STEPS][CHAIN_MOST_ROWS];
+    _Alignas(64) uint8_t own[CHAIN_MOST_OWN * CHAIN_OWN_BYTES];
+    progress g = {.c = c, .kept = kept, .sums = sums, .rows = by_row, .own = own};
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const chain_step *s = &c->steps.items[n];
-        if (takes_elements(s->verb)) g.step[n] = address_of(run, &s->place, first);
+        if (chain_takes_elements(s->verb)) g.step[n] = address_of(run, &g, &s->place, first);
         if (s->verb == WALK_WITH_LINE) fetch_line(&g, n);
     }
-    for (g.first = 0; g.first < c->rows; g.first += c->block) {
-        g.count = c->rows - g.first < c->block ? c->rows - g.first : c->block;
+    for (g.first = rows.begin; g.first < rows.end; g.first += c->block) {
+        g.count = rows.end - g.first < c->block ? rows.end - g.first : c->block;
         for (uint32_t n = 0; n < c->items.count; n++) {
             const chain_item *item = &c->items.items[n];
             uint8_t *base[ISA_MAX_OPERANDS] = {NULL};
@@ -132,7 +142,7 @@ void chain_run(core_run *run, const chain *c, const plan_phase *first)
             }
             for (uint32_t o = 0; o < item->tile[0]->instruction->operand_count; o++)
                 if (item->operand[o].sums == CHAIN_NONE && !item->operand[o].constant)
-                    base[o] = address_of(run, &item->operand[o].place, first);
+                    base[o] = address_of(run, &g, &item->operand[o].place, first);
             run_tile(&g, item, base, run->scratch);
         }
     }

@@ -4,7 +4,7 @@
 // after the other. A chain is a list of items: walks (card/walk.h), which take sticks of a row
 // through many instructions while they are in registers, and what there is one of a row, as plain
 // tiles. Values that a later walk needs stay in fp32 beside it; a store to LX that nobody reads
-// afterwards is left out. Every rounding of the instructions stays, so do their orders of additions.
+// afterwards is left out, or goes to memory of the chain's own. Every rounding of the instructions stays, so do their orders of additions.
 #ifndef CARD_CHAIN_H
 #define CARD_CHAIN_H
 
@@ -17,12 +17,15 @@ enum {
     CHAIN_MOST_ROWS = 64,                   // of a block
     CHAIN_MOST_STEPS = 96,
     CHAIN_MOST_SUMS = 4,                    // sums of rows that live at once
+    CHAIN_MOST_OWN = 8,                     // values of rows that nobody else reads,
+    CHAIN_OWN_BYTES = CHAIN_MOST_ROWS * 4,  // of so many bytes each
     CHAIN_KEPT_FLOATS = 32 << 10,           // of all values that are kept
 };
 
 // Where an operand has its elements: of row r and stick s at offset + r * row + s * stick.
 typedef struct {
     isa_space space;
+    bool own;                               // not there: in the chain's own memory, a block's rows
     uint16_t arg, slot;
     uint32_t kernel;                        // whose parameters; counted from the chain's first
     int64_t offset, row, stick;
@@ -56,11 +59,16 @@ typedef struct {
     const struct chain_tile *made_of;       // while it is built
 } chain_item;
 
+typedef struct {
+    uint32_t begin, end;
+} chain_rows;
+
 struct chain {
     uint32_t kernels;                       // that it stands for
     uint32_t rows, sticks, block;           // block: rows at a time
     uint32_t kept;                          // areas of kept values, a block of all sticks each
     uint32_t lines;                         // areas of one row, the same for all rows
+    bool divisible;                         // blocks may be done in any order, by several threads
     VEC(chain_step) steps;
     VEC(chain_item) items;
 };
@@ -118,7 +126,11 @@ SPYRE_MUST_CHECK spyre_status chain_build(arena *memory, arena *scratch,
 
 // --- Running
 
-// Takes a core through all kernels of a chain; `first` is the phase of the first one.
-void chain_run(core_run *run, const chain *c, const plan_phase *first);
+// True for verbs of steps that have a place.
+bool chain_takes_elements(uint32_t verb);
+
+// Takes a core through all kernels of a chain, for rows from `begin`, where a block begins, to `end`,
+// where one or the chain ends; `first` is the phase of the first kernel.
+void chain_run(core_run *run, const chain *c, const plan_phase *first, chain_rows rows);
 
 #endif

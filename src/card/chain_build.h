@@ -2,7 +2,7 @@
 //
 // How a chain is made: chain_find.c looks for kernels whose tiles have one shape (chain_shape.c) and
 // may be taken block by block (chain_order.c), chain_build.c notes their steps, chain_finish.c drops
-// those that nobody needs.
+// those that nobody needs, chain_own.c finds what need not be in LX.
 #ifndef CARD_CHAIN_BUILD_H
 #define CARD_CHAIN_BUILD_H
 
@@ -44,8 +44,18 @@ bool chain_same_place(const plan_phase *first, const chain_place *a, const chain
 // Fills items and steps of b->c, unless it leaves b->fits false.
 SPYRE_MUST_CHECK spyre_status chain_compose(chain_builder *b);
 
-// Drops steps, chooses roundings, areas and the block, makes the tiles. `live` tells for each value
-// whether somebody may read it in LX or memory afterwards.
-SPYRE_MUST_CHECK spyre_status chain_finish(chain_builder *b, const bool *live);
+// What somebody may read in LX or memory after the chain: for each value, for each tile's result.
+typedef struct {
+    bool value[CHAIN_MOST_STEPS], tile[CHAIN_MOST_STEPS];
+} chain_live;
+
+// Drops steps, chooses roundings, areas and the block, makes the tiles.
+SPYRE_MUST_CHECK spyre_status chain_finish(chain_builder *b, const chain_live *live);
+
+// Moves what there is one of a row, and only the chain reads, from LX to memory of the chain's own.
+void chain_own_rows(chain_builder *b, const bool *tile_live);
+
+// True when no two rows write the same bytes.
+bool chain_divides(const chain *c);
 
 #endif

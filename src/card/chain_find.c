@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which kernels become a chain: from each kernel on as many as agree, at least two, with at least
-// two instructions over all elements between them.
+// two instructions over all elements between them. A reduction of one core alone may be a chain by
+// itself, so that threads can share its rows.
 #include "card/chain_build.h"
 
 enum { MOST_KERNELS = 16 };
@@ -60,7 +61,8 @@ static bool loops_are_rows(const chain_tiles *tiles, const chain_tile *t)
 
 static bool agree(const search *s, uint32_t first, const chain_shape *shape, chain_tiles *tiles)
 {
-    uint32_t wide = 0;
+    uint32_t wide = 0, kernels = 0;
+    bool reduces = false;
     if (shape->rows < 2 || shape->sticks == 0) return false;
     for (uint32_t n = 0; n < tiles->count; n++) {
         chain_tile *t = &tiles->items[n];
@@ -68,10 +70,12 @@ static bool agree(const search *s, uint32_t first, const chain_shape *shape, cha
         earlier.count = n;
         if (!chain_place_tile(shape, &earlier, t) || !loops_are_rows(tiles, t)) return false;
         wide += t->role <= CHAIN_REDUCES;
+        kernels = t->kernel + 1;
+        reduces = reduces || t->role == CHAIN_REDUCES;
         for (uint32_t m = 0; m <= n; m++)
             if (!chain_in_order(s->phases + first, &tiles->items[m], t)) return false;
     }
-    return wide >= 2;
+    return kernels > 1 ? wide >= 2 : reduces;
 }
 
 // --- What is read afterwards
@@ -102,13 +106,18 @@ static bool sums_die(const search *s, uint32_t last, const chain_tiles *tiles)
     return true;
 }
 
-static void find_live(const search *s, uint32_t last, const chain_builder *b, bool *live)
+static void find_live(const search *s, uint32_t last, const chain_builder *b, chain_live *live)
 {
     for (uint32_t v = 0; v < b->value_count; v++) {
         const chain_value *value = &b->values[v];
-        live[v] = value->stored && !value->overwritten;
-        if (live[v] && value->place.space == ISA_SPACE_LX)
-            live[v] = is_live(s, last, range_of(b->tiles, &value->place));
+        live->value[v] = value->stored && !value->overwritten;
+        if (live->value[v] && value->place.space == ISA_SPACE_LX)
+            live->value[v] = is_live(s, last, range_of(b->tiles, &value->place));
+    }
+    for (uint32_t n = 0; n < b->tiles->count; n++) {
+        const chain_access *a = &b->tiles->items[n].operand[0];
+        live->tile[n] = a->place.space != ISA_SPACE_LX ||
+                        is_live(s, last, (lx_range){a->low, a->high});
     }
 }
 
@@ -118,7 +127,7 @@ static spyre_status make_chain(const search *s, uint32_t first, uint32_t kernels
                                const chain_tiles *tiles, const chain_shape *shape,
                                const chain **out_chain)
 {
-    bool live[CHAIN_MOST_STEPS];
+    chain_live live;
     chain_builder *b = ARENA_NEW(s->scratch, chain_builder, 1);
     TRY_ALLOC(b);
     *b = (chain_builder){.memory = s->memory, .tiles = tiles, .first = s->phases + first};
@@ -129,8 +138,8 @@ static spyre_status make_chain(const search *s, uint32_t first, uint32_t kernels
     b->c->sticks = shape->sticks;
     TRY(chain_compose(b));
     if (!b->fits) return NULL;
-    find_live(s, first + kernels - 1, b, live);
-    TRY(chain_finish(b, live));
+    find_live(s, first + kernels - 1, b, &live);
+    TRY(chain_finish(b, &live));
     if (b->fits) *out_chain = b->c;
     return NULL;
 }
@@ -166,12 +175,13 @@ spyre_status chain_build(arena *memory, arena *scratch, const isa_program *progr
                          const plan_phase *phases, uint32_t count)
 {
     search s = {memory, scratch, program, fused, lx, phases, count};
-    for (uint32_t first = 0; first + 1 < count; first++) {
+    for (uint32_t first = 0; first < count; first++) {
         chain_tiles tiles = {0};
-        uint32_t kernels;
+        uint32_t kernels, active = phases[first].kernel->source->active_cores;
+        const uint32_t least = (active & (active - 1)) == 0 ? 1 : 2;
         const chain *found = NULL;
         TRY(collect(&s, first, &tiles, &kernels));
-        for (uint32_t n = kernels; n >= 2 && !found; n--)
+        for (uint32_t n = kernels; n >= least && !found; n--)
             TRY(try_chain(&s, first, n, &tiles, &found));
         if (!found) continue;
         phases[first].kernel->chain = found;

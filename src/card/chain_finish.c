@@ -5,6 +5,7 @@
 
 // Kept values stay in the host's first cache, what passes by more than once in the second.
 enum { KEPT_BYTES = 32 << 10, PASSING_BYTES = 128 << 10, STICK_BYTES = STRIP_LANES * 4 };
+enum { LEAST_SHARE = 4 };               // rows a core
 
 // --- Roundings
 
@@ -151,13 +152,20 @@ static uint32_t choose_block(const chain *c)
     size_t rows = (c->kept ? KEPT_BYTES : PASSING_BYTES) / row / 2 * 2;
     if (rows < 2) rows = 2;
     if (rows > CHAIN_MOST_ROWS) rows = CHAIN_MOST_ROWS;
-    return rows < c->rows ? (uint32_t)rows : c->rows;
+    if (rows > c->rows) rows = c->rows;
+    uint32_t share = c->rows % ISA_CORES ? 0 : c->rows / ISA_CORES;
+    if (c->kernels > 1 || share < LEAST_SHARE) return (uint32_t)rows;
+    // The rows of one kernel may be for all cores (spread.h): whole blocks for each.
+    while (share % rows) rows--;
+    return (uint32_t)rows;
 }
 
 // --- Tiles
 
-static spyre_status make_tile(arena *memory, const chain_tile *t, uint32_t rows, plan_tile **out)
+static spyre_status make_tile(arena *memory, const chain_item *item, uint32_t rows,
+                              plan_tile **out)
 {
+    const chain_tile *t = item->made_of;
     isa_instruction *i = ARENA_NEW(memory, isa_instruction, 1);
     TRY_ALLOC(i);
     *i = *t->tile->instruction;
@@ -167,17 +175,19 @@ static spyre_status make_tile(arena *memory, const chain_tile *t, uint32_t rows,
     for (uint32_t o = 0; o < i->operand_count; o++) {
         memset(i->operand[o].stride, 0, sizeof i->operand[o].stride);
         memset(i->operand[o].loop_stride, 0, sizeof i->operand[o].loop_stride);
-        i->operand[o].stride[0] = t->operand[o].place.row;
+        i->operand[o].stride[0] = item->operand[o].place.row;
         if (t->lanes > 1) i->operand[o].stride[1] = t->operand[o].lane;
     }
     return plan_make_tile(memory, i, out);
 }
 
-spyre_status chain_finish(chain_builder *b, const bool *live)
+spyre_status chain_finish(chain_builder *b, const chain_live *live)
 {
     chain *c = b->c;
     load_again(b);
-    drop_steps(b, live);
+    drop_steps(b, live->value);
+    chain_own_rows(b, live->tile);
+    c->divisible = chain_divides(c);
     choose_areas(b);
     choose_lines(c);
     c->block = choose_block(c);
@@ -187,8 +197,8 @@ spyre_status chain_finish(chain_builder *b, const bool *live)
     for (uint32_t n = 0; n < c->items.count && b->fits; n++) {
         chain_item *item = &c->items.items[n];
         if (item->count) continue;
-        TRY(make_tile(b->memory, item->made_of, c->block, &item->tile[0]));
-        if (rest) TRY(make_tile(b->memory, item->made_of, rest, &item->tile[1]));
+        TRY(make_tile(b->memory, item, c->block, &item->tile[0]));
+        if (rest) TRY(make_tile(b->memory, item, rest, &item->tile[1]));
     }
     return NULL;
 }

@@ -5,57 +5,14 @@
 // which no core takes a step is a deadlock. All cores meet between kernels, but for fused ones that
 // join (local.h): a host thread takes one core through all of them, while its data are in the
 // cache.
-#include <stdlib.h>
 #include <string.h>
 
-#include "card/chain.h"
 #include "card/check.h"
 #include "card/exchange.h"
 #include "card/fuse.h"
+#include "card/launch.h"
 #include "card/local.h"
-#include "card/machine.h"
-
-// Below this much work other threads cost more than they save: when they must be woken, and when
-// they are awake.
-#define WAKING_WEIGHT_BYTES 131072.0
-#define PARALLEL_WEIGHT_BYTES 16384.0
-
-typedef struct {
-    card *owner;
-    const card_program *program;
-    const card_argument *arguments;
-    uint32_t index[ISA_MAX_LOOPS];          // loops around kernels
-    uint32_t pending[ISA_CORES];            // cores that are not done
-    uint32_t pending_count;
-    uint32_t gang;                          // cores a host thread takes along together
-    bool may_join;                          // no argument that is stored to overlaps another
-    const plan_phase *group;                // kernels that run without meeting
-    uint32_t group_count;
-    uint32_t reached[ISA_CORES];            // how far in the group each core came
-} launch;
-
-static core_run *start_core(launch *l, const plan_kernel *kernel, uint32_t core, bool fused)
-{
-    core_run *run = &l->owner->runs[core];
-    run->owner = l->owner;
-    run->program = l->program;
-    run->kernel = kernel;
-    run->arguments = l->arguments;
-    run->parameters = kernel->source->parameters + (size_t)core * kernel->source->slot_count;
-    run->lx = l->owner->lx + (size_t)core * ISA_LX_BYTES;
-    run->core = core;
-    run->executed = 0;
-    run->fused = fused;
-    run->gathers_matmuls = fused && kernel->has_matmul;
-    run->matmul = NULL;
-    run->state = ADVANCE_RAN;
-    if (!fused) memset(run->token, 0, sizeof run->token);
-    for (uint32_t q = 0; q < (fused ? 1u : ISA_QUEUE_COUNT); q++) {
-        run->queue[q].next = 0;
-        memcpy(run->queue[q].index, l->index, sizeof l->index);
-    }
-    return run;
-}
+#include "card/spread.h"
 
 static void run_core(void *context, size_t index, uint32_t worker)
 {
@@ -73,16 +30,6 @@ static uint64_t steps_taken(const launch *l)
     return steps;
 }
 
-// The faulting core with the lowest number, so that the report does not depend on host threads.
-static core_run *first_fault(const launch *l)
-{
-    for (uint32_t i = 0; i < l->pending_count; i++) {
-        core_run *run = &l->owner->runs[l->pending[i]];
-        if (run->state == ADVANCE_FAULT) return run;
-    }
-    return NULL;
-}
-
 static void drop_finished(launch *l)
 {
     uint32_t kept = 0;
@@ -93,36 +40,17 @@ static void drop_finished(launch *l)
     l->pending_count = kept;
 }
 
-static bool is_parallel(const launch *l, double weight_bytes)
-{
-    if (weight_bytes >= WAKING_WEIGHT_BYTES) return true;
-    return weight_bytes >= PARALLEL_WEIGHT_BYTES && pool_awake(l->owner->workers);
-}
-
-static void run_all(launch *l, size_t count, pool_fn *fn, bool parallel)
-{
-    if (parallel) pool_run(l->owner->workers, count, fn, l);
-    else for (size_t n = 0; n < count; n++) fn(l, n, 0);
-}
-
-static void list_cores(launch *l, uint32_t active)
-{
-    l->pending_count = 0;
-    for (uint32_t core = 0; core < ISA_CORES; core++)
-        if (active >> core & 1u) l->pending[l->pending_count++] = core;
-}
-
 // A kernel whose queues walk for themselves. Null, or the core that faulted.
 static core_run *run_kernel(launch *l, const plan_kernel *kernel)
 {
-    bool parallel = !l->owner->check && is_parallel(l, kernel->weight_bytes);
+    bool parallel = !l->owner->check && launch_is_parallel(l, kernel->weight_bytes);
     if (l->owner->check) check_begin_kernel(l->owner->check);
-    list_cores(l, kernel->source->active_cores);
-    for (uint32_t n = 0; n < l->pending_count; n++) start_core(l, kernel, l->pending[n], false);
+    launch_list_cores(l, kernel->source->active_cores);
+    for (uint32_t n = 0; n < l->pending_count; n++) launch_start_core(l, kernel, l->pending[n], false);
     while (l->pending_count) {
         uint64_t before = steps_taken(l);
-        run_all(l, l->pending_count, run_core, parallel);
-        core_run *fault = first_fault(l);
+        launch_run_all(l, l->pending_count, run_core, parallel);
+        core_run *fault = launch_first_fault(l);
         if (fault) return fault;
         bool stuck = steps_taken(l) == before;
         drop_finished(l);
@@ -133,8 +61,6 @@ static core_run *run_kernel(launch *l, const plan_kernel *kernel)
     }
     return NULL;
 }
-
-// --- Kernels without meeting
 
 static bool is_exchange(const launch *l, const plan_kernel *kernel)
 {
@@ -148,177 +74,42 @@ static bool is_fused(const launch *l, const plan_kernel *kernel)
            kernel->steps[ISA_QUEUE_SEQ] && fuse_allowed(kernel, l->arguments);
 }
 
-// Cores through one fused kernel, their matmuls together; without ring and tokens only those make
-// them stop.
-static void run_together(core_run *const *runs, uint32_t count, const matmul_host *host)
+static bool may_spread(const launch *l, const plan_phase *phase)
 {
-    do {
-        for (uint32_t n = 0; n < count; n++)
-            if (runs[n]->state == ADVANCE_RAN || runs[n]->state == ADVANCE_BLOCKED)
-                core_execute(runs[n], CARD_FAST);
-    } while (batch_execute(runs, count, host));
-}
-
-// A gang of cores through kernels that one chain stands for, core by core.
-static void run_chain(launch *l, uint32_t k, uint32_t first, uint32_t end, uint32_t worker)
-{
-    const plan_kernel *kernel = l->group[k].kernel;
-    for (uint32_t n = first; n < end; n++) {
-        uint32_t core = l->pending[n];
-        if (!(kernel->source->active_cores >> core & 1u)) continue;
-        core_run *run = start_core(l, kernel, core, true);
-        run->scratch = &l->owner->scratch[worker];
-        chain_run(run, kernel->chain, &l->group[k]);
-        l->reached[core] = k;
-    }
-}
-
-// A gang of cores through one fused kernel, or an exchange; false after a fault.
-static bool run_gang(launch *l, uint32_t k, uint32_t first, uint32_t end, uint32_t worker)
-{
-    const plan_kernel *kernel = l->group[k].kernel;
-    core_run *runs[ISA_CORES] = {NULL};
-    uint32_t count = 0;
-    for (uint32_t n = first; n < end; n++) {
-        uint32_t core = l->pending[n];
-        if (!(kernel->source->active_cores >> core & 1u)) continue;
-        core_run *run = start_core(l, kernel, core, true);
-        run->scratch = &l->owner->scratch[worker];
-        l->reached[core] = k;
-        if (kernel->exchange) exchange_run(run, kernel->exchange);
-        else runs[count++] = run;
-    }
-    if (!count) return true;
-    run_together(runs, count, &(matmul_host){.scratch = &l->owner->scratch[worker]});
-    for (uint32_t n = 0; n < count; n++)
-        if (runs[n]->state == ADVANCE_FAULT) return false;
+    const spread *s = phase->kernel->spread;
+    if (!s || !l->may_join) return false;
+    for (uint32_t n = 0; n < s->phases; n++)
+        if (!is_exchange(l, phase[n].kernel) && !is_fused(l, phase[n].kernel)) return false;
     return true;
 }
 
-// A gang of cores through all kernels of the group.
-static void run_through(void *context, size_t index, uint32_t worker)
+// Whether a phase's kernel goes with those before it. `apart`: not when threads share its rows.
+static bool continues(const launch *l, const plan_phase *phase, bool apart)
 {
-    launch *l = context;
-    uint32_t first = (uint32_t)index * l->gang, end = first + l->gang;
-    if (end > l->pending_count) end = l->pending_count;
-    for (uint32_t k = 0; k < l->group_count; k++) {
-        const plan_kernel *kernel = l->group[k].kernel;
-        if (kernel->chain && kernel->chain->kernels <= l->group_count - k) {
-            run_chain(l, k, first, end, worker);
-            k += kernel->chain->kernels - 1;
-            continue;
-        }
-        if (!run_gang(l, k, first, end, worker)) return;
-    }
-}
-
-static bool comes_before(const launch *l, uint32_t a, uint32_t b)
-{
-    return l->reached[a] != l->reached[b] ? l->reached[a] < l->reached[b] : a < b;
-}
-
-// The fault of the earliest kernel, of its lowest core, as if all cores had met before each kernel.
-static core_run *earliest_fault(const launch *l)
-{
-    core_run *earliest = NULL;
-    for (uint32_t n = 0; n < l->pending_count; n++) {
-        core_run *run = &l->owner->runs[l->pending[n]];
-        if (run->state != ADVANCE_FAULT) continue;
-        if (!earliest || comes_before(l, run->core, earliest->core)) earliest = run;
-    }
-    return earliest;
-}
-
-static uint32_t cores_a_thread(const launch *l, uint32_t cores)
-{
-    uint32_t threads = pool_threads(l->owner->workers);
-    return (cores + threads - 1) / threads;
-}
-
-// The cores of a kernel in its order, then the others.
-static void put_first(launch *l, const plan_gang *gang, uint32_t active)
-{
-    uint32_t all = 0, count = 0;
-    for (uint32_t n = 0; n < l->pending_count; n++) all |= 1u << l->pending[n];
-    for (; active; active &= active - 1) {
-        l->pending[count] = gang->order[count];
-        all &= ~(1u << gang->order[count++]);
-    }
-    for (; all; all &= all - 1) l->pending[count++] = (uint32_t)__builtin_ctz(all);
-}
-
-// As many cores as gain from multiplying together, but something to do for every thread. A lone
-// kernel leaves nothing in the cache for the next one: there all of a thread's cores go together.
-static void choose_gangs(launch *l, const plan_phase *first, uint32_t count)
-{
-    uint32_t most = cores_a_thread(l, l->pending_count);
-    l->gang = 1;
-    for (uint32_t k = 0; k < count; k++) {
-        const plan_kernel *kernel = first[k].kernel;
-        uint32_t wish = kernel->has_matmul && count == 1 ? most : kernel->gang.cores;
-        if (wish <= l->gang) continue;
-        l->gang = wish;
-        put_first(l, &kernel->gang, kernel->source->active_cores);
-    }
-    if (l->gang > most) l->gang = most;
-}
-
-static core_run *run_group(launch *l, const plan_phase *first, uint32_t count)
-{
-    uint32_t active = 0;
-    double weight = 0;
-    for (uint32_t k = 0; k < count; k++) {
-        active |= first[k].kernel->source->active_cores;
-        weight += first[k].kernel->weight_bytes;
-    }
-    l->group = first;
-    l->group_count = count;
-    list_cores(l, active);
-    for (uint32_t n = 0; n < l->pending_count; n++)
-        l->owner->runs[l->pending[n]].state = ADVANCE_RAN;
-    choose_gangs(l, first, count);
-    uint32_t gangs = (l->pending_count + l->gang - 1) / l->gang;
-    run_all(l, gangs, run_through, is_parallel(l, weight));
-    return earliest_fault(l);
-}
-
-// More cores read one operand than a thread takes along: threads would pack it again and again.
-static bool shares_products(const launch *l, const plan_kernel *kernel)
-{
-    uint32_t cores = (uint32_t)__builtin_popcount(kernel->source->active_cores);
-    return kernel->only_matmuls && is_parallel(l, kernel->weight_bytes) &&
-           kernel->gang.cores > cores_a_thread(l, cores);
-}
-
-// The threads share the products of all cores, not the cores.
-static core_run *run_products(launch *l, const plan_kernel *kernel)
-{
-    core_run *runs[ISA_CORES];
-    list_cores(l, kernel->source->active_cores);
-    for (uint32_t n = 0; n < l->pending_count; n++) {
-        runs[n] = start_core(l, kernel, l->pending[n], true);
-        runs[n]->scratch = l->owner->scratch;
-    }
-    const matmul_host host = {l->owner->workers, l->owner->scratch};
-    run_together(runs, l->pending_count, &host);
-    return first_fault(l);
+    if (!l->may_join || phase->kind != PHASE_KERNEL || !phase->kernel->joins) return false;
+    if (apart && launch_shares_rows(l, phase->kernel)) return false;
+    return is_fused(l, phase->kernel) && !launch_shares_products(l, phase->kernel);
 }
 
 // Runs the kernel of a phase and those that may follow without meeting; moves *next behind them.
 static core_run *run_kernels(launch *l, const plan_phase *phase, uint32_t *next)
 {
+    if (may_spread(l, phase)) {
+        launch_run_spread(l, phase);
+        *next += phase->kernel->spread->phases - 1;
+        return NULL;
+    }
     bool exchanges = is_exchange(l, phase->kernel);
     if (exchanges && phase->kernel->sends_later) return NULL;
     if (!exchanges && !is_fused(l, phase->kernel)) return run_kernel(l, phase->kernel);
-    if (shares_products(l, phase->kernel)) return run_products(l, phase->kernel);
+    if (launch_shares_products(l, phase->kernel)) return launch_run_products(l, phase->kernel);
+    bool rows = launch_shares_rows(l, phase->kernel);
+    const uint32_t most = rows ? phase->kernel->chain->kernels : UINT32_MAX;
     uint32_t count = 1;
-    for (; l->may_join && *next < l->program->phases.count; (*next)++, count++) {
-        const plan_phase *other = &l->program->phases.items[*next];
-        if (other->kind != PHASE_KERNEL || !other->kernel->joins || !is_fused(l, other->kernel))
-            break;
-        if (shares_products(l, other->kernel)) break;
-    }
-    return run_group(l, phase, count);
+    while (count < most && *next < l->program->phases.count &&
+           continues(l, &l->program->phases.items[*next], !rows))
+        (*next)++, count++;
+    return launch_run_group(l, phase, count);
 }
 
 static core_run *run_phases(launch *l)

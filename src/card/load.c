@@ -9,6 +9,7 @@
 #include "card/fuse.h"
 #include "card/local.h"
 #include "card/machine.h"
+#include "card/spread.h"
 
 typedef VEC(plan_step) step_list;
 
@@ -303,6 +304,17 @@ static spyre_status make_chains(translation *t)
     return NULL;
 }
 
+static spyre_status make_spreads(translation *t)
+{
+    card_program *p = t->loaded;
+    for (uint32_t n = 0; n < p->phases.count; n++) {
+        plan_phase *phase = &p->phases.items[n];
+        if (phase->kind != PHASE_KERNEL || phase->depth || !phase->kernel->chain) continue;
+        TRY(spread_find(p->memory, phase, p->phases.count - n, &phase->kernel->spread));
+    }
+    return NULL;
+}
+
 static spyre_status make_tiles(translation *t)
 {
     card_program *p = t->loaded;
@@ -343,7 +355,8 @@ static spyre_status translate_in(translation *t)
     TRY(make_tiles(t));
     TRY(list_stored(t->loaded));
     TRY(make_phases(t));
-    return make_chains(t);
+    TRY(make_chains(t));
+    return make_spreads(t);
 }
 
 static spyre_status translate(card_program *p, const isa_program *program)

@@ -416,8 +416,16 @@ static void chain__forms_where_rows_agree_and_stores_what_is_read(void **state)
     }
 }
 
+static uint32_t own_results_of(const chain *c)
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < c->items.count; n++)
+        count += c->items.items[n].count == 0 && c->items.items[n].operand[0].place.own;
+    return count;
+}
+
 // max; subtract, exp; sum; divide: one chain that stores its last value only, whatever lies in
-// place of what, and rounds differences no further than exp needs.
+// place of what, keeps maxima and sums to itself, and rounds differences no further than exp needs.
 static void chain__softmax_is_one(void **state)
 {
     (void)state;
@@ -446,6 +454,7 @@ static void chain__softmax_is_one(void **state)
     assert_non_null(c);
     assert_int_equal(c->kernels, 5);
     assert_int_equal(stores_of(c), 1);
+    assert_int_equal(own_results_of(c), 2);
     for (uint32_t n = 0; n < c->steps.count; n++)
         if (c->steps.items[n].verb == WALK_APPLY + OPFUNC_SUB)
             assert_true(c->steps.items[n].rounding <= WALK_SIGNIFICAND ||
