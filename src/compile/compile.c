@@ -20,6 +20,8 @@ typedef struct {
     spyre_executable *executable;
     const spyre_segment_output **made; // by value: the output of a card segment that holds it
     uint32_t failed_node;              // of the caller's graph, or SPYRE_NO_ID
+    uint32_t most_tensors;             // of a card segment; 0: any number
+    bool is_too_wide;                  // a segment of several nodes has too many launch arguments
     uint32_t attempts;
     int64_t graph_us, front_us, back_us;
 } compilation;
@@ -103,6 +105,20 @@ static void blame_node(compilation *c, const spyre_graph *graph, uint32_t node)
     if (node < graph->nodes.count) c->failed_node = graph->nodes.items[node].origin;
 }
 
+// How many of its launch arguments a bundle needs for the pool and for constants is known only now.
+static spyre_status check_arguments(compilation *c, const executable_segment *segment)
+{
+    uint32_t most = c->options->settings.max_launch_arguments;
+    uint32_t count = segment->front.bundle->args.count;
+    if (!most || count <= most) return NULL;
+    c->is_too_wide = c->most_tensors > 1;
+    if (!c->is_too_wide && segment->front.loops->ops.count)
+        blame_node(c, segment->graph, segment->front.loops->ops.items[0].node);
+    return status_new(SPYRE_UNSUPPORTED,
+                      "a bundle of %u launch arguments where max_launch_arguments is %u", count,
+                      most);
+}
+
 static spyre_status front_segment(compilation *c, uint32_t index, const graph_segment *from)
 {
     spyre_executable *e = c->executable;
@@ -117,6 +133,7 @@ static spyre_status front_segment(compilation *c, uint32_t index, const graph_se
     spyre_status status = front_compile(from->graph, &front, e->memory, &node, &segment->front);
     if (status) blame_node(c, from->graph, node);
     TRY(status);
+    TRY(check_arguments(c, segment));
     statistics_add_front(&segment->front.records);
     TRY(executable_describe_outputs(e, index, from));
     for (uint32_t i = 0; i < from->output_count; i++)
@@ -225,7 +242,7 @@ static spyre_status attempt(compilation *c, const char *const *host_reasons)
     spyre_status status = graph_prepare(c->graph, c->options->host_fallback, host_reasons,
                                         e->memory, &e->prepared);
     if (!status) status = graph_partition(e->prepared, c->options->settings.enable_fusion,
-                                          e->memory, &segments, &count);
+                                          c->most_tensors, e->memory, &segments, &count);
     if (!status) status = verify_graphs(c, segments, count);
     int64_t prepared = statistics_now_us();
     if (!status) status = front_segments(c, segments, count);
@@ -237,19 +254,27 @@ static spyre_status attempt(compilation *c, const char *const *host_reasons)
     return status;
 }
 
-// Compiles, giving nodes to the host as long as front or back blame one.
+// Compiles, in smaller segments as long as one is too wide, and giving nodes to the host as long as
+// front or back blame one.
 static spyre_status compile_with_retries(compilation *c, arena *memory)
 {
     refusals refused;
     TRY(refusals_begin(c->graph, memory, &refused));
+    c->most_tensors = c->options->settings.max_launch_arguments;
     for (;;) {
         c->failed_node = SPYRE_NO_ID;
+        c->is_too_wide = false;
         c->executable = executable_create();
         TRY_ALLOC(c->executable);
         spyre_status status = attempt(c, refused.reason);
         if (!status) return NULL;
         spyre_executable_destroy(c->executable);
         c->executable = NULL;
+        if (c->is_too_wide) {
+            spyre_status_free(status);
+            c->most_tensors--;
+            continue;
+        }
         bool again = spyre_status_code(status) == SPYRE_UNSUPPORTED && c->options->host_fallback &&
                      c->failed_node < c->graph->nodes.count && !refused.reason[c->failed_node];
         if (!again) return status;
@@ -257,6 +282,7 @@ static spyre_status compile_with_retries(compilation *c, arena *memory)
         spyre_status added = refusals_add(&refused, c->failed_node, spyre_status_message(status));
         spyre_status_free(status);
         TRY(added);
+        c->most_tensors = c->options->settings.max_launch_arguments;
     }
 }
 

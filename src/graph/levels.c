@@ -176,36 +176,7 @@ static spyre_status take_levels(const scheduler *s, uint32_t count, arena *memor
     return NULL;
 }
 
-// Parts the segments of the card, node by node; `first[s]` becomes the first part of segment s.
-static spyre_status part_nodes(graph_levels *levels, uint32_t nodes, arena *memory)
-{
-    uint32_t *first = ARENA_NEW(memory, uint32_t, levels->segment_count + 1);
-    uint32_t *part_of = ARENA_NEW(memory, uint32_t, nodes);
-    TRY_ALLOC(first);
-    TRY_ALLOC(part_of);
-    for (uint32_t i = 0; i < nodes; i++) {
-        uint32_t s = levels->segment_of[i];
-        if (s == SPYRE_NO_ID) continue;
-        bool is_card = levels->kinds[s] == SPYRE_SEGMENT_CARD;
-        if (is_card || first[s + 1] == 0) first[s + 1]++;
-    }
-    for (uint32_t s = 0; s < levels->segment_count; s++) first[s + 1] += first[s];
-    uint32_t count = first[levels->segment_count];
-    spyre_segment_kind *kinds = ARENA_NEW(memory, spyre_segment_kind, count);
-    TRY_ALLOC(kinds);
-    for (uint32_t i = 0; i < nodes; i++) {
-        uint32_t s = levels->segment_of[i];
-        part_of[i] = s == SPYRE_NO_ID ? s : first[s];
-        if (s == SPYRE_NO_ID) continue;
-        kinds[first[s]] = levels->kinds[s];
-        if (levels->kinds[s] == SPYRE_SEGMENT_CARD) first[s]++;
-    }
-    *levels = (graph_levels){count, kinds, part_of, levels->base};
-    return NULL;
-}
-
-spyre_status graph_levels_assign(const spyre_graph *graph, bool fused, arena *memory,
-                                 graph_levels *out_levels)
+spyre_status graph_levels_assign(const spyre_graph *graph, arena *memory, graph_levels *out_levels)
 {
     const bool *is_free = NULL;
     uint32_t card_count, host_count, *base = ARENA_NEW(memory, uint32_t, graph->values.count);
@@ -216,7 +187,6 @@ spyre_status graph_levels_assign(const spyre_graph *graph, bool fused, arena *me
     TRY(schedule(&card, memory, SPYRE_SEGMENT_CARD, &card_count));
     TRY(schedule(&host, memory, SPYRE_SEGMENT_HOST, &host_count));
     bool host_first = host_count < card_count;
-    TRY(take_levels(host_first ? &host : &card, host_first ? host_count : card_count, memory,
-                    out_levels));
-    return fused ? NULL : part_nodes(out_levels, graph->nodes.count, memory);
+    return take_levels(host_first ? &host : &card, host_first ? host_count : card_count, memory,
+                       out_levels);
 }

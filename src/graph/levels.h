@@ -15,9 +15,8 @@ typedef struct {
 } graph_levels;
 
 // Views and constants are free: every segment that needs one makes it anew. A constant that the
-// caller or the host sees is an ordinary native. Unless `fused`, each node of the card has a segment
-// of its own.
-SPYRE_MUST_CHECK spyre_status graph_levels_assign(const spyre_graph *graph, bool fused,
-                                                  arena *memory, graph_levels *out_levels);
+// caller or the host sees is an ordinary native.
+SPYRE_MUST_CHECK spyre_status graph_levels_assign(const spyre_graph *graph, arena *memory,
+                                                  graph_levels *out_levels);
 
 #endif

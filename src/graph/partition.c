@@ -10,6 +10,7 @@
 
 #include "graph/aten.h"
 #include "graph/levels.h"
+#include "graph/parts.h"
 #include "graph/segment.h"
 
 typedef struct {
@@ -233,11 +234,13 @@ static spyre_status make_drafts(partitioner *p)
     return collect_updates(p);
 }
 
-spyre_status graph_partition(const spyre_graph *prepared, bool fused, arena *memory,
-                             graph_segment **out_segments, uint32_t *out_count)
+spyre_status graph_partition(const spyre_graph *prepared, bool fused, uint32_t most_tensors,
+                             arena *memory, graph_segment **out_segments, uint32_t *out_count)
 {
     partitioner p = {.graph = prepared, .memory = memory};
-    TRY(graph_levels_assign(prepared, fused, memory, &p.levels));
+    TRY(graph_levels_assign(prepared, memory, &p.levels));
+    if (!fused || most_tensors)
+        TRY(graph_parts_assign(prepared, fused ? most_tensors : 0, memory, &p.levels));
     p.input_mark = ARENA_NEW(memory, uint32_t, prepared->values.count);
     p.node_mark = ARENA_NEW(memory, uint32_t, prepared->nodes.count);
     p.is_output = ARENA_NEW(memory, bool, prepared->values.count);

@@ -36,10 +36,11 @@ SPYRE_MUST_CHECK spyre_status graph_prepare(const spyre_graph *graph, bool host_
 // whose graph_input has its value's view as storage and a layout of rank 0, "as it was made". A
 // host segment's inputs and outputs are values of the caller; an output on the card that a card
 // segment needs is dense with the strides of its type and offset 0. Unless `fused`, a card segment
-// has one node.
+// has one node; with `most_tensors` above 0 it has no more inputs and outputs than these, but for
+// segments of one node.
 SPYRE_MUST_CHECK spyre_status graph_partition(const spyre_graph *prepared, bool fused,
-                                              arena *memory, graph_segment **out_segments,
-                                              uint32_t *out_count);
+                                              uint32_t most_tensors, arena *memory,
+                                              graph_segment **out_segments, uint32_t *out_count);
 
 // One line a caller's node: id, op, source line, layer, reason. Appends to `out`.
 SPYRE_MUST_CHECK spyre_status graph_report(const spyre_graph *prepared, text *out);

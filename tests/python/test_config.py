@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch_spyre._inductor.config: every setting's variable is read, and every one can be patched."""
 
+import re
+
 import pytest
 import torch
 import torch_spyre
-from torch_spyre import _C
+from torch_spyre import _C, handover
 from torch_spyre._inductor import config, spyre_hint
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
 
@@ -108,6 +110,30 @@ def test_without_fusion_every_operation_is_a_program():
     assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
     assert reports[0].card_segments == 2
     assert reports[1].card_segments == reports[1].kernels == reports[0].kernels == 9
+
+
+def test_bundles_of_few_launch_arguments():
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(64, 2, 128, batch_first=True, activation="gelu")
+    layer = layer.half().eval().to("spyre")
+    x = torch.randn(2, 16, 64, dtype=torch.half).to("spyre")
+    results, segments, executables = [], [], []
+    handover.observers.append(executables.append)
+    try:
+        for most in (0, 6):
+            torch._dynamo.reset()
+            executables.clear()
+            with config.patch(max_launch_arguments=most), torch.no_grad():
+                results.append(torch.compile(layer, dynamic=False)(x).cpu())
+            segments.append(torch_spyre.last_report().card_segments)
+    finally:
+        handover.observers.remove(executables.append)
+    assert torch.equal(*results)
+    assert segments[0] == 1 and segments[1] > 2
+    (executable,) = executables
+    bundles = [executable.text(index, "bundle") for index in range(executable.segment_count())]
+    arguments = [int(re.search(r"(\d+) launch arguments", bundle)[1]) for bundle in bundles]
+    assert len(arguments) == segments[1] and max(arguments) <= 6
 
 
 def test_tiles_are_left_out_with_the_other_hints():

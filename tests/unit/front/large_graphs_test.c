@@ -100,7 +100,7 @@ static void large_graphs__views_of_views(void **state)
     }
     front_case_output(&run, sum);
     limit_processor_time();
-    assert_null(graph_partition(run.graph, true, run.memory, &segments, &count));
+    assert_null(graph_partition(run.graph, true, 0, run.memory, &segments, &count));
     assert_int_equal(count, 1);
     compile(&run, OPS + 1);
 }

@@ -12,12 +12,12 @@ typedef struct {
     uint32_t count;
 } cut;
 
-static cut partition(const char *source, bool fused)
+static cut partition(const char *source, bool fused, uint32_t most_tensors)
 {
     cut c = {.memory = arena_create()};
     assert_ok(spyre_graph_parse(source, "t", &c.graph));
     assert_ok(graph_prepare(c.graph, true, NULL, c.memory, &c.prepared));
-    assert_ok(graph_partition(c.prepared, fused, c.memory, &c.segments, &c.count));
+    assert_ok(graph_partition(c.prepared, fused, most_tensors, c.memory, &c.segments, &c.count));
     for (uint32_t i = 0; i < c.count; i++) {
         const graph_segment *s = &c.segments[i];
         assert_int_equal(s->kind == SPYRE_SEGMENT_CARD, s->graph != NULL);
@@ -43,9 +43,10 @@ static void append_names(const cut *c, const uint32_t *values, uint32_t count, t
 }
 
 // One line a segment: "card(%x %w) -> %a; nodes 0 2".
-static void assert_cut_as(const char *source, bool fused, const char *expected)
+static void assert_cut_as(const char *source, bool fused, uint32_t most_tensors,
+                          const char *expected)
 {
-    cut c = partition(source, fused);
+    cut c = partition(source, fused, most_tensors);
     text found = {0};
     for (uint32_t i = 0; i < c.count; i++) {
         const graph_segment *s = &c.segments[i];
@@ -68,7 +69,7 @@ static void assert_cut_as(const char *source, bool fused, const char *expected)
 
 static void assert_cut(const char *source, const char *expected)
 {
-    assert_cut_as(source, true, expected);
+    assert_cut_as(source, true, 0, expected);
 }
 
 static void partition__one_segment(void **state)
@@ -140,7 +141,7 @@ static void partition__outputs_that_view_inputs(void **state)
 // "x 1": the segment's input and the number of the output that replaces it, plus one.
 static void assert_updates(const char *source, const char *expected)
 {
-    cut c = partition(source, true);
+    cut c = partition(source, true, 0);
     text found = {0};
     for (uint32_t i = 0; i < c.count; i++) {
         const spyre_graph *graph = c.segments[i].graph;
@@ -176,7 +177,7 @@ static void partition__constants_are_repeated(void **state)
     (void)state;
     cut c = partition(X "%a = aten.add.Tensor(%x, 2, 1) -> f16[4, 64]\n" HOST(
         "h", "a") "%b = aten.add.Tensor(%h, 2, 1) -> f16[4, 64]\n"
-                  "return %b\n", true);
+                  "return %b\n", true, 0);
     assert_int_equal(c.count, 3);
     assert_int_equal(c.segments[2].input_count, 1);
     text found = {0};
@@ -221,7 +222,7 @@ static void partition__random_numbers_stay_in_order(void **state)
     (void)state;
     cut c = partition(X NEG("a", "x") "%r = aten.bernoulli.p(%a, 0.5, none) -> f16[4, 64]\n"
                                       "%s = aten.bernoulli.p(%x, 0.5, none) -> f16[4, 64]\n"
-                                      "return %r, %s\n", true);
+                                      "return %r, %s\n", true, 0);
     assert_int_equal(c.count, 2);
     assert_int_equal(c.segments[1].node_count, 2);
     release(&c);
@@ -241,7 +242,7 @@ static void partition__long_chains(void **state)
                     i, i - 1);
     }
     text_printf(&source, "return %%v%d\n", LINKS - 1);
-    cut c = partition(text_string(&source), true);
+    cut c = partition(text_string(&source), true, 0);
     assert_int_equal(c.count, 2 * (LINKS / 4 - 1) + 1);
     release(&c);
     text_free(&source);
@@ -255,7 +256,7 @@ static void partition__report(void **state)
                         "%s = aten._softmax.default(%v, 0, false) -> f16[256] @ \"m.py:2\"\n"
                         "%c = aten.cumsum.default(%s, 0, none) -> f16[256] @ \"m.py:3\"\n"
                         "%d = aten.exp.default(%c) -> f16[256]\n"
-                        "return %c\n", true);
+                        "return %c\n", true, 0);
     text found = {0};
     assert_ok(graph_report(c.prepared, &found));
     assert_string_equal(text_string(&found),
@@ -279,12 +280,47 @@ static void partition__a_segment_a_node_unless_fused(void **state)
                   "%b = aten.add.Tensor(%a, %i, 2.0) -> f16[2, 64]\n"
                   "%c = aten.neg.default(%t) -> f16[64, 2]{1, 64}\n"
                   "return %b, %c\n",
-                  false,
+                  false, 0,
                   "host: %x -> %i; nodes 2 3\n"
                   "card: %x -> %a; nodes 0\n"
                   "card: %i -> %b.2; nodes 4\n"
                   "card: %a %b.2 -> %b; nodes 4\n"
                   "card: %a -> %c; nodes 1 5\n");
+}
+
+// What a segment takes counts, and what somebody wants of it; %a and %b go on to the next one.
+static void partition__segments_of_few_tensors(void **state)
+{
+    (void)state;
+#define ADD(y, a, b) "%" y " = aten.add.Tensor(%" a ", %" b ") -> f16[4, 64]\n"
+    const char *source = "input %u: f16[4, 64]\ninput %v: f16[4, 64]\ninput %w: f16[4, 64]\n"
+        ADD("a", "u", "v") ADD("b", "a", "w") ADD("c", "b", "a") NEG("d", "c") NEG("e", "d")
+        "return %e\n";
+    assert_cut_as(source, true, 4, "card: %u %v %w -> %e; nodes 0 1 2 3 4\n");
+    assert_cut_as(source, true, 3,
+                  "card: %u %v -> %a; nodes 0\n"
+                  "card: %a %w -> %e; nodes 1 2 3 4\n");
+    // The least that a segment of one node takes.
+    assert_cut_as(source, true, 1,
+                  "card: %u %v -> %a; nodes 0\n"
+                  "card: %a %w -> %b; nodes 1\n"
+                  "card: %b %a -> %c; nodes 2\n"
+                  "card: %c -> %d; nodes 3\n"
+                  "card: %d -> %e; nodes 4\n");
+#undef ADD
+}
+
+// Constants are no tensors of their own, and a result that the caller wants stays one.
+static void partition__tensors_of_a_part(void **state)
+{
+    (void)state;
+    const char *source = X "%a = aten.add.Tensor(%x, 1.0) -> f16[4, 64]\n"
+                           "%b = aten.mul.Tensor(%a, 2.0) -> f16[4, 64]\n" NEG("c", "b")
+                               NEG("d", "c") "return %b, %d\n";
+    assert_cut_as(source, true, 3, "card: %x -> %b %d; nodes 0 1 2 3\n");
+    assert_cut_as(source, true, 2,
+                  "card: %x -> %b; nodes 0 1\n"
+                  "card: %b -> %d; nodes 2 3\n");
 }
 
 int main(void)
@@ -304,6 +340,8 @@ int main(void)
         cmocka_unit_test(partition__long_chains),
         cmocka_unit_test(partition__report),
         cmocka_unit_test(partition__a_segment_a_node_unless_fused),
+        cmocka_unit_test(partition__segments_of_few_tensors),
+        cmocka_unit_test(partition__tensors_of_a_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,7 +171,7 @@ static void check_mutant(const char *source)
     status = graph_prepare(graph, true, NULL, memory, &prepared);
     if (!status) {
         assert_ok(graph_verify(prepared));
-        status = graph_partition(prepared, true, memory, &segments, &count);
+        status = graph_partition(prepared, true, 0, memory, &segments, &count);
     }
     spyre_status_free(status);
     arena_destroy(memory);
