@@ -7,6 +7,7 @@
 // The obvious shortcut, to choose op by op, cannot see that a projection which is read by heads would
 // better have its stick along the sequence from the start.
 #include "front/front.h"
+#include "front/stick_refusal.h"
 #include "front/stick_report.h"
 
 static spyre_status assign_result(loop_graph *loops, loop_op *op, const stick_mode *mode)
@@ -17,12 +18,8 @@ static spyre_status assign_result(loop_graph *loops, loop_op *op, const stick_mo
     if (!buffer->has_layout) stick_set(buffer, mode->dim);
     loop_location place;
     const char *why = loop_locate(loops, op, access, &place);
-    if (!why && place.stick_var != op->stick) why = "wants another stick than its op";
-    if (why)
-        return status_new(SPYRE_UNSUPPORTED, "op %s %s (%s), result: the view %s", op->name,
-                          opfunc_describe(op->op)->name,
-                          op->location ? op->location : "unknown source line", why);
-    return NULL;
+    if (!why && place.stick_var != op->stick) why = "has another stick than its op";
+    return why ? stick_refusal(loops, op, "the layout of the result does not fit") : NULL;
 }
 
 static spyre_status lay_out(loop_graph *loops, const stick_mode *modes)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "front/stick_refusal.h"
+
 // A restickify op over `var_count` variables; operands are set by the caller.
 static loop_op begin_restickify(const loop_op *near, uint32_t var_count, const int64_t *extent)
 {
@@ -265,10 +267,7 @@ spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand, uint
         bool found;
         const region from = region_of(&r->loops->buffers.items[access->buffer], op, access);
         TRY(choose_stick(r, op, &from, want, &stick, &found));
-        if (!found)
-            return status_new(SPYRE_UNSUPPORTED, "op %s %s (%s), operand %u: the view %s", op->name,
-                              opfunc_describe(op->op)->name,
-                              op->location ? op->location : "unknown source line", operand, why);
+        if (!found) return stick_refusal(r->loops, op, "no layout fits the view of an operand");
         uint32_t moved;
         TRY(move_stick(r, op, access->buffer, &from, stick, &moved));
         *access = from.access;

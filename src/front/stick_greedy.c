@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "front/stick_greedy.h"
 
+#include "front/stick_refusal.h"
+
 // Of equal stick costs only: does the mode read operand k as it lies?
 static bool reads_in_place(const loop_graph *loops, const loop_op *op, uint32_t k,
                            const stick_mode *mode, bool *out_located)
@@ -32,7 +34,7 @@ static bool fits_written(const loop_buffer *buffer, const stick_mode *mode)
            mode->dim == (buffer->stick == LOOP_NO_DIM ? STICK_SPARSE : buffer->stick);
 }
 
-static spyre_status choose(const loop_graph *loops, const loop_op *op,
+static spyre_status choose(loop_graph *loops, const loop_op *op,
                            const stick_mode_list *modes, stick_mode *out)
 {
     const loop_buffer *result = &loops->buffers.items[op->operand[op->operand_count - 1].buffer];
@@ -46,9 +48,7 @@ static spyre_status choose(const loop_graph *loops, const loop_op *op,
         *out = *mode;
     }
     if (least < INT64_MAX) return NULL;
-    return status_new(SPYRE_UNSUPPORTED, "op %s %s (%s): no dim of the result can carry the stick",
-                      op->name, opfunc_describe(op->op)->name,
-                      op->location ? op->location : "unknown source line");
+    return stick_refusal(loops, op, "no layout of the result goes with those of the operands");
 }
 
 spyre_status stick_greedy(loop_graph *loops, const uint16_t *writable, stick_mode *out_modes)

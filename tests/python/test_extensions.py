@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users add to the compiler: decompositions, lowerings, fallbacks, passes over graphs."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch_spyre
@@ -173,3 +176,33 @@ def test_what_is_registered_is_listed():
     finally:
         registry.fallback_ops.pop(op)
     assert (str(op), "fallback", "") not in registry.listing()
+
+
+# What torch-spyre lowers itself (torch_spyre/_inductor/lowering.py at e1abccf).
+LOWERED = """
+    aten._scaled_mm.default aten.mm.default aten.bmm.default aten.mean.dim aten.mean.default
+    aten.gelu.default aten.silu.default aten.softplus.default aten.clamp.default aten.clone.default
+    aten.full.default aten.copy_.default aten.cat.default aten.constant_pad_nd.default
+    prims.convert_element_type.default aten.add.Tensor aten.mul.Tensor aten.sub.Tensor
+    aten.minimum.default aten.maximum.default spyre.exx2.default spyre.layernormnorm.default
+    spyre.layernormscale.default spyre.topkvalue.default spyre.topkindex.default
+    spyre.copy_from_d2d.default spyre.overwrite.default spyre.restickify.default
+    spyre.constant.default spyre.empty.default spyre.qfp8ch.default spyre.batched_matmul.default
+    spyre.gelu.default spyre.softplus.default spyre.clamp.default
+""".split()
+
+
+def test_operators_on_the_command_line():
+    def lines(*words):
+        command = [sys.executable, "-m", "torch_spyre.operators", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        return [tuple(line.split()) for line in done.stdout.splitlines()]
+
+    rows = lines()
+    assert set(LOWERED) <= {row[0] for row in rows}
+    assert {"compiler", "composite"} <= {row[1] for row in rows}
+    some = lines("exx2", "aten.mm.")
+    assert some == [
+        ("aten.mm.default", "compiler"),
+        ("spyre.exx2.default", "composite", "torch_spyre._inductor.customops.exx2"),
+    ]

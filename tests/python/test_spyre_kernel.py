@@ -58,6 +58,16 @@ def test_a_constant(kernels):
     assert [c.value for c in constants] == [1.5]
 
 
+def test_a_store_an_operation(kernels):
+    (kernel,) = kernels(lambda x: (x + 1) * 2, numbers(4, 128))
+    assert [v.op for v in values(kernel)] == ["add", "mul"]
+    constants = [a for v in values(kernel) for a in v.arguments if isinstance(a, Constant)]
+    assert [c.value for c in constants] == [1.0, 2.0]
+    (kernel,) = kernels(lambda x: x.clamp(-2, 3), numbers(4, 128))
+    ((_source, *parameters),) = (v.arguments for v in values(kernel))
+    assert [(p.name, p.value) for p in parameters] == [("clipMin", -2.0), ("clipMax", 3.0)]
+
+
 def test_a_reduction_names_its_loops(kernels):
     (kernel,) = kernels(lambda x: x.sum(0), numbers(4, 64))
     (reduction,) = [v for v in values(kernel) if isinstance(v, ReductionOp)]

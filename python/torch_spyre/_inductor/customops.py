@@ -248,6 +248,11 @@ def dequantize_fp8_with_scale(input, scale):
     return input.to(scale.dtype) * scale
 
 
+def composites() -> list[tuple[str, Callable]]:
+    """(operator, what it is made of) of all of them."""
+    return [(f"spyre.{function.__name__}.default", function) for _, function in _operators]
+
+
 def register() -> torch.library.Library:
     """Defines the operators; they live as long as what is returned."""
     library = torch.library.Library("spyre", "FRAGMENT")

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 import torch
 
 from .. import _C
+from . import customops
 from ..host import run_on_cpu
 from .registered import fallback_ops, spyre_decompositions, spyre_lowerings
 
@@ -98,16 +99,23 @@ def register_fallback(operators: Operators) -> Callable[[Callable | None], Calla
 
 
 def listing() -> list[tuple[str, str, str]]:
-    """(operator, "decomposition", "lowering", "fallback" or "compiler", function) in order of the
-    operators: what is registered here, and the operators that the compiler knows itself."""
-    rows = [(name, "compiler", "") for name in _C.op_names()]
+    """(operator, kind, function) in order of the operators: what is registered here
+    ("decomposition", "lowering", "fallback"), the operators that the compiler knows itself
+    ("compiler"), and those of torch.ops.spyre that are made of other ones ("composite")."""
+    known = set(_C.op_names())
+    rows = [(name, "compiler", "") for name in known]
+    for name, function in customops.composites():
+        if name not in known:
+            rows.append((name, "composite", _place(function)))
     tables: dict[str, dict] = {
         "decomposition": spyre_decompositions,
         "lowering": spyre_lowerings,
         "fallback": fallback_ops,
     }
     for kind, table in tables.items():
-        for op, function in table.items():
-            where = f"{function.__module__}.{function.__qualname__}" if function else ""
-            rows.append((str(op), kind, where))
+        rows += [(str(op), kind, _place(function)) for op, function in table.items()]
     return sorted(rows)
+
+
+def _place(function: Callable | None) -> str:
+    return f"{function.__module__}.{function.__qualname__}" if function else ""

@@ -70,11 +70,55 @@ static void propagate_layouts__moments_are_not_restickified(void **state)
     front_run_end(&run);
 }
 
+// abs(x) of [6, 64], before sticks are chosen.
+static loop_graph *absolute(front_run *run)
+{
+    spyre_view view = sizes_view(2, 6, 64, 0);
+    front_case_output(run, front_case_unary(run, "spyre.abs", front_case_input(run, view), view));
+    return front_case_before(run, 1, "propagate_layouts");
+}
+
+static void assert_refused(loop_graph *loops, const char *message)
+{
+    bool changed;
+    spyre_status status = pass_propagate_layouts(loops, &changed);
+    assert_int_equal(spyre_status_code(status), SPYRE_UNSUPPORTED);
+    assert_string_equal(spyre_status_message(status), message);
+    spyre_status_free(status);
+}
+
+// What cannot be laid out is told with every layout of every operand, and what speaks against it.
+static void propagate_layouts__refusals_list_all_layouts(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    loop_graph *loops = absolute(&run);
+    loops->ops.items[0].operand[0].stride[0] = 65; // a diagonal
+    assert_refused(loops,
+                   "op v7 abs (model.py:1): no layout fits the view of an operand; "
+                   "operand 0 %in0 stick along 64:1: steps across its dims, stick along 6:64: steps "
+                   "across its dims, one element a stick: steps across its dims; result %v7 stick "
+                   "along 64:1: along c1, stick along 6:64: along c0, one element a stick: along no "
+                   "loop");
+    front_run_end(&run);
+    run = front_run_begin();
+    loops = absolute(&run);
+    loops->ops.items[0].wanted_stick = 6; // there is no c5
+    assert_refused(loops,
+                   "op v8 abs (model.py:1): no layout of the result goes with those of "
+                   "the operands; a pass wants c5; operand 0 %in0 stick along 64:1: along c1, stick "
+                   "along 6:64: along c0, one element a stick: along no loop; result %v8 stick "
+                   "along 64:1: along c1, stick along 6:64: along c0, one element a stick: along no "
+                   "loop");
+    front_run_end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(propagate_layouts__pieces_agree_on_a_stick),
         cmocka_unit_test(propagate_layouts__moments_are_not_restickified),
+        cmocka_unit_test(propagate_layouts__refusals_list_all_layouts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of operators on the card: `python -m torch_spyre.operators [WORD ...]`.
+
+Prints the rows of torch_spyre._inductor.registry.listing() whose operator contains one of the words:
+operator, who knows it, by which function.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ._inductor import registry
+
+
+def main(words: Sequence[str]) -> None:
+    rows = [r for r in registry.listing() if not words or any(word in r[0] for word in words)]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(2)]
+    for operator, kind, where in rows:
+        print(f"{operator:{widths[0]}}  {kind:{widths[1]}}  {where}".rstrip())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
