@@ -96,10 +96,16 @@ bool device_check(int64_t card)
                      (long long)card, count);
 }
 
-bool device_is_forked(void)
+// Of Inductor's compiler: it makes programs and never runs any.
+static bool is_compile_worker(void)
 {
     const char *worker = getenv("IS_INDUCTOR_SPAWNED_SUBPROCESS");
-    return forked || (worker && strcmp(worker, "1") == 0);
+    return worker && strcmp(worker, "1") == 0;
+}
+
+bool device_is_forked(void)
+{
+    return forked || is_compile_worker();
 }
 
 static void mark_forked(void)
@@ -109,7 +115,11 @@ static void mark_forked(void)
 
 static bool start(void)
 {
-    if (device_is_forked())
+    if (is_compile_worker())
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "a worker of the compiler (IS_INDUCTOR_SPAWNED_SUBPROCESS=1) has no "
+                         "spyre device");
+    if (forked)
         return core_fail(SPYRE_INVALID_ARGUMENT,
                          "Cannot use spyre in a forked subprocess: start it with 'spawn'");
     long rank = 0, world = 0;

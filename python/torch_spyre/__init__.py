@@ -10,9 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 
-from . import logging_config
-
-logging_config.accept_names()
+from . import logging_config  # noqa: F401  (before torch, which reads TORCH_LOGS)
 
 _registrations: list = []
 _imported = False
@@ -27,7 +25,6 @@ def _autoload() -> None:
 
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    logging_config.reset()
     if os.environ.get("TORCHINDUCTOR_FORCE_DISABLE_CACHES") == "1":
         os.environ.setdefault("SPYRE_CACHE", "0")
     if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):

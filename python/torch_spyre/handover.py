@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 
 import torch
 from torch.utils import _pytree as pytree
 
-from . import _C
+from . import _C, environment
 from ._inductor import config, kernel_files
 from ._inductor.registered import fallback_ops
 
@@ -27,9 +26,9 @@ def settings() -> dict[str, str]:
 def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = None) -> _C.Executable:
     """Compiles with the settings of _inductor.config; the compiler writes its stages into the
     directory `stages` (or SPYRE_DUMP_DIR). Raises torch_spyre.Unsupported."""
-    directory = stages or os.environ.get("SPYRE_DUMP_DIR")
+    directory = stages or environment.directory("SPYRE_DUMP_DIR")
     executable = _C.compile(graph, settings(), directory, host_fallback, _loop_pass())
-    if os.environ.get("SPYRE_DUMP_COST", "") in ("1", "true", "yes", "on"):
+    if environment.flag("SPYRE_DUMP_COST"):
         _print_cost(executable)
     for observer in observers:
         observer(executable)

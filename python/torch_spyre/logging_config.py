@@ -54,7 +54,9 @@ _DEFAULT = "default"
 _levels: dict[str, LogLevel] = {}  # what was asked for, by logger
 _sources: dict[str, str] = {}
 _file: str | None = None
+_file_source = _DEFAULT
 _handlers: list[logging.Handler] = []
+_asked_for: set[str] = set()  # loggers that get_logger() gave
 
 
 class _LoggerNames:
@@ -104,10 +106,11 @@ def _read_old_variables() -> None:
     if (old("TORCH_SPYRE_DEBUG", "TORCH_LOGS=+torch_spyre") or "0") != "0":
         _ask("spyre", LogLevel.DEBUG, "env:TORCH_SPYRE_DEBUG")
     wanted = old("SPYRE_INDUCTOR_LOG", "TORCH_LOGS=torch_spyre.inductor") or "0"
-    level = old("SPYRE_INDUCTOR_LOG_LEVEL", "TORCH_LOGS=+torch_spyre.inductor")
+    level = _level(old("SPYRE_INDUCTOR_LOG_LEVEL", "TORCH_LOGS=+torch_spyre.inductor") or "INFO")
     if wanted.lower() in ("1", "true", "yes"):
-        _ask("spyre.inductor", _level(level or "INFO"), "env:SPYRE_INDUCTOR_LOG")
-    set_log_file(old("SPYRE_LOG_FILE", "set_log_file() of torch_spyre.logging_config"))
+        _ask("spyre.inductor", level, "env:SPYRE_INDUCTOR_LOG")
+    path = old("SPYRE_LOG_FILE", "set_log_file() of torch_spyre.logging_config")
+    _write_to(path, "env:SPYRE_LOG_FILE" if path else _DEFAULT)
 
 
 def _read_torch_logs() -> None:
@@ -125,6 +128,8 @@ def _apply() -> None:
         if component == "spyre" and component not in _levels:
             asked = DEFAULT_LOG_LEVELS[component]
         logging.getLogger(component).setLevel(int(asked))
+    for component in _asked_for:
+        logging.getLogger(component).setLevel(int(get_log_level(component)))
 
 
 def _add_handler(handler: logging.Handler) -> None:
@@ -158,6 +163,18 @@ def get_log_level(component: str) -> LogLevel:
     return _levels.get(name, LogLevel.WARNING)
 
 
+def get_logger(component: str) -> logging.Logger:
+    """A logger with a level of its own, which follows what is asked of those above it."""
+    _asked_for.add(component)
+    logger = logging.getLogger(component)
+    logger.setLevel(int(get_log_level(component)))
+    return logger
+
+
+def list_components() -> list[str]:
+    return sorted({*DEFAULT_LOG_LEVELS, *_levels})
+
+
 def set_log_level(component: str, level: str) -> None:
     _ask(_component(component) or component, _level(level), "programmatic")
     _apply()
@@ -175,14 +192,22 @@ def get_log_file() -> str | None:
     return _file
 
 
+def get_output_config() -> dict[str, str | None]:
+    return {"log_file": _file, "log_file_source": _file_source}
+
+
 def set_log_file(path: str | None) -> None:
     """Messages go there as well; None ends that."""
-    global _file
+    _write_to(path, "programmatic" if path else _DEFAULT)
+
+
+def _write_to(path: str | None, source: str) -> None:
+    global _file, _file_source
     for handler in [h for h in _handlers if isinstance(h, logging.FileHandler)]:
         _handlers.remove(handler)
         logging.getLogger("spyre").removeHandler(handler)
         handler.close()
-    _file = path
+    _file, _file_source = path, source
     if path:
         _add_handler(logging.FileHandler(path))
 
@@ -212,3 +237,7 @@ def get_log_passes() -> str:
     from ._inductor import config
 
     return config.log_passes
+
+
+accept_names()
+reset()

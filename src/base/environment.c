@@ -96,6 +96,7 @@ void environment_check(void)
 {
     static atomic_flag checked = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&checked)) return;
+    (void)log_enabled(LOG_LEVEL_WARN); // warns of a wrong SPYRE_LOG, too
     for (char **entry = environ; entry && *entry; entry++)
         if (strncmp(*entry, prefix, PREFIX_LENGTH) == 0) check(*entry);
 }

@@ -300,7 +300,8 @@ static spyre_status print_page(page *p, const char *directory)
     p->root = directory;
     TRY(find_segments(p->memory, p->directory, &segments));
     if (segments.count == 0)
-        return status_new(SPYRE_NOT_FOUND, "%s: holds no segment<n>.loop: not a dump of stages",
+        return status_new(SPYRE_NOT_FOUND, "%s: holds no segment<n>.loop; a folder model__<n>.. of "
+                          "TORCH_COMPILE_DEBUG=1 does, and the directory of compile --dump",
                           p->directory);
     print_head(p, directory, &segments);
     for (uint32_t i = 0; i < segments.count; i++) TRY(print_segment(p, segments.items[i]));

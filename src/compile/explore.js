@@ -10,6 +10,10 @@ function names(element) {
   return (element.dataset.node || "").split(" ").filter(Boolean);
 }
 
+function whole(name) {
+  return name.replace(/\.\d+$/, "");
+}
+
 function opOf(element) {
   return element.dataset.op ?? element.dataset.first;
 }
@@ -21,15 +25,18 @@ function put(map, key, element) {
 
 const index = new Map(
   segments.map((segment) => {
-    const byOp = new Map(), byNode = new Map(), opsOfNode = new Map();
+    const byOp = new Map(), byNode = new Map(), partsOf = new Map(), opsOfNode = new Map();
     for (const element of segment.querySelectorAll("[data-op],[data-first],[data-node]")) {
       const op = opOf(element);
       if (op !== undefined) put(byOp, op, element);
       for (const name of names(element)) {
-        put(op === undefined ? byNode : opsOfNode, name, op === undefined ? element : op);
+        if (op === undefined) put(byNode, name, element);
+        for (const of of new Set([name, whole(name)])) {
+          put(op === undefined ? partsOf : opsOfNode, of, op === undefined ? element : op);
+        }
       }
     }
-    return [segment, { byOp, byNode, opsOfNode, marked: [] }];
+    return [segment, { byOp, byNode, partsOf, opsOfNode, marked: [] }];
   }),
 );
 
@@ -45,10 +52,12 @@ function mark(target) {
   segments.forEach(clear);
   if (!target) return;
   const own = index.get(target.segment);
-  const ops = target.op !== undefined ? [target.op] : [...new Set(target.nodes.flatMap((n) => own.opsOfNode.get(n) || []))];
-  const nodes = target.op !== undefined ? (own.byOp.get(target.op) || []).flatMap(names) : target.nodes;
-  for (const op of ops) for (const element of own.byOp.get(op) || []) light(own, element, target.op !== undefined);
-  for (const node of new Set(nodes)) for (const element of own.byNode.get(node) || []) light(own, element, target.op === undefined);
+  const byOp = target.op !== undefined;
+  const ops = byOp ? [target.op] : [...new Set(target.nodes.flatMap((n) => own.opsOfNode.get(n) || []))];
+  const made = byOp ? (own.byOp.get(target.op) || []).flatMap(names) : target.nodes;
+  const nodes = new Set(byOp ? made.flatMap((n) => [n, whole(n)]) : made);
+  for (const op of ops) for (const element of own.byOp.get(op) || []) light(own, element, byOp);
+  for (const node of nodes) for (const element of (byOp ? own.byNode : own.partsOf).get(node) || []) light(own, element, !byOp);
 }
 
 function light(own, element, exact) {
@@ -70,10 +79,11 @@ function show(segment) {
   choice.value = segment.dataset.segment;
 }
 
-// Brings the first partner of every column into sight.
+// Brings the first partner of every column into sight, of those that are the thing itself if any are.
 function reveal(segment) {
   for (const column of segment.querySelectorAll(".scroll")) {
-    const first = [...column.querySelectorAll(".hit")].find((e) => e.getClientRects().length);
+    const seen = [...column.querySelectorAll(".hit")].filter((e) => e.getClientRects().length);
+    const first = seen.find((e) => e.classList.contains("exact")) || seen[0];
     if (first) column.scrollTop += first.getBoundingClientRect().top - column.getBoundingClientRect().top - 40;
   }
 }

@@ -330,6 +330,20 @@ def test_an_op_lights_up_everywhere(spyre, dump, tmp_path, browser):
     assert lit(browser(tmp_path / "page.html", "segment=0")) == []
 
 
+def test_parts_of_a_node_light_up_with_it(spyre, dump, tmp_path, browser):
+    """A softmax %p becomes %p.1 to %p.4 and %p; FX knows p alone."""
+    folder = dump("softmax")
+    (folder / "fx_graph_transformed.py").write_text("    p = torch.ops.aten._softmax(x)\n")
+    explore(spyre, folder, tmp_path / "page.html")
+    page = browser(tmp_path / "page.html", "op=2")
+    assert [e[1]["data-node"] for e in lit(page) if e[3] == "fx"] == ["p"]
+    assert [e[1]["data-node"] for e in lit(page) if e[3] == "graph"] == ["p.3", "p"]
+    page = browser(tmp_path / "page.html", "node=p")
+    parts = ["p.1", "p.2", "p.3", "p.4", "p"]
+    assert [e[1]["data-node"] for e in lit(page) if e[3] == "graph"] == parts
+    assert {e[1]["data-op"] for e in lit(page) if e[3] == "bundle"} == set("01234")
+
+
 def test_a_value_lights_up_its_ops(spyre, dump, tmp_path, browser):
     explore(spyre, dump("attention"), tmp_path / "page.html")
     page = browser(tmp_path / "page.html", "segment=0&node=a.4")

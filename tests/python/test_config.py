@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 import torch_spyre
-from torch_spyre import _C, handover
+from torch_spyre import _C, environment, handover
 from torch_spyre._inductor import config, spyre_hint
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
 
@@ -92,6 +92,35 @@ def test_variables_of_the_python_side(run_python):
     assert "8 16 all False False" in run_python(source, **variables).stdout
     done = run_python(source, MAX_BUCKETS="many")
     assert "32 4" in done.stdout and "MAX_BUCKETS=many: expected a whole number" in done.stderr
+
+
+@pytest.mark.parametrize("variable", ["SPYRE_DUMP_COST", "SPYRE_KERNEL_FILES", "DUMP_SPYRE_CODE"])
+def test_switches_are_on_or_off(variable, monkeypatch):
+    for text, on in [("1", True), ("YES", True), ("0", False), ("off", False), ("", False)]:
+        monkeypatch.setenv(variable, text)
+        assert environment.flag(variable) is on
+    monkeypatch.setenv(variable, "maybe")
+    with pytest.warns(UserWarning, match=f"{variable}=maybe: expected 0 or 1"):
+        assert not environment.flag(variable)
+
+
+def test_stages_that_cannot_be_written_are_no_reason_for_the_cpu(monkeypatch):
+    monkeypatch.setenv("SPYRE_DUMP_DIR", "/dev/null/stages")
+    x = torch.ones(3, 64, dtype=torch.half).to("spyre")
+    with pytest.raises(OSError, match="SPYRE_DUMP_DIR=/dev/null/stages: cannot make directory"):
+        torch.hypot(x, x * 0.37)
+
+
+def test_a_compile_worker_says_that_it_has_no_card(run_python):
+    source = """
+import torch
+try:
+    torch.ones(2, device="spyre")
+except RuntimeError as error:
+    print(error)
+"""
+    done = run_python(source, IS_INDUCTOR_SPAWNED_SUBPROCESS="1")
+    assert "a worker of the compiler (IS_INDUCTOR_SPAWNED_SUBPROCESS=1)" in done.stdout
 
 
 def test_without_fusion_every_operation_is_a_program():

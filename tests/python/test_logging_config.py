@@ -7,7 +7,7 @@ import warnings
 import pytest
 import torch
 from torch_spyre import logging_config
-from torch_spyre._inductor import config
+from torch_spyre._inductor import config, logging_utils
 from torch_spyre.logging_config import LogLevel
 
 OLD = ("TORCH_SPYRE_DEBUG", "SPYRE_INDUCTOR_LOG", "SPYRE_INDUCTOR_LOG_LEVEL", "SPYRE_LOG_FILE")
@@ -64,6 +64,8 @@ def test_a_level_that_is_none(environment):
         environment(TORCH_LOGS="spyre.inductor:loud")
     with pytest.raises(ValueError, match="expected one of"):
         logging_config.set_log_level("spyre", "loud")
+    with pytest.warns(DeprecationWarning), pytest.raises(ValueError, match="log level loud"):
+        environment(SPYRE_INDUCTOR_LOG_LEVEL="loud")
 
 
 def test_old_variables_work_and_say_that_they_are_old(environment, tmp_path):
@@ -97,6 +99,21 @@ def test_levels_by_call(environment):
     assert logging_config.get_config_source("spyre.inductor.wsr") == "programmatic"
 
 
+def test_loggers_of_passes_follow_what_is_asked(environment, tmp_path):
+    environment(TORCH_LOGS="+torch_spyre.inductor,-torch_spyre.inductor.wsr")
+    ours, tiles = logging_utils.get_logger("mine"), logging_utils.get_logger("wsr.mine")
+    assert (ours.name, ours.level, tiles.level) == ("spyre.inductor.mine", 10, 40)
+    environment()
+    assert ours.level == tiles.level == logging.WARNING
+    logging_utils.update_log_level("mine", "INFO")
+    assert ours.level == logging.INFO
+    assert logging_config.get_config_source("spyre.inductor.mine") == "programmatic"
+    assert {"spyre", "spyre.inductor.mine"} < set(logging_config.list_components())
+    assert logging_config.get_output_config() == {"log_file": None, "log_file_source": "default"}
+    logging_config.set_log_file(str(tmp_path / "log"))
+    assert logging_config.get_output_config()["log_file_source"] == "programmatic"
+
+
 def compile_something(n):
     torch._dynamo.reset()
     x = torch.ones(4, 64 + n, dtype=torch.half).to("spyre")
@@ -118,8 +135,9 @@ def test_every_pass_is_named_once(environment, caplog):
 def test_the_loop_ir_after_a_pass(environment, caplog):
     environment()
     debug = caplog.at_level(logging.DEBUG, logger="spyre.inductor.passes")
-    with debug, config.patch(log_passes="propagate_layouts"):
+    with debug, config.patch(log_passes="propagate_layouts,polish"):
         compile_something(2)
+    assert any("no pass polish; there are " in r.getMessage() for r in caplog.records)
     shown = [r.getMessage() for r in caplog.records if "after" in r.getMessage()]
     assert len(shown) == 1 and shown[0].startswith("segment 0, after propagate_layouts\n")
     assert "op 0 " in shown[0] and " layout(" in shown[0]

@@ -57,6 +57,9 @@ def _log_passes(executable, index: int, passes) -> None:
     _passes.info("segment %d: BEFORE PRE-SCHEDULING", index)
     shown = dict(passes(index)) if passes and wants_passes() else {}
     wanted = config.log_passes.split(",")
+    if unknown := set(wanted) - {*names, "", "all", "1"}:
+        ran = ", ".join(dict.fromkeys(names))
+        _passes.warning("SPYRE_LOG_PASSES: no pass %s; there are %s", ", ".join(unknown), ran)
     for name in dict.fromkeys(names):
         _passes.info("segment %d: %s", index, name)
         if name in shown and (name in wanted or wanted in (["all"], ["1"])):

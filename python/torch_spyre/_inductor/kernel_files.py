@@ -8,8 +8,8 @@
         spyreCodeDir/                SpyreCode: spyrecode.json, init.bin
         kernel.json                  name, files, arguments, what a launch uses on the card
 
-Written with SPYRE_KERNEL_FILES=1 or TORCH_COMPILE_DEBUG=1, of compiled graphs and of programs made
-of OpSpecs. `dxp_standalone --bundle -d DIR` makes the same spyreCodeDir of the bundle. The hash is
+Written with SPYRE_KERNEL_FILES=1, torch-spyre's DUMP_SPYRE_CODE=1 or TORCH_COMPILE_DEBUG=1, of
+compiled graphs and of programs made of OpSpecs. `dxp_standalone --bundle -d DIR` makes the same spyreCodeDir of the bundle. The hash is
 that of OpSpecs and listing: equal kernels share a directory, whose files are equal bytes.
 """
 
@@ -22,11 +22,13 @@ import pathlib
 import shutil
 import tempfile
 
+from .. import environment
 from . import output_code
 
 
 def wanted() -> bool:
-    return "1" in (os.environ.get("SPYRE_KERNEL_FILES"), os.environ.get("TORCH_COMPILE_DEBUG"))
+    asked = environment.flag("SPYRE_KERNEL_FILES") or environment.flag("DUMP_SPYRE_CODE")
+    return asked or os.environ.get("TORCH_COMPILE_DEBUG") == "1"
 
 
 def root() -> pathlib.Path:
