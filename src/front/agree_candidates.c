@@ -144,6 +144,7 @@ spyre_status agree_candidates_create(const agree_prices *p, agree_candidates *ou
     out->own = ARENA_NEW(p->memory, agree_choice, 2 * ops);
     out->share = ARENA_NEW(p->memory, const agree_choice *, ops);
     out->rest = ARENA_NEW(p->memory, const agree_choice *, ops);
+    out->last = ARENA_NEW(p->memory, agree_settled, ops);
     TRY_ALLOC(alike);
     TRY_ALLOC(out->kept);
     TRY_ALLOC(out->kept_count);
@@ -152,6 +153,7 @@ spyre_status agree_candidates_create(const agree_prices *p, agree_candidates *ou
     TRY_ALLOC(out->own);
     TRY_ALLOC(out->share);
     TRY_ALLOC(out->rest);
+    TRY_ALLOC(out->last);
     for (uint32_t i = 0; i < ops; i++) {
         loop_division_origin by = op_at(p, i)->divided_by;
         out->settled[i] = by == LOOP_DIVIDED_BY_HINT || by == LOOP_DIVIDED_BY_SPAN;
@@ -178,6 +180,7 @@ void agree_offer(const agree_prices *p, agree_candidates *c, uint32_t index, con
     const loop_op *op = op_at(p, index);
     c->share[index] = choice_at(p, c, index, share, &c->own[2 * index]);
     c->rest[index] = NULL;
+    c->last[index].known = false;
     if (c->settled[index]) return;
     division rest = division_distribute(p->loops, op, &p->basis[index].sizes, share);
     if (!division_equals(op, &rest, share))
@@ -245,32 +248,74 @@ static bool reaches(const agree_prices *p, const agree_candidates *c, uint32_t i
     return c->in_reach[index] || span_fits(p->loops, op_at(p, index), d);
 }
 
-void agree_settle(agree_prices *p, const agree_candidates *c, uint32_t index, bool forward)
+// True when all ops that share a buffer with this one are as they were when it settled.
+static bool is_as_before(const agree_prices *p, const agree_candidates *c, uint32_t index)
 {
     const loop_op *op = op_at(p, index);
-    const agree_choice *all[2 + AGREE_KEPT + 1], *best = NULL;
-    uint32_t count = 0;
-    division same;
+    const agree_settled *last = &c->last[index];
+    if (!last->known) return false;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        if (p->changed[op->operand[k].buffer] > last->turn) return false;
+    return true;
+}
+
+// The choices that an op compares.
+typedef struct {
+    const agree_choice *all[4 + AGREE_KEPT];
+    uint32_t count;
+    const agree_choice *in_force; // among them
     agree_choice neighbour;
+} comparison;
+
+static const agree_choice *find_choice(const loop_op *op, const comparison *of, const division *d)
+{
+    for (uint32_t i = 0; i < of->count; i++)
+        if (division_equals(op, d, &of->all[i]->d)) return of->all[i];
+    return NULL;
+}
+
+static void add(const loop_op *op, const agree_choice *choice, comparison *of)
+{
+    if (choice && !find_choice(op, of, &choice->d)) of->all[of->count++] = choice;
+}
+
+static void collect(const agree_prices *p, const agree_candidates *c, uint32_t index,
+                    agree_sweep sweep, comparison *of)
+{
+    const loop_op *op = op_at(p, index);
+    division same;
+    of->count = 0;
+    add(op, c->share[index], of);
+    add(op, c->rest[index], of);
+    for (uint32_t n = 0; n < c->kept_count[index]; n++) add(op, &c->kept[index][n], of);
+    if (sweep.stays) add(op, &p->now[index], of);
+    of->in_force = find_choice(op, of, &p->now[index].d);
+    if (!(sweep.forward ? follow_writer(p, index, &same) : follow_reader(p, index, &same))) return;
+    if (find_choice(op, of, &same)) return;
+    of->neighbour = agree_choice_of(p, index, &same);
+    of->all[of->count++] = &of->neighbour;
+}
+
+bool agree_settle(agree_prices *p, const agree_candidates *c, uint32_t index, agree_sweep sweep)
+{
+    comparison of;
+    const agree_choice *best = NULL;
     cost best_cost = {0};
-    if (c->settled[index]) return;
-    all[count++] = c->share[index];
-    if (c->rest[index]) all[count++] = c->rest[index];
-    for (uint32_t n = 0; n < c->kept_count[index]; n++) all[count++] = &c->kept[index][n];
-    if (forward ? follow_writer(p, index, &same) : follow_reader(p, index, &same)) {
-        neighbour = agree_choice_of(p, index, &same);
-        all[count++] = &neighbour;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        bool known = false;
-        for (uint32_t j = 0; j < i && !known; j++)
-            known = division_equals(op, &all[i]->d, &all[j]->d);
-        if (known || !reaches(p, c, index, &all[i]->d)) continue;
-        cost now = agree_price(p, index, all[i]);
+    if (c->settled[index]) return false;
+    collect(p, c, index, sweep, &of);
+    bool as_before = of.in_force && is_as_before(p, c, index);
+    for (uint32_t i = 0; i < of.count; i++) {
+        bool in_force = of.all[i] == of.in_force;
+        if (as_before && !in_force && of.all[i] != &of.neighbour) continue; // it is dearer
+        if (!reaches(p, c, index, &of.all[i]->d)) continue;
+        cost now = as_before && in_force ? c->last[index].price : agree_price(p, index, of.all[i]);
         if (best && !is_cheaper(&now, &best_cost)) continue;
-        best = all[i];
+        best = of.all[i];
         best_cost = now;
     }
     if (!best) best = &c->kept[index][AGREE_PUBLISHED];
-    if (!division_equals(op, &best->d, &p->now[index].d)) agree_take(p, index, best);
+    bool changes = !division_equals(op_at(p, index), &best->d, &p->now[index].d);
+    if (changes) agree_take(p, index, best);
+    c->last[index] = (agree_settled){true, p->turn, best_cost};
+    return changes;
 }

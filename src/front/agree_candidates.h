@@ -12,6 +12,14 @@
 
 typedef enum { AGREE_PUBLISHED, AGREE_ALONE, AGREE_RESIDENT, AGREE_KEPT } agree_kind;
 
+// The choice in force is the cheapest of the share, the rest and the kept ones, and has this price,
+// as long as no op around has changed.
+typedef struct {
+    bool known;
+    uint64_t turn;
+    cost price;
+} agree_settled;
+
 typedef struct {
     agree_choice (*kept)[AGREE_KEPT]; // by op: those of every plan
     uint8_t *kept_count;              // by op: AGREE_KEPT, or 1 when the others are no other ones
@@ -20,6 +28,7 @@ typedef struct {
     bool products;                    // there is an op that is not settled and has three
     agree_choice *own;                // by op: room for two
     const agree_choice **share, **rest; // by op: of the plan; rest may be null
+    agree_settled *last; // by op: what it settled for, since it had its share
 } agree_candidates;
 
 // `p` must be priced already (agree_prices_create).
@@ -28,7 +37,12 @@ SPYRE_MUST_CHECK spyre_status agree_candidates_create(const agree_prices *p, agr
 // Sets the op's share of the plan, and the rest.
 void agree_offer(const agree_prices *p, agree_candidates *c, uint32_t op, const division *share);
 
-// Puts the cheapest in force; `forward`: among them the writers' divisions, else the readers'.
-void agree_settle(agree_prices *p, const agree_candidates *c, uint32_t op, bool forward);
+typedef struct {
+    bool forward; // the writers' divisions are among those of an op, else the readers'
+    bool stays;   // the one in force is, too
+} agree_sweep;
+
+// Puts the cheapest in force; true when it is another one.
+bool agree_settle(agree_prices *p, const agree_candidates *c, uint32_t op, agree_sweep sweep);
 
 #endif

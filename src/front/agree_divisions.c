@@ -6,24 +6,37 @@
 //
 // Several plans are drawn up: the published divisions, products as they are cheapest with what they
 // read and make in LX, and along each of the heaviest axes (axes.h) one with the others behind it
-// and one with this axis alone, because a reduced loop keeps no slices beside it. In each plan every
-// op in turn takes what is cheapest next to its neighbours (agree_candidates.h). All of them are
-// drawn up with shuffles and, when the best has some, again without. Each part of the graph gets the
-// cheapest plan, by the time of front/cost.h with what LX has room for (agree_plan.h).
+// and one with this axis alone, because a reduced loop keeps no slices beside it. In each plan
+// every op in turn takes what is cheapest next to its neighbours (agree_candidates.h). All of them
+// are drawn up with shuffles and, when the best has some, the best few again without. Each part of
+// the graph gets the cheapest plan, by the time of front/cost.h with what LX has room for
+// (agree_plan.h).
+#include <math.h>
+#include <string.h>
+
 #include "front/agree_candidates.h"
 #include "front/agree_plan.h"
 #include "front/axes.h"
 #include "front/front.h"
 
-enum { AXES_TRIED = 4, TRIALS = 2 + 2 * AXES_TRIED };
+enum { AXES_TRIED = 4, STARTS = 2 + 2 * AXES_TRIED, MOST_SWEEPS = 2, TRIED_WITHOUT = 3 };
+
+// A plan that costs so much more than the best one may become the best by another sweep.
+static const double NEAR = 1.1;
+
+// What a plan begins with.
+typedef struct {
+    division *shares; // by op; null: as another start does
+    double *us;       // by part: of the plan that came of it, with shuffles
+} start;
 
 typedef struct {
     agree_prices p;
     agree_candidates c;
     axes a;
-    division *best;   // by op
+    start starts[STARTS];
+    division *best;              // by op
     agree_plan *now, *best_plan; // by part: the plan in work, the best one
-    bool any;                    // there is a best one
 } planner;
 
 static uint32_t op_count(const planner *p)
@@ -31,55 +44,137 @@ static uint32_t op_count(const planner *p)
     return p->p.loops->ops.count;
 }
 
-// Two sweeps: ops may change their minds once their consumers have chosen.
-static void settle(planner *p)
+// --- Starts
+
+static bool is_known(const planner *p, uint32_t number)
 {
-    uint32_t ops = op_count(p);
-    agree_count_apart(&p->p);
-    for (uint32_t i = 0; i < ops; i++) agree_settle(&p->p, &p->c, i, true);
-    for (uint32_t i = ops; i-- > 0;) agree_settle(&p->p, &p->c, i, false);
+    for (uint32_t n = 0; n < number; n++)
+        if (p->starts[n].shares && memcmp(p->starts[n].shares, p->starts[number].shares,
+                                          op_count(p) * sizeof(division)) == 0)
+            return true;
+    return false;
 }
 
-// Keeps the plan for the parts where it is cheaper than the best so far.
-static spyre_status compare(planner *p)
+static spyre_status add_start(planner *p, uint32_t number)
 {
-    TRY(agree_plan_price(&p->p, p->a.part, p->a.part_count, p->now));
+    const loop_graph *loops = p->p.loops;
+    start *s = &p->starts[number];
+    uint32_t at = number - 2;
+    axes_plan plan = {at % AXES_TRIED, at >= AXES_TRIED, loops->cores};
+    s->shares = ARENA_NEW(p->p.memory, division, op_count(p));
+    s->us = ARENA_NEW(p->p.memory, double, p->a.part_count);
+    TRY_ALLOC(s->shares);
+    TRY_ALLOC(s->us);
+    if (number >= 2) axes_divide(loops, &p->a, p->p.basis, &plan, s->shares);
     for (uint32_t i = 0; i < op_count(p); i++) {
-        uint32_t n = p->a.part[i];
-        if (!p->any || p->now[n].us < p->best_plan[n].us * (1 - 1e-9)) p->best[i] = p->p.now[i].d;
+        const agree_choice *first = &p->c.kept[i][number == 1 ? AGREE_RESIDENT : AGREE_PUBLISHED];
+        if (number < 2 || p->c.settled[i]) s->shares[i] = first->d;
     }
-    for (uint32_t n = 0; n < p->a.part_count; n++)
-        if (!p->any || p->now[n].us < p->best_plan[n].us * (1 - 1e-9)) p->best_plan[n] = p->now[n];
-    p->any = true;
+    if (is_known(p, number)) s->shares = NULL;
     return NULL;
 }
 
-static bool shuffles(const planner *p)
+// --- Plans
+
+static void begin(planner *p, const start *s)
+{
+    for (uint32_t i = 0; i < op_count(p); i++) {
+        agree_offer(&p->p, &p->c, i, &s->shares[i]);
+        p->p.now[i] = *p->c.share[i];
+    }
+    agree_count_apart(&p->p);
+}
+
+// Forward and back: ops may change their minds once their consumers have chosen.
+static bool sweep(planner *p, bool stays)
+{
+    uint32_t ops = op_count(p);
+    bool changed = false;
+    for (uint32_t i = 0; i < ops; i++)
+        changed |= agree_settle(&p->p, &p->c, i, (agree_sweep){true, stays});
+    for (uint32_t i = ops; i-- > 0;)
+        changed |= agree_settle(&p->p, &p->c, i, (agree_sweep){false, stays});
+    return changed;
+}
+
+static bool is_cheaper(const planner *p, uint32_t part)
+{
+    return p->now[part].us < p->best_plan[part].us * (1 - 1e-9);
+}
+
+// Keeps the plan in force for the parts where it is cheaper than the best so far.
+static spyre_status compare(planner *p)
+{
+    TRY(agree_plan_price(&p->p, p->a.part, p->a.part_count, p->now));
+    for (uint32_t i = 0; i < op_count(p); i++)
+        if (is_cheaper(p, p->a.part[i])) p->best[i] = p->p.now[i].d;
+    for (uint32_t n = 0; n < p->a.part_count; n++)
+        if (is_cheaper(p, n)) p->best_plan[n] = p->now[n];
+    return NULL;
+}
+
+// True when the plan in force is about as good as the best one for some part.
+static bool is_near(const planner *p)
+{
+    for (uint32_t n = 0; n < p->a.part_count; n++)
+        if (p->now[n].us <= p->best_plan[n].us * NEAR) return true;
+    return false;
+}
+
+// The first sweep lets ops leave what a neighbour made them take, the others do not.
+static spyre_status try_start(planner *p, start *s)
+{
+    begin(p, s);
+    for (uint32_t n = 0; n < MOST_SWEEPS && (n == 0 || is_near(p)); n++) {
+        if (!sweep(p, n > 0) && n > 0) break;
+        TRY(compare(p));
+        for (uint32_t part = 0; part < p->a.part_count; part++)
+            if (n == 0) s->us[part] = p->now[part].us;
+    }
+    return NULL;
+}
+
+static spyre_status try_starts(planner *p)
+{
+    p->p.shuffles = p->p.loops->settings.lx_planning && p->p.loops->settings.lx_planner_relayout &&
+                    !p->p.loops->settings.uneven_splits;
+    for (uint32_t number = 0; number < STARTS; number++) {
+        start *s = &p->starts[number];
+        if (!s->shares) continue;
+        TRY(try_start(p, s));
+    }
+    return NULL;
+}
+
+static bool has_shuffles(const planner *p)
 {
     for (uint32_t n = 0; n < p->a.part_count; n++)
         if (p->best_plan[n].shuffles) return true;
     return false;
 }
 
-static spyre_status try_plan(planner *p, uint32_t trial, division *shares)
+static double total_us(const planner *p, const start *s)
 {
-    const loop_graph *loops = p->p.loops;
-    axes_plan plan = {(trial - 2) % AXES_TRIED, trial - 2 >= AXES_TRIED, loops->cores};
-    if (trial >= 2) axes_divide(loops, &p->a, p->p.basis, &plan, shares);
-    for (uint32_t i = 0; i < op_count(p); i++) {
-        const agree_choice *first = &p->c.kept[i][trial == 1 ? AGREE_RESIDENT : AGREE_PUBLISHED];
-        if (trial < 2 || p->c.settled[i]) shares[i] = first->d;
-        agree_offer(&p->p, &p->c, i, &shares[i]);
-        p->p.now[i] = *p->c.share[i];
-    }
-    settle(p);
-    return compare(p);
+    double us = 0;
+    for (uint32_t n = 0; n < p->a.part_count; n++) us += s->us[n];
+    return us;
 }
 
-static spyre_status try_plans(planner *p, division *shares)
+static spyre_status try_best_without_shuffles(planner *p)
 {
-    for (uint32_t trial = 0; trial < TRIALS; trial++)
-        if (trial != 1 || p->c.products) TRY(try_plan(p, trial, shares));
+    bool tried[STARTS] = {false};
+    p->p.shuffles = false;
+    for (uint32_t i = 0; i < TRIED_WITHOUT; i++) {
+        uint32_t best = STARTS;
+        for (uint32_t n = 0; n < STARTS; n++) {
+            if (!p->starts[n].shares || tried[n]) continue;
+            if (best == STARTS || total_us(p, &p->starts[n]) < total_us(p, &p->starts[best]))
+                best = n;
+        }
+        if (best == STARTS) return NULL;
+        tried[best] = true;
+        TRY(try_start(p, &p->starts[best]));
+    }
     return NULL;
 }
 
@@ -94,22 +189,18 @@ static spyre_status create(loop_graph *loops, arena *memory, planner *p)
     TRY_ALLOC(p->best);
     TRY_ALLOC(p->now);
     TRY_ALLOC(p->best_plan);
+    for (uint32_t n = 0; n < p->a.part_count; n++) p->best_plan[n].us = INFINITY;
+    for (uint32_t n = 0; n < STARTS; n++)
+        if (n != 1 || p->c.products) TRY(add_start(p, n));
     return NULL;
 }
 
 static spyre_status find_plan(loop_graph *loops, arena *memory, bool *out_changed)
 {
     planner p = {0};
-    division *shares = ARENA_NEW(memory, division, loops->ops.count);
-    TRY_ALLOC(shares);
     TRY(create(loops, memory, &p));
-    p.p.shuffles = loops->settings.lx_planning && loops->settings.lx_planner_relayout &&
-                   !loops->settings.uneven_splits;
-    TRY(try_plans(&p, shares));
-    if (shuffles(&p)) {
-        p.p.shuffles = false;
-        TRY(try_plans(&p, shares));
-    }
+    TRY(try_starts(&p));
+    if (has_shuffles(&p)) TRY(try_best_without_shuffles(&p));
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         loop_op *op = &loops->ops.items[i];
         if (division_equals(op, &p.best[i], &p.c.kept[i][AGREE_PUBLISHED].d)) continue;

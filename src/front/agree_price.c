@@ -266,8 +266,10 @@ void agree_take(agree_prices *p, uint32_t index, const agree_choice *c)
     const loop_op *op = op_at(p, index);
     uint32_t output = op->operand_count - 1, result = op->operand[output].buffer;
     p->now[index] = *c;
+    p->turn++;
     for (uint32_t k = 0; k <= output; k++) {
         uint32_t buffer = op->operand[k].buffer;
+        p->changed[buffer] = p->turn;
         bool *apart = &p->apart_at[index * LOOP_MAX_OPERANDS + k];
         if (!agree_is_use(p, index, k) || !p->may_stay[buffer]) continue;
         p->apart[buffer] -= *apart;
@@ -312,6 +314,7 @@ static spyre_status allocate(agree_prices *p)
     p->apart = ARENA_NEW(p->memory, uint32_t, buffers);
     p->may_stay = ARENA_NEW(p->memory, bool, buffers);
     p->may_move = ARENA_NEW(p->memory, bool, buffers);
+    p->changed = ARENA_NEW(p->memory, uint64_t, buffers);
     p->alike = ARENA_NEW(p->memory, uint32_t, ops);
     p->memo = ARENA_NEW(p->memory, agree_memo *, ops);
     TRY_ALLOC(p->basis);
@@ -321,6 +324,7 @@ static spyre_status allocate(agree_prices *p)
     TRY_ALLOC(p->apart);
     TRY_ALLOC(p->may_stay);
     TRY_ALLOC(p->may_move);
+    TRY_ALLOC(p->changed);
     TRY_ALLOC(p->alike);
     TRY_ALLOC(p->memo);
     return NULL;

@@ -31,6 +31,7 @@ typedef struct {
     bool *apart_at;         // by op * LOOP_MAX_OPERANDS + operand: a use that does not find its
     uint32_t *apart;        //   part in LX; by buffer: how many there are
     bool *may_stay, *may_move; // by buffer: in LX; over the ring
+    uint64_t turn, *changed; // counts choices put in force; by buffer: the last one of its ops
     uint32_t *alike;        // by op: the first op with the same prices
     agree_memo **memo;      // by op that is the first of its kind
     map_bytes pattern_ids;  // of shuffles

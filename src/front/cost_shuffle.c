@@ -71,68 +71,89 @@ static int64_t count_messages(const shuffle_pattern *p)
     return sent + received;
 }
 
-// The new division's slice of every core, along the loops that move.
+// What a core that has a slice of the old division shares with each core's slice of the new one,
+// along the loops that move; in units of the loop over old * new slices. Products over all loops
+// are at most the cores squared.
 typedef struct {
     uint32_t count;
     shuffle_loop loop[LOOP_MAX_VARS];
-    int32_t slice[LOOP_MAX_VARS][BUNDLE_MAX_CORES];
-} receivers;
+    int16_t shared[LOOP_MAX_VARS][BUNDLE_MAX_CORES][BUNDLE_MAX_CORES]; // by old slice, receiver
+} overlaps;
 
-static receivers find_receivers(const shuffle_pattern *p)
+static void find_shared(const shuffle_loop *l, int16_t out[][BUNDLE_MAX_CORES])
 {
-    receivers r;
-    r.count = 0;
-    for (uint32_t n = 0; n < p->count; n++) {
-        const shuffle_loop *l = &p->loop[n];
-        if (l->repeats) continue;
-        for (int32_t to = 0; to < BUNDLE_MAX_CORES; to++)
-            r.slice[r.count][to] = to / l->new_stride % l->new_slices;
-        r.loop[r.count++] = *l;
+    int16_t old = l->old_slices, new = l->new_slices, low[BUNDLE_MAX_CORES];
+    for (int32_t to = 0; to < BUNDLE_MAX_CORES; to++)
+        low[to] = (int16_t)(to / l->new_stride % new * old);
+    for (int32_t slice = 0; slice < old; slice++) {
+        int16_t begin = (int16_t)(slice * new), end = (int16_t)(begin + new);
+        for (uint32_t to = 0; to < BUNDLE_MAX_CORES; to++) {
+            int16_t first = low[to] > begin ? low[to] : begin, last = (int16_t)(low[to] + old);
+            if (last > end) last = end;
+            out[slice][to] = last > first ? (int16_t)(last - first) : 0;
+        }
     }
-    return r;
+}
+
+static void find_overlaps(const shuffle_pattern *p, overlaps *out)
+{
+    out->count = 0;
+    for (uint32_t n = 0; n < p->count; n++) {
+        if (p->loop[n].repeats) continue;
+        find_shared(&p->loop[n], out->shared[out->count]);
+        out->loop[out->count++] = p->loop[n];
+    }
 }
 
 // What core `from` sends to each, in units of the whole over the product of all old and new slices.
-static void find_messages(const receivers *r, int32_t from, int32_t out[BUNDLE_MAX_CORES])
+static void find_messages(const shuffle_pattern *p, const overlaps *o, int32_t from,
+                          int16_t out[BUNDLE_MAX_CORES])
 {
-    for (uint32_t to = 0; to < BUNDLE_MAX_CORES; to++) out[to] = 1;
-    for (uint32_t n = 0; n < r->count; n++) {
-        int32_t old = r->loop[n].old_slices, new = r->loop[n].new_slices, overlap[BUNDLE_MAX_CORES];
-        int32_t begin = from / r->loop[n].old_stride % old * new, end = begin + new;
-        for (int32_t slice = 0; slice < new; slice++) {
-            int32_t low = slice * old > begin ? slice * old : begin;
-            int32_t high = (slice + 1) * old < end ? (slice + 1) * old : end;
-            overlap[slice] = high > low ? high - low : 0;
-        }
-        for (uint32_t to = 0; to < BUNDLE_MAX_CORES; to++) out[to] *= overlap[r->slice[n][to]];
+    for (uint32_t to = 0; to < BUNDLE_MAX_CORES; to++) out[to] = to < p->new_cores;
+    for (uint32_t n = 0; n < o->count; n++) {
+        const shuffle_loop *l = &o->loop[n];
+        const int16_t *shared = o->shared[n][from / l->old_stride % l->old_slices];
+        for (uint32_t to = 0; to < BUNDLE_MAX_CORES; to++)
+            out[to] = (int16_t)(out[to] * shared[to]);
     }
 }
 
-static int32_t hops(int32_t a, int32_t b)
+// Hops from a core to the one `CENTRE - index` before it.
+enum { CENTRE = BUNDLE_MAX_CORES - 1 };
+
+static void find_hops(int16_t out[2 * BUNDLE_MAX_CORES - 1])
 {
-    int32_t distance = a > b ? a - b : b - a;
-    return distance <= BUNDLE_MAX_CORES / 2 ? distance : BUNDLE_MAX_CORES - distance;
+    for (int32_t i = 0; i < 2 * BUNDLE_MAX_CORES - 1; i++) {
+        int32_t distance = i > CENTRE ? i - CENTRE : CENTRE - i;
+        bool around = distance > BUNDLE_MAX_CORES / 2;
+        out[i] = (int16_t)(around ? BUNDLE_MAX_CORES - distance : distance);
+    }
 }
 
 shuffle_cost shuffle_pattern_cost(const shuffle_pattern *p, double bytes)
 {
-    receivers r = find_receivers(p);
-    int64_t load[BUNDLE_MAX_CORES] = {0}, carried = 0, busiest = 0;
-    int32_t message[BUNDLE_MAX_CORES];
+    overlaps o;
+    int32_t load[BUNDLE_MAX_CORES] = {0}, carried = 0, busiest = 0;
+    int16_t hops[2 * BUNDLE_MAX_CORES - 1];
+    int16_t message[BUNDLE_MAX_CORES];
     double units = 1;
-    for (uint32_t n = 0; n < r.count; n++) units *= r.loop[n].old_slices * r.loop[n].new_slices;
+    find_overlaps(p, &o);
+    find_hops(hops);
+    for (uint32_t n = 0; n < o.count; n++) units *= o.loop[n].old_slices * o.loop[n].new_slices;
     for (int32_t from = 0; from < p->old_cores; from++) {
-        find_messages(&r, from, message);
-        for (int32_t to = 0; to < p->new_cores; to++) {
-            load[from] += message[to];
+        const int16_t *hops_to = &hops[CENTRE - from];
+        int32_t sent = 0;
+        find_messages(p, &o, from, message);
+        for (uint32_t to = 0; to < BUNDLE_MAX_CORES; to++) {
+            sent += message[to];
             load[to] += message[to];
-            carried += message[to] * hops(from, to);
+            carried += message[to] * hops_to[to];
         }
+        load[from] += sent;
     }
     for (uint32_t core = 0; core < BUNDLE_MAX_CORES; core++)
         if (load[core] > busiest) busiest = load[core];
-    return (shuffle_cost){bytes / units *
-                              fmax((double)busiest, (double)carried / (2 * BUNDLE_MAX_CORES)) /
+    return (shuffle_cost){bytes / units * fmax(busiest, (double)carried / (2 * BUNDLE_MAX_CORES)) /
                               (GEOMETRY_RING_WIDTH * CLOCK),
                           count_messages(p)};
 }

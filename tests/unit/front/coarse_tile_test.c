@@ -267,12 +267,17 @@ static void coarse_tile__walked_buffers_live_in_lx(void **state)
     (void)state;
     static const struct {
         const char *tiles;
-        bool unroll, in_lx;
-    } cases[] = {{"1:M=4", true, true},   {"1:K=4", true, true}, {"1:M=4,2:K=2", true, false},
-                 {"1:M=4", false, false}, {"1:K=4", false, false}};
+        bool unroll, published, in_lx;
+    } cases[] = {{"1:M=4", true, false, true},
+                 {"1:K=4", true, false, true},
+                 {"1:M=4,2:K=2", true, false, true},
+                 {"1:M=4,2:K=2", true, true, false},
+                 {"1:M=4", false, false, false},
+                 {"1:K=4", false, false, false}};
     for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         front_run run = walked(cases[i].tiles, cases[i].unroll);
         front_result result;
+        run.settings.work_division = cases[i].published;
         compile(&run, &result);
         const loop_op *op = &result.loops->ops.items[1];
         const loop_buffer *whole = &result.loops->buffers.items[op->operand[0].buffer];
