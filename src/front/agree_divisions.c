@@ -4,209 +4,70 @@
 // LX what it needs next, where that saves more time than it costs. Planning op by op takes the
 // largest loop of each, and a chain that changes its loops goes through memory at every change.
 //
-// Several plans are drawn up: the published divisions, products as they are cheapest with what they
-// read and make in LX, and along each of the heaviest axes (axes.h) one with the others behind it
-// and one with this axis alone, because a reduced loop keeps no slices beside it. In each plan
-// every op in turn takes what is cheapest next to its neighbours (agree_candidates.h). All of them
-// are drawn up with shuffles and, when the best has some, the best few again without. Each part of
-// the graph gets the cheapest plan, by the time of front/cost.h with what LX has room for
-// (agree_plan.h).
+// Where inputs and outputs may have clones in LX (boundary_clones), readers of an input agree, too:
+// the search is done a second time with all clones that there could be, and what it finds is taken
+// when the graph, its LX planned on trial, then takes less time.
 #include <math.h>
-#include <string.h>
 
-#include "front/agree_candidates.h"
-#include "front/agree_plan.h"
-#include "front/axes.h"
+#include "front/agree_search.h"
 #include "front/front.h"
-
-enum { AXES_TRIED = 4, STARTS = 2 + 2 * AXES_TRIED, MOST_SWEEPS = 2, TRIED_WITHOUT = 3 };
-
-// A plan that costs so much more than the best one may become the best by another sweep.
-static const double NEAR = 1.1;
-
-// What a plan begins with.
-typedef struct {
-    division *shares; // by op; null: as another start does
-    double *us;       // by part: of the plan that came of it, with shuffles
-} start;
+#include "front/lx_trial.h"
 
 typedef struct {
-    agree_prices p;
-    agree_candidates c;
-    axes a;
-    start starts[STARTS];
-    division *best;              // by op
-    agree_plan *now, *best_plan; // by part: the plan in work, the best one
-} planner;
+    division *by_op;
+    double us;
+} plan;
 
-static uint32_t op_count(const planner *p)
+static bool may_clone(const spyre_settings *settings)
 {
-    return p->p.loops->ops.count;
+    return settings->lx_boundary_clones && settings->lx_planning &&
+           !front_skips(settings, "boundary_clones") && !front_skips(settings, "lx_planning");
 }
 
-// --- Starts
-
-static bool is_known(const planner *p, uint32_t number)
+// What a search with clones finds for the ops that are no copies; INFINITY us without clones.
+static spyre_status search_with_clones(const loop_graph *loops, arena *memory, plan *out)
 {
-    for (uint32_t n = 0; n < number; n++)
-        if (p->starts[n].shares && memcmp(p->starts[n].shares, p->starts[number].shares,
-                                          op_count(p) * sizeof(division)) == 0)
-            return true;
-    return false;
-}
-
-static spyre_status add_start(planner *p, uint32_t number)
-{
-    const loop_graph *loops = p->p.loops;
-    start *s = &p->starts[number];
-    uint32_t at = number - 2;
-    axes_plan plan = {at % AXES_TRIED, at >= AXES_TRIED, loops->cores};
-    s->shares = ARENA_NEW(p->p.memory, division, op_count(p));
-    s->us = ARENA_NEW(p->p.memory, double, p->a.part_count);
-    TRY_ALLOC(s->shares);
-    TRY_ALLOC(s->us);
-    if (number >= 2) axes_divide(loops, &p->a, p->p.basis, &plan, s->shares);
-    for (uint32_t i = 0; i < op_count(p); i++) {
-        const agree_choice *first = &p->c.kept[i][number == 1 ? AGREE_RESIDENT : AGREE_PUBLISHED];
-        if (number < 2 || p->c.settled[i]) s->shares[i] = first->d;
-    }
-    if (is_known(p, number)) s->shares = NULL;
+    loop_graph cloned;
+    clone_list clones = {0};
+    uint32_t kept = 0;
+    out->us = INFINITY;
+    TRY(loop_copy(loops, memory, &cloned));
+    TRY(clones_find(&cloned, CLONES_ALL, &clones));
+    if (clones.count == 0) return NULL;
+    TRY(clones_insert(&cloned, CLONES_ALL, &clones));
+    out->by_op = ARENA_NEW(memory, division, cloned.ops.count);
+    bool *copies = ARENA_NEW(memory, bool, cloned.ops.count);
+    TRY_ALLOC(out->by_op);
+    TRY_ALLOC(copies);
+    TRY(agree_search(&cloned, &clones, memory, out->by_op, &out->us));
+    for (uint32_t n = 0; n < clones.count; n++) copies[clones.items[n].copy] = true;
+    for (uint32_t i = 0; i < cloned.ops.count; i++)
+        if (!copies[i]) out->by_op[kept++] = out->by_op[i];
     return NULL;
 }
 
-// --- Plans
-
-static void begin(planner *p, const start *s)
+// The one with clones where it takes less time by what the search and by what a trial say.
+static spyre_status take_better(const loop_graph *loops, const plan *with, plan *best)
 {
-    for (uint32_t i = 0; i < op_count(p); i++) {
-        agree_offer(&p->p, &p->c, i, &s->shares[i]);
-        p->p.now[i] = *p->c.share[i];
-    }
-    agree_count_apart(&p->p);
-}
-
-// Forward and back: ops may change their minds once their consumers have chosen.
-static bool sweep(planner *p, bool stays)
-{
-    uint32_t ops = op_count(p);
-    bool changed = false;
-    for (uint32_t i = 0; i < ops; i++)
-        changed |= agree_settle(&p->p, &p->c, i, (agree_sweep){true, stays});
-    for (uint32_t i = ops; i-- > 0;)
-        changed |= agree_settle(&p->p, &p->c, i, (agree_sweep){false, stays});
-    return changed;
-}
-
-static bool is_cheaper(const planner *p, uint32_t part)
-{
-    return p->now[part].us < p->best_plan[part].us * (1 - 1e-9);
-}
-
-// Keeps the plan in force for the parts where it is cheaper than the best so far.
-static spyre_status compare(planner *p)
-{
-    TRY(agree_plan_price(&p->p, p->a.part, p->a.part_count, p->now));
-    for (uint32_t i = 0; i < op_count(p); i++)
-        if (is_cheaper(p, p->a.part[i])) p->best[i] = p->p.now[i].d;
-    for (uint32_t n = 0; n < p->a.part_count; n++)
-        if (is_cheaper(p, n)) p->best_plan[n] = p->now[n];
+    uint32_t ops = loops->ops.count;
+    double us, us_with;
+    if (with->us >= best->us * (1 - 1e-9)) return NULL;
+    TRY(lx_trial_us(loops, best->by_op, 0, ops, &us));
+    TRY(lx_trial_us(loops, with->by_op, 0, ops, &us_with));
+    if (us_with < us * (1 - 1e-9)) *best = *with;
     return NULL;
 }
 
-// True when the plan in force is about as good as the best one for some part.
-static bool is_near(const planner *p)
+static spyre_status divide(loop_graph *loops, arena *memory, bool *out_changed)
 {
-    for (uint32_t n = 0; n < p->a.part_count; n++)
-        if (p->now[n].us <= p->best_plan[n].us * NEAR) return true;
-    return false;
-}
-
-// The first sweep lets ops leave what a neighbour made them take, the others do not.
-static spyre_status try_start(planner *p, start *s)
-{
-    begin(p, s);
-    for (uint32_t n = 0; n < MOST_SWEEPS && (n == 0 || is_near(p)); n++) {
-        if (!sweep(p, n > 0) && n > 0) break;
-        TRY(compare(p));
-        for (uint32_t part = 0; part < p->a.part_count; part++)
-            if (n == 0) s->us[part] = p->now[part].us;
+    plan best = {.by_op = ARENA_NEW(memory, division, loops->ops.count)}, with;
+    TRY_ALLOC(best.by_op);
+    TRY(agree_search(loops, NULL, memory, best.by_op, &best.us));
+    if (may_clone(&loops->settings)) {
+        TRY(search_with_clones(loops, memory, &with));
+        TRY(take_better(loops, &with, &best));
     }
-    return NULL;
-}
-
-static spyre_status try_starts(planner *p)
-{
-    p->p.shuffles = p->p.loops->settings.lx_planning && p->p.loops->settings.lx_planner_relayout &&
-                    !p->p.loops->settings.uneven_splits;
-    for (uint32_t number = 0; number < STARTS; number++) {
-        start *s = &p->starts[number];
-        if (!s->shares) continue;
-        TRY(try_start(p, s));
-    }
-    return NULL;
-}
-
-static bool has_shuffles(const planner *p)
-{
-    for (uint32_t n = 0; n < p->a.part_count; n++)
-        if (p->best_plan[n].shuffles) return true;
-    return false;
-}
-
-static double total_us(const planner *p, const start *s)
-{
-    double us = 0;
-    for (uint32_t n = 0; n < p->a.part_count; n++) us += s->us[n];
-    return us;
-}
-
-static spyre_status try_best_without_shuffles(planner *p)
-{
-    bool tried[STARTS] = {false};
-    p->p.shuffles = false;
-    for (uint32_t i = 0; i < TRIED_WITHOUT; i++) {
-        uint32_t best = STARTS;
-        for (uint32_t n = 0; n < STARTS; n++) {
-            if (!p->starts[n].shares || tried[n]) continue;
-            if (best == STARTS || total_us(p, &p->starts[n]) < total_us(p, &p->starts[best]))
-                best = n;
-        }
-        if (best == STARTS) return NULL;
-        tried[best] = true;
-        TRY(try_start(p, &p->starts[best]));
-    }
-    return NULL;
-}
-
-static spyre_status create(loop_graph *loops, arena *memory, planner *p)
-{
-    TRY(agree_prices_create(loops, memory, &p->p));
-    TRY(agree_candidates_create(&p->p, &p->c));
-    TRY(axes_build(loops, &p->p.f, p->p.basis, &p->a));
-    p->best = ARENA_NEW(memory, division, loops->ops.count);
-    p->now = ARENA_NEW(memory, agree_plan, p->a.part_count);
-    p->best_plan = ARENA_NEW(memory, agree_plan, p->a.part_count);
-    TRY_ALLOC(p->best);
-    TRY_ALLOC(p->now);
-    TRY_ALLOC(p->best_plan);
-    for (uint32_t n = 0; n < p->a.part_count; n++) p->best_plan[n].us = INFINITY;
-    for (uint32_t n = 0; n < STARTS; n++)
-        if (n != 1 || p->c.products) TRY(add_start(p, n));
-    return NULL;
-}
-
-static spyre_status find_plan(loop_graph *loops, arena *memory, bool *out_changed)
-{
-    planner p = {0};
-    TRY(create(loops, memory, &p));
-    TRY(try_starts(&p));
-    if (has_shuffles(&p)) TRY(try_best_without_shuffles(&p));
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
-        loop_op *op = &loops->ops.items[i];
-        if (division_equals(op, &p.best[i], &p.c.kept[i][AGREE_PUBLISHED].d)) continue;
-        division_set(op, &p.best[i], LOOP_DIVIDED_BY_AGREEMENT);
-        *out_changed = true;
-    }
+    *out_changed = lx_trial_take(loops, best.by_op, 0, loops->ops.count);
     return NULL;
 }
 
@@ -216,7 +77,7 @@ spyre_status pass_agree_divisions(loop_graph *loops, bool *out_changed)
     if (division_is_published(loops) || loops->cores == 1 || loops->ops.count == 0) return NULL;
     arena *memory = arena_create();
     TRY_ALLOC(memory);
-    spyre_status status = find_plan(loops, memory, out_changed);
+    spyre_status status = divide(loops, memory, out_changed);
     arena_destroy(memory);
     return status;
 }

@@ -134,7 +134,7 @@ static double worth_of(const room *r, uint32_t buffer)
     double bytes = 0;
     for (uint32_t n = 0; n < r->live.count; n++)
         if (r->live.items[n].buffer == buffer) bytes += r->live.items[n].bytes;
-    return agree_access_us(r->p, buffer) * (1 + flow_use_count(&r->p->f, buffer)) / bytes;
+    return agree_saved_us(r->p, buffer, SPYRE_NO_ID, 0) / bytes;
 }
 
 static void make_room(room *r, uint32_t op)

@@ -34,9 +34,17 @@ bool agree_is_use(const agree_prices *p, uint32_t index, uint32_t k)
 
 // --- Prices of an op
 
+static bool is_copier(const agree_prices *p, uint32_t index)
+{
+    const loop_op *op = op_at(p, index);
+    return p->copier[op->operand[0].buffer] == index ||
+           p->copier[op->operand[output_of(p, index)].buffer] == index;
+}
+
 cost agree_cost(const agree_prices *p, uint32_t index, const division *d, uint32_t resident)
 {
     const loop_op *op = op_at(p, index);
+    if (!resident && is_copier(p, index)) return (cost){0};
     uint64_t splits = 1;
     for (uint32_t v = 0; v < op->var_count; v++) splits = splits << 8 | (uint64_t)d->split[v];
     uint64_t hash = (splits + resident) * 0x9E3779B97F4A7C15u;
@@ -54,6 +62,13 @@ double agree_access_us(const agree_prices *p, uint32_t buffer)
     uint32_t writer = p->f.writer[buffer];
     return p->basis[writer].bytes[output_of(p, writer)] *
            loop_executions(p->loops, op_at(p, writer)) / MEMORY_BANDWIDTH;
+}
+
+double agree_saved_us(const agree_prices *p, uint32_t buffer, uint32_t index, uint32_t own)
+{
+    double times = 1 + flow_use_count(&p->f, buffer) - own;
+    if (p->copier[buffer] != SPYRE_NO_ID && p->copier[buffer] != index) times -= 2;
+    return times * agree_access_us(p, buffer);
 }
 
 // --- Choices
@@ -245,8 +260,7 @@ cost agree_price(agree_prices *p, uint32_t index, const agree_choice *c)
         if (own.apart || p->apart[buffer] != own.apart_now) continue; // or somebody else is
         if (p->now[p->f.writer[buffer]].result_bytes > p->lx_bytes) continue;
         resident |= 1u << k;
-        uint32_t others = 1 + flow_use_count(&p->f, buffer) - own.count;
-        saved += others * agree_access_us(p, buffer) / own.count;
+        saved += agree_saved_us(p, buffer, index, own.count) / own.count;
         uint32_t u = p->use_at[index * LOOP_MAX_OPERANDS + k];
         if (own.us > 0 && !shares_shuffle(p, buffer, u, &c->view[k])) saved -= own.us;
     }
@@ -254,7 +268,7 @@ cost agree_price(agree_prices *p, uint32_t index, const agree_choice *c)
     double shuffles = makes && c->result_bytes <= p->lx_bytes ? result_us(p, result, c) : INFINITY;
     if (!isinf(shuffles)) {
         resident |= 1u << output;
-        saved += flow_use_count(&p->f, result) * agree_access_us(p, result) - shuffles;
+        saved += agree_saved_us(p, result, index, 1) - shuffles;
     }
     cost out = agree_cost(p, index, &c->d, resident);
     out.us = out.us * loop_executions(p->loops, op) - saved;
@@ -315,6 +329,7 @@ static spyre_status allocate(agree_prices *p)
     p->may_stay = ARENA_NEW(p->memory, bool, buffers);
     p->may_move = ARENA_NEW(p->memory, bool, buffers);
     p->changed = ARENA_NEW(p->memory, uint64_t, buffers);
+    p->copier = ARENA_NEW(p->memory, uint32_t, buffers);
     p->alike = ARENA_NEW(p->memory, uint32_t, ops);
     p->memo = ARENA_NEW(p->memory, agree_memo *, ops);
     TRY_ALLOC(p->basis);
@@ -325,12 +340,23 @@ static spyre_status allocate(agree_prices *p)
     TRY_ALLOC(p->may_stay);
     TRY_ALLOC(p->may_move);
     TRY_ALLOC(p->changed);
+    TRY_ALLOC(p->copier);
     TRY_ALLOC(p->alike);
     TRY_ALLOC(p->memo);
     return NULL;
 }
 
-spyre_status agree_prices_create(const loop_graph *loops, arena *memory, agree_prices *out)
+static void note_clones(const clone_list *clones, agree_prices *p)
+{
+    for (uint32_t b = 0; b < p->loops->buffers.count; b++) p->copier[b] = SPYRE_NO_ID;
+    for (uint32_t n = 0; clones && n < clones->count; n++) {
+        p->copier[clones->items[n].buffer] = clones->items[n].copy;
+        p->may_move[clones->items[n].buffer] = false; // boundary_clones has none then
+    }
+}
+
+spyre_status agree_prices_create(const loop_graph *loops, const clone_list *clones, arena *memory,
+                                 agree_prices *out)
 {
     map_bytes ids = {0};
     *out = (agree_prices){.loops = loops, .memory = memory};
@@ -340,6 +366,7 @@ spyre_status agree_prices_create(const loop_graph *loops, arena *memory, agree_p
     TRY(flow_build(loops, &out->f));
     for (uint32_t b = 0; b < loops->buffers.count; b++)
         out->may_move[b] = lx_relayout_may_move(loops, &out->f, b);
+    note_clones(clones, out);
     TRY(flow_join_writers(loops, &out->f));
     for (uint32_t u = 0; u < out->f.first_use[loops->buffers.count]; u++)
         out->use_at[out->f.uses[u].op * LOOP_MAX_OPERANDS + out->f.uses[u].operand] = u;

@@ -5,6 +5,7 @@
 #ifndef FRONT_AGREE_PRICE_H
 #define FRONT_AGREE_PRICE_H
 
+#include "front/clones.h"
 #include "front/cost.h"
 #include "front/cost_shuffle.h"
 #include "front/flow.h"
@@ -31,6 +32,7 @@ typedef struct {
     bool *apart_at;         // by op * LOOP_MAX_OPERANDS + operand: a use that does not find its
     uint32_t *apart;        //   part in LX; by buffer: how many there are
     bool *may_stay, *may_move; // by buffer: in LX; over the ring
+    uint32_t *copier;          // by buffer: of a clone, the op that copies; or SPYRE_NO_ID
     uint64_t turn, *changed; // counts choices put in force; by buffer: the last one of its ops
     uint32_t *alike;        // by op: the first op with the same prices
     agree_memo **memo;      // by op that is the first of its kind
@@ -38,12 +40,14 @@ typedef struct {
     VEC(shuffle_cost) patterns;
 } agree_prices;
 
-SPYRE_MUST_CHECK spyre_status agree_prices_create(const loop_graph *loops, arena *memory,
+// `clones`: those that were inserted for the search, or null.
+SPYRE_MUST_CHECK spyre_status agree_prices_create(const loop_graph *loops,
+                                                  const clone_list *clones, arena *memory,
                                                   agree_prices *out);
 
 agree_choice agree_choice_of(const agree_prices *p, uint32_t op, const division *d);
 
-// cost_of, remembered.
+// cost_of, remembered. Nothing for a copy whose clone has no place in LX: it is left out.
 cost agree_cost(const agree_prices *p, uint32_t op, const division *d, uint32_t resident);
 
 // True when operand k is not what the op makes: it reads it, or adds to what others have written.
@@ -51,6 +55,10 @@ bool agree_is_use(const agree_prices *p, uint32_t op, uint32_t k);
 
 // Time in memory that writing or reading all of the buffer costs.
 double agree_access_us(const agree_prices *p, uint32_t buffer);
+
+// Time that ops other than `op` save when the buffer is in LX, which the op touches `own` times;
+// what copies a clone then costs time. SPYRE_NO_ID: that all ops save.
+double agree_saved_us(const agree_prices *p, uint32_t buffer, uint32_t op, uint32_t own);
 
 // Time until op `reader` finds in LX what the buffer's writer left there: 0 as it is, that of a
 // shuffle, or INFINITY when it has to go through memory.

@@ -8,6 +8,7 @@
 // are counted and bounded, and a graph never gets slower.
 #include "front/axes.h"
 #include "front/front.h"
+#include "front/lx_trial.h"
 #include "front/span_reduction.h"
 
 enum { AXES_TRIED = 3, MOST_SWEEPS = 3, MOST_PLANNED_OPS = 1 << 17 };
@@ -32,25 +33,19 @@ static bool may_change(const loop_graph *loops, const loop_op *op, const divisio
            op->tile_depth == 0 && span_fits(loops, op, d);
 }
 
-// The graph's time with LX planned anew; `divisions` of the ops of a stretch, or null.
+// Ops that may not change keep their divisions.
+static void keep_fixed(const loop_graph *loops, division *divisions)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        if (!may_change(loops, &loops->ops.items[i], &divisions[i]))
+            divisions[i] = division_get(&loops->ops.items[i]);
+}
+
 static spyre_status price(optimizer *o, const division *divisions, uint32_t begin, uint32_t end,
                           double *out_us)
 {
-    loop_graph copy;
-    bool changed;
-    arena *scratch = arena_create();
-    TRY_ALLOC(scratch);
-    spyre_status status = loop_copy(o->loops, scratch, &copy);
-    for (uint32_t i = begin; !status && i < end; i++)
-        if (may_change(o->loops, &copy.ops.items[i], &divisions[i]))
-            division_set(&copy.ops.items[i], &divisions[i], LOOP_DIVIDED_BY_AGREEMENT);
-    if (!status) status = pass_boundary_clones(&copy, &changed);
-    if (!status) status = pass_lx_relayout(&copy, &changed);
-    if (!status) status = pass_lx_planning(&copy, &changed);
-    if (!status) *out_us = cost_of_graph(&copy);
     o->planned_ops += o->loops->ops.count;
-    arena_destroy(scratch);
-    return status;
+    return lx_trial_us(o->loops, divisions, begin, end, out_us);
 }
 
 static spyre_status try_stretch(optimizer *o, const division *divisions, uint32_t begin,
@@ -60,13 +55,8 @@ static spyre_status try_stretch(optimizer *o, const division *divisions, uint32_
     if (o->planned_ops > MOST_PLANNED_OPS) return NULL;
     TRY(price(o, divisions, begin, end, &us));
     if (us >= o->us * (1 - 1e-9)) return NULL;
-    for (uint32_t i = begin; i < end; i++) {
-        loop_op *op = &o->loops->ops.items[i];
-        if (may_change(o->loops, op, &divisions[i]))
-            division_set(op, &divisions[i], LOOP_DIVIDED_BY_AGREEMENT);
-    }
     o->us = us;
-    *out_changed = true;
+    *out_changed |= lx_trial_take(o->loops, divisions, begin, end);
     return NULL;
 }
 
@@ -88,6 +78,7 @@ static spyre_status sweep(optimizer *o, const axes *a, division *divisions, bool
             {first, false, cores}, {first, true, cores}, {first, false, quarter}};
         for (uint32_t n = 0; n < sizeof plans / sizeof *plans; n++) {
             axes_divide(o->loops, a, o->basis, &plans[n], divisions);
+            keep_fixed(o->loops, divisions);
             TRY(try_plan(o, divisions, out_changed));
         }
     }

@@ -69,10 +69,6 @@ static double ranks_of(const loop_op *op)
 static double compute_of(const loop_op *op, const cost_basis *basis, const division *d)
 {
     double cores = (double)division_cores(op, d), largest = 0;
-    if (is_matmul(op)) {
-        double fill = fmin(1, cost_matmul_rows(op, &basis->sizes, d) / MATMUL_FULL_ROWS);
-        return basis->points / (cores * MATMUL_RATE * pow(fill, MATMUL_FILL_POWER));
-    }
     for (uint32_t k = 0; k < op->operand_count; k++) largest = fmax(largest, basis->bytes[k]);
     return ranks_of(op) * cost_vector_us(largest, cores);
 }
@@ -133,10 +129,13 @@ static double overlap(const cost *c, double written_us, double kept_us, double t
 }
 
 static cost_matmul product_of(const loop_op *op, const cost_basis *basis, const division *d,
-                              uint32_t resident, double compute_us)
+                              uint32_t resident, double *out_compute_us)
 {
     cost_product p = {.op = op, .sizes = &basis->sizes, .d = d, .layout = &basis->layout,
-                      .share_bytes = basis->share_bytes, .compute_us = compute_us};
+                      .share_bytes = basis->share_bytes, .resident = resident};
+    double times, rows = cost_matmul_rows(&p, &times), fill = fmin(1, rows / MATMUL_FULL_ROWS);
+    double rate = (double)division_cores(op, d) * MATMUL_RATE * pow(fill, MATMUL_FILL_POWER);
+    *out_compute_us = p.compute_us = basis->points / rate;
     for (uint32_t k = 0; k < 3; k++) p.bytes[k] = resident >> k & 1u ? 0 : basis->bytes[k];
     return cost_matmul_of(&p);
 }
@@ -151,8 +150,10 @@ static cost cost_of_even(const loop_op *op, const cost_basis *basis, const divis
         c.us = c.ring_us = basis->shuffle_us;
         return c;
     }
-    c.compute_us = compute_of(op, basis, d);
-    if (is_matmul(op)) m = product_of(op, basis, d, resident, c.compute_us);
+    if (is_matmul(op))
+        m = product_of(op, basis, d, resident, &c.compute_us);
+    else
+        c.compute_us = compute_of(op, basis, d);
     cost_runs runs = cost_runs_of(op, &basis->layout, &basis->sizes, d, basis->share_bytes, resident);
     for (uint32_t k = 0; k < op->operand_count; k++) {
         bool result = k + 1 == op->operand_count;

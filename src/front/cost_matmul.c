@@ -16,22 +16,62 @@ enum {
 
 typedef struct {
     double rows, columns, depth, products; // of a core
-    double blocks;                         // of columns, which no tile joins
+    double blocks, row_blocks;             // of columns and of rows, which no tile joins
 } shape;
 
-double cost_matmul_rows(const loop_op *op, const division_sizes *sizes, const division *d)
+static bool is_row(const loop_op *op, uint32_t v)
 {
+    return op->operand[0].stride[v] && !op->operand[1].stride[v];
+}
+
+// Row variables, the densest in A first.
+static uint32_t sort_rows(const cost_product *p, uint8_t order[LOOP_MAX_VARS])
+{
+    uint32_t count = 0;
+    for (uint8_t v = 0; v < p->op->var_count; v++) {
+        if (!is_row(p->op, v)) continue;
+        uint32_t at = count++;
+        for (; at > 0 && p->layout->stride[0][order[at - 1]] > p->layout->stride[0][v]; at--)
+            order[at] = order[at - 1];
+        order[at] = v;
+    }
+    return count;
+}
+
+// True when a core's slices of variables `inner` and `outer` are one dim of A and of the result. What
+// is in LX has no gaps between slices; its strides may still be those in memory.
+static bool walks_as_one(const cost_product *p, uint8_t outer, uint8_t inner)
+{
+    double slice = (double)division_slice(p->sizes, inner, p->d->split[inner]);
+    double whole = (double)p->sizes->size[inner];
+    for (uint32_t k = 0; k < 3; k += 2) {
+        const int64_t *stride = p->layout->stride[k];
+        double count = (double)stride[outer] / (double)stride[inner];
+        if (count != slice && (count != whole || !(p->resident >> k & 1u))) return false;
+    }
+    return true;
+}
+
+double cost_matmul_rows(const cost_product *p, double *out_times)
+{
+    uint8_t order[LOOP_MAX_VARS];
+    uint32_t count = sort_rows(p, order);
     double rows = 1;
-    for (uint32_t v = 0; v < op->var_count; v++)
-        if (op->operand[0].stride[v] && !op->operand[1].stride[v])
-            rows *= (double)division_slice(sizes, v, d->split[v]);
+    bool ended = false;
+    *out_times = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        double slice = (double)division_slice(p->sizes, order[i], p->d->split[order[i]]);
+        bool apart = i > 0 && p->resident & 1u && !walks_as_one(p, order[i], order[i - 1]);
+        ended |= apart && rows > 1;
+        *(ended ? out_times : &rows) *= slice;
+    }
     return rows;
 }
 
 static shape shape_of(const cost_product *p)
 {
-    shape s = {.rows = cost_matmul_rows(p->op, p->sizes, p->d), .columns = 1, .depth = 1,
-               .products = 1, .blocks = 1};
+    shape s = {.columns = 1, .depth = 1, .products = 1, .blocks = 1};
+    s.rows = cost_matmul_rows(p, &s.row_blocks);
     for (uint32_t v = 0; v < p->op->var_count; v++) {
         double extent = (double)division_slice(p->sizes, v, p->d->split[v]);
         bool a = p->op->operand[0].stride[v], b = p->op->operand[1].stride[v];
@@ -132,11 +172,11 @@ static void try_whole(const cost_product *p, const shape *s, double a, double co
                       cost_matmul *best, double *best_us)
 {
     double passing = a * s->blocks * s->products, rows = fmin(s->rows, PART_ROWS);
-    double row_tiles = s->products * ceil(s->rows / PART_ROWS);
+    double row_tiles = s->products * s->row_blocks * ceil(s->rows / PART_ROWS);
     cost_matmul all = {a * s->blocks, 1, passing, passing, false};
     cost_matmul kept = {a * s->blocks, 1, row_tiles, row_tiles, p->bytes[1] > 0};
     bool all_fit = s->rows <= MOST_ROWS && has_room(p, s, s->rows, columns, false);
-    if (passing > 1 && all_fit) keep_best(p, &all, best, best_us);
+    if (passing > 1 && all_fit && s->row_blocks == 1) keep_best(p, &all, best, best_us);
     if (has_room(p, s, rows, columns, true)) keep_best(p, &kept, best, best_us);
 }
 
@@ -151,9 +191,9 @@ cost_matmul cost_matmul_of(const cost_product *p)
         double a = column_tiles(&s, most, &columns);
         for (double b = 1; b <= s.rows; b *= 2) {
             if (!passes(p, ceil(s.rows / b), columns)) continue;
-            double runs = a * s.blocks * b * s.products;
+            double runs = a * s.blocks * b * s.row_blocks * s.products;
             double tiles = fmod(parts, 2) == 0 ? parts * outer * runs : parts;
-            cost_matmul deep = {a * s.blocks, b, tiles, runs, false};
+            cost_matmul deep = {a * s.blocks, b * s.row_blocks, tiles, runs, false};
             keep_best(p, &deep, &best, &best_us);
             break;
         }

@@ -21,6 +21,7 @@ typedef struct {
     const cost_layout *layout;
     double bytes[3];    // of A, B and the result in memory; 0 for one in LX
     double share_bytes; // of LX that tiles have
+    uint32_t resident;  // bits of the operands in LX
     double compute_us;  // of the whole product
 } cost_product;
 
@@ -29,7 +30,9 @@ typedef struct {
 // that has all of k stays while the rows pass by, or both pass by along k.
 cost_matmul cost_matmul_of(const cost_product *product);
 
-// Rows that a core works on: of variables along which A moves and B does not.
-double cost_matmul_rows(const loop_op *op, const division_sizes *sizes, const division *d);
+// Rows that a core works on at once: of variables along which A moves and B does not. An A in LX is
+// used in place, so only those of the variable that is densest in it, and of others that go on where
+// that one ends, in A and the result; `*out_times` so many times.
+double cost_matmul_rows(const cost_product *product, double *out_times);
 
 #endif

@@ -143,13 +143,13 @@ static double run_of_tile(const tiling *t, uint32_t k)
     return run;
 }
 
-// The batch loop that moves operand k of a product by one stick, or LOOP_NO_DIM.
+// The loop outside of a product's tiles, of batches or of columns that A does not know, that moves
+// operand k by one stick; or LOOP_NO_DIM.
 static uint8_t find_beside(const loop_op *op, const cost_layout *layout, uint32_t k)
 {
     for (uint8_t v = 0; v < op->var_count; v++) {
-        bool batch = op->operand[0].stride[v] && op->operand[1].stride[v] &&
-                     op->operand[2].stride[v];
-        if (batch && v != layout->stick_var[k] && layout->stride[k][v] == SPYRE_STICK_BYTES)
+        bool outside = op->operand[1].stride[v] && op->operand[2].stride[v] && v != op->stick;
+        if (outside && v != layout->stick_var[k] && layout->stride[k][v] == SPYRE_STICK_BYTES)
             return v;
     }
     return LOOP_NO_DIM;

@@ -85,6 +85,26 @@ static void agree_divisions__softmax_by_rows(void **state)
     front_run_end(&run);
 }
 
+// One core could take the maximum as quickly from memory; with a clone of x in LX all readers agree.
+static void agree_divisions__readers_of_a_clone_agree(void **state)
+{
+    (void)state;
+    double us[2];
+    for (int clones = 0; clones < 2; clones++) {
+        front_run run = front_run_begin();
+        run.settings.lx_boundary_clones = clones;
+        uint32_t x = front_case_input(&run, sizes_view(2, 4096, 2048, 0));
+        front_case_output(&run, softmax(&run, x, 4096, 2048));
+        const loop_graph *loops = front_case_before(&run, 32, NULL);
+        us[clones] = cost_of_graph(loops);
+        assert_int_equal(front_case_count(loops, OPFUNC_IDENTITY), clones);
+        for (uint32_t i = 0; clones && i < loops->ops.count; i++)
+            assert_int_equal(loop_core_count(&loops->ops.items[i]), 32);
+        front_run_end(&run);
+    }
+    assert_true(us[1] < 0.7 * us[0]);
+}
+
 // linear, bias, gelu, linear: one division of the rows where nothing goes over the ring.
 static void agree_divisions__feed_forward_by_rows(void **state)
 {
@@ -256,6 +276,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agree_divisions__softmax_by_rows),
+        cmocka_unit_test(agree_divisions__readers_of_a_clone_agree),
         cmocka_unit_test(agree_divisions__feed_forward_by_rows),
         cmocka_unit_test(agree_divisions__shuffles_are_priced),
         cmocka_unit_test(agree_divisions__products_share_rows),

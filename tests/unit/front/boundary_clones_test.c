@@ -7,7 +7,9 @@
 
 #include <cmocka.h>
 
+#include "front/cost.h"
 #include "support/front_case.h"
+#include "support/random_op.h"
 
 static front_run begin(void)
 {
@@ -113,6 +115,38 @@ static void boundary_clones__none_of_what_is_read_once_or_not_asked_for(void **s
     front_run_end(&run);
 }
 
+// The planned loop IR's time by the front's model; clones may change divisions, too.
+static void boundary_clones__no_graph_gets_slower(void **state)
+{
+    (void)state;
+    uint32_t faster = 0;
+    for (uint64_t seed = 1; seed <= 80; seed++) {
+        random_graph *g = random_graph_begin(seed);
+        random_input(g, SPYRE_DTYPE_F16, random_sizes(g));
+        for (uint32_t i = 0; i < 10; i++) random_step(g);
+        for (uint32_t i = 0; i < g->count; i++)
+            if (g->value[i].computed && random_chance(g, 30))
+                front_case_output(&g->run, g->value[i].id);
+        double us[2];
+        bool compiles = true;
+        for (int clones = 0; clones < 2 && compiles; clones++) {
+            front_options options = {.settings = spyre_settings_default()};
+            front_result result;
+            uint32_t node;
+            options.settings.lx_boundary_clones = clones;
+            spyre_status status =
+                front_compile(g->run.graph, &options, g->run.memory, &node, &result);
+            compiles = !status;
+            if (compiles) us[clones] = cost_of_graph(result.loops);
+            spyre_status_free(status);
+        }
+        if (compiles) assert_true(us[1] <= us[0] * (1 + 1e-9));
+        faster += compiles && us[1] < us[0] * 0.99;
+        random_graph_end(g);
+    }
+    assert_true(faster > 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +154,7 @@ int main(void)
         cmocka_unit_test(boundary_clones__output_read_again_leaves_as_a_copy),
         cmocka_unit_test(boundary_clones__none_without_room),
         cmocka_unit_test(boundary_clones__none_where_readers_differ),
+        cmocka_unit_test(boundary_clones__no_graph_gets_slower),
         cmocka_unit_test(boundary_clones__none_of_what_is_read_once_or_not_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

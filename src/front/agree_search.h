@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Several plans are drawn up: the published divisions, products as they are cheapest with what they
+// read and make in LX, and along each of the heaviest axes (axes.h) one with the others behind it
+// and one with this axis alone, because a reduced loop keeps no slices beside it. In each plan
+// every op in turn takes what is cheapest next to its neighbours (agree_candidates.h). All of them
+// are drawn up with shuffles and, when the best has some, the best few again without. Each part of
+// the graph gets the cheapest plan, by the time of front/cost.h with what LX has room for
+// (agree_plan.h).
+#ifndef FRONT_AGREE_SEARCH_H
+#define FRONT_AGREE_SEARCH_H
+
+#include "front/agree_price.h"
+
+// Finds the division of every op, and the time that the graph then takes. `clones`: copies that
+// were inserted for the search (clones.h), each of which is left out of a plan that has no place in
+// LX for its clone; null: none.
+SPYRE_MUST_CHECK spyre_status agree_search(const loop_graph *loops, const clone_list *clones,
+                                           arena *memory, division *out_best, double *out_us);
+
+#endif
