@@ -113,11 +113,13 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_stream_synchronize(spyre_context *
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_card_synchronize(spyre_context *context,
                                                                uint32_t card);
 
-// Events: a point in a stream's work.
+// Events: a point in a stream's work. Recording makes the event when *event is null; waiting puts
+// off what is submitted to a stream, of any card of the same context, until the last recorded point.
 typedef struct spyre_event spyre_event;
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_event_record(spyre_context *context, uint32_t card,
                                                            uint32_t stream, spyre_event **event);
-SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_event_wait(spyre_event *event, uint32_t stream);
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_event_wait(spyre_context *context, uint32_t card,
+                                                         uint32_t stream, spyre_event *event);
 SPYRE_API bool spyre_event_query(const spyre_event *event);
 SPYRE_API void spyre_event_synchronize(const spyre_event *event);
 SPYRE_API double spyre_event_elapsed_ms(const spyre_event *begin, const spyre_event *end);

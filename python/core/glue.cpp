@@ -168,7 +168,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     }
     void block(void *event, const c10::Stream &s) const override
     {
-        check(event_wait(event, number(s)));
+        check(event_wait(event, s.device_index(), number(s)));
     }
     bool queryEvent(void *event) const override { return event_is_done(event); }
     void synchronizeEvent(void *event) const override { check(event_synchronize(event)); }

@@ -37,7 +37,7 @@ uint32_t stream_from_pool(uint32_t card, bool high);
 bool stream_is_idle(uint32_t card, uint32_t stream);
 bool stream_synchronize(uint32_t card, uint32_t stream);
 bool event_record(void **event, uint32_t card, uint32_t stream);    // makes it when it is null
-bool event_wait(void *event, uint32_t stream);  // events may be null: done already
+bool event_wait(void *event, uint32_t card, uint32_t stream);       // null: done already
 bool event_is_done(const void *event);
 bool event_synchronize(const void *event);
 

@@ -38,9 +38,11 @@ bool event_record(void **event, uint32_t card, uint32_t stream)
     return ok;
 }
 
-bool event_wait(void *event, uint32_t stream)
+bool event_wait(void *event, uint32_t card, uint32_t stream)
 {
-    return !event || (device_context() && core_check(spyre_event_wait(event, stream)));
+    if (!event) return true;
+    spyre_context *context = device_context();
+    return context && core_check(spyre_event_wait(context, card, stream, event));
 }
 
 bool event_is_done(const void *event)

@@ -26,10 +26,13 @@ static bool make_room(void **items, uint32_t count, uint32_t *capacity, size_t i
     return true;
 }
 
-static bool room_for_gap(allocator *a)
+// Blocks in use and ends of segments part the gaps: with room for one more block, giving any back
+// needs no memory.
+static bool room_for_gaps(allocator *a)
 {
     void *items = a->gaps;
-    bool ok = make_room(&items, a->gap_count, &a->gap_capacity, sizeof *a->gaps);
+    bool ok = make_room(&items, a->used_count + ALLOCATOR_SEGMENTS, &a->gap_capacity,
+                        sizeof *a->gaps);
     a->gaps = items;
     return ok;
 }
@@ -114,7 +117,7 @@ spyre_status allocator_create(uint64_t limit_bytes, allocator *out_allocator)
                    .unused_block = NO_BLOCK};
     if (limit_bytes && limit_bytes < a.limit_bytes) a.limit_bytes = limit_bytes;
     a.backed = calloc(PAGES / WORD_BITS, sizeof *a.backed);
-    if (!a.backed || !room_for_gap(&a)) {
+    if (!a.backed || !room_for_gaps(&a)) {
         allocator_destroy(&a);
         return status_no_memory();
     }
@@ -253,8 +256,7 @@ spyre_status allocator_take(allocator *a, uint64_t bytes, uint64_t *out_address)
     uint64_t rounded = allocator_round(bytes);
     uint32_t at = best_fit(a, rounded);
     if (at == a->gap_count || rounded > a->limit_bytes - a->used_bytes) return too_large(a, bytes);
-    // Room for the split now, so that giving the block back cannot fail for want of host memory.
-    if (!room_for_block(a) || !room_for_gap(a)) return status_no_memory();
+    if (!room_for_block(a) || !room_for_gaps(a)) return status_no_memory();
     allocator_gap *from = &a->gaps[at];
     *out_address = from->address;
     from->address += rounded;
@@ -281,8 +283,6 @@ bool allocator_give(allocator *a, uint64_t address)
     uint32_t above = gap_above(a, address);
     bool joins_above = above < a->gap_count && touches(&freed, &a->gaps[above]);
     bool joins_below = above > 0 && touches(&a->gaps[above - 1], &freed);
-    // Without room the block stays in use: a leak is better than a lost address range.
-    if (!joins_above && !joins_below && !room_for_gap(a)) return true;
     remove_block(a, at);
     if (joins_above) freed.bytes += a->gaps[above].bytes;
     if (joins_below) {

@@ -54,3 +54,8 @@ void device_sleep(device *d)
     pthread_cond_wait(&d->changed, &d->lock);
     d->sleepers--;
 }
+
+void device_wake(device *d)
+{
+    if (d->sleepers) pthread_cond_broadcast(&d->changed);
+}

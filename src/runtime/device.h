@@ -135,6 +135,7 @@ uint64_t device_oldest_sequence(const device *d);
 
 // Waits until a task came or ended. Lock held; given up meanwhile.
 void device_sleep(device *d);
+void device_wake(device *d);            // those that wait; lock held
 
 // A copy of an error, to give it away and keep it. Null stays null.
 spyre_status device_copy_error(spyre_status error);

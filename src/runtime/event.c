@@ -15,8 +15,7 @@ struct spyre_event {
     pthread_cond_t completed_changed;
     uint64_t taken, recorded, completed;
     double card_us;                     // of the last completed recording
-    spyre_context *context;             // of the last recording
-    uint32_t card_id;
+    const spyre_context *context;       // of the last recording
 };
 
 typedef struct {
@@ -62,9 +61,21 @@ static event_task *event_task_create(spyre_event *event, uint64_t number)
     return self;
 }
 
+// Streams of other cards may wait for the event.
+static void wake_other_cards(device *d)
+{
+    spyre_context *context = d->context;
+    for (uint32_t n = 0; n < context->card_count; n++) {
+        device *other = &context->devices[n];
+        if (other == d) continue;
+        pthread_mutex_lock(&other->lock);
+        device_wake(other);
+        pthread_mutex_unlock(&other->lock);
+    }
+}
+
 static spyre_status complete(device *d, task *t)
 {
-    (void)d;
     event_task *self = (event_task *)(void *)t;
     pthread_mutex_lock(&self->event->lock);
     if (self->number > self->event->completed) {
@@ -73,6 +84,7 @@ static spyre_status complete(device *d, task *t)
     }
     pthread_cond_broadcast(&self->event->completed_changed);
     pthread_mutex_unlock(&self->event->lock);
+    wake_other_cards(d);
     return NULL;
 }
 
@@ -113,14 +125,12 @@ static uint64_t take_number(spyre_event *event)
     return number;
 }
 
-static void note_recorded(spyre_event *event, uint64_t number, spyre_context *context,
-                          uint32_t card_id)
+static void note_recorded(spyre_event *event, uint64_t number, const spyre_context *context)
 {
     pthread_mutex_lock(&event->lock);
     if (number > event->recorded) {
         event->recorded = number;
         event->context = context;
-        event->card_id = card_id;
     }
     pthread_mutex_unlock(&event->lock);
 }
@@ -135,7 +145,7 @@ static spyre_status record(spyre_context *context, uint32_t card_id, uint32_t st
     TRY_ALLOC(self);
     self->base.run = complete;
     TRY(device_submit(d, stream_id, &self->base, true));
-    note_recorded(event, number, context, card_id);
+    note_recorded(event, number, context);
     return NULL;
 }
 
@@ -153,16 +163,18 @@ spyre_status spyre_event_record(spyre_context *context, uint32_t card_id, uint32
     return status;
 }
 
-spyre_status spyre_event_wait(spyre_event *event, uint32_t stream_id)
+spyre_status spyre_event_wait(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                              spyre_event *event)
 {
-    pthread_mutex_lock(&event->lock);
-    uint64_t number = event->recorded;
-    spyre_context *context = event->context;
-    uint32_t card_id = event->card_id;
-    pthread_mutex_unlock(&event->lock);
-    if (number == 0) return NULL;
     device *d;
     TRY(device_of(context, card_id, stream_id, &d));
+    pthread_mutex_lock(&event->lock);
+    uint64_t number = event->recorded;
+    bool foreign = event->context != context;
+    pthread_mutex_unlock(&event->lock);
+    if (number == 0) return NULL;
+    if (foreign)
+        return status_new(SPYRE_INVALID_ARGUMENT, "the event was recorded in another context");
     event_task *self = event_task_create(event, number);
     TRY_ALLOC(self);
     self->base.run = join_clock;

@@ -63,13 +63,24 @@ static spyre_status count_work(const isa_program *program, job *j)
     return NULL;
 }
 
-spyre_status job_create(const job_plan *plan, job **out_job)
+static spyre_status check_plan(const job_plan *plan)
 {
     TRY(isa_verify(plan->program));
     if (plan->argument_count != plan->program->arg_count) {
         return status_new(SPYRE_INTERNAL, "job %s: %u arguments, its program has %u", plan->name,
                           plan->argument_count, plan->program->arg_count);
     }
+    uint32_t pools = 0;
+    for (uint32_t k = 0; k < plan->argument_count; k++)
+        pools += plan->arguments[k].kind == JOB_POOL;
+    if (pools <= 1) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "job %s: %u pools, at most one is supported", plan->name,
+                      pools);
+}
+
+spyre_status job_create(const job_plan *plan, job **out_job)
+{
+    TRY(check_plan(plan));
     job *j = calloc(1, sizeof *j);
     TRY_ALLOC(j);
     j->arguments = calloc(plan->argument_count + 1u, sizeof *j->arguments);

@@ -11,7 +11,8 @@
 typedef enum {
     JOB_INPUT,          // the caller's inputs[index]
     JOB_BUFFER,         // the caller's buffers[index]
-    JOB_POOL,           // `bytes` of scratch that all launches on a card share, contents undefined
+    JOB_POOL,           // `bytes` of scratch that all launches on a card share, contents undefined;
+                        // one a job
     JOB_CONSTANTS,      // `data`, put on a card once
 } job_argument_kind;
 

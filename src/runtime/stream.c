@@ -7,11 +7,6 @@
 
 enum { FIRST_HIGH = 1 + SPYRE_LOW_STREAMS };
 
-static void wake(device *d)
-{
-    if (d->sleepers) pthread_cond_broadcast(&d->changed);
-}
-
 static bool idle(const device_stream *s)
 {
     return !s->first && !s->busy;
@@ -80,7 +75,7 @@ static void run_task(device *d, task *t)
     } else if (result) {
         set_error(s, result);
     }
-    wake(d);
+    device_wake(d);
 }
 
 // --- The worker
@@ -182,7 +177,7 @@ static spyre_status submit_locked(device *d, task *t, bool may_run_here, bool *o
         run_task(d, t);
     } else {
         enqueue(s, t);
-        wake(d);
+        device_wake(d);
     }
     return waits ? wait_for_task(d, t) : NULL;
 }

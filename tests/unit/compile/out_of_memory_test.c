@@ -185,7 +185,7 @@ static spyre_status stream_work(const char *input, uint64_t *out_hash)
     uint32_t stream = spyre_stream_from_pool(context, 0, false);
     spyre_status status = spyre_copy_raw(context, 0, stream, address, 0, 4096);
     if (!status) status = spyre_event_record(context, 0, stream, &event);
-    if (!status) status = spyre_event_wait(event, SPYRE_DEFAULT_STREAM);
+    if (!status) status = spyre_event_wait(context, 0, SPYRE_DEFAULT_STREAM, event);
     if (!status) status = spyre_event_record(context, 0, SPYRE_DEFAULT_STREAM, &event);
     if (event) spyre_event_synchronize(event);
     spyre_event_destroy(event);

@@ -46,7 +46,7 @@ static spyre_status use_streams(uint32_t card)
     }
     TRY_DONE(spyre_copy_raw(all.context, card, stream, from, 0, 8192));
     TRY_DONE(spyre_event_record(all.context, card, stream, &event));
-    TRY_DONE(spyre_event_wait(event, SPYRE_DEFAULT_STREAM));
+    TRY_DONE(spyre_event_wait(all.context, card, SPYRE_DEFAULT_STREAM, event));
     TRY_DONE(spyre_copy_raw(all.context, card, SPYRE_DEFAULT_STREAM, to, from, 8192));
     spyre_event_query(event);
     TRY_DONE(spyre_stream_synchronize(all.context, card, stream));

@@ -205,6 +205,21 @@ static void device__bad_addresses_are_refused(void **state)
     free_adder(a);
 }
 
+static void device__a_job_has_one_pool(void **state)
+{
+    (void)state;
+    adder *a = make_adder(1, 0);
+    job *j = NULL;
+    const job_argument arguments[4] = {{.kind = JOB_INPUT},
+                                       {.kind = JOB_POOL, .bytes = COUNT * 4},
+                                       {.kind = JOB_POOL, .bytes = COUNT * 4},
+                                       {.kind = JOB_BUFFER}};
+    const job_plan plan = {a->program, 4, arguments, "two", false};
+    assert_error(job_create(&plan, &j), SPYRE_UNSUPPORTED, "job two: 2 pools, at most one");
+    assert_null(j);
+    free_adder(a);
+}
+
 static void device__fault_is_sticky_until_reported(void **state)
 {
     (void)state;
@@ -315,7 +330,7 @@ static void device__events_order_streams(void **state)
     assert_ok(spyre_event_record(the_context, 0, 20, &begin));
     assert_ok(launch(slow, 0, 20, x, x));
     assert_ok(spyre_event_record(the_context, 0, 20, &end));
-    assert_ok(spyre_event_wait(end, 50));
+    assert_ok(spyre_event_wait(the_context, 0, 50, end));
     assert_ok(launch(quick, 0, 50, x, y));
     assert_ok(get(0, 50, y, values));
     assert_true(values[5] == 2002.0f);
@@ -536,6 +551,7 @@ int main(void)
         cmocka_unit_test(device__statistics_are_flat_over_many_allocations),
         cmocka_unit_test(device__out_of_memory_names_bytes),
         cmocka_unit_test(device__bad_addresses_are_refused),
+        cmocka_unit_test(device__a_job_has_one_pool),
         cmocka_unit_test(device__fault_is_sticky_until_reported),
         cmocka_unit_test(device__blocking_copy_reports_and_clears),
         cmocka_unit_test(device__frees_wait_for_work_under_way),
