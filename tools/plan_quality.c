@@ -6,8 +6,8 @@
 //                                       instances of 5 to 30 buffers, and its time for 250
 //   plan_quality divisions FILE PLANS   a graph's plan beside random legal ones; predicted and
 //                                       modelled time of every plan
-//   plan_quality curve OPS ...          the front's time for layers of so many ops, bytes of the loop
-//                                       IR, and of all that the front allocates
+//   plan_quality curve OPS ...          the front's time for layers of so many ops, bytes of the
+//                                       loop IR, and of all that the front allocates
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

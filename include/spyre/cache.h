@@ -13,8 +13,8 @@
 //                       T behind it (1024 and its powers) (1G); the least recently used go first
 //
 // A value that is none of these gives one warning and the default. A directory that cannot be read
-// or written gives one warning; programs are then compiled and not kept. spyre_statistic_at() counts
-// hits and misses.
+// or written gives one warning; programs are then compiled and not kept. spyre_statistic_at()
+// counts hits and misses.
 #ifndef SPYRE_CACHE_H
 #define SPYRE_CACHE_H
 

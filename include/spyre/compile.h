@@ -17,8 +17,8 @@ typedef struct {
     spyre_settings settings;
     const char *dump_dir;       // writes every stage's text there, or null
     bool host_fallback;         // false: a node without a card lowering is an error
-    spyre_loops_pass *loop_pass;// called at every point of spyre/loops.h, or null; nothing is taken from
-    void *loop_context;         // the cache then, nor kept
+    spyre_loops_pass *loop_pass;// called at every point of spyre/loops.h, or null; the cache then
+    void *loop_context;         // neither gives nor keeps anything
     bool cache;                 // take a known executable, keep a new one: see spyre/cache.h
 } spyre_compile_options;
 
@@ -49,8 +49,8 @@ typedef struct {
     const uint32_t *nodes;
     uint32_t input_count;
     const uint32_t *inputs;                 // value ids
-    // Card segments: how the storage of each input must lie on the card. A value that a host segment
-    // made is expected as spyre_layout_dense() lays out a tensor of its sizes and strides.
+    // Card segments: how the storage of each input must lie on the card. A value that a host
+    // segment made is expected as spyre_layout_dense() lays out a tensor of its sizes and strides.
     const spyre_view *input_storages;
     const spyre_layout *input_layouts;
     uint32_t output_count;
@@ -71,10 +71,11 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_compile(const spyre_graph *graph,
 
 // Compiles a card segment on from the text of its loop IR (docs/loop-text.md) into an executable of
 // this one segment: the program that the segment's graph gives. `source` is what
-// spyre_executable_text() gives as "loop", or one of the programs in segment<n>.passes of a dump: that
-// after the pass `after`; null when there is one only. `file_name` is for messages. Settings are the
-// text's. Inputs and outputs are named by their numbers. `dump_dir` as in spyre_compile_options.
-// SPYRE_INVALID_FORMAT names line, column and rule, or the invariant that the text breaks.
+// spyre_executable_text() gives as "loop", or one of the programs in segment<n>.passes of a dump:
+// that after the pass `after`; null when there is one only. `file_name` is for messages. Settings
+// are the text's. Inputs and outputs are named by their numbers. `dump_dir` as in
+// spyre_compile_options. SPYRE_INVALID_FORMAT names line, column and rule, or the invariant that
+// the text breaks.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_compile_loops(const char *source,
                                                             const char *file_name,
                                                             const char *after,
@@ -85,7 +86,8 @@ SPYRE_API void spyre_executable_destroy(spyre_executable *executable);
 SPYRE_API uint32_t spyre_executable_segment_count(const spyre_executable *executable);
 
 // What the process has counted about compiling and its cache since it started, one row a counter
-// (src/compile/statistics.def) and then one a stage of the front; false behind the last. Thread safe; name and meaning are static.
+// (src/compile/statistics.def) and then one a stage of the front; false behind the last. Thread
+// safe; name and meaning are static.
 typedef struct {
     const char *name;
     int64_t value;
@@ -107,8 +109,8 @@ typedef struct {
     bool changed;           // it did something
 } spyre_stage_record;
 
-// Record `index` of a card segment, in order; false behind the last one, for other segments, and for
-// an executable that a cache had.
+// Record `index` of a card segment, in order; false behind the last one, for other segments, and
+// for an executable that a cache had.
 SPYRE_API bool spyre_executable_stage_record(const spyre_executable *executable, uint32_t segment,
                                              uint32_t index, spyre_stage_record *out_record);
 
@@ -119,7 +121,8 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_report(const spyre_exec
 
 // Stage text of a card segment: "graph", "loop", "cost" (divisions and predicted times), "splits"
 // (torch-spyre's op_it_space_splits), "why" (where the time goes and what would save some),
-// "lx" (what lies in LX, op by op), "time" (of the passes of this compilation), "opspec" (spyre/op_spec.h), "bundle" (its steps), "listing" (program). Freed with spyre_string_free().
+// "lx" (what lies in LX, op by op), "time" (of the passes of this compilation), "opspec"
+// (spyre/op_spec.h), "bundle" (its steps), "listing" (program). Freed with spyre_string_free().
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_text(const spyre_executable *executable,
                                                               uint32_t segment, const char *stage,
                                                               char **out_text);

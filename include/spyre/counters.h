@@ -44,8 +44,9 @@ typedef struct {
     bool estimated;             // `us` is only a lower bound: the walk found no steady state
 } spyre_kernel_counters;
 
-// Counters of the kernels of a card segment and, behind them, their sum (name "total", with the most
-// cores of any): [spyre_segment.kernel_count + 1]. Null for other segments. Owned by the executable.
+// Counters of the kernels of a card segment and, behind them, their sum (name "total", with the
+// most cores of any): [spyre_segment.kernel_count + 1]. Null for other segments. Owned by the
+// executable.
 SPYRE_API const spyre_kernel_counters *spyre_executable_counters(
     const spyre_executable *executable, uint32_t segment);
 

@@ -14,9 +14,9 @@ extern "C" {
 #endif
 
 // The executable as bytes, with the form's version and a checksum: programs, constants, the layouts
-// of inputs and results, the report. They are for the build of the library that wrote them; the form
-// for others is SpyreCode (spyre/program.h). Freed with spyre_bytes_free(). SPYRE_UNSUPPORTED when
-// the library was linked without a build id.
+// of inputs and results, the report. They are for the build of the library that wrote them; the
+// form for others is SpyreCode (spyre/program.h). Freed with spyre_bytes_free(). SPYRE_UNSUPPORTED
+// when the library was linked without a build id.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_encode(const spyre_executable *executable,
                                                                 void **out_bytes,
                                                                 size_t *out_length);
@@ -36,9 +36,9 @@ typedef struct {
 } spyre_host_tensor;
 
 // Runs an executable that is one card segment, once, on stream 0 of a card, and waits. Tensors are
-// in the order of spyre_executable_segment(executable, 0): inputs[i] has the sizes and strides of its
-// input_storages[i] and any dtype that converts to the format of input_layouts[i]; outputs[i], which
-// is filled, those of its outputs[i].storage (which type.view is a view of) and the dtype of
+// in the order of spyre_executable_segment(executable, 0): inputs[i] has the sizes and strides of
+// its input_storages[i] and any dtype that converts to the format of input_layouts[i]; outputs[i],
+// which is filled, those of its outputs[i].storage (which type.view is a view of) and the dtype of
 // outputs[i].type. SPYRE_UNSUPPORTED: there is a host segment, or several; SPYRE_INVALID_ARGUMENT
 // names the tensor that does not fit; SPYRE_DEVICE_FAULT as spyre_stream_synchronize() has it.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_run(

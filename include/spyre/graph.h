@@ -64,8 +64,8 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_input(
     spyre_graph *graph, const char *name, const spyre_tensor_type *type, const spyre_view *storage,
     const spyre_layout *layout, uint32_t *out_value);
 
-// Adds a call of `op` ("aten.add.Tensor"). Arguments are positional in the order of the op's schema,
-// keyword-only ones included, defaults filled in. `location` is the user's source line
+// Adds a call of `op` ("aten.add.Tensor"). Arguments are positional in the order of the op's
+// schema, keyword-only ones included, defaults filled in. `location` is the user's source line
 // ("model.py:12 in forward") or null. Ids of the results go to out_values[0..output_count).
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_node(
     spyre_graph *graph, const char *name, const char *op, const spyre_arg *args, uint32_t arg_count,
@@ -87,12 +87,12 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_set_work_division(spyre_grap
                                                                       const char *slices);
 
 // Counted loops around a node: "1:M=8,2:K=4", outermost first, a positive number that tells the
-// scope from others and grows inwards, a named dim, the tiles that it is cut into. Consecutive nodes
-// of one scope share its loop. SPYRE_UNSUPPORTED here when it is no such text, when compiling when
-// the tiles do not divide a dim (a stick's in whole sticks) or the scope's nodes cannot follow each
-// other. "3:@5=16" says instead that the node is of step 5 of the 16 of a loop whose steps, alike but
-// for their tiles, stand in the graph one behind the other; they become one counted loop where they
-// can.
+// scope from others and grows inwards, a named dim, the tiles that it is cut into. Consecutive
+// nodes of one scope share its loop. SPYRE_UNSUPPORTED here when it is no such text, when compiling
+// when the tiles do not divide a dim (a stick's in whole sticks) or the scope's nodes cannot follow
+// each other. "3:@5=16" says instead that the node is of step 5 of the 16 of a loop whose steps,
+// alike but for their tiles, stand in the graph one behind the other; they become one counted loop
+// where they can.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_set_tiles(spyre_graph *graph, uint32_t node,
                                                               const char *tiles);
 
@@ -103,10 +103,10 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_name_result(spyre_graph *gra
 // Marks a value as the graph's next output; the same value may be marked twice.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_output(spyre_graph *graph, uint32_t value);
 
-// Marks a value as the graph's next output, which is to replace the contents of `input`. Where it may
-// be, it is written in place: the output is then a view of the input (spyre_segment_output.input);
-// elsewhere the caller copies. SPYRE_INVALID_ARGUMENT: no input, one that has an update already, or a
-// value of another dtype or other sizes.
+// Marks a value as the graph's next output, which is to replace the contents of `input`. Where it
+// may be, it is written in place: the output is then a view of the input
+// (spyre_segment_output.input); elsewhere the caller copies. SPYRE_INVALID_ARGUMENT: no input, one
+// that has an update already, or a value of another dtype or other sizes.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_update(spyre_graph *graph, uint32_t value,
                                                                uint32_t input);
 

@@ -31,8 +31,8 @@ typedef struct spyre_loops spyre_loops;
 // When a pass is called, for every card segment. What it may change there:
 typedef enum {
     SPYRE_LOOPS_PRE_LAYOUT,     // no result has a layout yet: order, ops, sticks of results
-    SPYRE_LOOPS_PRE_SCHEDULING, // sticks are chosen, nothing is divided: order, ops, divisions, which
-                                // the compiler's own passes then leave and adapt others to
+    SPYRE_LOOPS_PRE_SCHEDULING, // sticks are chosen, nothing is divided: order, ops, divisions,
+                                // which the compiler's own passes then leave and adapt others to
     SPYRE_LOOPS_PRE_FUSION,     // every op is divided: the same
     SPYRE_LOOPS_POST_FUSION,    // buffers have their places: notes only
 } spyre_loops_point;
@@ -61,7 +61,8 @@ typedef struct {
     const char *name;       // of the graph value that it computes
     const char *opfunc, *location;  // location and note: or null
     const char *note;
-    const char *hints;      // scopes of tiles that the user asked for (spyre_graph_set_tiles), or null
+    const char *hints;      // scopes of tiles that the user asked for, as spyre_graph_set_tiles()
+                            // takes them, or null
     uint32_t tile_count;    // outermost first
     spyre_loop_tiles tiles[SPYRE_LOOPS_MOST_TILES];
     uint32_t loop_count;    // outermost first
@@ -101,10 +102,11 @@ typedef struct {
     const char *note;
 } spyre_loop_edit;
 
-// Makes these ops, in this order, the whole program; those that are missing go. SPYRE_INVALID_ARGUMENT
-// names pass, op and rule, and nothing is changed: an op that is named twice, one that reads what is
-// written behind it, one that goes although its result is needed, slices that do not divide a loop or
-// need more cores than there are, an edit that the point does not allow.
+// Makes these ops, in this order, the whole program; those that are missing go.
+// SPYRE_INVALID_ARGUMENT names pass, op and rule, and nothing is changed: an op that is named
+// twice, one that reads what is written behind it, one that goes although its result is needed,
+// slices that do not divide a loop or need more cores than there are, an edit that the point does
+// not allow.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_loops_edit(spyre_loops *loops, const char *pass,
                                                          const spyre_loop_edit *ops,
                                                          uint32_t count);

@@ -12,9 +12,9 @@ extern "C" {
 #endif
 
 // Compiles a JSON array of OpSpecs into an executable of one card segment. Its inputs and outputs
-// are numbers of launch arguments (arg_index): input_count of them in `inputs`, and `value` of every
-// output, which is a buffer of its own. Layouts are those of the specs, storages and dtypes are not
-// known. `name` is for messages. SPYRE_INVALID_FORMAT names place and rule.
+// are numbers of launch arguments (arg_index): input_count of them in `inputs`, and `value` of
+// every output, which is a buffer of its own. Layouts are those of the specs, storages and dtypes
+// are not known. `name` is for messages. SPYRE_INVALID_FORMAT names place and rule.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_compile_op_specs(const char *json, const char *name,
                                                                const spyre_settings *settings,
                                                                spyre_executable **out_executable);

@@ -55,8 +55,8 @@ SPYRE_API void spyre_memory_empty_cache(spyre_context *context, uint32_t card);
 // A host tensor and its laid-out buffer on a card. `storage` is the dense host tensor that `layout`
 // describes. At most one of the last two is given:
 // `view`, when the host tensor is another one than the dense: it has the sizes of `storage` and any
-// strides and offset (0 only when it is read). SPYRE_UNSUPPORTED when the layout cannot be walked in
-// its order: make the tensor dense then.
+// strides and offset (0 only when it is read). SPYRE_UNSUPPORTED when the layout cannot be walked
+// in its order: make the tensor dense then.
 // `part`, when elements outside of it need not move: a view of any sizes, strides and offset over
 // `storage`. Some elements beside it may move; which is the same in both directions.
 typedef struct {
@@ -90,9 +90,9 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_launch(spyre_context *context, uin
                                                      uint32_t segment, const uint64_t *inputs,
                                                      const uint64_t *buffers);
 
-// The same by definition: the interpreter of SuperDSC-Bundle executes the segment's steps on the bytes
-// that lie at these addresses, element by element and without the back-end's program, to tell whose
-// fault a number is. Waits for the stream and for the end.
+// The same by definition: the interpreter of SuperDSC-Bundle executes the segment's steps on the
+// bytes that lie at these addresses, element by element and without the back-end's program, to tell
+// whose fault a number is. Waits for the stream and for the end.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_interpret(spyre_context *context, uint32_t card,
                                                         uint32_t stream,
                                                         spyre_executable *executable,
@@ -114,7 +114,8 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_card_synchronize(spyre_context *co
                                                                uint32_t card);
 
 // Events: a point in a stream's work. Recording makes the event when *event is null; waiting puts
-// off what is submitted to a stream, of any card of the same context, until the last recorded point.
+// off what is submitted to a stream, of any card of the same context, until the last recorded
+// point.
 typedef struct spyre_event spyre_event;
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_event_record(spyre_context *context, uint32_t card,
                                                            uint32_t stream, spyre_event **event);

@@ -44,7 +44,8 @@ SPYRE_API spyre_settings spyre_settings_default(void);
 
 // The defaults, changed by the variables that are set and not empty. SPYRE_UNSUPPORTED names the
 // variable (the setting, where there is none), value and rule.
-SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_settings_from_environment(spyre_settings *out_settings);
+SPYRE_API SPYRE_MUST_CHECK spyre_status
+spyre_settings_from_environment(spyre_settings *out_settings);
 
 // Sets one from its text form, by the setting's own name. Errors as above, or
 // SPYRE_INVALID_ARGUMENT for an unknown name.

@@ -7,7 +7,8 @@
 
 #include "spyre/op_spec.h"
 
-// {name: text} into settings, whose list settings then borrow from the dict. False: an error is set.
+// {name: text} into settings, whose list settings then borrow from the dict. False: an error is
+// set.
 static bool set_all(PyObject *dict, spyre_settings *settings)
 {
     PyObject *name, *value;

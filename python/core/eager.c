@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators one by one, without Python: the programs of calls that torch_spyre/eager.py has compiled
-// before.
+// Operators one by one, without Python: the programs of calls that torch_spyre/eager.py has
+// compiled before.
 //
 // A call is known by bytes: the operator, and of every argument its number or its type, view and
 // layout. glue.cpp writes them with eager_value() and eager_tensor(). A call that is not known goes
@@ -20,7 +20,7 @@ typedef struct {
     spyre_executable *executable;           // a Python object keeps it
     uint32_t input_count, result_count;
     uint8_t inputs[MOST_INPUTS];            // of the call's tensors, those that the segment reads
-    uint8_t results[GLUE_MOST_RESULTS];          // of the segment's outputs, in the operator's order
+    uint8_t results[GLUE_MOST_RESULTS];     // of the segment's outputs, in the operator's order
     int32_t written;                        // tensor of the call that takes the result, or -1
     uint8_t key[];
 } program;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The only C++ of the project: what PyTorch offers as C++ alone, each method one call of a function
-// in C (glue.h). First the classes: allocator, device guard, generator, hooks. Then operators: those
-// with a Storage, attention's choice, and the kernel that sees any operator's arguments.
+// in C (glue.h). First the classes: allocator, device guard, generator, hooks. Then operators:
+// those with a Storage, attention's choice, and the kernel that sees any operator's arguments.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
@@ -209,7 +209,10 @@ struct Hooks final : at::PrivateUse1HooksInterface {
     {
         return device < 0 ? getCurrentDevice() : exchangeDevice(device);
     }
-    at::Device getDeviceFromPtr(void *pointer) const override { return card(storage_card(pointer)); }
+    at::Device getDeviceFromPtr(void *pointer) const override
+    {
+        return card(storage_card(pointer));
+    }
     const at::Generator &getDefaultGenerator(Index device) const override
     {
         static std::array<at::Generator, CORE_MAX_CARDS> generators;

@@ -102,7 +102,8 @@ GLUE_NORETURN void glue_throw(void);
 void *glue_view(const void *tensor, int64_t rank, const int64_t *size, const int64_t *stride,
                 int64_t offset_increment);
 
-// The tensor (an at::Tensor *) of a Python object (a PyObject), which keeps it; null when it is none.
+// The tensor (an at::Tensor *) of a Python object (a PyObject), which keeps it; null when it is
+// none.
 const void *glue_from_python(void *object);
 
 // The Python object (a PyObject) of a tensor (an at::Tensor *), which it takes over; null with an

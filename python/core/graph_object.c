@@ -2,8 +2,9 @@
 //
 // torch_spyre._C.Graph: hands nodes of a PyTorch graph to the compiler, one call a node.
 //
-// Arguments arrive as Python objects: (id,) is a value of the graph, a list is a list, a torch.dtype
-// a dtype; None, bool, int, float and str are themselves; anything else goes as its text.
+// Arguments arrive as Python objects: (id,) is a value of the graph, a list is a list, a
+// torch.dtype a dtype; None, bool, int, float and str are themselves; anything else goes as its
+// text.
 #include "core.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loop IR for passes of Python (spyre/loops.h): a callable gets (point, loops), where loops is a
-// capsule that read_loops() and edit_loops() take while the call lasts.
+// The loop IR for passes of Python (spyre/loops.h): a callable gets (point, loops), where loops is
+// a capsule that read_loops() and edit_loops() take while the call lasts.
 #include "core.h"
 
 #include "spyre/loops.h"
@@ -18,7 +18,8 @@ static PyObject *loop_object(const spyre_loop *loop)
 static PyObject *access_object(const spyre_loop_access *access, uint32_t loops)
 {
     PyObject *strides = core_int_list(access->stride, loops);
-    return strides ? Py_BuildValue("ILN", access->buffer, (long long)access->offset, strides) : NULL;
+    if (!strides) return NULL;
+    return Py_BuildValue("ILN", access->buffer, (long long)access->offset, strides);
 }
 
 // A list of `count` objects that make(i) returns; consumes nothing else.

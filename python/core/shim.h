@@ -47,8 +47,8 @@ AOTITorchError aoti_torch_library_init_impl(const char *ns, const char *key, con
 AOTITorchError aoti_torch_library_init_fragment(const char *ns, const char *file, uint32_t line,
                                                 TorchLibraryHandle *out);
 AOTITorchError aoti_torch_library_def(TorchLibraryHandle library, const char *schema);
-AOTITorchError torch_library_impl(TorchLibraryHandle library, const char *name, boxed_kernel *kernel,
-                                  uint64_t version);
+AOTITorchError torch_library_impl(TorchLibraryHandle library, const char *name,
+                                  boxed_kernel *kernel, uint64_t version);
 AOTITorchError torch_call_dispatcher(const char *op, const char *overload, StableIValue *stack,
                                      uint64_t version);
 AOTITorchError torch_from_blob(void *data, int64_t rank, const int64_t *sizes,

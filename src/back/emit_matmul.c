@@ -3,9 +3,9 @@
 // batchmatmul on the PT: acc = 0; acc += A x B over the tiles of k, ascending; one rounding. MATMUL
 // knows three dims, so the dims of the step get roles: k is the last reduced dim, n the columns
 // (the stick dim of B), rows those along which A moves and B does not; everything else is looped
-// over. When all of k fits, B stays in LX while the row tiles pass by, or, when all rows fit too, the
-// products pass by; otherwise A and B are both loaded for every tile of k, and while the results of one
-// tile are stored the next ones are computed.
+// over. When all of k fits, B stays in LX while the row tiles pass by, or, when all rows fit too,
+// the products pass by; otherwise A and B are both loaded for every tile of k, and while the
+// results of one tile are stored the next ones are computed.
 //
 // The tiles in LX have MATMUL's own layout whatever the tensors' is: A as [k sticks][rows][lanes],
 // B as [n sticks][k][lanes], the accumulator as [n sticks][rows][lanes], sticks whole.
@@ -348,7 +348,8 @@ static spyre_status allocate(matmul *m, const matmul_tiles *t)
     lx_region *region = m->tiles.region;
     if (m->tiles.staged[m->r.a]) TRY(lx_take(&share, t->a_bytes, true, &region[m->r.a]));
     if (m->tiles.staged[m->r.b]) TRY(lx_take(&share, t->b_bytes, !m->stationary, &region[m->r.b]));
-    if (m->tiles.staged[m->r.c]) TRY(lx_take(&share, t->c_bytes, m->stationary || m->passing, &region[m->r.c]));
+    bool doubled = m->stationary || m->passing;
+    if (m->tiles.staged[m->r.c]) TRY(lx_take(&share, t->c_bytes, doubled, &region[m->r.c]));
     TRY(lx_take(&share, t->accumulator_bytes, false, &m->accumulator));
     if (!m->chain.needed) return NULL;
     return lx_take(&share, t->accumulator_bytes, false, &m->received);

@@ -79,8 +79,8 @@ static void find_constants(pointwise *p)
     }
 }
 
-// True when an input stands still along the dim and moves along another: it is loaded again in every
-// tile of the dim.
+// True when an input stands still along the dim and moves along another: it is loaded again in
+// every tile of the dim.
 static bool repeats_an_input(const pointwise *p, uint32_t dim)
 {
     const nest *n = &p->n;

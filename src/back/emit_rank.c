@@ -26,7 +26,8 @@ typedef struct {
 
 // --- Places
 
-// The axes of a box without the dims of ranks; in their place one over all ranks, which is the last.
+// The axes of a box without the dims of ranks; in their place one over all ranks, which is the
+// last.
 static place_axes axes_of(const ranking *r, const box *b)
 {
     box one = *b;
@@ -56,8 +57,8 @@ static place counter_place(const lx_region *region)
 
 // --- One core
 
-// Ranks, then kept axes, then reduced ones in their order; the densest kept axis comes last, because
-// that is where neighbours are independent.
+// Ranks, then kept axes, then reduced ones in their order; the densest kept axis comes last,
+// because that is where neighbours are independent.
 static place_order rank_order(const place_axes *axes, const place *entries, const place *input)
 {
     place_order order = {.count = 1}, kept = place_sorted(entries, axes);

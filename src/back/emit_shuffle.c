@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A shuffle: slices in LX go over the ring to the cores that own them under another division. Every
-// dim is cut into so many units that slices of both divisions are whole units; a unit has one sender
-// and the same extent on all cores. A core sends the units of its old slice in ascending order, each
-// to everybody who shall own it, and receives those of its new one in ascending order: between two
-// cores both orders are the same. Peers are parameters, places are the same on all cores, so one
-// code serves all of them. What stays on its core takes the same way.
+// dim is cut into so many units that slices of both divisions are whole units; a unit has one
+// sender and the same extent on all cores. A core sends the units of its old slice in ascending
+// order, each to everybody who shall own it, and receives those of its new one in ascending order:
+// between two cores both orders are the same. Peers are parameters, places are the same on all
+// cores, so one code serves all of them. What stays on its core takes the same way.
 #include "back/select.h"
 
 #include "bundle/derived.h"
@@ -86,7 +86,8 @@ static uint32_t owner(const shuffle *s, const division *of, const int64_t *whole
     for (uint32_t core = 0; core < of->cores; core++) {
         bool owns = true;
         for (uint32_t d = 0; d < s->step->dim_count && owns; d++)
-            owns = !moves(s, d) || whole[d] / (s->units[d] / of->slices[d]) == of->core_slice[core][d];
+            owns = !moves(s, d) ||
+                   whole[d] / (s->units[d] / of->slices[d]) == of->core_slice[core][d];
         if (owns && n-- == 0) return core;
     }
     return 0; // verified: every unit has its owners

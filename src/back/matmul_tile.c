@@ -3,14 +3,14 @@
 // A small search: column sticks, rows and depth of a tile are powers of two times their smallest,
 // or the whole dim. Memory, PT and LX work at the same time, so what counts is the one that takes
 // longest, by the rates of isa/cost.def:
-//     memory  A once per column tile, B once per row tile, or once in all when it stays in LX; cores
-//             that read one place share a transfer
+//     memory  A once per column tile, B once per row tile, or once in all when it stays in LX;
+//             cores that read one place share a transfer
 //     PT      the multiply-adds, slower with few rows a tile
 //     LX      what is loaded, B once more for every row tile, the sums twice for every tile of k
-// The first of the tiles that pass by is loaded before anything is computed, and so is a B that stays;
-// nothing goes on beside the last store behind tiles of k. What does not bind counts a little
-// besides, and so does every instruction, so that of plans that take equally long the one with less
-// work is chosen and tiles do not become slivers.
+// The first of the tiles that pass by is loaded before anything is computed, and so is a B that
+// stays; nothing goes on beside the last store behind tiles of k. What does not bind counts a
+// little besides, and so does every instruction, so that of plans that take equally long the one
+// with less work is chosen and tiles do not become slivers.
 #include "back/matmul_tile.h"
 
 #include <math.h>

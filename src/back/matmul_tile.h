@@ -24,7 +24,7 @@ SPYRE_MUST_CHECK spyre_status matmul_find_roles(matmul_roles *r);
 typedef struct {
     int64_t tile[BUNDLE_MAX_DIMS];
     int64_t a_bytes, b_bytes, c_bytes, accumulator_bytes;   // one buffer each
-    bool passing;   // there is room for two of A, B and C: rows and k are whole, the other loops are not
+    bool passing;   // there is room for two of A, B and C: rows and k are whole, the others not
 } matmul_tiles;
 
 // `chained`: cores exchange accumulators, so there is a second one and B never stays.

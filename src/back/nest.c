@@ -86,7 +86,8 @@ static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
     return NULL;
 }
 
-// The code of all cores is one, so a place in LX, which is no parameter, is the same on all of them.
+// The code of all cores is one, so a place in LX, which is no parameter, is the same on all of
+// them.
 static spyre_status check_addresses(const nest *n, const bundle_tensor *t)
 {
     for (uint32_t core = 1; core < n->step->core_count && t->in_lx; core++)
@@ -227,7 +228,8 @@ spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
                 .operand_count = step->tensor_count};
     uint8_t reduced[BUNDLE_MAX_DIMS];
     uint32_t reduced_count = bundle_reduced_dims(b, step, reduced);
-    for (uint32_t r = 0; r < reduced_count && opfunc_reduces(step->op); r++) n->reduced[reduced[r]] = true;
+    for (uint32_t r = 0; r < reduced_count && opfunc_reduces(step->op); r++)
+        n->reduced[reduced[r]] = true;
     for (uint32_t d = 0; d < n->dim_count; d++) {
         bool walked = n->reduced[d] || step->tensors[step->output].scale[d] > 0;
         n->size[d] = walked ? bundle_local_size(step, d) : 1;

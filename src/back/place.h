@@ -68,9 +68,10 @@ typedef struct {
     const nest_class *present;          // one of their classes, for the extents of reduced dims
 } piece;
 
-// Cores with more elements than others go on alone where the others end: what all have is one piece,
-// so that they work on it at the same time. Where that cannot be cut (between sticks, or because
-// reduced dims have different extents), every class that is not empty is a piece. Returns the count.
+// Cores with more elements than others go on alone where the others end: what all have is one
+// piece, so that they work on it at the same time. Where that cannot be cut (between sticks, or
+// because reduced dims have different extents), every class that is not empty is a piece. Returns
+// the count.
 uint32_t pieces_of(const nest *n, piece out[BUNDLE_MAX_CORES]);
 
 // All axes with an extent above 1; with the axis of two lanes when `lanes` is 2.

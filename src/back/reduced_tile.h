@@ -2,7 +2,8 @@
 //
 // Tiles of ops that take the elements along reduced dims in ascending order. The order restricts
 // them: of the reduced dims only one may be cut, those that run faster must be whole and those that
-// run slower advance one index (or stick) at a time. A last part of a stick counts as a cut. Internal.
+// run slower advance one index (or stick) at a time. A last part of a stick counts as a cut.
+// Internal.
 #ifndef BACK_REDUCED_TILE_H
 #define BACK_REDUCED_TILE_H
 

@@ -118,7 +118,8 @@ static spyre_status run_level(const schedule *s, uint32_t level, const box *whol
         b.start[dim] = whole->start[dim] + done;
         b.extent[dim] = tile;
         bool innermost = level + 1 == s->levels.count;
-        bool doubled = s->buffer_count && innermost && count > 1 && s->e->depth + 2 <= ISA_MAX_LOOPS;
+        bool doubled =
+            s->buffer_count && innermost && count > 1 && s->e->depth + 2 <= ISA_MAX_LOOPS;
         if (doubled)
             TRY(double_buffered(s, level, &b, count));
         else

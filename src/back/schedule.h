@@ -13,8 +13,9 @@
 //     wait                        takes the token back, so that all tokens end at zero
 //
 // A body ends with its producer's wait for a FREE token; with the additional one the producer is
-// one tile ahead. When n is even and the loops around are of the same kernel, the token is given once
-// a kernel, so that the producer is ahead from one run of the innermost loop to the next. Internal.
+// one tile ahead. When n is even and the loops around are of the same kernel, the token is given
+// once a kernel, so that the producer is ahead from one run of the innermost loop to the next.
+// Internal.
 #ifndef BACK_SCHEDULE_H
 #define BACK_SCHEDULE_H
 
@@ -46,7 +47,7 @@ typedef struct schedule {
     void *context;
     const nest_class **present;             // schedule_kernels: told the piece's; may be null
     bool stays_open;                        // the buffers have their tokens for a whole kernel
-    const struct schedule *inner;           // schedule_kernels: gives those of this one; may be null
+    const struct schedule *inner;           // schedule_kernels: gives those of this one, or null
 } schedule;
 
 // Appends a dim, unless one tile holds all of it in every class.
@@ -56,8 +57,8 @@ void schedule_add(schedule *s, uint32_t dim, int64_t tile);
 void schedule_add_buffer(schedule *s, bool there_is_one, isa_queue producer, isa_queue consumer,
                          uint32_t free_token);
 
-// True when every run of the innermost loop, inside of `depth` loops besides the schedule's own, leaves
-// its buffers as it found them.
+// True when every run of the innermost loop, inside of `depth` loops besides the schedule's own,
+// leaves its buffers as it found them.
 bool schedule_may_stay_open(const schedule *s, uint32_t depth);
 
 SPYRE_MUST_CHECK spyre_status schedule_run(const schedule *s, const box *whole);

@@ -25,7 +25,8 @@ void *arena_alloc(arena *memory, size_t size_bytes);
 #define ARENA_NEW(memory, T, count) ((T *)arena_alloc_array((memory), (count), sizeof(T)))
 void *arena_alloc_array(arena *memory, size_t count, size_t element_bytes);
 
-// Copies of a string, of its first `length` bytes, and of formatted text; null when memory is short.
+// Copies of a string, of its first `length` bytes, and of formatted text; null when memory is
+// short.
 char *arena_strdup(arena *memory, const char *text);
 char *arena_strndup(arena *memory, const char *text, size_t length);
 char *arena_printf(arena *memory, const char *format, ...) SPYRE_PRINTF(2, 3);

@@ -17,8 +17,8 @@ void environment_check(void);
 // a third of them; null when none is so near.
 const char *environment_nearest(const char *name);
 
-// Which of `count` words the variable holds: *out_index. The first one when it is unset or empty. An
-// error names the variable, its value and the words.
+// Which of `count` words the variable holds: *out_index. The first one when it is unset or empty.
+// An error names the variable, its value and the words.
 SPYRE_MUST_CHECK spyre_status environment_choice(const char *name, const char *const *words,
                                                  uint32_t count, uint32_t *out_index);
 

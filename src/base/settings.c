@@ -22,8 +22,8 @@ typedef struct {
 #define AT(name) offsetof(spyre_settings, name)
 static const setting_row rows[] = {
 #define SETTING_COUNT(name, variable, initial, low, high, summary)                                 \
-    {{#name, variable, "a whole number " #low ".." #high, summary}, COUNT, AT(name), initial, low,   \
-     high, ""},
+    {{#name, variable, "a whole number " #low ".." #high, summary}, COUNT, AT(name), initial,      \
+     low, high, ""},
 #define SETTING_SHARE(name, variable, initial, summary)                                            \
     {{#name, variable, "a number 0..1", summary}, SHARE, AT(name), initial, 0, 1, ""},
 #define SETTING_FLAG(name, variable, initial, summary)                                             \

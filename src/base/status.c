@@ -13,7 +13,8 @@ struct spyre_status_object {
     char message[];
 };
 
-// Flexible array members cannot be initialised portably, so the shared object spells its layout out.
+// Flexible array members cannot be initialised portably, so the shared object spells its layout
+// out.
 static struct {
     spyre_code code;
     bool shared;

@@ -7,7 +7,8 @@
 
 #include "spyre/status.h"
 
-// A new error; its message becomes one line, whatever it quotes. Never returns null: when memory is short it returns a shared out-of-memory object.
+// A new error; its message becomes one line, whatever it quotes. Never returns null: when memory is
+// short it returns a shared out-of-memory object.
 SPYRE_MUST_CHECK spyre_status status_new(spyre_code code, const char *format, ...)
     SPYRE_PRINTF(2, 3);
 

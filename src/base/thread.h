@@ -31,8 +31,8 @@ void pool_destroy(pool *workers);
 
 uint32_t pool_threads(const pool *workers);
 
-// True while another thread than the caller's would take part in a run at once. For some 50 us after
-// a run it would; later it must be woken first, which takes about that long.
+// True while another thread than the caller's would take part in a run at once. For some 50 us
+// after a run it would; later it must be woken first, which takes about that long.
 bool pool_awake(const pool *workers);
 
 // Calls fn(context, i, worker) for every i in 0..count-1, in no order, and returns when all are

@@ -23,7 +23,8 @@
          ? status_no_memory()                                                                   \
          : ((void)((vec)->items[(vec)->count++] = (value)), (spyre_status)0))
 
-// Room for `room` items in an empty vec, so that growing leaves nothing behind; of type spyre_status.
+// Room for `room` items in an empty vec, so that growing leaves nothing behind; of type
+// spyre_status.
 #define VEC_ROOM(memory, vec, room)                                                             \
     (((vec)->items = arena_alloc_array((memory), (room), sizeof *(vec)->items))                 \
          ? ((void)((vec)->capacity = (room)), (spyre_status)0)                                  \

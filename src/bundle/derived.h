@@ -12,7 +12,8 @@ int64_t bundle_local_size(const bundle_step *step, uint32_t dim);
 int64_t bundle_slice_start(const bundle_step *step, uint32_t core, uint32_t dim);
 int64_t bundle_slice_size(const bundle_step *step, uint32_t core, uint32_t dim);
 
-// True for the dims of a RANK whose index is the rank: the output moves along them, the input does not.
+// True for the dims of a RANK whose index is the rank: the output moves along them, the input does
+// not.
 bool bundle_is_rank_dim(const bundle_step *step, uint32_t dim);
 
 // Elements of dim `dim` of a tensor that one of its owners holds in LX.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bundle/execution.h"
 
-#include <string.h>
 
 #include "bundle/derived.h"
 

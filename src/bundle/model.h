@@ -28,7 +28,7 @@ typedef enum {
 
 typedef struct {
     bundle_arg_kind kind;
-    int64_t bytes;              // size that accesses must stay inside; 0: unknown (gathers then ask)
+    int64_t bytes;              // size that accesses must stay inside; 0: unknown (gathers ask)
 } bundle_arg;
 
 // Who holds which slices of a tensor in LX, where that is not how its step is divided.
@@ -63,7 +63,8 @@ typedef struct {
     int64_t indexed_extent;                 // INDEX_VALUE: extent of the indexed dim; 0: from the
                                             // size of the launch argument
     // Core c finds its first element start[c] bytes behind the base of launch argument `arg` (of LX
-    // when arg < 0), plus loop index times loop_stride for every enclosing loop (0 is the outermost).
+    // when arg < 0), plus loop index times loop_stride for every enclosing loop (0 is the
+    // outermost).
     int32_t arg;
     int64_t loop_stride[BUNDLE_MAX_LOOPS];
     int64_t start[BUNDLE_MAX_CORES];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One sdsc_<n>.json: iteration space, work division, constants, masks and operands. Fields that
-// only restate others (folds, schedules) are not read; those that could say something that this stack
-// does not do are checked.
+// only restate others (folds, schedules) are not read; those that could say something that this
+// stack does not do are checked.
 #include <string.h>
 
 #include "bundle/read.h"

@@ -78,8 +78,8 @@ typedef enum { CARD_MEMORY, CARD_PT, CARD_SFP, CARD_RING, CARD_RESOURCES } card_
 
 typedef struct {
     int64_t runs;                           // of the kernel in one launch; sums: kernels run
-    // Of all cores in all runs. Memory counts a transfer that cores share once; LX what instructions
-    // read and write there; hops are the steps of messages from core to core.
+    // Of all cores in all runs. Memory counts a transfer that cores share once; LX what
+    // instructions read and write there; hops are the steps of messages from core to core.
     int64_t memory_read_bytes, memory_written_bytes, lx_bytes;
     int64_t ring_bytes, ring_hops;
     int64_t mac_count, vector_element_count;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chains: what consecutive fused kernels of a core do with the same rows, done for one block of rows
-// after the other. A chain is a list of items: walks (card/walk.h), which take sticks of a row
+// Chains: what consecutive fused kernels of a core do with the same rows, done for one block of
+// rows after the other. A chain is a list of items: walks (card/walk.h), which take sticks of a row
 // through many instructions while they are in registers, and what there is one of a row, as plain
 // tiles. Values that a later walk needs stay in fp32 beside it; a store to LX that nobody reads
-// afterwards is left out, or goes to memory of the chain's own. Every rounding of the instructions stays, so do their orders of additions.
+// afterwards is left out, or goes to memory of the chain's own. Every rounding of the instructions
+// stays, so do their orders of additions.
 #ifndef CARD_CHAIN_H
 #define CARD_CHAIN_H
 
@@ -129,8 +130,8 @@ SPYRE_MUST_CHECK spyre_status chain_build(arena *memory, arena *scratch,
 // True for verbs of steps that have a place.
 bool chain_takes_elements(uint32_t verb);
 
-// Takes a core through all kernels of a chain, for rows from `begin`, where a block begins, to `end`,
-// where one or the chain ends; `first` is the phase of the first kernel.
+// Takes a core through all kernels of a chain, for rows from `begin`, where a block begins, to
+// `end`, where one or the chain ends; `first` is the phase of the first kernel.
 void chain_run(core_run *run, const chain *c, const plan_phase *first, chain_rows rows);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a chain is made: chain_find.c looks for kernels whose tiles have one shape (chain_shape.c) and
-// may be taken block by block (chain_order.c), chain_build.c notes their steps, chain_finish.c drops
-// those that nobody needs, chain_own.c finds what need not be in LX.
+// How a chain is made: chain_find.c looks for kernels whose tiles have one shape (chain_shape.c)
+// and may be taken block by block (chain_order.c), chain_build.c notes their steps, chain_finish.c
+// drops those that nobody needs, chain_own.c finds what need not be in LX.
 #ifndef CARD_CHAIN_BUILD_H
 #define CARD_CHAIN_BUILD_H
 

@@ -78,7 +78,8 @@ static bool has_effect(const chain_step *steps, uint32_t count)
 {
     for (uint32_t n = 0; n < count; n++)
         if (steps[n].verb == WALK_STORE || steps[n].verb == WALK_STORE_FOUND ||
-            steps[n].verb == WALK_KEEP || (steps[n].verb >= WALK_SUM && steps[n].verb <= WALK_LEAST))
+            steps[n].verb == WALK_KEEP ||
+            (steps[n].verb >= WALK_SUM && steps[n].verb <= WALK_LEAST))
             return true;
     return false;
 }

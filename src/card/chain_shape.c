@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles as rows of sticks of 64 lanes. A tile's dims, and the loops around it, are sorted by how far
-// apart they lie in its principal operand, then cut where a lane, a row or a stick is complete; the
-// pieces of each must make one stride in every operand. Whatever the cut, elements are the same:
-// a wrong guess can only lead to strides that do not fit other tiles.
+// Tiles as rows of sticks of 64 lanes. A tile's dims, and the loops around it, are sorted by how
+// far apart they lie in its principal operand, then cut where a lane, a row or a stick is complete;
+// the pieces of each must make one stride in every operand. Whatever the cut, elements are the
+// same: a wrong guess can only lead to strides that do not fit other tiles.
 //
 // Sums are the exception: fp32 in LX that a FILL begins, 64 a row. Their places may repeat from
 // iteration to iteration of a loop; a chain has places of its own for them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An open hash table from sticks to lists. Accesses come from blocks that are used again after every
-// kernel.
+// An open hash table from sticks to lists. Accesses come from blocks that are used again after
+// every kernel.
 #include "card/check_shadow.h"
 
 #include <stdlib.h>

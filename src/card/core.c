@@ -6,9 +6,7 @@
 // each as far as it gets; EXACT lets
 // one queue, another one for each core and kernel, run ahead of all the others as far as tokens
 // allow, so that a missing WAIT shows as a wrong result.
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "card/check.h"
 #include "card/exchange.h"

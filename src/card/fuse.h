@@ -44,8 +44,9 @@ typedef struct {
     bool *replaced;                         // an access: it does not touch LX any more
 } fusion;
 
-// The instruction whose write the read finds, unless it has holes there; or null when that is not one
-// instruction, or a later iteration of a loop that only the read is in could find something else.
+// The instruction whose write the read finds, unless it has holes there; or null when that is not
+// one instruction, or a later iteration of a loop that only the read is in could find something
+// else.
 const lx_access *fuse_writer_of(const fusion *f, uint32_t read);
 
 // True when some read that stays in LX, or a later kernel, may need what the instruction writes;

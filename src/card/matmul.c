@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From a product for several cores to parts, one a host thread. What threads would pack twice is
-// divided among them as far as it pays: each gets some batches, some rows and some sticks of columns.
+// divided among them as far as it pays: each gets some batches, some rows and some sticks of
+// columns.
 #include "card/matmul_job.h"
 
 #include <stdlib.h>

@@ -17,8 +17,8 @@ enum { WIDTH = BLOCK_WIDTH, VECTORS = BLOCK_VECTORS };
 // Registers in memory, at the address of any float.
 typedef BLOCK_VECTOR floats __attribute__((aligned(4), may_alias));
 
-// lanes [0, vectors * WIDTH) of `rows` results; both are constants where it is called. All loops over
-// them are unrolled, or the sums would not be registers from the first to the last.
+// lanes [0, vectors * WIDTH) of `rows` results; both are constants where it is called. All loops
+// over them are unrolled, or the sums would not be registers from the first to the last.
 static inline __attribute__((always_inline)) void block(float *const *c, size_t lane,
                                                         const matmul_panel *p, int rows,
                                                         int vectors)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One core that makes values of rows for all: its kernel is a chain by itself (chain.h), an exchange
-// hands the rows to other cores, and a chain takes them there. On a host every core's thread makes
-// the rows that the core will receive and goes on with them: nobody waits, and what both chains read
-// is still in the cache.
+// One core that makes values of rows for all: its kernel is a chain by itself (chain.h), an
+// exchange hands the rows to other cores, and a chain takes them there. On a host every core's
+// thread makes the rows that the core will receive and goes on with them: nobody waits, and what
+// both chains read is still in the cache.
 #ifndef CARD_SPREAD_H
 #define CARD_SPREAD_H
 

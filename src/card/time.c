@@ -2,7 +2,6 @@
 //
 // Kernel after kernel: all cores and queues meet between them, so a kernel is timed by itself and
 // loops around kernels multiply. Counters are sums over the code, loops multiply there too.
-#include <stdlib.h>
 #include <string.h>
 
 #include "card/time.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walks: a short list of steps for every stick of a block of rows, done in vector registers. A stick
-// is 64 elements of SEN169_FP16; its values are fp32 in two registers' worth, x and y. Whoever
-// builds a walk sees to it that every value is rounded as the instruction it stands for would.
-// walk_body.h holds the loops for each host.
+// Walks: a short list of steps for every stick of a block of rows, done in vector registers. A
+// stick is 64 elements of SEN169_FP16; its values are fp32 in two registers' worth, x and y.
+// Whoever builds a walk sees to it that every value is rounded as the instruction it stands for
+// would. walk_body.h holds the loops for each host.
 #ifndef CARD_WALK_H
 #define CARD_WALK_H
 
@@ -28,7 +28,7 @@ typedef enum {
     WALK_STORE,                         // elements = x, rounded
     WALK_STORE_FOUND,                   // elements = table[x]
     WALK_KEEP,                          // values = x
-    WALK_SUM,                           // values = values + x, and so on, lane by lane: sums of rows
+    WALK_SUM,                           // values = values + x, and so on, lane by lane: of rows
     WALK_SQUARES,
     WALK_MOST,
     WALK_LEAST,

@@ -124,7 +124,8 @@ ALWAYS_INLINE bool is_sum(const walk_step *s)
 static void begin_sums(const walk_step *s, size_t rows)
 {
     const V value = v_set(s->begin);
-    for (size_t n = 0; n < rows * STICK_LANES; n += LANES) v_store((uint8_t *)(s->values + n), value);
+    for (size_t n = 0; n < rows * STICK_LANES; n += LANES)
+        v_store((uint8_t *)(s->values + n), value);
 }
 
 static void end_sums(const walk_step *s, size_t rows)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hands over to Python, where programs run: python3 -m torch_spyre.capture. In a virtual environment
-// that is the interpreter beside this command, whether the environment is active or not.
+// Hands over to Python, where programs run: python3 -m torch_spyre.capture. In a virtual
+// environment that is the interpreter beside this command, whether the environment is active or
+// not.
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 //
 // What a person or a tool may ask of an executable: segments, report, stage texts, boundary files.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -156,8 +155,8 @@ spyre_status spyre_executable_text(const spyre_executable *executable, uint32_t 
     else if (strcmp(stage, "opspec") == 0) TRY(print_op_specs(s, &t));
     else
         return status_new(SPYRE_INVALID_ARGUMENT,
-                          "stage '%s': graph, loop, opspec, cost, splits, why, lx, time, bundle and listing "
-                          "are possible", stage);
+                          "stage '%s': graph, loop, opspec, cost, splits, why, lx, time, bundle "
+                          "and listing are possible", stage);
     return give(&t, out_text);
 }
 

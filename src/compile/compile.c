@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The compiler's driver: prepare, partition, then front and back for every card segment. When front
-// or back cannot express a node (a view that no layout fits, say), the node goes to the host and the
-// whole compilation starts again; every turn takes nodes away, so it ends.
+// or back cannot express a node (a view that no layout fits, say), the node goes to the host and
+// the whole compilation starts again; every turn takes nodes away, so it ends.
 #include "compile/executable.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "back/back.h"
@@ -146,7 +145,8 @@ static void blame_step(compilation *c, const executable_segment *segment, uint32
     const front_result *front = &segment->front;
     if (step >= front->bundle->steps.count) return;
     uint32_t op = front_op_of_step(front->bundle->steps.items[step].name);
-    if (op < front->loops->ops.count) blame_node(c, segment->graph, front->loops->ops.items[op].node);
+    if (op < front->loops->ops.count)
+        blame_node(c, segment->graph, front->loops->ops.items[op].node);
 }
 
 spyre_status executable_finish_segment(spyre_executable *e, uint32_t index,

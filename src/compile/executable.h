@@ -57,8 +57,8 @@ SPYRE_MUST_CHECK spyre_status executable_describe_outputs(spyre_executable *exec
                                                           uint32_t segment,
                                                           const graph_segment *from);
 
-// From a card segment's bundle to its job. *out_step is the step of the bundle that was in work when
-// an error occurred, or SPYRE_NO_ID.
+// From a card segment's bundle to its job. *out_step is the step of the bundle that was in work
+// when an error occurred, or SPYRE_NO_ID.
 SPYRE_MUST_CHECK spyre_status executable_finish_segment(spyre_executable *executable,
                                                         uint32_t segment,
                                                         const spyre_settings *settings,

@@ -115,7 +115,7 @@ static void print_pass_choice(const page *p, const pass_list *passes)
                 "<select class=\"pass\">");
     for (uint32_t i = 0; i < passes->count; i++) {
         text_printf(p->out, "<option value=\"%u\">", i);
-        markup_append_string(p->out, passes->items[i].name);
+        markup_append(p->out, passes->items[i].name);
         text_append(p->out, "</option>");
     }
     text_append(p->out, "<option value=\"final\" selected>all passes</option></select></label></h2>"
@@ -160,10 +160,10 @@ static void print_core_row(const page *p, const segment *s, uint32_t index)
 {
     const explore_op *op = &s->ops.items[index];
     text_printf(p->out, "<tr data-op=\"%u\" data-node=\"", index);
-    markup_append_string(p->out, op->node);
+    markup_append(p->out, op->node);
     text_printf(p->out, "\"><th scope=\"row\"><a href=\"#segment=%u&amp;op=%u\">%u ", s->number,
                 index, index);
-    markup_append_string(p->out, op->opfunc);
+    markup_append(p->out, op->opfunc);
     text_append(p->out, "</a></th><td>");
     for (uint32_t i = 0; i < op->split_count; i++)
         text_printf(p->out, "%sc%u/%u", i ? " " : "", op->split[i].var, op->split[i].slices);
@@ -275,11 +275,11 @@ static void print_head(const page *p, const char *title, const numbers *segments
     text_append(p->out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                 "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>");
-    markup_append_string(p->out, title);
+    markup_append(p->out, title);
     text_append(p->out, "</title>\n<style>\n");
     text_append_bytes(p->out, style, sizeof style);
     text_append(p->out, "</style></head><body>\n<header><h1>");
-    markup_append_string(p->out, title);
+    markup_append(p->out, title);
     text_append(p->out, "</h1><label>Segment <select id=\"segment\">");
     for (uint32_t i = 0; i < segments->count; i++)
         text_printf(p->out, "<option value=\"%u\">%u</option>", segments->items[i],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every text says in a line's first words what the line is about, and lines further in belong to the
-// one above. Numbers of ops change from pass to pass, names of values do not: passes are linked by
-// name, what was made from the final loop IR by number.
+// Every text says in a line's first words what the line is about, and lines further in belong to
+// the one above. Numbers of ops change from pass to pass, names of values do not: passes are linked
+// by name, what was made from the final loop IR by number.
 #include "compile/explore_stage.h"
 
 #include <inttypes.h>
@@ -57,12 +57,12 @@ static void put_line(const walk *w)
     if (w->op != NO_OP) text_printf(w->out, " data-op=\"%" PRId64 "\"", w->op);
     if (w->nodes) {
         text_append(w->out, " data-node=\"");
-        markup_append_string(w->out, w->nodes);
+        markup_append(w->out, w->nodes);
         text_append(w->out, "\"");
     }
     bool heads = *w->line != ' ' && (w->op != NO_OP || w->nodes);
     text_append(w->out, heads ? " tabindex=\"0\">" : ">");
-    markup_append_string(w->out, w->line);
+    markup_append(w->out, w->line);
     text_append(w->out, "</div>\n");
 }
 
@@ -146,12 +146,14 @@ static spyre_status about_loop_line(walk *w)
     return about_op(w, op);
 }
 
-spyre_status explore_pass(arena *memory, const explore_file *file, const explore_ops *ops, text *out)
+spyre_status explore_pass(arena *memory, const explore_file *file, const explore_ops *ops,
+                          text *out)
 {
     return print(memory, file, ops, about_pass_line, out);
 }
 
-spyre_status explore_loop(arena *memory, const explore_file *file, const explore_ops *ops, text *out)
+spyre_status explore_loop(arena *memory, const explore_file *file, const explore_ops *ops,
+                          text *out)
 {
     return print(memory, file, ops, about_loop_line, out);
 }
@@ -161,7 +163,8 @@ static spyre_status read_splits(const walk *w, explore_op *out)
 {
     const char *end = strstr(w->line, "  // ");
     out->cores = 1;
-    for (const char *at = strstr(w->line, " split("); at && at < end; at = strstr(at + 1, " split(")) {
+    const char *at = strstr(w->line, " split(");
+    for (; at && at < end; at = strstr(at + 1, " split(")) {
         explore_split split = {.core_stride = 1};
         if (sscanf(at, " split(c%" SCNu32 "/%" SCNu32 ":%" SCNu32, &split.var, &split.slices,
                    &split.core_stride) < 2)
@@ -288,7 +291,8 @@ static spyre_status about_cost_line(walk *w)
     return row ? about_op(w, op) : NULL;
 }
 
-spyre_status explore_cost(arena *memory, const explore_file *file, const explore_ops *ops, text *out)
+spyre_status explore_cost(arena *memory, const explore_file *file, const explore_ops *ops,
+                          text *out)
 {
     return print(memory, file, ops, about_cost_line, out);
 }

@@ -36,7 +36,8 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status explore_read_ops(arena *memory, const explore_file *loop,
                                                explore_ops *out);
 
-// Appends the lines of a file. SPYRE_INVALID_FORMAT for a line about an op that `ops` does not have.
+// Appends the lines of a file. SPYRE_INVALID_FORMAT for a line about an op that `ops` does not
+// have.
 typedef spyre_status explore_stage(arena *memory, const explore_file *file, const explore_ops *ops,
                                    text *out);
 SPYRE_MUST_CHECK explore_stage explore_graph;

@@ -27,7 +27,7 @@ static void print_graph_summary(const spyre_graph *graph, const char *path, text
     text_printf(out, "%u outputs\n", graph->outputs.count);
 }
 
-spyre_status inspect_graph(arena *memory, const char *path, text *out)
+static spyre_status inspect_graph(arena *memory, const char *path, text *out)
 {
     char *source;
     size_t length;

@@ -10,7 +10,6 @@
 #include "bundle/model.h"
 #include "isa/isa.h"
 
-SPYRE_MUST_CHECK spyre_status inspect_graph(arena *memory, const char *path, text *out);
 SPYRE_MUST_CHECK spyre_status inspect_bundle(arena *memory, const char *directory, text *out);
 
 // A verified bundle; `name` is where it comes from.

@@ -38,7 +38,8 @@ static spyre_status fetch(interpretation *in, uint32_t k)
     copy->size_bytes = argument->bytes;
     copy->bytes = calloc((size_t)card_bytes_sticks(argument->bytes) + 1, SPYRE_STICK_BYTES);
     TRY_ALLOC(copy->bytes);
-    if (argument->kind == JOB_CONSTANTS) memcpy(copy->bytes, argument->data, (size_t)argument->bytes);
+    if (argument->kind == JOB_CONSTANTS)
+        memcpy(copy->bytes, argument->data, (size_t)argument->bytes);
     if (!is_on_card(in, k) || argument->bytes == 0) return NULL;
     const card_bytes place = place_of(in, k);
     return card_bytes_read(&place, copy->bytes);

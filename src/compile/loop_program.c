@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An executable of one card segment from the text of its loop IR, however many passes are behind it.
+// An executable of one card segment from the text of its loop IR, however many passes are behind
+// it.
 #include "compile/executable.h"
 #include "front/front.h"
 

@@ -88,7 +88,8 @@ static spyre_status read_head(reader *r, const char *line)
     uint32_t buffers, ops;
     if (sscanf(line, "lx %" SCNu32 " buffers, at most %*d of %" SCNd64 " bytes a core, %" SCNu32
                " ops", &buffers, &r->map->limit_bytes, &ops) != 3)
-        return refuse(r, "not the head of a map: 'lx N buffers, at most N of N bytes a core, N ops'");
+        return refuse(
+            r, "not the head of a map: 'lx N buffers, at most N of N bytes a core, N ops'");
     if (r->map->limit_bytes <= 0) return refuse(r, "the limit must be above 0 bytes");
     return NULL;
 }

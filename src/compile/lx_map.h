@@ -37,8 +37,8 @@ SPYRE_MUST_CHECK spyre_status lx_map_of(arena *memory, const loop_graph *loops, 
 
 void lx_map_print(const lx_map *map, text *out);
 
-// Reads what lx_map_print() wrote. SPYRE_INVALID_FORMAT: "<name>: line 3: .."; also for a buffer that
-// leaves the limit, is empty or lives outside the ops, and for buffers that overlap.
+// Reads what lx_map_print() wrote. SPYRE_INVALID_FORMAT: "<name>: line 3: .."; also for a buffer
+// that leaves the limit, is empty or lives outside the ops, and for buffers that overlap.
 SPYRE_MUST_CHECK spyre_status lx_map_parse(arena *memory, const char *name, const char *source,
                                            lx_map *out);
 

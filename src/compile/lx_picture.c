@@ -56,16 +56,16 @@ static void print_op(const panel *p, uint32_t index, text *out)
     text_printf(out, "<rect class=\"lx-op\" data-op=\"%u\" x=\"%.3f\" y=\"%.3f\" width=\"%.3f\" "
                 "height=\"%d\"><title>op %u ", index, LEFT + index * p->op_px, p->top + TOP,
                 p->op_px, PLOT, index);
-    markup_append_string(out, op->opfunc);
+    markup_append(out, op->opfunc);
     text_append(out, " (");
-    markup_append_string(out, op->name);
+    markup_append(out, op->name);
     text_append(out, ")</title></rect>\n");
 }
 
 static void print_tooltip(const lx_buffer *b, text *out)
 {
     text_append(out, "<title>");
-    markup_append_string(out, b->name);
+    markup_append(out, b->name);
     text_printf(out, " (b%u): %" PRId64 " bytes at %" PRId64 ", ops %u to %u", b->id, b->bytes,
                 b->offset, b->first, b->last);
     if (b->in_place_of != SPYRE_NO_ID) text_printf(out, ", in place of b%u", b->in_place_of);
@@ -87,7 +87,7 @@ static void print_buffer(const panel *p, const lx_buffer *b, text *out)
         text_printf(out, "<path class=\"lx-place\" d=\"M%.3f %.6fv%.6f\"/>\n", x, y, height);
     if (height < LABEL || width < CHARACTER * (double)(strlen(b->name) + 1)) return;
     text_printf(out, "<text class=\"lx-name\" x=\"%.3f\" y=\"%.3f\">", x + 4, y + LABEL - 2);
-    markup_append_string(out, b->name);
+    markup_append(out, b->name);
     text_append(out, "</text>\n");
 }
 
@@ -113,7 +113,7 @@ static void print_ops_axis(const panel *p, text *out)
         double x = x_of(p, i) + 4;
         text_printf(out, "<text x=\"%.3f\" y=\"%.3f\" text-anchor=\"end\" "
                     "transform=\"rotate(-45 %.3f %.3f)\">", x, bottom, x, bottom);
-        markup_append_string(out, p->map->ops.items[i].opfunc);
+        markup_append(out, p->map->ops.items[i].opfunc);
         text_printf(out, " %u</text>\n", i);
     }
 }
@@ -124,8 +124,10 @@ static void print_axes(const panel *p, double width, text *out)
     double limit = p->broken ? p->top + TOP - 8 : y_of(p, (double)map->limit_bytes);
     print_bytes_axis(p, out);
     print_ops_axis(p, out);
-    text_printf(out, "<path class=\"lx-limit\" d=\"M%d %.3fH%.3f\"/>\n"
-                "<text x=\"%.3f\" y=\"%.3f\" text-anchor=\"end\">limit %" PRId64 " bytes%s</text>\n",
+    text_printf(out,
+                "<path class=\"lx-limit\" d=\"M%d %.3fH%.3f\"/>\n"
+                "<text x=\"%.3f\" y=\"%.3f\" text-anchor=\"end\">limit %" PRId64
+                " bytes%s</text>\n",
                 LEFT, limit, width - RIGHT, width - RIGHT, limit - 4, map->limit_bytes,
                 p->broken ? ", not to scale" : "");
 }
@@ -138,7 +140,7 @@ static void print_panel(const lx_map *map, const char *title, double top, text *
     p.full_bytes = p.broken ? (double)map->peak_bytes * 1.1 : (double)map->limit_bytes;
     if (p.full_bytes < 1) p.full_bytes = 1;
     text_printf(out, "<text x=\"4\" y=\"%.3f\" font-weight=\"bold\">", top + 16);
-    markup_append_string(out, title);
+    markup_append(out, title);
     text_printf(out, "</text>\n<text x=\"%d\" y=\"%.3f\">LX of a core, op by op</text>\n", LEFT,
                 top + 16);
     text_printf(out, "<rect class=\"lx-plot\" x=\"%d\" y=\"%.3f\" width=\"%.3f\" "

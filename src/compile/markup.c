@@ -19,7 +19,8 @@ static const char *entity(unsigned char c)
 static bool is_character(uint32_t c)
 {
     if (c < 0x20) return c == '\t' || c == '\n' || c == '\r';
-    return c != 0x7F && !(c >= 0xD800 && c <= 0xDFFF) && c != 0xFFFE && c != 0xFFFF && c <= 0x10FFFF;
+    return c != 0x7F && !(c >= 0xD800 && c <= 0xDFFF) && c != 0xFFFE && c != 0xFFFF &&
+           c <= 0x10FFFF;
 }
 
 // Bytes of the character at `at`; 0 when there is none that is allowed.
@@ -37,19 +38,15 @@ static size_t character_bytes(const unsigned char *at, size_t left)
     return c >= least[count] && is_character(c) ? count : 0;
 }
 
-void markup_append(text *out, const char *bytes, size_t length)
+void markup_append(text *out, const char *string)
 {
+    size_t length = strlen(string);
     for (size_t at = 0; at < length;) {
-        size_t count = character_bytes((const unsigned char *)bytes + at, length - at);
-        const char *named = entity((unsigned char)bytes[at]);
+        size_t count = character_bytes((const unsigned char *)string + at, length - at);
+        const char *named = entity((unsigned char)string[at]);
         if (named) text_append(out, named);
-        else if (count) text_append_bytes(out, bytes + at, count);
+        else if (count) text_append_bytes(out, string + at, count);
         else text_append(out, "\xEF\xBF\xBD");
         at += count ? count : 1;
     }
-}
-
-void markup_append_string(text *out, const char *string)
-{
-    markup_append(out, string, strlen(string));
 }

@@ -44,8 +44,8 @@ static spyre_status print_argument(const executable_segment *s, uint32_t buffer,
                          &s->info.input_layouts[of->index]);
         return NULL;
     case LOOP_CONSTANT:
-        *out = json_pack("{s:s, s:o, s:s}", "kind", "constant", "value", op_spec_real(of->value), "dtype",
-                         spyre_dtype_name(of->dtype));
+        *out = json_pack("{s:s, s:o, s:s}", "kind", "constant", "value", op_spec_real(of->value),
+                         "dtype", spyre_dtype_name(of->dtype));
         return NULL;
     case LOOP_LOCAL: break;
     }
@@ -124,11 +124,12 @@ static spyre_status describe(spyre_executable *e, const op_spec_list *list)
             inputs[info->input_count++] = k;
             continue;
         }
-        outputs[info->output_count++] = (spyre_segment_output){.value = k,
-                                                               .layout = use->layout,
-                                                               .bytes = spyre_layout_bytes(&use->layout),
-                                                               .buffer = use->place,
-                                                               .input = -1};
+        outputs[info->output_count++] =
+            (spyre_segment_output){.value = k,
+                                   .layout = use->layout,
+                                   .bytes = spyre_layout_bytes(&use->layout),
+                                   .buffer = use->place,
+                                   .input = -1};
     }
     info->kind = SPYRE_SEGMENT_CARD;
     info->inputs = inputs;

@@ -16,9 +16,9 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status refusals_begin(const spyre_graph *graph, arena *memory,
                                              refusals *out_refusals);
 
-// Refuses a node for a reason, which is copied. When another node of its kind (the same op on values
-// of the same types) has been refused before, all of the kind are: layers are alike, so a graph of
-// many takes few turns, while one odd place costs no other node.
+// Refuses a node for a reason, which is copied. When another node of its kind (the same op on
+// values of the same types) has been refused before, all of the kind are: layers are alike, so a
+// graph of many takes few turns, while one odd place costs no other node.
 SPYRE_MUST_CHECK spyre_status refusals_add(refusals *r, uint32_t node, const char *reason);
 
 #endif

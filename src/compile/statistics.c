@@ -65,8 +65,9 @@ bool spyre_statistic_at(uint32_t index, spyre_statistic *out_statistic)
     if (index >= STATISTIC_COUNT + STAGE_COUNT) return false;
     if (index >= STATISTIC_COUNT) {
         uint32_t stage = index - STATISTIC_COUNT;
-        *out_statistic = (spyre_statistic){stage_names[stage], atomic_load(&stage_ns[stage]) / 1000,
-                                           "microseconds of processor time in a stage of the front"};
+        *out_statistic =
+            (spyre_statistic){stage_names[stage], atomic_load(&stage_ns[stage]) / 1000,
+                              "microseconds of processor time in a stage of the front"};
         return true;
     }
     *out_statistic = (spyre_statistic){rows[index].name, atomic_load(&values[index]),

@@ -79,7 +79,8 @@ spyre_status why_print(const loop_graph *loops, const spyre_kernel_counters *ker
     TRY(flow_build(loops, &f));
     arena *memory = arena_create();
     TRY_ALLOC(memory);
-    text_append(out, "        us   share  bound                 kernel                source; what one change would save\n");
+    text_append(out, "        us   share  bound                 kernel                source; "
+                     "what one change would save\n");
     for (uint32_t k = 0; k < count && !status; k++) {
         uint32_t op = front_op_of_step(kernels[k].name);
         print_kernel(&kernels[k], total->us, out);

@@ -153,8 +153,10 @@ static shuffle_cost cost_of_pattern(agree_prices *p, const shuffle_pattern *patt
     return c;
 }
 
-double agree_move_us(agree_prices *p, uint32_t buffer, const agree_choice *writer, uint32_t reader,
-                     const division_view *read)
+// Time until op `reader` finds in LX what the buffer's writer left there: 0 as it is, that of a
+// shuffle, or INFINITY when it has to go through memory.
+static double move_us(agree_prices *p, uint32_t buffer, const agree_choice *writer, uint32_t reader,
+                      const division_view *read)
 {
     uint32_t made_by = p->f.writer[buffer];
     const division_view *written = &writer->view[output_of(p, made_by)];
@@ -181,7 +183,7 @@ double agree_use_us(agree_prices *p, uint32_t buffer, uint32_t u, const agree_ch
     if (u - first > MOST_COMPARED) first = u - MOST_COMPARED;
     for (uint32_t earlier = first; earlier < u; earlier++)
         if (division_views_equal(view_at(p, earlier), view_at(p, u))) return 0;
-    return agree_move_us(p, buffer, writer, p->f.uses[u].op, view_at(p, u));
+    return move_us(p, buffer, writer, p->f.uses[u].op, view_at(p, u));
 }
 
 // --- One op next to its neighbours
@@ -191,7 +193,7 @@ static uint32_t count_apart(agree_prices *p, uint32_t buffer, const agree_choice
     uint32_t count = 0;
     for (uint32_t u = p->f.first_use[buffer]; u < p->f.first_use[buffer + 1]; u++) {
         const flow_use *use = &p->f.uses[u];
-        bool apart = isinf(agree_move_us(p, buffer, writer, use->op, view_at(p, u))) != 0;
+        bool apart = isinf(move_us(p, buffer, writer, use->op, view_at(p, u))) != 0;
         p->apart_at[use->op * LOOP_MAX_OPERANDS + use->operand] = apart;
         count += apart;
     }
@@ -217,7 +219,7 @@ static own_reads find_own_reads(agree_prices *p, uint32_t index, const agree_cho
     own_reads own = {0};
     for (uint32_t n = 0; n < op->operand_count; n++) {
         if (op->operand[n].buffer != buffer || !agree_is_use(p, index, n)) continue;
-        double us = agree_move_us(p, buffer, &p->now[p->f.writer[buffer]], index, &c->view[n]);
+        double us = move_us(p, buffer, &p->now[p->f.writer[buffer]], index, &c->view[n]);
         own.count++;
         own.apart += isinf(us) != 0;
         own.apart_now += p->apart_at[index * LOOP_MAX_OPERANDS + n];
@@ -288,7 +290,7 @@ void agree_take(agree_prices *p, uint32_t index, const agree_choice *c)
         if (!agree_is_use(p, index, k) || !p->may_stay[buffer]) continue;
         p->apart[buffer] -= *apart;
         const agree_choice *writer = &p->now[p->f.writer[buffer]];
-        *apart = isinf(agree_move_us(p, buffer, writer, index, &c->view[k])) != 0;
+        *apart = isinf(move_us(p, buffer, writer, index, &c->view[k])) != 0;
         p->apart[buffer] += *apart;
     }
     if (!agree_is_use(p, index, output) && p->may_stay[result])

@@ -60,11 +60,6 @@ double agree_access_us(const agree_prices *p, uint32_t buffer);
 // what copies a clone then costs time. SPYRE_NO_ID: that all ops save.
 double agree_saved_us(const agree_prices *p, uint32_t buffer, uint32_t op, uint32_t own);
 
-// Time until op `reader` finds in LX what the buffer's writer left there: 0 as it is, that of a
-// shuffle, or INFINITY when it has to go through memory.
-double agree_move_us(agree_prices *p, uint32_t buffer, const agree_choice *writer, uint32_t reader,
-                     const division_view *read);
-
 // The shuffle that use u of the buffer pays for, 0 when it shares one of an earlier use.
 double agree_use_us(agree_prices *p, uint32_t buffer, uint32_t u, const agree_choice *writer);
 

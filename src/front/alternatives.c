@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each decision is changed alone and the graph priced again. Where a buffer lives is priced as it is
-// said, and what would have to leave LX for it is said beside it. A division is different: whether neighbours may then keep
-// in LX what they share follows from all of them, so the one that looks best from here is planned
-// anew in a copy of the graph, and only what the copy saves counts.
+// Each decision is changed alone and the graph priced again. Where a buffer lives is priced as it
+// is said, and what would have to leave LX for it is said beside it. A division is different:
+// whether neighbours may then keep in LX what they share follows from all of them, so the one that
+// looks best from here is planned anew in a copy of the graph, and only what the copy saves counts.
 #include "front/alternatives.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one decision of the planners, taken otherwise, would change: for people who want to know what
-// an op's time depends on. Times are those of front/cost.h with buffers where they are.
+// What one decision of the planners, taken otherwise, would change: for people who want to know
+// what an op's time depends on. Times are those of front/cost.h with buffers where they are.
 #ifndef FRONT_ALTERNATIVES_H
 #define FRONT_ALTERNATIVES_H
 

@@ -37,7 +37,7 @@ SPYRE_MUST_CHECK spyre_status axes_build(const loop_graph *loops, const flow *f,
 
 // How a plan along the axes of a part begins.
 typedef struct {
-    uint32_t first;  // axis that is divided before the others; parts with fewer start with their first
+    uint32_t first;  // axis that is divided before the others; parts with fewer begin with 0
     bool alone;      // no other axis is divided
     int64_t most;    // slices of the first one
 } axes_plan;

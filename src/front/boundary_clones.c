@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// boundary_clones: what enters or leaves the graph lives in memory, so every reader of it goes there.
-// An input that several accesses read alike is copied once, by an op of its own, into a buffer that
-// may live in LX; a result that leaves the graph and is read in it too is made in such a buffer, and
-// a copy of it leaves. Whether LX has room for a clone is known only when all of LX is planned, so
-// the plan is made on trial: clones without a place go, and the rest stays when the graph takes less
-// time with them than without any.
+// boundary_clones: what enters or leaves the graph lives in memory, so every reader of it goes
+// there. An input that several accesses read alike is copied once, by an op of its own, into a
+// buffer that may live in LX; a result that leaves the graph and is read in it too is made in such
+// a buffer, and a copy of it leaves. Whether LX has room for a clone is known only when all of LX
+// is planned, so the plan is made on trial: clones without a place go, and the rest stays when the
+// graph takes less time with them than without any.
 #include "front/clones.h"
 #include "front/cost.h"
 #include "front/front.h"

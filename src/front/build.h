@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the makers of loop ops share: a node of the graph in work, its iteration space, its operands.
+// What the makers of loop ops share: a node of the graph in work, its iteration space, its
+// operands.
 #ifndef FRONT_BUILD_H
 #define FRONT_BUILD_H
 

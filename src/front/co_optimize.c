@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// co_optimize: divisions and LX planned together, when asked for. agree_divisions takes one plan for
-// all ops that data joins; here a stretch of ops, from one matmul to the next or over two of those,
-// takes the divisions of another plan when the whole graph, its LX planned anew, then takes less time.
-// A matmul and the ops around it so change together what none of them would change alone. Trying every
-// op's divisions with every other's would be exact and takes forever; here the ops that are planned
-// are counted and bounded, and a graph never gets slower.
+// co_optimize: divisions and LX planned together, when asked for. agree_divisions takes one plan
+// for all ops that data joins; here a stretch of ops, from one matmul to the next or over two of
+// those, takes the divisions of another plan when the whole graph, its LX planned anew, then takes
+// less time. A matmul and the ops around it so change together what none of them would change
+// alone. Trying every op's divisions with every other's would be exact and takes forever; here the
+// ops that are planned are counted and bounded, and a graph never gets slower.
 #include "front/axes.h"
 #include "front/front.h"
 #include "front/lx_trial.h"
@@ -68,8 +68,8 @@ static spyre_status try_plan(optimizer *o, const division *divisions, bool *out_
     return NULL;
 }
 
-// Along each of the heaviest axes: with the others behind it, alone, and with a quarter of the slices,
-// which leaves matmuls the rows that fill the PT.
+// Along each of the heaviest axes: with the others behind it, alone, and with a quarter of the
+// slices, which leaves matmuls the rows that fill the PT.
 static spyre_status sweep(optimizer *o, const axes *a, division *divisions, bool *out_changed)
 {
     int64_t cores = o->loops->cores, quarter = cores / 4 ? cores / 4 : 1;

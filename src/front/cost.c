@@ -112,10 +112,11 @@ static double tiles_of(const loop_op *op, const cost_basis *basis, const divisio
     return fmax(1, ceil(largest / (double)division_cores(op, d) / TILE_BYTES));
 }
 
-// The first tile is loaded before anything is computed. Where memory binds, the last tile is computed
-// while the store of the one before it ends: loads and stores share the memory, so with L, S and C
-// for loading, storing and computing a tile, (S - L + C) / 2 of that store is left then. A product
-// whose tiles pass along k has fewer results than tiles, and nothing goes on beside its last store.
+// The first tile is loaded before anything is computed. Where memory binds, the last tile is
+// computed while the store of the one before it ends: loads and stores share the memory, so with L,
+// S and C for loading, storing and computing a tile, (S - L + C) / 2 of that store is left then. A
+// product whose tiles pass along k has fewer results than tiles, and nothing goes on beside its
+// last store.
 static double overlap(const cost *c, double written_us, double kept_us, double tiles,
                       double results)
 {

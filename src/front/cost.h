@@ -5,8 +5,8 @@
 // has its source there.
 //
 //     memory  = (read + written) / MEMORY_BANDWIDTH + min(read, written) * turn
-//               bytes in whole sticks, each operand once however many cores read it (of a matmul, as
-//               often as its tiles need it: cost_matmul.h); operands in LX cost nothing; turn is
+//               bytes in whole sticks, each operand once however many cores read it (of a matmul,
+//               as often as its tiles need it: cost_matmul.h); operands in LX cost nothing; turn is
 //               MEMORY_TURNAROUND, or that of restickify and of broadcasts
 //               or, if that is more than the turn, what reads of cores far apart lose
 //               + runs * SHORT_RUN where less than LONG_RUN lies side by side (cost_memory.h)
@@ -43,9 +43,9 @@ cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op);
 // The cost of op under division d; bit k of `resident`: operand k is in LX.
 cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t resident);
 
-// The formula's terms for planners that know less than a division: bytes that operand k touches when
-// its stick runs along variable `stick` (LOOP_NO_DIM: one element a stick), `memory`, and `compute`
-// of an op other than a matmul whose largest operand has `bytes`.
+// The formula's terms for planners that know less than a division: bytes that operand k touches
+// when its stick runs along variable `stick` (LOOP_NO_DIM: one element a stick), `memory`, and
+// `compute` of an op other than a matmul whose largest operand has `bytes`.
 double cost_operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k, uint8_t stick);
 double cost_memory_us(const loop_op *op, double read_bytes, double written_bytes);
 double cost_vector_us(double bytes, double cores);

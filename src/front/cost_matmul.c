@@ -38,8 +38,8 @@ static uint32_t sort_rows(const cost_product *p, uint8_t order[LOOP_MAX_VARS])
     return count;
 }
 
-// True when a core's slices of variables `inner` and `outer` are one dim of A and of the result. What
-// is in LX has no gaps between slices; its strides may still be those in memory.
+// True when a core's slices of variables `inner` and `outer` are one dim of A and of the result.
+// What is in LX has no gaps between slices; its strides may still be those in memory.
 static bool walks_as_one(const cost_product *p, uint8_t outer, uint8_t inner)
 {
     double slice = (double)division_slice(p->sizes, inner, p->d->split[inner]);
@@ -85,7 +85,8 @@ static shape shape_of(const cost_product *p)
     return s;
 }
 
-// True when both operands walk loop `outer` as the continuation of `count` elements of loop `inner`.
+// True when both operands walk loop `outer` as the continuation of `count` elements of loop
+// `inner`.
 static bool continues(const cost_layout *layout, uint32_t outer, uint32_t inner, double count)
 {
     for (uint32_t k = 0; k < 2; k++) {

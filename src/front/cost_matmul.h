@@ -26,13 +26,13 @@ typedef struct {
 } cost_product;
 
 // The tiles of the back-end's share of LX (docs/back.md) that take least: the sums of a tile, and
-// what is in memory of two parts of A and B and of the rounded results, must fit; either a part of B
-// that has all of k stays while the rows pass by, or both pass by along k.
+// what is in memory of two parts of A and B and of the rounded results, must fit; either a part of
+// B that has all of k stays while the rows pass by, or both pass by along k.
 cost_matmul cost_matmul_of(const cost_product *product);
 
 // Rows that a core works on at once: of variables along which A moves and B does not. An A in LX is
-// used in place, so only those of the variable that is densest in it, and of others that go on where
-// that one ends, in A and the result; `*out_times` so many times.
+// used in place, so only those of the variable that is densest in it, and of others that go on
+// where that one ends, in A and the result; `*out_times` so many times.
 double cost_matmul_rows(const cost_product *product, double *out_times);
 
 #endif

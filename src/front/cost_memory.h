@@ -24,8 +24,8 @@ cost_layout cost_layout_of(const loop_graph *loops, const loop_op *op);
 double cost_spread(const loop_op *op, const cost_layout *layout, const division_sizes *sizes,
                    const division *d, uint32_t k);
 
-// Bytes that the op finds side by side in operand k, up to LONG_RUN; tiles have `share_bytes` of LX;
-// bit k of `resident`: operand k is in LX and takes no room in tiles.
+// Bytes that the op finds side by side in operand k, up to LONG_RUN; tiles have `share_bytes` of
+// LX; bit k of `resident`: operand k is in LX and takes no room in tiles.
 typedef struct {
     double run_bytes[LOOP_MAX_OPERANDS];
 } cost_runs;

@@ -38,7 +38,7 @@ shuffle_division shuffle_source(const loop_graph *loops, const loop_op *shuffle)
     return out;
 }
 
-shuffle_pattern shuffle_pattern_of(const loop_op *op, const shuffle_division *source)
+static shuffle_pattern pattern_of(const loop_op *op, const shuffle_division *source)
 {
     shuffle_pattern out = {.old_cores = (uint8_t)source->cores,
                            .new_cores = (uint8_t)loop_core_count(op)};
@@ -160,6 +160,6 @@ shuffle_cost shuffle_pattern_cost(const shuffle_pattern *p, double bytes)
 
 shuffle_cost shuffle_cost_of(const loop_op *op, const shuffle_division *source, double bytes)
 {
-    shuffle_pattern pattern = shuffle_pattern_of(op, source);
+    shuffle_pattern pattern = pattern_of(op, source);
     return shuffle_pattern_cost(&pattern, bytes);
 }

@@ -6,8 +6,9 @@
 //     us = max(bytes that the busiest core sends and receives / RING_WIDTH,
 //              sum over messages of bytes * hops / (2 * CORES * RING_WIDTH)) / CLOCK
 //
-// A core's ring queue does one message after the other; and each of the ring's links, one a core and
-// direction, carries what passes over it. The card's model has the same two terms (card/time.c).
+// A core's ring queue does one message after the other; and each of the ring's links, one a core
+// and direction, carries what passes over it. The card's model has the same two terms
+// (card/time.c).
 #ifndef FRONT_COST_SHUFFLE_H
 #define FRONT_COST_SHUFFLE_H
 
@@ -34,8 +35,6 @@ typedef struct {
     uint8_t count, old_cores, new_cores;
     shuffle_loop loop[LOOP_MAX_VARS]; // loops that neither division cuts are left out
 } shuffle_pattern;
-
-shuffle_pattern shuffle_pattern_of(const loop_op *shuffle, const shuffle_division *source);
 
 typedef struct {
     double us;

@@ -22,31 +22,6 @@ uint32_t division_splits_of(const loop_op *op, const division *d, division_split
     return count;
 }
 
-spyre_status division_from_splits(const loop_graph *loops, const loop_op *op,
-                                  const division_split *splits, uint32_t count, division *out)
-{
-    division_sizes sizes = division_sizes_of(loops, op);
-    *out = division_whole();
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t v = 0;
-        while (v < op->var_count && (loop_var_is_reduced(op, v) != splits[i].reduced ||
-                                     coefficient_of(op, v) != splits[i].coefficient))
-            v++;
-        if (v == op->var_count)
-            return status_new(SPYRE_INVALID_ARGUMENT, "op %s: no %s loop has coefficient %" PRId64,
-                              op->name, splits[i].reduced ? "reduced" : "result",
-                              splits[i].coefficient);
-        if (!division_cuts(sizes.units[v], splits[i].slices, sizes.uneven[v]))
-            return status_new(SPYRE_INVALID_ARGUMENT,
-                              "op %s: the loop with coefficient %" PRId64
-                              " has %" PRId64 " units, which %d slices do not divide",
-                              op->name, splits[i].coefficient, sizes.units[v], splits[i].slices);
-        out->split[v] = splits[i].slices;
-    }
-    division_number(loops, op, out);
-    return NULL;
-}
-
 static void print_splits(const division_split *splits, uint32_t count, bool reduced, text *out)
 {
     const char *between = "";

@@ -19,13 +19,6 @@ typedef struct {
 uint32_t division_splits_of(const loop_op *op, const division *d,
                             division_split out[LOOP_MAX_VARS]);
 
-// The division with these splits, cores numbered as by division_number_cores().
-// SPYRE_INVALID_ARGUMENT names a coefficient that no loop of the op has, or a loop that cannot be
-// divided so.
-SPYRE_MUST_CHECK spyre_status division_from_splits(const loop_graph *loops, const loop_op *op,
-                                                   const division_split *splits, uint32_t count,
-                                                   division *out);
-
 // "batchmatmul ({4096: 16}, {1: 2})", one line an op.
 void division_splits_print(const loop_graph *loops, text *out);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the loop IR to a bundle: one step an op. Dims take the specification's labels (matmul: batch,
-// mb, out, in; otherwise mb, x, y, .., out last for the stick), stick dims are padded to whole
-// sticks, padding of reduced sticks is masked, and every core gets its slice.
+// From the loop IR to a bundle: one step an op. Dims take the specification's labels (matmul:
+// batch, mb, out, in; otherwise mb, x, y, .., out last for the stick), stick dims are padded to
+// whole sticks, padding of reduced sticks is masked, and every core gets its slice.
 #include "front/cost.h"
 #include "front/emit.h"
 #include "front/front.h"

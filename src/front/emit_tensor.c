@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One operand as a bundle tensor. A bundle knows strides only through the order and extents of dims,
-// so the byte strides of the access are sorted and each dim's extent is stretched (backGapCore_) to
-// where the next dim starts. A first stride above one stick is reached by a dim of size 1 whose gap
-// takes the room.
+// One operand as a bundle tensor. A bundle knows strides only through the order and extents of
+// dims, so the byte strides of the access are sorted and each dim's extent is stretched
+// (backGapCore_) to where the next dim starts. A first stride above one stick is reached by a dim
+// of size 1 whose gap takes the room.
 #include "bundle/derived.h"
 #include "front/cost_shuffle.h"
 #include "front/emit.h"
@@ -106,8 +106,8 @@ static spyre_status set_gap(const emitter *e, uint32_t k, const chain_link *link
     return NULL;
 }
 
-// A stick dim that the operand lacks keeps one element a stick (scale -2). A padded synthetic one is
-// walked like a real stick by those operands that own it.
+// A stick dim that the operand lacks keeps one element a stick (scale -2). A padded synthetic one
+// is walked like a real stick by those operands that own it.
 static bool walks_lane_dim(const emitter *e, uint32_t k)
 {
     uint8_t stick = e->step->tensors[k].stick_dim;

@@ -15,13 +15,13 @@ enum { EVALUATE_ELEMENT_BYTES = 16 };
 int64_t evaluate_elements(const loop_buffer *buffer);
 
 // values: one array a buffer, evaluate_elements() * EVALUATE_ELEMENT_BYTES bytes, an element in the
-// buffer's format at the start of its room. Inputs are given, null entries are allocated in `memory`
-// and filled. SPYRE_DEVICE_FAULT when an index of a gather is out of range.
+// buffer's format at the start of its room. Inputs are given, null entries are allocated in
+// `memory` and filled. SPYRE_DEVICE_FAULT when an index of a gather is out of range.
 SPYRE_MUST_CHECK spyre_status loop_evaluate(const loop_graph *loops, arena *memory,
                                             uint8_t **values);
 
-// The same with every buffer in the bytes that its layout gives it, one array each: what layouts do,
-// without places, divisions and emission. No buffer may be in LX.
+// The same with every buffer in the bytes that its layout gives it, one array each: what layouts
+// do, without places, divisions and emission. No buffer may be in LX.
 SPYRE_MUST_CHECK spyre_status loop_evaluate_laid_out(const loop_graph *loops, arena *memory,
                                                      uint8_t **values);
 

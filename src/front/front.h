@@ -36,7 +36,8 @@ typedef struct {
 } front_records;
 
 // What the caller has to bind at launch, in the order of the bundle's arguments: the pool first
-// when there is one, then the graph's inputs, the output buffers, the constants when there are some.
+// when there is one, then the graph's inputs, the output buffers, the constants when there are
+// some.
 typedef struct {
     bundle *bundle;
     loop_graph *loops; // the final loop IR, for reports
@@ -52,24 +53,25 @@ SPYRE_MUST_CHECK spyre_status front_compile(const spyre_graph *graph, const fron
                                             arena *memory, uint32_t *out_node,
                                             front_result *out_result);
 
-// The same from a loop IR behind some of the passes, loop_parse()'s: the others follow. Only `dump` of
-// the options counts, settings are the loop IR's. SPYRE_INVALID_FORMAT when it breaks an invariant, now or behind a pass.
+// The same from a loop IR behind some of the passes, loop_parse()'s: the others follow. Only `dump`
+// of the options counts, settings are the loop IR's. SPYRE_INVALID_FORMAT when it breaks an
+// invariant, now or behind a pass.
 SPYRE_MUST_CHECK spyre_status front_continue(loop_graph *loops, const front_options *options,
                                              front_result *out_result);
 
-// SPYRE_INVALID_FORMAT in place of SPYRE_INTERNAL: what went wrong with loops that were given as text
-// or data is the giver's fault.
+// SPYRE_INVALID_FORMAT in place of SPYRE_INTERNAL: what went wrong with loops that were given as
+// text or data is the giver's fault.
 SPYRE_MUST_CHECK spyre_status front_fault_of_input(spyre_status status);
 
 // "build" for 0, else the name of the last of so many passes; static.
 const char *front_stage_name(uint32_t stage);
 
-// Gives a buffer the layout that an input comes with; SPYRE_UNSUPPORTED names the device dim that is
-// no dim of the host tensor.
+// Gives a buffer the layout that an input comes with; SPYRE_UNSUPPORTED names the device dim that
+// is no dim of the host tensor.
 SPYRE_MUST_CHECK spyre_status front_take_layout(loop_buffer *buffer, const spyre_layout *layout);
 
-// The order of torch_spyre's default layout, fastest first: d0, tiles of the last dim, d(r-2) .. d1.
-// For buffers of rank 1 and up whose dims are those of the host.
+// The order of torch_spyre's default layout, fastest first: d0, tiles of the last dim, d(r-2) ..
+// d1. For buffers of rank 1 and up whose dims are those of the host.
 void front_set_default_order(loop_buffer *buffer);
 
 // The layout of a buffer that leaves the segment, as the runtime's copies need it.
@@ -84,14 +86,16 @@ SPYRE_MUST_CHECK spyre_status front_build(const spyre_graph *graph, arena *memor
                                           uint32_t *at_node, loop_graph **out_loops);
 SPYRE_MUST_CHECK spyre_status front_emit(loop_graph *loops, front_result *out_result);
 
-// Whether what each stage made is checked: settings.validate_graph_invariants; in debug builds always.
+// Whether what each stage made is checked: settings.validate_graph_invariants; in debug builds
+// always.
 bool front_validates(const spyre_settings *settings);
 
 // Checks the rows of invariant.def that hold after the passes which loops->stage counts.
 // SPYRE_INTERNAL: "after pass lx_planning: I-18, <rule>: <buffer, op or operand>: <values>".
 SPYRE_MUST_CHECK spyre_status loop_verify(const loop_graph *loops);
 
-// The same for the rows that begin to hold with the last pass: enough behind one that changed nothing.
+// The same for the rows that begin to hold with the last pass: enough behind one that changed
+// nothing.
 SPYRE_MUST_CHECK spyre_status loop_verify_begun(const loop_graph *loops);
 
 // A pass: edits the loop IR and says whether it did.

@@ -118,8 +118,8 @@ static void warn_of_unused(const loop_graph *loops, const hinted_dims *dims)
     for (uint32_t i = 0; i < dims->count; i++) {
         const hint_entry *hint = &dims->items[i].hint;
         if (!dims->items[i].used)
-            log_warn("work_div %.*s=%" PRId64 ": no op of the scope moves along %.*s, so it is left "
-                     "out; %s",
+            log_warn("work_div %.*s=%" PRId64
+                     ": no op of the scope moves along %.*s, so it is left out; %s",
                      (int)hint->length, hint->name, hint->slices, (int)hint->length, hint->name,
                      dim_names_in_use(loops));
     }

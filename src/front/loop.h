@@ -3,9 +3,10 @@
 // The loop-level IR: every op is one opfunc over an iteration space of variables, and reaches its
 // operands through affine accesses, so a view never copies when an access can express it.
 //
-// Two address spaces meet here. *Host* offsets count elements of the dense host tensor that a buffer
-// stands for; accesses are written in them. *Device* bytes follow from the buffer's layout; the
-// function loop_locate() translates an access from the one into the other, or says why it cannot.
+// Two address spaces meet here. *Host* offsets count elements of the dense host tensor that a
+// buffer stands for; accesses are written in them. *Device* bytes follow from the buffer's layout;
+// the function loop_locate() translates an access from the one into the other, or says why it
+// cannot.
 #ifndef FRONT_LOOP_H
 #define FRONT_LOOP_H
 
@@ -193,7 +194,8 @@ const char *loop_division_origin_name(loop_division_origin origin);
 // True when some input moves along the variable and the output does not.
 bool loop_var_is_reduced(const loop_op *op, uint32_t var);
 
-// True for a RANK's variable whose index is the rank: the result moves along it, the operand does not.
+// True for a RANK's variable whose index is the rank: the result moves along it, the operand does
+// not.
 bool loop_var_is_rank(const loop_op *op, uint32_t var);
 
 // True when every element of the result depends on one of each input, in its place.
@@ -206,8 +208,8 @@ void loop_split_var(loop_op *op, uint32_t var, int64_t inner);
 // Elements of a stick of the buffer.
 int64_t loop_lanes(const loop_buffer *buffer);
 
-// True when an access with that offset starts at index 0 of the dim in which a step of `stride` host
-// elements moves.
+// True when an access with that offset starts at index 0 of the dim in which a step of `stride`
+// host elements moves.
 bool loop_starts_dim(const loop_buffer *buffer, int64_t offset, int64_t stride);
 
 // A new LOCAL buffer for a dense host tensor; id in *out.
@@ -237,8 +239,8 @@ uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride);
 // outside lives as long as the loop.
 void loop_find_live_ranges(loop_graph *loops);
 
-// Indices of dim d (tiles for the stick dim) that the buffer needs a place for, those of a core's slice
-// when it is in LX; and that it has a place for, more where an input's layout says so.
+// Indices of dim d (tiles for the stick dim) that the buffer needs a place for, those of a core's
+// slice when it is in LX; and that it has a place for, more where an input's layout says so.
 int64_t loop_device_extent(const loop_buffer *buffer, uint32_t d);
 int64_t loop_allocated_extent(const loop_buffer *buffer, uint32_t d);
 
@@ -270,10 +272,10 @@ const char *loop_access_place(const loop_graph *loops, uint32_t op, uint32_t ope
 // The text form, docs/loop-text.md.
 void loop_print(const loop_graph *loops, text *out);
 
-// Reads the text form: what prints as the same text, and compiles to the same program. `after` names
-// the pass behind which the program stands, where the text has several; null: there is one. Errors
-// are SPYRE_INVALID_FORMAT with "file:line:column: rule". All of it lives in `memory`; the graph has
-// inputs, outputs and hints, its nodes do nothing.
+// Reads the text form: what prints as the same text, and compiles to the same program. `after`
+// names the pass behind which the program stands, where the text has several; null: there is one.
+// Errors are SPYRE_INVALID_FORMAT with "file:line:column: rule". All of it lives in `memory`; the
+// graph has inputs, outputs and hints, its nodes do nothing.
 SPYRE_MUST_CHECK spyre_status loop_parse(const char *source, const char *file_name,
                                          const char *after, arena *memory,
                                          loop_graph **out_loops);

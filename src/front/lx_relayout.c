@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lx_relayout: where readers divide a buffer in another way than its writer, a shuffle sends it over
-// the ring, from LX to LX, to the cores that need it. Readers that want the same share one. Without
-// it such a buffer goes through memory once for its writer and once for each reader. The ring is
-// cheaper a byte, but both forms of the buffer take LX while it is shuffled, and when LX is short
-// something else has to leave; so LX is planned on trial with all shuffles that save traffic, those
-// without a place for both forms go, and the rest stays when the graph takes less time than without
-// any; if it does not, the half that saves least goes, and so on.
+// lx_relayout: where readers divide a buffer in another way than its writer, a shuffle sends it
+// over the ring, from LX to LX, to the cores that need it. Readers that want the same share one.
+// Without it such a buffer goes through memory once for its writer and once for each reader. The
+// ring is cheaper a byte, but both forms of the buffer take LX while it is shuffled, and when LX is
+// short something else has to leave; so LX is planned on trial with all shuffles that save traffic,
+// those without a place for both forms go, and the rest stays when the graph takes less time than
+// without any; if it does not, the half that saves least goes, and so on.
 #include "front/lx_relayout.h"
 
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 // matmul_split: the published choice for a matmul whose loops play clear roles: batches, one row
 // loop that only the left operand has, one column loop with the result's stick, one contracted
 // loop. All splits into divisors are priced; the cheapest one is taken unless the default division
-// would use more cores. A product with a shared two-dimensional weight has two row loops and is left
-// to work_distribution, as published.
+// would use more cores. A product with a shared two-dimensional weight has two row loops and is
+// left to work_distribution, as published.
 #include "front/matmul_split.h"
 #include "front/front.h"
 
@@ -111,7 +111,10 @@ static void try_split(const roles *r, const matmul_shape *slices, division *best
     *best_us = us;
 }
 
-bool matmul_published_division(const loop_graph *loops, const loop_op *op, bool combine,
+// The published choice for a matmul without committed splits; false where the planner declines: no
+// clear row loop, column loop or contracted loop, or fewer cores than the default division uses.
+// `combine` allows splits of the contracted loop.
+static bool published_division(const loop_graph *loops, const loop_op *op, bool combine,
                                division *out, double *out_us)
 {
     roles r;
@@ -143,7 +146,7 @@ spyre_status pass_matmul_split(loop_graph *loops, bool *out_changed)
         division d;
         double us;
         if (op->divided_by != LOOP_UNDIVIDED) continue;
-        if (!matmul_published_division(loops, op, division_is_published(loops), &d, &us)) continue;
+        if (!published_division(loops, op, division_is_published(loops), &d, &us)) continue;
         division_set(op, &d, LOOP_DIVIDED_BY_MATMUL_COST);
         *out_changed |= division_cores(op, &d) > 1;
     }

@@ -22,10 +22,4 @@ double matmul_published_us(const matmul_shape *size, const matmul_shape *slices)
 bool matmul_published_cost(const loop_graph *loops, const loop_op *op, const division *d,
                            double *out_us);
 
-// The published choice for a matmul without committed splits; false where the planner declines: no
-// clear row loop, column loop or contracted loop, or fewer cores than the default division uses.
-// `combine` allows splits of the contracted loop.
-bool matmul_published_division(const loop_graph *loops, const loop_op *op, bool combine,
-                               division *out, double *out_us);
-
 #endif

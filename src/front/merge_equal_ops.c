@@ -2,8 +2,8 @@
 //
 // merge_equal_ops: of ops that compute the same from the same operands the first stays, and the
 // others' readers read its result. One walk in order suffices: operands are renamed before an op is
-// looked up. Results that leave the graph stay apart, because the caller may write into them, and so
-// do buffers that are written in pieces.
+// looked up. Results that leave the graph stay apart, because the caller may write into them, and
+// so do buffers that are written in pieces.
 #include "front/front.h"
 #include "front/rename.h"
 #include "front/tiling.h"
@@ -23,7 +23,8 @@ typedef struct {
     uint32_t dtype, format;
 } op_key;
 
-// True when the op is in steps of loops and in no scope of tiles: steps may share what they compute.
+// True when the op is in steps of loops and in no scope of tiles: steps may share what they
+// compute.
 static bool is_in_step_only(const loop_graph *loops, const loop_op *op)
 {
     const char *at = tile_scopes_of(loops, op);

@@ -80,7 +80,8 @@ static const bool *mark_products(const loop_graph *loops)
     return product;
 }
 
-// Applies the first cut that variable v of this operand needs; *out_cut tells whether there was one.
+// Applies the first cut that variable v of this operand needs; *out_cut tells whether there was
+// one.
 static spyre_status cut(loop_graph *loops, const bool *product, uint32_t index, uint32_t operand,
                         uint32_t v, bool *out_cut)
 {

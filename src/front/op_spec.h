@@ -38,14 +38,14 @@ typedef struct {
     op_spec_argument_use *arguments;
 } op_spec_list;
 
-// Reads an array in the form above into `memory`. SPYRE_INVALID_FORMAT names spec, argument and rule;
-// the invariants of the loop IR hold afterwards.
+// Reads an array in the form above into `memory`. SPYRE_INVALID_FORMAT names spec, argument and
+// rule; the invariants of the loop IR hold afterwards.
 SPYRE_MUST_CHECK spyre_status op_spec_read(const json_node *array, const spyre_settings *settings,
                                            arena *memory, op_spec_list *out);
 
 // A coordinate at one point: whole numbers, symbols, + - * /, floor(x), Mod(x, n),
-// IndirectAccess(b), which stands for the symbol "row". SPYRE_INVALID_FORMAT says at which character
-// the text ends to make sense, or that the value is no whole number.
+// IndirectAccess(b), which stands for the symbol "row". SPYRE_INVALID_FORMAT says at which
+// character the text ends to make sense, or that the value is no whole number.
 SPYRE_MUST_CHECK spyre_status op_spec_evaluate(const char *coordinate, const char *const *names,
                                                const int64_t *values, uint32_t count,
                                                int64_t *out_value);

@@ -3,7 +3,6 @@
 // Coordinates as SymPy writes them, evaluated at one point in exact fractions, because a sum of
 // quotients may be whole where its parts are not.
 #include <ctype.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "front/op_spec.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From OpSpecs back to the loop IR behind the last pass.
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

@@ -33,8 +33,8 @@ typedef struct {
     int64_t extent[MOST_SYMBOLS];
 } symbols;
 
-// The buffer of that name in *out_id: a new one as the argument describes it, or the known one, which
-// the argument has to describe alike.
+// The buffer of that name in *out_id: a new one as the argument describes it, or the known one,
+// which the argument has to describe alike.
 SPYRE_MUST_CHECK spyre_status op_spec_read_buffer(spec_reader *r, const json_node *argument,
                                                   const char *name, uint32_t *out_id);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // output_layouts: what leaves the segment must be describable as a layout of the host tensor's own
-// dims. Every output buffer takes back its host dims (the stick on the host dim that it runs along),
-// in the order of the default layout where that applies. A buffer whose accesses cut that stick (a
-// head of 32 kept in its own stick) is copied into a fresh buffer of the default layout instead.
+// dims. Every output buffer takes back its host dims (the stick on the host dim that it runs
+// along), in the order of the default layout where that applies. A buffer whose accesses cut that
+// stick (a head of 32 kept in its own stick) is copied into a fresh buffer of the default layout
+// instead.
 #include "front/front.h"
 #include "front/relayout.h"
 

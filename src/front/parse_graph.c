@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The graph that a text of the loop IR stands for: inputs with their layouts, outputs, and nodes that
-// carry the user's hints. What the nodes computed is in the ops.
+// The graph that a text of the loop IR stands for: inputs with their layouts, outputs, and nodes
+// that carry the user's hints. What the nodes computed is in the ops.
 #include "front/front.h"
 #include "front/parse.h"
 #include "graph/build.h"
@@ -63,7 +63,8 @@ static spyre_status number_outputs(loop_graph *loops)
         uint32_t number = (uint32_t)buffer->output;
         if (buffer->kind != LOOP_LOCAL || number >= loops->buffers.count || known[number])
             return status_new(SPYRE_INVALID_FORMAT,
-                              "b%u: output(%u): an input, a number above all outputs, or a second one",
+                              "b%u: output(%u): an input, a number above all outputs, or a "
+                              "second one",
                               b, number);
         known[number] = true;
         loops->output_buffer_count++;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pass runner: order of pass.def, skip by name, check the invariants after every pass, dump after
-// those that changed something.
+// The pass runner: order of pass.def, skip by name, check the invariants after every pass, dump
+// after those that changed something.
 #include "front/front.h"
 #include "front/record.h"
 #include "front/translation.h"
 
-#include <string.h>
 
 const front_pass_row front_passes[FRONT_PASS_COUNT] = {
 #define PASS_ROW(name, kind, needs, gives, summary) {#name, FRONT_##kind, pass_##name},

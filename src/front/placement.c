@@ -6,6 +6,14 @@
 
 enum { MOST_STRETCHES = 256 };
 
+static void clear(placement *p)
+{
+    for (uint32_t s = 0; s < p->stretch_count; s++) p->stretches[s].count = 0;
+    for (uint32_t i = 0; i < p->problem->count; i++)
+        p->problem->items[i].address = SOLVER_UNPLACED;
+    p->problem->top = 0;
+}
+
 spyre_status placement_create(solver_problem *problem, placement *out)
 {
     uint32_t end = 1, count = problem->count;
@@ -25,16 +33,8 @@ spyre_status placement_create(solver_problem *problem, placement *out)
     out->stretch_count = (end + out->width - 1) / out->width;
     out->stretches = ARENA_NEW(problem->memory, placement_list, out->stretch_count);
     TRY_ALLOC(out->stretches);
-    placement_clear(out);
+    clear(out);
     return NULL;
-}
-
-void placement_clear(placement *p)
-{
-    for (uint32_t s = 0; s < p->stretch_count; s++) p->stretches[s].count = 0;
-    for (uint32_t i = 0; i < p->problem->count; i++)
-        p->problem->items[i].address = SOLVER_UNPLACED;
-    p->problem->top = 0;
 }
 
 static int by_address(const void *a, const void *b)
@@ -132,7 +132,7 @@ static int64_t find_address(const placement *p, uint32_t item, placement_policy 
     return SOLVER_UNPLACED;
 }
 
-spyre_status placement_add(placement *p, uint32_t item, placement_policy policy)
+static spyre_status add(placement *p, uint32_t item, placement_policy policy)
 {
     solver_item *added = &p->problem->items[item];
     TRY(find_met(p, item));
@@ -147,7 +147,7 @@ spyre_status placement_add(placement *p, uint32_t item, placement_policy policy)
 
 spyre_status placement_add_all(placement *p, const uint32_t *order, placement_policy policy)
 {
-    placement_clear(p);
-    for (uint32_t i = 0; i < p->problem->count; i++) TRY(placement_add(p, order[i], policy));
+    clear(p);
+    for (uint32_t i = 0; i < p->problem->count; i++) TRY(add(p, order[i], policy));
     return NULL;
 }

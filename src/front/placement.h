@@ -33,13 +33,8 @@ typedef struct {
 
 SPYRE_MUST_CHECK spyre_status placement_create(solver_problem *problem, placement *out);
 
-// Takes every item out.
-void placement_clear(placement *p);
-
-// Gives the item a place, when there is one: that of a parent or of the child before any other.
-SPYRE_MUST_CHECK spyre_status placement_add(placement *p, uint32_t item, placement_policy policy);
-
-// Places all items in an order; clears before.
+// Takes every item out, then gives them places in an order, those that find one: that of a parent
+// or of the child before any other.
 SPYRE_MUST_CHECK spyre_status placement_add_all(placement *p, const uint32_t *order,
                                                 placement_policy policy);
 

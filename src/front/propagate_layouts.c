@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// propagate_layouts: gives every result a stick. What the opfuncs demand says stick_modes.h; which of
-// the possible ways is taken stick_search.h. Where an operand then disagrees, relayout.c inserts
+// propagate_layouts: gives every result a stick. What the opfuncs demand says stick_modes.h; which
+// of the possible ways is taken stick_search.h. Where an operand then disagrees, relayout.c inserts
 // restickify ops, each copy once.
 //
-// The obvious shortcut, to choose op by op, cannot see that a projection which is read by heads would
-// better have its stick along the sequence from the start.
+// The obvious shortcut, to choose op by op, cannot see that a projection which is read by heads
+// would better have its stick along the sequence from the start.
 #include "front/front.h"
 #include "front/stick_refusal.h"
 #include "front/stick_report.h"

@@ -36,8 +36,8 @@ relayout_key relayout_key_of(const loop_graph *loops, const loop_op *copy)
     return key;
 }
 
-// Appends the copy into the buffer that was added last, unless an equal one exists: then that buffer
-// goes, and *out_target is the other copy's.
+// Appends the copy into the buffer that was added last, unless an equal one exists: then that
+// buffer goes, and *out_target is the other copy's.
 static spyre_status append(relayouter *r, const loop_op *copy, uint32_t *out_target)
 {
     loop_graph *loops = r->loops;
@@ -58,8 +58,8 @@ typedef struct {
     int64_t offset;     // of the part in the whole, in host elements
 } region;
 
-// How an access walks one dim of a buffer: from index `base` in `count` strides of `step` (count 1: in
-// none), and from each of these over the indices [first, last] behind it.
+// How an access walks one dim of a buffer: from index `base` in `count` strides of `step` (count 1:
+// in none), and from each of these over the indices [first, last] behind it.
 typedef struct {
     int64_t base, first, last, step, count;
 } dim_walk;

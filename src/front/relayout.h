@@ -30,16 +30,18 @@ relayout_key relayout_key_of(const loop_graph *loops, const loop_op *copy);
 bool relayout_is_copy_out(const loop_graph *loops, const loop_op *op);
 
 // Makes operand `operand` of `op` (not yet in the list) carry its stick along variable `want`
-// (LOOP_NO_DIM: one element a stick), through new local buffers where needed; a copy out (see above)
-// becomes a restickify instead of a reader of one.
+// (LOOP_NO_DIM: one element a stick), through new local buffers where needed; a copy out (see
+// above) becomes a restickify instead of a reader of one.
 SPYRE_MUST_CHECK spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand,
                                                uint8_t want);
 
-// As relayout_operand, for the table of a gather, whose rows are a dim that no variable of the op moves along.
+// As relayout_operand, for the table of a gather, whose rows are a dim that no variable of the op
+// moves along.
 SPYRE_MUST_CHECK spyre_status relayout_table(relayouter *r, loop_op *op, uint8_t want);
 
-// Copies what `operand` reaches when padding would lead behind the operand's buffer: another operand
-// carries its stick of `lanes` elements along variable `padded`, so whole sticks of it are read.
+// Copies what `operand` reaches when padding would lead behind the operand's buffer: another
+// operand carries its stick of `lanes` elements along variable `padded`, so whole sticks of it are
+// read.
 SPYRE_MUST_CHECK spyre_status relayout_padded(relayouter *r, loop_op *op, uint32_t operand,
                                               uint8_t padded, int64_t lanes);
 

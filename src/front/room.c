@@ -56,7 +56,8 @@ static const char *name_leaving(const room *r, arena *memory)
     for (uint32_t b = 0; b < r->loops->buffers.count && names; b++) {
         const loop_buffer *other = &r->loops->buffers.items[b];
         if (!is_in_the_way(r, other, r->address) || ++count > MOST_NAMED) continue;
-        names = arena_printf(memory, "%s%s%%%s (b%u)", names, count > 1 ? ", " : "", other->name, b);
+        names =
+            arena_printf(memory, "%s%s%%%s (b%u)", names, count > 1 ? ", " : "", other->name, b);
     }
     if (names && count > MOST_NAMED)
         names = arena_printf(memory, "%s and %u more", names, count - MOST_NAMED);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // shrink: loops of ops and dims of buffers are nodes; an access that walks a whole dim by single
-// steps joins its loop and the dim. What is joined has one extent and is shortened as one. Any other
-// access pins what it touches. Shortening one op at a time would be simpler, but then results no
-// longer fit the operands that read them. A named dim keeps what hints about its name divide it by.
+// steps joins its loop and the dim. What is joined has one extent and is shortened as one. Any
+// other access pins what it touches. Shortening one op at a time would be simpler, but then results
+// no longer fit the operands that read them. A named dim keeps what hints about its name divide it
+// by.
 #include "front/shrink.h"
 
 #include <string.h>

@@ -2,14 +2,14 @@
 //
 // The proof: branch and bound over plans in which every item rests on the ground or on another
 // item. Any plan can be brought into that form without a higher top, by letting items sink in the
-// order of their addresses. So the search walks a skyline, the height that is used up at each moment:
-// the lowest stretch of it, the leftmost of several, gets one of the items that fit between its ends,
-// or is given up as far as its lower neighbour. A branch ends when some moment cannot hold what is
-// still to come below the best top so far. Items that may take a parent's place are placed together
-// with it, or on their own.
+// order of their addresses. So the search walks a skyline, the height that is used up at each
+// moment: the lowest stretch of it, the leftmost of several, gets one of the items that fit between
+// its ends, or is given up as far as its lower neighbour. A branch ends when some moment cannot
+// hold what is still to come below the best top so far. Items that may take a parent's place are
+// placed together with it, or on their own.
 //
-// It starts from the plan at hand, and ends after a number of steps at the latest; then the plan may
-// not be the best. When not everything fits, what was placed stays.
+// It starts from the plan at hand, and ends after a number of steps at the latest; then the plan
+// may not be the best. When not everything fits, what was placed stays.
 #include "front/solver_order.h"
 
 #include <stdbool.h>

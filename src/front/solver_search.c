@@ -3,9 +3,9 @@
 // The search solver. No single order packs every shape of lives well, so several are tried and the
 // best plan is kept: the most worth placed, then the lowest top. Then an item moves forward in the
 // best order, to a position that a fixed sequence of numbers chooses, and the order is tried again:
-// the most worthy one without a place, or, when all have one, one that reaches the top. It ends when
-// no plan can have a lower top, which for few items a short branch and bound may tell. The work, not
-// the time, is bounded, so that the same problem has the same plan everywhere.
+// the most worthy one without a place, or, when all have one, one that reaches the top. It ends
+// when no plan can have a lower top, which for few items a short branch and bound may tell. The
+// work, not the time, is bounded, so that the same problem has the same plan everywhere.
 #include "front/placement.h"
 #include "front/solver_order.h"
 

@@ -6,7 +6,8 @@
 
 #include "front/stick_modes.h"
 
-// Leaves local buffers with the layouts that it chose. SPYRE_UNSUPPORTED names an op without a mode.
+// Leaves local buffers with the layouts that it chose. SPYRE_UNSUPPORTED names an op without a
+// mode.
 SPYRE_MUST_CHECK spyre_status stick_greedy(loop_graph *loops, const uint16_t *writable,
                                            stick_mode *out_modes);
 

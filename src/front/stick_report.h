@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choice of sticks as text, for dumps: sums of both ways to choose, then for every op what each of
-// its modes would cost while all other ops keep theirs.
+// The choice of sticks as text, for dumps: sums of both ways to choose, then for every op what each
+// of its modes would cost while all other ops keep theirs.
 #ifndef FRONT_STICK_REPORT_H
 #define FRONT_STICK_REPORT_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What translation validation runs: the loop IR on host tensors, the same with the buffers laid out,
-// and a bundle. Outputs are host values (evaluate.h) in `scratch`, one array an output. Internal.
+// What translation validation runs: the loop IR on host tensors, the same with the buffers laid
+// out, and a bundle. Outputs are host values (evaluate.h) in `scratch`, one array an output.
+// Internal.
 #ifndef FRONT_TRANSLATION_RUN_H
 #define FRONT_TRANSLATION_RUN_H
 

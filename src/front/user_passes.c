@@ -218,7 +218,8 @@ static spyre_status check_slices(const edit *e, const spyre_loop_edit *wanted, d
     uint32_t reduced = 0;
     *out = division_whole();
     for (uint32_t v = 0; v < op->var_count; v++) {
-        if (wanted->slices[v] < 1) return refuse(e, wanted->op, "slices are whole numbers from 1 on");
+        if (wanted->slices[v] < 1)
+            return refuse(e, wanted->op, "slices are whole numbers from 1 on");
         if (!division_cuts(sizes.units[v], wanted->slices[v], sizes.uneven[v]))
             return refuse(e, wanted->op, "its slices do not divide a loop");
         reduced += wanted->slices[v] > 1 && loop_var_is_reduced(op, v);

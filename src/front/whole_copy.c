@@ -4,7 +4,8 @@
 #include "front/division.h"
 #include "front/residency.h"
 
-static void add_loop(loop_op *op, int64_t extent, int64_t stride, int32_t split, int32_t core_stride)
+static void add_loop(loop_op *op, int64_t extent, int64_t stride, int32_t split,
+                     int32_t core_stride)
 {
     uint32_t v = op->var_count++;
     op->extent[v] = extent;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// write_in_place: an output that replaces the contents of an input (loop_buffer.replaced_by) is written
-// where the input is, by the ops that compute it. A copy of the input's elements to where they are
-// goes; so of a cache that gets a few new rows only these are written. Late, because only now is it
-// known that the layouts are the same and that nobody reads old elements once there are new ones. In
-// one op, loads of a tile may run ahead of stores of another one, so it may read the old contents
-// only where it writes. Where it cannot be, the output stays a buffer, which the caller copies.
+// write_in_place: an output that replaces the contents of an input (loop_buffer.replaced_by) is
+// written where the input is, by the ops that compute it. A copy of the input's elements to where
+// they are goes; so of a cache that gets a few new rows only these are written. Late, because only
+// now is it known that the layouts are the same and that nobody reads old elements once there are
+// new ones. In one op, loads of a tile may run ahead of stores of another one, so it may read the
+// old contents only where it writes. Where it cannot be, the output stays a buffer, which the
+// caller copies.
 #include "front/front.h"
 
 #include <string.h>

@@ -33,8 +33,8 @@ typedef enum {
     ATEN_KIND_CONSTANT,   // (REAL value, DTYPE) -> rank 0
     ATEN_KIND_FULL,       // (REAL value) -> every element of the result
     ATEN_KIND_REDUCTION,  // (x, INT LIST dims ascending and not empty, BOOL keepdim): one opfunc
-    ATEN_KIND_RANK,       // (x, INT k, INT dim of size 2 or more): the dim has size k in the result;
-                          // values, or positions as integers
+    ATEN_KIND_RANK,       // (x, INT k, INT dim of size 2 or more): the dim has size k in the
+                          // result; values, or positions as integers
     ATEN_KIND_MATMUL,     // (x [batch.., M, K], y [batch.., K, N]), or y [K, N] for all batches; no
                           // other broadcast of batch dims
     ATEN_KIND_LAYER_NORM, // (x, weight or NONE, bias or NONE, REAL eps), over the last dim; weight

@@ -76,8 +76,8 @@ expr_id expr_symbol(expr_table *table, const char *name, int64_t least, int64_t 
     }
     expr_symbol_info info = {arena_strdup(table->memory, name), least, most, granularity};
     if (!info.name) return no_memory(table, NULL);
-    expr_id id =
-        expr_intern(table, (expr_node){.kind = KIND_SYMBOL, .value = (int64_t)table->symbols.count});
+    int64_t index = (int64_t)table->symbols.count;
+    expr_id id = expr_intern(table, (expr_node){.kind = KIND_SYMBOL, .value = index});
     if (id == EXPR_NONE) return EXPR_NONE;
     spyre_status status = VEC_PUSH(table->memory, &table->symbols, info);
     if (!status) status = VEC_PUSH(table->memory, &table->symbol_ids, id);

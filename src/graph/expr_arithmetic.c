@@ -120,7 +120,8 @@ static expr_id multiply_terms(expr_table *table, expr_id a, expr_id b)
             j == right_count || (i < left_count && compare(table, left[i], right[j]) <= 0);
         merged[k] = take_left ? left[i++] : right[j++];
     }
-    return expr_intern(table, (expr_node){.kind = KIND_PRODUCT, .count = count, .operands = merged});
+    return expr_intern(table,
+                       (expr_node){.kind = KIND_PRODUCT, .count = count, .operands = merged});
 }
 
 expr_id expr_mul(expr_table *table, expr_id a, expr_id b)

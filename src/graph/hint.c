@@ -141,8 +141,8 @@ static spyre_status check_combined(const spyre_graph *graph, uint32_t node, cons
     for (uint32_t i = 0; i < sizeof words / sizeof words[0] && !hint_is_step(tiles); i++)
         if (strstr(of->op_name, words[i]))
             return status_new(SPYRE_UNSUPPORTED,
-                              "%s: tiles %.*s=%lld (scope %lld): no opfunc of the card combines the "
-                              "results of tiles",
+                              "%s: tiles %.*s=%lld (scope %lld): no opfunc of the card combines "
+                              "the results of tiles",
                               graph_node_place(graph, node), (int)tiles->length, tiles->name,
                               (long long)tiles->count, (long long)tiles->scope);
     return NULL;

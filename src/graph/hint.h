@@ -3,8 +3,8 @@
 // What a user says about a graph, as texts. Names of a value's dims: "M,K", an empty name for a dim
 // without one, a product for a dim that is several in one ("M:64*K:512,N"). Slices by name of a
 // node: "M=2,K=4". Scopes of tiles around a node, outermost first: "1:M=8,2:K=4"; the numbers tell
-// scopes apart and grow inwards. "3:@5=16" is no scope of tiles: the node belongs to step 5, counted
-// from 0 in the order of execution, of the 16 of a loop that was written step by step.
+// scopes apart and grow inwards. "3:@5=16" is no scope of tiles: the node belongs to step 5,
+// counted from 0 in the order of execution, of the 16 of a loop that was written step by step.
 #ifndef GRAPH_HINT_H
 #define GRAPH_HINT_H
 

@@ -230,7 +230,8 @@ static spyre_status check_rank(const checker *c, const operand *result)
     TRY(graph_arg_int(c->graph, c->node_id, 2, -1, &dim));
     if (dim < 0 || dim >= x.view.rank) return rule("argument 2: dim %lld", (long long)dim);
     if (k < 1 || k > x.view.size[dim] || x.view.size[dim] == 1) {
-        return rule("argument 1: %lld of %lld candidates, at least two", (long long)k, (long long)x.view.size[dim]);
+        return rule("argument 1: %lld of %lld candidates, at least two", (long long)k,
+                    (long long)x.view.size[dim]);
     }
     for (uint32_t i = 0; i < x.view.rank; i++) {
         if (x.view.stride[i] || x.view.size[i] == 1) continue;

@@ -22,7 +22,7 @@ static const char *const DTYPE_WORDS[SPYRE_DTYPE_COUNT] = {
     [SPYRE_DTYPE_F64] = "f64",
 };
 
-const char *graph_dtype_word(spyre_dtype dtype)
+static const char *dtype_word(spyre_dtype dtype)
 {
     return (uint32_t)dtype < SPYRE_DTYPE_COUNT ? DTYPE_WORDS[dtype] : "?";
 }
@@ -82,7 +82,7 @@ static void print_view(const spyre_graph *graph, const graph_view *view, text *o
 
 void graph_print_type(const spyre_graph *graph, const graph_value *value, text *out)
 {
-    text_append(out, graph_dtype_word(value->dtype));
+    text_append(out, dtype_word(value->dtype));
     print_view(graph, &value->view, out);
     if (!value->on_card) text_append(out, " host");
 }
@@ -132,7 +132,7 @@ static void print_arg(const spyre_graph *graph, const spyre_arg *arg, text *out)
     case SPYRE_ARG_INT: text_printf(out, "%lld", (long long)arg->of.integer); break;
     case SPYRE_ARG_FLOAT: print_real(arg->of.real, out); break;
     case SPYRE_ARG_BOOL: text_append(out, arg->of.boolean ? "true" : "false"); break;
-    case SPYRE_ARG_DTYPE: text_append(out, graph_dtype_word(arg->of.dtype)); break;
+    case SPYRE_ARG_DTYPE: text_append(out, dtype_word(arg->of.dtype)); break;
     case SPYRE_ARG_STRING: graph_print_string(arg->of.string, out); break;
     case SPYRE_ARG_LIST:
         text_append(out, "[");

@@ -19,8 +19,7 @@ void graph_print_call(const spyre_graph *graph, const graph_node *node, text *ou
 // In double quotes, as scan_string() reads it.
 void graph_print_string(const char *string, text *out);
 
-// Short name of a dtype in the text form: "f16", "bool", "i64".
-const char *graph_dtype_word(spyre_dtype dtype);
+// Of the short names in the text form: "f16", "bool", "i64".
 bool graph_dtype_of_word(const char *word, size_t length, spyre_dtype *out_dtype);
 
 // Row-major strides and offset 0 for the sizes of a view; false when an expression overflows.

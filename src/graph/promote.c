@@ -45,7 +45,8 @@ static int width(spyre_dtype dtype)
     return 3;
 }
 
-spyre_dtype promote_dtypes(spyre_dtype a, spyre_dtype b)
+// The smallest dtype that both go into.
+static spyre_dtype common(spyre_dtype a, spyre_dtype b)
 {
     if (a == b) return a;
     if (category(a) != category(b)) return category(a) > category(b) ? a : b;
@@ -63,7 +64,7 @@ typedef struct {
 static void add(arguments *all, int priority, spyre_dtype dtype)
 {
     all->dtype[priority] =
-        all->known[priority] ? promote_dtypes(all->dtype[priority], dtype) : dtype;
+        all->known[priority] ? common(all->dtype[priority], dtype) : dtype;
     all->known[priority] = true;
 }
 
@@ -100,7 +101,7 @@ spyre_status promote_args(const rewriter *r, uint32_t first, uint32_t second,
         if (!found)
             *out_dtype = lower;
         else if (category(lower) > category(*out_dtype))
-            *out_dtype = promote_dtypes(*out_dtype, lower);
+            *out_dtype = common(*out_dtype, lower);
         found = true;
     }
     return NULL;

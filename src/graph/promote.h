@@ -7,9 +7,6 @@
 
 #include "graph/rewrite.h"
 
-// The smallest dtype that both go into.
-spyre_dtype promote_dtypes(spyre_dtype a, spyre_dtype b);
-
 // The common dtype of arguments `first` and `second`, tensors or numbers: tensors with dims outrank
 // those of rank 0, which outrank numbers, unless the lower one is of a higher category.
 SPYRE_MUST_CHECK spyre_status promote_args(const rewriter *r, uint32_t first, uint32_t second,

@@ -128,17 +128,6 @@ spyre_status rewrite_dim(rewriter *r, uint32_t index, int64_t fallback, uint32_t
     return NULL;
 }
 
-spyre_status rewrite_dtype(rewriter *r, uint32_t index, spyre_dtype fallback,
-                           spyre_dtype *out_dtype)
-{
-    *out_dtype = fallback;
-    if (index >= r->from->arg_count) return NULL;
-    const spyre_arg *arg = &r->from->args[index];
-    if (arg->kind == SPYRE_ARG_DTYPE) *out_dtype = arg->of.dtype;
-    if (arg->kind == SPYRE_ARG_DTYPE || arg->kind == SPYRE_ARG_NONE) return NULL;
-    return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: expected a dtype", index);
-}
-
 spyre_status rewrite_result(rewriter *r, uint32_t index, tensor *out)
 {
     if (index >= r->from->result_count) {

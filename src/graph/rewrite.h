@@ -54,9 +54,6 @@ SPYRE_MUST_CHECK spyre_status rewrite_value(rewriter *r, uint32_t value, tensor 
 // A dim counted from the end when negative, in [0, rank).
 SPYRE_MUST_CHECK spyre_status rewrite_dim(rewriter *r, uint32_t index, int64_t fallback,
                                           uint32_t rank, uint32_t *out_dim);
-// A dtype argument, or `fallback`.
-SPYRE_MUST_CHECK spyre_status rewrite_dtype(rewriter *r, uint32_t index, spyre_dtype fallback,
-                                            spyre_dtype *out_dtype);
 
 // What a result of the node must be: pass it as `into` to the last maker, or to rewrite_finish.
 SPYRE_MUST_CHECK spyre_status rewrite_result(rewriter *r, uint32_t index, tensor *out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading at indices. The card gathers rows of a table of rank 2, so the dims that are indexed go to
-// the front and become one, and so do the others; several indices become the number of a row. An
+// Reading at indices. The card gathers rows of a table of rank 2, so the dims that are indexed go
+// to the front and become one, and so do the others; several indices become the number of a row. An
 // index that is out of its dim must stay one that is out of the table: the card faults there, and a
 // sum of indices could hide it.
 #include "graph/rewrite.h"

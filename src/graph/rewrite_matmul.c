@@ -114,8 +114,8 @@ spyre_status rewrite_linear(rewriter *r)
     return make_binary(r, ATEN_SPYRE_ADD, &result, &bias, &into, NULL);
 }
 
-// product * scale_a * scale_b + bias in float32, then the result's dtype. A scale is one number, or one
-// of each row (of a) or column (of b). How fast sums may be is no promise about their bits.
+// product * scale_a * scale_b + bias in float32, then the result's dtype. A scale is one number, or
+// one of each row (of a) or column (of b). How fast sums may be is no promise about their bits.
 spyre_status rewrite_scaled_mm(rewriter *r)
 {
     tensor x, y, scale, bias, result, into;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The largest and the smallest elements and where they are. The card ranks the largest; the smallest
-// are the largest of what descends where x ascends: -x, of integers -1 - x, which does not overflow.
-// So a NaN is the first of both; among equal elements the one at the least position is.
+// The largest and the smallest elements and where they are. The card ranks the largest; the
+// smallest are the largest of what descends where x ascends: -x, of integers -1 - x, which does not
+// overflow. So a NaN is the first of both; among equal elements the one at the least position is.
 #include "graph/rewrite.h"
 
 enum { MOST_RANKED = 128 }; // torch-spyre's limit, torch_spyre/_inductor/decompositions.py

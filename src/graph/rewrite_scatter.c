@@ -132,8 +132,8 @@ spyre_status rewrite_index_put(rewriter *r)
     if (accumulates) return status_new(SPYRE_UNSUPPORTED, "indices that accumulate");
     const spyre_arg *list = r->from->arg_count > 1 ? &r->from->args[1] : NULL;
     if (!list || list->kind != SPYRE_ARG_LIST || list->of.list.count > s.whole.view.rank) {
-        return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: expected a list of at most %u tensors",
-                          s.whole.view.rank);
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "argument 1: expected a list of at most %u tensors", s.whole.view.rank);
     }
     for (uint32_t i = 0; i < list->of.list.count; i++) {
         if (list->of.list.items[i].kind != SPYRE_ARG_VALUE) continue;

@@ -12,8 +12,8 @@
 // rules of graph/aten.h. Symbolic sizes pass.
 SPYRE_MUST_CHECK spyre_status graph_verify(const spyre_graph *graph);
 
-// The same for a graph that a stage of ours made: a broken rule is our fault, so the code is INTERNAL
-// and the message begins with "after <stage>".
+// The same for a graph that a stage of ours made: a broken rule is our fault, so the code is
+// INTERNAL and the message begins with "after <stage>".
 SPYRE_MUST_CHECK spyre_status graph_verify_made(const spyre_graph *graph, const char *stage);
 
 // The rules of one native node. Messages have no place in front.

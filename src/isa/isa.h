@@ -9,9 +9,9 @@
 //     base(o) = offset                                        for LX
 //             = arguments[arg] + parameter[slot] + offset     for memory (slot ISA_NO_SLOT: 0)
 // Loop 0 is the outermost enclosing loop; loops may stand around kernels and inside them, kernels
-// do not nest. All offsets and strides are bytes. Tokens are zero when a kernel begins. A SEND never
-// waits for its receiver: the message may be received in a later kernel. A VECTOR identity between
-// equal formats copies bits.
+// do not nest. All offsets and strides are bytes. Tokens are zero when a kernel begins. A SEND
+// never waits for its receiver: the message may be received in a later kernel. A VECTOR identity
+// between equal formats copies bits.
 #ifndef ISA_ISA_H
 #define ISA_ISA_H
 
@@ -71,15 +71,15 @@ typedef struct {
 //   operand 2 (B): index k, column stick n, lane j at k * stride[2] + n * stride[1] + j * element
 //   operand 0 (fp32): row r, column stick n, lane j at r * stride[0] + n * stride[1] + j * 4
 //   acc = acc + a * b in fp32 (fmaf), k ascending.
-// RANK: operand 0 holds entries (tensor/rank.h) as IEEE_INT64, the first ones along dim 0. Dims along
-// which it has stride 0 count candidates: operand 1's elements along them enter in ascending order,
-// the last dim fastest, at operand 2's position and those behind it. Operand 1 has stride 0 along dim
-// 0, operand 2 everywhere.
+// RANK: operand 0 holds entries (tensor/rank.h) as IEEE_INT64, the first ones along dim 0. Dims
+// along which it has stride 0 count candidates: operand 1's elements along them enter in ascending
+// order, the last dim fastest, at operand 2's position and those behind it. Operand 1 has stride 0
+// along dim 0, operand 2 everywhere.
 // VECTOR layernormscale: operand 1 is the mean, operand 2 the mean square (both any format).
 typedef struct {
     isa_opcode opcode;
     isa_queue queue;
-    opfunc op;                                  // VECTOR; REDUCE, FOLD: SUM, MAX or MIN; RANKED: a RANK
+    opfunc op;                                  // VECTOR; REDUCE, FOLD: SUM, MAX, MIN; RANKED: a RANK
     uint8_t operand_count;
     uint8_t dim_count;                          // extents used, outermost first
     uint16_t token;                             // WAIT, SIGNAL; SEND, RECEIVE: slot of the peer

@@ -2,8 +2,8 @@
 //
 // Addresses of one card: best fit over the free blocks of segments 0 to 6 (segment 7 is for
 // programs), in blocks of 128 bytes, neighbours joined when they come free; of equal fits the one
-// freed last. Segment 0 starts at offset 128, so that address 0 is never given. Knows which pages of
-// the host the blocks have touched, but nothing of contents, streams or threads.
+// freed last. Segment 0 starts at offset 128, so that address 0 is never given. Knows which pages
+// of the host the blocks have touched, but nothing of contents, streams or threads.
 #ifndef RUNTIME_ALLOCATOR_H
 #define RUNTIME_ALLOCATOR_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TORCH_SPYRE_DEBUG=1: a line on stderr for every transfer between host and card, with shape, dtype,
-// layout, the copies it is made of as JSON, and what became of it.
+// TORCH_SPYRE_DEBUG=1: a line on stderr for every transfer between host and card, with shape,
+// dtype, layout, the copies it is made of as JSON, and what became of it.
 #ifndef RUNTIME_COPY_LOG_H
 #define RUNTIME_COPY_LOG_H
 

@@ -178,7 +178,8 @@ static spyre_status put_constants(device *d, const job *j, job_binding *binding)
         const job_argument *argument = &j->arguments[k];
         if (argument->kind != JOB_CONSTANTS) continue;
         pthread_mutex_lock(&d->lock);
-        spyre_status status = memory_take(d, MEMORY_NO_STREAM, argument->bytes, &binding->constants[k]);
+        spyre_status status =
+            memory_take(d, MEMORY_NO_STREAM, argument->bytes, &binding->constants[k]);
         pthread_mutex_unlock(&d->lock);
         TRY(status);
         void *bytes = card_memory(d->machine, binding->constants[k], (uint64_t)argument->bytes);

@@ -40,7 +40,8 @@ SPYRE_MUST_CHECK spyre_status job_create(const job_plan *plan, job **out_job);
 // Launches that are under way still finish; their card memory is freed after them. Null is allowed.
 void job_destroy(job *j);
 
-// Counters of one launch, and (when asked for) of each kernel of the program. Live as long as the job.
+// Counters of one launch, and (when asked for) of each kernel of the program. Live as long as the
+// job.
 const card_counters *job_counters(const job *j, const card_counters **out_kernels);
 
 // Enqueues one run. The addresses are card addresses inside allocations; their windows are checked

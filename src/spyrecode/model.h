@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SpyreCode: what a back-end leaves for the runtime, a directory with spyrecode.json (how to
-// prepare a job, how to execute it) and init.bin. Specification 0277 of torch-spyre/interface-specs;
-// where torch-spyre's own runtime reads other keys than the specification names, both are read and
-// the runtime's are written. docs/spyrecode.md lists the differences and this stack's own parts.
+// prepare a job, how to execute it) and init.bin. Specification 0277 of
+// torch-spyre/interface-specs; where torch-spyre's own runtime reads other keys than the
+// specification names, both are read and the runtime's are written. docs/spyrecode.md lists the
+// differences and this stack's own parts.
 #ifndef SPYRECODE_MODEL_H
 #define SPYRECODE_MODEL_H
 

@@ -4,10 +4,10 @@
 // at run time among portable C, AVX2 and AVX-512. All variants give the same bytes.
 //
 // Rules: values are rounded once (integers to fp32 first), to SEN169_FP16 as dl16_from_host_float,
-// from SEN169_FP16 to IEEE_FP16 as dl16_to_host_fp16, to FP8 as numeric.h says, to other floating formats
-// to nearest even. Anything to BOOL is (x != 0); BOOL gives 0 or 1. Integers wrap as C casts do.
-// Floating values to integers are cut towards zero, then wrap; beyond 64 bits they become the
-// 64-bit limit of their sign first, and NaN becomes 0. The same format is a copy of bytes.
+// from SEN169_FP16 to IEEE_FP16 as dl16_to_host_fp16, to FP8 as numeric.h says, to other floating
+// formats to nearest even. Anything to BOOL is (x != 0); BOOL gives 0 or 1. Integers wrap as C
+// casts do. Floating values to integers are cut towards zero, then wrap; beyond 64 bits they become
+// the 64-bit limit of their sign first, and NaN becomes 0. The same format is a copy of bytes.
 #ifndef TENSOR_CONVERT_H
 #define TENSOR_CONVERT_H
 

@@ -231,7 +231,8 @@ spyre_status dci_build(arena *memory, const spyre_view *storage, const spyre_lay
 
 // --- Parts for threads
 
-// A range of the loop over distances on the host, in whole sticks where elements follow one another.
+// A range of the loop over distances on the host, in whole sticks where elements follow one
+// another.
 static dci_copy part_of(const dci_copy *copy, uint32_t part, uint32_t parts)
 {
     uint32_t longest = 0;

@@ -167,7 +167,8 @@ static int64_t step(const loop *l, bool of_target)
     return of_target ? l->target_step : l->source_step;
 }
 
-// Large steps outermost: on the side that is written, or on the card's for runs along the host only.
+// Large steps outermost: on the side that is written, or on the card's for runs along the host
+// only.
 static void sort_loops(plan *p, bool to_card)
 {
     bool by_target = to_card || is_contiguous(p);

@@ -241,7 +241,8 @@ spyre_status spyre_layout_dense(const spyre_view *dense, spyre_dtype dtype,
         small &= !__builtin_mul_overflow(stride, dense->size[d], &stride);
     }
     // Of what is too large the default layout says why.
-    if (contiguous || !small) return spyre_layout_default(dense->size, dense->rank, dtype, out_layout);
+    if (contiguous || !small)
+        return spyre_layout_default(dense->size, dense->rank, dtype, out_layout);
     for (uint32_t d = 0; d < dense->rank; d++) {
         uint32_t at = d;
         while (at > 0 && dense->stride[order[at - 1]] < dense->stride[d]) {

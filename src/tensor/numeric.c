@@ -81,9 +81,10 @@ static float small_to_float(const small_format *format, uint32_t magnitude)
     return ldexpf((float)fraction, (int)exponent - format->bias - format->fraction_bits);
 }
 
-// The code nearest to a finite magnitude or infinity; one above the largest when that is beyond. With the exponent held at or above that of
-// the subnormals, codes are (exponent - least) * 2^fraction_bits + significand: a significand that
-// rounds up to the next power of two carries into the exponent by itself.
+// The code nearest to a finite magnitude or infinity; one above the largest when that is beyond.
+// With the exponent held at or above that of the subnormals, codes are (exponent - least) *
+// 2^fraction_bits + significand: a significand that rounds up to the next power of two carries into
+// the exponent by itself.
 static uint32_t small_from_float(const small_format *format, float magnitude)
 {
     if (magnitude > 2 * small_to_float(format, format->largest)) return format->largest + 1;

@@ -5,7 +5,6 @@
 #define FUZZ_FILES_H
 
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the n-th request for memory fail, once: of the host or of an arena, because an arena's blocks
-// would hide most places that can fail. The test is linked with -Wl,--wrap=malloc,.. (tests/
+// Makes the n-th request for memory fail, once: of the host or of an arena, because an arena's
+// blocks would hide most places that can fail. The test is linked with -Wl,--wrap=malloc,.. (tests/
 // CMakeLists.txt), so that every call in the library goes through here and it has no hook itself.
 // Requests that libc makes for itself are not seen, nor are jansson's, which frees what it does not
 // own when one of its requests fails (2.14). Included by one file of an executable.

@@ -15,7 +15,7 @@ static inline void random_hints(random_graph *g, const spyre_view *input)
     for (uint32_t d = 0; d < input->rank; d++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%ss%lld", d ? "," : "",
                  (long long)input->size[d]);
-    assert_null(spyre_graph_name_dims(g->run.graph, g->value[0].id, names));
+    assert_ok(spyre_graph_name_dims(g->run.graph, g->value[0].id, names));
     for (uint32_t n = 0; n < g->run.graph->nodes.count; n++) {
         if (!count || random_chance(g, 25)) {
             static const int64_t counts[] = {2, 2, 3, 4, 5};
@@ -27,7 +27,7 @@ static inline void random_hints(random_graph *g, const spyre_view *input)
         char words[64];
         snprintf(words, sizeof words, "%lld:s%lld=%lld", (long long)scopes, (long long)size,
                  (long long)count);
-        assert_null(spyre_graph_set_tiles(g->run.graph, n, words));
+        assert_ok(spyre_graph_set_tiles(g->run.graph, n, words));
     }
 }
 

@@ -50,7 +50,8 @@ static inline void random_outputs_room(random_graph *g, random_outputs *out, uin
 }
 
 // What is wrong with the results of so many runs, as a line in `out_text`; false when nothing is.
-static inline bool random_outputs_differ(const random_outputs *out, uint32_t runs, char out_text[128])
+static inline bool random_outputs_differ(const random_outputs *out, uint32_t runs,
+                                         char out_text[128])
 {
     for (uint32_t i = 0; i < out->count; i++) {
         const random_value *value = out->value[i];

@@ -2,7 +2,6 @@
 #include "unit/check.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"

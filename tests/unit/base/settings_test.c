@@ -73,7 +73,8 @@ static void settings__are_checked_as_a_whole(void **state)
                  "invalid SENCORES value 33: expected a whole number 1..32");
     settings = spyre_settings_default();
     settings.layout_solver = 99;
-    assert_error(spyre_settings_check(&settings), SPYRE_UNSUPPORTED, "invalid layout_solver value 99");
+    assert_error(spyre_settings_check(&settings), SPYRE_UNSUPPORTED,
+                 "invalid layout_solver value 99");
     settings = spyre_settings_default();
     settings.dxp_lx_frac_avail = NAN;
     assert_error(spyre_settings_check(&settings), SPYRE_UNSUPPORTED, "expected a number 0..1");

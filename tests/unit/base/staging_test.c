@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/file.h"

@@ -272,7 +272,8 @@ static inline bundle *golden_gather(arena *memory)
 static inline bundle *golden_shuffle(arena *memory)
 {
     bundle *b = make_bundle(memory, 0, 0);
-    bundle_step s = make_step(memory, OPFUNC_SHUFFLE, DIMS({"mb", 4, 1}, {"x", 2, 2}, {"out", 128, 2}));
+    bundle_step s =
+        make_step(memory, OPFUNC_SHUFFLE, DIMS({"mb", 4, 1}, {"x", 2, 2}, {"out", 128, 2}));
     bundle_owners *owners = ARENA_NEW(memory, bundle_owners, 1);
     assert_non_null(owners);
     *owners = (bundle_owners){.core_count = 4, .slices = {4, 1, 1}};

@@ -5,7 +5,6 @@
 #include "support/scratch.h"
 #include "unit/bundle/golden.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"

@@ -215,8 +215,8 @@ static void fast__vector_of_integers(void **state)
         begin_kernel(p, 1, 0);
         isa_instruction *i = random_vector(p, &seed, ops[round % 9]);
         for (uint32_t o = 0; o < i->operand_count; o++)
-            i->operand[o] = random_operand(i, &seed, formats[first + next_random(&seed) % (6 - first)],
-                                           o > 0);
+            i->operand[o] = random_operand(
+                i, &seed, formats[first + next_random(&seed) % (6 - first)], o > 0);
         compare_modes(p);
     }
 }
@@ -278,7 +278,8 @@ static void fast__fold(void **state)
     }
 }
 
-// Ranks along dim 0, candidates along some of the other dims; entries of what was there before, too.
+// Ranks along dim 0, candidates along some of the other dims; entries of what was there before,
+// too.
 static void fast__rank(void **state)
 {
     (void)state;

@@ -176,8 +176,8 @@ static void matmul__cores_share_operands(void **state)
     (void)state;
     uint64_t seed = 6;
     for (uint32_t cores = 1; cores <= ISA_CORES; cores++)
-        check(&seed, cores, 1 + next_random(&seed) % 13, 1 + cores % 3, 1 + next_random(&seed) % 150,
-              7);
+        check(&seed, cores, 1 + next_random(&seed) % 13, 1 + cores % 3,
+              1 + next_random(&seed) % 150, 7);
 }
 
 static void matmul__by_definition(void **state)

@@ -19,7 +19,8 @@ static void fill_codes(uint64_t *seed)
         uint64_t bits = check_random(seed) >> 24;
         static const uint16_t special[] = {0, 0x8000, 0x7FFF, 0xFFFF, 0x7FFE, 1, 0x8001};
         first[n] = bits % 8 ? (uint16_t)(bits >> 8) : special[(bits >> 3) % 7];
-        second[n] = bits % 16 < 8 ? (uint16_t)(0x3C00 + (bits >> 24) % 1024) : (uint16_t)(bits >> 9);
+        second[n] =
+            bits % 16 < 8 ? (uint16_t)(0x3C00 + (bits >> 24) % 1024) : (uint16_t)(bits >> 9);
     }
 }
 
@@ -100,7 +101,8 @@ static void walk__opfuncs_are_their_definitions(void **state)
         for (opfunc op = 0; op < OPFUNC_COUNT; op++) {
             uint32_t inputs = opfunc_describe(op)->least_inputs;
             const spyre_format formats[] = {DL16, DL16};
-            if (!walk_applies(op, inputs) || !lanes_f32_suffices(op, DL16, formats, inputs)) continue;
+            if (!walk_applies(op, inputs) || !lanes_f32_suffices(op, DL16, formats, inputs))
+                continue;
             fill_codes(&seed);
             walk_step steps[] = {over(WALK_LOAD, first), over(WALK_WITH, second),
                                  {.verb = WALK_APPLY + op, .constant = constants,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compile, launch and free the same graphs over and over: the process does not grow, every round has
-// the same results. SPYRE_TEST_ROUNDS sets the number of rounds. Sanitizers keep freed memory, so
-// under them a few rounds show leaks at the end instead.
+// Compile, launch and free the same graphs over and over: the process does not grow, every round
+// has the same results. SPYRE_TEST_ROUNDS sets the number of rounds. Sanitizers keep freed memory,
+// so under them a few rounds show leaks at the end instead.
 #include "unit/check.h"
 
 #include <malloc.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One request for host memory fails between reading a graph and freeing its results: of those that
-// the same calls lead to, the first, second, fourth .. The answer is SPYRE_OUT_OF_MEMORY, or success
-// where memory was only to make things faster; nothing leaks (LeakSanitizer of the sanitized build)
-// and the next run is right.
+// the same calls lead to, the first, second, fourth .. The answer is SPYRE_OUT_OF_MEMORY, or
+// success where memory was only to make things faster; nothing leaks (LeakSanitizer of the
+// sanitized build) and the next run is right.
 #include "unit/check.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ typedef spyre_status attempt(const char *input, uint64_t *out_hash);
 typedef struct {
     const char *name;
     attempt *run;
-    attempt *beginning;                         // of it, where another trial fails requests; or null
+    attempt *beginning;                         // where another trial fails requests, or null
     const char *input;                          // the text of a graph, or a directory
 } trial;
 

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit/check.h"
 
 #include "front/cost.h"
 #include "front/division.h"
@@ -17,7 +11,7 @@ static void count_reads(const loop_graph *loops, uint32_t *out_reads, uint32_t *
 {
     flow f;
     *out_reads = *out_agree = 0;
-    assert_null(flow_build(loops, &f));
+    assert_ok(flow_build(loops, &f));
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         if (!flow_is_written_once(&f, b)) continue;
         const loop_op *writer = &loops->ops.items[f.writer[b]];
@@ -74,9 +68,9 @@ static void agree_divisions__softmax_by_rows(void **state)
     loop_graph *loops = front_case_before(&run, 32, "agree_divisions");
     assert_agreement(loops, 5, 2);
     bool changed;
-    assert_null(pass_agree_divisions(loops, &changed));
+    assert_ok(pass_agree_divisions(loops, &changed));
     assert_true(changed);
-    assert_null(loop_verify(loops));
+    assert_ok(loop_verify(loops));
     assert_agreement(loops, 5, 5);
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         assert_int_equal(loops->ops.items[i].split[0], 32);
@@ -85,7 +79,8 @@ static void agree_divisions__softmax_by_rows(void **state)
     front_run_end(&run);
 }
 
-// One core could take the maximum as quickly from memory; with a clone of x in LX all readers agree.
+// One core could take the maximum as quickly from memory; with a clone of x in LX all readers
+// agree.
 static void agree_divisions__readers_of_a_clone_agree(void **state)
 {
     (void)state;
@@ -251,7 +246,7 @@ static void agree_divisions__nothing_for_published_or_one_core(void **state)
         loop_graph *loops = front_case_before(&run, cores, "agree_divisions");
         bool changed = true;
         loops->settings.work_division = cores > 1;
-        assert_null(pass_agree_divisions(loops, &changed));
+        assert_ok(pass_agree_divisions(loops, &changed));
         assert_false(changed);
         front_run_end(&run);
     }
@@ -267,7 +262,7 @@ static void agree_divisions__no_lx_no_change(void **state)
     loop_graph *loops = front_case_before(&run, 32, "agree_divisions");
     bool changed = true;
     loops->settings.lx_planning = false;
-    assert_null(pass_agree_divisions(loops, &changed));
+    assert_ok(pass_agree_divisions(loops, &changed));
     assert_false(changed);
     front_run_end(&run);
 }

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "unit/check.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "front/cost.h"
 #include "front/cost_table.h"
@@ -118,8 +113,8 @@ static void cost__reads_far_apart(void **state)
     front_run_end(&run);
 }
 
-// [512, 8, 1024] to [8, 512, 1024]: a tile of all 8 planes and all sticks has 4 rows, which lie side
-// by side in what is read. A core with one stick of each row has them all.
+// [512, 8, 1024] to [8, 512, 1024]: a tile of all 8 planes and all sticks has 4 rows, which lie
+// side by side in what is read. A core with one stick of each row has them all.
 static void cost__runs_of_copies(void **state)
 {
     (void)state;
@@ -212,8 +207,8 @@ static void cost__tiles_have_the_share_of_lx_that_is_set(void **state)
     assert_near(read[1], 4 * a + b);
 }
 
-// 512 by 512 by 2048 on 32 cores of a stick of columns each: A and B pass by along k in eight tiles,
-// because a B that stays is loaded while nothing else goes on; and so are results stored.
+// 512 by 512 by 2048 on 32 cores of a stick of columns each: A and B pass by along k in eight
+// tiles, because a B that stays is loaded while nothing else goes on; and so are results stored.
 static void cost__what_a_product_waits_for(void **state)
 {
     (void)state;
@@ -240,7 +235,7 @@ static void cost__table_has_a_line_an_op(void **state)
     front_case_output(&run, front_case_unary(&run, "spyre.exp", x, view));
     loop_graph *loops = front_case_before(&run, 32, NULL);
     text table = {0};
-    assert_null(cost_table_print(loops, &table));
+    assert_ok(cost_table_print(loops, &table));
     assert_non_null(strstr(text_string(&table), " neg (model.py:1)\n"));
     assert_non_null(strstr(text_string(&table), " exp (model.py:1)\n"));
     assert_non_null(strstr(text_string(&table), " c0/32 "));

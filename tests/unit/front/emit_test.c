@@ -14,7 +14,8 @@ static front_run exp_of(int64_t rows, int64_t columns)
 {
     front_run run = front_run_begin();
     spyre_view view = sizes_view(2, rows, columns, 0);
-    front_case_output(&run, front_case_unary(&run, "spyre.exp", front_case_input(&run, view), view));
+    uint32_t x = front_case_input(&run, view);
+    front_case_output(&run, front_case_unary(&run, "spyre.exp", x, view));
     return run;
 }
 

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every row of invariant.def has a case that breaks it and nothing above it.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit/check.h"
 
 #include "front/invariant.h"
 #include "support/front_case.h"

@@ -2,14 +2,9 @@
 //
 // Buffers whose readers divide them otherwise than their writer: which go over the ring, what it
 // costs, and that numbers stay.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "unit/check.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "front/cost.h"
 #include "front/cost_shuffle.h"
@@ -41,7 +36,7 @@ static void lx_relayout__columns_of_what_was_made_by_rows(void **state)
     front_run run = front_run_begin();
     loop_graph *loops = two_ops(&run, "lx_relayout");
     bool changed;
-    assert_null(pass_lx_relayout(loops, &changed));
+    assert_ok(pass_lx_relayout(loops, &changed));
     assert_true(changed);
     assert_int_equal(loops->ops.count, 3);
     const loop_op *shuffle = &loops->ops.items[1];
@@ -50,11 +45,11 @@ static void lx_relayout__columns_of_what_was_made_by_rows(void **state)
     assert_int_equal(shuffle->operand[1].buffer, loops->ops.items[2].operand[0].buffer);
     assert_int_equal(shuffle->split[0], 1);
     assert_int_equal(shuffle->split[1], 8);
-    assert_null(pass_lx_planning(loops, &changed));
+    assert_ok(pass_lx_planning(loops, &changed));
     assert_true(loops->buffers.items[shuffle->operand[0].buffer].in_lx);
     assert_true(loops->buffers.items[shuffle->operand[1].buffer].in_lx);
     loops->stage = 19;
-    assert_null(loop_verify(loops));
+    assert_ok(loop_verify(loops));
     front_run_end(&run);
 }
 
@@ -65,8 +60,8 @@ static void lx_relayout__taken_back(void **state)
     loop_graph *loops = two_ops(&run, "lx_relayout");
     uint32_t between = loops->ops.items[0].operand[1].buffer;
     bool changed;
-    assert_null(pass_lx_relayout(loops, &changed));
-    assert_null(lx_relayout_undo(loops));
+    assert_ok(pass_lx_relayout(loops, &changed));
+    assert_ok(lx_relayout_undo(loops));
     assert_int_equal(loops->ops.count, 2);
     assert_int_equal(loops->ops.items[1].op, OPFUNC_ABS);
     assert_int_equal(loops->ops.items[1].operand[0].buffer, between);
@@ -76,7 +71,7 @@ static void lx_relayout__taken_back(void **state)
 static bool shuffles(front_run *run)
 {
     bool changed;
-    assert_null(pass_lx_relayout(two_ops(run, "lx_relayout"), &changed));
+    assert_ok(pass_lx_relayout(two_ops(run, "lx_relayout"), &changed));
     front_run_end(run);
     return changed;
 }
@@ -116,7 +111,7 @@ static void lx_relayout__what_all_cores_need(void **state)
     bool changed;
     assert_int_equal(loop_core_count(&loops->ops.items[0]), 1);
     assert_int_equal(loop_core_count(&loops->ops.items[1]), 2);
-    assert_null(pass_lx_relayout(loops, &changed));
+    assert_ok(pass_lx_relayout(loops, &changed));
     assert_true(changed);
     const loop_op *shuffle = &loops->ops.items[1];
     assert_int_equal(shuffle->op, OPFUNC_SHUFFLE);
@@ -159,8 +154,8 @@ static void lx_relayout__graph_takes_less_time(void **state)
         run.settings.lx_planner_relayout = on;
         loop_graph *loops = two_ops(&run, "lx_relayout");
         bool changed;
-        assert_null(pass_lx_relayout(loops, &changed));
-        assert_null(pass_lx_planning(loops, &changed));
+        assert_ok(pass_lx_relayout(loops, &changed));
+        assert_ok(pass_lx_planning(loops, &changed));
         us[on] = cost_of_graph(loops);
         front_run_end(&run);
     }

@@ -2,13 +2,7 @@
 //
 // The compiler's division of work beside random legal ones, priced by the card's timing model; a
 // larger comparison is bench/plans.py.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit/check.h"
 
 #include "support/random_plan.h"
 
@@ -57,11 +51,11 @@ static void plan_quality__no_random_division_is_faster(void **state)
         plan_price own = {0, 0}, other = {0, 0};
         const char *plan;
         uint64_t random = g + 1;
-        assert_null(random_plan_read(graphs[g].text, graphs[g].name, &settings, memory, &graph,
-                                     &loops));
-        assert_null(random_plan_price(loops, &own));
+        assert_ok(random_plan_read(graphs[g].text, graphs[g].name, &settings, memory, &graph,
+                                   &loops));
+        assert_ok(random_plan_price(loops, &own));
         for (uint32_t n = 0; n < PLANS; n++) {
-            assert_null(random_plan_try(loops, &random, memory, &other, &plan));
+            assert_ok(random_plan_try(loops, &random, memory, &other, &plan));
             if (own.card_us > other.card_us * graphs[g].allowed * (1 + 1e-9))
                 fail_msg("%s: %g us, divided %s %g us", graphs[g].name, own.card_us, plan,
                          other.card_us);

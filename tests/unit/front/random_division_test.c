@@ -2,13 +2,7 @@
 //
 // Random graphs under other divisions: by default the bytes do not depend on the number of cores;
 // nor on uneven slices; published divisions, which cut sums, mean the same to interpreter and card.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit/check.h"
 
 #include "support/random_outputs.h"
 

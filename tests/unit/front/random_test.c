@@ -2,13 +2,7 @@
 //
 // Random graphs: the card in both modes agrees with the interpreter bit for bit, the interpreter
 // with a plain evaluation up to rounding.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit/check.h"
 
 #include "graph/verify.h"
 #include "support/random_outputs.h"

@@ -2,13 +2,8 @@
 //
 // Published divisions cut reduced loops: the cores' partial results are combined over the ring.
 // Interpreter and card agree bit for bit, and with plain loops up to rounding.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "unit/check.h"
 
-#include <cmocka.h>
 #include <math.h>
 
 #include "support/front_case.h"
@@ -41,7 +36,7 @@ static int32_t reduced_split(front_run *run)
     front_result result;
     uint32_t node;
     options.settings.work_division = 1;
-    assert_null(front_compile(run->graph, &options, run->memory, &node, &result));
+    assert_ok(front_compile(run->graph, &options, run->memory, &node, &result));
     const loop_graph *loops = result.loops;
     for (uint32_t i = 0; i < loops->ops.count; i++)
         for (uint32_t v = 0; v < loops->ops.items[i].var_count; v++)

@@ -3,14 +3,8 @@
 // Shapes of lives that are hard to place, after torch-spyre's target patterns (its page
 // docs/source/compiler/scratchpad_planning.md): every solver's plan is checked, the default one
 // places what a plan made by hand places, and what greedy misses is known.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "unit/check.h"
+
 #include "unit/front/solver_case.h"
 
 enum { MOST_ITEMS = 16, NO_PARENT = -1 };

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit/check.h"
 
 #include "spyre/settings.h"
-#include "unit/check.h"
 #include "unit/front/solver_case.h"
 
 static solver_item item(int64_t bytes, uint32_t first, uint32_t last)

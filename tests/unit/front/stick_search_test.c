@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The global choice of sticks against every possible choice, on small random graphs, and against the
-// greedy one on larger ones.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+// The global choice of sticks against every possible choice, on small random graphs, and against
+// the greedy one on larger ones.
+#include "unit/check.h"
 
 #include "front/stick_report.h"
 #include "support/front_case.h"
@@ -63,7 +57,7 @@ static bool try_all(const fixture *f, double *out_least)
     stick_mode *chosen = ARENA_NEW(f->scratch, stick_mode, count);
     const uint16_t *writable;
     double choices = 1;
-    assert_null(stick_writable(f->loops, &writable));
+    assert_ok(stick_writable(f->loops, &writable));
     for (uint32_t i = 0; i < count; i++) {
         const loop_op *op = &f->loops->ops.items[i];
         stick_modes_of(f->loops, op, writable[op->operand[op->operand_count - 1].buffer],
@@ -75,7 +69,7 @@ static bool try_all(const fixture *f, double *out_least)
     for (uint32_t left = (uint32_t)choices; left > 0; left--) {
         double us;
         for (uint32_t i = 0; i < count; i++) chosen[i] = modes[i].items[at[i]];
-        assert_null(stick_price_modes(f->loops, f->scratch, chosen, &us));
+        assert_ok(stick_price_modes(f->loops, f->scratch, chosen, &us));
         if (us < *out_least) *out_least = us;
         for (uint32_t i = 0; i < count && ++at[i] == modes[i].count; i++) at[i] = 0;
     }
@@ -142,8 +136,8 @@ static void stick_search__is_never_worse_than_greedy(void **state)
             if (ok(stick_choose(f.loops, f.scratch, &modes, &choice)) && !isinf(choice.us)) {
                 assert_true(choice.us <= choice.greedy_us);
                 assert_true(choice.least_us <= choice.us * (1 + 1e-9));
-                assert_null(pass_propagate_layouts(f.loops, &changed));
-                assert_null(loop_verify(f.loops));
+                assert_ok(pass_propagate_layouts(f.loops, &changed));
+                assert_ok(loop_verify(f.loops));
                 assert_same_us(seed, stick_planned_us(f.loops) + output_us(f.loops), choice.us);
                 built++;
                 better += choice.global;
@@ -155,8 +149,8 @@ static void stick_search__is_never_worse_than_greedy(void **state)
     assert_in_range(better, LARGE_GRAPHS / 20, LARGE_GRAPHS);
 }
 
-// Both operands of the sum come with their sticks along the rows; op by op the first exp keeps that,
-// and the matmul behind the second turns it back.
+// Both operands of the sum come with their sticks along the rows; op by op the first exp keeps
+// that, and the matmul behind the second turns it back.
 static loop_graph *turned_twice(front_run *run)
 {
     spyre_view wide = sizes_view(2, 64, 128, 0), turned = {2, {128, 64}, {1, 128}, 0};
@@ -180,8 +174,8 @@ static void stick_search__the_report_names_every_alternative(void **state)
     const stick_mode *modes;
     stick_choice choice;
     const char *report;
-    assert_null(stick_choose(loops, scratch, &modes, &choice));
-    assert_null(stick_report(loops, scratch, modes, &choice, &report));
+    assert_ok(stick_choose(loops, scratch, &modes, &choice));
+    assert_ok(stick_report(loops, scratch, modes, &choice, &report));
     assert_non_null(strstr(report, "// sticks: predicted "));
     assert_non_null(strstr(report, "// no choice costs 1 % less"));
     assert_non_null(strstr(report, " exp\n//     c1: "));
@@ -199,7 +193,7 @@ static void stick_search__the_setting_turns_it_off(void **state)
     loop_graph *loops = turned_twice(&run);
     const stick_mode *modes;
     stick_choice choice;
-    assert_null(stick_choose(loops, scratch, &modes, &choice));
+    assert_ok(stick_choose(loops, scratch, &modes, &choice));
     assert_false(choice.global);
     assert_true(choice.us == choice.greedy_us);
     assert_int_equal(choice.widest, 0);

@@ -4,13 +4,7 @@
 // whole ones, so that every sum is exact and any order of tiles gives the same result: what the
 // interpreter and both modes of the card compute, with loops and unrolled, is what plain loops over
 // the elements give. What cannot be tiled is refused as such.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit/check.h"
 
 #include "support/random_hints.h"
 #include "support/random_outputs.h"
@@ -90,7 +84,7 @@ static void add_input(maker *m)
     for (uint32_t d = 0; d < rank; d++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%c", d ? "," : "",
                  'A' + (int)dim[d]);
-    assert_null(spyre_graph_name_dims(m->run->graph, v->id, names));
+    assert_ok(spyre_graph_name_dims(m->run->graph, v->id, names));
 }
 
 // --- Scopes
@@ -116,7 +110,7 @@ static void hint(maker *m)
                  s ? "," : "", (long long)m->scope[s], 'A' + (int)m->scope_dim[s],
                  (long long)m->tiles[s]);
     uint32_t node = m->run->graph->nodes.count - 1;
-    assert_null(spyre_graph_set_tiles(m->run->graph, node, words));
+    assert_ok(spyre_graph_set_tiles(m->run->graph, node, words));
 }
 
 static uint32_t add_node(maker *m, const char *op, const spyre_arg *args, uint32_t count,
@@ -334,7 +328,7 @@ static void run_graph(uint64_t seed, uint32_t span, tally *t)
     for (uint32_t i = m->count; i-- > 0;) {
         const value *v = &m->values[i];
         if (!v->computed || (outputs && pick(m, 4))) continue;
-        assert_null(spyre_graph_add_output(m->run->graph, v->id));
+        assert_ok(spyre_graph_add_output(m->run->graph, v->id));
         got[outputs] = random_own(m->g, (size_t)view_elements(&v->view) * sizeof(uint16_t));
         output[outputs++] = v;
     }

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit/check.h"
 
 #include "support/front_case.h"
 
@@ -59,7 +53,7 @@ static const loop_graph *compile(front_run *run, request *r)
     front_options options = {.settings = run->settings, .loop_pass = edit, .loop_context = r};
     options.settings.skip_passes = "write_pieces"; // pieces are copies
     uint32_t node;
-    assert_null(front_compile(run->graph, &options, run->memory, &node, &result));
+    assert_ok(front_compile(run->graph, &options, run->memory, &node, &result));
     assert_int_equal(r->calls, 4);
     return result.loops;
 }

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "unit/check.h"
 
 #include "support/front_case.h"
 
@@ -18,7 +12,7 @@ static void check(int64_t rows, int64_t columns, uint32_t cores, int32_t by_row,
     front_case_output(&run, front_case_binary(&run, "spyre.add", x, x, view));
     loop_graph *loops = front_case_before(&run, cores, "work_distribution");
     bool changed;
-    assert_null(pass_work_distribution(loops, &changed));
+    assert_ok(pass_work_distribution(loops, &changed));
     const loop_op *op = &loops->ops.items[0];
     assert_int_equal(op->var_count, 2);
     assert_int_equal(op->split[0], by_row);
@@ -80,8 +74,8 @@ static void work_distribution__exact_combinations_are_cut(void **state)
         loop_graph *loops = front_case_before(&run, 32, "work_distribution");
         bool changed;
         loops->settings.work_division = i % 2;
-        assert_null(pass_work_distribution(loops, &changed));
-        assert_null(loop_verify(loops));
+        assert_ok(pass_work_distribution(loops, &changed));
+        assert_ok(loop_verify(loops));
         const loop_op *op = &loops->ops.items[0];
         for (uint32_t v = 0; v < op->var_count; v++)
             if (loop_var_is_reduced(op, v))

@@ -4,7 +4,6 @@
 #include "support/scratch.h"
 #include "unit/card/program.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/file.h"

@@ -548,7 +548,8 @@ static void dci__large_tensors_cross_blocks(void **state)
 static void run_parts(const dci *parts, uint32_t count, void *card, void *host, bool to_card)
 {
     for (uint32_t n = 0; n < count; n++)
-        assert_ok(to_card ? dci_to_card(&parts[n], card, host) : dci_to_host(&parts[n], host, card));
+        assert_ok(to_card ? dci_to_card(&parts[n], card, host)
+                          : dci_to_host(&parts[n], host, card));
 }
 
 // So large that it goes past the caches, from and to host memory at any place, against its parts,

@@ -5,7 +5,6 @@
 #include "unit/check.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "tensor/numeric.h"
 

@@ -2,15 +2,10 @@
 //
 // Every unary opfunc over all 65,536 codes against formulas of its own in long double, rounded by
 // arithmetic instead of by bit patterns; then special values, formats and parametric opfuncs.
+#include "unit/check.h"
+
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tensor/numeric.h"
 #include "tensor/opfunc.h"

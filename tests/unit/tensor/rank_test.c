@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Entries of a ranking against plain comparisons of floats and integers.
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "unit/check.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "tensor/rank.h"
 
