@@ -11,9 +11,10 @@ M, K, N = 64, 256, 512
 x, up, down = (torch.rand(s, dtype=torch.float16) / 16 for s in ((M, K), (K, N), (N, K)))
 on_card = [t.to("spyre") for t in (x, up, down)]
 
-declare_tensor_dim("M", M)
-declare_tensor_dim("K", K)
-name_tensor_dims(on_card[0], ["M", "K"])
+for name, size in (("M", M), ("K", K), ("N", N)):
+    declare_tensor_dim(name, size)
+for tensor, names in zip(on_card, (["M", "K"], ["K", "N"], ["N", "K"]), strict=True):
+    name_tensor_dims(tensor, names)
 
 
 def divided(x, up, down):

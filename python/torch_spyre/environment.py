@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variables of the environment that Python alone reads, whenever they are needed."""
+"""Variables of the environment that Python alone reads."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ _WORDS = {"": False, "0": False, "false": False, "no": False, "off": False,
 
 
 def flag(variable: str) -> bool:
-    text = os.environ.get(variable, "")
-    if text.lower() not in _WORDS:
-        warnings.warn(f"{variable}={text}: expected 0 or 1; taken as 0", stacklevel=2)
-    return _WORDS.get(text.lower(), False)
+    return is_on(variable, os.environ.get(variable, ""))
+
+
+def is_on(variable: str, text: str | bool) -> bool:
+    """What the text of a variable says."""
+    word = str(text).lower()
+    if word not in _WORDS:
+        warnings.warn(f"{variable}={text}: expected 0 or 1; taken as 0", stacklevel=3)
+    return _WORDS.get(word, False)
 
 
 def directory(variable: str) -> str | None:

@@ -17,9 +17,14 @@ from ._inductor.registered import fallback_ops
 observers: list[Callable[[_C.Executable], None]] = []
 
 
+# torch-spyre's names of solvers, and ours that search as far.
+_SOLVERS = {"cpsat": "exact", "simulated_annealing": "search"}
+
+
 def settings() -> dict[str, str]:
     """torch_spyre._inductor.config as the compiler takes it."""
     values = {name: getattr(config, name) for name, *_ in _C.settings()}
+    values["layout_solver"] = _SOLVERS.get(values["layout_solver"], values["layout_solver"])
     return {name: str(int(v) if isinstance(v, bool) else v) for name, v in values.items()}
 
 
@@ -28,7 +33,7 @@ def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = Non
     directory `stages` (or SPYRE_DUMP_DIR). Raises torch_spyre.Unsupported."""
     directory = stages or environment.directory("SPYRE_DUMP_DIR")
     executable = _C.compile(graph, settings(), directory, host_fallback, _loop_pass())
-    if environment.flag("SPYRE_DUMP_COST"):
+    if environment.is_on("SPYRE_DUMP_COST", config.cost_model):
         _print_cost(executable)
     for observer in observers:
         observer(executable)

@@ -104,6 +104,13 @@ def test_switches_are_on_or_off(variable, monkeypatch):
         assert not environment.flag(variable)
 
 
+@pytest.mark.parametrize("solver", ["cpsat", "simulated_annealing"])
+def test_solvers_have_the_names_of_torch_spyre_too(solver):
+    known = SETTINGS["layout_solver"][2].split()
+    with config.patch(layout_solver=solver):
+        assert handover.settings()["layout_solver"] in known
+
+
 def test_stages_that_cannot_be_written_are_no_reason_for_the_cpu(monkeypatch):
     monkeypatch.setenv("SPYRE_DUMP_DIR", "/dev/null/stages")
     x = torch.ones(3, 64, dtype=torch.half).to("spyre")

@@ -53,6 +53,7 @@ globals().update(
 # Of the Python side, which no program depends on.
 max_buckets: int = _count("MAX_BUCKETS", 32)  # of a dim that torch._dynamo.mark_dynamic() bounds
 min_default_granularity: int = _count("MIN_DEFAULT_GRANULARITY", 4)  # of its buckets, without min=
+cost_model: str = os.environ.get("SPYRE_DUMP_COST", "")  # "1": predicted times, on stderr
 log_passes: str = os.environ.get("SPYRE_LOG_PASSES", "")  # logging_config.set_log_passes()
 
 install_config_module(sys.modules[__name__])

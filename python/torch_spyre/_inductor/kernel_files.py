@@ -9,8 +9,9 @@
         kernel.json                  name, files, arguments, what a launch uses on the card
 
 Written with SPYRE_KERNEL_FILES=1, torch-spyre's DUMP_SPYRE_CODE=1 or TORCH_COMPILE_DEBUG=1, of
-compiled graphs and of programs made of OpSpecs. `dxp_standalone --bundle -d DIR` makes the same spyreCodeDir of the bundle. The hash is
-that of OpSpecs and listing: equal kernels share a directory, whose files are equal bytes.
+compiled graphs and of programs made of OpSpecs. `dxp_standalone --bundle -d DIR` makes the same
+spyreCodeDir of the bundle. The hash is that of OpSpecs and listing: equal kernels share a
+directory, whose files are equal bytes.
 """
 
 from __future__ import annotations
