@@ -125,8 +125,8 @@ static spyre_status try_start(planner *p, start *s)
 
 static spyre_status try_starts(planner *p)
 {
-    p->p.shuffles = p->p.loops->settings.lx_planning && p->p.loops->settings.lx_planner_relayout &&
-                    !p->p.loops->settings.uneven_splits;
+    const spyre_settings *settings = &p->p.loops->settings;
+    p->p.shuffles = settings->lx_planning && settings->lx_planner_relayout;
     for (uint32_t number = 0; number < STARTS; number++) {
         start *s = &p->starts[number];
         if (!s->shares) continue;
