@@ -60,14 +60,20 @@ def _patch_to() -> None:
 
 
 def _patch_printing() -> None:
-    # Formatting computes in float64, which the card lacks.
-    original = torch._tensor_str._tensor_str
+    # Formatting computes in float64, which the card lacks. The card's name stands at the end.
+    printing = torch._tensor_str
+    elements, with_suffixes = printing._tensor_str, printing._add_suffixes
 
-    @functools.wraps(original)
+    @functools.wraps(elements)
     def tensor_str(tensor, indent):
-        return original(tensor.cpu() if tensor.device.type == "spyre" else tensor, indent)
+        return elements(tensor.cpu() if tensor.device.type == "spyre" else tensor, indent)
 
-    torch._tensor_str._tensor_str = tensor_str
+    @functools.wraps(with_suffixes)
+    def add_suffixes(text, suffixes, indent, force_newline):
+        card_last = sorted(suffixes, key=lambda suffix: suffix.startswith("device='spyre"))
+        return with_suffixes(text, card_last, indent, force_newline)
+
+    printing._tensor_str, printing._add_suffixes = tensor_str, add_suffixes
 
 
 def _touches_device(gm: torch.fx.GraphModule, inputs) -> bool:

@@ -64,6 +64,13 @@ def test_every_setting_can_be_patched():
         assert getattr(config, name) == before
 
 
+def test_a_newer_name_is_the_same_setting():
+    assert config.hbm_pool_planning is config.memory_plan is True
+    with config.patch(hbm_pool_planning=False):
+        assert config.memory_plan is False
+    assert config.memory_plan is True
+
+
 def test_variables_are_read_at_import(run_python):
     variables = {variable: other(n) for n, (variable, _d, _r) in SETTINGS.items()
                  if variable and n != "skip_passes"}  # fmt: skip

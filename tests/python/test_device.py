@@ -65,7 +65,8 @@ def test_a_generator_of_the_device_can_be_given():
 
 def test_printing_shows_values_and_device():
     x = torch.tensor([1, 2], dtype=torch.float16, device="spyre")
-    assert repr(x) == "tensor([1., 2.], device='spyre:0', dtype=torch.float16)"
+    assert repr(x) == "tensor([1., 2.], dtype=torch.float16, device='spyre:0')"
+    assert repr(x.float().cpu()) == "tensor([1., 2.])"
     assert repr(x.device) == "device(type='spyre', index=0)"
 
 

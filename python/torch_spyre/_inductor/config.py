@@ -12,7 +12,7 @@ import os
 import sys
 import warnings
 
-from torch.utils._config_module import install_config_module
+from torch.utils._config_module import Config, install_config_module
 
 from .. import _C
 
@@ -50,6 +50,7 @@ globals().update(
         for name, variable, default, rule, _summary in _C.settings()
     }
 )
+hbm_pool_planning: bool = Config(alias=f"{__name__}.memory_plan")  # torch-spyre's newer name
 # Of the Python side, which no program depends on.
 max_buckets: int = _count("MAX_BUCKETS", 32)  # of a dim that torch._dynamo.mark_dynamic() bounds
 min_default_granularity: int = _count("MIN_DEFAULT_GRANULARITY", 4)  # of its buckets, without min=
