@@ -81,6 +81,15 @@ const char *loop_division_origin_name(loop_division_origin origin)
     return names[origin];
 }
 
+uint32_t loop_replaced_input(const loop_graph *loops, uint32_t buffer)
+{
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        uint32_t output = loops->buffers.items[b].replaced_by;
+        if (output && loops->outputs.items[output - 1].buffer == buffer) return b;
+    }
+    return LOOP_UNUSED;
+}
+
 spyre_view loop_plain_storage(const loop_buffer *buffer)
 {
     spyre_view plain = {0};

@@ -220,6 +220,9 @@ SPYRE_MUST_CHECK spyre_status loop_add_local(loop_graph *loops, const char *name
 // A copy with lists of its own, whose memory is `scratch`, for plans on trial.
 SPYRE_MUST_CHECK spyre_status loop_copy(const loop_graph *loops, arena *scratch, loop_graph *out);
 
+// The input whose contents an output in that buffer is to replace, or LOOP_UNUSED.
+uint32_t loop_replaced_input(const loop_graph *loops, uint32_t buffer);
+
 // The dense host tensor that a buffer's dims alone describe, outermost first; of rank 0 when there
 // are more than SPYRE_MAX_RANK of them.
 spyre_view loop_plain_storage(const loop_buffer *buffer);

@@ -2,11 +2,13 @@
 //
 // output_layouts: what leaves the segment must be describable as a layout of the host tensor's own
 // dims. Every output buffer takes back its host dims (the stick on the host dim that it runs
-// along), in the order of the default layout where that applies. A buffer whose accesses cut that
-// stick (a head of 32 kept in its own stick) is copied into a fresh buffer of the default layout
-// instead.
+// along), in the order of the default layout where that applies, in that of the input whose contents
+// it replaces where both have one stick (write_in_place). A buffer whose accesses cut that stick (a
+// head of 32 kept in its own stick) is copied into a fresh buffer of the default layout instead.
 #include "front/front.h"
 #include "front/relayout.h"
+
+#include <string.h>
 
 // Rebuilds an output buffer on its host dims, the stick on the host dim it runs along.
 static void take_host_dims(loop_buffer *buffer)
@@ -21,6 +23,18 @@ static void take_host_dims(loop_buffer *buffer)
     if (stick != LOOP_NO_DIM && rank && buffer->storage.size[rank - 1] > 1 &&
         buffer->dim[stick].stride == buffer->storage.stride[rank - 1])
         front_set_default_order(buffer);
+}
+
+// Lies a buffer out like the input that it replaces, if there is one and the same dim is its stick.
+static void take_order_of_replaced(const loop_graph *loops, loop_buffer *buffer)
+{
+    uint32_t id = loop_replaced_input(loops, (uint32_t)(buffer - loops->buffers.items));
+    if (id == LOOP_UNUSED) return;
+    const loop_buffer *input = &loops->buffers.items[id];
+    if (input->has_layout && input->stick == buffer->stick &&
+        input->dim_count == buffer->dim_count &&
+        memcmp(input->dim, buffer->dim, buffer->dim_count * sizeof buffer->dim[0]) == 0)
+        memcpy(buffer->order, input->order, sizeof buffer->order);
 }
 
 enum { NOT_LOCATED = LOOP_NO_DIM - 1 };
@@ -108,7 +122,9 @@ spyre_status pass_output_layouts(loop_graph *loops, bool *out_changed)
     for (uint32_t b = 0; b < count; b++) {
         loop_buffer *buffer = &loops->buffers.items[b];
         before[b] = *buffer;
-        if (buffer->output >= 0 && buffer->has_layout) take_host_dims(buffer);
+        if (buffer->output < 0 || !buffer->has_layout) continue;
+        take_host_dims(buffer);
+        take_order_of_replaced(loops, buffer);
     }
     find_sticks(loops, new_stick);
     for (uint32_t i = 0; i < loops->ops.count; i++) {

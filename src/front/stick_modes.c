@@ -158,21 +158,14 @@ static void keep_wanted(const loop_op *op, stick_mode_list *list)
     list->count = kept;
 }
 
-static bool replaces_input(const loop_graph *loops, uint32_t buffer)
-{
-    for (uint32_t b = 0; b < loops->buffers.count; b++) {
-        uint32_t output = loops->buffers.items[b].replaced_by;
-        if (output && loops->outputs.items[output - 1].buffer == buffer) return true;
-    }
-    return false;
-}
-
 // A copy that the graph returns has its stick along the innermost dim, where it can: what was made
 // contiguous is laid out as a tensor of its sizes is by default. What replaces an input had better
 // be laid out like that one.
 static void keep_default_stick(const loop_graph *loops, const loop_op *op, stick_mode_list *list)
 {
-    if (!relayout_is_copy_out(loops, op) || replaces_input(loops, op->operand[1].buffer)) return;
+    if (!relayout_is_copy_out(loops, op) ||
+        loop_replaced_input(loops, op->operand[1].buffer) != LOOP_UNUSED)
+        return;
     if (list->count && list->items[0].dim == 0) list->count = 1;
 }
 

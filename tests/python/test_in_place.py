@@ -5,6 +5,7 @@ import pytest
 import torch
 import torch_spyre
 from torch_spyre import _C
+from torch_spyre._C import SpyreTensorLayout, get_device_dtype
 
 
 def fp16(*shape):
@@ -92,6 +93,24 @@ def test_overwrite_is_the_cards():
 def test_a_row_at_an_index_is_the_cards(function, index):
     report = run(function, fp16(*SHAPE), fp16(*SHAPE), torch.tensor(index))
     assert report.nodes_on_host == 0
+
+
+def test_a_cache_may_have_its_positions_outermost():
+    whole, step, index = fp16(1, 16, 256, 128), fp16(1, 16, 1, 128), torch.tensor([70])
+    outermost = SpyreTensorLayout(  # [position, head, half, batch, 64]
+        [256, 16, 2, 1, 64], [128, 32768, 64, 524288, 1], get_device_dtype(torch.float16)
+    )
+    cache = whole.to("spyre", device_layout=outermost)
+    operands = step.to("spyre"), index.to("spyre")
+    write = torch.compile(lambda x, y, i: x.index_copy_(2, i, y), dynamic=False)
+    torch._dynamo.reset()
+    write(cache, *operands)
+    torch.spyre.reset_peak_memory_stats()
+    before = torch.spyre.memory_allocated()
+    write(cache, *operands)
+    assert torch.spyre.max_memory_allocated() - before < cache.nbytes
+    torch.testing.assert_close(cache.cpu(), whole.index_copy(2, index, step), atol=0.01, rtol=0.01)
+    assert cache.device_tensor_layout() == outermost
 
 
 def test_an_index_outside_of_the_cache_is_a_fault(run_python):

@@ -23,6 +23,19 @@ static uint32_t slice(front_run *run, uint32_t of, int64_t first, int64_t rows)
     return front_run_node(run, "spyre.view", args, 1, SPYRE_DTYPE_F16, view);
 }
 
+// An input whose rows lie along the sticks of a column block: [rows, blocks, 64] on the card.
+static uint32_t rows_outside(front_run *run, spyre_view view)
+{
+    uint32_t value;
+    spyre_tensor_type type = {SPYRE_DTYPE_F16, true, view};
+    spyre_layout layout = {.format = SPYRE_FORMAT_SEN169_FP16,
+                           .rank = 3,
+                           .device_size = {view.size[0], view.size[1] / 64, 64},
+                           .stride_map = {view.size[1], 64, 1}};
+    if (spyre_graph_add_input(run->graph, "outside", &type, &view, &layout, &value)) abort();
+    return value;
+}
+
 // x with its third row replaced by -y.
 static uint32_t new_row(front_run *run, uint32_t x)
 {
@@ -59,6 +72,21 @@ static void write_in_place__an_op_writes_where_it_read(void **state)
     assert_int_equal(loops->output_buffer_count, 0);
     assert_ok(loop_verify(loops));
     assert_false(run_pass(loops));
+    front_run_end(&run);
+}
+
+static void write_in_place__a_result_takes_the_order_of_dims_that_it_replaces(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, ROWS, 2 * COLUMNS, 0);
+    uint32_t x = rows_outside(&run, view), y = front_case_input(&run, view);
+    replace(&run, front_case_binary(&run, "spyre.add", x, y, view), x);
+    replace(&run, front_case_unary(&run, "spyre.neg", y, view), y);
+    loop_graph *loops = front_case_before(&run, 4, "write_in_place");
+    assert_true(run_pass(loops));
+    assert_int_equal(loops->output_buffer_count, 0);
+    assert_null(loop_verify(loops));
     front_run_end(&run);
 }
 
@@ -163,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(write_in_place__an_op_writes_where_it_read),
+        cmocka_unit_test(write_in_place__a_result_takes_the_order_of_dims_that_it_replaces),
         cmocka_unit_test(write_in_place__of_a_new_row_only_the_row_is_written),
         cmocka_unit_test(write_in_place__buffers_of_other_outputs_are_numbered_anew),
         cmocka_unit_test(write_in_place__other_elements_of_the_same_op_are_not_overwritten),
