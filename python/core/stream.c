@@ -169,5 +169,7 @@ static PyMethodDef methods[] = {
 bool stream_register(PyObject *module)
 {
     glue_register();
-    return PyModule_AddFunctions(module, methods) == 0;
+    return PyModule_AddIntConstant(module, "LOW_STREAMS", SPYRE_LOW_STREAMS) == 0 &&
+           PyModule_AddIntConstant(module, "HIGH_STREAMS", SPYRE_HIGH_STREAMS) == 0 &&
+           PyModule_AddFunctions(module, methods) == 0;
 }

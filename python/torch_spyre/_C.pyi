@@ -6,6 +6,8 @@ import torch
 
 DataFormats: Any
 ElementArrangement: Any
+LOW_STREAMS: int
+HIGH_STREAMS: int
 
 class Unsupported(RuntimeError): ...
 

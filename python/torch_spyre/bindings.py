@@ -8,6 +8,7 @@ import torch
 
 from . import _C, device, streams
 from ._formats import CardEnum
+from .constants import BYTES_IN_STICK
 
 # ---- tensors
 
@@ -86,7 +87,7 @@ def encode_constant(value: float, data_format) -> int:
     dtype = torch.int32 if "INT" in data_format.name else torch.float32
     tensor = spyre_empty_with_layout([], [], dtype, layout)
     tensor.copy_(torch.tensor(value, dtype=dtype))
-    return int.from_bytes(_C._card_bytes(tensor)[: 128 // lanes], "little")
+    return int.from_bytes(_C._card_bytes(tensor)[: BYTES_IN_STICK // lanes], "little")
 
 
 # ---- streams
@@ -119,7 +120,7 @@ def stream_get_error_string(error: SpyreStreamError) -> str:
 def get_device_state() -> SpyreDeviceState:
     if not _C.is_started():
         return SpyreDeviceState.NotInitialized
-    numbers = range(2 * streams.LOW_STREAMS + 1)
+    numbers = range(1 + _C.LOW_STREAMS + _C.HIGH_STREAMS)
     cards = range(_C.device_count())
     failed = any(_C._stream_failed(card, number) for card in cards for number in numbers)
     return SpyreDeviceState.StreamError if failed else SpyreDeviceState.Ok

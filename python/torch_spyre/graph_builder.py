@@ -122,9 +122,8 @@ class GraphBuilder:
         if not isinstance(node.target, torch._ops.OpOverload):
             if not isinstance(value, (int, float)):
                 raise Inexpressible(str(node.target))
-            self.constants[node] = (
-                value  # arithmetic on sizes, which are what they are in this call
-            )
+            # Arithmetic on sizes, which are what they are in this call.
+            self.constants[node] = value
             return
         if node.target is _aten.copy_.default and node.args[0] in self.placeholders:
             self.updates.append((self.placeholders[node.args[0]], node.args[1]))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of operators on the card: `python -m torch_spyre.operators [WORD ...]`.
 
-Prints the rows of torch_spyre._inductor.registry.listing() whose operator contains one of the words:
-operator, who knows it, by which function.
+Prints the rows of torch_spyre._inductor.registry.listing() whose operator contains one of the
+words: operator, who knows it, by which function.
 """
 
 from __future__ import annotations

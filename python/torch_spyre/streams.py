@@ -9,8 +9,6 @@ import torch
 
 from . import _C
 
-LOW_STREAMS = 32
-
 
 def device_index(device=None) -> int:
     """The card that `device` (None, int, str or torch.device) names; None is the current one."""
@@ -25,7 +23,7 @@ def device_index(device=None) -> int:
 
 
 class Stream:
-    """Work in order. Priority 0 takes one of 32 low streams, any other one of 32 high streams."""
+    """Work in order. Priority 0 takes one of the low streams, any other one of the high ones."""
 
     def __init__(self, device=None, priority: int = 0, *, stream_id: int | None = None):
         self._card = device_index(device)
@@ -42,7 +40,7 @@ class Stream:
 
     @property
     def priority(self) -> int:
-        return -1 if self._id > LOW_STREAMS else 0
+        return -1 if self._id > _C.LOW_STREAMS else 0
 
     def device(self) -> torch.device:
         return torch.device("spyre", self._card)

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable
 import torch
 
 from .. import _C
-from . import customops
 from ..host import run_on_cpu
+from . import customops
 from .registered import fallback_ops, spyre_decompositions, spyre_lowerings
 
 Operators = torch._ops.OpOverload | torch._ops.OpOverloadPacket | Iterable
