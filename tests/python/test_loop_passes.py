@@ -184,15 +184,17 @@ def test_ops_know_their_tiles_and_hints(operands):
     def tiled(x, y):
         with spyre_hint(num_tiles_per_dim={"R": 4}):
             z = (x.exp() + y).sum(-1)
-        return z, y.neg()
+        with spyre_hint(num_tiles_per_dim={"R": 2}), spyre_hint(num_tiles_per_dim={"R": 8}):
+            w = x.tanh()
+        return z, w, y.neg()
 
     torch.compile(tiled, dynamic=False)(x, y)
     by_name = {op.opfunc: op for op in seen}
     hint = by_name["exp"].dim_hints[0]
     assert hint == DimHint(["R"], 4, "c0", False, hint.hint_id) and hint.hint_id > 0
-    group = by_name["exp"].loop_info.loop_group_id
-    assert by_name["exp"].loop_info == CoarseTileInfo(group, [4], [[0]], [[]])
-    assert by_name["sum"].loop_info.loop_group_id == group
+    assert by_name["exp"].loop_info == CoarseTileInfo((0,), [4], [[0]], [[]])
+    assert by_name["sum"].loop_info.loop_group_id == (0,)
+    assert by_name["tanh"].loop_info == CoarseTileInfo((1, 0), [2, 8], [[0], [0]], [[], []])
     assert by_name["neg"].loop_info is None and by_name["neg"].dim_hints == []
 
 

@@ -101,7 +101,21 @@ def read(loops: object) -> LoopGraph:
     """What the compiler has in hand."""
     ops, buffers = _C.read_loops(loops)
     known = tuple(_buffer(*buffer) for buffer in buffers)
-    return LoopGraph([_op(i, op, known) for i, op in enumerate(ops)], known)
+    paths = _paths([[group for group, _count, _mask in tiles] for *_rest, tiles in ops])
+    return LoopGraph([_op(i, op, known, paths[i]) for i, op in enumerate(ops)], known)
+
+
+def _paths(groups: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Of the counted loops around every op their numbers inside of the loop around them."""
+    inside: dict[tuple[int, ...], dict[int, int]] = {}
+    paths = []
+    for loops in groups:
+        path: tuple[int, ...] = ()
+        for group in loops:
+            numbers = inside.setdefault(path, {})
+            path = (*path, numbers.setdefault(group, len(numbers)))
+        paths.append(path)
+    return paths
 
 
 def _buffer(name, kind, dtype, leaves, in_lx, extents, strides, stick, order) -> Buffer:
@@ -109,7 +123,7 @@ def _buffer(name, kind, dtype, leaves, in_lx, extents, strides, stick, order) ->
     return Buffer(name, kind, dtype, leaves, in_lx, tuple(extents), tuple(strides), layout)
 
 
-def _op(index: int, values: tuple, buffers: Sequence[Buffer]) -> LoopOp:
+def _op(index: int, values: tuple, buffers: Sequence[Buffer], path: tuple[int, ...]) -> LoopOp:
     name, opfunc, location, note, loops, operands, hints, tiles = values
     accesses = [Operand(buffers[b], offset, tuple(strides)) for b, offset, strides in operands]
     return LoopOp(
@@ -123,11 +137,11 @@ def _op(index: int, values: tuple, buffers: Sequence[Buffer]) -> LoopOp:
         accesses[-1],
         index,
         dim_hints(hints, [(dim, reduced) for _e, _n, reduced, _s, dim in loops]),
-        _loop_info(tiles, [reduced for _e, _n, reduced, *_rest in loops]),
+        _loop_info(path, tiles, [reduced for _e, _n, reduced, *_rest in loops]),
     )
 
 
-def _loop_info(tiles: Sequence, reduced: Sequence[bool]) -> CoarseTileInfo | None:
+def _loop_info(path, tiles: Sequence, reduced: Sequence[bool]) -> CoarseTileInfo | None:
     """Positions count the kept loops and the reduced ones apart, as torch-spyre does."""
 
     def cut(mask: int, wanted: bool) -> list[int]:
@@ -137,7 +151,7 @@ def _loop_info(tiles: Sequence, reduced: Sequence[bool]) -> CoarseTileInfo | Non
     if not tiles:
         return None
     return CoarseTileInfo(
-        tuple(group for group, _count, _mask in tiles),
+        path,
         [count for _group, count, _mask in tiles],
         [cut(mask, False) for *_rest, mask in tiles],
         [cut(mask, True) for *_rest, mask in tiles],
