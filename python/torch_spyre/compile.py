@@ -24,10 +24,10 @@ from ._inductor import (
     decompositions,
     hints,
     lowering,
+    named_dims,
     passes,
     structured,
 )
-from ._inductor.wsr import propagate_named_dims
 from .graph_builder import GraphBuilder, Inexpressible
 from .host import warn_fallback
 from .program import Program
@@ -40,7 +40,7 @@ def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
     from torch._dynamo.backends.common import aot_autograd
 
     passes.CustomPreGradPasses()(gm.graph)
-    names = propagate_named_dims.take_names(gm.graph)
+    names = named_dims.take_names(gm.graph)
     gm.recompile()
     scopes = hints.about_dims(gm.graph)
 
@@ -56,7 +56,7 @@ def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
             decompositions=decompositions.table(),
             keep_inference_input_mutations=True,
         )(gm, example_inputs)
-    return propagate_named_dims.naming(compiled, names)
+    return named_dims.naming(compiled, names)
 
 
 def _compile(gm: torch.fx.GraphModule, example_inputs):
@@ -101,15 +101,15 @@ class CompiledGraph:
         return tuple([_C.tensor_key(a) if isinstance(a, torch.Tensor) else a for a in args])
 
     def __call__(self, args: list):
-        if self.buckets is None or any(propagate_named_dims.dims_of(a) for a in args):
+        if self.buckets is None or any(named_dims.dims_of(a) for a in args):
             return self._run(args)
         filled, sizes = self.buckets.fill(args)
         return self.buckets.cut(self._run(filled), sizes)
 
     def _run(self, args: list):
         key = self._key(args)
-        if propagate_named_dims.in_use():
-            key = (key, *[propagate_named_dims.dims_of(a) for a in args])
+        if named_dims.in_use():
+            key = (key, *[named_dims.dims_of(a) for a in args])
         program = self.programs.get(key)
         if program is None:
             program = self.programs[key] = _build(self.gm, args, self.folder)

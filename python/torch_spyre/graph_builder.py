@@ -12,8 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, handover
-from ._inductor import hints
-from ._inductor.wsr import propagate_named_dims
+from ._inductor import hints, named_dims
 
 _aten = torch.ops.aten
 
@@ -69,7 +68,7 @@ class GraphBuilder:
             value = scalar_to_card(value, self.device)
             self.moved.add(index)
         if value.dim() > 0:
-            self.dims[node] = propagate_named_dims.dims_of(value)
+            self.dims[node] = named_dims.dims_of(value)
         self.ids[node] = self._input(node.name, value)
         self.inputs.append((self.ids[node], index))
 
@@ -110,7 +109,7 @@ class GraphBuilder:
             value = self.graph.add_input(name, tensor)
         except _C.Unsupported as error:
             raise Inexpressible(str(error)) from error
-        if dims := propagate_named_dims.dims_of(tensor):
+        if dims := named_dims.dims_of(tensor):
             self.graph.name_dims(value, dims)
         return value
 

@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 from torch_spyre._inductor import config
-from torch_spyre._inductor.wsr.for_each_tile import Gather, for_each_tile
+from torch_spyre._inductor.wsr import Gather, for_each_tile
 
 M, K, N = 64, 256, 128
 
@@ -147,9 +147,28 @@ def test_rows_that_an_index_chooses():
         ({"dims": None, "tile_size": 8, "out_dim": 0}, ValueError, "no operand is cut"),
         ({"dims": (0, 1), "tile_size": 8, "out_dim": 0}, ValueError, "different numbers of tiles"),
         ({"dims": 0, "tile_size": 8, "out_dim": Gather(0, None)}, NotImplementedError, "scattered"),
+        (
+            {"dims": 2, "tile_size": 8, "out_dim": 0},
+            ValueError,
+            r"0 has no dim 2: expected -2\.\.1",
+        ),
+        ({"dims": "M", "tile_size": 8, "out_dim": 0}, TypeError, "expected a dim, None or a Gat"),
     ],
     ids=str,
 )
 def test_bad_tiles_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         for_each_tile(lambda carry, tiles: (None, tiles[0]), [torch.zeros(64, 128)] * 2, **options)
+
+
+@pytest.mark.parametrize(
+    "body, operands, message",
+    [
+        (3, [torch.zeros(64)], "expected a function of .carry, tiles., got 3"),
+        (lambda carry, tiles: tiles[0], [torch.zeros(64)], "body returned Tensor: expected .carry"),
+        (lambda carry, tiles: (None, tiles[0]), None, "expected a list of operands, got None"),
+    ],
+)
+def test_what_is_no_body_or_no_operands_is_refused(body, operands, message):
+    with pytest.raises(TypeError, match=message):
+        for_each_tile(body, operands, dims=0, tile_size=8, out_dim=0)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .. import _C
-from .wsr import propagate_named_dims as dims
+from . import named_dims as dims
 
 _numbers = itertools.count(1)
 _SCOPE = "_hint_"  # and a number: an entry of an FX node's custom metadata

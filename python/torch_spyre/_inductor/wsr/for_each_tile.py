@@ -48,6 +48,10 @@ def for_each_tile(
     last tile to the first; the result keeps its order. A carry is made of tensors: a number in it
     would be the step's index, which a loop does not give to its body.
     """
+    if not callable(body):
+        raise TypeError(f"for_each_tile: expected a function of (carry, tiles), got {body!r}")
+    if not isinstance(operands, Sequence):
+        raise TypeError(f"for_each_tile: expected a list of operands, got {operands!r}")
     operands = tuple(operands)
     each = dims if isinstance(dims, tuple) else (dims,) * len(operands)
     if isinstance(dims, list):
@@ -72,7 +76,11 @@ def for_each_tile(
                 _tile(operand, dim, step, tile_size)
                 for operand, dim in zip(operands, each, strict=True)
             )
-            after, results[step] = body(carry, tiles)
+            made = body(carry, tiles)
+            if not isinstance(made, tuple) or len(made) != 2:
+                rule = "expected (carry, tile of the result)"
+                raise TypeError(f"for_each_tile: body returned {type(made).__name__}: {rule}")
+            after, results[step] = made
         carry = carry if init is None else after
     _check_carry(carry)
     if out_dim is None:
@@ -93,10 +101,12 @@ def _count_tiles(operands, dims, tile_size: int) -> int:
         if not isinstance(operand, torch.Tensor):
             raise ValueError(f"for_each_tile: operand {number} is no tensor")
         if isinstance(dim, Gather):
+            _check_dim(f"dims: operand {number}", dim.axis, operand.dim())
             if dim.index.dim() != 1 or dim.index.dtype not in (torch.int32, torch.int64):
                 raise ValueError(f"for_each_tile: the index of operand {number} is no list")
             counts[number] = dim.index.shape[0]
         elif dim is not None:
+            _check_dim(f"dims: operand {number}", dim, operand.dim())
             size = operand.shape[dim]
             if size % tile_size:
                 raise ValueError(
@@ -109,6 +119,15 @@ def _count_tiles(operands, dims, tile_size: int) -> int:
     if len(set(counts.values())) > 1:
         raise ValueError(f"for_each_tile: operands of different numbers of tiles: {counts}")
     return next(iter(counts.values()))
+
+
+def _check_dim(what: str, dim, rank: int) -> None:
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        raise TypeError(f"for_each_tile: {what}: expected a dim, None or a Gather, got {dim!r}")
+    if not -rank <= dim < rank:
+        raise ValueError(
+            f"for_each_tile: {what} has no dim {dim}: {-rank}..{rank - 1} are possible"
+        )
 
 
 def _nearest(size: int, wanted: int) -> int:
