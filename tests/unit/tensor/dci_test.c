@@ -3,30 +3,8 @@
 
 #include <stdlib.h>
 
+#include "dci_sample.h"
 #include "tensor/convert.h"
-#include "tensor/dci.h"
-#include "tensor/numeric.h"
-
-enum { GUARD = 0xA5, LARGEST_SAMPLE = 8000 };
-
-static spyre_view dense_view(const int64_t *size, uint32_t rank)
-{
-    spyre_view view = {.rank = rank};
-    int64_t step = 1;
-    for (uint32_t i = rank; i-- > 0;) {
-        view.size[i] = size[i];
-        view.stride[i] = step;
-        step *= size[i];
-    }
-    return view;
-}
-
-static int64_t count_elements(const spyre_view *view)
-{
-    int64_t count = 1;
-    for (uint32_t i = 0; i < view->rank; i++) count *= view->size[i];
-    return count;
-}
 
 // --- Canonical copies
 
@@ -98,12 +76,6 @@ static void dci__empty_tensor_has_no_copies(void **state)
 
 // --- Round trips against a walk over all device coordinates
 
-typedef struct {
-    spyre_view host;            // the dense storage
-    spyre_layout layout;
-    spyre_dtype dtype;
-} sample;
-
 // Byte position on the card of a host index by the layout's definition: p1..p(r-1), p0, lanes.
 static int64_t card_position(const sample *s, const int32_t *order, uint32_t order_count,
                              const int64_t *index)
@@ -120,37 +92,6 @@ static int64_t card_position(const sample *s, const int32_t *order, uint32_t ord
         at = at * s->layout.device_size[place] + coordinate;
     }
     return at * SPYRE_STICK_BYTES + lane * spyre_format_bytes(s->layout.format);
-}
-
-static bool next_index(const spyre_view *view, int64_t *index)
-{
-    for (uint32_t i = view->rank; i-- > 0;) {
-        if (++index[i] < view->size[i]) return true;
-        index[i] = 0;
-    }
-    return false;
-}
-
-static int64_t host_position(const spyre_view *view, const int64_t *index)
-{
-    int64_t at = view->offset;
-    for (uint32_t i = 0; i < view->rank; i++) at += index[i] * view->stride[i];
-    return at;
-}
-
-// Host bytes such that the card gives them back unchanged: fp16 and bf16 of few bits, 0 and 1 for
-// truth values, integers that fit 32 bits, fp32 as it is.
-static void fill_host(spyre_dtype dtype, void *bytes, int64_t count, uint64_t *seed)
-{
-    uint32_t size = spyre_dtype_bytes(dtype);
-    for (int64_t i = 0; i < count; i++) {
-        uint64_t value = check_random(seed);
-        if (dtype == SPYRE_DTYPE_F16) value = fp16_from_float((float)(value % 1024));
-        if (dtype == SPYRE_DTYPE_BF16) value = bf16_from_float((float)(value % 128));
-        if (dtype == SPYRE_DTYPE_BOOL) value &= 1;
-        if (dtype == SPYRE_DTYPE_I64) value = (uint64_t)(int64_t)(int32_t)value;
-        memcpy((char *)bytes + i * size, &value, size);
-    }
 }
 
 // Sends the tensor, checks every byte of the card (padding keeps its guard), and reads it back.
@@ -189,52 +130,6 @@ static void check_transfer(const sample *s, const dci *transfer, const spyre_vie
     free(back);
     free(card);
     free(expected);
-}
-
-static int64_t random_size(uint64_t *seed, uint32_t rank)
-{
-    static const int64_t likely[] = {1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 128, 150, 200};
-    uint64_t choice = check_random(seed);
-    return likely[choice % (rank > 4 ? 4 : rank > 2 ? 9 : 13)];
-}
-
-static void shuffle(int32_t *order, uint32_t count, uint64_t *seed)
-{
-    for (uint32_t i = count; i > 1; i--) {
-        uint32_t j = (uint32_t)(check_random(seed) % i);
-        int32_t moved = order[i - 1];
-        order[i - 1] = order[j];
-        order[j] = moved;
-    }
-}
-
-// A random dense tensor (its strides in any order) in a random layout; returns the order's length.
-static uint32_t make_sample(sample *s, int32_t *order, uint64_t *seed)
-{
-    uint32_t rank = 1 + (uint32_t)(check_random(seed) % 5);
-    int32_t memory_order[SPYRE_MAX_RANK];
-    *s = (sample){.host.rank = rank};
-    do {
-        for (uint32_t i = 0; i < rank; i++) {
-            s->host.size[i] = random_size(seed, rank);
-            order[i] = memory_order[i] = (int32_t)i;
-        }
-    } while (count_elements(&s->host) > LARGEST_SAMPLE);
-    shuffle(order, rank, seed);
-    if (check_random(seed) % 3 == 0) shuffle(memory_order, rank, seed);
-    int64_t step = 1;
-    for (uint32_t i = rank; i-- > 0;) {
-        s->host.stride[memory_order[i]] = step;
-        step *= s->host.size[memory_order[i]];
-    }
-    do {
-        s->dtype = (spyre_dtype)(check_random(seed) % SPYRE_DTYPE_COUNT);
-    } while (s->dtype == SPYRE_DTYPE_F64);
-    uint32_t order_count = rank;
-    if (check_random(seed) % 4 == 0) order[order_count++] = -1;
-    assert_ok(spyre_layout_ordered(s->host.size, s->host.stride, rank, s->dtype, order,
-                                   order_count, &s->layout));
-    return order_count;
 }
 
 static void dci__random_layouts_round_trip(void **state)
@@ -320,167 +215,6 @@ static void dci__host_views_of_any_strides(void **state)
         assert_ok(dci_build(memory, &s.host, &s.layout, s.dtype, &transfer));
         assert_ok(dci_use_host_view(&transfer, &s.host, &view));
         check_transfer(&s, &transfer, &view, view.offset + step, order, order_count, &seed);
-        arena_destroy(memory);
-    }
-}
-
-// --- Parts of a storage
-
-static int64_t part_bytes(const spyre_view *storage, const spyre_layout *layout,
-                          const spyre_view *part)
-{
-    arena *memory = arena_create();
-    dci transfer;
-    assert_ok(dci_build(memory, storage, layout, SPYRE_DTYPE_F16, &transfer));
-    dci_use_part(&transfer, storage, part);
-    int64_t bytes = dci_card_bytes(&transfer);
-    arena_destroy(memory);
-    return bytes;
-}
-
-static void dci__parts_move_little(void **state)
-{
-    (void)state;
-    const int64_t size[] = {1024, 256};
-    spyre_view storage = dense_view(size, 2);
-    spyre_layout layout;
-    assert_ok(spyre_layout_default(size, 2, SPYRE_DTYPE_F16, &layout));
-    const spyre_view row = {.rank = 1, .size = {256}, .stride = {1}, .offset = 5 * 256};
-    const spyre_view rows = {.rank = 2, .size = {256, 7}, .stride = {1, 256}, .offset = 256};
-    const spyre_view thirds = {.rank = 2, .size = {3, 256}, .stride = {768, 1}};
-    const spyre_view lanes = {.rank = 2, .size = {1024, 10}, .stride = {256, 1}, .offset = 70};
-    const spyre_view tiles = {.rank = 2, .size = {1024, 65}, .stride = {256, 1}, .offset = 64};
-    const spyre_view element = {.rank = 0, .offset = 777};
-    const spyre_view run = {.rank = 1, .size = {600}, .stride = {1}, .offset = 512};
-    const spyre_view carried = {.rank = 2, .size = {2, 256}, .stride = {1, 256}, .offset = 255};
-    assert_int_equal(part_bytes(&storage, &layout, &storage), 1024 * 256 * 2);
-    assert_int_equal(part_bytes(&storage, &layout, &row), 256 * 2);
-    assert_int_equal(part_bytes(&storage, &layout, &rows), 7 * 256 * 2);
-    assert_int_equal(part_bytes(&storage, &layout, &thirds), 7 * 256 * 2);
-    assert_int_equal(part_bytes(&storage, &layout, &lanes), 1024 * 10 * 2);
-    assert_int_equal(part_bytes(&storage, &layout, &tiles), 1024 * 128 * 2);
-    assert_int_equal(part_bytes(&storage, &layout, &element), 2);
-    assert_int_equal(part_bytes(&storage, &layout, &run), 3 * 256 * 2);
-    assert_int_equal(part_bytes(&storage, &layout, &carried), 257 * 256 * 2);
-    const spyre_view beyond = {.rank = 1, .size = {257}, .stride = {1}, .offset = 1023 * 256};
-    assert_int_equal(part_bytes(&storage, &layout, &beyond), 1024 * 256 * 2);
-}
-
-// A slice of every dim with a step, dims in any order; or any run with a step.
-static spyre_view random_part(const spyre_view *storage, uint64_t *seed)
-{
-    spyre_view part = {.offset = storage->offset};
-    if (check_random(seed) % 4 == 0) {
-        int64_t elements = count_elements(storage);
-        int64_t begin = (int64_t)(check_random(seed) % (uint64_t)elements);
-        part.rank = 1;
-        part.stride[0] = 1 + (int64_t)(check_random(seed) % 9);
-        part.size[0] = 1 + (elements - 1 - begin) / part.stride[0];
-        part.offset += begin;
-        return part;
-    }
-    int32_t order[SPYRE_MAX_RANK];
-    for (uint32_t d = 0; d < storage->rank; d++) order[d] = (int32_t)d;
-    shuffle(order, storage->rank, seed);
-    for (uint32_t d = 0; d < storage->rank; d++) {
-        int64_t size = storage->size[order[d]], stride = storage->stride[order[d]];
-        int64_t begin = (int64_t)(check_random(seed) % (uint64_t)size);
-        int64_t step = 1 + (int64_t)(check_random(seed) % 3);
-        int64_t count = 1 + (int64_t)(check_random(seed) % (uint64_t)(size - begin)) / step;
-        part.offset += begin * stride;
-        if (count == 1 && check_random(seed) % 2) continue;
-        part.size[part.rank] = count;
-        part.stride[part.rank++] = step * stride;
-    }
-    return part;
-}
-
-// Marks the elements of the storage that the part touches.
-static void mark_part(const spyre_view *part, unsigned char *marks)
-{
-    int64_t index[SPYRE_MAX_RANK] = {0};
-    do {
-        marks[host_position(part, index)] = 1;
-    } while (next_index(part, index));
-}
-
-// Where marked, `got` holds `fresh`; elsewhere `fresh` or `old`.
-static void assert_part(const unsigned char *marks, int64_t count, size_t element_bytes,
-                        const unsigned char *got, const unsigned char *fresh,
-                        const unsigned char *old)
-{
-    for (int64_t i = 0; i < count; i++) {
-        size_t at = (size_t)i * element_bytes;
-        bool moved = memcmp(got + at, fresh + at, element_bytes) == 0;
-        if (!moved && (marks[i] || memcmp(got + at, old + at, element_bytes) != 0))
-            fail_msg("element %lld of %lld", (long long)i, (long long)count);
-    }
-}
-
-static void check_part(const sample *s, const dci *whole, const dci *piece,
-                       const spyre_view *part, int64_t count, uint64_t *seed)
-{
-    size_t element_bytes = spyre_dtype_bytes(s->dtype), length = (size_t)count * element_bytes;
-    unsigned char *old = malloc(length), *fresh = malloc(length), *got = malloc(length);
-    unsigned char *card = malloc((size_t)spyre_layout_bytes(&s->layout));
-    unsigned char *marks = calloc((size_t)count, 1);
-    mark_part(part, marks);
-    fill_host(s->dtype, old, count, seed);
-    fill_host(s->dtype, fresh, count, seed);
-    assert_ok(dci_to_card(whole, card, fresh));
-    memcpy(got, old, length);
-    assert_ok(dci_to_host(piece, got, card));
-    assert_part(marks, count, element_bytes, got, fresh, old);
-    assert_ok(dci_to_card(whole, card, old));
-    assert_ok(dci_to_card(piece, card, fresh));
-    memcpy(got, old, length);
-    assert_ok(dci_to_host(whole, got, card));
-    assert_part(marks, count, element_bytes, got, fresh, old);
-    free(old);
-    free(fresh);
-    free(got);
-    free(card);
-    free(marks);
-}
-
-static void dci__parts_hold_what_the_view_touches(void **state)
-{
-    (void)state;
-    uint64_t seed = 14;
-    for (int i = 0; i < 1500; i++) {
-        arena *memory = arena_create();
-        sample s;
-        int32_t order[SPYRE_MAX_RANK + 1];
-        dci whole, piece;
-        make_sample(&s, order, &seed);
-        s.host.offset = (int64_t)(check_random(&seed) % 3);
-        int64_t count = count_elements(&s.host) + s.host.offset;
-        assert_ok(dci_build(memory, &s.host, &s.layout, s.dtype, &whole));
-        assert_ok(dci_build(memory, &s.host, &s.layout, s.dtype, &piece));
-        spyre_view part = random_part(&s.host, &seed);
-        dci_use_part(&piece, &s.host, &part);
-        assert_true(dci_card_bytes(&piece) <= dci_card_bytes(&whole));
-        check_part(&s, &whole, &piece, &part, count, &seed);
-        arena_destroy(memory);
-    }
-}
-
-// Loops that walk along several dims of the host are not shortened wrongly.
-static void dci__parts_of_flattened_layouts(void **state)
-{
-    (void)state;
-    uint64_t seed = 15;
-    const int64_t size[] = {4, 8, 80}, flat[] = {32, 80};
-    for (int i = 0; i < 200; i++) {
-        arena *memory = arena_create();
-        sample s = {.host = dense_view(size, 3), .dtype = SPYRE_DTYPE_F16};
-        dci whole, piece;
-        assert_ok(spyre_layout_default(flat, 2, s.dtype, &s.layout));
-        assert_ok(dci_build(memory, &s.host, &s.layout, s.dtype, &whole));
-        assert_ok(dci_build(memory, &s.host, &s.layout, s.dtype, &piece));
-        spyre_view part = random_part(&s.host, &seed);
-        dci_use_part(&piece, &s.host, &part);
-        check_part(&s, &whole, &piece, &part, 4 * 8 * 80, &seed);
         arena_destroy(memory);
     }
 }
@@ -711,54 +445,9 @@ static void dci__formats_must_convert(void **state)
     arena_destroy(memory);
 }
 
-// Parts run one by one move what the whole moves, and nothing twice.
-static void dci__parts_make_the_whole(void **state)
-{
-    (void)state;
-    static const int64_t shapes[][3] = {{3, 5, 70}, {1, 1, 1000}, {7, 64, 128}, {1, 1, 1}};
-    for (size_t n = 0; n < sizeof shapes / sizeof *shapes; n++) {
-        arena *memory = arena_create();
-        spyre_layout layout;
-        assert_ok(spyre_layout_default(shapes[n], 3, SPYRE_DTYPE_F32, &layout));
-        int64_t plane = shapes[n][1] * shapes[n][2], count = shapes[n][0] * plane;
-        const spyre_view dense = {.rank = 3,
-                                  .size = {shapes[n][0], shapes[n][1], shapes[n][2]},
-                                  .stride = {plane, shapes[n][2], 1}};
-        dci whole, parts[5];
-        assert_ok(dci_build(memory, &dense, &layout, SPYRE_DTYPE_F32, &whole));
-        assert_ok(dci_divide(memory, &whole, 5, parts));
-        size_t bytes = (size_t)spyre_layout_bytes(&layout);
-        float *host = malloc((size_t)count * sizeof *host), *back = calloc((size_t)count, 4);
-        char *expected = calloc(1, bytes), *actual = calloc(1, bytes);
-        assert_true(host && back && expected && actual);
-        for (int64_t i = 0; i < count; i++) host[i] = (float)i + 1;
-        assert_ok(dci_to_card(&whole, expected, host));
-        for (int p = 0; p < 5; p++) assert_ok(dci_to_card(&parts[p], actual, host));
-        assert_memory_equal(actual, expected, bytes);
-        int64_t moved = 0;
-        for (int p = 0; p < 5; p++) {
-            assert_ok(dci_to_host(&parts[p], back, expected));
-            for (uint32_t c = 0; c < parts[p].copy_count; c++) {
-                int64_t elements = 1;
-                for (uint32_t i = 0; i < parts[p].copies[c].rank; i++)
-                    elements *= parts[p].copies[c].size[i];
-                moved += elements;
-            }
-        }
-        assert_memory_equal(back, host, (size_t)count * sizeof *host);
-        assert_int_equal(moved, count);
-        free(host);
-        free(back);
-        free(expected);
-        free(actual);
-        arena_destroy(memory);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dci__parts_make_the_whole),
         cmocka_unit_test(dci__canonical_example),
         cmocka_unit_test(dci__remainder_is_a_copy_of_its_own),
         cmocka_unit_test(dci__empty_tensor_has_no_copies),
@@ -766,9 +455,6 @@ int main(void)
         cmocka_unit_test(dci__scalar_is_one_lane),
         cmocka_unit_test(dci__flattened_and_half_stick_layouts),
         cmocka_unit_test(dci__host_views_of_any_strides),
-        cmocka_unit_test(dci__parts_move_little),
-        cmocka_unit_test(dci__parts_hold_what_the_view_touches),
-        cmocka_unit_test(dci__parts_of_flattened_layouts),
         cmocka_unit_test(dci__expanded_views_send_copies),
         cmocka_unit_test(dci__flattened_layouts_need_dense_views),
         cmocka_unit_test(dci__large_tensors_cross_blocks),
