@@ -147,11 +147,7 @@ def test_rows_that_an_index_chooses():
         ({"dims": None, "tile_size": 8, "out_dim": 0}, ValueError, "no operand is cut"),
         ({"dims": (0, 1), "tile_size": 8, "out_dim": 0}, ValueError, "different numbers of tiles"),
         ({"dims": 0, "tile_size": 8, "out_dim": Gather(0, None)}, NotImplementedError, "scattered"),
-        (
-            {"dims": 2, "tile_size": 8, "out_dim": 0},
-            ValueError,
-            r"0 has no dim 2: expected -2\.\.1",
-        ),
+        ({"dims": 2, "tile_size": 8, "out_dim": 0}, ValueError, "has no dim 2: expected -2..1"),
         ({"dims": "M", "tile_size": 8, "out_dim": 0}, TypeError, "expected a dim, None or a Gat"),
     ],
     ids=str,

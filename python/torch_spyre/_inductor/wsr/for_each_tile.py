@@ -125,9 +125,7 @@ def _check_dim(what: str, dim, rank: int) -> None:
     if not isinstance(dim, int) or isinstance(dim, bool):
         raise TypeError(f"for_each_tile: {what}: expected a dim, None or a Gather, got {dim!r}")
     if not -rank <= dim < rank:
-        raise ValueError(
-            f"for_each_tile: {what} has no dim {dim}: {-rank}..{rank - 1} are possible"
-        )
+        raise ValueError(f"for_each_tile: {what} has no dim {dim}: expected {-rank}..{rank - 1}")
 
 
 def _nearest(size: int, wanted: int) -> int:
