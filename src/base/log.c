@@ -9,8 +9,8 @@
 
 #include "base/text.h"
 
-static const char *const level_names[] = {"off", "error", "warn", "info", "debug"};
-static const char *const prefixes[] = {"", "error", "warning", "info", "debug"};
+static const char *const level_names[] = {"off", "critical", "error", "warn", "info", "debug"};
+static const char *const prefixes[] = {"", "critical", "error", "warning", "info", "debug"};
 
 bool log_level_named(const char *name, log_level *out_level)
 {
@@ -31,7 +31,8 @@ static log_level current_level(void)
     const char *wanted = getenv("SPYRE_LOG");
     log_level chosen = LOG_LEVEL_WARN;
     if (wanted && *wanted && !log_level_named(wanted, &chosen)) {
-        fprintf(stderr, "spyre warning: SPYRE_LOG=%s: expected off, error, warn, info or debug\n",
+        fprintf(stderr,
+                "spyre warning: SPYRE_LOG=%s: expected off, critical, error, warn, info or debug\n",
                 wanted);
     }
     atomic_store_explicit(&known, (int)chosen, memory_order_relaxed);

@@ -14,6 +14,7 @@
 
 typedef enum {
     LOG_LEVEL_OFF,
+    LOG_LEVEL_CRITICAL, // what the card could not do
     LOG_LEVEL_ERROR,
     LOG_LEVEL_WARN,
     LOG_LEVEL_INFO,
@@ -26,12 +27,13 @@ bool log_enabled(log_level level);
 // Writes one message, without a newline at its end, when its level is enabled.
 void log_write(log_level level, const char *format, ...) SPYRE_PRINTF(2, 3);
 
+#define log_critical(...) log_write(LOG_LEVEL_CRITICAL, __VA_ARGS__)
 #define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_write(LOG_LEVEL_WARN, __VA_ARGS__)
 #define log_info(...)  log_write(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...) log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
-// The level of a SPYRE_LOG value; false when it is none of the five.
+// The level of a SPYRE_LOG value; false when it is none of the six.
 bool log_level_named(const char *name, log_level *out_level);
 
 #endif

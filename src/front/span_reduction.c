@@ -149,11 +149,11 @@ void span_report(const loop_graph *loops, uint32_t index, const division *d)
         int64_t span = span_of_operand(loops, op, d, k);
         if (span <= loops->settings.max_span_bytes) continue;
         const char *divided = division_describe(loops->memory, op, d), *better = advice(loops, op);
-        log_error("%s, operand %u (%%%s): divided %s, a core reaches over %" PRId64
-                  " bytes, at most %u are allowed; %s",
-                  loop_op_place(loops, index), k,
-                  loops->buffers.items[op->operand[k].buffer].name, divided ? divided : "-", span,
-                  loops->settings.max_span_bytes, better ? better : "out of memory");
+        log_critical("%s, operand %u (%%%s): divided %s, a core reaches over %" PRId64
+                     " bytes, at most %u are allowed; %s",
+                     loop_op_place(loops, index), k,
+                     loops->buffers.items[op->operand[k].buffer].name, divided ? divided : "-",
+                     span, loops->settings.max_span_bytes, better ? better : "out of memory");
         return;
     }
 }

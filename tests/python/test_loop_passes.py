@@ -4,8 +4,9 @@
 import pathlib
 
 import pytest
+import sympy
 import torch
-from torch_spyre._inductor import passes
+from torch_spyre._inductor import pass_utils, passes
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
 
 POINTS = (
@@ -281,3 +282,37 @@ def test_the_source_of_passes_is_part_of_their_id():
     before = passes.CustomPreFusionPasses().uuid()
     passes.CustomPreFusionPasses.passes.append(lambda ops: ops)
     assert passes.CustomPreFusionPasses().uuid() != before
+
+
+def test_divisions_by_coefficients_of_an_index():
+    i, j, r, s, t, q = sympy.symbols("i j r s t q")
+    stored = pass_utils.splits_by_index_coeff({i: 4, j: 1, r: 8}, 64 * i + j, 16 * i + r)
+    assert stored == ({64: 4}, {1: 8})
+    ranges = {s: 8, t: 64, q: 16}
+    found = pass_utils.apply_splits_from_index_coeff(stored, 64 * s + t, 16 * s + q, ranges)
+    assert found == {s: 4, t: 1, q: 8}
+
+
+def test_a_loop_of_one_step_takes_no_slices_of_another():
+    s, t = sympy.symbols("s t")
+    index = 8 * s + 8 * t
+    found = pass_utils.apply_splits_from_index_coeff(({8: 4}, {}), index, index, {s: 4, t: 1})
+    assert found == {s: 4, t: 1}
+
+
+def test_slices_are_read_and_set_by_coefficients(operands):
+    seen = []
+
+    def look(ops):
+        seen.extend((op.opfunc, op.op_it_space_splits) for op in ops)
+        return ops
+
+    def spread(graph):
+        for op in graph.operations:
+            op.op_it_space_splits = ({128: 16, 1: 2}, {})
+            assert op.slices == [16, 2]
+
+    passes.CustomPreSchedulingPasses.passes.append(spread)
+    passes.CustomPreFusionPasses.passes.append(look)
+    run(lambda x, y: x.exp(), operands)
+    assert seen == [("exp", ({128: 16, 1: 2}, {}))]

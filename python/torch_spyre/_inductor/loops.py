@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from .. import _C
 from .loop_info import CoarseTileInfo
+from .pass_utils import Splits, apply_splits_from_index_coeff, splits_by_index_coeff
 from .propagate_hints import DimHint, dim_hints
 
 
@@ -56,6 +57,13 @@ class Operand:
     strides: tuple[int, ...]  # one a loop
 
 
+class _Index(dict[int, int]):
+    """Of an access: the stride of each loop."""
+
+    def coeff(self, loop: int) -> int:
+        return self.get(loop, 0)
+
+
 @dataclass(eq=False)
 class LoopOp:
     """One op. Passes may set `slices` and `note`; the rest is read only."""
@@ -79,6 +87,22 @@ class LoopOp:
         if loop is not None and not 0 <= loop < len(self.loops):
             raise ValueError(f"op {self.name} {self.opfunc} has no loop {loop}")
         self._stick = -1 if loop is None else loop + 1
+
+    @property
+    def op_it_space_splits(self) -> Splits:
+        """`slices` by the strides of the result and of the first input, as torch-spyre has them;
+        may be set."""
+        return splits_by_index_coeff(dict(enumerate(self.slices)), *self._indices())
+
+    @op_it_space_splits.setter
+    def op_it_space_splits(self, splits: Splits) -> None:
+        extents = {number: loop.extent for number, loop in enumerate(self.loops)}
+        found = apply_splits_from_index_coeff(splits, *self._indices(), extents)
+        self.slices[:] = [found[number] for number in extents]
+
+    def _indices(self) -> tuple[_Index, _Index]:
+        operands = (self.result, *self.inputs[:1])
+        return _Index(enumerate(operands[0].strides)), _Index(enumerate(operands[-1].strides))
 
     def divide(self, **slices: int) -> None:
         """Slices of dims with names: op.divide(M=4)."""

@@ -20,6 +20,7 @@ static void run_child(const char *level, char *output, size_t capacity)
         dup2(ends[1], STDERR_FILENO);
         if (level) setenv("SPYRE_LOG", level, 1);
         else unsetenv("SPYRE_LOG");
+        log_critical("c");
         log_error("e %d", 1);
         log_warn("w");
         log_info("i");
@@ -42,13 +43,16 @@ static void log__levels_are_thresholds(void **state)
     (void)state;
     char output[512];
     run_child(NULL, output, sizeof output);
-    assert_string_equal(output, "spyre error: e 1\nspyre warning: w\n");
+    assert_string_equal(output, "spyre critical: c\nspyre error: e 1\nspyre warning: w\n");
     run_child("off", output, sizeof output);
     assert_string_equal(output, "");
+    run_child("critical", output, sizeof output);
+    assert_string_equal(output, "spyre critical: c\n");
     run_child("error", output, sizeof output);
-    assert_string_equal(output, "spyre error: e 1\n");
+    assert_string_equal(output, "spyre critical: c\nspyre error: e 1\n");
     run_child("info", output, sizeof output);
-    assert_string_equal(output, "spyre error: e 1\nspyre warning: w\nspyre info: i\n");
+    assert_string_equal(output, "spyre critical: c\nspyre error: e 1\nspyre warning: w\n"
+                                "spyre info: i\n");
     run_child("debug", output, sizeof output);
     assert_non_null(strstr(output, "spyre debug: d\n"));
 }
@@ -58,8 +62,8 @@ static void log__wrong_level_is_said_once(void **state)
     (void)state;
     char output[512];
     run_child("loud", output, sizeof output);
-    assert_string_equal(output, "spyre warning: SPYRE_LOG=loud: expected off, error, warn, info or "
-                                "debug\nspyre error: e 1\nspyre warning: w\n");
+    assert_string_equal(output, "spyre warning: SPYRE_LOG=loud: expected off, critical, error, warn, "
+                                "info or debug\nspyre critical: c\nspyre error: e 1\nspyre warning: w\n");
 }
 
 static void log__names_are_exact(void **state)
