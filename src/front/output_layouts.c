@@ -2,9 +2,10 @@
 //
 // output_layouts: what leaves the segment must be describable as a layout of the host tensor's own
 // dims. Every output buffer takes back its host dims (the stick on the host dim that it runs
-// along), in the order of the default layout where that applies, in that of the input whose contents
-// it replaces where both have one stick (write_in_place). A buffer whose accesses cut that stick (a
-// head of 32 kept in its own stick) is copied into a fresh buffer of the default layout instead.
+// along), in the order of the default layout where that applies, in that of the input whose
+// contents it replaces where both have one stick (write_in_place). A buffer whose accesses cut that
+// stick (a head of 32 kept in its own stick) is copied into a fresh buffer of the default layout
+// instead.
 #include "front/front.h"
 #include "front/relayout.h"
 

@@ -7,6 +7,8 @@
 
 #include "unit/bundle/golden.h"
 
+#include <math.h>
+
 #include "back/allocate.h"
 #include "back/back.h"
 #include "card/card.h"

@@ -34,7 +34,8 @@ static inline int64_t at(int64_t rows, int64_t row, int64_t column, spyre_format
            column % lanes * spyre_format_bytes(format);
 }
 
-static inline void set(machine *m, uint32_t buffer, int64_t offset, spyre_format format, double value)
+static inline void set(machine *m, uint32_t buffer, int64_t offset, spyre_format format,
+                       double value)
 {
     element_store(m->buffers[buffer].bytes + offset, format, value);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numeric rules of what is done element by element, each with values for which another order, another rounding or a
-// touched padding would show.
+// The numeric rules of what is done element by element, each with values for which another order,
+// another rounding or a touched padding would show.
 #include "unit/bundle/interpret_case.h"
 
 #include <math.h>

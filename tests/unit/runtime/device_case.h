@@ -54,7 +54,8 @@ static inline void put(uint32_t card_id, uint32_t stream_id, uint64_t address, c
     assert_ok(spyre_copy_to_card(the_context, &transfer, values));
 }
 
-static inline spyre_status get(uint32_t card_id, uint32_t stream_id, uint64_t address, float *values)
+static inline spyre_status get(uint32_t card_id, uint32_t stream_id, uint64_t address,
+                               float *values)
 {
     spyre_layout layout = flat_layout();
     const spyre_transfer transfer = {card_id, stream_id, address, &layout, &dense,
