@@ -20,6 +20,8 @@ import pathlib
 import subprocess
 import tempfile
 
+import graphs
+import published
 import timing
 
 TOOL = os.environ.get("PLAN_QUALITY", str(timing.ROOT / "build/release/tools/plan_quality"))
@@ -54,19 +56,19 @@ def solver() -> Figures:
 
 
 def _node(op: str, inputs: dict, arguments: str, shape) -> str:
-    node = f"%p = aten.{op}({arguments}) -> {timing.tensor(shape)}"
-    return timing.graph(inputs, [node], "p")
+    node = f"%p = aten.{op}({arguments}) -> {graphs.tensor(shape)}"
+    return graphs.graph(inputs, [node], "p")
 
 
 def _feed_forward(rows: int, size: int, inner: int) -> str:
-    wide, narrow = timing.tensor((rows, inner)), timing.tensor((rows, size))
+    wide, narrow = graphs.tensor((rows, inner)), graphs.tensor((rows, size))
     nodes = [
         f"%a = aten.mm.default(%x, %u) -> {wide}",
         f'%b = aten.gelu.default(%a, "none") -> {wide}',
         f"%p = aten.mm.default(%b, %d) -> {narrow}",
     ]
     inputs = {"x": (rows, size), "u": (size, inner), "d": (inner, size)}
-    return timing.graph(inputs, nodes, "p")
+    return graphs.graph(inputs, nodes, "p")
 
 
 def _normalized(rows: int, size: int) -> str:
@@ -75,27 +77,27 @@ def _normalized(rows: int, size: int) -> str:
 
 
 FAMILIES = {
-    "unary": lambda: timing.unary("neg", (100, 1000)),
-    "binary": lambda: timing.add((2048, 1024), (2048, 1024)),
-    "binary with a row": lambda: timing.add((2048, 1024), (1, 1024)),
-    "binary with a column": lambda: timing.add((2048, 1024), (2048, 1)),
-    "sum of rows": lambda: timing.summed((2048, 1024), 1),
-    "sum across rows": lambda: timing.summed((2048, 1024), 0),
+    "unary": lambda: graphs.unary("neg", (100, 1000)),
+    "binary": lambda: graphs.add((2048, 1024), (2048, 1024)),
+    "binary with a row": lambda: graphs.add((2048, 1024), (1, 1024)),
+    "binary with a column": lambda: graphs.add((2048, 1024), (2048, 1)),
+    "sum of rows": lambda: graphs.summed((2048, 1024), 1),
+    "sum across rows": lambda: graphs.summed((2048, 1024), 0),
     "maximum of rows": lambda: _node(
         "amax.default", {"x": (2048, 1024)}, "%x, [1], false", (2048,)
     ),
-    "outer transpose": lambda: timing.outer_transpose(512, 8, 1024),
-    "cat of columns": lambda: timing.cat(1024, 1024, 1),
-    "cat of rows": lambda: timing.cat(1024, 1024, 0),
-    "restickify": lambda: timing.transposed_add(1024, 1024),
-    "matmul": lambda: timing.product(1024, 1024, 1024),
-    "matmul, tall": lambda: timing.product(4096, 512, 256),
-    "matmul of one row": lambda: timing.product(1, 4096, 4096),
-    "matmul, small": lambda: timing.product(128, 256, 128),
-    "batched matmul": lambda: timing.batched_product(8, 256, 128, 256),
-    "batched matmul, many": lambda: timing.batched_product(32, 512, 128, 512),
-    "softmax across rows": lambda: timing.softmax_of((512, 1024), 0),
-    "softmax along rows": lambda: timing.softmax_of((4096, 2048), -1),
+    "outer transpose": lambda: graphs.outer_transpose(512, 8, 1024),
+    "cat of columns": lambda: graphs.cat(1024, 1024, 1),
+    "cat of rows": lambda: graphs.cat(1024, 1024, 0),
+    "restickify": lambda: graphs.transposed_add(1024, 1024),
+    "matmul": lambda: graphs.product(1024, 1024, 1024),
+    "matmul, tall": lambda: graphs.product(4096, 512, 256),
+    "matmul of one row": lambda: graphs.product(1, 4096, 4096),
+    "matmul, small": lambda: graphs.product(128, 256, 128),
+    "batched matmul": lambda: graphs.batched_product(8, 256, 128, 256),
+    "batched matmul, many": lambda: graphs.batched_product(32, 512, 128, 512),
+    "softmax across rows": lambda: graphs.softmax_of((512, 1024), 0),
+    "softmax along rows": lambda: graphs.softmax_of((4096, 2048), -1),
     "rms_norm": lambda: _normalized(2048, 1024),
     "feed-forward": lambda: _feed_forward(512, 512, 2048),
 }
@@ -168,7 +170,7 @@ def llama_block(tokens: int, cached: int) -> str:
     nodes: list[str] = []
 
     def add(name: str, call: str, shape, strides: str = "") -> str:
-        nodes.append(f"%{name} = aten.{call} -> {timing.tensor(shape)}{strides}")
+        nodes.append(f"%{name} = aten.{call} -> {graphs.tensor(shape)}{strides}")
         return f"%{name}"
 
     def rotated(name: str, value: str, count: int) -> str:
@@ -233,7 +235,7 @@ def llama_block(tokens: int, cached: int) -> str:
     add("both", "mul.Tensor(%act, %up)", (tokens, inner))
     add("down", "mm.default(%both, %wd)", (tokens, hidden))
     add("y", "add.Tensor(%r, %down)", (tokens, hidden))
-    return timing.graph(inputs, nodes, "y")
+    return graphs.graph(inputs, nodes, "y")
 
 
 TOGETHER = ("--set", "co_optimizing_lx_planning=1")
@@ -248,7 +250,7 @@ def llama() -> Figures:
         weights = 2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336
         length = tokens + cached
         kept = 2 * length * 8 * 128
-        memory = timing.ELEMENT * (weights + 2 * tokens * 4096 + kept) / MEMORY_RATE
+        memory = published.ELEMENT * (weights + 2 * tokens * 4096 + kept) / MEMORY_RATE
         compute = (tokens * weights + 2 * 32 * tokens * length * 128) / MATMUL_RATE
         for label, options in LLAMA_PLANS.items():
             us, _ = timing.price(llama_block(tokens, cached), *options)

@@ -26,116 +26,31 @@ import re
 import subprocess
 import tempfile
 
+import graphs
+from published import (
+    CORES,
+    ELEMENT,
+    MEASURED_ADD,
+    MEASURED_ADD_SCALAR,
+    MEASURED_MATMUL,
+    MEASURED_OUTER_TRANSPOSE,
+    MEASURED_RESTICKIFY,
+    MEASURED_SOFTMAX,
+    MEASURED_SUM_OF_ROWS,
+    OUTER_REDUCTION_RATE,
+    RESTICKIFY_RATE,
+    STICK,
+    TARGET_RMS,
+    broadcast_rate,
+    matmul_bytes,
+    matmul_us,
+    row_reduction_rate,
+    traffic_us,
+    transport_rate,
+)
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CLI = os.environ.get("SPYRE_CLI", str(ROOT / "build" / "release" / "spyre"))
-ELEMENT, STICK, CORES = 2, 64, 32  # bytes, elements of a stick, cores
-
-# RMS error of the published formulas against the card, percent (cost_model.md).
-PUBLISHED_RMS = {"pointwise": 8.5, "broadcast": 5.0, "reduction": 7.2, "transport": 6.1}
-TARGET_RMS = PUBLISHED_RMS | {"matmul": 25.0, "softmax": 15.0}
-
-# Measured on a card, us (see above).
-MEASURED_ADD = {
-    (64, 16384): 53.0,
-    (128, 16384): 108.2,
-    (512, 4096): 109.1,
-    (512, 16384): 461.3,
-    (2048, 1024): 107.9,
-    (2048, 2048): 219.1,
-    (4096, 4096): 875.9,
-    (8192, 4096): 1837.4,
-}
-MEASURED_ADD_SCALAR = {
-    (256, 2048): 21.0,
-    (2048, 1024): 68.5,
-    (2048, 4096): 283.7,
-    (8192, 2048): 604.4,
-    (16384, 2048): 1221.1,
-    (2048, 16384): 1140.7,
-}
-MEASURED_RESTICKIFY = {
-    (1024, 1024): 38.0,
-    (2048, 2048): 146.4,
-    (4096, 4096): 572.5,
-    (2048, 16384): 1157.6,
-}
-MEASURED_OUTER_TRANSPOSE = {
-    (1024, 8, 1024): 317.1,
-    (2048, 8, 1024): 644.2,
-    (4096, 8, 1024): 1305.9,
-    (2048, 8, 2048): 1336.6,
-}
-MEASURED_MATMUL = {
-    (2048, 2048, 2048): 386.3,
-    (4096, 2048, 1024): 344.3,
-    (8192, 2048, 1024): 692.0,
-}
-MEASURED_SUM_OF_ROWS = {(2048, 8192): 221.7}
-MEASURED_SOFTMAX = {(4096, 2048): 262.1}
-
-
-# --- What is published, in microseconds; the only copy of these formulas in this project
-
-
-def traffic_us(read: float, written: float) -> float:
-    """One direction at 150 GB/s, turnaround of 0.00574 ns for every byte of the smaller."""
-    return (read + written) / 150e3 + 5.74e-6 * min(read, written)
-
-
-def broadcast_rate(rows: int, cols: int, row_operand: bool) -> float:
-    """GB/s with a broadcast operand, 1024 rows and more; an operand [1, cols], or another."""
-    if row_operand:
-        return min(135, max(100, 183.5 - 2.8 * math.log2(cols) - 2.6 * math.log2(rows)))
-    return min(130, max(95, 162 - 1.8 * math.log2(cols) - 2.2 * math.log2(rows)))
-
-
-def row_reduction_rate(rows: int) -> float:
-    return min(150, 114 + 61 * math.exp(-rows / 3700))
-
-
-OUTER_REDUCTION_RATE = 113
-RESTICKIFY_RATE = 116
-
-
-def transport_rate(kind: str, rows: int, cols: int, middle: int = 8) -> float:
-    a, b, d, floor = {
-        "cat 0": (144, 9.6, 2.4, 44),
-        "outer transpose": (140, 6.8, 1.2, 83),
-        "cat 1": (110, 0.8, 0, 90),
-    }[kind]
-    rate = a - b * math.log2(max(1, cols / STICK)) - d * math.log2(max(2, rows))
-    rate = min(150, max(floor, rate))
-    if kind == "outer transpose" and middle < 8:
-        rate = max(40, rate - 13 * math.log2(8 / middle))
-    return rate
-
-
-def matmul_reread(m: int, n: int, m_split: int, n_split: int) -> float:
-    """Share of the operands that is read again, by the size of a core's part of the result."""
-    return min(1.5, max(0, 0.45 * math.log2(m * n / (m_split * n_split) / 65536)))
-
-
-def matmul_bytes(m: int, k: int, n: int, m_split: int, n_split: int) -> float:
-    again = matmul_reread(m, n, m_split, n_split)
-    return ((m * k + k * n) * (1 + again) + m * n) * ELEMENT
-
-
-def matmul_us(m: int, k: int, n: int, m_split: int, n_split: int, rate: float = 1140) -> float:
-    """The larger of compute and memory, for a split of m and n over the cores."""
-    rows, columns = m / m_split, n / n_split
-    fill = min(1, (rows / 64) ** 0.35)
-    compute = m * k * n / (m_split * n_split) / (rate * 1e3 * fill)
-    area = rows * columns
-    excess = max(0, area - 131072)
-    long, short = (m_split, n_split) if m >= n else (n_split, m_split)
-    compute += excess * (
-        2.62e-3 * max(0, math.log2(long / 8)) + 2.88e-3 * max(0, math.log2(short / 16))
-    )
-    again = matmul_reread(m, n, m_split, n_split)
-    operands = (m * k + k * n) * ELEMENT
-    return max(compute, traffic_us(operands, m * n * ELEMENT) + again * operands / 150e3)
-
-
 # --- What our card says
 
 
@@ -157,15 +72,6 @@ class Row:
     def error(self) -> float:
         """Percent, positive when ours is slower."""
         return 100 * (self.ours_us / self.published_us - 1)
-
-
-def tensor(sizes) -> str:
-    return f"f16[{', '.join(map(str, sizes))}]"
-
-
-def graph(inputs: dict, nodes: list[str], result: str) -> str:
-    lines = [f"input %{name}: {tensor(sizes)}" for name, sizes in inputs.items()]
-    return "\n".join([*lines, *nodes, f"return %{result}"]) + "\n"
 
 
 def compiled(text: str, *options: str) -> tuple[dict, str]:
@@ -202,72 +108,9 @@ def price(text: str, *options: str, kernel: str = "") -> tuple[float, int]:
     return sum(k["us"] for k in kernels), sum(traffic(k) for k in kernels)
 
 
-# --- Graphs
-
-
-SHAPES = [(r, c) for r in (512, 2048, 8192) for c in (1024, 4096, 16384)]
-
-
-def unary(op: str, shape) -> str:
-    return graph({"x": shape}, [f"%p = aten.{op}.default(%x) -> {tensor(shape)}"], "p")
-
-
-def add(shape, other) -> str:
-    node = f"%p = aten.add.Tensor(%x, %y) -> {tensor(shape)}"
-    return graph({"x": shape, "y": other}, [node], "p")
-
-
-def add_scalar(shape) -> str:
-    return graph({"x": shape}, [f"%p = aten.add.Scalar(%x, 1.0) -> {tensor(shape)}"], "p")
-
-
-def summed(shape, dim: int) -> str:
-    node = f"%p = aten.sum.dim_IntList(%x, [{dim}], false) -> {tensor((shape[1 - dim],))}"
-    return graph({"x": shape}, [node], "p")
-
-
-def outer_transpose(rows: int, middle: int, cols: int) -> str:
-    swapped = tensor((middle, rows, cols))
-    nodes = [
-        f"%t = aten.transpose.int(%x, 0, 1) -> {swapped}{{{cols}, {middle * cols}, 1}}",
-        f"%p = aten.clone.default(%t) -> {swapped}",
-    ]
-    return graph({"x": (rows, middle, cols)}, nodes, "p")
-
-
-def cat(rows: int, cols: int, dim: int) -> str:
-    out = tensor((2 * rows, cols) if dim == 0 else (rows, 2 * cols))
-    node = f"%p = aten.cat.default([%x, %y], {dim}) -> {out}"
-    return graph({"x": (rows, cols), "y": (rows, cols)}, [node], "p")
-
-
-def transposed_add(rows: int, cols: int) -> str:
-    """A restickify, then an addition."""
-    nodes = [
-        f"%t = aten.transpose.int(%x, 0, 1) -> {tensor((cols, rows))}{{1, {cols}}}",
-        f"%p = aten.add.Tensor(%t, %y) -> {tensor((cols, rows))}",
-    ]
-    return graph({"x": (rows, cols), "y": (cols, rows)}, nodes, "p")
-
-
 RESTICKIFY = "Stickify"  # in the kernel's name
 IN_MEMORY = ("--set", "lx_planning=0")
 CLONED = ("--set", "lx_boundary_clones=1")
-
-
-def product(m: int, k: int, n: int) -> str:
-    node = f"%p = aten.mm.default(%x, %y) -> {tensor((m, n))}"
-    return graph({"x": (m, k), "y": (k, n)}, [node], "p")
-
-
-def batched_product(b: int, m: int, k: int, n: int) -> str:
-    node = f"%p = aten.bmm.default(%x, %y) -> {tensor((b, m, n))}"
-    return graph({"x": (b, m, k), "y": (b, k, n)}, [node], "p")
-
-
-def softmax_of(shape, dim: int) -> str:
-    node = f"%p = aten._softmax.default(%x, {dim}, false) -> {tensor(shape)}"
-    return graph({"x": shape}, [node], "p")
 
 
 # --- Families
@@ -289,9 +132,9 @@ def size_of(name: str, shape) -> str:
 def pointwise():
     for shape in SHAPES:
         size = math.prod(shape) * ELEMENT
-        name, text = size_of("neg", shape), unary("neg", shape)
+        name, text = size_of("neg", shape), graphs.unary("neg", shape)
         yield row("pointwise", name, traffic_us(size, size), text, 2 * size)
-        name, text = size_of("add", shape), add(shape, shape)
+        name, text = size_of("add", shape), graphs.add(shape, shape)
         yield row("pointwise", name, traffic_us(2 * size, size), text, 3 * size)
 
 
@@ -301,9 +144,9 @@ def broadcast():
             continue
         shape, size = (rows, cols), rows * cols * ELEMENT
         cases = (
-            ("add [1, C]", add(shape, (1, cols)), cols * ELEMENT, True),
-            ("add [R, 1]", add(shape, (rows, 1)), rows * STICK * ELEMENT, False),
-            ("add scalar", add_scalar(shape), 0, False),
+            ("add [1, C]", graphs.add(shape, (1, cols)), cols * ELEMENT, True),
+            ("add [R, 1]", graphs.add(shape, (rows, 1)), rows * STICK * ELEMENT, False),
+            ("add scalar", graphs.add_scalar(shape), 0, False),
         )
         for name, text, extra, row_operand in cases:
             moved = 2 * size + extra
@@ -318,11 +161,11 @@ def reduction():
             moved = size + rows * STICK * ELEMENT
             published = moved / row_reduction_rate(rows) / 1e3
             name = size_of("sum of rows", shape)
-            yield row("reduction", name, published, summed(shape, 1), moved)
+            yield row("reduction", name, published, graphs.summed(shape, 1), moved)
             moved = size + cols * ELEMENT
             published = moved / OUTER_REDUCTION_RATE / 1e3
             name = size_of("sum across rows", shape)
-            yield row("reduction", name, published, summed(shape, 0), moved)
+            yield row("reduction", name, published, graphs.summed(shape, 0), moved)
 
 
 def transport():
@@ -334,17 +177,17 @@ def transport():
             moved = 2 * math.prod(shape) * ELEMENT
             published = moved / transport_rate("outer transpose", rows, cols, middle) / 1e3
             note = "" if middle == 8 else "fewer than 8 in the middle: our tiles take more rows"
-            name, text = size_of("outer transpose", shape), outer_transpose(*shape)
+            name, text = size_of("outer transpose", shape), graphs.outer_transpose(*shape)
             yield row("transport", name, published, text, moved, note=note, scored=middle == 8)
     for shape in ((2048, 2048), (2048, 4096), (8192, 2048)):
         size = math.prod(shape) * ELEMENT
         for dim in (1, 0):
             published = 4 * size / transport_rate(f"cat {dim}", *shape) / 1e3
             note = "" if dim else "the measured kernel gathers single sticks, ours copies runs"
-            name, text = size_of(f"cat {dim} of two", shape), cat(*shape, dim)
+            name, text = size_of(f"cat {dim} of two", shape), graphs.cat(*shape, dim)
             yield row("transport", name, published, text, 4 * size, note=note, scored=dim == 1)
         published, name = 2 * size / RESTICKIFY_RATE / 1e3, size_of("restickify", shape)
-        text = transposed_add(*shape)
+        text = graphs.transposed_add(*shape)
         yield row("transport", name, published, text, 2 * size, *IN_MEMORY, kernel=RESTICKIFY)
 
 
@@ -364,7 +207,7 @@ def split_name(found: dict[str, int]) -> str:
 def matmul():
     shapes = ((512, 512, 512), (2048, 2048, 2048), (4096, 4096, 4096), (4096, 2048, 1024))
     for m, k, n in (*shapes, (128, 4096, 4096), (32, 4096, 11008), (2048, 8192, 28672)):
-        counters, bundle = compiled(product(m, k, n))
+        counters, bundle = compiled(graphs.product(m, k, n))
         found, total = splits(bundle), counters["total"]
         m_split, n_split = found.get("mb", 1), found.get("out", 1)
         published = matmul_us(m, k, n, m_split, n_split)
@@ -381,7 +224,7 @@ def matmul():
 def batched():
     """The formulas give a rate by the order of the batch in memory and call the mechanism open."""
     for b, m, k, n in ((8, 1024, 1024, 1024), (32, 512, 128, 512)):
-        counters, bundle = compiled(batched_product(b, m, k, n))
+        counters, bundle = compiled(graphs.batched_product(b, m, k, n))
         for rate, order in ((160, "batch inside the sticks"), (475, "batch outermost")):
             published = b * m * k * n / CORES / (rate * 1e3)
             note = f"mechanism open; split {split_name(splits(bundle))}"
@@ -401,7 +244,7 @@ SOFTMAX_STAGES = (
 
 def softmax():
     rows, columns = 512, 1024
-    text, unit = softmax_of((rows, columns), 0), rows * columns * ELEMENT
+    text, unit = graphs.softmax_of((rows, columns), 0), rows * columns * ELEMENT
     for name, options, published, units, scored in SOFTMAX_STAGES:
         moved = units * unit + (4 * columns * ELEMENT if options == IN_MEMORY else 0)
         note = "" if scored else "8 MN take 56 us at the published 150 GB/s: a residual"
@@ -411,7 +254,7 @@ def softmax():
     name, note = "softmax 512x1024 dim 0, 4 cores", "slower than one core: not traffic"
     options = ("--set", "sencores=4", *CLONED)
     yield row("softmax", name, 32.17, text, 2 * unit, *options, note=note, scored=False)
-    name, text = "softmax 4096x2048, 32 cores (predicted)", softmax_of((4096, 2048), -1)
+    name, text = "softmax 4096x2048, 32 cores (predicted)", graphs.softmax_of((4096, 2048), -1)
     note = "the card was measured at 262 us, see below"
     moved = 2 * 4096 * 2048 * ELEMENT
     yield row("softmax", name, 320.0, text, moved, *CLONED, note=note, scored=False)
@@ -419,30 +262,30 @@ def softmax():
 
 def measured():
     for shape, us in MEASURED_ADD.items():
-        size, text = math.prod(shape) * ELEMENT, add(shape, shape)
+        size, text = math.prod(shape) * ELEMENT, graphs.add(shape, shape)
         yield row("measured", size_of("add", shape), us, text, 3 * size)
     for shape, us in MEASURED_ADD_SCALAR.items():
-        size, text = math.prod(shape) * ELEMENT, add_scalar(shape)
+        size, text = math.prod(shape) * ELEMENT, graphs.add_scalar(shape)
         yield row("measured", size_of("add scalar", shape), us, text, 2 * size)
     for shape, us in MEASURED_RESTICKIFY.items():
-        size, text = math.prod(shape) * ELEMENT, transposed_add(*shape)
+        size, text = math.prod(shape) * ELEMENT, graphs.transposed_add(*shape)
         name = size_of("restickify", shape)
         yield row("measured", name, us, text, 2 * size, *IN_MEMORY, kernel=RESTICKIFY)
     for shape, us in MEASURED_OUTER_TRANSPOSE.items():
-        size, text = math.prod(shape) * ELEMENT, outer_transpose(*shape)
+        size, text = math.prod(shape) * ELEMENT, graphs.outer_transpose(*shape)
         yield row("measured", size_of("outer transpose", shape), us, text, 2 * size)
     for shape, us in MEASURED_SUM_OF_ROWS.items():
         moved = (math.prod(shape) + shape[0] * STICK) * ELEMENT
-        name, text = size_of("sum of rows", shape), summed(shape, 1)
+        name, text = size_of("sum of rows", shape), graphs.summed(shape, 1)
         yield row("measured", name, us, text, moved)
     for (m, k, n), us in MEASURED_MATMUL.items():
         least, formula = (m * k + k * n + m * n) * ELEMENT, matmul_us(m, k, n, 4, 8)
         note = f"the formula for a split of 4x8 gives {formula:.0f}"
         name = size_of("matmul", (m, k, n))
-        yield row("measured", name, us, product(m, k, n), least, note=note)
+        yield row("measured", name, us, graphs.product(m, k, n), least, note=note)
     for shape, us in MEASURED_SOFTMAX.items():
         size, name = math.prod(shape) * ELEMENT, size_of("softmax", shape)
-        yield row("measured", name, us, softmax_of(shape, -1), 2 * size, *CLONED)
+        yield row("measured", name, us, graphs.softmax_of(shape, -1), 2 * size, *CLONED)
 
 
 FAMILIES = (pointwise, broadcast, reduction, transport, matmul, batched, softmax, measured)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The timing model against the published figures: bench/timing.py, family by family."""
 
-import importlib.util
+import importlib
 import os
 import sys
 
@@ -11,11 +11,8 @@ from command import ROOT
 
 @pytest.fixture(scope="module")
 def timing():
-    path = ROOT / "bench" / "timing.py"
-    spec = importlib.util.spec_from_file_location("bench_timing", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(ROOT / "bench"))
+    module = importlib.import_module("timing")
     module.CLI = os.environ.get("SPYRE_CLI", module.CLI)
     return module
 
