@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the loop IR to a bundle: one step an op. Dims take the specification's labels (matmul:
-// batch, mb, out, in; otherwise mb, x, y, .., out last for the stick), stick dims are padded to
-// whole sticks, padding of reduced sticks is masked, and every core gets its slice.
+// From the loop IR to a bundle: one step an op. Dims take torch-spyre's labels (matmul: batch dims,
+// mb, out, in; otherwise mb, x, y, .., out last for the stick), stick dims are padded to whole
+// sticks, padding of reduced sticks is masked, and every core gets its slice.
 #include "front/cost.h"
 #include "front/emit.h"
 #include "front/front.h"
@@ -54,18 +54,24 @@ static spyre_status add_lane_dim(emitter *e, const char *name, int64_t padded)
     return add_dim(e, name, -1, padded, 1, &e->lane_dim);
 }
 
+static bool is_row(const loop_op *op, uint32_t v)
+{
+    return !loop_var_is_reduced(op, v) && v != op->stick;
+}
+
+// torch-spyre takes the last of ki, kj, y, x, mb, out, in, one a loop (torch_spyre/_inductor/
+// constants.py at e1abccf); it has one contracted loop.
 static spyre_status add_matmul_dims(emitter *e)
 {
-    static const char *const rows[] = {"mb", "x", "y", "i", "j", "z"};
-    static const char *const sums[] = {"ki", "kj", "kk", "kl"};
+    static const char *const rows[] = {"mb", "x", "y", "kj", "ki", "z"}; // innermost first
+    static const char *const sums[] = {"i", "j", "kk", "kl"};
     const loop_op *op = e->op;
     uint32_t row = 0, sum = 0;
     uint8_t k = e->place[0].stick_var;
+    for (uint32_t v = 0; v < op->var_count; v++) row += is_row(op, v);
+    if (row > sizeof rows / sizeof rows[0]) return refuse(e, "too many batch dims");
     for (uint32_t v = 0; v < op->var_count; v++)
-        if (!loop_var_is_reduced(op, v) && v != op->stick) {
-            if (row == sizeof rows / sizeof rows[0]) return refuse(e, "too many batch dims");
-            TRY(add_var(e, rows[row++], v));
-        }
+        if (is_row(op, v)) TRY(add_var(e, rows[--row], v));
     if (op->stick != LOOP_NO_DIM)
         TRY(add_var(e, "out", op->stick));
     else

@@ -30,6 +30,11 @@ static bool is_table(const emitter *e, uint32_t k)
     return e->op->gather && k == 1;
 }
 
+static bool is_matmul(const emitter *e)
+{
+    return opfunc_describe(e->op->op)->kind == OPFUNC_KIND_MATMUL;
+}
+
 static spyre_status refuse(const emitter *e, uint32_t k, const char *why)
 {
     return status_new(SPYRE_UNSUPPORTED, "op %s %s (%s), operand %u: %s", e->op->name,
@@ -115,7 +120,7 @@ static bool walks_lane_dim(const emitter *e, uint32_t k)
     if (stick != e->lane_dim) return false;
     if (e->op->op == OPFUNC_EXX2) return k == 0 && e->step->size[e->lane_dim] > 1;
     if (e->op->op == OPFUNC_LAYERNORMSCALE) return k == 1;
-    return opfunc_describe(e->op->op)->kind == OPFUNC_KIND_MATMUL;
+    return is_matmul(e);
 }
 
 static spyre_status set_order(const emitter *e, uint32_t k)
@@ -133,13 +138,14 @@ static spyre_status set_order(const emitter *e, uint32_t k)
         tensor->gap[e->room_dim] = e->step->op == OPFUNC_RESTICKIFY ? -gap : gap;
         placed[e->room_dim] = true;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        uint8_t d = chain[i].dim;
-        int64_t next = chain[i].stride && i + 1 < count ? chain[i + 1].stride : 0;
+    for (uint32_t i = first; i < count + first; i++) { // a single stick is the outermost
+        const chain_link *link = &chain[i % count];
+        uint8_t d = link->dim;
+        int64_t next = i + 1 < count ? chain[i + 1].stride : 0;
         tensor->order[tensor->order_count++] = d;
         tensor->scale[d] = 1;
         placed[d] = true;
-        TRY(set_gap(e, k, &chain[i], next));
+        TRY(set_gap(e, k, link, next));
     }
     for (uint8_t d = 0; d < e->step->dim_count; d++) {
         if (placed[d] || (d == e->room_dim && d != tensor->stick_dim)) continue;
@@ -150,21 +156,31 @@ static spyre_status set_order(const emitter *e, uint32_t k)
             continue;
         }
         if (d == e->sum_dim && k == 2) continue;
+        if (is_matmul(e) && d != tensor->stick_dim) continue; // a product's operands lack dims
         bool walks = d == tensor->stick_dim && walks_lane_dim(e, k);
         tensor->order[tensor->order_count++] = d;
         tensor->scale[d] = d != tensor->stick_dim ? -1 : walks ? 1 : -2;
     }
-    tensor->label_order_count = 0;
-    for (uint8_t d = 0; d < e->step->dim_count; d++)
-        if (tensor->scale[d]) tensor->label_order[tensor->label_order_count++] = d;
     return NULL;
 }
 
-// Tensors of one layout share a label.
+static bool has_same_dims(const bundle_tensor *a, const bundle_tensor *b)
+{
+    for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++)
+        if ((a->scale[d] != 0) != (b->scale[d] != 0)) return false;
+    return a->stick_dim == b->stick_dim && a->stick_elements == b->stick_elements;
+}
+
+// Tensors of the same dims and stick share a label, and in what follows it the order that the first
+// of them has. Names are torch-spyre's (torch_spyre/_inductor/constants.py at e1abccf).
 static void set_label(const emitter *e, uint32_t k)
 {
-    static const char *const names[] = {"OUTPUT", "KERNEL", "INPUT"};
+    static const char *const plain[] = {"OUTPUT", "KERNEL", "INPUT"};
+    static const char *const product[] = {"INPUT", "KERNEL", "OUTPUT"};
+    const char *const *names = is_matmul(e) ? product : plain;
     bundle_tensor *tensor = &e->step->tensors[k];
+    tensor->label_order_count = tensor->order_count;
+    memcpy(tensor->label_order, tensor->order, sizeof tensor->label_order);
     if (tensor->index_kind == BUNDLE_INDEX_INDEX) {
         snprintf(tensor->label, sizeof tensor->label, "KERNEL_IDX");
         return;
@@ -172,12 +188,9 @@ static void set_label(const emitter *e, uint32_t k)
     uint32_t distinct = 0;
     for (uint32_t i = 0; i < k; i++) {
         const bundle_tensor *other = &e->step->tensors[i];
-        if (other->stick_dim == tensor->stick_dim &&
-            other->stick_elements == tensor->stick_elements &&
-            other->label_order_count == tensor->label_order_count &&
-            memcmp(other->label_order, tensor->label_order, tensor->label_order_count) == 0 &&
-            other->index_kind != BUNDLE_INDEX_INDEX) {
+        if (has_same_dims(other, tensor) && other->index_kind != BUNDLE_INDEX_INDEX) {
             memcpy(tensor->label, other->label, sizeof tensor->label);
+            memcpy(tensor->label_order, other->label_order, sizeof tensor->label_order);
             return;
         }
         bool fresh = other->index_kind != BUNDLE_INDEX_INDEX;
@@ -185,7 +198,7 @@ static void set_label(const emitter *e, uint32_t k)
             if (strcmp(e->step->tensors[j].label, other->label) == 0) fresh = false;
         distinct += fresh;
     }
-    if (distinct < sizeof names / sizeof names[0])
+    if (distinct < sizeof plain / sizeof plain[0])
         snprintf(tensor->label, sizeof tensor->label, "%s", names[distinct]);
     else
         snprintf(tensor->label, sizeof tensor->label, "LAYOUT%u", distinct % 10);

@@ -48,11 +48,72 @@ static void emit__a_wrong_bundle_is_our_fault(void **state)
     front_run_end(&run);
 }
 
+// "INPUT x in mb, KERNEL x in out, ..": label and dims of every tensor, fastest first, the shared
+// order of its label behind it where that is another one.
+static void describe_layouts(const bundle_step *step, text *out)
+{
+    for (uint32_t t = 0; t < step->tensor_count; t++) {
+        const bundle_tensor *tensor = &step->tensors[t];
+        text_printf(out, "%s%s", t ? ", " : "", tensor->label);
+        for (uint32_t i = 0; i < tensor->order_count; i++)
+            text_printf(out, " %s", step->dim_name[tensor->order[i]]);
+        assert_int_equal(tensor->label_order_count, tensor->order_count);
+        if (memcmp(tensor->order, tensor->label_order, tensor->order_count) == 0) continue;
+        text_append(out, " of");
+        for (uint32_t i = 0; i < tensor->order_count; i++)
+            text_printf(out, " %s", step->dim_name[tensor->label_order[i]]);
+    }
+}
+
+static void assert_layouts(front_run *run, const char *expected)
+{
+    front_result result;
+    assert_ok(compile(run, &result));
+    assert_int_equal(result.bundle->steps.count, 1);
+    text found = {0};
+    describe_layouts(&result.bundle->steps.items[0], &found);
+    assert_string_equal(text_string(&found), expected);
+    text_free(&found);
+    front_run_end(run);
+}
+
+// Names of dims, labels of layouts and orders are those that torch-spyre's front-end writes for the
+// same programs.
+static void emit__labels_and_orders_are_the_published_ones(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    uint32_t a = front_case_input(&run, sizes_view(3, 8, 128, 256));
+    uint32_t b = front_case_input(&run, sizes_view(3, 8, 256, 64));
+    front_case_output(
+        &run, front_case_binary(&run, "spyre.batchmatmul", a, b, sizes_view(3, 8, 128, 64)));
+    assert_layouts(&run, "INPUT x in mb, KERNEL x in out, OUTPUT x mb out");
+    run = front_run_begin();
+    a = front_case_input(&run, sizes_view(2, 128, 256, 0));
+    b = front_case_input(&run, sizes_view(2, 256, 512, 0));
+    front_case_output(
+        &run, front_case_binary(&run, "spyre.batchmatmul", a, b, sizes_view(2, 128, 512, 0)));
+    assert_layouts(&run, "INPUT mb in, KERNEL in out, OUTPUT mb out");
+    run = front_run_begin();
+    a = front_case_input(&run, sizes_view(2, 512, 256, 0));
+    b = front_case_input(&run, sizes_view(2, 512, 1, 0));
+    front_case_output(&run,
+                      front_case_binary(&run, "spyre.add", a, b, sizes_view(2, 512, 256, 0)));
+    assert_layouts(&run, "OUTPUT mb out, OUTPUT mb out, OUTPUT mb out");
+    run = front_run_begin();
+    uint32_t turned = front_run_view(&run, front_case_input(&run, sizes_view(2, 256, 512, 0)),
+                                     SPYRE_DTYPE_F16, (spyre_view){2, {512, 256}, {1, 512}, 0});
+    front_case_output(
+        &run, front_case_unary(&run, "spyre.identity", turned, sizes_view(2, 512, 256, 0)));
+    assert_layouts(&run, "OUTPUT out mb, KERNEL mb out");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(emit__a_segment_has_16_gib),
         cmocka_unit_test(emit__a_wrong_bundle_is_our_fault),
+        cmocka_unit_test(emit__labels_and_orders_are_the_published_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
