@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the documentation: relative links resolve, every module of src/ has a page, every page is
-in the index, and files that pages name in backticks exist."""
+in the index, files that pages name in backticks exist, and so do functions beside them in tables."""
 
 import re
 import sys
@@ -13,6 +13,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 NAMED_FILE = re.compile(r"`((?:src|tests|tools|include|python|docs|examples)/[\w./-]+\.\w+)`")
+NAMED_FUNCTION = re.compile(r"^\| `((?:src|python)/[\w./-]+)` \| `(\w+)\(\)` \|", re.MULTILINE)
 # Files of other projects are cited with the repository before them.
 CITED = re.compile(r"[\w.-]+/[\w.-]+,\s+`[^`]*`")
 
@@ -39,6 +40,10 @@ def check_links(page: Path, root: Path) -> list[str]:
     for file in NAMED_FILE.findall(CITED.sub("", text)):
         if not (root / file).exists():
             found.append(f"{name}: names {file}, which does not exist")
+    for file, function in NAMED_FUNCTION.findall(text):
+        source = root / file
+        if source.exists() and not re.search(rf"\b{function}\(", source.read_text()):
+            found.append(f"{name}: names {function}() in {file}, which has no such function")
     return found
 
 
