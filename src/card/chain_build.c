@@ -217,9 +217,12 @@ static spyre_status add_reduction(chain_builder *b, const chain_tile *t)
                                     .value = CHAIN_NONE});
 }
 
+// Of the walk that is open.
 static chain_step *step_that_sums(chain_builder *b, uint32_t area)
 {
-    for (uint32_t n = b->c->steps.count; b->open && n-- > 0;) {
+    if (!b->open) return NULL;
+    const chain_item *walk = &b->c->items.items[b->c->items.count - 1];
+    for (uint32_t n = walk->first; n < walk->first + walk->count; n++) {
         chain_step *s = &b->c->steps.items[n];
         if (s->verb >= WALK_SUM && s->verb <= WALK_LEAST && s->area == area) return s;
     }

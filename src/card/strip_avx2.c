@@ -145,6 +145,12 @@ static inline V v_quieten(V x)
     return v_pick(v_unordered(x, x), quiet, x);
 }
 
+static inline V v_lanes_behind(V x, int lanes)
+{
+    const __m256i order = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_permutevar8x32_ps(x, _mm256_add_epi32(order, words((unsigned)lanes)));
+}
+
 static inline V v_load(const uint8_t *at)
 {
     return _mm256_loadu_ps((const float *)(const void *)at);

@@ -147,6 +147,12 @@ static inline V v_quieten(V x)
     return _mm512_castsi512_ps(bits);
 }
 
+static inline V v_lanes_behind(V x, int lanes)
+{
+    const __m512i order = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_permutexvar_ps(_mm512_add_epi32(order, words((unsigned)lanes)), x);
+}
+
 static inline V v_load(const uint8_t *at)
 {
     return _mm512_loadu_ps(at);

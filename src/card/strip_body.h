@@ -6,6 +6,7 @@
 //   pair_load_dl16, pair_store_dl16, pair_load_f32, pair_store_f32      elements <-> pair, in an
 //                   order of elements that suits SEN169_FP16
 //   v_load, v_store fp32 elements <-> V, in their order
+//   v_lanes_behind  lane n = lane n + so many, fewer than LANES; the last lanes are anything
 //   table_pairs     looks up the first elements of a run, returns how many
 //   v_low, v_high   the fp64 halves of a V; v_join and v_join_cut round and cut them back
 //   v_fma           of SEN169_FP16 values a and b, and an fp32 sum

@@ -120,28 +120,25 @@ REDUCER(reduce_min, SMALLEST, v_min, NAN_STAYS)
 
 // --- Folds
 
-static inline float raise(float a, float b)
-{
-    return a != a ? a : b != b ? b : a > b ? a : b;
-}
-
-static inline float lower(float a, float b)
-{
-    return a != a ? a : b != b ? b : a < b ? a : b;
-}
-
-#define HALVE(half, combine)                                                                   \
-    for (int n = 0; n < (half); n++) values[n] = combine(values[n], values[n + (half)]);
+// Lanes [0, half) of x with the half behind them; the others stay.
+#define HALF_OF(x, half, combine)                                                              \
+    v_pick(v_less(lane_numbers, v_set((float)(half))), combine(x, v_lanes_behind(x, half)), x)
 #define FOLDER(name, combine)                                                                  \
     static void name(float *values)                                                            \
     {                                                                                          \
-        HALVE(32, combine)                                                                     \
-        HALVE(16, combine)                                                                     \
-        HALVE(8, combine)                                                                      \
-        HALVE(4, combine)                                                                      \
-        HALVE(2, combine)                                                                      \
-        HALVE(1, combine)                                                                      \
+        static const float numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; \
+        const V lane_numbers = v_load((const uint8_t *)numbers);                               \
+        for (size_t half = BLOCK_LANES / 2; half > 0 && half >= LANES; half /= 2) {            \
+            for (size_t n = 0; n < half; n += LANES) {                                         \
+                uint8_t *at = (uint8_t *)(values + n);                                         \
+                v_store(at, combine(v_load(at), v_load(at + 4 * half)));                       \
+            }                                                                                  \
+        }                                                                                      \
+        V first = v_load((const uint8_t *)values);                                             \
+        for (int half = LANES / 2; half > 0; half /= 2)                                        \
+            first = HALF_OF(first, half, combine);                                             \
+        v_store((uint8_t *)values, first);                                                     \
     }
 FOLDER(fold_sum, ADD_UP)
-FOLDER(fold_max, raise)
-FOLDER(fold_min, lower)
+FOLDER(fold_max, LARGEST)
+FOLDER(fold_min, SMALLEST)

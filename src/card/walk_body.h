@@ -159,54 +159,113 @@ static void end_sums(const walk_step *s, size_t rows)
         }                                                                                     \
         break;
 
-ALWAYS_INLINE void walk_unit(const strip_walk *w, const unit *u)
+ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t verb, walk_rounding rounding,
+                             const walk_step *s, const unit *u)
 {
-    pair x[UNIT_PAIRS], y[UNIT_PAIRS];
-    EACH_PAIR(n)
-    x[n] = y[n] = (pair){v_set(0.0f), v_set(0.0f)};
-    for (const walk_step *s = w->steps; s < w->steps + w->count; s++) {
-        switch (s->verb) {
-        case WALK_LOAD: load_elements(x, s, u); break;
-        case WALK_LOAD_KEPT: load_kept(x, s, u); break;
-        case WALK_WITH: load_elements(y, s, u); break;
-        case WALK_WITH_KEPT: load_kept(y, s, u); break;
-        case WALK_WITH_LINE: load_line(y, s, u); break;
-        case WALK_WITH_ROWS: repeat_rows(y, s, u); break;
-        case WALK_WITH_SAME: EACH_PAIR(n) y[n] = x[n]; break;
-        case WALK_WITH_ZERO: EACH_PAIR(n) y[n] = (pair){v_set(0.0f), v_set(0.0f)}; break;
-        case WALK_DIFFERENCE: FORMULA(MINUS) break;
-        case WALK_PRODUCT: FORMULA(TIMES) break;
-        case WALK_TOTAL: FORMULA(ADD_UP) break;
-        case WALK_EXP: EACH_PAIR(n) x[n] = (pair){v_exp_dl16(x[n].a), v_exp_dl16(x[n].b)}; break;
-        case WALK_LOOK_UP: look_up_unit(x, s->table); break;
-        case WALK_STORE: store_elements(x, s, u); break;
-        case WALK_STORE_FOUND: store_found(x, s, u); break;
-        case WALK_KEEP: keep(x, s, u); break;
-        case WALK_SUM: GATHER_ROWS(ADD_UP) break;
-        case WALK_SQUARES: GATHER_ROWS(ADD_SQUARE) break;
-        case WALK_MOST: GATHER_ROWS(v_max) break;
-        case WALK_LEAST: GATHER_ROWS(v_min) break;
-        COMMON_ROWS(APPLY)
-        default: break;
-        }
-        if (s->rounding == WALK_SIGNIFICAND)
-            EACH_PAIR(n) x[n] = (pair){v_round_bits(x[n].a), v_round_bits(x[n].b)};
-        else if (s->rounding == WALK_ROUND)
-            EACH_PAIR(n) x[n] = (pair){v_round_dl16(x[n].a), v_round_dl16(x[n].b)};
+    switch (verb) {
+    case WALK_LOAD: load_elements(x, s, u); break;
+    case WALK_LOAD_KEPT: load_kept(x, s, u); break;
+    case WALK_WITH: load_elements(y, s, u); break;
+    case WALK_WITH_KEPT: load_kept(y, s, u); break;
+    case WALK_WITH_LINE: load_line(y, s, u); break;
+    case WALK_WITH_ROWS: repeat_rows(y, s, u); break;
+    case WALK_WITH_SAME: EACH_PAIR(n) y[n] = x[n]; break;
+    case WALK_WITH_ZERO: EACH_PAIR(n) y[n] = (pair){v_set(0.0f), v_set(0.0f)}; break;
+    case WALK_DIFFERENCE: FORMULA(MINUS) break;
+    case WALK_PRODUCT: FORMULA(TIMES) break;
+    case WALK_TOTAL: FORMULA(ADD_UP) break;
+    case WALK_EXP: EACH_PAIR(n) x[n] = (pair){v_exp_dl16(x[n].a), v_exp_dl16(x[n].b)}; break;
+    case WALK_LOOK_UP: look_up_unit(x, s->table); break;
+    case WALK_STORE: store_elements(x, s, u); break;
+    case WALK_STORE_FOUND: store_found(x, s, u); break;
+    case WALK_KEEP: keep(x, s, u); break;
+    case WALK_SUM: GATHER_ROWS(ADD_UP) break;
+    case WALK_SQUARES: GATHER_ROWS(ADD_SQUARE) break;
+    case WALK_MOST: GATHER_ROWS(v_max) break;
+    case WALK_LEAST: GATHER_ROWS(v_min) break;
+    COMMON_ROWS(APPLY)
+    default: break;
     }
+    if (rounding == WALK_SIGNIFICAND)
+        EACH_PAIR(n) x[n] = (pair){v_round_bits(x[n].a), v_round_bits(x[n].b)};
+    else if (rounding == WALK_ROUND)
+        EACH_PAIR(n) x[n] = (pair){v_round_dl16(x[n].a), v_round_dl16(x[n].b)};
+}
+
+// --- Units
+
+typedef void walk_units(const strip_walk *w);
+
+#define UNITS(name, TAKE_STEPS)                                                               \
+    static void name(const strip_walk *w)                                                     \
+    {                                                                                         \
+        for (size_t stick = 0; stick < w->sticks; stick++) {                                  \
+            for (size_t row = 0; row < w->rows; row += UNIT_ROWS) {                           \
+                const unit here = {.stick = stick, .row = row, .rows = w->rows,               \
+                                   .second = UNIT_ROWS == 2 && row + 1 < w->rows};            \
+                const unit *u = &here;                                                        \
+                pair x[UNIT_PAIRS], y[UNIT_PAIRS];                                            \
+                EACH_PAIR(n)                                                                  \
+                x[n] = y[n] = (pair){v_set(0.0f), v_set(0.0f)};                               \
+                TAKE_STEPS                                                                    \
+            }                                                                                 \
+        }                                                                                     \
+    }
+
+UNITS(take_any, for (const walk_step *s = w->steps; s < w->steps + w->count; s++)
+                    take_step(x, y, s->verb, s->rounding, s, u);)
+
+// Walks that compiled graphs consist of: the steps are known when this is compiled.
+#define MAXIMA(STEP)       STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_MOST, WALK_AS_IS)
+#define KEPT_MAXIMA(STEP)                                                                     \
+    STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_KEEP, WALK_AS_IS) STEP(2, WALK_MOST, WALK_AS_IS)
+#define EXPONENTIALS_OF(load, STEP)                                                           \
+    STEP(0, load, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                             \
+    STEP(2, WALK_APPLY + OPFUNC_SUB, WALK_SIGNIFICAND) STEP(3, WALK_EXP, WALK_AS_IS)          \
+    STEP(4, WALK_KEEP, WALK_AS_IS) STEP(5, WALK_SUM, WALK_AS_IS)
+#define EXPONENTIALS(STEP)      EXPONENTIALS_OF(WALK_LOAD, STEP)
+#define KEPT_EXPONENTIALS(STEP) EXPONENTIALS_OF(WALK_LOAD_KEPT, STEP)
+#define SCALED(STEP)                                                                          \
+    STEP(0, WALK_LOAD_KEPT, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                   \
+    STEP(2, WALK_APPLY + OPFUNC_MUL, WALK_AS_IS) STEP(3, WALK_STORE, WALK_AS_IS)
+#define MOMENTS(STEP)                                                                         \
+    STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_SUM, WALK_AS_IS)                              \
+    STEP(2, WALK_SQUARES, WALK_AS_IS)
+#define NORMS(STEP)                                                                           \
+    STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                        \
+    STEP(2, WALK_DIFFERENCE, WALK_AS_IS) STEP(3, WALK_WITH_ROWS, WALK_AS_IS)                  \
+    STEP(4, WALK_PRODUCT, WALK_AS_IS) STEP(5, WALK_WITH_LINE, WALK_AS_IS)                     \
+    STEP(6, WALK_PRODUCT, WALK_AS_IS) STEP(7, WALK_WITH_LINE, WALK_AS_IS)                     \
+    STEP(8, WALK_APPLY + OPFUNC_ADD, WALK_AS_IS) STEP(9, WALK_STORE, WALK_AS_IS)
+#define KNOWN_WALKS(WALK)                                                                     \
+    WALK(take_maxima, MAXIMA)                                                                 \
+    WALK(take_kept_maxima, KEPT_MAXIMA)                                                       \
+    WALK(take_exponentials, EXPONENTIALS)                                                     \
+    WALK(take_kept_exponentials, KEPT_EXPONENTIALS)                                           \
+    WALK(take_scaled, SCALED)                                                                 \
+    WALK(take_moments, MOMENTS)                                                               \
+    WALK(take_norms, NORMS)
+
+#define TAKE(n, verb, rounding)  take_step(x, y, verb, rounding, &w->steps[n], u);
+#define COUNT(n, verb_, rounding_) +1
+#define SAME(n, verb_, rounding_) \
+    &&w->steps[n].verb == (verb_) && w->steps[n].rounding == (rounding_)
+#define KNOWN(name, STEPS) UNITS(name, STEPS(TAKE))
+KNOWN_WALKS(KNOWN)
+
+static walk_units *units_of(const strip_walk *w)
+{
+#define CHOOSE_KNOWN(name, STEPS) \
+    if (w->count == 0 STEPS(COUNT) STEPS(SAME)) return name;
+    KNOWN_WALKS(CHOOSE_KNOWN)
+    return take_any;
 }
 
 static void walk_rows(const strip_walk *w)
 {
     for (uint32_t n = 0; n < w->count; n++)
         if (w->steps[n].begins) begin_sums(&w->steps[n], w->rows);
-    for (size_t stick = 0; stick < w->sticks; stick++) {
-        for (size_t row = 0; row < w->rows; row += UNIT_ROWS) {
-            unit u = {.stick = stick, .row = row, .rows = w->rows};
-            u.second = UNIT_ROWS == 2 && row + 1 < w->rows;
-            walk_unit(w, &u);
-        }
-    }
+    units_of(w)(w);
     for (uint32_t n = 0; n < w->count; n++)
         if (is_sum(&w->steps[n])) end_sums(&w->steps[n], w->rows);
 }
