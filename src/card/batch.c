@@ -6,6 +6,7 @@
 // cores lets each PT stop at its MATMUL and then executes them together.
 #include "card/machine.h"
 #include "card/matmul.h"
+#include "card/through.h"
 
 typedef struct {
     core_run *run;
@@ -34,6 +35,8 @@ static uint32_t execute_first(waiting *list, uint32_t count, const matmul_host *
         for (uint32_t o = 0; o < 3; o++) cores[together][o] = list[n].address[o];
         taken[together++] = list[n].run;
     }
+    const through *t = taken[0]->through;
+    if (t && t->tile == tile) tile = &t->instead;
     fast_matmul(tile, (const matmul_operands *)cores, together, host);
     for (uint32_t n = 0; n < together; n++) finish(taken[n]);
     return left;
@@ -49,9 +52,13 @@ bool batch_execute(core_run *const *runs, uint32_t count, const matmul_host *hos
         if (!run->matmul) continue;
         any = true;
         list[stopped].run = run;
-        if (core_resolve(run, run->matmul, &run->queue[ISA_QUEUE_SEQ], list[stopped].address))
-            stopped++;
-        else run->matmul = NULL;
+        if (!core_resolve(run, run->matmul, &run->queue[ISA_QUEUE_SEQ], list[stopped].address)) {
+            run->matmul = NULL;
+            continue;
+        }
+        if (run->through && run->through->tile == run->matmul->tile)
+            list[stopped].address[PRODUCT_A] = run->owner->lx + run->through->from[run->core];
+        stopped++;
     }
     while (stopped) stopped = execute_first(list, stopped, host);
     return any;

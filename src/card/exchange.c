@@ -200,6 +200,35 @@ spyre_status exchange_find(arena *memory, const isa_program *program, plan_tile 
     return NULL;
 }
 
+// --- Sources
+
+static bool list_sources(const exchange_message *m, int64_t *sources)
+{
+    const int64_t stick = SPYRE_STICK_BYTES;
+    size_t bytes = exchange_bytes(m->sent);
+    position to = begin_of(m->received, bytes), from = begin_of(m->sent, bytes);
+    int64_t received = m->received->instruction->operand[0].offset;
+    int64_t sent = m->sent->instruction->operand[0].offset + (int64_t)m->sender * ISA_LX_BYTES;
+    while (bytes) {
+        int64_t run = (int64_t)(to.left < from.left ? to.left : from.left);
+        int64_t at = received + (int64_t)to.at, source = sent + (int64_t)from.at;
+        if (run % stick || at % stick || source % stick) return false;
+        for (int64_t n = 0; n < run; n += stick) sources[(at + n) / stick] = source + n;
+        move_on(&to, (size_t)run);
+        move_on(&from, (size_t)run);
+        bytes -= (size_t)run;
+    }
+    return true;
+}
+
+bool exchange_sources(const exchange *x, uint32_t core, int64_t *out_sources)
+{
+    for (size_t n = 0; n < ISA_LX_BYTES / SPYRE_STICK_BYTES; n++) out_sources[n] = -1;
+    for (uint32_t n = x->first[core]; n < x->first[core + 1]; n++)
+        if (!list_sources(&x->messages.items[n], out_sources)) return false;
+    return true;
+}
+
 // --- Running
 
 void exchange_run(core_run *run, const exchange *x)

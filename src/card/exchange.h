@@ -34,6 +34,10 @@ SPYRE_MUST_CHECK spyre_status exchange_find(arena *memory, const isa_program *pr
                                             plan_tile *const *tiles, const lx_summary *sends,
                                             const lx_summary *receives, const exchange **out);
 
+// For each stick of a core's LX that messages fill: how many bytes it lay from LX of core 0; -1 for
+// others. False when they move anything but whole sticks. Of two to one place the later one counts.
+bool exchange_sources(const exchange *x, uint32_t core, int64_t *out_sources);
+
 // A core receives its messages.
 void exchange_run(core_run *run, const exchange *x);
 

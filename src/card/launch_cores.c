@@ -22,6 +22,7 @@ void launch_begin_run(launch *l, const plan_kernel *kernel, uint32_t core, bool 
     run->fused = fused;
     run->gathers_matmuls = fused && kernel->has_matmul;
     run->matmul = NULL;
+    run->through = NULL;
     run->state = ADVANCE_RAN;
     if (!fused) memset(run->token, 0, sizeof run->token);
     for (uint32_t q = 0; q < (fused ? 1u : ISA_QUEUE_COUNT); q++) {

@@ -4,6 +4,7 @@
 #include "card/exchange.h"
 #include "card/launch.h"
 #include "card/spread.h"
+#include "card/through.h"
 
 // Cores through one fused kernel, their matmuls together; without ring and tokens only those make
 // them stop.
@@ -30,18 +31,26 @@ static void run_chain(launch *l, uint32_t k, uint32_t first, uint32_t end, uint3
     }
 }
 
+// The exchange of a kernel of the group that need not copy.
+static const through *through_of(const launch *l, uint32_t k)
+{
+    return k + 1 < l->group_count ? l->group[k].kernel->through : NULL;
+}
+
 // A gang of cores through one fused kernel, or an exchange; false after a fault.
 static bool run_gang(launch *l, uint32_t k, uint32_t first, uint32_t end, uint32_t worker)
 {
     const plan_kernel *kernel = l->group[k].kernel;
     core_run *runs[ISA_CORES] = {NULL};
     uint32_t count = 0;
+    if (through_of(l, k)) return true;
     for (uint32_t n = first; n < end; n++) {
         uint32_t core = l->pending[n];
         if (!(kernel->source->active_cores >> core & 1u)) continue;
         core_run *run = launch_start_core(l, kernel, core, true);
         run->scratch = &l->owner->scratch[worker];
         l->reached[core] = k;
+        if (k > 0) run->through = through_of(l, k - 1);
         if (kernel->exchange) exchange_run(run, kernel->exchange);
         else runs[count++] = run;
     }
@@ -194,7 +203,7 @@ static void run_spread_core(void *context, size_t index, uint32_t worker)
     core_run run;
     launch_begin_run(l, maker, (uint32_t)__builtin_ctz(maker->source->active_cores), true, &run);
     run.scratch = &l->owner->scratch[worker];
-    chain_run(&run, maker->chain, l->group, s->rows[core]);
+    if (s->exchange > 0) chain_run(&run, maker->chain, l->group, s->rows[core]);
     if (taker->source->active_cores >> core & 1u)
         exchange_run(launch_start_core(l, taker, core, true), taker->exchange);
     run_chain(l, s->exchange + 1, (uint32_t)index, (uint32_t)index + 1, worker);

@@ -10,6 +10,7 @@
 #include "card/local.h"
 #include "card/machine.h"
 #include "card/spread.h"
+#include "card/through.h"
 
 typedef VEC(plan_step) step_list;
 
@@ -304,13 +305,19 @@ static spyre_status make_chains(translation *t)
     return NULL;
 }
 
-static spyre_status make_spreads(translation *t)
+// Exchanges that need not wait, or not copy.
+static spyre_status avoid_exchanges(translation *t)
 {
     card_program *p = t->loaded;
     for (uint32_t n = 0; n < p->phases.count; n++) {
         plan_phase *phase = &p->phases.items[n];
-        if (phase->kind != PHASE_KERNEL || phase->depth || !phase->kernel->chain) continue;
-        TRY(spread_find(p->memory, phase, p->phases.count - n, &phase->kernel->spread));
+        plan_kernel *kernel = phase->kernel;
+        uint32_t count = p->phases.count - n;
+        if (phase->kind != PHASE_KERNEL || phase->depth) continue;
+        if (kernel->chain || kernel->exchange)
+            TRY(spread_find(p->memory, phase, count, &kernel->spread));
+        if (kernel->exchange)
+            TRY(through_find(p->memory, t->scratch, &t->lx, phase, count, &kernel->through));
     }
     return NULL;
 }
@@ -356,7 +363,7 @@ static spyre_status translate_in(translation *t)
     TRY(list_stored(t->loaded));
     TRY(make_phases(t));
     TRY(make_chains(t));
-    return make_spreads(t);
+    return avoid_exchanges(t);
 }
 
 static spyre_status translate(card_program *p, const isa_program *program)

@@ -34,6 +34,7 @@ typedef struct {
     bool fused;                             // runs the kernel's fused steps (fuse.h)
     bool gathers_matmuls;                   // stops at a MATMUL, see batch.c
     const plan_step *matmul;                // where it stopped, or null
+    const through *through;                 // how the kernel's product reads, or null
     uint64_t executed;                      // steps, to tell progress from deadlock
     advance state;
     bool lacks_memory;                      // the fault is the host's

@@ -13,6 +13,7 @@ typedef struct plan_tile plan_tile;
 typedef struct chain chain;
 typedef struct exchange exchange;
 typedef struct spread spread;
+typedef struct through through;
 
 // Memory that a host thread reuses from tile to tile.
 typedef struct {
@@ -91,6 +92,7 @@ typedef struct {
     const chain *chain;                     // of this kernel and those behind it, or null
     const exchange *exchange;               // instead of its steps in fast mode, or null
     const spread *spread;                   // of this kernel and those behind it, or null
+    const through *through;                 // instead of its exchange, when the next kernel joins
     bool sends_later;                       // fast mode: the exchange of the next kernel does it
     bool joins;                             // runs with the kernel before without meeting (local.h)
     double weight_bytes;                    // rough work of all cores, to choose host threads

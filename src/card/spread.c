@@ -166,11 +166,28 @@ static bool apart(const plan_phase *phases, const spread *s, const exchange *x, 
     return true;
 }
 
+// An exchange and a chain behind it that the cores would have to meet before, did all its kernels
+// store what they make.
+static spyre_status follow_exchange(arena *memory, const plan_phase *phases, uint32_t count,
+                                    const spread **out)
+{
+    const chain *taker = chain_at(phases, 1, count);
+    if (!taker || phases[1].kernel->joins) return NULL;
+    if (meets(phases[0].kernel->exchange->sent, lx_of(taker))) return NULL;
+    spread *s = ARENA_NEW(memory, spread, 1);
+    TRY_ALLOC(s);
+    *s = (spread){.phases = 1 + taker->kernels};
+    s->cores = phases[0].kernel->source->active_cores | phases[1].kernel->source->active_cores;
+    *out = s;
+    return NULL;
+}
+
 spyre_status spread_find(arena *memory, const plan_phase *phases, uint32_t count,
                          const spread **out)
 {
     *out = NULL;
     const plan_kernel *maker = phases[0].kernel;
+    if (maker->exchange) return follow_exchange(memory, phases, count, out);
     const chain *made = chain_at(phases, 0, count);
     if (!made || made->kernels != 1 || !made->divisible) return NULL;
     if (maker->source->active_cores & (maker->source->active_cores - 1)) return NULL;

@@ -27,7 +27,8 @@ typedef struct {
     bool twice;                             // each core gets rows of the next one too
     bool lacking;                           // nobody gets the last core's rows
     bool looks_back;                        // cores read where the maxima were made
-    bool spreads;
+    bool over;                              // what only a chain reads lies where they were made
+    bool spreads, follows;                  // from the maxima on; from the exchange on
 } program_of;
 
 static uint8_t initial[MEMORY], exact[MEMORY];
@@ -100,7 +101,7 @@ static void hand_out(isa_program *p, const program_of *what, uint32_t rows)
 
 static void take_maxima(isa_program *p, const program_of *what, uint32_t rows)
 {
-    isa_operand result = in_lx(RESULT, DL16), stage = in_lx(STAGE, DL16);
+    isa_operand result = in_lx(what->over ? VALUES - 128 : RESULT, DL16), stage = in_lx(STAGE, DL16);
     isa_operand maxima = in_lx(what->looks_back ? VALUES : RECEIVED, DL16);
     int64_t *parameters = begin_kernel(p, (1u << CORES) - 1, 1);
     for (uint32_t core = 0; core < CORES; core++) parameters[core] = core * rows * ROW_BYTES;
@@ -168,6 +169,8 @@ static void spread__receivers_make_the_rows_that_they_alone_want(void **state)
         {.rows = 512, .twice = true},
         {.rows = 512, .lacking = true},
         {.rows = 512, .looks_back = true},
+        {.rows = 512, .over = true, .spreads = true, .follows = true},
+        {.rows = 512, .over = true, .twice = true, .follows = true},
     };
     fill();
     for (uint32_t threads = 1; threads <= 3; threads++) {
@@ -179,6 +182,7 @@ static void spread__receivers_make_the_rows_that_they_alone_want(void **state)
             card_program_forget_lx(loaded);
             const spread *s = loaded->phases.items[0].kernel->spread;
             assert_int_equal(s != NULL, cases[n].spreads);
+            assert_int_equal(loaded->phases.items[2].kernel->spread != NULL, cases[n].follows);
             if (s) assert_int_equal(s->rows[3].begin, 3 * cases[n].rows / CORES);
             uint32_t result = cases[n].in_place ? 0 : 1;
             memcpy(exact, run(c, loaded, CARD_EXACT, result), MEMORY);
