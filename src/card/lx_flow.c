@@ -220,6 +220,58 @@ static lx_range filled(const lx_access *a)
     return r;
 }
 
+// --- What messages fill together, each of them with gaps
+
+enum { STICKS = ISA_LX_BYTES / SPYRE_STICK_BYTES, MOST_RUNS = 1 << 14, MOST_FILLED = 16 };
+
+static void mark_sticks(lx_range run, bool *full)
+{
+    if (run.low < 0 || run.high > ISA_LX_BYTES) return;
+    int64_t first = (run.low + SPYRE_STICK_BYTES - 1) / SPYRE_STICK_BYTES;
+    for (int64_t n = first; n < run.high / SPYRE_STICK_BYTES; n++) full[n] = true;
+}
+
+// Marks the whole sticks of each run of bytes of a tile.
+static void mark_runs(const lx_access *a, bool *full)
+{
+    int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS], index[ISA_MAX_DIMS] = {0};
+    uint32_t dims = lx_list_dims(a->i, a->operand, extent, stride);
+    int64_t run = spyre_format_bytes(a->i->operand[a->operand].format), runs = 1;
+    while (dims > 0 && stride[dims - 1] == run) run *= extent[--dims];
+    for (uint32_t d = 0; d < dims; d++) {
+        if (extent[d] > MOST_RUNS / runs) return;
+        runs *= extent[d];
+    }
+    for (; runs > 0; runs--) {
+        int64_t at = a->i->operand[a->operand].offset;
+        for (uint32_t d = 0; d < dims; d++) at += index[d] * stride[d];
+        mark_sticks((lx_range){at, at + run}, full);
+        for (uint32_t d = dims; d-- > 0 && ++index[d] == extent[d];) index[d] = 0;
+    }
+}
+
+static spyre_status list_received(arena *memory, const lx_access_list *accesses,
+                                  lx_range_list *out)
+{
+    bool full[STICKS + 1] = {false}, any = false;
+    for (uint32_t n = 0; n < accesses->count; n++) {
+        const lx_access *a = &accesses->items[n];
+        if (a->i->opcode != ISA_RECEIVE || a->depth > 0 || a->dense) continue;
+        mark_runs(a, full);
+        any = true;
+    }
+    for (int64_t n = 0, count = 0; any && n < STICKS && count < MOST_FILLED; n++) {
+        int64_t end = n;
+        while (full[end]) end++;
+        if (end == n) continue;
+        lx_range r = {n * SPYRE_STICK_BYTES, end * SPYRE_STICK_BYTES};
+        TRY(VEC_PUSH(memory, out, r));
+        count++;
+        n = end;
+    }
+    return NULL;
+}
+
 static spyre_status summarise(arena *memory, const lx_access_list *accesses, lx_summary *out)
 {
     for (uint32_t n = 0; n < accesses->count; n++) {
@@ -229,7 +281,7 @@ static spyre_status summarise(arena *memory, const lx_access_list *accesses, lx_
         if (a->writes) TRY(VEC_PUSH(memory, &out->written, all));
         if (a->dense) TRY(VEC_PUSH(memory, &out->replaced, some));
     }
-    return NULL;
+    return list_received(memory, accesses, &out->replaced);
 }
 
 spyre_status lx_summarise(arena *memory, const isa_program *program, plan_tile *const *tiles,
