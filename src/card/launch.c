@@ -46,7 +46,8 @@ static core_run *run_kernel(launch *l, const plan_kernel *kernel)
     bool parallel = !l->owner->check && launch_is_parallel(l, kernel->weight_bytes);
     if (l->owner->check) check_begin_kernel(l->owner->check);
     launch_list_cores(l, kernel->source->active_cores);
-    for (uint32_t n = 0; n < l->pending_count; n++) launch_start_core(l, kernel, l->pending[n], false);
+    for (uint32_t n = 0; n < l->pending_count; n++)
+        launch_start_core(l, kernel, l->pending[n], false);
     while (l->pending_count) {
         uint64_t before = steps_taken(l);
         launch_run_all(l, l->pending_count, run_core, parallel);

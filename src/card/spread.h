@@ -20,8 +20,9 @@ struct spread {
 };
 
 // Looks at phases[0..count), of which the first is a kernel without loops around it, a chain or an
-// exchange. Null when they are anything else, when rows are left or wanted twice, or when what one core's thread writes is
-// touched by another's. Whoever runs it sees to it that arguments lie apart (local.h).
+// exchange. Null when they are anything else, when rows are left or wanted twice, or when what one
+// core's thread writes is touched by another's. Whoever runs it sees to it that arguments lie apart
+// (local.h).
 SPYRE_MUST_CHECK spyre_status spread_find(arena *memory, const plan_phase *phases, uint32_t count,
                                           const spread **out);
 

@@ -101,7 +101,8 @@ static void hand_out(isa_program *p, const program_of *what, uint32_t rows)
 
 static void take_maxima(isa_program *p, const program_of *what, uint32_t rows)
 {
-    isa_operand result = in_lx(what->over ? VALUES - 128 : RESULT, DL16), stage = in_lx(STAGE, DL16);
+    isa_operand result = in_lx(what->over ? VALUES - 128 : RESULT, DL16);
+    isa_operand stage = in_lx(STAGE, DL16);
     isa_operand maxima = in_lx(what->looks_back ? VALUES : RECEIVED, DL16);
     int64_t *parameters = begin_kernel(p, (1u << CORES) - 1, 1);
     for (uint32_t core = 0; core < CORES; core++) parameters[core] = core * rows * ROW_BYTES;
