@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the documentation: relative links resolve, every module of src/ has a page, every page is
-in the index, files that pages name in backticks exist, and so do functions beside them in tables."""
+in the index, files that pages name in backticks exist, and functions beside them in tables."""
 
 import re
 import sys
