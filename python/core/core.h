@@ -141,8 +141,10 @@ bool executable_add_type(PyObject *module, PyMethodDef *methods);
 // a view of an input.
 uint32_t executable_output_owner(const spyre_segment *segment, uint32_t index);
 bool executable_owns_outputs(const spyre_segment *segment); // none is a view
-// Address of an input's storage, moved into the layout that the program was compiled for.
-bool executable_input(const spyre_segment *segment, size_t index, storage *s, uint64_t *out);
+// Address of an input's storage on the card, moved into the layout that the program was compiled
+// for.
+bool executable_input(const spyre_segment *segment, size_t index, uint32_t card, storage *s,
+                      uint64_t *out);
 // The tensor of a fresh storage for a result, whose address goes to its place among `buffers`.
 bool executable_output(const spyre_segment *segment, uint32_t index, uint32_t card,
                        AtenTensorHandle *out, uint64_t *buffers);

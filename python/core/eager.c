@@ -159,7 +159,7 @@ static bool gather_inputs(const program *p, const spyre_segment *segment, const 
 {
     for (uint32_t i = 0; i < p->input_count; i++) {
         storage *s = call->storages[p->inputs[i]];
-        if (!executable_input(segment, i, s, &out_addresses[i])) return false;
+        if (!executable_input(segment, i, p->card, s, &out_addresses[i])) return false;
     }
     return true;
 }

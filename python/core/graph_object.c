@@ -105,12 +105,14 @@ static bool read_list(PyObject *object, PyObject *texts, spyre_arg *out)
     out->kind = SPYRE_ARG_LIST;
     out->of.list.items = items;
     out->of.list.count = (uint32_t)count;
+    if (Py_EnterRecursiveCall(" in the arguments of a node")) return false;
     bool ok = true;
     for (Py_ssize_t i = 0; ok && i < count; i++) {
         PyObject *item = PySequence_GetItem(object, i);
         ok = item && read_argument(item, texts, &items[i]);
         Py_XDECREF(item);
     }
+    Py_LeaveRecursiveCall();
     return ok;
 }
 

@@ -32,10 +32,21 @@ static bool same_dense(const spyre_view *a, const spyre_view *b)
     return true;
 }
 
-bool executable_input(const spyre_segment *segment, size_t index, storage *s, uint64_t *out)
+static bool check_card(size_t index, uint32_t card, uint32_t expected)
+{
+    return card == expected ||
+           core_fail(SPYRE_UNSUPPORTED,
+                     "Expected all tensors to be on the same device, but argument %zu is on "
+                     "spyre:%u and the others are on spyre:%u",
+                     index, card, expected);
+}
+
+bool executable_input(const spyre_segment *segment, size_t index, uint32_t card, storage *s,
+                      uint64_t *out)
 {
     if (!s || !s->typed)
         return core_fail(SPYRE_INVALID_ARGUMENT, "input %zu of a launch is not on the card", index);
+    if (!check_card(index, s->card, card)) return false;
     if (!same_dense(&s->dense, &segment->input_storages[index]))
         return core_fail(SPYRE_INVALID_ARGUMENT,
                          "input %zu of a launch: its storage has other sizes or strides than the "
@@ -74,7 +85,7 @@ static void launch_free(launch *l)
 }
 
 // False with an exception set.
-static bool take_inputs(PyObject *tensors, launch *l)
+static bool take_inputs(PyObject *tensors, uint32_t card, launch *l)
 {
     const spyre_segment *segment = l->segment;
     if (PyTuple_Size(tensors) != (Py_ssize_t)segment->input_count) {
@@ -92,7 +103,7 @@ static bool take_inputs(PyObject *tensors, launch *l)
     for (uint32_t i = 0; i < segment->input_count; i++) {
         tensor_info t;
         if (!tensor_of_object(PyTuple_GetItem(tensors, i), &t) ||
-            !executable_input(segment, i, t.storage, &l->inputs[i])) {
+            !executable_input(segment, i, card, t.storage, &l->inputs[i])) {
             core_raise();
             return false;
         }
@@ -131,7 +142,7 @@ static PyObject *launch_segment(launcher *start, spyre_executable *executable, u
 {
     launch l = {.segment = spyre_executable_segment(executable, index)};
     PyObject *results = NULL;
-    if (!take_inputs(tensors, &l)) goto done;
+    if (!take_inputs(tensors, card, &l)) goto done;
     spyre_context *context;
     bool ok;
     Py_BEGIN_ALLOW_THREADS
@@ -178,7 +189,10 @@ PyObject *executable_interpret(PyObject *self, PyObject *args)
 
 // ---- launches on tensors that the caller made
 
-// The address of a tensor whose storage has the bytes of the layout; all when none is known.
+#define NO_CARD UINT32_MAX
+
+// The address of a tensor whose storage has the bytes of the layout; all when none is known. The
+// first tensor says which card it is.
 static bool address_of(PyObject *tensor, uint32_t number, const spyre_layout *layout,
                        uint32_t *card, uint64_t *out)
 {
@@ -191,14 +205,14 @@ static bool address_of(PyObject *tensor, uint32_t number, const spyre_layout *la
         return core_fail(SPYRE_INVALID_ARGUMENT,
                          "argument %u has %lld bytes on the card, the kernel wants %lld", number,
                          (long long)t.storage->card_bytes, (long long)bytes);
-    *card = t.storage->card;
+    if (*card == NO_CARD) *card = t.storage->card;
     *out = t.storage->address;
-    return true;
+    return check_card(number, t.storage->card, *card);
 }
 
 static bool run_on(spyre_executable *executable, const spyre_segment *segment, PyObject *tensors)
 {
-    uint32_t card = (uint32_t)device_current();
+    uint32_t card = NO_CARD;
     uint64_t inputs[256], buffers[256];
     for (uint32_t i = 0; i < segment->input_count; i++)
         if (!address_of(PyTuple_GetItem(tensors, (Py_ssize_t)segment->inputs[i]),

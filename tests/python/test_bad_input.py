@@ -94,6 +94,35 @@ def test_tensors_of_two_devices():
     assert card(4)[torch.tensor([1, 2])].cpu().tolist() == [1, 1]
 
 
+_ON_TWO_CARDS = """
+import torch
+x, y = torch.ones(70, device="spyre:0"), torch.full((70,), 5.0, device="spyre:1")
+for use in (lambda: x + y, lambda: x.add_(y), lambda: torch.add(x, x, out=y)):
+    try:
+        use()
+    except RuntimeError as error:
+        assert "Expected all tensors to be on the same device" in str(error), error
+    else:
+        raise AssertionError("one card's address was used on another")
+assert (y + y).cpu().tolist() == [10] * 70 and y.to("spyre:0").cpu()[0] == 5
+event, stream = torch.spyre.Event(), torch.spyre.Stream("spyre:1")
+event.record()
+stream.wait_event(event)
+stream.synchronize()
+"""
+
+
+def test_tensors_of_two_cards(run_python):
+    run_python(_ON_TWO_CARDS, AIU_WORLD_SIZE="2")
+
+
+def test_lists_within_lists_without_end():
+    nested = []
+    nested.append(nested)
+    with pytest.raises(RecursionError, match="in the arguments of a node"):
+        _C.Graph().add_node("a", "aten.x", nested, [], None)
+
+
 def test_results_that_do_not_cast():
     with pytest.raises(RuntimeError, match="float32 can't be cast to .* torch.int32"):
         torch.add(card(4), card(4), out=card(4, dtype=torch.int32))
