@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
+#include "front/dim_names.h"
 #include "support/front_case.h"
 
 // relu(x @ y) of [64, 512] and [512, 256], the product hinted; x is M,K and y is K,N.
@@ -85,7 +86,8 @@ static void hinted_divisions__impossible_ones_are_refused(void **state)
                  {"M=50", "the nearest count is 64"},
                  {"N=8", "N=8: does not divide the dim of 4 units"}, // four sticks
                  {"N=8", "the nearest count is 4"},
-                 {"M=16,K=4", "K=4: more slices than cores: 16 x 4 of 32; at most 2 are possible"}};
+                 {"M=16,K=4", "K=4: more slices than cores: 16 x 4 of 32; at most 2 are possible"},
+                 {"M=2,K=2,M=4", "M=4: a scope around it asks for 2 slices"}};
     for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         front_run run = product(cases[i].hint);
         loop_graph *loops;
@@ -96,6 +98,36 @@ static void hinted_divisions__impossible_ones_are_refused(void **state)
         spyre_status_free(status);
         front_run_end(&run);
     }
+}
+
+// A scope may repeat what one around it says; names are listed once, in the order of the ops.
+static void hinted_divisions__names_and_repetitions(void **state)
+{
+    (void)state;
+    front_run run = product("M=2,M=2");
+    loop_graph *loops;
+    bool changed;
+    assert_ok(divide(&run, 32, &loops, &changed));
+    assert_int_equal(loop_core_count(&loops->ops.items[0]), 2);
+    const char *names = dim_names_in_use(loops), *list = strstr(names, "are named ");
+    assert_non_null(list);
+    for (const char *name = "MNK"; *name; name++) {
+        assert_non_null(strchr(list + 10, *name));
+        assert_ptr_equal(strchr(list + 10, *name), strrchr(list, *name));
+    }
+    front_run_end(&run);
+}
+
+static void hinted_divisions__without_names(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(1, 64, 0, 0);
+    uint32_t x = front_case_input(&run, view);
+    front_case_output(&run, front_case_unary(&run, "spyre.exp", x, view));
+    loop_graph *loops = front_case_before(&run, 32, "hinted_divisions");
+    assert_string_equal(dim_names_in_use(loops), "no loop of the segment has a name");
+    front_run_end(&run);
 }
 
 static void hinted_divisions__nonsense_is_refused(void **state)
@@ -146,6 +178,8 @@ int main(void)
         cmocka_unit_test(hinted_divisions__stay),
         cmocka_unit_test(hinted_divisions__names_follow_the_data),
         cmocka_unit_test(hinted_divisions__impossible_ones_are_refused),
+        cmocka_unit_test(hinted_divisions__names_and_repetitions),
+        cmocka_unit_test(hinted_divisions__without_names),
         cmocka_unit_test(hinted_divisions__nonsense_is_refused),
         cmocka_unit_test(hinted_divisions__can_be_ignored),
         cmocka_unit_test(hinted_divisions__in_the_text),
