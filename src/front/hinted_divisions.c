@@ -70,9 +70,12 @@ static spyre_status split(const loop_graph *loops, uint32_t index, const hint_en
         if (d->split[v] == entry->slices) return NULL;
         if (!division_cuts(sizes.units[v], entry->slices, sizes.uneven[v]))
             return refuse_count(loops, index, entry, sizes.units[v], sizes.uneven[v]);
-        for (uint32_t u = 0; entry->slices > 1 && loop_var_is_reduced(op, v) && u < v; u++)
-            if (loop_var_is_reduced(op, u) && d->split[u] > 1)
-                return refuse(loops, index, entry, "a second reduced dim");
+        for (uint32_t u = 0; loop_var_is_reduced(op, v) && u < op->var_count; u++)
+            if (u != v && loop_var_is_reduced(op, u) && d->split[u] > 1)
+                return refuse(loops, index, entry,
+                              arena_printf(loops->memory,
+                                           "a second reduced dim beside %s=%d; one may be divided",
+                                           op->dim_name[u], (int)d->split[u]));
         if (division_cores(op, d) * entry->slices > loops->cores)
             return refuse_cores(loops, index, entry, sizes.units[v], division_cores(op, d));
         d->split[v] = (int32_t)entry->slices;

@@ -92,6 +92,17 @@ def test_scopes_that_contradict_each_other_are_refused(operands):
         torch.compile(function)(*operands)
 
 
+@pytest.mark.parametrize("slices", [{"M": 2, "K": 2}, {"K": 2, "M": 2}], ids=str)
+def test_one_reduced_dim_is_divided(operands, slices):
+    def function(x, _y):
+        with spyre_hint(work_div=slices):
+            return x.sum()
+
+    torch._dynamo.reset()
+    with torch.no_grad(), pytest.raises(Exception, match="second reduced dim beside .=2; one may"):
+        torch.compile(function)(*operands)
+
+
 def test_names_are_checked(operands):
     x = operands[0]
     with pytest.raises(ValueError, match="1 names for a tensor of 2 dims"):
