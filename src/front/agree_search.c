@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "front/agree_candidates.h"
-#include "front/agree_plan.h"
 #include "front/axes.h"
 
 enum { AXES_TRIED = 4, STARTS = 2 + 2 * AXES_TRIED, MOST_SWEEPS = 2, TRIED_WITHOUT = 3 };
@@ -184,13 +183,13 @@ static spyre_status create(const loop_graph *loops, const clone_list *clones, ar
 }
 
 spyre_status agree_search(const loop_graph *loops, const clone_list *clones, arena *memory,
-                          division *out_best, double *out_us)
+                          division *out_best, agree_plan *out_plan)
 {
     planner p = {.best = out_best};
     TRY(create(loops, clones, memory, &p));
     TRY(try_starts(&p));
     if (has_shuffles(&p)) TRY(try_best_without_shuffles(&p));
-    *out_us = 0;
-    for (uint32_t n = 0; n < p.a.part_count; n++) *out_us += p.best_plan[n].us;
+    *out_plan = (agree_plan){.shuffles = has_shuffles(&p)};
+    for (uint32_t n = 0; n < p.a.part_count; n++) out_plan->us += p.best_plan[n].us;
     return NULL;
 }

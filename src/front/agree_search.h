@@ -10,12 +10,12 @@
 #ifndef FRONT_AGREE_SEARCH_H
 #define FRONT_AGREE_SEARCH_H
 
-#include "front/agree_price.h"
+#include "front/agree_plan.h"
 
-// Finds the division of every op, and the time that the graph then takes. `clones`: copies that
+// Finds the division of every op, and what the graph then costs. `clones`: copies that
 // were inserted for the search (clones.h), each of which is left out of a plan that has no place in
 // LX for its clone; null: none.
 SPYRE_MUST_CHECK spyre_status agree_search(const loop_graph *loops, const clone_list *clones,
-                                           arena *memory, division *out_best, double *out_us);
+                                           arena *memory, division *out_best, agree_plan *out_plan);
 
 #endif
