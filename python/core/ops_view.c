@@ -72,20 +72,6 @@ static bool view_strides(const tensor_info *t, int64_t rank, const int64_t *size
     return dim == -1;
 }
 
-// Replaces a -1 in `size`; false when the sizes do not fit.
-static bool infer_size(const tensor_info *t, int64_t rank, int64_t *size)
-{
-    int64_t known = 1, unknown = -1;
-    for (int64_t i = 0; i < rank; i++) {
-        if (size[i] == -1)
-            unknown = i;
-        else
-            known *= size[i];
-    }
-    if (unknown >= 0 && known > 0) size[unknown] = t->numel / known;
-    return (unknown >= 0 ? known * size[unknown] : known) == t->numel;
-}
-
 static bool refuse_size(const tensor_info *t, int64_t rank, const int64_t *size)
 {
     char shape[512];
@@ -98,6 +84,29 @@ static bool refuse_size(const tensor_info *t, int64_t rank, const int64_t *size)
                      shape, (long long)t->numel);
 }
 
+// Replaces a -1 in `size`.
+static bool infer_size(const tensor_info *t, int64_t rank, int64_t *size)
+{
+    int64_t known = 1, unknown = -1;
+    for (int64_t i = 0; i < rank; i++) {
+        if (size[i] < -1)
+            return core_fail(SPYRE_INVALID_ARGUMENT, "invalid shape dimension %lld",
+                             (long long)size[i]);
+        if (size[i] == -1 && unknown >= 0)
+            return core_fail(SPYRE_INVALID_ARGUMENT, "only one dimension can be inferred");
+        if (size[i] == -1) unknown = i;
+        else if (__builtin_mul_overflow(known, size[i], &known)) return refuse_size(t, rank, size);
+    }
+    if (unknown >= 0 && known == 0)
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "the size of dim %lld cannot be inferred beside a dim of size 0",
+                         (long long)unknown);
+    int64_t inferred = unknown >= 0 ? t->numel / known : 1;
+    if (known * inferred != t->numel) return refuse_size(t, rank, size);
+    if (unknown >= 0) size[unknown] = inferred;
+    return true;
+}
+
 // view(Tensor(a) self, SymInt[] size)
 static void view(StableIValue *stack, uint64_t arguments, uint64_t results)
 {
@@ -105,8 +114,8 @@ static void view(StableIValue *stack, uint64_t arguments, uint64_t results)
     int64_t size[CORE_MAX_RANK], stride[CORE_MAX_RANK];
     int64_t rank = kernel_take_ints(stack[1], size, CORE_MAX_RANK);
     tensor_info t;
-    bool ok = rank >= 0 && tensor_describe((AtenTensorHandle)(uintptr_t)stack[0], &t);
-    if (ok && !infer_size(&t, rank, size)) ok = refuse_size(&t, rank, size);
+    bool ok = rank >= 0 && tensor_describe((AtenTensorHandle)(uintptr_t)stack[0], &t) &&
+              infer_size(&t, rank, size);
     if (ok && !view_strides(&t, rank, size, stride))
         ok = core_fail(SPYRE_INVALID_ARGUMENT,
                        "view size is not compatible with input tensor's size and stride (at least "
@@ -121,9 +130,8 @@ static void reshape_alias(StableIValue *stack, uint64_t arguments, uint64_t resu
 {
     (void)arguments, (void)results;
     int64_t size[CORE_MAX_RANK], stride[CORE_MAX_RANK];
-    int64_t rank = kernel_take_ints(stack[1], size, CORE_MAX_RANK);
-    int64_t strides = kernel_take_ints(stack[2], stride, CORE_MAX_RANK);
-    if (rank < 0 || strides < 0) drop_and_throw(stack);
+    int64_t rank = kernel_take_view(stack + 1, size, stride, CORE_MAX_RANK);
+    if (rank < 0) drop_and_throw(stack);
     if (!reinterpret(stack, rank, size, stride, 0)) glue_throw();
 }
 

@@ -135,27 +135,32 @@ static bool bind_tensor(binding *b, const spyre_program *program, uint32_t index
     return storage_read_raw(t.storage, b->buffers[index].bytes);
 }
 
-static bool launch(const spyre_program *program, PyObject *tensors)
+// `tensors` is a tuple, which keeps them.
+static bool run(const spyre_program *program, PyObject *tensors)
 {
     binding b = {0};
-    Py_ssize_t count = PySequence_Size(tensors);
+    Py_ssize_t count = PyTuple_Size(tensors);
     uint32_t wanted = spyre_program_argument_count(program);
-    if (count < 0) return false;
     if ((uint32_t)count != wanted || count > 16)
         return core_fail(SPYRE_INVALID_ARGUMENT, "the program takes %u tensors, %zd were given",
                          wanted, count);
     bool ok = true;
-    for (uint32_t i = 0; ok && i < wanted; i++) {
-        PyObject *tensor = PySequence_GetItem(tensors, (Py_ssize_t)i);
-        ok = tensor && bind_tensor(&b, program, i, tensor);
-        Py_XDECREF(tensor);
-    }
+    for (uint32_t i = 0; ok && i < wanted; i++)
+        ok = bind_tensor(&b, program, i, PyTuple_GetItem(tensors, (Py_ssize_t)i));
     uint32_t card = b.count ? b.storages[0]->card : (uint32_t)device_current();
     ok = ok && device_context() &&
          core_check(spyre_program_run(device_context(), card, program, b.buffers));
     for (uint32_t i = 0; ok && i < b.count; i++)
         ok = storage_write_raw(b.storages[i], b.buffers[i].bytes);
     binding_free(&b);
+    return ok;
+}
+
+static bool launch(const spyre_program *program, PyObject *sequence)
+{
+    PyObject *tensors = PySequence_Tuple(sequence);
+    bool ok = tensors && run(program, tensors);
+    Py_XDECREF(tensors);
     return ok;
 }
 

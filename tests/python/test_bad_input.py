@@ -35,6 +35,24 @@ def test_sizes_that_no_card_holds(make, message):
         make()
 
 
+@pytest.mark.parametrize(
+    "size, message",
+    [
+        ((-2, -12), "invalid shape dimension -2"),
+        ((-1, -1), "only one dimension can be inferred"),
+        ((1 << 62, 4), "invalid for input of size 24"),
+        ((5, -1), "invalid for input of size 24"),
+    ],
+)
+def test_sizes_of_views(size, message):
+    with pytest.raises(RuntimeError, match=message):
+        card(4, 6).view(size)
+    with pytest.raises(RuntimeError, match="dim 0 cannot be inferred beside a dim of size 0"):
+        card(0).view(-1, 0)
+    with pytest.raises(RuntimeError, match="mismatch in length"):
+        torch.ops.aten._reshape_alias(card(4, 6), [24, 1], [1])
+
+
 def shrunk(values):
     values.untyped_storage().resize_(8)
     return values
