@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """spyre_hint(num_tiles_per_dim=...): loops over tiles, against PyTorch."""
 
+import json
 import math
 import re
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_spyre
+from torch_spyre import handover
 from torch_spyre._inductor import config, spyre_hint
 from torch_spyre._inductor.wsr import propagate_named_dims
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
@@ -381,7 +383,7 @@ def test_names_are_given_where_the_function_is_compiled(sizes, tmp_path, monkeyp
     x, y = (torch.randn(M, K).half().to("spyre") for _ in range(2))
     check(function, x, y)
     assert loops(tmp_path) == [("mul", [8])]
-    torch.compile(function)(x.cpu(), y.cpu())
+    torch.compile(function, backend="aot_eager")(x.cpu(), y.cpu())
 
 
 def test_names_of_computed_tensors_are_not_given(tensor):
@@ -417,6 +419,35 @@ def test_named_dims_need_no_declaration(like, tmp_path, monkeypatch):
 
     check(function, torch.randn(M, K).half().to("spyre"))
     assert [4] in [counts for _name, counts in loops(tmp_path)]
+
+
+def test_the_published_example(tmp_path, monkeypatch):
+    """torch-spyre's docs/source/compiler/coarse_tiling_loops.md, "Small Example": y = a + b never
+    leaves LX, and one map has the strides of both loops, of 512 rows and of 16 sticks."""
+    made = []
+    monkeypatch.setattr(handover, "observers", [made.append])
+    declare_tensor_dim("A", 1024)
+    declare_tensor_dim("B", 4096)
+    inputs = [torch.randn(1024, 4096).half().to("spyre") for _ in range(3)]
+    for tensor in inputs:
+        name_tensor_dims(tensor, ["A", "B"])
+
+    def function(a, b, c):
+        with tiles(A=2), tiles(B=4):
+            return (a + b) * c
+
+    with config.patch(sencores=4, unroll_loops=False):
+        check(function, *inputs, atol=0.1)
+    made[0].write(0, "bundle", str(tmp_path / "bundle"))
+    text = (tmp_path / "bundle" / "bundle.mlir").read_text()
+    assert text.startswith("#map_0 = affine_map<(d0, d1)[s0] -> (s0 + 65536*d0 + 2097152*d1)>\n")
+    assert text.count("scf.for") == text.count("sdsc_execute") == 2 and "#map_1" not in text
+    (outer,) = json.loads(made[0].text(0, "opspec"))["specs"]
+    (inner,) = outer["body"]
+    assert (outer["count"], inner["count"]) == (2, 4)
+    add, mul = inner["body"]
+    assert add["args"][2]["allocation"] == mul["args"][0]["allocation"] == {"lx": 0}
+    assert add["tiled_symbols"] == mul["tiled_symbols"] == ["c0", "c1"]
 
 
 def test_long_spans_are_tiled_without_a_hint(tmp_path, monkeypatch):
