@@ -25,10 +25,27 @@ static void find_sticks(const loop_graph *loops, const loop_op *op, stick_length
     }
 }
 
-// Restickify and an index's own dims keep their size: both sides would have to agree on padding.
-static bool pads(const loop_op *op, uint32_t v)
+// True when what follows the indices of v in the operand's memory starts right behind them, or nothing
+// does: then the operand says itself how many of them there are.
+static bool ends_exactly(const loop_graph *loops, const loop_op *op, uint32_t k, uint32_t v)
 {
-    if (op->op == OPFUNC_RESTICKIFY) return false;
+    loop_location place;
+    int64_t next = 0, lanes = loop_lanes(&loops->buffers.items[op->operand[k].buffer]);
+    if (loop_locate(loops, op, &op->operand[k], &place)) return false;
+    if (place.stick_var == v) return true;
+    for (uint32_t u = 0; u < op->var_count; u++) {
+        bool single = u == place.stick_var && op->extent[u] <= lanes;
+        if (single || place.stride[u] <= place.stride[v]) continue;
+        if (!next || place.stride[u] < next) next = place.stride[u];
+    }
+    return !next || next == place.stride[v] * op->extent[v];
+}
+
+// Both sides of a restickify have to agree on padding; an index's own dims keep their size.
+static bool pads(const loop_graph *loops, const loop_op *op, uint32_t v)
+{
+    if (op->op == OPFUNC_RESTICKIFY)
+        return ends_exactly(loops, op, 0, v) && ends_exactly(loops, op, 1, v);
     return !(op->gather && op->operand[0].stride[v]);
 }
 
@@ -39,7 +56,7 @@ void padded_sizes(const loop_graph *loops, const loop_op *op, int64_t out_size[L
     find_sticks(loops, op, &sticks);
     for (uint32_t v = 0; v < op->var_count; v++) {
         int64_t size = op->extent[v], most = sticks.most[v];
-        if (most && pads(op, v)) size = round_up(size, sticks.least[v]);
+        if (most && pads(loops, op, v)) size = round_up(size, sticks.least[v]);
         out_size[v] = size;
         out_units[v] = !most ? size : size % most ? 1 : size / most;
     }

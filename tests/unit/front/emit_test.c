@@ -108,12 +108,48 @@ static void emit__labels_and_orders_are_the_published_ones(void **state)
     assert_layouts(&run, "OUTPUT out mb, KERNEL mb out");
 }
 
+// The restickify of a view of x[rows, columns] into the default layout.
+static bundle_step turned(front_run *run, int64_t rows, int64_t columns, spyre_view view)
+{
+    front_result result;
+    uint32_t x = front_case_input(run, sizes_view(2, rows, columns, 0));
+    uint32_t part = front_run_view(run, x, SPYRE_DTYPE_F16, view);
+    spyre_view out = sizes_view(2, view.size[0], view.size[1], 0);
+    front_case_output(run, front_case_unary(run, "spyre.identity", part, out));
+    assert_ok(compile(run, &result));
+    assert_int_equal(result.bundle->steps.count, 1);
+    assert_int_equal(result.bundle->steps.items[0].op, OPFUNC_RESTICKIFY);
+    return result.bundle->steps.items[0];
+}
+
+// Both sides of a restickify are whole sticks, and say by their gaps what they have of them; rows of
+// a view, behind which others follow, cannot, and are not divided.
+static void emit__both_sides_of_a_restickify_are_padded(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    bundle_step step = turned(&run, 67, 100, (spyre_view){2, {100, 67}, {1, 100}, 0});
+    assert_int_equal(step.size[0], 128);
+    assert_int_equal(step.size[1], 128);
+    assert_int_equal(step.tensors[0].gap[1], 128 - 67);
+    assert_int_equal(step.tensors[1].gap[0], 128 - 100);
+    assert_int_equal(step.core_count, 4);
+    front_run_end(&run);
+    run = front_run_begin();
+    step = turned(&run, 100, 128, (spyre_view){2, {128, 67}, {1, 128}, 128});
+    assert_int_equal(step.size[0], 128);
+    assert_int_equal(step.size[1], 67);
+    assert_int_equal(step.core_count, 2);
+    front_run_end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(emit__a_segment_has_16_gib),
         cmocka_unit_test(emit__a_wrong_bundle_is_our_fault),
         cmocka_unit_test(emit__labels_and_orders_are_the_published_ones),
+        cmocka_unit_test(emit__both_sides_of_a_restickify_are_padded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
