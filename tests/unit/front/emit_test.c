@@ -48,6 +48,28 @@ static void emit__a_wrong_bundle_is_our_fault(void **state)
     front_run_end(&run);
 }
 
+// abs of [4, 64] on two cores, the example of torch-spyre/torch-spyre,
+// docs/source/compiler/backend.md at 0b01972: two rows of a stick each a core.
+static void emit__cores_begin_where_their_slices_do(void **state)
+{
+    (void)state;
+    front_result result;
+    front_run run = front_run_begin();
+    run.settings.sencores = 2;
+    spyre_view view = sizes_view(2, 4, 64, 0);
+    uint32_t x = front_case_input(&run, view);
+    front_case_output(&run, front_case_unary(&run, "spyre.abs", x, view));
+    assert_ok(compile(&run, &result));
+    const bundle_step *step = &result.bundle->steps.items[0];
+    assert_int_equal(step->core_count, 2);
+    for (uint32_t t = 0; t < 2; t++) {
+        assert_int_equal(step->tensors[t].arg, t);
+        assert_int_equal(step->tensors[t].start[0], 0);
+        assert_int_equal(step->tensors[t].start[1], 256);
+    }
+    front_run_end(&run);
+}
+
 // "INPUT x in mb, KERNEL x in out, ..": label and dims of every tensor, fastest first, the shared
 // order of its label behind it where that is another one.
 static void describe_layouts(const bundle_step *step, text *out)
@@ -122,8 +144,8 @@ static bundle_step turned(front_run *run, int64_t rows, int64_t columns, spyre_v
     return result.bundle->steps.items[0];
 }
 
-// Both sides of a restickify are whole sticks, and say by their gaps what they have of them; rows of
-// a view, behind which others follow, cannot, and are not divided.
+// Both sides of a restickify are whole sticks, and say by their gaps what they have of them; rows
+// of a view, behind which others follow, cannot, and are not divided.
 static void emit__both_sides_of_a_restickify_are_padded(void **state)
 {
     (void)state;
@@ -148,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(emit__a_segment_has_16_gib),
         cmocka_unit_test(emit__a_wrong_bundle_is_our_fault),
+        cmocka_unit_test(emit__cores_begin_where_their_slices_do),
         cmocka_unit_test(emit__labels_and_orders_are_the_published_ones),
         cmocka_unit_test(emit__both_sides_of_a_restickify_are_padded),
     };
