@@ -177,6 +177,7 @@ static spyre_status create(const loop_graph *loops, const clone_list *clones, ar
     TRY_ALLOC(p->now);
     TRY_ALLOC(p->best_plan);
     for (uint32_t n = 0; n < p->a.part_count; n++) p->best_plan[n].us = INFINITY;
+    for (uint32_t i = 0; i < loops->ops.count; i++) p->best[i] = p->c.kept[i][AGREE_PUBLISHED].d;
     for (uint32_t n = 0; n < STARTS; n++)
         if (n != 1 || p->c.products) TRY(add_start(p, n));
     return NULL;
