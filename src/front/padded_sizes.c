@@ -25,8 +25,8 @@ static void find_sticks(const loop_graph *loops, const loop_op *op, stick_length
     }
 }
 
-// True when what follows the indices of v in the operand's memory starts right behind them, or nothing
-// does: then the operand says itself how many of them there are.
+// True when what follows the indices of v in the operand's memory starts right behind them, or
+// nothing does: then the operand says itself how many of them there are.
 static bool ends_exactly(const loop_graph *loops, const loop_op *op, uint32_t k, uint32_t v)
 {
     loop_location place;
