@@ -166,14 +166,18 @@ static bool same_in_all_classes(const nest *n, uint32_t d)
     return true;
 }
 
-// Reduced dims are combined in the order of N_: only neighbours in it may merge.
+// Reduced dims are combined in the order of N_, and so are dims of ranks: only neighbours in it may
+// merge.
 static bool order_allows(const nest *n, uint32_t outer, uint32_t inner)
 {
-    if (n->reduced[outer] != n->reduced[inner]) return false;
-    if (!n->reduced[outer]) return true;
+    bool reduced = n->reduced[outer], ranks = bundle_is_rank_dim(n->step, outer);
+    if (reduced != n->reduced[inner] || ranks != bundle_is_rank_dim(n->step, inner)) return false;
+    if (!reduced && !ranks) return true;
     if (outer > inner) return false;
-    for (uint32_t d = outer + 1; d < inner; d++)
-        if (n->reduced[d] && n->size[d] > 1) return false;
+    for (uint32_t d = outer + 1; d < inner; d++) {
+        bool between = reduced ? n->reduced[d] : bundle_is_rank_dim(n->step, d);
+        if (between && n->size[d] > 1) return false;
+    }
     return true;
 }
 

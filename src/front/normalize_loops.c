@@ -10,17 +10,21 @@
 // would make every product over them twice as wide. Their readers change the stick instead
 // (relayout.c), which costs a copy of the result.
 //
+// Cuts that meet in one op may be more than it can have loops for, or parts of dims that do not fit
+// together. Then cuts are stopped and all begins anew: results of products keep their dims, and
+// where that is not enough, the local buffers of the op.
+//
 // The obvious shortcut, to keep the host's dims and materialise every view, costs a copy per view.
 #include "front/front.h"
 
 enum { MOST_SWEEPS = 64 };
+static const char JOINS_PARTS[] = "a view joins parts of dims that do not fit together";
 
-static uint32_t dim_of_stride(const loop_buffer *buffer, int64_t stride)
-{
-    uint32_t d = 0;
-    while (d + 1 < buffer->dim_count && buffer->dim[d + 1].stride <= stride) d++;
-    return d;
-}
+// What must not be cut, by buffer.
+typedef struct {
+    const bool *product; // in its columns, where that would leave parts of sticks
+    bool *kept;          // at all
+} restraint;
 
 static spyre_status refuse(const loop_graph *loops, uint32_t op, const char *why)
 {
@@ -57,11 +61,11 @@ static int64_t first_index(const loop_buffer *buffer, const loop_access *access,
 }
 
 // True for a dim that ought not be cut at `step`: columns of a product, and parts of sticks.
-static bool keeps_columns(const loop_graph *loops, const bool *product, uint32_t buffer, uint32_t d,
-                          int64_t step)
+static bool keeps_columns(const loop_graph *loops, const restraint *held, uint32_t buffer,
+                          uint32_t d, int64_t step)
 {
     const loop_buffer *b = &loops->buffers.items[buffer];
-    return product[buffer] && b->dim[d].stride == 1 && step % loop_lanes(b) != 0;
+    return held->product[buffer] && b->dim[d].stride == 1 && step % loop_lanes(b) != 0;
 }
 
 // Marks results of products and what is computed from them element by element.
@@ -82,7 +86,7 @@ static const bool *mark_products(const loop_graph *loops)
 
 // Applies the first cut that variable v of this operand needs; *out_cut tells whether there was
 // one.
-static spyre_status cut(loop_graph *loops, const bool *product, uint32_t index, uint32_t operand,
+static spyre_status cut(loop_graph *loops, const restraint *held, uint32_t index, uint32_t operand,
                         uint32_t v, bool *out_cut)
 {
     loop_op *op = &loops->ops.items[index];
@@ -93,26 +97,27 @@ static spyre_status cut(loop_graph *loops, const bool *product, uint32_t index, 
     if (stride == 0) return NULL;
     if (stride < 0 || buffer->dim_count == 0)
         return refuse(loops, index, "an operand moves outside its storage");
-    uint32_t d = dim_of_stride(buffer, stride);
+    uint32_t d = loop_dim_at(buffer, stride);
     int64_t step = stride / buffer->dim[d].stride, extent = buffer->dim[d].extent;
     if (stride % buffer->dim[d].stride)
         return refuse(loops, index, "a view steps across the dims of its storage");
     int64_t first = first_index(buffer, access, d);
     bool inside = first + step * (op->extent[v] - 1) < extent;
-    bool whole = inside && keeps_columns(loops, product, access->buffer, d, step);
-    if (step > 1 && buffer->kind == LOOP_LOCAL && extent % step == 0 && !whole) {
+    bool free = buffer->kind == LOOP_LOCAL && !held->kept[access->buffer];
+    bool whole = inside && keeps_columns(loops, held, access->buffer, d, step);
+    if (step > 1 && free && extent % step == 0 && !whole) {
         *out_cut = true;
         return split_dim(loops, index, buffer, d, step);
     }
     if (inside) return NULL;
     int64_t inner = extent / step;
     if (first || extent % step || op->extent[v] % inner || inner < 2)
-        return refuse(loops, index, "a view joins parts of dims that do not fit together");
+        return refuse(loops, index, JOINS_PARTS);
     *out_cut = true;
     return split_variable(loops, index, v, inner);
 }
 
-static spyre_status normalize_op(loop_graph *loops, const bool *product, uint32_t index,
+static spyre_status normalize_op(loop_graph *loops, const restraint *held, uint32_t index,
                                  bool *changed)
 {
     const loop_op *op = &loops->ops.items[index];
@@ -121,7 +126,7 @@ static spyre_status normalize_op(loop_graph *loops, const bool *product, uint32_
         for (uint32_t v = 0; v < op->var_count; v++) {
             bool did_cut = true;
             while (did_cut) {
-                TRY(cut(loops, product, index, k, v, &did_cut));
+                TRY(cut(loops, held, index, k, v, &did_cut));
                 *changed |= did_cut;
             }
         }
@@ -129,12 +134,35 @@ static spyre_status normalize_op(loop_graph *loops, const bool *product, uint32_
     return NULL;
 }
 
-spyre_status pass_normalize_loops(loop_graph *loops, bool *out_changed)
+// Several loops may walk one dim; together, too, they must not leave it.
+static bool stays_inside(const loop_graph *loops, const loop_op *op, const loop_access *access)
+{
+    const loop_buffer *buffer = &loops->buffers.items[access->buffer];
+    int64_t last[LOOP_MAX_DIMS];
+    for (uint32_t d = 0; d < buffer->dim_count; d++) last[d] = first_index(buffer, access, d);
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (!access->stride[v]) continue;
+        uint32_t d = loop_dim_at(buffer, access->stride[v]);
+        last[d] += access->stride[v] / buffer->dim[d].stride * (op->extent[v] - 1);
+        if (last[d] >= buffer->dim[d].extent) return false;
+    }
+    return true;
+}
+
+static spyre_status check_accesses(const loop_graph *loops, uint32_t index)
+{
+    const loop_op *op = &loops->ops.items[index];
+    *loops->at_node = op->node;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        if (!stays_inside(loops, op, &op->operand[k])) return refuse(loops, index, JOINS_PARTS);
+    return NULL;
+}
+
+// *out_op is the op in work when it fails.
+static spyre_status cut_all(loop_graph *loops, const restraint *held, bool *out_changed,
+                            uint32_t *out_op)
 {
     bool changed = true;
-    const bool *product = mark_products(loops);
-    TRY_ALLOC(product);
-    *out_changed = false;
     for (uint32_t sweep = 0; changed; sweep++) {
         if (sweep == MOST_SWEEPS)
             return status_new(SPYRE_UNSUPPORTED, "views did not settle after %d sweeps",
@@ -142,10 +170,70 @@ spyre_status pass_normalize_loops(loop_graph *loops, bool *out_changed)
         changed = false;
         for (uint32_t i = 0; i < loops->ops.count; i++) {
             // Cuts travel with the data and against it: sweep in both directions in turn.
-            uint32_t index = sweep % 2 ? loops->ops.count - 1 - i : i;
-            TRY(normalize_op(loops, product, index, &changed));
+            *out_op = sweep % 2 ? loops->ops.count - 1 - i : i;
+            TRY(normalize_op(loops, held, *out_op, &changed));
         }
         *out_changed |= changed;
     }
+    for (*out_op = 0; *out_op < loops->ops.count; ++*out_op)
+        TRY(check_accesses(loops, *out_op));
     return NULL;
+}
+
+// Keeps what the op reads whole, or else its result, whose columns a product may have to cut; false
+// when all is kept.
+static bool keep_buffers(const loop_graph *loops, const loop_op *op, bool *kept)
+{
+    bool more = false;
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        uint32_t b = op->operand[k].buffer;
+        bool is_result = k + 1 == op->operand_count;
+        if (loops->buffers.items[b].kind != LOOP_LOCAL || kept[b] || (is_result && more)) continue;
+        more = kept[b] = true;
+    }
+    return more;
+}
+
+// Keeps the results of all products whole; false when there is none that was not.
+static bool keep_products(const loop_graph *loops, bool *kept)
+{
+    bool more = false;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        if (opfunc_describe(op->op)->kind != OPFUNC_KIND_MATMUL) continue;
+        uint32_t b = op->operand[op->operand_count - 1].buffer;
+        more |= !kept[b];
+        kept[b] = true;
+    }
+    return more;
+}
+
+static spyre_status normalize(loop_graph *loops, arena *scratch, bool *out_changed)
+{
+    loop_graph before;
+    restraint held = {.product = mark_products(loops)};
+    held.kept = ARENA_NEW(scratch, bool, loops->buffers.count);
+    TRY_ALLOC(held.product);
+    TRY_ALLOC(held.kept);
+    TRY(loop_copy(loops, scratch, &before));
+    for (;;) {
+        uint32_t op = 0;
+        *out_changed = false;
+        spyre_status status = cut_all(loops, &held, out_changed, &op);
+        if (spyre_status_code(status) != SPYRE_UNSUPPORTED) return status;
+        if (!keep_products(&before, held.kept) &&
+            !keep_buffers(loops, &before.ops.items[op], held.kept))
+            return status;
+        spyre_status_free(status);
+        TRY(loop_copy(&before, loops->memory, loops));
+    }
+}
+
+spyre_status pass_normalize_loops(loop_graph *loops, bool *out_changed)
+{
+    arena *scratch = arena_create();
+    TRY_ALLOC(scratch);
+    spyre_status status = normalize(loops, scratch, out_changed);
+    arena_destroy(scratch);
+    return status;
 }

@@ -52,12 +52,65 @@ static spyre_status choose_and_lay_out(loop_graph *loops, arena *scratch)
     return lay_out(loops, modes);
 }
 
+// The dim of a buffer, other than its stick's, that an access walks in steps which do not divide
+// it.
+static uint8_t uneven_dim(const loop_buffer *buffer, const loop_op *op, const loop_access *access)
+{
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (!access->stride[v]) continue;
+        uint8_t d = (uint8_t)loop_dim_at(buffer, access->stride[v]);
+        int64_t step = access->stride[v] / buffer->dim[d].stride;
+        if (d != buffer->stick && buffer->dim[d].extent % step) return d;
+    }
+    return LOOP_NO_DIM;
+}
+
+static void put_outermost(loop_buffer *buffer, uint8_t dim)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < buffer->dim_count; i++)
+        if (buffer->order[i] != dim) buffer->order[kept++] = buffer->order[i];
+    buffer->order[kept] = dim;
+}
+
+static bool is_located(const loop_graph *loops, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            loop_location place;
+            if (op->operand[k].buffer == buffer && loop_locate(loops, op, &op->operand[k], &place))
+                return false;
+        }
+    }
+    return true;
+}
+
+// Steps that do not divide a dim leave a rest at its end, which a step of the bundle has no words
+// for unless nothing lies behind it. Rows of a table may need the order as it is.
+static void order_dims(loop_graph *loops)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            loop_buffer *buffer = &loops->buffers.items[op->operand[k].buffer];
+            if (buffer->kind != LOOP_LOCAL || !buffer->has_layout) continue;
+            const loop_buffer before = *buffer;
+            uint8_t dim = uneven_dim(buffer, op, &op->operand[k]);
+            if (dim == LOOP_NO_DIM || buffer->order[buffer->dim_count - 1] == dim) continue;
+            put_outermost(buffer, dim);
+            if (!is_located(loops, op->operand[k].buffer)) *buffer = before;
+        }
+    }
+}
+
 spyre_status pass_propagate_layouts(loop_graph *loops, bool *out_changed)
 {
     arena *scratch = arena_create();
     TRY_ALLOC(scratch);
     spyre_status status = choose_and_lay_out(loops, scratch);
     arena_destroy(scratch);
+    if (!status) order_dims(loops);
     *out_changed = loops->ops.count > 0;
     return status;
 }

@@ -140,11 +140,24 @@ spyre_status make_with(rewriter *r, aten_op op, const tensor *x, double value, c
     return make_binary(r, op, x, &constant, into, out);
 }
 
+// y + c * (x - y), exact in integers that wrap.
+static spyre_status select_integers(rewriter *r, const tensor *condition, const tensor *x,
+                                    const tensor *y, const tensor *into, tensor *out)
+{
+    tensor flag, way;
+    TRY(make_cast(r, condition, x->dtype, NULL, &flag));
+    TRY(make_binary(r, ATEN_SPYRE_SUB, x, y, NULL, &way));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &flag, &way, NULL, &way));
+    return make_binary(r, ATEN_SPYRE_ADD, y, &way, into, out);
+}
+
 spyre_status make_where(rewriter *r, const tensor *condition, const tensor *x, const tensor *y,
                         const tensor *into, tensor *out)
 {
     spyre_arg args[3] = {tensor_arg(condition), tensor_arg(x), tensor_arg(y)};
     spyre_view values, view;
+    if (x->dtype == SPYRE_DTYPE_I64 || x->dtype == SPYRE_DTYPE_I32)
+        return select_integers(r, condition, x, y, into, out);
     TRY(broadcast_sizes(&x->view, &y->view, &values));
     TRY(broadcast_sizes(&condition->view, &values, &view));
     return emit(r, ATEN_SPYRE_WHERE3, args, 3, x->dtype, &view, into, out);
@@ -323,15 +336,18 @@ spyre_status make_slice(rewriter *r, const tensor *x, uint32_t dim, int64_t star
     return make_view(r, x, &view, NULL, out);
 }
 
-// The card has no index generator, so a vector is doubled.
+// The card has no index generator, so a vector is doubled, once a graph as far as it is needed.
 spyre_status make_count(rewriter *r, int64_t count, tensor *out)
 {
     const spyre_view one = view_contiguous((int64_t[]){1}, 1);
     tensor halves[2];
-    TRY(make_full(r, 0, SPYRE_DTYPE_I64, &one, NULL, &halves[0]));
-    for (int64_t length = 1; length < count; length *= 2) {
+    bool begun = r->counts.count > 0;
+    if (begun) halves[0] = r->counts.items[r->counts.count - 1];
+    else TRY(make_full(r, 0, SPYRE_DTYPE_I64, &one, NULL, &halves[0]));
+    for (int64_t length = halves[0].view.size[0]; length < count; length *= 2) {
         TRY(make_with(r, ATEN_SPYRE_ADD, &halves[0], (double)length, NULL, &halves[1]));
         TRY(make_cat(r, halves, 2, 0, NULL, &halves[0]));
+        TRY(VEC_PUSH(r->target->memory, &r->counts, halves[0]));
     }
     return make_slice(r, &halves[0], 0, 0, count, out);
 }

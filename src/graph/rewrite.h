@@ -30,6 +30,7 @@ typedef struct rewriter {
     bool *loose;                     // by value: made by the host, not dense
     VEC(rewrite_constant) constants; // one for each value and dtype
     VEC(tensor) causal_masks;        // one for each size
+    VEC(tensor) counts;              // 0, 1, 2, .., each twice as long as the one before
     uint32_t node;                   // of the source, being rewritten
     const graph_node *from;
     uint32_t serial; // names the results of this node's natives

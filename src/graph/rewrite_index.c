@@ -9,6 +9,20 @@
 // Integers are multiplied through float32, which has each of these.
 enum { MOST_ROWS = 1 << 24 };
 
+// Rows of one element, which share sticks: each becomes two, and one of them is taken.
+static spyre_status gather_elements(rewriter *r, const tensor *rows, const tensor *index,
+                                    tensor *out)
+{
+    tensor twice, pairs;
+    spyre_view view = rows->view;
+    view.size[1] = 2;
+    view.stride[1] = 0;
+    TRY(make_view(r, rows, &view, NULL, &twice));
+    TRY(make_copy(r, &twice, NULL, &twice));
+    TRY(make_gather(r, &twice, index, NULL, &pairs));
+    return make_slice(r, &pairs, pairs.view.rank - 1, 0, 1, out);
+}
+
 // Rows of a table along its first `dims` dims, which index has a number for; the result has the
 // sizes of the index, then the table's other dims.
 static spyre_status gather_rows(rewriter *r, const tensor *table, uint32_t dims,
@@ -24,17 +38,19 @@ static spyre_status gather_rows(rewriter *r, const tensor *table, uint32_t dims,
     }
     if (rank > SPYRE_MAX_RANK) return status_new(SPYRE_UNSUPPORTED, "a result of rank %u", rank);
     TRY(make_reshape(r, table, sizes, 2, &rows));
-    TRY(make_gather(r, &rows, index, NULL, &result));
+    if (sizes[1] == 1) TRY(gather_elements(r, &rows, index, &result));
+    else TRY(make_gather(r, &rows, index, NULL, &result));
     return make_reshape(r, &result, wanted, rank, out);
 }
 
-// The same into the node's result; a table of rank 2 is gathered from as it is.
+// The same into the node's result; rows of a table of rank 2 are gathered as they are.
 static spyre_status gather_all(rewriter *r, const tensor *table, const tensor *index,
                                const tensor *into)
 {
     tensor result;
     if (table->view.rank == 0) return status_new(SPYRE_UNSUPPORTED, "operand 0: rank 0");
-    if (table->view.rank == 2) return make_gather(r, table, index, into, NULL);
+    if (table->view.rank == 2 && table->view.size[1] > 1)
+        return make_gather(r, table, index, into, NULL);
     TRY(gather_rows(r, table, 1, index, &result));
     return rewrite_finish(r, &result, into);
 }
@@ -178,4 +194,41 @@ spyre_status rewrite_index_tensor(rewriter *r)
     }
     if (all.count == 0) return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: no tensor");
     return index_dims(r, &table, &all, &into);
+}
+
+// Places along dim i of `sizes`, broadcasting over the others.
+static spyre_status make_places(rewriter *r, const spyre_view *sizes, uint32_t dim, tensor *out)
+{
+    spyre_view column = {.rank = sizes->rank};
+    for (uint32_t i = 0; i < sizes->rank; i++) column.size[i] = i == dim ? sizes->size[i] : 1;
+    view_set_contiguous(&column);
+    TRY(make_count(r, sizes->size[dim], out));
+    return make_reshape(r, out, column.size, column.rank, out);
+}
+
+// Every element by its number in the operand: places along the other dims are those of the index.
+spyre_status rewrite_gather(rewriter *r)
+{
+    tensor x, index, into;
+    indices all = {0};
+    uint32_t dim;
+    TRY(rewrite_separate(r, 0, &x));
+    TRY(rewrite_tensor(r, 2, &index));
+    TRY(expect_integers(&index));
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_dim(r, 1, 0, x.view.rank, &dim));
+    if (x.view.rank == 0 || index.view.rank != x.view.rank) {
+        return status_new(SPYRE_UNSUPPORTED, "an index of rank %u into rank %u", index.view.rank,
+                          x.view.rank);
+    }
+    for (uint32_t i = 0; i < x.view.rank; i++) {
+        all.dim[all.count] = i;
+        if (i != dim) TRY(make_places(r, &index.view, i, &all.items[all.count]));
+        else all.items[all.count] = index;
+        all.count++;
+    }
+    tensor row, result;
+    TRY(join_indices(r, &all, &x.view, &row));
+    TRY(gather_rows(r, &x, all.count, &row, &result));
+    return rewrite_finish(r, &result, &into);
 }

@@ -27,6 +27,7 @@ static spyre_view batch_of(const tensor *x)
 }
 
 // x [.., M, K] times y [.., K, N], batch dims broadcast; a y of rank 2 is shared by all batches.
+// With a K of 1 it is a product of elements, which float32 has.
 static spyre_status multiply(rewriter *r, const tensor *x, const tensor *y, const tensor *into,
                              tensor *out)
 {
@@ -39,6 +40,9 @@ static spyre_status multiply(rewriter *r, const tensor *x, const tensor *y, cons
     TRY(broadcast_sizes(&x_batch, &y_batch, &batch));
     TRY(expand_batch(r, x, &batch, &left));
     if (y->view.rank > 2) TRY(expand_batch(r, y, &batch, &right));
+    bool is_outer = x->view.size[x->view.rank - 1] == 1 && y->view.size[y->view.rank - 2] == 1;
+    if (is_outer && x->dtype == SPYRE_DTYPE_F32)
+        return make_binary(r, ATEN_SPYRE_MUL, &left, &right, into, out);
     return make_matmul(r, &left, &right, into, out);
 }
 

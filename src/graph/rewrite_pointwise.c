@@ -31,6 +31,35 @@ spyre_status rewrite_unary(rewriter *r)
     return make_unary(r, row_native(r), &x, &into, NULL);
 }
 
+static bool is_integer(const tensor *x)
+{
+    return x->dtype == SPYRE_DTYPE_I64 || x->dtype == SPYRE_DTYPE_I32;
+}
+
+static spyre_status negate_integers(rewriter *r, const tensor *x, const tensor *into, tensor *out)
+{
+    tensor zero;
+    TRY(make_constant(r, 0, x->dtype, &zero));
+    return make_binary(r, ATEN_SPYRE_SUB, &zero, x, into, out);
+}
+
+spyre_status rewrite_neg(rewriter *r)
+{
+    tensor x, into;
+    TRY(load_unary(r, &x, &into));
+    if (is_integer(&x)) return negate_integers(r, &x, &into, NULL);
+    return make_unary(r, ATEN_SPYRE_NEG, &x, &into, NULL);
+}
+
+spyre_status rewrite_abs(rewriter *r)
+{
+    tensor x, minus, into;
+    TRY(load_unary(r, &x, &into));
+    if (!is_integer(&x)) return make_unary(r, ATEN_SPYRE_ABS, &x, &into, NULL);
+    TRY(negate_integers(r, &x, NULL, &minus));
+    return make_binary(r, ATEN_SPYRE_MAXIMUM, &x, &minus, &into, NULL);
+}
+
 static spyre_status silu(rewriter *r, const tensor *x, const tensor *into, tensor *out)
 {
     tensor gate;

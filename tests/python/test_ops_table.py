@@ -4,8 +4,6 @@
 import importlib.util
 from pathlib import Path
 
-import torch
-
 TOOL = Path(__file__).parents[2] / "tools/ops_table.py"
 
 
@@ -29,9 +27,9 @@ def test_faults_are_found(capsys):
     table = load()
     wrong = table.Row("wrong", "E", "card", lambda x: x + (x.device.type == "spyre"), table._one)
     assert table.check(wrong, "E") == ("card", "values differ")
-    host = table.Row("host", "E", "card", torch.sin, table._one)
+    host = table.Row("host", "E", "card", lambda x: x.cumsum(0), table._one)
     place, fault = table.check(host, "E")
-    assert place == "CPU" and "aten.sin.default runs on the CPU" in fault
+    assert place == "CPU" and "aten.cumsum.default runs on the CPU" in fault
     assert table.main(["add", "Comparison"]) == 0
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) == 7 and printed.err == "7 rows, 0 FAIL\n"

@@ -38,6 +38,27 @@ static void normalize_loops__cuts_travel_backwards(void **state)
     front_run_end(&run);
 }
 
+// One reader cuts the dim of 16 in fours, another begins in the midst of a part: it stays whole.
+static void normalize_loops__keeps_what_cuts_do_not_fit(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view turned = {2, {4, 4}, {1, 4}, 0}, middle = {1, {12}, {1}, 2};
+    uint32_t x = front_case_input(&run, sizes_view(1, 16, 0, 0));
+    uint32_t n = front_case_unary(&run, "spyre.neg", x, sizes_view(1, 16, 0, 0));
+    uint32_t first = front_run_view(&run, n, SPYRE_DTYPE_F16, turned);
+    uint32_t second = front_run_view(&run, n, SPYRE_DTYPE_F16, middle);
+    front_case_output(&run, front_case_unary(&run, "spyre.abs", first, sizes_view(2, 4, 4, 0)));
+    front_case_output(&run, front_case_unary(&run, "spyre.abs", second, sizes_view(1, 12, 0, 0)));
+    loop_graph *loops = front_case_before(&run, 1, "propagate_layouts");
+    assert_string_equal(front_case_loops(loops, 0), "16");
+    assert_string_equal(front_case_loops(loops, 1), "4 4");
+    assert_string_equal(front_case_loops(loops, 2), "12");
+    const loop_buffer *kept = &loops->buffers.items[loop_output_of(&loops->ops.items[0])->buffer];
+    assert_int_equal(kept->dim_count, 1);
+    front_run_end(&run);
+}
+
 static void normalize_loops__refuses_unrelated_factors(void **state)
 {
     (void)state;
@@ -60,6 +81,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(normalize_loops__cuts_a_flattened_dim),
         cmocka_unit_test(normalize_loops__cuts_travel_backwards),
+        cmocka_unit_test(normalize_loops__keeps_what_cuts_do_not_fit),
         cmocka_unit_test(normalize_loops__refuses_unrelated_factors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

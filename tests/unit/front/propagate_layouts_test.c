@@ -107,12 +107,32 @@ static void propagate_layouts__refusals_list_all_layouts(void **state)
     front_run_end(&run);
 }
 
+// Rows 1 to 16 of 17 are read as four times four: 17 is no multiple of 4, so nothing lies behind.
+static void propagate_layouts__uneven_dims_are_outermost(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view whole = sizes_view(3, 2, 17, 128);
+    spyre_view patches = {4, {2, 4, 4, 128}, {17 * 128, 4 * 128, 128, 1}, 128};
+    uint32_t n = front_case_unary(&run, "spyre.neg", front_case_input(&run, whole), whole);
+    uint32_t view = front_run_view(&run, n, SPYRE_DTYPE_F16, patches);
+    spyre_view result = {4, {2, 4, 4, 128}, {2048, 512, 128, 1}, 0};
+    front_case_output(&run, front_case_unary(&run, "spyre.abs", view, result));
+    loop_graph *loops = front_case_before(&run, 1, "output_layouts");
+    const loop_buffer *buffer = &loops->buffers.items[loop_output_of(&loops->ops.items[0])->buffer];
+    assert_int_equal(buffer->dim_count, 3);
+    assert_int_equal(buffer->order[2], 1);
+    assert_int_equal(buffer->dim[1].extent, 17);
+    front_run_end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(propagate_layouts__pieces_agree_on_a_stick),
         cmocka_unit_test(propagate_layouts__moments_are_not_restickified),
         cmocka_unit_test(propagate_layouts__refusals_list_all_layouts),
+        cmocka_unit_test(propagate_layouts__uneven_dims_are_outermost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
