@@ -60,11 +60,13 @@ def test_layers():
     for layer, x in (
         (torch.nn.Conv1d(3, 4, 3, padding=1), numbers(2, 3, 10)),
         (torch.nn.ConvTranspose2d(3, 4, 2, stride=2), numbers(1, 3, 5, 5)),
+        (torch.nn.Conv2d(3, 4, 2, stride=2, padding="valid"), numbers(1, 3, 6, 6)),
     ):
         expected = layer(x.float())
         moved = layer.half().to("spyre")
-        actual = moved(x.to("spyre"))
-        torch.testing.assert_close(actual.cpu().float(), expected, atol=2e-2, rtol=2e-2)
+        for function in (moved, torch.compile(moved)):
+            actual = function(x.to("spyre"))
+            torch.testing.assert_close(actual.cpu().float(), expected, atol=2e-2, rtol=2e-2)
 
 
 def test_gradients():

@@ -39,7 +39,11 @@ def convolution(
     x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *_flags
 ):
     """aten.convolution of [N, C, H, W] or [N, C, L] in 16 bits; NotImplemented for others."""
-    stride, padding, dilation = list(stride), list(padding), list(dilation)
+    # One number stands for all dims, as padding="valid" gives it.
+    stride, padding, dilation = (
+        list(sizes) * (x.dim() - 2 if len(sizes) == 1 else 1)
+        for sizes in (stride, padding, dilation)
+    )
     if transposed or x.dim() not in (3, 4) or x.dtype not in HALVES or weight.dtype != x.dtype:
         return NotImplemented
     if x.dim() == 3:
