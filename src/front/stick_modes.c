@@ -23,6 +23,33 @@ static void restrict_sticks(loop_graph *loops, const loop_op *op, uint16_t *stic
     buffer->has_layout = false;
 }
 
+// The stick dim of an input, as a dim of the buffer that replaces it; LOOP_NO_DIM: none there.
+static uint8_t replaced_stick(const loop_buffer *input, const loop_buffer *buffer)
+{
+    if (input->stick == LOOP_NO_DIM) return STICK_SPARSE;
+    for (uint8_t d = 0; d < buffer->dim_count; d++)
+        if (buffer->dim[d].stride == input->dim[input->stick].stride) return d;
+    return LOOP_NO_DIM;
+}
+
+// What replaces an input has the stick of that one, where every writer has a way to write it so:
+// with another one it could not be written where the input is.
+static void keep_replaced_stick(const loop_graph *loops, const loop_buffer *input, uint16_t *sticks)
+{
+    uint32_t id = loops->outputs.items[input->replaced_by - 1].buffer;
+    const loop_buffer *buffer = &loops->buffers.items[id];
+    uint8_t dim = buffer->kind == LOOP_LOCAL ? replaced_stick(input, buffer) : LOOP_NO_DIM;
+    if (dim == LOOP_NO_DIM || !(sticks[id] & 1u << dim)) return;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        stick_mode_list modes;
+        if (op->operand[op->operand_count - 1].buffer != id) continue;
+        stick_modes_of(loops, op, (uint16_t)(1u << dim), &modes);
+        if (!modes.count) return;
+    }
+    sticks[id] = (uint16_t)(1u << dim);
+}
+
 spyre_status stick_writable(loop_graph *loops, const uint16_t **out_sticks)
 {
     uint16_t *sticks = ARENA_NEW(loops->memory, uint16_t, loops->buffers.count);
@@ -32,6 +59,10 @@ spyre_status stick_writable(loop_graph *loops, const uint16_t **out_sticks)
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         restrict_sticks(loops, op, &sticks[op->operand[op->operand_count - 1].buffer]);
+    }
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        const loop_buffer *buffer = &loops->buffers.items[b];
+        if (buffer->replaced_by) keep_replaced_stick(loops, buffer, sticks);
     }
     *out_sticks = sticks;
     return NULL;
@@ -159,13 +190,10 @@ static void keep_wanted(const loop_op *op, stick_mode_list *list)
 }
 
 // A copy that the graph returns has its stick along the innermost dim, where it can: what was made
-// contiguous is laid out as a tensor of its sizes is by default. What replaces an input had better
-// be laid out like that one.
+// contiguous is laid out as a tensor of its sizes is by default.
 static void keep_default_stick(const loop_graph *loops, const loop_op *op, stick_mode_list *list)
 {
-    if (!relayout_is_copy_out(loops, op) ||
-        loop_replaced_input(loops, op->operand[1].buffer) != LOOP_UNUSED)
-        return;
+    if (!relayout_is_copy_out(loops, op)) return;
     if (list->count && list->items[0].dim == 0) list->count = 1;
 }
 

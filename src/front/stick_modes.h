@@ -30,7 +30,8 @@ typedef struct {
 } stick_mode_list;
 
 // By buffer: bit d says that every writer can write it with its stick along dim d, bit STICK_SPARSE
-// the same for one element a stick. Sets and takes away layouts of local buffers on the way.
+// the same for one element a stick. What replaces an input has that one's alone, if it can. Sets
+// and takes away layouts of local buffers on the way.
 SPYRE_MUST_CHECK spyre_status stick_writable(loop_graph *loops, const uint16_t **out_sticks);
 
 // All ways of an op, those whose result sticks on an inner host dim first. May be none.

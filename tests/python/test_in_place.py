@@ -113,6 +113,34 @@ def test_a_cache_may_have_its_positions_outermost():
     assert cache.device_tensor_layout() == outermost
 
 
+def rotated(x, matrices):
+    """Heads [B, H, L, D] turned by matrices [B, L, 2, 2, D/2], as models without sin and cos do."""
+    batch, heads, length, width = x.shape
+    pairs = x.transpose(1, 2).reshape(batch, length, heads, 1, 2, width // 2)
+    return (matrices[:, :, None] * pairs).sum(4).flatten(3).transpose(1, 2)
+
+
+def test_rotated_keys_are_appended_in_place_under_attention():
+    def attend(queries, x, weight, index, matrices, keys, values):
+        step = (x @ weight).view(1, 1, 2, 128).transpose(1, 2)
+        keys.index_copy_(2, index, rotated(step, matrices))
+        values.index_copy_(2, index, step)
+        return torch.nn.functional.scaled_dot_product_attention(
+            rotated(queries, matrices), keys, values, enable_gqa=True
+        )
+
+    sizes = (1, 4, 1, 128), (1, 1, 256), (256, 256), (1, 1, 2, 2, 64), *[(1, 2, 128, 128)] * 2
+    card = [fp16(*size).to("spyre") for size in sizes]
+    card.insert(3, torch.tensor([70]).to("spyre"))
+    torch._dynamo.reset()
+    compiled = torch.compile(attend, dynamic=False)
+    compiled(*card)
+    torch.spyre.reset_peak_memory_stats()
+    before = torch.spyre.memory_allocated()
+    compiled(*card)
+    assert torch.spyre.max_memory_allocated() - before < card[-1].nbytes
+
+
 def test_an_index_outside_of_the_cache_is_a_fault(run_python):
     done = run_python(
         "import torch\n"
