@@ -21,11 +21,6 @@ typedef struct {
 #define SETTING_CHOICE(name, variable, choices, summary) uint32_t name; // index into choices
 #define SETTING_LIST(name, variable, summary) const char *name;         // or null
 #include "spyre/setting.def"
-#undef SETTING_COUNT
-#undef SETTING_SHARE
-#undef SETTING_FLAG
-#undef SETTING_CHOICE
-#undef SETTING_LIST
 } spyre_settings;
 
 // What can be said about a setting; strings are static.

@@ -11,9 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 enum { TEMPORARY_TAIL = 48 };
 
-static spyre_status system_error(const char *what, const char *path)
+spyre_status file_error(const char *what, const char *path)
 {
     spyre_code code = errno == ENOENT || errno == ENOTDIR ? SPYRE_NOT_FOUND : SPYRE_IO;
     return status_new(code, "%s: cannot %s: %s", path, what, strerror(errno));
@@ -27,7 +29,7 @@ static spyre_status read_all(int descriptor, const char *path, char *bytes, size
     while (done < length) {
         ssize_t got = read(descriptor, bytes + done, length - done);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return system_error("read", path);
+        if (got < 0) return file_error("read", path);
         if (got == 0) break;
         done += (size_t)got;
     }
@@ -39,7 +41,7 @@ static spyre_status read_open(arena *memory, int descriptor, const char *path, s
                               char **out_bytes, size_t *out_length)
 {
     struct stat about;
-    if (fstat(descriptor, &about) != 0) return system_error("read", path);
+    if (fstat(descriptor, &about) != 0) return file_error("read", path);
     if (!S_ISREG(about.st_mode)) return status_new(SPYRE_IO, "%s: not a regular file", path);
     size_t length = (size_t)about.st_size;
     if (length > limit_bytes) {
@@ -57,7 +59,7 @@ spyre_status file_read(arena *memory, const char *path, size_t limit_bytes, char
                        size_t *out_length)
 {
     int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);     // a pipe would wait
-    if (descriptor < 0) return system_error("open", path);
+    if (descriptor < 0) return file_error("open", path);
     spyre_status status =
         read_open(memory, descriptor, path, limit_bytes, out_bytes, out_length);
     close(descriptor);
@@ -69,7 +71,7 @@ static spyre_status write_all(int descriptor, const char *path, const char *byte
     while (length) {
         ssize_t put = write(descriptor, bytes, length);
         if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return system_error("write", path);
+        if (put < 0) return file_error("write", path);
         bytes += put;
         length -= (size_t)put;
     }
@@ -98,12 +100,12 @@ spyre_status file_write(const char *path, const void *bytes, size_t length)
     TRY_ALLOC(temporary);
     int descriptor = create_temporary(path, temporary, capacity);
     if (descriptor < 0) {
-        status = system_error("write", path);
+        status = file_error("write", path);
         goto done;
     }
     status = write_all(descriptor, path, bytes, length);
-    if (close(descriptor) != 0 && !status) status = system_error("write", path);
-    if (!status && rename(temporary, path) != 0) status = system_error("replace", path);
+    if (close(descriptor) != 0 && !status) status = file_error("write", path);
+    if (!status && rename(temporary, path) != 0) status = file_error("replace", path);
     if (status) unlink(temporary);
 done:
     free(temporary);
@@ -115,7 +117,7 @@ static spyre_status make_one(const char *path)
 {
     if (mkdir(path, 0777) == 0) return NULL;
     if (errno == EEXIST && file_is_directory(path)) return NULL;
-    return system_error("make directory", path);
+    return file_error("make directory", path);
 }
 
 spyre_status file_make_directories(const char *path)
@@ -135,12 +137,6 @@ done:
     return status;
 }
 
-static bool ends_in(const char *name, const char *suffix)
-{
-    size_t length = strlen(name), tail = strlen(suffix);
-    return length >= tail && strcmp(name + length - tail, suffix) == 0;
-}
-
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -152,14 +148,16 @@ spyre_status file_list(arena *memory, const char *directory, const char *suffix,
     spyre_status status = NULL;
     *out_names = (file_names){0};
     DIR *open_directory = opendir(directory);
-    if (!open_directory) return system_error("list", directory);
-    for (const struct dirent *entry; (entry = readdir(open_directory));) {
+    if (!open_directory) return file_error("list", directory);
+    for (const struct dirent *entry; errno = 0, (entry = readdir(open_directory));) {
         const char *name = entry->d_name;
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || !ends_in(name, suffix)) continue;
+        bool itself = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+        if (itself || !text_ends_in(name, suffix)) continue;
         const char *copy = arena_strdup(memory, name);
         TRY_DONE(copy ? NULL : status_no_memory());
         TRY_DONE(VEC_PUSH(memory, out_names, copy));
     }
+    TRY_DONE(errno ? file_error("list", directory) : NULL);
     if (out_names->count)
         qsort(out_names->items, out_names->count, sizeof *out_names->items, compare_names);
 done:
@@ -181,7 +179,7 @@ bool file_is_directory(const char *path)
 spyre_status file_remove(const char *path)
 {
     if (unlink(path) == 0 || errno == ENOENT) return NULL;
-    return system_error("remove", path);
+    return file_error("remove", path);
 }
 
 char *file_join(arena *memory, const char *directory, const char *name)

@@ -26,6 +26,9 @@ SPYRE_MUST_CHECK spyre_status file_write(const char *path, const void *bytes, si
 // Makes a directory and the missing ones above it; an existing directory is fine.
 SPYRE_MUST_CHECK spyre_status file_make_directories(const char *path);
 
+// The error of the system call that has just failed: "<path>: cannot <what>: <what errno says>".
+SPYRE_MUST_CHECK spyre_status file_error(const char *what, const char *path);
+
 // Names (without the directory) that end in `suffix`, sorted by bytes, without "." and "..".
 // Suffix "" takes all. Names and array lie in the arena.
 SPYRE_MUST_CHECK spyre_status file_list(arena *memory, const char *directory, const char *suffix,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -131,17 +129,13 @@ static void append_path(text *out, const json_node *node)
 
 spyre_status json_error_at(const json_node *node, const char *format, ...)
 {
-    char reason[512];
-    va_list values;
-    va_start(values, format);
-    vsnprintf(reason, sizeof reason, format, values);
-    va_end(values);
     text path = {0};
     append_path(&path, node);
-    spyre_status status = text_status(&path);
-    if (!status) {
-        status = status_new(SPYRE_INVALID_FORMAT, "%s: %s", text_string(&path), reason);
-    }
+    va_list values;
+    va_start(values, format);
+    spyre_status status = status_vnew(SPYRE_INVALID_FORMAT, format, values);
+    va_end(values);
+    status = status_at(status, "%s", text_string(&path));
     text_free(&path);
     return status;
 }

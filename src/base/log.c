@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,13 +47,13 @@ bool log_enabled(log_level level)
 void log_write(log_level level, const char *format, ...)
 {
     if (!log_enabled(level)) return;
-    char message[1024];
+    text line = {0};
+    text_printf(&line, "spyre %s: ", prefixes[level]);
     va_list values;
     va_start(values, format);
-    vsnprintf(message, sizeof message, format, values);
+    text_vprintf(&line, format, values);
     va_end(values);
-    text line = {0};
-    text_printf(&line, "spyre %s: %s\n", prefixes[level], message);
+    text_append(&line, "\n");
     fputs(text_string(&line), stderr);
     text_free(&line);
 }

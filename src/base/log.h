@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Diagnostics for people, on stderr, one line a message: "spyre warning: ...". SPYRE_LOG is one of
-// off, error, warn, info, debug and is read once; the default is warn. Errors that a caller gets as
-// a status are not logged as well.
+// off, critical, error, warn, info, debug and is read once; the default is warn. Errors that a
+// caller gets as a status are not logged as well.
 //
 // Thread rule: any thread; lines do not mix.
 #ifndef BASE_LOG_H

@@ -11,17 +11,12 @@
 
 enum { DEEPEST = 8 };
 
-static spyre_status system_error(const char *what, const char *path)
-{
-    return status_new(SPYRE_IO, "%s: %s: %s", path, what, strerror(errno));
-}
-
 // A link is removed, never followed.
 static spyre_status remove_tree(arena *memory, const char *path, uint32_t depth)
 {
     struct stat info;
     file_names names = {0};
-    if (lstat(path, &info) != 0) return errno == ENOENT ? NULL : system_error("stat", path);
+    if (lstat(path, &info) != 0) return errno == ENOENT ? NULL : file_error("look at", path);
     if (!S_ISDIR(info.st_mode)) return file_remove(path);
     if (depth == DEEPEST) return status_new(SPYRE_IO, "%s: too deep to remove", path);
     TRY(file_list(memory, path, "", &names));
@@ -30,7 +25,7 @@ static spyre_status remove_tree(arena *memory, const char *path, uint32_t depth)
         TRY_ALLOC(inner);
         TRY(remove_tree(memory, inner, depth + 1));
     }
-    return rmdir(path) == 0 ? NULL : system_error("remove", path);
+    return rmdir(path) == 0 ? NULL : file_error("remove", path);
 }
 
 // "<target>.<process>.<tail>", without slashes at the target's end.
@@ -63,11 +58,11 @@ spyre_status staging_commit(arena *memory, const staging *stage)
     bool replaces = file_exists(stage->target);
     TRY_DONE(remove_tree(memory, old, 0));      // what a commit that failed late has left
     if (replaces && rename(stage->target, old) != 0) {
-        status = system_error("replace", stage->target);
+        status = file_error("replace", stage->target);
         goto done;
     }
     if (rename(stage->path, stage->target) != 0) {
-        status = system_error("write", stage->target);
+        status = file_error("write", stage->target);
         if (replaces && rename(old, stage->target) != 0)
             status = status_at(status, "the old content is in %s", old);
         goto done;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,11 +82,16 @@ static spyre_status compose(spyre_code code, const char *format, va_list values,
     return status;
 }
 
+spyre_status status_vnew(spyre_code code, const char *format, va_list values)
+{
+    return compose(code, format, values, "", "");
+}
+
 spyre_status status_new(spyre_code code, const char *format, ...)
 {
     va_list values;
     va_start(values, format);
-    spyre_status status = compose(code, format, values, "", "");
+    spyre_status status = status_vnew(code, format, values);
     va_end(values);
     return status;
 }

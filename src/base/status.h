@@ -5,12 +5,16 @@
 #ifndef BASE_STATUS_H
 #define BASE_STATUS_H
 
+#include <stdarg.h>
+
 #include "spyre/status.h"
 
 // A new error; its message becomes one line, whatever it quotes. Never returns null: when memory is
 // short it returns a shared out-of-memory object.
 SPYRE_MUST_CHECK spyre_status status_new(spyre_code code, const char *format, ...)
     SPYRE_PRINTF(2, 3);
+SPYRE_MUST_CHECK spyre_status status_vnew(spyre_code code, const char *format, va_list values)
+    SPYRE_PRINTF(2, 0);
 
 // Takes `status`, returns it with "<place>: " in front of its message; null stays null.
 SPYRE_MUST_CHECK spyre_status status_at(spyre_status status, const char *format, ...)

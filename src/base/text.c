@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,10 +40,9 @@ void text_append(text *t, const char *string)
     text_append_bytes(t, string, strlen(string));
 }
 
-void text_printf(text *t, const char *format, ...)
+void text_vprintf(text *t, const char *format, va_list values)
 {
-    va_list values, again;
-    va_start(values, format);
+    va_list again;
     va_copy(again, values);
     int length = vsnprintf(NULL, 0, format, again);
     va_end(again);
@@ -52,6 +50,13 @@ void text_printf(text *t, const char *format, ...)
         vsnprintf(t->bytes + t->length, (size_t)length + 1, format, values);
         t->length += (size_t)length;
     }
+}
+
+void text_printf(text *t, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    text_vprintf(t, format, values);
     va_end(values);
 }
 
@@ -63,4 +68,10 @@ const char *text_string(const text *t)
 spyre_status text_status(const text *t)
 {
     return t->failed ? status_no_memory() : NULL;
+}
+
+bool text_ends_in(const char *string, const char *ending)
+{
+    size_t length = strlen(string), tail = strlen(ending);
+    return length >= tail && strcmp(string + length - tail, ending) == 0;
 }

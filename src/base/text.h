@@ -5,6 +5,7 @@
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -23,11 +24,14 @@ void text_free(text *t);
 void text_append(text *t, const char *string);
 void text_append_bytes(text *t, const char *bytes, size_t length);
 void text_printf(text *t, const char *format, ...) SPYRE_PRINTF(2, 3);
+void text_vprintf(text *t, const char *format, va_list values) SPYRE_PRINTF(2, 0);
 
 // The text so far, "" when empty.
 const char *text_string(const text *t);
 
 // An out-of-memory error when any append failed.
 SPYRE_MUST_CHECK spyre_status text_status(const text *t);
+
+bool text_ends_in(const char *string, const char *ending);
 
 #endif

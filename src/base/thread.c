@@ -12,7 +12,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 enum {
     CHUNKS_A_THREAD = 8,
@@ -89,13 +90,6 @@ static void work(job *j, uint32_t index)
 
 // --- Waiting
 
-static int64_t nanoseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 // Looks until a value is or is not `expected`; false when it is time to sleep instead.
 static bool look(atomic_uint *value, bool is, uint32_t expected)
 {
@@ -106,7 +100,7 @@ static bool look(atomic_uint *value, bool is, uint32_t expected)
         __builtin_ia32_pause();
 #endif
         if (n % LOOKS_A_CLOCK) continue;
-        int64_t now = nanoseconds();
+        int64_t now = clock_now_ns();
         if (end && now >= end) return false;
         if (!end) end = now + AWAKE_NANOSECONDS;
     }

@@ -5,6 +5,7 @@
 #ifndef BASE_VEC_H
 #define BASE_VEC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -20,8 +21,8 @@
 #define VEC_PUSH(memory, vec, value)                                                            \
     (vec_reserve((memory), (void **)(void *)&(vec)->items, (vec)->count, &(vec)->capacity,      \
                  sizeof *(vec)->items)                                                          \
-         ? status_no_memory()                                                                   \
-         : ((void)((vec)->items[(vec)->count++] = (value)), (spyre_status)0))
+         ? ((void)((vec)->items[(vec)->count++] = (value)), (spyre_status)0)                    \
+         : status_no_memory())
 
 // Room for `room` items in an empty vec, so that growing leaves nothing behind; of type
 // spyre_status.
@@ -30,8 +31,8 @@
          ? ((void)((vec)->capacity = (room)), (spyre_status)0)                                  \
          : status_no_memory())
 
-// Makes room for one more item; nonzero when memory is short.
-int vec_reserve(arena *memory, void **items, uint32_t count, uint32_t *capacity,
-                size_t item_bytes);
+// Makes room for one more item; false when memory is short.
+bool vec_reserve(arena *memory, void **items, uint32_t count, uint32_t *capacity,
+                 size_t item_bytes);
 
 #endif

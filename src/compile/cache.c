@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "compile/cache_refusal.h"
 #include "compile/cache_table.h"
@@ -45,18 +46,9 @@ static void reject(const request *r, spyre_status status)
 static bool own_lists(arena *memory, spyre_settings *settings)
 {
     bool good = true;
-#define SETTING_COUNT(name, variable, initial, low, high, summary)
-#define SETTING_SHARE(name, variable, initial, summary)
-#define SETTING_FLAG(name, variable, initial, summary)
-#define SETTING_CHOICE(name, variable, choices, summary)
 #define SETTING_LIST(name, variable, summary)                                                      \
     good = good && (!settings->name || (settings->name = arena_strdup(memory, settings->name)));
 #include "spyre/setting.def"
-#undef SETTING_COUNT
-#undef SETTING_SHARE
-#undef SETTING_FLAG
-#undef SETTING_CHOICE
-#undef SETTING_LIST
     return good;
 }
 
@@ -125,11 +117,11 @@ static void store(const request *r, spyre_executable *e, const char *reason)
 {
     static atomic_bool warned;
     if (!r->config.directory || !cache_file_is_possible()) return;
-    int64_t began = statistics_now_us();
+    int64_t began = clock_now_ns();
     spyre_status status = write_file(r, e, reason);
     statistics_add(status ? STATISTIC_STORE_FAILURES : STATISTIC_STORES, 1);
     if (status) warn_once(&warned, r, status);
-    statistics_add(STATISTIC_CACHE_US, statistics_now_us() - began);
+    statistics_add(STATISTIC_CACHE_US, (clock_now_ns() - began) / 1000);
 }
 
 // --- Requests
@@ -173,13 +165,13 @@ static spyre_status compile_and_store(const request *r, spyre_executable **out)
 
 static spyre_status answer(arena *memory, request *r, spyre_executable **out)
 {
-    int64_t began = statistics_now_us();
+    int64_t began = clock_now_ns();
     spyre_status refusal = NULL;
     TRY(make_key(memory, r));
     *out = cache_table_find(r->key, r->subject);
     if (*out) statistics_add(STATISTIC_MEMORY_HITS, 1);
     spyre_executable *made = *out ? NULL : load(r, &refusal);
-    statistics_add(STATISTIC_CACHE_US, statistics_now_us() - began);
+    statistics_add(STATISTIC_CACHE_US, (clock_now_ns() - began) / 1000);
     if (*out || refusal) return refusal;
     if (!made) {
         statistics_add(STATISTIC_MISSES, 1);

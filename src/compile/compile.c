@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "back/back.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "compile/refusals.h"
 #include "compile/statistics.h"
@@ -22,7 +23,7 @@ typedef struct {
     uint32_t most_tensors;             // of a card segment; 0: any number
     bool is_too_wide;                  // a segment of several nodes has too many launch arguments
     uint32_t attempts;
-    int64_t graph_us, front_us, back_us;
+    int64_t graph_ns, front_ns, back_ns;
 } compilation;
 
 static void set_constant_view(spyre_graph *graph, graph_view *view, const spyre_view *from)
@@ -238,19 +239,19 @@ static spyre_status attempt(compilation *c, const char *const *host_reasons)
     graph_segment *segments;
     uint32_t count;
     c->attempts++;
-    int64_t began = statistics_now_us();
+    int64_t began = clock_now_ns();
     spyre_status status = graph_prepare(c->graph, c->options->host_fallback, host_reasons,
                                         e->memory, &e->prepared);
     if (!status) status = graph_partition(e->prepared, c->options->settings.enable_fusion,
                                           c->most_tensors, e->memory, &segments, &count);
     if (!status) status = verify_graphs(c, segments, count);
-    int64_t prepared = statistics_now_us();
+    int64_t prepared = clock_now_ns();
     if (!status) status = front_segments(c, segments, count);
-    int64_t fronted = statistics_now_us();
+    int64_t fronted = clock_now_ns();
     if (!status) status = back_segments(c);
-    c->graph_us += prepared - began;
-    c->front_us += fronted - prepared;
-    c->back_us += statistics_now_us() - fronted;
+    c->graph_ns += prepared - began;
+    c->front_ns += fronted - prepared;
+    c->back_ns += clock_now_ns() - fronted;
     return status;
 }
 
@@ -290,12 +291,12 @@ static void count_compilation(const compilation *c)
 {
     statistics_add(STATISTIC_COMPILATIONS, 1);
     statistics_add(STATISTIC_ATTEMPTS, c->attempts);
-    statistics_add(STATISTIC_GRAPH_US, c->graph_us);
-    statistics_add(STATISTIC_FRONT_US, c->front_us);
-    statistics_add(STATISTIC_BACK_US, c->back_us);
+    statistics_add(STATISTIC_GRAPH_US, c->graph_ns / 1000);
+    statistics_add(STATISTIC_FRONT_US, c->front_ns / 1000);
+    statistics_add(STATISTIC_BACK_US, c->back_ns / 1000);
     log_info("compiled %u nodes in %u turns: graph %.1f ms, front %.1f ms, back %.1f ms",
-             c->graph->nodes.count, c->attempts, (double)c->graph_us / 1e3,
-             (double)c->front_us / 1e3, (double)c->back_us / 1e3);
+             c->graph->nodes.count, c->attempts, (double)c->graph_ns / 1e6,
+             (double)c->front_ns / 1e6, (double)c->back_ns / 1e6);
 }
 
 spyre_status executable_compile(const spyre_graph *graph, const spyre_compile_options *options,

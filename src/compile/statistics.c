@@ -3,7 +3,6 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "spyre/compile.h"
 
@@ -51,13 +50,6 @@ void statistics_add_front(const front_records *records)
         const front_record *r = &records->items[i];
         atomic_fetch_add_explicit(&stage_ns[stage_of(r->name)], r->ns, memory_order_relaxed);
     }
-}
-
-int64_t statistics_now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
 bool spyre_statistic_at(uint32_t index, spyre_statistic *out_statistic)

@@ -20,7 +20,4 @@ void statistics_add(statistic which, int64_t amount);
 // Adds what the stages of a front took.
 void statistics_add_front(const front_records *records);
 
-// Of a clock that only goes forward, for differences.
-int64_t statistics_now_us(void);
-
 #endif

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "runtime/device.h"
 
 enum { MOST_RECORDS = 1 << 16 };
@@ -21,9 +21,7 @@ struct record_list {
 
 double record_now_us(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+    return (double)clock_now_ns() * 1e-3;
 }
 
 spyre_status record_list_create(record_list **out_records)

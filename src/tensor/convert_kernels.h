@@ -19,7 +19,7 @@ typedef struct {
 #include "tensor/convert.def"
     convert_kernel *copy;                   // of bytes
     convert_rows_kernel *copy_rows;
-    convert_kernel *stream;                 // of bytes, lines of 64 at their boundaries, past caches
+    convert_kernel *stream;                 // of bytes, whole lines of 64, past the caches
     convert_kernel *dl16_from_f32_once;     // as opfuncs store: overflow gives the merged code
 } convert_kernels;
 

@@ -236,7 +236,8 @@ static void walk_lanes(plan *p, char *target, const char *source)
 // Whole lines, and more of them than the caches of a core hold.
 static bool may_stream(const plan *p, const char *target)
 {
-    int64_t bytes = p->run.size * p->convert.target_bytes, places = (int64_t)(uintptr_t)target | bytes;
+    int64_t bytes = p->run.size * p->convert.target_bytes;
+    int64_t places = (int64_t)(uintptr_t)target | bytes;
     for (uint32_t i = 0; i < p->count; i++) {
         places |= p->loops[i].target_step;
         bytes *= p->loops[i].size;

@@ -82,6 +82,16 @@ static void json__errors_name_the_place(void **state)
     json_close(&root);
 }
 
+// However long: a name of the file may stand in it.
+static void json__errors_are_whole(void **state)
+{
+    (void)state;
+    json_node root = {.key = "a"};
+    spyre_status status = json_error_at(&root, "%01000d is too much", 7);
+    assert_int_equal(strlen(spyre_status_message(status)), strlen("a: $: ") + 1000 + 12);
+    spyre_status_free(status);
+}
+
 static void json__find_treats_null_as_absent(void **state)
 {
     (void)state;
@@ -225,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json__getters_read_values),
         cmocka_unit_test(json__errors_name_the_place),
+        cmocka_unit_test(json__errors_are_whole),
         cmocka_unit_test(json__find_treats_null_as_absent),
         cmocka_unit_test(json__members_come_in_order),
         cmocka_unit_test(json__keys_are_coordinates),
