@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "card/card.h"
+#include "isa/isa.h"
 #include "spyre/device.h"
 
 static const spyre_card_constant constants[] = {

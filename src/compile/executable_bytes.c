@@ -7,11 +7,11 @@
 
 // --- Writing
 
-static spyre_status put_program(const executable_segment *segment, text *out)
+static spyre_status put_program(arena *memory, const executable_segment *segment, text *out)
 {
     uint8_t *image;
     size_t length;
-    TRY(isa_encode(segment->program, &image, &length));
+    TRY(isa_encode(memory, segment->program, &image, &length));
     bytes_put_number(out, length);
     bytes_put(out, image, length);
     bytes_put_number(out, segment->argument_count);
@@ -28,7 +28,7 @@ static spyre_status put_program(const executable_segment *segment, text *out)
     return NULL;
 }
 
-static spyre_status put_segment(const executable_segment *segment, text *out)
+static spyre_status put_segment(arena *memory, const executable_segment *segment, text *out)
 {
     const spyre_segment *info = &segment->info;
     spyre_segment plain = *info;
@@ -43,7 +43,15 @@ static spyre_status put_segment(const executable_segment *segment, text *out)
     if (info->kind == SPYRE_SEGMENT_HOST) return NULL;
     bytes_put(out, info->input_storages, info->input_count * sizeof *info->input_storages);
     bytes_put(out, info->input_layouts, info->input_count * sizeof *info->input_layouts);
-    return put_program(segment, out);
+    return put_program(memory, segment, out);
+}
+
+static spyre_status put_segments(arena *memory, const spyre_executable *executable, text *out)
+{
+    bytes_put_number(out, executable->segment_count);
+    for (uint32_t s = 0; s < executable->segment_count; s++)
+        TRY(status_at(put_segment(memory, &executable->segments[s], out), "segment %u", s));
+    return text_status(out);
 }
 
 spyre_status executable_put(const spyre_executable *executable, const char *subject, text *out)
@@ -53,10 +61,11 @@ spyre_status executable_put(const spyre_executable *executable, const char *subj
     TRY(spyre_executable_report(executable, &report));
     bytes_put_string(out, report);
     spyre_string_free(report);
-    bytes_put_number(out, executable->segment_count);
-    for (uint32_t s = 0; s < executable->segment_count; s++)
-        TRY(status_at(put_segment(&executable->segments[s], out), "segment %u", s));
-    return text_status(out);
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    spyre_status status = put_segments(memory, executable, out);
+    arena_destroy(memory);
+    return status;
 }
 
 // --- Reading

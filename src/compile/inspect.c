@@ -4,17 +4,11 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "graph/print.h"
 #include "graph/aten.h"
+#include "graph/print.h"
 #include "spyre/inspect.h"
 
-enum { GRAPH_LIMIT_BYTES = 256 << 20, MAGIC_BYTES = 8 };
-
-static bool ends_in(const char *path, const char *suffix)
-{
-    size_t length = strlen(path), tail = strlen(suffix);
-    return length >= tail && strcmp(path + length - tail, suffix) == 0;
-}
+enum { FILE_LIMIT_BYTES = 1 << 30 };
 
 static void print_graph_summary(const spyre_graph *graph, const char *path, text *out)
 {
@@ -27,12 +21,9 @@ static void print_graph_summary(const spyre_graph *graph, const char *path, text
     text_printf(out, "%u outputs\n", graph->outputs.count);
 }
 
-static spyre_status inspect_graph(arena *memory, const char *path, text *out)
+static spyre_status inspect_graph(const char *path, const char *source, size_t length, text *out)
 {
-    char *source;
-    size_t length;
     spyre_graph *graph;
-    TRY(file_read(memory, path, GRAPH_LIMIT_BYTES, &source, &length));
     if (memchr(source, 0, length))
         return status_new(SPYRE_INVALID_FORMAT, "%s: neither text nor a program image", path);
     TRY(spyre_graph_parse(source, path, &graph));
@@ -57,11 +48,11 @@ static spyre_status inspect_file(arena *memory, const char *path, text *out)
 {
     char *bytes;
     size_t length;
-    if (ends_in(path, ".json")) return inspect_bundle_step(memory, path, out);
-    TRY(file_read(memory, path, GRAPH_LIMIT_BYTES, &bytes, &length));
-    if (length >= MAGIC_BYTES && memcmp(bytes, "SPYRECOD", MAGIC_BYTES) == 0)
-        return inspect_program(memory, path, out);
-    return inspect_graph(memory, path, out);
+    if (text_ends_in(path, ".json")) return inspect_bundle_step(memory, path, out);
+    TRY(file_read(memory, path, FILE_LIMIT_BYTES, &bytes, &length));
+    if (isa_image_bytes((const uint8_t *)bytes, length))
+        return inspect_program(memory, path, (const uint8_t *)bytes, length, out);
+    return inspect_graph(path, bytes, length, out);
 }
 
 spyre_status spyre_inspect(const char *path, char **out_text)

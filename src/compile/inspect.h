@@ -18,8 +18,9 @@ SPYRE_MUST_CHECK spyre_status inspect_print_bundle(const bundle *b, const char *
 // One sdsc_<n>.json without its bundle.mlir: addresses must not be symbolic.
 SPYRE_MUST_CHECK spyre_status inspect_bundle_step(arena *memory, const char *path, text *out);
 
-// A program image.
-SPYRE_MUST_CHECK spyre_status inspect_program(arena *memory, const char *path, text *out);
+// A file that begins with a program image, by its content.
+SPYRE_MUST_CHECK spyre_status inspect_program(arena *memory, const char *path, const uint8_t *bytes,
+                                              size_t length, text *out);
 
 SPYRE_MUST_CHECK spyre_status inspect_spyrecode(arena *memory, const char *directory, text *out);
 

@@ -3,14 +3,9 @@
 // A program image for people: sizes, the table of kernels with what each does, modelled work, and
 // the listing.
 #include <inttypes.h>
-#include <string.h>
 
-#include "base/file.h"
 #include "card/card.h"
 #include "compile/inspect.h"
-#include "isa/binary.h"
-
-enum { IMAGE_LIMIT_BYTES = 1 << 30 };
 
 // Instructions of a kernel by the queue that executes them.
 typedef struct {
@@ -18,23 +13,29 @@ typedef struct {
     uint32_t of_queue[ISA_QUEUE_COUNT];
 } instruction_count;
 
-static uint32_t kernel_cores(const isa_kernel *kernel)
+// Of every kernel, in the order of the table; `counts` are zero.
+static void count_instructions(const isa_program *program, instruction_count *counts)
 {
-    return (uint32_t)__builtin_popcount(kernel->active_cores);
-}
-
-// Counts every kernel's instructions, kernels in the order of the table.
-static void count_kernel(const isa_program *program, uint32_t kernel, instruction_count *out)
-{
-    bool inside = false;
-    *out = (instruction_count){0};
+    instruction_count *inside = NULL;
     for (uint32_t n = 0; n < program->code.count; n++) {
         const isa_instruction *i = &program->code.items[n];
-        if (i->opcode == ISA_KERNEL) inside = i->count == kernel;
+        if (i->opcode == ISA_KERNEL) inside = &counts[i->count];
         if (!inside) continue;
-        out->total++;
-        if (i->queue < ISA_QUEUE_COUNT) out->of_queue[i->queue]++;
-        if (i->opcode == ISA_END_KERNEL) inside = false;
+        inside->total++;
+        inside->of_queue[i->queue]++;
+        if (i->opcode == ISA_END_KERNEL) inside = NULL;
+    }
+}
+
+static void print_kernel(const isa_kernel *kernel, const instruction_count *count, text *out)
+{
+    text_printf(out, "%-24s %2u cores, %u instructions (", kernel->name,
+                (uint32_t)__builtin_popcount(kernel->active_cores), count->total);
+    const char *separator = "";
+    for (uint32_t q = 0; q < ISA_QUEUE_COUNT; q++) {
+        if (!count->of_queue[q]) continue;
+        text_printf(out, "%s%s %u", separator, isa_queue_name((isa_queue)q), count->of_queue[q]);
+        separator = ", ";
     }
 }
 
@@ -67,47 +68,28 @@ static spyre_status time_kernels(arena *memory, const isa_program *program, text
 spyre_status inspect_program_summary(arena *memory, const isa_program *program, text *out)
 {
     card_counters *kernels = NULL;
+    instruction_count *counts = ARENA_NEW(memory, instruction_count, program->kernels.count);
+    TRY_ALLOC(counts);
+    count_instructions(program, counts);
     text_printf(out, "program: %u kernels, %u instructions, %u arguments\n",
                 program->kernels.count, program->code.count, program->arg_count);
     TRY(time_kernels(memory, program, out, &kernels));
     for (uint32_t k = 0; k < program->kernels.count; k++) {
         const isa_kernel *kernel = &program->kernels.items[k];
-        instruction_count count;
-        count_kernel(program, k, &count);
-        text_printf(out, "    %3u  %-24s %2u cores, %u instructions (", k, kernel->name,
-                    kernel_cores(kernel), count.total);
-        bool first = true;
-        for (uint32_t q = 0; q < ISA_QUEUE_COUNT; q++) {
-            if (!count.of_queue[q]) continue;
-            text_printf(out, "%s%s %u", first ? "" : ", ", isa_queue_name((isa_queue)q),
-                        count.of_queue[q]);
-            first = false;
-        }
+        text_printf(out, "    %3u  ", k);
+        print_kernel(kernel, &counts[k], out);
         text_printf(out, "), %.2f us%s%s\n", kernels[k].us, *kernel->location ? "  " : "",
                     kernel->location);
     }
     return NULL;
 }
 
-// The program ends before the file does where constants follow it. A wrong length in the header is
-// the decoder's to complain about.
-static size_t program_length(const char *bytes, size_t length)
+spyre_status inspect_program(arena *memory, const char *path, const uint8_t *bytes, size_t length,
+                             text *out)
 {
-    uint64_t stated = 0;
-    if (length < BINARY_HEADER_USED) return length;
-    for (uint32_t i = 8; i-- > 0;) stated = stated << 8 | (uint8_t)bytes[BINARY_AT_BYTES + i];
-    return stated >= BINARY_HEADER_BYTES && stated < length ? (size_t)stated : length;
-}
-
-spyre_status inspect_program(arena *memory, const char *path, text *out)
-{
-    char *bytes;
-    size_t length;
     isa_program *program;
-    TRY(file_read(memory, path, IMAGE_LIMIT_BYTES, &bytes, &length));
-    size_t used = program_length(bytes, length);
-    TRY(status_at(isa_decode(memory, (const uint8_t *)bytes, used, &program), "%s", path));
-    TRY(status_at(isa_verify(program), "%s", path));
+    size_t used = isa_image_bytes(bytes, length);
+    TRY(status_at(isa_decode(memory, bytes, used, &program), "%s", path));
     text_printf(out, "image %s: %zu bytes", path, length);
     if (used < length) text_printf(out, ", %zu of them behind the program", length - used);
     text_append(out, "\n");

@@ -129,11 +129,20 @@ typedef struct {
     const char *strings;
 } sections;
 
+size_t isa_image_bytes(const uint8_t *bytes, size_t count)
+{
+    static const char magic[] = BINARY_MAGIC;
+    if (count < sizeof magic - 1 || memcmp(bytes + BINARY_AT_MAGIC, magic, sizeof magic - 1) != 0)
+        return 0;
+    uint64_t stated = count < BINARY_HEADER_BYTES ? 0 : fixed_at(bytes + BINARY_AT_BYTES, 8);
+    return stated >= BINARY_HEADER_BYTES && stated < count ? (size_t)stated : count;
+}
+
 static spyre_status find_sections(sections *s)
 {
     if (s->count < BINARY_HEADER_BYTES)
         MALFORMED("program: %zu bytes, shorter than its header", s->count);
-    if (memcmp(s->bytes, BINARY_MAGIC, 8) != 0)
+    if (!isa_image_bytes(s->bytes, s->count))
         MALFORMED("program: does not begin with " BINARY_MAGIC);
     uint64_t version = fixed_at(s->bytes + BINARY_AT_VERSION, 8);
     if (version != BINARY_VERSION)

@@ -92,10 +92,9 @@ static uint32_t find_rows(const isa_program *program, const uint32_t *first, uin
     return UINT32_MAX;
 }
 
-static spyre_status put_kernels(writer *w, const isa_program *program)
+// The kernel table; the first parameter of every kernel to `first`.
+static void put_kernel_table(writer *w, const isa_program *program, uint32_t *first)
 {
-    uint32_t *first = ARENA_NEW(w->memory, uint32_t, program->kernels.count);
-    TRY_ALLOC(first);
     uint32_t parameters = 0;
     size_t string_bytes = 0;
     for (uint32_t k = 0; k < program->kernels.count; k++) {
@@ -114,6 +113,12 @@ static spyre_status put_kernels(writer *w, const isa_program *program)
         string_bytes += strlen(kernel->location) + 1;
         put_fixed(w, 0, 4);
     }
+    patch(w, BINARY_AT_PARAMETERS, parameters, 4);
+    patch(w, BINARY_AT_STRING_BYTES, string_bytes, 4);
+}
+
+static void put_parameters(writer *w, const isa_program *program, const uint32_t *first)
+{
     uint32_t next = 0;
     for (uint32_t k = 0; k < program->kernels.count; k++) {
         const isa_kernel *kernel = &program->kernels.items[k];
@@ -122,10 +127,6 @@ static spyre_status put_kernels(writer *w, const isa_program *program)
             put_fixed(w, (uint64_t)kernel->parameters[p], 8);
         next += kernel->slot_count * ISA_CORES;
     }
-    if (string_bytes > UINT32_MAX) return status_no_memory();
-    patch(w, BINARY_AT_PARAMETERS, parameters, 4);
-    patch(w, BINARY_AT_STRING_BYTES, string_bytes, 4);
-    return NULL;
 }
 
 static void put_string(writer *w, const char *string)
@@ -134,13 +135,16 @@ static void put_string(writer *w, const char *string)
     put_byte(w, 0);
 }
 
-spyre_status isa_encode(const isa_program *program, uint8_t **out_bytes, size_t *out_count)
+spyre_status isa_encode(arena *memory, const isa_program *program, uint8_t **out_bytes,
+                        size_t *out_count)
 {
     TRY(isa_verify(program));
     if (program->code.count > BINARY_MOST_INSTRUCTIONS)
         return status_new(SPYRE_UNSUPPORTED, "%u instructions; a program holds %d",
                           program->code.count, BINARY_MOST_INSTRUCTIONS);
-    writer w = {.memory = program->memory};
+    uint32_t *first = ARENA_NEW(memory, uint32_t, program->kernels.count);
+    TRY_ALLOC(first);
+    writer w = {.memory = memory};
     for (const char *m = BINARY_MAGIC; *m; m++) put_byte(&w, (uint8_t)*m);
     put_fixed(&w, BINARY_VERSION, 4);
     while (!w.failed && w.bytes.count < BINARY_HEADER_BYTES) put_byte(&w, 0);
@@ -151,7 +155,8 @@ spyre_status isa_encode(const isa_program *program, uint8_t **out_bytes, size_t 
     for (uint32_t a = 0; a < program->arg_count; a++) put_fixed(&w, 0, 8);
     for (uint32_t a = 0; a < program->arg_count; a++)
         put_fixed(&w, program->arg_bytes ? (uint64_t)program->arg_bytes[a] : 0, 8);
-    TRY(put_kernels(&w, program));
+    put_kernel_table(&w, program, first);
+    put_parameters(&w, program, first);
     uint32_t code_start = w.bytes.count;
     for (uint32_t n = 0; n < program->code.count; n++) put_instruction(&w, &program->code.items[n]);
     patch(&w, BINARY_AT_CODE_BYTES, w.bytes.count - code_start, 4);

@@ -79,7 +79,7 @@ typedef struct {
 typedef struct {
     isa_opcode opcode;
     isa_queue queue;
-    opfunc op;                                  // VECTOR; REDUCE, FOLD: SUM, MAX, MIN; RANKED: a RANK
+    opfunc op;                                  // VECTOR; REDUCE, FOLD: SUM, MAX, MIN; RANKED: RANK
     uint8_t operand_count;
     uint8_t dim_count;                          // extents used, outermost first
     uint16_t token;                             // WAIT, SIGNAL; SEND, RECEIVE: slot of the peer
@@ -127,10 +127,15 @@ SPYRE_MUST_CHECK spyre_status isa_verify(const isa_program *program);
 // parameter rows, code, strings. The argument table starts at ISA_ARGUMENT_TABLE_OFFSET, eight
 // bytes an entry: what program correction patches at launch.
 enum { ISA_ARGUMENT_TABLE_OFFSET = 128 };
-SPYRE_MUST_CHECK spyre_status isa_encode(const isa_program *program, uint8_t **out_bytes,
-                                         size_t *out_count);            // in program->memory
+SPYRE_MUST_CHECK spyre_status isa_encode(arena *memory, const isa_program *program,
+                                         uint8_t **out_bytes, size_t *out_count);
 SPYRE_MUST_CHECK spyre_status isa_decode(arena *memory, const uint8_t *bytes, size_t count,
                                          isa_program **out_program);
+
+// Bytes of the program that a file begins with: fewer than the file's where constants follow. 0
+// when it begins with no program; `count` when the stated length makes no sense, which isa_decode()
+// then complains about.
+size_t isa_image_bytes(const uint8_t *bytes, size_t count);
 
 // Text form, readable and exact: parse(print(p)) == p. docs/isa.md specifies it.
 void isa_print(const isa_program *program, text *out);

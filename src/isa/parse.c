@@ -4,8 +4,6 @@
 // nothing, since every field says by its first character what it is: mnemonics are in lower case,
 // formats in upper case, extents and strides stand in brackets. '#' begins a comment.
 #include <ctype.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,11 +15,10 @@ typedef struct {
     const char *at;
     uint32_t line;
     isa_program *program;
+    VEC(int64_t) argument_bytes;
 } parser;
 
 enum { LONGEST_WORD = 31 };
-
-#define REFUSE(p, ...) return refuse((p), __VA_ARGS__)
 
 SPYRE_MUST_CHECK static spyre_status refuse(const parser *p, const char *format, ...)
     SPYRE_PRINTF(2, 3);
@@ -30,11 +27,9 @@ static spyre_status refuse(const parser *p, const char *format, ...)
 {
     va_list values;
     va_start(values, format);
-    char message[160];
-    vsnprintf(message, sizeof message, format, values);
+    spyre_status status = status_vnew(SPYRE_INVALID_FORMAT, format, values);
     va_end(values);
-    return status_at(status_new(SPYRE_INVALID_FORMAT, "%s", message), "%s:%u", p->file_name,
-                     p->line);
+    return status_at(status, "%s:%u", p->file_name, p->line);
 }
 
 static void skip_blanks(parser *p)
@@ -79,7 +74,7 @@ static bool take_word(parser *p, const char *word)
 static spyre_status get_word(parser *p, char out[LONGEST_WORD + 1], const char *what)
 {
     size_t length = peek_word(p, out);
-    if (length == 0) REFUSE(p, "expected %s", what);
+    if (length == 0) return refuse(p, "expected %s", what);
     p->at += length;
     return NULL;
 }
@@ -94,7 +89,7 @@ static bool take(parser *p, char c)
 
 static spyre_status expect(parser *p, char c)
 {
-    if (!take(p, c)) REFUSE(p, "expected '%c'", c);
+    if (!take(p, c)) return refuse(p, "expected '%c'", c);
     return NULL;
 }
 
@@ -112,16 +107,17 @@ static spyre_status get_integer(parser *p, int64_t least, int64_t most, int64_t 
     for (; isalnum((unsigned char)*end); end++) {
         uint64_t digit = isdigit((unsigned char)*end) ? (uint64_t)(*end - '0')
                                                       : (uint64_t)(tolower(*end) - 'a' + 10);
-        if (digit >= base) REFUSE(p, "'%c' is no digit", *end);
+        if (digit >= base) return refuse(p, "'%c' is no digit", *end);
         if (__builtin_mul_overflow(magnitude, base, &magnitude) ||
             __builtin_add_overflow(magnitude, digit, &magnitude))
-            REFUSE(p, "the number has more than 64 bits");
+            return refuse(p, "the number has more than 64 bits");
     }
-    if (end == start) REFUSE(p, "expected a number");
-    if (magnitude > (uint64_t)INT64_MAX + negative) REFUSE(p, "the number has more than 64 bits");
+    if (end == start) return refuse(p, "expected a number");
+    if (magnitude > (uint64_t)INT64_MAX + negative)
+        return refuse(p, "the number has more than 64 bits");
     int64_t value = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
     if (value < least || value > most)
-        REFUSE(p, "%lld is not in [%lld, %lld]", (long long)value, (long long)least,
+        return refuse(p, "%lld is not in [%lld, %lld]", (long long)value, (long long)least,
                (long long)most);
     p->at = end;
     *out_value = value;
@@ -135,43 +131,46 @@ static spyre_status get_list(parser *p, int64_t least, int64_t most, uint32_t ca
     *out_count = 0;
     if (take(p, ']')) return NULL;
     do {
-        if (*out_count == capacity) REFUSE(p, "more than %u numbers in the list", capacity);
+        if (*out_count == capacity) return refuse(p, "more than %u numbers in the list", capacity);
         TRY(get_integer(p, least, most, &out_values[(*out_count)++]));
     } while (take(p, ','));
     return expect(p, ']');
 }
 
+// A character of a string; \", \\ and \xHH stand for others.
+static spyre_status get_character(parser *p, char *out)
+{
+    const char *at = p->at;
+    if (*at == '\0' || *at == '\n') return refuse(p, "the string has no end");
+    p->at++;
+    *out = *at;
+    if (*at != '\\') return NULL;
+    p->at++;
+    *out = at[1];
+    if (at[1] == '"' || at[1] == '\\') return NULL;
+    bool coded = at[1] == 'x' && isxdigit((unsigned char)at[2]) && isxdigit((unsigned char)at[3]);
+    if (!coded) return refuse(p, "unknown escape in a string");
+    const char digits[3] = {at[2], at[3], '\0'};
+    p->at = at + 4;
+    *out = (char)strtoul(digits, NULL, 16);
+    return *out ? NULL : refuse(p, "\\x00 in a string");
+}
+
 static spyre_status get_string(parser *p, const char **out_string)
 {
-    TRY(expect(p, '"'));
-    text value = {0};
+    text string = {0};
     spyre_status status = NULL;
-    while (*p->at != '"' && !status) {
-        char c = *p->at++;
-        if (c == '\0' || c == '\n') {
-            p->at--;
-            status = refuse(p, "the string has no end");
-        } else if (c == '\\' && *p->at == 'x' && isxdigit((unsigned char)p->at[1]) &&
-                   isxdigit((unsigned char)p->at[2])) {
-            char digits[3] = {p->at[1], p->at[2], '\0'};
-            c = (char)strtoul(digits, NULL, 16);
-            p->at += 3;
-            if (c == '\0') status = refuse(p, "\\x00 in a string");
-        } else if (c == '\\') {
-            c = *p->at;
-            if (c != '"' && c != '\\')
-                status = refuse(p, "unknown escape in a string");
-            else
-                p->at++;
-        }
-        if (!status) text_append_bytes(&value, &c, 1);
+    TRY(expect(p, '"'));
+    while (*p->at != '"') {
+        char c;
+        TRY_DONE(get_character(p, &c));
+        text_append_bytes(&string, &c, 1);
     }
-    if (!status) {
-        p->at++;
-        *out_string = value.failed ? NULL : arena_strdup(p->memory, text_string(&value));
-        if (!*out_string) status = status_no_memory();
-    }
-    text_free(&value);
+    p->at++;
+    *out_string = string.failed ? NULL : arena_strdup(p->memory, text_string(&string));
+    if (!*out_string) status = status_no_memory();
+done:
+    text_free(&string);
     return status;
 }
 
@@ -181,7 +180,7 @@ static spyre_status get_numbered(parser *p, const char *prefix, int64_t most, ui
     char word[LONGEST_WORD + 1];
     size_t length = peek_word(p, word), prefix_length = strlen(prefix);
     if (length <= prefix_length || strncmp(word, prefix, prefix_length) != 0)
-        REFUSE(p, "expected %s<number>", prefix);
+        return refuse(p, "expected %s<number>", prefix);
     p->at += prefix_length;
     int64_t number;
     TRY(get_integer(p, 0, most, &number));
@@ -191,12 +190,13 @@ static spyre_status get_numbered(parser *p, const char *prefix, int64_t most, ui
 
 static spyre_status get_operand(parser *p, isa_instruction *i)
 {
-    if (i->operand_count == ISA_MAX_OPERANDS) REFUSE(p, "more than %d operands", ISA_MAX_OPERANDS);
+    if (i->operand_count == ISA_MAX_OPERANDS)
+        return refuse(p, "more than %d operands", ISA_MAX_OPERANDS);
     isa_operand *operand = &i->operand[i->operand_count++];
     char word[LONGEST_WORD + 1];
     TRY(get_word(p, word, "a format"));
     operand->format = spyre_format_named(word);
-    if (operand->format == SPYRE_FORMAT_INVALID) REFUSE(p, "%s is no format", word);
+    if (operand->format == SPYRE_FORMAT_INVALID) return refuse(p, "%s is no format", word);
     operand->space = ISA_SPACE_LX;
     if (!take_word(p, "lx")) {
         operand->space = ISA_SPACE_MEMORY;
@@ -211,7 +211,7 @@ static spyre_status get_operand(parser *p, isa_instruction *i)
     TRY(get_integer(p, INT64_MIN, INT64_MAX, &operand->offset));
     uint32_t count;
     TRY(get_list(p, INT64_MIN, INT64_MAX, ISA_MAX_DIMS, operand->stride, &count));
-    if (count != i->dim_count) REFUSE(p, "%u strides for %u extents", count, i->dim_count);
+    if (count != i->dim_count) return refuse(p, "%u strides for %u extents", count, i->dim_count);
     if (!take_word(p, "loops")) return NULL;
     return get_list(p, INT64_MIN, INT64_MAX, ISA_MAX_LOOPS, operand->loop_stride, &count);
 }
@@ -226,7 +226,7 @@ static spyre_status get_constants(parser *p, isa_instruction *i)
         skip_blanks(p);
         char *end;
         i->constant[c] = strtof(p->at, &end);
-        if (end == p->at) REFUSE(p, "expected a number");
+        if (end == p->at) return refuse(p, "expected a number");
         p->at = end;
     }
     return expect(p, ')');
@@ -242,7 +242,7 @@ static spyre_status get_opcode(parser *p, isa_instruction *i)
         i->queue = isa_describe(i->opcode)->queue;
         return NULL;
     }
-    REFUSE(p, "%s is no instruction", word);
+    return refuse(p, "%s is no instruction", word);
 }
 
 static spyre_status get_queue(parser *p, isa_instruction *i)
@@ -254,7 +254,7 @@ static spyre_status get_queue(parser *p, isa_instruction *i)
         i->queue = (isa_queue)queue;
         return NULL;
     }
-    REFUSE(p, "%s is no queue", word);
+    return refuse(p, "%s is no queue", word);
 }
 
 static spyre_status get_op(parser *p, isa_instruction *i)
@@ -263,7 +263,7 @@ static spyre_status get_op(parser *p, isa_instruction *i)
     TRY(get_word(p, word, "an opfunc"));
     i->op = opfunc_named(word);
     if (i->op == OPFUNC_NONE || strcmp(opfunc_describe(i->op)->name, word) != 0)
-        REFUSE(p, "%s is no opfunc", word);
+        return refuse(p, "%s is no opfunc", word);
     return NULL;
 }
 
@@ -300,28 +300,24 @@ static spyre_status get_instruction(parser *p)
     if (uses & ISA_USES_OP) TRY(get_op(p, &i));
     TRY(get_constants(p, &i));
     if (uses & ISA_USES_ROWS) {
-        if (!take_word(p, "rows")) REFUSE(p, "expected rows");
+        if (!take_word(p, "rows")) return refuse(p, "expected rows");
         TRY(get_integer(p, 1, INT64_MAX, &i.row_count));
-        if (!take_word(p, "stride")) REFUSE(p, "expected stride");
+        if (!take_word(p, "stride")) return refuse(p, "expected stride");
         TRY(get_integer(p, INT64_MIN, INT64_MAX, &i.row_stride));
     }
     if (isa_describe(i.opcode)->operands) TRY(get_tile(p, &i));
     return VEC_PUSH(p->memory, &p->program->code, i);
 }
 
-static spyre_status get_argument(parser *p, int64_t **bytes, uint32_t *capacity)
+static spyre_status get_argument(parser *p)
 {
     int64_t index, size;
     TRY(get_integer(p, 0, UINT16_MAX, &index));
-    if (index != p->program->arg_count) REFUSE(p, "expected argument %u", p->program->arg_count);
-    if (!take_word(p, "bytes")) REFUSE(p, "expected bytes");
+    if (index != p->argument_bytes.count)
+        return refuse(p, "expected argument %u", p->argument_bytes.count);
+    if (!take_word(p, "bytes")) return refuse(p, "expected bytes");
     TRY(get_integer(p, 0, INT64_MAX, &size));
-    if (vec_reserve(p->memory, (void **)(void *)bytes, p->program->arg_count, capacity,
-                    sizeof **bytes))
-        return status_no_memory();
-    (*bytes)[p->program->arg_count++] = size;
-    p->program->arg_bytes = *bytes;
-    return NULL;
+    return VEC_PUSH(p->memory, &p->argument_bytes, size);
 }
 
 static spyre_status get_kernel(parser *p)
@@ -330,13 +326,13 @@ static spyre_status get_kernel(parser *p)
     int64_t value, core;
     TRY(get_integer(p, 0, UINT32_MAX, &value));
     if (value != p->program->kernels.count)
-        REFUSE(p, "expected kernel %u", p->program->kernels.count);
+        return refuse(p, "expected kernel %u", p->program->kernels.count);
     TRY(get_string(p, &kernel.name));
     if (take_word(p, "at")) TRY(get_string(p, &kernel.location));
-    if (!take_word(p, "cores")) REFUSE(p, "expected cores");
+    if (!take_word(p, "cores")) return refuse(p, "expected cores");
     TRY(get_integer(p, 0, UINT32_MAX, &value));
     kernel.active_cores = (uint32_t)value;
-    if (!take_word(p, "slots")) REFUSE(p, "expected slots");
+    if (!take_word(p, "slots")) return refuse(p, "expected slots");
     TRY(get_integer(p, 0, ISA_NO_SLOT - 1, &value));
     kernel.slot_count = (uint32_t)value;
     int64_t *parameters = ARENA_NEW(p->memory, int64_t, ISA_CORES * (size_t)kernel.slot_count);
@@ -358,12 +354,12 @@ spyre_status isa_parse(arena *memory, const char *source, const char *file_name,
     parser p = {.memory = memory, .file_name = file_name, .at = source, .line = 1};
     p.program = isa_program_create(memory);
     TRY_ALLOC(p.program);
-    int64_t *bytes = NULL;
-    uint32_t capacity = 0;
-    if (!take_word(&p, "program")) REFUSE(&p, "expected program");
-    while (take_word(&p, "argument")) TRY(get_argument(&p, &bytes, &capacity));
+    if (!take_word(&p, "program")) return refuse(&p, "expected program");
+    while (take_word(&p, "argument")) TRY(get_argument(&p));
+    p.program->arg_bytes = p.argument_bytes.items;
+    p.program->arg_count = p.argument_bytes.count;
     while (take_word(&p, "kernel")) TRY(get_kernel(&p));
-    if (!take_word(&p, "code")) REFUSE(&p, "expected argument, kernel or code");
+    if (!take_word(&p, "code")) return refuse(&p, "expected argument, kernel or code");
     for (skip_blanks(&p); *p.at; skip_blanks(&p)) TRY(get_instruction(&p));
     TRY(status_at(isa_verify(p.program), "%s", file_name));
     *out_program = p.program;

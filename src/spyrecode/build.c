@@ -106,7 +106,7 @@ spyre_status spyrecode_build(arena *memory, const isa_program *program,
     builder b = {.code = code, .program = program, .arguments = arguments};
     uint8_t *encoded;
     size_t encoded_bytes;
-    TRY(isa_encode(program, &encoded, &encoded_bytes));
+    TRY(isa_encode(memory, program, &encoded, &encoded_bytes));
     b.program_bytes = encoded_bytes;
     TRY(place_arguments(&b));
     TRY(add_init(&b, encoded));

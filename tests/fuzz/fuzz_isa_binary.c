@@ -60,12 +60,12 @@ static void check_forms(arena *memory, const isa_program *program)
     uint8_t *encoded[3];
     size_t count[3];
     text printed = {0};
-    fuzz_must(isa_encode(program, &encoded[0], &count[0]));
+    fuzz_must(isa_encode(memory, program, &encoded[0], &count[0]));
     fuzz_must(isa_decode(memory, encoded[0], count[0], &decoded));
-    fuzz_must(isa_encode(decoded, &encoded[1], &count[1]));
+    fuzz_must(isa_encode(memory, decoded, &encoded[1], &count[1]));
     isa_print(program, &printed);
     fuzz_must(isa_parse(memory, text_string(&printed), "printed", &parsed));
-    fuzz_must(isa_encode(parsed, &encoded[2], &count[2]));
+    fuzz_must(isa_encode(memory, parsed, &encoded[2], &count[2]));
     text_free(&printed);
     for (int n = 1; n < 3; n++) {
         FUZZ_HOLDS(count[n] == count[0]);

@@ -12,11 +12,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         uint8_t *once, *twice;
         size_t once_count, twice_count;
         text printed = {0};
-        fuzz_must(isa_encode(program, &once, &once_count));
+        fuzz_must(isa_encode(memory, program, &once, &once_count));
         fuzz_must(isa_decode(memory, once, once_count, &decoded));
         isa_print(decoded, &printed);
         fuzz_must(isa_parse(memory, text_string(&printed), "printed", &parsed));
-        fuzz_must(isa_encode(parsed, &twice, &twice_count));
+        fuzz_must(isa_encode(memory, parsed, &twice, &twice_count));
         FUZZ_HOLDS(once_count == twice_count && memcmp(once, twice, once_count) == 0);
         text_free(&printed);
     }

@@ -58,9 +58,10 @@ static void compile__same_bundle_same_bytes(void **state)
         arena *memory = arena_create();
         uint8_t *first, *second;
         size_t first_count, second_count;
-        assert_ok(isa_encode(compile(memory, back_cases[n].make(memory, 1)), &first, &first_count));
-        assert_ok(
-            isa_encode(compile(memory, back_cases[n].make(memory, 1)), &second, &second_count));
+        isa_program *one = compile(memory, back_cases[n].make(memory, 1));
+        isa_program *two = compile(memory, back_cases[n].make(memory, 1));
+        assert_ok(isa_encode(memory, one, &first, &first_count));
+        assert_ok(isa_encode(memory, two, &second, &second_count));
         assert_int_equal(first_count, second_count);
         assert_memory_equal(first, second, first_count);
         arena_destroy(memory);

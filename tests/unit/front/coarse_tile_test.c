@@ -382,7 +382,7 @@ static void coarse_tile__without_tiles_nothing_changes(void **state)
         if (!texts[i])
             for (uint32_t k = 0; k < 2; k++) runs[i].graph->inputs.items[k].dims = 0;
         compile(&runs[i], &result);
-        assert_ok(isa_encode(program_of(&runs[i], &result), &bytes, &count));
+        assert_ok(isa_encode(runs[i].memory, program_of(&runs[i], &result), &bytes, &count));
         if (i) {
             assert_int_equal(count, first_count);
             assert_memory_equal(bytes, first, count);

@@ -28,7 +28,7 @@ static image image_of(const bundle *b, arena *memory)
         spyre_status_free(status);
         return (image){0};
     }
-    assert_ok(isa_encode(program, &out.bytes, &out.length));
+    assert_ok(isa_encode(memory, program, &out.bytes, &out.length));
     return out;
 }
 

@@ -85,7 +85,7 @@ static void compare_stage(arena *memory, const spyre_executable *e, const char *
 
 static void encode(const isa_program *program, uint8_t **out_bytes, size_t *out_length)
 {
-    assert_ok(isa_encode(program, out_bytes, out_length));
+    assert_ok(isa_encode(program->memory, program, out_bytes, out_length));
     assert_true(*out_length > ISA_ARGUMENT_TABLE_OFFSET);
 }
 

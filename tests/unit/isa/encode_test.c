@@ -6,7 +6,7 @@
 static uint8_t *encode_sample(arena *memory, size_t *count)
 {
     uint8_t *bytes = NULL;
-    assert_ok(isa_encode(sample_program(memory), &bytes, count));
+    assert_ok(isa_encode(memory, sample_program(memory), &bytes, count));
     return bytes;
 }
 
@@ -25,7 +25,7 @@ static void encode__decode_gives_the_same_program(void **state)
     isa_program *program;
     assert_ok(isa_decode(memory, bytes, count, &program));
     assert_string_equal(sample_print(memory, program), sample_text);
-    assert_ok(isa_encode(program, &again, &again_count));
+    assert_ok(isa_encode(memory, program, &again, &again_count));
     assert_int_equal(again_count, count);
     assert_memory_equal(again, bytes, count);
     arena_destroy(memory);
@@ -45,6 +45,24 @@ static void encode__header(void **state)
     arena_destroy(memory);
 }
 
+// What follows the program is not counted; what begins with none, or with a part of the mark, has 0.
+static void encode__image_bytes(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    size_t count;
+    uint8_t *bytes = encode_sample(memory, &count), *longer = arena_alloc(memory, count + 100);
+    memcpy(longer, bytes, count);
+    assert_int_equal(isa_image_bytes(bytes, count), count);
+    assert_int_equal(isa_image_bytes(longer, count + 100), count);
+    assert_int_equal(isa_image_bytes(bytes, count - 1), count - 1);
+    assert_int_equal(isa_image_bytes(bytes, 8), 8);
+    assert_int_equal(isa_image_bytes(bytes, 7), 0);
+    longer[0] = 'T';
+    assert_int_equal(isa_image_bytes(longer, count), 0);
+    arena_destroy(memory);
+}
+
 static void encode__unused_fields_cost_nothing(void **state)
 {
     (void)state;
@@ -53,10 +71,10 @@ static void encode__unused_fields_cost_nothing(void **state)
     uint8_t *bytes;
     isa_program *program;
     assert_ok(isa_parse(memory, "program\ncode\nhalt", "t", &program));
-    assert_ok(isa_encode(program, &bytes, &small));
+    assert_ok(isa_encode(memory, program, &bytes, &small));
     assert_int_equal(small, BINARY_HEADER_BYTES + 1);
     assert_ok(isa_parse(memory, "program\ncode\nloop 5 endloop halt", "t", &program));
-    assert_ok(isa_encode(program, &bytes, &large));
+    assert_ok(isa_encode(memory, program, &bytes, &large));
     assert_int_equal(large, small + 3);
     arena_destroy(memory);
 }
@@ -73,9 +91,9 @@ static void encode__equal_parameter_rows_are_stored_once(void **state)
         "program\nkernel 0 \"a\" cores 1 slots 2\ncore 0: 1 2\n"
         "kernel 1 \"b\" cores 2 slots 2\ncore 0: 1 2\ncode\nhalt"};
     assert_ok(isa_parse(memory, sources[0], "t", &program));
-    assert_ok(isa_encode(program, &bytes, &one));
+    assert_ok(isa_encode(memory, program, &bytes, &one));
     assert_ok(isa_parse(memory, sources[1], "t", &program));
-    assert_ok(isa_encode(program, &bytes, &two));
+    assert_ok(isa_encode(memory, program, &bytes, &two));
     assert_int_equal(two - one, BINARY_KERNEL_BYTES + 3);
     assert_ok(isa_decode(memory, bytes, two, &program));
     assert_int_equal(program->kernels.items[1].parameters[1], 2);
@@ -151,7 +169,7 @@ static void encode__mutations(void **state)
             uint8_t *again;
             size_t again_count;
             accepted++;
-            assert_ok(isa_encode(program, &again, &again_count));
+            assert_ok(isa_encode(memory, program, &again, &again_count));
         }
         spyre_status_free(status);
         arena_destroy(memory);
@@ -184,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encode__decode_gives_the_same_program),
         cmocka_unit_test(encode__header),
+        cmocka_unit_test(encode__image_bytes),
         cmocka_unit_test(encode__unused_fields_cost_nothing),
         cmocka_unit_test(encode__equal_parameter_rows_are_stored_once),
         cmocka_unit_test(encode__argument_table_is_not_sealed),
