@@ -34,7 +34,8 @@ static uint8_t *address_of(const core_run *run, const progress *g, const chain_p
 // Bytes from row 0 to the block.
 static int64_t before_block(const progress *g, const chain_place *p)
 {
-    return p->own ? 0 : (int64_t)g->first * p->row;
+    size_t row = p->period ? g->first % p->period : g->first;
+    return p->own ? 0 : (int64_t)row * p->row;
 }
 
 static void fetch_rows(const progress *g, const chain_step *s, const uint8_t *at, float *out)

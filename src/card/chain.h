@@ -23,13 +23,15 @@ enum {
     CHAIN_KEPT_FLOATS = 32 << 10,           // of all values that are kept
 };
 
-// Where an operand has its elements: of row r and stick s at offset + r * row + s * stick.
+// Where an operand has its elements: of row r and stick s at offset + r * row + s * stick; where
+// there is a period, of row r % period.
 typedef struct {
     isa_space space;
     bool own;                               // not there: in the chain's own memory, a block's rows
     uint16_t arg, slot;
     uint32_t kernel;                        // whose parameters; counted from the chain's first
     int64_t offset, row, stick;
+    uint32_t period;                        // of an operand that is read: rows, whole blocks; or 0
 } chain_place;
 
 typedef struct {

@@ -147,6 +147,17 @@ static void choose_areas(chain_builder *b)
     }
 }
 
+// No block may lie across the end of a period.
+static bool divides_periods(const chain *c, size_t rows)
+{
+    for (uint32_t n = 0; n < c->steps.count; n++)
+        if (c->steps.items[n].place.period % rows) return false;
+    for (uint32_t n = 0; n < c->items.count; n++)
+        for (uint32_t o = 0; o < ISA_MAX_OPERANDS; o++)
+            if (c->items.items[n].operand[o].place.period % rows) return false;
+    return true;
+}
+
 static uint32_t choose_block(const chain *c)
 {
     size_t row = (size_t)c->sticks * (c->kept ? c->kept * STICK_BYTES : STICK_BYTES / 2);
@@ -154,6 +165,7 @@ static uint32_t choose_block(const chain *c)
     if (rows < 2) rows = 2;
     if (rows > CHAIN_MOST_ROWS) rows = CHAIN_MOST_ROWS;
     if (rows > c->rows) rows = c->rows;
+    while (!divides_periods(c, rows)) rows--;
     uint32_t share = c->rows % ISA_CORES ? 0 : c->rows / ISA_CORES;
     if (c->kernels > 1 || share < LEAST_SHARE) return (uint32_t)rows;
     // The rows of one kernel may be for all cores (spread.h): whole blocks for each.

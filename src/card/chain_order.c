@@ -57,6 +57,7 @@ static bool rows_apart(const side *a, const side *b, int64_t behind)
     int64_t first = row_bytes(a, (uint32_t)(x - a->tile->operand));
     int64_t second = row_bytes(b, (uint32_t)(y - b->tile->operand));
     if (is_stream(a) || is_stream(b) || x->place.stick != 0 || y->place.stick != 0) return false;
+    if (x->place.period || y->place.period) return false;
     if (x->place.row != y->place.row || x->lane < 0 || y->lane < 0) return false;
     int64_t low = behind < 0 ? behind : 0;
     int64_t high = first > behind + second ? first : behind + second;
@@ -75,7 +76,7 @@ static bool in_order(const plan_phase *first, const side *a, const side *b)
         if (!(active >> core & 1u) || !meet(first, a, b, core)) continue;
         int64_t behind = distance(first, a, b, core);
         bool same = is_stream(a) && is_stream(b) && behind == 0 && x->row == y->row &&
-                    x->stick == y->stick;
+                    x->stick == y->stick && x->period == y->period;
         if (is_own(a) || is_own(b) || (!same && !rows_apart(a, b, behind))) return false;
     }
     return true;
@@ -95,7 +96,8 @@ bool chain_in_order(const plan_phase *first, const chain_tile *a, const chain_ti
 bool chain_same_place(const plan_phase *first, const chain_place *a, const chain_place *b)
 {
     uint32_t active = first[a->kernel].kernel->source->active_cores;
-    if (a->space != b->space || a->arg != b->arg || a->row != b->row || a->stick != b->stick)
+    if (a->space != b->space || a->arg != b->arg || a->row != b->row || a->stick != b->stick ||
+        a->period != b->period)
         return false;
     for (uint32_t core = 0; core < ISA_CORES; core++)
         if ((active >> core & 1u) &&

@@ -121,6 +121,19 @@ static bool one_stride(const part *p, uint32_t o, bool loops, int64_t *out_strid
     return true;
 }
 
+// The rows after which an operand begins again: the outer pieces of a part stand still in it. 0 when
+// it does not.
+static uint32_t drop_period(part *p, uint32_t o)
+{
+    int64_t period = 1;
+    uint32_t moving = p->count;
+    while (moving > 0 && p->pieces[moving - 1].stride[o] == 0) moving--;
+    if (moving == 0 || moving == p->count) return 0;
+    for (uint32_t n = 0; n < moving; n++) period *= p->pieces[n].extent;
+    p->count = moving;
+    return (uint32_t)period;
+}
+
 // Rows and sticks come in the order of the instruction's dims, outer ones later.
 static bool keeps_order(const part *p)
 {
@@ -190,9 +203,11 @@ static bool place_operand(const chain_tiles *earlier, chain_tile *t, uint32_t o,
     bool summed = fill && fill->role == CHAIN_BY_ROW;
     a->constant = fill && fill->role == CHAIN_CONSTANT && o > 0;
     if (a->constant) a->value = fill->tile->instruction->constant[0];
+    part rows = parts[ROW];
+    if (o > 0 && !summed) a->place.period = drop_period(&rows, o);
     if (!one_stride(&parts[LANE], o, true, &a->lane) ||
         !one_stride(&parts[STICK], o, true, &a->place.stick) ||
-        !one_stride(&parts[ROW], o, !summed, &a->place.row))
+        !one_stride(&rows, o, !summed, &a->place.row))
         return false;
     if (!summed) return true;
     // One iteration's rows lie close together; the others are where the FILL's are.

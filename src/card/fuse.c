@@ -51,17 +51,25 @@ static bool same_operand(const isa_instruction *i, uint32_t a, uint32_t b)
            memcmp(x->loop_stride, y->loop_stride, sizeof x->loop_stride) == 0;
 }
 
-// The instruction reads places that it has written for other elements: they must stay one place.
-static bool feeds_itself(const fusion *f, const lx_access *a)
+// The read finds what its own instruction has written for other elements: both must stay one place.
+static bool finds_own(const fusion *f, const lx_access *read, const lx_access *write)
 {
-    for (uint32_t w = 0; w < f->accesses.count; w++) {
-        const lx_access *write = at_index(f, w);
-        for (uint32_t n = 0; n < f->accesses.count && write->at == a->at && write->writes; n++) {
-            const lx_access *read = at_index(f, n);
-            if (read->at != a->at || read->writes || !lx_meets(write, read, a->depth)) continue;
-            if (!write->dense || !same_operand(original(f, a), 0, read->operand)) return true;
-        }
-    }
+    if (read->at != write->at || read->writes || !write->writes) return false;
+    return lx_meets(write, read, read->depth) &&
+           (!write->dense || !same_operand(original(f, read), 0, read->operand));
+}
+
+static bool read_feeds_itself(const fusion *f, const lx_access *read)
+{
+    for (uint32_t n = 0; n < f->accesses.count; n++)
+        if (finds_own(f, read, at_index(f, n))) return true;
+    return false;
+}
+
+static bool write_feeds_itself(const fusion *f, const lx_access *write)
+{
+    for (uint32_t n = 0; n < f->accesses.count; n++)
+        if (finds_own(f, at_index(f, n), write)) return true;
     return false;
 }
 
@@ -91,7 +99,8 @@ static spyre_status replace_reads(fusion *f)
         const lx_access *read = at_index(f, n);
         if (read->writes || !may_read_memory(original(f, read)->opcode, read->operand)) continue;
         const lx_access *writer = fuse_writer_of(f, n);
-        if (!writer || original(f, writer)->opcode != ISA_LOAD || feeds_itself(f, read)) continue;
+        if (!writer || original(f, writer)->opcode != ISA_LOAD || read_feeds_itself(f, read))
+            continue;
         if (!plan_injective(f->tiles[writer->at], 0)) continue;
         TRY(replace_operand(f, read, writer, &f->replaced[n]));
     }
@@ -122,7 +131,7 @@ static bool store_can_move(const fusion *f, uint32_t n, const lx_access **out_wr
     *out_writer = writer;
     return writer->dense && read->depth == writer->depth && read->low == writer->low &&
            read->high == writer->high && plan_injective(f->tiles[read->at], 1) &&
-           !stores_between(f, writer->at, read->at) && !feeds_itself(f, writer) &&
+           !stores_between(f, writer->at, read->at) && !write_feeds_itself(f, writer) &&
            !fuse_is_needed(f, writer, read);
 }
 

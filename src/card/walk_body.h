@@ -219,6 +219,10 @@ UNITS(take_any, for (const walk_step *s = w->steps; s < w->steps + w->count; s++
 #define MAXIMA(STEP)       STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_MOST, WALK_AS_IS)
 #define KEPT_MAXIMA(STEP)                                                                     \
     STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_KEEP, WALK_AS_IS) STEP(2, WALK_MOST, WALK_AS_IS)
+#define MASKED_MAXIMA(STEP)                                                                   \
+    STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_WITH, WALK_AS_IS)                             \
+    STEP(2, WALK_APPLY + OPFUNC_ADD, WALK_ROUND) STEP(3, WALK_KEEP, WALK_AS_IS)               \
+    STEP(4, WALK_MOST, WALK_AS_IS)
 #define EXPONENTIALS_OF(load, STEP)                                                           \
     STEP(0, load, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                             \
     STEP(2, WALK_APPLY + OPFUNC_SUB, WALK_SIGNIFICAND) STEP(3, WALK_EXP, WALK_AS_IS)          \
@@ -240,6 +244,7 @@ UNITS(take_any, for (const walk_step *s = w->steps; s < w->steps + w->count; s++
 #define KNOWN_WALKS(WALK)                                                                     \
     WALK(take_maxima, MAXIMA)                                                                 \
     WALK(take_kept_maxima, KEPT_MAXIMA)                                                       \
+    WALK(take_masked_maxima, MASKED_MAXIMA)                                                   \
     WALK(take_exponentials, EXPONENTIALS)                                                     \
     WALK(take_kept_exponentials, KEPT_EXPONENTIALS)                                           \
     WALK(take_scaled, SCALED)                                                                 \

@@ -341,6 +341,28 @@ static void fuse__in_place(void **state)
     }
 }
 
+// One element for all is read where it lies in memory, although the VECTOR writes what it reads
+// through its other operand, in place and with holes.
+static void fuse__a_constant_beside_a_result_in_place(void **state)
+{
+    (void)state;
+    isa_program *p = new_program(1);
+    isa_operand constant = in_lx(8192, DL16), values = in_lx(0, DL16);
+    begin_kernel(p, 1, 0);
+    emit_flat(p, ISA_LOAD, 1, 2, (isa_operand[]){constant, in_memory(0, ISA_NO_SLOT, 64, DL16)});
+    isa_instruction *i =
+        emit_flat(p, ISA_VECTOR, 16, 3, (isa_operand[]){values, values, constant});
+    i->op = OPFUNC_MAXIMUM;
+    for (uint32_t o = 0; o < 3; o++) i->operand[o].stride[0] = o < 2 ? 128 : 0;
+    end_kernel(p);
+    emit(p, ISA_HALT);
+    card_program *loaded;
+    assert_ok(card_load(the_card, p, &loaded));
+    assert_int_equal(fused_count(loaded, 0, ISA_LOAD), 0);
+    card_unload(the_card, loaded);
+    free_program(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +372,7 @@ int main(void)
         cmocka_unit_test(fuse__strided_copies_disappear),
         cmocka_unit_test(fuse__not_beside_stores_to_the_same_memory),
         cmocka_unit_test(fuse__in_place),
+        cmocka_unit_test(fuse__a_constant_beside_a_result_in_place),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }
