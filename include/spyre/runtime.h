@@ -59,6 +59,7 @@ SPYRE_API void spyre_memory_empty_cache(spyre_context *context, uint32_t card);
 // in its order: make the tensor dense then.
 // `part`, when elements outside of it need not move: a view of any sizes, strides and offset over
 // `storage`. Some elements beside it may move; which is the same in both directions.
+// `packed`: the host memory is that of spyre_transfer_pack().
 typedef struct {
     uint32_t card, stream;
     uint64_t address;
@@ -66,7 +67,15 @@ typedef struct {
     const spyre_view *storage;
     spyre_dtype dtype;
     const spyre_view *view, *part;
+    bool packed;
 } spyre_transfer;
+
+// Host memory for what moves with `part` and no more: *out_elements elements, `out_part` is where
+// the part lies in them. SPYRE_UNSUPPORTED when the layout walks along several dims at once.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_transfer_pack(spyre_context *context,
+                                                            const spyre_transfer *transfer,
+                                                            spyre_view *out_part,
+                                                            int64_t *out_elements);
 
 // Moves with format conversion. `host` is where offsets count from and holds the whole storage, or
 // all of the view. Returns when the host memory may be reused (to card) or is filled (to host).

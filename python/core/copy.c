@@ -3,8 +3,8 @@
 // `aten::_copy_from`: every copy that touches the card.
 //
 // A copy of a whole storage is one transfer, from and to host tensors of any strides. A copy of a
-// part, or one that converts, stages the part on the host, where it lies in the storage's dense
-// tensor, and lets PyTorch's CPU kernels do the rest.
+// part, or one that converts, stages what the part touches on the host, and lets PyTorch's CPU
+// kernels do the rest.
 #include "core.h"
 
 #include <pthread.h>
@@ -73,15 +73,6 @@ bool tensor_same_geometry(const tensor_info *a, const tensor_info *b)
     return true;
 }
 
-// The host tensor of `t`'s geometry over `base`, the first byte of a staged storage.
-static bool host_alias(const tensor_info *t, void *base, AtenTensorHandle *out)
-{
-    return core_shim(torch_from_blob((char *)base + t->offset * (int64_t)t->element_bytes, t->rank,
-                                     t->size, t->stride, 0, t->torch_dtype,
-                                     aoti_torch_device_type_cpu(), -1, out,
-                                     aoti_torch_layout_strided(), NULL, 0, NULL, NULL));
-}
-
 // A storage without element type takes that of the first tensor that reads or writes it; bytes
 // (uint8) say nothing about the type, they are how PyTorch copies storages.
 static bool settle_type(const tensor_info *t)
@@ -126,19 +117,54 @@ static bool part_view(const tensor_info *t, spyre_view *out)
            t->rank <= SPYRE_MAX_RANK && tensor_view(t, out);
 }
 
-// What the tensor touches of its storage, maybe more, at its place among the storage's bytes.
-static bool read_part(const tensor_info *t, void *host)
+// What a tensor touches of its storage, maybe more, on the host; and the same tensor there.
+typedef struct {
+    bool is_part, packed;
+    spyre_view part;                    // of the storage
+    void *bytes;
+    AtenTensorHandle tensor;
+} stage;
+
+static void stage_close(stage *s)
 {
-    spyre_view view;
-    if (!part_view(t, &view)) return storage_read(t->storage, host);
-    return storage_read_part(t->storage, &view, host);
+    if (s->tensor) aoti_torch_delete_tensor_object(s->tensor);
+    stage_give(s->bytes);
 }
 
-static bool write_part(const tensor_info *t, const void *host)
+// Elements that do not move lie between the others when the layout does not let them be left out.
+static bool stage_open(const tensor_info *t, stage *out)
 {
-    spyre_view view;
-    if (!part_view(t, &view)) return storage_write(t->storage, host);
-    return storage_write_part(t->storage, &view, host);
+    const storage *s = t->storage;
+    const int64_t *stride = t->stride;
+    int64_t bytes = s->host_bytes, offset = t->offset, elements;
+    int64_t size_of = (int64_t)t->element_bytes;
+    spyre_view place;
+    *out = (stage){.bytes = NULL};
+    out->is_part = !tensor_covers(t) && part_view(t, &out->part);
+    out->packed = out->is_part && storage_pack(s, &out->part, &place, &elements);
+    if (out->packed) {
+        bytes = elements * size_of;
+        stride = place.stride;
+        offset = place.offset;
+    }
+    out->bytes = stage_take((size_t)bytes);
+    if (!out->bytes) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
+    return core_shim(torch_from_blob((char *)out->bytes + offset * size_of, t->rank, t->size,
+                                     stride, 0, t->torch_dtype, aoti_torch_device_type_cpu(), -1,
+                                     &out->tensor, aoti_torch_layout_strided(), NULL, 0, NULL,
+                                     NULL));
+}
+
+static bool stage_read(const stage *s, const storage *from)
+{
+    if (!s->is_part) return storage_read(from, s->bytes);
+    return storage_read_part(from, &s->part, s->packed, s->bytes);
+}
+
+static bool stage_write(const stage *s, storage *to)
+{
+    if (!s->is_part) return storage_write(to, s->bytes);
+    return storage_write_part(to, &s->part, s->packed, s->bytes);
 }
 
 static bool copy_to_card(const tensor_info *source, const tensor_info *target)
@@ -151,15 +177,11 @@ static bool copy_to_card(const tensor_info *source, const tensor_info *target)
         if (storage_write_view(s, &view, source->base)) return true;
         if (core_error_code() != SPYRE_UNSUPPORTED) return false;
     }
-    void *host = stage_take((size_t)s->host_bytes);
-    if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
-    AtenTensorHandle alias = NULL;
-    bool ok = (tensor_covers(target) || read_part(target, host)) &&
-              host_alias(target, host, &alias) &&
-              core_shim(aoti_torch_copy_(alias, source->handle, 0)) &&
-              write_part(target, host);
-    if (alias) aoti_torch_delete_tensor_object(alias);
-    stage_give(host);
+    stage staged;
+    bool ok = stage_open(target, &staged) && (tensor_covers(target) || stage_read(&staged, s)) &&
+              core_shim(aoti_torch_copy_(staged.tensor, source->handle, 0)) &&
+              stage_write(&staged, s);
+    stage_close(&staged);
     return ok;
 }
 
@@ -173,13 +195,10 @@ static bool copy_to_host(const tensor_info *source, const tensor_info *target)
         if (storage_read_view(s, &view, target->base)) return true;
         if (core_error_code() != SPYRE_UNSUPPORTED) return false;
     }
-    void *host = stage_take((size_t)s->host_bytes);
-    if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
-    AtenTensorHandle alias = NULL;
-    bool ok = read_part(source, host) && host_alias(source, host, &alias) &&
-              core_shim(aoti_torch_copy_(target->handle, alias, 0));
-    if (alias) aoti_torch_delete_tensor_object(alias);
-    stage_give(host);
+    stage staged;
+    bool ok = stage_open(source, &staged) && stage_read(&staged, s) &&
+              core_shim(aoti_torch_copy_(target->handle, staged.tensor, 0));
+    stage_close(&staged);
     return ok;
 }
 
@@ -191,19 +210,11 @@ static bool copy_on_card(const tensor_info *source, const tensor_info *target)
         return device_context() &&
                core_check(spyre_copy_raw(device_context(), to->card, stream_current(to->card),
                                          to->address, from->address, to->card_bytes));
-    void *host = stage_take((size_t)from->host_bytes);
-    if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
-    tensor_info staged = *source;
-    AtenTensorHandle alias = NULL;
-    bool ok = read_part(source, host) && host_alias(source, host, &alias);
-    if (ok) {
-        staged.handle = alias;
-        staged.storage = NULL;
-        staged.base = host;
-        ok = copy_to_card(&staged, target);
-    }
-    if (alias) aoti_torch_delete_tensor_object(alias);
-    stage_give(host);
+    stage staged;
+    tensor_info moved;
+    bool ok = stage_open(source, &staged) && stage_read(&staged, from) &&
+              tensor_describe(staged.tensor, &moved) && copy_to_card(&moved, target);
+    stage_close(&staged);
     return ok;
 }
 

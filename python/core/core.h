@@ -76,9 +76,14 @@ bool storage_write(storage *s, const void *host);
 // caller to stage.
 bool storage_read_view(const storage *s, const spyre_view *view, void *host);
 bool storage_write_view(storage *s, const spyre_view *view, const void *host);
-// As storage_read and storage_write, of what such a view of the storage touches and maybe more.
-bool storage_read_part(const storage *s, const spyre_view *part, void *host);
-bool storage_write_part(storage *s, const spyre_view *part, const void *host);
+// As storage_read and storage_write, of what such a view of the storage touches and maybe more;
+// packed: in memory that storage_pack() described.
+bool storage_read_part(const storage *s, const spyre_view *part, bool packed, void *host);
+bool storage_write_part(storage *s, const spyre_view *part, bool packed, const void *host);
+// Memory for what moves with a part alone: elements, and the part's view of them. False where the
+// layout walks along several dims at once.
+bool storage_pack(const storage *s, const spyre_view *part, spyre_view *out_part,
+                  int64_t *out_elements);
 bool storage_read_raw(const storage *s, void *bytes);       // card_bytes bytes, as on the card
 bool storage_write_raw(storage *s, const void *bytes);
 bool storage_exchange(storage *a, storage *b);  // card memory; false when they differ otherwise

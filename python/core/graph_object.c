@@ -62,13 +62,14 @@ static PyObject *add_input(PyObject *self, PyObject *args)
     tensor_info t;
     if (!PyArg_ParseTuple(args, "sO", &name, &tensor)) return NULL;
     if (!tensor_of_object(tensor, &t)) return core_raise();
-    spyre_tensor_type type = {.dtype = dtype_of_torch(t.torch_dtype), .on_card = t.storage != NULL};
+    bool on_card = t.device_type == aoti_torch_device_type_privateuse1();
+    spyre_tensor_type type = {.dtype = dtype_of_torch(t.torch_dtype), .on_card = on_card};
     if (type.dtype == SPYRE_DTYPE_COUNT) {
         core_fail(SPYRE_UNSUPPORTED, "input %s: the compiler does not know its dtype", name);
         return core_raise();
     }
     if (!tensor_view(&t, &type.view)) return core_raise();
-    const storage *s = t.storage;
+    const storage *s = t.numel ? t.storage : NULL;
     if (s && (!s->typed || s->dtype != type.dtype)) {
         core_fail(SPYRE_UNSUPPORTED, "input %s: it views a storage of another dtype", name);
         return core_raise();

@@ -210,17 +210,29 @@ bool storage_write_view(storage *s, const spyre_view *view, const void *host)
     return write_card(&transfer, host);
 }
 
-bool storage_read_part(const storage *s, const spyre_view *part, void *host)
+bool storage_pack(const storage *s, const spyre_view *part, spyre_view *out_part,
+                  int64_t *out_elements)
+{
+    spyre_context *context = device_context();
+    spyre_transfer transfer = whole(s);
+    transfer.part = part;
+    return context &&
+           core_check(spyre_transfer_pack(context, &transfer, out_part, out_elements));
+}
+
+bool storage_read_part(const storage *s, const spyre_view *part, bool packed, void *host)
 {
     spyre_transfer transfer = whole(s);
     transfer.part = part;
+    transfer.packed = packed;
     return read_card(&transfer, host);
 }
 
-bool storage_write_part(storage *s, const spyre_view *part, const void *host)
+bool storage_write_part(storage *s, const spyre_view *part, bool packed, const void *host)
 {
     spyre_transfer transfer = whole(s);
     transfer.part = part;
+    transfer.packed = packed;
     return write_card(&transfer, host);
 }
 

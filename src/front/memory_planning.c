@@ -28,6 +28,21 @@ static void size_buffers(loop_graph *loops)
     }
 }
 
+// The writer of the largest is to run elsewhere: its result is then no intermediate.
+static spyre_status refuse(const loop_graph *loops, int64_t total)
+{
+    const loop_buffer *largest = NULL;
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        const loop_buffer *buffer = &loops->buffers.items[b];
+        if (pooled(buffer) && (!largest || buffer->bytes > largest->bytes)) largest = buffer;
+    }
+    *loops->at_node = loops->ops.items[largest->first_op].node;
+    return status_new(SPYRE_UNSUPPORTED,
+                      "intermediates of %" PRId64 " bytes, the largest %" PRId64
+                      ", do not fit the pool: a segment of memory holds %llu",
+                      total, largest->bytes, (unsigned long long)BUNDLE_SEGMENT_BYTES);
+}
+
 // A result never takes the place of an operand here: a load that runs ahead of a store to the same
 // bytes could not be told from one that must wait for it.
 static spyre_status plan_pool(loop_graph *loops)
@@ -54,10 +69,7 @@ static spyre_status plan_pool(loop_graph *loops)
         if (!pooled(&loops->buffers.items[b])) continue;
         loops->buffers.items[b].memory_offset = problem.items[at++].address;
         if (problem.items[at - 1].address != SOLVER_UNPLACED) continue;
-        return status_new(SPYRE_OUT_OF_MEMORY,
-                          "intermediates of %" PRId64 " bytes do not fit the pool; a segment holds "
-                          "%llu",
-                          total, (unsigned long long)BUNDLE_SEGMENT_BYTES);
+        return refuse(loops, total);
     }
     loops->pool_bytes = problem.top;
     return NULL;

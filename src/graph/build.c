@@ -157,6 +157,13 @@ spyre_status graph_default_storage(const spyre_graph *graph, const graph_value *
         return NULL;
     }
     TRY(status);
+    uint32_t empty = 0;
+    while (empty < view.rank && view.size[empty]) empty++;
+    if (empty < view.rank) {
+        uint32_t zero = value->view.size[empty];
+        *out_storage = (graph_view){.rank = 1, .size = {zero}, .stride = {zero}, .offset = zero};
+        return spyre_layout_default((int64_t[]){0}, 1, value->dtype, out_layout);
+    }
     if (!view_is_dense(&view)) {
         return status_new(SPYRE_INVALID_ARGUMENT,
                           "a view that does not cover its storage needs storage and layout");

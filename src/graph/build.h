@@ -55,7 +55,8 @@ SPYRE_MUST_CHECK spyre_status graph_add_input(spyre_graph *graph, uint32_t value
                                               const spyre_layout *layout);
 
 // The storage and layout that an input of that type has by default; layout rank 0 when the type has
-// none (a host tensor, symbolic sizes, a dtype without a card format).
+// none (a host tensor, symbolic sizes, a dtype without a card format). A view without elements, of
+// any strides, has a storage without elements.
 SPYRE_MUST_CHECK spyre_status graph_default_storage(const spyre_graph *graph,
                                                     const graph_value *value,
                                                     graph_view *out_storage,

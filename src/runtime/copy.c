@@ -29,6 +29,7 @@ typedef struct {
     spyre_view storage, view;
     spyre_dtype dtype;
     bool of_part;                       // the view is a part of the storage
+    bool packed;
 } transfer_key;
 
 typedef struct {
@@ -37,6 +38,8 @@ typedef struct {
     arena *memory;
     dci descriptor;
     int64_t bytes;                      // on the card, that move
+    spyre_view packed_part;             // of a packed transfer, as its host memory
+    int64_t packed_elements;
     dci *parts;                         // of a large transfer, one a thread
     pool *workers;                      // null: not divided
 } transfer;
@@ -96,6 +99,7 @@ static transfer_key make_key(const spyre_transfer *from)
     put_view(&key.view, from->part ? from->part : from->view ? from->view : from->storage);
     key.dtype = from->dtype;
     key.of_part = from->part != NULL;
+    key.packed = from->packed;
     return key;
 }
 
@@ -122,6 +126,9 @@ static spyre_status describe_transfer(transfer_cache *cache, transfer *t)
     if (key->of_part) {
         dci_use_part(&t->descriptor, &key->storage, &key->view);
         t->bytes = dci_card_bytes(&t->descriptor);
+        if (key->packed && !dci_pack(&t->descriptor, &key->storage, &key->view, &t->packed_part,
+                                     &t->packed_elements))
+            return status_new(SPYRE_UNSUPPORTED, "the layout walks along several dims at once");
     } else if (memcmp(&key->storage, &key->view, sizeof key->view) != 0) {
         TRY(dci_use_host_view(&t->descriptor, &key->storage, &key->view));
     }
@@ -235,6 +242,7 @@ static spyre_status check_transfer(const spyre_transfer *t)
     TRY(check_rank(t->storage, "storage"));
     TRY(check_rank(t->view, "view"));
     TRY(check_rank(t->part, "part"));
+    if (t->packed && !t->part) return status_new(SPYRE_INVALID_ARGUMENT, "packed without a part");
     if (!t->view || !t->part) return NULL;
     return status_new(SPYRE_INVALID_ARGUMENT, "both a view and a part: at most one");
 }
@@ -261,6 +269,21 @@ static spyre_status copy(spyre_context *context, const spyre_transfer *asked, co
         copy_log_write(self->host ? "to host" : "to card", asked, &found->descriptor, status);
     release_transfer(found);
     return status;
+}
+
+spyre_status spyre_transfer_pack(spyre_context *context, const spyre_transfer *asked,
+                                 spyre_view *out_part, int64_t *out_elements)
+{
+    TRY(check_transfer(asked));
+    transfer_key key = make_key(asked);
+    transfer *found;
+    key.packed = true;
+    if (!key.of_part) return status_new(SPYRE_INVALID_ARGUMENT, "packed without a part");
+    TRY(find_transfer(context->transfers, &key, &found));
+    *out_part = found->packed_part;
+    *out_elements = found->packed_elements;
+    release_transfer(found);
+    return NULL;
 }
 
 spyre_status spyre_copy_to_card(spyre_context *context, const spyre_transfer *asked,

@@ -10,6 +10,7 @@
 #ifndef TENSOR_DCI_H
 #define TENSOR_DCI_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -54,6 +55,12 @@ SPYRE_MUST_CHECK spyre_status dci_use_host_view(dci *transfer, const spyre_view 
 // in, because loops are shortened and never split. A part that reaches beyond the storage changes
 // nothing.
 void dci_use_part(dci *transfer, const spyre_view *storage, const spyre_view *part);
+
+// Makes a dci of dci_use_part read or write a host buffer of *out_elements elements that has room for
+// what moves and no more; `out_part` is where in it the part lies. False, and nothing has changed,
+// when a loop of the layout walks along several dims of the host.
+bool dci_pack(dci *transfer, const spyre_view *storage, const spyre_view *part,
+              spyre_view *out_part, int64_t *out_elements);
 
 // Bytes on the card that a transfer moves.
 int64_t dci_card_bytes(const dci *transfer);

@@ -230,6 +230,28 @@ def test_report_tells_what_each_stage_took():
     assert torch_spyre.compile_statistics()["pass_memory_planning_us"] >= 0
 
 
+_EMPTY_USES = [
+    lambda e, x: e[::2] + 1,
+    lambda e, x: (e.t() * 2, e.flatten()),
+    lambda e, x: torch.cat([e, x])[1:] * 2,
+    lambda e, x: e.view(0, 7, 10) @ x[:, :10].t(),
+    lambda e, x: (e.sum(0, keepdim=True) + x[:1], torch.relu(x)),
+]
+
+
+@pytest.mark.parametrize("use", _EMPTY_USES)
+@pytest.mark.parametrize("whole", [True, False])
+def test_views_of_inputs_without_elements(use, whole):
+    x = torch.arange(560.0).view(8, 70)[:, :70].half()
+    on_card = x.to("spyre")
+    empty = torch.empty(0, 70, dtype=torch.float16, device="spyre") if whole else on_card[5:5]
+    expected, result = use(empty.cpu(), x), torch.compile(use)(empty, on_card)
+    if not isinstance(expected, tuple):
+        expected, result = (expected,), (result,)
+    for a, b in zip(result, expected, strict=True):
+        assert a.device.type == "spyre" and a.dtype == b.dtype and torch.equal(a.cpu(), b)
+
+
 _SCALAR_USES = [
     lambda x, c: c.to("spyre"),
     lambda x, c: x * c.to("spyre", torch.float16),

@@ -107,12 +107,38 @@ static void refusals__of_the_back_end_name_their_node(void **state)
     spyre_graph_destroy(graph);
 }
 
+// Three intermediates of 10 GiB live at once; the pool holds one of them.
+static void refusals__of_a_full_pool_name_the_largest_intermediate(void **state)
+{
+    (void)state;
+    const char *source = "input %x: f16[65536, 81920]\n"
+                         "%e = aten.exp.default(%x) -> f16[65536, 81920] @ \"m.py:1\"\n"
+                         "%n = aten.neg.default(%x) -> f16[65536, 81920] @ \"m.py:2\"\n"
+                         "%t = aten.tanh.default(%x) -> f16[65536, 81920] @ \"m.py:3\"\n"
+                         "%u = aten.add.Tensor(%e, %n) -> f16[65536, 81920] @ \"m.py:4\"\n"
+                         "%s = aten.sum.dim_IntList(%u, [0], true) -> f16[1, 81920]\n"
+                         "%v = aten.mul.Tensor(%t, %s) -> f16[65536, 81920]\n"
+                         "return %v\n";
+    spyre_compile_options options = spyre_compile_options_default();
+    options.settings.lx_planning = false;
+    spyre_executable *executable = compile(source, &options);
+    char *report;
+    assert_ok(spyre_executable_report(executable, &report));
+    assert_int_equal(host_nodes(executable), 2);
+    assert_non_null(strstr(report, "aten.exp.default (m.py:1): host, segment 0: intermediates of "
+                                   "32212336640 bytes, the largest 10737418240, do not fit the "
+                                   "pool: a segment of memory holds 17179869184"));
+    spyre_string_free(report);
+    spyre_executable_destroy(executable);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals__equal_layers_take_few_turns),
         cmocka_unit_test(refusals__one_place_costs_no_other),
         cmocka_unit_test(refusals__of_the_back_end_name_their_node),
+        cmocka_unit_test(refusals__of_a_full_pool_name_the_largest_intermediate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

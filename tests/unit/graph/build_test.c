@@ -186,6 +186,12 @@ static void build__inputs_are_checked(void **state)
     type.view.size[0] = 1;
     assert_ok(spyre_graph_add_input(graph, "y", &type, &storage, &layout, &value));
     assert_int_equal(graph->inputs.items[1].layout.rank, 3);
+    type.view = (spyre_view){2, {0, 32}, {64, 2}, 5};
+    assert_ok(spyre_graph_add_input(graph, "e", &type, NULL, NULL, &value));
+    spyre_view of_nothing;
+    assert_ok(graph_view_constant(graph, &graph->inputs.items[2].storage, &of_nothing));
+    assert_int_equal(of_nothing.rank, 1);
+    assert_int_equal(of_nothing.size[0], 0);
 }
 
 static void build__argument_getters(void **state)

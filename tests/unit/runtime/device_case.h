@@ -50,7 +50,7 @@ static inline void put(uint32_t card_id, uint32_t stream_id, uint64_t address, c
 {
     spyre_layout layout = flat_layout();
     const spyre_transfer transfer = {card_id, stream_id, address, &layout, &dense,
-                                     SPYRE_DTYPE_F32, NULL, NULL};
+                                     SPYRE_DTYPE_F32, NULL, NULL, false};
     assert_ok(spyre_copy_to_card(the_context, &transfer, values));
 }
 
@@ -59,7 +59,7 @@ static inline spyre_status get(uint32_t card_id, uint32_t stream_id, uint64_t ad
 {
     spyre_layout layout = flat_layout();
     const spyre_transfer transfer = {card_id, stream_id, address, &layout, &dense,
-                                     SPYRE_DTYPE_F32, NULL, NULL};
+                                     SPYRE_DTYPE_F32, NULL, NULL, false};
     return spyre_copy_to_host(the_context, &transfer, values);
 }
 

@@ -37,7 +37,7 @@ static void dci_parts__move_little(void **state)
     assert_int_equal(part_bytes(&storage, &layout, &storage), 1024 * 256 * 2);
     assert_int_equal(part_bytes(&storage, &layout, &row), 256 * 2);
     assert_int_equal(part_bytes(&storage, &layout, &rows), 7 * 256 * 2);
-    assert_int_equal(part_bytes(&storage, &layout, &thirds), 7 * 256 * 2);
+    assert_int_equal(part_bytes(&storage, &layout, &thirds), 3 * 256 * 2);
     assert_int_equal(part_bytes(&storage, &layout, &lanes), 1024 * 10 * 2);
     assert_int_equal(part_bytes(&storage, &layout, &tiles), 1024 * 128 * 2);
     assert_int_equal(part_bytes(&storage, &layout, &element), 2);
@@ -146,6 +146,96 @@ static void dci_parts__hold_what_the_view_touches(void **state)
     }
 }
 
+static void assert_same_elements(const spyre_view *a, const unsigned char *a_bytes,
+                                 const spyre_view *b, const unsigned char *b_bytes, size_t size)
+{
+    int64_t index[SPYRE_MAX_RANK] = {0};
+    do {
+        size_t at = (size_t)host_position(a, index) * size;
+        size_t other = (size_t)host_position(b, index) * size;
+        assert_memory_equal(a_bytes + at, b_bytes + other, size);
+    } while (next_index(a, index));
+}
+
+// Both ways through a buffer with room for what moves and no more.
+static void check_packed(const sample *s, const dci *whole, const dci *packed,
+                         const spyre_view *part, const spyre_view *packed_part, int64_t elements,
+                         uint64_t *seed)
+{
+    size_t size = spyre_dtype_bytes(s->dtype);
+    int64_t count = count_elements(&s->host) + s->host.offset;
+    unsigned char *host = malloc((size_t)count * size), *buffer = malloc((size_t)elements * size);
+    unsigned char *card = malloc((size_t)spyre_layout_bytes(&s->layout));
+    fill_host(s->dtype, host, count, seed);
+    assert_ok(dci_to_card(whole, card, host));
+    assert_ok(dci_to_host(packed, buffer, card));
+    assert_same_elements(part, host, packed_part, buffer, size);
+    fill_host(s->dtype, buffer, elements, seed);
+    assert_ok(dci_to_card(packed, card, buffer));
+    assert_ok(dci_to_host(whole, host, card));
+    assert_same_elements(part, host, packed_part, buffer, size);
+    free(host);
+    free(buffer);
+    free(card);
+}
+
+static void dci_parts__lie_in_a_buffer_of_their_own(void **state)
+{
+    (void)state;
+    uint64_t seed = 16;
+    int packs = 0, smaller = 0;
+    for (int i = 0; i < 1500; i++) {
+        arena *memory = arena_create();
+        sample s;
+        int32_t order[SPYRE_MAX_RANK + 1];
+        dci whole, piece;
+        int64_t elements;
+        make_sample(&s, order, &seed);
+        s.host.offset = (int64_t)(check_random(&seed) % 3);
+        assert_ok(dci_build(memory, &s.host, &s.layout, s.dtype, &whole));
+        assert_ok(dci_build(memory, &s.host, &s.layout, s.dtype, &piece));
+        spyre_view part = random_part(&s.host, &seed), packed;
+        dci_use_part(&piece, &s.host, &part);
+        if (dci_pack(&piece, &s.host, &part, &packed, &elements)) {
+            assert_true(elements <= count_elements(&s.host));
+            check_packed(&s, &whole, &piece, &part, &packed, elements, &seed);
+            packs++;
+            smaller += elements < count_elements(&s.host);
+        }
+        arena_destroy(memory);
+    }
+    assert_true(packs > 1200 && smaller > 600);
+}
+
+// Of a matrix by rows: elements that move, with those that cannot be left out.
+static int64_t packed_elements(const spyre_view *part)
+{
+    const int64_t size[] = {1024, 256};
+    spyre_view storage = dense_view(size, 2), packed;
+    spyre_layout layout;
+    dci piece;
+    int64_t elements = 0;
+    arena *memory = arena_create();
+    assert_ok(spyre_layout_default(size, 2, SPYRE_DTYPE_F16, &layout));
+    assert_ok(dci_build(memory, &storage, &layout, SPYRE_DTYPE_F16, &piece));
+    dci_use_part(&piece, &storage, part);
+    assert_true(dci_pack(&piece, &storage, part, &packed, &elements));
+    assert_int_equal(dci_card_bytes(&piece), elements * 2);
+    arena_destroy(memory);
+    return elements;
+}
+
+static void dci_parts__take_columns_and_every_third_row(void **state)
+{
+    (void)state;
+    const spyre_view column = {.rank = 1, .size = {1024}, .stride = {256}, .offset = 5};
+    const spyre_view thirds = {.rank = 2, .size = {256, 341}, .stride = {1, 768}, .offset = 256};
+    const spyre_view tiles = {.rank = 2, .size = {1024, 65}, .stride = {256, 1}, .offset = 64};
+    assert_int_equal(packed_elements(&column), 1024);
+    assert_int_equal(packed_elements(&thirds), 341 * 256);
+    assert_int_equal(packed_elements(&tiles), 1024 * 128);
+}
+
 // Loops that walk along several dims of the host are not shortened wrongly.
 static void dci_parts__of_flattened_layouts(void **state)
 {
@@ -215,6 +305,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dci_parts__move_little),
         cmocka_unit_test(dci_parts__hold_what_the_view_touches),
+        cmocka_unit_test(dci_parts__lie_in_a_buffer_of_their_own),
+        cmocka_unit_test(dci_parts__take_columns_and_every_third_row),
         cmocka_unit_test(dci_parts__of_flattened_layouts),
         cmocka_unit_test(dci_parts__make_the_whole),
     };
