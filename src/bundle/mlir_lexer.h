@@ -41,6 +41,12 @@ SPYRE_MUST_CHECK spyre_status lexer_next(lexer *l);
 // True when the characters of the token are those.
 bool token_is(const token *t, const char *expected);
 
+// The number of its characters that a message shows: %.*s.
+static inline int token_shown(const token *t)
+{
+    return t->length < 60 ? (int)t->length : 60;
+}
+
 // True when the current token is that word or sign.
 bool lexer_at(const lexer *l, const char *expected);
 

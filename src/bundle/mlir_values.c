@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Values of bundle.mlir: numbers, addresses of launch arguments and what index arithmetic makes of
+// them, computed while reading. Operations outside the subset are refused by name.
+#include <string.h>
+
+#include "bundle/mlir_parser.h"
+
+static const char POOL[] = "%pool_base_addr";
+
+enum { MOST_ARGUMENTS = 4096 };
+
+// --- Values by name
+
+spyre_status mlir_define(mlir_parser *p, const token *name, const mlir_value *value)
+{
+    uint32_t number;
+    if (name->start[0] != '%') {
+        return BAD(name->line, "'%.*s' is no value", token_shown(name), name->start);
+    }
+    TRY(map_bytes_intern(p->memory, &p->value_numbers, name->start, name->length, p->values.count,
+                         &number));
+    if (number != p->values.count) {
+        return BAD(name->line, "%.*s is defined twice", token_shown(name), name->start);
+    }
+    definition fresh = {.value = *value};
+    return VEC_PUSH(p->memory, &p->values, fresh);
+}
+
+static spyre_status look_up(mlir_parser *p, const token *name, mlir_value *out_value)
+{
+    uint32_t number;
+    if (!map_bytes_get(&p->value_numbers, name->start, name->length, &number)) {
+        return BAD(name->line, "%.*s is not defined", token_shown(name), name->start);
+    }
+    if (p->values.items[number].ended) {
+        return BAD(name->line, "%.*s is used outside of its loop", token_shown(name), name->start);
+    }
+    *out_value = p->values.items[number].value;
+    return NULL;
+}
+
+spyre_status mlir_take_value(mlir_parser *p, mlir_value *out_value)
+{
+    token name;
+    TRY(lexer_take(&p->l, TOKEN_WORD, "a value", &name));
+    return look_up(p, &name, out_value);
+}
+
+// A number that does not depend on a loop or an argument.
+spyre_status mlir_take_constant(mlir_parser *p, int64_t *out_number)
+{
+    uint32_t line = p->l.now.line;
+    mlir_value value, zero = {.arg = MLIR_NO_ARG};
+    TRY(mlir_take_value(p, &value));
+    *out_number = zero.offset = value.offset;
+    if (memcmp(value.loop_stride, zero.loop_stride, sizeof zero.loop_stride) != 0 ||
+        value.arg != MLIR_NO_ARG) {
+        return BAD(line, "a loop bound must be a constant");
+    }
+    return NULL;
+}
+
+static spyre_status skip_index_type(mlir_parser *p)
+{
+    if (!lexer_at(&p->l, ":")) return NULL;
+    TRY(lexer_next(&p->l));
+    return lexer_expect(&p->l, "index");
+}
+
+// --- The function's arguments
+
+// Finds the launch argument of %pool_base_addr or %arg_<i>_base_addr.
+static spyre_status argument_of(mlir_parser *p, const token *name, int32_t *out_arg)
+{
+    static const char head[] = "%arg_", tail[] = "_base_addr";
+    size_t head_length = sizeof head - 1, tail_length = sizeof tail - 1;
+    *out_arg = 0;
+    if (token_is(name, POOL)) return NULL;
+    int64_t number = -1;
+    size_t digits = name->length - head_length - tail_length;
+    bool fits = name->length > head_length + tail_length && digits <= 6 &&
+                memcmp(name->start, head, head_length) == 0 &&
+                memcmp(name->start + head_length + digits, tail, tail_length) == 0;
+    for (size_t i = 0; fits && i < digits; i++) {
+        char c = name->start[head_length + i];
+        fits = c >= '0' && c <= '9';
+        number = (number < 0 ? 0 : number * 10) + (c - '0');
+    }
+    if (!fits || number < 0 || number >= MOST_ARGUMENTS) {
+        return BAD(name->line, "argument %.*s is neither %%pool_base_addr nor %%arg_<i>_base_addr",
+                   token_shown(name), name->start);
+    }
+    *out_arg = (int32_t)number + (p->program->has_pool || p->pool_first ? 1 : 0);
+    return NULL;
+}
+
+static spyre_status read_argument(mlir_parser *p)
+{
+    token name;
+    TRY(lexer_take(&p->l, TOKEN_WORD, "an argument", &name));
+    TRY(lexer_expect(&p->l, ":"));
+    TRY(lexer_expect(&p->l, "!sdscbundle.input_arg"));
+    TRY(lexer_expect(&p->l, "<"));
+    TRY(lexer_expect(&p->l, "index"));
+    TRY(lexer_expect(&p->l, ">"));
+    if (token_is(&name, POOL)) {
+        if (p->values.count > 0) return BAD(name.line, "the pool must be the first argument");
+        p->program->has_pool = true;
+    }
+    mlir_value base = {0};
+    TRY(argument_of(p, &name, &base.arg));
+    if ((uint32_t)base.arg >= p->program->arg_count) p->program->arg_count = (uint32_t)base.arg + 1;
+    return mlir_define(p, &name, &base);
+}
+
+spyre_status mlir_read_arguments(mlir_parser *p)
+{
+    TRY(lexer_expect(&p->l, "("));
+    while (!lexer_at(&p->l, ")")) {
+        TRY(read_argument(p));
+        if (!lexer_at(&p->l, ")")) TRY(lexer_expect(&p->l, ","));
+    }
+    return lexer_next(&p->l);
+}
+
+// --- Operations with a result
+
+// value from %arg_0_base_addr : !sdscbundle.input_arg<index> -> index
+static spyre_status read_extract(mlir_parser *p, mlir_value *out_value)
+{
+    TRY(lexer_expect(&p->l, "value"));
+    TRY(lexer_expect(&p->l, "from"));
+    TRY(mlir_take_value(p, out_value));
+    if (!lexer_at(&p->l, ":")) return NULL;
+    static const char *const type[] = {":", "!sdscbundle.input_arg", "<", "index", ">", "->",
+                                       "index"};
+    for (size_t i = 0; i < sizeof type / sizeof *type; i++) TRY(lexer_expect(&p->l, type[i]));
+    return NULL;
+}
+
+static spyre_status read_constant(mlir_parser *p, mlir_value *out_value)
+{
+    token number;
+    TRY(lexer_take(&p->l, TOKEN_NUMBER, "an integer", &number));
+    *out_value = (mlir_value){.arg = MLIR_NO_ARG, .offset = number.number};
+    return skip_index_type(p);
+}
+
+static spyre_status read_sum(mlir_parser *p, mlir_value *out_value)
+{
+    uint32_t line = p->l.now.line;
+    mlir_value a, b;
+    TRY(mlir_take_value(p, &a));
+    TRY(lexer_expect(&p->l, ","));
+    TRY(mlir_take_value(p, &b));
+    TRY(mlir_add_scaled(line, &a, 1, &b, out_value));
+    return skip_index_type(p);
+}
+
+static spyre_status take_operands(mlir_parser *p, const char *open, const char *close,
+                                  uint32_t expected, mlir_value *out_values)
+{
+    uint32_t line = p->l.now.line, count = 0;
+    TRY(lexer_expect(&p->l, open));
+    while (!lexer_at(&p->l, close)) {
+        if (count == expected) return BAD(line, "affine.apply has more operands than its map");
+        TRY(mlir_take_value(p, &out_values[count++]));
+        if (!lexer_at(&p->l, close)) TRY(lexer_expect(&p->l, ","));
+    }
+    if (count < expected) return BAD(line, "affine.apply has fewer operands than its map");
+    return lexer_next(&p->l);
+}
+
+static spyre_status read_apply(mlir_parser *p, mlir_value *out_value)
+{
+    token name;
+    uint32_t number;
+    affine_map map;
+    mlir_value operands[AFFINE_MAX_OPERANDS];
+    TRY(lexer_take(&p->l, TOKEN_WORD, "an affine map", &name));
+    if (token_is(&name, "affine_map")) {
+        TRY(affine_read(&p->l, &map));
+    } else if (map_bytes_get(&p->map_numbers, name.start, name.length, &number)) {
+        map = p->maps.items[number];
+    } else {
+        return BAD(name.line, "affine map %.*s is not defined", token_shown(&name), name.start);
+    }
+    TRY(take_operands(p, "(", ")", map.dim_count, operands));
+    if (map.symbol_count > 0 || lexer_at(&p->l, "[")) {
+        TRY(take_operands(p, "[", "]", map.symbol_count, operands + map.dim_count));
+    }
+    return affine_apply(name.line, &map, operands, out_value);
+}
+
+spyre_status mlir_read_assignment(mlir_parser *p)
+{
+    token name, operation;
+    mlir_value value;
+    TRY(lexer_take(&p->l, TOKEN_WORD, "a value", &name));
+    TRY(lexer_expect(&p->l, "="));
+    operation = p->l.now;
+    bool extract = lexer_at(&p->l, "sdscbundle.input_arg_extract");
+    bool constant = lexer_at(&p->l, "arith.constant"), sum = lexer_at(&p->l, "arith.addi");
+    bool apply = lexer_at(&p->l, "affine.apply");
+    if (!extract && !constant && !sum && !apply) {
+        if (operation.kind != TOKEN_WORD) return lexer_unexpected(&p->l, "an operation");
+        return lexer_error(operation.line, SPYRE_UNSUPPORTED, "operation %.*s is not supported",
+                           token_shown(&operation), operation.start);
+    }
+    TRY(lexer_next(&p->l));
+    if (extract) TRY(read_extract(p, &value));
+    if (constant) TRY(read_constant(p, &value));
+    if (sum) TRY(read_sum(p, &value));
+    if (apply) TRY(read_apply(p, &value));
+    return mlir_define(p, &name, &value);
+}
+
+// --- Affine maps
+
+spyre_status mlir_read_map(mlir_parser *p)
+{
+    token name;
+    affine_map map;
+    uint32_t number;
+    TRY(lexer_take(&p->l, TOKEN_WORD, "a module", &name));
+    TRY(lexer_expect(&p->l, "="));
+    TRY(lexer_expect(&p->l, "affine_map"));
+    TRY(affine_read(&p->l, &map));
+    TRY(map_bytes_intern(p->memory, &p->map_numbers, name.start, name.length, p->maps.count,
+                         &number));
+    if (number != p->maps.count) {
+        return BAD(name.line, "%.*s is defined twice", token_shown(&name), name.start);
+    }
+    return VEC_PUSH(p->memory, &p->maps, map);
+}
