@@ -29,7 +29,7 @@ spyre_status build_begin_op(const builder *b, opfunc func, const space *dims, lo
     const graph_node *node = build_node_of(b);
     *op = (loop_op){.op = func, .stick = LOOP_NO_DIM, .node = b->node};
     op->name = node->result_count ? b->graph->values.items[node->results[0]].name : node->op_name;
-    op->location = b->graph->locations.items[node->location];
+    if (node->location) op->location = b->graph->locations.items[node->location];
     int64_t points = 1;
     for (uint32_t d = 0; d < dims->rank; d++) {
         if (dims->size[d] < 1) return build_refuse(b, "an iteration space with a size below 1");

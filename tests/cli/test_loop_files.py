@@ -28,6 +28,14 @@ def test_goes_on_to_the_same_files(spyre, tmp_path, name):
         assert files_below(out / "segment_0") == segment
 
 
+def test_needs_no_source_lines(spyre, tmp_path):
+    graph, dump = tmp_path / "softmax.graph", tmp_path / "dump"
+    graph.write_text(re.sub(r' @ ".*"', "", (GRAPHS / "softmax.graph").read_text()))
+    whole = compiled(spyre, tmp_path / "whole", graph, "--dump", dump)
+    again = compiled(spyre, tmp_path / "again", dump / "segment0.loop")
+    assert files_below(again) == files_below(whole)
+
+
 UPDATE = """
 input %cache: f16[4, 64, 64]
 input %row: f16[4, 1, 64]
