@@ -7,14 +7,26 @@
 
 #include "front/op_spec_reader.h"
 
+// The point whose loops stand where the counted loops have advanced them to. A buffer that every
+// iteration has for itself does not advance.
+static void advance_loops(const loop_buffer *buffer, const symbols *s, const int64_t *point,
+                          int64_t *out)
+{
+    memcpy(out, point, MOST_SYMBOLS * sizeof *out);
+    for (uint32_t t = 0; t < LOOP_MAX_TILES && buffer->tile_depth == 0; t++)
+        for (uint32_t v = 0; v < s->loops; v++)
+            if (s->advance[t][v]) out[v] += point[s->loops + t] * s->advance[t][v];
+}
+
 // The index in every dim of the buffer that the coordinates have at a point.
 static spyre_status locate(const spec_reader *r, const json_node *argument, uint32_t id,
                            const symbols *s, const int64_t *point, int64_t index[LOOP_MAX_DIMS])
 {
     const device_form *form = &r->forms.items[id];
     const loop_buffer *buffer = &r->loops->buffers.items[id];
-    int64_t lanes = loop_lanes(buffer);
+    int64_t lanes = loop_lanes(buffer), at[MOST_SYMBOLS];
     json_node list, item;
+    advance_loops(buffer, s, point, at);
     TRY(json_get_array(argument, "device_coordinates", &list));
     TRY(json_expect_array_of(&list, form->rank));
     for (uint32_t d = 0; d < LOOP_MAX_DIMS; d++) index[d] = 0;
@@ -23,7 +35,7 @@ static spyre_status locate(const spec_reader *r, const json_node *argument, uint
         int64_t value;
         TRY(json_item(&list, i, &item));
         TRY(json_as_string(&item, &coordinate));
-        spyre_status status = op_spec_evaluate(coordinate, s->names, point, s->count, &value);
+        spyre_status status = op_spec_evaluate(coordinate, s->names, at, s->count, &value);
         if (status) return status_at(status, "%s", r->loops->buffers.items[id].name);
         uint8_t d = form->dim[i];
         if (d == LOOP_NO_DIM && value)

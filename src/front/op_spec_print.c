@@ -8,9 +8,11 @@
 
 #include "front/division.h"
 #include "front/op_spec.h"
+#include "front/op_spec_parts.h"
 
 typedef struct {
     const loop_graph *loops;
+    loop_buffer *buffers; // those of `loops`, in parts
     arena *scratch;
     bool failed; // memory was short
 } printer;
@@ -81,7 +83,7 @@ static int64_t first_index(const loop_buffer *buffer, uint32_t d, int64_t offset
 // The index in dim d: "c0 + 2*c1 + 5".
 static const char *index_of(printer *p, const loop_op *op, const loop_access *access, uint32_t d)
 {
-    const loop_buffer *buffer = &p->loops->buffers.items[access->buffer];
+    const loop_buffer *buffer = &p->buffers[access->buffer];
     const char *sum = "";
     int64_t factor, first = first_index(buffer, d, access->offset);
     for (uint32_t t = 0; t < op->tile_depth; t++)
@@ -98,7 +100,7 @@ static const char *index_of(printer *p, const loop_op *op, const loop_access *ac
 
 static json_t *coordinates_of(printer *p, const loop_op *op, const loop_access *access)
 {
-    const loop_buffer *buffer = &p->loops->buffers.items[access->buffer];
+    const loop_buffer *buffer = &p->buffers[access->buffer];
     int64_t lanes = loop_lanes(buffer);
     json_t *list = json_array();
     for (uint32_t i = buffer->dim_count; i-- > 0;) {
@@ -151,7 +153,7 @@ static json_t *allocation_of(printer *p, const loop_buffer *buffer, int32_t argu
 static json_t *argument_of(printer *p, const loop_op *op, uint32_t k)
 {
     const loop_access *access = &op->operand[k];
-    const loop_buffer *buffer = &p->loops->buffers.items[access->buffer];
+    const loop_buffer *buffer = &p->buffers[access->buffer];
     int32_t argument = op_spec_argument(p->loops, access->buffer);
     json_t *out = json_object();
     put(p, out, "is_input", json_boolean(k + 1 < op->operand_count));
@@ -265,7 +267,10 @@ spyre_status op_spec_print(const loop_graph *loops, json_t **out)
 {
     printer p = {.loops = loops, .scratch = arena_create()};
     TRY_ALLOC(p.scratch);
-    *out = specs_of(&p, 0, loops->ops.count, 0);
+    p.buffers = ARENA_NEW(p.scratch, loop_buffer, loops->buffers.count);
+    for (uint32_t b = 0; p.buffers && b < loops->buffers.count; b++)
+        p.buffers[b] = op_spec_in_parts(loops, b);
+    *out = p.buffers ? specs_of(&p, 0, loops->ops.count, 0) : NULL;
     arena_destroy(p.scratch);
     if (*out && !p.failed) return NULL;
     json_decref(*out);

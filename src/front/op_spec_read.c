@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From OpSpecs back to the loop IR behind the last pass.
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -38,10 +39,49 @@ static spyre_status read_space(spec_reader *r, const json_node *spec, symbols *s
         op->split[op->var_count++] = (int32_t)split;
         TRY(add_symbol(&space, s, member.key, extent));
     }
+    s->loops = op->var_count;
     op->tile_depth = r->depth;
     for (uint32_t t = 0; t < r->depth; t++) {
         op->tiles[t] = r->tiles[t];
         TRY(add_symbol(&space, s, loops[t], r->loops->tiles.items[r->tiles[t]].count));
+    }
+    return NULL;
+}
+
+static spyre_status read_tiled_symbol(const json_node *at, const symbols *s, uint32_t *out_loop)
+{
+    const char *name;
+    TRY(json_as_string(at, &name));
+    for (*out_loop = 0; *out_loop < s->loops; ++*out_loop)
+        if (strcmp(s->names[*out_loop], name) == 0) return NULL;
+    return json_error_at(at, "%.20s is no loop of the op", name);
+}
+
+// torch-spyre's tiled_symbols have a list a counted loop, innermost first: what the loop cuts into
+// tiles, which the coordinates leave out. A plain list of symbols is for the reader only.
+static spyre_status read_tiled_symbols(const spec_reader *r, const json_node *spec, symbols *s)
+{
+    json_node levels, level, item;
+    int64_t tile[LOOP_MAX_VARS];
+    memcpy(tile, s->extent, sizeof tile);
+    if (!json_find(spec, "tiled_symbols", &levels)) return NULL;
+    TRY(json_expect_array(&levels));
+    for (uint32_t i = 0; i < json_count(&levels); i++) {
+        TRY(json_item(&levels, i, &level));
+        if (json_is_string(level.value)) continue;
+        TRY(json_expect_array(&level));
+        if (i >= r->depth)
+            return json_error_at(&level, "the op is inside of %u counted loops", r->depth);
+        uint32_t t = r->depth - 1 - i, v;
+        int64_t count = r->loops->tiles.items[r->tiles[t]].count;
+        for (size_t k = 0; k < json_count(&level); k++) {
+            TRY(json_item(&level, k, &item));
+            TRY(read_tiled_symbol(&item, s, &v));
+            if (tile[v] > MOST_EXTENT / count)
+                return json_error_at(&item, "%" PRId64 " tiles of %" PRId64, count, tile[v]);
+            s->advance[t][v] = tile[v];
+            tile[v] *= count;
+        }
     }
     return NULL;
 }
@@ -102,6 +142,7 @@ static spyre_status read_op(spec_reader *r, const json_node *spec)
     op.op = opfunc_named(name);
     if (op.op == OPFUNC_NONE) return json_error_at(spec, "no opfunc is named '%.40s'", name);
     TRY(read_space(r, spec, &s, &op));
+    TRY(read_tiled_symbols(r, spec, &s));
     TRY(read_info(r, spec, &s, &op));
     TRY(json_get_array(spec, "args", &arguments));
     size_t count = json_count(&arguments);

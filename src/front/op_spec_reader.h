@@ -28,9 +28,11 @@ typedef struct {
 
 // The symbols of one op and what they stand for: loops, counted loops, the row of a gather.
 typedef struct {
-    uint32_t count;
+    uint32_t count, loops;
     const char *names[MOST_SYMBOLS];
     int64_t extent[MOST_SYMBOLS];
+    // What an iteration of counted loop t adds to loop v: torch-spyre's form of tiles.
+    int64_t advance[LOOP_MAX_TILES][LOOP_MAX_VARS];
 } symbols;
 
 // The buffer of that name in *out_id: a new one as the argument describes it, or the known one,

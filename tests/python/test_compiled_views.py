@@ -2,8 +2,11 @@
 """Views of compiled programs are accesses: the worked examples of inductor_frontend.md in
 torch-spyre, and others, as loops."""
 
+import re
+
 import pytest
 import torch
+from torch._inductor.utils import run_and_get_code
 from torch_spyre._inductor import passes
 
 
@@ -46,6 +49,21 @@ def test_a_flattened_operand_gives_the_loops_of_the_unflattened(compiled):
     assert extents(add) == [50, 10, 200]
     assert [operand.strides for operand in add.inputs] == [(2000, 200, 1)] * 2
     assert [loop.stick for loop in add.loops] == [False, False, True]
+
+
+def test_coordinates_of_a_flattened_operand_are_plain_symbols():
+    """As the page has them: {p: 10, q: 50, s: 200}, [p, s//64, q, s%64] and [s//64, q, p, s%64]."""
+    torch._dynamo.reset()
+    flattened = torch.compile(lambda x, y: x.flatten(0, 1) + y, dynamic=False)
+    operands = half(50, 10, 200).to("spyre"), half(500, 200).to("spyre")
+    _result, (code,) = run_and_get_code(flattened, *operands)
+    coordinates = re.findall(r"device_coordinates=\[(.*)\],", code)
+    assert [re.findall(r"'(.*?)'", line) for line in coordinates] == [
+        ["c1", "floor(c2/64)", "c0", "Mod(c2, 64)"],
+        ["floor(c2/64)", "c0", "c1", "Mod(c2, 64)"],
+        ["floor(c2/64)", "c0", "c1", "Mod(c2, 64)"],
+    ]
+    assert code.count("device_size=[4, 50, 10, 64]") == 2
 
 
 def test_every_operand_keeps_its_own_order(compiled):

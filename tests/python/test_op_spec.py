@@ -131,6 +131,47 @@ def test_a_loop_over_tiles(compile_program):
     assert op_spec.from_json(op_spec.to_json([loop])) == [loop]
 
 
+# Per symbol the tile, tiled_symbols of two loops of two, innermost first, and the tiles' starts.
+TILED = [
+    ((2, 64), ["c1"], ["c0"], [(0, 0), (0, 64), (2, 0), (2, 64)]),
+    ((2, 256), ["c0"], ["c0"], [(0, 0), (2, 0), (4, 0), (6, 0)]),
+    ((8, 64), ["c1"], ["c1"], [(0, 0), (0, 64), (0, 128), (0, 192)]),
+]
+
+
+@pytest.mark.parametrize("tile, inner, outer, starts", TILED)
+def test_tiles_in_the_form_of_torch_spyre(compile_program, tile, inner, outer, starts):
+    """Its coordinates leave the loops out."""
+    (spec,) = specs_of_add(compile_program, 8, 256)
+    c0, c1 = sympy.symbols("c0 c1")
+    spec.iteration_space = {c0: (sympy.Integer(tile[0]), 1), c1: (sympy.Integer(tile[1]), 1)}
+    spec.tiled_symbols = [[sympy.Symbol(name) for name in level] for level in (inner, outer)]
+    two = sympy.Integer(2)
+    kernel = SpyreAsyncCompile().sdsc("tiled", [LoopSpec(two, [LoopSpec(two, [spec])])])
+    x, y, out = numbers(8, 256), numbers(8, 256), torch.zeros(8, 256, dtype=HALF).to("spyre")
+    kernel.run(x, y, out)
+    whole, expected = (x + y).cpu(), torch.zeros(8, 256, dtype=HALF)
+    for row, column in starts:
+        part = slice(row, row + tile[0]), slice(column, column + tile[1])
+        expected[part] = whole[part]
+    assert torch.equal(out.cpu(), expected)
+
+
+@pytest.mark.parametrize(
+    "tiled, message",
+    [
+        ([["c7"]], "c7 is no loop of the op"),
+        ([["c0"], ["c0"]], "is inside of 1 counted loops"),
+        ([["c0", "c1"]], "i_0 does not move along one device dim of b0"),
+    ],
+)
+def test_tiles_of_what_is_not_there_are_refused(compile_program, tiled, message):
+    (spec,) = specs_of_add(compile_program, 8, 256)
+    spec.tiled_symbols = tiled
+    with pytest.raises(RuntimeError, match=message):
+        SpyreAsyncCompile().sdsc("tiled", [LoopSpec(sympy.Integer(2), [spec])])
+
+
 def test_unimplemented_operations_fail_when_they_are_run(compile_program):
     (spec,) = specs_of_add(compile_program)
     kernel = SpyreAsyncCompile().sdsc("k", [spec, UnimplementedOp("aten.frobnicate")])

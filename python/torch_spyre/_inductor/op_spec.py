@@ -58,7 +58,8 @@ class OpSpec:
     iteration_space: dict[sympy.Symbol, tuple[sympy.Expr, int]]  # extent, slices over cores
     args: Sequence[TensorArg]
     op_info: dict[str, Any]
-    tiled_symbols: list[sympy.Symbol] = dataclasses.field(default_factory=list)
+    # Or torch-spyre's form, a list a loop around, innermost first.
+    tiled_symbols: list[sympy.Symbol | list[sympy.Symbol]] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
