@@ -7,10 +7,16 @@ import pytest
 import torch
 import torch_spyre
 from torch_spyre._inductor import config, spyre_hint
+from torch_spyre._inductor import propagate_named_dims as older
 from torch_spyre._inductor.wsr import propagate_named_dims
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
 
 M, K, N = 64, 512, 256
+
+
+def test_the_older_module_has_the_same_names():
+    for name in propagate_named_dims.__all__:
+        assert getattr(older, name) is getattr(propagate_named_dims, name)
 
 
 @pytest.fixture
