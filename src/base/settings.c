@@ -238,8 +238,5 @@ spyre_status spyre_settings_print(const spyre_settings *settings, char **out_tex
 {
     text out = {0};
     for (uint32_t i = 0; i < ROW_COUNT; i++) print(&out, &rows[i], settings);
-    spyre_status status = text_status(&out);
-    *out_text = status ? NULL : out.bytes;
-    if (status) text_free(&out);
-    return status;
+    return text_give(&out, NULL, out_text);
 }

@@ -70,6 +70,16 @@ spyre_status text_status(const text *t)
     return t->failed ? status_no_memory() : NULL;
 }
 
+spyre_status text_give(text *t, spyre_status status, char **out_string)
+{
+    text_append(t, "");
+    if (!status) status = text_status(t);
+    *out_string = status ? NULL : t->bytes;
+    if (!status) *t = (text){0};
+    text_free(t);
+    return status;
+}
+
 bool text_ends_in(const char *string, const char *ending)
 {
     size_t length = strlen(string), tail = strlen(ending);

@@ -32,6 +32,10 @@ const char *text_string(const text *t);
 // An out-of-memory error when any append failed.
 SPYRE_MUST_CHECK spyre_status text_status(const text *t);
 
+// Hands the bytes, "" at least, to the caller, who frees them; on `status` or a failed append frees
+// them and gives the error and null.
+SPYRE_MUST_CHECK spyre_status text_give(text *t, spyre_status status, char **out_string);
+
 bool text_ends_in(const char *string, const char *ending);
 
 #endif

@@ -57,10 +57,12 @@ spyre_status spyre_bundle_compile(const char *directory, const spyre_bundle_opti
 
 static spyre_status check_empty(arena *memory, const char *directory)
 {
-    file_names names = {0};
+    file_names names;
     if (!file_exists(directory)) return NULL;
-    if (file_is_directory(directory)) TRY(file_list(memory, directory, "", &names));
-    if (file_is_directory(directory) && names.count == 0) return NULL;
+    if (file_is_directory(directory)) {
+        TRY(file_list(memory, directory, "", &names));
+        if (names.count == 0) return NULL;
+    }
     return status_new(SPYRE_INVALID_ARGUMENT, "%s: exists and is not an empty directory",
                       directory);
 }

@@ -14,6 +14,7 @@
 #include "compile/statistics.h"
 
 typedef struct {
+    arena *memory;              // of the request
     const spyre_graph *graph;
     const spyre_compile_options *options;
     const char *subject;        // all that determines the executable: options, then the graph
@@ -37,7 +38,7 @@ static void reject(const request *r, spyre_status status)
     statistics_add(STATISTIC_REJECTED, 1);
     log_warn("compile cache: removed %s", spyre_status_message(status));
     spyre_status_free(status);
-    status = cache_disk_remove(&r->config, r->key);
+    status = cache_disk_remove(r->memory, &r->config, r->key);
     if (status) log_warn("compile cache: %s", spyre_status_message(status));
     spyre_status_free(status);
 }
@@ -57,7 +58,7 @@ static spyre_status remember(const request *r, spyre_executable *e)
     e->options = *r->options;
     e->options.cache = false;
     e->subject = arena_strdup(e->memory, r->subject);
-    if (!e->subject) return status_no_memory();
+    TRY_ALLOC(e->subject);
     e->source = e->subject + r->source_at;
     e->key = r->key;
     return own_lists(e->memory, &e->options.settings) ? NULL : status_no_memory();
@@ -107,7 +108,8 @@ static spyre_status write_file(const request *r, spyre_executable *e, const char
     if (!e) cache_refusal_put(r->subject, reason, &content);
     spyre_status status = e ? executable_put(e, e->subject, &content) : text_status(&content);
     if (!status)
-        status = cache_disk_write(&r->config, r->key, content.bytes, content.length, &evictions);
+        status = cache_disk_write(r->memory, &r->config, r->key, content.bytes, content.length,
+                                  &evictions);
     statistics_add(STATISTIC_EVICTIONS, evictions);
     text_free(&content);
     return status;
@@ -127,7 +129,7 @@ static void store(const request *r, spyre_executable *e, const char *reason)
 // --- Requests
 
 // Every option that changes an executable has to be in front of the graph.
-static spyre_status make_key(arena *memory, request *r)
+static spyre_status make_key(request *r)
 {
     char *settings, *graph;
     text subject = {0};
@@ -141,7 +143,7 @@ static spyre_status make_key(arena *memory, request *r)
     if (!status) status = text_status(&subject);
     if (!status) {
         r->key = cache_file_key(subject.bytes, subject.length);
-        r->subject = arena_strdup(memory, subject.bytes);
+        r->subject = arena_strdup(r->memory, subject.bytes);
         if (!r->subject) status = status_no_memory();
     }
     text_free(&subject);
@@ -163,11 +165,11 @@ static spyre_status compile_and_store(const request *r, spyre_executable **out)
     return NULL;
 }
 
-static spyre_status answer(arena *memory, request *r, spyre_executable **out)
+static spyre_status answer(request *r, spyre_executable **out)
 {
     int64_t began = clock_now_ns();
     spyre_status refusal = NULL;
-    TRY(make_key(memory, r));
+    TRY(make_key(r));
     *out = cache_table_find(r->key, r->subject);
     if (*out) statistics_add(STATISTIC_MEMORY_HITS, 1);
     spyre_executable *made = *out ? NULL : load(r, &refusal);
@@ -185,14 +187,13 @@ static spyre_status answer(arena *memory, request *r, spyre_executable **out)
 spyre_status cache_compile(const spyre_graph *graph, const spyre_compile_options *options,
                            spyre_executable **out_executable)
 {
-    request r = {.graph = graph, .options = options};
+    request r = {.memory = arena_create(), .graph = graph, .options = options};
     *out_executable = NULL;
-    arena *memory = arena_create();
-    TRY_ALLOC(memory);
-    spyre_status status = cache_config_read(memory, &r.config);
+    TRY_ALLOC(r.memory);
+    spyre_status status = cache_config_read(r.memory, &r.config);
     if (!status)
-        status = r.config.enabled ? answer(memory, &r, out_executable)
+        status = r.config.enabled ? answer(&r, out_executable)
                                   : executable_compile(graph, options, out_executable);
-    arena_destroy(memory);
+    arena_destroy(r.memory);
     return status;
 }

@@ -130,10 +130,10 @@ spyre_status cache_directory_make_room(const cache_config *config, int64_t bytes
         int64_t total = 0;
         status = evict(config, bytes, &total, out_evictions);
         int64_t room = config->limit_bytes - total, share = config->limit_bytes / 16;
-        allowance = room < share ? room : share;
+        allowance = status ? 0 : room < share ? room : share;
         looked_at = identity(config);
     }
-    allowance -= bytes;
+    if (!status) allowance -= bytes;
     pthread_mutex_unlock(&lock);
     return status;
 }

@@ -43,37 +43,25 @@ spyre_status cache_disk_read(arena *memory, const cache_config *config, cache_ke
     return NULL;
 }
 
-static spyre_status write_file(const cache_config *config, cache_key key, const void *file,
-                               size_t length)
-{
-    arena *memory = arena_create();
-    TRY_ALLOC(memory);
-    const char *path = path_of(memory, config, key);
-    spyre_status status = path ? file_write(path, file, length) : status_no_memory();
-    arena_destroy(memory);
-    return status;
-}
-
-spyre_status cache_disk_write(const cache_config *config, cache_key key, const void *content,
-                              size_t content_length, int64_t *out_evictions)
+spyre_status cache_disk_write(arena *memory, const cache_config *config, cache_key key,
+                              const void *content, size_t content_length, int64_t *out_evictions)
 {
     size_t length = CACHE_HEADER_BYTES + content_length;
     void *file;
     *out_evictions = 0;
+    const char *path = path_of(memory, config, key);
+    TRY_ALLOC(path);
     TRY(file_make_directories(config->directory));
     TRY(cache_directory_make_room(config, (int64_t)length, out_evictions));
     TRY(cache_file_seal(key, content, content_length, &file, &length));
-    spyre_status status = write_file(config, key, file, length);
+    spyre_status status = file_write(path, file, length);
     free(file);
     return status;
 }
 
-spyre_status cache_disk_remove(const cache_config *config, cache_key key)
+spyre_status cache_disk_remove(arena *memory, const cache_config *config, cache_key key)
 {
-    arena *memory = arena_create();
-    TRY_ALLOC(memory);
     const char *path = path_of(memory, config, key);
-    spyre_status status = path ? file_remove(path) : status_no_memory();
-    arena_destroy(memory);
-    return status;
+    TRY_ALLOC(path);
+    return file_remove(path);
 }

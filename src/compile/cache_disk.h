@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cache's files: reading, writing, removing.
+// The cache's files: reading, writing, removing. `memory` is for paths.
 #ifndef COMPILE_CACHE_DISK_H
 #define COMPILE_CACHE_DISK_H
 
@@ -15,10 +15,11 @@ SPYRE_MUST_CHECK spyre_status cache_disk_read(arena *memory, const cache_config 
                                               size_t *out_length);
 
 // Makes room, then writes. *out_evictions files went for it.
-SPYRE_MUST_CHECK spyre_status cache_disk_write(const cache_config *config, cache_key key,
-                                               const void *content, size_t length,
+SPYRE_MUST_CHECK spyre_status cache_disk_write(arena *memory, const cache_config *config,
+                                               cache_key key, const void *content, size_t length,
                                                int64_t *out_evictions);
 
-SPYRE_MUST_CHECK spyre_status cache_disk_remove(const cache_config *config, cache_key key);
+SPYRE_MUST_CHECK spyre_status cache_disk_remove(arena *memory, const cache_config *config,
+                                                cache_key key);
 
 #endif

@@ -36,32 +36,36 @@ static void set_constant_view(spyre_graph *graph, graph_view *view, const spyre_
     }
 }
 
-// Inputs that another segment makes take the layout that segment chose.
-static spyre_status resolve_inputs(const compilation *c, uint32_t index, const graph_segment *from)
+// An input that another segment makes takes the layout that this one chose; any other is dense.
+static spyre_status resolve_input(spyre_graph *graph, graph_input *input,
+                                  const spyre_segment_output *made)
 {
-    spyre_executable *e = c->executable;
+    const graph_value *value = &graph->values.items[input->value];
+    spyre_view storage;
+    if (input->layout.rank) return NULL;
+    if (made) {
+        storage = made->storage;
+        input->layout = made->layout;
+    } else {
+        TRY(graph_view_constant(graph, &value->view, &storage));
+        storage.offset = 0;
+        TRY(status_at(spyre_layout_dense(&storage, value->dtype, &input->layout), "value %s",
+                      value->name));
+    }
+    set_constant_view(graph, &input->storage, &storage);
+    return NULL;
+}
+
+spyre_status executable_describe_inputs(spyre_executable *e, uint32_t index,
+                                        const graph_segment *from)
+{
     spyre_segment *info = &e->segments[index].info;
     spyre_view *storages = ARENA_NEW(e->memory, spyre_view, from->input_count);
     spyre_layout *layouts = ARENA_NEW(e->memory, spyre_layout, from->input_count);
     TRY_ALLOC(storages);
     TRY_ALLOC(layouts);
     for (uint32_t i = 0; i < from->input_count; i++) {
-        graph_input *input = &from->graph->inputs.items[i];
-        const graph_value *value = &from->graph->values.items[input->value];
-        if (input->layout.rank == 0) {
-            const spyre_segment_output *made = c->made[from->inputs[i]];
-            spyre_view storage;
-            TRY(graph_view_constant(from->graph, &value->view, &storage));
-            if (made) {
-                storage = made->storage;
-                input->layout = made->layout;
-            } else {
-                storage.offset = 0;
-                TRY(status_at(spyre_layout_dense(&storage, value->dtype, &input->layout),
-                              "value %s", value->name));
-            }
-            set_constant_view(from->graph, &input->storage, &storage);
-        }
+        const graph_input *input = &from->graph->inputs.items[i];
         TRY(graph_view_constant(from->graph, &input->storage, &storages[i]));
         layouts[i] = input->layout;
     }
@@ -124,7 +128,9 @@ static spyre_status front_segment(compilation *c, uint32_t index, const graph_se
     spyre_executable *e = c->executable;
     executable_segment *segment = &e->segments[index];
     segment->graph = from->graph;
-    TRY(resolve_inputs(c, index, from));
+    for (uint32_t i = 0; i < from->input_count; i++)
+        TRY(resolve_input(from->graph, &from->graph->inputs.items[i], c->made[from->inputs[i]]));
+    TRY(executable_describe_inputs(e, index, from));
     const front_options front = {.settings = c->options->settings,
                                  .loop_pass = c->options->loop_pass,
                                  .loop_context = c->options->loop_context,

@@ -57,6 +57,33 @@ spyre_status executable_make_job(spyre_executable *executable, uint32_t index)
     return count_work(executable->memory, segment);
 }
 
+spyre_status executable_add_segment(spyre_executable *executable, const loop_graph *loops,
+                                    executable_segment **out_segment)
+{
+    executable_segment *segment = ARENA_NEW(executable->memory, executable_segment, 1);
+    TRY_ALLOC(segment);
+    executable->segments = segment;
+    executable->segment_count = 1;
+    executable->options.settings = loops->settings;
+    executable->report = "";
+    executable->prepared = segment->graph = (spyre_graph *)(uintptr_t)loops->graph;
+    segment->info.kind = SPYRE_SEGMENT_CARD;
+    *out_segment = segment;
+    return NULL;
+}
+
+spyre_status executable_card_segment(const spyre_executable *executable, uint32_t index,
+                                     const executable_segment **out_segment)
+{
+    if (index >= executable->segment_count)
+        return status_new(SPYRE_INVALID_ARGUMENT, "segment %u of %u", index,
+                          executable->segment_count);
+    if (executable->segments[index].info.kind != SPYRE_SEGMENT_CARD)
+        return status_new(SPYRE_INVALID_ARGUMENT, "segment %u runs on the host", index);
+    *out_segment = &executable->segments[index];
+    return NULL;
+}
+
 spyre_executable *executable_create(void)
 {
     arena *memory = arena_create();

@@ -36,7 +36,7 @@ struct spyre_executable {
     const char *subject;                // of an executable that the cache knows: options, then the
     const char *source;                 // graph's text, which starts at `source`
     spyre_compile_options options;
-    pthread_mutex_t lock;               // guards `stages`
+    pthread_mutex_t lock;               // guards `stages` and, once it is shared, `memory`
     spyre_executable *stages;           // of one that was read: compiled on demand
     // Of cache_table.c, under its lock.
     uint32_t references;
@@ -51,6 +51,17 @@ spyre_executable *executable_create(void);
 SPYRE_MUST_CHECK spyre_status executable_compile(const spyre_graph *graph,
                                                  const spyre_compile_options *options,
                                                  spyre_executable **out_executable);
+
+// Makes the one card segment of an executable without a graph of the caller, from a loop IR whose
+// reader made the graph; settings are the loop IR's.
+SPYRE_MUST_CHECK spyre_status executable_add_segment(spyre_executable *executable,
+                                                     const loop_graph *loops,
+                                                     executable_segment **out_segment);
+
+// Says how the storages of the inputs of segment `from` lie on the card.
+SPYRE_MUST_CHECK spyre_status executable_describe_inputs(spyre_executable *executable,
+                                                         uint32_t segment,
+                                                         const graph_segment *from);
 
 // Says what outputs segment `from` has and where they lie, from the final loop IR.
 SPYRE_MUST_CHECK spyre_status executable_describe_outputs(spyre_executable *executable,
@@ -71,9 +82,19 @@ SPYRE_MUST_CHECK spyre_status executable_bind_arguments(spyre_executable *execut
 // Makes the job of a card segment from its program and arguments, and counts its work.
 SPYRE_MUST_CHECK spyre_status executable_make_job(spyre_executable *executable, uint32_t segment);
 
+// A segment that must be one of the card's: SPYRE_INVALID_ARGUMENT otherwise.
+SPYRE_MUST_CHECK spyre_status executable_card_segment(const spyre_executable *executable,
+                                                      uint32_t index,
+                                                      const executable_segment **out_segment);
+
 // The executable that has the stages of this one: itself, or its graph compiled again.
 SPYRE_MUST_CHECK spyre_status executable_with_stages(const spyre_executable *executable,
                                                      const spyre_executable **out_staged);
+
+// The card segment with its stages; *executable becomes the one that has them.
+SPYRE_MUST_CHECK spyre_status executable_staged_segment(const spyre_executable **executable,
+                                                        uint32_t index,
+                                                        const executable_segment **out_segment);
 
 // Writes every stage's text of every card segment into `directory`: segment<n>.<stage>.
 SPYRE_MUST_CHECK spyre_status executable_dump(const spyre_executable *executable,

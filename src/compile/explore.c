@@ -64,16 +64,33 @@ static spyre_status read_stage(const page *p, uint32_t number, const char *stage
 // --- Stages side by side
 
 // A section of one of the page's classes: "stage", beside others, or "wide".
+static void begin_section(const page *p, const char *width, const char *name, const char *title)
+{
+    text_printf(p->out, "<section class=\"%s\" data-stage=\"%s\"><h2>%s</h2>"
+                "<div class=\"scroll\">\n", width, name, title);
+}
+
+static void end_section(const page *p)
+{
+    text_append(p->out, "</div></section>\n");
+}
+
 static spyre_status print_lines(const page *p, const segment *s, const char *width,
-                                const char *title, const char *stage, explore_stage *lines)
+                                const char *title, const char *name, explore_kind kind,
+                                const explore_file *file)
+{
+    begin_section(p, width, name, title);
+    TRY(explore_print(kind, p->memory, file, &s->ops, p->out));
+    end_section(p);
+    return NULL;
+}
+
+static spyre_status print_stage(const page *p, const segment *s, const char *width,
+                                const char *title, const char *stage, explore_kind kind)
 {
     explore_file file = {0};
     TRY(read_stage(p, s->number, stage, &file));
-    text_printf(p->out, "<section class=\"%s\" data-stage=\"%s\"><h2>%s</h2>"
-                "<div class=\"scroll\">\n", width, stage, title);
-    TRY(lines(p->memory, &file, &s->ops, p->out));
-    text_append(p->out, "</div></section>\n");
-    return NULL;
+    return print_lines(p, s, width, title, stage, kind, &file);
 }
 
 typedef struct {
@@ -131,12 +148,13 @@ static spyre_status print_loops(const page *p, const segment *s, const explore_f
     print_pass_choice(p, &passes);
     for (uint32_t i = 0; i < passes.count; i++) {
         text_printf(p->out, "<div data-pass=\"%u\" hidden>\n", i);
-        TRY(explore_pass(p->memory, &passes.items[i].listing, &s->ops, p->out));
+        TRY(explore_print(EXPLORE_PASS, p->memory, &passes.items[i].listing, &s->ops, p->out));
         text_append(p->out, "</div>\n");
     }
     text_append(p->out, "<div data-pass=\"final\">\n");
-    TRY(explore_loop(p->memory, final, &s->ops, p->out));
-    text_append(p->out, "</div></div></section>\n");
+    TRY(explore_print(EXPLORE_LOOP, p->memory, final, &s->ops, p->out));
+    text_append(p->out, "</div>");
+    end_section(p);
     return NULL;
 }
 
@@ -174,12 +192,13 @@ static void print_core_row(const page *p, const segment *s, uint32_t index)
 
 static void print_cores(const page *p, const segment *s)
 {
-    text_append(p->out, "<section class=\"wide\" data-stage=\"cores\"><h2>Slices of each core</h2>"
-                "<div class=\"scroll\"><table><tr><th>op</th><th>loops</th>");
+    begin_section(p, "wide", "cores", "Slices of each core");
+    text_append(p->out, "<table><tr><th>op</th><th>loops</th>");
     for (uint32_t core = 0; core < EXPLORE_CORES; core++) text_printf(p->out, "<th>%u</th>", core);
     text_append(p->out, "</tr>\n");
     for (uint32_t i = 0; i < s->ops.count; i++) print_core_row(p, s, i);
-    text_append(p->out, "</table></div></section>\n");
+    text_append(p->out, "</table>");
+    end_section(p);
 }
 
 static spyre_status print_lx(const page *p, const segment *s)
@@ -192,28 +211,23 @@ static spyre_status print_lx(const page *p, const segment *s)
     if (map.ops.count != s->ops.count)
         return status_new(SPYRE_INVALID_FORMAT, "%s: %u ops, segment%u.loop has %u", file.path,
                           map.ops.count, s->number, s->ops.count);
-    text_append(p->out, "<section class=\"wide\" data-stage=\"lx\"><h2>LX of a core over time</h2>"
-                "<div class=\"scroll\">\n");
+    begin_section(p, "wide", "lx", "LX of a core over time");
     lx_picture_print(&map, &title, 1, p->out);
-    text_append(p->out, "</div></section>\n");
+    end_section(p);
     return NULL;
 }
 
 // A file of the whole compilation; none when the dump has none.
-static spyre_status print_document(const page *p, const segment *s, const char *name,
-                                   const char *title, const char *kind, const char *stage,
-                                   explore_stage *lines)
+static spyre_status print_document(const page *p, const segment *s, const char *width,
+                                   const char *title, const char *section, explore_kind kind,
+                                   const char *name)
 {
     explore_file file = {0};
     const char *path = file_join(p->memory, p->root, name);
     TRY_ALLOC(path);
     if (!file_exists(path)) return NULL;
     TRY(read_text(p, p->root, name, &file));
-    text_printf(p->out, "<section class=\"%s\" data-stage=\"%s\"><h2>%s</h2>"
-                "<div class=\"scroll\">\n", kind, stage, title);
-    TRY(lines(p->memory, &file, &s->ops, p->out));
-    text_append(p->out, "</div></section>\n");
-    return NULL;
+    return print_lines(p, s, width, title, section, kind, &file);
 }
 
 static spyre_status print_segment(const page *p, uint32_t number)
@@ -224,22 +238,22 @@ static spyre_status print_segment(const page *p, uint32_t number)
     TRY(explore_read_ops(p->memory, &loop, &s.ops));
     text_printf(p->out, "<article id=\"segment%u\" data-segment=\"%u\"><div class=\"stages\">\n",
                 number, number);
-    TRY(print_document(p, &s, "fx_graph_readable.py", "FX graph as traced", "stage", "traced",
-                       explore_fx));
-    TRY(print_document(p, &s, "fx_graph_transformed.py", "FX graph as handed over", "stage", "fx",
-                       explore_fx));
-    TRY(print_lines(p, &s, "stage", "Graph", "graph", explore_graph));
+    TRY(print_document(p, &s, "stage", "FX graph as traced", "traced", EXPLORE_FX,
+                       "fx_graph_readable.py"));
+    TRY(print_document(p, &s, "stage", "FX graph as handed over", "fx", EXPLORE_FX,
+                       "fx_graph_transformed.py"));
+    TRY(print_stage(p, &s, "stage", "Graph", "graph", EXPLORE_GRAPH));
     TRY(print_loops(p, &s, &loop));
-    TRY(print_lines(p, &s, "stage", "Bundle", "bundle", explore_bundle));
-    TRY(print_lines(p, &s, "stage", "Program", "listing", explore_listing));
+    TRY(print_stage(p, &s, "stage", "Bundle", "bundle", EXPLORE_BUNDLE));
+    TRY(print_stage(p, &s, "stage", "Program", "listing", EXPLORE_LISTING));
     text_append(p->out, "</div>\n");
-    TRY(print_lines(p, &s, "wide", "Where the time goes", "why", explore_why));
-    TRY(print_lines(p, &s, "wide", "Cost by the planner's model", "cost", explore_cost));
+    TRY(print_stage(p, &s, "wide", "Where the time goes", "why", EXPLORE_WHY));
+    TRY(print_stage(p, &s, "wide", "Cost by the planner's model", "cost", EXPLORE_COST));
     print_cores(p, &s);
     TRY(print_lx(p, &s));
-    TRY(print_lines(p, &s, "wide", "What the passes took", "time", explore_plain));
-    TRY(print_document(p, &s, "report.txt", "Who took which node", "wide", "report",
-                       explore_plain));
+    TRY(print_stage(p, &s, "wide", "What the passes took", "time", EXPLORE_PLAIN));
+    TRY(print_document(p, &s, "wide", "Who took which node", "report", EXPLORE_PLAIN,
+                       "report.txt"));
     text_append(p->out, "</article>\n");
     return NULL;
 }

@@ -17,6 +17,7 @@ typedef struct {
     arena *memory;
     const explore_file *file;
     const explore_ops *ops;
+    explore_ops *made;      // by explore_read_ops()
     text *out;
     const char *line;       // at hand, without its end
     uint32_t number;
@@ -66,8 +67,11 @@ static void put_line(const walk *w)
     text_append(w->out, "</div>\n");
 }
 
-// Calls `about` for every line, which says what it is about, and appends it when there is an `out`.
-static spyre_status walk_lines(walk *w, spyre_status (*about)(walk *w))
+// Says what a line is about.
+typedef spyre_status line_reader(walk *w);
+
+// Calls `about` for every line, and appends it when there is an `out`.
+static spyre_status walk_lines(walk *w, line_reader *about)
 {
     about_nothing(w);
     for (const char *at = w->file->content; *at;) {
@@ -80,13 +84,6 @@ static spyre_status walk_lines(walk *w, spyre_status (*about)(walk *w))
         at += length + (at[length] == '\n');
     }
     return NULL;
-}
-
-static spyre_status print(arena *memory, const explore_file *file, const explore_ops *ops,
-                          spyre_status (*about)(walk *w), text *out)
-{
-    walk w = {.memory = memory, .file = file, .ops = ops, .out = out};
-    return walk_lines(&w, about);
 }
 
 // --- Graph
@@ -106,12 +103,6 @@ static spyre_status about_graph_line(walk *w)
     *to = '\0';
     w->nodes = names;
     return NULL;
-}
-
-spyre_status explore_graph(arena *memory, const explore_file *file, const explore_ops *ops,
-                           text *out)
-{
-    return print(memory, file, ops, about_graph_line, out);
 }
 
 // --- Loop IR
@@ -146,18 +137,6 @@ static spyre_status about_loop_line(walk *w)
     return about_op(w, op);
 }
 
-spyre_status explore_pass(arena *memory, const explore_file *file, const explore_ops *ops,
-                          text *out)
-{
-    return print(memory, file, ops, about_pass_line, out);
-}
-
-spyre_status explore_loop(arena *memory, const explore_file *file, const explore_ops *ops,
-                          text *out)
-{
-    return print(memory, file, ops, about_loop_line, out);
-}
-
 // " split(c0/4)", " split(c0/4:8)": the parts before the comment.
 static spyre_status read_splits(const walk *w, explore_op *out)
 {
@@ -183,21 +162,21 @@ static spyre_status read_op(walk *w)
     uint32_t number;
     char kind[64];
     explore_op op = {0};
-    explore_ops *ops = (explore_ops *)(uintptr_t)w->ops;    // being made: explore_read_ops()
     if (!begins(w->line, "op ")) return NULL;
-    if (sscanf(w->line, "op %" SCNu32 " %63s", &number, kind) != 2 || number != ops->count)
+    if (sscanf(w->line, "op %" SCNu32 " %63s", &number, kind) != 2 || number != w->made->count)
         return refuse(w, "ops are numbered from 0 in order");
     TRY(read_name(w, ", ", &op.node));
     TRY(read_splits(w, &op));
     op.opfunc = arena_strdup(w->memory, kind);
     TRY_ALLOC(op.opfunc);
-    return VEC_PUSH(w->memory, ops, op);
+    return VEC_PUSH(w->memory, w->made, op);
 }
 
 spyre_status explore_read_ops(arena *memory, const explore_file *loop, explore_ops *out)
 {
     *out = (explore_ops){0};
-    return print(memory, loop, out, read_op, NULL);
+    walk w = {.memory = memory, .file = loop, .made = out};
+    return walk_lines(&w, read_op);
 }
 
 // --- What is made from it: steps and kernels are called "<op>_<opfunc>"
@@ -213,12 +192,6 @@ static spyre_status about_bundle_line(walk *w)
     }
     if (*w->line != ' ') about_nothing(w);
     return NULL;
-}
-
-spyre_status explore_bundle(arena *memory, const explore_file *file, const explore_ops *ops,
-                            text *out)
-{
-    return print(memory, file, ops, about_bundle_line, out);
 }
 
 static spyre_status about_listing_line(walk *w)
@@ -238,12 +211,6 @@ static spyre_status about_listing_line(walk *w)
     return NULL;
 }
 
-spyre_status explore_listing(arena *memory, const explore_file *file, const explore_ops *ops,
-                             text *out)
-{
-    return print(memory, file, ops, about_listing_line, out);
-}
-
 // A kernel's line has its name behind what binds it; lines of changes begin with "if".
 static spyre_status about_why_line(walk *w)
 {
@@ -254,11 +221,6 @@ static spyre_status about_why_line(walk *w)
     for (const char *at = bound; at && *at; at++)
         if (sscanf(at, "  %" SCNu32 "_", &op) == 1 && strspn(at, " ") == 2) return about_op(w, op);
     return bound ? refuse(w, "a kernel without a name") : NULL;
-}
-
-spyre_status explore_why(arena *memory, const explore_file *file, const explore_ops *ops, text *out)
-{
-    return print(memory, file, ops, about_why_line, out);
 }
 
 // --- Beside them
@@ -276,11 +238,6 @@ static spyre_status about_fx_line(walk *w)
     return NULL;
 }
 
-spyre_status explore_fx(arena *memory, const explore_file *file, const explore_ops *ops, text *out)
-{
-    return print(memory, file, ops, about_fx_line, out);
-}
-
 // Numbers, then "op N name ..".
 static spyre_status about_cost_line(walk *w)
 {
@@ -291,20 +248,23 @@ static spyre_status about_cost_line(walk *w)
     return row ? about_op(w, op) : NULL;
 }
 
-spyre_status explore_cost(arena *memory, const explore_file *file, const explore_ops *ops,
-                          text *out)
-{
-    return print(memory, file, ops, about_cost_line, out);
-}
-
 static spyre_status about_plain_line(walk *w)
 {
     (void)w;
     return NULL;
 }
 
-spyre_status explore_plain(arena *memory, const explore_file *file, const explore_ops *ops,
-                           text *out)
+static line_reader *const readers[] = {
+    [EXPLORE_GRAPH] = about_graph_line,     [EXPLORE_PASS] = about_pass_line,
+    [EXPLORE_LOOP] = about_loop_line,       [EXPLORE_BUNDLE] = about_bundle_line,
+    [EXPLORE_LISTING] = about_listing_line, [EXPLORE_WHY] = about_why_line,
+    [EXPLORE_FX] = about_fx_line,           [EXPLORE_COST] = about_cost_line,
+    [EXPLORE_PLAIN] = about_plain_line,
+};
+
+spyre_status explore_print(explore_kind kind, arena *memory, const explore_file *file,
+                           const explore_ops *ops, text *out)
 {
-    return print(memory, file, ops, about_plain_line, out);
+    walk w = {.memory = memory, .file = file, .ops = ops, .out = out};
+    return walk_lines(&w, readers[kind]);
 }

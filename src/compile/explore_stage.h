@@ -8,8 +8,9 @@
 #include "base/arena.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "isa/isa.h"
 
-enum { EXPLORE_CORES = 32, EXPLORE_VARS = 8 };
+enum { EXPLORE_CORES = ISA_CORES, EXPLORE_VARS = 8 };
 
 typedef struct {
     uint32_t var;
@@ -36,18 +37,22 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status explore_read_ops(arena *memory, const explore_file *loop,
                                                explore_ops *out);
 
+typedef enum {
+    EXPLORE_GRAPH,
+    EXPLORE_PASS,       // the loop IR after some pass: ops by value only
+    EXPLORE_LOOP,       // the final loop IR: ops by number
+    EXPLORE_BUNDLE,
+    EXPLORE_LISTING,
+    EXPLORE_WHY,
+    EXPLORE_FX,         // Python of an FX graph: lines by node
+    EXPLORE_COST,       // a line an op, and lines about all
+    EXPLORE_PLAIN,      // about nothing
+} explore_kind;
+
 // Appends the lines of a file. SPYRE_INVALID_FORMAT for a line about an op that `ops` does not
 // have.
-typedef spyre_status explore_stage(arena *memory, const explore_file *file, const explore_ops *ops,
-                                   text *out);
-SPYRE_MUST_CHECK explore_stage explore_graph;
-SPYRE_MUST_CHECK explore_stage explore_loop;        // the final loop IR: ops by number
-SPYRE_MUST_CHECK explore_stage explore_pass;        // after some pass: ops by value only
-SPYRE_MUST_CHECK explore_stage explore_bundle;
-SPYRE_MUST_CHECK explore_stage explore_listing;
-SPYRE_MUST_CHECK explore_stage explore_why;
-SPYRE_MUST_CHECK explore_stage explore_fx;          // Python of an FX graph: lines by node
-SPYRE_MUST_CHECK explore_stage explore_cost;        // a line an op, and lines about all
-SPYRE_MUST_CHECK explore_stage explore_plain;       // about nothing
+SPYRE_MUST_CHECK spyre_status explore_print(explore_kind kind, arena *memory,
+                                            const explore_file *file, const explore_ops *ops,
+                                            text *out);
 
 #endif

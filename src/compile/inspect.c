@@ -60,16 +60,8 @@ spyre_status spyre_inspect(const char *path, char **out_text)
     text out = {0};
     arena *memory = arena_create();
     TRY_ALLOC(memory);
-    *out_text = NULL;
     spyre_status status = file_is_directory(path) ? inspect_directory(memory, path, &out)
                                                   : inspect_file(memory, path, &out);
-    text_append(&out, "");
-    if (!status) status = text_status(&out);
-    if (!status) {
-        *out_text = out.bytes;
-        out = (text){0};
-    }
-    text_free(&out);
     arena_destroy(memory);
-    return status;
+    return text_give(&out, status, out_text);
 }

@@ -80,15 +80,11 @@ spyre_status spyre_interpret(spyre_context *context, uint32_t card_id, uint32_t 
                              spyre_executable *executable, uint32_t segment,
                              const uint64_t *inputs, const uint64_t *buffers)
 {
-    const spyre_executable *staged;
-    if (segment >= executable->segment_count ||
-        executable->segments[segment].info.kind != SPYRE_SEGMENT_CARD)
-        return status_new(SPYRE_INVALID_ARGUMENT, "segment %u is no card segment", segment);
-    TRY(executable_with_stages(executable, &staged));
-    interpretation in = {.segment = &staged->segments[segment],
-                         .inputs = inputs,
+    const spyre_executable *staged = executable;
+    interpretation in = {.inputs = inputs,
                          .buffers = buffers,
                          .place = {.context = context, .card = card_id, .stream = stream}};
+    TRY(executable_staged_segment(&staged, segment, &in.segment));
     uint32_t count = in.segment->front.bundle->args.count;
     in.copies = calloc(count + 1u, sizeof *in.copies);
     uint8_t *lx = calloc(BUNDLE_MAX_CORES, BUNDLE_LX_BYTES);

@@ -8,30 +8,10 @@
 // Inputs and outputs are their own numbers: there is no graph of the caller.
 static spyre_status number_values(arena *memory, uint32_t count, const uint32_t **out)
 {
-    uint32_t *numbers = ARENA_NEW(memory, uint32_t, count + 1);
+    uint32_t *numbers = ARENA_NEW(memory, uint32_t, count);
     TRY_ALLOC(numbers);
     for (uint32_t i = 0; i < count; i++) numbers[i] = i;
     *out = numbers;
-    return NULL;
-}
-
-static spyre_status describe_inputs(spyre_executable *e, const graph_segment *from)
-{
-    spyre_segment *info = &e->segments[0].info;
-    spyre_view *storages = ARENA_NEW(e->memory, spyre_view, from->input_count + 1);
-    spyre_layout *layouts = ARENA_NEW(e->memory, spyre_layout, from->input_count + 1);
-    TRY_ALLOC(storages);
-    TRY_ALLOC(layouts);
-    for (uint32_t i = 0; i < from->input_count; i++) {
-        const graph_input *input = &from->graph->inputs.items[i];
-        TRY(graph_view_constant(from->graph, &input->storage, &storages[i]));
-        layouts[i] = input->layout;
-    }
-    info->input_count = from->input_count;
-    info->inputs = from->inputs;
-    info->input_storages = storages;
-    info->input_layouts = layouts;
-    info->output_count = from->output_count;
     return NULL;
 }
 
@@ -39,23 +19,20 @@ static spyre_status compile(spyre_executable *e, const char *source, const char 
                             const char *after, bool dumps)
 {
     loop_graph *loops;
+    executable_segment *segment;
     uint32_t step;
     TRY(loop_parse(source, file_name, after, e->memory, &loops));
-    e->segments = ARENA_NEW(e->memory, executable_segment, 1);
-    TRY_ALLOC(e->segments);
-    executable_segment *segment = &e->segments[0];
-    e->segment_count = 1;
-    e->options.settings = loops->settings;
-    e->report = "";
-    e->prepared = segment->graph = (spyre_graph *)(uintptr_t)loops->graph; // the parser made it
+    TRY(executable_add_segment(e, loops, &segment));
     graph_segment from = {.kind = SPYRE_SEGMENT_CARD,
                           .graph = segment->graph,
                           .input_count = loops->graph->inputs.count,
                           .output_count = loops->outputs.count};
     TRY(number_values(e->memory, from.input_count, &from.inputs));
     TRY(number_values(e->memory, from.output_count, &from.outputs));
-    segment->info.kind = SPYRE_SEGMENT_CARD;
-    TRY(describe_inputs(e, &from));
+    segment->info.input_count = from.input_count;
+    segment->info.inputs = from.inputs;
+    segment->info.output_count = from.output_count;
+    TRY(executable_describe_inputs(e, 0, &from));
     const front_options front = {.dump = dumps ? &segment->loop_dump : NULL};
     TRY(status_at(front_continue(loops, &front, &segment->front), "%s", file_name));
     TRY(executable_describe_outputs(e, 0, &from));

@@ -12,8 +12,11 @@
 static json_t *list_of(const int64_t *items, uint32_t count)
 {
     json_t *out = json_array();
-    for (uint32_t i = 0; out && i < count; i++)
-        if (json_array_append_new(out, json_integer((json_int_t)items[i]))) return NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        if (json_array_append_new(out, json_integer((json_int_t)items[i])) == 0) continue;
+        json_decref(out);
+        return NULL;
+    }
     return out;
 }
 
@@ -111,9 +114,9 @@ static spyre_status describe(spyre_executable *e, const op_spec_list *list)
 {
     spyre_segment *info = &e->segments[0].info;
     uint32_t count = list->argument_count;
-    uint32_t *inputs = ARENA_NEW(e->memory, uint32_t, count + 1);
-    spyre_segment_output *outputs = ARENA_NEW(e->memory, spyre_segment_output, count + 1);
-    spyre_layout *layouts = ARENA_NEW(e->memory, spyre_layout, count + 1);
+    uint32_t *inputs = ARENA_NEW(e->memory, uint32_t, count);
+    spyre_segment_output *outputs = ARENA_NEW(e->memory, spyre_segment_output, count);
+    spyre_layout *layouts = ARENA_NEW(e->memory, spyre_layout, count);
     TRY_ALLOC(inputs);
     TRY_ALLOC(outputs);
     TRY_ALLOC(layouts);
@@ -131,7 +134,6 @@ static spyre_status describe(spyre_executable *e, const op_spec_list *list)
                                    .buffer = use->place,
                                    .input = -1};
     }
-    info->kind = SPYRE_SEGMENT_CARD;
     info->inputs = inputs;
     info->input_layouts = layouts;
     info->outputs = outputs;
@@ -140,19 +142,15 @@ static spyre_status describe(spyre_executable *e, const op_spec_list *list)
     return NULL;
 }
 
-static spyre_status compile(spyre_executable *e, const json_node *specs)
+static spyre_status compile(spyre_executable *e, const json_node *specs,
+                            const spyre_settings *settings)
 {
     op_spec_list list;
-    const spyre_settings *settings = &e->options.settings;
+    executable_segment *segment;
     uint32_t step;
     TRY(spyre_settings_check(settings));
     TRY(op_spec_read(specs, settings, e->memory, &list));
-    e->segments = ARENA_NEW(e->memory, executable_segment, 1);
-    TRY_ALLOC(e->segments);
-    e->segment_count = 1;
-    executable_segment *segment = &e->segments[0];
-    e->prepared = segment->graph = (spyre_graph *)(uintptr_t)list.loops->graph;
-    e->report = "";
+    TRY(executable_add_segment(e, list.loops, &segment));
     TRY(front_fault_of_input(front_emit(list.loops, &segment->front)));
     TRY(describe(e, &list));
     return executable_finish_segment(e, 0, settings, &step);
@@ -166,11 +164,9 @@ spyre_status spyre_compile_op_specs(const char *json, const char *name,
     *out_executable = NULL;
     TRY(json_read_buffer(name, json, strlen(json), &root));
     spyre_executable *e = executable_create();
-    spyre_status status = e ? NULL : status_no_memory();
-    if (e) e->options.settings = *settings;
-    if (!status) status = compile(e, &root);
+    spyre_status status = e ? compile(e, &root, settings) : status_no_memory();
     json_close(&root);
-    if (status && e) spyre_executable_destroy(e);
-    if (!status) *out_executable = e;
+    if (status) spyre_executable_destroy(e);
+    else *out_executable = e;
     return status;
 }

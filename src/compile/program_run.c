@@ -29,20 +29,20 @@ void spyre_program_close(spyre_program *program)
 
 static spyre_status open_program(spyre_program *program, const char *directory)
 {
-    spyrecode *content;
+    spyrecode *code;
     isa_program *image;
     const spyrecode_argument *arguments;
-    TRY(spyrecode_read(program->memory, directory, &content));
-    program->code = content;
-    TRY(code_create_job(program->memory, content, "program", &program->job,
+    const card_counters *kernels;
+    TRY(spyrecode_read(program->memory, directory, &code));
+    TRY(spyrecode_program(program->memory, code, &image, &arguments));
+    program->code = code;
+    TRY(code_create_job(program->memory, image, arguments, "program", &program->job,
                         &program->argument_count));
-    TRY(spyrecode_program(program->memory, content, &image, &arguments));
     program->argument_bytes = ARENA_NEW(program->memory, int64_t, program->argument_count);
     TRY_ALLOC(program->argument_bytes);
     for (uint32_t k = 0; k < image->arg_count; k++)
         if (arguments[k].kind == SPYRECODE_LAUNCH)
             program->argument_bytes[arguments[k].index] = image->arg_bytes[k];
-    const card_counters *kernels;
     job_counters(program->job, &kernels);
     program->kernel_count = image->kernels.count;
     return counters_describe(program->memory, image, kernels, &program->counters);
@@ -54,19 +54,14 @@ spyre_status spyre_program_open(const char *directory, spyre_program **out_progr
     arena *memory = arena_create();
     TRY_ALLOC(memory);
     spyre_program *program = ARENA_NEW(memory, spyre_program, 1);
-    spyre_status status = NULL;
-    if (program) {
-        program->memory = memory;
-        status = status_at(open_program(program, directory), "%s", directory);
-    } else {
-        status = status_no_memory();
+    if (!program) {
+        arena_destroy(memory);
+        return status_no_memory();
     }
-    if (!status) {
-        *out_program = program;
-        return NULL;
-    }
-    if (program) spyre_program_close(program);
-    else arena_destroy(memory);
+    program->memory = memory;
+    spyre_status status = status_at(open_program(program, directory), "%s", directory);
+    if (status) spyre_program_close(program);
+    else *out_program = program;
     return status;
 }
 

@@ -43,7 +43,6 @@ static void print_kernel(const spyre_kernel_counters *k, double total_us, text *
                 k->name, *k->location ? k->location : "unknown");
 }
 
-// The op that a kernel is of, by its name.
 static spyre_status print_changes(const loop_graph *loops, const flow *f, uint32_t op,
                                   arena *memory, text *out)
 {

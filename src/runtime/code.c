@@ -15,12 +15,10 @@ static job_argument argument_of(const spyrecode_argument *from)
     return out;
 }
 
-spyre_status code_create_job(arena *memory, const spyrecode *code, const char *name,
-                             job **out_job, uint32_t *out_inputs)
+spyre_status code_create_job(arena *memory, const isa_program *program,
+                             const spyrecode_argument *from, const char *name, job **out_job,
+                             uint32_t *out_inputs)
 {
-    isa_program *program;
-    const spyrecode_argument *from;
-    TRY(spyrecode_program(memory, code, &program, &from));
     job_argument *arguments = ARENA_NEW(memory, job_argument, program->arg_count);
     TRY_ALLOC(arguments);
     *out_inputs = 0;

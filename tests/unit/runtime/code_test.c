@@ -55,7 +55,10 @@ static void run_code(const char *directory)
     job *j;
     uint32_t inputs;
     assert_ok(spyrecode_read(memory, directory, &code));
-    assert_ok(code_create_job(memory, code, "adder", &j, &inputs));
+    isa_program *program;
+    const spyrecode_argument *arguments;
+    assert_ok(spyrecode_program(memory, code, &program, &arguments));
+    assert_ok(code_create_job(memory, program, arguments, "adder", &j, &inputs));
     assert_int_equal(inputs, 2);
     spyre_context *context;
     assert_ok(spyre_context_create(1, &context));
