@@ -135,20 +135,6 @@ SPYRE_API void spyre_event_synchronize(const spyre_event *event);
 SPYRE_API double spyre_event_elapsed_ms(const spyre_event *begin, const spyre_event *end);
 SPYRE_API void spyre_event_destroy(spyre_event *event);
 
-// A record of one launch or transfer, oldest first, for profilers. Times are of the host clock and
-// of the card's virtual clock (microseconds; bytes over bandwidth and MACs over rate).
-typedef struct {
-    char kind[16];              // "launch", "copy_to_card", "copy_to_host", "copy_raw"
-    uint64_t correlation;
-    uint32_t card, stream;
-    double host_begin_us, host_end_us, card_begin_us, card_end_us;
-    int64_t bytes;
-    char name[64];
-} spyre_activity;
-SPYRE_API void spyre_events_enable(spyre_context *context, bool enabled);
-SPYRE_API uint32_t spyre_events_take(spyre_context *context, spyre_activity *out_records,
-                                     uint32_t capacity);
-
 #ifdef __cplusplus
 }
 #endif

@@ -263,9 +263,29 @@ static void copy_from(StableIValue *stack, uint64_t arguments, uint64_t results)
     stack[0] = (StableIValue)(uintptr_t)target;
 }
 
+// _fill_zero(tensor) -> bool: fills a tensor that is its whole storage; False, and nothing done, for
+// any other.
+static PyObject *py_fill_zero(PyObject *self, PyObject *tensor)
+{
+    (void)self;
+    tensor_info t;
+    if (!tensor_of_object(tensor, &t)) return core_raise();
+    if (!t.storage || !t.storage->typed || !tensor_covers(&t)) Py_RETURN_FALSE;
+    const storage *s = t.storage;
+    bool ok = core_check(spyre_copy_raw(device_context(), s->card, stream_current(s->card),
+                                        s->address, 0, s->card_bytes));
+    if (!ok) return core_raise();
+    Py_RETURN_TRUE;
+}
+
+static PyMethodDef methods[] = {
+    {"_fill_zero", py_fill_zero, METH_O, "(tensor) -> whether it has been filled with zero"},
+    {NULL, NULL, 0, NULL},
+};
+
 bool copy_register(PyObject *module)
 {
-    (void)module;
-    return kernel_register("_copy_from", copy_from) &&
+    return PyModule_AddFunctions(module, methods) == 0 &&
+           kernel_register("_copy_from", copy_from) &&
            kernel_register("_copy_from_and_resize", copy_from);
 }

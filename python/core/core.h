@@ -37,9 +37,11 @@ PyObject *core_int_list(const int64_t *values, uint32_t count);
 // ---- device and streams (device.c), beside what glue.h has
 bool device_is_forked(void);
 spyre_context *device_context(void);            // starts the runtime on the first call; may fail
+void device_profile(bool enabled);              // whether the runtime records, now and once started
 bool device_register(PyObject *module);
 bool stream_register(PyObject *module);
 bool memory_register(PyObject *module);
+bool profile_register(PyObject *module);        // profile.c
 
 // ---- dtypes (dtype.c)
 spyre_dtype dtype_of_torch(int32_t torch_dtype);            // SPYRE_DTYPE_COUNT: not of the card
@@ -54,6 +56,7 @@ bool dtype_register(PyObject *module);
 // move when it gets another layout. A storage that PyTorch allocated by bytes alone has no element
 // type; its bytes stay on the host until a tensor gives it one (storage_type()).
 struct storage {
+    void *pointer;              // PyTorch's
     uint32_t card;
     bool typed;
     spyre_dtype dtype;
@@ -153,6 +156,9 @@ bool executable_input(const spyre_segment *segment, size_t index, uint32_t card,
 // The tensor of a fresh storage for a result, whose address goes to its place among `buffers`.
 bool executable_output(const spyre_segment *segment, uint32_t index, uint32_t card,
                        AtenTensorHandle *out, uint64_t *buffers);
+// Hands a card segment to the current stream of the card, as a range of profiles.
+bool executable_start(spyre_executable *executable, uint32_t segment, uint32_t card,
+                      const uint64_t *inputs, const uint64_t *buffers);
 // Methods of Executable.
 // launch(segment, inputs, card) -> the results that own their memory; the others are views(), which
 // the caller makes.

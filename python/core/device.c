@@ -12,6 +12,7 @@
 #include <string.h>
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool profiling;              // records are wanted, as soon as there is a context
 static _Atomic(spyre_context *) context_of_process;
 static int requested_device = -1; // set_device() before the start
 static int first_device;
@@ -138,6 +139,7 @@ static bool start(void)
     first_device = (int)device;
     cards_of_context = count;
     context_of_process = created;
+    if (profiling) spyre_profile_enable(created, true);
     return true;
 }
 
@@ -149,6 +151,14 @@ spyre_context *device_context(void)
     bool ok = context_of_process && !forked ? true : start();
     pthread_mutex_unlock(&start_lock);
     return ok ? context_of_process : NULL;
+}
+
+void device_profile(bool enabled)
+{
+    pthread_mutex_lock(&start_lock);
+    profiling = enabled;
+    if (device_started()) spyre_profile_enable(context_of_process, enabled);
+    pthread_mutex_unlock(&start_lock);
 }
 
 int device_current(void)

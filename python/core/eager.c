@@ -181,12 +181,10 @@ static bool launch(const program *p, const glue_call *call, AtenTensorHandle *ou
 {
     const spyre_segment *segment = spyre_executable_segment(p->executable, 0);
     uint64_t inputs[MOST_INPUTS], buffers[GLUE_MOST_RESULTS];
-    spyre_context *context = device_context();
-    if (!context || !gather_inputs(p, segment, call, inputs)) return false;
+    if (!device_context() || !gather_inputs(p, segment, call, inputs)) return false;
     for (uint32_t i = 0; i < segment->output_count; i++)
         if (!executable_output(segment, i, p->card, &outputs[i], buffers)) return false;
-    return core_check(spyre_launch(context, p->card, stream_current(p->card), p->executable, 0,
-                                   inputs, buffers));
+    return executable_start(p->executable, 0, p->card, inputs, buffers);
 }
 
 int eager_run(glue_call *call)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between the C files and glue.cpp, which holds what PyTorch offers as C++ only.
+// Between the C files and those of C++, which hold what PyTorch offers as C++ only: glue.cpp and, for
+// profilers, profiler.cpp.
 #ifndef CORE_GLUE_H
 #define CORE_GLUE_H
 
@@ -8,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "spyre/runtime.h"
+#include "spyre/profile.h"
 
 #ifdef __cplusplus
 #define GLUE_NORETURN [[noreturn]]
@@ -17,7 +18,7 @@ extern "C" {
 #define GLUE_NORETURN _Noreturn
 #endif
 
-// ==== C, for the classes of glue.cpp. Fallible functions: the convention of core.h.
+// ==== C, for the classes in C++. Fallible functions: the convention of core.h.
 
 enum { CORE_MAX_CARDS = 8 };
 
@@ -82,6 +83,13 @@ int eager_run(glue_call *call);
 void eager_enter(glue_call *call);
 void eager_leave(glue_call *call);
 
+// ---- profiles (profile.c)
+void profile_start(void);
+// Takes what was recorded, placed on the clock of the host: the number of records, which the caller
+// frees. `*out_offset_ns` leads from their times (times 1000) to those of CLOCK_REALTIME.
+uint32_t profile_stop(spyre_activity **out_records, int64_t *out_offset_ns, uint64_t *out_lost);
+const char *profile_name(const spyre_activity *activity);       // of its event
+
 // ---- errors (error.c)
 spyre_code core_error_code(void);
 const char *core_error_message(void);
@@ -112,6 +120,14 @@ void *glue_to_python(void *tensor);
 
 // PyTorch's name of a dtype by its number.
 const char *glue_dtype_name(int torch_dtype);
+
+// ---- profiler.cpp
+void profiler_register(void);                   // with Kineto, and the stubs
+// A range "launch_kernel:<name>" of the calling thread; null, and no work, when nobody profiles.
+void *profiler_begin_launch(const char *name);
+void profiler_end_launch(void *range);
+// `bytes` more, or fewer, belong to the storage that PyTorch knows by `pointer`.
+void profiler_report_memory(void *pointer, int64_t bytes, uint32_t card);
 
 // A new reference to the torch.Generator of the device (a PyObject), or null with an exception set.
 void *glue_default_generator(int device);

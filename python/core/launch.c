@@ -137,19 +137,34 @@ static PyObject *output_tensors(launch *l)
 typedef spyre_status launcher(spyre_context *, uint32_t, uint32_t, spyre_executable *, uint32_t,
                               const uint64_t *, const uint64_t *);
 
+static bool start_segment(launcher *start, spyre_executable *executable, uint32_t segment,
+                          uint32_t card, const uint64_t *inputs, const uint64_t *buffers)
+{
+    spyre_context *context = device_context();
+    if (!context) return false;
+    void *range = profiler_begin_launch(spyre_executable_segment(executable, segment)->name);
+    bool ok = core_check(
+        start(context, card, stream_current(card), executable, segment, inputs, buffers));
+    profiler_end_launch(range);
+    return ok;
+}
+
+bool executable_start(spyre_executable *executable, uint32_t segment, uint32_t card,
+                      const uint64_t *inputs, const uint64_t *buffers)
+{
+    return start_segment(spyre_launch, executable, segment, card, inputs, buffers);
+}
+
 static PyObject *launch_segment(launcher *start, spyre_executable *executable, uint32_t index,
                                 PyObject *tensors, uint32_t card)
 {
     launch l = {.segment = spyre_executable_segment(executable, index)};
     PyObject *results = NULL;
     if (!take_inputs(tensors, card, &l)) goto done;
-    spyre_context *context;
     bool ok;
     Py_BEGIN_ALLOW_THREADS
-    context = device_context();
-    ok = context && make_outputs(&l, card) &&
-         core_check(start(context, card, stream_current(card), executable, index, l.inputs,
-                          l.buffers));
+    ok = device_context() && make_outputs(&l, card) &&
+         start_segment(start, executable, index, card, l.inputs, l.buffers);
     Py_END_ALLOW_THREADS
     results = ok ? output_tensors(&l) : core_raise();
 done:
@@ -224,9 +239,7 @@ static bool run_on(spyre_executable *executable, const spyre_segment *segment, P
                         &buffers[o->buffer]))
             return false;
     }
-    spyre_context *context = device_context();
-    return context && core_check(spyre_launch(context, card, stream_current(card), executable, 0,
-                                              inputs, buffers));
+    return executable_start(executable, 0, card, inputs, buffers);
 }
 
 PyObject *executable_run(PyObject *self, PyObject *arguments)

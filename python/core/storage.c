@@ -62,7 +62,7 @@ static storage *new_record(uint32_t card, void **out_pointer)
     storage *s = slot_record(slot);
     memset(s, 0, sizeof *s);
     s->card = card;
-    *out_pointer = (void *)(uintptr_t)(POINTER_TAG | (uint64_t)card << CARD_SHIFT |
+    *out_pointer = s->pointer = (void *)(uintptr_t)(POINTER_TAG | (uint64_t)card << CARD_SHIFT |
                                        ((uint64_t)slot + 1) << SLOT_SHIFT);
     return s;
 }
@@ -114,7 +114,14 @@ static bool give_type(storage *s, spyre_dtype dtype, const spyre_view *dense,
     s->layout = *layout;
     s->card_bytes = bytes;
     s->host_bytes = extent_bytes(dense, dtype);
+    profiler_report_memory(s->pointer, bytes, s->card);
     return true;
+}
+
+static void free_card_memory(const storage *s, uint64_t address, int64_t bytes)
+{
+    spyre_memory_free(device_context(), s->card, address);
+    profiler_report_memory(s->pointer, -bytes, s->card);
 }
 
 storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
@@ -147,7 +154,7 @@ void storage_release(void *pointer, void *unused)
     uint32_t slot;
     if (!pointer_slot(pointer, &slot)) return;
     storage *s = slot_record(slot);
-    if (s->typed && device_started()) spyre_memory_free(device_context(), s->card, s->address);
+    if (s->typed && device_started()) free_card_memory(s, s->address, s->card_bytes);
     free(s->raw);
     s->raw = NULL;
     s->typed = false;
@@ -288,12 +295,12 @@ bool storage_set_layout(storage *s, const spyre_layout *layout)
     storage before = *s;
     bool ok = storage_read(s, host) && give_type(s, before.dtype, &before.dense, layout);
     if (ok && !storage_write(s, host)) {
-        spyre_memory_free(device_context(), s->card, s->address);
+        free_card_memory(s, s->address, s->card_bytes);
         ok = false;
     }
     free(host);
     if (ok)
-        spyre_memory_free(device_context(), before.card, before.address);
+        free_card_memory(s, before.address, before.card_bytes);
     else
         *s = before;
     return ok;

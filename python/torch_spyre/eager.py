@@ -122,7 +122,9 @@ class _Operator:
         )
         for value in outputs:
             graph.add_output(value)
-        executable = handover.compile_graph(graph, host_fallback=False)
+        name = f"sdsc_fused_{self.op.overloadpacket.__name__}"
+        with torch.profiler.record_function(f"dxp_standalone:{name}"):
+            executable = handover.compile_graph(graph, host_fallback=False)
         if executable.segment_count() != 1:
             raise _C.Unsupported(f"it became {executable.segment_count()} segments")
         segment = executable.segment(0)

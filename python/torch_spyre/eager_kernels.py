@@ -83,7 +83,7 @@ def _clone(tensor, *, memory_format=None):
 
 
 def _zero_(tensor):
-    return tensor.fill_(0)
+    return tensor if _C._fill_zero(tensor) else tensor.fill_(0)
 
 
 def _resize_(tensor, size, *, memory_format=None):

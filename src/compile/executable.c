@@ -3,6 +3,8 @@
 // What every executable has, compiled or read: its life, its arguments, its jobs.
 #include "compile/executable.h"
 
+#include <string.h>
+
 #include "compile/cache_table.h"
 #include "compile/counters.h"
 
@@ -43,6 +45,32 @@ static spyre_status count_work(arena *memory, executable_segment *segment)
     return counters_describe(memory, segment->program, kernels, &segment->counters);
 }
 
+// "sdsc_fused_mul_add_0": after the first few opfuncs, as torch-spyre names kernels.
+static spyre_status name_segment(arena *memory, uint32_t index, executable_segment *segment)
+{
+    enum { MOST_OPS = 4 };
+    const char *ops[MOST_OPS];
+    uint32_t count = 0;
+    text name = {0};
+    text_append(&name, "sdsc_fused");
+    for (uint32_t k = 0; k < segment->program->kernels.count && count < MOST_OPS; k++) {
+        const char *kernel = segment->program->kernels.items[k].name, *op = strchr(kernel, '_');
+        op = op ? op + 1 : kernel;
+        bool known = false;
+        for (uint32_t n = 0; n < count; n++) known = known || strcmp(ops[n], op) == 0;
+        if (known) continue;
+        ops[count++] = op;
+        text_printf(&name, "_%s", op);
+    }
+    text_printf(&name, "_%u", index);
+    spyre_status status = text_status(&name);
+    segment->info.name = arena_strdup(memory, text_string(&name));
+    text_free(&name);
+    TRY(status);
+    TRY_ALLOC(segment->info.name);
+    return NULL;
+}
+
 spyre_status executable_make_job(spyre_executable *executable, uint32_t index)
 {
     executable_segment *segment = &executable->segments[index];
@@ -51,8 +79,8 @@ spyre_status executable_make_job(spyre_executable *executable, uint32_t index)
                      .argument_count = segment->argument_count,
                      .arguments = segment->arguments,
                      .forgets_lx = true};
-    plan.name = arena_printf(executable->memory, "segment_%u", index);
-    TRY_ALLOC(plan.name);
+    TRY(name_segment(executable->memory, index, segment));
+    plan.name = segment->info.name;
     TRY(job_create(&plan, &segment->job));
     return count_work(executable->memory, segment);
 }

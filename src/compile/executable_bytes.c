@@ -32,6 +32,7 @@ static spyre_status put_segment(arena *memory, const executable_segment *segment
 {
     const spyre_segment *info = &segment->info;
     spyre_segment plain = *info;
+    plain.name = NULL;
     plain.nodes = plain.inputs = NULL;
     plain.input_storages = NULL;
     plain.input_layouts = NULL;

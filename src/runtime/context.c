@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
-#include "runtime/device.h"
+#include "runtime/activity.h"
 
 // --- One card
 
@@ -74,7 +74,7 @@ static void device_stop(device *d)
 
 static spyre_status start(spyre_context *context, uint32_t card_count)
 {
-    TRY(record_list_create(&context->records));
+    TRY(activity_list_create(&context->records));
     TRY(transfer_cache_create(&context->transfers));
     for (uint32_t n = 0; n < card_count; n++) {
         TRY(device_start(&context->devices[n], context, n));
@@ -87,7 +87,7 @@ static void stop(spyre_context *context)
 {
     for (uint32_t n = 0; n < context->card_count; n++) device_stop(&context->devices[n]);
     transfer_cache_destroy(context->transfers);
-    record_list_destroy(context->records);
+    activity_list_destroy(context->records);
     pthread_mutex_destroy(&context->bindings_lock);
     free(context);
 }

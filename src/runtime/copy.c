@@ -21,6 +21,8 @@ enum { CACHE_SLOTS = 128, DIVIDED_BYTES = 1 << 17 };
 #define LINK_BYTES_PER_US 63015.0
 // A balanced copy inside the card's memory; see MEMORY_TURNAROUND in isa/cost.def.
 #define CARD_COPY_BYTES_PER_US 105000.0
+// One direction; see MEMORY_BANDWIDTH there.
+#define FILL_BYTES_PER_US 150000.0
 
 // --- The cache
 
@@ -290,7 +292,8 @@ spyre_status spyre_copy_to_card(spyre_context *context, const spyre_transfer *as
                                 const void *host)
 {
     copy_task self = {.host_source = host};
-    self.base.kind = "copy_to_card";
+    self.base.recorded = true;
+    self.base.kind = SPYRE_ACTIVITY_COPY_TO_CARD;
     self.base.resource = CLOCK_TO_CARD;
     return status_at(copy(context, asked, &self), "copy to card");
 }
@@ -298,7 +301,8 @@ spyre_status spyre_copy_to_card(spyre_context *context, const spyre_transfer *as
 spyre_status spyre_copy_to_host(spyre_context *context, const spyre_transfer *asked, void *host)
 {
     copy_task self = {.host = host};
-    self.base.kind = "copy_to_host";
+    self.base.recorded = true;
+    self.base.kind = SPYRE_ACTIVITY_COPY_TO_HOST;
     self.base.resource = CLOCK_TO_HOST;
     return status_at(copy(context, asked, &self), "copy to host");
 }
@@ -348,8 +352,9 @@ spyre_status spyre_copy_raw(spyre_context *context, uint32_t card_id, uint32_t s
     self->base.prepare = prepare_raw;
     self->base.run = run_raw;
     self->base.release = release_raw;
-    self->base.kind = "copy_raw";
+    self->base.recorded = true;
+    self->base.kind = source ? SPYRE_ACTIVITY_COPY_ON_CARD : SPYRE_ACTIVITY_FILL;
     self->base.bytes = bytes;
-    self->base.card_us = (double)bytes / CARD_COPY_BYTES_PER_US;
+    self->base.card_us = (double)bytes / (source ? CARD_COPY_BYTES_PER_US : FILL_BYTES_PER_US);
     return device_submit(d, stream_id, &self->base, true);
 }

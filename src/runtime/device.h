@@ -14,7 +14,7 @@
 
 #include "card/card.h"
 #include "runtime/allocator.h"
-#include "spyre/runtime.h"
+#include "spyre/profile.h"
 
 enum {
     DEVICE_STREAMS = 1 + SPYRE_LOW_STREAMS + SPYRE_HIGH_STREAMS,
@@ -23,6 +23,7 @@ enum {
 
 typedef struct device device;
 typedef struct task task;
+typedef struct activity_list activity_list;
 
 // What a task occupies on the card's virtual clock.
 typedef enum {
@@ -42,8 +43,11 @@ struct task {
     void (*release)(task *t);           // after the end, without the lock; null: the submitter's
     bool waits;                         // the submitter waits and gets the result
     bool survives_errors;               // runs on a failed stream too (events)
-    const char *kind;                   // of its record; null: no record
+    bool recorded;                      // for profilers (activity.h)
+    spyre_activity_kind kind;
     const char *name;
+    // Adds records of what happened inside to that of the task; null: nothing to tell.
+    void (*tell_inside)(const task *t, const spyre_activity *record, activity_list *records);
     int64_t bytes;
     clock_resource resource;
     double card_us;                     // duration on the virtual clock
@@ -54,8 +58,12 @@ struct task {
     uint32_t stream;
     bool finished;
     spyre_status result;
-    double host_begin_us, card_begin_us, card_end_us;
+    double card_begin_us, card_end_us;
     double submitted_us;                // the host's place on the virtual clock then
+    uint64_t correlation;               // 0: nobody profiles
+    uint64_t tag;
+    int32_t thread;
+    double submitted_host_us;
 };
 
 // A freed block that tasks under way may still touch, ordered by sequence.
@@ -105,7 +113,6 @@ struct device {
     int64_t pool_bytes;
 };
 
-typedef struct record_list record_list;
 typedef struct transfer_cache transfer_cache;
 typedef struct job_binding job_binding;
 
@@ -113,7 +120,7 @@ struct spyre_context {
     pid_t process;
     uint32_t card_count;
     device devices[DEVICE_MOST_CARDS];
-    record_list *records;
+    activity_list *records;
     transfer_cache *transfers;
     pthread_mutex_t bindings_lock;
     job_binding *bindings;              // of jobs to this context's cards
@@ -161,13 +168,6 @@ SPYRE_MUST_CHECK spyre_status memory_window(const device *d, uint64_t address, i
 // for tasks of another stream that have used it before it was freed and allocated again.
 void memory_await(device *d, uint32_t stream, uint64_t address);
 void memory_note_use(device *d, uint32_t stream, uint64_t address);
-
-// --- record.c
-
-double record_now_us(void);
-SPYRE_MUST_CHECK spyre_status record_list_create(record_list **out_records);
-void record_list_destroy(record_list *records);
-void record_task(spyre_context *context, const device *d, const task *t);
 
 // --- copy.c
 

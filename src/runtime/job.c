@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/device.h"
+#include "runtime/activity.h"
 
 // Up to this much work a launch on an idle stream runs on the caller's thread: waking the worker
 // would take a good part of its time.
@@ -30,7 +30,7 @@ struct job {
     const isa_program *program;
     uint32_t argument_count;
     job_argument *arguments;
-    char name[64];
+    char name[SPYRE_PROFILE_NAME];
     card_counters *kernels;             // of the program
     card_counters total;
     bool small, forgets_lx;
@@ -293,6 +293,12 @@ static void release_launch(task *t)
     free(self);
 }
 
+static void tell_kernels(const task *t, const spyre_activity *launch, activity_list *records)
+{
+    const launch_task *self = (const launch_task *)(const void *)t;
+    activity_kernels(self->j->program, self->j->kernels, launch, records);
+}
+
 static launch_task *make_task(job *j, const job_binding *binding)
 {
     launch_task *self = calloc(1, sizeof *self + j->argument_count * sizeof *self->arguments);
@@ -304,7 +310,9 @@ static launch_task *make_task(job *j, const job_binding *binding)
     self->base.prepare = prepare_launch;
     self->base.run = run_launch;
     self->base.release = release_launch;
-    self->base.kind = "launch";
+    self->base.recorded = true;
+    self->base.kind = SPYRE_ACTIVITY_LAUNCH;
+    self->base.tell_inside = tell_kernels;
     self->base.name = j->name;
     self->base.bytes = j->total.memory_read_bytes + j->total.memory_written_bytes;
     self->base.resource = CLOCK_COMPUTE;

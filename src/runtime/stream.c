@@ -3,7 +3,7 @@
 // Streams and their scheduler. All of a device's state is behind its one lock, which is never held
 // while a task runs. Whoever ends a task wakes the others: the worker looks for the next task,
 // synchronising threads look again at what they wait for.
-#include "runtime/device.h"
+#include "runtime/activity.h"
 
 enum { FIRST_HIGH = 1 + SPYRE_LOW_STREAMS };
 
@@ -58,9 +58,9 @@ static void run_task(device *d, task *t)
 
     spyre_status result = NULL;
     if (!skip) {
-        t->host_begin_us = record_now_us();
+        double host_begin_us = t->correlation ? activity_now_us() : 0;
         result = t->run(d, t);
-        if (t->kind) record_task(d->context, d, t);
+        if (t->correlation) activity_of_task(d, t, host_begin_us);
     }
     void (*release)(task *) = t->release;
     bool waits = t->waits;
@@ -186,9 +186,12 @@ spyre_status device_submit(device *d, uint32_t number, task *t, bool may_run_her
 {
     t->stream = number;
     bool taken = false;
+    spyre_activity submission;
+    bool recorded = activity_begin(d, t, &submission);
     pthread_mutex_lock(&d->lock);
     spyre_status status = submit_locked(d, t, may_run_here, &taken);
     pthread_mutex_unlock(&d->lock);
+    if (recorded && taken) activity_submitted(d, &submission);
     if (!taken && t->release) t->release(t);
     return status;
 }

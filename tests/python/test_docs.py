@@ -7,7 +7,7 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/python.md"]
+PAGES = ["README.md", "docs/python.md", "docs/profiling.md"]
 EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

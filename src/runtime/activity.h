@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writing the records of include/spyre/profile.h. Internal to src/runtime.
+#ifndef RUNTIME_ACTIVITY_H
+#define RUNTIME_ACTIVITY_H
+
+#include "isa/isa.h"
+#include "runtime/device.h"
+
+double activity_now_us(void);
+SPYRE_MUST_CHECK spyre_status activity_list_create(activity_list **out_records);
+void activity_list_destroy(activity_list *records);
+void activity_append(activity_list *records, const spyre_activity *record);
+
+// When a task is submitted: gives it a correlation and begins the record of its submission, if
+// somebody profiles. activity_submitted() writes that record; the task may be gone by then.
+bool activity_begin(const device *d, task *t, spyre_activity *out_submission);
+void activity_submitted(const device *d, spyre_activity *submission);
+
+// When a task with a correlation has run.
+void activity_of_task(const device *d, const task *t, double host_begin_us);
+
+// The kernels of `launch`, which ran `program`: activity_kernels.c.
+void activity_kernels(const isa_program *program, const card_counters *kernels,
+                    const spyre_activity *launch, activity_list *records);
+
+#endif
