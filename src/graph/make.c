@@ -154,10 +154,12 @@ static spyre_status select_integers(rewriter *r, const tensor *condition, const 
 spyre_status make_where(rewriter *r, const tensor *condition, const tensor *x, const tensor *y,
                         const tensor *into, tensor *out)
 {
-    spyre_arg args[3] = {tensor_arg(condition), tensor_arg(x), tensor_arg(y)};
     spyre_view values, view;
+    tensor wide = *condition;
     if (x->dtype == SPYRE_DTYPE_I64 || x->dtype == SPYRE_DTYPE_I32)
         return select_integers(r, condition, x, y, into, out);
+    if (x->dtype == SPYRE_DTYPE_F32) TRY(make_cast(r, condition, x->dtype, NULL, &wide));
+    spyre_arg args[3] = {tensor_arg(&wide), tensor_arg(x), tensor_arg(y)};
     TRY(broadcast_sizes(&x->view, &y->view, &values));
     TRY(broadcast_sizes(&condition->view, &values, &view));
     return emit(r, ATEN_SPYRE_WHERE3, args, 3, x->dtype, &view, into, out);

@@ -143,6 +143,12 @@ static bool broadcast(const spyre_view *from, spyre_view *to)
     return true;
 }
 
+// A condition is as wide as what it selects.
+static uint32_t condition_dtypes(const operand *result)
+{
+    return result->dtype == SPYRE_DTYPE_F32 ? ATEN_DTYPES_F32 : ATEN_DTYPES_BOOL;
+}
+
 static spyre_status check_pointwise(const checker *c, const operand *result)
 {
     const opfunc_info *info = opfunc_describe(c->row->opfunc);
@@ -153,8 +159,7 @@ static spyre_status check_pointwise(const checker *c, const operand *result)
     spyre_view sizes = {0};
     TRY(expect_args(c, inputs + parameters));
     for (uint32_t i = 0; i < inputs; i++) {
-        bool is_condition = selects && i == 0;
-        TRY(load_arg(c, i, is_condition ? (uint32_t)ATEN_DTYPES_BOOL : c->row->dtypes, &x[i]));
+        TRY(load_arg(c, i, selects && i == 0 ? condition_dtypes(result) : c->row->dtypes, &x[i]));
         if (!broadcast(&x[i].view, &sizes)) {
             return expect_sizes(&x[i].view, &sizes, (int)i);
         }

@@ -101,6 +101,9 @@ SPYRE_MUST_CHECK spyre_status make_layer_norm(rewriter *r, const tensor *x, cons
                                               tensor *out);
 SPYRE_MUST_CHECK spyre_status make_cat(rewriter *r, const tensor *items, uint32_t count,
                                        uint32_t dim, const tensor *into, tensor *out);
+// Puts `before` and `after` places of the value around x along one dim; a negative count cuts.
+SPYRE_MUST_CHECK spyre_status make_padded(rewriter *r, tensor *x, uint32_t dim, int64_t before,
+                                          int64_t after, double value);
 // A copy, broadcast to the sizes of `into`.
 SPYRE_MUST_CHECK spyre_status make_copy(rewriter *r, const tensor *x, const tensor *into,
                                         tensor *out);

@@ -283,6 +283,24 @@ spyre_status rewrite_pow(rewriter *r)
     return make_binary(r, ATEN_SPYRE_MUL, &power, &x, &into, NULL);
 }
 
+// base ^ x. The logarithm's rounding grows with x, which 16 bits do not show and 32 would.
+spyre_status rewrite_power_of(rewriter *r)
+{
+    tensor x, into;
+    double base = 2;
+    bool is_exp2 = r->from->op == ATEN_EXP2;
+    TRY(rewrite_result(r, 0, &into));
+    if (!is_exp2) TRY(graph_arg_real(r->source, r->node, 0, 0, &base));
+    if (into.dtype != SPYRE_DTYPE_F16 && into.dtype != SPYRE_DTYPE_BF16)
+        return status_new(SPYRE_UNSUPPORTED, "powers in %s", spyre_dtype_name(into.dtype));
+    if (!(base > 0) || base == 1 || isinf(base))
+        return status_new(SPYRE_UNSUPPORTED, "powers of %g", base);
+    TRY(rewrite_operand(r, is_exp2 ? 0 : 1, SPYRE_DTYPE_F32, &x));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &x, log(base), NULL, &x));
+    TRY(make_unary(r, ATEN_SPYRE_EXP, &x, NULL, &x));
+    return make_cast(r, &x, into.dtype, &into, NULL);
+}
+
 spyre_status rewrite_compare(rewriter *r)
 {
     tensor x, y, into;

@@ -64,9 +64,8 @@ static spyre_status check_size(const tensor *into, uint32_t rank, uint32_t dim, 
     return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: does not give the result's dim %u", dim);
 }
 
-// Puts `before` and `after` blocks of the value around x along one dim; a negative block cuts.
-static spyre_status pad_dim(rewriter *r, tensor *x, uint32_t dim, int64_t before, int64_t after,
-                            double value)
+spyre_status make_padded(rewriter *r, tensor *x, uint32_t dim, int64_t before, int64_t after,
+                         double value)
 {
     int64_t cut_front = before < 0 ? -before : 0, cut_back = after < 0 ? -after : 0;
     int64_t left = x->view.size[dim] - cut_front - cut_back;
@@ -109,7 +108,7 @@ spyre_status rewrite_pad(rewriter *r)
                         __builtin_add_overflow(size, after, &size) || before == INT64_MIN ||
                         after == INT64_MIN;
         TRY(check_size(&into, x.view.rank, dim, overflow, size));
-        TRY(pad_dim(r, &x, dim, before, after, value));
+        TRY(make_padded(r, &x, dim, before, after, value));
     }
     return rewrite_finish(r, &x, &into);
 }

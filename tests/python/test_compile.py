@@ -230,6 +230,43 @@ def test_report_tells_what_each_stage_took():
     assert torch_spyre.compile_statistics()["pass_memory_planning_us"] >= 0
 
 
+def stays_on_card(function, *operands, tolerance=0.0, wide=False):
+    """The same as on the CPU; wide: as what the CPU computes in float32."""
+    torch._dynamo.reset()
+    actual = torch.compile(function, dynamic=False)(*[x.to("spyre") for x in operands])
+    assert ": host" not in torch_spyre.last_report().text
+    expected = function(*[x.float() if wide else x for x in operands]).to(actual.dtype)
+    torch.testing.assert_close(
+        actual.cpu(), expected, rtol=tolerance, atol=tolerance, equal_nan=True
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("size", [1, 2, 7, 64, 129])
+def test_products(dtype, size):
+    x = (torch.randint(32, 97, (3, size, 2)) / 64).to(dtype)
+    near = {"tolerance": 1e-5 if dtype == torch.float32 else 1e-2, "wide": True}
+    stays_on_card(lambda x: x.prod(1), x, **near)
+    stays_on_card(lambda x: x[0].prod(), x, **near)
+    stays_on_card(lambda x: x.prod(-1, keepdim=True) * x, x, **near)
+
+
+def test_powers_of_a_number():
+    x = (torch.arange(-70, 70) / 16).half()
+    stays_on_card(lambda x: 2**x, x, tolerance=4e-3)
+    stays_on_card(lambda x: torch.exp2(x) + 0.25**x, x, tolerance=4e-3)
+
+
+def test_float32_is_chosen_by_a_mask():
+    inf, nan = float("inf"), float("nan")
+    x, y = torch.arange(140.0).view(2, 70) - 70, torch.tensor([1.5, nan, inf, -inf, 3e38]).tile(14)
+    mask = torch.arange(140).view(2, 70) % 3 == 0
+    stays_on_card(lambda c, x, y: torch.where(c, x, y), mask, x, y)
+    stays_on_card(lambda c, x, y: torch.where(c, y, x), mask, x, y)
+    stays_on_card(lambda c, x: x.masked_fill(c, -inf).softmax(-1), mask, x, tolerance=1e-6)
+    stays_on_card(lambda c, x: torch.where(c.t(), x.t(), 2.5), mask[:1], x)
+
+
 _EMPTY_USES = [
     lambda e, x: e[::2] + 1,
     lambda e, x: (e.t() * 2, e.flatten()),

@@ -101,3 +101,27 @@ def test_the_host_has_kernels_in_float32_for_16_bits():
         actual = form(x.to("spyre"))
         assert actual.dtype == HALF
         torch.testing.assert_close(actual.cpu().float(), layer(x.float()), atol=1e-2, rtol=1e-2)
+
+
+POOLS = [
+    (3, 2, 1, 1, False),
+    (2, 2, 0, 1, True),
+    ((2, 3), (1, 2), (1, 0), 2, False),
+    (5, 1, 2, 1, False),
+]
+
+
+@pytest.mark.parametrize("kernel, stride, padding, dilation, ceil_mode", POOLS)
+def test_max_pool(kernel, stride, padding, dilation, ceil_mode):
+    pool = nn.MaxPool2d(kernel, stride, padding, dilation, ceil_mode=ceil_mode)
+    for x in (numbers(2, 3, 11, 12), numbers(3, 7, 66).float(), numbers(1, 5, 9, 8).mT):
+        torch._dynamo.reset()
+        actual = torch.compile(pool)(x.to("spyre"))
+        assert dilation > 1 or ": host" not in torch_spyre.last_report().text
+        assert actual.shape == pool(x).shape and torch.equal(actual.cpu(), pool(x))
+
+
+def test_max_pool_whose_indices_are_used_is_the_hosts():
+    pool, x = nn.MaxPool2d(3, 2, return_indices=True), numbers(1, 2, 9, 9)
+    actual, expected = torch.compile(pool)(x.to("spyre")), pool(x)
+    assert all(torch.equal(a.cpu(), e) for a, e in zip(actual, expected, strict=True))
