@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Integers from and to Python.
+// Values from and to Python.
 #include "core.h"
 
 int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char *what)
@@ -39,10 +39,13 @@ int core_u32(PyObject *object, void *out)
 
 PyObject *core_int_list(const int64_t *values, uint32_t count)
 {
-    PyObject *list = PyList_New((Py_ssize_t)count);
-    for (uint32_t i = 0; list && i < count; i++) {
-        PyObject *value = PyLong_FromLongLong(values[i]);
-        if (!value || PyList_SetItem(list, (Py_ssize_t)i, value) < 0) Py_CLEAR(list);
-    }
-    return list;
+    CORE_RETURN_LIST(count, PyLong_FromLongLong(values[i]));
+}
+
+PyObject *core_text(spyre_status status, char **text)
+{
+    if (!core_check(status)) return core_raise();
+    PyObject *result = PyUnicode_FromString(*text);
+    spyre_string_free(*text);
+    return result;
 }

@@ -64,10 +64,8 @@ static PyObject *py_settings(PyObject *self, PyObject *unused)
 static PyObject *py_compile(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *object;
-    PyObject *settings;
+    PyObject *object, *settings, *pass = Py_None;
     spyre_compile_options options = spyre_compile_options_default();
-    PyObject *pass = Py_None;
     int fallback;
     if (!PyArg_ParseTuple(args, "OO!zp|O", &object, &PyDict_Type, &settings, &options.dump_dir,
                           &fallback, &pass))
@@ -80,8 +78,10 @@ static PyObject *py_compile(PyObject *self, PyObject *args)
     options.loop_context = pass;
     spyre_executable *compiled = NULL;
     spyre_status status;
-    Py_BEGIN_ALLOW_THREADS status = spyre_compile(graph, &options, &compiled);
-    Py_END_ALLOW_THREADS if (!core_check(status)) return core_raise();
+    Py_BEGIN_ALLOW_THREADS
+    status = spyre_compile(graph, &options, &compiled);
+    Py_END_ALLOW_THREADS
+    if (!core_check(status)) return core_raise();
     return executable_to_object(compiled);
 }
 

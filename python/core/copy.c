@@ -8,6 +8,7 @@
 #include "core.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -50,28 +51,6 @@ static void stage_give(void *buffer)
 }
 
 // ---- whole tensors
-
-// Same sizes, strides and element type.
-bool tensor_covers(const tensor_info *t)
-{
-    const storage *s = t->storage;
-    if (!s || !s->typed || t->offset != 0 || t->rank != (int64_t)s->dense.rank) return false;
-    if (dtype_of_torch(t->torch_dtype) != s->dtype) return false;
-    for (int64_t i = 0; i < t->rank; i++)
-        if (t->size[i] != s->dense.size[i] ||
-            (t->size[i] > 1 && t->stride[i] != s->dense.stride[i]))
-            return false;
-    return true;
-}
-
-bool tensor_same_geometry(const tensor_info *a, const tensor_info *b)
-{
-    if (a->torch_dtype != b->torch_dtype || a->rank != b->rank) return false;
-    for (int64_t i = 0; i < a->rank; i++)
-        if (a->size[i] != b->size[i] || (a->size[i] > 1 && a->stride[i] != b->stride[i]))
-            return false;
-    return true;
-}
 
 // A storage without element type takes that of the first tensor that reads or writes it; bytes
 // (uint8) say nothing about the type, they are how PyTorch copies storages.
@@ -220,7 +199,7 @@ static bool copy_on_card(const tensor_info *source, const tensor_info *target)
 
 static bool warn_downcast(const tensor_info *source, const tensor_info *target)
 {
-    static bool warned;
+    static atomic_bool warned;
     if (warned || source->storage || target->torch_dtype != aoti_torch_dtype_int64()) return true;
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *module = PyImport_ImportModule("torch_spyre");

@@ -27,12 +27,27 @@ PyObject *core_raise(void);                     // null, with the Python excepti
 PyObject *core_raise_runtime(void);             // as RuntimeError: errors of devices and streams
 bool error_register(PyObject *module);
 
-// ---- integers of Python (arguments.c)
+// ---- values of Python (arguments.c)
 // Integers of a Python sequence; -1 with an exception set.
 int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char *what);
 // Reads an int of 32 bits without sign, also as a converter ("O&"); 0 with an exception otherwise.
 int core_u32(PyObject *object, void *out);
 PyObject *core_int_list(const int64_t *values, uint32_t count);
+// The text that a function gave, which this frees, as str; null with an exception for an error.
+PyObject *core_text(spyre_status status, char **text);
+// The rest of a function that returns a list of `count` new objects, each made by an expression of
+// i; null with an exception when one is null.
+#define CORE_RETURN_LIST(count, make)                                                              \
+    PyObject *list = PyList_New((Py_ssize_t)(count));                                              \
+    for (uint32_t i = 0; list && i < (count); i++) {                                               \
+        PyObject *item = make;                                                                     \
+        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) Py_CLEAR(list);                \
+    }                                                                                              \
+    return list
+
+// ---- objects of a type of this module (object.c)
+PyObject *object_new(PyTypeObject *type);       // zeros behind its head
+void object_free(PyObject *self);               // after what it holds
 
 // ---- device and streams (device.c), beside what glue.h has
 bool device_is_forked(void);
@@ -108,9 +123,12 @@ bool tensor_of_object(PyObject *object, tensor_info *out);
 // Everything of a tensor that a compiled program depends on, as bytes: their number. Above
 // `capacity` nothing is written (tensor_key.c).
 size_t tensor_write_key(const tensor_info *t, void *buffer, size_t capacity);
+// Same sizes, and same strides of the dims of more than one element.
+bool tensor_same_shape(int64_t rank, const int64_t *size, const int64_t *stride,
+                       const int64_t *other_size, const int64_t *other_stride);
+bool tensor_same_geometry(const tensor_info *a, const tensor_info *b);  // and of the same dtype
 bool tensor_covers(const tensor_info *t);       // its typed storage exactly
-bool tensor_same_geometry(const tensor_info *a, const tensor_info *b);
-AtenTensorHandle glue_handle(const void *tensor);           // of a borrowed at::Tensor
+AtenTensorHandle tensor_handle(const void *tensor);         // of a borrowed at::Tensor
 bool tensor_view(const tensor_info *t, spyre_view *out);    // fails above SPYRE_MAX_RANK
 void tensor_contiguous_strides(int64_t rank, const int64_t *size, int64_t *out_stride);
 // Fails for sizes and strides that no tensor can have. PyTorch itself checks what it asks for only
@@ -139,8 +157,8 @@ bool layout_register(PyObject *module);
 // ---- what the compiler made (executable_object.c)
 spyre_executable *executable_of_object(PyObject *object);   // null with TypeError set
 PyObject *executable_to_object(spyre_executable *compiled); // takes it over
-// The segment of an Executable by a Python integer; null with IndexError set.
-const spyre_segment *executable_segment(PyObject *self, PyObject *index);
+// The segment of an Executable by a Python integer, and its number; null with IndexError set.
+const spyre_segment *executable_segment(PyObject *self, PyObject *index, uint32_t *out_number);
 // Adds the type Executable to the module.
 bool executable_add_type(PyObject *module, PyMethodDef *methods);
 

@@ -72,13 +72,7 @@ static PyObject *py_device_dtype(PyObject *self, PyObject *object)
 static PyObject *py_format_names(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    PyObject *names = PyList_New(0);
-    for (int i = 0; names && i < SPYRE_FORMAT_COUNT; i++) {
-        PyObject *name = PyUnicode_FromString(spyre_format_name((spyre_format)i));
-        if (!name || PyList_Append(names, name) < 0) Py_CLEAR(names);
-        Py_XDECREF(name);
-    }
-    return names;
+    CORE_RETURN_LIST(SPYRE_FORMAT_COUNT, PyUnicode_FromString(spyre_format_name((spyre_format)i)));
 }
 
 static PyObject *py_elements_per_stick(PyObject *self, PyObject *number)

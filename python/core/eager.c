@@ -66,7 +66,7 @@ void eager_tensor(glue_call *call, const void *tensor)
         return;
     }
     tensor_info t;
-    if (!tensor_describe(glue_handle(tensor), &t) || call->tensor_count == GLUE_MOST_TENSORS) {
+    if (!tensor_describe(tensor_handle(tensor), &t) || call->tensor_count == GLUE_MOST_TENSORS) {
         call->known = false;
         return;
     }
@@ -169,7 +169,7 @@ static bool gather_inputs(const program *p, const spyre_segment *segment, const 
 static bool write_result(const void *target, AtenTensorHandle result)
 {
     tensor_info to, from;
-    AtenTensorHandle handle = glue_handle(target);
+    AtenTensorHandle handle = tensor_handle(target);
     if (!tensor_describe(handle, &to) || !tensor_describe(result, &from)) return false;
     if (tensor_covers(&to) && tensor_covers(&from) && tensor_same_geometry(&from, &to) &&
         storage_exchange(to.storage, from.storage))

@@ -11,22 +11,12 @@ static spyre_executable *of(PyObject *self)
 
 static PyObject *id_list(const uint32_t *ids, uint32_t count)
 {
-    PyObject *list = PyList_New((Py_ssize_t)count);
-    for (uint32_t i = 0; list && i < count; i++) {
-        PyObject *id = PyLong_FromUnsignedLong(ids[i]);
-        if (!id || PyList_SetItem(list, (Py_ssize_t)i, id) < 0) Py_CLEAR(list);
-    }
-    return list;
+    CORE_RETURN_LIST(count, PyLong_FromUnsignedLong(ids[i]));
 }
 
 static PyObject *output_values(const spyre_segment *segment)
 {
-    PyObject *list = PyList_New((Py_ssize_t)segment->output_count);
-    for (uint32_t i = 0; list && i < segment->output_count; i++) {
-        PyObject *id = PyLong_FromUnsignedLong(segment->outputs[i].value);
-        if (!id || PyList_SetItem(list, (Py_ssize_t)i, id) < 0) Py_CLEAR(list);
-    }
-    return list;
+    CORE_RETURN_LIST(segment->output_count, PyLong_FromUnsignedLong(segment->outputs[i].value));
 }
 
 // Results that a launch does not return because they are views: (result, of an input, index of the
@@ -52,7 +42,8 @@ static PyObject *output_views(const spyre_segment *segment)
 
 static PyObject *py_segment(PyObject *self, PyObject *index)
 {
-    const spyre_segment *segment = executable_segment(self, index);
+    uint32_t number;
+    const spyre_segment *segment = executable_segment(self, index, &number);
     if (!segment) return NULL;
     return Py_BuildValue("{s:s,s:N,s:N,s:N,s:I,s:L,s:L,s:L,s:d,s:N}", "kind",
                          segment->kind == SPYRE_SEGMENT_CARD ? "card" : "host", "nodes",
@@ -68,9 +59,9 @@ static PyObject *py_segment(PyObject *self, PyObject *index)
 static PyObject *py_input_storage(PyObject *self, PyObject *args)
 {
     PyObject *index;
-    uint32_t input;
+    uint32_t input, number;
     if (!PyArg_ParseTuple(args, "OO&", &index, core_u32, &input)) return NULL;
-    const spyre_segment *segment = executable_segment(self, index);
+    const spyre_segment *segment = executable_segment(self, index, &number);
     if (!segment) return NULL;
     if (segment->kind != SPYRE_SEGMENT_CARD || input >= segment->input_count)
         return PyErr_Format(PyExc_IndexError, "input %u of %u", input, segment->input_count);
@@ -92,19 +83,11 @@ static PyObject *py_address(PyObject *self, PyObject *unused)
     return PyLong_FromVoidPtr(of(self));
 }
 
-static PyObject *text_result(spyre_status status, char **text)
-{
-    if (!core_check(status)) return core_raise();
-    PyObject *result = PyUnicode_FromString(*text);
-    spyre_string_free(*text);
-    return result;
-}
-
 static PyObject *py_report(PyObject *self, PyObject *unused)
 {
     (void)unused;
     char *text;
-    return text_result(spyre_executable_report(of(self), &text), &text);
+    return core_text(spyre_executable_report(of(self), &text), &text);
 }
 
 static PyObject *kernel_to_dict(const spyre_kernel_counters *k)
@@ -120,19 +103,18 @@ static PyObject *kernel_to_dict(const spyre_kernel_counters *k)
         (long long)k->vector_element_count);
 }
 
+static PyObject *kernel_list(const spyre_kernel_counters *kernels, uint32_t count)
+{
+    CORE_RETURN_LIST(count, kernel_to_dict(&kernels[i]));
+}
+
 static PyObject *py_counters(PyObject *self, PyObject *index)
 {
-    const spyre_segment *segment = executable_segment(self, index);
+    uint32_t number;
+    const spyre_segment *segment = executable_segment(self, index, &number);
     if (!segment) return NULL;
-    const spyre_kernel_counters *kernels =
-        spyre_executable_counters(of(self), (uint32_t)PyLong_AsUnsignedLong(index));
-    PyObject *list = PyList_New(0);
-    for (uint32_t k = 0; list && kernels && k < segment->kernel_count; k++) {
-        PyObject *item = kernel_to_dict(&kernels[k]);
-        if (!item || PyList_Append(list, item) < 0) Py_CLEAR(list);
-        Py_XDECREF(item);
-    }
-    return list;
+    const spyre_kernel_counters *kernels = spyre_executable_counters(of(self), number);
+    return kernel_list(kernels, kernels ? segment->kernel_count : 0);
 }
 
 static PyObject *py_text(PyObject *self, PyObject *args)
@@ -141,7 +123,7 @@ static PyObject *py_text(PyObject *self, PyObject *args)
     const char *stage;
     char *text;
     if (!PyArg_ParseTuple(args, "O&s", core_u32, &segment, &stage)) return NULL;
-    return text_result(spyre_executable_text(of(self), segment, stage, &text), &text);
+    return core_text(spyre_executable_text(of(self), segment, stage, &text), &text);
 }
 
 static PyObject *py_write(PyObject *self, PyObject *args)
@@ -157,9 +139,9 @@ static PyObject *py_write(PyObject *self, PyObject *args)
 // stages(segment) -> [(name, us, bytes, ops, buffers, changed)] of the front; [] of a cached one
 static PyObject *py_stages(PyObject *self, PyObject *index)
 {
-    if (!executable_segment(self, index)) return NULL;
-    uint32_t segment = (uint32_t)PyLong_AsUnsignedLong(index);
+    uint32_t segment;
     spyre_stage_record r;
+    if (!executable_segment(self, index, &segment)) return NULL;
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; list && spyre_executable_stage_record(of(self), segment, i, &r); i++) {
         PyObject *row = Py_BuildValue("(sdLIIO)", r.name, r.us, (long long)r.bytes, r.ops,

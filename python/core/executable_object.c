@@ -16,8 +16,7 @@ static spyre_executable *of(PyObject *self)
 
 PyObject *executable_to_object(spyre_executable *compiled)
 {
-    allocfunc allocate = (allocfunc)PyType_GetSlot(executable_type, Py_tp_alloc);
-    PyObject *made = allocate(executable_type, 0);
+    PyObject *made = object_new(executable_type);
     if (made)
         ((executable_object *)made)->executable = compiled;
     else
@@ -27,19 +26,16 @@ PyObject *executable_to_object(spyre_executable *compiled)
 
 static void executable_free(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
     spyre_executable_destroy(of(self));
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(self);
-    Py_DECREF(type);
+    object_free(self);
 }
 
-const spyre_segment *executable_segment(PyObject *self, PyObject *index)
+const spyre_segment *executable_segment(PyObject *self, PyObject *index, uint32_t *out_number)
 {
-    uint32_t at, count = spyre_executable_segment_count(of(self));
-    if (!core_u32(index, &at)) return NULL;
-    if (at < count) return spyre_executable_segment(of(self), at);
-    PyErr_Format(PyExc_IndexError, "segment %u of %u", at, count);
+    uint32_t count = spyre_executable_segment_count(of(self));
+    if (!core_u32(index, out_number)) return NULL;
+    if (*out_number < count) return spyre_executable_segment(of(self), *out_number);
+    PyErr_Format(PyExc_IndexError, "segment %u of %u", *out_number, count);
     return NULL;
 }
 

@@ -35,8 +35,7 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     char *names[] = {text_name, name_name, NULL};
     const char *text = NULL, *name = "graph";
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|zs", names, &text, &name)) return NULL;
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    PyObject *self = allocate(type, 0);
+    PyObject *self = object_new(type);
     if (!self) return NULL;
     spyre_graph **out = &((graph_object *)self)->graph;
     if (core_check(text ? spyre_graph_parse(text, name, out) : spyre_graph_create(out)))
@@ -47,11 +46,8 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *keyword
 
 static void graph_free(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
     spyre_graph_destroy(of(self));
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(self);
-    Py_DECREF(type);
+    object_free(self);
 }
 
 // add_input(name, tensor) -> value. The tensor's view, storage and layout become the input's type.
@@ -283,10 +279,7 @@ static PyObject *name_result(PyObject *self, PyObject *args)
 static PyObject *graph_text(PyObject *self)
 {
     char *text;
-    if (!core_check(spyre_graph_print(of(self), &text))) return core_raise();
-    PyObject *result = PyUnicode_FromString(text);
-    spyre_string_free(text);
-    return result;
+    return core_text(spyre_graph_print(of(self), &text), &text);
 }
 
 static PyMethodDef methods[] = {

@@ -23,15 +23,6 @@ bool executable_owns_outputs(const spyre_segment *segment)
     return true;
 }
 
-static bool same_dense(const spyre_view *a, const spyre_view *b)
-{
-    if (a->rank != b->rank) return false;
-    for (uint32_t i = 0; i < a->rank; i++)
-        if (a->size[i] != b->size[i] || (a->size[i] > 1 && a->stride[i] != b->stride[i]))
-            return false;
-    return true;
-}
-
 static bool check_card(size_t index, uint32_t card, uint32_t expected)
 {
     return card == expected ||
@@ -47,7 +38,10 @@ bool executable_input(const spyre_segment *segment, size_t index, uint32_t card,
     if (!s || !s->typed)
         return core_fail(SPYRE_INVALID_ARGUMENT, "input %zu of a launch is not on the card", index);
     if (!check_card(index, s->card, card)) return false;
-    if (!same_dense(&s->dense, &segment->input_storages[index]))
+    const spyre_view *wanted = &segment->input_storages[index];
+    if (s->dense.rank != wanted->rank ||
+        !tensor_same_shape(wanted->rank, s->dense.size, s->dense.stride, wanted->size,
+                           wanted->stride))
         return core_fail(SPYRE_INVALID_ARGUMENT,
                          "input %zu of a launch: its storage has other sizes or strides than the "
                          "program was compiled for",
@@ -175,9 +169,9 @@ done:
 static PyObject *start_with(launcher *start, PyObject *self, PyObject *args)
 {
     PyObject *index, *inputs;
-    uint32_t card;
+    uint32_t card, number;
     if (!PyArg_ParseTuple(args, "OOO&", &index, &inputs, core_u32, &card)) return NULL;
-    const spyre_segment *segment = executable_segment(self, index);
+    const spyre_segment *segment = executable_segment(self, index, &number);
     if (!segment) return NULL;
     if (segment->kind != SPYRE_SEGMENT_CARD || card >= device_count()) {
         core_fail(SPYRE_INVALID_ARGUMENT, "a launch of a %s segment on card %u of %u",
@@ -186,8 +180,7 @@ static PyObject *start_with(launcher *start, PyObject *self, PyObject *args)
     }
     PyObject *tensors = PySequence_Tuple(inputs);       // holds them while they are in use
     if (!tensors) return NULL;
-    PyObject *results = launch_segment(start, executable_of_object(self),
-                                       (uint32_t)PyLong_AsUnsignedLong(index), tensors, card);
+    PyObject *results = launch_segment(start, executable_of_object(self), number, tensors, card);
     Py_DECREF(tensors);
     return results;
 }
@@ -205,6 +198,7 @@ PyObject *executable_interpret(PyObject *self, PyObject *args)
 // ---- launches on tensors that the caller made
 
 #define NO_CARD UINT32_MAX
+enum { MOST_TENSORS = 256 };     // of a kind
 
 // The address of a tensor whose storage has the bytes of the layout; all when none is known. The
 // first tensor says which card it is.
@@ -228,7 +222,7 @@ static bool address_of(PyObject *tensor, uint32_t number, const spyre_layout *la
 static bool run_on(spyre_executable *executable, const spyre_segment *segment, PyObject *tensors)
 {
     uint32_t card = NO_CARD;
-    uint64_t inputs[256], buffers[256];
+    uint64_t inputs[MOST_TENSORS], buffers[MOST_TENSORS];
     for (uint32_t i = 0; i < segment->input_count; i++)
         if (!address_of(PyTuple_GetItem(tensors, (Py_ssize_t)segment->inputs[i]),
                         segment->inputs[i], &segment->input_layouts[i], &card, &inputs[i]))
@@ -242,19 +236,35 @@ static bool run_on(spyre_executable *executable, const spyre_segment *segment, P
     return executable_start(executable, 0, card, inputs, buffers);
 }
 
+// Every tensor of the call is an input or an output that has a buffer, by its number.
+static bool is_kernel(const spyre_segment *segment)
+{
+    if (!segment || segment->kind != SPYRE_SEGMENT_CARD) return false;
+    uint32_t count = segment->input_count + segment->output_count;
+    bool good = segment->input_count <= MOST_TENSORS && segment->buffer_count <= MOST_TENSORS;
+    for (uint32_t i = 0; good && i < segment->input_count; i++) good = segment->inputs[i] < count;
+    for (uint32_t i = 0; good && i < segment->output_count; i++)
+        good = segment->outputs[i].value < count &&
+               segment->outputs[i].buffer < segment->buffer_count;
+    return good;
+}
+
 PyObject *executable_run(PyObject *self, PyObject *arguments)
 {
     spyre_executable *executable = executable_of_object(self);
     const spyre_segment *segment = spyre_executable_segment(executable, 0);
+    if (!is_kernel(segment)) {
+        core_fail(SPYRE_INVALID_ARGUMENT, "run: not a kernel of compile_op_specs() with at most %d "
+                  "inputs and %d outputs", MOST_TENSORS, MOST_TENSORS);
+        return core_raise();
+    }
     PyObject *tensors = PySequence_Tuple(arguments);
     if (!tensors) return NULL;
     uint32_t wanted = segment->input_count + segment->output_count;
-    bool ok = PyTuple_Size(tensors) == (Py_ssize_t)wanted && segment->input_count <= 256 &&
-              segment->output_count <= 256;
-    if (!ok)
-        core_fail(SPYRE_INVALID_ARGUMENT, "the kernel takes %u tensors (at most 256 of a kind)",
-                  wanted);
-    ok = ok && run_on(executable, segment, tensors);
+    bool ok = PyTuple_Size(tensors) == (Py_ssize_t)wanted
+                  ? run_on(executable, segment, tensors)
+                  : core_fail(SPYRE_INVALID_ARGUMENT, "the kernel takes %u tensors, %zd are given",
+                              wanted, PyTuple_Size(tensors));
     Py_DECREF(tensors);
     if (!ok) return core_raise();
     Py_RETURN_NONE;

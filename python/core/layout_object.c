@@ -16,8 +16,7 @@ enum { PICKLE_VERSION = 3 };
 
 PyObject *layout_to_object(const spyre_layout *layout)
 {
-    allocfunc allocate = (allocfunc)PyType_GetSlot(layout_type, Py_tp_alloc);
-    PyObject *object = allocate(layout_type, 0);
+    PyObject *object = object_new(layout_type);
     if (object) ((layout_object *)object)->layout = *layout;
     return object;
 }
@@ -39,137 +38,95 @@ static const spyre_layout *of(PyObject *self)
 
 // ---- construction
 
-// The three call forms share one list of names: [0..2] of form 1 and 2, [0..2] of form 3.
-typedef struct {
-    PyObject *value[5];
-    int count;
-} call_arguments;
-
-static bool read_arguments(PyObject *args, PyObject *keywords, const char *const *names, int size,
-                           call_arguments *out)
+static bool read_dtype(PyObject *object, spyre_dtype *out)
 {
-    memset(out, 0, sizeof *out);
-    Py_ssize_t given = PyTuple_Size(args);
-    if (given > size) {
-        PyErr_Format(PyExc_TypeError, "SpyreTensorLayout takes at most %d arguments (%zd given)",
-                     size, given);
-        return false;
-    }
-    for (Py_ssize_t i = 0; i < given; i++) out->value[i] = PyTuple_GetItem(args, i);
-    out->count = (int)given;
-    for (int i = 0; keywords && i < size; i++) {
-        PyObject *value = PyDict_GetItemString(keywords, names[i]);
-        if (!value) continue;
-        if (out->value[i]) {
-            PyErr_Format(PyExc_TypeError, "SpyreTensorLayout got '%s' twice", names[i]);
-            return false;
-        }
-        out->value[i] = value;
-        out->count++;
-    }
-    if (out->count == given + (keywords ? PyDict_Size(keywords) : 0)) return true;
-    PyErr_SetString(PyExc_TypeError, "SpyreTensorLayout got an unexpected keyword argument");
+    if (dtype_of_object(object, out)) return true;
+    PyErr_Format(PyExc_RuntimeError, "Spyre backend does not support dtype %R", object);
     return false;
 }
 
-static bool read_arrangement(PyObject *object, spyre_arrangement *out)
+static bool same_count(const char *a, int64_t a_count, const char *b, int64_t b_count)
 {
-    *out = SPYRE_ARRANGEMENT_STANDARD;
-    if (!object) return true;
-    uint32_t value;
-    if (!core_u32(object, &value)) return false;
-    *out = (spyre_arrangement)value;
-    return true;
-}
-
-static bool read_dtype(PyObject *object, spyre_dtype *out)
-{
-    if (object && dtype_of_object(object, out)) return true;
-    PyErr_Format(PyExc_RuntimeError, "Spyre backend does not support dtype %R",
-                 object ? object : Py_None);
+    if (a_count == b_count) return true;
+    PyErr_Format(PyExc_ValueError, "%s has %lld entries, %s %lld", a, (long long)a_count, b,
+                 (long long)b_count);
     return false;
 }
 
 // (device_size, stride_map, device_dtype, element_arrangement=STANDARD)
 static bool from_device(PyObject *args, PyObject *keywords, spyre_layout *out)
 {
-    static const char *const names[] = {"device_size", "stride_map", "device_dtype",
-                                        "element_arrangement"};
-    call_arguments call;
-    if (!read_arguments(args, keywords, names, 4, &call)) return false;
-    if (!call.value[0] || !call.value[1] || !call.value[2]) {
-        PyErr_SetString(PyExc_TypeError, "device_size, stride_map and device_dtype are needed");
+    static char *names[] = {"device_size", "stride_map", "device_dtype", "element_arrangement",
+                            NULL};
+    PyObject *size, *map;
+    uint32_t format, arrangement = SPYRE_ARRANGEMENT_STANDARD;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO&|O&:SpyreTensorLayout", names, &size,
+                                     &map, core_u32, &format, core_u32, &arrangement))
         return false;
-    }
     memset(out, 0, sizeof *out);
-    int64_t rank = core_ints(call.value[0], out->device_size, SPYRE_MAX_DEVICE_RANK, "device_size");
+    int64_t rank = core_ints(size, out->device_size, SPYRE_MAX_DEVICE_RANK, "device_size");
     if (rank < 0) return false;
-    int64_t map = core_ints(call.value[1], out->stride_map, SPYRE_MAX_DEVICE_RANK, "stride_map");
-    if (map < 0) return false;
-    if (rank != map) {
-        PyErr_Format(PyExc_ValueError, "device_size has %lld entries, stride_map %lld",
-                     (long long)rank, (long long)map);
-        return false;
-    }
-    uint32_t format;
-    if (!core_u32(call.value[2], &format)) return false;
+    int64_t steps = core_ints(map, out->stride_map, SPYRE_MAX_DEVICE_RANK, "stride_map");
+    if (steps < 0 || !same_count("device_size", rank, "stride_map", steps)) return false;
     out->rank = (uint32_t)rank;
     out->format = (spyre_format)format;
-    return read_arrangement(call.value[3], &out->arrangement);
+    out->arrangement = (spyre_arrangement)arrangement;
+    return true;
 }
 
-// (host_size, dtype) or (host_size, host_strides, dtype, dim_order, element_arrangement=STANDARD)
-static bool from_host(PyObject *args, PyObject *keywords, spyre_layout *out)
+// (host_size, dtype)
+static bool from_size(PyObject *args, PyObject *keywords, spyre_layout *out)
 {
-    static const char *const short_names[] = {"host_size", "dtype"};
-    static const char *const long_names[] = {"host_size", "host_strides", "dtype", "dim_order",
-                                             "element_arrangement"};
-    bool is_short = PyTuple_Size(args) + (keywords ? PyDict_Size(keywords) : 0) == 2;
-    call_arguments call;
-    if (!read_arguments(args, keywords, is_short ? short_names : long_names, is_short ? 2 : 5,
-                        &call))
-        return false;
-    int64_t size[CORE_MAX_RANK], stride[CORE_MAX_RANK], order[CORE_MAX_RANK];
-    int32_t order32[CORE_MAX_RANK];
+    static char *names[] = {"host_size", "dtype", NULL};
+    PyObject *host_size, *dtype_object;
+    int64_t size[CORE_MAX_RANK];
     spyre_dtype dtype;
-    spyre_arrangement arrangement;
-    if (!call.value[0]) {
-        PyErr_SetString(PyExc_TypeError, "SpyreTensorLayout needs host_size and dtype");
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO:SpyreTensorLayout", names, &host_size,
+                                     &dtype_object))
         return false;
-    }
-    int64_t rank = core_ints(call.value[0], size, CORE_MAX_RANK, "host_size");
-    if (rank < 0 || !read_dtype(call.value[is_short ? 1 : 2], &dtype)) return false;
-    if (is_short) {
-        if (core_check(spyre_layout_default(size, (uint32_t)rank, dtype, out))) return true;
-        PyErr_SetString(PyExc_RuntimeError, core_error_message());
-        return false;
-    }
-    if (!call.value[1] || !call.value[3]) {
-        PyErr_SetString(PyExc_TypeError, "host_strides and dim_order are needed");
-        return false;
-    }
-    int64_t strides = core_ints(call.value[1], stride, CORE_MAX_RANK, "host_strides");
-    if (strides < 0) return false;
-    int64_t count = core_ints(call.value[3], order, CORE_MAX_RANK, "dim_order");
-    if (count < 0 || !read_arrangement(call.value[4], &arrangement)) return false;
-    if (strides != rank) {
-        PyErr_Format(PyExc_ValueError, "host_size has %lld entries, host_strides %lld",
-                     (long long)rank, (long long)strides);
-        return false;
-    }
+    int64_t rank = core_ints(host_size, size, CORE_MAX_RANK, "host_size");
+    if (rank < 0 || !read_dtype(dtype_object, &dtype)) return false;
+    return core_check(spyre_layout_default(size, (uint32_t)rank, dtype, out)) ||
+           core_raise_runtime();
+}
+
+// The entries of a dim_order; -1 with an exception set.
+static int64_t read_order(PyObject *object, int32_t *out)
+{
+    int64_t order[CORE_MAX_RANK], count = core_ints(object, order, CORE_MAX_RANK, "dim_order");
     for (int64_t i = 0; i < count; i++) {
-        order32[i] = (int32_t)order[i];
-        if (order32[i] == order[i]) continue;
+        out[i] = (int32_t)order[i];
+        if (out[i] == order[i]) continue;
         PyErr_Format(PyExc_ValueError, "dim_order[%lld] is %lld: no dim", (long long)i,
                      (long long)order[i]);
-        return false;
+        return -1;
     }
-    if (!core_check(spyre_layout_ordered(size, stride, (uint32_t)rank, dtype, order32,
-                                         (uint32_t)count, out))) {
-        PyErr_SetString(PyExc_RuntimeError, core_error_message());
+    return count;
+}
+
+// (host_size, host_strides, dtype, dim_order, element_arrangement=STANDARD)
+static bool from_order(PyObject *args, PyObject *keywords, spyre_layout *out)
+{
+    static char *names[] = {"host_size",           "host_strides", "dtype", "dim_order",
+                            "element_arrangement", NULL};
+    PyObject *host_size, *host_strides, *dtype_object, *dim_order;
+    uint32_t arrangement = SPYRE_ARRANGEMENT_STANDARD;
+    int64_t size[CORE_MAX_RANK], stride[CORE_MAX_RANK];
+    int32_t order[CORE_MAX_RANK];
+    spyre_dtype dtype;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOOO|O&:SpyreTensorLayout", names,
+                                     &host_size, &host_strides, &dtype_object, &dim_order, core_u32,
+                                     &arrangement))
         return false;
-    }
-    out->arrangement = arrangement;
+    int64_t rank = core_ints(host_size, size, CORE_MAX_RANK, "host_size");
+    if (rank < 0 || !read_dtype(dtype_object, &dtype)) return false;
+    int64_t strides = core_ints(host_strides, stride, CORE_MAX_RANK, "host_strides");
+    int64_t count = strides < 0 ? -1 : read_order(dim_order, order);
+    if (count < 0 || !same_count("host_size", rank, "host_strides", strides)) return false;
+    if (!core_check(spyre_layout_ordered(size, stride, (uint32_t)rank, dtype, order,
+                                         (uint32_t)count, out)))
+        return core_raise_runtime();
+    out->arrangement = (spyre_arrangement)arrangement;
     return true;
 }
 
@@ -186,13 +143,11 @@ static PyObject *layout_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 {
     (void)type;
     spyre_layout layout;
-    bool ok = is_device_form(args, keywords) ? from_device(args, keywords, &layout)
-                                             : from_host(args, keywords, &layout);
-    if (ok && !core_check(spyre_layout_check(&layout))) {
-        core_raise();
-        ok = false;
-    }
-    return ok ? layout_to_object(&layout) : NULL;
+    Py_ssize_t given = PyTuple_Size(args) + (keywords ? PyDict_Size(keywords) : 0);
+    bool (*read)(PyObject *, PyObject *, spyre_layout *) =
+        is_device_form(args, keywords) ? from_device : given <= 2 ? from_size : from_order;
+    if (!read(args, keywords, &layout)) return NULL;
+    return core_check(spyre_layout_check(&layout)) ? layout_to_object(&layout) : core_raise();
 }
 
 // ---- attributes and methods
@@ -242,8 +197,10 @@ static PyObject *py_bytes(PyObject *self, PyObject *unused)
 static PyObject *py_with_arrangement(PyObject *self, PyObject *arrangement)
 {
     spyre_layout changed = *of(self);
-    if (!read_arrangement(arrangement, &changed.arrangement)) return NULL;
-    return layout_to_object(&changed);
+    uint32_t number;
+    if (!core_u32(arrangement, &number)) return NULL;
+    changed.arrangement = (spyre_arrangement)number;
+    return core_check(spyre_layout_check(&changed)) ? layout_to_object(&changed) : core_raise();
 }
 
 static PyObject *py_reduce(PyObject *self, PyObject *unused)
@@ -294,14 +251,6 @@ static Py_hash_t layout_hash(PyObject *self)
     return result == -1 ? -2 : result;
 }
 
-static void layout_free(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(self);
-    Py_DECREF(type);
-}
-
 static PyGetSetDef attributes[] = {
     {"device_size", get_device_size, NULL, "Sizes of the device dims, outermost first.", NULL},
     {"stride_map", get_stride_map, NULL, "Step in host elements of each device dim.", NULL},
@@ -321,7 +270,7 @@ static PyMethodDef layout_methods[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_new, layout_new},    {Py_tp_dealloc, layout_free},        {Py_tp_repr, layout_text},
+    {Py_tp_new, layout_new},    {Py_tp_dealloc, object_free},        {Py_tp_repr, layout_text},
     {Py_tp_str, layout_text},   {Py_tp_richcompare, layout_compare}, {Py_tp_hash, layout_hash},
     {Py_tp_getset, attributes}, {Py_tp_methods, layout_methods},     {0, NULL},
 };

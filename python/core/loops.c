@@ -22,23 +22,14 @@ static PyObject *access_object(const spyre_loop_access *access, uint32_t loops)
     return Py_BuildValue("ILN", access->buffer, (long long)access->offset, strides);
 }
 
-// A list of `count` objects that make(i) returns; consumes nothing else.
-#define LIST_OF(count, make)                                                                       \
-    PyObject *list = PyList_New((Py_ssize_t)(count));                                              \
-    for (uint32_t i = 0; list && i < (count); i++) {                                               \
-        PyObject *item = make;                                                                     \
-        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) Py_CLEAR(list);                \
-    }                                                                                              \
-    return list
-
 static PyObject *loop_list(const spyre_loop_op *op)
 {
-    LIST_OF(op->loop_count, loop_object(&op->loops[i]));
+    CORE_RETURN_LIST(op->loop_count, loop_object(&op->loops[i]));
 }
 
 static PyObject *access_list(const spyre_loop_op *op)
 {
-    LIST_OF(op->operand_count, access_object(&op->operands[i], op->loop_count));
+    CORE_RETURN_LIST(op->operand_count, access_object(&op->operands[i], op->loop_count));
 }
 
 static PyObject *tile_object(const spyre_loop_tiles *tiles)
@@ -48,12 +39,12 @@ static PyObject *tile_object(const spyre_loop_tiles *tiles)
 
 static PyObject *tile_list(const spyre_loop_op *op)
 {
-    LIST_OF(op->tile_count, tile_object(&op->tiles[i]));
+    CORE_RETURN_LIST(op->tile_count, tile_object(&op->tiles[i]));
 }
 
 static PyObject *order_list(const spyre_loop_buffer *buffer)
 {
-    LIST_OF(buffer->dim_count, PyLong_FromLong(buffer->order[i]));
+    CORE_RETURN_LIST(buffer->dim_count, PyLong_FromLong(buffer->order[i]));
 }
 
 static PyObject *op_object(const spyre_loops *loops, uint32_t index)
@@ -82,12 +73,12 @@ static PyObject *buffer_object(const spyre_loops *loops, uint32_t index)
 
 static PyObject *op_list(const spyre_loops *loops)
 {
-    LIST_OF(spyre_loops_op_count(loops), op_object(loops, i));
+    CORE_RETURN_LIST(spyre_loops_op_count(loops), op_object(loops, i));
 }
 
 static PyObject *buffer_list(const spyre_loops *loops)
 {
-    LIST_OF(spyre_loops_buffer_count(loops), buffer_object(loops, i));
+    CORE_RETURN_LIST(spyre_loops_buffer_count(loops), buffer_object(loops, i));
 }
 
 // read_loops(loops) -> (ops, buffers)

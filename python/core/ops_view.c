@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Replaces the kernel's first argument by a view of it. `offset` is that of the view.
+// Replaces the kernel's first argument by a view of it.
 static bool reinterpret(StableIValue *stack, int64_t rank, const int64_t *size,
                         const int64_t *stride, int64_t offset_increment)
 {

@@ -23,19 +23,15 @@ static spyre_program *of(PyObject *self)
 
 static void plan_free(PyObject *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
     spyre_program_close(of(self));
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(self);
-    Py_DECREF(type);
+    object_free(self);
 }
 
 static PyObject *open_plan(const char *directory)
 {
     spyre_program *program;
     if (!core_check(spyre_program_open(directory, &program))) return core_raise();
-    allocfunc allocate = (allocfunc)PyType_GetSlot(plan_type, Py_tp_alloc);
-    PyObject *plan = allocate(plan_type, 0);
+    PyObject *plan = object_new(plan_type);
     if (plan)
         ((plan_object *)plan)->program = program;
     else
@@ -103,17 +99,20 @@ static PyObject *plan_step_type(PyObject *self, PyObject *index)
 // ---- launches
 
 typedef struct {
+    const spyre_program *program;
     uint32_t count;
-    storage *storages[16];
-    spyre_program_buffer buffers[16];
+    storage **storages;
+    spyre_program_buffer *buffers;
 } binding;
 
 static void binding_free(binding *b)
 {
-    for (uint32_t i = 0; i < b->count; i++) free(b->buffers[i].bytes);
+    for (uint32_t i = 0; b->buffers && i < b->count; i++) free(b->buffers[i].bytes);
+    free(b->buffers);
+    free(b->storages);
 }
 
-static bool bind_tensor(binding *b, const spyre_program *program, uint32_t index, PyObject *tensor)
+static bool bind_tensor(binding *b, uint32_t index, PyObject *tensor)
 {
     tensor_info t;
     if (!tensor_of_object(tensor, &t)) return false;
@@ -121,37 +120,43 @@ static bool bind_tensor(binding *b, const spyre_program *program, uint32_t index
     if (!t.storage || dtype == SPYRE_DTYPE_COUNT || !storage_type(t.storage, dtype))
         return core_fail(SPYRE_INVALID_ARGUMENT, "argument %u of a launch is not on the card",
                          index);
-    int64_t wanted = spyre_program_argument_bytes(program, index);
-    if (wanted && wanted != t.storage->card_bytes)
+    int64_t bytes = t.storage->card_bytes;
+    int64_t wanted = spyre_program_argument_bytes(b->program, index);
+    if (wanted && wanted != bytes)
         return core_fail(
             SPYRE_INVALID_ARGUMENT,
             "argument %u of a launch has %lld bytes on the card, the program wants %lld", index,
-            (long long)t.storage->card_bytes, (long long)wanted);
+            (long long)bytes, (long long)wanted);
     b->storages[index] = t.storage;
-    b->buffers[index].byte_count = t.storage->card_bytes;
-    b->buffers[index].bytes = malloc((size_t)t.storage->card_bytes);
-    b->count = index + 1;
+    b->buffers[index] = (spyre_program_buffer){malloc((size_t)bytes), bytes};
     if (!b->buffers[index].bytes) return core_fail(SPYRE_OUT_OF_MEMORY, "no memory for a launch");
     return storage_read_raw(t.storage, b->buffers[index].bytes);
+}
+
+static bool run_bound(binding *b, PyObject *tensors)
+{
+    for (uint32_t i = 0; i < b->count; i++)
+        if (!bind_tensor(b, i, PyTuple_GetItem(tensors, (Py_ssize_t)i))) return false;
+    spyre_context *context = device_context();
+    uint32_t card = b->count ? b->storages[0]->card : (uint32_t)device_current();
+    if (!context || !core_check(spyre_program_run(context, card, b->program, b->buffers)))
+        return false;
+    for (uint32_t i = 0; i < b->count; i++)
+        if (!storage_write_raw(b->storages[i], b->buffers[i].bytes)) return false;
+    return true;
 }
 
 // `tensors` is a tuple, which keeps them.
 static bool run(const spyre_program *program, PyObject *tensors)
 {
-    binding b = {0};
-    Py_ssize_t count = PyTuple_Size(tensors);
-    uint32_t wanted = spyre_program_argument_count(program);
-    if ((uint32_t)count != wanted || count > 16)
+    binding b = {.program = program, .count = spyre_program_argument_count(program)};
+    if (PyTuple_Size(tensors) != (Py_ssize_t)b.count)
         return core_fail(SPYRE_INVALID_ARGUMENT, "the program takes %u tensors, %zd were given",
-                         wanted, count);
-    bool ok = true;
-    for (uint32_t i = 0; ok && i < wanted; i++)
-        ok = bind_tensor(&b, program, i, PyTuple_GetItem(tensors, (Py_ssize_t)i));
-    uint32_t card = b.count ? b.storages[0]->card : (uint32_t)device_current();
-    ok = ok && device_context() &&
-         core_check(spyre_program_run(device_context(), card, program, b.buffers));
-    for (uint32_t i = 0; ok && i < b.count; i++)
-        ok = storage_write_raw(b.storages[i], b.buffers[i].bytes);
+                         b.count, PyTuple_Size(tensors));
+    b.storages = calloc((size_t)b.count + 1, sizeof *b.storages);
+    b.buffers = calloc((size_t)b.count + 1, sizeof *b.buffers);
+    bool ok = b.storages && b.buffers ? run_bound(&b, tensors)
+                                      : core_fail(SPYRE_OUT_OF_MEMORY, "no memory for a launch");
     binding_free(&b);
     return ok;
 }

@@ -57,8 +57,6 @@ AOTITorchError torch_from_blob(void *data, int64_t rank, const int64_t *sizes,
                                int32_t layout, const uint8_t *opaque, int64_t opaque_bytes,
                                void (*deleter)(void *data, void *context), void *context);
 AOTITorchError aoti_torch_delete_tensor_object(AtenTensorHandle tensor);
-AOTITorchError aoti_torch_new_tensor_handle(AtenTensorHandle tensor, AtenTensorHandle *out);
-AOTITorchError torch_get_const_data_ptr(AtenTensorHandle tensor, const void **out);
 AOTITorchError aoti_torch_get_data_ptr(AtenTensorHandle tensor, void **out);
 AOTITorchError aoti_torch_get_dim(AtenTensorHandle tensor, int64_t *out);
 AOTITorchError aoti_torch_get_numel(AtenTensorHandle tensor, int64_t *out);
@@ -68,20 +66,15 @@ AOTITorchError aoti_torch_get_dtype(AtenTensorHandle tensor, int32_t *out);
 AOTITorchError aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t *out);
 AOTITorchError aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t *out);
 AOTITorchError aoti_torch_get_storage_offset(AtenTensorHandle tensor, int64_t *out);
-AOTITorchError aoti_torch_get_storage_size(AtenTensorHandle tensor, int64_t *out);
 AOTITorchError aoti_torch__reinterpret_tensor(AtenTensorHandle self, int64_t rank,
                                               const int64_t *sizes, const int64_t *strides,
                                               int64_t offset_increment, AtenTensorHandle *out);
-AOTITorchError aoti_torch_empty_strided(int64_t rank, const int64_t *sizes, const int64_t *strides,
-                                        int32_t dtype, int32_t device_type, int32_t device_index,
-                                        AtenTensorHandle *out);
 AOTITorchError aoti_torch_copy_(AtenTensorHandle self, AtenTensorHandle source,
                                 int32_t non_blocking);
 AOTITorchError torch_list_size(StableListHandle list, size_t *out);
 AOTITorchError torch_list_get_item(StableListHandle list, size_t index, StableIValue *out);
 AOTITorchError torch_delete_list(StableListHandle list);
 AOTITorchError torch_new_list_reserve_size(size_t size, StableListHandle *out);
-AOTITorchError torch_list_push_back(StableListHandle list, StableIValue element);
 AOTITorchError torch_new_stable_ivalue(StableIValue **out);
 AOTITorchError torch_delete_stable_ivalue(StableIValue *value);
 const char *torch_exception_get_what_without_backtrace(void);

@@ -19,7 +19,7 @@ static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static storage *chunks[MAX_CHUNKS];
 static uint32_t *free_slots;
 static size_t free_count, free_capacity;
-static uint32_t slots_made;
+static _Atomic uint32_t slots_made;      // readers take no lock
 
 static storage *slot_record(uint32_t slot)
 {

@@ -49,7 +49,29 @@ bool tensor_describe(AtenTensorHandle handle, tensor_info *out)
                      (long long)out->numel);
 }
 
-AtenTensorHandle glue_handle(const void *tensor)
+bool tensor_same_shape(int64_t rank, const int64_t *size, const int64_t *stride,
+                       const int64_t *other_size, const int64_t *other_stride)
+{
+    for (int64_t i = 0; i < rank; i++)
+        if (size[i] != other_size[i] || (size[i] > 1 && stride[i] != other_stride[i])) return false;
+    return true;
+}
+
+bool tensor_same_geometry(const tensor_info *a, const tensor_info *b)
+{
+    return a->torch_dtype == b->torch_dtype && a->rank == b->rank &&
+           tensor_same_shape(a->rank, a->size, a->stride, b->size, b->stride);
+}
+
+bool tensor_covers(const tensor_info *t)
+{
+    const storage *s = t->storage;
+    return s && s->typed && t->offset == 0 && t->rank == (int64_t)s->dense.rank &&
+           dtype_of_torch(t->torch_dtype) == s->dtype &&
+           tensor_same_shape(t->rank, t->size, t->stride, s->dense.size, s->dense.stride);
+}
+
+AtenTensorHandle tensor_handle(const void *tensor)
 {
     return (AtenTensorHandle)(uintptr_t)tensor;
 }
@@ -57,7 +79,7 @@ AtenTensorHandle glue_handle(const void *tensor)
 bool tensor_of_object(PyObject *object, tensor_info *out)
 {
     const void *tensor = glue_from_python(object);
-    if (tensor) return tensor_describe(glue_handle(tensor), out);
+    if (tensor) return tensor_describe(tensor_handle(tensor), out);
     PyErr_SetString(PyExc_TypeError, "expected a tensor");
     return false;
 }
