@@ -31,6 +31,17 @@ static spyre_status reserve(size_t bytes, uint8_t **out_memory)
     return NULL;
 }
 
+// 0 where the C library does not say.
+static size_t second_cache_bytes(void)
+{
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+    long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return bytes > 0 ? (size_t)bytes : 0;
+#else
+    return 0;
+#endif
+}
+
 static spyre_status build(card *c)
 {
     TRY(reserve(MEMORY_BYTES, &c->memory));
@@ -41,6 +52,8 @@ static spyre_status build(card *c)
     TRY(pool_create(threads, &c->workers));
     c->scratch = calloc(threads, sizeof *c->scratch);
     TRY_ALLOC(c->scratch);
+    size_t cache_bytes = second_cache_bytes();
+    for (uint32_t n = 0; n < threads; n++) c->scratch[n].cache_bytes = cache_bytes;
     c->runs = calloc(ISA_CORES, sizeof *c->runs);
     TRY_ALLOC(c->runs);
     return ring_create(&c->messages);

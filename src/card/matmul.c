@@ -12,7 +12,8 @@
 #include "tensor/convert.h"
 
 enum {
-    ROWS_BYTES = 512 << 10,             // packed rows
+    LEAST_ROWS_BYTES = 512 << 10,       // packed rows: half of the second cache
+    MOST_ROWS_BYTES = 1 << 20,
     CHUNK_DEPTH = 512,                  // of k in them
     PANEL_BYTES = 128 << 10,            // packed columns
     FEW_PANEL_BYTES = 32 << 10,         // of which only one block of rows makes use
@@ -65,6 +66,14 @@ static void add_core(matmul_job *j, const matmul_operands *core)
     if (a >= wanted->end) wanted->end = a + 1;
 }
 
+static bool has_gaps(const matmul_job *j)
+{
+    for (uint32_t b = 0; b < j->b_count; b++)
+        for (size_t a = j->wanted[b].begin; a < j->wanted[b].end; a++)
+            if (!j->c[b][a]) return true;
+    return false;
+}
+
 static size_t row_count(const matmul_job *j)
 {
     return (size_t)j->a_count * j->x->rows.count;
@@ -82,22 +91,12 @@ typedef struct {
     size_t batches, rows, sticks;
 } division;
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t share(size_t count, size_t parts)
-{
-    return (count + parts - 1) / parts;
-}
-
 // Multiplications of the largest part and, in their measure, its packing.
 static size_t cost_of(const matmul_job *j, const division *d)
 {
-    size_t rows = share(row_count(j), d->rows);
-    size_t columns = share(stick_count(j), d->sticks) * j->x->lanes;
-    return share(j->x->batches.count, d->batches) *
+    size_t rows = matmul_share(row_count(j), d->rows);
+    size_t columns = matmul_share(stick_count(j), d->sticks) * j->x->lanes;
+    return matmul_share(j->x->batches.count, d->batches) *
            (rows * columns + PACKING_ROWS * (rows + columns));
 }
 
@@ -105,10 +104,10 @@ static division divide(const matmul_job *j, size_t threads)
 {
     division best = {1, 1, 1};
     size_t least_cost = SIZE_MAX;
-    for (size_t batches = 1; batches <= least(threads, j->x->batches.count); batches++) {
+    for (size_t batches = 1; batches <= matmul_least(threads, j->x->batches.count); batches++) {
         size_t left = threads / batches;
-        for (size_t rows = 1; rows <= least(left, row_count(j)); rows++) {
-            division d = {batches, rows, least(left / rows, stick_count(j))};
+        for (size_t rows = 1; rows <= matmul_least(left, row_count(j)); rows++) {
+            division d = {batches, rows, matmul_least(left / rows, stick_count(j))};
             size_t cost = cost_of(j, &d);
             if (cost >= least_cost) continue;
             least_cost = cost;
@@ -123,11 +122,10 @@ static matmul_range slice(size_t count, size_t parts, size_t part)
     return (matmul_range){count * part / parts, count * (part + 1) / parts};
 }
 
-// Whole sticks of k.
-static size_t panel_depth(size_t lanes, size_t bytes)
+// Floats that a line of columns is packed to.
+static size_t packed_lanes(const product *x)
 {
-    size_t sticks = bytes / sizeof(float) / lanes / lanes;
-    return sticks ? sticks * lanes : lanes;
+    return matmul_share(x->lanes, MATMUL_RUN) * MATMUL_RUN;
 }
 
 // No run may lie across two packed sticks.
@@ -150,9 +148,18 @@ static strip_multiplier *choose_few(const matmul_job *j, size_t rows, size_t chu
     return suits && rows <= table->few_rows && runs_within_sticks(x) ? table->multiply : NULL;
 }
 
-static matmul_part make_part(const matmul_job *j, const division *d, size_t n)
+static size_t rows_bytes(const plan_scratch *scratch)
+{
+    size_t half = scratch->cache_bytes / 2;
+    if (half < LEAST_ROWS_BYTES) return LEAST_ROWS_BYTES;
+    return matmul_least(half, MOST_ROWS_BYTES);
+}
+
+static matmul_part make_part(const matmul_job *j, const division *d, size_t n,
+                             const plan_scratch *scratch)
 {
     const product *x = j->x;
+    size_t floats = rows_bytes(scratch) / sizeof(float);
     size_t batch = n / (d->rows * d->sticks), row = n / d->sticks % d->rows;
     matmul_part p = {.job = j,
                      .x = x,
@@ -162,13 +169,13 @@ static matmul_part make_part(const matmul_job *j, const division *d, size_t n)
                      .element = spyre_format_bytes(x->format)};
     size_t rows = p.rows.end - p.rows.begin;
     bool few = rows <= MATMUL_ROWS;
-    p.chunk_depth = few ? ROWS_BYTES / sizeof(float) / MATMUL_ROWS / x->lanes * x->lanes
+    p.chunk_depth = few ? floats / MATMUL_ROWS / MATMUL_RUN * MATMUL_RUN
                         : CHUNK_DEPTH;
-    p.chunk_depth = least(p.chunk_depth, x->depth);
-    p.panel_depth = panel_depth(x->lanes, few ? FEW_PANEL_BYTES : PANEL_BYTES);
-    p.panel_depth = least(p.panel_depth, p.chunk_depth);
+    p.chunk_depth = matmul_least(p.chunk_depth, x->depth);
+    p.panel_depth = (few ? FEW_PANEL_BYTES : PANEL_BYTES) / sizeof(float) / packed_lanes(x);
+    p.panel_depth = matmul_least(p.panel_depth, p.chunk_depth);
     p.few = choose_few(j, rows, p.chunk_depth);
-    p.group = share(rows, share(rows * p.chunk_depth * sizeof(float), ROWS_BYTES));
+    p.group = matmul_share(rows, matmul_share(rows * p.chunk_depth, floats));
     return p;
 }
 
@@ -193,15 +200,16 @@ static size_t sums_floats(const matmul_part *p)
     for (uint32_t b = 0; b < j->b_count; b++) {
         size_t own = (j->wanted[b].end - j->wanted[b].begin) * height;
         matmul_range sticks = matmul_sticks_of(p, b);
-        count += least(own, p->group) * (sticks.end - sticks.begin);
+        count += matmul_least(own, p->group) * (sticks.end - sticks.begin);
     }
     return count * p->x->lanes;
 }
 
 static bool prepare(matmul_part *p, plan_scratch *scratch)
 {
-    size_t line = p->x->lanes * sizeof(float), sticks = share(p->chunk_depth, p->x->lanes);
-    bool ready = ensure(&scratch->rows, &scratch->rows_bytes, p->group * sticks * line) &&
+    const size_t run = MATMUL_RUN * sizeof(float), line = packed_lanes(p->x) * sizeof(float);
+    size_t runs = matmul_share(p->chunk_depth, MATMUL_RUN);
+    bool ready = ensure(&scratch->rows, &scratch->rows_bytes, p->group * runs * run) &&
                  ensure(&scratch->columns, &scratch->columns_bytes, p->panel_depth * line) &&
                  ensure(&scratch->sums, &scratch->sums_bytes, sums_floats(p) * sizeof(float)) &&
                  ensure(&scratch->results, &scratch->results_bytes,
@@ -226,11 +234,12 @@ bool matmul_fast(const product *x, const matmul_operands *cores, uint32_t count,
 {
     matmul_job j = {.x = x, .block = choose_block(x->format)};
     for (uint32_t n = 0; n < count; n++) add_core(&j, &cores[n]);
+    j.gaps = has_gaps(&j);
     division d = divide(&j, host->workers ? pool_threads(host->workers) : 1);
     size_t part_count = d.batches * d.rows * d.sticks;
     matmul_part parts[ISA_CORES];
     for (size_t n = 0; n < part_count; n++) {
-        parts[n] = make_part(&j, &d, n);
+        parts[n] = make_part(&j, &d, n, &host->scratch[n]);
         if (!prepare(&parts[n], &host->scratch[n])) return false;
     }
     if (part_count == 1) matmul_multiply(parts);

@@ -33,23 +33,29 @@ bool matmul_fast(const product *x, const matmul_operands *cores, uint32_t count,
 void fast_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t count,
                  const matmul_host *host);
 
-enum { MATMUL_ROWS = 6 };               // most rows of a block
+enum {
+    MATMUL_ROWS = 6,                    // most rows of a block
+    MATMUL_RUN = 64,                    // of k side by side in packed rows, of lanes in columns
+    MATMUL_LINE = 128,                  // bytes of a line of memory, two of the host's
+};
 
 // Lines that the host's second cache fetches while a block is multiplied.
-enum { MATMUL_MOST_LINES = 128 };
 typedef struct {
-    size_t count;
-    const uint8_t *at[MATMUL_MOST_LINES];
+    const uint8_t *at;
+    int64_t step;
+    size_t count, a_run;                // in all, and before each run of k
 } matmul_lines;
 
-// What a block of rows is multiplied with. k comes in runs of `lanes`, the last one shorter:
-// row r, index k of A is a[k / lanes * a_next + r * lanes + k % lanes], B is [k][lanes].
+// What a block of rows is multiplied with. k comes in runs, the last one shorter: row r, index k of
+// A is a[k / MATMUL_RUN * a_next + r * MATMUL_RUN + k % MATMUL_RUN], B is [k][MATMUL_RUN].
 typedef struct {
     const float *a, *b;
-    size_t a_next, lanes, depth;
+    size_t a_next, depth;
     size_t wanted;                      // the first of the lanes, a multiple of 32
     bool fresh;                         // the chain begins with 0, not with what c holds
-    const matmul_lines *ahead;
+    uint8_t *const *results;            // null: the sums go to c; else to SEN169_FP16 elements
+    int64_t column;                     // so many bytes behind each of them
+    matmul_lines next_columns, next_sums;
 } matmul_panel;
 
 // c[row][lane] = fma over k of a[row][k] * b[k][lane], for rows of 1 to MATMUL_ROWS and the lanes

@@ -4,48 +4,35 @@
 // where a panel is long, as those of weights are.
 #include "card/matmul_job.h"
 
-enum { CACHE_LINE = 64, LEAST_DEPTH = 256 };
-
-static matmul_range panel_at(const matmul_part *p, const matmul_chunk *k, size_t begin)
-{
-    size_t left = k->depth - begin;
-    return (matmul_range){begin, begin + (left < p->panel_depth ? left : p->panel_depth)};
-}
+enum { LEAST_DEPTH = 256 };
 
 matmul_ahead matmul_look_ahead(const matmul_part *p, const matmul_chunk *k, uint32_t b,
                                size_t stick, size_t done)
 {
-    matmul_ahead ahead = {.elements = panel_at(p, k, done < k->depth ? done : 0)};
+    size_t begin = done < k->depth ? done : 0;
     if (done == k->depth) stick++;
-    if (ahead.elements.end - ahead.elements.begin < LEAST_DEPTH ||
-        stick == matmul_sticks_of(p, b).end)
+    matmul_ahead ahead = {.run = k->begin, .count = matmul_least(k->depth - begin, p->panel_depth)};
+    if (ahead.count < LEAST_DEPTH || stick == matmul_sticks_of(p, b).end)
         return (matmul_ahead){0};
+    const product_index *runs = p->x->runs.items;
+    while (begin >= runs[ahead.run].run) begin -= runs[ahead.run++].run;
+    ahead.element = begin;
     ahead.stick = p->job->b[b] + p->batch->at[PRODUCT_B] +
                   p->x->columns.items[stick].at[PRODUCT_B];
     return ahead;
 }
 
-static void add_lines(matmul_lines *lines, const uint8_t *from, size_t bytes)
+matmul_lines matmul_take_ahead(const matmul_part *p, matmul_ahead *ahead, size_t most,
+                               size_t runs)
 {
-    for (size_t at = 0; at < bytes && lines->count < MATMUL_MOST_LINES; at += CACHE_LINE)
-        lines->at[lines->count++] = from + at;
-}
-
-void matmul_list_ahead(const matmul_part *p, const matmul_chunk *k, const matmul_ahead *ahead,
-                       matmul_range which, size_t parts, matmul_lines *out)
-{
-    const product *x = p->x;
-    size_t first = ahead->elements.begin, count = ahead->elements.end - first, before = 0;
-    matmul_range part = {first + count * which.begin / parts, first + count * which.end / parts};
-    out->count = 0;
-    if (!ahead->stick) return;
-    for (uint32_t n = k->begin; n < k->end && before < part.end; n++) {
-        const product_index *run = &x->runs.items[n];
-        size_t begin = part.begin > before ? part.begin - before : 0;
-        size_t end = part.end - before < run->run ? part.end - before : run->run;
-        before += run->run;
-        for (size_t e = begin; e < end; e++)
-            add_lines(out, ahead->stick + run->at[PRODUCT_B] + (int64_t)e * x->line,
-                      (size_t)p->element * x->lanes);
-    }
+    if (!ahead->count) return (matmul_lines){0};
+    const product_index *run = &p->x->runs.items[ahead->run];
+    size_t now = matmul_least(matmul_least(most, ahead->count), run->run - ahead->element);
+    matmul_lines lines = {
+        .at = ahead->stick + run->at[PRODUCT_B] + (int64_t)ahead->element * p->x->line,
+        .step = p->x->line, .count = now, .a_run = matmul_share(now, runs)};
+    ahead->count -= now;
+    ahead->element += now;
+    if (ahead->element == run->run) ahead->run++, ahead->element = 0;
+    return lines;
 }

@@ -20,7 +20,8 @@ typedef struct {
     uint32_t a_count, b_count;          // different operands 1 and 2
     const uint8_t *a[ISA_CORES], *b[ISA_CORES];
     uint8_t *c[ISA_CORES][ISA_CORES];   // [b][a]: the result, null when no core wants it
-    matmul_range wanted[ISA_CORES];     // [b]: the a of those that are not null
+    matmul_range wanted[ISA_CORES];     // [b]: from the first to the last a that is not null
+    bool gaps;                          // there are others between
 } matmul_job;
 
 // What one thread computes of it. Different parts write different results.
@@ -47,20 +48,32 @@ typedef struct {
     size_t before, depth;
 } matmul_chunk;
 
-// Elements of a stick of columns that will be packed behind a panel; stick is null when it does not
-// pay to fetch them before.
+// Elements of a stick of columns that will be packed behind a panel; none where it does not pay to
+// fetch them before.
 typedef struct {
     const uint8_t *stick;
-    matmul_range elements;              // of the chunk's k
+    uint32_t run;                       // of k
+    size_t element;                     // of the run
+    size_t count;                       // from there on
 } matmul_ahead;
 
 // What comes behind element `done` of the chunk of a stick of columns b.
 matmul_ahead matmul_look_ahead(const matmul_part *p, const matmul_chunk *k, uint32_t b,
                                size_t stick, size_t done);
 
-// The host's cache lines of some of so many equal parts of it.
-void matmul_list_ahead(const matmul_part *p, const matmul_chunk *k, const matmul_ahead *ahead,
-                       matmul_range which, size_t parts, matmul_lines *out);
+// Takes about `most` of them, to be fetched before `runs` runs of k.
+matmul_lines matmul_take_ahead(const matmul_part *p, matmul_ahead *ahead, size_t most,
+                               size_t runs);
+
+static inline size_t matmul_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t matmul_share(size_t count, size_t parts)
+{
+    return (count + parts - 1) / parts;
+}
 
 // The part's sticks of operand b.
 static inline matmul_range matmul_sticks_of(const matmul_part *p, uint32_t b)
@@ -72,10 +85,11 @@ static inline matmul_range matmul_sticks_of(const matmul_part *p, uint32_t b)
     return (matmul_range){begin < end ? begin : end, end};
 }
 
-// The rows of the group as [k / lanes][row][k % lanes], however k is cut into runs.
+// The rows of the group as [k / MATMUL_RUN][row][k % MATMUL_RUN], however k is cut into runs.
 void matmul_pack_rows(const matmul_part *p, const matmul_chunk *k);
 
-// Elements [begin, end) of the chunk's k, of one stick of columns, as [k][lanes].
+// Elements [begin, end) of the chunk's k, of one stick of columns, as
+// [lane / MATMUL_RUN][k][lane % MATMUL_RUN].
 void matmul_pack_columns(const matmul_part *p, const matmul_chunk *k, const uint8_t *stick,
                          matmul_range elements);
 

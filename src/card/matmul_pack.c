@@ -5,12 +5,11 @@
 
 enum { PREFETCH_LINES = 12 };           // ahead of lines that do not follow each other
 
-// `count` lines of `run` elements, `stride` bytes apart, to lines of `lanes` floats.
+// `count` lines of `run` elements, `stride` bytes apart, to lines of MATMUL_RUN floats.
 static void pack_lines(const matmul_part *p, const uint8_t *from, int64_t stride, size_t count,
                        size_t run, float *to)
 {
-    size_t lanes = p->x->lanes;
-    if (run == lanes && stride == (int64_t)run * p->element &&
+    if (run == MATMUL_RUN && stride == (int64_t)run * p->element &&
         p->x->format == SPYRE_FORMAT_SEN169_FP16) {
         convert_dl16_to_float(to, from, count * run);
         return;
@@ -19,7 +18,7 @@ static void pack_lines(const matmul_part *p, const uint8_t *from, int64_t stride
         const uint8_t *line = from + (int64_t)n * stride;
         __builtin_prefetch(line + PREFETCH_LINES * stride);
         __builtin_prefetch(line + PREFETCH_LINES * stride + 64);
-        lanes_load_f32(to + n * lanes, line, p->element, p->x->format, run);
+        lanes_load_f32(to + n * MATMUL_RUN, line, p->element, p->x->format, run);
     }
 }
 
@@ -44,21 +43,21 @@ static void pack_run(const matmul_part *p, int64_t at, size_t run, float *to)
         size_t now = even_rows(index, most < end - row ? most : end - row, &stride);
         const uint8_t *from = p->job->a[row / rows->count] + p->batch->at[PRODUCT_A];
         pack_lines(p, from + index->at[PRODUCT_A] + at, stride, now, run, to);
-        to += now * p->x->lanes;
+        to += now * MATMUL_RUN;
         row += now;
     }
 }
 
 void matmul_pack_rows(const matmul_part *p, const matmul_chunk *k)
 {
-    size_t lanes = p->x->lanes, done = 0;
+    size_t done = 0;
     for (uint32_t n = k->begin; n < k->end; n++) {
         const product_index *run = &p->x->runs.items[n];
         for (size_t within = 0; within < run->run;) {
-            size_t lane = done % lanes, now = lanes - lane;
+            size_t lane = done % MATMUL_RUN, now = MATMUL_RUN - lane;
             if (now > run->run - within) now = run->run - within;
             pack_run(p, run->at[PRODUCT_A] + (int64_t)within * p->element, now,
-                     p->packed_rows + done / lanes * lanes * p->count + lane);
+                     p->packed_rows + done / MATMUL_RUN * MATMUL_RUN * p->count + lane);
             within += now;
             done += now;
         }
@@ -69,16 +68,18 @@ void matmul_pack_columns(const matmul_part *p, const matmul_chunk *k, const uint
                          matmul_range elements)
 {
     const product *x = p->x;
+    size_t before = 0, depth = elements.end - elements.begin;
     float *to = p->packed_columns;
-    size_t before = 0;
     for (uint32_t n = k->begin; n < k->end && before < elements.end; n++) {
         const product_index *run = &x->runs.items[n];
         size_t begin = elements.begin > before ? elements.begin - before : 0;
-        size_t end = elements.end - before < run->run ? elements.end - before : run->run;
+        size_t end = matmul_least(elements.end - before, run->run);
         before += run->run;
         if (begin >= end) continue;
         const uint8_t *from = stick + run->at[PRODUCT_B] + (int64_t)begin * x->line;
-        pack_lines(p, from, x->line, end - begin, x->lanes, to);
-        to += (end - begin) * x->lanes;
+        for (size_t lane = 0; lane < x->lanes; lane += MATMUL_RUN)
+            pack_lines(p, from + (int64_t)lane * p->element, x->line, end - begin,
+                       matmul_least(x->lanes - lane, MATMUL_RUN), to + lane * depth);
+        to += (end - begin) * MATMUL_RUN;
     }
 }

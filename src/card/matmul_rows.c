@@ -28,28 +28,35 @@ static matmul_range rows_of(const matmul_part *p, uint32_t b)
     return (matmul_range){begin - p->first, end > begin ? end - p->first : begin - p->first};
 }
 
-static void find_results(matmul_part *p)
+// Column 0 of the results of those rows in `wanted`, a range of the list, that are rows of operand
+// a; null where no core wants them. results[0] is the group's first row.
+static void find_rows(const matmul_part *p, uint8_t *c, size_t a, matmul_range wanted,
+                      uint8_t **results)
 {
     const product_list *rows = &p->x->rows;
-    size_t sums = 0;
+    size_t begin = a * rows->count, end = matmul_least(wanted.end, begin + rows->count);
+    for (size_t n = begin > wanted.begin ? begin : wanted.begin; n < end; n++)
+        results[n - p->first] =
+            c ? c + p->batch->at[PRODUCT_C] + rows->items[n - begin].at[PRODUCT_C] : NULL;
+}
+
+static void find_results(matmul_part *p)
+{
+    size_t sums = 0, height = p->x->rows.count;
     for (uint32_t b = 0; b < p->job->b_count; b++) {
-        matmul_range wanted = rows_of(p, b), sticks = matmul_sticks_of(p, b);
-        for (size_t n = wanted.begin; n < wanted.end; n++) {
-            size_t row = p->first + n;
-            uint8_t *result = p->job->c[b][row / rows->count];
-            if (result)
-                result += p->batch->at[PRODUCT_C] +
-                          rows->items[row % rows->count].at[PRODUCT_C];
-            p->results[b * p->count + n] = result;
-        }
+        matmul_range rows = rows_of(p, b), sticks = matmul_sticks_of(p, b);
+        matmul_range wanted = {p->first + rows.begin, p->first + rows.end};
+        for (size_t a = wanted.begin / height; a * height < wanted.end; a++)
+            find_rows(p, p->job->c[b][a], a, wanted, p->results + b * p->count);
         p->sums_first[b] = sums;
-        sums += (wanted.end - wanted.begin) * (sticks.end - sticks.begin) * p->x->lanes;
+        sums += (rows.end - rows.begin) * (sticks.end - sticks.begin) * p->x->lanes;
     }
 }
 
 // The first rows of a range that have results, without gaps.
-static matmul_range wanted_rows(uint8_t *const *results, matmul_range rows)
+static matmul_range wanted_rows(const matmul_part *p, uint8_t *const *results, matmul_range rows)
 {
+    if (!p->job->gaps) return rows;
     while (rows.begin < rows.end && !results[rows.begin]) rows.begin++;
     size_t end = rows.begin;
     while (end < rows.end && results[end]) end++;
@@ -81,8 +88,9 @@ typedef struct {
     float *sums;                        // [row][lanes]; null: they live for one panel only
     size_t sums_row;                    // row of the group that sums begins with
     int64_t column;                     // bytes from a result's column 0
+    size_t wanted;                      // lanes, rounded up to a multiple of 32
+    bool rounds;                        // the wanted lanes to SEN169_FP16 and nothing else
     bool last;                          // of k
-    const matmul_chunk *k;
     matmul_ahead ahead;
 } destination;
 
@@ -95,38 +103,50 @@ static void fetch_results(const product *x, uint8_t *const *results, size_t rows
             __builtin_prefetch(results[n] + column + at, 1);
 }
 
+// Rows [row, row + height) of the group by a panel, stick part by stick part.
 static void multiply_block(const matmul_part *p, const destination *d, size_t row, size_t height,
-                           const matmul_panel *panel)
+                           matmul_panel *panel)
 {
+    const product *x = p->x;
+    const float *columns = panel->b;
     float sums[MATMUL_ROWS * 128], *c[MATMUL_ROWS];
-    float *first = d->sums ? d->sums + (row - d->sums_row) * p->x->lanes : sums;
-    for (size_t n = 0; n < height; n++) {
-        c[n] = first + n * p->x->lanes;
-        if (p->x->adds) c[n] = (float *)(void *)(d->results[row + n] + d->column);
+    float *first = d->sums ? d->sums + (row - d->sums_row) * x->lanes : sums;
+    bool finishes = d->last && !x->adds;
+    if (finishes) fetch_results(x, d->results + row, height, d->column);
+    panel->next_sums.at = (const uint8_t *)(first + height * x->lanes);
+    for (size_t lane = 0; lane < d->wanted; lane += MATMUL_RUN) {
+        for (size_t n = 0; n < height; n++) {
+            c[n] = first + n * x->lanes + lane;
+            if (x->adds) c[n] = (float *)(void *)(d->results[row + n] + d->column) + lane;
+        }
+        panel->b = columns + lane * panel->depth;
+        panel->wanted = matmul_least(d->wanted - lane, MATMUL_RUN);
+        panel->results = finishes && d->rounds ? d->results + row : NULL;
+        panel->column = d->column + 2 * (int64_t)lane;
+        p->job->block(c, height, panel);
     }
-    bool finishes = d->last && !p->x->adds;
-    if (finishes) fetch_results(p->x, d->results + row, height, d->column);
-    p->job->block(c, height, panel);
-    if (finishes) put_results(p->x, first, d->results + row, height, d->column);
+    panel->b = columns;
+    if (finishes && !d->rounds) put_results(x, first, d->results + row, height, d->column);
 }
 
 // All rows that are packed by one panel; blocks of about the same height.
-static void multiply_panel(const matmul_part *p, const destination *d, matmul_range rows,
+static void multiply_panel(const matmul_part *p, destination *d, matmul_range rows,
                            matmul_panel panel)
 {
     const float *packed = panel.a;
-    matmul_lines ahead;
-    panel.ahead = &ahead;
-    size_t all = rows.end - rows.begin, first = rows.begin;
+    size_t runs = matmul_share(panel.depth, MATMUL_RUN);
+    size_t ahead = matmul_share(d->ahead.count,
+                                matmul_share(rows.end - rows.begin, MATMUL_ROWS));
+    size_t lines = panel.fresh || !d->sums ? 0 : MATMUL_ROWS * p->x->lanes * 4 / MATMUL_LINE;
+    panel.next_sums = (matmul_lines){NULL, MATMUL_LINE, lines, matmul_share(lines, runs)};
     for (;;) {
-        matmul_range wanted = wanted_rows(d->results, rows);
+        matmul_range wanted = wanted_rows(p, d->results, rows);
         if (wanted.begin == wanted.end) return;
-        size_t blocks = (wanted.end - wanted.begin + MATMUL_ROWS - 1) / MATMUL_ROWS;
+        size_t blocks = matmul_share(wanted.end - wanted.begin, MATMUL_ROWS);
         for (size_t row = wanted.begin; row < wanted.end; blocks--) {
-            size_t height = (wanted.end - row + blocks - 1) / blocks;
-            matmul_list_ahead(p, d->k, &d->ahead, (matmul_range){row - first, row - first + height},
-                              all, &ahead);
-            panel.a = packed + row * p->x->lanes;
+            size_t height = matmul_share(wanted.end - row, blocks);
+            panel.a = packed + row * MATMUL_RUN;
+            panel.next_columns = matmul_take_ahead(p, &d->ahead, ahead, runs);
             multiply_block(p, d, row, height, &panel);
             row += height;
         }
@@ -142,9 +162,10 @@ static void add_few(const matmul_part *p, size_t first, size_t height, const uin
     const product *x = p->x;
     size_t k = 0;
     for (uint32_t n = 0; n < x->runs.count; k += x->runs.items[n++].run) {
-        const float *packed = p->packed_rows + k / x->lanes * x->lanes * p->count + k % x->lanes;
+        const float *packed = p->packed_rows + k / MATMUL_RUN * MATMUL_RUN * p->count +
+                              k % MATMUL_RUN;
         const strip_product part = {.sums = sums,
-                                    .a = packed + first * x->lanes,
+                                    .a = packed + first * MATMUL_RUN,
                                     .b = columns + x->runs.items[n].at[PRODUCT_B],
                                     .rows = height,
                                     .depth = x->runs.items[n].run};
@@ -158,7 +179,7 @@ static void multiply_few(const matmul_part *p, const destination *d, matmul_rang
 {
     const size_t line = STRIP_LANES * sizeof(float);
     bool adds = p->x->adds;
-    matmul_range wanted = wanted_rows(d->results, rows);
+    matmul_range wanted = wanted_rows(p, d->results, rows);
     while (wanted.begin < wanted.end) {
         float sums[STRIP_MOST_ROWS][STRIP_LANES] = {{0}};
         size_t height = wanted.end - wanted.begin;
@@ -167,7 +188,7 @@ static void multiply_few(const matmul_part *p, const destination *d, matmul_rang
         add_few(p, wanted.begin, height, columns, sums[0]);
         for (size_t n = 0; n < height && adds; n++) memcpy(results[n] + d->column, sums[n], line);
         if (!adds) put_results(p->x, sums[0], results, height, d->column);
-        wanted = wanted_rows(d->results, (matmul_range){wanted.end, rows.end});
+        wanted = wanted_rows(p, d->results, (matmul_range){wanted.end, rows.end});
     }
 }
 
@@ -182,7 +203,8 @@ static void multiply_stick(const matmul_part *p, const matmul_chunk *k, uint32_t
     destination d = {.results = p->results + b * p->count,
                      .sums_row = rows.begin,
                      .column = column->at[PRODUCT_C],
-                     .k = k};
+                     .wanted = x->adds ? x->lanes : matmul_share(x->kept, 32) * 32};
+    d.rounds = x->result == SPYRE_FORMAT_SEN169_FP16 && x->kept == d.wanted;
     if (p->few) {
         multiply_few(p, &d, rows, columns);
         return;
@@ -198,9 +220,7 @@ static void multiply_stick(const matmul_part *p, const matmul_chunk *k, uint32_t
         d.ahead = matmul_look_ahead(p, k, b, stick, done + now);
         matmul_panel panel = {.a = p->packed_rows + done * p->count,
                               .b = p->packed_columns,
-                              .a_next = p->count * x->lanes,
-                              .lanes = x->lanes,
-                              .wanted = x->adds ? x->lanes : (x->kept + 31u) / 32 * 32,
+                              .a_next = p->count * MATMUL_RUN,
                               .depth = now,
                               .fresh = !x->adds && k->before + done == 0};
         multiply_panel(p, &d, rows, panel);

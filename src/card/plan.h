@@ -21,6 +21,7 @@ typedef struct {
     void *sums;                             // its results between parts of k
     void *results;                          // where its rows go
     size_t rows_bytes, columns_bytes, sums_bytes, results_bytes;
+    size_t cache_bytes;                     // the host's second cache, a core's; 0: not known
 } plan_scratch;
 
 // Executes one tile. address[o] is element 0 of operand o, bounds are checked already.

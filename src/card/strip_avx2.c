@@ -8,6 +8,7 @@
 #include <immintrin.h>
 #include <math.h>
 #include "card/exp_dl16.h"
+#include "card/round_avx2.h"
 #include "card/strip_layer.h"
 #include "tensor/numeric.h"
 
@@ -90,21 +91,9 @@ static inline pair pair_load_dl16(const uint8_t *at)
                   _mm256_castsi256_ps(_mm256_unpackhi_epi16(low, high))};
 }
 
-// As dl16_from_float, with saturation still to come; negative where zero is due.
-static inline __m256i round_magnitude(V x)
-{
-    __m256i bits = _mm256_and_si256(bits_of(x), words(0x7FFFFFFFu));
-    bits = _mm256_sub_epi32(bits, words(DL16_EXPONENT_OFFSET - (1u << 13)));
-    return _mm256_srai_epi32(bits, DL16_FRACTION_SHIFT);
-}
-
 static inline void pair_store_dl16(uint8_t *to, pair x)
 {
-    __m256i codes = _mm256_packus_epi32(round_magnitude(x.a), round_magnitude(x.b));
-    __m256i signs = _mm256_packs_epi32(bits_of(x.a), bits_of(x.b));
-    codes = _mm256_min_epu16(codes, halves(DL16_MERGED));
-    codes = _mm256_or_si256(codes, _mm256_andnot_si256(halves(DL16_MERGED), signs));
-    _mm256_storeu_si256((__m256i *)(void *)to, codes);
+    _mm256_storeu_si256((__m256i *)(void *)to, round_in_turns(x.a, x.b));
 }
 
 // To the significand of SEN169_FP16, ties away from zero.

@@ -10,6 +10,7 @@
 // Without optimisation comparisons are macros that convert their masks.
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #include "card/exp_dl16.h"
+#include "card/round_avx512.h"
 #include "card/strip_layer.h"
 #include "tensor/numeric.h"
 
@@ -89,21 +90,9 @@ static inline pair pair_load_dl16(const uint8_t *at)
                   _mm512_castsi512_ps(_mm512_unpackhi_epi16(low, high))};
 }
 
-// As dl16_from_float, with saturation still to come; negative where zero is due.
-static inline __m512i round_magnitude(V x)
-{
-    __m512i bits = _mm512_and_si512(bits_of(x), words(0x7FFFFFFFu));
-    bits = _mm512_sub_epi32(bits, words(DL16_EXPONENT_OFFSET - (1u << 13)));
-    return _mm512_srai_epi32(bits, DL16_FRACTION_SHIFT);
-}
-
 static inline void pair_store_dl16(uint8_t *to, pair x)
 {
-    __m512i codes = _mm512_packus_epi32(round_magnitude(x.a), round_magnitude(x.b));
-    __m512i signs = _mm512_packs_epi32(bits_of(x.a), bits_of(x.b));
-    codes = _mm512_min_epu16(codes, halves(DL16_MERGED));
-    // 0xD8: the second where the third is set, else the first.
-    _mm512_storeu_si512(to, _mm512_ternarylogic_epi32(signs, codes, halves(DL16_MERGED), 0xD8));
+    _mm512_storeu_si512(to, round_in_turns(x.a, x.b));
 }
 
 // To the significand of SEN169_FP16, ties away from zero.

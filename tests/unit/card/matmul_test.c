@@ -142,6 +142,7 @@ static void check(uint64_t *seed, uint32_t cores, uint32_t rows, uint32_t sticks
     problem p = new_problem(seed, cores, rows, sticks, depth);
     plan_scratch scratch[ISA_CORES] = {0};
     const matmul_host host = {shared_by, scratch};
+    for (uint32_t n = 0; n < ISA_CORES; n++) scratch[n].cache_bytes = next_random(seed) % 2 << 21;
     uint32_t results = cores * rows * sticks * LANES;
     float *expected = malloc(results * sizeof *expected);
     assert_non_null(expected);
@@ -218,48 +219,88 @@ static void matmul__threads_share_a_product(void **state)
     shared_by = NULL;
 }
 
-enum { BLOCK_DEPTH = 150 };
+enum { BLOCK_DEPTH = 150, BLOCK_RUNS = 3, BLOCK_LANES = MATMUL_ROWS * MATMUL_RUN };
 
-static void run_block(matmul_block *block, size_t rows, size_t lanes, const float *a,
-                      const float *b, float *out)
+typedef struct {
+    float a[BLOCK_RUNS * BLOCK_LANES], b[BLOCK_DEPTH * MATMUL_RUN];
+    size_t rows, lanes;
+} block_case;
+
+// Sums and, from the same start, results.
+typedef struct {
+    float sums[BLOCK_LANES];
+    uint16_t codes[BLOCK_LANES];
+} block_results;
+
+static void run_block(matmul_block *block, const block_case *x, block_results *out)
 {
     float *c[MATMUL_ROWS];
-    for (size_t row = 0; row < rows; row++) {
-        c[row] = out + row * lanes;
-        for (size_t lane = 0; lane < lanes; lane++) c[row][lane] = (float)(row + lane);
+    uint8_t *results[MATMUL_ROWS];
+    matmul_panel panel = {.a = x->a, .b = x->b, .a_next = x->rows * MATMUL_RUN,
+                          .depth = BLOCK_DEPTH, .wanted = x->lanes, .column = 2 * MATMUL_RUN};
+    memset(out, 0, sizeof *out);
+    for (size_t n = 0; n < BLOCK_LANES; n++) out->sums[n] = (float)(n % 67);
+    for (size_t row = 0; row < x->rows; row++) {
+        c[row] = out->sums + row * MATMUL_RUN;
+        results[row] = (uint8_t *)(out->codes + row * MATMUL_RUN) - panel.column;
     }
-    matmul_panel panel = {
-        .a = a, .b = b, .a_next = rows * lanes, .lanes = lanes, .depth = BLOCK_DEPTH};
-    block(c, rows, &panel);
+    panel.results = results;
+    block(c, x->rows, &panel);
+    panel.results = NULL;
+    block(c, x->rows, &panel);
+}
+
+static void define_block(const block_case *x, block_results *out)
+{
+    memset(out, 0, sizeof *out);
+    for (size_t n = 0; n < BLOCK_LANES; n++) {
+        size_t row = n / MATMUL_RUN, lane = n % MATMUL_RUN;
+        out->sums[n] = (float)(n % 67);
+        if (row >= x->rows || lane >= x->lanes) continue;
+        for (size_t k = 0; k < BLOCK_DEPTH; k++) {
+            size_t run = k / MATMUL_RUN * x->rows + row;
+            out->sums[n] = fmaf(x->a[run * MATMUL_RUN + k % MATMUL_RUN],
+                                x->b[k * MATMUL_RUN + lane], out->sums[n]);
+        }
+        out->codes[n] = dl16_from_float(out->sums[n]);
+    }
+}
+
+// Of two sizes, so that sums differ in what is lost.
+static float block_value(uint64_t *seed)
+{
+    uint16_t exponent = (uint16_t)(next_random(seed) % 4 ? 31 : 14);
+    uint16_t code = (uint16_t)(exponent << 9 | next_random(seed) % 512 |
+                               (next_random(seed) % 2 ? 0x8000u : 0));
+    return dl16_to_float(code);
 }
 
 static void matmul__every_instruction_set_gives_the_same(void **state)
 {
     (void)state;
-#if defined(__x86_64__)
-    static float a[8 * MATMUL_ROWS * 128], b[BLOCK_DEPTH * 128];
-    static float expected[MATMUL_ROWS * 128], found[MATMUL_ROWS * 128];
+    static block_case x;
+    static block_results expected, found;
+    matmul_block *blocks[3] = {matmul_block_portable};
+    size_t count = 1;
     uint64_t seed = 8;
-    for (size_t n = 0; n < sizeof a / sizeof *a; n++)
-        a[n] = dl16_to_float(dl16_from_float((float)(next_random(&seed) % 999) / 500 - 1));
-    for (size_t n = 0; n < sizeof b / sizeof *b; n++)
-        b[n] = dl16_to_float(dl16_from_float((float)(next_random(&seed) % 999) / 500 - 1));
+#if defined(__x86_64__)
     bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    for (size_t lanes = 32; lanes <= 128; lanes *= 2) {
-        for (size_t rows = 1; rows <= MATMUL_ROWS; rows++) {
-            size_t bytes = rows * lanes * sizeof(float);
-            run_block(matmul_block_portable, rows, lanes, a, b, expected);
-            if (fma) {
-                run_block(matmul_block_avx2, rows, lanes, a, b, found);
-                assert_memory_equal(expected, found, bytes);
-            }
-            if (fma && __builtin_cpu_supports("avx512f")) {
-                run_block(matmul_block_avx512, rows, lanes, a, b, found);
-                assert_memory_equal(expected, found, bytes);
+    if (fma) blocks[count++] = matmul_block_avx2;
+    if (fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
+        blocks[count++] = matmul_block_avx512;
+#endif
+    for (size_t n = 0; n < sizeof x.a / sizeof *x.a; n++) x.a[n] = block_value(&seed);
+    for (size_t n = 0; n < sizeof x.b / sizeof *x.b; n++) x.b[n] = block_value(&seed);
+    for (size_t k = 0; k < BLOCK_DEPTH; k++) x.b[k * MATMUL_RUN + 5] = 0x1p31f;
+    for (x.lanes = 32; x.lanes <= MATMUL_RUN; x.lanes += 32) {
+        for (x.rows = 1; x.rows <= MATMUL_ROWS; x.rows++) {
+            define_block(&x, &expected);
+            for (size_t n = 0; n < count; n++) {
+                run_block(blocks[n], &x, &found);
+                assert_memory_equal(&expected, &found, sizeof expected);
             }
         }
     }
-#endif
 }
 
 static void matmul__few_rows(void **state)
