@@ -21,3 +21,16 @@ def test_examples_run(page):
         line = text.count("\n", 0, example.start(1))
         code = compile("\n" * line + example[1], str(ROOT / page), "exec")
         exec(code, names)
+
+
+# Of torch-spyre's glossary (docs/source/getting_started/glossary.md at 54d97b3).
+TERMS = """BYTES_IN_STICK, corelet, dataflow, DCI, decomposition, Deeptools, DMA, FixedTiledLayout,
+flex runtime, fold, graph break, HBM, KTIR, LPDDR5, LX planning, LX scratchpad, OpFunc, PE array,
+PrivateUse1, PT, restickify, SDSC, SENCORES, SFP, SFU, span reduction, SPMD, SpyreTensorImpl,
+SpyreTensorLayout, stick, stickification, SuperDSC, tile, work distribution, work slice"""
+
+
+def test_the_glossary_has_every_term_of_torch_spyre():
+    rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    words = [word.strip() for row in rows for word in row.split(",")]
+    assert set(re.split(r",\s", TERMS)) <= set(words)
