@@ -132,10 +132,51 @@ def test_kernels_name_their_files(artefacts):
         (artefacts / "inductor_provenance_tracking_node_mappings.json").read_text()
     )
     code = (artefacts / "output_code.py").read_text()
-    for kernel, file in mappings["files"].items():
+    for kernel, (file,) in mappings["files"].items():
         _segment, name = kernel.split("_", 1)
         assert list(json.loads((artefacts / file).read_text())) == [name]
         assert f"# {kernel}\n" in code
+
+
+TILED = """
+import torch
+from torch_spyre._inductor import spyre_hint
+from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
+
+def f(x):
+    with spyre_hint(num_tiles_per_dim={"M": 4}):
+        y = torch.relu(x).exp()
+    return y.neg()
+
+x = torch.rand(64, 128, dtype=torch.float16).to("spyre")
+declare_tensor_dim("M", 64)
+declare_tensor_dim("K", 128)
+name_tensor_dims(x, ["M", "K"])
+torch.compile(f)(x)
+"""
+
+
+@pytest.mark.parametrize("unroll", ["1", "0"])
+def test_the_way_from_kernel_to_instructions(tmp_path, unroll):
+    """Unrolled loops have a step an iteration, so steps count otherwise than ops."""
+    program = tmp_path / "user_model.py"
+    program.write_text(TILED)
+    run(tmp_path, program, TORCH_COMPILE_DEBUG="1", UNROLL_LOOPS=unroll)
+    (graph,) = tmp_path.glob("torch_compile_debug/run_*/torchinductor/model__*")
+    (file,) = graph.glob("inductor_provenance*.json")
+    mappings = json.loads(file.read_text())
+    in_loop = 4 if unroll == "1" else 1
+    for node, count in (("relu", in_loop), ("exp", in_loop), ("neg", 1)):
+        (kernel,) = mappings["postToCppCode"][node]
+        opfunc = kernel.split("_")[2]
+        assert len(mappings["files"][kernel]) == len(mappings["programs"][kernel]) == count
+        for name in mappings["files"][kernel]:
+            assert [key.split("_")[1] for key in json.loads((graph / name).read_text())] == [opfunc]
+        for place in mappings["programs"][kernel]:
+            name, first, last = re.fullmatch(r"(.*):(\d+)-(\d+)", place).groups()
+            lines = (graph / name).read_text().splitlines()[int(first) - 1 : int(last)]
+            assert lines[0].lstrip().startswith("kernel ") and lines[-1].lstrip() == "endkernel"
+            assert any(f" {opfunc} " in line for line in lines)
 
 
 def test_the_structured_log_is_what_tlparse_reads(artefacts):

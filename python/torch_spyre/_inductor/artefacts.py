@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 import torch
 
-from . import composed, diagrams, output_code, spyre_kernel
+from . import composed, diagrams, output_code, provenance, spyre_kernel
 
 _used: dict[pathlib.Path, int] = {}
 _code_log = torch._logging.getArtifactLogger("torch.spyre", "output_code")  # has PyTorch's handlers
@@ -88,7 +88,7 @@ class Folder:
         """Everything about the compiled graph, once its stages are written."""
         segments = [i for i, segment in enumerate(program.segments) if segment["kind"] == "card"]
         first, last, why = [], [], []
-        kernels = kernels_of_program(program)
+        kernels = provenance.kernels_of(program)
         for index in segments:
             title = f"// segment {index}\n"
             passes = list(passes_of(self.stages(), index))
@@ -110,7 +110,7 @@ class Folder:
         self.write("expressions.txt", "\n".join(kernels_as_text))
         self.write(
             "inductor_provenance_tracking_node_mappings.json",
-            json.dumps(provenance(kernels), indent=1),
+            json.dumps(provenance.mappings(kernels), indent=1),
         )
         if _wants_diagrams():
             diagrams.draw(self.path / "graph_diagram.svg", diagrams.of_kernels(kernels))
@@ -127,56 +127,3 @@ def passes_of(stages: str, segment: int) -> Iterator[tuple[str, str]]:
 
 def _wants_diagrams() -> bool:
     return os.environ.get("INDUCTOR_ORIG_FX_SVG", "0") == "1"
-
-
-class Kernel:
-    """One op of the final loop IR, as read from its text form."""
-
-    def __init__(self, name: str, origin: str, location: str, result: str, operands: list[str]):
-        self.name = name  # "segment0_3_exp"
-        segment, number, _opfunc = name.split("_", 2)
-        self.file = f"{segment}_bundle/sdsc_{number}.json"
-        self.origin = origin  # of the FX node
-        self.location = location  # of the user's line, or "unknown"
-        self.result = result  # buffers
-        self.operands = operands
-
-
-_OP = re.compile(r"^op (\d+) (\w+) .*?// ([^,\n]+), ([^\n]*)\n +(\w+)\[.*?\] = (.*)$", re.M)
-
-
-def kernels_of(listing: str, prefix: str) -> list[Kernel]:
-    """The ops of a loop IR listing (docs/loop-text.md), `prefix` before names and buffers."""
-    return [
-        Kernel(
-            f"{prefix}{number}_{opfunc}",
-            node.split(".")[0],
-            location,
-            prefix + result,
-            [prefix + buffer for buffer in re.findall(r"(\w+)\[", operands)],
-        )
-        for number, opfunc, node, location, result, operands in _OP.findall(listing)
-    ]
-
-
-def kernels_of_program(program) -> list[Kernel]:
-    return [
-        kernel
-        for index, segment in enumerate(program.segments)
-        if segment["kind"] == "card"
-        for kernel in kernels_of(program.executable.text(index, "loop"), f"segment{index}_")
-    ]
-
-
-def provenance(kernels: list[Kernel]) -> dict:
-    """Both directions between FX nodes and kernels, under the keys of PyTorch's own file, and the
-    source line and the bundle's file of each kernel."""
-    kernels_of_node: dict[str, list[str]] = {}
-    for kernel in kernels:
-        kernels_of_node.setdefault(kernel.origin, []).append(kernel.name)
-    return {
-        "postToCppCode": kernels_of_node,
-        "cppCodeToPost": {kernel.name: [kernel.origin] for kernel in kernels},
-        "locations": {kernel.name: kernel.location for kernel in kernels},
-        "files": {kernel.name: kernel.file for kernel in kernels},
-    }

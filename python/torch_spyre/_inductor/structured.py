@@ -12,7 +12,7 @@ import json
 
 import torch
 
-from . import artefacts, output_code
+from . import output_code, provenance
 
 _VERSION = 2.0  # of the mappings
 
@@ -45,10 +45,10 @@ class Trace:
                 payload_fn=lambda: output_code.of_program(program),
             )
             if _provenance():
-                self._tell_provenance(artefacts.kernels_of_program(program))
+                self._tell_provenance(provenance.kernels_of(program))
 
-    def _tell_provenance(self, kernels: list[artefacts.Kernel]) -> None:
-        mapping = {**self.mapping, **artefacts.provenance(kernels), "version": _VERSION}
+    def _tell_provenance(self, kernels: list[provenance.Kernel]) -> None:
+        mapping = {**self.mapping, **provenance.mappings(kernels), "version": _VERSION}
         lines = {kernel.name: [kernel.location] for kernel in kernels}
         name = "inductor_provenance_tracking_"
         _tell(name + "node_mappings", json.dumps(mapping), "json")
