@@ -212,8 +212,7 @@ static bool follow(const agree_prices *p, uint32_t index, uint32_t k, const loop
     return true;
 }
 
-// The operand that moves the most, of those that are made here.
-static bool follow_writer(const agree_prices *p, uint32_t index, division *out)
+bool agree_follow_writer(const agree_prices *p, uint32_t index, division *out)
 {
     const loop_op *op = op_at(p, index);
     uint32_t largest = LOOP_MAX_OPERANDS;
@@ -290,7 +289,9 @@ static void collect(const agree_prices *p, const agree_candidates *c, uint32_t i
     for (uint32_t n = 0; n < c->kept_count[index]; n++) add(op, &c->kept[index][n], of);
     if (sweep.stays) add(op, &p->now[index], of);
     of->in_force = find_choice(op, of, &p->now[index].d);
-    if (!(sweep.forward ? follow_writer(p, index, &same) : follow_reader(p, index, &same))) return;
+    bool follows = sweep.forward ? agree_follow_writer(p, index, &same)
+                                 : follow_reader(p, index, &same);
+    if (!follows) return;
     if (find_choice(op, of, &same)) return;
     of->neighbour = agree_choice_of(p, index, &same);
     of->all[of->count++] = &of->neighbour;

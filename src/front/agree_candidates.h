@@ -37,6 +37,10 @@ SPYRE_MUST_CHECK spyre_status agree_candidates_create(const agree_prices *p, agr
 // Sets the op's share of the plan, and the rest.
 void agree_offer(const agree_prices *p, agree_candidates *c, uint32_t op, const division *share);
 
+// The division of an op as the writer of its operand that moves the most, of those that are made
+// here, divides it; false when there is none.
+bool agree_follow_writer(const agree_prices *p, uint32_t op, division *out);
+
 typedef struct {
     bool forward; // the writers' divisions are among those of an op, else the readers'
     bool stays;   // the one in force is, too

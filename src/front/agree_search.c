@@ -134,6 +134,29 @@ static spyre_status try_starts(planner *p)
     return NULL;
 }
 
+static bool is_product(const planner *p, uint32_t index)
+{
+    return opfunc_describe(p->p.loops->ops.items[index].op)->kind == OPFUNC_KIND_MATMUL;
+}
+
+// The best plan, but what follows a product is divided as the product is, up to the next one. Where
+// several ops read one buffer, as in softmax, none of them gains by leaving the others alone.
+static spyre_status try_carried(planner *p)
+{
+    uint32_t ops = op_count(p);
+    start s = {ARENA_NEW(p->p.memory, division, ops),
+               ARENA_NEW(p->p.memory, double, p->a.part_count)};
+    TRY_ALLOC(s.shares);
+    TRY_ALLOC(s.us);
+    for (uint32_t i = 0; i < ops; i++) {
+        division carried;
+        bool follows = !p->c.settled[i] && !is_product(p, i);
+        s.shares[i] = follows && agree_follow_writer(&p->p, i, &carried) ? carried : p->best[i];
+        p->p.now[i] = agree_choice_of(&p->p, i, &s.shares[i]);
+    }
+    return try_start(p, &s);
+}
+
 static bool has_shuffles(const planner *p)
 {
     for (uint32_t n = 0; n < p->a.part_count; n++)
@@ -189,6 +212,7 @@ spyre_status agree_search(const loop_graph *loops, const clone_list *clones, are
     planner p = {.best = out_best};
     TRY(create(loops, clones, memory, &p));
     TRY(try_starts(&p));
+    if (p.c.products) TRY(try_carried(&p));
     if (has_shuffles(&p)) TRY(try_best_without_shuffles(&p));
     *out_plan = (agree_plan){.shuffles = has_shuffles(&p)};
     for (uint32_t n = 0; n < p.a.part_count; n++) out_plan->us += p.best_plan[n].us;

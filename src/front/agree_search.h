@@ -3,8 +3,9 @@
 // Several plans are drawn up: the published divisions, products as they are cheapest with what they
 // read and make in LX, and along each of the heaviest axes (axes.h) one with the others behind it
 // and one with this axis alone, because a reduced loop keeps no slices beside it. In each plan
-// every op in turn takes what is cheapest next to its neighbours (agree_candidates.h). All of them
-// are drawn up with shuffles and, when the best has some, the best few again without. Each part of
+// every op in turn takes what is cheapest next to its neighbours (agree_candidates.h). The best of
+// them is drawn up once more with what follows a product divided as the product is. All of them are
+// drawn up with shuffles and, when the best has some, the best few again without. Each part of
 // the graph gets the cheapest plan, by the time of front/cost.h with what LX has room for
 // (agree_plan.h).
 #ifndef FRONT_AGREE_SEARCH_H
