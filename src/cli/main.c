@@ -54,7 +54,12 @@ static int run_command(const command_row *row, int count, char **arguments)
     return row->run(count, arguments);
 }
 
-// Called by the name that torch-spyre gives to its back-end compiler, the command is `dxp`.
+// Commands that torch-spyre's programs know by a name of their own.
+static const struct {
+    const char *name;
+    cli_command *run;
+} names[] = {{"dxp_standalone", cmd_dxp}, {"aiu-smi", cmd_smi}};
+
 static bool is_called(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
@@ -63,9 +68,9 @@ static bool is_called(const char *path, const char *name)
 
 int main(int count, char **arguments)
 {
-    if (count > 0 && is_called(arguments[0], "dxp_standalone"))
+    for (size_t n = 0; count > 0 && n < sizeof names / sizeof *names; n++)
         for (int i = 0; i < COMMAND_COUNT; i++)
-            if (commands[i].run == cmd_dxp)
+            if (commands[i].run == names[n].run && is_called(arguments[0], names[n].name))
                 return run_command(&commands[i], count - 1, arguments + 1);
     if (count < 2) {
         fputs("spyre: a command is missing (see spyre --help)\n", stderr);

@@ -7,6 +7,7 @@
 
 #include "base/environment.h"
 #include "runtime/activity.h"
+#include "runtime/metrics.h"
 
 // --- One card
 
@@ -46,6 +47,10 @@ static spyre_status device_start(device *d, spyre_context *context, uint32_t ind
     TRY(read_gigabytes("SPYRE_CACHE_LIMIT_GB", 0, &d->cache_limit_bytes));
     TRY(allocator_create(limit, &d->memory));
     spyre_status status = card_create(&d->machine);
+    if (!status) {
+        status = metrics_open(index, &d->metrics);
+        if (status) card_destroy(d->machine);
+    }
     if (status) {
         allocator_destroy(&d->memory);
         return status_at(status, "card %u", index);
@@ -66,6 +71,7 @@ static void device_stop(device *d)
     card_destroy(d->machine);
     allocator_destroy(&d->memory);
     memory_forget(d);
+    metrics_close(d->metrics);
     pthread_cond_destroy(&d->changed);
     pthread_mutex_destroy(&d->lock);
 }

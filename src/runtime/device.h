@@ -24,6 +24,7 @@ enum {
 typedef struct device device;
 typedef struct task task;
 typedef struct activity_list activity_list;
+typedef struct metrics_file metrics_file;
 
 // What a task occupies on the card's virtual clock.
 typedef enum {
@@ -49,6 +50,7 @@ struct task {
     // Adds records of what happened inside to that of the task; null: nothing to tell.
     void (*tell_inside)(const task *t, const spyre_activity *record, activity_list *records);
     int64_t bytes;
+    const card_counters *work;          // of launches, else null
     clock_resource resource;
     double card_us;                     // duration on the virtual clock
 
@@ -111,6 +113,7 @@ struct device {
     waiting_list freed;                 // blocks that several streams touch
     uint64_t pool_address;              // shared by all launches; 0: none
     int64_t pool_bytes;
+    metrics_file *metrics;              // null: nobody asked for one
 };
 
 typedef struct transfer_cache transfer_cache;

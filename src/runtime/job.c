@@ -315,6 +315,7 @@ static launch_task *make_task(job *j, const job_binding *binding)
     self->base.tell_inside = tell_kernels;
     self->base.name = j->name;
     self->base.bytes = j->total.memory_read_bytes + j->total.memory_written_bytes;
+    self->base.work = &j->total;
     self->base.resource = CLOCK_COMPUTE;
     self->base.card_us = j->total.us;
     return self;

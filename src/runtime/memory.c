@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "runtime/device.h"
+#include "runtime/metrics.h"
 
 static void discard(void *machine, uint64_t address, uint64_t bytes)
 {
@@ -197,7 +197,11 @@ spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card_id, uin
     }
     pthread_mutex_lock(&d->lock);
     spyre_status status = memory_take(d, stream_id, bytes, out_address);
-    if (!status) count_allocation(&d->statistics, allocator_round((uint64_t)bytes));
+    if (!status) {
+        uint64_t rounded = allocator_round((uint64_t)bytes);
+        count_allocation(&d->statistics, rounded);
+        if (d->metrics) metrics_memory(d, *out_address, (int64_t)rounded);
+    }
     pthread_mutex_unlock(&d->lock);
     return status;
 }
@@ -214,8 +218,10 @@ void spyre_memory_free(spyre_context *context, uint32_t card_id, uint64_t addres
     const allocator_block *block = allocator_find(&d->memory, address);
     bool known = block && block->address == address && !block->use.freed;
     if (known) {
+        int64_t bytes = (int64_t)block->bytes;
         count_free(&d->statistics, block->bytes);
         memory_give(d, address);
+        if (d->metrics) metrics_memory(d, address, -bytes);
     }
     pthread_mutex_unlock(&d->lock);
     if (!known) {

@@ -4,6 +4,7 @@
 // while a task runs. Whoever ends a task wakes the others: the worker looks for the next task,
 // synchronising threads look again at what they wait for.
 #include "runtime/activity.h"
+#include "runtime/metrics.h"
 
 enum { FIRST_HIGH = 1 + SPYRE_LOW_STREAMS };
 
@@ -59,7 +60,9 @@ static void run_task(device *d, task *t)
     spyre_status result = NULL;
     if (!skip) {
         double host_begin_us = t->correlation ? activity_now_us() : 0;
+        if (d->metrics) metrics_begin(d->metrics, t);
         result = t->run(d, t);
+        if (d->metrics) metrics_end(d->metrics, t);
         if (t->correlation) activity_of_task(d, t, host_begin_us);
     }
     void (*release)(task *) = t->release;

@@ -86,3 +86,15 @@ def test_compiling_is_a_range_of_the_profiler(monkeypatch, tmp_path):
         torch.compile(lambda v: v.exp() * 3, dynamic=False)(x)
     assert "dxp_standalone:sdsc_fused_exp_mul" in {e.key for e in profile.key_averages()}
     assert not kernel_files.root().exists()  # nobody asked
+
+
+def test_exports_are_kept_where_torch_spyre_keeps_them(monkeypatch, tmp_path):
+    monkeypatch.delenv("TORCH_COMPILE_DEBUG", raising=False)
+    monkeypatch.setenv("DEEPRT_EXPORT_DIR", str(tmp_path / "runtime"))
+    assert not kernel_files.wanted()
+    assert tmp_path not in kernel_files.root().parents
+    monkeypatch.setenv("DTCOMPILER_KEEP_EXPORT", "true")
+    assert kernel_files.wanted()
+    assert kernel_files.root() == tmp_path / "runtime" / "inductor-spyre"
+    monkeypatch.setenv("DTCOMPILER_EXPORT_DIR", str(tmp_path / "compiler"))
+    assert kernel_files.root() == tmp_path / "compiler" / "inductor-spyre"

@@ -9,8 +9,9 @@
         kernel.json                  name, files, arguments, what a launch uses on the card
 
 Written with SPYRE_KERNEL_FILES=1, torch-spyre's DUMP_SPYRE_CODE=1 or TORCH_COMPILE_DEBUG=1, of
-compiled graphs and of programs made of OpSpecs. `dxp_standalone --bundle -d DIR` makes the same
-spyreCodeDir of the bundle. The hash is that of OpSpecs and listing: equal kernels share a
+compiled graphs and of programs made of OpSpecs; with DTCOMPILER_KEEP_EXPORT=true below
+DTCOMPILER_EXPORT_DIR (or DEEPRT_EXPORT_DIR) instead, if set. `dxp_standalone --bundle -d DIR`
+makes the same spyreCodeDir of the bundle. The hash is that of OpSpecs and listing: equal kernels share a
 directory, whose files are equal bytes.
 """
 
@@ -27,14 +28,21 @@ from .. import environment
 from . import output_code
 
 
+def _keeps_export() -> bool:
+    return os.environ.get("DTCOMPILER_KEEP_EXPORT", "").lower() in ("1", "true")
+
+
 def wanted() -> bool:
     asked = environment.flag("SPYRE_KERNEL_FILES") or environment.flag("DUMP_SPYRE_CODE")
-    return asked or os.environ.get("TORCH_COMPILE_DEBUG") == "1"
+    return asked or _keeps_export() or os.environ.get("TORCH_COMPILE_DEBUG") == "1"
 
 
 def root() -> pathlib.Path:
     from torch._inductor.runtime.cache_dir_utils import cache_dir
 
+    variables = ("DTCOMPILER_EXPORT_DIR", "DEEPRT_EXPORT_DIR") if _keeps_export() else ()
+    for directory in filter(None, map(os.environ.get, variables)):
+        return pathlib.Path(directory) / "inductor-spyre"
     return pathlib.Path(cache_dir()) / "inductor-spyre"
 
 

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "runtime/metrics_form.h"
+
+enum { CONFIG_LIMIT_BYTES = 1 << 20 };
+#define CONFIG "SENLIB_DEVEL_CONFIG_FILE"
+
+struct metrics_file {
+    pthread_mutex_t lock;
+    metrics_form *shared;
+    spyre_metrics now;
+};
+
+// --- Which file
+
+// The entry of a comma list; false when there is none.
+static bool list_entry(const char *list, uint32_t index, char *out, size_t capacity)
+{
+    for (uint32_t n = 0; list && n < index; n++) {
+        list = strchr(list, ',');
+        if (list) list++;
+    }
+    if (!list || !*list) return false;
+    snprintf(out, capacity, "%.*s", (int)strcspn(list, ","), list);
+    return *out != '\0';
+}
+
+// As a container names its cards, else one of our own.
+static spyre_status find_bus_id(uint32_t card_id, char *out, size_t capacity)
+{
+    char variable[32];
+    snprintf(variable, sizeof variable, "AIU_WORLD_RANK_%u", card_id);
+    if (!list_entry(getenv(variable), 0, out, capacity)) {
+        snprintf(variable, sizeof variable, "PCIDEVICE_IBM_COM_AIU_PF");
+        if (!list_entry(getenv(variable), card_id, out, capacity))
+            snprintf(out, capacity, "0000:%02x:00.0", card_id + 1);
+    }
+    if (strspn(out, "0123456789abcdefABCDEF:.") == strlen(out) && strlen(out) <= 12) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "%s=%s: expected a bus id like 0000:13:00.0",
+                      variable, getenv(variable));
+}
+
+// {"metrics": {"path": "/tmp/metrics.%BUSID"}}; what else stands there is other tools'.
+static spyre_status read_path(const char *config, const char *bus_id, char *out, size_t capacity)
+{
+    json_node root, metrics;
+    const char *path = SPYRE_METRICS_PATH;
+    TRY(status_at(json_read_file(config, CONFIG_LIMIT_BYTES, &root), CONFIG));
+    spyre_status status = json_expect_object(&root);
+    if (!status && json_find(&root, "metrics", &metrics)) {
+        status = json_expect_object(&metrics);
+        json_node given;
+        if (!status && json_find(&metrics, "path", &given))
+            status = json_get_string(&metrics, "path", &path);
+    }
+    const char *place = strstr(path, "%BUSID");
+    int before = place ? (int)(place - path) : (int)strlen(path);
+    if (!status && !place)
+        status = json_error_at(&metrics, "path \"%s\" has no %%BUSID", path);
+    if (!status && strlen(path) + strlen(bus_id) >= capacity)
+        status = json_error_at(&metrics, "path of %zu characters: at most %zu", strlen(path),
+                               capacity - strlen(bus_id) - 1);
+    if (!status)
+        snprintf(out, capacity, "%.*s%s%s", before, path, bus_id, place + strlen("%BUSID"));
+    json_close(&root);
+    return status_at(status, CONFIG);
+}
+
+// A fresh file: whoever still writes to the old one keeps it.
+static spyre_status map_file(const char *path, metrics_form **out)
+{
+    if (unlink(path) != 0 && errno != ENOENT) return file_error("replace", path);
+    int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (descriptor < 0) return file_error("create", path);
+    spyre_status status = NULL;
+    errno = posix_fallocate(descriptor, 0, sizeof **out);
+    if (errno) status = file_error("write", path);
+    void *mapped = status ? MAP_FAILED
+                          : mmap(NULL, sizeof **out, PROT_READ | PROT_WRITE, MAP_SHARED,
+                                 descriptor, 0);
+    if (!status && mapped == MAP_FAILED) status = file_error("map", path);
+    close(descriptor);
+    if (!status) *out = mapped;
+    return status;
+}
+
+// --- Its contents; the lock is held
+
+static void publish(metrics_file *file)
+{
+    metrics_form *shared = file->shared;
+    uint64_t sequence = shared->sequence;
+    __atomic_store_n(&shared->sequence, sequence + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    shared->now = file->now;
+    __atomic_store_n(&shared->sequence, sequence + 2, __ATOMIC_SEQ_CST);
+}
+
+spyre_status metrics_open(uint32_t card_id, metrics_file **out_file)
+{
+    const char *config = getenv(CONFIG);
+    char path[512];
+    *out_file = NULL;
+    if (!config || !*config) return NULL;
+    metrics_file *file = calloc(1, sizeof *file);
+    TRY_ALLOC(file);
+    spyre_status status = find_bus_id(card_id, file->now.bus_id, sizeof file->now.bus_id);
+    if (!status) status = read_path(config, file->now.bus_id, path, sizeof path);
+    if (!status) status = map_file(path, &file->shared);
+    if (status) {
+        free(file);
+        return status;
+    }
+    pthread_mutex_init(&file->lock, NULL);
+    file->now.process = getpid();
+    file->now.card = card_id;
+    file->shared->bytes = sizeof *file->shared;
+    publish(file);
+    __atomic_store_n(&file->shared->magic, METRICS_MAGIC, __ATOMIC_SEQ_CST);
+    *out_file = file;
+    return NULL;
+}
+
+void metrics_close(metrics_file *file)
+{
+    if (!file) return;
+    munmap(file->shared, sizeof *file->shared);
+    pthread_mutex_destroy(&file->lock);
+    free(file);
+}
+
+void metrics_begin(metrics_file *file, const task *t)
+{
+    if (!t->work) return;
+    pthread_mutex_lock(&file->lock);
+    file->now.launch_begin_ns = clock_now_ns();
+    publish(file);
+    pthread_mutex_unlock(&file->lock);
+}
+
+static void add_launch(spyre_metrics *now, const card_counters *work)
+{
+    now->launches++;
+    now->busy_ns += clock_now_ns() - now->launch_begin_ns;
+    now->launch_begin_ns = 0;
+    now->compute_us += work->us;
+    now->pt_busy_us += work->busy_us[CARD_PT];
+    now->memory_read_bytes += work->memory_read_bytes;
+    now->memory_written_bytes += work->memory_written_bytes;
+}
+
+static void add_transfer(spyre_metrics *now, spyre_activity_kind kind, int64_t bytes)
+{
+    bool writes = kind != SPYRE_ACTIVITY_COPY_TO_HOST;
+    bool reads = kind == SPYRE_ACTIVITY_COPY_TO_HOST || kind == SPYRE_ACTIVITY_COPY_ON_CARD;
+    if (writes) now->memory_written_bytes += bytes;
+    if (reads) now->memory_read_bytes += bytes;
+    if (kind == SPYRE_ACTIVITY_COPY_TO_CARD) {
+        now->receipts++;
+        now->received_bytes += bytes;
+    } else if (kind == SPYRE_ACTIVITY_COPY_TO_HOST) {
+        now->sendings++;
+        now->sent_bytes += bytes;
+    }
+}
+
+void metrics_end(metrics_file *file, const task *t)
+{
+    if (!t->recorded) return;
+    pthread_mutex_lock(&file->lock);
+    spyre_metrics *now = &file->now;
+    if (t->work) add_launch(now, t->work);
+    else add_transfer(now, t->kind, t->bytes);
+    if (t->card_end_us > now->clock_us) now->clock_us = t->card_end_us;
+    publish(file);
+    pthread_mutex_unlock(&file->lock);
+}
+
+void metrics_memory(const device *d, uint64_t address, int64_t bytes)
+{
+    metrics_file *file = d->metrics;
+    uint64_t segment = address >> 34;
+    pthread_mutex_lock(&file->lock);
+    file->now.reserved_bytes = (int64_t)d->memory.reserved_bytes;
+    file->now.allocated_bytes = d->statistics.allocated_bytes;
+    file->now.peak_bytes = d->statistics.peak_bytes;
+    if (segment < SPYRE_METRICS_SEGMENTS) file->now.segment_bytes[segment] += bytes;
+    publish(file);
+    pthread_mutex_unlock(&file->lock);
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writing the files of include/spyre/metrics.h. Internal to src/runtime.
+#ifndef RUNTIME_METRICS_H
+#define RUNTIME_METRICS_H
+
+#include "runtime/device.h"
+
+// The file of a card; null when nobody asked for one. Errors name the variable and the file.
+SPYRE_MUST_CHECK spyre_status metrics_open(uint32_t card_id, metrics_file **out_file);
+void metrics_close(metrics_file *file);     // the file stays, for the last sample; null is allowed
+
+// Around a task. Both take only the file's own lock.
+void metrics_begin(metrics_file *file, const task *t);
+void metrics_end(metrics_file *file, const task *t);
+
+// `bytes` more (or fewer) are allocated at `address`. The device's lock is held.
+void metrics_memory(const device *d, uint64_t address, int64_t bytes);
+
+#endif
