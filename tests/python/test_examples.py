@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scripts of examples/ run as they stand, and docs/backends.md shows what they print."""
 
+import json
 import pathlib
 import re
 import runpy
@@ -47,6 +48,23 @@ def test_compile_basics(example):
     assert "torch.Size([128, 128])" in text and "torch.Size([32, 64])" in text
     assert "nodes: placeholder, placeholder, " + "call_function, " * 3 + "output" in text
     assert "torch.softmax(y, dim = -1)" in text
+
+
+def test_profile_of_granite(example, tmp_path, monkeypatch):
+    pytest.importorskip("transformers")
+    options = ["--layers", "1", "--tokens", "16", "--logs", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["profile_granite.py", *options])
+    text, names = example("profile_granite")
+    assert float(re.search(r"max delta: (\S+)", text)[1]) <= 0.05
+    rows = dict(re.findall(r"^(\w[\w ]*?) +\d+ +(\d+\.\d+) +\d+\.\d%$", text, re.MULTILINE))
+    assert {"batchmatmul", "Memcpy DtoH", "exp"} <= set(rows)
+    assert min(map(float, rows.values())) > 0
+    busy = float(re.search(r"^card +(\d+\.\d+) ms", text, re.MULTILINE)[1])
+    assert busy == pytest.approx(sum(map(float, rows.values())) / 1e3, abs=2e-3)
+    (trace,) = tmp_path.glob("*.pt.trace.json")
+    events = json.loads(trace.read_text())["traceEvents"]
+    iterations = {e["name"] for e in events if e["name"].startswith("iteration_")}
+    assert iterations == {"iteration_1", "iteration_2", "iteration_3"}
 
 
 def test_the_log_shows_the_code(run_python):

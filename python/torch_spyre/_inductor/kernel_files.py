@@ -11,8 +11,8 @@
 Written with SPYRE_KERNEL_FILES=1, torch-spyre's DUMP_SPYRE_CODE=1 or TORCH_COMPILE_DEBUG=1, of
 compiled graphs and of programs made of OpSpecs; with DTCOMPILER_KEEP_EXPORT=true below
 DTCOMPILER_EXPORT_DIR (or DEEPRT_EXPORT_DIR) instead, if set. `dxp_standalone --bundle -d DIR`
-makes the same spyreCodeDir of the bundle. The hash is that of OpSpecs and listing: equal kernels share a
-directory, whose files are equal bytes.
+makes the same spyreCodeDir of the bundle. The hash is that of OpSpecs and listing: equal kernels
+share a directory, whose files are equal bytes.
 """
 
 from __future__ import annotations
