@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "compile/refusals.h"
 #include "compile/statistics.h"
+#include "graph/hint.h"
 #include "graph/verify.h"
 
 typedef struct {
@@ -314,6 +315,7 @@ spyre_status executable_compile(const spyre_graph *graph, const spyre_compile_op
     spyre_status status = compile_with_retries(&c, memory);
     arena_destroy(memory);
     count_compilation(&c);
+    if (!status) hint_warn_of_host(graph, c.executable->prepared);
     *out_executable = status ? NULL : c.executable;
     return status;
 }

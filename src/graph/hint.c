@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "graph/build.h"
 
 // A name ends at ',' or '='; a dim without a name has an empty one.
@@ -133,19 +134,16 @@ spyre_status spyre_graph_set_work_division(spyre_graph *graph, uint32_t node, co
     return graph_add_location(graph, slices, &graph->nodes.items[node].hint.work_div);
 }
 
-// Reductions whose tiles no opfunc combines; they run on the host, which has no tiles.
+// A reduction that runs on the host, which has no tiles.
 static spyre_status check_combined(const spyre_graph *graph, uint32_t node, const hint_tiles *tiles)
 {
-    static const char *const words[] = {".prod.", ".xor_sum.", ".argmax.", ".argmin."};
     const graph_node *of = &graph->nodes.items[node];
-    for (uint32_t i = 0; i < sizeof words / sizeof words[0] && !hint_is_step(tiles); i++)
-        if (strstr(of->op_name, words[i]))
-            return status_new(SPYRE_UNSUPPORTED,
-                              "%s: tiles %.*s=%lld (scope %lld): no opfunc of the card combines "
-                              "the results of tiles",
-                              graph_node_place(graph, node), (int)tiles->length, tiles->name,
-                              (long long)tiles->count, (long long)tiles->scope);
-    return NULL;
+    if (hint_is_step(tiles) || !strstr(of->op_name, ".xor_sum.")) return NULL;
+    return status_new(SPYRE_UNSUPPORTED,
+                      "%s: tiles %.*s=%lld (scope %lld): no opfunc of the card combines the results "
+                      "of tiles",
+                      graph_node_place(graph, node), (int)tiles->length, tiles->name,
+                      (long long)tiles->count, (long long)tiles->scope);
 }
 
 spyre_status spyre_graph_set_tiles(spyre_graph *graph, uint32_t node, const char *tiles)
@@ -178,4 +176,21 @@ spyre_status spyre_graph_name_result(spyre_graph *graph, uint32_t node, const ch
     uint32_t value = graph->nodes.items[node].results[0];
     TRY(check_names(names, graph->values.items[value].view.rank));
     return graph_add_location(graph, names, &graph->nodes.items[node].hint.dims);
+}
+
+void hint_warn_of_host(const spyre_graph *source, const spyre_graph *prepared)
+{
+    for (uint32_t i = 0; i < prepared->fates.count; i++) {
+        const graph_fate *fate = &prepared->fates.items[i];
+        const graph_hint *asked = &source->nodes.items[i].hint;
+        hint_tiles first;
+        const char *tiles = source->locations.items[asked->tiles];
+        bool in_tiles = asked->tiles && hint_next_tiles(&tiles, &first) && !hint_is_step(&first);
+        if (fate->layer != GRAPH_LAYER_HOST || fate->removed || !(asked->work_div || in_tiles))
+            continue;
+        log_warn("%s: %s %s has no effect on the host: %s", graph_node_place(source, i),
+                 in_tiles ? "tiles" : "work_div",
+                 source->locations.items[in_tiles ? asked->tiles : asked->work_div],
+                 fate->reason ? fate->reason : "");
+    }
 }

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "spyre/graph.h"
+
 typedef struct {
     const char *name; // not terminated
     size_t length;
@@ -44,6 +46,9 @@ bool hint_next_split(const char **at, hint_entry *out);
 
 // The next scope; false as above.
 bool hint_next_tiles(const char **at, hint_tiles *out);
+
+// Warns of nodes of the caller that the host has although the user asks for slices or tiles.
+void hint_warn_of_host(const spyre_graph *source, const spyre_graph *prepared);
 
 static inline bool hint_is_step(const hint_tiles *hint)
 {

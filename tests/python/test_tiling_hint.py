@@ -313,17 +313,44 @@ def test_impossible_tiles_are_refused(tensor):
     assert "are not combined tile by tile" in refusal(moments, tensor("M,K"))
 
 
-@pytest.mark.parametrize("name", ["prod", "argmax", "argmin", "xor_sum"])
-def test_reductions_without_a_combination_are_refused(tensor, name):
+@pytest.mark.parametrize("name", ["argmax", "argmin", "topk"])
+def test_rankings_take_tiles_of_other_dims(tensor, name):
     def function(x):
         with tiles(K=4):
-            if name == "xor_sum":
-                return torch.ops.prims.xor_sum(x.to(torch.int32), [1])
-            return getattr(x, name)(1)
+            y = x + x
+            return y.topk(2, 1).values if name == "topk" else getattr(y, name)(1)
 
     message = refusal(function, tensor("M,K"))
-    assert f".{name}." in message and "tiles K=4" in message
+    assert f"{name}." in message and "tiles K=4" in message
+    assert "the ranks of tiles are not combined; tiles of another dim are possible" in message
+
+    def kept(x):
+        with tiles(M=4):
+            y = x + x
+            return y.topk(2, 1).values if name == "topk" else getattr(y, name)(1).float()
+
+    check(kept, tensor("M,K"))
+
+
+def test_a_reduction_of_the_host_has_no_tiles(tensor):
+    def function(x):
+        with tiles(K=4):
+            return torch.ops.prims.xor_sum(x.to(torch.int32), [1])
+
+    message = refusal(function, tensor("M,K"))
+    assert ".xor_sum." in message and "tiles K=4" in message
     assert "no opfunc of the card combines the results of tiles" in message
+
+
+@pytest.mark.parametrize("keyword", ["num_tiles_per_dim", "work_div"])
+def test_hints_around_an_operator_of_the_host_are_reported(tensor, capfd, keyword):
+    def function(x):
+        with spyre_hint(**{keyword: {"M": 2}}):
+            return torch.erfinv(x)
+
+    torch.compile(function)(tensor("M,K"))
+    message = capfd.readouterr().err
+    assert "aten.erfinv.default" in message and "M=2 has no effect on the host: " in message
 
 
 def test_slices_of_tiles_that_cannot_be_are_refused(tensor):
