@@ -11,6 +11,7 @@
 #include "card/machine.h"
 #include "card/spread.h"
 #include "card/through.h"
+#include "card/unread.h"
 
 typedef VEC(plan_step) step_list;
 
@@ -305,6 +306,22 @@ static spyre_status make_chains(translation *t)
     return NULL;
 }
 
+static bool is_plain(const plan_phase *phase)
+{
+    return phase->kind == PHASE_KERNEL && phase->depth == 0;
+}
+
+// Results of products that the next one does not read.
+static void drop_unread(const translation *t)
+{
+    const card_program *p = t->loaded;
+    for (uint32_t n = 0; n + 1 < p->phases.count; n++) {
+        const plan_phase *phase = &p->phases.items[n];
+        if (is_plain(phase) && is_plain(phase + 1))
+            unread_drop(t->fused, &t->lx, phase->kernel, phase[1].kernel);
+    }
+}
+
 // Exchanges that need not wait, or not copy.
 static spyre_status avoid_exchanges(translation *t)
 {
@@ -313,7 +330,7 @@ static spyre_status avoid_exchanges(translation *t)
         plan_phase *phase = &p->phases.items[n];
         plan_kernel *kernel = phase->kernel;
         uint32_t count = p->phases.count - n;
-        if (phase->kind != PHASE_KERNEL || phase->depth) continue;
+        if (!is_plain(phase)) continue;
         if (kernel->chain || kernel->exchange)
             TRY(spread_find(p->memory, phase, count, &kernel->spread));
         if (kernel->exchange)
@@ -363,6 +380,7 @@ static spyre_status translate_in(translation *t)
     TRY(list_stored(t->loaded));
     TRY(make_phases(t));
     TRY(make_chains(t));
+    drop_unread(t);
     return avoid_exchanges(t);
 }
 
