@@ -78,7 +78,7 @@ spyre_status rewrite_triangle(rewriter *r)
     TRY(rewrite_operand(r, 0, into.dtype, &x));
     TRY(graph_arg_int(r->source, r->node, 1, 0, &diagonal));
     if (x.view.rank < 2) return status_new(SPYRE_UNSUPPORTED, "a triangle of rank %u", x.view.rank);
-    if (diagonal < -MOST_WHOLE || diagonal > MOST_WHOLE)
+    if ((double)diagonal < -MOST_WHOLE || (double)diagonal > MOST_WHOLE)
         return status_new(SPYRE_UNSUPPORTED, "diagonal %lld", (long long)diagonal);
     TRY(make_triangle(r, &x.view, diagonal, &kept));
     TRY(make_constant(r, 0, x.dtype, &zero));
