@@ -50,6 +50,21 @@ typedef struct {
 SPYRE_API const spyre_kernel_counters *spyre_executable_counters(
     const spyre_executable *executable, uint32_t segment);
 
+// How a card segment uses the LX of a core, as the planner left it (the stage text "lx"). Bytes in
+// use are those of buffers that live during an op, each byte once.
+typedef struct {
+    uint32_t ops, buffers;
+    int64_t limit_bytes;        // that the planner may use
+    int64_t peak_bytes;         // most in use during an op
+    double average_bytes;       // over all ops
+    double fragmentation;       // share of the free bytes outside of the largest gap, over all ops
+    double reuse;               // bytes of all buffers over the peak: 1 when nothing is used twice, 0
+                                // without buffers
+} spyre_lx_use;
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_lx_use(const spyre_executable *executable,
+                                                                uint32_t segment,
+                                                                spyre_lx_use *out_use);
+
 #ifdef __cplusplus
 }
 #endif

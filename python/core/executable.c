@@ -117,6 +117,18 @@ static PyObject *py_counters(PyObject *self, PyObject *index)
     return kernel_list(kernels, kernels ? segment->kernel_count : 0);
 }
 
+static PyObject *py_lx_use(PyObject *self, PyObject *index)
+{
+    uint32_t number;
+    if (!executable_segment(self, index, &number)) return NULL;
+    spyre_lx_use use;
+    if (!core_check(spyre_executable_lx_use(of(self), number, &use))) return core_raise();
+    return Py_BuildValue("{s:I,s:I,s:L,s:L,s:d,s:d,s:d}", "ops", use.ops, "buffers", use.buffers,
+                         "limit_bytes", (long long)use.limit_bytes, "peak_bytes",
+                         (long long)use.peak_bytes, "average_bytes", use.average_bytes,
+                         "fragmentation", use.fragmentation, "reuse", use.reuse);
+}
+
 static PyObject *py_text(PyObject *self, PyObject *args)
 {
     uint32_t segment;
@@ -158,6 +170,7 @@ static PyMethodDef executable_methods[] = {
     {"input_storage", py_input_storage, METH_VARARGS,
      "(segment, input) -> sizes, strides and layout of the storage that a launch expects"},
     {"address", py_address, METH_NOARGS, "Equal for the same executable."},
+    {"lx_use", py_lx_use, METH_O, "(segment) -> a dict: how it uses the LX of a core"},
     {"counters", py_counters, METH_O, "(segment) -> a dict a kernel: what it uses"},
     {"launch", executable_launch, METH_VARARGS,
      "(segment, inputs, card) -> [results that are not views]; asynchronous"},

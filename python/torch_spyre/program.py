@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import torch
 from torch.utils import _pytree as pytree
 
@@ -210,7 +212,11 @@ class Program:
                     warn_fallback(node.target, "runs on the CPU: last_report().text has the reason")
 
     def report(self) -> CompileReport:
-        report = CompileReport(segments=len(self.segments), text=self.executable.report())
+        report = CompileReport(
+            segments=len(self.segments),
+            text=self.executable.report(),
+            program=weakref.ref(self),
+        )
         memory = ops = 0
         for number, segment in enumerate(self.segments):
             if segment["kind"] == "card":

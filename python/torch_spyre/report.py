@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -27,6 +28,8 @@ class CompileReport:
     # build, invariants, emit), and host memory an op of the loop IR; empty and 0 from the cache.
     stage_us: dict[str, float] = field(default_factory=dict, repr=False)
     bytes_per_op: float = 0.0
+    # The program, or None when it is gone.
+    program: Callable = field(default=lambda: None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return (
@@ -35,6 +38,15 @@ class CompileReport:
             f"{self.bytes} bytes, {self.card_us:.1f} us on the card (modelled), "
             f"{self.graph_breaks} graph breaks"
         )
+
+    def scratchpad(self) -> list[dict]:
+        """How each card segment uses the LX of a core (`spyre_lx_use` in
+        include/spyre/counters.h)."""
+        program = self.program()
+        if program is None:
+            raise RuntimeError("the program of this report is gone")
+        kinds = [segment["kind"] for segment in program.segments]
+        return [program.executable.lx_use(i) for i, kind in enumerate(kinds) if kind == "card"]
 
 
 reports: list[CompileReport] = []

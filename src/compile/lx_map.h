@@ -11,6 +11,7 @@
 #define COMPILE_LX_MAP_H
 
 #include "front/loop.h"
+#include "spyre/counters.h"
 
 // Lives from where op `first` writes it until op `last` has read it.
 typedef struct {
@@ -34,6 +35,9 @@ typedef struct {
 
 // The map of a planned segment. Strings are those of `loops` or lie in `memory`.
 SPYRE_MUST_CHECK spyre_status lx_map_of(arena *memory, const loop_graph *loops, lx_map *out);
+
+// Sums over time; see spyre/counters.h.
+SPYRE_MUST_CHECK spyre_status lx_map_use(arena *memory, const lx_map *map, spyre_lx_use *out);
 
 void lx_map_print(const lx_map *map, text *out);
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -12,7 +13,10 @@ import torch_spyre.profiler
 from torch.profiler import ProfilerActivity, _memory_profiler, profile, record_function, schedule
 
 BOTH = [ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]
+FLOAT_US = 2e-3  # what times in a trace, as floats, may be off
 MUL = "sdsc_fused_mul_0#0_mul"
+LX_HEAD = re.compile(r"lx \d+ buffers, at most \d+ of (\d+) bytes a core, (\d+) ops")
+LX_BUFFER = re.compile(r"^buffer b\d+ lx\((\d+)\+(\d+)\) ops\((\d+)\.\.(\d+)\)", re.MULTILINE)
 DEVICE_CATEGORIES = {"kernel", "gpu_memcpy", "gpu_memset"}
 
 
@@ -139,7 +143,7 @@ def test_device_events_follow_their_submission_and_do_not_overlap(compiled, tmp_
         for key in {e[track] for e in some}:
             ordered = sorted((e for e in some if e[track] == key), key=lambda e: e["ts"])
             for a, b in zip(ordered, ordered[1:], strict=False):
-                assert round(1e3 * (a["ts"] + a["dur"])) <= round(1e3 * b["ts"])
+                assert a["ts"] + a["dur"] <= b["ts"] + FLOAT_US
 
 
 def test_host_events_nest(compiled, tmp_path):
@@ -154,10 +158,10 @@ def test_host_events_nest(compiled, tmp_path):
         open_until = []
         here = [e for e in events if e["tid"] == thread and e["cat"] != "python_function"]
         for event in sorted(here, key=lambda e: (e["ts"], -e["dur"])):
-            begin, end = (round(1e3 * t) for t in (event["ts"], event["ts"] + event["dur"]))
-            while open_until and open_until[-1] <= begin:
+            begin, end = event["ts"], event["ts"] + event["dur"]
+            while open_until and open_until[-1] <= begin + FLOAT_US:
                 open_until.pop()
-            assert not open_until or end <= open_until[-1], event
+            assert not open_until or end <= open_until[-1] + FLOAT_US, event
             open_until.append(end)
 
 
@@ -239,3 +243,24 @@ def test_results_are_the_same_under_a_profiler(compiled):
     with profile(activities=BOTH, profile_memory=True):
         result = function(x, x).cpu()
     assert torch.equal(result, expected)
+
+
+def test_scratchpad_is_what_the_planner_left():
+    x = half(512, 1024).to("spyre")
+    compiled = torch.compile(lambda x: torch.softmax(x, 0))
+    compiled(x)
+    report = torch_spyre.last_report()
+    (use,) = report.scratchpad()
+    listing = report.program().executable.text(0, "lx")
+    buffers = [tuple(map(int, b)) for b in LX_BUFFER.findall(listing)]
+    limit, ops = map(int, LX_HEAD.match(listing).groups())
+    assert (use["ops"], use["buffers"], use["limit_bytes"]) == (ops, len(buffers), limit)
+    used = []
+    for op in range(ops):
+        live = [b for b in buffers if b[2] <= op <= b[3]]
+        sticks = {s for b in live for s in range(b[0] // 128, (b[0] + b[1]) // 128)}
+        used.append(128 * len(sticks))
+    assert use["peak_bytes"] == max(used) > 0
+    assert use["average_bytes"] == pytest.approx(sum(used) / ops)
+    assert use["reuse"] == pytest.approx(sum(b[1] for b in buffers) / max(used))
+    assert 0 <= use["fragmentation"] < 1

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
+#include <math.h>
+
 #include "compile/lx_map.h"
 #include "compile/lx_picture.h"
 #include "compile/markup.h"
@@ -80,6 +82,36 @@ static void lx_map__names_stay_text(void **state)
     arena_destroy(memory);
 }
 
+// Three ops of 1024 bytes: op 0 has 0..128 and 512..640, op 1 0..256 (one in place of another) and
+// 512..640, op 2 0..256 alone.
+static void lx_map__use(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    lx_map map;
+    spyre_lx_use use;
+    assert_ok(lx_map_parse(memory, "a.lx", HEAD OPS
+                           "buffer b1 lx(512+128) ops(0..1)  // a\n"
+                           "buffer b2 lx(0+128) ops(0..1)  // b\n"
+                           "buffer b3 lx(0+256) ops(1..2)  // c\n",
+                           &map));
+    assert_ok(lx_map_use(memory, &map, &use));
+    assert_int_equal(use.ops, 3);
+    assert_int_equal(use.buffers, 3);
+    assert_int_equal(use.limit_bytes, 1024);
+    assert_int_equal(use.peak_bytes, 384);
+    assert_true(fabs(use.average_bytes - (256 + 384 + 256) / 3.0) < 1e-9);
+    double cut = 384.0 / 768 + 256.0 / 640 + 0;
+    assert_true(fabs(use.fragmentation - cut / 3) < 1e-9);
+    assert_true(fabs(use.reuse - 512.0 / 384) < 1e-9);
+
+    assert_ok(lx_map_parse(memory, "a.lx", HEAD OPS, &map));
+    assert_ok(lx_map_use(memory, &map, &use));
+    assert_int_equal(use.peak_bytes, 0);
+    assert_true(use.fragmentation == 0 && use.reuse == 0);
+    arena_destroy(memory);
+}
+
 static void markup__bytes(void **state)
 {
     static const struct {
@@ -107,6 +139,7 @@ int main(void)
         cmocka_unit_test(lx_map__prints_what_it_read),
         cmocka_unit_test(lx_map__refuses),
         cmocka_unit_test(lx_map__names_stay_text),
+        cmocka_unit_test(lx_map__use),
         cmocka_unit_test(markup__bytes),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);
