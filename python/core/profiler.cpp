@@ -121,14 +121,14 @@ struct Session final : libkineto::IActivityProfilerSession {
             bool whole_launch = record.kind == SPYRE_ACTIVITY_LAUNCH && !record.submission;
             if (!whole_launch && types.count(type_of(record))) log(logger, find, record);
         }
+        for (auto [card, stream] : streams)
+            if (card != streams.begin()->first) logger.handleDeviceInfo(info_of(card), 0);
     }
+    // Kineto asks for one card only.
     std::unique_ptr<libkineto::DeviceInfo> getDeviceInfo() override
     {
         if (streams.empty()) return nullptr;
-        int64_t card = streams.begin()->first;
-        std::string label = "SPYRE " + std::to_string(card);
-        return std::make_unique<libkineto::DeviceInfo>(
-            libkineto::DeviceInfo{card, libkineto::kExceedMaxPid + card, "card", label});
+        return std::make_unique<libkineto::DeviceInfo>(info_of(streams.begin()->first));
     }
     std::vector<libkineto::ResourceInfo> getResourceInfos() override
     {
@@ -147,6 +147,10 @@ struct Session final : libkineto::IActivityProfilerSession {
     void popUserCorrelationId() override { pop(&Open::ranges); }
 
  private:
+    static libkineto::DeviceInfo info_of(int64_t card)
+    {
+        return {card, libkineto::kExceedMaxPid + card, "card", "SPYRE " + std::to_string(card)};
+    }
     void log(libkineto::ActivityLogger &logger, libkineto::getLinkedActivityCallback &find,
              const spyre_activity &record)
     {
