@@ -3,23 +3,43 @@
 #include "card/matmul_job.h"
 #include "tensor/convert.h"
 
-enum { PREFETCH_LINES = 12 };           // ahead of lines that do not follow each other
+// Lines that do not follow each other: so many at a time, asked for so many before. Asking beyond
+// the last is harmless.
+enum { LINES_A_STEP = 4, LINES_AHEAD = 12 };
+
+static void fetch_lines(const uint8_t *from, int64_t stride, size_t count)
+{
+    for (size_t n = 0; n < count; n++, from += stride) {
+        __builtin_prefetch(from, 0, 2);
+        __builtin_prefetch(from + MATMUL_LINE / 2, 0, 2);
+    }
+}
+
+static void widen_lines(const uint8_t *from, int64_t stride, size_t count, size_t run, float *to)
+{
+    const int64_t line = MATMUL_RUN * sizeof(float);
+    if (stride == MATMUL_LINE) {
+        convert_dl16_rows_to_float(to, line, from, stride, count, run);
+        return;
+    }
+    for (size_t now; count; count -= now, from += (int64_t)now * stride, to += now * MATMUL_RUN) {
+        now = matmul_least(count, LINES_A_STEP);
+        fetch_lines(from + LINES_AHEAD * stride, stride, now);
+        convert_dl16_rows_to_float(to, line, from, stride, now, run);
+    }
+}
 
 // `count` lines of `run` elements, `stride` bytes apart, to lines of MATMUL_RUN floats.
 static void pack_lines(const matmul_part *p, const uint8_t *from, int64_t stride, size_t count,
                        size_t run, float *to)
 {
-    if (run == MATMUL_RUN && stride == (int64_t)run * p->element &&
-        p->x->format == SPYRE_FORMAT_SEN169_FP16) {
-        convert_dl16_to_float(to, from, count * run);
+    if (p->x->format == SPYRE_FORMAT_SEN169_FP16) {
+        widen_lines(from, stride, count, run, to);
         return;
     }
-    for (size_t n = 0; n < count; n++) {
-        const uint8_t *line = from + (int64_t)n * stride;
-        __builtin_prefetch(line + PREFETCH_LINES * stride);
-        __builtin_prefetch(line + PREFETCH_LINES * stride + 64);
-        lanes_load_f32(to + n * MATMUL_RUN, line, p->element, p->x->format, run);
-    }
+    for (size_t n = 0; n < count; n++)
+        lanes_load_f32(to + n * MATMUL_RUN, from + (int64_t)n * stride, p->element, p->x->format,
+                       run);
 }
 
 // How many of the rows from n on, at most `most`, lie `stride` bytes apart.

@@ -87,6 +87,13 @@ void convert_dl16_to_float(float *target, const void *source, size_t count)
     kernels_in_use()->f32_from_dl16(target, source, count);
 }
 
+void convert_dl16_rows_to_float(float *target, int64_t target_step, const void *source,
+                                int64_t source_step, size_t rows, size_t count)
+{
+    kernels_in_use()->f32_from_dl16_rows((char *)target, target_step, source, source_step, rows,
+                                         count);
+}
+
 void convert_float_to_dl16(void *target, const float *source, size_t count)
 {
     kernels_in_use()->dl16_from_f32_once(target, source, count);

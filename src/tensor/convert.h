@@ -58,6 +58,9 @@ SPYRE_MUST_CHECK spyre_status convert_elements(void *target, spyre_format target
 
 // Fast paths for programs of the card: no saturation, one rounding (see dl16_from_float).
 void convert_dl16_to_float(float *target, const void *source, size_t count);
+// Of `rows` runs of `count` elements; the steps in bytes.
+void convert_dl16_rows_to_float(float *target, int64_t target_step, const void *source,
+                                int64_t source_step, size_t rows, size_t count);
 void convert_float_to_dl16(void *target, const float *source, size_t count);
 
 // The variant in use: "portable", "avx2" or "avx512". SPYRE_SIMD=<name> restricts the choice; it is
