@@ -269,7 +269,7 @@ static void define_block(const block_case *x, block_results *out)
 // Of two sizes, so that sums differ in what is lost.
 static float block_value(uint64_t *seed)
 {
-    uint16_t exponent = (uint16_t)(next_random(seed) % 4 ? 31 : 14);
+    uint32_t exponent = next_random(seed) % 4 ? 31 : 14;
     uint16_t code = (uint16_t)(exponent << 9 | next_random(seed) % 512 |
                                (next_random(seed) % 2 ? 0x8000u : 0));
     return dl16_to_float(code);
