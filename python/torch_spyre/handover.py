@@ -17,14 +17,9 @@ from ._inductor.registered import fallback_ops
 observers: list[Callable[[_C.Executable], None]] = []
 
 
-# torch-spyre's names of solvers, and ours that search as far.
-_SOLVERS = {"cpsat": "exact", "simulated_annealing": "search"}
-
-
 def settings() -> dict[str, str]:
     """torch_spyre._inductor.config as the compiler takes it."""
     values = {name: getattr(config, name) for name, *_ in _C.settings()}
-    values["layout_solver"] = _SOLVERS.get(values["layout_solver"], values["layout_solver"])
     return {name: str(int(v) if isinstance(v, bool) else v) for name, v in values.items()}
 
 

@@ -120,6 +120,7 @@ spyre_status emit_pointwise(emitter *e, const bundle_step *step)
     find_constants(&p);
     p.lanes = step->op == OPFUNC_LAYERNORMSCALE ? 2 : 1;
     p.tiles = stage_of(&p.n);
+    stage_join_equal_inputs(&p.tiles);
 
     int64_t tile[BUNDLE_MAX_DIMS];
     uint8_t dims[BUNDLE_MAX_DIMS];

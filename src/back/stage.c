@@ -1,11 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "back/stage.h"
 
+#include <string.h>
+
 stage stage_of(const nest *n)
 {
     stage s = {.n = n, .largest_bytes = STAGE_LARGEST_TILE_BYTES};
-    for (uint32_t o = 0; o < n->operand_count; o++) s.staged[o] = !n->operand[o].tensor->in_lx;
+    for (uint32_t o = 0; o < n->operand_count; o++) {
+        s.staged[o] = !n->operand[o].tensor->in_lx;
+        s.source[o] = (uint8_t)o;
+    }
     return s;
+}
+
+// True when every core reads the same elements of the same argument through both.
+static bool are_equal(const nest *n, uint32_t a, uint32_t b)
+{
+    const nest_operand *one = &n->operand[a], *other = &n->operand[b];
+    const bundle_tensor *t = one->tensor, *u = other->tensor;
+    size_t starts = n->step->core_count * sizeof *t->start;
+    return t->arg == u->arg && t->format == u->format && one->element == other->element &&
+           one->stick == other->stick && one->stick_dim == other->stick_dim &&
+           one->lanes == other->lanes && memcmp(t->start, u->start, starts) == 0 &&
+           memcmp(t->loop_stride, u->loop_stride, sizeof t->loop_stride) == 0 &&
+           memcmp(one->stride, other->stride, sizeof one->stride) == 0;
+}
+
+void stage_join_equal_inputs(stage *s)
+{
+    const bundle_step *step = s->n->step;
+    for (uint32_t i = 1; i < step->input_count; i++) {
+        for (uint32_t before = 0; before < i; before++) {
+            uint32_t a = step->inputs[before], b = step->inputs[i];
+            if (a == b || !s->staged[a] || !s->staged[b] || !are_equal(s->n, a, b)) continue;
+            s->staged[b] = false;
+            s->source[b] = (uint8_t)a;
+        }
+    }
 }
 
 int64_t stage_footprint(const void *context, const int64_t *tile)
@@ -41,6 +72,7 @@ spyre_status stage_fit(stage *s, const back_options *options, const uint8_t *dim
 
 place stage_place(const stage *s, const box *b, const place_axes *axes, uint32_t operand)
 {
+    operand = s->source[operand];
     if (s->staged[operand]) return place_tile(s->n, b, axes, operand, &s->region[operand]);
     return place_home(s->n, b, axes, operand);
 }

@@ -15,11 +15,15 @@ typedef struct {
     const nest *n;
     int64_t largest_bytes; // of one tile
     bool staged[BUNDLE_MAX_TENSORS];
+    uint8_t source[BUNDLE_MAX_TENSORS]; // the operand whose place it is found in: mostly its own
     lx_region region[BUNDLE_MAX_TENSORS];
 } stage;
 
 // Marks the operands in memory; tiles of up to STAGE_LARGEST_TILE_BYTES.
 stage stage_of(const nest *n);
+
+// Lets inputs that are read at one place in memory share one tile, as x * x does.
+void stage_join_equal_inputs(stage *s);
 
 // Bytes of two buffers for every staged operand; a tile_footprint whose context is the stage.
 int64_t stage_footprint(const void *s, const int64_t *tile);

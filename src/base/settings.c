@@ -142,16 +142,17 @@ static bool parse_flag(const char *value, double *out_number)
     return *out_number == 1 || strcmp(value, "0") == 0;
 }
 
-// Index of `value` among names between spaces.
+// Index of the choice that has the name `value`.
 static bool parse_choice(const char *choices, const char *value, double *out_index)
 {
     size_t length = strlen(value);
     *out_index = 0;
-    for (const char *at = choices; *at; *out_index += 1) {
-        size_t entry = strcspn(at, " ");
-        if (entry == length && memcmp(at, value, length) == 0) return true;
-        at += entry;
-        at += strspn(at, " ");
+    for (const char *at = choices; *at; at++) {
+        size_t name = strcspn(at, " =");
+        if (name == length && memcmp(at, value, length) == 0) return true;
+        at += name;
+        *out_index += *at == ' ';
+        if (!*at) break;
     }
     return false;
 }
@@ -211,7 +212,7 @@ static const char *list_of(const spyre_settings *settings, const setting_row *ro
 static void print_choice(text *out, const char *choices, uint32_t index)
 {
     for (; index > 0; index--) choices += strcspn(choices, " ") + 1;
-    text_append_bytes(out, choices, strcspn(choices, " "));
+    text_append_bytes(out, choices, strcspn(choices, " ="));
 }
 
 static void print(text *out, const setting_row *row, const spyre_settings *settings)

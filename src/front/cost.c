@@ -159,7 +159,7 @@ static cost cost_of_even(const loop_op *op, const cost_basis *basis, const divis
     for (uint32_t k = 0; k < op->operand_count; k++) {
         bool result = k + 1 == op->operand_count;
         double bytes = basis->bytes[k] * (result ? 1 : k == 0 ? m.a_reads : m.b_reads);
-        if (resident >> k & 1u) continue;
+        if (resident >> k & 1u || loop_repeats_input(op, k)) continue;
         *(result ? &c.written_bytes : &c.read_bytes) += bytes;
         if (runs.run_bytes[k] < LONG_RUN) runs_us += bytes / runs.run_bytes[k] * SHORT_RUN;
         if (result || is_matmul(op)) continue;

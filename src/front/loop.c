@@ -17,6 +17,20 @@ bool loop_var_is_rank(const loop_op *op, uint32_t var)
     return opfunc_describe(op->op)->kind == OPFUNC_KIND_RANK && !op->operand[0].stride[var];
 }
 
+bool loop_repeats_input(const loop_op *op, uint32_t k)
+{
+    const loop_access *access = &op->operand[k];
+    for (uint32_t before = 0; before < k && k + 1 < op->operand_count && !op->gather; before++) {
+        const loop_access *other = &op->operand[before];
+        if (access->buffer == other->buffer && access->offset == other->offset &&
+            memcmp(access->stride, other->stride, op->var_count * sizeof *access->stride) == 0 &&
+            memcmp(access->tile_stride, other->tile_stride,
+                   op->tile_depth * sizeof *access->tile_stride) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool loop_is_element_wise(const loop_op *op)
 {
     switch (opfunc_describe(op->op)->kind) {

@@ -198,6 +198,10 @@ bool loop_var_is_reduced(const loop_op *op, uint32_t var);
 // not.
 bool loop_var_is_rank(const loop_op *op, uint32_t var);
 
+// True when an input before operand k, itself an input, is the same access: x of x * x, whose tile
+// the back-end loads once.
+bool loop_repeats_input(const loop_op *op, uint32_t k);
+
 // True when every element of the result depends on one of each input, in its place.
 bool loop_is_element_wise(const loop_op *op);
 

@@ -42,6 +42,19 @@ static inline bundle *case_add(arena *memory, int64_t scale)
     return b;
 }
 
+// x * x: one tile for both inputs.
+static inline bundle *case_square(arena *memory, int64_t scale)
+{
+    bundle *b = make_bundle(memory, 2, 1 << 30);
+    bundle_step step = make_step(
+        memory, OPFUNC_MUL, (made_dim[]){{"mb", 512 * scale, 2}, {"out", 256, 1}, {0}});
+    case_tensor(b, &step, DL16, "mb out", "out", "", 0);
+    case_tensor(b, &step, DL16, "mb out", "out", "", 0);
+    case_tensor(b, &step, DL16, "mb out", "out", "", 1);
+    finish_step(b, &step);
+    return b;
+}
+
 // In LX, used in place: one VECTOR.
 static inline bundle *case_exp_in_lx(arena *memory, int64_t scale)
 {
@@ -203,6 +216,7 @@ static inline bundle *case_norm_loop(arena *memory, int64_t scale)
 
 static const back_case back_cases[] = {
     {"add", case_add},
+    {"square", case_square},
     {"exp_in_lx", case_exp_in_lx},
     {"slice_copy", case_slice_copy},
     {"restickify", case_restickify},

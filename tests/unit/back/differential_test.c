@@ -43,6 +43,26 @@ static void integers(uint64_t number)
     trial_end(&t, number);
 }
 
+// Further inputs that are the first one again, or begin a stick behind it.
+static void equal_inputs(uint64_t number)
+{
+    trial t = trial_begin(number, 4 << 10);
+    opfunc op = pick(&t, 2) ? OPFUNC_MUL : OPFUNC_WHERE3;
+    t.infinities = false;
+    bundle_step step = random_space(&t, op, (int64_t[DIMS]){1, 1, 1, 64}, 60);
+    const bundle_tensor *first = add_tensor(&t, &step, DL16, all_dims(&step), "out", "", 6);
+    for (uint32_t i = 1; i < opfunc_describe(op)->least_inputs; i++) {
+        bundle_tensor *again = &step.tensors[step.tensor_count++];
+        *again = *first;
+        if (first->arg < 0 || pick(&t, 2)) continue;
+        for (uint32_t core = 0; core < step.core_count; core++) again->start[core] += 128;
+        t.b->args.items[first->arg].bytes += 128;
+    }
+    add_tensor(&t, &step, DL16, all_dims(&step), "out", "", 6);
+    finish_step(t.b, &step);
+    trial_end(&t, number);
+}
+
 static void copy(uint64_t number)
 {
     trial t = trial_begin(number, 1 << 10);
@@ -157,6 +177,12 @@ static void differential__pointwise(void **state)
     run(pointwise, 1000, 120);
 }
 
+static void differential__equal_inputs(void **state)
+{
+    (void)state;
+    run(equal_inputs, 9600, 40);
+}
+
 static void differential__integers(void **state)
 {
     (void)state;
@@ -191,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(differential__pointwise),
+        cmocka_unit_test(differential__equal_inputs),
         cmocka_unit_test(differential__integers),
         cmocka_unit_test(differential__copy),
         cmocka_unit_test(differential__cast),

@@ -48,6 +48,26 @@ static void settings__take_their_text_form(void **state)
     free(printed);
 }
 
+static void settings__choices_may_have_two_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"search", "simulated_annealing", "exact", "cpsat"};
+    uint32_t choice[4];
+    char *printed;
+    spyre_settings settings = spyre_settings_default();
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_ok(spyre_settings_set(&settings, "layout_solver", names[i]));
+        choice[i] = settings.layout_solver;
+    }
+    assert_int_equal(choice[0], 0);
+    assert_int_equal(choice[1], 0);
+    assert_int_equal(choice[2], 4);
+    assert_int_equal(choice[3], 4);
+    assert_ok(spyre_settings_print(&settings, &printed));
+    assert_non_null(strstr(printed, "layout_solver=exact\n"));
+    free(printed);
+}
+
 static void settings__nonsense_is_refused_with_the_rule(void **state)
 {
     (void)state;
@@ -58,8 +78,9 @@ static void settings__nonsense_is_refused_with_the_rule(void **state)
         check_refused("sencores", no_count[i], "expected a whole number 1..32");
     check_refused("dxp_lx_frac_avail", "1.01", "expected a number 0..1");
     check_refused("lx_planning", "yes", "expected 0 or 1");
-    check_refused("layout_solver", "best", "expected one of search greedy firstfit bestfit");
-    check_refused("layout_solver", "", "expected one of search greedy firstfit bestfit");
+    check_refused("layout_solver", "best", "expected one of search=simulated_annealing greedy firstfit");
+    check_refused("layout_solver", "search=simulated_annealing", "expected one of");
+    check_refused("layout_solver", "", "expected one of search=simulated_annealing greedy firstfit");
     check_refused("lx_plannin", "1", "no setting is named 'lx_plannin'");
 }
 
@@ -74,7 +95,7 @@ static void settings__are_checked_as_a_whole(void **state)
     settings = spyre_settings_default();
     settings.layout_solver = 99;
     assert_error(spyre_settings_check(&settings), SPYRE_UNSUPPORTED,
-                 "invalid layout_solver value 99");
+                 "invalid LAYOUT_SOLVER value 99");
     settings = spyre_settings_default();
     settings.dxp_lx_frac_avail = NAN;
     assert_error(spyre_settings_check(&settings), SPYRE_UNSUPPORTED, "expected a number 0..1");
@@ -114,6 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings__defaults_are_those_of_the_table),
         cmocka_unit_test(settings__take_their_text_form),
+        cmocka_unit_test(settings__choices_may_have_two_names),
         cmocka_unit_test(settings__nonsense_is_refused_with_the_rule),
         cmocka_unit_test(settings__are_checked_as_a_whole),
         cmocka_unit_test(settings__environment_names_the_variable),

@@ -46,6 +46,22 @@ static void cost__copies(void **state)
     front_run_end(&run);
 }
 
+// x * x reads x once, x * y both.
+static void cost__reads_an_input_once(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, 1024, 2048, 0);
+    uint32_t x = front_case_input(&run, view), y = front_case_input(&run, view);
+    front_case_output(&run, front_case_binary(&run, "spyre.mul", x, x, view));
+    front_case_output(&run, front_case_binary(&run, "spyre.mul", x, y, view));
+    loop_graph *loops = front_case_before(&run, 32, NULL);
+    double bytes = 1024 * 2048 * 2;
+    assert_near(cost_at(loops, 0, 0).read_bytes, bytes);
+    assert_near(cost_at(loops, 1, 0).read_bytes, 2 * bytes);
+    front_run_end(&run);
+}
+
 // A batch between the sticks: every product finds single sticks, unless each core has a product.
 static void cost__runs_of_products(void **state)
 {
@@ -248,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cost__copies),
+        cmocka_unit_test(cost__reads_an_input_once),
         cmocka_unit_test(cost__runs_of_products),
         cmocka_unit_test(cost__reads_far_apart),
         cmocka_unit_test(cost__runs_of_copies),
