@@ -38,7 +38,7 @@ static double sharing_us(const product *s, const division *d)
         if (!(s->resident >> k & 1u)) continue;
         for (uint32_t v = 0; v < op->var_count; v++)
             if (!op->operand[k].stride[v]) times *= d->split[v];
-        if (times > 1) bytes += times * s->p->basis[s->index].bytes[k];
+        if (times > 1) bytes += times * s->p->basis[s->index]->bytes[k];
     }
     return bytes / (8 * GEOMETRY_RING_WIDTH * CLOCK);
 }
@@ -49,11 +49,11 @@ static bool has_room(const product *s, const division *d)
     const loop_op *op = op_at(s->p, s->index);
     double bytes = 0;
     for (uint32_t k = 0; k < op->operand_count; k++) {
-        double part = s->p->basis[s->index].bytes[k];
+        double part = s->p->basis[s->index]->bytes[k];
         if (!(s->resident >> k & 1u)) continue;
         for (uint32_t v = 0; v < op->var_count; v++)
             if (op->operand[k].stride[v])
-                part *= division_share(&s->p->basis[s->index].sizes, v, d->split[v]);
+                part *= division_share(&s->p->basis[s->index]->sizes, v, d->split[v]);
         bytes += part;
     }
     return bytes <= s->p->lx_bytes;
@@ -61,7 +61,7 @@ static bool has_room(const product *s, const division *d)
 
 static cost price_product(const product *s, const division *d)
 {
-    cost c = cost_of(op_at(s->p, s->index), &s->p->basis[s->index], d, s->resident);
+    cost c = cost_of(op_at(s->p, s->index), s->p->basis[s->index], d, s->resident);
     c.us += sharing_us(s, d);
     return c;
 }
@@ -69,7 +69,7 @@ static cost price_product(const product *s, const division *d)
 static void try_from(product *s, uint32_t v, division *trial)
 {
     const loop_op *op = op_at(s->p, s->index);
-    const division_sizes *sizes = &s->p->basis[s->index].sizes;
+    const division_sizes *sizes = &s->p->basis[s->index]->sizes;
     if (v == op->var_count) {
         if (!has_room(s, trial)) return;
         cost now = price_product(s, trial);
@@ -116,19 +116,20 @@ static void find_kept(const agree_prices *p, agree_candidates *c, uint32_t index
     const loop_op *op = op_at(p, index);
     division published = division_get(op);
     bool chooses = opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL && !c->settled[index];
-    uint32_t resident = may_be_resident(p, index), *before = &alike[p->alike[index]];
+    uint32_t resident = may_be_resident(p, index), *before = &alike[p->kinds->alike[index]];
     c->kept_count[index] = 1;
-    c->kept[index][AGREE_PUBLISHED] = agree_choice_of(p, index, &published);
+    c->kept[index][AGREE_PUBLISHED] = agree_choice_of(p->kinds, index, &published);
     for (uint32_t n = 1; n < AGREE_KEPT; n++) c->kept[index][n] = c->kept[index][AGREE_PUBLISHED];
     if (!chooses) return;
     c->products = true;
     c->kept_count[index] = AGREE_KEPT;
     bool known = *before && may_be_resident(p, *before - 1) == resident &&
-                 division_equals(op, &published, &c->kept[*before - 1][AGREE_PUBLISHED].d);
-    for (uint32_t n = 1; n < AGREE_KEPT; n++) {
-        division d = known ? c->kept[*before - 1][n].d
-                           : find_product(p, index, n == AGREE_RESIDENT ? resident : 0, &published);
-        c->kept[index][n] = agree_choice_of(p, index, &d);
+                 c->kept[*before - 1][AGREE_PUBLISHED] == c->kept[index][AGREE_PUBLISHED];
+    for (uint32_t n = 1; n < AGREE_KEPT && known; n++)
+        c->kept[index][n] = c->kept[*before - 1][n];
+    for (uint32_t n = 1; n < AGREE_KEPT && !known; n++) {
+        division d = find_product(p, index, n == AGREE_RESIDENT ? resident : 0, &published);
+        c->kept[index][n] = agree_choice_of(p->kinds, index, &d);
     }
     *before = index + 1;
 }
@@ -141,7 +142,6 @@ spyre_status agree_candidates_create(const agree_prices *p, agree_candidates *ou
     out->kept_count = ARENA_NEW(p->memory, uint8_t, ops);
     out->settled = ARENA_NEW(p->memory, bool, ops);
     out->in_reach = ARENA_NEW(p->memory, bool, ops);
-    out->own = ARENA_NEW(p->memory, agree_choice, 2 * ops);
     out->share = ARENA_NEW(p->memory, const agree_choice *, ops);
     out->rest = ARENA_NEW(p->memory, const agree_choice *, ops);
     out->last = ARENA_NEW(p->memory, agree_settled, ops);
@@ -150,7 +150,6 @@ spyre_status agree_candidates_create(const agree_prices *p, agree_candidates *ou
     TRY_ALLOC(out->kept_count);
     TRY_ALLOC(out->settled);
     TRY_ALLOC(out->in_reach);
-    TRY_ALLOC(out->own);
     TRY_ALLOC(out->share);
     TRY_ALLOC(out->rest);
     TRY_ALLOC(out->last);
@@ -165,26 +164,15 @@ spyre_status agree_candidates_create(const agree_prices *p, agree_candidates *ou
 
 // --- Those of one plan
 
-// The kept choice with the same division, or a new one at `room`.
-static const agree_choice *choice_at(const agree_prices *p, const agree_candidates *c,
-                                     uint32_t index, const division *d, agree_choice *room)
-{
-    for (uint32_t n = 0; n < c->kept_count[index]; n++)
-        if (division_equals(op_at(p, index), d, &c->kept[index][n].d)) return &c->kept[index][n];
-    *room = agree_choice_of(p, index, d);
-    return room;
-}
-
 void agree_offer(const agree_prices *p, agree_candidates *c, uint32_t index, const division *share)
 {
     const loop_op *op = op_at(p, index);
-    c->share[index] = choice_at(p, c, index, share, &c->own[2 * index]);
+    c->share[index] = agree_choice_of(p->kinds, index, share);
     c->rest[index] = NULL;
     c->last[index].known = false;
     if (c->settled[index]) return;
-    division rest = division_distribute(p->loops, op, &p->basis[index].sizes, share);
-    if (!division_equals(op, &rest, share))
-        c->rest[index] = choice_at(p, c, index, &rest, &c->own[2 * index + 1]);
+    division rest = division_distribute(p->loops, op, &p->basis[index]->sizes, share);
+    c->rest[index] = agree_choice_of(p->kinds, index, &rest);
 }
 
 // --- As neighbours do
@@ -196,7 +184,7 @@ static bool follow(const agree_prices *p, uint32_t index, uint32_t k, const loop
 {
     const loop_op *op = op_at(p, index);
     const loop_access *own = &op->operand[k], *result = &op->operand[op->operand_count - 1];
-    const division_sizes *sizes = &p->basis[index].sizes;
+    const division_sizes *sizes = &p->basis[index]->sizes;
     *out = division_whole();
     for (uint32_t u = 0; u < other->var_count; u++) {
         uint32_t v = 0;
@@ -219,13 +207,13 @@ bool agree_follow_writer(const agree_prices *p, uint32_t index, division *out)
     for (uint32_t k = 0; k + 1 < op->operand_count; k++)
         if (p->may_stay[op->operand[k].buffer] &&
             (largest == LOOP_MAX_OPERANDS ||
-             p->basis[index].bytes[k] > p->basis[index].bytes[largest]))
+             p->basis[index]->bytes[k] > p->basis[index]->bytes[largest]))
             largest = k;
     if (largest == LOOP_MAX_OPERANDS) return false;
     uint32_t writer = p->f.writer[op->operand[largest].buffer];
     const loop_op *from = op_at(p, writer);
     const loop_access *written = &from->operand[from->operand_count - 1];
-    return writer != index && follow(p, index, largest, from, written, &p->now[writer].d, out);
+    return writer != index && follow(p, index, largest, from, written, &p->now[writer]->d, out);
 }
 
 static bool follow_reader(const agree_prices *p, uint32_t index, division *out)
@@ -236,7 +224,7 @@ static bool follow_reader(const agree_prices *p, uint32_t index, division *out)
     const flow_use *use = &p->f.uses[p->f.first_use[buffer]];
     const loop_op *to = op_at(p, use->op);
     return use->op != index && follow(p, index, output, to, &to->operand[use->operand],
-                                      &p->now[use->op].d, out);
+                                      &p->now[use->op]->d, out);
 }
 
 // --- The choice
@@ -262,60 +250,58 @@ static bool is_as_before(const agree_prices *p, const agree_candidates *c, uint3
 typedef struct {
     const agree_choice *all[4 + AGREE_KEPT];
     uint32_t count;
-    const agree_choice *in_force; // among them
-    agree_choice neighbour;
+    const agree_choice *neighbour; // as one divides; null when that is among the others
 } comparison;
 
-static const agree_choice *find_choice(const loop_op *op, const comparison *of, const division *d)
+static bool has(const comparison *of, const agree_choice *choice)
 {
     for (uint32_t i = 0; i < of->count; i++)
-        if (division_equals(op, d, &of->all[i]->d)) return of->all[i];
-    return NULL;
+        if (of->all[i] == choice) return true;
+    return false;
 }
 
-static void add(const loop_op *op, const agree_choice *choice, comparison *of)
+static void add(comparison *of, const agree_choice *choice)
 {
-    if (choice && !find_choice(op, of, &choice->d)) of->all[of->count++] = choice;
+    if (choice && !has(of, choice)) of->all[of->count++] = choice;
 }
 
-static void collect(const agree_prices *p, const agree_candidates *c, uint32_t index,
-                    agree_sweep sweep, comparison *of)
+static comparison collect(const agree_prices *p, const agree_candidates *c, uint32_t index,
+                          agree_sweep sweep)
 {
-    const loop_op *op = op_at(p, index);
     division same;
-    of->count = 0;
-    add(op, c->share[index], of);
-    add(op, c->rest[index], of);
-    for (uint32_t n = 0; n < c->kept_count[index]; n++) add(op, &c->kept[index][n], of);
-    if (sweep.stays) add(op, &p->now[index], of);
-    of->in_force = find_choice(op, of, &p->now[index].d);
+    comparison of = {.count = 0};
+    add(&of, c->share[index]);
+    add(&of, c->rest[index]);
+    for (uint32_t n = 0; n < c->kept_count[index]; n++) add(&of, c->kept[index][n]);
+    if (sweep.stays) add(&of, p->now[index]);
     bool follows = sweep.forward ? agree_follow_writer(p, index, &same)
                                  : follow_reader(p, index, &same);
-    if (!follows) return;
-    if (find_choice(op, of, &same)) return;
-    of->neighbour = agree_choice_of(p, index, &same);
-    of->all[of->count++] = &of->neighbour;
+    if (!follows) return of;
+    const agree_choice *neighbour = agree_choice_of(p->kinds, index, &same);
+    if (has(&of, neighbour)) return of;
+    of.neighbour = of.all[of.count++] = neighbour;
+    return of;
 }
 
 bool agree_settle(agree_prices *p, const agree_candidates *c, uint32_t index, agree_sweep sweep)
 {
-    comparison of;
-    const agree_choice *best = NULL;
+    const agree_choice *best = NULL, *current = p->now[index];
     cost best_cost = {0};
     if (c->settled[index]) return false;
-    collect(p, c, index, sweep, &of);
-    bool as_before = of.in_force && is_as_before(p, c, index);
+    comparison of = collect(p, c, index, sweep);
+    bool as_before = has(&of, current) && current != of.neighbour &&
+                     is_as_before(p, c, index);
     for (uint32_t i = 0; i < of.count; i++) {
-        bool in_force = of.all[i] == of.in_force;
-        if (as_before && !in_force && of.all[i] != &of.neighbour) continue; // it is dearer
+        bool in_force = of.all[i] == current;
+        if (as_before && !in_force && of.all[i] != of.neighbour) continue; // it is dearer
         if (!reaches(p, c, index, &of.all[i]->d)) continue;
         cost now = as_before && in_force ? c->last[index].price : agree_price(p, index, of.all[i]);
         if (best && !is_cheaper(&now, &best_cost)) continue;
         best = of.all[i];
         best_cost = now;
     }
-    if (!best) best = &c->kept[index][AGREE_PUBLISHED];
-    bool changes = !division_equals(op_at(p, index), &best->d, &p->now[index].d);
+    if (!best) best = c->kept[index][AGREE_PUBLISHED];
+    bool changes = best != current;
     if (changes) agree_take(p, index, best);
     c->last[index] = (agree_settled){true, p->turn, best_cost};
     return changes;

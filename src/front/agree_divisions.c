@@ -92,9 +92,5 @@ spyre_status pass_agree_divisions(loop_graph *loops, bool *out_changed)
 {
     *out_changed = false;
     if (division_is_published(loops) || loops->cores == 1 || loops->ops.count == 0) return NULL;
-    arena *memory = arena_create();
-    TRY_ALLOC(memory);
-    spyre_status status = divide(loops, memory, out_changed);
-    arena_destroy(memory);
-    return status;
+    return divide(loops, loop_scratch(loops), out_changed);
 }

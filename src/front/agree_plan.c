@@ -18,7 +18,7 @@ typedef struct {
 
 static const agree_choice *choice_of(const room *r, uint32_t op)
 {
-    return &r->p->now[op];
+    return r->p->now[op];
 }
 
 static const division_view *view_of(const room *r, uint32_t u)

@@ -48,19 +48,19 @@ cost agree_cost(const agree_prices *p, uint32_t index, const division *d, uint32
     uint64_t splits = 1;
     for (uint32_t v = 0; v < op->var_count; v++) splits = splits << 8 | (uint64_t)d->split[v];
     uint64_t hash = (splits + resident) * 0x9E3779B97F4A7C15u;
-    agree_memo *memo = p->memo[p->alike[index]];
+    agree_memo *memo = p->memo[p->kinds->alike[index]];
     uint32_t at = (uint32_t)(hash >> 60) % MEMO_SIZE;
     if (memo->entry[at].splits == splits && memo->entry[at].resident == resident)
         return memo->entry[at].c;
     memo->entry[at].splits = splits;
     memo->entry[at].resident = resident;
-    return memo->entry[at].c = cost_of(op, &p->basis[index], d, resident);
+    return memo->entry[at].c = cost_of(op, p->basis[index], d, resident);
 }
 
 double agree_access_us(const agree_prices *p, uint32_t buffer)
 {
     uint32_t writer = p->f.writer[buffer];
-    return p->basis[writer].bytes[output_of(p, writer)] *
+    return p->basis[writer]->bytes[output_of(p, writer)] *
            loop_executions(p->loops, op_at(p, writer)) / MEMORY_BANDWIDTH;
 }
 
@@ -69,31 +69,6 @@ double agree_saved_us(const agree_prices *p, uint32_t buffer, uint32_t index, ui
     double times = 1 + flow_use_count(&p->f, buffer) - own;
     if (p->copier[buffer] != SPYRE_NO_ID && p->copier[buffer] != index) times -= 2;
     return times * agree_access_us(p, buffer);
-}
-
-// --- Choices
-
-static double result_bytes_of(const agree_prices *p, uint32_t index, const division *d)
-{
-    const loop_op *op = op_at(p, index);
-    uint32_t output = op->operand_count - 1;
-    double bytes = p->basis[index].bytes[output];
-    for (uint32_t t = 0; t < op->tile_depth; t++)
-        if (op->operand[output].tile_stride[t])
-            bytes *= (double)p->loops->tiles.items[op->tiles[t]].count;
-    for (uint32_t v = 0; v < op->var_count; v++)
-        if (op->operand[output].stride[v])
-            bytes *= division_share(&p->basis[index].sizes, v, d->split[v]);
-    return bytes;
-}
-
-agree_choice agree_choice_of(const agree_prices *p, uint32_t index, const division *d)
-{
-    const loop_op *op = op_at(p, index);
-    agree_choice c = {.d = *d, .result_bytes = result_bytes_of(p, index, d)};
-    for (uint32_t k = 0; k < op->operand_count; k++)
-        c.view[k] = division_view_of(p->loops, op, &p->basis[index].sizes, d, k);
-    return c;
 }
 
 // --- Over the ring
@@ -164,7 +139,7 @@ static double move_us(agree_prices *p, uint32_t buffer, const agree_choice *writ
     if (division_views_agree(written, read)) return 0;
     if (!p->shuffles || !p->may_move[buffer] || op_at(p, reader)->tile_depth) return INFINITY;
     if (!find_pattern(&p->loops->buffers.items[buffer], written, read, &pattern)) return INFINITY;
-    double bytes = p->basis[made_by].bytes[output_of(p, made_by)], slice = bytes;
+    double bytes = p->basis[made_by]->bytes[output_of(p, made_by)], slice = bytes;
     for (uint32_t n = 0; n < pattern.count; n++)
         if (!pattern.loop[n].repeats) slice /= pattern.loop[n].new_slices;
     if (slice + writer->result_bytes > p->lx_bytes) return INFINITY;
@@ -174,7 +149,7 @@ static double move_us(agree_prices *p, uint32_t buffer, const agree_choice *writ
 
 static const division_view *view_at(const agree_prices *p, uint32_t u)
 {
-    return &p->now[p->f.uses[u].op].view[p->f.uses[u].operand];
+    return &p->now[p->f.uses[u].op]->view[p->f.uses[u].operand];
 }
 
 double agree_use_us(agree_prices *p, uint32_t buffer, uint32_t u, const agree_choice *writer)
@@ -203,7 +178,7 @@ static uint32_t count_apart(agree_prices *p, uint32_t buffer, const agree_choice
 void agree_count_apart(agree_prices *p)
 {
     for (uint32_t b = 0; b < p->loops->buffers.count; b++)
-        if (p->may_stay[b]) p->apart[b] = count_apart(p, b, &p->now[p->f.writer[b]]);
+        if (p->may_stay[b]) p->apart[b] = count_apart(p, b, p->now[p->f.writer[b]]);
 }
 
 typedef struct {
@@ -219,7 +194,7 @@ static own_reads find_own_reads(agree_prices *p, uint32_t index, const agree_cho
     own_reads own = {0};
     for (uint32_t n = 0; n < op->operand_count; n++) {
         if (op->operand[n].buffer != buffer || !agree_is_use(p, index, n)) continue;
-        double us = move_us(p, buffer, &p->now[p->f.writer[buffer]], index, &c->view[n]);
+        double us = move_us(p, buffer, p->now[p->f.writer[buffer]], index, &c->view[n]);
         own.count++;
         own.apart += isinf(us) != 0;
         own.apart_now += p->apart_at[index * LOOP_MAX_OPERANDS + n];
@@ -260,7 +235,7 @@ cost agree_price(agree_prices *p, uint32_t index, const agree_choice *c)
         if (!p->may_stay[buffer] || !agree_is_use(p, index, k)) continue;
         own_reads own = find_own_reads(p, index, c, k);
         if (own.apart || p->apart[buffer] != own.apart_now) continue; // or somebody else is
-        if (p->now[p->f.writer[buffer]].result_bytes > p->lx_bytes) continue;
+        if (p->now[p->f.writer[buffer]]->result_bytes > p->lx_bytes) continue;
         resident |= 1u << k;
         saved += agree_saved_us(p, buffer, index, own.count) / own.count;
         uint32_t u = p->use_at[index * LOOP_MAX_OPERANDS + k];
@@ -281,7 +256,7 @@ void agree_take(agree_prices *p, uint32_t index, const agree_choice *c)
 {
     const loop_op *op = op_at(p, index);
     uint32_t output = op->operand_count - 1, result = op->operand[output].buffer;
-    p->now[index] = *c;
+    p->now[index] = c;
     p->turn++;
     for (uint32_t k = 0; k <= output; k++) {
         uint32_t buffer = op->operand[k].buffer;
@@ -289,7 +264,7 @@ void agree_take(agree_prices *p, uint32_t index, const agree_choice *c)
         bool *apart = &p->apart_at[index * LOOP_MAX_OPERANDS + k];
         if (!agree_is_use(p, index, k) || !p->may_stay[buffer]) continue;
         p->apart[buffer] -= *apart;
-        const agree_choice *writer = &p->now[p->f.writer[buffer]];
+        const agree_choice *writer = p->now[p->f.writer[buffer]];
         *apart = isinf(move_us(p, buffer, writer, index, &c->view[k])) != 0;
         p->apart[buffer] += *apart;
     }
@@ -299,32 +274,11 @@ void agree_take(agree_prices *p, uint32_t index, const agree_choice *c)
 
 // --- Beginning
 
-// All that cost_of reads of an op.
-static spyre_status find_alike(agree_prices *p, map_bytes *ids, uint32_t index)
-{
-    const loop_op *op = op_at(p, index);
-    struct {
-        cost_basis basis;
-        int64_t stride[LOOP_MAX_OPERANDS][LOOP_MAX_VARS];
-        int32_t op, var_count, operand_count, stick, gather;
-    } key;
-    memset(&key, 0, sizeof key);
-    memcpy(&key.basis, &p->basis[index], sizeof key.basis);
-    for (uint32_t k = 0; k < op->operand_count; k++)
-        memcpy(key.stride[k], op->operand[k].stride, sizeof key.stride[k]);
-    key.op = (int32_t)op->op;
-    key.var_count = (int32_t)op->var_count;
-    key.operand_count = (int32_t)op->operand_count;
-    key.stick = op->stick;
-    key.gather = op->gather;
-    return map_bytes_intern(p->memory, ids, &key, sizeof key, index, &p->alike[index]);
-}
-
 static spyre_status allocate(agree_prices *p)
 {
     uint32_t ops = p->loops->ops.count, buffers = p->loops->buffers.count;
-    p->basis = ARENA_NEW(p->memory, cost_basis, ops);
-    p->now = ARENA_NEW(p->memory, agree_choice, ops);
+    p->kinds = ARENA_NEW(p->memory, agree_kinds, 1);
+    p->now = ARENA_NEW(p->memory, const agree_choice *, ops);
     p->apart_at = ARENA_NEW(p->memory, bool, ops * LOOP_MAX_OPERANDS);
     p->use_at = ARENA_NEW(p->memory, uint32_t, ops * LOOP_MAX_OPERANDS);
     p->apart = ARENA_NEW(p->memory, uint32_t, buffers);
@@ -332,9 +286,8 @@ static spyre_status allocate(agree_prices *p)
     p->may_move = ARENA_NEW(p->memory, bool, buffers);
     p->changed = ARENA_NEW(p->memory, uint64_t, buffers);
     p->copier = ARENA_NEW(p->memory, uint32_t, buffers);
-    p->alike = ARENA_NEW(p->memory, uint32_t, ops);
     p->memo = ARENA_NEW(p->memory, agree_memo *, ops);
-    TRY_ALLOC(p->basis);
+    TRY_ALLOC(p->kinds);
     TRY_ALLOC(p->now);
     TRY_ALLOC(p->apart_at);
     TRY_ALLOC(p->use_at);
@@ -343,7 +296,6 @@ static spyre_status allocate(agree_prices *p)
     TRY_ALLOC(p->may_move);
     TRY_ALLOC(p->changed);
     TRY_ALLOC(p->copier);
-    TRY_ALLOC(p->alike);
     TRY_ALLOC(p->memo);
     return NULL;
 }
@@ -360,9 +312,10 @@ static void note_clones(const clone_list *clones, agree_prices *p)
 spyre_status agree_prices_create(const loop_graph *loops, const clone_list *clones, arena *memory,
                                  agree_prices *out)
 {
-    map_bytes ids = {0};
     *out = (agree_prices){.loops = loops, .memory = memory};
     TRY(allocate(out));
+    TRY(agree_kinds_create(loops, memory, out->kinds));
+    out->basis = out->kinds->basis;
     if (loops->settings.lx_planning)
         out->lx_bytes = GEOMETRY_LX_BYTES * (1 - loops->settings.dxp_lx_frac_avail);
     TRY(flow_build(loops, &out->f));
@@ -378,9 +331,7 @@ spyre_status agree_prices_create(const loop_graph *loops, const clone_list *clon
                            flow_is_written_once(&out->f, b);
     }
     for (uint32_t i = 0; i < loops->ops.count; i++) {
-        out->basis[i] = cost_basis_of(loops, op_at(out, i));
-        TRY(find_alike(out, &ids, i));
-        if (out->alike[i] != i) continue;
+        if (out->kinds->alike[i] != i) continue;
         out->memo[i] = ARENA_NEW(memory, agree_memo, 1);
         TRY_ALLOC(out->memo[i]);
     }

@@ -5,17 +5,10 @@
 #ifndef FRONT_AGREE_PRICE_H
 #define FRONT_AGREE_PRICE_H
 
+#include "front/agree_choice.h"
 #include "front/clones.h"
-#include "front/cost.h"
 #include "front/cost_shuffle.h"
 #include "front/flow.h"
-
-// A division and what follows from it.
-typedef struct {
-    division d;
-    division_view view[LOOP_MAX_OPERANDS];
-    double result_bytes; // a core's part of the result
-} agree_choice;
 
 // Prices of ops that are alike.
 typedef struct agree_memo agree_memo;
@@ -26,15 +19,15 @@ typedef struct {
     double lx_bytes;        // of a core, for buffers
     bool shuffles;          // slices go over the ring to readers that divide otherwise
     flow f;
-    cost_basis *basis;      // by op
+    agree_kinds *kinds;
+    const cost_basis **basis;  // by op
     uint32_t *use_at;       // by op * LOOP_MAX_OPERANDS + operand: the use of f
-    agree_choice *now;      // by op: the division in force
+    const agree_choice **now; // by op: the division in force
     bool *apart_at;         // by op * LOOP_MAX_OPERANDS + operand: a use that does not find its
     uint32_t *apart;        //   part in LX; by buffer: how many there are
     bool *may_stay, *may_move; // by buffer: in LX; over the ring
     uint32_t *copier;          // by buffer: of a clone, the op that copies; or SPYRE_NO_ID
     uint64_t turn, *changed; // counts choices put in force; by buffer: the last one of its ops
-    uint32_t *alike;        // by op: the first op with the same prices
     agree_memo **memo;      // by op that is the first of its kind
     map_bytes pattern_ids;  // of shuffles
     VEC(shuffle_cost) patterns;
@@ -44,8 +37,6 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status agree_prices_create(const loop_graph *loops,
                                                   const clone_list *clones, arena *memory,
                                                   agree_prices *out);
-
-agree_choice agree_choice_of(const agree_prices *p, uint32_t op, const division *d);
 
 // cost_of, remembered. Nothing for a copy whose clone has no place in LX: it is left out.
 cost agree_cost(const agree_prices *p, uint32_t op, const division *d, uint32_t resident);

@@ -55,7 +55,7 @@ static spyre_status add_start(planner *p, uint32_t number)
     TRY_ALLOC(s->us);
     if (number >= 2) axes_divide(loops, &p->a, p->p.basis, &plan, s->shares);
     for (uint32_t i = 0; i < op_count(p); i++) {
-        const agree_choice *first = &p->c.kept[i][number == 1 ? AGREE_RESIDENT : AGREE_PUBLISHED];
+        const agree_choice *first = p->c.kept[i][number == 1 ? AGREE_RESIDENT : AGREE_PUBLISHED];
         if (number < 2 || p->c.settled[i]) s->shares[i] = first->d;
     }
     if (is_known(p, number)) s->shares = NULL;
@@ -68,7 +68,7 @@ static void begin(planner *p, const start *s)
 {
     for (uint32_t i = 0; i < op_count(p); i++) {
         agree_offer(&p->p, &p->c, i, &s->shares[i]);
-        p->p.now[i] = *p->c.share[i];
+        p->p.now[i] = p->c.share[i];
     }
     agree_count_apart(&p->p);
 }
@@ -95,7 +95,7 @@ static spyre_status compare(planner *p)
 {
     TRY(agree_plan_price(&p->p, p->a.part, p->a.part_count, p->now));
     for (uint32_t i = 0; i < op_count(p); i++)
-        if (is_cheaper(p, p->a.part[i])) p->best[i] = p->p.now[i].d;
+        if (is_cheaper(p, p->a.part[i])) p->best[i] = p->p.now[i]->d;
     for (uint32_t n = 0; n < p->a.part_count; n++)
         if (is_cheaper(p, n)) p->best_plan[n] = p->now[n];
     return NULL;
@@ -152,7 +152,7 @@ static spyre_status try_carried(planner *p)
         division carried;
         bool follows = !p->c.settled[i] && !is_product(p, i);
         s.shares[i] = follows && agree_follow_writer(&p->p, i, &carried) ? carried : p->best[i];
-        p->p.now[i] = agree_choice_of(&p->p, i, &s.shares[i]);
+        p->p.now[i] = agree_choice_of(p->p.kinds, i, &s.shares[i]);
     }
     return try_start(p, &s);
 }
@@ -200,7 +200,7 @@ static spyre_status create(const loop_graph *loops, const clone_list *clones, ar
     TRY_ALLOC(p->now);
     TRY_ALLOC(p->best_plan);
     for (uint32_t n = 0; n < p->a.part_count; n++) p->best_plan[n].us = INFINITY;
-    for (uint32_t i = 0; i < loops->ops.count; i++) p->best[i] = p->c.kept[i][AGREE_PUBLISHED].d;
+    for (uint32_t i = 0; i < loops->ops.count; i++) p->best[i] = p->c.kept[i][AGREE_PUBLISHED]->d;
     for (uint32_t n = 0; n < STARTS; n++)
         if (n != 1 || p->c.products) TRY(add_start(p, n));
     return NULL;
@@ -214,6 +214,7 @@ spyre_status agree_search(const loop_graph *loops, const clone_list *clones, are
     TRY(try_starts(&p));
     if (p.c.products) TRY(try_carried(&p));
     if (has_shuffles(&p)) TRY(try_best_without_shuffles(&p));
+    if (p.p.kinds->no_memory) return status_no_memory();
     *out_plan = (agree_plan){.shuffles = has_shuffles(&p)};
     for (uint32_t n = 0; n < p.a.part_count; n++) out_plan->us += p.best_plan[n].us;
     return NULL;

@@ -63,7 +63,7 @@ static void join_all(const joiner *j)
 
 // An op's loop takes part when it can be divided and no earlier loop of the op is in the same set:
 // the rows of scores and their columns both come from the sequence. Loops along the stick yield.
-static uint32_t pick_members(const joiner *j, const cost_basis *basis, uint32_t index,
+static uint32_t pick_members(const joiner *j, const cost_basis *const *basis, uint32_t index,
                              uint8_t out_var[LOOP_MAX_VARS])
 {
     const loop_op *op = &j->loops->ops.items[index];
@@ -72,7 +72,7 @@ static uint32_t pick_members(const joiner *j, const cost_basis *basis, uint32_t 
     for (int along_stick = 0; along_stick < 2; along_stick++)
         for (uint8_t v = 0; v < op->var_count; v++) {
             if ((v == op->stick) != (along_stick == 1)) continue;
-            if (!result->stride[v] || basis[index].sizes.units[v] < 2) continue;
+            if (!result->stride[v] || basis[index]->sizes.units[v] < 2) continue;
             uint32_t set = find(j->loop_set, index * LOOP_MAX_VARS + v), i = 0;
             while (i < count &&
                    find(j->loop_set, index * LOOP_MAX_VARS + out_var[i]) != set)
@@ -111,9 +111,9 @@ static uint32_t number_sets(uint32_t *set, uint32_t count, uint32_t *out)
     return numbers;
 }
 
-static spyre_status collect(const joiner *j, const cost_basis *basis, axes *out)
+static spyre_status collect(const joiner *j, const cost_basis *const *basis, axes *out)
 {
-    arena *memory = j->loops->memory;
+    arena *memory = loop_scratch(j->loops);
     uint32_t ops = j->loops->ops.count, loops = ops * LOOP_MAX_VARS, members = 0;
     uint32_t *number = ARENA_NEW(memory, uint32_t, loops), *next;
     out->part = ARENA_NEW(memory, uint32_t, ops);
@@ -131,7 +131,7 @@ static spyre_status collect(const joiner *j, const cost_basis *basis, axes *out)
     for (uint32_t i = 0; i < ops; i++) {
         uint32_t count = pick_members(j, basis, i, vars);
         for (uint32_t m = 0; m < count; m++)
-            add_member(&out->items[number[i * LOOP_MAX_VARS + vars[m]]], &basis[i],
+            add_member(&out->items[number[i * LOOP_MAX_VARS + vars[m]]], basis[i],
                        &j->loops->ops.items[i], out->part[i], vars[m]);
     }
     for (uint32_t n = 0; n < out->count; n++) {
@@ -160,21 +160,21 @@ static spyre_status sort(arena *memory, axes *a)
     return NULL;
 }
 
-spyre_status axes_build(const loop_graph *loops, const flow *f, const cost_basis *basis, axes *out)
+spyre_status axes_build(const loop_graph *loops, const flow *f, const cost_basis *const *basis, axes *out)
 {
-    joiner j = {loops, f, ARENA_NEW(loops->memory, uint32_t, loops->ops.count * LOOP_MAX_VARS),
-                ARENA_NEW(loops->memory, uint32_t, loops->ops.count)};
+    joiner j = {loops, f, ARENA_NEW(loop_scratch(loops), uint32_t, loops->ops.count * LOOP_MAX_VARS),
+                ARENA_NEW(loop_scratch(loops), uint32_t, loops->ops.count)};
     TRY_ALLOC(j.loop_set);
     TRY_ALLOC(j.op_set);
     join_all(&j);
     TRY(collect(&j, basis, out));
-    return sort(loops->memory, out);
+    return sort(loop_scratch(loops), out);
 }
 
 // --- A division along axes
 
 static void divide_along(const loop_graph *loops, const axes *a, const axis *along,
-                         const cost_basis *basis, int64_t limit, division *plan)
+                         const cost_basis *const *basis, int64_t limit, division *plan)
 {
     int64_t most = 1; // cores that the members have left
     const axis_member *members = &a->members[along->first];
@@ -189,7 +189,7 @@ static void divide_along(const loop_graph *loops, const axes *a, const axis *alo
     for (uint32_t i = 0; i < along->count; i++) {
         uint32_t index = members[i].op;
         int64_t used = division_cores(&loops->ops.items[index], &plan[index]);
-        const division_sizes *sizes = &basis[index].sizes;
+        const division_sizes *sizes = &basis[index]->sizes;
         uint8_t v = members[i].var;
         if (!division_cuts(sizes->units[v], slices, sizes->uneven[v])) continue;
         if (used * slices > loops->cores) continue;
@@ -198,7 +198,7 @@ static void divide_along(const loop_graph *loops, const axes *a, const axis *alo
     }
 }
 
-void axes_divide(const loop_graph *loops, const axes *a, const cost_basis *basis,
+void axes_divide(const loop_graph *loops, const axes *a, const cost_basis *const *basis,
                  const axes_plan *plan, division *out_plan)
 {
     for (uint32_t i = 0; i < loops->ops.count; i++) out_plan[i] = division_whole();

@@ -33,7 +33,7 @@ typedef struct {
 
 // `basis`: one an op. Time is that of sorting the ops.
 SPYRE_MUST_CHECK spyre_status axes_build(const loop_graph *loops, const flow *f,
-                                         const cost_basis *basis, axes *out);
+                                         const cost_basis *const *basis, axes *out);
 
 // How a plan along the axes of a part begins.
 typedef struct {
@@ -44,7 +44,7 @@ typedef struct {
 
 // Divides every op along the axes of its part: the first one takes the largest divisor of its units
 // that `most` and the cores allow, the others in order what is left.
-void axes_divide(const loop_graph *loops, const axes *a, const cost_basis *basis,
+void axes_divide(const loop_graph *loops, const axes *a, const cost_basis *const *basis,
                  const axes_plan *plan, division *out_plan);
 
 #endif

@@ -136,8 +136,8 @@ static spyre_status append(loop_graph *loops, uint32_t index, clone_list *clones
 spyre_status clones_insert(loop_graph *loops, clones_kind kind, clone_list *clones)
 {
     uint32_t buffers = loops->buffers.count;
-    uint32_t *clone_of = ARENA_NEW(loops->memory, uint32_t, buffers);
-    loop_op *copies = ARENA_NEW(loops->memory, loop_op, clones->count);
+    uint32_t *clone_of = ARENA_NEW(loop_scratch(loops), uint32_t, buffers);
+    loop_op *copies = ARENA_NEW(loop_scratch(loops), loop_op, clones->count);
     loop_op_list ops = {0};
     TRY_ALLOC(copies);
     TRY_ALLOC(clone_of);

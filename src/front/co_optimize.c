@@ -15,7 +15,7 @@ enum { AXES_TRIED = 3, MOST_SWEEPS = 3, MOST_PLANNED_OPS = 1 << 17 };
 
 typedef struct {
     loop_graph *loops;
-    cost_basis *basis;
+    const cost_basis **basis; // by op
     uint32_t *start; // of stretches, and the end of the last
     uint32_t stretch_count;
     double us;       // of the graph as it is
@@ -101,10 +101,15 @@ static spyre_status optimize(optimizer *o, bool *out_changed)
     loop_graph *loops = o->loops;
     uint32_t count = loops->ops.count;
     division *divisions = ARENA_NEW(loops->memory, division, count);
-    o->basis = ARENA_NEW(loops->memory, cost_basis, count);
+    cost_basis *basis = ARENA_NEW(loops->memory, cost_basis, count);
+    o->basis = ARENA_NEW(loops->memory, const cost_basis *, count);
     TRY_ALLOC(divisions);
+    TRY_ALLOC(basis);
     TRY_ALLOC(o->basis);
-    for (uint32_t i = 0; i < count; i++) o->basis[i] = cost_basis_of(loops, &loops->ops.items[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        basis[i] = cost_basis_of(loops, &loops->ops.items[i]);
+        o->basis[i] = &basis[i];
+    }
     flow f;
     axes a;
     TRY(flow_build(loops, &f));

@@ -14,14 +14,14 @@ spyre_status pass_coarse_tile(loop_graph *loops, bool *out_changed)
     const tile_path none = {0};
     *out_changed = false;
     for (uint32_t i = 0; i < loops->ops.count; i++)
-        TRY(VEC_PUSH(loops->memory, &t.paths, none));
+        TRY(VEC_PUSH(loop_scratch(loops), &t.paths, none));
     if (!loops->settings.ignore_wsr_hints) TRY(tile_by_hints(&t));
     bool spans = !loops->settings.ignore_span_overflow_hints;
     for (uint32_t i = 0; i < loops->ops.count && spans; i++) tile_by_spans(&t, i);
     for (uint32_t i = 0; i < loops->ops.count; i++) *out_changed |= t.paths.items[i].depth > 0;
     if (!*out_changed) return NULL;
     for (uint32_t b = 0; b < loops->buffers.count; b++)
-        TRY(VEC_PUSH(loops->memory, &t.whole_at, LOOP_MAX_TILES));
+        TRY(VEC_PUSH(loop_scratch(loops), &t.whole_at, LOOP_MAX_TILES));
     TRY(tile_exponentials(&t));
     TRY(tile_reductions(&t));
     TRY(tile_schedule(&t));

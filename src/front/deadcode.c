@@ -7,8 +7,8 @@
 
 spyre_status pass_deadcode(loop_graph *loops, bool *out_changed)
 {
-    bool *needed = ARENA_NEW(loops->memory, bool, loops->buffers.count);
-    bool *keep = ARENA_NEW(loops->memory, bool, loops->ops.count);
+    bool *needed = ARENA_NEW(loop_scratch(loops), bool, loops->buffers.count);
+    bool *keep = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
     TRY_ALLOC(needed);
     TRY_ALLOC(keep);
     for (uint32_t i = 0; i < loops->outputs.count; i++)

@@ -8,7 +8,7 @@
 
 spyre_status pass_dedup_constants(loop_graph *loops, bool *out_changed)
 {
-    uint32_t *same = ARENA_NEW(loops->memory, uint32_t, loops->buffers.count);
+    uint32_t *same = ARENA_NEW(loop_scratch(loops), uint32_t, loops->buffers.count);
     TRY_ALLOC(same);
     map_bytes seen = {0};
     *out_changed = false;
@@ -20,7 +20,7 @@ spyre_status pass_dedup_constants(loop_graph *loops, bool *out_changed)
             double value;
             uint64_t format;
         } key = {buffer->value, buffer->format};
-        TRY(map_bytes_intern(loops->memory, &seen, &key, sizeof key, b, &same[b]));
+        TRY(map_bytes_intern(loop_scratch(loops), &seen, &key, sizeof key, b, &same[b]));
         if (same[b] != b) *out_changed = true;
     }
     for (uint32_t i = 0; i < loops->ops.count; i++) {

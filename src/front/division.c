@@ -178,6 +178,24 @@ static bool walks_dim(const loop_op *op, const loop_access *access, const loop_b
     return false;
 }
 
+static bool is_sliced(const loop_op *op, const loop_access *access, const loop_buffer *buffer,
+                      int64_t stride)
+{
+    return loop_starts_dim(buffer, access->offset, stride) &&
+           !walks_dim(op, access, buffer, loop_dim_at(buffer, stride));
+}
+
+uint8_t division_unsliced(const loop_graph *loops, const loop_op *op, uint32_t k)
+{
+    const loop_access *access = &op->operand[k];
+    const loop_buffer *buffer = &loops->buffers.items[access->buffer];
+    uint8_t bits = 0;
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (access->stride[v] && !is_sliced(op, access, buffer, access->stride[v]))
+            bits |= (uint8_t)(1u << v);
+    return bits;
+}
+
 division_view division_view_of(const loop_graph *loops, const loop_op *op,
                                const division_sizes *sizes, const division *d, uint32_t k)
 {
@@ -189,8 +207,7 @@ division_view division_view_of(const loop_graph *loops, const loop_op *op,
         int64_t stride = access->stride[v];
         if (!stride)
             view.apart = false;
-        else if (!loop_starts_dim(buffer, access->offset, stride) ||
-                 walks_dim(op, access, buffer, loop_dim_at(buffer, stride)))
+        else if (!is_sliced(op, access, buffer, stride))
             view.sliced = false;
         int64_t step = stride * division_slice(sizes, v, d->split[v]);
         uint32_t at = view.count++;

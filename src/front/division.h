@@ -97,6 +97,10 @@ typedef struct {
     bool apart;  // they are, and every core sees one of its own
 } division_view;
 
+// Bits of the loops whose slices of operand k's buffer do not begin with its first element, however
+// they are divided.
+uint8_t division_unsliced(const loop_graph *loops, const loop_op *op, uint32_t k);
+
 division_view division_view_of(const loop_graph *loops, const loop_op *op,
                                const division_sizes *sizes, const division *d, uint32_t k);
 

@@ -13,9 +13,9 @@ static void count_op(const loop_op *op, flow *f)
 spyre_status flow_build(const loop_graph *loops, flow *out)
 {
     uint32_t buffers = loops->buffers.count;
-    out->writer = ARENA_NEW(loops->memory, uint32_t, buffers);
-    out->first_use = ARENA_NEW(loops->memory, uint32_t, buffers + 1);
-    uint32_t *next = ARENA_NEW(loops->memory, uint32_t, buffers + 1);
+    out->writer = ARENA_NEW(loop_scratch(loops), uint32_t, buffers);
+    out->first_use = ARENA_NEW(loop_scratch(loops), uint32_t, buffers + 1);
+    uint32_t *next = ARENA_NEW(loop_scratch(loops), uint32_t, buffers + 1);
     TRY_ALLOC(out->writer);
     TRY_ALLOC(out->first_use);
     TRY_ALLOC(next);
@@ -23,7 +23,7 @@ spyre_status flow_build(const loop_graph *loops, flow *out)
     for (uint32_t i = 0; i < loops->ops.count; i++) count_op(&loops->ops.items[i], out);
     for (uint32_t b = 0; b < buffers; b++)
         next[b + 1] = out->first_use[b + 1] += out->first_use[b];
-    out->uses = ARENA_NEW(loops->memory, flow_use, out->first_use[buffers]);
+    out->uses = ARENA_NEW(loop_scratch(loops), flow_use, out->first_use[buffers]);
     TRY_ALLOC(out->uses);
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
@@ -38,8 +38,8 @@ spyre_status flow_build(const loop_graph *loops, flow *out)
 spyre_status flow_join_writers(const loop_graph *loops, flow *f)
 {
     uint32_t buffers = loops->buffers.count, ops = loops->ops.count;
-    uint32_t *next = ARENA_NEW(loops->memory, uint32_t, buffers + 1);
-    flow_use *uses = ARENA_NEW(loops->memory, flow_use, f->first_use[buffers] + ops);
+    uint32_t *next = ARENA_NEW(loop_scratch(loops), uint32_t, buffers + 1);
+    flow_use *uses = ARENA_NEW(loop_scratch(loops), flow_use, f->first_use[buffers] + ops);
     TRY_ALLOC(next);
     TRY_ALLOC(uses);
     for (uint32_t i = ops; i-- > 0;) {

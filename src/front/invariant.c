@@ -31,49 +31,70 @@ static spyre_status check_buffers(const loop_graph *loops, invariant_of_buffer *
     return NULL;
 }
 
-static spyre_status check_ops(const loop_graph *loops, invariant_of_op *check)
+static bool is_of_ops(uint32_t row)
 {
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
-        spyre_status status = check(loops, &loops->ops.items[i]);
-        if (status) return status_at(status, "%s", loop_op_place(loops, i));
+    return rows[row].op || rows[row].access;
+}
+
+static spyre_status check_op(const loop_graph *loops, uint32_t row, uint32_t index)
+{
+    const loop_op *op = &loops->ops.items[index];
+    if (rows[row].op) {
+        spyre_status status = rows[row].op(loops, op);
+        return status ? status_at(status, "%s", loop_op_place(loops, index)) : NULL;
+    }
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        spyre_status status = rows[row].access(loops, op, &op->operand[k]);
+        if (status) return status_at(status, "%s", loop_access_place(loops, index, k));
     }
     return NULL;
 }
 
-static spyre_status check_accesses(const loop_graph *loops, invariant_of_access *check)
+// Rows of ops and accesses that follow each other, op by op: a walk over all ops for each row would
+// fetch them from memory as often.
+static spyre_status check_ops(const loop_graph *loops, const uint32_t *some, uint32_t count,
+                              uint32_t *out_row)
 {
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
-        const loop_op *op = &loops->ops.items[i];
-        for (uint32_t k = 0; k < op->operand_count; k++) {
-            spyre_status status = check(loops, op, &op->operand[k]);
-            if (status) return status_at(status, "%s", loop_access_place(loops, i, k));
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        for (uint32_t n = 0; n < count; n++) {
+            *out_row = some[n];
+            TRY(check_op(loops, some[n], i));
         }
-    }
     return NULL;
 }
 
-static spyre_status check_row(const loop_graph *loops, uint32_t row)
+// The rows that hold from `first_stage` or later.
+static spyre_status check_rows(const loop_graph *loops, uint32_t first_stage, uint32_t *out_row)
 {
-    if (rows[row].graph) return rows[row].graph(loops);
-    if (rows[row].buffer) return check_buffers(loops, rows[row].buffer);
-    if (rows[row].op) return check_ops(loops, rows[row].op);
-    return check_accesses(loops, rows[row].access);
+    uint32_t some[ROW_COUNT], count = 0;
+    for (uint32_t row = 0; row < ROW_COUNT; row++) {
+        if (rows[row].from < first_stage || rows[row].from > loops->stage) continue;
+        if (is_of_ops(row)) {
+            some[count++] = row;
+            continue;
+        }
+        TRY(check_ops(loops, some, count, out_row));
+        count = 0;
+        *out_row = row;
+        if (rows[row].graph)
+            TRY(rows[row].graph(loops));
+        else
+            TRY(check_buffers(loops, rows[row].buffer));
+    }
+    return check_ops(loops, some, count, out_row);
 }
 
 static spyre_status verify(const loop_graph *loops, uint32_t first_stage)
 {
     arena *scratch = arena_create();
-    spyre_status status = NULL;
+    uint32_t row = 0;
     TRY_ALLOC(scratch);
     loop_graph view = *loops;
     view.memory = scratch;
-    for (uint32_t i = 0; !status && i < ROW_COUNT; i++) {
-        if (rows[i].from < first_stage || rows[i].from > loops->stage) continue;
-        status = check_row(&view, i);
-        if (status)
-            status = status_at(status, "after pass %s: %s, %s", front_stage_name(loops->stage),
-                               rows[i].number, rows[i].holds);
-    }
+    spyre_status status = check_rows(&view, first_stage, &row);
+    if (status)
+        status = status_at(status, "after pass %s: %s, %s", front_stage_name(loops->stage),
+                           rows[row].number, rows[row].holds);
     arena_destroy(scratch);
     return status;
 }

@@ -136,6 +136,7 @@ spyre_status loop_copy(const loop_graph *loops, arena *scratch, loop_graph *out)
 {
     *out = *loops;
     out->memory = scratch;
+    out->scratch = NULL;
 #define COPY_LIST(type, list)                                                     \
     out->list.items = ARENA_NEW(scratch, type, loops->list.count);                \
     TRY_ALLOC(out->list.items);                                                   \

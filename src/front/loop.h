@@ -121,6 +121,7 @@ typedef struct {
 
 typedef struct spyre_loops {
     arena *memory;
+    arena *scratch;    // of the pass in work, freed behind it; null outside of passes
     const spyre_graph *graph;
     spyre_settings settings;
     uint32_t cores;
@@ -143,6 +144,12 @@ typedef struct spyre_loops {
     bool explains;     // somebody reads the passes' notes
     const char *notes; // of the pass in work: comment lines, or null
 } loop_graph;
+
+// Memory for what no later pass needs.
+static inline arena *loop_scratch(const loop_graph *loops)
+{
+    return loops->scratch ? loops->scratch : loops->memory;
+}
 
 // The output operand of an op.
 static inline loop_access *loop_output_of(loop_op *op)

@@ -74,9 +74,9 @@ static spyre_status begin(planner *p)
     uint32_t count = loops->buffers.count;
     loop_find_live_ranges(loops);
     TRY(residency_find(loops, &p->residencies));
-    p->problem.items = ARENA_NEW(loops->memory, solver_item, count);
-    p->buffer_of = ARENA_NEW(loops->memory, uint32_t, count);
-    p->item_of = ARENA_NEW(loops->memory, uint32_t, count);
+    p->problem.items = ARENA_NEW(loop_scratch(loops), solver_item, count);
+    p->buffer_of = ARENA_NEW(loop_scratch(loops), uint32_t, count);
+    p->item_of = ARENA_NEW(loop_scratch(loops), uint32_t, count);
     TRY_ALLOC(p->problem.items);
     TRY_ALLOC(p->buffer_of);
     TRY_ALLOC(p->item_of);
@@ -107,7 +107,7 @@ spyre_status pass_lx_planning(loop_graph *loops, bool *out_changed)
 {
     *out_changed = false;
     if (!loops->settings.lx_planning) return NULL;
-    planner p = {.loops = loops, .problem = {.memory = loops->memory}};
+    planner p = {.loops = loops, .problem = {.memory = loop_scratch(loops)}};
     p.problem.capacity = residency_limit_bytes(loops);
     TRY(begin(&p));
     TRY(solver_run(&p.problem, loops->settings.layout_solver));

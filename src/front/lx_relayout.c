@@ -132,8 +132,8 @@ static spyre_status begin(const loop_graph *loops, relayout *r)
 {
     TRY(flow_build(loops, &r->f));
     uint32_t uses = r->f.first_use[loops->buffers.count];
-    r->move_of = ARENA_NEW(loops->memory, uint32_t, uses);
-    r->use_at = ARENA_NEW(loops->memory, uint32_t, loops->ops.count * LOOP_MAX_OPERANDS);
+    r->move_of = ARENA_NEW(loop_scratch(loops), uint32_t, uses);
+    r->use_at = ARENA_NEW(loop_scratch(loops), uint32_t, loops->ops.count * LOOP_MAX_OPERANDS);
     TRY_ALLOC(r->move_of);
     TRY_ALLOC(r->use_at);
     for (uint32_t u = 0; u < uses; u++) {

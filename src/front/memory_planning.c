@@ -47,8 +47,9 @@ static spyre_status refuse(const loop_graph *loops, int64_t total)
 // bytes could not be told from one that must wait for it.
 static spyre_status plan_pool(loop_graph *loops)
 {
-    solver_problem problem = {.memory = loops->memory,
-                              .items = ARENA_NEW(loops->memory, solver_item, loops->buffers.count),
+    arena *memory = loop_scratch(loops);
+    solver_problem problem = {.memory = memory,
+                              .items = ARENA_NEW(memory, solver_item, loops->buffers.count),
                               .capacity = (int64_t)BUNDLE_SEGMENT_BYTES};
     bool shares = loops->settings.memory_plan;
     uint32_t at = 0, end = loops->ops.count;

@@ -71,7 +71,7 @@ static bool keeps_columns(const loop_graph *loops, const restraint *held, uint32
 // Marks results of products and what is computed from them element by element.
 static const bool *mark_products(const loop_graph *loops)
 {
-    bool *product = ARENA_NEW(loops->memory, bool, loops->buffers.count);
+    bool *product = ARENA_NEW(loop_scratch(loops), bool, loops->buffers.count);
     for (uint32_t i = 0; product && i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         opfunc_kind kind = opfunc_describe(op->op)->kind;

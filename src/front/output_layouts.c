@@ -92,7 +92,7 @@ static spyre_status copy_misfits(loop_graph *loops, const loop_buffer *before, u
                                  const uint32_t *misfit)
 {
     relayouter r = {.loops = loops, .ops = &loops->ops};
-    uint32_t *target = ARENA_NEW(loops->memory, uint32_t, count);
+    uint32_t *target = ARENA_NEW(loop_scratch(loops), uint32_t, count);
     TRY_ALLOC(target);
     for (uint32_t b = 0; b < count; b++) {
         target[b] = b;
@@ -109,11 +109,11 @@ static spyre_status copy_misfits(loop_graph *loops, const loop_buffer *before, u
 spyre_status pass_output_layouts(loop_graph *loops, bool *out_changed)
 {
     uint32_t count = loops->buffers.count, places = loops->ops.count * LOOP_MAX_OPERANDS;
-    uint32_t *misfit = ARENA_NEW(loops->memory, uint32_t, count);
-    uint32_t *writer = ARENA_NEW(loops->memory, uint32_t, count);
-    uint8_t *old_stick = ARENA_NEW(loops->memory, uint8_t, places);
-    uint8_t *new_stick = ARENA_NEW(loops->memory, uint8_t, places);
-    loop_buffer *before = ARENA_NEW(loops->memory, loop_buffer, count);
+    uint32_t *misfit = ARENA_NEW(loop_scratch(loops), uint32_t, count);
+    uint32_t *writer = ARENA_NEW(loop_scratch(loops), uint32_t, count);
+    uint8_t *old_stick = ARENA_NEW(loop_scratch(loops), uint8_t, places);
+    uint8_t *new_stick = ARENA_NEW(loop_scratch(loops), uint8_t, places);
+    loop_buffer *before = ARENA_NEW(loop_scratch(loops), loop_buffer, count);
     TRY_ALLOC(misfit);
     TRY_ALLOC(writer);
     TRY_ALLOC(old_stick);

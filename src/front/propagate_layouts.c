@@ -22,11 +22,11 @@ static spyre_status assign_result(loop_graph *loops, loop_op *op, const stick_mo
     return why ? stick_refusal(loops, op, "the layout of the result does not fit") : NULL;
 }
 
-static spyre_status lay_out(loop_graph *loops, const stick_mode *modes)
+static spyre_status lay_out(loop_graph *loops, arena *scratch, const stick_mode *modes)
 {
     loop_op_list list = {0};
     relayouter r = {.loops = loops, .ops = &list};
-    TRY(VEC_ROOM(loops->memory, &list, loops->ops.count + loops->ops.count / 8 + 8));
+    TRY(VEC_ROOM(scratch, &list, loops->ops.count + loops->ops.count / 8 + 8));
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         loop_op op = loops->ops.items[i];
         *loops->at_node = op.node;
@@ -35,9 +35,10 @@ static spyre_status lay_out(loop_graph *loops, const stick_mode *modes)
         TRY(assign_result(loops, &op, &modes[i]));
         TRY(VEC_PUSH(loops->memory, &list, op));
     }
-    loops->ops.items = list.items;
+    if (list.count > loops->ops.capacity)
+        TRY(VEC_ROOM(loops->memory, &loops->ops, list.count));
+    for (uint32_t i = 0; i < list.count; i++) loops->ops.items[i] = list.items[i];
     loops->ops.count = list.count;
-    loops->ops.capacity = list.capacity;
     return NULL;
 }
 
@@ -49,7 +50,7 @@ static spyre_status choose_and_lay_out(loop_graph *loops, arena *scratch)
     TRY(stick_choose(loops, scratch, &modes, choice));
     loops->sticks = choice;
     if (loops->explains) TRY(stick_report(loops, scratch, modes, choice, &loops->notes));
-    return lay_out(loops, modes);
+    return lay_out(loops, scratch, modes);
 }
 
 // The dim of a buffer, other than its stick's, that an access walks in steps which do not divide
@@ -106,11 +107,8 @@ static void order_dims(loop_graph *loops)
 
 spyre_status pass_propagate_layouts(loop_graph *loops, bool *out_changed)
 {
-    arena *scratch = arena_create();
-    TRY_ALLOC(scratch);
-    spyre_status status = choose_and_lay_out(loops, scratch);
-    arena_destroy(scratch);
-    if (!status) order_dims(loops);
+    TRY(choose_and_lay_out(loops, loop_scratch(loops)));
+    order_dims(loops);
     *out_changed = loops->ops.count > 0;
-    return status;
+    return NULL;
 }

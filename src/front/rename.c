@@ -5,7 +5,7 @@ spyre_status rename_begin(const loop_graph *loops, renaming *out)
 {
     *out = (renaming){.loops = loops};
     TRY(flow_build(loops, &out->flow));
-    out->places = ARENA_NEW(loops->memory, uint32_t, loops->buffers.count);
+    out->places = ARENA_NEW(loop_scratch(loops), uint32_t, loops->buffers.count);
     TRY_ALLOC(out->places);
     for (uint32_t b = 0; b < loops->buffers.count; b++) out->places[b] = b;
     return NULL;

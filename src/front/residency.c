@@ -181,8 +181,8 @@ spyre_status residency_find(const loop_graph *loops, residency **out)
 {
     uint32_t count = loops->buffers.count;
     finder f = {.loops = loops,
-                .found = ARENA_NEW(loops->memory, residency, count),
-                .written = ARENA_NEW(loops->memory, residency_view, count)};
+                .found = ARENA_NEW(loop_scratch(loops), residency, count),
+                .written = ARENA_NEW(loop_scratch(loops), residency_view, count)};
     TRY_ALLOC(f.found);
     TRY_ALLOC(f.written);
     for (uint32_t b = 0; b < count; b++)

@@ -52,7 +52,7 @@ static void keep_replaced_stick(const loop_graph *loops, const loop_buffer *inpu
 
 spyre_status stick_writable(loop_graph *loops, const uint16_t **out_sticks)
 {
-    uint16_t *sticks = ARENA_NEW(loops->memory, uint16_t, loops->buffers.count);
+    uint16_t *sticks = ARENA_NEW(loop_scratch(loops), uint16_t, loops->buffers.count);
     TRY_ALLOC(sticks);
     for (uint32_t b = 0; b < loops->buffers.count; b++)
         sticks[b] = (uint16_t)((1u << loops->buffers.items[b].dim_count) - 1) | 1u << STICK_SPARSE;

@@ -201,7 +201,7 @@ void tile_mark_unrolled(loop_graph *loops)
 spyre_status tile_apply(tiling *t)
 {
     loop_graph *loops = t->loops;
-    cutter c = {.t = t, .first = ARENA_NEW(loops->memory, uint32_t, loops->buffers.count)};
+    cutter c = {.t = t, .first = ARENA_NEW(loop_scratch(loops), uint32_t, loops->buffers.count)};
     TRY_ALLOC(c.first);
     for (uint32_t i = loops->ops.count; i-- > 0;) {
         const loop_op *op = &loops->ops.items[i];

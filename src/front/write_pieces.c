@@ -60,7 +60,7 @@ spyre_status pass_write_pieces(loop_graph *loops, bool *out_changed)
     flow f;
     uint32_t kept = 0;
     TRY(flow_build(loops, &f));
-    bool *gone = ARENA_NEW(loops->memory, bool, loops->ops.count);
+    bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
     TRY_ALLOC(gone);
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *copy = &loops->ops.items[i];
