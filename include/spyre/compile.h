@@ -128,6 +128,12 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_text(const spyre_execut
                                                               uint32_t segment, const char *stage,
                                                               char **out_text);
 
+// The loop IR of a card segment as the program was made of it, for spyre_loops_op() and
+// spyre_loops_op_cost(); it lives as long as the executable.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_loops(const spyre_executable *executable,
+                                                               uint32_t segment,
+                                                               const spyre_loops **out_loops);
+
 // Writes the LX of a core over time, a panel a card segment, as SVG into the file `path`.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_draw_lx(const spyre_executable *executable,
                                                                  const char *path);

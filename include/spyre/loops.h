@@ -92,6 +92,26 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_loops_op(const spyre_loops *loops,
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_loops_buffer(const spyre_loops *loops, uint32_t index,
                                                            spyre_loop_buffer *out_buffer);
 
+// What the cost model of the compiler's planners predicts for an op under the division and the places
+// that it has so far: us and bytes of all executions.
+typedef struct {
+    const char *name;       // as in spyre_loop_op
+    const char *opfunc;
+    uint32_t cores, tile_count;
+    spyre_loop_tiles tiles[SPYRE_LOOPS_MOST_TILES]; // the counted loops around it; `cut` is 0
+    int64_t executions;     // by them; 1 without any
+    double us;              // of a kernel for this op; parts that overlap it:
+    double memory_us, compute_us, ring_us;
+    int64_t memory_bytes;   // read and written, in whole sticks
+    int64_t reread_bytes;   // of these, read another time: by later tiles or executions
+    int64_t lx_bytes;       // that ONE execution touches in the scratchpads of all cores
+} spyre_op_cost;
+
+// SPYRE_INVALID_ARGUMENT for an index out of range, and at SPYRE_LOOPS_PRE_LAYOUT. Any thread.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_loops_op_cost(const spyre_loops *loops,
+                                                            uint32_t index,
+                                                            spyre_op_cost *out_cost);
+
 // An op of the new order: which one it is now, its slices (one a loop, null: as they are) and its
 // note (null: as it is), which the text of the loop IR shows.
 typedef struct {

@@ -188,6 +188,7 @@ PyObject *executable_run(PyObject *self, PyObject *tensors);
 
 // ---- passes over the loop IR (loops.c)
 spyre_loops_pass loops_call;    // the context is a callable, (point, loops)
+PyObject *loops_costs(const spyre_loops *loops); // a new list, a prediction an op
 bool loops_register(PyObject *module);
 
 bool empty_register(PyObject *module);          // ops_empty.c

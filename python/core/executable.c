@@ -164,6 +164,16 @@ static PyObject *py_stages(PyObject *self, PyObject *index)
     return list;
 }
 
+// op_costs(segment) -> as _C.op_costs()
+static PyObject *py_op_costs(PyObject *self, PyObject *index)
+{
+    uint32_t segment;
+    const spyre_loops *loops;
+    if (!executable_segment(self, index, &segment)) return NULL;
+    if (!core_check(spyre_executable_loops(of(self), segment, &loops))) return core_raise();
+    return loops_costs(loops);
+}
+
 static PyMethodDef executable_methods[] = {
     {"segment_count", py_segment_count, METH_NOARGS, NULL},
     {"segment", py_segment, METH_O, "(index) -> dict of kind, nodes, inputs, outputs, counts"},
@@ -180,6 +190,8 @@ static PyMethodDef executable_methods[] = {
      "(tensors): launches a kernel of compile_op_specs(); asynchronous"},
     {"stages", py_stages, METH_O,
      "(segment) -> [(name, us, bytes, ops, buffers, changed)]: what the front's stages took"},
+    {"op_costs", py_op_costs, METH_O,
+     "(segment) -> what the cost model predicts of each op, as op_costs() has it"},
     {"report", py_report, METH_NOARGS, "One line a node: the layer that took it."},
     {"text", py_text, METH_VARARGS, "(segment, stage) -> text"},
     {"write", py_write, METH_VARARGS, "(segment, stage, directory)"},

@@ -37,9 +37,9 @@ static PyObject *tile_object(const spyre_loop_tiles *tiles)
     return Py_BuildValue("ILI", tiles->group, (long long)tiles->count, tiles->cut);
 }
 
-static PyObject *tile_list(const spyre_loop_op *op)
+static PyObject *tile_list(const spyre_loop_tiles *tiles, uint32_t count)
 {
-    CORE_RETURN_LIST(op->tile_count, tile_object(&op->tiles[i]));
+    CORE_RETURN_LIST(count, tile_object(&tiles[i]));
 }
 
 static PyObject *order_list(const spyre_loop_buffer *buffer)
@@ -57,7 +57,7 @@ static PyObject *op_object(const spyre_loops *loops, uint32_t index)
         return NULL;
     }
     return Py_BuildValue("sszzNNzN", op.name, op.opfunc, op.location, op.note, loop, accesses,
-                         op.hints, tile_list(&op));
+                         op.hints, tile_list(op.tiles, op.tile_count));
 }
 
 static PyObject *buffer_object(const spyre_loops *loops, uint32_t index)
@@ -90,6 +90,32 @@ static PyObject *py_read_loops(PyObject *self, PyObject *capsule)
     if (buffers) return Py_BuildValue("NN", ops, buffers);
     Py_XDECREF(ops);
     return NULL;
+}
+
+// One (name, opfunc, [(group, count, 0)], cores, executions, us, memory_us, compute_us, ring_us,
+// memory_bytes, reread_bytes, lx_bytes)
+static PyObject *cost_object(const spyre_loops *loops, uint32_t index)
+{
+    spyre_op_cost c;
+    if (!core_check(spyre_loops_op_cost(loops, index, &c))) return core_raise();
+    PyObject *tiles = tile_list(c.tiles, c.tile_count);
+    if (!tiles) return NULL;
+    return Py_BuildValue("ssNILddddLLL", c.name, c.opfunc, tiles, c.cores, (long long)c.executions,
+                         c.us, c.memory_us, c.compute_us, c.ring_us, (long long)c.memory_bytes,
+                         (long long)c.reread_bytes, (long long)c.lx_bytes);
+}
+
+PyObject *loops_costs(const spyre_loops *loops)
+{
+    CORE_RETURN_LIST(spyre_loops_op_count(loops), cost_object(loops, i));
+}
+
+// op_costs(loops) -> [what the cost model predicts of an op]
+static PyObject *py_op_costs(PyObject *self, PyObject *capsule)
+{
+    (void)self;
+    const spyre_loops *loops = PyCapsule_GetPointer(capsule, name);
+    return loops ? loops_costs(loops) : NULL;
 }
 
 // One (op, slices or None, note or None, stick); slices and note stay those of the object.
@@ -163,6 +189,7 @@ bool loops_register(PyObject *module)
 {
     static PyMethodDef functions[] = {
         {"read_loops", py_read_loops, METH_O, "(loops) -> (ops, buffers)"},
+        {"op_costs", py_op_costs, METH_O, "(loops) -> predictions"},
         {"edit_loops", py_edit_loops, METH_VARARGS, "(loops, pass, [(op, slices, note, stick)])"},
         {0}};
     return PyModule_AddFunctions(module, functions) == 0;

@@ -10,7 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _C, environment
-from ._inductor import config, kernel_files
+from ._inductor import config, cost_model_pass, kernel_files
 from ._inductor.registered import fallback_ops
 
 # Called with every executable that is compiled or found in the cache.
@@ -45,7 +45,8 @@ def _loop_pass() -> Callable | None:
 
 
 def _print_cost(executable: _C.Executable) -> None:
-    """Divisions and predicted times of every kernel, on stderr."""
+    """The report of the cost model, and divisions and times of every kernel, on stderr."""
+    print(cost_model_pass.cost_model_pass(executable).format(), file=sys.stderr)
     for index in range(executable.segment_count()):
         if executable.segment(index)["kind"] == "card":
             print(f"segment {index}\n{executable.text(index, 'cost')}", end="", file=sys.stderr)

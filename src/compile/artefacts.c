@@ -44,6 +44,15 @@ bool spyre_executable_stage_record(const spyre_executable *executable, uint32_t 
     return true;
 }
 
+spyre_status spyre_executable_loops(const spyre_executable *executable, uint32_t segment,
+                                    const spyre_loops **out_loops)
+{
+    const executable_segment *s;
+    TRY(executable_staged_segment(&executable, segment, &s));
+    *out_loops = s->front.loops;
+    return NULL;
+}
+
 static spyre_status write_bundle(const executable_segment *segment, const char *directory)
 {
     const bundle *b = segment->front.bundle;

@@ -119,17 +119,18 @@ class LoopGraph:
 
     operations: list[LoopOp]
     buffers: tuple[Buffer, ...]
+    _loops: object = field(repr=False, default=None)  # the compiler's, while the pass runs
 
 
 def read(loops: object) -> LoopGraph:
     """What the compiler has in hand."""
     ops, buffers = _C.read_loops(loops)
     known = tuple(_buffer(*buffer) for buffer in buffers)
-    paths = _paths([[group for group, _count, _mask in tiles] for *_rest, tiles in ops])
-    return LoopGraph([_op(i, op, known, paths[i]) for i, op in enumerate(ops)], known)
+    found = paths([[group for group, _count, _mask in tiles] for *_rest, tiles in ops])
+    return LoopGraph([_op(i, op, known, found[i]) for i, op in enumerate(ops)], known, loops)
 
 
-def _paths(groups: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+def paths(groups: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     """Of the counted loops around every op their numbers inside of the loop around them."""
     inside: dict[tuple[int, ...], dict[int, int]] = {}
     paths = []

@@ -17,7 +17,7 @@ import torch
 from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
 
 from ..constants import DEVICE_NAME
-from . import loops
+from . import cost_model_pass, loops
 from .loops import LoopGraph, LoopOp
 
 
@@ -80,6 +80,11 @@ class CustomPreLayoutPasses(_Passes):
 class CustomPreSchedulingPasses(CustomPreLayoutPasses):
     """Over the loop IR before ops are divided: each gets the LoopGraph and edits its `operations`.
     Divisions that a pass sets stay, and the compiler divides the other ops to go with them."""
+
+    @property
+    def last_cost_report(self) -> cost_model_pass.CostReport | None:
+        """Of what this thread compiled last with config.cost_model set."""
+        return cost_model_pass.LAST_REPORT
 
 
 class _NodePasses(_Passes):

@@ -90,6 +90,29 @@ static void cost__runs_of_products(void **state)
     front_run_end(&run);
 }
 
+static void cost__is_told_to_callers(void **state)
+{
+    (void)state;
+    spyre_op_cost told;
+    front_run run = front_run_begin();
+    spyre_view view = sizes_view(2, 1024, 2048, 0);
+    uint32_t x = front_case_input(&run, view), y = front_case_unary(&run, "spyre.exp", x, view);
+    front_case_output(&run, front_case_unary(&run, "spyre.neg", y, view));
+    loop_graph *loops = front_case_before(&run, 32, NULL);
+    assert_ok(spyre_loops_op_cost(loops, 0, &told));
+    cost c = cost_as_planned(loops, &loops->ops.items[0]);
+    assert_true(told.us == c.us && told.memory_us == c.memory_us);
+    assert_string_equal(told.opfunc, "exp");
+    assert_int_equal(told.executions, 1);
+    assert_int_equal(told.memory_bytes + told.lx_bytes, 2 * 1024 * 2048 * 2);
+    assert_int_equal(told.reread_bytes, 0);
+    assert_error(spyre_loops_op_cost(loops, 2, &told), SPYRE_INVALID_ARGUMENT, "op 2 of 2");
+    loops->stage = 1;
+    assert_error(spyre_loops_op_cost(loops, 0, &told), SPYRE_INVALID_ARGUMENT,
+                 "no cost before layouts");
+    front_run_end(&run);
+}
+
 static uint8_t var_of_extent(const loop_op *op, int64_t extent)
 {
     for (uint8_t v = 0; v < op->var_count; v++)
@@ -265,6 +288,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cost__copies),
         cmocka_unit_test(cost__reads_an_input_once),
+        cmocka_unit_test(cost__is_told_to_callers),
         cmocka_unit_test(cost__runs_of_products),
         cmocka_unit_test(cost__reads_far_apart),
         cmocka_unit_test(cost__runs_of_copies),
