@@ -12,182 +12,13 @@
 // the same. Source: Milakov and Gimelshein, "Online normalizer calculation for softmax",
 // arXiv:1805.02867; for torch-spyre's carried values, docs/source/compiler/coarse_tiling_loops.md,
 // "Sequential carry".
-#include <float.h>
 #include <string.h>
 
-#include "front/flow.h"
-#include "front/tiling.h"
-
-enum { MOST_SUMS = 4, NONE = -1 };
-
-typedef struct {
-    tiling *t;
-    flow f;
-    uint32_t most, shifted, power;   // ops: max(x), x - that, exp of that
-    uint32_t guard;                  // op: the maximum of max(x) and something, or SPYRE_NO_ID
-    uint32_t sums[MOST_SUMS], sum_count;
-    uint32_t held[MOST_SUMS];        // buffers: where each sum is accumulated
-    uint32_t level;                  // of the loop that is cut, the innermost
-    double lowest;
-    loop_op_list ops;                // the new order
-    tile_path_list paths;
-    uint32_t kept, fresh, change;    // buffers: the largest so far, with this tile, exp of the gap
-} recurrence;
-
-static const loop_op *op_at(const recurrence *r, uint32_t index)
-{
-    return &r->t->loops->ops.items[index];
-}
-
-static const tile_path *path_at(const recurrence *r, uint32_t index)
-{
-    return &r->t->paths.items[index];
-}
-
-static uint32_t result_of(const recurrence *r, uint32_t index)
-{
-    return op_at(r, index)->operand[op_at(r, index)->operand_count - 1].buffer;
-}
+#include "front/recurrence.h"
 
 static const loop_buffer *buffer_at(const recurrence *r, uint32_t id)
 {
     return &r->t->loops->buffers.items[id];
-}
-
-// --- The pattern
-
-// True when both ops stand in the same loops, down to the one that is cut.
-static bool same_loops(const recurrence *r, uint32_t a, uint32_t b)
-{
-    const tile_path *x = path_at(r, a), *y = path_at(r, b);
-    if (x->depth != r->level + 1 || y->depth != x->depth) return false;
-    for (uint32_t l = 0; l < x->depth; l++)
-        if (x->level[l].scope != y->level[l].scope) return false;
-    return true;
-}
-
-static bool stays_inside(const recurrence *r, uint32_t index)
-{
-    return flow_is_written_once(&r->f, result_of(r, index)) &&
-           buffer_at(r, result_of(r, index))->output < 0;
-}
-
-// The one op that reads the op's result, once; SPYRE_NO_ID when there is no such op.
-static uint32_t only_reader(const recurrence *r, uint32_t index)
-{
-    uint32_t buffer = result_of(r, index);
-    if (!stays_inside(r, index) || flow_use_count(&r->f, buffer) != 1) return SPYRE_NO_ID;
-    return r->f.uses[r->f.first_use[buffer]].op;
-}
-
-static bool same_walk(const loop_access *a, const loop_access *b)
-{
-    return a->offset == b->offset && memcmp(a->stride, b->stride, sizeof a->stride) == 0;
-}
-
-// The maximum of max(x) and what does not depend on it takes the place of max(x).
-static bool take_guard(recurrence *r, uint32_t reader)
-{
-    const loop_op *op = op_at(r, reader);
-    uint32_t most = result_of(r, r->most), k = op->operand[1].buffer == most;
-    if (op->op != OPFUNC_MAXIMUM || path_at(r, reader)->depth != r->level) return false;
-    if (op->operand[1 - k].buffer == most || !same_walk(&op->operand[k], &op->operand[2]))
-        return false;
-    r->guard = reader;
-    return true;
-}
-
-// The op that subtracts the largest value from x, or SPYRE_NO_ID.
-static uint32_t find_shift(const recurrence *r, uint32_t from)
-{
-    uint32_t most = result_of(r, from), x = op_at(r, r->most)->operand[0].buffer;
-    for (uint32_t u = r->f.first_use[most]; u < r->f.first_use[most + 1]; u++) {
-        uint32_t index = r->f.uses[u].op;
-        const loop_op *op = op_at(r, index);
-        if (op->op != OPFUNC_SUB || !same_loops(r, r->most, index)) continue;
-        uint8_t cut = path_at(r, index)->level[r->level].var;
-        if (op->operand[0].buffer == x && op->operand[1].buffer == most && cut != LOOP_NO_DIM &&
-            !op->operand[1].stride[cut] && op->operand[2].stride[cut] && stays_inside(r, index))
-            return index;
-    }
-    return SPYRE_NO_ID;
-}
-
-static bool find_power(recurrence *r)
-{
-    uint32_t reader = only_reader(r, r->most), from = r->most;
-    if (reader == SPYRE_NO_ID) return false;
-    if (take_guard(r, reader)) from = reader;
-    if (!flow_is_written_once(&r->f, result_of(r, from))) return false;
-    r->shifted = find_shift(r, from);
-    r->power = SPYRE_NO_ID;
-    if (r->shifted == SPYRE_NO_ID) return false;
-    const loop_op *shift = op_at(r, r->shifted);
-    uint32_t buffer = result_of(r, r->shifted);
-    for (uint32_t u = r->f.first_use[buffer]; u < r->f.first_use[buffer + 1]; u++) {
-        uint32_t use = r->f.uses[u].op;
-        const loop_op *op = op_at(r, use);
-        if (op->op == OPFUNC_EXP && same_loops(r, r->shifted, use) &&
-            same_walk(&op->operand[0], &op->operand[1]) &&
-            same_walk(&op->operand[0], &shift->operand[2]))
-            r->power = use;
-    }
-    return r->power != SPYRE_NO_ID && stays_inside(r, r->power);
-}
-
-// The loop of x - max(x) that walks what loop v of a sum walks, or NONE.
-static int loop_of(const recurrence *r, uint32_t sum, uint32_t k, uint32_t v)
-{
-    const loop_op *op = op_at(r, sum), *shifted = op_at(r, r->shifted);
-    for (uint32_t u = 0; u < shifted->var_count; u++)
-        if (shifted->operand[2].stride[u] == op->operand[k].stride[v] &&
-            shifted->extent[u] == op->extent[v])
-            return (int)u;
-    return NONE;
-}
-
-static bool is_sum(const recurrence *r, uint32_t index, uint32_t k)
-{
-    const loop_op *op = op_at(r, index);
-    if (op->op != OPFUNC_SUM && op->op != OPFUNC_BATCHMATMUL) return false;
-    if (!same_loops(r, r->shifted, index) || op->gather) return false;
-    if (!tile_cuts_reduced(op, &path_at(r, index)->level[r->level])) return false;
-    for (uint32_t other = 0; other + 1 < op->operand_count; other++)
-        if (other != k && op->operand[other].buffer == op->operand[k].buffer) return false;
-    for (uint32_t v = 0; v < op->var_count; v++)
-        if (op->operand[k].stride[v] && loop_of(r, index, k, v) == NONE) return false;
-    return op->operand[k].offset == op_at(r, r->shifted)->operand[2].offset &&
-           flow_is_written_once(&r->f, result_of(r, index));
-}
-
-static bool is_summed(const recurrence *r, uint32_t index)
-{
-    for (uint32_t n = 0; n < r->sum_count; n++)
-        if (r->sums[n] == index) return true;
-    return false;
-}
-
-static bool find_sums(recurrence *r)
-{
-    uint32_t buffer = result_of(r, r->power);
-    for (uint32_t u = r->f.first_use[buffer]; u < r->f.first_use[buffer + 1]; u++)
-        if (r->sum_count < MOST_SUMS && is_sum(r, r->f.uses[u].op, r->f.uses[u].operand))
-            r->sums[r->sum_count++] = r->f.uses[u].op;
-    return r->sum_count > 0;
-}
-
-static bool find_pattern(recurrence *r)
-{
-    const loop_op *op = op_at(r, r->most);
-    const tile_path *path = path_at(r, r->most);
-    if (op->op != OPFUNC_MAX || path->depth == 0 || path->combined) return false;
-    r->level = path->depth - 1;
-    for (uint32_t l = 0; l < path->depth; l++)
-        if (tile_cuts_reduced(op, &path->level[l]) != (l == r->level)) return false;
-    spyre_format format = buffer_at(r, result_of(r, r->most))->format;
-    r->lowest = format == SPYRE_FORMAT_IEEE_FP32 ? -(double)FLT_MAX : -8e9;
-    if (format != SPYRE_FORMAT_IEEE_FP32 && format != SPYRE_FORMAT_SEN169_FP16) return false;
-    return find_power(r) && find_sums(r);
 }
 
 // --- The order
@@ -195,14 +26,14 @@ static bool find_pattern(recurrence *r)
 static bool is_ours(const recurrence *r, uint32_t index)
 {
     return index == r->most || index == r->guard || index == r->shifted || index == r->power ||
-           is_summed(r, index);
+           recurrence_is_summed(r, index);
 }
 
 // Marks the ops that need a result of the pattern; false when the pattern needs one of theirs.
 static bool mark_behind(const recurrence *r, bool *behind, bool *tainted)
 {
     for (uint32_t i = 0; i < r->t->loops->ops.count; i++) {
-        const loop_op *op = op_at(r, i);
+        const loop_op *op = recurrence_op(r, i);
         for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
             uint32_t buffer = op->operand[k].buffer;
             if (!tainted[buffer]) continue;
@@ -210,7 +41,7 @@ static bool mark_behind(const recurrence *r, bool *behind, bool *tainted)
             if (is_ours(r, i) && !made_here) return false;
             behind[i] = !is_ours(r, i);
         }
-        tainted[result_of(r, i)] |= behind[i] || is_ours(r, i);
+        tainted[recurrence_result(r, i)] |= behind[i] || is_ours(r, i);
     }
     return true;
 }
@@ -226,7 +57,8 @@ static spyre_status add(recurrence *r, uint32_t like, opfunc func, uint32_t targ
                         uint32_t a, uint32_t b)
 {
     tile_path path;
-    loop_op op = tile_begin(op_at(r, like), path_at(r, like), func, target, depth, &path);
+    loop_op op = tile_begin(recurrence_op(r, like), recurrence_path(r, like), func, target, depth,
+                            &path);
     if (b != LOOP_UNUSED) tile_add_operand(&op, b, true);
     tile_add_operand(&op, a, buffer_at(r, a)->kind != LOOP_CONSTANT);
     return push(r, &op, &path);
@@ -237,18 +69,18 @@ static spyre_status add_first(recurrence *r, uint32_t lowest)
 {
     if (r->guard == SPYRE_NO_ID)
         return add(r, r->most, OPFUNC_IDENTITY, r->kept, r->level, lowest, LOOP_UNUSED);
-    loop_op op = *op_at(r, r->guard);
-    uint32_t k = op.operand[1].buffer == result_of(r, r->most);
+    loop_op op = *recurrence_op(r, r->guard);
+    uint32_t k = op.operand[1].buffer == recurrence_result(r, r->most);
     op.operand[k] = (loop_access){.buffer = lowest};
     op.operand[2].buffer = r->kept;
-    return push(r, &op, path_at(r, r->guard));
+    return push(r, &op, recurrence_path(r, r->guard));
 }
 
 static spyre_status add_most(recurrence *r)
 {
-    uint32_t like = result_of(r, r->most), part, lowest, gap, inside = r->level + 1;
-    loop_op op = *op_at(r, r->most);
-    tile_path path = *path_at(r, r->most);
+    uint32_t like = recurrence_result(r, r->most), part, lowest, gap, inside = r->level + 1;
+    loop_op op = *recurrence_op(r, r->most);
+    tile_path path = *recurrence_path(r, r->most);
     TRY(tile_add_buffer(r->t, like, LOOP_MAX_TILES, &part));
     TRY(tile_add_buffer(r->t, like, LOOP_MAX_TILES, &r->fresh));
     TRY(tile_add_buffer(r->t, like, LOOP_MAX_TILES, &gap));
@@ -267,25 +99,25 @@ static spyre_status add_most(recurrence *r)
 // exp(x - most) with another `most`; *out is its buffer.
 static spyre_status add_power(recurrence *r, uint32_t most, uint32_t *out)
 {
-    loop_op shifted = *op_at(r, r->shifted), power = *op_at(r, r->power);
+    loop_op shifted = *recurrence_op(r, r->shifted), power = *recurrence_op(r, r->power);
     uint32_t between;
-    TRY(tile_add_buffer(r->t, result_of(r, r->shifted), LOOP_MAX_TILES, &between));
-    TRY(tile_add_buffer(r->t, result_of(r, r->power), LOOP_MAX_TILES, out));
+    TRY(tile_add_buffer(r->t, recurrence_result(r, r->shifted), LOOP_MAX_TILES, &between));
+    TRY(tile_add_buffer(r->t, recurrence_result(r, r->power), LOOP_MAX_TILES, out));
     shifted.operand[1].buffer = most;
     shifted.operand[2].buffer = power.operand[0].buffer = between;
     power.operand[1].buffer = *out;
-    TRY(push(r, &shifted, path_at(r, r->shifted)));
-    return push(r, &power, path_at(r, r->power));
+    TRY(push(r, &shifted, recurrence_path(r, r->shifted)));
+    return push(r, &power, recurrence_path(r, r->power));
 }
 
 // sum = sum * change + the tile's, of exponentials in buffer `power`.
 static spyre_status add_sum(recurrence *r, uint32_t n, uint32_t power)
 {
-    uint32_t index = r->sums[n], result = result_of(r, index), sum = result;
+    uint32_t index = r->sums[n], result = recurrence_result(r, index), sum = result;
     uint32_t part, scaled, zero, k = 0, v = 0;
-    const loop_op *shifted = op_at(r, r->shifted);
-    loop_op op = *op_at(r, index);
-    tile_path path = *path_at(r, index), around;
+    const loop_op *shifted = recurrence_op(r, r->shifted);
+    loop_op op = *recurrence_op(r, index);
+    tile_path path = *recurrence_path(r, index), around;
     if (r->level > 0)
         TRY(tile_add_buffer(r->t, result, (uint8_t)r->level, &sum));
     else
@@ -295,7 +127,7 @@ static spyre_status add_sum(recurrence *r, uint32_t n, uint32_t power)
     TRY(tile_add_buffer(r->t, result, LOOP_MAX_TILES, &scaled));
     TRY(tile_add_constant(r->t, 0, result, &zero));
     TRY(add(r, index, OPFUNC_IDENTITY, sum, r->level, zero, LOOP_UNUSED));
-    while (op.operand[k].buffer != result_of(r, r->power)) k++;
+    while (op.operand[k].buffer != recurrence_result(r, r->power)) k++;
     op.operand[k].buffer = power;
     loop_output_of(&op)->buffer = part;
     path.combined = true;
@@ -305,8 +137,9 @@ static spyre_status add_sum(recurrence *r, uint32_t n, uint32_t power)
     scale.operand[0].offset = shifted->operand[1].offset;
     for (uint32_t u = 0; u < op.var_count; u++) {
         if (!loop_output_of(&op)->stride[u]) continue;
-        int walked = op.operand[k].stride[u] ? loop_of(r, index, k, u) : NONE;
-        scale.operand[0].stride[v++] = walked == NONE ? 0 : shifted->operand[1].stride[walked];
+        int walked = op.operand[k].stride[u] ? recurrence_loop(r, index, k, u) : RECURRENCE_NO_LOOP;
+        scale.operand[0].stride[v++] =
+            walked == RECURRENCE_NO_LOOP ? 0 : shifted->operand[1].stride[walked];
     }
     tile_add_operand(&scale, sum, true);
     TRY(push(r, &scale, &around));
@@ -321,10 +154,10 @@ static spyre_status add_pass(recurrence *r)
     for (uint32_t n = 0; n < r->sum_count; n++) TRY(add_sum(r, n, power));
     TRY(add(r, r->most, OPFUNC_IDENTITY, r->kept, r->level + 1, r->fresh, LOOP_UNUSED));
     for (uint32_t n = 0; n < r->sum_count && r->level > 0; n++)
-        TRY(add(r, r->sums[n], OPFUNC_IDENTITY, result_of(r, r->sums[n]), r->level, r->held[n],
-                LOOP_UNUSED));
+        TRY(add(r, r->sums[n], OPFUNC_IDENTITY, recurrence_result(r, r->sums[n]), r->level,
+                r->held[n], LOOP_UNUSED));
     if (r->guard == SPYRE_NO_ID) return NULL;
-    uint32_t largest = result_of(r, r->guard);
+    uint32_t largest = recurrence_result(r, r->guard);
     if (flow_use_count(&r->f, largest) == 1 && buffer_at(r, largest)->output < 0) return NULL;
     return add(r, r->most, OPFUNC_IDENTITY, largest, r->level, r->kept, LOOP_UNUSED);
 }
@@ -332,13 +165,13 @@ static spyre_status add_pass(recurrence *r)
 // The shift and its exponential, for those who read them besides the pattern.
 static spyre_status add_originals(recurrence *r)
 {
-    loop_op shifted = *op_at(r, r->shifted);
-    uint32_t powers = result_of(r, r->power), gaps = result_of(r, r->shifted);
+    loop_op shifted = *recurrence_op(r, r->shifted);
+    uint32_t powers = recurrence_result(r, r->power), gaps = recurrence_result(r, r->shifted);
     bool power = flow_use_count(&r->f, powers) > r->sum_count;
     bool shift = power || flow_use_count(&r->f, gaps) > 1;
     shifted.operand[1].buffer = r->kept;
-    if (shift) TRY(push(r, &shifted, path_at(r, r->shifted)));
-    return power ? push(r, op_at(r, r->power), path_at(r, r->power)) : NULL;
+    if (shift) TRY(push(r, &shifted, recurrence_path(r, r->shifted)));
+    return power ? push(r, recurrence_op(r, r->power), recurrence_path(r, r->power)) : NULL;
 }
 
 // True when the operands of the new ops lie as element-wise ops need them.
@@ -371,19 +204,20 @@ static spyre_status rewrite(recurrence *r, bool *out_done)
     *out_done = lies_well(r);
     if (!*out_done) {
         for (uint32_t n = 0; n < r->sum_count; n++)
-            r->t->whole_at.items[result_of(r, r->sums[n])] = LOOP_MAX_TILES;
+            r->t->whole_at.items[recurrence_result(r, r->sums[n])] = LOOP_MAX_TILES;
         return NULL;
     }
     recurrence whole = *r;
     memset(&whole.ops, 0, sizeof whole.ops);
     memset(&whole.paths, 0, sizeof whole.paths);
     for (uint32_t i = 0; i < count; i++)
-        if (!behind[i] && !is_ours(r, i)) TRY(push(&whole, op_at(r, i), path_at(r, i)));
+        if (!behind[i] && !is_ours(r, i))
+            TRY(push(&whole, recurrence_op(r, i), recurrence_path(r, i)));
     for (uint32_t i = 0; i < r->ops.count; i++)
         TRY(push(&whole, &r->ops.items[i], &r->paths.items[i]));
     TRY(add_originals(&whole));
     for (uint32_t i = 0; i < count; i++)
-        if (behind[i]) TRY(push(&whole, op_at(r, i), path_at(r, i)));
+        if (behind[i]) TRY(push(&whole, recurrence_op(r, i), recurrence_path(r, i)));
     loops->ops = whole.ops;
     r->t->paths = whole.paths;
     return NULL;
@@ -397,7 +231,7 @@ spyre_status tile_exponentials(tiling *t)
         found = false;
         if (t->loops->ops.items[i].op != OPFUNC_MAX || t->paths.items[i].depth == 0) continue;
         TRY(flow_build(t->loops, &r.f));
-        if (find_pattern(&r)) TRY(rewrite(&r, &found));
+        if (recurrence_find(&r)) TRY(rewrite(&r, &found));
     }
     return NULL;
 }
