@@ -209,6 +209,7 @@ def test_a_span_that_no_division_reaches(spyre, tmp_path):
     assert done.returncode == 0
     assert done.stderr == (
         "spyre critical: op 0 p neg (unknown source line), operand 0 (%x): divided c1/4, "
-        "a core reaches over 262144 bytes, at most 1024 are allowed; no division over 4 cores stays below\n"
+        "a core reaches over 262144 bytes, at most 1024 are allowed; "
+        "no division over 4 cores stays below\n"
     )
     spyre.good("compile", source, *limits)  # in tiles
