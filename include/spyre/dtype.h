@@ -18,7 +18,7 @@ extern "C" {
 typedef enum {
 #define SPYRE_FORMAT_ROW(name, number, bits) SPYRE_FORMAT_##name = number,
 #include "spyre/dtype.def"
-    SPYRE_FORMAT_COUNT = 19
+    SPYRE_FORMAT_COUNT          // the rows are in the order of their numbers
 } spyre_format;
 
 typedef enum {

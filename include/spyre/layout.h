@@ -11,6 +11,7 @@
 #ifndef SPYRE_LAYOUT_H
 #define SPYRE_LAYOUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -77,8 +78,8 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_layout_check(const spyre_layout *l
 // Bytes on the card: 128 * product(device_size[:-1]).
 SPYRE_API int64_t spyre_layout_bytes(const spyre_layout *layout);
 
-// 1 when the layouts are equal in every field, else 0.
-SPYRE_API int spyre_layout_equal(const spyre_layout *a, const spyre_layout *b);
+// Whether the layouts are equal in every field.
+SPYRE_API bool spyre_layout_equal(const spyre_layout *a, const spyre_layout *b);
 
 // Writes "SpyreTensorLayout(device_size=[...], stride_map =[...], device_dtype=DataFormats.X)" to
 // `buffer` as snprintf does; returns the length it needs.

@@ -19,7 +19,6 @@ typedef struct spyre_context spyre_context;
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_context_create(uint32_t card_count,
                                                              spyre_context **out_context);
 SPYRE_API void spyre_context_destroy(spyre_context *context);
-SPYRE_API uint32_t spyre_context_card_count(const spyre_context *context);
 
 // Allocates card memory, rounded up to 128 bytes (0 bytes give a valid address of one stick), with
 // any contents. `stream` is the one that will use it first: it may get memory that its own earlier
@@ -86,7 +85,7 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_to_host(spyre_context *contex
                                                            const spyre_transfer *transfer,
                                                            void *host);
 
-// Raw bytes: card to card (same card), and fill with zero.
+// Raw bytes from one place of a card to another, which may overlap; source 0 fills with zero.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_raw(spyre_context *context, uint32_t card,
                                                        uint32_t stream, uint64_t target,
                                                        uint64_t source, int64_t bytes);

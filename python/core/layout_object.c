@@ -235,7 +235,7 @@ static PyObject *layout_compare(PyObject *a, PyObject *b, int operation)
 {
     if ((operation != Py_EQ && operation != Py_NE) || !PyObject_TypeCheck(b, layout_type))
         Py_RETURN_NOTIMPLEMENTED;
-    bool equal = spyre_layout_equal(of(a), of(b)) != 0;
+    bool equal = spyre_layout_equal(of(a), of(b));
     return PyBool_FromLong(equal == (operation == Py_EQ));
 }
 

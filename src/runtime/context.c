@@ -124,8 +124,3 @@ void spyre_context_destroy(spyre_context *context)
     job_forget_context(context);
     stop(context);
 }
-
-uint32_t spyre_context_card_count(const spyre_context *context)
-{
-    return context->card_count;
-}

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/thread.h"
+#include "isa/constants.h"
 #include "runtime/copy_log.h"
 #include "runtime/device.h"
 #include "tensor/dci.h"
@@ -19,10 +20,6 @@ enum { CACHE_SLOTS = 128, DIVIDED_BYTES = 1 << 17 };
 
 // PCIe 5.0 x16: 32 GT/s, 128b/130b coding, 16 lanes.
 #define LINK_BYTES_PER_US 63015.0
-// A balanced copy inside the card's memory; see MEMORY_TURNAROUND in isa/cost.def.
-#define CARD_COPY_BYTES_PER_US 105000.0
-// One direction; see MEMORY_BANDWIDTH there.
-#define FILL_BYTES_PER_US 150000.0
 
 // --- The cache
 
@@ -316,6 +313,13 @@ typedef struct {
     const void *source;                 // null: zero
 } raw_task;
 
+// As a kernel that copies or fills: docs/card.md, "Memory".
+static double raw_us(double bytes, bool copies)
+{
+    if (!copies) return bytes / MEMORY_BANDWIDTH;
+    return 2 * bytes / MEMORY_BANDWIDTH + bytes * MEMORY_TURNAROUND;
+}
+
 static spyre_status prepare_raw(device *d, task *t)
 {
     raw_task *self = (raw_task *)(void *)t;
@@ -355,6 +359,6 @@ spyre_status spyre_copy_raw(spyre_context *context, uint32_t card_id, uint32_t s
     self->base.recorded = true;
     self->base.kind = source ? SPYRE_ACTIVITY_COPY_ON_CARD : SPYRE_ACTIVITY_FILL;
     self->base.bytes = bytes;
-    self->base.card_us = (double)bytes / (source ? CARD_COPY_BYTES_PER_US : FILL_BYTES_PER_US);
+    self->base.card_us = raw_us((double)bytes, source != 0);
     return device_submit(d, stream_id, &self->base, true);
 }

@@ -24,9 +24,9 @@ bool copy_log_enabled(void)
     return enabled;
 }
 
-static void put_numbers(text *t, const char *name, const int64_t *numbers, uint32_t count)
+static void put_list(text *t, const int64_t *numbers, uint32_t count)
 {
-    text_printf(t, "\"%s\": [", name);
+    text_append(t, "[");
     for (uint32_t i = 0; i < count; i++)
         text_printf(t, "%s%" PRId64, i ? ", " : "", numbers[i]);
     text_append(t, "]");
@@ -39,24 +39,16 @@ static void put_descriptor(text *t, const dci *descriptor)
                 spyre_format_name(descriptor->card_format));
     for (uint32_t i = 0; i < descriptor->copy_count; i++) {
         const dci_copy *copy = &descriptor->copies[i];
-        text_append(t, i ? ", {" : "{");
-        put_numbers(t, "size", copy->size, copy->rank);
-        text_append(t, ", ");
-        put_numbers(t, "card_stride", copy->card_stride, copy->rank);
-        text_append(t, ", ");
-        put_numbers(t, "host_stride", copy->host_stride, copy->rank);
+        text_append(t, i ? ", {\"size\": " : "{\"size\": ");
+        put_list(t, copy->size, copy->rank);
+        text_append(t, ", \"card_stride\": ");
+        put_list(t, copy->card_stride, copy->rank);
+        text_append(t, ", \"host_stride\": ");
+        put_list(t, copy->host_stride, copy->rank);
         text_printf(t, ", \"card_offset\": %" PRId64 ", \"host_offset\": %" PRId64 "}",
                     copy->card_offset, copy->host_offset);
     }
     text_append(t, "]}");
-}
-
-static void put_shape(text *t, const spyre_view *view)
-{
-    text_append(t, "[");
-    for (uint32_t d = 0; d < view->rank; d++)
-        text_printf(t, "%s%" PRId64, d ? ", " : "", view->size[d]);
-    text_append(t, "]");
 }
 
 void copy_log_write(const char *direction, const spyre_transfer *transfer, const dci *descriptor,
@@ -69,7 +61,7 @@ void copy_log_write(const char *direction, const spyre_transfer *transfer, const
                                                : transfer->storage;
     spyre_layout_format(transfer->layout, layout, sizeof layout);
     text_printf(&t, "spyre copy %s: shape ", direction);
-    put_shape(&t, shape);
+    put_list(&t, shape->size, shape->rank);
     text_printf(&t, ", %s, %s, DCI ", spyre_dtype_name(transfer->dtype), layout);
     put_descriptor(&t, descriptor);
     text_printf(&t, ", %s\n", spyre_status_message(status));

@@ -26,6 +26,14 @@ spyre_status device_of(spyre_context *context, uint32_t card_id, uint32_t stream
     return NULL;
 }
 
+device *device_lock(spyre_context *context, uint32_t card_id, uint32_t stream_id)
+{
+    device *d = NULL;
+    spyre_status_free(device_of(context, card_id, stream_id, &d));
+    if (d) pthread_mutex_lock(&d->lock);
+    return d;
+}
+
 spyre_status device_copy_error(spyre_status error)
 {
     if (!error) return NULL;

@@ -133,6 +133,9 @@ struct spyre_context {
 SPYRE_MUST_CHECK spyre_status device_of(spyre_context *context, uint32_t card_id,
                                         uint32_t stream_id, device **out_device);
 
+// The same with its lock held; null when it fails.
+device *device_lock(spyre_context *context, uint32_t card_id, uint32_t stream_id);
+
 // Runs the task at once when `may_run_here` and its stream is idle, else queues it. Takes the task
 // over, also on failure; with task.waits returns its result. On a failed stream returns the sticky
 // error (a waiting task counts as a synchronisation).

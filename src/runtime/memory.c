@@ -208,13 +208,8 @@ spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card_id, uin
 
 void spyre_memory_free(spyre_context *context, uint32_t card_id, uint64_t address)
 {
-    device *d;
-    spyre_status status = device_of(context, card_id, 0, &d);
-    if (status) {
-        spyre_status_free(status);
-        return;
-    }
-    pthread_mutex_lock(&d->lock);
+    device *d = device_lock(context, card_id, SPYRE_DEFAULT_STREAM);
+    if (!d) return;
     const allocator_block *block = allocator_find(&d->memory, address);
     bool known = block && block->address == address && !block->use.freed;
     if (known) {
@@ -230,22 +225,11 @@ void spyre_memory_free(spyre_context *context, uint32_t card_id, uint64_t addres
     }
 }
 
-// The device with its lock held; null when there is none.
-static device *lock_device(spyre_context *context, uint32_t card_id)
-{
-    device *d;
-    spyre_status status = device_of(context, card_id, 0, &d);
-    spyre_status_free(status);
-    if (status) return NULL;
-    pthread_mutex_lock(&d->lock);
-    return d;
-}
-
 void spyre_memory_read_statistics(spyre_context *context, uint32_t card_id,
                                   spyre_memory_statistics *out_statistics)
 {
     *out_statistics = (spyre_memory_statistics){0};
-    device *d = lock_device(context, card_id);
+    device *d = device_lock(context, card_id, SPYRE_DEFAULT_STREAM);
     if (!d) return;
     reclaim_all(d);
     *out_statistics = d->statistics;
@@ -260,7 +244,7 @@ void spyre_memory_read_statistics(spyre_context *context, uint32_t card_id,
 
 void spyre_memory_reset_peak(spyre_context *context, uint32_t card_id)
 {
-    device *d = lock_device(context, card_id);
+    device *d = device_lock(context, card_id, SPYRE_DEFAULT_STREAM);
     if (!d) return;
     d->statistics.peak_bytes = d->statistics.allocated_bytes;
     d->statistics.peak_allocation_count = d->statistics.allocation_count;
@@ -270,7 +254,7 @@ void spyre_memory_reset_peak(spyre_context *context, uint32_t card_id)
 
 void spyre_memory_reset_totals(spyre_context *context, uint32_t card_id)
 {
-    device *d = lock_device(context, card_id);
+    device *d = device_lock(context, card_id, SPYRE_DEFAULT_STREAM);
     if (!d) return;
     spyre_memory_statistics *s = &d->statistics;
     s->total_allocated_bytes = s->total_freed_bytes = 0;
@@ -282,7 +266,7 @@ void spyre_memory_reset_totals(spyre_context *context, uint32_t card_id)
 
 void spyre_memory_empty_cache(spyre_context *context, uint32_t card_id)
 {
-    device *d = lock_device(context, card_id);
+    device *d = device_lock(context, card_id, SPYRE_DEFAULT_STREAM);
     if (!d) return;
     reclaim_all(d);
     allocator_trim(&d->memory, 0, discard, d->machine);

@@ -203,13 +203,8 @@ spyre_status device_submit(device *d, uint32_t number, task *t, bool may_run_her
 
 uint32_t spyre_stream_from_pool(spyre_context *context, uint32_t card_id, bool high)
 {
-    device *d;
-    spyre_status status = device_of(context, card_id, 0, &d);
-    if (status) {
-        spyre_status_free(status);
-        return SPYRE_DEFAULT_STREAM;
-    }
-    pthread_mutex_lock(&d->lock);
+    device *d = device_lock(context, card_id, SPYRE_DEFAULT_STREAM);
+    if (!d) return SPYRE_DEFAULT_STREAM;
     uint32_t number = high ? FIRST_HIGH + d->next_high++ % SPYRE_HIGH_STREAMS
                            : 1 + d->next_low++ % SPYRE_LOW_STREAMS;
     // Handed out anew: what failed on it before is its former user's.
@@ -226,13 +221,8 @@ uint32_t spyre_stream_from_pool(spyre_context *context, uint32_t card_id, bool h
 static bool stream_is(spyre_context *context, uint32_t card_id, uint32_t stream_id,
                       bool (*so)(const device_stream *))
 {
-    device *d;
-    spyre_status status = device_of(context, card_id, stream_id, &d);
-    if (status) {
-        spyre_status_free(status);
-        return true;
-    }
-    pthread_mutex_lock(&d->lock);
+    device *d = device_lock(context, card_id, stream_id);
+    if (!d) return true;
     bool answer = so(&d->streams[stream_id]);
     pthread_mutex_unlock(&d->lock);
     return answer;

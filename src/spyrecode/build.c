@@ -43,7 +43,7 @@ static spyre_status place_arguments(builder *b)
         b->place[k] = at;
         at += aligned(b->arguments[k].byte_count);
     }
-    if (at > SPYRECODE_SEGMENT_BYTES) {
+    if (at > ISA_SEGMENT_BYTES) {
         return status_new(SPYRE_UNSUPPORTED, "spyrecode: a job of %llu bytes leaves segment 7",
                           (unsigned long long)at);
     }

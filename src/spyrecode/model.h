@@ -10,10 +10,14 @@
 
 #include "isa/isa.h"
 
-// Segment 7 of the card holds what a job brings along; the space of a job starts at its beginning.
-#define SPYRECODE_BASE 0x1C00000000ULL
-#define SPYRECODE_SEGMENT_BYTES 0x400000000ULL
-enum { SPYRECODE_ALIGNMENT = 128, SPYRECODE_MOST_COMMANDS = 1024, SPYRECODE_MOST_PATCHES = 4096 };
+// The last segment of the card, 7, holds what a job brings along; the space of a job starts at its
+// beginning.
+#define SPYRECODE_BASE ((ISA_SEGMENTS - 1) * ISA_SEGMENT_BYTES)
+enum {
+    SPYRECODE_ALIGNMENT = SPYRE_STICK_BYTES,
+    SPYRECODE_MOST_COMMANDS = 1024,
+    SPYRECODE_MOST_PATCHES = 4096,
+};
 
 // Preparation, once: `bytes` of the file `name` go to card address `target`.
 typedef struct {

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "spyrecode/model.h"
 
-#define MOST_BYTES ((int64_t)SPYRECODE_SEGMENT_BYTES)
+#define MOST_BYTES ((int64_t)ISA_SEGMENT_BYTES)
 
 typedef struct {
     spyrecode *code;

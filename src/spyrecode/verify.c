@@ -15,7 +15,7 @@ static spyre_status check_place(const spyrecode *code, const char *field, uint64
         BROKEN("%s %llu: must be a multiple of %d", field, (unsigned long long)address,
                SPYRECODE_ALIGNMENT);
     }
-    if (address < SPYRECODE_BASE || address >= SPYRECODE_BASE + SPYRECODE_SEGMENT_BYTES) {
+    if (address < SPYRECODE_BASE || address >= SPYRECODE_BASE + ISA_SEGMENT_BYTES) {
         BROKEN("%s %llu: must lie in segment 7, from %llu", field, (unsigned long long)address,
                (unsigned long long)SPYRECODE_BASE);
     }

@@ -18,11 +18,16 @@ static void set(properties *p, const char *key, json_t *value)
     if (json_object_set_new(p->object, key, value) != 0) p->failed = true;
 }
 
-static void set_number(properties *p, const char *key, uint64_t value)
+static json_t *decimal(uint64_t value)
 {
     char digits[24];
     snprintf(digits, sizeof digits, "%" PRIu64, value);
-    set(p, key, json_string(digits));
+    return json_string(digits);
+}
+
+static void set_number(properties *p, const char *key, uint64_t value)
+{
+    set(p, key, decimal(value));
 }
 
 static properties new_properties(void)
@@ -32,14 +37,19 @@ static properties new_properties(void)
     return p;
 }
 
-// {"command": name, "properties": p}, or null; takes p over.
-static json_t *command_of(const char *name, properties *p)
+// The object, or null.
+static json_t *finish(const properties *p)
 {
-    if (p->failed) {
-        json_decref(p->object);
-        return NULL;
-    }
-    return json_pack("{s:s, s:o}", "command", name, "properties", p->object);
+    if (!p->failed) return p->object;
+    json_decref(p->object);
+    return NULL;
+}
+
+// {"command": name, "properties": p}, or null.
+static json_t *command_of(const char *name, const properties *p)
+{
+    json_t *object = finish(p);
+    return object ? json_pack("{s:s, s:o}", "command", name, "properties", object) : NULL;
 }
 
 static json_t *patch_of(const spyrecode_patch *patch)
@@ -54,9 +64,7 @@ static json_t *patch_of(const spyrecode_patch *patch)
         set_number(&p, "address", patch->address);
         set_number(&p, "size", patch->byte_count);
     }
-    if (!p.failed) return p.object;
-    json_decref(p.object);
-    return NULL;
+    return finish(&p);
 }
 
 static json_t *metadata_of(const spyrecode_command *command)
@@ -69,9 +77,7 @@ static json_t *metadata_of(const spyrecode_command *command)
         if (json_array_append_new(patches, patch_of(&command->patches[n])) != 0) p.failed = true;
     }
     set(&p, "patches", patches);
-    if (!p.failed) return p.object;
-    json_decref(p.object);
-    return NULL;
+    return finish(&p);
 }
 
 static json_t *compute_on_host(const spyrecode_command *command)
@@ -79,9 +85,7 @@ static json_t *compute_on_host(const spyrecode_command *command)
     properties p = new_properties();
     set(&p, "ihandle", json_string("iargs"));
     json_t *shape = json_array();
-    char digits[24];
-    snprintf(digits, sizeof digits, "%" PRIu32, command->argument_count);
-    if (json_array_append_new(shape, json_string(digits)) != 0) p.failed = true;
+    if (json_array_append_new(shape, decimal(command->argument_count)) != 0) p.failed = true;
     set(&p, "ishape", shape);
     set(&p, "ohandle", json_string(command->handle));
     set_number(&p, "size", command->byte_count);
@@ -116,10 +120,9 @@ static json_t *preparation_command(const spyrecode_transfer *transfer)
 static json_t *document_of(const spyrecode *code)
 {
     json_t *preparation = json_array(), *execution = json_array();
-    bool failed = false;
     properties allocate = new_properties();
     set_number(&allocate, "size", code->space_bytes);
-    failed = json_array_append_new(preparation, command_of("Allocate", &allocate)) != 0;
+    bool failed = json_array_append_new(preparation, command_of("Allocate", &allocate)) != 0;
     for (uint32_t n = 0; n < code->transfers.count; n++) {
         json_t *command = preparation_command(&code->transfers.items[n]);
         failed = json_array_append_new(preparation, command) != 0 || failed;
@@ -151,10 +154,8 @@ spyre_status spyrecode_write(const spyrecode *code, const char *directory)
     TRY_ALLOC(document);
     text out = {0};
     spyre_status status = json_print(document, 2, &out);
-    if (!status) {
-        text_append(&out, "\n");
-        status = text_status(&out);
-    }
+    text_append(&out, "\n");
+    if (!status) status = text_status(&out);
     if (!status) status = file_write(path, text_string(&out), out.length);
     text_free(&out);
     json_decref(document);

@@ -314,12 +314,3 @@ spyre_status converter_find(spyre_format target_format, spyre_format source_form
     return status_new(SPYRE_UNSUPPORTED, "no conversion from %s to %s",
                       spyre_format_name(source_format), spyre_format_name(target_format));
 }
-
-spyre_status convert_elements(void *target, spyre_format target_format, const void *source,
-                              spyre_format source_format, size_t count)
-{
-    converter c;
-    TRY(converter_find(target_format, source_format, &c));
-    converter_run(&c, target, source, count);
-    return NULL;
-}

@@ -51,11 +51,6 @@ void converter_stream_rows(const converter *c, char *target, int64_t target_step
                            const char *source, int64_t source_step, size_t rows, size_t count);
 void convert_stream_end(void);
 
-// Both steps at once.
-SPYRE_MUST_CHECK spyre_status convert_elements(void *target, spyre_format target_format,
-                                               const void *source, spyre_format source_format,
-                                               size_t count);
-
 // Fast paths for programs of the card: no saturation, one rounding (see dl16_from_float).
 void convert_dl16_to_float(float *target, const void *source, size_t count);
 // Of `rows` runs of `count` elements; the steps in bytes.

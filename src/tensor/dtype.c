@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spyre/dtype.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -28,12 +29,12 @@ static const dtype_row dtypes[SPYRE_DTYPE_COUNT] = {
 #include "spyre/dtype.def"
 };
 
-static int is_format(spyre_format format)
+static bool is_format(spyre_format format)
 {
     return (unsigned)format < SPYRE_FORMAT_COUNT;
 }
 
-static int is_dtype(spyre_dtype dtype)
+static bool is_dtype(spyre_dtype dtype)
 {
     return (unsigned)dtype < SPYRE_DTYPE_COUNT;
 }

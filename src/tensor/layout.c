@@ -5,7 +5,6 @@
 // dims are p1..p(r-1), p0 and the lanes of a stick; the dim that holds the lanes counts tiles.
 #include "spyre/layout.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/status.h"
@@ -176,14 +175,14 @@ int64_t spyre_layout_bytes(const spyre_layout *layout)
     return bytes;
 }
 
-int spyre_layout_equal(const spyre_layout *a, const spyre_layout *b)
+bool spyre_layout_equal(const spyre_layout *a, const spyre_layout *b)
 {
-    if (a->rank != b->rank || a->format != b->format || a->arrangement != b->arrangement) return 0;
+    if (a->rank != b->rank || a->format != b->format || a->arrangement != b->arrangement) return false;
     for (uint32_t i = 0; i < a->rank; i++) {
-        if (a->device_size[i] != b->device_size[i]) return 0;
-        if (a->stride_map[i] != b->stride_map[i]) return 0;
+        if (a->device_size[i] != b->device_size[i]) return false;
+        if (a->stride_map[i] != b->stride_map[i]) return false;
     }
-    return 1;
+    return true;
 }
 
 const char *spyre_arrangement_name(spyre_arrangement arrangement)

@@ -52,9 +52,9 @@ static inline bool opfunc_reduces(opfunc op)
 // The opfunc of a bundle name, "...nonstick" included; OPFUNC_NONE when unknown.
 opfunc opfunc_named(const char *name);
 
-// An element in the register form of its format: floats as double (exact), integers as int64.
-// One element of any format from and to memory; store rounds once (dl16_from_float's rule, from
-// double without an fp32 step; nearest even for fp32 and fp16).
+// One element from and to memory (element.c), of any format whose elements are whole bytes, as a
+// double: exact but for integers beyond 2^53. Store rounds once: by dl16_from_float's rule, without
+// an fp32 step, or to nearest even; integers are cut towards zero and saturate, NaN gives 0.
 double element_load(const void *address, spyre_format format);
 void element_store(void *address, spyre_format format, double value);
 

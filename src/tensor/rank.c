@@ -19,9 +19,7 @@ static float float_of_rank(int32_t value)
 {
     uint32_t bits = value < 0 ? (0U - (uint32_t)value) | 0x80000000U : (uint32_t)value;
     if (value == INT32_MIN) bits = RANK_NAN;
-    float number;
-    memcpy(&number, &bits, sizeof number);
-    return number;
+    return float_from_bits(bits);
 }
 
 void rank_store(opfunc op, int64_t entry, void *element, spyre_format format)

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "tensor/numeric.h"
 #include "tensor/opfunc.h"
 
 #define RANK_NONE INT64_MIN // behind every entry: the value is NaN (the least integer), position -1
@@ -24,8 +25,7 @@ enum {
 // The value half of an fp32 value: of negative ones, the bits below the sign turned around.
 static inline int32_t rank_of_float(float value)
 {
-    int32_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    int32_t bits = (int32_t)float_bits(value);
     int32_t ordered = bits < 0 ? (int32_t)(0U - ((uint32_t)bits & RANK_MAGNITUDE)) : bits;
     return isnan(value) ? RANK_NAN : ordered;
 }

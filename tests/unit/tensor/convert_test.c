@@ -324,78 +324,6 @@ static void convert__streamed_rows_equal_the_others(void **state)
     }
 }
 
-static void convert__general_pairs(void **state)
-{
-    (void)state;
-    const float floats[] = {0.5f, -2.75f, 300.0f, NAN, 1e30f, -1e30f, -0.0f};
-    int64_t longs[7];
-    uint8_t bytes[7];
-    uint16_t halves[7];
-    float back[7];
-    assert_ok(convert_elements(longs, SPYRE_FORMAT_IEEE_INT64, floats, SPYRE_FORMAT_IEEE_FP32, 7));
-    const int64_t cut[] = {0, -2, 300, 0, INT64_MAX, INT64_MIN, 0};
-    assert_memory_equal(longs, cut, sizeof cut);
-    assert_ok(convert_elements(bytes, SPYRE_FORMAT_SENINT8, floats, SPYRE_FORMAT_IEEE_FP32, 3));
-    assert_memory_equal(bytes, "\x00\xfe\x2c", 3);
-    assert_ok(convert_elements(bytes, SPYRE_FORMAT_BOOL, floats, SPYRE_FORMAT_IEEE_FP32, 7));
-    assert_memory_equal(bytes, "\1\1\1\1\1\1\0", 7);
-    assert_ok(convert_elements(halves, SPYRE_FORMAT_IEEE_FP16, floats, SPYRE_FORMAT_IEEE_FP32, 7));
-    assert_int_equal(halves[4], 0x7C00);
-    assert_ok(convert_elements(back, SPYRE_FORMAT_IEEE_FP32, halves, SPYRE_FORMAT_IEEE_FP16, 3));
-    assert_memory_equal(back, floats, 3 * sizeof *back);
-    assert_ok(convert_elements(halves, SPYRE_FORMAT_SEN169_FP16, cut, SPYRE_FORMAT_IEEE_INT64, 6));
-    assert_int_equal(halves[2], dl16_from_host_float(300.0f));
-    assert_int_equal(halves[4], DL16_LARGEST);
-    const int8_t minus = -1;
-    uint16_t word;
-    assert_ok(convert_elements(&word, SPYRE_FORMAT_SENINT16, &minus, SPYRE_FORMAT_SENINT8, 1));
-    assert_int_equal(word, 0xFFFF);
-    assert_ok(convert_elements(bytes, SPYRE_FORMAT_SEN143_FP8, floats, SPYRE_FORMAT_IEEE_FP32, 1));
-    assert_int_equal(bytes[0], fp8_e4m3_from_float(0.5f));
-}
-
-static void convert__general_runs_cross_blocks(void **state)
-{
-    (void)state;
-    enum { COUNT = 1000 };
-    static uint16_t halves[COUNT];
-    static float floats[COUNT];
-    for (uint32_t i = 0; i < COUNT; i++) halves[i] = (uint16_t)(i * 31);
-    assert_ok(convert_elements(floats, SPYRE_FORMAT_IEEE_FP32, halves, SPYRE_FORMAT_IEEE_FP16,
-                               COUNT));
-    for (uint32_t i = 0; i < COUNT; i++) assert_true(floats[i] == fp16_to_float(halves[i]));
-}
-
-static void convert__same_format_copies_bytes(void **state)
-{
-    (void)state;
-    const uint32_t odd = 0x7F800001;
-    uint32_t got = 0;
-    assert_ok(convert_elements(&got, SPYRE_FORMAT_IEEE_FP32, &odd, SPYRE_FORMAT_IEEE_FP32, 1));
-    assert_int_equal(got, odd);
-    for (int i = 0; i < SPYRE_FORMAT_COUNT; i++) {
-        spyre_format format = (spyre_format)i;
-        uint32_t bytes = spyre_format_bytes(format);
-        unsigned char source[40] = "0123456789abcdefghijklmnopqrstuvwxyz", target[40] = "";
-        if (!bytes) continue;
-        assert_ok(convert_elements(target, format, source, format, 4));
-        assert_memory_equal(target, source, 4 * bytes);
-        assert_int_equal(target[4 * bytes], 0);
-    }
-}
-
-static void convert__unknown_pairs_are_named(void **state)
-{
-    (void)state;
-    converter c;
-    assert_error(converter_find(SPYRE_FORMAT_SENINT4, SPYRE_FORMAT_IEEE_FP16, &c),
-                 SPYRE_UNSUPPORTED, "no conversion from IEEE_FP16 to SENINT4");
-    assert_error(converter_find(SPYRE_FORMAT_INVALID, SPYRE_FORMAT_INVALID, &c), SPYRE_UNSUPPORTED,
-                 "INVALID");
-    assert_error(converter_find(SPYRE_FORMAT_SENINT2, SPYRE_FORMAT_SENINT2, &c), SPYRE_UNSUPPORTED,
-                 "SENINT2");
-}
-
 // The variant is chosen once a process, so each SPYRE_SIMD is tried in a child.
 static int index_in_child(const char *wanted)
 {
@@ -438,10 +366,6 @@ int main(void)
         cmocka_unit_test(convert__rows_of_a_variant_equal_the_portable_runs),
         cmocka_unit_test(convert__rows_of_every_pair_equal_single_elements),
         cmocka_unit_test(convert__streamed_rows_equal_the_others),
-        cmocka_unit_test(convert__general_pairs),
-        cmocka_unit_test(convert__general_runs_cross_blocks),
-        cmocka_unit_test(convert__same_format_copies_bytes),
-        cmocka_unit_test(convert__unknown_pairs_are_named),
     };
     return cmocka_run_group_tests(tests, fill_codes, NULL);
 }
