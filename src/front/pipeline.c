@@ -55,11 +55,12 @@ static spyre_status run_pass(loop_graph *loops, uint32_t index, const front_opti
     loops->stage = index + 1;
     if (front_skips(&loops->settings, row->name)) return NULL;
     record_watch watch = record_begin(loops->memory);
-    loops->scratch = arena_create();
-    TRY_ALLOC(loops->scratch);
+    arena *scratch = arena_create();
+    TRY_ALLOC(scratch);
+    loops->scratch = scratch; // a pass that goes back to a copy loses it
     spyre_status status = row->run(loops, &changed);
-    arena_destroy(loops->scratch);
     loops->scratch = NULL;
+    arena_destroy(scratch);
     TRY(status);
     record_end(&watch, row->name, loops, changed, records);
     TRY(check(loops, changed, records));
