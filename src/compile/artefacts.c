@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a person or a tool may ask of an executable: segments, report, boundary files. stages.c has
+// What a person or a tool may ask of an executable: segments, records, boundary files. stages.c has
 // the texts.
 #include <string.h>
 
@@ -17,15 +17,6 @@ uint32_t spyre_executable_segment_count(const spyre_executable *executable)
 const spyre_segment *spyre_executable_segment(const spyre_executable *executable, uint32_t index)
 {
     return index < executable->segment_count ? &executable->segments[index].info : NULL;
-}
-
-spyre_status spyre_executable_report(const spyre_executable *executable, char **out_text)
-{
-    text t = {0};
-    spyre_status status = NULL;
-    if (executable->report) text_append(&t, executable->report);
-    else status = graph_report(executable->prepared, &t);
-    return text_give(&t, status, out_text);
 }
 
 bool spyre_executable_stage_record(const spyre_executable *executable, uint32_t segment,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every executable has, compiled or read: its life, its arguments, its jobs.
+// What every executable has, compiled or read: its life, its arguments, its jobs, its
+// report.
 #include "compile/executable.h"
 
 #include <string.h>
@@ -98,6 +99,15 @@ spyre_status executable_add_segment(spyre_executable *executable, const loop_gra
     segment->info.kind = SPYRE_SEGMENT_CARD;
     *out_segment = segment;
     return NULL;
+}
+
+spyre_status spyre_executable_report(const spyre_executable *executable, char **out_text)
+{
+    text t = {0};
+    spyre_status status = NULL;
+    if (executable->report) text_append(&t, executable->report);
+    else status = graph_report(executable->prepared, &t);
+    return text_give(&t, status, out_text);
 }
 
 spyre_status executable_card_segment(const spyre_executable *executable, uint32_t index,
