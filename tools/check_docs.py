@@ -73,7 +73,7 @@ def check_pass_table(root: Path) -> list[str]:
 def check_invariant_table(root: Path) -> list[str]:
     """The table of docs/front.md restates invariant.def."""
     row = re.compile(r'INVARIANT_ROW\((\d+),\s*\w+,\s*\w+,\s*(\w+),\s*"([^"]*)"\)')
-    rows = row.findall((root / "src/front/invariant.def").read_text())
+    rows = row.findall((root / "src/front/check/invariant.def").read_text())
     wanted = [f"| I-{number} | `{stage}` | {holds} |" for number, stage, holds in rows]
     page = (root / "docs/front.md").read_text()
     found = [line for line in page.splitlines() if line.startswith("| I-")]

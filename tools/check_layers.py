@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the include direction of src/: a module includes itself and the modules below it only."""
+"""Checks the include direction of src/: a module includes itself and the modules below it only, and
+its folders include each other in one direction. What lies in a module's own folder is for all of
+its folders."""
 
 import re
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 # Module -> modules it may include, besides itself and include/spyre.
@@ -54,8 +57,31 @@ def violations(root: Path) -> tuple[list[str], int]:
     return found, files
 
 
+def folders_below(module: Path) -> dict[str, set[str]]:
+    """Folder of a module -> the other folders of it that it includes."""
+    below = {path.name: set() for path in module.iterdir() if path.is_dir()}
+    for path in module.glob("*/*.[ch]"):
+        for included in INCLUDE.findall(path.read_text()):
+            parts = included.split("/")
+            if len(parts) == 3 and parts[0] == module.name and parts[1] != path.parent.name:
+                below[path.parent.name].add(parts[1])
+    return below
+
+
+def circles(root: Path) -> list[str]:
+    found = []
+    for module in sorted((root / "src").iterdir()):
+        try:
+            TopologicalSorter(folders_below(module)).prepare()
+        except CycleError as error:
+            found.append(f"src/{module.name}: folders in a circle: {' -> '.join(error.args[1])}")
+    return found
+
+
 def main() -> int:
-    found, files = violations(Path(__file__).resolve().parent.parent)
+    root = Path(__file__).resolve().parent.parent
+    found, files = violations(root)
+    found += circles(root)
     for line in found:
         print(line, file=sys.stderr)
     print(f"check_layers: {files} files, {len(found)} violations")

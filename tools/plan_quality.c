@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "front/solver.h"
+#include "front/memory/solver.h"
 #include "support/random_plan.h"
 
 static double cpu_ms(void)

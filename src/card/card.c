@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/environment.h"
-#include "card/check.h"
 #include "card/machine.h"
+#include "card/machine/check.h"
 
 #define MEMORY_BYTES (CARD_SEGMENTS * CARD_SEGMENT_BYTES)
 #define LX_BYTES ((size_t)ISA_CORES * ISA_LX_BYTES)

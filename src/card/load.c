@@ -4,14 +4,14 @@
 // inside a kernel each queue gets its own list of steps, without loops that hold nothing for it.
 #include <string.h>
 
-#include "card/chain.h"
-#include "card/exchange.h"
-#include "card/fuse.h"
-#include "card/local.h"
+#include "card/chain/chain.h"
+#include "card/chain/spread.h"
+#include "card/exchange/exchange.h"
+#include "card/exchange/local.h"
+#include "card/exchange/through.h"
+#include "card/fuse/fuse.h"
+#include "card/fuse/unread.h"
 #include "card/machine.h"
-#include "card/spread.h"
-#include "card/through.h"
-#include "card/unread.h"
 
 typedef VEC(plan_step) step_list;
 

@@ -6,9 +6,9 @@
 
 #include "base/thread.h"
 #include "card/card.h"
-#include "card/matmul.h"
+#include "card/machine/ring.h"
+#include "card/matmul/matmul.h"
 #include "card/plan.h"
-#include "card/ring.h"
 
 typedef struct checker checker;
 

@@ -5,8 +5,8 @@
 #ifndef CARD_PLAN_H
 #define CARD_PLAN_H
 
-#include "card/product.h"
-#include "card/strip.h"
+#include "card/matmul/product.h"
+#include "card/strip/strip.h"
 #include "isa/isa.h"
 
 typedef struct plan_tile plan_tile;

@@ -3,7 +3,7 @@
 // From an instruction to a tile: what it touches, its dims merged, who executes it.
 #include <stdlib.h>
 
-#include "card/matmul.h"
+#include "card/matmul/matmul.h"
 
 // Far beyond memory, far below overflow.
 #define ROWS_REACH (1LL << 48)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // spyre_compile(): by way of the cache, or a compilation and its dump.
-#include "compile/cache.h"
+#include "compile/cache/cache.h"
 #include "compile/executable.h"
 
 spyre_compile_options spyre_compile_options_default(void)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "compile/cache_table.h"
+#include "compile/cache/cache_table.h"
 #include "compile/counters.h"
 
 spyre_status executable_bind_arguments(spyre_executable *e, uint32_t index)

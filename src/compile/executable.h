@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "compile/cache_disk.h"
+#include "compile/cache/cache_disk.h"
 #include "front/front.h"
 #include "graph/partition.h"
 #include "isa/isa.h"

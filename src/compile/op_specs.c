@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "front/op_spec.h"
+#include "front/spec/op_spec.h"
 #include "graph/build.h"
 #include "spyre/op_spec.h"
 

@@ -7,13 +7,13 @@
 
 #include "base/file.h"
 #include "compile/executable.h"
-#include "compile/inspect.h"
-#include "compile/lx_map.h"
-#include "compile/lx_picture.h"
+#include "compile/explore/lx_map.h"
+#include "compile/explore/lx_picture.h"
+#include "compile/inspect/inspect.h"
 #include "compile/op_specs.h"
 #include "compile/why.h"
-#include "front/cost_table.h"
-#include "front/division_splits.h"
+#include "front/divide/division_splits.h"
+#include "front/explain/cost_table.h"
 #include "front/record.h"
 #include "graph/print.h"
 

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "front/alternatives.h"
+#include "front/explain/alternatives.h"
 #include "front/front.h"
 #include "isa/constants.h"
 

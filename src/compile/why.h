@@ -5,7 +5,7 @@
 #ifndef COMPILE_WHY_H
 #define COMPILE_WHY_H
 
-#include "front/loop.h"
+#include "front/ir/loop.h"
 #include "spyre/counters.h"
 
 // One block an op of the final loop IR: its kernels with their modelled time, its share of the

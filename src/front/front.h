@@ -5,7 +5,7 @@
 #ifndef FRONT_FRONT_H
 #define FRONT_FRONT_H
 
-#include "front/loop.h"
+#include "front/ir/loop.h"
 
 typedef struct {
     spyre_settings settings;

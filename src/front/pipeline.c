@@ -2,9 +2,9 @@
 //
 // The pass runner: order of pass.def, skip by name, check the invariants after every pass, dump
 // after those that changed something.
+#include "front/check/translation.h"
 #include "front/front.h"
 #include "front/record.h"
-#include "front/translation.h"
 
 
 const front_pass_row front_passes[FRONT_PASS_COUNT] = {

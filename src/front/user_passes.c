@@ -3,10 +3,10 @@
 // The places in the pipeline where the caller's passes run, and what they see and may change:
 // spyre/loops.h. An edit is checked whole before anything is changed, so that a refused one leaves
 // the IR as it was; the invariants are checked behind it like behind any pass.
-#include "front/division.h"
+#include "front/divide/span_reduction.h"
 #include "front/front.h"
-#include "front/span_reduction.h"
-#include "front/stick_modes.h"
+#include "front/ir/division.h"
+#include "front/layout/stick_modes.h"
 #include "spyre/loops.h"
 
 static spyre_status run(loop_graph *loops, spyre_loops_point point, bool *out_changed)

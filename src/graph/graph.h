@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The graph IR: arrays of values and nodes named by 32-bit ids. A size or stride is the id of an
-// interned integer expression (graph/expr.h). Node order is a topological order.
+// interned integer expression (graph/expr/expr.h). Node order is a topological order.
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "graph/expr.h"
+#include "graph/expr/expr.h"
 #include "spyre/graph.h"
 
 // How a node is covered: the rows of aten.def say it for ops the card knows.

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/rewrite.h"
+#include "graph/rewrite/rewrite.h"
 #include "graph/verify.h"
 
 static spyre_arg tensor_arg(const tensor *x)

@@ -9,9 +9,9 @@
 
 #include "graph/effect.h"
 #include "graph/partition.h"
-#include "graph/pattern.h"
+#include "graph/pattern/pattern.h"
 #include "graph/print.h"
-#include "graph/rewrite.h"
+#include "graph/rewrite/rewrite.h"
 #include "graph/verify.h"
 
 static const rewrite_handler HANDLERS[ATEN_COUNT] = {

@@ -5,7 +5,7 @@
 #ifndef GRAPH_PROMOTE_H
 #define GRAPH_PROMOTE_H
 
-#include "graph/rewrite.h"
+#include "graph/rewrite/rewrite.h"
 
 // The common dtype of arguments `first` and `second`, tensors or numbers: tensors with dims outrank
 // those of rank 0, which outrank numbers, unless the lower one is of a higher category.

@@ -3,7 +3,7 @@
 // Records of the compile cache behind their checksum. A record is the build's own, so the input is
 // what to change in a good one: three bytes a change, place (modulo the record's length) and value.
 // What is accepted reports as any executable.
-#include "compile/cache_refusal.h"
+#include "compile/cache/cache_refusal.h"
 #include "compile/executable_bytes.h"
 #include "fuzz/fuzz.h"
 

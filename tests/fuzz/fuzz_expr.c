@@ -2,7 +2,7 @@
 //
 // Expressions of sizes: one that parses prints, and parses again to the same id.
 #include "fuzz/fuzz.h"
-#include "graph/expr.h"
+#include "graph/expr/expr.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {

@@ -4,7 +4,7 @@
 // rest of the compiler.
 #include "back/back.h"
 #include "base/json.h"
-#include "front/op_spec.h"
+#include "front/spec/op_spec.h"
 #include "fuzz/fuzz.h"
 
 enum { MOST_OPS = 20 };

@@ -9,9 +9,9 @@
 
 #include "back/back.h"
 #include "card/card.h"
-#include "front/cost.h"
+#include "front/cost/cost.h"
+#include "front/divide/span_reduction.h"
 #include "front/front.h"
-#include "front/span_reduction.h"
 #include "graph/partition.h"
 
 typedef struct {

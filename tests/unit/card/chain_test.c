@@ -5,7 +5,7 @@
 #include "one_card.h"
 #include "program.h"
 
-#include "card/chain.h"
+#include "card/chain/chain.h"
 
 enum {
     MEMORY = 512 << 10,

@@ -5,7 +5,7 @@
 // without a meeting.
 #include "random_programs.h"
 
-#include "card/exchange.h"
+#include "card/exchange/exchange.h"
 
 enum { CORES = 8, ROWS = 4, ROW = 64, BLOCK = ROWS * ROW * 2, PLACES = 4, MEMORY = CORES * BLOCK };
 

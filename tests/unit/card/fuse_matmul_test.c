@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "card/fuse.h"
+#include "card/fuse/fuse.h"
 #include "card/machine.h"
 #include "tensor/numeric.h"
 

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "card/fuse.h"
+#include "card/fuse/fuse.h"
 #include "card/machine.h"
 
 enum { MEMORY = 64 << 10, AREA = 32 << 10, CORES = 3 };

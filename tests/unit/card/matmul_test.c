@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "card/matmul.h"
+#include "card/matmul/matmul.h"
 #include "tensor/numeric.h"
 
 enum { LANES = 64, STICK = 128, MOST_OPERANDS = 5 };

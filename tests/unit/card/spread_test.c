@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "card/spread.h"
+#include "card/chain/spread.h"
 
 enum {
     CORES = 8,

@@ -7,7 +7,7 @@
 #include "unit/card/variants.h"
 #include "unit/check.h"
 
-#include "card/lanes.h"
+#include "card/strip/lanes.h"
 
 #define DL16 SPYRE_FORMAT_SEN169_FP16
 enum { PLANES = 2, ROWS = 136, COUNT = 64, SIGNIFICANDS = 512 };

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "card/through.h"
+#include "card/exchange/through.h"
 #include "tensor/numeric.h"
 
 enum {

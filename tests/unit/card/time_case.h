@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "card/time.h"
+#include "card/time/time.h"
 
 // Constants of cost.def, written out: a change of one is meant to show here.
 #define READ_US_PER_BYTE (1.0 / 150000)

@@ -4,7 +4,7 @@
 #ifndef TESTS_CARD_VARIANTS_H
 #define TESTS_CARD_VARIANTS_H
 
-#include "card/strip.h"
+#include "card/strip/strip.h"
 #include "tensor/convert_kernels.h"
 
 typedef struct {

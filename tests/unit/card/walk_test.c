@@ -4,7 +4,7 @@
 #include "unit/card/variants.h"
 #include "unit/check.h"
 
-#include "card/lanes.h"
+#include "card/strip/lanes.h"
 #include "tensor/numeric.h"
 
 #define DL16 SPYRE_FORMAT_SEN169_FP16

@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #include "base/bytes.h"
-#include "compile/cache_disk.h"
+#include "compile/cache/cache_disk.h"
 
 // --- Damage
 

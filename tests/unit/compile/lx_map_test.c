@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-#include "compile/lx_map.h"
-#include "compile/lx_picture.h"
-#include "compile/markup.h"
+#include "compile/explore/lx_map.h"
+#include "compile/explore/lx_picture.h"
+#include "compile/explore/markup.h"
 
 #define HEAD "lx 1 buffers, at most 1 of 1024 bytes a core, 3 ops\n"
 #define OPS "op 0 neg  // a, m.py:1\nop 1 exp  // b, m.py:2\nop 2 add  // c, m.py:3\n"

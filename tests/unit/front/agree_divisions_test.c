@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "front/cost.h"
-#include "front/division.h"
-#include "front/flow.h"
+#include "front/cost/cost.h"
+#include "front/ir/division.h"
+#include "front/ir/flow.h"
 #include "support/front_case.h"
 
 // Reads of local buffers, and those that see the buffer divided as its writer does.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "front/alternatives.h"
+#include "front/explain/alternatives.h"
 #include "support/front_case.h"
 
 static alternatives find(const loop_graph *loops, uint32_t op, double least_us)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "front/cost.h"
+#include "front/cost/cost.h"
 #include "support/front_case.h"
 #include "support/random_op.h"
 

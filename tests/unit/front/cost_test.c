@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "front/cost.h"
-#include "front/cost_table.h"
+#include "front/cost/cost.h"
+#include "front/explain/cost_table.h"
 #include "isa/constants.h"
 #include "support/front_case.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "front/dim_names.h"
+#include "front/ir/dim_names.h"
 #include "support/front_case.h"
 
 // relu(x @ y) of [64, 512] and [512, 256], the product hinted; x is M,K and y is K,N.

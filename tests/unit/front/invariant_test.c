@@ -3,7 +3,7 @@
 // Every row of invariant.def has a case that breaks it and nothing above it.
 #include "unit/check.h"
 
-#include "front/invariant.h"
+#include "front/check/invariant.h"
 #include "support/front_case.h"
 
 static const char *const names[] = {
@@ -226,7 +226,7 @@ static const struct {
     const char *number, *holds;
 } rules[] = {
 #define INVARIANT_ROW(number, kind, name, from, holds) {#number, holds},
-#include "front/invariant.def"
+#include "front/check/invariant.def"
 #undef INVARIANT_ROW
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "front/residency.h"
+#include "front/ir/residency.h"
 #include "support/front_case.h"
 
 // x.softmax(dim 0) of an M x N matrix, as its five ops.

@@ -6,10 +6,10 @@
 
 #include <math.h>
 
-#include "front/cost.h"
-#include "front/cost_shuffle.h"
-#include "front/lx_relayout.h"
-#include "front/residency.h"
+#include "front/cost/cost.h"
+#include "front/cost/cost_shuffle.h"
+#include "front/ir/residency.h"
+#include "front/memory/lx_relayout.h"
 #include "support/front_case.h"
 #include "support/random_outputs.h"
 #include "support/random_plan.h"

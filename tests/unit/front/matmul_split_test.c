@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "front/matmul_split.h"
+#include "front/divide/matmul_split.h"
 #include "support/front_case.h"
 
 // By hand, in us: compute at 1.536e6 MAC/us and core, memory at 204800 bytes/us.

@@ -3,7 +3,7 @@
 // OpSpecs say everything: what is read back gives the bundle that was compiled.
 #include "unit/check.h"
 
-#include "front/op_spec.h"
+#include "front/spec/op_spec.h"
 #include "support/front_case.h"
 #include "support/random_op.h"
 

@@ -4,7 +4,7 @@
 #ifndef UNIT_FRONT_SOLVER_CASE_H
 #define UNIT_FRONT_SOLVER_CASE_H
 
-#include "front/solver.h"
+#include "front/memory/solver.h"
 
 enum { SEARCH, GREEDY, FIRST_FIT, BEST_FIT, EXACT, SOLVERS }; // the choices of layout_solver
 

@@ -42,7 +42,7 @@ static void solver__rows_are_the_choices_of_the_setting(void **state)
     (void)state;
     static const char *const names[] = {
 #define SOLVER_ROW(name, summary) #name,
-#include "front/solver.def"
+#include "front/memory/solver.def"
 #undef SOLVER_ROW
     };
     for (uint32_t i = 0; i < sizeof names / sizeof *names; i++) {

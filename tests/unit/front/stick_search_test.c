@@ -4,7 +4,7 @@
 // the greedy one on larger ones.
 #include "unit/check.h"
 
-#include "front/stick_report.h"
+#include "front/layout/stick_report.h"
 #include "support/front_case.h"
 #include "support/random_outputs.h"
 

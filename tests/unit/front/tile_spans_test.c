@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "front/span_reduction.h"
+#include "front/divide/span_reduction.h"
 #include "support/front_case.h"
 
 enum { KIB = 1 << 10 };

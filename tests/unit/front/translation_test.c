@@ -3,9 +3,9 @@
 // Translation validation finds passes that are wrong on purpose, and finds nothing in ours.
 #include "unit/check.h"
 
-#include "front/evaluate.h"
-#include "front/shrink.h"
-#include "front/translation.h"
+#include "front/check/evaluate.h"
+#include "front/check/shrink.h"
+#include "front/check/translation.h"
 #include "support/front_case.h"
 #include "support/random_op.h"
 

@@ -4,7 +4,7 @@
 #include "unit/check.h"
 
 #include "bundle/derived.h"
-#include "front/cost.h"
+#include "front/cost/cost.h"
 #include "support/front_case.h"
 
 static void uneven_splits__counts(void **state)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "graph/expr.h"
+#include "graph/expr/expr.h"
 
 typedef struct {
     arena *memory;

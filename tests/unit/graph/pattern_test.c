@@ -5,7 +5,7 @@
 #include "unit/check.h"
 
 #include "graph/aten.h"
-#include "graph/pattern.h"
+#include "graph/pattern/pattern.h"
 
 static void pattern__all_rows_can_be_read(void **state)
 {

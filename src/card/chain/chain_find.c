@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which kernels become a chain: from each kernel on as many as agree, at least two, with at least
+// two instructions over all elements between them. A reduction of one core alone may be a chain by
+// itself, so that threads can share its rows.
+#include "card/chain/chain_build.h"
+
+enum { MOST_KERNELS = 16 };
+
+typedef struct {
+    arena *memory, *scratch;
+    const isa_program *program;
+    plan_tile *const *fused;
+    const lx_summaries *lx;
+    const plan_phase *phases;
+    uint32_t count;
+} search;
+
+// --- Candidates
+
+static bool may_chain(isa_opcode opcode)
+{
+    return opcode == ISA_VECTOR || opcode == ISA_FILL || opcode == ISA_FOLD ||
+           opcode == ISA_REDUCE || opcode == ISA_REDUCESQ;
+}
+
+static bool same_loops(const lx_place *a, const lx_place *b)
+{
+    bool same = a->depth == b->depth;
+    for (uint32_t n = 0; n < a->depth && same; n++) same = a->loop_id[n] == b->loop_id[n];
+    return same;
+}
+
+// Adds the tiles of phase `first + kernel`. Several of them must stand in the same loops.
+static spyre_status add_tiles(const search *s, uint32_t first, uint32_t kernel, chain_tiles *out,
+                              bool *out_good)
+{
+    const lx_summary *code = &s->lx->items[s->phases[first + kernel].kernel->order];
+    lx_place place = {0};
+    uint32_t own = out->count;
+    *out_good = false;
+    for (uint32_t at = code->begin; at < code->end; at++) {
+        lx_place_pass(&place, &s->program->code.items[at], at);
+        if (!s->fused[at]) continue;
+        chain_tile t = {.tile = s->fused[at], .at = at, .kernel = kernel, .loops = place};
+        if (!may_chain(t.tile->instruction->opcode)) return NULL;
+        if (out->count > own && !same_loops(&out->items[own].loops, &place)) return NULL;
+        TRY(VEC_PUSH(s->scratch, out, t));
+    }
+    *out_good = out->count > own && out->count <= CHAIN_MOST_STEPS;
+    return NULL;
+}
+
+// Loops that several tiles share go over rows alone.
+static bool loops_are_rows(const chain_tiles *tiles, const chain_tile *t)
+{
+    uint32_t own = 0;
+    for (uint32_t n = 0; n < tiles->count; n++) own += tiles->items[n].kernel == t->kernel;
+    return own == 1 || t->role > CHAIN_REDUCES || t->loops_are_rows;
+}
+
+static bool agree(const search *s, uint32_t first, const chain_shape *shape, chain_tiles *tiles)
+{
+    uint32_t wide = 0, kernels = 0;
+    bool reduces = false;
+    if (shape->rows < 2 || shape->sticks == 0) return false;
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        chain_tile *t = &tiles->items[n];
+        chain_tiles earlier = *tiles;
+        earlier.count = n;
+        if (!chain_place_tile(shape, &earlier, t) || !loops_are_rows(tiles, t)) return false;
+        wide += t->role <= CHAIN_REDUCES;
+        kernels = t->kernel + 1;
+        reduces = reduces || t->role == CHAIN_REDUCES;
+        for (uint32_t m = 0; m <= n; m++)
+            if (!chain_in_order(s->phases + first, &tiles->items[m], t)) return false;
+    }
+    return kernels > 1 ? wide >= 2 : reduces;
+}
+
+// --- What is read afterwards
+
+static lx_range range_of(const chain_tiles *tiles, const chain_place *place)
+{
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        const chain_access *a = &tiles->items[n].operand[0];
+        if (a->place.space == place->space && a->place.offset == place->offset &&
+            a->place.kernel == place->kernel && a->sums == CHAIN_NONE)
+            return (lx_range){a->low, a->high};
+    }
+    return (lx_range){0, ISA_LX_BYTES};
+}
+
+static bool is_live(const search *s, uint32_t last, lx_range range)
+{
+    return lx_read_after(s->lx, s->phases[last].kernel->order, range);
+}
+
+// Sums of a chain never reach LX.
+static bool sums_die(const search *s, uint32_t last, const chain_tiles *tiles)
+{
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        const chain_access *a = &tiles->items[n].operand[0];
+        if (a->sums != CHAIN_NONE && is_live(s, last, (lx_range){a->low, a->high})) return false;
+    }
+    return true;
+}
+
+static void find_live(const search *s, uint32_t last, const chain_builder *b, chain_live *live)
+{
+    for (uint32_t v = 0; v < b->value_count; v++) {
+        const chain_value *value = &b->values[v];
+        live->value[v] = value->stored && !value->overwritten;
+        if (live->value[v] && value->place.space == ISA_SPACE_LX)
+            live->value[v] = is_live(s, last, range_of(b->tiles, &value->place));
+    }
+    for (uint32_t n = 0; n < b->tiles->count; n++) {
+        const chain_access *a = &b->tiles->items[n].operand[0];
+        live->tile[n] = a->place.space != ISA_SPACE_LX ||
+                        is_live(s, last, (lx_range){a->low, a->high});
+    }
+}
+
+// --- Trying
+
+static spyre_status make_chain(const search *s, uint32_t first, uint32_t kernels,
+                               const chain_tiles *tiles, const chain_shape *shape,
+                               const chain **out_chain)
+{
+    chain_live live;
+    chain_builder *b = ARENA_NEW(s->scratch, chain_builder, 1);
+    TRY_ALLOC(b);
+    *b = (chain_builder){.memory = s->memory, .tiles = tiles, .first = s->phases + first};
+    b->c = ARENA_NEW(s->memory, chain, 1);
+    TRY_ALLOC(b->c);
+    b->c->kernels = kernels;
+    b->c->rows = shape->rows;
+    b->c->sticks = shape->sticks;
+    TRY(chain_compose(b));
+    if (!b->fits) return NULL;
+    find_live(s, first + kernels - 1, b, &live);
+    TRY(chain_finish(b, &live));
+    if (b->fits) *out_chain = b->c;
+    return NULL;
+}
+
+static spyre_status try_chain(const search *s, uint32_t first, uint32_t kernels,
+                              const chain_tiles *all, const chain **out_chain)
+{
+    chain_tiles tiles = {0};
+    chain_shape shape;
+    for (uint32_t n = 0; n < all->count; n++)
+        if (all->items[n].kernel < kernels) TRY(VEC_PUSH(s->scratch, &tiles, all->items[n]));
+    if (!chain_guess_shape(&tiles, &shape) || !agree(s, first, &shape, &tiles)) return NULL;
+    if (!sums_die(s, first + kernels - 1, &tiles)) return NULL;
+    return make_chain(s, first, kernels, &tiles, &shape, out_chain);
+}
+
+// How many kernels from `first` on have tiles that chains know, on the same cores.
+static spyre_status collect(const search *s, uint32_t first, chain_tiles *out, uint32_t *out_count)
+{
+    uint32_t active = s->phases[first].kernel->source->active_cores;
+    *out_count = 0;
+    for (uint32_t k = first; k < s->count && *out_count < MOST_KERNELS; k++) {
+        bool good = s->phases[k].kernel->source->active_cores == active;
+        if (good) TRY(add_tiles(s, first, k - first, out, &good));
+        if (!good) return NULL;
+        ++*out_count;
+    }
+    return NULL;
+}
+
+spyre_status chain_build(arena *memory, arena *scratch, const isa_program *program,
+                         plan_tile *const *fused, const lx_summaries *lx,
+                         const plan_phase *phases, uint32_t count)
+{
+    search s = {memory, scratch, program, fused, lx, phases, count};
+    for (uint32_t first = 0; first < count; first++) {
+        chain_tiles tiles = {0};
+        uint32_t kernels, active = phases[first].kernel->source->active_cores;
+        const uint32_t least = (active & (active - 1)) == 0 ? 1 : 2;
+        const chain *found = NULL;
+        TRY(collect(&s, first, &tiles, &kernels));
+        for (uint32_t n = kernels; n >= least && !found; n--)
+            TRY(try_chain(&s, first, n, &tiles, &found));
+        if (!found) continue;
+        phases[first].kernel->chain = found;
+        first += found->kernels - 1;
+    }
+    return NULL;
+}

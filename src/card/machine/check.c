@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "card/machine/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "card/machine/check_shadow.h"
+
+enum {
+    WHO_COUNT = ISA_CORES * ISA_QUEUE_COUNT,
+    LX_STICKS = ISA_LX_BYTES / SPYRE_STICK_BYTES,
+};
+// Sticks of LX as keys of the shadow, beyond those of memory.
+#define LX_KEY (1ull << 40)
+
+typedef uint32_t clock_vector[WHO_COUNT];
+
+// A clock on its way: with a token or a message. Oldest first in a list.
+typedef struct parcel {
+    struct parcel *next;
+    uint64_t kernel;                    // serial of the one it was sent in
+    clock_vector clock;
+} parcel;
+
+typedef struct {
+    parcel *first, *last;
+} parcels;
+
+struct checker {
+    uint64_t kernel;                    // serial
+    clock_vector clock[WHO_COUNT];
+    parcels tokens[ISA_CORES][ISA_MAX_TOKENS];
+    parcels messages[ISA_CORES][ISA_CORES];     // [sender][receiver]
+    shadow *touched;
+    stick_mask written[ISA_CORES][LX_STICKS];       // since LX was forgotten
+};
+
+// --- Life
+
+spyre_status check_create(checker **out_checker)
+{
+    checker *c = calloc(1, sizeof *c);
+    TRY_ALLOC(c);
+    spyre_status status = shadow_create(&c->touched);
+    if (status) free(c);
+    else *out_checker = c;
+    return status;
+}
+
+static void clear_parcels(parcels *list)
+{
+    while (list->first) {
+        parcel *next = list->first->next;
+        free(list->first);
+        list->first = next;
+    }
+    list->last = NULL;
+}
+
+void check_end_launch(checker *c)
+{
+    for (uint32_t core = 0; core < ISA_CORES; core++) {
+        for (uint32_t t = 0; t < ISA_MAX_TOKENS; t++) clear_parcels(&c->tokens[core][t]);
+        for (uint32_t r = 0; r < ISA_CORES; r++) clear_parcels(&c->messages[core][r]);
+    }
+}
+
+void check_destroy(checker *c)
+{
+    if (!c) return;
+    check_end_launch(c);
+    shadow_destroy(c->touched);
+    free(c);
+}
+
+void check_know_lx(checker *c, uint32_t core)
+{
+    memset(c->written[core], 0xFF, sizeof c->written[core]);
+}
+
+void check_wipe_lx(checker *c)
+{
+    memset(c->written, 0, sizeof c->written);
+}
+
+void check_begin_kernel(checker *c)
+{
+    c->kernel++;
+    shadow_clear(c->touched);
+    memset(c->clock, 0, sizeof c->clock);
+    for (uint32_t who = 0; who < WHO_COUNT; who++) c->clock[who][who] = 1;
+    for (uint32_t core = 0; core < ISA_CORES; core++)
+        for (uint32_t t = 0; t < ISA_MAX_TOKENS; t++) clear_parcels(&c->tokens[core][t]);
+}
+
+// --- Order
+
+static uint32_t who_of(uint32_t core, isa_queue queue)
+{
+    return core * ISA_QUEUE_COUNT + (uint32_t)queue;
+}
+
+// Hands over the clock; what the queue does from now on is later than it.
+static bool hand_over(core_run *run, uint32_t who, const plan_step *step, parcels *to)
+{
+    checker *c = run->owner->check;
+    parcel *p = malloc(sizeof *p);
+    if (!p) {
+        core_fault(run, step->instruction, 0, "the host has no memory for the checker");
+        return false;
+    }
+    p->next = NULL;
+    p->kernel = c->kernel;
+    memcpy(p->clock, c->clock[who], sizeof p->clock);
+    if (to->last) to->last->next = p;
+    else to->first = p;
+    to->last = p;
+    c->clock[who][who]++;
+    return true;
+}
+
+// What was sent in an earlier kernel orders nothing in this one: all have met since.
+static void take_over(checker *c, uint32_t who, parcels *from)
+{
+    parcel *p = from->first;
+    if (!p) return;
+    from->first = p->next;
+    if (!from->first) from->last = NULL;
+    for (uint32_t n = 0; n < WHO_COUNT && p->kernel == c->kernel; n++)
+        if (c->clock[who][n] < p->clock[n]) c->clock[who][n] = p->clock[n];
+    free(p);
+}
+
+bool check_signal(core_run *run, isa_queue queue, const plan_step *step)
+{
+    parcels *to = &run->owner->check->tokens[run->core][step->count];
+    return hand_over(run, who_of(run->core, queue), step, to);
+}
+
+void check_wait(core_run *run, isa_queue queue, uint32_t token)
+{
+    checker *c = run->owner->check;
+    take_over(c, who_of(run->core, queue), &c->tokens[run->core][token]);
+}
+
+bool check_send(core_run *run, uint32_t receiver, const plan_step *step)
+{
+    parcels *to = &run->owner->check->messages[run->core][receiver];
+    return hand_over(run, who_of(run->core, ISA_QUEUE_RING), step, to);
+}
+
+void check_receive(core_run *run, uint32_t sender)
+{
+    checker *c = run->owner->check;
+    take_over(c, who_of(run->core, ISA_QUEUE_RING), &c->messages[sender][run->core]);
+}
+
+// --- Accesses
+
+// An operand of the step at work.
+typedef struct {
+    core_run *run;
+    const plan_step *step;
+    uint32_t operand, who;
+    bool reads, writes, in_lx;
+} access;
+
+static uint32_t first_byte(stick_mask bytes)
+{
+    return bytes.half[0] ? (uint32_t)__builtin_ctzll(bytes.half[0])
+                         : 64 + (uint32_t)__builtin_ctzll(bytes.half[1]);
+}
+
+static void report_race(const access *a, uint64_t stick, stick_mask bytes,
+                        const shadow_access *other)
+{
+    stick_mask both = stick_mask_without(bytes, stick_mask_without(bytes, other->bytes));
+    uint64_t at = stick * SPYRE_STICK_BYTES + first_byte(both);
+    core_fault(a->run, a->step->instruction, at,
+               "race: operand %u %s bytes of %s that core %u %s in queue %s, instruction %u, and "
+               "nothing orders the two",
+               a->operand, a->writes ? "writes" : "reads", a->in_lx ? "LX" : "memory",
+               other->who / ISA_QUEUE_COUNT, other->writes ? "writes" : "reads",
+               isa_queue_name((isa_queue)(other->who % ISA_QUEUE_COUNT)), other->instruction);
+}
+
+// Programs read whole sticks, the padding behind the last element too, which nobody writes. So a
+// byte that nothing has written may be read when a byte before it in the stick, and none behind it,
+// has been written.
+static bool check_written(const access *a, uint32_t stick, stick_mask bytes)
+{
+    stick_mask *written = &a->run->owner->check->written[a->run->core][stick], known = *written;
+    if (a->writes) *written = stick_mask_join(known, bytes);
+    stick_mask missing = stick_mask_without(bytes, known);
+    if (!a->reads || stick_mask_empty(missing)) return true;
+    uint32_t first = first_byte(missing);
+    stick_mask behind = stick_mask_without(known, stick_mask_range(0, first));
+    if (!stick_mask_empty(known) && stick_mask_empty(behind)) return true;
+    uint64_t at = (uint64_t)stick * SPYRE_STICK_BYTES + first;
+    core_fault(a->run, a->step->instruction, at,
+               "never written: operand %u reads byte %llu of LX, %s", a->operand,
+               (unsigned long long)at,
+               stick_mask_empty(known) ? "in a stick that nothing has written"
+                                       : "which nothing has written, before bytes that are");
+    return false;
+}
+
+static bool check_stick(const access *a, uint64_t stick, stick_mask bytes)
+{
+    checker *c = a->run->owner->check;
+    uint64_t key = stick;
+    if (a->in_lx) {
+        if (!check_written(a, (uint32_t)stick, bytes)) return false;
+        key = LX_KEY + (uint64_t)a->run->core * LX_STICKS + stick;
+    }
+    for (const shadow_access *o = shadow_find(c->touched, key); o; o = o->next) {
+        bool conflict = o->who != a->who && (o->writes || a->writes) &&
+                        stick_mask_meets(o->bytes, bytes);
+        if (!conflict || o->clock <= c->clock[a->who][o->who]) continue;
+        report_race(a, stick, bytes, o);
+        return false;
+    }
+    shadow_access mine = {.bytes = bytes, .clock = c->clock[a->who][a->who],
+                          .instruction = a->step->instruction, .who = (uint16_t)a->who,
+                          .writes = a->writes};
+    if (shadow_add(c->touched, key, &mine)) return true;
+    core_fault(a->run, a->step->instruction, 0, "the host has no memory for the checker");
+    return false;
+}
+
+// Bytes [at, at + count) of LX or of the card's memory.
+static bool check_range(const access *a, uint64_t at, uint64_t count)
+{
+    uint64_t end = at + count;
+    while (at < end) {
+        uint64_t stick = at / SPYRE_STICK_BYTES, low = at % SPYRE_STICK_BYTES;
+        uint64_t high = end - stick * SPYRE_STICK_BYTES;
+        if (high > SPYRE_STICK_BYTES) high = SPYRE_STICK_BYTES;
+        if (!check_stick(a, stick, stick_mask_range((uint32_t)low, (uint32_t)high))) return false;
+        at = (stick + 1) * SPYRE_STICK_BYTES;
+    }
+    return true;
+}
+
+// --- Tiles
+
+// Elements as an index space: dims, outermost first, and `run` contiguous bytes at each index.
+typedef struct {
+    uint32_t dim_count;
+    int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS];
+    int64_t run;
+} box;
+
+static void add_dim(box *b, int64_t extent, int64_t stride)
+{
+    if (extent == 1 || stride == 0) return;
+    b->extent[b->dim_count] = extent;
+    b->stride[b->dim_count++] = stride;
+}
+
+// Takes inner dims that lie without gaps into the run.
+static void widen_run(box *b)
+{
+    while (b->dim_count && b->stride[b->dim_count - 1] == b->run)
+        b->run *= b->extent[--b->dim_count];
+}
+
+static bool check_box(const access *a, uint64_t at, const box *b)
+{
+    int64_t index[ISA_MAX_DIMS] = {0};
+    for (;;) {
+        if (!check_range(a, at, (uint64_t)b->run)) return false;
+        uint32_t d = b->dim_count;
+        while (d-- > 0) {
+            at += (uint64_t)b->stride[d];
+            if (++index[d] < b->extent[d]) break;
+            at -= (uint64_t)b->stride[d] * (uint64_t)b->extent[d];
+            index[d] = 0;
+        }
+        if (d == UINT32_MAX) return true;
+    }
+}
+
+static bool check_plain(const access *a, uint64_t at)
+{
+    const plan_tile *tile = a->step->tile;
+    box b = {.run = spyre_format_bytes(tile->instruction->operand[a->operand].format)};
+    for (uint32_t d = 0; d < tile->dim_count; d++)
+        add_dim(&b, tile->extent[d], tile->stride[a->operand][d]);
+    widen_run(&b);
+    return check_box(a, at, &b);
+}
+
+// Operand 1 of a MATMUL has k in sticks, the last of which may be short.
+static bool check_matmul(const access *a, uint64_t at)
+{
+    const isa_instruction *i = a->step->tile->instruction;
+    const isa_operand *operand = &i->operand[a->operand];
+    int64_t element = spyre_format_bytes(operand->format), lanes = matmul_lanes(i);
+    int64_t k = i->extent[2], rest = k % lanes;
+    box b = {.run = lanes * element};
+    if (a->operand != 1) {
+        add_dim(&b, a->operand == 0 ? i->extent[0] : k, operand->stride[a->operand == 0 ? 0 : 2]);
+        add_dim(&b, i->extent[1], operand->stride[1]);
+        widen_run(&b);
+        return check_box(a, at, &b);
+    }
+    box last = {.run = rest * element};
+    add_dim(&b, i->extent[0], operand->stride[0]);
+    add_dim(&last, i->extent[0], operand->stride[0]);
+    add_dim(&b, k / lanes, operand->stride[2]);
+    if (k >= lanes && !check_box(a, at, &b)) return false;
+    return !rest || check_box(a, at + (uint64_t)(k / lanes * operand->stride[2]), &last);
+}
+
+// Operand 1 of a GATHER lies in the rows that operand 2 names.
+static bool check_gather(const access *a, uint64_t at, const uint8_t *rows)
+{
+    const plan_tile *tile = a->step->tile;
+    const isa_instruction *i = tile->instruction;
+    int64_t index[ISA_MAX_DIMS] = {0}, row_offset = 0;
+    uint64_t bytes = spyre_format_bytes(i->operand[1].format);
+    for (;;) {
+        int32_t row;
+        memcpy(&row, rows + row_offset, sizeof row);
+        if (!check_range(a, at + (uint64_t)(row * i->row_stride), bytes)) return false;
+        uint32_t d = tile->dim_count;
+        while (d-- > 0) {
+            at += (uint64_t)tile->stride[1][d];
+            row_offset += tile->stride[2][d];
+            if (++index[d] < tile->extent[d]) break;
+            at -= (uint64_t)tile->stride[1][d] * (uint64_t)tile->extent[d];
+            row_offset -= tile->stride[2][d] * tile->extent[d];
+            index[d] = 0;
+        }
+        if (d == UINT32_MAX) return true;
+    }
+}
+
+static bool check_alignment(const access *a, uint64_t at)
+{
+    const plan_tile *tile = a->step->tile;
+    const isa_operand *operand = &tile->instruction->operand[a->operand];
+    uint64_t element = spyre_format_bytes(operand->format);
+    bool good = at % element == 0;
+    for (uint32_t d = 0; d < tile->instruction->dim_count; d++)
+        good = good && (uint64_t)operand->stride[d] % element == 0;
+    if (a->operand == 1 && tile->instruction->opcode == ISA_GATHER)
+        good = good && (uint64_t)tile->instruction->row_stride % element == 0;
+    if (good) return true;
+    core_fault(a->run, a->step->instruction, at,
+               "misaligned: elements of operand %u have %llu bytes and lie at no multiple of it",
+               a->operand, (unsigned long long)element);
+    return false;
+}
+
+static bool check_operand(const access *a, uint8_t *const *address)
+{
+    const isa_instruction *i = a->step->tile->instruction;
+    const uint8_t *base = a->in_lx ? a->run->lx : a->run->owner->memory;
+    uint64_t at = (uint64_t)(address[a->operand] - base);
+    if (!check_alignment(a, at)) return false;
+    if (i->opcode == ISA_MATMUL) return check_matmul(a, at);
+    if (i->opcode == ISA_GATHER && a->operand == 1) return check_gather(a, at, address[2]);
+    return check_plain(a, at);
+}
+
+bool check_tile(core_run *run, const plan_step *step, uint8_t *const *address)
+{
+    const isa_instruction *i = step->tile->instruction;
+    bool updates = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
+                   i->opcode == ISA_FOLD || i->opcode == ISA_MATMUL || i->opcode == ISA_RANK;
+    // What is read first, so that the bytes an instruction itself writes do not count for it.
+    for (uint32_t o = i->operand_count; o-- > 0;) {
+        access a = {.run = run, .step = step, .operand = o, .who = who_of(run->core, i->queue)};
+        a.in_lx = i->operand[o].space == ISA_SPACE_LX;
+        a.writes = o == 0 && i->opcode != ISA_SEND;
+        a.reads = !a.writes || updates;
+        if (!check_operand(&a, address)) return false;
+    }
+    return true;
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "card/machine/integer.h"
+
+#include <string.h>
+
+static bool is_integer(spyre_format format)
+{
+    return format == SPYRE_FORMAT_IEEE_INT32 || format == SPYRE_FORMAT_SENUINT32 ||
+           format == SPYRE_FORMAT_SENINT16 || format == SPYRE_FORMAT_SENINT8 ||
+           format == SPYRE_FORMAT_IEEE_INT64;
+}
+
+static bool op_wraps(opfunc op)
+{
+    return op == OPFUNC_ADD || op == OPFUNC_SUB || op == OPFUNC_MUL || op == OPFUNC_NEG ||
+           op == OPFUNC_ABS || op == OPFUNC_IDENTITY;
+}
+
+bool integer_wraps(const isa_instruction *i)
+{
+    if (i->opcode != ISA_VECTOR || !op_wraps(i->op)) return false;
+    for (uint32_t o = 0; o < i->operand_count; o++)
+        if (!is_integer(i->operand[o].format)) return false;
+    return true;
+}
+
+uint64_t integer_load(const uint8_t *element, spyre_format format)
+{
+    if (format == SPYRE_FORMAT_IEEE_INT32) {
+        int32_t value;
+        memcpy(&value, element, sizeof value);
+        return (uint64_t)(int64_t)value;
+    }
+    if (format == SPYRE_FORMAT_IEEE_INT64) {
+        uint64_t value;
+        memcpy(&value, element, sizeof value);
+        return value;
+    }
+    return (uint64_t)(int64_t)element_load(element, format);
+}
+
+void integer_store(uint8_t *element, spyre_format format, uint64_t value)
+{
+    uint32_t bytes = spyre_format_bytes(format);
+    for (uint32_t n = 0; n < bytes; n++) element[n] = (uint8_t)(value >> 8 * n);
+}
+
+uint64_t integer_apply(opfunc op, uint64_t a, uint64_t b)
+{
+    if (op == OPFUNC_ADD) return a + b;
+    if (op == OPFUNC_SUB) return a - b;
+    if (op == OPFUNC_MUL) return a * b;
+    if (op == OPFUNC_NEG) return 0 - a;
+    if (op == OPFUNC_ABS) return (int64_t)a < 0 ? 0 - a : a;
+    return a;
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loads and stores of lanes. Contiguous SEN169_FP16 and IEEE_FP32 are vectorised, broadcast lanes
+// are read once, everything else goes through the scalar definitions.
+#include "card/strip/lanes.h"
+
+#include <string.h>
+
+#include "card/strip/clones.h"
+#include "tensor/convert.h"
+#include "tensor/numeric.h"
+
+// --- Which formats and functions fp32 is enough for
+
+bool lanes_fits_f32(spyre_format format)
+{
+    switch (format) {
+    case SPYRE_FORMAT_SEN169_FP16:
+    case SPYRE_FORMAT_IEEE_FP32:
+    case SPYRE_FORMAT_IEEE_FP16:
+    case SPYRE_FORMAT_BFLOAT16:
+    case SPYRE_FORMAT_SEN143_FP8:
+    case SPYRE_FORMAT_SEN152_FP8:
+    case SPYRE_FORMAT_SENINT8:
+    case SPYRE_FORMAT_SENINT16:
+    case SPYRE_FORMAT_BOOL: return true;
+    case SPYRE_FORMAT_INVALID:
+    case SPYRE_FORMAT_SEN153_FP9:
+    case SPYRE_FORMAT_SENINT2:
+    case SPYRE_FORMAT_SENINT4:
+    case SPYRE_FORMAT_SENINT24:
+    case SPYRE_FORMAT_IEEE_INT64:
+    case SPYRE_FORMAT_IEEE_INT32:
+    case SPYRE_FORMAT_SENUINT32:
+    case SPYRE_FORMAT_SENUINT2:
+    case SPYRE_FORMAT_SEN18F_FP24:
+    case SPYRE_FORMAT_COUNT: return false;
+    }
+    return false;
+}
+
+static bool rounds_nothing(opfunc op)
+{
+    switch ((int)op) {
+    case OPFUNC_MAXIMUM:
+    case OPFUNC_MINIMUM:
+    case OPFUNC_EQUAL:
+    case OPFUNC_NOTEQUAL:
+    case OPFUNC_LESSERTHAN:
+    case OPFUNC_LESSEREQUAL:
+    case OPFUNC_GREATERTHAN:
+    case OPFUNC_GREATEREQUAL:
+    case OPFUNC_WHERE3:
+    case OPFUNC_ABS:
+    case OPFUNC_NEG:
+    case OPFUNC_RELUFWD:
+    case OPFUNC_FLOOR:
+    case OPFUNC_CLIP: return true;
+    default: return opfunc_describe(op)->kind == OPFUNC_KIND_COPY;
+    }
+}
+
+static bool correctly_rounded(opfunc op)
+{
+    return op == OPFUNC_ADD || op == OPFUNC_SUB || op == OPFUNC_MUL || op == OPFUNC_REALDIV;
+}
+
+bool lanes_f32_suffices(opfunc op, spyre_format result, const spyre_format *inputs,
+                        uint32_t count)
+{
+    if (result != SPYRE_FORMAT_SEN169_FP16 && result != SPYRE_FORMAT_IEEE_FP32) return false;
+    bool all_dl16 = true;
+    for (uint32_t n = 0; n < count; n++) {
+        if (!lanes_fits_f32(inputs[n])) return false;
+        all_dl16 = all_dl16 && inputs[n] == SPYRE_FORMAT_SEN169_FP16;
+    }
+    if (rounds_nothing(op) || op == OPFUNC_LAYERNORMNORM) return true;
+    if (result == SPYRE_FORMAT_SEN169_FP16) return correctly_rounded(op) && all_dl16;
+    return correctly_rounded(op) || op == OPFUNC_SQRT || op == OPFUNC_RECIPROCAL;
+}
+
+// --- fp32
+
+// A load makes signalling NaNs quiet, as the step through fp64 of the definition does.
+static float quiet_bits(uint32_t bits)
+{
+    bool nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
+    return float_from_bits(nan ? bits | 0x00400000u : bits);
+}
+
+CARD_CLONES
+static void quieten(float *restrict out, const float *restrict from, size_t count)
+{
+    for (size_t n = 0; n < count; n++) out[n] = quiet_bits(float_bits(from[n]));
+}
+
+static float load_one(const uint8_t *from, spyre_format format)
+{
+    uint32_t bits;
+    uint16_t code;
+    switch ((int)format) {
+    case SPYRE_FORMAT_SEN169_FP16: memcpy(&code, from, sizeof code); return dl16_to_float(code);
+    case SPYRE_FORMAT_IEEE_FP32: memcpy(&bits, from, sizeof bits); return quiet_bits(bits);
+    default: return (float)element_load(from, format);
+    }
+}
+
+static void store_one(uint8_t *to, spyre_format format, float value)
+{
+    uint16_t code;
+    switch ((int)format) {
+    case SPYRE_FORMAT_SEN169_FP16:
+        code = dl16_from_float(value);
+        memcpy(to, &code, sizeof code);
+        return;
+    case SPYRE_FORMAT_IEEE_FP32: memcpy(to, &value, sizeof value); return;
+    default: element_store(to, format, (double)value);
+    }
+}
+
+void lanes_load_f32(float *out, const uint8_t *from, int64_t stride, spyre_format format,
+                    size_t count)
+{
+    if (stride == 0) {
+        float value = load_one(from, format);
+        for (size_t n = 0; n < count; n++) out[n] = value;
+    } else if (stride == 2 && format == SPYRE_FORMAT_SEN169_FP16) {
+        convert_dl16_to_float(out, from, count);
+    } else if (stride == 4 && format == SPYRE_FORMAT_IEEE_FP32 && (uintptr_t)from % 4 == 0) {
+        quieten(out, (const float *)(const void *)from, count);
+    } else {
+        for (size_t n = 0; n < count; n++) out[n] = load_one(from + (int64_t)n * stride, format);
+    }
+}
+
+void lanes_store_f32(uint8_t *to, int64_t stride, spyre_format format, const float *values,
+                     size_t count)
+{
+    if (stride == 2 && format == SPYRE_FORMAT_SEN169_FP16) {
+        convert_float_to_dl16(to, values, count);
+    } else if (stride == 4 && format == SPYRE_FORMAT_IEEE_FP32) {
+        memcpy(to, values, count * sizeof *values);
+    } else {
+        for (size_t n = 0; n < count; n++) store_one(to + (int64_t)n * stride, format, values[n]);
+    }
+}
+
+// --- fp64
+
+CARD_CLONES
+static void widen(double *restrict out, const float *restrict from, size_t count)
+{
+    for (size_t n = 0; n < count; n++) out[n] = (double)from[n];
+}
+
+CARD_CLONES
+static void narrow(float *restrict out, const double *restrict from, size_t count)
+{
+    for (size_t n = 0; n < count; n++) out[n] = (float)from[n];
+}
+
+// As element_store does, without branches.
+CARD_CLONES
+static void dl16_from_doubles(uint16_t *restrict out, const double *restrict from, size_t count)
+{
+    const uint64_t offset = (uint64_t)(1023 - 31) << 52, half = 1ULL << 42;
+    for (size_t n = 0; n < count; n++) {
+        uint64_t bits;
+        memcpy(&bits, &from[n], sizeof bits);
+        uint64_t magnitude = bits & 0x7FFFFFFFFFFFFFFFULL;
+        uint64_t code = (magnitude - offset + half) >> 43;
+        code = code < DL16_MERGED ? code : DL16_MERGED;
+        code = (int64_t)magnitude <= (int64_t)offset ? 0 : code;
+        out[n] = (uint16_t)(code | (bits >> 48 & DL16_SIGN));
+    }
+}
+
+void lanes_load_f64(double *out, const uint8_t *from, int64_t stride, spyre_format format,
+                    size_t count)
+{
+    if (lanes_fits_f32(format)) {
+        float values[LANES_CHUNK];
+        lanes_load_f32(values, from, stride, format, count);
+        widen(out, values, count);
+    } else {
+        for (size_t n = 0; n < count; n++)
+            out[n] = element_load(from + (int64_t)n * stride, format);
+    }
+}
+
+void lanes_store_f64(uint8_t *to, int64_t stride, spyre_format format, const double *values,
+                     size_t count)
+{
+    if (stride == 2 && format == SPYRE_FORMAT_SEN169_FP16 && (uintptr_t)to % 2 == 0) {
+        dl16_from_doubles((uint16_t *)(void *)to, values, count);
+    } else if (stride == 4 && format == SPYRE_FORMAT_IEEE_FP32 && (uintptr_t)to % 4 == 0) {
+        narrow((float *)(void *)to, values, count);
+    } else {
+        for (size_t n = 0; n < count; n++)
+            element_store(to + (int64_t)n * stride, format, values[n]);
+    }
+}

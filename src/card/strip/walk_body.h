@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loops of card/strip/walk.h, over the layer that card/strip/strip_body.h describes, whose part this is. A
+// unit is the stick of one row, or of two where there are registers for them: it stays in x while
+// all steps pass by. An odd last row is its own neighbour, and counted once.
+#include "card/strip/walk.h"
+
+enum {
+    ROW_PAIRS = STICK_LANES / STEP,
+    UNIT_ROWS = LANES == 16 ? 2 : 1,
+    UNIT_PAIRS = UNIT_ROWS * ROW_PAIRS,
+};
+
+// Which unit: `second` is 1 when it has a second row.
+typedef struct {
+    size_t stick, row, second, rows;
+} unit;
+
+#define EACH_PAIR(n) for (size_t n = 0; n < UNIT_PAIRS; n++)
+#define ROW_OF(n)    ((n) / ROW_PAIRS * u->second)
+#define LANE_OF(n)   ((n) % ROW_PAIRS * STEP)
+
+ALWAYS_INLINE uint8_t *elements_of(const walk_step *s, const unit *u)
+{
+    return s->at + (int64_t)u->stick * s->stick_stride + (int64_t)u->row * s->row_stride;
+}
+
+ALWAYS_INLINE uint8_t *kept_of(const walk_step *s, const unit *u)
+{
+    return (uint8_t *)(s->values + (u->stick * u->rows + u->row) * STICK_LANES);
+}
+
+ALWAYS_INLINE void load_elements(pair *x, const walk_step *s, const unit *u)
+{
+    const uint8_t *at = elements_of(s, u);
+    const int64_t next = (int64_t)u->second * s->row_stride;
+    for (size_t r = 0; r < UNIT_ROWS; r++) {
+        const uint8_t *row = at + (int64_t)r * next;
+        __builtin_prefetch(row + s->ahead, 0, 2);
+        __builtin_prefetch(row + s->ahead + 64, 0, 2);
+        for (size_t p = 0; p < ROW_PAIRS; p++)
+            x[r * ROW_PAIRS + p] = pair_load_dl16(row + p * STEP * 2);
+    }
+}
+
+ALWAYS_INLINE void store_elements(const pair *x, const walk_step *s, const unit *u)
+{
+    uint8_t *at = elements_of(s, u);
+    for (size_t r = 0; r < UNIT_ROWS; r++) {
+        __builtin_prefetch(at + (int64_t)(r * u->second) * s->row_stride + s->ahead, 1, 2);
+        __builtin_prefetch(at + (int64_t)(r * u->second) * s->row_stride + s->ahead + 64, 1, 2);
+    }
+    EACH_PAIR(n)
+    pair_store_dl16(at + (int64_t)ROW_OF(n) * s->row_stride + LANE_OF(n) * 2, x[n]);
+}
+
+ALWAYS_INLINE void load_kept(pair *x, const walk_step *s, const unit *u)
+{
+    const uint8_t *at = kept_of(s, u);
+    EACH_PAIR(n)
+    x[n] = load_same(at, STRIP_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n));
+}
+
+ALWAYS_INLINE void keep(const pair *x, const walk_step *s, const unit *u)
+{
+    uint8_t *at = kept_of(s, u);
+    EACH_PAIR(n)
+    store_same(at, STRIP_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n), x[n]);
+}
+
+ALWAYS_INLINE void load_line(pair *y, const walk_step *s, const unit *u)
+{
+    const uint8_t *at = (const uint8_t *)(s->values + u->stick * STICK_LANES);
+    EACH_PAIR(n)
+    y[n] = load_same(at, STRIP_F32, LANE_OF(n));
+}
+
+ALWAYS_INLINE void repeat_rows(pair *y, const walk_step *s, const unit *u)
+{
+    EACH_PAIR(n)
+    {
+        V value = v_set(s->values[u->row + ROW_OF(n)]);
+        y[n] = (pair){value, value};
+    }
+}
+
+static void look_up_unit(pair *x, const uint16_t *table)
+{
+    uint8_t codes[UNIT_PAIRS * STEP * 2], found[UNIT_PAIRS * STEP * 2];
+    EACH_PAIR(n)
+    pair_store_dl16(codes + n * STEP * 2, x[n]);
+    look_up(found, codes, table, UNIT_PAIRS * STEP);
+    EACH_PAIR(n)
+    x[n] = pair_load_dl16(found + n * STEP * 2);
+}
+
+static void store_found(const pair *x, const walk_step *s, const unit *u)
+{
+    uint8_t codes[UNIT_PAIRS * STEP * 2], *at = elements_of(s, u);
+    EACH_PAIR(n)
+    pair_store_dl16(codes + n * STEP * 2, x[n]);
+    for (size_t r = 0; r <= u->second && r < UNIT_ROWS; r++)
+        look_up(at + (int64_t)r * s->row_stride, codes + r * STICK_LANES * 2, s->table,
+                STICK_LANES);
+}
+
+// --- Sums of rows: in the order of a pair's lanes while the walk lasts
+
+#define GATHER_ROWS(combine)                                                                  \
+    EACH_PAIR(n)                                                                              \
+    {                                                                                         \
+        if (n >= ROW_PAIRS && !u->second) break;                                              \
+        uint8_t *at = (uint8_t *)(s->values + (u->row + ROW_OF(n)) * STICK_LANES);            \
+        pair sum = load_same(at, STRIP_F32, LANE_OF(n));                                      \
+        sum = (pair){combine(sum.a, x[n].a), combine(sum.b, x[n].b)};                         \
+        store_same(at, STRIP_F32, LANE_OF(n), sum);                                           \
+    }
+
+ALWAYS_INLINE bool is_sum(const walk_step *s)
+{
+    return s->verb >= WALK_SUM && s->verb <= WALK_LEAST;
+}
+
+static void begin_sums(const walk_step *s, size_t rows)
+{
+    const V value = v_set(s->begin);
+    for (size_t n = 0; n < rows * STICK_LANES; n += LANES)
+        v_store((uint8_t *)(s->values + n), value);
+}
+
+static void end_sums(const walk_step *s, size_t rows)
+{
+    strip_folder *fold = s->verb == WALK_MOST    ? fold_max
+                         : s->verb == WALK_LEAST ? fold_min
+                                                 : fold_sum;
+    for (size_t n = 0; n < rows * STICK_LANES; n += STEP) {
+        uint8_t *at = (uint8_t *)(s->values + n);
+        pair_store_f32(at, load_same(at, STRIP_F32, 0));
+    }
+    for (size_t row = 0; row < rows && s->folds; row++) fold(s->values + row * STICK_LANES);
+}
+
+// --- Steps
+
+#define FORMULA(combine)                                                                      \
+    EACH_PAIR(n)                                                                              \
+    x[n] = (pair){combine(x[n].a, y[n].a), combine(x[n].b, y[n].b)};
+#define MINUS(a, b) ((a) - (b))
+#define TIMES(a, b) ((a) * (b))
+
+// Values are those of SEN169_FP16, so none is a NaN.
+#define APPLY(op, arity, expression)                                                          \
+    case WALK_APPLY + OPFUNC_##op:                                                            \
+        EACH_PAIR(n)                                                                          \
+        {                                                                                     \
+            const float p = s->constant[0], q = s->constant[1];                               \
+            const pair x0 = x[n], x1 = y[n], x2 = x0, x3 = x0, x4 = x0;                       \
+            x[n] = RESULT(value_f32_##op, true, true);                                        \
+        }                                                                                     \
+        break;
+
+ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t verb, walk_rounding rounding,
+                             const walk_step *s, const unit *u)
+{
+    switch (verb) {
+    case WALK_LOAD: load_elements(x, s, u); break;
+    case WALK_LOAD_KEPT: load_kept(x, s, u); break;
+    case WALK_WITH: load_elements(y, s, u); break;
+    case WALK_WITH_KEPT: load_kept(y, s, u); break;
+    case WALK_WITH_LINE: load_line(y, s, u); break;
+    case WALK_WITH_ROWS: repeat_rows(y, s, u); break;
+    case WALK_WITH_SAME: EACH_PAIR(n) y[n] = x[n]; break;
+    case WALK_WITH_ZERO: EACH_PAIR(n) y[n] = (pair){v_set(0.0f), v_set(0.0f)}; break;
+    case WALK_DIFFERENCE: FORMULA(MINUS) break;
+    case WALK_PRODUCT: FORMULA(TIMES) break;
+    case WALK_TOTAL: FORMULA(ADD_UP) break;
+    case WALK_EXP: EACH_PAIR(n) x[n] = (pair){v_exp_dl16(x[n].a), v_exp_dl16(x[n].b)}; break;
+    case WALK_LOOK_UP: look_up_unit(x, s->table); break;
+    case WALK_STORE: store_elements(x, s, u); break;
+    case WALK_STORE_FOUND: store_found(x, s, u); break;
+    case WALK_KEEP: keep(x, s, u); break;
+    case WALK_SUM: GATHER_ROWS(ADD_UP) break;
+    case WALK_SQUARES: GATHER_ROWS(ADD_SQUARE) break;
+    case WALK_MOST: GATHER_ROWS(v_max) break;
+    case WALK_LEAST: GATHER_ROWS(v_min) break;
+    COMMON_ROWS(APPLY)
+    default: break;
+    }
+    if (rounding == WALK_SIGNIFICAND)
+        EACH_PAIR(n) x[n] = (pair){v_round_bits(x[n].a), v_round_bits(x[n].b)};
+    else if (rounding == WALK_ROUND)
+        EACH_PAIR(n) x[n] = (pair){v_round_dl16(x[n].a), v_round_dl16(x[n].b)};
+}
+
+// --- Units
+
+typedef void walk_units(const strip_walk *w);
+
+#define UNITS(name, TAKE_STEPS)                                                               \
+    static void name(const strip_walk *w)                                                     \
+    {                                                                                         \
+        for (size_t stick = 0; stick < w->sticks; stick++) {                                  \
+            for (size_t row = 0; row < w->rows; row += UNIT_ROWS) {                           \
+                const unit here = {.stick = stick, .row = row, .rows = w->rows,               \
+                                   .second = UNIT_ROWS == 2 && row + 1 < w->rows};            \
+                const unit *u = &here;                                                        \
+                pair x[UNIT_PAIRS], y[UNIT_PAIRS];                                            \
+                EACH_PAIR(n)                                                                  \
+                x[n] = y[n] = (pair){v_set(0.0f), v_set(0.0f)};                               \
+                TAKE_STEPS                                                                    \
+            }                                                                                 \
+        }                                                                                     \
+    }
+
+UNITS(take_any, for (const walk_step *s = w->steps; s < w->steps + w->count; s++)
+                    take_step(x, y, s->verb, s->rounding, s, u);)
+
+// Walks that compiled graphs consist of: the steps are known when this is compiled.
+#define MAXIMA(STEP)       STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_MOST, WALK_AS_IS)
+#define KEPT_MAXIMA(STEP)                                                                     \
+    STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_KEEP, WALK_AS_IS) STEP(2, WALK_MOST, WALK_AS_IS)
+#define MASKED_MAXIMA(STEP)                                                                   \
+    STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_WITH, WALK_AS_IS)                             \
+    STEP(2, WALK_APPLY + OPFUNC_ADD, WALK_ROUND) STEP(3, WALK_KEEP, WALK_AS_IS)               \
+    STEP(4, WALK_MOST, WALK_AS_IS)
+#define EXPONENTIALS_OF(load, STEP)                                                           \
+    STEP(0, load, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                             \
+    STEP(2, WALK_APPLY + OPFUNC_SUB, WALK_SIGNIFICAND) STEP(3, WALK_EXP, WALK_AS_IS)          \
+    STEP(4, WALK_KEEP, WALK_AS_IS) STEP(5, WALK_SUM, WALK_AS_IS)
+#define EXPONENTIALS(STEP)      EXPONENTIALS_OF(WALK_LOAD, STEP)
+#define KEPT_EXPONENTIALS(STEP) EXPONENTIALS_OF(WALK_LOAD_KEPT, STEP)
+#define SCALED(STEP)                                                                          \
+    STEP(0, WALK_LOAD_KEPT, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                   \
+    STEP(2, WALK_APPLY + OPFUNC_MUL, WALK_AS_IS) STEP(3, WALK_STORE, WALK_AS_IS)
+#define MOMENTS(STEP)                                                                         \
+    STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_SUM, WALK_AS_IS)                              \
+    STEP(2, WALK_SQUARES, WALK_AS_IS)
+#define NORMS(STEP)                                                                           \
+    STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                        \
+    STEP(2, WALK_DIFFERENCE, WALK_AS_IS) STEP(3, WALK_WITH_ROWS, WALK_AS_IS)                  \
+    STEP(4, WALK_PRODUCT, WALK_AS_IS) STEP(5, WALK_WITH_LINE, WALK_AS_IS)                     \
+    STEP(6, WALK_PRODUCT, WALK_AS_IS) STEP(7, WALK_WITH_LINE, WALK_AS_IS)                     \
+    STEP(8, WALK_APPLY + OPFUNC_ADD, WALK_AS_IS) STEP(9, WALK_STORE, WALK_AS_IS)
+#define KNOWN_WALKS(WALK)                                                                     \
+    WALK(take_maxima, MAXIMA)                                                                 \
+    WALK(take_kept_maxima, KEPT_MAXIMA)                                                       \
+    WALK(take_masked_maxima, MASKED_MAXIMA)                                                   \
+    WALK(take_exponentials, EXPONENTIALS)                                                     \
+    WALK(take_kept_exponentials, KEPT_EXPONENTIALS)                                           \
+    WALK(take_scaled, SCALED)                                                                 \
+    WALK(take_moments, MOMENTS)                                                               \
+    WALK(take_norms, NORMS)
+
+#define TAKE(n, verb, rounding)  take_step(x, y, verb, rounding, &w->steps[n], u);
+#define COUNT(n, verb_, rounding_) +1
+#define SAME(n, verb_, rounding_) \
+    &&w->steps[n].verb == (verb_) && w->steps[n].rounding == (rounding_)
+#define KNOWN(name, STEPS) UNITS(name, STEPS(TAKE))
+KNOWN_WALKS(KNOWN)
+
+static walk_units *units_of(const strip_walk *w)
+{
+#define CHOOSE_KNOWN(name, STEPS) \
+    if (w->count == 0 STEPS(COUNT) STEPS(SAME)) return name;
+    KNOWN_WALKS(CHOOSE_KNOWN)
+    return take_any;
+}
+
+static void walk_rows(const strip_walk *w)
+{
+    for (uint32_t n = 0; n < w->count; n++)
+        if (w->steps[n].begins) begin_sums(&w->steps[n], w->rows);
+    units_of(w)(w);
+    for (uint32_t n = 0; n < w->count; n++)
+        if (is_sum(&w->steps[n])) end_sums(&w->steps[n], w->rows);
+}

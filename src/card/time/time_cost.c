@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <math.h>
+#include <stdlib.h>
+
+#include "card/plan.h"
+#include "card/time/time.h"
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double tile_elements(const isa_instruction *i)
+{
+    double elements = 1;
+    for (uint32_t d = 0; d < i->dim_count; d++) elements *= i->extent[d];
+    return elements;
+}
+
+// --- Memory
+
+// Where the active cores' tiles begin.
+typedef struct {
+    double cores, distinct;             // distinct: cores that name the same place share a transfer
+    double distance;                    // bytes between neighbouring places, on average
+} core_places;
+
+static int compare_places(const void *a, const void *b)
+{
+    const int64_t *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+static core_places find_places(const isa_kernel *kernel, const isa_operand *operand)
+{
+    core_places found = {__builtin_popcount(kernel->active_cores), 1, 0};
+    if (operand->slot == ISA_NO_SLOT) return found;
+    int64_t places[ISA_CORES];
+    uint32_t count = 0;
+    for (uint32_t core = 0; core < ISA_CORES; core++)
+        if (kernel->active_cores >> core & 1u)
+            places[count++] = kernel->parameters[core * kernel->slot_count + operand->slot];
+    if (count == 0) return found;
+    qsort(places, count, sizeof *places, compare_places);
+    for (uint32_t n = 1; n < count; n++) found.distinct += places[n] != places[n - 1];
+    if (found.distinct > 1)
+        found.distance = ((double)places[count - 1] - (double)places[0]) / (found.distinct - 1);
+    return found;
+}
+
+// Bytes of memory that an operand moves, and how many of them lie side by side. A dim along which
+// it does not move is read once. Memory moves whole sticks.
+typedef struct {
+    double bytes, run_bytes;
+} footprint;
+
+static footprint find_footprint(const isa_instruction *i, uint32_t o)
+{
+    const isa_operand *operand = &i->operand[o];
+    double run = spyre_format_bytes(operand->format), runs = 1;
+    bool used[ISA_MAX_DIMS] = {false};
+    bool grown = true;
+    while (grown || run < SPYRE_STICK_BYTES) {
+        if (!grown) run = SPYRE_STICK_BYTES;
+        grown = false;
+        for (uint32_t d = 0; d < i->dim_count; d++) {
+            if (used[d] || fabs((double)operand->stride[d]) != run) continue;
+            run *= i->extent[d];
+            used[d] = grown = true;
+        }
+    }
+    for (uint32_t d = 0; d < i->dim_count; d++)
+        if (!used[d] && operand->stride[d]) runs *= i->extent[d];
+    return (footprint){runs * run, run};
+}
+
+// Rows of a gather lie anywhere: its runs are what one index reads, none is next to another.
+static footprint gather_footprint(const isa_instruction *i)
+{
+    footprint f = find_footprint(i, 1);
+    for (uint32_t d = 0; d < i->dim_count; d++)
+        if (i->operand[2].stride[d] && !i->operand[1].stride[d]) f.bytes *= i->extent[d];
+    return f;
+}
+
+static double spread_of(double distance)
+{
+    double rate = SPREAD_BANDWIDTH + SPREAD_AMPLITUDE * exp(-distance / SPREAD_DISTANCE);
+    return rate < MEMORY_BANDWIDTH ? MEMORY_BANDWIDTH / rate - 1 : 0;
+}
+
+static void cost_memory(const isa_kernel *kernel, const isa_instruction *i, uint32_t o,
+                        bool gathers, time_cost *out)
+{
+    core_places places = find_places(kernel, &i->operand[o]);
+    footprint f = gathers ? gather_footprint(i) : find_footprint(i, o);
+    if (out->kind == TIME_WRITE || gathers) places.distinct = places.cores;
+    double bytes = f.bytes * places.distinct, run_bytes = f.run_bytes;
+    // Cores side by side make one long run of their short ones.
+    if (!gathers && places.distance == run_bytes) run_bytes *= places.distinct;
+    double runs_us = run_bytes < LONG_RUN ? bytes / run_bytes * SHORT_RUN : 0;
+    double share = places.cores > 0 ? 1 / places.cores : 0;
+    out->bytes_us = bytes / MEMORY_BANDWIDTH * share;
+    out->us = out->bytes_us + runs_us * share;
+    out->spread = out->kind == TIME_READ && !gathers ? spread_of(places.distance) : 0;
+    *(out->kind == TIME_READ ? &out->read_bytes : &out->written_bytes) = bytes;
+}
+
+// --- Compute
+
+// Sticks that pass the SFU: 128 bytes of the widest operand, a part of a stick like a whole one.
+static double vector_sticks(const isa_instruction *i)
+{
+    bool accumulates = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
+                       i->opcode == ISA_RANK;
+    double widest = 1;
+    for (uint32_t o = accumulates; o < i->operand_count; o++)
+        widest = larger(widest, spyre_format_bytes(i->operand[o].format));
+    double inner = 1, outer = 1;
+    bool contiguous = true;
+    for (uint32_t d = i->dim_count; d-- > 0;) {
+        double run = inner * spyre_format_bytes(i->operand[accumulates].format);
+        contiguous = contiguous && (i->extent[d] == 1 ||
+                                    fabs((double)i->operand[accumulates].stride[d]) == run);
+        *(contiguous ? &inner : &outer) *= i->extent[d];
+    }
+    return outer * ceil(inner * widest / SPYRE_STICK_BYTES);
+}
+
+static void cost_vector(const isa_instruction *i, double cores, time_cost *out)
+{
+    out->elements = tile_elements(i) * cores;
+    out->us = vector_sticks(i) / (VECTOR_STICKS * CLOCK);
+}
+
+static void cost_matmul(const isa_instruction *i, double cores, time_cost *out)
+{
+    double macs = tile_elements(i) * matmul_lanes(i), rows = i->extent[0];
+    double fill = rows < MATMUL_FULL_ROWS ? pow(rows / MATMUL_FULL_ROWS, MATMUL_FILL_POWER) : 1;
+    out->macs = macs * cores;
+    out->us = macs / (MATMUL_RATE * fill);
+}
+
+static void cost_message(const isa_instruction *i, time_cost *out)
+{
+    out->message_bytes = tile_elements(i) * spyre_format_bytes(i->operand[0].format);
+    out->us = out->message_bytes / (GEOMETRY_RING_WIDTH * CLOCK);
+}
+
+// What the operands in LX move, once each.
+static double lx_bytes(const isa_instruction *i, double cores)
+{
+    double bytes = 0;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        if (i->operand[o].space != ISA_SPACE_LX) continue;
+        double size = spyre_format_bytes(i->operand[o].format);
+        for (uint32_t d = 0; d < i->dim_count; d++)
+            if (i->operand[o].stride[d]) size *= i->extent[d];
+        if (i->opcode == ISA_MATMUL && o != 1) size *= matmul_lanes(i);
+        bytes += size;
+    }
+    return bytes * cores;
+}
+
+void time_cost_of(const isa_kernel *kernel, const isa_instruction *i, time_cost *out)
+{
+    double cores = __builtin_popcount(kernel->active_cores);
+    *out = (time_cost){.kind = TIME_COMPUTE, .lx_bytes = lx_bytes(i, cores)};
+    switch (i->opcode) {
+    case ISA_LOAD:
+    case ISA_GATHER:
+        out->kind = TIME_READ;
+        cost_memory(kernel, i, 1, i->opcode == ISA_GATHER, out);
+        return;
+    case ISA_STORE:
+        out->kind = TIME_WRITE;
+        cost_memory(kernel, i, 0, false, out);
+        return;
+    case ISA_VECTOR:
+    case ISA_FILL:
+    case ISA_REDUCE:
+    case ISA_REDUCESQ:
+    case ISA_FOLD:
+    case ISA_RANK:
+    case ISA_RANKED: cost_vector(i, cores, out); return;
+    case ISA_MATMUL: cost_matmul(i, cores, out); return;
+    case ISA_SEND:
+    case ISA_RECEIVE:
+        out->kind = i->opcode == ISA_SEND ? TIME_SEND : TIME_RECEIVE;
+        cost_message(i, out);
+        return;
+    case ISA_HALT:
+    case ISA_KERNEL:
+    case ISA_END_KERNEL:
+    case ISA_LOOP:
+    case ISA_END_LOOP:
+    case ISA_WAIT:
+    case ISA_SIGNAL:
+    case ISA_OPCODE_COUNT: return;
+    }
+}
+
+// --- Turnaround
+
+// The neighbours of a lane of the result are not neighbours in the operand.
+static bool swaps_sticks(const isa_instruction *i)
+{
+    if (i->opcode != ISA_VECTOR || i->op != OPFUNC_IDENTITY) return false;
+    int64_t element = spyre_format_bytes(i->operand[0].format);
+    for (uint32_t d = 0; d < i->dim_count; d++) {
+        if (i->extent[d] == 1 || i->operand[0].stride[d] != element) continue;
+        return i->operand[1].stride[d] != spyre_format_bytes(i->operand[1].format) &&
+               i->operand[1].stride[d] != 0;
+    }
+    return false;
+}
+
+// One input stands still while another moves.
+static bool broadcasts(const isa_instruction *i)
+{
+    if (i->opcode != ISA_VECTOR || i->operand_count < 3) return false;
+    for (uint32_t d = 0; d < i->dim_count; d++) {
+        bool still = false, moves = false;
+        for (uint32_t o = 1; o < i->operand_count; o++)
+            *(i->operand[o].stride[d] ? &moves : &still) = true;
+        if (i->extent[d] > 1 && still && moves) return true;
+    }
+    return false;
+}
+
+double time_turnaround(const isa_program *program, uint32_t begin, uint32_t end)
+{
+    double us = MEMORY_TURNAROUND;
+    for (uint32_t at = begin; at < end; at++) {
+        const isa_instruction *i = &program->code.items[at];
+        bool other = i->opcode == ISA_MATMUL || i->opcode == ISA_REDUCE ||
+                     i->opcode == ISA_REDUCESQ || i->opcode == ISA_RANK;
+        if (other) return MEMORY_TURNAROUND * MEMORY_BANDWIDTH;
+        if (swaps_sticks(i)) us = RESTICKIFY_TURN;
+        if (broadcasts(i)) us = BROADCAST_TURN;
+    }
+    return us * MEMORY_BANDWIDTH;
+}

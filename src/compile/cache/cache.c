@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A request is answered by an executable in use, else by a file, else by the compiler.
+#include "compile/cache/cache.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "compile/cache/cache_refusal.h"
+#include "compile/cache/cache_table.h"
+#include "compile/executable_bytes.h"
+#include "compile/statistics.h"
+
+typedef struct {
+    arena *memory;              // of the request
+    const spyre_graph *graph;
+    const spyre_compile_options *options;
+    const char *subject;        // all that determines the executable: options, then the graph
+    size_t source_at;           // where the graph's text starts in it
+    cache_key key;
+    cache_config config;
+} request;
+
+// --- Files
+
+static void warn_once(atomic_bool *warned, const request *r, spyre_status status)
+{
+    if (!atomic_exchange(warned, true))
+        log_warn("compile cache: SPYRE_CACHE_DIR '%s': %s; programs are compiled anew",
+                 r->config.directory, spyre_status_message(status));
+    spyre_status_free(status);
+}
+
+static void reject(const request *r, spyre_status status)
+{
+    statistics_add(STATISTIC_REJECTED, 1);
+    log_warn("compile cache: removed %s", spyre_status_message(status));
+    spyre_status_free(status);
+    status = cache_disk_remove(r->memory, &r->config, r->key);
+    if (status) log_warn("compile cache: %s", spyre_status_message(status));
+    spyre_status_free(status);
+}
+
+// The settings' lists belong to the caller.
+static bool own_lists(arena *memory, spyre_settings *settings)
+{
+    bool good = true;
+#define SETTING_LIST(name, variable, summary)                                                      \
+    good = good && (!settings->name || (settings->name = arena_strdup(memory, settings->name)));
+#include "spyre/setting.def"
+    return good;
+}
+
+static spyre_status remember(const request *r, spyre_executable *e)
+{
+    e->options = *r->options;
+    e->options.cache = false;
+    e->subject = arena_strdup(e->memory, r->subject);
+    TRY_ALLOC(e->subject);
+    e->source = e->subject + r->source_at;
+    e->key = r->key;
+    return own_lists(e->memory, &e->options.settings) ? NULL : status_no_memory();
+}
+
+// What a file says: an executable or the reason why there is none.
+static spyre_status take(const request *r, spyre_executable *e, const uint8_t *content,
+                         size_t length, spyre_status *out_refusal)
+{
+    const char *reason;
+    TRY(cache_refusal_take(content, length, r->subject, &reason));
+    if (reason) {
+        *out_refusal = status_new(SPYRE_UNSUPPORTED, "%s", reason);
+        return NULL;
+    }
+    TRY(executable_take(e, r->subject, content, length));
+    return remember(r, e);
+}
+
+// The executable's file; null when there is none that is good, or when it is a refusal.
+static spyre_executable *load(const request *r, spyre_status *out_refusal)
+{
+    static atomic_bool warned;
+    const uint8_t *content = NULL;
+    size_t length = 0;
+    if (!r->config.directory || !cache_file_is_possible()) return NULL;
+    spyre_executable *e = executable_create();
+    if (!e) return NULL;
+    spyre_status status = cache_disk_read(e->memory, &r->config, r->key, &content, &length);
+    if (!status && content) status = take(r, e, content, length, out_refusal);
+    if (!status && content)
+        statistics_add(*out_refusal ? STATISTIC_REFUSALS : STATISTIC_DISK_HITS, 1);
+    if (!status && content && !*out_refusal) return e;
+    spyre_executable_destroy(e);
+    if (spyre_status_code(status) == SPYRE_INVALID_FORMAT)
+        reject(r, status);
+    else if (status)
+        warn_once(&warned, r, status);
+    return NULL;
+}
+
+// What the compiler made, or why it refused.
+static spyre_status write_file(const request *r, spyre_executable *e, const char *reason)
+{
+    text content = {0};
+    int64_t evictions = 0;
+    if (!e) cache_refusal_put(r->subject, reason, &content);
+    spyre_status status = e ? executable_put(e, e->subject, &content) : text_status(&content);
+    if (!status)
+        status = cache_disk_write(r->memory, &r->config, r->key, content.bytes, content.length,
+                                  &evictions);
+    statistics_add(STATISTIC_EVICTIONS, evictions);
+    text_free(&content);
+    return status;
+}
+
+static void store(const request *r, spyre_executable *e, const char *reason)
+{
+    static atomic_bool warned;
+    if (!r->config.directory || !cache_file_is_possible()) return;
+    int64_t began = clock_now_ns();
+    spyre_status status = write_file(r, e, reason);
+    statistics_add(status ? STATISTIC_STORE_FAILURES : STATISTIC_STORES, 1);
+    if (status) warn_once(&warned, r, status);
+    statistics_add(STATISTIC_CACHE_US, (clock_now_ns() - began) / 1000);
+}
+
+// --- Requests
+
+// Every option that changes an executable has to be in front of the graph.
+static spyre_status make_key(request *r)
+{
+    char *settings, *graph;
+    text subject = {0};
+    TRY(spyre_settings_print(&r->options->settings, &settings));
+    text_printf(&subject, "%shost_fallback=%d\n", settings, r->options->host_fallback);
+    spyre_string_free(settings);
+    r->source_at = subject.length;
+    spyre_status status = spyre_graph_print(r->graph, &graph);
+    if (!status) text_append(&subject, graph);
+    if (!status) spyre_string_free(graph);
+    if (!status) status = text_status(&subject);
+    if (!status) {
+        r->key = cache_file_key(subject.bytes, subject.length);
+        r->subject = arena_strdup(r->memory, subject.bytes);
+        if (!r->subject) status = status_no_memory();
+    }
+    text_free(&subject);
+    return status;
+}
+
+static spyre_status compile_and_store(const request *r, spyre_executable **out)
+{
+    spyre_status status = executable_compile(r->graph, r->options, out);
+    if (spyre_status_code(status) == SPYRE_UNSUPPORTED)
+        store(r, NULL, spyre_status_message(status));
+    TRY(status);
+    status = remember(r, *out);
+    if (status) {
+        spyre_executable_destroy(*out);
+        return status;
+    }
+    store(r, *out, NULL);
+    return NULL;
+}
+
+static spyre_status answer(request *r, spyre_executable **out)
+{
+    int64_t began = clock_now_ns();
+    spyre_status refusal = NULL;
+    TRY(make_key(r));
+    *out = cache_table_find(r->key, r->subject);
+    if (*out) statistics_add(STATISTIC_MEMORY_HITS, 1);
+    spyre_executable *made = *out ? NULL : load(r, &refusal);
+    statistics_add(STATISTIC_CACHE_US, (clock_now_ns() - began) / 1000);
+    if (*out || refusal) return refusal;
+    if (!made) {
+        statistics_add(STATISTIC_MISSES, 1);
+        TRY(compile_and_store(r, &made));
+    }
+    *out = cache_table_add(made);
+    if (*out != made) spyre_executable_destroy(made); // another thread was faster
+    return NULL;
+}
+
+spyre_status cache_compile(const spyre_graph *graph, const spyre_compile_options *options,
+                           spyre_executable **out_executable)
+{
+    request r = {.memory = arena_create(), .graph = graph, .options = options};
+    *out_executable = NULL;
+    TRY_ALLOC(r.memory);
+    spyre_status status = cache_config_read(r.memory, &r.config);
+    if (!status)
+        status = r.config.enabled ? answer(&r, out_executable)
+                                  : executable_compile(graph, options, out_executable);
+    arena_destroy(r.memory);
+    return status;
+}

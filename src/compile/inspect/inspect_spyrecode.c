@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A SpyreCode directory for people: the job's space, what is put there once, what a launch does
+// with its patches, and the program when it is one of ours.
+#include <inttypes.h>
+
+#include "compile/inspect/inspect.h"
+#include "spyrecode/model.h"
+
+static void print_preparation(const spyrecode *code, text *out)
+{
+    text_printf(out, "prepare\n    allocate %" PRIu64 " bytes at 0x%" PRIx64 "\n",
+                code->space_bytes, (uint64_t)SPYRECODE_BASE);
+    for (uint32_t i = 0; i < code->transfers.count; i++) {
+        const spyrecode_transfer *t = &code->transfers.items[i];
+        text_printf(out, "    transfer %s, %" PRIu64 " bytes, to 0x%" PRIx64 "\n", t->name,
+                    t->byte_count, t->target);
+    }
+}
+
+static void print_patches(const spyrecode_command *command, text *out)
+{
+    for (uint32_t i = 0; i < command->patch_count; i++) {
+        const spyrecode_patch *patch = &command->patches[i];
+        text_printf(out, "        output byte %" PRIu64 " = ", patch->offset);
+        if (patch->source == SPYRECODE_FROM_ARGUMENT)
+            text_printf(out, "address of launch argument %u\n", patch->index);
+        else
+            text_printf(out, "0x%" PRIx64 " (%" PRIu64 " bytes)\n", patch->address,
+                        patch->byte_count);
+    }
+}
+
+static void print_execution(const spyrecode *code, text *out)
+{
+    text_append(out, "execute\n");
+    for (uint32_t i = 0; i < code->commands.count; i++) {
+        const spyrecode_command *c = &code->commands.items[i];
+        switch (c->kind) {
+        case SPYRECODE_COMPUTE_ON_HOST:
+            text_printf(out, "    compute on host: %u launch arguments, %u patches, %" PRIu64
+                        " bytes into %s\n", c->argument_count, c->patch_count, c->byte_count,
+                        c->handle);
+            print_patches(c, out);
+            break;
+        case SPYRECODE_DATA_TRANSFER:
+            text_printf(out, "    transfer %" PRIu64 " bytes %s %s %s 0x%" PRIx64 "\n",
+                        c->byte_count, c->to_host ? "to" : "from", c->handle,
+                        c->to_host ? "from" : "to", c->address);
+            break;
+        case SPYRECODE_COMPUTE_ON_DEVICE:
+            text_printf(out, "    compute on device: program at 0x%" PRIx64 "\n", c->address);
+            break;
+        }
+    }
+}
+
+static void print_arguments(const isa_program *program, const spyrecode_argument *arguments,
+                            text *out)
+{
+    for (uint32_t i = 0; i < program->arg_count; i++) {
+        const spyrecode_argument *a = &arguments[i];
+        text_printf(out, "    argument %u  ", i);
+        switch (a->kind) {
+        case SPYRECODE_LAUNCH: text_printf(out, "launch argument %u\n", a->index); break;
+        case SPYRECODE_POOL:
+            text_printf(out, "pool of %" PRIu64 " bytes\n", a->byte_count);
+            break;
+        case SPYRECODE_CONSTANTS:
+            text_printf(out, "constants of %" PRIu64 " bytes\n", a->byte_count);
+            break;
+        }
+    }
+}
+
+spyre_status inspect_spyrecode(arena *memory, const char *directory, text *out)
+{
+    spyrecode *code;
+    isa_program *program;
+    const spyrecode_argument *arguments;
+    TRY(spyrecode_read(memory, directory, &code));
+    text_printf(out, "SpyreCode %s\n", directory);
+    print_preparation(code, out);
+    print_execution(code, out);
+    spyre_status status = spyrecode_program(memory, code, &program, &arguments);
+    if (spyre_status_code(status) == SPYRE_UNSUPPORTED) {
+        text_printf(out, "program of another back-end: %s\n", spyre_status_message(status));
+        spyre_status_free(status);
+        return NULL;
+    }
+    TRY(status_at(status, "%s", directory));
+    TRY(inspect_program_summary(memory, program, out));
+    print_arguments(program, arguments, out);
+    return NULL;
+}

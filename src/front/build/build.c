@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From graph to loop IR: one op a native node (layer_norm: three), one buffer a storage. View nodes
+// vanish: a value is a view of its buffer's host storage, and accesses are written in its strides.
+#include "front/build/build.h"
+#include "front/front.h"
+
+#include <string.h>
+
+#include "graph/view.h"
+
+static spyre_status build_pointwise(builder *b, opfunc func)
+{
+    const opfunc_info *info = opfunc_describe(func);
+    space dims = {0};
+    loop_op op;
+    TRY(build_space(b, build_node_of(b)->results[0], &dims));
+    TRY(build_begin_op(b, func, &dims, &op));
+    for (uint32_t i = 0; i < info->most_inputs; i++) {
+        uint32_t value;
+        TRY(build_tensor_arg(b, i, &value));
+        TRY(build_add_value(b, &op, &dims, value, NULL));
+    }
+    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS && info->parameter[i]; i++) {
+        double parameter;
+        TRY(graph_arg_real(b->graph, b->node, info->most_inputs + i, 0, &parameter));
+        op.parameter[i] = (float)parameter;
+    }
+    TRY(build_add_result(b, &op, &dims, NULL));
+    return build_finish_op(b, &op);
+}
+
+static spyre_status build_cast(builder *b)
+{
+    uint32_t source;
+    TRY(build_tensor_arg(b, 0, &source));
+    spyre_format from = spyre_dtype_card_format(b->graph->values.items[source].dtype);
+    spyre_format to =
+        spyre_dtype_card_format(b->graph->values.items[build_node_of(b)->results[0]].dtype);
+    if (from == SPYRE_FORMAT_SEN169_FP16 && to == SPYRE_FORMAT_IEEE_FP32)
+        return build_pointwise(b, OPFUNC_DL16TOFP32);
+    if (from == SPYRE_FORMAT_IEEE_FP32 && to == SPYRE_FORMAT_SEN169_FP16)
+        return build_pointwise(b, OPFUNC_FP32TODL16);
+    if (from == SPYRE_FORMAT_SEN169_FP16 && to == SPYRE_FORMAT_SEN143_FP8)
+        return build_pointwise(b, OPFUNC_QFP8CH);
+    if (from == SPYRE_FORMAT_SEN143_FP8 && to == SPYRE_FORMAT_SEN169_FP16)
+        return build_pointwise(b, OPFUNC_FP8TODL16);
+    return build_pointwise(b, OPFUNC_IDENTITY);
+}
+
+// Dims that only repeat the operand's elements (stride 0) leave the loops; a sum is scaled instead.
+static spyre_status build_reduction(builder *b, opfunc func)
+{
+    uint32_t source, count, map[SPYRE_MAX_RANK], rank = 0;
+    int64_t reduced[SPYRE_MAX_RANK], elements = 1, repeats = 1;
+    bool keep, gone[SPYRE_MAX_RANK] = {false};
+    spyre_view view;
+    space dims = {0};
+    loop_op op;
+    TRY(build_tensor_arg(b, 0, &source));
+    TRY(graph_arg_ints(b->graph, b->node, 1, reduced, &count));
+    TRY(graph_arg_bool(b->graph, b->node, 2, false, &keep));
+    TRY(build_view(b, source, &view));
+    TRY(build_space(b, source, &dims));
+    for (uint32_t i = 0; i < count; i++) {
+        if (reduced[i] < 0 || reduced[i] >= dims.rank)
+            return build_refuse(b, "a reduced dim outside the operand");
+        gone[reduced[i]] = true;
+        int64_t *size = &dims.size[reduced[i]];
+        if (view.stride[reduced[i]])
+            elements *= *size;
+        else
+            repeats *= *size, *size = 1;
+    }
+    if (func == OPFUNC_SUM && repeats > 1)
+        func = OPFUNC_MEAN, elements = 1;
+    else
+        repeats = 1;
+    for (uint32_t d = 0; d < dims.rank; d++)
+        if (keep || !gone[d]) map[rank++] = d;
+    TRY(build_begin_op(b, func, &dims, &op));
+    if (func == OPFUNC_MEAN) op.parameter[0] = (float)((double)repeats / (double)elements);
+    TRY(build_add_value(b, &op, &dims, source, NULL));
+    TRY(build_add_result(b, &op, &dims, map));
+    return build_finish_op(b, &op);
+}
+
+// The ranks take the place of the dim; the candidates are the innermost loop.
+static spyre_status build_rank(builder *b, opfunc func)
+{
+    uint32_t source, map[SPYRE_MAX_RANK];
+    int64_t k, dim;
+    space dims = {0};
+    loop_op op;
+    TRY(build_tensor_arg(b, 0, &source));
+    TRY(graph_arg_int(b->graph, b->node, 1, 1, &k));
+    TRY(graph_arg_int(b->graph, b->node, 2, 0, &dim));
+    TRY(build_space(b, source, &dims));
+    if (dim < 0 || dim >= dims.rank) return build_refuse(b, "a ranked dim outside the operand");
+    for (uint32_t d = 0; d < dims.rank; d++) map[d] = d;
+    map[dim] = dims.rank;
+    dims.size[dims.rank++] = dims.size[dim];
+    dims.size[dim] = k;
+    TRY(build_begin_op(b, func, &dims, &op));
+    TRY(build_add_value(b, &op, &dims, source, map));
+    map[dim] = (uint32_t)dim;
+    TRY(build_add_result(b, &op, &dims, map));
+    return build_finish_op(b, &op);
+}
+
+// a [batch.., M, K] by b [batch.., K, N], or by a rank-2 b that all batches share.
+static spyre_status build_matmul(builder *b, opfunc func)
+{
+    uint32_t left, right;
+    spyre_view a, w;
+    TRY(build_tensor_arg(b, 0, &left));
+    TRY(build_tensor_arg(b, 1, &right));
+    TRY(build_view(b, left, &a));
+    TRY(build_view(b, right, &w));
+    if (a.rank < 2 || w.rank < 2 || w.rank > a.rank)
+        return build_refuse(b, "ranks other than 2 and up");
+    if (a.size[a.rank - 1] > 1 && !a.stride[a.rank - 1] && !w.stride[w.rank - 2])
+        return build_refuse(b, "a contraction over repeats only");
+    uint32_t batch = a.rank - 2, m = batch, n = batch + 1, k = batch + 2;
+    space dims = {.rank = a.rank + 1};
+    memcpy(dims.size, a.size, batch * sizeof dims.size[0]);
+    dims.size[m] = a.size[a.rank - 2];
+    dims.size[n] = w.size[w.rank - 1];
+    dims.size[k] = a.size[a.rank - 1];
+    uint32_t left_map[SPYRE_MAX_RANK], right_map[SPYRE_MAX_RANK], out_map[SPYRE_MAX_RANK];
+    for (uint32_t d = 0; d < batch; d++) left_map[d] = out_map[d] = d;
+    for (uint32_t d = 0; d + 2 < w.rank; d++) right_map[d] = batch - (w.rank - 2) + d;
+    left_map[batch] = m, left_map[batch + 1] = k;
+    right_map[w.rank - 2] = k, right_map[w.rank - 1] = n;
+    out_map[batch] = m, out_map[batch + 1] = n;
+    loop_op op;
+    TRY(build_begin_op(b, func, &dims, &op));
+    TRY(build_add_value(b, &op, &dims, left, left_map));
+    TRY(build_add_value(b, &op, &dims, right, right_map));
+    TRY(build_add_result(b, &op, &dims, out_map));
+    return build_finish_op(b, &op);
+}
+
+static spyre_status build_gather(builder *b)
+{
+    uint32_t table, index;
+    spyre_view rows;
+    space dims = {0};
+    TRY(build_tensor_arg(b, 0, &table));
+    TRY(build_tensor_arg(b, 1, &index));
+    TRY(build_view(b, table, &rows));
+    TRY(build_space(b, index, &dims));
+    if (rows.rank != 2) return build_refuse(b, "a gather from a table of a rank other than 2");
+    if (rows.size[0] > 1 && !rows.stride[0]) return build_refuse(b, "a table of repeated rows");
+    dims.size[dims.rank++] = rows.size[1];
+    uint32_t index_map[SPYRE_MAX_RANK];
+    for (uint32_t d = 0; d < SPYRE_MAX_RANK; d++) index_map[d] = d;
+    loop_op op;
+    TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    op.gather = true;
+    op.row_stride = rows.stride[0];
+    op.row_count = rows.size[0];
+    TRY(build_add_value(b, &op, &dims, index, index_map));
+    int64_t strides[LOOP_MAX_VARS + 2] = {0};
+    strides[dims.rank - 1] = rows.stride[1];
+    build_add_access(&op, &dims, b->buffer_of[table], rows.offset, strides);
+    TRY(build_add_result(b, &op, &dims, NULL));
+    return build_finish_op(b, &op);
+}
+
+static spyre_status build_full(builder *b)
+{
+    uint32_t value = build_node_of(b)->results[0], constant;
+    double fill;
+    space dims = {0};
+    loop_op op;
+    TRY(graph_arg_real(b->graph, b->node, 0, 0, &fill));
+    TRY(build_space(b, value, &dims));
+    TRY(build_add_constant(b, fill, b->graph->values.items[value].dtype, &constant));
+    TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    int64_t strides[LOOP_MAX_VARS + 2] = {0};
+    build_add_access(&op, &dims, constant, 0, strides);
+    TRY(build_add_result(b, &op, &dims, NULL));
+    return build_finish_op(b, &op);
+}
+
+static spyre_status build_constant(builder *b)
+{
+    uint32_t value = build_node_of(b)->results[0];
+    double constant;
+    TRY(graph_arg_real(b->graph, b->node, 0, 0, &constant));
+    return build_add_constant(b, constant, b->graph->values.items[value].dtype,
+                              &b->buffer_of[value]);
+}
+
+static spyre_status build_piece(builder *b, uint32_t value, uint32_t result, int64_t offset)
+{
+    space dims = {0};
+    loop_op op;
+    spyre_view whole;
+    TRY(build_space(b, value, &dims));
+    TRY(build_view(b, result, &whole));
+    TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    TRY(build_add_value(b, &op, &dims, value, NULL));
+    build_add_access(&op, &dims, b->buffer_of[result], offset, whole.stride);
+    return build_finish_op(b, &op);
+}
+
+static spyre_status build_cat(builder *b)
+{
+    const graph_node *node = build_node_of(b);
+    uint32_t result = node->results[0];
+    const graph_value *info = &b->graph->values.items[result];
+    int64_t dim, start = 0;
+    spyre_view whole;
+    TRY(graph_arg_int(b->graph, b->node, 1, 0, &dim));
+    TRY(build_view(b, result, &whole));
+    if (node->arg_count < 1 || node->args[0].kind != SPYRE_ARG_LIST || dim < 0 || dim >= whole.rank)
+        return build_refuse(b, "cat needs a list of tensors and a dim of the result");
+    TRY(loop_add_local(b->loops, info->name, info->dtype, spyre_dtype_card_format(info->dtype),
+                       &whole, &b->buffer_of[result]));
+    for (uint32_t i = 0; i < node->args[0].of.list.count; i++) {
+        uint32_t value = node->args[0].of.list.items[i].of.value;
+        spyre_view piece;
+        TRY(build_view(b, value, &piece));
+        TRY(build_piece(b, value, result, start * whole.stride[dim]));
+        start += piece.size[dim];
+    }
+    return NULL;
+}
+
+static spyre_status build_node(builder *b)
+{
+    const graph_node *node = build_node_of(b);
+    *b->loops->at_node = b->node;
+    if (node->layer == GRAPH_LAYER_VIEW) {
+        uint32_t base;
+        TRY(build_tensor_arg(b, 0, &base));
+        for (uint32_t i = 0; i < node->result_count; i++)
+            b->buffer_of[node->results[i]] = b->buffer_of[base];
+        return NULL;
+    }
+    const char *name = node->op_name;
+    if (strncmp(name, "spyre.", 6) != 0) return build_refuse(b, "an op that is not native");
+    name += 6;
+    if (strcmp(name, "constant") == 0) return build_constant(b);
+    if (strcmp(name, "cast") == 0) return build_cast(b);
+    if (strcmp(name, "full") == 0) return build_full(b);
+    if (strcmp(name, "cat") == 0) return build_cat(b);
+    if (strcmp(name, "gather") == 0) return build_gather(b);
+    if (strcmp(name, "layer_norm") == 0) return build_layer_norm(b);
+    opfunc func = opfunc_named(name);
+    if (func == OPFUNC_NONE) return build_refuse(b, "no opfunc of that name");
+    switch (opfunc_describe(func)->kind) {
+    case OPFUNC_KIND_REDUCTION: return build_reduction(b, func);
+    case OPFUNC_KIND_MATMUL: return build_matmul(b, func);
+    case OPFUNC_KIND_RANK: return build_rank(b, func);
+    case OPFUNC_KIND_UNARY:
+    case OPFUNC_KIND_BINARY:
+    case OPFUNC_KIND_TERNARY:
+    case OPFUNC_KIND_PARAMETRIC:
+    case OPFUNC_KIND_COPY: return build_pointwise(b, func);
+    case OPFUNC_KIND_NORM: break;
+    }
+    return build_refuse(b, "an opfunc that no graph op maps to");
+}
+
+static spyre_status build_input(builder *b, uint32_t index)
+{
+    const graph_input *input = &b->graph->inputs.items[index];
+    const graph_value *value = &b->graph->values.items[input->value];
+    loop_buffer buffer = {.name = value->name,
+                          .kind = LOOP_INPUT,
+                          .index = index,
+                          .dtype = value->dtype,
+                          .output = -1};
+    TRY(graph_view_constant(b->graph, &input->storage, &buffer.storage));
+    loop_set_dims(&buffer);
+    TRY(status_at(front_take_layout(&buffer, &input->layout), "input %s: layout", value->name));
+    b->buffer_of[input->value] = b->loops->buffers.count;
+    return VEC_PUSH(b->loops->memory, &b->loops->buffers, buffer);
+}
+
+// A constant that the graph returns must become memory of its own: one element, however often the
+// value repeats it.
+static spyre_status materialize(builder *b, uint32_t value, uint32_t *out)
+{
+    uint32_t constant = b->buffer_of[value];
+    const loop_buffer from = b->loops->buffers.items[constant];
+    spyre_view view;
+    TRY(build_view(b, value, &view));
+    for (uint32_t d = 0; d < view.rank; d++)
+        if (view.stride[d] == 0) view.size[d] = 1;
+    TRY(loop_add_local(b->loops, from.name, from.dtype, from.format, &view, out));
+    space dims = {.rank = view.rank};
+    memcpy(dims.size, view.size, sizeof view.size);
+    loop_op op;
+    TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    int64_t still[LOOP_MAX_VARS + 2] = {0};
+    build_add_access(&op, &dims, constant, 0, still);
+    build_add_access(&op, &dims, *out, 0, view.stride);
+    return build_finish_op(b, &op);
+}
+
+// The input that the next output replaces. Only an output that is seen through the same view may be
+// written in its place.
+static spyre_status mark_replaced(const builder *b, const spyre_view *view)
+{
+    uint32_t output = b->loops->outputs.count + 1;
+    for (uint32_t i = 0; i < b->graph->inputs.count; i++) {
+        const graph_input *input = &b->graph->inputs.items[i];
+        spyre_view old;
+        if (input->update != output) continue;
+        TRY(build_view(b, input->value, &old));
+        if (view_same(&old, view))
+            b->loops->buffers.items[b->buffer_of[input->value]].replaced_by = output;
+    }
+    return NULL;
+}
+
+static spyre_status build_output(builder *b, uint32_t value)
+{
+    uint32_t id = b->buffer_of[value];
+    if (id == SPYRE_NO_ID)
+        return status_new(SPYRE_INTERNAL, "output %s was never computed",
+                          b->graph->values.items[value].name);
+    if (b->loops->buffers.items[id].kind == LOOP_CONSTANT) TRY(materialize(b, value, &id));
+    loop_buffer *buffer = &b->loops->buffers.items[id];
+    loop_output output = {.value = value, .buffer = id};
+    TRY(build_view(b, value, &output.view));
+    TRY(mark_replaced(b, &output.view));
+    if (buffer->kind == LOOP_LOCAL && buffer->output < 0)
+        buffer->output = (int32_t)b->loops->output_buffer_count++;
+    return VEC_PUSH(b->loops->memory, &b->loops->outputs, output);
+}
+
+// An op and a buffer a node, and some that passes add: lists that double leave as much behind.
+static spyre_status make_room(loop_graph *loops, const spyre_graph *graph)
+{
+    uint32_t ops = graph->nodes.count + graph->nodes.count / 8 + 8;
+    uint32_t buffers = ops + graph->inputs.count;
+    TRY(VEC_ROOM(loops->memory, &loops->ops, ops));
+    return VEC_ROOM(loops->memory, &loops->buffers, buffers);
+}
+
+spyre_status front_build(const spyre_graph *graph, arena *memory, uint32_t *at_node,
+                         loop_graph **out_loops)
+{
+    loop_graph *loops = arena_alloc(memory, sizeof *loops);
+    TRY_ALLOC(loops);
+    *loops = (loop_graph){.memory = memory, .graph = graph, .cores = 32, .at_node = at_node};
+    loops->settings = spyre_settings_default();
+    TRY(make_room(loops, graph));
+    builder b = {.loops = loops, .graph = graph};
+    b.buffer_of = ARENA_NEW(memory, uint32_t, graph->values.count);
+    TRY_ALLOC(b.buffer_of);
+    for (uint32_t v = 0; v < graph->values.count; v++) b.buffer_of[v] = SPYRE_NO_ID;
+    for (uint32_t i = 0; i < graph->inputs.count; i++) TRY(build_input(&b, i));
+    for (b.node = 0; b.node < graph->nodes.count; b.node++) TRY(build_node(&b));
+    b.node = graph->nodes.count ? graph->nodes.count - 1 : 0;
+    for (uint32_t i = 0; i < graph->outputs.count; i++)
+        TRY(build_output(&b, graph->outputs.items[i]));
+    *out_loops = loops;
+    return NULL;
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/cost/cost.h"
+
+#include <math.h>
+
+#include "front/cost/cost_matmul.h"
+#include "front/cost/cost_shuffle.h"
+#include "isa/constants.h"
+
+// The back-end's largest tile of one operand.
+enum { TILE_BYTES = 64 << 10 };
+
+double cost_operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k, uint8_t stick)
+{
+    const loop_access *access = &op->operand[k];
+    double sticks = 1;
+    int64_t lanes = loop_lanes(&loops->buffers.items[access->buffer]);
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        bool by_index = loop_is_table(op, access) && op->operand[0].stride[v]; // a row an index
+        if (v == stick)
+            sticks *= (double)((op->extent[v] + lanes - 1) / lanes);
+        else if (access->stride[v] || by_index)
+            sticks *= (double)op->extent[v];
+    }
+    return sticks * SPYRE_STICK_BYTES;
+}
+
+static double operand_bytes(const loop_graph *loops, const loop_op *op, uint32_t k)
+{
+    loop_location place;
+    if (loop_locate(loops, op, &op->operand[k], &place)) return 0;
+    return cost_operand_bytes(loops, op, k, place.stick_var);
+}
+
+static bool is_matmul(const loop_op *op)
+{
+    return opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL;
+}
+
+cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op)
+{
+    cost_basis basis = {.sizes = division_sizes_of(loops, op),
+                        .share_bytes = GEOMETRY_LX_BYTES * loops->settings.dxp_lx_frac_avail,
+                        .points = 1};
+    for (uint32_t v = 0; v < op->var_count; v++) basis.points *= (double)basis.sizes.size[v];
+    basis.layout = cost_layout_of(loops, op);
+    for (uint32_t k = 0; k < op->operand_count; k++) basis.bytes[k] = operand_bytes(loops, op, k);
+    if (op->op == OPFUNC_SHUFFLE) {
+        shuffle_division source = shuffle_source(loops, op);
+        basis.shuffle_us = shuffle_cost_of(op, &source, basis.bytes[0]).us;
+    }
+    return basis;
+}
+
+double cost_vector_us(double bytes, double cores)
+{
+    return bytes / SPYRE_STICK_BYTES / (cores * VECTOR_STICKS * CLOCK);
+}
+
+// A ranking passes over its candidates once a rank.
+static double ranks_of(const loop_op *op)
+{
+    double ranks = 1;
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (loop_var_is_rank(op, v)) ranks *= (double)op->extent[v];
+    return ranks;
+}
+
+static double compute_of(const loop_op *op, const cost_basis *basis, const division *d)
+{
+    double cores = (double)division_cores(op, d), largest = 0;
+    for (uint32_t k = 0; k < op->operand_count; k++) largest = fmax(largest, basis->bytes[k]);
+    return ranks_of(op) * cost_vector_us(largest, cores);
+}
+
+// us per byte of the smaller direction.
+static double turn_of(const loop_op *op)
+{
+    if (op->op == OPFUNC_RESTICKIFY) return RESTICKIFY_TURN;
+    if (is_matmul(op)) return MEMORY_TURNAROUND;
+    for (uint32_t k = 0; k + 1 < op->operand_count; k++)
+        for (uint32_t v = 0; v < op->var_count; v++)
+            if (!op->operand[k].stride[v]) return BROADCAST_TURN;
+    return MEMORY_TURNAROUND;
+}
+
+double cost_memory_us(const loop_op *op, double read_bytes, double written_bytes)
+{
+    return (read_bytes + written_bytes) / MEMORY_BANDWIDTH +
+           fmin(read_bytes, written_bytes) * turn_of(op);
+}
+
+// Partial results pass along a chain of cores, one hop after the other.
+static double ring_of(const loop_op *op, const division_sizes *sizes, const division *d)
+{
+    double partial = sizeof(float);
+    int32_t chain = 1;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (loop_var_is_reduced(op, v))
+            chain *= d->split[v];
+        else
+            partial *= (double)division_slice(sizes, v, d->split[v]);
+    }
+    return (chain - 1) * partial / (GEOMETRY_RING_WIDTH * CLOCK);
+}
+
+// Tiles that pass through a core, by its largest operand.
+static double tiles_of(const loop_op *op, const cost_basis *basis, const division *d)
+{
+    double largest = 0;
+    for (uint32_t k = 0; k < op->operand_count; k++) largest = fmax(largest, basis->bytes[k]);
+    return fmax(1, ceil(largest / (double)division_cores(op, d) / TILE_BYTES));
+}
+
+// The first tile is loaded before anything is computed. Where memory binds, the last tile is
+// computed while the store of the one before it ends: loads and stores share the memory, so with L,
+// S and C for loading, storing and computing a tile, (S - L + C) / 2 of that store is left then. A
+// product whose tiles pass along k has fewer results than tiles, and nothing goes on beside its
+// last store.
+static double overlap(const cost *c, double written_us, double kept_us, double tiles,
+                      double results)
+{
+    double compute = c->compute_us + c->ring_us;
+    double alone = kept_us + (results < tiles ? written_us / results : 0);
+    double memory = c->memory_us - alone, least = fmin(memory, compute) / tiles;
+    if (compute >= memory || tiles < 2) return alone + fmax(memory, compute) + least;
+    if (results < tiles) return alone + memory + least;
+    double store = written_us / tiles, load = memory / tiles - store;
+    return alone + memory + fmax(0, least - fmin(store, fmax(0, (store - load + least) / 2)));
+}
+
+static cost_matmul product_of(const loop_op *op, const cost_basis *basis, const division *d,
+                              uint32_t resident, double *out_compute_us)
+{
+    cost_product p = {.op = op, .sizes = &basis->sizes, .d = d, .layout = &basis->layout,
+                      .share_bytes = basis->share_bytes, .resident = resident};
+    double times, rows = cost_matmul_rows(&p, &times), fill = fmin(1, rows / MATMUL_FULL_ROWS);
+    double rate = (double)division_cores(op, d) * MATMUL_RATE * pow(fill, MATMUL_FILL_POWER);
+    *out_compute_us = p.compute_us = basis->points / rate;
+    for (uint32_t k = 0; k < 3; k++) p.bytes[k] = resident >> k & 1u ? 0 : basis->bytes[k];
+    return cost_matmul_of(&p);
+}
+
+static cost cost_of_even(const loop_op *op, const cost_basis *basis, const division *d,
+                         uint32_t resident)
+{
+    cost c = {0};
+    cost_matmul m = {1, 1, 1, 1, false};
+    double spread_us = 0, runs_us = 0;
+    if (op->op == OPFUNC_SHUFFLE && resident == 3) {
+        c.us = c.ring_us = basis->shuffle_us;
+        return c;
+    }
+    if (is_matmul(op))
+        m = product_of(op, basis, d, resident, &c.compute_us);
+    else
+        c.compute_us = compute_of(op, basis, d);
+    cost_runs runs = cost_runs_of(op, &basis->layout, &basis->sizes, d, basis->share_bytes, resident);
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        bool result = k + 1 == op->operand_count;
+        double bytes = basis->bytes[k] * (result ? 1 : k == 0 ? m.a_reads : m.b_reads);
+        if (resident >> k & 1u || loop_repeats_input(op, k)) continue;
+        *(result ? &c.written_bytes : &c.read_bytes) += bytes;
+        if (runs.run_bytes[k] < LONG_RUN) runs_us += bytes / runs.run_bytes[k] * SHORT_RUN;
+        if (result || is_matmul(op)) continue;
+        spread_us += bytes / MEMORY_BANDWIDTH *
+                     cost_spread(op, &basis->layout, &basis->sizes, d, k);
+    }
+    double turn_us = fmin(c.read_bytes, c.written_bytes) * turn_of(op);
+    double written_us = c.written_bytes / MEMORY_BANDWIDTH;
+    if (c.written_bytes <= c.read_bytes && turn_us > spread_us) written_us += turn_us;
+    c.memory_us = cost_memory_us(op, c.read_bytes, c.written_bytes) +
+                  fmax(0, spread_us - turn_us) + runs_us;
+    c.ring_us = ring_of(op, &basis->sizes, d);
+    if (!is_matmul(op)) m.tiles = m.results = tiles_of(op, basis, d);
+    double kept_us = m.keeps ? basis->bytes[1] * m.b_reads / MEMORY_BANDWIDTH : 0;
+    c.us = overlap(&c, written_us, kept_us, m.tiles, m.results);
+    return c;
+}
+
+// --- Uneven divisions
+
+// What is left of the op when loop v has `slices` slices of `units`.
+static cost_basis shortened(const loop_op *op, const cost_basis *whole, uint32_t v, int64_t units,
+                            int32_t slices)
+{
+    cost_basis basis = *whole;
+    basis.sizes.units[v] = units * slices;
+    basis.sizes.size[v] = units * slices * (whole->sizes.size[v] / whole->sizes.units[v]);
+    double share = (double)basis.sizes.size[v] / (double)whole->sizes.size[v];
+    basis.points *= share;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        if (op->operand[k].stride[v]) basis.bytes[k] *= share;
+    return basis;
+}
+
+static void add(const cost *part, cost *sum)
+{
+    sum->read_bytes += part->read_bytes;
+    sum->written_bytes += part->written_bytes;
+    sum->memory_us += part->memory_us;
+    sum->compute_us += part->compute_us;
+    sum->ring_us += part->ring_us;
+    sum->us += part->us;
+}
+
+// The back-end lets all cores do what the last one has, then the others the rest (docs/back.md).
+cost cost_of(const loop_op *op, const cost_basis *basis, const division *d, uint32_t resident)
+{
+    uint32_t v = 0;
+    while (v < op->var_count && !division_is_uneven(&basis->sizes, v, d->split[v])) v++;
+    if (v == op->var_count) return cost_of_even(op, basis, d, resident);
+    int32_t slices = d->split[v];
+    int64_t units = basis->sizes.units[v], most = (units + slices - 1) / slices;
+    int64_t least = units - most * (slices - 1);
+    cost_basis all = shortened(op, basis, v, least, slices);
+    cost_basis others = shortened(op, basis, v, most - least, slices - 1);
+    division fewer = *d;
+    fewer.split[v] = slices - 1;
+    cost sum = cost_of(op, &all, d, resident), rest = cost_of(op, &others, &fewer, resident);
+    add(&rest, &sum);
+    return sum;
+}
+
+uint32_t cost_resident(const loop_graph *loops, const loop_op *op)
+{
+    uint32_t resident = 0;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        if (loops->buffers.items[op->operand[k].buffer].in_lx) resident |= 1u << k;
+    return resident;
+}
+
+cost cost_as_planned(const loop_graph *loops, const loop_op *op)
+{
+    cost_basis basis = cost_basis_of(loops, op);
+    division d = division_get(op);
+    return cost_of(op, &basis, &d, cost_resident(loops, op));
+}
+
+double cost_of_graph(const loop_graph *loops)
+{
+    double us = 0;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        us += cost_as_planned(loops, op).us * loop_executions(loops, op);
+    }
+    return us;
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a shuffle costs: slices of a buffer in LX go over the ring from the cores of its writer to
+// those of the shuffle's own division.
+//
+//     us = max(bytes that the busiest core sends and receives / RING_WIDTH,
+//              sum over messages of bytes * hops / (2 * CORES * RING_WIDTH)) / CLOCK
+//
+// A core's ring queue does one message after the other; and each of the ring's links, one a core
+// and direction, carries what passes over it. The card's model has the same two terms
+// (card/time/time.c).
+#ifndef FRONT_COST_SHUFFLE_H
+#define FRONT_COST_SHUFFLE_H
+
+#include "front/ir/loop.h"
+
+enum { SHUFFLE_MOST_MESSAGES = 256 }; // of a core: what planners let a program be long for
+
+// Who has which slices along the loops of a shuffle.
+typedef struct {
+    uint32_t cores;
+    int32_t slices[LOOP_MAX_VARS], core_stride[LOOP_MAX_VARS];
+} shuffle_division;
+
+// How the buffer that the shuffle reads is divided: as its writer divides it.
+shuffle_division shuffle_source(const loop_graph *loops, const loop_op *shuffle);
+
+// The same before and afterwards, with nothing else: equal patterns cost the same a byte.
+typedef struct {
+    uint8_t old_slices, old_stride, new_slices, new_stride; // stride: from core to core
+    uint8_t repeats; // 1: not a loop of the buffer, but one over cores that get the same
+} shuffle_loop;
+
+typedef struct {
+    uint8_t count, old_cores, new_cores;
+    shuffle_loop loop[LOOP_MAX_VARS]; // loops that neither division cuts are left out
+} shuffle_pattern;
+
+typedef struct {
+    double us;
+    int64_t messages; // that a core sends and receives
+} shuffle_cost;
+
+// `bytes`: of the whole buffer.
+shuffle_cost shuffle_pattern_cost(const shuffle_pattern *pattern, double bytes);
+shuffle_cost shuffle_cost_of(const loop_op *shuffle, const shuffle_division *source, double bytes);
+
+#endif

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/divide/agree_candidates.h"
+
+#include <math.h>
+
+#include "front/divide/span_reduction.h"
+#include "isa/constants.h"
+
+static const loop_op *op_at(const agree_prices *p, uint32_t index)
+{
+    return &p->loops->ops.items[index];
+}
+
+// Times that differ by rounding only are equal; then the one with less compute.
+static bool is_cheaper(const cost *a, const cost *b)
+{
+    double margin = 1e-9 * (a->memory_us + b->memory_us + a->compute_us + b->compute_us);
+    if (a->us < b->us - margin) return true;
+    return a->us <= b->us + margin && a->compute_us + a->ring_us < b->compute_us + b->ring_us;
+}
+
+// --- A product by itself
+
+typedef struct {
+    const agree_prices *p;
+    uint32_t index, resident; // bits of the operands
+    division best;
+    cost best_cost;
+} product;
+
+// What several cores read alike is sent to each; an eighth of the way around, on average.
+static double sharing_us(const product *s, const division *d)
+{
+    const loop_op *op = op_at(s->p, s->index);
+    double bytes = 0;
+    for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
+        double times = 1;
+        if (!(s->resident >> k & 1u)) continue;
+        for (uint32_t v = 0; v < op->var_count; v++)
+            if (!op->operand[k].stride[v]) times *= d->split[v];
+        if (times > 1) bytes += times * s->p->basis[s->index]->bytes[k];
+    }
+    return bytes / (8 * GEOMETRY_RING_WIDTH * CLOCK);
+}
+
+// True when a core has room for its parts of what would be in LX, and the form they come from.
+static bool has_room(const product *s, const division *d)
+{
+    const loop_op *op = op_at(s->p, s->index);
+    double bytes = 0;
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        double part = s->p->basis[s->index]->bytes[k];
+        if (!(s->resident >> k & 1u)) continue;
+        for (uint32_t v = 0; v < op->var_count; v++)
+            if (op->operand[k].stride[v])
+                part *= division_share(&s->p->basis[s->index]->sizes, v, d->split[v]);
+        bytes += part;
+    }
+    return bytes <= s->p->lx_bytes;
+}
+
+static cost price_product(const product *s, const division *d)
+{
+    cost c = cost_of(op_at(s->p, s->index), s->p->basis[s->index], d, s->resident);
+    c.us += sharing_us(s, d);
+    return c;
+}
+
+static void try_from(product *s, uint32_t v, division *trial)
+{
+    const loop_op *op = op_at(s->p, s->index);
+    const division_sizes *sizes = &s->p->basis[s->index]->sizes;
+    if (v == op->var_count) {
+        if (!has_room(s, trial)) return;
+        cost now = price_product(s, trial);
+        if (!is_cheaper(&now, &s->best_cost)) return;
+        s->best_cost = now;
+        s->best = *trial;
+        return;
+    }
+    int64_t left = s->p->loops->cores / division_cores(op, trial), units = 1;
+    if (op->operand[op->operand_count - 1].stride[v]) units = sizes->units[v];
+    for (int32_t slices = 1; slices <= left && slices <= units; slices++) {
+        if (!division_cuts(units, slices, sizes->uneven[v])) continue;
+        trial->split[v] = slices;
+        try_from(s, v + 1, trial);
+    }
+    trial->split[v] = 1;
+}
+
+static division find_product(const agree_prices *p, uint32_t index, uint32_t resident,
+                             const division *published)
+{
+    product s = {.p = p, .index = index, .resident = resident, .best = *published};
+    division trial = division_whole();
+    s.best_cost = price_product(&s, published);
+    if (!has_room(&s, published)) s.best_cost.us = INFINITY;
+    try_from(&s, 0, &trial);
+    division_number(p->loops, op_at(p, index), &s.best);
+    return s.best;
+}
+
+// --- Those of every plan
+
+static uint32_t may_be_resident(const agree_prices *p, uint32_t index)
+{
+    const loop_op *op = op_at(p, index);
+    uint32_t resident = 0;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        if (p->may_stay[op->operand[k].buffer]) resident |= 1u << k;
+    return resident;
+}
+
+static void find_kept(const agree_prices *p, agree_candidates *c, uint32_t index, uint32_t *alike)
+{
+    const loop_op *op = op_at(p, index);
+    division published = division_get(op);
+    bool chooses = opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL && !c->settled[index];
+    uint32_t resident = may_be_resident(p, index), *before = &alike[p->kinds->alike[index]];
+    c->kept_count[index] = 1;
+    c->kept[index][AGREE_PUBLISHED] = agree_choice_of(p->kinds, index, &published);
+    for (uint32_t n = 1; n < AGREE_KEPT; n++) c->kept[index][n] = c->kept[index][AGREE_PUBLISHED];
+    if (!chooses) return;
+    c->products = true;
+    c->kept_count[index] = AGREE_KEPT;
+    bool known = *before && may_be_resident(p, *before - 1) == resident &&
+                 c->kept[*before - 1][AGREE_PUBLISHED] == c->kept[index][AGREE_PUBLISHED];
+    for (uint32_t n = 1; n < AGREE_KEPT && known; n++)
+        c->kept[index][n] = c->kept[*before - 1][n];
+    for (uint32_t n = 1; n < AGREE_KEPT && !known; n++) {
+        division d = find_product(p, index, n == AGREE_RESIDENT ? resident : 0, &published);
+        c->kept[index][n] = agree_choice_of(p->kinds, index, &d);
+    }
+    *before = index + 1;
+}
+
+spyre_status agree_candidates_create(const agree_prices *p, agree_candidates *out)
+{
+    uint32_t ops = p->loops->ops.count, *alike = ARENA_NEW(p->memory, uint32_t, ops);
+    division whole = division_whole();
+    out->kept = arena_alloc_array(p->memory, ops, sizeof *out->kept);
+    out->kept_count = ARENA_NEW(p->memory, uint8_t, ops);
+    out->settled = ARENA_NEW(p->memory, bool, ops);
+    out->in_reach = ARENA_NEW(p->memory, bool, ops);
+    out->share = ARENA_NEW(p->memory, const agree_choice *, ops);
+    out->rest = ARENA_NEW(p->memory, const agree_choice *, ops);
+    out->last = ARENA_NEW(p->memory, agree_settled, ops);
+    TRY_ALLOC(alike);
+    TRY_ALLOC(out->kept);
+    TRY_ALLOC(out->kept_count);
+    TRY_ALLOC(out->settled);
+    TRY_ALLOC(out->in_reach);
+    TRY_ALLOC(out->share);
+    TRY_ALLOC(out->rest);
+    TRY_ALLOC(out->last);
+    for (uint32_t i = 0; i < ops; i++) {
+        loop_division_origin by = op_at(p, i)->divided_by;
+        out->settled[i] = by == LOOP_DIVIDED_BY_HINT || by == LOOP_DIVIDED_BY_SPAN;
+        out->in_reach[i] = span_fits(p->loops, op_at(p, i), &whole);
+        find_kept(p, out, i, alike);
+    }
+    return NULL;
+}
+
+// --- Those of one plan
+
+void agree_offer(const agree_prices *p, agree_candidates *c, uint32_t index, const division *share)
+{
+    const loop_op *op = op_at(p, index);
+    c->share[index] = agree_choice_of(p->kinds, index, share);
+    c->rest[index] = NULL;
+    c->last[index].known = false;
+    if (c->settled[index]) return;
+    division rest = division_distribute(p->loops, op, &p->basis[index]->sizes, share);
+    c->rest[index] = agree_choice_of(p->kinds, index, &rest);
+}
+
+// --- As neighbours do
+
+// The division of the op's loops that walks operand k's buffer as `other`, which does so through
+// `access`, divides it; false when it has none. Where one of them walks it does not matter.
+static bool follow(const agree_prices *p, uint32_t index, uint32_t k, const loop_op *other,
+                   const loop_access *access, const division *theirs, division *out)
+{
+    const loop_op *op = op_at(p, index);
+    const loop_access *own = &op->operand[k], *result = &op->operand[op->operand_count - 1];
+    const division_sizes *sizes = &p->basis[index]->sizes;
+    *out = division_whole();
+    for (uint32_t u = 0; u < other->var_count; u++) {
+        uint32_t v = 0;
+        if (theirs->split[u] == 1) continue;
+        while (v < op->var_count &&
+               (own->stride[v] != access->stride[u] || op->extent[v] != other->extent[u]))
+            v++;
+        if (v == op->var_count || !own->stride[v] || !result->stride[v]) return false;
+        if (!division_cuts(sizes->units[v], theirs->split[u], sizes->uneven[v])) return false;
+        out->split[v] = theirs->split[u];
+        out->core_stride[v] = theirs->core_stride[u];
+    }
+    return true;
+}
+
+bool agree_follow_writer(const agree_prices *p, uint32_t index, division *out)
+{
+    const loop_op *op = op_at(p, index);
+    uint32_t largest = LOOP_MAX_OPERANDS;
+    for (uint32_t k = 0; k + 1 < op->operand_count; k++)
+        if (p->may_stay[op->operand[k].buffer] &&
+            (largest == LOOP_MAX_OPERANDS ||
+             p->basis[index]->bytes[k] > p->basis[index]->bytes[largest]))
+            largest = k;
+    if (largest == LOOP_MAX_OPERANDS) return false;
+    uint32_t writer = p->f.writer[op->operand[largest].buffer];
+    const loop_op *from = op_at(p, writer);
+    const loop_access *written = &from->operand[from->operand_count - 1];
+    return writer != index && follow(p, index, largest, from, written, &p->now[writer]->d, out);
+}
+
+static bool follow_reader(const agree_prices *p, uint32_t index, division *out)
+{
+    uint32_t output = op_at(p, index)->operand_count - 1;
+    uint32_t buffer = op_at(p, index)->operand[output].buffer;
+    if (!p->may_stay[buffer] || !flow_use_count(&p->f, buffer)) return false;
+    const flow_use *use = &p->f.uses[p->f.first_use[buffer]];
+    const loop_op *to = op_at(p, use->op);
+    return use->op != index && follow(p, index, output, to, &to->operand[use->operand],
+                                      &p->now[use->op]->d, out);
+}
+
+// --- The choice
+
+static bool reaches(const agree_prices *p, const agree_candidates *c, uint32_t index,
+                    const division *d)
+{
+    return c->in_reach[index] || span_fits(p->loops, op_at(p, index), d);
+}
+
+// True when all ops that share a buffer with this one are as they were when it settled.
+static bool is_as_before(const agree_prices *p, const agree_candidates *c, uint32_t index)
+{
+    const loop_op *op = op_at(p, index);
+    const agree_settled *last = &c->last[index];
+    if (!last->known) return false;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        if (p->changed[op->operand[k].buffer] > last->turn) return false;
+    return true;
+}
+
+// The choices that an op compares.
+typedef struct {
+    const agree_choice *all[4 + AGREE_KEPT];
+    uint32_t count;
+    const agree_choice *neighbour; // as one divides; null when that is among the others
+} comparison;
+
+static bool has(const comparison *of, const agree_choice *choice)
+{
+    for (uint32_t i = 0; i < of->count; i++)
+        if (of->all[i] == choice) return true;
+    return false;
+}
+
+static void add(comparison *of, const agree_choice *choice)
+{
+    if (choice && !has(of, choice)) of->all[of->count++] = choice;
+}
+
+static comparison collect(const agree_prices *p, const agree_candidates *c, uint32_t index,
+                          agree_sweep sweep)
+{
+    division same;
+    comparison of = {.count = 0};
+    add(&of, c->share[index]);
+    add(&of, c->rest[index]);
+    for (uint32_t n = 0; n < c->kept_count[index]; n++) add(&of, c->kept[index][n]);
+    if (sweep.stays) add(&of, p->now[index]);
+    bool follows = sweep.forward ? agree_follow_writer(p, index, &same)
+                                 : follow_reader(p, index, &same);
+    if (!follows) return of;
+    const agree_choice *neighbour = agree_choice_of(p->kinds, index, &same);
+    if (has(&of, neighbour)) return of;
+    of.neighbour = of.all[of.count++] = neighbour;
+    return of;
+}
+
+bool agree_settle(agree_prices *p, const agree_candidates *c, uint32_t index, agree_sweep sweep)
+{
+    const agree_choice *best = NULL, *current = p->now[index];
+    cost best_cost = {0};
+    if (c->settled[index]) return false;
+    comparison of = collect(p, c, index, sweep);
+    bool as_before = has(&of, current) && current != of.neighbour &&
+                     is_as_before(p, c, index);
+    for (uint32_t i = 0; i < of.count; i++) {
+        bool in_force = of.all[i] == current;
+        if (as_before && !in_force && of.all[i] != of.neighbour) continue; // it is dearer
+        if (!reaches(p, c, index, &of.all[i]->d)) continue;
+        cost now = as_before && in_force ? c->last[index].price : agree_price(p, index, of.all[i]);
+        if (best && !is_cheaper(&now, &best_cost)) continue;
+        best = of.all[i];
+        best_cost = now;
+    }
+    if (!best) best = c->kept[index][AGREE_PUBLISHED];
+    bool changes = best != current;
+    if (changes) agree_take(p, index, best);
+    c->last[index] = (agree_settled){true, p->turn, best_cost};
+    return changes;
+}

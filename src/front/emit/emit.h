@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the loop IR to steps of a bundle.
+#ifndef FRONT_EMIT_H
+#define FRONT_EMIT_H
+
+#include "front/ir/loop.h"
+
+// A step under construction: step dims beside the variables they stand for.
+typedef struct {
+    const loop_graph *loops;
+    const loop_op *op;
+    loop_location place[LOOP_MAX_OPERANDS];
+    bundle_step *step;
+    uint8_t dim_of_var[LOOP_MAX_VARS];
+    int8_t var_of_dim[BUNDLE_MAX_DIMS]; // -1 for a synthetic dim
+    int64_t valid[BUNDLE_MAX_DIMS];     // the dim's extent before padding
+    uint8_t last_var;                   // of the contracted or reduced stick, else of the result's
+    uint8_t lane_dim;                   // synthetic stick dim, or LOOP_NO_DIM
+    uint8_t sum_dim;                    // matmul of K = 1: synthetic contracted stick dim
+    uint8_t room_dim;                   // synthetic dim of size 1 that only takes room
+    uint8_t row_dim;                    // gather: the dim whose index the table is looked up by
+} emitter;
+
+// Fills step->tensors[k] from operand k.
+SPYRE_MUST_CHECK spyre_status emit_tensor(emitter *e, uint32_t k);
+
+#endif

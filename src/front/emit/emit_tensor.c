@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One operand as a bundle tensor. A bundle knows strides only through the order and extents of
+// dims, so the byte strides of the access are sorted and each dim's extent is stretched
+// (backGapCore_) to where the next dim starts. A first stride above one stick is reached by a dim
+// of size 1 whose gap takes the room.
+#include "bundle/derived.h"
+#include "front/cost/cost_shuffle.h"
+#include "front/emit/emit.h"
+#include "front/front.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "bundle/derived.h"
+
+typedef struct {
+    uint8_t dim;
+    int64_t stride; // bytes
+    int64_t extent; // in strides: tiles for the stick dim
+} chain_link;
+
+static const loop_buffer *buffer_of(const emitter *e, uint32_t k)
+{
+    return &e->loops->buffers.items[e->op->operand[k].buffer];
+}
+
+static bool is_table(const emitter *e, uint32_t k)
+{
+    return e->op->gather && k == 1;
+}
+
+static bool is_matmul(const emitter *e)
+{
+    return opfunc_describe(e->op->op)->kind == OPFUNC_KIND_MATMUL;
+}
+
+static spyre_status refuse(const emitter *e, uint32_t k, const char *why)
+{
+    return status_new(SPYRE_UNSUPPORTED, "op %s %s (%s), operand %u: %s", e->op->name,
+                      opfunc_describe(e->op->op)->name,
+                      e->op->location ? e->op->location : "unknown source line", k, why);
+}
+
+// A dim of which a core holds one index in LX has the stride of the next dim; it comes first.
+static bool precedes(const chain_link *a, const chain_link *b)
+{
+    return a->stride != b->stride ? a->stride < b->stride : a->extent < b->extent;
+}
+
+static void add_link(chain_link *chain, uint32_t *count, chain_link link)
+{
+    uint32_t at = (*count)++;
+    while (at > 0 && precedes(&link, &chain[at - 1])) {
+        chain[at] = chain[at - 1];
+        at--;
+    }
+    chain[at] = link;
+}
+
+// Indices of step dim d that operand k has a place for: in LX only those of the core's slice.
+static int64_t room_of(const emitter *e, uint32_t k, uint8_t d)
+{
+    return buffer_of(e, k)->in_lx ? bundle_held_size(e->step, &e->step->tensors[k], d)
+                                  : e->step->size[d];
+}
+
+// The moving dims of operand k, by ascending stride.
+static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
+{
+    const loop_location *place = &e->place[k];
+    const bundle_tensor *tensor = &e->step->tensors[k];
+    uint32_t count = 0;
+    int64_t lanes = tensor->stick_elements;
+    for (uint32_t v = 0; v < e->op->var_count; v++) {
+        if (!place->stride[v]) continue;
+        uint8_t d = e->dim_of_var[v];
+        bool stick = v == place->stick_var;
+        int64_t room = room_of(e, k, d), extent = stick ? (room + lanes - 1) / lanes : room;
+        int64_t stride = stick && extent == 1 ? 0 : place->stride[v];
+        add_link(chain, &count, (chain_link){d, stride, extent});
+    }
+    if (place->row_stride)
+        add_link(chain, &count, (chain_link){e->row_dim, place->row_stride, e->op->row_count});
+    return count;
+}
+
+// Stretches link i up to the stride of the next one.
+static spyre_status set_gap(const emitter *e, uint32_t k, const chain_link *link, int64_t next)
+{
+    bundle_tensor *tensor = &e->step->tensors[k];
+    uint8_t d = link->dim;
+    int64_t stride = link->stride ? link->stride : SPYRE_STICK_BYTES, gap, room = room_of(e, k, d);
+    int64_t valid = room < e->valid[d] ? room : e->valid[d];
+    bool stick = d == tensor->stick_dim;
+    int64_t extent = next ? next / stride : link->extent;
+    if (next % stride) return refuse(e, k, "its strides are no multiples of each other");
+    if (is_table(e, k) && d == e->row_dim)
+        return extent == link->extent ? NULL : refuse(e, k, "a table with gaps between its sticks");
+    if (stick) {
+        if (extent < link->extent) return refuse(e, k, "its sticks overlap");
+        gap = extent == link->extent ? 0 : extent * tensor->stick_elements - room;
+    } else {
+        // Padding of another operand's stick: this one has only the valid indices.
+        if (!next && valid < room) extent = valid;
+        if (extent < valid) return refuse(e, k, "its dims overlap");
+        gap = extent - room;
+        if (e->step->op == OPFUNC_RESTICKIFY) gap = -gap;
+    }
+    tensor->gap[d] = gap;
+    return NULL;
+}
+
+// A stick dim that the operand lacks keeps one element a stick (scale -2). A padded synthetic one
+// is walked like a real stick by those operands that own it.
+static bool walks_lane_dim(const emitter *e, uint32_t k)
+{
+    uint8_t stick = e->step->tensors[k].stick_dim;
+    if (stick == e->sum_dim && k == 0) return true;
+    if (stick != e->lane_dim) return false;
+    if (e->op->op == OPFUNC_EXX2) return k == 0 && e->step->size[e->lane_dim] > 1;
+    if (e->op->op == OPFUNC_LAYERNORMSCALE) return k == 1;
+    return is_matmul(e);
+}
+
+static spyre_status set_order(const emitter *e, uint32_t k)
+{
+    bundle_tensor *tensor = &e->step->tensors[k];
+    chain_link chain[LOOP_MAX_VARS + 1];
+    uint32_t count = make_chain(e, k, chain);
+    bool placed[BUNDLE_MAX_DIMS] = {false};
+    uint32_t first = count && chain[0].stride == 0 ? 1 : 0;
+    if (first < count && chain[first].stride != SPYRE_STICK_BYTES) {
+        if (e->room_dim == LOOP_NO_DIM) return refuse(e, k, "more dims than a step can have");
+        tensor->order[tensor->order_count++] = e->room_dim;
+        tensor->scale[e->room_dim] = 1;
+        int64_t gap = chain[first].stride / SPYRE_STICK_BYTES - 1;
+        tensor->gap[e->room_dim] = e->step->op == OPFUNC_RESTICKIFY ? -gap : gap;
+        placed[e->room_dim] = true;
+    }
+    for (uint32_t i = first; i < count + first; i++) { // a single stick is the outermost
+        const chain_link *link = &chain[i % count];
+        uint8_t d = link->dim;
+        int64_t next = i + 1 < count ? chain[i + 1].stride : 0;
+        tensor->order[tensor->order_count++] = d;
+        tensor->scale[d] = 1;
+        placed[d] = true;
+        TRY(set_gap(e, k, link, next));
+    }
+    for (uint8_t d = 0; d < e->step->dim_count; d++) {
+        if (placed[d] || (d == e->room_dim && d != tensor->stick_dim)) continue;
+        if (d == e->sum_dim && k == 1) { // B's one row of a product of K = 1
+            tensor->order[tensor->order_count++] = d;
+            tensor->scale[d] = 1;
+            tensor->gap[d] = 1 - e->step->size[d];
+            continue;
+        }
+        if (d == e->sum_dim && k == 2) continue;
+        if (is_matmul(e) && d != tensor->stick_dim) continue; // a product's operands lack dims
+        bool walks = d == tensor->stick_dim && walks_lane_dim(e, k);
+        tensor->order[tensor->order_count++] = d;
+        tensor->scale[d] = d != tensor->stick_dim ? -1 : walks ? 1 : -2;
+    }
+    return NULL;
+}
+
+static bool has_same_dims(const bundle_tensor *a, const bundle_tensor *b)
+{
+    for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++)
+        if ((a->scale[d] != 0) != (b->scale[d] != 0)) return false;
+    return a->stick_dim == b->stick_dim && a->stick_elements == b->stick_elements;
+}
+
+// Tensors of the same dims and stick share a label, and in what follows it the order that the first
+// of them has. Names are torch-spyre's (torch_spyre/_inductor/constants.py at e1abccf).
+static void set_label(const emitter *e, uint32_t k)
+{
+    static const char *const plain[] = {"OUTPUT", "KERNEL", "INPUT"};
+    static const char *const product[] = {"INPUT", "KERNEL", "OUTPUT"};
+    const char *const *names = is_matmul(e) ? product : plain;
+    bundle_tensor *tensor = &e->step->tensors[k];
+    tensor->label_order_count = tensor->order_count;
+    memcpy(tensor->label_order, tensor->order, sizeof tensor->label_order);
+    if (tensor->index_kind == BUNDLE_INDEX_INDEX) {
+        snprintf(tensor->label, sizeof tensor->label, "KERNEL_IDX");
+        return;
+    }
+    uint32_t distinct = 0;
+    for (uint32_t i = 0; i < k; i++) {
+        const bundle_tensor *other = &e->step->tensors[i];
+        if (has_same_dims(other, tensor) && other->index_kind != BUNDLE_INDEX_INDEX) {
+            memcpy(tensor->label, other->label, sizeof tensor->label);
+            memcpy(tensor->label_order, other->label_order, sizeof tensor->label_order);
+            return;
+        }
+        bool fresh = other->index_kind != BUNDLE_INDEX_INDEX;
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(e->step->tensors[j].label, other->label) == 0) fresh = false;
+        distinct += fresh;
+    }
+    if (distinct < sizeof plain / sizeof plain[0])
+        snprintf(tensor->label, sizeof tensor->label, "%s", names[distinct]);
+    else
+        snprintf(tensor->label, sizeof tensor->label, "LAYOUT%u", distinct % 10);
+}
+
+static void set_starts(const emitter *e, uint32_t k)
+{
+    bundle_tensor *tensor = &e->step->tensors[k];
+    const loop_location *place = &e->place[k];
+    const loop_buffer *buffer = buffer_of(e, k);
+    for (uint32_t t = 0; t < e->op->tile_depth; t++) tensor->loop_stride[t] = place->tile_stride[t];
+    for (uint32_t core = 0; core < e->step->core_count; core++) {
+        int64_t *offset = &tensor->start[core];
+        *offset = buffer->memory_offset + place->offset;
+        for (uint32_t v = 0; v < e->op->var_count && !buffer->in_lx; v++) {
+            uint8_t d = e->dim_of_var[v];
+            int64_t first = bundle_slice_start(e->step, core, d);
+            if (v == place->stick_var) first /= tensor->stick_elements;
+            *offset += first * place->stride[v];
+        }
+    }
+}
+
+// The cores that hold what a shuffle reads.
+static spyre_status set_owners(const emitter *e, bundle_tensor *tensor)
+{
+    shuffle_division source = shuffle_source(e->loops, e->op);
+    bundle_owners *owners = ARENA_NEW(e->loops->memory, bundle_owners, 1);
+    TRY_ALLOC(owners);
+    owners->core_count = source.cores;
+    for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) owners->slices[d] = 1;
+    for (uint32_t v = 0; v < e->op->var_count; v++) {
+        uint8_t d = e->dim_of_var[v];
+        owners->slices[d] = source.slices[v];
+        for (uint32_t core = 0; core < source.cores; core++)
+            owners->core_slice[core][d] =
+                (uint8_t)((int32_t)core / source.core_stride[v] % source.slices[v]);
+    }
+    tensor->owners = owners;
+    return NULL;
+}
+
+// The dim that carries operand k's stick (with scale -2 when the operand does not move along it).
+static uint8_t stick_dim(const emitter *e, uint32_t k)
+{
+    uint8_t v = e->place[k].stick_var;
+    if (v != LOOP_NO_DIM) return e->dim_of_var[v];
+    if (k == 0 && e->sum_dim != LOOP_NO_DIM) return e->sum_dim;
+    if (e->lane_dim != LOOP_NO_DIM) return e->lane_dim;
+    return e->dim_of_var[e->last_var];
+}
+
+spyre_status emit_tensor(emitter *e, uint32_t k)
+{
+    const loop_buffer *buffer = buffer_of(e, k);
+    bundle_tensor *tensor = &e->step->tensors[k];
+    snprintf(tensor->name, sizeof tensor->name, "Tensor%u", k);
+    tensor->format = buffer->format;
+    tensor->element_bytes = spyre_format_bytes(buffer->format);
+    tensor->stick_elements = spyre_format_elements_per_stick(buffer->format);
+    tensor->stick_dim = stick_dim(e, k);
+    tensor->in_lx = buffer->in_lx;
+    tensor->index_peer = -1;
+    for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) tensor->max_size[d] = -1;
+    if (e->op->gather && k < 2) {
+        tensor->index_kind = k == 0 ? BUNDLE_INDEX_INDEX : BUNDLE_INDEX_VALUE;
+        tensor->index_peer = 1 - (int32_t)k;
+        if (k == 1) {
+            tensor->max_size[e->row_dim] = 1;
+            tensor->indexed_extent = e->op->row_count;
+        }
+    }
+    if (e->step->op == OPFUNC_SHUFFLE && k == 0) TRY(set_owners(e, tensor));
+    TRY(set_order(e, k));
+    if (is_table(e, k)) tensor->scale[e->row_dim] = 1;
+    set_label(e, k);
+    set_starts(e, k);
+    return NULL;
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/ir/division.h"
+
+#include <stdlib.h>
+
+#include "front/ir/padded_sizes.h"
+
+division division_get(const loop_op *op)
+{
+    division d = division_whole();
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        d.split[v] = op->split[v];
+        if (op->split[v] > 1) d.core_stride[v] = op->core_stride[v];
+    }
+    return d;
+}
+
+void division_set(loop_op *op, const division *d, loop_division_origin origin)
+{
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        op->split[v] = d->split[v];
+        op->core_stride[v] = d->core_stride[v];
+    }
+    op->divided_by = origin;
+}
+
+division division_whole(void)
+{
+    division d;
+    for (uint32_t v = 0; v < LOOP_MAX_VARS; v++) d.split[v] = d.core_stride[v] = 1;
+    return d;
+}
+
+bool division_equals(const loop_op *op, const division *a, const division *b)
+{
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (a->split[v] != b->split[v]) return false;
+        if (a->split[v] > 1 && a->core_stride[v] != b->core_stride[v]) return false;
+    }
+    return true;
+}
+
+const char *division_describe(arena *memory, const loop_op *op, const division *d)
+{
+    const char *out = "";
+    for (uint32_t v = 0; v < op->var_count && out; v++)
+        if (d->split[v] > 1)
+            out = arena_printf(memory, "%s%sc%u/%d%s", out, *out ? " " : "", v, d->split[v],
+                               loop_var_is_reduced(op, v) ? "+" : "");
+    return out && !*out ? "-" : out;
+}
+
+int64_t division_cores(const loop_op *op, const division *d)
+{
+    int64_t cores = 1;
+    for (uint32_t v = 0; v < op->var_count; v++) cores *= d->split[v];
+    return cores;
+}
+
+void division_number_cores(const loop_op *op, division *d)
+{
+    int32_t stride = 1;
+    for (int reduced = 1; reduced >= 0; reduced--)
+        for (uint32_t v = 0; v < op->var_count; v++) {
+            if (loop_var_is_reduced(op, v) != (reduced == 1)) continue;
+            d->core_stride[v] = stride;
+            stride *= d->split[v];
+        }
+}
+
+void division_number(const loop_graph *loops, const loop_op *op, division *d)
+{
+    int32_t stride = 1;
+    division_number_cores(op, d);
+    if (loops->settings.core_id_k_fast_emission) return;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        d->core_stride[v] = stride;
+        stride *= d->split[v];
+    }
+}
+
+bool division_combines(const loop_op *op, uint32_t v)
+{
+    opfunc_kind kind = opfunc_describe(op->op)->kind;
+    return loop_var_is_reduced(op, v) &&
+           (kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL);
+}
+
+bool division_combines_exactly(const loop_graph *loops, const loop_op *op, uint32_t v)
+{
+    loop_location place;
+    if (!division_combines(op, v) || (op->op != OPFUNC_MAX && op->op != OPFUNC_MIN)) return false;
+    if (loop_locate(loops, op, &op->operand[0], &place)) return false;
+    return place.stick_var == LOOP_NO_DIM || !loop_var_is_reduced(op, place.stick_var);
+}
+
+division_sizes division_sizes_of(const loop_graph *loops, const loop_op *op)
+{
+    division_sizes sizes;
+    padded_sizes(loops, op, sizes.size, sizes.units);
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        bool kept = op->operand[op->operand_count - 1].stride[v] != 0;
+        if (!kept && op->op == OPFUNC_SHUFFLE) continue; // a loop over cores that get the same
+        if (kept ? loop_var_is_rank(op, v) : !division_combines(op, v)) sizes.units[v] = 1;
+        sizes.uneven[v] = kept && loops->settings.uneven_splits && !division_is_published(loops) &&
+                          op->op != OPFUNC_SHUFFLE;
+    }
+    return sizes;
+}
+
+static int64_t ceil_divide(int64_t value, int64_t by)
+{
+    return (value + by - 1) / by;
+}
+
+static int64_t nearest_divisor(int64_t units, int64_t wanted)
+{
+    int64_t best = 1;
+    for (int64_t d = 1; d <= units / d; d++) {
+        if (units % d) continue;
+        if (llabs(d - wanted) < llabs(best - wanted)) best = d;
+        if (llabs(units / d - wanted) < llabs(best - wanted)) best = units / d;
+    }
+    return best;
+}
+
+int64_t division_nearest(int64_t units, int64_t wanted, bool uneven)
+{
+    if (!uneven) return nearest_divisor(units, wanted);
+    if (wanted >= units) return units;
+    int64_t length = ceil_divide(units, wanted < 1 ? 1 : wanted);
+    int64_t below = ceil_divide(units, length);
+    int64_t above = length > 1 ? ceil_divide(units, length - 1) : units;
+    return wanted - below <= above - wanted ? below : above;
+}
+
+bool division_cuts(int64_t units, int64_t slices, bool uneven)
+{
+    if (slices < 1 || slices > units) return false;
+    return units % slices == 0 ||
+           (uneven && ceil_divide(units, ceil_divide(units, slices)) == slices);
+}
+
+int32_t division_largest(int64_t units, int64_t limit, bool uneven)
+{
+    for (int64_t slices = limit < units ? limit : units; slices > 1; slices--)
+        if (division_cuts(units, slices, uneven)) return (int32_t)slices;
+    return 1;
+}
+
+int64_t division_slice(const division_sizes *sizes, uint32_t v, int32_t split)
+{
+    if (split == 1) return sizes->size[v];
+    return ceil_divide(sizes->units[v], split) * (sizes->size[v] / sizes->units[v]);
+}
+
+bool division_is_uneven(const division_sizes *sizes, uint32_t v, int32_t split)
+{
+    return sizes->units[v] % split != 0;
+}
+
+bool division_shares_uneven(const loop_op *op, const division_sizes *sizes, const division *d)
+{
+    bool shares = false, uneven = false;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        shares |= d->split[v] > 1 && loop_var_is_reduced(op, v);
+        uneven |= division_is_uneven(sizes, v, d->split[v]);
+    }
+    return shares && uneven;
+}
+
+// True when a counted loop walks the dim.
+static bool walks_dim(const loop_op *op, const loop_access *access, const loop_buffer *buffer,
+                      uint32_t d)
+{
+    for (uint32_t t = 0; t < op->tile_depth; t++)
+        if (access->tile_stride[t] && loop_dim_at(buffer, access->tile_stride[t]) == d) return true;
+    return false;
+}
+
+static bool is_sliced(const loop_op *op, const loop_access *access, const loop_buffer *buffer,
+                      int64_t stride)
+{
+    return loop_starts_dim(buffer, access->offset, stride) &&
+           !walks_dim(op, access, buffer, loop_dim_at(buffer, stride));
+}
+
+uint8_t division_unsliced(const loop_graph *loops, const loop_op *op, uint32_t k)
+{
+    const loop_access *access = &op->operand[k];
+    const loop_buffer *buffer = &loops->buffers.items[access->buffer];
+    uint8_t bits = 0;
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (access->stride[v] && !is_sliced(op, access, buffer, access->stride[v]))
+            bits |= (uint8_t)(1u << v);
+    return bits;
+}
+
+division_view division_view_of(const loop_graph *loops, const loop_op *op,
+                               const division_sizes *sizes, const division *d, uint32_t k)
+{
+    const loop_access *access = &op->operand[k];
+    const loop_buffer *buffer = &loops->buffers.items[access->buffer];
+    division_view view = {.sliced = true, .apart = true};
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (d->split[v] == 1) continue;
+        int64_t stride = access->stride[v];
+        if (!stride)
+            view.apart = false;
+        else if (!is_sliced(op, access, buffer, stride))
+            view.sliced = false;
+        int64_t step = stride * division_slice(sizes, v, d->split[v]);
+        uint32_t at = view.count++;
+        while (at > 0 && view.cut[at - 1].step > step) {
+            view.cut[at] = view.cut[at - 1];
+            at--;
+        }
+        view.cut[at].step = step;
+        view.cut[at].slices = d->split[v];
+        view.cut[at].core_stride = d->core_stride[v];
+    }
+    if (op->gather && k == 1 && view.count) view.sliced = false;
+    view.apart &= view.sliced;
+    return view;
+}
+
+bool division_views_equal(const division_view *a, const division_view *b)
+{
+    if (!a->sliced || !b->sliced || a->count != b->count) return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->cut[i].step != b->cut[i].step || a->cut[i].slices != b->cut[i].slices ||
+            a->cut[i].core_stride != b->cut[i].core_stride)
+            return false;
+    return true;
+}
+
+bool division_views_agree(const division_view *a, const division_view *b)
+{
+    return a->apart && b->apart && division_views_equal(a, b);
+}

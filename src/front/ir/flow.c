@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/ir/flow.h"
+
+#include <string.h>
+
+static void count_op(const loop_op *op, flow *f)
+{
+    uint32_t output = op->operand_count - 1, *writer = &f->writer[op->operand[output].buffer];
+    *writer = *writer == FLOW_NO_WRITER ? 0 : FLOW_MANY_WRITERS;
+    for (uint32_t k = 0; k < output; k++) f->first_use[op->operand[k].buffer + 1]++;
+}
+
+spyre_status flow_build(const loop_graph *loops, flow *out)
+{
+    uint32_t buffers = loops->buffers.count;
+    out->writer = ARENA_NEW(loop_scratch(loops), uint32_t, buffers);
+    out->first_use = ARENA_NEW(loop_scratch(loops), uint32_t, buffers + 1);
+    uint32_t *next = ARENA_NEW(loop_scratch(loops), uint32_t, buffers + 1);
+    TRY_ALLOC(out->writer);
+    TRY_ALLOC(out->first_use);
+    TRY_ALLOC(next);
+    for (uint32_t b = 0; b < buffers; b++) out->writer[b] = FLOW_NO_WRITER;
+    for (uint32_t i = 0; i < loops->ops.count; i++) count_op(&loops->ops.items[i], out);
+    for (uint32_t b = 0; b < buffers; b++)
+        next[b + 1] = out->first_use[b + 1] += out->first_use[b];
+    out->uses = ARENA_NEW(loop_scratch(loops), flow_use, out->first_use[buffers]);
+    TRY_ALLOC(out->uses);
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        uint32_t output = op->operand_count - 1, *writer = &out->writer[op->operand[output].buffer];
+        if (*writer != FLOW_MANY_WRITERS) *writer = i;
+        for (uint32_t k = 0; k < output; k++)
+            out->uses[next[op->operand[k].buffer]++] = (flow_use){i, k};
+    }
+    return NULL;
+}
+
+spyre_status flow_join_writers(const loop_graph *loops, flow *f)
+{
+    uint32_t buffers = loops->buffers.count, ops = loops->ops.count;
+    uint32_t *next = ARENA_NEW(loop_scratch(loops), uint32_t, buffers + 1);
+    flow_use *uses = ARENA_NEW(loop_scratch(loops), flow_use, f->first_use[buffers] + ops);
+    TRY_ALLOC(next);
+    TRY_ALLOC(uses);
+    for (uint32_t i = ops; i-- > 0;) {
+        const loop_op *op = &loops->ops.items[i];
+        uint32_t buffer = op->operand[op->operand_count - 1].buffer;
+        if (f->writer[buffer] == FLOW_MANY_WRITERS) next[buffer + 1]++;
+    }
+    for (uint32_t b = 0; b < buffers; b++) {
+        if (next[b + 1]) next[b + 1]--; // the first one is no use
+        next[b + 1] += next[b] + flow_use_count(f, b);
+    }
+    memcpy(f->first_use, next, (buffers + 1) * sizeof *next);
+    for (uint32_t i = 0; i < ops; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            uint32_t buffer = op->operand[k].buffer, *writer = &f->writer[buffer];
+            bool writes = k + 1 == op->operand_count;
+            if (writes && *writer == FLOW_MANY_WRITERS) *writer = i;
+            if (!writes || *writer != i) uses[next[buffer]++] = (flow_use){i, k};
+        }
+    }
+    f->uses = uses;
+    return NULL;
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/ir/padded_sizes.h"
+
+static int64_t round_up(int64_t value, int64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+// Sticks of operands along each variable: their smallest and largest length; 0 when there is none.
+typedef struct {
+    int64_t least[LOOP_MAX_VARS], most[LOOP_MAX_VARS];
+} stick_lengths;
+
+static void find_sticks(const loop_graph *loops, const loop_op *op, stick_lengths *out)
+{
+    *out = (stick_lengths){{0}, {0}};
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        loop_location place;
+        if (loop_locate(loops, op, &op->operand[k], &place)) continue;
+        uint8_t v = place.stick_var;
+        if (v == LOOP_NO_DIM) continue;
+        int64_t lanes = loop_lanes(&loops->buffers.items[op->operand[k].buffer]);
+        if (!out->least[v] || lanes < out->least[v]) out->least[v] = lanes;
+        if (lanes > out->most[v]) out->most[v] = lanes;
+    }
+}
+
+// True when what follows the indices of v in the operand's memory starts right behind them, or
+// nothing does: then the operand says itself how many of them there are.
+static bool ends_exactly(const loop_graph *loops, const loop_op *op, uint32_t k, uint32_t v)
+{
+    loop_location place;
+    int64_t next = 0, lanes = loop_lanes(&loops->buffers.items[op->operand[k].buffer]);
+    if (loop_locate(loops, op, &op->operand[k], &place)) return false;
+    if (place.stick_var == v) return true;
+    for (uint32_t u = 0; u < op->var_count; u++) {
+        bool single = u == place.stick_var && op->extent[u] <= lanes;
+        if (single || place.stride[u] <= place.stride[v]) continue;
+        if (!next || place.stride[u] < next) next = place.stride[u];
+    }
+    return !next || next == place.stride[v] * op->extent[v];
+}
+
+// Both sides of a restickify have to agree on padding; an index's own dims keep their size.
+static bool pads(const loop_graph *loops, const loop_op *op, uint32_t v)
+{
+    if (op->op == OPFUNC_RESTICKIFY)
+        return ends_exactly(loops, op, 0, v) && ends_exactly(loops, op, 1, v);
+    return !(op->gather && op->operand[0].stride[v]);
+}
+
+void padded_sizes(const loop_graph *loops, const loop_op *op, int64_t out_size[LOOP_MAX_VARS],
+                int64_t out_units[LOOP_MAX_VARS])
+{
+    stick_lengths sticks;
+    find_sticks(loops, op, &sticks);
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        int64_t size = op->extent[v], most = sticks.most[v];
+        if (most && pads(loops, op, v)) size = round_up(size, sticks.least[v]);
+        out_size[v] = size;
+        out_units[v] = !most ? size : size % most ? 1 : size / most;
+    }
+}

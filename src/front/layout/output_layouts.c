@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// output_layouts: what leaves the segment must be describable as a layout of the host tensor's own
+// dims. Every output buffer takes back its host dims (the stick on the host dim that it runs
+// along), in the order of the default layout where that applies, in that of the input whose
+// contents it replaces where both have one stick (write_in_place). A buffer whose accesses cut that
+// stick (a head of 32 kept in its own stick) is copied into a fresh buffer of the default layout
+// instead.
+#include "front/front.h"
+#include "front/layout/relayout.h"
+
+#include <string.h>
+
+// Rebuilds an output buffer on its host dims, the stick on the host dim it runs along.
+static void take_host_dims(loop_buffer *buffer)
+{
+    int64_t stick_stride = buffer->stick == LOOP_NO_DIM ? 0 : buffer->dim[buffer->stick].stride;
+    loop_set_dims(buffer);
+    uint8_t stick = LOOP_NO_DIM;
+    for (uint8_t d = 0; stick_stride && d < buffer->dim_count; d++)
+        if (buffer->dim[d].stride <= stick_stride) stick = d;
+    loop_set_layout(buffer, stick);
+    uint32_t rank = buffer->storage.rank;
+    if (stick != LOOP_NO_DIM && rank && buffer->storage.size[rank - 1] > 1 &&
+        buffer->dim[stick].stride == buffer->storage.stride[rank - 1])
+        front_set_default_order(buffer);
+}
+
+// Lies a buffer out like the input that it replaces, if there is one and the same dim is its stick.
+static void take_order_of_replaced(const loop_graph *loops, loop_buffer *buffer)
+{
+    uint32_t id = loop_replaced_input(loops, (uint32_t)(buffer - loops->buffers.items));
+    if (id == LOOP_UNUSED) return;
+    const loop_buffer *input = &loops->buffers.items[id];
+    if (input->has_layout && input->stick == buffer->stick &&
+        input->dim_count == buffer->dim_count &&
+        memcmp(input->dim, buffer->dim, buffer->dim_count * sizeof buffer->dim[0]) == 0)
+        memcpy(buffer->order, input->order, sizeof buffer->order);
+}
+
+enum { NOT_LOCATED = LOOP_NO_DIM - 1 };
+
+// The stick variable of every access to an output buffer, in order of ops and operands.
+static void find_sticks(const loop_graph *loops, uint8_t *out)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            loop_location place;
+            if (loops->buffers.items[op->operand[k].buffer].output < 0) continue;
+            bool located = !loop_locate(loops, op, &op->operand[k], &place);
+            out[i * LOOP_MAX_OPERANDS + k] = located ? place.stick_var : NOT_LOCATED;
+        }
+    }
+}
+
+// Appends a copy of buffer `id` into a new output buffer of the default layout. `writer` is an op
+// that fills `id`: it takes the blame when the copy cannot be expressed.
+static spyre_status copy_out(relayouter *r, uint32_t id, const loop_op *writer,
+                             uint32_t *out_target)
+{
+    loop_graph *loops = r->loops;
+    const loop_buffer from = loops->buffers.items[id];
+    loop_op op = {.op = OPFUNC_IDENTITY,
+                  .name = from.name,
+                  .operand_count = 2,
+                  .stick = LOOP_NO_DIM,
+                  .location = writer->location,
+                  .node = writer->node};
+    *loops->at_node = op.node;
+    TRY(loop_add_local(loops, from.name, from.dtype, from.format, &from.storage, out_target));
+    loop_buffer *to = &loops->buffers.items[*out_target];
+    op.operand[0].buffer = id;
+    op.operand[1].buffer = *out_target;
+    for (uint32_t d = to->dim_count; d-- > 0;) {
+        uint32_t v = op.var_count++;
+        op.split[v] = 1;
+        op.extent[v] = to->dim[d].extent;
+        op.operand[0].stride[v] = op.operand[1].stride[v] = to->dim[d].stride;
+    }
+    loop_set_layout(to, to->dim_count ? 0 : LOOP_NO_DIM);
+    take_host_dims(to);
+    op.stick = op.var_count ? (uint8_t)(op.var_count - 1) : LOOP_NO_DIM;
+    to->output = from.output;
+    loops->buffers.items[id].output = -1;
+    TRY(relayout_operand(r, &op, 0, op.stick));
+    return VEC_PUSH(loops->memory, r->ops, op);
+}
+
+// Copies out every buffer an access of which changed its stick (0: none, else op + 1 of a writer).
+static spyre_status copy_misfits(loop_graph *loops, const loop_buffer *before, uint32_t count,
+                                 const uint32_t *misfit)
+{
+    relayouter r = {.loops = loops, .ops = &loops->ops};
+    uint32_t *target = ARENA_NEW(loop_scratch(loops), uint32_t, count);
+    TRY_ALLOC(target);
+    for (uint32_t b = 0; b < count; b++) {
+        target[b] = b;
+        if (!misfit[b]) continue;
+        loops->buffers.items[b] = before[b];
+        const loop_op writer = loops->ops.items[misfit[b] - 1];
+        TRY(copy_out(&r, b, &writer, &target[b]));
+    }
+    for (uint32_t i = 0; i < loops->outputs.count; i++)
+        loops->outputs.items[i].buffer = target[loops->outputs.items[i].buffer];
+    return NULL;
+}
+
+spyre_status pass_output_layouts(loop_graph *loops, bool *out_changed)
+{
+    uint32_t count = loops->buffers.count, places = loops->ops.count * LOOP_MAX_OPERANDS;
+    uint32_t *misfit = ARENA_NEW(loop_scratch(loops), uint32_t, count);
+    uint32_t *writer = ARENA_NEW(loop_scratch(loops), uint32_t, count);
+    uint8_t *old_stick = ARENA_NEW(loop_scratch(loops), uint8_t, places);
+    uint8_t *new_stick = ARENA_NEW(loop_scratch(loops), uint8_t, places);
+    loop_buffer *before = ARENA_NEW(loop_scratch(loops), loop_buffer, count);
+    TRY_ALLOC(misfit);
+    TRY_ALLOC(writer);
+    TRY_ALLOC(old_stick);
+    TRY_ALLOC(new_stick);
+    TRY_ALLOC(before);
+    find_sticks(loops, old_stick);
+    for (uint32_t b = 0; b < count; b++) {
+        loop_buffer *buffer = &loops->buffers.items[b];
+        before[b] = *buffer;
+        if (buffer->output < 0 || !buffer->has_layout) continue;
+        take_host_dims(buffer);
+        take_order_of_replaced(loops, buffer);
+    }
+    find_sticks(loops, new_stick);
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        writer[op->operand[op->operand_count - 1].buffer] = i + 1;
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            uint32_t id = op->operand[k].buffer, at = i * LOOP_MAX_OPERANDS + k;
+            if (old_stick[at] != new_stick[at]) misfit[id] = writer[id];
+        }
+    }
+    *out_changed = loops->output_buffer_count > 0;
+    return copy_misfits(loops, before, count, misfit);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// propagate_layouts: gives every result a stick. What the opfuncs demand says stick_modes.h; which
+// of the possible ways is taken stick_search.h. Where an operand then disagrees, relayout.c inserts
+// restickify ops, each copy once.
+//
+// The obvious shortcut, to choose op by op, cannot see that a projection which is read by heads
+// would better have its stick along the sequence from the start.
+#include "front/front.h"
+#include "front/layout/stick_refusal.h"
+#include "front/layout/stick_report.h"
+
+static spyre_status assign_result(loop_graph *loops, loop_op *op, const stick_mode *mode)
+{
+    const loop_access *access = loop_output_of(op);
+    loop_buffer *buffer = &loops->buffers.items[access->buffer];
+    op->stick = mode->stick[op->operand_count - 1];
+    if (!buffer->has_layout) stick_set(buffer, mode->dim);
+    loop_location place;
+    const char *why = loop_locate(loops, op, access, &place);
+    if (!why && place.stick_var != op->stick) why = "has another stick than its op";
+    return why ? stick_refusal(loops, op, "the layout of the result does not fit") : NULL;
+}
+
+static spyre_status lay_out(loop_graph *loops, arena *scratch, const stick_mode *modes)
+{
+    loop_op_list list = {0};
+    relayouter r = {.loops = loops, .ops = &list};
+    TRY(VEC_ROOM(scratch, &list, loops->ops.count + loops->ops.count / 8 + 8));
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        loop_op op = loops->ops.items[i];
+        *loops->at_node = op.node;
+        for (uint32_t k = 0; k + 1 < op.operand_count; k++)
+            TRY(stick_relayout(&r, &op, k, &modes[i]));
+        TRY(assign_result(loops, &op, &modes[i]));
+        TRY(VEC_PUSH(loops->memory, &list, op));
+    }
+    if (list.count > loops->ops.capacity)
+        TRY(VEC_ROOM(loops->memory, &loops->ops, list.count));
+    for (uint32_t i = 0; i < list.count; i++) loops->ops.items[i] = list.items[i];
+    loops->ops.count = list.count;
+    return NULL;
+}
+
+static spyre_status choose_and_lay_out(loop_graph *loops, arena *scratch)
+{
+    const stick_mode *modes;
+    stick_choice *choice = ARENA_NEW(loops->memory, stick_choice, 1);
+    TRY_ALLOC(choice);
+    TRY(stick_choose(loops, scratch, &modes, choice));
+    loops->sticks = choice;
+    if (loops->explains) TRY(stick_report(loops, scratch, modes, choice, &loops->notes));
+    return lay_out(loops, scratch, modes);
+}
+
+// The dim of a buffer, other than its stick's, that an access walks in steps which do not divide
+// it.
+static uint8_t uneven_dim(const loop_buffer *buffer, const loop_op *op, const loop_access *access)
+{
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (!access->stride[v]) continue;
+        uint8_t d = (uint8_t)loop_dim_at(buffer, access->stride[v]);
+        int64_t step = access->stride[v] / buffer->dim[d].stride;
+        if (d != buffer->stick && buffer->dim[d].extent % step) return d;
+    }
+    return LOOP_NO_DIM;
+}
+
+static void put_outermost(loop_buffer *buffer, uint8_t dim)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < buffer->dim_count; i++)
+        if (buffer->order[i] != dim) buffer->order[kept++] = buffer->order[i];
+    buffer->order[kept] = dim;
+}
+
+static bool is_located(const loop_graph *loops, uint32_t buffer)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            loop_location place;
+            if (op->operand[k].buffer == buffer && loop_locate(loops, op, &op->operand[k], &place))
+                return false;
+        }
+    }
+    return true;
+}
+
+// Steps that do not divide a dim leave a rest at its end, which a step of the bundle has no words
+// for unless nothing lies behind it. Rows of a table may need the order as it is.
+static void order_dims(loop_graph *loops)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            loop_buffer *buffer = &loops->buffers.items[op->operand[k].buffer];
+            if (buffer->kind != LOOP_LOCAL || !buffer->has_layout) continue;
+            const loop_buffer before = *buffer;
+            uint8_t dim = uneven_dim(buffer, op, &op->operand[k]);
+            if (dim == LOOP_NO_DIM || buffer->order[buffer->dim_count - 1] == dim) continue;
+            put_outermost(buffer, dim);
+            if (!is_located(loops, op->operand[k].buffer)) *buffer = before;
+        }
+    }
+}
+
+spyre_status pass_propagate_layouts(loop_graph *loops, bool *out_changed)
+{
+    TRY(choose_and_lay_out(loops, loop_scratch(loops)));
+    order_dims(loops);
+    *out_changed = loops->ops.count > 0;
+    return NULL;
+}

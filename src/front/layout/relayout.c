@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/layout/relayout.h"
+
+#include <string.h>
+
+#include "front/layout/stick_refusal.h"
+
+// A restickify op over `var_count` variables; operands are set by the caller.
+static loop_op begin_restickify(const loop_op *near, uint32_t var_count, const int64_t *extent)
+{
+    loop_op op = {.op = OPFUNC_RESTICKIFY,
+                  .name = near->name,
+                  .var_count = var_count,
+                  .operand_count = 2,
+                  .stick = LOOP_NO_DIM,
+                  .location = near->location,
+                  .node = near->node};
+    for (uint32_t v = 0; v < var_count; v++) {
+        op.extent[v] = extent[v];
+        op.split[v] = 1;
+    }
+    return op;
+}
+
+// A whole copy stands for the same host tensor, a piece for what one access reaches.
+relayout_key relayout_key_of(const loop_graph *loops, const loop_op *copy)
+{
+    relayout_key key;
+    memset(&key, 0, sizeof key);
+    key.source = copy->operand[0].buffer;
+    key.whole = loops->buffers.items[copy->operand[1].buffer].storage.rank > 0;
+    key.stick = copy->stick;
+    key.offset = copy->operand[0].offset;
+    memcpy(key.extent, copy->extent, sizeof key.extent);
+    memcpy(key.stride, copy->operand[0].stride, sizeof key.stride);
+    return key;
+}
+
+// Appends the copy into the buffer that was added last, unless an equal one exists: then that
+// buffer goes, and *out_target is the other copy's.
+static spyre_status append(relayouter *r, const loop_op *copy, uint32_t *out_target)
+{
+    loop_graph *loops = r->loops;
+    uint32_t fresh = copy->operand[1].buffer;
+    relayout_key key = relayout_key_of(loops, copy);
+    *out_target = fresh;
+    if (!r->forgets)
+        TRY(map_bytes_intern(loops->memory, &r->done, &key, sizeof key, fresh, out_target));
+    if (*out_target == fresh) return VEC_PUSH(loops->memory, r->ops, *copy);
+    loops->buffers.count--;
+    return NULL;
+}
+
+// What is copied so that its stick may move: a buffer, or that part of it which an access reaches.
+typedef struct {
+    loop_buffer part;   // has no layout yet
+    loop_access access; // of the part; its buffer is still the whole
+    int64_t offset;     // of the part in the whole, in host elements
+} region;
+
+// How an access walks one dim of a buffer: from index `base` in `count` strides of `step` (count 1:
+// in none), and from each of these over the indices [first, last] behind it.
+typedef struct {
+    int64_t base, first, last, step, count;
+} dim_walk;
+
+// A stride that leaves indices out between those that the access reaches, if there is one.
+static void find_stride(const loop_buffer *buffer, const loop_op *op, const loop_access *access,
+                        uint32_t d, dim_walk *w)
+{
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (access->stride[v] <= 0 || loop_dim_at(buffer, access->stride[v]) != d) continue;
+        int64_t step = access->stride[v] / buffer->dim[d].stride, count = op->extent[v];
+        int64_t begin = w->base + w->first, first = begin % step;
+        int64_t last = first + w->last - w->first - step * (count - 1);
+        if (step == 1 || last >= step) continue;
+        if (d == buffer->stick && step % loop_lanes(buffer)) continue;
+        *w = (dim_walk){begin - first, first, last, step, count};
+        return;
+    }
+}
+
+// False when one of the op's loops runs from a dim into the next.
+static bool walk_dims(const loop_buffer *buffer, const loop_op *op, const loop_access *access,
+                      dim_walk *walks)
+{
+    int64_t offset = access->offset;
+    for (uint32_t d = buffer->dim_count; d-- > 0;) {
+        int64_t index = offset / buffer->dim[d].stride;
+        walks[d] = (dim_walk){0, index, index, 1, 1};
+        offset %= buffer->dim[d].stride;
+    }
+    if (offset) return false;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (access->stride[v] <= 0) continue;
+        uint32_t d = loop_dim_at(buffer, access->stride[v]);
+        if (access->stride[v] % buffer->dim[d].stride) return false;
+        walks[d].last += access->stride[v] / buffer->dim[d].stride * (op->extent[v] - 1);
+    }
+    for (uint32_t d = 0; d < buffer->dim_count; d++)
+        if (walks[d].last >= buffer->dim[d].extent) return false;
+    return true;
+}
+
+static void add_dim(loop_buffer *part, int64_t extent, int64_t stride)
+{
+    if (extent > 1) part->dim[part->dim_count++] = (loop_dim){extent, stride};
+}
+
+// A copy of the whole serves every reader. So only small parts, of which few readers can be, are
+// copied alone: a quarter at most.
+enum { PARTS_WORTH_A_WHOLE = 4 };
+
+static region region_of(const loop_buffer *buffer, const loop_op *op, const loop_access *access)
+{
+    region whole = {.part = *buffer, .access = *access}, out = whole;
+    dim_walk walks[LOOP_MAX_DIMS];
+    double elements = 1, all = 1;
+    whole.part.kind = out.part.kind = LOOP_LOCAL;
+    if (op->tile_depth || !walk_dims(buffer, op, access, walks)) return whole;
+    out.part.dim_count = 0;
+    out.part.storage = (spyre_view){.rank = 0};
+    for (uint32_t d = 0; d < buffer->dim_count; d++) {
+        int64_t stride = buffer->dim[d].stride;
+        dim_walk w = walks[d];
+        if (out.part.dim_count + buffer->dim_count - d < LOOP_MAX_VARS)
+            find_stride(buffer, op, access, d, &w);
+        if (d == buffer->stick) w.first -= w.first % loop_lanes(buffer);
+        out.offset += (w.base + w.first) * stride;
+        add_dim(&out.part, w.last - w.first + 1, stride);
+        add_dim(&out.part, w.count, w.step * stride);
+        elements *= (double)((w.last - w.first + 1) * w.count);
+        all *= (double)buffer->dim[d].extent;
+    }
+    out.access.offset -= out.offset;
+    return elements * PARTS_WORTH_A_WHOLE <= all ? out : whole;
+}
+
+// Copies a region of buffer `source` so that its stick runs along dim `stick`.
+static spyre_status move_stick(relayouter *r, const loop_op *near, uint32_t source,
+                               const region *from, uint8_t stick, uint32_t *out)
+{
+    const loop_buffer *part = &from->part;
+    uint32_t target;
+    int64_t extent[LOOP_MAX_DIMS];
+    if (part->dim_count > LOOP_MAX_VARS)
+        return status_new(SPYRE_UNSUPPORTED, "%s: a tensor of more than 8 dims changes its stick",
+                          near->name);
+    TRY(loop_add_local(r->loops, part->name, part->dtype, part->format, &part->storage, &target));
+    loop_buffer *to = &r->loops->buffers.items[target];
+    to->dim_count = part->dim_count;
+    memcpy(to->dim, part->dim, sizeof to->dim);
+    loop_set_layout(to, stick);
+    for (uint32_t d = 0; d < part->dim_count; d++)
+        extent[d] = part->dim[part->dim_count - 1 - d].extent;
+    loop_op op = begin_restickify(near, part->dim_count, extent);
+    op.operand[0] = (loop_access){.buffer = source, .offset = from->offset};
+    op.operand[1].buffer = target;
+    for (uint32_t v = 0; v < part->dim_count; v++) {
+        uint32_t d = part->dim_count - 1 - v;
+        op.operand[0].stride[v] = op.operand[1].stride[v] = part->dim[d].stride;
+        if (d == stick) op.stick = (uint8_t)v;
+    }
+    return append(r, &op, out);
+}
+
+// The dim of a region for the stick under which its access can be expressed: the one that `want`
+// walks if possible, else large dims first; LOOP_NO_DIM (sparse) as a last resort. *out_found is
+// false when no layout can express it.
+static spyre_status choose_stick(relayouter *r, const loop_op *op, const region *from, uint8_t want,
+                                 uint8_t *out_stick, bool *out_found)
+{
+    loop_graph *loops = r->loops;
+    const loop_buffer *part = &from->part;
+    uint32_t id = loops->buffers.count;
+    TRY(VEC_PUSH(loops->memory, &loops->buffers, *part));
+    loop_access moved = from->access;
+    moved.buffer = id;
+    loop_location place;
+    int64_t best = 0;
+    *out_found = false;
+    for (uint8_t d = 0; d <= part->dim_count; d++) {
+        bool sparse = d == part->dim_count;
+        if (sparse && *out_found) continue;
+        loop_set_layout(&loops->buffers.items[id], sparse ? LOOP_NO_DIM : d);
+        if (loop_locate(loops, op, &moved, &place)) continue;
+        int64_t worth = sparse ? 0 : place.stick_var == want ? INT64_MAX : part->dim[d].extent;
+        if (*out_found && worth <= best) continue;
+        *out_found = true;
+        *out_stick = sparse ? LOOP_NO_DIM : d;
+        best = worth;
+    }
+    loops->buffers.count--;
+    return NULL;
+}
+
+// Copies what the access reaches into a dense buffer whose stick runs along `want`.
+static spyre_status copy_piece(relayouter *r, loop_op *op, uint32_t operand, uint8_t want)
+{
+    loop_graph *loops = r->loops;
+    loop_access *access = &op->operand[operand];
+    const loop_buffer from = loops->buffers.items[access->buffer];
+    uint32_t moving[LOOP_MAX_VARS], count = 0, target;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (!access->stride[v]) continue;
+        uint32_t at = count++; // by descending stride: the piece keeps the host's order
+        while (at > 0 && access->stride[moving[at - 1]] < access->stride[v]) {
+            moving[at] = moving[at - 1];
+            at--;
+        }
+        moving[at] = v;
+    }
+    int64_t extent[LOOP_MAX_VARS], dense[LOOP_MAX_VARS], stride = 1;
+    for (uint32_t i = count; i-- > 0;) {
+        extent[i] = op->extent[moving[i]];
+        dense[i] = stride;
+        stride *= extent[i];
+    }
+    TRY(loop_add_local(loops, from.name, from.dtype, from.format, &(spyre_view){.rank = 0},
+                       &target));
+    loop_buffer *to = &loops->buffers.items[target];
+    to->dim_count = count;
+    uint8_t stick = LOOP_NO_DIM;
+    loop_op copy = begin_restickify(op, count, extent);
+    copy.operand[0] = (loop_access){.buffer = access->buffer, .offset = access->offset};
+    copy.operand[1] = (loop_access){.buffer = target};
+    for (uint32_t i = 0; i < count; i++) {
+        to->dim[count - 1 - i] = (loop_dim){extent[i], dense[i]};
+        copy.operand[0].stride[i] = access->stride[moving[i]];
+        copy.operand[1].stride[i] = dense[i];
+        if (moving[i] == want) {
+            stick = (uint8_t)(count - 1 - i);
+            copy.stick = (uint8_t)i;
+        }
+    }
+    loop_set_layout(to, stick);
+    TRY(append(r, &copy, &target));
+    *access = (loop_access){.buffer = target};
+    for (uint32_t i = 0; i < count; i++) access->stride[moving[i]] = dense[i];
+    return NULL;
+}
+
+bool relayout_is_copy_out(const loop_graph *loops, const loop_op *op)
+{
+    const loop_access *from = &op->operand[0], *to = &op->operand[1];
+    if (op->op != OPFUNC_IDENTITY || op->gather || op->operand_count != 2) return false;
+    const loop_buffer *source = &loops->buffers.items[from->buffer];
+    const loop_buffer *target = &loops->buffers.items[to->buffer];
+    int64_t elements = 1, storage = 1;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (!from->stride[v] || !to->stride[v]) return false;
+        elements *= op->extent[v];
+    }
+    for (uint32_t d = 0; d < target->dim_count; d++) storage *= target->dim[d].extent;
+    return target->output >= 0 && elements == storage && source->kind != LOOP_CONSTANT &&
+           source->format == target->format;
+}
+
+spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand, uint8_t want)
+{
+    loop_access *access = &op->operand[operand];
+    loop_location place;
+    const char *why = loop_locate(r->loops, op, access, &place);
+    if (!why && place.stick_var == want) return NULL;
+    if (why) {
+        uint8_t stick = LOOP_NO_DIM;
+        bool found;
+        const region from = region_of(&r->loops->buffers.items[access->buffer], op, access);
+        TRY(choose_stick(r, op, &from, want, &stick, &found));
+        if (!found) return stick_refusal(r->loops, op, "no layout fits the view of an operand");
+        uint32_t moved;
+        TRY(move_stick(r, op, access->buffer, &from, stick, &moved));
+        *access = from.access;
+        access->buffer = moved;
+        why = loop_locate(r->loops, op, access, &place);
+        if (!why && place.stick_var == want) return NULL;
+    }
+    if (!relayout_is_copy_out(r->loops, op)) return copy_piece(r, op, operand, want);
+    op->op = OPFUNC_RESTICKIFY;
+    return NULL;
+}
+
+// The smallest byte stride above `stride`, of variables that do move; 0 when there is none.
+static int64_t next_stride(const loop_op *op, const loop_location *place, int64_t stride,
+                           int64_t lanes)
+{
+    int64_t next = 0;
+    for (uint32_t u = 0; u < op->var_count; u++) {
+        bool single = u == place->stick_var && op->extent[u] <= lanes;
+        if (single || place->stride[u] <= stride) continue;
+        if (!next || place->stride[u] < next) next = place->stride[u];
+    }
+    return next;
+}
+
+spyre_status relayout_padded(relayouter *r, loop_op *op, uint32_t operand, uint8_t padded,
+                             int64_t lanes)
+{
+    loop_location place;
+    const loop_access *access = &op->operand[operand];
+    const loop_buffer *buffer = &r->loops->buffers.items[access->buffer];
+    if (loop_locate(r->loops, op, access, &place) || place.stick_var == padded) return NULL;
+    int64_t own = loop_lanes(buffer), next = next_stride(op, &place, place.stride[padded], own);
+    if (!next || !place.stride[padded]) return NULL;
+    // Padding is cut off where the next dim starts (emit_tensor.c).
+    int64_t steps = (op->extent[padded] + lanes - 1) / lanes * lanes;
+    if (steps > next / place.stride[padded]) steps = next / place.stride[padded];
+    int64_t end = place.offset + SPYRE_STICK_BYTES, strides[LOOP_MAX_DIMS], bytes;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        int64_t count = v == padded ? steps : op->extent[v];
+        if (v == place.stick_var) count = (count + own - 1) / own;
+        end += (count - 1) * place.stride[v];
+    }
+    loop_device_strides(buffer, strides, &bytes);
+    return end > bytes ? copy_piece(r, op, operand, place.stick_var) : NULL;
+}
+
+// An op that reads the table row by row: its variables are the gather's that move in the table, and
+// the rows.
+typedef struct {
+    loop_op op;
+    uint8_t var[LOOP_MAX_VARS]; // of the gather
+    uint32_t row;               // the variable of the rows; var_count when there is one row only
+} table_reader;
+
+static spyre_status begin_table_reader(const loop_op *gather, table_reader *out)
+{
+    const loop_access *table = &gather->operand[1];
+    *out = (table_reader){.op = begin_restickify(gather, 0, NULL)};
+    loop_op *op = &out->op;
+    op->operand[0] = (loop_access){.buffer = table->buffer, .offset = table->offset};
+    for (uint8_t v = 0; v < gather->var_count; v++) {
+        if (!table->stride[v]) continue;
+        out->var[op->var_count] = v;
+        op->extent[op->var_count] = gather->extent[v];
+        op->operand[0].stride[op->var_count++] = table->stride[v];
+    }
+    out->row = op->var_count;
+    if (gather->row_count < 2) return NULL;
+    if (op->var_count == LOOP_MAX_VARS)
+        return status_new(SPYRE_UNSUPPORTED, "%s: the rows of a table have more than 7 dims",
+                          gather->name);
+    op->extent[op->var_count] = gather->row_count;
+    op->operand[0].stride[op->var_count++] = gather->row_stride;
+    return NULL;
+}
+
+static void end_table_reader(const table_reader *reader, loop_op *gather)
+{
+    const loop_access *from = &reader->op.operand[0];
+    loop_access *table = &gather->operand[1];
+    *table = (loop_access){.buffer = from->buffer, .offset = from->offset};
+    for (uint32_t v = 0; v < reader->row; v++) table->stride[reader->var[v]] = from->stride[v];
+    if (reader->row < reader->op.var_count) gather->row_stride = from->stride[reader->row];
+}
+
+// True when what lies behind the rows starts right after the last: an index can check nothing else.
+static bool rows_are_dense(const relayouter *r, const loop_op *op)
+{
+    loop_location place;
+    const loop_access *table = &op->operand[1];
+    int64_t lanes = loop_lanes(&r->loops->buffers.items[table->buffer]);
+    if (loop_locate(r->loops, op, table, &place)) return false;
+    int64_t next = next_stride(op, &place, place.row_stride, lanes);
+    return !next || !place.row_stride || next == place.row_stride * op->row_count;
+}
+
+spyre_status relayout_table(relayouter *r, loop_op *op, uint8_t want)
+{
+    table_reader reader;
+    TRY(begin_table_reader(op, &reader));
+    uint8_t stick = LOOP_NO_DIM;
+    for (uint8_t v = 0; v < reader.row; v++)
+        if (reader.var[v] == want) stick = v;
+    TRY(relayout_operand(r, &reader.op, 0, stick));
+    end_table_reader(&reader, op);
+    if (rows_are_dense(r, op)) return NULL;
+    TRY(copy_piece(r, &reader.op, 0, stick));
+    end_table_reader(&reader, op);
+    return NULL;
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/layout/stick_modes.h"
+
+void stick_set(loop_buffer *buffer, uint8_t stick)
+{
+    loop_set_layout(buffer, stick == STICK_SPARSE ? LOOP_NO_DIM : stick);
+}
+
+// A buffer may be written in pieces, so all its writers are asked. A piece that does not move along
+// the stick would write whole sticks with one element each.
+static void restrict_sticks(loop_graph *loops, const loop_op *op, uint16_t *sticks)
+{
+    const loop_access *access = &op->operand[op->operand_count - 1];
+    loop_buffer *buffer = &loops->buffers.items[access->buffer];
+    for (uint8_t d = 0; d <= STICK_SPARSE; d++) {
+        if (!(*sticks & 1u << d)) continue;
+        loop_location place;
+        stick_set(buffer, d);
+        bool fits = !loop_locate(loops, op, access, &place);
+        if (fits && d != STICK_SPARSE) fits = place.stick_var != LOOP_NO_DIM;
+        if (!fits) *sticks &= (uint16_t) ~(1u << d);
+    }
+    buffer->has_layout = false;
+}
+
+// The stick dim of an input, as a dim of the buffer that replaces it; LOOP_NO_DIM: none there.
+static uint8_t replaced_stick(const loop_buffer *input, const loop_buffer *buffer)
+{
+    if (input->stick == LOOP_NO_DIM) return STICK_SPARSE;
+    for (uint8_t d = 0; d < buffer->dim_count; d++)
+        if (buffer->dim[d].stride == input->dim[input->stick].stride) return d;
+    return LOOP_NO_DIM;
+}
+
+// What replaces an input has the stick of that one, where every writer has a way to write it so:
+// with another one it could not be written where the input is.
+static void keep_replaced_stick(const loop_graph *loops, const loop_buffer *input, uint16_t *sticks)
+{
+    uint32_t id = loops->outputs.items[input->replaced_by - 1].buffer;
+    const loop_buffer *buffer = &loops->buffers.items[id];
+    uint8_t dim = buffer->kind == LOOP_LOCAL ? replaced_stick(input, buffer) : LOOP_NO_DIM;
+    if (dim == LOOP_NO_DIM || !(sticks[id] & 1u << dim)) return;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        stick_mode_list modes;
+        if (op->operand[op->operand_count - 1].buffer != id) continue;
+        stick_modes_of(loops, op, (uint16_t)(1u << dim), &modes);
+        if (!modes.count) return;
+    }
+    sticks[id] = (uint16_t)(1u << dim);
+}
+
+spyre_status stick_writable(loop_graph *loops, const uint16_t **out_sticks)
+{
+    uint16_t *sticks = ARENA_NEW(loop_scratch(loops), uint16_t, loops->buffers.count);
+    TRY_ALLOC(sticks);
+    for (uint32_t b = 0; b < loops->buffers.count; b++)
+        sticks[b] = (uint16_t)((1u << loops->buffers.items[b].dim_count) - 1) | 1u << STICK_SPARSE;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        restrict_sticks(loops, op, &sticks[op->operand[op->operand_count - 1].buffer]);
+    }
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        const loop_buffer *buffer = &loops->buffers.items[b];
+        if (buffer->replaced_by) keep_replaced_stick(loops, buffer, sticks);
+    }
+    *out_sticks = sticks;
+    return NULL;
+}
+
+uint8_t stick_innermost(const loop_op *op, const loop_access *access, bool reduced)
+{
+    uint8_t best = LOOP_NO_DIM;
+    for (uint8_t v = 0; v < op->var_count; v++) {
+        if (!access->stride[v] || loop_var_is_reduced(op, v) != reduced) continue;
+        if (best == LOOP_NO_DIM || access->stride[v] < access->stride[best]) best = v;
+    }
+    return best;
+}
+
+// The dim of the result's buffer that variable v walks, or LOOP_NO_DIM when the result cannot carry
+// its stick there.
+static uint8_t result_dim(const loop_graph *loops, const loop_op *op, uint16_t writable, uint8_t v)
+{
+    const loop_access *access = &op->operand[op->operand_count - 1];
+    const loop_buffer *buffer = &loops->buffers.items[access->buffer];
+    uint8_t dim = v == LOOP_NO_DIM ? STICK_SPARSE : LOOP_NO_DIM;
+    for (uint8_t d = 0; v != LOOP_NO_DIM && d < buffer->dim_count; d++)
+        if (buffer->dim[d].stride == access->stride[v]) dim = d;
+    return dim != LOOP_NO_DIM && writable & 1u << dim ? dim : LOOP_NO_DIM;
+}
+
+static bool moves_moments(const loop_graph *loops, const loop_op *op, uint8_t v)
+{
+    for (uint32_t k = 0; v != LOOP_NO_DIM && k + 1 < op->operand_count; k++)
+        if (loops->buffers.items[op->operand[k].buffer].exx2 && op->operand[k].stride[v])
+            return true;
+    return false;
+}
+
+// Adds a mode whose result sticks on v, when there is such a dim. By ascending host stride.
+static stick_mode *add(const loop_graph *loops, const loop_op *op, uint16_t writable, uint8_t v,
+                       stick_mode_list *list)
+{
+    uint8_t dim = result_dim(loops, op, writable, v);
+    if (dim == LOOP_NO_DIM || list->count == STICK_MOST_MODES) return NULL;
+    uint32_t at = list->count++; // dims are numbered by ascending stride, STICK_SPARSE is last
+    while (at > 0 && list->items[at - 1].dim > dim) {
+        list->items[at] = list->items[at - 1];
+        at--;
+    }
+    stick_mode *mode = &list->items[at];
+    *mode = (stick_mode){.dim = dim};
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        mode->stick[k] = v != LOOP_NO_DIM && op->operand[k].stride[v] ? v : LOOP_NO_DIM;
+    return mode;
+}
+
+static uint8_t last_reduced(const loop_op *op)
+{
+    uint8_t last = LOOP_NO_DIM;
+    for (uint8_t v = 0; v < op->var_count; v++)
+        if (loop_var_is_reduced(op, v)) last = v;
+    return last;
+}
+
+static void reduction_modes(const loop_graph *loops, const loop_op *op, uint16_t writable,
+                            stick_mode_list *out)
+{
+    bool ranks = opfunc_describe(op->op)->kind == OPFUNC_KIND_RANK;
+    for (uint8_t i = 0; i <= op->var_count; i++) {
+        uint8_t v = i < op->var_count ? i : LOOP_NO_DIM;
+        bool reduced = v != LOOP_NO_DIM && loop_var_is_reduced(op, v);
+        if (op->op == OPFUNC_EXX2 && !reduced) continue;
+        if (reduced && ranks && v != last_reduced(op)) continue;
+        if (v != LOOP_NO_DIM && !op->operand[0].stride[v]) continue;
+        stick_mode *mode = add(loops, op, writable, reduced ? LOOP_NO_DIM : v, out);
+        if (mode) mode->stick[0] = v;
+    }
+}
+
+// Bits of the variables that operand k may stick on, in a role that only it has.
+static uint32_t role_vars(const loop_op *op, uint32_t k, bool reduced)
+{
+    uint32_t vars = 0;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        bool batch = !reduced && op->operand[1 - k].stride[v];
+        if (op->operand[k].stride[v] && loop_var_is_reduced(op, v) == reduced && !batch)
+            vars |= 1u << v;
+    }
+    return vars;
+}
+
+static void matmul_modes(const loop_graph *loops, const loop_op *op, uint16_t writable,
+                         stick_mode_list *out)
+{
+    uint32_t contracted = role_vars(op, 0, true), columns = role_vars(op, 1, false);
+    for (uint32_t n = 0; n <= LOOP_MAX_VARS; n++) {
+        if (columns ? !(columns >> n & 1u) : n < LOOP_MAX_VARS) continue;
+        for (uint32_t k = 0; k <= LOOP_MAX_VARS; k++) {
+            if (contracted ? !(contracted >> k & 1u) : k < LOOP_MAX_VARS) continue;
+            uint8_t column = columns ? (uint8_t)n : LOOP_NO_DIM;
+            stick_mode *mode = add(loops, op, writable, column, out);
+            if (mode) mode->stick[0] = contracted ? (uint8_t)k : LOOP_NO_DIM;
+        }
+    }
+}
+
+static void gather_modes(const loop_graph *loops, const loop_op *op, uint16_t writable,
+                         stick_mode_list *out)
+{
+    bool moves = false;
+    for (uint8_t v = 0; v < op->var_count; v++) {
+        if (!op->operand[1].stride[v]) continue;
+        moves = true;
+        add(loops, op, writable, v, out);
+    }
+    if (!moves) add(loops, op, writable, LOOP_NO_DIM, out);
+}
+
+// Leaves the ways that a user's pass wants.
+static void keep_wanted(const loop_op *op, stick_mode_list *list)
+{
+    uint32_t kept = 0;
+    uint8_t wanted = op->wanted_stick == LOOP_NO_DIM ? LOOP_NO_DIM : op->wanted_stick - 1;
+    for (uint32_t m = 0; m < list->count; m++)
+        if (list->items[m].stick[op->operand_count - 1] == wanted)
+            list->items[kept++] = list->items[m];
+    list->count = kept;
+}
+
+// A copy that the graph returns has its stick along the innermost dim, where it can: what was made
+// contiguous is laid out as a tensor of its sizes is by default.
+static void keep_default_stick(const loop_graph *loops, const loop_op *op, stick_mode_list *list)
+{
+    if (!relayout_is_copy_out(loops, op)) return;
+    if (list->count && list->items[0].dim == 0) list->count = 1;
+}
+
+void stick_modes_of(const loop_graph *loops, const loop_op *op, uint16_t writable,
+                    stick_mode_list *out)
+{
+    opfunc_kind kind = opfunc_describe(op->op)->kind;
+    out->count = 0;
+    if (op->gather) {
+        gather_modes(loops, op, writable, out);
+    } else if (kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_RANK) {
+        reduction_modes(loops, op, writable, out);
+    } else if (kind == OPFUNC_KIND_MATMUL) {
+        matmul_modes(loops, op, writable, out);
+    } else {
+        for (uint8_t v = 0; v < op->var_count; v++)
+            if (!moves_moments(loops, op, v)) add(loops, op, writable, v, out);
+        add(loops, op, writable, LOOP_NO_DIM, out);
+    }
+    if (op->wanted_stick)
+        keep_wanted(op, out);
+    else
+        keep_default_stick(loops, op, out);
+}
+
+spyre_status stick_relayout(relayouter *r, loop_op *op, uint32_t k, const stick_mode *mode)
+{
+    loop_location place;
+    if (op->gather && k == 1) return relayout_table(r, op, mode->stick[1]);
+    if (op->gather && k == 0) {
+        if (!loop_locate(r->loops, op, &op->operand[0], &place)) return NULL;
+        return relayout_operand(r, op, 0, stick_innermost(op, &op->operand[0], false));
+    }
+    TRY(relayout_operand(r, op, k, mode->stick[k]));
+    if (opfunc_describe(op->op)->kind != OPFUNC_KIND_MATMUL || k != 1) return NULL;
+    if (mode->stick[0] == LOOP_NO_DIM) return NULL;
+    int64_t lanes = loop_lanes(&r->loops->buffers.items[op->operand[0].buffer]);
+    return relayout_padded(r, op, 1, mode->stick[0], lanes);
+}

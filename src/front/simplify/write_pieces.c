@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// write_pieces: a concatenation copies its pieces to where they belong in the result; here the op
+// that computes a piece writes it there. Only element-wise ops, which may carry any stick that the
+// result has, and only pieces of whole sticks: what cuts a stick of the result would force another
+// stick on every operand of the op, where the copy changes that of one.
+#include "front/front.h"
+#include "front/ir/flow.h"
+
+// A copy of a whole local buffer that nothing else reads, into a part of another.
+static bool is_piece(const loop_graph *loops, const flow *f, const loop_op *op)
+{
+    if (op->op != OPFUNC_IDENTITY || op->gather || op->operand_count != 2) return false;
+    uint32_t id = op->operand[0].buffer;
+    const loop_buffer *from = &loops->buffers.items[id];
+    const loop_buffer *to = &loops->buffers.items[op->operand[1].buffer];
+    return from->kind == LOOP_LOCAL && from->output < 0 && from->dtype == to->dtype &&
+           from->format == to->format && op->operand[0].offset == 0 &&
+           !flow_is_written_once(f, op->operand[1].buffer) && flow_is_written_once(f, id) &&
+           flow_use_count(f, id) == 1;
+}
+
+// Whether the piece begins and ends at sticks, should the stick run along the innermost dim.
+static bool is_of_whole_sticks(const loop_graph *loops, const loop_op *copy)
+{
+    const loop_access *to = &copy->operand[1];
+    const loop_buffer *buffer = &loops->buffers.items[to->buffer];
+    if (buffer->dim_count == 0) return false;
+    int64_t inner = buffer->dim[0].extent, lanes = loop_lanes(buffer), walked = 1;
+    for (uint32_t v = 0; v < copy->var_count; v++)
+        if (to->stride[v] == buffer->dim[0].stride) walked = copy->extent[v];
+    if (walked == inner) return true;
+    int64_t begin = to->offset / buffer->dim[0].stride % inner;
+    return begin % lanes == 0 && (walked % lanes == 0 || begin + walked == inner);
+}
+
+// The writer's result where the copy would put it: each loop moves as the copy's over that dim.
+static bool move_result(const loop_op *copy, const loop_op *writer, loop_access *out)
+{
+    const loop_access *from = &copy->operand[0], *to = &copy->operand[1];
+    const loop_access *written = &writer->operand[writer->operand_count - 1];
+    *out = *written;
+    out->buffer = to->buffer;
+    out->offset = to->offset;
+    if (written->offset != 0) return false;
+    for (uint32_t w = 0; w < writer->var_count; w++) {
+        if (!written->stride[w]) return false;
+        bool found = false;
+        for (uint32_t v = 0; v < copy->var_count && !found; v++) {
+            found = from->stride[v] == written->stride[w] && copy->extent[v] == writer->extent[w];
+            if (found) out->stride[w] = to->stride[v];
+        }
+        if (!found) return false;
+    }
+    return copy->var_count == writer->var_count;
+}
+
+spyre_status pass_write_pieces(loop_graph *loops, bool *out_changed)
+{
+    flow f;
+    uint32_t kept = 0;
+    TRY(flow_build(loops, &f));
+    bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
+    TRY_ALLOC(gone);
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *copy = &loops->ops.items[i];
+        if (!is_piece(loops, &f, copy) || !is_of_whole_sticks(loops, copy)) continue;
+        loop_op *writer = &loops->ops.items[f.writer[copy->operand[0].buffer]];
+        loop_access moved;
+        if (!loop_is_element_wise(writer) || !move_result(copy, writer, &moved)) continue;
+        *loop_output_of(writer) = moved;
+        gone[i] = true;
+    }
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        if (!gone[i]) loops->ops.items[kept++] = loops->ops.items[i];
+    *out_changed = kept != loops->ops.count;
+    loops->ops.count = kept;
+    return NULL;
+}

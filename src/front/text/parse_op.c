@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An op of the text form, docs/loop-text.md.
+#include "front/text/parse.h"
+
+#include <string.h>
+
+// '(c0<4 "M", c1<64 reduced stick)'; *out_reduced is what the text says of each.
+static spyre_status read_loops(parse_reader *r, loop_op *op, bool *out_reduced)
+{
+    uint32_t v;
+    int64_t points = 1;
+    TRY(scan_expect(&r->in, "("));
+    while (!scan_accept(&r->in, ")")) {
+        if (op->var_count == LOOP_MAX_VARS)
+            return scan_error(&r->in, "more than %d loops", LOOP_MAX_VARS);
+        if (op->var_count) TRY(scan_expect(&r->in, ","));
+        TRY(parse_id(r, 'c', "a loop", LOOP_MAX_VARS, &v));
+        if (v != op->var_count) return scan_error(&r->in, "the next loop is c%u", op->var_count);
+        TRY(scan_expect(&r->in, "<"));
+        TRY(parse_int(r, "an extent", 2, PARSE_MOST_ELEMENTS, &op->extent[v]));
+        if (__builtin_mul_overflow(points, op->extent[v], &points) || points > PARSE_MOST_ELEMENTS)
+            return scan_error(&r->in, "more than 2^40 points");
+        out_reduced[v] = scan_accept_word(&r->in, "reduced");
+        op->split[v] = op->core_stride[v] = 1;
+        op->var_count++;
+        if (scan_accept_word(&r->in, "stick")) {
+            if (op->stick != LOOP_NO_DIM) return scan_error(&r->in, "a second stick");
+            op->stick = (uint8_t)v;
+        }
+        scan_blanks(&r->in);
+        if (*r->in.at == '"') TRY(scan_string(&r->in, &op->dim_name[v]));
+    }
+    return NULL;
+}
+
+// Whatever the user calls it, up to the parenthesis.
+static spyre_status read_dim_name(parse_reader *r, const char **out_name)
+{
+    scan_blanks(&r->in);
+    size_t length = strcspn(r->in.at, ")\n");
+    if (length == 0) return scan_error(&r->in, "expected a dim's name");
+    *out_name = arena_strndup(r->loops->memory, r->in.at, length);
+    TRY_ALLOC(*out_name);
+    r->in.at += length;
+    return NULL;
+}
+
+// "(t0<8 M)", with a star behind the count when the bundle has steps for every iteration.
+static spyre_status read_tiles(parse_reader *r, loop_op *op)
+{
+    loop_tiles tiles = {0};
+    uint32_t id;
+    if (op->tile_depth == LOOP_MAX_TILES)
+        return scan_error(&r->in, "more than %d loops around an op", LOOP_MAX_TILES);
+    TRY(scan_expect(&r->in, "("));
+    TRY(parse_id(r, 't', "a counted loop", PARSE_MOST_TILES, &id));
+    TRY(scan_expect(&r->in, "<"));
+    TRY(parse_int(r, "a count", 2, PARSE_MOST_ELEMENTS, &tiles.count));
+    tiles.unrolled = scan_accept(&r->in, "*");
+    TRY(read_dim_name(r, &tiles.name));
+    while (r->loops->tiles.count <= id)
+        TRY(VEC_PUSH(r->loops->memory, &r->loops->tiles, ((loop_tiles){0})));
+    loop_tiles *known = &r->loops->tiles.items[id];
+    if (!known->name) *known = tiles;
+    if (known->count != tiles.count || known->unrolled != tiles.unrolled ||
+        strcmp(known->name, tiles.name) != 0)
+        return scan_error(&r->in, "t%u is another loop above", id);
+    op->tiles[op->tile_depth++] = id;
+    return scan_expect(&r->in, ")");
+}
+
+// "(c0/4)" or "(c0/4:8)"
+static spyre_status read_split(parse_reader *r, loop_op *op)
+{
+    int64_t slices, step = 1;
+    uint32_t v;
+    TRY(scan_expect(&r->in, "("));
+    TRY(parse_id(r, 'c', "a loop", op->var_count, &v));
+    TRY(scan_expect(&r->in, "/"));
+    TRY(parse_int(r, "a count of slices", 2, PARSE_MOST_SLICES, &slices));
+    if (scan_accept(&r->in, ":"))
+        TRY(parse_int(r, "a step of cores", 1, PARSE_MOST_CORE_STRIDE, &step));
+    if (loop_core_count(op) * slices > PARSE_MOST_SLICES)
+        return scan_error(&r->in, "more slices than a card has cores");
+    op->split[v] = (int32_t)slices;
+    op->core_stride[v] = (int32_t)step;
+    return scan_expect(&r->in, ")");
+}
+
+// "wants(c1)", "wants(sparse)": where a user's pass wants the stick of the result.
+static spyre_status read_wanted_stick(parse_reader *r, loop_op *op)
+{
+    uint32_t var;
+    if (!scan_accept_word(&r->in, "wants")) return NULL;
+    TRY(scan_expect(&r->in, "("));
+    if (scan_accept_word(&r->in, "sparse")) {
+        op->wanted_stick = LOOP_NO_DIM;
+    } else {
+        TRY(parse_id(r, 'c', "a variable", op->var_count, &var));
+        op->wanted_stick = (uint8_t)(var + 1);
+    }
+    return scan_expect(&r->in, ")");
+}
+
+// "by(hint)": what divided the op.
+static spyre_status read_origin(parse_reader *r, loop_op *op)
+{
+    if (!scan_accept_word(&r->in, "by")) return NULL;
+    TRY(scan_expect(&r->in, "("));
+    for (int o = LOOP_UNDIVIDED + 1; o <= LOOP_DIVIDED_BY_HINT; o++) {
+        if (!scan_accept(&r->in, loop_division_origin_name((loop_division_origin)o))) continue;
+        op->divided_by = (loop_division_origin)o;
+        return scan_expect(&r->in, ")");
+    }
+    return scan_error(&r->in, "expected what divided the op");
+}
+
+static spyre_status read_hint(parse_reader *r, const char *word, const char **out)
+{
+    if (!scan_accept_word(&r->in, word)) return NULL;
+    TRY(scan_expect(&r->in, "("));
+    TRY(scan_string(&r->in, out));
+    return scan_expect(&r->in, ")");
+}
+
+// The graph node and the user's hints, which ops of one node share.
+static spyre_status read_node(parse_reader *r, loop_op *op)
+{
+    int64_t number = 0;
+    if (scan_accept_word(&r->in, "node")) {
+        TRY(scan_expect(&r->in, "("));
+        TRY(parse_int(r, "a node", 0, PARSE_MOST_NODES - 1, &number));
+        TRY(scan_expect(&r->in, ")"));
+    }
+    op->node = (uint32_t)number;
+    while (r->nodes.count <= op->node)
+        TRY(VEC_PUSH(r->loops->memory, &r->nodes, ((parse_node){0})));
+    parse_node *node = &r->nodes.items[op->node];
+    TRY(read_hint(r, "work_div", &node->work_div));
+    TRY(read_hint(r, "tiles", &node->tiles));
+    return scan_accept_word(&r->in, "names") ? parse_dim_names(r, &node->names) : NULL;
+}
+
+static spyre_status read_parameters(parse_reader *r, loop_op *op)
+{
+    const opfunc_info *info = opfunc_describe(op->op);
+    double value;
+    for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS; i++) {
+        if (!info->parameter[i]) continue;
+        TRY(scan_expect(&r->in, info->parameter[i]));
+        TRY(scan_expect(&r->in, "("));
+        TRY(parse_real(r, &value));
+        op->parameter[i] = (float)value;
+        TRY(scan_expect(&r->in, ")"));
+    }
+    if (!op->gather) return NULL;
+    TRY(scan_expect(&r->in, "rows"));
+    TRY(scan_expect(&r->in, "("));
+    TRY(parse_int(r, "a count of rows", 1, PARSE_MOST_ELEMENTS, &op->row_count));
+    TRY(scan_expect(&r->in, ":"));
+    TRY(parse_int(r, "a stride", 0, PARSE_MOST_ELEMENTS, &op->row_stride));
+    return scan_expect(&r->in, ")");
+}
+
+static bool reaches_beyond(int64_t steps, int64_t stride, int64_t *reach)
+{
+    int64_t more;
+    return __builtin_mul_overflow(steps, stride, &more) ||
+           __builtin_add_overflow(*reach, more, reach) || *reach >= PARSE_MOST_ELEMENTS;
+}
+
+static spyre_status check_reach(const parse_reader *r, const loop_op *op, const loop_access *access)
+{
+    int64_t reach = access->offset;
+    bool beyond = op->gather && reaches_beyond(op->row_count - 1, op->row_stride, &reach);
+    for (uint32_t v = 0; v < op->var_count && !beyond; v++)
+        beyond = reaches_beyond(op->extent[v] - 1, access->stride[v], &reach);
+    for (uint32_t t = 0; t < op->tile_depth && !beyond; t++)
+        beyond = reaches_beyond(r->loops->tiles.items[op->tiles[t]].count - 1,
+                                access->tile_stride[t], &reach);
+    return beyond ? scan_error(&r->in, "it reaches beyond 2^40 elements") : NULL;
+}
+
+// "b0[100 + 96*c0 + 4096*t0]"
+static spyre_status read_access(parse_reader *r, const loop_op *op, loop_access *out)
+{
+    int64_t stride;
+    uint32_t v, depth = 0;
+    TRY(parse_id(r, 'b', "a buffer", r->loops->buffers.count, &out->buffer));
+    TRY(scan_expect(&r->in, "["));
+    TRY(parse_int(r, "an offset", 0, PARSE_MOST_ELEMENTS, &out->offset));
+    while (scan_accept(&r->in, "+")) {
+        TRY(parse_int(r, "a stride", 1, PARSE_MOST_ELEMENTS, &stride));
+        TRY(scan_expect(&r->in, "*"));
+        if (*r->in.at != 't') {
+            TRY(parse_id(r, 'c', "a loop", op->var_count, &v));
+            out->stride[v] = stride;
+            continue;
+        }
+        const scanner before = r->in;
+        TRY(parse_id(r, 't', "a counted loop", r->loops->tiles.count, &v));
+        while (depth < op->tile_depth && op->tiles[depth] != v) depth++;
+        if (depth == op->tile_depth)
+            return scan_error(&before, "t%u is no loop around the op, or out of order", v);
+        out->tile_stride[depth] = stride;
+    }
+    TRY(scan_expect(&r->in, "]"));
+    return check_reach(r, op, out);
+}
+
+// The line of the accesses: the result, then what is read.
+static spyre_status read_operands(parse_reader *r, loop_op *op)
+{
+    const opfunc_info *info = opfunc_describe(op->op);
+    loop_access result = {0};
+    if (!parse_next_line(r)) return scan_error(&r->in, "expected what the op writes and reads");
+    TRY(read_access(r, op, &result));
+    TRY(scan_expect(&r->in, "="));
+    scan_blanks(&r->in);
+    while (*r->in.at == 'b') {
+        if (op->operand_count + 1 == LOOP_MAX_OPERANDS)
+            return scan_error(&r->in, "more than %d inputs", LOOP_MAX_OPERANDS - 1);
+        TRY(read_access(r, op, &op->operand[op->operand_count++]));
+        scan_blanks(&r->in);
+    }
+    uint32_t least = op->gather ? 2 : info->least_inputs, most = op->gather ? 2 : info->most_inputs;
+    if (op->operand_count < least || op->operand_count > most)
+        return scan_error(&r->in, "%s%s does not take %u inputs", info->name,
+                          op->gather ? " gather" : "", op->operand_count);
+    op->operand[op->operand_count++] = result;
+    return scan_line_end(&r->in);
+}
+
+static spyre_status check_reduced(parse_reader *r, const loop_op *op, const bool *reduced)
+{
+    for (uint32_t v = 0; v < op->var_count; v++)
+        if (loop_var_is_reduced(op, v) != reduced[v])
+            return scan_error(&r->in, "by its accesses c%u is %sreduced", v,
+                              reduced[v] ? "not " : "");
+    return NULL;
+}
+
+spyre_status parse_op(parse_reader *r)
+{
+    loop_op op = {.stick = LOOP_NO_DIM};
+    bool reduced[LOOP_MAX_VARS] = {false};
+    const char *name, *location, *behind;
+    int64_t id;
+    uint32_t count = r->loops->ops.count;
+    TRY(scan_int(&r->in, &id));
+    if (id != count) return scan_error(&r->in, "the next op is op %u", count);
+    TRY(scan_name(&r->in, "an opfunc", &name));
+    op.op = opfunc_named(name);
+    if (op.op == OPFUNC_NONE) return scan_error(&r->in, "no opfunc is named '%s'", name);
+    op.gather = scan_accept_word(&r->in, "gather");
+    TRY(scan_expect(&r->in, "for"));
+    TRY(read_loops(r, &op, reduced));
+    while (scan_accept_word(&r->in, "in")) TRY(read_tiles(r, &op));
+    while (scan_accept_word(&r->in, "split")) TRY(read_split(r, &op));
+    TRY(read_wanted_stick(r, &op));
+    TRY(read_origin(r, &op));
+    TRY(read_parameters(r, &op));
+    TRY(read_node(r, &op));
+    TRY(parse_comment(r, ", ", &op.name, &behind));
+    if (!behind) return scan_error(&r->in, "expected a value's name, a comma and a source line");
+    const char *note = strstr(behind, "; ");
+    location = note ? arena_strndup(r->in.memory, behind, (size_t)(note - behind)) : behind;
+    TRY_ALLOC(location);
+    op.location = strcmp(location, "unknown") == 0 ? NULL : location;
+    op.note = note ? note + 2 : NULL;
+    TRY(read_operands(r, &op));
+    TRY(check_reduced(r, &op, reduced));
+    return VEC_PUSH(r->loops->memory, &r->loops->ops, op);
+}
+

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops of a sum over exp(x - max(x)) along a cut loop, and their new order. Shared by
+// tile_exponentials.c and recurrence.c. Internal.
+#ifndef FRONT_RECURRENCE_H
+#define FRONT_RECURRENCE_H
+
+#include "front/ir/flow.h"
+#include "front/tile/tiling.h"
+
+enum { RECURRENCE_MOST_SUMS = 4, RECURRENCE_NO_LOOP = -1 };
+
+typedef struct {
+    tiling *t;
+    flow f;
+    uint32_t most, shifted, power;   // ops: max(x), x - that, exp of that
+    uint32_t guard;                  // op: the maximum of max(x) and something, or SPYRE_NO_ID
+    uint32_t sums[RECURRENCE_MOST_SUMS], sum_count;
+    uint32_t held[RECURRENCE_MOST_SUMS];        // buffers: where each sum is accumulated
+    uint32_t level;                  // of the loop that is cut, the innermost
+    double lowest;
+    loop_op_list ops;                // the new order
+    tile_path_list paths;
+    uint32_t kept, fresh, change;    // buffers: the largest so far, with this tile, exp of the gap
+} recurrence;
+
+static inline const loop_op *recurrence_op(const recurrence *r, uint32_t index)
+{
+    return &r->t->loops->ops.items[index];
+}
+
+static inline const tile_path *recurrence_path(const recurrence *r, uint32_t index)
+{
+    return &r->t->paths.items[index];
+}
+
+static inline uint32_t recurrence_result(const recurrence *r, uint32_t index)
+{
+    return recurrence_op(r, index)->operand[recurrence_op(r, index)->operand_count - 1].buffer;
+}
+
+// Finds the ops that belong to the maximum r->most; false when they are no such sum.
+bool recurrence_find(recurrence *r);
+
+// The loop of x - max(x) that walks what loop v of a sum walks, or RECURRENCE_NO_LOOP.
+int recurrence_loop(const recurrence *r, uint32_t sum, uint32_t k, uint32_t v);
+
+bool recurrence_is_summed(const recurrence *r, uint32_t op);
+
+#endif

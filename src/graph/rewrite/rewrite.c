@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every handler needs: arguments and results of the node in work, as tensors of the card.
+#include "graph/rewrite/rewrite.h"
+
+#include <string.h>
+
+aten_op native_of(opfunc func)
+{
+    for (uint32_t i = 0; i < ATEN_NATIVE_COUNT; i++) {
+        const aten_row *row = aten_describe((aten_op)i);
+        bool takes_opfunc = row->kind == ATEN_KIND_POINTWISE || row->kind == ATEN_KIND_REDUCTION;
+        if (takes_opfunc && row->opfunc == func) return (aten_op)i;
+    }
+    return ATEN_COUNT;
+}
+
+spyre_status rewrite_value(rewriter *r, uint32_t value, tensor *out)
+{
+    const graph_value *v = &r->target->values.items[value];
+    *out = (tensor){.value = value, .dtype = v->dtype};
+    if (!v->on_card) return status_new(SPYRE_UNSUPPORTED, "a tensor of the host");
+    TRY(graph_view_constant(r->target, &v->view, &out->view));
+    if (r->loose[value]) {
+        return status_new(SPYRE_UNSUPPORTED, "a result of the host that is not dense");
+    }
+    if (view_element_count(&out->view) > 0) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "a tensor without elements");
+}
+
+spyre_status rewrite_optional(rewriter *r, uint32_t index, bool *out_present, tensor *out)
+{
+    uint32_t value;
+    TRY(graph_arg_value(r->source, r->node, index, &value));
+    *out_present = value != SPYRE_NO_ID;
+    if (!*out_present) return NULL;
+    return status_at(rewrite_value(r, value, out), "operand %u", index);
+}
+
+spyre_status rewrite_tensor(rewriter *r, uint32_t index, tensor *out)
+{
+    bool present;
+    TRY(rewrite_optional(r, index, &present, out));
+    if (present) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: expected a tensor, found none", index);
+}
+
+// The windows of a sliding view: more separate reads than these are left to the host.
+enum { MOST_WINDOWS = 64 };
+
+// Of two dims that reach the same elements the shorter one, or the rank when none do. Dims that
+// repeat elements (stride 0) are no matter.
+static uint32_t find_overlap(const spyre_view *view)
+{
+    uint32_t order[SPYRE_MAX_RANK], count = 0;
+    for (uint32_t i = 0; i < view->rank; i++) {
+        uint32_t at = count;
+        if (view->size[i] == 1 || view->stride[i] == 0) continue;
+        for (; at > 0 && view->stride[order[at - 1]] > view->stride[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+        count++;
+    }
+    int64_t reach = 0; // of the dims before, in elements
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t dim = order[k], before = k ? order[k - 1] : dim;
+        if (k && view->stride[dim] <= reach)
+            return view->size[dim] < view->size[before] ? dim : before;
+        reach += (view->size[dim] - 1) * view->stride[dim];
+    }
+    return view->rank;
+}
+
+// x when its elements are its own, else a copy that is: one window after the other.
+static spyre_status make_separate(rewriter *r, const tensor *x, int64_t windows, tensor *out)
+{
+    tensor items[MOST_WINDOWS];
+    uint32_t dim = find_overlap(&x->view);
+    *out = *x;
+    if (dim == x->view.rank) return NULL;
+    int64_t count = x->view.size[dim];
+    if (windows * count > MOST_WINDOWS) {
+        return status_new(SPYRE_UNSUPPORTED, "%lld windows that overlap, at most %d are supported",
+                          (long long)(windows * count), MOST_WINDOWS);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        TRY(make_slice(r, x, dim, i, 1, &items[i]));
+        TRY(make_separate(r, &items[i], windows * count, &items[i]));
+    }
+    return make_cat(r, items, (uint32_t)count, dim, NULL, out);
+}
+
+spyre_status rewrite_separate(rewriter *r, uint32_t index, tensor *out)
+{
+    TRY(rewrite_tensor(r, index, out));
+    return status_at(make_separate(r, out, 1, out), "operand %u", index);
+}
+
+spyre_status rewrite_operand(rewriter *r, uint32_t index, spyre_dtype dtype, tensor *out)
+{
+    bool is_value = index < r->from->arg_count && r->from->args[index].kind == SPYRE_ARG_VALUE;
+    tensor given;
+    double number;
+    if (is_value) {
+        TRY(rewrite_separate(r, index, &given));
+        return status_at(make_cast(r, &given, dtype, NULL, out), "operand %u", index);
+    }
+    if (index >= r->from->arg_count || r->from->args[index].kind == SPYRE_ARG_NONE) {
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "argument %u: expected a tensor or a number, "
+                          "found none",
+                          index);
+    }
+    TRY(graph_arg_real(r->source, r->node, index, 0, &number));
+    return status_at(make_constant(r, number, dtype, out), "operand %u", index);
+}
+
+spyre_status rewrite_dim(rewriter *r, uint32_t index, int64_t fallback, uint32_t rank,
+                         uint32_t *out_dim)
+{
+    int64_t dim, limit = rank ? (int64_t)rank : 1;
+    TRY(graph_arg_int(r->source, r->node, index, fallback, &dim));
+    if (dim < -limit || dim >= limit) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: dim %lld is outside [-%lld, %lld)",
+                          index, (long long)dim, (long long)limit, (long long)limit);
+    }
+    *out_dim = (uint32_t)(dim < 0 ? dim + limit : dim);
+    return NULL;
+}
+
+spyre_status rewrite_result(rewriter *r, uint32_t index, tensor *out)
+{
+    if (index >= r->from->result_count) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "%u results, expected at least %u",
+                          r->from->result_count, index + 1);
+    }
+    return status_at(rewrite_value(r, r->from->results[index], out), "result %u", index);
+}
+
+bool rewrite_uses(const rewriter *r, uint32_t result)
+{
+    return result < r->from->result_count && r->used[r->from->results[result]];
+}
+
+spyre_status rewrite_only_result(rewriter *r, uint32_t index)
+{
+    for (uint32_t i = 0; i < r->from->result_count; i++) {
+        if (i == index || !rewrite_uses(r, i)) continue;
+        return status_new(SPYRE_UNSUPPORTED, "result %u is used", i);
+    }
+    return NULL;
+}
+
+spyre_status rewrite_finish(rewriter *r, const tensor *x, const tensor *into)
+{
+    spyre_view reshaped;
+    tensor same_sizes;
+    // Never another name of a caller's tensor, which the host may overwrite later.
+    bool is_own = graph_value_base(r->target, x->value) >= r->source->values.count;
+    bool is_view = view_reshape(&x->view, into->view.size, into->view.rank, &reshaped);
+    if (is_own && is_view && x->dtype == into->dtype && view_same(&reshaped, &into->view)) {
+        return make_view(r, x, &into->view, into, NULL);
+    }
+    TRY(make_reshape(r, x, into->view.size, into->view.rank, &same_sizes));
+    return make_cast(r, &same_sizes, into->dtype, into, NULL);
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scaled dot product attention: softmax(q k^T scale + mask) v. The scale goes to q, so that scores
+// are small before they are rounded; k is used as it is. Query heads that share a key head (grouped
+// queries) become rows of one matrix: no copy of k or v.
+#include <math.h>
+
+#include "graph/rewrite/rewrite.h"
+
+typedef struct {
+    bool causal;
+    int64_t batch, heads, key_heads, group, queries, keys, width, value_width;
+    double scale;
+} attention;
+
+static spyre_status load_options(rewriter *r, attention *a)
+{
+    bool is_override = r->from->op == ATEN_ATTENTION_OVERRIDE;
+    double dropout;
+    TRY(graph_arg_real(r->source, r->node, 4, 0, &dropout));
+    TRY(graph_arg_bool(r->source, r->node, 5, false, &a->causal));
+    TRY(graph_arg_real(r->source, r->node, is_override ? 7 : 6, 1 / sqrt((double)a->width),
+                       &a->scale));
+    if (dropout != 0) {
+        return status_new(SPYRE_UNSUPPORTED, "dropout %g, the card has no random numbers", dropout);
+    }
+    if (a->scale > 0) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "a scale of %g", a->scale);
+}
+
+static spyre_status load_shape(const tensor *q, const tensor *k, const tensor *v, attention *a)
+{
+    if (q->view.rank != 4 || k->view.rank != 4 || v->view.rank != 4) {
+        return status_new(SPYRE_UNSUPPORTED, "ranks %u, %u, %u, only 4 is supported", q->view.rank,
+                          k->view.rank, v->view.rank);
+    }
+    *a = (attention){.batch = q->view.size[0],
+                     .heads = q->view.size[1],
+                     .key_heads = k->view.size[1],
+                     .queries = q->view.size[2],
+                     .keys = k->view.size[2],
+                     .width = q->view.size[3],
+                     .value_width = v->view.size[3]};
+    bool fits = k->view.size[0] == a->batch && v->view.size[0] == a->batch &&
+                v->view.size[1] == a->key_heads && v->view.size[2] == a->keys &&
+                k->view.size[3] == a->width;
+    if (!fits) return status_new(SPYRE_UNSUPPORTED, "sizes of query, key and value that differ");
+    if (a->heads % a->key_heads != 0) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "%lld query heads for %lld key heads",
+                          (long long)a->heads, (long long)a->key_heads);
+    }
+    a->group = a->heads / a->key_heads;
+    return NULL;
+}
+
+// [queries, keys]: true where the key is not behind the query. Made once a graph for each size.
+static spyre_status make_causal_mask(rewriter *r, int64_t queries, int64_t keys, tensor *out)
+{
+    tensor counts, rows, columns;
+    for (uint32_t i = 0; i < r->causal_masks.count; i++) {
+        const tensor *known = &r->causal_masks.items[i];
+        if (known->view.size[0] != queries || known->view.size[1] != keys) continue;
+        *out = *known;
+        return NULL;
+    }
+    TRY(make_count(r, queries > keys ? queries : keys, &counts));
+    TRY(make_slice(r, &counts, 0, 0, queries, &rows));
+    TRY(make_unsqueeze(r, &rows, 1, &rows));
+    TRY(make_slice(r, &counts, 0, 0, keys, &columns));
+    TRY(make_binary(r, ATEN_SPYRE_LESSEREQUAL, &columns, &rows, NULL, out));
+    return VEC_PUSH(r->target->memory, &r->causal_masks, *out);
+}
+
+// Keeps the scores where the mask is true; the others become -inf.
+static spyre_status select_scores(rewriter *r, const tensor *mask, tensor *scores)
+{
+    tensor never;
+    TRY(make_constant(r, -HUGE_VAL, scores->dtype, &never));
+    return make_where(r, mask, scores, &never, NULL, scores);
+}
+
+// A mask of bools keeps what is true; any other is added.
+static spyre_status apply_mask(rewriter *r, tensor *scores, bool *out_masked)
+{
+    tensor mask;
+    const spyre_view sizes = scores->view;
+    TRY(rewrite_optional(r, 3, out_masked, &mask));
+    if (!*out_masked) return NULL;
+    if (mask.dtype == SPYRE_DTYPE_BOOL) {
+        TRY(select_scores(r, &mask, scores));
+    } else {
+        TRY(rewrite_operand(r, 3, scores->dtype, &mask));
+        TRY(make_binary(r, ATEN_SPYRE_ADD, scores, &mask, NULL, scores));
+    }
+    if (view_same_sizes(&sizes, &scores->view)) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "operand 3: the mask does not broadcast to the "
+                                              "scores");
+}
+
+static spyre_status apply_masks(rewriter *r, const attention *a, tensor *scores, bool *out_masked)
+{
+    tensor mask;
+    TRY(apply_mask(r, scores, out_masked));
+    if (!a->causal) return NULL;
+    TRY(make_causal_mask(r, a->queries, a->keys, &mask));
+    return select_scores(r, &mask, scores);
+}
+
+// [batch, heads, queries, n] as [batch, key heads, group * queries, n] or back.
+static spyre_status regroup(rewriter *r, const attention *a, const tensor *x, bool to_groups,
+                            tensor *out)
+{
+    int64_t sizes[4] = {a->batch, to_groups ? a->key_heads : a->heads,
+                        to_groups ? a->group * a->queries : a->queries, x->view.size[3]};
+    if (a->group > 1) return make_reshape(r, x, sizes, 4, out);
+    *out = *x;
+    return NULL;
+}
+
+spyre_status rewrite_attention(rewriter *r)
+{
+    tensor q, k, v, keys, rows, scores, weights, result, into;
+    attention a;
+    bool masked;
+    TRY(rewrite_only_result(r, 0));
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &q));
+    TRY(rewrite_operand(r, 1, into.dtype, &k));
+    TRY(rewrite_operand(r, 2, into.dtype, &v));
+    TRY(load_shape(&q, &k, &v, &a));
+    TRY(load_options(r, &a));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &q, a.scale, NULL, &q));
+    TRY(regroup(r, &a, &q, true, &rows));
+    TRY(make_transpose(r, &k, 2, 3, &keys));
+    TRY(make_matmul(r, &rows, &keys, NULL, &scores));
+    TRY(regroup(r, &a, &scores, false, &scores));
+    TRY(apply_masks(r, &a, &scores, &masked));
+    TRY(make_softmax(r, &scores, 3, masked, NULL, &weights));
+    TRY(regroup(r, &a, &weights, true, &rows));
+    if (a.group == 1) return make_matmul(r, &rows, &v, &into, NULL);
+    TRY(make_matmul(r, &rows, &v, NULL, &result));
+    return rewrite_finish(r, &result, &into);
+}

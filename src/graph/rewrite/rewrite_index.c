@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading at indices. The card gathers rows of a table of rank 2, so the dims that are indexed go
+// to the front and become one, and so do the others; several indices become the number of a row. An
+// index that is out of its dim must stay one that is out of the table: the card faults there, and a
+// sum of indices could hide it.
+#include "graph/rewrite/rewrite.h"
+
+// Integers are multiplied through float32, which has each of these.
+enum { MOST_ROWS = 1 << 24 };
+
+// Rows of one element, which share sticks: each becomes two, and one of them is taken.
+static spyre_status gather_elements(rewriter *r, const tensor *rows, const tensor *index,
+                                    tensor *out)
+{
+    tensor twice, pairs;
+    spyre_view view = rows->view;
+    view.size[1] = 2;
+    view.stride[1] = 0;
+    TRY(make_view(r, rows, &view, NULL, &twice));
+    TRY(make_copy(r, &twice, NULL, &twice));
+    TRY(make_gather(r, &twice, index, NULL, &pairs));
+    return make_slice(r, &pairs, pairs.view.rank - 1, 0, 1, out);
+}
+
+// Rows of a table along its first `dims` dims, which index has a number for; the result has the
+// sizes of the index, then the table's other dims.
+static spyre_status gather_rows(rewriter *r, const tensor *table, uint32_t dims,
+                                const tensor *index, tensor *out)
+{
+    tensor rows, result;
+    int64_t sizes[2] = {1, 1}, wanted[2 * SPYRE_MAX_RANK];
+    uint32_t rank = index->view.rank;
+    for (uint32_t i = 0; i < rank; i++) wanted[i] = index->view.size[i];
+    for (uint32_t i = 0; i < table->view.rank; i++) {
+        sizes[i >= dims] *= table->view.size[i];
+        if (i >= dims) wanted[rank++] = table->view.size[i];
+    }
+    if (rank > SPYRE_MAX_RANK) return status_new(SPYRE_UNSUPPORTED, "a result of rank %u", rank);
+    TRY(make_reshape(r, table, sizes, 2, &rows));
+    if (sizes[1] == 1) TRY(gather_elements(r, &rows, index, &result));
+    else TRY(make_gather(r, &rows, index, NULL, &result));
+    return make_reshape(r, &result, wanted, rank, out);
+}
+
+// The same into the node's result; rows of a table of rank 2 are gathered as they are.
+static spyre_status gather_all(rewriter *r, const tensor *table, const tensor *index,
+                               const tensor *into)
+{
+    tensor result;
+    if (table->view.rank == 0) return status_new(SPYRE_UNSUPPORTED, "operand 0: rank 0");
+    if (table->view.rank == 2 && table->view.size[1] > 1)
+        return make_gather(r, table, index, into, NULL);
+    TRY(gather_rows(r, table, 1, index, &result));
+    return rewrite_finish(r, &result, into);
+}
+
+spyre_status rewrite_embedding(rewriter *r)
+{
+    tensor table, index, into;
+    TRY(rewrite_tensor(r, 0, &table));
+    TRY(rewrite_tensor(r, 1, &index));
+    TRY(rewrite_result(r, 0, &into));
+    return gather_all(r, &table, &index, &into);
+}
+
+spyre_status make_wrapped_index(rewriter *r, const tensor *index, int64_t rows, tensor *out)
+{
+    tensor below, sign, step;
+    TRY(make_with(r, ATEN_SPYRE_MINIMUM, index, 0, NULL, &below));
+    TRY(make_with(r, ATEN_SPYRE_MAXIMUM, &below, -1, NULL, &sign));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &sign, (double)rows, NULL, &step));
+    return make_binary(r, ATEN_SPYRE_SUB, index, &step, NULL, out);
+}
+
+// One index a dim of the table.
+typedef struct {
+    tensor items[SPYRE_MAX_RANK];
+    uint32_t count;
+    uint32_t dim[SPYRE_MAX_RANK]; // of the table, ascending
+    bool wraps;                   // negative ones count from the end
+} indices;
+
+// row * size + index; where the index is not in [0, size) a number beyond all `rows`.
+static spyre_status add_index(rewriter *r, const tensor *row, const tensor *index, int64_t size,
+                              int64_t rows, tensor *out)
+{
+    tensor raised, inside, over, under, outside, flag, penalty, scaled, sum;
+    TRY(make_with(r, ATEN_SPYRE_MAXIMUM, index, 0, NULL, &raised));
+    TRY(make_with(r, ATEN_SPYRE_MINIMUM, &raised, (double)(size - 1), NULL, &inside));
+    TRY(make_binary(r, ATEN_SPYRE_SUB, index, &inside, NULL, &over));
+    TRY(make_binary(r, ATEN_SPYRE_SUB, &inside, index, NULL, &under));
+    TRY(make_binary(r, ATEN_SPYRE_MAXIMUM, &over, &under, NULL, &outside));
+    TRY(make_with(r, ATEN_SPYRE_MINIMUM, &outside, 1, NULL, &flag));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &flag, (double)rows, NULL, &penalty));
+    TRY(make_with(r, ATEN_SPYRE_MUL, row, (double)size, NULL, &scaled));
+    TRY(make_binary(r, ATEN_SPYRE_ADD, &inside, &penalty, NULL, &sum));
+    return make_binary(r, ATEN_SPYRE_ADD, &scaled, &sum, NULL, out);
+}
+
+// The number of a row of the table whose indexed dims are in front and joined.
+static spyre_status join_indices(rewriter *r, const indices *all, const spyre_view *table,
+                                 tensor *out)
+{
+    int64_t rows = 1;
+    for (uint32_t i = 0; i < all->count; i++) rows *= table->size[all->dim[i]];
+    if (all->count > 1 && rows > MOST_ROWS) {
+        return status_new(SPYRE_UNSUPPORTED, "%u indices into %lld rows, at most %d are supported",
+                          all->count, (long long)rows, MOST_ROWS);
+    }
+    for (uint32_t i = 0; i < all->count; i++) {
+        int64_t size = table->size[all->dim[i]];
+        tensor index = all->items[i];
+        if (i > 0) TRY(make_cast(r, &index, out->dtype, NULL, &index));
+        if (all->wraps) TRY(make_wrapped_index(r, &index, size, &index));
+        if (i == 0)
+            *out = index;
+        else
+            TRY(add_index(r, out, &index, size, rows, out));
+    }
+    return NULL;
+}
+
+// Gathers at indices of any dims. The dims of the index stand where the first indexed dim was, or
+// in front of all when the indexed dims are apart.
+static spyre_status index_dims(rewriter *r, const tensor *table, const indices *all,
+                               const tensor *into)
+{
+    uint32_t order[SPYRE_MAX_RANK], count = 0, rank = table->view.rank;
+    bool indexed[SPYRE_MAX_RANK] = {false};
+    for (uint32_t i = 0; i < all->count; i++) indexed[order[count++] = all->dim[i]] = true;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (!indexed[i]) order[count++] = i;
+    }
+    uint32_t first = all->dim[0], last = all->dim[all->count - 1];
+    uint32_t before = last - first + 1 == all->count ? first : 0;
+    tensor row, front, gathered, result;
+    spyre_view view = view_permute(&table->view, order);
+    TRY(join_indices(r, all, &table->view, &row));
+    if (before == 0 && all->count == 1) return gather_all(r, table, &row, into);
+    TRY(make_view(r, table, &view, NULL, &front));
+    TRY(gather_rows(r, &front, all->count, &row, &gathered));
+    if (before == 0) return rewrite_finish(r, &gathered, into);
+    for (uint32_t i = 0; i < gathered.view.rank; i++) {
+        uint32_t of_index = row.view.rank;
+        order[i] = i < before ? of_index + i : i < before + of_index ? i - before : i;
+    }
+    view = view_permute(&gathered.view, order);
+    TRY(make_view(r, &gathered, &view, NULL, &result));
+    return rewrite_finish(r, &result, into);
+}
+
+static spyre_status expect_integers(const tensor *index)
+{
+    if (index->dtype == SPYRE_DTYPE_I64 || index->dtype == SPYRE_DTYPE_I32) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "operand 1: an index of %s",
+                      spyre_dtype_name(index->dtype));
+}
+
+spyre_status rewrite_index_select(rewriter *r)
+{
+    tensor table, into;
+    indices all = {.count = 1};
+    TRY(rewrite_tensor(r, 0, &table));
+    TRY(rewrite_tensor(r, 2, &all.items[0]));
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_dim(r, 1, 0, table.view.rank, &all.dim[0]));
+    if (table.view.rank == 0 || all.items[0].view.rank != 1) {
+        return status_new(SPYRE_UNSUPPORTED, "indices of rank %u into rank %u",
+                          all.items[0].view.rank, table.view.rank);
+    }
+    if (all.dim[0] == 0) return gather_all(r, &table, &all.items[0], &into);
+    TRY(expect_integers(&all.items[0]));
+    return index_dims(r, &table, &all, &into);
+}
+
+spyre_status rewrite_index_tensor(rewriter *r)
+{
+    tensor table, into;
+    indices all = {.wraps = true};
+    TRY(rewrite_tensor(r, 0, &table));
+    TRY(rewrite_result(r, 0, &into));
+    const spyre_arg *list = r->from->arg_count > 1 ? &r->from->args[1] : NULL;
+    if (!list || list->kind != SPYRE_ARG_LIST || list->of.list.count > table.view.rank) {
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "argument 1: expected a list of at most %u tensors", table.view.rank);
+    }
+    for (uint32_t i = 0; i < list->of.list.count; i++) {
+        tensor *index = &all.items[all.count];
+        if (list->of.list.items[i].kind != SPYRE_ARG_VALUE) continue;
+        TRY(status_at(rewrite_value(r, list->of.list.items[i].of.value, index), "operand 1"));
+        TRY(expect_integers(index));
+        all.dim[all.count++] = i;
+    }
+    if (all.count == 0) return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: no tensor");
+    return index_dims(r, &table, &all, &into);
+}
+
+// Places along dim i of `sizes`, broadcasting over the others.
+static spyre_status make_places(rewriter *r, const spyre_view *sizes, uint32_t dim, tensor *out)
+{
+    spyre_view column = {.rank = sizes->rank};
+    for (uint32_t i = 0; i < sizes->rank; i++) column.size[i] = i == dim ? sizes->size[i] : 1;
+    view_set_contiguous(&column);
+    TRY(make_count(r, sizes->size[dim], out));
+    return make_reshape(r, out, column.size, column.rank, out);
+}
+
+// Every element by its number in the operand: places along the other dims are those of the index.
+spyre_status rewrite_gather(rewriter *r)
+{
+    tensor x, index, into;
+    indices all = {0};
+    uint32_t dim;
+    TRY(rewrite_separate(r, 0, &x));
+    TRY(rewrite_tensor(r, 2, &index));
+    TRY(expect_integers(&index));
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_dim(r, 1, 0, x.view.rank, &dim));
+    if (x.view.rank == 0 || index.view.rank != x.view.rank) {
+        return status_new(SPYRE_UNSUPPORTED, "an index of rank %u into rank %u", index.view.rank,
+                          x.view.rank);
+    }
+    for (uint32_t i = 0; i < x.view.rank; i++) {
+        all.dim[all.count] = i;
+        if (i != dim) TRY(make_places(r, &index.view, i, &all.items[all.count]));
+        else all.items[all.count] = index;
+        all.count++;
+    }
+    tensor row, result;
+    TRY(join_indices(r, &all, &x.view, &row));
+    TRY(gather_rows(r, &x, all.count, &row, &result));
+    return rewrite_finish(r, &result, &into);
+}

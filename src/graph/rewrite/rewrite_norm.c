@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Normalisations over the last dim; over more dims than one the card has no form.
+#include <float.h>
+
+#include "graph/rewrite/rewrite.h"
+
+static spyre_status expect_last_dim(rewriter *r, const tensor *x)
+{
+    int64_t sizes[SPYRE_MAX_RANK];
+    uint32_t count;
+    TRY(graph_arg_ints(r->source, r->node, 1, sizes, &count));
+    if (count != 1) {
+        return status_new(SPYRE_UNSUPPORTED, "a normalized_shape of length %u, only 1 is supported",
+                          count);
+    }
+    if (x->view.rank && sizes[0] == x->view.size[x->view.rank - 1]) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT,
+                      "argument 1: normalized_shape [%lld] is not the last "
+                      "size of operand 0",
+                      (long long)sizes[0]);
+}
+
+// An optional vector in the dtype of the result; *out_vector is null when it is missing.
+static spyre_status load_vector(rewriter *r, uint32_t index, spyre_dtype dtype, tensor *room,
+                                const tensor **out_vector)
+{
+    bool present;
+    *out_vector = NULL;
+    TRY(rewrite_optional(r, index, &present, room));
+    if (!present) return NULL;
+    *out_vector = room;
+    return rewrite_operand(r, index, dtype, room);
+}
+
+// What a backward pass reads, when it does: mean and 1 / sqrt(variance + eps) over the last dim.
+static spyre_status make_statistics(rewriter *r, const tensor *x, double eps)
+{
+    tensor mean, distance, square, variance, shifted, scale, into;
+    bool last[SPYRE_MAX_RANK] = {false};
+    last[x->view.rank - 1] = true;
+    if (!rewrite_uses(r, 1) && !rewrite_uses(r, 2)) return NULL;
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, x, last, true, NULL, &mean));
+    if (rewrite_uses(r, 1)) {
+        TRY(rewrite_result(r, 1, &into));
+        TRY(rewrite_finish(r, &mean, &into));
+    }
+    if (!rewrite_uses(r, 2)) return NULL;
+    TRY(make_binary(r, ATEN_SPYRE_SUB, x, &mean, NULL, &distance));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &distance, &distance, NULL, &square));
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, last, true, NULL, &variance));
+    TRY(make_with(r, ATEN_SPYRE_ADD, &variance, eps, NULL, &shifted));
+    TRY(make_unary(r, ATEN_SPYRE_RSQRT, &shifted, NULL, &scale));
+    TRY(rewrite_result(r, 2, &into));
+    return rewrite_finish(r, &scale, &into);
+}
+
+spyre_status rewrite_layer_norm(rewriter *r)
+{
+    tensor x, weight_room, bias_room, into;
+    const tensor *weight, *bias;
+    double eps;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(expect_last_dim(r, &x));
+    TRY(load_vector(r, 2, into.dtype, &weight_room, &weight));
+    TRY(load_vector(r, 3, into.dtype, &bias_room, &bias));
+    TRY(graph_arg_real(r->source, r->node, 4, 1e-5, &eps));
+    TRY(make_statistics(r, &x, eps));
+    return make_layer_norm(r, &x, weight, bias, eps, &into, NULL);
+}
+
+// The machine epsilon of the operand's dtype, PyTorch's default for rms_norm.
+static double dtype_epsilon(spyre_dtype dtype)
+{
+    if (dtype == SPYRE_DTYPE_F16) return 0x1p-10;
+    if (dtype == SPYRE_DTYPE_BF16) return 0x1p-7;
+    return (double)FLT_EPSILON;
+}
+
+spyre_status rewrite_rms_norm(rewriter *r)
+{
+    tensor x, room, square, mean, shifted, scale, result, scale_into, into;
+    const tensor *weight;
+    bool last[SPYRE_MAX_RANK] = {false};
+    double eps;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(expect_last_dim(r, &x));
+    TRY(load_vector(r, 2, into.dtype, &room, &weight));
+    TRY(graph_arg_real(r->source, r->node, 3, dtype_epsilon(x.dtype), &eps));
+    last[x.view.rank - 1] = true;
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &x, &x, NULL, &square));
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, last, true, NULL, &mean));
+    TRY(make_with(r, ATEN_SPYRE_ADD, &mean, eps, NULL, &shifted));
+    TRY(make_unary(r, ATEN_SPYRE_RSQRT, &shifted, NULL, &scale));
+    if (rewrite_uses(r, 1)) {
+        TRY(rewrite_result(r, 1, &scale_into));
+        TRY(rewrite_finish(r, &scale, &scale_into));
+    }
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &x, &scale, weight ? NULL : &into, &result));
+    return weight ? make_binary(r, ATEN_SPYRE_MUL, &result, weight, &into, NULL) : NULL;
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decompositions that work element by element. Unless a rule says otherwise an op computes in the
+// dtype of its result: PyTorch has promoted it already.
+#include <math.h>
+
+#include "graph/promote.h"
+#include "graph/rewrite/rewrite.h"
+
+static opfunc row_opfunc(const rewriter *r)
+{
+    return aten_describe((aten_op)r->from->op)->opfunc;
+}
+
+static aten_op row_native(const rewriter *r)
+{
+    return native_of(row_opfunc(r));
+}
+
+// The node's result and its first operand in that dtype.
+static spyre_status load_unary(rewriter *r, tensor *x, tensor *into)
+{
+    TRY(rewrite_result(r, 0, into));
+    return rewrite_operand(r, 0, into->dtype, x);
+}
+
+spyre_status rewrite_unary(rewriter *r)
+{
+    tensor x, into;
+    TRY(load_unary(r, &x, &into));
+    return make_unary(r, row_native(r), &x, &into, NULL);
+}
+
+static bool is_integer(const tensor *x)
+{
+    return x->dtype == SPYRE_DTYPE_I64 || x->dtype == SPYRE_DTYPE_I32;
+}
+
+static spyre_status negate_integers(rewriter *r, const tensor *x, const tensor *into, tensor *out)
+{
+    tensor zero;
+    TRY(make_constant(r, 0, x->dtype, &zero));
+    return make_binary(r, ATEN_SPYRE_SUB, &zero, x, into, out);
+}
+
+spyre_status rewrite_neg(rewriter *r)
+{
+    tensor x, into;
+    TRY(load_unary(r, &x, &into));
+    if (is_integer(&x)) return negate_integers(r, &x, &into, NULL);
+    return make_unary(r, ATEN_SPYRE_NEG, &x, &into, NULL);
+}
+
+spyre_status rewrite_abs(rewriter *r)
+{
+    tensor x, minus, into;
+    TRY(load_unary(r, &x, &into));
+    if (!is_integer(&x)) return make_unary(r, ATEN_SPYRE_ABS, &x, &into, NULL);
+    TRY(negate_integers(r, &x, NULL, &minus));
+    return make_binary(r, ATEN_SPYRE_MAXIMUM, &x, &minus, &into, NULL);
+}
+
+static spyre_status silu(rewriter *r, const tensor *x, const tensor *into, tensor *out)
+{
+    tensor gate;
+    if (x->dtype != SPYRE_DTYPE_F32) return make_unary(r, ATEN_SPYRE_SILU, x, into, out);
+    TRY(make_unary(r, ATEN_SPYRE_SIGMOID, x, NULL, &gate));
+    return make_binary(r, ATEN_SPYRE_MUL, x, &gate, into, out);
+}
+
+spyre_status rewrite_silu(rewriter *r)
+{
+    tensor x, into;
+    TRY(load_unary(r, &x, &into));
+    return silu(r, &x, &into, NULL);
+}
+
+// The gate in its own dtype, as the two operators one after the other have it.
+spyre_status rewrite_silu_mul(rewriter *r)
+{
+    tensor x, gate, y, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_tensor(r, 0, &x));
+    TRY(silu(r, &x, NULL, &gate));
+    TRY(make_cast(r, &gate, into.dtype, NULL, &gate));
+    TRY(rewrite_operand(r, 1, into.dtype, &y));
+    return make_binary(r, ATEN_SPYRE_MUL, &gate, &y, &into, NULL);
+}
+
+spyre_status rewrite_ceil(rewriter *r)
+{
+    tensor x, minus, floored, into;
+    TRY(load_unary(r, &x, &into));
+    TRY(make_unary(r, ATEN_SPYRE_NEG, &x, NULL, &minus));
+    TRY(make_unary(r, ATEN_SPYRE_FLOOR, &minus, NULL, &floored));
+    return make_unary(r, ATEN_SPYRE_NEG, &floored, &into, NULL);
+}
+
+// Towards zero, without comparisons, which float32 lacks.
+spyre_status rewrite_trunc(rewriter *r)
+{
+    tensor x, minus, above, below, into;
+    TRY(load_unary(r, &x, &into));
+    TRY(make_unary(r, ATEN_SPYRE_NEG, &x, NULL, &minus));
+    TRY(make_unary(r, ATEN_SPYRE_RELUFWD, &x, NULL, &above));
+    TRY(make_unary(r, ATEN_SPYRE_RELUFWD, &minus, NULL, &below));
+    TRY(make_unary(r, ATEN_SPYRE_FLOOR, &above, NULL, &above));
+    TRY(make_unary(r, ATEN_SPYRE_FLOOR, &below, NULL, &below));
+    return make_binary(r, ATEN_SPYRE_SUB, &above, &below, &into, NULL);
+}
+
+// x > 0 ? 1 : (x < 0 ? -1 : x), so that zeros keep their sign.
+spyre_status rewrite_sign(rewriter *r)
+{
+    tensor x, above, below, one, minus_one, rest, into;
+    TRY(load_unary(r, &x, &into));
+    TRY(make_with(r, ATEN_SPYRE_GREATERTHAN, &x, 0, NULL, &above));
+    TRY(make_with(r, ATEN_SPYRE_LESSERTHAN, &x, 0, NULL, &below));
+    TRY(make_constant(r, 1, x.dtype, &one));
+    TRY(make_constant(r, -1, x.dtype, &minus_one));
+    TRY(make_where(r, &below, &minus_one, &x, NULL, &rest));
+    return make_where(r, &above, &one, &rest, &into, NULL);
+}
+
+spyre_status rewrite_square(rewriter *r)
+{
+    tensor x, into;
+    TRY(load_unary(r, &x, &into));
+    return make_binary(r, ATEN_SPYRE_MUL, &x, &x, &into, NULL);
+}
+
+spyre_status rewrite_softplus(rewriter *r)
+{
+    tensor x, into;
+    double beta, threshold;
+    TRY(load_unary(r, &x, &into));
+    TRY(graph_arg_real(r->source, r->node, 1, 1, &beta));
+    TRY(graph_arg_real(r->source, r->node, 2, 20, &threshold));
+    return make_parametric(r, ATEN_SPYRE_SOFTPLUS, &x, beta, threshold, &into, NULL);
+}
+
+// clip where the card has it, else maximum and minimum: float32 and integers.
+static spyre_status clamp_to(rewriter *r, const tensor *x, double least, double most,
+                             const tensor *into)
+{
+    bool has_clip = x->dtype == SPYRE_DTYPE_F16 || x->dtype == SPYRE_DTYPE_BF16;
+    bool has_least = least > -HUGE_VAL, has_most = most < HUGE_VAL;
+    tensor raised = *x;
+    if (has_clip && has_least && has_most) {
+        return make_parametric(r, ATEN_SPYRE_CLIP, x, least, most, into, NULL);
+    }
+    if (has_least && !has_most) return make_with(r, ATEN_SPYRE_MAXIMUM, x, least, into, NULL);
+    if (has_least) TRY(make_with(r, ATEN_SPYRE_MAXIMUM, x, least, NULL, &raised));
+    if (has_most) return make_with(r, ATEN_SPYRE_MINIMUM, &raised, most, into, NULL);
+    return make_copy(r, x, into, NULL);
+}
+
+spyre_status rewrite_clamp(rewriter *r)
+{
+    tensor x, into;
+    double least, most;
+    bool is_hardtanh = r->from->op == ATEN_HARDTANH;
+    TRY(load_unary(r, &x, &into));
+    TRY(graph_arg_real(r->source, r->node, 1, is_hardtanh ? -1 : -HUGE_VAL, &least));
+    TRY(graph_arg_real(r->source, r->node, 2, is_hardtanh ? 1 : HUGE_VAL, &most));
+    if (isnan(least) || isnan(most)) return status_new(SPYRE_UNSUPPORTED, "a bound that is NaN");
+    return clamp_to(r, &x, least, most, &into);
+}
+
+spyre_status rewrite_relu6(rewriter *r)
+{
+    tensor x, into;
+    TRY(load_unary(r, &x, &into));
+    return clamp_to(r, &x, 0, 6, &into);
+}
+
+static bool is_present(const rewriter *r, uint32_t index)
+{
+    return index < r->from->arg_count && r->from->args[index].kind != SPYRE_ARG_NONE;
+}
+
+spyre_status rewrite_clamp_tensor(rewriter *r)
+{
+    tensor x, bound, into;
+    bool has_least = is_present(r, 1), has_most = is_present(r, 2);
+    TRY(load_unary(r, &x, &into));
+    if (has_least) {
+        TRY(rewrite_operand(r, 1, into.dtype, &bound));
+        TRY(make_binary(r, ATEN_SPYRE_MAXIMUM, &x, &bound, has_most ? NULL : &into, &x));
+    }
+    if (!has_most) return has_least ? NULL : make_copy(r, &x, &into, NULL);
+    TRY(rewrite_operand(r, 2, into.dtype, &bound));
+    return make_binary(r, ATEN_SPYRE_MINIMUM, &x, &bound, &into, NULL);
+}
+
+spyre_status rewrite_binary(rewriter *r)
+{
+    tensor x, y, into;
+    TRY(load_unary(r, &x, &into));
+    TRY(rewrite_operand(r, 1, into.dtype, &y));
+    return make_binary(r, row_native(r), &x, &y, &into, NULL);
+}
+
+// first op alpha * second.
+static spyre_status add_scaled(rewriter *r, uint32_t first, uint32_t second)
+{
+    tensor x, y, scaled, into;
+    double alpha;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, first, into.dtype, &x));
+    TRY(rewrite_operand(r, second, into.dtype, &y));
+    TRY(graph_arg_real(r->source, r->node, 2, 1, &alpha));
+    if (alpha == 1) return make_binary(r, row_native(r), &x, &y, &into, NULL);
+    TRY(make_with(r, ATEN_SPYRE_MUL, &y, alpha, NULL, &scaled));
+    return make_binary(r, row_native(r), &x, &scaled, &into, NULL);
+}
+
+spyre_status rewrite_add(rewriter *r)
+{
+    return add_scaled(r, 0, 1);
+}
+
+spyre_status rewrite_rsub(rewriter *r)
+{
+    return add_scaled(r, 1, 0);
+}
+
+spyre_status rewrite_addc(rewriter *r)
+{
+    tensor x, a, b, both, into;
+    double value;
+    TRY(load_unary(r, &x, &into));
+    TRY(rewrite_operand(r, 1, into.dtype, &a));
+    TRY(rewrite_operand(r, 2, into.dtype, &b));
+    TRY(graph_arg_real(r->source, r->node, 3, 1, &value));
+    TRY(make_binary(r, row_native(r), &a, &b, NULL, &both));
+    if (value != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &both, value, NULL, &both));
+    return make_binary(r, ATEN_SPYRE_ADD, &x, &both, &into, NULL);
+}
+
+spyre_status rewrite_lerp(rewriter *r)
+{
+    tensor x, y, weight, way, into;
+    TRY(load_unary(r, &x, &into));
+    TRY(rewrite_operand(r, 1, into.dtype, &y));
+    TRY(rewrite_operand(r, 2, into.dtype, &weight));
+    TRY(make_binary(r, ATEN_SPYRE_SUB, &y, &x, NULL, &way));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &way, &weight, NULL, &way));
+    return make_binary(r, ATEN_SPYRE_ADD, &x, &way, &into, NULL);
+}
+
+// x^(2^doublings): squared again and again.
+static spyre_status power_of_two(rewriter *r, const tensor *x, int doublings, const tensor *into,
+                                 tensor *out)
+{
+    tensor power = *x;
+    for (int i = 0; i < doublings; i++) {
+        bool last = i + 1 == doublings;
+        TRY(make_binary(r, ATEN_SPYRE_MUL, &power, &power, last ? into : NULL, &power));
+    }
+    *out = power;
+    return NULL;
+}
+
+spyre_status rewrite_pow(rewriter *r)
+{
+    tensor x, power, into;
+    double exponent;
+    TRY(load_unary(r, &x, &into));
+    TRY(graph_arg_real(r->source, r->node, 1, 1, &exponent));
+    if (exponent == 0) return make_full(r, 1, into.dtype, &into.view, &into, NULL);
+    if (exponent == 1) return make_copy(r, &x, &into, NULL);
+    if (exponent == 2) return power_of_two(r, &x, 1, &into, &power);
+    if (exponent == 4) return power_of_two(r, &x, 2, &into, &power);
+    if (exponent == 0.5) return make_unary(r, ATEN_SPYRE_SQRT, &x, &into, NULL);
+    if (exponent == -0.5) return make_unary(r, ATEN_SPYRE_RSQRT, &x, &into, NULL);
+    if (exponent == -1) return make_unary(r, ATEN_SPYRE_RECIPROCAL, &x, &into, NULL);
+    if (exponent != 3 && exponent != -2) {
+        return status_new(SPYRE_UNSUPPORTED, "pow with exponent %g", exponent);
+    }
+    TRY(power_of_two(r, &x, 1, NULL, &power));
+    if (exponent == -2) return make_unary(r, ATEN_SPYRE_RECIPROCAL, &power, &into, NULL);
+    return make_binary(r, ATEN_SPYRE_MUL, &power, &x, &into, NULL);
+}
+
+// base ^ x. The logarithm's rounding grows with x, which 16 bits do not show and 32 would.
+spyre_status rewrite_power_of(rewriter *r)
+{
+    tensor x, into;
+    double base = 2;
+    bool is_exp2 = r->from->op == ATEN_EXP2;
+    TRY(rewrite_result(r, 0, &into));
+    if (!is_exp2) TRY(graph_arg_real(r->source, r->node, 0, 0, &base));
+    if (into.dtype != SPYRE_DTYPE_F16 && into.dtype != SPYRE_DTYPE_BF16)
+        return status_new(SPYRE_UNSUPPORTED, "powers in %s", spyre_dtype_name(into.dtype));
+    if (!(base > 0) || base == 1 || isinf(base))
+        return status_new(SPYRE_UNSUPPORTED, "powers of %g", base);
+    TRY(rewrite_operand(r, is_exp2 ? 0 : 1, SPYRE_DTYPE_F32, &x));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &x, log(base), NULL, &x));
+    TRY(make_unary(r, ATEN_SPYRE_EXP, &x, NULL, &x));
+    return make_cast(r, &x, into.dtype, &into, NULL);
+}
+
+spyre_status rewrite_compare(rewriter *r)
+{
+    tensor x, y, into;
+    spyre_dtype dtype;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(promote_args(r, 0, 1, &dtype));
+    TRY(rewrite_operand(r, 0, dtype, &x));
+    TRY(rewrite_operand(r, 1, dtype, &y));
+    return make_binary(r, row_native(r), &x, &y, &into, NULL);
+}
+
+spyre_status rewrite_isnan(rewriter *r)
+{
+    tensor x, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_tensor(r, 0, &x));
+    return make_binary(r, ATEN_SPYRE_NOTEQUAL, &x, &x, &into, NULL);
+}
+
+spyre_status rewrite_isinf(rewriter *r)
+{
+    tensor x, size, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_tensor(r, 0, &x));
+    TRY(make_unary(r, ATEN_SPYRE_ABS, &x, NULL, &size));
+    return make_with(r, ATEN_SPYRE_EQUAL, &size, INFINITY, &into, NULL);
+}
+
+spyre_status rewrite_logical_not(rewriter *r)
+{
+    tensor x, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_tensor(r, 0, &x));
+    return make_with(r, ATEN_SPYRE_EQUAL, &x, 0, &into, NULL);
+}
+
+spyre_status rewrite_logical(rewriter *r)
+{
+    tensor x, y, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, SPYRE_DTYPE_BOOL, &x));
+    TRY(rewrite_operand(r, 1, SPYRE_DTYPE_BOOL, &y));
+    return make_binary(r, row_native(r), &x, &y, &into, NULL);
+}
+
+static spyre_status expect_bool(const tensor *into, const char *what)
+{
+    if (into->dtype == SPYRE_DTYPE_BOOL) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "%s on %s", what, spyre_dtype_name(into->dtype));
+}
+
+spyre_status rewrite_bitwise_not(rewriter *r)
+{
+    tensor into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(expect_bool(&into, "bitwise not"));
+    return rewrite_logical_not(r);
+}
+
+spyre_status rewrite_bitwise(rewriter *r)
+{
+    tensor into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(expect_bool(&into, "bitwise operation"));
+    return rewrite_logical(r);
+}
+
+spyre_status rewrite_where(rewriter *r)
+{
+    tensor condition, x, y, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, SPYRE_DTYPE_BOOL, &condition));
+    TRY(rewrite_operand(r, 1, into.dtype, &x));
+    TRY(rewrite_operand(r, 2, into.dtype, &y));
+    return make_where(r, &condition, &x, &y, &into, NULL);
+}
+
+spyre_status rewrite_masked_fill(rewriter *r)
+{
+    tensor x, mask, value, into;
+    TRY(load_unary(r, &x, &into));
+    TRY(rewrite_operand(r, 1, SPYRE_DTYPE_BOOL, &mask));
+    TRY(rewrite_operand(r, 2, into.dtype, &value));
+    return make_where(r, &mask, &value, &x, &into, NULL);
+}

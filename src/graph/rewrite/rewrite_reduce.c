@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reductions, norms of vectors, softmax.
+#include <float.h>
+#include <math.h>
+
+#include "graph/rewrite/rewrite.h"
+
+typedef struct {
+    bool reduced[SPYRE_MAX_RANK];
+    bool keepdim;
+    int64_t count; // elements that become one
+} reduction;
+
+// dims at argument `dims` (none or [] are all dims), keepdim at `keepdim` (0: the op has none).
+static spyre_status load_reduction(rewriter *r, const tensor *x, uint32_t dims, uint32_t keepdim,
+                                   reduction *out)
+{
+    int64_t list[SPYRE_MAX_RANK];
+    uint32_t count = 0;
+    int64_t rank = x->view.rank ? x->view.rank : 1;
+    *out = (reduction){.count = 1};
+    if (dims) TRY(graph_arg_ints(r->source, r->node, dims, list, &count));
+    if (keepdim) TRY(graph_arg_bool(r->source, r->node, keepdim, false, &out->keepdim));
+    for (uint32_t i = 0; i < count; i++) {
+        if (list[i] < -rank || list[i] >= rank) {
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "argument %u: dim %lld is outside [-%lld, "
+                              "%lld)",
+                              dims, (long long)list[i], (long long)rank, (long long)rank);
+        }
+        out->reduced[list[i] < 0 ? list[i] + rank : list[i]] = true;
+    }
+    for (uint32_t i = 0; i < x->view.rank; i++) {
+        if (count == 0) out->reduced[i] = true;
+        if (out->reduced[i]) out->count *= x->view.size[i];
+    }
+    return NULL;
+}
+
+// Where an op keeps its dims and keepdim arguments; both 0 for ops over everything.
+static void reduction_args(const rewriter *r, uint32_t *out_dims, uint32_t *out_keepdim)
+{
+    uint32_t op = r->from->op;
+    bool over_all = op == ATEN_SUM || op == ATEN_MEAN || op == ATEN_MAX || op == ATEN_MIN ||
+                    op == ATEN_ANY || op == ATEN_ALL || op == ATEN_NORM_SCALAR;
+    bool is_norm = op == ATEN_VECTOR_NORM || op == ATEN_NORM_DIM;
+    *out_dims = over_all ? 0 : is_norm ? 2 : 1;
+    *out_keepdim = over_all ? 0 : is_norm ? 3 : 2;
+}
+
+spyre_status rewrite_reduce(rewriter *r)
+{
+    tensor x, into;
+    reduction over;
+    uint32_t dims, keepdim;
+    aten_op op = native_of(aten_describe((aten_op)r->from->op)->opfunc);
+    TRY(rewrite_only_result(r, 0));
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    reduction_args(r, &dims, &keepdim);
+    TRY(load_reduction(r, &x, dims, keepdim, &over));
+    return make_reduction(r, op, &x, over.reduced, over.keepdim, &into, NULL);
+}
+
+// Both ends over one dim or all.
+spyre_status rewrite_aminmax(rewriter *r)
+{
+    static const aten_op ENDS[2] = {ATEN_SPYRE_MIN, ATEN_SPYRE_MAX};
+    tensor x, into;
+    reduction over = {.count = 1};
+    uint32_t dim = 0;
+    bool has_dim = r->from->arg_count > 1 && r->from->args[1].kind != SPYRE_ARG_NONE;
+    TRY(rewrite_tensor(r, 0, &x));
+    TRY(graph_arg_bool(r->source, r->node, 2, false, &over.keepdim));
+    if (has_dim) TRY(rewrite_dim(r, 1, 0, x.view.rank, &dim));
+    for (uint32_t i = 0; i < x.view.rank; i++) over.reduced[i] = !has_dim || i == dim;
+    for (uint32_t end = 0; end < 2; end++) {
+        TRY(rewrite_result(r, end, &into));
+        TRY(make_reduction(r, ENDS[end], &x, over.reduced, over.keepdim, &into, NULL));
+    }
+    return NULL;
+}
+
+spyre_status rewrite_reduce_bool(rewriter *r)
+{
+    return rewrite_reduce(r);
+}
+
+// mean((x - mean(x))^2) * n / (n - correction): means do not overflow where sums of squares do.
+// std is its root.
+spyre_status rewrite_var(rewriter *r)
+{
+    tensor x, center, distance, square, mean, into, mean_into;
+    bool is_std = r->from->op == ATEN_STD;
+    reduction over;
+    double correction;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(load_reduction(r, &x, 1, 3, &over));
+    TRY(graph_arg_real(r->source, r->node, 2, 1, &correction));
+    double scale = (double)over.count / ((double)over.count - correction);
+    if (!(scale > 0) || isinf(scale)) {
+        return status_new(SPYRE_UNSUPPORTED, "variance of %lld elements with correction %g",
+                          (long long)over.count, correction);
+    }
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, &x, over.reduced, true, NULL, &center));
+    TRY(make_binary(r, ATEN_SPYRE_SUB, &x, &center, NULL, &distance));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &distance, &distance, NULL, &square));
+    if (r->from->op == ATEN_VAR_MEAN && r->from->result_count > 1) {
+        TRY(rewrite_result(r, 1, &mean_into));
+        TRY(rewrite_finish(r, &center, &mean_into));
+    }
+    if (scale == 1 && !is_std) {
+        return make_reduction(r, ATEN_SPYRE_MEAN, &square, over.reduced, over.keepdim, &into, NULL);
+    }
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, over.reduced, over.keepdim, NULL, &mean));
+    if (scale != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &mean, scale, is_std ? NULL : &into, &mean));
+    return is_std ? make_unary(r, ATEN_SPYRE_SQRT, &mean, &into, NULL) : NULL;
+}
+
+spyre_status rewrite_vector_norm(rewriter *r)
+{
+    tensor x, part, sum, into;
+    reduction over;
+    double order;
+    uint32_t dims, keepdim;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(graph_arg_real(r->source, r->node, 1, 2, &order));
+    reduction_args(r, &dims, &keepdim);
+    TRY(load_reduction(r, &x, dims, keepdim, &over));
+    if (order == 2) {
+        TRY(make_binary(r, ATEN_SPYRE_MUL, &x, &x, NULL, &part));
+        TRY(make_reduction(r, ATEN_SPYRE_SUM, &part, over.reduced, over.keepdim, NULL, &sum));
+        return make_unary(r, ATEN_SPYRE_SQRT, &sum, &into, NULL);
+    }
+    if (order != 1 && !isinf(order)) {
+        return status_new(SPYRE_UNSUPPORTED, "a norm of order %g", order);
+    }
+    aten_op op = order == 1 ? ATEN_SPYRE_SUM : order > 0 ? ATEN_SPYRE_MAX : ATEN_SPYRE_MIN;
+    TRY(make_unary(r, ATEN_SPYRE_ABS, &x, NULL, &part));
+    return make_reduction(r, op, &part, over.reduced, over.keepdim, &into, NULL);
+}
+
+// x - max(x) over the dims that are marked. A safe shift keeps the largest value finite, so that
+// -inf minus it stays -inf.
+static spyre_status shift(rewriter *r, const tensor *x, const bool *reduced, bool safe,
+                          tensor *shifted)
+{
+    // Near the lowest finite values of SEN169_FP16 and float32.
+    double lowest = x->dtype == SPYRE_DTYPE_F32 ? -(double)FLT_MAX : -8e9;
+    tensor largest;
+    TRY(make_reduction(r, ATEN_SPYRE_MAX, x, reduced, true, NULL, &largest));
+    if (safe) TRY(make_with(r, ATEN_SPYRE_MAXIMUM, &largest, lowest, NULL, &largest));
+    return make_binary(r, ATEN_SPYRE_SUB, x, &largest, NULL, shifted);
+}
+
+// A safe softmax keeps the sum away from 0: a row of -inf only gives 0 / 0.5. Any other row has a
+// sum of 1 at least.
+spyre_status make_softmax(rewriter *r, const tensor *x, uint32_t dim, bool safe, const tensor *into,
+                          tensor *out)
+{
+    tensor shifted, power, sum;
+    bool reduced[SPYRE_MAX_RANK] = {false};
+    reduced[dim] = x->view.rank > 0;
+    TRY(shift(r, x, reduced, safe, &shifted));
+    TRY(make_unary(r, ATEN_SPYRE_EXP, &shifted, NULL, &power));
+    TRY(make_reduction(r, ATEN_SPYRE_SUM, &power, reduced, true, NULL, &sum));
+    if (safe) TRY(make_with(r, ATEN_SPYRE_MAXIMUM, &sum, 0.5, NULL, &sum));
+    return make_binary(r, ATEN_SPYRE_REALDIV, &power, &sum, into, out);
+}
+
+// The result, x in its dtype, and the dim at argument 1.
+static spyre_status load_softmax(rewriter *r, tensor *x, uint32_t *dim, tensor *into)
+{
+    TRY(rewrite_result(r, 0, into));
+    TRY(rewrite_operand(r, 0, into->dtype, x));
+    return rewrite_dim(r, 1, -1, x->view.rank, dim);
+}
+
+spyre_status rewrite_softmax(rewriter *r)
+{
+    tensor x, into;
+    uint32_t dim;
+    TRY(load_softmax(r, &x, &dim, &into));
+    return make_softmax(r, &x, dim, false, &into, NULL);
+}
+
+spyre_status rewrite_safe_softmax(rewriter *r)
+{
+    tensor x, into;
+    uint32_t dim;
+    TRY(load_softmax(r, &x, &dim, &into));
+    return make_softmax(r, &x, dim, true, &into, NULL);
+}
+
+spyre_status rewrite_log_softmax(rewriter *r)
+{
+    tensor x, into, shifted, power, sum, logarithm;
+    uint32_t dim;
+    bool reduced[SPYRE_MAX_RANK] = {false};
+    TRY(load_softmax(r, &x, &dim, &into));
+    reduced[dim] = x.view.rank > 0;
+    TRY(shift(r, &x, reduced, false, &shifted));
+    TRY(make_unary(r, ATEN_SPYRE_EXP, &shifted, NULL, &power));
+    TRY(make_reduction(r, ATEN_SPYRE_SUM, &power, reduced, true, NULL, &sum));
+    TRY(make_unary(r, ATEN_SPYRE_LOG, &sum, NULL, &logarithm));
+    return make_binary(r, ATEN_SPYRE_SUB, &shifted, &logarithm, &into, NULL);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writing at indices of one dim. The card has no scattered store, so every place of the dim looks
+// for the last index that names it: [size, indices] comparisons, a few kilobytes where a step of a
+// key-value cache is written. What it finds is gathered from the source, the rest stays.
+#include "graph/rewrite/rewrite.h"
+
+enum { MOST_COMPARISONS = 1 << 22 };
+
+typedef struct {
+    tensor whole, source; // as many dims; the source broadcasts
+    tensor index;         // [K], int64, negative ones already wrapped
+    uint32_t dim;         // of `whole`
+} scatter;
+
+// [size, K]: whether place n is index k. An index outside the dim is a fault of the gather.
+static spyre_status make_hits(rewriter *r, const scatter *s, tensor *out)
+{
+    int64_t size = s->whole.view.size[s->dim];
+    spyre_view ones = view_contiguous((int64_t[]){size, 2}, 2);
+    tensor places, table, inside;
+    TRY(make_full(r, 1, SPYRE_DTYPE_BOOL, &ones, NULL, &table));
+    TRY(make_gather(r, &table, &s->index, NULL, &inside));
+    TRY(make_slice(r, &inside, 1, 0, 1, &inside));
+    TRY(make_transpose(r, &inside, 0, 1, &inside));
+    TRY(make_count(r, size, &places));
+    TRY(make_unsqueeze(r, &places, 1, &places));
+    TRY(make_binary(r, ATEN_SPYRE_EQUAL, &places, &s->index, NULL, out));
+    return make_binary(r, ATEN_SPYRE_MUL, out, &inside, NULL, out);
+}
+
+// The source with a row for every place of the dim: that of the last index which is the place.
+static spyre_status spread_source(rewriter *r, const scatter *s, const tensor *hits, tensor *out)
+{
+    uint32_t rank = s->source.view.rank, order[SPYRE_MAX_RANK], back[SPYRE_MAX_RANK];
+    int64_t count = s->index.view.size[0], rows[2] = {count, 1}, sizes[SPYRE_MAX_RANK];
+    bool reduced[2] = {false, true};
+    tensor number, found, row, front;
+    TRY(make_count(r, count, &number));
+    TRY(make_cast(r, &number, SPYRE_DTYPE_F32, NULL, &number));
+    TRY(make_cast(r, hits, SPYRE_DTYPE_F32, NULL, &found));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &found, &number, NULL, &found));
+    TRY(make_reduction(r, ATEN_SPYRE_MAX, &found, reduced, false, NULL, &row));
+    TRY(make_cast(r, &row, SPYRE_DTYPE_I64, NULL, &row));
+    for (uint32_t i = 0; i < rank; i++) {
+        order[i] = i == 0 ? s->dim : i <= s->dim ? i - 1 : i;
+        back[order[i]] = i;
+    }
+    spyre_view view = view_permute(&s->source.view, order);
+    TRY(make_view(r, &s->source, &view, NULL, &front));
+    for (uint32_t i = 0; i < rank; i++) {
+        sizes[i] = i ? view.size[i] : s->whole.view.size[s->dim];
+        if (i) rows[1] *= view.size[i];
+    }
+    TRY(make_reshape(r, &front, rows, 2, &front));
+    TRY(make_gather(r, &front, &row, NULL, &front));
+    TRY(make_reshape(r, &front, sizes, rank, &front));
+    view = view_permute(&front.view, back);
+    return make_view(r, &front, &view, NULL, out);
+}
+
+static spyre_status write_rows(rewriter *r, const scatter *s, const tensor *into)
+{
+    int64_t size = s->whole.view.size[s->dim], count = s->index.view.size[0];
+    tensor hits, hit, source = s->source;
+    bool reduced[2] = {false, true};
+    if (size * count > MOST_COMPARISONS) {
+        return status_new(SPYRE_UNSUPPORTED, "%lld indices into a dim of %lld", (long long)count,
+                          (long long)size);
+    }
+    TRY(make_hits(r, s, &hits));
+    if (source.view.size[s->dim] > 1) TRY(spread_source(r, s, &hits, &source));
+    TRY(make_reduction(r, ATEN_SPYRE_MAX, &hits, reduced, false, NULL, &hit));
+    for (uint32_t i = s->dim + 1; i < s->whole.view.rank; i++)
+        TRY(make_unsqueeze(r, &hit, hit.view.rank, &hit));
+    return make_where(r, &hit, &source, &s->whole, into, NULL);
+}
+
+// The dim of `whole` and the index into it.
+static spyre_status load_index(rewriter *r, uint32_t value, scatter *s)
+{
+    TRY(rewrite_value(r, value, &s->index));
+    if (s->whole.view.rank == 0 || s->index.view.rank != 1) {
+        return status_new(SPYRE_UNSUPPORTED, "indices of rank %u into rank %u", s->index.view.rank,
+                          s->whole.view.rank);
+    }
+    if (s->index.dtype != SPYRE_DTYPE_I64 && s->index.dtype != SPYRE_DTYPE_I32)
+        return status_new(SPYRE_UNSUPPORTED, "an index of %s", spyre_dtype_name(s->index.dtype));
+    return make_cast(r, &s->index, SPYRE_DTYPE_I64, NULL, &s->index);
+}
+
+static spyre_status load_source(rewriter *r, uint32_t index, const tensor *into, scatter *s)
+{
+    const spyre_view *whole = &s->whole.view, *given = &s->source.view;
+    TRY(rewrite_operand(r, index, into->dtype, &s->source));
+    while (given->rank < whole->rank) TRY(make_unsqueeze(r, &s->source, 0, &s->source));
+    bool fits = given->rank == whole->rank;
+    for (uint32_t i = 0; fits && i < whole->rank; i++) {
+        int64_t wanted = i == s->dim ? s->index.view.size[0] : whole->size[i];
+        fits = given->size[i] == 1 || given->size[i] == wanted;
+    }
+    if (fits) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "operand %u: sizes that the places do not have",
+                      index);
+}
+
+// index_copy(x, dim, index, source)
+spyre_status rewrite_index_copy(rewriter *r)
+{
+    scatter s;
+    tensor into;
+    uint32_t index;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &s.whole));
+    TRY(rewrite_dim(r, 1, 0, s.whole.view.rank, &s.dim));
+    TRY(graph_arg_value(r->source, r->node, 2, &index));
+    if (index == SPYRE_NO_ID) return status_new(SPYRE_INVALID_ARGUMENT, "argument 2: no tensor");
+    TRY(load_index(r, index, &s));
+    TRY(load_source(r, 3, &into, &s));
+    return write_rows(r, &s, &into);
+}
+
+// index_put(x, [none, .., index], source, accumulate)
+spyre_status rewrite_index_put(rewriter *r)
+{
+    scatter s;
+    tensor into;
+    bool accumulates, found = false;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &s.whole));
+    TRY(graph_arg_bool(r->source, r->node, 3, false, &accumulates));
+    if (accumulates) return status_new(SPYRE_UNSUPPORTED, "indices that accumulate");
+    const spyre_arg *list = r->from->arg_count > 1 ? &r->from->args[1] : NULL;
+    if (!list || list->kind != SPYRE_ARG_LIST || list->of.list.count > s.whole.view.rank) {
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "argument 1: expected a list of at most %u tensors", s.whole.view.rank);
+    }
+    for (uint32_t i = 0; i < list->of.list.count; i++) {
+        if (list->of.list.items[i].kind != SPYRE_ARG_VALUE) continue;
+        if (found) return status_new(SPYRE_UNSUPPORTED, "indices of several dims");
+        found = true;
+        s.dim = i;
+        TRY(load_index(r, list->of.list.items[i].of.value, &s));
+    }
+    if (!found) return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: no tensor");
+    TRY(make_wrapped_index(r, &s.index, s.whole.view.size[s.dim], &s.index));
+    TRY(load_source(r, 2, &into, &s));
+    return write_rows(r, &s, &into);
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shape ops that move data.
+#include "graph/rewrite/rewrite.h"
+
+enum { MOST_REPEATS = 64 };
+
+// Tensors of the list at argument 0 in the result's dtype, those without elements left out.
+static spyre_status load_list(rewriter *r, spyre_dtype dtype, tensor **out_items,
+                              uint32_t *out_count)
+{
+    const spyre_arg *list = r->from->arg_count ? &r->from->args[0] : NULL;
+    if (!list || list->kind != SPYRE_ARG_LIST || list->of.list.count == 0) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument 0: expected a list of tensors");
+    }
+    tensor *items = ARENA_NEW(r->target->memory, tensor, list->of.list.count);
+    TRY_ALLOC(items);
+    *out_items = items;
+    *out_count = 0;
+    for (uint32_t i = 0; i < list->of.list.count; i++) {
+        const spyre_arg *arg = &list->of.list.items[i];
+        tensor given;
+        spyre_view view;
+        if (arg->kind != SPYRE_ARG_VALUE) {
+            return status_new(SPYRE_INVALID_ARGUMENT, "argument 0: item %u is no tensor", i);
+        }
+        TRY(status_at(
+            graph_view_constant(r->target, &r->target->values.items[arg->of.value].view, &view),
+            "operand %u", i));
+        if (view_element_count(&view) == 0) continue;
+        TRY(status_at(rewrite_value(r, arg->of.value, &given), "operand %u", i));
+        TRY(status_at(make_cast(r, &given, dtype, NULL, &items[(*out_count)++]), "operand %u", i));
+    }
+    return *out_count ? NULL : status_new(SPYRE_UNSUPPORTED, "no operand has elements");
+}
+
+spyre_status rewrite_cat(rewriter *r)
+{
+    tensor *items, into;
+    uint32_t count, dim;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_dim(r, 1, 0, into.view.rank, &dim));
+    TRY(load_list(r, into.dtype, &items, &count));
+    if (count == 1) return make_copy(r, &items[0], &into, NULL);
+    return make_cat(r, items, count, dim, &into, NULL);
+}
+
+spyre_status rewrite_stack(rewriter *r)
+{
+    tensor *items, into;
+    uint32_t count, dim;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_dim(r, 1, 0, into.view.rank, &dim));
+    TRY(load_list(r, into.dtype, &items, &count));
+    for (uint32_t i = 0; i < count; i++) TRY(make_unsqueeze(r, &items[i], dim, &items[i]));
+    return make_cat(r, items, count, dim, &into, NULL);
+}
+
+// What the arguments make of a dim must be what the result's type says of it.
+static spyre_status check_size(const tensor *into, uint32_t rank, uint32_t dim, bool overflow,
+                               int64_t size)
+{
+    if (into->view.rank == rank && !overflow && into->view.size[dim] == size) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: does not give the result's dim %u", dim);
+}
+
+spyre_status make_padded(rewriter *r, tensor *x, uint32_t dim, int64_t before, int64_t after,
+                         double value)
+{
+    int64_t cut_front = before < 0 ? -before : 0, cut_back = after < 0 ? -after : 0;
+    int64_t left = x->view.size[dim] - cut_front - cut_back;
+    tensor items[3];
+    uint32_t count = 0;
+    if (left <= 0) return status_new(SPYRE_UNSUPPORTED, "padding that cuts everything away");
+    if (cut_front || cut_back) TRY(make_slice(r, x, dim, cut_front, left, x));
+    for (int side = 0; side < 3; side++) {
+        int64_t length = side == 0 ? before : side == 2 ? after : 0;
+        if (side == 1) items[count++] = *x;
+        if (length <= 0) continue;
+        spyre_view block = x->view;
+        block.size[dim] = length;
+        TRY(make_full(r, value, x->dtype, &block, NULL, &items[count++]));
+    }
+    return count > 1 ? make_cat(r, items, count, dim, NULL, x) : NULL;
+}
+
+spyre_status rewrite_pad(rewriter *r)
+{
+    tensor x, into;
+    double value;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(graph_arg_real(r->source, r->node, 2, 0, &value));
+    const spyre_arg *list = r->from->arg_count > 1 ? &r->from->args[1] : NULL;
+    uint32_t count = list && list->kind == SPYRE_ARG_LIST ? list->of.list.count : 0;
+    if (count % 2 != 0 || count / 2 > x.view.rank) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: %u paddings for rank %u", count,
+                          x.view.rank);
+    }
+    for (uint32_t i = 0; i < count; i += 2) {
+        const spyre_arg *pair = &list->of.list.items[i];
+        if (pair[0].kind != SPYRE_ARG_INT || pair[1].kind != SPYRE_ARG_INT) {
+            return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: expected ints");
+        }
+        int64_t before = pair[0].of.integer, after = pair[1].of.integer, size;
+        uint32_t dim = x.view.rank - 1 - i / 2;
+        bool overflow = __builtin_add_overflow(x.view.size[dim], before, &size) ||
+                        __builtin_add_overflow(size, after, &size) || before == INT64_MIN ||
+                        after == INT64_MIN;
+        TRY(check_size(&into, x.view.rank, dim, overflow, size));
+        TRY(make_padded(r, &x, dim, before, after, value));
+    }
+    return rewrite_finish(r, &x, &into);
+}
+
+// x with its part that begins at `start` of `dim` replaced.
+static spyre_status replace_part(rewriter *r, const tensor *x, const tensor *part, uint32_t dim,
+                                 int64_t start, const tensor *into, tensor *out)
+{
+    int64_t end = start + part->view.size[dim], size = x->view.size[dim];
+    tensor items[3];
+    uint32_t count = 0;
+    if (start > 0) TRY(make_slice(r, x, dim, 0, start, &items[count++]));
+    items[count++] = *part;
+    if (end < size) TRY(make_slice(r, x, dim, end, size - end, &items[count++]));
+    if (count == 1) return make_copy(r, part, into, out);
+    return make_cat(r, items, count, dim, into, out);
+}
+
+// x with one index of every `step` of `dim` replaced: x is seen as rows of `step` indices.
+static spyre_status replace_every(rewriter *r, const tensor *x, const tensor *part, uint32_t dim,
+                                  int64_t start, int64_t step, const tensor *into)
+{
+    spyre_view rows = {.rank = x->view.rank + 1, .offset = x->view.offset};
+    tensor grouped, column, whole;
+    bool divides = start < step && part->view.size[dim] * step == x->view.size[dim];
+    if (!divides || rows.rank > SPYRE_MAX_RANK)
+        return status_new(SPYRE_UNSUPPORTED, "a slice of step %lld", (long long)step);
+    for (uint32_t i = 0; i < rows.rank; i++) {
+        uint32_t from = i > dim ? i - 1 : i;
+        rows.size[i] = i == dim ? part->view.size[dim] : i == dim + 1 ? step : x->view.size[from];
+        rows.stride[i] = x->view.stride[from] * (i == dim ? step : 1);
+    }
+    TRY(make_view(r, x, &rows, NULL, &grouped));
+    TRY(make_unsqueeze(r, part, dim + 1, &column));
+    TRY(replace_part(r, &grouped, &column, dim + 1, start, NULL, &whole));
+    return rewrite_finish(r, &whole, into);
+}
+
+// An end of a slice as PyTorch counts it: from the back when negative, cut to the dim.
+static spyre_status slice_end(const rewriter *r, uint32_t index, int64_t fallback, int64_t size,
+                              int64_t *out)
+{
+    TRY(graph_arg_int(r->source, r->node, index, fallback, out));
+    if (*out < 0) *out += size;
+    *out = *out < 0 ? 0 : *out > size ? size : *out;
+    return NULL;
+}
+
+// The tensor whose part is replaced, and the dim of the part.
+static spyre_status load_whole(rewriter *r, tensor *x, tensor *into, uint32_t *dim)
+{
+    TRY(rewrite_result(r, 0, into));
+    TRY(rewrite_operand(r, 0, into->dtype, x));
+    TRY(rewrite_dim(r, 2, 0, x->view.rank, dim));
+    if (view_same_sizes(&x->view, &into->view)) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "operand 0: sizes that are not the result's");
+}
+
+spyre_status rewrite_slice_scatter(rewriter *r)
+{
+    tensor x, part, into;
+    uint32_t dim;
+    int64_t start, end, step;
+    TRY(load_whole(r, &x, &into, &dim));
+    int64_t size = x.view.size[dim];
+    TRY(slice_end(r, 3, 0, size, &start));
+    TRY(slice_end(r, 4, INT64_MAX, size, &end));
+    TRY(graph_arg_int(r->source, r->node, 5, 1, &step));
+    if (end <= start) return make_copy(r, &x, &into, NULL);
+    TRY(rewrite_operand(r, 1, into.dtype, &part));
+    if (part.view.rank != x.view.rank) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "operand 1: rank %u into rank %u", part.view.rank,
+                          x.view.rank);
+    }
+    if (step < 1 || part.view.size[dim] != (end - start - 1) / step + 1) {
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "operand 1: %lld indices into a slice of %lld by step %lld",
+                          (long long)part.view.size[dim], (long long)(end - start),
+                          (long long)step);
+    }
+    if (part.view.size[dim] > 1 && step > 1)
+        return replace_every(r, &x, &part, dim, start, step, &into);
+    return replace_part(r, &x, &part, dim, start, &into, NULL);
+}
+
+spyre_status rewrite_select_scatter(rewriter *r)
+{
+    tensor x, part, into;
+    uint32_t dim;
+    int64_t index;
+    TRY(load_whole(r, &x, &into, &dim));
+    int64_t size = x.view.size[dim];
+    TRY(rewrite_operand(r, 1, into.dtype, &part));
+    TRY(graph_arg_int(r->source, r->node, 3, 0, &index));
+    if (index < -size || index >= size) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument 3: index %lld of a dim of %lld",
+                          (long long)index, (long long)size);
+    }
+    TRY(make_unsqueeze(r, &part, dim, &part));
+    return replace_part(r, &x, &part, dim, index < 0 ? index + size : index, &into, NULL);
+}
+
+spyre_status rewrite_roll(rewriter *r)
+{
+    tensor x, into;
+    int64_t shifts[SPYRE_MAX_RANK], dims[SPYRE_MAX_RANK];
+    uint32_t count, dim_count;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(graph_arg_ints(r->source, r->node, 1, shifts, &count));
+    TRY(graph_arg_ints(r->source, r->node, 2, dims, &dim_count));
+    if (dim_count == 0) return status_new(SPYRE_UNSUPPORTED, "a roll over all elements");
+    if (count != dim_count) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: %u shifts for %u dims", count,
+                          dim_count);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t d = dims[i] < 0 ? dims[i] + x.view.rank : dims[i];
+        if (d < 0 || d >= x.view.rank) {
+            return status_new(SPYRE_INVALID_ARGUMENT, "argument 2: dim %lld of rank %u",
+                              (long long)dims[i], x.view.rank);
+        }
+        int64_t size = x.view.size[d], shift = shifts[i] % size;
+        if (shift < 0) shift += size;
+        if (shift == 0) continue;
+        tensor parts[2];
+        TRY(make_slice(r, &x, (uint32_t)d, size - shift, shift, &parts[0]));
+        TRY(make_slice(r, &x, (uint32_t)d, 0, size - shift, &parts[1]));
+        TRY(make_cat(r, parts, 2, (uint32_t)d, NULL, &x));
+    }
+    return rewrite_finish(r, &x, &into);
+}
+
+// New leading dims and dims of size 1 repeat by stride 0; others are put behind one another.
+spyre_status rewrite_repeat(rewriter *r)
+{
+    tensor x, into;
+    int64_t repeats[SPYRE_MAX_RANK];
+    uint32_t count;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_tensor(r, 0, &x));
+    TRY(graph_arg_ints(r->source, r->node, 1, repeats, &count));
+    if (count < x.view.rank) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: %u repeats for rank %u", count,
+                          x.view.rank);
+    }
+    while (x.view.rank < count) TRY(make_unsqueeze(r, &x, 0, &x));
+    for (uint32_t i = 0; i < count; i++) {
+        tensor items[MOST_REPEATS];
+        int64_t size;
+        bool overflow = __builtin_mul_overflow(x.view.size[i], repeats[i], &size);
+        TRY(check_size(&into, count, i, overflow, size));
+        if (repeats[i] < 2) continue;
+        if (x.view.size[i] == 1) {
+            spyre_view view = x.view;
+            view.size[i] = repeats[i];
+            view.stride[i] = 0;
+            TRY(make_view(r, &x, &view, NULL, &x));
+            continue;
+        }
+        if (repeats[i] > MOST_REPEATS) {
+            return status_new(SPYRE_UNSUPPORTED, "%lld repeats, at most %d are supported",
+                              (long long)repeats[i], MOST_REPEATS);
+        }
+        for (int64_t k = 0; k < repeats[i]; k++) items[k] = x;
+        TRY(make_cat(r, items, (uint32_t)repeats[i], i, NULL, &x));
+    }
+    return rewrite_finish(r, &x, &into);
+}
