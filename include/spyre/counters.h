@@ -58,8 +58,8 @@ typedef struct {
     int64_t peak_bytes;         // most in use during an op
     double average_bytes;       // over all ops
     double fragmentation;       // share of the free bytes outside of the largest gap, over all ops
-    double reuse;               // bytes of all buffers over the peak: 1 when nothing is used twice, 0
-                                // without buffers
+    double reuse;               // bytes of all buffers over the peak: 1 when nothing is used
+                                // twice, 0 without buffers
 } spyre_lx_use;
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_lx_use(const spyre_executable *executable,
                                                                 uint32_t segment,

@@ -92,8 +92,8 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_loops_op(const spyre_loops *loops,
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_loops_buffer(const spyre_loops *loops, uint32_t index,
                                                            spyre_loop_buffer *out_buffer);
 
-// What the cost model of the compiler's planners predicts for an op under the division and the places
-// that it has so far: us and bytes of all executions.
+// What the cost model of the compiler's planners predicts for an op under the division and the
+// places that it has so far: us and bytes of all executions.
 typedef struct {
     const char *name;       // as in spyre_loop_op
     const char *opfunc;

@@ -13,7 +13,7 @@ extern "C" {
 
 typedef enum {
     SPYRE_ACTIVITY_LAUNCH,          // a program; records of its kernels follow
-    SPYRE_ACTIVITY_KERNEL,          // a kernel, or an outermost loop around kernels with all its runs
+    SPYRE_ACTIVITY_KERNEL,          // a kernel, or an outermost loop of kernels with all its runs
     SPYRE_ACTIVITY_COPY_TO_CARD,
     SPYRE_ACTIVITY_COPY_TO_HOST,
     SPYRE_ACTIVITY_COPY_ON_CARD,
@@ -57,8 +57,9 @@ SPYRE_API void spyre_profile_tag(uint64_t tag);
 
 // Sets the placed times: those on the card moved onto the host's clock, where no work begins before
 // the host handed it over and nothing is shorter than a nanosecond. Other durations stay, and so
-// does every order that the virtual clock has on a card; the gaps are the host's. A submission is placed where it was. For all records of a profile
-// together, in any order. SPYRE_OUT_OF_MEMORY changes nothing.
+// does every order that the virtual clock has on a card; the gaps are the host's. A submission is
+// placed where it was. For all records of a profile together, in any order. SPYRE_OUT_OF_MEMORY
+// changes nothing.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_profile_place(spyre_activity *records,
                                                             uint32_t count);
 

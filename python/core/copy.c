@@ -242,8 +242,8 @@ static void copy_from(StableIValue *stack, uint64_t arguments, uint64_t results)
     stack[0] = (StableIValue)(uintptr_t)target;
 }
 
-// _fill_zero(tensor) -> bool: fills a tensor that is its whole storage; False, and nothing done, for
-// any other.
+// _fill_zero(tensor) -> bool: fills a tensor that is its whole storage; False, and nothing done,
+// for any other.
 static PyObject *py_fill_zero(PyObject *self, PyObject *tensor)
 {
     (void)self;

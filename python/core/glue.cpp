@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only C++ of the project: what PyTorch offers as C++ alone, each method one call of a function
-// in C (glue.h). First the classes: allocator, device guard, generator, hooks. Then operators:
-// those with a Storage, attention's choice, and the kernel that sees any operator's arguments.
+// What PyTorch offers as C++ alone, each method one call of a function in C (glue.h). First the
+// classes: allocator, device guard, generator, hooks. Then operators: those with a Storage,
+// attention's choice, and the kernel that sees any operator's arguments.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PyTorch's profiler interfaces, which are C++ classes alone: the activity profiler that Kineto asks
-// for device events, the stubs that time operators without Kineto, ranges of the host, and reports
-// of memory. What is recorded, and when it happened, is C (profile.c, src/runtime/activity.c).
+// PyTorch's profiler interfaces, which are C++ classes alone: the activity profiler that Kineto
+// asks for device events, the stubs that time operators without Kineto, ranges of the host, and
+// reports of memory. What is recorded, and when it happened, is C (profile.c,
+// src/runtime/activity.c).
 #define USE_KINETO        // as PyTorch was built
 #define FMT_HEADER_ONLY   // its copy of fmt keeps its functions to itself
 #include <ATen/record_function.h>
@@ -81,7 +82,8 @@ void describe(libkineto::GenericTraceActivity &activity, const spyre_activity &r
     double us = record.card_end_us - record.card_begin_us;
     activity.addMetadata("virtual begin (us)", record.card_begin_us);
     if (us > 0)
-        activity.addMetadata("memory bandwidth (GB/s)", static_cast<double>(record.bytes) / us / 1e3);
+        activity.addMetadata("memory bandwidth (GB/s)",
+                             static_cast<double>(record.bytes) / us / 1e3);
     if (record.kind != SPYRE_ACTIVITY_KERNEL) return;
     activity.addMetadata("runs", record.runs);
     if (us > 0) activity.addMetadata("PT utilization (%)", 100 * record.pt_busy_us / us);

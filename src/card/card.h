@@ -25,8 +25,8 @@ void card_destroy(card *c);
 void card_set_mode(card *c, card_mode mode);
 
 // Looks for faults of programs that happen to go well: races between queues and between cores, LX
-// read but never written, misaligned elements (card/machine/check.h). Launches then take one host thread
-// and several times as long. SPYRE_CARD_CHECK=1 switches it on from the start.
+// read but never written, misaligned elements (card/machine/check.h). Launches then take one host
+// thread and several times as long. SPYRE_CARD_CHECK=1 switches it on from the start.
 SPYRE_MUST_CHECK spyre_status card_set_check(card *c, bool on);
 
 // Host pointer to `bytes` bytes at a card address, or null when they leave their segment.

@@ -140,8 +140,8 @@ static spyre_status check_combined(const spyre_graph *graph, uint32_t node, cons
     const graph_node *of = &graph->nodes.items[node];
     if (hint_is_step(tiles) || !strstr(of->op_name, ".xor_sum.")) return NULL;
     return status_new(SPYRE_UNSUPPORTED,
-                      "%s: tiles %.*s=%lld (scope %lld): no opfunc of the card combines the results "
-                      "of tiles",
+                      "%s: tiles %.*s=%lld (scope %lld): no opfunc of the card combines the "
+                      "results of tiles",
                       graph_node_place(graph, node), (int)tiles->length, tiles->name,
                       (long long)tiles->count, (long long)tiles->scope);
 }

@@ -177,7 +177,8 @@ int64_t spyre_layout_bytes(const spyre_layout *layout)
 
 bool spyre_layout_equal(const spyre_layout *a, const spyre_layout *b)
 {
-    if (a->rank != b->rank || a->format != b->format || a->arrangement != b->arrangement) return false;
+    if (a->rank != b->rank || a->format != b->format || a->arrangement != b->arrangement)
+        return false;
     for (uint32_t i = 0; i < a->rank; i++) {
         if (a->device_size[i] != b->device_size[i]) return false;
         if (a->stride_map[i] != b->stride_map[i]) return false;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compositions that the compiler knows as one operator: torch.ops.spyre.
 
-A model spells them out and the compiler finds them (src/graph/pattern/pattern.def), or calls them by name.
-Called, they are their spelling, on every device and with gradients; for the card the compiler finds
-that again.
+A model spells them out and the compiler finds them (src/graph/pattern/pattern.def), or calls them
+by name. Called, they are their spelling, on every device and with gradients; for the card the
+compiler finds that again.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Chains: what consecutive fused kernels of a core do with the same rows, done for one block of
-// rows after the other. A chain is a list of items: walks (card/strip/walk.h), which take sticks of a row
-// through many instructions while they are in registers, and what there is one of a row, as plain
-// tiles. Values that a later walk needs stay in fp32 beside it; a store to LX that nobody reads
-// afterwards is left out, or goes to memory of the chain's own. Every rounding of the instructions
-// stays, so do their orders of additions.
+// rows after the other. A chain is a list of items: walks (card/strip/walk.h), which take sticks of
+// a row through many instructions while they are in registers, and what there is one of a row, as
+// plain tiles. Values that a later walk needs stay in fp32 beside it; a store to LX that nobody
+// reads afterwards is left out, or goes to memory of the chain's own. Every rounding of the
+// instructions stays, so do their orders of additions.
 #ifndef CARD_CHAIN_H
 #define CARD_CHAIN_H
 

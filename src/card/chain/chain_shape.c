@@ -121,8 +121,8 @@ static bool one_stride(const part *p, uint32_t o, bool loops, int64_t *out_strid
     return true;
 }
 
-// The rows after which an operand begins again: the outer pieces of a part stand still in it. 0 when
-// it does not.
+// The rows after which an operand begins again: the outer pieces of a part stand still in it. 0
+// when it does not.
 static uint32_t drop_period(part *p, uint32_t o)
 {
     int64_t period = 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VECTOR. Tiles whose runs are dense or repeat one element, in the formats of card/strip/strip.h, go
-// through strips; the rest in chunks through fp32 or fp64 registers in memory (card/strip/lanes.h).
+// VECTOR. Tiles whose runs are dense or repeat one element, in the formats of card/strip/strip.h,
+// go through strips; the rest in chunks through fp32 or fp64 registers in memory
+// (card/strip/lanes.h).
 #include <string.h>
 
 #include "card/fast/runs.h"

@@ -5,9 +5,9 @@
 // strip_avx2.c and strip_avx512.c are that layer for a host each. All variants give what the scalar
 // definitions of tensor/opfunc.h give.
 //
-// Where fp32 registers do not suffice (card/strip/lanes.h) the opfunc runs in fp64. Its result goes to
-// SEN169_FP16 through an fp32 that is cut, not rounded: half of the last place of SEN169_FP16 is an
-// fp32 step, so rounding ties away from zero gives the same for a value and for the value cut.
+// Where fp32 registers do not suffice (card/strip/lanes.h) the opfunc runs in fp64. Its result goes
+// to SEN169_FP16 through an fp32 that is cut, not rounded: half of the last place of SEN169_FP16 is
+// an fp32 step, so rounding ties away from zero gives the same for a value and for the value cut.
 #ifndef CARD_STRIP_H
 #define CARD_STRIP_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loops of card/strip.h. A file that includes this defines before that:
+// The loops of card/strip/strip.h. A file that includes this defines before that:
 //   V, D            fp32 and fp64 registers; +, -, * and / work on them
 //   LANES           fp32 lanes of a V; a `pair` is 2 * LANES elements in two V
 //   pair_load_dl16, pair_store_dl16, pair_load_f32, pair_store_f32      elements <-> pair, in an

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loops of one opfunc for each shape of card/strip/strip_shape.h, as macros over its formula. Part of
-// card/strip_body.h.
+// The loops of one opfunc for each shape of card/strip/strip_shape.h, as macros over its formula.
+// Part of card/strip/strip_body.h.
 
 // --- Runs of any shape
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of a few rows with lines of codes, over the layer that card/strip/strip_body.h describes,
-// whose part this is. Each line is read once and widened in registers, where all sums are.
+// Products of a few rows with lines of codes, over the layer that card/strip/strip_body.h
+// describes, whose part this is. Each line is read once and widened in registers, where all sums
+// are.
 enum { LINES_AHEAD = 16 };
 
 ALWAYS_INLINE void multiply_rows(const strip_product *p, size_t rows)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions over the layer that card/strip/strip_body.h describes, whose part this is. The accumulators
-// of several rows stay in registers while their runs pass by, so that what lies side by side in
-// memory is read together. The layer says how many rows: BLOCK_ROWS.
+// Reductions over the layer that card/strip/strip_body.h describes, whose part this is. The
+// accumulators of several rows stay in registers while their runs pass by, so that what lies side
+// by side in memory is read together. The layer says how many rows: BLOCK_ROWS.
 //
 // What comes next in memory is a stick of the same rows, often in another page, where the host does
 // not look ahead by itself.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What card/strip/strip_rows.h wants, for single values: the portable layer, and loops that the compiler
-// vectorises.
+// What card/strip/strip_rows.h wants, for single values: the portable layer, and loops that the
+// compiler vectorises.
 #ifndef CARD_STRIP_SCALAR_H
 #define CARD_STRIP_SCALAR_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the operands of a strip look like: dense, one element a row, a line for all rows; strips cut
-// into parts of one plane. Over the layer that card/strip/strip_body.h describes, whose part this is.
+// into parts of one plane. Over the layer that card/strip/strip_body.h describes, whose part this
+// is.
 
 // --- Operands
 

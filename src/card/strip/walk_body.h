@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loops of card/strip/walk.h, over the layer that card/strip/strip_body.h describes, whose part this is. A
-// unit is the stick of one row, or of two where there are registers for them: it stays in x while
-// all steps pass by. An odd last row is its own neighbour, and counted once.
+// The loops of card/strip/walk.h, over the layer that card/strip/strip_body.h describes, whose part
+// this is. A unit is the stick of one row, or of two where there are registers for them: it stays
+// in x while all steps pass by. An odd last row is its own neighbour, and counted once.
 #include "card/strip/walk.h"
 
 enum {

@@ -155,7 +155,8 @@ static cost cost_of_even(const loop_op *op, const cost_basis *basis, const divis
         m = product_of(op, basis, d, resident, &c.compute_us);
     else
         c.compute_us = compute_of(op, basis, d);
-    cost_runs runs = cost_runs_of(op, &basis->layout, &basis->sizes, d, basis->share_bytes, resident);
+    cost_runs runs =
+        cost_runs_of(op, &basis->layout, &basis->sizes, d, basis->share_bytes, resident);
     for (uint32_t k = 0; k < op->operand_count; k++) {
         bool result = k + 1 == op->operand_count;
         double bytes = basis->bytes[k] * (result ? 1 : k == 0 ? m.a_reads : m.b_reads);

@@ -5,9 +5,9 @@
 // has its source there.
 //
 //     memory  = (read + written) / MEMORY_BANDWIDTH + min(read, written) * turn
-//               bytes in whole sticks, each operand once however many cores read it (x of x * x once,
-//               that of a matmul as often as its tiles need it: cost_matmul.h); operands in LX cost
-//               nothing; turn is MEMORY_TURNAROUND, or that of restickify and of broadcasts
+//               bytes in whole sticks, each operand once however many cores read it (x of x * x
+//               once, that of a matmul as often as its tiles need it: cost_matmul.h); operands in
+//               LX cost nothing; turn is MEMORY_TURNAROUND, or that of restickify and of broadcasts
 //               or, if that is more than the turn, what reads of cores far apart lose
 //               + runs * SHORT_RUN where less than LONG_RUN lies side by side (cost_memory.h)
 //     compute = multiply-adds / (cores * MATMUL_RATE * fill), or

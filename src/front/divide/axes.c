@@ -160,10 +160,12 @@ static spyre_status sort(arena *memory, axes *a)
     return NULL;
 }
 
-spyre_status axes_build(const loop_graph *loops, const flow *f, const cost_basis *const *basis, axes *out)
+spyre_status axes_build(const loop_graph *loops, const flow *f, const cost_basis *const *basis,
+                        axes *out)
 {
-    joiner j = {loops, f, ARENA_NEW(loop_scratch(loops), uint32_t, loops->ops.count * LOOP_MAX_VARS),
-                ARENA_NEW(loop_scratch(loops), uint32_t, loops->ops.count)};
+    const uint32_t ops = loops->ops.count;
+    joiner j = {loops, f, ARENA_NEW(loop_scratch(loops), uint32_t, ops * LOOP_MAX_VARS),
+                ARENA_NEW(loop_scratch(loops), uint32_t, ops)};
     TRY_ALLOC(j.loop_set);
     TRY_ALLOC(j.op_set);
     join_all(&j);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // torch-spyre's published cost of a matmul's split, which its planner minimises. The front's own
-// model is front/cost.h.
+// model is front/cost/cost.h.
 #ifndef FRONT_MATMUL_SPLIT_H
 #define FRONT_MATMUL_SPLIT_H
 

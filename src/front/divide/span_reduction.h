@@ -19,8 +19,8 @@ division span_division(const loop_graph *loops, const loop_op *op);
 // How many reduced loops a division splits; cores can combine partial results of one.
 uint32_t span_reduced_splits(const loop_op *op, const division *d);
 
-// When a core reaches too far under d, logs a critical message that names op, operand, division, span and
-// limit, and the least division that would do.
+// When a core reaches too far under d, logs a critical message that names op, operand, division,
+// span and limit, and the least division that would do.
 void span_report(const loop_graph *loops, uint32_t index, const division *d);
 
 #endif

@@ -61,11 +61,13 @@ static spyre_status set_dims(const json_node *argument, loop_buffer *buffer, dev
     bool has_stick = form->stride_map[last] > 0;
     if (form->rank > LOOP_MAX_DIMS) return json_error_at(argument, "too many device dims");
     if (form->device_size[last] != lanes)
-        return json_error_at(argument, "the last of device_size must be a stick of %" PRId64, lanes);
+        return json_error_at(argument, "the last of device_size must be a stick of %" PRId64,
+                             lanes);
     for (uint32_t i = 0; i < form->rank; i++) form->dim[i] = LOOP_NO_DIM;
     for (uint32_t i = 0; i < last; i++) {
         if (i == tiles || form->device_size[i] == 1) continue;
-        if (form->stride_map[i] <= 0) return json_error_at(argument, "stride_map %u is not positive", i);
+        if (form->stride_map[i] <= 0)
+            return json_error_at(argument, "stride_map %u is not positive", i);
         form->dim[i] = add_dim(buffer, form, form->device_size[i], form->stride_map[i]);
     }
     buffer->stick = LOOP_NO_DIM;
@@ -145,7 +147,8 @@ static spyre_status check_same(const spec_reader *r, const json_node *argument, 
     same &= memcmp(list, form->stride_map, form->rank * sizeof *list) == 0;
     TRY(set_allocation(argument, &again, form->argument));
     same &= again.in_lx == buffer->in_lx && again.memory_offset == buffer->memory_offset;
-    return same ? NULL : json_error_at(argument, "%s is described differently before", buffer->name);
+    return same ? NULL
+                : json_error_at(argument, "%s is described differently before", buffer->name);
 }
 
 spyre_status op_spec_read_buffer(spec_reader *r, const json_node *argument, const char *name,

@@ -3,8 +3,8 @@
 // Sine and cosine in float32, out of the opfuncs that float32 has. With r = x - k pi, sin(x) is
 // sin(r) or -sin(r) as the whole number k is even or odd, and r is in [-pi/2, pi/2]; cos(x) is the
 // same with k between whole numbers. pi is subtracted in parts of seven bits, so that k times a
-// part is exact for k below 2^16 (W. Cody, W. Waite, "Software Manual for the Elementary Functions",
-// 1980). Beyond that the result is NaN.
+// part is exact for k below 2^16 (W. Cody, W. Waite, "Software Manual for the Elementary
+// Functions", 1980). Beyond that the result is NaN.
 #include <math.h>
 
 #include "graph/rewrite/rewrite.h"

@@ -45,7 +45,8 @@ static void encode__header(void **state)
     arena_destroy(memory);
 }
 
-// What follows the program is not counted; what begins with none, or with a part of the mark, has 0.
+// What follows the program is not counted; what begins with none, or with a part of the mark, has
+// 0.
 static void encode__image_bytes(void **state)
 {
     (void)state;
