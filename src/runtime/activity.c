@@ -19,8 +19,8 @@ struct activity_list {
     atomic_bool enabled;
     atomic_uint_fast64_t correlation;
     pthread_mutex_t lock;
-    spyre_activity *items;
-    uint32_t first, count, capacity;    // items[first .. first + count)
+    spyre_activity *items;              // a ring: record n at (first + n) % capacity
+    uint32_t first, count, capacity;
     uint64_t lost;
 };
 
@@ -48,23 +48,47 @@ void activity_list_destroy(activity_list *records)
     free(records);
 }
 
+static void copy_first(const activity_list *records, uint32_t count, spyre_activity *out)
+{
+    if (count == 0) return;
+    uint32_t straight = records->capacity - records->first;
+    if (straight > count) straight = count;
+    memcpy(out, records->items + records->first, straight * sizeof *out);
+    memcpy(out + straight, records->items, (count - straight) * sizeof *out);
+}
+
 static bool make_room(activity_list *records)
 {
-    uint32_t end = records->first + records->count;
-    if (end < records->capacity) return true;
+    if (records->count < records->capacity) return true;
     if (records->capacity == SPYRE_PROFILE_MOST) return false;
     uint32_t capacity = records->capacity ? 2 * records->capacity : FIRST_RECORDS;
-    spyre_activity *grown = realloc(records->items, capacity * sizeof *grown);
+    spyre_activity *grown = malloc(capacity * sizeof *grown);
     if (!grown) return false;
+    copy_first(records, records->count, grown);
+    free(records->items);
     records->items = grown;
+    records->first = 0;
     records->capacity = capacity;
     return true;
+}
+
+static void forget_first(activity_list *records, uint32_t count)
+{
+    records->count -= count;
+    if (records->count) {
+        records->first = (records->first + count) % records->capacity;
+        return;
+    }
+    free(records->items);
+    records->items = NULL;
+    records->first = records->capacity = 0;
 }
 
 void activity_append(activity_list *records, const spyre_activity *record)
 {
     pthread_mutex_lock(&records->lock);
-    if (make_room(records)) records->items[records->first + records->count++] = *record;
+    if (make_room(records))
+        records->items[(records->first + records->count++) % records->capacity] = *record;
     else records->lost++;
     pthread_mutex_unlock(&records->lock);
 }
@@ -139,14 +163,8 @@ uint32_t spyre_profile_take(spyre_context *context, spyre_activity *out_records,
     activity_list *records = context->records;
     pthread_mutex_lock(&records->lock);
     uint32_t taken = capacity < records->count ? capacity : records->count;
-    if (taken) memcpy(out_records, records->items + records->first, taken * sizeof *out_records);
-    records->first += taken;
-    records->count -= taken;
-    if (records->count == 0) {
-        free(records->items);
-        records->items = NULL;
-        records->first = records->capacity = 0;
-    }
+    copy_first(records, taken, out_records);
+    forget_first(records, taken);
     pthread_mutex_unlock(&records->lock);
     return taken;
 }

@@ -7,6 +7,8 @@
 #include "isa/isa.h"
 #include "runtime/device.h"
 
+typedef struct activity_outline activity_outline;
+
 double activity_now_us(void);
 SPYRE_MUST_CHECK spyre_status activity_list_create(activity_list **out_records);
 void activity_list_destroy(activity_list *records);
@@ -20,8 +22,15 @@ void activity_submitted(const device *d, spyre_activity *submission);
 // When a task with a correlation has run.
 void activity_of_task(const device *d, const task *t, double host_begin_us);
 
-// The kernels of `launch`, which ran `program`: activity_kernels.c.
-void activity_kernels(const isa_program *program, const card_counters *kernels,
-                    const spyre_activity *launch, activity_list *records);
+// What profiles show of launches of a program (activity_kernels.c), by the counters of its kernels.
+// Copied: the program may be gone before its last launch has ended.
+SPYRE_MUST_CHECK spyre_status activity_outline_create(const isa_program *program,
+                                                      const card_counters *kernels,
+                                                      activity_outline **out_outline);
+void activity_outline_destroy(activity_outline *outline);   // null is allowed
+
+// The records of the kernels of `launch`.
+void activity_kernels(const activity_outline *outline, const spyre_activity *launch,
+                      activity_list *records);
 
 #endif

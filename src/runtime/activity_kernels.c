@@ -1,73 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A launch from the inside. Kernels follow each other on the card, so each begins where the one
-// before it ended. What stands in a loop is one record with all its runs: iterations interleave its
+// before it ended. What stands in a loop is one part with all its runs: iterations interleave its
 // kernels, and there may be thousands.
 #include <stdio.h>
+#include <string.h>
 
+#include "base/vec.h"
 #include "runtime/activity.h"
 
 typedef struct {
-    const isa_program *program;
-    const card_counters *kernels;
-    activity_list *records;
-    spyre_activity record;          // of the part that is being put together
-    uint32_t first, last, count;    // its kernels
-    double launch_end_us;
+    const char *name, *source;      // "1_exp..4_mul"; of the first kernel
+    double us, pt_busy_us;
+    int64_t bytes, runs;
 } part;
 
-static void part_begin(part *p)
+struct activity_outline {
+    arena *memory;
+    VEC(part) parts;
+};
+
+static void add_kernel(part *p, const card_counters *work)
 {
-    p->record.card_begin_us = p->record.card_end_us;
-    p->record.bytes = p->record.runs = 0;
-    p->record.pt_busy_us = 0;
-    p->count = 0;
+    p->us += work->us;
+    p->pt_busy_us += work->busy_us[CARD_PT];
+    p->bytes += work->memory_read_bytes + work->memory_written_bytes;
+    p->runs += work->runs;
 }
 
-static void part_add(part *p, uint32_t kernel)
+static spyre_status add_part(activity_outline *outline, part p, const isa_kernel *first,
+                             const isa_kernel *last)
 {
-    const card_counters *work = &p->kernels[kernel];
-    if (p->count++ == 0) p->first = kernel;
-    p->last = kernel;
-    p->record.card_end_us += work->us;
-    p->record.bytes += work->memory_read_bytes + work->memory_written_bytes;
-    p->record.runs += work->runs;
-    p->record.pt_busy_us += work->busy_us[CARD_PT];
+    arena *memory = outline->memory;
+    p.source = arena_strdup(memory, first->location);
+    p.name = first == last ? arena_strdup(memory, first->name)
+                           : arena_printf(memory, "%s..%s", first->name, last->name);
+    if (!p.source || !p.name) return status_no_memory();
+    return VEC_PUSH(memory, &outline->parts, p);
 }
 
-static void part_end(part *p, const char *launch)
+static spyre_status divide(activity_outline *outline, const isa_program *program,
+                           const card_counters *kernels)
 {
-    if (p->count == 0) return;
-    const isa_kernel *first = &p->program->kernels.items[p->first];
-    const isa_kernel *last = &p->program->kernels.items[p->last];
-    spyre_activity *r = &p->record;
-    // Sums of fractions may end a bit beyond the launch.
-    if (r->card_end_us > p->launch_end_us) r->card_end_us = p->launch_end_us;
-    if (p->count == 1) snprintf(r->name, sizeof r->name, "%s#%s", launch, first->name);
-    else snprintf(r->name, sizeof r->name, "%s#%s..%s", launch, first->name, last->name);
-    snprintf(r->source, sizeof r->source, "%s", first->location);
-    activity_append(p->records, r);
-}
-
-void activity_kernels(const isa_program *program, const card_counters *kernels,
-                    const spyre_activity *launch, activity_list *records)
-{
-    part p = {.program = program,
-              .kernels = kernels,
-              .records = records,
-              .record = *launch,
-              .launch_end_us = launch->card_end_us};
+    const isa_kernel *first = NULL, *last = NULL;
+    part p = {0};
     uint32_t depth = 0;
-    p.record.kind = SPYRE_ACTIVITY_KERNEL;
-    p.record.card_end_us = launch->card_begin_us;
     for (uint32_t at = 0; at < program->code.count; at++) {
         const isa_instruction *i = &program->code.items[at];
-        if (i->opcode == ISA_LOOP && depth++ == 0) part_begin(&p);
-        if (i->opcode == ISA_END_LOOP && --depth == 0) part_end(&p, launch->name);
-        if (i->opcode != ISA_KERNEL) continue;
-        if (depth == 0) part_begin(&p);
-        part_add(&p, i->count);
-        if (depth == 0) part_end(&p, launch->name);
-        while (program->code.items[at].opcode != ISA_END_KERNEL) at++;
+        if (i->opcode == ISA_LOOP) depth++;
+        if (i->opcode == ISA_END_LOOP) depth--;
+        if (i->opcode == ISA_KERNEL) {
+            last = &program->kernels.items[i->count];
+            if (!first) first = last;
+            add_kernel(&p, &kernels[i->count]);
+            while (program->code.items[at].opcode != ISA_END_KERNEL) at++;
+        }
+        if (depth > 0 || !first) continue;
+        TRY(add_part(outline, p, first, last));
+        first = NULL;
+        p = (part){0};
+    }
+    return NULL;
+}
+
+spyre_status activity_outline_create(const isa_program *program, const card_counters *kernels,
+                                     activity_outline **out_outline)
+{
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    activity_outline *outline = ARENA_NEW(memory, activity_outline, 1);
+    spyre_status status = outline ? NULL : status_no_memory();
+    if (!status) {
+        outline->memory = memory;
+        status = divide(outline, program, kernels);
+    }
+    if (status) arena_destroy(memory);
+    else *out_outline = outline;
+    return status;
+}
+
+void activity_outline_destroy(activity_outline *outline)
+{
+    if (outline) arena_destroy(outline->memory);
+}
+
+// The launch's name is cut where there is no room for both.
+static void put_name(char out[SPYRE_PROFILE_NAME], const char *launch, const char *kernel)
+{
+    int room = SPYRE_PROFILE_NAME - 2 - (int)strlen(kernel);
+    snprintf(out, SPYRE_PROFILE_NAME, "%.*s#%s", room > 0 ? room : 0, launch, kernel);
+}
+
+void activity_kernels(const activity_outline *outline, const spyre_activity *launch,
+                      activity_list *records)
+{
+    spyre_activity r = *launch;
+    r.kind = SPYRE_ACTIVITY_KERNEL;
+    r.card_end_us = launch->card_begin_us;
+    for (uint32_t n = 0; n < outline->parts.count; n++) {
+        const part *p = &outline->parts.items[n];
+        r.card_begin_us = r.card_end_us;
+        r.card_end_us += p->us;
+        // Sums of fractions may end a bit beyond the launch.
+        if (r.card_end_us > launch->card_end_us) r.card_end_us = launch->card_end_us;
+        r.bytes = p->bytes;
+        r.runs = p->runs;
+        r.pt_busy_us = p->pt_busy_us;
+        put_name(r.name, launch->name, p->name);
+        snprintf(r.source, sizeof r.source, "%s", p->source);
+        activity_append(records, &r);
     }
 }

@@ -32,6 +32,7 @@ struct job {
     job_argument *arguments;
     char name[SPYRE_PROFILE_NAME];
     card_counters *kernels;             // of the program
+    _Atomic(activity_outline *) outline;    // null until a launch is profiled
     card_counters total;
     bool small, forgets_lx;
     pthread_mutex_t lock;               // guards bindings
@@ -148,6 +149,7 @@ static void release_job(job *j)
         free_binding(binding);
     }
     pthread_mutex_destroy(&j->lock);
+    activity_outline_destroy(j->outline);
     free(j->kernels);
     free(j->arguments);
     free(j);
@@ -263,9 +265,21 @@ static spyre_status fill_argument(device *d, launch_task *self, uint32_t k)
                      from->index);
 }
 
+// While the program is there: it may be gone when the launch runs.
+static spyre_status make_outline(job *j)
+{
+    if (j->outline) return NULL;
+    activity_outline *made, *none = NULL;
+    TRY(activity_outline_create(j->program, j->kernels, &made));
+    // A launch on another card may have been faster.
+    if (!atomic_compare_exchange_strong(&j->outline, &none, made)) activity_outline_destroy(made);
+    return NULL;
+}
+
 static spyre_status prepare_launch(device *d, task *t)
 {
     launch_task *self = (launch_task *)(void *)t;
+    if (t->correlation) TRY(make_outline(self->j));
     for (uint32_t k = 0; k < self->argument_count; k++) {
         const job_argument *from = &self->j->arguments[k];
         if (from->kind == JOB_INPUT) memory_await(d, t->stream, self->inputs[from->index]);
@@ -296,7 +310,7 @@ static void release_launch(task *t)
 static void tell_kernels(const task *t, const spyre_activity *launch, activity_list *records)
 {
     const launch_task *self = (const launch_task *)(const void *)t;
-    activity_kernels(self->j->program, self->j->kernels, launch, records);
+    activity_kernels(self->j->outline, launch, records);
 }
 
 static launch_task *make_task(job *j, const job_binding *binding)

@@ -16,7 +16,10 @@ static int by_card_and_begin(const void *a, const void *b)
     const spyre_activity *x = *(spyre_activity *const *)a, *y = *(spyre_activity *const *)b;
     if (x->card != y->card) return x->card < y->card ? -1 : 1;
     if (x->card_begin_us != y->card_begin_us) return x->card_begin_us < y->card_begin_us ? -1 : 1;
-    return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
+    if (x->correlation != y->correlation) return x->correlation < y->correlation ? -1 : 1;
+    // A launch, and its kernels, of which the first may take no time.
+    if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+    return x->card_end_us < y->card_end_us ? -1 : x->card_end_us > y->card_end_us;
 }
 
 static void shift(spyre_activity **records, uint32_t count)

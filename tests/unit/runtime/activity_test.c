@@ -88,10 +88,13 @@ static void activity__a_loop_around_kernels_is_one_record(void **state)
     }
     emit(p, ISA_HALT);
     activity_list *list;
+    activity_outline *outline;
     assert_ok(activity_list_create(&list));
+    assert_ok(activity_outline_create(p, kernels, &outline));
+    free_program(p);                    // launches may outlive it
     spyre_activity launch_record = {.kind = SPYRE_ACTIVITY_LAUNCH, .card_begin_us = 10,
                                     .card_end_us = 20, .name = "p"};
-    activity_kernels(p, kernels, &launch_record, list);
+    activity_kernels(outline, &launch_record, list);
     spyre_context context = {.records = list};
     spyre_activity r[MOST];
     assert_int_equal(spyre_profile_take(&context, r, MOST), 3);
@@ -104,8 +107,41 @@ static void activity__a_loop_around_kernels_is_one_record(void **state)
     assert_true(r[0].card_begin_us == 10 && r[0].card_end_us == 11);
     assert_true(r[1].card_begin_us == 11 && r[1].card_end_us == 16);
     assert_true(r[2].card_begin_us == 16 && r[2].card_end_us == 20);
+    memset(launch_record.name, 'x', SPYRE_PROFILE_NAME - 1);
+    activity_kernels(outline, &launch_record, list);
+    assert_int_equal(spyre_profile_take(&context, r, MOST), 3);
+    assert_int_equal(strlen(r[1].name), SPYRE_PROFILE_NAME - 1);
+    assert_string_equal(strchr(r[1].name, '#'), "#1_exp..2_mul");
     activity_list_destroy(list);
-    free_program(p);
+    activity_outline_destroy(outline);
+}
+
+// Jobs and programs go while their launches are queued.
+static void activity__a_launch_that_outlives_its_program_tells_its_kernels(void **state)
+{
+    (void)state;
+    enum { LAUNCHES = 4 };
+    uint64_t x = allocate(0, COUNT * 4);
+    uint32_t side = spyre_stream_from_pool(the_context, 0, false), kernels = 0;
+    spyre_activity records[MOST];
+    spyre_profile_enable(the_context, true);
+    for (int n = 0; n < LAUNCHES; n++) {
+        adder *a = make_adder(500, 0);
+        assert_ok(launch(a, 0, side, x, x));
+        free_adder(a);
+    }
+    spyre_profile_enable(the_context, false);
+    assert_ok(spyre_card_synchronize(the_context, 0));
+    uint32_t count = spyre_profile_take(the_context, records, MOST);
+    assert_int_equal(count, 3 * LAUNCHES);
+    for (uint32_t n = 0; n < count; n++) {
+        if (records[n].kind != SPYRE_ACTIVITY_KERNEL) continue;
+        assert_string_equal(records[n].name, "adder#0_test");
+        assert_string_equal(records[n].source, "model.py:7");
+        kernels++;
+    }
+    assert_int_equal(kernels, LAUNCHES);
+    spyre_memory_free(the_context, 0, x);
 }
 
 static spyre_activity on_card(uint32_t card_id, double begin_us, double end_us, double submitted_us)
@@ -142,6 +178,19 @@ static void activity__nothing_begins_before_it_was_submitted(void **state)
     assert_placed(&r[6], 7, 9);
     assert_true(r[2].card_begin_us == 10 && r[2].card_end_us == 30);
     assert_ok(spyre_profile_place(NULL, 0));
+}
+
+// Whatever begins together stays in order: a launch, its first kernel of no time, the second one.
+static void activity__kernels_of_no_time_stay_in_order(void **state)
+{
+    (void)state;
+    spyre_activity r[] = {on_card(0, 10, 12, 100), on_card(0, 10, 10, 100),
+                          on_card(0, 10, 12, 100)};
+    r[0].kind = r[1].kind = SPYRE_ACTIVITY_KERNEL;
+    assert_ok(spyre_profile_place(r, 3));
+    assert_placed(&r[2], 100, 102);
+    assert_placed(&r[1], 100, 100.001);
+    assert_placed(&r[0], 100.001, 102.001);
 }
 
 static void activity__a_fill_is_told_from_a_copy(void **state)
@@ -186,6 +235,17 @@ static void activity__what_has_no_room_is_counted(void **state)
     assert_int_equal(record.correlation, 0);
     assert_int_equal(spyre_profile_take(&context, &record, 1), 1);
     assert_int_equal(record.correlation, 1);
+    // What was taken left room.
+    for (uint32_t n = 0; n < 3; n++) {
+        record.correlation = SPYRE_PROFILE_MOST + n;
+        activity_append(list, &record);
+    }
+    assert_int_equal(spyre_profile_lost(&context), 1);
+    static spyre_activity some[3000];
+    uint64_t expected = 2;
+    for (uint32_t count; (count = spyre_profile_take(&context, some, 3000)) > 0;)
+        for (uint32_t n = 0; n < count; n++) assert_true(some[n].correlation == expected++);
+    assert_int_equal(expected, SPYRE_PROFILE_MOST + 2);
     activity_list_destroy(list);
 }
 
@@ -194,7 +254,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activity__a_launch_has_a_submission_and_kernels),
         cmocka_unit_test(activity__a_loop_around_kernels_is_one_record),
+        cmocka_unit_test(activity__a_launch_that_outlives_its_program_tells_its_kernels),
         cmocka_unit_test(activity__nothing_begins_before_it_was_submitted),
+        cmocka_unit_test(activity__kernels_of_no_time_stay_in_order),
         cmocka_unit_test(activity__a_fill_is_told_from_a_copy),
         cmocka_unit_test(activity__what_has_no_room_is_counted),
     };

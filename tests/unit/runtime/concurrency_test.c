@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many threads at one context: the same executable and new ones, launches, transfers, events and
-// frees at once, on two cards with several host threads each. Results stay those of one thread; the
-// thread sanitizer (make test-tsan) sees races.
+// Many threads at one context: the same executable and new ones, launches, transfers, events, frees
+// and profiles at once, on two cards with several host threads each. Results stay those of one
+// thread; the thread sanitizer (make test-tsan) sees races.
 #include "unit/check.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "spyre/profile.h"
 #include "support/journey.h"
 
 #define GRAPHS SPYRE_TESTS_DIR "/golden/graph"
@@ -70,7 +71,10 @@ static void *visitor_main(void *argument)
 {
     visitor *self = argument;
     spyre_memory_statistics statistics;
+    spyre_activity record;
     for (uint32_t n = 0; n < ROUNDS && !self->status && !self->wrong; n++) {
+        spyre_profile_enable(all.context, n % 2 == 0);
+        spyre_profile_take(all.context, &record, 1);
         self->status = visit(self, &all.samples[(self->index + n) % all.count]);
         spyre_memory_read_statistics(all.context, 0, &statistics);
     }
