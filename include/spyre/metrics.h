@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a card is doing, for monitors of other processes: a file a card that the runtime keeps up to
-// date when SENLIB_DEVEL_CONFIG_FILE names a configuration (docs/profiling.md).
+// What a card is doing, for monitors of other processes: a file a card in use, which the runtime
+// keeps up to date when SENLIB_DEVEL_CONFIG_FILE names a configuration (docs/profiling.md).
 #ifndef SPYRE_METRICS_H
 #define SPYRE_METRICS_H
 
@@ -22,10 +22,11 @@ enum { SPYRE_METRICS_SEGMENTS = 7 };
 // that of the host, on which the emulator runs.
 typedef struct {
     int64_t process;
+    int64_t opened_ns;                  // host: when that process opened the card, CLOCK_MONOTONIC
     uint32_t card;
     char bus_id[20];                    // "0000:13:00.0"
     double clock_us;                    // place on the virtual clock
-    double compute_us, pt_busy_us;      // modelled: of launches; in them, with the matrix units busy
+    double compute_us, pt_busy_us;      // modelled: of launches; of those, matrix units busy
     int64_t busy_ns;                    // host: of launches that have ended
     int64_t launch_begin_ns;            // host: of the one under way, by CLOCK_MONOTONIC; 0: none
     int64_t memory_read_bytes, memory_written_bytes;
@@ -36,7 +37,7 @@ typedef struct {
 } spyre_metrics;
 
 // Reads a file whole, between two updates. SPYRE_NOT_FOUND, SPYRE_IO, SPYRE_INVALID_FORMAT (not
-// such a file, or of another version).
+// such a file, of another version, or damaged).
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_metrics_read(const char *path,
                                                            spyre_metrics *out_metrics);
 

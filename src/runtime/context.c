@@ -48,7 +48,7 @@ static spyre_status device_start(device *d, spyre_context *context, uint32_t ind
     TRY(allocator_create(limit, &d->memory));
     spyre_status status = card_create(&d->machine);
     if (!status) {
-        status = metrics_open(index, &d->metrics);
+        status = metrics_open(d, &d->metrics);
         if (status) card_destroy(d->machine);
     }
     if (status) {

@@ -196,7 +196,8 @@ spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card_id, uin
         return status_new(SPYRE_INVALID_ARGUMENT, "allocation of %lld bytes", (long long)bytes);
     }
     pthread_mutex_lock(&d->lock);
-    spyre_status status = memory_take(d, stream_id, bytes, out_address);
+    spyre_status status = d->metrics ? metrics_create(d->metrics) : NULL;
+    if (!status) status = memory_take(d, stream_id, bytes, out_address);
     if (!status) {
         uint64_t rounded = allocator_round((uint64_t)bytes);
         count_allocation(&d->statistics, rounded);
@@ -249,6 +250,7 @@ void spyre_memory_reset_peak(spyre_context *context, uint32_t card_id)
     d->statistics.peak_bytes = d->statistics.allocated_bytes;
     d->statistics.peak_allocation_count = d->statistics.allocation_count;
     d->memory.peak_reserved_bytes = d->memory.reserved_bytes;
+    if (d->metrics) metrics_memory(d, 0, 0);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -270,5 +272,6 @@ void spyre_memory_empty_cache(spyre_context *context, uint32_t card_id)
     if (!d) return;
     reclaim_all(d);
     allocator_trim(&d->memory, 0, discard, d->machine);
+    if (d->metrics) metrics_memory(d, 0, 0);
     pthread_mutex_unlock(&d->lock);
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/metrics.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,10 +15,13 @@
 enum { CONFIG_LIMIT_BYTES = 1 << 20 };
 #define CONFIG "SENLIB_DEVEL_CONFIG_FILE"
 
+_Static_assert((int)SPYRE_METRICS_SEGMENTS == (int)ALLOCATOR_SEGMENTS, "one count a segment");
+
 struct metrics_file {
     pthread_mutex_t lock;
-    metrics_form *shared;
-    spyre_metrics now;
+    char path[512];
+    int descriptor;                 // -1: not made yet
+    metrics_form form;
 };
 
 // --- Which file
@@ -52,6 +53,20 @@ static spyre_status find_bus_id(uint32_t card_id, char *out, size_t capacity)
                       variable, getenv(variable));
 }
 
+// Two cards with one file would hide each other.
+static spyre_status check_own(const device *d, const char *bus_id)
+{
+    for (uint32_t n = 0; n < d->index; n++) {
+        const metrics_file *other = d->context->devices[n].metrics;
+        if (!other || strcmp(other->form.now.bus_id, bus_id) != 0) continue;
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "bus id %s is that of card %u, too (AIU_WORLD_RANK_<card>, "
+                          "PCIDEVICE_IBM_COM_AIU_PF)",
+                          bus_id, n);
+    }
+    return NULL;
+}
+
 // {"metrics": {"path": "/tmp/metrics.%BUSID"}}; what else stands there is other tools'.
 static spyre_status read_path(const char *config, const char *bus_id, char *out, size_t capacity)
 {
@@ -78,57 +93,68 @@ static spyre_status read_path(const char *config, const char *bus_id, char *out,
     return status_at(status, CONFIG);
 }
 
-// A fresh file: whoever still writes to the old one keeps it.
-static spyre_status map_file(const char *path, metrics_form **out)
+// --- Its contents; the lock is held
+
+// Written, not mapped: a mapped file that somebody cuts short kills its writer. Who made the file
+// looks whether that worked; later the work goes on without its monitor.
+static bool publish(metrics_file *file)
 {
-    if (unlink(path) != 0 && errno != ENOENT) return file_error("replace", path);
-    int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (descriptor < 0) return file_error("create", path);
-    spyre_status status = NULL;
-    errno = posix_fallocate(descriptor, 0, sizeof **out);
-    if (errno) status = file_error("write", path);
-    void *mapped = status ? MAP_FAILED
-                          : mmap(NULL, sizeof **out, PROT_READ | PROT_WRITE, MAP_SHARED,
-                                 descriptor, 0);
-    if (!status && mapped == MAP_FAILED) status = file_error("map", path);
-    close(descriptor);
-    if (!status) *out = mapped;
+    metrics_form *form = &file->form;
+    if (file->descriptor < 0) return true;
+    form->checksum = metrics_checksum(form);
+    return pwrite(file->descriptor, form, sizeof *form, 0) == (ssize_t)sizeof *form;
+}
+
+// A fresh file: whoever still writes to the old one keeps it.
+static spyre_status create(metrics_file *file)
+{
+    TRY(file_remove(file->path));
+    file->descriptor = open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (file->descriptor < 0) return file_error("create", file->path);
+    if (publish(file)) return NULL;
+    spyre_status status = file_error("write", file->path);
+    close(file->descriptor);
+    file->descriptor = -1;
+    unlink(file->path);
     return status;
 }
 
-// --- Its contents; the lock is held
-
-static void publish(metrics_file *file)
+spyre_status metrics_create(metrics_file *file)
 {
-    metrics_form *shared = file->shared;
-    uint64_t sequence = shared->sequence;
-    // Acquire: nothing that is written below comes before it. (GCC has no fences under TSan.)
-    __atomic_exchange_n(&shared->sequence, sequence + 1, __ATOMIC_ACQUIRE);
-    shared->now = file->now;
-    __atomic_store_n(&shared->sequence, sequence + 2, __ATOMIC_SEQ_CST);
+    pthread_mutex_lock(&file->lock);
+    spyre_status status = file->descriptor < 0 ? create(file) : NULL;
+    pthread_mutex_unlock(&file->lock);
+    return status_at(status, CONFIG);
 }
 
-spyre_status metrics_open(uint32_t card_id, metrics_file **out_file)
+static spyre_status describe(const device *d, const char *config, metrics_file *file)
+{
+    spyre_metrics *now = &file->form.now;
+    TRY(find_bus_id(d->index, now->bus_id, sizeof now->bus_id));
+    TRY(check_own(d, now->bus_id));
+    TRY(read_path(config, now->bus_id, file->path, sizeof file->path));
+    now->process = getpid();
+    now->opened_ns = clock_now_ns();
+    now->card = d->index;
+    file->form.magic = METRICS_MAGIC;
+    file->form.bytes = sizeof file->form;
+    file->descriptor = -1;
+    return NULL;
+}
+
+spyre_status metrics_open(const device *d, metrics_file **out_file)
 {
     const char *config = getenv(CONFIG);
-    char path[512];
     *out_file = NULL;
     if (!config || !*config) return NULL;
     metrics_file *file = calloc(1, sizeof *file);
     TRY_ALLOC(file);
-    spyre_status status = find_bus_id(card_id, file->now.bus_id, sizeof file->now.bus_id);
-    if (!status) status = read_path(config, file->now.bus_id, path, sizeof path);
-    if (!status) status = map_file(path, &file->shared);
+    spyre_status status = describe(d, config, file);
     if (status) {
         free(file);
         return status;
     }
     pthread_mutex_init(&file->lock, NULL);
-    file->now.process = getpid();
-    file->now.card = card_id;
-    file->shared->bytes = sizeof *file->shared;
-    publish(file);
-    __atomic_store_n(&file->shared->magic, METRICS_MAGIC, __ATOMIC_SEQ_CST);
     *out_file = file;
     return NULL;
 }
@@ -136,7 +162,7 @@ spyre_status metrics_open(uint32_t card_id, metrics_file **out_file)
 void metrics_close(metrics_file *file)
 {
     if (!file) return;
-    munmap(file->shared, sizeof *file->shared);
+    if (file->descriptor >= 0) close(file->descriptor);
     pthread_mutex_destroy(&file->lock);
     free(file);
 }
@@ -145,7 +171,7 @@ void metrics_begin(metrics_file *file, const task *t)
 {
     if (!t->work) return;
     pthread_mutex_lock(&file->lock);
-    file->now.launch_begin_ns = clock_now_ns();
+    file->form.now.launch_begin_ns = clock_now_ns();
     publish(file);
     pthread_mutex_unlock(&file->lock);
 }
@@ -180,7 +206,7 @@ void metrics_end(metrics_file *file, const task *t)
 {
     if (!t->recorded) return;
     pthread_mutex_lock(&file->lock);
-    spyre_metrics *now = &file->now;
+    spyre_metrics *now = &file->form.now;
     if (t->work) add_launch(now, t->work);
     else add_transfer(now, t->kind, t->bytes);
     if (t->card_end_us > now->clock_us) now->clock_us = t->card_end_us;
@@ -191,12 +217,13 @@ void metrics_end(metrics_file *file, const task *t)
 void metrics_memory(const device *d, uint64_t address, int64_t bytes)
 {
     metrics_file *file = d->metrics;
-    uint64_t segment = address >> 34;
+    spyre_metrics *now = &file->form.now;
+    uint64_t segment = address / CARD_SEGMENT_BYTES;
     pthread_mutex_lock(&file->lock);
-    file->now.reserved_bytes = (int64_t)d->memory.reserved_bytes;
-    file->now.allocated_bytes = d->statistics.allocated_bytes;
-    file->now.peak_bytes = d->statistics.peak_bytes;
-    if (segment < SPYRE_METRICS_SEGMENTS) file->now.segment_bytes[segment] += bytes;
+    now->reserved_bytes = (int64_t)d->memory.reserved_bytes;
+    now->allocated_bytes = d->statistics.allocated_bytes;
+    now->peak_bytes = d->statistics.peak_bytes;
+    if (segment < SPYRE_METRICS_SEGMENTS) now->segment_bytes[segment] += bytes;
     publish(file);
     pthread_mutex_unlock(&file->lock);
 }

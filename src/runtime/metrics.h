@@ -6,15 +6,21 @@
 
 #include "runtime/device.h"
 
-// The file of a card; null when nobody asked for one. Errors name the variable and the file.
-SPYRE_MUST_CHECK spyre_status metrics_open(uint32_t card_id, metrics_file **out_file);
+// What goes to the file of a card, whose context knows the cards before it; null when nobody asked
+// for one. Errors name the variable and the file.
+SPYRE_MUST_CHECK spyre_status metrics_open(const device *d, metrics_file **out_file);
+
+// Makes the file, unless that is done. Before memory is used: a program that opens all cards to use
+// one leaves the files of the others to those who use them.
+SPYRE_MUST_CHECK spyre_status metrics_create(metrics_file *file);
 void metrics_close(metrics_file *file);     // the file stays, for the last sample; null is allowed
 
 // Around a task. Both take only the file's own lock.
 void metrics_begin(metrics_file *file, const task *t);
 void metrics_end(metrics_file *file, const task *t);
 
-// `bytes` more (or fewer) are allocated at `address`. The device's lock is held.
+// The device's statistics have changed: `bytes` more (or fewer) are allocated at `address`, 0 when
+// it is the others. The device's lock is held.
 void metrics_memory(const device *d, uint64_t address, int64_t bytes);
 
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -20,29 +19,20 @@ static spyre_status read_form(int descriptor, const char *path, metrics_form *fo
     return status_new(SPYRE_INVALID_FORMAT, "%s: no metrics file of this version", path);
 }
 
-// Whether nothing was written while the form was read.
-static bool is_settled(int descriptor, const metrics_form *form)
-{
-    metrics_form again;
-    return form->sequence % 2 == 0 &&
-           pread(descriptor, &again, sizeof again, 0) == (ssize_t)sizeof again &&
-           again.sequence == form->sequence;
-}
-
 spyre_status spyre_metrics_read(const char *path, spyre_metrics *out_metrics)
 {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return file_error("open", path);
     metrics_form form;
     spyre_status status = NULL;
-    bool settled = false;
-    for (int n = 0; n < TRIES && !status && !settled; n++) {
+    bool whole = false;
+    for (int n = 0; n < TRIES && !status && !whole; n++) {
         status = read_form(descriptor, path, &form);
-        settled = !status && is_settled(descriptor, &form);
+        whole = !status && form.checksum == metrics_checksum(&form);
     }
     close(descriptor);
-    if (status) return status;
-    if (!settled) return status_new(SPYRE_IO, "%s: its writer stopped in the middle", path);
+    TRY(status);
+    if (!whole) return status_new(SPYRE_INVALID_FORMAT, "%s: its checksum is wrong", path);
     form.now.bus_id[sizeof form.now.bus_id - 1] = '\0';
     *out_metrics = form.now;
     return NULL;
