@@ -58,9 +58,9 @@ int cli_complain(const char *command, const char *format, ...)
 int cli_unexpected(const cli_arguments *in)
 {
     const char *argument = in->items[in->at];
-    return cli_complain(in->command, "%s '%s' (see spyre %s --help)",
+    return cli_complain(in->command, "%s '%s' (see spyre %.*s --help)",
                         *argument == '-' ? "unknown option" : "unexpected argument", argument,
-                        in->command);
+                        (int)strcspn(in->command, ":"), in->command);
 }
 
 static int exit_code(spyre_code code)

@@ -23,7 +23,7 @@ typedef int cli_command(int count, char **arguments);
 
 // Walks through the arguments of a command.
 typedef struct {
-    const char *command;
+    const char *command;    // "smi", or with the place of the arguments: "smi: AIUSMI_OPTS"
     int count;
     char **items;
     int at;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A monitor of cards: reads their metrics files again and again, a row a card and sample.
+#include <ctype.h>
+#include <errno.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,20 +11,21 @@
 #include "cli.h"
 #include "smi.h"
 
-enum { MOST_CARDS = 64, MOST_ARGUMENTS = 64 };
+enum { MOST_CARDS = 64, PATH_BYTES = 512, VARIABLE_BYTES = 1024 };
 
 typedef struct {
-    char path[512];
+    char path[PATH_BYTES];
     spyre_metrics last;
     int64_t read_ns;
 } seen_card;
 
 typedef struct {
+    const char *place;              // of the options that are being read, for complaints
     char groups[16];
     const char *pattern, *file;
     double delay_s;
     long count;                     // 0: without end
-    bool csv;
+    bool csv, version, details;
     bool wanted[MOST_CARDS], any_wanted;
 } options;
 
@@ -31,9 +34,9 @@ typedef struct {
     smi_host host;
     double host_cpu;
     long rows;
+    spyre_status trouble;           // with the last file that could not be read
     seen_card cards[MOST_CARDS];
 } state;
-
 
 // --- Options
 
@@ -60,8 +63,8 @@ static int set_groups(options *o, const char *letters)
     for (const char *c = letters; *c; c++) {
         if (*c == ',') continue;
         if (!smi_is_group(*c))
-            return cli_complain("smi", "-g %s: group '%c' is none of D, R, M, U, P, S, A", letters,
-                                *c);
+            return cli_complain(o->place, "-g %s: group '%c' is none of D, R, M, U, P, S, A",
+                                letters, *c);
         add_group(o, *c);
     }
     return CLI_OK;
@@ -69,11 +72,12 @@ static int set_groups(options *o, const char *letters)
 
 static int set_cards(options *o, const char *list)
 {
+    memset(o->wanted, 0, sizeof o->wanted);
     for (const char *at = list;; at++) {
         char *end;
         long id = strtol(at, &end, 10);
         if (end == at || (*end && *end != ',') || id < 0 || id >= MOST_CARDS)
-            return cli_complain("smi", "-i %s: expected numbers of cards, 0 to %d", list,
+            return cli_complain(o->place, "-i %s: expected numbers of cards, 0 to %d", list,
                                 MOST_CARDS - 1);
         o->wanted[id] = o->any_wanted = true;
         if (!*end) return CLI_OK;
@@ -91,77 +95,120 @@ static bool is(cli_arguments *in, const char *name, const char *long_name)
     return cli_flag(in, name) || cli_flag(in, long_name);
 }
 
-static int read_one(cli_arguments *in, options *o, bool *details, bool *version)
+static int set_pattern(cli_arguments *in, options *o)
+{
+    const char *pattern = in->items[in->at];
+    if (o->pattern || *pattern == '-') return cli_unexpected(in);
+    if (strlen(pattern) >= PATH_BYTES)
+        return cli_complain(o->place, "a path of %zu characters: at most %d", strlen(pattern),
+                            PATH_BYTES - 1);
+    o->pattern = pattern;
+    in->at++;
+    return CLI_OK;
+}
+
+static int read_one(cli_arguments *in, options *o)
 {
     const char *value;
     double number;
     if (is(in, "-s", "--csv")) o->csv = true;
-    else if (is(in, "-v", "--version")) *version = true;
-    else if (cli_flag(in, "--mem-details")) *details = true;
+    else if (is(in, "-v", "--version")) o->version = true;
+    else if (cli_flag(in, "--mem-details")) o->details = true;
     else if (takes(in, "-g", "--metric-groups", &value)) return set_groups(o, value);
     else if (takes(in, "-i", "--id", &value)) return set_cards(o, value);
     else if (takes(in, "-f", "--filename", &value)) o->file = value;
     else if (takes(in, "-d", "--delay", &value)) {
         if (!read_number(value, 0.01, 86400, &o->delay_s))
-            return cli_complain("smi", "-d %s: expected seconds, 0.01 to 86400", value);
+            return cli_complain(o->place, "-d %s: expected seconds, 0.01 to 86400", value);
     } else if (takes(in, "-c", "--count", &value)) {
         if (!read_number(value, 1, 1e9, &number) || number != (double)(long)number)
-            return cli_complain("smi", "-c %s: expected a number of samples, 1 or more", value);
+            return cli_complain(o->place, "-c %s: expected a number of samples, 1 or more", value);
         o->count = (long)number;
     } else if (cli_option(in, "--idle-power", &value)) {
         if (!read_number(value, 0, 1000, &number))
-            return cli_complain("smi", "--idle-power %s: expected watts, 0 to 1000", value);
+            return cli_complain(o->place, "--idle-power %s: expected watts, 0 to 1000", value);
     } else if (cli_option(in, "--llm-type", &value)) return CLI_OK;
     else if (in->failed) return CLI_BAD_INPUT;
-    else if (*in->items[in->at] == '-') return cli_unexpected(in);
-    else o->pattern = in->items[in->at++];
+    else return set_pattern(in, o);
     return CLI_OK;
 }
 
-static int read_all(int count, char **arguments, options *o, bool *version)
+static int read_all(int count, char **arguments, options *o)
 {
-    cli_arguments in = {.command = "smi", .count = count, .items = arguments};
-    bool details = false;
+    cli_arguments in = {.command = o->place, .count = count, .items = arguments};
+    const char *pattern = o->pattern;
+    o->pattern = NULL;
+    o->details = false;
     while (in.at < in.count) {
-        int code = read_one(&in, o, &details, version);
+        int code = read_one(&in, o);
         if (code != CLI_OK) return code;
     }
-    if (details) {
+    if (!o->pattern) o->pattern = pattern;
+    if (o->details) {
         add_group(o, 'M');
         add_group(o, 'S');
     }
     return CLI_OK;
 }
 
-// What AIUSMI_OPTS says comes first, so that arguments take precedence.
-static int read_options(int count, char **arguments, options *o, bool *version)
+// Cuts a text into words at white space that does not stand between quotes of either kind, which
+// are taken off; false when one is left open. There is at most a word for every two characters.
+static bool split(char *text, char **out_words, int *out_count)
 {
-    static char words[1024];
-    char *items[MOST_ARGUMENTS];
-    int found = 0;
-    const char *given = getenv("AIUSMI_OPTS");
-    if (given && strlen(given) >= sizeof words)
-        return cli_complain("smi", "AIUSMI_OPTS has %zu characters: at most %zu", strlen(given),
-                            sizeof words - 1);
-    strcpy(words, given ? given : "");
-    for (char *word = strtok(words, " \t"); word && found < MOST_ARGUMENTS;
-         word = strtok(NULL, " \t"))
-        items[found++] = word;
-    int code = read_all(found, items, o, version);
-    if (count > 0 && strcmp(arguments[0], "dmon") == 0) {
-        count--;
-        arguments++;
+    char *to = text, quote = '\0';
+    bool inside = false;
+    *out_count = 0;
+    for (const char *from = text; *from; from++) {
+        char c = *from;
+        if (!quote && isspace((unsigned char)c)) {
+            if (inside) *to++ = '\0';
+            inside = false;
+            continue;
+        }
+        if (!inside) out_words[(*out_count)++] = to;
+        inside = true;
+        if (c == quote) quote = '\0';
+        else if (!quote && (c == '"' || c == '\'')) quote = c;
+        else *to++ = c;
     }
-    return code == CLI_OK ? read_all(count, arguments, o, version) : code;
+    *to = '\0';
+    return !quote;
+}
+
+static int read_variable(options *o)
+{
+    static char text[VARIABLE_BYTES];       // options point into it
+    char *words[VARIABLE_BYTES / 2];
+    int count;
+    const char *given = getenv("AIUSMI_OPTS");
+    if (!given) return CLI_OK;
+    if (strlen(given) >= sizeof text)
+        return cli_complain("smi", "AIUSMI_OPTS has %zu characters: at most %zu", strlen(given),
+                            sizeof text - 1);
+    strcpy(text, given);
+    if (!split(text, words, &count))
+        return cli_complain("smi", "AIUSMI_OPTS=%s: a quote is left open", given);
+    o->place = "smi: AIUSMI_OPTS";
+    return read_all(count, words, o);
+}
+
+// What AIUSMI_OPTS says comes first, so that arguments take precedence.
+static int read_options(int count, char **arguments, options *o)
+{
+    int code = read_variable(o);
+    if (code != CLI_OK) return code;
+    o->place = "smi";
+    bool named = count > 0 && strcmp(arguments[0], "dmon") == 0;
+    return read_all(count - named, arguments + named, o);
 }
 
 // --- Samples
 
 // The pattern with a star for "%BUSID"; what else glob(3) takes for special stands for itself.
-static void make_glob(const char *pattern, char *out, size_t capacity)
+static void make_glob(const char *pattern, char out[2 * PATH_BYTES])
 {
     size_t at = 0;
-    while (*pattern && at + 3 < capacity) {
+    while (*pattern) {
         if (strncmp(pattern, "%BUSID", 6) == 0) {
             out[at++] = '*';
             pattern += 6;
@@ -175,7 +222,8 @@ static void make_glob(const char *pattern, char *out, size_t capacity)
 
 static seen_card *find_card(state *s, const char *path)
 {
-    for (int n = 0; n < MOST_CARDS && strlen(path) < sizeof s->cards[n].path; n++)
+    if (strlen(path) >= PATH_BYTES) return NULL;
+    for (int n = 0; n < MOST_CARDS; n++)
         if (!*s->cards[n].path || strcmp(s->cards[n].path, path) == 0) return &s->cards[n];
     return NULL;
 }
@@ -186,12 +234,14 @@ static void sample_card(state *s, const options *o, seen_card *card, const char 
     spyre_metrics now;
     spyre_status status = spyre_metrics_read(path, &now);
     if (status) {                   // another file, or one that is being made
-        spyre_status_free(status);
+        spyre_status_free(s->trouble);
+        s->trouble = status;
         return;
     }
     int64_t now_ns = smi_now_ns();
-    // When another program has taken the card over, its counts began anew.
-    bool known = *card->path && card->last.process == now.process;
+    // When somebody else has opened the card, its counts began anew.
+    bool known = *card->path && card->last.process == now.process &&
+                 card->last.opened_ns == now.opened_ns;
     if (known && now.card < MOST_CARDS && (!o->any_wanted || o->wanted[now.card])) {
         smi_interval i = {.before = &card->last,
                           .now = &now,
@@ -210,10 +260,10 @@ static void sample_card(state *s, const options *o, seen_card *card, const char 
 
 static void sample(state *s, const options *o)
 {
-    char pattern[1100];
+    char pattern[2 * PATH_BYTES];
     glob_t found;
     s->host_cpu = smi_host_cpu(&s->host);
-    make_glob(o->pattern, pattern, sizeof pattern);
+    make_glob(o->pattern, pattern);
     if (glob(pattern, 0, NULL, &found) != 0) return;
     for (size_t n = 0; n < found.gl_pathc; n++) {
         seen_card *card = find_card(s, found.gl_pathv[n]);
@@ -229,6 +279,21 @@ static void wait_s(double seconds)
     nanosleep(&rest, NULL);
 }
 
+static int complain_of_output(const options *o)
+{
+    cli_complain("smi", "%s cannot be written", o->file ? o->file : "standard output");
+    return o->file ? CLI_BAD_INPUT : CLI_FAILED;
+}
+
+static int complain_of_no_card(const options *o, spyre_status trouble)
+{
+    if (trouble)
+        return cli_complain("smi", "no card reported in %s: %s", o->pattern,
+                            spyre_status_message(trouble));
+    return cli_complain("smi", "no card reported in %s: programs do when SENLIB_DEVEL_CONFIG_FILE "
+                        "names a configuration", o->pattern);
+}
+
 static int monitor(const options *o, FILE *to)
 {
     static state s;
@@ -237,23 +302,22 @@ static int monitor(const options *o, FILE *to)
     for (long n = 0; o->count == 0 || n < o->count; n++) {
         wait_s(o->delay_s);
         sample(&s, o);
-        if (ferror(to)) return cli_complain("smi", "cannot write %s", o->file ? o->file : "");
+        if (ferror(to)) return complain_of_output(o);
     }
-    if (s.rows) return CLI_OK;
-    return cli_complain("smi", "no card reported in %s: programs do when SENLIB_DEVEL_CONFIG_FILE "
-                        "names a configuration", o->pattern);
+    int code = s.rows ? CLI_OK : complain_of_no_card(o, s.trouble);
+    spyre_status_free(s.trouble);
+    return code;
 }
 
 int cmd_smi(int count, char **arguments)
 {
     options o = {.groups = "D", .pattern = SPYRE_METRICS_PATH, .delay_s = 1};
-    bool version = false;
-    int code = read_options(count, arguments, &o, &version);
+    int code = read_options(count, arguments, &o);
     if (code != CLI_OK) return code;
-    if (version) return cli_print("smi", "aiu-smi " SPYRE_VERSION "\n");
+    if (o.version) return cli_print("smi", "aiu-smi " SPYRE_VERSION "\n");
     FILE *to = o.file ? fopen(o.file, "w") : stdout;
-    if (!to) return cli_complain("smi", "%s cannot be written", o.file);
+    if (!to) return cli_complain("smi", "%s cannot be written: %s", o.file, strerror(errno));
     code = monitor(&o, to);
-    if (o.file && fclose(to) != 0) return cli_complain("smi", "cannot write %s", o.file);
+    if (o.file && fclose(to) != 0 && code == CLI_OK) return complain_of_output(&o);
     return code;
 }

@@ -28,7 +28,7 @@ static double host_memory(const smi_interval *i) { return i->host_memory; }
 
 static double busy_until(const spyre_metrics *m, int64_t now_ns)
 {
-    double under_way = m->launch_begin_ns ? (double)(now_ns - m->launch_begin_ns) : 0;
+    double under_way = m->launch_begin_ns ? (double)now_ns - (double)m->launch_begin_ns : 0;
     return ((double)m->busy_ns + under_way) * 1e-3;
 }
 
@@ -45,7 +45,7 @@ static double busy(const smi_interval *i)
 static double rate(const smi_interval *i, int64_t before, int64_t now)
 {
     double us = i->now->clock_us - i->before->clock_us;
-    return us > 0 ? (double)(now - before) / us * 1e6 : 0;
+    return us > 0 ? ((double)now - (double)before) / us * 1e6 : 0;
 }
 
 #define RATE(name, member, scale)                                               \

@@ -25,7 +25,8 @@ double smi_host_cpu(smi_host *last)
     double part = all > last->all ? (busy - last->busy) / (all - last->all) : 0;
     last->busy = busy;
     last->all = all;
-    return 100 * part * (double)sysconf(_SC_NPROCESSORS_ONLN);
+    // iowait may go backwards (proc(5)), which makes the part of the others too large.
+    return 100 * (part < 1 ? part : 1) * (double)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 double smi_host_memory(void)

@@ -70,7 +70,30 @@ def test_other_cards_and_no_cards(spyre, files, tmp_path):
     assert "no card reported" in spyre.bad("smi", *quick, "-i", "1,2", files)
     assert "no card reported" in spyre.bad("smi", *quick, tmp_path / "none.%BUSID")
     (tmp_path / "text.x").write_text("no metrics")
-    assert "no card reported" in spyre.bad("smi", *quick, tmp_path / "text.%BUSID")
+    (tmp_path / "text.y").mkdir()
+    message = spyre.bad("smi", *quick, tmp_path / "text.%BUSID")
+    assert "no card reported" in message and f"{tmp_path}/text.y: cannot read" in message
+    (tmp_path / "text.y").rmdir()
+    message = spyre.bad("smi", *quick, tmp_path / "text.%BUSID")
+    assert f"{tmp_path}/text.x: no metrics file of this version" in message
+
+
+def test_a_cut_or_foreign_file_beside_a_good_one(spyre, files, tmp_path):
+    good = (tmp_path / "[m].0000:01:00.0").read_bytes()
+    (tmp_path / "[m].cut").write_bytes(good[:-1])
+    (tmp_path / "[m].changed").write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    (tmp_path / "[m].link").symlink_to("nowhere")
+    (tmp_path / "[m].large").write_bytes(good + bytes(1 << 16))
+    lines = spyre.good("smi", "-s", "-d", "0.01", "-c", "1", files).splitlines()
+    assert [line.split(",")[0] for line in lines] == ["#ID", "0", "0"]  # and the large one
+
+
+def test_quotes_in_the_variable(spyre, files, tmp_path, monkeypatch):
+    target = tmp_path / "two  words"
+    options = f"-d 0.01\t-c '1' -f \"{target}\" \n -g \"\"P '{files}'"
+    monkeypatch.setenv("AIUSMI_OPTS", options)
+    assert spyre.good("smi") == ""
+    assert target.read_text().split()[len(ALWAYS)] == "pt_active"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +112,13 @@ def test_other_cards_and_no_cards(spyre, files, tmp_path):
         (["-i", "-1"], "-i -1: expected numbers"),
         (["--idle-power", "hot"], "--idle-power hot: expected watts"),
         (["-f"], "-f needs a value"),
-        (["-f", "/nowhere/log"], "/nowhere/log cannot be written"),
+        (["-f", "/nowhere/log"], "/nowhere/log cannot be written: No such file"),
+        (["-c", "99999999999999999999"], "-c 99999999999999999999: expected a number"),
+        (["-i", "99999999999999999999"], "expected numbers of cards"),
+        (["-g"], "-g needs a value"),
+        (["--count="], "-c : expected a number"),
+        (["first", "second"], "unexpected argument 'second'"),
+        (["x" * 600], "a path of 600 characters: at most 511"),
         (["--power"], "unknown option '--power'"),
     ],
 )
@@ -99,6 +128,13 @@ def test_bad_arguments(spyre, arguments, words):
 
 def test_bad_variable(spyre, monkeypatch):
     monkeypatch.setenv("AIUSMI_OPTS", "-q")
+    message = spyre.bad("smi")
+    assert message == "spyre smi: AIUSMI_OPTS: unknown option '-q' (see spyre smi --help)"
+    monkeypatch.setenv("AIUSMI_OPTS", "-d 0")
+    assert spyre.bad("smi").startswith("spyre smi: AIUSMI_OPTS: -d 0: expected seconds")
+    monkeypatch.setenv("AIUSMI_OPTS", "-f 'log")
+    assert "AIUSMI_OPTS=-f 'log: a quote is left open" in spyre.bad("smi")
+    monkeypatch.setenv("AIUSMI_OPTS", "-s " * 300 + "-q")
     assert "unknown option '-q'" in spyre.bad("smi")
     monkeypatch.setenv("AIUSMI_OPTS", "x" * 2000)
     assert "AIUSMI_OPTS has 2000 characters" in spyre.bad("smi")
