@@ -24,6 +24,7 @@ from torch.profiler import (
     schedule,
     tensorboard_trace_handler,
 )
+from torch_spyre.profiler import is_available
 from transformers import GraniteConfig, GraniteForCausalLM
 
 WARMUP, ACTIVE = 1, 3
@@ -98,6 +99,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.layers < 1 or not 1 <= options.tokens <= 256:
         parser.error("--layers is 1 or more, --tokens 1 to 256")
+    if not is_available():
+        parser.error("no events of the card: USE_SPYRE_PROFILER=0, or a PyTorch without Kineto")
 
     model = small_granite(options.layers)
     ids = torch.randint(0, 1024, (1, options.tokens))

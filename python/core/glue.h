@@ -86,7 +86,8 @@ void eager_leave(glue_call *call);
 // ---- profiles (profile.c)
 void profile_start(void);
 // Takes what was recorded, placed on the clock of the host: the number of records, which the caller
-// frees. `*out_offset_ns` leads from their times (times 1000) to those of CLOCK_REALTIME.
+// frees, and in `*out_lost` of those that there was no room for. `*out_offset_ns` leads from their
+// times (times 1000) to those of CLOCK_REALTIME. Names and sources are fit for JSON.
 uint32_t profile_stop(spyre_activity **out_records, int64_t *out_offset_ns, uint64_t *out_lost);
 const char *profile_name(const spyre_activity *activity);       // of its event
 
@@ -124,6 +125,7 @@ const char *glue_dtype_name(int torch_dtype);
 // ---- profiler.cpp
 void profiler_register(void);                   // with Kineto, and the stubs
 // A range "launch_kernel:<name>" of the calling thread; null, and no work, when nobody profiles.
+// What fails here is left out of the profile: none of these throws.
 void *profiler_begin_launch(const char *name);
 void profiler_end_launch(void *range);
 // `bytes` more, or fewer, belong to the storage that PyTorch knows by `pointer`.

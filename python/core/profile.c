@@ -8,6 +8,15 @@
 
 #include "core.h"
 
+// Without memory of its own: the number of records.
+static uint64_t drop_all(spyre_context *context)
+{
+    spyre_activity some[16];
+    uint64_t dropped = 0;
+    for (uint32_t count; (count = spyre_profile_take(context, some, 16)) > 0;) dropped += count;
+    return dropped + spyre_profile_lost(context);
+}
+
 static uint32_t take_all(spyre_context *context, spyre_activity **out)
 {
     uint32_t count = 0, capacity = 0;
@@ -15,7 +24,7 @@ static uint32_t take_all(spyre_context *context, spyre_activity **out)
     for (;;) {
         uint32_t grown = capacity ? 2 * capacity : 256;
         spyre_activity *records = realloc(*out, grown * sizeof *records);
-        if (!records) break;        // the rest is dropped by the next profile
+        if (!records) break;
         *out = records;
         capacity = grown;
         count += spyre_profile_take(context, records + count, capacity - count);
@@ -26,12 +35,8 @@ static uint32_t take_all(spyre_context *context, spyre_activity **out)
 
 void profile_start(void)
 {
-    if (device_started()) {
-        spyre_activity *left;
-        take_all(device_context(), &left);
-        free(left);
-        spyre_profile_lost(device_context());
-    }
+    // What ended after the profile before this one.
+    if (device_started()) drop_all(device_context());
     device_profile(true);
 }
 
@@ -49,6 +54,28 @@ static int64_t offset_ns(void)
     return day - (before + clock_ns(CLOCK_MONOTONIC)) / 2;
 }
 
+// A record may cut a text within a character of UTF-8.
+static void cut_to_characters(char *text)
+{
+    size_t length = strlen(text), last = length;
+    while (last > 0 && ((unsigned char)text[last - 1] & 0xc0) == 0x80) last--;
+    if (last == 0) return;
+    unsigned char lead = (unsigned char)text[--last];
+    size_t needed = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+    if (last + needed > length) text[last] = '\0';
+}
+
+// Kineto writes what it is told into JSON as it is.
+static void make_printable(char *text)
+{
+    cut_to_characters(text);
+    for (char *c = text; *c; c++) {
+        if (*c == '"') *c = '\'';
+        else if (*c == '\\') *c = '/';
+        else if ((unsigned char)*c < ' ') *c = ' ';
+    }
+}
+
 uint32_t profile_stop(spyre_activity **out_records, int64_t *out_offset_ns, uint64_t *out_lost)
 {
     device_profile(false);
@@ -58,7 +85,11 @@ uint32_t profile_stop(spyre_activity **out_records, int64_t *out_offset_ns, uint
     if (!device_started()) return 0;
     spyre_context *context = device_context();
     uint32_t count = take_all(context, out_records);
-    *out_lost = spyre_profile_lost(context);
+    *out_lost = drop_all(context);
+    for (uint32_t n = 0; n < count; n++) {
+        make_printable((*out_records)[n].name);
+        make_printable((*out_records)[n].source);
+    }
     if (core_check(spyre_profile_place(*out_records, count))) return count;
     *out_lost += count;
     return 0;

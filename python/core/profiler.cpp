@@ -66,7 +66,7 @@ ActivityType type_of(const spyre_activity &record)
 // cut to the operator around it.
 void stay_within(libkineto::GenericTraceActivity &activity, Linked outer)
 {
-    if (!outer) return;
+    if (!outer || outer->duration() < 0) return;    // still open when the profile ended
     int64_t begin = outer->timestamp(), end = begin + outer->duration();
     activity.startTime = std::clamp(activity.startTime, begin, end);
     activity.endTime = std::clamp(activity.endTime, begin, end);
@@ -92,7 +92,11 @@ void describe(libkineto::GenericTraceActivity &activity, const spyre_activity &r
 
 struct Session final : libkineto::IActivityProfilerSession {
     explicit Session(const std::set<ActivityType> &asked) : types(asked) {}
-    ~Session() override { free(records); }
+    ~Session() override
+    {
+        if (status_ == libkineto::TraceStatus::RECORDING) stop();   // Kineto gave the profile up
+        free(records);
+    }
 
     void start() override
     {
@@ -123,10 +127,12 @@ struct Session final : libkineto::IActivityProfilerSession {
             bool whole_launch = record.kind == SPYRE_ACTIVITY_LAUNCH && !record.submission;
             if (!whole_launch && types.count(type_of(record))) log(logger, find, record);
         }
+        std::set<uint32_t> cards;
         for (auto [card, stream] : streams)
-            if (card != streams.begin()->first) logger.handleDeviceInfo(info_of(card), 0);
+            if (cards.insert(card).second && cards.size() > 1)
+                logger.handleDeviceInfo(info_of(card), 0);
     }
-    // Kineto asks for one card only.
+    // Kineto asks for one card only; processTrace() tells of the others.
     std::unique_ptr<libkineto::DeviceInfo> getDeviceInfo() override
     {
         if (streams.empty()) return nullptr;
@@ -269,13 +275,15 @@ void profiler_register(void)
 }
 
 void *profiler_begin_launch(const char *name)
-{
+try {
     auto callbacks = at::getStepCallbacksUnlessEmpty(at::RecordScope::USER_SCOPE);
     if (!callbacks) return nullptr;
     auto range = std::make_unique<at::RecordFunction>(std::move(*callbacks));
     std::string text = std::string("launch_kernel:") + name;
     range->before(std::string_view(text));
     return range.release();
+} catch (...) {
+    return nullptr;
 }
 
 void profiler_end_launch(void *range)
@@ -284,10 +292,11 @@ void profiler_end_launch(void *range)
 }
 
 void profiler_report_memory(void *pointer, int64_t bytes, uint32_t card)
-{
+try {
     if (!c10::memoryProfilingEnabled()) return;
     spyre_memory_statistics now = memory_statistics(card);
     c10::reportMemoryUsageToProfiler(
         pointer, bytes, now.allocated_bytes, now.reserved_bytes,
         {c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(card)});
+} catch (...) {     // a storage is freed where nothing may be thrown
 }

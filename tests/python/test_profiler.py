@@ -106,6 +106,19 @@ def test_compiled_kernels_have_the_time_of_the_counters(compiled, tmp_path):
     assert len(ranges) == 1 and ranges[0].count == 1
 
 
+def test_any_name_of_a_source_leaves_the_trace_readable(tmp_path):
+    name = "a\\" + "é" * 40 + ".py"  # a record ends within one of its characters
+    namespace = {"torch": torch}
+    exec(compile("def f(x):\n    return torch.relu(x) * 3\n", name, "exec"), namespace)
+    x = half(64, 64).to("spyre")
+    function = torch.compile(namespace["f"])
+    function(x)
+    with profile(activities=BOTH) as prof:
+        function(x)
+    kernels = of_category(trace_of(prof, tmp_path), "kernel")
+    assert {k["args"]["source"] for k in kernels} == {"a/" + "é" * 30}
+
+
 def test_copies_and_fills(tmp_path):
     host = half(64, 64)
     with profile(activities=BOTH) as prof:
