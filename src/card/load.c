@@ -294,8 +294,7 @@ static spyre_status make_chains(translation *t)
     for (uint32_t first = 0, end; first < p->phases.count; first = end) {
         const plan_phase *phases = p->phases.items;
         end = first + 1;
-        if (phases[first].kind != PHASE_KERNEL || !phases[first].kernel->steps[ISA_QUEUE_SEQ] ||
-            phases[first].depth)
+        if (!plan_is_plain(&phases[first]) || !phases[first].kernel->steps[ISA_QUEUE_SEQ])
             continue;
         while (end < p->phases.count && phases[end].kind == PHASE_KERNEL &&
                phases[end].kernel->joins)
@@ -306,19 +305,14 @@ static spyre_status make_chains(translation *t)
     return NULL;
 }
 
-static bool is_plain(const plan_phase *phase)
-{
-    return phase->kind == PHASE_KERNEL && phase->depth == 0;
-}
-
 // Results of products that the next one does not read.
 static void drop_unread(const translation *t)
 {
     const card_program *p = t->loaded;
     for (uint32_t n = 0; n + 1 < p->phases.count; n++) {
         const plan_phase *phase = &p->phases.items[n];
-        if (is_plain(phase) && is_plain(phase + 1))
-            unread_drop(t->fused, &t->lx, phase->kernel, phase[1].kernel);
+        if (plan_is_plain(phase) && plan_is_plain(phase + 1))
+            unread_drop(&t->lx, phase->kernel, phase[1].kernel);
     }
 }
 
@@ -330,7 +324,7 @@ static spyre_status avoid_exchanges(translation *t)
         plan_phase *phase = &p->phases.items[n];
         plan_kernel *kernel = phase->kernel;
         uint32_t count = p->phases.count - n;
-        if (!is_plain(phase)) continue;
+        if (!plan_is_plain(phase)) continue;
         if (kernel->chain || kernel->exchange)
             TRY(spread_find(p->memory, phase, count, &kernel->spread));
         if (kernel->exchange)

@@ -110,6 +110,12 @@ typedef struct {
     plan_kernel *kernel;
 } plan_phase;
 
+// A kernel without loops around it.
+static inline bool plan_is_plain(const plan_phase *phase)
+{
+    return phase->kind == PHASE_KERNEL && phase->depth == 0;
+}
+
 struct card_program {
     arena *memory;
     const isa_program *program;             // own copy

@@ -57,8 +57,8 @@ SPYRE_MUST_CHECK spyre_status dci_use_host_view(dci *transfer, const spyre_view 
 void dci_use_part(dci *transfer, const spyre_view *storage, const spyre_view *part);
 
 // Makes a dci of dci_use_part read or write a host buffer of *out_elements elements that has room
-// for what moves and no more; `out_part` is where in it the part lies. False, and nothing has
-// changed, when a loop of the layout walks along several dims of the host.
+// for what moves and no more; `out_part` is where in it the part lies. False, and the transfer is
+// as it was, when a loop of the layout walks along several dims of the host.
 bool dci_pack(dci *transfer, const spyre_view *storage, const spyre_view *part,
               spyre_view *out_part, int64_t *out_elements);
 

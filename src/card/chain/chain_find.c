@@ -93,7 +93,8 @@ static lx_range range_of(const chain_tiles *tiles, const chain_place *place)
 
 static bool is_live(const search *s, uint32_t last, lx_range range)
 {
-    return lx_read_after(s->lx, s->phases[last].kernel->order, range);
+    const plan_kernel *kernel = s->phases[last].kernel;
+    return lx_read_after(s->lx, kernel->order, kernel->source->active_cores, range);
 }
 
 // Sums of a chain never reach LX.

@@ -169,7 +169,7 @@ static uint32_t choose_block(const chain *c)
     uint32_t share = c->rows % ISA_CORES ? 0 : c->rows / ISA_CORES;
     if (c->kernels > 1 || share < LEAST_SHARE) return (uint32_t)rows;
     // The rows of one kernel may be for all cores (spread.h): whole blocks for each.
-    while (share % rows) rows--;
+    while (share % rows || !divides_periods(c, rows)) rows--;
     return (uint32_t)rows;
 }
 

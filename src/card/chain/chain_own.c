@@ -16,11 +16,6 @@ static lx_range range_of_step(const chain *c, const chain_step *s)
     return r;
 }
 
-static bool meets(lx_range a, lx_range b)
-{
-    return a.low < b.high && b.low < a.high;
-}
-
 static spyre_format format_of(const chain_item *item, uint32_t o)
 {
     return item->made_of->tile->instruction->operand[o].format;
@@ -43,7 +38,7 @@ static bool walk_suits(const chain_builder *b, const chain_item *walk, const cha
 {
     for (uint32_t n = walk->first; n < walk->first + walk->count; n++) {
         const chain_step *s = &b->c->steps.items[n];
-        if (!steps_in_lx(s) || !meets(range_of_step(b->c, s), range)) continue;
+        if (!steps_in_lx(s) || !lx_ranges_meet(range_of_step(b->c, s), range)) continue;
         if (maker > walk || s->verb != WALK_WITH_ROWS ||
             format_of(maker, 0) != SPYRE_FORMAT_SEN169_FP16 ||
             !chain_same_place(b->first, &s->place, &maker->operand[0].place))
@@ -58,7 +53,8 @@ static bool tile_suits(const chain_builder *b, const chain_item *tile, const cha
     const chain_tile *t = tile->made_of;
     for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++) {
         const chain_access *a = &t->operand[o];
-        if (!in_lx(&tile->operand[o]) || !meets((lx_range){a->low, a->high}, range)) continue;
+        if (!in_lx(&tile->operand[o]) || !lx_ranges_meet((lx_range){a->low, a->high}, range))
+            continue;
         if (tile < maker || (tile == maker && o > 0) || t->lanes != 1 ||
             format_of(tile, o) != format_of(maker, 0) ||
             !chain_same_place(b->first, &a->place, &maker->operand[0].place))

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "card/chain/spread.h"
 
-static bool is_plain(const plan_phase *phase)
-{
-    return phase->kind == PHASE_KERNEL && phase->depth == 0;
-}
-
 static const chain *chain_at(const plan_phase *phases, uint32_t at, uint32_t count)
 {
-    if (at >= count || !is_plain(&phases[at])) return NULL;
+    if (at >= count || !plan_is_plain(&phases[at])) return NULL;
     const chain *c = phases[at].kernel->chain;
     return c && c->kernels <= count - at ? c : NULL;
-}
-
-static bool meets(lx_range a, lx_range b)
-{
-    return a.low < b.high && b.low < a.high;
 }
 
 static void widen(lx_range *r, lx_range by)
@@ -158,9 +148,9 @@ static bool apart(const plan_phase *phases, const spread *s, const exchange *x, 
     const plan_kernel *maker = phases[0].kernel;
     lx_range mine = lx_of(maker->chain);
     widen(&mine, x->sent);
-    if (stores(maker) || meets(mine, lx_of(taker))) return false;
+    if (stores(maker) || lx_ranges_meet(mine, lx_of(taker))) return false;
     for (uint32_t n = 0; n < x->messages.count; n++)
-        if (meets(mine, range_of(x->messages.items[n].received))) return false;
+        if (lx_ranges_meet(mine, range_of(x->messages.items[n].received))) return false;
     for (uint32_t n = s->exchange + 1; n < s->phases; n++)
         if (!leaves_alone(phases[n].kernel, maker)) return false;
     return true;
@@ -173,7 +163,7 @@ static spyre_status follow_exchange(arena *memory, const plan_phase *phases, uin
 {
     const chain *taker = chain_at(phases, 1, count);
     if (!taker || phases[1].kernel->joins) return NULL;
-    if (meets(phases[0].kernel->exchange->sent, lx_of(taker))) return NULL;
+    if (lx_ranges_meet(phases[0].kernel->exchange->sent, lx_of(taker))) return NULL;
     spread *s = ARENA_NEW(memory, spread, 1);
     TRY_ALLOC(s);
     *s = (spread){.phases = 1 + taker->kernels};
@@ -192,9 +182,9 @@ spyre_status spread_find(arena *memory, const plan_phase *phases, uint32_t count
     if (!made || made->kernels != 1 || !made->divisible) return NULL;
     if (maker->source->active_cores & (maker->source->active_cores - 1)) return NULL;
     uint32_t at = 1;
-    if (at < count && is_plain(&phases[at]) && phases[at].kernel->sends_later) at++;
+    if (at < count && plan_is_plain(&phases[at]) && phases[at].kernel->sends_later) at++;
     const chain *taker = chain_at(phases, at + 1, count);
-    if (!taker || !is_plain(&phases[at]) || !phases[at].kernel->exchange) return NULL;
+    if (!taker || !plan_is_plain(&phases[at]) || !phases[at].kernel->exchange) return NULL;
     const exchange *x = phases[at].kernel->exchange;
     spread *s = ARENA_NEW(memory, spread, 1);
     TRY_ALLOC(s);

@@ -5,6 +5,8 @@
 // for where it begins.
 #include "card/exchange/through.h"
 
+#include "card/fuse/fuse.h"
+
 enum { STICK = SPYRE_STICK_BYTES };
 
 typedef struct {
@@ -90,13 +92,9 @@ static bool runs_are_sticks(const product *x)
 
 // --- Who else reads
 
-static bool meets(lx_range a, lx_range b)
-{
-    return a.low < b.high && b.low < a.high;
-}
-
-static bool is_read_elsewhere(const exchange *x, const plan_kernel *kernel, const plan_tile *tile,
-                              const lx_summaries *lx)
+// `receivers`: bits of the cores that the exchange would copy to.
+static bool is_read_elsewhere(const exchange *x, uint32_t receivers, const plan_kernel *kernel,
+                              const plan_tile *tile, const lx_summaries *lx)
 {
     const isa_operand *b = &tile->instruction->operand[PRODUCT_B];
     const plan_span *span = &tile->span[PRODUCT_B];
@@ -105,22 +103,17 @@ static bool is_read_elsewhere(const exchange *x, const plan_kernel *kernel, cons
         const plan_tile *received = x->messages.items[n].received;
         int64_t offset = received->instruction->operand[0].offset;
         const lx_range r = {offset + received->span[0].low, offset + received->span[0].high};
-        if (b->space == ISA_SPACE_LX && meets(r, other)) return true;
-        if (lx_read_after(lx, kernel->order, r)) return true;
+        if (b->space == ISA_SPACE_LX && lx_ranges_meet(r, other)) return true;
+        if (lx_read_after(lx, kernel->order, receivers, r)) return true;
     }
     return false;
 }
 
-// The product that is all of a kernel, or null.
-static const plan_tile *lone_product(const plan_kernel *kernel)
+static bool suits(const plan_tile *tile)
 {
-    const plan_step *steps = kernel->steps[ISA_QUEUE_SEQ];
-    if (!steps || kernel->step_count[ISA_QUEUE_SEQ] != 2 || steps[0].kind != STEP_EXECUTE)
-        return NULL;
-    const plan_tile *tile = steps[0].tile;
-    bool suits = tile->product && !tile->product->adds && tile->product->batches.count > 0 &&
-                 tile->instruction->operand[PRODUCT_A].space == ISA_SPACE_LX;
-    return suits && runs_are_sticks(tile->product) ? tile : NULL;
+    return tile && tile->product->batches.count > 0 &&
+           tile->instruction->operand[PRODUCT_A].space == ISA_SPACE_LX &&
+           runs_are_sticks(tile->product);
 }
 
 static spyre_status copy_list(arena *memory, const product_list *from, product_list *to)
@@ -147,8 +140,9 @@ spyre_status through_find(arena *memory, arena *scratch, const lx_summaries *lx,
     if (count < 2 || phases[1].kind != PHASE_KERNEL || !phases[1].kernel->joins) return NULL;
     const exchange *x = phases[0].kernel->exchange;
     const plan_kernel *kernel = phases[1].kernel;
-    const plan_tile *tile = lone_product(kernel);
-    if (!tile || is_read_elsewhere(x, kernel, tile, lx)) return NULL;
+    const plan_tile *tile = fuse_lone_product(kernel);
+    uint32_t receivers = phases[0].kernel->source->active_cores;
+    if (!suits(tile) || is_read_elsewhere(x, receivers, kernel, tile, lx)) return NULL;
     search s = {.exchange = x,
                 .kernel = kernel,
                 .product = tile->product,

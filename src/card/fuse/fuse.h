@@ -53,6 +53,9 @@ const lx_access *fuse_writer_of(const fusion *f, uint32_t read);
 // `but` is not asked.
 bool fuse_is_needed(const fusion *f, const lx_access *write, const lx_access *but);
 
+// The fused product that is all that the kernel does, or null.
+const plan_tile *fuse_lone_product(const plan_kernel *kernel);
+
 // Makes one step of a FILL with 0, the MATMULs that add to it and the VECTOR that rounds the sums,
 // with all loops around that hold nothing else (fuse_matmul.c). The step stands where the first of
 // them stood, which may be a LOOP.

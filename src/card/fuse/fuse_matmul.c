@@ -308,3 +308,12 @@ spyre_status fuse_matmuls(fusion *f, uint32_t begin, uint32_t end)
     }
     return NULL;
 }
+
+const plan_tile *fuse_lone_product(const plan_kernel *kernel)
+{
+    const plan_step *steps = kernel->steps[ISA_QUEUE_SEQ];
+    if (!steps || kernel->step_count[ISA_QUEUE_SEQ] != 2 || steps[0].kind != STEP_EXECUTE)
+        return NULL;
+    const plan_tile *tile = steps[0].tile;
+    return tile->product && !tile->product->adds ? tile : NULL;
+}

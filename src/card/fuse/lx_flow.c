@@ -75,15 +75,14 @@ bool lx_spans(const lx_access *write, const lx_access *read)
 bool lx_meets(const lx_access *a, const lx_access *b, uint32_t loops)
 {
     if (!move_alike(a, b, loops)) loops = 0;
-    lx_range x = over_loops(a, loops), y = over_loops(b, loops);
-    return x.low < y.high && y.low < x.high;
+    return lx_ranges_meet(over_loops(a, loops), over_loops(b, loops));
 }
 
 bool lx_is_live(const lx_access *access, const lx_range_list *exposed)
 {
     lx_range r = over_loops(access, 0);
     for (uint32_t n = 0; n < exposed->count; n++)
-        if (exposed->items[n].low < r.high && r.low < exposed->items[n].high) return true;
+        if (lx_ranges_meet(exposed->items[n], r)) return true;
     return false;
 }
 
@@ -202,13 +201,14 @@ static bool is_exposed(const lx_access_list *accesses, uint32_t at)
 
 // --- Kernels
 
-// What a write fills without gaps in all its iterations together.
-static lx_range filled(const lx_access *a)
+// What a write fills without gaps in all iterations of its kernel's loops together. Of the `outer`
+// loops around the kernel the first iteration counts: others may read before the next one.
+static lx_range filled(const lx_access *a, uint32_t outer)
 {
     lx_range r = {a->low, a->high};
     for (bool grown = true; grown;) {
         grown = false;
-        for (uint32_t n = 0; n < a->depth; n++) {
+        for (uint32_t n = outer; n < a->depth; n++) {
             int64_t stride = loop_stride(a, n);
             int64_t reach = a->low + stride * ((int64_t)a->iterations[n] - 1);
             bool next_to = stride > 0 && stride <= r.high - r.low;
@@ -272,11 +272,12 @@ static spyre_status list_received(arena *memory, const lx_access_list *accesses,
     return NULL;
 }
 
-static spyre_status summarise(arena *memory, const lx_access_list *accesses, lx_summary *out)
+static spyre_status summarise(arena *memory, const lx_access_list *accesses, uint32_t outer,
+                              lx_summary *out)
 {
     for (uint32_t n = 0; n < accesses->count; n++) {
         const lx_access *a = &accesses->items[n];
-        lx_range all = over_loops(a, 0), some = filled(a);
+        lx_range all = over_loops(a, 0), some = filled(a, outer);
         if (a->reads && is_exposed(accesses, n)) TRY(VEC_PUSH(memory, &out->exposed, all));
         if (a->writes) TRY(VEC_PUSH(memory, &out->written, all));
         if (a->dense) TRY(VEC_PUSH(memory, &out->replaced, some));
@@ -297,7 +298,7 @@ spyre_status lx_summarise(arena *memory, const isa_program *program, plan_tile *
         while (program->code.items[kernel.end].opcode != ISA_END_KERNEL) kernel.end++;
         lx_access_list accesses = {0};
         TRY(lx_collect(memory, program, tiles, kernel.begin, kernel.end, place, &accesses));
-        TRY(summarise(memory, &accesses, &kernel));
+        TRY(summarise(memory, &accesses, place.depth, &kernel));
         TRY(VEC_PUSH(memory, out, kernel));
         at = kernel.end;
     }
@@ -315,8 +316,7 @@ static bool any_meets(const pieces *p, const lx_range_list *ranges)
 {
     for (uint32_t n = 0; n < ranges->count; n++)
         for (uint32_t k = 0; k < p->count; k++)
-            if (ranges->items[n].low < p->of[k].high && p->of[k].low < ranges->items[n].high)
-                return true;
+            if (lx_ranges_meet(ranges->items[n], p->of[k])) return true;
     return false;
 }
 
@@ -326,7 +326,7 @@ static void take_away(pieces *p, lx_range gone)
     for (uint32_t k = p->count; k-- > 0;) {
         lx_range *piece = &p->of[k];
         lx_range behind = {gone.high, piece->high};
-        if (gone.high <= piece->low || piece->high <= gone.low) continue;
+        if (!lx_ranges_meet(*piece, gone)) continue;
         bool before = piece->low < gone.low, after = behind.low < behind.high;
         if (before && after && p->count == MOST_PIECES) continue;
         if (before) piece->high = gone.low;
@@ -336,10 +336,9 @@ static void take_away(pieces *p, lx_range gone)
     }
 }
 
-bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, lx_range range)
+bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, uint32_t cores, lx_range range)
 {
     pieces left = {1, {range}};
-    uint32_t cores = kernels->items[kernel].cores;
     for (uint32_t k = kernel + 1; k < kernels->count && left.count; k++) {
         if (any_meets(&left, &kernels->items[k].exposed)) return true;
         if (cores & ~kernels->items[k].cores) continue;

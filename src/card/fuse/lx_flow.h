@@ -28,6 +28,11 @@ typedef struct {
 } lx_range;
 typedef VEC(lx_range) lx_range_list;
 
+static inline bool lx_ranges_meet(lx_range a, lx_range b)
+{
+    return a.low < b.high && b.low < a.high;
+}
+
 // The loops open at an instruction.
 typedef struct {
     uint32_t depth;
@@ -58,8 +63,8 @@ SPYRE_MUST_CHECK spyre_status lx_summarise(arena *memory, const isa_program *pro
                                            plan_tile *const *tiles, lx_summaries *out);
 
 // True when a kernel behind the given one may read bytes of the range that none in between has
-// overwritten on all cores of the given one.
-bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, lx_range range);
+// overwritten on all of `cores`, bits of those that hold it.
+bool lx_read_after(const lx_summaries *kernels, uint32_t kernel, uint32_t cores, lx_range range);
 
 // True when bytes of the access, in any iteration, are read by a later kernel or launch.
 bool lx_is_live(const lx_access *access, const lx_range_list *exposed);

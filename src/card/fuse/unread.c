@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "card/fuse/unread.h"
 
-enum { STICK = SPYRE_STICK_BYTES, COMPUTED = 32 };      // lanes that a host computes together
+#include "card/fuse/fuse.h"
 
-// The product that is all that a kernel does, or null.
-static const plan_tile *lone_product(plan_tile *const *fused, const lx_summaries *lx,
-                                     const plan_kernel *kernel)
-{
-    const lx_summary *code = &lx->items[kernel->order];
-    const plan_tile *found = NULL;
-    if (!kernel->steps[ISA_QUEUE_SEQ] || kernel->step_count[ISA_QUEUE_SEQ] != 2) return NULL;
-    for (uint32_t at = code->begin; at < code->end; at++)
-        if (fused[at]) found = fused[at];
-    return found && found->product && !found->product->adds ? found : NULL;
-}
+enum { STICK = SPYRE_STICK_BYTES, COMPUTED = 32 };      // lanes that a host computes together
 
 static bool in_sticks(const product_list *list, uint32_t operand)
 {
@@ -22,27 +12,33 @@ static bool in_sticks(const product_list *list, uint32_t operand)
     return true;
 }
 
-// Operand 0 or 1 lies in LX, as sticks from their first lane on.
-static bool is_sticks_in_lx(const plan_tile *tile, uint32_t operand)
+static bool lies_in_lx(const plan_tile *tile, uint32_t operand, spyre_format format)
+{
+    const isa_operand *o = &tile->instruction->operand[operand];
+    return o->space == ISA_SPACE_LX && o->offset % STICK == 0 &&
+           format == SPYRE_FORMAT_SEN169_FP16 && in_sticks(&tile->product->batches, operand) &&
+           in_sticks(&tile->product->rows, operand);
+}
+
+// Results lie in LX, each line of them in a stick from its first lane on.
+static bool makes_sticks(const plan_tile *tile)
 {
     const product *x = tile->product;
-    const isa_operand *o = &tile->instruction->operand[operand];
-    spyre_format format = operand == PRODUCT_C ? x->result : x->format;
-    return o->space == ISA_SPACE_LX && o->offset % STICK == 0 &&
-           format == SPYRE_FORMAT_SEN169_FP16 && in_sticks(&x->batches, operand) &&
-           in_sticks(&x->rows, operand) &&
-           in_sticks(operand == PRODUCT_C ? &x->columns : &x->runs, operand);
+    return lies_in_lx(tile, PRODUCT_C, x->result) && in_sticks(&x->columns, PRODUCT_C) &&
+           x->kept * spyre_format_bytes(x->result) <= STICK;
+}
+
+// So does what is multiplied with columns, each run of k.
+static bool takes_sticks(const plan_tile *tile)
+{
+    return lies_in_lx(tile, PRODUCT_A, tile->product->format) &&
+           in_sticks(&tile->product->runs, PRODUCT_A);
 }
 
 static lx_range range_of(const plan_tile *tile, uint32_t operand)
 {
     const isa_operand *o = &tile->instruction->operand[operand];
     return (lx_range){o->offset + tile->span[operand].low, o->offset + tile->span[operand].high};
-}
-
-static bool meets(lx_range a, lx_range b)
-{
-    return a.low < b.high && b.low < a.high;
 }
 
 static uint32_t longest_run(const product *x)
@@ -53,17 +49,14 @@ static uint32_t longest_run(const product *x)
     return longest;
 }
 
-void unread_drop(plan_tile *const *fused, const lx_summaries *lx, const plan_kernel *maker,
-                 const plan_kernel *taker)
+void unread_drop(const lx_summaries *lx, const plan_kernel *maker, const plan_kernel *taker)
 {
-    const plan_tile *made = lone_product(fused, lx, maker), *taken = lone_product(fused, lx, taker);
-    if (!made || !taken || !is_sticks_in_lx(made, PRODUCT_C) ||
-        !is_sticks_in_lx(taken, PRODUCT_A))
-        return;
+    const plan_tile *made = fuse_lone_product(maker), *taken = fuse_lone_product(taker);
+    if (!made || !taken || !makes_sticks(made) || !takes_sticks(taken)) return;
     const isa_operand *b = &taken->instruction->operand[PRODUCT_B];
     lx_range result = range_of(made, PRODUCT_C);
-    if (b->space == ISA_SPACE_LX && meets(range_of(taken, PRODUCT_B), result)) return;
-    if (lx_read_after(lx, taker->order, result)) return;
+    if (b->space == ISA_SPACE_LX && lx_ranges_meet(range_of(taken, PRODUCT_B), result)) return;
+    if (lx_read_after(lx, taker->order, maker->source->active_cores, result)) return;
     uint32_t read = longest_run(taken->product);
     if (read % COMPUTED == 0 && read < made->product->kept) made->product->kept = read;
 }

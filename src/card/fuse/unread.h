@@ -9,9 +9,8 @@
 #include "card/fuse/lx_flow.h"
 
 // Looks at kernels `maker` and the one right behind it, `taker`, which both run fused and without
-// loops around them; fused[at] as in fuse.h. Lowers `kept` of maker's product to what taker reads
-// when each is one product, and nobody else reads the result in LX.
-void unread_drop(plan_tile *const *fused, const lx_summaries *lx, const plan_kernel *maker,
-                 const plan_kernel *taker);
+// loops around them. Lowers `kept` of maker's product to what taker reads when each is one product,
+// and nobody else reads the result in LX.
+void unread_drop(const lx_summaries *lx, const plan_kernel *maker, const plan_kernel *taker);
 
 #endif

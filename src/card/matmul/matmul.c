@@ -169,8 +169,7 @@ static matmul_part make_part(const matmul_job *j, const division *d, size_t n,
                      .element = spyre_format_bytes(x->format)};
     size_t rows = p.rows.end - p.rows.begin;
     bool few = rows <= MATMUL_ROWS;
-    p.chunk_depth = few ? floats / MATMUL_ROWS / MATMUL_RUN * MATMUL_RUN
-                        : CHUNK_DEPTH;
+    p.chunk_depth = few ? floats / MATMUL_ROWS / MATMUL_RUN * MATMUL_RUN : CHUNK_DEPTH;
     p.chunk_depth = matmul_least(p.chunk_depth, x->depth);
     p.panel_depth = (few ? FEW_PANEL_BYTES : PANEL_BYTES) / sizeof(float) / packed_lanes(x);
     p.panel_depth = matmul_least(p.panel_depth, p.chunk_depth);

@@ -71,8 +71,8 @@ BLOCK_INLINE void block(float *const *c, size_t lane, const matmul_panel *p, int
         for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v += 2)
-                BLOCK_ROUND(p->results[r] + p->column + 2 * lane + 2 * v * WIDTH, sum[r][v],
-                            sum[r][v + 1]);
+                BLOCK_ROUND(p->results[r] + p->column + 2 * ((int64_t)lane + v * WIDTH),
+                            sum[r][v], sum[r][v + 1]);
         return;
     }
 #pragma GCC unroll 6

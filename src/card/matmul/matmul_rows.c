@@ -85,7 +85,8 @@ static void put_results(const product *x, const float *sums, uint8_t *const *res
 // A panel of a stick of columns and the rows it meets.
 typedef struct {
     uint8_t *const *results;            // of the stick's columns b
-    float *sums;                        // [row][lanes]; null: they live for one panel only
+    float *sums;                        // [row][lanes]; null: they live for one panel only, or
+                                        // are the results
     size_t sums_row;                    // row of the group that sums begins with
     int64_t column;                     // bytes from a result's column 0
     size_t wanted;                      // lanes, rounded up to a multiple of 32
@@ -199,7 +200,7 @@ static void multiply_stick(const matmul_part *p, const matmul_chunk *k, uint32_t
     matmul_range rows = rows_of(p, b);
     if (rows.begin == rows.end) return;
     const uint8_t *columns = p->job->b[b] + p->batch->at[PRODUCT_B] + column->at[PRODUCT_B];
-    bool one_panel = x->depth <= p->panel_depth;
+    bool sums_wait = x->depth > p->panel_depth && !x->adds;
     destination d = {.results = p->results + b * p->count,
                      .sums_row = rows.begin,
                      .column = column->at[PRODUCT_C],
@@ -209,7 +210,7 @@ static void multiply_stick(const matmul_part *p, const matmul_chunk *k, uint32_t
         multiply_few(p, &d, rows, columns);
         return;
     }
-    if (!one_panel) {
+    if (sums_wait) {
         size_t height = rows.end - rows.begin, place = stick - matmul_sticks_of(p, b).begin;
         d.sums = p->sums + p->sums_first[b] + place * height * x->lanes;
     }

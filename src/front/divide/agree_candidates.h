@@ -22,12 +22,12 @@ typedef struct {
 
 typedef struct {
     const agree_choice *(*kept)[AGREE_KEPT]; // by op: those of every plan
-    uint8_t *kept_count;              // by op: AGREE_KEPT, or 1 when the others are no other ones
-    bool *settled;                    // by op: what a user or the span limit demands stays
-    bool *in_reach;                   // by op: no division reaches beyond the span limit
-    bool products;                    // there is an op that is not settled and has three
+    uint8_t *kept_count;                // by op: AGREE_KEPT, or 1 when the others are no other ones
+    bool *settled;                      // by op: what a user or the span limit demands stays
+    bool *in_reach;                     // by op: no division reaches beyond the span limit
+    bool products;                      // there is an op that is not settled and has three
     const agree_choice **share, **rest; // by op: of the plan; rest may be null
-    agree_settled *last; // by op: what it settled for, since it had its share
+    agree_settled *last;                // by op: what it settled for, since it had its share
 } agree_candidates;
 
 // `p` must be priced already (agree_prices_create).

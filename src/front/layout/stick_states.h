@@ -40,7 +40,7 @@ typedef struct {
     const uint16_t *writable;
     stick_pricer pricer;
     uint32_t *last_use;     // by buffer
-    stick_slot *settled;          // by buffer, when it has no slot
+    stick_slot *settled;    // by buffer, when it has no slot
     uint8_t *slot_of;       // by buffer
     uint32_t slot_buffer[STICK_MOST_SLOTS + LOOP_MAX_OPERANDS];
     uint32_t slot_count;

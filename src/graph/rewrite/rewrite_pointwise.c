@@ -6,6 +6,7 @@
 
 #include "graph/promote.h"
 #include "graph/rewrite/rewrite.h"
+#include "tensor/numeric.h"
 
 static opfunc row_opfunc(const rewriter *r)
 {
@@ -283,7 +284,14 @@ spyre_status rewrite_pow(rewriter *r)
     return make_binary(r, ATEN_SPYRE_MUL, &power, &x, &into, NULL);
 }
 
-// base ^ x. The logarithm's rounding grows with x, which 16 bits do not show and 32 would.
+static double in_16_bits(double number, spyre_dtype dtype)
+{
+    if (dtype == SPYRE_DTYPE_F16) return (double)fp16_to_float(fp16_from_float((float)number));
+    return (double)bf16_to_float(bf16_from_float((float)number));
+}
+
+// base ^ x, of the base in the dtype of x, of which PyTorch makes it a tensor. The logarithm's
+// rounding grows with x, which 16 bits do not show and 32 would.
 spyre_status rewrite_power_of(rewriter *r)
 {
     tensor x, into;
@@ -293,6 +301,7 @@ spyre_status rewrite_power_of(rewriter *r)
     if (!is_exp2) TRY(graph_arg_real(r->source, r->node, 0, 0, &base));
     if (into.dtype != SPYRE_DTYPE_F16 && into.dtype != SPYRE_DTYPE_BF16)
         return status_new(SPYRE_UNSUPPORTED, "powers in %s", spyre_dtype_name(into.dtype));
+    base = in_16_bits(base, into.dtype);
     if (!(base > 0) || base == 1 || isinf(base))
         return status_new(SPYRE_UNSUPPORTED, "powers of %g", base);
     TRY(rewrite_operand(r, is_exp2 ? 0 : 1, SPYRE_DTYPE_F32, &x));

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A product whose results the next product takes in part computes that part only, unless somebody
-// else reads the rest; what is stored stays the same.
+// else, or another core, reads the rest; what is stored stays the same.
 #include "one_card.h"
 #include "program.h"
 
 #include "card/plan.h"
-#include "tensor/numeric.h"
 
 enum {
     ROWS = 8,
@@ -17,7 +16,6 @@ enum {
     B_AT = 24 << 10,
     SUMS = 64 << 10,
     ROWS_BYTES = ROWS * STICK,
-    B_BYTES = 64 * STICK,
     MEMORY = 64 << 10,
     OUT = 32 << 10,                         // in memory
 };
@@ -26,27 +24,32 @@ typedef struct {
     uint32_t depth;                         // of the second product: lanes it takes of the first
     int64_t begin;                          // the byte of a stick at which it begins
     bool stored;                            // the first result, too
+    bool elsewhere;                         // by a core that has no part in the second product
+    spyre_format format;                    // of what the first product multiplies
     uint32_t kept;
 } program_of;
 
 static uint8_t initial[MEMORY], exact[MEMORY];
 
-static void copy(isa_program *p, isa_opcode opcode, int64_t lx, int64_t memory, uint32_t bytes)
+static void copy(isa_program *p, uint32_t cores, isa_opcode opcode, int64_t lx, int64_t memory,
+                 uint32_t bytes)
 {
     isa_operand here = in_lx(lx, DL16), there = in_memory(0, ISA_NO_SLOT, memory, DL16);
     bool loads = opcode == ISA_LOAD;
-    begin_kernel(p, 1, 0);
+    begin_kernel(p, cores, 0);
     emit_flat(p, opcode, bytes / 2, 2,
               (isa_operand[]){loads ? here : there, loads ? there : here});
     end_kernel(p);
 }
 
-// C = A @ B, of which B comes from memory.
-static void multiply(isa_program *p, int64_t c, int64_t a, uint32_t depth)
+// C = A @ B, of which B comes from memory; a row of A is so many bytes.
+static void multiply(isa_program *p, uint32_t cores, spyre_format format, int64_t c, int64_t a,
+                     int64_t row, uint32_t depth)
 {
+    uint32_t lanes = spyre_format_elements_per_stick(format);
     isa_operand sums = in_lx(SUMS, FP32), b = in_lx(B_AT, DL16);
-    begin_kernel(p, 1, 0);
-    emit_flat(p, ISA_FILL, ROWS * 64, 1, &sums);
+    begin_kernel(p, cores, 0);
+    emit_flat(p, ISA_FILL, ROWS * lanes, 1, &sums);
     signal_to(p, ISA_QUEUE_SFP, 0);
     wait_for(p, ISA_QUEUE_PT, 0);
     emit_flat(p, ISA_LOAD, depth * 64, 2,
@@ -59,14 +62,15 @@ static void multiply(isa_program *p, int64_t c, int64_t a, uint32_t depth)
     i->extent[1] = 1;
     i->extent[2] = depth;
     i->operand[0] = sums;
-    i->operand[1] = in_lx(a, DL16);
-    i->operand[2] = b;
-    i->operand[0].stride[0] = 256;
-    i->operand[1].stride[0] = STICK;
+    i->operand[1] = in_lx(a, format);
+    i->operand[2] = in_lx(B_AT, format);
+    i->operand[0].stride[0] = 4 * (int64_t)lanes;
+    i->operand[1].stride[0] = row;
+    i->operand[1].stride[2] = STICK;
     i->operand[2].stride[2] = STICK;
     signal_to(p, ISA_QUEUE_PT, 2);
     wait_for(p, ISA_QUEUE_SFP, 2);
-    emit_flat(p, ISA_VECTOR, ROWS * 64, 2, (isa_operand[]){in_lx(c, DL16), sums})->op =
+    emit_flat(p, ISA_VECTOR, ROWS * lanes, 2, (isa_operand[]){in_lx(c, DL16), sums})->op =
         OPFUNC_IDENTITY;
     end_kernel(p);
 }
@@ -74,11 +78,15 @@ static void multiply(isa_program *p, int64_t c, int64_t a, uint32_t depth)
 static isa_program *make_program(const program_of *what)
 {
     isa_program *p = new_program(1);
-    copy(p, ISA_LOAD, GIVEN, 0, ROWS_BYTES);
-    multiply(p, MADE, GIVEN, 64);
-    multiply(p, RESULT, MADE + what->begin, what->depth);
-    copy(p, ISA_STORE, RESULT, OUT, ROWS_BYTES);
-    if (what->stored) copy(p, ISA_STORE, MADE, OUT + ROWS_BYTES, ROWS_BYTES);
+    uint32_t cores = what->elsewhere ? 3 : 1;
+    int64_t row = 2 * (int64_t)spyre_format_elements_per_stick(what->format);
+    copy(p, cores, ISA_LOAD, GIVEN, 0, ROWS_BYTES);
+    multiply(p, cores, what->format, MADE, GIVEN, STICK, 64);
+    multiply(p, 1, DL16, RESULT, MADE + what->begin, row, what->depth);
+    copy(p, 1, ISA_STORE, RESULT, OUT, ROWS_BYTES);
+    if (what->elsewhere) copy(p, 1, ISA_LOAD, MADE, 0, ROWS_BYTES);
+    uint32_t reader = what->elsewhere ? 2 : 1;
+    if (what->stored) copy(p, reader, ISA_STORE, MADE, OUT + ROWS_BYTES, ROWS_BYTES);
     emit(p, ISA_HALT);
     return p;
 }
@@ -105,17 +113,19 @@ static void unread__lanes_that_the_next_product_takes(void **state)
 {
     (void)state;
     static const program_of cases[] = {
-        {.depth = 32, .kept = 32},
-        {.depth = 64, .kept = 64},
-        {.depth = 40, .kept = 64},          // no whole registers less
-        {.depth = 32, .begin = 64, .kept = 64},
-        {.depth = 32, .stored = true, .kept = 64},
+        {.depth = 32, .format = DL16, .kept = 32},
+        {.depth = 64, .format = DL16, .kept = 64},
+        {.depth = 40, .format = DL16, .kept = 64},          // no whole registers less
+        {.depth = 32, .begin = 64, .format = DL16, .kept = 64},
+        {.depth = 32, .stored = true, .format = DL16, .kept = 64},
+        {.depth = 32, .elsewhere = true, .format = DL16, .kept = 32},
+        {.depth = 32, .stored = true, .elsewhere = true, .format = DL16, .kept = 64},
+        {.depth = 128, .format = SPYRE_FORMAT_SEN143_FP8, .kept = 128}, // a line is two sticks
     };
     uint64_t seed = 3;
-    for (uint32_t n = 0; n < MEMORY; n += 2) {
-        uint16_t code = dl16_from_float((float)(next_random(&seed) % 4001) / 2000.0f - 1.0f);
-        memcpy(initial + n, &code, sizeof code);
-    }
+    // Numbers of moderate size in all formats.
+    for (uint32_t n = 0; n < MEMORY; n++)
+        initial[n] = (uint8_t)((next_random(&seed) & 0x9F) | 0x20);
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         isa_program *p = make_program(&cases[n]);
         card_program *loaded;
