@@ -32,7 +32,7 @@ static void replace_in_turns(isa_program *p, uint32_t half)
     emit(p, ISA_END_LOOP);
 }
 
-// NEG from buffer 0 to 1, EXP from there to 2.
+// NEG from buffer 0 to 1, ABS from there to 2.
 static isa_program *pair_of_kernels(const shape *s, const expectation *e)
 {
     const layout whole[2] = {WHOLE, WHOLE};
@@ -46,7 +46,7 @@ static isa_program *pair_of_kernels(const shape *s, const expectation *e)
     begin_kernel(p, 1, 0);
     isa_operand from = buffer(1);
     from.offset += e->shift;
-    emit_whole(p, &other, OPFUNC_EXP, 2, (isa_operand[]){buffer(2), from}, whole, false)
+    emit_whole(p, &other, OPFUNC_ABS, 2, (isa_operand[]){buffer(2), from}, whole, false)
         ->extent[2] = e->lanes;
     end_kernel(p);
     if (e->replaced) copy_kernel(p, ISA_LOAD, BUFFER_BYTES, 0, s->rows * s->sticks * 128);

@@ -47,13 +47,13 @@ static void multiply(isa_program *p, uint32_t cores, spyre_format format, int64_
                      int64_t row, uint32_t depth)
 {
     uint32_t lanes = spyre_format_elements_per_stick(format);
-    isa_operand sums = in_lx(SUMS, FP32), b = in_lx(B_AT, DL16);
+    isa_operand sums = in_lx(SUMS, FP32), b = in_lx(B_AT, format);
     begin_kernel(p, cores, 0);
     emit_flat(p, ISA_FILL, ROWS * lanes, 1, &sums);
     signal_to(p, ISA_QUEUE_SFP, 0);
     wait_for(p, ISA_QUEUE_PT, 0);
-    emit_flat(p, ISA_LOAD, depth * 64, 2,
-              (isa_operand[]){b, in_memory(0, ISA_NO_SLOT, ROWS_BYTES, DL16)});
+    emit_flat(p, ISA_LOAD, depth * lanes, 2,
+              (isa_operand[]){b, in_memory(0, ISA_NO_SLOT, ROWS_BYTES, format)});
     signal_to(p, ISA_QUEUE_LOAD, 1);
     wait_for(p, ISA_QUEUE_PT, 1);
     isa_instruction *i = emit(p, ISA_MATMUL);
@@ -63,7 +63,7 @@ static void multiply(isa_program *p, uint32_t cores, spyre_format format, int64_
     i->extent[2] = depth;
     i->operand[0] = sums;
     i->operand[1] = in_lx(a, format);
-    i->operand[2] = in_lx(B_AT, format);
+    i->operand[2] = b;
     i->operand[0].stride[0] = 4 * (int64_t)lanes;
     i->operand[1].stride[0] = row;
     i->operand[1].stride[2] = STICK;
