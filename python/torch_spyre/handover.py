@@ -28,8 +28,8 @@ def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = Non
     directory `stages` (or SPYRE_DUMP_DIR). Raises torch_spyre.Unsupported."""
     directory = stages or environment.directory("SPYRE_DUMP_DIR")
     executable = _C.compile(graph, settings(), directory, host_fallback, _loop_pass())
-    if environment.is_on("SPYRE_DUMP_COST", config.cost_model):
-        _print_cost(executable)
+    if report := cost_model_pass.cost_model_pass(executable):
+        _print_cost(report, executable)
     for observer in observers:
         observer(executable)
     if kernel_files.wanted():
@@ -44,9 +44,9 @@ def _loop_pass() -> Callable | None:
     return passes.loop_pass() if passes else None
 
 
-def _print_cost(executable: _C.Executable) -> None:
+def _print_cost(report: cost_model_pass.CostReport, executable: _C.Executable) -> None:
     """The report of the cost model, and divisions and times of every kernel, on stderr."""
-    print(cost_model_pass.cost_model_pass(executable).format(), file=sys.stderr)
+    print(report.format(), file=sys.stderr)
     for index in range(executable.segment_count()):
         if executable.segment(index)["kind"] == "card":
             print(f"segment {index}\n{executable.text(index, 'cost')}", end="", file=sys.stderr)
