@@ -26,7 +26,7 @@ SOURCES := CMakeLists.txt pyproject.toml \
 # Where threads meet; under the thread sanitizer everything else only takes longer.
 TSAN_TESTS := base_thread|base_log|card_launch|concurrency|runtime_|endurance|cache
 
-.PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan fuzz layers lint bench clean
+.PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan fuzz layers lint bench bench-turns clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
@@ -38,6 +38,7 @@ help:
 	@echo 'make fuzz    look for inputs that break a parser: FUZZ_SECONDS, FUZZ_TARGETS'
 	@echo 'make lint    ruff, mypy, links of the documentation'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
+	@echo 'make bench-turns  this build and that of another checkout (BASE=DIR) in turns'
 	@echo 'make clean   remove build/ (keeps .venv)'
 
 setup: $(STAMPS)/packages
@@ -118,6 +119,9 @@ lint: $(STAMPS)/packages
 
 bench: build
 	$(PY) bench/run.py
+
+bench-turns: build
+	$(PY) bench/turns.py $(BASE)
 
 clean:
 	rm -rf build

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios of a run beside those of the newest committed results. Advice for the reader: machines
-differ and are noisy, so nothing fails."""
+"""Ratios of a run beside the committed results of the same processor. Advice for the reader:
+machines are noisy, so nothing fails."""
 
 import json
 import pathlib
@@ -9,9 +9,10 @@ RESULTS = pathlib.Path(__file__).parent / "results"
 TOLERANCE = 0.85  # a ratio below this part of the committed one is reported
 
 
-def newest() -> pathlib.Path | None:
-    """The newest of bench/results by file name, which begins with a date."""
-    return max(RESULTS.glob("*.json"), default=None, key=lambda path: path.name)
+def committed(processor: str) -> pathlib.Path | None:
+    """The results of a processor (host.processor_key()); None when there are none."""
+    path = RESULTS / f"{processor}.json"
+    return path if path.exists() else None
 
 
 def ratios(results: dict) -> dict[str, float]:
@@ -36,8 +37,10 @@ def worse(now: dict, before: dict) -> list[tuple[str, float, float]]:
 
 
 def report(results: dict) -> None:
-    path = newest()
+    processor = results["host"]["model"]
+    path = committed(processor)
     if path is None:
+        print(f"\nNo results of {processor} in bench/results to compare with")
         return
     fallen = worse(results, json.loads(path.read_text()))
     print(f"\nRatios below {TOLERANCE:.0%} of {path.name}: {len(fallen)}")

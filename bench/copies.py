@@ -21,6 +21,13 @@ def run(only: str) -> dict[str, dict[str, float]]:
     return table.rows
 
 
+def card_call(elements: int, dtype: torch.dtype):
+    """A transfer to the card and back."""
+    host = torch.ones(elements // COLUMN, COLUMN, dtype=dtype)
+    back, card = torch.empty_like(host), host.to("spyre")
+    return lambda: back.copy_(card.copy_(host))
+
+
 def _measure(elements: int, dtype: torch.dtype) -> dict[str, float]:
     host = torch.ones(elements // COLUMN, COLUMN, dtype=dtype)
     back, card = torch.empty_like(host), host.to("spyre")

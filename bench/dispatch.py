@@ -48,10 +48,23 @@ def _eager(function, shapes) -> dict[str, float]:
     return {name: ms * 1e3 for name, ms in times.items()}
 
 
-def _compiled() -> dict[str, float]:
+def card_call(name: str):
+    """The eager case of CASES, or the compiled one of many operands (`name` "compiled")."""
+    if name == "compiled":
+        compiled, card, _operands = _compiled_call()
+        return on_card(compiled, *card)
+    function, shapes = CASES[name]
+    card = [torch.randn(shape, dtype=torch.float16).to("spyre") for shape in shapes]
+    return on_card(function, *card)
+
+
+def _compiled_call():
     operands = [torch.randn(4, dtype=torch.float16) for _ in range(MANY)]
-    card = [x.to("spyre") for x in operands]
-    compiled = torch.compile(_sum_of_many, dynamic=False)
+    return torch.compile(_sum_of_many, dynamic=False), [x.to("spyre") for x in operands], operands
+
+
+def _compiled() -> dict[str, float]:
+    compiled, card, operands = _compiled_call()
     times = best_ms(
         {
             "spyre us": on_card(compiled, *card),

@@ -40,7 +40,7 @@ def best_ms(contestants: Contestants) -> dict[str, float]:
         for name, call in contestants.items():
             if name in slow and turn > 1:
                 continue
-            best[name] = min(best[name], _best_of_turn(call, once=name in slow))
+            best[name] = min(best[name], best_of_turn(call, once=name in slow))
     return {name: seconds * 1e3 for name, seconds in best.items()}
 
 
@@ -51,7 +51,8 @@ def _seconds(call: Callable[[], object], calls: int) -> float:
     return (time.perf_counter() - begin) / calls
 
 
-def _best_of_turn(call: Callable[[], object], once: bool) -> float:
+def best_of_turn(call: Callable[[], object], once: bool = False) -> float:
+    """The best seconds a call within one turn."""
     if once:
         return _seconds(call, 1)
     calls = max(1, int(0.001 / max(_seconds(call, 1), 1e-7)))  # a sample lasts a millisecond

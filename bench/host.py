@@ -14,6 +14,7 @@ def describe() -> dict[str, object]:
     return {
         "machine": platform.machine(),
         "processor": _processor(),
+        "model": processor_key(),
         "threads": torch.get_num_threads(),
         "memory_gib": round(_memory_kib() / 2**20, 1),
         "torch": torch.__version__,
@@ -31,6 +32,13 @@ def _line(file: str, key: str) -> str:
 
 def _processor() -> str:
     return _line("/proc/cpuinfo", "model name")
+
+
+def processor_key() -> str:
+    """Vendor, family and model of the processor, as a part of a file name. Clouds give many
+    processors one name; ratios of different ones do not compare."""
+    keys = ("vendor_id", "cpu family", "model\t")
+    return "-".join(_line("/proc/cpuinfo", key) for key in keys).lower().replace(" ", "")
 
 
 def _memory_kib() -> int:

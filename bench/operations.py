@@ -87,16 +87,22 @@ def run(only: str, inductor: bool, peak_gflops: float | None) -> dict[str, dict[
     return table.rows
 
 
-def _measure(case: Case, inductor: bool, peak_gflops: float | None) -> dict[str, float]:
-    import torch_spyre
-
+def card_call(case: Case) -> tuple[Callable[[], object], list[torch.Tensor]]:
+    """The compiled case on the card and its operands on the host, in fp32; the results agree."""
     torch.manual_seed(0)
     torch._dynamo.reset()  # every case compiles anew, however many came before
     operands = [torch.randn(shape) / shape[-1] ** 0.25 for shape in case.shapes]
     card = [x.half().to("spyre") for x in operands]
     compiled = torch.compile(case.function, dynamic=False)
     _require_agreement(compiled(*card), case.function(*operands))
-    contestants = {OURS: on_card(compiled, *card), **dict(_on_cpu(case, operands))}
+    return on_card(compiled, *card), operands
+
+
+def _measure(case: Case, inductor: bool, peak_gflops: float | None) -> dict[str, float]:
+    import torch_spyre
+
+    call, operands = card_call(case)
+    contestants = {OURS: call, **dict(_on_cpu(case, operands))}
     if inductor:
         own = torch.compile(case.function, dynamic=False, backend="inductor")
         contestants["inductor"] = lambda: own(*operands)

@@ -7,8 +7,8 @@ run, on the same threads.
 Times are the best of many calls that take turns; operands are where they are needed, PyTorch writes
 into results that exist where an operation allows it, and keeps its freed memory everywhere. A ratio
 `x ...` says how many times faster the emulated card is (below 1: slower). Machines are noisy:
-compare ratios of one run, never times of two. At the end the ratios are compared with the last
-committed results of bench/results.
+compare ratios of one run, never times of two. At the end the ratios are compared with the committed
+results of the same processor, bench/results/<processor>.json; `bench/turns.py` compares two builds.
 """
 
 import argparse

@@ -35,10 +35,12 @@ def test_a_new_row_has_nothing_to_fall_below(compare):
     assert compare.worse(results(0.1), {"tables": {}}) == []
 
 
-def test_the_newest_results_are_those_of_the_last_date(compare, tmp_path, monkeypatch, capsys):
+def test_a_run_is_compared_with_results_of_its_processor(compare, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(compare, "RESULTS", tmp_path)
-    assert compare.newest() is None
-    for name, ratio in (("2026-01-01.json", 1.0), ("2026-02-01.json", 4.0)):
+    run = results(2.0) | {"host": {"model": "maker-1-2"}}
+    compare.report(run)
+    assert "No results of maker-1-2" in capsys.readouterr().out
+    for name, ratio in (("maker-1-2.json", 4.0), ("other-1-2.json", 1.0)):
         (tmp_path / name).write_text(json.dumps(results(ratio)))
-    compare.report(results(2.0))
+    compare.report(run)
     assert ": 1\n" in capsys.readouterr().out
