@@ -3,8 +3,7 @@
 
 import torch
 import torch_spyre
-from torch_spyre._inductor import spyre_hint
-from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
+from torch_spyre.hints import declare_tensor_dim, name_tensor_dims, spyre_hint
 
 torch.manual_seed(0)
 M, K, N = 64, 256, 512

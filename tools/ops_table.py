@@ -21,7 +21,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
-from torch_spyre import host
+from torch_spyre.eager import host
 
 HALF = torch.float16
 

@@ -21,7 +21,9 @@ def _autoload() -> None:
     # `import torch_spyre` before torch: torch calls this while this module waits for torch.
     if not _imported or _registrations:
         return
-    from . import autocast, bindings, device, eager_kernels, patches
+    from ._pytorch import patches
+    from .device import autocast, bindings, namespace
+    from .eager import kernels
 
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -30,13 +32,13 @@ def _autoload() -> None:
     if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
         _C.set_downcast_warning(False)
     torch.utils.rename_privateuse1_backend(DEVICE_NAME)
-    torch._register_device_module(DEVICE_NAME, device.make_module())
+    torch._register_device_module(DEVICE_NAME, namespace.make_module())
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    _registrations.extend(eager_kernels.register())
+    _registrations.extend(kernels.register())
     _registrations.extend(autocast.register())
     bindings.install()
     patches.install()
-    from ._inductor import composed, convolution, customops, fastpath, nn_parts  # noqa: F401
+    from .compile import composed, convolution, customops, fastpath, nn_parts  # noqa: F401
 
     _registrations.extend((composed.register(), customops.register()))
 
@@ -54,7 +56,7 @@ from ._C import (  # noqa: E402
     set_spyre_tensor_layout,
 )
 from .constants import DEVICE_NAME  # noqa: E402
-from .host import FallbackWarning, user_level  # noqa: E402
+from .eager.host import FallbackWarning, user_level  # noqa: E402
 
 __all__ = [
     "DataFormats",

@@ -228,13 +228,13 @@ def get_config_source(component: str) -> str:
 def set_log_passes(names: str) -> None:
     """Passes after which spyre.inductor.passes shows the loop IR at DEBUG: "all" or names between
     commas; "" for none."""
-    from ._inductor import config
+    from . import config
 
     config.log_passes = names
 
 
 def get_log_passes() -> str:
-    from ._inductor import config
+    from . import config
 
     return config.log_passes
 

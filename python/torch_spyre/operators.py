@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of operators on the card: `python -m torch_spyre.operators [WORD ...]`.
 
-Prints the rows of torch_spyre._inductor.registry.listing() whose operator contains one of the
+Prints the rows of torch_spyre.registry.listing() whose operator contains one of the
 words: operator, who knows it, by which function.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from ._inductor import registry
+from . import registry
 
 
 def main(words: Sequence[str]) -> None:

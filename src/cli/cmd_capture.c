@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hands over to Python, where programs run: python3 -m torch_spyre.capture. In a virtual
+// Hands over to Python, where programs run: python3 -m torch_spyre.debug.capture. In a virtual
 // environment that is the interpreter beside this command, whether the environment is active or
 // not.
 #include <errno.h>
@@ -24,7 +24,7 @@ static void find_python(char path[PATH_MAX])
 
 int cmd_capture(int count, char **arguments)
 {
-    static char path[PATH_MAX], option[] = "-m", module[] = "torch_spyre.capture";
+    static char path[PATH_MAX], option[] = "-m", module[] = "torch_spyre.debug.capture";
     if (count == 0) return cli_complain("capture", "a script is missing");
     char **command = calloc((size_t)count + 4, sizeof *command);
     if (!command) return cli_complain("capture", "out of host memory");

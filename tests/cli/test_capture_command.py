@@ -14,7 +14,7 @@ def test_python_beside_the_command(spyre, tmp_path):
     python.write_text('#!/bin/sh\necho beside "$@"\n')
     python.chmod(0o755)
     said = Spyre(tmp_path / "spyre").good("capture", "-o", "there", "script.py")
-    assert said == "beside -m torch_spyre.capture -o there script.py\n"
+    assert said == "beside -m torch_spyre.debug.capture -o there script.py\n"
 
 
 def test_a_script_is_needed(spyre):

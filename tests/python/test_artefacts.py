@@ -78,7 +78,7 @@ def test_the_log_of_aotautograd_has_the_graph(artefacts):
 
 def test_inductor_goes_without_pictures_when_their_package_is_missing(monkeypatch):
     from torch._inductor import config
-    from torch_spyre._inductor import diagrams
+    from torch_spyre.debug import diagrams
 
     monkeypatch.setattr(config.trace, "draw_orig_fx_graph", True)
     monkeypatch.setattr(diagrams.importlib.util, "find_spec", lambda name: None)

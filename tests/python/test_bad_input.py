@@ -255,7 +255,7 @@ def test_a_forked_child_is_refused(run_python):
 @pytest.mark.parametrize("value", [0, 33, "abc", "", -4, 1.5])
 def test_cores_that_no_card_has(value):
     import torch_spyre
-    from torch_spyre._inductor import config
+    from torch_spyre import config
 
     x = card(3, 5)
     torch._dynamo.reset()
@@ -284,7 +284,7 @@ def test_cores_of_the_environment_are_checked(run_python, monkeypatch):
 
 def test_the_number_of_cores_reaches_the_compiler():
     import torch_spyre
-    from torch_spyre._inductor import config
+    from torch_spyre import config
 
     reports = []
     for value in (1, 32):
@@ -339,7 +339,7 @@ def test_no_stream_is_no_change():
 
 
 def test_an_error_is_the_only_one_that_is_shown():
-    from torch_spyre._inductor import config
+    from torch_spyre import config
 
     with config.patch(sencores="none"), pytest.raises(Exception, match="SENCORES") as caught:
         torch.tanh(card(7, 5))

@@ -7,8 +7,9 @@ import tarfile
 
 import pytest
 import torch
-from torch_spyre import bisect, handover
-from torch_spyre._inductor import registry
+from torch_spyre import registry
+from torch_spyre.compile import handover
+from torch_spyre.debug import bisect
 
 PROGRAM = """
 import torch
@@ -119,7 +120,14 @@ def test_graphs_that_change_their_inputs(tmp_path, capsys):
 def test_the_archive(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
-    command = [sys.executable, "-m", "torch_spyre.bug_report", "-o", "bug.tar.gz", script.name]
+    command = [
+        sys.executable,
+        "-m",
+        "torch_spyre.debug.bug_report",
+        "-o",
+        "bug.tar.gz",
+        script.name,
+    ]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch_spyre.capture: a file a kernel, which runs by itself."""
+"""torch_spyre.debug.capture: a file a kernel, which runs by itself."""
 
 import os
 import re
@@ -34,7 +34,9 @@ def run(*command, directory):
 def captured(tmp_path_factory):
     directory = tmp_path_factory.mktemp("capture")
     (directory / "program.py").write_text(PROGRAM)
-    done = run("-m", "torch_spyre.capture", "-o", "out", "program.py", "first", directory=directory)
+    done = run(
+        "-m", "torch_spyre.debug.capture", "-o", "out", "program.py", "first", directory=directory
+    )
     assert done.returncode == 0, done.stderr
     return directory, done.stdout
 
@@ -74,6 +76,6 @@ def test_files_run_anywhere(captured, tmp_path):
 
 
 def test_a_missing_script(tmp_path):
-    done = run("-m", "torch_spyre.capture", "nothing.py", directory=tmp_path)
+    done = run("-m", "torch_spyre.debug.capture", "nothing.py", directory=tmp_path)
     assert done.returncode == 2
     assert done.stderr == "spyre capture: nothing.py: no such file\n"

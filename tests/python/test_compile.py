@@ -7,7 +7,8 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
-from torch_spyre import _C, host
+from torch_spyre import _C
+from torch_spyre.eager import host
 
 HALF = torch.float16
 

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 from torch._inductor.utils import run_and_get_code
-from torch_spyre._inductor import passes
+from torch_spyre import passes
 
 
 @pytest.fixture

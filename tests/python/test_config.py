@@ -6,9 +6,10 @@ import re
 import pytest
 import torch
 import torch_spyre
-from torch_spyre import _C, environment, handover
-from torch_spyre._inductor import config, spyre_hint
+from torch_spyre import _C, config, environment
+from torch_spyre._inductor import spyre_hint
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
+from torch_spyre.compile import handover
 
 SETTINGS = {name: (variable, default, rule) for name, variable, default, rule, _s in _C.settings()}
 # torch-spyre's variables of the compiler that mean something here.

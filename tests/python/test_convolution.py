@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
-from torch_spyre import host
+from torch_spyre.eager import host
 
 HALF = torch.float16
 

@@ -5,8 +5,10 @@ import threading
 
 import pytest
 import torch
-from torch_spyre._inductor import config, cost_model_pass, passes, spyre_hint
+from torch_spyre import config, passes
+from torch_spyre._inductor import spyre_hint
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
+from torch_spyre.debug import cost_report as cost_model_pass
 
 MIB = 1 << 20
 

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from torch_spyre._inductor import config
+from torch_spyre import config
 
 
 @pytest.mark.parametrize("value, prints", [("1", True), ("0", False)])

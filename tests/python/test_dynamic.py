@@ -138,7 +138,8 @@ def test_what_would_see_the_filling_has_a_program_a_size(function):
 
 
 def test_granularity_of_buckets():
-    from torch_spyre._inductor import buckets, config
+    from torch_spyre import config
+    from torch_spyre.compile import buckets
 
     assert buckets.granularity(64, 512) == 64
     assert buckets.granularity(2, 128) == 4

@@ -8,7 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
-from torch_spyre import eager, host
+from torch_spyre.eager import dispatch as eager
+from torch_spyre.eager import host
 
 HALF = torch.float16
 

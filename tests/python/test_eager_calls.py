@@ -6,8 +6,8 @@ import threading
 import pytest
 import torch
 import torch_spyre  # noqa: F401
-from torch_spyre import eager
-from torch_spyre._inductor import registry
+from torch_spyre import registry
+from torch_spyre.eager import dispatch as eager
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import sys
 import pytest
 import torch
 import torch_spyre
-from torch_spyre._inductor import registry
+from torch_spyre import registry
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -169,7 +169,7 @@ def test_any_operator_falls_back_to_its_original_kernel(op, left, right):
 
 def test_what_the_device_touches_of_pytorch():
     done = subprocess.run(
-        [sys.executable, "-m", "torch_spyre.trace_init"],
+        [sys.executable, "-m", "torch_spyre.debug.trace_init"],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     registering, compiling = done.stdout.split("# the first call")

@@ -7,7 +7,8 @@ import sys
 import pytest
 import torch
 import torch_spyre
-from torch_spyre._inductor import decompositions, passes, registry
+from torch_spyre import passes, registry
+from torch_spyre.compile import decompositions
 
 _LIBRARY = torch.library.Library("spyretest", "FRAGMENT")
 _LIBRARY.define("swiglu(Tensor x, Tensor y) -> Tensor")
@@ -165,7 +166,7 @@ def test_registering_something_else_is_refused(wrong):
 
 
 def test_what_is_registered_is_listed():
-    from torch_spyre._inductor import registry
+    from torch_spyre import registry
 
     op = torch.ops.aten.erfinv.default
     registry.register_fallback(op)(None)

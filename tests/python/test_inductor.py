@@ -6,7 +6,7 @@ import torch
 import torch_spyre
 from torch._inductor.compile_fx import compile_fx
 from torch._inductor.custom_graph_pass import CustomGraphPass
-from torch_spyre._inductor import passes
+from torch_spyre import passes
 from torch_spyre._inductor.patches import enable_spyre_context
 
 
@@ -23,7 +23,7 @@ def test_inductor_by_itself_is_told_who_compiles():
     with pytest.raises(Exception, match="use torch.compile\\(f\\) or backend='spyre'"):
         torch.compile(lambda x: x + 1, backend=compile_fx)(ones(64))
     from torch._inductor.codegen import common
-    from torch_spyre._inductor import inductor
+    from torch_spyre.compile import inductor
 
     assert common.get_scheduling_for_device("spyre") is inductor.SuperDSCScheduling
     assert common.get_wrapper_codegen_for_device("spyre") is inductor.SpyrePythonWrapperCodegen

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 import torch
-from torch_spyre._inductor import kernel_files
+from torch_spyre.debug import kernel_files
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = (

@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 import torch
-from torch_spyre import logging_config
-from torch_spyre._inductor import config, logging_utils
+from torch_spyre import config, logging_config
+from torch_spyre._inductor import logging_utils
 from torch_spyre.logging_config import LogLevel
 
 OLD = ("TORCH_SPYRE_DEBUG", "SPYRE_INDUCTOR_LOG", "SPYRE_INDUCTOR_LOG_LEVEL", "SPYRE_LOG_FILE")

@@ -6,8 +6,9 @@ import pathlib
 import pytest
 import sympy
 import torch
-from torch_spyre._inductor import pass_utils, passes
+from torch_spyre import passes
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
+from torch_spyre.compile import pass_utils
 
 POINTS = (
     passes.CustomPreLayoutPasses,
@@ -172,9 +173,9 @@ def test_sticks_that_cannot_be_are_refused(operands):
 
 
 def test_ops_know_their_tiles_and_hints(operands):
-    from torch_spyre._inductor.hints import spyre_hint
-    from torch_spyre._inductor.loop_info import CoarseTileInfo
-    from torch_spyre._inductor.propagate_hints import DimHint
+    from torch_spyre.compile.dim_hints import DimHint
+    from torch_spyre.compile.hint_scopes import spyre_hint
+    from torch_spyre.compile.loop_info import CoarseTileInfo
 
     declare_tensor_dim("R", 64)
     x, y = (t.to("spyre") for t in operands)

@@ -4,7 +4,7 @@ as with everything in memory."""
 
 import pytest
 import torch
-from torch_spyre._inductor import config
+from torch_spyre import config
 
 ROWS, COLUMNS = 96, 192  # neither cores nor sticks divide both
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch_spyre
 from torch import nn
-from torch_spyre import host
+from torch_spyre.eager import host
 
 HALF = torch.float16
 

@@ -7,11 +7,12 @@ import pytest
 import sympy
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch_spyre import _C, handover
-from torch_spyre._inductor import op_spec, output_code
-from torch_spyre._inductor.op_spec import LoopSpec, OpSpec, TensorArg, UnimplementedOp
+from torch_spyre import _C
+from torch_spyre.compile import handover, op_spec
+from torch_spyre.compile.op_spec import LoopSpec, OpSpec, TensorArg, UnimplementedOp
+from torch_spyre.compile.program import Program
+from torch_spyre.debug import output_code
 from torch_spyre.execution.async_compile import SpyreAsyncCompile
-from torch_spyre.program import Program
 
 HALF = torch.float16
 

@@ -7,7 +7,7 @@ import regex as re
 import torch
 from torch._inductor.utils import run_and_get_code
 from torch.testing import FileCheck
-from torch_spyre._inductor import config
+from torch_spyre import config
 from torch_spyre._inductor.logging_utils import get_inductor_logger
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch_spyre import _C, handover
+from torch_spyre import _C
 from torch_spyre._C import DataFormats
+from torch_spyre.compile import handover
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 import torch
-from torch_spyre._inductor import config, passes
+from torch_spyre import config, passes
 
 BENCH = pathlib.Path(__file__).parents[2] / "bench"
 # name: (sticks chosen op by op, chosen for the whole graph)

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 import torch
-from torch_spyre import result_types
+from torch_spyre.eager import result_types
 
 aten = torch.ops.aten
 RULES = result_types._RULES

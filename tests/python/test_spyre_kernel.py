@@ -4,9 +4,9 @@
 import pytest
 import sympy
 import torch
-from torch_spyre import handover
-from torch_spyre._inductor.op_spec import OpSpec, UnimplementedOp
-from torch_spyre._inductor.spyre_kernel import (
+from torch_spyre.compile import handover
+from torch_spyre.compile.op_spec import OpSpec, UnimplementedOp
+from torch_spyre.compile.spyre_kernel import (
     Constant,
     PointwiseOp,
     ReductionOp,

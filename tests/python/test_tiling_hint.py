@@ -9,10 +9,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_spyre
-from torch_spyre import handover
-from torch_spyre._inductor import config, spyre_hint
+from torch_spyre import config
+from torch_spyre._inductor import spyre_hint
 from torch_spyre._inductor.wsr import propagate_named_dims
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
+from torch_spyre.compile import handover
 
 M, K, N, H = 64, 256, 128, 512
 

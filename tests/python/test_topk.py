@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from torch_spyre import host
+from torch_spyre.eager import host
 
 HALF, BF16, FLOAT = torch.float16, torch.bfloat16, torch.float32
 

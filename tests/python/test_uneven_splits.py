@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from torch_spyre._inductor import config
+from torch_spyre import config
 
 FUNCTIONS = {
     "chain": (lambda x: torch.softmax(torch.relu(x.exp()), -1), [(101, 1000)]),

@@ -6,8 +6,9 @@ import re
 import pytest
 import torch
 import torch_spyre
-from torch_spyre._inductor import config, spyre_hint
+from torch_spyre import config
 from torch_spyre._inductor import propagate_named_dims as older
+from torch_spyre._inductor import spyre_hint
 from torch_spyre._inductor.wsr import propagate_named_dims
 from torch_spyre._inductor.wsr.propagate_named_dims import declare_tensor_dim, name_tensor_dims
 

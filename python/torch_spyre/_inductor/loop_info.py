@@ -1,17 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The counted loops around an op, under torch-spyre's name (docs/tiling.md)."""
+"""torch-spyre's name of `torch_spyre.compile.loop_info`: the same module."""
 
-from __future__ import annotations
+import sys
 
-from dataclasses import dataclass, field
+from ..compile import loop_info
 
-
-@dataclass
-class CoarseTileInfo:
-    """One entry a loop, outermost first. Positions are those of the op's kept loops, or of its
-    reduced ones; an empty list says that the op is the same in every iteration."""
-
-    loop_group_id: tuple[int, ...]  # (1, 0): the first loop in the second; its ops share the path
-    loop_count: list[int]
-    loop_tiled_dims: list[list[int]]
-    loop_tiled_reduction_dims: list[list[int]] = field(default_factory=list)
+sys.modules[__name__] = loop_info

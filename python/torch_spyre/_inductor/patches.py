@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from . import decompositions
+from ..compile import decompositions
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from .. import _C
-from .._inductor.op_spec import LoopSpec, OpSpec, UnimplementedOp
+from ..compile.op_spec import LoopSpec, OpSpec, UnimplementedOp
 from .kernel_runner import SpyreSDSCKernelRunner, SpyreUnimplementedRunner
 
 __all__ = ["SpyreAsyncCompile", "SpyreSDSCKernelRunner", "SpyreUnimplementedRunner", "placed"]

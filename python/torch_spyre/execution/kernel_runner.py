@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 import torch
 
-from .. import _C, handover
-from .._inductor import kernel_files
-from .._inductor.op_spec import LoopSpec, OpSpec, UnimplementedOp, to_json
+from .. import _C
+from ..compile import handover
+from ..compile.op_spec import LoopSpec, OpSpec, UnimplementedOp, to_json
+from ..debug import kernel_files
 
 launch_jobplan = _C.launch_jobplan
 prepare_kernel = _C.prepare_kernel

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scaled_dot_product_attention as one node.
+
+PyTorch asks the device which of its attention forms to take, and takes its own float32 composition
+when the device has no answer. The answer here is the entry that devices may override; graphs and
+eager calls then carry one node, which the compiler decomposes (glue.cpp has the answer).
+"""
+
+from __future__ import annotations
+
+import torch
+
+from ..eager.dispatch import operator_of
+
+_aten = torch.ops.aten
+FUSED = _aten._scaled_dot_product_fused_attention_overrideable.default
+ATTENTION = _aten.scaled_dot_product_attention.default
+
+
+def single_node_arguments(query, key, value, attn_bias=None, dropout_p=0.0, is_causal=False,
+                          _return_debug_mask=False, *, scale=None):  # fmt: skip
+    """Arguments of ATTENTION, in the order of its schema, from those of FUSED."""
+
+    def heads(tensor):
+        shape = getattr(tensor, "meta", {}).get("val", tensor).shape
+        return shape[-3] if len(shape) > 3 else 1
+
+    grouped = heads(query) != heads(key)
+    return (query, key, value, attn_bias, dropout_p, is_causal), {
+        "scale": scale,
+        "enable_gqa": grouped,
+    }
+
+
+def _fused(*args, **kwargs):
+    """The eager entry; of the nine results only the first is read without gradients."""
+    args, kwargs = single_node_arguments(*args, **kwargs)
+    result = operator_of(ATTENTION)(args, kwargs)
+    empty = result.new_empty(0)
+    return result, empty, empty, empty, 0, 0, empty, empty, empty
+
+
+def make_single(gm: torch.fx.GraphModule) -> None:
+    """Replaces FUSED and its first result by ATTENTION, which has one result."""
+    for node in list(gm.graph.nodes):
+        if node.target is not FUSED:
+            continue
+        items = list(node.users)
+        if any(item.args[1] != 0 for item in items if item.users):
+            continue
+        args, kwargs = single_node_arguments(*node.args, **node.kwargs)
+        with gm.graph.inserting_before(node):
+            single = gm.graph.call_function(ATTENTION, args, kwargs)
+        single.meta = dict(node.meta, val=node.meta["val"][0])
+        for item in items:
+            item.replace_all_uses_with(single)
+            gm.graph.erase_node(item)
+        gm.graph.erase_node(node)
+
+
+def register(aten: torch.library.Library) -> None:
+    aten.impl("_scaled_dot_product_fused_attention_overrideable", _fused)

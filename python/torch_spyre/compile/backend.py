@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile for the device: hands ATen graphs to the compiler and runs what comes back.
+
+AOTAutograd makes the graph, with PyTorch's core decompositions for the operators that the
+compiler has no row for. Layouts are known only for real tensors, so a graph is compiled when it
+is first called, once for each combination of its inputs' views and layouts; symbolic sizes are
+replaced by what they are in that call. The compiler answers with segments: those of the card are
+launched, the nodes of the others run through PyTorch on the CPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .. import _C, passes
+from ..debug import artefacts, compile_log, structured
+from ..eager.host import warn_fallback
+from ..report import reports
+from . import attention, buckets, decompositions, handover, hint_scopes, lowering, named_dims
+from .graph_builder import GraphBuilder, Inexpressible
+from .program import Program
+from .sizes import UnknownSize, node_values
+
+
+def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
+    """The Dynamo backend `spyre`; also what torch.compile() calls for graphs of the device."""
+    from torch._dynamo.backends.common import aot_autograd
+
+    passes.CustomPreGradPasses()(gm.graph)
+    names = named_dims.take_names(gm.graph)
+    gm.recompile()
+    scopes = hint_scopes.about_dims(gm.graph)
+
+    def forward(gm: torch.fx.GraphModule, example_inputs):
+        hint_scopes.warn_of_lost_scopes(scopes, gm.graph)
+        return _compile(gm, example_inputs)
+
+    with structured.graph_of_user(gm):
+        compiled = aot_autograd(
+            fw_compiler=forward,
+            bw_compiler=_compile,
+            inference_compiler=forward,
+            decompositions=decompositions.table(),
+            keep_inference_input_mutations=True,
+        )(gm, example_inputs)
+    return named_dims.naming(compiled, names)
+
+
+def _compile(gm: torch.fx.GraphModule, example_inputs):
+    folder = artefacts.open_folder()
+    if folder:
+        folder.graph_before_passes(gm)
+    passes.CustomPrePasses()(gm.graph)
+    gm = lowering.lower(gm, example_inputs)
+    attention.make_single(gm)
+    passes.CustomPostPasses()(gm.graph)
+    gm.recompile()
+    trace = structured.Trace()
+    trace.graph_after_passes(gm)
+    if folder:
+        folder.graph_after_passes(gm)
+    graph = CompiledGraph(gm, folder, trace)
+
+    def run(args: list):
+        return graph(args)
+
+    run._boxed_call = True  # type: ignore[attr-defined]  # one list, which the callee may empty
+    return run
+
+
+class CompiledGraph:
+    """One ATen graph and its programs."""
+
+    def __init__(self, gm: torch.fx.GraphModule, folder=None, trace=None):
+        self.gm = gm
+        self.folder = folder  # artefacts.Folder of the first program, or None
+        self.trace = trace  # structured.Trace, or None
+        self.programs: dict = {}
+        self.buckets = buckets.plan(gm)
+        self.takes_tensors_only = all(
+            isinstance(node.meta.get("val"), torch.Tensor)
+            for node in gm.graph.find_nodes(op="placeholder")
+        )
+
+    def _key(self, args: list):
+        if self.takes_tensors_only:
+            return _C.tensors_key(args)
+        return tuple([_C.tensor_key(a) if isinstance(a, torch.Tensor) else a for a in args])
+
+    def __call__(self, args: list):
+        if self.buckets is None or any(named_dims.dims_of(a) for a in args):
+            return self._run(args)
+        filled, sizes = self.buckets.fill(args)
+        return self.buckets.cut(self._run(filled), sizes)
+
+    def _run(self, args: list):
+        key = self._key(args)
+        if named_dims.in_use():
+            key = (key, *[named_dims.dims_of(a) for a in args])
+        program = self.programs.get(key)
+        if program is None:
+            program = self.programs[key] = _build(self.gm, args, self.folder)
+            self.folder = None
+            if self.trace and isinstance(program, Program):
+                self.trace.program(program)
+        return program(list(args))
+
+
+def _build(gm: torch.fx.GraphModule, args, folder):
+    try:
+        values = node_values(gm, args)
+        devices = [value.device for value in pytree.tree_leaves(list(values.values()))
+                   if isinstance(value, torch.Tensor) and value.device.type == "spyre"]  # fmt: skip
+        if not devices:
+            return _Eager(gm)
+        builder = GraphBuilder(gm, values, devices[0])
+        builder.build(args)
+        return _finish(builder, folder)
+    except (Inexpressible, UnknownSize) as error:
+        warn_fallback("a graph", f"it is interpreted node by node: {error}")
+        return _Eager(gm)
+
+
+def _finish(builder: GraphBuilder, folder) -> Program:
+    """Compiles what was handed over."""
+    if folder:
+        return _program(builder, folder.stages(), folder)
+    if compile_log.wants_passes():
+        with tempfile.TemporaryDirectory() as stages:
+            return _program(builder, stages)
+    return _program(builder, None)
+
+
+def _program(builder: GraphBuilder, stages: str | None, folder=None) -> Program:
+    with torch.profiler.record_function(f"dxp_standalone:{builder.name()}"):
+        executable = handover.compile_graph(builder.graph, host_fallback=True, stages=stages)
+    program = Program(builder, executable)
+    if folder:
+        folder.program(program)
+    artefacts.show_code(program)
+    reports.append(program.report())
+    program.warn_of_fallbacks()
+    listings = functools.partial(artefacts.passes_of, stages) if stages else None
+    compile_log.of_program(program, reports[-1], listings)
+    return program
+
+
+class _Eager:
+    """Runs the graph's nodes one by one; errors get the node and the user's line."""
+
+    def __init__(self, gm):
+        self.gm = gm
+
+    def __call__(self, args):
+        return list(torch.fx.Interpreter(self.gm).run(*args))

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes that torch._dynamo.mark_dynamic(x, dim, min=, max=) bounds: a program for each bucket of
+them instead of one for each size.
+
+A bucket's sizes end at a multiple of its granularity: `min` when it is above 2, else the smallest
+divisor of `max` that is not below config.min_default_granularity, and never so small that more than
+config.max_buckets reach `max`. Inputs are filled up to the end of the bucket, results are cut. That
+is only done where no element of a result can see what is filled in, which every node is asked for:
+nothing may be contracted, reduced, cut or joined along such a dim, and its size may be nothing but
+a size. Other graphs keep a program a size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .. import config
+
+_aten = torch.ops.aten
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def granularity(least: int, most: int) -> int:
+    """Of the buckets of sizes up to `most`; `least` is what was asked for, or below 3."""
+    if least > 2:
+        return least * math.ceil(most / least / config.max_buckets)
+    floor = max(config.min_default_granularity, math.ceil(most / config.max_buckets))
+    return next(g for g in range(min(floor, most), most + 1) if most % g == 0)
+
+
+class Buckets:
+    """How the arguments of one graph are filled up and its results cut."""
+
+    def __init__(self, inputs: list, outputs: list, step: dict, most: dict):
+        self.inputs = inputs  # by placeholder: a symbol, or the symbols of a tensor's dims by dim
+        self.outputs = outputs  # by result: the symbols of its dims by dim
+        self.step = step
+        self.most = most
+
+    def fill(self, args: Sequence[Any]) -> tuple[list, dict]:
+        """The arguments at the ends of their buckets, and the sizes by symbol."""
+        sizes: dict = {}
+        for symbols, value in zip(self.inputs, args, strict=True):
+            for dim, symbol in symbols.items():
+                sizes[symbol] = value if dim is None else value.shape[dim]
+        ends = {
+            symbol: min(-(-size // self.step[symbol]) * self.step[symbol], self.most[symbol])
+            for symbol, size in sizes.items()
+        }
+        if ends == sizes:
+            return list(args), {}
+        filled = [
+            _fill(value, {dim: ends[symbol] for dim, symbol in symbols.items()})
+            for symbols, value in zip(self.inputs, args, strict=True)
+        ]
+        return filled, sizes
+
+    def cut(self, results: list, sizes: dict) -> list:
+        """The results at the sizes of the call."""
+        if not sizes:
+            return results
+        return [
+            _cut(result, {dim: sizes[symbol] for dim, symbol in symbols.items()})
+            for symbols, result in zip(self.outputs, results, strict=True)
+        ]
+
+
+def _fill(value, ends: dict):
+    if None in ends:
+        return ends[None]
+    shape = [ends.get(dim, size) for dim, size in enumerate(value.shape)] if ends else None
+    if shape is None or shape == list(value.shape):
+        return value
+    whole = part = value.new_zeros(shape)
+    for dim, size in enumerate(value.shape):
+        part = part.narrow(dim, 0, size)
+    part.copy_(value)
+    return whole
+
+
+def _cut(result, sizes: dict):
+    for dim, size in sizes.items():
+        result = result.narrow(dim, 0, size)
+    return result.contiguous() if sizes else result
+
+
+def plan(gm: torch.fx.GraphModule) -> Buckets | None:
+    """None when no size has buckets, or a node would see what is filled in."""
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    steps, most = _bounded(placeholders)
+    if not steps:
+        return None
+    (output,) = gm.graph.find_nodes(op="output")
+    dims = _Dims(steps)
+    try:
+        for node in gm.graph.nodes:
+            if node.op == "call_function":
+                dims.check(node)
+        inputs = [dims.of(node) for node in placeholders]
+        outputs = [dims.of(result, sizes=False) for result in output.args[0]]
+    except _Seen:
+        return None
+    return Buckets(inputs, outputs, steps, most)
+
+
+def _bounded(placeholders) -> tuple[dict, dict]:
+    """Granularity and largest size by symbol."""
+    steps, most = {}, {}
+    for node in placeholders:
+        value = node.meta.get("val")
+        for size in value.shape if isinstance(value, torch.Tensor) else [value]:
+            if not isinstance(size, torch.SymInt) or not size.node.expr.is_symbol:
+                continue
+            symbol = size.node.expr
+            bounds = size.node.shape_env.var_to_range[symbol]
+            if not bounds.upper.is_Integer or int(bounds.upper) >= 2**31:
+                continue
+            most[symbol] = int(bounds.upper)
+            steps[symbol] = granularity(int(bounds.lower), most[symbol])
+    return steps, most
+
+
+class _Seen(Exception):
+    """A node sees what is filled in."""
+
+
+def _last(count: int):
+    return lambda _args, shape: range(len(shape) - count, len(shape))
+
+
+def _listed(at: int):
+    def dims(args, shape):
+        given = args[at] if len(args) > at else None
+        if given is None or given == []:
+            return range(len(shape))
+        return given if isinstance(given, (list, tuple)) else [given]
+
+    return dims
+
+
+# Operators by the dims of operand 0 along which elements meet or change places.
+_MEETS = {
+    _aten.sum.dim_IntList: _listed(1),
+    _aten.mean.dim: _listed(1),
+    _aten.amax.default: _listed(1),
+    _aten.amin.default: _listed(1),
+    _aten.var.correction: _listed(1),
+    _aten.any.dim: _listed(1),
+    _aten.all.dim: _listed(1),
+    _aten._softmax.default: _listed(1),
+    _aten._log_softmax.default: _listed(1),
+    _aten.slice.Tensor: lambda args, _shape: [args[1] if len(args) > 1 else 0],
+    _aten.select.int: _listed(1),
+    _aten.split.Tensor: lambda args, _shape: [args[2] if len(args) > 2 else 0],
+    _aten.split_with_sizes.default: lambda args, _shape: [args[2] if len(args) > 2 else 0],
+    _aten.mm.default: _last(1),
+    _aten.bmm.default: _last(1),
+    _aten.linear.default: _last(1),
+    _aten.layer_norm.default: lambda args, shape: _last(len(args[1]))(args, shape),
+    _aten.native_layer_norm.default: lambda args, shape: _last(len(args[1]))(args, shape),
+    _aten.rms_norm.default: lambda args, shape: _last(len(args[1]))(args, shape),
+    **{op: lambda _args, _shape: [] for op in (
+        _aten.permute.default, _aten.transpose.int, _aten.t.default, _aten.unsqueeze.default,
+        _aten.squeeze.default, _aten.squeeze.dim, _aten.squeeze.dims, _aten.clone.default,
+        _aten._to_copy.default, _aten.alias.default, _aten.detach.default,
+        torch.ops.prims.convert_element_type.default,
+    )},
+}  # fmt: skip
+_JOINS = {_aten.cat.default, _aten.stack.default}
+_SHAPES = {_aten.view.default, _aten._unsafe_view.default, _aten.reshape.default}
+_TAKES_SIZES = _SHAPES | {
+    _aten.expand.default, _aten.full.default, _aten.zeros.default, _aten.ones.default,
+}  # fmt: skip
+
+
+class _Dims:
+    """Where the sizes with buckets are."""
+
+    def __init__(self, symbols):
+        self.symbols = set(symbols)
+
+    def of(self, node, sizes: bool = True) -> dict:
+        """Symbols by dim of a tensor, {None: symbol} for a size."""
+        value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+        if isinstance(value, torch.Tensor):
+            return {d: s for d, size in enumerate(value.shape) if (s := self._symbol(size))}
+        if isinstance(value, _SYMBOLIC) and not sizes:
+            raise _Seen
+        symbol = self._symbol(value)
+        return {None: symbol} if symbol else {}
+
+    def _symbol(self, size):
+        if not isinstance(size, _SYMBOLIC) or not self.symbols & size.node.expr.free_symbols:
+            return None
+        if not size.node.expr.is_symbol:
+            raise _Seen
+        return size.node.expr
+
+    def check(self, node: torch.fx.Node) -> None:
+        op, value = node.target, node.meta.get("val")
+        if isinstance(value, _SYMBOLIC) or getattr(op, "__name__", "") == "getitem":
+            return  # what becomes of it is asked of those that use it
+        leaves = [a for a in pytree.arg_tree_leaves(*node.args, **node.kwargs)
+                  if isinstance(a, torch.fx.Node)]  # fmt: skip
+        results = pytree.tree_leaves(value)
+        for result in results:
+            if isinstance(result, torch.Tensor):
+                for size in result.shape:
+                    self._symbol(size)
+        if op not in _TAKES_SIZES and any(isinstance(a.meta["val"], _SYMBOLIC) for a in leaves):
+            raise _Seen
+        tensors = [a for a in leaves if isinstance(a.meta["val"], torch.Tensor)]
+        if not any(self.of(a) for a in tensors):
+            return
+        if not self._is_parallel(op, node, tensors):
+            raise _Seen
+
+    def _is_parallel(self, op, node, tensors) -> bool:
+        if op in _SHAPES:
+            return self._trailing(tensors[0].meta["val"]) == self._trailing(node.meta["val"])
+        if op is _aten.expand.default:
+            return True
+        if op is _aten.embedding.default:
+            return not self.of(tensors[0])
+        if op is _aten.addmm.default:
+            return not self._meets(tensors[1], [-1])
+        if op in _JOINS:
+            dim = node.args[1] if len(node.args) > 1 else 0
+            return not any(self._meets(a, [dim]) for a in tensors)
+        if op in _MEETS:
+            shape = tensors[0].meta["val"].shape
+            return not self._meets(tensors[0], _MEETS[op](node.args, shape))
+        return isinstance(op, torch._ops.OpOverload) and torch.Tag.pointwise in op.tags and (
+            not op._schema.is_mutable
+        )  # fmt: skip
+
+    def _meets(self, tensor, dims) -> bool:
+        rank = tensor.meta["val"].dim()
+        return any(dim % max(rank, 1) in self.of(tensor) for dim in dims)
+
+    def _trailing(self, value) -> list:
+        """Symbol and elements of one step along it, outermost first."""
+        found = []
+        for dim, size in enumerate(value.shape):
+            symbol = self._symbol(size)
+            if symbol:
+                found.append((symbol, str(math.prod(value.shape[dim + 1 :]))))
+        return found

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What AOTAutograd takes apart for graphs of the card."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping
+
+import torch
+
+from .. import _C
+from ..registry import register_spyre_decomposition
+from .registered import fallback_ops, spyre_decompositions
+
+register_decomposition = register_spyre_decompositions = register_spyre_decomposition
+
+_added: list[dict] = []
+_aten = torch.ops.aten
+
+__all__ = [
+    "added",
+    "register_decomposition",
+    "register_spyre_decomposition",
+    "register_spyre_decompositions",
+    "spyre_decompositions",
+    "table",
+]
+
+
+def _has_gaps(x) -> bool:
+    dense = torch._prims_common.is_non_overlapping_and_dense_or_false(x)
+    return not dense or x.storage_offset() != 0
+
+
+def _copy(x, source, non_blocking=False):
+    """A copy over x, a part of a tensor, would have the gaps of x; nothing needs them."""
+    if not _has_gaps(x):
+        return NotImplemented
+    value = source.to(device=x.device, dtype=x.dtype).expand(x.shape)
+    return value.clone(memory_format=torch.contiguous_format)
+
+
+def _without_gaps(op) -> Callable:
+    """The same for an operator whose result has the strides of its first operand."""
+
+    def decomposition(x, *args, **kwargs):
+        if not _has_gaps(x):
+            return NotImplemented
+        return op(x.clone(memory_format=torch.contiguous_format), *args, **kwargs)
+
+    return decomposition
+
+
+_PARTS = {
+    _aten.copy.default: _copy,
+    _aten.slice_scatter.default: _without_gaps(_aten.slice_scatter.default),
+    _aten.select_scatter.default: _without_gaps(_aten.select_scatter.default),
+}
+
+
+@functools.cache
+def _core() -> dict[torch._ops.OperatorBase, Callable]:
+    """PyTorch's core decompositions but for the operators that the compiler takes whole, and what
+    becomes of parts that are written."""
+    known = set(_C.op_names())
+    core = torch._decomp.core_aten_decompositions()
+    return {op: function for op, function in core.items() if str(op) not in known} | _PARTS
+
+
+def table() -> dict[torch._ops.OperatorBase, Callable]:
+    """Decompositions by operator: PyTorch's, with those of register_spyre_decomposition() over
+    them; what register_fallback() named stays whole."""
+    whole = set(fallback_ops)
+    known = _core() | spyre_decompositions
+    for more in _added:
+        known = known | more
+    return {op: function for op, function in known.items() if op not in whole}
+
+
+@contextlib.contextmanager
+def added(table: Mapping[torch._ops.OperatorBase, Callable]) -> Iterator[None]:
+    """Graphs that are traced inside know these decompositions, too."""
+    _added.append(dict(table))
+    try:
+        yield
+    finally:
+        _added.pop()

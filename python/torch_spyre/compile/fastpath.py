@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What torch.nn's transformer layers call in inference instead of their parts: one operator for the
+whole layer, which the card takes apart again."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from ..registry import register_spyre_decomposition
+
+
+def _attention_mask(mask: torch.Tensor | None, mask_type: int | None) -> torch.Tensor | None:
+    """As scaled_dot_product_attention takes it; a bool mask of these operators is true where a key
+    is left out. mask_type: 0 [length, length], 1 [batch, length], 2 [batch, heads, length, length].
+    """
+    if mask is None:
+        return None
+    if mask_type == 1:
+        mask = mask[:, None, None, :]
+    return ~mask if mask.dtype == torch.bool else mask
+
+
+def _attend(x, heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask):
+    """x [batch, length, size] -> the same."""
+    batch, length, size = x.shape
+    parts = F.linear(x, qkv_weight, qkv_bias).chunk(3, -1)
+    q, k, v = (p.reshape(batch, length, heads, size // heads).transpose(1, 2) for p in parts)
+    result = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return F.linear(result.transpose(1, 2).reshape(batch, length, size), proj_weight, proj_bias)
+
+
+@register_spyre_decomposition(torch.ops.aten._transformer_encoder_layer_fwd.default)
+def encoder_layer(src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias,
+                  use_gelu, norm_first, eps, norm_weight_1, norm_bias_1, norm_weight_2,
+                  norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2,
+                  mask=None, mask_type=None):  # fmt: skip
+    """torch.nn.TransformerEncoderLayer in inference, batch first."""
+    mask = _attention_mask(mask, mask_type)
+    activation = F.gelu if use_gelu else F.relu
+
+    def attend(x):
+        return _attend(x, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask)
+
+    def feed(x):
+        return F.linear(activation(F.linear(x, ffn_weight_1, ffn_bias_1)), ffn_weight_2, ffn_bias_2)
+
+    def first(x):
+        return F.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
+
+    def second(x):
+        return F.layer_norm(x, [embed_dim], norm_weight_2, norm_bias_2, eps)
+
+    if norm_first:
+        src = src + attend(first(src))
+        return src + feed(second(src))
+    src = first(src + attend(src))
+    return second(src + feed(src))
+
+
+def _weighted(q, k, v, mask):
+    """Attention and its weights: [batch, heads, length, size] -> the same, [.., keys]."""
+    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
+    if mask is not None:
+        bools = mask.dtype == torch.bool
+        scores = scores.masked_fill(~mask, -torch.inf) if bools else scores + mask
+    weights = scores.softmax(-1)
+    return weights @ v, weights
+
+
+@register_spyre_decomposition(torch.ops.aten._native_multi_head_attention.default)
+def multi_head_attention(query, key, value, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight,
+                         proj_bias, mask=None, need_weights=True, average_attn_weights=True,
+                         mask_type=None):  # fmt: skip
+    """torch.nn.MultiheadAttention in inference, batch first."""
+    mask = _attention_mask(mask, mask_type)
+    q, k, v = (
+        F.linear(x, weight, bias).unflatten(-1, (num_heads, -1)).transpose(1, 2)
+        for x, weight, bias in zip(
+            (query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True
+        )
+    )
+    if need_weights:
+        result, weights = _weighted(q, k, v, mask)
+        weights = weights.mean(1) if average_attn_weights else weights
+    else:
+        result = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        weights = None
+    return F.linear(result.transpose(1, 2).flatten(2), proj_weight, proj_bias), weights

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From PyTorch's operators and values to the compiler's graph: arguments and result types."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .. import _C, config, environment
+from ..debug import cost_report, kernel_files
+from .registered import fallback_ops
+
+# Called with every executable that is compiled or found in the cache.
+observers: list[Callable[[_C.Executable], None]] = []
+
+
+def settings() -> dict[str, str]:
+    """torch_spyre.config as the compiler takes it."""
+    values = {name: getattr(config, name) for name, *_ in _C.settings()}
+    return {name: str(int(v) if isinstance(v, bool) else v) for name, v in values.items()}
+
+
+def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = None) -> _C.Executable:
+    """Compiles with the settings of torch_spyre.config; the compiler writes its stages into the
+    directory `stages` (or SPYRE_DUMP_DIR). Raises torch_spyre.Unsupported."""
+    directory = stages or environment.directory("SPYRE_DUMP_DIR")
+    executable = _C.compile(graph, settings(), directory, host_fallback, _loop_pass())
+    if report := cost_report.cost_model_pass(executable):
+        _print_cost(report, executable)
+    for observer in observers:
+        observer(executable)
+    if kernel_files.wanted():
+        kernel_files.write_all(executable)
+    return executable
+
+
+def _loop_pass() -> Callable | None:
+    """The user's passes over the loop IR. Their module imports all of Inductor, so it is asked only
+    when a user has imported it."""
+    passes = sys.modules.get("torch_spyre.passes")
+    return passes.loop_pass() if passes else None
+
+
+def _print_cost(report: cost_report.CostReport, executable: _C.Executable) -> None:
+    """The report of the cost model, and divisions and times of every kernel, on stderr."""
+    print(report.format(), file=sys.stderr)
+    for index in range(executable.segment_count()):
+        if executable.segment(index)["kind"] == "card":
+            print(f"segment {index}\n{executable.text(index, 'cost')}", end="", file=sys.stderr)
+
+
+class Launch:
+    """A card segment of an executable, ready to be called with its inputs."""
+
+    __slots__ = ("executable", "launch", "index", "views")
+
+    def __init__(self, executable: _C.Executable, index: int):
+        self.executable = executable
+        self.launch = executable.launch
+        self.index = index
+        self.views = executable.segment(index)["views"]
+
+    def __call__(self, inputs, card: int) -> list[torch.Tensor]:
+        results = self.launch(self.index, inputs, card)
+        if self.views:
+            self._add_views(inputs, results)
+        return results
+
+    def interpret(self, inputs, card: int) -> list[torch.Tensor]:
+        """The same by the definition of bundles, which is slow."""
+        results = self.executable.interpret(self.index, inputs, card)
+        self._add_views(inputs, results)
+        return results
+
+    def _add_views(self, inputs, results: list[torch.Tensor]) -> None:
+        for position, of_input, source, size, stride, offset in self.views:
+            base = inputs[source] if of_input else results[source]
+            results.insert(position, base.as_strided(size, stride, offset))
+
+
+def op_name(op: torch._ops.OpOverload) -> str:
+    """ "aten.add.Tensor"; a name that no row of the compiler has for what must run on the host."""
+    return f"host.{op}" if op in fallback_ops else str(op)
+
+
+def positional(op: torch._ops.OpOverload, args, kwargs) -> list:
+    """The arguments in the order of the schema, defaults filled in."""
+    values = list(args)
+    for argument in op._schema.arguments[len(values) :]:
+        if argument.name in kwargs:
+            values.append(kwargs[argument.name])
+        else:
+            values.append(argument.default_value if argument.has_default_value() else None)
+    return values
+
+
+# Operators that take tensors of the host next to the card's: indices, and sources of copies.
+_MIXING = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index",
+           "_unsafe_index_put", "copy", "copy_", "_foreach_copy", "_foreach_copy_"}  # fmt: skip
+
+
+def check_devices(op, args, kwargs) -> None:
+    """PyTorch's rule: numbers aside, the tensors of an operator are on one device."""
+    if op._schema.name.split("::")[1] in _MIXING:
+        return
+    devices: dict[torch.device, str] = {}
+    for index, argument in enumerate(op._schema.arguments):
+        value = args[index] if index < len(args) else kwargs.get(argument.name)
+        for leaf in pytree.tree_leaves(value):
+            if isinstance(leaf, torch.Tensor) and (leaf.dim() > 0 or leaf.device.type == "spyre"):
+                devices.setdefault(leaf.device, argument.name)
+    if len(devices) > 1:
+        places = " and ".join(f"{name} on {device}" for device, name in devices.items())
+        raise RuntimeError(f"Expected all tensors to be on the same device, but {op} has {places}")
+
+
+def encode(value, value_id):
+    """One argument as Graph.add_node() takes it; `value_id(x)` is an id, or None for no tensor."""
+    number = value_id(value)
+    if number is not None:
+        return (number,)
+    if isinstance(value, (list, tuple)):
+        return [encode(item, value_id) for item in value]
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        raise _C.Unsupported(f"symbolic argument {value}")
+    return value
+
+
+def result_type(tensor: torch.Tensor, on_card: bool):
+    """A result as Graph.add_node() takes it."""
+    return (
+        tensor.dtype,
+        on_card,
+        list(tensor.shape),
+        list(tensor.stride()),
+        tensor.storage_offset(),
+    )

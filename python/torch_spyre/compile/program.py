@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled graph, ready to run: segments of the card and of the host, one after the other."""
+
+from __future__ import annotations
+
+import weakref
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .. import _C
+from ..device import bindings
+from ..eager.host import call, check_fits, warn_fallback
+from ..report import CompileReport
+from . import handover
+from .graph_builder import GraphBuilder, scalar_to_card
+from .registered import fallback_ops
+
+_aten = torch.ops.aten
+
+# Copies between host and card; a cast among them is the host's.
+_MOVES = {
+    _aten._to_copy.default,
+    _aten.copy.default,
+    _aten.copy_.default,
+    _aten.lift_fresh_copy.default,
+    torch.ops.prims.device_put.default,
+}
+
+
+def _restrided(tensor, fake):
+    """CPU kernels may choose other strides than the graph was traced with; later views count on
+    the traced ones."""
+    if tensor is None or tensor.stride() == fake.stride() or 0 in fake.stride():
+        return tensor
+    traced = torch.empty_strided(fake.shape, fake.stride(), dtype=tensor.dtype)
+    return traced.copy_(tensor)
+
+
+class Program:
+    """The segments of a compiled graph, ready to run."""
+
+    def __init__(self, builder: GraphBuilder, executable: _C.Executable):
+        self.executable = executable
+        self.device = builder.device
+        self.nodes = builder.nodes
+        self.ids = builder.ids
+        self.constants = builder.constants
+        self.values = builder.values
+        self.inputs = builder.inputs
+        self.moved = builder.moved
+        self.outputs = [self._result(result) for result in builder.outputs]
+        self.segments = [executable.segment(i) for i in range(executable.segment_count())]
+        self.updates = [  # what is not written in place
+            (index, builder.ids[source])
+            for index, source in builder.updates
+            if not self._is_in_place(index, builder.ids[source])
+        ]
+        self.launches = [
+            handover.Launch(executable, index) if segment["kind"] == "card" else None
+            for index, segment in enumerate(self.segments)
+        ]
+        self.fakes = {
+            value: fake
+            for node, ids in builder.ids.items()
+            for value, fake in self._pairs(ids, builder.values[node])
+        }
+        self.resolve = builder.resolve
+        self._plan_lifetimes()
+        self.straight = self._plan_straight()
+
+    @staticmethod
+    def _pairs(ids, values):
+        return list(zip(ids, values, strict=True)) if isinstance(ids, list) else [(ids, values)]
+
+    def _result(self, result):
+        """(value id, None) for a tensor, (None, constant) for anything else."""
+        if not isinstance(result, torch.fx.Node):
+            return None, result
+        if result in self.ids:
+            return self.ids[result], None
+        return None, self.constants[result]
+
+    def _is_in_place(self, index: int, value: int) -> bool:
+        """Whether a segment writes the new contents of an argument where the argument is."""
+        targets = {id for id, source in self.inputs if source == index and isinstance(source, int)}
+        return any(
+            of_input and segment["outputs"][at] == value and segment["inputs"][source] in targets
+            for segment in self.segments
+            for at, of_input, source, *_view in segment["views"]
+        )
+
+    def _plan_lifetimes(self):
+        """For each segment, the values that nobody reads after it."""
+        last: dict[int, int] = {}
+        for index, segment in enumerate(self.segments):
+            for value in (*segment["inputs"], *segment["outputs"]):
+                last[value] = index
+        kept = {value for value, _constant in self.outputs} | {v for _i, v in self.updates}
+        self.dead: list[list[int]] = [[] for _ in self.segments]
+        for value, index in last.items():
+            if value not in kept:
+                self.dead[index].append(value)
+
+    def _plan_straight(self):
+        """For a graph that is one launch: which arguments it takes, which results it gives."""
+        if len(self.segments) != 1 or not self.launches[0] or self.updates or self.moved:
+            return None
+        segment = self.segments[0]
+        sources = dict(self.inputs)
+        arguments = [sources[value] for value in segment["inputs"]]
+        places = {value: index for index, value in enumerate(segment["outputs"])}
+        if not all(isinstance(a, int) and self.fakes[v].device.type == "spyre"
+                   for a, v in zip(arguments, segment["inputs"], strict=True)):  # fmt: skip
+            return None
+        if any(value is not None and value not in places for value, _ in self.outputs):
+            return None
+        outputs = [(places.get(value), constant) for value, constant in self.outputs]
+        return self.launches[0], arguments, outputs
+
+    def __call__(self, args: list):
+        if self.straight is not None:
+            launch, arguments, outputs = self.straight
+            results = launch([args[index] for index in arguments], self.device.index)
+            return [c if place is None else results[place] for place, c in outputs]
+        values: dict[int, torch.Tensor] = {}
+        for value, source in self.inputs:
+            tensor = args[source] if isinstance(source, int) else source
+            moved = isinstance(source, int) and source in self.moved
+            values[value] = scalar_to_card(tensor, self.device) if moved else tensor
+        targets = [args[index] for index, _value in self.updates]
+        args.clear()
+        for index, segment in enumerate(self.segments):
+            if segment["kind"] == "card":
+                self._run_on_card(index, segment, values)
+            else:
+                self._run_on_host(segment, values)
+            for value in self.dead[index]:
+                values.pop(value, None)
+        for target, (_index, value) in zip(targets, self.updates, strict=True):
+            target.copy_(values[value])
+        return [
+            constant if value is None else self._placed(value, values)
+            for value, constant in self.outputs
+        ]
+
+    def _placed(self, value, values):
+        """The value on the device where the graph has it."""
+        tensor = values[value]
+        wanted = self.fakes[value].device
+        if wanted.type != tensor.device.type:
+            tensor = values[value] = tensor.to(wanted)
+        return tensor
+
+    def _run_on_card(self, index, segment, values):
+        inputs = [
+            self._on_card(value, values, index, position)
+            for position, value in enumerate(segment["inputs"])
+        ]
+        outputs = self.launches[index](inputs, self.device.index)
+        values.update(zip(segment["outputs"], outputs, strict=True))
+
+    def _on_card(self, value, values, index, position):
+        tensor = values[value]
+        if tensor.device.type == "spyre":
+            return tensor
+        size, stride, layout = self.executable.input_storage(index, position)
+        storage = bindings.spyre_empty_with_layout(size, stride, tensor.dtype, layout, self.device)
+        fake = self.fakes[value]
+        view = storage.as_strided(fake.shape, fake.stride(), fake.storage_offset())
+        values[value] = view.copy_(tensor)
+        return view
+
+    def _run_on_host(self, segment, values):
+        local: dict[int, torch.Tensor] = {}
+        made_by: dict = {}
+
+        def to_cpu(argument):
+            if isinstance(argument, torch.device):
+                return torch.device("cpu")
+            if not isinstance(argument, torch.fx.Node):
+                return argument
+            value = self.ids[argument]
+            if value not in local:
+                local[value] = _restrided(values[value].cpu(), self.fakes[value])
+            return local[value]
+
+        for number in segment["nodes"]:
+            node = self.nodes[number]
+            args = pytree.tree_map(to_cpu, self.resolve(node, list(node.args)))
+            kwargs = {
+                k: pytree.tree_map(to_cpu, self.resolve(node, v)) for k, v in node.kwargs.items()
+            }
+            function = fallback_ops.get(node.target)
+            result = function(*args, **kwargs) if function else call(node.target, args, kwargs)
+            for value, tensor in self._pairs(self.ids[node], result):
+                local[value] = _restrided(tensor, self.fakes[value])
+                made_by[value] = node.target
+        for value in segment["outputs"]:
+            on_card = self.fakes[value].device.type == "spyre"
+            values[value] = check_fits(made_by[value], local[value]) if on_card else local[value]
+
+    def warn_of_fallbacks(self) -> None:
+        """Names what the graph has on the card and the host computes, each operator once."""
+        for segment in self.segments:
+            for number in segment["nodes"] if segment["kind"] != "card" else ():
+                node = self.nodes[number]
+                leaves = pytree.tree_leaves(self.values[node])
+                on_card = any(
+                    isinstance(leaf, torch.Tensor) and leaf.device.type == "spyre"
+                    for leaf in leaves
+                )
+                if on_card and not (node.target.is_view or node.target in _MOVES):
+                    warn_fallback(node.target, "runs on the CPU: last_report().text has the reason")
+
+    def report(self) -> CompileReport:
+        report = CompileReport(
+            segments=len(self.segments),
+            text=self.executable.report(),
+            program=weakref.ref(self),
+        )
+        memory = ops = 0
+        for number, segment in enumerate(self.segments):
+            if segment["kind"] == "card":
+                stages = self.executable.stages(number)
+                for name, us, size, *_left in stages:
+                    report.stage_us[name] = report.stage_us.get(name, 0.0) + us
+                    memory += size
+                ops += stages[-1][3] if stages else 0
+                report.counters += self.executable.counters(number)
+                report.card_segments += 1
+                report.nodes_on_card += len(segment["nodes"])
+                report.kernels += segment["kernels"]
+                report.macs += segment["macs"]
+                report.bytes += segment["bytes"]
+                report.card_us += segment["card_us"]
+            else:
+                report.nodes_on_host += len(segment["nodes"])
+                report.host_ops += [str(self.nodes[n].target) for n in segment["nodes"]]
+        report.bytes_per_op = memory / ops if ops else 0.0
+        report.graph_breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
+        return report

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel as expressions to read: one store an OpSpec, under the class names of torch-spyre
+(torch_spyre/_inductor/spyre_kernel.py).
+
+    for kernel in kernels_of(executable): print(kernel)
+        b2[c0, c1] = add(b0[c0, c1], b1[c0, c1])
+
+The front-end that decides is C; these are views of what it decided, made from its OpSpecs, and
+changing them changes nothing. A plain store is `identity`, or `ReStickifyOpHBM` where the stick
+changes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import sympy
+
+from ..debug import output_code
+from . import op_spec
+from .op_spec import LoopSpec, OpSpec, TensorArg, UnimplementedOp
+
+__all__ = [
+    "Constant",
+    "PointwiseOp",
+    "ReductionOp",
+    "SpyreKernel",
+    "Store",
+    "TensorAccess",
+    "UnimplementedOp",
+    "kernels_of",
+]
+
+
+@dataclass(frozen=True)
+class TensorAccess:
+    """An element of a buffer: `index` has the coordinate of each device dim, the stick's last."""
+
+    name: str
+    index: tuple[sympy.Expr, ...]
+    arg: TensorArg = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.name}[{', '.join(map(str, self.index))}]"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A scalar operand: a buffer of one value, or a parameter of the opfunc, which has a name."""
+
+    value: float
+    dtype: str
+    name: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value}" if self.name else str(self.value)
+
+
+@dataclass(frozen=True)
+class PointwiseOp:
+    op: str
+    arguments: tuple[TensorAccess | Constant, ...]
+
+    def __str__(self) -> str:
+        return f"{self.op}({', '.join(map(str, self.arguments))})"
+
+
+@dataclass(frozen=True)
+class ReductionOp(PointwiseOp):
+    reduced: tuple[sympy.Symbol, ...]  # loops that the result does not move along
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} over {', '.join(map(str, self.reduced))}"
+
+
+@dataclass(frozen=True)
+class Store:
+    target: TensorAccess
+    value: PointwiseOp
+    loops: tuple[int, ...]  # counts of the loops around it, outermost first
+    spec: OpSpec = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        around = "".join(f"for {count}: " for count in self.loops)
+        return f"{around}{self.target} = {self.value}"
+
+
+@dataclass(frozen=True)
+class SpyreKernel:
+    """What one kernel stores, in order."""
+
+    name: str
+    body: tuple[Store | UnimplementedOp, ...]
+
+    @classmethod
+    def of_specs(cls, name: str, specs, constants: dict[int, Constant] | None = None):
+        """`constants`: by the number of the launch argument that holds them."""
+        return cls(name, tuple(_stores(specs, constants or {}, ())))
+
+    def __str__(self) -> str:
+        lines = (str(s) if isinstance(s, Store) else f"unimplemented {s.op}" for s in self.body)
+        return "\n".join([self.name, *(f"    {line}" for line in lines)])
+
+
+def kernels_of(executable) -> list[SpyreKernel]:
+    """The kernels of an executable's card segments."""
+    return [
+        _kernel(json.loads(executable.text(index, "opspec")), index)
+        for index in range(executable.segment_count())
+        if executable.segment(index)["kind"] == "card"
+    ]
+
+
+def _kernel(kernel: dict, index: int) -> SpyreKernel:
+    constants = {
+        number: Constant(float(argument["value"]), argument["dtype"])
+        for number, argument in enumerate(kernel["arguments"])
+        if argument["kind"] == "constant"
+    }
+    name = output_code.kernel_name(kernel, index)
+    return SpyreKernel.of_specs(name, op_spec.from_json(kernel["specs"]), constants)
+
+
+def _stores(specs, constants, loops) -> Iterator[Store | UnimplementedOp]:
+    for spec in specs:
+        if isinstance(spec, LoopSpec):
+            yield from _stores(spec.body, constants, (*loops, int(spec.count)))
+        elif isinstance(spec, OpSpec):
+            yield _store(spec, constants, loops)
+        else:
+            yield spec
+
+
+def _store(spec: OpSpec, constants: dict[int, Constant], loops: tuple[int, ...]) -> Store:
+    *operands, result = spec.args
+    parameters = spec.op_info.get("constants", {})
+    arguments = tuple(constants.get(arg.arg_index) or _access(arg) for arg in operands)
+    arguments += tuple(Constant(value, "float32", name) for name, value in parameters.items())
+    target = _access(result)
+    if not spec.is_reduction:
+        return Store(target, PointwiseOp(spec.op, arguments), loops, spec)
+    kept = set().union(*(coordinate.free_symbols for coordinate in target.index))
+    reduced = tuple(symbol for symbol in spec.iteration_space if symbol not in kept)
+    return Store(target, ReductionOp(spec.op, arguments, reduced), loops, spec)
+
+
+def _access(arg: TensorArg) -> TensorAccess:
+    return TensorAccess(arg.name or "", tuple(arg.device_coordinates), arg)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the compiler, patchable like those of every PyTorch compiler:
+
+    with torch_spyre.config.patch(sencores=4, lx_planning=False): ...
+
+One attribute a row of include/spyre/setting.def; its value is that of the row's environment
+variable when this module is imported, or else the row's default. Programs that exist already stay
+as they are. The compiler checks values: it raises torch_spyre.Unsupported with the rule.
+"""
+
+import os
+import sys
+import warnings
+
+from torch.utils._config_module import Config, install_config_module
+
+from . import _C
+
+_FLAGS = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+_NEWER_NAMES = {"SPYRE_INDUCTOR_MEMORY_PLAN": "HBM_POOL_PLANNING"}
+
+
+def _typed(text: str, rule: str):
+    """The value as Python writes it; text that breaks the rule is left to the compiler."""
+    if rule == "0 or 1":
+        return _FLAGS.get(text.lower(), text)
+    if rule.startswith("a whole number") and text.isdecimal():
+        return int(text)
+    if rule.startswith("a number") and text.replace(".", "", 1).isdecimal():
+        return float(text)
+    return text
+
+
+def _initial(variable: str, default: str, rule: str):
+    text = os.environ.get(variable) or os.environ.get(_NEWER_NAMES.get(variable, ""))
+    return _typed(text or default, rule)
+
+
+def _count(variable: str, default: int) -> int:
+    text = os.environ.get(variable) or str(default)
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    warnings.warn(f"{variable}={text}: expected a whole number from 1 on", stacklevel=2)
+    return default
+
+
+globals().update(
+    {
+        name: _initial(variable, default, rule)
+        for name, variable, default, rule, _summary in _C.settings()
+    }
+)
+hbm_pool_planning: bool = Config(alias=f"{__name__}.memory_plan")  # torch-spyre's newer name
+# Of the Python side, which no program depends on.
+max_buckets: int = _count("MAX_BUCKETS", 32)  # of a dim that torch._dynamo.mark_dynamic() bounds
+min_default_granularity: int = _count("MIN_DEFAULT_GRANULARITY", 4)  # of its buckets, without min=
+cost_model: str = os.environ.get("SPYRE_DUMP_COST", "")  # "1": predicted times, on stderr
+log_passes: str = os.environ.get("SPYRE_LOG_PASSES", "")  # logging_config.set_log_passes()
+
+install_config_module(sys.modules[__name__])

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What TORCH_COMPILE_DEBUG=1 leaves of every graph, under PyTorch's own file names:
+
+    torch_compile_debug/run_<time>-pid_<n>/torchinductor/model__0_inference_0.0/
+
+See docs/debugging.md for the files.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pathlib
+import re
+import sys
+from collections.abc import Iterator
+
+import torch
+
+from ..compile import composed, spyre_kernel
+from . import diagrams, output_code, provenance
+
+_used: dict[pathlib.Path, int] = {}
+_code_log = torch._logging.getArtifactLogger("torch.spyre", "output_code")  # has PyTorch's handlers
+
+
+def show_code(program) -> None:
+    """What TORCH_LOGS=output_code shows of a compiled graph, and what
+    torch._inductor.utils.run_and_get_code() collects by a function that it leaves with Inductor."""
+    if _code_log.isEnabledFor(logging.DEBUG):
+        _code_log.debug("Output code:\n%s", output_code.of_program(program))
+    inductor = sys.modules.get("torch._inductor.graph")
+    collect = inductor and inductor.GraphLowering.save_output_code
+    if collect:
+        collect(output_code.of_program(program))
+
+
+def open_folder() -> Folder | None:
+    """A new folder for the graph that AOTAutograd is compiling; None when nobody wants one."""
+    if os.environ.get("TORCH_COMPILE_DEBUG", "0") != "1":
+        return None
+    from torch._dynamo.utils import get_debug_dir
+    from torch._functorch.aot_autograd import get_aot_graph_name
+
+    root = pathlib.Path(get_debug_dir()) / "torchinductor" / get_aot_graph_name()
+    number = _used[root] = _used.get(root, -1) + 1
+    return Folder(root.with_name(f"{root.name}.{number}"))
+
+
+def _tell_aot_log(text: str) -> None:
+    """Into aot_<graph>_debug.log, which PyTorch opens while AOTAutograd works; of a graph without
+    gradients it writes nothing itself."""
+    log = logging.getLogger("torch._functorch.aot_autograd")
+    for handler in log.handlers:
+        if isinstance(handler, logging.FileHandler):
+            handler.handle(log.makeRecord(log.name, logging.DEBUG, __file__, 0, text, (), None))
+
+
+class Folder:
+    """The artefacts of one graph."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True)
+
+    def write(self, name: str, text: str) -> None:
+        file = self.path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+
+    def graph_before_passes(self, gm: torch.fx.GraphModule) -> None:
+        readable = gm.print_readable(print_output=False)
+        self.write("fx_graph_readable.py", readable)
+        _tell_aot_log(f"{self.path.name}, artefacts in {self.path}\n{readable}")
+        self.write("fx_graph_runnable.py", output_code.runnable_graph(gm))
+        if _wants_diagrams():
+            diagrams.draw(self.path / "orig_fx_graph_diagram.svg", diagrams.of_graph(gm.graph))
+
+    def graph_after_passes(self, gm: torch.fx.GraphModule) -> None:
+        self.transformed = gm
+        self.write("fx_graph_transformed.py", gm.print_readable(print_output=False))
+
+    def stages(self) -> str:
+        """Where the compiler writes its own stages."""
+        return str(self.path / "stages")
+
+    def program(self, program) -> None:
+        """Everything about the compiled graph, once its stages are written."""
+        segments = [i for i, segment in enumerate(program.segments) if segment["kind"] == "card"]
+        first, last, why = [], [], []
+        kernels = provenance.kernels_of(program)
+        for index in segments:
+            title = f"// segment {index}\n"
+            passes = list(passes_of(self.stages(), index))
+            first.append(title + passes[0][1])
+            last.append(title + program.executable.text(index, "loop"))
+            why.append(title + program.executable.text(index, "why"))
+            for number, (name, text) in enumerate(passes):
+                self.write(f"passes/segment{index}_{number:02d}_{name}.loop", text)
+            program.executable.write(index, "bundle", str(self.path / f"segment{index}_bundle"))
+        self.write("ir_pre_fusion.txt", "\n".join(first))
+        self.write("ir_post_fusion.txt", "\n".join(last))
+        self.write("why.txt", "\n".join(why))
+        report = program.executable.report()
+        found = composed.with_found(self.transformed, program.nodes, report)
+        self.write("fx_graph_transformed.py", found.print_readable(print_output=False))
+        self.write("report.txt", report)
+        self.write("output_code.py", output_code.of_program(program))
+        kernels_as_text = map(str, spyre_kernel.kernels_of(program.executable))
+        self.write("expressions.txt", "\n".join(kernels_as_text))
+        self.write(
+            "inductor_provenance_tracking_node_mappings.json",
+            json.dumps(provenance.mappings(kernels), indent=1),
+        )
+        if _wants_diagrams():
+            diagrams.draw(self.path / "graph_diagram.svg", diagrams.of_kernels(kernels))
+
+
+def passes_of(stages: str, segment: int) -> Iterator[tuple[str, str]]:
+    """(pass, loop IR after it) in order, from where the compiler wrote its stages; the first is
+    that of `build`."""
+    text = pathlib.Path(stages, f"segment{segment}.passes").read_text(encoding="utf-8")
+    for part in re.split(r"^after ", text, flags=re.M)[1:]:
+        name, _, listing = part.partition("\n")
+        yield name, listing
+
+
+def _wants_diagrams() -> bool:
+    return os.environ.get("INDUCTOR_ORIG_FX_SVG", "0") == "1"

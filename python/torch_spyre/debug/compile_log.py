@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the loggers of spyre.inductor and spyre.execution say of a compiled graph. Nothing is made
+unless somebody listens."""
+
+from __future__ import annotations
+
+import logging
+
+from .. import config
+from . import output_code
+
+_inductor = logging.getLogger("spyre.inductor")
+_passes = logging.getLogger("spyre.inductor.passes")
+_details = {  # logger: (what, stage of an executable), at DEBUG
+    logging.getLogger("spyre.inductor.sdsc"): ("bundle", "bundle"),
+    logging.getLogger("spyre.inductor.lowering"): ("natives", "graph"),
+}
+_stickify = logging.getLogger("spyre.inductor.stickify")
+_wsr = logging.getLogger("spyre.inductor.wsr")
+_codegen = logging.getLogger("spyre.inductor.codegen")
+_execution = logging.getLogger("spyre.execution")
+
+
+def wants_passes() -> bool:
+    """Whether the loop IR after passes is to be shown: the compiler writes it on request."""
+    return bool(config.log_passes) and _passes.isEnabledFor(logging.DEBUG)
+
+
+def of_program(program, report, passes) -> None:
+    """`report` is the program's; `passes(segment)` gives (pass, loop IR after it), None without a
+    folder of stages."""
+    loggers = (_inductor, _passes, _stickify, _wsr, _codegen, _execution, *_details)
+    if not any(logger.isEnabledFor(logging.INFO) for logger in loggers):
+        return
+    executable = program.executable
+    _inductor.info("compiled: %s", report)
+    for index, segment in enumerate(program.segments):
+        if segment["kind"] != "card":
+            _execution.info("segment %d: %d nodes on the host", index, len(segment["nodes"]))
+            continue
+        _log_passes(executable, index, passes)
+        for logger, (what, stage) in _details.items():
+            if logger.isEnabledFor(logging.DEBUG):
+                logger.debug("segment %d, %s\n%s", index, what, executable.text(index, stage))
+        _log_loops(index, executable)
+        _execution.info(
+            "segment %d: %d kernels, %.1f us", index, segment["kernels"], segment["card_us"]
+        )
+    if _codegen.isEnabledFor(logging.DEBUG):
+        _codegen.debug("%s", output_code.of_program(program))
+
+
+def _log_passes(executable, index: int, passes) -> None:
+    if not _passes.isEnabledFor(logging.INFO):
+        return
+    stages = executable.stages(index)
+    names = [name for name, *_ in stages if name not in ("build", "invariants", "emit")]
+    _passes.info("segment %d: BEFORE PRE-SCHEDULING", index)
+    shown = dict(passes(index)) if passes and wants_passes() else {}
+    wanted = config.log_passes.split(",")
+    if unknown := set(wanted) - {*names, "", "all", "1"}:
+        ran = ", ".join(dict.fromkeys(names))
+        _passes.warning("SPYRE_LOG_PASSES: no pass %s; there are %s", ", ".join(unknown), ran)
+    for name in dict.fromkeys(names):
+        _passes.info("segment %d: %s", index, name)
+        if name in shown and (name in wanted or wanted in (["all"], ["1"])):
+            _passes.debug("segment %d, after %s\n%s", index, name, shown[name])
+    _passes.info("segment %d: AFTER PRE-SCHEDULING", index)
+
+
+def _log_loops(index: int, executable) -> None:
+    if not _stickify.isEnabledFor(logging.INFO) and not _wsr.isEnabledFor(logging.INFO):
+        return
+    ops = [line for line in executable.text(index, "loop").splitlines() if line.startswith("op ")]
+    for logger, mark, what in (
+        (_stickify, " ReStickify", "restickified"),
+        (_wsr, " in(t", "in tiles"),
+    ):
+        found = [line for line in ops if mark in line]
+        logger.info("segment %d: %d ops %s", index, len(found), what)
+        for line in found:
+            logger.debug("segment %d: %s", index, line)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device itself: `torch.spyre`, streams, layouts, automatic dtypes."""

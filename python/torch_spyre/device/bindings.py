@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of `torch_spyre._C` that need nothing of C, by torch-spyre's names and signatures
+(torch-spyre/torch-spyre, `torch_spyre/_C.pyi`, `torch_spyre/csrc/module.cpp`)."""
+
+from __future__ import annotations
+
+import torch
+
+from .. import _C
+from .._formats import CardEnum
+from ..constants import BYTES_IN_STICK
+from . import namespace, streams
+
+# ---- tensors
+
+
+def spyre_empty_with_layout(size, stride, dtype, layout, device=None) -> torch.Tensor:
+    """An uninitialised tensor of the card whose storage has `layout`."""
+    device = torch.device("spyre" if device is None else device)
+    if device.type != "spyre":
+        raise ValueError(f"device_layout: expected a spyre device, got {device}")
+    card = _C.current_device() if device.index is None else device.index
+    return torch.ops.spyre._empty_with_layout(
+        list(size), list(stride), dtype, _C._layout_address(layout), card
+    )
+
+
+def empty_with_layout(
+    size, layout, dtype=None, device=None, pin_memory=None, memory_format=None
+) -> torch.Tensor:
+    if pin_memory or memory_format not in (
+        None,
+        torch.contiguous_format,
+        torch.preserve_format,
+    ):
+        raise RuntimeError("empty_with_layout: memory is not pinned, and contiguous")
+    dtype = torch.get_default_dtype() if dtype is None else dtype
+    contiguous = torch.empty(size, dtype=dtype, device="meta").stride()
+    return spyre_empty_with_layout(size, contiguous, dtype, layout, device)
+
+
+def _check_layout(tensor: torch.Tensor, layout) -> None:
+    """Views share their storage's layout; dims of one element say nothing of a place."""
+
+    def places(of):
+        steps = zip(of.device_size[:-1], of.stride_map[:-1], strict=True)
+        inner = (of.device_size[-1], of.stride_map[-1], of.device_dtype, of.element_arrangement)
+        return [step for step in steps if step[0] != 1], inner
+
+    present = _C.get_spyre_tensor_layout(tensor)
+    if places(layout) != places(present):
+        raise _C.Unsupported(
+            f"the storage has {present}, not {layout}: set_spyre_tensor_layout() moves it"
+        )
+
+
+def as_strided_with_layout(self, size, stride, storage_offset, device_layout) -> torch.Tensor:
+    """The view of these sizes and strides (elements); offset None is the tensor's own."""
+    _check_layout(self, device_layout)
+    return torch.as_strided(self, size, stride, storage_offset)
+
+
+def reinterpret_tensor(self, size, stride, offset_increment: int = 0) -> torch.Tensor:
+    """As as_strided, from the tensor's own offset on."""
+    return torch.as_strided(self, size, stride, self.storage_offset() + offset_increment)
+
+
+def reinterpret_tensor_with_layout(self, size, stride, offset_increment: int, stl) -> torch.Tensor:
+    if self.device.type == "spyre":
+        _check_layout(self, stl)
+    return reinterpret_tensor(self, size, stride, offset_increment)
+
+
+def copy_tensor(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False):
+    return dst.copy_(self, non_blocking=non_blocking)
+
+
+def fill_tensor(self: torch.Tensor, value: float) -> torch.Tensor:
+    if self.device.type != "spyre" or self.numel() == 0:
+        raise RuntimeError("fill_tensor: expected a tensor of the spyre device with elements")
+    return self.fill_(value)
+
+
+def encode_constant(value: float, data_format) -> int:
+    """The bits of a number in a format of the card, as an unsigned integer."""
+    lanes = data_format.elems_per_stick()
+    layout = _C.SpyreTensorLayout([1, lanes], [-1, -1], data_format)
+    dtype = torch.int32 if "INT" in data_format.name else torch.float32
+    tensor = spyre_empty_with_layout([], [], dtype, layout)
+    tensor.copy_(torch.tensor(value, dtype=dtype))
+    return int.from_bytes(_C._card_bytes(tensor)[: BYTES_IN_STICK // lanes], "little")
+
+
+# ---- streams
+
+
+class SpyreStreamError(CardEnum):
+    Success = 0
+    Shutdown = 1  # refuses work
+
+
+class SpyreDeviceState(CardEnum):
+    Ok = 0
+    NotInitialized = 1
+    StreamError = 2
+
+
+def get_stream_from_pool(device, priority: int = 0) -> streams.Stream:
+    return streams.Stream(device, priority)
+
+
+def stream_get_error(stream) -> SpyreStreamError:
+    failed = streams.as_stream(stream).failed()
+    return SpyreStreamError.Shutdown if failed else SpyreStreamError.Success
+
+
+def stream_get_error_string(error: SpyreStreamError) -> str:
+    return SpyreStreamError(error).name
+
+
+def get_device_state() -> SpyreDeviceState:
+    if not _C.is_started():
+        return SpyreDeviceState.NotInitialized
+    numbers = range(1 + _C.LOW_STREAMS + _C.HIGH_STREAMS)
+    cards = range(_C.device_count())
+    failed = any(_C._stream_failed(card, number) for card in cards for number in numbers)
+    return SpyreDeviceState.StreamError if failed else SpyreDeviceState.Ok
+
+
+# ---- random numbers; card -1 is the current one
+
+
+def _generator(card: int) -> torch.Generator:
+    return _C._get_default_generator(card)
+
+
+def manual_seed(seed: int, device: int = -1) -> None:
+    _generator(device).manual_seed(seed)
+
+
+def initial_seed(device: int = -1) -> int:
+    return _generator(device).initial_seed()
+
+
+def get_rng_state(device: int = -1) -> torch.Tensor:
+    return _generator(device).get_state()
+
+
+def set_rng_state(new_state: torch.Tensor, device: int = -1) -> None:
+    _generator(device).set_state(new_state)
+
+
+def install() -> None:
+    for function in (
+        spyre_empty_with_layout, empty_with_layout, as_strided_with_layout, reinterpret_tensor,
+        reinterpret_tensor_with_layout, copy_tensor, fill_tensor, encode_constant,
+        SpyreStreamError, SpyreDeviceState, get_stream_from_pool, stream_get_error,
+        stream_get_error_string, get_device_state, streams.current_stream, streams.default_stream,
+        streams.synchronize, manual_seed, namespace.manual_seed_all, initial_seed, get_rng_state,
+        set_rng_state,
+    ):  # fmt: skip
+        setattr(_C, function.__name__, function)
+    _C.set_current_stream = streams.exchange_stream
+    _C._SpyreStreamBase = streams.Stream  # type: ignore[attr-defined]

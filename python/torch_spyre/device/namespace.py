@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The module `torch.spyre`."""
+
+from __future__ import annotations
+
+import types
+
+import torch
+
+from .. import _C
+from . import streams
+
+
+def is_available() -> bool:
+    return _C.device_count() > 0
+
+
+def is_initialized() -> bool:
+    return _C.is_started()
+
+
+def init() -> None:
+    _C.start_runtime()
+
+
+def get_amp_supported_dtype() -> list[torch.dtype]:
+    return [torch.float16, torch.bfloat16]
+
+
+def manual_seed(seed: int) -> None:
+    _C._get_default_generator().manual_seed(int(seed))
+
+
+def manual_seed_all(seed: int) -> None:
+    for card in range(_C.device_count()):
+        _C._get_default_generator(card).manual_seed(int(seed))
+
+
+def initial_seed(device="spyre") -> int:
+    return _C._get_default_generator(streams.device_index(device)).initial_seed()
+
+
+def get_rng_state(device="spyre") -> torch.Tensor:
+    return _C._get_default_generator(streams.device_index(device)).get_state()
+
+
+def set_rng_state(state: torch.Tensor, device="spyre") -> None:
+    _C._get_default_generator(streams.device_index(device)).set_state(state)
+
+
+def _exchange_device(index: int) -> int:
+    before = _C.current_device()
+    if index >= 0:
+        _C.set_device(index)
+    return before
+
+
+class device:
+    """`with torch.spyre.device(1):` makes a card the current one."""
+
+    def __init__(self, device):
+        self._card = streams.device_index(device)
+
+    def __enter__(self) -> None:
+        self._before = _exchange_device(self._card)
+
+    def __exit__(self, *_exception) -> None:
+        _exchange_device(self._before)
+
+
+def set_device(device) -> None:
+    _C.set_device(streams.device_index(device))
+
+
+def mem_get_info(device=None) -> tuple[int, int]:
+    """Bytes of a card that are free and that it has."""
+    return torch.accelerator.get_memory_info(streams.device_index(device))
+
+
+_SUMMARY = (
+    ("Allocated memory", "allocated_bytes.all"),
+    ("Reserved memory", "reserved_bytes.all"),
+    ("Allocations", "allocation.all"),
+)
+
+
+def memory_summary(device=None, abbreviated: bool = False) -> str:
+    """memory_stats() as a table; `abbreviated` leaves out the totals."""
+    card = streams.device_index(device)
+    stats = torch.accelerator.memory_stats(card)
+    columns = ("current", "peak") if abbreviated else ("current", "peak", "allocated", "freed")
+    lines = [f"{f'spyre:{card}':<18}" + "".join(f"{column:>16}" for column in columns)]
+    for title, key in _SUMMARY:
+        values = [stats.get(f"{key}.{column}", 0) for column in columns]
+        show = _mebibytes if key.endswith("bytes.all") else str
+        lines.append(f"{title:<18}" + "".join(f"{show(value):>16}" for value in values))
+    lines.append(f"{'Retries':<18}{stats.get('num_alloc_retries', 0):>16}")
+    lines.append(f"{'Out of memory':<18}{stats.get('num_ooms', 0):>16}")
+    return "\n".join(lines)
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / 2**20:.2f} MiB"
+
+
+_OF_INDUCTOR = {
+    "Scheduling": "SuperDSCScheduling",
+    "PythonWrapperCodegen": "SpyrePythonWrapperCodegen",
+    "CppWrapperCodegen": "SpyrePythonWrapperCodegen",
+    "WrapperFxCodegen": "SpyrePythonWrapperCodegen",
+}
+
+
+def make_module() -> types.ModuleType:
+    """`torch.spyre`; names it lacks are looked up in `torch_spyre._C`."""
+    module = types.ModuleType("torch.spyre", __doc__)
+    for function in (
+        is_available, is_initialized, init, get_amp_supported_dtype, manual_seed, manual_seed_all,
+        initial_seed, get_rng_state, set_rng_state, _exchange_device, device, set_device,
+        streams.Stream, streams.Event, streams.stream, streams.current_stream,
+        streams.default_stream, streams.set_stream, streams.synchronize,
+        mem_get_info, memory_summary,
+        _C.device_count, _C.current_device,
+    ):  # fmt: skip
+        setattr(module, function.__name__, function)
+    module._maybe_exchange_device = _exchange_device  # type: ignore[attr-defined]
+    module._is_compiled = lambda: True  # type: ignore[attr-defined]
+    module._is_in_bad_fork = _C.is_in_bad_fork  # type: ignore[attr-defined]
+    module._lazy_init = init  # type: ignore[attr-defined]
+    module.memory = torch.accelerator.memory  # type: ignore[attr-defined]
+    for name in ("memory_allocated", "max_memory_allocated", "memory_reserved",
+                 "max_memory_reserved", "memory_stats", "reset_peak_memory_stats",
+                 "reset_accumulated_memory_stats", "empty_cache"):  # fmt: skip
+        setattr(module, name, getattr(torch.accelerator.memory, name))
+
+    def __getattr__(name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in _OF_INDUCTOR:  # PyTorch asks when Inductor is first used
+            from ..compile import inductor
+
+            return getattr(inductor, _OF_INDUCTOR[name])
+        return getattr(_C, name)
+
+    module.__getattr__ = __getattr__  # type: ignore[method-assign]
+    return module

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams and events of `torch.spyre`."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+
+from .. import _C
+
+
+def device_index(device=None) -> int:
+    """The card that `device` (None, int, str or torch.device) names; None is the current one."""
+    if device is None:
+        return _C.current_device()
+    if isinstance(device, int):
+        return device
+    device = torch.device(device)
+    if device.type != "spyre":
+        raise ValueError(f"expected a spyre device, got {device}")
+    return _C.current_device() if device.index is None else device.index
+
+
+class Stream:
+    """Work in order. Priority 0 takes one of the low streams, any other one of the high ones."""
+
+    def __init__(self, device=None, priority: int = 0, *, stream_id: int | None = None):
+        self._card = device_index(device)
+        if stream_id is None:
+            stream_id = _C._stream_from_pool(self._card, priority != 0)
+        self._id = stream_id
+        self._before: list[tuple[int, int]] = []
+
+    @property
+    def id(self) -> int:
+        return self._id
+
+    stream_id = id
+
+    @property
+    def priority(self) -> int:
+        return -1 if self._id > _C.LOW_STREAMS else 0
+
+    def device(self) -> torch.device:
+        return torch.device("spyre", self._card)
+
+    def query(self) -> bool:
+        return _C._stream_query(self._card, self._id)
+
+    def failed(self) -> bool:
+        """Whether the stream refuses work because of an error."""
+        return _C._stream_failed(self._card, self._id)
+
+    def synchronize(self) -> None:
+        _C._stream_synchronize(self._card, self._id)
+
+    def record_event(self, event=None):
+        event = Event() if event is None else event
+        event.record(self._torch())
+        return event
+
+    def wait_event(self, event) -> None:
+        event.wait(self._torch())
+
+    def wait_stream(self, stream) -> None:
+        self.wait_event(as_stream(stream).record_event())
+
+    def _torch(self) -> torch.Stream:
+        return torch.Stream(
+            stream_id=self._id,
+            device_index=self._card,
+            device_type=torch._C._autograd.DeviceType.PrivateUse1.value,
+        )
+
+    def __enter__(self) -> Stream:
+        self._before.append((_C.current_device(), _C._current_stream(self._card)))
+        _C.set_device(self._card)
+        _C._exchange_stream(self._card, self._id)
+        return self
+
+    def __exit__(self, *_exception) -> None:
+        device, stream = self._before.pop()
+        _C._exchange_stream(self._card, stream)
+        _C.set_device(device)
+
+    def __eq__(self, other) -> bool:
+        if not isinstance(other, Stream):
+            return NotImplemented
+        return (self._card, self._id) == (other._card, other._id)
+
+    def __hash__(self) -> int:
+        return hash((self._card, self._id))
+
+    def __repr__(self) -> str:
+        return f"torch.spyre.Stream(device='spyre:{self._card}', id={self._id})"
+
+
+def Event(enable_timing: bool = False, **_unused) -> torch.Event:  # noqa: N802
+    """A point in a stream's work (torch.Event cannot be subclassed)."""
+    return torch.Event(device="spyre", enable_timing=enable_timing)
+
+
+def as_stream(stream) -> Stream:
+    if isinstance(stream, torch.Stream):
+        return Stream(stream.device, stream_id=stream.stream_id)
+    return stream
+
+
+def stream(stream):
+    """`with torch.spyre.stream(s):` makes s the current stream; None changes nothing."""
+    if stream is None:
+        return contextlib.nullcontext()
+    if not isinstance(stream, Stream | torch.Stream):
+        raise TypeError(f"expected a torch.spyre.Stream, got {type(stream).__name__}")
+    return stream
+
+
+def current_stream(device=None) -> Stream:
+    card = device_index(device)
+    return Stream(card, stream_id=_C._current_stream(card))
+
+
+def default_stream(device=None) -> Stream:
+    return Stream(device_index(device), stream_id=0)
+
+
+def set_stream(stream) -> None:
+    exchange_stream(stream)
+
+
+def exchange_stream(stream) -> Stream:
+    """Makes a stream the current one of its card; the one that was."""
+    stream = as_stream(stream)
+    return Stream(stream._card, stream_id=_C._exchange_stream(stream._card, stream.id))
+
+
+def synchronize(device=None) -> None:
+    """Waits for every stream of the card, or of all cards; raises their sticky errors."""
+    cards = range(_C.device_count()) if device is None else [device_index(device)]
+    for card in cards:
+        _C._synchronize(card)

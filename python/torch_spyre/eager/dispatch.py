@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators outside torch.compile.
+
+Every operator takes one way. PyTorch calls core/eager.c, which looks for a program of an equal
+call; when there is none, the kernels here are called under the key PrivateUse2. They compile a
+graph of the single node, keep it under the operator, the arguments' types and views and its
+scalars, and tell core/eager.c. What the compiler refuses runs on the CPU: the tensors are copied
+there and back, a FallbackWarning names the operator once, and the refusal is kept as well. In-place
+and out= forms compute the functional form, whose result takes the place of the old contents.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from .. import _C
+from ..compile import handover
+from ..compile.registered import fallback_ops
+from .host import run_on_cpu
+from .result_types import results_of
+
+_aten = torch.ops.aten
+
+
+# ---- one operator on the card
+
+
+class _Program:
+    """The compiled node: which tensors it takes, in which order its results come."""
+
+    __slots__ = ("launch", "inputs", "results", "single")
+
+    def __init__(self, executable, inputs, results, single):
+        self.launch = handover.Launch(executable, 0)
+        self.inputs = inputs  # of the operator's tensors, those that the segment reads
+        self.results = results  # index into the segment's outputs
+        self.single = single
+
+    def remember(self, written: int = -1) -> None:
+        """Tells core/eager.c that the operator which PyTorch is calling launches this program."""
+        if not self.launch.views:
+            _C.remember(self.launch.executable, self.inputs, self.results, written)
+
+    def run(self, tensors, card):
+        outputs = self.launch([tensors[index] for index in self.inputs], card)
+        if self.single:
+            return outputs[self.results[0]]
+        return tuple(outputs[index] for index in self.results)
+
+
+class _Operator:
+    """An operator and its programs by arguments; None in the place of a program is a refusal."""
+
+    def __init__(self, op: torch._ops.OpOverload):
+        self.op = op
+        self.programs: dict = {}
+        self.refusal = None if all(
+            isinstance(r.type, torch.TensorType) for r in op._schema.returns
+        ) and op._schema.returns else "its results are not tensors only"  # fmt: skip
+        # Attention is tagged for its dropout, which the compiler refuses by itself.
+        attention = _aten.scaled_dot_product_attention.default
+        if torch.Tag.nondeterministic_seeded in op.tags and op is not attention:
+            self.refusal = "random numbers are drawn on the host"
+
+    def __call__(self, args, kwargs):
+        program, tensors, reason = self.find(args, kwargs)
+        if program is None:
+            return run_on_cpu(self.op, args, kwargs, reason)
+        return program.run(tensors, tensors[0].device.index)
+
+    def find(self, args, kwargs):
+        """The program of a call and the tensors that it gets; or None and the reason."""
+        if self.refusal is not None or self.op in fallback_ops:
+            return None, [], self.refusal
+        tensors: list[torch.Tensor] = []
+        values = [_scalars(value) for value in handover.positional(self.op, args, kwargs)]
+        key = tuple([_key(value, tensors) for value in values])
+        known = self.programs.get(key)
+        if known is None:
+            known = self.programs[key] = self._compile(values, tensors)
+        program, reason = known
+        return program, tensors, reason
+
+    def kernel(self, args, kwargs):
+        """Called by PyTorch as the operator itself."""
+        program, tensors, reason = self.find(args, kwargs)
+        if program is None:
+            return run_on_cpu(self.op, args, kwargs, reason)
+        program.remember()
+        return program.run(tensors, tensors[0].device.index)
+
+    def _compile(self, values, tensors):
+        if not tensors:
+            return None, "it has no tensor argument"
+        _C.check_settings(handover.settings())
+        if any(tensor.device.type != "spyre" for tensor in tensors):
+            return None, "its tensors are on several devices"
+        if self.op is not _aten.cat.default and any(tensor.numel() == 0 for tensor in tensors):
+            return None, None  # no work that could fall back
+        try:
+            return self._build(values, tensors), None
+        except (_C.Unsupported, ValueError, NotImplementedError, RuntimeError) as error:
+            return None, str(error)
+
+    def _build(self, values, tensors):
+        results = results_of(self.op, values)
+        flat = list(results) if isinstance(results, (tuple, list)) else [results]
+        if any(result is None for result in flat):
+            raise _C.Unsupported("a result is absent")
+        if any(result.numel() == 0 for result in flat):
+            raise _C.Unsupported("a result is empty")
+        graph = _C.Graph()
+        places = [index for index, tensor in enumerate(tensors) if tensor.numel() > 0]
+        ids = {id(tensors[i]): graph.add_input(f"arg{i}", tensors[i]) for i in places}
+        if len(places) < len(tensors):  # cat leaves out what is empty
+            values = [[item for item in values[0] if id(item) in ids], *values[1:]]
+        _node, outputs = graph.add_node(
+            self.op.__name__,
+            handover.op_name(self.op),
+            handover.encode(values, lambda value: ids.get(id(value))),
+            [handover.result_type(result, True) for result in flat],
+            f"eager {self.op}",
+        )
+        for value in outputs:
+            graph.add_output(value)
+        name = f"sdsc_fused_{self.op.overloadpacket.__name__}"
+        with torch.profiler.record_function(f"dxp_standalone:{name}"):
+            executable = handover.compile_graph(graph, host_fallback=False)
+        if executable.segment_count() != 1:
+            raise _C.Unsupported(f"it became {executable.segment_count()} segments")
+        segment = executable.segment(0)
+        if segment["kind"] != "card":
+            raise _C.Unsupported("the compiler leaves it to the host")
+        order = {value: index for index, value in enumerate(segment["outputs"])}
+        return _Program(
+            executable,
+            [places[value] for value in segment["inputs"]],
+            [order[value] for value in outputs],
+            not isinstance(results, (tuple, list)),
+        )
+
+
+def _scalars(value):
+    """Tensors of the host without dimensions are numbers to the card."""
+    if isinstance(value, torch.Tensor):
+        if value.dim() == 0 and value.device.type == "cpu":
+            return value.item()
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_scalars(item) for item in value]
+    return value
+
+
+def _key(value, tensors):
+    if isinstance(value, torch.Tensor):
+        for index, known in enumerate(tensors):
+            if known is value:
+                return index
+        tensors.append(value)
+        return _C.tensor_key(value)
+    if isinstance(value, list):
+        return tuple([_key(item, tensors) for item in value])
+    if isinstance(value, float):  # 0.0 equals -0.0, and no NaN equals another
+        return (float, value.hex())
+    return (value.__class__, value)
+
+
+# ---- forms of an operator
+
+
+def _functional(op: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
+    """The overload that takes the same arguments and returns what `op` writes."""
+    name = op._schema.name.split("::")[1]
+    packet = getattr(_aten, name[:-1] if name.endswith("_") else name, None)
+    wanted = [(a.name, str(a.type)) for a in op._schema.arguments if not a.is_out]
+    for overload in packet.overloads() if packet else ():
+        candidate = getattr(packet, overload)
+        schema = candidate._schema
+        if any(a.alias_info is not None for a in schema.arguments):
+            continue
+        if [(a.name, str(a.type)) for a in schema.arguments] == wanted:
+            return candidate
+    return None
+
+
+def _in_place(op, functional):
+    operator = operator_of(functional)
+
+    def kernel(args, kwargs):
+        # The functional form may have other defaults (bernoulli_ has one, bernoulli has none).
+        values = handover.positional(op, args, kwargs)
+        named = {
+            a.name: v for a, v in zip(op._schema.arguments, values, strict=True) if a.kwarg_only
+        }
+        values = values[: len(values) - len(named)]
+        program, tensors, reason = operator.find(values, named)
+        if program is None:
+            return args[0].copy_(run_on_cpu(functional, values, named, reason))
+        program.remember(written=0)
+        return args[0].copy_(program.run(tensors, tensors[0].device.index))
+
+    return kernel
+
+
+def _with_out(op, functional):
+    operator = operator_of(functional)
+    names = [argument.name for argument in op._schema.arguments if argument.is_out]
+
+    def kernel(args, kwargs):
+        handover.check_devices(op, args, kwargs)
+        targets = [kwargs[name] for name in names]
+        rest = {name: value for name, value in kwargs.items() if name not in names}
+        program, tensors, reason = operator.find(args, rest)
+        if program is None:
+            results = run_on_cpu(functional, args, rest, reason)
+        else:
+            results = program.run(tensors, tensors[0].device.index)
+            same = len(targets) == 1 and _takes(targets[0], results)
+            if same:
+                program.remember(written=_position(targets[0], tensors))
+        for target, result in zip(targets, results if len(targets) > 1 else [results], strict=True):
+            if not torch.can_cast(result.dtype, target.dtype):
+                raise RuntimeError(
+                    f"{op}: result type {result.dtype} can't be cast to the desired output type "
+                    f"{target.dtype}"
+                )
+            if target.shape != result.shape:
+                target.resize_(result.shape)
+            target.copy_(result)
+        return tuple(targets) if len(targets) > 1 else targets[0]
+
+    return kernel
+
+
+def _takes(target, result) -> bool:
+    """A result needs neither cast nor resize on its way into `target`."""
+    return target.dtype == result.dtype and target.shape == result.shape
+
+
+def _position(target, tensors) -> int:
+    """The number of an out= tensor among the tensors of its call."""
+    for index, tensor in enumerate(tensors):
+        if tensor is target:
+            return index
+    return len(tensors)
+
+
+def _make_kernel(op):
+    """The kernel that PyTorch calls: (args, kwargs) -> results."""
+    written = [a for a in op._schema.arguments if a.alias_info is not None]
+    if not written:
+        return operator_of(op).kernel
+    functional = _functional(op)
+    if functional is not None and all(a.is_out for a in written):
+        return _with_out(op, functional)
+    if functional is not None and written == op._schema.arguments[:1]:
+        return _in_place(op, functional)
+    return lambda args, kwargs: run_on_cpu(op, args, kwargs, "it changes its arguments")
+
+
+_operators: dict = {}
+_kernels: dict = {}
+
+
+def operator_of(op) -> _Operator:
+    operator = _operators.get(op)
+    if operator is None:
+        operator = _operators[op] = _Operator(op)
+    return operator
+
+
+def dispatch(op, *args, **kwargs):
+    """PyTorch's fallback for the device: every operator without a kernel of its own."""
+    kernel = _kernels.get(op)
+    if kernel is None:
+        kernel = _kernels[op] = _make_kernel(op)
+    return kernel(args, kwargs)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What PyTorch calls for tensors of the card: the compiler's operators one by one, copies and
+allocations, and eager.dispatch() for all others."""
+
+from __future__ import annotations
+
+import torch
+
+from .. import _C
+from .dispatch import dispatch, operator_of
+from .host import run_on_cpu
+
+_aten = torch.ops.aten
+
+# Copies and allocations, which are the binding's own business, and constants.
+_NOT_DIRECT = {
+    "_to_copy", "clone", "copy", "copy_", "empty", "empty_like", "fill", "full", "full_like",
+    "lift_fresh_copy", "new_empty", "new_full", "new_ones", "new_zeros", "ones", "ones_like",
+    "scalar_tensor", "zeros", "zeros_like", "arange", "_unsafe_view",
+}  # fmt: skip
+
+
+def direct_operators():
+    """Operators that are registered one by one. PyTorch would compose many of them of an
+    allocation and the out= form; asked directly, the compiler chooses the layout of a result.
+    Views and what PyTorch differentiates through its parts stay PyTorch's."""
+    for name in _C.op_names():
+        if "overrideable" in name:  # attention.py
+            continue
+        if not name.startswith("aten."):
+            continue
+        packet, overload = name.removeprefix("aten.").split(".")
+        if packet in _NOT_DIRECT:
+            continue
+        op = getattr(getattr(_aten, packet), overload)
+        schema = op._schema
+        full_name = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
+        if torch._C._dispatch_has_kernel_for_dispatch_key(full_name, "CompositeImplicitAutograd"):
+            continue
+        if any(argument.alias_info is not None for argument in schema.arguments):
+            continue
+        yield full_name.removeprefix("aten::"), op
+
+
+def _kernel(op):
+    return lambda *args, **kwargs: dispatch(op, *args, **kwargs)
+
+
+def _local_scalar_dense(tensor):
+    return _aten._local_scalar_dense.default(tensor.cpu())
+
+
+# Dtypes that the card's identity and casts take.
+_CARD_COPIES = {
+    torch.float16, torch.bfloat16, torch.bool, torch.float32, torch.int32, torch.int64,
+    torch.float8_e4m3fn,
+}  # fmt: skip
+
+
+def _to_copy(tensor, *, dtype=None, device=None, memory_format=None, **options):
+    """Casts on the card; copies between cards are PyTorch's composition of empty and copy."""
+    op = _aten._to_copy.default
+    here = device is None or torch.device(device) in (tensor.device, torch.device("spyre"))
+    if here and dtype is not None and {dtype, tensor.dtype} <= _CARD_COPIES:
+        return operator_of(op).kernel((tensor,), {"dtype": dtype, "memory_format": memory_format})
+    return op._op_dk(
+        torch._C.DispatchKey.CompositeExplicitAutograd,
+        tensor,
+        dtype=dtype,
+        device=device,
+        memory_format=memory_format,
+        **options,
+    )
+
+
+def _clone(tensor, *, memory_format=None):
+    op = _aten.clone.default
+    if tensor.dtype in _CARD_COPIES and tensor.numel() > 0 and tensor.dim() <= 6:
+        return operator_of(op).kernel((tensor,), {"memory_format": memory_format})
+    return op._op_dk(
+        torch._C.DispatchKey.CompositeExplicitAutograd, tensor, memory_format=memory_format
+    )
+
+
+def _zero_(tensor):
+    return tensor if _C._fill_zero(tensor) else tensor.fill_(0)
+
+
+def _resize_(tensor, size, *, memory_format=None):
+    size = torch.Size(size)
+    if tensor.shape == size:
+        return tensor
+    if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
+        raise RuntimeError("resize_: Spyre backend only supports contiguous memory format")
+    fresh = torch.empty(size, dtype=tensor.dtype, device=tensor.device)
+    kept = min(fresh.numel(), tensor.numel())
+    if kept:
+        fresh.view(-1)[:kept].copy_(tensor.reshape(-1)[:kept])
+    return tensor.set_(fresh.untyped_storage(), 0, fresh.shape, fresh.stride())
+
+
+def _convolution(*args):
+    from ..compile.convolution import convolution
+
+    result = convolution(*args)
+    if result is not NotImplemented:
+        return result
+    return run_on_cpu(_aten.convolution.default, args, {}, "convolution has no program")
+
+
+def _convolution_backward(grad, x, weight, stride, padding, dilation, transposed, output_padding,
+                          groups, mask):  # fmt: skip
+    sizes = [weight.shape[0]] if mask[2] else None
+    args = (grad, x, weight, sizes, stride, padding, dilation, transposed, output_padding, groups,
+            mask)  # fmt: skip
+    return run_on_cpu(_aten.convolution_backward.default, args, {}, "convolution has no program")
+
+
+def _layer_norm_backward(*args):
+    # The CPU's kernel wants statistics in another dtype than devices give.
+    from torch._decomp.decompositions import native_layer_norm_backward
+
+    return native_layer_norm_backward(*args)
+
+
+def _untraced(function):
+    """Keeps Dynamo from tracing a kernel, and what it calls, when one runs beside traced code."""
+    frames = torch._C._dynamo.eval_frame
+    skip = frames._FrameAction.SKIP
+    frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, skip))
+    return function
+
+
+def register() -> list[torch.library.Library]:
+    """Registers the device's operators; the registrations live as long as what is returned."""
+    from ..compile import attention
+    from . import recurrent
+
+    fallback = torch.library.Library("_", "IMPL")
+    fallback.fallback(_untraced(dispatch), "PrivateUse2")
+    _C.register_operator("")
+    aten = torch.library.Library("aten", "IMPL", "PrivateUse1")
+    kernels = torch.library.Library("aten", "IMPL", "PrivateUse2")
+
+    def register_kernel(name, kernel):
+        kernels.impl(name, _untraced(kernel))
+        _C.register_operator(name)
+
+    for name, op in direct_operators():
+        register_kernel(name, _kernel(op))
+    attention.register(aten)
+    aten.impl("_local_scalar_dense", _untraced(_local_scalar_dense))
+    register_kernel("_to_copy", _to_copy)
+    register_kernel("clone", _clone)
+    aten.impl("zero_", _untraced(_zero_))
+    aten.impl("resize_", _untraced(_resize_))
+    aten.impl("convolution_overrideable", _untraced(_convolution))
+    aten.impl("convolution_backward_overrideable", _untraced(_convolution_backward))
+    aten.impl("native_layer_norm_backward", _untraced(_layer_norm_backward))
+    differentiable = torch.library.Library("aten", "IMPL", "AutogradPrivateUse1")
+    recurrent.register(aten, differentiable)
+    return [fallback, aten, kernels, differentiable]

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that users teach the compiler, or take away from it.
+
+    @register_spyre_decomposition(torch.ops.mylib.swiglu.default)
+    def swiglu(x, y):
+        return torch.nn.functional.silu(x) * y
+
+    @register_fallback(torch.ops.aten.erfinv.default)     # always on the host
+    def erfinv(x): return x.erfinv()
+
+A decomposition is applied when AOTAutograd traces a graph, so that passes see what it is made of; a
+lowering is applied when the graph is handed to the compiler, so that passes see the operator
+itself. Both are Python functions of tensors, and also what the operator does outside torch.compile.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+
+import torch
+
+from . import _C
+from .compile import customops
+from .compile.registered import fallback_ops, spyre_decompositions, spyre_lowerings
+from .eager.host import run_on_cpu
+
+Operators = torch._ops.OpOverload | torch._ops.OpOverloadPacket | Iterable
+_libraries: dict[str, torch.library.Library] = {}
+
+
+def overloads(operators: Operators) -> list[torch._ops.OpOverload]:
+    """The overloads that an operator, one of its overloads, or a list of these stands for."""
+    if isinstance(operators, torch._ops.OpOverload):
+        return [operators]
+    if isinstance(operators, torch._ops.OpOverloadPacket):
+        return [getattr(operators, name) for name in operators.overloads()]
+    found = []
+    if isinstance(operators, Iterable) and not isinstance(operators, str):
+        found = [op for operator in operators for op in overloads(operator)]
+    if not found:
+        raise TypeError(f"expected an operator of torch.ops or a list of them, got {operators!r}")
+    return found
+
+
+def _implement(op: torch._ops.OpOverload, function: Callable) -> None:
+    """Makes `function` the operator's kernel for tensors of the card; what it answers with
+    NotImplemented is the host's."""
+    namespace, name = op._schema.name.split("::")
+    if namespace not in _libraries:
+        _libraries[namespace] = torch.library.Library(namespace, "IMPL", "PrivateUse1")  # noqa: TOR901
+    suffix = f".{op._schema.overload_name}" if op._schema.overload_name else ""
+
+    @functools.wraps(function)
+    def kernel(*args, **kwargs):
+        result = function(*args, **kwargs)
+        if result is not NotImplemented:
+            return result
+        return run_on_cpu(op, args, kwargs, "its decomposition does not take these arguments")
+
+    _libraries[namespace].impl(name + suffix, kernel, allow_override=True)
+
+
+def _into(table: dict, operators: Operators) -> Callable[[Callable], Callable]:
+    def register(function: Callable) -> Callable:
+        if not callable(function):
+            raise TypeError(f"expected a function of tensors, got {function!r}")
+        for op in overloads(operators):
+            table[op] = function
+            _implement(op, function)
+        return function
+
+    return register
+
+
+def register_spyre_decomposition(operators: Operators) -> Callable[[Callable], Callable]:
+    """Decorator: the function says what the operators are made of, on the card only."""
+    return _into(spyre_decompositions, operators)
+
+
+def register_spyre_lowering(operators: Operators) -> Callable[[Callable], Callable]:
+    """Decorator: as register_spyre_decomposition, applied after all passes over the graph."""
+    return _into(spyre_lowerings, operators)
+
+
+def register_fallback(operators: Operators) -> Callable[[Callable | None], Callable | None]:
+    """Decorator, or called with None: the operators run on the host, by PyTorch's own kernel or by
+    the function of CPU tensors; the card is not tried."""
+
+    def register(function: Callable | None) -> Callable | None:
+        if function is not None and not callable(function):
+            raise TypeError(f"expected a function of CPU tensors or None, got {function!r}")
+        for op in overloads(operators):
+            fallback_ops[op] = function
+        _C.forget_operators()
+        return function
+
+    return register
+
+
+def listing() -> list[tuple[str, str, str]]:
+    """(operator, kind, function) in order of the operators: what is registered here
+    ("decomposition", "lowering", "fallback"), the operators that the compiler knows itself
+    ("compiler"), and those of torch.ops.spyre that are made of other ones ("composite")."""
+    known = set(_C.op_names())
+    rows = [(name, "compiler", "") for name in known]
+    for name, function in customops.composites():
+        if name not in known:
+            rows.append((name, "composite", _place(function)))
+    tables: dict[str, dict] = {
+        "decomposition": spyre_decompositions,
+        "lowering": spyre_lowerings,
+        "fallback": fallback_ops,
+    }
+    for kind, table in tables.items():
+        rows += [(str(op), kind, _place(function)) for op, function in table.items()]
+    return sorted(rows)
+
+
+def _place(function: Callable | None) -> str:
+    return f"{function.__module__}.{function.__qualname__}" if function else ""
