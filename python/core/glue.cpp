@@ -14,11 +14,10 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/strides.h>
-#include <torch/csrc/Generator.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/library.h>
 
 #include "glue.h"
+#include "python_tensor.h"
 
 namespace {
 
@@ -422,7 +421,7 @@ const char *glue_dtype_name(int torch_dtype)
 const void *glue_from_python(void *object)
 {
     auto *python = static_cast<PyObject *>(object);
-    return THPVariable_Check(python) ? &THPVariable_Unpack(python) : nullptr;
+    return python_is_tensor(python) ? &reinterpret_cast<THPVariable *>(python)->cdata : nullptr;
 }
 
 void *glue_to_python(void *tensor)
