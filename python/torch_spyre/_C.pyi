@@ -7,6 +7,7 @@ import torch
 DataFormats: Any
 ElementArrangement: Any
 LOW_STREAMS: int
+__version__: str
 HIGH_STREAMS: int
 
 class Unsupported(RuntimeError): ...
