@@ -18,6 +18,12 @@ QUIET  := TORCH_DEVICE_BACKEND_AUTOLOAD=0
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
+# make test-ops: operators (names or beginnings*), dtypes, forms, processes; nothing means all.
+OPS      ?=
+DTYPES   ?=
+FORMS    ?=
+OPS_ARGS ?= --bless
+
 TORCH_PIP_ARGS ?=
 PYTEST_ARGS    ?=
 
@@ -27,8 +33,8 @@ SOURCES := CMakeLists.txt pyproject.toml \
 # Where threads meet; under the thread sanitizer everything else only takes longer.
 TSAN_TESTS := base_thread|base_log|card_launch|concurrency|runtime_|endurance|cache
 
-.PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan fuzz layers lint \
-  wheel test-wheel test-wheel-quick bench bench-turns clean
+.PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-ops fuzz \
+  layers lint wheel test-wheel test-wheel-quick bench bench-turns clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
@@ -39,6 +45,7 @@ help:
 	@echo 'make test-cabi  C programs of the public interface alone'
 	@echo 'make wheel   a wheel for Python 3.11 and newer, debug information apart, in build/dist'
 	@echo 'make test-wheel  install it into fresh environments, each with PyTorch: WHEEL_PYTHONS'
+	@echo 'make test-ops  every operator of PyTorch: OPS, DTYPES, FORMS'
 	@echo 'make fuzz    look for inputs that break a parser: FUZZ_SECONDS, FUZZ_TARGETS'
 	@echo 'make lint    ruff, mypy, links of the documentation'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
@@ -103,6 +110,13 @@ fuzz: $(STAMPS)/packages
 	cmake --preset fuzz $(if $(shell command -v clang),-DCMAKE_C_COMPILER=clang)
 	cmake --build $(FUZZ) --target fuzz_targets
 	bash tools/fuzz $(FUZZ) $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+
+# PyTorch's operator database on the device. It goes on where build/ops ends: `rm -r build/ops`
+# starts afresh. A whole run writes the table of docs/operators.md.
+test-ops: build
+	PYTHONPATH=tests $(PY) -W ignore -m ops --folder build/ops --table $(OPS_ARGS) \
+	  $(if $(OPS),--ops '$(OPS)') $(if $(DTYPES),--dtypes $(DTYPES)) $(if $(FORMS),--forms $(FORMS))
+	$(PY) tools/operators_page.py
 
 layers: build
 	$(PY) tools/check_layers.py
