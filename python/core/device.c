@@ -6,6 +6,8 @@
 // and a compile worker of PyTorch share no card with their parent: there the device is refused.
 #include "core.h"
 
+#include "spyre/device.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -255,7 +257,21 @@ static PyObject *py_set_device(PyObject *self, PyObject *index)
     Py_RETURN_NONE;
 }
 
+static PyObject *py_card_constants(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    PyObject *constants = PyDict_New();
+    const spyre_card_constant *row;
+    for (uint32_t i = 0; constants && (row = spyre_card_constant_at(i)); i++) {
+        PyObject *value = PyFloat_FromDouble(row->value);
+        if (!value || PyDict_SetItemString(constants, row->name, value) < 0) Py_CLEAR(constants);
+        Py_XDECREF(value);
+    }
+    return constants;
+}
+
 static PyMethodDef methods[] = {
+    {"_card_constants", py_card_constants, METH_NOARGS, "Geometry and timing by name: numbers."},
     {"start_runtime", py_start_runtime, METH_NOARGS, "Opens the cards of this process."},
     {"free_runtime", py_free_runtime, METH_NOARGS, "Waits for everything that is under way."},
     {"is_started", py_is_started, METH_NOARGS, NULL},

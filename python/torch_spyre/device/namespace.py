@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Iterable
 
 import torch
 
 from .. import _C
-from . import streams
+from . import properties, streams
 
 
 def is_available() -> bool:
@@ -46,6 +47,27 @@ def get_rng_state(device="spyre") -> torch.Tensor:
 
 def set_rng_state(state: torch.Tensor, device="spyre") -> None:
     _C._get_default_generator(streams.device_index(device)).set_state(state)
+
+
+def get_rng_state_all() -> list[torch.Tensor]:
+    """The state of every card's generator."""
+    return [get_rng_state(card) for card in range(_C.device_count())]
+
+
+def set_rng_state_all(states: Iterable[torch.Tensor]) -> None:
+    """Sets the state of every card's generator, card 0 first."""
+    for card, state in enumerate(states):
+        set_rng_state(state, card)
+
+
+def seed() -> None:
+    """Gives the current card's generator a seed of the system's entropy."""
+    _C._get_default_generator().seed()
+
+
+def seed_all() -> None:
+    for card in range(_C.device_count()):
+        _C._get_default_generator(card).seed()
 
 
 def _exchange_device(index: int) -> int:
@@ -119,7 +141,10 @@ def make_module() -> types.ModuleType:
         initial_seed, get_rng_state, set_rng_state, _exchange_device, device, set_device,
         streams.Stream, streams.Event, streams.stream, streams.current_stream,
         streams.default_stream, streams.set_stream, streams.synchronize,
-        mem_get_info, memory_summary,
+        mem_get_info, memory_summary, properties.get_device_properties,
+        properties.get_device_name, properties.get_device_capability,
+        properties.is_bf16_supported, properties.get_arch_list, properties.can_device_access_peer,
+        get_rng_state_all, set_rng_state_all, seed, seed_all,
         _C.device_count, _C.current_device,
     ):  # fmt: skip
         setattr(module, function.__name__, function)

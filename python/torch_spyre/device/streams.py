@@ -27,6 +27,8 @@ class Stream:
 
     def __init__(self, device=None, priority: int = 0, *, stream_id: int | None = None):
         self._card = device_index(device)
+        if isinstance(priority, bool) or not isinstance(priority, int):
+            raise TypeError(f"priority: expected an int, got {type(priority).__name__}")
         if stream_id is None:
             stream_id = _C._stream_from_pool(self._card, priority != 0)
         self._id = stream_id
@@ -96,8 +98,12 @@ class Stream:
         return f"torch.spyre.Stream(device='spyre:{self._card}', id={self._id})"
 
 
-def Event(enable_timing: bool = False, **_unused) -> torch.Event:  # noqa: N802
-    """A point in a stream's work (torch.Event cannot be subclassed)."""
+def Event(  # noqa: N802
+    enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+) -> torch.Event:
+    """A point in a stream's work (torch.Event cannot be subclassed). Waiting always blocks."""
+    if interprocess:
+        raise RuntimeError("interprocess=True: processes share no card, so no events either")
     return torch.Event(device="spyre", enable_timing=enable_timing)
 
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs ask of torch.spyre and torch.accelerator as they do of torch.cuda."""
+
+import pytest
+import torch
+
+
+def test_properties_are_those_of_the_geometry_table():
+    found = torch.spyre.get_device_properties()
+    assert found == torch.spyre.get_device_properties("spyre:0")
+    assert found == torch.spyre.get_device_properties(torch.device("spyre"))
+    assert (found.multi_processor_count, found.corelets_per_core) == (32, 2)
+    assert found.total_memory == 128 << 30 and found.scratchpad_bytes_per_core == 2 << 20
+    assert found.stick_bytes == 128 and found.is_emulated
+    assert found.total_memory >= torch.spyre.mem_get_info()[1]
+    assert torch.spyre.get_device_name(0) == found.name == "IBM Spyre (emulated)"
+    assert torch.spyre.get_device_capability()["multi_processor_count"] == 32
+    with pytest.raises(AttributeError):
+        found.name = "other"
+
+
+@pytest.mark.parametrize("device, error", [(7, RuntimeError), (-1, RuntimeError),
+                                           ("spyre:7", RuntimeError), ("cpu", ValueError)])  # fmt: skip
+def test_properties_of_no_card(device, error):
+    for ask in (torch.spyre.get_device_properties, torch.spyre.get_device_name,
+                torch.spyre.get_device_capability):  # fmt: skip
+        with pytest.raises(error, match="device"):
+            ask(device)
+
+
+def test_answers_start_nothing(run_python):
+    source = (
+        "import torch\n"
+        "torch.spyre.get_device_properties(); torch.spyre.is_bf16_supported()\n"
+        "print(torch.spyre.is_initialized())\n"
+    )
+    assert run_python(source).stdout == "False\n"
+
+
+def test_the_rest_of_what_is_asked():
+    spyre = torch.get_device_module("spyre")
+    assert spyre is torch.spyre is torch.get_device_module()
+    assert spyre.is_bf16_supported() and not spyre.is_bf16_supported(including_emulation=False)
+    assert spyre.get_arch_list() == ["spyre"]
+    assert spyre.can_device_access_peer(0, 0) is False
+    states = spyre.get_rng_state_all()
+    drawn = torch.rand(3, device="spyre").cpu()
+    spyre.set_rng_state_all(states)
+    assert torch.rand(3, device="spyre").cpu().equal(drawn)
+    spyre.seed_all()
+    spyre.seed()
+    assert not torch.rand(3, device="spyre").cpu().equal(drawn)
+    torch.spyre.set_rng_state_all(states)
+
+
+def test_the_accelerator_interface_is_whole():
+    accelerator = torch.accelerator
+    dtypes = accelerator.get_device_capability()["supported_dtypes"]
+    assert {torch.float64, torch.complex64, torch.uint64, torch.float8_e5m2} <= dtypes
+    assert not {torch.qint8, torch.quint4x2} & dtypes
+    accelerator.empty_host_cache()
+    accelerator.synchronize()
+    accelerator.set_device_index(0)
+    with accelerator.device_index(0):
+        assert accelerator.current_device_index() == 0
+    accelerator.set_stream(accelerator.current_stream())
+    free, total = accelerator.get_memory_info()
+    assert 0 < free <= total
+    assert torch.ones(3).pin_memory().tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="not supported"):
+        accelerator.Graph()
+
+
+def test_streams_and_events_drop_no_argument():
+    assert torch.spyre.Stream(priority=-1).priority == -1
+    with pytest.raises(TypeError, match="priority: expected an int, got str"):
+        torch.spyre.Stream(priority="x")
+    with pytest.raises(TypeError):
+        torch.spyre.Event(timing=True)
+    with pytest.raises(RuntimeError, match="interprocess"):
+        torch.spyre.Event(interprocess=True)
+    torch.spyre.Event(enable_timing=True, blocking=True).synchronize()
