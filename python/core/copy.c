@@ -56,44 +56,55 @@ static void stage_give(void *buffer)
 // (uint8) say nothing about the type, they are how PyTorch copies storages.
 static bool settle_type(const tensor_info *t)
 {
-    spyre_dtype dtype = dtype_of_torch(t->torch_dtype);
-    if (!t->storage || t->storage->typed || dtype == SPYRE_DTYPE_U8) return true;
-    if (dtype == SPYRE_DTYPE_COUNT || spyre_dtype_card_format(dtype) == SPYRE_FORMAT_INVALID)
-        return true;
-    return storage_type(t->storage, dtype);
+    return dtype_of_torch(t->torch_dtype) == SPYRE_DTYPE_U8 || tensor_settle(t);
 }
 
-// No two elements share memory, as far as strides alone tell.
-static bool is_disjoint(const tensor_info *t)
+// PyTorch copies a storage as bytes into one that it has just made: the copy gets the same form.
+static bool copies_storage(const tensor_info *source, const tensor_info *target)
 {
-    bool used[CORE_MAX_RANK] = {false};
-    int64_t reach = 1;
-    for (int64_t n = 0; n < t->rank; n++) {
-        int64_t next = -1;
-        for (int64_t i = 0; i < t->rank; i++)
-            if (!used[i] && (next < 0 || t->stride[i] < t->stride[next])) next = i;
-        used[next] = true;
-        if (t->size[next] > 1 && t->stride[next] < reach) return false;
-        reach += (t->size[next] - 1) * t->stride[next];
-    }
-    return true;
+    const storage *from = source->storage, *to = target->storage;
+    return from && to && from->typed && !to->typed && from->card == to->card &&
+           source->torch_dtype == aoti_torch_dtype_uint8() &&
+           from->host_bytes == to->host_bytes && source->numel == from->host_bytes &&
+           tensor_same_geometry(source, target) && tensor_is_disjoint(source);
+}
+
+// The tensor is its storage and nothing beside it.
+static bool fills(const tensor_info *t)
+{
+    return tensor_covers(t) || tensor_fills_bytes(t);
+}
+
+// The bytes of one are those of the other.
+static bool same_bytes(const tensor_info *a, const tensor_info *b)
+{
+    return tensor_same_geometry(a, b) && !glue_is_lazy(a->handle) && !glue_is_lazy(b->handle);
 }
 
 // The host tensor `t` as a view in the terms of a transfer; false when only staging will do.
 static bool direct_view(const tensor_info *t, const tensor_info *of, spyre_view *out)
 {
-    if (t->torch_dtype != of->torch_dtype || t->rank != of->rank || !tensor_covers(of))
+    if (t->torch_dtype != of->torch_dtype || t->rank != of->rank || !tensor_covers(of) ||
+        glue_is_lazy(t->handle) || glue_is_lazy(of->handle))
         return false;
     for (int64_t i = 0; i < t->rank; i++)
         if (t->size[i] != of->size[i]) return false;
     return tensor_view(t, out);
 }
 
-// False for a tensor that counts in other elements than its storage.
+// A tensor as a view of its storage's elements, or of its storage's bytes; false for neither.
 static bool part_view(const tensor_info *t, spyre_view *out)
 {
-    return t->storage->typed && dtype_of_torch(t->torch_dtype) == t->storage->dtype &&
-           t->rank <= SPYRE_MAX_RANK && tensor_view(t, out);
+    const storage *s = t->storage;
+    if (!s->typed || t->rank > SPYRE_MAX_RANK || !tensor_view(t, out)) return false;
+    if (dtype_of_torch(t->torch_dtype) == s->dtype) return true;
+    if (!storage_is_bytes(s) || out->rank == SPYRE_MAX_RANK) return false;
+    int64_t element = (int64_t)t->element_bytes;
+    for (uint32_t i = 0; i < out->rank; i++) out->stride[i] *= element;
+    out->offset *= element;
+    out->size[out->rank] = element;
+    out->stride[out->rank++] = 1;
+    return true;
 }
 
 // What a tensor touches of its storage, maybe more, on the host; and the same tensor there.
@@ -111,7 +122,7 @@ static void stage_close(stage *s)
 }
 
 // Elements that do not move lie between the others when the layout does not let them be left out.
-static bool stage_open(const tensor_info *t, stage *out)
+static bool stage_open(const tensor_info *t, bool in_parts, stage *out)
 {
     const storage *s = t->storage;
     const int64_t *stride = t->stride;
@@ -119,8 +130,9 @@ static bool stage_open(const tensor_info *t, stage *out)
     int64_t size_of = (int64_t)t->element_bytes;
     spyre_view place;
     *out = (stage){.bytes = NULL};
-    out->is_part = !tensor_covers(t) && part_view(t, &out->part);
-    out->packed = out->is_part && storage_pack(s, &out->part, &place, &elements);
+    out->is_part = in_parts && !fills(t) && part_view(t, &out->part);
+    out->packed = out->is_part && dtype_of_torch(t->torch_dtype) == s->dtype &&
+                  storage_pack(s, &out->part, &place, &elements);
     if (out->packed) {
         bytes = elements * size_of;
         stride = place.stride;
@@ -128,10 +140,12 @@ static bool stage_open(const tensor_info *t, stage *out)
     }
     out->bytes = stage_take((size_t)bytes);
     if (!out->bytes) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to stage a copy");
-    return core_shim(torch_from_blob((char *)out->bytes + offset * size_of, t->rank, t->size,
-                                     stride, 0, t->torch_dtype, aoti_torch_device_type_cpu(), -1,
-                                     &out->tensor, aoti_torch_layout_strided(), NULL, 0, NULL,
-                                     NULL));
+    bool ok = core_shim(torch_from_blob((char *)out->bytes + offset * size_of, t->rank, t->size,
+                                        stride, 0, t->torch_dtype, aoti_torch_device_type_cpu(), -1,
+                                        &out->tensor, aoti_torch_layout_strided(), NULL, 0, NULL,
+                                        NULL));
+    if (ok && glue_is_lazy(t->handle)) glue_make_lazy(out->tensor, t->handle);
+    return ok;
 }
 
 static bool stage_read(const stage *s, const storage *from)
@@ -146,36 +160,63 @@ static bool stage_write(const stage *s, storage *to)
     return storage_write_part(to, &s->part, s->packed, s->bytes);
 }
 
+// Whether the card's integers hold what a stage brings to a part of an int64 storage.
+static bool part_fits(const stage *s, const storage *to)
+{
+    tensor_info t;
+    if (!s->is_part || to->dtype != SPYRE_DTYPE_I64 || !tensor_describe(s->tensor, &t)) return true;
+    const int64_t *values = (const int64_t *)(void *)t.base + t.offset;
+    int64_t index[CORE_MAX_RANK] = {0}, at = 0, dim;
+    do {
+        if (!integers_fit(values + at, 1)) return false;
+        for (dim = t.rank; dim-- > 0;) {
+            at += t.stride[dim];
+            if (++index[dim] < t.size[dim]) break;
+            at -= t.size[dim] * t.stride[dim];
+            index[dim] = 0;
+        }
+    } while (dim >= 0);
+    return true;
+}
+
+// In parts: integers that do not fit change the form of the storage, which takes the whole of it.
+static bool copy_staged(const tensor_info *source, const tensor_info *target, bool in_parts)
+{
+    storage *s = target->storage;
+    stage staged;
+    bool ok = stage_open(target, in_parts, &staged) && (fills(target) || stage_read(&staged, s)) &&
+              core_shim(aoti_torch_copy_(staged.tensor, source->handle, 0));
+    bool fits = ok && part_fits(&staged, s);
+    if (fits) ok = stage_write(&staged, s);
+    stage_close(&staged);
+    return ok && !fits ? copy_staged(source, target, false) : ok;
+}
+
 static bool copy_to_card(const tensor_info *source, const tensor_info *target)
 {
     storage *s = target->storage;
-    if (tensor_covers(target) && tensor_same_geometry(source, target))
+    if (fills(target) && same_bytes(source, target))
         return storage_write(s, source->base + source->offset * (int64_t)source->element_bytes);
     spyre_view view;
-    if (!source->storage && direct_view(source, target, &view)) {
+    if (!source->storage && s->dtype != SPYRE_DTYPE_I64 && direct_view(source, target, &view)) {
         if (storage_write_view(s, &view, source->base)) return true;
         if (core_error_code() != SPYRE_UNSUPPORTED) return false;
     }
-    stage staged;
-    bool ok = stage_open(target, &staged) && (tensor_covers(target) || stage_read(&staged, s)) &&
-              core_shim(aoti_torch_copy_(staged.tensor, source->handle, 0)) &&
-              stage_write(&staged, s);
-    stage_close(&staged);
-    return ok;
+    return copy_staged(source, target, true);
 }
 
 static bool copy_to_host(const tensor_info *source, const tensor_info *target)
 {
     const storage *s = source->storage;
-    if (tensor_covers(source) && tensor_same_geometry(source, target))
+    if (fills(source) && same_bytes(source, target))
         return storage_read(s, target->base + target->offset * (int64_t)target->element_bytes);
     spyre_view view;
-    if (direct_view(target, source, &view) && is_disjoint(target)) {
+    if (direct_view(target, source, &view) && tensor_is_disjoint(target)) {
         if (storage_read_view(s, &view, target->base)) return true;
         if (core_error_code() != SPYRE_UNSUPPORTED) return false;
     }
     stage staged;
-    bool ok = stage_open(source, &staged) && stage_read(&staged, s) &&
+    bool ok = stage_open(source, true, &staged) && stage_read(&staged, s) &&
               core_shim(aoti_torch_copy_(target->handle, staged.tensor, 0));
     stage_close(&staged);
     return ok;
@@ -184,14 +225,14 @@ static bool copy_to_host(const tensor_info *source, const tensor_info *target)
 static bool copy_on_card(const tensor_info *source, const tensor_info *target)
 {
     const storage *from = source->storage, *to = target->storage;
-    if (from != to && from->card == to->card && tensor_covers(source) && tensor_covers(target) &&
-        tensor_same_geometry(source, target) && spyre_layout_equal(&from->layout, &to->layout))
+    if (from != to && from->card == to->card && fills(source) && fills(target) &&
+        same_bytes(source, target) && spyre_layout_equal(&from->layout, &to->layout))
         return device_context() &&
                core_check(spyre_copy_raw(device_context(), to->card, stream_current(to->card),
                                          to->address, from->address, to->card_bytes));
     stage staged;
     tensor_info moved;
-    bool ok = stage_open(source, &staged) && stage_read(&staged, from) &&
+    bool ok = stage_open(source, true, &staged) && stage_read(&staged, from) &&
               tensor_describe(staged.tensor, &moved) && copy_to_card(&moved, target);
     stage_close(&staged);
     return ok;
@@ -221,10 +262,30 @@ static bool copy(AtenTensorHandle from, AtenTensorHandle to)
     tensor_info source, target;
     if (!tensor_describe(from, &source) || !tensor_describe(to, &target)) return false;
     if (source.numel == 0 || target.numel == 0) return true;
+    if (copies_storage(&source, &target)) return storage_take_after(target.storage, source.storage);
     if (!settle_type(&source) || !settle_type(&target) || !warn_downcast(&source, &target))
         return false;
     if (source.storage && target.storage) return copy_on_card(&source, &target);
     return target.storage ? copy_to_card(&source, &target) : copy_to_host(&source, &target);
+}
+
+bool copy_whole(const void *tensor, void **out_tensor)
+{
+    tensor_info t, made;
+    AtenTensorHandle handle = tensor_handle(tensor), fresh;
+    *out_tensor = NULL;
+    if (!tensor_describe(handle, &t)) return false;
+    const storage *s = t.storage;
+    if (!s || !s->typed || t.numel == 0 || !fills(&t) || glue_is_lazy(tensor)) return true;
+    if (!tensor_create_alike(&t, &fresh)) return false;
+    if (!tensor_describe(fresh, &made) ||
+        !core_check(spyre_copy_raw(device_context(), s->card, stream_current(s->card),
+                                   made.storage->address, s->address, s->card_bytes))) {
+        aoti_torch_delete_tensor_object(fresh);
+        return false;
+    }
+    *out_tensor = fresh;
+    return true;
 }
 
 // _copy_from(Tensor self, Tensor dst, bool non_blocking=False) -> Tensor
@@ -249,7 +310,7 @@ static PyObject *py_fill_zero(PyObject *self, PyObject *tensor)
     (void)self;
     tensor_info t;
     if (!tensor_of_object(tensor, &t)) return core_raise();
-    if (!t.storage || !t.storage->typed || !tensor_covers(&t)) Py_RETURN_FALSE;
+    if (!t.storage || !t.storage->typed || !fills(&t)) Py_RETURN_FALSE;
     const storage *s = t.storage;
     bool ok = core_check(spyre_copy_raw(device_context(), s->card, stream_current(s->card),
                                         s->address, 0, s->card_bytes));

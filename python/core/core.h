@@ -61,6 +61,7 @@ bool profile_register(PyObject *module);        // profile.c
 // ---- dtypes (dtype.c)
 spyre_dtype dtype_of_torch(int32_t torch_dtype);            // SPYRE_DTYPE_COUNT: not of the card
 bool dtype_of_card(int32_t torch_dtype, spyre_dtype *out);   // fails without a form on the card
+bool dtype_can_be_stored(int32_t torch_dtype);              // fails for quantized dtypes
 int32_t dtype_to_torch(spyre_dtype dtype);
 bool dtype_of_object(PyObject *object, spyre_dtype *out);   // of a torch.dtype; false: no exception
 bool dtype_register(PyObject *module);
@@ -70,6 +71,11 @@ bool dtype_register(PyObject *module);
 // names the card and the record below. The card's address stays in the record, so a storage may
 // move when it gets another layout. A storage that PyTorch allocated by bytes alone has no element
 // type; its bytes stay on the host until a tensor gives it one (storage_type()).
+//
+// A storage of bytes is one of int8 and rank 1. It holds elements of any dtype as the host has them:
+// those that the card has no format for, and int64 whose values do not fit 32 bits. No program reads
+// such elements; operators on them run on the host. A storage of int64 becomes one of bytes when a
+// value that does not fit is written.
 struct storage {
     void *pointer;              // PyTorch's
     uint32_t card;
@@ -85,17 +91,25 @@ struct storage {
 
 storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
                         const spyre_layout *layout, void **out_pointer);
+storage *storage_create_bytes(uint32_t card, int64_t bytes, void **out_pointer);
+bool storage_is_bytes(const storage *s);
 storage *storage_of(const void *base);          // null for a pointer that is not ours
-bool storage_type(storage *s, spyre_dtype dtype);
+bool storage_type(storage *s, spyre_dtype dtype);           // SPYRE_DTYPE_COUNT: none of the card
 bool storage_set_layout(storage *s, const spyre_layout *layout);
+// Gives the storage a form of as many bytes; int64 that does not fit stays as it is. Values stay.
+bool storage_set_form(storage *s, spyre_dtype dtype, const spyre_view *dense,
+                      const spyre_layout *layout);
+// A copy of `from`, form included, in a storage of as many bytes without element type.
+bool storage_take_after(storage *s, const storage *from);
+bool integers_fit(const int64_t *values, int64_t count);    // in the card's 32 bits
 bool storage_read(const storage *s, void *host);            // host_bytes bytes
 bool storage_write(storage *s, const void *host);
 // From or to a host tensor of the storage's sizes and any strides; SPYRE_UNSUPPORTED is for the
-// caller to stage.
+// caller to stage. int64 values that are written must fit.
 bool storage_read_view(const storage *s, const spyre_view *view, void *host);
 bool storage_write_view(storage *s, const spyre_view *view, const void *host);
 // As storage_read and storage_write, of what such a view of the storage touches and maybe more;
-// packed: in memory that storage_pack() described.
+// packed: in memory that storage_pack() described. int64 values must fit (integers_fit()).
 bool storage_read_part(const storage *s, const spyre_view *part, bool packed, void *host);
 bool storage_write_part(storage *s, const spyre_view *part, bool packed, const void *host);
 // Memory for what moves with a part alone: elements, and the part's view of them. False where the
@@ -128,6 +142,8 @@ bool tensor_same_shape(int64_t rank, const int64_t *size, const int64_t *stride,
                        const int64_t *other_size, const int64_t *other_stride);
 bool tensor_same_geometry(const tensor_info *a, const tensor_info *b);  // and of the same dtype
 bool tensor_covers(const tensor_info *t);       // its typed storage exactly
+bool tensor_fills_bytes(const tensor_info *t);  // a storage of bytes exactly, in any order of dims
+bool tensor_is_disjoint(const tensor_info *t);  // no two elements share memory, by the strides
 AtenTensorHandle tensor_handle(const void *tensor);         // of a borrowed at::Tensor
 bool tensor_view(const tensor_info *t, spyre_view *out);    // fails above SPYRE_MAX_RANK
 void tensor_contiguous_strides(int64_t rank, const int64_t *size, int64_t *out_stride);
@@ -135,8 +151,15 @@ void tensor_contiguous_strides(int64_t rank, const int64_t *size, int64_t *out_s
 // after the memory is there.
 bool tensor_count_elements(int64_t rank, const int64_t *size, const int64_t *stride,
                            int64_t *out_count);
+// Settles the form of a storage without element type: that of a new tensor when this one fills it,
+// else a flat one.
+bool tensor_settle(const tensor_info *t);
+// Whether its storage has the form that tensor_create() would give it.
+bool tensor_has_own_form(const tensor_info *t);
 bool tensor_create(int64_t rank, const int64_t *size, const int64_t *stride, int32_t torch_dtype,
                    uint32_t card, AtenTensorHandle *out);
+// Of the same sizes, strides and form of its storage, uninitialised.
+bool tensor_create_alike(const tensor_info *t, AtenTensorHandle *out);
 // The tensor of a fresh storage with `layout`, viewed as `view`.
 bool tensor_create_laid_out(spyre_dtype dtype, const spyre_view *dense, const spyre_layout *layout,
                             const spyre_view *view, uint32_t card, AtenTensorHandle *out);

@@ -25,6 +25,15 @@ bool dtype_of_card(int32_t torch_dtype, spyre_dtype *out)
                      named ? spyre_dtype_name(*out) : glue_dtype_name(torch_dtype));
 }
 
+bool dtype_can_be_stored(int32_t torch_dtype)
+{
+    return !glue_dtype_is_quantized(torch_dtype) ||
+           core_fail(SPYRE_UNSUPPORTED,
+                     "quantized tensors (%s) cannot lie on the spyre device: dequantize() them, or "
+                     "keep their int_repr() there",
+                     glue_dtype_name(torch_dtype));
+}
+
 int32_t dtype_to_torch(spyre_dtype dtype)
 {
     return torch_of_spyre[dtype];

@@ -5,19 +5,24 @@
 // attention's choice, and the kernel that sees any operator's arguments.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/set_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/strides.h>
+#include <torch/csrc/Generator.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/jit/serialization/pickler_helper.h>
 #include <torch/library.h>
 
 #include "glue.h"
-#include "python_tensor.h"
 
 namespace {
 
@@ -96,6 +101,34 @@ struct Allocator final : c10::DeviceAllocator {
     }
 };
 
+// Host memory for transfers, which read and write any: "pinned" memory is the CPU's own, and none
+// of it is kept.
+struct PinnedAllocator final : at::HostAllocator {
+    c10::DataPtr allocate(size_t bytes) override
+    {
+        return c10::GetAllocator(c10::DeviceType::CPU)->allocate(bytes);
+    }
+    c10::DeleterFnPtr raw_deleter() const override
+    {
+        return c10::GetAllocator(c10::DeviceType::CPU)->raw_deleter();
+    }
+    void copy_data(void *target, const void *source, std::size_t bytes) const override
+    {
+        default_copy_data(target, source, bytes);
+    }
+    bool record_event(void *, void *, c10::Stream) override { return true; }
+    void empty_cache() override {}
+    at::HostStats get_stats() override { return {}; }
+    void reset_accumulated_stats() override {}
+    void reset_peak_stats() override {}
+};
+
+PinnedAllocator &pinned_allocator()
+{
+    static PinnedAllocator allocator;
+    return allocator;
+}
+
 struct Guard final : c10::impl::DeviceGuardImplInterface {
     static c10::Stream stream(c10::Device device, int64_t id)
     {
@@ -128,6 +161,15 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
         return before;
     }
     Index deviceCount() const noexcept override { return device_count(); }
+    c10::DeviceCapability getDeviceCapability(c10::Device device) const override
+    {
+        meant(device);
+        c10::DeviceCapability stored;  // any dtype
+        auto &types = stored.capability_data.supported_scalar_types;
+        types.has_QInt8 = types.has_QUInt8 = types.has_QInt32 = 0;
+        types.has_QUInt4x2 = types.has_QUInt2x4 = 0;
+        return stored;
+    }
     c10::Stream getStream(c10::Device device) const override
     {
         device = meant(device);
@@ -230,7 +272,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
     }
     at::Allocator *getPinnedMemoryAllocator() const override
     {
-        return c10::GetAllocator(c10::DeviceType::CPU);
+        return &pinned_allocator();
     }
     void resizePrivateUse1Bytes(const c10::Storage &storage, size_t bytes) const override
     {
@@ -261,6 +303,31 @@ at::Tensor &set_empty(at::Tensor &self)
     return at::native::set_tensor_(self, at::empty({0}, self.options()));
 }
 
+// Whether a tensor may take over another's contents and stay the same object (`self.data = from`),
+// as parameters do in Module.to(). PyTorch's own rule lists its own devices only.
+bool may_take_over(const at::Tensor &self, const at::Tensor &from)
+{
+    auto dense = [](c10::DispatchKeySet keys) {
+        constexpr c10::DispatchKeySet backends(
+            {c10::BackendComponent::CPUBit, c10::BackendComponent::PrivateUse1Bit});
+        return keys.has(c10::DispatchKey::Dense) && keys.has_any(backends);
+    };
+    return self.key_set() == from.key_set() || (dense(self.key_set()) && dense(from.key_set()));
+}
+
+// The layout of a tensor's storage goes into files and pickles as a key of the tensor's metadata,
+// which PyTorch writes as text; without this package it is ignored.
+void write_layout(const at::Tensor &tensor, std::unordered_map<std::string, bool> &metadata)
+{
+    char text[LAYOUT_TEXT_BYTES];
+    if (layout_write_text(&tensor, text)) metadata[text] = true;
+}
+
+void read_layout(const at::Tensor &tensor, std::unordered_map<std::string, bool> &metadata)
+{
+    for (const auto &entry : metadata) check(layout_read_text(&tensor, entry.first.c_str()));
+}
+
 // Which form scaled_dot_product_attention takes: the entry for devices keeps it one node; with
 // gradients PyTorch's own composition stays, because it knows its derivative.
 int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
@@ -280,6 +347,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
     library.impl("set_.source_Storage", at::native::set_);
     library.impl("set_.source_Tensor", at::native::set_tensor_);
     library.impl("set_", set_empty);
+    library.impl("view_as_real", at::native::view_as_real);
+    library.impl("view_as_complex", at::native::view_as_complex);
+    library.impl("_has_compatible_shallow_copy_type", may_take_over);
     library.impl("record_stream", [](at::Tensor &, c10::Stream) {});
 }
 
@@ -353,6 +423,20 @@ void to_copy(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit
         op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CompositeExplicitAutograd), stack);
 }
 
+// A clone of a whole storage keeps its layout; any other is an operator.
+void clone(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::Stack *stack)
+{
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    const auto &self = arguments[0].toTensor();
+    auto format = arguments[1].toOptional<at::MemoryFormat>();
+    void *made = nullptr;
+    if (!format || *format == at::MemoryFormat::Preserve) check(copy_whole(&self, &made));
+    if (!made) return eager(op, keys, stack);
+    std::unique_ptr<at::Tensor> result(static_cast<at::Tensor *>(made));
+    torch::jit::drop(*stack, op.schema().arguments().size());
+    torch::jit::push(*stack, std::move(*result));
+}
+
 }  // namespace
 
 bool glue_same_tensor(const void *a, const void *b)
@@ -368,6 +452,8 @@ try {
                               __LINE__);
     if (std::string_view(name) == "_to_copy")
         operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&to_copy>());
+    else if (std::string_view(name) == "clone")
+        operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&clone>());
     else if (*name)
         operators.impl(name, torch::CppFunction::makeFromBoxedFunction<&eager>());
     else
@@ -389,6 +475,8 @@ void glue_register(void)
     static Hooks hooks;
     c10::SetAllocator(kSpyre, &allocator, 0);
     at::RegisterPrivateUse1HooksInterface(&hooks);
+    at::setHostAllocator(kSpyre, &pinned_allocator());
+    torch::jit::TensorBackendMetaRegistry(kSpyre, write_layout, read_layout);
     c10::impl::registerDeviceGuard(kSpyre, &guard);
 }
 
@@ -418,10 +506,29 @@ const char *glue_dtype_name(int torch_dtype)
     return c10::toString(static_cast<c10::ScalarType>(torch_dtype));
 }
 
+bool glue_dtype_is_quantized(int torch_dtype)
+{
+    return c10::isQIntType(static_cast<c10::ScalarType>(torch_dtype));
+}
+
+bool glue_is_lazy(const void *tensor)
+{
+    const auto &t = *static_cast<const at::Tensor *>(tensor);
+    return t.is_conj() || t.is_neg();
+}
+
+void glue_make_lazy(void *tensor, const void *like)
+{
+    const auto &from = *static_cast<const at::Tensor *>(like);
+    auto *to = static_cast<at::Tensor *>(tensor);
+    if (from.is_conj()) to->_set_conj(true);
+    if (from.is_neg()) to->_set_neg(true);
+}
+
 const void *glue_from_python(void *object)
 {
     auto *python = static_cast<PyObject *>(object);
-    return python_is_tensor(python) ? &reinterpret_cast<THPVariable *>(python)->cdata : nullptr;
+    return THPVariable_Check(python) ? &THPVariable_Unpack(python) : nullptr;
 }
 
 void *glue_to_python(void *tensor)

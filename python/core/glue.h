@@ -56,6 +56,18 @@ void storage_release(void *pointer, void *context);
 uint32_t storage_card(const void *pointer);
 bool storage_copy_bytes(void *target, const void *source, int64_t bytes);  // either may be ours
 
+// ---- copies (copy.c)
+// A tensor that is its whole storage, copied as it lies on the card; null for any other.
+bool copy_whole(const void *tensor, void **out_tensor);
+
+// ---- layouts in files (layout_text.c)
+enum { LAYOUT_TEXT_BYTES = 1024 };
+// The form of a tensor's storage as text; false where a storage of the tensor's own would have the
+// same anyway.
+bool layout_write_text(const void *tensor, char text[LAYOUT_TEXT_BYTES]);
+// Gives the form to the storage, values stay. Text of anything else is passed over.
+bool layout_read_text(const void *tensor, const char *text);
+
 // ---- operators one by one (eager.c)
 enum { GLUE_MOST_TENSORS = 16, GLUE_MOST_RESULTS = 4, GLUE_KEY_BYTES = 2048 };
 
@@ -121,6 +133,13 @@ void *glue_to_python(void *tensor);
 
 // PyTorch's name of a dtype by its number.
 const char *glue_dtype_name(int torch_dtype);
+bool glue_dtype_is_quantized(int torch_dtype);
+
+// Whether a tensor (an at::Tensor *) stands for the conjugate or the negative of what its storage
+// holds.
+bool glue_is_lazy(const void *tensor);
+// Lets `tensor` stand for what `like` stands for.
+void glue_make_lazy(void *tensor, const void *like);
 
 // ---- profiler.cpp
 void profiler_register(void);                   // with Kineto, and the stubs

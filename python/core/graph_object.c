@@ -50,6 +50,15 @@ static void graph_free(PyObject *self)
     object_free(self);
 }
 
+// Fails for dtypes that the card stores only.
+static bool is_computed(int32_t torch_dtype, spyre_dtype dtype, const char *name)
+{
+    return spyre_dtype_card_format(dtype) != SPYRE_FORMAT_INVALID ||
+           core_fail(SPYRE_UNSUPPORTED, "input %s: the card has no format for %s", name,
+                     dtype == SPYRE_DTYPE_COUNT ? glue_dtype_name(torch_dtype)
+                                                : spyre_dtype_name(dtype));
+}
+
 // add_input(name, tensor) -> value. The tensor's view, storage and layout become the input's type.
 static PyObject *add_input(PyObject *self, PyObject *args)
 {
@@ -60,14 +69,14 @@ static PyObject *add_input(PyObject *self, PyObject *args)
     if (!tensor_of_object(tensor, &t)) return core_raise();
     bool on_card = t.device_type == aoti_torch_device_type_privateuse1();
     spyre_tensor_type type = {.dtype = dtype_of_torch(t.torch_dtype), .on_card = on_card};
-    if (type.dtype == SPYRE_DTYPE_COUNT) {
-        core_fail(SPYRE_UNSUPPORTED, "input %s: the compiler does not know its dtype", name);
-        return core_raise();
-    }
+    if (!is_computed(t.torch_dtype, type.dtype, name)) return core_raise();
     if (!tensor_view(&t, &type.view)) return core_raise();
     const storage *s = t.numel ? t.storage : NULL;
     if (s && (!s->typed || s->dtype != type.dtype)) {
-        core_fail(SPYRE_UNSUPPORTED, "input %s: it views a storage of another dtype", name);
+        core_fail(SPYRE_UNSUPPORTED, "input %s: %s", name,
+                  storage_is_bytes(s) && type.dtype == SPYRE_DTYPE_I64
+                      ? "its int64 values do not fit the card's 32-bit integers"
+                      : "it views a storage of another dtype");
         return core_raise();
     }
     uint32_t value;

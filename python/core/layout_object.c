@@ -291,9 +291,7 @@ static storage *storage_argument(PyObject *tensor)
         PyErr_SetString(PyExc_RuntimeError, "expected a tensor of the spyre device");
         return NULL;
     }
-    spyre_dtype dtype = dtype_of_torch(t.torch_dtype);
-    if (t.storage->typed || (dtype != SPYRE_DTYPE_COUNT && storage_type(t.storage, dtype)))
-        return t.storage;
+    if (tensor_settle(&t)) return t.storage;
     core_raise();
     return NULL;
 }

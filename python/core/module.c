@@ -2,7 +2,6 @@
 //
 // torch_spyre._C: every file of the folder registers its own part.
 #include "core.h"
-#include "spyre/version.h"
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                         "torch_spyre._C",
@@ -30,8 +29,7 @@ PyMODINIT_FUNC PyInit__C(void)
     if (!module) return NULL;
     bool ok = true;
     for (size_t i = 0; ok && i < sizeof parts / sizeof *parts; i++) ok = parts[i](module);
-    if (ok && PyModule_AddStringConstant(module, "__version__", spyre_version()) == 0)
-        return module;
+    if (ok) return module;
     Py_DECREF(module);
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, core_error_message());
     return NULL;

@@ -116,8 +116,7 @@ static bool bind_tensor(binding *b, uint32_t index, PyObject *tensor)
 {
     tensor_info t;
     if (!tensor_of_object(tensor, &t)) return false;
-    spyre_dtype dtype = dtype_of_torch(t.torch_dtype);
-    if (!t.storage || dtype == SPYRE_DTYPE_COUNT || !storage_type(t.storage, dtype))
+    if (!t.storage || !tensor_settle(&t))
         return core_fail(SPYRE_INVALID_ARGUMENT, "argument %u of a launch is not on the card",
                          index);
     int64_t bytes = t.storage->card_bytes;

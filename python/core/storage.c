@@ -134,6 +134,26 @@ storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dens
     return NULL;
 }
 
+// The form of elements that the card has no format for: their bytes, as the host has them.
+static bool describe_bytes(int64_t bytes, spyre_view *dense, spyre_layout *layout)
+{
+    *dense = (spyre_view){.rank = 1, .size = {bytes}, .stride = {1}};
+    return core_check(spyre_layout_dense(dense, SPYRE_DTYPE_I8, layout));
+}
+
+storage *storage_create_bytes(uint32_t card, int64_t bytes, void **out_pointer)
+{
+    spyre_view dense;
+    spyre_layout layout;
+    if (!describe_bytes(bytes, &dense, &layout)) return NULL;
+    return storage_create(card, SPYRE_DTYPE_I8, &dense, &layout, out_pointer);
+}
+
+bool storage_is_bytes(const storage *s)
+{
+    return s->typed && s->dtype == SPYRE_DTYPE_I8 && s->dense.rank == 1;
+}
+
 storage *storage_create_raw(uint32_t card, int64_t bytes, void **out_pointer)
 {
     if (!device_context()) return NULL;
@@ -171,6 +191,14 @@ static spyre_transfer whole(const storage *s)
                             .dtype = s->dtype};
 }
 
+bool integers_fit(const int64_t *values, int64_t count)
+{
+    uint64_t beyond = 0;
+    for (int64_t i = 0; i < count; i++)
+        beyond |= ((uint64_t)values[i] + (UINT64_C(1) << 31)) >> 32;
+    return beyond == 0;
+}
+
 static bool read_card(const spyre_transfer *transfer, void *host)
 {
     spyre_context *context = device_context();
@@ -193,14 +221,45 @@ bool storage_read(const storage *s, void *host)
     return read_card(&transfer, host);
 }
 
+static bool write_whole(storage *s, const void *host)
+{
+    spyre_transfer transfer = whole(s);
+    return write_card(&transfer, host);
+}
+
+// Gives the storage another form, with the contents of `host`; it is unchanged when that fails.
+static bool change_form(storage *s, spyre_dtype dtype, const spyre_view *dense,
+                        const spyre_layout *layout, const void *host)
+{
+    storage before = *s;
+    bool ok = give_type(s, dtype, dense, layout);
+    if (ok && !write_whole(s, host)) {
+        free_card_memory(s, s->address, s->card_bytes);
+        ok = false;
+    }
+    if (!ok) *s = before;
+    else if (before.typed) free_card_memory(s, before.address, before.card_bytes);
+    return ok;
+}
+
+static bool change_to_bytes(storage *s, const void *host)
+{
+    spyre_view dense;
+    spyre_layout layout;
+    return describe_bytes(s->host_bytes, &dense, &layout) &&
+           change_form(s, SPYRE_DTYPE_I8, &dense, &layout, host);
+}
+
 bool storage_write(storage *s, const void *host)
 {
     if (!s->typed) {
         memcpy(s->raw, host, (size_t)s->host_bytes);
         return true;
     }
-    spyre_transfer transfer = whole(s);
-    return write_card(&transfer, host);
+    if (s->dtype == SPYRE_DTYPE_I64 &&
+        !integers_fit(host, s->host_bytes / (int64_t)sizeof(int64_t)))
+        return change_to_bytes(s, host);
+    return write_whole(s, host);
 }
 
 bool storage_read_view(const storage *s, const spyre_view *view, void *host)
@@ -270,18 +329,53 @@ bool storage_write_raw(storage *s, const void *bytes)
     return raw(s, &view, &layout, &transfer) && write_card(&transfer, bytes);
 }
 
+// The form of a storage that PyTorch made by bytes alone and reads as `dtype`. int64 that does not
+// fit the card's integers, and bytes that are no whole elements, stay bytes.
+static bool describe_flat(const storage *s, spyre_dtype dtype, spyre_view *dense,
+                          spyre_layout *layout, spyre_dtype *out_dtype)
+{
+    int64_t element = spyre_dtype_bytes(dtype);
+    bool held = spyre_dtype_card_format(dtype) != SPYRE_FORMAT_INVALID &&
+                s->host_bytes % element == 0 &&
+                (dtype != SPYRE_DTYPE_I64 || integers_fit(s->raw, s->host_bytes / element));
+    *out_dtype = held ? dtype : SPYRE_DTYPE_I8;
+    if (!held) return describe_bytes(s->host_bytes, dense, layout);
+    *dense = (spyre_view){.rank = 1, .size = {s->host_bytes / element}, .stride = {1}};
+    return core_check(spyre_layout_default(dense->size, 1, dtype, layout));
+}
+
 bool storage_type(storage *s, spyre_dtype dtype)
 {
     if (s->typed || s->host_bytes == 0) return true;
-    spyre_view dense = {.rank = 1, .stride = {1}};
-    dense.size[0] = s->host_bytes / spyre_dtype_bytes(dtype);
+    spyre_view dense;
     spyre_layout layout;
-    if (!core_check(spyre_layout_default(dense.size, 1, dtype, &layout))) return false;
     void *raw = s->raw;
-    if (!give_type(s, dtype, &dense, &layout) || !storage_write(s, raw)) return false;
+    if (!describe_flat(s, dtype, &dense, &layout, &dtype) ||
+        !change_form(s, dtype, &dense, &layout, raw))
+        return false;
     s->raw = NULL;
     free(raw);
     return true;
+}
+
+bool storage_set_form(storage *s, spyre_dtype dtype, const spyre_view *dense,
+                      const spyre_layout *layout)
+{
+    if (!core_check(spyre_layout_check(layout))) return false;
+    if (extent_bytes(dense, dtype) != s->host_bytes)
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "a layout of %lld bytes for a storage of %lld: they must agree",
+                         (long long)extent_bytes(dense, dtype), (long long)s->host_bytes);
+    void *host = malloc((size_t)s->host_bytes + 1);
+    if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to change a layout");
+    bool ok = storage_read(s, host);
+    if (ok && (dtype != SPYRE_DTYPE_I64 || integers_fit(host, s->host_bytes / 8))) {
+        ok = change_form(s, dtype, dense, layout, host);
+        if (ok) free(s->raw);
+        if (ok) s->raw = NULL;
+    }
+    free(host);
+    return ok;
 }
 
 bool storage_set_layout(storage *s, const spyre_layout *layout)
@@ -289,21 +383,17 @@ bool storage_set_layout(storage *s, const spyre_layout *layout)
     if (!s->typed)
         return core_fail(SPYRE_INVALID_ARGUMENT, "a storage without element type has no layout");
     if (spyre_layout_equal(&s->layout, layout)) return true;
-    if (!core_check(spyre_layout_check(layout))) return false;
-    void *host = malloc((size_t)s->host_bytes);
-    if (!host) return core_fail(SPYRE_OUT_OF_MEMORY, "no host memory to change a layout");
-    storage before = *s;
-    bool ok = storage_read(s, host) && give_type(s, before.dtype, &before.dense, layout);
-    if (ok && !storage_write(s, host)) {
-        free_card_memory(s, s->address, s->card_bytes);
-        ok = false;
-    }
-    free(host);
-    if (ok)
-        free_card_memory(s, before.address, before.card_bytes);
-    else
-        *s = before;
-    return ok;
+    spyre_view dense = s->dense;
+    return storage_set_form(s, s->dtype, &dense, layout);
+}
+
+bool storage_take_after(storage *s, const storage *from)
+{
+    if (!give_type(s, from->dtype, &from->dense, &from->layout)) return false;
+    free(s->raw);
+    s->raw = NULL;
+    return core_check(spyre_copy_raw(device_context(), s->card, stream_current(s->card), s->address,
+                                     from->address, s->card_bytes));
 }
 
 bool storage_exchange(storage *a, storage *b)

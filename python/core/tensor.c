@@ -71,6 +71,27 @@ bool tensor_covers(const tensor_info *t)
            tensor_same_shape(t->rank, t->size, t->stride, s->dense.size, s->dense.stride);
 }
 
+bool tensor_fills_bytes(const tensor_info *t)
+{
+    return t->storage && storage_is_bytes(t->storage) && t->offset == 0 &&
+           t->numel * (int64_t)t->element_bytes == t->storage->host_bytes && tensor_is_disjoint(t);
+}
+
+bool tensor_is_disjoint(const tensor_info *t)
+{
+    bool used[CORE_MAX_RANK] = {false};
+    int64_t reach = 1;
+    for (int64_t n = 0; n < t->rank; n++) {
+        int64_t next = -1;
+        for (int64_t i = 0; i < t->rank; i++)
+            if (!used[i] && (next < 0 || t->stride[i] < t->stride[next])) next = i;
+        used[next] = true;
+        if (t->size[next] > 1 && t->stride[next] < reach) return false;
+        reach += (t->size[next] - 1) * t->stride[next];
+    }
+    return true;
+}
+
 AtenTensorHandle tensor_handle(const void *tensor)
 {
     return (AtenTensorHandle)(uintptr_t)tensor;
@@ -129,13 +150,19 @@ static bool is_dense(const spyre_view *view)
     return true;
 }
 
+// Elements from the first to the last of a tensor that has some.
+static int64_t reach_of(int64_t rank, const int64_t *size, const int64_t *stride)
+{
+    int64_t extent = 1;
+    for (int64_t i = 0; i < rank; i++) extent += (size[i] - 1) * stride[i];
+    return extent;
+}
+
 // Dense storage and layout of a new tensor: in the order of its strides (the stick lies on the dim
 // of stride 1), or flat when the strides leave gaps or overlap.
 static bool choose_layout(int64_t rank, const int64_t *size, const int64_t *stride,
                           spyre_dtype dtype, spyre_view *dense, spyre_layout *layout)
 {
-    int64_t extent = 1;
-    for (int64_t i = 0; i < rank; i++) extent += (size[i] - 1) * stride[i];
     if (rank <= SPYRE_MAX_RANK) {
         *dense = (spyre_view){.rank = (uint32_t)rank};
         for (int64_t i = 0; i < rank; i++) {
@@ -144,8 +171,22 @@ static bool choose_layout(int64_t rank, const int64_t *size, const int64_t *stri
         }
         if (is_dense(dense)) return core_check(spyre_layout_dense(dense, dtype, layout));
     }
-    *dense = (spyre_view){.rank = 1, .size = {extent}, .stride = {1}};
+    *dense = (spyre_view){.rank = 1, .size = {reach_of(rank, size, stride)}, .stride = {1}};
     return core_check(spyre_layout_dense(dense, dtype, layout));
+}
+
+static storage *new_storage(int64_t rank, const int64_t *size, const int64_t *stride,
+                            int32_t torch_dtype, uint32_t card, void **out_pointer)
+{
+    spyre_dtype dtype = dtype_of_torch(torch_dtype);
+    spyre_view dense;
+    spyre_layout layout;
+    if (spyre_dtype_card_format(dtype) == SPYRE_FORMAT_INVALID) {
+        int64_t element_bytes = (int64_t)aoti_torch_dtype_element_size(torch_dtype);
+        return storage_create_bytes(card, reach_of(rank, size, stride) * element_bytes, out_pointer);
+    }
+    if (!choose_layout(rank, size, stride, dtype, &dense, &layout)) return NULL;
+    return storage_create(card, dtype, &dense, &layout, out_pointer);
 }
 
 static bool tensor_of_pointer(void *pointer, int64_t rank, const int64_t *size,
@@ -185,25 +226,50 @@ bool tensor_count_elements(int64_t rank, const int64_t *size, const int64_t *str
     return true;
 }
 
+bool tensor_settle(const tensor_info *t)
+{
+    storage *s = t->storage;
+    if (!s || s->typed || s->host_bytes == 0) return true;
+    spyre_dtype dtype = dtype_of_torch(t->torch_dtype);
+    bool whole = t->offset == 0 && t->numel * (int64_t)t->element_bytes == s->host_bytes &&
+                 tensor_is_disjoint(t) && spyre_dtype_card_format(dtype) != SPYRE_FORMAT_INVALID;
+    spyre_view dense;
+    spyre_layout layout;
+    if (!whole) return storage_type(s, dtype);
+    return choose_layout(t->rank, t->size, t->stride, dtype, &dense, &layout) &&
+           storage_set_form(s, dtype, &dense, &layout) && storage_type(s, dtype);
+}
+
+bool tensor_has_own_form(const tensor_info *t)
+{
+    const storage *s = t->storage;
+    spyre_view dense;
+    spyre_layout layout;
+    if (!s || !s->typed || tensor_fills_bytes(t)) return true;
+    return tensor_covers(t) &&
+           choose_layout(t->rank, t->size, t->stride, s->dtype, &dense, &layout) &&
+           spyre_layout_equal(&layout, &s->layout);
+}
+
 bool tensor_create(int64_t rank, const int64_t *size, const int64_t *stride, int32_t torch_dtype,
                    uint32_t card, AtenTensorHandle *out)
 {
     if (!device_context() || !device_check(card)) return false;
-    spyre_dtype dtype;
     void *pointer;
     int64_t numel;
-    if (!dtype_of_card(torch_dtype, &dtype) || !tensor_count_elements(rank, size, stride, &numel))
+    if (!dtype_can_be_stored(torch_dtype) || !tensor_count_elements(rank, size, stride, &numel))
         return false;
-    if (numel == 0) {
-        if (!storage_create_raw(card, 0, &pointer)) return false;
-    } else {
-        spyre_view dense;
-        spyre_layout layout;
-        if (!choose_layout(rank, size, stride, dtype, &dense, &layout) ||
-            !storage_create(card, dtype, &dense, &layout, &pointer))
-            return false;
-    }
-    return tensor_of_pointer(pointer, rank, size, stride, torch_dtype, card, out);
+    storage *made = numel == 0 ? storage_create_raw(card, 0, &pointer)
+                               : new_storage(rank, size, stride, torch_dtype, card, &pointer);
+    return made && tensor_of_pointer(pointer, rank, size, stride, torch_dtype, card, out);
+}
+
+bool tensor_create_alike(const tensor_info *t, AtenTensorHandle *out)
+{
+    const storage *s = t->storage;
+    void *pointer;
+    return storage_create(s->card, s->dtype, &s->dense, &s->layout, &pointer) &&
+           tensor_of_pointer(pointer, t->rank, t->size, t->stride, t->torch_dtype, s->card, out);
 }
 
 static bool same_view(const spyre_view *a, const spyre_view *b)

@@ -54,8 +54,7 @@ static bool key_of_object(PyObject *tensor, void *buffer, size_t capacity, size_
 {
     tensor_info t;
     if (!tensor_of_object(tensor, &t)) return false;
-    spyre_dtype dtype = dtype_of_torch(t.torch_dtype);
-    if (t.storage && dtype != SPYRE_DTYPE_COUNT && !storage_type(t.storage, dtype)) return false;
+    if (!tensor_settle(&t)) return false;
     *out_length = tensor_write_key(&t, buffer, capacity);
     return *out_length <= capacity || core_fail(SPYRE_UNSUPPORTED, "Unsupported tensor rank: %lld",
                                                 (long long)t.rank);

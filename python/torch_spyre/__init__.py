@@ -51,7 +51,6 @@ from ._C import (  # noqa: E402
     ElementArrangement,
     SpyreTensorLayout,
     Unsupported,
-    __version__,
     compile_statistics,
     get_spyre_tensor_layout,
     set_spyre_tensor_layout,
@@ -65,7 +64,6 @@ __all__ = [
     "FallbackWarning",
     "SpyreTensorLayout",
     "Unsupported",
-    "__version__",
     "compile_reports",
     "compile_statistics",
     "get_spyre_tensor_layout",
@@ -83,7 +81,8 @@ def _warn_downcast() -> bool:
     if not _C.get_downcast_warning():
         return False
     warnings.warn(
-        "spyre does not support int64: kept as int32, values outside 32 bits are lost",
+        "spyre does not support int64: kept as int32; operators on values outside 32 bits run on "
+        "the host",
         UserWarning,
         stacklevel=user_level(),
     )

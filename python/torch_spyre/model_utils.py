@@ -50,7 +50,6 @@ def _move_weight(weight, device, dtype):
 
 
 def _move(model: nn.Module, device, dtype, non_blocking) -> nn.Module:
-    _check_dtype(dtype)
     places = _owners(model)
     moved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # with the source, so that ids last
 
@@ -59,7 +58,9 @@ def _move(model: nn.Module, device, dtype, non_blocking) -> nn.Module:
             wanted = dtype if tensor.is_floating_point() else None
             stays = tensor.device == device and wanted in (None, tensor.dtype)
             plain = type(tensor) in (torch.Tensor, nn.Parameter) and not tensor.is_meta
-            if not stays and plain and _only_multiplied(places.get(id(tensor), [])):
+            held = _C.get_device_dtype(wanted or tensor.dtype) != _C.DataFormats.INVALID
+            multiplied = _only_multiplied(places.get(id(tensor), []))
+            if not stays and plain and held and multiplied:
                 result = _move_weight(tensor, device, wanted)
             else:
                 result = tensor.to(device, wanted, non_blocking)
@@ -84,6 +85,7 @@ def _tie(places, before) -> None:
 def load_model_to_spyre(model: nn.Module, dtype: torch.dtype | None = None) -> nn.Module:
     """Moves a module to the current card, floating-point tensors as `dtype` when it is given.
     What is there already stays as it is. ValueError for a dtype without a format on the card."""
+    _check_dtype(dtype)
     return _move(model, torch.device(DEVICE_NAME, _C.current_device()), dtype, False)
 
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cli.h"
-#include "spyre/version.h"
 
 typedef struct {
     const char *name, *arguments, *summary, *options;

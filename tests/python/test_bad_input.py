@@ -78,29 +78,6 @@ def test_views_outside_their_storage(use):
         use(card(4, 6))
 
 
-@pytest.mark.parametrize(
-    "dtype, name",
-    [
-        (torch.float64, "float64"),
-        (torch.complex64, "ComplexFloat"),
-        (torch.uint16, "UInt16"),
-        (torch.float8_e5m2, "Float8_e5m2"),
-    ],
-)
-def test_dtypes_that_no_card_holds(dtype, name):
-    with pytest.raises(RuntimeError, match=f"does not support dtype {name}"):
-        torch.ones(3).to(dtype).to("spyre")
-
-
-def test_a_dtype_inside_a_graph_names_operator_and_line():
-    def to_complex(x):
-        return (x + 1).to(torch.complex64)
-
-    with pytest.raises(RuntimeError, match="ComplexFloat") as caught:
-        torch.compile(to_complex)(card(3, 4))
-    assert "_to_copy" in str(caught.value) and "in to_complex" in str(caught.value)
-
-
 def test_tensors_of_two_devices():
     host = torch.ones(4, 4)
     for form in (torch.add, torch.matmul, lambda a, b: torch.cat([a, b])):

@@ -19,8 +19,10 @@ def test_properties_are_those_of_the_geometry_table():
         found.name = "other"
 
 
-@pytest.mark.parametrize("device, error", [(7, RuntimeError), (-1, RuntimeError),
-                                           ("spyre:7", RuntimeError), ("cpu", ValueError)])  # fmt: skip
+@pytest.mark.parametrize(
+    "device, error",
+    [(7, RuntimeError), (-1, RuntimeError), ("spyre:7", RuntimeError), ("cpu", ValueError)],
+)
 def test_properties_of_no_card(device, error):
     for ask in (torch.spyre.get_device_properties, torch.spyre.get_device_name,
                 torch.spyre.get_device_capability):  # fmt: skip

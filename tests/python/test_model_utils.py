@@ -87,7 +87,7 @@ def test_a_layout_that_is_there_already_is_kept():
 def test_dtypes_are_checked_and_kept():
     model = nn.Linear(64, 32)
     with pytest.raises(ValueError, match="no format for torch.float64"):
-        model.to("spyre", torch.float64)
+        load_model_to_spyre(model, torch.float64)
     with pytest.raises(ValueError, match="no format for torch.complex64"):
         load_model_to_spyre(model, torch.complex64)
     assert model.weight.device.type == "cpu"
@@ -163,3 +163,104 @@ def test_a_module_with_its_own_apply_is_asked():
 def test_meta_modules_have_nothing_to_move():
     with pytest.raises(NotImplementedError, match="meta"):
         nn.Linear(64, 64, device="meta").to("spyre")
+
+
+def test_modules_of_a_dtype_that_is_only_stored():
+    model = nn.Linear(6, 4).double()
+    weight, expected = model.weight, model(torch.ones(3, 6, dtype=torch.float64))
+    assert model.to("spyre").weight is weight and weight.device.type == "spyre"
+    result = model(torch.ones(3, 6, dtype=torch.float64, device="spyre"))
+    assert result.dtype == torch.float64 and result.cpu().allclose(expected)
+    assert nn.Linear(6, 4).to("spyre", torch.float64).weight.dtype == torch.float64
+
+
+# ---- parameters stay the objects that they are
+
+
+def optimizers(parameters):
+    parameters = list(parameters)
+    return [
+        torch.optim.SGD(parameters, lr=0.5),
+        torch.optim.Adam(parameters, lr=0.1),
+        torch.optim.AdamW(parameters, lr=0.1, foreach=True),
+    ]
+
+
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("moves", ["before", "after"])
+def test_an_optimizer_trains_the_model_that_is_moved(which, moves):
+    """Made before or after the move: the same steps as on the CPU."""
+    host = nn.Sequential(nn.Linear(6, 5), nn.LayerNorm(5), nn.Linear(5, 2))
+    card = copy.deepcopy(host)
+    expected, other = optimizers(host.parameters())[which], None
+    if moves == "after":
+        other = optimizers(card.parameters())[which]
+    parameters = list(card.parameters())
+    card.to("spyre")
+    assert all(a is b for a, b in zip(parameters, card.parameters(), strict=True))
+    other = other or optimizers(card.parameters())[which]
+    x = torch.randn(7, 6)
+    for _ in range(3):
+        for model, optimizer, data in ((host, expected, x), (card, other, x.to("spyre"))):
+            optimizer.zero_grad()
+            model(data).square().sum().backward()
+            optimizer.step()
+    for a, b in zip(host.parameters(), card.parameters(), strict=True):
+        torch.testing.assert_close(b.detach().cpu(), a.detach(), atol=2e-3, rtol=2e-3)
+
+
+def test_gradients_hooks_and_shared_parameters_move_along():
+    model = Tied()
+    seen = []
+    head = model.head.weight
+    head.register_hook(lambda grad: seen.append(grad.device.type))
+    model(torch.randint(0, 100, (2, 16))).sum().backward()
+    grads = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.to("spyre")
+    assert head is model.embedding.weight is model.head.weight
+    assert model.first.weight is model.second.weight
+    for name, parameter in model.named_parameters():
+        assert parameter.grad.device.type == "spyre"
+        assert parameter.grad.cpu().equal(grads[name])
+    model.zero_grad()
+    model(torch.randint(0, 100, (2, 16), dtype=torch.int32).to("spyre")).sum().backward()
+    assert seen == ["cpu", "spyre"] and head.grad.device.type == "spyre"
+    model.cpu()
+    assert head is model.head.weight and head.device.type == head.grad.device.type == "cpu"
+
+
+def test_parametrizations_and_buffers():
+    model = nn.utils.parametrizations.weight_norm(nn.Linear(6, 4))
+    nn.utils.parametrize.register_parametrization(model, "bias", nn.Softplus())
+    model.register_buffer("scale", torch.full((), 2.0))
+    originals = list(model.parameters())
+    x = torch.randn(3, 6)
+    expected = model(x) * model.scale
+    model.to("spyre")
+    assert all(a is b for a, b in zip(originals, model.parameters(), strict=True))
+    result = model(x.to("spyre")) * model.scale
+    torch.testing.assert_close(result.detach().cpu(), expected.detach(), atol=1e-4, rtol=1e-4)
+
+
+def test_scripted_modules_move(tmp_path):
+    model = nn.Sequential(nn.Linear(6, 4), nn.ReLU())
+    torch.jit.save(torch.jit.script(model), tmp_path / "model.pt")
+    x = torch.randn(3, 6)
+    for load in (
+        lambda: torch.jit.load(tmp_path / "model.pt").to("spyre"),
+        lambda: torch.jit.load(tmp_path / "model.pt", map_location="spyre"),
+    ):
+        moved = load()
+        assert next(moved.parameters()).device.type == "spyre"
+        result = moved(x.to("spyre")).detach().cpu()
+        torch.testing.assert_close(result, model(x).detach(), atol=1e-4, rtol=1e-4)
+
+
+def test_contents_of_other_kinds_are_not_taken_over():
+    parameter = nn.Parameter(torch.zeros(3))
+    parameter.data = torch.ones(3, device="spyre")
+    assert parameter.device.type == "spyre" and parameter.tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        parameter.data = torch.ones(3, device="meta")
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        parameter.data = torch.ones(3).to_sparse()

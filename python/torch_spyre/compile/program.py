@@ -10,8 +10,7 @@ from torch.utils import _pytree as pytree
 
 from .. import _C
 from ..device import bindings
-from ..eager import room
-from ..eager.host import call, check_fits, warn_fallback
+from ..eager.host import call, warn_fallback
 from ..report import CompileReport
 from . import handover
 from .graph_builder import GraphBuilder, scalar_to_card
@@ -27,10 +26,6 @@ _MOVES = {
     _aten.lift_fresh_copy.default,
     torch.ops.prims.device_put.default,
 }
-
-
-def is_on_card(value) -> bool:
-    return isinstance(value, torch.Tensor) and value.device.type == "spyre"
 
 
 def _restrided(tensor, fake):
@@ -71,17 +66,8 @@ class Program:
             for value, fake in self._pairs(ids, builder.values[node])
         }
         self.resolve = builder.resolve
-        self._check_room()
         self._plan_lifetimes()
         self.straight = self._plan_straight()
-
-    def _check_room(self):
-        """What the host is to compute for the card fits the card."""
-        for segment in self.segments:
-            for number in segment["nodes"] if segment["kind"] != "card" else ():
-                node = self.nodes[number]
-                values = [v for _id, v in self._pairs(self.ids[node], self.values[node])]
-                room.check(str(node.target), [v for v in values if is_on_card(v)])
 
     @staticmethod
     def _pairs(ids, values):
@@ -187,7 +173,6 @@ class Program:
 
     def _run_on_host(self, segment, values):
         local: dict[int, torch.Tensor] = {}
-        made_by: dict = {}
 
         def to_cpu(argument):
             if isinstance(argument, torch.device):
@@ -209,17 +194,19 @@ class Program:
             result = function(*args, **kwargs) if function else call(node.target, args, kwargs)
             for value, tensor in self._pairs(self.ids[node], result):
                 local[value] = _restrided(tensor, self.fakes[value])
-                made_by[value] = node.target
         for value in segment["outputs"]:
-            on_card = self.fakes[value].device.type == "spyre"
-            values[value] = check_fits(made_by[value], local[value]) if on_card else local[value]
+            values[value] = local[value]
 
     def warn_of_fallbacks(self) -> None:
         """Names what the graph has on the card and the host computes, each operator once."""
         for segment in self.segments:
             for number in segment["nodes"] if segment["kind"] != "card" else ():
                 node = self.nodes[number]
-                on_card = any(is_on_card(leaf) for leaf in pytree.tree_leaves(self.values[node]))
+                leaves = pytree.tree_leaves(self.values[node])
+                on_card = any(
+                    isinstance(leaf, torch.Tensor) and leaf.device.type == "spyre"
+                    for leaf in leaves
+                )
                 if on_card and not (node.target.is_view or node.target in _MOVES):
                     warn_fallback(node.target, "runs on the CPU: last_report().text has the reason")
 

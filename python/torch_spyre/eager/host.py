@@ -40,18 +40,6 @@ def warn_fallback(what, message: str) -> None:
     warnings.warn(text, FallbackWarning, stacklevel=user_level())
 
 
-def check_fits(what, tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor`, which the CPU computed for the card; RuntimeError when its integers do not fit."""
-    if tensor.dtype == torch.int64 and tensor.numel() > 0:
-        least, most = (int(end) for end in tensor.aminmax())
-        for value in (least, most):
-            if not -(2**31) <= value < 2**31:
-                raise RuntimeError(
-                    f"spyre: {what}: {value} does not fit the card's 32-bit integers"
-                )
-    return tensor
-
-
 def run_on_cpu(op, args, kwargs, reason: str | None = None):
     """Runs `op` on CPU copies; results return to the card, mutated arguments are copied back."""
     handover.check_devices(op, args, kwargs)
@@ -96,7 +84,7 @@ def run_on_cpu(op, args, kwargs, reason: str | None = None):
             return copies[id(value)][0]
         if device is None or value.device.type != "cpu":
             return value
-        return check_fits(op, value).to(device)
+        return value.to(device)
 
     return pytree.tree_map(to_card, results)
 
@@ -176,4 +164,4 @@ def _copy_back(op, args, kwargs, copies) -> None:
                 original = copies[id(copy)][0]
                 if original.shape != copy.shape:
                     original.resize_(copy.shape)
-                original.copy_(check_fits(op, copy))
+                original.copy_(copy)

@@ -75,7 +75,8 @@ def _to_copy(tensor, *, dtype=None, device=None, memory_format=None, **options):
 
 def _clone(tensor, *, memory_format=None):
     op = _aten.clone.default
-    if tensor.dtype in _CARD_COPIES and tensor.numel() > 0 and tensor.dim() <= 6:
+    plain = tensor.dtype in _CARD_COPIES and not tensor.is_neg()
+    if plain and tensor.numel() > 0 and tensor.dim() <= 6:
         return operator_of(op).kernel((tensor,), {"memory_format": memory_format})
     return op._op_dk(
         torch._C.DispatchKey.CompositeExplicitAutograd, tensor, memory_format=memory_format
@@ -97,6 +98,13 @@ def _resize_(tensor, size, *, memory_format=None):
     if kept:
         fresh.view(-1)[:kept].copy_(tensor.reshape(-1)[:kept])
     return tensor.set_(fresh.untyped_storage(), 0, fresh.shape, fresh.stride())
+
+
+def _refuse_quantized(*_args, **_options):
+    raise RuntimeError(
+        "quantized tensors cannot lie on the spyre device: dequantize() them, or keep their "
+        "int_repr() there"
+    )
 
 
 def _convolution(*args):
@@ -159,4 +167,12 @@ def register() -> list[torch.library.Library]:
     aten.impl("native_layer_norm_backward", _untraced(_layer_norm_backward))
     differentiable = torch.library.Library("aten", "IMPL", "AutogradPrivateUse1")
     recurrent.register(aten, differentiable)
-    return [fallback, aten, kernels, differentiable]
+    quantized = torch.library.Library("aten", "IMPL", "QuantizedPrivateUse1")
+    for name in ("empty_quantized", "_empty_affine_quantized",
+                 "_empty_per_channel_affine_quantized"):  # fmt: skip
+        quantized.impl(name, _refuse_quantized)
+    lazy = []
+    for key in ("Conjugate", "Negative"):  # copies look at these bits themselves (core/copy.c)
+        lazy.append(torch.library.Library("aten", "IMPL", key))
+        lazy[-1].impl("_copy_from", torch.library.fallthrough_kernel)
+    return [fallback, aten, kernels, differentiable, quantized, *lazy]

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dtypes and integers that the card only stores: bytes on the device, operators on the host."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+import torch_spyre
+
+STORED = [
+    torch.float64, torch.complex32, torch.complex64, torch.complex128, torch.uint16, torch.uint32,
+    torch.uint64, torch.float8_e5m2, torch.float8_e4m3fnuz,
+]  # fmt: skip
+HELD = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool, torch.float32]
+
+
+def same(card, host):
+    """Equal in device, dtype, sizes and every bit."""
+    assert card.device.type == "spyre" and card.dtype == host.dtype and card.shape == host.shape
+    card, host = card.cpu().contiguous().flatten(), host.contiguous().flatten()
+    assert card.view(torch.uint8).equal(host.view(torch.uint8))
+
+
+def numbers(dtype, *shape):
+    count = torch.Size(shape).numel()
+    return (torch.arange(count).reshape(shape) % 23).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", STORED + HELD, ids=str)
+def test_storing_copying_and_viewing(dtype):
+    host = numbers(dtype, 5, 70)
+    card = host.to("spyre")
+    same(card, host)
+    same(card.clone(), host)
+    same(card.t(), host.t())
+    same(card.t().contiguous(), host.t().contiguous())
+    same(card[1:4, 3:67:2], host[1:4, 3:67:2])
+    same(torch.empty_like(card).copy_(card), host)
+    same(torch.zeros(5, 70, dtype=dtype, device="spyre"), torch.zeros(5, 70, dtype=dtype))
+    assert card[2, 3].item() == host[2, 3].item()
+    assert card[1].tolist() == host[1].tolist()
+    host[1:3, 5:9], card[1:3, 5:9] = host[3:5, 5:9].clone(), card[3:5, 5:9].clone()
+    host[4], card[4] = host[0].clone(), host[0]
+    host[:, 2], card[:, 2] = 3, 3
+    same(card, host)
+    if dtype is not torch.bool:
+        same(card.view(torch.uint8), host.view(torch.uint8))
+    shown = repr(card).split("device=")[0].split("dtype=")[0].rstrip(" ,\n")
+    assert shown == repr(host).split("dtype=")[0].removesuffix(")").rstrip(" ,\n")
+
+
+@pytest.mark.parametrize("dtype", [*STORED, torch.int64], ids=str)
+def test_casts_between_dtypes(dtype):
+    host = numbers(dtype, 3, 70)
+    card = host.to("spyre")
+    for other in (torch.float32, torch.int64, torch.float64, torch.complex64):
+        same(card.to(other), host.to(other))
+        same(card.to(other).to(dtype), host.to(other).to(dtype))
+
+
+def test_files_of_every_dtype():
+    for dtype in STORED + HELD:
+        host = numbers(dtype, 4, 9)
+        card = host.to("spyre")
+        same(copy.deepcopy(card), host)
+        legacy = dtype not in torch.storage._new_dtypes()
+        if legacy:  # PyTorch pickles no others
+            same(pickle.loads(pickle.dumps(card)), host)
+        for zipped in {True, not legacy}:
+            file = io.BytesIO()
+            torch.save({"x": card, "part": card[1:3]}, file, _use_new_zipfile_serialization=zipped)
+            file.seek(0)
+            loaded = torch.load(file, weights_only=True)
+            same(loaded["x"], host)
+            same(loaded["part"], host[1:3])
+
+
+def test_operators_run_on_the_host():
+    host = torch.linspace(-2, 2, 210, dtype=torch.float64).reshape(3, 70)
+    card = host.to("spyre")
+    with pytest.warns(torch_spyre.FallbackWarning, match="has no format for float64"):
+        same(torch.erfc(card), torch.erfc(host))
+    same(card @ card.t(), host @ host.t())
+    same(card.sum(0), host.sum(0))
+    same(torch.cat([card, card * 2]), torch.cat([host, host * 2]))
+    same(card.add_(1).mul_(card), (host + 1) * (host + 1))
+    out = torch.empty(0, dtype=torch.float64, device="spyre")
+    same(torch.exp(host.to("spyre"), out=out), torch.exp(host))
+
+
+def test_complex_numbers():
+    host = torch.randn(4, 6, dtype=torch.complex64)
+    card = host.to("spyre")
+    same(card.conj().resolve_conj(), host.conj().resolve_conj())
+    same(card.conj().imag.clone(), host.conj().imag.clone())
+    assert card.conj().cpu().resolve_conj().equal(host.conj().resolve_conj())
+    same(card.real, host.real)
+    same(torch.view_as_complex(torch.view_as_real(card)), host)
+    target = torch.zeros_like(card)
+    target.conj().copy_(host)
+    same(target, host.conj().resolve_conj())
+    target.real.copy_(torch.ones(4, 6))
+    assert target.cpu().real.eq(1).all() and target.cpu().imag.equal(-host.imag)
+    torch.testing.assert_close((card @ card.mH).cpu(), host @ host.mH)
+    torch.testing.assert_close(torch.fft.fft(card.real).cpu(), torch.fft.fft(host.real))
+
+
+def test_autocast_with_a_gradient_scaler():
+    model = torch.nn.Linear(4, 4).to("spyre")
+    before = model.weight.detach().cpu().clone()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("spyre", init_scale=2.0**10, growth_interval=1)
+    x = torch.ones(2, 4, device="spyre")
+    for step in (1, 2):
+        optimizer.zero_grad()
+        with torch.autocast("spyre"):
+            loss = model(x).sum()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        assert model.weight.grad.cpu().allclose(torch.full((4, 4), 2.0))
+        scaler.step(optimizer)
+        scaler.update()
+        assert scaler.get_scale() == 2.0 ** (10 + step)
+    assert (before - model.weight.detach().cpu()).allclose(torch.full((4, 4), 0.4), atol=1e-4)
+    scaler.scale(torch.full((), float("inf"), device="spyre") * model(x).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert scaler.get_scale() == 2.0**11
+
+
+def test_quantized_tensors_are_refused():
+    quantized = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8)
+    for attempt in (
+        lambda: quantized.to("spyre"),
+        lambda: torch.quantize_per_tensor(torch.ones(3, device="spyre"), 0.1, 0, torch.qint8),
+    ):
+        with pytest.raises(RuntimeError, match="[qQ]uantized tensors.* cannot lie on the spyre"):
+            attempt()
+
+
+# ---- int64 beyond 32 bits
+
+WIDE = [2**31, -(2**31) - 1, 2**63 - 1, -(2**63), 2**40, 7, -1, 0]
+
+
+def test_wide_integers_are_exact():
+    host = torch.tensor(WIDE)
+    card = host.to("spyre")
+    same(card, host)
+    same(card[2:], host[2:])
+    same(card.clone(), host)
+    same(card // 3, host // 3)
+    same(card > 5, host > 5)
+    same(card.to(torch.float32), host.to(torch.float32))
+    same(torch.full((70,), 2**40, device="spyre"), torch.full((70,), 2**40))
+    same(torch.zeros(3, dtype=torch.int64, device="spyre").fill_(-(2**33)),
+         torch.full((3,), -(2**33)))  # fmt: skip
+    same(torch.arange(2**40, 2**40 + 70, device="spyre"), torch.arange(2**40, 2**40 + 70))
+    assert [value.item() for value in card] == WIDE
+
+
+def test_wide_integers_in_a_part_of_a_tensor():
+    host = torch.arange(210).reshape(3, 70)
+    card = host.to("spyre")
+    row, column = card[1], card[:, 5]
+    card[1, 3:6] = torch.tensor([2**40, -(2**40), 5])
+    host[1, 3:6] = torch.tensor([2**40, -(2**40), 5])
+    same(card, host)
+    same(row, host[1])
+    same(column, host[:, 5])
+    column.add_(1)
+    host[:, 5].add_(1)
+    same(card, host)
+    card[2] = torch.full((70,), 1e12, dtype=torch.float64)
+    host[2] = 10**12
+    same(card, host)
+    card.t()[4:6].copy_(torch.full((2, 3), 2**50))
+    host.t()[4:6] = 2**50
+    same(card, host)
+    halves = torch.zeros(4, dtype=torch.int64, device="spyre")
+    halves.view(torch.int32)[3] = 1
+    same(halves, torch.tensor([0, 2**32, 0, 0]))
+
+
+def test_strided_sources_and_other_dtypes():
+    target = torch.zeros(6, 4, dtype=torch.int64, device="spyre")
+    source = torch.arange(24).reshape(4, 6).t() + 2**33
+    same(target.copy_(source), source.contiguous())
+    target = torch.zeros(3, dtype=torch.int64, device="spyre")
+    same(target.copy_(torch.tensor([4e9, -4e9, 1])), torch.tensor([4000000000, -4000000000, 1]))
+    same(torch.zeros(2, dtype=torch.int64, device="spyre").copy_(
+        torch.tensor([2**40, 1]).to("spyre")), torch.tensor([2**40, 1]))  # fmt: skip
+
+
+def test_operators_that_leave_32_bits_on_the_host():
+    host = torch.tensor([2**31 - 1, 5, -(2**31)])
+    card = host.to("spyre")
+    same(card << 4, host << 4)
+    same(card.prod(), host.prod())
+    same(card.where(card > 5, 2**40), host.where(host > 5, 2**40))
+
+
+def test_graphs_take_and_return_wide_integers():
+    host = torch.tensor(WIDE)
+    half = torch.arange(70, dtype=torch.float16)
+    function = torch.compile(lambda a, b: (a % 1000, b * 2, a // 7))
+    for integers in (torch.tensor([5, 7, 2**20]), host, torch.tensor([1, 2, 3])):
+        results = function(integers.to("spyre"), half.to("spyre"))
+        for result, expected in zip(
+            results, (integers % 1000, half * 2, integers // 7), strict=True
+        ):
+            same(result, expected)
+
+
+def test_a_graph_with_stored_dtypes():
+    def function(x, y):
+        z = torch.fft.fft(y).abs()
+        return x * 2, z, y.to(torch.float64) + 0.1
+
+    x, y = torch.arange(70, dtype=torch.float16), torch.arange(8, dtype=torch.float32)
+    results = torch.compile(function)(x.to("spyre"), y.to("spyre"))
+    for result, expected in zip(results, function(x, y), strict=True):
+        assert result.device.type == "spyre" and result.dtype == expected.dtype
+        torch.testing.assert_close(result.cpu(), expected)
