@@ -8,6 +8,7 @@ BUILD  := build/release
 ASAN   := build/asan
 TSAN   := build/tsan
 FUZZ   := build/fuzz
+DIST   := build/dist
 STAMPS := build/stamps
 PIP    := $(PY) -m pip install --disable-pip-version-check -q
 # No job of a build may start a device of its own.
@@ -17,16 +18,23 @@ QUIET  := TORCH_DEVICE_BACKEND_AUTOLOAD=0
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
+# make test-ops: operators (names or beginnings*), dtypes, forms, processes; nothing means all.
+OPS      ?=
+DTYPES   ?=
+FORMS    ?=
+OPS_ARGS ?= --bless
+
 TORCH_PIP_ARGS ?=
 PYTEST_ARGS    ?=
 
 SOURCES := CMakeLists.txt pyproject.toml \
-  $(shell find include src python -type f -not -name '*.pyc' -not -path '*/torch_spyre/*')
+  $(shell find cmake include src python -type f -not -name '*.pyc' -not -path '*/torch_spyre/*')
 
 # Where threads meet; under the thread sanitizer everything else only takes longer.
 TSAN_TESTS := base_thread|base_log|card_launch|concurrency|runtime_|endurance|cache
 
-.PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan fuzz layers lint bench bench-turns clean
+.PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-ops fuzz \
+  layers lint wheel test-wheel test-wheel-quick bench bench-turns clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
@@ -35,6 +43,9 @@ help:
 	@echo 'make test    C tests, the same under ASan and UBSan, threads under TSan, include order,'
 	@echo '             links, Python tests'
 	@echo 'make test-cabi  C programs of the public interface alone'
+	@echo 'make wheel   a wheel for Python 3.11 and newer, debug information apart, in build/dist'
+	@echo 'make test-wheel  install it into fresh environments, each with PyTorch: WHEEL_PYTHONS'
+	@echo 'make test-ops  every operator of PyTorch: OPS, DTYPES, FORMS'
 	@echo 'make fuzz    look for inputs that break a parser: FUZZ_SECONDS, FUZZ_TARGETS'
 	@echo 'make lint    ruff, mypy, links of the documentation'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
@@ -65,13 +76,14 @@ $(STAMPS)/packages: $(STAMPS)/torch tools/requirements.txt
 build: $(STAMPS)/build
 
 $(STAMPS)/build: $(STAMPS)/packages $(SOURCES)
-	$(QUIET) PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PIP) --no-build-isolation --no-deps -e .
+	$(QUIET) PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PIP) --no-build-isolation --no-deps -e . \
+	  --config-settings=cmake.define.SPYRE_WERROR=ON
 	@touch $@
 
 demo: build
 	$(PY) examples/semantic_search.py
 
-test: test-c test-asan test-tsan layers test-python
+test: test-c test-asan test-tsan layers test-wheel-quick test-python
 
 test-c: build
 	cmake --build $(BUILD)
@@ -83,22 +95,28 @@ test-cabi: build
 	ctest --test-dir $(BUILD) --output-on-failure -R '^cabi_'
 
 test-asan: $(STAMPS)/packages
-	cmake -S . -B $(ASAN) -G Ninja -DSPYRE_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
+	cmake --preset asan-ubsan
 	cmake --build $(ASAN)
 	ctest --test-dir $(ASAN) --output-on-failure -j2
 
 test-tsan: $(STAMPS)/packages
-	cmake -S . -B $(TSAN) -G Ninja -DSPYRE_SANITIZE=thread -DCMAKE_BUILD_TYPE=RelWithDebInfo
+	cmake --preset tsan
 	cmake --build $(TSAN)
 	ctest --test-dir $(TSAN) --output-on-failure -j2 -R '$(TSAN_TESTS)'
 
 # With clang libFuzzer searches (on Debian packages clang and libclang-rt-14-dev), otherwise
 # tests/fuzz/driver.c. What is found stays in build/fuzz.
 fuzz: $(STAMPS)/packages
-	cmake -S . -B $(FUZZ) -G Ninja -DSPYRE_SANITIZE=ON -DSPYRE_FUZZ=ON \
-	  -DCMAKE_BUILD_TYPE=RelWithDebInfo $(if $(shell command -v clang),-DCMAKE_C_COMPILER=clang)
+	cmake --preset fuzz $(if $(shell command -v clang),-DCMAKE_C_COMPILER=clang)
 	cmake --build $(FUZZ) --target fuzz_targets
 	bash tools/fuzz $(FUZZ) $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+
+# PyTorch's operator database on the device. It goes on where build/ops ends: `rm -r build/ops`
+# starts afresh. A whole run writes the table of docs/operators.md.
+test-ops: build
+	PYTHONPATH=tests $(PY) -W ignore -m ops --folder build/ops --table $(OPS_ARGS) \
+	  $(if $(OPS),--ops '$(OPS)') $(if $(DTYPES),--dtypes $(DTYPES)) $(if $(FORMS),--forms $(FORMS))
+	$(PY) tools/operators_page.py
 
 layers: build
 	$(PY) tools/check_layers.py
@@ -116,6 +134,27 @@ lint: $(STAMPS)/packages
 	$(PY) -m ruff format --check python tests tools examples bench
 	$(PY) -m mypy
 	$(PY) tools/check_docs.py
+
+$(STAMPS)/wheel-tools: $(STAMPS)/packages tools/requirements-wheel.txt
+	$(PIP) -r tools/requirements-wheel.txt
+	@touch $@
+
+# auditwheel adds the libraries of the system and names the oldest system that the wheel runs on.
+wheel: $(STAMPS)/wheel
+$(STAMPS)/wheel: $(STAMPS)/wheel-tools $(STAMPS)/build tools/wheel
+	bash tools/wheel $(VENV) $(DIST)
+	@touch $@
+
+# The interpreters that `make test-wheel` makes environments of, each with PyTorch of its own.
+WHEEL_PYTHONS ?= $(PY)
+
+test-wheel: wheel
+	for python in $(WHEEL_PYTHONS); do \
+	  bash tools/test_wheel $(DIST) $$python torch==2.13.0 $(TORCH_PIP_ARGS) || exit 1; done
+
+# The same beside the PyTorch of .venv.
+test-wheel-quick: wheel
+	bash tools/test_wheel $(DIST) $(PY) borrow
 
 bench: build
 	$(PY) bench/run.py

@@ -8,7 +8,7 @@ runs such bytes, in this process or in another. Numbers are float16.
 import ctypes
 import os
 import pathlib
-import sys
+import sysconfig
 
 import numpy as np
 
@@ -28,7 +28,8 @@ class HostTensor(ctypes.Structure):  # spyre_host_tensor of include/spyre/deploy
 
 
 def _load():
-    path = os.environ.get("SPYRE_LIBRARY") or pathlib.Path(sys.prefix, "lib", "libspyre.so")
+    package = pathlib.Path(sysconfig.get_path("platlib"), "torch_spyre", "lib")
+    path = os.environ.get("SPYRE_LIBRARY") or next(package.glob("libspyre.so.*"), "libspyre.so")
     library = ctypes.CDLL(str(path))
     library.spyre_status_message.restype = ctypes.c_char_p
     return library

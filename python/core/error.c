@@ -8,7 +8,7 @@
 
 static _Thread_local spyre_code code_of_thread;
 static _Thread_local char message_of_thread[4096];
-static PyObject *unsupported_error;
+static PyObject *unsupported_error, *out_of_memory_error;
 
 bool core_fail(spyre_code code, const char *format, ...)
 {
@@ -49,7 +49,7 @@ PyObject *core_raise(void)
     PyObject *type = PyExc_RuntimeError;
     if (code_of_thread == SPYRE_UNSUPPORTED && unsupported_error) type = unsupported_error;
     if (code_of_thread == SPYRE_INVALID_ARGUMENT) type = PyExc_ValueError;
-    if (code_of_thread == SPYRE_OUT_OF_MEMORY) type = PyExc_MemoryError;
+    if (code_of_thread == SPYRE_OUT_OF_MEMORY && out_of_memory_error) type = out_of_memory_error;
     if (!PyErr_Occurred()) PyErr_SetString(type, message_of_thread);
     return NULL;
 }
@@ -65,6 +65,9 @@ bool error_register(PyObject *module)
     unsupported_error = PyErr_NewExceptionWithDoc("torch_spyre.Unsupported",
                                                   "The compiler has no lowering for this.",
                                                   PyExc_RuntimeError, NULL);
-    return unsupported_error &&
+    PyObject *torch = PyImport_ImportModule("torch._C");
+    out_of_memory_error = torch ? PyObject_GetAttrString(torch, "OutOfMemoryError") : NULL;
+    Py_XDECREF(torch);
+    return unsupported_error && out_of_memory_error &&
            PyModule_AddObjectRef(module, "Unsupported", unsupported_error) == 0;
 }

@@ -17,12 +17,11 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/strides.h>
-#include <torch/csrc/Generator.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/jit/serialization/pickler_helper.h>
 #include <torch/library.h>
 
 #include "glue.h"
+#include "python_tensor.h"
 
 namespace {
 
@@ -528,7 +527,7 @@ void glue_make_lazy(void *tensor, const void *like)
 const void *glue_from_python(void *object)
 {
     auto *python = static_cast<PyObject *>(object);
-    return THPVariable_Check(python) ? &THPVariable_Unpack(python) : nullptr;
+    return python_is_tensor(python) ? &reinterpret_cast<THPVariable *>(python)->cdata : nullptr;
 }
 
 void *glue_to_python(void *tensor)

@@ -3,6 +3,8 @@
 // The memory of cards as the runtime counts it, for Python and for PyTorch's allocator.
 #include "core.h"
 
+#include "spyre/device.h"
+
 spyre_memory_statistics memory_statistics(uint32_t card)
 {
     spyre_memory_statistics now = {0};
@@ -72,7 +74,31 @@ static PyObject *py_reset_totals(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+// check_room(name, dtype, elements): raises OutOfMemoryError when they exceed a segment.
+static PyObject *py_check_room(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *name;
+    PyObject *object;
+    long long elements;
+    spyre_dtype dtype;
+    spyre_layout layout;
+    if (!PyArg_ParseTuple(args, "sOL", &name, &object, &elements)) return NULL;
+    if (!dtype_of_object(object, &dtype)) Py_RETURN_NONE;       // not of the card
+    const int64_t size[] = {elements};
+    spyre_status unknown = spyre_layout_default(size, 1, dtype, &layout);
+    int64_t bytes = unknown ? 0 : spyre_layout_bytes(&layout);
+    spyre_status_free(unknown);
+    int64_t most = (int64_t)spyre_card_constant_named("SEGMENT_BYTES")->value;
+    if (bytes <= most) Py_RETURN_NONE;
+    core_fail(SPYRE_OUT_OF_MEMORY,
+              "%s: a result takes %lld bytes of card memory, a segment has %lld", name,
+              (long long)bytes, (long long)most);
+    return core_raise();
+}
+
 static PyMethodDef methods[] = {
+    {"check_room", py_check_room, METH_VARARGS, "(name, dtype, elements) -> None"},
     {"_spyre_get_allocator_stats", py_statistics, METH_VARARGS, "([card]) -> counts by name"},
     {"_spyre_reset_peak_stats", py_reset_peak, METH_VARARGS, "([card])"},
     {"_spyre_reset_accumulated_stats", py_reset_totals, METH_VARARGS, "([card])"},

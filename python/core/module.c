@@ -2,6 +2,7 @@
 //
 // torch_spyre._C: every file of the folder registers its own part.
 #include "core.h"
+#include "spyre/version.h"
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                         "torch_spyre._C",
@@ -29,7 +30,8 @@ PyMODINIT_FUNC PyInit__C(void)
     if (!module) return NULL;
     bool ok = true;
     for (size_t i = 0; ok && i < sizeof parts / sizeof *parts; i++) ok = parts[i](module);
-    if (ok) return module;
+    if (ok && PyModule_AddStringConstant(module, "__version__", spyre_version()) == 0)
+        return module;
     Py_DECREF(module);
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, core_error_message());
     return NULL;

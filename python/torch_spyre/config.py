@@ -44,6 +44,18 @@ def _count(variable: str, default: int) -> int:
     return default
 
 
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def _bytes(variable: str, default: str) -> int:
+    text = os.environ.get(variable) or default
+    number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1] in _UNITS else (text, 1)
+    if number.isdecimal():
+        return int(number) * unit
+    warnings.warn(f"{variable}={text}: expected bytes like 64M", stacklevel=2)
+    return _bytes("", default)
+
+
 globals().update(
     {
         name: _initial(variable, default, rule)
@@ -54,6 +66,7 @@ hbm_pool_planning: bool = Config(alias=f"{__name__}.memory_plan")  # torch-spyre
 # Of the Python side, which no program depends on.
 max_buckets: int = _count("MAX_BUCKETS", 32)  # of a dim that torch._dynamo.mark_dynamic() bounds
 min_default_granularity: int = _count("MIN_DEFAULT_GRANULARITY", 4)  # of its buckets, without min=
+report_bytes: int = _bytes("SPYRE_REPORT_MEMORY", "16M")  # of torch_spyre.compile_reports()
 cost_model: str = os.environ.get("SPYRE_DUMP_COST", "")  # "1": predicted times, on stderr
 log_passes: str = os.environ.get("SPYRE_LOG_PASSES", "")  # logging_config.set_log_passes()
 

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import collections
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+
+from . import config
 
 
 @dataclass
@@ -49,4 +52,39 @@ class CompileReport:
         return [program.executable.lx_use(i) for i, kind in enumerate(kinds) if kind == "card"]
 
 
-reports: list[CompileReport] = []
+_KERNEL_BYTES = 2048  # of a kernel's counters as objects of Python, roughly
+
+
+class Reports:
+    """The reports of the process, oldest first. Those that exceed config.report_bytes go, the
+    oldest first; the last one stays."""
+
+    def __init__(self) -> None:
+        self._reports: collections.deque[CompileReport] = collections.deque()
+        self.bytes = 0
+
+    def append(self, report: CompileReport) -> None:
+        self._reports.append(report)
+        self.bytes += _bytes(report)
+        while self.bytes > config.report_bytes and len(self._reports) > 1:
+            self.bytes -= _bytes(self._reports.popleft())
+
+    def clear(self) -> None:
+        self._reports.clear()
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._reports)
+
+    def __iter__(self) -> Iterator[CompileReport]:
+        return iter(self._reports)
+
+    def __getitem__(self, index: int) -> CompileReport:
+        return self._reports[index]
+
+
+def _bytes(report: CompileReport) -> int:
+    return len(report.text) + _KERNEL_BYTES * (1 + len(report.counters))
+
+
+reports = Reports()

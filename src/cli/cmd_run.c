@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs a SpyreCode directory. Files hold the bytes of a launch argument as the card lays them out.
+// What a small file declares may be large, so memory is mapped lazily and outputs have holes.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "counters.h"
 #include "spyre/program.h"
 
-enum { MOST_ARGUMENTS = 1024 };
+enum { MOST_ARGUMENTS = 1024, PIECE_BYTES = 1 << 16 };
+#define LARGEST_BYTES (1LL << 34)       // a segment of the card
 
 typedef struct {
     const char *input, *output;         // paths, or null
@@ -48,7 +53,7 @@ static bool parse_size(const char *digits, long long *out_size)
     char *end;
     errno = 0;
     *out_size = strtoll(digits, &end, 10);
-    return end != digits && !*end && !errno && *out_size > 0 && *out_size <= 1LL << 34;
+    return end != digits && !*end && !errno && *out_size > 0 && *out_size <= LARGEST_BYTES;
 }
 
 static int read_request(cli_arguments *in, request *r)
@@ -97,28 +102,48 @@ static int read_input(launch_argument *argument)
                         more ? "more" : "fewer", wanted);
 }
 
+// Zeros that cost memory where they are written; null when there is no room.
+static void *map_zeros(int64_t bytes)
+{
+    void *memory = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return NULL;
+    madvise(memory, (size_t)bytes, MADV_HUGEPAGE);      // fewer faults; a refusal is fine
+    return memory;
+}
+
+// The size of argument k, and memory when a file names its contents before or after.
+static int prepare_argument(const spyre_program *program, uint32_t k, launch_argument *a)
+{
+    int64_t bytes = spyre_program_argument_bytes(program, k);
+    if (!bytes) bytes = a->size;
+    if (!bytes)
+        return cli_complain("run", "launch argument %u: the code does not state its size, "
+                            "--size %u=BYTES is needed", k, k);
+    if (bytes > LARGEST_BYTES)
+        return cli_complain("run", "launch argument %u: %lld bytes, at most %lld fit a segment of "
+                            "the card", k, (long long)bytes, LARGEST_BYTES);
+    a->buffer.byte_count = bytes;
+    if (!a->input && !a->output) return CLI_OK;
+    a->buffer.bytes = map_zeros(bytes);
+    if (!a->buffer.bytes) {
+        cli_complain("run", "launch argument %u: no address space for its %lld bytes", k,
+                     (long long)bytes);
+        return CLI_FAILED;
+    }
+    return a->input ? read_input(a) : CLI_OK;
+}
+
 static int prepare(const spyre_program *program, request *r)
 {
     uint32_t count = spyre_program_argument_count(program);
     if (r->named > count)
         return cli_complain("run", "%s: there is no launch argument %u, only %u of them",
                             r->directory, r->named - 1, count);
-    for (uint32_t k = 0; k < count; k++) {
-        launch_argument *a = &r->arguments[k];
-        int64_t bytes = spyre_program_argument_bytes(program, k);
-        if (!bytes) bytes = a->size;
-        if (!bytes)
-            return cli_complain("run", "launch argument %u: the code does not state its size, "
-                                "--size %u=BYTES is needed", k, k);
-        a->buffer = (spyre_program_buffer){calloc(1, (size_t)bytes), bytes};
-        if (!a->buffer.bytes) {
-            cli_complain("run", "launch argument %u: out of memory", k);
-            return CLI_FAILED;
-        }
-        int result = a->input ? read_input(a) : CLI_OK;
-        if (result) return result;
-    }
-    return CLI_OK;
+    int result = CLI_OK;
+    for (uint32_t k = 0; k < count && !result; k++)
+        result = prepare_argument(program, k, &r->arguments[k]);
+    return result;
 }
 
 static int launch(const spyre_program *program, const request *r)
@@ -133,11 +158,33 @@ static int launch(const spyre_program *program, const request *r)
     return cli_report("run", status);
 }
 
+static bool is_zero(const char *bytes, size_t count)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, count - 1) == 0;
+}
+
+// Pieces of zeros become holes of a regular file.
+static bool write_pieces(FILE *file, const char *bytes, size_t count)
+{
+    struct stat about;
+    bool holes = fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode);
+    for (size_t at = 0; at < count; at += PIECE_BYTES) {
+        size_t piece = count - at < PIECE_BYTES ? count - at : PIECE_BYTES;
+        if (holes && is_zero(bytes + at, piece)) {
+            if (fseeko(file, (off_t)piece, SEEK_CUR) != 0) return false;
+        } else if (fwrite(bytes + at, 1, piece, file) != piece) {
+            return false;
+        }
+    }
+    if (fflush(file) != 0) return false;
+    return !holes || ftruncate(fileno(file), (off_t)count) == 0;
+}
+
 static int write_output(const launch_argument *argument)
 {
     FILE *file = fopen(argument->output, "wb");
-    size_t bytes = (size_t)argument->buffer.byte_count;
-    bool written = file && fwrite(argument->buffer.bytes, 1, bytes, file) == bytes;
+    bool written = file && write_pieces(file, argument->buffer.bytes,
+                                        (size_t)argument->buffer.byte_count);
     int reason = errno;
     if (file && fclose(file) != 0 && written) {
         reason = errno;
@@ -170,7 +217,9 @@ int cmd_run(int count, char **arguments)
     for (uint32_t k = 0; k < r.named && !result; k++)
         if (r.arguments[k].output) result = write_output(&r.arguments[k]);
     if (!result) result = show_counters(program, &r.counters);
-    for (uint32_t k = 0; k < MOST_ARGUMENTS; k++) free(r.arguments[k].buffer.bytes);
+    for (uint32_t k = 0; k < MOST_ARGUMENTS; k++)
+        if (r.arguments[k].buffer.bytes)
+            munmap(r.arguments[k].buffer.bytes, (size_t)r.arguments[k].buffer.byte_count);
     spyre_program_close(program);
     return result;
 }

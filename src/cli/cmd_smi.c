@@ -10,6 +10,7 @@
 
 #include "cli.h"
 #include "smi.h"
+#include "spyre/version.h"
 
 enum { MOST_CARDS = 64, PATH_BYTES = 512, VARIABLE_BYTES = 1024 };
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "spyre/version.h"
 
 typedef struct {
     const char *name, *arguments, *summary, *options;

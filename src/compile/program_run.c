@@ -106,33 +106,73 @@ const spyre_kernel_counters *spyre_program_counters(const spyre_program *program
 }
 
 // --- Running
+//
+// Bytes travel in pieces through a small copy. A piece of zeros is left out on its way to card
+// memory, which begins as zeros, and on its way to a buffer that has zeros there: neither the card
+// nor the caller backs what no side has touched.
+
+enum { PIECE_BYTES = 1 << 20 };
 
 typedef struct {
     spyre_context *context;
     uint32_t card, count;
     uint64_t *addresses;                // 0: not allocated
-    void **sticks;                      // host copies, rounded up to whole sticks
+    uint8_t *piece;                     // PIECE_BYTES, whole sticks
     const spyre_program_buffer *buffers;
 } run;
 
-static card_bytes place_of(const run *r, uint32_t argument)
+static bool is_zero(const uint8_t *bytes, size_t count)
 {
+    return count == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, count - 1) == 0);
+}
+
+// The piece from byte `at` of an argument; *out_bytes of it are the argument's.
+static card_bytes piece_at(const run *r, uint32_t argument, int64_t at, size_t *out_bytes)
+{
+    int64_t left = r->buffers[argument].byte_count - at;
+    *out_bytes = (size_t)(left < PIECE_BYTES ? left : PIECE_BYTES);
     return (card_bytes){.context = r->context, .card = r->card, .stream = SPYRE_DEFAULT_STREAM,
-                        .address = r->addresses[argument],
-                        .sticks = card_bytes_sticks(r->buffers[argument].byte_count)};
+                        .address = r->addresses[argument] + (uint64_t)at,
+                        .sticks = card_bytes_sticks((int64_t)*out_bytes)};
+}
+
+static spyre_status send_pieces(run *r, uint32_t argument)
+{
+    const spyre_program_buffer *buffer = &r->buffers[argument];
+    for (int64_t at = 0; buffer->bytes && at < buffer->byte_count; at += PIECE_BYTES) {
+        size_t bytes;
+        const card_bytes place = piece_at(r, argument, at, &bytes);
+        const uint8_t *source = (const uint8_t *)buffer->bytes + at;
+        if (is_zero(source, bytes)) continue;
+        memset(r->piece, 0, PIECE_BYTES);
+        memcpy(r->piece, source, bytes);
+        TRY(card_bytes_write(&place, r->piece));
+    }
+    return NULL;
 }
 
 static spyre_status send(run *r, uint32_t argument)
 {
-    const spyre_program_buffer *buffer = &r->buffers[argument];
-    int64_t bytes = card_bytes_sticks(buffer->byte_count) * SPYRE_STICK_BYTES;
-    r->sticks[argument] = calloc(1, (size_t)bytes);
-    TRY_ALLOC(r->sticks[argument]);
-    memcpy(r->sticks[argument], buffer->bytes, (size_t)buffer->byte_count);
+    int64_t bytes = card_bytes_sticks(r->buffers[argument].byte_count) * SPYRE_STICK_BYTES;
     TRY(spyre_memory_allocate(r->context, r->card, SPYRE_DEFAULT_STREAM, bytes,
-                               &r->addresses[argument]));
-    const card_bytes place = place_of(r, argument);
-    return card_bytes_write(&place, r->sticks[argument]);
+                              &r->addresses[argument]));
+    TRY(spyre_copy_raw(r->context, r->card, SPYRE_DEFAULT_STREAM, r->addresses[argument], 0,
+                       bytes));
+    return send_pieces(r, argument);
+}
+
+static spyre_status receive(run *r, uint32_t argument)
+{
+    const spyre_program_buffer *buffer = &r->buffers[argument];
+    for (int64_t at = 0; buffer->bytes && at < buffer->byte_count; at += PIECE_BYTES) {
+        size_t bytes;
+        const card_bytes place = piece_at(r, argument, at, &bytes);
+        uint8_t *target = (uint8_t *)buffer->bytes + at;
+        TRY(card_bytes_read(&place, r->piece));
+        if (is_zero(r->piece, bytes) && is_zero(target, bytes)) continue;
+        memcpy(target, r->piece, bytes);
+    }
+    return NULL;
 }
 
 static spyre_status execute(run *r, const spyre_program *program)
@@ -141,12 +181,8 @@ static spyre_status execute(run *r, const spyre_program *program)
         TRY(status_at(send(r, k), "launch argument %u", k));
     TRY(job_launch(r->context, r->card, SPYRE_DEFAULT_STREAM, program->job, r->addresses, NULL));
     TRY(spyre_stream_synchronize(r->context, r->card, SPYRE_DEFAULT_STREAM));
-    for (uint32_t k = 0; k < r->count; k++) {
-        const card_bytes place = place_of(r, k);
-        TRY(status_at(card_bytes_read(&place, r->sticks[k]), "launch argument %u", k));
-    }
     for (uint32_t k = 0; k < r->count; k++)
-        memcpy(r->buffers[k].bytes, r->sticks[k], (size_t)r->buffers[k].byte_count);
+        TRY(status_at(receive(r, k), "launch argument %u", k));
     return NULL;
 }
 
@@ -158,6 +194,10 @@ static spyre_status check_buffers(const spyre_program *program, const spyre_prog
             return status_new(SPYRE_INVALID_ARGUMENT,
                               "launch argument %u has %lld bytes, the program takes %lld", k,
                               (long long)found, (long long)wanted);
+        if ((uint64_t)found > CARD_SEGMENT_BYTES)
+            return status_new(SPYRE_OUT_OF_MEMORY,
+                              "launch argument %u has %lld bytes, a segment of the card %llu", k,
+                              (long long)found, CARD_SEGMENT_BYTES);
     }
     return NULL;
 }
@@ -172,12 +212,11 @@ spyre_status spyre_program_run(spyre_context *context, uint32_t card_id,
     run r = {.context = context, .card = card_id, .count = program->argument_count,
              .buffers = buffers};
     r.addresses = ARENA_NEW(memory, uint64_t, r.count);
-    r.sticks = ARENA_NEW(memory, void *, r.count);
-    spyre_status status = r.addresses && r.sticks ? execute(&r, program) : status_no_memory();
-    for (uint32_t k = 0; r.addresses && r.sticks && k < r.count; k++) {
+    r.piece = malloc(PIECE_BYTES);
+    spyre_status status = r.addresses && r.piece ? execute(&r, program) : status_no_memory();
+    for (uint32_t k = 0; r.addresses && k < r.count; k++)
         if (r.addresses[k]) spyre_memory_free(context, card_id, r.addresses[k]);
-        free(r.sticks[k]);
-    }
+    free(r.piece);
     arena_destroy(memory);
     return status;
 }

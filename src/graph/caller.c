@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/build.h"
+#include "isa/isa.h"
 
 spyre_status spyre_graph_create(spyre_graph **out_graph)
 {
@@ -129,9 +130,42 @@ spyre_status spyre_graph_add_node(spyre_graph *graph, const char *name, const ch
     return NULL;
 }
 
+// What a tensor of the card takes at least, were its elements in one row; 0 when that is not known.
+static int64_t least_card_bytes(const graph_value *value, const spyre_view *view)
+{
+    int64_t elements = 1;
+    spyre_layout layout;
+    for (uint32_t d = 0; d < view->rank; d++) {
+        if (view->size[d] == 0) return 0;
+        elements += (view->size[d] - 1) * view->stride[d];
+    }
+    spyre_status status = spyre_layout_default(&elements, 1, value->dtype, &layout);
+    bool known = !status;
+    spyre_status_free(status);
+    return known ? spyre_layout_bytes(&layout) : 0;
+}
+
+// A result lies in one segment of the card. Says so before anything is compiled.
+static spyre_status check_room(const spyre_graph *graph, const graph_value *value)
+{
+    spyre_view view;
+    if (!value->on_card || value->node == SPYRE_NO_ID) return NULL;
+    spyre_status status = graph_view_constant(graph, &value->view, &view);
+    bool known = !status;
+    spyre_status_free(status);
+    int64_t bytes = known ? least_card_bytes(value, &view) : 0;
+    if (bytes <= (int64_t)ISA_SEGMENT_BYTES) return NULL;
+    return status_new(SPYRE_OUT_OF_MEMORY,
+                      "result %s takes %lld bytes of card memory, a segment has %lld", value->name,
+                      (long long)bytes, (long long)ISA_SEGMENT_BYTES);
+}
+
 spyre_status spyre_graph_add_output(spyre_graph *graph, uint32_t value)
 {
-    if (value < graph->values.count) return VEC_PUSH(graph->memory, &graph->outputs, value);
+    if (value < graph->values.count) {
+        TRY(check_room(graph, &graph->values.items[value]));
+        return VEC_PUSH(graph->memory, &graph->outputs, value);
+    }
     return status_new(SPYRE_INVALID_ARGUMENT,
                       "output %u: value %u does not exist, the graph has %u", graph->outputs.count,
                       value, graph->values.count);

@@ -196,8 +196,8 @@ spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card_id, uin
         return status_new(SPYRE_INVALID_ARGUMENT, "allocation of %lld bytes", (long long)bytes);
     }
     pthread_mutex_lock(&d->lock);
-    spyre_status status = d->metrics ? metrics_create(d->metrics) : NULL;
-    if (!status) status = memory_take(d, stream_id, bytes, out_address);
+    if (d->metrics) metrics_create(d->metrics);
+    spyre_status status = memory_take(d, stream_id, bytes, out_address);
     if (!status) {
         uint64_t rounded = allocator_round((uint64_t)bytes);
         count_allocation(&d->statistics, rounded);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "runtime/metrics_form.h"
 
 enum { CONFIG_LIMIT_BYTES = 1 << 20 };
@@ -20,7 +21,8 @@ _Static_assert((int)SPYRE_METRICS_SEGMENTS == (int)ALLOCATOR_SEGMENTS, "one coun
 struct metrics_file {
     pthread_mutex_t lock;
     char path[512];
-    int descriptor;                 // -1: not made yet
+    int descriptor;                 // -1: not made
+    bool tried;                     // to make it
     metrics_form form;
 };
 
@@ -119,12 +121,15 @@ static spyre_status create(metrics_file *file)
     return status;
 }
 
-spyre_status metrics_create(metrics_file *file)
+void metrics_create(metrics_file *file)
 {
     pthread_mutex_lock(&file->lock);
-    spyre_status status = file->descriptor < 0 ? create(file) : NULL;
+    spyre_status status = file->tried ? NULL : create(file);
+    file->tried = true;
     pthread_mutex_unlock(&file->lock);
-    return status_at(status, CONFIG);
+    if (!status) return;
+    log_warn("%s: %s; the card works without a metrics file", CONFIG, spyre_status_message(status));
+    spyre_status_free(status);
 }
 
 static spyre_status describe(const device *d, const char *config, metrics_file *file)

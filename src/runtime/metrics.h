@@ -10,9 +10,10 @@
 // for one. Errors name the variable and the file.
 SPYRE_MUST_CHECK spyre_status metrics_open(const device *d, metrics_file **out_file);
 
-// Makes the file, unless that is done. Before memory is used: a program that opens all cards to use
-// one leaves the files of the others to those who use them.
-SPYRE_MUST_CHECK spyre_status metrics_create(metrics_file *file);
+// Makes the file, at the first call. Before memory is used: a program that opens all cards to use
+// one leaves the files of the others to those who use them. A file that cannot be made (another
+// user's file has its name, the disk is full) is one warning, and the card works without it.
+void metrics_create(metrics_file *file);
 void metrics_close(metrics_file *file);     // the file stays, for the last sample; null is allowed
 
 // Around a task. Both take only the file's own lock.

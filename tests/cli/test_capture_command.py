@@ -9,7 +9,8 @@ from command import Spyre
 
 def test_python_beside_the_command(spyre, tmp_path):
     shutil.copy(spyre.path, tmp_path / "spyre")
-    (tmp_path / "libspyre.so").symlink_to(pathlib.Path(spyre.path).parent / "libspyre.so")
+    for library in pathlib.Path(spyre.path).parent.glob("libspyre.so.*"):
+        (tmp_path / library.name).symlink_to(library)
     python = tmp_path / "python3"
     python.write_text('#!/bin/sh\necho beside "$@"\n')
     python.chmod(0o755)

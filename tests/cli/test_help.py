@@ -24,8 +24,8 @@ def test_every_command_has_help(spyre, command):
 
 
 def test_version_is_that_of_the_package(spyre):
-    project = (ROOT / "pyproject.toml").read_text()
-    version = re.search(r'^version = "(.+)"', project, re.MULTILINE)[1]
+    header = (ROOT / "include" / "spyre" / "version.h").read_text()
+    version = re.search(r'SPYRE_VERSION "(.+)"', header)[1]
     assert spyre.good("--version") == f"spyre {version}\n"
 
 

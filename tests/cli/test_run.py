@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import struct
+import subprocess
+import sys
 
 import pytest
 
@@ -84,3 +86,44 @@ def test_counters(spyre, negation):
     assert [k["runs"] for k in counters["kernels"]] == [6, 1]
     table = spyre.good("run", negation, *sizes, "--counters").splitlines()
     assert len(table) == 1 + len(counters["kernels"]) + 1
+
+
+def test_memory_is_committed_where_it_is_touched(spyre, negation, tmp_path):
+    size = 1 << 30
+    target = tmp_path / "out.bin"
+    call = [
+        spyre.path,
+        "run",
+        negation,
+        f"--output=1={target}",
+        f"--size=0={size}",
+        f"--size=1={size}",
+    ]
+    measure = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+    measure += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    done = subprocess.run(
+        [sys.executable, "-c", measure, *map(str, call)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert int(done.stdout) < 200 << 10  # KiB, of 2 GiB declared
+    assert target.stat().st_size == size
+    assert target.stat().st_blocks * 512 < 1 << 20
+
+
+def test_output_between_holes_is_whole(spyre, negation, tmp_path):
+    size = 3 << 20
+    source, target = tmp_path / "in.bin", tmp_path / "out.bin"
+    given = bytearray(size)
+    given[0:2] = given[-2:] = struct.pack("<H", 0x3E00)
+    given[1 << 20 : (1 << 20) + 2] = struct.pack("<H", 0x3E01)
+    source.write_bytes(given)
+    sizes = (f"--size=0={size}", f"--size=1={size}")
+    spyre.good("run", negation, f"--input=0={source}", f"--output=0={target}", *sizes)
+    assert target.read_bytes() == given
+
+
+def test_an_argument_fits_a_segment(spyre, negation):
+    assert "--size" in spyre.bad("run", negation, f"--size=0={(1 << 34) + 1}", "--size=1=4096")

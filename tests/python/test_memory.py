@@ -135,3 +135,40 @@ print(torch.spyre.memory_reserved() - before)
 def test_memory_of_a_card_that_is_not_there_is_an_error(ask):
     with pytest.raises(RuntimeError, match=r"invalid device ordinal 9: this process uses 1 "):
         ask(9)
+
+
+# Results above a segment of 16 GiB. The operands are never written, so they take no memory.
+TOO_LARGE = {
+    "cat": lambda x, s: torch.cat([x] * 5),
+    "repeat": lambda x, s: x.repeat(5),
+    "broadcast": lambda x, s: s[:, None] + s[None, :],
+    "product": lambda x, s: s[:, None] @ s[None, :],
+    "arange": lambda x, s: torch.arange(2**33, device="spyre"),
+    "host": lambda x, s: torch.ops.aten.hypot(s[:, None], s[None, :]),
+    "in host and card": lambda x, s: torch.ops.aten.hypot(s[:, None], s[None, :]).sum(),
+}
+
+
+@pytest.fixture
+def operands():
+    x = torch.empty(2**31, dtype=torch.float16, device="spyre")
+    return x, torch.empty(2**17, dtype=torch.float16, device="spyre")
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+@pytest.mark.parametrize("how", ["eager", "compiled"])
+def test_a_result_above_a_segment_is_refused(operands, name, how):
+    function = TOO_LARGE[name]
+    if how == "compiled":
+        torch._dynamo.reset()
+        function = torch.compile(function)
+    with pytest.raises(torch.OutOfMemoryError, match=r"\d{11} bytes .* 17179869184"):
+        function(*operands)
+
+
+def test_results_together_that_exceed_the_card_are_refused(operands):
+    x, _small = operands
+    with pytest.raises(torch.OutOfMemoryError, match="bytes asked, .* bytes free"):
+        kept = [torch.empty_like(x) for _ in range(40)]
+        assert not kept
+    assert torch.empty_like(x).numel() == x.numel()

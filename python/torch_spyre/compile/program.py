@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 
 from .. import _C
 from ..device import bindings
+from ..eager import room
 from ..eager.host import call, warn_fallback
 from ..report import CompileReport
 from . import handover
@@ -26,6 +27,10 @@ _MOVES = {
     _aten.lift_fresh_copy.default,
     torch.ops.prims.device_put.default,
 }
+
+
+def is_on_card(value) -> bool:
+    return isinstance(value, torch.Tensor) and value.device.type == "spyre"
 
 
 def _restrided(tensor, fake):
@@ -66,8 +71,17 @@ class Program:
             for value, fake in self._pairs(ids, builder.values[node])
         }
         self.resolve = builder.resolve
+        self._check_room()
         self._plan_lifetimes()
         self.straight = self._plan_straight()
+
+    def _check_room(self):
+        """What the host is to compute for the card fits the card."""
+        for segment in self.segments:
+            for number in segment["nodes"] if segment["kind"] != "card" else ():
+                node = self.nodes[number]
+                values = [v for _id, v in self._pairs(self.ids[node], self.values[node])]
+                room.check(str(node.target), [v for v in values if is_on_card(v)])
 
     @staticmethod
     def _pairs(ids, values):
@@ -202,11 +216,7 @@ class Program:
         for segment in self.segments:
             for number in segment["nodes"] if segment["kind"] != "card" else ():
                 node = self.nodes[number]
-                leaves = pytree.tree_leaves(self.values[node])
-                on_card = any(
-                    isinstance(leaf, torch.Tensor) and leaf.device.type == "spyre"
-                    for leaf in leaves
-                )
+                on_card = any(is_on_card(leaf) for leaf in pytree.tree_leaves(self.values[node]))
                 if on_card and not (node.target.is_view or node.target in _MOVES):
                     warn_fallback(node.target, "runs on the CPU: last_report().text has the reason")
 

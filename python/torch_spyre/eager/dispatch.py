@@ -16,6 +16,7 @@ import torch
 from .. import _C
 from ..compile import handover
 from ..compile.registered import fallback_ops
+from . import room
 from .host import run_on_cpu
 from .result_types import results_of
 
@@ -70,13 +71,15 @@ class _Operator:
 
     def find(self, args, kwargs):
         """The program of a call and the tensors that it gets; or None and the reason."""
-        if self.refusal is not None or self.op in fallback_ops:
-            return None, [], self.refusal
         tensors: list[torch.Tensor] = []
+        if self.refusal is not None or self.op in fallback_ops:
+            room.check_host(self.op, args, kwargs)
+            return None, [], self.refusal
         values = [_scalars(value) for value in handover.positional(self.op, args, kwargs)]
         key = tuple([_key(value, tensors) for value in values])
         known = self.programs.get(key)
         if known is None:
+            room.check_host(self.op, args, kwargs)
             known = self.programs[key] = self._compile(values, tensors)
         program, reason = known
         return program, tensors, reason
@@ -99,6 +102,8 @@ class _Operator:
             return None, None  # no work that could fall back
         try:
             return self._build(values, tensors), None
+        except torch.OutOfMemoryError:
+            raise
         except (_C.Unsupported, ValueError, NotImplementedError, RuntimeError) as error:
             return None, str(error)
 
@@ -255,7 +260,12 @@ def _make_kernel(op):
         return _with_out(op, functional)
     if functional is not None and written == op._schema.arguments[:1]:
         return _in_place(op, functional)
-    return lambda args, kwargs: run_on_cpu(op, args, kwargs, "it changes its arguments")
+
+    def kernel(args, kwargs):
+        room.check_host(op, args, kwargs)
+        return run_on_cpu(op, args, kwargs, "it changes its arguments")
+
+    return kernel
 
 
 _operators: dict = {}

@@ -266,9 +266,9 @@ static spyre_status check_arg(const loop_graph *loops, const char *name, int64_t
 {
     if (bytes <= (int64_t)BUNDLE_SEGMENT_BYTES) return NULL;
     *loops->at_node = SPYRE_NO_ID;
-    return status_new(SPYRE_UNSUPPORTED,
-                      "%s takes %lld bytes of card memory, a segment has 16 GiB", name,
-                      (long long)bytes);
+    return status_new(SPYRE_OUT_OF_MEMORY,
+                      "%s takes %lld bytes of card memory, a segment has %lld", name,
+                      (long long)bytes, (long long)BUNDLE_SEGMENT_BYTES);
 }
 
 static spyre_status add_args(const loop_graph *loops, front_result *result)

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spyre/version.h"
+
+const char *spyre_version(void)
+{
+    return SPYRE_VERSION;
+}

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one operator in one dtype and form, and gives the verdicts of its cases."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import forms, placement, reference, samples, ties
+from .rows import Row
+from .samples import Sample
+
+# Their values are not defined.
+UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty",
+             "new_empty_strided", "resize_", "resize_as_"}  # fmt: skip
+
+
+class Expected(NamedTuple):
+    """What the CPU makes of a sample. `refusal` is its error, or None; `random` results have a
+    shape and a dtype only."""
+
+    sample: Sample
+    leaves: list[Any]
+    reference: list[Any]
+    draws: list[list[Any]]
+    random: bool
+    refusal: Exception | None
+
+
+def cases(op, dtype: torch.dtype, form: str) -> list[Row]:
+    """The rows of all classes of shapes."""
+    name = str(dtype).removeprefix("torch.")
+    if form == "errors":
+        return [_error_case(op, error, name) for error in op.error_inputs("cpu")]
+    prepared = [expect(op, form, sample) for sample in choose(op, dtype, form)]
+    if form in forms.COMPILED:
+        return _compiled_cases(op, name, form, prepared)
+    return [_eager_case(op, name, form, one) for one in prepared]
+
+
+def choose(op, dtype: torch.dtype, form: str) -> list[Sample]:
+    """Small samples of the database and the first that becomes wide, of each class."""
+    found = samples.of_database(op, dtype, form in forms.GRADIENT)
+    if form == "in_place":  # self is never broadcast
+        found = [sample for sample in found if not sample.grows]
+    chosen = samples.spread(found, forms.SMALL[form])
+    run = forms.function(op, eager_form(form))
+
+    def accepted(sample: Sample) -> bool:
+        try:
+            run(_copy(sample))
+        except Exception:  # whatever the CPU refuses
+            return False
+        return True
+
+    for shapes in samples.WIDE:
+        for sample in samples.spread(found, 4):
+            wide = samples.widened(sample, shapes, accepted)
+            if wide is not None:
+                chosen.append(wide)
+                break
+    return chosen
+
+
+def eager_form(form: str) -> str:
+    return "eager" if form == "compiled" else form.removeprefix("compiled_")
+
+
+def _copy(sample: Sample) -> Sample:
+    """The same arguments in tensors of their own, strides kept."""
+
+    def one(value):
+        if not isinstance(value, torch.Tensor):
+            return value
+        return value.detach().clone().requires_grad_(value.requires_grad)
+
+    return sample.with_values(pytree.tree_map(one, sample.values()))
+
+
+def _seeded(function, sample: Sample, seed: int = 0) -> list:
+    torch.manual_seed(seed)
+    random.seed(seed)
+    return pytree.tree_leaves(function(sample))
+
+
+def expect(op, form: str, sample: Sample) -> Expected:
+    """The CPU's results in the dtype and in double precision."""
+    run = forms.function(op, eager_form(form))
+    sample = sample.with_values(pytree.tree_map(reference.held, _copy(sample).values()))
+    try:
+        leaves = _seeded(run, _copy(sample))
+        if form == "out":  # CPU kernels are at fault with some strides of out=
+            run = forms.function(op, "out_values")
+            leaves = _seeded(run, _copy(sample))
+        again = _seeded(run, _copy(sample), seed=1)
+    except Exception as error:  # the CPU's own refusal, of any class
+        return Expected(sample, [], [], [], False, error)
+    is_random = not all(_same(a, b) for a, b in zip(leaves, again, strict=True))
+    exact, draws = _double(run, sample, leaves)
+    return Expected(sample, leaves, exact, draws, is_random or op.name in UNDEFINED, None)
+
+
+def _same(a, b) -> bool:
+    if not isinstance(a, torch.Tensor) or a.layout != torch.strided:
+        return True
+    if a.is_complex():
+        a, b = torch.view_as_real(a.resolve_conj()), torch.view_as_real(b.resolve_conj())
+    return a.shape == b.shape and torch.equal(a.nan_to_num(7.0), b.nan_to_num(7.0))
+
+
+def _double(run, sample: Sample, leaves: list) -> tuple[list, list]:
+    """Results in double precision, and those for moved inputs; what the CPU gave where it has no
+    such kernel."""
+    units = [reference.UNIT[t.dtype] for t in sample.tensors() if t.dtype in reference.UNIT]
+    wide = pytree.tree_map(reference.widen, sample.values())
+    try:
+        exact = _seeded(run, _copy(sample.with_values(wide)))
+    except Exception:
+        exact = leaves
+    if len(exact) != len(leaves) or not units:
+        return (exact if len(exact) == len(leaves) else leaves), []
+    draws = []
+    for draw in range(reference.DRAWS):
+        try:
+            moved = reference.moved(wide, max(units), draw)
+            with reference.Rounding(max(units), draw):
+                found = _seeded(run, sample.with_values(moved))
+        except Exception:
+            continue  # outside of the operator's domain
+        if len(found) == len(leaves):
+            draws.append(found)
+    return exact, draws
+
+
+def _row(op, dtype: str, form: str, sample: Sample, verdict: str, **more) -> Row:
+    return Row(op.formatted_name, dtype, form, sample.shapes, verdict, **more)
+
+
+def _eager_case(op, dtype: str, form: str, expected: Expected) -> Row:
+    run = forms.function(op, form)
+    sample = expected.sample
+    with placement.watched() as place:
+        try:
+            card = sample.with_values(forms.on_device(sample.values()))
+            leaves = _seeded(run, card)
+        except Exception as error:  # every class is a verdict
+            return _refusal(op, dtype, form, expected, error)
+        found = _compare(expected, leaves)
+    return _finished(op, dtype, form, expected, place, found)
+
+
+def _compiled_cases(op, dtype: str, form: str, prepared: list[Expected]) -> list[Row]:
+    """All samples in one graph; one by one when that fails, so that the row says which."""
+    usable = [one for one in prepared if one.refusal is None]
+    rows = [_row(op, dtype, form, one.sample, "refused", why=_text(one.refusal))
+            for one in prepared if one.refusal is not None]  # fmt: skip
+    if len(usable) > 1:
+        batch = _compiled_batch(op, dtype, form, usable)
+        if all(row.verdict == "right" for row in batch):
+            return rows + batch
+    for one in usable:
+        rows += _compiled_batch(op, dtype, form, [one])
+    return rows
+
+
+def _compiled_batch(op, dtype: str, form: str, batch: list[Expected]) -> list[Row]:
+    with placement.watched() as place:
+        try:
+            cards = [e.sample.with_values(forms.on_device(e.sample.values())) for e in batch]
+            torch.manual_seed(0)
+            results = forms.compiled(op, form, cards)
+        except Exception as error:  # every class is a verdict
+            return [_refusal(op, dtype, form, one, error) for one in batch]
+        found = [_compare(one, pytree.tree_leaves(result))
+                 for one, result in zip(batch, results, strict=True)]  # fmt: skip
+    return [_finished(op, dtype, form, one, place.of_sample(number), pair)
+            for number, (one, pair) in enumerate(zip(batch, found, strict=True))]  # fmt: skip
+
+
+def _refusal(op, dtype: str, form: str, expected: Expected, error: Exception) -> Row:
+    if isinstance(error, AssertionError) and "than self" in str(error):
+        verdict = "wrong"
+    else:
+        verdict = "refused" if expected.refusal is not None else "host only"
+    return _row(op, dtype, form, expected.sample, verdict, why=_text(error),
+                detail=expected.sample.describe())  # fmt: skip
+
+
+def _finished(op, dtype, form, expected: Expected, place, found: tuple[float, str]) -> Row:
+    worst, fault = found
+    verdict, detail = "right", ""
+    if fault:
+        verdict, detail = "wrong", f"({expected.sample.describe()}): {fault}"
+    error = 1e9 if math.isinf(worst) else round(worst, 3)
+    return _row(op, dtype, form, expected.sample, verdict, place=place.name, why=place.why,
+                error=error, detail=detail)  # fmt: skip
+
+
+def _compare(expected: Expected, leaves: list) -> tuple[float, str]:
+    """The largest error over all results and the first fault."""
+    if expected.refusal is not None:
+        return 0.0, ""  # nothing to compare with
+    if len(leaves) != len(expected.leaves):
+        return math.inf, f"{len(leaves)} results instead of {len(expected.leaves)}"
+    worst = 0.0
+    for index, actual in enumerate(leaves):
+        wanted = expected.leaves[index]
+        if expected.random and isinstance(wanted, torch.Tensor):
+            ratio, fault = reference.kind_error(actual, wanted)
+        else:
+            draws = [draw[index] for draw in expected.draws]
+            ratio, fault = reference.error(actual, wanted, expected.reference[index], draws)
+        if fault and ties.same_elements(expected.sample, actual, wanted):
+            continue
+        worst = max(worst, ratio)
+        if fault:
+            return worst, fault
+    return worst, ""
+
+
+def _text(error: Exception | None) -> str:
+    return placement.plain(f"{type(error).__name__}: {error}") if error is not None else ""
+
+
+def _error_case(op, case, dtype: str) -> Row:
+    """Bad arguments: the device raises an error of the class that the CPU raises."""
+    sample = samples.from_database(case.sample_input)._replace(shapes="small")
+    try:
+        forms.call(op, _copy(sample))
+        return _row(op, "-", "errors", sample, "right", detail="the CPU takes it")
+    except Exception as error:  # the CPU's class is the rule
+        wanted = error
+    with placement.watched():
+        try:
+            card = sample.with_values(forms.on_device(sample.values()))
+            forms.call(op, card)
+            torch.spyre.synchronize()  # errors of a launch arrive here
+        except Exception as error:
+            if isinstance(error, type(wanted)) or isinstance(wanted, type(error)):
+                return _row(op, "-", "errors", sample, "right")
+            detail = f"({sample.describe()}): {_text(error)} instead of {_text(wanted)}"
+            return _row(op, "-", "errors", sample, "accepted", detail=detail)
+    detail = f"({sample.describe()}): a result instead of {_text(wanted)}"
+    return _row(op, "-", "errors", sample, "accepted", detail=detail)

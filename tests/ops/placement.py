@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where something ran: from the FallbackWarnings of eager operators and of graphs."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch_spyre
+from torch_spyre.eager import host
+
+from .forms import FIRST_LINE, GRAPH_FILE
+
+
+class Place:
+    """Where a block of code ran: `name` is "card" or "host", `why` the first reason for the host.
+    `by_line` has the reasons of a graph by the line that a node comes from."""
+
+    def __init__(self, name: str = "card", why: str = ""):
+        self.name = name
+        self.why = why
+        self.by_line: dict[int, str] | None = None
+
+    def of_sample(self, number: int) -> Place:
+        """The same for one sample of a compiled batch (forms.compiled)."""
+        if self.by_line is None:
+            return self
+        why = self.by_line.get(number + FIRST_LINE)
+        return Place() if why is None else Place("host", why)
+
+
+def plain(text: str) -> str:
+    """A reason without the numbers and names of one call."""
+    text = text.splitlines()[0] if text else ""
+    text = re.sub(r"^spyre: |node \d+ \S+ \(eager \S+\): ", "", text)
+    text = re.sub(r"\b\d+\b", "N", text)
+    return re.sub(r"\[N(, N)*\]", "[..]", text)[:160]
+
+
+@contextmanager
+def watched() -> Iterator[Place]:
+    """Records where the calls of the block ran; every other warning is dropped."""
+    host._warned.clear()
+    place = Place()
+    known = len(torch_spyre.compile_reports())
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        yield place
+    fell = [w for w in seen if issubclass(w.category, torch_spyre.FallbackWarning)]
+    if fell:
+        place.name, place.why = "host", plain(str(fell[0].message))
+        _of_graphs(place, torch_spyre.compile_reports()[known:])
+
+
+def _of_graphs(place: Place, reports) -> None:
+    """Reasons from the reports of the block's graphs; by line where every one has its line."""
+    nodes = [node for report in reports
+             for node in re.findall(r"^node \d+ (\S+) \(?(.*?)\)?: host, (.*)$", report.text, re.M)
+             ]  # fmt: skip
+    if not nodes:
+        return
+    place.why = plain(f"{nodes[0][0]}: {nodes[0][2]}")
+    lines = [re.match(rf"{re.escape(GRAPH_FILE)}:(\d+) ", where) for _op, where, _why in nodes]
+    if all(lines):
+        place.by_line = {}
+        for line, (op, _where, why) in zip(lines, nodes, strict=True):
+            if line:
+                place.by_line.setdefault(int(line[1]), plain(f"{op}: {why}"))

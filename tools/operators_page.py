@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/operators.md from tests/ops/operators.txt, the table of the operator net.
+
+    tools/operators_page.py [--check]
+
+With --check nothing is written; exit status 1 when the page is not what would be written.
+"""
+
+from __future__ import annotations
+
+import collections
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLE = ROOT / "tests/ops/operators.txt"
+PAGE = ROOT / "docs/operators.md"
+DTYPES = ("f16", "bf16", "f32", "i64", "bool")
+FORMS = ("eager", "compiled", "backward", "compiled backward", "in place", "`out=`", "errors")
+
+HEAD = """# Operators
+
+PyTorch's operator database (`op_db` of PyTorch 2.13, {count} entries) on the device, as the last
+whole run of [`make test-ops`](testing.md#the-operator-net) found it. Every entry is run on samples
+of the database and on the same several sticks wide, against float64. `tools/operators_page.py`
+writes this page.
+
+| sign | |
+| --- | --- |
+| C | computed on the card |
+| c | on the card for some classes of shapes, on the host for others |
+| h | on the host, with a `FallbackWarning` |
+| R | refused, as by PyTorch on the CPU |
+| x | refused, although the CPU computes it |
+| a | bad arguments raise another class of error than on the CPU, or none |
+| = | bad arguments raise what they raise on the CPU |
+| W, S, ! | wrong; slower than the limit of a case; hung or crashed |
+| - | PyTorch has no such form |
+
+A column has a sign for each of {dtypes}.
+
+## In numbers
+
+| form | {signs} |
+| --- |{rule}
+{numbers}
+
+## Every operator
+
+| operator | {forms} | why not on the card |
+| --- |{form_rule} --- |
+{lines}
+"""
+SIGNS = "CchRxaWS!"
+
+
+def parse(text: str) -> list[tuple[str, list[str], str]]:
+    """(operator, a string of signs per form, reasons) of each line."""
+    rows = []
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            cells, _bar, reasons = line.partition(" | ")
+            op, *forms = cells.split()
+            rows.append((op, forms, reasons))
+    return rows
+
+
+def page(text: str) -> str:
+    """The page for a table."""
+    rows = parse(text)
+    numbers = []
+    for index, form in enumerate(FORMS[:-1]):
+        count = collections.Counter("".join(forms[index] for _op, forms, _why in rows))
+        numbers.append(f"| {form} | " + " | ".join(str(count[sign]) for sign in SIGNS) + " |")
+    lines = [
+        f"| {op} | " + " | ".join(f"`{form}`" for form in forms) + f" | {why} |"
+        for op, forms, why in rows
+    ]
+    return HEAD.format(
+        count=len(rows),
+        dtypes=", ".join(DTYPES),
+        signs=" | ".join(SIGNS),
+        rule=" --- |" * len(SIGNS),
+        numbers="\n".join(numbers),
+        forms=" | ".join(FORMS),
+        form_rule=" --- |" * len(FORMS),
+        lines="\n".join(lines),
+    )
+
+
+def main(words: list[str]) -> int:
+    wanted = page(TABLE.read_text())
+    if "--check" not in words:
+        PAGE.write_text(wanted)
+        return 0
+    if PAGE.exists() and PAGE.read_text() == wanted:
+        return 0
+    print("docs/operators.md is not what tools/operators_page.py writes", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
