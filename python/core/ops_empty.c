@@ -56,6 +56,32 @@ static void empty_strided(StableIValue *stack, uint64_t arguments, uint64_t resu
     stack[0] = (StableIValue)(uintptr_t)made;
 }
 
+// Strides of a dense tensor whose dims lie in `order`, the innermost first.
+static void ordered_strides(int64_t rank, const int64_t *size, const int8_t *order, int64_t *stride)
+{
+    int64_t step = 1;
+    for (int64_t i = 0; i < rank; i++) {
+        stride[order[i]] = step;
+        step *= size[order[i]];
+    }
+}
+
+// Strides of a memory format; channels_last has the channels innermost, then the places backwards.
+static bool format_strides(int32_t format, int64_t rank, const int64_t *size, int64_t *stride)
+{
+    static const int8_t planes[] = {1, 3, 2, 0}, volumes[] = {1, 4, 3, 2, 0};
+    bool flat = format == aoti_torch_memory_format_channels_last();
+    if (!flat && format != aoti_torch_memory_format_channels_last_3d()) {
+        tensor_contiguous_strides(rank, size, stride);
+        return true;
+    }
+    if (rank != (flat ? 4 : 5))
+        return core_fail(SPYRE_INVALID_ARGUMENT, "required rank %d tensor to use %s format",
+                         flat ? 4 : 5, flat ? "channels_last" : "channels_last_3d");
+    ordered_strides(rank, size, flat ? planes : volumes, stride);
+    return true;
+}
+
 static void empty(StableIValue *stack, uint64_t arguments, uint64_t results)
 {
     (void)arguments, (void)results;
@@ -63,16 +89,15 @@ static void empty(StableIValue *stack, uint64_t arguments, uint64_t results)
     int32_t dtype;
     uint32_t card;
     AtenTensorHandle made;
-    StableIValue format;
+    StableIValue given;
     int64_t rank = kernel_take_ints(stack[0], size, CORE_MAX_RANK);
     bool ok = take_options(stack + 1, &dtype, &card) && rank >= 0;
-    if (kernel_take_optional(stack[5], &format) && ok &&
-        (int32_t)format != aoti_torch_memory_format_contiguous_format() &&
-        (int32_t)format != aoti_torch_memory_format_preserve_format())
-        ok = core_fail(SPYRE_UNSUPPORTED,
-                       "Spyre backend only supports contiguous memory format");
-    if (ok) tensor_contiguous_strides(rank, size, stride);
-    if (!ok || !tensor_create(rank, size, stride, dtype, card, &made)) glue_throw();
+    int32_t format = kernel_take_optional(stack[5], &given)
+                         ? (int32_t)given
+                         : aoti_torch_memory_format_contiguous_format();
+    if (!ok || !format_strides(format, rank, size, stride) ||
+        !tensor_create(rank, size, stride, dtype, card, &made))
+        glue_throw();
     stack[0] = (StableIValue)(uintptr_t)made;
 }
 

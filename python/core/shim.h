@@ -26,6 +26,8 @@ typedef void boxed_kernel(StableIValue *stack, uint64_t argument_count, uint64_t
 int32_t aoti_torch_device_type_privateuse1(void);
 int32_t aoti_torch_device_type_cpu(void);
 int32_t aoti_torch_layout_strided(void);
+int32_t aoti_torch_memory_format_channels_last(void);
+int32_t aoti_torch_memory_format_channels_last_3d(void);
 int32_t aoti_torch_memory_format_contiguous_format(void);
 int32_t aoti_torch_memory_format_preserve_format(void);
 int32_t aoti_torch_dtype_float16(void);

@@ -134,8 +134,6 @@ def test_a_layout_can_be_given(order):
 def test_empty_refuses_what_the_card_lacks():
     with pytest.raises(RuntimeError, match="Pin memory"):
         torch.empty(3, device="spyre", pin_memory=True)
-    with pytest.raises(RuntimeError, match="Spyre backend only supports contiguous memory format"):
-        torch.empty(1, 2, 3, 4, device="spyre", memory_format=torch.channels_last)
 
 
 def test_views_by_layout_share_the_storage():

@@ -35,6 +35,11 @@ def _windows(sizes, kernel, stride, padding, dilation) -> list[int]:
     ]
 
 
+def _has_channels_last(x) -> bool:
+    """What PyTorch takes for channels_last where the strides do not tell: no."""
+    return x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
+
+
 def convolution(
     x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *_flags
 ):
@@ -63,6 +68,8 @@ def convolution(
         product = (rows @ matrices).transpose(1, 2).reshape(batch, rows.shape[2], features)
         product = product if bias is None else product + bias
     windows = _windows(sizes, kernel, stride, padding, dilation)
+    if _has_channels_last(x) or _has_channels_last(weight):
+        return product.reshape(batch, *windows, features).permute(0, 3, 1, 2)
     return product.transpose(1, 2).contiguous().view(batch, features, *windows)
 
 

@@ -70,7 +70,10 @@ def avg_pool2d(x, kernel, stride=(), padding=0, ceil_mode=False, count_include_p
     if any(edges) or ceil_mode or divisor is not None:
         return NotImplemented
     (height, width), (down, right) = (_pair(kernel), _pair(stride or kernel))
-    return x.unfold(-2, height, down).unfold(-2, width, right).mean((-2, -1))
+    means = x.unfold(-2, height, down).unfold(-2, width, right).mean((-2, -1))
+    if x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last):
+        return means if x.is_contiguous() else means.contiguous(memory_format=torch.channels_last)
+    return means
 
 
 def _pair(value) -> tuple[int, int]:

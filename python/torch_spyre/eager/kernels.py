@@ -89,15 +89,17 @@ def _zero_(tensor):
 
 def _resize_(tensor, size, *, memory_format=None):
     size = torch.Size(size)
-    if tensor.shape == size:
+    if memory_format is torch.preserve_format:
+        raise RuntimeError("Unsupported memory format Preserve")
+    form = memory_format or torch.contiguous_format
+    if tensor.shape == size and (memory_format is None or tensor.is_contiguous(memory_format=form)):
         return tensor
-    if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
-        raise RuntimeError("resize_: Spyre backend only supports contiguous memory format")
     fresh = torch.empty(size, dtype=tensor.dtype, device=tensor.device)
     kept = min(fresh.numel(), tensor.numel())
     if kept:
         fresh.view(-1)[:kept].copy_(tensor.reshape(-1)[:kept])
-    return tensor.set_(fresh.untyped_storage(), 0, fresh.shape, fresh.stride())
+    stride = torch.empty(size, device="meta", memory_format=form).stride()
+    return tensor.set_(fresh.untyped_storage(), 0, fresh.shape, stride)
 
 
 def _refuse_quantized(*_args, **_options):
