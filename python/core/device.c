@@ -20,6 +20,7 @@ static int requested_device = -1; // set_device() before the start
 static int first_device;
 static uint32_t cards_of_context;
 static bool forked;
+static PyObject *_Atomic completion; // of the registration with PyTorch, by Python
 static _Thread_local int device_of_thread = -1;
 static _Thread_local uint32_t stream_of_thread[CORE_MAX_CARDS];
 
@@ -145,10 +146,39 @@ static bool start(void)
     return true;
 }
 
+static PyObject *py_complete(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    PyObject *function = completion;
+    if (!function) Py_RETURN_NONE;
+    Py_INCREF(function); // the call drops it
+    PyObject *result = PyObject_CallNoArgs(function);
+    Py_DECREF(function);
+    return result;
+}
+
+// The same for callers outside of Python. An error is printed, since they have no traceback.
+static bool complete_registration(void)
+{
+    if (!completion) return true;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *result = py_complete(NULL, NULL);
+    bool ok = result;
+    if (!ok) {
+        PyErr_Print();
+        core_fail(SPYRE_INTERNAL, "the device could not be registered with PyTorch: the error "
+                                  "above says why");
+    }
+    Py_XDECREF(result);
+    PyGILState_Release(gil);
+    return ok;
+}
+
 spyre_context *device_context(void)
 {
     spyre_context *context = context_of_process;
     if (context && !forked) return context;
+    if (!complete_registration()) return NULL; // without the lock: it takes the interpreter's
     pthread_mutex_lock(&start_lock);
     bool ok = context_of_process && !forked ? true : start();
     pthread_mutex_unlock(&start_lock);
@@ -270,8 +300,21 @@ static PyObject *py_card_constants(PyObject *self, PyObject *unused)
     return constants;
 }
 
+// _on_first_use(function or None): what py_complete() calls until it is None.
+static PyObject *py_on_first_use(PyObject *self, PyObject *function)
+{
+    (void)self;
+    PyObject *before = completion;
+    completion = function == Py_None ? NULL : Py_NewRef(function);
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"_card_constants", py_card_constants, METH_NOARGS, "Geometry and timing by name: numbers."},
+    {"_on_first_use", py_on_first_use, METH_O, NULL},
+    {"_complete", py_complete, METH_NOARGS,
+     "Registers with PyTorch what only programs of the device need; once."},
     {"start_runtime", py_start_runtime, METH_NOARGS, "Opens the cards of this process."},
     {"free_runtime", py_free_runtime, METH_NOARGS, "Waits for everything that is under way."},
     {"is_started", py_is_started, METH_NOARGS, NULL},

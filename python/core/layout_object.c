@@ -14,8 +14,23 @@ static PyObject *formats, *arrangements; // the enum classes of torch_spyre/_for
 
 enum { PICKLE_VERSION = 3 };
 
+// Whoever has a layout may name it: from the first one on PyTorch's functions take `device_layout`.
+static bool accept_as_argument(void)
+{
+    static bool accepted;
+    if (accepted) return true;
+    accepted = true; // in front of the call, which comes here again
+    PyObject *module = PyImport_ImportModule("torch_spyre._pytorch.layout_arguments");
+    PyObject *result = module ? PyObject_CallMethod(module, "install", NULL) : NULL;
+    accepted = result != NULL;
+    Py_XDECREF(result);
+    Py_XDECREF(module);
+    return accepted;
+}
+
 PyObject *layout_to_object(const spyre_layout *layout)
 {
+    if (!accept_as_argument()) return NULL;
     PyObject *object = object_new(layout_type);
     if (object) ((layout_object *)object)->layout = *layout;
     return object;

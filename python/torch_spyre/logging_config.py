@@ -3,18 +3,15 @@
 
     TORCH_LOGS="+torch_spyre.inductor.passes" python model.py
 
-PyTorch reads TORCH_LOGS while it is imported and refuses what is no module, so the spelling there
-is torch_spyre.x for the logger spyre.x: "x" is INFO, "+x" DEBUG, "-x" ERROR. A TORCH_LOGS that is
-set later, for reset(), may say "spyre.x:LEVEL", too. A logger without a level has that of the one
-above.
+"x" is INFO, "+x" DEBUG, "-x" ERROR, "x:LEVEL" that level; torch_spyre.x is the logger spyre.x. A
+logger without a level has that of the one above. Messages go to stderr when anything is asked for;
+else this package adds no handler to any logger.
 """
 
 from __future__ import annotations
 
-import importlib.machinery
 import logging
 import os
-import sys
 import warnings
 from enum import IntEnum
 
@@ -59,23 +56,6 @@ _handlers: list[logging.Handler] = []
 _asked_for: set[str] = set()  # loggers that get_logger() gave
 
 
-class _LoggerNames:
-    """Lets importlib find torch_spyre.inductor and the like, which TORCH_LOGS names."""
-
-    def find_spec(self, name, path=None, target=None):
-        if "spyre" + name.removeprefix("torch_spyre") not in DEFAULT_LOG_LEVELS:
-            return None
-        if importlib.machinery.PathFinder.find_spec(name, path):
-            return None
-        return importlib.machinery.ModuleSpec(name, None, is_package=True)
-
-
-def accept_names() -> None:
-    """Before PyTorch reads TORCH_LOGS."""
-    if not any(isinstance(finder, _LoggerNames) for finder in sys.meta_path):
-        sys.meta_path.append(_LoggerNames())
-
-
 def _level(name: str) -> LogLevel:
     try:
         return LogLevel[name.upper()]
@@ -88,6 +68,11 @@ def _component(name: str) -> str | None:
     """ "spyre.x" of "spyre.x" and "torch_spyre.x"; None for other loggers."""
     name = name.removeprefix("torch_")
     return name if name == "spyre" or name.startswith("spyre.") else None
+
+
+def is_own_entry(entry: str) -> bool:
+    """Whether an entry of TORCH_LOGS names a logger of this package."""
+    return _component(entry.lstrip("+-").partition(":")[0]) in DEFAULT_LOG_LEVELS
 
 
 def _ask(component: str, level: LogLevel, source: str) -> None:
@@ -123,6 +108,8 @@ def _read_torch_logs() -> None:
 
 
 def _apply() -> None:
+    if _levels and not any(type(handler) is logging.StreamHandler for handler in _handlers):
+        _add_handler(logging.StreamHandler())
     for component in {*DEFAULT_LOG_LEVELS, *_levels}:
         asked = _levels.get(component, LogLevel.NOTSET)
         if component == "spyre" and component not in _levels:
@@ -146,7 +133,6 @@ def reset() -> None:
         handler = _handlers.pop()
         logging.getLogger("spyre").removeHandler(handler)
         handler.close()
-    _add_handler(logging.StreamHandler())
     _read_old_variables()
     _read_torch_logs()
     _apply()
@@ -239,5 +225,4 @@ def get_log_passes() -> str:
     return config.log_passes
 
 
-accept_names()
 reset()

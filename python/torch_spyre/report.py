@@ -88,3 +88,13 @@ def _bytes(report: CompileReport) -> int:
 
 
 reports = Reports()
+
+
+def compile_reports() -> list[CompileReport]:
+    """Reports of the graphs that torch.compile gave to the card, oldest first."""
+    return list(reports)
+
+
+def last_report() -> CompileReport | None:
+    """The report of the graph compiled last, or None."""
+    return reports[-1] if reports else None

@@ -143,9 +143,10 @@ def test_names_of_the_api(run_python):
         "from torch_spyre.ops.fallbacks import FallbackWarning\n"
         "assert Unsupported is torch_spyre.Unsupported\n"
         "assert FallbackWarning is torch_spyre.FallbackWarning\n"
-        "for function in (torch.Tensor.to, torch.empty):\n"
-        "    assert 'device_layout' in inspect.signature(function).parameters\n"
         "assert torch.Tensor._spyre_tensor_patched is True\n"
         "assert torch.ones(2).device_tensor_layout() is None\n"
+        "torch_spyre.SpyreTensorLayout([2, 64], torch.float16)\n"
+        "for function in (torch.Tensor.to, torch.empty):\n"
+        "    assert 'device_layout' in inspect.signature(function).parameters\n"
         "assert not torch.spyre.is_initialized()\n"
     )

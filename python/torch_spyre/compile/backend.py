@@ -30,6 +30,7 @@ def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
     """The Dynamo backend `spyre`; also what torch.compile() calls for graphs of the device."""
     from torch._dynamo.backends.common import aot_autograd
 
+    _C._complete()
     passes.CustomPreGradPasses()(gm.graph)
     names = named_dims.take_names(gm.graph)
     gm.recompile()

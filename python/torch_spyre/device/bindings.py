@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from .. import _C
 from .._formats import CardEnum
@@ -23,6 +24,13 @@ def spyre_empty_with_layout(size, stride, dtype, layout, device=None) -> torch.T
     return torch.ops.spyre._empty_with_layout(
         list(size), list(stride), dtype, _C._layout_address(layout), card
     )
+
+
+def device_tensor_layout(tensor: torch.Tensor) -> _C.SpyreTensorLayout | None:
+    """The layout of a tensor's storage; None when it is not on the card or has no values."""
+    if tensor.device.type != "spyre" or isinstance(tensor, FakeTensor):
+        return None
+    return _C.get_spyre_tensor_layout(tensor)
 
 
 def empty_with_layout(

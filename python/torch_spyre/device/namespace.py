@@ -21,10 +21,12 @@ def is_initialized() -> bool:
 
 
 def init() -> None:
+    _C._complete()
     _C.start_runtime()
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
+    _C._complete()  # torch.autocast("spyre") asks before it changes dtypes
     return [torch.float16, torch.bfloat16]
 
 

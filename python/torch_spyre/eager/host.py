@@ -31,6 +31,19 @@ def user_level() -> int:
     return level
 
 
+def warn_downcast() -> bool:
+    """Warns of int64 values on their way to the card; True when it need not be called again."""
+    if not _C.get_downcast_warning():
+        return False
+    warnings.warn(
+        "spyre does not support int64: kept as int32; operators on values outside 32 bits run on "
+        "the host",
+        UserWarning,
+        stacklevel=user_level(),
+    )
+    return not torch.is_warn_always_enabled()
+
+
 def warn_fallback(what, message: str) -> None:
     """Warns once for each operator."""
     if what in _warned:

@@ -33,7 +33,11 @@ static bool read_switch(void)
 {
     static atomic_bool warned;
     const char *value = getenv("SPYRE_CACHE");
-    if (!value || !*value || strcmp(value, "1") == 0) return true;
+    if (!value || !*value) { // PyTorch's switch of all caches holds for this one, too
+        const char *disabled = getenv("TORCHINDUCTOR_FORCE_DISABLE_CACHES");
+        return !disabled || strcmp(disabled, "1") != 0;
+    }
+    if (strcmp(value, "1") == 0) return true;
     if (strcmp(value, "0") == 0) return false;
     if (!atomic_exchange(&warned, true))
         log_warn("SPYRE_CACHE='%s' is neither 0 nor 1: taken as 1", value);

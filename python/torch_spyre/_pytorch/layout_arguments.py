@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`torch.empty(.., device_layout=)` and `Tensor.to(.., device_layout=)`, which torch-spyre has.
+
+Both are functions of C that no hook can give an argument, so they are replaced, when the first
+SpyreTensorLayout of the process is made (core/layout_object.c): nothing can be passed before.
+Without the argument they call PyTorch's. Device contexts, torch.jit.script and pickle, which know
+PyTorch's functions by identity or by name, know these, too.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def install() -> None:
+    if getattr(torch.empty, "_without_layout", None) is not None:
+        return
+    _install_empty()
+    _install_to()
+
+
+def _install_empty() -> None:
+    from torch.jit import _builtins
+    from torch.utils import _device
+
+    _device._device_constructors()  # the set of PyTorch's functions, made once
+    original = torch.empty
+    empty = _empty(original)
+    _builtins._register_builtin(empty, "aten::empty")
+    torch.empty = empty  # type: ignore[assignment]
+
+
+def _empty(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def empty(*size: Any, device_layout: Any = None, **options: Any) -> torch.Tensor:
+        if device_layout is None:
+            return original(*size, **options)
+        from ..device import bindings
+
+        if len(size) == 1 and not isinstance(size[0], int):
+            size = tuple(size[0])
+        return bindings.empty_with_layout(
+            size, device_layout, options.get("dtype"), options.get("device")
+        )
+
+    empty.__doc__ = original.__doc__
+    empty.__module__, empty.__qualname__ = "torch", "empty"  # what pickle looks up
+    empty._without_layout = original  # type: ignore[attr-defined]
+    return empty
+
+
+def _install_to() -> None:
+    # Called as a method under another name: under a TorchFunctionMode Dynamo traces methods only.
+    original = torch.Tensor._to_without_layout = torch.Tensor.to  # type: ignore[attr-defined]
+
+    @functools.wraps(original)
+    def to(self: Any, *args: Any, device_layout: Any = None, **options: Any) -> torch.Tensor:
+        if device_layout is None:
+            return self._to_without_layout(*args, **options)
+        from ..device import bindings
+
+        home = self.device if self.device.type == "spyre" else "spyre"  # layouts are the card's
+        given = [a for a in args if isinstance(a, (str, int, torch.device))]
+        target = given[0] if given else options.get("device", home)
+        dtype = options.get("dtype", next((a for a in args if isinstance(a, torch.dtype)), None))
+        result = bindings.empty_with_layout(self.shape, device_layout, dtype or self.dtype, target)
+        return result.copy_(self)
+
+    del to.__wrapped__  # type: ignore[attr-defined]  # what it wraps has no signature to look at
+    to.__module__, to.__qualname__ = "torch", "Tensor.to"
+    torch.Tensor.to = to  # type: ignore[method-assign]

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the device becomes one of PyTorch's, in two steps.
+
+register() is all that `import torch` does: the binding, the name, `torch.spyre`, the methods that
+PyTorch makes for a device, and the way of torch.compile() to this package. complete() is the rest,
+at the first use of the device: by PyTorch's call of `torch.spyre._lazy_init()`, by the binding when
+the runtime starts, or by a name of `torch_spyre._C` or `torch.ops.spyre` that is not there yet.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import torch
+
+from . import _C
+from ._pytorch import patches
+from ._pytorch.dispatch import LazyNamespace
+from .constants import DEVICE_NAME
+from .device import namespace
+
+_lock = threading.RLock()
+_running = False
+_libraries: list[torch.library.Library] = []  # registrations live as long as these
+
+
+def register() -> None:
+    """What `import torch` does."""
+    torch.utils.rename_privateuse1_backend(DEVICE_NAME)
+    torch._register_device_module(DEVICE_NAME, namespace.make_module())
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    torch.Tensor.device_tensor_layout = _device_tensor_layout  # type: ignore[attr-defined]
+    torch.Tensor._spyre_tensor_patched = True  # type: ignore[attr-defined]
+    patches.send_graphs_of_the_device_here()
+    _C._on_first_use(complete)
+    vars(_C)["__getattr__"] = _missing_name
+    LazyNamespace.install("spyre", _C._complete)
+
+
+def complete() -> None:
+    """What the first use of the device does. Calls behind the first one return at once."""
+    global _running
+    with _lock:
+        if _running:
+            return
+        _running = True
+        _register_kernels()
+        _C._on_first_use(None)
+
+
+def _register_kernels() -> None:
+    from . import _formats, logging_config, model_utils  # noqa: F401  (_formats completes _C)
+    from .compile import composed, convolution, customops, fastpath, nn_parts  # noqa: F401
+    from .device import autocast, bindings
+    from .eager import kernels
+
+    if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
+        _C.set_downcast_warning(False)
+    bindings.install()
+    _libraries.extend((composed.register(), customops.register()))
+    _libraries.extend(kernels.register())
+    _libraries.extend(autocast.register())
+    patches.print_by_one_copy()
+    model_utils.patch_module_to_for_spyre()
+
+
+def _missing_name(name: str) -> Any:
+    """A name of `_C` that Python adds to it."""
+    if not name.startswith("__"):
+        complete()
+        if name in vars(_C):
+            return vars(_C)[name]
+    raise AttributeError(f"module {_C.__name__!r} has no attribute {name!r}")
+
+
+def _device_tensor_layout(tensor: torch.Tensor) -> _C.SpyreTensorLayout | None:
+    """The layout of a tensor's storage on the card; None for a tensor of another device and for one
+    without values (fake, meta)."""
+    from .device.bindings import device_tensor_layout
+
+    return device_tensor_layout(tensor)
