@@ -36,6 +36,10 @@ enum {
 
 #define ISA_SEGMENT_BYTES 0x400000000ULL // 16 GiB of memory
 
+// Bound of offsets, strides, parameters and of what an operand reaches, in bytes either way: far
+// beyond the card's 2^37, and sums of a hundred such numbers do not overflow.
+#define ISA_MOST_REACH ((int64_t)1 << 56)
+
 typedef enum {
 #define ISA_ROW(opcode, mnemonic, queue, operands, summary) ISA_##opcode,
 #include "isa/isa.def"

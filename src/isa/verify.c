@@ -19,13 +19,18 @@ typedef struct {
 
 #define BROKEN(...) return status_new(SPYRE_INVALID_ARGUMENT, __VA_ARGS__)
 
-// Adds count * stride to the side of the span that it moves; false on overflow of 63 bits.
+static bool is_reachable(int64_t bytes)
+{
+    return bytes >= -ISA_MOST_REACH && bytes <= ISA_MOST_REACH;
+}
+
+// Adds count * stride to the side of the span that it moves; false when that is beyond reach.
 static bool widen(int64_t *low, int64_t *high, int64_t count, int64_t stride)
 {
     int64_t reach;
     if (__builtin_mul_overflow(count, stride, &reach)) return false;
     int64_t *side = reach < 0 ? low : high;
-    return !__builtin_add_overflow(*side, reach, side);
+    return !__builtin_add_overflow(*side, reach, side) && is_reachable(*side);
 }
 
 // The bytes that an operand touches over all iterations, relative to its base without the offset.
@@ -53,7 +58,7 @@ static spyre_status span(const walk *w, const isa_instruction *i, uint32_t o, in
         int64_t lanes = (int64_t)spyre_format_elements_per_stick(i->operand[1].format);
         fits = fits && widen(low, high, lanes - 1, element);
     }
-    if (!fits) BROKEN("strides reach beyond 2^63 bytes");
+    if (!fits) BROKEN("strides reach beyond 2^56 bytes");
     return NULL;
 }
 
@@ -68,6 +73,8 @@ static spyre_status check_place(const walk *w, const isa_instruction *i, uint32_
     const isa_operand *operand = &i->operand[o];
     int64_t low, high;
     TRY(span(w, i, o, &low, &high));
+    if (!is_reachable(operand->offset))
+        BROKEN("offset %lld is beyond 2^56 bytes", (long long)operand->offset);
     if (operand->space == ISA_SPACE_LX) {
         if (operand->arg || operand->slot) BROKEN("arg and slot are for memory operands");
         if (operand->offset < 0 || operand->offset > ISA_LX_BYTES || low < -operand->offset ||
@@ -124,6 +131,8 @@ static spyre_status check_strides(const walk *w, const isa_instruction *i, uint3
     bool reduces = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
                    i->opcode == ISA_MATMUL || i->opcode == ISA_RANK;
     for (uint32_t d = 0; d < ISA_MAX_DIMS; d++) {
+        if (!is_reachable(operand->stride[d]))
+            BROKEN("stride %u is beyond 2^56 bytes", d);
         if (d >= i->dim_count && operand->stride[d])
             BROKEN("stride %u beyond the %u dims", d, i->dim_count);
         if (d < i->dim_count && i->extent[d] > 1 && operand->stride[d] == 0 && !reduces &&
@@ -142,6 +151,9 @@ static spyre_status check_strides(const walk *w, const isa_instruction *i, uint3
         if (((o == 1 && d == 0) || o == 2) && operand->stride[d])
             BROKEN("stride %u is %lld, must be 0", d, (long long)operand->stride[d]);
     }
+    for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++)
+        if (!is_reachable(operand->loop_stride[n]))
+            BROKEN("loop stride %u is beyond 2^56 bytes", n);
     for (uint32_t n = w->depth; n < ISA_MAX_LOOPS; n++)
         if (operand->loop_stride[n]) BROKEN("loop stride %u inside %u loops", n, w->depth);
     return NULL;
@@ -185,6 +197,9 @@ static spyre_status check_scalars(const walk *w, const isa_instruction *i)
     if (!(uses & ISA_USES_ROWS) && (i->row_stride || i->row_count)) BROKEN("rows are not used");
     if ((uses & ISA_USES_ROWS) && i->row_count < 1)
         BROKEN("row count %lld", (long long)i->row_count);
+    int64_t low = 0, high = 0;
+    if (!is_reachable(i->row_stride) || !widen(&low, &high, i->row_count, i->row_stride))
+        BROKEN("rows reach beyond 2^56 bytes");
     uint32_t constants = isa_constant_count(i);
     for (uint32_t c = 0; c < OPFUNC_MAX_PARAMETERS; c++) {
         if (isnan(i->constant[c])) BROKEN("constant %u is not a number", c);
@@ -311,15 +326,23 @@ static spyre_status check_instruction(walk *w, const isa_instruction *i)
     return NULL;
 }
 
+static spyre_status check_kernel(const isa_kernel *kernel, uint32_t number)
+{
+    if (kernel->slot_count >= ISA_NO_SLOT || (kernel->slot_count && !kernel->parameters) ||
+        !kernel->name || !kernel->location)
+        BROKEN("kernel %u: slots without parameters, or no name or location", number);
+    for (size_t n = 0; n < (size_t)ISA_CORES * kernel->slot_count; n++)
+        if (!is_reachable(kernel->parameters[n]))
+            BROKEN("kernel %u: parameter %lld of core %zu is beyond 2^56 bytes", number,
+                   (long long)kernel->parameters[n], n / kernel->slot_count);
+    return NULL;
+}
+
 spyre_status isa_verify(const isa_program *program)
 {
     walk w = {.program = program};
-    for (uint32_t k = 0; k < program->kernels.count; k++) {
-        const isa_kernel *kernel = &program->kernels.items[k];
-        if (kernel->slot_count >= ISA_NO_SLOT || (kernel->slot_count && !kernel->parameters) ||
-            !kernel->name || !kernel->location)
-            BROKEN("kernel %u: slots without parameters, or no name or location", k);
-    }
+    for (uint32_t k = 0; k < program->kernels.count; k++)
+        TRY(check_kernel(&program->kernels.items[k], k));
     if (program->arg_count > UINT16_MAX) BROKEN("%u arguments", program->arg_count);
     for (uint32_t a = 0; a < program->arg_count && program->arg_bytes; a++)
         if (program->arg_bytes[a] < 0)

@@ -62,8 +62,34 @@ static void verify__matmul_bounds(void **state)
 static void verify__overflow(void **state)
 {
     (void)state;
-    find(ISA_LOAD)->operand[1].stride[0] = INT64_MAX / 2;
-    refused("strides reach beyond 2^63 bytes");
+    isa_operand *source = &find(ISA_LOAD)->operand[1];
+    source->stride[0] = (int64_t)1 << 55;
+    refused("strides reach beyond 2^56 bytes");
+    source->stride[0] = INT64_MAX;
+    refused("stride 0 is beyond 2^56 bytes");
+    source->stride[0] = 128;
+    source->loop_stride[0] = INT64_MIN;
+    refused("loop stride 0 is beyond 2^56 bytes");
+}
+
+// Sums of what a program holds are taken all over the card without a look at overflow.
+static void verify__extreme_numbers(void **state)
+{
+    (void)state;
+    isa_operand *source = &find(ISA_LOAD)->operand[1];
+    source->offset = INT64_MAX;
+    refused("load: operand 1: offset 9223372036854775807 is beyond 2^56 bytes");
+    source->offset = 0;
+    isa_kernel *kernel = &program->kernels.items[0];
+    const int64_t *before = kernel->parameters;
+    int64_t extreme[ISA_CORES * 4] = {[5] = INT64_MIN};
+    assert_int_equal(kernel->slot_count, 4);
+    kernel->parameters = extreme;
+    refused("kernel 0: parameter -9223372036854775808 of core 1 is beyond 2^56 bytes");
+    kernel->parameters = before;
+    find(ISA_GATHER)->row_stride = (int64_t)1 << 50;
+    find(ISA_GATHER)->row_count = 1 << 10;
+    refused("gather: rows reach beyond 2^56 bytes");
 }
 
 static void verify__spaces_and_slots(void **state)
@@ -206,6 +232,7 @@ int main(void)
         CASE(lx_bounds_over_all_iterations),
         CASE(matmul_bounds),
         CASE(overflow),
+        CASE(extreme_numbers),
         CASE(spaces_and_slots),
         CASE(formats),
         CASE(rankings),
