@@ -4,11 +4,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -66,6 +68,84 @@ spyre_status file_read(arena *memory, const char *path, size_t limit_bytes, char
     return status;
 }
 
+// --- Members of a directory
+
+static spyre_status refuse_member(const char *directory, const char *name, const char *why)
+{
+    return status_new(SPYRE_INVALID_FORMAT, "%s: member '%s' %s", directory, name, why);
+}
+
+static spyre_status check_member_name(const char *directory, const char *name)
+{
+    if (*name == '/') return refuse_member(directory, name, "must not be an absolute path");
+    for (const char *part = name;; part++) {
+        size_t length = strcspn(part, "/");
+        if (length == 0 || (length == 1 && part[0] == '.'))
+            return refuse_member(directory, name, "has an empty part");
+        if (length == 2 && part[0] == '.' && part[1] == '.')
+            return refuse_member(directory, name, "must not lead out of the directory");
+        part += length;
+        if (!*part) return NULL;
+    }
+}
+
+// Opens one part of a name below `at`. What is no regular file is not opened at all: opening a
+// device can already do something.
+static spyre_status open_part(int at, const char *part, bool last, const char *path, int *out)
+{
+    struct stat about;
+    if (fstatat(at, part, &about, AT_SYMLINK_NOFOLLOW) != 0) return file_error("open", path);
+    if (S_ISLNK(about.st_mode))
+        return status_new(SPYRE_INVALID_FORMAT, "%s: is, or lies behind, a symbolic link", path);
+    if (last && !S_ISREG(about.st_mode))
+        return status_new(SPYRE_INVALID_FORMAT, "%s: not a regular file", path);
+    int kind = last ? O_NONBLOCK | O_NOCTTY : O_DIRECTORY;
+    *out = openat(at, part, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | kind);
+    return *out < 0 ? file_error("open", path) : NULL;
+}
+
+// Goes down `parts`, which this cuts at its slashes. Takes `at` and gives the last part opened.
+static spyre_status open_member(int at, char *parts, const char *path, int *out)
+{
+    for (char *rest = parts; rest;) {
+        const char *part = strsep(&rest, "/");
+        int next = -1;
+        spyre_status status = open_part(at, part, !rest, path, &next);
+        close(at);
+        TRY(status);
+        at = next;
+    }
+    *out = at;
+    return NULL;
+}
+
+spyre_status file_read_member(arena *memory, const char *directory, const char *name,
+                              size_t limit_bytes, char **out_bytes, size_t *out_length)
+{
+    TRY(check_member_name(directory, name));
+    const char *path = file_join(memory, directory, name);
+    char *parts = arena_strdup(memory, name);
+    TRY_ALLOC(path);
+    TRY_ALLOC(parts);
+    int member, at = open(*directory ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0) return file_error("open", path);
+    TRY(open_member(at, parts, path, &member));
+    spyre_status status = read_open(memory, member, path, limit_bytes, out_bytes, out_length);
+    close(member);
+    return status;
+}
+
+// --- Writing
+
+uint64_t file_random(void)
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof number, 0) == (ssize_t)sizeof number) return number;
+    struct timespec now;        // no system since Linux 3.17 comes here
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uint64_t)(uintptr_t)&now;
+}
+
 static spyre_status write_all(int descriptor, const char *path, const char *bytes, size_t length)
 {
     while (length) {
@@ -79,13 +159,11 @@ static spyre_status write_all(int descriptor, const char *path, const char *byte
 }
 
 // A new file beside `path`; its name goes to `temporary`, which has room for TEMPORARY_TAIL more
-// characters than the path. The process id and a count keep writers apart.
+// characters than the path. Nobody can have put a file or a link of that name there before.
 static int create_temporary(const char *path, char *temporary, size_t capacity)
 {
-    static atomic_uint serial;
     for (int attempt = 0; attempt < 100; attempt++) {
-        unsigned number = atomic_fetch_add(&serial, 1);
-        snprintf(temporary, capacity, "%s.%ld-%u.new", path, (long)getpid(), number);
+        snprintf(temporary, capacity, "%s.%016" PRIx64 ".new", path, file_random());
         int descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (descriptor >= 0 || errno != EEXIST) return descriptor;
     }
@@ -120,21 +198,26 @@ static spyre_status make_one(const char *path)
     return file_error("make directory", path);
 }
 
-spyre_status file_make_directories(const char *path)
+spyre_status file_make_directories_above(const char *path)
 {
-    if (!*path) return NULL;
     spyre_status status = NULL;
     char *copy = strdup(path);
     TRY_ALLOC(copy);
-    for (char *slash = copy + 1; (slash = strchr(slash, '/')); slash++) {
+    for (char *slash = *copy ? copy + 1 : copy; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
         TRY_DONE(make_one(copy));
         *slash = '/';
     }
-    TRY_DONE(make_one(copy));
 done:
     free(copy);
     return status;
+}
+
+spyre_status file_make_directories(const char *path)
+{
+    if (!*path) return NULL;
+    TRY(file_make_directories_above(path));
+    return make_one(path);
 }
 
 static int compare_names(const void *a, const void *b)

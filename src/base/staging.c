@@ -2,6 +2,7 @@
 #include "base/staging.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,12 +29,13 @@ static spyre_status remove_tree(arena *memory, const char *path, uint32_t depth)
     return rmdir(path) == 0 ? NULL : file_error("remove", path);
 }
 
-// "<target>.<process>.<tail>", without slashes at the target's end.
+// "<target>.<number>.<tail>", without slashes at the target's end; the number cannot be foreseen, so
+// nobody has put anything there.
 static const char *beside(arena *memory, const char *target, const char *tail)
 {
     size_t length = strlen(target);
     while (length > 1 && target[length - 1] == '/') length--;
-    return arena_printf(memory, "%.*s.%ld.%s", (int)length, target, (long)getpid(), tail);
+    return arena_printf(memory, "%.*s.%016" PRIx64 ".%s", (int)length, target, file_random(), tail);
 }
 
 spyre_status staging_begin(arena *memory, const char *target, staging *out_stage)
@@ -42,9 +44,10 @@ spyre_status staging_begin(arena *memory, const char *target, staging *out_stage
     TRY_ALLOC(path);
     if (file_exists(target) && !file_is_directory(target))
         return status_new(SPYRE_IO, "%s: exists and is no directory", target);
+    TRY(file_make_directories_above(path));
+    if (mkdir(path, 0777) != 0) return file_error("make directory", path);
     *out_stage = (staging){target, path};
-    TRY(remove_tree(memory, path, 0));
-    return file_make_directories(path);
+    return NULL;
 }
 
 spyre_status staging_commit(arena *memory, const staging *stage)
@@ -56,7 +59,6 @@ spyre_status staging_commit(arena *memory, const staging *stage)
         goto done;
     }
     bool replaces = file_exists(stage->target);
-    TRY_DONE(remove_tree(memory, old, 0));      // what a commit that failed late has left
     if (replaces && rename(stage->target, old) != 0) {
         status = file_error("replace", stage->target);
         goto done;

@@ -17,7 +17,7 @@ SPYRE_MUST_CHECK spyre_status staging_begin(arena *memory, const char *target, s
 
 // Takes the place of the target. What stood there is removed: a directory of files and directories
 // of such. On an error the old target stays and the new one is removed, unless all that failed is
-// removing the old one, which then lies beside the target until the next commit.
+// removing the old one, which then lies beside the target.
 SPYRE_MUST_CHECK spyre_status staging_commit(arena *memory, const staging *stage);
 
 // Removes what has been written so far.

@@ -10,25 +10,22 @@
 static spyre_status read_program(arena *memory, const char *directory, bool pool_first,
                                  mlir_program *out_program)
 {
-    const char *path = file_join(memory, directory, "bundle.mlir");
-    TRY_ALLOC(path);
     char *source;
     size_t length;
-    TRY(file_read(memory, path, JSON_LIMIT_BYTES, &source, &length));
+    TRY(file_read_member(memory, directory, "bundle.mlir", JSON_LIMIT_BYTES, &source, &length));
     return mlir_read(memory, source, length, pool_first, out_program);
 }
 
 static spyre_status read_step_file(step_source *source, const char *directory,
                                    bundle_step *out_step)
 {
-    const char *path = file_join(source->memory, directory, source->statement->file);
-    TRY_ALLOC(path);
     json_node root = {0};
     arena *memory = arena_create();             // the text is not needed beyond the parsing
     TRY_ALLOC(memory);
     char *bytes;
     size_t length;
-    spyre_status status = file_read(memory, path, JSON_LIMIT_BYTES, &bytes, &length);
+    spyre_status status = file_read_member(memory, directory, source->statement->file,
+                                           JSON_LIMIT_BYTES, &bytes, &length);
     if (!status) status = json_read_buffer(source->statement->file, bytes, length, &root);
     if (!status) status = read_step(source, &root, out_step);
     json_close(&root);

@@ -268,7 +268,8 @@ static spyre_status read_bytes(arena *memory, const char *directory, spyrecode_t
     TRY_ALLOC(path);
     char *bytes;
     size_t length;
-    TRY(file_read(memory, path, (size_t)transfer->byte_count, &bytes, &length));
+    TRY(file_read_member(memory, directory, transfer->name, (size_t)transfer->byte_count, &bytes,
+                         &length));
     if (length != transfer->byte_count) {
         return status_new(SPYRE_INVALID_FORMAT, "%s: %zu bytes, spyrecode.json says %llu", path,
                           length, (unsigned long long)transfer->byte_count);
@@ -284,10 +285,17 @@ spyre_status spyrecode_read(arena *memory, const char *directory, spyrecode **ou
     if (!file_is_directory(directory))
         return status_new(SPYRE_NOT_FOUND, "SpyreCode directory does not exist");
     if (!file_exists(path)) return status_new(SPYRE_NOT_FOUND, "spyrecode.json not found");
-    json_node root;
-    TRY(json_read_file(path, JSON_LIMIT_BYTES, &root));
-    spyre_status status = read_document(memory, &root, out_code);
+    json_node root = {0};
+    char *bytes;
+    size_t length;
+    arena *source = arena_create();             // not needed beyond the parsing
+    TRY_ALLOC(source);
+    spyre_status status = file_read_member(source, directory, "spyrecode.json", JSON_LIMIT_BYTES,
+                                           &bytes, &length);
+    if (!status) status = json_read_buffer(path, bytes, length, &root);
+    if (!status) status = read_document(memory, &root, out_code);
     json_close(&root);
+    arena_destroy(source);
     TRY(status);
     for (uint32_t n = 0; n < (*out_code)->transfers.count; n++)
         TRY(read_bytes(memory, directory, &(*out_code)->transfers.items[n]));

@@ -153,7 +153,8 @@ static spyre_status verify_file(const entry *e, const cache_config *config, aren
     arena *content = arena_create();
     TRY_ALLOC(content);
     spyre_status status =
-        file_read(content, e->path, (size_t)config->limit_bytes, &bytes, &length);
+        file_read_member(
+        content, config->directory, e->name, (size_t)config->limit_bytes, &bytes, &length);
     *out_problem = status ? arena_strdup(memory, spyre_status_message(status))
                           : cache_file_problem(bytes, length, NULL);
     bool failed = status && !*out_problem;

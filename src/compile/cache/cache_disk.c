@@ -11,10 +11,15 @@
 #include "compile/cache/cache_directory.h"
 #include "compile/cache/cache_file.h"
 
+static void name_of(cache_key key, char name[CACHE_NAME_BYTES])
+{
+    snprintf(name, CACHE_NAME_BYTES, "%016" PRIx64 "%016" PRIx64 CACHE_SUFFIX, key.high, key.low);
+}
+
 static const char *path_of(arena *memory, const cache_config *config, cache_key key)
 {
     char name[CACHE_NAME_BYTES];
-    snprintf(name, sizeof name, "%016" PRIx64 "%016" PRIx64 CACHE_SUFFIX, key.high, key.low);
+    name_of(key, name);
     return file_join(memory, config->directory, name);
 }
 
@@ -23,11 +28,12 @@ spyre_status cache_disk_read(arena *memory, const cache_config *config, cache_ke
 {
     *out_content = NULL;
     const char *path = path_of(memory, config, key);
-    char *file;
+    char *file, name[CACHE_NAME_BYTES];
     size_t length;
     TRY_ALLOC(path);
-    spyre_status status =
-        file_read(memory, path, (size_t)config->limit_bytes, &file, &length);
+    name_of(key, name);
+    spyre_status status = file_read_member(memory, config->directory, name,
+                                           (size_t)config->limit_bytes, &file, &length);
     if (spyre_status_code(status) == SPYRE_NOT_FOUND) {
         spyre_status_free(status);
         return NULL;
@@ -37,7 +43,7 @@ spyre_status cache_disk_read(arena *memory, const cache_config *config, cache_ke
     if (problem) return status_new(SPYRE_INVALID_FORMAT, "%s: %s", path, problem);
     // Last use is the time of modification: times of access are often not kept. A directory
     // that may only be read keeps the old time, which does no harm.
-    (void)utimensat(AT_FDCWD, path, NULL, 0);
+    (void)utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
     *out_content = (const uint8_t *)file + CACHE_HEADER_BYTES;
     *out_length = length - CACHE_HEADER_BYTES;
     return NULL;

@@ -27,8 +27,8 @@ static const char script[] = {
 
 typedef struct {
     arena *memory;
-    const char *directory;      // that holds the stages
-    const char *root;           // that holds what is not of one segment: it, or above it
+    const char *directory;
+    const char *stages;         // "stages/" when that holds the segments' stages, else ""
     text *out;
 } page;
 
@@ -37,15 +37,14 @@ typedef struct {
     explore_ops ops;
 } segment;
 
-static spyre_status read_text(const page *p, const char *directory, const char *name,
-                              explore_file *out)
+static spyre_status read_text(const page *p, const char *name, explore_file *out)
 {
     char *content;
     size_t length;
     *out = (explore_file){0};
-    out->path = file_join(p->memory, directory, name);
+    out->path = file_join(p->memory, p->directory, name);
     TRY_ALLOC(out->path);
-    TRY(file_read(p->memory, out->path, MOST_FILE_BYTES, &content, &length));
+    TRY(file_read_member(p->memory, p->directory, name, MOST_FILE_BYTES, &content, &length));
     if (strlen(content) != length)
         return status_new(SPYRE_INVALID_FORMAT, "%s: not a text: byte %zu is zero", out->path,
                           strlen(content));
@@ -56,9 +55,9 @@ static spyre_status read_text(const page *p, const char *directory, const char *
 static spyre_status read_stage(const page *p, uint32_t number, const char *stage,
                                explore_file *out)
 {
-    char *name = arena_printf(p->memory, "segment%u.%s", number, stage);
+    char *name = arena_printf(p->memory, "%ssegment%u.%s", p->stages, number, stage);
     TRY_ALLOC(name);
-    return read_text(p, p->directory, name, out);
+    return read_text(p, name, out);
 }
 
 // --- Stages side by side
@@ -223,10 +222,10 @@ static spyre_status print_document(const page *p, const segment *s, const char *
                                    const char *name)
 {
     explore_file file = {0};
-    const char *path = file_join(p->memory, p->root, name);
+    const char *path = file_join(p->memory, p->directory, name);
     TRY_ALLOC(path);
     if (!file_exists(path)) return NULL;
-    TRY(read_text(p, p->root, name, &file));
+    TRY(read_text(p, name, &file));
     return print_lines(p, s, width, title, section, kind, &file);
 }
 
@@ -310,13 +309,14 @@ static spyre_status print_page(page *p, const char *directory)
     TRY_ALLOC(stages);
     if (!file_is_directory(directory))
         return status_new(SPYRE_NOT_FOUND, "%s: no such directory", directory);
-    p->directory = file_is_directory(stages) ? stages : directory;
-    p->root = directory;
-    TRY(find_segments(p->memory, p->directory, &segments));
+    bool apart = file_is_directory(stages);
+    p->directory = directory;
+    p->stages = apart ? "stages/" : "";
+    TRY(find_segments(p->memory, apart ? stages : directory, &segments));
     if (segments.count == 0)
         return status_new(SPYRE_NOT_FOUND, "%s: holds no segment<n>.loop; a folder model__<n>.. of "
                           "TORCH_COMPILE_DEBUG=1 does, and the directory of compile --dump",
-                          p->directory);
+                          apart ? stages : directory);
     print_head(p, directory, &segments);
     for (uint32_t i = 0; i < segments.count; i++) TRY(print_segment(p, segments.items[i]));
     text_append(p->out, "</main>\n<script>\n");

@@ -2,6 +2,7 @@
 #include "unit/check.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -134,6 +135,53 @@ static void file__names_are_joined(void **state)
     assert_string_equal(file_join(f->memory, "", "b"), "b");
 }
 
+static void refuses_member(fixture *f, const char *name, const char *message)
+{
+    char *bytes;
+    size_t length;
+    assert_error(file_read_member(f->memory, f->directory, name, 100, &bytes, &length),
+                 SPYRE_INVALID_FORMAT, message);
+}
+
+static void file__members_are_regular_files_inside(void **state)
+{
+    fixture *f = *state;
+    char *bytes;
+    size_t length;
+    const char *inner = file_join(f->memory, f->directory, "a");
+    assert_ok(file_make_directories(inner));
+    assert_ok(file_write(file_join(f->memory, inner, "x"), "x", 1));
+    assert_ok(file_read_member(f->memory, f->directory, "a/x", 1, &bytes, &length));
+    assert_string_equal(bytes, "x");
+    refuses_member(f, "a", "not a regular file");
+    refuses_member(f, "a/../a/x", "must not lead out of the directory");
+    refuses_member(f, "..", "must not lead out of the directory");
+    refuses_member(f, "/etc/passwd", "must not be an absolute path");
+    refuses_member(f, "", "has an empty part");
+    refuses_member(f, "a//x", "has an empty part");
+    refuses_member(f, "./a/x", "has an empty part");
+    assert_error(file_read_member(f->memory, f->directory, "a/y", 1, &bytes, &length),
+                 SPYRE_NOT_FOUND, "a/y: cannot open");
+    assert_error(file_read_member(f->memory, f->directory, "a/x/y", 1, &bytes, &length),
+                 SPYRE_NOT_FOUND, "a/x/y: cannot open");
+}
+
+static void file__members_are_no_links_or_devices(void **state)
+{
+    fixture *f = *state;
+    const char *inner = file_join(f->memory, f->directory, "a");
+    assert_ok(file_make_directories(inner));
+    assert_ok(file_write(file_join(f->memory, inner, "x"), "x", 1));
+    assert_int_equal(symlink("a", file_join(f->memory, f->directory, "link")), 0);
+    assert_int_equal(symlink("a/x", file_join(f->memory, f->directory, "file")), 0);
+    assert_int_equal(symlink("/dev/null", file_join(f->memory, f->directory, "null")), 0);
+    assert_int_equal(mkfifo(file_join(f->memory, f->directory, "pipe"), 0600), 0);
+    refuses_member(f, "link/x", "symbolic link");
+    refuses_member(f, "file", "symbolic link");
+    refuses_member(f, "null", "symbolic link");
+    refuses_member(f, "pipe", "not a regular file");
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -145,6 +193,8 @@ int main(void)
         CASE(file__list_is_sorted_and_filtered),
         CASE(file__remove_allows_missing),
         CASE(file__names_are_joined),
+        CASE(file__members_are_regular_files_inside),
+        CASE(file__members_are_no_links_or_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,6 +120,24 @@ static void staging__refuses_a_file(void **state)
                  SPYRE_IO, "is no directory");
 }
 
+// Two writers of one target, and names that somebody has foreseen: neither is in the other's way.
+static void staging__names_cannot_be_foreseen(void **state)
+{
+    fixture *f = *state;
+    staging one, other;
+    const char *process = arena_printf(f->memory, "%s.%ld.new", f->target, (long)getpid());
+    assert_ok(file_make_directories(file_join(f->memory, process, "kept")));
+    assert_ok(staging_begin(f->memory, f->target, &one));
+    assert_ok(staging_begin(f->memory, f->target, &other));
+    assert_string_not_equal(one.path, other.path);
+    put(f, &one, "a");
+    assert_int_equal(entries(f, other.path), 0);
+    assert_ok(staging_commit(f->memory, &one));
+    assert_ok(staging_commit(f->memory, &other));
+    assert_int_equal(entries(f, f->target), 0);
+    assert_true(file_is_directory(file_join(f->memory, process, "kept")));
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
@@ -129,6 +147,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(staging__slash_at_the_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(staging__does_not_follow_links, set_up, tear_down),
         cmocka_unit_test_setup_teardown(staging__refuses_a_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(staging__names_cannot_be_foreseen, set_up, tear_down),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);
 }
