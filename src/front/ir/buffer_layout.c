@@ -59,6 +59,7 @@ void front_set_default_order(loop_buffer *buffer)
         for (uint8_t d = 0; d < buffer->dim_count; d++)
             if (buffer->dim[d].stride == buffer->storage.stride[h]) of_host[h] = d;
     }
+    if (rank == 0) return;
     uint32_t count = 0, last = rank - 1;
     if (rank > 1 && of_host[0] != LOOP_NO_DIM) buffer->order[count++] = of_host[0];
     if (of_host[last] != LOOP_NO_DIM) buffer->order[count++] = of_host[last];
@@ -92,7 +93,7 @@ spyre_status front_buffer_layout(const loop_buffer *buffer, spyre_layout *out)
             contiguous &= buffer->storage.size[h] == 1 || buffer->storage.stride[h] == dense;
             dense *= buffer->storage.size[h];
         }
-        if (contiguous && buffer->storage.size[rank - 1] > 1 && buffer->stick == 0) {
+        if (contiguous && rank && buffer->storage.size[rank - 1] > 1 && buffer->stick == 0) {
             front_set_default_order(&same);
             bool equal = true;
             for (uint32_t i = 0; i < buffer->dim_count; i++)

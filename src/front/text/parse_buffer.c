@@ -170,6 +170,21 @@ static spyre_status read_traits(parse_reader *r, loop_buffer *buffer)
     return NULL;
 }
 
+// The host sees inputs and outputs, so their dims are those of a tensor of the host.
+static spyre_status check_host_tensor(const parse_reader *r, const loop_buffer *buffer)
+{
+    const spyre_view *host = &buffer->storage;
+    int64_t dims_reach = 0, host_reach = 0;
+    if (buffer->kind != LOOP_INPUT && buffer->output < 0) return NULL;
+    for (uint32_t d = 0; d < buffer->dim_count; d++)
+        dims_reach += (buffer->dim[d].extent - 1) * buffer->dim[d].stride;
+    for (uint32_t d = 0; d < host->rank; d++)
+        host_reach += (host->size[d] - 1) * host->stride[d];
+    if (dims_reach == host_reach) return NULL;
+    return scan_error(&r->in, "the dims end at element %lld, the tensor at %lld",
+                      (long long)dims_reach, (long long)host_reach);
+}
+
 spyre_status parse_buffer(parse_reader *r)
 {
     uint32_t id, count = r->loops->buffers.count;
@@ -182,6 +197,7 @@ spyre_status parse_buffer(parse_reader *r)
     TRY(read_types(r, &buffer));
     TRY(read_dims(r, &buffer));
     TRY(read_traits(r, &buffer));
+    TRY(check_host_tensor(r, &buffer));
     if (buffer.kind == LOOP_INPUT) {
         buffer.index = r->inputs.count;
         if (scan_accept_word(&r->in, "names")) TRY(parse_dim_names(r, &names));
