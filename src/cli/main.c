@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "held_log.h"
 #include "spyre/version.h"
 
 typedef struct {
@@ -52,7 +53,10 @@ static int run_command(const command_row *row, int count, char **arguments)
 {
     for (int i = 0; i < count; i++)
         if (asks_for_help(arguments[i])) return print_command_help(row);
-    return row->run(count, arguments);
+    held_log_begin();
+    int code = row->run(count, arguments);
+    held_log_end(code);
+    return code;
 }
 
 // Commands that torch-spyre's programs know by a name of their own.

@@ -285,6 +285,9 @@ spyre_status make_view(rewriter *r, const tensor *x, const spyre_view *view, con
                        tensor *out)
 {
     spyre_arg args[1] = {tensor_arg(x)};
+    if (into && into->dtype != x->dtype)
+        return status_new(SPYRE_INVALID_ARGUMENT, "the result is %s, the operation gives %s",
+                          spyre_dtype_name(into->dtype), spyre_dtype_name(x->dtype));
     return emit(r, ATEN_SPYRE_VIEW, args, 1, x->dtype, view, into, out);
 }
 
