@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from . import _C
-from ._pytorch import patches
+from ._pytorch import compile_options, dynamo_interface, patches
 from ._pytorch.dispatch import LazyNamespace
 from .constants import DEVICE_NAME
 from .device import namespace
@@ -34,6 +34,7 @@ def register() -> None:
     torch.Tensor.device_tensor_layout = _device_tensor_layout  # type: ignore[attr-defined]
     torch.Tensor._spyre_tensor_patched = True  # type: ignore[attr-defined]
     patches.send_graphs_of_the_device_here()
+    compile_options.take_settings()
     _C._on_first_use(complete)
     vars(_C)["__getattr__"] = _missing_name
     LazyNamespace.install("spyre", _C._complete)
@@ -63,6 +64,7 @@ def _register_kernels() -> None:
     _libraries.extend(kernels.register())
     _libraries.extend(autocast.register())
     patches.print_by_one_copy()
+    dynamo_interface.register_if_imported()
     model_utils.patch_module_to_for_spyre()
 
 

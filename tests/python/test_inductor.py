@@ -4,7 +4,6 @@
 import pytest
 import torch
 import torch_spyre
-from torch._inductor.compile_fx import compile_fx
 from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch_spyre import passes
 from torch_spyre._inductor.patches import enable_spyre_context
@@ -19,15 +18,15 @@ def ones(*sizes):
     return torch.ones(sizes, dtype=torch.half).to("spyre")
 
 
-def test_inductor_by_itself_is_told_who_compiles():
-    with pytest.raises(Exception, match="use torch.compile\\(f\\) or backend='spyre'"):
-        torch.compile(lambda x: x + 1, backend=compile_fx)(ones(64))
+def test_classes_of_the_device():
     from torch._inductor.codegen import common
     from torch_spyre.compile import inductor
 
+    common.init_backend_registration()
     assert common.get_scheduling_for_device("spyre") is inductor.SuperDSCScheduling
     assert common.get_wrapper_codegen_for_device("spyre") is inductor.SpyrePythonWrapperCodegen
     assert isinstance(common.get_device_op_overrides("spyre"), inductor.SpyreDeviceOpOverrides)
+    assert isinstance(common.get_custom_backend_pass_for_device("spyre"), inductor.WholeGraphPass)
 
 
 @pytest.mark.parametrize("backend", ["spyre", "inductor"])

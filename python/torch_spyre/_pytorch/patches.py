@@ -10,6 +10,9 @@ from typing import Any
 
 import torch
 
+from .. import _C
+from . import compile_options
+
 
 def _touches_device(gm: torch.fx.GraphModule, inputs: Any) -> bool:
     def on_device(value: Any) -> bool:
@@ -40,9 +43,11 @@ def send_graphs_of_the_device_here() -> None:
     def call(self: Any, model: Any, inputs: Any, **options: Any) -> Any:
         if not _touches_device(model, inputs):
             return original(self, model, inputs, **options)
-        from ..compile.backend import spyre_backend
+        if self.compiler_name == "aotinductor":
+            raise _C.Unsupported(compile_options.NO_AOT)
+        from ..compile.backend import compile_graph_of_user
 
-        return spyre_backend(model, inputs)
+        return compile_graph_of_user(model, inputs, compile_options.settings_of(self))
 
     wrapper.__call__ = call  # type: ignore[method-assign, assignment]
 

@@ -16,18 +16,36 @@ import tempfile
 import torch
 from torch.utils import _pytree as pytree
 
-from .. import _C, passes
+from .. import _C, config, passes
+from .._pytorch import dynamo_interface
 from ..debug import artefacts, compile_log, structured
 from ..eager.host import warn_fallback
 from ..report import reports
-from . import attention, buckets, decompositions, handover, hint_scopes, lowering, named_dims
+from . import (
+    attention,
+    buckets,
+    decompositions,
+    handover,
+    hint_scopes,
+    lowering,
+    named_dims,
+)
+from . import options as compile_options
 from .graph_builder import GraphBuilder, Inexpressible
 from .program import Program
 from .sizes import UnknownSize, node_values
 
+dynamo_interface.register()
 
-def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
-    """The Dynamo backend `spyre`; also what torch.compile() calls for graphs of the device."""
+
+def spyre_backend(gm: torch.fx.GraphModule, example_inputs, mode=None, options=None):
+    """The Dynamo backend `spyre`: torch.compile(f, backend="spyre", mode=, options=)."""
+    return compile_graph_of_user(gm, example_inputs, compile_options.of_backend(mode, options))
+
+
+def compile_graph_of_user(gm: torch.fx.GraphModule, example_inputs, settings: dict):
+    """What Dynamo captured, compiled; also what torch.compile() calls without a backend's name.
+    `settings` of torch_spyre.config hold for all programs of the graph."""
     from torch._dynamo.backends.common import aot_autograd
 
     _C._complete()
@@ -38,12 +56,15 @@ def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
 
     def forward(gm: torch.fx.GraphModule, example_inputs):
         hint_scopes.warn_of_lost_scopes(scopes, gm.graph)
-        return _compile(gm, example_inputs)
+        return compile_aten(gm, example_inputs, settings)
+
+    def backward(gm: torch.fx.GraphModule, example_inputs):
+        return compile_aten(gm, example_inputs, settings)
 
     with structured.graph_of_user(gm):
         compiled = aot_autograd(
             fw_compiler=forward,
-            bw_compiler=_compile,
+            bw_compiler=backward,
             inference_compiler=forward,
             decompositions=decompositions.table(),
             keep_inference_input_mutations=True,
@@ -51,7 +72,9 @@ def spyre_backend(gm: torch.fx.GraphModule, example_inputs, **_options):
     return named_dims.naming(compiled, names)
 
 
-def _compile(gm: torch.fx.GraphModule, example_inputs):
+def compile_aten(gm: torch.fx.GraphModule, example_inputs, settings: dict | None = None):
+    """A function of one list, the arguments of the ATen graph, which gives its results in a list;
+    `example_inputs` are fake tensors and numbers, one a placeholder."""
     folder = artefacts.open_folder()
     if folder:
         folder.graph_before_passes(gm)
@@ -64,7 +87,7 @@ def _compile(gm: torch.fx.GraphModule, example_inputs):
     trace.graph_after_passes(gm)
     if folder:
         folder.graph_after_passes(gm)
-    graph = CompiledGraph(gm, folder, trace)
+    graph = CompiledGraph(gm, folder, trace, settings)
 
     def run(args: list):
         return graph(args)
@@ -76,8 +99,9 @@ def _compile(gm: torch.fx.GraphModule, example_inputs):
 class CompiledGraph:
     """One ATen graph and its programs."""
 
-    def __init__(self, gm: torch.fx.GraphModule, folder=None, trace=None):
+    def __init__(self, gm: torch.fx.GraphModule, folder=None, trace=None, settings=None):
         self.gm = gm
+        self.settings = settings or {}  # of torch_spyre.config, for programs of this graph
         self.folder = folder  # artefacts.Folder of the first program, or None
         self.trace = trace  # structured.Trace, or None
         self.programs: dict = {}
@@ -104,7 +128,8 @@ class CompiledGraph:
             key = (key, *[named_dims.dims_of(a) for a in args])
         program = self.programs.get(key)
         if program is None:
-            program = self.programs[key] = _build(self.gm, args, self.folder)
+            with config.patch(self.settings):  # type: ignore[attr-defined]
+                program = self.programs[key] = _build(self.gm, args, self.folder)
             self.folder = None
             if self.trace and isinstance(program, Program):
                 self.trace.program(program)

@@ -1,30 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Inductor knows of the device, under torch-spyre's names. torch.compile never gets there: its
-graphs of the card go to `spyre_backend`. Who calls Inductor by itself is told so. PyTorch finds the
-classes as torch.spyre.Scheduling and torch.spyre.PythonWrapperCodegen."""
+"""What Inductor knows of the device, under torch-spyre's names.
+
+torch.compile(f) does not need it: its graphs of the card go to `spyre_backend` before Inductor sees
+them. It is for those who call Inductor by itself (`compile_fx`, `torch._inductor.compile`,
+`standalone_compile`). Inductor then runs its own decompositions and passes; its last pass over a
+graph of the card is `WholeGraphPass` here, which compiles the graph and leaves one operator in its
+place, `spyre::run_graph`, so that Inductor makes no kernel: it only writes the call.
+
+PyTorch asks for `torch.spyre.Scheduling` when Inductor is first used, and by that imports this
+module, which then registers itself.
+"""
 
 from __future__ import annotations
 
-from torch._inductor.codegen.common import DeviceOpOverrides, register_device_op_overrides
+import itertools
+import operator
+from typing import Any
+
+import torch
+from torch._inductor.codegen.common import (
+    DeviceOpOverrides,
+    register_backend_for_device,
+    register_device_op_overrides,
+)
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+from torch._inductor.custom_graph_pass import CustomGraphModulePass, get_hash_for_files
 from torch._inductor.scheduler import BaseScheduling
+from torch._inductor.virtualized import V
 
 from .. import _C
+from .._pytorch import compile_options
 from ..constants import DEVICE_NAME
+from . import backend
 
 
 class SuperDSCScheduling(BaseScheduling):
-    """Refuses: kernels of the card are not made from Inductor's loops."""
+    """Kernels of the card are not made from Inductor's loops: none may be left to it."""
 
-    def __init__(self, scheduler):
-        super().__init__(scheduler)
+    def _refuse(self, *_arguments, **_options):
         raise _C.Unsupported(
-            "Inductor was called with a graph of spyre: use torch.compile(f) or backend='spyre'"
+            "Inductor would make a kernel for spyre itself: use torch.compile(f) or backend='spyre'"
         )
+
+    group_fn = can_fuse_vertical = can_fuse_horizontal = fuse = _refuse
+    codegen_node = codegen_template = codegen_combo_kernel = _refuse
+
+    def codegen_sync(self) -> None:
+        """Nothing: launches of a stream run in order."""
+
+    def flush(self) -> None:
+        """Nothing: no kernel is under way."""
 
 
 class SpyrePythonWrapperCodegen(PythonWrapperCodegen):
-    """Of SuperDSCScheduling."""
+    """The code around `spyre::run_graph`. It names a graph of this process: no file may keep it."""
+
+    supports_caching = False
 
 
 class SpyreDeviceOpOverrides(DeviceOpOverrides):
@@ -43,4 +74,103 @@ class SpyreDeviceOpOverrides(DeviceOpOverrides):
         return f"torch.spyre.device({device_idx})"
 
 
+# ---- a whole graph as one operator
+
+_numbers = itertools.count()
+
+
+class _Graph:
+    """What `spyre::run_graph` runs: a compiled graph, which of its inputs are tensors, and what it
+    returns while Inductor traces it."""
+
+    def __init__(self, run, is_tensor: list[bool], fakes: list[torch.Tensor]):
+        self.run = run
+        self.is_tensor = is_tensor  # by input of the graph
+        self.fakes = fakes
+
+    def __call__(self, tensors, sizes) -> list[torch.Tensor]:
+        tensors, sizes = iter(tensors), iter(sizes)
+        return list(self.run([next(tensors if tensor else sizes) for tensor in self.is_tensor]))
+
+
+_graphs: dict[int, _Graph] = {}
+
+_library = torch.library.Library("spyre", "FRAGMENT")  # noqa: TOR901
+_library.define("run_graph(int graph, Tensor[] tensors, SymInt[] sizes) -> Tensor[]")
+torch.library.impl(_library, "run_graph", "CompositeExplicitAutograd")(
+    lambda graph, *inputs: _graphs[graph](*inputs)
+)
+torch.library.register_fake("spyre::run_graph", lib=_library)(
+    lambda graph, *_inputs: list(_graphs[graph].fakes)
+)
+RUN_GRAPH = torch.ops.spyre.run_graph.default
+# A graph may write its inputs. It stands alone, so that nothing can be ordered wrongly, and the
+# schema need not tell; but it must not be dropped when it returns nothing.
+torch.fx.node.has_side_effect(RUN_GRAPH)
+
+
+class WholeGraphPass(CustomGraphModulePass):
+    """Puts `spyre::run_graph` in the place of all that a graph computes."""
+
+    def __call__(self, gm: torch.fx.GraphModule) -> None:
+        if V.aot_compilation:
+            raise _C.Unsupported(compile_options.NO_AOT)
+        output: Any = gm.graph.output_node()
+        given: Any = output.args[0]
+        results = [r for r in dict.fromkeys(given) if _is_computed_tensor(r)]
+        inputs = gm.graph.find_nodes(op="placeholder")
+        number = next(_numbers)
+        tensors = [node for node in inputs if isinstance(node.meta.get("val"), torch.Tensor)]
+        sizes = [node for node in inputs if node not in tensors]
+        fakes = [result.meta["val"] for result in results]
+        run = backend.compile_aten(_inner(gm, results), [node.meta.get("val") for node in inputs])
+        _graphs[number] = _Graph(run, [node in tensors for node in inputs], fakes)
+        written = [copy for copy in _copies(gm.graph) if copy.args[0].op == "placeholder"]
+        with gm.graph.inserting_before(output):
+            call = gm.graph.call_function(RUN_GRAPH, (number, tensors, sizes))
+            call.meta["val"] = fakes
+            items = {r: _item(gm.graph, call, i) for i, r in enumerate(results)}
+        output.args = (type(given)(items.get(r, r) for r in given),)
+        for copy in written:
+            gm.graph.erase_node(copy)
+        gm.graph.eliminate_dead_code()
+        gm.recompile()
+
+    def uuid(self):
+        return get_hash_for_files((__file__,))
+
+
+def _is_computed_tensor(result: Any) -> bool:
+    return (
+        isinstance(result, torch.fx.Node)
+        and result.op != "placeholder"
+        and isinstance(result.meta.get("val"), torch.Tensor)
+    )
+
+
+def _copies(graph: torch.fx.Graph) -> list[Any]:
+    return list(graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default))
+
+
+def _inner(gm: torch.fx.GraphModule, results: list[torch.fx.Node]) -> torch.fx.GraphModule:
+    """A copy of the graph that returns `results`."""
+    graph = torch.fx.Graph()
+    copies: dict = {}
+    graph.graph_copy(gm.graph, copies)
+    graph.output([copies[result] for result in results])
+    return torch.fx.GraphModule(gm, graph)
+
+
+def _item(graph: torch.fx.Graph, call: torch.fx.Node, index: int) -> torch.fx.Node:
+    item = graph.call_function(operator.getitem, (call, index))
+    item.meta["val"] = call.meta["val"][index]
+    return item
+
+
 register_device_op_overrides(DEVICE_NAME, SpyreDeviceOpOverrides())
+register_backend_for_device(
+    DEVICE_NAME,
+    SuperDSCScheduling,
+    SpyrePythonWrapperCodegen,
+    device_custom_pass=WholeGraphPass(),
+)

@@ -55,14 +55,14 @@ class Bisect:
     def __init__(self, atol: float, rtol: float):
         self.atol, self.rtol = atol, rtol
         self.verdicts: list[Verdict] = []
-        self.original = driver._compile
+        self.original = driver.compile_aten
         self.find = dispatch._Operator.find
         self.judged: set[dispatch._Program] = set()
         self.busy = False  # computing what a verdict needs
 
-    def compile(self, gm: torch.fx.GraphModule, example_inputs):
+    def compile(self, gm: torch.fx.GraphModule, example_inputs, settings=None):
         asked = copy.deepcopy(gm)  # passes and lowerings edit the graph
-        run = self.original(gm, example_inputs)
+        run = self.original(gm, example_inputs, settings)
 
         names = [
             str(n.target).removeprefix("aten.").split(".")[0]
@@ -107,12 +107,12 @@ class Bisect:
 
     @contextlib.contextmanager
     def installed(self):
-        driver._compile = self.compile
+        driver.compile_aten = self.compile
         dispatch._Operator.find = lambda *call: self.find_judged(*call)  # type: ignore[method-assign]
         try:
             yield
         finally:
-            driver._compile = self.original
+            driver.compile_aten = self.original
             dispatch._Operator.find = self.find  # type: ignore[method-assign]
 
     def judge(self, what: str, operators: str, expected, defined, results) -> None:

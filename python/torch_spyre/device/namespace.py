@@ -130,8 +130,6 @@ def _mebibytes(count: int) -> str:
 _OF_INDUCTOR = {
     "Scheduling": "SuperDSCScheduling",
     "PythonWrapperCodegen": "SpyrePythonWrapperCodegen",
-    "CppWrapperCodegen": "SpyrePythonWrapperCodegen",
-    "WrapperFxCodegen": "SpyrePythonWrapperCodegen",
 }
 
 
