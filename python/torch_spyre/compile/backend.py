@@ -25,6 +25,7 @@ from . import (
     attention,
     buckets,
     decompositions,
+    effects,
     handover,
     hint_scopes,
     lowering,
@@ -78,6 +79,7 @@ def compile_aten(gm: torch.fx.GraphModule, example_inputs, settings: dict | None
     folder = artefacts.open_folder()
     if folder:
         folder.graph_before_passes(gm)
+    effects.remove_tokens(gm)
     passes.CustomPrePasses()(gm.graph)
     gm = lowering.lower(gm, example_inputs)
     attention.make_single(gm)

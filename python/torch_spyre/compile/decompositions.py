@@ -52,7 +52,15 @@ def _without_gaps(op) -> Callable:
     return decomposition
 
 
-_PARTS = {
+def _empty_permuted(size, physical_layout, **options):
+    """Contiguous in the order `physical_layout` of the dims, outermost first."""
+    options.pop("layout", None)
+    stored = torch.empty([size[dim] for dim in physical_layout], **options)
+    return stored.permute([physical_layout.index(dim) for dim in range(len(size))])
+
+
+_PARTS: dict[torch._ops.OperatorBase, Callable] = {
+    _aten.empty_permuted.default: _empty_permuted,
     _aten.copy.default: _copy,
     _aten.slice_scatter.default: _without_gaps(_aten.slice_scatter.default),
     _aten.select_scatter.default: _without_gaps(_aten.select_scatter.default),

@@ -12,7 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .. import _C
-from . import handover, hint_scopes, named_dims
+from . import effects, handover, hint_scopes, named_dims
 
 _aten = torch.ops.aten
 
@@ -34,6 +34,7 @@ class GraphBuilder:
         self.inputs: list = []  # (value id, index into args) or (value id, tensor of the module)
         self.nodes: list[torch.fx.Node] = []  # by the compiler's node id
         self.updates: list = []  # (index into args, fx node): copies into inputs, after all else
+        self.effects: list[torch.fx.Node] = []  # checks and the like, which return nothing
         self.placeholders: dict = {}
         self.moved: set[int] = set()  # inputs of the host that the card reads
         self.dims: dict = {}  # fx node of an input tensor with dims -> their names, or ""
@@ -128,6 +129,10 @@ class GraphBuilder:
             self.updates.append((self.placeholders[node.args[0]], node.args[1]))
             self.ids[node] = self.ids[node.args[1]]
             return
+        if effects.is_effect(node):
+            if node.target not in effects.CHECKED:
+                self.effects.append(node)
+            return
         source = node.args[0] if node.args else None
         if node.target in _COPIES and source in self.constants:
             self.constants[node] = self.constants[source]
@@ -212,6 +217,10 @@ class GraphBuilder:
                 self.graph.add_update(self.ids[source], self.ids[inputs[index]])
             else:
                 self.graph.add_output(self.ids[source])
+        for effect in self.effects:
+            for source in effect.all_input_nodes:
+                if source in self.ids:
+                    self.graph.add_output(self.ids[source])
 
 
 _COPIES = {

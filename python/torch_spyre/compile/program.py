@@ -33,10 +33,14 @@ def is_on_card(value) -> bool:
     return isinstance(value, torch.Tensor) and value.device.type == "spyre"
 
 
-def _restrided(tensor, fake):
-    """CPU kernels may choose other strides than the graph was traced with; later views count on
-    the traced ones."""
-    if tensor is None or tensor.stride() == fake.stride() or 0 in fake.stride():
+def _as_traced(tensor, fake):
+    """CPU kernels may choose other strides and other dtypes than the graph was traced with (of
+    16-bit statistics, say); later nodes count on the traced ones."""
+    if tensor is None:
+        return None
+    if tensor.dtype != fake.dtype:
+        tensor = tensor.to(fake.dtype)
+    if tensor.stride() == fake.stride() or 0 in fake.stride():
         return tensor
     traced = torch.empty_strided(fake.shape, fake.stride(), dtype=tensor.dtype)
     return traced.copy_(tensor)
@@ -72,6 +76,7 @@ class Program:
         }
         self.resolve = builder.resolve
         self._check_room()
+        self.effects = self._plan_effects(builder.effects)
         self._plan_lifetimes()
         self.straight = self._plan_straight()
 
@@ -104,12 +109,29 @@ class Program:
             for at, of_input, source, *_view in segment["views"]
         )
 
+    def _read_by(self, nodes) -> list[int]:
+        sources = [source for node in nodes for source in node.all_input_nodes]
+        return [self.ids[source] for source in sources if source in self.ids]
+
+    def _plan_effects(self, nodes) -> dict[int, list[torch.fx.Node]]:
+        """By segment: what is called behind it, since all that it reads is there, in order."""
+        made = {v: i for i, segment in enumerate(self.segments) for v in segment["outputs"]}
+        effects: dict[int, list[torch.fx.Node]] = {}
+        earliest = 0
+        for node in nodes:
+            earliest = max([earliest, *(made.get(value, 0) for value in self._read_by([node]))])
+            effects.setdefault(earliest, []).append(node)
+        return effects
+
     def _plan_lifetimes(self):
         """For each segment, the values that nobody reads after it."""
         last: dict[int, int] = {}
         for index, segment in enumerate(self.segments):
             for value in (*segment["inputs"], *segment["outputs"]):
                 last[value] = index
+        for index, nodes in self.effects.items():
+            for value in self._read_by(nodes):
+                last[value] = max(index, last.get(value, index))
         kept = {value for value, _constant in self.outputs} | {v for _i, v in self.updates}
         self.dead: list[list[int]] = [[] for _ in self.segments]
         for value, index in last.items():
@@ -118,7 +140,13 @@ class Program:
 
     def _plan_straight(self):
         """For a graph that is one launch: which arguments it takes, which results it gives."""
-        if len(self.segments) != 1 or not self.launches[0] or self.updates or self.moved:
+        if (
+            len(self.segments) != 1
+            or not self.launches[0]
+            or self.updates
+            or self.moved
+            or self.effects
+        ):
             return None
         segment = self.segments[0]
         sources = dict(self.inputs)
@@ -149,6 +177,7 @@ class Program:
                 self._run_on_card(index, segment, values)
             else:
                 self._run_on_host(segment, values)
+            self._call_effects(self.effects.get(index, ()), values)
             for value in self.dead[index]:
                 values.pop(value, None)
         for target, (_index, value) in zip(targets, self.updates, strict=True):
@@ -157,6 +186,19 @@ class Program:
             constant if value is None else self._placed(value, values)
             for value, constant in self.outputs
         ]
+
+    def _call_effects(self, nodes, values) -> None:
+        """Checks raise here, before later segments write new contents of arguments."""
+
+        def to_cpu(argument):
+            if isinstance(argument, torch.fx.Node):
+                return values[self.ids[argument]].cpu()
+            return torch.device("cpu") if isinstance(argument, torch.device) else argument
+
+        for node in nodes:
+            args = pytree.tree_map(to_cpu, self.resolve(node, list(node.args)))
+            kwargs = {k: self.resolve(node, v) for k, v in node.kwargs.items()}
+            call(node.target, args, pytree.tree_map(to_cpu, kwargs))
 
     def _placed(self, value, values):
         """The value on the device where the graph has it."""
@@ -195,7 +237,7 @@ class Program:
                 return argument
             value = self.ids[argument]
             if value not in local:
-                local[value] = _restrided(values[value].cpu(), self.fakes[value])
+                local[value] = _as_traced(values[value].cpu(), self.fakes[value])
             return local[value]
 
         for number in segment["nodes"]:
@@ -207,7 +249,7 @@ class Program:
             function = fallback_ops.get(node.target)
             result = function(*args, **kwargs) if function else call(node.target, args, kwargs)
             for value, tensor in self._pairs(self.ids[node], result):
-                local[value] = _restrided(tensor, self.fakes[value])
+                local[value] = _as_traced(tensor, self.fakes[value])
         for value in segment["outputs"]:
             values[value] = local[value]
 
