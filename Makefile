@@ -33,7 +33,7 @@ SOURCES := CMakeLists.txt pyproject.toml \
 # Where threads meet; under the thread sanitizer everything else only takes longer.
 TSAN_TESTS := base_thread|base_log|card_launch|concurrency|runtime_|endurance|cache
 
-.PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-ops fuzz \
+.PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-ops test-models fuzz \
   layers lint wheel test-wheel test-wheel-quick bench bench-turns clean
 
 help:
@@ -46,6 +46,7 @@ help:
 	@echo 'make wheel   a wheel for Python 3.11 and newer, debug information apart, in build/dist'
 	@echo 'make test-wheel  install it into fresh environments, each with PyTorch: WHEEL_PYTHONS'
 	@echo 'make test-ops  every operator of PyTorch: OPS, DTYPES, FORMS'
+	@echo 'make test-models  families of transformers: MODELS="bert llama" for some'
 	@echo 'make fuzz    look for inputs that break a parser: FUZZ_SECONDS, FUZZ_TARGETS'
 	@echo 'make lint    ruff, mypy, links of the documentation'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
@@ -127,7 +128,11 @@ layers: build
 	$(PY) tools/check_docs.py
 
 test-python: build
-	$(PY) -m pytest -n logical --maxprocesses 4 --dist loadfile tests/python tests/cli $(PYTEST_ARGS)
+	$(PY) -m pytest -n logical --maxprocesses 4 --dist loadfile tests/python tests/cli tests/models $(PYTEST_ARGS)
+
+# Goes on where it was interrupted; SPYRE_BLESS=1 writes tests/models/table.json, docs/models.md.
+test-models: build
+	$(PY) -W ignore tests/models/run.py $(MODELS)
 
 lint: $(STAMPS)/packages
 	$(PY) -m ruff check python tests tools examples bench
