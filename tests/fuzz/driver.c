@@ -7,7 +7,8 @@
 //
 // An input is kept, and written to DIR, when it reaches code that none before it has reached; that
 // needs a library built with -fsanitize-coverage=trace-pc (cmake -DSPYRE_FUZZ=ON). The generator is
-// seeded by -seed=N, so a run without a clock can be repeated. The input at work is in the file
+// seeded by -seed=N, so a run without a clock can be repeated; two changes of three are those of
+// mutate.h, which know tokens, the others are of bytes. The input at work is in the file
 // <target>.input beside the process until it ends well, so a crash leaves it there.
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "fuzz/fuzz.h"
+#include "fuzz/mutate.h"
 
 enum { MOST_BYTES = 1 << 16, MOST_INPUTS = 1 << 16, REPLAY_MUTATIONS = 20, HANG_SECONDS = 60 };
 
@@ -53,10 +55,7 @@ __attribute__((no_sanitize("address", "undefined"))) void __sanitizer_cov_trace_
 
 static uint32_t below(uint32_t limit)
 {
-    fuzz.random ^= fuzz.random << 13;
-    fuzz.random ^= fuzz.random >> 7;
-    fuzz.random ^= fuzz.random << 17;
-    return (uint32_t)(fuzz.random >> 20) % limit;
+    return mutate_below(&fuzz.random, limit);
 }
 
 static void add_sample(const uint8_t *bytes, size_t count)
@@ -219,7 +218,12 @@ static void execute_mutation(const sample *from)
     static uint8_t bytes[MOST_BYTES];
     size_t count = from->count;
     if (count) memcpy(bytes, from->bytes, count);
-    for (uint32_t n = 1 + below(4); n > 0; n--) count = mutate_once(bytes, count);
+    const sample *other = &fuzz.samples[below(fuzz.count)];
+    if (below(3))
+        count = mutate_structure(bytes, count, sizeof bytes, other->bytes, other->count,
+                                 &fuzz.random);
+    else
+        for (uint32_t n = 1 + below(4); n > 0; n--) count = mutate_once(bytes, count);
     uint32_t before = reached_count;
     execute(bytes, count);
     if (reached_count > before) keep(bytes, count);
