@@ -16,6 +16,14 @@
 #include "tensor/dci.h"
 #include "tensor/numeric.h"
 
+// What executes programs, kept from run to run: making it costs more than a small run.
+typedef struct {
+    card *device;
+    uint8_t *lx; // of the interpreter
+    card_program *loaded; // of the bundle that ran last; forget it before the bundle's memory
+    const bundle *of;
+} front_machine;
+
 typedef struct {
     spyre_graph *graph;
     arena *memory;
@@ -25,6 +33,7 @@ typedef struct {
     spyre_settings settings;
     spyre_loops_pass *loop_pass; // or null
     void *loop_context;
+    front_machine *machine; // or null: one for each execution
     // After an execution: buffers in LX, ops in counted loops, ops that send LX over the ring.
     uint32_t in_lx, tiled, shuffled;
 } front_run;
@@ -113,19 +122,44 @@ static inline spyre_status front_run_transfer(arena *memory, const spyre_view *s
 
 typedef enum { FRONT_RUN_INTERPRETER, FRONT_RUN_CARD_EXACT, FRONT_RUN_CARD_FAST } front_engine;
 
-// Back-end and card on the same buffers: argument k lies in segment k % 7.
-static inline spyre_status front_run_on_card(arena *memory, const bundle *b, card_mode mode,
-                                             const bundle_buffer *buffers)
+static inline void front_machine_forget(front_machine *machine)
+{
+    if (machine->loaded) card_unload(machine->device, machine->loaded);
+    machine->loaded = NULL;
+    machine->of = NULL;
+}
+
+static inline void front_machine_end(front_machine *machine)
+{
+    front_machine_forget(machine);
+    if (machine->device) card_destroy(machine->device);
+    free(machine->lx);
+    *machine = (front_machine){0};
+}
+
+// Back-end and card's loader, unless the bundle ran last.
+static inline spyre_status front_machine_load(front_machine *machine, arena *memory,
+                                              const bundle *b)
 {
     isa_program *program;
-    card *device = NULL;
-    card_program *loaded = NULL;
+    back_options options = BACK_OPTIONS_INIT;
+    if (machine->of == b) return NULL;
+    front_machine_forget(machine);
+    TRY(back_compile(b, &options, memory, &program));
+    if (!machine->device) TRY(card_create(&machine->device));
+    TRY(card_load(machine->device, program, &machine->loaded));
+    machine->of = b;
+    return NULL;
+}
+
+// Back-end and card on the same buffers: argument k lies in segment k % 7.
+static inline spyre_status front_run_on_card(arena *memory, const bundle *b, card_mode mode,
+                                             const bundle_buffer *buffers, front_machine *machine)
+{
     card_argument arguments[64] = {{0}};
     uint64_t next[7] = {0};
-    back_options options = BACK_OPTIONS_INIT;
-    spyre_status status = NULL;
-    TRY(back_compile(b, &options, memory, &program));
-    TRY(card_create(&device));
+    TRY(front_machine_load(machine, memory, b));
+    card *device = machine->device;
     card_set_mode(device, mode);
     for (uint32_t i = 0; i < b->args.count; i++) {
         uint64_t bytes = (uint64_t)buffers[i].size_bytes;
@@ -133,30 +167,35 @@ static inline spyre_status front_run_on_card(arena *memory, const bundle *b, car
         next[i % 7] += bytes;
         memcpy(card_memory(device, arguments[i].base, bytes), buffers[i].bytes, bytes);
     }
-    TRY_DONE(card_load(device, program, &loaded));
-    card_program_forget_lx(loaded);
-    TRY_DONE(card_launch(device, loaded, arguments, b->args.count, NULL));
+    card_program_forget_lx(machine->loaded);
+    TRY(card_launch(device, machine->loaded, arguments, b->args.count, NULL));
     for (uint32_t i = 0; i < b->args.count; i++) {
         uint64_t bytes = (uint64_t)buffers[i].size_bytes;
         memcpy(buffers[i].bytes, card_memory(device, arguments[i].base, bytes), bytes);
     }
-done:
-    if (loaded) card_unload(device, loaded);
-    card_destroy(device);
-    return status;
+    return NULL;
 }
 
-// Executes; out[i] gets the whole storage of output i as its host dtype.
-static inline spyre_status front_run_execute(front_run *run, uint32_t cores, front_engine engine,
-                                             void **out, text *listing)
+static inline spyre_status front_run_interpret(const bundle *b, const bundle_buffer *buffers,
+                                               front_machine *machine)
 {
-    front_result result;
+    size_t stale_bytes = machine->lx ? 4 << 10 : 64 << 10;
+    if (!machine->lx) machine->lx = calloc(BUNDLE_MAX_CORES, BUNDLE_LX_BYTES);
+    for (uint32_t core = 0; core < BUNDLE_MAX_CORES; core++)
+        memset(machine->lx + (size_t)core * BUNDLE_LX_BYTES, 0x7f, stale_bytes);
+    return bundle_interpret(b, buffers, machine->lx);
+}
+
+static inline spyre_status front_run_compile(front_run *run, uint32_t cores, text *listing,
+                                             front_result *out)
+{
     uint32_t node;
     front_options options = {.settings = run->settings, .dump = listing};
     options.settings.sencores = cores;
     options.loop_pass = run->loop_pass;
     options.loop_context = run->loop_context;
-    TRY(front_compile(run->graph, &options, run->memory, &node, &result));
+    TRY(front_compile(run->graph, &options, run->memory, &node, out));
+    const front_result result = *out;
     run->in_lx = run->tiled = run->shuffled = 0;
     for (uint32_t i = 0; i < result.loops->ops.count; i++) {
         run->tiled += result.loops->ops.items[i].tile_depth > 0;
@@ -164,7 +203,16 @@ static inline spyre_status front_run_execute(front_run *run, uint32_t cores, fro
     }
     for (uint32_t i = 0; i < result.loops->buffers.count; i++)
         run->in_lx += result.loops->buffers.items[i].in_lx;
+    return NULL;
+}
+
+// Executes what was compiled; out[i] gets the whole storage of output i as its host dtype.
+static inline spyre_status front_run_launch(front_run *run, const front_result *compiled,
+                                            front_engine engine, void **out)
+{
+    const front_result result = *compiled;
     const bundle *b = result.bundle;
+    front_machine own = {0}, *machine = run->machine ? run->machine : &own;
     bundle_buffer buffers[64] = {0};
     for (uint32_t i = 0; i < b->args.count; i++) {
         buffers[i].size_bytes = b->args.items[i].bytes;
@@ -185,14 +233,10 @@ static inline spyre_status front_run_execute(front_run *run, uint32_t cores, fro
                                     buffers[first + i].bytes, host, true));
     }
     if (engine == FRONT_RUN_INTERPRETER) {
-        uint8_t *lx = calloc(BUNDLE_MAX_CORES, BUNDLE_LX_BYTES);
-        for (uint32_t core = 0; core < BUNDLE_MAX_CORES; core++)
-            memset(lx + (size_t)core * BUNDLE_LX_BYTES, 0x7f, 64 << 10);
-        status = bundle_interpret(b, buffers, lx);
-        free(lx);
+        status = front_run_interpret(b, buffers, machine);
     } else {
         card_mode chosen = engine == FRONT_RUN_CARD_EXACT ? CARD_EXACT : CARD_FAST;
-        status = front_run_on_card(run->memory, b, chosen, buffers);
+        status = front_run_on_card(run->memory, b, chosen, buffers, machine);
     }
     if (status) goto done;
     for (uint32_t i = 0; i < result.loops->outputs.count; i++) {
@@ -207,7 +251,16 @@ static inline spyre_status front_run_execute(front_run *run, uint32_t cores, fro
     }
 done:
     for (uint32_t i = 0; i < b->args.count; i++) free(buffers[i].bytes);
+    front_machine_end(&own);
     return status;
+}
+
+static inline spyre_status front_run_execute(front_run *run, uint32_t cores, front_engine engine,
+                                             void **out, text *listing)
+{
+    front_result result;
+    TRY(front_run_compile(run, cores, listing, &result));
+    return front_run_launch(run, &result, engine, out);
 }
 
 #endif

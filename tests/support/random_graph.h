@@ -9,7 +9,11 @@
 
 #include "support/front_run.h"
 
-enum { RANDOM_MOST_VALUES = 64, RANDOM_MOST_INPUTS = 12, RANDOM_MOST_ELEMENTS = 6000 };
+#ifndef RANDOM_MOST_ELEMENTS
+#define RANDOM_MOST_ELEMENTS 6000
+#endif
+
+enum { RANDOM_MOST_VALUES = 64, RANDOM_MOST_INPUTS = 12 };
 
 typedef struct {
     uint32_t id;
