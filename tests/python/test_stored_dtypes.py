@@ -224,3 +224,67 @@ def test_a_graph_with_stored_dtypes():
     for result, expected in zip(results, function(x, y), strict=True):
         assert result.device.type == "spyre" and result.dtype == expected.dtype
         torch.testing.assert_close(result.cpu(), expected)
+
+
+ARITHMETIC = {
+    "add": lambda a, b: a + b,
+    "add a number": lambda a, b: a + 1,
+    "add with alpha": lambda a, b: torch.add(a, b, alpha=2**30),
+    "sub": lambda a, b: b - a,
+    "rsub": lambda a, b: 1 - a,
+    "mul": lambda a, b: a * b,
+    "mul by a number": lambda a, b: a * 2**20,
+    "neg": lambda a, b: -a,
+    "abs": lambda a, b: a.abs(),
+    "square": lambda a, b: a.square(),
+    "pow": lambda a, b: a**3,
+    "cumsum": lambda a, b: a.cumsum(0),
+    "int32 among them": lambda a, b: a + b.int(),
+    "int32 alone wraps": lambda a, b: a.int() * b.int(),
+    "a chain": lambda a, b: ((a * 3 + b)[1:].clone() - 7) * 1000,
+    "of a comparison": lambda a, b: (a > 0).cumsum(0) * a,
+    "of a view": lambda a, b: a.flip(0)[1:].reshape(-1) * b[1:],
+}
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+@pytest.mark.parametrize("name", ARITHMETIC)
+@pytest.mark.filterwarnings("ignore::torch_spyre.FallbackWarning")
+def test_arithmetic_beyond_32_bits(name, mode):
+    function = ARITHMETIC[name]
+    form = torch.compile(function) if mode == "compiled" else function
+    other = torch.tensor([1, 2**16, 3, -4])
+    for first in ([1, 2, 3, 4], [2**31 - 1, 5, -(2**31), 70000], [4, 3, 2, 1], [2**40, 1, 2, 3]):
+        host = torch.tensor(first)
+        same(form(host.to("spyre"), other.to("spyre")), function(host, other))
+
+
+@pytest.mark.filterwarnings("error::torch_spyre.FallbackWarning")
+def test_arithmetic_within_32_bits_stays_on_the_card():
+    host = torch.arange(70)
+    for form in (ARITHMETIC["a chain"], torch.compile(ARITHMETIC["a chain"])):
+        same(form(host.to("spyre"), host.to("spyre")), ARITHMETIC["a chain"](host, host))
+    counter = torch.zeros(1, dtype=torch.int64, device="spyre")
+    for _ in range(5):
+        counter += 1
+    assert counter.item() == 5
+    assert not torch_spyre.last_report().host_ops
+
+
+@pytest.mark.filterwarnings("ignore::torch_spyre.FallbackWarning")
+def test_in_place_arithmetic_beyond_32_bits():
+    grow = torch.compile(lambda x: x.add_(2**31 - 1))
+    host, card = torch.tensor([5, 6]), torch.tensor([5, 6]).to("spyre")
+    part = card[1:]
+    for form in (grow, lambda x: x.mul_(2**20), lambda x: x.sub_(2**33), grow):
+        form(card)
+        form(host)
+        same(card, host)
+        same(part, host[1:])
+    same(torch.tensor([1e10, -3e9, 2.5]).to("spyre").to(torch.int64),
+         torch.tensor([10000000000, -3000000000, 2]))  # fmt: skip
+    out = torch.zeros(2, dtype=torch.int64, device="spyre")
+    same(
+        torch.mul(torch.tensor([2**20, 1]).to("spyre"), 2**20, out=out),
+        torch.tensor([2**40, 2**20]),
+    )

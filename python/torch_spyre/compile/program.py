@@ -13,7 +13,7 @@ from ..device import bindings
 from ..eager import room
 from ..eager.host import call, warn_fallback
 from ..report import CompileReport
-from . import handover
+from . import handover, integers
 from .graph_builder import GraphBuilder, scalar_to_card
 from .registered import fallback_ops
 
@@ -77,8 +77,19 @@ class Program:
         self.resolve = builder.resolve
         self._check_room()
         self.effects = self._plan_effects(builder.effects)
+        self.watches = [self._watch(segment) for segment in self.segments]
         self._plan_lifetimes()
         self.straight = self._plan_straight()
+
+    def _watch(self, segment) -> integers.Watch | None:
+        """The int64 arithmetic of a card segment, if it has any."""
+        if segment["kind"] != "card":
+            return None
+        nodes = [self.nodes[number] for number in segment["nodes"]]
+        watch = integers.Watch(
+            nodes, set(segment["inputs"]), self.ids, self.values, handover.positional
+        )
+        return watch if watch.risky else None
 
     def _check_room(self):
         """What the host is to compute for the card fits the card."""
@@ -148,6 +159,8 @@ class Program:
             or self.effects
         ):
             return None
+        if self.watches[0]:
+            return None
         segment = self.segments[0]
         sources = dict(self.inputs)
         arguments = [sources[value] for value in segment["inputs"]]
@@ -208,13 +221,37 @@ class Program:
             tensor = values[value] = tensor.to(wanted)
         return tensor
 
+    def _fits_card(self, index, segment, values) -> bool:
+        """Whether 32 bits hold the int64 values that the segment gets and makes."""
+        tensors = [values[value] for value in segment["inputs"]]
+        arriving = [t for t in tensors if t.device.type == "cpu" and t.dtype is torch.int64]
+        if not all(integers.fits(integers.range_of_tensor(t)) for t in arriving):
+            return False
+        watch = self.watches[index]
+        return watch is None or watch.holds(values)
+
     def _run_on_card(self, index, segment, values):
+        if not self._fits_card(index, segment, values):
+            nodes = [self.nodes[number] for number in segment["nodes"]]
+            risky = self.watches[index].risky if self.watches[index] else nodes
+            warn_fallback(risky[0].target, "runs on the CPU: its int64 values leave 32 bits")
+            self._run_on_host(segment, values)
+            self._write_inputs(segment, values)
+            return
         inputs = [
             self._on_card(value, values, index, position)
             for position, value in enumerate(segment["inputs"])
         ]
         outputs = self.launches[index](inputs, self.device.index)
         values.update(zip(segment["outputs"], outputs, strict=True))
+
+    def _write_inputs(self, segment, values):
+        """What a card segment writes in place, for one that the host has run."""
+        for at, of_input, source, size, stride, offset in segment["views"]:
+            if of_input:
+                target = values[segment["inputs"][source]].as_strided(size, stride, offset)
+                value = segment["outputs"][at]
+                values[value] = target.copy_(values[value])
 
     def _on_card(self, value, values, index, position):
         tensor = values[value]
@@ -236,12 +273,13 @@ class Program:
             if not isinstance(argument, torch.fx.Node):
                 return argument
             value = self.ids[argument]
-            if value not in local:
+            if value not in local and value in values:
                 local[value] = _as_traced(values[value].cpu(), self.fakes[value])
+            elif value not in local:  # a view that the card needs no work for
+                run(argument)
             return local[value]
 
-        for number in segment["nodes"]:
-            node = self.nodes[number]
+        def run(node):
             args = pytree.tree_map(to_cpu, self.resolve(node, list(node.args)))
             kwargs = {
                 k: pytree.tree_map(to_cpu, self.resolve(node, v)) for k, v in node.kwargs.items()
@@ -250,6 +288,9 @@ class Program:
             result = function(*args, **kwargs) if function else call(node.target, args, kwargs)
             for value, tensor in self._pairs(self.ids[node], result):
                 local[value] = _as_traced(tensor, self.fakes[value])
+
+        for number in segment["nodes"]:
+            run(self.nodes[number])
         for value in segment["outputs"]:
             values[value] = local[value]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 
 from .. import _C
-from ..compile import handover
+from ..compile import handover, integers
 from ..compile.registered import fallback_ops
 from . import room
 from .host import run_on_cpu
@@ -29,17 +29,18 @@ _aten = torch.ops.aten
 class _Program:
     """The compiled node: which tensors it takes, in which order its results come."""
 
-    __slots__ = ("launch", "inputs", "results", "single")
+    __slots__ = ("launch", "inputs", "results", "single", "at_risk")
 
-    def __init__(self, executable, inputs, results, single):
+    def __init__(self, executable, inputs, results, single, at_risk):
         self.launch = handover.Launch(executable, 0)
         self.inputs = inputs  # of the operator's tensors, those that the segment reads
         self.results = results  # index into the segment's outputs
         self.single = single
+        self.at_risk = at_risk  # its int64 result may leave 32 bits: each call is looked at
 
     def remember(self, written: int = -1) -> None:
         """Tells core/eager.c that the operator which PyTorch is calling launches this program."""
-        if not self.launch.views:
+        if not self.launch.views and not self.at_risk:
             _C.remember(self.launch.executable, self.inputs, self.results, written)
 
     def run(self, tensors, card):
@@ -82,6 +83,8 @@ class _Operator:
             room.check_host(self.op, args, kwargs)
             known = self.programs[key] = self._compile(values, tensors)
         program, reason = known
+        if program is not None and program.at_risk and integers.leaves_card(self.op, values):
+            return None, tensors, "its int64 result may leave the card's 32-bit integers"
         return program, tensors, reason
 
     def kernel(self, args, kwargs):
@@ -142,6 +145,7 @@ class _Operator:
             [places[value] for value in segment["inputs"]],
             [order[value] for value in outputs],
             not isinstance(results, (tuple, list)),
+            integers.is_at_risk(self.op, values),
         )
 
 

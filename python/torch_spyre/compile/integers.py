@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether int64 arithmetic stays within the 32 bits in which the card computes integers.
+
+PyTorch promises 64 bits. The smallest and largest value of each operand give an interval for the
+result; where that leaves 32 bits, the host computes. Operands are read for it, which costs little
+beside the exactness: integers of 64 bits are positions, lengths and indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch.utils import _pytree as pytree
+
+_aten = torch.ops.aten
+
+Range = tuple[int, int]  # smallest and largest value
+CARD: Range = (-(2**31), 2**31 - 1)
+_WIDE: Range = (-(2**63), 2**63 - 1)
+
+
+def fits(found: Range) -> bool:
+    """Whether the card's integers hold all values of the range."""
+    return CARD[0] <= found[0] and found[1] <= CARD[1]
+
+
+def range_of_tensor(tensor: torch.Tensor) -> Range:
+    """Of a tensor's values, cut towards zero; that of 64 bits where a value is no finite number."""
+    if tensor.numel() == 0:
+        return 0, 0
+    least, most = (end.item() for end in tensor.cpu().aminmax())
+    if not (_WIDE[0] <= least and most <= _WIDE[1]):
+        return _WIDE
+    return int(least), int(most)
+
+
+# ---- results of operators: (values of the arguments, ranges of its tensors and numbers) -> range
+
+
+def _hull(numbers: Iterable[int]) -> Range:
+    numbers = list(numbers)
+    return min(numbers), max(numbers)
+
+
+def _sum(x: Range, y: Range, factor: int = 1) -> Range:
+    low, high = _hull(factor * end for end in y)
+    return x[0] + low, x[1] + high
+
+
+def _product(x: Range, y: Range) -> Range:
+    return _hull(a * b for a in x for b in y)
+
+
+def _absolute(x: Range) -> Range:
+    return _hull([abs(x[0]), abs(x[1]), *([0] if x[0] <= 0 <= x[1] else [])])
+
+
+def _power(x: Range, exponent: int) -> Range:
+    if exponent < 0:
+        return _WIDE  # PyTorch's error
+    if exponent > 64:
+        return (-1, 1) if x[0] >= -1 and x[1] <= 1 else _WIDE
+    return _hull([x[0] ** exponent, x[1] ** exponent, *([0] if x[0] <= 0 <= x[1] else [])])
+
+
+def _running_sum(x: Range, size: torch.Size, dim: int) -> Range:
+    count = size[dim] if size else 1
+    return _hull([x[0], x[1], count * x[0], count * x[1]])
+
+
+_RULES: dict[str, Callable] = {
+    "add": lambda values, x, y: _sum(x, y, values[2]),
+    "sub": lambda values, x, y: _sum(x, y, -values[2]),
+    "rsub": lambda values, x, y: _sum(y, x, -values[2]),
+    "mul": lambda values, x, y: _product(x, y),
+    "neg": lambda values, x: (-x[1], -x[0]),
+    "abs": lambda values, x: _absolute(x),
+    "square": lambda values, x: _power(x, 2),
+    "pow": lambda values, x, _exponent: _power(x, values[1]),
+    "cumsum": lambda values, x: _running_sum(x, values[0].shape, values[1]),
+    "_to_copy": lambda values, x: x,
+}
+_OPERANDS = {"add": 2, "sub": 2, "rsub": 2, "mul": 2, "pow": 2}  # 1 for the others
+
+
+def _rule(op) -> str | None:
+    name = op._schema.name.removeprefix("aten::")
+    exponent_is_tensor = name == "pow" and op is not _aten.pow.Tensor_Scalar
+    return name if name in _RULES and not exponent_is_tensor else None
+
+
+def _number_types(values) -> set:
+    return {value.dtype for value in values if isinstance(value, torch.Tensor)}
+
+
+def is_at_risk(op, values: list) -> bool:
+    """Whether the operator, its arguments in the order of the schema, has an int64 result that may
+    need more bits than its operands."""
+    name = _rule(op)
+    if name is None:
+        return False
+    if name == "_to_copy":
+        return values[1] is torch.int64 and values[0].dtype in (torch.float32, torch.bfloat16)
+    operands = values[: _OPERANDS.get(name, 1)]
+    dtypes = _number_types(operands)
+    if name == "cumsum":
+        return not any(dtype.is_floating_point or dtype.is_complex for dtype in dtypes)
+    whole = all(isinstance(value, (torch.Tensor, int)) for value in operands)
+    return whole and torch.int64 in dtypes and not any(d.is_floating_point for d in dtypes)
+
+
+def leaves_card(op, values: list) -> bool:
+    """Whether the int64 result of an operator at risk may leave 32 bits with these tensors."""
+    return not fits(_result(op, values, [_range_of_value(v) for v in values]))
+
+
+def _range_of_value(value) -> Range:
+    if isinstance(value, torch.Tensor):
+        return range_of_tensor(value)
+    return (value, value) if isinstance(value, int) else _WIDE
+
+
+def _result(op, values: list, ranges: list[Range]) -> Range:
+    name = _rule(op)
+    assert name is not None
+    return _RULES[name](values, *ranges[: _OPERANDS.get(name, 1)])
+
+
+# ---- segments of a compiled graph
+
+# Results are among the values of the operands, numbers included.
+_KEEPING = {
+    "view", "_unsafe_view", "reshape", "expand", "permute", "transpose", "t", "slice", "select",
+    "unsqueeze", "squeeze", "clone", "alias", "detach", "cat", "stack", "where", "index", "gather",
+    "index_select", "maximum", "minimum", "clamp", "amax", "amin", "flip", "repeat", "masked_fill",
+    "split", "split_with_sizes", "unbind", "as_strided", "copy", "lift_fresh_copy", "_to_copy",
+}  # fmt: skip
+
+
+class Watch:
+    """The int64 arithmetic of one card segment and the inputs that it depends on."""
+
+    def __init__(self, nodes, inputs: set[int], ids: dict, fakes: dict, positional: Callable):
+        self.ids, self.fakes, self.inputs, self.positional = ids, fakes, inputs, positional
+        self.risky = [node for node in nodes if self._is_risky(node)]
+        self.read: set[int] = set()
+        for node in self.risky:
+            self._range(node, {})
+        self.proved: dict[int, Range] = {}
+
+    def _is_risky(self, node) -> bool:
+        fake = self.fakes.get(node)
+        if not isinstance(fake, torch.Tensor) or fake.dtype is not torch.int64:
+            return False
+        name = _rule(node.target)
+        return name not in (None, "_to_copy") and is_at_risk(node.target, self._values(node))
+
+    def _values(self, node) -> list:
+        """Arguments in the order of the schema, fake tensors for nodes."""
+        return [
+            self.fakes[value] if isinstance(value, torch.fx.Node) else value
+            for value in self.positional(node.target, node.args, node.kwargs)
+        ]
+
+    def holds(self, values: dict[int, torch.Tensor]) -> bool:
+        """Whether all results fit 32 bits with these values of the inputs."""
+        found = {id: range_of_tensor(values[id]) for id in self.read}
+        if self.proved and all(
+            self.proved[id][0] <= low and high <= self.proved[id][1]
+            for id, (low, high) in found.items()
+        ):
+            return True
+        known: dict = {}
+        if not all(fits(self._range(node, known, found)) for node in self.risky):
+            return False
+        self.proved = found
+        return True
+
+    def _range(self, node, known: dict, found: dict[int, Range] | None = None) -> Range:
+        """Of a node's values; inputs of the segment are noted in `read`."""
+        if node not in known:
+            known[node] = self._compute(node, known, found)
+        return known[node]
+
+    def _compute(self, node, known, found) -> Range:
+        fake = self.fakes.get(node)
+        if not isinstance(fake, torch.Tensor):
+            return (fake, fake) if isinstance(fake, int) else _WIDE
+        if fake.dtype is torch.bool:
+            return 0, 1
+        value = self.ids.get(node)
+        if value in self.inputs and not fake.dtype.is_floating_point:
+            self.read.add(value)
+            return CARD if found is None else found[value]
+        if node.op != "call_function" or fake.dtype.is_floating_point:
+            return CARD
+        arguments = self.positional(node.target, node.args, node.kwargs)
+        ranges = [self._argument(argument, known, found) for argument in arguments]
+        if self._is_risky(node):
+            result = _result(node.target, self._values(node), ranges)
+            return result if fits(result) or found is not None else CARD
+        return self._kept(node, fake, arguments, known, found)
+
+    def _argument(self, argument, known, found) -> Range:
+        if isinstance(argument, torch.fx.Node):
+            return self._range(argument, known, found)
+        return (argument, argument) if isinstance(argument, int) else _WIDE
+
+    def _kept(self, node, fake, arguments, known, found) -> Range:
+        name = node.target._schema.name.removeprefix("aten::")
+        if name == "arange":
+            ends = [value for value in arguments if type(value) is int]
+            return _hull([0, *ends])
+        if name in ("argmax", "argmin"):
+            return 0, max(2**31 - 1, 1)
+        if name in ("full", "full_like", "scalar_tensor", "fill"):
+            numbers = [value for value in arguments if type(value) is int]
+            return _hull(numbers) if numbers else CARD
+        if name not in _KEEPING:
+            return CARD
+        leaves = [leaf for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.fx.Node)]
+        ranges = [self._range(leaf, known, found) for leaf in leaves]
+        if name in ("where", "masked_fill", "clamp", "copy"):
+            ranges += [(v, v) for v in arguments if type(v) is int]
+        return _hull(end for one in ranges for end in one) if ranges else CARD
