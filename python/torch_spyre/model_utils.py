@@ -12,7 +12,6 @@ default layout, because a gather wants whole rows in sticks.
 
 from __future__ import annotations
 
-import functools
 from collections import defaultdict
 
 import torch
@@ -89,24 +88,15 @@ def load_model_to_spyre(model: nn.Module, dtype: torch.dtype | None = None) -> n
     return _move(model, torch.device(DEVICE_NAME, _C.current_device()), dtype, False)
 
 
+def move_module(
+    model: nn.Module, device: torch.device, dtype: torch.dtype | None, non_blocking: bool
+) -> nn.Module:
+    """What `Module.to` does for a device of this kind."""
+    if device.index is None:
+        device = torch.device(DEVICE_NAME, _C.current_device())
+    return _move(model, device, dtype, non_blocking)
+
+
 def patch_module_to_for_spyre() -> None:
-    """Makes `Module.to` do the same for devices of this kind. A second call changes nothing."""
-    original = nn.Module.to
-    if hasattr(original, "_without_spyre"):
-        return
-
-    @functools.wraps(original)
-    def to(self, *args, **kwargs):
-        device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
-        ours = device is not None and device.type == DEVICE_NAME and memory_format is None
-        if not ours or (dtype is not None and not dtype.is_floating_point):
-            return original(self, *args, **kwargs)
-        if device.index is None:
-            device = torch.device(DEVICE_NAME, _C.current_device())
-        return _move(self, device, dtype, non_blocking)
-
-    to._without_spyre = original  # type: ignore[attr-defined]
-    nn.Module.to = to  # type: ignore[method-assign]
-    nn.Module.spyre = lambda self, device=None: self.to(  # type: ignore[attr-defined]
-        torch.device(DEVICE_NAME, device if device is not None else _C.current_device())
-    )
+    """torch-spyre's name for what `import torch` does: `Module.to` has moved weights like this from
+    then on. A call changes nothing."""

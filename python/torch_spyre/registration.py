@@ -35,6 +35,7 @@ def register() -> None:
     torch.Tensor._spyre_tensor_patched = True  # type: ignore[attr-defined]
     patches.send_graphs_of_the_device_here()
     compile_options.take_settings()
+    patches.lay_out_weights_in_module_to(_move_module)
     _C._on_first_use(complete)
     vars(_C)["__getattr__"] = _missing_name
     LazyNamespace.install("spyre", _C._complete)
@@ -52,7 +53,7 @@ def complete() -> None:
 
 
 def _register_kernels() -> None:
-    from . import _formats, logging_config, model_utils  # noqa: F401  (_formats completes _C)
+    from . import _formats, logging_config  # noqa: F401  (_formats completes _C)
     from .compile import composed, convolution, customops, fastpath, nn_parts  # noqa: F401
     from .device import autocast, bindings
     from .eager import kernels
@@ -65,7 +66,6 @@ def _register_kernels() -> None:
     _libraries.extend(autocast.register())
     patches.print_by_one_copy()
     dynamo_interface.register_if_imported()
-    model_utils.patch_module_to_for_spyre()
 
 
 def _missing_name(name: str) -> Any:
@@ -75,6 +75,12 @@ def _missing_name(name: str) -> Any:
         if name in vars(_C):
             return vars(_C)[name]
     raise AttributeError(f"module {_C.__name__!r} has no attribute {name!r}")
+
+
+def _move_module(model: torch.nn.Module, *where: Any) -> torch.nn.Module:
+    from .model_utils import move_module
+
+    return move_module(model, *where)
 
 
 def _device_tensor_layout(tensor: torch.Tensor) -> _C.SpyreTensorLayout | None:

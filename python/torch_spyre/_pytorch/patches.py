@@ -6,6 +6,7 @@ functions that take `device_layout` are in layout_arguments.py, the reader of TO
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -69,3 +70,36 @@ def print_by_one_copy() -> None:
         return with_suffixes(text, card_last, indent, force_newline)
 
     printing._tensor_str, printing._add_suffixes = tensor_str, add_suffixes
+
+
+def _names_device(value: Any) -> bool:
+    """Whether an argument of `Module.to` may mean a card; an index means the accelerator's."""
+    if isinstance(value, torch.Tensor):
+        value = value.device
+    if isinstance(value, torch.device):
+        return value.type == "spyre"
+    return isinstance(value, str) and value.startswith("spyre") or type(value) is int
+
+
+def lay_out_weights_in_module_to(move: Callable[..., Any]) -> None:
+    """A weight of `Linear` gets the layout that products read, and PyTorch tells a device which
+    tensor it copies, never which module owns it. Calls that name another device, or none, go to
+    PyTorch's function unread; others are move(module, device, dtype, non_blocking)."""
+    module = torch.nn.Module
+    original = module.to
+
+    @functools.wraps(original)
+    def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not any(map(_names_device, (*args, *kwargs.values()))):
+            return original(self, *args, **kwargs)
+        device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
+        ours = device is not None and device.type == "spyre" and memory_format is None
+        if not ours or (dtype is not None and not dtype.is_floating_point):
+            return original(self, *args, **kwargs)
+        return move(self, device, dtype, non_blocking)
+
+    def spyre(self: Any, device: int | None = None) -> Any:
+        return self.to(torch.device("spyre") if device is None else torch.device("spyre", device))
+
+    module.to = to  # type: ignore[method-assign, assignment]
+    module.spyre = spyre  # type: ignore[attr-defined]
