@@ -124,6 +124,7 @@ layers: build
 	$(PY) tools/check_cycles.py $(BUILD)/CMakeFiles/spyre_objects.dir
 	$(PY) tools/check_cycles.py $(BUILD)/python
 	$(PY) tools/check_cycles.py python/torch_spyre
+	$(PY) tools/check_pytorch_boundary.py
 	bash tools/check_headers
 	$(PY) tools/check_docs.py
 

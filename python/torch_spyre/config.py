@@ -12,9 +12,8 @@ import os
 import sys
 import warnings
 
-from torch.utils._config_module import Config, install_config_module
-
 from . import _C
+from ._pytorch.settings import Config, install_config_module
 
 _FLAGS = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 _NEWER_NAMES = {"SPYRE_INDUCTOR_MEMORY_PLAN": "HBM_POOL_PLANNING"}

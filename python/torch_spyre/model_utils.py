@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from . import _C
+from ._pytorch.dispatch import parameters_of
 from .constants import DEVICE_NAME
 
 
@@ -25,7 +26,7 @@ def _owners(model: nn.Module) -> dict[int, list[tuple[nn.Module, str]]]:
     """Every place of every parameter, by the identity of the parameter."""
     places = defaultdict(list)
     for module in model.modules():
-        for name, parameter in module._parameters.items():
+        for name, parameter in parameters_of(module).items():
             if parameter is not None:
                 places[id(parameter)].append((module, name))
     return places
@@ -33,7 +34,7 @@ def _owners(model: nn.Module) -> dict[int, list[tuple[nn.Module, str]]]:
 
 def _only_multiplied(places) -> bool:
     linear = all(isinstance(m, nn.Linear) and n == "weight" for m, n in places)
-    return linear and any(m._parameters[n].dim() == 2 for m, n in places)
+    return linear and any(parameters_of(m)[n].dim() == 2 for m, n in places)
 
 
 def _check_dtype(dtype: torch.dtype | None) -> None:
@@ -66,7 +67,7 @@ def _move(model: nn.Module, device, dtype, non_blocking) -> nn.Module:
             moved[id(tensor)] = (tensor, result)
         return moved[id(tensor)][1]
 
-    before = {key: [m._parameters[n] for m, n in shared] for key, shared in places.items()}
+    before = {key: [parameters_of(m)[n] for m, n in shared] for key, shared in places.items()}
     model._apply(convert)
     _tie(places, before)
     return model
@@ -78,7 +79,7 @@ def _tie(places, before) -> None:
         if len(shared) > 1 and all(p is before[key][0] for p in before[key]):
             first_module, first_name = shared[0]
             for module, name in shared[1:]:
-                module._parameters[name] = first_module._parameters[first_name]
+                parameters_of(module)[name] = parameters_of(first_module)[first_name]
 
 
 def load_model_to_spyre(model: nn.Module, dtype: torch.dtype | None = None) -> nn.Module:

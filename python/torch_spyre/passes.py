@@ -15,8 +15,8 @@ import inspect
 from collections.abc import Callable, Iterable
 
 import torch
-from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
 
+from ._pytorch.custom_pass import CustomGraphPass, get_hash_for_files
 from .compile import loops
 from .compile.loops import LoopGraph, LoopOp
 from .constants import DEVICE_NAME

@@ -17,7 +17,7 @@ import torch
 
 from . import _C
 from ._pytorch import compile_options, dynamo_interface, patches
-from ._pytorch.dispatch import LazyNamespace
+from ._pytorch.dispatch import LazyNamespace, register_module
 from .constants import DEVICE_NAME
 from .device import namespace
 
@@ -29,7 +29,7 @@ _libraries: list[torch.library.Library] = []  # registrations live as long as th
 def register() -> None:
     """What `import torch` does."""
     torch.utils.rename_privateuse1_backend(DEVICE_NAME)
-    torch._register_device_module(DEVICE_NAME, namespace.make_module())
+    register_module(DEVICE_NAME, namespace.make_module())
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     torch.Tensor.device_tensor_layout = _device_tensor_layout  # type: ignore[attr-defined]
     torch.Tensor._spyre_tensor_patched = True  # type: ignore[attr-defined]

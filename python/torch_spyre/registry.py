@@ -21,19 +21,20 @@ from collections.abc import Callable, Iterable
 import torch
 
 from . import _C
+from ._pytorch.dispatch import OpOverload, OpOverloadPacket, schema_of
 from .compile import customops
 from .compile.registered import fallback_ops, spyre_decompositions, spyre_lowerings
 from .eager.host import run_on_cpu
 
-Operators = torch._ops.OpOverload | torch._ops.OpOverloadPacket | Iterable
+Operators = OpOverload | OpOverloadPacket | Iterable
 _libraries: dict[str, torch.library.Library] = {}
 
 
-def overloads(operators: Operators) -> list[torch._ops.OpOverload]:
+def overloads(operators: Operators) -> list[OpOverload]:
     """The overloads that an operator, one of its overloads, or a list of these stands for."""
-    if isinstance(operators, torch._ops.OpOverload):
+    if isinstance(operators, OpOverload):
         return [operators]
-    if isinstance(operators, torch._ops.OpOverloadPacket):
+    if isinstance(operators, OpOverloadPacket):
         return [getattr(operators, name) for name in operators.overloads()]
     found = []
     if isinstance(operators, Iterable) and not isinstance(operators, str):
@@ -43,13 +44,13 @@ def overloads(operators: Operators) -> list[torch._ops.OpOverload]:
     return found
 
 
-def _implement(op: torch._ops.OpOverload, function: Callable) -> None:
+def _implement(op: OpOverload, function: Callable) -> None:
     """Makes `function` the operator's kernel for tensors of the card; what it answers with
     NotImplemented is the host's."""
-    namespace, name = op._schema.name.split("::")
+    namespace, name = schema_of(op).name.split("::")
     if namespace not in _libraries:
         _libraries[namespace] = torch.library.Library(namespace, "IMPL", "PrivateUse1")  # noqa: TOR901
-    suffix = f".{op._schema.overload_name}" if op._schema.overload_name else ""
+    suffix = f".{schema_of(op).overload_name}" if schema_of(op).overload_name else ""
 
     @functools.wraps(function)
     def kernel(*args, **kwargs):

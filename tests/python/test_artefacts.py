@@ -76,18 +76,6 @@ def test_the_log_of_aotautograd_has_the_graph(artefacts):
     assert f"{artefacts.name}, artefacts in" in log and "aten.erfinv.default" in log
 
 
-def test_inductor_goes_without_pictures_when_their_package_is_missing(monkeypatch):
-    from torch._inductor import config
-    from torch_spyre.debug import diagrams
-
-    monkeypatch.setattr(config.trace, "draw_orig_fx_graph", True)
-    monkeypatch.setattr(diagrams.importlib.util, "find_spec", lambda name: None)
-    with pytest.warns(UserWarning, match="pip install pydot"):
-        diagrams.spare_inductor()
-    assert not config.trace.draw_orig_fx_graph
-    diagrams.spare_inductor()
-
-
 def test_every_card_segment_has_its_bundle_and_listing(artefacts):
     bundles = sorted(artefacts.glob("segment*_bundle"))
     assert bundles

@@ -20,7 +20,7 @@ def ones(*sizes):
 
 def test_classes_of_the_device():
     from torch._inductor.codegen import common
-    from torch_spyre.compile import inductor
+    from torch_spyre._pytorch import inductor
 
     common.init_backend_registration()
     assert common.get_scheduling_for_device("spyre") is inductor.SuperDSCScheduling

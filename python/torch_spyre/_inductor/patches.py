@@ -7,15 +7,14 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import torch
-
+from .._pytorch.dispatch import OperatorBase
 from ..compile import decompositions
 
 
 @contextlib.contextmanager
 def enable_spyre_context(
     example_inputs: Sequence[Any] = (),
-    decomps: Mapping[torch._ops.OperatorBase, Callable] | None = None,
+    decomps: Mapping[OperatorBase, Callable] | None = None,
 ) -> Iterator[None]:
     """Graphs of the card need no such scope here, and others are never touched. What it adds:
     `decomps` hold for graphs that are traced inside."""

@@ -1,12 +1,92 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of PyTorch's dispatcher."""
+"""Of PyTorch's dispatcher: operators, their schemas and kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
+from torch._ops import OperatorBase, OpOverload, OpOverloadPacket
+
+__all__ = [
+    "LazyNamespace",
+    "OpOverload",
+    "OpOverloadPacket",
+    "OperatorBase",
+    "call_composite",
+    "core_decompositions",
+    "has_gaps",
+    "is_decomposed_by_autograd",
+    "native_layer_norm_backward",
+    "parameters_of",
+    "register_module",
+    "schema_of",
+    "stream_type",
+    "version_of",
+    "without_autocast",
+]
+
+
+def schema_of(op: OpOverload) -> Any:
+    """The schema of an overload: its full name, arguments and returns (torch.FunctionSchema)."""
+    return op._schema
+
+
+def call_composite(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
+    """Calls PyTorch's own composition of an operator, whatever the device registered for it."""
+    return op._op_dk(torch._C.DispatchKey.CompositeExplicitAutograd, *args, **kwargs)
+
+
+def is_decomposed_by_autograd(full_name: str) -> bool:
+    """Whether "aten::linear" is differentiated through its parts."""
+    return torch._C._dispatch_has_kernel_for_dispatch_key(full_name, "CompositeImplicitAutograd")
+
+
+def without_autocast() -> AbstractContextManager[Any]:
+    """Inside, operators are called in the dtypes that they are given."""
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)  # type: ignore[attr-defined]
+    return torch._C._ExcludeDispatchKeyGuard(keys)
+
+
+def core_decompositions() -> Mapping[OperatorBase, Callable[..., Any]]:
+    """PyTorch's decompositions to core ATen."""
+    return torch._decomp.core_aten_decompositions()
+
+
+def native_layer_norm_backward(*args: Any) -> Any:
+    """PyTorch's decomposition of the operator."""
+    from torch._decomp.decompositions import native_layer_norm_backward
+
+    return native_layer_norm_backward(*args)
+
+
+def has_gaps(tensor: torch.Tensor) -> bool:
+    """Whether the tensor is only a part of its storage; sizes may be symbolic."""
+    dense = torch._prims_common.is_non_overlapping_and_dense_or_false(tensor)
+    return not dense or tensor.storage_offset() != 0
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """Counts the in-place changes that PyTorch saw of a tensor."""
+    return tensor._version
+
+
+def parameters_of(module: torch.nn.Module) -> dict[str, Any]:
+    """The parameters (or None) that the module itself owns, by name; the module's own dict."""
+    return module._parameters
+
+
+def register_module(name: str, module: types.ModuleType) -> None:
+    """Makes `torch.<name>` the module of the device."""
+    torch._register_device_module(name, module)
+
+
+def stream_type() -> int:
+    """The number of this kind of device in torch.Stream's arguments."""
+    return torch._C._autograd.DeviceType.PrivateUse1.value
 
 
 class LazyNamespace(torch._ops._OpNamespace):

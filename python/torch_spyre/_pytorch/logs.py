@@ -9,6 +9,7 @@ logger of this package, PyTorch's reader is given the other entries.
 from __future__ import annotations
 
 import functools
+import logging
 import os
 from typing import Any
 
@@ -48,3 +49,10 @@ def _leave_the_others() -> None:
 
     parse_others._without_spyre = parse  # type: ignore[attr-defined]
     _internal._parse_log_settings = parse_others  # type: ignore[assignment]
+
+
+def artifact_logger(name: str) -> logging.Logger:
+    """PyTorch's logger of an artefact that TORCH_LOGS names; it has PyTorch's handlers."""
+    from torch._logging import getArtifactLogger
+
+    return getArtifactLogger("torch.spyre", name)

@@ -14,11 +14,11 @@ import functools
 import tempfile
 
 import torch
-from torch.utils import _pytree as pytree
 
 from .. import _C, config, passes
-from .._pytorch import dynamo_interface
-from ..debug import artefacts, compile_log, structured
+from .._pytorch import dynamo_interface, pytree, structured
+from .._pytorch.dynamo import aot_autograd
+from ..debug import artefacts, compile_log
 from ..eager.host import warn_fallback
 from ..report import reports
 from . import (
@@ -47,8 +47,6 @@ def spyre_backend(gm: torch.fx.GraphModule, example_inputs, mode=None, options=N
 def compile_graph_of_user(gm: torch.fx.GraphModule, example_inputs, settings: dict):
     """What Dynamo captured, compiled; also what torch.compile() calls without a backend's name.
     `settings` of torch_spyre.config hold for all programs of the graph."""
-    from torch._dynamo.backends.common import aot_autograd
-
     _C._complete()
     passes.CustomPreGradPasses()(gm.graph)
     names = named_dims.take_names(gm.graph)

@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from .. import config
+from .._pytorch import pytree
+from .._pytorch.dispatch import OpOverload, schema_of
 
 _aten = torch.ops.aten
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -235,8 +236,8 @@ class _Dims:
         if op in _MEETS:
             shape = tensors[0].meta["val"].shape
             return not self._meets(tensors[0], _MEETS[op](node.args, shape))
-        return isinstance(op, torch._ops.OpOverload) and torch.Tag.pointwise in op.tags and (
-            not op._schema.is_mutable
+        return isinstance(op, OpOverload) and torch.Tag.pointwise in op.tags and (
+            not schema_of(op).is_mutable
         )  # fmt: skip
 
     def _meets(self, tensor, dims) -> bool:

@@ -15,6 +15,8 @@ import re
 import torch
 import torch.nn.functional as F
 
+from .._pytorch.dispatch import OpOverload, schema_of
+
 _SCHEMAS = {
     "silu_mul": "(Tensor gate, Tensor up) -> Tensor",
     "rope": "(Tensor x, Tensor cos, Tensor sin, bool interleaved=False) -> Tensor",
@@ -103,9 +105,9 @@ def with_found(gm: torch.fx.GraphModule, nodes, report: str) -> torch.fx.GraphMo
     return torch.fx.GraphModule(gm, graph)
 
 
-def _call(op: torch._ops.OpOverload, arguments: list) -> tuple[tuple, dict]:
+def _call(op: OpOverload, arguments: list) -> tuple[tuple, dict]:
     """Positional arguments as FX has them: keyword-only ones by name."""
-    schema = op._schema.arguments
+    schema = schema_of(op).arguments
     pairs = list(zip(schema, arguments, strict=True))
     positional = tuple(value for argument, value in pairs if not argument.kwarg_only)
     return positional, {a.name: value for a, value in pairs if a.kwarg_only}

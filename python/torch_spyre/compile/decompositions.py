@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 
 from .. import _C
+from .._pytorch.dispatch import OperatorBase, core_decompositions, has_gaps
 from ..registry import register_spyre_decomposition
 from .registered import fallback_ops, spyre_decompositions
 
@@ -28,14 +29,9 @@ __all__ = [
 ]
 
 
-def _has_gaps(x) -> bool:
-    dense = torch._prims_common.is_non_overlapping_and_dense_or_false(x)
-    return not dense or x.storage_offset() != 0
-
-
 def _copy(x, source, non_blocking=False):
     """A copy over x, a part of a tensor, would have the gaps of x; nothing needs them."""
-    if not _has_gaps(x):
+    if not has_gaps(x):
         return NotImplemented
     value = source.to(device=x.device, dtype=x.dtype).expand(x.shape)
     return value.clone(memory_format=torch.contiguous_format)
@@ -45,7 +41,7 @@ def _without_gaps(op) -> Callable:
     """The same for an operator whose result has the strides of its first operand."""
 
     def decomposition(x, *args, **kwargs):
-        if not _has_gaps(x):
+        if not has_gaps(x):
             return NotImplemented
         return op(x.clone(memory_format=torch.contiguous_format), *args, **kwargs)
 
@@ -59,7 +55,7 @@ def _empty_permuted(size, physical_layout, **options):
     return stored.permute([physical_layout.index(dim) for dim in range(len(size))])
 
 
-_PARTS: dict[torch._ops.OperatorBase, Callable] = {
+_PARTS: dict[OperatorBase, Callable] = {
     _aten.empty_permuted.default: _empty_permuted,
     _aten.copy.default: _copy,
     _aten.slice_scatter.default: _without_gaps(_aten.slice_scatter.default),
@@ -68,15 +64,15 @@ _PARTS: dict[torch._ops.OperatorBase, Callable] = {
 
 
 @functools.cache
-def _core() -> dict[torch._ops.OperatorBase, Callable]:
+def _core() -> dict[OperatorBase, Callable]:
     """PyTorch's core decompositions but for the operators that the compiler takes whole, and what
     becomes of parts that are written."""
     known = set(_C.op_names())
-    core = torch._decomp.core_aten_decompositions()
+    core = core_decompositions()
     return {op: function for op, function in core.items() if str(op) not in known} | _PARTS
 
 
-def table() -> dict[torch._ops.OperatorBase, Callable]:
+def table() -> dict[OperatorBase, Callable]:
     """Decompositions by operator: PyTorch's, with those of register_spyre_decomposition() over
     them; what register_fallback() named stays whole."""
     whole = set(fallback_ops)
@@ -87,7 +83,7 @@ def table() -> dict[torch._ops.OperatorBase, Callable]:
 
 
 @contextlib.contextmanager
-def added(table: Mapping[torch._ops.OperatorBase, Callable]) -> Iterator[None]:
+def added(table: Mapping[OperatorBase, Callable]) -> Iterator[None]:
     """Graphs that are traced inside know these decompositions, too."""
     _added.append(dict(table))
     try:

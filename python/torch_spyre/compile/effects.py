@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from .._pytorch.dispatch import schema_of
+
 _WITH_EFFECTS = torch.ops.higher_order.with_effects
 # Tokens that a graph makes and ends itself, where the caller has none.
 _OWN_TOKENS = (torch.ops.prims._sink_tokens.default, torch.ops.prims._make_token.default)
@@ -36,7 +38,7 @@ def _unwrap(graph: torch.fx.Graph, node: Any) -> None:
     token, op, *arguments = node.args
     _forget_argument(token)
     values = tuple(node.meta["val"])[1:]
-    single = len(op._schema.returns) == 1
+    single = len(schema_of(op).returns) == 1
     with graph.inserting_before(node):
         plain = graph.call_function(op, tuple(arguments), dict(node.kwargs))
     plain.meta = dict(node.meta, val=values[0] if single else values or None)
@@ -67,4 +69,4 @@ def _forget_argument(token) -> None:
 
 def is_effect(node: Any) -> bool:
     """Whether the node of an operator returns nothing, so that it is there for its effect."""
-    return not node.target._schema.returns
+    return not schema_of(node.target).returns

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
+from .._pytorch.pytree import tree_leaves
 from .hint_scopes import new_scope, step_of
 
 __all__ = ["Gather", "for_each_tile"]

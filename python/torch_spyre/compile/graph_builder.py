@@ -9,9 +9,10 @@ import os
 import re
 
 import torch
-from torch.utils import _pytree as pytree
 
 from .. import _C
+from .._pytorch import pytree
+from .._pytorch.dispatch import OpOverload
 from . import effects, handover, hint_scopes, named_dims
 
 _aten = torch.ops.aten
@@ -100,7 +101,7 @@ class GraphBuilder:
     def _takes_numbers(self, node) -> bool:
         """Whether scalars of the host may be numbers here: they meet tensors of the card."""
         return (
-            isinstance(node.target, torch._ops.OpOverload)
+            isinstance(node.target, OpOverload)
             and torch.Tag.pointwise in node.target.tags
             and any(self._is_of_card(argument) for argument in node.all_input_nodes)
         )
@@ -119,7 +120,7 @@ class GraphBuilder:
             self._item(node)
             return
         value = self.values[node]
-        if not isinstance(node.target, torch._ops.OpOverload):
+        if not isinstance(node.target, OpOverload):
             if not isinstance(value, (int, float)):
                 raise Inexpressible(str(node.target))
             # Arithmetic on sizes, which are what they are in this call.

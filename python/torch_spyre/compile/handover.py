@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable
 
 import torch
-from torch.utils import _pytree as pytree
 
 from .. import _C, config, environment
+from .._pytorch import pytree
+from .._pytorch.dispatch import OpOverload, schema_of
 from ..debug import cost_report, kernel_files
 from .registered import fallback_ops
 
@@ -81,15 +82,15 @@ class Launch:
             results.insert(position, base.as_strided(size, stride, offset))
 
 
-def op_name(op: torch._ops.OpOverload) -> str:
+def op_name(op: OpOverload) -> str:
     """ "aten.add.Tensor"; a name that no row of the compiler has for what must run on the host."""
     return f"host.{op}" if op in fallback_ops else str(op)
 
 
-def positional(op: torch._ops.OpOverload, args, kwargs) -> list:
+def positional(op: OpOverload, args, kwargs) -> list:
     """The arguments in the order of the schema, defaults filled in."""
     values = list(args)
-    for argument in op._schema.arguments[len(values) :]:
+    for argument in schema_of(op).arguments[len(values) :]:
         if argument.name in kwargs:
             values.append(kwargs[argument.name])
         else:
@@ -104,10 +105,10 @@ _MIXING = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_inde
 
 def check_devices(op, args, kwargs) -> None:
     """PyTorch's rule: numbers aside, the tensors of an operator are on one device."""
-    if op._schema.name.split("::")[1] in _MIXING:
+    if schema_of(op).name.split("::")[1] in _MIXING:
         return
     devices: dict[torch.device, str] = {}
-    for index, argument in enumerate(op._schema.arguments):
+    for index, argument in enumerate(schema_of(op).arguments):
         value = args[index] if index < len(args) else kwargs.get(argument.name)
         for leaf in pytree.tree_leaves(value):
             if isinstance(leaf, torch.Tensor) and (leaf.dim() > 0 or leaf.device.type == "spyre"):

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import torch
-from torch.utils import _pytree as pytree
+
+from .._pytorch import pytree
+from .._pytorch.dispatch import schema_of
 
 _aten = torch.ops.aten
 
@@ -85,7 +87,7 @@ _OPERANDS = {"add": 2, "sub": 2, "rsub": 2, "mul": 2, "pow": 2}  # 1 for the oth
 
 
 def _rule(op) -> str | None:
-    name = op._schema.name.removeprefix("aten::")
+    name = schema_of(op).name.removeprefix("aten::")
     exponent_is_tensor = name == "pow" and op is not _aten.pow.Tensor_Scalar
     return name if name in _RULES and not exponent_is_tensor else None
 
@@ -208,7 +210,7 @@ class Watch:
         return (argument, argument) if isinstance(argument, int) else _WIDE
 
     def _kept(self, node, fake, arguments, known, found) -> Range:
-        name = node.target._schema.name.removeprefix("aten::")
+        name = schema_of(node.target).name.removeprefix("aten::")
         if name == "arange":
             ends = [value for value in arguments if type(value) is int]
             return _hull([0, *ends])

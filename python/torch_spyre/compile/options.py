@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import config
+from .._pytorch import inductor_options
 
 _NEAREST = 3
 _NUMBERS = (int, float)
@@ -59,9 +60,7 @@ def _checked(key: str, value: Any, present: Any) -> Any:
 
 def check_names(options: Mapping[str, Any]) -> None:
     """Raises RuntimeError for an option that neither this compiler nor Inductor has."""
-    from torch._inductor import config as inductor_config
-
-    theirs = inductor_config.get_config_copy()  # type: ignore[attr-defined]
+    theirs = inductor_options.known_options()
     ours = list(known_settings())
     for key in options:
         if key.replace("-", "_") not in theirs:
@@ -77,9 +76,7 @@ def of_backend(mode: str | None, options: Mapping[str, Any] | None) -> dict[str,
     """The settings of torch.compile(backend="spyre", mode=, options=). Raises RuntimeError for
     unknown names."""
     if mode is not None:
-        from torch._inductor import list_mode_options
-
-        list_mode_options(mode)  # raises for a mode that PyTorch does not have
+        inductor_options.check_mode(mode)
     settings, rest = split(options)
     check_names(rest)
     return settings

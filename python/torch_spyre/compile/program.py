@@ -6,9 +6,10 @@ from __future__ import annotations
 import weakref
 
 import torch
-from torch.utils import _pytree as pytree
 
 from .. import _C
+from .._pytorch import pytree
+from .._pytorch.dynamo import graph_breaks
 from ..device import bindings
 from ..eager import room
 from ..eager.host import call, warn_fallback
@@ -328,5 +329,5 @@ class Program:
                 report.nodes_on_host += len(segment["nodes"])
                 report.host_ops += [str(self.nodes[n].target) for n in segment["nodes"]]
         report.bytes_per_op = memory / ops if ops else 0.0
-        report.graph_breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
+        report.graph_breaks = graph_breaks()
         return report

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
+from .._pytorch.dispatch import OpOverload
 
-spyre_decompositions: dict[torch._ops.OpOverload, Callable] = {}
-spyre_lowerings: dict[torch._ops.OpOverload, Callable] = {}
-fallback_ops: dict[torch._ops.OpOverload, Callable | None] = {}  # None: PyTorch's own kernel
+spyre_decompositions: dict[OpOverload, Callable] = {}
+spyre_lowerings: dict[OpOverload, Callable] = {}
+fallback_ops: dict[OpOverload, Callable | None] = {}  # None: PyTorch's own kernel

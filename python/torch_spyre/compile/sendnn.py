@@ -12,8 +12,11 @@ from __future__ import annotations
 import copy
 
 import torch
-from torch.utils import _pytree as pytree
 from torch.utils.weak import WeakTensorKeyDictionary
+
+from .._pytorch import pytree
+from .._pytorch.dispatch import version_of
+from .._pytorch.dynamo import aot_autograd
 
 
 def backend(gm: torch.fx.GraphModule, example_inputs, **_options):
@@ -41,8 +44,6 @@ def to_host(value):
 
 
 def _reference(gm: torch.fx.GraphModule, example_inputs):
-    from torch._dynamo.backends.common import aot_autograd
-
     def compile_on_host(graph: torch.fx.GraphModule, _inputs):
         outputs: tuple = graph.graph.output_node().args[0]  # type: ignore[assignment]
         wanted = [n.meta["val"].device if isinstance(n, torch.fx.Node) else None for n in outputs]
@@ -70,10 +71,10 @@ class OnCard:
 
     def __call__(self, *args):
         on_card = [self._to_card(a) if isinstance(a, torch.Tensor) else a for a in args]
-        versions = [a._version if isinstance(a, torch.Tensor) else 0 for a in on_card]
+        versions = [version_of(a) if isinstance(a, torch.Tensor) else 0 for a in on_card]
         results = pytree.tree_map(to_host, self.compiled(*on_card))
         for given, used, version in zip(args, on_card, versions, strict=True):
-            if isinstance(used, torch.Tensor) and used._version != version:
+            if isinstance(used, torch.Tensor) and version_of(used) != version:
                 given.copy_(used)
         return results
 
@@ -82,8 +83,8 @@ class OnCard:
         if wants_gradient or not isinstance(tensor, torch.nn.Parameter):
             return tensor.to("spyre")
         known = self.kept.get(tensor)
-        if known is None or known[0] != tensor._version:
-            known = self.kept[tensor] = tensor._version, tensor.detach().to("spyre")
+        if known is None or known[0] != version_of(tensor):
+            known = self.kept[tensor] = version_of(tensor), tensor.detach().to("spyre")
         return known[1]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import sympy
 import torch
-from torch.utils import _pytree as pytree
+
+from .._pytorch import pytree
+from .._pytorch.fake import FakeTensor, FakeTensorMode
 
 
 class UnknownSize(Exception):
@@ -28,7 +30,7 @@ class _Sizes:
     def __init__(self, gm: torch.fx.GraphModule, args):
         self.symbols: dict = {}
         self.numbers: dict = {}  # expression -> number
-        self.mode = torch._subclasses.FakeTensorMode()
+        self.mode = FakeTensorMode()
         for node, value in zip(gm.graph.find_nodes(op="placeholder"), args, strict=True):
             fake = node.meta.get("val")
             if isinstance(fake, _SYMBOLIC):
@@ -69,4 +71,4 @@ class _Sizes:
             extent = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
             storage = torch.empty(extent, dtype=value.dtype, device="meta")
             shape = storage.as_strided(size, stride, offset)
-        return torch._subclasses.FakeTensor(self.mode, shape, value.device)
+        return FakeTensor(self.mode, shape, value.device)

@@ -18,11 +18,13 @@ from collections.abc import Iterator
 
 import torch
 
+from .._pytorch import dynamo
+from .._pytorch.logs import artifact_logger
 from ..compile import composed, spyre_kernel
 from . import diagrams, output_code, provenance
 
 _used: dict[pathlib.Path, int] = {}
-_code_log = torch._logging.getArtifactLogger("torch.spyre", "output_code")  # has PyTorch's handlers
+_code_log = artifact_logger("output_code")  # has PyTorch's handlers
 
 
 def show_code(program) -> None:
@@ -40,10 +42,7 @@ def open_folder() -> Folder | None:
     """A new folder for the graph that AOTAutograd is compiling; None when nobody wants one."""
     if os.environ.get("TORCH_COMPILE_DEBUG", "0") != "1":
         return None
-    from torch._dynamo.utils import get_debug_dir
-    from torch._functorch.aot_autograd import get_aot_graph_name
-
-    root = pathlib.Path(get_debug_dir()) / "torchinductor" / get_aot_graph_name()
+    root = pathlib.Path(dynamo.debug_directory()) / "torchinductor" / dynamo.graph_name()
     number = _used[root] = _used.get(root, -1) + 1
     return Folder(root.with_name(f"{root.name}.{number}"))
 
@@ -51,7 +50,7 @@ def open_folder() -> Folder | None:
 def _tell_aot_log(text: str) -> None:
     """Into aot_<graph>_debug.log, which PyTorch opens while AOTAutograd works; of a graph without
     gradients it writes nothing itself."""
-    log = logging.getLogger("torch._functorch.aot_autograd")
+    log = dynamo.aot_log()
     for handler in log.handlers:
         if isinstance(handler, logging.FileHandler):
             handler.handle(log.makeRecord(log.name, logging.DEBUG, __file__, 0, text, (), None))

@@ -23,8 +23,8 @@ import sys
 from dataclasses import dataclass
 
 import torch
-from torch.utils import _pytree as pytree
 
+from .._pytorch import pytree
 from ..compile import backend as driver
 from ..compile import handover
 from ..compile.sendnn import OnHost, to_host

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pathlib
 import shutil
 import subprocess
@@ -33,21 +32,6 @@ def draw(file: pathlib.Path, edges: Iterator[str]) -> None:
         )
     except (subprocess.SubprocessError, OSError) as error:
         warnings.warn(f"spyre: no picture of {source}: {error}", stacklevel=2)
-
-
-def spare_inductor() -> None:
-    """Inductor's graphs of the CPU do not compile when INDUCTOR_ORIG_FX_SVG asks for their pictures
-    and the package that draws them is missing: they go without, and a warning names it."""
-    from torch._inductor import config
-
-    if not config.trace.draw_orig_fx_graph or importlib.util.find_spec("pydot") is not None:
-        return
-    config.trace.draw_orig_fx_graph = False
-    warnings.warn(
-        "INDUCTOR_ORIG_FX_SVG: no pictures of Inductor's graphs, the package pydot is missing "
-        "(pip install pydot); those of spyre need Graphviz alone",
-        stacklevel=2,
-    )
 
 
 def of_graph(graph: torch.fx.Graph) -> Iterator[str]:

@@ -6,7 +6,9 @@ cannot hold in float32, everything else as it comes. The lists are those of PyTo
 from __future__ import annotations
 
 import torch
-from torch.utils import _pytree as pytree
+
+from .._pytorch import pytree
+from .._pytorch.dispatch import without_autocast
 
 _aten = torch.ops.aten
 
@@ -27,8 +29,6 @@ triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits dist pdis
 logsumexp prod softmax.int log_softmax.int cumprod cumsum sum sum.dim_IntList norm.Scalar
 """.split()
 
-_KEY = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)  # type: ignore[attr-defined]
-
 
 def _kernel(op, chosen_dtype):
     def cast(value):
@@ -40,7 +40,7 @@ def _kernel(op, chosen_dtype):
         return value.to(chosen_dtype()) if eligible else value
 
     def kernel(*args, **kwargs):
-        with torch._C._ExcludeDispatchKeyGuard(_KEY):
+        with without_autocast():
             args, kwargs = pytree.tree_map(cast, (args, kwargs))
             return op(*args, **kwargs)
 

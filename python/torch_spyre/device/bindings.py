@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 from .. import _C
 from .._formats import CardEnum
+from .._pytorch.fake import FakeTensor
 from ..constants import BYTES_IN_STICK
-from . import namespace, streams
+from . import streams
 
 # ---- tensors
 
@@ -164,8 +164,8 @@ def install() -> None:
         reinterpret_tensor_with_layout, copy_tensor, fill_tensor, encode_constant,
         SpyreStreamError, SpyreDeviceState, get_stream_from_pool, stream_get_error,
         stream_get_error_string, get_device_state, streams.current_stream, streams.default_stream,
-        streams.synchronize, manual_seed, namespace.manual_seed_all, initial_seed, get_rng_state,
-        set_rng_state,
+        streams.synchronize, manual_seed, torch.get_device_module("spyre").manual_seed_all,
+        initial_seed, get_rng_state, set_rng_state,
     ):  # fmt: skip
         setattr(_C, function.__name__, function)
     _C.set_current_stream = streams.exchange_stream

@@ -162,7 +162,7 @@ def make_module() -> types.ModuleType:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in _OF_INDUCTOR:  # PyTorch asks when Inductor is first used
-            from ..compile import inductor
+            from .._pytorch import inductor
 
             return getattr(inductor, _OF_INDUCTOR[name])
         return getattr(_C, name)

@@ -8,6 +8,7 @@ import contextlib
 import torch
 
 from .. import _C
+from .._pytorch.dispatch import stream_type
 
 
 def device_index(device=None) -> int:
@@ -72,7 +73,7 @@ class Stream:
         return torch.Stream(
             stream_id=self._id,
             device_index=self._card,
-            device_type=torch._C._autograd.DeviceType.PrivateUse1.value,
+            device_type=stream_type(),
         )
 
     def __enter__(self) -> Stream:

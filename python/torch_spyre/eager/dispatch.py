@@ -14,6 +14,7 @@ from __future__ import annotations
 import torch
 
 from .. import _C
+from .._pytorch.dispatch import OpOverload, schema_of
 from ..compile import handover, integers
 from ..compile.registered import fallback_ops
 from . import room
@@ -53,12 +54,12 @@ class _Program:
 class _Operator:
     """An operator and its programs by arguments; None in the place of a program is a refusal."""
 
-    def __init__(self, op: torch._ops.OpOverload):
+    def __init__(self, op: OpOverload):
         self.op = op
         self.programs: dict = {}
         self.refusal = None if all(
-            isinstance(r.type, torch.TensorType) for r in op._schema.returns
-        ) and op._schema.returns else "its results are not tensors only"  # fmt: skip
+            isinstance(r.type, torch.TensorType) for r in schema_of(op).returns
+        ) and schema_of(op).returns else "its results are not tensors only"  # fmt: skip
         # Attention is tagged for its dropout, which the compiler refuses by itself.
         attention = _aten.scaled_dot_product_attention.default
         if torch.Tag.nondeterministic_seeded in op.tags and op is not attention:
@@ -177,14 +178,14 @@ def _key(value, tensors):
 # ---- forms of an operator
 
 
-def _functional(op: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
+def _functional(op: OpOverload) -> OpOverload | None:
     """The overload that takes the same arguments and returns what `op` writes."""
-    name = op._schema.name.split("::")[1]
+    name = schema_of(op).name.split("::")[1]
     packet = getattr(_aten, name[:-1] if name.endswith("_") else name, None)
-    wanted = [(a.name, str(a.type)) for a in op._schema.arguments if not a.is_out]
+    wanted = [(a.name, str(a.type)) for a in schema_of(op).arguments if not a.is_out]
     for overload in packet.overloads() if packet else ():
         candidate = getattr(packet, overload)
-        schema = candidate._schema
+        schema = schema_of(candidate)
         if any(a.alias_info is not None for a in schema.arguments):
             continue
         if [(a.name, str(a.type)) for a in schema.arguments] == wanted:
@@ -199,7 +200,7 @@ def _in_place(op, functional):
         # The functional form may have other defaults (bernoulli_ has one, bernoulli has none).
         values = handover.positional(op, args, kwargs)
         named = {
-            a.name: v for a, v in zip(op._schema.arguments, values, strict=True) if a.kwarg_only
+            a.name: v for a, v in zip(schema_of(op).arguments, values, strict=True) if a.kwarg_only
         }
         values = values[: len(values) - len(named)]
         program, tensors, reason = operator.find(values, named)
@@ -213,7 +214,7 @@ def _in_place(op, functional):
 
 def _with_out(op, functional):
     operator = operator_of(functional)
-    names = [argument.name for argument in op._schema.arguments if argument.is_out]
+    names = [argument.name for argument in schema_of(op).arguments if argument.is_out]
 
     def kernel(args, kwargs):
         handover.check_devices(op, args, kwargs)
@@ -256,13 +257,13 @@ def _position(target, tensors) -> int:
 
 def _make_kernel(op):
     """The kernel that PyTorch calls: (args, kwargs) -> results."""
-    written = [a for a in op._schema.arguments if a.alias_info is not None]
+    written = [a for a in schema_of(op).arguments if a.alias_info is not None]
     if not written:
         return operator_of(op).kernel
     functional = _functional(op)
     if functional is not None and all(a.is_out for a in written):
         return _with_out(op, functional)
-    if functional is not None and written == op._schema.arguments[:1]:
+    if functional is not None and written == schema_of(op).arguments[:1]:
         return _in_place(op, functional)
 
     def kernel(args, kwargs):

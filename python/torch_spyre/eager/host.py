@@ -8,9 +8,10 @@ import sys
 import warnings
 
 import torch
-from torch.utils import _pytree as pytree
 
 from .. import _C
+from .._pytorch import pytree
+from .._pytorch.dispatch import schema_of
 from ..compile import handover
 from ..compile.registered import fallback_ops
 
@@ -104,7 +105,7 @@ def run_on_cpu(op, args, kwargs, reason: str | None = None):
 
 def _with_generator(op, args, kwargs, device, generators):
     """Random operators draw from the device's own generator."""
-    names = [argument.name for argument in op._schema.arguments]
+    names = [argument.name for argument in schema_of(op).arguments]
     if "generator" not in names or device is None or kwargs.get("generator") is not None:
         return kwargs
     if names.index("generator") < len(args):
@@ -141,7 +142,7 @@ def _in_float32(op, args, kwargs, narrow: torch.dtype):
 
         return one
 
-    if any(a.alias_info is not None and a.alias_info.is_write for a in op._schema.arguments):
+    if any(a.alias_info is not None and a.alias_info.is_write for a in schema_of(op).arguments):
         raise _C.Unsupported(f"{op} in {narrow}: the CPU has no kernel for it")
     args, kwargs = pytree.tree_map(cast(narrow, torch.float32), (args, kwargs))
     return pytree.tree_map(cast(torch.float32, narrow), op(*args, **kwargs))
@@ -153,7 +154,7 @@ def _wrapped(op, values) -> list:
         torch.tensor(value)
         if isinstance(value, (bool, int, float, complex)) and _is_tensor(argument)
         else value
-        for argument, value in zip(op._schema.arguments, values, strict=False)
+        for argument, value in zip(schema_of(op).arguments, values, strict=False)
     ]
 
 
@@ -167,7 +168,7 @@ _UNDECLARED = {_aten.native_batch_norm.default: ("running_mean", "running_var")}
 
 def _copy_back(op, args, kwargs, copies) -> None:
     undeclared = _UNDECLARED.get(op, ())
-    for index, argument in enumerate(op._schema.arguments):
+    for index, argument in enumerate(schema_of(op).arguments):
         declared = argument.alias_info is not None and argument.alias_info.is_write
         if not declared and argument.name not in undeclared:
             continue

@@ -7,6 +7,13 @@ from __future__ import annotations
 import torch
 
 from .. import _C
+from .._pytorch.dispatch import (
+    call_composite,
+    is_decomposed_by_autograd,
+    native_layer_norm_backward,
+    schema_of,
+)
+from .._pytorch.dynamo import untraced
 from .dispatch import dispatch, operator_of
 from .host import run_on_cpu
 
@@ -33,9 +40,9 @@ def direct_operators():
         if packet in _NOT_DIRECT:
             continue
         op = getattr(getattr(_aten, packet), overload)
-        schema = op._schema
+        schema = schema_of(op)
         full_name = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
-        if torch._C._dispatch_has_kernel_for_dispatch_key(full_name, "CompositeImplicitAutograd"):
+        if is_decomposed_by_autograd(full_name):
             continue
         if any(argument.alias_info is not None for argument in schema.arguments):
             continue
@@ -63,8 +70,8 @@ def _to_copy(tensor, *, dtype=None, device=None, memory_format=None, **options):
     here = device is None or torch.device(device) in (tensor.device, torch.device("spyre"))
     if here and dtype is not None and {dtype, tensor.dtype} <= _CARD_COPIES:
         return operator_of(op).kernel((tensor,), {"dtype": dtype, "memory_format": memory_format})
-    return op._op_dk(
-        torch._C.DispatchKey.CompositeExplicitAutograd,
+    return call_composite(
+        op,
         tensor,
         dtype=dtype,
         device=device,
@@ -78,9 +85,7 @@ def _clone(tensor, *, memory_format=None):
     plain = tensor.dtype in _CARD_COPIES and not tensor.is_neg()
     if plain and tensor.numel() > 0 and tensor.dim() <= 6:
         return operator_of(op).kernel((tensor,), {"memory_format": memory_format})
-    return op._op_dk(
-        torch._C.DispatchKey.CompositeExplicitAutograd, tensor, memory_format=memory_format
-    )
+    return call_composite(op, tensor, memory_format=memory_format)
 
 
 def _zero_(tensor):
@@ -128,17 +133,7 @@ def _convolution_backward(grad, x, weight, stride, padding, dilation, transposed
 
 def _layer_norm_backward(*args):
     # The CPU's kernel wants statistics in another dtype than devices give.
-    from torch._decomp.decompositions import native_layer_norm_backward
-
     return native_layer_norm_backward(*args)
-
-
-def _untraced(function):
-    """Keeps Dynamo from tracing a kernel, and what it calls, when one runs beside traced code."""
-    frames = torch._C._dynamo.eval_frame
-    skip = frames._FrameAction.SKIP
-    frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, skip))
-    return function
 
 
 def register() -> list[torch.library.Library]:
@@ -147,26 +142,26 @@ def register() -> list[torch.library.Library]:
     from . import recurrent
 
     fallback = torch.library.Library("_", "IMPL")
-    fallback.fallback(_untraced(dispatch), "PrivateUse2")
+    fallback.fallback(untraced(dispatch), "PrivateUse2")
     _C.register_operator("")
     aten = torch.library.Library("aten", "IMPL", "PrivateUse1")
     kernels = torch.library.Library("aten", "IMPL", "PrivateUse2")
 
     def register_kernel(name, kernel):
-        kernels.impl(name, _untraced(kernel))
+        kernels.impl(name, untraced(kernel))
         _C.register_operator(name)
 
     for name, op in direct_operators():
         register_kernel(name, _kernel(op))
     attention.register(aten)
-    aten.impl("_local_scalar_dense", _untraced(_local_scalar_dense))
+    aten.impl("_local_scalar_dense", untraced(_local_scalar_dense))
     register_kernel("_to_copy", _to_copy)
     register_kernel("clone", _clone)
-    aten.impl("zero_", _untraced(_zero_))
-    aten.impl("resize_", _untraced(_resize_))
-    aten.impl("convolution_overrideable", _untraced(_convolution))
-    aten.impl("convolution_backward_overrideable", _untraced(_convolution_backward))
-    aten.impl("native_layer_norm_backward", _untraced(_layer_norm_backward))
+    aten.impl("zero_", untraced(_zero_))
+    aten.impl("resize_", untraced(_resize_))
+    aten.impl("convolution_overrideable", untraced(_convolution))
+    aten.impl("convolution_backward_overrideable", untraced(_convolution_backward))
+    aten.impl("native_layer_norm_backward", untraced(_layer_norm_backward))
     differentiable = torch.library.Library("aten", "IMPL", "AutogradPrivateUse1")
     recurrent.register(aten, differentiable)
     quantized = torch.library.Library("aten", "IMPL", "QuantizedPrivateUse1")

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-from torch.utils import _pytree as pytree
 
+from .._pytorch import pytree
+from .._pytorch.dispatch import OpOverload, schema_of
 from .host import call
 
 _aten = torch.ops.aten
@@ -25,7 +26,7 @@ class _NotPlain(Exception):
     """No rule holds for these arguments."""
 
 
-def results_of(op: torch._ops.OpOverload, values: list):
+def results_of(op: OpOverload, values: list):
     """What op(*values) would return, as tensors of the device `meta`; `values` are in the order of
     the schema. Raises what PyTorch raises for wrong arguments."""
     rule = _RULES.get(op)
@@ -37,7 +38,7 @@ def results_of(op: torch._ops.OpOverload, values: list):
     return _by_pytorch(op, values)
 
 
-def _by_pytorch(op: torch._ops.OpOverload, values: list):
+def _by_pytorch(op: OpOverload, values: list):
     def to_meta(value):
         if isinstance(value, torch.Tensor):
             return torch.empty_strided(
@@ -47,7 +48,7 @@ def _by_pytorch(op: torch._ops.OpOverload, values: list):
             return torch.device("meta")
         return value
 
-    arguments = op._schema.arguments
+    arguments = schema_of(op).arguments
     values = pytree.tree_map(to_meta, values)
     named = {a.name: v for a, v in zip(arguments, values, strict=True) if a.kwarg_only}
     return call(op, values[: len(values) - len(named)], named)
@@ -166,7 +167,7 @@ def _whole_reduction(x, dtype=None):
     return _reduction(x, None, False, dtype)
 
 
-def _rules() -> dict[torch._ops.OpOverload, Callable]:
+def _rules() -> dict[OpOverload, Callable]:
     unary = [_aten.abs, _aten.ceil, _aten.cos, _aten.exp, _aten.floor, _aten.gelu, _aten.log,
              _aten.neg, _aten.reciprocal, _aten.relu, _aten.rsqrt, _aten.sigmoid, _aten.silu,
              _aten.sin, _aten.sqrt, _aten.square, _aten.tanh]  # fmt: skip

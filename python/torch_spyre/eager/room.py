@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 
 import torch
-from torch.utils import _pytree as pytree
 
 from .. import _C
+from .._pytorch import pytree
+from .._pytorch.dispatch import OpOverload, schema_of
 from ..compile import handover
 from .result_types import results_of
 
@@ -28,14 +29,14 @@ def check(name: str, results) -> None:
             _C.check_room(name, result.dtype, _elements(result))
 
 
-def check_host(op: torch._ops.OpOverload, args, kwargs) -> None:
+def check_host(op: OpOverload, args, kwargs) -> None:
     """The same for an operator that runs on the host.
 
     PyTorch's rules for result sizes take as long as a small operator, so they are asked only where
     the operands allow a result above a segment."""
-    written = {a.name for a in op._schema.arguments if a.is_out}
+    written = {a.name for a in schema_of(op).arguments if a.is_out}
     values = handover.positional(op, args, kwargs)
-    names = [argument.name for argument in op._schema.arguments]
+    names = [argument.name for argument in schema_of(op).arguments]
     operands = [v for name, v in zip(names, values, strict=True) if name not in written]
     if _most_elements(operands) * _WIDEST_BYTES <= _SEGMENT_BYTES:
         return

@@ -29,9 +29,9 @@ from torch._inductor.scheduler import BaseScheduling
 from torch._inductor.virtualized import V
 
 from .. import _C
-from .._pytorch import compile_options
+from ..compile import backend
 from ..constants import DEVICE_NAME
-from . import backend
+from . import compile_options
 
 
 class SuperDSCScheduling(BaseScheduling):

@@ -12,7 +12,7 @@ import json
 
 import torch
 
-from . import output_code, provenance
+from ..debug import output_code, provenance
 
 _VERSION = 2.0  # of the mappings
 

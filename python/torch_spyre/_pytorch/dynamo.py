@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Of Dynamo and AOTAutograd; the functions import them when they are called."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+AOT_LOG = "torch._functorch.aot_autograd"  # the logger that PyTorch opens a file for
+
+
+def aot_autograd(**compilers: Any) -> Callable[..., Any]:
+    """PyTorch's backend that traces and differentiates a graph and calls `compilers`."""
+    from torch._dynamo.backends.common import aot_autograd
+
+    return aot_autograd(**compilers)
+
+
+def untraced(function: Function) -> Function:
+    """Keeps Dynamo from tracing a kernel, and what it calls, when one runs beside traced code."""
+    frames = torch._C._dynamo.eval_frame
+    skip = frames._FrameAction.SKIP
+    frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, skip))
+    return function
+
+
+def graph_breaks() -> int:
+    """Graph breaks of the process since the last torch.compiler.reset()."""
+    return sum(torch._dynamo.utils.counters["graph_break"].values())
+
+
+def debug_directory() -> str:
+    """Where TORCH_COMPILE_DEBUG=1 writes."""
+    from torch._dynamo.utils import get_debug_dir
+
+    return get_debug_dir()
+
+
+def graph_name() -> str:
+    """Of the graph that AOTAutograd is compiling: "model__0_inference_0"."""
+    from torch._functorch.aot_autograd import get_aot_graph_name
+
+    return get_aot_graph_name()
+
+
+def aot_log() -> logging.Logger:
+    return logging.getLogger(AOT_LOG)
