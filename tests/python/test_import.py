@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device registers itself silently and starts late."""
 
+import importlib.metadata
+import pathlib
+import re
+
 import pytest
+import torch_spyre
 
 PRELUDE = "import torch, torch_spyre\n"
 
@@ -150,3 +155,10 @@ def test_names_of_the_api(run_python):
         "    assert 'device_layout' in inspect.signature(function).parameters\n"
         "assert not torch.spyre.is_initialized()\n"
     )
+
+
+def test_one_version():
+    """That of include/spyre/version.h, for the package and its metadata."""
+    header = pathlib.Path(__file__).parents[2] / "include" / "spyre" / "version.h"
+    version = re.search(r'#define SPYRE_VERSION "(.+)"', header.read_text())[1]
+    assert torch_spyre.__version__ == version == importlib.metadata.version("torch-spyre")
