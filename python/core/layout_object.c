@@ -159,10 +159,21 @@ static PyObject *layout_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     (void)type;
     spyre_layout layout;
     Py_ssize_t given = PyTuple_Size(args) + (keywords ? PyDict_Size(keywords) : 0);
+    if (given == 0) {           // what pickles of torch-spyre make first; __setstate__ fills it
+        memset(&layout, 0, sizeof layout);
+        return layout_to_object(&layout);
+    }
     bool (*read)(PyObject *, PyObject *, spyre_layout *) =
         is_device_form(args, keywords) ? from_device : given <= 2 ? from_size : from_order;
     if (!read(args, keywords, &layout)) return NULL;
     return core_check(spyre_layout_check(&layout)) ? layout_to_object(&layout) : core_raise();
+}
+
+// After layout_new in a call of the class: without arguments nothing can be made.
+static int layout_init(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    spyre_layout unused;
+    return of(self)->rank || from_size(args, keywords, &unused) ? 0 : -1;
 }
 
 // ---- attributes and methods
@@ -233,6 +244,29 @@ static PyObject *py_reduce(PyObject *self, PyObject *unused)
     return result;
 }
 
+// __setstate__(state): pickles of torch-spyre hold the class, no arguments, and the tuple that
+// _formats.restore_layout() takes. Only for an object that is empty still.
+static PyObject *py_set_state(PyObject *self, PyObject *state)
+{
+    spyre_layout layout;
+    if (of(self)->rank != 0) {
+        PyErr_SetString(PyExc_TypeError, "__setstate__: a SpyreTensorLayout does not change");
+        return NULL;
+    }
+    PyObject *module = PyImport_ImportModule("torch_spyre._formats");
+    PyObject *restore = module ? PyObject_GetAttrString(module, "restore_layout") : NULL;
+    PyObject *arguments = restore ? PySequence_Tuple(state) : NULL;
+    PyObject *made = arguments ? PyObject_CallObject(restore, arguments) : NULL;
+    bool ok = made && layout_of_object(made, &layout);
+    if (ok) ((layout_object *)self)->layout = layout;
+    Py_XDECREF(made);
+    Py_XDECREF(arguments);
+    Py_XDECREF(restore);
+    Py_XDECREF(module);
+    if (!ok) return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *py_copy(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -279,6 +313,7 @@ static PyMethodDef layout_methods[] = {
     {"device_bytes", py_bytes, METH_NOARGS, "128 x product(device_size[:-1])"},
     {"with_element_arrangement", py_with_arrangement, METH_O, NULL},
     {"__reduce__", py_reduce, METH_NOARGS, NULL},
+    {"__setstate__", py_set_state, METH_O, NULL},
     {"__copy__", py_copy, METH_NOARGS, NULL},
     {"__deepcopy__", py_copy, METH_O, NULL},
     {NULL, NULL, 0, NULL},
@@ -286,6 +321,7 @@ static PyMethodDef layout_methods[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_new, layout_new},    {Py_tp_dealloc, object_free},        {Py_tp_repr, layout_text},
+    {Py_tp_init, layout_init},
     {Py_tp_str, layout_text},   {Py_tp_richcompare, layout_compare}, {Py_tp_hash, layout_hash},
     {Py_tp_getset, attributes}, {Py_tp_methods, layout_methods},     {0, NULL},
 };

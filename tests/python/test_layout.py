@@ -156,3 +156,29 @@ def test_a_layout_is_of_the_card():
     assert moved.device.type == "spyre" and moved.device_tensor_layout() == layout
     assert moved.to(torch.float16, device_layout=layout).device == moved.device
     torch.testing.assert_close(moved.cpu(), host, atol=1e-3, rtol=1e-3)
+
+
+def their_pickle(*state):
+    """A layout as torch-spyre pickles it: class, no arguments, state."""
+    head = b"\x80\x02ctorch_spyre._C\nSpyreTensorLayout\n)\x81"
+    return head + pickle.dumps(state, 2)[2:-1] + b"b."
+
+
+def test_pickles_of_torch_spyre():
+    layout = SpyreTensorLayout([4, 70], F16)
+    size, steps, number = layout.device_size, layout.stride_map, int(layout.device_dtype)
+    for state in (
+        (3, size, steps, number, 0),
+        (2, size, steps, number),
+        (1, size, [0], steps, number),
+    ):
+        assert pickle.loads(their_pickle(*state)) == layout
+    for state in ((4, size, steps, number, 0), (3, size), (3, "x", steps, number, 0)):
+        with pytest.raises((TypeError, ValueError)):
+            pickle.loads(their_pickle(*state))
+    with pytest.raises(TypeError, match="does not change"):
+        layout.__setstate__((3, size, steps, number, 0))
+    with pytest.raises(RuntimeError):
+        torch.ones(4, 70).half().to(
+            "spyre", device_layout=SpyreTensorLayout.__new__(SpyreTensorLayout)
+        )
