@@ -130,9 +130,21 @@ def call(op, args, kwargs):
             return _in_float32(op, args, kwargs, torch.bfloat16)
         raise
     except RuntimeError as error:
+        if op.overloadpacket in _OF_NORMS and "expected scalar type" in str(error):
+            return _in_float32(op, args, kwargs, _narrowest(args))
         if "but instead found type" not in str(error):
             raise
     return op(*_wrapped(op, args), **kwargs)
+
+
+# Backward functions whose 16-bit kernels want statistics in a dtype of their own choice; those of
+# the card have that of the input.
+_OF_NORMS = {_aten.native_group_norm_backward, _aten.native_batch_norm_backward}
+
+
+def _narrowest(args) -> torch.dtype:
+    dtypes = {leaf.dtype for leaf in pytree.tree_leaves(args) if isinstance(leaf, torch.Tensor)}
+    return torch.bfloat16 if torch.bfloat16 in dtypes else torch.float16
 
 
 def _in_float32(op, args, kwargs, narrow: torch.dtype):

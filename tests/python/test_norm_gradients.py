@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of normalisations in 16 bits, whose kernels on the CPU differ in the dtypes of
+statistics."""
+
+import copy
+
+import pytest
+import torch
+
+NORMS = {
+    "group": lambda: torch.nn.GroupNorm(2, 8),
+    "group, no weights": lambda: torch.nn.GroupNorm(2, 8, affine=False),
+    "instance": lambda: torch.nn.InstanceNorm2d(8, affine=True),
+    "batch": lambda: torch.nn.BatchNorm2d(8),
+    "layer": lambda: torch.nn.LayerNorm([6, 6]),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", NORMS)
+def test_gradients(name, dtype, compiled):
+    torch._dynamo.reset()
+    reference = NORMS[name]()
+    x = torch.randint(-16, 17, (4, 8, 6, 6)) / 16
+    module = copy.deepcopy(reference).to(dtype).to("spyre")
+    on_card = x.to(dtype).to("spyre").requires_grad_()
+    x.requires_grad_()
+    function = torch.compile(module) if compiled else module
+    for each, given in ((reference, x), (function, on_card)):
+        each(given).pow(3).mul(0.125).sum().backward()
+    pairs = [(on_card.grad, x.grad)]
+    for got, wanted in zip(module.parameters(), reference.parameters(), strict=True):
+        pairs.append((got.grad, wanted.grad))
+    for got, wanted in pairs:
+        near = (0.02 if dtype == torch.float16 else 0.1) * wanted.abs().max().item() + 1e-3
+        assert got.dtype == dtype
+        torch.testing.assert_close(got.cpu().float(), wanted, atol=near, rtol=0)
