@@ -25,8 +25,9 @@ class Family:
     inputs: Callable[[], dict]  # keyword arguments of forward(); floating ones in float32
     generates: bool = False
     labels: str | None = None  # the input that is passed as `labels` in training, if the model
-    # has a loss of its own; else the mean square of the result is the loss
+    # has a loss of its own; else a weighted mean of the result is the loss
     static_cache: bool = True  # generate() has it for this family
+    trains: bool = True  # False where rounding alone turns its gradients
 
 
 def ids(batch: int = BATCH, length: int = LENGTH, first: int = 4) -> torch.Tensor:
@@ -57,9 +58,15 @@ def config(name: str, **values) -> transformers.PretrainedConfig:
     dropout, so that training steps can be compared."""
     kind = getattr(transformers, f"{name}Config")
     special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-    made = kind(**{**special, **values})
-    for key in list(vars(made)):
-        if key.endswith(("dropout", "_pdrop", "dropout_prob", "drop_rate", "layerdrop")):
+    return without_dropout(kind(**{**special, **values}))
+
+
+def without_dropout(made: transformers.PretrainedConfig) -> transformers.PretrainedConfig:
+    """The configuration, and those in it, with all probabilities of dropping 0."""
+    for key, value in list(vars(made).items()):
+        if isinstance(value, transformers.PretrainedConfig):
+            without_dropout(value)
+        elif isinstance(value, float) and ("drop" in key):
             setattr(made, key, 0.0)
     return made
 

@@ -19,11 +19,15 @@ def _vision(name: str, title: str, model: str = "", size: int = 32, **values) ->
     )
 
 
-def _stages(name: str, title: str, model: str = "", size: int = 64, **values) -> Family:
+def _stages(name: str, title: str, model: str = "", size: int = 64, trains=True, **values):
     """A network of stages of falling resolution; its sizes have names of their own."""
     kind = getattr(transformers, model or f"{title}Model")
     return Family(
-        name, "vision", lambda: kind(config(title, **values)), lambda: {"pixel_values": image(size)}
+        name,
+        "vision",
+        lambda: kind(config(title, **values)),
+        lambda: {"pixel_values": image(size)},
+        trains=trains,
     )
 
 
@@ -107,7 +111,8 @@ VISION = [
     _stages("convnext", "ConvNext", hidden_sizes=[32, 64], depths=[2, 2], num_stages=2),
     _stages("resnet", "ResNet", embedding_size=32, hidden_sizes=[32, 64], depths=[2, 2],
             layer_type="basic"),
-    _stages("mobilenet_v2", "MobileNetV2", depth_multiplier=0.25, image_size=64),
+    _stages("mobilenet_v2", "MobileNetV2", depth_multiplier=0.25, image_size=64,
+            output_stride=8, initializer_range=0.2, trains=False),
     _stages("segformer", "Segformer", num_encoder_blocks=2, depths=[1, 1], sr_ratios=[4, 2],
             hidden_sizes=[32, 64], num_attention_heads=[1, 2], patch_sizes=[7, 3], strides=[4, 2],
             mlp_ratios=[2, 2]),
@@ -141,7 +146,7 @@ MULTIMODAL = [
     Family("siglip", "multimodal", lambda: transformers.SiglipModel(
         transformers.SiglipConfig(**_TOWERS)), _image_and_text),
     Family("chinese_clip", "multimodal", lambda: transformers.ChineseCLIPModel(
-        transformers.ChineseCLIPConfig(**_TOWERS, projection_dim=64)), _image_and_text),
+        config("ChineseCLIP", **_TOWERS, projection_dim=64)), _image_and_text),
     Family("llava", "multimodal", _llava, lambda: _image_prompt(16), generates=True,
            labels="input_ids"),
     Family("mistral3", "multimodal", _mistral3,

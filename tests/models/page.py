@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import json
+from importlib.metadata import version as version_of
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -25,8 +26,9 @@ _MARKS = {"ok": "yes", "near tie": "yes*", "wrong": "**wrong**", "error": "**no*
 
 _HEAD = """# Models
 
-What models of `transformers` {version} do on the device. This page is made by
-`SPYRE_BLESS=1 make test-models` of `tests/models/table.json`; `make test` checks that they agree.
+What models of `transformers` {version} do on the device, tried with the commit {build}; the net has
+more families than were tried then. `SPYRE_BLESS=1 make test-models` makes this page and
+`tests/models/table.json`; `make test` checks that they agree.
 
 Every model is a small one of its family, made in code with random weights (`tests/models`). It runs
 in float16; the reference is PyTorch on the CPU in float32, on the same weights rounded to float16.
@@ -65,19 +67,19 @@ def _brief(outcome: dict) -> str:
     return outcome["status"] + message
 
 
-def write(results: dict) -> None:
-    """Writes the table and the page; `results` by family, in order of the page."""
-    import importlib.metadata
-
+def write(results: dict, build: str) -> None:
+    """Writes the table and the page; `results` by family, in order of the page, of the commit
+    `build`."""
     rows = {}
     for name, result in results.items():
         steps = {step: _rounded(outcome) for step, outcome in result["steps"].items()}
         rows[name] = {"group": result["group"], "names": result["names"], "steps": steps}
         if result.get("fault"):
             rows[name]["fault"] = result["fault"]
-    version = importlib.metadata.version("transformers")
+    version = version_of("transformers")
     lines = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items()]
-    TABLE.write_text(f'{{"transformers": "{version}", "families": {{\n'
+    head = f'{{"transformers": "{version}", "build": "{build}", "families": {{\n'
+    TABLE.write_text(head
                      + ",\n".join(lines) + "\n}}\n")  # fmt: skip
     PAGE.write_text(render(json.loads(TABLE.read_text())))
 
@@ -94,7 +96,7 @@ def _rounded(outcome: dict) -> dict:
 def render(table: dict) -> str:
     """The page of a table."""
     families = table["families"]
-    parts = [_HEAD.format(version=table["transformers"]), _summary(families)]
+    parts = [_HEAD.format(version=table["transformers"], build=table["build"]), _summary(families)]
     for group in dict.fromkeys(row["group"] for row in families.values()):
         rows = {name: row for name, row in families.items() if row["group"] == group}
         parts.append(_section(group, rows))

@@ -19,6 +19,7 @@ import json
 import multiprocessing
 import os
 import resource
+import subprocess
 import sys
 import time
 import warnings
@@ -44,6 +45,11 @@ def digest() -> str:
     for package in ("torch", "transformers"):
         total.update(_version(package).encode())
     return total.hexdigest()[:16]
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _version(package: str) -> str:
@@ -188,7 +194,7 @@ def main() -> int:
 
 def _conclude(results: dict, complete: bool, steps: list[str]) -> int:
     if complete and os.environ.get("SPYRE_BLESS") == "1":
-        page.write(results)
+        page.write(results, _commit())
         print(f"wrote {page.TABLE.relative_to(ROOT)} and {page.PAGE.relative_to(ROOT)}")
         return 0
     table = page.table()

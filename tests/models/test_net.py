@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The quick part of the model net: some families, and that the net sees what is wrong."""
 
+import json
+
 import families
+import page
 import pytest
 import reference
 import run
@@ -31,6 +34,12 @@ def test_there_are_families_of_every_group():
     groups = [family.group for family in families.FAMILIES.values()]
     assert len(groups) >= 40
     assert min(groups.count(group) for group in set(groups)) >= 4 and len(set(groups)) == 6
+
+
+def test_page_is_that_of_the_table():
+    table = json.loads(page.TABLE.read_text())
+    assert set(table["families"]) <= set(families.FAMILIES)
+    assert page.PAGE.read_text() == page.render(table), "SPYRE_BLESS=1 make test-models"
 
 
 class TwoLinears(torch.nn.Module):

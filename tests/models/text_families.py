@@ -61,7 +61,6 @@ _T5 = {
     "num_layers": 2,
     "num_heads": 4,
     "decoder_start_token_id": 0,
-    "initializer_factor": 0.2,  # 1 makes attention one-hot, so that gradients are noise
 }
 
 ENCODERS = [
