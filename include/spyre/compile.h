@@ -115,6 +115,27 @@ typedef struct {
 SPYRE_API bool spyre_executable_stage_record(const spyre_executable *executable, uint32_t segment,
                                              uint32_t index, spyre_stage_record *out_record);
 
+// What became of a node of the caller's graph. Strings are owned by the executable.
+typedef enum {
+    SPYRE_NODE_NATIVE,                      // one native took it
+    SPYRE_NODE_DECOMPOSITION,               // several
+    SPYRE_NODE_VIEW,                        // no work
+    SPYRE_NODE_HOST,                        // the caller executes it
+    SPYRE_NODE_REMOVED,                     // nothing needs its results
+} spyre_node_layer;
+
+typedef struct {
+    const char *op;                         // "aten.add.Tensor"
+    const char *location;                   // the user's source line, or "unknown"
+    spyre_node_layer layer;
+    const char *reason;                     // of HOST the rule that keeps it from the card; of
+                                            // others what took it, or null
+} spyre_node_report;
+
+// Node `index` of the caller's graph; false behind the last one.
+SPYRE_API bool spyre_executable_node(const spyre_executable *executable, uint32_t index,
+                                     spyre_node_report *out_report);
+
 // One line a node: node, op, the layer that took it (native, decomposition, view, host), reason.
 // The caller frees the string with spyre_string_free().
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_report(const spyre_executable *executable,

@@ -257,11 +257,25 @@ static bool warn_downcast(const tensor_info *source, const tensor_info *target)
     return ok;
 }
 
+static bool broadcasts(const tensor_info *from, const tensor_info *to)
+{
+    int64_t more = to->rank - from->rank;
+    bool fits = more >= 0;
+    for (int64_t d = 0; fits && d < from->rank; d++)
+        fits = from->size[d] == 1 || from->size[d] == to->size[d + more];
+    return fits;
+}
+
 static bool copy(AtenTensorHandle from, AtenTensorHandle to)
 {
     tensor_info source, target;
     if (!tensor_describe(from, &source) || !tensor_describe(to, &target)) return false;
-    if (source.numel == 0 || target.numel == 0) return true;
+    if (source.numel == 0 || target.numel == 0)
+        return broadcasts(&source, &target) ||
+               core_fail(SPYRE_INVALID_FORMAT,
+                         "copy_: %lld elements of rank %lld do not broadcast to %lld of rank %lld",
+                         (long long)source.numel, (long long)source.rank, (long long)target.numel,
+                         (long long)target.rank);
     if (copies_storage(&source, &target)) return storage_take_after(target.storage, source.storage);
     if (!settle_type(&source) || !settle_type(&target) || !warn_downcast(&source, &target))
         return false;

@@ -187,10 +187,20 @@ static bool launch(const program *p, const glue_call *call, AtenTensorHandle *ou
     return executable_start(p->executable, 0, p->card, inputs, buffers);
 }
 
+// Whether another tensor of the call lies in the storage of the one that is written: eager.py then
+// asks PyTorch's rules of overlap, which no key knows.
+static bool shares_written(const program *p, const glue_call *call)
+{
+    const storage *written = call->storages[p->written];
+    for (uint32_t i = 0; i < call->tensor_count; i++)
+        if (i != (uint32_t)p->written && call->storages[i] == written) return true;
+    return false;
+}
+
 int eager_run(glue_call *call)
 {
     const program *p = call->known ? find(call) : NULL;
-    if (!p) return -1;
+    if (!p || (p->written >= 0 && shares_written(p, call))) return -1;
     AtenTensorHandle outputs[GLUE_MOST_RESULTS] = {NULL};
     bool ok = launch(p, call, outputs);
     if (ok && p->written >= 0) ok = write_result(call->tensors[p->written], outputs[0]);

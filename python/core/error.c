@@ -5,10 +5,14 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static _Thread_local spyre_code code_of_thread;
 static _Thread_local char message_of_thread[4096];
-static PyObject *unsupported_error, *out_of_memory_error;
+static PyObject *unsupported_error, *out_of_memory_error, *internal_error;
+
+// The code of errors that PyTorch's own functions give.
+#define FROM_PYTORCH ((spyre_code)(SPYRE_INTERNAL + 1))
 
 bool core_fail(spyre_code code, const char *format, ...)
 {
@@ -16,6 +20,11 @@ bool core_fail(spyre_code code, const char *format, ...)
     va_start(values, format);
     vsnprintf(message_of_thread, sizeof message_of_thread, format, values);
     va_end(values);
+    size_t length = strlen(message_of_thread);
+    if (code == SPYRE_INTERNAL)
+        snprintf(message_of_thread + length, sizeof message_of_thread - length,
+                 "\nThis is a fault of torch_spyre, not of the program. Please report it with the "
+                 "archive that `spyre-bug-report script.py` makes.");
     code_of_thread = code;
     return false;
 }
@@ -31,7 +40,7 @@ bool core_check(spyre_status status)
 bool core_shim(AOTITorchError error)
 {
     if (!error) return true;
-    return core_fail(SPYRE_INTERNAL, "%s", torch_exception_get_what_without_backtrace());
+    return core_fail(FROM_PYTORCH, "%s", torch_exception_get_what_without_backtrace());
 }
 
 spyre_code core_error_code(void)
@@ -44,13 +53,18 @@ const char *core_error_message(void)
     return message_of_thread;
 }
 
+void *core_error_class(void)
+{
+    if (code_of_thread == SPYRE_UNSUPPORTED) return unsupported_error;
+    return code_of_thread == SPYRE_INTERNAL ? internal_error : NULL;
+}
+
 PyObject *core_raise(void)
 {
-    PyObject *type = PyExc_RuntimeError;
-    if (code_of_thread == SPYRE_UNSUPPORTED && unsupported_error) type = unsupported_error;
+    PyObject *type = core_error_class();
     if (code_of_thread == SPYRE_INVALID_ARGUMENT) type = PyExc_ValueError;
     if (code_of_thread == SPYRE_OUT_OF_MEMORY && out_of_memory_error) type = out_of_memory_error;
-    if (!PyErr_Occurred()) PyErr_SetString(type, message_of_thread);
+    if (!PyErr_Occurred()) PyErr_SetString(type ? type : PyExc_RuntimeError, message_of_thread);
     return NULL;
 }
 
@@ -65,9 +79,14 @@ bool error_register(PyObject *module)
     unsupported_error = PyErr_NewExceptionWithDoc("torch_spyre.Unsupported",
                                                   "The compiler has no lowering for this.",
                                                   PyExc_RuntimeError, NULL);
+    internal_error = PyErr_NewExceptionWithDoc(
+        "torch_spyre.InternalError",
+        "A stage of torch_spyre broke its own rules: a fault to report, never a fallback.",
+        PyExc_RuntimeError, NULL);
     PyObject *torch = PyImport_ImportModule("torch._C");
     out_of_memory_error = torch ? PyObject_GetAttrString(torch, "OutOfMemoryError") : NULL;
     Py_XDECREF(torch);
-    return unsupported_error && out_of_memory_error &&
-           PyModule_AddObjectRef(module, "Unsupported", unsupported_error) == 0;
+    return unsupported_error && out_of_memory_error && internal_error &&
+           PyModule_AddObjectRef(module, "Unsupported", unsupported_error) == 0 &&
+           PyModule_AddObjectRef(module, "InternalError", internal_error) == 0;
 }

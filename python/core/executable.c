@@ -90,6 +90,22 @@ static PyObject *py_report(PyObject *self, PyObject *unused)
     return core_text(spyre_executable_report(of(self), &text), &text);
 }
 
+// nodes() -> [(op, location, layer, reason)], a tuple a node of the graph; reason may be None
+static PyObject *py_nodes(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    static const char *const LAYERS[] = {"native", "decomposition", "view", "host", "removed"};
+    spyre_node_report node;
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list && spyre_executable_node(of(self), i, &node); i++) {
+        PyObject *row = Py_BuildValue("(sssz)", node.op, node.location, LAYERS[node.layer],
+                                      node.reason);
+        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
 static PyObject *kernel_to_dict(const spyre_kernel_counters *k)
 {
     return Py_BuildValue(
@@ -192,6 +208,8 @@ static PyMethodDef executable_methods[] = {
      "(segment) -> [(name, us, bytes, ops, buffers, changed)]: what the front's stages took"},
     {"op_costs", py_op_costs, METH_O,
      "(segment) -> what the cost model predicts of each op, as op_costs() has it"},
+    {"nodes", py_nodes, METH_NOARGS,
+     "() -> [(op, location, layer, reason)]: what became of every node of the graph"},
     {"report", py_report, METH_NOARGS, "One line a node: the layer that took it."},
     {"text", py_text, METH_VARARGS, "(segment, stage) -> text"},
     {"write", py_write, METH_VARARGS, "(segment, stage, directory)"},

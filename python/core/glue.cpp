@@ -479,8 +479,20 @@ void glue_register(void)
     c10::impl::registerDeviceGuard(kSpyre, &guard);
 }
 
+// An error of one of torch_spyre's classes on its way through the dispatcher.
+struct OwnError final : torch::PyTorchError {
+    PyObject *python_type() override { return type; }
+    PyObject *type = nullptr;
+};
+
 void glue_throw(void)
 {
+    if (void *type = core_error_class()) {
+        OwnError own;
+        own.type = static_cast<PyObject *>(type);
+        own.msg = core_error_message();
+        throw own;
+    }
     TORCH_CHECK_WITH(OutOfMemoryError, core_error_code() != SPYRE_OUT_OF_MEMORY,
                      core_error_message());
     TORCH_CHECK(false, core_error_message());

@@ -106,6 +106,7 @@ const char *profile_name(const spyre_activity *activity);       // of its event
 // ---- errors (error.c)
 spyre_code core_error_code(void);
 const char *core_error_message(void);
+void *core_error_class(void);   // of torch_spyre's own, a borrowed PyObject; null for other errors
 
 // ==== C++, for the C files
 

@@ -14,6 +14,15 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
+namespace torch {
+// Of torch/csrc/Exceptions.h: an exception that PyTorch's bindings raise as `python_type()`.
+struct PyTorchError : public std::exception {
+    virtual PyObject *python_type() = 0;
+    const char *what() const noexcept override { return msg.c_str(); }
+    std::string msg;
+};
+}  // namespace torch
+
 // The head of a torch.Tensor object; more fields follow.
 struct THPVariable {
     PyObject_HEAD

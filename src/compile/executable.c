@@ -94,20 +94,51 @@ spyre_status executable_add_segment(spyre_executable *executable, const loop_gra
     executable->segments = segment;
     executable->segment_count = 1;
     executable->options.settings = loops->settings;
-    executable->report = "";
     executable->prepared = segment->graph = (spyre_graph *)(uintptr_t)loops->graph;
     segment->info.kind = SPYRE_SEGMENT_CARD;
     *out_segment = segment;
     return NULL;
 }
 
+const graph_fate *executable_fates(const spyre_executable *executable, uint32_t *out_count)
+{
+    const spyre_graph *prepared = executable->prepared;
+    *out_count = prepared ? prepared->fates.count : executable->fate_count;
+    return prepared ? prepared->fates.items : executable->fates;
+}
+
+static spyre_node_layer layer_of(const graph_fate *fate)
+{
+    if (fate->removed) return SPYRE_NODE_REMOVED;
+    switch (fate->layer) {
+    case GRAPH_LAYER_NATIVE: return SPYRE_NODE_NATIVE;
+    case GRAPH_LAYER_DECOMPOSITION: return SPYRE_NODE_DECOMPOSITION;
+    case GRAPH_LAYER_VIEW: return SPYRE_NODE_VIEW;
+    case GRAPH_LAYER_HOST: break;
+    }
+    return SPYRE_NODE_HOST;
+}
+
+bool spyre_executable_node(const spyre_executable *executable, uint32_t index,
+                           spyre_node_report *out_report)
+{
+    uint32_t count;
+    const graph_fate *fates = executable_fates(executable, &count);
+    if (index >= count) return false;
+    const graph_fate *fate = &fates[index];
+    *out_report = (spyre_node_report){.op = fate->op_name,
+                                      .location = fate->location,
+                                      .layer = layer_of(fate),
+                                      .reason = fate->reason};
+    return true;
+}
+
 spyre_status spyre_executable_report(const spyre_executable *executable, char **out_text)
 {
     text t = {0};
-    spyre_status status = NULL;
-    if (executable->report) text_append(&t, executable->report);
-    else status = graph_report(executable->prepared, &t);
-    return text_give(&t, status, out_text);
+    uint32_t count;
+    const graph_fate *fates = executable_fates(executable, &count);
+    return text_give(&t, graph_report(fates, count, &t), out_text);
 }
 
 spyre_status executable_card_segment(const spyre_executable *executable, uint32_t index,

@@ -31,8 +31,9 @@ struct spyre_executable {
     arena *memory;
     executable_segment *segments;
     uint32_t segment_count;
-    spyre_graph *prepared;              // null when it was read: then `report` is its report
-    const char *report;
+    spyre_graph *prepared;              // null when it was read: then it has `fates`
+    const graph_fate *fates;            // of the nodes of the caller's graph
+    uint32_t fate_count;
     const char *subject;                // of an executable that the cache knows: options, then the
     const char *source;                 // graph's text, which starts at `source`
     spyre_compile_options options;
@@ -51,6 +52,9 @@ spyre_executable *executable_create(void);
 SPYRE_MUST_CHECK spyre_status executable_compile(const spyre_graph *graph,
                                                  const spyre_compile_options *options,
                                                  spyre_executable **out_executable);
+
+// What became of the nodes of the caller's graph.
+const graph_fate *executable_fates(const spyre_executable *executable, uint32_t *out_count);
 
 // Makes the one card segment of an executable without a graph of the caller, from a loop IR whose
 // reader made the graph; settings are the loop IR's.

@@ -55,13 +55,24 @@ static spyre_status put_segments(arena *memory, const spyre_executable *executab
     return text_status(out);
 }
 
+static void put_fates(const spyre_executable *executable, text *out)
+{
+    uint32_t count;
+    const graph_fate *fates = executable_fates(executable, &count);
+    bytes_put_number(out, count);
+    for (uint32_t i = 0; i < count; i++) {
+        bytes_put_string(out, fates[i].op_name);
+        bytes_put_string(out, fates[i].location);
+        bytes_put_number(out, fates[i].layer);
+        bytes_put_number(out, fates[i].removed);
+        bytes_put_string(out, fates[i].reason ? fates[i].reason : "");
+    }
+}
+
 spyre_status executable_put(const spyre_executable *executable, const char *subject, text *out)
 {
-    char *report;
     bytes_put_string(out, subject);
-    TRY(spyre_executable_report(executable, &report));
-    bytes_put_string(out, report);
-    spyre_string_free(report);
+    put_fates(executable, out);
     arena *memory = arena_create();
     TRY_ALLOC(memory);
     spyre_status status = put_segments(memory, executable, out);
@@ -150,15 +161,38 @@ static spyre_status take_segment(spyre_executable *e, bytes_reader *from, uint32
     return take_program(e, from, index);
 }
 
+static spyre_status take_fates(spyre_executable *e, bytes_reader *from, size_t length)
+{
+    uint64_t count = bytes_take_number(from);
+    if (count > length) return broken("it states more nodes than it has bytes");
+    graph_fate *fates = ARENA_NEW(e->memory, graph_fate, count);
+    TRY_ALLOC(fates);
+    for (uint64_t i = 0; i < count; i++) {
+        fates[i].op_name = bytes_take_string(from);
+        fates[i].location = bytes_take_string(from);
+        uint64_t layer = bytes_take_number(from), removed = bytes_take_number(from);
+        const char *reason = bytes_take_string(from);
+        if (from->failed) return broken("it ends inside its nodes");
+        if (layer > GRAPH_LAYER_HOST || removed > 1) return broken("a node has no such layer");
+        fates[i].layer = (graph_layer)layer;
+        fates[i].removed = removed != 0;
+        fates[i].reason = *reason ? reason : NULL;
+    }
+    e->fates = fates;
+    e->fate_count = (uint32_t)count;
+    return NULL;
+}
+
 spyre_status executable_take(spyre_executable *executable, const char *subject,
                              const uint8_t *bytes, size_t length)
 {
     bytes_reader from = {.bytes = bytes, .length = length};
     bool same = strcmp(bytes_take_string(&from), subject) == 0;
-    executable->report = bytes_take_string(&from);
-    uint64_t count = bytes_take_number(&from);
     if (from.failed) return broken("it ends inside its texts");
     if (!same) return broken("it is of another graph or of other options");
+    TRY(take_fates(executable, &from, length));
+    uint64_t count = bytes_take_number(&from);
+    if (from.failed) return broken("it ends inside its texts");
     if (count > length) return broken("it states more segments than it has bytes");
     executable->segments = ARENA_NEW(executable->memory, executable_segment, count);
     TRY_ALLOC(executable->segments);

@@ -279,10 +279,10 @@ static const char *layer_name(graph_layer layer)
     return "?";
 }
 
-spyre_status graph_report(const spyre_graph *prepared, text *out)
+spyre_status graph_report(const graph_fate *fates, uint32_t count, text *out)
 {
-    for (uint32_t i = 0; i < prepared->fates.count; i++) {
-        const graph_fate *fate = &prepared->fates.items[i];
+    for (uint32_t i = 0; i < count; i++) {
+        const graph_fate *fate = &fates[i];
         text_printf(out, "node %u %s", i, fate->op_name);
         if (strcmp(fate->location, "unknown") != 0) text_printf(out, " (%s)", fate->location);
         text_printf(out, ": %s", fate->removed ? "removed" : layer_name(fate->layer));

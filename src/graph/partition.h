@@ -43,6 +43,6 @@ SPYRE_MUST_CHECK spyre_status graph_partition(const spyre_graph *prepared, bool 
                                               graph_segment **out_segments, uint32_t *out_count);
 
 // One line a caller's node: id, op, source line, layer, reason. Appends to `out`.
-SPYRE_MUST_CHECK spyre_status graph_report(const spyre_graph *prepared, text *out);
+SPYRE_MUST_CHECK spyre_status graph_report(const graph_fate *fates, uint32_t count, text *out);
 
 #endif

@@ -258,7 +258,7 @@ static void partition__report(void **state)
                         "%d = aten.exp.default(%c) -> f16[256]\n"
                         "return %c\n", true, 0);
     text found = {0};
-    assert_ok(graph_report(c.prepared, &found));
+    assert_ok(graph_report(c.prepared->fates.items, c.prepared->fates.count, &found));
     assert_string_equal(text_string(&found),
                         "node 0 aten.gelu.default (m.py:1): native\n"
                         "node 1 aten.view.default: view\n"
