@@ -21,7 +21,6 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
-from torch_spyre.eager import host
 
 HALF = torch.float16
 
@@ -230,10 +229,10 @@ def check(row: Row, form: str) -> tuple[str, str]:
     """Where one form of a row ran, and what is wrong with it."""
     torch.manual_seed(0)
     torch._dynamo.reset()
-    host._warned.clear()
+    torch_spyre.reset_fallback_report()
     arguments = row.arguments()
     function = row.function if form == "E" else torch.compile(row.function)
-    with warnings.catch_warnings(record=True) as seen:
+    with torch_spyre.fallback("warn"), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:
             actual = function(*[a.to("spyre") for a in arguments])

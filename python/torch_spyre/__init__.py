@@ -38,31 +38,47 @@ if TYPE_CHECKING:
     from ._C import (
         DataFormats,
         ElementArrangement,
+        InternalError,
         SpyreTensorLayout,
         Unsupported,
         compile_statistics,
         get_spyre_tensor_layout,
         set_spyre_tensor_layout,
     )
-    from .eager.host import FallbackWarning
+    from ._fallback import (
+        FallbackError,
+        FallbackWarning,
+        fallback,
+        fallback_report,
+        reset_fallback_report,
+    )
     from .report import compile_reports, last_report
 
 __all__ = [
     "DataFormats",
     "ElementArrangement",
+    "FallbackError",
     "FallbackWarning",
+    "InternalError",
     "SpyreTensorLayout",
     "Unsupported",
     "__version__",
     "compile_reports",
     "compile_statistics",
+    "fallback",
+    "fallback_report",
     "get_spyre_tensor_layout",
     "last_report",
+    "reset_fallback_report",
     "set_spyre_tensor_layout",
 ]
 
 _HOMES = {
-    "FallbackWarning": "eager.host",
+    "FallbackError": "_fallback",
+    "FallbackWarning": "_fallback",
+    "fallback": "_fallback",
+    "fallback_report": "_fallback",
+    "reset_fallback_report": "_fallback",
     "compile_reports": "report",
     "last_report": "report",
 }

@@ -55,6 +55,14 @@ def _bytes(variable: str, default: str) -> int:
     return _bytes("", default)
 
 
+def _one_of(variable: str, default: str, words: tuple[str, ...]) -> str:
+    text = os.environ.get(variable) or default
+    if text in words:
+        return text
+    warnings.warn(f"{variable}={text}: expected one of {', '.join(words)}", stacklevel=2)
+    return default
+
+
 globals().update(
     {
         name: _initial(variable, default, rule)
@@ -67,6 +75,7 @@ max_buckets: int = _count("MAX_BUCKETS", 32)  # of a dim that torch._dynamo.mark
 min_default_granularity: int = _count("MIN_DEFAULT_GRANULARITY", 4)  # of its buckets, without min=
 report_bytes: int = _bytes("SPYRE_REPORT_MEMORY", "16M")  # of torch_spyre.compile_reports()
 cost_model: str = os.environ.get("SPYRE_DUMP_COST", "")  # "1": predicted times, on stderr
+fallback: str = _one_of("SPYRE_FALLBACK", "warn", ("warn", "error", "silent"))  # _fallback.py
 log_passes: str = os.environ.get("SPYRE_LOG_PASSES", "")  # logging_config.set_log_passes()
 
 install_config_module(sys.modules[__name__])

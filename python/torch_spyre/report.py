@@ -23,6 +23,7 @@ class CompileReport:
     bytes: int = 0
     card_us: float = 0.0
     graph_breaks: int = 0
+    interpreted: str = ""  # why the graph runs eagerly, operator by operator; "" when compiled
     host_ops: list[str] = field(default_factory=list)
     text: str = field(default="", repr=False)
     # Of every kernel in order, as include/spyre/counters.h describes them.
@@ -35,6 +36,8 @@ class CompileReport:
     program: Callable = field(default=lambda: None, repr=False, compare=False)
 
     def __str__(self) -> str:
+        if self.interpreted:
+            return f"interpreted node by node: {self.interpreted}"
         return (
             f"{self.nodes_on_card} nodes on the card, {self.nodes_on_host} on the host, "
             f"{self.segments} segments, {self.kernels} kernels, {self.macs} multiply-accumulates, "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where something ran: from the FallbackWarnings of eager operators and of graphs."""
+"""Where something ran: from the account of fallbacks and the reports of graphs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch_spyre
-from torch_spyre.eager import host
 
 from .forms import FIRST_LINE, GRAPH_FILE
 
@@ -42,15 +41,16 @@ def plain(text: str) -> str:
 @contextmanager
 def watched() -> Iterator[Place]:
     """Records where the calls of the block ran; every other warning is dropped."""
-    host._warned.clear()
+    torch_spyre.reset_fallback_report()
     place = Place()
     known = len(torch_spyre.compile_reports())
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
+    with torch_spyre.fallback("silent"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         yield place
-    fell = [w for w in seen if issubclass(w.category, torch_spyre.FallbackWarning)]
-    if fell:
-        place.name, place.why = "host", plain(str(fell[0].message))
+    computed = sorted(torch_spyre.fallback_report(), key=lambda r: not r.is_fallback)
+    if computed:
+        place.name = "host"
+        place.why = plain(f"{computed[0].op} runs on the CPU: {computed[0].reason}")
         _of_graphs(place, torch_spyre.compile_reports()[known:])
 
 

@@ -78,6 +78,7 @@ def test_views_outside_their_storage(use):
         use(card(4, 6))
 
 
+@pytest.mark.host("aten.index")
 def test_tensors_of_two_devices():
     host = torch.ones(4, 4)
     for form in (torch.add, torch.matmul, lambda a, b: torch.cat([a, b])):
@@ -119,7 +120,7 @@ def test_lists_within_lists_without_end():
 
 
 def test_results_that_do_not_cast():
-    with pytest.raises(RuntimeError, match="float32 can't be cast to .* torch.int32"):
+    with pytest.raises(RuntimeError, match="Float can't be cast to .* Int"):
         torch.add(card(4), card(4), out=card(4, dtype=torch.int32))
     with pytest.raises(RuntimeError, match="can't be cast to .* Int"):
         card(4, dtype=torch.int32).add_(1.5)

@@ -39,12 +39,14 @@ def judge(tmp_path, capsys, monkeypatch):
     return run
 
 
+@pytest.mark.host("aten.erfinv")
 def test_nothing_is_wrong(judge):
     code, line = judge()
     assert code == 0
     assert line.split()[1] == "yes" and " nothing " in line and "_softmax" in line
 
 
+@pytest.mark.host("aten.erfinv")
 def test_a_fault_of_the_front_end(judge):
     softmax = torch.ops.aten._softmax.default
     registry.spyre_lowerings[softmax] = lambda x, dim, half: torch.sigmoid(x)
@@ -90,6 +92,7 @@ def test_what_a_graph_changes_is_judged(tmp_path, capsys):
     assert "0.000" in (line := capsys.readouterr().out.splitlines()[1]) and " yes " in line
 
 
+@pytest.mark.host("aten.erfinv")
 def test_a_fault_behind_it(judge, monkeypatch):
     launch = handover.Launch.__call__
     wrong = lambda self, inputs, card: [r + 1 for r in launch(self, inputs, card)]  # noqa: E731

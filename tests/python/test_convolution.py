@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions as products, against float32 on the CPU."""
 
-import warnings
-
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
-from torch_spyre.eager import host
 
 HALF = torch.float16
 
@@ -42,6 +39,7 @@ def check(case, compiled):
         torch.testing.assert_close(actual.cpu().float(), expected, atol=5e-2, rtol=2e-2)
 
 
+@pytest.mark.host("aten.im2col")
 @pytest.mark.parametrize("name", CASES)
 def test_windows(name):
     check(CASES[name], compiled=name == "strided")
@@ -50,12 +48,11 @@ def test_windows(name):
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", TILES)
 def test_tiles_stay_on_the_card(name, compiled):
-    host._warned.clear()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", torch_spyre.FallbackWarning)
+    with torch_spyre.fallback("error"):
         check(TILES[name], compiled)
 
 
+@pytest.mark.host("aten.convolution", "aten.im2col")
 def test_layers():
     for layer, x in (
         (torch.nn.Conv1d(3, 4, 3, padding=1), numbers(2, 3, 10)),
@@ -69,6 +66,7 @@ def test_layers():
             torch.testing.assert_close(actual.cpu().float(), expected, atol=2e-2, rtol=2e-2)
 
 
+@pytest.mark.host("aten.convolution_backward", "aten.im2col")
 def test_gradients():
     layer = torch.nn.Conv2d(3, 4, 3, padding=1)
     x = numbers(1, 3, 6, 6)

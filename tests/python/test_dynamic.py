@@ -119,6 +119,7 @@ def test_buckets_of_a_layer():
     assert sweep(layer, range(17, 33), min=16, max=64) == 1
 
 
+@pytest.mark.host("aten.flip")
 @pytest.mark.parametrize(
     "function",
     [

@@ -50,6 +50,7 @@ def difference(op, sample, expected):
     return None
 
 
+@pytest.mark.host("aten")
 @pytest.mark.parametrize("part", range(4))
 def test_every_operator(part):
     wrong, checked = [], 0

@@ -44,6 +44,7 @@ def test_a_function_of_the_cpu_stays_with_inductor():
     assert len(torch_spyre.compile_reports()) == before
 
 
+@pytest.mark.host("aten.expm1")
 def test_decompositions_of_a_context_end_with_it():
     def twice(x):
         return x + x
@@ -107,6 +108,7 @@ def test_an_update_of_an_input_reaches_the_caller():
     assert x.cpu()[0, 0] == y.cpu()[0, 0] == 2
 
 
+@pytest.mark.host("nokernel.mystery")
 def test_an_operator_without_a_kernel_fails_when_it_runs():
     library = torch.library.Library("nokernel", "FRAGMENT")
     library.define("mystery(Tensor x) -> Tensor")

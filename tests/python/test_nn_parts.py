@@ -2,13 +2,11 @@
 """Layers of torch.nn whose operators PyTorch keeps whole stay on the card, eager and compiled."""
 
 import copy
-import warnings
 
 import pytest
 import torch
 import torch_spyre
 from torch import nn
-from torch_spyre.eager import host
 
 HALF = torch.float16
 
@@ -61,10 +59,8 @@ def compare(name, compiled, **options):
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers(name, compiled):
-    host._warned.clear()
-    with warnings.catch_warnings():
-        if (name, compiled) != ("group_norm", True):  # groups of padded rows are the host's there
-            warnings.simplefilter("error", torch_spyre.FallbackWarning)
+    # Groups of padded rows are the host's there.
+    with torch_spyre.fallback("silent" if (name, compiled) == ("group_norm", True) else "error"):
         compare(name, compiled)
 
 
@@ -81,6 +77,7 @@ def test_options_of_attention():
     torch.testing.assert_close(actual.cpu().float(), expected, atol=2e-2, rtol=2e-2)
 
 
+@pytest.mark.host("aten.avg_pool2d", "aten.native_batch_norm")
 def test_what_a_decomposition_does_not_take_is_the_hosts():
     norm, x = nn.BatchNorm2d(4), numbers(3, 4, 5, 6)
     wide = copy.deepcopy(norm)
@@ -94,6 +91,7 @@ def test_what_a_decomposition_does_not_take_is_the_hosts():
     torch.testing.assert_close(padded(x.to("spyre")).cpu(), padded(x), atol=1e-2, rtol=1e-2)
 
 
+@pytest.mark.host("aten.avg_pool3d", "aten.pow")
 def test_the_host_has_kernels_in_float32_for_16_bits():
     x = numbers(1, 6, 5, 4)
     layer = nn.LocalResponseNorm(2)  # avg_pool3d, which the CPU has not in float16
@@ -111,6 +109,7 @@ POOLS = [
 ]
 
 
+@pytest.mark.host("aten.max_pool2d_with_indices")
 @pytest.mark.parametrize("kernel, stride, padding, dilation, ceil_mode", POOLS)
 def test_max_pool(kernel, stride, padding, dilation, ceil_mode):
     pool = nn.MaxPool2d(kernel, stride, padding, dilation, ceil_mode=ceil_mode)
@@ -121,6 +120,7 @@ def test_max_pool(kernel, stride, padding, dilation, ceil_mode):
         assert actual.shape == pool(x).shape and torch.equal(actual.cpu(), pool(x))
 
 
+@pytest.mark.host("aten.max_pool2d_with_indices")
 def test_max_pool_whose_indices_are_used_is_the_hosts():
     pool, x = nn.MaxPool2d(3, 2, return_indices=True), numbers(1, 2, 9, 9)
     actual, expected = torch.compile(pool)(x.to("spyre")), pool(x)

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from torch_spyre.eager import host
+import torch_spyre
 
 HALF, BF16, FLOAT = torch.float16, torch.bfloat16, torch.float32
 
@@ -39,7 +39,6 @@ CASES = [  # dtype, shape, k, dim, largest
 ]
 
 
-@pytest.mark.filterwarnings("error::torch_spyre.FallbackWarning")
 @pytest.mark.parametrize("equal", [False, True])
 @pytest.mark.parametrize(("dtype", "shape", "k", "dim", "largest"), CASES)
 def test_topk(dtype, shape, k, dim, largest, equal):
@@ -51,7 +50,6 @@ def test_topk(dtype, shape, k, dim, largest, equal):
     assert torch.equal(actual.indices.cpu(), indices)
 
 
-@pytest.mark.filterwarnings("error::torch_spyre.FallbackWarning")
 def test_compiled_with_its_neighbours():
     """A router: weights of the four best of 60 experts, and a view that cuts the ranks."""
 
@@ -66,7 +64,6 @@ def test_compiled_with_its_neighbours():
     assert torch.allclose(weights.cpu().float(), expected[0].float(), atol=0.01)
 
 
-@pytest.mark.filterwarnings("error::torch_spyre.FallbackWarning")
 @pytest.mark.parametrize("dtype", [HALF, FLOAT, torch.int64])
 def test_extremes(dtype):
     x = numbers(dtype, 5, 70, equal=True)
@@ -83,7 +80,6 @@ def test_extremes(dtype):
         assert torch.equal(indices.cpu(), first(x, 1, 0, False)[1][0])
 
 
-@pytest.mark.filterwarnings("error::torch_spyre.FallbackWarning")
 def test_expanded_and_single_elements():
     x = numbers(HALF, 70, 1)
     s = x.to("spyre")
@@ -96,7 +92,6 @@ def test_expanded_and_single_elements():
     assert torch.equal(torch.topk(s[3, 0], 1).values.cpu(), x[3, 0])
 
 
-@pytest.mark.filterwarnings("error::torch_spyre.FallbackWarning")
 def test_nan_is_the_first():
     x = torch.tensor([1.0, torch.nan, 3.0, torch.inf, -0.0, 0.0, -torch.inf])
     values, indices = x.to("spyre").topk(7)
@@ -107,11 +102,11 @@ def test_nan_is_the_first():
 
 def test_what_stays_on_the_host():
     x = torch.tensor([1.0, torch.nan, 3.0])
-    with pytest.warns(match="the smallest of float32"):
+    torch_spyre.reset_fallback_report()
+    with torch_spyre.fallback("warn"), pytest.warns(match="the smallest of float32"):
         assert x.to("spyre").topk(3, largest=False).indices.tolist() == [0, 2, 1]
-    host._warned.clear()  # of each operation, only the first is warned of
     wide = torch.randperm(300).to(FLOAT)
-    with pytest.warns(match="the card ranks up to 128"):
+    with torch_spyre.fallback("warn"), pytest.warns(match="the card ranks up to 128"):
         assert torch.equal(wide.to("spyre").topk(200).values.cpu(), wide.topk(200).values)
     with pytest.raises(RuntimeError):
         x.to("spyre").topk(4)

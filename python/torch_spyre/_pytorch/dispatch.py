@@ -20,6 +20,7 @@ __all__ = [
     "core_decompositions",
     "has_gaps",
     "is_decomposed_by_autograd",
+    "log_sigmoid_backward",
     "native_layer_norm_backward",
     "parameters_of",
     "register_module",
@@ -54,6 +55,13 @@ def without_autocast() -> AbstractContextManager[Any]:
 def core_decompositions() -> Mapping[OperatorBase, Callable[..., Any]]:
     """PyTorch's decompositions to core ATen."""
     return torch._decomp.core_aten_decompositions()
+
+
+def log_sigmoid_backward(*args: Any) -> Any:
+    """PyTorch's decomposition of the operator, which needs no buffer."""
+    from torch._decomp.decompositions import log_sigmoid_backward
+
+    return log_sigmoid_backward(*args)
 
 
 def native_layer_norm_backward(*args: Any) -> Any:

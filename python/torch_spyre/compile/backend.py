@@ -11,16 +11,16 @@ launched, the nodes of the others run through PyTorch on the CPU.
 from __future__ import annotations
 
 import functools
+import itertools
 import tempfile
 
 import torch
 
-from .. import _C, config, passes
+from .. import _C, _fallback, config, passes
 from .._pytorch import dynamo_interface, pytree, structured
 from .._pytorch.dynamo import aot_autograd
 from ..debug import artefacts, compile_log
-from ..eager.host import warn_fallback
-from ..report import reports
+from ..report import CompileReport, reports
 from . import (
     attention,
     buckets,
@@ -32,7 +32,7 @@ from . import (
     named_dims,
 )
 from . import options as compile_options
-from .graph_builder import GraphBuilder, Inexpressible
+from .graph_builder import GraphBuilder, Inexpressible, location
 from .program import Program
 from .sizes import UnknownSize, node_values
 
@@ -147,8 +147,10 @@ def _build(gm: torch.fx.GraphModule, args, folder):
         builder.build(args)
         return _finish(builder, folder)
     except (Inexpressible, UnknownSize) as error:
-        warn_fallback("a graph", f"it is interpreted node by node: {error}")
-        return _Eager(gm)
+        reason = f"it is interpreted node by node: {error}"
+        report = CompileReport(interpreted=str(error), text=_interpreted_text(gm, reason))
+        reports.append(report)
+        return _Eager(gm, reason)
 
 
 def _finish(builder: GraphBuilder, folder) -> Program:
@@ -169,17 +171,39 @@ def _program(builder: GraphBuilder, stages: str | None, folder=None) -> Program:
         folder.program(program)
     artefacts.show_code(program)
     reports.append(program.report())
-    program.warn_of_fallbacks()
     listings = functools.partial(artefacts.passes_of, stages) if stages else None
     compile_log.of_program(program, reports[-1], listings)
     return program
 
 
-class _Eager:
-    """Runs the graph's nodes one by one; errors get the node and the user's line."""
+_interpreted = itertools.count()  # graphs that run node by node
 
-    def __init__(self, gm):
+
+def _calls(gm: torch.fx.GraphModule):
+    return (node for node in gm.graph.nodes if node.op == "call_function")
+
+
+def _interpreted_text(gm: torch.fx.GraphModule, reason: str) -> str:
+    """A report's text for a graph that the compiler has not seen, as `Executable.report`."""
+    lines = [f"node {i} {node.target}: eager, {reason}" for i, node in enumerate(_calls(gm))]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _first_line(gm: torch.fx.GraphModule) -> str:
+    """ "model.py:12 in forward", where the user wrote the graph's first operator."""
+    return next(filter(None, map(location, _calls(gm))), "")
+
+
+class _Eager:
+    """Runs the graph's nodes one by one; errors get the node and the user's line. `reason` is why,
+    of a graph with tensors of the card."""
+
+    def __init__(self, gm, reason: str = ""):
         self.gm = gm
+        self.reason = reason
+        self.number = next(_interpreted)
 
     def __call__(self, args):
+        if self.reason:
+            _fallback.meet("graph", args, self.reason, _first_line(self.gm), str(self.number))
         return list(torch.fx.Interpreter(self.gm).run(*args))

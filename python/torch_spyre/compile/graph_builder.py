@@ -165,7 +165,7 @@ class GraphBuilder:
                 handover.op_name(node.target),
                 handover.encode(arguments, self._id),
                 types,
-                _location(node),
+                location(node),
             )
         except (_C.Unsupported, RuntimeError) as error:
             raise Inexpressible(f"{node.target}: {error}") from error
@@ -181,7 +181,7 @@ class GraphBuilder:
         for source in node.all_input_nodes:
             if self.dims.get(source) == "":
                 size = tuple(self.values[source].shape)
-                self.unnamed.append(f"{source.name} of size {size} ({_location(node)})")
+                self.unnamed.append(f"{source.name} of size {size} ({location(node)})")
 
     def _item(self, node):
         source, index = node.args
@@ -248,7 +248,7 @@ def scalar_to_card(number, device):
     return number.to(device, torch.float32 if number.dtype == torch.float64 else number.dtype)
 
 
-def _location(node: torch.fx.Node) -> str | None:
+def location(node: torch.fx.Node) -> str | None:
     return _innermost_line(node.meta.get("stack_trace") or "")
 
 

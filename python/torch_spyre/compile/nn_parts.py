@@ -6,6 +6,8 @@ A function that returns NotImplemented leaves its arguments to the host.
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -26,6 +28,8 @@ def _affine(x, weight, bias):
 
 @register_spyre_decomposition(_aten._native_batch_norm_legit_no_training.default)
 def batch_norm_inference(x, weight, bias, mean, variance, _momentum, eps):
+    if not x.is_floating_point():
+        return NotImplemented
     scale = (variance + eps).rsqrt()
     result = _affine((x - _of_channels(mean, x)) * _of_channels(scale, x), weight, bias)
     return result, x.new_empty(0), x.new_empty(0)
@@ -36,7 +40,8 @@ def batch_norm_without_statistics(x, weight, bias, training, _momentum, eps):
     """What instance_norm calls, with one batch and all instances as channels."""
     if not training or x.shape[0] != 1:
         return NotImplemented
-    result, mean, scale = group_norm(x, weight, bias, 1, x.shape[1], -1, x.shape[1], eps)
+    places = math.prod(x.shape[2:])
+    result, mean, scale = group_norm(x, weight, bias, 1, x.shape[1], places, x.shape[1], eps)
     return result, mean[0], scale[0]
 
 
@@ -50,8 +55,10 @@ def batch_norm(x, weight, bias, mean, variance, training, momentum, eps):
 
 
 @register_spyre_decomposition(_aten.native_group_norm.default)
-def group_norm(x, weight, bias, batch, _channels, _places, groups, eps):
-    rows = x.reshape(batch, groups, -1)
+def group_norm(x, weight, bias, batch, channels, places, groups, eps):
+    if not x.is_floating_point():
+        return NotImplemented
+    rows = x.reshape(batch, groups, channels // groups * places)
     result, mean, scale = torch.native_layer_norm(rows, rows.shape[-1:], None, None, eps)
     result = _affine(result.reshape(x.shape), weight, bias)
     return result, mean.reshape(batch, groups), scale.reshape(batch, groups)
@@ -59,6 +66,8 @@ def group_norm(x, weight, bias, batch, _channels, _places, groups, eps):
 
 @register_spyre_decomposition(_aten.log_sigmoid_forward.default)
 def log_sigmoid(x):
+    if not x.is_floating_point():
+        return NotImplemented
     return -F.softplus(-x), x.new_empty(0)
 
 
@@ -67,7 +76,7 @@ def avg_pool2d(x, kernel, stride=(), padding=0, ceil_mode=False, count_include_p
                divisor=None):  # fmt: skip
     """Means of windows, which may overlap; without padding."""
     edges = padding if isinstance(padding, (list, tuple)) else [padding]
-    if any(edges) or ceil_mode or divisor is not None:
+    if any(edges) or ceil_mode or divisor is not None or not x.is_floating_point():
         return NotImplemented
     (height, width), (down, right) = (_pair(kernel), _pair(stride or kernel))
     means = x.unfold(-2, height, down).unfold(-2, width, right).mean((-2, -1))

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 
 import torch
 
-from .. import _C
+from .. import _C, _fallback
 from .._pytorch import pytree
 from .._pytorch.dynamo import graph_breaks
 from ..device import bindings
 from ..eager import room
-from ..eager.host import call, warn_fallback
+from ..eager.host import call
 from ..report import CompileReport
 from . import handover, integers
 from .graph_builder import GraphBuilder, scalar_to_card
@@ -47,6 +48,11 @@ def _as_traced(tensor, fake):
     return traced.copy_(tensor)
 
 
+def _is_read(value) -> bool:
+    """A tensor of the card with values that can be read."""
+    return is_on_card(value) and value.numel() > 0
+
+
 class Program:
     """The segments of a compiled graph, ready to run."""
 
@@ -76,6 +82,8 @@ class Program:
             for value, fake in self._pairs(ids, builder.values[node])
         }
         self.resolve = builder.resolve
+        self.nodes_taken = executable.nodes()
+        self.fallbacks = self._find_fallbacks()
         self._check_room()
         self.effects = self._plan_effects(builder.effects)
         self.watches = [self._watch(segment) for segment in self.segments]
@@ -179,6 +187,8 @@ class Program:
             launch, arguments, outputs = self.straight
             results = launch([args[index] for index in arguments], self.device.index)
             return [c if place is None else results[place] for place, c in outputs]
+        for node, reason, location in self.fallbacks.values():
+            _fallback.meet(node.target, self._operands(node), reason, location)
         values: dict[int, torch.Tensor] = {}
         for value, source in self.inputs:
             tensor = args[source] if isinstance(source, int) else source
@@ -235,7 +245,8 @@ class Program:
         if not self._fits_card(index, segment, values):
             nodes = [self.nodes[number] for number in segment["nodes"]]
             risky = self.watches[index].risky if self.watches[index] else nodes
-            warn_fallback(risky[0].target, "runs on the CPU: its int64 values leave 32 bits")
+            operands = self._operands(risky[0])
+            _fallback.meet(risky[0].target, operands, "its int64 values leave 32 bits")
             self._run_on_host(segment, values)
             self._write_inputs(segment, values)
             return
@@ -267,14 +278,18 @@ class Program:
 
     def _run_on_host(self, segment, values):
         local: dict[int, torch.Tensor] = {}
+        made_by: dict = {}
+        moved = 0  # bytes that came from the card for the node at work
 
         def to_cpu(argument):
             if isinstance(argument, torch.device):
                 return torch.device("cpu")
             if not isinstance(argument, torch.fx.Node):
                 return argument
+            nonlocal moved
             value = self.ids[argument]
             if value not in local and value in values:
+                moved += values[value].nbytes if is_on_card(values[value]) else 0
                 local[value] = _as_traced(values[value].cpu(), self.fakes[value])
             elif value not in local:  # a view that the card needs no work for
                 run(argument)
@@ -289,20 +304,40 @@ class Program:
             result = function(*args, **kwargs) if function else call(node.target, args, kwargs)
             for value, tensor in self._pairs(self.ids[node], result):
                 local[value] = _as_traced(tensor, self.fakes[value])
+                made_by[value] = node
 
         for number in segment["nodes"]:
+            began, moved = time.perf_counter(), 0
             run(self.nodes[number])
+            self._account(self.nodes[number], moved, 0, time.perf_counter() - began)
         for value in segment["outputs"]:
             values[value] = local[value]
+            if self.fakes[value].device.type == "spyre":
+                self._account(made_by[value], 0, local[value].nbytes, 0.0, calls=0)
 
-    def warn_of_fallbacks(self) -> None:
-        """Names what the graph has on the card and the host computes, each operator once."""
+    def _account(self, node, to_host, to_card, seconds, calls=1):
+        if node.target in _MOVES or node.target.is_view:
+            return
+        _node, reason, _location = self.fallbacks.get(node, (node, "", ""))
+        is_fallback = node in self.fallbacks
+        _fallback.account(node.target, reason, is_fallback, to_host, to_card, seconds, calls)
+
+    def _operands(self, node):
+        return [self.values[argument] for argument in node.all_input_nodes]
+
+    def _find_fallbacks(self) -> dict:
+        """The nodes that read tensors of the card and that the host computes, with the
+        compiler's reason and the user's line."""
+        found = {}
         for segment in self.segments:
             for number in segment["nodes"] if segment["kind"] != "card" else ():
                 node = self.nodes[number]
-                on_card = any(is_on_card(leaf) for leaf in pytree.tree_leaves(self.values[node]))
-                if on_card and not (node.target.is_view or node.target in _MOVES):
-                    warn_fallback(node.target, "runs on the CPU: last_report().text has the reason")
+                if node.target.is_view or node.target in _MOVES or node.target in fallback_ops:
+                    continue
+                if any(_is_read(leaf) for leaf in pytree.tree_leaves(self._operands(node))):
+                    _op, location, _layer, reason = self.nodes_taken[number]
+                    found[node] = node, reason, "" if location == "unknown" else location
+        return found
 
     def report(self) -> CompileReport:
         report = CompileReport(

@@ -23,29 +23,36 @@ def device_index(device=None) -> int:
     return _C.current_device() if device.index is None else device.index
 
 
-class Stream:
+class Stream(torch.Stream):
     """Work in order. Priority 0 takes one of the low streams, any other one of the high ones."""
 
-    def __init__(self, device=None, priority: int = 0, *, stream_id: int | None = None):
-        self._card = device_index(device)
+    def __new__(cls, device=None, priority: int = 0, *, stream_id: int | None = None):
+        card = device_index(device)
         if isinstance(priority, bool) or not isinstance(priority, int):
             raise TypeError(f"priority: expected an int, got {type(priority).__name__}")
         if stream_id is None:
-            stream_id = _C._stream_from_pool(self._card, priority != 0)
-        self._id = stream_id
+            stream_id = _C._stream_from_pool(card, priority != 0)
+        return super().__new__(
+            cls,
+            stream_id=stream_id,
+            device_index=card,
+            device_type=stream_type(),
+        )
+
+    def __init__(self, device=None, priority: int = 0, *, stream_id: int | None = None):
+        self._card = self.device_index
+        self._id = self.stream_id
         self._before: list[tuple[int, int]] = []
 
     @property
     def id(self) -> int:
         return self._id
 
-    stream_id = id
-
     @property
     def priority(self) -> int:
         return -1 if self._id > _C.LOW_STREAMS else 0
 
-    def device(self) -> torch.device:
+    def device(self) -> torch.device:  # type: ignore[override]
         return torch.device("spyre", self._card)
 
     def query(self) -> bool:
@@ -60,21 +67,14 @@ class Stream:
 
     def record_event(self, event=None):
         event = Event() if event is None else event
-        event.record(self._torch())
+        event.record(self)
         return event
 
     def wait_event(self, event) -> None:
-        event.wait(self._torch())
+        event.wait(self)
 
     def wait_stream(self, stream) -> None:
         self.wait_event(as_stream(stream).record_event())
-
-    def _torch(self) -> torch.Stream:
-        return torch.Stream(
-            stream_id=self._id,
-            device_index=self._card,
-            device_type=stream_type(),
-        )
 
     def __enter__(self) -> Stream:
         self._before.append((_C.current_device(), _C._current_stream(self._card)))
@@ -88,9 +88,10 @@ class Stream:
         _C.set_device(device)
 
     def __eq__(self, other) -> bool:
-        if not isinstance(other, Stream):
+        if not isinstance(other, torch.Stream):
             return NotImplemented
-        return (self._card, self._id) == (other._card, other._id)
+        mine = (self.device_type, self._card, self._id)
+        return mine == (other.device_type, other.device_index, other.stream_id)
 
     def __hash__(self) -> int:
         return hash((self._card, self._id))
@@ -109,7 +110,7 @@ def Event(  # noqa: N802
 
 
 def as_stream(stream) -> Stream:
-    if isinstance(stream, torch.Stream):
+    if isinstance(stream, torch.Stream) and not isinstance(stream, Stream):
         return Stream(stream.device, stream_id=stream.stream_id)
     return stream
 

@@ -11,14 +11,17 @@ and out= forms compute the functional form, whose result takes the place of the 
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 
 from .. import _C
+from .._fallback import user_level
 from .._pytorch.dispatch import OpOverload, schema_of
 from ..compile import handover, integers
 from ..compile.registered import fallback_ops
 from . import room
-from .host import run_on_cpu
+from .host import overlaps, run_on_cpu
 from .result_types import results_of
 
 _aten = torch.ops.aten
@@ -106,10 +109,8 @@ class _Operator:
             return None, None  # no work that could fall back
         try:
             return self._build(values, tensors), None
-        except torch.OutOfMemoryError:
-            raise
-        except (_C.Unsupported, ValueError, NotImplementedError, RuntimeError) as error:
-            return None, str(error)
+        except _C.Unsupported as refusal:
+            return None, str(refusal)
 
     def _build(self, values, tensors):
         results = results_of(self.op, values)
@@ -134,12 +135,8 @@ class _Operator:
             graph.add_output(value)
         name = f"sdsc_fused_{self.op.overloadpacket.__name__}"
         with torch.profiler.record_function(f"dxp_standalone:{name}"):
-            executable = handover.compile_graph(graph, host_fallback=False)
-        if executable.segment_count() != 1:
-            raise _C.Unsupported(f"it became {executable.segment_count()} segments")
+            executable = _compile_node(graph)
         segment = executable.segment(0)
-        if segment["kind"] != "card":
-            raise _C.Unsupported("the compiler leaves it to the host")
         order = {value: index for index, value in enumerate(segment["outputs"])}
         return _Program(
             executable,
@@ -148,6 +145,22 @@ class _Operator:
             not isinstance(results, (tuple, list)),
             integers.is_at_risk(self.op, values),
         )
+
+
+def _compile_node(graph: _C.Graph) -> _C.Executable:
+    """The one card segment of a graph of one node; Unsupported with the rule that forbids it."""
+    try:
+        executable = handover.compile_graph(graph, host_fallback=True)
+    except ValueError as wrong:
+        # The call breaks a rule of the operator that PyTorch's meta kernel does not look at. Its
+        # CPU kernel does, and says so in PyTorch's class.
+        raise _C.Unsupported(str(wrong)) from wrong
+    _op, _location, layer, reason = executable.nodes()[0]
+    if layer == "host":
+        raise _C.Unsupported(reason)
+    if executable.segment_count() != 1:
+        raise _C.Unsupported(f"it became {executable.segment_count()} segments")
+    return executable
 
 
 def _scalars(value):
@@ -204,10 +217,14 @@ def _in_place(op, functional):
         }
         values = values[: len(values) - len(named)]
         program, tensors, reason = operator.find(values, named)
-        if program is None:
-            return args[0].copy_(run_on_cpu(functional, values, named, reason))
+        target = args[0]
+        if program is None or not _may_write(op, target, tensors):
+            return run_on_cpu(op, args, kwargs, reason if program is None else _SHARED)
+        result = program.run(tensors, tensors[0].device.index)
+        if target.shape != result.shape or not _takes(op, target, result):
+            return run_on_cpu(op, args, kwargs, "its result has another shape or dtype")
         program.remember(written=0)
-        return args[0].copy_(program.run(tensors, tensors[0].device.index))
+        return target.copy_(result)
 
     return kernel
 
@@ -221,30 +238,86 @@ def _with_out(op, functional):
         targets = [kwargs[name] for name in names]
         rest = {name: value for name, value in kwargs.items() if name not in names}
         program, tensors, reason = operator.find(args, rest)
-        if program is None:
-            results = run_on_cpu(functional, args, rest, reason)
-        else:
-            results = program.run(tensors, tensors[0].device.index)
-            same = len(targets) == 1 and _takes(targets[0], results)
-            if same:
-                program.remember(written=_position(targets[0], tensors))
-        for target, result in zip(targets, results if len(targets) > 1 else [results], strict=True):
-            if not torch.can_cast(result.dtype, target.dtype):
-                raise RuntimeError(
-                    f"{op}: result type {result.dtype} can't be cast to the desired output type "
-                    f"{target.dtype}"
-                )
-            if target.shape != result.shape:
-                target.resize_(result.shape)
+        if program is None or not _may_write_all(op, targets, tensors):
+            return run_on_cpu(op, args, kwargs, reason if program is None else _SHARED)
+        results = program.run(tensors, tensors[0].device.index)
+        results = results if len(targets) > 1 else [results]
+        if not all(_out_takes(op, t, r, tensors) for t, r in zip(targets, results, strict=True)):
+            return run_on_cpu(op, args, kwargs, "its result has another shape or dtype")
+        if len(targets) == 1 and targets[0].shape == results[0].shape:
+            program.remember(written=_position(targets[0], tensors))
+        for target, result in zip(targets, results, strict=True):
+            _resize_out(target, result.shape)
             target.copy_(result)
         return tuple(targets) if len(targets) > 1 else targets[0]
 
     return kernel
 
 
-def _takes(target, result) -> bool:
-    """A result needs neither cast nor resize on its way into `target`."""
-    return target.dtype == result.dtype and target.shape == result.shape
+_SHARED = "what it writes shares memory with an operand, or with itself"
+
+
+def _may_write(op, target, tensors) -> bool:
+    """Whether the result may be computed apart and then written into `target`: it shares memory
+    with no operand, or is one that PyTorch writes so. Where not, PyTorch's own kernel decides."""
+    if overlaps(target):
+        return False
+    storage = target.untyped_storage().data_ptr()
+    for index, tensor in enumerate(tensors):
+        if tensor.untyped_storage().data_ptr() != storage:
+            continue
+        if tensor is target and index == 0 and _writes_self(op):
+            continue
+        same = (
+            tensor.shape == target.shape
+            and tensor.stride() == target.stride()
+            and tensor.storage_offset() == target.storage_offset()
+        )
+        if not same or torch.Tag.pointwise not in op.tags:
+            return False
+    return True
+
+
+def _writes_self(op) -> bool:
+    """Whether the operator is an in-place form or the out= form of one that has such a form."""
+    return not schema_of(op).arguments[-1].is_out or hasattr(
+        _aten, op.overloadpacket.__name__ + "_"
+    )
+
+
+def _may_write_all(op, targets, tensors) -> bool:
+    storages = {target.untyped_storage().data_ptr() for target in targets}
+    return len(storages) == len(targets) and all(_may_write(op, t, tensors) for t in targets)
+
+
+def _takes(op, target, result) -> bool:
+    """PyTorch's rule for the dtype of what is written: element-wise operators cast within the
+    kinds of numbers, others want their own dtype."""
+    if target.dtype == result.dtype:
+        return True
+    return torch.Tag.pointwise in op.tags and torch.can_cast(result.dtype, target.dtype)
+
+
+def _out_takes(op, target, result, tensors) -> bool:
+    resized_operand = target.shape != result.shape and any(t is target for t in tensors)
+    return _takes(op, target, result) and not resized_operand
+
+
+def _resize_out(target, shape) -> None:
+    """PyTorch's rule for out= of another shape."""
+    if target.shape == shape:
+        return
+    if target.numel() != 0:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape "
+            f"{list(target.shape)}, which does not match the required output shape {list(shape)}. "
+            "This behavior is deprecated, and in a future PyTorch release outputs will not be "
+            "resized unless they have zero elements. You can explicitly reuse an out tensor t by "
+            "resizing it, inplace, to zero elements with t.resize_(0).",
+            UserWarning,
+            stacklevel=user_level(),
+        )
+    target.resize_(shape)
 
 
 def _position(target, tensors) -> int:
@@ -268,7 +341,7 @@ def _make_kernel(op):
 
     def kernel(args, kwargs):
         room.check_host(op, args, kwargs)
-        return run_on_cpu(op, args, kwargs, "it changes its arguments")
+        return run_on_cpu(op, args, kwargs, "the compiler has no form of it that writes")
 
     return kernel
 

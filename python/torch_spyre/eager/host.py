@@ -1,35 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on the CPU: what the card has no program for, with a warning an operator."""
+"""Operators on the CPU: what the card has no program for, on copies of its tensors."""
 
 from __future__ import annotations
 
-import os
-import sys
+import time
 import warnings
+from collections.abc import Iterable
 
 import torch
 
-from .. import _C
+from .. import _C, _fallback
 from .._pytorch import pytree
 from .._pytorch.dispatch import schema_of
 from ..compile import handover
 from ..compile.registered import fallback_ops
 
 _aten = torch.ops.aten
-_warned: set = set()
-
-
-class FallbackWarning(UserWarning):
-    """An operator ran on the CPU because the card has no program for it."""
-
-
-def user_level() -> int:
-    """The stack level, for warnings.warn(), of the innermost frame outside PyTorch and here."""
-    ours = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(torch.__file__))
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def warn_downcast() -> bool:
@@ -40,80 +26,42 @@ def warn_downcast() -> bool:
         "spyre does not support int64: kept as int32; operators on values outside 32 bits run on "
         "the host",
         UserWarning,
-        stacklevel=user_level(),
+        stacklevel=_fallback.user_level(),
     )
     return not torch.is_warn_always_enabled()
 
 
-def warn_fallback(what, message: str) -> None:
-    """Warns once for each operator."""
-    if what in _warned:
-        return
-    _warned.add(what)
-    text = f"spyre: {what} {message}".splitlines()[0]
-    warnings.warn(text, FallbackWarning, stacklevel=user_level())
-
-
 def run_on_cpu(op, args, kwargs, reason: str | None = None):
-    """Runs `op` on CPU copies; results return to the card, mutated arguments are copied back."""
+    """Runs `op` on CPU copies; results return to the card, what it wrote is copied back.
+
+    With a `reason` it is a fallback (_fallback.py) if the operator reads a tensor of the card, once
+    PyTorch's kernel has found nothing wrong with the arguments."""
     handover.check_devices(op, args, kwargs)
-    if reason is not None:
-        warn_fallback(op, f"runs on the CPU: {reason}")
-    device: torch.device | None = None
-    copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # id of the copy -> original, copy
-    generators: list[tuple[torch.Generator, torch.Generator]] = []
-
-    def to_cpu(value):
-        nonlocal device
-        if isinstance(value, torch.Tensor) and value.device.type == "spyre":
-            device = value.device
-            copy = value.cpu()
-            copies[id(copy)] = (value, copy)
-            return copy
-        if isinstance(value, torch.device) and value.type == "spyre":
-            device = device or value
-            return torch.device("cpu")
-        if isinstance(value, torch.Generator) and value.device.type == "spyre":
-            generators.append((value, torch.Generator()))
-            generators[-1][1].set_state(value.get_state())
-            return generators[-1][1]
-        return value
-
-    cpu_args, cpu_kwargs = pytree.tree_map(to_cpu, (args, kwargs))
+    began = time.perf_counter()
+    copies = _Copies(op, args, kwargs)
+    cpu_args, cpu_kwargs = pytree.tree_map(copies.to_cpu, (args, kwargs))
     if torch.Tag.nondeterministic_seeded in op.tags:
-        cpu_kwargs = _with_generator(op, cpu_args, cpu_kwargs, device, generators)
+        cpu_kwargs = copies.with_generator(cpu_args, cpu_kwargs)
     function = fallback_ops.get(op)
     if function is None:
         results = call(op, cpu_args, cpu_kwargs)
     else:
         results = function(*_wrapped(op, cpu_args), **cpu_kwargs)
-    for original, copy in generators:
-        original.set_state(copy.get_state())
-    _copy_back(op, cpu_args, cpu_kwargs, copies)
-
-    def to_card(value):
-        if not isinstance(value, torch.Tensor):
-            return value
-        if id(value) in copies:
-            return copies[id(value)][0]
-        if device is None or value.device.type != "cpu":
-            return value
-        return value.to(device)
-
-    return pytree.tree_map(to_card, results)
+    is_fallback = copies.bytes_read > 0
+    if reason is not None and is_fallback:
+        operands = [value for argument, value in _named(op, args, kwargs) if not argument.is_out]
+        _fallback.meet(op, operands, reason)
+    copies.write_back()
+    results = pytree.tree_map(copies.to_card, results)
+    if reason is not None:
+        took = time.perf_counter() - began
+        _fallback.account(op, reason, is_fallback, copies.bytes_read, copies.bytes_written, took)
+    return results
 
 
-def _with_generator(op, args, kwargs, device, generators):
-    """Random operators draw from the device's own generator."""
-    names = [argument.name for argument in schema_of(op).arguments]
-    if "generator" not in names or device is None or kwargs.get("generator") is not None:
-        return kwargs
-    if names.index("generator") < len(args):
-        return kwargs
-    default = _C._get_default_generator(device.index if device.index is not None else -1)
-    generators.append((default, torch.Generator()))
-    generators[-1][1].set_state(default.get_state())
-    return {**kwargs, "generator": generators[-1][1]}
+# The vectorised kernel of PyTorch's CPU does not store what it computes of whole vectors in 16
+# bits: only the elements behind the last whole vector change.
+_LEAVES_16_BITS = {_aten._fused_sgd, _aten._fused_sgd_}
 
 
 def call(op, args, kwargs):
@@ -121,6 +69,10 @@ def call(op, args, kwargs):
 
     PyTorch hands a number to a Python kernel in the place of a tensor without dimensions. Most
     operators take it back, and it leaves the dtype of such a tensor beside it as it is."""
+    if op.overloadpacket in _LEAVES_16_BITS:
+        dtypes = {getattr(leaf, "dtype", None) for leaf in pytree.tree_leaves((args, kwargs))}
+        for narrow in dtypes & {torch.float16, torch.bfloat16}:
+            return _in_float32(op, args, kwargs, narrow)
     try:
         return op(*args, **kwargs)
     except NotImplementedError as error:
@@ -148,16 +100,27 @@ def _narrowest(args) -> torch.dtype:
 
 
 def _in_float32(op, args, kwargs, narrow: torch.dtype):
-    def cast(given, wanted):
-        def one(value):
-            return value.to(wanted) if getattr(value, "dtype", None) == given else value
+    wide: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # id of an argument: it, its cast
 
-        return one
+    def widened(value):
+        if getattr(value, "dtype", None) != narrow:
+            return value
+        if id(value) not in wide:
+            wide[id(value)] = value, value.float()
+        return wide[id(value)][1]
 
-    if any(a.alias_info is not None and a.alias_info.is_write for a in schema_of(op).arguments):
-        raise _C.Unsupported(f"{op} in {narrow}: the CPU has no kernel for it")
-    args, kwargs = pytree.tree_map(cast(narrow, torch.float32), (args, kwargs))
-    return pytree.tree_map(cast(torch.float32, narrow), op(*args, **kwargs))
+    def narrowed(value):
+        if id(value) in originals:
+            return originals[id(value)]
+        return value.to(narrow) if getattr(value, "dtype", None) == torch.float32 else value
+
+    results = op(*pytree.tree_map(widened, args), **pytree.tree_map(widened, kwargs))
+    for value in pytree.tree_leaves(_written(op, args, kwargs)):
+        if id(value) in wide:
+            cast = wide[id(value)][1]
+            value.resize_(cast.shape).copy_(cast)
+    originals = {id(cast): value for value, cast in wide.values()}
+    return pytree.tree_map(narrowed, results)
 
 
 def _wrapped(op, values) -> list:
@@ -174,20 +137,178 @@ def _is_tensor(argument) -> bool:
     return str(argument.type) in ("Tensor", "Optional[Tensor]")
 
 
+class _Copies:
+    """The CPU's copies of one call's tensors and generators.
+
+    Tensors that share a storage, and tensors whose elements share memory, are copied with their
+    storage when the operator writes one of them: the CPU's kernel sees the same overlap and takes
+    or refuses it as PyTorch does. Copies of what is written are never the tensors that PyTorch's
+    kernels resize or replace: `write_back` moves values and sizes.
+    """
+
+    def __init__(self, op, args, kwargs):
+        self.op = op
+        self.device: torch.device | None = None
+        self.bytes_read = 0  # of the card
+        self.bytes_written = 0
+        self._copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # id(copy): original, copy
+        self._copy_of: dict[int, torch.Tensor] = {}  # id of an original: its one copy
+        self._generators: list[tuple[torch.Generator, torch.Generator]] = []
+        self._storages: dict[int, torch.Tensor] = {}  # address of a storage: its copy, flat
+        self._written = list(_on_card(_written(op, args, kwargs)))
+        self._only_written = _only_written(op, args, kwargs)
+        self._shared = _shared(self._written, (args, kwargs)) if self._written else set()
+
+    def to_cpu(self, value):
+        if isinstance(value, torch.Tensor) and value.device.type == "spyre":
+            self.device = value.device
+            if id(value) not in self._copy_of:
+                copy = self._copy_of[id(value)] = self._copy(value)
+                self._copies[id(copy)] = (value, copy)
+            return self._copy_of[id(value)]
+        if isinstance(value, torch.device) and value.type == "spyre":
+            self.device = self.device or value
+            return torch.device("cpu")
+        if isinstance(value, torch.Generator) and value.device.type == "spyre":
+            return self._generator(value)
+        return value
+
+    def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) in self._only_written and _storage(tensor) not in self._shared:
+            # Its values are not read, but PyTorch looks at its sizes and strides.
+            return torch.empty_like(tensor, device="cpu")
+        if _storage(tensor) in self._shared:
+            return self._mirrored(tensor)
+        self.bytes_read += tensor.nbytes
+        return tensor.cpu()
+
+    def _mirrored(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The copy of a tensor as a view of the copy of its storage."""
+        address = _storage(tensor)
+        if address not in self._storages:
+            elements = tensor.untyped_storage().nbytes() // tensor.element_size()
+            flat = tensor.as_strided((elements,), (1,), 0).cpu()
+            self.bytes_read += flat.nbytes
+            self._storages[address] = flat
+        flat = self._storages[address]
+        return flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+    def _generator(self, original: torch.Generator) -> torch.Generator:
+        copy = torch.Generator()
+        copy.set_state(original.get_state())
+        self._generators.append((original, copy))
+        return copy
+
+    def with_generator(self, args, kwargs):
+        """Random operators draw from the device's own generator."""
+        names = [argument.name for argument in schema_of(self.op).arguments]
+        device = self.device
+        if "generator" not in names or device is None or kwargs.get("generator") is not None:
+            return kwargs
+        if names.index("generator") < len(args):
+            return kwargs
+        default = _C._get_default_generator(device.index if device.index is not None else -1)
+        return {**kwargs, "generator": self._generator(default)}
+
+    def write_back(self) -> None:
+        """What the operator wrote, and the states of generators."""
+        for drawn_from, generator in self._generators:
+            drawn_from.set_state(generator.get_state())
+        written = {id(tensor) for tensor in self._written}
+        for original, copy in self._copies.values():
+            if id(original) not in written:
+                continue
+            if original.shape != copy.shape:
+                original.resize_(copy.shape)
+            original.copy_(copy)
+            self.bytes_written += copy.nbytes
+
+    def to_card(self, value):
+        if not isinstance(value, torch.Tensor):
+            return value
+        if id(value) in self._copies:
+            return self._copies[id(value)][0]
+        if self.device is None or value.device.type != "cpu":
+            return value
+        self.bytes_written += value.nbytes
+        return value.to(self.device)
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _on_card(values) -> Iterable[torch.Tensor]:
+    for leaf in pytree.tree_leaves(values):
+        if isinstance(leaf, torch.Tensor) and leaf.device.type == "spyre":
+            yield leaf
+
+
 # Schemas that do not tell what they write.
-_UNDECLARED = {_aten.native_batch_norm.default: ("running_mean", "running_var")}
+_UNDECLARED = {
+    _aten.native_batch_norm.default: ("running_mean", "running_var"),
+    _aten.batch_norm_update_stats.default: ("running_mean", "running_var"),
+}
 
 
-def _copy_back(op, args, kwargs, copies) -> None:
-    undeclared = _UNDECLARED.get(op, ())
+def _named(op, args, kwargs):
     for index, argument in enumerate(schema_of(op).arguments):
-        declared = argument.alias_info is not None and argument.alias_info.is_write
-        if not declared and argument.name not in undeclared:
-            continue
-        value = args[index] if index < len(args) else kwargs.get(argument.name)
-        for copy in pytree.tree_leaves(value):
-            if id(copy) in copies:
-                original = copies[id(copy)][0]
-                if original.shape != copy.shape:
-                    original.resize_(copy.shape)
-                original.copy_(copy)
+        yield argument, args[index] if index < len(args) else kwargs.get(argument.name)
+
+
+def _written(op, args, kwargs) -> list:
+    """The arguments that the operator writes."""
+    undeclared = _UNDECLARED.get(op, ())
+    return [
+        value
+        for argument, value in _named(op, args, kwargs)
+        if (argument.alias_info is not None and argument.alias_info.is_write)
+        or argument.name in undeclared
+    ]
+
+
+# In-place operators that read nothing of what they fill.
+_DRAWS = {
+    *(packet.default for packet in (_aten.cauchy_, _aten.exponential_, _aten.geometric_,
+                                    _aten.log_normal_, _aten.normal_, _aten.uniform_)),
+    *(getattr(_aten.random_, overload) for overload in _aten.random_.overloads()),
+    _aten.bernoulli_.float,
+}  # fmt: skip
+
+
+def _only_written(op, args, kwargs) -> set[int]:
+    """Ids of the tensors whose values the operator never reads: out= that is no operand as well,
+    and what it fills with random numbers."""
+    filled = op in _DRAWS
+    ids: set[int] = set()
+    read: set[int] = set()
+    for argument, value in _named(op, args, kwargs):
+        only = argument.is_out or (filled and argument.alias_info is not None)
+        (ids if only else read).update(map(id, _on_card(value)))
+    return ids - read
+
+
+def overlaps(tensor: torch.Tensor) -> bool:
+    """Whether several of its elements may be one place in memory; True where that is not plain."""
+    if tensor.is_contiguous():
+        return False
+    reach = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1:
+            if stride < reach:
+                return True
+            reach += (size - 1) * stride
+    return False
+
+
+def _shared(written: list[torch.Tensor], values) -> set[int]:
+    """Storages of written tensors that another tensor of the call has, too, or that hold several
+    elements in one place."""
+    by_storage: dict[int, set[int]] = {}
+    for tensor in _on_card(values):
+        by_storage.setdefault(_storage(tensor), set()).add(id(tensor))
+    return {
+        _storage(tensor)
+        for tensor in written
+        if len(by_storage[_storage(tensor)]) > 1 or overlaps(tensor)
+    }

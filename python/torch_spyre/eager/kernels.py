@@ -10,6 +10,7 @@ from .. import _C
 from .._pytorch.dispatch import (
     call_composite,
     is_decomposed_by_autograd,
+    log_sigmoid_backward,
     native_layer_norm_backward,
     schema_of,
 )
@@ -136,6 +137,24 @@ def _layer_norm_backward(*args):
     return native_layer_norm_backward(*args)
 
 
+def _narrow_copy(x, dim, start, length):
+    try:
+        return x.narrow(dim, start, length).clone()
+    except IndexError:  # the CPU's kernel has a class of its own for this
+        return run_on_cpu(_aten.narrow_copy.default, (x, dim, start, length), {})
+
+
+def _nested_fits(_x, _mask) -> bool:
+    """TransformerEncoder asks this before it makes a nested tensor, which the card has not; with
+    False it masks instead."""
+    return False
+
+
+def _log_sigmoid_backward(grad, x, buffer):
+    # What the CPU's kernel keeps in the buffer, devices do not.
+    return log_sigmoid_backward(grad, x, buffer)
+
+
 def register() -> list[torch.library.Library]:
     """Registers the device's operators; the registrations live as long as what is returned."""
     from ..compile import attention
@@ -162,6 +181,12 @@ def register() -> list[torch.library.Library]:
     aten.impl("convolution_overrideable", untraced(_convolution))
     aten.impl("convolution_backward_overrideable", untraced(_convolution_backward))
     aten.impl("native_layer_norm_backward", untraced(_layer_norm_backward))
+    aten.impl("narrow_copy", untraced(_narrow_copy))
+    aten.impl("log_sigmoid_backward", untraced(_log_sigmoid_backward))
+    # PyTorch's compositions for devices: one resizes its first argument, one refuses devices.
+    register_kernel("addr_", _kernel(_aten.addr_.default))
+    register_kernel("mode.values", _kernel(_aten.mode.values))
+    aten.impl("_nested_tensor_from_mask_left_aligned", untraced(_nested_fits))
     differentiable = torch.library.Library("aten", "IMPL", "AutogradPrivateUse1")
     recurrent.register(aten, differentiable)
     quantized = torch.library.Library("aten", "IMPL", "QuantizedPrivateUse1")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload, schema_of
 from .host import call
@@ -28,7 +29,8 @@ class _NotPlain(Exception):
 
 def results_of(op: OpOverload, values: list):
     """What op(*values) would return, as tensors of the device `meta`; `values` are in the order of
-    the schema. Raises what PyTorch raises for wrong arguments."""
+    the schema. Raises Unsupported where PyTorch does not know it, or takes the arguments for wrong:
+    its CPU kernel then says so in PyTorch's class."""
     rule = _RULES.get(op)
     if rule is not None:
         try:
@@ -51,7 +53,13 @@ def _by_pytorch(op: OpOverload, values: list):
     arguments = schema_of(op).arguments
     values = pytree.tree_map(to_meta, values)
     named = {a.name: v for a, v in zip(arguments, values, strict=True) if a.kwarg_only}
-    return call(op, values[: len(values) - len(named)], named)
+    try:
+        return call(op, values[: len(values) - len(named)], named)
+    except _C.InternalError:
+        raise
+    except Exception as refused:  # the kernels for meta are Python, and raise anything
+        first = (str(refused).splitlines() or [type(refused).__name__])[0]
+        raise _C.Unsupported(f"PyTorch does not tell what it returns: {first}") from refused
 
 
 def _demand(condition: bool) -> None:

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs on the CPU, and the warning that says so."""
 
-from ..eager.host import FallbackWarning, warn_fallback
+from .._fallback import FallbackWarning, meet
 from ..registry import fallback_ops, register_fallback
 
 __all__ = ["FallbackWarning", "fallback_ops", "register_fallback", "warn_fallback"]
+
+
+def warn_fallback(op: object, reason: str = "it is registered as a fallback") -> None:
+    """Says of an operator what torch_spyre.fallback says of every one that runs on the CPU."""
+    meet(op, (), reason)

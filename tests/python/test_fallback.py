@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the host computes: said, refused or silent, and accounted for."""
+
+import warnings
+
+import pytest
+import torch
+import torch_spyre
+from torch_spyre import _C, _fallback
+from torch_spyre.compile import handover
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch_spyre.reset_fallback_report()
+
+
+def card(*shape, dtype=torch.float16):
+    return torch.ones(shape, dtype=dtype).to("spyre")
+
+
+def said(function, *arguments):
+    """The texts of fallback warnings of a call."""
+    with torch_spyre.fallback("warn"), warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        function(*arguments)
+    assert all(w.filename == __file__ for w in seen if w.category is torch_spyre.FallbackWarning)
+    return [str(w.message) for w in seen if w.category is torch_spyre.FallbackWarning]
+
+
+def test_a_warning_names_operator_operands_line_and_rule():
+    (text,) = said(lambda: card(3, 4).cumsum(0))
+    assert text.startswith("spyre: aten.cumsum.default of float16[3, 4] runs on the CPU (test_fall")
+    assert text.endswith("the card has no scan")
+
+
+def test_a_warning_has_the_remedy():
+    (text,) = said(lambda: card(4, 4, dtype=torch.float32) @ card(4, 4, dtype=torch.float32))
+    assert "aten.mm.default of float32[4, 4], float32[4, 4]" in text
+    assert text.endswith("`.half()` or `torch.autocast('spyre')`")
+
+
+def test_one_warning_for_each_operator_and_rule():
+    x = card(3, 4)
+    assert len(said(x.cumsum, 0)) == 1
+    assert said(x.cumsum, 0) == [] == said(card(7).cumsum, 0)
+    assert len(said(x.cumprod, 0)) == 1
+
+
+def test_modes_nest_and_end_in_any_order():
+    x = card(3)
+    assert torch_spyre.fallback.mode == "error"
+    with pytest.raises(torch_spyre.FallbackError, match=r"aten.cumsum.default of float16\[3\]"):
+        x.cumsum(0)
+    with torch_spyre.fallback("silent"):
+        with torch_spyre.fallback("error"), pytest.raises(torch_spyre.FallbackError):
+            x.cumsum(0)
+        assert x.cumsum(0).cpu().tolist() == [1, 2, 3]
+    outer, inner = torch_spyre.fallback("silent"), torch_spyre.fallback("warn")
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__()
+    assert torch_spyre.fallback.mode == "warn"
+    inner.__exit__()
+    assert torch_spyre.fallback.mode == "error"
+
+
+def test_a_decorator_and_exceptions_from_the_rule():
+    @torch_spyre.fallback("error", allow=["aten.cumsum"])
+    def step(x):
+        return x.cumsum(0).cumprod(0)
+
+    with pytest.raises(torch_spyre.FallbackError, match="aten.cumprod"):
+        step(card(3))
+    assert torch_spyre.fallback("silent")(step.__wrapped__)(card(3)).cpu().tolist() == [1, 2, 6]
+
+
+def test_the_setting():
+    with pytest.raises(ValueError, match="'loud', expected one of warn, error, silent"):
+        torch_spyre.fallback("loud")
+    with pytest.raises(ValueError, match="'loud'"):
+        torch_spyre.fallback.set("loud")
+    before = torch_spyre.config.fallback
+    try:
+        torch_spyre.fallback.set("silent")
+        assert torch_spyre.config.fallback == "silent"
+    finally:
+        torch_spyre.fallback.set(before)
+
+
+def test_the_variable(run_python):
+    program = "import torch, torch_spyre; print(torch_spyre.fallback.mode)"
+    assert run_python(program, SPYRE_FALLBACK="silent").stdout == "silent\n"
+    assert run_python(program, SPYRE_FALLBACK="").stdout == "warn\n"
+    done = run_python(program, SPYRE_FALLBACK="loud")
+    assert done.stdout == "warn\n" and "SPYRE_FALLBACK=loud: expected one of" in done.stderr
+
+
+def test_an_error_leaves_what_would_be_written():
+    x = card(3)
+    with pytest.raises(torch_spyre.FallbackError):
+        x.cumsum_(0)
+    assert x.cpu().tolist() == [1, 1, 1]
+
+
+def test_backward_passes_obey_the_same_block():
+    x = card(3, dtype=torch.float32).requires_grad_()
+    with torch_spyre.fallback("silent"):
+        y = torch.cumprod(x, 0).sum()
+    with pytest.raises(torch_spyre.FallbackError, match="aten."):
+        y.backward()
+
+
+def test_compiled_graphs():
+    def function(x):
+        return torch.cumsum(x * 2, 0) + 1
+
+    compiled = torch.compile(function)
+    x = card(3, 4)
+    for _ in range(2):
+        match = r"aten.cumsum.default of float16\[3, 4\] .*test_fallback.py:\d+ in function\): the"
+        with pytest.raises(torch_spyre.FallbackError, match=match):
+            compiled(x)
+    assert len(said(compiled, x)) == 1
+    with torch_spyre.fallback("silent"):
+        compiled(x)
+    (record,) = [r for r in torch_spyre.fallback_report() if r.op == "aten.cumsum.default"]
+    assert (record.calls, record.is_fallback) == (2, True)
+    assert record.bytes_to_host == 2 * x.nbytes and record.bytes_to_card == 2 * x.nbytes
+
+
+def test_the_compilers_reasons_by_node(tmp_path, run_python):
+    program = """if True:
+        import torch, torch_spyre
+        from torch_spyre.compile import handover
+        handover.observers.append(lambda made: print(made.nodes()))
+        torch.compile(lambda x: torch.cumsum(x * 2, 0))(torch.ones(3, device="spyre"))
+        print(torch_spyre.compile_statistics()["compilations"])
+    """
+    options = {"SPYRE_CACHE_DIR": str(tmp_path), "SPYRE_FALLBACK": "silent"}
+    fresh = run_python(program, **options).stdout.splitlines()
+    assert fresh[-1] != "0"
+    assert "('aten.mul.Tensor', 'unknown', 'native', None)" in fresh[-2]
+    assert "'host', 'the card has no scan')" in fresh[-2]
+    known = run_python(program, **options).stdout.splitlines()
+    assert known == [*fresh[:-1], "0"]
+
+
+@pytest.mark.host("graph")
+def test_every_graph_that_is_interpreted_has_a_warning_and_a_report():
+    x = torch.ones(1, 1, 1, 1, 1, 1, 2, dtype=torch.float16)
+    before = len(torch_spyre.compile_reports())
+    for number, function in enumerate((lambda x: x + x, lambda x: x * x)):
+        texts = said(torch.compile(function), x.to("spyre"))
+        assert any(text.startswith("spyre: graph of float16[1,") for text in texts), number
+        report = torch_spyre.last_report()
+        assert report.interpreted and report.interpreted in report.text
+        assert "interpreted node by node" in str(report)
+    assert len(torch_spyre.compile_reports()) == before + 2
+
+
+def test_what_reads_nothing_of_the_card_is_no_fallback():
+    torch.randn(4, device="spyre").normal_()
+    torch.arange(5, device="spyre")
+    drawn = {r.op: r for r in torch_spyre.fallback_report()}["aten.normal_.default"]
+    assert not drawn.is_fallback
+    assert (drawn.calls, drawn.bytes_to_host, drawn.bytes_to_card) == (2, 0, 32)
+
+
+@pytest.mark.host("aten.cumsum", "aten.cumprod")
+def test_the_report():
+    x = card(3, 4)
+    for _ in range(3):
+        x.cumsum(0)
+    x.cumprod(1)
+    report = torch_spyre.fallback_report()
+    assert sorted((r.op, r.calls) for r in report) == [
+        ("aten.cumprod.out", 1),
+        ("aten.cumsum.default", 3),
+    ]
+    assert all(r.bytes_to_host == r.calls * x.nbytes and r.seconds > 0 for r in report)
+    assert report[0].seconds >= report[1].seconds
+    lines = str(report).splitlines()
+    assert len(lines) == 3 and "the card has no scan" in str(report)
+    torch_spyre.reset_fallback_report()
+    assert torch_spyre.fallback_report() == ()
+
+
+def test_the_table_of_warnings_is_bounded(monkeypatch):
+    monkeypatch.setattr(_fallback, "_MOST_WARNINGS", 3)
+    with torch_spyre.fallback("warn"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in range(9):
+            _fallback.meet(f"aten.op{number}", (), "a rule")
+    assert len(_fallback._said) == 3
+
+
+@pytest.mark.parametrize("mode", ["warn", "error", "silent"])
+def test_an_internal_error_is_never_a_fallback(mode, monkeypatch):
+    def broken(*_arguments, **_options):
+        raise _C.InternalError("after pass x: I-1")
+
+    monkeypatch.setattr(handover, "compile_graph", broken)
+    x = card(3, 5, 7)
+    with torch_spyre.fallback(mode), pytest.raises(torch_spyre.InternalError, match="I-1"):
+        x.sin()
+    with torch_spyre.fallback(mode), pytest.raises(torch_spyre.InternalError, match="I-1"):
+        torch.compile(torch.sin)(x)
+    assert torch_spyre.fallback_report() == ()
+    assert issubclass(torch_spyre.InternalError, RuntimeError)
+
+
+def test_wrong_arguments_are_pytorchs_errors_in_every_mode():
+    for mode in ("warn", "error"):
+        with torch_spyre.fallback(mode), pytest.raises(IndexError, match="out of range"):
+            card(3).cumsum(2)
+        with torch_spyre.fallback(mode), pytest.raises(RuntimeError, match="must match"):
+            card(3) + card(4)
+    assert torch_spyre.fallback_report() == ()
