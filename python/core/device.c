@@ -117,6 +117,31 @@ static void mark_forked(void)
     if (context_of_process) forked = true;
 }
 
+// Variables that choose a card for other runtimes. Here every kind is the emulated card, so they
+// change nothing, but what no runtime takes is a mistake of the caller.
+static const struct {
+    const char *variable, *rule, *values[6];
+} kinds[] = {
+    {"FLEX_DEVICE", "PF, VF, VFIO, COMPILE or MOCK, which a version may follow",
+     {"PF", "VF", "VFIO", "COMPILE", "MOCK", NULL}},
+    {"FLEX_COMPUTE", "SENTIENT, SENULATOR or NULL", {"SENTIENT", "SENULATOR", "NULL", NULL}},
+};
+
+static bool check_kinds(void)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const char *given = getenv(kinds[i].variable);
+        bool known = !given || !*given;
+        for (size_t k = 0; !known && kinds[i].values[k]; k++)
+            known = strcmp(given, kinds[i].values[k]) == 0;
+        known = known || (i == 0 && strncmp(given, "MOCK", 4) == 0); // MOCK1p0
+        if (!known)
+            return core_fail(SPYRE_INVALID_ARGUMENT, "%s=%s: expected %s", kinds[i].variable, given,
+                             kinds[i].rule);
+    }
+    return true;
+}
+
 static bool start(void)
 {
     if (is_compile_worker())
@@ -127,7 +152,7 @@ static bool start(void)
         return core_fail(SPYRE_INVALID_ARGUMENT,
                          "Cannot use spyre in a forked subprocess: start it with 'spawn'");
     long rank = 0, world = 0;
-    if (!read_world_size(&world) || !read_rank(&rank)) return false;
+    if (!read_world_size(&world) || !read_rank(&rank) || !check_kinds()) return false;
     uint32_t count = configured_count();
     if (count == 0)
         return core_fail(SPYRE_NOT_FOUND, "no spyre device: SPYRE_DEVICES=%s lists none of 0..%d",

@@ -92,6 +92,9 @@ def test_local_rank_chooses_the_card(run_python):
         ("AIU_WORLD_SIZE", "99999999999999999999", "expected the number of cards, 1 or more"),
         ("LOCAL_RANK", "-1", "expected the number of a card, 0 or more"),
         ("LOCAL_RANK", "first", "expected the number of a card, 0 or more"),
+        ("FLEX_DEVICE", "NONSENSE", "expected PF, VF, VFIO, COMPILE or MOCK"),
+        ("FLEX_DEVICE", "pf", "expected PF, VF, VFIO, COMPILE or MOCK"),
+        ("FLEX_COMPUTE", "MOCK", "expected SENTIENT, SENULATOR or NULL"),
         ("SPYRE_THREADS", "0", "expected a number 1..256"),
         ("SPYRE_THREADS", "-1", "expected a number 1..256"),
         ("SPYRE_THREADS", "10000", "expected a number 1..256"),
@@ -107,6 +110,19 @@ def test_nonsense_in_the_environment_is_refused(run_python, variable, value, rul
         "    print(error)\n"
     )
     assert f"{variable}={value}: {rule}" in run_python(code, **{variable: value}).stdout
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"FLEX_DEVICE": "PF", "FLEX_COMPUTE": "SENTIENT"},
+        {"FLEX_DEVICE": "VF", "FLEX_COMPUTE": "SENULATOR"},
+        {"FLEX_DEVICE": "MOCK1p0", "FLEX_COMPUTE": "NULL"},
+    ],
+)
+def test_every_kind_of_card_is_the_emulated_one(run_python, variables):
+    code = PRELUDE + "print(torch.ones(2, device='spyre').add(1).cpu().tolist())"
+    assert run_python(code, **variables).stdout == "[2.0, 2.0]\n"
 
 
 def test_a_rank_beyond_the_cards_is_named(run_python):
