@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Storages: sizes, resizing, tensors set on them, other dtypes, ways out to other libraries."""
+
+import numpy
+import pytest
+import torch
+
+DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
+          torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64,
+          torch.float8_e4m3fn]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_bytes_and_values_are_the_hosts(dtype):
+    host = torch.tensor([1, 0, 1, 1, 0, 1]).to(dtype)
+    card = host.to("spyre")
+    assert card.untyped_storage().nbytes() == host.untyped_storage().nbytes()
+    assert card.tolist() == host.tolist() and card[2].item() == host[2].item()
+    assert type(card[2].item()) is type(host[2].item())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.int64, torch.float64])
+def test_resizing(dtype):
+    card = torch.arange(6).to(dtype).to("spyre")
+    storage = card.untyped_storage()
+    storage.resize_(8 * card.element_size())
+    assert storage.nbytes() == 8 * card.element_size()
+    assert card.tolist() == [0, 1, 2, 3, 4, 5]
+    storage.resize_(0)
+    assert storage.nbytes() == 0
+    storage.resize_(6 * card.element_size())
+    assert card.copy_(torch.ones(6)).tolist() == [1] * 6
+
+
+def test_tensors_set_on_a_storage():
+    card = torch.arange(6.0).to("spyre")
+    other = torch.zeros(0, device="spyre").set_(card.untyped_storage(), 2, (2, 2), (2, 1))
+    other.mul_(10)
+    assert card.tolist() == [0, 1, 20, 30, 40, 50]
+    assert card.view(torch.int32)[1].item() == 0x3F800000
+    assert card.view(torch.float64).shape == (3,) and card.view(torch.uint8).shape == (24,)
+
+
+def test_ways_from_and_to_other_libraries():
+    bytes_ = torch.frombuffer(bytearray(b"\1\2\3"), dtype=torch.uint8)
+    assert bytes_.to("spyre").tolist() == [1, 2, 3]
+    assert torch.from_dlpack(numpy.arange(3.0)).to("spyre").tolist() == [0, 1, 2]
+    card = torch.ones(3, device="spyre")
+    for convert in (lambda: card.numpy(), lambda: numpy.asarray(card)):
+        with pytest.raises(TypeError, match="can't convert spyre:0 device type tensor to numpy"):
+            convert()
+    for consume in (torch.from_dlpack, numpy.from_dlpack):
+        with pytest.raises((ValueError, RuntimeError), match="Unknown device|Unsupported device"):
+            consume(card)
