@@ -33,8 +33,9 @@ SOURCES := CMakeLists.txt pyproject.toml \
 # Where threads meet; under the thread sanitizer everything else only takes longer.
 TSAN_TESTS := base_thread|base_log|card_launch|concurrency|runtime_|endurance|cache
 
-.PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-ops test-models fuzz \
-  layers lint wheel test-wheel test-wheel-quick bench bench-turns clean
+.PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-quick \
+  test-long test-ops test-models fuzz layers lint wheel test-wheel test-wheel-quick bench \
+  bench-turns clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
@@ -45,6 +46,8 @@ help:
 	@echo 'make test-cabi  C programs of the public interface alone'
 	@echo 'make wheel   a wheel for Python 3.11 and newer, debug information apart, in build/dist'
 	@echo 'make test-wheel  install it into fresh environments, each with PyTorch: WHEEL_PYTHONS'
+	@echo 'make test-quick  some C and Python tests, half a minute'
+	@echo 'make test-long   what make test leaves out: hours'
 	@echo 'make test-ops  every operator of PyTorch: OPS, DTYPES, FORMS'
 	@echo 'make test-models  families of transformers: MODELS="bert llama" for some'
 	@echo 'make fuzz    look for inputs that break a parser: FUZZ_SECONDS, FUZZ_TARGETS'
@@ -84,11 +87,22 @@ $(STAMPS)/build: $(STAMPS)/packages $(SOURCES)
 demo: build
 	$(PY) examples/semantic_search.py
 
-test: test-c test-asan test-tsan layers test-wheel-quick test-python
+test: lint test-c test-asan test-tsan layers test-wheel-quick test-python
+
+# The label quick.
+test-quick: build
+	cmake --build $(BUILD)
+	ctest --test-dir $(BUILD) --output-on-failure -j2 -L quick
+	$(PY) -m pytest -q -n 2 --dist loadfile -m quick tests/python tests/cli $(PYTEST_ARGS)
+
+# The label long and the nets: hours.
+test-long: build test-ops
+	cmake --build $(BUILD)
+	ctest --test-dir $(BUILD) --output-on-failure -L long
 
 test-c: build
 	cmake --build $(BUILD)
-	ctest --test-dir $(BUILD) --output-on-failure -j2
+	ctest --test-dir $(BUILD) --output-on-failure -j2 -LE long
 
 # What a C program sees: include/spyre and the shared library.
 test-cabi: build
@@ -98,12 +112,12 @@ test-cabi: build
 test-asan: $(STAMPS)/packages
 	cmake --preset asan-ubsan
 	cmake --build $(ASAN)
-	ctest --test-dir $(ASAN) --output-on-failure -j2
+	ctest --test-dir $(ASAN) --output-on-failure -j2 -LE long
 
 test-tsan: $(STAMPS)/packages
 	cmake --preset tsan
 	cmake --build $(TSAN)
-	ctest --test-dir $(TSAN) --output-on-failure -j2 -R '$(TSAN_TESTS)'
+	ctest --test-dir $(TSAN) --output-on-failure -j2 -LE long -R '$(TSAN_TESTS)'
 
 # With clang libFuzzer searches (on Debian packages clang and libclang-rt-14-dev), otherwise
 # tests/fuzz/driver.c. What is found stays in build/fuzz.

@@ -11,6 +11,17 @@ import torch_spyre
 _cache = tempfile.TemporaryDirectory(prefix="spyre-cache-")
 os.environ.setdefault("SPYRE_CACHE_DIR", _cache.name)  # never the user's
 
+QUICK = {"test_device.py", "test_help.py", "test_layout.py"}
+
+
+def pytest_collection_modifyitems(items):
+    """Every test is quick (by its file), long (by its mark) or full."""
+    for item in items:
+        if item.path.name in QUICK:
+            item.add_marker("quick")
+        elif item.get_closest_marker("long") is None:
+            item.add_marker("full")
+
 
 @pytest.fixture(autouse=True)
 def seeded():
