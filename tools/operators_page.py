@@ -21,10 +21,10 @@ FORMS = ("eager", "compiled", "backward", "compiled backward", "in place", "`out
 
 HEAD = """# Operators
 
-PyTorch's operator database (`op_db` of PyTorch 2.13, {count} entries) on the device, as the last
-whole run of [`make test-ops`](testing.md#the-operator-net) found it. Every entry is run on samples
-of the database and on the same several sticks wide, against float64. `tools/operators_page.py`
-writes this page.
+PyTorch's operator database (`op_db` of PyTorch 2.13, {count} entries) on the device, as
+[`make test-ops`](testing.md#the-operator-net) found it at the last run of each form. Every entry
+is run on samples of the database and on the same several sticks wide, against float64.
+`tools/operators_page.py` writes this page.
 
 | sign | |
 | --- | --- |
@@ -37,6 +37,7 @@ writes this page.
 | = | bad arguments raise what they raise on the CPU |
 | W, S, ! | wrong; slower than the limit of a case; hung or crashed |
 | - | PyTorch has no such form |
+| ? | not run yet |
 
 A column has a sign for each of {dtypes}.
 
@@ -52,7 +53,7 @@ A column has a sign for each of {dtypes}.
 | --- |{form_rule} --- |
 {lines}
 """
-SIGNS = "CchRxaWS!"
+SIGNS = "CchRxWS!?"
 
 
 def parse(text: str) -> list[tuple[str, list[str], str]]:
@@ -74,7 +75,7 @@ def page(text: str) -> str:
         count = collections.Counter("".join(forms[index] for _op, forms, _why in rows))
         numbers.append(f"| {form} | " + " | ".join(str(count[sign]) for sign in SIGNS) + " |")
     lines = [
-        f"| {op} | " + " | ".join(f"`{form}`" for form in forms) + f" | {why} |"
+        f"| `{op}` | " + " | ".join(f"`{form}`" for form in forms) + f" | {why} |"
         for op, forms, why in rows
     ]
     return HEAD.format(

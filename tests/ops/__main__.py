@@ -20,7 +20,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=Path("build/ops"))
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1))
     parser.add_argument("--bless", action="store_true", help="new entries join the ratchet")
-    parser.add_argument("--table", action="store_true", help="write operators.txt, when all ran")
+    parser.add_argument("--table", action="store_true", help="write operators.txt")
     return parser.parse_args(words)
 
 
@@ -47,16 +47,21 @@ def main(words: list[str]) -> int:
     dtypes, forms = options.dtypes.split(","), options.forms.split(",")
     run.run(options.folder, names, dtypes, forms, options.jobs)
     store = rows.Store(options.folder)
-    found = [row for name in names for row in store.read(name)[0]]
+    found, cases = [], {}
+    for name in names:
+        of_op, cases[name] = store.read(name)
+        found += of_op
     faults = print_faults(found)
-    ran = {(name, form, dtype) for name in names for dtype, form in store.read(name)[1]}
+    ran = {(name, form, dtype) for name in names for dtype, form in cases[name]}
     lost, gained = ratchet.compare(found, ran, ratchet.read())
     print_entries("lost", lost)
     print_entries("may be added (--bless)", gained)
     if options.bless:
         ratchet.write(ratchet.read() | set(gained))
-    if options.table and (dtypes, forms) == ([*rows.DTYPES], [*rows.FORMS]):
-        table.write(found)
+    if options.table:
+        every = {name: set(worker.planned(database[name], rows.DTYPES, rows.FORMS))
+                 for name in names}  # fmt: skip
+        table.write(found, cases, every)
     return 1 if faults or lost else 0
 
 

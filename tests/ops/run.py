@@ -19,7 +19,7 @@ import psutil
 from . import rows
 
 COMMAND = [sys.executable, "-W", "ignore", "-m", "ops.worker"]
-HANG_S = 120  # of one case, start of the worker included
+HANG_S = 240  # of one case, start of the worker included; longer than worker.LIMIT_S
 MEMORY_BYTES = 5 << 30  # resident, of one worker
 RENEWED = 60  # operators of one worker
 

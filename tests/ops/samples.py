@@ -74,7 +74,7 @@ def _count(sizes) -> int:
 
 def of_database(op, dtype: torch.dtype, requires_grad: bool) -> list[Sample]:
     """The first samples of the database."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     random.seed(0)
     made = op.sample_inputs_func(op, "cpu", dtype, requires_grad)
     return [from_database(sample) for sample in itertools.islice(made, SCANNED)]

@@ -4,11 +4,11 @@
     C  on the card, every class of shapes      c  on the card for some classes, else on the host
     h  on the host                             R  refused, as by the CPU
     x  refused, although the CPU computes it   a  another error class, or none (error inputs)
-    W  wrong   S  slow   !  hung or crashed    -  not in the database
+    W  wrong   S  slow   !  hung or crashed    -  not in the database   ?  not run yet
 
 A form has a letter for each dtype in the order of rows.DTYPES; error inputs have one letter, `=`
 when each raises what it raises on the CPU. After " | " stand the reasons for the host and for what
-is refused, each with the dtypes that it holds for. Lines of operators that were not run stay.
+is refused, each with the dtypes that it holds for. Cells that were not run stay.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .rows import DTYPES, FORMS, Row
+
+Case = tuple[str, str]  # dtype, form
+Cases = dict[str, set[Case]]  # by operator
 
 PATH = Path(__file__).with_name("operators.txt")
 SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "int64": "i64", "bool": "bool",
@@ -35,20 +38,30 @@ def letter(rows: list[Row], form: str) -> str:
             return sign
     if form == "errors":
         return "="
-    ran = {row.place for row in rows if row.verdict == "right"}
+    right = [row for row in rows if row.verdict == "right"]
+    ran = {row.place for row in right if row.shapes != "empty"} or {row.place for row in right}
     if not ran:
         return "R"
     return "c" if len(ran) > 1 else "C" if ran == {"card"} else "h"
 
 
-def line(op: str, rows: list[Row]) -> str:
-    """The line of an operator."""
+def line(op: str, rows: list[Row], ran: set[Case], planned: set[Case], old: str = "") -> str:
+    """The line of an operator: new letters for what `ran`, those of the `old` line for the rest
+    of what is `planned`."""
+    before = old.partition(" | ")[0].split()[1:]
     columns = []
-    for form in FORMS:
-        dtypes = ("-",) if form == "errors" else DTYPES
-        cells = [[r for r in rows if (r.form, r.dtype) == (form, dtype)] for dtype in dtypes]
-        columns.append("".join(letter(cell, form) for cell in cells))
-    reasons = "; ".join(_reasons(rows))
+    for index, form in enumerate(FORMS):
+        column = before[index] if before else ""
+        letters = []
+        for place, dtype in enumerate(("-",) if form == "errors" else DTYPES):
+            if (dtype, form) in ran:
+                cell = [r for r in rows if (r.form, r.dtype) == (form, dtype)]
+                letters.append(letter(cell, form))
+            else:
+                unknown = "?" if (dtype, form) in planned else "-"
+                letters.append(column[place] if column else unknown)
+        columns.append("".join(letters))
+    reasons = "; ".join(_reasons(rows)) or old.partition(" | ")[2]
     return f"{op:<42} {' '.join(columns)}" + (f" | {reasons}" if reasons else "")
 
 
@@ -79,12 +92,14 @@ def read(path: Path = PATH) -> dict[str, str]:
     return {line.split()[0]: line for line in lines if line and not line.startswith("#")}
 
 
-def write(rows: Iterable[Row], path: Path = PATH) -> None:
-    """Replaces the lines of the operators in `rows`, each of which must have been run whole."""
+def write(rows: Iterable[Row], ran: Cases, planned: Cases, path: Path = PATH) -> None:
+    """Brings the lines of the operators in `ran` up to date."""
     by_op = collections.defaultdict(list)
     for row in rows:
         by_op[row.op].append(row)
-    lines = read(path) | {op: line(op, of_op) for op, of_op in by_op.items()}
+    lines = read(path)
+    for op, cases in ran.items():
+        lines[op] = line(op, by_op[op], cases, planned[op], lines.get(op, ""))
     head = [f"# {text}".rstrip() for text in ("SPDX-License-Identifier: Apache-2.0",
             "Written by `make test-ops`; legend: table.py. Columns: " + ", ".join(FORMS) + ".",
             "Dtypes of a column: " + ", ".join(DTYPES) + ".")]  # fmt: skip

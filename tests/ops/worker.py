@@ -2,7 +2,7 @@
 """One process of a run: reads names of operators from stdin, writes rows, answers "done NAME".
 
 Before each case its dtype and form go to stdout, so that the process above knows what ended a
-worker. A case that takes longer than LIMIT_S seconds of Python time is "slow"; what hangs inside
+worker. A case that takes more than LIMIT_S seconds of processor time is "slow"; what hangs inside
 of C the process above ends.
 """
 
@@ -49,7 +49,7 @@ def planned(op, dtypes, wanted) -> list[tuple[str, str]]:
 def run_case(op, dtype: str, form: str) -> list[rows.Row]:
     """Verdicts of one dtype and form; an error of the net itself is a row, too."""
     kind = torch.float16 if dtype == "-" else getattr(torch, dtype)
-    signal.alarm(LIMIT_S)
+    signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
     try:
         return judge.cases(op, kind, form)
     except Slow:
@@ -60,11 +60,11 @@ def run_case(op, dtype: str, form: str) -> list[rows.Row]:
         why = f"the net: {type(error).__name__}: {error}".splitlines()[0][:200]
         return [rows.Row(op.formatted_name, dtype, form, "small", "slow", why=why)]
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def main(folder: str, dtypes: str, wanted: str) -> None:
-    signal.signal(signal.SIGALRM, _alarm)
+    signal.signal(signal.SIGPROF, _alarm)
     torch.set_num_threads(1)
     database = load()
     store = rows.Store(Path(folder))

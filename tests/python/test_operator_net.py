@@ -263,6 +263,23 @@ def test_ratchet_only_grows(tmp_path):
     assert ratchet.compare([], set(), known) == ([], [])
 
 
+def test_page_is_that_of_the_table():
+    done = subprocess.run([sys.executable, ROOT / "tools/operators_page.py", "--check"])
+    assert done.returncode == 0
+
+
+def test_table_and_ratchet_agree():
+    """What the table shows on the card is in the ratchet."""
+    lines, known = table.read(), ratchet.read()
+    assert len(lines) > 600
+    for op, line in lines.items():
+        columns = line.partition(" | ")[0].split()[1:]
+        for form, column in zip(rows.FORMS[:-1], columns, strict=False):
+            for dtype, sign in zip(rows.DTYPES, column, strict=True):
+                entries = {e for e in known if e[:3] == (op, form, dtype)}
+                assert sign not in "Cc" or entries, f"{op} {form} {dtype}"
+
+
 # ---- the quick part
 
 
