@@ -232,15 +232,22 @@ UNITS(take_any, for (const walk_step *s = w->steps; s < w->steps + w->count; s++
 #define SCALED(STEP)                                                                          \
     STEP(0, WALK_LOAD_KEPT, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                   \
     STEP(2, WALK_APPLY + OPFUNC_MUL, WALK_AS_IS) STEP(3, WALK_STORE, WALK_AS_IS)
+#define MEANS(STEP) STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_SUM, WALK_AS_IS)
 #define MOMENTS(STEP)                                                                         \
     STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_SUM, WALK_AS_IS)                              \
     STEP(2, WALK_SQUARES, WALK_AS_IS)
-#define NORMS(STEP)                                                                           \
+#define CENTERED_MOMENTS(STEP)                                                                \
     STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                        \
+    STEP(2, WALK_APPLY + OPFUNC_SUB, WALK_ROUND) STEP(3, WALK_KEEP, WALK_AS_IS)               \
+    STEP(4, WALK_SUM, WALK_AS_IS) STEP(5, WALK_SQUARES, WALK_AS_IS)
+#define NORMS_OF(load, STEP)                                                                  \
+    STEP(0, load, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                             \
     STEP(2, WALK_DIFFERENCE, WALK_AS_IS) STEP(3, WALK_WITH_ROWS, WALK_AS_IS)                  \
     STEP(4, WALK_PRODUCT, WALK_AS_IS) STEP(5, WALK_WITH_LINE, WALK_AS_IS)                     \
     STEP(6, WALK_PRODUCT, WALK_AS_IS) STEP(7, WALK_WITH_LINE, WALK_AS_IS)                     \
     STEP(8, WALK_APPLY + OPFUNC_ADD, WALK_AS_IS) STEP(9, WALK_STORE, WALK_AS_IS)
+#define NORMS(STEP)      NORMS_OF(WALK_LOAD, STEP)
+#define KEPT_NORMS(STEP) NORMS_OF(WALK_LOAD_KEPT, STEP)
 #define KNOWN_WALKS(WALK)                                                                     \
     WALK(take_maxima, MAXIMA)                                                                 \
     WALK(take_kept_maxima, KEPT_MAXIMA)                                                       \
@@ -248,8 +255,11 @@ UNITS(take_any, for (const walk_step *s = w->steps; s < w->steps + w->count; s++
     WALK(take_exponentials, EXPONENTIALS)                                                     \
     WALK(take_kept_exponentials, KEPT_EXPONENTIALS)                                           \
     WALK(take_scaled, SCALED)                                                                 \
+    WALK(take_means, MEANS)                                                                   \
     WALK(take_moments, MOMENTS)                                                               \
-    WALK(take_norms, NORMS)
+    WALK(take_centered_moments, CENTERED_MOMENTS)                                             \
+    WALK(take_norms, NORMS)                                                                   \
+    WALK(take_kept_norms, KEPT_NORMS)
 
 #define TAKE(n, verb, rounding)  take_step(x, y, verb, rounding, &w->steps[n], u);
 #define COUNT(n, verb_, rounding_) +1

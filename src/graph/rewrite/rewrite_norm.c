@@ -33,32 +33,58 @@ static spyre_status load_vector(rewriter *r, uint32_t index, spyre_dtype dtype, 
     return rewrite_operand(r, index, dtype, room);
 }
 
-// What a backward pass reads, when it does: mean and 1 / sqrt(variance + eps) over the last dim.
-static spyre_status make_statistics(rewriter *r, const tensor *x, double eps)
+spyre_status make_centered(rewriter *r, const tensor *x, const bool *reduced, tensor *out_mean,
+                           tensor *out_distance)
 {
-    tensor mean, distance, square, variance, shifted, scale, into;
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, x, reduced, true, NULL, out_mean));
+    return make_binary(r, ATEN_SPYRE_SUB, x, out_mean, NULL, out_distance);
+}
+
+spyre_status make_variance(rewriter *r, const tensor *distance, const bool *reduced, bool keepdim,
+                           tensor *out_mean, tensor *out_variance)
+{
+    tensor square, mean, mean_square, correction, variance;
+    TRY(make_binary(r, ATEN_SPYRE_MUL, distance, distance, NULL, &square));
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, reduced, keepdim, NULL, &mean_square));
+    TRY(make_reduction(r, ATEN_SPYRE_MEAN, distance, reduced, keepdim, NULL, &mean));
+    TRY(make_cast(r, &mean_square, SPYRE_DTYPE_F32, NULL, &mean_square));
+    TRY(make_cast(r, &mean, SPYRE_DTYPE_F32, NULL, out_mean));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, out_mean, out_mean, NULL, &correction));
+    TRY(make_binary(r, ATEN_SPYRE_SUB, &mean_square, &correction, NULL, &variance));
+    return make_with(r, ATEN_SPYRE_MAXIMUM, &variance, 0, NULL, out_variance);
+}
+
+// What a backward pass reads, when it does: mean and 1 / sqrt(variance + eps) over the last dim, in
+// float32. `mean` and `distance` as make_centered() has them: the mean is the sum of the rounded one
+// and of what is left of the distances.
+static spyre_status make_statistics(rewriter *r, const tensor *mean, const tensor *distance,
+                                    double eps)
+{
+    tensor wide, rest, sum, variance, shifted, scale, into;
     bool last[SPYRE_MAX_RANK] = {false};
-    last[x->view.rank - 1] = true;
+    last[distance->view.rank - 1] = true;
     if (!rewrite_uses(r, 1) && !rewrite_uses(r, 2)) return NULL;
-    TRY(make_reduction(r, ATEN_SPYRE_MEAN, x, last, true, NULL, &mean));
+    TRY(make_variance(r, distance, last, true, &rest, &variance));
     if (rewrite_uses(r, 1)) {
         TRY(rewrite_result(r, 1, &into));
-        TRY(rewrite_finish(r, &mean, &into));
+        TRY(make_cast(r, mean, SPYRE_DTYPE_F32, NULL, &wide));
+        TRY(make_binary(r, ATEN_SPYRE_ADD, &wide, &rest, NULL, &sum));
+        TRY(rewrite_finish(r, &sum, &into));
     }
     if (!rewrite_uses(r, 2)) return NULL;
-    TRY(make_binary(r, ATEN_SPYRE_SUB, x, &mean, NULL, &distance));
-    TRY(make_binary(r, ATEN_SPYRE_MUL, &distance, &distance, NULL, &square));
-    TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, last, true, NULL, &variance));
     TRY(make_with(r, ATEN_SPYRE_ADD, &variance, eps, NULL, &shifted));
     TRY(make_unary(r, ATEN_SPYRE_RSQRT, &shifted, NULL, &scale));
     TRY(rewrite_result(r, 2, &into));
     return rewrite_finish(r, &scale, &into);
 }
 
+// The opfuncs of layer norm take mean(x^2) - mean(x)^2, which cancels where the mean is large beside
+// the deviation. Of the distances from the mean they take what is left of it.
 spyre_status rewrite_layer_norm(rewriter *r)
 {
-    tensor x, weight_room, bias_room, into;
+    tensor x, mean, distance, weight_room, bias_room, into;
     const tensor *weight, *bias;
+    bool last[SPYRE_MAX_RANK] = {false};
     double eps;
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &x));
@@ -66,8 +92,10 @@ spyre_status rewrite_layer_norm(rewriter *r)
     TRY(load_vector(r, 2, into.dtype, &weight_room, &weight));
     TRY(load_vector(r, 3, into.dtype, &bias_room, &bias));
     TRY(graph_arg_real(r->source, r->node, 4, 1e-5, &eps));
-    TRY(make_statistics(r, &x, eps));
-    return make_layer_norm(r, &x, weight, bias, eps, &into, NULL);
+    last[x.view.rank - 1] = true;
+    TRY(make_centered(r, &x, last, &mean, &distance));
+    TRY(make_statistics(r, &mean, &distance, eps));
+    return make_layer_norm(r, &distance, weight, bias, eps, &into, NULL);
 }
 
 // The machine epsilon of the operand's dtype, PyTorch's default for rms_norm.

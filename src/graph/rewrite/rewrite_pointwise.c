@@ -239,15 +239,35 @@ spyre_status rewrite_addc(rewriter *r)
     return make_binary(r, ATEN_SPYRE_ADD, &x, &both, &into, NULL);
 }
 
+// From the end that is nearer, as PyTorch does: x + w (y - x), from 0.5 on y - (1 - w) (y - x). The
+// other end would leave its own rounding in a small result.
+static spyre_status lerp_by_number(rewriter *r, const tensor *x, const tensor *y, double weight,
+                                   const tensor *into)
+{
+    tensor way;
+    bool near = fabs(weight) < 0.5;
+    TRY(make_binary(r, ATEN_SPYRE_SUB, y, x, NULL, &way));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &way, near ? weight : 1 - weight, NULL, &way));
+    return near ? make_binary(r, ATEN_SPYRE_ADD, x, &way, into, NULL)
+                : make_binary(r, ATEN_SPYRE_SUB, y, &way, into, NULL);
+}
+
 spyre_status rewrite_lerp(rewriter *r)
 {
-    tensor x, y, weight, way, into;
+    tensor x, y, weight, rest, into;
     TRY(load_unary(r, &x, &into));
     TRY(rewrite_operand(r, 1, into.dtype, &y));
+    if (r->from->op == ATEN_LERP) {
+        double number;
+        TRY(graph_arg_real(r->source, r->node, 2, 0, &number));
+        return lerp_by_number(r, &x, &y, number, &into);
+    }
     TRY(rewrite_operand(r, 2, into.dtype, &weight));
-    TRY(make_binary(r, ATEN_SPYRE_SUB, &y, &x, NULL, &way));
-    TRY(make_binary(r, ATEN_SPYRE_MUL, &way, &weight, NULL, &way));
-    return make_binary(r, ATEN_SPYRE_ADD, &x, &way, &into, NULL);
+    TRY(make_constant(r, 1, into.dtype, &rest));
+    TRY(make_binary(r, ATEN_SPYRE_SUB, &rest, &weight, NULL, &rest));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &x, &rest, NULL, &rest));
+    TRY(make_binary(r, ATEN_SPYRE_MUL, &y, &weight, NULL, &weight));
+    return make_binary(r, ATEN_SPYRE_ADD, &rest, &weight, &into, NULL);
 }
 
 // x^(2^doublings): squared again and again.

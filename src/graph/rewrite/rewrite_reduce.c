@@ -87,12 +87,10 @@ spyre_status rewrite_reduce_bool(rewriter *r)
     return rewrite_reduce(r);
 }
 
-// mean((x - mean(x))^2) * n / (n - correction): means do not overflow where sums of squares do.
-// std is its root.
+// The biased variance times n / (n - correction), in float32; std is its root.
 spyre_status rewrite_var(rewriter *r)
 {
-    tensor x, center, distance, square, mean, into, mean_into;
-    bool is_std = r->from->op == ATEN_STD;
+    tensor x, center, distance, rest, variance, into, mean_into;
     reduction over;
     double correction;
     TRY(rewrite_result(r, 0, &into));
@@ -104,19 +102,16 @@ spyre_status rewrite_var(rewriter *r)
         return status_new(SPYRE_UNSUPPORTED, "variance of %lld elements with correction %g",
                           (long long)over.count, correction);
     }
-    TRY(make_reduction(r, ATEN_SPYRE_MEAN, &x, over.reduced, true, NULL, &center));
-    TRY(make_binary(r, ATEN_SPYRE_SUB, &x, &center, NULL, &distance));
-    TRY(make_binary(r, ATEN_SPYRE_MUL, &distance, &distance, NULL, &square));
+    TRY(make_centered(r, &x, over.reduced, &center, &distance));
     if (r->from->op == ATEN_VAR_MEAN && r->from->result_count > 1) {
         TRY(rewrite_result(r, 1, &mean_into));
         TRY(rewrite_finish(r, &center, &mean_into));
     }
-    if (scale == 1 && !is_std) {
-        return make_reduction(r, ATEN_SPYRE_MEAN, &square, over.reduced, over.keepdim, &into, NULL);
-    }
-    TRY(make_reduction(r, ATEN_SPYRE_MEAN, &square, over.reduced, over.keepdim, NULL, &mean));
-    if (scale != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &mean, scale, is_std ? NULL : &into, &mean));
-    return is_std ? make_unary(r, ATEN_SPYRE_SQRT, &mean, &into, NULL) : NULL;
+    TRY(make_variance(r, &distance, over.reduced, over.keepdim, &rest, &variance));
+    if (scale != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &variance, scale, NULL, &variance));
+    if (r->from->op == ATEN_STD)
+        TRY(make_unary(r, ATEN_SPYRE_SQRT, &variance, NULL, &variance));
+    return make_cast(r, &variance, into.dtype, &into, NULL);
 }
 
 spyre_status rewrite_vector_norm(rewriter *r)
