@@ -12,6 +12,13 @@
 SPYRE_MUST_CHECK spyre_status bundle_read(arena *memory, const char *directory, bool pool_first,
                                           bundle **out_bundle);
 
+// The same; `out_warnings` gets a line, in `memory`, for each name of each file that the reader does
+// not know and ignores.
+typedef VEC(const char *) bundle_warnings;
+SPYRE_MUST_CHECK spyre_status bundle_read_warned(arena *memory, const char *directory,
+                                                 bool pool_first, bundle **out_bundle,
+                                                 bundle_warnings *out_warnings);
+
 // Writes the directory (made when missing). Up to seven arguments are written as absolute
 // addresses, more as symbols. Same bundle, same bytes.
 SPYRE_MUST_CHECK spyre_status bundle_write(const bundle *b, const char *directory);

@@ -7,6 +7,8 @@
 #include "base/file.h"
 #include "bundle/files.h"
 
+enum { MOST_SPAN_BYTES = 256 << 20 };
+
 static spyre_status read_program(arena *memory, const char *directory, bool pool_first,
                                  mlir_program *out_program)
 {
@@ -42,14 +44,59 @@ static spyre_status add_arguments(bundle *b, uint32_t count, bool has_pool)
     return NULL;
 }
 
+// How far a core reaches over a tensor: the dim that it moves along farthest out, as the limit is
+// defined (docs/front.md). A core's slices are equal but for the last.
+static int64_t span_of(const bundle_step *step, const bundle_tensor *tensor,
+                       const bundle_geometry *geometry)
+{
+    int64_t farthest = 0, span = SPYRE_STICK_BYTES;
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        int64_t slice = step->slice_size[d] ? step->slice_size[d] : step->size[d] / step->slices[d];
+        int64_t unit = d == tensor->stick_dim ? tensor->stick_elements : 1;
+        int64_t steps = (slice + unit - 1) / unit;
+        if (!geometry->moves[d] || steps <= 1 || geometry->stride[d] <= farthest) continue;
+        farthest = geometry->stride[d];
+        span = farthest * steps;
+    }
+    return span;
+}
+
+// The card's rule for bundles, published as 256 MB a core; nothing here depends on it.
+static spyre_status check_spans(const bundle *b)
+{
+    for (uint32_t s = 0; s < b->steps.count; s++) {
+        const bundle_step *step = &b->steps.items[s];
+        for (uint32_t t = 0; t < step->tensor_count; t++) {
+            const bundle_tensor *tensor = &step->tensors[t];
+            bundle_geometry geometry;
+            if (tensor->in_lx || tensor->index_kind == BUNDLE_INDEX_VALUE) continue;
+            TRY(bundle_tensor_geometry(b, step, t, &geometry));
+            int64_t span = span_of(step, tensor, &geometry);
+            if (span > MOST_SPAN_BYTES)
+                return status_new(SPYRE_INVALID_FORMAT,
+                                  "step %u (%s), tensor %u: a core reaches over %lld bytes, at most "
+                                  "%d are possible", s, step->name, t, (long long)span,
+                                  MOST_SPAN_BYTES);
+        }
+    }
+    return NULL;
+}
+
 spyre_status bundle_read(arena *memory, const char *directory, bool pool_first,
                          bundle **out_bundle)
+{
+    return bundle_read_warned(memory, directory, pool_first, out_bundle, NULL);
+}
+
+spyre_status bundle_read_warned(arena *memory, const char *directory, bool pool_first,
+                                bundle **out_bundle, bundle_warnings *out_warnings)
 {
     mlir_program program;
     bundle *b = bundle_create(memory);
     TRY_ALLOC(b);
     TRY(read_program(memory, directory, pool_first, &program));
-    step_source source = {.memory = memory, .arg_count = program.arg_count};
+    step_source source = {.memory = memory, .warnings = out_warnings,
+                          .arg_count = program.arg_count};
     for (uint32_t i = 0; i < program.body.count; i++) {
         const mlir_statement *statement = &program.body.items[i];
         if (statement->kind == BUNDLE_EXECUTE) {
@@ -64,6 +111,7 @@ spyre_status bundle_read(arena *memory, const char *directory, bool pool_first,
     }
     TRY(add_arguments(b, source.arg_count, pool_first || program.has_pool));
     TRY(bundle_verify(b));
+    TRY(check_spans(b));
     *out_bundle = b;
     return NULL;
 }

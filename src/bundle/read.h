@@ -5,18 +5,25 @@
 #define BUNDLE_READ_H
 
 #include "base/json.h"
+#include "bundle/files.h"
 #include "bundle/mlir.h"
 
 // Where a step's start addresses come from.
 typedef struct {
     arena *memory;
     const mlir_statement *statement;        // values of negative addresses
+    bundle_warnings *warnings;              // or null: nobody asks
     uint32_t arg_count;                     // grows to one more than the highest launch argument
 } step_source;
 
 // Reads one sdsc_<n>.json; messages start with the name of `root`.
 SPYRE_MUST_CHECK spyre_status read_step(step_source *source, const json_node *root,
                                         bundle_step *out_step);
+
+// Checks the fields that the reader takes nothing from: those that restate others must agree; for
+// an unknown name there is a warning in the source, one for each name.
+SPYRE_MUST_CHECK spyre_status read_check_schema(step_source *source, const json_node *sdsc,
+                                                const json_node *dsc, const bundle_step *step);
 
 // The tensors of a step whose dims, slices and cores have been read: scheduleTree_, labeledDs_ and
 // primaryDsInfo_.

@@ -227,14 +227,11 @@ static spyre_status read_operation(const json_node *dsc, const char *name, bundl
 static spyre_status read_core_count(const json_node *sdsc, const json_node *dsc, bundle_step *step)
 {
     int64_t cores, again;
-    json_node fold, map, member;
+    json_node map, member;
     void *cursor = NULL;
     TRY(json_get_int(sdsc, "numCoresUsed_", 1, BUNDLE_MAX_CORES, &cores));
     TRY(json_get_int(dsc, "numCoresUsed_", cores, cores, &again));
     step->core_count = (uint32_t)cores;
-    if (json_find(sdsc, "coreletFoldProp_", &fold)) {
-        TRY(json_get_int(&fold, "factor_", 1, 1, &again));
-    }
     if (!json_find(sdsc, "coreIdToDsc_", &map)) return NULL;
     while (json_next_member(&map, &cursor, &member)) TRY(json_as_int(&member, 0, 0, &again));
     return NULL;
@@ -270,7 +267,8 @@ static spyre_status read_dsc(step_source *source, const json_node *sdsc, const j
     TRY(read_constants(dsc, step));
     TRY(read_masks(dsc, step));
     TRY(read_tensors(source, dsc, step));
-    return read_operation(dsc, dsc->key, step);
+    TRY(read_operation(dsc, dsc->key, step));
+    return read_check_schema(source, sdsc, dsc, step);
 }
 
 spyre_status read_step(step_source *source, const json_node *root, bundle_step *out_step)

@@ -5,6 +5,7 @@
 
 #include "back/back.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/staging.h"
 #include "bundle/files.h"
 #include "compile/code.h"
@@ -16,13 +17,16 @@ static spyre_status compile_directory(arena *memory, const char *directory, bool
                                       spyrecode **out_code)
 {
     bundle *b;
+    bundle_warnings warnings = {0};
     isa_program *program;
     back_options options = BACK_OPTIONS_INIT;
     if (!file_is_directory(directory))
         return status_new(SPYRE_NOT_FOUND, "no such directory");
-    TRY(bundle_read(memory, directory, pool_first, &b));
+    TRY(bundle_read_warned(memory, directory, pool_first, &b, &warnings));
     TRY(back_compile(b, &options, memory, &program));
-    return code_of_bundle(memory, b, program, out_code);
+    TRY(code_of_bundle(memory, b, program, out_code));
+    for (uint32_t w = 0; w < warnings.count; w++) log_warn("%s: %s", directory, warnings.items[w]);
+    return NULL;
 }
 
 static spyre_status write_code(arena *memory, const spyrecode *code, const char *directory)

@@ -68,6 +68,10 @@ def change(path, *keys, value):
         (("dscs_", 0, "max", "labeledDs_", 0, "dataFormat_"), "BF8", "unknown data format"),
         (("dscs_", 0, "max", "labeledDs_", 0, "wordLength"), 3, "wordLength"),
         (("dscs_",), [], "dscs_"),
+        (("coreFoldProp_", "factor_"), 7, "factor_: 7 is outside"),
+        (("dscs_", 0, "max", "computeOp_", 0, "exUnit"), "gpu", '"gpu", expected "sfp": max runs'),
+        (("dscs_", 0, "max", "computeOp_", 0, "exUnit"), "pt", 'expected "sfp"'),
+        (("dscs_", 0, "max", "numCoreletsUsed_"), 2, "numCoreletsUsed_: 2 is outside 1..1"),
     ],
 )
 def test_wrong_field(spyre, bundle, keys, value, message):
@@ -78,6 +82,23 @@ def test_wrong_field(spyre, bundle, keys, value, message):
     assert message in line
     assert "sdsc_0.json" in line or "step 0" in line
     assert files_below(directory) == before
+
+
+def test_unknown_fields_are_named_once(spyre, bundle):
+    directory = bundle("softmax")
+    path = directory / "sdsc_0.json"
+    change(path, "0_max", "prefetch_", value=1)
+    for node in (0, 1):
+        change(path, "0_max", "dscs_", 0, "max", "labeledDs_", node, "compression_", value="none")
+    done = spyre("dxp", "--bundle", "-d", directory)
+    assert done.returncode == 0 and done.stdout == ""
+    first, second = done.stderr.splitlines()
+    for line, place in (
+        (first, "$.0_max.prefetch_"),
+        (second, "$.0_max.dscs_[0].max.labeledDs_[0].compression_"),
+    ):
+        assert line.startswith("spyre warning:")
+        assert f"sdsc_0.json: {place}: unknown field, ignored" in line
 
 
 def test_earlier_output_survives_an_error(spyre, bundle):
