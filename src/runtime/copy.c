@@ -13,6 +13,7 @@
 #include "isa/constants.h"
 #include "runtime/copy_log.h"
 #include "runtime/device.h"
+#include "runtime/nan_guard.h"
 #include "tensor/dci.h"
 
 // Threads gain from transfers of at least DIVIDED_BYTES. Of DISCARDED_BYTES and up zeros are pages
@@ -255,6 +256,15 @@ static spyre_status copy(spyre_context *context, const spyre_transfer *asked, co
     transfer_key key = make_key(asked);
     transfer *found;
     TRY(find_transfer(context->transfers, &key, &found));
+    if (self->host_source) {
+        const spyre_view *view = key.packed ? &found->packed_part : &key.view;
+        spyre_status nans =
+            nan_guard_check(key.layout.format, key.dtype, view, self->host_source);
+        if (nans) {
+            release_transfer(found);
+            return nans;
+        }
+    }
     int64_t bytes = spyre_layout_bytes(&key.layout);
     self->address = asked->address;
     self->transfer = found;

@@ -50,8 +50,8 @@ static inline __m256i widen(__m256i codes)
     return _mm256_or_si256(bits, sign);
 }
 
-// Codes of eight fp32 values: as dl16_from_host_float when `limit` is DL16_LARGEST, as
-// dl16_from_float when it is DL16_MERGED.
+// Codes of eight fp32 values: as dl16_of_transfer when `limit` is DL16_LARGEST, as dl16_from_float
+// when it is DL16_MERGED.
 static inline __m256i narrow(__m256i bits, uint32_t limit)
 {
     __m256i magnitude = _mm256_and_si256(bits, set(0x7FFFFFFF));
@@ -62,6 +62,8 @@ static inline __m256i narrow(__m256i bits, uint32_t limit)
     code = _mm256_min_epu32(code, set(limit));
     code = _mm256_blendv_epi8(code, set(DL16_MERGED), special);
     __m256i sign = _mm256_and_si256(_mm256_srli_epi32(bits, 16), set(DL16_SIGN));
+    if (limit == DL16_LARGEST)
+        sign = _mm256_andnot_si256(_mm256_cmpgt_epi32(magnitude, set(0x7F800000)), sign);
     return _mm256_or_si256(code, sign);
 }
 
@@ -175,13 +177,14 @@ static inline __m256i with_sign(__m256i magnitude, __m256i words)
     return _mm256_or_si256(magnitude, _mm256_and_si256(words, set_words(DL16_SIGN)));
 }
 
-// Subnormal halves go to `rare`.
+// Subnormal halves and NaN go to `rare`.
 static inline __m256i codes_of_halves(__m256i halves, __m256i *rare)
 {
     __m256i magnitude = _mm256_and_si256(halves, set_words(0x7FFF));
     __m256i zero = _mm256_cmpeq_epi16(magnitude, _mm256_setzero_si256());
     __m256i subnormal = _mm256_cmpgt_epi16(set_words(F16_NORMAL), magnitude);
     *rare = _mm256_or_si256(*rare, _mm256_andnot_si256(zero, subnormal));
+    *rare = _mm256_or_si256(*rare, _mm256_cmpgt_epi16(magnitude, set_words(F16_INFINITE)));
     __m256i special = _mm256_cmpgt_epi16(magnitude, set_words(F16_INFINITE - 1));
     __m256i code = _mm256_srli_epi16(_mm256_add_epi16(magnitude, set_words(1)), 1);
     code = _mm256_andnot_si256(zero, _mm256_add_epi16(code, set_words(F16_BIAS_STEP)));
@@ -212,6 +215,8 @@ static inline __m256i codes_of_bfloats(__m256i words, __m256i *rare)
     __m256i code = _mm256_subs_epu16(magnitude, set_words(BF16_BIAS_STEP));
     code = _mm256_slli_epi16(_mm256_min_epu16(code, set_words(BF16_SPAN)), 2);
     code = _mm256_min_epu16(code, set_words(DL16_LARGEST));
+    __m256i nan = _mm256_cmpgt_epi16(magnitude, set_words(BF16_INFINITE));
+    words = _mm256_andnot_si256(nan, words);
     return with_sign(_mm256_blendv_epi8(code, set_words(DL16_MERGED), special), words);
 }
 

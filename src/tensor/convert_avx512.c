@@ -40,7 +40,7 @@ static inline __m512i widen(__m512i codes)
     return _mm512_or_si512(bits, sign);
 }
 
-// Codes of sixteen fp32 values, as dl16_from_host_float.
+// Codes of sixteen fp32 values, as dl16_of_transfer.
 static inline __m512i narrow(__m512i bits)
 {
     __m512i magnitude = _mm512_and_si512(bits, set(0x7FFFFFFF));
@@ -50,7 +50,8 @@ static inline __m512i narrow(__m512i bits)
     code = _mm512_srli_epi32(code, DL16_FRACTION_SHIFT);
     code = _mm512_min_epu32(code, set(DL16_LARGEST));
     code = _mm512_mask_mov_epi32(code, special, set(DL16_MERGED));
-    __m512i sign = _mm512_and_si512(_mm512_srli_epi32(bits, 16), set(DL16_SIGN));
+    __mmask16 number = _mm512_cmple_epu32_mask(magnitude, set(0x7F800000));
+    __m512i sign = _mm512_maskz_and_epi32(number, _mm512_srli_epi32(bits, 16), set(DL16_SIGN));
     return _mm512_or_si512(code, sign);
 }
 
@@ -198,13 +199,13 @@ static inline __m512i with_sign(__m512i magnitude, __m512i words)
     return _mm512_ternarylogic_epi32(magnitude, words, set_words(DL16_SIGN), 0xF8);
 }
 
-// Subnormal halves go to `rare`.
+// Subnormal halves and NaN go to `rare`.
 static inline __m512i codes_of_halves(__m512i halves, __mmask32 *rare)
 {
     __m512i magnitude = _mm512_and_si512(halves, set_words(0x7FFF));
     __mmask32 nonzero = _mm512_test_epi16_mask(magnitude, magnitude);
     __mmask32 subnormal = _mm512_cmplt_epu16_mask(magnitude, set_words(F16_NORMAL));
-    *rare |= nonzero & subnormal;
+    *rare |= (nonzero & subnormal) | _mm512_cmpgt_epu16_mask(magnitude, set_words(F16_INFINITE));
     __mmask32 special = _mm512_cmpge_epu16_mask(magnitude, set_words(F16_INFINITE));
     __m512i code = _mm512_srli_epi16(_mm512_add_epi16(magnitude, set_words(1)), 1);
     code = _mm512_maskz_add_epi16(nonzero, code, set_words(F16_BIAS_STEP));
@@ -234,6 +235,8 @@ static inline __m512i codes_of_bfloats(__m512i words, __mmask32 *rare)
     __m512i code = _mm512_subs_epu16(magnitude, set_words(BF16_BIAS_STEP));
     code = _mm512_slli_epi16(_mm512_min_epu16(code, set_words(BF16_SPAN)), 2);
     code = _mm512_min_epu16(code, set_words(DL16_LARGEST));
+    __mmask32 number = _mm512_cmple_epu16_mask(magnitude, set_words(BF16_INFINITE));
+    words = _mm512_maskz_mov_epi16(number, words);
     return with_sign(_mm512_mask_mov_epi16(code, special, set_words(DL16_MERGED)), words);
 }
 

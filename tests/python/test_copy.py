@@ -138,3 +138,46 @@ def test_the_warning_of_int64_is_a_switch(run_python):
         "torch.set_warn_always(False)\n"
         "assert warned() and not warned()\n"
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_a_nan_becomes_positive_infinity(dtype):
+    """One rule for every way in, whatever sign PyTorch gives its NaN."""
+    nan, infinity = float("nan"), float("inf")
+    values = torch.tensor([nan, -nan, infinity, -infinity, 1.0] * 40)
+    expected = torch.tensor([infinity, infinity, infinity, -infinity, 1.0] * 40, dtype=dtype)
+    for x in (values.to(dtype), values.to(dtype).neg().neg(), values.to(dtype).copysign(values)):
+        assert x.to("spyre").cpu().equal(expected)
+        assert x[:3].to("spyre").cpu().equal(expected[:3])
+        assert x.view(40, 5).t().to("spyre").cpu().equal(expected.view(40, 5).t())
+    made = torch.tensor([0.0, -1.0, infinity], dtype=dtype).to("spyre")
+    for y in (made / 0 * 0, made.sub(infinity).mul(0)[1:], torch.sqrt(made - 2)[:2]):
+        assert y.cpu().eq(infinity).all()
+
+
+GUARDED = """
+import sys, torch
+try:
+    x = torch.zeros(3, 70).half()
+    x.to("spyre")
+    torch.tensor([float("nan")]).to("spyre")  # float32 keeps it
+    x[1, 2] = x[2, 69] = float("nan")
+    x.t().to("spyre")
+except RuntimeError as error:
+    print("refused:", error, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    "answer, refused, message",
+    [
+        ("ignore", False, ""),
+        ("warn", False, "spyre warning: copy to card: 2 NaN, the first is element "),
+        ("error", True, "SEN169_FP16 has none, they become infinity"),
+        ("maybe", True, "SPYRE_NAN=maybe"),
+    ],
+)
+def test_nan_can_be_found_out(run_python, answer, refused, message):
+    done = run_python(GUARDED, SPYRE_NAN=answer)
+    assert ("refused:" in done.stderr) == refused
+    assert message in done.stderr
