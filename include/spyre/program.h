@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "spyre/counters.h"
+#include "spyre/layout.h"
 #include "spyre/runtime.h"
 
 #ifdef __cplusplus
@@ -26,6 +27,14 @@ SPYRE_API uint32_t spyre_program_argument_count(const spyre_program *program);
 
 // Card bytes of a launch argument; 0 when the code does not say (bundles of other front-ends).
 SPYRE_API int64_t spyre_program_argument_bytes(const spyre_program *program, uint32_t argument);
+
+// Whether a tensor that lies on the card as `layout` says fits launch argument `argument`: its
+// format, its size, and the steps in which the program walks along it. SPYRE_INVALID_ARGUMENT names
+// argument, value and rule. A tensor of bytes (SENINT8, SENUINT32) may be scratch memory of any
+// format. What the code does not say is not checked: two shapes that lie in the same places pass.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_check_argument(const spyre_program *program,
+                                                                     uint32_t argument,
+                                                                     const spyre_layout *layout);
 
 // The steps of a launch, in order, and the bytes of card memory that the program's code asks for.
 typedef enum {

@@ -126,6 +126,8 @@ static bool bind_tensor(binding *b, uint32_t index, PyObject *tensor)
             SPYRE_INVALID_ARGUMENT,
             "argument %u of a launch has %lld bytes on the card, the program wants %lld", index,
             (long long)bytes, (long long)wanted);
+    if (!core_check(spyre_program_check_argument(b->program, index, &t.storage->layout)))
+        return false;
     b->storages[index] = t.storage;
     b->buffers[index] = (spyre_program_buffer){malloc((size_t)bytes), bytes};
     if (!b->buffers[index].bytes) return core_fail(SPYRE_OUT_OF_MEMORY, "no memory for a launch");

@@ -1,6 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/code.h"
 
+#include <string.h>
+
+#include "bundle/derived.h"
+
+// --- What launches of the program can be checked for
+
+// Which tensors of all steps use one argument, seen as one.
+typedef struct {
+    bool seen, several;
+    int64_t base;
+    spyrecode_operand operand;
+} argument_use;
+
+static int64_t lowest_start(const bundle_step *step, const bundle_tensor *tensor)
+{
+    int64_t lowest = tensor->start[0];
+    for (uint32_t core = 1; core < step->core_count; core++)
+        if (tensor->start[core] < lowest) lowest = tensor->start[core];
+    return lowest;
+}
+
+static int64_t steps_along(const bundle_tensor *tensor, uint32_t dim, int64_t elements)
+{
+    if (dim != tensor->stick_dim) return elements;
+    return (elements + tensor->stick_elements - 1) / tensor->stick_elements;
+}
+
+// The end of what any core touches, from the argument's base.
+static int64_t reach_of(const bundle_step *step, const bundle_tensor *tensor,
+                        const bundle_geometry *geometry)
+{
+    int64_t farthest = 0;
+    for (uint32_t core = 0; core < step->core_count; core++) {
+        int64_t end = tensor->start[core] + SPYRE_STICK_BYTES;
+        for (uint32_t d = 0; d < step->dim_count; d++) {
+            int64_t first = bundle_slice_start(step, core, d);
+            int64_t elements = bundle_slice_size(step, core, d);
+            if (first + elements > geometry->valid[d]) elements = geometry->valid[d] - first;
+            if (!geometry->moves[d] || elements < 1) continue;
+            end += (steps_along(tensor, d, elements) - 1) * geometry->stride[d];
+        }
+        if (end > farthest) farthest = end;
+    }
+    return farthest;
+}
+
+static bool same_walks(const spyrecode_operand *a, const spyrecode_operand *b)
+{
+    return a->walk_count == b->walk_count &&
+           memcmp(a->walks, b->walks, a->walk_count * sizeof *a->walks) == 0;
+}
+
+static spyrecode_operand describe(const bundle_step *step, const bundle_tensor *tensor,
+                                  const bundle_geometry *geometry)
+{
+    spyrecode_operand operand = {.format = tensor->format};
+    if (tensor->index_kind == BUNDLE_INDEX_VALUE) return operand;
+    operand.least_bytes = reach_of(step, tensor, geometry);
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        int64_t count = steps_along(tensor, d, geometry->valid[d]);
+        if (count > geometry->extent[d]) count = geometry->extent[d];
+        if (!geometry->moves[d] || count <= 1) continue;
+        operand.walks[operand.walk_count++] = (spyrecode_walk){geometry->stride[d], count};
+    }
+    return operand;
+}
+
+static spyre_status add_use(const bundle *b, const bundle_step *step, uint32_t number,
+                            argument_use *use)
+{
+    const bundle_tensor *tensor = &step->tensors[number];
+    bundle_geometry geometry;
+    TRY(bundle_tensor_geometry(b, step, number, &geometry));
+    spyrecode_operand operand = describe(step, tensor, &geometry), *known = &use->operand;
+    int64_t base = lowest_start(step, tensor);
+    for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++)
+        if (tensor->loop_stride[loop]) use->several = true;
+    if (!use->seen) {
+        *use = (argument_use){true, use->several, base, operand};
+        return NULL;
+    }
+    if (base != use->base || !same_walks(known, &operand)) use->several = true;
+    if (known->format != operand.format) known->format = SPYRE_FORMAT_INVALID;
+    if (operand.least_bytes > known->least_bytes) known->least_bytes = operand.least_bytes;
+    return NULL;
+}
+
+// Of each argument what all its uses have in common; walks where they are one.
+static spyre_status find_operands(arena *memory, const bundle *b, spyrecode_argument *arguments)
+{
+    argument_use *uses = ARENA_NEW(memory, argument_use, b->args.count);
+    TRY_ALLOC(uses);
+    for (uint32_t s = 0; s < b->steps.count; s++) {
+        const bundle_step *step = &b->steps.items[s];
+        for (uint32_t t = 0; t < step->tensor_count; t++)
+            if (!step->tensors[t].in_lx) TRY(add_use(b, step, t, &uses[step->tensors[t].arg]));
+    }
+    for (uint32_t i = 0; i < b->args.count; i++) {
+        if (uses[i].several) uses[i].operand.walk_count = 0;
+        bool is_launch = arguments[i].kind == SPYRECODE_LAUNCH && uses[i].seen;
+        if (is_launch && b->args.items[i].kind == BUNDLE_ARG_TENSOR)
+            arguments[i].operand = &uses[i].operand;
+    }
+    return NULL;
+}
+
 spyre_status code_of_segment(arena *memory, const bundle *b, const isa_program *program,
                              spyrecode **out_code)
 {
@@ -23,6 +129,7 @@ spyre_status code_of_segment(arena *memory, const bundle *b, const isa_program *
             break;
         }
     }
+    TRY(find_operands(memory, b, arguments));
     return spyrecode_build(memory, program, arguments, out_code);
 }
 
@@ -33,5 +140,6 @@ spyre_status code_of_bundle(arena *memory, const bundle *b, const isa_program *p
     TRY_ALLOC(arguments);
     for (uint32_t i = 0; i < b->args.count; i++)
         arguments[i] = (spyrecode_argument){.kind = SPYRECODE_LAUNCH, .index = i};
+    TRY(find_operands(memory, b, arguments));
     return spyrecode_build(memory, program, arguments, out_code);
 }

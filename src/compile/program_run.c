@@ -16,6 +16,7 @@ struct spyre_program {
     job *job;
     uint32_t argument_count;
     int64_t *argument_bytes;
+    const spyrecode_operand **operands; // of launch arguments, or null
     const spyre_kernel_counters *counters;
     uint32_t kernel_count;
 };
@@ -40,9 +41,14 @@ static spyre_status open_program(spyre_program *program, const char *directory)
                         &program->argument_count));
     program->argument_bytes = ARENA_NEW(program->memory, int64_t, program->argument_count);
     TRY_ALLOC(program->argument_bytes);
-    for (uint32_t k = 0; k < image->arg_count; k++)
-        if (arguments[k].kind == SPYRECODE_LAUNCH)
-            program->argument_bytes[arguments[k].index] = image->arg_bytes[k];
+    program->operands =
+        ARENA_NEW(program->memory, const spyrecode_operand *, program->argument_count);
+    TRY_ALLOC(program->operands);
+    for (uint32_t k = 0; k < image->arg_count; k++) {
+        if (arguments[k].kind != SPYRECODE_LAUNCH) continue;
+        program->argument_bytes[arguments[k].index] = image->arg_bytes[k];
+        program->operands[arguments[k].index] = arguments[k].operand;
+    }
     job_counters(program->job, &kernels);
     program->kernel_count = image->kernels.count;
     return counters_describe(program->memory, image, kernels, &program->counters);
@@ -73,6 +79,63 @@ uint32_t spyre_program_argument_count(const spyre_program *program)
 int64_t spyre_program_argument_bytes(const spyre_program *program, uint32_t argument)
 {
     return argument < program->argument_count ? program->argument_bytes[argument] : 0;
+}
+
+// --- Launch arguments
+
+// A walk fits when it stays within one dim, or takes whole dims one after the other.
+static bool fits(const spyrecode_walk *walk, const spyre_layout *layout)
+{
+    int64_t stride = SPYRE_STICK_BYTES;
+    for (uint32_t d = layout->rank - 1; d-- > 0; stride *= layout->device_size[d]) {
+        if (walk->step_bytes % stride) continue;
+        int64_t steps = walk->step_bytes / stride, end = stride;
+        if ((walk->count - 1) * steps < layout->device_size[d]) return true;
+        for (uint32_t outer = d + 1; outer-- > 0;) {
+            end *= layout->device_size[outer];
+            if (end == walk->step_bytes * walk->count) return true;
+        }
+    }
+    return false;
+}
+
+static spyre_status check_walks(const spyrecode_operand *operand, uint32_t argument,
+                                const spyre_layout *layout)
+{
+    for (uint32_t n = 0; n < operand->walk_count; n++) {
+        const spyrecode_walk *walk = &operand->walks[n];
+        char shown[512];
+        if (fits(walk, layout)) continue;
+        spyre_layout_format(layout, shown, sizeof shown);
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "launch argument %u: the program takes %lld steps of %lld bytes along it, "
+                          "which no dim of %s has: it was compiled for another shape", argument,
+                          (long long)walk->count, (long long)walk->step_bytes, shown);
+    }
+    return NULL;
+}
+
+spyre_status spyre_program_check_argument(const spyre_program *program, uint32_t argument,
+                                          const spyre_layout *layout)
+{
+    if (argument >= program->argument_count)
+        return status_new(SPYRE_INVALID_ARGUMENT, "launch argument %u of %u", argument,
+                          program->argument_count);
+    const spyrecode_operand *operand = program->operands[argument];
+    int64_t bytes = spyre_layout_bytes(layout);
+    if (!operand || layout->format == SPYRE_FORMAT_SENINT8 ||
+        layout->format == SPYRE_FORMAT_SENUINT32)
+        return NULL;
+    if (operand->format != SPYRE_FORMAT_INVALID && operand->format != layout->format)
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "launch argument %u: it lies on the card as %s, the program was compiled "
+                          "for %s", argument, spyre_format_name(layout->format),
+                          spyre_format_name(operand->format));
+    if (bytes < operand->least_bytes)
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "launch argument %u has %lld bytes on the card, the program touches %lld",
+                          argument, (long long)bytes, (long long)operand->least_bytes);
+    return check_walks(operand, argument, layout);
 }
 
 uint32_t spyre_program_step_count(const spyre_program *program)
@@ -194,6 +257,11 @@ static spyre_status check_buffers(const spyre_program *program, const spyre_prog
             return status_new(SPYRE_INVALID_ARGUMENT,
                               "launch argument %u has %lld bytes, the program takes %lld", k,
                               (long long)found, (long long)wanted);
+        const spyrecode_operand *operand = program->operands[k];
+        if (operand && found < operand->least_bytes)
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "launch argument %u has %lld bytes, the program touches %lld", k,
+                              (long long)found, (long long)operand->least_bytes);
         if ((uint64_t)found > CARD_SEGMENT_BYTES)
             return status_new(SPYRE_OUT_OF_MEMORY,
                               "launch argument %u has %lld bytes, a segment of the card %llu", k,

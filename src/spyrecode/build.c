@@ -70,12 +70,18 @@ static spyre_status add_correction(builder *b)
     uint32_t count = b->program->arg_count;
     spyrecode_patch *patches = ARENA_NEW(b->code->memory, spyrecode_patch, count);
     TRY_ALLOC(patches);
+    spyrecode_operand *operands = ARENA_NEW(b->code->memory, spyrecode_operand, count);
+    TRY_ALLOC(operands);
+    uint32_t operand_count = 0;
     for (uint32_t k = 0; k < count; k++) {
         const spyrecode_argument *argument = &b->arguments[k];
         patches[k].offset = k * sizeof(uint64_t);
         if (argument->kind == SPYRECODE_LAUNCH) {
             patches[k].source = SPYRECODE_FROM_ARGUMENT;
             patches[k].index = argument->index;
+            if (!argument->operand) continue;
+            operands[operand_count] = *argument->operand;
+            operands[operand_count++].index = argument->index;
         } else {
             patches[k].source = SPYRECODE_FROM_ADDRESS;
             patches[k].address = SPYRECODE_BASE + b->place[k];
@@ -88,7 +94,9 @@ static spyre_status add_correction(builder *b)
                               .argument_count = b->launch_count,
                               .program_bytes = b->program_bytes,
                               .patch_count = count,
-                              .patches = patches};
+                              .patches = patches,
+                              .operand_count = operand_count,
+                              .operands = operands};
     TRY(VEC_PUSH(b->code->memory, &b->code->commands, host));
     spyrecode_command transfer = {.kind = SPYRECODE_DATA_TRANSFER,
                                   .handle = "correction",
@@ -125,11 +133,13 @@ static spyre_status foreign(const char *rule)
     return status_new(SPYRE_UNSUPPORTED, "spyrecode: not of this stack's form: %s", rule);
 }
 
-static spyre_status read_argument(const spyrecode *code, const spyrecode_patch *patch,
-                                  spyrecode_argument *out)
+static spyre_status read_argument(const spyrecode *code, const spyrecode_command *host,
+                                  const spyrecode_patch *patch, spyrecode_argument *out)
 {
     if (patch->source == SPYRECODE_FROM_ARGUMENT) {
         *out = (spyrecode_argument){.kind = SPYRECODE_LAUNCH, .index = patch->index};
+        for (uint32_t n = 0; n < host->operand_count; n++)
+            if (host->operands[n].index == patch->index) out->operand = &host->operands[n];
         return NULL;
     }
     const spyrecode_transfer *init = &code->transfers.items[0];
@@ -154,7 +164,7 @@ static spyre_status read_arguments(arena *memory, const spyrecode *code,
         uint64_t k = host->patches[n].offset / sizeof(uint64_t);
         if (k >= program->arg_count || seen[k]) return foreign("patches are not one an argument");
         seen[k] = true;
-        TRY(read_argument(code, &host->patches[n], &arguments[k]));
+        TRY(read_argument(code, host, &host->patches[n], &arguments[k]));
     }
     if (patches != program->arg_count) return foreign("an argument without a patch");
     *out_arguments = arguments;

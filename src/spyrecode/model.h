@@ -17,6 +17,7 @@ enum {
     SPYRECODE_ALIGNMENT = SPYRE_STICK_BYTES,
     SPYRECODE_MOST_COMMANDS = 1024,
     SPYRECODE_MOST_PATCHES = 4096,
+    SPYRECODE_MOST_WALKS = 8,
 };
 
 // Preparation, once: `bytes` of the file `name` go to card address `target`.
@@ -37,6 +38,18 @@ typedef struct {
     uint64_t byte_count;                // ADDRESS: size of what lies there
 } spyrecode_patch;
 
+// What a program takes on trust about a launch argument, as far as its code says.
+typedef struct {
+    int64_t step_bytes, count;          // indices along a dim of the program, and how far apart
+} spyrecode_walk;
+typedef struct {
+    uint32_t index;                     // of the launch
+    spyre_format format;                // INVALID: not stated
+    int64_t least_bytes;                // what it touches from the argument's base; 0: not stated
+    uint32_t walk_count;                // 0: not stated
+    spyrecode_walk walks[SPYRECODE_MOST_WALKS];
+} spyrecode_operand;
+
 typedef enum {
     SPYRECODE_COMPUTE_ON_HOST,
     SPYRECODE_DATA_TRANSFER,
@@ -53,6 +66,8 @@ typedef struct {
     uint64_t program_bytes;             // HOST: length of the program at the front of init.bin
     uint32_t patch_count;               // HOST
     const spyrecode_patch *patches;
+    uint32_t operand_count;             // HOST: arguments about which something is stated
+    const spyrecode_operand *operands;
 } spyrecode_command;
 
 typedef struct {
@@ -69,6 +84,7 @@ typedef struct {
     uint32_t index;                     // LAUNCH: position among the launch arguments
     uint64_t byte_count;                // POOL, CONSTANTS
     const void *bytes;                  // CONSTANTS
+    const spyrecode_operand *operand;   // LAUNCH: or null
 } spyrecode_argument;
 
 // Builds the code of a program: one transfer "init.bin" (the encoded program, then the constants),

@@ -139,12 +139,72 @@ static spyre_status read_patch(const json_node *item, spyrecode_patch *out)
     return get_size(item, "size", &out->byte_count);
 }
 
+static spyre_status read_walk(const json_node *item, spyrecode_walk *out)
+{
+    json_node step, count;
+    TRY(json_expect_array_of(item, 2));
+    TRY(json_item(item, 0, &step));
+    TRY(json_item(item, 1, &count));
+    TRY(json_as_number(&step, SPYRECODE_ALIGNMENT, MOST_BYTES, &out->step_bytes));
+    return json_as_number(&count, 1, MOST_BYTES, &out->count);
+}
+
+static spyre_status read_operand(const json_node *item, spyrecode_operand *out)
+{
+    static const char *const known[] = {"index", "format", "least_bytes", "walks", NULL};
+    json_node member, walks, walk;
+    int64_t index;
+    TRY(json_expect_object(item));
+    TRY(only_members(item, known));
+    TRY(json_get_number(item, "index", 0, SPYRECODE_MOST_PATCHES, &index));
+    out->index = (uint32_t)index;
+    out->format = SPYRE_FORMAT_INVALID;
+    if (json_find(item, "format", &member)) {
+        const char *name;
+        TRY(json_as_string(&member, &name));
+        out->format = spyre_format_named(name);
+        if (out->format == SPYRE_FORMAT_INVALID)
+            return json_error_at(&member, "unknown data format \"%.20s\"", name);
+    }
+    TRY(json_get_number(item, "least_bytes", 0, MOST_BYTES, &out->least_bytes));
+    TRY(json_get_array(item, "walks", &walks));
+    if (json_count(&walks) > SPYRECODE_MOST_WALKS)
+        return json_error_at(&walks, "more than %d walks", SPYRECODE_MOST_WALKS);
+    out->walk_count = (uint32_t)json_count(&walks);
+    for (uint32_t n = 0; n < out->walk_count; n++) {
+        TRY(json_item(&walks, n, &walk));
+        TRY(read_walk(&walk, &out->walks[n]));
+    }
+    return NULL;
+}
+
+// Extension: what a launch may check.
+static spyre_status read_operands(reader *r, const json_node *hcm, spyrecode_command *command)
+{
+    json_node list, item;
+    if (!json_find(hcm, "arguments", &list)) return NULL;
+    TRY(json_expect_array(&list));
+    if (json_count(&list) > SPYRECODE_MOST_PATCHES)
+        return json_error_at(&list, "more than %d arguments", SPYRECODE_MOST_PATCHES);
+    command->operand_count = (uint32_t)json_count(&list);
+    spyrecode_operand *operands =
+        ARENA_NEW(r->code->memory, spyrecode_operand, command->operand_count);
+    TRY_ALLOC(operands);
+    for (uint32_t n = 0; n < command->operand_count; n++) {
+        TRY(json_item(&list, n, &item));
+        TRY(read_operand(&item, &operands[n]));
+    }
+    command->operands = operands;
+    return NULL;
+}
+
 static spyre_status read_metadata(reader *r, spyrecode_command *command)
 {
     json_node hcm, list, item;
     int64_t version;
     TRY(json_get_object(&r->properties, "hcm", &hcm));
-    TRY(only_members(&hcm, (const char *const[]){"version", "program_bytes", "patches", NULL}));
+    TRY(only_members(&hcm, (const char *const[]){"version", "program_bytes", "patches", "arguments",
+                                                 NULL}));
     TRY(json_get_number(&hcm, "version", 1, 1, &version));
     TRY(get_size(&hcm, "program_bytes", &command->program_bytes));
     TRY(json_get_array(&hcm, "patches", &list));
@@ -158,7 +218,7 @@ static spyre_status read_metadata(reader *r, spyrecode_command *command)
         TRY(read_patch(&item, &patches[n]));
     }
     command->patches = patches;
-    return NULL;
+    return read_operands(r, &hcm, command);
 }
 
 static spyre_status read_host(reader *r, spyrecode_command *command)

@@ -67,6 +67,24 @@ static json_t *patch_of(const spyrecode_patch *patch)
     return finish(&p);
 }
 
+static json_t *operand_of(const spyrecode_operand *operand)
+{
+    properties p = new_properties();
+    set_number(&p, "index", operand->index);
+    if (operand->format != SPYRE_FORMAT_INVALID)
+        set(&p, "format", json_string(spyre_format_name(operand->format)));
+    set_number(&p, "least_bytes", (uint64_t)operand->least_bytes);
+    json_t *walks = json_array();
+    for (uint32_t n = 0; n < operand->walk_count; n++) {
+        const spyrecode_walk *walk = &operand->walks[n];
+        json_t *pair = json_pack("[o, o]", decimal((uint64_t)walk->step_bytes),
+                                 decimal((uint64_t)walk->count));
+        if (json_array_append_new(walks, pair) != 0) p.failed = true;
+    }
+    set(&p, "walks", walks);
+    return finish(&p);
+}
+
 static json_t *metadata_of(const spyrecode_command *command)
 {
     properties p = new_properties();
@@ -77,6 +95,13 @@ static json_t *metadata_of(const spyrecode_command *command)
         if (json_array_append_new(patches, patch_of(&command->patches[n])) != 0) p.failed = true;
     }
     set(&p, "patches", patches);
+    if (command->operand_count == 0) return finish(&p);
+    json_t *operands = json_array();
+    for (uint32_t n = 0; n < command->operand_count; n++) {
+        if (json_array_append_new(operands, operand_of(&command->operands[n])) != 0)
+            p.failed = true;
+    }
+    set(&p, "arguments", operands);
     return finish(&p);
 }
 

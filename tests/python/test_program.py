@@ -2,6 +2,8 @@
 """SpyreCode directories and constants through `torch_spyre._C`."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,61 @@ def test_what_cannot_run_is_refused(adder, tmp_path_factory):
         _C.launch_kernel(directory, [x, y, torch.zeros(9, 99, device="spyre")])
     with pytest.raises((RuntimeError, ValueError)):
         _C.prepare_kernel(str(tmp_path_factory.mktemp("empty")))
+
+
+@pytest.fixture(params=["written", "compiled from the bundle"])
+def sum_of_matrices(request, tmp_path):
+    """SpyreCode of x + y of 512 x 256, by either way to it."""
+    x, y = (torch.rand(512, 256).half().to("spyre") for _ in range(2))
+    graph = _C.Graph()
+    values = [graph.add_input(name, t) for name, t in (("x", x), ("y", y))]
+    _node, results = graph.add_node(
+        "add",
+        "aten.add.Tensor",
+        [(values[0],), (values[1],), 1],
+        [handover.result_type(x, True)],
+        "test_program.py:1 in add",
+    )
+    graph.add_output(results[0])
+    executable = handover.compile_graph(graph, host_fallback=False)
+    if request.param == "written":
+        executable.write(0, "spyrecode", str(tmp_path))
+        return str(tmp_path)
+    executable.write(0, "bundle", str(tmp_path))
+    command = Path(sys.executable).with_name("dxp_standalone")
+    subprocess.run([command, "--bundle", "-d", str(tmp_path)], check=True, timeout=60)
+    return str(tmp_path / "spyreCodeDir")
+
+
+def test_launches_are_checked(sum_of_matrices):
+    plan = _C.prepare_kernel(sum_of_matrices)
+
+    def tensor(*sizes, dtype=torch.float16):
+        return torch.ones(*sizes, dtype=dtype, device="spyre")
+
+    result = tensor(512, 256)
+    _C.launch_jobplan(plan, [tensor(512, 256), tensor(512, 256), result])
+    assert result.cpu().eq(2).all()
+    wrong = [
+        (tensor(1024, 256), "launch argument 1|argument 1 of a launch"),  # larger
+        (tensor(256, 256), "argument 1"),  # smaller
+        (tensor(256, 512), "argument 1.*another shape"),  # of as many bytes
+        (tensor(128, 1024), "argument 1.*another shape"),
+        (tensor(512, 256, dtype=torch.float32), "argument 1"),
+        (tensor(256, 256, dtype=torch.float32), "argument 1.*IEEE_FP32.*SEN169_FP16"),
+        (tensor(256, 256, dtype=torch.int64), "argument 1.*IEEE_INT32.*SEN169_FP16"),
+        (torch.ones(512, 256).half(), "argument 1 of a launch is not on the card"),
+    ]
+    for other, message in wrong:
+        kept = tensor(512, 256)
+        with pytest.raises(ValueError, match=message):
+            _C.launch_jobplan(plan, [tensor(512, 256), other, kept])
+        assert kept.cpu().eq(1).all()
+    for count in (0, 2, 4):
+        with pytest.raises(ValueError, match=f"takes 3 tensors, {count} were given"):
+            _C.launch_jobplan(plan, [result] * count)
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        _C.launch_jobplan(plan, [result, result, None])
 
 
 def test_constants_have_the_bits_of_the_format():
