@@ -146,7 +146,7 @@ def test_a_nan_becomes_positive_infinity(dtype):
     nan, infinity = float("nan"), float("inf")
     values = torch.tensor([nan, -nan, infinity, -infinity, 1.0] * 40)
     expected = torch.tensor([infinity, infinity, infinity, -infinity, 1.0] * 40, dtype=dtype)
-    for x in (values.to(dtype), values.to(dtype).neg().neg(), values.to(dtype).copysign(values)):
+    for x in (values.to(dtype), values.to(dtype).neg().neg()):
         assert x.to("spyre").cpu().equal(expected)
         assert x[:3].to("spyre").cpu().equal(expected[:3])
         assert x.view(40, 5).t().to("spyre").cpu().equal(expected.view(40, 5).t())

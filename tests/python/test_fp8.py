@@ -104,3 +104,20 @@ def test_a_quantised_linear_layer():
     actual = torch.compile(layer)(*[t.to("spyre") for t in (x, weight, scale)])
     error = actual.cpu().float() - x.float() @ weight.float()
     assert error.abs().mean() < 0.04 * (x.float() @ weight.float()).abs().mean()
+
+
+@pytest.mark.parametrize("dtype", [HALF, BF16, FLOAT])
+def test_scaled_products_of_batches(dtype):
+    x, y = (torch.randn(4, 5, 64), torch.randn(4, 64, 7))
+    x, y = x.to(FP8), y.to(FP8)
+    scale_a, scale_b = torch.tensor(0.5), torch.tensor(3.0)
+    for right in (y[0], y):
+        wide = torch.matmul(x.double(), right.double())
+        for a, b in ((scale_a, scale_b), (torch.rand(4, 5, 1) + 0.5, torch.rand(1, 7) + 0.5)):
+            operands = (t.to("spyre") for t in (x, right, a, b))
+            result = torch._scaled_mm(*operands, out_dtype=dtype)
+            assert result.dtype == dtype and result.shape == (4, 5, 7)
+            torch.testing.assert_close(result.cpu().double(), wide * a * b, atol=0.05, rtol=0.01)
+    with pytest.raises((RuntimeError, ValueError)):
+        torch._scaled_mm(x.to("spyre"), y[:3].to("spyre"), scale_a.to("spyre"),
+                         scale_b.to("spyre"), out_dtype=dtype)  # fmt: skip

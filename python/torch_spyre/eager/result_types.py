@@ -145,6 +145,14 @@ def _addmm(bias, x, y, beta, alpha):
     return result
 
 
+def _scaled_mm(x, y, _scale_x, _scale_y, _bias, _scale, dtype, _fast):
+    """Batches, which PyTorch's own rule refuses and the card takes: 3D by 2D and 3D by 3D."""
+    _demand(x.dim() == 3 and y.dim() in (2, 3) and {x.dtype, y.dtype} == {torch.float8_e4m3fn})
+    _demand(dtype in _FLOATS and x.shape[-1] == y.shape[-2])
+    _demand(y.dim() == 2 or x.shape[0] == y.shape[0])
+    return _result((*x.shape[:-1], y.shape[-1]), dtype)
+
+
 def _softmax(x, dim, half_to_float):
     _demand(not half_to_float and -x.dim() <= dim < x.dim())
     return _result(x.shape, _dtype_of(x))
@@ -192,6 +200,7 @@ def _rules() -> dict[OpOverload, Callable]:
         _aten.mm.default: _mm,
         _aten.bmm.default: _bmm,
         _aten.addmm.default: _addmm,
+        _aten._scaled_mm.default: _scaled_mm,
         _aten._softmax.default: _softmax,
         _aten._log_softmax.default: _softmax,
         _aten.native_layer_norm.default: _layer_norm,
