@@ -165,6 +165,7 @@ def test_meta_modules_have_nothing_to_move():
         nn.Linear(64, 64, device="meta").to("spyre")
 
 
+@pytest.mark.host("aten.fill_", "aten.addmm")  # float64
 def test_modules_of_a_dtype_that_is_only_stored():
     model = nn.Linear(6, 4).double()
     weight, expected = model.weight, model(torch.ones(3, 6, dtype=torch.float64))
@@ -186,6 +187,7 @@ def optimizers(parameters):
     ]
 
 
+@pytest.mark.host("aten.addmm", "aten.mm")  # float32 products
 @pytest.mark.parametrize("which", range(3))
 @pytest.mark.parametrize("moves", ["before", "after"])
 def test_an_optimizer_trains_the_model_that_is_moved(which, moves):
@@ -209,6 +211,7 @@ def test_an_optimizer_trains_the_model_that_is_moved(which, moves):
         torch.testing.assert_close(b.detach().cpu(), a.detach(), atol=2e-3, rtol=2e-3)
 
 
+@pytest.mark.host("aten.addmm", "aten.mm", "aten.embedding_dense_backward")
 def test_gradients_hooks_and_shared_parameters_move_along():
     model = Tied()
     seen = []
@@ -229,6 +232,7 @@ def test_gradients_hooks_and_shared_parameters_move_along():
     assert head is model.head.weight and head.device.type == head.grad.device.type == "cpu"
 
 
+@pytest.mark.host("aten.addmm", "aten._weight_norm_interface", "aten.softplus")
 def test_parametrizations_and_buffers():
     model = nn.utils.parametrizations.weight_norm(nn.Linear(6, 4))
     nn.utils.parametrize.register_parametrization(model, "bias", nn.Softplus())
@@ -242,6 +246,7 @@ def test_parametrizations_and_buffers():
     torch.testing.assert_close(result.detach().cpu(), expected.detach(), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.host("aten.addmm")
 def test_scripted_modules_move(tmp_path):
     model = nn.Sequential(nn.Linear(6, 4), nn.ReLU())
     torch.jit.save(torch.jit.script(model), tmp_path / "model.pt")
