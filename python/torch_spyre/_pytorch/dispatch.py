@@ -100,6 +100,8 @@ def stream_type() -> int:
 class LazyNamespace(torch._ops._OpNamespace):
     """A namespace of torch.ops whose operators are defined when one is asked for."""
 
+    __module__ = torch._ops.__name__  # operators are named by it in code that Inductor writes
+
     def __init__(self, name: str, define: Callable[[], None]):
         super().__init__(name)
         self._define = define
