@@ -155,6 +155,7 @@ def test_norms_of_layers(mean, dtype):
         assert_units(actual, expected, 1 + expected.abs(), dtype, 4)
 
 
+@pytest.mark.host("aten.gt.Scalar")  # of celu as PyTorch takes it apart, in float32
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_elu_of_small_numbers(dtype, compiled):
@@ -164,6 +165,19 @@ def test_elu_of_small_numbers(dtype, compiled):
         expected = function(wide)
         actual = (torch.compile(function, dynamic=False) if compiled else function)(x)
         assert_units(actual, expected, expected.abs() + UNIT[dtype] * 2.0**-22, dtype, 4)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_expm1_of_small_numbers(dtype, compiled):
+    torch._dynamo.reset()
+    sizes = torch.logspace(-9 if dtype == torch.float32 else -4, 1, 200)
+    x, wide = on_card(torch.cat((-sizes, sizes)), dtype)
+    expected = torch.expm1(wide)
+    actual = (torch.compile(torch.expm1, dynamic=False) if compiled else torch.expm1)(x)
+    # A unit of x is x e^x units of the result.
+    condition = expected.abs() + (1 + expected) * wide.abs()
+    assert_units(actual, expected, condition, dtype, 4)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

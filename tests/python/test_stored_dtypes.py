@@ -288,3 +288,14 @@ def test_in_place_arithmetic_beyond_32_bits():
         torch.mul(torch.tensor([2**20, 1]).to("spyre"), 2**20, out=out),
         torch.tensor([2**40, 2**20]),
     )
+
+
+def test_ranges_of_a_long_chain_need_no_recursion():
+    def f(x):
+        for _ in range(1200):
+            x = x + 1
+        return x
+
+    x = torch.tensor([1, 2**31 - 2000], device="spyre")
+    compiled = torch.compile(f, dynamic=False)
+    assert compiled(x).cpu().tolist() == [1201, 2**31 - 800]

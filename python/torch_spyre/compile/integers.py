@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import torch
 
 from .._pytorch import pytree
-from .._pytorch.dispatch import schema_of
+from .._pytorch.dispatch import OpOverload, schema_of
 
 _aten = torch.ops.aten
 
@@ -131,6 +131,10 @@ def _result(op, values: list, ranges: list[Range]) -> Range:
 
 # ---- segments of a compiled graph
 
+# Results, or second results, are positions among the values of the first operand.
+_POSITIONS = {"argmax", "argmin", "argsort"}
+_RANKING = {"topk", "sort", "max", "min", "kthvalue", "median", "mode"}
+
 # Results are among the values of the operands, numbers included.
 _KEEPING = {
     "view", "_unsafe_view", "reshape", "expand", "permute", "transpose", "t", "slice", "select",
@@ -146,9 +150,11 @@ class Watch:
     def __init__(self, nodes, inputs: set[int], ids: dict, fakes: dict, positional: Callable):
         self.ids, self.fakes, self.inputs, self.positional = ids, fakes, inputs, positional
         self.risky = [node for node in nodes if self._is_risky(node)]
+        self.order = self._operands_first(nodes)
         self.read: set[int] = set()
-        for node in self.risky:
-            self._range(node, {})
+        known: dict = {}
+        for node in self.order:
+            self._range(node, known)
         self.proved: dict[int, Range] = {}
 
     def _is_risky(self, node) -> bool:
@@ -165,6 +171,22 @@ class Watch:
             for value in self.positional(node.target, node.args, node.kwargs)
         ]
 
+    def _operands_first(self, nodes) -> list:
+        """The nodes that ranges of risky ones depend on, in the order of the graph: each range is
+        known before it is asked for, however long a chain of nodes is."""
+        needed = set(self.risky)
+        for node in reversed(nodes):
+            if node in needed and self._depends_on_operands(node):
+                needed.update(node.all_input_nodes)
+        return [node for node in nodes if node in needed]
+
+    def _depends_on_operands(self, node) -> bool:
+        fake = self.fakes.get(node)
+        if not isinstance(fake, torch.Tensor) or fake.dtype.is_floating_point:
+            return False
+        of_aten = isinstance(node.target, OpOverload)
+        return of_aten and fake.dtype is not torch.bool and self.ids.get(node) not in self.inputs
+
     def holds(self, values: dict[int, torch.Tensor]) -> bool:
         """Whether all results fit 32 bits with these values of the inputs."""
         found = {id: range_of_tensor(values[id]) for id in self.read}
@@ -174,7 +196,9 @@ class Watch:
         ):
             return True
         known: dict = {}
-        if not all(fits(self._range(node, known, found)) for node in self.risky):
+        for node in self.order:
+            self._range(node, known, found)
+        if not all(fits(known[node]) for node in self.risky):
             return False
         self.proved = found
         return True
@@ -195,14 +219,26 @@ class Watch:
         if value in self.inputs and not fake.dtype.is_floating_point:
             self.read.add(value)
             return CARD if found is None else found[value]
-        if node.op != "call_function" or fake.dtype.is_floating_point:
+        if fake.dtype.is_floating_point:
             return CARD
+        if not isinstance(node.target, OpOverload):
+            return self._positions(node)
         arguments = self.positional(node.target, node.args, node.kwargs)
         ranges = [self._argument(argument, known, found) for argument in arguments]
         if self._is_risky(node):
             result = _result(node.target, self._values(node), ranges)
             return result if fits(result) or found is not None else CARD
         return self._kept(node, fake, arguments, known, found)
+
+    def _positions(self, node) -> Range:
+        """Of the second result of an operator that finds values and where they are."""
+        source = node.args[0] if node.op == "call_function" and node.args else None
+        op = getattr(source, "target", None)
+        if not isinstance(op, OpOverload) or node.args[1:] != (1,):
+            return CARD
+        if schema_of(op).name.removeprefix("aten::") not in _RANKING:
+            return CARD
+        return 0, max(self.fakes[source.args[0]].numel() - 1, 0)
 
     def _argument(self, argument, known, found) -> Range:
         if isinstance(argument, torch.fx.Node):
@@ -214,8 +250,8 @@ class Watch:
         if name == "arange":
             ends = [value for value in arguments if type(value) is int]
             return _hull([0, *ends])
-        if name in ("argmax", "argmin"):
-            return 0, max(2**31 - 1, 1)
+        if name in _POSITIONS:
+            return 0, max(self.fakes[arguments[0]].numel() - 1, 0)
         if name in ("full", "full_like", "scalar_tensor", "fill"):
             numbers = [value for value in arguments if type(value) is int]
             return _hull(numbers) if numbers else CARD

@@ -38,25 +38,28 @@ spyre_status rewrite_prelu(rewriter *r)
     return make_binary(r, ATEN_SPYRE_ADD, &above, &scaled, &into, NULL);
 }
 
-// e^x - 1 of x <= 0 in 16 bits: tanh(x / 2) * (e^x + 1), in which nothing cancels.
-static spyre_status make_small_power(rewriter *r, const tensor *x, tensor *out)
+// e^x - 1 in 16 bits: tanh(x / 2) * (e^x + 1), in which nothing cancels.
+static spyre_status make_expm1_16(rewriter *r, const tensor *x, const tensor *into,
+                                  tensor *out)
 {
     tensor half, tangent, power, sum;
     TRY(make_with(r, ATEN_SPYRE_MUL, x, 0.5, NULL, &half));
     TRY(make_unary(r, ATEN_SPYRE_TANH, &half, NULL, &tangent));
     TRY(make_unary(r, ATEN_SPYRE_EXP, x, NULL, &power));
     TRY(make_with(r, ATEN_SPYRE_ADD, &power, 1, NULL, &sum));
-    return make_binary(r, ATEN_SPYRE_MUL, &tangent, &sum, NULL, out);
+    return make_binary(r, ATEN_SPYRE_MUL, &tangent, &sum, into, out);
 }
 
-// e^x - 1 of x <= 0 in float32, which has no tanh: (e^a - 1) e^b + (e^b - 1) of x = a + b, where a
-// is x down to -1/4, by its series, and b the rest. Where b is 0 only the series is left; where it
-// is not, the first term is at least a fifth in size, so that e^b - 1 may cancel.
-static spyre_status make_small_power_f32(rewriter *r, const tensor *x, tensor *out)
+// e^x - 1 in float32, which has no tanh: (e^a - 1) e^b + (e^b - 1) of x = a + b, where a is x
+// clamped to +-1/4, by its series, and b the rest. Where b is 0 only the series is left; where it is
+// not, the first term is at least a fifth in size, so that e^b - 1 may cancel.
+static spyre_status make_expm1_32(rewriter *r, const tensor *x, const tensor *into,
+                                  tensor *out)
 {
     enum { TERMS = 8 };
     tensor near, far, series, power, rest;
     TRY(make_with(r, ATEN_SPYRE_MAXIMUM, x, -0.25, NULL, &near));
+    TRY(make_with(r, ATEN_SPYRE_MINIMUM, &near, 0.25, NULL, &near));
     TRY(make_binary(r, ATEN_SPYRE_SUB, x, &near, NULL, &far));
     // a (1 + a/2 (1 + a/3 (1 + .. a/8)))
     TRY(make_with(r, ATEN_SPYRE_MUL, &near, 1.0 / TERMS, NULL, &series));
@@ -68,7 +71,20 @@ static spyre_status make_small_power_f32(rewriter *r, const tensor *x, tensor *o
     TRY(make_unary(r, ATEN_SPYRE_EXP, &far, NULL, &power));
     TRY(make_with(r, ATEN_SPYRE_SUB, &power, 1, NULL, &rest));
     TRY(make_binary(r, ATEN_SPYRE_MUL, &series, &power, NULL, &series));
-    return make_binary(r, ATEN_SPYRE_ADD, &series, &rest, NULL, out);
+    return make_binary(r, ATEN_SPYRE_ADD, &series, &rest, into, out);
+}
+
+static spyre_status make_expm1(rewriter *r, const tensor *x, const tensor *into, tensor *out)
+{
+    bool wide = x->dtype == SPYRE_DTYPE_F32;
+    return wide ? make_expm1_32(r, x, into, out) : make_expm1_16(r, x, into, out);
+}
+
+spyre_status rewrite_expm1(rewriter *r)
+{
+    tensor x, into;
+    TRY(load(r, &x, &into));
+    return make_expm1(r, &x, &into, NULL);
 }
 
 // (x, alpha, scale, input_scale)
@@ -82,8 +98,7 @@ spyre_status rewrite_elu(rewriter *r)
     TRY(graph_arg_real(r->source, r->node, 3, 1, &input_scale));
     TRY(make_halves(r, &x, &above, &below));
     if (input_scale != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &below, input_scale, NULL, &below));
-    if (x.dtype == SPYRE_DTYPE_F32) TRY(make_small_power_f32(r, &below, &negative));
-    else TRY(make_small_power(r, &below, &negative));
+    TRY(make_expm1(r, &below, NULL, &negative));
     if (alpha != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &negative, alpha, NULL, &negative));
     if (scale == 1) return make_binary(r, ATEN_SPYRE_ADD, &above, &negative, &into, NULL);
     TRY(make_binary(r, ATEN_SPYRE_ADD, &above, &negative, NULL, &above));
