@@ -6,8 +6,7 @@ import re
 import pytest
 import torch
 from torch_spyre import config
-from torch_spyre._inductor.wsr import Gather
-from torch_spyre.compile import for_each_tile
+from torch_spyre._inductor.wsr import Gather, for_each_tile
 
 M, K, N = 64, 256, 128
 

@@ -102,7 +102,11 @@ def as_tuple(result):
     return result if isinstance(result, tuple) else (result,)
 
 
-@pytest.mark.parametrize("op", RULES, ids=str)
+# Its rule is for batches, which PyTorch's own refuses: test_fp8.py has the results.
+BEYOND_PYTORCH = {aten._scaled_mm.default}
+
+
+@pytest.mark.parametrize("op", [op for op in RULES if op not in BEYOND_PYTORCH], ids=str)
 def test_rules_agree_with_pytorch(op):
     taken = 0
     for values in arguments(op):
