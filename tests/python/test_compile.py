@@ -287,6 +287,7 @@ _EMPTY_USES = [
 ]
 
 
+@pytest.mark.host("aten.bmm", "aten.mm", "aten.matmul")  # products of no rows
 @pytest.mark.parametrize("use", _EMPTY_USES)
 @pytest.mark.parametrize("whole", [True, False])
 def test_views_of_inputs_without_elements(use, whole):
