@@ -54,6 +54,7 @@ def complete() -> None:
 
 def _register_kernels() -> None:
     from . import _formats, logging_config  # noqa: F401  (_formats completes _C)
+    from ._pytorch import layout_arguments
     from .compile import composed, convolution, customops, fastpath, nn_parts  # noqa: F401
     from .device import autocast, bindings
     from .eager import kernels
@@ -65,6 +66,7 @@ def _register_kernels() -> None:
     _libraries.extend(kernels.register())
     _libraries.extend(autocast.register())
     patches.print_by_one_copy()
+    layout_arguments.install()
     dynamo_interface.register_if_imported()
 
 

@@ -173,10 +173,11 @@ AFTER_USE = """
 import copy, io, pickle
 import torch
 original = torch.empty
-x = torch.ones(2, device="spyre")
 assert torch.empty is original and "empty" in repr(torch.empty)
-layout = x.device_tensor_layout()
+x = torch.ones(2, device="spyre")
 assert torch.empty is not original
+assert torch.empty(2, device="spyre", device_layout=x.device_tensor_layout()).shape == (2,)
+layout = x.device_tensor_layout()
 for _ in range(2):
     with torch.device("meta"):
         assert torch.nn.Linear(2, 2).weight.device.type == "meta"
@@ -211,6 +212,6 @@ assert torch.vmap(lambda row: torch.empty(2, device=row.device).fill_(3))(torch.
 """
 
 
-def test_the_argument_device_layout_comes_with_the_first_layout(run_python):
+def test_the_argument_device_layout_comes_with_the_first_use(run_python):
     """Nothing else of the two functions that take it changes."""
     run_python(AFTER_USE, PYTHONPATH=str(PROBE.parent))
