@@ -234,7 +234,7 @@ class Watch:
         """Of the second result of an operator that finds values and where they are."""
         source = node.args[0] if node.op == "call_function" and node.args else None
         op = getattr(source, "target", None)
-        if not isinstance(op, OpOverload) or node.args[1:] != (1,):
+        if source is None or not isinstance(op, OpOverload) or node.args[1:] != (1,):
             return CARD
         if schema_of(op).name.removeprefix("aten::") not in _RANKING:
             return CARD
