@@ -35,7 +35,7 @@ TSAN_TESTS := base_thread|base_log|card_launch|concurrency|runtime_|endurance|ca
 
 .PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-quick \
   test-long test-ops test-models fuzz layers lint wheel test-wheel test-wheel-quick bench \
-  bench-turns clean
+  bench-turns serve-setup clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
@@ -52,6 +52,7 @@ help:
 	@echo 'make test-models  families of transformers: MODELS="bert llama" for some'
 	@echo 'make fuzz    look for inputs that break a parser: FUZZ_SECONDS, FUZZ_TARGETS'
 	@echo 'make lint    ruff, mypy, links of the documentation'
+	@echo 'make serve-setup  an environment for vLLM on the card, in build/serve'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
 	@echo 'make bench-turns  this build and that of another checkout (BASE=DIR) in turns'
 	@echo 'make clean   remove build/ (keeps .venv)'
@@ -150,8 +151,8 @@ test-models: build
 	$(PY) -W ignore tests/models/run.py $(MODELS)
 
 lint: $(STAMPS)/packages
-	$(PY) -m ruff check python tests tools examples bench
-	$(PY) -m ruff format --check python tests tools examples bench
+	$(PY) -m ruff check python packages tests tools examples bench
+	$(PY) -m ruff format --check python packages tests tools examples bench
 	$(PY) -m mypy
 	$(PY) tools/check_docs.py
 
@@ -175,6 +176,14 @@ test-wheel: wheel
 # The same beside the PyTorch of .venv.
 test-wheel-quick: wheel
 	bash tools/test_wheel $(DIST) $(PY) borrow
+
+# vLLM, foundation-model-stack and this package beside their own PyTorch.
+SERVE := build/serve
+serve-setup: $(STAMPS)/serve
+$(STAMPS)/serve: $(STAMPS)/wheel tools/serve_setup tools/serve_requirements.py \
+  tools/requirements-serve.txt $(wildcard packages/torch_sendnn/*)
+	bash tools/serve_setup $(SERVE) $(VENV) $(DIST) $(TORCH_PIP_ARGS)
+	@touch $@
 
 bench: build
 	$(PY) bench/run.py

@@ -42,7 +42,7 @@ def _check_dtype(dtype: torch.dtype | None) -> None:
         raise ValueError(f"the card has no format for {dtype}")
 
 
-def _move_weight(weight, device, dtype):
+def move_weight(weight, device, dtype):
     """A 2-D weight on the card, the stick on its rows."""
     dtype = dtype or weight.dtype
     layout = _C.SpyreTensorLayout(list(weight.shape), [weight.shape[1], 1], dtype, [1, 0])
@@ -61,7 +61,7 @@ def _move(model: nn.Module, device, dtype, non_blocking) -> nn.Module:
             held = _C.get_device_dtype(wanted or tensor.dtype) != _C.DataFormats.INVALID
             multiplied = _only_multiplied(places.get(id(tensor), []))
             if not stays and plain and held and multiplied:
-                result = _move_weight(tensor, device, wanted)
+                result = move_weight(tensor, device, wanted)
             else:
                 result = tensor.to(device, wanted, non_blocking)
             moved[id(tensor)] = (tensor, result)

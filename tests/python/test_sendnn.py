@@ -4,6 +4,7 @@
 import pytest
 import torch
 import torch_spyre
+from torch_spyre.sendnn import backend, resident
 
 BACKEND = "sendnn"
 
@@ -47,25 +48,113 @@ def _listed(result):
     return [result] if isinstance(result, torch.Tensor) else list(result)
 
 
-def test_parameters_are_kept_until_they_change(monkeypatch):
+@pytest.fixture
+def moved(monkeypatch):
+    """Shapes of the copies that are made of resident tensors."""
+    shapes = []
+    original = resident._move
+
+    def move(tensor, multiplied):
+        shapes.append(tuple(tensor.shape))
+        return original(tensor, multiplied)
+
+    monkeypatch.setattr(resident, "_move", move)
+    return shapes
+
+
+def _agrees(compiled, model, x):
+    torch.testing.assert_close(compiled(x), model(x), rtol=0.02, atol=0.02)
+
+
+def test_parameters_are_kept_until_they_change(moved):
     model = torch.nn.Linear(64, 32).half().requires_grad_(False)
     x = torch.randn(4, 64).half()
     compiled = torch.compile(model, backend=BACKEND)
-    torch.testing.assert_close(compiled(x), model(x), rtol=0.02, atol=0.02)
-    moved = []
-    original = torch.Tensor.to
-
-    def to(self, *args, **kwargs):
-        if self.device.type == "cpu" and args[:1] == ("spyre",):
-            moved.append(tuple(self.shape))
-        return original(self, *args, **kwargs)
-
-    monkeypatch.setattr(torch.Tensor, "to", to)
-    compiled(x)
-    assert moved == [(4, 64)]
+    _agrees(compiled, model, x)
+    assert sorted(moved) == [(32,), (32, 64)]
     model.weight.mul_(2)
-    torch.testing.assert_close(compiled(x), model(x), rtol=0.02, atol=0.02)
-    assert moved[1:] == [(32, 64), (4, 64)] or moved[1:] == [(4, 64), (32, 64)]
+    _agrees(compiled, model, x)
+    assert moved[2:] == [(32, 64)]
+    model.weight.data = torch.randn(32, 64).half()
+    _agrees(compiled, model, x)
+    _agrees(compiled, model, x)
+    assert moved[3:] == [(32, 64)]
+
+
+def test_graphs_of_a_model_share_its_parameters(moved):
+    model = torch.nn.Linear(64, 32).half().requires_grad_(False)
+    compiled = torch.compile(model, backend=BACKEND, dynamic=False)
+    for rows in (4, 5, 6):
+        _agrees(compiled, model, torch.randn(rows, 64).half())
+    assert sorted(moved) == [(32,), (32, 64)]
+
+
+def test_weights_of_linear_lie_as_a_matmul_reads_them():
+    model = torch.nn.Linear(64, 128, bias=False).half().requires_grad_(False)
+    _agrees(torch.compile(model, backend=BACKEND), model, torch.randn(4, 64).half())
+    assert "restickify" not in torch_spyre.last_report().text
+    assert resident.on_card(model.weight, multiplied=True).device_tensor_layout() == (
+        torch.nn.Linear(64, 128).half().to("spyre").weight.device_tensor_layout()
+    )
+
+
+def test_a_graph_of_symbolic_sizes_is_traced_once(monkeypatch):
+    traced = []
+    original = backend.driver.compile_graph_of_user
+
+    def compile_graph(*args):
+        traced.append(args)
+        return original(*args)
+
+    monkeypatch.setattr(backend.driver, "compile_graph_of_user", compile_graph)
+
+    def f(x):
+        return torch.softmax(x, -1) * x.shape[0]
+
+    compiled = torch.compile(f, backend=BACKEND, options={"sendnn.dynamic": True})
+    for rows in (3, 5, 9):
+        x = torch.randn(rows, 64).half()
+        torch._dynamo.mark_dynamic(x, 0)
+        torch.testing.assert_close(compiled(x), f(x), rtol=0.02, atol=0.02)
+    assert len(traced) == 1
+
+
+def test_tensors_that_the_graph_makes_without_a_device():
+    def f(x):
+        return x + torch.arange(5) + torch.zeros(3, 1)
+
+    x = torch.ones(3, 5)
+    assert torch.equal(torch.compile(f, backend=BACKEND)(x), f(x))
+
+
+def test_options_of_the_backend():
+    x = torch.ones(3).half()
+    with pytest.raises(Exception, match="sendnn.dynamik.*known: .*sendnn.dynamic"):
+        torch.compile(torch.neg, backend=BACKEND, options={"sendnn.dynamik": True})(x)
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="sendnn.dynamic='yes'.*expected a bool"):
+        torch.compile(torch.neg, backend=BACKEND, options={"sendnn.dynamic": "yes"})(x)
+    torch._dynamo.reset()
+    torch._dynamo.reset()
+    compiled = torch.compile(torch.neg, backend=BACKEND, mode="max-autotune-no-cudagraphs")
+    assert compiled(x).tolist() == [-1.0] * 3
+    torch._dynamo.reset()
+    settings = {"sencores": 2, "sendnn.dynamic": False}
+    assert torch.compile(torch.neg, backend=BACKEND, options=settings)(x).tolist() == [-1.0] * 3
+
+
+def test_compile_only_launches_nothing():
+    x = torch.ones(3, 64).half()
+    compiled = torch.compile(lambda x: (x + 1, x.sum(-1)), backend="sendnn_compile_only")
+    reports = len(torch_spyre.compile_reports())
+    result, total = compiled(x)
+    assert len(torch_spyre.compile_reports()) == reports + 1
+    assert torch.equal(result, torch.zeros(3, 64).half()) and total.tolist() == [0.0] * 3
+
+
+def test_decoders_have_a_name_of_their_own():
+    x = torch.ones(3).half()
+    assert torch.compile(torch.neg, backend="sendnn_decoder")(x).tolist() == [-1.0] * 3
 
 
 def test_inputs_that_the_graph_changes():

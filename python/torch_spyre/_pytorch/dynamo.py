@@ -50,3 +50,15 @@ def graph_name() -> str:
 
 def aot_log() -> logging.Logger:
     return logging.getLogger(AOT_LOG)
+
+
+def fake_of(placeholder: torch.fx.Node) -> Any:
+    """What Dynamo traced an input of a graph with: a tensor without values, a symbolic size; None
+    of a graph that Dynamo did not make."""
+    return placeholder.meta.get("example_value")
+
+
+def is_static_input(placeholder: torch.fx.Node) -> bool:
+    """Whether an input of Dynamo's graph is a parameter or buffer of a module."""
+    described = placeholder.meta.get("tensor_dict") or {}
+    return "_dynamo_static_input_type" in described

@@ -27,8 +27,8 @@ import torch
 from .._pytorch import pytree
 from ..compile import backend as driver
 from ..compile import handover
-from ..compile.sendnn import OnHost, to_host
 from ..eager import dispatch, host
+from ..sendnn.reference import OnHost, to_host
 
 
 @dataclass

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Dynamo backends `sendnn`, `sendnn_decoder` and `sendnn_compile_only`.
+
+Such a graph is computed by the card behind the back of a program whose tensors are all on the CPU,
+through the compiler, and what it returns is on the CPU. Parameters and buffers stay on the card
+(resident.py). Of a graph whose tensors are on the device the backend computes what should come out
+(reference.py).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from .._pytorch import pytree
+from .._pytorch.dispatch import version_of
+from .._pytorch.dynamo import fake_of, is_static_input
+from ..compile import backend as driver
+from ..compile import options as compile_options
+from . import resident, variables
+from .reference import compile_reference, to_host
+
+_PREFIX = "sendnn."
+_KNOWN = {"sendnn.dynamic": bool}
+
+
+def sendnn_backend(gm: torch.fx.GraphModule, example_inputs, mode=None, options=None):
+    """What torch.compile(f, backend="sendnn", mode=, options=) calls with a graph of Dynamo."""
+    variables.say_what_has_no_effect()
+    settings = _settings(mode, options)
+    tensors = [*example_inputs, *gm.parameters(), *gm.buffers()]
+    if any(isinstance(t, torch.Tensor) and t.device.type == "spyre" for t in tensors):
+        return compile_reference(gm, example_inputs)
+    return OnCard(gm, settings)
+
+
+def sendnn_decoder_backend(gm: torch.fx.GraphModule, example_inputs, mode=None, options=None):
+    """The name that decoders had for `sendnn`."""
+    return sendnn_backend(gm, example_inputs, mode, options)
+
+
+def sendnn_compile_only_backend(gm: torch.fx.GraphModule, example_inputs, mode=None, options=None):
+    """Compiles the graph for each call that has new sizes, and launches nothing: results have
+    their sizes and dtypes, and zeros in them."""
+    graph = sendnn_backend(gm, example_inputs, mode, options)
+
+    def compile_only(*args):
+        with driver.without_launch():
+            return graph(*args)
+
+    return compile_only
+
+
+def _settings(mode: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Settings of the compiler among the options. Raises RuntimeError for an unknown option."""
+    own = {key: value for key, value in (options or {}).items() if key.startswith(_PREFIX)}
+    for key, value in own.items():
+        if key not in _KNOWN:
+            raise RuntimeError(f"Unexpected option {key} of backend sendnn, known: {list(_KNOWN)}")
+        if not isinstance(value, _KNOWN[key]):
+            expected = _KNOWN[key].__name__
+            raise RuntimeError(f"option {key}={value!r} of backend sendnn: expected a {expected}")
+    rest = {key: value for key, value in (options or {}).items() if key not in own}
+    return compile_options.of_backend(mode, rest)
+
+
+class OnCard:
+    """A graph of the CPU, computed by the card. It is traced once for all sizes; a gradient makes
+    it one trace for each."""
+
+    def __init__(self, gm: torch.fx.GraphModule, settings: dict[str, Any]):
+        placeholders = gm.graph.find_nodes(op="placeholder")
+        self.is_static = [is_static_input(node) for node in placeholders]
+        self.is_multiplied = [_is_only_multiplied(node) for node in placeholders]
+        moved = _move(gm)
+        fakes = [fake_of(node) for node in placeholders]
+        if None in fakes or _wants_gradient(fakes):
+            self.compiled = torch.compile(moved, backend="spyre", dynamic=False, options=settings)
+            return
+        on_card = [f.to("spyre") if isinstance(f, torch.Tensor) else f for f in fakes]
+        with torch.device("spyre"):
+            self.compiled = driver.compile_graph_of_user(moved, on_card, settings)
+
+    def __call__(self, *args):
+        on_card = [
+            self._to_card(i, a) if isinstance(a, torch.Tensor) else a for i, a in enumerate(args)
+        ]
+        versions = [version_of(a) if isinstance(a, torch.Tensor) else 0 for a in on_card]
+        results = pytree.tree_map(to_host, self.compiled(*on_card))
+        for given, used, version in zip(args, on_card, versions, strict=True):
+            if isinstance(used, torch.Tensor) and version_of(used) != version:
+                given.copy_(used)
+        return results
+
+    def _to_card(self, index: int, tensor: torch.Tensor) -> torch.Tensor:
+        if _wants_gradient([tensor]):
+            return tensor.to("spyre")
+        if self.is_static[index] or isinstance(tensor, torch.nn.Parameter):
+            return resident.on_card(tensor, self.is_multiplied[index])
+        return tensor.detach().to("spyre")
+
+
+def _wants_gradient(values: list) -> bool:
+    return torch.is_grad_enabled() and any(
+        isinstance(value, torch.Tensor) and value.requires_grad for value in values
+    )
+
+
+def _move(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The same graph with the device in the place of the CPU."""
+    moved = copy.deepcopy(gm).to("spyre")
+    for node in moved.graph.nodes:
+        node.args, node.kwargs = pytree.tree_map(_to_card_device, (node.args, node.kwargs))
+    moved.recompile()
+    return moved
+
+
+def _to_card_device(value):
+    is_host = value == "cpu" or isinstance(value, torch.device) and value.type == "cpu"
+    return torch.device("spyre") if is_host else value
+
+
+def _is_only_multiplied(node: torch.fx.Node) -> bool:
+    """Whether all that reads a placeholder takes it for the weight of a `Linear`."""
+    return bool(node.users) and all(
+        user.target is torch.nn.functional.linear
+        and len(user.args) > 1
+        and user.args[1] is node
+        and user.args[0] is not node
+        for user in node.users
+    )

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies on the card of tensors that programs keep on the CPU.
+
+Parameters and buffers are moved once and shared by all graphs of the process. A copy is made anew
+when the tensor has another version (an in-place change that PyTorch saw) or other memory (an
+assignment to `.data`), and freed with the tensor. Writes past PyTorch (through NumPy, through a
+tensor that `.data` gave) are not seen.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import torch
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from .._pytorch.dispatch import version_of
+from ..model_utils import move_weight
+
+# tensor of the CPU -> {whether it is a matmul's transposed operand: (state, copy on the card)}
+_copies = WeakTensorKeyDictionary()
+_lock = threading.Lock()
+
+
+def _state(tensor: torch.Tensor) -> tuple[int, int]:
+    return version_of(tensor), tensor.data_ptr()
+
+
+def on_card(tensor: torch.Tensor, multiplied: bool = False) -> torch.Tensor:
+    """The copy of a tensor of the CPU, detached. `multiplied`: a matmul reads it transposed, as
+    `Linear` does its weight, so that its sticks lie along dim 0."""
+    with _lock:
+        copies = _copies.setdefault(tensor, {})
+        state, copy = copies.get(multiplied, (None, None))
+        if state != _state(tensor):
+            copy = _move(tensor.detach(), multiplied)
+            copies[multiplied] = _state(tensor), copy
+    return copy
+
+
+def _move(tensor: torch.Tensor, multiplied: bool) -> torch.Tensor:
+    if multiplied and tensor.dim() == 2:
+        return move_weight(tensor, torch.device("spyre"), None)
+    return tensor.to("spyre")
+
+
+def bytes_on_card() -> int:
+    """Of all copies, in elements times their size."""
+    with _lock:
+        held = [copy for copies in _copies.values() for _, copy in copies.values()]
+    return sum(copy.numel() * copy.element_size() for copy in held)
