@@ -25,6 +25,7 @@ from ._pytorch.dispatch import OpOverload, OpOverloadPacket, schema_of
 from .compile import customops
 from .compile.registered import fallback_ops, spyre_decompositions, spyre_lowerings
 from .eager.host import run_on_cpu
+from .eager.operand_dtypes import checked
 
 Operators = OpOverload | OpOverloadPacket | Iterable
 _libraries: dict[str, torch.library.Library] = {}
@@ -67,8 +68,8 @@ def _into(table: dict, operators: Operators) -> Callable[[Callable], Callable]:
         if not callable(function):
             raise TypeError(f"expected a function of tensors, got {function!r}")
         for op in overloads(operators):
-            table[op] = function
-            _implement(op, function)
+            table[op] = checked(op, function)
+            _implement(op, table[op])
         return function
 
     return register

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ __all__ = [
     "call_composite",
     "core_decompositions",
     "has_gaps",
+    "hint_of",
     "is_decomposed_by_autograd",
     "log_sigmoid_backward",
     "native_layer_norm_backward",
@@ -28,6 +29,7 @@ __all__ = [
     "stream_type",
     "version_of",
     "without_autocast",
+    "without_modes",
 ]
 
 
@@ -75,6 +77,21 @@ def has_gaps(tensor: torch.Tensor) -> bool:
     """Whether the tensor is only a part of its storage; sizes may be symbolic."""
     dense = torch._prims_common.is_non_overlapping_and_dense_or_false(tensor)
     return not dense or tensor.storage_offset() != 0
+
+
+def hint_of(value: Any) -> Any:
+    """The number that a symbolic one is in the call that is traced, 2 where that is not known;
+    any other value as it is. Leaves no guard."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return value.node.hint if value.node.has_hint() else 2
+    return value
+
+
+def without_modes() -> AbstractContextManager[Any]:
+    """Inside, operators compute, although a trace may be under way."""
+    if torch._C._len_torch_dispatch_stack() == 0:
+        return nullcontext()  # spares the import of what traces
+    return torch.utils._python_dispatch._disable_current_modes()
 
 
 def version_of(tensor: torch.Tensor) -> int:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 
 from .. import _C
-from .._pytorch.dispatch import OperatorBase, core_decompositions, has_gaps
+from .._pytorch.dispatch import OperatorBase, OpOverload, core_decompositions, has_gaps
+from ..eager.operand_dtypes import checked
 from ..registry import register_spyre_decomposition
 from .registered import fallback_ops, spyre_decompositions
 
@@ -69,7 +70,12 @@ def _core() -> dict[OperatorBase, Callable]:
     becomes of parts that are written."""
     known = set(_C.op_names())
     core = core_decompositions()
-    return {op: function for op, function in core.items() if str(op) not in known} | _PARTS
+    unknown = {op: function for op, function in core.items() if str(op) not in known}
+    return {op: _checked(op, function) for op, function in (unknown | _PARTS).items()}
+
+
+def _checked(op: OperatorBase, function: Callable) -> Callable:
+    return checked(op, function) if isinstance(op, OpOverload) else function
 
 
 def table() -> dict[OperatorBase, Callable]:

@@ -13,6 +13,7 @@ import torch
 from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload
+from ..eager import operand_dtypes
 from . import effects, handover, hint_scopes, named_dims
 
 _aten = torch.ops.aten
@@ -162,7 +163,7 @@ class GraphBuilder:
         try:
             number, outputs = self.graph.add_node(
                 node.name,
-                handover.op_name(node.target),
+                self._op_name(node, arguments),
                 handover.encode(arguments, self._id),
                 types,
                 location(node),
@@ -176,6 +177,16 @@ class GraphBuilder:
         assert number == len(self.nodes)
         self.nodes.append(node)
         self.ids[node] = outputs[0] if single else outputs
+
+    def _op_name(self, node, arguments) -> str:
+        """One that no row of the compiler has, when PyTorch's kernel does not take the dtypes: it
+        then says so on the host."""
+        values = [pytree.tree_map(self._value, argument) for argument in arguments]
+        accepted = operand_dtypes.are_accepted(node.target, values)
+        return handover.op_name(node.target) if accepted else f"host.{node.target}"
+
+    def _value(self, argument):
+        return self.values[argument] if isinstance(argument, torch.fx.Node) else argument
 
     def _find_unnamed(self, node) -> None:
         for source in node.all_input_nodes:

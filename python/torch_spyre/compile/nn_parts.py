@@ -38,7 +38,7 @@ def batch_norm_inference(x, weight, bias, mean, variance, _momentum, eps):
 @register_spyre_decomposition(_aten._native_batch_norm_legit.no_stats)
 def batch_norm_without_statistics(x, weight, bias, training, _momentum, eps):
     """What instance_norm calls, with one batch and all instances as channels."""
-    if not training or x.shape[0] != 1:
+    if not training or x.shape[0] != 1 or not x.is_floating_point():
         return NotImplemented
     places = math.prod(x.shape[2:])
     result, mean, scale = group_norm(x, weight, bias, 1, x.shape[1], places, x.shape[1], eps)

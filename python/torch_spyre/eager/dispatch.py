@@ -20,7 +20,7 @@ from .._fallback import user_level
 from .._pytorch.dispatch import OpOverload, schema_of
 from ..compile import handover, integers
 from ..compile.registered import fallback_ops
-from . import room
+from . import operand_dtypes, room
 from .host import overlaps, run_on_cpu
 from .result_types import results_of
 
@@ -107,6 +107,8 @@ class _Operator:
             return None, "its tensors are on several devices"
         if self.op is not _aten.cat.default and any(tensor.numel() == 0 for tensor in tensors):
             return None, None  # no work that could fall back
+        if not operand_dtypes.are_accepted(self.op, values):
+            return None, operand_dtypes.REFUSAL
         try:
             return self._build(values, tensors), None
         except _C.Unsupported as refusal:

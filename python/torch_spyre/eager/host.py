@@ -76,6 +76,8 @@ def call(op, args, kwargs):
     try:
         return op(*args, **kwargs)
     except NotImplementedError as error:
+        if _mixes_floats(op, args):
+            raise
         if "not implemented for 'Half'" in str(error):
             return _in_float32(op, args, kwargs, torch.float16)
         if "not implemented for 'BFloat16'" in str(error):
@@ -92,6 +94,15 @@ def call(op, args, kwargs):
 # Backward functions whose 16-bit kernels want statistics in a dtype of their own choice; those of
 # the card have that of the input.
 _OF_NORMS = {_aten.native_group_norm_backward, _aten.native_batch_norm_backward}
+
+
+def _mixes_floats(op, args) -> bool:
+    """Whether there is no one dtype to compute in; a backward function gets from the card what the
+    CPU's forward function would give in another dtype."""
+    leaves = pytree.tree_leaves(args)
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    floats = {tensor.dtype for tensor in tensors if tensor.dtype.is_floating_point}
+    return len(floats) > 1 and not op.overloadpacket.__name__.endswith("backward")
 
 
 def _narrowest(args) -> torch.dtype:

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether an operator takes operands of several dtypes.
+
+Element-wise operators promote, most others demand one dtype, norms take 16 bits beside float32
+parameters: each CPU kernel of PyTorch has a rule of its own, which its kernels for the device
+`meta` often do not check. So the CPU kernel itself is asked, with operands of a single zero, once
+for an operator and a combination of dtypes. A call that it refuses is the host's, whose kernel
+raises PyTorch's error.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import torch
+
+from .._pytorch import pytree
+from .._pytorch.dispatch import OpOverload, hint_of, schema_of, without_modes
+from ..compile import handover
+from .host import call
+
+_aten = torch.ops.aten
+
+# The device has rules of its own for these, or PyTorch has checked them on the way.
+_NOT_ASKED = {
+    _aten.scaled_dot_product_attention.default,
+    _aten._scaled_dot_product_fused_attention_overrideable.default,
+    _aten._scaled_mm.default,
+}
+REFUSAL = "it does not take operands of these dtypes together"
+_accepted: set[tuple] = set()  # operators with the kinds of their arguments
+
+
+def are_accepted(op: OpOverload, values: list) -> bool:
+    """Whether PyTorch's CPU kernel takes the dtypes of op(*values); `values` are in the order of
+    the schema, their tensors of any device or fake."""
+    kinds = [_kind(value) for value in pytree.tree_leaves(values)]
+    if len(set(_operand_kinds(op, values))) < 2 or op in _NOT_ASKED or op.namespace != "aten":
+        return True
+    if torch.Tag.nondeterministic_seeded in op.tags or _is_backward(op):
+        return True
+    key = (op, *kinds)
+    if key in _accepted:
+        return True
+    accepted = _runs(op, values, _one_element) or _runs(op, values, _whole)
+    if accepted:
+        _accepted.add(key)
+    return accepted
+
+
+def _is_backward(op: OpOverload) -> bool:
+    """Backward functions get what the device's forward function kept, whose dtypes may be others
+    than the CPU's."""
+    return "backward" in schema_of(op).name
+
+
+def checked(op: OpOverload, decomposition: Callable) -> Callable:
+    """The decomposition of an operator, NotImplemented where PyTorch's CPU kernel of the whole does
+    not take the operands' dtypes; its parts may promote them."""
+
+    @functools.wraps(decomposition)
+    def function(*args, **kwargs):
+        differ = _may_differ(args) or bool(kwargs)
+        if differ and not are_accepted(op, handover.positional(op, args, kwargs)):
+            return NotImplemented
+        return decomposition(*args, **kwargs)
+
+    return function
+
+
+def _may_differ(args: tuple) -> bool:
+    if any(isinstance(value, (list, tuple)) for value in args):
+        return True
+    return len({value.dtype for value in args if isinstance(value, torch.Tensor)}) > 1
+
+
+def _kind(value):
+    """What a dtype rule may look at."""
+    if isinstance(value, torch.Tensor):
+        return value.dtype
+    return value if isinstance(value, torch.dtype) else type(value)
+
+
+def _operand_kinds(op: OpOverload, values: list):
+    """Of tensors, and of numbers in the place of tensors."""
+    for argument, value in zip(schema_of(op).arguments, values, strict=True):
+        takes_tensors = "Tensor" in str(argument.type)
+        for leaf in pytree.tree_leaves(value):
+            if isinstance(leaf, torch.Tensor):
+                yield leaf.dtype
+            elif takes_tensors and isinstance(leaf, (bool, int, float)):
+                yield type(leaf)
+
+
+def _one_element(sizes) -> list[int]:
+    """Sizes that suit each other in every operator but those that are told sizes."""
+    return [1] * len(sizes)
+
+
+def _whole(sizes) -> list[int]:
+    return [hint_of(size) for size in sizes]
+
+
+def _runs(op: OpOverload, values: list, sizes_of: Callable) -> bool:
+    def of_zeros(value):
+        if isinstance(value, torch.Tensor):
+            return torch.zeros(sizes_of(value.shape), dtype=value.dtype)
+        if isinstance(value, torch.device):
+            return torch.device("cpu")
+        return hint_of(value)
+
+    arguments = schema_of(op).arguments
+    with without_modes(), torch.no_grad():
+        zeros = pytree.tree_map(of_zeros, values)
+        named = {a.name: v for a, v in zip(arguments, zeros, strict=True) if a.kwarg_only}
+        try:
+            call(op, zeros[: len(zeros) - len(named)], named)
+        except Exception:  # of whatever class the operator's own kernel raises
+            return False
+    return True
