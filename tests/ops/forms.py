@@ -67,8 +67,8 @@ def call(op, sample: Sample):
     return op(sample.input, *sample.args, **sample.kwargs)
 
 
-def compiled(op, form: str, samples: list[Sample]) -> list:
-    """The results of all samples (on the device) by one compiled graph.
+def compiled(op, form: str, samples: list[Sample], **options) -> list:
+    """The results of all samples by one compiled graph; `options` are those of torch.compile().
 
     A sample is a line of the function that is traced, so that reports tell which sample a node
     comes from (placement.py)."""
@@ -79,10 +79,8 @@ def compiled(op, form: str, samples: list[Sample]) -> list:
     scope: dict = {"f": op.op, "c": constants}
     source = "def batch(t):\n    return [\n" + "".join(f"{call},\n" for call in calls) + "]\n"
     exec(compile(source, GRAPH_FILE, "exec"), scope)
-    results = torch.compile(scope["batch"])(tensors)
-    if form not in GRADIENT:
-        return results
-    return [gradients(s, r) for s, r in zip(samples, results, strict=True)]
+    results = torch.compile(scope["batch"], **options)(tensors)
+    return _gradients(list(zip(samples, results, strict=True))) if form in GRADIENT else results
 
 
 def _source(sample: Sample, tensors: list, constants: list) -> str:
@@ -105,13 +103,25 @@ def _source(sample: Sample, tensors: list, constants: list) -> str:
 
 def gradients(sample: Sample, result) -> list:
     """The gradients of the sample's leaves for cotangents that have few bits."""
-    leaves = [t for t in sample.tensors() if t.requires_grad]
-    outputs = [t for t in pytree.tree_leaves(sample.take(result))
-               if isinstance(t, torch.Tensor) and t.requires_grad]  # fmt: skip
-    if not leaves or not outputs:
-        return []
-    cotangents = [_cotangent(t, seed) for seed, t in enumerate(outputs)]
-    return list(torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True))
+    return _gradients([(sample, result)])[0]
+
+
+def _gradients(pairs: list[tuple[Sample, object]]) -> list[list]:
+    """The same for several samples by one backward pass: a compiled graph has only one."""
+    counts, leaves, outputs, cotangents = [], [], [], []
+    for sample, result in pairs:
+        own = [t for t in sample.tensors() if t.requires_grad]
+        ends = [t for t in pytree.tree_leaves(sample.take(result))
+                if isinstance(t, torch.Tensor) and t.requires_grad]  # fmt: skip
+        counts.append(len(own) if ends else 0)
+        if own and ends:
+            leaves += own
+            outputs += ends
+            cotangents += [_cotangent(t, seed) for seed, t in enumerate(ends)]
+    if not leaves:
+        return [[] for _ in pairs]
+    found = iter(torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True))
+    return [[next(found) for _ in range(count)] for count in counts]
 
 
 def _cotangent(like: torch.Tensor, seed: int) -> torch.Tensor:

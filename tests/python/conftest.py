@@ -28,23 +28,12 @@ def seeded():
     torch.manual_seed(0)
 
 
-# Files whose fallbacks are not yet named by marks.
-_WITHOUT_MARKS = {
-    "test_bounds", "test_compile_options", "test_device_properties", "test_effects", "test_guest",
-    "test_inductor_doors", "test_memory_format", "test_operator_net", "test_restickify",
-    "test_result_types", "test_sendnn", "test_serialization", "test_spyre_kernel",
-    "test_stored_dtypes", "test_tiling_hint", "test_uneven_splits", "test_views",
-    "test_whole_models", "test_work_division_hint",
-}  # fmt: skip
-
-
 @pytest.fixture(autouse=True)
 def fallbacks(request):
     """A fallback fails the test, except of the operators that its marks `host` name."""
     torch_spyre.reset_fallback_report()
     allowed = [name for mark in request.node.iter_markers("host") for name in mark.args]
-    mode = "warn" if request.node.path.stem in _WITHOUT_MARKS else "error"
-    with torch_spyre.fallback(mode, allow=allowed):
+    with torch_spyre.fallback("error", allow=allowed):
         yield
 
 

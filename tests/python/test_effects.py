@@ -7,6 +7,7 @@ import copy
 import pytest
 import torch
 import torch_spyre
+from torch.testing._internal.common_utils import freeze_rng_state
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +31,14 @@ LINALG = {
 }
 
 
+@pytest.mark.host(
+    "aten._linalg_solve_ex",
+    "aten._linalg_svd",
+    "aten.linalg_cholesky_ex",
+    "aten.linalg_inv_ex",
+    "aten.linalg_lu_factor_ex",
+    "aten.mm",
+)
 @pytest.mark.parametrize("name", LINALG)
 def test_linear_algebra(name):
     a = invertible()
@@ -45,6 +54,7 @@ def test_linear_algebra(name):
         torch.testing.assert_close(got.cpu(), wanted, atol=1e-3, rtol=1e-3)
 
 
+@pytest.mark.host("aten.linalg_inv_ex")
 def test_a_check_raises_what_pytorch_raises():
     compiled = torch.compile(lambda a: torch.linalg.inv(a) * 2)
     compiled(invertible().to("spyre"))
@@ -52,6 +62,7 @@ def test_a_check_raises_what_pytorch_raises():
         compiled(torch.zeros(5, 5).to("spyre"))
 
 
+@pytest.mark.host("aten._linalg_svd", "aten.linalg_inv_ex")
 def test_a_check_raises_before_arguments_change():
     def function(a, x):
         inverse = torch.linalg.inv(a)
@@ -64,6 +75,7 @@ def test_a_check_raises_before_arguments_change():
     assert x.cpu().tolist() == [1] * 5
 
 
+@pytest.mark.host("aten.linalg_inv_ex", "aten.mm")
 def test_gradients_through_a_check():
     a = invertible()
     on_card = a.to("spyre").requires_grad_()
@@ -73,6 +85,7 @@ def test_gradients_through_a_check():
     torch.testing.assert_close(on_card.grad.cpu(), a.grad, atol=1e-3, rtol=1e-3)
 
 
+@pytest.mark.host("aten._native_batch_norm_legit_functional")
 def test_batch_norm_with_statistics_of_the_batch():
     reference = torch.nn.BatchNorm2d(8)
     x = (torch.randint(-16, 17, (4, 8, 6, 6)) / 16).requires_grad_()
@@ -104,6 +117,7 @@ def test_checkpointing():
     torch.testing.assert_close(given.grad.cpu().float(), wanted.grad, atol=2e-2, rtol=2e-2)
 
 
+@pytest.mark.host("graph")
 def test_branches_and_loops():
     from torch._higher_order_ops.while_loop import while_loop
 
@@ -162,3 +176,19 @@ def test_empty_permuted(dtype):
     empty, ones = torch.compile(function)(torch.ones(3).half().to("spyre"))
     assert empty.shape == (2, 3, 4) and empty.stride() == (12, 1, 3) and empty.dtype == dtype
     assert torch.equal(ones.cpu(), torch.ones(2, 3, dtype=dtype)) and ones.stride() == (1, 2)
+
+
+@pytest.mark.host("aten.bernoulli_", "aten.bernoulli")
+def test_states_of_generators_beside_compiled_code():
+    """Dynamo leaves the functions alone that read and set the state of the card's generator."""
+    x = torch.rand(3, 4).half().to("spyre")
+
+    def draw(x):
+        with freeze_rng_state():
+            torch.manual_seed(7)
+            return torch.bernoulli(x)
+
+    before = torch.spyre.get_rng_state()
+    first, second = torch.compile(draw)(x), draw(x)
+    assert torch.equal(first.cpu(), second.cpu())
+    assert torch.equal(torch.spyre.get_rng_state(), before)

@@ -13,7 +13,7 @@ import torch
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from ops import judge, ratchet, reference, rows, run, samples, table, ties  # noqa: E402
+from ops import forms, judge, ratchet, reference, rows, run, samples, table, ties  # noqa: E402
 
 QUICK = ("add", "sum", "nn_functional_softmin", "matmul", "cumsum", "where", "argmax", "mul",
          "nn_functional_layer_norm", "clamp", "transpose", "sort")  # fmt: skip
@@ -169,6 +169,30 @@ def test_gradients_are_compared():
     given = sample(half(3, 70).requires_grad_())
     row = judge._eager_case(op, "float16", "backward", judge.expect(op, "backward", given))
     assert (row.verdict, row.place) == ("right", "card")
+
+
+def test_gradients_of_several_samples_by_one_graph(monkeypatch):
+    op = FakeOperator(lambda x: (x * x).sum(0))
+    given = [sample(half(rows, 70).requires_grad_()) for rows in (3, 5)]
+    whole, graphs = forms.compiled, []
+
+    def compiled(op, form, samples):
+        graphs.append(len(samples))
+        return whole(op, form, samples)
+
+    monkeypatch.setattr(forms, "compiled", compiled)
+    form = "compiled_backward"
+    found = judge._compiled_cases(op, "float16", form, [judge.expect(op, form, s) for s in given])
+    assert [(row.verdict, row.place) for row in found] == [("right", "card")] * 2
+    assert graphs == [2]
+
+
+def test_refused_like_pytorchs_compiler():
+    """A shape that the CPU's kernel takes and PyTorch's tracing does not."""
+    op = FakeOperator(lambda x: x + (1 if not torch.compiler.is_compiling() else x.view(7)))
+    expected = judge.expect(op, "compiled", sample(half(3, 70)))
+    [row] = judge._compiled_cases(op, "float16", "compiled", [expected])
+    assert row.verdict == "refused"
 
 
 def test_error_inputs():

@@ -28,6 +28,7 @@ def numbers(dtype, *shape):
     return (torch.arange(count).reshape(shape) % 23).to(dtype)
 
 
+@pytest.mark.host("aten.fill_")
 @pytest.mark.parametrize("dtype", STORED + HELD, ids=str)
 def test_storing_copying_and_viewing(dtype):
     host = numbers(dtype, 5, 70)
@@ -77,6 +78,7 @@ def test_files_of_every_dtype():
             same(loaded["part"], host[1:3])
 
 
+@torch_spyre.fallback("warn")
 def test_operators_run_on_the_host():
     host = torch.linspace(-2, 2, 210, dtype=torch.float64).reshape(3, 70)
     card = host.to("spyre")
@@ -90,6 +92,7 @@ def test_operators_run_on_the_host():
     same(torch.exp(host.to("spyre"), out=out), torch.exp(host))
 
 
+@pytest.mark.host("aten._fft_r2c", "aten.mm")
 def test_complex_numbers():
     host = torch.randn(4, 6, dtype=torch.complex64)
     card = host.to("spyre")
@@ -107,6 +110,14 @@ def test_complex_numbers():
     torch.testing.assert_close(torch.fft.fft(card.real).cpu(), torch.fft.fft(host.real))
 
 
+@pytest.mark.host(
+    "aten._amp_foreach_non_finite_check_and_unscale_",
+    "aten._amp_update_scale_",
+    "aten.addmm",
+    "aten.mm",
+    "aten.reciprocal",
+    "aten.sum",
+)
 def test_autocast_with_a_gradient_scaler():
     model = torch.nn.Linear(4, 4).to("spyre")
     before = model.weight.detach().cpu().clone()
@@ -130,6 +141,7 @@ def test_autocast_with_a_gradient_scaler():
     assert scaler.get_scale() == 2.0**11
 
 
+@pytest.mark.host("aten.quantize_per_tensor")
 def test_quantized_tensors_are_refused():
     quantized = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8)
     for attempt in (
@@ -145,6 +157,7 @@ def test_quantized_tensors_are_refused():
 WIDE = [2**31, -(2**31) - 1, 2**63 - 1, -(2**63), 2**40, 7, -1, 0]
 
 
+@pytest.mark.host("aten._to_copy", "aten.fill_", "aten.floor_divide", "aten.gt")
 def test_wide_integers_are_exact():
     host = torch.tensor(WIDE)
     card = host.to("spyre")
@@ -161,6 +174,7 @@ def test_wide_integers_are_exact():
     assert [value.item() for value in card] == WIDE
 
 
+@pytest.mark.host("aten.add")
 def test_wide_integers_in_a_part_of_a_tensor():
     host = torch.arange(210).reshape(3, 70)
     card = host.to("spyre")
@@ -194,6 +208,7 @@ def test_strided_sources_and_other_dtypes():
         torch.tensor([2**40, 1]).to("spyre")), torch.tensor([2**40, 1]))  # fmt: skip
 
 
+@pytest.mark.host("aten.__lshift__", "aten.fill_", "aten.prod", "aten.where")
 def test_operators_that_leave_32_bits_on_the_host():
     host = torch.tensor([2**31 - 1, 5, -(2**31)])
     card = host.to("spyre")
@@ -202,6 +217,7 @@ def test_operators_that_leave_32_bits_on_the_host():
     same(card.where(card > 5, 2**40), host.where(host > 5, 2**40))
 
 
+@pytest.mark.host("graph", "aten.div", "aten.remainder")
 def test_graphs_take_and_return_wide_integers():
     host = torch.tensor(WIDE)
     half = torch.arange(70, dtype=torch.float16)
@@ -214,6 +230,7 @@ def test_graphs_take_and_return_wide_integers():
             same(result, expected)
 
 
+@pytest.mark.host("graph", "aten._fft_r2c", "aten.abs", "aten.add")
 def test_a_graph_with_stored_dtypes():
     def function(x, y):
         z = torch.fft.fft(y).abs()
@@ -247,6 +264,21 @@ ARITHMETIC = {
 }
 
 
+@pytest.mark.host(
+    "graph",
+    "aten._to_copy",
+    "aten.abs",
+    "aten.add",
+    "aten.clone",
+    "aten.cumsum",
+    "aten.flip",
+    "aten.gt",
+    "aten.mul",
+    "aten.neg",
+    "aten.pow",
+    "aten.rsub",
+    "aten.sub",
+)
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 @pytest.mark.parametrize("name", ARITHMETIC)
 @pytest.mark.filterwarnings("ignore::torch_spyre.FallbackWarning")
@@ -271,6 +303,7 @@ def test_arithmetic_within_32_bits_stays_on_the_card():
     assert not torch_spyre.last_report().host_ops
 
 
+@pytest.mark.host("graph", "aten._to_copy", "aten.add", "aten.mul", "aten.sub")
 @pytest.mark.filterwarnings("ignore::torch_spyre.FallbackWarning")
 def test_in_place_arithmetic_beyond_32_bits():
     grow = torch.compile(lambda x: x.add_(2**31 - 1))

@@ -22,7 +22,7 @@ def aot_autograd(**compilers: Any) -> Callable[..., Any]:
 
 
 def untraced(function: Function) -> Function:
-    """Keeps Dynamo from tracing a kernel, and what it calls, when one runs beside traced code."""
+    """Keeps Dynamo from tracing a function, and what it calls, that runs beside traced code."""
     frames = torch._C._dynamo.eval_frame
     skip = frames._FrameAction.SKIP
     frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, skip))

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import torch
 
 from .. import _C
+from .._pytorch.dynamo import untraced
 from . import properties, streams
 
 
@@ -30,43 +31,52 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
     return [torch.float16, torch.bfloat16]
 
 
+@untraced
 def manual_seed(seed: int) -> None:
     _C._get_default_generator().manual_seed(int(seed))
 
 
+@untraced
 def manual_seed_all(seed: int) -> None:
     for card in range(_C.device_count()):
         _C._get_default_generator(card).manual_seed(int(seed))
 
 
+@untraced
 def initial_seed(device="spyre") -> int:
     return _C._get_default_generator(streams.device_index(device)).initial_seed()
 
 
+@untraced
 def get_rng_state(device="spyre") -> torch.Tensor:
     return _C._get_default_generator(streams.device_index(device)).get_state()
 
 
+@untraced
 def set_rng_state(state: torch.Tensor, device="spyre") -> None:
     _C._get_default_generator(streams.device_index(device)).set_state(state)
 
 
+@untraced
 def get_rng_state_all() -> list[torch.Tensor]:
     """The state of every card's generator."""
     return [get_rng_state(card) for card in range(_C.device_count())]
 
 
+@untraced
 def set_rng_state_all(states: Iterable[torch.Tensor]) -> None:
     """Sets the state of every card's generator, card 0 first."""
     for card, state in enumerate(states):
         set_rng_state(state, card)
 
 
+@untraced
 def seed() -> None:
     """Gives the current card's generator a seed of the system's entropy."""
     _C._get_default_generator().seed()
 
 
+@untraced
 def seed_all() -> None:
     for card in range(_C.device_count()):
         _C._get_default_generator(card).seed()
