@@ -45,8 +45,9 @@ static PyObject *py_segment(PyObject *self, PyObject *index)
     uint32_t number;
     const spyre_segment *segment = executable_segment(self, index, &number);
     if (!segment) return NULL;
-    return Py_BuildValue("{s:s,s:N,s:N,s:N,s:I,s:L,s:L,s:L,s:d,s:N}", "kind",
-                         segment->kind == SPYRE_SEGMENT_CARD ? "card" : "host", "nodes",
+    bool card = segment->kind == SPYRE_SEGMENT_CARD;
+    return Py_BuildValue("{s:s,s:z,s:N,s:N,s:N,s:I,s:L,s:L,s:L,s:d,s:N}", "kind",
+                         card ? "card" : "host", "name", card ? segment->name : NULL, "nodes",
                          id_list(segment->nodes, segment->node_count), "inputs",
                          id_list(segment->inputs, segment->input_count), "outputs",
                          output_values(segment), "kernels", segment->kernel_count, "macs",

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The enumerations of the card's element formats; names and numbers come from the C table."""
 
+from __future__ import annotations
+
 import enum
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -22,22 +25,21 @@ class _Format(CardEnum):
         return _C._elements_per_stick(self.value)
 
 
-# The functional form of an enumeration, which type checkers take for a member look-up.
+# The functional form of an enumeration, which type checkers take for a member look-up. They know
+# both from _C.pyi, where Python code finds them.
 _make_formats: Any = _Format
-DataFormats: Any = _make_formats(
-    "DataFormats", [(name, number) for number, name in enumerate(_C._format_names())]
+_make_arrangements: Any = CardEnum
+_ARRANGEMENTS = ("STANDARD", "DL16_TO_FP32", "QFP8CH", "EXX2", "FP32_TO_DL16", "QFP8WT")
+
+
+def _numbered(names: Iterable[str]) -> list[tuple[str, int]]:
+    return [(name, number) for number, name in enumerate(names)]
+
+
+DataFormats: type[_C.DataFormats] = _make_formats("DataFormats", _numbered(_C._format_names()))
+ElementArrangement: type[_C.ElementArrangement] = _make_arrangements(
+    "ElementArrangement", _numbered(_ARRANGEMENTS)
 )
-
-
-class ElementArrangement(CardEnum):
-    STANDARD = 0
-    DL16_TO_FP32 = 1
-    QFP8CH = 2
-    EXX2 = 3
-    FP32_TO_DL16 = 4
-    QFP8WT = 5
-
-
 DataFormats.__module__ = ElementArrangement.__module__ = "torch_spyre._C"
 _C._set_enums(DataFormats, ElementArrangement)
 
@@ -50,7 +52,7 @@ _QUANTIZED = {  # of dtypes that no tensor of the card has
 }
 
 
-def get_device_dtype(dtype: torch.dtype):
+def get_device_dtype(dtype: torch.dtype) -> _C.DataFormats:
     """The format `dtype` takes on the card; INVALID when it cannot go there."""
     return _QUANTIZED.get(dtype) or DataFormats(_C._device_dtype(dtype))
 
@@ -59,7 +61,7 @@ def get_elem_in_stick(dtype: torch.dtype) -> int:
     return get_device_dtype(dtype).elems_per_stick()
 
 
-def restore_layout(version: int, *state):
+def restore_layout(version: int, *state: Any) -> _C.SpyreTensorLayout:
     """Unpickles a SpyreTensorLayout: version 3, and 1 (with a dim_map) and 2 (no arrangement)."""
     if version == 1:
         device_size, _dim_map, stride_map, number = state

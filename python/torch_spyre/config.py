@@ -11,15 +11,20 @@ as they are. The compiler checks values: it raises torch_spyre.Unsupported with 
 import os
 import sys
 import warnings
+from typing import TYPE_CHECKING
 
 from . import _C
 from ._pytorch.settings import Config, install_config_module
+
+if TYPE_CHECKING:
+    from ._pytorch.settings import get_config_copy as get_config_copy
+    from ._pytorch.settings import patch as patch
 
 _FLAGS = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 _NEWER_NAMES = {"SPYRE_INDUCTOR_MEMORY_PLAN": "HBM_POOL_PLANNING"}
 
 
-def _typed(text: str, rule: str):
+def _typed(text: str, rule: str) -> bool | int | float | str:
     """The value as Python writes it; text that breaks the rule is left to the compiler."""
     if rule == "0 or 1":
         return _FLAGS.get(text.lower(), text)
@@ -30,7 +35,7 @@ def _typed(text: str, rule: str):
     return text
 
 
-def _initial(variable: str, default: str, rule: str):
+def _initial(variable: str, default: str, rule: str) -> bool | int | float | str:
     text = os.environ.get(variable) or os.environ.get(_NEWER_NAMES.get(variable, ""))
     return _typed(text or default, rule)
 

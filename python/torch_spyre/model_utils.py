@@ -13,6 +13,7 @@ default layout, because a gather wants whole rows in sticks.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import nn
@@ -21,8 +22,10 @@ from . import _C
 from ._pytorch.dispatch import parameters_of
 from .constants import DEVICE_NAME
 
+Place = tuple[nn.Module, str]  # a module and the name of one of its parameters
 
-def _owners(model: nn.Module) -> dict[int, list[tuple[nn.Module, str]]]:
+
+def _owners(model: nn.Module) -> dict[int, list[Place]]:
     """Every place of every parameter, by the identity of the parameter."""
     places = defaultdict(list)
     for module in model.modules():
@@ -32,7 +35,7 @@ def _owners(model: nn.Module) -> dict[int, list[tuple[nn.Module, str]]]:
     return places
 
 
-def _only_multiplied(places) -> bool:
+def _only_multiplied(places: Sequence[Place]) -> bool:
     linear = all(isinstance(m, nn.Linear) and n == "weight" for m, n in places)
     return linear and any(parameters_of(m)[n].dim() == 2 for m, n in places)
 
@@ -42,18 +45,24 @@ def _check_dtype(dtype: torch.dtype | None) -> None:
         raise ValueError(f"the card has no format for {dtype}")
 
 
-def move_weight(weight, device, dtype):
+def move_weight(
+    weight: torch.Tensor, device: torch.device, dtype: torch.dtype | None
+) -> torch.Tensor:
     """A 2-D weight on the card, the stick on its rows."""
+    from .device import bindings
+
     dtype = dtype or weight.dtype
     layout = _C.SpyreTensorLayout(list(weight.shape), [weight.shape[1], 1], dtype, [1, 0])
-    return weight.contiguous().to(device, dtype=dtype, device_layout=layout)
+    return bindings.empty_with_layout(weight.shape, layout, dtype, device).copy_(weight)
 
 
-def _move(model: nn.Module, device, dtype, non_blocking) -> nn.Module:
+def _move(
+    model: nn.Module, device: torch.device, dtype: torch.dtype | None, non_blocking: bool
+) -> nn.Module:
     places = _owners(model)
     moved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # with the source, so that ids last
 
-    def convert(tensor):
+    def convert(tensor: torch.Tensor) -> torch.Tensor:
         if id(tensor) not in moved:
             wanted = dtype if tensor.is_floating_point() else None
             stays = tensor.device == device and wanted in (None, tensor.dtype)
@@ -73,7 +82,7 @@ def _move(model: nn.Module, device, dtype, non_blocking) -> nn.Module:
     return model
 
 
-def _tie(places, before) -> None:
+def _tie(places: Mapping[int, Sequence[Place]], before: Mapping[int, Sequence[object]]) -> None:
     """Parameters that were one object are one object again."""
     for key, shared in places.items():
         if len(shared) > 1 and all(p is before[key][0] for p in before[key]):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 
@@ -26,12 +27,12 @@ from .debug import cost_report
 class _Passes:
     """An ordered list, which is the class's: `CustomPrePasses.passes`."""
 
-    passes: list[Callable]
+    passes: list[Callable[..., Any]]
 
-    def __init_subclass__(cls):
+    def __init_subclass__(cls) -> None:
         cls.passes = []
 
-    def call(self, change: Callable, argument):
+    def call(self, change: Callable[..., Any], argument: object) -> Any:
         """What the pass returns; an error names it and the list that it stands in."""
         if not callable(change):
             raise TypeError(f"{type(self).__name__}.passes: expected a function, got {change!r}")
@@ -41,7 +42,7 @@ class _Passes:
             error.add_note(f"in the pass {_name(change)} of {type(self).__name__}")
             raise
 
-    def uuid(self):
+    def uuid(self) -> bytes:
         """Changes when the source of a pass changes."""
         kinds = [p if inspect.isfunction(p) else type(p) for p in self.passes]
         files = [inspect.getfile(kind) for kind in kinds]
@@ -135,7 +136,7 @@ def _run(point: int, handle: object) -> None:
     kind()(graph, done)
 
 
-def _name(change: Callable) -> str:
+def _name(change: Callable[..., Any]) -> str:
     return getattr(change, "__name__", type(change).__name__)
 
 

@@ -14,6 +14,7 @@ import threading
 from typing import Any
 
 import torch
+from torch.utils import backend_registration
 
 from . import _C
 from ._pytorch import compile_options, dynamo_interface, patches
@@ -28,9 +29,9 @@ _libraries: list[torch.library.Library] = []  # registrations live as long as th
 
 def register() -> None:
     """What `import torch` does."""
-    torch.utils.rename_privateuse1_backend(DEVICE_NAME)
+    backend_registration.rename_privateuse1_backend(DEVICE_NAME)
     register_module(DEVICE_NAME, namespace.make_module())
-    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    backend_registration.generate_methods_for_privateuse1_backend(for_storage=True)
     torch.Tensor.device_tensor_layout = _device_tensor_layout  # type: ignore[attr-defined]
     torch.Tensor._spyre_tensor_patched = True  # type: ignore[attr-defined]
     patches.send_graphs_of_the_device_here()

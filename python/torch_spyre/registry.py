@@ -16,18 +16,21 @@ itself. Both are Python functions of tensors, and also what the operator does ou
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from typing import Any, TypeVar
 
 import torch
 
 from . import _C
-from ._pytorch.dispatch import OpOverload, OpOverloadPacket, schema_of
+from ._pytorch.dispatch import OpOverload, OpOverloadPacket, overload_names, schema_of
 from .compile import customops
 from .compile.registered import fallback_ops, spyre_decompositions, spyre_lowerings
 from .eager.host import run_on_cpu
 from .eager.operand_dtypes import checked
 
-Operators = OpOverload | OpOverloadPacket | Iterable
+Operators = OpOverload | OpOverloadPacket | Iterable["Operators"]
+Function = TypeVar("Function", bound=Callable[..., Any])
+MaybeFunction = TypeVar("MaybeFunction", bound=Callable[..., Any] | None)
 _libraries: dict[str, torch.library.Library] = {}
 
 
@@ -36,7 +39,7 @@ def overloads(operators: Operators) -> list[OpOverload]:
     if isinstance(operators, OpOverload):
         return [operators]
     if isinstance(operators, OpOverloadPacket):
-        return [getattr(operators, name) for name in operators.overloads()]
+        return [getattr(operators, name) for name in overload_names(operators)]
     found = []
     if isinstance(operators, Iterable) and not isinstance(operators, str):
         found = [op for operator in operators for op in overloads(operator)]
@@ -45,7 +48,7 @@ def overloads(operators: Operators) -> list[OpOverload]:
     return found
 
 
-def _implement(op: OpOverload, function: Callable) -> None:
+def _implement(op: OpOverload, function: Callable[..., Any]) -> None:
     """Makes `function` the operator's kernel for tensors of the card; what it answers with
     NotImplemented is the host's."""
     namespace, name = schema_of(op).name.split("::")
@@ -54,7 +57,7 @@ def _implement(op: OpOverload, function: Callable) -> None:
     suffix = f".{schema_of(op).overload_name}" if schema_of(op).overload_name else ""
 
     @functools.wraps(function)
-    def kernel(*args, **kwargs):
+    def kernel(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
         if result is not NotImplemented:
             return result
@@ -63,8 +66,10 @@ def _implement(op: OpOverload, function: Callable) -> None:
     _libraries[namespace].impl(name + suffix, kernel, allow_override=True)
 
 
-def _into(table: dict, operators: Operators) -> Callable[[Callable], Callable]:
-    def register(function: Callable) -> Callable:
+def _into(
+    table: MutableMapping[OpOverload, Callable[..., Any]], operators: Operators
+) -> Callable[[Function], Function]:
+    def register(function: Function) -> Function:
         if not callable(function):
             raise TypeError(f"expected a function of tensors, got {function!r}")
         for op in overloads(operators):
@@ -75,21 +80,21 @@ def _into(table: dict, operators: Operators) -> Callable[[Callable], Callable]:
     return register
 
 
-def register_spyre_decomposition(operators: Operators) -> Callable[[Callable], Callable]:
+def register_spyre_decomposition(operators: Operators) -> Callable[[Function], Function]:
     """Decorator: the function says what the operators are made of, on the card only."""
     return _into(spyre_decompositions, operators)
 
 
-def register_spyre_lowering(operators: Operators) -> Callable[[Callable], Callable]:
+def register_spyre_lowering(operators: Operators) -> Callable[[Function], Function]:
     """Decorator: as register_spyre_decomposition, applied after all passes over the graph."""
     return _into(spyre_lowerings, operators)
 
 
-def register_fallback(operators: Operators) -> Callable[[Callable | None], Callable | None]:
+def register_fallback(operators: Operators) -> Callable[[MaybeFunction], MaybeFunction]:
     """Decorator, or called with None: the operators run on the host, by PyTorch's own kernel or by
     the function of CPU tensors; the card is not tried."""
 
-    def register(function: Callable | None) -> Callable | None:
+    def register(function: MaybeFunction) -> MaybeFunction:
         if function is not None and not callable(function):
             raise TypeError(f"expected a function of CPU tensors or None, got {function!r}")
         for op in overloads(operators):
@@ -109,7 +114,7 @@ def listing() -> list[tuple[str, str, str]]:
     for name, function in customops.composites():
         if name not in known:
             rows.append((name, "composite", _place(function)))
-    tables: dict[str, dict] = {
+    tables: dict[str, Mapping[OpOverload, Callable[..., Any] | None]] = {
         "decomposition": spyre_decompositions,
         "lowering": spyre_lowerings,
         "fallback": fallback_ops,
@@ -119,5 +124,5 @@ def listing() -> list[tuple[str, str, str]]:
     return sorted(rows)
 
 
-def _place(function: Callable | None) -> str:
+def _place(function: Callable[..., Any] | None) -> str:
     return f"{function.__module__}.{function.__qualname__}" if function else ""

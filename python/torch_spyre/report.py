@@ -6,8 +6,13 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from . import config
+
+if TYPE_CHECKING:
+    from ._C import KernelCounters, LxUse
+    from .compile.program import Program
 
 
 @dataclass
@@ -27,13 +32,13 @@ class CompileReport:
     host_ops: list[str] = field(default_factory=list)
     text: str = field(default="", repr=False)
     # Of every kernel in order, as include/spyre/counters.h describes them.
-    counters: list[dict] = field(default_factory=list, repr=False)
+    counters: list[KernelCounters] = field(default_factory=list, repr=False)
     # Microseconds of processor time by stage of the front ("pass" names of src/front/pass.def,
     # build, invariants, emit), and host memory an op of the loop IR; empty and 0 from the cache.
     stage_us: dict[str, float] = field(default_factory=dict, repr=False)
     bytes_per_op: float = 0.0
     # The program, or None when it is gone.
-    program: Callable = field(default=lambda: None, repr=False, compare=False)
+    program: Callable[[], Program | None] = field(default=lambda: None, repr=False, compare=False)
 
     def __str__(self) -> str:
         if self.interpreted:
@@ -45,14 +50,13 @@ class CompileReport:
             f"{self.graph_breaks} graph breaks"
         )
 
-    def scratchpad(self) -> list[dict]:
+    def scratchpad(self) -> list[LxUse]:
         """How each card segment uses the LX of a core (`spyre_lx_use` in
         include/spyre/counters.h)."""
         program = self.program()
         if program is None:
             raise RuntimeError("the program of this report is gone")
-        kinds = [segment["kind"] for segment in program.segments]
-        return [program.executable.lx_use(i) for i, kind in enumerate(kinds) if kind == "card"]
+        return [program.executable.lx_use(s.index) for s in program.segments if s.on_card]
 
 
 _KERNEL_BYTES = 2048  # of a kernel's counters as objects of Python, roughly

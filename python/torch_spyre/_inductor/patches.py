@@ -14,7 +14,7 @@ from ..compile import decompositions
 @contextlib.contextmanager
 def enable_spyre_context(
     example_inputs: Sequence[Any] = (),
-    decomps: Mapping[OperatorBase, Callable] | None = None,
+    decomps: Mapping[OperatorBase, Callable[..., Any]] | None = None,
 ) -> Iterator[None]:
     """Graphs of the card need no such scope here, and others are never touched. What it adds:
     `decomps` hold for graphs that are traced inside."""

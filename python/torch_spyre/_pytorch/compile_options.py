@@ -10,6 +10,7 @@ never sees them; graphs of other devices do not either.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,13 +25,15 @@ NO_AOT = (
 
 def settings_of(wrapper: Any) -> dict[str, Any]:
     """What the options of a torch.compile() say to this compiler."""
-    return wrapper.__dict__.get("_spyre_settings", {})
+    settings: dict[str, Any] = wrapper.__dict__.get("_spyre_settings", {})
+    return settings
 
 
 def take_settings() -> None:
     """Once, when the device is registered."""
     wrapper = torch._TorchCompileInductorWrapper
-    apply, equal = wrapper.apply_options, wrapper.__eq__
+    apply: Callable[..., None] = wrapper.apply_options
+    equal: Callable[..., object] = wrapper.__eq__
 
     @functools.wraps(apply)
     def apply_options(self: Any, options: dict[str, Any] | None) -> None:
@@ -49,5 +52,5 @@ def take_settings() -> None:
     def same(self: Any, other: Any) -> bool:
         return bool(equal(self, other)) and settings_of(self) == settings_of(other)
 
-    wrapper.apply_options = apply_options  # type: ignore[method-assign, assignment]
-    wrapper.__eq__ = same  # type: ignore[method-assign, assignment]
+    wrapper.apply_options = apply_options  # type: ignore[method-assign]
+    wrapper.__eq__ = same  # type: ignore[method-assign]

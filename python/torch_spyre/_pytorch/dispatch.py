@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch._ops import OperatorBase, OpOverload, OpOverloadPacket
 
+Arguments = Sequence[Any]  # positional ones of an operator
+Keywords = Mapping[str, Any]
+
 __all__ = [
+    "Arguments",
+    "Keywords",
     "LazyNamespace",
     "OpOverload",
     "OpOverloadPacket",
@@ -23,6 +28,7 @@ __all__ = [
     "is_decomposed_by_autograd",
     "log_sigmoid_backward",
     "native_layer_norm_backward",
+    "overload_names",
     "parameters_of",
     "register_module",
     "schema_of",
@@ -36,6 +42,12 @@ __all__ = [
 def schema_of(op: OpOverload) -> Any:
     """The schema of an overload: its full name, arguments and returns (torch.FunctionSchema)."""
     return op._schema
+
+
+def overload_names(packet: OpOverloadPacket) -> list[str]:
+    """The names of an operator's overloads: "default", "Tensor"."""
+    names: Callable[[], list[str]] = packet.overloads
+    return names()
 
 
 def call_composite(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
@@ -111,7 +123,7 @@ def register_module(name: str, module: types.ModuleType) -> None:
 
 def stream_type() -> int:
     """The number of this kind of device in torch.Stream's arguments."""
-    return torch._C._autograd.DeviceType.PrivateUse1.value
+    return int(torch._C._autograd.DeviceType.PrivateUse1.value)
 
 
 class LazyNamespace(torch._ops._OpNamespace):

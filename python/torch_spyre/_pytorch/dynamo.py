@@ -43,7 +43,7 @@ def debug_directory() -> str:
 
 def graph_name() -> str:
     """Of the graph that AOTAutograd is compiling: "model__0_inference_0"."""
-    from torch._functorch.aot_autograd import get_aot_graph_name
+    from torch._functorch._aot_autograd.logging_utils import get_aot_graph_name
 
     return get_aot_graph_name()
 

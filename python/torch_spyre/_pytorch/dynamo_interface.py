@@ -52,8 +52,8 @@ def make_interface() -> type[Any]:
         """Cards, their streams and what they can do. No Triton."""
 
         device = module.device
-        Event = torch.Event  # type: ignore[assignment]
-        Stream = torch.Stream  # type: ignore[assignment]
+        Event = torch.Event
+        Stream = torch.Stream
 
         class Worker:
             """Of processes that compile for Inductor: there is nothing to keep from them."""
@@ -71,8 +71,8 @@ def make_interface() -> type[Any]:
         is_available = staticmethod(module.is_available)
         exchange_device = staticmethod(module._exchange_device)
         maybe_exchange_device = staticmethod(module._maybe_exchange_device)
-        stream = staticmethod(streams.stream)  # type: ignore[assignment]
-        current_stream = staticmethod(streams.current_stream)  # type: ignore[assignment]
+        stream = staticmethod(streams.stream)
+        current_stream = staticmethod(streams.current_stream)
         set_stream = staticmethod(streams.set_stream)
         synchronize = staticmethod(streams.synchronize)
         memory_allocated = staticmethod(module.memory_allocated)

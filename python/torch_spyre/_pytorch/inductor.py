@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import itertools
 import operator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn
 
 import torch
 from torch._inductor.codegen.common import (
@@ -37,7 +38,7 @@ from . import compile_options
 class SuperDSCScheduling(BaseScheduling):
     """Kernels of the card are not made from Inductor's loops: none may be left to it."""
 
-    def _refuse(self, *_arguments, **_options):
+    def _refuse(self, *_arguments: Any, **_options: Any) -> NoReturn:
         raise _C.Unsupported(
             "Inductor would make a kernel for spyre itself: use torch.compile(f) or backend='spyre'"
         )
@@ -83,14 +84,16 @@ class _Graph:
     """What `spyre::run_graph` runs: a compiled graph, which of its inputs are tensors, and what it
     returns while Inductor traces it."""
 
-    def __init__(self, run, is_tensor: list[bool], fakes: list[torch.Tensor]):
+    def __init__(
+        self, run: backend.Runnable, is_tensor: list[bool], fakes: list[torch.Tensor]
+    ) -> None:
         self.run = run
         self.is_tensor = is_tensor  # by input of the graph
         self.fakes = fakes
 
-    def __call__(self, tensors, sizes) -> list[torch.Tensor]:
-        tensors, sizes = iter(tensors), iter(sizes)
-        return list(self.run([next(tensors if tensor else sizes) for tensor in self.is_tensor]))
+    def __call__(self, tensors: Iterable[torch.Tensor], sizes: Iterable[int]) -> list[torch.Tensor]:
+        by_kind: dict[bool, Iterator[Any]] = {True: iter(tensors), False: iter(sizes)}
+        return list(self.run([next(by_kind[tensor]) for tensor in self.is_tensor]))
 
 
 _graphs: dict[int, _Graph] = {}
@@ -136,7 +139,7 @@ class WholeGraphPass(CustomGraphModulePass):
         gm.graph.eliminate_dead_code()
         gm.recompile()
 
-    def uuid(self):
+    def uuid(self) -> bytes:
         return get_hash_for_files((__file__,))
 
 
@@ -155,7 +158,7 @@ def _copies(graph: torch.fx.Graph) -> list[Any]:
 def _inner(gm: torch.fx.GraphModule, results: list[torch.fx.Node]) -> torch.fx.GraphModule:
     """A copy of the graph that returns `results`."""
     graph = torch.fx.Graph()
-    copies: dict = {}
+    copies: dict[torch.fx.Node, torch.fx.Node] = {}
     graph.graph_copy(gm.graph, copies)
     graph.output([copies[result] for result in results])
     return torch.fx.GraphModule(gm, graph)

@@ -10,7 +10,7 @@ def known_options() -> dict[str, Any]:
     """Inductor's options and their values."""
     from torch._inductor import config
 
-    return config.get_config_copy()  # type: ignore[attr-defined, no-any-return]
+    return config.get_config_copy()
 
 
 def check_mode(mode: str) -> None:

@@ -32,7 +32,7 @@ def _install_empty() -> None:
     original = torch.empty
     empty = _empty(original)
     _builtins._register_builtin(empty, "aten::empty")
-    torch.empty = empty  # type: ignore[assignment]
+    torch.empty = empty
 
 
 def _empty(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -60,7 +60,8 @@ def _install_to() -> None:
     @functools.wraps(original)
     def to(self: Any, *args: Any, device_layout: Any = None, **options: Any) -> torch.Tensor:
         if device_layout is None:
-            return self._to_without_layout(*args, **options)
+            moved: torch.Tensor = self._to_without_layout(*args, **options)
+            return moved
         from ..device import bindings
 
         home = self.device if self.device.type == "spyre" else "spyre"  # layouts are the card's
@@ -70,6 +71,6 @@ def _install_to() -> None:
         result = bindings.empty_with_layout(self.shape, device_layout, dtype or self.dtype, target)
         return result.copy_(self)
 
-    del to.__wrapped__  # type: ignore[attr-defined]  # what it wraps has no signature to look at
+    del to.__wrapped__  # what it wraps has no signature to look at
     to.__module__, to.__qualname__ = "torch", "Tensor.to"
     torch.Tensor.to = to  # type: ignore[method-assign]

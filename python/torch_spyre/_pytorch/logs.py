@@ -53,6 +53,6 @@ def _leave_the_others() -> None:
 
 def artifact_logger(name: str) -> logging.Logger:
     """PyTorch's logger of an artefact that TORCH_LOGS names; it has PyTorch's handlers."""
-    from torch._logging import getArtifactLogger
+    from torch._logging._internal import getArtifactLogger
 
     return getArtifactLogger("torch.spyre", name)

@@ -38,7 +38,7 @@ def send_graphs_of_the_device_here() -> None:
     and joint passes have rewritten them; and torch.compile() gives a device no choice of backend.
     """
     wrapper = torch._TorchCompileInductorWrapper
-    original = wrapper.__call__
+    original: Callable[..., Any] = wrapper.__call__
 
     @functools.wraps(original)
     def call(self: Any, model: Any, inputs: Any, **options: Any) -> Any:
@@ -58,7 +58,8 @@ def print_by_one_copy() -> None:
     list of devices only, which cannot be added to. Tensors of other devices are not looked at.
     Installed at the first use of the device."""
     printing = torch._tensor_str
-    elements, with_suffixes = printing._tensor_str, printing._add_suffixes
+    elements: Callable[..., str] = printing._tensor_str
+    with_suffixes: Callable[..., str] = printing._add_suffixes
 
     @functools.wraps(elements)
     def tensor_str(tensor: torch.Tensor, indent: int) -> str:
@@ -101,5 +102,5 @@ def lay_out_weights_in_module_to(move: Callable[..., Any]) -> None:
     def spyre(self: Any, device: int | None = None) -> Any:
         return self.to(torch.device("spyre") if device is None else torch.device("spyre", device))
 
-    module.to = to  # type: ignore[method-assign, assignment]
+    module.to = to  # type: ignore[method-assign]
     module.spyre = spyre  # type: ignore[attr-defined]

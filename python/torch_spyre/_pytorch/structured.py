@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ..debug import output_code, provenance
+
+if TYPE_CHECKING:
+    from ..compile.program import Program
 
 _VERSION = 2.0  # of the mappings
 
@@ -20,11 +25,11 @@ _VERSION = 2.0  # of the mappings
 class Trace:
     """What is told of one graph; a graph without anybody who listens tells nothing."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.wanted = bool(torch._logging._internal.trace_log.handlers)
         self.context = torch._guards.CompileContext.try_get()  # programs are made outside of it
         self.before = getattr(torch._inductor.debug, "_pre_grad_graph_id", None)
-        self.mapping: dict = {}
+        self.mapping: dict[str, Any] = {}
 
     def graph_after_passes(self, gm: torch.fx.GraphModule) -> None:
         if not self.wanted:
@@ -35,11 +40,11 @@ class Trace:
                 self.before, torch.fx.traceback.get_graph_provenance_json(gm.graph)
             )
 
-    def program(self, program) -> None:
+    def program(self, program: Program) -> None:
         if not self.wanted:
             return
         with torch._guards.compile_context(self.context):
-            torch._logging.trace_structured(
+            torch._logging._internal.trace_structured(
                 "inductor_output_code",
                 lambda: {"filename": "output_code.py"},
                 payload_fn=lambda: output_code.of_program(program),
@@ -56,7 +61,7 @@ class Trace:
 
 
 @contextlib.contextmanager
-def graph_of_user(gm: torch.fx.GraphModule):
+def graph_of_user(gm: torch.fx.GraphModule) -> Iterator[None]:
     """Around the work of AOTAutograd on what Dynamo captured."""
     import torch._inductor.debug
 
@@ -71,7 +76,7 @@ def graph_of_user(gm: torch.fx.GraphModule):
 
 
 def _tell(name: str, text: str, encoding: str = "string") -> None:
-    torch._logging.trace_structured(
+    torch._logging._internal.trace_structured(
         "artifact",
         metadata_fn=lambda: {"name": name, "encoding": encoding},
         payload_fn=lambda: text,

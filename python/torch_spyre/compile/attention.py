@@ -8,8 +8,11 @@ eager calls then carry one node, which the compiler decomposes (glue.cpp has the
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
+from .._pytorch.fx import arguments_of
 from ..eager.dispatch import operator_of
 
 _aten = torch.ops.aten
@@ -17,13 +20,26 @@ FUSED = _aten._scaled_dot_product_fused_attention_overrideable.default
 ATTENTION = _aten.scaled_dot_product_attention.default
 
 
-def single_node_arguments(query, key, value, attn_bias=None, dropout_p=0.0, is_causal=False,
-                          _return_debug_mask=False, *, scale=None):  # fmt: skip
-    """Arguments of ATTENTION, in the order of its schema, from those of FUSED."""
+Operand = torch.Tensor | torch.fx.Node
 
-    def heads(tensor):
+
+def single_node_arguments(
+    query: Operand,
+    key: Operand,
+    value: Operand,
+    attn_bias: Operand | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    _return_debug_mask: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of ATTENTION, in the order of its schema, from those of FUSED. Operands are
+    [.., heads, length, size], tensors or nodes that stand for some."""
+
+    def heads(tensor: Operand) -> int:
         shape = getattr(tensor, "meta", {}).get("val", tensor).shape
-        return shape[-3] if len(shape) > 3 else 1
+        return int(shape[-3]) if len(shape) > 3 else 1
 
     grouped = heads(query) != heads(key)
     return (query, key, value, attn_bias, dropout_p, is_causal), {
@@ -32,9 +48,9 @@ def single_node_arguments(query, key, value, attn_bias=None, dropout_p=0.0, is_c
     }
 
 
-def _fused(*args, **kwargs):
+def _fused(*given: Any, **options: Any) -> tuple[Any, ...]:
     """The eager entry; of the nine results only the first is read without gradients."""
-    args, kwargs = single_node_arguments(*args, **kwargs)
+    args, kwargs = single_node_arguments(*given, **options)
     result = operator_of(ATTENTION)(args, kwargs)
     empty = result.new_empty(0)
     return result, empty, empty, empty, 0, 0, empty, empty, empty
@@ -48,7 +64,7 @@ def make_single(gm: torch.fx.GraphModule) -> None:
         items = list(node.users)
         if any(item.args[1] != 0 for item in items if item.users):
             continue
-        args, kwargs = single_node_arguments(*node.args, **node.kwargs)
+        args, kwargs = single_node_arguments(*arguments_of(node), **node.kwargs)
         with gm.graph.inserting_before(node):
             single = gm.graph.call_function(ATTENTION, args, kwargs)
         single.meta = dict(node.meta, val=node.meta["val"][0])

@@ -15,13 +15,15 @@ import contextvars
 import functools
 import itertools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 
 from .. import _C, _fallback, config, passes
 from .._pytorch import dynamo_interface, pytree, structured
 from .._pytorch.dynamo import aot_autograd
+from .._pytorch.fx import results_of
 from ..debug import artefacts, compile_log
 from ..report import CompileReport, reports
 from . import (
@@ -41,13 +43,27 @@ from .sizes import UnknownSize, node_values
 
 dynamo_interface.register()
 
+Values = Sequence[Any]  # tensors (fake ones while tracing) and numbers, one a placeholder
+Settings = Mapping[str, Any]  # of torch_spyre.config
+Runnable = Callable[[list[Any]], list[Any]]  # takes a graph's arguments, which it may drop
 
-def spyre_backend(gm: torch.fx.GraphModule, example_inputs, mode=None, options=None):
-    """The Dynamo backend `spyre`: torch.compile(f, backend="spyre", mode=, options=)."""
+
+def spyre_backend(
+    gm: torch.fx.GraphModule,
+    example_inputs: Values,
+    mode: str | None = None,
+    options: Settings | None = None,
+) -> Callable[..., Any]:
+    """The Dynamo backend `spyre`: torch.compile(f, backend="spyre", mode=, options=).
+
+    Raises: RuntimeError for a mode or option that does not exist.
+    """
     return compile_graph_of_user(gm, example_inputs, compile_options.of_backend(mode, options))
 
 
-def compile_graph_of_user(gm: torch.fx.GraphModule, example_inputs, settings: dict):
+def compile_graph_of_user(
+    gm: torch.fx.GraphModule, example_inputs: Values, settings: Settings
+) -> Callable[..., Any]:
     """What Dynamo captured, compiled; also what torch.compile() calls without a backend's name.
     `settings` of torch_spyre.config hold for all programs of the graph."""
     _C._complete()
@@ -56,11 +72,11 @@ def compile_graph_of_user(gm: torch.fx.GraphModule, example_inputs, settings: di
     gm.recompile()
     scopes = hint_scopes.about_dims(gm.graph)
 
-    def forward(gm: torch.fx.GraphModule, example_inputs):
+    def forward(gm: torch.fx.GraphModule, example_inputs: Values) -> Runnable:
         hint_scopes.warn_of_lost_scopes(scopes, gm.graph)
         return compile_aten(gm, example_inputs, settings)
 
-    def backward(gm: torch.fx.GraphModule, example_inputs):
+    def backward(gm: torch.fx.GraphModule, example_inputs: Values) -> Runnable:
         return compile_aten(gm, example_inputs, settings)
 
     with structured.graph_of_user(gm):
@@ -74,7 +90,9 @@ def compile_graph_of_user(gm: torch.fx.GraphModule, example_inputs, settings: di
     return named_dims.naming(compiled, names)
 
 
-def compile_aten(gm: torch.fx.GraphModule, example_inputs, settings: dict | None = None):
+def compile_aten(
+    gm: torch.fx.GraphModule, example_inputs: Values, settings: Settings | None = None
+) -> Runnable:
     """A function of one list, the arguments of the ATen graph, which gives its results in a list;
     `example_inputs` are fake tensors and numbers, one a placeholder."""
     folder = artefacts.open_folder()
@@ -92,7 +110,7 @@ def compile_aten(gm: torch.fx.GraphModule, example_inputs, settings: dict | None
         folder.graph_after_passes(gm)
     graph = CompiledGraph(gm, folder, trace, settings)
 
-    def run(args: list):
+    def run(args: list[Any]) -> list[Any]:
         return graph(args)
 
     run._boxed_call = True  # type: ignore[attr-defined]  # one list, which the callee may empty
@@ -102,36 +120,42 @@ def compile_aten(gm: torch.fx.GraphModule, example_inputs, settings: dict | None
 class CompiledGraph:
     """One ATen graph and its programs."""
 
-    def __init__(self, gm: torch.fx.GraphModule, folder=None, trace=None, settings=None):
+    def __init__(
+        self,
+        gm: torch.fx.GraphModule,
+        folder: artefacts.Folder | None = None,
+        trace: structured.Trace | None = None,
+        settings: Settings | None = None,
+    ) -> None:
         self.gm = gm
-        self.settings = settings or {}  # of torch_spyre.config, for programs of this graph
-        self.folder = folder  # artefacts.Folder of the first program, or None
-        self.trace = trace  # structured.Trace, or None
-        self.programs: dict = {}
+        self.settings = dict(settings or {})  # for programs of this graph
+        self.folder = folder  # of the first program
+        self.trace = trace
+        self.programs: dict[Any, Program | _Eager] = {}
         self.buckets = buckets.plan(gm)
         self.takes_tensors_only = all(
             isinstance(node.meta.get("val"), torch.Tensor)
             for node in gm.graph.find_nodes(op="placeholder")
         )
 
-    def _key(self, args: list):
+    def _key(self, args: list[Any]) -> bytes | tuple[Any, ...]:
         if self.takes_tensors_only:
             return _C.tensors_key(args)
         return tuple([_C.tensor_key(a) if isinstance(a, torch.Tensor) else a for a in args])
 
-    def __call__(self, args: list):
+    def __call__(self, args: list[Any]) -> list[Any]:
         if self.buckets is None or any(named_dims.dims_of(a) for a in args):
             return self._run(args)
         filled, sizes = self.buckets.fill(args)
         return self.buckets.cut(self._run(filled), sizes)
 
-    def _run(self, args: list):
-        key = self._key(args)
+    def _run(self, args: list[Any]) -> list[Any]:
+        key: Any = self._key(args)
         if named_dims.in_use():
             key = (key, *[named_dims.dims_of(a) for a in args])
         program = self.programs.get(key)
         if program is None:
-            with config.patch(self.settings):  # type: ignore[attr-defined]
+            with config.patch(self.settings):
                 program = self.programs[key] = _build(self.gm, args, self.folder)
             self.folder = None
             if self.trace and isinstance(program, Program):
@@ -155,18 +179,20 @@ def without_launch() -> Iterator[None]:
         _launches.reset(token)
 
 
-def _zeros(gm: torch.fx.GraphModule, args) -> list:
+def _zeros(gm: torch.fx.GraphModule, args: Values) -> list[Any]:
     """Results of a graph in their sizes, without values."""
     values = node_values(gm, args)
-    (output,) = gm.graph.find_nodes(op="output")
-    found = [values.get(r) if isinstance(r, torch.fx.Node) else r for r in output.args[0]]
+    results = results_of(gm.graph)
+    found = [values.get(r) if isinstance(r, torch.fx.Node) else r for r in results]
     return [
         torch.zeros(r.shape, dtype=r.dtype, device=r.device) if isinstance(r, torch.Tensor) else r
         for r in found
     ]
 
 
-def _build(gm: torch.fx.GraphModule, args, folder):
+def _build(
+    gm: torch.fx.GraphModule, args: Values, folder: artefacts.Folder | None
+) -> Program | _Eager:
     try:
         values = node_values(gm, args)
         devices = [value.device for value in pytree.tree_leaves(list(values.values()))
@@ -183,7 +209,7 @@ def _build(gm: torch.fx.GraphModule, args, folder):
         return _Eager(gm, reason)
 
 
-def _finish(builder: GraphBuilder, folder) -> Program:
+def _finish(builder: GraphBuilder, folder: artefacts.Folder | None) -> Program:
     """Compiles what was handed over."""
     if folder:
         return _program(builder, folder.stages(), folder)
@@ -193,7 +219,9 @@ def _finish(builder: GraphBuilder, folder) -> Program:
     return _program(builder, None)
 
 
-def _program(builder: GraphBuilder, stages: str | None, folder=None) -> Program:
+def _program(
+    builder: GraphBuilder, stages: str | None, folder: artefacts.Folder | None = None
+) -> Program:
     with torch.profiler.record_function(f"dxp_standalone:{builder.name()}"):
         executable = handover.compile_graph(builder.graph, host_fallback=True, stages=stages)
     program = Program(builder, executable)
@@ -209,7 +237,7 @@ def _program(builder: GraphBuilder, stages: str | None, folder=None) -> Program:
 _interpreted = itertools.count()  # graphs that run node by node
 
 
-def _calls(gm: torch.fx.GraphModule):
+def _calls(gm: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:
     return (node for node in gm.graph.nodes if node.op == "call_function")
 
 
@@ -228,12 +256,12 @@ class _Eager:
     """Runs the graph's nodes one by one; errors get the node and the user's line. `reason` is why,
     of a graph with tensors of the card."""
 
-    def __init__(self, gm, reason: str = ""):
+    def __init__(self, gm: torch.fx.GraphModule, reason: str = ""):
         self.gm = gm
         self.reason = reason
         self.number = next(_interpreted)
 
-    def __call__(self, args):
+    def __call__(self, args: list[Any]) -> list[Any]:
         if self.reason:
             _fallback.meet("graph", args, self.reason, _first_line(self.gm), str(self.number))
         return list(torch.fx.Interpreter(self.gm).run(*args))

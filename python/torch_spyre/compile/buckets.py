@@ -13,17 +13,21 @@ a size. Other graphs keep a program a size.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import sympy
 import torch
 
 from .. import config
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload, schema_of
+from .._pytorch.fx import SYMBOLIC, arguments_of, results_of
 
 _aten = torch.ops.aten
-_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+Symbols = dict[int | None, sympy.Symbol]  # by dim of a tensor; under None that of a size
+Sizes = dict[sympy.Symbol, int]
 
 
 def granularity(least: int, most: int) -> int:
@@ -37,15 +41,17 @@ def granularity(least: int, most: int) -> int:
 class Buckets:
     """How the arguments of one graph are filled up and its results cut."""
 
-    def __init__(self, inputs: list, outputs: list, step: dict, most: dict):
-        self.inputs = inputs  # by placeholder: a symbol, or the symbols of a tensor's dims by dim
-        self.outputs = outputs  # by result: the symbols of its dims by dim
-        self.step = step
-        self.most = most
+    def __init__(
+        self, inputs: Sequence[Symbols], outputs: Sequence[Symbols], step: Sizes, most: Sizes
+    ) -> None:
+        self.inputs = inputs  # by placeholder
+        self.outputs = outputs  # by result
+        self.step = step  # granularity
+        self.most = most  # largest size
 
-    def fill(self, args: Sequence[Any]) -> tuple[list, dict]:
+    def fill(self, args: Sequence[Any]) -> tuple[list[Any], Sizes]:
         """The arguments at the ends of their buckets, and the sizes by symbol."""
-        sizes: dict = {}
+        sizes: Sizes = {}
         for symbols, value in zip(self.inputs, args, strict=True):
             for dim, symbol in symbols.items():
                 sizes[symbol] = value if dim is None else value.shape[dim]
@@ -61,7 +67,7 @@ class Buckets:
         ]
         return filled, sizes
 
-    def cut(self, results: list, sizes: dict) -> list:
+    def cut(self, results: list[Any], sizes: Sizes) -> list[Any]:
         """The results at the sizes of the call."""
         if not sizes:
             return results
@@ -71,7 +77,7 @@ class Buckets:
         ]
 
 
-def _fill(value, ends: dict):
+def _fill(value: Any, ends: Mapping[int | None, int]) -> Any:
     if None in ends:
         return ends[None]
     shape = [ends.get(dim, size) for dim, size in enumerate(value.shape)] if ends else None
@@ -84,7 +90,7 @@ def _fill(value, ends: dict):
     return whole
 
 
-def _cut(result, sizes: dict):
+def _cut(result: Any, sizes: Mapping[int | None, int]) -> Any:
     for dim, size in sizes.items():
         result = result.narrow(dim, 0, size)
     return result.contiguous() if sizes else result
@@ -96,22 +102,22 @@ def plan(gm: torch.fx.GraphModule) -> Buckets | None:
     steps, most = _bounded(placeholders)
     if not steps:
         return None
-    (output,) = gm.graph.find_nodes(op="output")
     dims = _Dims(steps)
     try:
         for node in gm.graph.nodes:
             if node.op == "call_function":
                 dims.check(node)
         inputs = [dims.of(node) for node in placeholders]
-        outputs = [dims.of(result, sizes=False) for result in output.args[0]]
+        outputs = [dims.of(result, sizes=False) for result in results_of(gm.graph)]
     except _Seen:
         return None
     return Buckets(inputs, outputs, steps, most)
 
 
-def _bounded(placeholders) -> tuple[dict, dict]:
+def _bounded(placeholders: Iterable[torch.fx.Node]) -> tuple[Sizes, Sizes]:
     """Granularity and largest size by symbol."""
-    steps, most = {}, {}
+    steps: Sizes = {}
+    most: Sizes = {}
     for node in placeholders:
         value = node.meta.get("val")
         for size in value.shape if isinstance(value, torch.Tensor) else [value]:
@@ -130,22 +136,26 @@ class _Seen(Exception):
     """A node sees what is filled in."""
 
 
-def _last(count: int):
+# (arguments, sizes of operand 0) -> dims of operand 0
+DimsOf = Callable[[Sequence[Any], Sequence[int]], Sequence[int]]
+
+
+def _last(count: int) -> DimsOf:
     return lambda _args, shape: range(len(shape) - count, len(shape))
 
 
-def _listed(at: int):
-    def dims(args, shape):
-        given = args[at] if len(args) > at else None
+def _listed(at: int) -> DimsOf:
+    def dims(args: Sequence[Any], shape: Sequence[int]) -> Sequence[int]:
+        given: int | Sequence[int] | None = args[at] if len(args) > at else None
         if given is None or given == []:
             return range(len(shape))
-        return given if isinstance(given, (list, tuple)) else [given]
+        return [given] if isinstance(given, int) else given
 
     return dims
 
 
 # Operators by the dims of operand 0 along which elements meet or change places.
-_MEETS = {
+_MEETS: dict[object, DimsOf] = {
     _aten.sum.dim_IntList: _listed(1),
     _aten.mean.dim: _listed(1),
     _aten.amax.default: _listed(1),
@@ -182,21 +192,21 @@ _TAKES_SIZES = _SHAPES | {
 class _Dims:
     """Where the sizes with buckets are."""
 
-    def __init__(self, symbols):
+    def __init__(self, symbols: Iterable[sympy.Symbol]):
         self.symbols = set(symbols)
 
-    def of(self, node, sizes: bool = True) -> dict:
+    def of(self, node: object, sizes: bool = True) -> Symbols:
         """Symbols by dim of a tensor, {None: symbol} for a size."""
         value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
         if isinstance(value, torch.Tensor):
             return {d: s for d, size in enumerate(value.shape) if (s := self._symbol(size))}
-        if isinstance(value, _SYMBOLIC) and not sizes:
+        if isinstance(value, SYMBOLIC) and not sizes:
             raise _Seen
         symbol = self._symbol(value)
         return {None: symbol} if symbol else {}
 
-    def _symbol(self, size):
-        if not isinstance(size, _SYMBOLIC) or not self.symbols & size.node.expr.free_symbols:
+    def _symbol(self, size: Any) -> sympy.Symbol | None:
+        if not isinstance(size, SYMBOLIC) or not self.symbols & size.node.expr.free_symbols:
             return None
         if not size.node.expr.is_symbol:
             raise _Seen
@@ -204,7 +214,7 @@ class _Dims:
 
     def check(self, node: torch.fx.Node) -> None:
         op, value = node.target, node.meta.get("val")
-        if isinstance(value, _SYMBOLIC) or getattr(op, "__name__", "") == "getitem":
+        if isinstance(value, SYMBOLIC) or getattr(op, "__name__", "") == "getitem":
             return  # what becomes of it is asked of those that use it
         leaves = [a for a in pytree.arg_tree_leaves(*node.args, **node.kwargs)
                   if isinstance(a, torch.fx.Node)]  # fmt: skip
@@ -213,7 +223,7 @@ class _Dims:
             if isinstance(result, torch.Tensor):
                 for size in result.shape:
                     self._symbol(size)
-        if op not in _TAKES_SIZES and any(isinstance(a.meta["val"], _SYMBOLIC) for a in leaves):
+        if op not in _TAKES_SIZES and any(isinstance(a.meta["val"], SYMBOLIC) for a in leaves):
             raise _Seen
         tensors = [a for a in leaves if isinstance(a.meta["val"], torch.Tensor)]
         if not any(self.of(a) for a in tensors):
@@ -221,7 +231,10 @@ class _Dims:
         if not self._is_parallel(op, node, tensors):
             raise _Seen
 
-    def _is_parallel(self, op, node, tensors) -> bool:
+    def _is_parallel(
+        self, op: object, node: torch.fx.Node, tensors: Sequence[torch.fx.Node]
+    ) -> bool:
+        args = arguments_of(node)
         if op in _SHAPES:
             return self._trailing(tensors[0].meta["val"]) == self._trailing(node.meta["val"])
         if op is _aten.expand.default:
@@ -231,20 +244,20 @@ class _Dims:
         if op is _aten.addmm.default:
             return not self._meets(tensors[1], [-1])
         if op in _JOINS:
-            dim = node.args[1] if len(node.args) > 1 else 0
+            dim = args[1] if len(args) > 1 else 0
             return not any(self._meets(a, [dim]) for a in tensors)
         if op in _MEETS:
             shape = tensors[0].meta["val"].shape
-            return not self._meets(tensors[0], _MEETS[op](node.args, shape))
+            return not self._meets(tensors[0], _MEETS[op](args, shape))
         return isinstance(op, OpOverload) and torch.Tag.pointwise in op.tags and (
             not schema_of(op).is_mutable
         )  # fmt: skip
 
-    def _meets(self, tensor, dims) -> bool:
+    def _meets(self, tensor: torch.fx.Node, dims: Iterable[int]) -> bool:
         rank = tensor.meta["val"].dim()
         return any(dim % max(rank, 1) in self.of(tensor) for dim in dims)
 
-    def _trailing(self, value) -> list:
+    def _trailing(self, value: torch.Tensor) -> list[tuple[sympy.Symbol, str]]:
         """Symbol and elements of one step along it, outermost first."""
         found = []
         for dim, size in enumerate(value.shape):

@@ -11,11 +11,14 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 
 from .._pytorch.dispatch import OpOverload, schema_of
+from .._pytorch.fx import arguments_of
 
 _SCHEMAS = {
     "silu_mul": "(Tensor gate, Tensor up) -> Tensor",
@@ -28,7 +31,9 @@ def silu_mul(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
     return F.silu(gate) * up
 
 
-def rope(x, cos, sin, interleaved: bool = False) -> torch.Tensor:
+def rope(
+    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool = False
+) -> torch.Tensor:
     """Rotary embedding: the parts of the last dim, which turn against each other, are its halves or
     its even and odd elements. cos and sin are as long."""
     if interleaved:
@@ -61,7 +66,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|%([\w.$]+)|\b(true|false|none)\b')
 _WORDS = {"true": "True", "false": "False", "none": "None"}
 
 
-def _arguments(text: str, values: dict[str, torch.fx.Node]) -> list:
+def _arguments(text: str, values: Mapping[str, torch.fx.Node]) -> list[Any]:
     """Arguments in the graph's text form (docs/graph-text.md)."""
     python = _TOKEN.sub(
         lambda t: f'("%", "{t[1]}")' if t[1] else _WORDS.get(t[0], t[0]),
@@ -73,16 +78,19 @@ def _arguments(text: str, values: dict[str, torch.fx.Node]) -> list:
     ]
 
 
-def _value_names(nodes) -> dict[str, torch.fx.Node]:
+def _value_names(nodes: Iterable[torch.fx.Node]) -> dict[str, torch.fx.Node]:
     """FX nodes by the names that the compiler has for their values."""
     names = {node.name: node for node in nodes}
     for node in nodes:
         if node.target is operator.getitem:
-            names[f"{node.args[0].name}.{node.args[1]}"] = node
+            source, index = arguments_of(node)
+            names[f"{source.name}.{index}"] = node
     return names
 
 
-def with_found(gm: torch.fx.GraphModule, nodes, report: str) -> torch.fx.GraphModule:
+def with_found(
+    gm: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node], report: str
+) -> torch.fx.GraphModule:
     """A copy of the graph with the compositions of a compiler's report in the place of their
     spelling; `nodes` are the graph's by the compiler's ids."""
     graph = torch.fx.Graph()
@@ -105,7 +113,7 @@ def with_found(gm: torch.fx.GraphModule, nodes, report: str) -> torch.fx.GraphMo
     return torch.fx.GraphModule(gm, graph)
 
 
-def _call(op: OpOverload, arguments: list) -> tuple[tuple, dict]:
+def _call(op: OpOverload, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Positional arguments as FX has them: keyword-only ones by name."""
     schema = schema_of(op).arguments
     pairs = list(zip(schema, arguments, strict=True))

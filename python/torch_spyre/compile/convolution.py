@@ -8,19 +8,28 @@ aten.im2col, eagerly on the host.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
-from .registered import spyre_decompositions
+from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
 _aten = torch.ops.aten
 HALVES = (torch.float16, torch.bfloat16)  # what the card multiplies
 
 
-def _rows(x, kernel, stride, padding, dilation):
+def _rows(
+    x: torch.Tensor,
+    kernel: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+) -> torch.Tensor:
     """[N, C, H, W] -> [N, windows, C * elements of the kernel]"""
     tiles = stride == kernel and not any(padding) and (dilation == [1, 1] or kernel == [1, 1])
     if not tiles:
-        return _aten.im2col(x, kernel, dilation, padding, stride).transpose(1, 2)
+        columns: torch.Tensor = _aten.im2col(x, kernel, dilation, padding, stride)
+        return columns.transpose(1, 2)
     batch, channels, *sizes = x.shape
     (down, right), (height, width) = [s // k for s, k in zip(sizes, kernel, strict=True)], kernel
     x = x[:, :, : down * height, : right * width].contiguous()
@@ -28,21 +37,37 @@ def _rows(x, kernel, stride, padding, dilation):
     return x.reshape(batch, down * right, channels * height * width)
 
 
-def _windows(sizes, kernel, stride, padding, dilation) -> list[int]:
+def _windows(
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> list[int]:
+    """The windows along each dim."""
     return [
         (size + 2 * p - d * (k - 1) - 1) // s + 1
         for size, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True)
     ]
 
 
-def _has_channels_last(x) -> bool:
+def _has_channels_last(x: torch.Tensor) -> bool:
     """What PyTorch takes for channels_last where the strides do not tell: no."""
     return x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
 
 
 def convolution(
-    x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *_flags
-):
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    *_flags: bool,
+) -> torch.Tensor | NotTaken:
     """aten.convolution of [N, C, H, W] or [N, C, L] in 16 bits; NotImplemented for others."""
     # One number stands for all dims, as padding="valid" gives it.
     stride, padding, dilation = (
@@ -50,13 +75,26 @@ def convolution(
         for sizes in (stride, padding, dilation)
     )
     if transposed or x.dim() not in (3, 4) or x.dtype not in HALVES or weight.dtype != x.dtype:
-        return NotImplemented
+        return NOT_TAKEN
     if x.dim() == 3:
-        result = convolution(
+        result = _convolution_2d(
             x.unsqueeze(2), weight.unsqueeze(2), bias, [1, *stride], [0, *padding], [1, *dilation],
-            False, [0, *output_padding], groups,
+            groups,
         )  # fmt: skip
         return result.squeeze(2)
+    return _convolution_2d(x, weight, bias, stride, padding, dilation, groups)
+
+
+def _convolution_2d(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+) -> torch.Tensor:
+    """[N, C, H, W] by [features, C / groups, height, width]."""
     batch, channels, *sizes = x.shape
     features, _depth, *kernel = weight.shape
     rows = _rows(x, kernel, stride, padding, dilation)

@@ -10,23 +10,27 @@ same.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from .. import _C
 from .._pytorch.fake import has_values
 
 FP8_MOST = 448.0  # the largest float8_e4m3fn
 
-_operators: list[tuple[str, Callable]] = []
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_operators: list[tuple[str, Callable[..., Any]]] = []
 
 
-def _operator(schema: str) -> Callable[[Callable], Callable]:
+def _operator(schema: str) -> Callable[[Function], Function]:
     """Decorator: the function is the operator of this schema and of its own name."""
 
-    def add(function: Callable) -> Callable:
+    def add(function: Function) -> Function:
         _operators.append((schema, function))
         return function
 
@@ -37,31 +41,31 @@ def _operator(schema: str) -> Callable[[Callable], Callable]:
 
 
 @_operator("(Tensor input, float beta=1.0, float threshold=20.0) -> Tensor")
-def softplus(input, beta=1.0, threshold=20.0):
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     return F.softplus(input, beta, threshold)
 
 
 @_operator("(Tensor input, str approximate='none') -> Tensor")
-def gelu(input, approximate="none"):
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return F.gelu(input, approximate=approximate)
 
 
 @_operator("(Tensor input) -> Tensor")
-def silu(input):
+def silu(input: Tensor) -> Tensor:
     return F.silu(input)
 
 
 @_operator("(Tensor input, Scalar? min=None, Scalar? max=None) -> Tensor")
-def clamp(input, min=None, max=None):
+def clamp(input: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
     return input.clone() if min is None and max is None else torch.clamp(input, min, max)
 
 
 @_operator("(Tensor input) -> Tensor")
-def logical_not(input):
+def logical_not(input: Tensor) -> Tensor:
     return torch.logical_not(input)
 
 
-def _check_shape(name, normalized_shape):
+def _check_shape(name: str, normalized_shape: Sequence[int]) -> None:
     if len(normalized_shape) != 1:
         raise _C.Unsupported(
             f"spyre::{name}: a normalized_shape of length {len(normalized_shape)}, "
@@ -73,13 +77,21 @@ _NORM = "(Tensor x, int[] normalized_shape, Tensor? weight=None, {}float eps=1e-
 
 
 @_operator(_NORM.format("Tensor? bias=None, "))
-def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
+def layer_norm(
+    x: Tensor,
+    normalized_shape: list[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
     _check_shape("layer_norm", normalized_shape)
     return F.layer_norm(x, normalized_shape, weight, bias, eps)
 
 
 @_operator(_NORM.format(""))
-def rms_norm(x, normalized_shape, weight=None, eps=1e-5):
+def rms_norm(
+    x: Tensor, normalized_shape: list[int], weight: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     _check_shape("rms_norm", normalized_shape)
     return F.rms_norm(x, normalized_shape, weight, eps)
 
@@ -88,7 +100,7 @@ def rms_norm(x, normalized_shape, weight=None, eps=1e-5):
 # which no tensor of PyTorch has; there are shapes to trace with, and values in layer_norm alone.
 
 
-def _step(name, x, result):
+def _step(name: str, x: Tensor, result: Tensor) -> Tensor:
     if not has_values(x):
         return result
     raise _C.Unsupported(
@@ -97,19 +109,25 @@ def _step(name, x, result):
 
 
 @_operator("(Tensor x, float exx2Scale, bool useZeroMean) -> Tensor")
-def exx2(x, exx2Scale, useZeroMean):  # noqa: N803
+def exx2(x: Tensor, exx2Scale: float, useZeroMean: bool) -> Tensor:  # noqa: N803
     return _step("exx2", x, x.new_empty(x.shape[:-1]))
 
 
 @_operator("(Tensor x, float eps) -> Tensor")
-def layernormscale(x, eps):
+def layernormscale(x: Tensor, eps: float) -> Tensor:
     return _step("layernormscale", x, torch.empty_like(x))
 
 
 @_operator(
     "(Tensor x, Tensor mean, Tensor norm_mean, Tensor? weight=None, Tensor? bias=None) -> Tensor"
 )
-def layernormnorm(x, mean, norm_mean, weight=None, bias=None):
+def layernormnorm(
+    x: Tensor,
+    mean: Tensor,
+    norm_mean: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> Tensor:
     return _step("layernormnorm", x, torch.empty_like(x))
 
 
@@ -117,7 +135,7 @@ def layernormnorm(x, mean, norm_mean, weight=None, bias=None):
 
 
 @_operator("(Tensor x, Tensor y) -> Tensor")
-def batched_matmul(x, y):
+def batched_matmul(x: Tensor, y: Tensor) -> Tensor:
     return torch.matmul(x, y)
 
 
@@ -125,72 +143,83 @@ def batched_matmul(x, y):
     "(Tensor input, int[] kernel_size, int[]? dilation=None, int[]? padding=None, "
     "int[]? stride=None) -> Tensor"
 )
-def unfold(input, kernel_size, dilation=None, padding=None, stride=None):
+def unfold(
+    input: Tensor,
+    kernel_size: list[int],
+    dilation: list[int] | None = None,
+    padding: list[int] | None = None,
+    stride: list[int] | None = None,
+) -> Tensor:
     """im2col: [N, C, H, W] -> [N, C * kernel elements, places]."""
-    return F.unfold(input, kernel_size, dilation or 1, padding or 0, stride or 1)
+    return F.unfold(
+        input, tuple(kernel_size), tuple(dilation or [1]), tuple(padding or [0]),
+        tuple(stride or [1]),
+    )  # fmt: skip
 
 
 @_operator("(Tensor x, int k, int dim) -> Tensor")
-def topkvalue(x, k, dim):
+def topkvalue(x: Tensor, k: int, dim: int) -> Tensor:
     return torch.topk(x, k, dim).values
 
 
 @_operator("(Tensor x, int k, int dim) -> Tensor")
-def topkindex(x, k, dim):
+def topkindex(x: Tensor, k: int, dim: int) -> Tensor:
     """Indices in the dtype of x."""
     return torch.topk(x, k, dim).indices.to(x.dtype)
 
 
 @_operator("(Tensor input) -> Tensor")
-def max_default_int64_fallback(input):
+def max_default_int64_fallback(input: Tensor) -> Tensor:
     return torch.amax(input)
 
 
 @_operator("(Tensor input, int dim, bool keepdim=False) -> (Tensor, Tensor)")
-def max_dim_int64_fallback(input, dim, keepdim=False):
-    return tuple(torch.max(input, dim, keepdim))
+def max_dim_int64_fallback(input: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    values, indices = torch.max(input, dim, keepdim)
+    return values, indices
 
 
 @_operator("(Tensor input, int dim, bool keepdim=False) -> (Tensor, Tensor)")
-def min_dim_int64_fallback(input, dim, keepdim=False):
-    return tuple(torch.min(input, dim, keepdim))
+def min_dim_int64_fallback(input: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    values, indices = torch.min(input, dim, keepdim)
+    return values, indices
 
 
 # ---- creation, copies, casts
 
 
 @_operator("(int[] size, Device device, ScalarType? dtype=None) -> Tensor")
-def empty(size, device, dtype=None):
+def empty(size: list[int], device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
     return torch.empty(size, dtype=dtype, device=device)
 
 
 @_operator("(Scalar fill_value, ScalarType dtype, Device device) -> Scalar")
-def constant(fill_value, dtype, device):
+def constant(fill_value: float, dtype: torch.dtype, device: torch.device) -> float:
     """Marks a number; it is the number."""
     return fill_value
 
 
 @_operator("(Tensor input, ScalarType dtype) -> Tensor")
-def to_dtype_cpu(input, dtype):
+def to_dtype_cpu(input: Tensor, dtype: torch.dtype) -> Tensor:
     return input.to(dtype, copy=True)
 
 
 @_operator("(Tensor input, int[] shape) -> Tensor")
-def reshape_via_cpu(input, shape):
+def reshape_via_cpu(input: Tensor, shape: list[int]) -> Tensor:
     return input.reshape(shape).clone()
 
 
 @_operator("(Tensor x) -> Tensor")
-def restickify(x):
+def restickify(x: Tensor) -> Tensor:
     return x.clone(memory_format=torch.contiguous_format)
 
 
 @_operator("(Tensor src, Tensor(a!) dst) -> ()")
-def copy_from_d2d(src, dst):
+def copy_from_d2d(src: Tensor, dst: Tensor) -> None:
     dst.copy_(src)
 
 
-def _part(output, input, dims, offsets):
+def _part(output: Tensor, input: Tensor, dims: Sequence[int], offsets: Sequence[int]) -> Tensor:
     rank = input.dim()
     if len(dims) != len(offsets) or not all(-rank <= dim < rank for dim in dims):
         text = f"dims {dims}, offsets {offsets}: expected as many offsets as dims of 0..{rank - 1}"
@@ -201,7 +230,7 @@ def _part(output, input, dims, offsets):
 
 
 @_operator("(Tensor input, Tensor(a!) output, int[] dims, int[] offsets) -> ()")
-def overwrite(input, output, dims, offsets):
+def overwrite(input: Tensor, output: Tensor, dims: list[int], offsets: list[int]) -> None:
     """Writes input into output from offsets on."""
     warnings.warn(
         "spyre::overwrite is deprecated: a slice of the output takes copy_()",
@@ -212,7 +241,7 @@ def overwrite(input, output, dims, offsets):
 
 
 @_operator("(Tensor input, Tensor output, int[] dims, int[] offsets) -> Tensor")
-def overwrite_f(input, output, dims, offsets):
+def overwrite_f(input: Tensor, output: Tensor, dims: list[int], offsets: list[int]) -> Tensor:
     result = output.clone()
     _part(result, input, dims, offsets).copy_(input)
     return result
@@ -222,7 +251,7 @@ def overwrite_f(input, output, dims, offsets):
 
 
 @_operator("(Tensor tensor, str names) -> ()")
-def name_dims(tensor, names):
+def name_dims(tensor: Tensor, names: str) -> None:
     """A mark that compile.py reads; what name_tensor_dims() is inside of a compiled function."""
 
 
@@ -230,26 +259,26 @@ def name_dims(tensor, names):
 
 
 @_operator("(Tensor input) -> Tensor")
-def qfp8ch(input):
+def qfp8ch(input: Tensor) -> Tensor:
     return input.clamp(-FP8_MOST, FP8_MOST).to(torch.float8_e4m3fn)
 
 
 @_operator("(Tensor input, Tensor scale) -> Tensor")
-def quantize_fp8_with_scale(input, scale):
+def quantize_fp8_with_scale(input: Tensor, scale: Tensor) -> Tensor:
     return qfp8ch(input * scale.reciprocal())
 
 
 @_operator("(Tensor input, Tensor scale) -> Tensor")
-def quantize_weight_fp8_with_scale(input, scale):
+def quantize_weight_fp8_with_scale(input: Tensor, scale: Tensor) -> Tensor:
     return quantize_fp8_with_scale(input, scale)
 
 
 @_operator("(Tensor input, Tensor scale) -> Tensor")
-def dequantize_fp8_with_scale(input, scale):
+def dequantize_fp8_with_scale(input: Tensor, scale: Tensor) -> Tensor:
     return input.to(scale.dtype) * scale
 
 
-def composites() -> list[tuple[str, Callable]]:
+def composites() -> list[tuple[str, Callable[..., Any]]]:
     """(operator, what it is made of) of all of them."""
     return [(f"spyre.{function.__name__}.default", function) for _, function in _operators]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -13,11 +14,13 @@ from .. import _C
 from .._pytorch.dispatch import OperatorBase, OpOverload, core_decompositions, has_gaps
 from ..eager.operand_dtypes import checked
 from ..registry import register_spyre_decomposition
-from .registered import fallback_ops, spyre_decompositions
+from .registered import NOT_TAKEN, NotTaken, fallback_ops, spyre_decompositions
 
 register_decomposition = register_spyre_decompositions = register_spyre_decomposition
 
-_added: list[dict] = []
+Table = dict[OperatorBase, Callable[..., Any]]  # decompositions by operator
+
+_added: list[Table] = []
 _aten = torch.ops.aten
 
 __all__ = [
@@ -30,33 +33,37 @@ __all__ = [
 ]
 
 
-def _copy(x, source, non_blocking=False):
+def _copy(
+    x: torch.Tensor, source: torch.Tensor, non_blocking: bool = False
+) -> torch.Tensor | NotTaken:
     """A copy over x, a part of a tensor, would have the gaps of x; nothing needs them."""
     if not has_gaps(x):
-        return NotImplemented
+        return NOT_TAKEN
     value = source.to(device=x.device, dtype=x.dtype).expand(x.shape)
     return value.clone(memory_format=torch.contiguous_format)
 
 
-def _without_gaps(op) -> Callable:
+def _without_gaps(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
     """The same for an operator whose result has the strides of its first operand."""
 
-    def decomposition(x, *args, **kwargs):
+    def decomposition(x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor | NotTaken:
         if not has_gaps(x):
-            return NotImplemented
+            return NOT_TAKEN
         return op(x.clone(memory_format=torch.contiguous_format), *args, **kwargs)
 
     return decomposition
 
 
-def _empty_permuted(size, physical_layout, **options):
+def _empty_permuted(
+    size: Sequence[int], physical_layout: Sequence[int], **options: Any
+) -> torch.Tensor:
     """Contiguous in the order `physical_layout` of the dims, outermost first."""
     options.pop("layout", None)
     stored = torch.empty([size[dim] for dim in physical_layout], **options)
     return stored.permute([physical_layout.index(dim) for dim in range(len(size))])
 
 
-_PARTS: dict[OperatorBase, Callable] = {
+_PARTS: Table = {
     _aten.empty_permuted.default: _empty_permuted,
     _aten.copy.default: _copy,
     _aten.slice_scatter.default: _without_gaps(_aten.slice_scatter.default),
@@ -65,7 +72,7 @@ _PARTS: dict[OperatorBase, Callable] = {
 
 
 @functools.cache
-def _core() -> dict[OperatorBase, Callable]:
+def _core() -> Table:
     """PyTorch's core decompositions but for the operators that the compiler takes whole, and what
     becomes of parts that are written."""
     known = set(_C.op_names())
@@ -74,11 +81,11 @@ def _core() -> dict[OperatorBase, Callable]:
     return {op: _checked(op, function) for op, function in (unknown | _PARTS).items()}
 
 
-def _checked(op: OperatorBase, function: Callable) -> Callable:
+def _checked(op: OperatorBase, function: Callable[..., Any]) -> Callable[..., Any]:
     return checked(op, function) if isinstance(op, OpOverload) else function
 
 
-def table() -> dict[OperatorBase, Callable]:
+def table() -> Table:
     """Decompositions by operator: PyTorch's, with those of register_spyre_decomposition() over
     them; what register_fallback() named stays whole."""
     whole = set(fallback_ops)
@@ -89,7 +96,7 @@ def table() -> dict[OperatorBase, Callable]:
 
 
 @contextlib.contextmanager
-def added(table: Mapping[OperatorBase, Callable]) -> Iterator[None]:
+def added(table: Mapping[OperatorBase, Callable[..., Any]]) -> Iterator[None]:
     """Graphs that are traced inside know these decompositions, too."""
     _added.append(dict(table))
     try:

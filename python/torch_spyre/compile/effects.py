@@ -61,7 +61,7 @@ def _replace_by_none(item: Any) -> None:
         user.args = torch.fx.node.map_arg(user.args, lambda a: None if a is item else a)
 
 
-def _forget_argument(token) -> None:
+def _forget_argument(token: object) -> None:
     """The caller passes None for what was traced as an empty tensor."""
     if isinstance(token, torch.fx.Node) and token.op == "placeholder":
         token.meta["val"] = None

@@ -21,7 +21,15 @@ def _attention_mask(mask: torch.Tensor | None, mask_type: int | None) -> torch.T
     return ~mask if mask.dtype == torch.bool else mask
 
 
-def _attend(x, heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask):
+def _attend(
+    x: torch.Tensor,
+    heads: int,
+    qkv_weight: torch.Tensor,
+    qkv_bias: torch.Tensor,
+    proj_weight: torch.Tensor,
+    proj_bias: torch.Tensor,
+    mask: torch.Tensor | None,
+) -> torch.Tensor:
     """x [batch, length, size] -> the same."""
     batch, length, size = x.shape
     parts = F.linear(x, qkv_weight, qkv_bias).chunk(3, -1)
@@ -31,24 +39,42 @@ def _attend(x, heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask):
 
 
 @register_spyre_decomposition(torch.ops.aten._transformer_encoder_layer_fwd.default)
-def encoder_layer(src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias,
-                  use_gelu, norm_first, eps, norm_weight_1, norm_bias_1, norm_weight_2,
-                  norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2,
-                  mask=None, mask_type=None):  # fmt: skip
+def encoder_layer(
+    src: torch.Tensor,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: torch.Tensor,
+    qkv_bias: torch.Tensor,
+    proj_weight: torch.Tensor,
+    proj_bias: torch.Tensor,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: torch.Tensor,
+    norm_bias_1: torch.Tensor,
+    norm_weight_2: torch.Tensor,
+    norm_bias_2: torch.Tensor,
+    ffn_weight_1: torch.Tensor,
+    ffn_bias_1: torch.Tensor,
+    ffn_weight_2: torch.Tensor,
+    ffn_bias_2: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    mask_type: int | None = None,
+) -> torch.Tensor:
     """torch.nn.TransformerEncoderLayer in inference, batch first."""
     mask = _attention_mask(mask, mask_type)
     activation = F.gelu if use_gelu else F.relu
 
-    def attend(x):
+    def attend(x: torch.Tensor) -> torch.Tensor:
         return _attend(x, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask)
 
-    def feed(x):
+    def feed(x: torch.Tensor) -> torch.Tensor:
         return F.linear(activation(F.linear(x, ffn_weight_1, ffn_bias_1)), ffn_weight_2, ffn_bias_2)
 
-    def first(x):
+    def first(x: torch.Tensor) -> torch.Tensor:
         return F.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
 
-    def second(x):
+    def second(x: torch.Tensor) -> torch.Tensor:
         return F.layer_norm(x, [embed_dim], norm_weight_2, norm_bias_2, eps)
 
     if norm_first:
@@ -58,7 +84,9 @@ def encoder_layer(src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, 
     return second(src + feed(src))
 
 
-def _weighted(q, k, v, mask):
+def _weighted(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Attention and its weights: [batch, heads, length, size] -> the same, [.., keys]."""
     scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
     if mask is not None:
@@ -69,9 +97,21 @@ def _weighted(q, k, v, mask):
 
 
 @register_spyre_decomposition(torch.ops.aten._native_multi_head_attention.default)
-def multi_head_attention(query, key, value, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight,
-                         proj_bias, mask=None, need_weights=True, average_attn_weights=True,
-                         mask_type=None):  # fmt: skip
+def multi_head_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: torch.Tensor,
+    qkv_bias: torch.Tensor,
+    proj_weight: torch.Tensor,
+    proj_bias: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
     """torch.nn.MultiheadAttention in inference, batch first."""
     mask = _attention_mask(mask, mask_type)
     q, k, v = (
@@ -80,10 +120,10 @@ def multi_head_attention(query, key, value, embed_dim, num_heads, qkv_weight, qk
             (query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True
         )
     )
+    weights: torch.Tensor | None = None
     if need_weights:
-        result, weights = _weighted(q, k, v, mask)
-        weights = weights.mean(1) if average_attn_weights else weights
+        result, each = _weighted(q, k, v, mask)
+        weights = each.mean(1) if average_attn_weights else each
     else:
         result = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        weights = None
     return F.linear(result.transpose(1, 2).flatten(2), proj_weight, proj_bias), weights

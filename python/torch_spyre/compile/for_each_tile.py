@@ -29,16 +29,19 @@ class Gather:
     index: torch.Tensor
 
 
+Cut = int | Gather | None  # how a step sees an operand: a tile along a dim, one row, the whole
+
+
 def for_each_tile(
-    body: Callable[[Any, tuple], tuple],
+    body: Callable[[Any, tuple[torch.Tensor, ...]], tuple[Any, torch.Tensor | None]],
     operands: Sequence[torch.Tensor],
     *,
-    dims,
+    dims: Cut | tuple[Cut, ...],
     tile_size: int,
-    init=None,
+    init: Any = None,
     out_dim: int | None = None,
     reverse: bool = False,
-):
+) -> tuple[Any, torch.Tensor | None]:
     """(carry, out) after body(carry, tiles) -> (carry, tile of the result) for every tile.
 
     `dims`, one for all operands or a tuple with one each: the dim along which an operand is cut
@@ -66,7 +69,8 @@ def for_each_tile(
     if init is None and out_dim is None:
         raise ValueError("for_each_tile: neither init nor out_dim, so there is nothing to return")
     count = _count_tiles(operands, each, tile_size)
-    carry, results, scope = init, {}, new_scope()
+    results: dict[int, Any] = {}
+    carry, scope = init, new_scope()
     backwards = reverse and init is not None  # without a carry the order is of no consequence
     for turn in range(count):
         step = count - 1 - turn if backwards else turn
@@ -88,14 +92,14 @@ def for_each_tile(
     return carry, torch.cat([results[step] for step in range(count)], dim=out_dim)
 
 
-def _check_carry(carry) -> None:
+def _check_carry(carry: object) -> None:
     for value in tree_leaves(carry):
         if value is not None and not isinstance(value, torch.Tensor):
             rule = "a carry is made of tensors, and the index of a step is not known in the body"
             raise TypeError(f"for_each_tile: {value!r} in the carry: {rule}")
 
 
-def _count_tiles(operands, dims, tile_size: int) -> int:
+def _count_tiles(operands: Sequence[object], dims: Sequence[Cut], tile_size: int) -> int:
     counts = {}
     for number, (operand, dim) in enumerate(zip(operands, dims, strict=True)):
         if not isinstance(operand, torch.Tensor):
@@ -121,7 +125,7 @@ def _count_tiles(operands, dims, tile_size: int) -> int:
     return next(iter(counts.values()))
 
 
-def _check_dim(what: str, dim, rank: int) -> None:
+def _check_dim(what: str, dim: object, rank: int) -> None:
     if not isinstance(dim, int) or isinstance(dim, bool):
         raise TypeError(f"for_each_tile: {what}: expected a dim, None or a Gather, got {dim!r}")
     if not -rank <= dim < rank:
@@ -133,7 +137,7 @@ def _nearest(size: int, wanted: int) -> int:
     return min(divisors, key=lambda d: abs(d - wanted))
 
 
-def _tile(operand: torch.Tensor, dim, step: int, tile_size: int) -> torch.Tensor:
+def _tile(operand: torch.Tensor, dim: Cut, step: int, tile_size: int) -> torch.Tensor:
     if dim is None:
         return operand
     if isinstance(dim, Gather):

@@ -7,16 +7,22 @@ import functools
 import operator
 import os
 import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 
 from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload
+from .._pytorch.fx import arguments_of, overload_of
 from ..eager import operand_dtypes
 from . import effects, handover, hint_scopes, named_dims
+from .sizes import NodeValues
 
 _aten = torch.ops.aten
+
+Ids = dict[torch.fx.Node, int | list[int]]  # a list of a node with several results
 
 
 class Inexpressible(Exception):
@@ -26,24 +32,31 @@ class Inexpressible(Exception):
 class GraphBuilder:
     """Hands a graph over, node by node."""
 
-    def __init__(self, gm, values, device):
+    def __init__(self, gm: torch.fx.GraphModule, values: NodeValues, device: torch.device):
         self.gm = gm
         self.values = values
         self.device = device
         self.graph = _C.Graph()
-        self.ids: dict = {}  # fx node -> value id, or list of value ids for several results
-        self.constants: dict = {}  # fx node -> number or other non-tensor
-        self.inputs: list = []  # (value id, index into args) or (value id, tensor of the module)
+        self.ids: Ids = {}
+        self.constants: dict[torch.fx.Node, Any] = {}  # numbers and other non-tensors
+        # Of each value, by id: an index into args, or a tensor of the module.
+        self.inputs: list[tuple[int, int | torch.Tensor]] = []
         self.nodes: list[torch.fx.Node] = []  # by the compiler's node id
-        self.updates: list = []  # (index into args, fx node): copies into inputs, after all else
+        # (index into args, source): copies into inputs, after all else
+        self.updates: list[tuple[int, torch.fx.Node]] = []
         self.effects: list[torch.fx.Node] = []  # checks and the like, which return nothing
-        self.placeholders: dict = {}
+        self.placeholders: dict[torch.fx.Node, int] = {}
         self.moved: set[int] = set()  # inputs of the host that the card reads
-        self.dims: dict = {}  # fx node of an input tensor with dims -> their names, or ""
+        self.dims: dict[torch.fx.Node, str] = {}  # of inputs with dims: their names, or ""
         self.unnamed: list[str] = []  # such inputs without names where a hint speaks of names
+        self.outputs: list[Any] = []  # nodes and constants
 
-    def build(self, args) -> None:
-        handlers = {
+    def build(self, args: Sequence[Any]) -> None:
+        """Hands all nodes over; `args` are the arguments of the call, one a placeholder.
+
+        Raises: Inexpressible for a graph that the compiler cannot represent.
+        """
+        handlers: dict[str, Callable[[torch.fx.Node], None]] = {
             "placeholder": lambda node: self._placeholder(node, args),
             "get_attr": self._attribute,
             "call_function": self._call,
@@ -60,7 +73,7 @@ class GraphBuilder:
         names = [str(node.target).split(".")[1] for node in self.nodes]
         return "_".join(["sdsc_fused", *list(dict.fromkeys(names))[:4]])
 
-    def _placeholder(self, node, args):
+    def _placeholder(self, node: torch.fx.Node, args: Sequence[Any]) -> None:
         index = len(self.placeholders)
         self.placeholders[node] = index
         value = args[index]
@@ -72,20 +85,20 @@ class GraphBuilder:
             self.moved.add(index)
         if value.dim() > 0:
             self.dims[node] = named_dims.dims_of(value)
-        self.ids[node] = self._input(node.name, value)
-        self.inputs.append((self.ids[node], index))
+        self.ids[node] = number = self._input(node.name, value)
+        self.inputs.append((number, index))
 
-    def _card_reads(self, node) -> bool:
+    def _card_reads(self, node: torch.fx.Node) -> bool:
         return any(self._is_of_card(user) for user in node.users if user.op == "call_function")
 
-    def _is_of_card(self, node) -> bool:
+    def _is_of_card(self, node: torch.fx.Node) -> bool:
         return any(
             isinstance(leaf, torch.Tensor) and leaf.device.type == "spyre"
             for leaf in pytree.tree_leaves(self.values.get(node))
         )
 
-    def _attribute(self, node):
-        value = functools.reduce(getattr, node.target.split("."), self.gm)
+    def _attribute(self, node: torch.fx.Node) -> None:
+        value: Any = functools.reduce(getattr, str(node.target).split("."), self.gm)
         if not isinstance(value, torch.Tensor):
             self.constants[node] = value
             return
@@ -94,12 +107,12 @@ class GraphBuilder:
             others = [user for user in _readers(node) if not self._takes_numbers(user)]
             if not others:
                 return
-            if any(self._is_of_card(user) and user.target not in _MOVES for user in others):
+            if any(self._is_of_card(user) and user.target not in CASTS for user in others):
                 value = scalar_to_card(value, self.device)
-        self.ids[node] = self._input(node.name, value)
-        self.inputs.append((self.ids[node], value))
+        self.ids[node] = number = self._input(node.name, value)
+        self.inputs.append((number, value))
 
-    def _takes_numbers(self, node) -> bool:
+    def _takes_numbers(self, node: torch.fx.Node) -> bool:
         """Whether scalars of the host may be numbers here: they meet tensors of the card."""
         return (
             isinstance(node.target, OpOverload)
@@ -107,7 +120,7 @@ class GraphBuilder:
             and any(self._is_of_card(argument) for argument in node.all_input_nodes)
         )
 
-    def _input(self, name, tensor) -> int:
+    def _input(self, name: str, tensor: torch.Tensor) -> int:
         try:
             value = self.graph.add_input(name, tensor)
         except _C.Unsupported as error:
@@ -116,7 +129,7 @@ class GraphBuilder:
             self.graph.name_dims(value, dims)
         return value
 
-    def _call(self, node):
+    def _call(self, node: torch.fx.Node) -> None:
         if node.target is operator.getitem:
             self._item(node)
             return
@@ -127,15 +140,16 @@ class GraphBuilder:
             # Arithmetic on sizes, which are what they are in this call.
             self.constants[node] = value
             return
-        if node.target is _aten.copy_.default and node.args[0] in self.placeholders:
-            self.updates.append((self.placeholders[node.args[0]], node.args[1]))
-            self.ids[node] = self.ids[node.args[1]]
+        args = arguments_of(node)
+        source = args[0] if args else None
+        if node.target is _aten.copy_.default and source in self.placeholders:
+            self.updates.append((self.placeholders[source], args[1]))
+            self.ids[node] = self.ids[args[1]]
             return
         if effects.is_effect(node):
             if node.target not in effects.CHECKED:
                 self.effects.append(node)
             return
-        source = node.args[0] if node.args else None
         if node.target in _COPIES and source in self.constants:
             self.constants[node] = self.constants[source]
             if source not in self.ids:
@@ -148,8 +162,11 @@ class GraphBuilder:
             return
         self._add(node, results, not isinstance(value, (tuple, list)))
 
-    def _add(self, node, results, single):
-        arguments = handover.positional(node.target, node.args, node.kwargs)
+    def _add(
+        self, node: torch.fx.Node, results: Sequence[torch.Tensor | None], single: bool
+    ) -> None:
+        op = overload_of(node)
+        arguments = handover.positional(op, node.args, node.kwargs)
         arguments = [self.resolve(node, argument) for argument in arguments]
         first = next((result for result in results if result is not None), None)
         if first is None:
@@ -178,30 +195,32 @@ class GraphBuilder:
         self.nodes.append(node)
         self.ids[node] = outputs[0] if single else outputs
 
-    def _op_name(self, node, arguments) -> str:
+    def _op_name(self, node: torch.fx.Node, arguments: Sequence[Any]) -> str:
         """One that no row of the compiler has, when PyTorch's kernel does not take the dtypes: it
         then says so on the host."""
+        op = overload_of(node)
         values = [pytree.tree_map(self._value, argument) for argument in arguments]
-        accepted = operand_dtypes.are_accepted(node.target, values)
-        return handover.op_name(node.target) if accepted else f"host.{node.target}"
+        return handover.op_name(op) if operand_dtypes.are_accepted(op, values) else f"host.{op}"
 
-    def _value(self, argument):
+    def _value(self, argument: object) -> Any:
         return self.values[argument] if isinstance(argument, torch.fx.Node) else argument
 
-    def _find_unnamed(self, node) -> None:
+    def _find_unnamed(self, node: torch.fx.Node) -> None:
         for source in node.all_input_nodes:
             if self.dims.get(source) == "":
                 size = tuple(self.values[source].shape)
                 self.unnamed.append(f"{source.name} of size {size} ({location(node)})")
 
-    def _item(self, node):
-        source, index = node.args
+    def _item(self, node: torch.fx.Node) -> None:
+        source, index = arguments_of(node)
         if source in self.constants:
             self.constants[node] = self.constants[source][index]
-        else:
-            self.ids[node] = self.ids[source][index]
+            return
+        ids = self.ids[source]
+        assert isinstance(ids, list), f"{source.name} has one result"
+        self.ids[node] = ids[index]
 
-    def resolve(self, reader, argument):
+    def resolve(self, reader: torch.fx.Node, argument: Any) -> Any:
         """An argument of a node, numbers in the place of the nodes that stand for them."""
         if isinstance(argument, torch.fx.Node):
             if argument in self.constants and (
@@ -213,26 +232,38 @@ class GraphBuilder:
             return [self.resolve(reader, item) for item in argument]
         return argument
 
-    def _id(self, value):
-        return self.ids[value] if isinstance(value, torch.fx.Node) else None
+    def _id(self, value: object) -> int | None:
+        """Of a node with one result; None for what is no node."""
+        if not isinstance(value, torch.fx.Node):
+            return None
+        ids = self.ids[value]
+        assert isinstance(ids, int), f"{value.name} has several results"
+        return ids
 
-    def _output(self, node):
-        self.outputs = list(node.args[0])
+    def _add_output(self, node: torch.fx.Node) -> None:
+        number = self._id(node)
+        assert number is not None
+        self.graph.add_output(number)
+
+    def _output(self, node: torch.fx.Node) -> None:
+        self.outputs = list(arguments_of(node)[0])
         for result in self.outputs:
             if isinstance(result, torch.fx.Node) and result in self.ids:
-                self.graph.add_output(self.ids[result])
+                self._add_output(result)
         inputs = list(self.placeholders)
         latest = dict(self.updates)
         for index, source in self.updates:
             old, new = self.values[inputs[index]], self.values[source]
-            if latest[index] is source and (old.dtype, old.shape) == (new.dtype, new.shape):
-                self.graph.add_update(self.ids[source], self.ids[inputs[index]])
+            made, given = self._id(source), self._id(inputs[index])
+            same = (old.dtype, old.shape) == (new.dtype, new.shape)
+            if latest[index] is source and same and made is not None and given is not None:
+                self.graph.add_update(made, given)
             else:
-                self.graph.add_output(self.ids[source])
+                self._add_output(source)
         for effect in self.effects:
             for source in effect.all_input_nodes:
                 if source in self.ids:
-                    self.graph.add_output(self.ids[source])
+                    self._add_output(source)
 
 
 _COPIES = {
@@ -242,10 +273,10 @@ _COPIES = {
     _aten.alias.default,
     _aten.clone.default,
 }
-_MOVES = {_aten._to_copy.default, torch.ops.prims.device_put.default}
+CASTS = {_aten._to_copy.default, torch.ops.prims.device_put.default}  # dtype, device or both
 
 
-def _readers(node):
+def _readers(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
     """The nodes that read a value or a copy of it."""
     for user in node.users:
         if user.target in _COPIES:
@@ -254,7 +285,7 @@ def _readers(node):
             yield user
 
 
-def scalar_to_card(number, device):
+def scalar_to_card(number: torch.Tensor, device: torch.device) -> torch.Tensor:
     """A tensor of the host without dimensions; the card has no float64."""
     return number.to(device, torch.float32 if number.dtype == torch.float64 else number.dtype)
 

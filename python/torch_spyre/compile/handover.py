@@ -4,15 +4,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 
 from .. import _C, config, environment
 from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload, schema_of
+from .._pytorch.fx import SYMBOLIC
 from ..debug import cost_report, kernel_files
 from .registered import fallback_ops
+from .segments import card_segments, segment_of
+
+# Dtype, whether on the card, sizes, strides, offset.
+ResultType = tuple[torch.dtype, bool, list[int], list[int], int]
 
 # Called with every executable that is compiled or found in the cache.
 observers: list[Callable[[_C.Executable], None]] = []
@@ -38,7 +44,7 @@ def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = Non
     return executable
 
 
-def _loop_pass() -> Callable | None:
+def _loop_pass() -> Callable[[int, object], None] | None:
     """The user's passes over the loop IR. Their module imports all of Inductor, so it is asked only
     when a user has imported it."""
     passes = sys.modules.get("torch_spyre.passes")
@@ -48,9 +54,9 @@ def _loop_pass() -> Callable | None:
 def _print_cost(report: cost_report.CostReport, executable: _C.Executable) -> None:
     """The report of the cost model, and divisions and times of every kernel, on stderr."""
     print(report.format(), file=sys.stderr)
-    for index in range(executable.segment_count()):
-        if executable.segment(index)["kind"] == "card":
-            print(f"segment {index}\n{executable.text(index, 'cost')}", end="", file=sys.stderr)
+    for segment in card_segments(executable):
+        text = executable.text(segment.index, "cost")
+        print(f"segment {segment.index}\n{text}", end="", file=sys.stderr)
 
 
 class Launch:
@@ -62,21 +68,21 @@ class Launch:
         self.executable = executable
         self.launch = executable.launch
         self.index = index
-        self.views = executable.segment(index)["views"]
+        self.views = segment_of(executable, index).views
 
-    def __call__(self, inputs, card: int) -> list[torch.Tensor]:
+    def __call__(self, inputs: Sequence[torch.Tensor], card: int) -> list[torch.Tensor]:
         results = self.launch(self.index, inputs, card)
         if self.views:
             self._add_views(inputs, results)
         return results
 
-    def interpret(self, inputs, card: int) -> list[torch.Tensor]:
+    def interpret(self, inputs: Sequence[torch.Tensor], card: int) -> list[torch.Tensor]:
         """The same by the definition of bundles, which is slow."""
         results = self.executable.interpret(self.index, inputs, card)
         self._add_views(inputs, results)
         return results
 
-    def _add_views(self, inputs, results: list[torch.Tensor]) -> None:
+    def _add_views(self, inputs: Sequence[torch.Tensor], results: list[torch.Tensor]) -> None:
         for position, of_input, source, size, stride, offset in self.views:
             base = inputs[source] if of_input else results[source]
             results.insert(position, base.as_strided(size, stride, offset))
@@ -87,7 +93,7 @@ def op_name(op: OpOverload) -> str:
     return f"host.{op}" if op in fallback_ops else str(op)
 
 
-def positional(op: OpOverload, args, kwargs) -> list:
+def positional(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """The arguments in the order of the schema, defaults filled in."""
     values = list(args)
     for argument in schema_of(op).arguments[len(values) :]:
@@ -103,7 +109,7 @@ _MIXING = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_inde
            "_unsafe_index_put", "copy", "copy_", "_foreach_copy", "_foreach_copy_"}  # fmt: skip
 
 
-def check_devices(op, args, kwargs) -> None:
+def check_devices(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """PyTorch's rule: numbers aside, the tensors of an operator are on one device."""
     if schema_of(op).name.split("::")[1] in _MIXING:
         return
@@ -118,24 +124,24 @@ def check_devices(op, args, kwargs) -> None:
         raise RuntimeError(f"Expected all tensors to be on the same device, but {op} has {places}")
 
 
-def encode(value, value_id):
+def encode(value: Any, value_id: Callable[[Any], int | None]) -> Any:
     """One argument as Graph.add_node() takes it; `value_id(x)` is an id, or None for no tensor."""
     number = value_id(value)
     if number is not None:
         return (number,)
     if isinstance(value, (list, tuple)):
         return [encode(item, value_id) for item in value]
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+    if isinstance(value, SYMBOLIC):
         raise _C.Unsupported(f"symbolic argument {value}")
     return value
 
 
-def result_type(tensor: torch.Tensor, on_card: bool):
+def result_type(tensor: torch.Tensor, on_card: bool) -> ResultType:
     """A result as Graph.add_node() takes it."""
     return (
         tensor.dtype,
         on_card,
         list(tensor.shape),
         list(tensor.stride()),
-        tensor.storage_offset(),
+        int(tensor.storage_offset()),
     )

@@ -20,6 +20,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import torch
@@ -32,7 +33,7 @@ _SCOPE = "_hint_"  # and a number: an entry of an FX node's custom metadata
 _TILES = ("num_tiles_per_dim", "tiles", "slices")  # the latter two are torch-spyre's old names
 
 
-def spyre_hint(**hints: Any):
+def spyre_hint(**hints: Any) -> AbstractContextManager[Any]:
     """A scope of a compiled function. One or more of
 
     num_tiles_per_dim={"M": 8}  a loop over 8 tiles of one dim; scopes nest as the loops do
@@ -52,7 +53,7 @@ def new_scope() -> int:
     return _number()
 
 
-def step_of(scope: int, step: int, count: int):
+def step_of(scope: int, step: int, count: int) -> AbstractContextManager[Any]:
     """Around what belongs to one step of a loop whose steps are traced one behind the other."""
     values = {"tiles": f"@{step}={count}", "work_div": "", "named_dims": ""}
     return torch.fx.traceback.annotate({_SCOPE + str(scope): values})
@@ -155,7 +156,7 @@ def warn_of_unnamed(inputs: Sequence[str]) -> None:
         warnings.warn(text + ", ".join(dict.fromkeys(inputs)) + rule, stacklevel=2)
 
 
-def hand_over(graph, number: int, node: torch.fx.Node, scopes: Sequence[Scope]) -> None:
+def hand_over(graph: _C.Graph, number: int, node: torch.fx.Node, scopes: Sequence[Scope]) -> None:
     """Tells the compiler's node `number` the hints around its FX node."""
     tiles = [f"{scope.number}:{scope.tiles}" for scope in scopes if scope.tiles]
     division = [scope.work_div for scope in scopes if scope.work_div]
@@ -168,7 +169,7 @@ def hand_over(graph, number: int, node: torch.fx.Node, scopes: Sequence[Scope]) 
         _name_result(graph, number, node, names[-1].split(","))
 
 
-def _name_result(graph, number: int, node: torch.fx.Node, names: list[str]) -> None:
+def _name_result(graph: _C.Graph, number: int, node: torch.fx.Node, names: Sequence[str]) -> None:
     """Of an operator that reads nothing but, as zeros_like does, shapes."""
     if node.all_input_nodes and node.target not in _OF_SHAPES:
         return

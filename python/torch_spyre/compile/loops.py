@@ -143,12 +143,22 @@ def paths(groups: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     return paths
 
 
-def _buffer(name, kind, dtype, leaves, in_lx, extents, strides, stick, order) -> Buffer:
+def _buffer(
+    name: str,
+    kind: str,
+    dtype: str,
+    leaves: bool,
+    in_lx: bool,
+    extents: Sequence[int],
+    strides: Sequence[int],
+    stick: int,
+    order: Sequence[int],
+) -> Buffer:
     layout = None if stick == -2 else Layout(None if stick == -1 else stick, tuple(order))
     return Buffer(name, kind, dtype, leaves, in_lx, tuple(extents), tuple(strides), layout)
 
 
-def _op(index: int, values: tuple, buffers: Sequence[Buffer], path: tuple[int, ...]) -> LoopOp:
+def _op(index: int, values: _C._LoopOp, buffers: Sequence[Buffer], path: tuple[int, ...]) -> LoopOp:
     name, opfunc, location, note, loops, operands, hints, tiles = values
     accesses = [Operand(buffers[b], offset, tuple(strides)) for b, offset, strides in operands]
     return LoopOp(
@@ -166,7 +176,9 @@ def _op(index: int, values: tuple, buffers: Sequence[Buffer], path: tuple[int, .
     )
 
 
-def _loop_info(path, tiles: Sequence, reduced: Sequence[bool]) -> CoarseTileInfo | None:
+def _loop_info(
+    path: tuple[int, ...], tiles: Sequence[_C._Tiles], reduced: Sequence[bool]
+) -> CoarseTileInfo | None:
     """Positions count the kept loops and the reduced ones apart, as torch-spyre does."""
 
     def cut(mask: int, wanted: bool) -> list[int]:

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -12,7 +15,7 @@ from .registered import spyre_lowerings
 __all__ = ["lower", "register_spyre_lowering", "spyre_lowerings"]
 
 
-def lower(gm: torch.fx.GraphModule, inputs) -> torch.fx.GraphModule:
+def lower(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> torch.fx.GraphModule:
     """The graph with spyre_lowerings applied; `inputs` are fake tensors and numbers, one a
     placeholder. The graph itself when none of its operators is registered."""
     if not any(node.target in spyre_lowerings for node in gm.graph.nodes):

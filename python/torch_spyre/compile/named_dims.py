@@ -6,8 +6,11 @@ They belong to what a tensor holds, not to its shape: a flat tensor may have tho
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
+
+from .._pytorch.fx import arguments_of
 
 _sizes: dict[str, int] = {}
 _ATTRIBUTE = "_spyre_dims"  # of a tensor: "M,K"
@@ -18,7 +21,7 @@ def reset() -> None:
     _sizes.clear()
 
 
-def check_name(name) -> str:
+def check_name(name: object) -> str:
     if not isinstance(name, str) or not name or set(name) & set(",=:* ()\n"):
         raise ValueError(f"{name!r} is no name of a dim")
     return name
@@ -56,7 +59,7 @@ def set_dims(tensor: torch.Tensor, text: str) -> None:
     setattr(tensor, _ATTRIBUTE, text)
 
 
-def dims_of(value) -> str:
+def dims_of(value: object) -> str:
     """The names of a tensor's dims as the compiler takes them."""
     return getattr(value, _ATTRIBUTE, "") if _sizes else ""
 
@@ -70,7 +73,7 @@ def take_names(graph: torch.fx.Graph) -> dict[int, str]:
     arguments = list(graph.find_nodes(op="placeholder"))
     found = {}
     for node in graph.find_nodes(op="call_function", target=torch.ops.spyre.name_dims.default):
-        tensor, text = node.args
+        tensor, text = arguments_of(node)
         if tensor not in arguments:
             rule = "names of computed tensors follow from those of the function's arguments"
             raise ValueError(f"name_tensor_dims({tensor}, {text!r}) in a compiled function: {rule}")
@@ -79,12 +82,12 @@ def take_names(graph: torch.fx.Graph) -> dict[int, str]:
     return found
 
 
-def naming(function: Callable, names: Mapping[int, str]) -> Callable:
+def naming(function: Callable[..., Any], names: Mapping[int, str]) -> Callable[..., Any]:
     """The function, which names those of its arguments before it runs."""
     if not names:
         return function
 
-    def run(*args):
+    def run(*args: Any) -> Any:
         for index, text in names.items():
             set_dims(args[index], text)
         return function(*args)
@@ -95,33 +98,37 @@ def naming(function: Callable, names: Mapping[int, str]) -> Callable:
 # ---- the text of a tensor's names
 
 
-def names_of_result(names: list, shape: Sequence[int]) -> str:
+def names_of_result(names: Sequence[str | None], shape: Sequence[int]) -> str:
     """As names_text; each dim of the result is enough of a declaration of a name that has none."""
-    sizes = dict(zip(names, shape, strict=True)) if len(names) == len(shape) else {}
+    pairs = zip(names, shape, strict=True) if len(names) == len(shape) else ()
+    sizes = {name: size for name, size in pairs if name is not None}
     return names_text(names, shape, {**sizes, **_sizes})
 
 
-def names_text(names: list, shape: Sequence[int], declared: Mapping[str, int]) -> str:
+def names_text(
+    names: Sequence[str | None], shape: Sequence[int], declared: Mapping[str, int]
+) -> str:
     """ "M,K" for dims of these sizes, "M:64*K:512" for one that holds both."""
     if len(names) < len(shape):
         raise ValueError(f"{len(names)} names for a tensor of {len(shape)} dims")
-    names = list(names)
+    left_names = list(names)
     entries = []
     for at, size in enumerate(shape):
-        taken = [names.pop(0)]
+        taken = [left_names.pop(0)]
         left = size // _size(taken[0], size, declared)
-        while left > 1 and len(names) > len(shape) - at - 1:
-            taken.append(names.pop(0))
+        while left > 1 and len(left_names) > len(shape) - at - 1:
+            taken.append(left_names.pop(0))
             left //= _size(taken[-1], left, declared)
         if len(taken) == 1:
             _check_size(taken[0], size, declared)
             entries.append((taken[0] or "") if size != 1 else "")
             continue
-        if any(name is None for name in taken):
+        parts = [name for name in taken if name is not None]
+        if len(parts) < len(taken):
             raise ValueError(f"a dim of size {size} is made up of {taken}: all need a name")
-        entries.append("*".join(f"{name}:{declared[name]}" for name in taken))
-    if names:
-        raise ValueError(f"{names} are names without a dim")
+        entries.append("*".join(f"{name}:{declared[name]}" for name in parts))
+    if left_names:
+        raise ValueError(f"{left_names} are names without a dim")
     return ",".join(entries)
 
 

@@ -1,63 +1,115 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators behind layers of torch.nn that PyTorch keeps whole, out of those that the card has.
 
-A function that returns NotImplemented leaves its arguments to the host.
+A function that returns NOT_TAKEN (NotImplemented) leaves its arguments to the host.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 
 from ..registry import register_spyre_decomposition
+from .registered import NOT_TAKEN, NotTaken
 
 _aten = torch.ops.aten
 
+Normed = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # result, mean, 1 / standard deviation
 
-def _of_channels(vector, x):
+
+def _of_channels(vector: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """A vector of channels, broadcasting over x [N, C, ...]."""
     return vector.to(x.dtype).reshape(1, -1, *[1] * (x.dim() - 2))
 
 
-def _affine(x, weight, bias):
+def _affine(
+    x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None
+) -> torch.Tensor:
     x = x if weight is None else x * _of_channels(weight, x)
     return x if bias is None else x + _of_channels(bias, x)
 
 
 @register_spyre_decomposition(_aten._native_batch_norm_legit_no_training.default)
-def batch_norm_inference(x, weight, bias, mean, variance, _momentum, eps):
+def batch_norm_inference(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    mean: torch.Tensor,
+    variance: torch.Tensor,
+    _momentum: float,
+    eps: float,
+) -> Normed | NotTaken:
     if not x.is_floating_point():
-        return NotImplemented
+        return NOT_TAKEN
     scale = (variance + eps).rsqrt()
     result = _affine((x - _of_channels(mean, x)) * _of_channels(scale, x), weight, bias)
     return result, x.new_empty(0), x.new_empty(0)
 
 
 @register_spyre_decomposition(_aten._native_batch_norm_legit.no_stats)
-def batch_norm_without_statistics(x, weight, bias, training, _momentum, eps):
+def batch_norm_without_statistics(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    training: bool,
+    _momentum: float,
+    eps: float,
+) -> Normed | NotTaken:
     """What instance_norm calls, with one batch and all instances as channels."""
     if not training or x.shape[0] != 1 or not x.is_floating_point():
-        return NotImplemented
+        return NOT_TAKEN
     places = math.prod(x.shape[2:])
-    result, mean, scale = group_norm(x, weight, bias, 1, x.shape[1], places, x.shape[1], eps)
+    result, mean, scale = _normed_groups(x, weight, bias, 1, x.shape[1], places, x.shape[1], eps)
     return result, mean[0], scale[0]
 
 
 @register_spyre_decomposition(_aten.native_batch_norm.default)
-def batch_norm(x, weight, bias, mean, variance, training, momentum, eps):
-    if mean is None:
+def batch_norm(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    mean: torch.Tensor | None,
+    variance: torch.Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Normed | NotTaken:
+    if mean is None or variance is None:
         return batch_norm_without_statistics(x, weight, bias, training, momentum, eps)
     if training:
-        return NotImplemented
+        return NOT_TAKEN
     return batch_norm_inference(x, weight, bias, mean, variance, momentum, eps)
 
 
 @register_spyre_decomposition(_aten.native_group_norm.default)
-def group_norm(x, weight, bias, batch, channels, places, groups, eps):
+def group_norm(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    batch: int,
+    channels: int,
+    places: int,
+    groups: int,
+    eps: float,
+) -> Normed | NotTaken:
     if not x.is_floating_point():
-        return NotImplemented
+        return NOT_TAKEN
+    return _normed_groups(x, weight, bias, batch, channels, places, groups, eps)
+
+
+def _normed_groups(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    batch: int,
+    channels: int,
+    places: int,
+    groups: int,
+    eps: float,
+) -> Normed:
     rows = x.reshape(batch, groups, channels // groups * places)
     result, mean, scale = torch.native_layer_norm(rows, rows.shape[-1:], None, None, eps)
     result = _affine(result.reshape(x.shape), weight, bias)
@@ -65,19 +117,26 @@ def group_norm(x, weight, bias, batch, channels, places, groups, eps):
 
 
 @register_spyre_decomposition(_aten.log_sigmoid_forward.default)
-def log_sigmoid(x):
+def log_sigmoid(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
     if not x.is_floating_point():
-        return NotImplemented
+        return NOT_TAKEN
     return -F.softplus(-x), x.new_empty(0)
 
 
 @register_spyre_decomposition(_aten.avg_pool2d.default)
-def avg_pool2d(x, kernel, stride=(), padding=0, ceil_mode=False, count_include_pad=True,
-               divisor=None):  # fmt: skip
+def avg_pool2d(
+    x: torch.Tensor,
+    kernel: int | Sequence[int],
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor: int | None = None,
+) -> torch.Tensor | NotTaken:
     """Means of windows, which may overlap; without padding."""
-    edges = padding if isinstance(padding, (list, tuple)) else [padding]
+    edges = [padding] if isinstance(padding, int) else padding
     if any(edges) or ceil_mode or divisor is not None or not x.is_floating_point():
-        return NotImplemented
+        return NOT_TAKEN
     (height, width), (down, right) = (_pair(kernel), _pair(stride or kernel))
     means = x.unfold(-2, height, down).unfold(-2, width, right).mean((-2, -1))
     if x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last):
@@ -85,5 +144,5 @@ def avg_pool2d(x, kernel, stride=(), padding=0, ceil_mode=False, count_include_p
     return means
 
 
-def _pair(value) -> tuple[int, int]:
-    return (value[0], value[-1]) if isinstance(value, (list, tuple)) else (value, value)
+def _pair(value: int | Sequence[int]) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else (value[0], value[-1])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sympy
@@ -14,6 +14,7 @@ import torch
 
 from .. import _C  # noqa: F401  (the enums of formats)
 from .._C import DataFormats
+from ..device.streams import Device
 
 __all__ = [
     "IndirectAccess",
@@ -28,10 +29,11 @@ __all__ = [
 ]
 
 
-class IndirectAccess(sympy.Function):
-    """In a coordinate: the row that an element of the named buffer holds."""
+Json = dict[str, Any]  # of an op, a loop or an operand, as docs/op-spec.md has it
 
-    nargs = 1
+
+# In a coordinate: the row that an element of the named buffer holds.
+IndirectAccess = sympy.Function("IndirectAccess", nargs=1)
 
 
 @dataclasses.dataclass
@@ -78,10 +80,12 @@ class UnimplementedOp:
     op: str
 
 
-KernelSpec = list[OpSpec | LoopSpec | UnimplementedOp]
+KernelSpec = Sequence[OpSpec | LoopSpec | UnimplementedOp]
 
 
-def spyre_constant_tensor(const_val, device, dtype=torch.float16) -> torch.Tensor:
+def spyre_constant_tensor(
+    const_val: float, device: Device, dtype: torch.dtype = torch.float16
+) -> torch.Tensor:
     """A scalar operand: the card has no immediates."""
     return torch.tensor([const_val], dtype=dtype).to(device)
 
@@ -89,7 +93,7 @@ def spyre_constant_tensor(const_val, device, dtype=torch.float16) -> torch.Tenso
 # ---- JSON
 
 
-def _to_json(value):
+def _to_json(value: Any) -> Any:
     if isinstance(value, (TensorArg, OpSpec, LoopSpec)):
         return {f.name: _to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, DataFormats):
@@ -105,15 +109,15 @@ def _to_json(value):
     return str(value) if isinstance(value, sympy.Basic) else value
 
 
-def to_json(specs: Sequence[OpSpec | LoopSpec | UnimplementedOp]) -> list:
+def to_json(specs: KernelSpec) -> list[Json]:
     """As the C library reads them."""
-    out = _to_json(list(specs))
+    out: list[Json] = _to_json(list(specs))
     for argument in _arguments(out):
         argument["device_coordinates"] = [str(c) for c in argument["device_coordinates"]]
     return out
 
 
-def _arguments(specs):
+def _arguments(specs: Sequence[Json]) -> Iterator[Json]:
     for spec in specs:
         if "body" in spec:
             yield from _arguments(spec["body"])
@@ -125,15 +129,15 @@ def expression(text: str) -> sympy.Expr:
     return sympy.sympify(text, locals={"IndirectAccess": IndirectAccess})
 
 
-def from_json(specs: list) -> KernelSpec:
+def from_json(specs: Sequence[Json]) -> KernelSpec:
     """As the C library writes them."""
     return [_spec(spec) for spec in specs]
 
 
-def _spec(spec: dict) -> OpSpec | LoopSpec:
+def _spec(spec: Json) -> OpSpec | LoopSpec:
     symbols = [sympy.Symbol(name) for name in spec["tiled_symbols"]]
     if "body" in spec:
-        return LoopSpec(sympy.Integer(spec["count"]), from_json(spec["body"]), symbols)
+        return LoopSpec(sympy.Integer(spec["count"]), list(from_json(spec["body"])), symbols)
     space = {
         sympy.Symbol(name): (sympy.Integer(extent), slices)
         for name, (extent, slices) in spec["iteration_space"].items()

@@ -27,7 +27,7 @@ _NUMBERS = (int, float)
 
 def known_settings() -> dict[str, Any]:
     """The settings by name, with their present values."""
-    values = config.get_config_copy()  # type: ignore[attr-defined]
+    values = config.get_config_copy()
     names = {name for name in values if not name.startswith("_")}
     return {name: getattr(config, name) for name in sorted({*names, "hbm_pool_planning"})}
 

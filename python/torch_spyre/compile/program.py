@@ -5,37 +5,53 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
 from .. import _C, _fallback
 from .._pytorch import pytree
 from .._pytorch.dynamo import graph_breaks
+from .._pytorch.fx import overload_of
 from ..device import bindings
 from ..eager import room
 from ..eager.host import call
 from ..report import CompileReport
 from . import handover, integers
-from .graph_builder import GraphBuilder, scalar_to_card
+from .graph_builder import CASTS, GraphBuilder, scalar_to_card
 from .registered import fallback_ops
+from .segments import Segment, segments_of
 
 _aten = torch.ops.aten
 
-# Copies between host and card; a cast among them is the host's.
-_MOVES = {
-    _aten._to_copy.default,
-    _aten.copy.default,
-    _aten.copy_.default,
-    _aten.lift_fresh_copy.default,
-    torch.ops.prims.device_put.default,
-}
+# Copies between host and card, which are no fallbacks; a cast among them is the host's.
+_MOVES = CASTS | {_aten.copy.default, _aten.copy_.default, _aten.lift_fresh_copy.default}
+
+Values = dict[int, torch.Tensor]  # by id
 
 
-def is_on_card(value) -> bool:
+class _Fallback(NamedTuple):
+    """A node that reads tensors of the card and that the host computes."""
+
+    node: torch.fx.Node
+    reason: str  # the compiler's
+    location: str  # the user's line, or ""
+
+
+class _Straight(NamedTuple):
+    """A graph that is one launch."""
+
+    launch: handover.Launch
+    arguments: list[int]  # of the graph, by input of the segment
+    outputs: list[tuple[int | None, Any]]  # result of the launch, or None and a constant
+
+
+def is_on_card(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.device.type == "spyre"
 
 
-def _as_traced(tensor, fake):
+def _as_traced(tensor: torch.Tensor | None, fake: torch.Tensor) -> torch.Tensor | None:
     """CPU kernels may choose other strides and other dtypes than the graph was traced with (of
     16-bit statistics, say); later nodes count on the traced ones."""
     if tensor is None:
@@ -48,9 +64,9 @@ def _as_traced(tensor, fake):
     return traced.copy_(tensor)
 
 
-def _is_read(value) -> bool:
+def _is_read(value: object) -> bool:
     """A tensor of the card with values that can be read."""
-    return is_on_card(value) and value.numel() > 0
+    return isinstance(value, torch.Tensor) and is_on_card(value) and value.numel() > 0
 
 
 class Program:
@@ -66,15 +82,15 @@ class Program:
         self.inputs = builder.inputs
         self.moved = builder.moved
         self.outputs = [self._result(result) for result in builder.outputs]
-        self.segments = [executable.segment(i) for i in range(executable.segment_count())]
+        self.segments = segments_of(executable)
         self.updates = [  # what is not written in place
-            (index, builder.ids[source])
+            (index, self._id(source))
             for index, source in builder.updates
-            if not self._is_in_place(index, builder.ids[source])
+            if not self._is_in_place(index, self._id(source))
         ]
         self.launches = [
-            handover.Launch(executable, index) if segment["kind"] == "card" else None
-            for index, segment in enumerate(self.segments)
+            handover.Launch(executable, segment.index) if segment.on_card else None
+            for segment in self.segments
         ]
         self.fakes = {
             value: fake
@@ -90,52 +106,65 @@ class Program:
         self._plan_lifetimes()
         self.straight = self._plan_straight()
 
-    def _watch(self, segment) -> integers.Watch | None:
+    def _watch(self, segment: Segment) -> integers.Watch | None:
         """The int64 arithmetic of a card segment, if it has any."""
-        if segment["kind"] != "card":
+        if not segment.on_card:
             return None
-        nodes = [self.nodes[number] for number in segment["nodes"]]
+        nodes = [self.nodes[number] for number in segment.nodes]
         watch = integers.Watch(
-            nodes, set(segment["inputs"]), self.ids, self.values, handover.positional
+            nodes, set(segment.inputs), self.ids, self.values, handover.positional
         )
         return watch if watch.risky else None
 
-    def _check_room(self):
-        """What the host is to compute for the card fits the card."""
+    def _host_nodes(self) -> Iterable[tuple[int, torch.fx.Node]]:
+        """(the compiler's number, node) of what the host computes."""
         for segment in self.segments:
-            for number in segment["nodes"] if segment["kind"] != "card" else ():
-                node = self.nodes[number]
-                values = [v for _id, v in self._pairs(self.ids[node], self.values[node])]
-                room.check(str(node.target), [v for v in values if is_on_card(v)])
+            if not segment.on_card:
+                yield from ((number, self.nodes[number]) for number in segment.nodes)
+
+    def _check_room(self) -> None:
+        """What the host is to compute for the card fits the card."""
+        for _number, node in self._host_nodes():
+            values = [v for _id, v in self._pairs(self.ids[node], self.values[node])]
+            room.check(str(node.target), [v for v in values if is_on_card(v)])
 
     @staticmethod
-    def _pairs(ids, values):
+    def _pairs(ids: int | list[int], values: Any) -> list[tuple[int, Any]]:
+        """(id, value) of each result of a node."""
         return list(zip(ids, values, strict=True)) if isinstance(ids, list) else [(ids, values)]
 
-    def _result(self, result):
+    def _id(self, node: torch.fx.Node) -> int:
+        """Of a node with one result."""
+        ids = self.ids[node]
+        assert isinstance(ids, int), f"{node.name} has several results"
+        return ids
+
+    def _result(self, result: object) -> tuple[int | None, Any]:
         """(value id, None) for a tensor, (None, constant) for anything else."""
         if not isinstance(result, torch.fx.Node):
             return None, result
         if result in self.ids:
-            return self.ids[result], None
+            return self._id(result), None
         return None, self.constants[result]
 
     def _is_in_place(self, index: int, value: int) -> bool:
         """Whether a segment writes the new contents of an argument where the argument is."""
         targets = {id for id, source in self.inputs if source == index and isinstance(source, int)}
         return any(
-            of_input and segment["outputs"][at] == value and segment["inputs"][source] in targets
+            view.of_input
+            and segment.outputs[view.result] == value
+            and segment.inputs[view.source] in targets
             for segment in self.segments
-            for at, of_input, source, *_view in segment["views"]
+            for view in segment.views
         )
 
-    def _read_by(self, nodes) -> list[int]:
+    def _read_by(self, nodes: Iterable[torch.fx.Node]) -> list[int]:
         sources = [source for node in nodes for source in node.all_input_nodes]
-        return [self.ids[source] for source in sources if source in self.ids]
+        return [self._id(source) for source in sources if source in self.ids]
 
-    def _plan_effects(self, nodes) -> dict[int, list[torch.fx.Node]]:
+    def _plan_effects(self, nodes: Sequence[torch.fx.Node]) -> dict[int, list[torch.fx.Node]]:
         """By segment: what is called behind it, since all that it reads is there, in order."""
-        made = {v: i for i, segment in enumerate(self.segments) for v in segment["outputs"]}
+        made = {value: s.index for s in self.segments for value in s.outputs}
         effects: dict[int, list[torch.fx.Node]] = {}
         earliest = 0
         for node in nodes:
@@ -143,12 +172,12 @@ class Program:
             effects.setdefault(earliest, []).append(node)
         return effects
 
-    def _plan_lifetimes(self):
-        """For each segment, the values that nobody reads after it."""
+    def _plan_lifetimes(self) -> None:
+        """For each segment, the values that have their last reader in it."""
         last: dict[int, int] = {}
-        for index, segment in enumerate(self.segments):
-            for value in (*segment["inputs"], *segment["outputs"]):
-                last[value] = index
+        for segment in self.segments:
+            for value in (*segment.inputs, *segment.outputs):
+                last[value] = segment.index
         for index, nodes in self.effects.items():
             for value in self._read_by(nodes):
                 last[value] = max(index, last.get(value, index))
@@ -158,51 +187,50 @@ class Program:
             if value not in kept:
                 self.dead[index].append(value)
 
-    def _plan_straight(self):
+    def _plan_straight(self) -> _Straight | None:
         """For a graph that is one launch: which arguments it takes, which results it gives."""
-        if (
-            len(self.segments) != 1
-            or not self.launches[0]
-            or self.updates
-            or self.moved
-            or self.effects
-        ):
-            return None
-        if self.watches[0]:
+        launch = self.launches[0] if len(self.segments) == 1 else None
+        if launch is None or self.updates or self.moved or self.effects or self.watches[0]:
             return None
         segment = self.segments[0]
         sources = dict(self.inputs)
-        arguments = [sources[value] for value in segment["inputs"]]
-        places = {value: index for index, value in enumerate(segment["outputs"])}
-        if not all(isinstance(a, int) and self.fakes[v].device.type == "spyre"
-                   for a, v in zip(arguments, segment["inputs"], strict=True)):  # fmt: skip
+        given = [sources[value] for value in segment.inputs]
+        arguments = [source for source in given if isinstance(source, int)]
+        on_card = all(is_on_card(self.fakes[value]) for value in segment.inputs)
+        if not on_card or len(arguments) < len(given):
             return None
+        places = {value: index for index, value in enumerate(segment.outputs)}
         if any(value is not None and value not in places for value, _ in self.outputs):
             return None
-        outputs = [(places.get(value), constant) for value, constant in self.outputs]
-        return self.launches[0], arguments, outputs
+        outputs = [
+            (None if value is None else places[value], constant) for value, constant in self.outputs
+        ]
+        return _Straight(launch, arguments, outputs)
 
-    def __call__(self, args: list):
+    def __call__(self, args: list[Any]) -> list[Any]:
         if self.straight is not None:
             launch, arguments, outputs = self.straight
             results = launch([args[index] for index in arguments], self.device.index)
             return [c if place is None else results[place] for place, c in outputs]
         for node, reason, location in self.fallbacks.values():
             _fallback.meet(node.target, self._operands(node), reason, location)
-        values: dict[int, torch.Tensor] = {}
+        values: Values = {}
         for value, source in self.inputs:
-            tensor = args[source] if isinstance(source, int) else source
-            moved = isinstance(source, int) and source in self.moved
-            values[value] = scalar_to_card(tensor, self.device) if moved else tensor
+            if not isinstance(source, int):
+                values[value] = source
+            elif source in self.moved:
+                values[value] = scalar_to_card(args[source], self.device)
+            else:
+                values[value] = args[source]
         targets = [args[index] for index, _value in self.updates]
         args.clear()
-        for index, segment in enumerate(self.segments):
-            if segment["kind"] == "card":
-                self._run_on_card(index, segment, values)
+        for segment in self.segments:
+            if segment.on_card:
+                self._run_on_card(segment, values)
             else:
                 self._run_on_host(segment, values)
-            self._call_effects(self.effects.get(index, ()), values)
-            for value in self.dead[index]:
+            self._call_effects(self.effects.get(segment.index, ()), values)
+            for value in self.dead[segment.index]:
                 values.pop(value, None)
         for target, (_index, value) in zip(targets, self.updates, strict=True):
             target.copy_(values[value])
@@ -211,20 +239,20 @@ class Program:
             for value, constant in self.outputs
         ]
 
-    def _call_effects(self, nodes, values) -> None:
+    def _call_effects(self, nodes: Sequence[torch.fx.Node], values: Values) -> None:
         """Checks raise here, before later segments write new contents of arguments."""
 
-        def to_cpu(argument):
+        def to_cpu(argument: object) -> object:
             if isinstance(argument, torch.fx.Node):
-                return values[self.ids[argument]].cpu()
+                return values[self._id(argument)].cpu()
             return torch.device("cpu") if isinstance(argument, torch.device) else argument
 
         for node in nodes:
             args = pytree.tree_map(to_cpu, self.resolve(node, list(node.args)))
             kwargs = {k: self.resolve(node, v) for k, v in node.kwargs.items()}
-            call(node.target, args, pytree.tree_map(to_cpu, kwargs))
+            call(overload_of(node), args, pytree.tree_map(to_cpu, kwargs))
 
-    def _placed(self, value, values):
+    def _placed(self, value: int, values: Values) -> torch.Tensor:
         """The value on the device where the graph has it."""
         tensor = values[value]
         wanted = self.fakes[value].device
@@ -232,62 +260,62 @@ class Program:
             tensor = values[value] = tensor.to(wanted)
         return tensor
 
-    def _fits_card(self, index, segment, values) -> bool:
+    def _fits_card(self, segment: Segment, values: Values) -> bool:
         """Whether 32 bits hold the int64 values that the segment gets and makes."""
-        tensors = [values[value] for value in segment["inputs"]]
+        tensors = [values[value] for value in segment.inputs]
         arriving = [t for t in tensors if t.device.type == "cpu" and t.dtype is torch.int64]
         if not all(integers.fits(integers.range_of_tensor(t)) for t in arriving):
             return False
-        watch = self.watches[index]
+        watch = self.watches[segment.index]
         return watch is None or watch.holds(values)
 
-    def _run_on_card(self, index, segment, values):
-        if not self._fits_card(index, segment, values):
-            nodes = [self.nodes[number] for number in segment["nodes"]]
-            risky = self.watches[index].risky if self.watches[index] else nodes
-            operands = self._operands(risky[0])
-            _fallback.meet(risky[0].target, operands, "its int64 values leave 32 bits")
+    def _run_on_card(self, segment: Segment, values: Values) -> None:
+        launch, watch = self.launches[segment.index], self.watches[segment.index]
+        assert launch is not None
+        if not self._fits_card(segment, values):
+            first = watch.risky[0] if watch else self.nodes[segment.nodes[0]]
+            operands = self._operands(first)
+            _fallback.meet(first.target, operands, "its int64 values leave 32 bits")
             self._run_on_host(segment, values)
             self._write_inputs(segment, values)
             return
-        inputs = [
-            self._on_card(value, values, index, position)
-            for position, value in enumerate(segment["inputs"])
-        ]
-        outputs = self.launches[index](inputs, self.device.index)
-        values.update(zip(segment["outputs"], outputs, strict=True))
+        inputs = [self._on_card(segment, at, values) for at in range(len(segment.inputs))]
+        outputs = launch(inputs, self.device.index)
+        values.update(zip(segment.outputs, outputs, strict=True))
 
-    def _write_inputs(self, segment, values):
+    def _write_inputs(self, segment: Segment, values: Values) -> None:
         """What a card segment writes in place, for one that the host has run."""
-        for at, of_input, source, size, stride, offset in segment["views"]:
-            if of_input:
-                target = values[segment["inputs"][source]].as_strided(size, stride, offset)
-                value = segment["outputs"][at]
+        for view in segment.views:
+            if view.of_input:
+                target = view.of(values[segment.inputs[view.source]])
+                value = segment.outputs[view.result]
                 values[value] = target.copy_(values[value])
 
-    def _on_card(self, value, values, index, position):
+    def _on_card(self, segment: Segment, position: int, values: Values) -> torch.Tensor:
+        """An input of the segment, moved to the card as its launch expects it."""
+        value = segment.inputs[position]
         tensor = values[value]
         if tensor.device.type == "spyre":
             return tensor
-        size, stride, layout = self.executable.input_storage(index, position)
+        size, stride, layout = self.executable.input_storage(segment.index, position)
         storage = bindings.spyre_empty_with_layout(size, stride, tensor.dtype, layout, self.device)
         fake = self.fakes[value]
         view = storage.as_strided(fake.shape, fake.stride(), fake.storage_offset())
         values[value] = view.copy_(tensor)
         return view
 
-    def _run_on_host(self, segment, values):
-        local: dict[int, torch.Tensor] = {}
-        made_by: dict = {}
+    def _run_on_host(self, segment: Segment, values: Values) -> None:
+        local: dict[int, Any] = {}  # tensors, None for an absent result
+        made_by: dict[int, torch.fx.Node] = {}
         moved = 0  # bytes that came from the card for the node at work
 
-        def to_cpu(argument):
+        def to_cpu(argument: object) -> object:
             if isinstance(argument, torch.device):
                 return torch.device("cpu")
             if not isinstance(argument, torch.fx.Node):
                 return argument
             nonlocal moved
-            value = self.ids[argument]
+            value = self._id(argument)
             if value not in local and value in values:
                 moved += values[value].nbytes if is_on_card(values[value]) else 0
                 local[value] = _as_traced(values[value].cpu(), self.fakes[value])
@@ -295,48 +323,50 @@ class Program:
                 run(argument)
             return local[value]
 
-        def run(node):
+        def run(node: torch.fx.Node) -> None:
+            op = overload_of(node)
             args = pytree.tree_map(to_cpu, self.resolve(node, list(node.args)))
             kwargs = {
                 k: pytree.tree_map(to_cpu, self.resolve(node, v)) for k, v in node.kwargs.items()
             }
-            function = fallback_ops.get(node.target)
-            result = function(*args, **kwargs) if function else call(node.target, args, kwargs)
+            function = fallback_ops.get(op)
+            result = function(*args, **kwargs) if function else call(op, args, kwargs)
             for value, tensor in self._pairs(self.ids[node], result):
                 local[value] = _as_traced(tensor, self.fakes[value])
                 made_by[value] = node
 
-        for number in segment["nodes"]:
+        for number in segment.nodes:
             began, moved = time.perf_counter(), 0
             run(self.nodes[number])
             self._account(self.nodes[number], moved, 0, time.perf_counter() - began)
-        for value in segment["outputs"]:
+        for value in segment.outputs:
             values[value] = local[value]
             if self.fakes[value].device.type == "spyre":
                 self._account(made_by[value], 0, local[value].nbytes, 0.0, calls=0)
 
-    def _account(self, node, to_host, to_card, seconds, calls=1):
-        if node.target in _MOVES or node.target.is_view:
+    def _account(
+        self, node: torch.fx.Node, to_host: int, to_card: int, seconds: float, calls: int = 1
+    ) -> None:
+        op = overload_of(node)
+        if op in _MOVES or op.is_view:
             return
-        _node, reason, _location = self.fallbacks.get(node, (node, "", ""))
-        is_fallback = node in self.fallbacks
-        _fallback.account(node.target, reason, is_fallback, to_host, to_card, seconds, calls)
+        found = self.fallbacks.get(node)
+        reason = found.reason if found else ""
+        _fallback.account(op, reason, found is not None, to_host, to_card, seconds, calls)
 
-    def _operands(self, node):
+    def _operands(self, node: torch.fx.Node) -> list[Any]:
         return [self.values[argument] for argument in node.all_input_nodes]
 
-    def _find_fallbacks(self) -> dict:
-        """The nodes that read tensors of the card and that the host computes, with the
-        compiler's reason and the user's line."""
+    def _find_fallbacks(self) -> Mapping[torch.fx.Node, _Fallback]:
         found = {}
-        for segment in self.segments:
-            for number in segment["nodes"] if segment["kind"] != "card" else ():
-                node = self.nodes[number]
-                if node.target.is_view or node.target in _MOVES or node.target in fallback_ops:
-                    continue
-                if any(_is_read(leaf) for leaf in pytree.tree_leaves(self._operands(node))):
-                    _op, location, _layer, reason = self.nodes_taken[number]
-                    found[node] = node, reason, "" if location == "unknown" else location
+        for number, node in self._host_nodes():
+            op = overload_of(node)
+            if op.is_view or op in _MOVES or op in fallback_ops:
+                continue
+            if any(_is_read(leaf) for leaf in pytree.tree_leaves(self._operands(node))):
+                _op, location, _layer, reason = self.nodes_taken[number]
+                place = "" if location == "unknown" else location
+                found[node] = _Fallback(node, reason or "", place)
         return found
 
     def report(self) -> CompileReport:
@@ -346,23 +376,23 @@ class Program:
             program=weakref.ref(self),
         )
         memory = ops = 0
-        for number, segment in enumerate(self.segments):
-            if segment["kind"] == "card":
-                stages = self.executable.stages(number)
+        for segment in self.segments:
+            if segment.on_card:
+                stages = self.executable.stages(segment.index)
                 for name, us, size, *_left in stages:
                     report.stage_us[name] = report.stage_us.get(name, 0.0) + us
                     memory += size
                 ops += stages[-1][3] if stages else 0
-                report.counters += self.executable.counters(number)
+                report.counters += self.executable.counters(segment.index)
                 report.card_segments += 1
-                report.nodes_on_card += len(segment["nodes"])
-                report.kernels += segment["kernels"]
-                report.macs += segment["macs"]
-                report.bytes += segment["bytes"]
-                report.card_us += segment["card_us"]
+                report.nodes_on_card += len(segment.nodes)
+                report.kernels += segment.kernels
+                report.macs += segment.macs
+                report.bytes += segment.memory_bytes
+                report.card_us += segment.card_us
             else:
-                report.nodes_on_host += len(segment["nodes"])
-                report.host_ops += [str(self.nodes[n].target) for n in segment["nodes"]]
+                report.nodes_on_host += len(segment.nodes)
+                report.host_ops += [str(self.nodes[n].target) for n in segment.nodes]
         report.bytes_per_op = memory / ops if ops else 0.0
         report.graph_breaks = graph_breaks()
         return report

@@ -4,9 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Final, cast
 
 from .._pytorch.dispatch import OpOverload
 
-spyre_decompositions: dict[OpOverload, Callable] = {}
-spyre_lowerings: dict[OpOverload, Callable] = {}
-fallback_ops: dict[OpOverload, Callable | None] = {}  # None: PyTorch's own kernel
+
+class NotTaken:
+    """The type of NotImplemented, which type checkers take for that of any value."""
+
+
+# What a function of an operator returns for arguments that it leaves to the host.
+NOT_TAKEN: Final[NotTaken] = cast(NotTaken, NotImplemented)
+
+spyre_decompositions: dict[OpOverload, Callable[..., Any]] = {}
+spyre_lowerings: dict[OpOverload, Callable[..., Any]] = {}
+fallback_ops: dict[OpOverload, Callable[..., Any] | None] = {}  # None: PyTorch's own kernel

@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import sympy
 import torch
 
 from .._pytorch import pytree
 from .._pytorch.fake import FakeTensor, FakeTensorMode
+from .._pytorch.fx import SYMBOLIC
 
 
 class UnknownSize(Exception):
     """A size depends on data, so that no call tells it beforehand."""
 
 
-_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+NodeValues = dict[torch.fx.Node, Any]  # fake tensors, numbers, lists of them
 
 
-def node_values(gm: torch.fx.GraphModule, args) -> dict:
+def node_values(gm: torch.fx.GraphModule, args: Sequence[Any]) -> NodeValues:
     """Each node's value: fake tensors of static sizes, numbers. Symbolic sizes are what they are in
     this call."""
     sizes = _Sizes(gm, args)
@@ -27,35 +31,35 @@ def node_values(gm: torch.fx.GraphModule, args) -> dict:
 class _Sizes:
     """The symbols of a graph's sizes, and values with numbers in their place."""
 
-    def __init__(self, gm: torch.fx.GraphModule, args):
-        self.symbols: dict = {}
-        self.numbers: dict = {}  # expression -> number
+    def __init__(self, gm: torch.fx.GraphModule, args: Sequence[Any]):
+        self.symbols: dict[sympy.Expr, sympy.Expr] = {}
+        self.numbers: dict[sympy.Expr, Any] = {}  # of expressions
         self.mode = FakeTensorMode()
         for node, value in zip(gm.graph.find_nodes(op="placeholder"), args, strict=True):
             fake = node.meta.get("val")
-            if isinstance(fake, _SYMBOLIC):
+            if isinstance(fake, SYMBOLIC):
                 self._bind(fake, value)
             elif isinstance(fake, torch.Tensor):
                 for size, number in zip(fake.shape, value.shape, strict=True):
                     self._bind(size, number)
 
-    def _bind(self, symbolic, number) -> None:
-        if isinstance(symbolic, _SYMBOLIC) and symbolic.node.expr.is_symbol:
+    def _bind(self, symbolic: Any, number: Any) -> None:
+        if isinstance(symbolic, SYMBOLIC) and symbolic.node.expr.is_symbol:
             self.symbols[symbolic.node.expr] = sympy.sympify(number)
 
-    def of_value(self, value):
-        if isinstance(value, _SYMBOLIC):
+    def of_value(self, value: Any) -> Any:
+        if isinstance(value, SYMBOLIC):
             return self.number(value)
         if not isinstance(value, torch.Tensor):
             return value
         size, stride, offset = value.shape, value.stride(), value.storage_offset()
-        if not any(isinstance(part, _SYMBOLIC) for part in (*size, *stride, offset)):
+        if not any(isinstance(part, SYMBOLIC) for part in (*size, *stride, offset)):
             return value
-        size, stride = [self.number(n) for n in size], [self.number(n) for n in stride]
-        return self._fake(value, size, stride, self.number(offset))
+        sizes, strides = [self.number(n) for n in size], [self.number(n) for n in stride]
+        return self._fake(value, sizes, strides, self.number(offset))
 
-    def number(self, value):
-        if not isinstance(value, _SYMBOLIC):
+    def number(self, value: Any) -> Any:
+        if not isinstance(value, SYMBOLIC):
             return value
         expression = value.node.expr
         if expression not in self.numbers:
@@ -65,7 +69,9 @@ class _Sizes:
             self.numbers[expression] = value.node.pytype(number)
         return self.numbers[expression]
 
-    def _fake(self, value, size, stride, offset):
+    def _fake(
+        self, value: torch.Tensor, size: list[int], stride: list[int], offset: int
+    ) -> FakeTensor:
         shape = torch.empty_strided(size, stride, dtype=value.dtype, device="meta")
         if offset:
             extent = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1

@@ -13,14 +13,16 @@ changes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import sympy
 
+from .. import _C
 from ..debug import output_code
 from . import op_spec
-from .op_spec import LoopSpec, OpSpec, TensorArg, UnimplementedOp
+from .op_spec import KernelSpec, LoopSpec, OpSpec, TensorArg, UnimplementedOp
+from .segments import card_segments
 
 __all__ = [
     "Constant",
@@ -95,7 +97,9 @@ class SpyreKernel:
     body: tuple[Store | UnimplementedOp, ...]
 
     @classmethod
-    def of_specs(cls, name: str, specs, constants: dict[int, Constant] | None = None):
+    def of_specs(
+        cls, name: str, specs: KernelSpec, constants: Mapping[int, Constant] | None = None
+    ) -> SpyreKernel:
         """`constants`: by the number of the launch argument that holds them."""
         return cls(name, tuple(_stores(specs, constants or {}, ())))
 
@@ -104,16 +108,13 @@ class SpyreKernel:
         return "\n".join([self.name, *(f"    {line}" for line in lines)])
 
 
-def kernels_of(executable) -> list[SpyreKernel]:
+def kernels_of(executable: _C.Executable) -> list[SpyreKernel]:
     """The kernels of an executable's card segments."""
-    return [
-        _kernel(json.loads(executable.text(index, "opspec")), index)
-        for index in range(executable.segment_count())
-        if executable.segment(index)["kind"] == "card"
-    ]
+    cards = [segment.index for segment in card_segments(executable)]
+    return [_kernel(json.loads(executable.text(card, "opspec")), card) for card in cards]
 
 
-def _kernel(kernel: dict, index: int) -> SpyreKernel:
+def _kernel(kernel: op_spec.Json, index: int) -> SpyreKernel:
     constants = {
         number: Constant(float(argument["value"]), argument["dtype"])
         for number, argument in enumerate(kernel["arguments"])
@@ -123,7 +124,9 @@ def _kernel(kernel: dict, index: int) -> SpyreKernel:
     return SpyreKernel.of_specs(name, op_spec.from_json(kernel["specs"]), constants)
 
 
-def _stores(specs, constants, loops) -> Iterator[Store | UnimplementedOp]:
+def _stores(
+    specs: KernelSpec, constants: Mapping[int, Constant], loops: tuple[int, ...]
+) -> Iterator[Store | UnimplementedOp]:
     for spec in specs:
         if isinstance(spec, LoopSpec):
             yield from _stores(spec.body, constants, (*loops, int(spec.count)))
@@ -133,10 +136,12 @@ def _stores(specs, constants, loops) -> Iterator[Store | UnimplementedOp]:
             yield spec
 
 
-def _store(spec: OpSpec, constants: dict[int, Constant], loops: tuple[int, ...]) -> Store:
+def _store(spec: OpSpec, constants: Mapping[int, Constant], loops: tuple[int, ...]) -> Store:
     *operands, result = spec.args
     parameters = spec.op_info.get("constants", {})
-    arguments = tuple(constants.get(arg.arg_index) or _access(arg) for arg in operands)
+    arguments: tuple[TensorAccess | Constant, ...] = tuple(
+        constants.get(arg.arg_index) or _access(arg) for arg in operands
+    )
     arguments += tuple(Constant(value, "float32", name) for name, value in parameters.items())
     target = _access(result)
     if not spec.is_reduction:

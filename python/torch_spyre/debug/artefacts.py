@@ -15,6 +15,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -23,11 +24,14 @@ from .._pytorch.logs import artifact_logger
 from ..compile import composed, spyre_kernel
 from . import diagrams, output_code, provenance
 
+if TYPE_CHECKING:
+    from ..compile.program import Program
+
 _used: dict[pathlib.Path, int] = {}
 _code_log = artifact_logger("output_code")  # has PyTorch's handlers
 
 
-def show_code(program) -> None:
+def show_code(program: Program) -> None:
     """What TORCH_LOGS=output_code shows of a compiled graph, and what
     torch._inductor.utils.run_and_get_code() collects by a function that it leaves with Inductor."""
     if _code_log.isEnabledFor(logging.DEBUG):
@@ -84,9 +88,9 @@ class Folder:
         """Where the compiler writes its own stages."""
         return str(self.path / "stages")
 
-    def program(self, program) -> None:
+    def program(self, program: Program) -> None:
         """Everything about the compiled graph, once its stages are written."""
-        segments = [i for i, segment in enumerate(program.segments) if segment["kind"] == "card"]
+        segments = [segment.index for segment in program.segments if segment.on_card]
         first, last, why = [], [], []
         kernels = provenance.kernels_of(program)
         for index in segments:

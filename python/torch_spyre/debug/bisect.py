@@ -17,18 +17,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
-import pathlib
-import runpy
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from .._pytorch import pytree
+from .._pytorch.dispatch import OpOverload
+from .._pytorch.fx import arguments_of
 from ..compile import backend as driver
 from ..compile import handover
+from ..compile.backend import Runnable, Settings, Values
 from ..eager import dispatch, host
 from ..sendnn.reference import OnHost, to_host
+from . import user_script
+
+_SUMMARY = (__doc__ or "").partition("\n")[0]
 
 
 @dataclass
@@ -60,7 +66,9 @@ class Bisect:
         self.judged: set[dispatch._Program] = set()
         self.busy = False  # computing what a verdict needs
 
-    def compile(self, gm: torch.fx.GraphModule, example_inputs, settings=None):
+    def compile(
+        self, gm: torch.fx.GraphModule, example_inputs: Values, settings: Settings | None = None
+    ) -> Runnable:
         asked = copy.deepcopy(gm)  # passes and lowerings edit the graph
         run = self.original(gm, example_inputs, settings)
 
@@ -71,9 +79,10 @@ class Bisect:
         ]
         inputs = asked.graph.find_nodes(op="placeholder")
         copies = asked.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
-        changed = [inputs.index(copy.args[0]) for copy in copies if copy.args[0] in inputs]
+        targets = [arguments_of(copy)[0] for copy in copies]
+        changed = [inputs.index(target) for target in targets if target in inputs]
 
-        def checked(args: list):
+        def checked(args: list[Any]) -> list[Any]:
             with self.judging():
                 again = [a.clone() if isinstance(a, torch.Tensor) else a for a in args]
                 by_cpu, given = [to_host(a) for a in args], list(args)
@@ -89,7 +98,9 @@ class Bisect:
         checked._boxed_call = True  # type: ignore[attr-defined]
         return checked
 
-    def find_judged(self, operator, args, kwargs):
+    def find_judged(
+        self, operator: dispatch._Operator, args: Values, kwargs: Mapping[str, Any]
+    ) -> tuple[Any, list[torch.Tensor], str | None]:
         """Stands in for dispatch._Operator.find: each program is judged when it is first called."""
         program, tensors, reason = self.find(operator, args, kwargs)
         if program is not None and program not in self.judged and not self.busy:
@@ -98,7 +109,7 @@ class Bisect:
         return program, tensors, reason
 
     @contextlib.contextmanager
-    def judging(self):
+    def judging(self) -> Iterator[None]:
         self.busy = True
         try:
             yield
@@ -106,7 +117,7 @@ class Bisect:
             self.busy = False
 
     @contextlib.contextmanager
-    def installed(self):
+    def installed(self) -> Iterator[None]:
         driver.compile_aten = self.compile
         dispatch._Operator.find = lambda *call: self.find_judged(*call)  # type: ignore[method-assign]
         try:
@@ -115,7 +126,9 @@ class Bisect:
             driver.compile_aten = self.original
             dispatch._Operator.find = self.find  # type: ignore[method-assign]
 
-    def judge(self, what: str, operators: str, expected, defined, results) -> None:
+    def judge(
+        self, what: str, operators: str, expected: Values, defined: Values, results: Values
+    ) -> None:
         triples = [
             [to_host(value) for value in values]
             for values in zip(expected, defined, results, strict=True)
@@ -136,14 +149,21 @@ class Bisect:
 class JudgedOperator:
     """A program of one operator for the call that is judged."""
 
-    def __init__(self, bisect: Bisect, op, args, kwargs, program: dispatch._Program):
+    def __init__(
+        self,
+        bisect: Bisect,
+        op: OpOverload,
+        args: Values,
+        kwargs: Mapping[str, Any],
+        program: dispatch._Program,
+    ) -> None:
         self.bisect, self.op, self.program = bisect, op, program
         self.args, self.kwargs = args, kwargs
 
     def remember(self, written: int = -1) -> None:
         """The next call comes through Python, too, and finds the program itself."""
 
-    def run(self, tensors, card: int):
+    def run(self, tensors: Sequence[torch.Tensor], card: int) -> Any:
         with self.bisect.judging():
             args, kwargs = pytree.tree_map(to_host, (list(self.args), dict(self.kwargs)))
             expected = host.call(self.op, args, kwargs)
@@ -155,7 +175,7 @@ class JudgedOperator:
         return results
 
 
-def _as_list(results) -> list:
+def _as_list(results: object) -> list[object]:
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
@@ -165,7 +185,7 @@ def _largest_difference(a: torch.Tensor, b: torch.Tensor) -> float:
 
 
 @contextlib.contextmanager
-def interpreting():
+def interpreting() -> Iterator[None]:
     """Segments of the card run by the interpreter of bundles."""
     launch = handover.Launch.__call__
     handover.Launch.__call__ = handover.Launch.interpret  # type: ignore[method-assign]
@@ -186,21 +206,17 @@ def table(verdicts: list[Verdict]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="spyre-bisect", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser("spyre-bisect", description=_SUMMARY)
     parser.add_argument("--atol", type=float, default=0.05, help="tolerance against PyTorch")
     parser.add_argument("--rtol", type=float, default=0.05)
-    parser.add_argument("script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
+    user_script.add_to(parser)
     given = parser.parse_args(arguments)
-    if not pathlib.Path(given.script).is_file():
-        print(f"spyre-bisect: {given.script}: no such file", file=sys.stderr)
+    if not user_script.is_there(parser.prog, given.script):
         return 2
     bisect = Bisect(given.atol, given.rtol)
-    sys.argv = [given.script, *given.arguments]
-    sys.path[0] = str(pathlib.Path(given.script).resolve().parent)
     try:
         with bisect.installed():
-            runpy.run_path(given.script, run_name="__main__")
+            user_script.run(given.script, given.arguments)
     finally:
         print(table(bisect.verdicts))
     return 1 if any(v.wrong != "nothing" for v in bisect.verdicts) else 0

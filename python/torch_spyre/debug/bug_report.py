@@ -22,6 +22,9 @@ import tempfile
 
 import torch
 
+from . import user_script
+
+_SUMMARY = (__doc__ or "").partition("\n")[0]
 _VARIABLES = ("SPYRE", "TORCH", "INDUCTOR", "AIU", "SENCORES", "LX_", "DXP", "LOCAL_RANK")
 
 
@@ -81,13 +84,11 @@ def _run(log: pathlib.Path, command: list[str], environment: dict[str, str]) -> 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="spyre-bug-report", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser("spyre-bug-report", description=_SUMMARY)
     parser.add_argument("-o", "--output", default="spyre_bug_report.tar.gz", type=pathlib.Path)
-    parser.add_argument("script", type=pathlib.Path)
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
+    user_script.add_to(parser)
     given = parser.parse_args(arguments)
-    if not given.script.is_file():
-        print(f"spyre-bug-report: {given.script}: no such file", file=sys.stderr)
+    if not user_script.is_there(parser.prog, given.script):
         return 2
     name = given.output.name.removesuffix(".gz").removesuffix(".tar")
     with tempfile.TemporaryDirectory() as scratch:

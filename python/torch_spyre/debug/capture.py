@@ -14,14 +14,16 @@ import argparse
 import hashlib
 import json
 import pathlib
-import runpy
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .. import _C
 from ..compile import handover
-from . import output_code
+from ..compile.segments import card_segments
+from . import output_code, user_script
+from .output_code import Json
 
+_SUMMARY = (__doc__ or "").partition("\n")[0]
 _FILE = '''"""{title}
 
 {text}
@@ -54,9 +56,8 @@ class Capture:
         self.files: dict[str, pathlib.Path] = {}  # by what the kernel is
 
     def __call__(self, executable: _C.Executable) -> None:
-        for index in range(executable.segment_count()):
-            if executable.segment(index)["kind"] == "card":
-                self._write(executable, index)
+        for segment in card_segments(executable):
+            self._write(executable, segment.index)
 
     def _write(self, executable: _C.Executable, index: int) -> None:
         text = executable.text(index, "opspec")
@@ -72,7 +73,7 @@ class Capture:
         self.files[key] = path
 
 
-def file_of(kernel: dict, name: str, times: str) -> str:
+def file_of(kernel: Json, name: str, times: str) -> str:
     """The file of a kernel (the text "opspec" of a segment); `times` is its text "why"."""
     inputs = [a for a in kernel["arguments"] if a["kind"] == "input"]
     rows = min(_rows(kernel["specs"]), default=2)
@@ -86,7 +87,7 @@ def file_of(kernel: dict, name: str, times: str) -> str:
     )
 
 
-def _example(argument: dict, rows: int) -> str:
+def _example(argument: Json, rows: int) -> str:
     size, stride, dtype = argument["size"], argument["stride"], f"torch.{argument['dtype']}"
     if argument["dtype"].startswith(("int", "uint", "bool")):
         top = 2 if argument["dtype"] == "bool" else rows
@@ -95,7 +96,9 @@ def _example(argument: dict, rows: int) -> str:
     return f'rand_strided({tuple(size)}, {tuple(stride)}, device="spyre", dtype={dtype})'
 
 
-def _ops(specs: list, loops: tuple[int, ...] = ()) -> Iterator[tuple[dict, tuple[int, ...]]]:
+def _ops(
+    specs: Sequence[Json], loops: tuple[int, ...] = ()
+) -> Iterator[tuple[Json, tuple[int, ...]]]:
     """(spec, counts of the loops around it) in order."""
     for spec in specs:
         if "body" in spec:
@@ -104,14 +107,14 @@ def _ops(specs: list, loops: tuple[int, ...] = ()) -> Iterator[tuple[dict, tuple
             yield spec, loops
 
 
-def _rows(specs: list) -> list[int]:
+def _rows(specs: Sequence[Json]) -> list[int]:
     return [spec["op_info"]["rows"] for spec, _loops in _ops(specs) if "rows" in spec["op_info"]]
 
 
 # ---- the explanation
 
 
-def explain(kernel: dict) -> Iterator[str]:
+def explain(kernel: Json) -> Iterator[str]:
     """What a person wants to know before reading OpSpecs."""
     ops = list(_ops(kernel["specs"]))
     yield "What it computes, op by op (extents of the loops; R: reduced):"
@@ -133,14 +136,14 @@ def explain(kernel: dict) -> Iterator[str]:
                 yield f"  {arg['name']:<5s} {form} {_where(arg)}"
 
 
-def _equation(spec: dict) -> str:
+def _equation(spec: Json) -> str:
     *inputs, result = [arg["name"] for arg in spec["args"]]
     constants = spec["op_info"].get("constants", {})
     parameters = [f"{name}={value}" for name, value in constants.items()]
     return f"{result} = {spec['op']}({', '.join(inputs + parameters)})"
 
 
-def _space(spec: dict) -> str:
+def _space(spec: Json) -> str:
     *inputs, result = [" ".join(arg["device_coordinates"]) for arg in spec["args"]]
     parts, divided, cores = [], [], 1
     for name, (extent, slices) in spec["iteration_space"].items():
@@ -161,12 +164,12 @@ def _around(loops: tuple[int, ...]) -> str:
     return f"; inside of loops of {' x '.join(map(str, loops))}" if loops else ""
 
 
-def _place(spec: dict) -> str:
+def _place(spec: Json) -> str:
     location = spec["op_info"].get("location")
     return f"; {location}" if location else ""
 
 
-def _argument(argument: dict) -> str:
+def _argument(argument: Json) -> str:
     if argument["kind"] == "constant":
         return f"constant {argument['value']} {argument['dtype']}"
     return (
@@ -175,7 +178,7 @@ def _argument(argument: dict) -> str:
     )
 
 
-def _where(arg: dict) -> str:
+def _where(arg: Json) -> str:
     ((where, byte),) = arg["allocation"].items()
     if where == "hbm":
         return f"argument a{arg['arg_index']}"
@@ -185,20 +188,16 @@ def _where(arg: dict) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="spyre capture", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser("spyre capture", description=_SUMMARY)
     parser.add_argument("-o", "--output", default="spyre_capture", help="directory of the files")
-    parser.add_argument("script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
+    user_script.add_to(parser)
     given = parser.parse_args(arguments)
-    if not pathlib.Path(given.script).is_file():
-        print(f"spyre capture: {given.script}: no such file", file=sys.stderr)
+    if not user_script.is_there(parser.prog, given.script):
         return 2
     capture = Capture(pathlib.Path(given.output))
     handover.observers.append(capture)
-    sys.argv = [given.script, *given.arguments]
-    sys.path[0] = str(pathlib.Path(given.script).resolve().parent)
     try:
-        runpy.run_path(given.script, run_name="__main__")
+        user_script.run(given.script, given.arguments)
     finally:
         handover.observers.remove(capture)
         for path in capture.files.values():

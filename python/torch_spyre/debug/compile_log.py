@@ -5,9 +5,17 @@ unless somebody listens."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-from .. import config
+from .. import _C, config
+from ..report import CompileReport
 from . import output_code
+
+if TYPE_CHECKING:
+    from ..compile.program import Program
+
+Listings = Callable[[int], Iterable[tuple[str, str]]]  # (pass, loop IR after it) of a segment
 
 _inductor = logging.getLogger("spyre.inductor")
 _passes = logging.getLogger("spyre.inductor.passes")
@@ -26,31 +34,29 @@ def wants_passes() -> bool:
     return bool(config.log_passes) and _passes.isEnabledFor(logging.DEBUG)
 
 
-def of_program(program, report, passes) -> None:
-    """`report` is the program's; `passes(segment)` gives (pass, loop IR after it), None without a
-    folder of stages."""
+def of_program(program: Program, report: CompileReport, passes: Listings | None) -> None:
+    """`report` is the program's; `passes` are None without a folder of stages."""
     loggers = (_inductor, _passes, _stickify, _wsr, _codegen, _execution, *_details)
     if not any(logger.isEnabledFor(logging.INFO) for logger in loggers):
         return
     executable = program.executable
     _inductor.info("compiled: %s", report)
-    for index, segment in enumerate(program.segments):
-        if segment["kind"] != "card":
-            _execution.info("segment %d: %d nodes on the host", index, len(segment["nodes"]))
+    for segment in program.segments:
+        index = segment.index
+        if not segment.on_card:
+            _execution.info("segment %d: %d nodes on the host", index, len(segment.nodes))
             continue
         _log_passes(executable, index, passes)
         for logger, (what, stage) in _details.items():
             if logger.isEnabledFor(logging.DEBUG):
                 logger.debug("segment %d, %s\n%s", index, what, executable.text(index, stage))
         _log_loops(index, executable)
-        _execution.info(
-            "segment %d: %d kernels, %.1f us", index, segment["kernels"], segment["card_us"]
-        )
+        _execution.info("segment %d: %d kernels, %.1f us", index, segment.kernels, segment.card_us)
     if _codegen.isEnabledFor(logging.DEBUG):
         _codegen.debug("%s", output_code.of_program(program))
 
 
-def _log_passes(executable, index: int, passes) -> None:
+def _log_passes(executable: _C.Executable, index: int, passes: Listings | None) -> None:
     if not _passes.isEnabledFor(logging.INFO):
         return
     stages = executable.stages(index)
@@ -68,7 +74,7 @@ def _log_passes(executable, index: int, passes) -> None:
     _passes.info("segment %d: AFTER PRE-SCHEDULING", index)
 
 
-def _log_loops(index: int, executable) -> None:
+def _log_loops(index: int, executable: _C.Executable) -> None:
     if not _stickify.isEnabledFor(logging.INFO) and not _wsr.isEnabledFor(logging.INFO):
         return
     ops = [line for line in executable.text(index, "loop").splitlines() if line.startswith("op ")]

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from .. import _C, config, environment
 from ..compile.loops import LoopGraph, paths
+from ..compile.segments import card_segments
 
 
 @dataclasses.dataclass
@@ -152,18 +153,18 @@ def cost_model_pass(graph: LoopGraph | _C.Executable) -> CostReport | None:
     if isinstance(graph, LoopGraph):
         report = CostReport([_group(0, _C.op_costs(graph._loops))])
     else:
-        cards = [i for i in range(graph.segment_count()) if graph.segment(i)["kind"] == "card"]
-        report = CostReport([_group(n, graph.op_costs(i)) for n, i in enumerate(cards)])
+        cards = enumerate(card_segments(graph))
+        report = CostReport([_group(n, graph.op_costs(card.index)) for n, card in cards])
     _thread.report = report
     return report
 
 
-def _group(index: int, costs: Sequence[tuple]) -> GroupCost:
+def _group(index: int, costs: Sequence[_C._Cost]) -> GroupCost:
     found = paths([[group for group, _count, _cut in tiles] for _n, _o, tiles, *_rest in costs])
     return GroupCost(index, [_op(cost, path) for cost, path in zip(costs, found, strict=True)])
 
 
-def _op(cost: tuple, path: tuple[int, ...]) -> OpCost:
+def _op(cost: _C._Cost, path: tuple[int, ...]) -> OpCost:
     name, opfunc, _tiles, cores, trip, us, memory_us, compute_us, ring_us, hbm, reread, lx = cost
     return OpCost(
         name=name,

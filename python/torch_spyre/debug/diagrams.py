@@ -7,9 +7,13 @@ import pathlib
 import shutil
 import subprocess
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import torch
+
+if TYPE_CHECKING:
+    from .provenance import Kernel
 
 SECONDS = 60  # for one picture; large graphs are slow to lay out
 
@@ -46,7 +50,7 @@ def of_graph(graph: torch.fx.Graph) -> Iterator[str]:
             yield f"{_quoted(source.name)} -> {_quoted(node.name)}"
 
 
-def of_kernels(kernels) -> Iterator[str]:
+def of_kernels(kernels: Iterable[Kernel]) -> Iterator[str]:
     """Kernels of the card, by the buffers that they hand over."""
     maker: dict[str, str] = {}
     for kernel in kernels:

@@ -23,8 +23,10 @@ import os
 import pathlib
 import shutil
 import tempfile
+from typing import Any
 
-from .. import environment
+from .. import _C, environment
+from ..compile.segments import card_segments, segment_of
 from . import output_code
 
 
@@ -46,15 +48,14 @@ def root() -> pathlib.Path:
     return pathlib.Path(cache_dir()) / "inductor-spyre"
 
 
-def write_all(executable) -> None:
+def write_all(executable: _C.Executable) -> None:
     """The kernels of every card segment."""
-    for index in range(executable.segment_count()):
-        if executable.segment(index)["kind"] == "card":
-            kernel = json.loads(executable.text(index, "opspec"))
-            write(executable, index, output_code.kernel_name(kernel, index))
+    for segment in card_segments(executable):
+        kernel = json.loads(executable.text(segment.index, "opspec"))
+        write(executable, segment.index, output_code.kernel_name(kernel, segment.index))
 
 
-def write(executable, segment: int, name: str) -> pathlib.Path:
+def write(executable: _C.Executable, segment: int, name: str) -> pathlib.Path:
     """The kernel's directory; it appears complete or not at all."""
     specs = executable.text(segment, "opspec")
     listing = executable.text(segment, "listing")
@@ -83,15 +84,17 @@ def write(executable, segment: int, name: str) -> pathlib.Path:
     return target
 
 
-def _describe(executable, segment: int, name: str, kernel: dict) -> dict:
+def _describe(
+    executable: _C.Executable, segment: int, name: str, kernel: dict[str, Any]
+) -> dict[str, Any]:
     *_kernels, total = executable.counters(segment)
-    about = executable.segment(segment)
+    about = segment_of(executable, segment)
     return {
         "name": name,
         "arguments": kernel.get("arguments", []),
-        "kernels": about["kernels"],
-        "macs": about["macs"],
-        "bytes": about["bytes"],
-        "card_us": about["card_us"],
+        "kernels": about.kernels,
+        "macs": about.macs,
+        "bytes": about.memory_bytes,
+        "card_us": about.card_us,
         "counters": total,
     }

@@ -4,9 +4,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+if TYPE_CHECKING:
+    from ..compile.program import Program
+    from ..compile.segments import Segment
+
+Json = dict[str, Any]  # of a kernel, an op or an operand, as docs/op-spec.md has it
 
 _HEADER = '''"""{title}"""
 
@@ -62,9 +69,9 @@ def runnable_graph(gm: torch.fx.GraphModule) -> str:
     )
 
 
-def of_program(program) -> str:
+def of_program(program: Program) -> str:
     """The segments of a compiled graph and the call that runs them in order."""
-    body = "".join(_segment(program, index) for index in range(len(program.segments)))
+    body = "".join(_segment(program, segment) for segment in program.segments)
     inputs = [program.fakes[value] for value, _source in program.inputs]
     return (
         _HEADER.format(
@@ -81,23 +88,22 @@ def of_program(program) -> str:
 # ---- pieces
 
 
-def _segment(program, index: int) -> str:
-    segment = program.segments[index]
-    if segment["kind"] == "card":
-        kernel = json.loads(program.executable.text(index, "opspec"))
-        return card_segment(kernel, index, segment["inputs"])
-    return f"\n\ndef segment_{index}({_names(segment['inputs'])}):\n" + "".join(
+def _segment(program: Program, segment: Segment) -> str:
+    if segment.on_card:
+        kernel = json.loads(program.executable.text(segment.index, "opspec"))
+        return card_segment(kernel, segment.index, segment.inputs)
+    return f"\n\ndef segment_{segment.index}({_names(segment.inputs)}):\n" + "".join(
         f"    {line}\n" for line in _host_lines(program, segment)
     )
 
 
-def kernel_name(kernel: dict, index: int) -> str:
+def kernel_name(kernel: Json, index: int) -> str:
     """ "sdsc_fused_mul_add_0": after the first few opfuncs."""
     ops = list(dict.fromkeys(_ops(kernel["specs"])))[:4]
     return f"sdsc_fused_{'_'.join(ops)}_{index}"
 
 
-def _ops(specs: list) -> Iterator[str]:
+def _ops(specs: Sequence[Json]) -> Iterator[str]:
     for spec in specs:
         if "body" in spec:
             yield from _ops(spec["body"])
@@ -105,7 +111,7 @@ def _ops(specs: list) -> Iterator[str]:
             yield spec["op"]
 
 
-def card_segment(kernel: dict, index: int, inputs) -> str:
+def card_segment(kernel: Json, index: int, inputs: Sequence[int]) -> str:
     """The kernel of a card segment and the function that calls it; `kernel` is the segment's text
     "opspec"."""
     name = kernel_name(kernel, index)
@@ -128,7 +134,7 @@ def card_segment(kernel: dict, index: int, inputs) -> str:
     )
 
 
-def _kernel_argument(argument: dict, values: Iterator[int]) -> str:
+def _kernel_argument(argument: Json, values: Iterator[int]) -> str:
     if argument["kind"] == "constant":
         value = float(argument["value"])
         return f"spyre_constant_tensor({value!r}, 'spyre', torch.{argument['dtype']})"
@@ -143,11 +149,11 @@ def _kernel_argument(argument: dict, values: Iterator[int]) -> str:
     return f"spyre_empty_with_layout({size}, {stride}, torch.{argument['dtype']}, {layout})"
 
 
-def _symbols(names: list[str]) -> str:
+def _symbols(names: Sequence[str]) -> str:
     return "[" + ", ".join(f"sympify('{name}')" for name in names) + "]"
 
 
-def _spec_source(spec: dict, indent: str, names: Iterator[str]) -> str:
+def _spec_source(spec: Json, indent: str, names: Iterator[str]) -> str:
     """The constructor call; `names` are those of the OpSpecs in order, as provenance has them."""
     tiled = _symbols(spec["tiled_symbols"])
     inner = indent + "    "
@@ -173,7 +179,7 @@ def _spec_source(spec: dict, indent: str, names: Iterator[str]) -> str:
     )
 
 
-def _arg_source(arg: dict, indent: str) -> str:
+def _arg_source(arg: Json, indent: str) -> str:
     fields = {
         "is_input": arg["is_input"],
         "arg_index": arg["arg_index"],
@@ -190,11 +196,11 @@ def _arg_source(arg: dict, indent: str) -> str:
     return f"{indent}TensorArg(\n{lines}{indent}),\n"
 
 
-def _host_lines(program, segment) -> Iterator[str]:
+def _host_lines(program: Program, segment: Segment) -> Iterator[str]:
     """The nodes of a host segment as statements over CPU tensors."""
-    for value in segment["inputs"]:
+    for value in segment.inputs:
         yield f"v{value} = v{value}.cpu()"
-    for number in segment["nodes"]:
+    for number in segment.nodes:
         node = program.nodes[number]
         ids = program.ids[node]
         targets = ", ".join(f"v{i}" for i in ids) if isinstance(ids, list) else f"v{ids}"
@@ -203,10 +209,10 @@ def _host_lines(program, segment) -> Iterator[str]:
             f"{k}={_argument(program, program.resolve(node, a))}" for k, a in node.kwargs.items()
         ]
         yield f"{targets} = torch.ops.{node.target}({', '.join(arguments)})"
-    yield f"return [{_names(segment['outputs'])}]"
+    yield f"return [{_names(segment.outputs)}]"
 
 
-def _argument(program, argument) -> str:
+def _argument(program: Program, argument: object) -> str:
     if isinstance(argument, torch.fx.Node):
         return f"v{program.ids[argument]}"
     if isinstance(argument, (list, tuple)):
@@ -216,26 +222,26 @@ def _argument(program, argument) -> str:
     return repr(argument)
 
 
-def _names(values) -> str:
+def _names(values: Iterable[int]) -> str:
     return ", ".join(f"v{value}" for value in values)
 
 
-def _call(program) -> str:
+def _call(program: Program) -> str:
     lines = [f"{_names([value for value, _ in program.inputs])}, = args"]
-    for index, segment in enumerate(program.segments):
-        results = _names(segment["outputs"])
-        lines.append(f"{results}, = segment_{index}({_names(segment['inputs'])})")
+    for segment in program.segments:
+        results = _names(segment.outputs)
+        lines.append(f"{results}, = segment_{segment.index}({_names(segment.inputs)})")
     outputs = [f"v{v}" if v is not None else repr(constant) for v, constant in program.outputs]
     lines.append(f"return [{', '.join(outputs)}]")
     return "\n\ndef call(args):\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def _main(values, call: str) -> str:
+def _main(values: Iterable[object], call: str) -> str:
     inputs = "\n".join(f"        {_example(value)}," for value in values)
     return _MAIN.format(inputs=inputs, call=call)
 
 
-def _example(value) -> str:
+def _example(value: object) -> str:
     """An expression for an input like `value`, a fake tensor or a number."""
     if not isinstance(value, torch.Tensor):
         return repr(value)

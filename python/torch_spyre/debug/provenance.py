@@ -7,6 +7,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..compile.segments import card_segments
+
+if TYPE_CHECKING:
+    from ..compile.program import Program
 
 
 @dataclass
@@ -61,12 +67,11 @@ def _lines(listing: str, segment: str) -> dict[int, list[str]]:
     return lines
 
 
-def kernels_of(program) -> list[Kernel]:
+def kernels_of(program: Program) -> list[Kernel]:
     """Of all card segments."""
     kernels = []
-    for index, what in enumerate(program.segments):
-        if what["kind"] != "card":
-            continue
+    for card in card_segments(program.executable):
+        index = card.index
         segment, text = f"segment{index}", program.executable.text
         files = _files(text(index, "bundle"), segment)
         lines = _lines(text(index, "listing"), segment)
@@ -76,7 +81,7 @@ def kernels_of(program) -> list[Kernel]:
     return kernels
 
 
-def mappings(kernels: list[Kernel]) -> dict:
+def mappings(kernels: list[Kernel]) -> dict[str, Any]:
     """Both directions between FX nodes and kernels, under the keys of PyTorch's own file, and of
     each kernel the source line, the bundle's files and the lines of the listing."""
     kernels_of_node: dict[str, list[str]] = {}

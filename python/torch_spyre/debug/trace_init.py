@@ -16,6 +16,8 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from types import FrameType, ModuleType
 
 _PACKAGE = pathlib.Path(__file__).parent.parent
 # Calls that are no more than looking at something.
@@ -38,7 +40,7 @@ class Trace:
         sys.setprofile(None)
         builtins.__import__ = self.original
 
-    def _place(self, frame, package: str) -> str | None:
+    def _place(self, frame: FrameType | None, package: str) -> str | None:
         """ "torch_spyre/eager.py": a file of the package as people write it."""
         file = frame.f_code.co_filename if frame else ""
         root = self.roots[package]
@@ -50,7 +52,14 @@ class Trace:
             self.seen.add((place, what))
             print(f"{place}:{line}".ljust(42), what + note)
 
-    def _import(self, name, globals=None, locals=None, fromlist=(), level=0):
+    def _import(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
         frame = sys._getframe(1)
         before = len(sys.modules)
         module = self.original(name, globals, locals, fromlist, level)
@@ -62,12 +71,12 @@ class Trace:
             self._tell(place, frame.f_lineno, f"import {full}", note)
         return module
 
-    def _profile(self, frame, event, _argument):
-        if event != "call" or frame.f_code.co_name in _UNTOLD:
+    def _profile(self, frame: FrameType, event: str, _argument: object) -> None:
+        if event != "call" or frame.f_code.co_name in _UNTOLD or frame.f_back is None:
             return
         place = self._place(frame.f_back, "torch_spyre")
         target = self._place(frame, "torch") if place else None
-        if target:
+        if place and target:
             self._tell(place, frame.f_back.f_lineno, f"-> {target} {frame.f_code.co_qualname}()")
 
 

@@ -5,10 +5,13 @@ cannot hold in float32, everything else as it comes. The lists are those of PyTo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from .._pytorch import pytree
-from .._pytorch.dispatch import without_autocast
+from .._pytorch.dispatch import OpOverload, without_autocast
 
 _aten = torch.ops.aten
 
@@ -30,16 +33,13 @@ logsumexp prod softmax.int log_softmax.int cumprod cumsum sum sum.dim_IntList no
 """.split()
 
 
-def _kernel(op, chosen_dtype):
-    def cast(value):
-        eligible = (
-            isinstance(value, torch.Tensor)
-            and value.is_floating_point()
-            and value.device.type == "spyre"
-        )
-        return value.to(chosen_dtype()) if eligible else value
+def _kernel(op: OpOverload, chosen_dtype: Callable[[], torch.dtype]) -> Callable[..., Any]:
+    def cast(value: object) -> object:
+        if not isinstance(value, torch.Tensor) or value.device.type != "spyre":
+            return value
+        return value.to(chosen_dtype()) if value.is_floating_point() else value
 
-    def kernel(*args, **kwargs):
+    def kernel(*args: Any, **kwargs: Any) -> Any:
         with without_autocast():
             args, kwargs = pytree.tree_map(cast, (args, kwargs))
             return op(*args, **kwargs)

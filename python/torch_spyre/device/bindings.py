@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from .. import _C
@@ -11,19 +13,30 @@ from .._formats import CardEnum
 from .._pytorch.fake import FakeTensor
 from ..constants import BYTES_IN_STICK
 from . import streams
+from .streams import Device
 
 # ---- tensors
 
 
-def spyre_empty_with_layout(size, stride, dtype, layout, device=None) -> torch.Tensor:
-    """An uninitialised tensor of the card whose storage has `layout`."""
-    device = torch.device("spyre" if device is None else device)
-    if device.type != "spyre":
-        raise ValueError(f"device_layout: expected a spyre device, got {device}")
-    card = _C.current_device() if device.index is None else device.index
-    return torch.ops.spyre._empty_with_layout(
+def spyre_empty_with_layout(
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: torch.dtype,
+    layout: _C.SpyreTensorLayout,
+    device: Device = None,
+) -> torch.Tensor:
+    """An uninitialised tensor of the card whose storage has `layout`; `stride` in elements.
+
+    Raises: ValueError for another device, Unsupported for a layout that does not hold the sizes.
+    """
+    place = torch.device("spyre" if device is None else device)
+    if place.type != "spyre":
+        raise ValueError(f"device_layout: expected a spyre device, got {place}")
+    card = _C.current_device() if place.index is None else place.index
+    made: torch.Tensor = torch.ops.spyre._empty_with_layout(
         list(size), list(stride), dtype, _C._layout_address(layout), card
     )
+    return made
 
 
 def device_tensor_layout(tensor: torch.Tensor) -> _C.SpyreTensorLayout | None:
@@ -34,8 +47,17 @@ def device_tensor_layout(tensor: torch.Tensor) -> _C.SpyreTensorLayout | None:
 
 
 def empty_with_layout(
-    size, layout, dtype=None, device=None, pin_memory=None, memory_format=None
+    size: Sequence[int],
+    layout: _C.SpyreTensorLayout,
+    dtype: torch.dtype | None = None,
+    device: Device = None,
+    pin_memory: bool | None = None,
+    memory_format: torch.memory_format | None = None,
 ) -> torch.Tensor:
+    """An uninitialised contiguous tensor of these sizes; dtype None is PyTorch's default.
+
+    Raises: RuntimeError for pinned memory or another memory format, ValueError for another device.
+    """
     if pin_memory or memory_format not in (
         None,
         torch.contiguous_format,
@@ -47,10 +69,10 @@ def empty_with_layout(
     return spyre_empty_with_layout(size, contiguous, dtype, layout, device)
 
 
-def _check_layout(tensor: torch.Tensor, layout) -> None:
+def _check_layout(tensor: torch.Tensor, layout: _C.SpyreTensorLayout) -> None:
     """Views share their storage's layout; dims of one element say nothing of a place."""
 
-    def places(of):
+    def places(of: _C.SpyreTensorLayout) -> tuple[list[tuple[int, int]], tuple[object, ...]]:
         steps = zip(of.device_size[:-1], of.stride_map[:-1], strict=True)
         inner = (of.device_size[-1], of.stride_map[-1], of.device_dtype, of.element_arrangement)
         return [step for step in steps if step[0] != 1], inner
@@ -62,34 +84,61 @@ def _check_layout(tensor: torch.Tensor, layout) -> None:
         )
 
 
-def as_strided_with_layout(self, size, stride, storage_offset, device_layout) -> torch.Tensor:
-    """The view of these sizes and strides (elements); offset None is the tensor's own."""
+def as_strided_with_layout(
+    self: torch.Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None,
+    device_layout: _C.SpyreTensorLayout,
+) -> torch.Tensor:
+    """The view of these sizes and strides (elements); offset None is the tensor's own.
+
+    Raises: Unsupported for another layout than the storage has.
+    """
     _check_layout(self, device_layout)
     return torch.as_strided(self, size, stride, storage_offset)
 
 
-def reinterpret_tensor(self, size, stride, offset_increment: int = 0) -> torch.Tensor:
+def reinterpret_tensor(
+    self: torch.Tensor, size: Sequence[int], stride: Sequence[int], offset_increment: int = 0
+) -> torch.Tensor:
     """As as_strided, from the tensor's own offset on."""
-    return torch.as_strided(self, size, stride, self.storage_offset() + offset_increment)
+    offset = int(self.storage_offset()) + offset_increment
+    return torch.as_strided(self, size, stride, offset)
 
 
-def reinterpret_tensor_with_layout(self, size, stride, offset_increment: int, stl) -> torch.Tensor:
+def reinterpret_tensor_with_layout(
+    self: torch.Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    offset_increment: int,
+    stl: _C.SpyreTensorLayout,
+) -> torch.Tensor:
+    """reinterpret_tensor(), of a tensor that must have the layout `stl` if it is on the card.
+
+    Raises: Unsupported for another layout than the storage has.
+    """
     if self.device.type == "spyre":
         _check_layout(self, stl)
     return reinterpret_tensor(self, size, stride, offset_increment)
 
 
-def copy_tensor(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False):
+def copy_tensor(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """Copies into `dst`, which is returned."""
     return dst.copy_(self, non_blocking=non_blocking)
 
 
 def fill_tensor(self: torch.Tensor, value: float) -> torch.Tensor:
+    """Fills a tensor of the card, which is returned.
+
+    Raises: RuntimeError for a tensor of another device or without elements.
+    """
     if self.device.type != "spyre" or self.numel() == 0:
         raise RuntimeError("fill_tensor: expected a tensor of the spyre device with elements")
     return self.fill_(value)
 
 
-def encode_constant(value: float, data_format) -> int:
+def encode_constant(value: float, data_format: _C.DataFormats) -> int:
     """The bits of a number in a format of the card, as an unsigned integer."""
     lanes = data_format.elems_per_stick()
     layout = _C.SpyreTensorLayout([1, lanes], [-1, -1], data_format)
@@ -103,30 +152,38 @@ def encode_constant(value: float, data_format) -> int:
 
 
 class SpyreStreamError(CardEnum):
+    """Why a stream refuses work."""
+
     Success = 0
     Shutdown = 1  # refuses work
 
 
 class SpyreDeviceState(CardEnum):
+    """Of all cards of the process together."""
+
     Ok = 0
     NotInitialized = 1
     StreamError = 2
 
 
-def get_stream_from_pool(device, priority: int = 0) -> streams.Stream:
+def get_stream_from_pool(device: Device, priority: int = 0) -> streams.Stream:
+    """A stream of the card; priority 0 is low, any other one high."""
     return streams.Stream(device, priority)
 
 
-def stream_get_error(stream) -> SpyreStreamError:
+def stream_get_error(stream: torch.Stream) -> SpyreStreamError:
+    """Whether the stream refuses work because of an earlier error."""
     failed = streams.as_stream(stream).failed()
     return SpyreStreamError.Shutdown if failed else SpyreStreamError.Success
 
 
 def stream_get_error_string(error: SpyreStreamError) -> str:
+    """The name of the error."""
     return SpyreStreamError(error).name
 
 
 def get_device_state() -> SpyreDeviceState:
+    """StreamError when a stream of any card refuses work."""
     if not _C.is_started():
         return SpyreDeviceState.NotInitialized
     numbers = range(1 + _C.LOW_STREAMS + _C.HIGH_STREAMS)
@@ -143,18 +200,22 @@ def _generator(card: int) -> torch.Generator:
 
 
 def manual_seed(seed: int, device: int = -1) -> None:
+    """Seeds the generator of one card."""
     _generator(device).manual_seed(seed)
 
 
 def initial_seed(device: int = -1) -> int:
+    """The seed of a card's generator."""
     return _generator(device).initial_seed()
 
 
 def get_rng_state(device: int = -1) -> torch.Tensor:
+    """The state of a card's generator: uint8 [bytes], on the host."""
     return _generator(device).get_state()
 
 
 def set_rng_state(new_state: torch.Tensor, device: int = -1) -> None:
+    """Sets what get_rng_state() returned."""
     _generator(device).set_state(new_state)
 
 
@@ -169,4 +230,4 @@ def install() -> None:
     ):  # fmt: skip
         setattr(_C, function.__name__, function)
     _C.set_current_stream = streams.exchange_stream
-    _C._SpyreStreamBase = streams.Stream  # type: ignore[attr-defined]
+    _C._SpyreStreamBase = streams.Stream

@@ -11,6 +11,7 @@ import torch
 from .. import _C
 from .._pytorch.dynamo import untraced
 from . import properties, streams
+from .streams import Device
 
 
 def is_available() -> bool:
@@ -43,17 +44,17 @@ def manual_seed_all(seed: int) -> None:
 
 
 @untraced
-def initial_seed(device="spyre") -> int:
+def initial_seed(device: Device = "spyre") -> int:
     return _C._get_default_generator(streams.device_index(device)).initial_seed()
 
 
 @untraced
-def get_rng_state(device="spyre") -> torch.Tensor:
+def get_rng_state(device: Device = "spyre") -> torch.Tensor:
     return _C._get_default_generator(streams.device_index(device)).get_state()
 
 
 @untraced
-def set_rng_state(state: torch.Tensor, device="spyre") -> None:
+def set_rng_state(state: torch.Tensor, device: Device = "spyre") -> None:
     _C._get_default_generator(streams.device_index(device)).set_state(state)
 
 
@@ -92,21 +93,21 @@ def _exchange_device(index: int) -> int:
 class device:
     """`with torch.spyre.device(1):` makes a card the current one."""
 
-    def __init__(self, device):
+    def __init__(self, device: Device):
         self._card = streams.device_index(device)
 
     def __enter__(self) -> None:
         self._before = _exchange_device(self._card)
 
-    def __exit__(self, *_exception) -> None:
+    def __exit__(self, *_exception: object) -> None:
         _exchange_device(self._before)
 
 
-def set_device(device) -> None:
+def set_device(device: Device) -> None:
     _C.set_device(streams.device_index(device))
 
 
-def mem_get_info(device=None) -> tuple[int, int]:
+def mem_get_info(device: Device = None) -> tuple[int, int]:
     """Bytes of a card that are free and that it has."""
     return torch.accelerator.get_memory_info(streams.device_index(device))
 
@@ -118,7 +119,7 @@ _SUMMARY = (
 )
 
 
-def memory_summary(device=None, abbreviated: bool = False) -> str:
+def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
     """memory_stats() as a table; `abbreviated` leaves out the totals."""
     card = streams.device_index(device)
     stats = torch.accelerator.memory_stats(card)
@@ -168,7 +169,7 @@ def make_module() -> types.ModuleType:
                  "reset_accumulated_memory_stats", "empty_cache"):  # fmt: skip
         setattr(module, name, getattr(torch.accelerator.memory, name))
 
-    def __getattr__(name: str):
+    def __getattr__(name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in _OF_INDUCTOR:  # PyTorch asks when Inductor is first used

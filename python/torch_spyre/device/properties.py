@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import _C
 from . import streams
+from .streams import Device
 
 NAME = "IBM Spyre (emulated)"
 
@@ -34,7 +35,7 @@ class DeviceProperties:
         return self.multi_processor_count
 
 
-def _check_card(device) -> int:
+def _check_card(device: Device) -> int:
     card = streams.device_index(device)
     if not 0 <= card < _C.device_count():
         raise RuntimeError(
@@ -43,7 +44,7 @@ def _check_card(device) -> int:
     return card
 
 
-def get_device_properties(device=None) -> DeviceProperties:
+def get_device_properties(device: Device = None) -> DeviceProperties:
     """Of a card (None, int, str or torch.device; None is the current one). Starts nothing.
 
     Raises: RuntimeError for a card that the process does not use, ValueError for another device.
@@ -64,11 +65,11 @@ def get_device_properties(device=None) -> DeviceProperties:
     )
 
 
-def get_device_name(device=None) -> str:
+def get_device_name(device: Device = None) -> str:
     return get_device_properties(device).name
 
 
-def get_device_capability(device=None) -> dict[str, Any]:
+def get_device_capability(device: Device = None) -> dict[str, Any]:
     """The properties by name: as for `torch.xpu` a dict, since the card has no (major, minor). What
     dtypes a card holds says `torch.accelerator.get_device_capability()`."""
     return dataclasses.asdict(get_device_properties(device))
@@ -85,7 +86,7 @@ def get_arch_list() -> list[str]:
     return ["spyre"]
 
 
-def can_device_access_peer(device, peer_device) -> bool:
+def can_device_access_peer(device: Device, peer_device: Device) -> bool:
     """Cards do not read each other's memory; copies between them go through the host."""
     _check_card(device)
     _check_card(peer_device)

@@ -4,29 +4,34 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import torch
 
 from .. import _C
 from .._pytorch.dispatch import stream_type
 
+Device = torch.device | str | int | None  # a card; None is the current one
 
-def device_index(device=None) -> int:
+
+def device_index(device: Device = None) -> int:
     """The card that `device` (None, int, str or torch.device) names; None is the current one."""
     if device is None:
         return _C.current_device()
     if isinstance(device, int):
         return device
-    device = torch.device(device)
-    if device.type != "spyre":
-        raise ValueError(f"expected a spyre device, got {device}")
-    return _C.current_device() if device.index is None else device.index
+    place = torch.device(device)
+    if place.type != "spyre":
+        raise ValueError(f"expected a spyre device, got {place}")
+    return _C.current_device() if place.index is None else place.index
 
 
 class Stream(torch.Stream):
     """Work in order. Priority 0 takes one of the low streams, any other one of the high ones."""
 
-    def __new__(cls, device=None, priority: int = 0, *, stream_id: int | None = None):
+    def __new__(
+        cls, device: Device = None, priority: int = 0, *, stream_id: int | None = None
+    ) -> Stream:
         card = device_index(device)
         if isinstance(priority, bool) or not isinstance(priority, int):
             raise TypeError(f"priority: expected an int, got {type(priority).__name__}")
@@ -39,7 +44,9 @@ class Stream(torch.Stream):
             device_type=stream_type(),
         )
 
-    def __init__(self, device=None, priority: int = 0, *, stream_id: int | None = None):
+    def __init__(
+        self, device: Device = None, priority: int = 0, *, stream_id: int | None = None
+    ) -> None:
         self._card = self.device_index
         self._id = self.stream_id
         self._before: list[tuple[int, int]] = []
@@ -65,15 +72,15 @@ class Stream(torch.Stream):
     def synchronize(self) -> None:
         _C._stream_synchronize(self._card, self._id)
 
-    def record_event(self, event=None):
+    def record_event(self, event: torch.Event | None = None) -> torch.Event:
         event = Event() if event is None else event
         event.record(self)
         return event
 
-    def wait_event(self, event) -> None:
+    def wait_event(self, event: torch.Event) -> None:
         event.wait(self)
 
-    def wait_stream(self, stream) -> None:
+    def wait_stream(self, stream: torch.Stream) -> None:
         self.wait_event(as_stream(stream).record_event())
 
     def __enter__(self) -> Stream:
@@ -82,12 +89,12 @@ class Stream(torch.Stream):
         _C._exchange_stream(self._card, self._id)
         return self
 
-    def __exit__(self, *_exception) -> None:
+    def __exit__(self, *_exception: object) -> None:
         device, stream = self._before.pop()
         _C._exchange_stream(self._card, stream)
         _C.set_device(device)
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, torch.Stream):
             return NotImplemented
         mine = (self.device_type, self._card, self._id)
@@ -109,41 +116,42 @@ def Event(  # noqa: N802
     return torch.Event(device="spyre", enable_timing=enable_timing)
 
 
-def as_stream(stream) -> Stream:
-    if isinstance(stream, torch.Stream) and not isinstance(stream, Stream):
-        return Stream(stream.device, stream_id=stream.stream_id)
-    return stream
+def as_stream(stream: torch.Stream) -> Stream:
+    """A stream of the device that PyTorch made, as one of this package."""
+    if isinstance(stream, Stream):
+        return stream
+    return Stream(stream.device, stream_id=stream.stream_id)
 
 
-def stream(stream):
+def stream(stream: torch.Stream | None) -> contextlib.AbstractContextManager[Any]:
     """`with torch.spyre.stream(s):` makes s the current stream; None changes nothing."""
     if stream is None:
         return contextlib.nullcontext()
-    if not isinstance(stream, Stream | torch.Stream):
+    if not isinstance(stream, torch.Stream):
         raise TypeError(f"expected a torch.spyre.Stream, got {type(stream).__name__}")
     return stream
 
 
-def current_stream(device=None) -> Stream:
+def current_stream(device: Device = None) -> Stream:
     card = device_index(device)
     return Stream(card, stream_id=_C._current_stream(card))
 
 
-def default_stream(device=None) -> Stream:
+def default_stream(device: Device = None) -> Stream:
     return Stream(device_index(device), stream_id=0)
 
 
-def set_stream(stream) -> None:
+def set_stream(stream: torch.Stream) -> None:
     exchange_stream(stream)
 
 
-def exchange_stream(stream) -> Stream:
+def exchange_stream(stream: torch.Stream) -> Stream:
     """Makes a stream the current one of its card; the one that was."""
-    stream = as_stream(stream)
-    return Stream(stream._card, stream_id=_C._exchange_stream(stream._card, stream.id))
+    chosen = as_stream(stream)
+    return Stream(chosen._card, stream_id=_C._exchange_stream(chosen._card, chosen.id))
 
 
-def synchronize(device=None) -> None:
+def synchronize(device: Device = None) -> None:
     """Waits for every stream of the card, or of all cards; raises their sticky errors."""
     cards = range(_C.device_count()) if device is None else [device_index(device)]
     for card in cards:

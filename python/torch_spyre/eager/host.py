@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 
 from .. import _C, _fallback
 from .._pytorch import pytree
-from .._pytorch.dispatch import schema_of
+from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import handover
 from ..compile.registered import fallback_ops
 
@@ -31,7 +32,7 @@ def warn_downcast() -> bool:
     return not torch.is_warn_always_enabled()
 
 
-def run_on_cpu(op, args, kwargs, reason: str | None = None):
+def run_on_cpu(op: OpOverload, args: Arguments, kwargs: Keywords, reason: str | None = None) -> Any:
     """Runs `op` on CPU copies; results return to the card, what it wrote is copied back.
 
     With a `reason` it is a fallback (_fallback.py) if the operator reads a tensor of the card, once
@@ -64,15 +65,16 @@ def run_on_cpu(op, args, kwargs, reason: str | None = None):
 _LEAVES_16_BITS = {_aten._fused_sgd, _aten._fused_sgd_}
 
 
-def call(op, args, kwargs):
+def call(op: OpOverload, args: Arguments, kwargs: Keywords) -> Any:
     """Calls PyTorch's own kernel; where the CPU has none for 16 bits, the one for float32.
 
     PyTorch hands a number to a Python kernel in the place of a tensor without dimensions. Most
     operators take it back, and it leaves the dtype of such a tensor beside it as it is."""
     if op.overloadpacket in _LEAVES_16_BITS:
         dtypes = {getattr(leaf, "dtype", None) for leaf in pytree.tree_leaves((args, kwargs))}
-        for narrow in dtypes & {torch.float16, torch.bfloat16}:
-            return _in_float32(op, args, kwargs, narrow)
+        for narrow in (torch.float16, torch.bfloat16):
+            if narrow in dtypes:
+                return _in_float32(op, args, kwargs, narrow)
     try:
         return op(*args, **kwargs)
     except NotImplementedError as error:
@@ -96,7 +98,7 @@ def call(op, args, kwargs):
 _OF_NORMS = {_aten.native_group_norm_backward, _aten.native_batch_norm_backward}
 
 
-def _mixes_floats(op, args) -> bool:
+def _mixes_floats(op: OpOverload, args: Arguments) -> bool:
     """Whether there is no one dtype to compute in; a backward function gets from the card what the
     CPU's forward function would give in another dtype."""
     leaves = pytree.tree_leaves(args)
@@ -105,22 +107,22 @@ def _mixes_floats(op, args) -> bool:
     return len(floats) > 1 and not op.overloadpacket.__name__.endswith("backward")
 
 
-def _narrowest(args) -> torch.dtype:
+def _narrowest(args: Arguments) -> torch.dtype:
     dtypes = {leaf.dtype for leaf in pytree.tree_leaves(args) if isinstance(leaf, torch.Tensor)}
     return torch.bfloat16 if torch.bfloat16 in dtypes else torch.float16
 
 
-def _in_float32(op, args, kwargs, narrow: torch.dtype):
+def _in_float32(op: OpOverload, args: Arguments, kwargs: Keywords, narrow: torch.dtype) -> Any:
     wide: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # id of an argument: it, its cast
 
-    def widened(value):
+    def widened(value: Any) -> Any:
         if getattr(value, "dtype", None) != narrow:
             return value
         if id(value) not in wide:
             wide[id(value)] = value, value.float()
         return wide[id(value)][1]
 
-    def narrowed(value):
+    def narrowed(value: Any) -> Any:
         if id(value) in originals:
             return originals[id(value)]
         return value.to(narrow) if getattr(value, "dtype", None) == torch.float32 else value
@@ -134,7 +136,7 @@ def _in_float32(op, args, kwargs, narrow: torch.dtype):
     return pytree.tree_map(narrowed, results)
 
 
-def _wrapped(op, values) -> list:
+def _wrapped(op: OpOverload, values: Arguments) -> list[Any]:
     """The arguments with tensors in the place of numbers, where the operator wants tensors."""
     return [
         torch.tensor(value)
@@ -144,7 +146,7 @@ def _wrapped(op, values) -> list:
     ]
 
 
-def _is_tensor(argument) -> bool:
+def _is_tensor(argument: torch.Argument) -> bool:
     return str(argument.type) in ("Tensor", "Optional[Tensor]")
 
 
@@ -157,7 +159,7 @@ class _Copies:
     kernels resize or replace: `write_back` moves values and sizes.
     """
 
-    def __init__(self, op, args, kwargs):
+    def __init__(self, op: OpOverload, args: Arguments, kwargs: Keywords) -> None:
         self.op = op
         self.device: torch.device | None = None
         self.bytes_read = 0  # of the card
@@ -170,7 +172,7 @@ class _Copies:
         self._only_written = _only_written(op, args, kwargs)
         self._shared = _shared(self._written, (args, kwargs)) if self._written else set()
 
-    def to_cpu(self, value):
+    def to_cpu(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor) and value.device.type == "spyre":
             self.device = value.device
             if id(value) not in self._copy_of:
@@ -210,7 +212,7 @@ class _Copies:
         self._generators.append((original, copy))
         return copy
 
-    def with_generator(self, args, kwargs):
+    def with_generator(self, args: Arguments, kwargs: Keywords) -> Keywords:
         """Random operators draw from the device's own generator."""
         names = [argument.name for argument in schema_of(self.op).arguments]
         device = self.device
@@ -234,7 +236,7 @@ class _Copies:
             original.copy_(copy)
             self.bytes_written += copy.nbytes
 
-    def to_card(self, value):
+    def to_card(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
         if id(value) in self._copies:
@@ -249,7 +251,7 @@ def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
-def _on_card(values) -> Iterable[torch.Tensor]:
+def _on_card(values: object) -> Iterable[torch.Tensor]:
     for leaf in pytree.tree_leaves(values):
         if isinstance(leaf, torch.Tensor) and leaf.device.type == "spyre":
             yield leaf
@@ -262,12 +264,14 @@ _UNDECLARED = {
 }
 
 
-def _named(op, args, kwargs):
+def _named(
+    op: OpOverload, args: Arguments, kwargs: Keywords
+) -> Iterator[tuple[torch.Argument, Any]]:
     for index, argument in enumerate(schema_of(op).arguments):
         yield argument, args[index] if index < len(args) else kwargs.get(argument.name)
 
 
-def _written(op, args, kwargs) -> list:
+def _written(op: OpOverload, args: Arguments, kwargs: Keywords) -> list[Any]:
     """The arguments that the operator writes."""
     undeclared = _UNDECLARED.get(op, ())
     return [
@@ -287,7 +291,7 @@ _DRAWS = {
 }  # fmt: skip
 
 
-def _only_written(op, args, kwargs) -> set[int]:
+def _only_written(op: OpOverload, args: Arguments, kwargs: Keywords) -> set[int]:
     """Ids of the tensors whose values the operator never reads: out= that is no operand as well,
     and what it fills with random numbers."""
     filled = op in _DRAWS
@@ -312,7 +316,7 @@ def overlaps(tensor: torch.Tensor) -> bool:
     return False
 
 
-def _shared(written: list[torch.Tensor], values) -> set[int]:
+def _shared(written: list[torch.Tensor], values: object) -> set[int]:
     """Storages of written tensors that another tensor of the call has, too, or that hold several
     elements in one place."""
     by_storage: dict[int, set[int]] = {}

@@ -4,10 +4,15 @@ allocations, and eager.dispatch() for all others."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
 import torch
+from torch import Tensor
 
 from .. import _C
 from .._pytorch.dispatch import (
+    OpOverload,
     call_composite,
     is_decomposed_by_autograd,
     log_sigmoid_backward,
@@ -20,6 +25,8 @@ from .host import run_on_cpu
 
 _aten = torch.ops.aten
 
+Kernel = Callable[..., Any]
+
 # Copies and allocations, which are the binding's own business, and constants.
 _NOT_DIRECT = {
     "_to_copy", "clone", "copy", "copy_", "empty", "empty_like", "fill", "full", "full_like",
@@ -28,7 +35,7 @@ _NOT_DIRECT = {
 }  # fmt: skip
 
 
-def direct_operators():
+def direct_operators() -> Iterator[tuple[str, OpOverload]]:
     """Operators that are registered one by one. PyTorch would compose many of them of an
     allocation and the out= form; asked directly, the compiler chooses the layout of a result.
     Views and what PyTorch differentiates through its parts stay PyTorch's."""
@@ -50,11 +57,11 @@ def direct_operators():
         yield full_name.removeprefix("aten::"), op
 
 
-def _kernel(op):
+def _kernel(op: OpOverload) -> Kernel:
     return lambda *args, **kwargs: dispatch(op, *args, **kwargs)
 
 
-def _local_scalar_dense(tensor):
+def _local_scalar_dense(tensor: Tensor) -> Any:
     return _aten._local_scalar_dense.default(tensor.cpu())
 
 
@@ -65,7 +72,14 @@ _CARD_COPIES = {
 }  # fmt: skip
 
 
-def _to_copy(tensor, *, dtype=None, device=None, memory_format=None, **options):
+def _to_copy(
+    tensor: Tensor,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    memory_format: torch.memory_format | None = None,
+    **options: Any,
+) -> Any:
     """Casts on the card; copies between cards are PyTorch's composition of empty and copy."""
     op = _aten._to_copy.default
     here = device is None or torch.device(device) in (tensor.device, torch.device("spyre"))
@@ -81,7 +95,7 @@ def _to_copy(tensor, *, dtype=None, device=None, memory_format=None, **options):
     )
 
 
-def _clone(tensor, *, memory_format=None):
+def _clone(tensor: Tensor, *, memory_format: torch.memory_format | None = None) -> Any:
     op = _aten.clone.default
     plain = tensor.dtype in _CARD_COPIES and not tensor.is_neg()
     if plain and tensor.numel() > 0 and tensor.dim() <= 6:
@@ -89,33 +103,37 @@ def _clone(tensor, *, memory_format=None):
     return call_composite(op, tensor, memory_format=memory_format)
 
 
-def _zero_(tensor):
+def _zero_(tensor: Tensor) -> Tensor:
     return tensor if _C._fill_zero(tensor) else tensor.fill_(0)
 
 
-def _resize_(tensor, size, *, memory_format=None):
-    size = torch.Size(size)
+def _resize_(
+    tensor: Tensor, size: Sequence[int], *, memory_format: torch.memory_format | None = None
+) -> Tensor:
+    shape = torch.Size(size)
     if memory_format is torch.preserve_format:
         raise RuntimeError("Unsupported memory format Preserve")
     form = memory_format or torch.contiguous_format
-    if tensor.shape == size and (memory_format is None or tensor.is_contiguous(memory_format=form)):
+    if tensor.shape == shape and (
+        memory_format is None or tensor.is_contiguous(memory_format=form)
+    ):
         return tensor
-    fresh = torch.empty(size, dtype=tensor.dtype, device=tensor.device)
+    fresh = torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
     kept = min(fresh.numel(), tensor.numel())
     if kept:
         fresh.view(-1)[:kept].copy_(tensor.reshape(-1)[:kept])
-    stride = torch.empty(size, device="meta", memory_format=form).stride()
+    stride = torch.empty(shape, device="meta", memory_format=form).stride()
     return tensor.set_(fresh.untyped_storage(), 0, fresh.shape, stride)
 
 
-def _refuse_quantized(*_args, **_options):
+def _refuse_quantized(*_args: Any, **_options: Any) -> NoReturn:
     raise RuntimeError(
         "quantized tensors cannot lie on the spyre device: dequantize() them, or keep their "
         "int_repr() there"
     )
 
 
-def _convolution(*args):
+def _convolution(*args: Any) -> Any:
     from ..compile.convolution import convolution
 
     result = convolution(*args)
@@ -124,33 +142,43 @@ def _convolution(*args):
     return run_on_cpu(_aten.convolution.default, args, {}, "convolution has no program")
 
 
-def _convolution_backward(grad, x, weight, stride, padding, dilation, transposed, output_padding,
-                          groups, mask):  # fmt: skip
+def _convolution_backward(
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    mask: Sequence[bool],
+) -> Any:
     sizes = [weight.shape[0]] if mask[2] else None
     args = (grad, x, weight, sizes, stride, padding, dilation, transposed, output_padding, groups,
             mask)  # fmt: skip
     return run_on_cpu(_aten.convolution_backward.default, args, {}, "convolution has no program")
 
 
-def _layer_norm_backward(*args):
+def _layer_norm_backward(*args: Any) -> Any:
     # The CPU's kernel wants statistics in another dtype than devices give.
     return native_layer_norm_backward(*args)
 
 
-def _narrow_copy(x, dim, start, length):
+def _narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Any:
     try:
         return x.narrow(dim, start, length).clone()
     except IndexError:  # the CPU's kernel has a class of its own for this
         return run_on_cpu(_aten.narrow_copy.default, (x, dim, start, length), {})
 
 
-def _nested_fits(_x, _mask) -> bool:
+def _nested_fits(_x: Tensor, _mask: Tensor) -> bool:
     """TransformerEncoder asks this before it makes a nested tensor, which the card has not; with
     False it masks instead."""
     return False
 
 
-def _log_sigmoid_backward(grad, x, buffer):
+def _log_sigmoid_backward(grad: Tensor, x: Tensor, buffer: Tensor) -> Any:
     # What the CPU's kernel keeps in the buffer, devices do not.
     return log_sigmoid_backward(grad, x, buffer)
 
@@ -166,7 +194,7 @@ def register() -> list[torch.library.Library]:
     aten = torch.library.Library("aten", "IMPL", "PrivateUse1")
     kernels = torch.library.Library("aten", "IMPL", "PrivateUse2")
 
-    def register_kernel(name, kernel):
+    def register_kernel(name: str, kernel: Kernel) -> None:
         kernels.impl(name, untraced(kernel))
         _C.register_operator(name)
 

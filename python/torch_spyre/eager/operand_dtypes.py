@@ -11,12 +11,13 @@ raises PyTorch's error.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 
 from .._pytorch import pytree
-from .._pytorch.dispatch import OpOverload, hint_of, schema_of, without_modes
+from .._pytorch.dispatch import Arguments, OpOverload, hint_of, schema_of, without_modes
 from ..compile import handover
 from .host import call
 
@@ -29,10 +30,10 @@ _NOT_ASKED = {
     _aten._scaled_mm.default,
 }
 REFUSAL = "it does not take operands of these dtypes together"
-_accepted: set[tuple] = set()  # operators with the kinds of their arguments
+_accepted: set[tuple[object, ...]] = set()  # operators with the kinds of their arguments
 
 
-def are_accepted(op: OpOverload, values: list) -> bool:
+def are_accepted(op: OpOverload, values: Arguments) -> bool:
     """Whether PyTorch's CPU kernel takes the dtypes of op(*values); `values` are in the order of
     the schema, their tensors of any device or fake."""
     kinds = [_kind(value) for value in pytree.tree_leaves(values)]
@@ -55,12 +56,12 @@ def _is_backward(op: OpOverload) -> bool:
     return "backward" in schema_of(op).name
 
 
-def checked(op: OpOverload, decomposition: Callable) -> Callable:
+def checked(op: OpOverload, decomposition: Callable[..., Any]) -> Callable[..., Any]:
     """The decomposition of an operator, NotImplemented where PyTorch's CPU kernel of the whole does
     not take the operands' dtypes; its parts may promote them."""
 
     @functools.wraps(decomposition)
-    def function(*args, **kwargs):
+    def function(*args: Any, **kwargs: Any) -> Any:
         differ = _may_differ(args) or bool(kwargs)
         if differ and not are_accepted(op, handover.positional(op, args, kwargs)):
             return NotImplemented
@@ -69,20 +70,20 @@ def checked(op: OpOverload, decomposition: Callable) -> Callable:
     return function
 
 
-def _may_differ(args: tuple) -> bool:
+def _may_differ(args: Arguments) -> bool:
     if any(isinstance(value, (list, tuple)) for value in args):
         return True
     return len({value.dtype for value in args if isinstance(value, torch.Tensor)}) > 1
 
 
-def _kind(value):
+def _kind(value: object) -> torch.dtype | type:
     """What a dtype rule may look at."""
     if isinstance(value, torch.Tensor):
         return value.dtype
     return value if isinstance(value, torch.dtype) else type(value)
 
 
-def _operand_kinds(op: OpOverload, values: list):
+def _operand_kinds(op: OpOverload, values: Arguments) -> Iterator[torch.dtype | type]:
     """Of tensors, and of numbers in the place of tensors."""
     for argument, value in zip(schema_of(op).arguments, values, strict=True):
         takes_tensors = "Tensor" in str(argument.type)
@@ -93,17 +94,19 @@ def _operand_kinds(op: OpOverload, values: list):
                 yield type(leaf)
 
 
-def _one_element(sizes) -> list[int]:
+def _one_element(sizes: Sequence[Any]) -> list[int]:
     """Sizes that suit each other in every operator but those that are told sizes."""
     return [1] * len(sizes)
 
 
-def _whole(sizes) -> list[int]:
+def _whole(sizes: Sequence[Any]) -> list[int]:
     return [hint_of(size) for size in sizes]
 
 
-def _runs(op: OpOverload, values: list, sizes_of: Callable) -> bool:
-    def of_zeros(value):
+def _runs(
+    op: OpOverload, values: Arguments, sizes_of: Callable[[Sequence[Any]], list[int]]
+) -> bool:
+    def of_zeros(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return torch.zeros(sizes_of(value.shape), dtype=value.dtype)
         if isinstance(value, torch.device):

@@ -5,9 +5,17 @@ also for autograd, which differentiates the parts."""
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 
-def _lstm_cell(input_gates, hidden_gates, cell, input_bias=None, hidden_bias=None):
+def _lstm_cell(
+    input_gates: Tensor,
+    hidden_gates: Tensor,
+    cell: Tensor,
+    input_bias: Tensor | None = None,
+    hidden_bias: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gates are [batch, 4 * size], the cell [batch, size]: the output, the new cell, the gates."""
     gates = _biased(input_gates, input_bias) + _biased(hidden_gates, hidden_bias)
     parts = gates.chunk(4, 1)
     keep, forget, output = (parts[index].sigmoid() for index in (0, 1, 3))
@@ -15,7 +23,14 @@ def _lstm_cell(input_gates, hidden_gates, cell, input_bias=None, hidden_bias=Non
     return output * cell.tanh(), cell, gates.detach()
 
 
-def _gru_cell(input_gates, hidden_gates, hidden, input_bias=None, hidden_bias=None):
+def _gru_cell(
+    input_gates: Tensor,
+    hidden_gates: Tensor,
+    hidden: Tensor,
+    input_bias: Tensor | None = None,
+    hidden_bias: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Gates are [batch, 3 * size], hidden is [batch, size]: the new hidden state, a gate of it."""
     of_input = _biased(input_gates, input_bias).chunk(3, 1)
     of_hidden = _biased(hidden_gates, hidden_bias).chunk(3, 1)
     reset = (of_input[0] + of_hidden[0]).sigmoid()
@@ -24,7 +39,7 @@ def _gru_cell(input_gates, hidden_gates, hidden, input_bias=None, hidden_bias=No
     return (hidden - fresh) * keep + fresh, keep.detach()
 
 
-def _biased(gates, bias):
+def _biased(gates: Tensor, bias: Tensor | None) -> Tensor:
     return gates if bias is None else gates + bias
 
 

@@ -13,7 +13,7 @@ import torch
 
 from .. import _C
 from .._pytorch import pytree
-from .._pytorch.dispatch import OpOverload, schema_of
+from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import handover
 from .result_types import results_of
 
@@ -21,7 +21,7 @@ _SEGMENT_BYTES = 1 << 34
 _WIDEST_BYTES = 8
 
 
-def check(name: str, results) -> None:
+def check(name: str, results: object) -> None:
     """Raises torch.OutOfMemoryError when a tensor among `results`, of any device, exceeds a
     segment of the card. Repeated elements (stride 0) count once."""
     for result in pytree.tree_leaves(results):
@@ -29,7 +29,7 @@ def check(name: str, results) -> None:
             _C.check_room(name, result.dtype, _elements(result))
 
 
-def check_host(op: OpOverload, args, kwargs) -> None:
+def check_host(op: OpOverload, args: Arguments, kwargs: Keywords) -> None:
     """The same for an operator that runs on the host.
 
     PyTorch's rules for result sizes take as long as a small operator, so they are asked only where
@@ -49,7 +49,7 @@ def check_host(op: OpOverload, args, kwargs) -> None:
     check(str(op), results)
 
 
-def _most_elements(operands: list) -> float:
+def _most_elements(operands: Arguments) -> float:
     """An element for each combination of the operands' elements, as in an outer product, and of
     numbers, which may be sizes, ends or steps."""
     most = 1.0

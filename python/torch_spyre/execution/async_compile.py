@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
 from .. import _C
-from ..compile.op_spec import LoopSpec, OpSpec, UnimplementedOp
+from ..compile.op_spec import KernelSpec, LoopSpec, UnimplementedOp
 from .kernel_runner import SpyreSDSCKernelRunner, SpyreUnimplementedRunner
 
 __all__ = ["SpyreAsyncCompile", "SpyreSDSCKernelRunner", "SpyreUnimplementedRunner", "placed"]
@@ -17,17 +18,19 @@ __all__ = ["SpyreAsyncCompile", "SpyreSDSCKernelRunner", "SpyreUnimplementedRunn
 class SpyreAsyncCompile:
     """Compiles at once: a kernel takes milliseconds."""
 
-    def sdsc(self, name: str, specs: Sequence[OpSpec | LoopSpec | UnimplementedOp]):
+    def sdsc(
+        self, name: str, specs: KernelSpec
+    ) -> SpyreSDSCKernelRunner | SpyreUnimplementedRunner:
         missing = _find_unimplemented(specs)
         if missing is not None:
             return SpyreUnimplementedRunner(name, missing.op)
         return SpyreSDSCKernelRunner(name, specs)
 
-    def wait(self, scope: dict) -> None:
+    def wait(self, scope: Mapping[str, Any]) -> None:
         """For the form's sake: nothing is under way."""
 
 
-def _find_unimplemented(specs) -> UnimplementedOp | None:
+def _find_unimplemented(specs: KernelSpec) -> UnimplementedOp | None:
     for spec in specs:
         if isinstance(spec, UnimplementedOp):
             return spec
@@ -37,7 +40,12 @@ def _find_unimplemented(specs) -> UnimplementedOp | None:
     return None
 
 
-def placed(tensor: torch.Tensor, size, stride, layout) -> torch.Tensor:
+def placed(
+    tensor: torch.Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    layout: _C.SpyreTensorLayout,
+) -> torch.Tensor:
     """A tensor over a storage of these sizes and strides that lies as `layout` says: `tensor`
     itself, or a copy."""
     if (

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import torch
 
 from .. import _C
 from ..compile import handover
-from ..compile.op_spec import LoopSpec, OpSpec, UnimplementedOp, to_json
+from ..compile.op_spec import KernelSpec, to_json
 from ..debug import kernel_files
 
 launch_jobplan = _C.launch_jobplan
@@ -20,7 +19,7 @@ prepare_kernel = _C.prepare_kernel
 class SpyreSDSCKernelRunner:
     """A compiled kernel. `run` takes the tensors in the order of arg_index, results included."""
 
-    def __init__(self, name: str, specs: Sequence[OpSpec | LoopSpec | UnimplementedOp]):
+    def __init__(self, name: str, specs: KernelSpec):
         self.name = name
         self.specs = specs
         text = json.dumps(to_json(specs))

@@ -2,7 +2,8 @@
 """What runs on the CPU, and the warning that says so."""
 
 from .._fallback import FallbackWarning, meet
-from ..registry import fallback_ops, register_fallback
+from ..compile.registered import fallback_ops
+from ..registry import register_fallback
 
 __all__ = ["FallbackWarning", "fallback_ops", "register_fallback", "warn_fallback"]
 

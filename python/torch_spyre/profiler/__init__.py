@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from torch.autograd import kineto_available
+from torch.profiler import kineto_available
 
 from torch_spyre import _C
 

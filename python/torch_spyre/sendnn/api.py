@@ -23,7 +23,7 @@ __all__ = [
     "warmup_mode",
 ]
 
-lazy_handles: list = []  # graphs that wait to be compiled: none do
+lazy_handles: list[object] = []  # graphs that wait to be compiled: none do
 
 
 def update_lazyhandle() -> None:
@@ -56,7 +56,7 @@ def _config() -> dict[str, dict[str, str]]:
 class GraphCache:
     """What the variables said when `torch_sendnn` was imported; vLLM's plugin asks for it."""
 
-    deeptools_config: dict = field(default_factory=_config)
+    deeptools_config: dict[str, dict[str, str]] = field(default_factory=_config)
 
 
 @dataclass

@@ -10,7 +10,7 @@ through the compiler, and what it returns is on the CPU. Parameters and buffers 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from .._pytorch.dispatch import version_of
 from .._pytorch.dynamo import fake_of, is_static_input
 from ..compile import backend as driver
 from ..compile import options as compile_options
+from ..compile.backend import Values
 from . import resident, variables
 from .reference import compile_reference, to_host
 
@@ -27,7 +28,12 @@ _PREFIX = "sendnn."
 _KNOWN = {"sendnn.dynamic": bool}
 
 
-def sendnn_backend(gm: torch.fx.GraphModule, example_inputs, mode=None, options=None):
+def sendnn_backend(
+    gm: torch.fx.GraphModule,
+    example_inputs: Values,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
     """What torch.compile(f, backend="sendnn", mode=, options=) calls with a graph of Dynamo."""
     variables.say_what_has_no_effect()
     settings = _settings(mode, options)
@@ -37,17 +43,27 @@ def sendnn_backend(gm: torch.fx.GraphModule, example_inputs, mode=None, options=
     return OnCard(gm, settings)
 
 
-def sendnn_decoder_backend(gm: torch.fx.GraphModule, example_inputs, mode=None, options=None):
+def sendnn_decoder_backend(
+    gm: torch.fx.GraphModule,
+    example_inputs: Values,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
     """The name that decoders had for `sendnn`."""
     return sendnn_backend(gm, example_inputs, mode, options)
 
 
-def sendnn_compile_only_backend(gm: torch.fx.GraphModule, example_inputs, mode=None, options=None):
+def sendnn_compile_only_backend(
+    gm: torch.fx.GraphModule,
+    example_inputs: Values,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
     """Compiles the graph for each call that has new sizes, and launches nothing: results have
     their sizes and dtypes, and zeros in them."""
     graph = sendnn_backend(gm, example_inputs, mode, options)
 
-    def compile_only(*args):
+    def compile_only(*args: Any) -> Any:
         with driver.without_launch():
             return graph(*args)
 
@@ -84,7 +100,7 @@ class OnCard:
         with torch.device("spyre"):
             self.compiled = driver.compile_graph_of_user(moved, on_card, settings)
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         on_card = [
             self._to_card(i, a) if isinstance(a, torch.Tensor) else a for i, a in enumerate(args)
         ]
@@ -103,7 +119,7 @@ class OnCard:
         return tensor.detach().to("spyre")
 
 
-def _wants_gradient(values: list) -> bool:
+def _wants_gradient(values: Values) -> bool:
     return torch.is_grad_enabled() and any(
         isinstance(value, torch.Tensor) and value.requires_grad for value in values
     )
@@ -118,7 +134,7 @@ def _move(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     return moved
 
 
-def _to_card_device(value):
+def _to_card_device(value: Any) -> Any:
     is_host = value == "cpu" or isinstance(value, torch.device) and value.type == "cpu"
     return torch.device("spyre") if is_host else value
 

@@ -30,12 +30,12 @@ def on_card(tensor: torch.Tensor, multiplied: bool = False) -> torch.Tensor:
     """The copy of a tensor of the CPU, detached. `multiplied`: a matmul reads it transposed, as
     `Linear` does its weight, so that its sticks lie along dim 0."""
     with _lock:
-        copies = _copies.setdefault(tensor, {})
-        state, copy = copies.get(multiplied, (None, None))
+        copies: dict[bool, tuple[tuple[int, int], torch.Tensor]] = _copies.setdefault(tensor, {})
+        state, copy = copies.get(multiplied, (None, tensor))
         if state != _state(tensor):
             copy = _move(tensor.detach(), multiplied)
             copies[multiplied] = _state(tensor), copy
-    return copy
+        return copy
 
 
 def _move(tensor: torch.Tensor, multiplied: bool) -> torch.Tensor:

@@ -49,7 +49,7 @@ class warmup_mode:  # noqa: N801  (the name that programs know)
         set_warmup_mode(self.enabled)
         return self
 
-    def __exit__(self, kind, value, traceback) -> None:
+    def __exit__(self, kind: type[BaseException] | None, value: object, traceback: object) -> None:
         if kind is not None:
             _unfinished.clear()
         set_warmup_mode(self.before)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of FX graphs, whose own types say less than is known of an ATen graph: there a call's
+target is an overload, and its arguments are values of every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .dispatch import OpOverload
+
+SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)  # sizes and conditions that are traced
+
+
+def overload_of(node: torch.fx.Node) -> OpOverload:
+    """The operator that a node of an ATen graph calls."""
+    assert isinstance(node.target, OpOverload), f"{node.name} calls {node.target}"
+    return node.target
+
+
+def arguments_of(node: torch.fx.Node) -> tuple[Any, ...]:
+    """The positional arguments: nodes, numbers, lists of these."""
+    return node.args
+
+
+def results_of(graph: torch.fx.Graph) -> tuple[Any, ...]:
+    """What the graph returns: nodes and constants."""
+    return tuple(arguments_of(graph.output_node())[0])

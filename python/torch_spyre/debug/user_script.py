@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's script as the argument of a command: `spyre-bisect script.py [arguments]`."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import runpy
+import sys
+from collections.abc import Sequence
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Adds `script` and `arguments`, all that follows it, to a command's arguments."""
+    parser.add_argument("script", type=pathlib.Path)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
+
+
+def is_there(command: str, script: pathlib.Path) -> bool:
+    """Whether the script is a file; the command says so on stderr if it is none."""
+    if script.is_file():
+        return True
+    print(f"{command}: {script}: no such file", file=sys.stderr)
+    return False
+
+
+def run(script: pathlib.Path, arguments: Sequence[str]) -> None:
+    """Runs the script as the main program of this process: its arguments and its folder first in
+    the search path, as Python itself does. What it raises is raised."""
+    sys.argv = [str(script), *arguments]
+    sys.path[0] = str(script.resolve().parent)
+    runpy.run_path(str(script), run_name="__main__")
