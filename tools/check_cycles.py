@@ -7,8 +7,11 @@ imports of all Python files, those inside of functions too.
 """
 
 import ast
+import graphlib
+import itertools
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 DEFINED = set("TDBRVW")
@@ -28,35 +31,29 @@ def read_symbols(objects: list[Path]) -> tuple[dict[str, Path], dict[Path, set[s
     return owner, wanted
 
 
-def find_circles(uses: dict[Path, set[Path]]) -> list[list[Path]]:
-    """Strongly connected components of more than one file (Tarjan, SIAM J. Comput. 1972)."""
-    index, low, stack, circles = {}, {}, [], []
+def find_circle(uses: dict[Path, set[Path]]) -> list[Path]:
+    """Files of which each uses the next one and the last is the first; [] when there are none."""
+    try:
+        graphlib.TopologicalSorter(uses).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1][::-1]
+    return []
 
-    def visit(file: Path):
-        index[file] = low[file] = len(index)
-        stack.append(file)
-        for other in uses[file]:
-            if other not in index:
-                visit(other)
-            if other in stack:
-                low[file] = min(low[file], low[other])
-        if low[file] == index[file]:
-            circle = stack[stack.index(file) :]
-            del stack[-len(circle) :]
-            if len(circle) > 1:
-                circles.append(circle)
 
-    for file in uses:
-        if file not in index:
-            visit(file)
-    return circles
+def run_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a tree but those under `if TYPE_CHECKING`, which are never run."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from run_statements(child)
 
 
 def imports_of(file: Path) -> set[Path]:
     """The files of the same package that a module imports relatively. A package's own __init__ is
     none: it is imported before its modules, whatever they say."""
     found = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in run_statements(ast.parse(file.read_text())):
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         base = file.parents[node.level - 1].joinpath(*(node.module or "").split("."))
@@ -67,12 +64,12 @@ def imports_of(file: Path) -> set[Path]:
 
 def check_modules(root: Path) -> int:
     uses = {path: imports_of(path) for path in sorted(root.rglob("*.py"))}
-    circles = find_circles(uses)
-    for circle in circles:
-        names = sorted(str(path.relative_to(root)) for path in circle)
-        print("a circle of imports: " + ", ".join(names))
-    print(f"{len(uses)} files, {len(circles)} circles")
-    return 1 if circles else 0 if uses else 2
+    circle = find_circle(uses)
+    if circle:
+        names = " -> ".join(str(path.relative_to(root)) for path in circle)
+        print(f"a circle of imports: {names}")
+    print(f"{len(uses)} files, {'a circle' if circle else 'no circle'}")
+    return 1 if circle else 0 if uses else 2
 
 
 def main() -> int:
@@ -87,15 +84,14 @@ def check_objects(objects: list[Path]) -> int:
         path: {owner[name] for name in names if name in owner} - {path}
         for path, names in wanted.items()
     }
-    circles = find_circles(uses)
-    for circle in circles:
-        print("a circle of calls: " + ", ".join(sorted(path.stem for path in circle)))
-        for path in sorted(circle):
-            for name in sorted(wanted[path]):
-                if owner.get(name) in circle and owner[name] != path:
-                    print(f"    {path.stem} -> {owner[name].stem}: {name}")
-    print(f"{len(objects)} files, {len(circles)} circles")
-    return 1 if circles else 0
+    circle = find_circle(uses)
+    if circle:
+        print("a circle of calls: " + " -> ".join(path.stem for path in circle))
+        for path, used in itertools.pairwise(circle):
+            for name in sorted(n for n in wanted[path] if owner.get(n) == used):
+                print(f"    {path.stem} -> {used.stem}: {name}")
+    print(f"{len(objects)} files, {'a circle' if circle else 'no circle'}")
+    return 1 if circle else 0
 
 
 if __name__ == "__main__":
