@@ -56,14 +56,21 @@ def complete() -> None:
 def _register_kernels() -> None:
     from . import _formats, logging_config  # noqa: F401  (_formats completes _C)
     from ._pytorch import layout_arguments
-    from .compile import composed, convolution, customops, fastpath, nn_parts  # noqa: F401
+    from .compile import (  # noqa: F401
+        composed,
+        convolution,
+        customops,
+        fastpath,
+        nn_parts,
+        paged_attention,
+    )
     from .device import autocast, bindings
     from .eager import kernels
 
     if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
         _C.set_downcast_warning(False)
     bindings.install()
-    _libraries.extend((composed.register(), customops.register()))
+    _libraries.extend((composed.register(), customops.register(), paged_attention.register()))
     _libraries.extend(kernels.register())
     _libraries.extend(autocast.register())
     patches.print_by_one_copy()

@@ -3,12 +3,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, is_fake
 
-__all__ = ["FakeTensor", "FakeTensorMode", "has_values"]
+__all__ = ["FakeTensor", "FakeTensorMode", "has_values", "symbol_of"]
 
 
 def has_values(tensor: torch.Tensor) -> bool:
     """False for tensors of the meta device and for those that are traced with."""
     return not (tensor.is_meta or is_fake(tensor))
+
+
+def symbol_of(size: Any) -> Any:
+    """The symbol that a traced size is; None of a number, and of an expression of symbols."""
+    expression = size.node.expr if isinstance(size, torch.SymInt) else None
+    return expression if expression is not None and expression.is_symbol else None

@@ -62,10 +62,14 @@ def spyre_backend(
 
 
 def compile_graph_of_user(
-    gm: torch.fx.GraphModule, example_inputs: Values, settings: Settings
+    gm: torch.fx.GraphModule,
+    example_inputs: Values,
+    settings: Settings,
+    of_aten: Callable[[torch.fx.GraphModule], None] | None = None,
 ) -> Callable[..., Any]:
     """What Dynamo captured, compiled; also what torch.compile() calls without a backend's name.
-    `settings` of torch_spyre.config hold for all programs of the graph."""
+    `settings` of torch_spyre.config hold for all programs of the graph. `of_aten` is called with
+    the ATen graph of an inference."""
     _C._complete()
     passes.CustomPreGradPasses()(gm.graph)
     names = named_dims.take_names(gm.graph)
@@ -74,6 +78,8 @@ def compile_graph_of_user(
 
     def forward(gm: torch.fx.GraphModule, example_inputs: Values) -> Runnable:
         hint_scopes.warn_of_lost_scopes(scopes, gm.graph)
+        if of_aten:
+            of_aten(gm)
         return compile_aten(gm, example_inputs, settings)
 
     def backward(gm: torch.fx.GraphModule, example_inputs: Values) -> Runnable:

@@ -98,20 +98,30 @@ def _cut(result: Any, sizes: Mapping[int | None, int]) -> Any:
 
 def plan(gm: torch.fx.GraphModule) -> Buckets | None:
     """None when no size has buckets, or a node would see what is filled in."""
+    steps, most = _bounded(gm.graph.find_nodes(op="placeholder"))
+    places = _places(gm, steps) if steps else None
+    return Buckets(*places, steps, most) if places else None
+
+
+def is_parallel(gm: torch.fx.GraphModule, symbols: Iterable[sympy.Symbol]) -> bool:
+    """Whether no element of a result can see what is filled in along dims of these sizes."""
+    return _places(gm, symbols) is not None
+
+
+def _places(
+    gm: torch.fx.GraphModule, symbols: Iterable[sympy.Symbol]
+) -> tuple[list[Symbols], list[Symbols]] | None:
+    """Where the symbols are in inputs and results; None when a node sees what is filled in."""
     placeholders = gm.graph.find_nodes(op="placeholder")
-    steps, most = _bounded(placeholders)
-    if not steps:
-        return None
-    dims = _Dims(steps)
+    dims = _Dims(symbols)
     try:
         for node in gm.graph.nodes:
             if node.op == "call_function":
                 dims.check(node)
         inputs = [dims.of(node) for node in placeholders]
-        outputs = [dims.of(result, sizes=False) for result in results_of(gm.graph)]
+        return inputs, [dims.of(result, sizes=False) for result in results_of(gm.graph)]
     except _Seen:
         return None
-    return Buckets(inputs, outputs, steps, most)
 
 
 def _bounded(placeholders: Iterable[torch.fx.Node]) -> tuple[Sizes, Sizes]:
@@ -241,6 +251,10 @@ class _Dims:
             return True
         if op is _aten.embedding.default:
             return not self.of(tensors[0])
+        if op is torch.ops.spyre.paged_attention.default:
+            return all(set(self.of(a)) <= {0} for a in tensors) and not any(
+                self.of(a) for a in node.args[3:5]
+            )
         if op is _aten.addmm.default:
             return not self._meets(tensors[1], [-1])
         if op in _JOINS:

@@ -21,7 +21,8 @@ from .._pytorch.dynamo import fake_of, is_static_input
 from ..compile import backend as driver
 from ..compile import options as compile_options
 from ..compile.backend import Values
-from . import resident, variables
+from . import paged, resident, variables
+from .paged_calls import PagedCalls
 from .reference import compile_reference, to_host
 
 _PREFIX = "sendnn."
@@ -88,22 +89,27 @@ class OnCard:
     it one trace for each."""
 
     def __init__(self, gm: torch.fx.GraphModule, settings: dict[str, Any]):
-        placeholders = gm.graph.find_nodes(op="placeholder")
+        fakes = [fake_of(node) for node in gm.graph.find_nodes(op="placeholder")]
+        moved = _move(gm)
+        self.cache: PagedCalls | None = None
+        is_traced_once = None not in fakes and not _wants_gradient(fakes)
+        if is_traced_once:
+            self.cache = _paged(moved, fakes)
+        placeholders = moved.graph.find_nodes(op="placeholder")
         self.is_static = [is_static_input(node) for node in placeholders]
         self.is_multiplied = [_is_only_multiplied(node) for node in placeholders]
-        moved = _move(gm)
-        fakes = [fake_of(node) for node in placeholders]
-        if None in fakes or _wants_gradient(fakes):
+        if not is_traced_once:
             self.compiled = torch.compile(moved, backend="spyre", dynamic=False, options=settings)
             return
         on_card = [f.to("spyre") if isinstance(f, torch.Tensor) else f for f in fakes]
+        of_aten = self.cache.look_at if self.cache else None
         with torch.device("spyre"):
-            self.compiled = driver.compile_graph_of_user(moved, on_card, settings)
+            self.compiled = driver.compile_graph_of_user(moved, on_card, settings, of_aten)
 
     def __call__(self, *args: Any) -> Any:
-        on_card = [
-            self._to_card(i, a) if isinstance(a, torch.Tensor) else a for i, a in enumerate(args)
-        ]
+        if self.cache:
+            return self.cache.call(self.run, args)
+        on_card = self.move(args)
         versions = [version_of(a) if isinstance(a, torch.Tensor) else 0 for a in on_card]
         results = pytree.tree_map(to_host, self.compiled(*on_card))
         for given, used, version in zip(args, on_card, versions, strict=True):
@@ -111,12 +117,33 @@ class OnCard:
                 given.copy_(used)
         return results
 
+    def run(self, args: Values) -> Any:
+        """Results of the graph on the card."""
+        return self.compiled(*self.move(args))
+
+    def move(self, args: Values) -> list[Any]:
+        return [
+            self._to_card(i, a) if isinstance(a, torch.Tensor) else a for i, a in enumerate(args)
+        ]
+
     def _to_card(self, index: int, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.device.type == "spyre":
+            return tensor
         if _wants_gradient([tensor]):
             return tensor.to("spyre")
         if self.is_static[index] or isinstance(tensor, torch.nn.Parameter):
             return resident.on_card(tensor, self.is_multiplied[index])
         return tensor.detach().to("spyre")
+
+
+def _paged(moved: torch.fx.GraphModule, fakes: list[Any]) -> PagedCalls | None:
+    """Calls of a graph with paged attention, which is rewritten; None of any other graph."""
+    try:
+        plan = paged.rewrite(moved, fakes)
+    except paged.NotPaged as why:
+        variables.log.warning("paged attention runs on the host: %s", why)
+        return None
+    return PagedCalls(plan, fakes) if plan else None
 
 
 def _wants_gradient(values: Values) -> bool:

@@ -44,8 +44,25 @@ def _move(tensor: torch.Tensor, multiplied: bool) -> torch.Tensor:
     return tensor.to("spyre")
 
 
+# tensor of the CPU, a KV cache -> (state, its slots on the card)
+_caches = WeakTensorKeyDictionary()
+
+
+def cache_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The slots [slots, heads * width] of a paged KV cache [blocks, block size, heads, width]. The
+    tensor of the CPU gives them their first values; a change of it, all of them again."""
+    with _lock:
+        rows: torch.Tensor
+        state, rows = _caches.get(tensor, (None, tensor))
+        if state != _state(tensor):
+            rows = tensor.detach().flatten(2).flatten(0, 1).to("spyre")
+            _caches[tensor] = _state(tensor), rows
+    return rows
+
+
 def bytes_on_card() -> int:
-    """Of all copies, in elements times their size."""
+    """Of all copies and caches, in elements times their size."""
     with _lock:
         held = [copy for copies in _copies.values() for _, copy in copies.values()]
+        held += [rows for _, rows in _caches.values()]
     return sum(copy.numel() * copy.element_size() for copy in held)

@@ -10,7 +10,7 @@ import logging
 import os
 from dataclasses import dataclass
 
-_log = logging.getLogger("torch_spyre.sendnn")
+log = logging.getLogger("torch_spyre.sendnn")
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Variable:
 
 
 VARIABLES = (
-    Variable("VLLM_DT_MAX_BATCH_SIZE", True, "in the state of the backend"),
-    Variable("VLLM_DT_MAX_CONTEXT_LEN", True, "in the state of the backend"),
-    Variable("VLLM_DT_MAX_BATCH_TKV_LIMIT", True, "in the state of the backend"),
+    Variable("VLLM_DT_MAX_BATCH_SIZE", True, "warm-up compiles for batches up to it"),
+    Variable("VLLM_DT_MAX_CONTEXT_LEN", True, "warm-up compiles for contexts up to it, in tokens"),
+    Variable("VLLM_DT_MAX_BATCH_TKV_LIMIT", True, "and for no product of both above twice of it"),
     Variable("VLLM_DT_CHUNK_LEN", True, "in the state of the backend"),
     Variable("TORCH_SENDNN_CACHE_ENABLE", True, "1: programs are kept in `TORCH_SENDNN_CACHE_DIR`"),
     Variable("TORCH_SENDNN_CACHE_DIR", True, "the folder, unless `SPYRE_CACHE_DIR` names one"),
@@ -61,7 +61,7 @@ def say_what_has_no_effect() -> None:
     idle = [v.name for v in VARIABLES if not v.honoured and v.name in os.environ]
     if idle and not _said:
         _said = True
-        _log.warning("variables without effect on this card: %s", ", ".join(idle))
+        log.warning("variables without effect on this card: %s", ", ".join(idle))
 
 
 def take_cache_folder() -> None:

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of a graph with paged attention (paged.py): sizes, buckets, what is read and written.
+
+A graph has a program for each size of its batch and number of blocks that are read. Blocks are
+filled up to a power of two by rows that no query sees. So is the batch, where the compiler can show
+that sequences do not mix, by sequences that nothing is stored of. At the end of warm-up
+(warmup.py) the programs of all such sizes up to VLLM_DT_MAX_BATCH_SIZE and
+VLLM_DT_MAX_CONTEXT_LEN are compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from .._pytorch.fake import symbol_of
+from ..compile import backend as driver
+from ..compile import buckets
+from . import paged, resident, variables, warmup
+from .reference import to_host
+
+Run = Callable[[list[Any]], Any]
+
+
+class PagedCalls:
+    """`fakes` are those of the inputs of the rewritten graph."""
+
+    def __init__(self, plan: paged.Plan, fakes: list[Any]):
+        self.plan = plan
+        self.fakes = fakes
+        self.batch = self.blocks = None  # symbols of the sizes, or None where they are numbers
+        self.shapes: list[dict[int | None, Any]] = []  # by input: symbols by dim
+        self.fills_batch = False
+        self.in_warm_up = False
+
+    def look_at(self, gm: torch.fx.GraphModule) -> None:
+        """At the ATen graph, before it is compiled; by then equal sizes have equal symbols."""
+        self.shapes = [_symbols(fake) for fake in self.fakes]
+        if self.plan.metadata:
+            rows = self.shapes[-3]
+            self.batch, self.blocks = rows.get(0), rows.get(1)
+        self.fills_batch = self.batch is not None and buckets.is_parallel(gm, {self.batch})
+
+    def call(self, run: Run, args: Sequence[Any]) -> tuple[Any, ...]:
+        """`run` computes the rewritten graph; args and results are those of the graph as it was."""
+        if warmup.get_warmup_mode() and not self.in_warm_up and self.plan.metadata:
+            self.in_warm_up = True
+            warmup.at_end(lambda: self._compile_rest(run, list(args)))
+        slots = args[self.plan.slot_mapping]
+        caches = [resident.cache_rows(args[i]) for s in self.plan.stores for i in s.caches]
+        read = self._reads(args, caches[0].shape[0])
+        size = slots.shape[0]
+        results = self._run(run, args, read, self._filled(size))
+        self._store(results, caches, slots)
+        return self._results(results, args, size)
+
+    # ---- sizes
+
+    def _filled(self, batch: int) -> int:
+        return paged.next_power(batch) if self.fills_batch else batch
+
+    def _reads(self, args: Sequence[Any], slots: int) -> paged.Reads | None:
+        if not self.plan.metadata:
+            return None
+        metadata = {name: args[i] for name, i in self.plan.metadata.items()}
+        mapping = args[self.plan.slot_mapping]
+        return paged.reads(mapping, metadata, self.plan, slots)
+
+    def _run(
+        self, run: Run, args: Sequence[Any], read: paged.Reads | None, batch: int
+    ) -> list[Any]:
+        """The rewritten graph on inputs that are filled up to `batch` sequences."""
+        values = list(args)
+        for store in self.plan.stores:
+            for i in store.caches:
+                values[i] = resident.cache_rows(values[i])
+        if read:
+            values += [read.rows, read.seen, read.fresh]
+        values = [values[i] for i in self.plan.kept]
+        if read:
+            sizes = {self.batch: batch, self.blocks: read.rows.shape[1]}
+            values = [self._fit(i, v, sizes) for i, v in enumerate(values)]
+        return list(run(values))
+
+    def _fit(self, index: int, value: Any, sizes: dict[Any, int]) -> Any:
+        """An input with the sizes of the program in the place of those of the call."""
+        symbols = self.shapes[index]
+        if None in symbols:
+            return sizes.get(symbols[None], value)
+        for dim, symbol in symbols.items():
+            if dim is None or symbol != self.batch:
+                continue
+            if missing := sizes[symbol] - value.shape[dim]:
+                shape = [missing if d == dim else n for d, n in enumerate(value.shape)]
+                value = torch.cat([value, value.new_zeros(shape)], dim)
+        return value
+
+    # ---- results
+
+    def _results(self, results: list[Any], args: Sequence[Any], batch: int) -> tuple[Any, ...]:
+        given = [to_host(result) for result in results[: self.plan.result_count]]
+        if self.fills_batch and self._filled(batch) != batch:
+            given = [self._cut(result, batch) for result in given]
+        for store in self.plan.stores:
+            for cache, place in zip(store.caches, store.results, strict=True):
+                if place is not None:
+                    given[place] = args[cache]
+        return tuple(given)
+
+    def _cut(self, result: Any, batch: int) -> Any:
+        """Every result of a graph whose batch is filled begins with the batch."""
+        return result[:batch] if isinstance(result, torch.Tensor) else result
+
+    def _store(self, results: list[Any], caches: list[Any], slot_mapping: torch.Tensor) -> None:
+        runs = paged.writes(slot_mapping)
+        rows = [results[i] for store in self.plan.stores for i in store.rows]
+        for cache, fresh in zip(caches, rows, strict=True):
+            for slot, token, count in runs:
+                cache.narrow(0, slot, count).copy_(fresh.narrow(0, token, count))
+
+    # ---- warm-up
+
+    def _compile_rest(self, run: Run, args: list[Any]) -> None:
+        """Compiles the programs of sizes that later calls may have, with inputs like `args`."""
+        if self.blocks is None and self.batch is None:
+            return
+        batch, queries = args[self.plan.slot_mapping].shape
+        for more, blocks in self._later_sizes(batch):
+            read = self._nothing(more, queries, blocks)
+            with driver.without_launch():
+                self._run(run, self._of_batch(args, more), read, more)
+
+    def _later_sizes(self, batch: int) -> list[tuple[int, int]]:
+        context = variables.limit("VLLM_DT_MAX_CONTEXT_LEN")
+        most = variables.limit("VLLM_DT_MAX_BATCH_SIZE") or batch
+        total = variables.limit("VLLM_DT_MAX_BATCH_TKV_LIMIT")
+        if context is None:
+            return []
+        batches = [batch] if self.batch is None else _powers(paged.next_power(most))
+        if self.batch is not None and not self.fills_batch:
+            batches = list(range(1, most + 1))
+        widest = paged.next_power(-(-context // self.plan.block_size))
+        return [
+            (b, n)
+            for b in batches
+            for n in _powers(widest)
+            if total is None or b * n * self.plan.block_size <= 2 * total
+        ]
+
+    def _of_batch(self, args: list[Any], batch: int) -> list[Any]:
+        """The inputs with as many sequences, whose values do not matter."""
+        resized = list(args)
+        for symbols, index in zip(self.shapes, self.plan.kept, strict=True):
+            dims = [d for d, s in symbols.items() if s == self.batch and d is not None]
+            if self.batch is not None and dims and index < len(args):
+                shape = [batch if d in dims else n for d, n in enumerate(args[index].shape)]
+                resized[index] = args[index].new_zeros(shape)
+        return resized
+
+    def _nothing(self, batch: int, queries: int, blocks: int) -> paged.Reads:
+        block_size = self.plan.block_size
+        return paged.Reads(
+            torch.zeros(batch, blocks, block_size, dtype=torch.int64),
+            torch.zeros(batch, queries, blocks * block_size, dtype=torch.bool),
+            torch.zeros(batch, queries, queries, dtype=torch.bool),
+        )
+
+
+def _powers(most: int) -> list[int]:
+    return [1 << i for i in range(most.bit_length())]
+
+
+def _symbols(fake: Any) -> dict[int | None, Any]:
+    """Symbols by dim of a tensor, {None: symbol} of a size."""
+    if isinstance(fake, torch.Tensor):
+        found = {dim: symbol_of(size) for dim, size in enumerate(fake.shape)}
+        return {dim: symbol for dim, symbol in found.items() if symbol is not None}
+    symbol = symbol_of(fake)
+    return {} if symbol is None else {None: symbol}

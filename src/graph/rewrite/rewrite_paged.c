@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention over a paged KV cache. The cache is a table with a row for each slot; which rows a
+// sequence reads is data, so they are gathered. The keys of this call are not in the cache yet: they
+// are a second part of the same softmax, so that nothing has to be written before it is read.
+//
+//     scores      = [q k_cached^T | q k_fresh^T] scale, -inf where a query does not see the key
+//     weights     = softmax over both parts (and the sink, a score of its own without a value)
+//     attention   = weights_cached v_cached + weights_fresh v_fresh
+//
+// Query heads that share a key head become rows of one matrix, as in rewrite_attention.c.
+#include <math.h>
+
+#include "graph/rewrite/rewrite.h"
+
+// Operands of spyre.paged_attention.
+enum { QUERY, KEY, VALUE, KEY_ROWS, VALUE_ROWS, ROWS, SEEN, FRESH, SCALE, SINKS };
+
+typedef struct {
+    int64_t batch, queries, heads, key_heads, group, width, cached;
+    double scale;
+} paged;
+
+// Keys or values as [batch, key heads, keys, width], and which of them a query sees.
+typedef struct {
+    tensor key, value, mask;
+    tensor scores, largest, power, sum; // [batch, heads, queries, keys], the others keys = 1
+} part;
+
+static spyre_status expect_sizes(const tensor *x, uint32_t operand, const int64_t *size,
+                                 uint32_t rank)
+{
+    bool fits = x->view.rank == rank;
+    for (uint32_t i = 0; fits && i < rank; i++) fits = x->view.size[i] == size[i];
+    if (fits) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "operand %u: sizes that the query does not have",
+                      operand);
+}
+
+static spyre_status load_sizes(rewriter *r, const tensor *query, paged *p)
+{
+    tensor key, rows;
+    TRY(rewrite_tensor(r, KEY, &key));
+    TRY(rewrite_tensor(r, ROWS, &rows));
+    if (query->view.rank != 4 || key.view.rank != 4 || rows.view.rank != 2) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "ranks %u, %u, %u of query, key and rows, "
+                                                  "expected 4, 4, 2",
+                          query->view.rank, key.view.rank, rows.view.rank);
+    }
+    *p = (paged){.batch = query->view.size[0],
+                 .queries = query->view.size[1],
+                 .heads = query->view.size[2],
+                 .key_heads = key.view.size[2],
+                 .width = query->view.size[3],
+                 .cached = rows.view.size[1]};
+    if (p->heads % p->key_heads != 0) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "%lld query heads for %lld key heads",
+                          (long long)p->heads, (long long)p->key_heads);
+    }
+    p->group = p->heads / p->key_heads;
+    return graph_arg_real(r->source, r->node, SCALE, 1 / sqrt((double)p->width), &p->scale);
+}
+
+// [batch, keys, key heads, width] as [batch, key heads, keys, width].
+static spyre_status heads_first(rewriter *r, const tensor *x, tensor *out)
+{
+    return make_transpose(r, x, 1, 2, out);
+}
+
+// The rows of a cache that the sequences read.
+static spyre_status load_cached(rewriter *r, const paged *p, uint32_t operand, spyre_dtype dtype,
+                                const tensor *rows, tensor *out)
+{
+    tensor table, taken;
+    const int64_t sizes[4] = {p->batch, p->cached, p->key_heads, p->width};
+    TRY(rewrite_operand(r, operand, dtype, &table));
+    if (table.view.rank != 2 || table.view.size[1] != p->key_heads * p->width) {
+        return status_new(SPYRE_INVALID_ARGUMENT, "operand %u: no table of %lld keys wide %lld",
+                          operand, (long long)p->key_heads, (long long)p->width);
+    }
+    TRY(make_gather(r, &table, rows, NULL, &taken));
+    TRY(make_reshape(r, &taken, sizes, 4, &taken));
+    return heads_first(r, &taken, out);
+}
+
+static spyre_status load_mask(rewriter *r, const paged *p, uint32_t operand, int64_t keys,
+                              tensor *out)
+{
+    TRY(rewrite_tensor(r, operand, out));
+    TRY(expect_sizes(out, operand, (int64_t[]){p->batch, p->queries, keys}, 3));
+    if (out->dtype != SPYRE_DTYPE_BOOL)
+        return status_new(SPYRE_INVALID_ARGUMENT, "operand %u: no mask of bools", operand);
+    return make_unsqueeze(r, out, 1, out);
+}
+
+static spyre_status load_parts(rewriter *r, const paged *p, spyre_dtype dtype, part out[2])
+{
+    tensor rows;
+    const int64_t sizes[4] = {p->batch, p->queries, p->key_heads, p->width};
+    TRY(rewrite_tensor(r, ROWS, &rows));
+    TRY(expect_sizes(&rows, ROWS, (int64_t[]){p->batch, p->cached}, 2));
+    TRY(load_cached(r, p, KEY_ROWS, dtype, &rows, &out[0].key));
+    TRY(load_cached(r, p, VALUE_ROWS, dtype, &rows, &out[0].value));
+    TRY(load_mask(r, p, SEEN, p->cached, &out[0].mask));
+    for (uint32_t i = 0; i < 2; i++) {
+        tensor *fresh = i ? &out[1].value : &out[1].key;
+        TRY(rewrite_operand(r, KEY + i, dtype, fresh));
+        TRY(expect_sizes(fresh, KEY + i, sizes, 4));
+        TRY(heads_first(r, fresh, fresh));
+    }
+    return load_mask(r, p, FRESH, p->queries, &out[1].mask);
+}
+
+// [batch, heads, queries, n] as [batch, key heads, group * queries, n] or back.
+static spyre_status regroup(rewriter *r, const paged *p, const tensor *x, bool to_groups,
+                            tensor *out)
+{
+    int64_t sizes[4] = {p->batch, to_groups ? p->key_heads : p->heads,
+                        to_groups ? p->group * p->queries : p->queries, x->view.size[3]};
+    if (p->group > 1) return make_reshape(r, x, sizes, 4, out);
+    *out = *x;
+    return NULL;
+}
+
+static spyre_status make_scores(rewriter *r, const paged *p, const tensor *query, part *x)
+{
+    static const bool reduced[SPYRE_MAX_RANK] = {[3] = true};
+    tensor keys, never;
+    TRY(make_transpose(r, &x->key, 2, 3, &keys));
+    TRY(make_matmul(r, query, &keys, NULL, &x->scores));
+    TRY(regroup(r, p, &x->scores, false, &x->scores));
+    TRY(make_constant(r, -HUGE_VAL, x->scores.dtype, &never));
+    TRY(make_where(r, &x->mask, &x->scores, &never, NULL, &x->scores));
+    return make_reduction(r, ATEN_SPYRE_MAX, &x->scores, reduced, true, NULL, &x->largest);
+}
+
+static spyre_status make_powers(rewriter *r, const tensor *largest, part *x)
+{
+    static const bool reduced[SPYRE_MAX_RANK] = {[3] = true};
+    tensor shifted;
+    TRY(make_binary(r, ATEN_SPYRE_SUB, &x->scores, largest, NULL, &shifted));
+    TRY(make_unary(r, ATEN_SPYRE_EXP, &shifted, NULL, &x->power));
+    return make_reduction(r, ATEN_SPYRE_SUM, &x->power, reduced, true, NULL, &x->sum);
+}
+
+// The sinks as scores [heads, 1, 1].
+static spyre_status load_sinks(rewriter *r, const paged *p, spyre_dtype dtype, bool *out_present,
+                               tensor *out)
+{
+    TRY(rewrite_optional(r, SINKS, out_present, out));
+    if (!*out_present) return NULL;
+    TRY(rewrite_operand(r, SINKS, dtype, out));
+    TRY(expect_sizes(out, SINKS, &p->heads, 1));
+    return make_reshape(r, out, (int64_t[]){p->heads, 1, 1}, 3, out);
+}
+
+// The powers of both parts and their sum. As in a safe softmax, a query that sees no key has
+// weights of 0.
+static spyre_status make_softmax_of_parts(rewriter *r, const paged *p, part x[2], tensor *sum)
+{
+    tensor largest, sink, power;
+    bool has_sinks;
+    TRY(make_binary(r, ATEN_SPYRE_MAXIMUM, &x[0].largest, &x[1].largest, NULL, &largest));
+    TRY(load_sinks(r, p, largest.dtype, &has_sinks, &sink));
+    if (has_sinks) TRY(make_binary(r, ATEN_SPYRE_MAXIMUM, &largest, &sink, NULL, &largest));
+    TRY(make_with(r, ATEN_SPYRE_MAXIMUM, &largest, -8e9, NULL, &largest));
+    for (uint32_t i = 0; i < 2; i++) TRY(make_powers(r, &largest, &x[i]));
+    TRY(make_binary(r, ATEN_SPYRE_ADD, &x[0].sum, &x[1].sum, NULL, sum));
+    if (has_sinks) {
+        TRY(make_binary(r, ATEN_SPYRE_SUB, &sink, &largest, NULL, &power));
+        TRY(make_unary(r, ATEN_SPYRE_EXP, &power, NULL, &power));
+        TRY(make_binary(r, ATEN_SPYRE_ADD, sum, &power, NULL, sum));
+    }
+    return make_with(r, ATEN_SPYRE_MAXIMUM, sum, 0.5, NULL, sum);
+}
+
+static spyre_status apply_weights(rewriter *r, const paged *p, const tensor *sum, const part *x,
+                                  tensor *out)
+{
+    tensor weights;
+    TRY(make_binary(r, ATEN_SPYRE_REALDIV, &x->power, sum, NULL, &weights));
+    TRY(regroup(r, p, &weights, true, &weights));
+    return make_matmul(r, &weights, &x->value, NULL, out);
+}
+
+spyre_status rewrite_paged_attention(rewriter *r)
+{
+    paged p;
+    part parts[2];
+    tensor query, sum, of_cached, of_fresh, result, into;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, QUERY, into.dtype, &query));
+    TRY(load_sizes(r, &query, &p));
+    TRY(load_parts(r, &p, into.dtype, parts));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &query, p.scale, NULL, &query));
+    TRY(heads_first(r, &query, &query));
+    TRY(regroup(r, &p, &query, true, &query));
+    for (uint32_t i = 0; i < 2; i++) TRY(make_scores(r, &p, &query, &parts[i]));
+    TRY(make_softmax_of_parts(r, &p, parts, &sum));
+    TRY(apply_weights(r, &p, &sum, &parts[0], &of_cached));
+    TRY(apply_weights(r, &p, &sum, &parts[1], &of_fresh));
+    TRY(make_binary(r, ATEN_SPYRE_ADD, &of_cached, &of_fresh, NULL, &result));
+    TRY(regroup(r, &p, &result, false, &result));
+    TRY(heads_first(r, &result, &result));
+    return rewrite_finish(r, &result, &into);
+}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.ops.spyre.paged_attention on the card against its definition."""
+
+import pytest
+import torch
+import torch_spyre
+
+CLOSE = {"rtol": 0.02, "atol": 0.01}
+
+
+def _arguments(batch, queries, heads, key_heads, width, cached, slots=192):
+    shape = (batch, queries, key_heads, width)
+    return [
+        torch.randn(batch, queries, heads, width).half(),
+        torch.randn(shape).half(),
+        torch.randn(shape).half(),
+        torch.randn(slots, key_heads * width).half(),
+        torch.randn(slots, key_heads * width).half(),
+        torch.randint(0, slots, (batch, cached)),
+        torch.rand(batch, queries, cached) < 0.6,
+        torch.rand(batch, queries, queries) < 0.6,
+        width**-0.5,
+    ]
+
+
+def _on_card(arguments):
+    compiled = torch.compile(torch.ops.spyre.paged_attention, dynamic=False)
+    return compiled(*[a.to("spyre") if isinstance(a, torch.Tensor) else a for a in arguments]).cpu()
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (1, 1, 4, 4, 64, 64),  # decode
+        (3, 1, 8, 2, 64, 128),  # decode of a batch, grouped queries
+        (1, 64, 4, 2, 64, 128),  # a chunk of a prompt
+        (2, 5, 6, 3, 32, 77),  # heads narrower than a stick
+        (4, 1, 4, 1, 128, 64),
+    ],
+)
+@pytest.mark.parametrize("with_sinks", [False, True])
+def test_the_card_computes_the_definition(sizes, with_sinks):
+    torch._dynamo.reset()
+    arguments = _arguments(*sizes)
+    if with_sinks:
+        arguments.append(torch.randn(sizes[2]).half())
+    expected = torch.ops.spyre.paged_attention(*arguments)
+    torch.testing.assert_close(_on_card(arguments), expected, **CLOSE)
+
+
+def test_a_query_that_sees_nothing_is_zero():
+    arguments = _arguments(2, 3, 4, 2, 64, 64)
+    for mask in arguments[6:8]:
+        mask[0] = False
+    result = _on_card(arguments)
+    assert result[0].abs().max() == 0 and result[1].abs().max() > 0
+    assert torch.ops.spyre.paged_attention(*arguments)[0].abs().max() == 0
+
+
+def test_the_definition_is_attention():
+    """Against PyTorch's attention: a causal sequence, half of it in the cache."""
+    width, length = 64, 32
+    q, k, v = (torch.randn(1, length, 4, width) for _ in range(3))
+    half = length // 2
+    rows = torch.randperm(100)[:half]
+    tables = [torch.zeros(100, 4 * width) for _ in range(2)]
+    for table, x in zip(tables, (k, v), strict=True):
+        table[rows] = x[0, :half].flatten(1)
+    fresh = torch.ones(half, half).tril().bool().unsqueeze(0)
+    seen = torch.ones(1, half, half).bool()
+    result = torch.ops.spyre.paged_attention(
+        q[:, half:], k[:, half:], v[:, half:], *tables, rows.unsqueeze(0), seen, fresh, 0.125
+    )
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        *(x.transpose(1, 2) for x in (q, k, v)), is_causal=True, scale=0.125
+    ).transpose(1, 2)[:, half:]
+    torch.testing.assert_close(result, expected)
+
+
+@pytest.mark.host("spyre.paged_attention")
+def test_a_row_outside_of_the_cache_is_a_fault():
+    arguments = _arguments(1, 1, 4, 2, 64, 64)
+    arguments[5][0, 3] = 192
+    with pytest.raises(RuntimeError, match="row|192|index"):
+        _on_card(arguments)
+
+
+def test_it_is_one_segment_of_the_card():
+    arguments = _arguments(2, 1, 4, 2, 64, 64)
+    torch._dynamo.reset()
+    _on_card(arguments)
+    assert "0 on the host, 1 segments" in str(torch_spyre.last_report())

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs for `sendnn` with paged attention: the cache stays on the card, a store writes its rows.
+
+The operators are those of foundation-model-stack, defined here anew by what they mean.
+"""
+
+import pytest
+import torch
+import torch_spyre
+from torch_spyre.sendnn import paged, resident, warmup
+
+HEADS, KEY_HEADS, WIDTH, BLOCK, BLOCKS, LAYERS = 4, 2, 64, 64, 12, 2
+MODEL = HEADS * WIDTH
+CLOSE = {"rtol": 0.03, "atol": 0.02}
+
+
+def _store(key, value, key_cache, value_cache, slot_mapping):
+    caches = key_cache.clone(), value_cache.clone()
+    for cache, fresh in zip(caches, (key, value), strict=True):
+        slots = cache.flatten(0, 1)
+        for row, slot in zip(fresh.flatten(0, 1), slot_mapping.flatten().tolist(), strict=True):
+            slots[slot] = row
+    return caches
+
+
+def _attend(query, key_cache, value_cache, scale, tkv, left, table):
+    result = torch.zeros_like(query)
+    queries, group = query.shape[1], query.shape[2] // key_cache.shape[2]
+    for b in range(query.shape[0]):
+        place = torch.arange(int(left[b]), int(tkv[b]))
+        slot = table[b][place // BLOCK] * BLOCK + place % BLOCK
+        key, value = (
+            cache.flatten(0, 1)[slot].repeat_interleave(group, 1).transpose(0, 1)
+            for cache in (key_cache, value_cache)
+        )
+        mask = place[None] <= torch.arange(int(tkv[b]) - queries, int(tkv[b]))[:, None]
+        attended = torch.nn.functional.scaled_dot_product_attention(
+            query[b].transpose(0, 1), key, value, mask, scale=scale
+        )
+        result[b] = attended.nan_to_num(0.0).transpose(0, 1)
+    return result
+
+
+@pytest.fixture(scope="module", autouse=True)
+def operators():
+    library = torch.library.Library("spyre", "FRAGMENT")
+    library.define("paged_attn_store(Tensor key, Tensor value, Tensor key_cache, Tensor "
+                   "value_cache, Tensor slot_mapping) -> (Tensor, Tensor)")  # fmt: skip
+    library.define("paged_attn_compute(Tensor query, Tensor key_cache, Tensor value_cache, float "
+                   "scale, Tensor current_tkv_mask, Tensor left_padded_prompt_mask, Tensor "
+                   "block_table) -> Tensor")  # fmt: skip
+    library.impl("paged_attn_store", _store, "CPU")
+    library.impl("paged_attn_compute", _attend, "CPU")
+    library.impl("paged_attn_store", lambda k, v, kc, vc, s: (kc.clone(), vc.clone()), "Meta")
+    library.impl("paged_attn_compute", lambda q, *_: torch.empty_like(q), "Meta")
+    yield
+    library._destroy()
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+
+
+class Decoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = torch.nn.ModuleList(
+            torch.nn.Linear(MODEL, (HEADS + 2 * KEY_HEADS) * WIDTH) for _ in range(LAYERS)
+        )
+
+    def forward(self, x, caches, slot_mapping, tkv, left, table):
+        new = []
+        for layer, (key_cache, value_cache) in zip(self.qkv, caches, strict=True):
+            q, k, v = layer(x).split([HEADS * WIDTH, KEY_HEADS * WIDTH, KEY_HEADS * WIDTH], -1)
+            k, v = (y.unflatten(-1, (KEY_HEADS, WIDTH)) for y in (k, v))
+            stored = torch.ops.spyre.paged_attn_store(k, v, key_cache, value_cache, slot_mapping)
+            y = torch.ops.spyre.paged_attn_compute(
+                q.unflatten(-1, (HEADS, WIDTH)), *stored, WIDTH**-0.5, tkv, left, table
+            )
+            x = x + y.flatten(2)
+            new.append(stored)
+        return x, new
+
+
+def _caches():
+    shape = (BLOCKS, BLOCK, KEY_HEADS, WIDTH)
+    return [tuple(torch.zeros(shape).half() for _ in range(2)) for _ in range(LAYERS)]
+
+
+def _prompt(blocks, length, left=0):
+    """Inputs of a prompt of one sequence in these blocks, padded left by whole blocks."""
+    slots = torch.cat([torch.arange(b * BLOCK, (b + 1) * BLOCK) for b in blocks])
+    x = torch.randn(1, length, MODEL).half()
+    return (x, slots[None, :length], torch.tensor([length]), torch.tensor([left]),
+            torch.tensor([blocks]))  # fmt: skip
+
+
+def _step(tables, lengths, left):
+    """Inputs of a decode step: sequence b has lengths[b] tokens, that of the step among them."""
+    slots = [
+        [table[(n - 1) // BLOCK] * BLOCK + (n - 1) % BLOCK]
+        for table, n in zip(tables, lengths, strict=True)
+    ]
+    x = torch.randn(len(tables), 1, MODEL).half()
+    return x, *map(torch.tensor, (slots, lengths, left, tables))
+
+
+class Both:
+    """The model on the CPU and on the card, each with its own cache."""
+
+    def __init__(self):
+        self.model = Decoder().half().requires_grad_(False)
+        self.compiled = torch.compile(self.model, backend="sendnn")
+        self.host, self.card = _caches(), _caches()
+
+    def call(self, inputs, dynamic=()):
+        x, *rest = inputs
+        for index, dim in dynamic:
+            torch._dynamo.mark_dynamic(inputs[index], dim)
+        expected, self.host = self.model(x, self.host, *rest)
+        result, cache = self.compiled(x, self.card, *rest)
+        torch.testing.assert_close(result, expected, **CLOSE)
+        for before, after in zip(self.card, cache, strict=True):
+            assert all(a is b for a, b in zip(before, after, strict=True))
+        return result
+
+
+PROMPT = ((4, 1),)  # the block table's width
+STEP = ((0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (4, 1))
+
+
+def test_prompts_and_steps_equal_those_of_the_cpu():
+    both = Both()
+    both.call(_prompt([1, 2], 128))
+    both.call(_prompt([3, 4], 128, left=64))
+    assert "0 on the host, 1 segments" in str(torch_spyre.last_report())
+    tables = [[1, 2, 5], [3, 4, 6]]
+    for more in range(3):
+        both.call(_step(tables, [129 + more, 129 + more], [0, 64]), STEP)
+    both.call(_step([[1, 2, 5, 7]], [132], [0]), STEP)
+    for host, card in zip(both.host, both.card, strict=True):
+        for expected, given in zip(host, card, strict=True):
+            rows = resident.cache_rows(given).cpu().reshape(expected.shape)
+            torch.testing.assert_close(rows, expected, **CLOSE)
+            assert given.abs().max() == 0  # the host's copy is as it was
+
+
+def test_a_chunk_behind_another():
+    """Of a prompt in two chunks the second reads the first; of a cached block nothing is stored."""
+    both = Both()
+    both.call(_prompt([1, 2], 128))
+    x, _, _, left, _ = _prompt([3, 4], 128)
+    slots = torch.cat([torch.arange(0, 64), torch.arange(4 * 64, 5 * 64)])  # block 3: to padding
+    both.call((x, slots[None], torch.tensor([256]), left, torch.tensor([[1, 2, 3, 4]])))
+
+
+def test_a_store_writes_its_rows_only(monkeypatch):
+    both = Both()
+    both.call(_prompt([1, 2], 128))
+    table = both.card[0][0]
+    before = resident.cache_rows(table).cpu()
+    written = []
+    original = torch.Tensor.narrow
+
+    def narrow(self, dim, start, length):
+        written.append((start, length))
+        return original(self, dim, start, length)
+
+    monkeypatch.setattr(torch.Tensor, "narrow", narrow)
+    both.call(_step([[1, 2, 5]], [129], [0]))
+    assert {run for run in written} == {(5 * 64, 1), (0, 1)}
+    after = resident.cache_rows(table).cpu()
+    changed = (before != after).any(1).nonzero().flatten().tolist()
+    assert changed == [5 * 64]
+
+
+def test_a_cache_that_the_program_changes_starts_anew():
+    both = Both()
+    both.call(_prompt([1, 2], 128))
+    for caches in (both.host, both.card):
+        for pair in caches:
+            for cache in pair:
+                cache.zero_()
+    both.call(_step([[1, 2, 5]], [129], [0]))
+
+
+def test_batches_fill_up_and_compile_nothing_after_warm_up(monkeypatch):
+    monkeypatch.setenv("VLLM_DT_MAX_BATCH_SIZE", "4")
+    monkeypatch.setenv("VLLM_DT_MAX_CONTEXT_LEN", "256")
+    both = Both()
+    with warmup.warmup_mode():
+        both.call(_step([[1, 2], [3, 4]], [66, 67], [0, 0]), STEP)
+    compiled = len(torch_spyre.compile_reports())
+    assert compiled >= 9  # batches 1, 2, 4 by blocks 1, 2, 4
+    tables = [[1, 2, 9, 10], [3, 4, 9, 10], [5, 6, 9, 10], [7, 8, 9, 10]]
+    for count, length in ((3, 69), (4, 3), (2, 70), (4, 100)):
+        both.call(_step(tables[:count], [length] * count, [0] * count), STEP)
+    assert len(torch_spyre.compile_reports()) == compiled
+
+
+def test_slots_that_the_cache_does_not_have():
+    both = Both()
+    x, _, tkv, left, table = _step([[1, 2]], [65], [0])
+    slots = torch.tensor([[BLOCKS * BLOCK]])
+    with pytest.raises(ValueError, match=f"slot_mapping names slots 768..768 of a cache of {768}"):
+        both.compiled(x, both.card, slots, tkv, left, table)
+    x, slots, tkv, left, _ = _step([[1, 2]], [65], [0])
+    with pytest.raises(ValueError, match="block_table names slots"):
+        both.compiled(x, both.card, slots, tkv, left, torch.tensor([[1, BLOCKS]]))
+
+
+def test_a_slot_that_another_sequence_writes():
+    both = Both()
+    inputs = _step([[1, 2], [1, 2]], [65, 66], [0, 0])
+    with pytest.raises(ValueError, match="sequence 1 reads a slot that another one writes"):
+        both.compiled(inputs[0], both.card, *inputs[1:])
+
+
+@pytest.mark.parametrize(
+    "slots, runs",
+    [
+        ([[5, 6, 7]], [(5, 0, 3)]),
+        ([[5], [9]], [(5, 0, 1), (9, 1, 1)]),
+        ([[0, 1, 0, 1, 8]], [(0, 2, 2), (8, 4, 1)]),  # the last of a slot stays
+        ([[3, 2]], [(3, 0, 1), (2, 1, 1)]),
+    ],
+)
+def test_runs_of_slots(slots, runs):
+    assert paged.writes(torch.tensor(slots)) == runs
+
+
+@pytest.mark.host("spyre.paged_attn_store", "spyre.paged_attn_compute")
+def test_another_form_runs_on_the_host(caplog):
+    def f(x, key_cache, value_cache, slot_mapping):
+        k = x.unflatten(-1, (KEY_HEADS, WIDTH))
+        stored = torch.ops.spyre.paged_attn_store(k, k, key_cache * 1, value_cache, slot_mapping)
+        return stored[0] + stored[1]
+
+    x = torch.randn(1, 3, KEY_HEADS * WIDTH).half()
+    inputs = (x, *_caches()[0], torch.tensor([[5, 6, 7]]))
+    result = torch.compile(f, backend="sendnn")(*inputs)
+    torch.testing.assert_close(result, f(*inputs), rtol=2e-3, atol=2e-3)
+    assert "a cache that is no input of the graph" in caplog.text
