@@ -158,7 +158,7 @@ static void decode_floating(float *out, spyre_format format, const void *source,
 static void encode_floating(void *out, spyre_format format, const float *source, size_t count)
 {
     switch (format) {
-    EACH(SEN169_FP16, (uint16_t *)out, float, dl16_of_transfer(x))
+    EACH(SEN169_FP16, (uint16_t *)out, float, dl16_from_host_float(x))
     EACH(IEEE_FP32, (float *)out, float, x)
     EACH(IEEE_FP16, (uint16_t *)out, float, fp16_from_float(x))
     EACH(BFLOAT16, (uint16_t *)out, float, bf16_from_float(x))

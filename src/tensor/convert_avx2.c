@@ -7,6 +7,7 @@
 #if defined(__x86_64__)
 #pragma GCC target("avx2,f16c")
 #include <immintrin.h>
+#include <math.h>
 #include <string.h>
 
 #include "tensor/convert_kernels.h"
@@ -50,7 +51,7 @@ static inline __m256i widen(__m256i codes)
     return _mm256_or_si256(bits, sign);
 }
 
-// Codes of eight fp32 values: as dl16_of_transfer when `limit` is DL16_LARGEST, as dl16_from_float
+// Codes of eight fp32 values: as dl16_from_host_float when `limit` is DL16_LARGEST, as dl16_from_float
 // when it is DL16_MERGED.
 static inline __m256i narrow(__m256i bits, uint32_t limit)
 {
@@ -62,8 +63,7 @@ static inline __m256i narrow(__m256i bits, uint32_t limit)
     code = _mm256_min_epu32(code, set(limit));
     code = _mm256_blendv_epi8(code, set(DL16_MERGED), special);
     __m256i sign = _mm256_and_si256(_mm256_srli_epi32(bits, 16), set(DL16_SIGN));
-    if (limit == DL16_LARGEST)
-        sign = _mm256_andnot_si256(_mm256_cmpgt_epi32(magnitude, set(0x7F800000)), sign);
+    sign = _mm256_andnot_si256(_mm256_cmpgt_epi32(magnitude, set(0x7F800000)), sign);
     return _mm256_or_si256(code, sign);
 }
 
@@ -126,11 +126,20 @@ static inline __m256i round_magnitude(__m256i bits)
     return _mm256_srai_epi32(magnitude, DL16_FRACTION_SHIFT);
 }
 
+// Infinity for NaN, whose sign is the host's choice: of a NaN the instruction gives the second.
+static inline __m256i infinite_for_nan(__m256i bits)
+{
+    return _mm256_castps_si256(
+        _mm256_min_ps(_mm256_castsi256_ps(bits), _mm256_set1_ps(INFINITY)));
+}
+
 // Sixteen codes, at most `limit`. Packing saturates: magnitudes as unsigned words, signs as signed
-// ones. Magnitudes beyond the format leave their highest bit in `rare`: of finite values or
-// infinities.
+// ones. Magnitudes beyond the format leave their highest bit in `rare`: of finite values,
+// infinities or NaN.
 static inline __m256i narrow_words(__m256i first, __m256i second, uint32_t limit, __m256i *rare)
 {
+    first = infinite_for_nan(first);
+    second = infinite_for_nan(second);
     __m256i codes = _mm256_packus_epi32(round_magnitude(first), round_magnitude(second));
     __m256i signs = _mm256_and_si256(_mm256_packs_epi32(first, second), set(0x80008000));
     *rare = _mm256_or_si256(*rare, codes);

@@ -7,6 +7,7 @@
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,f16c")
 #include <immintrin.h>
+#include <math.h>
 
 #include "tensor/convert_kernels.h"
 
@@ -40,7 +41,7 @@ static inline __m512i widen(__m512i codes)
     return _mm512_or_si512(bits, sign);
 }
 
-// Codes of sixteen fp32 values, as dl16_of_transfer.
+// Codes of sixteen fp32 values, as dl16_from_host_float.
 static inline __m512i narrow(__m512i bits)
 {
     __m512i magnitude = _mm512_and_si512(bits, set(0x7FFFFFFF));
@@ -141,10 +142,20 @@ static inline __m512i round_magnitude(__m512i bits)
     return _mm512_srai_epi32(magnitude, DL16_FRACTION_SHIFT);
 }
 
+// Infinity for NaN, whose sign is the host's choice: of a NaN the instruction gives the second.
+static inline __m512i infinite_for_nan(__m512i bits)
+{
+    return _mm512_castps_si512(
+        _mm512_min_ps(_mm512_castsi512_ps(bits), _mm512_set1_ps(INFINITY)));
+}
+
 // 32 codes, at most `limit`. Packing saturates: magnitudes as unsigned words, signs as signed ones.
-// Magnitudes beyond the format leave their highest bit in `rare`: of finite values or infinities.
+// Magnitudes beyond the format leave their highest bit in `rare`: of finite values, infinities or
+// NaN.
 static inline __m512i narrow_words(__m512i first, __m512i second, uint32_t limit, __m512i *rare)
 {
+    first = infinite_for_nan(first);
+    second = infinite_for_nan(second);
     __m512i codes = _mm512_packus_epi32(round_magnitude(first), round_magnitude(second));
     __m512i signs = _mm512_packs_epi32(first, second);
     *rare = _mm512_or_si512(*rare, codes);

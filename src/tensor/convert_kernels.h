@@ -23,20 +23,6 @@ typedef struct {
     convert_kernel *dl16_from_f32_once;     // as opfuncs store: overflow gives the merged code
 } convert_kernels;
 
-// A NaN on its way to the card loses its sign, so that it has one code whatever PyTorch wrote: its
-// float32 and bfloat16 NaN differ in it.
-static inline float without_nan_sign(float x)
-{
-    uint32_t bits = float_bits(x), magnitude = bits & 0x7FFFFFFFu;
-    return magnitude > 0x7F800000u ? float_from_bits(magnitude) : x;
-}
-
-// What a transfer makes of a value: the definition of the kernels to SEN169_FP16.
-static inline uint16_t dl16_of_transfer(float x)
-{
-    return dl16_from_host_float(without_nan_sign(x));
-}
-
 extern const convert_kernels convert_portable;
 #if defined(__x86_64__)
 extern const convert_kernels convert_avx2;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensor/convert_kernels.h"
 
-CONVERT_LOOP(dl16_from_f16, uint16_t, uint16_t, dl16_of_transfer(fp16_to_float(x)))
+CONVERT_LOOP(dl16_from_f16, uint16_t, uint16_t, dl16_from_host_float(fp16_to_float(x)))
 CONVERT_LOOP(f16_from_dl16, uint16_t, uint16_t, dl16_to_host_fp16(x))
-CONVERT_LOOP(dl16_from_bf16, uint16_t, uint16_t, dl16_of_transfer(bf16_to_float(x)))
+CONVERT_LOOP(dl16_from_bf16, uint16_t, uint16_t, dl16_from_host_float(bf16_to_float(x)))
 CONVERT_LOOP(bf16_from_dl16, uint16_t, uint16_t, bf16_from_float(dl16_to_float(x)))
-CONVERT_LOOP(dl16_from_f32, uint16_t, float, dl16_of_transfer(x))
+CONVERT_LOOP(dl16_from_f32, uint16_t, float, dl16_from_host_float(x))
 CONVERT_LOOP(dl16_from_f32_once, uint16_t, float, dl16_from_float(x))
 CONVERT_LOOP(f32_from_dl16, float, uint16_t, dl16_to_float(x))
 

@@ -20,7 +20,8 @@ static uint16_t dl16_from_double(double value)
     memcpy(&bits, &value, sizeof bits);
     uint64_t magnitude = bits & ~DOUBLE_SIGN;
     uint16_t sign = (uint16_t)(bits >> 48 & DL16_SIGN);
-    if (magnitude >= DOUBLE_INFINITY) return sign | DL16_MERGED;
+    if (magnitude > DOUBLE_INFINITY) return DL16_MERGED;
+    if (magnitude == DOUBLE_INFINITY) return sign | DL16_MERGED;
     if (magnitude <= DOUBLE_DL16_OFFSET) return sign;
     uint64_t half = 1ULL << (DOUBLE_TO_DL16_SHIFT - 1);
     uint64_t code = (magnitude - DOUBLE_DL16_OFFSET + half) >> DOUBLE_TO_DL16_SHIFT;

@@ -48,14 +48,16 @@ static inline float dl16_to_float(uint16_t code)
     return float_from_bits(sign | ((magnitude << DL16_FRACTION_SHIFT) + DL16_EXPONENT_OFFSET));
 }
 
-// One rounding, as opfuncs store: finite overflow and NaN give the merged code of their sign.
-// Magnitudes that round to 2^-31 or below become zero (the pattern of 2^-31 is zero's own).
+// One rounding, as opfuncs store: finite overflow gives the merged code of its sign; every NaN gives
+// the positive one, since the sign of a NaN is the host's choice. Magnitudes that round to 2^-31 or
+// below become zero (the pattern of 2^-31 is zero's own).
 static inline uint16_t dl16_from_float(float value)
 {
     uint32_t bits = float_bits(value);
     uint32_t magnitude = bits & 0x7FFFFFFFu;
     uint16_t sign = (uint16_t)(bits >> 16 & DL16_SIGN);
-    if (magnitude >= 0x7F800000u) return sign | DL16_MERGED;
+    if (magnitude > 0x7F800000u) return DL16_MERGED;
+    if (magnitude == 0x7F800000u) return sign | DL16_MERGED;
     if (magnitude <= DL16_EXPONENT_OFFSET) return sign;
     uint32_t code = (magnitude - DL16_EXPONENT_OFFSET + (1u << 13)) >> DL16_FRACTION_SHIFT;
     return sign | (uint16_t)(code < DL16_MERGED ? code : DL16_MERGED);

@@ -171,7 +171,8 @@ static void dl16_from_doubles(uint16_t *restrict out, const double *restrict fro
         uint64_t code = (magnitude - offset + half) >> 43;
         code = code < DL16_MERGED ? code : DL16_MERGED;
         code = (int64_t)magnitude <= (int64_t)offset ? 0 : code;
-        out[n] = (uint16_t)(code | (bits >> 48 & DL16_SIGN));
+        uint64_t sign = magnitude > 0x7FF0000000000000ULL ? 0 : bits >> 48 & DL16_SIGN;
+        out[n] = (uint16_t)(code | sign);
     }
 }
 

@@ -5,6 +5,7 @@
 #define CARD_ROUND_AVX512_H
 
 #include <immintrin.h>
+#include <math.h>
 
 #include "tensor/numeric.h"
 
@@ -16,10 +17,18 @@ static inline __m512i round_magnitude(__m512 x)
     return _mm512_srai_epi32(_mm512_sub_epi32(bits, offset), DL16_FRACTION_SHIFT);
 }
 
+// Infinity for NaN, whose sign is the host's choice: of a NaN the instruction gives the second.
+static inline __m512 infinite_for_nan(__m512 x)
+{
+    return _mm512_min_ps(x, _mm512_set1_ps(INFINITY));
+}
+
 // Codes in turns of four from a and from b.
 static inline __m512i round_in_turns(__m512 a, __m512 b)
 {
     const __m512i merged = _mm512_set1_epi16(DL16_MERGED);
+    a = infinite_for_nan(a);
+    b = infinite_for_nan(b);
     __m512i codes = _mm512_packus_epi32(round_magnitude(a), round_magnitude(b));
     __m512i signs = _mm512_packs_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b));
     codes = _mm512_min_epu16(codes, merged);

@@ -106,7 +106,8 @@ static inline V v_round_bits(V x)
 // As dl16_to_float(dl16_from_float(x)).
 static inline V v_round_dl16(V x)
 {
-    __m256i bits = bits_of(v_round_bits(x)), sign = _mm256_and_si256(bits, words(0x80000000u));
+    __m256i bits = bits_of(v_round_bits(infinite_for_nan(x)));
+    __m256i sign = _mm256_and_si256(bits, words(0x80000000u));
     __m256i magnitude = _mm256_xor_si256(bits, sign);
     __m256i some = _mm256_cmpgt_epi32(magnitude, words(DL16_EXPONENT_OFFSET));
     __m256i merged = _mm256_cmpgt_epi32(magnitude, words(DL16_MERGED_BITS - 1));

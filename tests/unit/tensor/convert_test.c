@@ -33,12 +33,12 @@ static int fill_codes(void **state)
 
 static uint16_t f16_to_dl16(uint16_t x)
 {
-    return dl16_of_transfer(fp16_to_float(x));
+    return dl16_from_host_float(fp16_to_float(x));
 }
 
 static uint16_t bf16_to_dl16(uint16_t x)
 {
-    return dl16_of_transfer(bf16_to_float(x));
+    return dl16_from_host_float(bf16_to_float(x));
 }
 
 static uint16_t dl16_to_bf16(uint16_t x)
@@ -95,7 +95,7 @@ static void check_floats(const float *values, size_t count)
         if (!convert_can_run(all_variants[v])) continue;
         all_variants[v]->dl16_from_f32(got, values, count);
         for (size_t i = 0; i < count; i++) {
-            if (got[i] != dl16_of_transfer(values[i]))
+            if (got[i] != dl16_from_host_float(values[i]))
                 fail_msg("%s: %a gives %04x", all_variants[v]->name, (double)values[i], got[i]);
         }
         all_variants[v]->dl16_from_f32_once(got, values, count);
