@@ -345,7 +345,8 @@ static PyMethodDef methods[] = {
     {"is_started", py_is_started, METH_NOARGS, NULL},
     {"is_in_bad_fork", py_is_forked, METH_NOARGS, NULL},
     {"device_count", py_device_count, METH_NOARGS, "Cards in use; opens none."},
-    {"current_device", py_current_device, METH_NOARGS, NULL},
+    {"current_device", py_current_device, METH_NOARGS,
+     "The number of this thread's current card; opens none."},
     {"set_device", py_set_device, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -323,7 +323,13 @@ static PyType_Slot slots[] = {
     {Py_tp_new, layout_new},    {Py_tp_dealloc, object_free},        {Py_tp_repr, layout_text},
     {Py_tp_init, layout_init},
     {Py_tp_str, layout_text},   {Py_tp_richcompare, layout_compare}, {Py_tp_hash, layout_hash},
-    {Py_tp_getset, attributes}, {Py_tp_methods, layout_methods},     {0, NULL},
+    {Py_tp_getset, attributes}, {Py_tp_methods, layout_methods},
+    {Py_tp_doc,
+     "How a tensor's storage lies on the card: `device_size`, the extents of the device dims,\n"
+     "outermost first, of which the last is the stick; `stride_map`, host elements of a step along\n"
+     "each, -1 for none; `device_dtype`; `element_arrangement`. SpyreTensorLayout([M, N], dtype) is\n"
+     "the default one. Raises: Unsupported for a dtype or sizes without a layout."},
+    {0, NULL},
 };
 
 static PyType_Spec spec = {"torch_spyre._C.SpyreTensorLayout", sizeof(layout_object), 0,

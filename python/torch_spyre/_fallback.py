@@ -177,8 +177,11 @@ def meet(
     op: object, operands: Iterable[object], reason: str, location: str = "", case: str = ""
 ) -> None:
     """Does what the mode says of a fallback: nothing, a warning for each operator and rule (and
-    `case`), or FallbackError. `operands` are the operator's arguments, `location` the user's line
-    unless it is on the stack."""
+    `case`), or an error. `operands` are the operator's arguments, `location` the user's line unless
+    it is on the stack.
+
+    Raises: FallbackError while the mode is "error" and the operator is not allowed.
+    """
     mode = fallback.mode
     if mode == "silent" or fallback.allows(op):
         return

@@ -13,6 +13,8 @@ from . import _C
 
 
 class CardEnum(enum.IntEnum):
+    """An enumeration of the card's, written as in Python code: `DataFormats.IEEE_FP32`."""
+
     def __str__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
 
@@ -22,6 +24,7 @@ class CardEnum(enum.IntEnum):
 
 class _Format(CardEnum):
     def elems_per_stick(self) -> int:
+        """Elements in one stick of 128 bytes; 0 where the format has no elements."""
         return _C._elements_per_stick(self.value)
 
 
@@ -40,6 +43,8 @@ DataFormats: type[_C.DataFormats] = _make_formats("DataFormats", _numbered(_C._f
 ElementArrangement: type[_C.ElementArrangement] = _make_arrangements(
     "ElementArrangement", _numbered(_ARRANGEMENTS)
 )
+DataFormats.__doc__ = "Element formats of the card: include/spyre/dtype.def."
+ElementArrangement.__doc__ = "Orders of the elements within a stick; STANDARD is that of the host."
 DataFormats.__module__ = ElementArrangement.__module__ = "torch_spyre._C"
 _C._set_enums(DataFormats, ElementArrangement)
 
@@ -58,11 +63,15 @@ def get_device_dtype(dtype: torch.dtype) -> _C.DataFormats:
 
 
 def get_elem_in_stick(dtype: torch.dtype) -> int:
+    """Elements of this dtype in one stick of 128 bytes on the card."""
     return get_device_dtype(dtype).elems_per_stick()
 
 
 def restore_layout(version: int, *state: Any) -> _C.SpyreTensorLayout:
-    """Unpickles a SpyreTensorLayout: version 3, and 1 (with a dim_map) and 2 (no arrangement)."""
+    """Unpickles a SpyreTensorLayout: version 3, and 1 (with a dim_map) and 2 (no arrangement).
+
+    Raises: ValueError for another version.
+    """
     if version == 1:
         device_size, _dim_map, stride_map, number = state
         state = (device_size, stride_map, number, 0)

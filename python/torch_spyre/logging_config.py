@@ -17,6 +17,8 @@ from enum import IntEnum
 
 
 class LogLevel(IntEnum):
+    """Levels of logging, with one above all for a logger that is off."""
+
     NOTSET = 0
     DEBUG = 10
     INFO = 20
@@ -158,27 +160,36 @@ def get_logger(component: str) -> logging.Logger:
 
 
 def list_components() -> list[str]:
+    """The loggers of the package, and others that were given a level."""
     return sorted({*DEFAULT_LOG_LEVELS, *_levels})
 
 
 def set_log_level(component: str, level: str) -> None:
+    """Gives a logger ("spyre.x" or "torch_spyre.x") a level by its name.
+
+    Raises: ValueError for an unknown level.
+    """
     _ask(_component(component) or component, _level(level), "programmatic")
     _apply()
 
 
 def enable(component: str) -> None:
+    """Sets a logger's level to INFO."""
     set_log_level(component, "INFO")
 
 
 def disable(component: str) -> None:
+    """Turns a logger off."""
     set_log_level(component, "DISABLED")
 
 
 def get_log_file() -> str | None:
+    """The file that messages go to beside stderr, or None."""
     return _file
 
 
 def get_output_config() -> dict[str, str | None]:
+    """The log file and what set it: `log_file`, `log_file_source`."""
     return {"log_file": _file, "log_file_source": _file_source}
 
 
@@ -220,6 +231,7 @@ def set_log_passes(names: str) -> None:
 
 
 def get_log_passes() -> str:
+    """What set_log_passes() was given last."""
     from . import config
 
     return config.log_passes

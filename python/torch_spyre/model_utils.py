@@ -48,7 +48,7 @@ def _check_dtype(dtype: torch.dtype | None) -> None:
 def move_weight(
     weight: torch.Tensor, device: torch.device, dtype: torch.dtype | None
 ) -> torch.Tensor:
-    """A 2-D weight on the card, the stick on its rows."""
+    """A weight [rows, columns] on the card, the stick along its rows."""
     from .device import bindings
 
     dtype = dtype or weight.dtype

@@ -14,6 +14,7 @@ from . import registry
 
 
 def main(words: Sequence[str]) -> None:
+    """Prints the rows whose operator contains one of the words; all of them without a word."""
     rows = [r for r in registry.listing() if not words or any(word in r[0] for word in words)]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(2)]
     for operator, kind, where in rows:

@@ -35,7 +35,10 @@ _libraries: dict[str, torch.library.Library] = {}
 
 
 def overloads(operators: Operators) -> list[OpOverload]:
-    """The overloads that an operator, one of its overloads, or a list of these stands for."""
+    """The overloads that an operator, one of its overloads, or a list of these stands for.
+
+    Raises: TypeError for anything else.
+    """
     if isinstance(operators, OpOverload):
         return [operators]
     if isinstance(operators, OpOverloadPacket):
@@ -81,18 +84,28 @@ def _into(
 
 
 def register_spyre_decomposition(operators: Operators) -> Callable[[Function], Function]:
-    """Decorator: the function says what the operators are made of, on the card only."""
+    """Decorator: the function says what the operators are made of, on the card only. It takes the
+    operator's arguments and returns what the operator does, in the same shapes.
+
+    Raises: TypeError for what is no operator or no function.
+    """
     return _into(spyre_decompositions, operators)
 
 
 def register_spyre_lowering(operators: Operators) -> Callable[[Function], Function]:
-    """Decorator: as register_spyre_decomposition, applied after all passes over the graph."""
+    """Decorator: as register_spyre_decomposition, applied after all passes over the graph.
+
+    Raises: TypeError for what is no operator or no function.
+    """
     return _into(spyre_lowerings, operators)
 
 
 def register_fallback(operators: Operators) -> Callable[[MaybeFunction], MaybeFunction]:
     """Decorator, or called with None: the operators run on the host, by PyTorch's own kernel or by
-    the function of CPU tensors; the card is not tried."""
+    the function of CPU tensors; the card is not tried.
+
+    Raises: TypeError for what is no operator or neither function nor None.
+    """
 
     def register(function: MaybeFunction) -> MaybeFunction:
         if function is not None and not callable(function):

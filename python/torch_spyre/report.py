@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from .compile.program import Program
 
 
+def _no_program() -> Program | None:
+    """Of a report that belongs to no program."""
+    return None
+
+
 @dataclass
 class CompileReport:
     """What became of one graph."""
@@ -38,7 +43,7 @@ class CompileReport:
     stage_us: dict[str, float] = field(default_factory=dict, repr=False)
     bytes_per_op: float = 0.0
     # The program, or None when it is gone.
-    program: Callable[[], Program | None] = field(default=lambda: None, repr=False, compare=False)
+    program: Callable[[], Program | None] = field(default=_no_program, repr=False, compare=False)
 
     def __str__(self) -> str:
         if self.interpreted:
@@ -52,7 +57,10 @@ class CompileReport:
 
     def scratchpad(self) -> list[LxUse]:
         """How each card segment uses the LX of a core (`spyre_lx_use` in
-        include/spyre/counters.h)."""
+        include/spyre/counters.h); sizes are bytes.
+
+        Raises: RuntimeError when the program is gone.
+        """
         program = self.program()
         if program is None:
             raise RuntimeError("the program of this report is gone")
@@ -71,12 +79,14 @@ class Reports:
         self.bytes = 0
 
     def append(self, report: CompileReport) -> None:
+        """Adds a report; the oldest ones go where the limit is exceeded."""
         self._reports.append(report)
         self.bytes += _bytes(report)
         while self.bytes > config.report_bytes and len(self._reports) > 1:
             self.bytes -= _bytes(self._reports.popleft())
 
     def clear(self) -> None:
+        """Forgets all reports."""
         self._reports.clear()
         self.bytes = 0
 

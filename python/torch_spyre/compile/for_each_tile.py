@@ -49,7 +49,12 @@ def for_each_tile(
     first carry; without one the body gets None and its carry is dropped. Tiles of the result are
     laid behind each other along `out_dim`; without it there is no result. `reverse` runs from the
     last tile to the first; the result keeps its order. A carry is made of tensors: a number in it
-    would be the step's index, which a loop does not give to its body.
+    would be the step's index, which a loop does not give to its body. An operand
+    [.., n * tile_size, ..] gives tiles [.., tile_size, ..]; tiles [.., m, ..] of the result make up
+    [.., n * m, ..].
+
+    Raises: TypeError for arguments of another kind, ValueError for sizes that `tile_size` does not
+    divide and numbers of tiles that differ, NotImplementedError for a result that is scattered.
     """
     if not callable(body):
         raise TypeError(f"for_each_tile: expected a function of (carry, tiles), got {body!r}")

@@ -39,6 +39,11 @@ def spyre_hint(**hints: Any) -> AbstractContextManager[Any]:
     num_tiles_per_dim={"M": 8}  a loop over 8 tiles of one dim; scopes nest as the loops do
     work_div={"M": 2, "K": 4}   slices of named dims over the cores
     named_dims=["M", "N"]       names of the results of operators without inputs
+
+    Counts of tiles and slices are positive integers.
+
+    Raises: TypeError for other keywords and values of another kind, NotImplementedError for tiles
+    of several dims in one scope, Unsupported for counts that are not positive integers.
     """
     unknown = sorted(set(hints) - {*_TILES, "work_div", "named_dims"})
     if unknown or not hints:

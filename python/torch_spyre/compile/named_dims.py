@@ -28,7 +28,11 @@ def check_name(name: object) -> str:
 
 
 def declare_tensor_dim(name: str, size: int) -> None:
-    """A name for dims of that size; a name has one size at a time."""
+    """A name for dims of `size` elements; a name has one size at a time.
+
+    Raises: TypeError for a size that is no integer, ValueError for a negative one and for a name
+    that is empty or has separators in it.
+    """
     check_name(name)
     if not isinstance(size, int) or isinstance(size, bool):
         raise TypeError(f"dim {name}: size {size!r} is no whole number")
@@ -41,7 +45,11 @@ def name_tensor_dims(tensor: torch.Tensor, names: Sequence[str | None]) -> torch
     """Names the dims of a tensor, outermost first, and returns it; None for a dim without a name.
     A dim that holds several, as a flattened one does, takes as many names as make up its size. A
     dim of size 1, which broadcasting may stretch, takes any. Inside of a compiled function it names
-    arguments of the function."""
+    arguments of the function. The tensor is of any shape, with one name or None for each dim.
+
+    Raises: TypeError for what is no tensor or no list of names, ValueError where names and sizes
+    do not go together or a name is not declared.
+    """
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"name_tensor_dims: expected a tensor, got {type(tensor).__name__}")
     if isinstance(names, str) or not isinstance(names, Sequence):

@@ -48,14 +48,17 @@ class GroupCost:
 
     @property
     def op_names(self) -> list[str]:
+        """Of `ops`, in order."""
         return [op.name for op in self.ops]
 
     @property
     def predicted_us(self) -> float:
+        """Microseconds of all ops, one after the other."""
         return sum(op.predicted_us for op in self.ops)
 
     @property
     def loop_group_ids(self) -> list[tuple[int, ...]]:
+        """The paths of the counted loops, outermost first, each once."""
         return sorted({op.loop_group_id for op in self.ops if op.loop_group_id is not None})
 
     @property
@@ -65,6 +68,7 @@ class GroupCost:
 
     @property
     def has_loop(self) -> bool:
+        """Whether an op stands in a counted loop."""
         return bool(self.loop_group_ids)
 
 
@@ -76,10 +80,12 @@ class CostReport:
 
     @property
     def total_us(self) -> float:
+        """Microseconds of all kernels, one after the other."""
         return sum(group.predicted_us for group in self.groups)
 
     @property
     def n_modelled_ops(self) -> int:
+        """Ops of all kernels."""
         return sum(len(group.ops) for group in self.groups)
 
     def format(self) -> str:

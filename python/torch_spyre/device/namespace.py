@@ -15,58 +15,70 @@ from .streams import Device
 
 
 def is_available() -> bool:
+    """Whether this process has a card. Starts nothing."""
     return _C.device_count() > 0
 
 
 def is_initialized() -> bool:
+    """Whether the runtime has been started: by init() or by the first tensor."""
     return _C.is_started()
 
 
 def init() -> None:
+    """Starts the runtime, which opens the cards of this process. A second call does nothing.
+
+    Raises: RuntimeError in a process that was forked after the runtime had started.
+    """
     _C._complete()
     _C.start_runtime()
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
+    """Dtypes that torch.autocast("spyre") takes."""
     _C._complete()  # torch.autocast("spyre") asks before it changes dtypes
     return [torch.float16, torch.bfloat16]
 
 
 @untraced
 def manual_seed(seed: int) -> None:
+    """Seeds the generator of the current card."""
     _C._get_default_generator().manual_seed(int(seed))
 
 
 @untraced
 def manual_seed_all(seed: int) -> None:
+    """Seeds the generators of all cards."""
     for card in range(_C.device_count()):
         _C._get_default_generator(card).manual_seed(int(seed))
 
 
 @untraced
 def initial_seed(device: Device = "spyre") -> int:
+    """The seed of a card's generator, before any number was drawn."""
     return _C._get_default_generator(streams.device_index(device)).initial_seed()
 
 
 @untraced
 def get_rng_state(device: Device = "spyre") -> torch.Tensor:
+    """The state of a card's generator: uint8 [bytes], on the host."""
     return _C._get_default_generator(streams.device_index(device)).get_state()
 
 
 @untraced
 def set_rng_state(state: torch.Tensor, device: Device = "spyre") -> None:
+    """Sets a card's generator to what get_rng_state() returned: uint8 [bytes], on the host."""
     _C._get_default_generator(streams.device_index(device)).set_state(state)
 
 
 @untraced
 def get_rng_state_all() -> list[torch.Tensor]:
-    """The state of every card's generator."""
+    """The state of every card's generator, card 0 first: uint8 [bytes] each, on the host."""
     return [get_rng_state(card) for card in range(_C.device_count())]
 
 
 @untraced
 def set_rng_state_all(states: Iterable[torch.Tensor]) -> None:
-    """Sets the state of every card's generator, card 0 first."""
+    """Sets what get_rng_state_all() returned: uint8 [bytes] each, card 0 first."""
     for card, state in enumerate(states):
         set_rng_state(state, card)
 
@@ -79,6 +91,7 @@ def seed() -> None:
 
 @untraced
 def seed_all() -> None:
+    """Gives every card's generator a seed of the system's entropy."""
     for card in range(_C.device_count()):
         _C._get_default_generator(card).seed()
 
@@ -104,6 +117,11 @@ class device:
 
 
 def set_device(device: Device) -> None:
+    """Makes a card the current one of this thread.
+
+    Raises: RuntimeError for a card that the process does not use, before the runtime has started
+    at its first use; ValueError for another device.
+    """
     _C.set_device(streams.device_index(device))
 
 

@@ -32,6 +32,7 @@ class DeviceProperties:
 
     @property
     def core_count(self) -> int:
+        """`multi_processor_count` by the card's own word."""
         return self.multi_processor_count
 
 
@@ -66,6 +67,7 @@ def get_device_properties(device: Device = None) -> DeviceProperties:
 
 
 def get_device_name(device: Device = None) -> str:
+    """ "IBM Spyre (emulated)". Raises as get_device_properties()."""
     return get_device_properties(device).name
 
 

@@ -53,16 +53,20 @@ class Stream(torch.Stream):
 
     @property
     def id(self) -> int:
+        """The stream's number on its card; 0 is the default stream."""
         return self._id
 
     @property
     def priority(self) -> int:
+        """-1 of a high stream, 0 of the others, as PyTorch counts."""
         return -1 if self._id > _C.LOW_STREAMS else 0
 
     def device(self) -> torch.device:  # type: ignore[override]
+        """The stream's card; a method, as torch-spyre has it."""
         return torch.device("spyre", self._card)
 
     def query(self) -> bool:
+        """Whether all work of the stream is done. Does not wait."""
         return _C._stream_query(self._card, self._id)
 
     def failed(self) -> bool:
@@ -70,17 +74,24 @@ class Stream(torch.Stream):
         return _C._stream_failed(self._card, self._id)
 
     def synchronize(self) -> None:
+        """Waits for the work of the stream.
+
+        Raises: RuntimeError with the first error of a launch.
+        """
         _C._stream_synchronize(self._card, self._id)
 
     def record_event(self, event: torch.Event | None = None) -> torch.Event:
+        """Records the event, or a new one, behind the work so far, and returns it."""
         event = Event() if event is None else event
         event.record(self)
         return event
 
     def wait_event(self, event: torch.Event) -> None:
+        """Later work of this stream waits for the event."""
         event.wait(self)
 
     def wait_stream(self, stream: torch.Stream) -> None:
+        """Later work of this stream waits for the present work of another one."""
         self.wait_event(as_stream(stream).record_event())
 
     def __enter__(self) -> Stream:
@@ -110,7 +121,10 @@ class Stream(torch.Stream):
 def Event(  # noqa: N802
     enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
 ) -> torch.Event:
-    """A point in a stream's work (torch.Event cannot be subclassed). Waiting always blocks."""
+    """A point in a stream's work (torch.Event cannot be subclassed). Waiting always blocks.
+
+    Raises: RuntimeError for an event between processes.
+    """
     if interprocess:
         raise RuntimeError("interprocess=True: processes share no card, so no events either")
     return torch.Event(device="spyre", enable_timing=enable_timing)
@@ -124,7 +138,10 @@ def as_stream(stream: torch.Stream) -> Stream:
 
 
 def stream(stream: torch.Stream | None) -> contextlib.AbstractContextManager[Any]:
-    """`with torch.spyre.stream(s):` makes s the current stream; None changes nothing."""
+    """`with torch.spyre.stream(s):` makes s the current stream; None changes nothing.
+
+    Raises: TypeError for another object.
+    """
     if stream is None:
         return contextlib.nullcontext()
     if not isinstance(stream, torch.Stream):
@@ -133,15 +150,18 @@ def stream(stream: torch.Stream | None) -> contextlib.AbstractContextManager[Any
 
 
 def current_stream(device: Device = None) -> Stream:
+    """The stream of a card in which this thread's work runs."""
     card = device_index(device)
     return Stream(card, stream_id=_C._current_stream(card))
 
 
 def default_stream(device: Device = None) -> Stream:
+    """Stream 0 of a card."""
     return Stream(device_index(device), stream_id=0)
 
 
 def set_stream(stream: torch.Stream) -> None:
+    """Makes a stream the current one of its card in this thread."""
     exchange_stream(stream)
 
 

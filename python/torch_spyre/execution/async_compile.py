@@ -21,6 +21,10 @@ class SpyreAsyncCompile:
     def sdsc(
         self, name: str, specs: KernelSpec
     ) -> SpyreSDSCKernelRunner | SpyreUnimplementedRunner:
+        """The kernel of these specs, ready to run.
+
+        Raises: Unsupported for specs that the card cannot run.
+        """
         missing = _find_unimplemented(specs)
         if missing is not None:
             return SpyreUnimplementedRunner(name, missing.op)
@@ -46,8 +50,8 @@ def placed(
     stride: Sequence[int],
     layout: _C.SpyreTensorLayout,
 ) -> torch.Tensor:
-    """A tensor over a storage of these sizes and strides that lies as `layout` says: `tensor`
-    itself, or a copy."""
+    """A tensor of any shape over a storage of these sizes and strides (elements) that lies as
+    `layout` says: `tensor` itself, or a copy."""
     if (
         tensor.device.type == "spyre"
         and tensor.storage_offset() == 0

@@ -29,6 +29,12 @@ class SpyreSDSCKernelRunner:
             kernel_files.write(self.executable, 0, name)
 
     def run(self, *tensors: torch.Tensor) -> None:
+        """Launches the kernel. Tensors are of any shape that has the layouts of the specs, in the
+        order of arg_index, results included. Does not wait.
+
+        Raises: ValueError for another number of tensors and for a tensor that is elsewhere or
+        lies otherwise on the card.
+        """
         self.executable.run(tensors)
 
     def write_bundle(self, directory: str) -> None:
@@ -44,4 +50,5 @@ class SpyreUnimplementedRunner:
         self.op = op
 
     def run(self, *_tensors: torch.Tensor) -> None:
+        """Raises: RuntimeError, for tensors of any shape: the operation has no lowering."""
         raise RuntimeError(f"Invoked {self.name} which contains unimplemented operation {self.op}")
