@@ -8,16 +8,20 @@ beside the exactness: integers of 64 bits are positions, lengths and indices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 
 from .._pytorch import pytree
-from .._pytorch.dispatch import OpOverload, schema_of
+from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
+from .._pytorch.fx import arguments_of, overload_of
 
 _aten = torch.ops.aten
 
 Range = tuple[int, int]  # smallest and largest value
+Known = dict[torch.fx.Node, Range]
+Found = dict[int, Range] | None  # of inputs, by id; None before there are any
 CARD: Range = (-(2**31), 2**31 - 1)
 _WIDE: Range = (-(2**63), 2**63 - 1)
 
@@ -71,7 +75,7 @@ def _running_sum(x: Range, size: torch.Size, dim: int) -> Range:
     return _hull([x[0], x[1], count * x[0], count * x[1]])
 
 
-_RULES: dict[str, Callable] = {
+_RULES: dict[str, Callable[..., Range]] = {
     "add": lambda values, x, y: _sum(x, y, values[2]),
     "sub": lambda values, x, y: _sum(x, y, -values[2]),
     "rsub": lambda values, x, y: _sum(y, x, -values[2]),
@@ -83,27 +87,28 @@ _RULES: dict[str, Callable] = {
     "cumsum": lambda values, x: _running_sum(x, values[0].shape, values[1]),
     "_to_copy": lambda values, x: x,
 }
+_BEYOND_INT32 = {torch.float32, torch.bfloat16}  # dtypes with values beyond 32 bits
 _OPERANDS = {"add": 2, "sub": 2, "rsub": 2, "mul": 2, "pow": 2}  # 1 for the others
 
 
-def _rule(op) -> str | None:
+def _rule(op: OpOverload) -> str | None:
     name = schema_of(op).name.removeprefix("aten::")
     exponent_is_tensor = name == "pow" and op is not _aten.pow.Tensor_Scalar
     return name if name in _RULES and not exponent_is_tensor else None
 
 
-def _number_types(values) -> set:
+def _number_types(values: Arguments) -> set[torch.dtype]:
     return {value.dtype for value in values if isinstance(value, torch.Tensor)}
 
 
-def is_at_risk(op, values: list) -> bool:
+def is_at_risk(op: OpOverload, values: Arguments) -> bool:
     """Whether the operator, its arguments in the order of the schema, has an int64 result that may
     need more bits than its operands."""
     name = _rule(op)
     if name is None:
         return False
     if name == "_to_copy":
-        return values[1] is torch.int64 and values[0].dtype in (torch.float32, torch.bfloat16)
+        return values[1] is torch.int64 and bool(_number_types(values[:1]) & _BEYOND_INT32)
     operands = values[: _OPERANDS.get(name, 1)]
     dtypes = _number_types(operands)
     if name == "cumsum":
@@ -112,18 +117,18 @@ def is_at_risk(op, values: list) -> bool:
     return whole and torch.int64 in dtypes and not any(d.is_floating_point for d in dtypes)
 
 
-def leaves_card(op, values: list) -> bool:
+def leaves_card(op: OpOverload, values: Arguments) -> bool:
     """Whether the int64 result of an operator at risk may leave 32 bits with these tensors."""
     return not fits(_result(op, values, [_range_of_value(v) for v in values]))
 
 
-def _range_of_value(value) -> Range:
+def _range_of_value(value: object) -> Range:
     if isinstance(value, torch.Tensor):
         return range_of_tensor(value)
     return (value, value) if isinstance(value, int) else _WIDE
 
 
-def _result(op, values: list, ranges: list[Range]) -> Range:
+def _result(op: OpOverload, values: Arguments, ranges: Sequence[Range]) -> Range:
     name = _rule(op)
     assert name is not None
     return _RULES[name](values, *ranges[: _OPERANDS.get(name, 1)])
@@ -147,31 +152,38 @@ _KEEPING = {
 class Watch:
     """The int64 arithmetic of one card segment and the inputs that it depends on."""
 
-    def __init__(self, nodes, inputs: set[int], ids: dict, fakes: dict, positional: Callable):
+    def __init__(
+        self,
+        nodes: Sequence[torch.fx.Node],
+        inputs: set[int],
+        ids: Mapping[torch.fx.Node, int | list[int]],
+        fakes: Mapping[torch.fx.Node, Any],
+        positional: Callable[[OpOverload, Arguments, Keywords], list[Any]],
+    ) -> None:
         self.ids, self.fakes, self.inputs, self.positional = ids, fakes, inputs, positional
         self.risky = [node for node in nodes if self._is_risky(node)]
         self.order = self._operands_first(nodes)
         self.read: set[int] = set()
-        known: dict = {}
+        known: Known = {}
         for node in self.order:
             self._range(node, known)
         self.proved: dict[int, Range] = {}
 
-    def _is_risky(self, node) -> bool:
+    def _is_risky(self, node: torch.fx.Node) -> bool:
         fake = self.fakes.get(node)
         if not isinstance(fake, torch.Tensor) or fake.dtype is not torch.int64:
             return False
-        name = _rule(node.target)
-        return name not in (None, "_to_copy") and is_at_risk(node.target, self._values(node))
+        op = overload_of(node)
+        return _rule(op) not in (None, "_to_copy") and is_at_risk(op, self._values(node))
 
-    def _values(self, node) -> list:
+    def _values(self, node: torch.fx.Node) -> list[Any]:
         """Arguments in the order of the schema, fake tensors for nodes."""
         return [
             self.fakes[value] if isinstance(value, torch.fx.Node) else value
-            for value in self.positional(node.target, node.args, node.kwargs)
+            for value in self.positional(overload_of(node), node.args, node.kwargs)
         ]
 
-    def _operands_first(self, nodes) -> list:
+    def _operands_first(self, nodes: Sequence[torch.fx.Node]) -> list[torch.fx.Node]:
         """The nodes that ranges of risky ones depend on, in the order of the graph: each range is
         known before it is asked for, however long a chain of nodes is."""
         needed = set(self.risky)
@@ -180,7 +192,7 @@ class Watch:
                 needed.update(node.all_input_nodes)
         return [node for node in nodes if node in needed]
 
-    def _depends_on_operands(self, node) -> bool:
+    def _depends_on_operands(self, node: torch.fx.Node) -> bool:
         fake = self.fakes.get(node)
         if not isinstance(fake, torch.Tensor) or fake.dtype.is_floating_point:
             return False
@@ -195,7 +207,7 @@ class Watch:
             for id, (low, high) in found.items()
         ):
             return True
-        known: dict = {}
+        known: Known = {}
         for node in self.order:
             self._range(node, known, found)
         if not all(fits(known[node]) for node in self.risky):
@@ -203,50 +215,51 @@ class Watch:
         self.proved = found
         return True
 
-    def _range(self, node, known: dict, found: dict[int, Range] | None = None) -> Range:
+    def _range(self, node: torch.fx.Node, known: Known, found: Found = None) -> Range:
         """Of a node's values; inputs of the segment are noted in `read`."""
         if node not in known:
             known[node] = self._compute(node, known, found)
         return known[node]
 
-    def _compute(self, node, known, found) -> Range:
+    def _compute(self, node: torch.fx.Node, known: Known, found: Found) -> Range:
         fake = self.fakes.get(node)
         if not isinstance(fake, torch.Tensor):
             return (fake, fake) if isinstance(fake, int) else _WIDE
         if fake.dtype is torch.bool:
             return 0, 1
         value = self.ids.get(node)
-        if value in self.inputs and not fake.dtype.is_floating_point:
+        if isinstance(value, int) and value in self.inputs and not fake.dtype.is_floating_point:
             self.read.add(value)
             return CARD if found is None else found[value]
         if fake.dtype.is_floating_point:
             return CARD
         if not isinstance(node.target, OpOverload):
             return self._positions(node)
-        arguments = self.positional(node.target, node.args, node.kwargs)
+        op = overload_of(node)
+        arguments = self.positional(op, node.args, node.kwargs)
         ranges = [self._argument(argument, known, found) for argument in arguments]
         if self._is_risky(node):
-            result = _result(node.target, self._values(node), ranges)
+            result = _result(op, self._values(node), ranges)
             return result if fits(result) or found is not None else CARD
-        return self._kept(node, fake, arguments, known, found)
+        return self._kept(op, arguments, known, found)
 
-    def _positions(self, node) -> Range:
+    def _positions(self, node: torch.fx.Node) -> Range:
         """Of the second result of an operator that finds values and where they are."""
-        source = node.args[0] if node.op == "call_function" and node.args else None
+        source, *index = arguments_of(node) or (None,)
         op = getattr(source, "target", None)
-        if source is None or not isinstance(op, OpOverload) or node.args[1:] != (1,):
+        if node.op != "call_function" or not isinstance(op, OpOverload) or index != [1]:
             return CARD
         if schema_of(op).name.removeprefix("aten::") not in _RANKING:
             return CARD
         return 0, max(self.fakes[source.args[0]].numel() - 1, 0)
 
-    def _argument(self, argument, known, found) -> Range:
+    def _argument(self, argument: object, known: Known, found: Found) -> Range:
         if isinstance(argument, torch.fx.Node):
             return self._range(argument, known, found)
         return (argument, argument) if isinstance(argument, int) else _WIDE
 
-    def _kept(self, node, fake, arguments, known, found) -> Range:
-        name = schema_of(node.target).name.removeprefix("aten::")
+    def _kept(self, op: OpOverload, arguments: Arguments, known: Known, found: Found) -> Range:
+        name = schema_of(op).name.removeprefix("aten::")
         if name == "arange":
             ends = [value for value in arguments if type(value) is int]
             return _hull([0, *ends])

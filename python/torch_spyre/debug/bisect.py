@@ -105,7 +105,7 @@ class Bisect:
         program, tensors, reason = self.find(operator, args, kwargs)
         if program is not None and program not in self.judged and not self.busy:
             self.judged.add(program)
-            program = JudgedOperator(self, operator.op, args, kwargs, program)
+            return JudgedOperator(self, operator.op, args, kwargs, program), tensors, reason
         return program, tensors, reason
 
     @contextlib.contextmanager

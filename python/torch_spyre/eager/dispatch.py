@@ -12,12 +12,15 @@ and out= forms compute the functional form, whose result takes the place of the 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from .. import _C
 from .._fallback import user_level
-from .._pytorch.dispatch import OpOverload, schema_of
+from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import handover, integers
 from ..compile.registered import fallback_ops
 from . import operand_dtypes, room
@@ -25,6 +28,8 @@ from .host import overlaps, run_on_cpu
 from .result_types import results_of
 
 _aten = torch.ops.aten
+
+Kernel = Callable[[Arguments, Keywords], Any]
 
 
 # ---- one operator on the card
@@ -35,7 +40,14 @@ class _Program:
 
     __slots__ = ("launch", "inputs", "results", "single", "at_risk")
 
-    def __init__(self, executable, inputs, results, single, at_risk):
+    def __init__(
+        self,
+        executable: _C.Executable,
+        inputs: list[int],
+        results: list[int],
+        single: bool,
+        at_risk: bool,
+    ) -> None:
         self.launch = handover.Launch(executable, 0)
         self.inputs = inputs  # of the operator's tensors, those that the segment reads
         self.results = results  # index into the segment's outputs
@@ -47,11 +59,15 @@ class _Program:
         if not self.launch.views and not self.at_risk:
             _C.remember(self.launch.executable, self.inputs, self.results, written)
 
-    def run(self, tensors, card):
+    def run(self, tensors: Sequence[Tensor], card: int) -> Any:
         outputs = self.launch([tensors[index] for index in self.inputs], card)
         if self.single:
             return outputs[self.results[0]]
         return tuple(outputs[index] for index in self.results)
+
+
+# The program of a call, or None, the tensors that it gets, and the reason for None.
+Found = tuple[_Program | None, list[Tensor], str | None]
 
 
 class _Operator:
@@ -59,7 +75,7 @@ class _Operator:
 
     def __init__(self, op: OpOverload):
         self.op = op
-        self.programs: dict = {}
+        self.programs: dict[Any, tuple[_Program | None, str | None]] = {}
         self.refusal = None if all(
             isinstance(r.type, torch.TensorType) for r in schema_of(op).returns
         ) and schema_of(op).returns else "its results are not tensors only"  # fmt: skip
@@ -68,13 +84,13 @@ class _Operator:
         if torch.Tag.nondeterministic_seeded in op.tags and op is not attention:
             self.refusal = "random numbers are drawn on the host"
 
-    def __call__(self, args, kwargs):
+    def __call__(self, args: Arguments, kwargs: Keywords) -> Any:
         program, tensors, reason = self.find(args, kwargs)
         if program is None:
             return run_on_cpu(self.op, args, kwargs, reason)
         return program.run(tensors, tensors[0].device.index)
 
-    def find(self, args, kwargs):
+    def find(self, args: Arguments, kwargs: Keywords) -> Found:
         """The program of a call and the tensors that it gets; or None and the reason."""
         tensors: list[torch.Tensor] = []
         if self.refusal is not None or self.op in fallback_ops:
@@ -91,7 +107,7 @@ class _Operator:
             return None, tensors, "its int64 result may leave the card's 32-bit integers"
         return program, tensors, reason
 
-    def kernel(self, args, kwargs):
+    def kernel(self, args: Arguments, kwargs: Keywords) -> Any:
         """Called by PyTorch as the operator itself."""
         program, tensors, reason = self.find(args, kwargs)
         if program is None:
@@ -99,7 +115,9 @@ class _Operator:
         program.remember()
         return program.run(tensors, tensors[0].device.index)
 
-    def _compile(self, values, tensors):
+    def _compile(
+        self, values: list[Any], tensors: Sequence[Tensor]
+    ) -> tuple[_Program | None, str | None]:
         if not tensors:
             return None, "it has no tensor argument"
         _C.check_settings(handover.settings())
@@ -114,7 +132,7 @@ class _Operator:
         except _C.Unsupported as refusal:
             return None, str(refusal)
 
-    def _build(self, values, tensors):
+    def _build(self, values: list[Any], tensors: Sequence[Tensor]) -> _Program:
         results = results_of(self.op, values)
         flat = list(results) if isinstance(results, (tuple, list)) else [results]
         if any(result is None for result in flat):
@@ -165,7 +183,7 @@ def _compile_node(graph: _C.Graph) -> _C.Executable:
     return executable
 
 
-def _scalars(value):
+def _scalars(value: object) -> object:
     """Tensors of the host without dimensions are numbers to the card."""
     if isinstance(value, torch.Tensor):
         if value.dim() == 0 and value.device.type == "cpu":
@@ -176,7 +194,7 @@ def _scalars(value):
     return value
 
 
-def _key(value, tensors):
+def _key(value: object, tensors: list[Tensor]) -> object:
     if isinstance(value, torch.Tensor):
         for index, known in enumerate(tensors):
             if known is value:
@@ -199,7 +217,7 @@ def _functional(op: OpOverload) -> OpOverload | None:
     packet = getattr(_aten, name[:-1] if name.endswith("_") else name, None)
     wanted = [(a.name, str(a.type)) for a in schema_of(op).arguments if not a.is_out]
     for overload in packet.overloads() if packet else ():
-        candidate = getattr(packet, overload)
+        candidate: OpOverload = getattr(packet, overload)
         schema = schema_of(candidate)
         if any(a.alias_info is not None for a in schema.arguments):
             continue
@@ -208,10 +226,10 @@ def _functional(op: OpOverload) -> OpOverload | None:
     return None
 
 
-def _in_place(op, functional):
+def _in_place(op: OpOverload, functional: OpOverload) -> Kernel:
     operator = operator_of(functional)
 
-    def kernel(args, kwargs):
+    def kernel(args: Arguments, kwargs: Keywords) -> Any:
         # The functional form may have other defaults (bernoulli_ has one, bernoulli has none).
         values = handover.positional(op, args, kwargs)
         named = {
@@ -231,11 +249,11 @@ def _in_place(op, functional):
     return kernel
 
 
-def _with_out(op, functional):
+def _with_out(op: OpOverload, functional: OpOverload) -> Kernel:
     operator = operator_of(functional)
     names = [argument.name for argument in schema_of(op).arguments if argument.is_out]
 
-    def kernel(args, kwargs):
+    def kernel(args: Arguments, kwargs: Keywords) -> Any:
         handover.check_devices(op, args, kwargs)
         targets = [kwargs[name] for name in names]
         rest = {name: value for name, value in kwargs.items() if name not in names}
@@ -259,7 +277,7 @@ def _with_out(op, functional):
 _SHARED = "what it writes shares memory with an operand, or with itself"
 
 
-def _may_write(op, target, tensors) -> bool:
+def _may_write(op: OpOverload, target: Tensor, tensors: Sequence[Tensor]) -> bool:
     """Whether the result may be computed apart and then written into `target`: it shares memory
     with no operand, or is one that PyTorch writes so. Where not, PyTorch's own kernel decides."""
     if overlaps(target):
@@ -280,19 +298,19 @@ def _may_write(op, target, tensors) -> bool:
     return True
 
 
-def _writes_self(op) -> bool:
+def _writes_self(op: OpOverload) -> bool:
     """Whether the operator is an in-place form or the out= form of one that has such a form."""
     return not schema_of(op).arguments[-1].is_out or hasattr(
         _aten, op.overloadpacket.__name__ + "_"
     )
 
 
-def _may_write_all(op, targets, tensors) -> bool:
+def _may_write_all(op: OpOverload, targets: Sequence[Tensor], tensors: Sequence[Tensor]) -> bool:
     storages = {target.untyped_storage().data_ptr() for target in targets}
     return len(storages) == len(targets) and all(_may_write(op, t, tensors) for t in targets)
 
 
-def _takes(op, target, result) -> bool:
+def _takes(op: OpOverload, target: Tensor, result: Tensor) -> bool:
     """PyTorch's rule for the dtype of what is written: element-wise operators cast within the
     kinds of numbers, others want their own dtype."""
     if target.dtype == result.dtype:
@@ -300,12 +318,12 @@ def _takes(op, target, result) -> bool:
     return torch.Tag.pointwise in op.tags and torch.can_cast(result.dtype, target.dtype)
 
 
-def _out_takes(op, target, result, tensors) -> bool:
+def _out_takes(op: OpOverload, target: Tensor, result: Tensor, tensors: Sequence[Tensor]) -> bool:
     resized_operand = target.shape != result.shape and any(t is target for t in tensors)
     return _takes(op, target, result) and not resized_operand
 
 
-def _resize_out(target, shape) -> None:
+def _resize_out(target: Tensor, shape: torch.Size) -> None:
     """PyTorch's rule for out= of another shape."""
     if target.shape == shape:
         return
@@ -322,7 +340,7 @@ def _resize_out(target, shape) -> None:
     target.resize_(shape)
 
 
-def _position(target, tensors) -> int:
+def _position(target: Tensor, tensors: Sequence[Tensor]) -> int:
     """The number of an out= tensor among the tensors of its call."""
     for index, tensor in enumerate(tensors):
         if tensor is target:
@@ -330,7 +348,7 @@ def _position(target, tensors) -> int:
     return len(tensors)
 
 
-def _make_kernel(op):
+def _make_kernel(op: OpOverload) -> Kernel:
     """The kernel that PyTorch calls: (args, kwargs) -> results."""
     written = [a for a in schema_of(op).arguments if a.alias_info is not None]
     if not written:
@@ -341,25 +359,25 @@ def _make_kernel(op):
     if functional is not None and written == schema_of(op).arguments[:1]:
         return _in_place(op, functional)
 
-    def kernel(args, kwargs):
+    def kernel(args: Arguments, kwargs: Keywords) -> Any:
         room.check_host(op, args, kwargs)
         return run_on_cpu(op, args, kwargs, "the compiler has no form of it that writes")
 
     return kernel
 
 
-_operators: dict = {}
-_kernels: dict = {}
+_operators: dict[OpOverload, _Operator] = {}
+_kernels: dict[OpOverload, Kernel] = {}
 
 
-def operator_of(op) -> _Operator:
+def operator_of(op: OpOverload) -> _Operator:
     operator = _operators.get(op)
     if operator is None:
         operator = _operators[op] = _Operator(op)
     return operator
 
 
-def dispatch(op, *args, **kwargs):
+def dispatch(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
     """PyTorch's fallback for the device: every operator without a kernel of its own."""
     kernel = _kernels.get(op)
     if kernel is None:

@@ -11,12 +11,14 @@ PyTorch's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from .. import _C
 from .._pytorch import pytree
-from .._pytorch.dispatch import OpOverload, schema_of
+from .._pytorch.dispatch import Arguments, OpOverload, schema_of
 from .host import call
 
 _aten = torch.ops.aten
@@ -27,7 +29,7 @@ class _NotPlain(Exception):
     """No rule holds for these arguments."""
 
 
-def results_of(op: OpOverload, values: list):
+def results_of(op: OpOverload, values: Arguments) -> Any:
     """What op(*values) would return, as tensors of the device `meta`; `values` are in the order of
     the schema. Raises Unsupported where PyTorch does not know it, or takes the arguments for wrong:
     its CPU kernel then says so in PyTorch's class."""
@@ -40,8 +42,8 @@ def results_of(op: OpOverload, values: list):
     return _by_pytorch(op, values)
 
 
-def _by_pytorch(op: OpOverload, values: list):
-    def to_meta(value):
+def _by_pytorch(op: OpOverload, values: Arguments) -> Any:
+    def to_meta(value: object) -> object:
         if isinstance(value, torch.Tensor):
             return torch.empty_strided(
                 value.shape, value.stride(), dtype=value.dtype, device="meta"
@@ -79,7 +81,7 @@ def _result(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device="meta")
 
 
-def _dtype_of(*values) -> torch.dtype:
+def _dtype_of(*values: object) -> torch.dtype:
     """The one dtype of the tensors among `values`, which are plain."""
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
     _demand(all(map(_is_in_rows, tensors)))
@@ -88,7 +90,7 @@ def _dtype_of(*values) -> torch.dtype:
     return dtypes.pop()
 
 
-def _broadcast(*values) -> Sequence[int]:
+def _broadcast(*values: object) -> Sequence[int]:
     """The sizes that the tensors among `values` have together; the rest are numbers or options."""
     shapes = [value.shape for value in values if isinstance(value, torch.Tensor)]
     others = (value for value in values if not isinstance(value, torch.Tensor))
@@ -96,69 +98,82 @@ def _broadcast(*values) -> Sequence[int]:
     if len(set(shapes)) == 1:
         return shapes[0]
     try:
-        return torch.broadcast_shapes(*shapes)
+        shape: Sequence[int] = torch.broadcast_shapes(*shapes)
     except RuntimeError as error:
         raise _NotPlain from error
+    return shape
 
 
-def _element_wise(*values):
+def _element_wise(*values: object) -> Tensor:
     dtype = _dtype_of(*values)
     return _result(_broadcast(*values), dtype)
 
 
-def _clamp(x, least, most):
+def _clamp(x: Tensor, least: object, most: object) -> Tensor:
     _demand(least is not None or most is not None)
     return _element_wise(x, least, most)
 
 
-def _comparison(*values):
+def _comparison(*values: object) -> Tensor:
     _dtype_of(*values)
     return _result(_broadcast(*values), torch.bool)
 
 
-def _where(condition, x, y):
+def _where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     _demand(condition.dtype == torch.bool and _is_in_rows(condition))
     return _result(_broadcast(condition, x, y), _dtype_of(x, y))
 
 
-def _product(x, y):
+def _product(x: Tensor, y: Tensor) -> Tensor:
     """mm and bmm: [.., M, K] by [.., K, N]."""
     dtype = _dtype_of(x, y)
     _demand(x.shape[:-2] == y.shape[:-2] and x.shape[-1] == y.shape[-2])
     return _result((*x.shape[:-1], y.shape[-1]), dtype)
 
 
-def _mm(x, y):
+def _mm(x: Tensor, y: Tensor) -> Tensor:
     _demand(x.dim() == 2 and y.dim() == 2)
     return _product(x, y)
 
 
-def _bmm(x, y):
+def _bmm(x: Tensor, y: Tensor) -> Tensor:
     _demand(x.dim() == 3 and y.dim() == 3)
     return _product(x, y)
 
 
-def _addmm(bias, x, y, beta, alpha):
+def _addmm(bias: Tensor, x: Tensor, y: Tensor, beta: object, alpha: object) -> Tensor:
     result = _mm(x, y)
     _demand(_dtype_of(bias, x) == result.dtype and _broadcast(bias, result) == result.shape)
     _demand(type(beta) in (int, float) and type(alpha) in (int, float))
     return result
 
 
-def _scaled_mm(x, y, _scale_x, _scale_y, _bias, _scale, dtype, _fast):
+def _scaled_mm(
+    x: Tensor,
+    y: Tensor,
+    _scale_x: Tensor,
+    _scale_y: Tensor,
+    _bias: Tensor | None,
+    _scale: Tensor | None,
+    dtype: torch.dtype | None,
+    _fast: bool,
+) -> Tensor:
     """Batches, which PyTorch's own rule refuses and the card takes: 3D by 2D and 3D by 3D."""
     _demand(x.dim() == 3 and y.dim() in (2, 3) and {x.dtype, y.dtype} == {torch.float8_e4m3fn})
-    _demand(dtype in _FLOATS and x.shape[-1] == y.shape[-2])
-    _demand(y.dim() == 2 or x.shape[0] == y.shape[0])
+    _demand(x.shape[-1] == y.shape[-2] and (y.dim() == 2 or x.shape[0] == y.shape[0]))
+    if dtype is None or dtype not in _FLOATS:
+        raise _NotPlain
     return _result((*x.shape[:-1], y.shape[-1]), dtype)
 
 
-def _softmax(x, dim, half_to_float):
+def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
     _demand(not half_to_float and -x.dim() <= dim < x.dim())
     return _result(x.shape, _dtype_of(x))
 
 
-def _layer_norm(x, sizes, weight, bias, eps):
+def _layer_norm(
+    x: Tensor, sizes: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
     dtype = _dtype_of(x, weight, bias)
     kept = x.dim() - len(sizes)
     _demand(0 <= kept < x.dim() and list(x.shape[kept:]) == list(sizes))
@@ -171,7 +186,9 @@ def _layer_norm(x, sizes, weight, bias, eps):
     )
 
 
-def _reduction(x, dims, keep, dtype=None):
+def _reduction(
+    x: Tensor, dims: Sequence[int] | None, keep: bool, dtype: torch.dtype | None = None
+) -> Tensor:
     _demand(dtype is None and all(-x.dim() <= dim < x.dim() for dim in dims or ()))
     reduced = {dim % x.dim() for dim in dims} if dims else set(range(x.dim()))
     _demand(not dims or len(reduced) == len(dims))
@@ -179,11 +196,11 @@ def _reduction(x, dims, keep, dtype=None):
     return _result(sizes, _dtype_of(x))
 
 
-def _whole_reduction(x, dtype=None):
+def _whole_reduction(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     return _reduction(x, None, False, dtype)
 
 
-def _rules() -> dict[OpOverload, Callable]:
+def _rules() -> dict[OpOverload, Callable[..., Any]]:
     unary = [_aten.abs, _aten.ceil, _aten.cos, _aten.exp, _aten.floor, _aten.gelu, _aten.log,
              _aten.neg, _aten.reciprocal, _aten.relu, _aten.rsqrt, _aten.sigmoid, _aten.silu,
              _aten.sin, _aten.sqrt, _aten.square, _aten.tanh]  # fmt: skip
