@@ -54,6 +54,10 @@ typedef struct {
     // segment made is expected as spyre_layout_dense() lays out a tensor of its sizes and strides.
     const spyre_view *input_storages;
     const spyre_layout *input_layouts;
+    // By input: the layout in which the program would not have to copy all of it before it is read
+    // (a weight that a product reads transposed, say); of rank 0 where its own is as good. A caller
+    // that launches it often on the same contents gains by moving the storage and compiling again.
+    const spyre_layout *preferred_layouts;
     uint32_t output_count;
     const spyre_segment_output *outputs;
     uint32_t buffer_count;                  // distinct output buffers

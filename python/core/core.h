@@ -87,6 +87,10 @@ struct storage {
     int64_t card_bytes;
     int64_t host_bytes;         // of the dense host tensor
     void *raw;                  // untyped: host_bytes bytes
+    // What launches have made of its layout since it was written.
+    uint32_t read_as_is;        // those that had use for it
+    uint32_t read_otherwise;    // those that copied all of it into another one first
+    bool settled;               // it has been given that other one, or the user's: it stays
 };
 
 storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
@@ -96,6 +100,11 @@ bool storage_is_bytes(const storage *s);
 storage *storage_of(const void *base);          // null for a pointer that is not ours
 bool storage_type(storage *s, spyre_dtype dtype);           // SPYRE_DTYPE_COUNT: none of the card
 bool storage_set_layout(storage *s, const spyre_layout *layout);
+// Gives the storage the layout that the next launch prefers, when one launch has copied the same
+// contents already, or `at_once`: once in its life, and only where no launch has used the layout
+// that it had, so that two readers do not move it back and forth; a layout that the user gave
+// stays. *out_moved tells.
+bool storage_prefer_layout(storage *s, const spyre_layout *layout, bool at_once, bool *out_moved);
 // Gives the storage a form of as many bytes; int64 that does not fit stays as it is. Values stay.
 bool storage_set_form(storage *s, spyre_dtype dtype, const spyre_view *dense,
                       const spyre_layout *layout);
@@ -194,6 +203,10 @@ bool executable_owns_outputs(const spyre_segment *segment); // none is a view
 // for.
 bool executable_input(const spyre_segment *segment, size_t index, uint32_t card, storage *s,
                       uint64_t *out);
+bool executable_prefers(const spyre_segment *segment);      // any other layout of an input
+// storage_prefer_layout() for an input of that storage, or none.
+bool executable_move_input(const spyre_segment *segment, uint32_t index, storage *s, bool at_once,
+                           bool *out_moved);
 // The tensor of a fresh storage for a result, whose address goes to its place among `buffers`.
 bool executable_output(const spyre_segment *segment, uint32_t index, uint32_t card,
                        AtenTensorHandle *out, uint64_t *buffers);
@@ -208,6 +221,11 @@ PyObject *executable_launch(PyObject *self, PyObject *args);
 PyObject *executable_interpret(PyObject *self, PyObject *args);
 // run(tensors): launches a kernel of compile_op_specs() on its arguments in order; asynchronous.
 PyObject *executable_run(PyObject *self, PyObject *tensors);
+// preferred_inputs(segment) -> [inputs that it would read in another layout without a copy]
+PyObject *executable_preferred_inputs(PyObject *self, PyObject *segment);
+// prefer_layout(segment, input, tensor, at_once) -> whether the tensor's storage has got the layout
+// that the segment prefers, as storage_prefer_layout() decides.
+PyObject *executable_prefer_layout(PyObject *self, PyObject *args);
 
 // ---- passes over the loop IR (loops.c)
 spyre_loops_pass loops_call;    // the context is a callable, (point, loops)

@@ -21,6 +21,7 @@ typedef struct {
     uint32_t input_count, result_count;
     uint8_t inputs[MOST_INPUTS];            // of the call's tensors, those that the segment reads
     uint8_t results[GLUE_MOST_RESULTS];     // of the segment's outputs, in the operator's order
+    bool prefers;                           // other layouts of inputs
     int32_t written;                        // tensor of the call that takes the result, or -1
     uint8_t key[];
 } program;
@@ -197,10 +198,25 @@ static bool shares_written(const program *p, const glue_call *call)
     return false;
 }
 
+// Inputs that this program copies into another layout each time get that layout. The call has then
+// another key, which it has not been written for.
+static bool move_inputs(const program *p, glue_call *call)
+{
+    const spyre_segment *segment = spyre_executable_segment(p->executable, 0);
+    bool moved;
+    for (uint32_t i = 0; i < p->input_count; i++) {
+        storage *s = call->storages[p->inputs[i]];
+        if (!executable_move_input(segment, i, s, false, &moved)) glue_throw();
+        if (moved) call->known = false;
+    }
+    return !call->known;
+}
+
 int eager_run(glue_call *call)
 {
     const program *p = call->known ? find(call) : NULL;
     if (!p || (p->written >= 0 && shares_written(p, call))) return -1;
+    if (p->prefers && move_inputs(p, call)) return -1;
     AtenTensorHandle outputs[GLUE_MOST_RESULTS] = {NULL};
     bool ok = launch(p, call, outputs);
     if (ok && p->written >= 0) ok = write_result(call->tensors[p->written], outputs[0]);
@@ -262,6 +278,7 @@ static PyObject *py_remember(PyObject *self, PyObject *args)
                    .key_length = call->length,
                    .card = call->storages[0]->card,
                    .executable = executable,
+                   .prefers = executable_prefers(segment),
                    .written = written};
     memcpy(p->key, call->key, call->length);
     bool fits = take_bytes(inputs, p->inputs, MOST_INPUTS, call->tensor_count, &p->input_count) &&

@@ -32,23 +32,36 @@ static bool check_card(size_t index, uint32_t card, uint32_t expected)
                      index, card, expected);
 }
 
+static bool is_storage_of(const storage *s, const spyre_view *wanted)
+{
+    return s->dense.rank == wanted->rank &&
+           tensor_same_shape(wanted->rank, s->dense.size, s->dense.stride, wanted->size,
+                             wanted->stride);
+}
+
 bool executable_input(const spyre_segment *segment, size_t index, uint32_t card, storage *s,
                       uint64_t *out)
 {
     if (!s || !s->typed)
         return core_fail(SPYRE_INVALID_ARGUMENT, "input %zu of a launch is not on the card", index);
     if (!check_card(index, s->card, card)) return false;
-    const spyre_view *wanted = &segment->input_storages[index];
-    if (s->dense.rank != wanted->rank ||
-        !tensor_same_shape(wanted->rank, s->dense.size, s->dense.stride, wanted->size,
-                           wanted->stride))
+    if (!is_storage_of(s, &segment->input_storages[index]))
         return core_fail(SPYRE_INVALID_ARGUMENT,
                          "input %zu of a launch: its storage has other sizes or strides than the "
                          "program was compiled for",
                          index);
     if (!storage_set_layout(s, &segment->input_layouts[index])) return false;
+    if (segment->preferred_layouts[index].rank) s->read_otherwise++;
+    else s->read_as_is++;
     *out = s->address;
     return true;
+}
+
+bool executable_prefers(const spyre_segment *segment)
+{
+    for (uint32_t i = 0; segment->kind == SPYRE_SEGMENT_CARD && i < segment->input_count; i++)
+        if (segment->preferred_layouts[i].rank) return true;
+    return false;
 }
 
 bool executable_output(const spyre_segment *segment, uint32_t index, uint32_t card,
@@ -193,6 +206,50 @@ PyObject *executable_launch(PyObject *self, PyObject *args)
 PyObject *executable_interpret(PyObject *self, PyObject *args)
 {
     return start_with(spyre_interpret, self, args);
+}
+
+// ---- layouts that a program prefers
+
+bool executable_move_input(const spyre_segment *segment, uint32_t index, storage *s, bool at_once,
+                           bool *out_moved)
+{
+    const spyre_layout *layout = &segment->preferred_layouts[index];
+    *out_moved = false;
+    return !layout->rank || !s || !is_storage_of(s, &segment->input_storages[index]) ||
+           storage_prefer_layout(s, layout, at_once, out_moved);
+}
+
+PyObject *executable_preferred_inputs(PyObject *self, PyObject *index)
+{
+    uint32_t number;
+    const spyre_segment *segment = executable_segment(self, index, &number);
+    PyObject *list = segment ? PyList_New(0) : NULL;
+    if (!list || segment->kind != SPYRE_SEGMENT_CARD) return list;
+    for (uint32_t i = 0; list && i < segment->input_count; i++) {
+        if (!segment->preferred_layouts[i].rank) continue;
+        PyObject *input = PyLong_FromUnsignedLong(i);
+        if (!input || PyList_Append(list, input) < 0) Py_CLEAR(list);
+        Py_XDECREF(input);
+    }
+    return list;
+}
+
+PyObject *executable_prefer_layout(PyObject *self, PyObject *args)
+{
+    PyObject *index, *tensor;
+    uint32_t input, number;
+    int at_once;
+    tensor_info t;
+    bool moved = false;
+    if (!PyArg_ParseTuple(args, "OO&Op", &index, core_u32, &input, &tensor, &at_once)) return NULL;
+    const spyre_segment *segment = executable_segment(self, index, &number);
+    if (!segment) return NULL;
+    if (segment->kind != SPYRE_SEGMENT_CARD || input >= segment->input_count)
+        return PyErr_Format(PyExc_IndexError, "input %u of %u", input, segment->input_count);
+    if (!tensor_of_object(tensor, &t) ||
+        !executable_move_input(segment, input, t.storage, at_once != 0, &moved))
+        return core_raise();
+    return PyBool_FromLong(moved);
 }
 
 // ---- launches on tensors that the caller made

@@ -370,6 +370,7 @@ static PyObject *py_set_layout(PyObject *self, PyObject *args)
     storage *s = storage_argument(tensor);
     if (!s) return NULL;
     if (!storage_set_layout(s, &layout)) return core_raise();
+    s->settled = true;
     Py_RETURN_NONE;
 }
 

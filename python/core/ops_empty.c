@@ -120,8 +120,11 @@ static void empty_with_layout(StableIValue *stack, uint64_t arguments, uint64_t 
         glue_throw();
     }
     dense.rank = (uint32_t)rank;
-    if (!tensor_create_laid_out(dtype, &dense, &layout_of_next, &dense, (uint32_t)card, &made))
+    tensor_info t;
+    if (!tensor_create_laid_out(dtype, &dense, &layout_of_next, &dense, (uint32_t)card, &made) ||
+        !tensor_describe(made, &t))
         glue_throw();
+    if (t.storage) t.storage->settled = true;
     stack[0] = (StableIValue)(uintptr_t)made;
 }
 

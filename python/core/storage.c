@@ -250,8 +250,15 @@ static bool change_to_bytes(storage *s, const void *host)
            change_form(s, SPYRE_DTYPE_I8, &dense, &layout, host);
 }
 
+// Counts of readers are about what they read.
+static void forget_readers(storage *s)
+{
+    s->read_as_is = s->read_otherwise = 0;
+}
+
 bool storage_write(storage *s, const void *host)
 {
+    forget_readers(s);
     if (!s->typed) {
         memcpy(s->raw, host, (size_t)s->host_bytes);
         return true;
@@ -271,6 +278,7 @@ bool storage_read_view(const storage *s, const spyre_view *view, void *host)
 
 bool storage_write_view(storage *s, const spyre_view *view, const void *host)
 {
+    forget_readers(s);
     spyre_transfer transfer = whole(s);
     transfer.view = view;
     return write_card(&transfer, host);
@@ -387,6 +395,17 @@ bool storage_set_layout(storage *s, const spyre_layout *layout)
     return storage_set_form(s, s->dtype, &dense, layout);
 }
 
+bool storage_prefer_layout(storage *s, const spyre_layout *layout, bool at_once, bool *out_moved)
+{
+    *out_moved = false;
+    bool due = at_once || s->read_otherwise;
+    if (!due || !s->typed || s->settled || s->read_as_is || spyre_layout_equal(&s->layout, layout))
+        return true;
+    if (!storage_set_layout(s, layout)) return false;
+    s->settled = *out_moved = true;
+    return true;
+}
+
 bool storage_take_after(storage *s, const storage *from)
 {
     if (!give_type(s, from->dtype, &from->dense, &from->layout)) return false;
@@ -404,6 +423,7 @@ bool storage_exchange(storage *a, storage *b)
     uint64_t address = a->address;
     a->address = b->address;
     b->address = address;
+    forget_readers(a);
     return true;
 }
 

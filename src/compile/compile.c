@@ -75,6 +75,18 @@ spyre_status executable_describe_inputs(spyre_executable *e, uint32_t index,
     return NULL;
 }
 
+spyre_status executable_describe_preferences(spyre_executable *e, uint32_t index)
+{
+    executable_segment *segment = &e->segments[index];
+    uint32_t count = segment->info.input_count;
+    spyre_layout *preferred = ARENA_NEW(e->memory, spyre_layout, count);
+    TRY_ALLOC(preferred);
+    for (uint32_t i = 0; i < count; i++)
+        TRY(front_preferred_layout(segment->front.loops, i, &preferred[i]));
+    segment->info.preferred_layouts = preferred;
+    return NULL;
+}
+
 spyre_status executable_describe_outputs(spyre_executable *e, uint32_t index,
                                          const graph_segment *from)
 {
@@ -143,6 +155,7 @@ static spyre_status front_segment(compilation *c, uint32_t index, const graph_se
     TRY(check_arguments(c, segment));
     statistics_add_front(&segment->front.records);
     TRY(executable_describe_outputs(e, index, from));
+    TRY(executable_describe_preferences(e, index));
     for (uint32_t i = 0; i < from->output_count; i++)
         c->made[from->outputs[i]] = &segment->info.outputs[i];
     return NULL;

@@ -72,6 +72,11 @@ SPYRE_MUST_CHECK spyre_status executable_describe_outputs(spyre_executable *exec
                                                           uint32_t segment,
                                                           const graph_segment *from);
 
+// Says which other layouts of its inputs the segment would have read without a copy, from the final
+// loop IR.
+SPYRE_MUST_CHECK spyre_status executable_describe_preferences(spyre_executable *executable,
+                                                              uint32_t segment);
+
 // From a card segment's bundle to its job. *out_step is the step of the bundle that was in work
 // when an error occurred, or SPYRE_NO_ID.
 SPYRE_MUST_CHECK spyre_status executable_finish_segment(spyre_executable *executable,

@@ -36,6 +36,7 @@ static spyre_status compile(spyre_executable *e, const char *source, const char 
     const front_options front = {.dump = dumps ? &segment->loop_dump : NULL};
     TRY(status_at(front_continue(loops, &front, &segment->front), "%s", file_name));
     TRY(executable_describe_outputs(e, 0, &from));
+    TRY(executable_describe_preferences(e, 0));
     return executable_finish_segment(e, 0, &loops->settings, &step);
 }
 

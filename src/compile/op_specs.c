@@ -117,9 +117,11 @@ static spyre_status describe(spyre_executable *e, const op_spec_list *list)
     uint32_t *inputs = ARENA_NEW(e->memory, uint32_t, count);
     spyre_segment_output *outputs = ARENA_NEW(e->memory, spyre_segment_output, count);
     spyre_layout *layouts = ARENA_NEW(e->memory, spyre_layout, count);
+    spyre_layout *preferred = ARENA_NEW(e->memory, spyre_layout, count); // none
     TRY_ALLOC(inputs);
     TRY_ALLOC(outputs);
     TRY_ALLOC(layouts);
+    TRY_ALLOC(preferred);
     for (uint32_t k = 0; k < count; k++) {
         const op_spec_argument_use *use = &list->arguments[k];
         if (!use->written) {
@@ -136,6 +138,7 @@ static spyre_status describe(spyre_executable *e, const op_spec_list *list)
     }
     info->inputs = inputs;
     info->input_layouts = layouts;
+    info->preferred_layouts = preferred;
     info->outputs = outputs;
     info->buffer_count = info->output_count;
     info->pool_bytes = list->loops->pool_bytes;

@@ -78,6 +78,11 @@ void front_set_default_order(loop_buffer *buffer);
 SPYRE_MUST_CHECK spyre_status front_buffer_layout(const loop_buffer *buffer,
                                                   spyre_layout *out_layout);
 
+// The layout in which the final loop IR would have read an input without copying all of it first;
+// of rank 0 where there is none that would do so.
+SPYRE_MUST_CHECK spyre_status front_preferred_layout(const loop_graph *loops, uint32_t input,
+                                                     spyre_layout *out_layout);
+
 // The op of the final loop IR that a step, or its kernel, of this name does.
 uint32_t front_op_of_step(const char *name);
 

@@ -155,7 +155,7 @@ class CompiledGraph:
         filled, sizes = self.buckets.fill(args)
         return self.buckets.cut(self._run(filled), sizes)
 
-    def _run(self, args: list[Any]) -> list[Any]:
+    def _program(self, args: list[Any]) -> Program | _Eager:
         key: Any = self._key(args)
         if named_dims.in_use():
             key = (key, *[named_dims.dims_of(a) for a in args])
@@ -166,6 +166,12 @@ class CompiledGraph:
             self.folder = None
             if self.trace and isinstance(program, Program):
                 self.trace.program(program)
+        if isinstance(program, Program) and program.preferred and program.move_inputs(args):
+            return self._program(args)
+        return program
+
+    def _run(self, args: list[Any]) -> list[Any]:
+        program = self._program(args)
         if _launches.get():
             return program(list(args))
         return _zeros(self.gm, args)

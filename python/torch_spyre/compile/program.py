@@ -103,6 +103,7 @@ class Program:
         self._check_room()
         self.effects = self._plan_effects(builder.effects)
         self.watches = [self._watch(segment) for segment in self.segments]
+        self.preferred = self._find_preferred()
         self._plan_lifetimes()
         self.straight = self._plan_straight()
 
@@ -115,6 +116,31 @@ class Program:
             nodes, set(segment.inputs), self.ids, self.values, handover.positional
         )
         return watch if watch.risky else None
+
+    def _find_preferred(self) -> list[tuple[int, int, int]]:
+        """(argument, segment, input of the segment) where the segment copies all of the argument
+        into another layout before it reads it."""
+        sources = dict(self.inputs)
+        found = []
+        for segment in self.segments:
+            for place in self.executable.preferred_inputs(segment.index):
+                argument = sources.get(segment.inputs[place])
+                if isinstance(argument, int) and argument not in self.moved:
+                    found.append((argument, segment.index, place))
+        return found
+
+    def move_inputs(self, args: Sequence[Any]) -> bool:
+        """Gives arguments the layouts that the segments prefer: parameters before the first
+        launch, other tensors before the second one on the same contents. Whether any has moved;
+        the graph is then worth another compilation."""
+        return any(
+            [
+                self.executable.prefer_layout(
+                    segment, place, args[argument], isinstance(args[argument], torch.nn.Parameter)
+                )
+                for argument, segment, place in self.preferred
+            ]
+        )
 
     def _host_nodes(self) -> Iterable[tuple[int, torch.fx.Node]]:
         """(the compiler's number, node) of what the host computes."""
