@@ -121,6 +121,17 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_stream_synchronize(spyre_context *
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_card_synchronize(spyre_context *context,
                                                                uint32_t card);
 
+// Drops what is queued on the card, stops a launch that is under way before its next step, and
+// waits for that. Waits for dropped work fail with SPYRE_CANCELLED; so does what reads memory that
+// dropped work would have written, until it is written as a whole. Streams do not fail by it.
+SPYRE_API void spyre_card_cancel(spyre_context *context, uint32_t card);
+
+// What long waits of any thread call every 50 ms, without a lock of the library (null: nothing).
+// When it returns true, the wait cancels all work of its card, if it waits for one, and fails with
+// SPYRE_CANCELLED. It may call the library.
+typedef bool (*spyre_interrupt)(void);
+SPYRE_API void spyre_set_interrupt(spyre_interrupt ask);
+
 // Events: a point in a stream's work. Recording makes the event when *event is null; waiting puts
 // off what is submitted to a stream, of any card of the same context, until the last recorded
 // point.
@@ -130,7 +141,7 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_event_record(spyre_context *contex
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_event_wait(spyre_context *context, uint32_t card,
                                                          uint32_t stream, spyre_event *event);
 SPYRE_API bool spyre_event_query(const spyre_event *event);
-SPYRE_API void spyre_event_synchronize(const spyre_event *event);
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_event_synchronize(const spyre_event *event);
 SPYRE_API double spyre_event_elapsed_ms(const spyre_event *begin, const spyre_event *end);
 SPYRE_API void spyre_event_destroy(spyre_event *event);
 

@@ -167,6 +167,7 @@ static bool start(void)
     first_device = (int)device;
     cards_of_context = count;
     context_of_process = created;
+    spyre_set_interrupt(core_interrupted);
     if (profiling) spyre_profile_enable(created, true);
     return true;
 }
@@ -244,6 +245,12 @@ bool device_synchronize(int card)
     return context && core_check(spyre_card_synchronize(context, which));
 }
 
+void device_cancel(void)
+{
+    for (uint32_t card = 0; device_started() && card < cards_of_context; card++)
+        spyre_card_cancel(context_of_process, card);
+}
+
 uint32_t stream_current(uint32_t card)
 {
     return stream_of_thread[card];
@@ -271,6 +278,17 @@ static PyObject *py_free_runtime(PyObject *self, PyObject *unused)
     // Tensors may outlive this call, so the cards stay; what is under way is finished.
     for (uint32_t card = 0; device_started() && card < device_count(); card++)
         if (!core_check(spyre_card_synchronize(device_context(), card))) return core_raise();
+    Py_RETURN_NONE;
+}
+
+// _leave(): the process ends; handlers of signals are no longer called.
+static PyObject *py_leave(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    spyre_set_interrupt(NULL);
+    Py_BEGIN_ALLOW_THREADS
+    device_cancel();
+    Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
 }
 
@@ -342,6 +360,7 @@ static PyMethodDef methods[] = {
      "Registers with PyTorch what only programs of the device need; once."},
     {"start_runtime", py_start_runtime, METH_NOARGS, "Opens the cards of this process."},
     {"free_runtime", py_free_runtime, METH_NOARGS, "Waits for everything that is under way."},
+    {"_leave", py_leave, METH_NOARGS, "Drops what is queued, as the process ends."},
     {"is_started", py_is_started, METH_NOARGS, NULL},
     {"is_in_bad_fork", py_is_forked, METH_NOARGS, NULL},
     {"device_count", py_device_count, METH_NOARGS, "Cards in use; opens none."},

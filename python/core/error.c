@@ -11,6 +11,9 @@ static _Thread_local spyre_code code_of_thread;
 static _Thread_local char message_of_thread[4096];
 static PyObject *unsupported_error, *out_of_memory_error, *internal_error;
 
+// What a signal's handler has raised during a wait of this thread: type, value, traceback.
+static _Thread_local PyObject *interruption[3];
+
 // The code of errors that PyTorch's own functions give.
 #define FROM_PYTORCH ((spyre_code)(SPYRE_INTERNAL + 1))
 
@@ -59,8 +62,37 @@ void *core_error_class(void)
     return code_of_thread == SPYRE_INTERNAL ? internal_error : NULL;
 }
 
+bool core_interrupted(void)
+{
+    if (interruption[0]) return true; // of a wait whose caller cannot raise
+    if (!Py_IsInitialized()) return false;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    if (!PyErr_Occurred() && PyErr_CheckSignals() < 0)
+        PyErr_Fetch(&interruption[0], &interruption[1], &interruption[2]);
+    PyGILState_Release(gil);
+    return interruption[0];
+}
+
+bool core_take_interruption(void *out_exception[3])
+{
+    if (code_of_thread != SPYRE_CANCELLED || !interruption[0]) return false;
+    memcpy(out_exception, interruption, sizeof interruption);
+    memset(interruption, 0, sizeof interruption);
+    return true;
+}
+
+// With the handler's exception set, where there is one.
+static bool raise_interruption(void)
+{
+    void *exception[3];
+    if (!core_take_interruption(exception)) return false;
+    PyErr_Restore(exception[0], exception[1], exception[2]);
+    return true;
+}
+
 PyObject *core_raise(void)
 {
+    if (raise_interruption()) return NULL;
     PyObject *type = core_error_class();
     if (code_of_thread == SPYRE_INVALID_ARGUMENT) type = PyExc_ValueError;
     if (code_of_thread == SPYRE_OUT_OF_MEMORY && out_of_memory_error) type = out_of_memory_error;
@@ -70,6 +102,7 @@ PyObject *core_raise(void)
 
 PyObject *core_raise_runtime(void)
 {
+    if (raise_interruption()) return NULL;
     PyErr_SetString(PyExc_RuntimeError, message_of_thread);
     return NULL;
 }

@@ -487,6 +487,8 @@ struct OwnError final : torch::PyTorchError {
 
 void glue_throw(void)
 {
+    void *exception[3];
+    if (core_take_interruption(exception)) throw python_error(exception);
     if (void *type = core_error_class()) {
         OwnError own;
         own.type = static_cast<PyObject *>(type);

@@ -29,6 +29,7 @@ bool device_started(void);                      // and not in a child of fork()
 int device_current(void);
 bool device_set_current(int card);
 bool device_synchronize(int card);              // -1: the current one
+void device_cancel(void);                       // drops what is queued on all cards
 uint32_t stream_current(uint32_t card);
 uint32_t stream_exchange(uint32_t card, uint32_t stream);   // the one before
 
@@ -106,6 +107,11 @@ const char *profile_name(const spyre_activity *activity);       // of its event
 // ---- errors (error.c)
 spyre_code core_error_code(void);
 const char *core_error_message(void);
+// What spyre_set_interrupt() gets: runs handlers of signals that have come.
+bool core_interrupted(void);
+// The exception (type, value, traceback, new PyObjects) of the handler that ended the wait which
+// has failed; false for any other error.
+bool core_take_interruption(void *out_exception[3]);
 void *core_error_class(void);   // of torch_spyre's own, a borrowed PyObject; null for other errors
 
 // ==== C++, for the C files

@@ -23,6 +23,33 @@ struct PyTorchError : public std::exception {
 };
 }  // namespace torch
 
+// Of torch/csrc/Exceptions.h: an exception of Python on its way through C++, which PyTorch's
+// bindings set again as it was. Owns the three objects.
+struct python_error : public std::exception {
+    python_error(void *const exception[3])
+        : type(static_cast<PyObject *>(exception[0])),
+          value(static_cast<PyObject *>(exception[1])),
+          traceback(static_cast<PyObject *>(exception[2]))
+    {
+    }
+    python_error(const python_error &) = delete;
+    python_error &operator=(const python_error &) = delete;
+    ~python_error() override
+    {
+        if (!type && !value && !traceback) return;
+        PyGILState_STATE gil = PyGILState_Ensure();
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        PyGILState_Release(gil);
+    }
+    const char *what() const noexcept override { return message.c_str(); }
+    PyObject *type, *value, *traceback;
+
+protected:
+    std::string message = "python_error";
+};
+
 // The head of a torch.Tensor object; more fields follow.
 struct THPVariable {
     PyObject_HEAD

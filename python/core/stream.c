@@ -53,8 +53,9 @@ bool event_is_done(const void *event)
 bool event_synchronize(const void *event)
 {
     if (event && !device_context()) return false;
-    if (event) spyre_event_synchronize(event);
-    return true;
+    if (!event || core_check(spyre_event_synchronize(event))) return true;
+    if (core_error_code() == SPYRE_CANCELLED) device_cancel();
+    return false;
 }
 
 // ---- Python methods; a stream is (card, id)

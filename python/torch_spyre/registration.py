@@ -9,6 +9,7 @@ the runtime starts, or by a name of `torch_spyre._C` or `torch.ops.spyre` that i
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from typing import Any
@@ -70,6 +71,7 @@ def _register_kernels() -> None:
     if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
         _C.set_downcast_warning(False)
     bindings.install()
+    atexit.register(_C._leave)
     _libraries.extend((composed.register(), customops.register(), paged_attention.register()))
     _libraries.extend(kernels.register())
     _libraries.extend(autocast.register())

@@ -109,6 +109,11 @@ void card_set_mode(card *c, card_mode mode)
     c->mode = mode;
 }
 
+void card_set_stop(card *c, bool stop)
+{
+    atomic_store_explicit(&c->stop, stop, memory_order_relaxed);
+}
+
 spyre_status card_set_check(card *c, bool on)
 {
     if (on == (c->check != NULL)) return NULL;

@@ -67,6 +67,10 @@ SPYRE_MUST_CHECK spyre_status card_launch(card *c, card_program *program,
                                           const card_argument *arguments, uint32_t arg_count,
                                           card_fault *out_fault);
 
+// Asks the launch under way to end before its next step; until `stop` is false again launches fail
+// with SPYRE_CANCELLED, and what they would have written is undefined. From any thread.
+void card_set_stop(card *c, bool stop);
+
 // Clears every LX (SPYRE_WIPE_LX=1 does so before each launch).
 void card_wipe_lx(card *c);
 

@@ -4,6 +4,8 @@
 #ifndef CARD_MACHINE_H
 #define CARD_MACHINE_H
 
+#include <stdatomic.h>
+
 #include "base/thread.h"
 #include "card/card.h"
 #include "card/machine/ring.h"
@@ -51,7 +53,13 @@ struct card {
     ring *messages;
     core_run *runs;                         // ISA_CORES
     checker *check;                         // null: not wanted (check.h)
+    atomic_bool stop;                       // no step begins any more
 };
+
+static inline bool card_stops(const card *c)
+{
+    return atomic_load_explicit(&c->stop, memory_order_relaxed);
+}
 
 // Runs as many steps of a core as its tokens and the ring allow; sets run->state.
 void core_execute(core_run *run, card_mode mode);

@@ -22,6 +22,7 @@ typedef struct {
     bool several;                       // others, on other streams, may still be under way
     bool inherited;                     // they are of the block's former life
     bool freed;                         // the block waits for them
+    bool lost;                          // what it should hold was never written
 } block_use;
 
 typedef struct {

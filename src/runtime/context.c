@@ -56,7 +56,8 @@ static spyre_status device_start(device *d, spyre_context *context, uint32_t ind
         return status_at(status, "card %u", index);
     }
     pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->changed, NULL);
+    device_condition_init(&d->changed);
+    device_condition_init(&d->room);
     return NULL;
 }
 
@@ -72,6 +73,7 @@ static void device_stop(device *d)
     allocator_destroy(&d->memory);
     memory_forget(d);
     metrics_close(d->metrics);
+    pthread_cond_destroy(&d->room);
     pthread_cond_destroy(&d->changed);
     pthread_mutex_destroy(&d->lock);
 }

@@ -182,11 +182,11 @@ static spyre_status find_transfer(transfer_cache *cache, const transfer_key *key
 // --- Host and card
 
 // Checks the window of a task's operand and notes its use.
-static spyre_status claim(device *d, const task *t, uint64_t address, int64_t bytes)
+static spyre_status claim(device *d, const task *t, uint64_t address, int64_t bytes, bool reads)
 {
     uint64_t limit;
-    memory_await(d, t->stream, address);
-    TRY(memory_window(d, address, bytes, &limit));
+    TRY(memory_await(d, t->stream, address));
+    TRY(memory_window(d, address, bytes, reads, &limit));
     memory_note_use(d, t->stream, address);
     return NULL;
 }
@@ -203,7 +203,11 @@ typedef struct {
 static spyre_status prepare_copy(device *d, task *t)
 {
     const copy_task *self = (const copy_task *)(const void *)t;
-    return claim(d, t, self->address, spyre_layout_bytes(&self->transfer->key.layout));
+    const transfer_key *key = &self->transfer->key;
+    int64_t bytes = spyre_layout_bytes(&key->layout);
+    TRY(claim(d, t, self->address, bytes, self->host != NULL));
+    if (!self->host && !key->of_part) memory_restore(d, self->address, bytes);
+    return NULL;
 }
 
 static spyre_status move(const copy_task *self, const dci *descriptor)
@@ -334,9 +338,16 @@ static double raw_us(double bytes, bool copies)
 static spyre_status prepare_raw(device *d, task *t)
 {
     raw_task *self = (raw_task *)(void *)t;
-    TRY(status_at(claim(d, t, self->target_address, t->bytes), "raw copy"));
-    if (!self->source) return NULL;
-    return status_at(claim(d, t, self->source_address, t->bytes), "raw copy");
+    TRY(status_at(claim(d, t, self->target_address, t->bytes, false), "raw copy"));
+    if (self->source)
+        TRY(status_at(claim(d, t, self->source_address, t->bytes, true), "raw copy"));
+    memory_restore(d, self->target_address, t->bytes);
+    return NULL;
+}
+
+static void lose_target(device *d, task *t)
+{
+    memory_lose(d, ((const raw_task *)(const void *)t)->target_address);
 }
 
 static spyre_status run_raw(device *d, task *t)
@@ -366,6 +377,7 @@ spyre_status spyre_copy_raw(spyre_context *context, uint32_t card_id, uint32_t s
     self->source = source ? card_memory(d->machine, source, (uint64_t)bytes) : NULL;
     self->base.prepare = prepare_raw;
     self->base.run = run_raw;
+    self->base.cancelled = lose_target;
     self->base.release = release_raw;
     self->base.recorded = true;
     self->base.kind = source ? SPYRE_ACTIVITY_COPY_ON_CARD : SPYRE_ACTIVITY_FILL;

@@ -3,7 +3,11 @@
 // What every user of a device asks of it.
 #include "runtime/device.h"
 
+#include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 spyre_status device_of(spyre_context *context, uint32_t card_id, uint32_t stream_id,
                        device **out_device)
@@ -61,6 +65,71 @@ void device_sleep(device *d)
     d->sleepers++;
     pthread_cond_wait(&d->changed, &d->lock);
     d->sleepers--;
+}
+
+// --- Waits that end early
+
+static _Atomic(spyre_interrupt) interrupt;
+
+void spyre_set_interrupt(spyre_interrupt ask)
+{
+    atomic_store(&interrupt, ask);
+}
+
+// Every so often a wait asks; a shorter one never does.
+#define POLL_NS INT64_C(50000000)
+
+static void sleep_until(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t ns)
+{
+    const struct timespec until = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    pthread_cond_timedwait(condition, lock, &until);
+}
+
+void device_condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t by_clock;
+    pthread_condattr_init(&by_clock);
+    pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &by_clock);
+    pthread_condattr_destroy(&by_clock);
+}
+
+void device_sleep_on(pthread_cond_t *condition, pthread_mutex_t *lock, device_wait *w)
+{
+    spyre_interrupt ask = w->interrupted ? NULL : atomic_load(&interrupt);
+    if (!ask) {
+        pthread_cond_wait(condition, lock);
+        return;
+    }
+    if (!w->poll_ns) w->poll_ns = clock_now_ns() + POLL_NS;
+    sleep_until(condition, lock, w->poll_ns);
+    if (clock_now_ns() < w->poll_ns) return;
+    w->poll_ns = 0;
+    pthread_mutex_unlock(lock);
+    w->interrupted = ask();
+    pthread_mutex_lock(lock);
+}
+
+void device_sleep_asking(device *d, pthread_cond_t *condition, device_wait *w)
+{
+    bool before = w->interrupted;
+    d->sleepers++;
+    device_sleep_on(condition, &d->lock, w);
+    d->sleepers--;
+    if (w->interrupted && !before) device_cancel(d);
+}
+
+spyre_status device_interruption(const device_wait *w)
+{
+    return w->interrupted ? status_new(SPYRE_CANCELLED, "the wait was interrupted") : NULL;
+}
+
+void device_cancel(device *d)
+{
+    d->cancelled = d->sequence;
+    if (d->computing) card_set_stop(d->machine, true);
+    device_wake(d);
+    for (uint64_t last = d->sequence; device_oldest_sequence(d) <= last;) device_sleep(d);
 }
 
 void device_wake(device *d)

@@ -41,6 +41,8 @@ struct task {
     // With the lock held, before the task gets its place; null: nothing to do. May fail.
     spyre_status (*prepare)(device *d, task *t);
     bool (*ready)(const task *t);       // null: always; asked with the lock held
+    // With the lock held, when the task was cancelled: says what is lost; null: nothing.
+    void (*cancelled)(device *d, task *t);
     void (*release)(task *t);           // after the end, without the lock; null: the submitter's
     bool waits;                         // the submitter waits and gets the result
     bool survives_errors;               // runs on a failed stream too (events)
@@ -81,6 +83,7 @@ typedef struct {
 
 typedef struct {
     task *first, *last;
+    uint32_t queued;                    // tasks in that list
     bool busy;                          // a task of it runs
     uint64_t busy_sequence;
     spyre_status error;                 // sticky
@@ -96,6 +99,7 @@ struct device {
     card *machine;
     pthread_mutex_t lock;
     pthread_cond_t changed;             // a task came or ended
+    pthread_cond_t room;                // the queue of a stream is half empty again
     uint32_t sleepers;                  // threads that wait for `changed`
     pthread_t worker;
     bool worker_runs, closing;
@@ -103,6 +107,7 @@ struct device {
 
     device_stream streams[DEVICE_STREAMS];
     uint64_t sequence;                  // of the last task submitted
+    uint64_t cancelled;                 // tasks up to this one do not run
     uint32_t next_low, next_high;
     double clock_us[CLOCK_COUNT];       // when each resource is free again
     double host_us;                     // the virtual clock when the host last waited for the card
@@ -148,6 +153,27 @@ uint64_t device_oldest_sequence(const device *d);
 
 // Waits until a task came or ended. Lock held; given up meanwhile.
 void device_sleep(device *d);
+
+// A wait that the user may interrupt (spyre_set_interrupt()), begun as {0}.
+typedef struct {
+    bool interrupted;
+    int64_t poll_ns;                    // when to ask next; 0: not said yet
+} device_wait;
+
+// Sleeps until `condition`, made by device_condition_init(), is signalled or it is time to ask;
+// after an interruption without asking again. `lock` is held, and given up meanwhile.
+void device_sleep_on(pthread_cond_t *condition, pthread_mutex_t *lock, device_wait *w);
+void device_condition_init(pthread_cond_t *condition);
+
+// The same with a condition and the lock of the device; an interruption cancels its tasks.
+void device_sleep_asking(device *d, pthread_cond_t *condition, device_wait *w);
+
+// Error of a wait that was interrupted; null otherwise.
+SPYRE_MUST_CHECK spyre_status device_interruption(const device_wait *w);
+
+// No task submitted so far begins any more and the launch under way stops; waits until all of them
+// have ended. Lock held; given up meanwhile.
+void device_cancel(device *d);
 void device_wake(device *d);            // those that wait; lock held
 
 // A copy of an error, to give it away and keep it. Null stays null.
@@ -167,12 +193,17 @@ void memory_give(device *d, uint64_t address);
 void memory_forget(device *d);          // frees the lists, at the end
 
 // Fails unless [address, address + bytes) lies in one allocation; bytes from address to its end.
+// When it is read, its contents must not be lost.
 SPYRE_MUST_CHECK spyre_status memory_window(const device *d, uint64_t address, int64_t bytes,
-                                            uint64_t *out_limit);
+                                            bool reads, uint64_t *out_limit);
+
+// A task that would have written the block was cancelled; all of the block is written.
+void memory_lose(device *d, uint64_t address);
+void memory_restore(device *d, uint64_t address, int64_t bytes);
 
 // Before the task that is about to be submitted to `stream` touches the block at `address`: waits
 // for tasks of another stream that have used it before it was freed and allocated again.
-void memory_await(device *d, uint32_t stream, uint64_t address);
+SPYRE_MUST_CHECK spyre_status memory_await(device *d, uint32_t stream, uint64_t address);
 void memory_note_use(device *d, uint32_t stream, uint64_t address);
 
 // --- copy.c

@@ -30,7 +30,7 @@ static spyre_event *event_create(void)
     if (!event) return NULL;
     atomic_init(&event->references, 1);
     pthread_mutex_init(&event->lock, NULL);
-    pthread_cond_init(&event->completed_changed, NULL);
+    device_condition_init(&event->completed_changed);
     return event;
 }
 
@@ -191,13 +191,16 @@ bool spyre_event_query(const spyre_event *event)
     return done;
 }
 
-void spyre_event_synchronize(const spyre_event *event)
+spyre_status spyre_event_synchronize(const spyre_event *event)
 {
     spyre_event *e = (spyre_event *)(uintptr_t)event;
+    device_wait w = {0};
     pthread_mutex_lock(&e->lock);
     uint64_t number = e->recorded;
-    while (e->completed < number) pthread_cond_wait(&e->completed_changed, &e->lock);
+    while (e->completed < number && !w.interrupted)
+        device_sleep_on(&e->completed_changed, &e->lock, &w);
     pthread_mutex_unlock(&e->lock);
+    return device_interruption(&w);
 }
 
 double spyre_event_elapsed_ms(const spyre_event *begin, const spyre_event *end)

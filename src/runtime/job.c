@@ -260,9 +260,11 @@ static spyre_status fill_argument(device *d, launch_task *self, uint32_t k)
         return NULL;
     }
     out->base = address;
-    const char *name = from->kind == JOB_INPUT ? "input" : "buffer";
-    return status_at(memory_window(d, address, from->bytes, &out->limit), "%s %u", name,
-                     from->index);
+    bool reads = from->kind == JOB_INPUT;
+    TRY(status_at(memory_window(d, address, from->bytes, reads, &out->limit), "%s %u",
+                  reads ? "input" : "buffer", from->index));
+    if (from->kind == JOB_BUFFER) memory_restore(d, address, (int64_t)out->limit);
+    return NULL;
 }
 
 // While the program is there: it may be gone when the launch runs.
@@ -282,8 +284,8 @@ static spyre_status prepare_launch(device *d, task *t)
     if (t->correlation) TRY(make_outline(self->j));
     for (uint32_t k = 0; k < self->argument_count; k++) {
         const job_argument *from = &self->j->arguments[k];
-        if (from->kind == JOB_INPUT) memory_await(d, t->stream, self->inputs[from->index]);
-        if (from->kind == JOB_BUFFER) memory_await(d, t->stream, self->buffers[from->index]);
+        if (from->kind == JOB_INPUT) TRY(memory_await(d, t->stream, self->inputs[from->index]));
+        if (from->kind == JOB_BUFFER) TRY(memory_await(d, t->stream, self->buffers[from->index]));
     }
     for (uint32_t k = 0; k < self->argument_count; k++)
         TRY(status_at(fill_argument(d, self, k), "%s", t->name));
@@ -298,6 +300,13 @@ static spyre_status run_launch(device *d, task *t)
     return status_at(card_launch(d->machine, self->binding->program, self->arguments,
                                  self->argument_count, NULL),
                      "%s", t->name);
+}
+
+static void lose_results(device *d, task *t)
+{
+    const launch_task *self = (const launch_task *)(const void *)t;
+    for (uint32_t k = 0; k < self->argument_count; k++)
+        if (self->j->arguments[k].kind == JOB_BUFFER) memory_lose(d, self->arguments[k].base);
 }
 
 static void release_launch(task *t)
@@ -323,6 +332,7 @@ static launch_task *make_task(job *j, const job_binding *binding)
     self->argument_count = j->argument_count;
     self->base.prepare = prepare_launch;
     self->base.run = run_launch;
+    self->base.cancelled = lose_results;
     self->base.release = release_launch;
     self->base.recorded = true;
     self->base.kind = SPYRE_ACTIVITY_LAUNCH;

@@ -99,7 +99,7 @@ static bool take_over(device *d, uint32_t stream, uint64_t bytes, uint64_t *out_
         remove_waiting(list, n, 1);
         block_use *use = &allocator_find(&d->memory, *out_address)->use;
         use->inherited = true;
-        use->freed = false;
+        use->freed = use->lost = false;
         return true;
     }
     return false;
@@ -119,8 +119,13 @@ spyre_status memory_take(device *d, uint32_t stream, int64_t bytes, uint64_t *ou
     spyre_status status = allocator_take(&d->memory, (uint64_t)bytes, out_address);
     // Memory that waits for tasks to end may be what is missing.
     if (status && any_waits(d)) d->statistics.retries++;
+    device_wait w = {0};
     while (status && any_waits(d)) {
-        device_sleep(d);
+        device_sleep_asking(d, &d->changed, &w);
+        if (w.interrupted) {
+            spyre_status_free(status);
+            return device_interruption(&w);
+        }
         reclaim_all(d);
         spyre_status_free(status);
         status = allocator_take(&d->memory, (uint64_t)bytes, out_address);
@@ -129,13 +134,15 @@ spyre_status memory_take(device *d, uint32_t stream, int64_t bytes, uint64_t *ou
     return status_at(status, "card %u", d->index);
 }
 
-void memory_await(device *d, uint32_t stream, uint64_t address)
+spyre_status memory_await(device *d, uint32_t stream, uint64_t address)
 {
+    device_wait w = {0};
     for (;;) {
         const allocator_block *block = allocator_find(&d->memory, address);
         bool wait = block && block->use.inherited && block->use.stream != stream;
-        if (!wait || !under_way(d, &block->use)) return;
-        device_sleep(d);
+        if (!wait || !under_way(d, &block->use)) return NULL;
+        device_sleep_asking(d, &d->changed, &w);
+        if (w.interrupted) return device_interruption(&w);
     }
 }
 
@@ -146,10 +153,25 @@ void memory_note_use(device *d, uint32_t stream, uint64_t address)
     block_use *use = &block->use;
     bool shared = use->stream != stream && !use->inherited && under_way(d, use);
     *use = (block_use){.sequence = d->sequence + 1, .stream = stream,
-                       .several = use->several || shared};
+                       .several = use->several || shared, .lost = use->lost};
 }
 
-spyre_status memory_window(const device *d, uint64_t address, int64_t bytes, uint64_t *out_limit)
+void memory_lose(device *d, uint64_t address)
+{
+    allocator_block *block = allocator_find(&d->memory, address);
+    if (block) block->use.lost = true;
+}
+
+void memory_restore(device *d, uint64_t address, int64_t bytes)
+{
+    if (d->cancelled == 0) return; // nothing was ever lost
+    allocator_block *block = allocator_find(&d->memory, address);
+    if (block && block->address == address && allocator_round((uint64_t)bytes) == block->bytes)
+        block->use.lost = false;
+}
+
+spyre_status memory_window(const device *d, uint64_t address, int64_t bytes, bool reads,
+                           uint64_t *out_limit)
 {
     const allocator_block *block = allocator_find(&d->memory, address);
     if (!block || block->use.freed) {
@@ -162,6 +184,11 @@ spyre_status memory_window(const device *d, uint64_t address, int64_t bytes, uin
                           "address 0x%llx: %lld bytes needed, its allocation has %llu left",
                           (unsigned long long)address, (long long)bytes,
                           (unsigned long long)*out_limit);
+    }
+    if (reads && block->use.lost) {
+        return status_new(SPYRE_CANCELLED,
+                          "address 0x%llx: the launch that would have written it was cancelled",
+                          (unsigned long long)address);
     }
     return NULL;
 }

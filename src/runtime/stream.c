@@ -6,7 +6,8 @@
 #include "runtime/activity.h"
 #include "runtime/metrics.h"
 
-enum { FIRST_HIGH = 1 + SPYRE_LOW_STREAMS };
+// A host that is further ahead than MOST_QUEUED tasks of a stream waits until half of them are done.
+enum { FIRST_HIGH = 1 + SPYRE_LOW_STREAMS, MOST_QUEUED = 1024 };
 
 static bool idle(const device_stream *s)
 {
@@ -15,8 +16,14 @@ static bool idle(const device_stream *s)
 
 // --- Running one task
 
+static bool cancelled(const device *d, const task *t)
+{
+    return t->sequence <= d->cancelled;
+}
+
 static bool may_start(const device *d, const task *t)
 {
+    if (t->sequence && cancelled(d, t)) return true;
     if (t->resource == CLOCK_COMPUTE && d->computing) return false;
     return !t->ready || t->ready(t);
 }
@@ -47,17 +54,35 @@ static void set_error(device_stream *s, spyre_status error)
     s->error_reported = false;
 }
 
+// Error of a task that is not to run; *out_skip is false for one that is.
+static spyre_status skip_task(const device *d, const task *t, bool *out_skip)
+{
+    const device_stream *s = &d->streams[t->stream];
+    *out_skip = !t->survives_errors && (s->error || cancelled(d, t));
+    if (!*out_skip || !t->waits) return NULL;
+    return s->error ? device_copy_error(s->error)
+                    : status_new(SPYRE_CANCELLED, "the work queued before was cancelled");
+}
+
+// Without the lock.
+static void note_cancelled(device *d, task *t)
+{
+    if (!t->cancelled) return;
+    pthread_mutex_lock(&d->lock);
+    if (cancelled(d, t)) t->cancelled(d, t);
+    pthread_mutex_unlock(&d->lock);
+}
+
 // Runs a task of a stream that is marked busy. Called and returns with the lock held.
 static void run_task(device *d, task *t)
 {
     device_stream *s = &d->streams[t->stream];
-    bool skip = s->error && !t->survives_errors;
-    bool computes = t->resource == CLOCK_COMPUTE;
-    if (computes) d->computing = true;
+    bool skip;
+    spyre_status result = skip_task(d, t, &skip);
+    if (!skip && t->resource == CLOCK_COMPUTE) d->computing = true;
     if (!skip) start_clock(d, s, t);
     pthread_mutex_unlock(&d->lock);
 
-    spyre_status result = NULL;
     if (!skip) {
         double host_begin_us = t->correlation ? activity_now_us() : 0;
         if (d->metrics) metrics_begin(d->metrics, t);
@@ -65,16 +90,23 @@ static void run_task(device *d, task *t)
         if (d->metrics) metrics_end(d->metrics, t);
         if (t->correlation) activity_of_task(d, t, host_begin_us);
     }
+    bool stopped = result && spyre_status_code(result) == SPYRE_CANCELLED;
+    if (skip || stopped) note_cancelled(d, t);
     void (*release)(task *) = t->release;
-    bool waits = t->waits;
+    bool waits = t->waits, computed = !skip && t->resource == CLOCK_COMPUTE;
     if (release) release(t);
 
     pthread_mutex_lock(&d->lock);
-    if (computes) d->computing = false;
+    if (computed) {
+        d->computing = false;
+        card_set_stop(d->machine, false);
+    }
     s->busy = false;
     if (waits) {
-        t->result = skip ? device_copy_error(s->error) : result;
+        t->result = result;
         t->finished = true;
+    } else if (stopped) {
+        spyre_status_free(result);
     } else if (result) {
         set_error(s, result);
     }
@@ -101,6 +133,7 @@ static task *take_next(device *d)
     device_stream *s = &d->streams[best->stream];
     s->first = best->next;
     if (!s->first) s->last = NULL;
+    if (--s->queued == MOST_QUEUED / 2) pthread_cond_broadcast(&d->room);
     s->busy = true;
     s->busy_sequence = best->sequence;
     return best;
@@ -136,6 +169,7 @@ static void enqueue(device_stream *s, task *t)
     if (s->last) s->last->next = t;
     else s->first = t;
     s->last = t;
+    s->queued++;
 }
 
 // The sticky error for the caller. On the default stream a synchronisation that has reported it
@@ -155,18 +189,32 @@ static spyre_status report_error(device *d, uint32_t number, bool synchronises)
 
 static spyre_status wait_for_task(device *d, task *t)
 {
-    while (!t->finished) device_sleep(d);
+    device_wait w = {0};
+    while (!t->finished) device_sleep_asking(d, &d->changed, &w);
     host_waited(d, &d->streams[t->stream]);
+    if (w.interrupted) {
+        spyre_status_free(t->result);
+        return device_interruption(&w);
+    }
     spyre_status sticky = report_error(d, t->stream, true);
     if (!sticky) return t->result;
     spyre_status_free(t->result);
     return sticky;
 }
 
+static spyre_status await_room(device *d, const device_stream *s)
+{
+    if (s->queued < MOST_QUEUED) return NULL;
+    device_wait w = {0};
+    while (s->queued > MOST_QUEUED / 2 && !w.interrupted) device_sleep_asking(d, &d->room, &w);
+    return device_interruption(&w);
+}
+
 static spyre_status submit_locked(device *d, task *t, bool may_run_here, bool *out_taken)
 {
     device_stream *s = &d->streams[t->stream];
     if (s->error && !t->survives_errors && idle(s)) return report_error(d, t->stream, t->waits);
+    TRY(await_room(d, s));
     if (t->prepare) TRY(t->prepare(d, t));
     bool here = may_run_here && idle(s) && may_start(d, t);
     if (!here) TRY(start_worker(d));
@@ -248,9 +296,12 @@ spyre_status spyre_stream_synchronize(spyre_context *context, uint32_t card_id, 
     device *d;
     TRY(device_of(context, card_id, stream_id, &d));
     pthread_mutex_lock(&d->lock);
-    while (!idle(&d->streams[stream_id])) device_sleep(d);
+    device_wait w = {0};
+    while (!idle(&d->streams[stream_id]) && !w.interrupted)
+        device_sleep_asking(d, &d->changed, &w);
     host_waited(d, &d->streams[stream_id]);
-    spyre_status status = report_error(d, stream_id, true);
+    spyre_status status = device_interruption(&w);
+    if (!status) status = report_error(d, stream_id, true);
     pthread_mutex_unlock(&d->lock);
     return status;
 }
@@ -267,10 +318,11 @@ spyre_status spyre_card_synchronize(spyre_context *context, uint32_t card_id)
     device *d;
     TRY(device_of(context, card_id, 0, &d));
     pthread_mutex_lock(&d->lock);
-    while (!all_idle(d)) device_sleep(d);
+    device_wait w = {0};
+    while (!all_idle(d) && !w.interrupted) device_sleep_asking(d, &d->changed, &w);
     for (uint32_t n = 0; n < DEVICE_STREAMS; n++) host_waited(d, &d->streams[n]);
-    spyre_status first = NULL;
-    for (uint32_t n = 0; n < DEVICE_STREAMS; n++) {
+    spyre_status first = device_interruption(&w);
+    for (uint32_t n = 0; n < DEVICE_STREAMS && !w.interrupted; n++) {
         // A failed stream stays failed, but the card complains about it only once.
         if (d->streams[n].error_reported) continue;
         spyre_status error = report_error(d, n, true);
@@ -279,4 +331,12 @@ spyre_status spyre_card_synchronize(spyre_context *context, uint32_t card_id)
     }
     pthread_mutex_unlock(&d->lock);
     return first;
+}
+
+void spyre_card_cancel(spyre_context *context, uint32_t card_id)
+{
+    device *d = device_lock(context, card_id, SPYRE_DEFAULT_STREAM);
+    if (!d) return;
+    device_cancel(d);
+    pthread_mutex_unlock(&d->lock);
 }

@@ -133,6 +133,7 @@ void chain_run(core_run *run, const chain *c, const plan_phase *first, chain_row
         if (s->verb == WALK_WITH_LINE) fetch_line(&g, n);
     }
     for (g.first = rows.begin; g.first < rows.end; g.first += c->block) {
+        if (card_stops(run->owner)) break;
         g.count = rows.end - g.first < c->block ? rows.end - g.first : c->block;
         for (uint32_t n = 0; n < c->items.count; n++) {
             const chain_item *item = &c->items.items[n];

@@ -51,6 +51,7 @@ static core_run *run_kernel(launch *l, const plan_kernel *kernel)
     while (l->pending_count) {
         uint64_t before = steps_taken(l);
         launch_run_all(l, l->pending_count, run_core, parallel);
+        if (card_stops(l->owner)) return launch_first_fault(l);
         core_run *fault = launch_first_fault(l);
         if (fault) return fault;
         bool stuck = steps_taken(l) == before;
@@ -116,7 +117,7 @@ static core_run *run_kernels(launch *l, const plan_phase *phase, uint32_t *next)
 static core_run *run_phases(launch *l)
 {
     uint32_t next = 0;
-    while (next < l->program->phases.count) {
+    while (next < l->program->phases.count && !card_stops(l->owner)) {
         const plan_phase *phase = &l->program->phases.items[next++];
         core_run *fault = NULL;
         switch (phase->kind) {
@@ -176,6 +177,7 @@ spyre_status card_launch(card *c, card_program *program, const card_argument *ar
         if (out_fault) *out_fault = fault->fault;
         return fault_status(&fault->fault);
     }
+    if (card_stops(c)) return status_new(SPYRE_CANCELLED, "the launch was cancelled");
     if (left) {
         return status_new(SPYRE_DEVICE_FAULT,
                           "core %u never received a ring message that core %u sent", receiver,

@@ -55,7 +55,7 @@ static bool run_gang(launch *l, uint32_t k, uint32_t first, uint32_t end, uint32
         else runs[count++] = run;
     }
     if (!count) return true;
-    run_together(runs, count, &(matmul_host){.scratch = &l->owner->scratch[worker]});
+    run_together(runs, count, &(matmul_host){NULL, &l->owner->scratch[worker], &l->owner->stop});
     for (uint32_t n = 0; n < count; n++)
         if (runs[n]->state == ADVANCE_FAULT) return false;
     return true;
@@ -67,7 +67,7 @@ static void run_through(void *context, size_t index, uint32_t worker)
     launch *l = context;
     uint32_t first = (uint32_t)index * l->gang, end = first + l->gang;
     if (end > l->pending_count) end = l->pending_count;
-    for (uint32_t k = 0; k < l->group_count; k++) {
+    for (uint32_t k = 0; k < l->group_count && !card_stops(l->owner); k++) {
         const plan_kernel *kernel = l->group[k].kernel;
         if (kernel->chain && kernel->chain->kernels <= l->group_count - k) {
             run_chain(l, k, first, end, worker);
@@ -187,7 +187,7 @@ core_run *launch_run_products(launch *l, const plan_kernel *kernel)
         runs[n] = launch_start_core(l, kernel, l->pending[n], true);
         runs[n]->scratch = l->owner->scratch;
     }
-    const matmul_host host = {l->owner->workers, l->owner->scratch};
+    const matmul_host host = {l->owner->workers, l->owner->scratch, &l->owner->stop};
     run_together(runs, l->pending_count, &host);
     return launch_first_fault(l);
 }

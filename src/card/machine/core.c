@@ -122,7 +122,7 @@ static advance advance_queue(core_run *run, isa_queue which, card_mode mode)
 static bool run_queue(core_run *run, isa_queue which, card_mode mode, uint64_t limit)
 {
     uint64_t before = run->executed;
-    while (run->executed - before < limit) {
+    while (run->executed - before < limit && !card_stops(run->owner)) {
         advance result = advance_queue(run, which, mode);
         if (result == ADVANCE_FAULT) run->state = ADVANCE_FAULT;
         if (result != ADVANCE_RAN) break;

@@ -231,7 +231,7 @@ static void multiply_part(void *context, size_t index, uint32_t worker)
 bool matmul_fast(const product *x, const matmul_operands *cores, uint32_t count,
                  const matmul_host *host)
 {
-    matmul_job j = {.x = x, .block = choose_block(x->format)};
+    matmul_job j = {.x = x, .block = choose_block(x->format), .stop = host->stop};
     for (uint32_t n = 0; n < count; n++) add_core(&j, &cores[n]);
     j.gaps = has_gaps(&j);
     division d = divide(&j, host->workers ? pool_threads(host->workers) : 1);

@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include <stdatomic.h>
+
 #include "base/thread.h"
 #include "card/plan.h"
 
@@ -18,6 +20,7 @@ typedef uint8_t *matmul_operands[ISA_MAX_OPERANDS];
 typedef struct {
     pool *workers;
     plan_scratch *scratch;
+    const atomic_bool *stop;            // set: leave the rest out; null: never
 } matmul_host;
 
 // True when products of these formats have a fast form.

@@ -22,6 +22,7 @@ typedef struct {
     uint8_t *c[ISA_CORES][ISA_CORES];   // [b][a]: the result, null when no core wants it
     matmul_range wanted[ISA_CORES];     // [b]: from the first to the last a that is not null
     bool gaps;                          // there are others between
+    const atomic_bool *stop;            // the host's
 } matmul_job;
 
 // What one thread computes of it. Different parts write different results.

@@ -238,16 +238,21 @@ static matmul_chunk next_chunk(const product *x, const matmul_chunk *before, siz
     return k;
 }
 
+static bool stops(const matmul_part *p)
+{
+    return p->job->stop && atomic_load_explicit(p->job->stop, memory_order_relaxed);
+}
+
 static void multiply_group(matmul_part *p)
 {
     find_results(p);
     matmul_chunk k = {0};
-    while (!is_last(p, &k)) {
+    while (!is_last(p, &k) && !stops(p)) {
         k = next_chunk(p->x, &k, p->chunk_depth);
         matmul_pack_rows(p, &k);
         for (uint32_t b = 0; b < p->job->b_count; b++) {
             matmul_range sticks = matmul_sticks_of(p, b);
-            for (size_t stick = sticks.begin; stick < sticks.end; stick++)
+            for (size_t stick = sticks.begin; stick < sticks.end && !stops(p); stick++)
                 multiply_stick(p, &k, b, stick);
         }
     }

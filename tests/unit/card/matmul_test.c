@@ -141,7 +141,7 @@ static void check(uint64_t *seed, uint32_t cores, uint32_t rows, uint32_t sticks
 {
     problem p = new_problem(seed, cores, rows, sticks, depth);
     plan_scratch scratch[ISA_CORES] = {0};
-    const matmul_host host = {shared_by, scratch};
+    const matmul_host host = {shared_by, scratch, NULL};
     for (uint32_t n = 0; n < ISA_CORES; n++) scratch[n].cache_bytes = next_random(seed) % 2 << 21;
     uint32_t results = cores * rows * sticks * LANES;
     float *expected = malloc(results * sizeof *expected);

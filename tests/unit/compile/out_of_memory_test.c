@@ -187,7 +187,7 @@ static spyre_status stream_work(const char *input, uint64_t *out_hash)
     if (!status) status = spyre_event_record(context, 0, stream, &event);
     if (!status) status = spyre_event_wait(context, 0, SPYRE_DEFAULT_STREAM, event);
     if (!status) status = spyre_event_record(context, 0, SPYRE_DEFAULT_STREAM, &event);
-    if (event) spyre_event_synchronize(event);
+    if (event) spyre_status_free(spyre_event_synchronize(event));
     spyre_event_destroy(event);
     if (!status) status = spyre_card_synchronize(context, 0);
     spyre_memory_free(context, 0, address);

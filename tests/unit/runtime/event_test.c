@@ -51,11 +51,11 @@ static void event__refused_recordings_leave_nothing_to_wait_for(void **state)
     set_busy(context, false);
     // Still that of the first recording.
     assert_true(spyre_event_query(event));
-    spyre_event_synchronize(event);
+    assert_ok(spyre_event_synchronize(event));
     assert_ok(spyre_event_wait(context, 0, 1, event));
     assert_ok(spyre_stream_synchronize(context, 0, 1));
     assert_ok(spyre_event_record(context, 0, 0, &event));
-    spyre_event_synchronize(event);
+    assert_ok(spyre_event_synchronize(event));
     assert_true(spyre_event_query(event));
     spyre_event_destroy(event);
     spyre_context_destroy(context);
@@ -74,7 +74,7 @@ static void event__streams_of_other_cards_wait(void **state)
     assert_false(spyre_event_query(second));
     assert_true(spyre_stream_query(context, 0, 5));
     set_busy(context, false);
-    spyre_event_synchronize(second);
+    assert_ok(spyre_event_synchronize(second));
     assert_true(spyre_event_query(first));
     assert_ok(spyre_context_create(1, &other));
     assert_error(spyre_event_wait(other, 0, 0, first), SPYRE_INVALID_ARGUMENT, "another context");

@@ -73,7 +73,7 @@ static void stream__events_order_streams(void **state)
     assert_ok(get(0, 50, y, values));
     assert_true(values[5] == 2002.0f);
     assert_true(spyre_event_query(end));
-    spyre_event_synchronize(end);
+    assert_ok(spyre_event_synchronize(end));
     assert_true(spyre_event_elapsed_ms(begin, end) > 0);
     spyre_event_destroy(begin);
     spyre_event_destroy(end);
