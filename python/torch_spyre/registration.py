@@ -64,6 +64,7 @@ def _register_kernels() -> None:
         fastpath,
         nn_parts,
         paged_attention,
+        stable_forms,
     )
     from .device import autocast, bindings
     from .eager import kernels

@@ -17,7 +17,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload
 from .._pytorch.fx import arguments_of, overload_of
 from ..eager import operand_dtypes
-from . import effects, handover, hint_scopes, named_dims
+from . import effects, handover, hint_scopes, integers, named_dims
 from .sizes import NodeValues
 
 _aten = torch.ops.aten
@@ -44,6 +44,7 @@ class GraphBuilder:
         self.nodes: list[torch.fx.Node] = []  # by the compiler's node id
         # (index into args, source): copies into inputs, after all else
         self.updates: list[tuple[int, torch.fx.Node]] = []
+        self.casts: dict[int, torch.fx.Node] = {}  # of floating numbers to int64, by value id
         self.effects: list[torch.fx.Node] = []  # checks and the like, which return nothing
         self.placeholders: dict[torch.fx.Node, int] = {}
         self.moved: set[int] = set()  # inputs of the host that the card reads
@@ -194,6 +195,9 @@ class GraphBuilder:
         assert number == len(self.nodes)
         self.nodes.append(node)
         self.ids[node] = outputs[0] if single else outputs
+        operands = [self.values[source] for source in node.all_input_nodes]
+        if integers.may_saturate(op, first, operands):
+            self.casts[outputs[0]] = node
 
     def _op_name(self, node: torch.fx.Node, arguments: Sequence[Any]) -> str:
         """One that no row of the compiler has, when PyTorch's kernel does not take the dtypes: it
@@ -256,10 +260,13 @@ class GraphBuilder:
             old, new = self.values[inputs[index]], self.values[source]
             made, given = self._id(source), self._id(inputs[index])
             same = (old.dtype, old.shape) == (new.dtype, new.shape)
-            if latest[index] is source and same and made is not None and given is not None:
+            in_place = latest[index] is source and same and not self.casts
+            if in_place and made is not None and given is not None:
                 self.graph.add_update(made, given)
             else:
                 self._add_output(source)
+        for value in self.casts:  # Program looks at them, and computes anew where they saturate
+            self.graph.add_output(value)
         for effect in self.effects:
             for source in effect.all_input_nodes:
                 if source in self.ids:

@@ -19,6 +19,7 @@ from .._pytorch.fx import arguments_of, overload_of
 
 _aten = torch.ops.aten
 
+_CASTS = {_aten._to_copy, torch.ops.prims.convert_element_type}
 Range = tuple[int, int]  # smallest and largest value
 Known = dict[torch.fx.Node, Range]
 Found = dict[int, Range] | None  # of inputs, by id; None before there are any
@@ -115,6 +116,23 @@ def is_at_risk(op: OpOverload, values: Arguments) -> bool:
         return not any(dtype.is_floating_point or dtype.is_complex for dtype in dtypes)
     whole = all(isinstance(value, (torch.Tensor, int)) for value in operands)
     return whole and torch.int64 in dtypes and not any(d.is_floating_point for d in dtypes)
+
+
+def may_saturate(op: OpOverload, result: torch.Tensor, operands: Arguments) -> bool:
+    """Whether the operator makes int64 of floating numbers inside a graph, where their range is not
+    known before. The card cuts them to 32 bits, PyTorch to 64."""
+    return (
+        op.overloadpacket in _CASTS
+        and result.dtype is torch.int64
+        and any(isinstance(x, torch.Tensor) and x.dtype.is_floating_point for x in operands)
+    )
+
+
+def is_saturated(tensor: torch.Tensor) -> bool:
+    """Whether an int64 tensor that the card made of floating numbers has one of its ends, which is
+    what it gives for values beyond."""
+    least, most = range_of_tensor(tensor)
+    return least <= CARD[0] or most >= CARD[1]
 
 
 def leaves_card(op: OpOverload, values: Arguments) -> bool:

@@ -102,6 +102,10 @@ class Program:
         self.fallbacks = self._find_fallbacks()
         self._check_room()
         self.effects = self._plan_effects(builder.effects)
+        self.casts = [
+            {v: node for v, node in builder.casts.items() if s.on_card and v in s.outputs}
+            for s in self.segments
+        ]
         self.watches = [self._watch(segment) for segment in self.segments]
         self.preferred = self._find_preferred()
         self._plan_lifetimes()
@@ -218,6 +222,8 @@ class Program:
         launch = self.launches[0] if len(self.segments) == 1 else None
         if launch is None or self.updates or self.moved or self.effects or self.watches[0]:
             return None
+        if self.casts[0]:
+            return None
         segment = self.segments[0]
         sources = dict(self.inputs)
         given = [sources[value] for value in segment.inputs]
@@ -300,14 +306,23 @@ class Program:
         assert launch is not None
         if not self._fits_card(segment, values):
             first = watch.risky[0] if watch else self.nodes[segment.nodes[0]]
-            operands = self._operands(first)
-            _fallback.meet(first.target, operands, "its int64 values leave 32 bits")
-            self._run_on_host(segment, values)
+            self._leave_card(segment, values, first)
             self._write_inputs(segment, values)
             return
         inputs = [self._on_card(segment, at, values) for at in range(len(segment.inputs))]
         outputs = launch(inputs, self.device.index)
-        values.update(zip(segment.outputs, outputs, strict=True))
+        made = dict(zip(segment.outputs, outputs, strict=True))
+        for value, node in self.casts[segment.index].items():
+            if integers.is_saturated(made[value]):  # beside casts, nothing is written in place
+                self._leave_card(segment, values, node)
+                return
+        values.update(made)
+
+    def _leave_card(self, segment: Segment, values: Values, node: torch.fx.Node) -> None:
+        """The segment on the host, because of what `node` makes of these values."""
+        operands = self._operands(node)
+        _fallback.meet(node.target, operands, "its int64 values leave 32 bits")
+        self._run_on_host(segment, values)
 
     def _write_inputs(self, segment: Segment, values: Values) -> None:
         """What a card segment writes in place, for one that the host has run."""
