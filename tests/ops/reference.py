@@ -12,7 +12,9 @@ how far y moves when every input and every result of an ATen operator on the way
 saves included, moves by a relative u (Monte Carlo arithmetic: the largest of six draws of signs,
 at least a twentieth of its root mean square over the tensor, since an element that no draw moved
 may still depend on the inputs). C is the error of PyTorch's own CPU kernel of the dtype (the
-rounding that its formula entails), t the smallest number of the format. Where the inputs are
+rounding that its formula entails), t the smallest number of the format. For eigenvalues and
+singular values |y| is the norm of all of them times the root of their number, as the error of
+their algorithms grows (judge.NORMWISE). Where the inputs are
 integers 16 u |y| stands for the first two. A comparison, a floor, an index may be what any of
 the draws gives. Beyond the largest number of the format a result may be infinite; where the
 reference is no finite number a 16-bit result must be none (the card has one word for infinities
@@ -100,11 +102,12 @@ class Rounding(TorchDispatchMode):
         return value * (1 + self.unit * signs)
 
 
-def error(actual, expected, reference, draws: list) -> tuple[float, str]:
+def error(actual, expected, reference, draws: list, normwise=False) -> tuple[float, str]:
     """The largest error of a result in units of its bound, and what is wrong with it or "".
 
     `expected` is what PyTorch's CPU kernel gives in the dtype (its shape and dtype are the rule),
-    `reference` the same in double precision, `draws` with moved inputs."""
+    `reference` the same in double precision, `draws` with moved inputs. If `normwise`, the first
+    term of the bound is that of their norm times the root of their number for each element."""
     if not isinstance(expected, torch.Tensor):
         return _scalar_error(actual, expected, reference)
     kind = kind_error(actual, expected)
@@ -118,7 +121,8 @@ def error(actual, expected, reference, draws: list) -> tuple[float, str]:
         reference, draws = expected.to(reference.dtype), []
     if not actual.is_floating_point():
         return _exact_error(actual, [expected, reference, *draws])
-    return _rounding_error(actual, expected, reference.double(), [d.double() for d in draws])
+    draws = [d.double() for d in draws]
+    return _rounding_error(actual, expected, reference.double(), draws, normwise)
 
 
 def kind_error(actual, expected: torch.Tensor) -> tuple[float, str]:
@@ -150,14 +154,15 @@ def _exact_error(actual, candidates) -> tuple[float, str]:
     return (math.inf, _place(wrong, actual, candidates[1])) if wrong.any() else (0.0, "")
 
 
-def _rounding_error(actual, expected, reference, draws) -> tuple[float, str]:
+def _rounding_error(actual, expected, reference, draws, normwise) -> tuple[float, str]:
     dtype = actual.dtype
     unit = UNIT.get(dtype, 2.0**-24)
     actual, expected = actual.double(), expected.double()
     movement = _movement(reference, draws)
     kernel = (expected - reference).abs()
     own = 4 if draws else 16  # units; integers cannot be moved
-    bound = own * unit * reference.abs() + 4 * movement + 3 * kernel + TINY.get(dtype, 2.0**-126)
+    size = reference.norm() * reference.numel() ** 0.5 if normwise else reference.abs()
+    bound = own * unit * size + 4 * movement + 3 * kernel + TINY.get(dtype, 2.0**-126)
     ratio = ((actual - reference).abs() / bound).nan_to_num(math.inf, math.inf)
     same = (actual == reference) | (actual == expected) | (actual.isnan() & reference.isnan())
     if dtype in (torch.float16, torch.bfloat16):

@@ -323,6 +323,33 @@ def test_in_place_arithmetic_beyond_32_bits():
     )
 
 
+@pytest.mark.host("aten.mul", "aten.remainder")
+@pytest.mark.parametrize("factor", (1, 10**6))
+def test_the_host_takes_over_a_part_of_a_graph(factor):
+    """It computes nodes anew of which the card had computed a part in an earlier segment."""
+    x = torch.randint(-5, 5, (5, 3, 5)) * factor
+
+    def function(x):
+        return torch.cross(x, x + 1, dim=1)
+
+    assert torch.equal(torch.compile(function)(x.to("spyre")).cpu(), function(x))
+
+
+@pytest.mark.host(
+    "aten.ceil", "aten.gather", "aten.isnan", "aten.lerp", "aten.logical_not", "aten.lt",
+    "aten.masked_fill", "aten.sort", "aten.sub", "aten.sum",
+)  # fmt: skip
+def test_a_part_that_the_host_does_not_make():
+    """A segment that reads a part of a node of one that has left the card leaves it, too."""
+    x = torch.randn(3, 131)
+
+    def function(x):
+        return torch.nanquantile(x, 0.5, dim=0)
+
+    actual = torch.compile(function)(x.to("spyre")).cpu()
+    torch.testing.assert_close(actual, function(x), rtol=1e-6, atol=1e-6)
+
+
 def test_ranges_of_a_long_chain_need_no_recursion():
     def f(x):
         for _ in range(1200):

@@ -208,6 +208,11 @@ class Program:
         for segment in self.segments:
             for value in (*segment.inputs, *segment.outputs):
                 last[value] = segment.index
+        there = {value for value, _source in self.inputs}
+        for segment in self.segments:
+            for value in self._read_by_host(segment, there):
+                last[value] = max(segment.index, last.get(value, 0))
+            there.update(segment.outputs)
         for index, nodes in self.effects.items():
             for value in self._read_by(nodes):
                 last[value] = max(index, last.get(value, index))
@@ -216,6 +221,36 @@ class Program:
         for value, index in last.items():
             if value not in kept:
                 self.dead[index].append(value)
+
+    def _read_by_host(self, segment: Segment, there: set[int]) -> set[int]:
+        """Of the values `there`, those that the host needs if it computes a segment of the card.
+
+        The card may have computed a part of a node in an earlier segment; the host has no use for
+        that part and begins with the node's own operands."""
+        if not segment.on_card or not self._may_leave_card(segment):
+            return set()
+        waiting = [self.nodes[number] for number in segment.nodes]
+        seen, found = set(waiting), set()
+        while waiting:
+            for source in waiting.pop().all_input_nodes:
+                if source in seen or source not in self.ids:
+                    continue
+                seen.add(source)
+                ids = self.ids[source]
+                values = set(ids) if isinstance(ids, list) else {ids}
+                found |= values & there
+                if not values <= there:
+                    waiting.append(source)
+        return found
+
+    def _may_leave_card(self, segment: Segment) -> bool:
+        """For its int64 values, or since it reads a part of a node whose segment has left it."""
+        if self.watches[segment.index]:
+            return True
+        known = [self.fakes[value] for value in segment.inputs if value in self.fakes]
+        if any(fake.dtype is torch.int64 for fake in known):
+            return True
+        return len(known) < len(segment.inputs) and any(self.watches)
 
     def _plan_straight(self) -> _Straight | None:
         """For a graph that is one launch: which arguments it takes, which results it gives."""
@@ -293,7 +328,10 @@ class Program:
         return tensor
 
     def _fits_card(self, segment: Segment, values: Values) -> bool:
-        """Whether 32 bits hold the int64 values that the segment gets and makes."""
+        """Whether 32 bits hold the int64 values that the segment gets and makes, and no part of a
+        node is missing that a segment on the host has not made."""
+        if not all(value in values for value in segment.inputs):
+            return False
         tensors = [values[value] for value in segment.inputs]
         arriving = [t for t in tensors if t.device.type == "cpu" and t.dtype is torch.int64]
         if not all(integers.fits(integers.range_of_tensor(t)) for t in arriving):
@@ -381,6 +419,8 @@ class Program:
             run(self.nodes[number])
             self._account(self.nodes[number], moved, 0, time.perf_counter() - began)
         for value in segment.outputs:
+            if value not in local:  # a part of a node for a later segment (_fits_card)
+                continue
             values[value] = local[value]
             if self.fakes[value].device.type == "spyre":
                 self._account(made_by[value], 0, local[value].nbytes, 0.0, calls=0)
