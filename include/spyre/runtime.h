@@ -90,6 +90,18 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_raw(spyre_context *context, u
                                                        uint32_t stream, uint64_t target,
                                                        uint64_t source, int64_t bytes);
 
+// The same for many pieces of two storages at once, in order: one transfer. Offsets and sizes in
+// bytes; the pieces may go when the call returns.
+typedef struct {
+    int64_t target, source, bytes;
+} spyre_piece;
+
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_pieces(spyre_context *context, uint32_t card,
+                                                          uint32_t stream, uint64_t target,
+                                                          uint64_t source,
+                                                          const spyre_piece *pieces,
+                                                          uint32_t count);
+
 // Enqueues a card segment. inputs[i] is the address of the storage of the segment's input i,
 // buffers[j] that of output buffer j. Asynchronous; an idle stream may run it at once. A fault
 // becomes the stream's sticky error.

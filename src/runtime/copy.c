@@ -385,3 +385,77 @@ spyre_status spyre_copy_raw(spyre_context *context, uint32_t card_id, uint32_t s
     self->base.card_us = raw_us((double)bytes, source != 0);
     return device_submit(d, stream_id, &self->base, true);
 }
+
+// --- Pieces of storages
+
+typedef struct {
+    task base;
+    uint64_t target_address, source_address;
+    int64_t target_bytes, source_bytes; // from the address on, that pieces touch
+    char *target;
+    const char *source;
+    uint32_t count;
+    spyre_piece pieces[];
+} pieces_task;
+
+static spyre_status prepare_pieces(device *d, task *t)
+{
+    const pieces_task *self = (const pieces_task *)(const void *)t;
+    TRY(status_at(claim(d, t, self->target_address, self->target_bytes, false), "copy of pieces"));
+    return status_at(claim(d, t, self->source_address, self->source_bytes, true), "copy of pieces");
+}
+
+static spyre_status run_pieces(device *d, task *t)
+{
+    (void)d;
+    const pieces_task *self = (const pieces_task *)(const void *)t;
+    for (uint32_t i = 0; i < self->count; i++) {
+        const spyre_piece *p = &self->pieces[i];
+        memmove(self->target + p->target, self->source + p->source, (size_t)p->bytes);
+    }
+    return NULL;
+}
+
+// Bytes that the pieces touch of both storages, and that they move. INVALID_ARGUMENT for negative
+// ones.
+static spyre_status measure_pieces(pieces_task *self)
+{
+    for (uint32_t i = 0; i < self->count; i++) {
+        const spyre_piece *p = &self->pieces[i];
+        if (p->target < 0 || p->source < 0 || p->bytes < 0)
+            return status_new(SPYRE_INVALID_ARGUMENT, "piece %u: a negative offset or size", i);
+        if (p->target + p->bytes > self->target_bytes) self->target_bytes = p->target + p->bytes;
+        if (p->source + p->bytes > self->source_bytes) self->source_bytes = p->source + p->bytes;
+        self->base.bytes += p->bytes;
+    }
+    return NULL;
+}
+
+spyre_status spyre_copy_pieces(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                               uint64_t target, uint64_t source, const spyre_piece *pieces,
+                               uint32_t count)
+{
+    device *d;
+    TRY(device_of(context, card_id, stream_id, &d));
+    if (count == 0) return NULL;
+    pieces_task *self = calloc(1, sizeof *self + count * sizeof *pieces);
+    TRY_ALLOC(self);
+    self->count = count;
+    memcpy(self->pieces, pieces, count * sizeof *pieces);
+    spyre_status status = measure_pieces(self);
+    if (status) {
+        free(self);
+        return status;
+    }
+    self->target_address = target;
+    self->source_address = source;
+    self->target = card_memory(d->machine, target, (uint64_t)self->target_bytes);
+    self->source = card_memory(d->machine, source, (uint64_t)self->source_bytes);
+    self->base.prepare = prepare_pieces;
+    self->base.run = run_pieces;
+    self->base.release = release_raw;
+    self->base.recorded = true;
+    self->base.kind = SPYRE_ACTIVITY_COPY_ON_CARD;
+    self->base.card_us = raw_us((double)self->base.bytes, true);
+    return device_submit(d, stream_id, &self->base, true);
+}

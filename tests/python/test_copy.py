@@ -4,6 +4,7 @@
 import hypothesis
 import pytest
 import torch
+import torch_spyre
 from hypothesis import strategies as st
 
 DTYPES = [
@@ -181,3 +182,25 @@ def test_nan_can_be_found_out(run_python, answer, refused, message):
     done = run_python(GUARDED, SPYRE_NAN=answer)
     assert ("refused:" in done.stderr) == refused
     assert message in done.stderr
+
+
+@pytest.mark.parametrize("width", [64, 128, 40, 192])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_rows_of_a_table(width, dtype):
+    target, source = torch.randn(100, width).to(dtype), torch.randn(7, width).to(dtype)
+    runs = [(3, 0, 2), (99, 6, 1), (50, 2, 3), (4, 5, 0)]
+    moved = target.to("spyre")
+    assert torch_spyre._C.copy_rows(moved, source.to("spyre"), runs)
+    expected = target.to("spyre").cpu()
+    for to, first, count in runs:
+        expected[to : to + count] = source.to("spyre").cpu()[first : first + count]
+    assert torch.equal(moved.cpu(), expected)
+
+
+def test_rows_that_a_table_does_not_have():
+    table = torch.zeros(8, 64).half().to("spyre")
+    for run in ((8, 0, 1), (0, 7, 2), (-1, 0, 1), (0, 0, -1)):
+        with pytest.raises(IndexError, match="tables of 8 and 8 rows"):
+            torch_spyre._C.copy_rows(table, table, [run])
+    for other in (table.cpu(), table[1:], table.t(), torch.zeros(8, 128).half().to("spyre")):
+        assert not torch_spyre._C.copy_rows(table, other, [(0, 0, 1)])

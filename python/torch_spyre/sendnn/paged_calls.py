@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from .. import _C
 from .._pytorch.fake import symbol_of
 from ..compile import backend as driver
 from ..compile import buckets
@@ -117,6 +118,8 @@ class PagedCalls:
         runs = paged.writes(slot_mapping)
         rows = [results[i] for store in self.plan.stores for i in store.rows]
         for cache, fresh in zip(caches, rows, strict=True):
+            if _C.copy_rows(cache, fresh, runs):
+                continue
             for slot, token, count in runs:
                 cache.narrow(0, slot, count).copy_(fresh.narrow(0, token, count))
 

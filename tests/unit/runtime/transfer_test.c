@@ -81,6 +81,34 @@ static void transfer__parts_of_a_tensor_travel_alone(void **state)
     spyre_memory_free(the_context, 0, x);
 }
 
+static void transfer__pieces(void **state)
+{
+    (void)state;
+    uint64_t x = allocate(0, COUNT * 4), y = allocate(0, COUNT * 4);
+    float values[COUNT], back[COUNT];
+    for (int n = 0; n < COUNT; n++) values[n] = (float)n;
+    put(0, 0, x, values);
+    put(0, 0, y, values);
+    spyre_piece pieces[] = {{.target = 0, .source = 16, .bytes = 8},
+                            {.target = COUNT * 4 - 4, .source = 0, .bytes = 4},
+                            {.target = 4, .source = 4, .bytes = 0}};
+    assert_ok(spyre_copy_pieces(the_context, 0, 0, y, x, pieces, 3));
+    assert_ok(spyre_copy_pieces(the_context, 0, 0, y, x, NULL, 0));
+    assert_ok(get(0, 0, y, back));
+    values[COUNT - 1] = values[0];
+    values[0] = 4;
+    values[1] = 5;
+    assert_memory_equal(back, values, sizeof back);
+    pieces[1].target = COUNT * 4;
+    assert_error(spyre_copy_pieces(the_context, 0, 0, y, x, pieces, 3), SPYRE_INVALID_ARGUMENT,
+                 "copy of pieces");
+    pieces[2].source = -1;
+    assert_error(spyre_copy_pieces(the_context, 0, 0, y, x, pieces, 3), SPYRE_INVALID_ARGUMENT,
+                 "piece 2: a negative offset or size");
+    spyre_memory_free(the_context, 0, x);
+    spyre_memory_free(the_context, 0, y);
+}
+
 static void transfer__raw_copy_and_zero(void **state)
 {
     (void)state;
@@ -105,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transfer__large_transfers_and_views),
         cmocka_unit_test(transfer__parts_of_a_tensor_travel_alone),
+        cmocka_unit_test(transfer__pieces),
         cmocka_unit_test(transfer__raw_copy_and_zero),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
