@@ -230,6 +230,7 @@ PyObject *executable_prefer_layout(PyObject *self, PyObject *args);
 // ---- passes over the loop IR (loops.c)
 spyre_loops_pass loops_call;    // the context is a callable, (point, loops)
 PyObject *loops_costs(const spyre_loops *loops); // a new list, a prediction an op
+PyObject *loops_read(const spyre_loops *loops);  // (ops, buffers), see loops.c
 bool loops_register(PyObject *module);
 
 bool empty_register(PyObject *module);          // ops_empty.c

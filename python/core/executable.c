@@ -91,7 +91,8 @@ static PyObject *py_report(PyObject *self, PyObject *unused)
     return core_text(spyre_executable_report(of(self), &text), &text);
 }
 
-// nodes() -> [(op, location, layer, reason)], a tuple a node of the graph; reason may be None
+// nodes() -> [(op, location, layer, reason, composition)], a tuple per node of the graph; the last
+// two may be None
 static PyObject *py_nodes(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -99,8 +100,8 @@ static PyObject *py_nodes(PyObject *self, PyObject *unused)
     spyre_node_report node;
     PyObject *list = PyList_New(0);
     for (uint32_t i = 0; list && spyre_executable_node(of(self), i, &node); i++) {
-        PyObject *row = Py_BuildValue("(sssz)", node.op, node.location, LAYERS[node.layer],
-                                      node.reason);
+        PyObject *row = Py_BuildValue("(ssszz)", node.op, node.location, LAYERS[node.layer],
+                                      node.reason, node.composition);
         if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
         Py_XDECREF(row);
     }
@@ -181,6 +182,16 @@ static PyObject *py_stages(PyObject *self, PyObject *index)
     return list;
 }
 
+// loops(segment) -> as _C.read_loops()
+static PyObject *py_loops(PyObject *self, PyObject *index)
+{
+    uint32_t segment;
+    const spyre_loops *loops;
+    if (!executable_segment(self, index, &segment)) return NULL;
+    if (!core_check(spyre_executable_loops(of(self), segment, &loops))) return core_raise();
+    return loops_read(loops);
+}
+
 // op_costs(segment) -> as _C.op_costs()
 static PyObject *py_op_costs(PyObject *self, PyObject *index)
 {
@@ -211,10 +222,11 @@ static PyMethodDef executable_methods[] = {
      "(tensors): launches a kernel of compile_op_specs(); asynchronous"},
     {"stages", py_stages, METH_O,
      "(segment) -> [(name, us, bytes, ops, buffers, changed)]: what the front's stages took"},
+    {"loops", py_loops, METH_O, "(segment) -> (ops, buffers) of the final loop IR"},
     {"op_costs", py_op_costs, METH_O,
      "(segment) -> what the cost model predicts of each op, as op_costs() has it"},
     {"nodes", py_nodes, METH_NOARGS,
-     "() -> [(op, location, layer, reason)]: what became of every node of the graph"},
+     "() -> [(op, location, layer, reason, composition)]: what became of every node"},
     {"report", py_report, METH_NOARGS, "One line a node: the layer that took it."},
     {"text", py_text, METH_VARARGS, "(segment, stage) -> text"},
     {"write", py_write, METH_VARARGS, "(segment, stage, directory)"},

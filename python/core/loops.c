@@ -81,15 +81,20 @@ static PyObject *buffer_list(const spyre_loops *loops)
     CORE_RETURN_LIST(spyre_loops_buffer_count(loops), buffer_object(loops, i));
 }
 
+PyObject *loops_read(const spyre_loops *loops)
+{
+    PyObject *ops = op_list(loops), *buffers = ops ? buffer_list(loops) : NULL;
+    if (buffers) return Py_BuildValue("NN", ops, buffers);
+    Py_XDECREF(ops);
+    return NULL;
+}
+
 // read_loops(loops) -> (ops, buffers)
 static PyObject *py_read_loops(PyObject *self, PyObject *capsule)
 {
     (void)self;
     const spyre_loops *loops = PyCapsule_GetPointer(capsule, name);
-    PyObject *ops = loops ? op_list(loops) : NULL, *buffers = ops ? buffer_list(loops) : NULL;
-    if (buffers) return Py_BuildValue("NN", ops, buffers);
-    Py_XDECREF(ops);
-    return NULL;
+    return loops ? loops_read(loops) : NULL;
 }
 
 // One (name, opfunc, [(group, count, 0)], cores, executions, us, memory_us, compute_us, ring_us,

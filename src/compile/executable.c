@@ -119,6 +119,14 @@ static spyre_node_layer layer_of(const graph_fate *fate)
     return SPYRE_NODE_HOST;
 }
 
+// The call in the reason of a fate that a pattern gave, or null.
+static const char *composition_of(const graph_fate *fate)
+{
+    if (!fate->reason || fate->layer == GRAPH_LAYER_HOST) return NULL;
+    const char *mark = strstr(fate->reason, GRAPH_COMPOSITION);
+    return mark ? mark + strlen(GRAPH_COMPOSITION) : NULL;
+}
+
 bool spyre_executable_node(const spyre_executable *executable, uint32_t index,
                            spyre_node_report *out_report)
 {
@@ -129,7 +137,8 @@ bool spyre_executable_node(const spyre_executable *executable, uint32_t index,
     *out_report = (spyre_node_report){.op = fate->op_name,
                                       .location = fate->location,
                                       .layer = layer_of(fate),
-                                      .reason = fate->reason};
+                                      .reason = fate->reason,
+                                      .composition = composition_of(fate)};
     return true;
 }
 

@@ -64,6 +64,9 @@ typedef struct {
     uint32_t origin;   // the node of the caller's graph that this one came from
 } graph_node;
 
+// Between a pattern's name and the call that it found, in the reason of a graph_fate.
+#define GRAPH_COMPOSITION " as "
+
 // What became of a node of the caller's graph, in a prepared graph.
 typedef struct {
     const char *op_name;

@@ -242,7 +242,8 @@ static const char *composition_note(arena *memory, const pattern_result *found, 
 {
     text call = {0};
     graph_print_call(&found->graph, &found->graph.nodes.items[root], &call);
-    char *note = arena_printf(memory, "%s as %s", found->name[root], text_string(&call));
+    char *note = arena_printf(memory, "%s" GRAPH_COMPOSITION "%s", found->name[root],
+                              text_string(&call));
     if (call.failed) note = NULL;
     text_free(&call);
     return note;

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 
 from .._pytorch.dispatch import OpOverload, schema_of
 from .._pytorch.fx import arguments_of
+from .segments import NodeReport
 
 _SCHEMAS = {
     "silu_mul": "(Tensor gate, Tensor up) -> Tensor",
@@ -61,7 +62,6 @@ def register() -> torch.library.Library:
 
 # ---- what the compiler found, in an FX graph
 
-_FOUND = re.compile(r"^node (\d+) .*?, \w+ as ((?:aten|spyre)\.\w+\.\w+)\((.*)\)$", re.M)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|%([\w.$]+)|\b(true|false|none)\b')
 _WORDS = {"true": "True", "false": "False", "none": "None"}
 
@@ -89,25 +89,28 @@ def _value_names(nodes: Iterable[torch.fx.Node]) -> dict[str, torch.fx.Node]:
 
 
 def with_found(
-    gm: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node], report: str
+    gm: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node], reports: Sequence[NodeReport]
 ) -> torch.fx.GraphModule:
-    """A copy of the graph with the compositions of a compiler's report in the place of their
-    spelling; `nodes` are the graph's by the compiler's ids."""
+    """A copy of the graph with the compositions that the compiler found in the place of their
+    spelling; `nodes` are the graph's by the compiler's ids, `reports` what became of each."""
     graph = torch.fx.Graph()
     copies: dict[torch.fx.Node, torch.fx.Node] = {}
     graph.output(graph.graph_copy(gm.graph, copies))
     names = _value_names(gm.graph.nodes)
     values = {name: copies[node] for name, node in names.items() if node in copies}
-    for number, name, text in _FOUND.findall(report):
+    for node, found_in in zip(nodes, reports, strict=True):
+        if found_in.composition is None:
+            continue
+        name, _, text = found_in.composition.removesuffix(")").partition("(")
         namespace, packet, overload = name.split(".")
         op = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
-        root = copies[nodes[int(number)]]
+        root = copies[node]
         with graph.inserting_before(root):
             found = graph.call_function(op, *_call(op, _arguments(text, values)))
         found.meta = dict(root.meta)
         root.replace_all_uses_with(found)
         graph.erase_node(root)
-        values[nodes[int(number)].name] = found
+        values[node.name] = found
     graph.eliminate_dead_code()
     graph.lint()
     return torch.fx.GraphModule(gm, graph)

@@ -21,7 +21,7 @@ from ..report import CompileReport
 from . import handover, integers
 from .graph_builder import CASTS, GraphBuilder, scalar_to_card
 from .registered import fallback_ops
-from .segments import Segment, segments_of
+from .segments import Segment, nodes_of, segments_of
 
 _aten = torch.ops.aten
 
@@ -98,7 +98,7 @@ class Program:
             for value, fake in self._pairs(ids, builder.values[node])
         }
         self.resolve = builder.resolve
-        self.nodes_taken = executable.nodes()
+        self.nodes_taken = nodes_of(executable)
         self.fallbacks = self._find_fallbacks()
         self._check_room()
         self.effects = self._plan_effects(builder.effects)
@@ -445,9 +445,9 @@ class Program:
             if op.is_view or op in _MOVES or op in fallback_ops:
                 continue
             if any(_is_read(leaf) for leaf in pytree.tree_leaves(self._operands(node))):
-                _op, location, _layer, reason = self.nodes_taken[number]
-                place = "" if location == "unknown" else location
-                found[node] = _Fallback(node, reason or "", place)
+                taken = self.nodes_taken[number]
+                place = "" if taken.location == "unknown" else taken.location
+                found[node] = _Fallback(node, taken.reason or "", place)
         return found
 
     def report(self) -> CompileReport:

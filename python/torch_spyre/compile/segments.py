@@ -46,6 +46,21 @@ class Segment:
     card_us: float
 
 
+class NodeReport(NamedTuple):
+    """What became of a node of the compiler's graph."""
+
+    op: str  # "aten.add.Tensor"
+    location: str  # the user's line, or "unknown"
+    layer: str  # "native", "decomposition", "view", "host" or "removed"
+    reason: str | None  # of the host: the rule that keeps the node from the card
+    composition: str | None  # "aten.silu.default(%x)": the call that nodes up to this one spell out
+
+
+def nodes_of(executable: _C.Executable) -> list[NodeReport]:
+    """The nodes of the graph in their order."""
+    return [NodeReport(*node) for node in executable.nodes()]
+
+
 def segment_of(executable: _C.Executable, index: int) -> Segment:
     """Segment `index`. Raises IndexError behind the last one."""
     raw = executable.segment(index)

@@ -106,7 +106,7 @@ class Folder:
         self.write("ir_post_fusion.txt", "\n".join(last))
         self.write("why.txt", "\n".join(why))
         report = program.executable.report()
-        found = composed.with_found(self.transformed, program.nodes, report)
+        found = composed.with_found(self.transformed, program.nodes, program.nodes_taken)
         self.write("fx_graph_transformed.py", found.print_readable(print_output=False))
         self.write("report.txt", report)
         self.write("output_code.py", output_code.of_program(program))

@@ -77,12 +77,13 @@ def _log_passes(executable: _C.Executable, index: int, passes: Listings | None) 
 def _log_loops(index: int, executable: _C.Executable) -> None:
     if not _stickify.isEnabledFor(logging.INFO) and not _wsr.isEnabledFor(logging.INFO):
         return
-    ops = [line for line in executable.text(index, "loop").splitlines() if line.startswith("op ")]
-    for logger, mark, what in (
-        (_stickify, " ReStickify", "restickified"),
-        (_wsr, " in(t", "in tiles"),
+    ops, _buffers = executable.loops(index)
+    restickified = [op for op in ops if op[1].startswith("ReStickify")]
+    in_tiles = [op for op in ops if op[-1]]
+    for logger, found, what in (
+        (_stickify, restickified, "restickified"),
+        (_wsr, in_tiles, "in tiles"),
     ):
-        found = [line for line in ops if mark in line]
         logger.info("segment %d: %d ops %s", index, len(found), what)
-        for line in found:
-            logger.debug("segment %d: %s", index, line)
+        for name, opfunc, location, *_rest in found:
+            logger.debug("segment %d: %s %s, %s", index, opfunc, name, location or "unknown")

@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from .. import _C
 from ..compile.segments import card_segments
 
 if TYPE_CHECKING:
@@ -28,24 +29,22 @@ class Kernel:
     lines: list[str] = field(default_factory=list)  # of its instructions, "stages/..:first-last"
 
 
-_OP = re.compile(r"^op (\d+) (\w+) .*?// ([^,\n]+), ([^\n]*)\n +(\w+)\[.*?\] = (.*)$", re.M)
 _STEP = re.compile(r"^step (\d+)  (\d+)_", re.M)
 _KERNEL = re.compile(r'^kernel (\d+) "(\d+)_', re.M)
 _BODY = re.compile(r"^ *kernel (\d+)\n.*?^ *endkernel$", re.M | re.S)
 
 
-def _ops(listing: str, segment: str) -> list[Kernel]:
-    """The ops of a loop IR listing (docs/loop-text.md)."""
-    return [
-        Kernel(
-            f"{segment}_{number}_{opfunc}",
-            node.split(".")[0],
-            location,
-            f"{segment}_{result}",
-            [f"{segment}_{buffer}" for buffer in re.findall(r"(\w+)\[", operands)],
-        )
-        for number, opfunc, node, location, result, operands in _OP.findall(listing)
-    ]
+def _ops(executable: _C.Executable, index: int) -> list[Kernel]:
+    """The ops of a card segment's final loop IR."""
+    ops, buffers = executable.loops(index)
+    segment = f"segment{index}"
+    names = [f"{segment}_{name}" for name, *_rest in buffers]
+    kernels = []
+    for number, (value, opfunc, location, _note, _loops, operands, *_rest) in enumerate(ops):
+        *read, written = [names[buffer] for buffer, _offset, _strides in operands]
+        name, origin = f"{segment}_{number}_{opfunc}", value.split(".")[0]
+        kernels.append(Kernel(name, origin, location or "unknown", written, read))
+    return kernels
 
 
 def _files(bundle: str, segment: str) -> dict[int, list[str]]:
@@ -75,7 +74,7 @@ def kernels_of(program: Program) -> list[Kernel]:
         segment, text = f"segment{index}", program.executable.text
         files = _files(text(index, "bundle"), segment)
         lines = _lines(text(index, "listing"), segment)
-        for number, kernel in enumerate(_ops(text(index, "loop"), segment)):
+        for number, kernel in enumerate(_ops(program.executable, index)):
             kernel.files, kernel.lines = files[number], lines[number]
             kernels.append(kernel)
     return kernels

@@ -23,6 +23,7 @@ from .._fallback import user_level
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import handover, integers
 from ..compile.registered import fallback_ops
+from ..compile.segments import nodes_of
 from . import operand_dtypes, room
 from .host import overlaps, run_on_cpu
 from .result_types import results_of
@@ -175,9 +176,9 @@ def _compile_node(graph: _C.Graph) -> _C.Executable:
         # The call breaks a rule of the operator that PyTorch's meta kernel does not look at. Its
         # CPU kernel does, and says so in PyTorch's class.
         raise _C.Unsupported(str(wrong)) from wrong
-    _op, _location, layer, reason = executable.nodes()[0]
-    if layer == "host":
-        raise _C.Unsupported(reason)
+    node = nodes_of(executable)[0]
+    if node.layer == "host":
+        raise _C.Unsupported(node.reason)
     if executable.segment_count() != 1:
         raise _C.Unsupported(f"it became {executable.segment_count()} segments")
     return executable
