@@ -159,7 +159,7 @@ static spyre_status write_all(int descriptor, const char *path, const char *byte
 }
 
 // A new file beside `path`; its name goes to `temporary`, which has room for TEMPORARY_TAIL more
-// characters than the path. Nobody can have put a file or a link of that name there before.
+// characters than the path. No other process can foresee the name and put a file or link there.
 static int create_temporary(const char *path, char *temporary, size_t capacity)
 {
     for (int attempt = 0; attempt < 100; attempt++) {

@@ -30,7 +30,7 @@ static spyre_status remove_tree(arena *memory, const char *path, uint32_t depth)
 }
 
 // "<target>.<number>.<tail>", without slashes at the target's end; the number cannot be foreseen, so
-// nobody has put anything there.
+// no other process has put a file or link there.
 static const char *beside(arena *memory, const char *target, const char *tail)
 {
     size_t length = strlen(target);

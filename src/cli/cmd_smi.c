@@ -240,7 +240,7 @@ static void sample_card(state *s, const options *o, seen_card *card, const char 
         return;
     }
     int64_t now_ns = smi_now_ns();
-    // When somebody else has opened the card, its counts began anew.
+    // When another process has opened the card, its counts began anew.
     bool known = *card->path && card->last.process == now.process &&
                  card->last.opened_ns == now.opened_ns;
     if (known && now.card < MOST_CARDS && (!o->any_wanted || o->wanted[now.card])) {

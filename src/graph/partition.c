@@ -178,7 +178,7 @@ static bool has_input(const segment_draft *draft, uint32_t value)
     return false;
 }
 
-// Whether somebody wants the old contents of an input after segment `from`.
+// Whether a node after segment `from` reads the old contents of an input.
 static bool is_needed_later(const partitioner *p, uint32_t value, uint32_t from)
 {
     for (uint32_t s = from + 1; s < p->draft_count; s++)

@@ -14,7 +14,7 @@ typedef struct {
     uint32_t walk;      // its number among all that were tried
     uint32_t *known;    // by base value: the last walk that read or made it
     uint32_t taken;     // base values that it reads from outside
-    VEC(uint32_t) made; // base values that it made and somebody still wants
+    VEC(uint32_t) made; // live-out results: base values that others read
 } parter;
 
 typedef VEC(uint32_t) id_list;

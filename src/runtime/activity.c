@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Records for profilers. A task gets its correlation when it is submitted, by which it is known
-// that somebody wants its records; they are written by the thread that runs it.
+// that a profiler wants its records; they are written by the thread that runs it.
 #include "runtime/activity.h"
 
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 //
 // Events. Recording takes a new number and puts a task into the stream that completes it; waiting
 // puts a task into another stream that is ready once the number is complete. A number counts as
-// recorded when its task has been accepted, so nobody waits for one that will never complete.
+// recorded when its task has been accepted, so no thread waits for one that will never complete.
 // An event has its own lock and outlives streams and context.
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -97,8 +97,8 @@ static spyre_status read_path(const char *config, const char *bus_id, char *out,
 
 // --- Its contents; the lock is held
 
-// Written, not mapped: a mapped file that somebody cuts short kills its writer. Who made the file
-// looks whether that worked; later the work goes on without its monitor.
+// Written, not mapped: a mapped file that another process truncates kills its writer. The maker of
+// the file looks whether that worked; later the work goes on without its monitor.
 static bool publish(metrics_file *file)
 {
     metrics_form *form = &file->form;

@@ -23,7 +23,7 @@ _VERSION = 2.0  # of the mappings
 
 
 class Trace:
-    """What is told of one graph; a graph without anybody who listens tells nothing."""
+    """The records of one graph; without a handler of PyTorch's trace log there are none."""
 
     def __init__(self) -> None:
         self.wanted = bool(torch._logging._internal.trace_log.handlers)

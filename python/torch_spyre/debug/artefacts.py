@@ -43,7 +43,7 @@ def show_code(program: Program) -> None:
 
 
 def open_folder() -> Folder | None:
-    """A new folder for the graph that AOTAutograd is compiling; None when nobody wants one."""
+    """A new folder for the graph that AOTAutograd compiles; None without TORCH_COMPILE_DEBUG=1."""
     if os.environ.get("TORCH_COMPILE_DEBUG", "0") != "1":
         return None
     root = pathlib.Path(dynamo.debug_directory()) / "torchinductor" / dynamo.graph_name()

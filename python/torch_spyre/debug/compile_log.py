@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the loggers of spyre.inductor and spyre.execution say of a compiled graph. Nothing is made
-unless somebody listens."""
+for a logger that is off."""
 
 from __future__ import annotations
 

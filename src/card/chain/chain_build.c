@@ -3,7 +3,7 @@
 // From tiles to items. Streams and reductions join the walk that is open, with the FILL before and
 // the FOLD behind a reduction; whatever else there is one of a row ends the walk. What a stream
 // reads is found in x, among what is kept, or in memory. Steps that keep and store are noted for
-// every value and dropped at the end where nobody came to need them.
+// every value and dropped at the end where the value has no reader.
 #include "card/chain/chain_build.h"
 
 #include "card/strip/lanes.h"

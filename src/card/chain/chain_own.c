@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values of rows (maxima, scales) that a chain makes and takes, and nobody reads behind it: a few
+// Values of rows (maxima, scales) that a chain makes and takes, without a reader behind it: a few
 // bytes a row of a block in the first cache, instead of a stick a row in LX.
 #include "card/chain/chain_build.h"
 

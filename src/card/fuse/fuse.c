@@ -123,7 +123,7 @@ static bool stores_between(const fusion *f, uint32_t first, uint32_t last)
     return false;
 }
 
-// A STORE of exactly what one VECTOR writes, and nobody else reads.
+// A STORE of exactly what one VECTOR writes, whose only reader it is.
 static bool store_can_move(const fusion *f, uint32_t n, const lx_access **out_writer)
 {
     const lx_access *read = at_index(f, n), *writer = fuse_writer_of(f, n);

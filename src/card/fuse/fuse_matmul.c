@@ -100,7 +100,7 @@ static bool is_rounding(const isa_instruction *i)
             i->operand[0].format == SPYRE_FORMAT_IEEE_FP32);
 }
 
-// Nobody else reads the sums, and what the product writes is not what it reads.
+// The sums have no other reader, and the product does not write over its operands.
 static bool sums_can_go(const match *m)
 {
     fusion *f = m->f;

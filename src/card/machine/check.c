@@ -184,7 +184,7 @@ static void report_race(const access *a, uint64_t stick, stick_mask bytes,
                isa_queue_name((isa_queue)(other->who % ISA_QUEUE_COUNT)), other->instruction);
 }
 
-// Programs read whole sticks, the padding behind the last element too, which nobody writes. So a
+// Programs read whole sticks, the padding behind the last element too, which is never written. So a
 // byte that nothing has written may be read when a byte before it in the stick, and none behind it,
 // has been written.
 static bool check_written(const access *a, uint32_t stick, stick_mask bytes)

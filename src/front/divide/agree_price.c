@@ -234,7 +234,7 @@ cost agree_price(agree_prices *p, uint32_t index, const agree_choice *c)
         uint32_t buffer = op->operand[k].buffer;
         if (!p->may_stay[buffer] || !agree_is_use(p, index, k)) continue;
         own_reads own = find_own_reads(p, index, c, k);
-        if (own.apart || p->apart[buffer] != own.apart_now) continue; // or somebody else is
+        if (own.apart || p->apart[buffer] != own.apart_now) continue; // or another op is
         if (p->now[p->f.writer[buffer]]->result_bytes > p->lx_bytes) continue;
         resident |= 1u << k;
         saved += agree_saved_us(p, buffer, index, own.count) / own.count;

@@ -3,7 +3,7 @@
 // write_in_place: an output that replaces the contents of an input (loop_buffer.replaced_by) is
 // written where the input is, by the ops that compute it. A copy of the input's elements to where
 // they are goes; so of a cache that gets a few new rows only these are written. Late, because only
-// now is it known that the layouts are the same and that nobody reads old elements once there are
+// now is it known that the layouts are the same and that no op reads old elements once there are
 // new ones. In one op, loads of a tile may run ahead of stores of another one, so it may read the
 // old contents only where it writes. Where it cannot be, the output stays a buffer, which the
 // caller copies.
@@ -100,7 +100,7 @@ static bool is_in_order(update *u)
     return true;
 }
 
-// The old and the new contents lie alike, and nobody but the input wants the new ones.
+// The old and the new contents lie alike, and the input is the only reader of the new ones.
 static bool lie_alike(const update *u, const loop_output *output)
 {
     const loop_graph *loops = u->loops;

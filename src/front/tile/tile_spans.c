@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles that nobody asked for: an op that no division of its loops keeps within the span limit is
+// Tiles without a hint: an op that no division of its loops keeps within the span limit is
 // cut into the fewest tiles that do, along one loop or two, loops of the result before reduced
 // ones. Ops with a user's tiles are left to them. Source: torch-spyre,
 // docs/source/compiler/span_overflow_hint_analysis.md, which wants every tile to fit whatever the
