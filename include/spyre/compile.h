@@ -54,6 +54,7 @@ typedef struct {
     // segment made is expected as spyre_layout_dense() lays out a tensor of its sizes and strides.
     const spyre_view *input_storages;
     const spyre_layout *input_layouts;
+    const spyre_dtype *input_dtypes;        // of the values; null for programs of OpSpecs
     // By input: the layout in which the program would not have to copy all of it before it is read
     // (a weight that a product reads transposed, say); of rank 0 where its own is as good. A caller
     // that launches it often on the same contents gains by moving the storage and compiling again.

@@ -91,6 +91,18 @@ static void launch_free(launch *l)
     free(l->outputs);
 }
 
+// What a caller hands over by hand may be of another dtype, whose bits the program would misread.
+static bool check_dtype(const spyre_segment *segment, size_t index, const tensor_info *t)
+{
+    if (!segment->input_dtypes) return true;
+    spyre_dtype given = dtype_of_torch(t->torch_dtype), wanted = segment->input_dtypes[index];
+    return given == wanted ||
+           core_fail(SPYRE_INVALID_ARGUMENT,
+                     "input %zu of a launch: %s, the program was compiled for %s", index,
+                     given == SPYRE_DTYPE_COUNT ? "a dtype without form" : spyre_dtype_name(given),
+                     spyre_dtype_name(wanted));
+}
+
 // False with an exception set.
 static bool take_inputs(PyObject *tensors, uint32_t card, launch *l)
 {
@@ -110,6 +122,7 @@ static bool take_inputs(PyObject *tensors, uint32_t card, launch *l)
     for (uint32_t i = 0; i < segment->input_count; i++) {
         tensor_info t;
         if (!tensor_of_object(PyTuple_GetItem(tensors, i), &t) ||
+            !check_dtype(segment, i, &t) ||
             !executable_input(segment, i, card, t.storage, &l->inputs[i])) {
             core_raise();
             return false;
@@ -266,6 +279,11 @@ static bool address_of(PyObject *tensor, uint32_t number, const spyre_layout *la
     if (!tensor_of_object(tensor, &t)) return false;
     if (!t.storage || !t.storage->typed)
         return core_fail(SPYRE_INVALID_ARGUMENT, "argument %u is not on the card", number);
+    spyre_format given = t.storage->layout.format;
+    if (layout->rank && given != layout->format)
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "argument %u is %s on the card, the kernel was compiled for %s", number,
+                         spyre_format_name(given), spyre_format_name(layout->format));
     int64_t bytes = layout->rank ? spyre_layout_bytes(layout) : t.storage->card_bytes;
     if (bytes != t.storage->card_bytes)
         return core_fail(SPYRE_INVALID_ARGUMENT,

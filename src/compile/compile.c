@@ -64,13 +64,17 @@ spyre_status executable_describe_inputs(spyre_executable *e, uint32_t index,
     spyre_view *storages = ARENA_NEW(e->memory, spyre_view, from->input_count);
     spyre_layout *layouts = ARENA_NEW(e->memory, spyre_layout, from->input_count);
     TRY_ALLOC(storages);
+    spyre_dtype *dtypes = ARENA_NEW(e->memory, spyre_dtype, from->input_count);
     TRY_ALLOC(layouts);
+    TRY_ALLOC(dtypes);
     for (uint32_t i = 0; i < from->input_count; i++) {
         const graph_input *input = &from->graph->inputs.items[i];
         TRY(graph_view_constant(from->graph, &input->storage, &storages[i]));
         layouts[i] = input->layout;
+        dtypes[i] = from->graph->values.items[input->value].dtype;
     }
     info->input_storages = storages;
+    info->input_dtypes = dtypes;
     info->input_layouts = layouts;
     return NULL;
 }

@@ -35,6 +35,7 @@ static spyre_status put_segment(arena *memory, const executable_segment *segment
     plain.name = NULL;
     plain.nodes = plain.inputs = NULL;
     plain.input_storages = NULL;
+    plain.input_dtypes = NULL;
     plain.input_layouts = plain.preferred_layouts = NULL;
     plain.outputs = NULL;
     bytes_put(out, &plain, sizeof plain);
@@ -44,6 +45,7 @@ static spyre_status put_segment(arena *memory, const executable_segment *segment
     if (info->kind == SPYRE_SEGMENT_HOST) return NULL;
     bytes_put(out, info->input_storages, info->input_count * sizeof *info->input_storages);
     bytes_put(out, info->input_layouts, info->input_count * sizeof *info->input_layouts);
+    bytes_put(out, info->input_dtypes, info->input_count * sizeof *info->input_dtypes);
     bytes_put(out, info->preferred_layouts, info->input_count * sizeof *info->preferred_layouts);
     return put_program(memory, segment, out);
 }
@@ -138,6 +140,7 @@ static spyre_status check_layouts(const spyre_segment *info)
         TRY(spyre_layout_check(&info->input_layouts[i]));
         if (info->preferred_layouts[i].rank) TRY(spyre_layout_check(&info->preferred_layouts[i]));
         if (info->input_storages[i].rank > SPYRE_MAX_RANK) return broken("an input's rank");
+        if (spyre_dtype_bytes(info->input_dtypes[i]) == 0) return broken("an input's dtype");
     }
     for (uint32_t i = 0; i < info->output_count; i++) {
         TRY(spyre_layout_check(&info->outputs[i].layout));
@@ -158,6 +161,7 @@ static spyre_status take_segment(spyre_executable *e, bytes_reader *from, uint32
     if (info->kind == SPYRE_SEGMENT_HOST) return NULL;
     info->input_storages = BYTES_TAKE(from, spyre_view, info->input_count);
     info->input_layouts = BYTES_TAKE(from, spyre_layout, info->input_count);
+    info->input_dtypes = BYTES_TAKE(from, spyre_dtype, info->input_count);
     info->preferred_layouts = BYTES_TAKE(from, spyre_layout, info->input_count);
     if (from->failed) return broken("it ends inside the segments");
     TRY(check_layouts(info));

@@ -191,6 +191,10 @@ def test_wrong_tensors_are_refused(compile_program):
         kernel.run(x, numbers(4, 10), x)
     with pytest.raises((RuntimeError, ValueError), match="argument 2 is not on the card"):
         kernel.run(x, x, torch.empty(4, 128, dtype=HALF))
+    halved = numbers(4, 64, dtype=torch.float32)  # as many bytes on the card
+    for tensors in ((halved, x, x), (x, x, halved)):
+        with pytest.raises(ValueError, match="is IEEE_FP32 on the card, the kernel was compiled"):
+            kernel.run(*tensors)
 
 
 @pytest.mark.parametrize(
