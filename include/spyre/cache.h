@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Known executables. With spyre_compile_options.cache, equal graphs compiled with equal options
-// share one executable as long as somebody in the process holds it, and executables are kept as
+// share one executable as long as the process holds it, and executables are kept as
 // files for the next process. A file is named by a hash of all that determines its content: the
 // graph with its layouts, the options, the build of the library. It appears complete or not at all,
 // readers take no lock, any number of processes may share the directory, and a file that is not

@@ -66,7 +66,7 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_layout_ordered(
     const int64_t *size, const int64_t *stride, uint32_t rank, spyre_dtype dtype,
     const int32_t *dim_order, uint32_t order_count, spyre_layout *out_layout);
 
-// The layout that a dense host tensor gets when nobody chooses one: the default layout when it is
+// The layout that a dense host tensor gets when none is chosen: the default layout when it is
 // contiguous, else the ordered one with its dims by descending stride.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_layout_dense(const spyre_view *dense,
                                                            spyre_dtype dtype,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a context's cards do, as records for profilers (docs/profiling.md). While nobody asks for
-// them a launch pays one look at a flag. All functions are thread safe.
+// What a context's cards do, as records for profilers (docs/profiling.md). Without a
+// profiler a launch costs one flag check. All functions are thread safe.
 #ifndef SPYRE_PROFILE_H
 #define SPYRE_PROFILE_H
 

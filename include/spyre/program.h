@@ -54,7 +54,7 @@ SPYRE_API const spyre_kernel_counters *spyre_program_counters(const spyre_progra
                                                               uint32_t *out_count);
 
 // The memory of a launch argument as the card lays it out. `bytes` is read before and written after
-// the run; null stands for zeros that nobody reads afterwards. Runs of zeros on both sides are
+// the run; null stands for zeros that are not read afterwards. Runs of zeros on both sides are
 // neither sent nor written, so lazily mapped memory stays so. The size is that of the argument when
 // the code knows it, and at most a segment of the card (16 GiB).
 typedef struct {

@@ -150,7 +150,7 @@ void glue_make_lazy(void *tensor, const void *like);
 
 // ---- profiler.cpp
 void profiler_register(void);                   // with Kineto, and the stubs
-// A range "launch_kernel:<name>" of the calling thread; null, and no work, when nobody profiles.
+// A range "launch_kernel:<name>" of the calling thread; null, and no work, without a profiler.
 // What fails here is left out of the profile: none of these throws.
 void *profiler_begin_launch(const char *name);
 void profiler_end_launch(void *range);

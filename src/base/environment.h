@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The environment as a whole: names that nobody reads are most often misspelt. And variables that
+// The environment as a whole: names without a reader are most often misspelt. And variables that
 // hold one of a few words.
 #ifndef BASE_ENVIRONMENT_H
 #define BASE_ENVIRONMENT_H

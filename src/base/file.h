@@ -36,7 +36,7 @@ SPYRE_MUST_CHECK spyre_status file_make_directories(const char *path);
 // The same for those above `path` only.
 SPYRE_MUST_CHECK spyre_status file_make_directories_above(const char *path);
 
-// A number for names that nobody can foresee, from the system's random numbers.
+// A number for names that cannot be foreseen, from the system's random numbers.
 uint64_t file_random(void);
 
 // The error of the system call that has just failed: "<path>: cannot <what>: <what errno says>".

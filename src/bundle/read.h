@@ -12,7 +12,7 @@
 typedef struct {
     arena *memory;
     const mlir_statement *statement;        // values of negative addresses
-    bundle_warnings *warnings;              // or null: nobody asks
+    bundle_warnings *warnings;              // or null: not collected
     uint32_t arg_count;                     // grows to one more than the highest launch argument
 } step_source;
 

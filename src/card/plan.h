@@ -121,7 +121,7 @@ struct card_program {
     const isa_program *program;             // own copy
     VEC(plan_phase) phases;
     VEC(uint16_t) stored;                   // arguments that are written
-    bool lx_dead_after;                     // nobody reads LX after the program
+    bool lx_dead_after;                     // LX has no reader after the program
 };
 
 // A tile for an instruction, which must outlive it.

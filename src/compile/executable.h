@@ -2,7 +2,7 @@
 //
 // What spyre_compile() makes: the segments of a graph, and for each card segment every stage's
 // result, kept for launches, reports and artefacts. One that was read from a file has what launches
-// and reports need; the stages are made again when somebody asks for them.
+// and reports need; the stages are made again on request.
 #ifndef COMPILE_EXECUTABLE_H
 #define COMPILE_EXECUTABLE_H
 

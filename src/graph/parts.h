@@ -7,8 +7,8 @@
 #include "graph/levels.h"
 
 // Parts every segment of the card in place, nodes in their order: each node is a part by itself, or
-// with `most_tensors` above 0, parts are as long as they take no more tensors than that: those that
-// somebody else makes, and those that somebody else wants. A node that takes more is a part alone.
+// with `most_tensors` above 0, parts are as long as they take no more tensors than that: external
+// inputs and live-out results. A node that takes more is a part alone.
 // Constants do not count.
 SPYRE_MUST_CHECK spyre_status graph_parts_assign(const spyre_graph *graph, uint32_t most_tensors,
                                                  arena *memory, graph_levels *levels);

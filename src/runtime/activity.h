@@ -15,7 +15,7 @@ void activity_list_destroy(activity_list *records);
 void activity_append(activity_list *records, const spyre_activity *record);
 
 // When a task is submitted: gives it a correlation and begins the record of its submission, if
-// somebody profiles. activity_submitted() writes that record; the task may be gone by then.
+// a profiler runs. activity_submitted() writes that record; the task may be gone by then.
 bool activity_begin(const device *d, task *t, spyre_activity *out_submission);
 void activity_submitted(const device *d, spyre_activity *submission);
 

@@ -64,7 +64,7 @@ struct task {
     spyre_status result;
     double card_begin_us, card_end_us;
     double submitted_us;                // the host's place on the virtual clock then
-    uint64_t correlation;               // 0: nobody profiles
+    uint64_t correlation;               // 0: no profiler
     uint64_t tag;
     int32_t thread;
     double submitted_host_us;
@@ -118,7 +118,7 @@ struct device {
     waiting_list freed;                 // blocks that several streams touch
     uint64_t pool_address;              // shared by all launches; 0: none
     int64_t pool_bytes;
-    metrics_file *metrics;              // null: nobody asked for one
+    metrics_file *metrics;              // null: none was asked for
 };
 
 typedef struct transfer_cache transfer_cache;

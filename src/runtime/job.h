@@ -29,7 +29,7 @@ typedef struct {
     uint32_t argument_count;    // program->arg_count
     const job_argument *arguments;
     const char *name;           // in activity records
-    bool forgets_lx;            // nobody reads LX after a launch: see card_program_forget_lx()
+    bool forgets_lx;            // LX has no reader after a launch: see card_program_forget_lx()
 } job_plan;
 
 typedef struct job job;

@@ -6,8 +6,8 @@
 
 #include "runtime/device.h"
 
-// What goes to the file of a card, whose context knows the cards before it; null when nobody asked
-// for one. Errors name the variable and the file.
+// What goes to the file of a card, whose context knows the cards before it; null when none was
+// asked for. Errors name the variable and the file.
 SPYRE_MUST_CHECK spyre_status metrics_open(const device *d, metrics_file **out_file);
 
 // Makes the file, at the first call. Before memory is used: a program that opens all cards to use

@@ -3,8 +3,8 @@
 // Chains: what consecutive fused kernels of a core do with the same rows, done for one block of
 // rows after the other. A chain is a list of items: walks (card/strip/walk.h), which take sticks of
 // a row through many instructions while they are in registers, and what there is one of a row, as
-// plain tiles. Values that a later walk needs stay in fp32 beside it; a store to LX that nobody
-// reads afterwards is left out, or goes to memory of the chain's own. Every rounding of the
+// plain tiles. Values that a later walk needs stay in fp32 beside it; a store to LX that
+// has no reader afterwards is left out, or goes to memory of the chain's own. Every rounding of the
 // instructions stays, so do their orders of additions.
 #ifndef CARD_CHAIN_H
 #define CARD_CHAIN_H
@@ -18,7 +18,7 @@ enum {
     CHAIN_MOST_ROWS = 64,                   // of a block
     CHAIN_MOST_STEPS = 96,
     CHAIN_MOST_SUMS = 4,                    // sums of rows that live at once
-    CHAIN_MOST_OWN = 8,                     // values of rows that nobody else reads,
+    CHAIN_MOST_OWN = 8,                     // values of rows without another reader,
     CHAIN_OWN_BYTES = CHAIN_MOST_ROWS * 4,  // of so many bytes each
     CHAIN_KEPT_FLOATS = 32 << 10,           // of all values that are kept
 };

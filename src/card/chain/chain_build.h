@@ -2,7 +2,7 @@
 //
 // How a chain is made: chain_find.c looks for kernels whose tiles have one shape (chain_shape.c)
 // and may be taken block by block (chain_order.c), chain_build.c notes their steps, chain_finish.c
-// drops those that nobody needs, chain_own.c finds what need not be in LX.
+// drops those without a reader, chain_own.c finds what need not be in LX.
 #ifndef CARD_CHAIN_BUILD_H
 #define CARD_CHAIN_BUILD_H
 
@@ -44,7 +44,7 @@ bool chain_same_place(const plan_phase *first, const chain_place *a, const chain
 // Fills items and steps of b->c, unless it leaves b->fits false.
 SPYRE_MUST_CHECK spyre_status chain_compose(chain_builder *b);
 
-// What somebody may read in LX or memory after the chain: for each value, for each tile's result.
+// What may be read in LX or memory after the chain: for each value, for each tile's result.
 typedef struct {
     bool value[CHAIN_MOST_STEPS], tile[CHAIN_MOST_STEPS];
 } chain_live;

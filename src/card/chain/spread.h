@@ -2,7 +2,7 @@
 //
 // One core that makes values of rows for all: its kernel is a chain by itself (chain.h), an
 // exchange hands the rows to other cores, and a chain takes them there. On a host every core's
-// thread makes the rows that the core will receive and goes on with them: nobody waits, and what
+// thread makes the rows that the core will receive and goes on with them: no core waits, and what
 // both chains read is still in the cache. An exchange between other kernels goes with the chain
 // behind it alone.
 #ifndef CARD_SPREAD_H

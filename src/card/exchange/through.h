@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A product of rows that an exchange hands on, and nobody else wants: it reads them in LX of the
+// A matmul that is the only reader of the rows that an exchange copies: it reads them in LX of the
 // senders, where they stay until the cores meet, and the exchange copies nothing.
 #ifndef CARD_THROUGH_H
 #define CARD_THROUGH_H
@@ -14,7 +14,7 @@ struct through {
 };
 
 // Looks at phases[0..count), of which the first is a kernel that receives messages. Null when the
-// kernel behind it is not one product that joins it, or somebody else reads what is received.
+// kernel behind it is not one product that joins it, or what is received has another reader.
 SPYRE_MUST_CHECK spyre_status through_find(arena *memory, arena *scratch,
                                            const lx_summaries *lx, const plan_phase *phases,
                                            uint32_t count, const through **out);

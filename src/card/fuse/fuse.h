@@ -2,10 +2,10 @@
 //
 // Kernels for fast mode: one list of steps in the order of the code instead of five queues. What
 // reads the bytes of a LOAD reads memory itself, what computes the bytes of a STORE writes memory
-// itself; loads and stores that nobody needs any more are left out. Found once, when a program is
+// itself; loads and stores without a reader are left out. Found once, when a program is
 // loaded; operands of such tiles may lie in memory whatever the instruction.
 //
-// The fused kernel gives the bytes of the plain one when nobody looks at LX after the program
+// The fused kernel gives the bytes of the plain one when LX is not read after the program
 // (card_program_forget_lx) and fuse_allowed() agrees for the arguments of the launch.
 #ifndef CARD_FUSE_H
 #define CARD_FUSE_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who reads in LX what somebody wrote there: the instructions of a kernel in their order, each with
+// Writers and readers of ranges of LX: the instructions of a kernel in their order, each with
 // the ranges of LX it touches over the loops around it. Found when a program is loaded.
 //
 // A read is exposed when no write earlier in its kernel's code surely fills it; what it reads comes

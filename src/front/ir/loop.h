@@ -141,7 +141,7 @@ typedef struct spyre_loops {
         bool *edited;  // null outside of a call
     } user;
     bool shrunk;       // sizes are not the graph's any more (shrink.h)
-    bool explains;     // somebody reads the passes' notes
+    bool explains;     // the passes' notes are read
     const char *notes; // of the pass in work: comment lines, or null
 } loop_graph;
 

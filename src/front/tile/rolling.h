@@ -26,7 +26,7 @@ typedef roll_operand roll_operands[LOOP_MAX_OPERANDS];
 typedef struct {
     bool carried;      // the next step reads it
     bool read_outside; // behind the loop, that of the last step
-    bool in_place;     // nobody needs the value before it once it is made
+    bool in_place;     // the value before it has no reader once it is made
     uint32_t first;    // carried: the buffer of the first value
     loop_access access; // and how step 0 reads it
     loop_access walk;   // how the others read the value
