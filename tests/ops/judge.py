@@ -28,8 +28,8 @@ NORMWISE = {"linalg.eigh", "linalg.eigvals", "linalg.eigvalsh", "linalg.svdvals"
 # Their order is not defined.
 UNORDERED = {"linalg.eigvals"}
 
-# PyTorch's own formula of the gradient has a node per column: its tracing takes a minute.
-TRACED_BY_COLUMN = {"linalg.householder_product"}
+# PyTorch's own formulas of their gradients have nodes per column: tracing them takes a minute.
+TRACED_BY_COLUMN = {"linalg.householder_product", "ormqr"}
 
 
 class Expected(NamedTuple):
