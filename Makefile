@@ -34,8 +34,8 @@ SOURCES := CMakeLists.txt pyproject.toml \
 TSAN_TESTS := base_thread|base_log|card_launch|concurrency|runtime_|endurance|cache
 
 .PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-quick \
-  test-long test-ops test-models fuzz layers lint wheel test-wheel test-wheel-quick bench \
-  bench-turns serve-setup serve test-serving clean
+  test-long test-ops test-models test-pytorch fuzz layers lint wheel test-wheel test-wheel-quick \
+  bench bench-turns serve-setup serve test-serving clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
@@ -50,6 +50,7 @@ help:
 	@echo 'make test-long   what make test leaves out: hours'
 	@echo 'make test-ops  every operator of PyTorch: OPS, DTYPES, FORMS'
 	@echo 'make test-models  families of transformers: MODELS="bert llama" for some'
+	@echo 'make test-pytorch  tests of a PyTorch checkout, which PYTORCH_ROOT names'
 	@echo 'make fuzz    look for inputs that break a parser: FUZZ_SECONDS, FUZZ_TARGETS'
 	@echo 'make lint    ruff, mypy, links of the documentation'
 	@echo 'make serve-setup  an environment for vLLM on the card, in build/serve'
@@ -151,6 +152,10 @@ test-python: build
 # Goes on where it was interrupted; SPYRE_BLESS=1 writes tests/models/table.json, docs/models.md.
 test-models: build
 	$(PY) -W ignore tests/models/run.py $(MODELS)
+
+# Skipped, and says so, where PYTORCH_ROOT names no checkout.
+test-pytorch: build
+	PYTHONPATH=tests $(PY) -W ignore -m upstream.run $(PYTORCH_ARGS)
 
 lint: $(STAMPS)/packages
 	$(PY) -m ruff check python packages tests tools examples bench
