@@ -7,29 +7,37 @@
 // layout. glue.cpp writes them with eager_value() and eager_tensor(). A call that is not known goes
 // on to Python, whose kernel tells by remember() what it launches; the next equal call finds it.
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core.h"
 
-enum { MOST_INPUTS = 8 };
+enum { MOST_INPUTS = 8, ASK_PYTHON = -1, FAILED = -2 };
 
-typedef struct {
+typedef struct program program;
+struct program {
     uint64_t hash;
     uint32_t key_length, card;
-    spyre_executable *executable;           // a Python object keeps it
+    spyre_executable *executable;           // that of `object`, which the program keeps
+    PyObject *object;
+    atomic_uint users;                      // calls that are at it
+    atomic_bool used;                       // since forget_program() has asked
+    struct program *next_forgotten;
     uint32_t input_count, result_count;
     uint8_t inputs[MOST_INPUTS];            // of the call's tensors, those that the segment reads
     uint8_t results[GLUE_MOST_RESULTS];     // of the segment's outputs, in the operator's order
     bool prefers;                           // other layouts of inputs
     int32_t written;                        // tensor of the call that takes the result, or -1
     uint8_t key[];
-} program;
+};
 
-// Open addressing, half full at most. Programs are never freed: another thread may be running one.
+// Open addressing, half full at most. A program that leaves the table while a thread is at it waits
+// in a list; whoever comes next with Python's lock frees it.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static program **slots;
 static size_t slot_count, program_count;
+static program *forgotten;
 
 static _Thread_local glue_call *current;
 
@@ -129,13 +137,61 @@ static bool grow(void)
     return true;
 }
 
-static const program *find(const glue_call *call)
+// The caller lets go of it.
+static program *find(const glue_call *call)
 {
     uint64_t hash = hash_key(call);
     pthread_mutex_lock(&lock);
-    const program *found = slot_count ? *slot_of(hash, call->key, call->length) : NULL;
+    program *found = slot_count ? *slot_of(hash, call->key, call->length) : NULL;
+    if (found) atomic_fetch_add_explicit(&found->users, 1, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
     return found;
+}
+
+static void let_go(program *p)
+{
+    atomic_store_explicit(&p->used, true, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&p->users, 1, memory_order_release);
+}
+
+// Under the lock: empties a slot, and moves what would not be found any more.
+static void take_out(program **slot)
+{
+    program *p = *slot;
+    *slot = NULL;
+    program_count--;
+    p->next_forgotten = forgotten;
+    forgotten = p;
+    size_t mask = slot_count - 1;
+    for (size_t at = (size_t)(slot - slots + 1) & mask; slots[at]; at = (at + 1) & mask) {
+        program *moved = slots[at];
+        slots[at] = NULL;
+        *slot_of(moved->hash, moved->key, moved->key_length) = moved;
+    }
+}
+
+// Frees forgotten programs that no thread is at. With Python's lock.
+static void free_forgotten(void)
+{
+    program *idle = NULL;
+    pthread_mutex_lock(&lock);
+    for (program **at = &forgotten; *at;) {
+        program *p = *at;
+        if (atomic_load_explicit(&p->users, memory_order_acquire)) {
+            at = &p->next_forgotten;
+            continue;
+        }
+        *at = p->next_forgotten;
+        p->next_forgotten = idle;
+        idle = p;
+    }
+    pthread_mutex_unlock(&lock);
+    while (idle) {
+        program *p = idle;
+        idle = p->next_forgotten;
+        Py_DECREF(p->object);
+        free(p);
+    }
 }
 
 // False when memory is short: the program is then looked up by Python again.
@@ -200,23 +256,20 @@ static bool shares_written(const program *p, const glue_call *call)
 
 // Inputs that this program copies into another layout each time get that layout. The call has then
 // another key, which it has not been written for.
-static bool move_inputs(const program *p, glue_call *call)
+static bool move_inputs(const program *p, glue_call *call, bool *out_failed)
 {
     const spyre_segment *segment = spyre_executable_segment(p->executable, 0);
     bool moved;
     for (uint32_t i = 0; i < p->input_count; i++) {
         storage *s = call->storages[p->inputs[i]];
-        if (!executable_move_input(segment, i, s, false, &moved)) glue_throw();
+        if (!executable_move_input(segment, i, s, false, &moved)) return *out_failed = true;
         if (moved) call->known = false;
     }
     return !call->known;
 }
 
-int eager_run(glue_call *call)
+static int run(const program *p, glue_call *call)
 {
-    const program *p = call->known ? find(call) : NULL;
-    if (!p || (p->written >= 0 && shares_written(p, call))) return -1;
-    if (p->prefers && move_inputs(p, call)) return -1;
     AtenTensorHandle outputs[GLUE_MOST_RESULTS] = {NULL};
     bool ok = launch(p, call, outputs);
     if (ok && p->written >= 0) ok = write_result(call->tensors[p->written], outputs[0]);
@@ -224,10 +277,29 @@ int eager_run(glue_call *call)
         for (uint32_t i = 0; i < GLUE_MOST_RESULTS; i++)
             if (outputs[i]) aoti_torch_delete_tensor_object(outputs[i]);
     }
-    if (!ok) glue_throw();
+    if (!ok) return FAILED;
     call->written = p->written >= 0 ? call->tensors[p->written] : NULL;
     for (uint32_t i = 0; i < p->result_count; i++) call->results[i] = outputs[p->results[i]];
     return (int)p->result_count;
+}
+
+// The number of results; ASK_PYTHON, FAILED.
+static int start(const program *p, glue_call *call)
+{
+    bool failed = false;
+    if (p->written >= 0 && shares_written(p, call)) return ASK_PYTHON;
+    if (p->prefers && move_inputs(p, call, &failed)) return failed ? FAILED : ASK_PYTHON;
+    return run(p, call);
+}
+
+int eager_run(glue_call *call)
+{
+    program *p = call->known ? find(call) : NULL;
+    if (!p) return ASK_PYTHON;
+    int results = start(p, call);
+    let_go(p);
+    if (results == FAILED) glue_throw();
+    return results;
 }
 
 void eager_enter(glue_call *call)
@@ -274,12 +346,13 @@ static PyObject *py_remember(PyObject *self, PyObject *args)
     const spyre_segment *segment = spyre_executable_segment(executable, 0);
     program *p = calloc(1, sizeof *p + call->length);
     if (!p) return PyErr_NoMemory();
-    *p = (program){.hash = hash_key(call),
-                   .key_length = call->length,
-                   .card = call->storages[0]->card,
-                   .executable = executable,
-                   .prefers = executable_prefers(segment),
-                   .written = written};
+    p->hash = hash_key(call);
+    p->key_length = call->length;
+    p->card = call->storages[0]->card;
+    p->executable = executable;
+    p->object = object;
+    p->prefers = executable_prefers(segment);
+    p->written = written;
     memcpy(p->key, call->key, call->length);
     bool fits = take_bytes(inputs, p->inputs, MOST_INPUTS, call->tensor_count, &p->input_count) &&
                 take_bytes(results, p->results, GLUE_MOST_RESULTS, segment->output_count,
@@ -291,8 +364,12 @@ static PyObject *py_remember(PyObject *self, PyObject *args)
     for (uint32_t i = 0; i < call->tensor_count; i++)
         fits = fits && call->storages[i]->card == p->card;
     if (PyErr_Occurred()) PyErr_Clear();
-    if (fits && add(p)) Py_INCREF(object);
-    else free(p);
+    Py_INCREF(object);
+    if (!fits || !add(p)) {
+        Py_DECREF(object);
+        free(p);
+    }
+    free_forgotten();
     Py_RETURN_NONE;
 }
 
@@ -307,19 +384,48 @@ static PyObject *py_register_operator(PyObject *self, PyObject *name)
     Py_RETURN_NONE;
 }
 
+// forget_program(executable, always): no operator launches it any more; with `always` false, and
+// when one has since the last time this was asked, only the note of that goes. Whether it is
+// forgotten.
+static PyObject *py_forget_program(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *object;
+    int always;
+    if (!PyArg_ParseTuple(args, "Op", &object, &always)) return NULL;
+    bool used = false;
+    pthread_mutex_lock(&lock);
+    for (size_t at = 0; at < slot_count && !always; at++)
+        if (slots[at] && slots[at]->object == object)
+            used = atomic_exchange(&slots[at]->used, false) || used;
+    for (size_t at = 0; at < slot_count && !used;)
+        if (slots[at] && slots[at]->object == object) take_out(&slots[at]);
+        else at++;
+    pthread_mutex_unlock(&lock);
+    free_forgotten();
+    return PyBool_FromLong(!used);
+}
+
 // forget_operators(): every operator asks Python again.
 static PyObject *py_forget_operators(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     pthread_mutex_lock(&lock);
-    if (slots) memset(slots, 0, slot_count * sizeof *slots);
+    for (size_t at = 0; at < slot_count; at++) {
+        if (!slots[at]) continue;
+        slots[at]->next_forgotten = forgotten;
+        forgotten = slots[at];
+        slots[at] = NULL;
+    }
     program_count = 0;
     pthread_mutex_unlock(&lock);
+    free_forgotten();
     Py_RETURN_NONE;
 }
 
 static PyMethodDef methods[] = {
     {"remember", py_remember, METH_VARARGS, "(executable, inputs, results, written) -> None"},
+    {"forget_program", py_forget_program, METH_VARARGS, "(executable, always) -> forgotten"},
     {"forget_operators", py_forget_operators, METH_NOARGS, "() -> None"},
     {"register_operator", py_register_operator, METH_O, "(name) -> None"},
     {NULL, NULL, 0, NULL},

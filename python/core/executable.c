@@ -84,6 +84,12 @@ static PyObject *py_address(PyObject *self, PyObject *unused)
     return PyLong_FromVoidPtr(of(self));
 }
 
+static PyObject *py_bytes(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(spyre_executable_bytes(of(self)));
+}
+
 static PyObject *py_report(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -208,6 +214,7 @@ static PyMethodDef executable_methods[] = {
     {"input_storage", py_input_storage, METH_VARARGS,
      "(segment, input) -> sizes, strides and layout of the storage that a launch expects"},
     {"address", py_address, METH_NOARGS, "Equal for the same executable."},
+    {"bytes", py_bytes, METH_NOARGS, "Bytes of the host that it takes, by now."},
     {"lx_use", py_lx_use, METH_O, "(segment) -> a dict: how it uses the LX of a core"},
     {"counters", py_counters, METH_O, "(segment) -> a dict a kernel: what it uses"},
     {"launch", executable_launch, METH_VARARGS,

@@ -103,3 +103,11 @@ size_t arena_used_bytes(const arena *memory)
 {
     return memory->used_bytes;
 }
+
+size_t arena_host_bytes(const arena *memory)
+{
+    size_t bytes = sizeof *memory;
+    for (const block *b = memory->current; b; b = b->previous)
+        bytes += sizeof *b + b->capacity_bytes;
+    return bytes;
+}

@@ -34,4 +34,7 @@ char *arena_printf(arena *memory, const char *format, ...) SPYRE_PRINTF(2, 3);
 // Bytes handed out so far, for memory reports.
 size_t arena_used_bytes(const arena *memory);
 
+// Bytes of the host that the arena takes, what is not handed out yet included.
+size_t arena_host_bytes(const arena *memory);
+
 #endif

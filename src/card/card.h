@@ -40,6 +40,9 @@ SPYRE_MUST_CHECK spyre_status card_load(card *c, const isa_program *program,
                                         card_program **out_program);
 void card_unload(card *c, card_program *program);
 
+// Bytes of the host that it takes.
+size_t card_program_bytes(const card_program *program);
+
 // Says that LX is not read after the program: FAST may then leave out loads whose bytes it can
 // take from memory, and LX at the end is undefined.
 void card_program_forget_lx(card_program *program);

@@ -415,3 +415,8 @@ void card_unload(card *c, card_program *program)
     (void)c;
     if (program) arena_destroy(program->memory);
 }
+
+size_t card_program_bytes(const card_program *program)
+{
+    return arena_host_bytes(program->memory);
+}

@@ -187,3 +187,11 @@ void spyre_executable_destroy(spyre_executable *executable)
     pthread_mutex_destroy(&executable->lock);
     arena_destroy(executable->memory);
 }
+
+int64_t spyre_executable_bytes(spyre_executable *executable)
+{
+    int64_t bytes = (int64_t)arena_host_bytes(executable->memory);
+    for (uint32_t s = 0; s < executable->segment_count; s++)
+        if (executable->segments[s].job) bytes += job_bytes(executable->segments[s].job);
+    return bytes;
+}

@@ -112,6 +112,19 @@ const card_counters *job_counters(const job *j, const card_counters **out_kernel
     return &j->total;
 }
 
+int64_t job_bytes(job *j)
+{
+    int64_t constants = 0, kernels = j->program->kernels.count + 1;
+    for (uint32_t k = 0; k < j->argument_count; k++)
+        if (j->arguments[k].kind == JOB_CONSTANTS) constants += j->arguments[k].bytes;
+    int64_t bytes = (int64_t)sizeof *j + kernels * (int64_t)sizeof *j->kernels;
+    pthread_mutex_lock(&j->lock);
+    for (const job_binding *b = j->bindings; b; b = b->next_of_job)
+        if (b->program) bytes += constants + (int64_t)card_program_bytes(b->program);
+    pthread_mutex_unlock(&j->lock);
+    return bytes;
+}
+
 static void free_binding(job_binding *binding)
 {
     free(binding->constants);

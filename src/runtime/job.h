@@ -40,6 +40,9 @@ SPYRE_MUST_CHECK spyre_status job_create(const job_plan *plan, job **out_job);
 // Launches that are under way still finish; their card memory is freed after them. Null is allowed.
 void job_destroy(job *j);
 
+// Bytes of the host that the job takes, with what it has put on cards.
+int64_t job_bytes(job *j);
+
 // Counters of one launch, and (when asked for) of each kernel of the program. Live as long as the
 // job.
 const card_counters *job_counters(const job *j, const card_counters **out_kernels);

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Iterable
 
@@ -162,6 +163,14 @@ _OF_INDUCTOR = {
 }
 
 
+def empty_cache() -> None:
+    """Gives freed card memory back to the host, and forgets the programs of single operators."""
+    dispatch = sys.modules.get(f"{__package__.rpartition('.')[0]}.eager.dispatch")
+    if dispatch is not None:
+        dispatch.programs.clear()
+    torch.accelerator.memory.empty_cache()
+
+
 def make_module() -> types.ModuleType:
     """`torch.spyre`; names it lacks are looked up in `torch_spyre._C`."""
     module = types.ModuleType("torch.spyre", __doc__)
@@ -170,7 +179,7 @@ def make_module() -> types.ModuleType:
         initial_seed, get_rng_state, set_rng_state, _exchange_device, device, set_device,
         streams.Stream, streams.Event, streams.stream, streams.current_stream,
         streams.default_stream, streams.set_stream, streams.synchronize,
-        mem_get_info, memory_summary, properties.get_device_properties,
+        mem_get_info, memory_summary, empty_cache, properties.get_device_properties,
         properties.get_device_name, properties.get_device_capability,
         properties.is_bf16_supported, properties.get_arch_list, properties.can_device_access_peer,
         get_rng_state_all, set_rng_state_all, seed, seed_all,
@@ -184,7 +193,7 @@ def make_module() -> types.ModuleType:
     module.memory = torch.accelerator.memory  # type: ignore[attr-defined]
     for name in ("memory_allocated", "max_memory_allocated", "memory_reserved",
                  "max_memory_reserved", "memory_stats", "reset_peak_memory_stats",
-                 "reset_accumulated_memory_stats", "empty_cache"):  # fmt: skip
+                 "reset_accumulated_memory_stats"):  # fmt: skip
         setattr(module, name, getattr(torch.accelerator.memory, name))
 
     def __getattr__(name: str) -> object:

@@ -18,12 +18,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import _C
+from .. import _C, config
 from .._fallback import user_level
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import handover, integers
 from ..compile.registered import fallback_ops
 from ..compile.segments import nodes_of
+from ..program_table import ProgramTable
 from . import operand_dtypes, room
 from .host import overlaps, run_on_cpu
 from .result_types import results_of
@@ -67,16 +68,31 @@ class _Program:
         return tuple(outputs[index] for index in self.results)
 
 
+# A program, or None and why there is none.
+_Known = tuple[_Program | None, str | None]
+
+
+def _bytes(known: _Known) -> int:
+    return known[0].launch.executable.bytes() if known[0] else 0
+
+
+def _release(known: _Known, always: bool) -> bool:
+    return not known[0] or _C.forget_program(known[0].launch.executable, always)
+
+
+# Of all operators, by operator and arguments.
+programs: ProgramTable[_Known] = ProgramTable(lambda: config.eager_bytes, _bytes, _release)
+
+
 # The program of a call, or None, the tensors that it gets, and the reason for None.
 Found = tuple[_Program | None, list[Tensor], str | None]
 
 
 class _Operator:
-    """An operator and its programs by arguments; None in the place of a program is a refusal."""
+    """An operator; its programs by arguments are in `programs`."""
 
     def __init__(self, op: OpOverload):
         self.op = op
-        self.programs: dict[Any, tuple[_Program | None, str | None]] = {}
         self.refusal = None if all(
             isinstance(r.type, torch.TensorType) for r in schema_of(op).returns
         ) and schema_of(op).returns else "its results are not tensors only"  # fmt: skip
@@ -99,10 +115,11 @@ class _Operator:
             return None, [], self.refusal
         values = [_scalars(value) for value in handover.positional(self.op, args, kwargs)]
         key = tuple([_key(value, tensors) for value in values])
-        known = self.programs.get(key)
+        known = programs.get((self.op, key))
         if known is None:
             room.check_host(self.op, args, kwargs)
-            known = self.programs[key] = self._compile(values, tensors)
+            known = self._compile(values, tensors)
+            programs.add((self.op, key), known)
         program, reason = known
         if program is not None and program.at_risk and integers.leaves_card(self.op, values):
             return None, tensors, "its int64 result may leave the card's 32-bit integers"

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that are kept for the next equal call, at most so many bytes of them."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+
+# Of an entry beside its program: its key and objects of Python (measured for additions, where they
+# are 5 to 7 KB).
+ENTRY_BYTES = 8 << 10
+
+
+class ProgramTable(Generic[Value]):
+    """Values by key. Those used longest ago go when all together exceed `limit()` bytes; the last
+    one stays. Safe from any thread.
+
+    `size(value)` gives the bytes of a value, which may grow until the next one is added: a program
+    takes memory of its card with its first launch. `release(value, always)` is asked before a value
+    goes; when it returns False, the value has been used meanwhile and stays. With `always` it does
+    not matter.
+    """
+
+    def __init__(
+        self,
+        limit: Callable[[], int],
+        size: Callable[[Value], int],
+        release: Callable[[Value, bool], bool],
+    ) -> None:
+        self._limit = limit
+        self._size = size
+        self._release = release
+        self._lock = threading.RLock()
+        self._entries: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self._newest: Hashable = None
+        self.bytes = 0
+
+    def get(self, key: Hashable) -> Value | None:
+        """The value, or None; it counts as used."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+        return entry[0]
+
+    def add(self, key: Hashable, value: Value) -> None:
+        """Keeps a value; others may go."""
+        with self._lock:
+            self._remove(key)
+            self._weigh_newest()
+            self._put(key, value)
+            self._newest = key
+            self._make_room()
+
+    def clear(self) -> None:
+        """Lets all values go."""
+        with self._lock:
+            for key in list(self._entries):
+                self._release(self._entries[key][0], True)
+                self._remove(key)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _put(self, key: Hashable, value: Value) -> None:
+        size = self._size(value) + ENTRY_BYTES
+        self._entries[key] = (value, size)
+        self.bytes += size
+
+    def _remove(self, key: Hashable) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self.bytes -= entry[1]
+
+    def _weigh_newest(self) -> None:
+        entry = self._entries.get(self._newest)
+        if entry is not None:
+            self._remove(self._newest)
+            self._put(self._newest, entry[0])
+
+    def _make_room(self) -> None:
+        for always in (False, True):  # once round, then whatever was used
+            for key in list(self._entries):
+                if self.bytes <= self._limit():
+                    return
+                if key == self._newest:
+                    continue
+                if self._release(self._entries[key][0], always):
+                    self._remove(key)
+                else:
+                    self._entries.move_to_end(key)

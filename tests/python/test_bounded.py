@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of the host that a process keeps does not grow with the number of different calls."""
+
+import gc
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch_spyre import config
+from torch_spyre.eager import dispatch
+from torch_spyre.program_table import ProgramTable
+
+
+def table(limit: int, used: set[str]) -> ProgramTable[str]:
+    def release(value: str, always: bool) -> bool:
+        return always or value not in used
+
+    return ProgramTable(lambda: limit, len, release)
+
+
+def test_a_table_keeps_what_was_used_last() -> None:
+    one = table(10, set())
+    # Of an entry's bytes only those of the value count here.
+    one_entry = ProgramTable(lambda: 0, len, lambda *_: True)
+    one_entry.add("a", "x")
+    entry = one_entry.bytes - 1
+    kept = table(3 * entry + 3, set())
+    for key in "abc":
+        kept.add(key, "x")
+    assert kept.get("a") == "x"
+    kept.add("d", "x")
+    assert kept.get("b") is None
+    assert all(kept.get(key) == "x" for key in "acd")
+    assert kept.bytes == 3 * entry + 3
+    kept.add("e", "a long one" * 10000)
+    assert len(kept) == 1 and kept.get("e")  # the last one stays, however large
+    kept.clear()
+    assert (len(kept), kept.bytes) == (0, 0)
+    one.add("a", "x")
+    one.add("b", "y")
+    assert len(one) == 1
+
+
+def test_a_table_keeps_what_was_used_elsewhere() -> None:
+    used = {"x"}
+    kept = table(20000, used)
+    for key in "xyz":
+        kept.add(key, key)
+    assert kept.get("x") == "x" and kept.get("y") is None
+    used |= {"z", "w"}
+    kept.add("w", "w")
+    assert len(kept) == 2  # all were used: the limit holds nevertheless
+
+
+@pytest.fixture
+def small() -> Iterator[None]:
+    torch.spyre.empty_cache()
+    with config.patch(eager_bytes=2 << 20):
+        yield
+
+
+def test_eager_programs_go(small: None) -> None:
+    x = torch.arange(64, dtype=torch.float16, device="spyre")
+    for n in range(60):
+        torch.testing.assert_close((x * (n / 8)).cpu(), torch.arange(64).half() * (n / 8))
+    assert 1 < len(dispatch.programs) < 40
+    assert dispatch.programs.bytes <= 2 << 20
+    # What the binding launches by itself counts as used.
+    for n in range(60):
+        x * 0.5
+        x * (n / 8 + 100)
+    kept = [key[1] for key in dispatch.programs._entries]
+    assert any((float, (0.5).hex()) in key for key in kept)
+    torch.spyre.empty_cache()
+    assert len(dispatch.programs) == 0
+    assert (x + x)[3].item() == 6.0
+
+
+def test_programs_that_go_while_they_run(small: None) -> None:
+    """Threads run programs that others let go."""
+    x = torch.arange(64, dtype=torch.float16, device="spyre")
+    expected = [torch.arange(64).half() + n for n in range(16)]
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        for step in range(150):
+            n = (seed + step * 7) % 16
+            if not torch.equal((x + n).cpu(), expected[n]):
+                wrong.append(n)
+            if step % 10 == seed:
+                torch.spyre.empty_cache()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+GROWTH = """
+import sys
+import torch
+def resident():
+    with open("/proc/self/statm") as numbers:
+        return int(numbers.read().split()[1]) * 4096 >> 20
+def calls(first, last):
+    x = torch.ones(2, 64, dtype=torch.float16).to("spyre")
+    for n in range(first, last):
+        if n % 2:
+            y = torch.empty(n // 2 % 50000 + 1, 8, dtype=torch.float16, device="spyre") + 1
+        else:
+            y = x * (n / 8)
+calls(0, 20)
+before = resident()
+calls(20, int(sys.argv[1]))
+print(resident() - before)
+"""
+
+
+@pytest.mark.parametrize(
+    "count, most_mb", [(2000, 120), pytest.param(100000, 200, marks=pytest.mark.long)]
+)
+def test_new_shapes_and_scalars_do_not_grow_the_process(count: int, most_mb: int) -> None:
+    """Without the limit 2,000 programs take 370 MB."""
+    gc.collect()
+    output = subprocess.run(
+        [sys.executable, "-c", GROWTH, str(count)], capture_output=True, text=True, check=True
+    ).stdout
+    assert int(output) < most_mb
