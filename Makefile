@@ -30,9 +30,6 @@ PYTEST_ARGS    ?=
 SOURCES := CMakeLists.txt pyproject.toml \
   $(shell find cmake include src python -type f -not -name '*.pyc' -not -path '*/torch_spyre/*')
 
-# Where threads meet; under the thread sanitizer everything else only takes longer.
-TSAN_TESTS := base_thread|base_log|card_launch|concurrency|runtime_|endurance|cache
-
 .PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-quick \
   test-long test-ops test-models test-pytorch fuzz layers lint wheel test-wheel test-wheel-quick \
   bench bench-turns serve-setup serve test-serving clean
@@ -113,15 +110,16 @@ test-cabi: build
 	cmake --build $(BUILD) --target cabi_tests
 	ctest --test-dir $(BUILD) --output-on-failure -R '^cabi_'
 
+# Without the programs that run once more with the card's own checker on.
 test-asan: $(STAMPS)/packages
 	cmake --preset asan-ubsan
 	cmake --build $(ASAN)
-	ctest --test-dir $(ASAN) --output-on-failure -j2 -LE long
+	ctest --test-dir $(ASAN) --output-on-failure -j2 -LE long -E '_checked$$'
 
 test-tsan: $(STAMPS)/packages
 	cmake --preset tsan
-	cmake --build $(TSAN)
-	ctest --test-dir $(TSAN) --output-on-failure -j2 -LE long -R '$(TSAN_TESTS)'
+	cmake --build $(TSAN) --target thread_tests
+	ctest --test-dir $(TSAN) --output-on-failure -j2 -L threads -LE long
 
 # With clang libFuzzer searches (on Debian packages clang and libclang-rt-14-dev), otherwise
 # tests/fuzz/driver.c. What is found stays in build/fuzz.

@@ -10,8 +10,7 @@ from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
 
-# Of an entry beside its program: its key and objects of Python (measured for additions, where they
-# are 5 to 7 KB).
+# Of an entry beside its program: its key and objects of Python. An estimate.
 ENTRY_BYTES = 8 << 10
 
 

@@ -140,8 +140,8 @@ def test_the_compilers_reasons_by_node(tmp_path, run_python):
     options = {"SPYRE_CACHE_DIR": str(tmp_path), "SPYRE_FALLBACK": "silent"}
     fresh = run_python(program, **options).stdout.splitlines()
     assert fresh[-1] != "0"
-    assert "('aten.mul.Tensor', 'unknown', 'native', None)" in fresh[-2]
-    assert "'host', 'the card has no scan')" in fresh[-2]
+    assert "('aten.mul.Tensor', 'unknown', 'native', None, None)" in fresh[-2]
+    assert "'host', 'the card has no scan', None)" in fresh[-2]
     known = run_python(program, **options).stdout.splitlines()
     assert known == [*fresh[:-1], "0"]
 

@@ -12,6 +12,8 @@ import torch
 # Minutes of work, were it not dropped.
 QUEUE = """
 import _thread, signal, sys, time
+# Shells start what runs in their background with SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import torch
 n = 4096
 a = torch.ones(n, n, dtype=torch.float16).to("spyre")

@@ -192,7 +192,7 @@ class _Copies:
             return torch.empty_like(tensor, device="cpu")
         if _storage(tensor) in self._shared:
             return self._mirrored(tensor)
-        self.bytes_read += tensor.nbytes
+        self.bytes_read += _bytes_of(tensor)
         return tensor.cpu()
 
     def _mirrored(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -234,7 +234,7 @@ class _Copies:
             if original.shape != copy.shape:
                 original.resize_(copy.shape)
             original.copy_(copy)
-            self.bytes_written += copy.nbytes
+            self.bytes_written += _bytes_of(copy)
 
     def to_card(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
@@ -243,8 +243,13 @@ class _Copies:
             return self._copies[id(value)][0]
         if self.device is None or value.device.type != "cpu":
             return value
-        self.bytes_written += value.nbytes
+        self.bytes_written += _bytes_of(value)
         return value.to(self.device)
+
+
+def _bytes_of(tensor: torch.Tensor) -> int:
+    """Of its elements; 0 of a sparse tensor, which does not tell."""
+    return tensor.nbytes if tensor.layout == torch.strided else 0
 
 
 def _storage(tensor: torch.Tensor) -> int:

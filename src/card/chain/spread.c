@@ -142,7 +142,7 @@ static bool stores(const plan_kernel *kernel)
     return false;
 }
 
-// Nobody else touches LX where the first chain does, nor writes memory that it reads.
+// No other kernel touches LX where the first chain does, nor writes memory that it reads.
 static bool apart(const plan_phase *phases, const spread *s, const exchange *x, const chain *taker)
 {
     const plan_kernel *maker = phases[0].kernel;

@@ -105,7 +105,8 @@ static inline V v_round_bits(V x)
 // As dl16_to_float(dl16_from_float(x)).
 static inline V v_round_dl16(V x)
 {
-    __m512i bits = bits_of(v_round_bits(infinite_for_nan(x))), magnitude = _mm512_add_epi32(bits, bits);
+    __m512i bits = bits_of(v_round_bits(infinite_for_nan(x)));
+    __m512i magnitude = _mm512_add_epi32(bits, bits);
     __mmask16 zero = _mm512_cmple_epu32_mask(magnitude, words(2 * DL16_EXPONENT_OFFSET));
     __mmask16 merged = _mm512_cmpge_epu32_mask(magnitude, words(2 * DL16_MERGED_BITS));
     bits = _mm512_mask_and_epi32(bits, zero, bits, words(0x80000000u));
