@@ -6,7 +6,11 @@ import tempfile
 
 import pytest
 import torch
+import torch._functorch.config
 import torch_spyre
+
+# Outside of CI, PyTorch only warns of an operator whose results alias its inputs unsaid.
+torch._functorch.config.error_on_custom_op_aliasing = True
 
 _cache = tempfile.TemporaryDirectory(prefix="spyre-cache-")
 os.environ.setdefault("SPYRE_CACHE_DIR", _cache.name)  # never the user's

@@ -99,7 +99,8 @@ class _Graph:
 _graphs: dict[int, _Graph] = {}
 
 _library = torch.library.Library("spyre", "FRAGMENT")  # noqa: TOR901
-_library.define("run_graph(int graph, Tensor[] tensors, SymInt[] sizes) -> Tensor[]")
+# A result may be a view of an input, which the schema has to say.
+_library.define("run_graph(int graph, Tensor(a)[] tensors, SymInt[] sizes) -> Tensor(a)[]")
 torch.library.impl(_library, "run_graph", "CompositeExplicitAutograd")(
     lambda graph, *inputs: _graphs[graph](*inputs)
 )
