@@ -41,10 +41,12 @@ static void run_everywhere(random_graph *g)
     if (out.count == 0) return;
     fuzz_must(graph_verify(g->run.graph));
     g->run.machine = &machine;
-    if (!fuzz_ok(front_run_compile(&g->run, cores, NULL, &compiled))) return;
+    spyre_status status = front_run_compile(&g->run, cores, NULL, &compiled);
+    if (spyre_status_code(status) == SPYRE_INTERNAL) fail(g, cores, spyre_status_message(status));
+    if (!fuzz_ok(status)) return;
     for (front_engine e = 0; e <= FRONT_RUN_CARD_FAST; e++) {
         random_outputs_room(g, &out, e);
-        spyre_status status = front_run_launch(&g->run, &compiled, e, out.got[e]);
+        status = front_run_launch(&g->run, &compiled, e, out.got[e]);
         if (e > 0 && status) fail(g, cores, spyre_status_message(status));
         if (!fuzz_ok(status)) return;
     }

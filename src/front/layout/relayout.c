@@ -33,6 +33,7 @@ relayout_key relayout_key_of(const loop_graph *loops, const loop_op *copy)
     key.offset = copy->operand[0].offset;
     memcpy(key.extent, copy->extent, sizeof key.extent);
     memcpy(key.stride, copy->operand[0].stride, sizeof key.stride);
+    memcpy(key.target_stride, copy->operand[1].stride, sizeof key.target_stride);
     return key;
 }
 

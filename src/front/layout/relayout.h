@@ -16,11 +16,12 @@ typedef struct {
     map_bytes done;     // relayout_key -> local buffer
 } relayouter;
 
-// What a copy takes from where, and along which of its loops its stick runs; without padding.
+// What a copy takes from where, how it numbers the elements (a region keeps the strides of its
+// source, a piece is dense), and along which of its loops its stick runs; without padding.
 typedef struct {
     uint32_t source, whole, stick;
     uint32_t spare;     // 0; for callers that tell copies apart in other ways too
-    int64_t offset, extent[LOOP_MAX_VARS], stride[LOOP_MAX_VARS];
+    int64_t offset, extent[LOOP_MAX_VARS], stride[LOOP_MAX_VARS], target_stride[LOOP_MAX_VARS];
 } relayout_key;
 
 relayout_key relayout_key_of(const loop_graph *loops, const loop_op *copy);

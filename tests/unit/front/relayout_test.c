@@ -189,6 +189,36 @@ static void relayout__padding_stays_in_the_buffer(void **state)
     front_run_end(&run);
 }
 
+// b0 is read twice from one element on: by an op that takes a region, with b0's strides, and by one
+// that takes a piece, which is dense. Two copies.
+static const char region_and_piece[] =
+    "after build\n"
+    "set sencores=8\n"
+    "buffer b0 input float32 IEEE_FP32 dims() tensor(1:1) layout(sparse)  // x\n"
+    "buffer b1 local float32 IEEE_FP32 dims(3:1 4:3 16:12) tensor(3:1 4:3 16:12)  // a\n"
+    "buffer b2 local float32 IEEE_FP32 dims(16:1 4:16) tensor(4:16 16:1) output(0)  // y\n"
+    "op 0 identity for(c0<3, c1<4, c2<8) node(0)  // a, model.py:1\n"
+    "    b1[0 + 1*c0 + 3*c1 + 12*c2] = b0[0]\n"
+    "op 1 identity for(c0<3, c1<4, c2<8) node(0)  // a, model.py:1\n"
+    "    b1[96 + 1*c0 + 3*c1 + 12*c2] = b0[0]\n"
+    "op 2 identity for(c0<3, c1<16) node(1)  // y, model.py:2\n"
+    "    b2[0 + 16*c0 + 1*c1] = b1[9 + 1*c0 + 12*c1]\n"
+    "op 3 identity for(c0<16) node(1)  // y, model.py:2\n"
+    "    b2[48 + 1*c0] = b1[11 + 12*c0]\n"
+    "return b2[0] 4:16 16:1\n";
+
+static void relayout__a_region_and_a_piece_are_two_copies(void **state)
+{
+    (void)state;
+    arena *memory = arena_create();
+    loop_graph *loops;
+    front_result result;
+    const front_options options = {0};
+    assert_ok(loop_parse(region_and_piece, "graph", NULL, memory, &loops));
+    assert_ok(front_continue(loops, &options, &result));
+    arena_destroy(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +233,7 @@ int main(void)
         cmocka_unit_test(relayout__equal_ones_are_shared),
         cmocka_unit_test(relayout__padding_stays_in_the_buffer),
         cmocka_unit_test(relayout__a_turned_table_is_copied_whole),
+        cmocka_unit_test(relayout__a_region_and_a_piece_are_two_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
