@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "back/emit.h"
 
+#include <math.h>
+
 static spyre_status push(emitter *e, isa_instruction i)
 {
     if (isa_describe(i.opcode)->queue != ISA_QUEUE_ANY) i.queue = isa_describe(i.opcode)->queue;
@@ -131,12 +133,19 @@ spyre_status emit_store(emitter *e, const place_axes *axes, const place *target,
     return emit_tile(e, &i, axes, &order, (const place *const[]){target, source}, 2);
 }
 
+// Programs are compared byte by byte, so all NaN are one.
+static float constant_of(float value)
+{
+    return isnan(value) ? NAN : value;
+}
+
 spyre_status emit_vector(emitter *e, opfunc op, const float *constants, const place_axes *axes,
                          const place *const *places, uint32_t place_count)
 {
     place_order order = place_sorted(places[0], axes);
     isa_instruction i = {.opcode = ISA_VECTOR, .op = op};
-    for (uint32_t c = 0; constants && c < OPFUNC_MAX_PARAMETERS; c++) i.constant[c] = constants[c];
+    for (uint32_t c = 0; constants && c < OPFUNC_MAX_PARAMETERS; c++)
+        i.constant[c] = constant_of(constants[c]);
     return emit_tile(e, &i, axes, &order, places, place_count);
 }
 
@@ -149,6 +158,6 @@ spyre_status emit_identity(emitter *e, const place_axes *axes, const place *targ
 spyre_status emit_fill(emitter *e, const place_axes *axes, const place *target, float value)
 {
     place_order order = place_sorted(target, axes);
-    isa_instruction i = {.opcode = ISA_FILL, .constant = {value}};
+    isa_instruction i = {.opcode = ISA_FILL, .constant = {constant_of(value)}};
     return emit_tile(e, &i, axes, &order, &target, 1);
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "isa/fields.h"
+#include "tensor/numeric.h"
 #include "tensor/rank.h"
 
 typedef struct {
@@ -202,7 +203,8 @@ static spyre_status check_scalars(const walk *w, const isa_instruction *i)
         BROKEN("rows reach beyond 2^56 bytes");
     uint32_t constants = isa_constant_count(i);
     for (uint32_t c = 0; c < OPFUNC_MAX_PARAMETERS; c++) {
-        if (isnan(i->constant[c])) BROKEN("constant %u is not a number", c);
+        if (isnan(i->constant[c]) && float_bits(i->constant[c]) != float_bits(NAN))
+            BROKEN("constant %u is a NaN other than the positive quiet one", c);
         if (c >= constants && (i->constant[c] != 0 || signbit(i->constant[c])))
             BROKEN("constant %u is not used", c);
     }

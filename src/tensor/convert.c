@@ -197,9 +197,10 @@ static void encode_integer(void *out, spyre_format format, const int64_t *source
 #pragma GCC diagnostic pop
 
 // C leaves the conversion of NaN and of values beyond the type undefined; this is the rule here.
-static int64_t cut(float value)
+// `least` is what NaN gives.
+static int64_t cut(float value, int64_t least)
 {
-    if (value != value) return 0;
+    if (value != value) return least;
     if (value >= 0x1p63f) return INT64_MAX;
     if (value < -0x1p63f) return INT64_MIN;
     return (int64_t)value;
@@ -216,8 +217,9 @@ static void convert_block(const converter *c, void *target, const void *source, 
             return;
         }
         bool truth = c->target_format == SPYRE_FORMAT_BOOL;
+        int64_t least = c->target_format == SPYRE_FORMAT_IEEE_INT64 ? INT64_MIN : INT32_MIN;
         for (size_t i = 0; i < count; i++)
-            integers[i] = truth ? floating[i] != 0.0f : cut(floating[i]);
+            integers[i] = truth ? floating[i] != 0.0f : cut(floating[i], least);
         encode_integer(target, c->target_format, integers, count);
         return;
     }

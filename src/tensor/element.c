@@ -39,11 +39,10 @@ static float float_rounded_to_odd(double value)
     return float_from_bits(bits | 1u);
 }
 
-// Truncates toward zero and saturates; NaN gives 0.
+// Truncates toward zero and saturates; NaN gives the least integer, as on x86.
 static int64_t integer_from_double(double value, int64_t least, int64_t most)
 {
-    if (isnan(value)) return 0;
-    if (value <= (double)least) return least;
+    if (!(value > (double)least)) return least;
     if (value >= (double)most) return most;
     return (int64_t)value;
 }

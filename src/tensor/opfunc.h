@@ -54,7 +54,8 @@ opfunc opfunc_named(const char *name);
 
 // One element from and to memory (element.c), of any format whose elements are whole bytes, as a
 // double: exact but for integers beyond 2^53. Store rounds once: by dl16_from_float's rule, without
-// an fp32 step, or to nearest even; integers are cut towards zero and saturate, NaN gives 0.
+// an fp32 step, or to nearest even; integers are cut towards zero and saturate, NaN gives the
+// least one.
 double element_load(const void *address, spyre_format format);
 void element_store(void *address, spyre_format format, double value);
 

@@ -34,7 +34,7 @@ def evaluate(dtype, device, compiled):
     ]
 
     def all_rows(operands):
-        names = {"torch": torch, "F": F}
+        names = {"torch": torch, "F": F, "math": math}
         return [
             eval(row[0], names, dict(zip("xy", values, strict=True)))
             for row, values in zip(ROWS, operands, strict=True)

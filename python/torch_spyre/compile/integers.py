@@ -88,7 +88,8 @@ _RULES: dict[str, Callable[..., Range]] = {
     "cumsum": lambda values, x: _running_sum(x, values[0].shape, values[1]),
     "_to_copy": lambda values, x: x,
 }
-_BEYOND_INT32 = {torch.float32, torch.bfloat16}  # dtypes with values beyond 32 bits
+# dtypes with values beyond 32 bits: of float16 the infinities
+_BEYOND_INT32 = {torch.float32, torch.bfloat16, torch.float16}
 _OPERANDS = {"add": 2, "sub": 2, "rsub": 2, "mul": 2, "pow": 2}  # 1 for the others
 
 

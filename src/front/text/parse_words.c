@@ -98,5 +98,8 @@ spyre_status parse_dim_names(parse_reader *r, parse_names *out)
     TRY(scan_expect(&r->in, "("));
     TRY(scan_string(&r->in, &out->text));
     TRY(parse_view(r, &out->view));
+    for (uint32_t d = 0; d < out->view.rank; d++)
+        if (out->view.size[d] == 0)
+            return scan_error(&r->in, "dim %u of a tensor with names has no elements", d);
     return scan_expect(&r->in, ")");
 }

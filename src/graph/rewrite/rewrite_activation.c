@@ -2,6 +2,8 @@
 //
 // Activations that are no opfunc of the card, out of those that are; each computes in the dtype of
 // its result.
+#include <math.h>
+
 #include "graph/rewrite/rewrite.h"
 
 static spyre_status load(rewriter *r, tensor *x, tensor *into)
@@ -17,12 +19,21 @@ static spyre_status make_halves(rewriter *r, const tensor *x, tensor *above, ten
     return make_with(r, ATEN_SPYRE_MINIMUM, x, 0, NULL, below);
 }
 
+// The number that scales one half of x. An infinite or NaN one would meet the 0 that stands there
+// for the other half, and make NaN of it.
+static spyre_status factor_of_half(rewriter *r, uint32_t index, double otherwise, double *out)
+{
+    TRY(graph_arg_real(r->source, r->node, index, otherwise, out));
+    if (isfinite(*out)) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "argument %u is no finite number", index);
+}
+
 spyre_status rewrite_leaky_relu(rewriter *r)
 {
     tensor x, above, below, scaled, into;
     double slope;
     TRY(load(r, &x, &into));
-    TRY(graph_arg_real(r->source, r->node, 1, 0.01, &slope));
+    TRY(factor_of_half(r, 1, 0.01, &slope));
     TRY(make_halves(r, &x, &above, &below));
     TRY(make_with(r, ATEN_SPYRE_MUL, &below, slope, NULL, &scaled));
     return make_binary(r, ATEN_SPYRE_ADD, &above, &scaled, &into, NULL);
@@ -93,9 +104,9 @@ spyre_status rewrite_elu(rewriter *r)
     tensor x, above, below, negative, into;
     double alpha, scale, input_scale;
     TRY(load(r, &x, &into));
-    TRY(graph_arg_real(r->source, r->node, 1, 1, &alpha));
-    TRY(graph_arg_real(r->source, r->node, 2, 1, &scale));
-    TRY(graph_arg_real(r->source, r->node, 3, 1, &input_scale));
+    TRY(factor_of_half(r, 1, 1, &alpha));
+    TRY(factor_of_half(r, 2, 1, &scale));
+    TRY(factor_of_half(r, 3, 1, &input_scale));
     TRY(make_halves(r, &x, &above, &below));
     if (input_scale != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &below, input_scale, NULL, &below));
     TRY(make_expm1(r, &below, NULL, &negative));

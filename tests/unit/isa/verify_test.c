@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/isa/sample.h"
 
+#include <math.h>
+
 static isa_program *program;
 
 static int setup(void **state)
@@ -165,6 +167,16 @@ static void verify__opfuncs(void **state)
     refused("vector: constant 0 is not used");
 }
 
+// Programs are compared byte by byte, so there is one NaN.
+static void verify__one_nan(void **state)
+{
+    (void)state;
+    find(ISA_FILL)->constant[0] = NAN;
+    assert_ok(isa_verify(program));
+    find(ISA_FILL)->constant[0] = -NAN;
+    refused("constant 0 is a NaN other than the positive quiet one");
+}
+
 static void verify__unused_fields_are_zero(void **state)
 {
     (void)state;
@@ -238,6 +250,7 @@ int main(void)
         CASE(rankings),
         CASE(written_operands_move),
         CASE(opfuncs),
+        CASE(one_nan),
         CASE(unused_fields_are_zero),
         CASE(structure),
         CASE(nesting),

@@ -21,12 +21,15 @@ static void convert_pairs__follow_the_rules(void **state)
     (void)state;
     const float floats[] = {0.5f, -2.75f, 300.0f, NAN, 1e30f, -1e30f, -0.0f};
     int64_t longs[7];
+    int32_t words[4];
     uint8_t bytes[7];
     uint16_t halves[7];
     float back[7];
     convert(longs, SPYRE_FORMAT_IEEE_INT64, floats, SPYRE_FORMAT_IEEE_FP32, 7);
-    const int64_t cut[] = {0, -2, 300, 0, INT64_MAX, INT64_MIN, 0};
+    const int64_t cut[] = {0, -2, 300, INT64_MIN, INT64_MAX, INT64_MIN, 0};
     assert_memory_equal(longs, cut, sizeof cut);
+    convert(words, SPYRE_FORMAT_IEEE_INT32, floats, SPYRE_FORMAT_IEEE_FP32, 4);
+    assert_int_equal(words[3], INT32_MIN);
     convert(bytes, SPYRE_FORMAT_SENINT8, floats, SPYRE_FORMAT_IEEE_FP32, 3);
     assert_memory_equal(bytes, "\x00\xfe\x2c", 3);
     convert(bytes, SPYRE_FORMAT_BOOL, floats, SPYRE_FORMAT_IEEE_FP32, 7);
