@@ -22,7 +22,14 @@ from typing import Any, TypeVar
 import torch
 
 from . import _C
-from ._pytorch.dispatch import OpOverload, OpOverloadPacket, overload_names, schema_of
+from ._pytorch.dispatch import (
+    OpOverload,
+    OpOverloadPacket,
+    call_parts,
+    is_decomposed_by_autograd,
+    overload_names,
+    schema_of,
+)
 from .compile import customops
 from .compile.registered import fallback_ops, spyre_decompositions, spyre_lowerings
 from .eager.host import run_on_cpu
@@ -32,6 +39,7 @@ Operators = OpOverload | OpOverloadPacket | Iterable["Operators"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 MaybeFunction = TypeVar("MaybeFunction", bound=Callable[..., Any] | None)
 _libraries: dict[str, torch.library.Library] = {}
+_differentiable: dict[str, torch.library.Library] = {}
 
 
 def overloads(operators: Operators) -> list[OpOverload]:
@@ -69,6 +77,25 @@ def _implement(op: OpOverload, function: Callable[..., Any]) -> None:
     _libraries[namespace].impl(name + suffix, kernel, allow_override=True)
 
 
+def _differentiate(op: OpOverload, function: Callable[..., Any]) -> None:
+    """Has PyTorch differentiate the parts of a decomposition where it would those of its own: with
+    a kernel of the device alone the operator has no gradient in a traced graph."""
+    namespace, name = schema_of(op).name.split("::")
+    suffix = f".{schema_of(op).overload_name}" if schema_of(op).overload_name else ""
+    if not is_decomposed_by_autograd(f"{namespace}::{name}{suffix}"):
+        return
+    if namespace not in _differentiable:
+        key = "AutogradPrivateUse1"
+        _differentiable[namespace] = torch.library.Library(namespace, "IMPL", key)  # noqa: TOR901
+
+    @functools.wraps(function)
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        return result if result is not NotImplemented else call_parts(op, *args, **kwargs)
+
+    _differentiable[namespace].impl(name + suffix, kernel, allow_override=True)
+
+
 def _into(
     table: MutableMapping[OpOverload, Callable[..., Any]], operators: Operators
 ) -> Callable[[Function], Function]:
@@ -78,6 +105,8 @@ def _into(
         for op in overloads(operators):
             table[op] = checked(op, function)
             _implement(op, table[op])
+            if table is spyre_decompositions:
+                _differentiate(op, table[op])
         return function
 
     return register

@@ -30,6 +30,17 @@ def test_ndtr_of_tails(dtype, compiled):
 
 
 @pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [*SIXTEEN_BITS, torch.float32])
+def test_ndtr_has_its_gradient(dtype, compiled):
+    """PyTorch differentiates its parts: a decomposition in the place of these is differentiated."""
+    x = torch.linspace(-2, 2, 9).to(dtype).to("spyre").requires_grad_()
+    with torch_spyre.fallback("silent"):
+        (gradient,) = torch.autograd.grad(run(torch.special.ndtr, compiled, x).sum(), x)
+    density = (-0.5 * x.detach().cpu().double() ** 2).exp() / (2 * torch.pi) ** 0.5
+    assert relative_error(gradient, density, 0) < 0.02
+
+
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("dtype", SIXTEEN_BITS)
 def test_soft_margin_loss_of_large_margins(dtype, reduction, compiled):

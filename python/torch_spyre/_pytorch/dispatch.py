@@ -22,6 +22,7 @@ __all__ = [
     "OpOverloadPacket",
     "OperatorBase",
     "call_composite",
+    "call_parts",
     "core_decompositions",
     "has_gaps",
     "hint_of",
@@ -53,6 +54,11 @@ def overload_names(packet: OpOverloadPacket) -> list[str]:
 def call_composite(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
     """Calls PyTorch's own composition of an operator, whatever the device registered for it."""
     return op._op_dk(torch._C.DispatchKey.CompositeExplicitAutograd, *args, **kwargs)
+
+
+def call_parts(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
+    """Calls the parts of an operator that is_decomposed_by_autograd()."""
+    return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
 
 
 def is_decomposed_by_autograd(full_name: str) -> bool:
