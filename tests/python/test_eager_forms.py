@@ -85,6 +85,17 @@ def test_nothing_grows_in_place(name):
     assert x.shape == (5, 1) and x.cpu().tolist() == [[1.0]] * 5
 
 
+def test_addr_in_place_on_the_card():
+    x, y, z = (torch.arange(float(n)).half().to("spyre") for n in (12, 3, 4))
+    expected = torch.addr(x.cpu().view(3, 4), y.cpu(), z.cpu(), beta=0.5)
+    with torch_spyre.fallback("error"):
+        assert x.view(3, 4).addr_(y, z, beta=0.5).cpu().equal(expected)
+    assert x.cpu().equal(expected.flatten())
+    square = torch.ones(3, 3).half().to("spyre")
+    with pytest.raises(RuntimeError, match="unsupported operation: some elements"):
+        square.addr_(square[0], square[1])
+
+
 def _integers(*values):
     return torch.tensor(values).to("spyre")
 

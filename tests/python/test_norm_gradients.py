@@ -44,3 +44,27 @@ def test_gradients(name, dtype, compiled):
         near = (0.02 if dtype == torch.float16 else 0.1) * wanted.abs().max().item() + 1e-3
         assert got.dtype == dtype
         torch.testing.assert_close(got.cpu().float(), wanted, atol=near, rtol=0)
+
+
+@pytest.mark.host(
+    "aten._batch_norm_with_update.default",
+    "aten._batch_norm_with_update_functional.default",
+    "aten.batch_norm_backward.default",
+)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_gradients_of_the_later_batch_norm(dtype):
+    """Compiled, its statistics come as float32 from PyTorch's meta kernel."""
+    torch._dynamo.reset()
+    x = torch.randint(-16, 17, (4, 8, 6)).to(dtype) / 16
+
+    def run(x, function):
+        ones = torch.ones(8, dtype=dtype, device=x.device)
+        state = torch.zeros_like(ones), torch.ones_like(ones)
+        y = function(x.requires_grad_(), ones, ones, *state, 0.1, 1e-5)[0]
+        return torch.autograd.grad(y.pow(3).mul(0.125).sum(), x)[0]
+
+    operator = torch.ops.aten._batch_norm_with_update
+    expected = run(x.clone(), operator).float()
+    got = run(x.to("spyre"), torch.compile(lambda *args: operator(*args)))
+    assert got.dtype == dtype
+    torch.testing.assert_close(got.cpu().float(), expected, atol=0.05, rtol=0)

@@ -95,7 +95,11 @@ def call(op: OpOverload, args: Arguments, kwargs: Keywords) -> Any:
 
 # Backward functions whose 16-bit kernels want statistics in a dtype of their own choice; those of
 # the card have that of the input.
-_OF_NORMS = {_aten.native_group_norm_backward, _aten.native_batch_norm_backward}
+_OF_NORMS = {
+    _aten.native_group_norm_backward,
+    _aten.native_batch_norm_backward,
+    _aten.batch_norm_backward,
+}
 
 
 def _mixes_floats(op: OpOverload, args: Arguments) -> bool:

@@ -21,7 +21,7 @@ from .._pytorch.dispatch import (
 )
 from .._pytorch.dynamo import untraced
 from .dispatch import dispatch, operator_of
-from .host import run_on_cpu
+from .host import overlaps, run_on_cpu
 
 _aten = torch.ops.aten
 
@@ -172,6 +172,23 @@ def _narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Any:
         return run_on_cpu(_aten.narrow_copy.default, (x, dim, start, length), {})
 
 
+_SUM_APART = "the sum has another shape or dtype than self, or they share memory"
+
+
+def _addr_(x: Tensor, vec1: Tensor, vec2: Tensor, **factors: Any) -> Tensor:
+    """On the card where the sum is of the shape and dtype of `x`; the rest is the CPU's to refuse
+    or to cast."""
+    vectors = vec1.dim() == vec2.dim() == 1 and x.shape == (vec1.numel(), vec2.numel())
+    alike = {x.dtype} == {vec1.dtype, vec2.dtype} and x.device == vec1.device == vec2.device
+    if vectors and alike and not overlaps(x):
+        storages = {t.untyped_storage().data_ptr() for t in (x, vec1, vec2)}
+        result = torch.addr(x, vec1, vec2, **factors) if len(storages) == 3 else None
+        if result is not None and result.dtype == x.dtype:
+            return x.copy_(result)
+    written: Tensor = run_on_cpu(_aten.addr_.default, (x, vec1, vec2), factors, _SUM_APART)
+    return written
+
+
 def _nested_fits(_x: Tensor, _mask: Tensor) -> bool:
     """TransformerEncoder asks this before it makes a nested tensor, which the card has not; with
     False it masks instead."""
@@ -212,7 +229,7 @@ def register() -> list[torch.library.Library]:
     aten.impl("narrow_copy", untraced(_narrow_copy))
     aten.impl("log_sigmoid_backward", untraced(_log_sigmoid_backward))
     # PyTorch's compositions for devices: one resizes its first argument, one refuses devices.
-    register_kernel("addr_", _kernel(_aten.addr_.default))
+    aten.impl("addr_", untraced(_addr_))
     register_kernel("mode.values", _kernel(_aten.mode.values))
     aten.impl("_nested_tensor_from_mask_left_aligned", untraced(_nested_fits))
     differentiable = torch.library.Library("aten", "IMPL", "AutogradPrivateUse1")
