@@ -39,14 +39,21 @@ def applies(op, dtype: torch.dtype, form: str) -> bool:
     return form != "out" or op.supports_out
 
 
-def on_device(values):
-    """`values` with every tensor on the device; leaves of autograd stay leaves."""
+# PyTorch wants their second tensor on the CPU, whichever device computes.
+INDICES_OF_THE_CPU = {"tensor_split"}
+
+
+def on_device(op, values):
+    """The arguments `values` with every tensor on the device; leaves of autograd stay leaves."""
 
     def one(value):
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, torch.Tensor) and (value is values[0] or not keeps_indices):
             return value.detach().to(DEVICE).requires_grad_(value.requires_grad)
+        if isinstance(value, torch.Tensor):
+            return value
         return torch.device(DEVICE) if value in ("cpu", torch.device("cpu")) else value
 
+    keeps_indices = op.name in INDICES_OF_THE_CPU
     return pytree.tree_map(one, values)
 
 

@@ -9,16 +9,18 @@ float16 has ten. The bound of an element y follows the condition of the operator
 
 u is half a unit of the last place of the format (DL16 2^-10, bfloat16 2^-8, float32 2^-24). P is
 how far y moves when every input and every result of an ATen operator on the way, what autograd
-saves included, moves by a relative u (Monte Carlo arithmetic: the largest of six draws of signs,
-at least a twentieth of its root mean square over the tensor, since an element that no draw moved
-may still depend on the inputs). C is the error of PyTorch's own CPU kernel of the dtype (the
-rounding that its formula entails), t the smallest number of the format. For eigenvalues and
-singular values |y| is the norm of all of them times the root of their number, as the error of
-their algorithms grows (judge.NORMWISE). Where the inputs are
-integers 16 u |y| stands for the first two. A comparison, a floor, an index may be what any of
-the draws gives. Beyond the largest number of the format a result may be infinite; where the
-reference is no finite number a 16-bit result must be none (the card has one word for infinities
-and NaN), a float32 result must be the same one.
+saves included, moves by a relative u (Monte Carlo arithmetic: the largest of six draws, four of
+random signs and two that order equal inputs one way and the other; at least a twentieth of its root
+mean square over the tensor, since an element that no draw moved may still depend on the inputs). C
+is the error of PyTorch's own CPU kernel of the dtype (the rounding that its formula entails), t the
+smallest number of the format. For eigenvalues and singular values |y| is the norm of all of them
+times the root of their number, as the error of their algorithms grows (judge.NORMWISE). Where the
+inputs are integers 16 u |y| stands for the first two. A comparison, a floor, an index may be what
+any of the draws gives. Beyond the largest number of the format a result may be infinite; where the
+reference is no finite number a 16-bit result must be none (the card has one word for infinities and
+NaN), a float32 result must be the same one. What docs/special-values.md says of 16 bits holds of
+results on the way, too: where a NaN or a number beyond the range is among them, the bound has
+another 4 |y' - y|, y' being what y becomes when they are as the card holds them (Special).
 """
 
 from __future__ import annotations
@@ -32,11 +34,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 # Half a unit of the last place, smallest and largest number, of results of the card.
 UNIT = {torch.float16: 2.0**-10, torch.bfloat16: 2.0**-8, torch.float32: 2.0**-24}
 TINY = {torch.float16: 2.0**-24, torch.bfloat16: 2.0**-30, torch.float32: 2.0**-126}
-LARGEST = {torch.float16: 65504.0, torch.bfloat16: 2.0**32, torch.float32: 3.4e38}
+LARGEST = {torch.float16: 65504.0, torch.bfloat16: 2.0**33, torch.float32: 3.4e38}
 WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64,
         torch.float32: torch.float64, torch.complex32: torch.complex128,
         torch.complex64: torch.complex128}  # fmt: skip
 DRAWS = 6
+TILTED = 2  # the last of them
 
 
 def held(value):
@@ -64,50 +67,86 @@ def widen(value):
 
 def moved(values, unit: float, draw: int):
     """`values` (double precision) with every number moved by a relative `unit`; numbers of Python,
-    too, when they have more bits than the card keeps."""
+    too, when they have more bits than the card keeps. The last draws move the elements of a row by
+    up to that, more and more or less and less, so that none of them stay equal."""
     generator = torch.Generator().manual_seed(draw)
+    tilted = draw >= DRAWS - TILTED
+
+    def pattern(value):
+        if not tilted or value.dim() == 0:
+            return torch.randint(0, 2, value.shape, generator=generator).double() * 2 - 1
+        slope = torch.linspace(-1, 1, value.numel(), dtype=torch.float64).view(value.shape)
+        return slope * value.sign() * (1 if draw % 2 else -1)
 
     def one(value):
         if type(value) is float and math.isfinite(value) and math.frexp(value)[0] * 512 % 1:
             return value * (1 + unit * (1 if draw % 2 else -1))
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             return value
-        signs = torch.randint(0, 2, value.shape, generator=generator).double() * 2 - 1
-        new = value.detach() * (1 + unit * signs)
+        new = value.detach() * (1 + unit * pattern(value.detach()))
         return new.requires_grad_(value.requires_grad)
 
     return pytree.tree_map(one, values)
 
 
-class Rounding(TorchDispatchMode):
-    """Moves what operators give in double precision by a relative `unit`, as rounding would."""
-
-    def __init__(self, unit: float, draw: int):
-        super().__init__()
-        self.unit = unit
-        self.generator = torch.Generator().manual_seed(1000 + draw)
+class _Results(TorchDispatchMode):
+    """Changes what operators give in double precision."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         results = function(*args, **(kwargs or {}))
         if any(a.alias_info is not None for a in function._schema.returns):
             return results  # views, in-place and out= forms
-        return pytree.tree_map(self._rounded, results)
+        return pytree.tree_map(self._one, results)
 
-    def _rounded(self, value):
+    def _one(self, value):
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float64:
             return value
-        if value.layout != torch.strided:
+        if value.layout != torch.strided or value._is_zerotensor():
             return value
+        return self.changed(value)
+
+
+class Rounding(_Results):
+    """Moves results by a relative `unit`, as rounding would; `leaves_range` tells that one of them
+    was outside of `limit`."""
+
+    def __init__(self, unit: float, draw: int, limit: float = math.inf):
+        super().__init__()
+        self.unit = unit
+        self.limit = limit
+        self.leaves_range = False
+        self.generator = torch.Generator().manual_seed(1000 + draw)
+
+    def changed(self, value):
+        if self.limit < math.inf:
+            self.leaves_range |= not bool((value.abs() <= self.limit).all())
         signs = torch.randint(0, 2, value.shape, generator=self.generator).double() * 2 - 1
         return value * (1 + self.unit * signs)
 
 
-def error(actual, expected, reference, draws: list, normwise=False) -> tuple[float, str]:
+class Special(_Results):
+    """Makes results what a 16-bit format of the card holds: a NaN is positive infinity, bfloat16
+    ends at 2^33, and float16 that the host reads at 65,504."""
+
+    def __init__(self, dtype: torch.dtype):
+        super().__init__()
+        self.dtype = dtype
+
+    def changed(self, value):
+        value = value.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
+        most = LARGEST[self.dtype]
+        beyond = value.abs() > most
+        end = most if self.dtype == torch.bfloat16 else math.inf
+        return torch.where(beyond & value.isfinite(), value.sign() * end, value)
+
+
+def error(actual, expected, reference, draws: list, normwise=False, others=()):
     """The largest error of a result in units of its bound, and what is wrong with it or "".
 
     `expected` is what PyTorch's CPU kernel gives in the dtype (its shape and dtype are the rule),
     `reference` the same in double precision, `draws` with moved inputs. If `normwise`, the first
-    term of the bound is that of their norm times the root of their number for each element."""
+    term of the bound is that of their norm times the root of their number for each element. A
+    result between the reference and one of the `others` is right as well."""
     if not isinstance(expected, torch.Tensor):
         return _scalar_error(actual, expected, reference)
     kind = kind_error(actual, expected)
@@ -117,12 +156,14 @@ def error(actual, expected, reference, draws: list, normwise=False) -> tuple[flo
         return 0.0, ""
     actual, expected = _real(actual.detach().cpu()), _real(expected.detach())
     reference, draws = _real(reference.detach()), [_real(d.detach()) for d in draws]
+    others = [_real(other.detach()) for other in others]
+    others = [other for other in others if other.shape == expected.shape]
     if any(d.shape != expected.shape for d in [reference, *draws]):  # nonzero, unique of a draw
         reference, draws = expected.to(reference.dtype), []
     if not actual.is_floating_point():
-        return _exact_error(actual, [expected, reference, *draws])
-    draws = [d.double() for d in draws]
-    return _rounding_error(actual, expected, reference.double(), draws, normwise)
+        return _exact_error(actual, [expected, reference, *draws, *others])
+    draws, others = [d.double() for d in draws], [other.double() for other in others]
+    return _rounding_error(actual, expected, reference.double(), draws, normwise, others)
 
 
 def kind_error(actual, expected: torch.Tensor) -> tuple[float, str]:
@@ -154,7 +195,7 @@ def _exact_error(actual, candidates) -> tuple[float, str]:
     return (math.inf, _place(wrong, actual, candidates[1])) if wrong.any() else (0.0, "")
 
 
-def _rounding_error(actual, expected, reference, draws, normwise) -> tuple[float, str]:
+def _rounding_error(actual, expected, reference, draws, normwise, others) -> tuple[float, str]:
     dtype = actual.dtype
     unit = UNIT.get(dtype, 2.0**-24)
     actual, expected = actual.double(), expected.double()
@@ -162,12 +203,16 @@ def _rounding_error(actual, expected, reference, draws, normwise) -> tuple[float
     kernel = (expected - reference).abs()
     own = 4 if draws else 16  # units; integers cannot be moved
     size = reference.norm() * reference.numel() ** 0.5 if normwise else reference.abs()
+    for other in others:
+        movement = movement.maximum((other - reference).abs())
     bound = own * unit * size + 4 * movement + 3 * kernel + TINY.get(dtype, 2.0**-126)
     ratio = ((actual - reference).abs() / bound).nan_to_num(math.inf, math.inf)
     same = (actual == reference) | (actual == expected) | (actual.isnan() & reference.isnan())
     if dtype in (torch.float16, torch.bfloat16):
         same |= ~actual.isfinite() & ~reference.isfinite()
     free = ~actual.isfinite() & (reference.abs() >= 0.98 * LARGEST.get(dtype, math.inf))
+    beyond = LARGEST.get(dtype, math.inf) * 0.98  # saturated
+    free |= (reference.abs() >= beyond) & (actual.abs() >= beyond) & (actual * reference > 0)
     free |= ~expected.isfinite() & reference.isfinite() | ~torch.isfinite(movement)
     ratio[same | free] = 0.0
     wrong = ratio > 1
