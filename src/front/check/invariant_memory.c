@@ -47,6 +47,16 @@ spyre_status invariant_inside_pool(const loop_graph *loops, const loop_buffer *b
     return in_pool(buffer) ? check_place(buffer, loops->pool_bytes) : NULL;
 }
 
+spyre_status invariant_sized_places(const loop_graph *loops, const loop_buffer *buffer)
+{
+    bool constant = buffer->kind == LOOP_CONSTANT && buffer->first_op != LOOP_UNUSED;
+    if (!constant && (buffer->kind != LOOP_LOCAL || buffer->output < 0)) return NULL;
+    loop_buffer sized = *buffer;
+    if (!constant) sized.memory_offset = 0; // the launch's
+    int64_t constants = (int64_t)loops->buffers.count * SPYRE_STICK_BYTES;
+    return check_place(&sized, constant ? constants : INT64_MAX);
+}
+
 spyre_status invariant_own_slices(const loop_graph *loops)
 {
     residency *found;

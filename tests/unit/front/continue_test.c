@@ -137,6 +137,7 @@ static void continue__what_no_pass_leaves_is_refused(void **state)
     assert_refused("output(0)", "output(1)", "output(0) is missing");
     assert_refused("layout(0*) output", "output", "I-13");
     assert_refused("b1[0 + 1*c0] =", "b1[1 + 1*c0] =", "I-10");
+    assert_refused("output(0) memory(0+256)", "output(0) memory(0+128)", "I-25");
     assert_refused("stick)", "stick) split(c0/3)", "I-17");
     assert_refused("after memory_planning\n", "after memory_planning\nset skip_passes=tea\n",
                    "no pass is named 'tea'");

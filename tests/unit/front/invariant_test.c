@@ -171,6 +171,11 @@ static void outside_pool(loop_graph *loops)
     loops->pool_bytes = 64;
 }
 
+static void smaller_result(loop_graph *loops)
+{
+    loops->buffers.items[3].bytes = 128;
+}
+
 static const breakage cases[] = {
     {"01", STAGE_build, true, unknown_buffer,
      "op 2 v add (model.py:1), operand 1: buffer 17 of 4"},
@@ -218,6 +223,8 @@ static const breakage cases[] = {
      "buffer b1 %v: ops 0 to 1, ops 0 to 2 touch it"},
     {"22", STAGE_memory_planning, false, outside_pool,
      "buffer b1 %v: 16384 bytes from byte 0 on, of 64"},
+    {"25", STAGE_memory_planning, true, smaller_result,
+     "buffer b3 %v: 128 bytes, its layout takes 16384"},
     {"23", STAGE_memory_planning, false, moved,
      "buffers b1 %v in bytes [0, 16384) during ops 0 to 2 and b2 %v in [0, 16384) during 1 to 2"},
 };
