@@ -49,7 +49,7 @@ help:
 	@echo 'make test-models  families of transformers: MODELS="bert llama" for some'
 	@echo 'make test-pytorch  tests of a PyTorch checkout, which PYTORCH_ROOT names'
 	@echo 'make fuzz    look for inputs that break a parser: FUZZ_SECONDS, FUZZ_TARGETS'
-	@echo 'make lint    ruff, mypy, links of the documentation'
+	@echo 'make lint    ruff, mypy, links of the documentation, long lines'
 	@echo 'make serve-setup  an environment for vLLM on the card, in build/serve'
 	@echo 'make serve   a server with the interface of OpenAI: SERVE_MODEL, SERVE_ARGS'
 	@echo 'make test-serving  vLLM and foundation-model-stack on the card: long'
@@ -145,7 +145,8 @@ layers: build
 	$(PY) tools/check_docs.py
 
 test-python: build
-	$(PY) -m pytest -n logical --maxprocesses 4 --dist loadfile tests/python tests/cli tests/models $(PYTEST_ARGS)
+	$(PY) -m pytest -n logical --maxprocesses 4 --dist loadfile \
+	  tests/python tests/cli tests/models $(PYTEST_ARGS)
 
 # Goes on where it was interrupted; SPYRE_BLESS=1 writes tests/models/table.json, docs/models.md.
 test-models: build
@@ -160,6 +161,7 @@ lint: $(STAMPS)/packages
 	$(PY) -m ruff format --check python packages tests tools examples bench
 	$(PY) -m mypy
 	$(PY) tools/check_docs.py
+	$(PY) tools/check_lines.py
 
 $(STAMPS)/wheel-tools: $(STAMPS)/packages tools/requirements-wheel.txt
 	$(PIP) -r tools/requirements-wheel.txt

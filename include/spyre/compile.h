@@ -89,8 +89,8 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_compile_loops(const char *source,
                                                             spyre_executable **out_executable);
 SPYRE_API void spyre_executable_destroy(spyre_executable *executable);
 
-// Bytes of the host that it takes, with what its launches have put on cards. It grows with the first
-// launch on a card.
+// Bytes of the host that it takes, with what its launches have put on cards. It grows with the
+// first launch on a card.
 SPYRE_API int64_t spyre_executable_bytes(spyre_executable *executable);
 
 SPYRE_API uint32_t spyre_executable_segment_count(const spyre_executable *executable);

@@ -343,8 +343,8 @@ typedef struct {
 static bool describe_table(const tensor_info *t, table *out)
 {
     const storage *s = t->storage;
-    if (!s || !s->typed || t->rank != 2 || !fills(t) || dtype_of_torch(t->torch_dtype) != s->dtype ||
-        glue_is_lazy(t->handle) || s->layout.rank < 2)
+    if (!s || !s->typed || t->rank != 2 || !fills(t) || glue_is_lazy(t->handle) ||
+        dtype_of_torch(t->torch_dtype) != s->dtype || s->layout.rank < 2)
         return false;
     const spyre_layout *layout = &s->layout;
     uint32_t last = layout->rank - 1;
@@ -355,7 +355,8 @@ static bool describe_table(const tensor_info *t, table *out)
         int64_t size = layout->device_size[i], step = layout->stride_map[i];
         bytes /= size;
         if (size == t->size[0] && step == width && !out->row_bytes) out->row_bytes = bytes;
-        else if (step == stick && size * stick >= width) out->sticks = size, out->stick_step = bytes;
+        else if (step == stick && size * stick >= width)
+            out->sticks = size, out->stick_step = bytes;
         else if (size != 1) return false;
     }
     out->stick_bytes = bytes;

@@ -72,10 +72,10 @@ bool dtype_register(PyObject *module);
 // move when it gets another layout. A storage that PyTorch allocated by bytes alone has no element
 // type; its bytes stay on the host until a tensor gives it one (storage_type()).
 //
-// A storage of bytes is one of int8 and rank 1. It holds elements of any dtype as the host has them:
-// those that the card has no format for, and int64 whose values do not fit 32 bits. No program reads
-// such elements; operators on them run on the host. A storage of int64 becomes one of bytes when a
-// value that does not fit is written.
+// A storage of bytes is one of int8 and rank 1. It holds elements of any dtype as the host has
+// them: those that the card has no format for, and int64 whose values do not fit 32 bits. No
+// program reads such elements; operators on them run on the host. A storage of int64 becomes one of
+// bytes when a value that does not fit is written.
 struct storage {
     void *pointer;              // PyTorch's
     uint32_t card;
@@ -87,9 +87,9 @@ struct storage {
     int64_t card_bytes;
     int64_t host_bytes;         // of the dense host tensor
     void *raw;                  // untyped: host_bytes bytes
-    // What launches have made of its layout since it was written.
-    uint32_t read_as_is;        // those that had use for it
-    uint32_t read_otherwise;    // those that copied all of it into another one first
+    // What launches, of any thread, have made of its layout since it was written.
+    _Atomic bool read_as_is;        // one had use for it
+    _Atomic bool read_otherwise;    // one copied all of it into another one first
     bool settled;               // it has been given that other one, or the user's: it stays
 };
 

@@ -4,6 +4,7 @@
 // caller's (run).
 #include "core.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 uint32_t executable_output_owner(const spyre_segment *segment, uint32_t index)
@@ -51,8 +52,9 @@ bool executable_input(const spyre_segment *segment, size_t index, uint32_t card,
                          "program was compiled for",
                          index);
     if (!storage_set_layout(s, &segment->input_layouts[index])) return false;
-    if (segment->preferred_layouts[index].rank) s->read_otherwise++;
-    else s->read_as_is++;
+    bool otherwise = segment->preferred_layouts[index].rank > 0;
+    atomic_store_explicit(otherwise ? &s->read_otherwise : &s->read_as_is, true,
+                          memory_order_relaxed);
     *out = s->address;
     return true;
 }

@@ -326,9 +326,9 @@ static PyType_Slot slots[] = {
     {Py_tp_getset, attributes}, {Py_tp_methods, layout_methods},
     {Py_tp_doc,
      "How a tensor's storage lies on the card: `device_size`, the extents of the device dims,\n"
-     "outermost first, of which the last is the stick; `stride_map`, host elements of a step along\n"
-     "each, -1 for none; `device_dtype`; `element_arrangement`. SpyreTensorLayout([M, N], dtype) is\n"
-     "the default one. Raises: Unsupported for a dtype or sizes without a layout."},
+     "outermost first, of which the last is the stick; `stride_map`, host elements of a step\n"
+     "along each, -1 for none; `device_dtype`; `element_arrangement`. SpyreTensorLayout([M, N],\n"
+     "dtype) is the default one. Raises: Unsupported for a dtype or sizes without a layout."},
     {0, NULL},
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of libtorch_python that leads from Python objects to tensors and back, in the limited API
-// of Python. PyTorch's own headers (torch/csrc/autograd/python_variable.h, torch/csrc/Generator.h)
-// include pybind11, whose inline functions call private functions of one Python version
-// (_PyThreadState_UncheckedGet is missing from 3.13 on), so the declarations are written out here;
-// names, types and the place of the tensor are those of PyTorch 2.13.
+// The part of libtorch_python that leads from Python objects to tensors and back, in the limited
+// API of Python. PyTorch's own headers (torch/csrc/autograd/python_variable.h,
+// torch/csrc/Generator.h) include pybind11, whose inline functions call private functions of one
+// Python version (_PyThreadState_UncheckedGet is missing from 3.13 on), so the declarations are
+// written out here; names, types and the place of the tensor are those of PyTorch 2.13.
 #ifndef CORE_PYTHON_TENSOR_H
 #define CORE_PYTHON_TENSOR_H
 

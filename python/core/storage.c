@@ -250,10 +250,10 @@ static bool change_to_bytes(storage *s, const void *host)
            change_form(s, SPYRE_DTYPE_I8, &dense, &layout, host);
 }
 
-// Counts of readers are about what they read.
+// Readers are about what they read.
 static void forget_readers(storage *s)
 {
-    s->read_as_is = s->read_otherwise = 0;
+    s->read_as_is = s->read_otherwise = false;
 }
 
 bool storage_write(storage *s, const void *host)

@@ -183,7 +183,8 @@ static storage *new_storage(int64_t rank, const int64_t *size, const int64_t *st
     spyre_layout layout;
     if (spyre_dtype_card_format(dtype) == SPYRE_FORMAT_INVALID) {
         int64_t element_bytes = (int64_t)aoti_torch_dtype_element_size(torch_dtype);
-        return storage_create_bytes(card, reach_of(rank, size, stride) * element_bytes, out_pointer);
+        return storage_create_bytes(card, reach_of(rank, size, stride) * element_bytes,
+                                    out_pointer);
     }
     if (!choose_layout(rank, size, stride, dtype, &dense, &layout)) return NULL;
     return storage_create(card, dtype, &dense, &layout, out_pointer);

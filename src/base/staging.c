@@ -29,8 +29,8 @@ static spyre_status remove_tree(arena *memory, const char *path, uint32_t depth)
     return rmdir(path) == 0 ? NULL : file_error("remove", path);
 }
 
-// "<target>.<number>.<tail>", without slashes at the target's end; the number cannot be foreseen, so
-// no other process has put a file or link there.
+// "<target>.<number>.<tail>", without slashes at the target's end; the number cannot be foreseen,
+// so no other process has put a file or link there.
 static const char *beside(arena *memory, const char *target, const char *tail)
 {
     size_t length = strlen(target);

@@ -12,8 +12,8 @@
 SPYRE_MUST_CHECK spyre_status bundle_read(arena *memory, const char *directory, bool pool_first,
                                           bundle **out_bundle);
 
-// The same; `out_warnings` gets a line, in `memory`, for each name of each file that the reader does
-// not know and ignores.
+// The same; `out_warnings` gets a line, in `memory`, for each name of each file that the reader
+// does not know and ignores.
 typedef VEC(const char *) bundle_warnings;
 SPYRE_MUST_CHECK spyre_status bundle_read_warned(arena *memory, const char *directory,
                                                  bool pool_first, bundle **out_bundle,

@@ -74,8 +74,8 @@ static spyre_status check_spans(const bundle *b)
             int64_t span = span_of(step, tensor, &geometry);
             if (span > MOST_SPAN_BYTES)
                 return status_new(SPYRE_INVALID_FORMAT,
-                                  "step %u (%s), tensor %u: a core reaches over %lld bytes, at most "
-                                  "%d are possible", s, step->name, t, (long long)span,
+                                  "step %u (%s), tensor %u: a core reaches over %lld bytes, at "
+                                  "most %d are possible", s, step->name, t, (long long)span,
                                   MOST_SPAN_BYTES);
         }
     }

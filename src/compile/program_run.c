@@ -108,8 +108,8 @@ static spyre_status check_walks(const spyrecode_operand *operand, uint32_t argum
         if (fits(walk, layout)) continue;
         spyre_layout_format(layout, shown, sizeof shown);
         return status_new(SPYRE_INVALID_ARGUMENT,
-                          "launch argument %u: the program takes %lld steps of %lld bytes along it, "
-                          "which no dim of %s has: it was compiled for another shape", argument,
+                          "launch argument %u: the program takes %lld steps of %lld bytes along "
+                          "it, which no dim of %s has: it was compiled for another shape", argument,
                           (long long)walk->count, (long long)walk->step_bytes, shown);
     }
     return NULL;

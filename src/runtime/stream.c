@@ -6,7 +6,7 @@
 #include "runtime/activity.h"
 #include "runtime/metrics.h"
 
-// A host that is further ahead than MOST_QUEUED tasks of a stream waits until half of them are done.
+// A host that is more than MOST_QUEUED tasks of a stream ahead waits until half of them are done.
 enum { FIRST_HIGH = 1 + SPYRE_LOW_STREAMS, MOST_QUEUED = 1024 };
 
 static bool idle(const device_stream *s)

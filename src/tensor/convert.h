@@ -7,8 +7,8 @@
 // from SEN169_FP16 to IEEE_FP16 as dl16_to_host_fp16, to FP8 as numeric.h says, to other floating
 // formats to nearest even. Anything to BOOL is (x != 0); BOOL gives 0 or 1. Integers wrap as C
 // casts do. Floating values to integers are cut towards zero, then wrap; beyond 64 bits they become
-// the 64-bit limit of their sign first; NaN becomes the least integer, of 64 or (targets of up to 32)
-// of 32 bits, as on x86. The same format is a copy of bytes.
+// the 64-bit limit of their sign first; NaN becomes the least integer, of 64 or (targets of up to
+// 32) of 32 bits, as on x86. The same format is a copy of bytes.
 #ifndef TENSOR_CONVERT_H
 #define TENSOR_CONVERT_H
 

@@ -51,8 +51,8 @@ static inline __m256i widen(__m256i codes)
     return _mm256_or_si256(bits, sign);
 }
 
-// Codes of eight fp32 values: as dl16_from_host_float when `limit` is DL16_LARGEST, as dl16_from_float
-// when it is DL16_MERGED.
+// Codes of eight fp32 values: as dl16_from_host_float with a `limit` of DL16_LARGEST,
+// dl16_from_float with DL16_MERGED.
 static inline __m256i narrow(__m256i bits, uint32_t limit)
 {
     __m256i magnitude = _mm256_and_si256(bits, set(0x7FFFFFFF));

@@ -48,9 +48,9 @@ static inline float dl16_to_float(uint16_t code)
     return float_from_bits(sign | ((magnitude << DL16_FRACTION_SHIFT) + DL16_EXPONENT_OFFSET));
 }
 
-// One rounding, as opfuncs store: finite overflow gives the merged code of its sign; every NaN gives
-// the positive one, since the sign of a NaN is the host's choice. Magnitudes that round to 2^-31 or
-// below become zero (the pattern of 2^-31 is zero's own).
+// One rounding, as opfuncs store: finite overflow gives the merged code of its sign; every NaN
+// gives the positive one, since the sign of a NaN is the host's choice. Magnitudes that round to
+// 2^-31 or below become zero (the pattern of 2^-31 is zero's own).
 static inline uint16_t dl16_from_float(float value)
 {
     uint32_t bits = float_bits(value);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The input decides on a graph of natives and views, and on settings of the compiler. Whatever the
-// front takes gives the same bits on the interpreter and on the card in both modes. Tensors are small
-// and the card is kept, so that a run takes a millisecond; front_random has the large ones.
+// front takes gives the same bits on the interpreter and on the card in both modes. Tensors are
+// small and the card is kept, so that a run takes a millisecond; front_random has the large ones.
 #define RANDOM_MOST_ELEMENTS 160
 
 #include "fuzz/fuzz.h"

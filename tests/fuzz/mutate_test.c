@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mutator reaches what a hand would try: lists emptied, items dropped, extreme numbers, lines and
-// words of another input. Each within some thousand seeded mutations of one text.
+// The mutator reaches what a hand would try: lists emptied, items dropped, extreme numbers, lines
+// and words of another input. Each within some thousand seeded mutations of one text.
 #include "fuzz/mutate.h"
 
 #include <stdbool.h>

@@ -132,15 +132,15 @@ SPYRE_MUST_CHECK spyre_status make_count(rewriter *r, int64_t count, tensor *out
 SPYRE_MUST_CHECK spyre_status make_wrapped_index(rewriter *r, const tensor *index, int64_t rows,
                                                  tensor *out);
 
-// x - mean(x) over the dims that are marked, and that mean, whose dims stay with size 1. The mean is
-// rounded, so that the distances have a small mean of their own; where x lies on a grid, as any
+// x - mean(x) over the dims that are marked, and that mean, whose dims stay with size 1. The mean
+// is rounded, so that the distances have a small mean of their own; where x lies on a grid, as any
 // tensor of one format does, that is at most as large as their standard deviation.
 SPYRE_MUST_CHECK spyre_status make_centered(rewriter *r, const tensor *x, const bool *reduced,
                                             tensor *out_mean, tensor *out_distance);
 
 // Of such distances: their mean and the biased variance of x, both float32. Squares of distances
 // do not cancel as mean(x^2) - mean(x)^2 does; what the mean's rounding adds to them is taken off
-// (the corrected two-pass algorithm of Chan, Golub and LeVeque, The American Statistician 37, 1983).
+// (the corrected two-pass algorithm of Chan, Golub and LeVeque, American Statistician 37, 1983).
 SPYRE_MUST_CHECK spyre_status make_variance(rewriter *r, const tensor *distance,
                                             const bool *reduced, bool keepdim, tensor *out_mean,
                                             tensor *out_variance);

@@ -62,8 +62,8 @@ static spyre_status make_expm1_16(rewriter *r, const tensor *x, const tensor *in
 }
 
 // e^x - 1 in float32, which has no tanh: (e^a - 1) e^b + (e^b - 1) of x = a + b, where a is x
-// clamped to +-1/4, by its series, and b the rest. Where b is 0 only the series is left; where it is
-// not, the first term is at least a fifth in size, so that e^b - 1 may cancel.
+// clamped to +-1/4, by its series, and b the rest. Where b is 0 only the series is left; where it
+// is not, the first term is at least a fifth in size, so that e^b - 1 may cancel.
 static spyre_status make_expm1_32(rewriter *r, const tensor *x, const tensor *into,
                                   tensor *out)
 {

@@ -55,8 +55,8 @@ spyre_status make_variance(rewriter *r, const tensor *distance, const bool *redu
 }
 
 // What a backward pass reads, when it does: mean and 1 / sqrt(variance + eps) over the last dim, in
-// float32. `mean` and `distance` as make_centered() has them: the mean is the sum of the rounded one
-// and of what is left of the distances.
+// float32. `mean` and `distance` as make_centered() has them: the mean is the sum of the rounded
+// one and of what is left of the distances.
 static spyre_status make_statistics(rewriter *r, const tensor *mean, const tensor *distance,
                                     double eps)
 {
@@ -78,8 +78,8 @@ static spyre_status make_statistics(rewriter *r, const tensor *mean, const tenso
     return rewrite_finish(r, &scale, &into);
 }
 
-// The opfuncs of layer norm take mean(x^2) - mean(x)^2, which cancels where the mean is large beside
-// the deviation. Of the distances from the mean they take what is left of it.
+// The opfuncs of layer norm take mean(x^2) - mean(x)^2, which cancels where the mean is large
+// beside the deviation. Of the distances from the mean they take what is left of it.
 spyre_status rewrite_layer_norm(rewriter *r)
 {
     tensor x, mean, distance, weight_room, bias_room, into;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention over a paged KV cache. The cache is a table with a row for each slot; which rows a
-// sequence reads is data, so they are gathered. The keys of this call are not in the cache yet: they
-// are a second part of the same softmax, so that nothing has to be written before it is read.
+// sequence reads is data, so they are gathered. The keys of this call are not in the cache yet:
+// they are a second part of the same softmax, so that nothing has to be written before it is read.
 //
 //     scores      = [q k_cached^T | q k_fresh^T] scale, -inf where a query does not see the key
 //     weights     = softmax over both parts (and the sink, a score of its own without a value)

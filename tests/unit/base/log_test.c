@@ -62,8 +62,9 @@ static void log__wrong_level_is_said_once(void **state)
     (void)state;
     char output[512];
     run_child("loud", output, sizeof output);
-    assert_string_equal(output, "spyre warning: SPYRE_LOG=loud: expected off, critical, error, warn, "
-                                "info or debug\nspyre critical: c\nspyre error: e 1\nspyre warning: w\n");
+    assert_string_equal(output, "spyre warning: SPYRE_LOG=loud: expected off, critical, error, "
+                                "warn, info or debug\nspyre critical: c\nspyre error: e 1\n"
+                                "spyre warning: w\n");
 }
 
 static void log__names_are_exact(void **state)

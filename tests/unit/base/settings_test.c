@@ -78,9 +78,11 @@ static void settings__nonsense_is_refused_with_the_rule(void **state)
         check_refused("sencores", no_count[i], "expected a whole number 1..32");
     check_refused("dxp_lx_frac_avail", "1.01", "expected a number 0..1");
     check_refused("lx_planning", "yes", "expected 0 or 1");
-    check_refused("layout_solver", "best", "expected one of search=simulated_annealing greedy firstfit");
+    check_refused("layout_solver", "best",
+                  "expected one of search=simulated_annealing greedy firstfit");
     check_refused("layout_solver", "search=simulated_annealing", "expected one of");
-    check_refused("layout_solver", "", "expected one of search=simulated_annealing greedy firstfit");
+    check_refused("layout_solver", "",
+                  "expected one of search=simulated_annealing greedy firstfit");
     check_refused("lx_plannin", "1", "no setting is named 'lx_plannin'");
 }
 

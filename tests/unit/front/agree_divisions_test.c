@@ -131,7 +131,7 @@ static void agree_divisions__shuffles_are_priced(void **state)
         front_run run = front_run_begin();
         int shuffles = variant > 0;
         run.settings.lx_planner_relayout = shuffles;
-        run.settings.uneven_splits = variant == 2; // slices that are equal go over the ring then, too
+        run.settings.uneven_splits = variant == 2; // equal slices go over the ring then, too
         spyre_view wide = sizes_view(2, 512, 2048, 0), narrow = sizes_view(2, 512, 512, 0);
         uint32_t x = front_case_input(&run, narrow);
         uint32_t up = front_case_input(&run, sizes_view(2, 512, 2048, 0));

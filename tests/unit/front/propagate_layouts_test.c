@@ -90,20 +90,20 @@ static void propagate_layouts__refusals_list_all_layouts(void **state)
     loops->ops.items[0].operand[0].stride[0] = 65; // a diagonal
     assert_refused(loops,
                    "op v7 abs (model.py:1): no layout fits the view of an operand; "
-                   "operand 0 %in0 stick along 64:1: steps across its dims, stick along 6:64: steps "
-                   "across its dims, one element a stick: steps across its dims; result %v7 stick "
-                   "along 64:1: along c1, stick along 6:64: along c0, one element a stick: along no "
-                   "loop");
+                   "operand 0 %in0 stick along 64:1: steps across its dims, stick along 6:64: "
+                   "steps across its dims, one element a stick: steps across its dims; result %v7 "
+                   "stick along 64:1: along c1, stick along 6:64: along c0, one element a stick: "
+                   "along no loop");
     front_run_end(&run);
     run = front_run_begin();
     loops = absolute(&run);
     loops->ops.items[0].wanted_stick = 6; // there is no c5
     assert_refused(loops,
                    "op v8 abs (model.py:1): no layout of the result goes with those of "
-                   "the operands; a pass wants c5; operand 0 %in0 stick along 64:1: along c1, stick "
-                   "along 6:64: along c0, one element a stick: along no loop; result %v8 stick "
-                   "along 64:1: along c1, stick along 6:64: along c0, one element a stick: along no "
-                   "loop");
+                   "the operands; a pass wants c5; operand 0 %in0 stick along 64:1: along c1, "
+                   "stick along 6:64: along c0, one element a stick: along no loop; result %v8 "
+                   "stick along 64:1: along c1, stick along 6:64: along c0, one element a stick: "
+                   "along no loop");
     front_run_end(&run);
 }
 
