@@ -100,6 +100,7 @@ test-quick: build
 test-long: build test-ops
 	cmake --build $(BUILD)
 	ctest --test-dir $(BUILD) --output-on-failure -L long
+	$(PY) -m pytest -m long tests/python $(PYTEST_ARGS)
 
 test-c: build
 	cmake --build $(BUILD)

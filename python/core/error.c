@@ -15,7 +15,7 @@ static PyObject *unsupported_error, *out_of_memory_error, *internal_error;
 static _Thread_local PyObject *interruption[3];
 
 // The code of errors that PyTorch's own functions give.
-#define FROM_PYTORCH ((spyre_code)(SPYRE_INTERNAL + 1))
+#define FROM_PYTORCH ((spyre_code)(CORE_INDEX_ERROR + 1))
 
 bool core_fail(spyre_code code, const char *format, ...)
 {
@@ -95,6 +95,7 @@ PyObject *core_raise(void)
     if (raise_interruption()) return NULL;
     PyObject *type = core_error_class();
     if (code_of_thread == SPYRE_INVALID_ARGUMENT) type = PyExc_ValueError;
+    if (code_of_thread == CORE_INDEX_ERROR) type = PyExc_IndexError;
     if (code_of_thread == SPYRE_OUT_OF_MEMORY && out_of_memory_error) type = out_of_memory_error;
     if (!PyErr_Occurred()) PyErr_SetString(type ? type : PyExc_RuntimeError, message_of_thread);
     return NULL;

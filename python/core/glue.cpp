@@ -495,6 +495,7 @@ void glue_throw(void)
         own.msg = core_error_message();
         throw own;
     }
+    TORCH_CHECK_INDEX(core_error_code() != CORE_INDEX_ERROR, core_error_message());
     TORCH_CHECK_WITH(OutOfMemoryError, core_error_code() != SPYRE_OUT_OF_MEMORY,
                      core_error_message());
     TORCH_CHECK(false, core_error_message());

@@ -144,8 +144,14 @@ static void unfold(StableIValue *stack, uint64_t arguments, uint64_t results)
     tensor_info t;
     bool ok = tensor_describe((AtenTensorHandle)(uintptr_t)stack[0], &t);
     int64_t rank = ok ? t.rank : 0, least = rank ? rank : 1;
-    if (ok && (rank > CORE_MAX_RANK || dim < -least || dim >= least))
-        ok = core_fail(SPYRE_INVALID_ARGUMENT, "Dimension out of range (got %lld)", (long long)dim);
+    if (ok && rank > CORE_MAX_RANK)
+        ok = core_fail(SPYRE_INVALID_ARGUMENT, "unfold: %lld dims, at most %d are allowed",
+                       (long long)rank, CORE_MAX_RANK);
+    if (ok && (dim < -least || dim >= least))
+        ok = core_fail(CORE_INDEX_ERROR,
+                       "Dimension out of range (expected to be in range of [%lld, %lld], but got "
+                       "%lld)",
+                       (long long)-least, (long long)(least - 1), (long long)dim);
     if (dim < 0) dim += least;
     int64_t extent = ok && rank ? t.size[dim] : 1;
     if (ok && (window < 0 || window > extent))

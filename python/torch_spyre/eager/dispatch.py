@@ -259,7 +259,7 @@ def _in_place(op: OpOverload, functional: OpOverload) -> Kernel:
         if program is None or not _may_write(op, target, tensors):
             return run_on_cpu(op, args, kwargs, reason if program is None else _SHARED)
         result = program.run(tensors, tensors[0].device.index)
-        if target.shape != result.shape or not _takes(op, target, result):
+        if target.shape != result.shape or not _takes(op, target, result, args, kwargs):
             return run_on_cpu(op, args, kwargs, "its result has another shape or dtype")
         program.remember(written=0)
         return target.copy_(result)
@@ -280,7 +280,10 @@ def _with_out(op: OpOverload, functional: OpOverload) -> Kernel:
             return run_on_cpu(op, args, kwargs, reason if program is None else _SHARED)
         results = program.run(tensors, tensors[0].device.index)
         results = results if len(targets) > 1 else [results]
-        if not all(_out_takes(op, t, r, tensors) for t, r in zip(targets, results, strict=True)):
+        pairs = list(zip(targets, results, strict=True))
+        if not all(_takes(op, target, result, args, kwargs) for target, result in pairs) or any(
+            _is_resized_operand(target, result, tensors) for target, result in pairs
+        ):
             return run_on_cpu(op, args, kwargs, "its result has another shape or dtype")
         if len(targets) == 1 and targets[0].shape == results[0].shape:
             program.remember(written=_position(targets[0], tensors))
@@ -328,17 +331,20 @@ def _may_write_all(op: OpOverload, targets: Sequence[Tensor], tensors: Sequence[
     return len(storages) == len(targets) and all(_may_write(op, t, tensors) for t in targets)
 
 
-def _takes(op: OpOverload, target: Tensor, result: Tensor) -> bool:
-    """PyTorch's rule for the dtype of what is written: element-wise operators cast within the
+def _takes(
+    op: OpOverload, target: Tensor, result: Tensor, args: Arguments, kwargs: Keywords
+) -> bool:
+    """PyTorch's rule for the dtype of what is written: most element-wise operators cast within the
     kinds of numbers, others want their own dtype."""
     if target.dtype == result.dtype:
         return True
-    return torch.Tag.pointwise in op.tags and torch.can_cast(result.dtype, target.dtype)
+    if torch.Tag.pointwise not in op.tags or not torch.can_cast(result.dtype, target.dtype):
+        return False
+    return operand_dtypes.are_accepted(op, handover.positional(op, args, kwargs))
 
 
-def _out_takes(op: OpOverload, target: Tensor, result: Tensor, tensors: Sequence[Tensor]) -> bool:
-    resized_operand = target.shape != result.shape and any(t is target for t in tensors)
-    return _takes(op, target, result) and not resized_operand
+def _is_resized_operand(target: Tensor, result: Tensor, tensors: Sequence[Tensor]) -> bool:
+    return target.shape != result.shape and any(t is target for t in tensors)
 
 
 def _resize_out(target: Tensor, shape: torch.Size) -> None:

@@ -228,9 +228,12 @@ def register() -> list[torch.library.Library]:
     aten.impl("native_layer_norm_backward", untraced(_layer_norm_backward))
     aten.impl("narrow_copy", untraced(_narrow_copy))
     aten.impl("log_sigmoid_backward", untraced(_log_sigmoid_backward))
-    # PyTorch's compositions for devices: one resizes its first argument, one refuses devices.
+    # PyTorch's compositions for devices: one resizes its first argument, one refuses devices, two
+    # take any dtype.
     aten.impl("addr_", untraced(_addr_))
     register_kernel("mode.values", _kernel(_aten.mode.values))
+    register_kernel("all.dims_out", _kernel(_aten.all.dims_out))
+    register_kernel("any.dims_out", _kernel(_aten.any.dims_out))
     aten.impl("_nested_tensor_from_mask_left_aligned", untraced(_nested_fits))
     differentiable = torch.library.Library("aten", "IMPL", "AutogradPrivateUse1")
     recurrent.register(aten, differentiable)

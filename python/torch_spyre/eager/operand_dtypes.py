@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an operator takes operands of several dtypes.
+"""Whether an operator takes operands of several dtypes, or a number beyond their range.
 
 Element-wise operators promote, most others demand one dtype, norms take 16 bits beside float32
 parameters: each CPU kernel of PyTorch has a rule of its own, which its kernels for the device
 `meta` often do not check. So the CPU kernel itself is asked, with operands of a single zero, once
 for an operator and a combination of dtypes. A call that it refuses is the host's, whose kernel
-raises PyTorch's error.
+raises PyTorch's error. Some kernels refuse a number that their dtype does not hold, others do not.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -29,23 +30,28 @@ _NOT_ASKED = {
     _aten._scaled_dot_product_fused_attention_overrideable.default,
     _aten._scaled_mm.default,
 }
-REFUSAL = "it does not take operands of these dtypes together"
+_FLOAT32_MAX = torch.finfo(torch.float32).max
+REFUSAL = "it does not take operands of these dtypes, or this number, together"
 _accepted: set[tuple[object, ...]] = set()  # operators with the kinds of their arguments
 
 
 def are_accepted(op: OpOverload, values: Arguments) -> bool:
     """Whether PyTorch's CPU kernel takes the dtypes of op(*values); `values` are in the order of
     the schema, their tensors of any device or fake."""
-    kinds = [_kind(value) for value in pytree.tree_leaves(values)]
-    if len(set(_operand_kinds(op, values))) < 2 or op in _NOT_ASKED or op.namespace != "aten":
+    leaves = pytree.tree_leaves(values)
+    large = [value for value in leaves if _is_beyond(value, _largest(leaves))]
+    kinds = [_kind(value) for value in leaves]
+    one_dtype = len(set(_operand_kinds(op, values))) < 2 and not large
+    if one_dtype or op in _NOT_ASKED or op.namespace != "aten":
         return True
     if torch.Tag.nondeterministic_seeded in op.tags or _is_backward(op):
         return True
     key = (op, *kinds)
-    if key in _accepted:
+    if key in _accepted and not large:
         return True
-    accepted = _runs(op, values, _one_element) or _runs(op, values, _whole)
-    if accepted:
+    # fill() of a single element takes any number.
+    accepted = _runs(op, values, _few if large else _one_element) or _runs(op, values, _whole)
+    if accepted and not large:
         _accepted.add(key)
     return accepted
 
@@ -83,6 +89,17 @@ def _kind(value: object) -> torch.dtype | type:
     return value if isinstance(value, torch.dtype) else type(value)
 
 
+def _largest(values: Sequence[object]) -> float:
+    """The largest number of the narrowest float among the tensors."""
+    floats = {v.dtype for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()}
+    return min((torch.finfo(dtype).max for dtype in floats), default=_FLOAT32_MAX)
+
+
+def _is_beyond(value: object, largest: float) -> bool:
+    """Whether it is a finite number beyond that."""
+    return isinstance(value, (int, float)) and largest < abs(value) < math.inf
+
+
 def _operand_kinds(op: OpOverload, values: Arguments) -> Iterator[torch.dtype | type]:
     """Of tensors, and of numbers in the place of tensors."""
     for argument, value in zip(schema_of(op).arguments, values, strict=True):
@@ -97,6 +114,10 @@ def _operand_kinds(op: OpOverload, values: Arguments) -> Iterator[torch.dtype | 
 def _one_element(sizes: Sequence[Any]) -> list[int]:
     """Sizes that suit each other in every operator but those that are told sizes."""
     return [1] * len(sizes)
+
+
+def _few(sizes: Sequence[Any]) -> list[int]:
+    return [min(hint_of(size), 2) for size in sizes]
 
 
 def _whole(sizes: Sequence[Any]) -> list[int]:
