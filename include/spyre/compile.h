@@ -63,6 +63,7 @@ typedef struct {
     const spyre_segment_output *outputs;
     uint32_t buffer_count;                  // distinct output buffers
     int64_t pool_bytes;                     // card memory for intermediates
+    uint32_t scalar_count;                  // numbers that a launch gives (spyre_launch_scalars())
     // Work of one launch, counted from the program (card segments).
     uint32_t kernel_count;
     int64_t mac_count;                      // multiply-accumulates

@@ -36,7 +36,16 @@ typedef enum {
     SPYRE_ARG_DTYPE,
     SPYRE_ARG_STRING,           // anything else, as text (device, layout, memory format)
     SPYRE_ARG_LIST,
+    SPYRE_ARG_SCALAR,           // a number that each launch gives (spyre_launch_scalars())
 } spyre_arg_kind;
+
+// What a program makes of such a number before it is rounded to the operand's dtype. A caller gives
+// SPYRE_SCALAR_AS_IS; decompositions give the others.
+typedef enum {
+#define SCALAR_FORM(name, word, formula) SPYRE_SCALAR_##name,
+#include "spyre/scalar_form.def"
+    SPYRE_SCALAR_FORM_COUNT
+} spyre_scalar_form;
 
 typedef struct spyre_arg {
     spyre_arg_kind kind;
@@ -51,6 +60,12 @@ typedef struct spyre_arg {
             const struct spyre_arg *items;                           // copied by the graph
             uint32_t count;
         } list;
+        struct {
+            uint32_t index;                                          // among those of a launch
+            spyre_scalar_form form;
+            bool is_int;                                             // an int that fits 32 bits
+            double like;                                             // of spyre_scalar_like()
+        } scalar;
     } of;
 } spyre_arg;
 
@@ -113,6 +128,22 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_add_update(spyre_graph *grap
 // The ops that the compiler has rows for, on the card or with a stated reason for the host: a front
 // end hands these over whole, without a decomposition of its own. Null behind the last. Static.
 SPYRE_API const char *spyre_op_name(uint32_t index);
+
+// Which numbers among the arguments of an op may be SPYRE_ARG_SCALAR, by the place of the argument;
+// SPYRE_SCALAR_FIXED for all others. What a decomposition chooses by a number's value stays part of
+// the program: such values are no parameters, or fall into classes.
+typedef enum {
+    SPYRE_SCALAR_FIXED,
+#define SCALAR_RULE(name, words) SPYRE_SCALAR_##name,
+#include "spyre/scalar_rule.def"
+    SPYRE_SCALAR_RULE_COUNT
+} spyre_scalar_rule;
+SPYRE_API spyre_scalar_rule spyre_op_scalar(const char *op, uint32_t argument);
+
+// Whether a number may be a parameter by that rule, and in *out_like the number that stands for its
+// class: programs of one class are equal. `limit` is the largest that all dtypes of the call hold.
+SPYRE_API bool spyre_scalar_like(spyre_scalar_rule rule, double value, bool is_int, double limit,
+                                 double *out_like);
 
 // Reads the text form (docs/graph-text.md); errors name line and rule. `file_name` is for messages.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_graph_parse(const char *source, const char *file_name,

@@ -110,6 +110,12 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_launch(spyre_context *context, uin
                                                      uint32_t segment, const uint64_t *inputs,
                                                      const uint64_t *buffers);
 
+// The same of a segment that takes numbers, `scalars`: spyre_segment.scalar_count of them, which are
+// copied. Each launch has its own, in the order of its stream.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_launch_scalars(
+    spyre_context *context, uint32_t card, uint32_t stream, spyre_executable *executable,
+    uint32_t segment, const uint64_t *inputs, const uint64_t *buffers, const double *scalars);
+
 // The same by definition: the interpreter of SuperDSC-Bundle executes the segment's steps on the
 // bytes that lie at these addresses, element by element and without the back-end's program, to tell
 // whose fault a number is. Waits for the stream and for the end.
@@ -118,6 +124,10 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_interpret(spyre_context *context, 
                                                         spyre_executable *executable,
                                                         uint32_t segment, const uint64_t *inputs,
                                                         const uint64_t *buffers);
+
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_interpret_scalars(
+    spyre_context *context, uint32_t card, uint32_t stream, spyre_executable *executable,
+    uint32_t segment, const uint64_t *inputs, const uint64_t *buffers, const double *scalars);
 
 // Streams: 0 is the default, 1..32 low and 33..64 high priority, handed out round robin.
 SPYRE_API uint32_t spyre_stream_from_pool(spyre_context *context, uint32_t card, bool high);

@@ -33,6 +33,8 @@ int64_t core_ints(PyObject *sequence, int64_t *out, int64_t capacity, const char
 // Reads an int of 32 bits without sign, also as a converter ("O&"); 0 with an exception otherwise.
 int core_u32(PyObject *object, void *out);
 PyObject *core_int_list(const int64_t *values, uint32_t count);
+// The largest number that is a parameter of a program: one that every dtype of the call holds.
+double core_scalar_limit(bool has_float16);
 // The text that a function gave, which this frees, as str; null with an exception for an error.
 PyObject *core_text(spyre_status status, char **text);
 // The rest of a function that returns a list of `count` new objects, each made by an expression of
@@ -212,9 +214,9 @@ bool executable_output(const spyre_segment *segment, uint32_t index, uint32_t ca
                        AtenTensorHandle *out, uint64_t *buffers);
 // Hands a card segment to the current stream of the card, as a range of profiles.
 bool executable_start(spyre_executable *executable, uint32_t segment, uint32_t card,
-                      const uint64_t *inputs, const uint64_t *buffers);
+                      const uint64_t *inputs, const uint64_t *buffers, const double *scalars);
 // Methods of Executable.
-// launch(segment, inputs, card) -> the results that own their memory; the others are views(), which
+// launch(segment, inputs, card, scalars=()) -> the results that own their memory; the others are views(), which
 // the caller makes.
 PyObject *executable_launch(PyObject *self, PyObject *args);
 // The same by the interpreter of bundles.

@@ -27,6 +27,7 @@ struct program {
     uint32_t input_count, result_count;
     uint8_t inputs[MOST_INPUTS];            // of the call's tensors, those that the segment reads
     uint8_t results[GLUE_MOST_RESULTS];     // of the segment's outputs, in the operator's order
+    bool by_value;                          // no program: look again with the numbers' values
     bool prefers;                           // other layouts of inputs
     int32_t written;                        // tensor of the call that takes the result, or -1
     uint8_t key[];
@@ -41,6 +42,53 @@ static program *forgotten;
 
 static _Thread_local glue_call *current;
 
+// ---- numbers that are parameters
+
+// The rules of operators by the operator's address, added as Python gets to know operators. Entries
+// stay, so that readers need no lock.
+enum { MOST_OPERATORS = 1 << 12 };
+
+typedef struct {
+    const void *op;
+    uint8_t rules[GLUE_MOST_ARGUMENTS];
+} operator_rules;
+
+static _Atomic(operator_rules *) operators[MOST_OPERATORS];
+static uint32_t operator_count;             // under the lock
+
+static size_t place_of(const void *op)
+{
+    return (size_t)((uintptr_t)op * UINT64_C(0x9e3779b97f4a7c15) >> 52);
+}
+
+// Null for an operator without parameters.
+static const uint8_t *rules_of(const void *op)
+{
+    for (size_t at = place_of(op);; at = (at + 1) % MOST_OPERATORS) {
+        operator_rules *known = atomic_load_explicit(&operators[at], memory_order_acquire);
+        if (!known) return NULL;
+        if (known->op == op) return known->rules;
+    }
+}
+
+static bool add_rules(const void *op, const char *rules, size_t count)
+{
+    pthread_mutex_lock(&lock);
+    operator_rules *made = NULL;
+    bool room = operator_count < MOST_OPERATORS / 2 && count <= GLUE_MOST_ARGUMENTS;
+    if (room && !rules_of(op)) made = calloc(1, sizeof *made);
+    if (made) {
+        size_t at = place_of(op);
+        made->op = op;
+        memcpy(made->rules, rules, count);
+        while (atomic_load(&operators[at])) at = (at + 1) % MOST_OPERATORS;
+        atomic_store_explicit(&operators[at], made, memory_order_release);
+        operator_count++;
+    }
+    pthread_mutex_unlock(&lock);
+    return !room || made || rules_of(op);
+}
+
 // ---- the key
 
 void eager_begin(glue_call *call, const void *op)
@@ -48,6 +96,10 @@ void eager_begin(glue_call *call, const void *op)
     call->known = true;
     call->length = 0;
     call->tensor_count = 0;
+    call->op = op;
+    call->rules = rules_of(op);
+    call->has_float16 = false;
+    call->number_count = call->scalar_count = 0;
     eager_value(call, 'o', (uint64_t)(uintptr_t)op);
 }
 
@@ -67,7 +119,65 @@ void eager_value(glue_call *call, char kind, uint64_t bits)
     put(call, &bits, sizeof bits);
 }
 
-void eager_tensor(glue_call *call, const void *tensor)
+static void add_number(glue_call *call, size_t index, char kind, uint64_t bits, double value)
+{
+    if (index < GLUE_MOST_ARGUMENTS && call->number_count < GLUE_MOST_SCALARS)
+        call->numbers[call->number_count++] =
+            (glue_number){value, call->length, (uint8_t)index, kind == 'i'};
+    eager_value(call, kind, bits);
+}
+
+void eager_number(glue_call *call, size_t index, char kind, uint64_t bits)
+{
+    double value;
+    if (kind == 'i') value = (double)(int64_t)bits;
+    else memcpy(&value, &bits, sizeof value);
+    add_number(call, index, kind, bits, value);
+}
+
+// A tensor of the host without dimensions: a number to the card.
+static void add_number_of_tensor(glue_call *call, size_t index, const tensor_info *t)
+{
+    uint64_t bits = 0;
+    float narrow;
+    double value;
+    memcpy(&bits, t->base + t->offset * (int64_t)t->element_bytes, t->element_bytes);
+    eager_value(call, 's', (uint64_t)t->torch_dtype);
+    memcpy(&narrow, &bits, sizeof narrow);
+    memcpy(&value, &bits, sizeof value);
+    if (t->torch_dtype == aoti_torch_dtype_float64()) add_number(call, index, 'd', bits, value);
+    else if (t->torch_dtype == aoti_torch_dtype_float32())
+        add_number(call, index, 'd', bits, (double)narrow);
+    else if (t->torch_dtype == aoti_torch_dtype_int64())
+        add_number(call, index, 'i', bits, (double)(int64_t)bits);
+    else eager_value(call, 's', bits);
+}
+
+// Puts classes in the place of the values of parameters, which go behind the key: it then begins
+// with the key of any such call, and is as a whole that of this one.
+static void settle_scalars(glue_call *call)
+{
+    double limit = core_scalar_limit(call->has_float16), like;
+    for (uint32_t i = 0; i < call->number_count && call->known; i++) {
+        const glue_number *n = &call->numbers[i];
+        spyre_scalar_rule rule = (spyre_scalar_rule)call->rules[n->argument];
+        if (!rule || !spyre_scalar_like(rule, n->value, n->is_int, limit, &like)) continue;
+        uint8_t *place = call->key + n->at;
+        call->scalars[call->scalar_count++] = n->value;
+        *place = n->is_int ? 'I' : 'D';
+        memcpy(place + 1, &like, sizeof like);
+    }
+    size_t bytes = call->scalar_count * sizeof *call->scalars;
+    call->known = call->known && call->length + bytes <= sizeof call->key;
+    if (call->known) memcpy(call->key + call->length, call->scalars, bytes);
+}
+
+static uint32_t length_with_values(const glue_call *call)
+{
+    return call->length + call->scalar_count * (uint32_t)sizeof *call->scalars;
+}
+
+void eager_tensor(glue_call *call, size_t index, const void *tensor)
 {
     for (uint32_t i = 0; i < call->tensor_count; i++) {
         if (!glue_same_tensor(call->tensors[i], tensor)) continue;
@@ -82,12 +192,10 @@ void eager_tensor(glue_call *call, const void *tensor)
     bool number = t.device_type == aoti_torch_device_type_cpu() && t.rank == 0 && t.base &&
                   t.element_bytes <= sizeof(uint64_t);
     if (number) {
-        uint64_t bits = 0;
-        memcpy(&bits, t.base + t.offset * (int64_t)t.element_bytes, t.element_bytes);
-        eager_value(call, 's', (uint64_t)t.torch_dtype);
-        eager_value(call, 's', bits);
+        add_number_of_tensor(call, index, &t);
         return;
     }
+    call->has_float16 = call->has_float16 || t.torch_dtype == aoti_torch_dtype_float16();
     call->known = call->known && t.storage && t.storage->typed;
     if (!call->known) return;
     eager_value(call, 't', 0);
@@ -101,16 +209,16 @@ void eager_tensor(glue_call *call, const void *tensor)
 // ---- the table
 
 // FNV-1a over words; keys differ in few of them.
-static uint64_t hash_key(const glue_call *call)
+static uint64_t hash_key(const glue_call *call, uint32_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325), word;
     uint32_t at = 0;
-    for (; at + sizeof word <= call->length; at += (uint32_t)sizeof word) {
+    for (; at + sizeof word <= length; at += (uint32_t)sizeof word) {
         memcpy(&word, call->key + at, sizeof word);
         hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
         hash ^= hash >> 29;
     }
-    for (; at < call->length; at++) hash = (hash ^ call->key[at]) * UINT64_C(0x100000001b3);
+    for (; at < length; at++) hash = (hash ^ call->key[at]) * UINT64_C(0x100000001b3);
     return hash ^ hash >> 32;
 }
 
@@ -138,11 +246,11 @@ static bool grow(void)
 }
 
 // The caller lets go of it.
-static program *find(const glue_call *call)
+static program *find_by(const glue_call *call, uint32_t length)
 {
-    uint64_t hash = hash_key(call);
+    uint64_t hash = hash_key(call, length);
     pthread_mutex_lock(&lock);
-    program *found = slot_count ? *slot_of(hash, call->key, call->length) : NULL;
+    program *found = slot_count ? *slot_of(hash, call->key, length) : NULL;
     if (found) atomic_fetch_add_explicit(&found->users, 1, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
     return found;
@@ -152,6 +260,15 @@ static void let_go(program *p)
 {
     atomic_store_explicit(&p->used, true, memory_order_relaxed);
     atomic_fetch_sub_explicit(&p->users, 1, memory_order_release);
+}
+
+// The program of any call with such numbers, or where there is none that of these numbers.
+static program *find(glue_call *call)
+{
+    program *found = find_by(call, call->length);
+    if (!found || !found->by_value) return found;
+    let_go(found);
+    return find_by(call, length_with_values(call));
 }
 
 // Under the lock: empties a slot, and moves what would not be found any more.
@@ -241,7 +358,7 @@ static bool launch(const program *p, const glue_call *call, AtenTensorHandle *ou
     if (!device_context() || !gather_inputs(p, segment, call, inputs)) return false;
     for (uint32_t i = 0; i < segment->output_count; i++)
         if (!executable_output(segment, i, p->card, &outputs[i], buffers)) return false;
-    return executable_start(p->executable, 0, p->card, inputs, buffers);
+    return executable_start(p->executable, 0, p->card, inputs, buffers, call->scalars);
 }
 
 // Whether another tensor of the call lies in the storage of the one that is written: eager.py then
@@ -294,6 +411,7 @@ static int start(const program *p, glue_call *call)
 
 int eager_run(glue_call *call)
 {
+    if (call->rules && call->number_count) settle_scalars(call);
     program *p = call->known ? find(call) : NULL;
     if (!p) return ASK_PYTHON;
     int results = start(p, call);
@@ -330,30 +448,66 @@ static bool take_bytes(PyObject *list, uint8_t *out, uint32_t capacity, uint32_t
     return true;
 }
 
-// remember(executable, inputs, results, written): the operator that PyTorch is calling launches
+// note_scalars(rules): the operator that PyTorch is calling takes numbers as parameters by these
+// rules, one byte an argument.
+static PyObject *py_note_scalars(PyObject *self, PyObject *rules)
+{
+    (void)self;
+    char *bytes;
+    Py_ssize_t count;
+    if (PyBytes_AsStringAndSize(rules, &bytes, &count) < 0) return NULL;
+    if (!current || count == 0 || current->rules) Py_RETURN_NONE;
+    if (!add_rules(current->op, bytes, (size_t)count)) return PyErr_NoMemory();
+    current->rules = rules_of(current->op);
+    if (current->rules) settle_scalars(current);
+    Py_RETURN_NONE;
+}
+
+// Notes that the program of such a call depends on the values of its numbers.
+static void note_by_value(const glue_call *call, PyObject *object)
+{
+    program *p = calloc(1, sizeof *p + call->length);
+    if (!p) return;
+    p->hash = hash_key(call, call->length);
+    p->key_length = call->length;
+    p->by_value = true;
+    p->object = object;         // it goes with the program
+    Py_INCREF(object);
+    memcpy(p->key, call->key, call->length);
+    if (add(p)) return;
+    Py_DECREF(object);
+    free(p);
+}
+
+// remember(executable, inputs, results, written, scalars): the operator that PyTorch is calling launches
 // segment 0 of the executable; `written` is the index of the tensor that takes the only result, -1
-// for none.
+// for none; `scalars` numbers of the call are parameters.
 static PyObject *py_remember(PyObject *self, PyObject *args)
 {
     (void)self;
     PyObject *object, *inputs, *results;
     int written;
-    if (!PyArg_ParseTuple(args, "OOOi", &object, &inputs, &results, &written)) return NULL;
+    unsigned scalars;
+    if (!PyArg_ParseTuple(args, "OOOiI", &object, &inputs, &results, &written, &scalars))
+        return NULL;
     spyre_executable *executable = executable_of_object(object);
     if (!executable) return NULL;
     const glue_call *call = current;
     if (!call || !call->known || call->tensor_count == 0) Py_RETURN_NONE;
     const spyre_segment *segment = spyre_executable_segment(executable, 0);
-    program *p = calloc(1, sizeof *p + call->length);
+    if (scalars && scalars != call->scalar_count) Py_RETURN_NONE;
+    bool by_value = call->scalar_count > scalars;
+    uint32_t length = by_value ? length_with_values(call) : call->length;
+    program *p = calloc(1, sizeof *p + length);
     if (!p) return PyErr_NoMemory();
-    p->hash = hash_key(call);
-    p->key_length = call->length;
+    p->hash = hash_key(call, length);
+    p->key_length = length;
     p->card = call->storages[0]->card;
     p->executable = executable;
     p->object = object;
     p->prefers = executable_prefers(segment);
     p->written = written;
-    memcpy(p->key, call->key, call->length);
+    memcpy(p->key, call->key, length);
     bool fits = take_bytes(inputs, p->inputs, MOST_INPUTS, call->tensor_count, &p->input_count) &&
                 take_bytes(results, p->results, GLUE_MOST_RESULTS, segment->output_count,
                            &p->result_count) &&
@@ -369,6 +523,7 @@ static PyObject *py_remember(PyObject *self, PyObject *args)
         Py_DECREF(object);
         free(p);
     }
+    if (fits && by_value) note_by_value(call, object);
     free_forgotten();
     Py_RETURN_NONE;
 }
@@ -424,7 +579,9 @@ static PyObject *py_forget_operators(PyObject *self, PyObject *unused)
 }
 
 static PyMethodDef methods[] = {
-    {"remember", py_remember, METH_VARARGS, "(executable, inputs, results, written) -> None"},
+    {"remember", py_remember, METH_VARARGS,
+     "(executable, inputs, results, written, scalars) -> None"},
+    {"note_scalars", py_note_scalars, METH_O, "(rules) -> None"},
     {"forget_program", py_forget_program, METH_VARARGS, "(executable, always) -> forgotten"},
     {"forget_operators", py_forget_operators, METH_NOARGS, "() -> None"},
     {"register_operator", py_register_operator, METH_O, "(name) -> None"},

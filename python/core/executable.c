@@ -46,14 +46,14 @@ static PyObject *py_segment(PyObject *self, PyObject *index)
     const spyre_segment *segment = executable_segment(self, index, &number);
     if (!segment) return NULL;
     bool card = segment->kind == SPYRE_SEGMENT_CARD;
-    return Py_BuildValue("{s:s,s:z,s:N,s:N,s:N,s:I,s:L,s:L,s:L,s:d,s:N}", "kind",
+    return Py_BuildValue("{s:s,s:z,s:N,s:N,s:N,s:I,s:L,s:L,s:L,s:d,s:I,s:N}", "kind",
                          card ? "card" : "host", "name", card ? segment->name : NULL, "nodes",
                          id_list(segment->nodes, segment->node_count), "inputs",
                          id_list(segment->inputs, segment->input_count), "outputs",
                          output_values(segment), "kernels", segment->kernel_count, "macs",
                          (long long)segment->mac_count, "bytes", (long long)segment->memory_bytes,
                          "pool_bytes", (long long)segment->pool_bytes, "card_us", segment->card_us,
-                         "views", output_views(segment));
+                         "scalars", segment->scalar_count, "views", output_views(segment));
 }
 
 // input_storage(segment, input) -> (sizes, strides, layout) of the storage a launch expects.
@@ -218,9 +218,9 @@ static PyMethodDef executable_methods[] = {
     {"lx_use", py_lx_use, METH_O, "(segment) -> a dict: how it uses the LX of a core"},
     {"counters", py_counters, METH_O, "(segment) -> a dict a kernel: what it uses"},
     {"launch", executable_launch, METH_VARARGS,
-     "(segment, inputs, card) -> [results that are not views]; asynchronous"},
+     "(segment, inputs, card, scalars=()) -> [results that are not views]; asynchronous"},
     {"interpret", executable_interpret, METH_VARARGS,
-     "(segment, inputs, card) -> the same by the interpreter of bundles"},
+     "(segment, inputs, card, scalars=()) -> the same by the interpreter of bundles"},
     {"preferred_inputs", executable_preferred_inputs, METH_O,
      "(segment) -> [inputs that it would read in another layout without copying them first]"},
     {"prefer_layout", executable_prefer_layout, METH_VARARGS,

@@ -354,25 +354,25 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
 
 // ---- operators one by one
 
-void describe(glue_call *call, const c10::IValue &value)
+void describe(glue_call *call, size_t index, const c10::IValue &value)
 {
     if (value.isTensor()) {
         if (value.toTensor().defined())
-            eager_tensor(call, &value.toTensor());
+            eager_tensor(call, index, &value.toTensor());
         else
             eager_value(call, 'u', 0);
     } else if (value.isNone()) {
         eager_value(call, 'n', 0);
     } else if (value.isInt()) {
-        eager_value(call, 'i', static_cast<uint64_t>(value.toInt()));
+        eager_number(call, index, 'i', static_cast<uint64_t>(value.toInt()));
     } else if (value.isDouble()) {
-        eager_value(call, 'd', c10::bit_cast<uint64_t>(value.toDouble()));
+        eager_number(call, index, 'd', c10::bit_cast<uint64_t>(value.toDouble()));
     } else if (value.isBool()) {
         eager_value(call, 'b', value.toBool());
     } else if (value.isList()) {
         auto items = value.toListRef();
         eager_value(call, 'l', items.size());
-        for (const auto &item : items) describe(call, item);
+        for (const auto &item : items) describe(call, SIZE_MAX, item);
     } else {
         call->known = false;
     }
@@ -391,7 +391,8 @@ void eager(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack
     glue_call call;
     size_t count = op.schema().arguments().size();
     eager_begin(&call, &op.schema());
-    for (const auto &value : torch::jit::last(*stack, count)) describe(&call, value);
+    size_t index = 0;
+    for (const auto &value : torch::jit::last(*stack, count)) describe(&call, index++, value);
     int results = eager_run(&call);
     if (results < 0) {
         Entered here(&call);

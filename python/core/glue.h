@@ -71,6 +71,15 @@ bool layout_read_text(const void *tensor, const char *text);
 
 // ---- operators one by one (eager.c)
 enum { GLUE_MOST_TENSORS = 16, GLUE_MOST_RESULTS = 4, GLUE_KEY_BYTES = 2048 };
+enum { GLUE_MOST_SCALARS = 4, GLUE_MOST_ARGUMENTS = 32 };
+
+// A number of a call, which may be a parameter of its program.
+typedef struct {
+    double value;
+    uint32_t at;                                // of its place in the key
+    uint8_t argument;
+    bool is_int;
+} glue_number;
 
 typedef struct glue_call glue_call;
 struct glue_call {
@@ -80,6 +89,12 @@ struct glue_call {
     storage *storages[GLUE_MOST_TENSORS];
     void *results[GLUE_MOST_RESULTS];           // new at::Tensor, the caller's
     const void *written;                        // the argument that is the result instead, or null
+    const void *op;
+    const uint8_t *rules;                       // by argument of the operator; null: no parameters
+    bool has_float16;
+    uint32_t number_count, scalar_count;        // the first few numbers; parameters among them
+    glue_number numbers[GLUE_MOST_SCALARS];
+    double scalars[GLUE_MOST_SCALARS];
     glue_call *outer;
     uint8_t key[GLUE_KEY_BYTES];
 };
@@ -87,7 +102,9 @@ struct glue_call {
 // Describes the call of an operator, argument by argument.
 void eager_begin(glue_call *call, const void *op);
 void eager_value(glue_call *call, char kind, uint64_t bits);
-void eager_tensor(glue_call *call, const void *tensor);
+// A tensor, and a number of argument `index` (SIZE_MAX: of a list). `kind`: 'i' or 'd'.
+void eager_tensor(glue_call *call, size_t index, const void *tensor);
+void eager_number(glue_call *call, size_t index, char kind, uint64_t bits);
 
 // Runs the call's program: the number of results, or -1 when there is none. Throws.
 int eager_run(glue_call *call);

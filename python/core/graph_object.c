@@ -128,6 +128,16 @@ static bool read_value(PyObject *object, spyre_arg *out)
     return core_u32(PyTuple_GetItem(object, 0), &out->of.value);
 }
 
+// (index, like): a number that each launch gives.
+static bool read_scalar(PyObject *object, spyre_arg *out)
+{
+    PyObject *like = PyTuple_GetItem(object, 1);
+    out->kind = SPYRE_ARG_SCALAR;
+    out->of.scalar.is_int = PyLong_Check(like);
+    out->of.scalar.like = PyFloat_AsDouble(like);
+    return core_u32(PyTuple_GetItem(object, 0), &out->of.scalar.index) && !PyErr_Occurred();
+}
+
 // Text is kept alive by `texts` until the node is added; the graph copies it then.
 static bool read_text(PyObject *object, PyObject *texts, spyre_arg *out)
 {
@@ -146,7 +156,8 @@ static bool read_argument(PyObject *object, PyObject *texts, spyre_arg *out)
 {
     memset(out, 0, sizeof *out);
     if (object == Py_None) return true;
-    if (PyTuple_Check(object)) return read_value(object, out);
+    if (PyTuple_Check(object))
+        return PyTuple_Size(object) == 2 ? read_scalar(object, out) : read_value(object, out);
     if (PyList_Check(object)) return read_list(object, texts, out);
     if (PyBool_Check(object)) {
         out->kind = SPYRE_ARG_BOOL;
@@ -317,7 +328,45 @@ static PyObject *py_op_names(PyObject *self, PyObject *unused)
     return names;
 }
 
+// op_scalars(name, count) -> bytes: for each of so many arguments the rule by which it is a
+// parameter of programs, 0 for none.
+static PyObject *py_op_scalars(PyObject *self, PyObject *args)
+{
+    (void)self;
+    const char *name;
+    unsigned count;
+    char rules[GLUE_MOST_ARGUMENTS];
+    if (!PyArg_ParseTuple(args, "sI", &name, &count)) return NULL;
+    if (count > sizeof rules) count = sizeof rules;
+    for (uint32_t i = 0; i < count; i++) rules[i] = (char)spyre_op_scalar(name, i);
+    return PyBytes_FromStringAndSize(rules, (Py_ssize_t)count);
+}
+
+// scalar_like(rule, value, has_float16) -> the number that stands for the class of an int or float,
+// or None: it is no parameter.
+static PyObject *py_scalar_like(PyObject *self, PyObject *args)
+{
+    (void)self;
+    unsigned rule;
+    PyObject *value;
+    int has_float16;
+    double like;
+    if (!PyArg_ParseTuple(args, "IOp", &rule, &value, &has_float16)) return NULL;
+    bool is_int = PyLong_Check(value);
+    double number = PyFloat_AsDouble(value);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();          // an int beyond any float
+        Py_RETURN_NONE;
+    }
+    if (!spyre_scalar_like((spyre_scalar_rule)rule, number, is_int, core_scalar_limit(has_float16),
+                           &like))
+        Py_RETURN_NONE;
+    return PyFloat_FromDouble(like);
+}
+
 static PyMethodDef functions[] = {
+    {"op_scalars", py_op_scalars, METH_VARARGS, "(op, count) -> rule of each argument"},
+    {"scalar_like", py_scalar_like, METH_VARARGS, "(rule, value, has_float16) -> number or None"},
     {"op_names", py_op_names, METH_NOARGS, "Operators that are handed over whole."},
     {NULL, NULL, 0, NULL},
 };

@@ -155,30 +155,31 @@ static PyObject *output_tensors(launch *l)
     return list;
 }
 
-// spyre_launch or spyre_interpret.
+// spyre_launch_scalars or spyre_interpret_scalars.
 typedef spyre_status launcher(spyre_context *, uint32_t, uint32_t, spyre_executable *, uint32_t,
-                              const uint64_t *, const uint64_t *);
+                              const uint64_t *, const uint64_t *, const double *);
 
 static bool start_segment(launcher *start, spyre_executable *executable, uint32_t segment,
-                          uint32_t card, const uint64_t *inputs, const uint64_t *buffers)
+                          uint32_t card, const uint64_t *inputs, const uint64_t *buffers,
+                          const double *scalars)
 {
     spyre_context *context = device_context();
     if (!context) return false;
     void *range = profiler_begin_launch(spyre_executable_segment(executable, segment)->name);
     bool ok = core_check(
-        start(context, card, stream_current(card), executable, segment, inputs, buffers));
+        start(context, card, stream_current(card), executable, segment, inputs, buffers, scalars));
     profiler_end_launch(range);
     return ok;
 }
 
 bool executable_start(spyre_executable *executable, uint32_t segment, uint32_t card,
-                      const uint64_t *inputs, const uint64_t *buffers)
+                      const uint64_t *inputs, const uint64_t *buffers, const double *scalars)
 {
-    return start_segment(spyre_launch, executable, segment, card, inputs, buffers);
+    return start_segment(spyre_launch_scalars, executable, segment, card, inputs, buffers, scalars);
 }
 
 static PyObject *launch_segment(launcher *start, spyre_executable *executable, uint32_t index,
-                                PyObject *tensors, uint32_t card)
+                                PyObject *tensors, uint32_t card, const double *scalars)
 {
     launch l = {.segment = spyre_executable_segment(executable, index)};
     PyObject *results = NULL;
@@ -186,7 +187,7 @@ static PyObject *launch_segment(launcher *start, spyre_executable *executable, u
     bool ok;
     Py_BEGIN_ALLOW_THREADS
     ok = device_context() && make_outputs(&l, card) &&
-         start_segment(start, executable, index, card, l.inputs, l.buffers);
+         start_segment(start, executable, index, card, l.inputs, l.buffers, scalars);
     Py_END_ALLOW_THREADS
     results = ok ? output_tensors(&l) : core_raise();
 done:
@@ -194,11 +195,28 @@ done:
     return results;
 }
 
+enum { MOST_SCALARS = 256 };
+
+// The numbers of a launch, as many as the segment takes; false with an exception set.
+static bool read_scalars(PyObject *numbers, const spyre_segment *segment, double *out)
+{
+    Py_ssize_t count = numbers ? PyTuple_Size(numbers) : 0;
+    if (count < 0) return false;
+    if (count < (Py_ssize_t)segment->scalar_count || count > MOST_SCALARS) {
+        PyErr_Format(PyExc_ValueError, "the segment takes %u numbers, %zd were given",
+                     segment->scalar_count, count);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) out[i] = PyFloat_AsDouble(PyTuple_GetItem(numbers, i));
+    return !PyErr_Occurred();
+}
+
 static PyObject *start_with(launcher *start, PyObject *self, PyObject *args)
 {
-    PyObject *index, *inputs;
+    PyObject *index, *inputs, *numbers = NULL;
     uint32_t card, number;
-    if (!PyArg_ParseTuple(args, "OOO&", &index, &inputs, core_u32, &card)) return NULL;
+    double scalars[MOST_SCALARS];
+    if (!PyArg_ParseTuple(args, "OOO&|O", &index, &inputs, core_u32, &card, &numbers)) return NULL;
     const spyre_segment *segment = executable_segment(self, index, &number);
     if (!segment) return NULL;
     if (segment->kind != SPYRE_SEGMENT_CARD || card >= device_count()) {
@@ -206,21 +224,23 @@ static PyObject *start_with(launcher *start, PyObject *self, PyObject *args)
                   segment->kind == SPYRE_SEGMENT_CARD ? "card" : "host", card, device_count());
         return core_raise();
     }
+    if (!read_scalars(numbers, segment, scalars)) return NULL;
     PyObject *tensors = PySequence_Tuple(inputs);       // holds them while they are in use
     if (!tensors) return NULL;
-    PyObject *results = launch_segment(start, executable_of_object(self), number, tensors, card);
+    PyObject *results =
+        launch_segment(start, executable_of_object(self), number, tensors, card, scalars);
     Py_DECREF(tensors);
     return results;
 }
 
 PyObject *executable_launch(PyObject *self, PyObject *args)
 {
-    return start_with(spyre_launch, self, args);
+    return start_with(spyre_launch_scalars, self, args);
 }
 
 PyObject *executable_interpret(PyObject *self, PyObject *args)
 {
-    return start_with(spyre_interpret, self, args);
+    return start_with(spyre_interpret_scalars, self, args);
 }
 
 // ---- layouts that a program prefers
@@ -310,7 +330,7 @@ static bool run_on(spyre_executable *executable, const spyre_segment *segment, P
                         &buffers[o->buffer]))
             return false;
     }
-    return executable_start(executable, 0, card, inputs, buffers);
+    return executable_start(executable, 0, card, inputs, buffers, NULL);
 }
 
 // Every tensor of the call is an input or an output that has a buffer, by its number.

@@ -9,6 +9,31 @@
 #include "compile/cache/cache_table.h"
 #include "compile/counters.h"
 
+// Constants come last.
+static spyre_status bind_scalars(arena *memory, executable_segment *segment)
+{
+    uint32_t count = segment->front.scalar_count;
+    job_scalar *scalars = ARENA_NEW(memory, job_scalar, count);
+    TRY_ALLOC(scalars);
+    for (uint32_t s = 0; s < count; s++) {
+        const front_scalar *from = &segment->front.scalars[s];
+        scalars[s] = (job_scalar){segment->argument_count - 1, from->index, from->form,
+                                  from->format, from->offset};
+    }
+    segment->scalars = scalars;
+    segment->scalar_count = count;
+    return NULL;
+}
+
+// Numbers that a launch gives, up to the last that the program reads.
+static uint32_t count_scalars(const executable_segment *segment)
+{
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < segment->scalar_count; s++)
+        if (segment->scalars[s].index >= count) count = segment->scalars[s].index + 1;
+    return count;
+}
+
 spyre_status executable_bind_arguments(spyre_executable *e, uint32_t index)
 {
     executable_segment *segment = &e->segments[index];
@@ -33,7 +58,7 @@ spyre_status executable_bind_arguments(spyre_executable *e, uint32_t index)
     }
     segment->arguments = arguments;
     segment->argument_count = b->args.count;
-    return NULL;
+    return bind_scalars(e->memory, segment);
 }
 
 static spyre_status count_work(arena *memory, executable_segment *segment)
@@ -79,7 +104,10 @@ spyre_status executable_make_job(spyre_executable *executable, uint32_t index)
     job_plan plan = {.program = segment->program,
                      .argument_count = segment->argument_count,
                      .arguments = segment->arguments,
+                     .scalar_count = segment->scalar_count,
+                     .scalars = segment->scalars,
                      .forgets_lx = true};
+    segment->info.scalar_count = count_scalars(segment);
     TRY(name_segment(executable->memory, index, segment));
     plan.name = segment->info.name;
     TRY(job_create(&plan, &segment->job));

@@ -20,6 +20,8 @@ typedef struct {
     isa_program *program;               // card segments only, from here on
     uint32_t argument_count;            // of the program
     const job_argument *arguments;
+    uint32_t scalar_count;              // sticks of its constants that each launch fills
+    const job_scalar *scalars;
     job *job;
     const spyre_kernel_counters *counters;  // of every kernel of the program
     spyre_graph *graph;                 // null from here on when the executable was read

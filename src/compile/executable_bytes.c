@@ -25,6 +25,17 @@ static spyre_status put_program(arena *memory, const executable_segment *segment
         bytes_put(out, &plain, sizeof plain);
         if (a->kind == JOB_CONSTANTS) bytes_put(out, a->data, (size_t)a->bytes);
     }
+    bytes_put_number(out, segment->scalar_count);
+    for (uint32_t s = 0; s < segment->scalar_count; s++) {
+        job_scalar plain;
+        memset(&plain, 0, sizeof plain);
+        plain.argument = segment->scalars[s].argument;
+        plain.index = segment->scalars[s].index;
+        plain.form = segment->scalars[s].form;
+        plain.format = segment->scalars[s].format;
+        plain.offset = segment->scalars[s].offset;
+        bytes_put(out, &plain, sizeof plain);
+    }
     return NULL;
 }
 
@@ -90,6 +101,22 @@ static spyre_status broken(const char *what)
     return status_new(SPYRE_INVALID_FORMAT, "%s", what);
 }
 
+static spyre_status take_scalars(bytes_reader *from, executable_segment *segment)
+{
+    uint64_t count = bytes_take_number(from);
+    const job_scalar *scalars = BYTES_TAKE(from, job_scalar, count);
+    if (!scalars) return broken("it ends inside the scalars");
+    for (uint64_t s = 0; s < count; s++) {
+        bool good = scalars[s].index < GRAPH_MOST_SCALARS &&
+                    (uint32_t)scalars[s].form < SPYRE_SCALAR_FORM_COUNT &&
+                    spyre_format_bytes(scalars[s].format) > 0;
+        if (!good) return broken("a scalar has no such form");
+    }
+    segment->scalars = scalars;
+    segment->scalar_count = (uint32_t)count;
+    return NULL;
+}
+
 static spyre_status take_arguments(spyre_executable *e, bytes_reader *from,
                                    executable_segment *segment)
 {
@@ -106,7 +133,7 @@ static spyre_status take_arguments(spyre_executable *e, bytes_reader *from,
     }
     segment->arguments = arguments;
     segment->argument_count = (uint32_t)count;
-    return NULL;
+    return take_scalars(from, segment);
 }
 
 static spyre_status take_program(spyre_executable *e, bytes_reader *from, uint32_t index)

@@ -7,10 +7,12 @@
 #include "bundle/interpret.h"
 #include "compile/card_bytes.h"
 #include "compile/executable.h"
+#include "tensor/scalar.h"
 
 typedef struct {
     const executable_segment *segment;
     const uint64_t *inputs, *buffers;   // card addresses
+    const double *scalars;
     card_bytes place;                   // context, card, stream
     bundle_buffer *copies;              // of every argument
 } interpretation;
@@ -40,6 +42,12 @@ static spyre_status fetch(interpretation *in, uint32_t k)
     TRY_ALLOC(copy->bytes);
     if (argument->kind == JOB_CONSTANTS)
         memcpy(copy->bytes, argument->data, (size_t)argument->bytes);
+    for (uint32_t s = 0; s < in->segment->scalar_count; s++) {
+        const job_scalar *scalar = &in->segment->scalars[s];
+        if (scalar->argument == k)
+            scalar_fill_stick((char *)copy->bytes + scalar->offset, scalar->format,
+                              scalar_apply(scalar->form, in->scalars[scalar->index]));
+    }
     if (!is_on_card(in, k) || argument->bytes == 0) return NULL;
     const card_bytes place = place_of(in, k);
     return card_bytes_read(&place, copy->bytes);
@@ -80,11 +88,23 @@ spyre_status spyre_interpret(spyre_context *context, uint32_t card_id, uint32_t 
                              spyre_executable *executable, uint32_t segment,
                              const uint64_t *inputs, const uint64_t *buffers)
 {
+    return spyre_interpret_scalars(context, card_id, stream, executable, segment, inputs, buffers,
+                                   NULL);
+}
+
+spyre_status spyre_interpret_scalars(spyre_context *context, uint32_t card_id, uint32_t stream,
+                                     spyre_executable *executable, uint32_t segment,
+                                     const uint64_t *inputs, const uint64_t *buffers,
+                                     const double *scalars)
+{
     const spyre_executable *staged = executable;
     interpretation in = {.inputs = inputs,
                          .buffers = buffers,
+                         .scalars = scalars,
                          .place = {.context = context, .card = card_id, .stream = stream}};
     TRY(executable_staged_segment(&staged, segment, &in.segment));
+    if (in.segment->scalar_count && !scalars)
+        return status_new(SPYRE_INVALID_ARGUMENT, "a launch without its scalars");
     uint32_t count = in.segment->front.bundle->args.count;
     in.copies = calloc(count + 1u, sizeof *in.copies);
     uint8_t *lx = calloc(BUNDLE_MAX_CORES, BUNDLE_LX_BYTES);

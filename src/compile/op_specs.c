@@ -49,6 +49,8 @@ static spyre_status print_argument(const executable_segment *s, uint32_t buffer,
     case LOOP_CONSTANT:
         *out = json_pack("{s:s, s:o, s:s}", "kind", "constant", "value", op_spec_real(of->value),
                          "dtype", spyre_dtype_name(of->dtype));
+        if (of->scalar && json_object_set_new(*out, "scalar", json_integer(of->scalar - 1)))
+            return status_no_memory();
         return NULL;
     case LOOP_LOCAL: break;
     }

@@ -40,6 +40,7 @@ static void put_operands(const spyre_graph *graph, const spyre_arg *args, uint32
     put_number(count, key);
     for (uint32_t i = 0; i < count; i++) {
         put_number(args[i].kind, key);
+        if (args[i].kind == SPYRE_ARG_SCALAR) put_number(args[i].of.scalar.is_int, key);
         if (args[i].kind == SPYRE_ARG_VALUE) put_type(graph, args[i].of.value, key);
         if (args[i].kind == SPYRE_ARG_LIST)
             put_operands(graph, args[i].of.list.items, args[i].of.list.count, key);

@@ -35,6 +35,14 @@ typedef struct {
     front_record items[FRONT_PASS_COUNT + 3];
 } front_records;
 
+// A stick among the constants, at byte `offset`, of the number `index` that a launch gives.
+typedef struct {
+    uint32_t index;
+    spyre_scalar_form form;
+    spyre_format format;
+    int64_t offset;
+} front_scalar;
+
 // What the caller has to bind at launch, in the order of the bundle's arguments: the pool first
 // when there is one, then the graph's inputs, the output buffers, the constants when there are
 // some.
@@ -43,6 +51,8 @@ typedef struct {
     loop_graph *loops; // the final loop IR, for reports
     bool has_pool, has_constants;
     uint32_t input_count, output_buffer_count;
+    uint32_t scalar_count;      // sticks of the constants that each launch fills
+    const front_scalar *scalars;
     front_records records;
 } front_result;
 

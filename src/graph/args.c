@@ -49,6 +49,7 @@ static const char *kind_name(spyre_arg_kind kind)
     case SPYRE_ARG_DTYPE: return "a dtype";
     case SPYRE_ARG_STRING: return "a string";
     case SPYRE_ARG_LIST: return "a list";
+    case SPYRE_ARG_SCALAR: return "a number of each launch";
     }
     return "something unknown";
 }
@@ -102,9 +103,26 @@ spyre_status graph_arg_real(const spyre_graph *graph, uint32_t node, uint32_t in
         *out = (double)arg->of.integer;
     } else if (arg->kind == SPYRE_ARG_BOOL) {
         *out = arg->of.boolean ? 1.0 : 0.0;
+    } else if (arg->kind == SPYRE_ARG_SCALAR) {
+        return status_new(SPYRE_UNSUPPORTED, "%s: argument %u: the program depends on its value",
+                          graph_node_place(graph, node), index);
     } else {
         return wrong_kind(graph, node, index, "a number", arg->kind);
     }
+    return NULL;
+}
+
+spyre_status graph_arg_number(const spyre_graph *graph, uint32_t node, uint32_t index,
+                              double fallback, graph_number *out)
+{
+    const spyre_arg *arg = find_arg(graph, node, index);
+    *out = (graph_number){.value = fallback};
+    if (!arg || arg->kind != SPYRE_ARG_SCALAR)
+        return graph_arg_real(graph, node, index, fallback, &out->value);
+    *out = (graph_number){.value = arg->of.scalar.like,
+                          .scalar = arg->of.scalar.index + 1,
+                          .form = arg->of.scalar.form,
+                          .is_int = arg->of.scalar.is_int};
     return NULL;
 }
 

@@ -265,6 +265,12 @@ static spyre_status copy_arg(spyre_graph *graph, const spyre_arg *from, uint32_t
     case SPYRE_ARG_INT:
     case SPYRE_ARG_FLOAT:
     case SPYRE_ARG_BOOL: return NULL;
+    case SPYRE_ARG_SCALAR:
+        if (from->of.scalar.index < GRAPH_MOST_SCALARS &&
+            (uint32_t)from->of.scalar.form < SPYRE_SCALAR_FORM_COUNT)
+            return NULL;
+        return status_new(SPYRE_INVALID_ARGUMENT, "scalar %u, form %d: at most %d scalars",
+                          from->of.scalar.index, (int)from->of.scalar.form, GRAPH_MOST_SCALARS);
     case SPYRE_ARG_VALUE:
         if (from->of.value < graph->values.count) return NULL;
         return status_new(SPYRE_INVALID_ARGUMENT, "value %u does not exist, the graph has %u",

@@ -102,6 +102,16 @@ struct spyre_graph {
 SPYRE_MUST_CHECK spyre_status graph_view_constant(const spyre_graph *graph, const graph_view *view,
                                                   spyre_view *out_view);
 
+enum { GRAPH_MOST_SCALARS = 256 };
+
+// A number that is known, or one that each launch gives.
+typedef struct {
+    double value;           // of a parameter: a number of its class (spyre_scalar_like())
+    uint32_t scalar;        // the parameter's number plus one; 0: the value is known
+    spyre_scalar_form form;
+    bool is_int;            // a parameter's
+} graph_number;
+
 // Argument accessors; a missing argument (index >= arg_count or NONE) gives the default. The status
 // names node, op, argument index and what was expected.
 SPYRE_MUST_CHECK spyre_status graph_arg_value(const spyre_graph *graph, uint32_t node,
@@ -112,6 +122,9 @@ SPYRE_MUST_CHECK spyre_status graph_arg_int(const spyre_graph *graph, uint32_t n
 SPYRE_MUST_CHECK spyre_status graph_arg_real(const spyre_graph *graph, uint32_t node,
                                              uint32_t index, double fallback,
                                              double *out); // int and bool allowed
+// UNSUPPORTED above for a number that each launch gives.
+SPYRE_MUST_CHECK spyre_status graph_arg_number(const spyre_graph *graph, uint32_t node,
+                                               uint32_t index, double fallback, graph_number *out);
 SPYRE_MUST_CHECK spyre_status graph_arg_bool(const spyre_graph *graph, uint32_t node,
                                              uint32_t index, bool fallback, bool *out);
 // Ints of a list (or of a single int) into out[0..SPYRE_MAX_RANK); count 0 when None.

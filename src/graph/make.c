@@ -19,6 +19,16 @@ static spyre_arg real_arg(double value)
     return (spyre_arg){.kind = SPYRE_ARG_FLOAT, .of.real = value};
 }
 
+static spyre_arg number_arg(const graph_number *number)
+{
+    if (!number->scalar) return real_arg(number->value);
+    return (spyre_arg){.kind = SPYRE_ARG_SCALAR,
+                       .of.scalar = {.index = number->scalar - 1,
+                                     .form = number->form,
+                                     .is_int = number->is_int,
+                                     .like = number->value}};
+}
+
 static spyre_arg int_arg(int64_t value)
 {
     return (spyre_arg){.kind = SPYRE_ARG_INT, .of.integer = value};
@@ -66,29 +76,52 @@ static spyre_status emit(rewriter *r, aten_op op, const spyre_arg *args, uint32_
     return op < ATEN_NATIVE_COUNT ? native_check(r->target, id) : NULL;
 }
 
-spyre_status make_constant(rewriter *r, double value, spyre_dtype dtype, tensor *out)
+static graph_number as_dtype(const graph_number *number, spyre_dtype dtype)
+{
+    graph_number out = *number;
+    if (dtype == SPYRE_DTYPE_BOOL && !out.scalar) out.value = out.value != 0 ? 1 : 0;
+    return out;
+}
+
+static bool same_number(const graph_number *a, const graph_number *b)
+{
+    return memcmp(&a->value, &b->value, sizeof a->value) == 0 && a->scalar == b->scalar &&
+           a->form == b->form;
+}
+
+spyre_status make_number(rewriter *r, const graph_number *number, spyre_dtype dtype, tensor *out)
 {
     spyre_view scalar = {0};
-    if (dtype == SPYRE_DTYPE_BOOL) value = value != 0 ? 1 : 0;
+    graph_number wanted = as_dtype(number, dtype);
     for (uint32_t i = 0; i < r->constants.count; i++) {
         const rewrite_constant *known = &r->constants.items[i];
-        bool same = memcmp(&known->value, &value, sizeof value) == 0 && known->dtype == dtype;
-        if (!same) continue;
+        if (!same_number(&known->number, &wanted) || known->dtype != dtype) continue;
         *out = known->made;
         return NULL;
     }
-    spyre_arg args[2] = {real_arg(value), {.kind = SPYRE_ARG_DTYPE, .of.dtype = dtype}};
+    spyre_arg args[2] = {number_arg(&wanted), {.kind = SPYRE_ARG_DTYPE, .of.dtype = dtype}};
     TRY(emit(r, ATEN_SPYRE_CONSTANT, args, 2, dtype, &scalar, NULL, out));
-    rewrite_constant made = {value, dtype, *out};
+    rewrite_constant made = {wanted, dtype, *out};
     return VEC_PUSH(r->target->memory, &r->constants, made);
+}
+
+spyre_status make_constant(rewriter *r, double value, spyre_dtype dtype, tensor *out)
+{
+    return make_number(r, &(graph_number){.value = value}, dtype, out);
 }
 
 spyre_status make_full(rewriter *r, double value, spyre_dtype dtype, const spyre_view *sizes,
                        const tensor *into, tensor *out)
 {
+    return make_full_of(r, &(graph_number){.value = value}, dtype, sizes, into, out);
+}
+
+spyre_status make_full_of(rewriter *r, const graph_number *number, spyre_dtype dtype,
+                          const spyre_view *sizes, const tensor *into, tensor *out)
+{
     spyre_view view = view_contiguous(sizes->size, sizes->rank);
-    if (dtype == SPYRE_DTYPE_BOOL) value = value != 0 ? 1 : 0;
-    spyre_arg args[2] = {real_arg(value), {.kind = SPYRE_ARG_DTYPE, .of.dtype = dtype}};
+    graph_number wanted = as_dtype(number, dtype);
+    spyre_arg args[2] = {number_arg(&wanted), {.kind = SPYRE_ARG_DTYPE, .of.dtype = dtype}};
     if (view.rank == 0) {
         return emit(r, ATEN_SPYRE_CONSTANT, args, 2, dtype, &view, into, out);
     }
@@ -135,8 +168,14 @@ spyre_status make_binary(rewriter *r, aten_op op, const tensor *x, const tensor 
 spyre_status make_with(rewriter *r, aten_op op, const tensor *x, double value, const tensor *into,
                        tensor *out)
 {
+    return make_with_number(r, op, x, &(graph_number){.value = value}, into, out);
+}
+
+spyre_status make_with_number(rewriter *r, aten_op op, const tensor *x, const graph_number *number,
+                              const tensor *into, tensor *out)
+{
     tensor constant;
-    TRY(make_constant(r, value, x->dtype, &constant));
+    TRY(make_number(r, number, x->dtype, &constant));
     return make_binary(r, op, x, &constant, into, out);
 }
 

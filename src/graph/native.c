@@ -174,11 +174,24 @@ static spyre_status check_pointwise(const checker *c, const operand *result)
     return expect_sizes(&result->view, &sizes, RESULT);
 }
 
+// Of a number that each launch gives; the caller has seen to it that integers fit 32 bits.
+static spyre_status check_scalar(const graph_number *number, const operand *result)
+{
+    uint32_t set = dtype_set(result->dtype);
+    bool exact = number->is_int && number->form == SPYRE_SCALAR_AS_IS;
+    if (set != ATEN_DTYPES_BOOL && (set != ATEN_DTYPES_INT || exact)) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "a number of each launch as %s",
+                      spyre_dtype_name(result->dtype));
+}
+
 static spyre_status check_value(const checker *c, const operand *result)
 {
-    double value;
-    TRY(expect_real(c, 0));
-    TRY(graph_arg_real(c->graph, c->node_id, 0, 0, &value));
+    graph_number number;
+    bool is_scalar = c->node->arg_count > 0 && c->node->args[0].kind == SPYRE_ARG_SCALAR;
+    if (!is_scalar) TRY(expect_real(c, 0));
+    TRY(graph_arg_number(c->graph, c->node_id, 0, 0, &number));
+    if (is_scalar) return check_scalar(&number, result);
+    double value = number.value;
     bool is_int = dtype_set(result->dtype) == ATEN_DTYPES_INT;
     if (!is_int || (value >= INT32_MIN && value <= INT32_MAX && value == floor(value))) return NULL;
     return status_new(SPYRE_UNSUPPORTED, "%.15g does not fit the card's 32-bit integers", value);

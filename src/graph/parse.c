@@ -7,6 +7,7 @@
 
 #include "graph/print.h"
 #include "graph/scan.h"
+#include "tensor/scalar.h"
 
 typedef struct {
     scanner in;
@@ -205,6 +206,29 @@ static spyre_status read_list(parser *p, uint32_t depth, spyre_arg *out_arg)
     return NULL;
 }
 
+// "0(2.0)" or "0(0.25 rest)", behind the dollar sign.
+static spyre_status read_scalar(parser *p, spyre_arg *out_arg)
+{
+    int64_t index, integer = 0;
+    double real = 0;
+    bool is_int;
+    size_t length;
+    TRY(scan_int(&p->in, &index));
+    if (index < 0 || index >= GRAPH_MOST_SCALARS)
+        return scan_error(&p->in, "scalar %lld: at most %d", (long long)index, GRAPH_MOST_SCALARS);
+    TRY(scan_expect(&p->in, "("));
+    TRY(scan_number(&p->in, &is_int, &integer, &real));
+    *out_arg = (spyre_arg){.kind = SPYRE_ARG_SCALAR,
+                           .of.scalar = {.index = (uint32_t)index,
+                                         .is_int = is_int,
+                                         .like = is_int ? (double)integer : real}};
+    const char *word = scan_peek_word(&p->in, &length);
+    if (length && !scalar_form_named(word, length, &out_arg->of.scalar.form))
+        return scan_error(&p->in, "a scalar has no form '%.*s'", (int)length, word);
+    p->in.at += length;
+    return scan_expect(&p->in, ")");
+}
+
 // none, true, false, inf, nan or a dtype; false when the next word is none of them.
 static bool accept_word_arg(parser *p, spyre_arg *out_arg)
 {
@@ -244,6 +268,7 @@ static spyre_status read_arg(parser *p, uint32_t depth, spyre_arg *out_arg)
         return scan_string(&p->in, &out_arg->of.string);
     }
     if (scan_accept(&p->in, "[")) return read_list(p, depth, out_arg);
+    if (scan_accept(&p->in, "$")) return read_scalar(p, out_arg);
     if (accept_word_arg(p, out_arg)) return NULL;
     int64_t integer = 0;
     double real = 0;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tensor/scalar.h"
+
 static const char *const DTYPE_WORDS[SPYRE_DTYPE_COUNT] = {
     [SPYRE_DTYPE_F16] = "f16",
     [SPYRE_DTYPE_BF16] = "bf16",
@@ -124,6 +126,17 @@ void graph_print_string(const char *string, text *out)
 
 static void print_args(const spyre_graph *graph, const spyre_arg *args, uint32_t count, text *out);
 
+// "$0(2.0)", "$1(2)" of an int, "$0(0.25 rest)" where the program makes something of it.
+static void print_scalar(const spyre_arg *arg, text *out)
+{
+    text_printf(out, "$%u(", arg->of.scalar.index);
+    if (arg->of.scalar.is_int) text_printf(out, "%lld", (long long)arg->of.scalar.like);
+    else print_real(arg->of.scalar.like, out);
+    if (arg->of.scalar.form != SPYRE_SCALAR_AS_IS)
+        text_printf(out, " %s", scalar_form_word(arg->of.scalar.form));
+    text_append(out, ")");
+}
+
 static void print_arg(const spyre_graph *graph, const spyre_arg *arg, text *out)
 {
     switch (arg->kind) {
@@ -139,6 +152,7 @@ static void print_arg(const spyre_graph *graph, const spyre_arg *arg, text *out)
         print_args(graph, arg->of.list.items, arg->of.list.count, out);
         text_append(out, "]");
         break;
+    case SPYRE_ARG_SCALAR: print_scalar(arg, out); break;
     }
 }
 

@@ -75,6 +75,8 @@ static spyre_status add_arg(const rewriter *r, uint32_t index, arguments *all)
     if (kind == SPYRE_ARG_VALUE) {
         const graph_value *value = &r->target->values.items[arg->of.value];
         add(all, value->view.rank ? TENSOR : SCALAR, value->dtype);
+    } else if (kind == SPYRE_ARG_SCALAR) {
+        add(all, NUMBER, arg->of.scalar.is_int ? SPYRE_DTYPE_I64 : SPYRE_DTYPE_F32);
     } else if (kind == SPYRE_ARG_FLOAT) {
         add(all, NUMBER, SPYRE_DTYPE_F32);
     } else if (kind == SPYRE_ARG_INT) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/activity.h"
+#include "tensor/scalar.h"
 
 // Up to this much work a launch on an idle stream runs on the caller's thread: waking the worker
 // would take a good part of its time.
@@ -30,6 +31,8 @@ struct job {
     const isa_program *program;
     uint32_t argument_count;
     job_argument *arguments;
+    uint32_t scalar_count;
+    const job_scalar *scalars;
     char name[SPYRE_PROFILE_NAME];
     card_counters *kernels;             // of the program
     _Atomic(activity_outline *) outline;    // null until a launch is profiled
@@ -44,6 +47,7 @@ typedef struct {
     job *j;
     const job_binding *binding;
     const uint64_t *inputs, *buffers;   // the caller's, read while the task is submitted
+    double *scalars;                    // its own, one for each of the job's, behind `arguments`
     uint32_t argument_count;
     card_argument arguments[];
 } launch_task;
@@ -70,6 +74,15 @@ static spyre_status check_plan(const job_plan *plan)
     if (plan->argument_count != plan->program->arg_count) {
         return status_new(SPYRE_INTERNAL, "job %s: %u arguments, its program has %u", plan->name,
                           plan->argument_count, plan->program->arg_count);
+    }
+    for (uint32_t s = 0; s < plan->scalar_count; s++) {
+        const job_scalar *scalar = &plan->scalars[s];
+        const job_argument *of = scalar->argument < plan->argument_count
+                                     ? &plan->arguments[scalar->argument] : NULL;
+        if (!of || of->kind != JOB_CONSTANTS || scalar->offset < 0 ||
+            scalar->offset > of->bytes - SPYRE_STICK_BYTES)
+            return status_new(SPYRE_INVALID_FORMAT, "job %s: scalar %u lies in no constants",
+                              plan->name, s);
     }
     uint32_t pools = 0;
     for (uint32_t k = 0; k < plan->argument_count; k++)
@@ -99,6 +112,8 @@ spyre_status job_create(const job_plan *plan, job **out_job)
     j->program = plan->program;
     j->forgets_lx = plan->forgets_lx;
     j->argument_count = plan->argument_count;
+    j->scalar_count = plan->scalar_count;
+    j->scalars = plan->scalars;
     if (plan->argument_count)
         memcpy(j->arguments, plan->arguments, plan->argument_count * sizeof *j->arguments);
     strncpy(j->name, plan->name ? plan->name : "", sizeof j->name - 1);
@@ -307,9 +322,21 @@ static spyre_status prepare_launch(device *d, task *t)
     return NULL;
 }
 
+// Launches of a card run one after another, so that the job's constants are this one's now.
+static void put_scalars(device *d, const launch_task *self)
+{
+    for (uint32_t s = 0; s < self->j->scalar_count; s++) {
+        const job_scalar *scalar = &self->j->scalars[s];
+        uint64_t at = self->binding->constants[scalar->argument] + (uint64_t)scalar->offset;
+        scalar_fill_stick(card_memory(d->machine, at, SPYRE_STICK_BYTES), scalar->format,
+                          self->scalars[s]);
+    }
+}
+
 static spyre_status run_launch(device *d, task *t)
 {
     launch_task *self = (launch_task *)(void *)t;
+    put_scalars(d, self);
     return status_at(card_launch(d->machine, self->binding->program, self->arguments,
                                  self->argument_count, NULL),
                      "%s", t->name);
@@ -335,11 +362,15 @@ static void tell_kernels(const task *t, const spyre_activity *launch, activity_l
     activity_kernels(self->j->outline, launch, records);
 }
 
-static launch_task *make_task(job *j, const job_binding *binding)
+static launch_task *make_task(job *j, const job_binding *binding, const double *scalars)
 {
-    launch_task *self = calloc(1, sizeof *self + j->argument_count * sizeof *self->arguments);
+    size_t head = sizeof(launch_task) + j->argument_count * sizeof(card_argument);
+    launch_task *self = calloc(1, head + j->scalar_count * sizeof *scalars);
     if (!self) return NULL;
     self->j = j;
+    self->scalars = (double *)(void *)((char *)self + head);
+    for (uint32_t s = 0; s < j->scalar_count; s++)
+        self->scalars[s] = scalar_apply(j->scalars[s].form, scalars[j->scalars[s].index]);
     atomic_fetch_add(&j->references, 1);
     self->binding = binding;
     self->argument_count = j->argument_count;
@@ -359,13 +390,15 @@ static launch_task *make_task(job *j, const job_binding *binding)
 }
 
 spyre_status job_launch(spyre_context *context, uint32_t card_id, uint32_t stream_id, job *j,
-                        const uint64_t *inputs, const uint64_t *buffers)
+                        const uint64_t *inputs, const uint64_t *buffers, const double *scalars)
 {
     device *d;
+    if (j->scalar_count && !scalars)
+        return status_new(SPYRE_INVALID_ARGUMENT, "%s: a launch without its scalars", j->name);
     TRY(device_of(context, card_id, stream_id, &d));
     job_binding *binding;
     TRY(status_at(bind(d, j, &binding), "%s", j->name));
-    launch_task *self = make_task(j, binding);
+    launch_task *self = make_task(j, binding, scalars);
     TRY_ALLOC(self);
     self->inputs = inputs;
     self->buffers = buffers;

@@ -23,11 +23,21 @@ typedef struct {
     const void *data;
 } job_argument;
 
+// A stick of a JOB_CONSTANTS argument that every launch fills: that of number `index` of its scalars.
+typedef struct {
+    uint32_t argument, index;
+    spyre_scalar_form form;
+    spyre_format format;
+    int64_t offset;             // bytes
+} job_scalar;
+
 // The program and the constants must live until job_destroy; the rest is copied.
 typedef struct {
     const isa_program *program;
     uint32_t argument_count;    // program->arg_count
     const job_argument *arguments;
+    uint32_t scalar_count;
+    const job_scalar *scalars;  // as long as the program
     const char *name;           // in activity records
     bool forgets_lx;            // LX has no reader after a launch: see card_program_forget_lx()
 } job_plan;
@@ -48,10 +58,11 @@ int64_t job_bytes(job *j);
 const card_counters *job_counters(const job *j, const card_counters **out_kernels);
 
 // Enqueues one run. The addresses are card addresses inside allocations; their windows are checked
-// here, accesses when it runs. A fault becomes the stream's sticky error. A small job on an idle
+// here, accesses when it runs. `scalars` are the numbers that the plan's scalars name, copied; null
+// where it has none. A fault becomes the stream's sticky error. A small job on an idle
 // stream and card runs before this returns.
 SPYRE_MUST_CHECK spyre_status job_launch(spyre_context *context, uint32_t card_id,
                                          uint32_t stream_id, job *j, const uint64_t *inputs,
-                                         const uint64_t *buffers);
+                                         const uint64_t *buffers, const double *scalars);
 
 #endif

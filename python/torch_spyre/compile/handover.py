@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -70,15 +70,19 @@ class Launch:
         self.index = index
         self.views = segment_of(executable, index).views
 
-    def __call__(self, inputs: Sequence[torch.Tensor], card: int) -> list[torch.Tensor]:
-        results = self.launch(self.index, inputs, card)
+    def __call__(
+        self, inputs: Sequence[torch.Tensor], card: int, scalars: tuple[float, ...] = ()
+    ) -> list[torch.Tensor]:
+        results = self.launch(self.index, inputs, card, scalars)
         if self.views:
             self._add_views(inputs, results)
         return results
 
-    def interpret(self, inputs: Sequence[torch.Tensor], card: int) -> list[torch.Tensor]:
+    def interpret(
+        self, inputs: Sequence[torch.Tensor], card: int, scalars: tuple[float, ...] = ()
+    ) -> list[torch.Tensor]:
         """The same by the definition of bundles, which is slow."""
-        results = self.executable.interpret(self.index, inputs, card)
+        results = self.executable.interpret(self.index, inputs, card, scalars)
         self._add_views(inputs, results)
         return results
 
@@ -86,6 +90,19 @@ class Launch:
         for position, of_input, source, size, stride, offset in self.views:
             base = inputs[source] if of_input else results[source]
             results.insert(position, base.as_strided(size, stride, offset))
+
+
+class Scalar(NamedTuple):
+    """A number that each launch gives, as an argument of a node: number `index` of the launch's;
+    `like` is one of its class (`_C.scalar_like`), of its type."""
+
+    index: int
+    like: int | float
+
+
+def takes_scalars() -> bool:
+    """Whether numbers may be parameters. Programs that are written to files hold theirs."""
+    return not observers and not kernel_files.wanted()
 
 
 def op_name(op: OpOverload) -> str:
@@ -126,6 +143,8 @@ def check_devices(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
 
 def encode(value: Any, value_id: Callable[[Any], int | None]) -> Any:
     """One argument as Graph.add_node() takes it; `value_id(x)` is an id, or None for no tensor."""
+    if isinstance(value, Scalar):
+        return value
     number = value_id(value)
     if number is not None:
         return (number,)

@@ -103,8 +103,8 @@ class Bisect:
     ) -> tuple[Any, list[torch.Tensor], str | None]:
         """Stands in for dispatch._Operator.find: each program is judged when it is first called."""
         program, tensors, reason = self.find(operator, args, kwargs)
-        if program is not None and program not in self.judged and not self.busy:
-            self.judged.add(program)
+        if program is not None and program.launch not in self.judged and not self.busy:
+            self.judged.add(program.launch)
             return JudgedOperator(self, operator.op, args, kwargs, program), tensors, reason
         return program, tensors, reason
 

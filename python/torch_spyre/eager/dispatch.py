@@ -11,6 +11,7 @@ and out= forms compute the functional form, whose result takes the place of the 
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -40,7 +41,7 @@ Kernel = Callable[[Arguments, Keywords], Any]
 class _Program:
     """The compiled node: which tensors it takes, in which order its results come."""
 
-    __slots__ = ("launch", "inputs", "results", "single", "at_risk")
+    __slots__ = ("launch", "inputs", "results", "single", "at_risk", "scalars")
 
     def __init__(
         self,
@@ -55,14 +56,25 @@ class _Program:
         self.results = results  # index into the segment's outputs
         self.single = single
         self.at_risk = at_risk  # its int64 result may leave 32 bits: each call is looked at
+        self.scalars: tuple[float, ...] = ()  # numbers of the call that a launch gets
+
+    def given(self, scalars: tuple[float, ...]) -> _Program:
+        """The same program with the numbers of a call."""
+        if not scalars:
+            return self
+        program = copy.copy(self)
+        program.scalars = scalars
+        return program
 
     def remember(self, written: int = -1) -> None:
         """Tells core/eager.c that the operator which PyTorch is calling launches this program."""
         if not self.launch.views and not self.at_risk:
-            _C.remember(self.launch.executable, self.inputs, self.results, written)
+            _C.remember(
+                self.launch.executable, self.inputs, self.results, written, len(self.scalars)
+            )
 
     def run(self, tensors: Sequence[Tensor], card: int) -> Any:
-        outputs = self.launch([tensors[index] for index in self.inputs], card)
+        outputs = self.launch([tensors[index] for index in self.inputs], card, self.scalars)
         if self.single:
             return outputs[self.results[0]]
         return tuple(outputs[index] for index in self.results)
@@ -89,10 +101,17 @@ Found = tuple[_Program | None, list[Tensor], str | None]
 
 
 class _Operator:
-    """An operator; its programs by arguments are in `programs`."""
+    """An operator; its programs by arguments are in `programs`.
+
+    Numbers by the rules of aten.def are parameters of a program, which then serves all of them;
+    where the compiler needs their values (of what becomes bool, say), they are part of the key.
+    """
 
     def __init__(self, op: OpOverload):
         self.op = op
+        self.rules = _C.op_scalars(handover.op_name(op), len(schema_of(op).arguments))
+        if not any(self.rules):
+            self.rules = b""
         self.refusal = None if all(
             isinstance(r.type, torch.TensorType) for r in schema_of(op).returns
         ) and schema_of(op).returns else "its results are not tensors only"  # fmt: skip
@@ -114,28 +133,60 @@ class _Operator:
             room.check_host(self.op, args, kwargs)
             return None, [], self.refusal
         values = [_scalars(value) for value in handover.positional(self.op, args, kwargs)]
-        key = tuple([_key(value, tensors) for value in values])
-        known = programs.get((self.op, key))
-        if known is None:
-            room.check_host(self.op, args, kwargs)
-            known = self._compile(values, tensors)
-            programs.add((self.op, key), known)
-        program, reason = known
+        marked, scalars = self._mark(values)
+        program, reason = self._known(args, kwargs, values, marked, tensors)
+        if program is None and scalars:
+            tensors.clear()
+            scalars = ()
+            program, reason = self._known(args, kwargs, values, values, tensors)
+        if program is not None:
+            program = program.given(scalars)
         if program is not None and program.at_risk and integers.leaves_card(self.op, values):
             return None, tensors, "its int64 result may leave the card's 32-bit integers"
         return program, tensors, reason
+
+    def _mark(self, values: list[Any]) -> tuple[list[Any], tuple[float, ...]]:
+        """The arguments with `Scalar` in the place of parameters, and those numbers."""
+        if not self.rules or not handover.takes_scalars():
+            return values, ()
+        half = any(isinstance(v, Tensor) and v.dtype is torch.float16 for v in values)
+        marked, scalars = list(values), list[float]()
+        for index, rule in enumerate(self.rules):
+            value = values[index]
+            if not rule or type(value) not in (int, float):
+                continue
+            like = _C.scalar_like(rule, value, half)
+            if like is not None:
+                marked[index] = handover.Scalar(len(scalars), type(value)(like))
+                scalars.append(float(value))
+        return marked, tuple(scalars)
+
+    def _known(
+        self,
+        args: Arguments,
+        kwargs: Keywords,
+        values: list[Any],
+        marked: list[Any],
+        tensors: list[Tensor],
+    ) -> _Known:
+        key = (self.op, tuple([_key(value, tensors) for value in marked]))
+        known = programs.get(key)
+        if known is None:
+            room.check_host(self.op, args, kwargs)
+            known = self._compile(values, marked, tensors)
+            programs.add(key, known)
+        return known
 
     def kernel(self, args: Arguments, kwargs: Keywords) -> Any:
         """Called by PyTorch as the operator itself."""
         program, tensors, reason = self.find(args, kwargs)
         if program is None:
             return run_on_cpu(self.op, args, kwargs, reason)
+        _C.note_scalars(self.rules)
         program.remember()
         return program.run(tensors, tensors[0].device.index)
 
-    def _compile(
-        self, values: list[Any], tensors: Sequence[Tensor]
-    ) -> tuple[_Program | None, str | None]:
+    def _compile(self, values: list[Any], marked: list[Any], tensors: Sequence[Tensor]) -> _Known:
         if not tensors:
             return None, "it has no tensor argument"
         _C.check_settings(handover.settings())
@@ -146,11 +197,11 @@ class _Operator:
         if not operand_dtypes.are_accepted(self.op, values):
             return None, operand_dtypes.REFUSAL
         try:
-            return self._build(values, tensors), None
+            return self._build(values, marked, tensors), None
         except _C.Unsupported as refusal:
             return None, str(refusal)
 
-    def _build(self, values: list[Any], tensors: Sequence[Tensor]) -> _Program:
+    def _build(self, values: list[Any], marked: list[Any], tensors: Sequence[Tensor]) -> _Program:
         results = results_of(self.op, values)
         flat = list(results) if isinstance(results, (tuple, list)) else [results]
         if any(result is None for result in flat):
@@ -161,11 +212,11 @@ class _Operator:
         places = [index for index, tensor in enumerate(tensors) if tensor.numel() > 0]
         ids = {id(tensors[i]): graph.add_input(f"arg{i}", tensors[i]) for i in places}
         if len(places) < len(tensors):  # cat leaves out what is empty
-            values = [[item for item in values[0] if id(item) in ids], *values[1:]]
+            marked = [[item for item in marked[0] if id(item) in ids], *marked[1:]]
         _node, outputs = graph.add_node(
             self.op.__name__,
             handover.op_name(self.op),
-            handover.encode(values, lambda value: ids.get(id(value))),
+            handover.encode(marked, lambda value: ids.get(id(value))),
             [handover.result_type(result, True) for result in flat],
             f"eager {self.op}",
         )
@@ -219,6 +270,8 @@ def _key(value: object, tensors: list[Tensor]) -> object:
                 return index
         tensors.append(value)
         return _C.tensor_key(value)
+    if isinstance(value, handover.Scalar):
+        return (value.like.__class__, value.like, "parameter")
     if isinstance(value, list):
         return tuple([_key(item, tensors) for item in value])
     if isinstance(value, float):  # 0.0 equals -0.0, and no NaN equals another
@@ -261,6 +314,7 @@ def _in_place(op: OpOverload, functional: OpOverload) -> Kernel:
         result = program.run(tensors, tensors[0].device.index)
         if target.shape != result.shape or not _takes(op, target, result, args, kwargs):
             return run_on_cpu(op, args, kwargs, "its result has another shape or dtype")
+        _C.note_scalars(operator.rules)
         program.remember(written=0)
         return target.copy_(result)
 
@@ -286,6 +340,7 @@ def _with_out(op: OpOverload, functional: OpOverload) -> Kernel:
         ):
             return run_on_cpu(op, args, kwargs, "its result has another shape or dtype")
         if len(targets) == 1 and targets[0].shape == results[0].shape:
+            _C.note_scalars(operator.rules)
             program.remember(written=_position(targets[0], tensors))
         for target, result in zip(targets, results, strict=True):
             _resize_out(target, result.shape)

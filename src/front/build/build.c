@@ -171,12 +171,12 @@ static spyre_status build_gather(builder *b)
 static spyre_status build_full(builder *b)
 {
     uint32_t value = build_node_of(b)->results[0], constant;
-    double fill;
+    graph_number fill;
     space dims = {0};
     loop_op op;
-    TRY(graph_arg_real(b->graph, b->node, 0, 0, &fill));
+    TRY(graph_arg_number(b->graph, b->node, 0, 0, &fill));
     TRY(build_space(b, value, &dims));
-    TRY(build_add_constant(b, fill, b->graph->values.items[value].dtype, &constant));
+    TRY(build_add_number(b, &fill, b->graph->values.items[value].dtype, &constant));
     TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
     int64_t strides[LOOP_MAX_VARS + 2] = {0};
     build_add_access(&op, &dims, constant, 0, strides);
@@ -187,10 +187,10 @@ static spyre_status build_full(builder *b)
 static spyre_status build_constant(builder *b)
 {
     uint32_t value = build_node_of(b)->results[0];
-    double constant;
-    TRY(graph_arg_real(b->graph, b->node, 0, 0, &constant));
-    return build_add_constant(b, constant, b->graph->values.items[value].dtype,
-                              &b->buffer_of[value]);
+    graph_number number;
+    TRY(graph_arg_number(b->graph, b->node, 0, 0, &number));
+    return build_add_number(b, &number, b->graph->values.items[value].dtype,
+                            &b->buffer_of[value]);
 }
 
 static spyre_status build_piece(builder *b, uint32_t value, uint32_t result, int64_t offset)

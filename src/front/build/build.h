@@ -50,6 +50,8 @@ SPYRE_MUST_CHECK spyre_status build_add_result(const builder *b, loop_op *op, co
                                                const uint32_t *map);
 
 // A new constant buffer.
+SPYRE_MUST_CHECK spyre_status build_add_number(const builder *b, const graph_number *number,
+                                               spyre_dtype dtype, uint32_t *out);
 SPYRE_MUST_CHECK spyre_status build_add_constant(const builder *b, double value, spyre_dtype dtype,
                                                  uint32_t *out);
 

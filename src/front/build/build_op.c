@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "tensor/scalar.h"
+
 // A bundle's limit too; it keeps products of sizes and strides far from overflow.
 static const int64_t MOST_POINTS = (int64_t)1 << 40;
 
@@ -114,9 +116,17 @@ spyre_status build_tensor_arg(const builder *b, uint32_t index, uint32_t *out)
 
 spyre_status build_add_constant(const builder *b, double value, spyre_dtype dtype, uint32_t *out)
 {
+    return build_add_number(b, &(graph_number){.value = value}, dtype, out);
+}
+
+spyre_status build_add_number(const builder *b, const graph_number *number, spyre_dtype dtype,
+                              uint32_t *out)
+{
     loop_buffer buffer = {.name = "constant",
                           .kind = LOOP_CONSTANT,
-                          .value = value,
+                          .value = scalar_apply(number->form, number->value),
+                          .scalar = number->scalar,
+                          .form = number->form,
                           .dtype = dtype,
                           .format = spyre_dtype_card_format(dtype),
                           .stick = LOOP_NO_DIM,

@@ -15,6 +15,7 @@
 #include "bundle/unroll.h"
 #include "front/ir/division.h"
 #include "tensor/numeric.h"
+#include "tensor/scalar.h"
 
 static spyre_status refuse(const emitter *e, const char *why)
 {
@@ -313,12 +314,26 @@ static spyre_status fill_constants(const loop_graph *loops, bundle *b)
     TRY_ALLOC(bytes);
     for (uint32_t i = 0; i < loops->buffers.count; i++) {
         const loop_buffer *buffer = &loops->buffers.items[i];
-        uint32_t element = spyre_format_bytes(buffer->format);
         if (buffer->kind != LOOP_CONSTANT || buffer->first_op == LOOP_UNUSED) continue;
-        for (uint32_t at = 0; at < SPYRE_STICK_BYTES; at += element)
-            element_store(bytes + buffer->memory_offset + at, buffer->format, buffer->value);
+        scalar_fill_stick(bytes + buffer->memory_offset, buffer->format, buffer->value);
     }
     b->constants = bytes;
+    return NULL;
+}
+
+static spyre_status list_scalars(const loop_graph *loops, front_result *result)
+{
+    VEC(front_scalar) scalars = {0};
+    for (uint32_t i = 0; i < loops->buffers.count; i++) {
+        const loop_buffer *buffer = &loops->buffers.items[i];
+        if (buffer->kind != LOOP_CONSTANT || buffer->first_op == LOOP_UNUSED || !buffer->scalar)
+            continue;
+        front_scalar one = {buffer->scalar - 1, buffer->form, buffer->format,
+                            buffer->memory_offset};
+        TRY(VEC_PUSH(loops->memory, &scalars, one));
+    }
+    result->scalars = scalars.items;
+    result->scalar_count = scalars.count;
     return NULL;
 }
 
@@ -375,6 +390,7 @@ spyre_status front_emit(loop_graph *loops, front_result *out_result)
     TRY(VEC_ROOM(loops->memory, &result.bundle->steps, loops->ops.count));
     TRY(add_args(loops, &result));
     if (result.has_constants) TRY(fill_constants(loops, result.bundle));
+    TRY(list_scalars(loops, &result));
     TRY(emit_body(loops, &result));
     *out_result = result;
     TRY(internal(bundle_verify(result.bundle)));

@@ -35,7 +35,9 @@ typedef struct {
     loop_buffer_kind kind;
     uint32_t index; // INPUT: index among the graph's inputs
     uint32_t replaced_by; // INPUT: the output that is to replace its contents, plus one; 0: none
-    double value;   // CONSTANT
+    double value;   // CONSTANT; of a scalar one like those that launches give
+    uint32_t scalar; // CONSTANT: the number among a launch's scalars, plus one; 0: `value` is it
+    spyre_scalar_form form;
     spyre_dtype dtype;
     spyre_format format;
     spyre_view storage; // the dense host tensor

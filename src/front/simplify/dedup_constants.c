@@ -18,8 +18,8 @@ spyre_status pass_dedup_constants(loop_graph *loops, bool *out_changed)
         if (buffer->kind != LOOP_CONSTANT) continue;
         struct {
             double value;
-            uint64_t format;
-        } key = {buffer->value, buffer->format};
+            uint64_t format, scalar, form;
+        } key = {buffer->value, buffer->format, buffer->scalar, buffer->form};
         TRY(map_bytes_intern(loop_scratch(loops), &seen, &key, sizeof key, b, &same[b]));
         if (same[b] != b) *out_changed = true;
     }

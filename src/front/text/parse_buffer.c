@@ -3,6 +3,8 @@
 // A buffer of the text form, docs/loop-text.md.
 #include "front/text/parse.h"
 
+#include "tensor/scalar.h"
+
 // Adds what `steps` steps of `stride` elements reach.
 static spyre_status check_reach(const parse_reader *r, int64_t steps, int64_t stride,
                                 int64_t *reach)
@@ -135,6 +137,20 @@ static spyre_status read_types(parse_reader *r, loop_buffer *buffer)
     return NULL;
 }
 
+static spyre_status read_scalar(parse_reader *r, loop_buffer *buffer)
+{
+    int64_t index;
+    size_t length;
+    TRY(scan_expect(&r->in, "("));
+    TRY(parse_int(r, "a scalar", 0, GRAPH_MOST_SCALARS - 1, &index));
+    const char *word = scan_peek_word(&r->in, &length);
+    if (!scalar_form_named(word, length, &buffer->form))
+        return scan_error(&r->in, "a scalar has no form '%.*s'", (int)length, word);
+    r->in.at += length;
+    buffer->scalar = (uint32_t)index + 1;
+    return scan_expect(&r->in, ")");
+}
+
 static spyre_status read_traits(parse_reader *r, loop_buffer *buffer)
 {
     int64_t output, depth = 0;
@@ -149,6 +165,7 @@ static spyre_status read_traits(parse_reader *r, loop_buffer *buffer)
         TRY(scan_expect(&r->in, "("));
         TRY(parse_real(r, &buffer->value));
         TRY(scan_expect(&r->in, ")"));
+        if (scan_accept_word(&r->in, "scalar")) TRY(read_scalar(r, buffer));
     }
     buffer->exx2 = scan_accept_word(&r->in, "exx2");
     if (scan_accept_word(&r->in, "output")) {

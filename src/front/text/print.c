@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tensor/scalar.h"
+
 // --- What stands above the buffers
 
 static void print_settings(const spyre_settings *settings, text *out)
@@ -123,6 +125,8 @@ static void print_traits(const loop_buffer *buffer, text *out)
         text_append(out, " value(");
         print_real(buffer->value, out);
         text_append(out, ")");
+        if (buffer->scalar)
+            text_printf(out, " scalar(%u %s)", buffer->scalar - 1, scalar_form_word(buffer->form));
     }
     if (buffer->exx2) text_append(out, " exx2");
     if (buffer->output >= 0) text_printf(out, " output(%d)", buffer->output);

@@ -50,7 +50,8 @@ static bool same_literal(const spyre_arg *arg, const spyre_arg *literal)
                same_number(&arg->of.list.items[0], &literal->of.list.items[0]);
     case SPYRE_ARG_VALUE:
     case SPYRE_ARG_INT:
-    case SPYRE_ARG_FLOAT: break;
+    case SPYRE_ARG_FLOAT:
+    case SPYRE_ARG_SCALAR: break;
     }
     return false;
 }

@@ -100,7 +100,7 @@ spyre_status rewrite_operand(rewriter *r, uint32_t index, spyre_dtype dtype, ten
 {
     bool is_value = index < r->from->arg_count && r->from->args[index].kind == SPYRE_ARG_VALUE;
     tensor given;
-    double number;
+    graph_number number;
     if (is_value) {
         TRY(rewrite_separate(r, index, &given));
         return status_at(make_cast(r, &given, dtype, NULL, out), "operand %u", index);
@@ -111,8 +111,8 @@ spyre_status rewrite_operand(rewriter *r, uint32_t index, spyre_dtype dtype, ten
                           "found none",
                           index);
     }
-    TRY(graph_arg_real(r->source, r->node, index, 0, &number));
-    return status_at(make_constant(r, number, dtype, out), "operand %u", index);
+    TRY(graph_arg_number(r->source, r->node, index, 0, &number));
+    return status_at(make_number(r, &number, dtype, out), "operand %u", index);
 }
 
 spyre_status rewrite_dim(rewriter *r, uint32_t index, int64_t fallback, uint32_t rank,

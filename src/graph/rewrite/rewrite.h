@@ -18,7 +18,7 @@ typedef struct {
 } tensor;
 
 typedef struct {
-    double value;
+    graph_number number;
     spyre_dtype dtype;
     tensor made;
 } rewrite_constant;
@@ -71,6 +71,12 @@ SPYRE_MUST_CHECK spyre_status make_constant(rewriter *r, double value, spyre_dty
                                             tensor *out);
 SPYRE_MUST_CHECK spyre_status make_full(rewriter *r, double value, spyre_dtype dtype,
                                         const spyre_view *sizes, const tensor *into, tensor *out);
+// The same of a number that may be a parameter.
+SPYRE_MUST_CHECK spyre_status make_number(rewriter *r, const graph_number *number,
+                                          spyre_dtype dtype, tensor *out);
+SPYRE_MUST_CHECK spyre_status make_full_of(rewriter *r, const graph_number *number,
+                                           spyre_dtype dtype, const spyre_view *sizes,
+                                           const tensor *into, tensor *out);
 SPYRE_MUST_CHECK spyre_status make_unary(rewriter *r, aten_op op, const tensor *x,
                                          const tensor *into, tensor *out);
 SPYRE_MUST_CHECK spyre_status make_binary(rewriter *r, aten_op op, const tensor *x, const tensor *y,
@@ -78,6 +84,9 @@ SPYRE_MUST_CHECK spyre_status make_binary(rewriter *r, aten_op op, const tensor 
 // x op value, the value as a constant of x's dtype.
 SPYRE_MUST_CHECK spyre_status make_with(rewriter *r, aten_op op, const tensor *x, double value,
                                         const tensor *into, tensor *out);
+SPYRE_MUST_CHECK spyre_status make_with_number(rewriter *r, aten_op op, const tensor *x,
+                                               const graph_number *number, const tensor *into,
+                                               tensor *out);
 SPYRE_MUST_CHECK spyre_status make_where(rewriter *r, const tensor *condition, const tensor *x,
                                          const tensor *y, const tensor *into, tensor *out);
 // clip and softplus.
@@ -103,7 +112,7 @@ SPYRE_MUST_CHECK spyre_status make_cat(rewriter *r, const tensor *items, uint32_
                                        uint32_t dim, const tensor *into, tensor *out);
 // Puts `before` and `after` places of the value around x along one dim; a negative count cuts.
 SPYRE_MUST_CHECK spyre_status make_padded(rewriter *r, tensor *x, uint32_t dim, int64_t before,
-                                          int64_t after, double value);
+                                          int64_t after, const graph_number *value);
 // A copy, broadcast to the sizes of `into`.
 SPYRE_MUST_CHECK spyre_status make_copy(rewriter *r, const tensor *x, const tensor *into,
                                         tensor *out);

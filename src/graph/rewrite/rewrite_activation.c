@@ -21,21 +21,22 @@ static spyre_status make_halves(rewriter *r, const tensor *x, tensor *above, ten
 
 // The number that scales one half of x. An infinite or NaN one would meet the 0 that stands there
 // for the other half, and make NaN of it.
-static spyre_status factor_of_half(rewriter *r, uint32_t index, double otherwise, double *out)
+static spyre_status factor_of_half(rewriter *r, uint32_t index, double otherwise,
+                                   graph_number *out)
 {
-    TRY(graph_arg_real(r->source, r->node, index, otherwise, out));
-    if (isfinite(*out)) return NULL;
+    TRY(graph_arg_number(r->source, r->node, index, otherwise, out));
+    if (isfinite(out->value)) return NULL;
     return status_new(SPYRE_UNSUPPORTED, "argument %u is no finite number", index);
 }
 
 spyre_status rewrite_leaky_relu(rewriter *r)
 {
     tensor x, above, below, scaled, into;
-    double slope;
+    graph_number slope;
     TRY(load(r, &x, &into));
     TRY(factor_of_half(r, 1, 0.01, &slope));
     TRY(make_halves(r, &x, &above, &below));
-    TRY(make_with(r, ATEN_SPYRE_MUL, &below, slope, NULL, &scaled));
+    TRY(make_with_number(r, ATEN_SPYRE_MUL, &below, &slope, NULL, &scaled));
     return make_binary(r, ATEN_SPYRE_ADD, &above, &scaled, &into, NULL);
 }
 
@@ -102,18 +103,20 @@ spyre_status rewrite_expm1(rewriter *r)
 spyre_status rewrite_elu(rewriter *r)
 {
     tensor x, above, below, negative, into;
-    double alpha, scale, input_scale;
+    graph_number alpha, scale, input_scale;
     TRY(load(r, &x, &into));
     TRY(factor_of_half(r, 1, 1, &alpha));
     TRY(factor_of_half(r, 2, 1, &scale));
     TRY(factor_of_half(r, 3, 1, &input_scale));
     TRY(make_halves(r, &x, &above, &below));
-    if (input_scale != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &below, input_scale, NULL, &below));
+    if (input_scale.value != 1)
+        TRY(make_with_number(r, ATEN_SPYRE_MUL, &below, &input_scale, NULL, &below));
     TRY(make_expm1(r, &below, NULL, &negative));
-    if (alpha != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &negative, alpha, NULL, &negative));
-    if (scale == 1) return make_binary(r, ATEN_SPYRE_ADD, &above, &negative, &into, NULL);
+    if (alpha.value != 1)
+        TRY(make_with_number(r, ATEN_SPYRE_MUL, &negative, &alpha, NULL, &negative));
+    if (scale.value == 1) return make_binary(r, ATEN_SPYRE_ADD, &above, &negative, &into, NULL);
     TRY(make_binary(r, ATEN_SPYRE_ADD, &above, &negative, NULL, &above));
-    return make_with(r, ATEN_SPYRE_MUL, &above, scale, &into, NULL);
+    return make_with_number(r, ATEN_SPYRE_MUL, &above, &scale, &into, NULL);
 }
 
 // clamp(x + 3, 0, 6) / 6

@@ -63,18 +63,18 @@ spyre_status rewrite_copy_from(rewriter *r)
     return make_copy(r, &cast, &into, NULL);
 }
 
-static spyre_status fill(rewriter *r, double value)
+static spyre_status fill(rewriter *r, graph_number number)
 {
     tensor into;
     TRY(rewrite_result(r, 0, &into));
-    return make_full(r, value, into.dtype, &into.view, &into, NULL);
+    return make_full_of(r, &number, into.dtype, &into.view, &into, NULL);
 }
 
 static spyre_status fill_from(rewriter *r, uint32_t index)
 {
-    double value;
-    TRY(graph_arg_real(r->source, r->node, index, 0, &value));
-    return fill(r, value);
+    graph_number number;
+    TRY(graph_arg_number(r->source, r->node, index, 0, &number));
+    return fill(r, number);
 }
 
 spyre_status rewrite_full(rewriter *r)
@@ -94,10 +94,10 @@ spyre_status rewrite_scalar_tensor(rewriter *r)
 
 spyre_status rewrite_ones(rewriter *r)
 {
-    return fill(r, 1);
+    return fill(r, (graph_number){.value = 1});
 }
 
 spyre_status rewrite_zeros(rewriter *r)
 {
-    return fill(r, 0);
+    return fill(r, (graph_number){.value = 0});
 }

@@ -97,7 +97,8 @@ static spyre_status slide(rewriter *r, tensor *x, uint32_t dim, const window *w,
     int64_t reach = (count - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
     int64_t missing = reach - w->padding - x->view.size[dim];
     tensor largest, part;
-    TRY(make_padded(r, x, dim, w->padding, missing > 0 ? missing : 0, -HUGE_VAL));
+    TRY(make_padded(r, x, dim, w->padding, missing > 0 ? missing : 0,
+                    &(graph_number){.value = -HUGE_VAL}));
     for (int64_t k = 0; k < w->kernel; k++) {
         spyre_view view = x->view;
         view.size[dim] = count;

@@ -81,20 +81,20 @@ spyre_status rewrite_matmul(rewriter *r)
 spyre_status rewrite_addmm(rewriter *r)
 {
     tensor bias, x, y, result, into;
-    double beta, alpha;
+    graph_number beta, alpha;
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &bias));
     TRY(rewrite_operand(r, 1, into.dtype, &x));
     TRY(rewrite_operand(r, 2, into.dtype, &y));
-    TRY(graph_arg_real(r->source, r->node, 3, 1, &beta));
-    TRY(graph_arg_real(r->source, r->node, 4, 1, &alpha));
-    bool has_bias = beta != 0, scales = alpha != 1;
+    TRY(graph_arg_number(r->source, r->node, 3, 1, &beta));
+    TRY(graph_arg_number(r->source, r->node, 4, 1, &alpha));
+    bool has_bias = beta.value != 0, scales = alpha.value != 1;
     TRY(multiply(r, &x, &y, has_bias || scales ? NULL : &into, &result));
     if (scales) {
-        TRY(make_with(r, ATEN_SPYRE_MUL, &result, alpha, has_bias ? NULL : &into, &result));
+        TRY(make_with_number(r, ATEN_SPYRE_MUL, &result, &alpha, has_bias ? NULL : &into, &result));
     }
     if (!has_bias) return NULL;
-    if (beta != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &bias, beta, NULL, &bias));
+    if (beta.value != 1) TRY(make_with_number(r, ATEN_SPYRE_MUL, &bias, &beta, NULL, &bias));
     return make_binary(r, ATEN_SPYRE_ADD, &result, &bias, &into, NULL);
 }
 

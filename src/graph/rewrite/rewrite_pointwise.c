@@ -6,7 +6,7 @@
 
 #include "graph/promote.h"
 #include "graph/rewrite/rewrite.h"
-#include "tensor/numeric.h"
+#include "tensor/scalar.h"
 
 static opfunc row_opfunc(const rewriter *r)
 {
@@ -206,13 +206,13 @@ spyre_status rewrite_binary(rewriter *r)
 static spyre_status add_scaled(rewriter *r, uint32_t first, uint32_t second)
 {
     tensor x, y, scaled, into;
-    double alpha;
+    graph_number alpha;
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, first, into.dtype, &x));
     TRY(rewrite_operand(r, second, into.dtype, &y));
-    TRY(graph_arg_real(r->source, r->node, 2, 1, &alpha));
-    if (alpha == 1) return make_binary(r, row_native(r), &x, &y, &into, NULL);
-    TRY(make_with(r, ATEN_SPYRE_MUL, &y, alpha, NULL, &scaled));
+    TRY(graph_arg_number(r->source, r->node, 2, 1, &alpha));
+    if (alpha.value == 1) return make_binary(r, row_native(r), &x, &y, &into, NULL);
+    TRY(make_with_number(r, ATEN_SPYRE_MUL, &y, &alpha, NULL, &scaled));
     return make_binary(r, row_native(r), &x, &scaled, &into, NULL);
 }
 
@@ -229,25 +229,28 @@ spyre_status rewrite_rsub(rewriter *r)
 spyre_status rewrite_addc(rewriter *r)
 {
     tensor x, a, b, both, into;
-    double value;
+    graph_number value;
     TRY(load_unary(r, &x, &into));
     TRY(rewrite_operand(r, 1, into.dtype, &a));
     TRY(rewrite_operand(r, 2, into.dtype, &b));
-    TRY(graph_arg_real(r->source, r->node, 3, 1, &value));
+    TRY(graph_arg_number(r->source, r->node, 3, 1, &value));
     TRY(make_binary(r, row_native(r), &a, &b, NULL, &both));
-    if (value != 1) TRY(make_with(r, ATEN_SPYRE_MUL, &both, value, NULL, &both));
+    if (value.value != 1)
+        TRY(make_with_number(r, ATEN_SPYRE_MUL, &both, &value, NULL, &both));
     return make_binary(r, ATEN_SPYRE_ADD, &x, &both, &into, NULL);
 }
 
 // From the end that is nearer, as PyTorch does: x + w (y - x), from 0.5 on y - (1 - w) (y - x). The
 // other end would leave its own rounding in a small result.
-static spyre_status lerp_by_number(rewriter *r, const tensor *x, const tensor *y, double weight,
-                                   const tensor *into)
+static spyre_status lerp_by_number(rewriter *r, const tensor *x, const tensor *y,
+                                   graph_number weight, const tensor *into)
 {
     tensor way;
-    bool near = fabs(weight) < 0.5;
+    bool near = fabs(weight.value) < 0.5;
+    if (!near && weight.scalar) weight.form = SPYRE_SCALAR_REST;
+    else if (!near) weight.value = 1 - weight.value;
     TRY(make_binary(r, ATEN_SPYRE_SUB, y, x, NULL, &way));
-    TRY(make_with(r, ATEN_SPYRE_MUL, &way, near ? weight : 1 - weight, NULL, &way));
+    TRY(make_with_number(r, ATEN_SPYRE_MUL, &way, &weight, NULL, &way));
     return near ? make_binary(r, ATEN_SPYRE_ADD, x, &way, into, NULL)
                 : make_binary(r, ATEN_SPYRE_SUB, y, &way, into, NULL);
 }
@@ -258,8 +261,8 @@ spyre_status rewrite_lerp(rewriter *r)
     TRY(load_unary(r, &x, &into));
     TRY(rewrite_operand(r, 1, into.dtype, &y));
     if (r->from->op == ATEN_LERP) {
-        double number;
-        TRY(graph_arg_real(r->source, r->node, 2, 0, &number));
+        graph_number number;
+        TRY(graph_arg_number(r->source, r->node, 2, 0, &number));
         return lerp_by_number(r, &x, &y, number, &into);
     }
     TRY(rewrite_operand(r, 2, into.dtype, &weight));
@@ -304,28 +307,24 @@ spyre_status rewrite_pow(rewriter *r)
     return make_binary(r, ATEN_SPYRE_MUL, &power, &x, &into, NULL);
 }
 
-static double in_16_bits(double number, spyre_dtype dtype)
-{
-    if (dtype == SPYRE_DTYPE_F16) return (double)fp16_to_float(fp16_from_float((float)number));
-    return (double)bf16_to_float(bf16_from_float((float)number));
-}
-
 // base ^ x, of the base in the dtype of x, of which PyTorch makes it a tensor. The logarithm's
 // rounding grows with x, which 16 bits do not show and 32 would.
 spyre_status rewrite_power_of(rewriter *r)
 {
     tensor x, into;
-    double base = 2;
+    graph_number base = {.value = 2};
     bool is_exp2 = r->from->op == ATEN_EXP2;
     TRY(rewrite_result(r, 0, &into));
-    if (!is_exp2) TRY(graph_arg_real(r->source, r->node, 0, 0, &base));
+    if (!is_exp2) TRY(graph_arg_number(r->source, r->node, 0, 0, &base));
     if (into.dtype != SPYRE_DTYPE_F16 && into.dtype != SPYRE_DTYPE_BF16)
         return status_new(SPYRE_UNSUPPORTED, "powers in %s", spyre_dtype_name(into.dtype));
-    base = in_16_bits(base, into.dtype);
-    if (!(base > 0) || base == 1 || isinf(base))
-        return status_new(SPYRE_UNSUPPORTED, "powers of %g", base);
+    base.form = into.dtype == SPYRE_DTYPE_F16 ? SPYRE_SCALAR_LOG_F16 : SPYRE_SCALAR_LOG_BF16;
+    double logarithm = scalar_apply(base.form, base.value);
+    if (!isfinite(logarithm) || logarithm == 0)
+        return status_new(SPYRE_UNSUPPORTED, "powers of %g", base.value);
+    if (!base.scalar) base = (graph_number){.value = logarithm};
     TRY(rewrite_operand(r, is_exp2 ? 0 : 1, SPYRE_DTYPE_F32, &x));
-    TRY(make_with(r, ATEN_SPYRE_MUL, &x, log(base), NULL, &x));
+    TRY(make_with_number(r, ATEN_SPYRE_MUL, &x, &base, NULL, &x));
     TRY(make_unary(r, ATEN_SPYRE_EXP, &x, NULL, &x));
     return make_cast(r, &x, into.dtype, &into, NULL);
 }

@@ -65,7 +65,7 @@ static spyre_status check_size(const tensor *into, uint32_t rank, uint32_t dim, 
 }
 
 spyre_status make_padded(rewriter *r, tensor *x, uint32_t dim, int64_t before, int64_t after,
-                         double value)
+                         const graph_number *value)
 {
     int64_t cut_front = before < 0 ? -before : 0, cut_back = after < 0 ? -after : 0;
     int64_t left = x->view.size[dim] - cut_front - cut_back;
@@ -79,7 +79,7 @@ spyre_status make_padded(rewriter *r, tensor *x, uint32_t dim, int64_t before, i
         if (length <= 0) continue;
         spyre_view block = x->view;
         block.size[dim] = length;
-        TRY(make_full(r, value, x->dtype, &block, NULL, &items[count++]));
+        TRY(make_full_of(r, value, x->dtype, &block, NULL, &items[count++]));
     }
     return count > 1 ? make_cat(r, items, count, dim, NULL, x) : NULL;
 }
@@ -87,10 +87,10 @@ spyre_status make_padded(rewriter *r, tensor *x, uint32_t dim, int64_t before, i
 spyre_status rewrite_pad(rewriter *r)
 {
     tensor x, into;
-    double value;
+    graph_number value;
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &x));
-    TRY(graph_arg_real(r->source, r->node, 2, 0, &value));
+    TRY(graph_arg_number(r->source, r->node, 2, 0, &value));
     const spyre_arg *list = r->from->arg_count > 1 ? &r->from->args[1] : NULL;
     uint32_t count = list && list->kind == SPYRE_ARG_LIST ? list->of.list.count : 0;
     if (count % 2 != 0 || count / 2 > x.view.rank) {
@@ -108,7 +108,7 @@ spyre_status rewrite_pad(rewriter *r)
                         __builtin_add_overflow(size, after, &size) || before == INT64_MIN ||
                         after == INT64_MIN;
         TRY(check_size(&into, x.view.rank, dim, overflow, size));
-        TRY(make_padded(r, &x, dim, before, after, value));
+        TRY(make_padded(r, &x, dim, before, after, &value));
     }
     return rewrite_finish(r, &x, &into);
 }

@@ -174,7 +174,7 @@ static spyre_status wait_memory(uint64_t address)
     (void)address;
     uint64_t held = allocate(0, INT64_C(900) << 20), none;
     adder *a = make_adder(LONG, 0);
-    assert_ok(job_launch(the_context, 0, 5, a->j, &held, &held));
+    assert_ok(job_launch(the_context, 0, 5, a->j, &held, &held, NULL));
     free_adder(a);
     spyre_memory_free(the_context, 0, held);
     return spyre_memory_allocate(the_context, 0, 0, INT64_C(800) << 20, &none);

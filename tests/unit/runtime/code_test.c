@@ -74,7 +74,7 @@ static void run_code(const char *directory)
     spyre_transfer transfer = {.address = addresses[0], .layout = &layout, .storage = &dense,
                                .dtype = SPYRE_DTYPE_F32};
     assert_ok(spyre_copy_to_card(context, &transfer, values));
-    assert_ok(job_launch(context, 0, 0, j, addresses, NULL));
+    assert_ok(job_launch(context, 0, 0, j, addresses, NULL, NULL));
     transfer.address = addresses[1];
     assert_ok(spyre_copy_to_host(context, &transfer, back));
     for (int n = 0; n < COUNT; n++) assert_true(back[n] == (float)n + 3.0f);

@@ -129,7 +129,7 @@ static inline void free_adder(adder *a)
 static inline spyre_status launch(adder *a, uint32_t card_id, uint32_t stream_id, uint64_t input,
                            uint64_t buffer)
 {
-    return job_launch(the_context, card_id, stream_id, a->j, &input, &buffer);
+    return job_launch(the_context, card_id, stream_id, a->j, &input, &buffer, NULL);
 }
 
 #endif

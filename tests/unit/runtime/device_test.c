@@ -89,7 +89,7 @@ static void device__a_job_has_one_pool(void **state)
                                        {.kind = JOB_POOL, .bytes = COUNT * 4},
                                        {.kind = JOB_POOL, .bytes = COUNT * 4},
                                        {.kind = JOB_BUFFER}};
-    const job_plan plan = {a->program, 4, arguments, "two", false};
+    const job_plan plan = {a->program, 4, arguments, 0, NULL, "two", false};
     assert_error(job_create(&plan, &j), SPYRE_UNSUPPORTED, "job two: 2 pools, at most one");
     assert_null(j);
     free_adder(a);
@@ -169,7 +169,7 @@ static void device__a_job_outlives_its_context(void **state)
     adder *a = make_adder(1, 0);
     uint64_t x;
     assert_ok(spyre_memory_allocate(other, 0, 0, COUNT * 4, &x));
-    assert_ok(job_launch(other, 0, 0, a->j, &x, &x));
+    assert_ok(job_launch(other, 0, 0, a->j, &x, &x, NULL));
     spyre_context_destroy(other);
     uint64_t y = allocate(0, COUNT * 4);
     assert_ok(launch(a, 0, 0, y, y));

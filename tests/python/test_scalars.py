@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers among the arguments of an operator are parameters of its program: one program serves all
+values, and each gives the bits that a program of that value alone gives."""
+
+import threading
+
+import pytest
+import torch
+import torch_spyre
+from torch_spyre import _C
+from torch_spyre.compile import handover
+from torch_spyre.eager import dispatch
+
+aten = torch.ops.aten
+FACTORS = [0.3 + 0.037 * i for i in range(50)]  # none that a rule keeps in the program
+
+# By operator: its arguments, from the dtype of its tensors and a number.
+X = (3, 70)
+
+
+def _x(dtype, seed=0):
+    made = torch.randn(X, generator=torch.Generator().manual_seed(seed))
+    return (made * 4).to(dtype).to("spyre")
+
+
+def _y(dtype):
+    return _x(dtype, 1)
+
+
+def _mask(dtype):
+    return _x(dtype, 2) > 0
+
+
+def _square(dtype, seed):
+    made = torch.randn(64, 64, generator=torch.Generator().manual_seed(seed)).to(dtype)
+    return made.to("spyre")
+
+
+def _batch(dtype, seed):
+    return _square(dtype, seed)[None]
+
+
+CALLS = {
+    "aten.clamp_min.default": [lambda d, s: aten.clamp_min(_x(d), s)],
+    "aten.clamp_max.default": [lambda d, s: aten.clamp_max(_x(d), s)],
+    "aten.leaky_relu.default": [lambda d, s: aten.leaky_relu(_x(d), s)],
+    "aten.mul.Scalar": [lambda d, s: aten.mul.Scalar(_x(d), s)],
+    "aten.mul.Tensor": [lambda d, s: _x(d) * s, lambda d, s: torch.tensor(s) * _x(d)],
+    "aten.div.Scalar": [lambda d, s: aten.div.Scalar(_x(d), s)],
+    "aten.div.Tensor": [lambda d, s: _x(d) / s, lambda d, s: torch.tensor(s) / _x(d)],
+    "aten.maximum.default": [lambda d, s: torch.maximum(_x(d), torch.tensor(s, dtype=d))],
+    "aten.minimum.default": [lambda d, s: torch.minimum(_x(d), torch.tensor(s, dtype=d))],
+    "aten.add.Scalar": [
+        lambda d, s: aten.add.Scalar(_x(d), s),
+        lambda d, s: aten.add.Scalar(_x(d), 3, s),
+    ],
+    "aten.sub.Scalar": [
+        lambda d, s: aten.sub.Scalar(_x(d), s),
+        lambda d, s: aten.sub.Scalar(_x(d), 3, s),
+    ],
+    "aten.rsub.Scalar": [
+        lambda d, s: aten.rsub.Scalar(_x(d), s),
+        lambda d, s: aten.rsub.Scalar(_x(d), 3, s),
+    ],
+    "aten.add.Tensor": [
+        lambda d, s: _x(d) + s,
+        lambda d, s: torch.add(_x(d), _y(d), alpha=s),
+        lambda d, s: torch.tensor(s) + _x(d),
+    ],
+    "aten.sub.Tensor": [
+        lambda d, s: _x(d) - s,
+        lambda d, s: torch.sub(_x(d), _y(d), alpha=s),
+        lambda d, s: torch.tensor(s) - _x(d),
+    ],
+    "aten.rsub.Tensor": [
+        lambda d, s: aten.rsub.Tensor(_x(d), _y(d), alpha=s),
+        lambda d, s: aten.rsub.Tensor(_x(d), torch.tensor(s)),
+        lambda d, s: aten.rsub.Tensor(torch.tensor(s), _x(d)),
+    ],
+    "aten.elu.default": [
+        lambda d, s: aten.elu(_x(d), s),
+        lambda d, s: aten.elu(_x(d), 1, s),
+        lambda d, s: aten.elu(_x(d), 1, 1, s),
+    ],
+    "aten.addcmul.default": [lambda d, s: torch.addcmul(_x(d), _y(d), _y(d), value=s)],
+    "aten.addcdiv.default": [lambda d, s: torch.addcdiv(_x(d), _y(d), _y(d), value=s)],
+    "aten.lerp.Scalar": [lambda d, s: torch.lerp(_x(d), _y(d), s)],
+    "aten.pow.Scalar": [lambda d, s: torch.pow(s, _x(d))],
+    "aten.where.self": [
+        lambda d, s: torch.where(_mask(d), _x(d), torch.tensor(s)),
+        lambda d, s: torch.where(_mask(d), torch.tensor(s), _x(d)),
+    ],
+    "aten.where.ScalarSelf": [lambda d, s: torch.where(_mask(d), s, _x(d))],
+    "aten.where.ScalarOther": [lambda d, s: torch.where(_mask(d), _x(d), s)],
+    "aten.where.Scalar": [lambda d, s: torch.where(_mask(d), s, 2 * s)],
+    "aten.masked_fill.Scalar": [lambda d, s: _x(d).masked_fill(_mask(d), s)],
+    "aten.addmm.default": [
+        lambda d, s: torch.addmm(_square(d, 0), _square(d, 1), _square(d, 2), beta=s),
+        lambda d, s: torch.addmm(_square(d, 0), _square(d, 1), _square(d, 2), alpha=s),
+    ],
+    "aten.baddbmm.default": [
+        lambda d, s: torch.baddbmm(_batch(d, 0), _batch(d, 1), _batch(d, 2), beta=s, alpha=3 * s),
+    ],
+    "aten.fill.Scalar": [lambda d, s: aten.fill.Scalar(_x(d), s)],
+    "aten.constant_pad_nd.default": [lambda d, s: aten.constant_pad_nd(_x(d), [1, 2], s)],
+} | {
+    f"aten.{name}.{overload}": [
+        (lambda d, s, name=name: getattr(aten, name).Scalar(_x(d), s))
+        if overload == "Scalar"
+        else (lambda d, s, name=name: getattr(aten, name).Tensor(_x(d), torch.tensor(s)))
+    ]
+    for name in ("eq", "ne", "lt", "le", "gt", "ge")
+    for overload in ("Scalar", "Tensor")
+}  # fmt: skip
+
+# Numbers that are part of a program, and why.
+FIXED = {
+    "aten.softplus.default": "parameters of an opfunc stand in instructions",
+    "aten.clamp.default": "parameters of an opfunc stand in instructions",
+    "aten.hardtanh.default": "parameters of an opfunc stand in instructions",
+    "aten.pow.Tensor_Scalar": "the exponent chooses the operations",
+    "aten.var.correction": "it is one of few, and sets a factor together with the count",
+    "aten.var_mean.correction": "as var",
+    "aten.std.correction": "as var",
+    "aten.linalg_vector_norm.default": "the order chooses the operations",
+    "aten.norm.Scalar": "the order chooses the operations",
+    "aten.norm.ScalarOpt_dim": "the order chooses the operations",
+    "aten.bitwise_and.Scalar": "of bool only",
+    "aten.bitwise_or.Scalar": "of bool only",
+    "aten.arange.default": "ends and steps are sizes",
+    "aten.arange.start": "ends and steps are sizes",
+    "aten.arange.start_step": "ends and steps are sizes",
+}
+
+# The device's allocation and fill.
+MADE_BY_ALLOCATION = {"full", "full_like", "new_full", "scalar_tensor", "true_divide"}
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Programs that were compiled, from an empty table."""
+    compiled = []
+    compile_node = dispatch._compile_node
+
+    def count(graph):
+        executable = compile_node(graph)
+        compiled.append(executable)
+        return executable
+
+    monkeypatch.setattr(dispatch, "_compile_node", count)
+    dispatch.programs.clear()
+    yield compiled
+    dispatch.programs.clear()
+
+
+def _bits(tensor):
+    return tensor.cpu().contiguous().view(torch.uint8)
+
+
+def _by_value(monkeypatch, call, dtype, numbers):
+    """The results of programs whose numbers are constants."""
+    with monkeypatch.context() as patch:
+        patch.setattr(handover, "takes_scalars", lambda: False)
+        dispatch.programs.clear()
+        results = [call(dtype, number) for number in numbers]
+    dispatch.programs.clear()
+    return results
+
+
+def test_every_operator_with_a_number_is_listed():
+    for name in _C.op_names():
+        if not name.startswith("aten."):
+            continue
+        packet, overload = name.removeprefix("aten.").split(".")
+        schema = getattr(getattr(aten, packet), overload)._schema
+        has_number = any("number" in str(a.type).lower() for a in schema.arguments)
+        known = name in CALLS or name in FIXED or packet in MADE_BY_ALLOCATION
+        assert known or not has_number, name
+        if any(_C.op_scalars(name, len(schema.arguments))):
+            assert name in CALLS or packet in MADE_BY_ALLOCATION, name
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=["float16", "float32"])
+@pytest.mark.parametrize("name", CALLS)
+def test_one_program_serves_all_values(name, dtype, counted, monkeypatch):
+    numbers = FACTORS[:6] if name != "aten.lerp.Scalar" else FACTORS[:3]
+    for call in CALLS[name]:
+        try:
+            expected = _by_value(monkeypatch, call, dtype, numbers)
+        except torch_spyre.FallbackError:
+            assert dtype == torch.float32  # comparisons, selections, products
+            return
+        assert len(counted) >= len(numbers)
+        call(dtype, numbers[0])  # what it prepares (masks) is compiled
+        counted.clear()
+        results = [call(dtype, number) for number in numbers[1:]]
+        assert len(counted) == 0
+        for number, result, wanted in zip(numbers[1:], results, expected[1:], strict=True):
+            assert torch.equal(_bits(result), _bits(wanted)), (name, number)
+
+
+def test_fifty_factors_are_one_program(counted):
+    x = _x(torch.float16)
+    for factor in FACTORS:
+        x * factor
+    assert len(counted) == 1
+
+
+@pytest.mark.parametrize("form", ["in place", "out"])
+def test_forms_that_write_take_parameters(form, counted):
+    x, out = _x(torch.float16), _y(torch.float16)
+    for factor in FACTORS:
+        if form == "out":
+            torch.mul(x, factor, out=out)
+            wanted = x.cpu() * factor
+        else:
+            out = _y(torch.float16)
+            wanted = out.cpu().mul_(factor)
+            out.mul_(factor)
+        torch.testing.assert_close(out.cpu(), wanted, rtol=4e-3, atol=4e-3)
+    assert len(counted) == 1
+
+
+def test_values_with_a_meaning_keep_their_programs(counted):
+    x, y = _x(torch.float16), _y(torch.float16)
+    torch.add(x, y, alpha=1)
+    torch.add(x, y, alpha=2)
+    torch.add(x, y, alpha=5)
+    assert len(counted) == 2
+
+
+def test_ends_of_lerp_are_two_programs(counted):
+    x, y = _x(torch.float16), _y(torch.float16)
+    for weight in (0.1, 0.2, 0.49, -0.3, 0.5, 0.7, 1.4, -2.0):
+        got = torch.lerp(x, y, weight).cpu()
+        wanted = torch.lerp(x.cpu().float(), y.cpu().float(), weight)
+        torch.testing.assert_close(got.float(), wanted, rtol=1e-2, atol=4e-2)
+    assert len(counted) == 2
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), 1e30, 7e4, -0.0, 0])
+def test_values_that_not_all_dtypes_hold(value, counted, monkeypatch):
+    def call(dtype, s):
+        return _x(dtype) + s
+
+    wanted = _by_value(monkeypatch, call, torch.float16, [value])[0]
+    call(torch.float16, 1.5)
+    assert torch.equal(_bits(call(torch.float16, value)), _bits(wanted))
+    assert torch.equal(_bits(call(torch.float16, value)), _bits(wanted))
+
+
+def test_integers_stay_exact(counted):
+    x = torch.arange(-100, 100).to("spyre")
+    for k in (2, 3, 70_000, 2**20, -(2**20)):
+        assert torch.equal((x + k).cpu(), x.cpu() + k)
+        assert torch.equal((x * k).cpu(), x.cpu() * k)
+        assert torch.equal((x > k).cpu(), x.cpu() > k)
+    assert len(counted) == 3
+
+
+def test_an_int_and_a_float_are_two_programs(counted):
+    x = torch.arange(1, 100).to("spyre")
+    assert (x + 2).dtype == torch.int64
+    assert (x + 2.5).dtype == torch.float32
+    torch.testing.assert_close((x + 3.25).cpu(), x.cpu() + 3.25)
+    assert len(counted) == 2
+
+
+@pytest.mark.host("aten.")
+def test_where_the_program_needs_the_value(counted):
+    """A bool result of numbers, or an integer of a float, is compiled with the value."""
+    x = torch.arange(6).to("spyre")
+    for value in (2.0, 3.0, 2.0, 3.0, 2.0, 3.0):
+        assert torch.equal(aten.fill.Scalar(x, value).cpu(), torch.full((6,), int(value)))
+
+
+def _product(factor):
+    return (torch.ones(1, dtype=torch.float16, device="spyre") * factor).cpu()
+
+
+def test_launches_that_are_queued_have_their_own_numbers():
+    x = torch.ones(2048, 2048, dtype=torch.float16, device="spyre")
+    results = [x * factor for factor in FACTORS]
+    for factor, result in zip(FACTORS, results, strict=True):
+        assert torch.equal(result.cpu(), _product(factor).expand(2048, 2048))
+
+
+def test_threads_have_their_own_numbers():
+    x = torch.ones(3, 70, dtype=torch.float16, device="spyre")
+    wrong = []
+
+    def work(offset):
+        for i in range(200):
+            factor = offset + i / 256
+            if (x * factor).cpu()[0, 0].item() != torch.tensor(factor).half().item():
+                wrong.append(factor)
+
+    assert (x * 0.75).cpu()[0, 0].item() == 0.75
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_streams_have_their_own_numbers():
+    x = torch.ones(1024, 1024, dtype=torch.float16, device="spyre")
+    torch.spyre.synchronize()
+    streams = [torch.spyre.Stream() for _ in range(4)]
+    results = []
+    for i, factor in enumerate(FACTORS[:20]):
+        with torch.spyre.stream(streams[i % 4]):
+            results.append(x * factor)
+    torch.spyre.synchronize()
+    for factor, result in zip(FACTORS, results, strict=False):
+        assert torch.equal(result.cpu()[5, 5:6], _product(factor))
+
+
+def test_a_launch_without_its_numbers_is_refused(counted):
+    x = _x(torch.float16)
+    x * 1.5
+    executable = counted[-1]
+    assert executable.segment(0)["scalars"] == 1
+    with pytest.raises(ValueError, match="the segment takes 1 numbers, 0 were given"):
+        executable.launch(0, [x], 0)
+
+
+def test_the_interpreter_takes_numbers(counted):
+    x = _x(torch.float16)
+    for factor in (1.5, 2.25):
+        direct = x * factor
+        by_definition = counted[-1].interpret(0, [x], 0, (factor,))[0]
+        assert torch.equal(direct.cpu(), by_definition.cpu())
+
+
+def test_the_graph_s_text_reads_back(counted):
+    graph = _C.Graph()
+    x = _x(torch.float16)
+    value = graph.add_input("x", x)
+    _node, results = graph.add_node(
+        "y",
+        "aten.mul.Tensor",
+        [(value,), (0, 2.0)],
+        [handover.result_type(x, True)],
+        None,
+    )
+    graph.add_output(results[0])
+    assert "aten.mul.Tensor(%x, $0(2.0))" in str(graph)
