@@ -68,6 +68,37 @@ def test_contiguous_of_another_dtype(spyre, tmp_path):
     assert "the result is float32, the operation gives float16" in message
 
 
+@pytest.mark.parametrize(
+    "operands, result",
+    [
+        (("mm", "f16[4, 64]", "f32[64, 8]"), "[4, 8]"),
+        (("bmm", "f16[2, 4, 64]", "bf16[2, 64, 8]"), "[2, 4, 8]"),
+        (("mv", "bf16[4, 64]", "f16[64]"), "[4]"),
+        (("linear", "f16[4, 64]", "f32[8, 64]"), "[4, 8]"),
+        (("linear", "f16[4, 64]", "f16[8, 64]", "f32[8]"), "[4, 8]"),
+        (("addmm", "f32[8]", "f16[4, 64]", "f16[64, 8]"), "[4, 8]"),
+        (
+            ("scaled_dot_product_attention", *["f16[1, 2, 4, 64]"] * 2, "f32[1, 2, 4, 64]"),
+            "[1, 2, 4, 64]",
+        ),
+    ],
+)
+def test_products_do_not_promote(spyre, tmp_path, operands, result):
+    """A saved program whose operands have several dtypes is the host's, whose kernel raises; what
+    is element-wise promotes."""
+    (op, *types), source = operands, tmp_path / "product.graph"
+    inputs = "".join(f"input %x{i}: {type}\n" for i, type in enumerate(types))
+    names = ", ".join(f"%x{i}" for i in range(len(types)))
+    source.write_text(f"{inputs}%y = aten.{op}.default({names}) -> f16{result}\nreturn %y\n")
+    assert re.search(r"host, operand \d: \w+, operand 0 has \w+", spyre("compile", source).stdout)
+    assert f"aten.{op}" in spyre.bad("compile", source, "--strict")
+    source.write_text(
+        "input %x: f16[4, 64]\ninput %y: f32[4, 64]\n"
+        "%z = aten.add.Tensor(%x, %y) -> f32[4, 64]\nreturn %z\n"
+    )
+    spyre("compile", source, "--strict")
+
+
 def test_one_line_beside_a_warning(spyre, tmp_path):
     """A command that fails says one line, whatever the library has to say on the way."""
     source = tmp_path / "neg.graph"

@@ -45,6 +45,20 @@ spyre_status rewrite_tensor(rewriter *r, uint32_t index, tensor *out)
     return status_new(SPYRE_INVALID_ARGUMENT, "argument %u: expected a tensor, found none", index);
 }
 
+spyre_status rewrite_same_dtypes(rewriter *r, uint32_t first, uint32_t count)
+{
+    tensor one, other;
+    TRY(rewrite_tensor(r, first, &one));
+    for (uint32_t i = first + 1; i < first + count; i++) {
+        bool present;
+        TRY(rewrite_optional(r, i, &present, &other));
+        if (!present || other.dtype == one.dtype) continue;
+        return status_new(SPYRE_UNSUPPORTED, "operand %u: %s, operand %u has %s", i,
+                          spyre_dtype_name(other.dtype), first, spyre_dtype_name(one.dtype));
+    }
+    return NULL;
+}
+
 // The windows of a sliding view: more separate reads than these are left to the host.
 enum { MOST_WINDOWS = 64 };
 

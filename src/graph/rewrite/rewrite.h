@@ -45,6 +45,9 @@ typedef spyre_status (*rewrite_handler)(rewriter *r);
 SPYRE_MUST_CHECK spyre_status rewrite_tensor(rewriter *r, uint32_t index, tensor *out);
 SPYRE_MUST_CHECK spyre_status rewrite_optional(rewriter *r, uint32_t index, bool *out_present,
                                                tensor *out);
+// The host's, whose kernel raises, unless operands [first, first + count) that are there have one
+// dtype: products do not promote.
+SPYRE_MUST_CHECK spyre_status rewrite_same_dtypes(rewriter *r, uint32_t first, uint32_t count);
 // A tensor no two of whose elements are one: windows that overlap are copied.
 SPYRE_MUST_CHECK spyre_status rewrite_separate(rewriter *r, uint32_t index, tensor *out);
 // The same, or a number as a constant of `dtype`; cast to `dtype`.

@@ -123,6 +123,7 @@ spyre_status rewrite_attention(rewriter *r)
     attention a;
     bool masked;
     TRY(rewrite_only_result(r, 0));
+    TRY(rewrite_same_dtypes(r, 0, 3));
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &q));
     TRY(rewrite_operand(r, 1, into.dtype, &k));

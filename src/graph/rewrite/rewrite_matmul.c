@@ -71,6 +71,7 @@ static spyre_status product(rewriter *r, const tensor *x, const tensor *y, const
 spyre_status rewrite_matmul(rewriter *r)
 {
     tensor x, y, into;
+    TRY(rewrite_same_dtypes(r, 0, 2));
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &x));
     TRY(rewrite_operand(r, 1, into.dtype, &y));
@@ -82,6 +83,7 @@ spyre_status rewrite_addmm(rewriter *r)
 {
     tensor bias, x, y, result, into;
     graph_number beta, alpha;
+    TRY(rewrite_same_dtypes(r, 0, 3));
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &bias));
     TRY(rewrite_operand(r, 1, into.dtype, &x));
@@ -102,6 +104,7 @@ spyre_status rewrite_linear(rewriter *r)
 {
     tensor x, weight, bias, turned, result, into;
     bool has_bias, was_vector;
+    TRY(rewrite_same_dtypes(r, 0, 3));
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &x));
     TRY(rewrite_operand(r, 1, into.dtype, &weight));
