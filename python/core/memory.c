@@ -22,8 +22,31 @@ void memory_reset_totals(uint32_t card)
     if (device_started()) spyre_memory_reset_totals(device_context(), card);
 }
 
+// What forgets programs, a callable of Python, and calls it. An error is no reason to keep memory.
+static PyObject *forgets;
+
+static void forget_programs(void)
+{
+    if (!forgets || !Py_IsInitialized()) return;
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *result = PyObject_CallFunctionObjArgs(forgets, NULL);
+    if (!result) PyErr_WriteUnraisable(forgets);
+    Py_XDECREF(result);
+    PyGILState_Release(state);
+}
+
+static PyObject *py_on_empty_cache(PyObject *self, PyObject *callable)
+{
+    (void)self;
+    Py_INCREF(callable);
+    Py_XDECREF(forgets);
+    forgets = callable;
+    Py_RETURN_NONE;
+}
+
 void memory_empty_caches(void)
 {
+    forget_programs();
     for (uint32_t card = 0; device_started() && card < device_count(); card++)
         spyre_memory_empty_cache(device_context(), card);
 }
@@ -98,6 +121,8 @@ static PyObject *py_check_room(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
+    {"_on_empty_cache", py_on_empty_cache, METH_O,
+     "(callable): called when the cache of the allocator is emptied"},
     {"check_room", py_check_room, METH_VARARGS, "(name, dtype, elements) -> None"},
     {"_spyre_get_allocator_stats", py_statistics, METH_VARARGS, "([card]) -> counts by name"},
     {"_spyre_reset_peak_stats", py_reset_peak, METH_VARARGS, "([card])"},

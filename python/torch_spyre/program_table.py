@@ -57,12 +57,20 @@ class ProgramTable(Generic[Value]):
             self._newest = key
             self._make_room()
 
+    def discard(self, key: Hashable) -> None:
+        """Lets a value go that its owner needs no more, if it is here. A finalizer may call this at
+        any point of this thread's work on the table."""
+        with self._lock:
+            self._remove(key)
+
     def clear(self) -> None:
         """Lets all values go."""
         with self._lock:
             for key in list(self._entries):
-                self._release(self._entries[key][0], True)
-                self._remove(key)
+                entry = self._entries.get(key)
+                if entry is not None:
+                    self._release(entry[0], True)
+                    self._remove(key)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -88,9 +96,10 @@ class ProgramTable(Generic[Value]):
             for key in list(self._entries):
                 if self.bytes <= self._limit():
                     return
-                if key == self._newest:
+                entry = self._entries.get(key)
+                if key == self._newest or entry is None:
                     continue
-                if self._release(self._entries[key][0], always):
+                if self._release(entry[0], always):
                     self._remove(key)
-                else:
+                elif key in self._entries:
                     self._entries.move_to_end(key)

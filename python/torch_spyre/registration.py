@@ -32,6 +32,7 @@ def register() -> None:
     """What `import torch` does."""
     backend_registration.rename_privateuse1_backend(DEVICE_NAME)
     register_module(DEVICE_NAME, namespace.make_module())
+    _C._on_empty_cache(namespace.forget_programs)
     backend_registration.generate_methods_for_privateuse1_backend(for_storage=True)
     torch.Tensor.device_tensor_layout = _device_tensor_layout  # type: ignore[attr-defined]
     torch.Tensor._spyre_tensor_patched = True  # type: ignore[attr-defined]

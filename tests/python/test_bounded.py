@@ -5,11 +5,14 @@ import gc
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch_spyre import config
+from torch_spyre.compile import backend
+from torch_spyre.compile.program import Program
 from torch_spyre.eager import dispatch
 from torch_spyre.program_table import ProgramTable
 
@@ -72,8 +75,8 @@ def test_eager_programs_go(small: None) -> None:
     for n in range(1, 61):
         x + x
         x[:n] - x[:n]
-    kept = [key[0] for key in dispatch.programs._entries]
-    assert torch.ops.aten.add.Tensor in kept
+    known = [key[0] for key in dispatch.programs._entries]
+    assert torch.ops.aten.add.Tensor in known
     torch.spyre.empty_cache()
     assert len(dispatch.programs) == 0
     assert (x + x)[3].item() == 6.0
@@ -89,6 +92,100 @@ def test_programs_that_go_while_they_run(small: None) -> None:
         for step in range(150):
             n = (seed + step * 7) % 16
             if not torch.equal((x[: n + 1] + n).cpu(), expected[n]):
+                wrong.append(n)
+            if step % 10 == seed:
+                torch.spyre.empty_cache()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.fixture
+def graphs() -> Iterator[None]:
+    torch.spyre.empty_cache()
+    torch._dynamo.reset()
+    gc.collect()
+    assert len(backend.programs) == 0
+    yield
+    torch._dynamo.reset()
+
+
+def compiled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 + 1
+
+
+def kept() -> list[Any]:
+    """Programs of compiled graphs."""
+    return [value.program for value, _size in backend.programs._entries.values()]
+
+
+def test_programs_of_graphs_go(graphs: None) -> None:
+    f = torch.compile(compiled, dynamic=True)
+    inputs = [torch.randn(n, 64).half() for n in range(2, 32)]
+    expected = [compiled(x) for x in inputs]
+    with config.patch(graph_bytes=2 << 20):
+        for _again in range(2):  # what has gone is compiled again
+            for x, wanted in zip(inputs, expected, strict=True):
+                torch.testing.assert_close(f(x.to("spyre")).cpu(), wanted, rtol=4e-3, atol=4e-3)
+    assert all(isinstance(program, Program) for program in kept())
+    assert 1 < len(kept()) < 25
+    assert backend.programs.bytes <= 2 << 20
+
+
+def test_what_a_graph_uses_stays(graphs: None) -> None:
+    f = torch.compile(compiled, dynamic=True)
+    often = torch.ones(50, 64).half().to("spyre")
+    with config.patch(graph_bytes=2 << 20):
+        f(often)
+        (first,) = kept()
+        for n in range(2, 32):
+            f(torch.ones(n, 64).half().to("spyre"))
+            f(often)
+        assert any(program is first for program in kept())
+        assert len(kept()) < 25
+
+
+@pytest.mark.parametrize("empty", [torch.spyre.empty_cache, torch.accelerator.empty_cache])
+def test_an_emptied_cache_has_no_programs(graphs: None, empty: Callable[[], None]) -> None:
+    f = torch.compile(compiled)
+    x = torch.ones(4, 64, dtype=torch.float16, device="spyre")
+    assert f(x)[0, 0].item() == 3.0
+    x + x
+    assert len(backend.programs) == 1 and len(dispatch.programs) > 0
+    empty()
+    assert len(backend.programs) == 0 and len(dispatch.programs) == 0
+    assert f(x)[0, 0].item() == 3.0
+    assert len(backend.programs) == 1
+
+
+def test_programs_go_with_their_graph(graphs: None) -> None:
+    def local(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 - 1
+
+    f = torch.compile(local)
+    f(torch.ones(4, 64).half().to("spyre"))
+    assert len(backend.programs) == 1
+    del f, local
+    torch._dynamo.reset()
+    gc.collect()
+    assert len(backend.programs) == 0 and backend.programs.bytes == 0
+
+
+def test_programs_of_graphs_that_go_while_they_run(graphs: None) -> None:
+    f = torch.compile(compiled, dynamic=True)
+    inputs = [torch.full((n, 64), float(n)).half().to("spyre") for n in range(2, 10)]
+    for x in inputs:
+        f(x)
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        for step in range(60):
+            n = (seed + step * 3) % 8
+            if f(inputs[n]).cpu()[0, 0].item() != 2 * (n + 2) + 1:
                 wrong.append(n)
             if step % 10 == seed:
                 torch.spyre.empty_cache()

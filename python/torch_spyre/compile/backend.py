@@ -15,8 +15,9 @@ import contextvars
 import functools
 import itertools
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -25,6 +26,7 @@ from .._pytorch import dynamo_interface, pytree, structured
 from .._pytorch.dynamo import aot_autograd
 from .._pytorch.fx import results_of
 from ..debug import artefacts, compile_log
+from ..program_table import ProgramTable
 from ..report import CompileReport, reports
 from . import (
     attention,
@@ -123,8 +125,45 @@ def compile_aten(
     return run
 
 
+class _Kept(NamedTuple):
+    """A program of a compiled graph and where it is found."""
+
+    programs: dict[Any, Program | _Eager]  # of its graph
+    key: Any
+    program: Program | _Eager
+
+
+def _bytes(kept: _Kept) -> int:
+    program = kept.program
+    if isinstance(program, _Eager):
+        return 0
+    return program.executable.bytes() + len(program.nodes) * NODE_BYTES
+
+
+def _release(kept: _Kept, always: bool) -> bool:
+    if kept.program.used and not always:
+        kept.program.used = False
+        return False
+    kept.programs.pop(kept.key, None)
+    return True
+
+
+NODE_BYTES = 4 << 10  # of a node of a program in Python: its fake tensors, its place. An estimate.
+
+# Of all graphs, by the graph's number and the arguments. A graph finds its own without this table.
+programs: ProgramTable[_Kept] = ProgramTable(lambda: config.graph_bytes, _bytes, _release)
+_numbers = itertools.count()
+
+
+def _drop(number: int, own: dict[Any, Program | _Eager]) -> None:
+    """A graph has gone, and its programs with it."""
+    for key in list(own):
+        programs.discard((number, key))
+
+
 class CompiledGraph:
-    """One ATen graph and its programs."""
+    """One ATen graph and its programs. `programs` of all graphs take `config.graph_bytes` at most;
+    one that has gone is compiled again when it is needed."""
 
     def __init__(
         self,
@@ -138,6 +177,8 @@ class CompiledGraph:
         self.folder = folder  # of the first program
         self.trace = trace
         self.programs: dict[Any, Program | _Eager] = {}
+        self.number = next(_numbers)
+        weakref.finalize(self, _drop, self.number, self.programs).atexit = False
         self.buckets = buckets.plan(gm)
         self.takes_tensors_only = all(
             isinstance(node.meta.get("val"), torch.Tensor)
@@ -163,9 +204,12 @@ class CompiledGraph:
         if program is None:
             with config.patch(self.settings):
                 program = self.programs[key] = _build(self.gm, args, self.folder)
+            programs.add((self.number, key), _Kept(self.programs, key, program))
             self.folder = None
             if self.trace and isinstance(program, Program):
                 self.trace.program(program)
+        else:
+            program.used = True
         if isinstance(program, Program) and program.preferred and program.move_inputs(args):
             return self._program(args)
         return program
@@ -272,6 +316,7 @@ class _Eager:
         self.gm = gm
         self.reason = reason
         self.number = next(_interpreted)
+        self.used = False  # since the table of programs has asked
 
     def __call__(self, args: list[Any]) -> list[Any]:
         if self.reason:

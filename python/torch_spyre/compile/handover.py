@@ -93,10 +93,10 @@ class Launch:
 
 
 class Scalar(NamedTuple):
-    """A number that each launch gives, as an argument of a node: number `index` of the launch's;
+    """A number that each launch gives, as an argument of a node: the launch's number `number`;
     `like` is one of its class (`_C.scalar_like`), of its type."""
 
-    index: int
+    number: int
     like: int | float
 
 

@@ -74,6 +74,7 @@ class Program:
 
     def __init__(self, builder: GraphBuilder, executable: _C.Executable):
         self.executable = executable
+        self.used = False  # since the table of programs has asked
         self.device = builder.device
         self.nodes = builder.nodes
         self.ids = builder.ids

@@ -63,7 +63,7 @@ class Bisect:
         self.verdicts: list[Verdict] = []
         self.original = driver.compile_aten
         self.find = dispatch._Operator.find
-        self.judged: set[dispatch._Program] = set()
+        self.judged: set[handover.Launch] = set()
         self.busy = False  # computing what a verdict needs
 
     def compile(

@@ -164,11 +164,19 @@ _OF_INDUCTOR = {
 
 
 def empty_cache() -> None:
-    """Gives freed card memory back to the host, and forgets the programs of single operators."""
-    dispatch = sys.modules.get(f"{__package__.rpartition('.')[0]}.eager.dispatch")
-    if dispatch is not None:
-        dispatch.programs.clear()
+    """Gives freed card memory back to the host, and forgets programs: of single operators and of
+    compiled graphs. Those are compiled again when they are needed."""
+    forget_programs()
     torch.accelerator.memory.empty_cache()
+
+
+def forget_programs() -> None:
+    """What the allocator calls when its cache is emptied."""
+    package = __package__.rpartition(".")[0]
+    for name in ("eager.dispatch", "compile.backend"):
+        module = sys.modules.get(f"{package}.{name}")
+        if module is not None:
+            module.programs.clear()
 
 
 def make_module() -> types.ModuleType:
