@@ -102,7 +102,8 @@ class Scalar(NamedTuple):
 
 def takes_scalars() -> bool:
     """Whether numbers may be parameters. Programs that are written to files hold theirs."""
-    return not observers and not kernel_files.wanted()
+    written = environment.directory("SPYRE_DUMP_DIR") or kernel_files.wanted()
+    return not observers and not written
 
 
 def op_name(op: OpOverload) -> str:
