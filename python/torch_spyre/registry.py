@@ -30,6 +30,7 @@ from ._pytorch.dispatch import (
     overload_names,
     schema_of,
 )
+from ._pytorch.dynamo import untraced
 from .compile import customops
 from .compile.registered import fallback_ops, spyre_decompositions, spyre_lowerings
 from .eager.host import run_on_cpu
@@ -74,7 +75,7 @@ def _implement(op: OpOverload, function: Callable[..., Any]) -> None:
             return result
         return run_on_cpu(op, args, kwargs, "its decomposition does not take these arguments")
 
-    _libraries[namespace].impl(name + suffix, kernel, allow_override=True)
+    _libraries[namespace].impl(name + suffix, untraced(kernel), allow_override=True)
 
 
 def _differentiate(op: OpOverload, function: Callable[..., Any]) -> None:
@@ -93,7 +94,7 @@ def _differentiate(op: OpOverload, function: Callable[..., Any]) -> None:
         result = function(*args, **kwargs)
         return result if result is not NotImplemented else call_parts(op, *args, **kwargs)
 
-    _differentiable[namespace].impl(name + suffix, kernel, allow_override=True)
+    _differentiable[namespace].impl(name + suffix, untraced(kernel), allow_override=True)
 
 
 def _into(

@@ -258,3 +258,19 @@ def test_wrong_calls_have_the_cpus_class(name):
         WRONG[name]("cpu")
     with pytest.raises(expected.type):
         WRONG[name]("spyre")
+
+
+def test_kernels_behind_a_graph_break_are_not_traced():
+    """The device's own Python is none of the program's, which Dynamo would compile by its sizes."""
+
+    def attend(q, k):
+        with torch.random.fork_rng(devices=[]):  # ends the graph; what it holds runs as it stands
+            torch.manual_seed(0)
+            return F.scaled_dot_product_attention(q, k, k)
+
+    torch._dynamo.reset()
+    k = torch.randn(2, 4, 6, 8)
+    for rows in (3, 5, 7):
+        q = torch.randn(2, 4, rows, 8)
+        actual = torch.compile(attend)(q.to("spyre"), k.to("spyre"))
+        torch.testing.assert_close(actual.cpu(), F.scaled_dot_product_attention(q, k, k))

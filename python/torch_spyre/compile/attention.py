@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from .._pytorch.dynamo import untraced
 from .._pytorch.fx import arguments_of
 from ..eager.dispatch import operator_of
 
@@ -75,4 +76,4 @@ def make_single(gm: torch.fx.GraphModule) -> None:
 
 
 def register(aten: torch.library.Library) -> None:
-    aten.impl("_scaled_dot_product_fused_attention_overrideable", _fused)
+    aten.impl("_scaled_dot_product_fused_attention_overrideable", untraced(_fused))

@@ -7,6 +7,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .._pytorch.dynamo import untraced
+
 
 def _lstm_cell(
     input_gates: Tensor,
@@ -45,5 +47,5 @@ def _biased(gates: Tensor, bias: Tensor | None) -> Tensor:
 
 def register(*libraries: torch.library.Library) -> None:
     for library in libraries:
-        library.impl("_thnn_fused_lstm_cell", _lstm_cell)
-        library.impl("_thnn_fused_gru_cell", _gru_cell)
+        library.impl("_thnn_fused_lstm_cell", untraced(_lstm_cell))
+        library.impl("_thnn_fused_gru_cell", untraced(_gru_cell))
