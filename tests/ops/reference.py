@@ -83,6 +83,8 @@ def moved(values, unit: float, draw: int):
             return value * (1 + unit * (1 if draw % 2 else -1))
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             return value
+        if value.layout != torch.strided:
+            return value
         new = value.detach() * (1 + unit * pattern(value.detach()))
         return new.requires_grad_(value.requires_grad)
 
