@@ -110,7 +110,7 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_launch(spyre_context *context, uin
                                                      uint32_t segment, const uint64_t *inputs,
                                                      const uint64_t *buffers);
 
-// The same of a segment that takes numbers, `scalars`: spyre_segment.scalar_count of them, which are
+// The same of a segment that takes numbers: `scalars`, spyre_segment.scalar_count of them, are
 // copied. Each launch has its own, in the order of its stream.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_launch_scalars(
     spyre_context *context, uint32_t card, uint32_t stream, spyre_executable *executable,

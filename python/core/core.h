@@ -216,8 +216,8 @@ bool executable_output(const spyre_segment *segment, uint32_t index, uint32_t ca
 bool executable_start(spyre_executable *executable, uint32_t segment, uint32_t card,
                       const uint64_t *inputs, const uint64_t *buffers, const double *scalars);
 // Methods of Executable.
-// launch(segment, inputs, card, scalars=()) -> the results that own their memory; the others are views(), which
-// the caller makes.
+// launch(segment, inputs, card, scalars=()) -> the results that own their memory; the others are
+// views(), which the caller makes.
 PyObject *executable_launch(PyObject *self, PyObject *args);
 // The same by the interpreter of bundles.
 PyObject *executable_interpret(PyObject *self, PyObject *args);

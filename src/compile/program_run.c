@@ -242,7 +242,8 @@ static spyre_status execute(run *r, const spyre_program *program)
 {
     for (uint32_t k = 0; k < r->count; k++)
         TRY(status_at(send(r, k), "launch argument %u", k));
-    TRY(job_launch(r->context, r->card, SPYRE_DEFAULT_STREAM, program->job, r->addresses, NULL, NULL));
+    TRY(job_launch(r->context, r->card, SPYRE_DEFAULT_STREAM, program->job, r->addresses, NULL,
+                   NULL));
     TRY(spyre_stream_synchronize(r->context, r->card, SPYRE_DEFAULT_STREAM));
     for (uint32_t k = 0; k < r->count; k++)
         TRY(status_at(receive(r, k), "launch argument %u", k));

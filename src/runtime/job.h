@@ -23,7 +23,7 @@ typedef struct {
     const void *data;
 } job_argument;
 
-// A stick of a JOB_CONSTANTS argument that every launch fills: that of number `index` of its scalars.
+// A stick of a JOB_CONSTANTS argument that every launch fills, from scalar `index`.
 typedef struct {
     uint32_t argument, index;
     spyre_scalar_form form;
