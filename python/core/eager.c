@@ -480,8 +480,8 @@ static void note_by_value(const glue_call *call, PyObject *object)
 }
 
 // remember(executable, inputs, results, written, scalars): the operator that PyTorch is calling
-// launches segment 0 of the executable; `written` is the index of the tensor that takes the only result, -1
-// for none; `scalars` numbers of the call are parameters.
+// launches segment 0 of the executable; `written` is the index of the tensor that takes the only
+// result, -1 for none; `scalars` numbers of the call are parameters.
 static PyObject *py_remember(PyObject *self, PyObject *args)
 {
     (void)self;
