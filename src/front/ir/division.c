@@ -126,9 +126,10 @@ static int64_t nearest_divisor(int64_t units, int64_t wanted)
 
 int64_t division_nearest(int64_t units, int64_t wanted, bool uneven)
 {
+    if (wanted < 1) wanted = 1; // counts of hints are any numbers
     if (!uneven) return nearest_divisor(units, wanted);
     if (wanted >= units) return units;
-    int64_t length = ceil_divide(units, wanted < 1 ? 1 : wanted);
+    int64_t length = ceil_divide(units, wanted);
     int64_t below = ceil_divide(units, length);
     int64_t above = length > 1 ? ceil_divide(units, length - 1) : units;
     return wanted - below <= above - wanted ? below : above;
