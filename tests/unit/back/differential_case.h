@@ -4,6 +4,7 @@
 #ifndef TESTS_DIFFERENTIAL_CASE_H
 #define TESTS_DIFFERENTIAL_CASE_H
 
+#include "support/rounds.h"
 #include "unit/back/trial.h"
 
 enum { DIMS = 4 };
@@ -138,10 +139,11 @@ static inline bundle_tensor *add_tensor(trial *t, bundle_step *step, spyre_forma
 }
 
 // The trials of a family, or the one that SPYRE_TRIAL names.
-static inline void run(void (*family)(uint64_t), uint64_t first, uint64_t count)
+static inline void run(void (*family)(uint64_t), uint64_t first, uint32_t count)
 {
     const char *only = getenv("SPYRE_TRIAL");
-    for (uint64_t n = first; n < first + count; n++)
+    uint64_t end = first + (only ? count : test_rounds(count));
+    for (uint64_t n = first; n < end; n++)
         if (!only || strtoull(only, NULL, 10) == n) family(n);
 }
 

@@ -3,6 +3,7 @@
 // Chains: random kernels over the same rows must leave the bytes that element-by-element execution
 // leaves, whatever their tiles look like.
 #include "chain_programs.h"
+#include "support/rounds.h"
 
 // Makes two iterations over halves of the rows of what the loop at `loop` encloses.
 static void halve_rows(isa_program *p, uint32_t loop, const shape *s)
@@ -142,16 +143,15 @@ static void chain__random_programs_keep_their_bytes(void **state)
 {
     (void)state;
     uint64_t seed = 42;
-    uint32_t chains = 0;
-    enum { ROUNDS = 1200 };
+    uint32_t chains = 0, rounds = test_rounds(1200);
     fill_memory();
-    for (uint32_t round = 0; round < ROUNDS; round++) {
+    for (uint32_t round = 0; round < rounds; round++) {
         uint64_t start = seed;
         isa_program *p = random_program(&seed);
         chains += check(p, start);
         free_program(p);
     }
-    assert_true(chains > ROUNDS / 3);
+    assert_true(chains > rounds / 3);
 }
 
 int main(void)

@@ -8,6 +8,7 @@
 
 #include "card/fuse/fuse.h"
 #include "card/machine.h"
+#include "support/rounds.h"
 #include "tensor/numeric.h"
 
 enum { CORES = 3, LANES = 64, STICK = 128, A_AT = 0, B_AT = 256 << 10, SUMS_AT = 768 << 10,
@@ -319,7 +320,7 @@ static void fuse_matmul__shapes_become_one_product(void **state)
 {
     (void)state;
     uint64_t seed = 11;
-    for (uint32_t round = 0; round < 60; round++) {
+    for (uint32_t round = 0; round < test_rounds(60); round++) {
         static const uint32_t depths[] = {1, 32, 64, 100, 192};
         shape s = {.batches = 1 + next_random(&seed) % 3,
                    .row_tiles = 1 + next_random(&seed) % 3,

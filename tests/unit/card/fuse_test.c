@@ -9,6 +9,7 @@
 
 #include "card/fuse/fuse.h"
 #include "card/machine.h"
+#include "support/rounds.h"
 
 enum { MEMORY = 64 << 10, AREA = 32 << 10, CORES = 3 };
 
@@ -172,7 +173,7 @@ static void fuse__random_programs_keep_their_bytes(void **state)
     (void)state;
     uint64_t seed = 1000;
     for (uint32_t n = 0; n < MEMORY; n++) initial[n] = (uint8_t)next_random(&seed);
-    for (uint32_t round = 0; round < 1500; round++) {
+    for (uint32_t round = 0; round < test_rounds(1500); round++) {
         uint64_t start = seed;
         isa_program *p = random_program(&seed);
         // Arguments apart, the same, or overlapping.

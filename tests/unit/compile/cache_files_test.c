@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "compile/cache/cache_disk.h"
+#include "support/rounds.h"
 
 // --- Damage
 
@@ -36,7 +37,7 @@ static void cache__any_damaged_byte_is_a_miss(void **state)
     only_file(path);
     const char *good = read_bytes(memory, path, &length);
     char *bad = arena_alloc(memory, length + 1);
-    for (size_t at = 0; at < length; at++) {
+    for (size_t at = 0; at < length; at += test_stride()) {
         arena *scratch = arena_create();
         memcpy(bad, good, length);
         bad[at] = (char)(bad[at] ^ (1 << at % 8));
@@ -58,7 +59,7 @@ static void cache__any_other_length_is_a_miss(void **state)
     const char *good = read_bytes(memory, path, &length);
     char *longer = arena_alloc(memory, length + 1);
     memcpy(longer, good, length);
-    for (size_t cut = 0; cut <= length + 1; cut += cut < 100 || cut + 40 > length ? 1 : 37) {
+    for (size_t cut = 0; cut <= length + 1; cut += cut < 100 || cut + 40 > length ? 1 : 37 * test_stride()) {
         if (cut == length) continue;
         arena *scratch = arena_create();
         write_bytes(path, longer, cut);
@@ -159,7 +160,7 @@ static void cache__a_damaged_refusal_is_a_miss(void **state)
     only_file(path);
     const char *good = read_bytes(memory, path, &length);
     char *bad = arena_alloc(memory, length);
-    for (size_t at = 0; at < length; at++) {
+    for (size_t at = 0; at < length; at += test_stride()) {
         memcpy(bad, good, length);
         bad[at] = (char)(bad[at] ^ (1 << at % 8));
         write_bytes(path, bad, length);
@@ -193,13 +194,13 @@ static void cache__a_content_that_is_none_is_a_miss(void **state)
     const char *good = read_bytes(memory, path, &length);
     char *file = arena_alloc(memory, length);
     uint64_t random = 1;
-    for (size_t content = 0; content < length - HEADER; content += 48) {
+    for (size_t content = 0; content < length - HEADER; content += 48 * test_stride()) {
         memcpy(file, good, length);
         assert_null(problem_with(file, HEADER + content, AT_LENGTH, content, NULL));
         write_bytes(path, file, HEADER + content);
         assert_rejected(memory, path, good, length);
     }
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < (int)test_rounds(200); i++) {
         memcpy(file, good, length);
         size_t at = HEADER + check_random(&random) % (length - HEADER - 8);
         memset(file + at, 0xFF, 8);

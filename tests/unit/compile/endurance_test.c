@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compile, launch and free the same graphs over and over: the process does not grow, every round
-// has the same results. SPYRE_TEST_ROUNDS sets the number of rounds. Sanitizers keep freed memory,
-// so under them a few rounds show leaks at the end instead.
+// has the same results. Sanitizers keep freed memory: under them leaks show at the end instead.
 #include "unit/check.h"
 
 #include <malloc.h>
@@ -11,16 +10,17 @@
 
 #include "base/file.h"
 #include "support/journey.h"
+#include "support/rounds.h"
 
 #define GRAPHS SPYRE_TESTS_DIR "/golden/graph"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = true, ROUNDS = 300 };
+enum { SANITIZED = true };
 #else
-enum { SANITIZED = false, ROUNDS = 10000 };
+enum { SANITIZED = false };
 #endif
 
-enum { WARM_UP = 200, MOST_GRAPHS = 64, SOURCE_BYTES = 1 << 20, CORES = 2 };
+enum { ROUNDS = 2000, WARM_UP = 200, MOST_GRAPHS = 64, SOURCE_BYTES = 1 << 20, CORES = 2 };
 
 // What may come and go between rounds: blocks that the allocator keeps, pages of the card that a
 // buffer at another address touches first.
@@ -56,14 +56,6 @@ static uint32_t read_samples(arena *memory, sample *out)
     return names.count;
 }
 
-static int64_t rounds_wanted(void)
-{
-    const char *wanted = getenv("SPYRE_TEST_ROUNDS");
-    int64_t rounds = wanted ? strtoll(wanted, NULL, 10) : ROUNDS;
-    assert_true(rounds > WARM_UP);
-    return rounds;
-}
-
 static void run_round(spyre_context *context, sample *s)
 {
     uint64_t hash;
@@ -80,7 +72,7 @@ static void endurance__memory_is_flat(void **state)
     spyre_memory_statistics before, after;
     arena *memory = arena_create();
     uint32_t count = read_samples(memory, samples);
-    int64_t rounds = rounds_wanted(), start = 0;
+    int64_t rounds = WARM_UP + test_rounds(ROUNDS), start = 0;
     assert_ok(spyre_context_create(1, &context));
     for (int64_t n = 0; n < rounds; n++) {
         if (n == WARM_UP) {

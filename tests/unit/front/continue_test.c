@@ -9,8 +9,8 @@
 #include "support/front_case.h"
 #include "support/random_hints.h"
 #include "support/random_outputs.h"
+#include "support/rounds.h"
 
-enum { GRAPHS = 150 };
 
 typedef struct {
     uint8_t *bytes;
@@ -88,11 +88,11 @@ static uint32_t run_graph(uint64_t seed, uint32_t *tiled)
 static void continue__any_graph_after_any_pass(void **state)
 {
     (void)state;
-    uint32_t checked = 0, tiled = 0;
-    for (uint64_t seed = 0; seed < GRAPHS; seed++) checked += run_graph(seed, &tiled);
+    uint32_t checked = 0, tiled = 0, graphs = test_rounds(150);
+    for (uint64_t seed = 0; seed < graphs; seed++) checked += run_graph(seed, &tiled);
     print_message("%u programs, %u graphs in tiles\n", checked, tiled);
-    assert_true(checked > 4 * GRAPHS);
-    assert_true(tiled > GRAPHS / 10);
+    assert_true(checked > 4 * graphs);
+    assert_true(tiled > graphs / 10);
 }
 
 static const char small[] = "after memory_planning\n"

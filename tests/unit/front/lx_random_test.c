@@ -6,8 +6,9 @@
 
 #include "graph/verify.h"
 #include "support/random_op.h"
+#include "support/rounds.h"
 
-enum { GRAPHS = 240, MOST_OUTPUTS = 12, STEPS = 10 };
+enum { MOST_OUTPUTS = 12, STEPS = 10 };
 
 typedef struct {
     front_engine engine;
@@ -92,13 +93,13 @@ static uint32_t run_graph(uint64_t seed)
 static void lx_random__same_bytes_as_in_memory(void **state)
 {
     (void)state;
-    uint32_t in_lx = 0;
+    uint32_t in_lx = 0, graphs = test_rounds(240);
     const char *one = getenv("SPYRE_TEST_SEED");
-    for (uint64_t seed = 1; !one && seed <= GRAPHS; seed++) in_lx += run_graph(seed);
+    for (uint64_t seed = 1; !one && seed <= graphs; seed++) in_lx += run_graph(seed);
     if (one)
         run_graph(strtoull(one, NULL, 10));
     else
-        assert_true(in_lx > GRAPHS);
+        assert_true(in_lx > graphs);
 }
 
 int main(void)

@@ -13,6 +13,7 @@
 #include "support/front_case.h"
 #include "support/random_outputs.h"
 #include "support/random_plan.h"
+#include "support/rounds.h"
 
 static void split(loop_op *op, uint32_t v, int32_t slices, int32_t core_stride)
 {
@@ -164,8 +165,6 @@ static void lx_relayout__graph_takes_less_time(void **state)
 
 // --- Numbers
 
-enum { GRAPHS = 80 };
-
 // Divides every op at random, whatever its neighbours do.
 static bool divide(void *context, spyre_loops_point point, spyre_loops *loops)
 {
@@ -216,9 +215,9 @@ static uint32_t run_graph(uint64_t seed)
 static void lx_relayout__random_divisions_give_the_same_bytes(void **state)
 {
     (void)state;
-    uint32_t shuffled = 0;
-    for (uint64_t seed = 1; seed <= GRAPHS; seed++) shuffled += run_graph(seed);
-    assert_true(shuffled > GRAPHS / 2);
+    uint32_t shuffled = 0, graphs = test_rounds(80);
+    for (uint64_t seed = 1; seed <= graphs; seed++) shuffled += run_graph(seed);
+    assert_true(shuffled > graphs / 2);
 }
 
 int main(void)

@@ -6,8 +6,8 @@
 
 #include "graph/verify.h"
 #include "support/random_outputs.h"
+#include "support/rounds.h"
 
-enum { GRAPHS = 300 };
 
 // Runs one graph; false when the front says that it cannot.
 static bool run_graph(uint64_t seed)
@@ -48,16 +48,16 @@ static bool run_graph(uint64_t seed)
 static void random__graphs(void **state)
 {
     (void)state;
-    uint32_t refused = 0;
+    uint32_t refused = 0, graphs = test_rounds(300);
     // One graph, with its loop IR when the front refuses it: SPYRE_TEST_SEED=17.
     const char *one = getenv("SPYRE_TEST_SEED");
     if (one) {
         run_graph(strtoull(one, NULL, 10));
         return;
     }
-    for (uint64_t seed = 1; seed <= GRAPHS; seed++) refused += !run_graph(seed);
+    for (uint64_t seed = 1; seed <= graphs; seed++) refused += !run_graph(seed);
     // Reshapes across unrelated factors and windows that overlap go to the host.
-    assert_in_range(refused, 0, GRAPHS / 6);
+    assert_in_range(refused, 0, graphs / 6);
 }
 
 int main(void)

@@ -2,6 +2,7 @@
 #include "unit/check.h"
 
 #include "spyre/settings.h"
+#include "support/rounds.h"
 #include "unit/front/solver_case.h"
 
 static solver_item item(int64_t bytes, uint32_t first, uint32_t last)
@@ -160,7 +161,7 @@ static void solver__random_plans_are_sound_and_search_is_best(void **state)
 {
     (void)state;
     static solver_item items[120], again[120];
-    for (uint32_t seed = 1; seed <= 60; seed++) {
+    for (uint32_t seed = 1; seed <= test_rounds(60); seed++) {
         random_state = seed;
         uint32_t count = make_random(items, 120);
         int64_t best = -1, capacity = 128 * (10 + random_below(90));
@@ -203,7 +204,7 @@ static int64_t lowest_top(solver_item *items, uint32_t count, uint32_t at, int64
 static void solver__exact_has_the_lowest_top(void **state)
 {
     (void)state;
-    for (uint32_t seed = 1; seed <= 60; seed++) {
+    for (uint32_t seed = 1; seed <= test_rounds(60); seed++) {
         solver_item items[5], tried[5];
         int64_t top, sum = 128;
         random_state = seed;

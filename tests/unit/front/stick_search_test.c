@@ -7,8 +7,9 @@
 #include "front/layout/stick_report.h"
 #include "support/front_case.h"
 #include "support/random_outputs.h"
+#include "support/rounds.h"
 
-enum { SMALL_GRAPHS = 400, LARGE_GRAPHS = 200, MOST_CHOICES = 1500 };
+enum { MOST_CHOICES = 1500 };
 
 typedef struct {
     random_graph *g;
@@ -85,8 +86,8 @@ static void assert_same_us(uint64_t seed, double a, double b)
 static void stick_search__finds_the_optimum(void **state)
 {
     (void)state;
-    uint32_t compared = 0, better = 0;
-    for (uint64_t seed = 1; seed <= SMALL_GRAPHS; seed++) {
+    uint32_t compared = 0, better = 0, graphs = test_rounds(400);
+    for (uint64_t seed = 1; seed <= graphs; seed++) {
         const stick_mode *modes;
         stick_choice choice;
         double least;
@@ -105,8 +106,8 @@ static void stick_search__finds_the_optimum(void **state)
         }
         end(&f);
     }
-    assert_in_range(compared, SMALL_GRAPHS / 3, SMALL_GRAPHS);
-    assert_in_range(better, SMALL_GRAPHS / 50, SMALL_GRAPHS);
+    assert_in_range(compared, graphs / 3, graphs);
+    assert_in_range(better, graphs / 50, graphs);
 }
 
 static double output_us(const loop_graph *loops)
@@ -124,8 +125,8 @@ static double output_us(const loop_graph *loops)
 static void stick_search__is_never_worse_than_greedy(void **state)
 {
     (void)state;
-    uint32_t built = 0, better = 0;
-    for (uint64_t seed = 1; seed <= LARGE_GRAPHS; seed++) {
+    uint32_t built = 0, better = 0, graphs = test_rounds(200);
+    for (uint64_t seed = 1; seed <= graphs; seed++) {
         static const uint32_t widths[] = {1, 2, 16, 4096};
         const stick_mode *modes;
         stick_choice choice;
@@ -145,8 +146,8 @@ static void stick_search__is_never_worse_than_greedy(void **state)
         }
         end(&f);
     }
-    assert_in_range(built, LARGE_GRAPHS / 3, LARGE_GRAPHS);
-    assert_in_range(better, LARGE_GRAPHS / 20, LARGE_GRAPHS);
+    assert_in_range(built, graphs / 3, graphs);
+    assert_in_range(better, graphs / 20, graphs);
 }
 
 // Both operands of the sum come with their sticks along the rows; op by op the first exp keeps
