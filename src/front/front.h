@@ -96,9 +96,9 @@ SPYRE_MUST_CHECK spyre_status front_preferred_layout(const loop_graph *loops, ui
 // The op of the final loop IR that a step, or its kernel, of this name does.
 uint32_t front_op_of_step(const char *name);
 
-// The stages before and after the passes.
+// The stages before and after the passes. *out_node as of front_compile().
 SPYRE_MUST_CHECK spyre_status front_build(const spyre_graph *graph, arena *memory,
-                                          uint32_t *at_node, loop_graph **out_loops);
+                                          uint32_t *out_node, loop_graph **out_loops);
 SPYRE_MUST_CHECK spyre_status front_emit(loop_graph *loops, front_result *out_result);
 
 // Whether what each stage made is checked: settings.validate_graph_invariants; in debug builds

@@ -83,26 +83,34 @@ static spyre_status finish(loop_graph *loops, const front_options *options,
     return NULL;
 }
 
+static spyre_status compile_loops(loop_graph *loops, const front_options *options,
+                                  front_records *records, front_result *out_result)
+{
+    const spyre_settings *settings = &options->settings;
+    loops->settings = *settings;
+    loops->cores = settings->sencores;
+    loops->user.run = options->loop_pass;
+    loops->user.context = options->loop_context;
+    TRY(check(loops, true, records));
+    TRY(finish(loops, options, records, out_result));
+    if (!settings->validate_translation) return NULL;
+    return translation_validate(loops->graph, settings, front_passes, FRONT_PASS_COUNT, front_emit);
+}
+
 spyre_status front_compile(const spyre_graph *graph, const front_options *options, arena *memory,
                            uint32_t *out_node, front_result *out_result)
 {
     loop_graph *loops;
     front_records records = {0};
     *out_node = 0;
-    const spyre_settings *settings = &options->settings;
-    TRY(spyre_settings_check(settings));
-    TRY(front_check_skips(settings->skip_passes));
+    TRY(spyre_settings_check(&options->settings));
+    TRY(front_check_skips(options->settings.skip_passes));
     record_watch watch = record_begin(memory);
     TRY(front_build(graph, memory, out_node, &loops));
     record_end(&watch, "build", loops, true, &records);
-    loops->settings = *settings;
-    loops->cores = settings->sencores;
-    loops->user.run = options->loop_pass;
-    loops->user.context = options->loop_context;
-    TRY(check(loops, true, &records));
-    TRY(finish(loops, options, &records, out_result));
-    if (!settings->validate_translation) return NULL;
-    return translation_validate(graph, settings, front_passes, FRONT_PASS_COUNT, front_emit);
+    spyre_status status = compile_loops(loops, options, &records, out_result);
+    *out_node = *loops->at_node;
+    return status;
 }
 
 static spyre_status go_on(loop_graph *loops, const front_options *options,

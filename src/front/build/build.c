@@ -343,23 +343,33 @@ static spyre_status make_room(loop_graph *loops, const spyre_graph *graph)
     return VEC_ROOM(loops->memory, &loops->buffers, buffers);
 }
 
-spyre_status front_build(const spyre_graph *graph, arena *memory, uint32_t *at_node,
+static spyre_status build_all(builder *b)
+{
+    const spyre_graph *graph = b->graph;
+    TRY(make_room(b->loops, graph));
+    b->buffer_of = ARENA_NEW(b->loops->memory, uint32_t, graph->values.count);
+    TRY_ALLOC(b->buffer_of);
+    for (uint32_t v = 0; v < graph->values.count; v++) b->buffer_of[v] = SPYRE_NO_ID;
+    for (uint32_t i = 0; i < graph->inputs.count; i++) TRY(build_input(b, i));
+    for (b->node = 0; b->node < graph->nodes.count; b->node++) TRY(build_node(b));
+    b->node = graph->nodes.count ? graph->nodes.count - 1 : 0;
+    for (uint32_t i = 0; i < graph->outputs.count; i++)
+        TRY(build_output(b, graph->outputs.items[i]));
+    return NULL;
+}
+
+spyre_status front_build(const spyre_graph *graph, arena *memory, uint32_t *out_node,
                          loop_graph **out_loops)
 {
+    *out_node = 0;
     loop_graph *loops = arena_alloc(memory, sizeof *loops);
     TRY_ALLOC(loops);
-    *loops = (loop_graph){.memory = memory, .graph = graph, .cores = 32, .at_node = at_node};
+    *loops = (loop_graph){.memory = memory, .graph = graph, .cores = 32};
     loops->settings = spyre_settings_default();
-    TRY(make_room(loops, graph));
-    builder b = {.loops = loops, .graph = graph};
-    b.buffer_of = ARENA_NEW(memory, uint32_t, graph->values.count);
-    TRY_ALLOC(b.buffer_of);
-    for (uint32_t v = 0; v < graph->values.count; v++) b.buffer_of[v] = SPYRE_NO_ID;
-    for (uint32_t i = 0; i < graph->inputs.count; i++) TRY(build_input(&b, i));
-    for (b.node = 0; b.node < graph->nodes.count; b.node++) TRY(build_node(&b));
-    b.node = graph->nodes.count ? graph->nodes.count - 1 : 0;
-    for (uint32_t i = 0; i < graph->outputs.count; i++)
-        TRY(build_output(&b, graph->outputs.items[i]));
+    loops->at_node = ARENA_NEW(memory, uint32_t, 1);
+    TRY_ALLOC(loops->at_node);
+    spyre_status status = build_all(&(builder){.loops = loops, .graph = graph});
+    *out_node = *loops->at_node;
     *out_loops = loops;
-    return NULL;
+    return status;
 }

@@ -3,6 +3,7 @@
 // Fast against exact: random tiles of every instruction must leave the same bytes in LX, whatever
 // the formats, strides, overlaps and shapes.
 #include "program.h"
+#include "support/rounds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -157,7 +158,7 @@ static void fast__vector(void **state)
     uint64_t seed = 4242;
     for (int op = 0; op < OPFUNC_COUNT; op++) {
         if (!elementwise((opfunc)op)) continue;
-        for (int round = 0; round < 60; round++) {
+        for (uint32_t round = 0; round < test_rounds(60); round++) {
             fill_area(&seed, FLOATS);
             isa_program *p = new_program(0);
             begin_kernel(p, 1, 0);
@@ -175,7 +176,7 @@ static void fast__copies_that_turn(void **state)
     static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                          {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     uint64_t seed = 4;
-    for (int round = 0; round < 300; round++) {
+    for (uint32_t round = 0; round < test_rounds(300); round++) {
         fill_area(&seed, BITS);
         isa_program *p = new_program(0);
         begin_kernel(p, 1, 0);
@@ -208,7 +209,7 @@ static void fast__vector_of_integers(void **state)
                                  OPFUNC_MUL, OPFUNC_MAXIMUM, OPFUNC_SUB,    OPFUNC_NEG,
                                  OPFUNC_ABS};
     uint64_t seed = 31;
-    for (int round = 0; round < 600; round++) {
+    for (uint32_t round = 0; round < test_rounds(600); round++) {
         uint32_t first = round % 2 ? 0 : 2;     // integers only, every second time
         fill_area(&seed, BITS);
         isa_program *p = new_program(0);
@@ -225,7 +226,7 @@ static void fast__fill(void **state)
 {
     (void)state;
     uint64_t seed = 7;
-    for (int round = 0; round < 100; round++) {
+    for (uint32_t round = 0; round < test_rounds(100); round++) {
         fill_area(&seed, ONE_NAN);
         isa_program *p = new_program(0);
         begin_kernel(p, 1, 0);
@@ -243,7 +244,7 @@ static void fast__reduce(void **state)
     (void)state;
     static const opfunc ops[] = {OPFUNC_SUM, OPFUNC_MAX, OPFUNC_MIN};
     uint64_t seed = 77;
-    for (int round = 0; round < 400; round++) {
+    for (uint32_t round = 0; round < test_rounds(400); round++) {
         fill_area(&seed, ONE_NAN);
         isa_program *p = new_program(0);
         begin_kernel(p, 1, 0);
@@ -263,7 +264,7 @@ static void fast__fold(void **state)
     (void)state;
     static const opfunc ops[] = {OPFUNC_SUM, OPFUNC_MAX, OPFUNC_MIN};
     uint64_t seed = 78;
-    for (int round = 0; round < 100; round++) {
+    for (uint32_t round = 0; round < test_rounds(100); round++) {
         fill_area(&seed, ONE_NAN);
         isa_program *p = new_program(0);
         begin_kernel(p, 1, 0);
@@ -286,7 +287,7 @@ static void fast__rank(void **state)
     static const spyre_format formats[] = {DL16, FP32, SPYRE_FORMAT_IEEE_INT32, DL16,
                                            SPYRE_FORMAT_SEN143_FP8};
     uint64_t seed = 81;
-    for (int round = 0; round < 400; round++) {
+    for (uint32_t round = 0; round < test_rounds(400); round++) {
         fill_area(&seed, FLOATS);
         isa_program *p = new_program(0);
         begin_kernel(p, 1, 0);
@@ -356,7 +357,7 @@ static void fast__matmul(void **state)
     static const spyre_format formats[] = {SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_IEEE_FP32,
                                            SPYRE_FORMAT_SEN143_FP8, SPYRE_FORMAT_IEEE_FP16};
     uint64_t seed = 79;
-    for (int round = 0; round < 200; round++) {
+    for (uint32_t round = 0; round < test_rounds(200); round++) {
         fill_area(&seed, ONE_NAN);
         // Only SEN169_FP16 has no NaN among its inputs.
         for (uint32_t n = 0; round % 4 && n < AREA; n++) before[n] &= 0xBF;
@@ -372,7 +373,7 @@ static void fast__random_programs(void **state)
 {
     (void)state;
     uint64_t seed = 80;
-    for (int round = 0; round < 60; round++) {
+    for (uint32_t round = 0; round < test_rounds(60); round++) {
         fill_area(&seed, ONE_NAN);
         isa_program *p = new_program(0);
         begin_kernel(p, 1, 0);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "card/matmul/matmul.h"
+#include "support/rounds.h"
 #include "tensor/numeric.h"
 
 enum { LANES = 64, STICK = 128, MOST_OPERANDS = 5 };
@@ -166,7 +167,7 @@ static void matmul__small_extents(void **state)
 {
     (void)state;
     uint64_t seed = 5;
-    for (uint32_t n = 1; n <= 70; n++) {
+    for (uint32_t n = 1; n <= 70; n += test_stride()) {
         check(&seed, 1 + n % 3, n, 1, 1 + next_random(&seed) % 70, 1);
         check(&seed, 1 + n % 4, 1 + next_random(&seed) % 9, 1 + n % 3, n, 1);
     }
@@ -207,7 +208,7 @@ static void matmul__threads_share_a_product(void **state)
 {
     (void)state;
     uint64_t seed = 14;
-    for (uint32_t threads = 2; threads <= ISA_CORES; threads += 5) {
+    for (uint32_t threads = 2; threads <= ISA_CORES; threads += 5 * test_stride()) {
         assert_ok(pool_create(threads, &shared_by));
         check(&seed, 1, 1, 1, 70, 1);
         check(&seed, 1, 1, 9, 130, 1);
@@ -307,7 +308,7 @@ static void matmul__few_rows(void **state)
 {
     (void)state;
     uint64_t seed = 12;
-    for (uint32_t n = 0; n < 24; n++)
+    for (uint32_t n = 0; n < test_rounds(24); n++)
         check(&seed, 1, 1 + n % 5, 1 + n % 2, 1 + next_random(&seed) % 300, 1);
 }
 

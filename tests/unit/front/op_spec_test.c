@@ -41,9 +41,9 @@ static bool same_tensor(const bundle_tensor *a, const bundle_tensor *b, uint32_t
 static const char *difference(const bundle *a, const bundle *b)
 {
     static char answer[128];
-    const char *why = NULL;
     if (a->steps.count != b->steps.count) return "count of steps";
-    for (uint32_t i = 0; i < a->steps.count && !why; i++) {
+    for (uint32_t i = 0; i < a->steps.count; i++) {
+        const char *why = NULL;
         const bundle_step *x = &a->steps.items[i], *y = &b->steps.items[i];
         if (x->op != y->op || x->dim_count != y->dim_count || x->core_count != y->core_count)
             why = "op, dims or cores";
@@ -64,9 +64,9 @@ static const char *difference(const bundle *a, const bundle *b)
         }
         if (!why) continue;
         snprintf(answer, sizeof answer, "step %s: %s", x->name, why);
-        why = answer;
+        return answer;
     }
-    return why;
+    return NULL;
 }
 
 static void op_spec__random_programs_come_back(void **state)
