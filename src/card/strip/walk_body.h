@@ -233,13 +233,17 @@ UNITS(take_any, for (const walk_step *s = w->steps; s < w->steps + w->count; s++
     STEP(0, WALK_LOAD_KEPT, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                   \
     STEP(2, WALK_APPLY + OPFUNC_MUL, WALK_AS_IS) STEP(3, WALK_STORE, WALK_AS_IS)
 #define MEANS(STEP) STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_SUM, WALK_AS_IS)
+#define KEPT_MEANS(STEP)                                                                      \
+    STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_KEEP, WALK_AS_IS) STEP(2, WALK_SUM, WALK_AS_IS)
 #define MOMENTS(STEP)                                                                         \
     STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_SUM, WALK_AS_IS)                              \
     STEP(2, WALK_SQUARES, WALK_AS_IS)
-#define CENTERED_MOMENTS(STEP)                                                                \
-    STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                        \
+#define CENTERED_MOMENTS_OF(load, STEP)                                                       \
+    STEP(0, load, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                        \
     STEP(2, WALK_APPLY + OPFUNC_SUB, WALK_ROUND) STEP(3, WALK_KEEP, WALK_AS_IS)               \
     STEP(4, WALK_SUM, WALK_AS_IS) STEP(5, WALK_SQUARES, WALK_AS_IS)
+#define CENTERED_MOMENTS(STEP)      CENTERED_MOMENTS_OF(WALK_LOAD, STEP)
+#define KEPT_CENTERED_MOMENTS(STEP) CENTERED_MOMENTS_OF(WALK_LOAD_KEPT, STEP)
 #define NORMS_OF(load, STEP)                                                                  \
     STEP(0, load, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                             \
     STEP(2, WALK_DIFFERENCE, WALK_AS_IS) STEP(3, WALK_WITH_ROWS, WALK_AS_IS)                  \
@@ -256,8 +260,10 @@ UNITS(take_any, for (const walk_step *s = w->steps; s < w->steps + w->count; s++
     WALK(take_kept_exponentials, KEPT_EXPONENTIALS)                                           \
     WALK(take_scaled, SCALED)                                                                 \
     WALK(take_means, MEANS)                                                                   \
+    WALK(take_kept_means, KEPT_MEANS)                                                         \
     WALK(take_moments, MOMENTS)                                                               \
     WALK(take_centered_moments, CENTERED_MOMENTS)                                             \
+    WALK(take_kept_centered_moments, KEPT_CENTERED_MOMENTS)                                   \
     WALK(take_norms, NORMS)                                                                   \
     WALK(take_kept_norms, KEPT_NORMS)
 
