@@ -24,7 +24,7 @@ def directory(tmp_path, monkeypatch):
 
 @pytest.fixture
 def filled(directory):
-    subprocess.run([sys.executable, "-c", MAKE_FILES], check=True, timeout=120, env=os.environ)
+    subprocess.run([sys.executable, "-c", MAKE_FILES], check=True, timeout=600, env=os.environ)
     return directory
 
 

@@ -51,7 +51,7 @@ def run_python():
             capture_output=True,
             text=True,
             env={**os.environ, **environment},
-            timeout=120,
+            timeout=600,
         )
         assert done.returncode == 0, done.stderr
         return done

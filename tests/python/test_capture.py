@@ -26,7 +26,7 @@ print(g(x, table, rows).sum().item() == g(x, table, rows).sum().item(), sys.argv
 def run(*command, directory):
     return subprocess.run(
         [sys.executable, *command], cwd=directory, env=dict(os.environ), capture_output=True,
-        text=True, timeout=120,
+        text=True, timeout=600,
     )  # fmt: skip
 
 

@@ -196,7 +196,7 @@ LOWERED = """
 def test_operators_on_the_command_line():
     def lines(*words):
         command = [sys.executable, "-m", "torch_spyre.operators", *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
         return [tuple(line.split()) for line in done.stdout.splitlines()]
 
     rows = lines()

@@ -33,7 +33,7 @@ def caches(tmp_path_factory):
         }
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM],
-            env=environment, capture_output=True, text=True, timeout=120, check=False,
+            env=environment, capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
     return folders
