@@ -80,7 +80,7 @@ def program(number: int) -> Program | None:
     r = random.Random(number)
     op = r.choice(_OPERATORS)
     made = arguments(r, op)
-    if made is None:
+    if made is None or op._overloadname.startswith("prim_"):  # TorchScript's own
         return None
     args, kwargs = list(made[0]), dict(made[1])
     steps = [r.choice(_STEPS) for _ in range(r.randint(0, 2))]
