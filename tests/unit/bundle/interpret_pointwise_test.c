@@ -64,7 +64,7 @@ static void interpret_pointwise__identity_converts_or_copies_bits(void **state)
     (void)state;
     machine m = start_machine();
     const double values[] = {2.9, -2.9, 1e12, -1e12, (double)NAN};
-    const int32_t integers[] = {2, -2, INT32_MAX, INT32_MIN, 0};
+    const int32_t integers[] = {2, -2, INT32_MAX, INT32_MIN, INT32_MIN};
     for (int64_t i = 0; i < 5; i++) set(&m, 0, 4 * i, FP32, values[i]);
     convert(&m, FP32, SPYRE_FORMAT_IEEE_INT32);
     for (int64_t i = 0; i < 5; i++) {
