@@ -7,6 +7,8 @@
 
 // --- Writing
 
+_Static_assert(sizeof(job_scalar) == 24, "no gaps: same executable, same bytes");
+
 static spyre_status put_program(arena *memory, const executable_segment *segment, text *out)
 {
     uint8_t *image;
@@ -26,16 +28,7 @@ static spyre_status put_program(arena *memory, const executable_segment *segment
         if (a->kind == JOB_CONSTANTS) bytes_put(out, a->data, (size_t)a->bytes);
     }
     bytes_put_number(out, segment->scalar_count);
-    for (uint32_t s = 0; s < segment->scalar_count; s++) {
-        job_scalar plain;
-        memset(&plain, 0, sizeof plain);
-        plain.argument = segment->scalars[s].argument;
-        plain.index = segment->scalars[s].index;
-        plain.form = segment->scalars[s].form;
-        plain.format = segment->scalars[s].format;
-        plain.offset = segment->scalars[s].offset;
-        bytes_put(out, &plain, sizeof plain);
-    }
+    bytes_put(out, segment->scalars, segment->scalar_count * sizeof *segment->scalars);
     return NULL;
 }
 

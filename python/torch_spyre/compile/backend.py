@@ -37,6 +37,7 @@ from . import (
     hint_scopes,
     lowering,
     named_dims,
+    scalars,
 )
 from . import options as compile_options
 from .graph_builder import GraphBuilder, Inexpressible, location
@@ -180,6 +181,7 @@ class CompiledGraph:
         self.number = next(_numbers)
         weakref.finalize(self, _drop, self.number, self.programs).atexit = False
         self.buckets = buckets.plan(gm)
+        self.scalars = scalars.plan(gm)
         self.takes_tensors_only = all(
             isinstance(node.meta.get("val"), torch.Tensor)
             for node in gm.graph.find_nodes(op="placeholder")
@@ -196,28 +198,37 @@ class CompiledGraph:
         filled, sizes = self.buckets.fill(args)
         return self.buckets.cut(self._run(filled), sizes)
 
-    def _program(self, args: list[Any]) -> Program | _Eager:
-        key: Any = self._key(args)
+    def _program(self, args: list[Any], call: scalars.Call | None) -> Program | _Eager:
+        key: Any = call.key if call else self._key(args)
         if named_dims.in_use():
             key = (key, *[named_dims.dims_of(a) for a in args])
         program = self.programs.get(key)
         if program is None:
             with config.patch(self.settings):
-                program = self.programs[key] = _build(self.gm, args, self.folder)
+                program = self.programs[key] = _build(self.gm, args, self.folder, call)
             programs.add((self.number, key), _Kept(self.programs, key, program))
             self.folder = None
             if self.trace and isinstance(program, Program):
                 self.trace.program(program)
         else:
             program.used = True
-        if isinstance(program, Program) and program.preferred and program.move_inputs(args):
-            return self._program(args)
         return program
 
+    def _program_of_call(self, args: list[Any]) -> tuple[Program | _Eager, scalars.Call | None]:
+        """The program, and the numbers that it gets."""
+        call = self.scalars.of_call(args) if self.scalars else None
+        program = self._program(args, call)
+        if self.scalars and call and call.parameters and not program.takes_any_numbers:
+            self.scalars.by_value = True
+            return self._program_of_call(args)
+        if isinstance(program, Program) and program.preferred and program.move_inputs(args):
+            return self._program_of_call(args)
+        return program, call
+
     def _run(self, args: list[Any]) -> list[Any]:
-        program = self._program(args)
+        program, call = self._program_of_call(args)
         if _launches.get():
-            return program(list(args))
+            return program(list(args), call)
         return _zeros(self.gm, args)
 
 
@@ -247,7 +258,10 @@ def _zeros(gm: torch.fx.GraphModule, args: Values) -> list[Any]:
 
 
 def _build(
-    gm: torch.fx.GraphModule, args: Values, folder: artefacts.Folder | None
+    gm: torch.fx.GraphModule,
+    args: Values,
+    folder: artefacts.Folder | None,
+    call: scalars.Call | None,
 ) -> Program | _Eager:
     try:
         values = node_values(gm, args)
@@ -255,7 +269,7 @@ def _build(
                    if isinstance(value, torch.Tensor) and value.device.type == "spyre"]  # fmt: skip
         if not devices:
             return _Eager(gm)
-        builder = GraphBuilder(gm, values, devices[0])
+        builder = GraphBuilder(gm, values, devices[0], call)
         builder.build(args)
         return _finish(builder, folder)
     except (Inexpressible, UnknownSize) as error:
@@ -312,13 +326,15 @@ class _Eager:
     """Runs the graph's nodes one by one; errors get the node and the user's line. `reason` is why,
     of a graph with tensors of the card."""
 
+    takes_any_numbers = False
+
     def __init__(self, gm: torch.fx.GraphModule, reason: str = ""):
         self.gm = gm
         self.reason = reason
         self.number = next(_interpreted)
         self.used = False  # since the table of programs has asked
 
-    def __call__(self, args: list[Any]) -> list[Any]:
+    def __call__(self, args: list[Any], _of_call: scalars.Call | None) -> list[Any]:
         if self.reason:
             _fallback.meet("graph", args, self.reason, _first_line(self.gm), str(self.number))
         return list(torch.fx.Interpreter(self.gm).run(*args))

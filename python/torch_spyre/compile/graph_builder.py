@@ -17,7 +17,7 @@ from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload
 from .._pytorch.fx import arguments_of, overload_of
 from ..eager import operand_dtypes
-from . import effects, handover, hint_scopes, integers, named_dims
+from . import effects, handover, hint_scopes, integers, named_dims, scalars
 from .sizes import NodeValues
 
 _aten = torch.ops.aten
@@ -32,10 +32,18 @@ class Inexpressible(Exception):
 class GraphBuilder:
     """Hands a graph over, node by node."""
 
-    def __init__(self, gm: torch.fx.GraphModule, values: NodeValues, device: torch.device):
+    def __init__(
+        self,
+        gm: torch.fx.GraphModule,
+        values: NodeValues,
+        device: torch.device,
+        call: scalars.Call | None = None,
+    ):
         self.gm = gm
         self.values = values
         self.device = device
+        self.numbers = call.numbers if call else {}
+        self.parameters = call.parameters if call else {}  # arguments that each launch gives
         self.graph = _C.Graph()
         self.ids: Ids = {}
         self.constants: dict[torch.fx.Node, Any] = {}  # numbers and other non-tensors
@@ -77,7 +85,7 @@ class GraphBuilder:
     def _placeholder(self, node: torch.fx.Node, args: Sequence[Any]) -> None:
         index = len(self.placeholders)
         self.placeholders[node] = index
-        value = args[index]
+        value = self.numbers.get(node, args[index])
         if not isinstance(value, torch.Tensor):
             self.constants[node] = value
             return
@@ -134,6 +142,9 @@ class GraphBuilder:
         if node.target is operator.getitem:
             self._item(node)
             return
+        if node in self.numbers:
+            self.constants[node] = self.numbers[node]
+            return
         value = self.values[node]
         if not isinstance(node.target, OpOverload):
             if not isinstance(value, (int, float)):
@@ -182,7 +193,7 @@ class GraphBuilder:
             number, outputs = self.graph.add_node(
                 node.name,
                 self._op_name(node, arguments),
-                handover.encode(arguments, self._id),
+                handover.encode(self._with_parameters(node, arguments), self._id),
                 types,
                 location(node),
             )
@@ -198,6 +209,9 @@ class GraphBuilder:
         operands = [self.values[source] for source in node.all_input_nodes]
         if integers.may_saturate(op, first, operands):
             self.casts[outputs[0]] = node
+
+    def _with_parameters(self, node: torch.fx.Node, arguments: Sequence[Any]) -> list[Any]:
+        return [self.parameters.get((node, i), value) for i, value in enumerate(arguments)]
 
     def _op_name(self, node: torch.fx.Node, arguments: Sequence[Any]) -> str:
         """One that no row of the compiler has, when PyTorch's kernel does not take the dtypes: it

@@ -18,7 +18,7 @@ from ..device import bindings
 from ..eager import room
 from ..eager.host import call
 from ..report import CompileReport
-from . import handover, integers
+from . import handover, integers, scalars
 from .graph_builder import CASTS, GraphBuilder, scalar_to_card
 from .registered import fallback_ops
 from .segments import Segment, nodes_of, segments_of
@@ -69,6 +69,13 @@ def _is_read(value: object) -> bool:
     return isinstance(value, torch.Tensor) and is_on_card(value) and value.numel() > 0
 
 
+def _constant(result: object, of_call: scalars.Call | None) -> object:
+    """A result that no segment makes."""
+    if of_call and isinstance(result, torch.fx.Node):
+        return scalars.number_of(result, of_call.numbers)
+    return result
+
+
 class Program:
     """The segments of a compiled graph, ready to run."""
 
@@ -82,6 +89,7 @@ class Program:
         self.values = builder.values
         self.inputs = builder.inputs
         self.moved = builder.moved
+        self.numbers = set(builder.numbers)
         self.outputs = [self._result(result) for result in builder.outputs]
         self.segments = segments_of(executable)
         self.updates = [  # what is not written in place
@@ -111,6 +119,10 @@ class Program:
         self.preferred = self._find_preferred()
         self._plan_lifetimes()
         self.straight = self._plan_straight()
+        # No node may run on the host, which has the numbers of the first call.
+        self.takes_any_numbers = all(
+            segment.on_card and not self._may_leave_card(segment) for segment in self.segments
+        ) and not (builder.casts or builder.effects)
 
     def _watch(self, segment: Segment) -> integers.Watch | None:
         """The int64 arithmetic of a card segment, if it has any."""
@@ -171,8 +183,9 @@ class Program:
         return ids
 
     def _result(self, result: object) -> tuple[int | None, Any]:
-        """(value id, None) for a tensor, (None, constant) for anything else."""
-        if not isinstance(result, torch.fx.Node):
+        """(value id, None) for a tensor, (None, constant) for anything else: a number of the call
+        is its node."""
+        if not isinstance(result, torch.fx.Node) or result in self.numbers:
             return None, result
         if result in self.ids:
             return self._id(result), None
@@ -275,11 +288,16 @@ class Program:
         ]
         return _Straight(launch, arguments, outputs)
 
-    def __call__(self, args: list[Any]) -> list[Any]:
+    def __call__(self, args: list[Any], of_call: scalars.Call | None) -> list[Any]:
+        """Runs with the arguments of the graph and the numbers among them."""
+        numbers = of_call.values if of_call else ()
         if self.straight is not None:
             launch, arguments, outputs = self.straight
-            results = launch([args[index] for index in arguments], self.device.index)
-            return [c if place is None else results[place] for place, c in outputs]
+            results = launch([args[index] for index in arguments], self.device.index, numbers)
+            return [
+                _constant(constant, of_call) if place is None else results[place]
+                for place, constant in outputs
+            ]
         for node, reason, location in self.fallbacks.values():
             _fallback.meet(node.target, self._operands(node), reason, location)
         values: Values = {}
@@ -294,7 +312,7 @@ class Program:
         args.clear()
         for segment in self.segments:
             if segment.on_card:
-                self._run_on_card(segment, values)
+                self._run_on_card(segment, values, numbers)
             else:
                 self._run_on_host(segment, values)
             self._call_effects(self.effects.get(segment.index, ()), values)
@@ -303,7 +321,7 @@ class Program:
         for target, (_index, value) in zip(targets, self.updates, strict=True):
             target.copy_(values[value])
         return [
-            constant if value is None else self._placed(value, values)
+            _constant(constant, of_call) if value is None else self._placed(value, values)
             for value, constant in self.outputs
         ]
 
@@ -340,7 +358,7 @@ class Program:
         watch = self.watches[segment.index]
         return watch is None or watch.holds(values)
 
-    def _run_on_card(self, segment: Segment, values: Values) -> None:
+    def _run_on_card(self, segment: Segment, values: Values, numbers: tuple[float, ...]) -> None:
         launch, watch = self.launches[segment.index], self.watches[segment.index]
         assert launch is not None
         if not self._fits_card(segment, values):
@@ -349,7 +367,7 @@ class Program:
             self._write_inputs(segment, values)
             return
         inputs = [self._on_card(segment, at, values) for at in range(len(segment.inputs))]
-        outputs = launch(inputs, self.device.index)
+        outputs = launch(inputs, self.device.index, numbers)
         made = dict(zip(segment.outputs, outputs, strict=True))
         for value, node in self.casts[segment.index].items():
             if integers.is_saturated(made[value]):  # beside casts, nothing is written in place
