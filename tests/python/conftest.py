@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import gc
 import os
 import subprocess
 import sys
@@ -25,6 +26,14 @@ def pytest_collection_modifyitems(items):
             item.add_marker("quick")
         elif item.get_closest_marker("long") is None:
             item.add_marker("full")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def old_objects_are_settled():
+    """The collections of one file do not search what the files before it left: Dynamo collects
+    whenever it is reset."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

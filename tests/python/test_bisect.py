@@ -74,7 +74,7 @@ def test_operators_outside_of_graphs_are_judged(judge, tmp_path, capsys, monkeyp
     assert [line[-1] for line in fine] == ["cat.default", "mm.default", "add.Tensor", "mul.Tensor"]
     assert {(line[0], line[1], line[3]) for line in fine} == {("eager", "yes", "nothing")}
     launch = handover.Launch.__call__
-    wrong = lambda self, inputs, card: [r + 1 for r in launch(self, inputs, card)]  # noqa: E731
+    wrong = lambda self, *given: [r + 1 for r in launch(self, *given)]  # noqa: E731
     monkeypatch.setattr(handover.Launch, "__call__", wrong)
     assert all(line[1] == "NO" for line in lines(1))
 
@@ -95,7 +95,7 @@ def test_what_a_graph_changes_is_judged(tmp_path, capsys):
 @pytest.mark.host("aten.erfinv")
 def test_a_fault_behind_it(judge, monkeypatch):
     launch = handover.Launch.__call__
-    wrong = lambda self, inputs, card: [r + 1 for r in launch(self, inputs, card)]  # noqa: E731
+    wrong = lambda self, *given: [r + 1 for r in launch(self, *given)]  # noqa: E731
     monkeypatch.setattr(handover.Launch, "__call__", wrong)
     code, line = judge()
     assert code == 1 and line.split()[1] == "NO" and " back-end or card " in line
