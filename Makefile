@@ -32,7 +32,7 @@ SOURCES := CMakeLists.txt pyproject.toml \
 
 .PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-quick \
   test-long test-ops test-models test-pytorch fuzz layers lint wheel test-wheel test-wheel-quick \
-  bench bench-turns serve-setup serve test-serving clean
+  bench bench-summary bench-turns serve-setup serve test-serving clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
@@ -120,7 +120,7 @@ test-asan: $(STAMPS)/packages
 test-tsan: $(STAMPS)/packages
 	cmake --preset tsan
 	cmake --build $(TSAN) --target thread_tests
-	ctest --test-dir $(TSAN) --output-on-failure -j2 -L threads -LE long
+	ctest --test-dir $(TSAN) --output-on-failure -j2 -L threads -LE long -E '_checked$$'
 
 # With clang libFuzzer searches (on Debian packages clang and libclang-rt-14-dev), otherwise
 # tests/fuzz/driver.c. What is found stays in build/fuzz.
@@ -211,6 +211,10 @@ test-serving: $(STAMPS)/serve
 
 bench: build
 	$(PY) bench/run.py
+
+# The table of README.md from bench/results.
+bench-summary:
+	$(PY) bench/summary.py
 
 bench-turns: build
 	$(PY) bench/turns.py $(BASE)

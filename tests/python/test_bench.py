@@ -10,12 +10,21 @@ import pytest
 BENCH = pathlib.Path(__file__).parents[2] / "bench"
 
 
-@pytest.fixture(scope="module")
-def compare():
-    spec = importlib.util.spec_from_file_location("compare", BENCH / "compare.py")
+def load(name: str):
+    spec = importlib.util.spec_from_file_location(name, BENCH / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def compare():
+    return load("compare")
+
+
+@pytest.fixture(scope="module")
+def summary():
+    return load("summary")
 
 
 def results(ratio: float, milliseconds: float = 1.0) -> dict:
@@ -44,3 +53,30 @@ def test_a_run_is_compared_with_results_of_its_processor(compare, tmp_path, monk
         (tmp_path / name).write_text(json.dumps(results(ratio)))
     compare.report(run)
     assert ": 1\n" in capsys.readouterr().out
+
+
+HOST = {
+    "processor": "Maker's", "capability": "AVX2", "threads": 2, "model": "maker-1-2",
+    "torch": "2.13.0", "commit": "abc",
+}  # fmt: skip
+
+
+def test_the_summary_has_the_rows_that_were_measured(summary, tmp_path):
+    row = {"spyre ms": 1.0, "x fp32": 1.234}
+    run = {"host": HOST, "tables": {"operations": {"matmul 2048^3": row, "unnamed": row}}}
+    (tmp_path / "maker-1-2.json").write_text(json.dumps(run))
+    lines = summary.summary(tmp_path).splitlines()
+    assert lines[0].startswith("Maker's, AVX2, 2 threads, maker-1-2 (PyTorch 2.13.0")
+    assert lines[-1] == "| product 2048 x 2048 x 2048 | 1.23 |  |  |  |"
+
+
+def test_the_summary_stands_between_its_marks(summary):
+    page = f"first\n{summary.BEGIN}old\n{summary.END}last\n"
+    assert summary.replaced(page, "new\n") == page.replace("old", "new")
+    with pytest.raises(ValueError, match="once each"):
+        summary.replaced("no marks", "new")
+
+
+def test_the_readme_shows_the_committed_results(summary):
+    page = summary.README.read_text()
+    assert summary.replaced(page, summary.summary(summary.RESULTS)) == page

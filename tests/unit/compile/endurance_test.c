@@ -15,12 +15,12 @@
 #define GRAPHS SPYRE_TESTS_DIR "/golden/graph"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = true };
+enum { SANITIZED = true, WARM_UP = 20 };
 #else
-enum { SANITIZED = false };
+enum { SANITIZED = false, WARM_UP = 200 };
 #endif
 
-enum { ROUNDS = 2000, WARM_UP = 200, MOST_GRAPHS = 64, SOURCE_BYTES = 1 << 20, CORES = 2 };
+enum { ROUNDS = 2000, MOST_GRAPHS = 64, SOURCE_BYTES = 1 << 20, CORES = 2 };
 
 // What may come and go between rounds: blocks that the allocator keeps, pages of the card that a
 // buffer at another address touches first.
