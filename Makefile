@@ -54,6 +54,7 @@ help:
 	@echo 'make serve   a server with the interface of OpenAI: SERVE_MODEL, SERVE_ARGS'
 	@echo 'make test-serving  vLLM and foundation-model-stack on the card: long'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
+	@echo 'make bench-summary  the table of README.md from bench/results'
 	@echo 'make bench-turns  this build and that of another checkout (BASE=DIR) in turns'
 	@echo 'make clean   remove build/ (keeps .venv)'
 

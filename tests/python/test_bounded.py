@@ -82,6 +82,14 @@ def test_eager_programs_go(small: None) -> None:
     assert (x + x)[3].item() == 6.0
 
 
+def in_three_threads(work: Callable[[int], None]) -> None:
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def test_programs_that_go_while_they_run(small: None) -> None:
     """Threads run programs that others let go."""
     x = torch.arange(64, dtype=torch.float16, device="spyre")
@@ -96,11 +104,7 @@ def test_programs_that_go_while_they_run(small: None) -> None:
             if step % 10 == seed:
                 torch.spyre.empty_cache()
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_three_threads(work)
     assert wrong == []
 
 
@@ -190,11 +194,7 @@ def test_programs_of_graphs_that_go_while_they_run(graphs: None) -> None:
             if step % 10 == seed:
                 torch.spyre.empty_cache()
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_three_threads(work)
     assert wrong == []
 
 

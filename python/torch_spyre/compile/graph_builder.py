@@ -113,21 +113,13 @@ class GraphBuilder:
             return
         if value.device.type == "cpu" and value.dim() == 0:
             self.constants[node] = value.item()
-            others = [user for user in _readers(node) if not self._takes_numbers(user)]
+            others = [user for user in _readers(node) if not scalars.takes_numbers(user)]
             if not others:
                 return
             if any(self._is_of_card(user) and user.target not in CASTS for user in others):
                 value = scalar_to_card(value, self.device)
         self.ids[node] = number = self._input(node.name, value)
         self.inputs.append((number, value))
-
-    def _takes_numbers(self, node: torch.fx.Node) -> bool:
-        """Whether scalars of the host may be numbers here: they meet tensors of the card."""
-        return (
-            isinstance(node.target, OpOverload)
-            and torch.Tag.pointwise in node.target.tags
-            and any(self._is_of_card(argument) for argument in node.all_input_nodes)
-        )
 
     def _input(self, name: str, tensor: torch.Tensor) -> int:
         try:
@@ -242,7 +234,7 @@ class GraphBuilder:
         """An argument of a node, numbers in the place of the nodes that stand for them."""
         if isinstance(argument, torch.fx.Node):
             if argument in self.constants and (
-                argument not in self.ids or self._takes_numbers(reader)
+                argument not in self.ids or scalars.takes_numbers(reader)
             ):
                 return self.constants[argument]
             return argument

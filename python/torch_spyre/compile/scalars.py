@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .. import _C
+from .._pytorch import pytree
 from .._pytorch.dispatch import OpOverload, schema_of
 from .._pytorch.fx import overload_of
 from . import handover
@@ -118,9 +119,11 @@ def plan(gm: torch.fx.GraphModule) -> Scalars | None:
                      if source in known]  # fmt: skip
         else:
             uses += _uses(node, known)
-    if any(_is_tensor(use.source) and not _takes_numbers(use.node) for use in uses):
+    if not uses or any(_is_tensor(u.source) and not takes_numbers(u.node) for u in uses):
         return None
-    return Scalars(places, chain, uses) if uses else None
+    if not all(use.rule for use in uses) and not any(map(_is_tensor, places.values())):
+        return None  # sizes only: arguments tell programs apart without them
+    return Scalars(places, chain, uses)
 
 
 def _is_tensor(node: torch.fx.Node) -> bool:
@@ -151,9 +154,9 @@ def _is_arithmetic(node: torch.fx.Node, known: set[torch.fx.Node]) -> bool:
     return number and all(s in known or _is_constant(s) for s in node.all_input_nodes)
 
 
-def _takes_numbers(node: torch.fx.Node) -> bool:
+def takes_numbers(node: torch.fx.Node) -> bool:
     """Whether scalars of the host may be numbers here: they meet tensors of the card."""
-    values = [source.meta.get("val") for source in node.all_input_nodes]
+    values = pytree.tree_leaves([source.meta.get("val") for source in node.all_input_nodes])
     return (
         isinstance(node.target, OpOverload)
         and torch.Tag.pointwise in node.target.tags
