@@ -59,6 +59,8 @@ SPYRE_API void spyre_memory_empty_cache(spyre_context *context, uint32_t card);
 // `part`, when elements outside of it need not move: a view of any sizes, strides and offset over
 // `storage`. Some elements beside it may move; which is the same in both directions.
 // `packed`: the host memory is that of spyre_transfer_pack().
+// `out_wrapped`, of copies to the card, or null: true when an int64 did not fit the card's int32,
+// which then has its low 32 bits.
 typedef struct {
     uint32_t card, stream;
     uint64_t address;
@@ -67,6 +69,7 @@ typedef struct {
     spyre_dtype dtype;
     const spyre_view *view, *part;
     bool packed;
+    bool *out_wrapped;
 } spyre_transfer;
 
 // Host memory for what moves with `part` and no more: *out_elements elements, `out_part` is where

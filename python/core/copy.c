@@ -154,29 +154,11 @@ static bool stage_read(const stage *s, const storage *from)
     return storage_read_part(from, &s->part, s->packed, s->bytes);
 }
 
-static bool stage_write(const stage *s, storage *to)
+static bool stage_write(const stage *s, storage *to, bool *out_held)
 {
+    *out_held = true;
     if (!s->is_part) return storage_write(to, s->bytes);
-    return storage_write_part(to, &s->part, s->packed, s->bytes);
-}
-
-// Whether the card's integers hold what a stage brings to a part of an int64 storage.
-static bool part_fits(const stage *s, const storage *to)
-{
-    tensor_info t;
-    if (!s->is_part || to->dtype != SPYRE_DTYPE_I64 || !tensor_describe(s->tensor, &t)) return true;
-    const int64_t *values = (const int64_t *)(void *)t.base + t.offset;
-    int64_t index[CORE_MAX_RANK] = {0}, at = 0, dim;
-    do {
-        if (!integers_fit(values + at, 1)) return false;
-        for (dim = t.rank; dim-- > 0;) {
-            at += t.stride[dim];
-            if (++index[dim] < t.size[dim]) break;
-            at -= t.size[dim] * t.stride[dim];
-            index[dim] = 0;
-        }
-    } while (dim >= 0);
-    return true;
+    return storage_write_part(to, &s->part, s->packed, s->bytes, out_held);
 }
 
 // In parts: integers that do not fit change the form of the storage, which takes the whole of it.
@@ -186,10 +168,10 @@ static bool copy_staged(const tensor_info *source, const tensor_info *target, bo
     stage staged;
     bool ok = stage_open(target, in_parts, &staged) && (fills(target) || stage_read(&staged, s)) &&
               core_shim(aoti_torch_copy_(staged.tensor, source->handle, 0));
-    bool fits = ok && part_fits(&staged, s);
-    if (fits) ok = stage_write(&staged, s);
+    bool held = true;
+    ok = ok && stage_write(&staged, s, &held);
     stage_close(&staged);
-    return ok && !fits ? copy_staged(source, target, false) : ok;
+    return ok && !held ? copy_staged(source, target, false) : ok;
 }
 
 static bool copy_to_card(const tensor_info *source, const tensor_info *target)
@@ -198,9 +180,11 @@ static bool copy_to_card(const tensor_info *source, const tensor_info *target)
     if (fills(target) && same_bytes(source, target))
         return storage_write(s, source->base + source->offset * (int64_t)source->element_bytes);
     spyre_view view;
-    if (!source->storage && s->dtype != SPYRE_DTYPE_I64 && direct_view(source, target, &view)) {
-        if (storage_write_view(s, &view, source->base)) return true;
-        if (core_error_code() != SPYRE_UNSUPPORTED) return false;
+    if (!source->storage && direct_view(source, target, &view)) {
+        bool held;
+        bool ok = storage_write_view(s, &view, source->base, &held);
+        if (ok && held) return true;
+        if (!ok && core_error_code() != SPYRE_UNSUPPORTED) return false;
     }
     return copy_staged(source, target, true);
 }

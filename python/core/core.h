@@ -112,17 +112,18 @@ bool storage_set_form(storage *s, spyre_dtype dtype, const spyre_view *dense,
                       const spyre_layout *layout);
 // A copy of `from`, form included, in a storage of as many bytes without element type.
 bool storage_take_after(storage *s, const storage *from);
-bool integers_fit(const int64_t *values, int64_t count);    // in the card's 32 bits
 bool storage_read(const storage *s, void *host);            // host_bytes bytes
 bool storage_write(storage *s, const void *host);
 // From or to a host tensor of the storage's sizes and any strides; SPYRE_UNSUPPORTED is for the
-// caller to stage. int64 values that are written must fit.
+// caller to stage. *out_held is false when int64 values are written that do not fit the card's 32
+// bits: the storage is to be written again, as a whole, before anyone reads it.
 bool storage_read_view(const storage *s, const spyre_view *view, void *host);
-bool storage_write_view(storage *s, const spyre_view *view, const void *host);
+bool storage_write_view(storage *s, const spyre_view *view, const void *host, bool *out_held);
 // As storage_read and storage_write, of what such a view of the storage touches and maybe more;
-// packed: in memory that storage_pack() described. int64 values must fit (integers_fit()).
+// packed: in memory that storage_pack() described. *out_held as above.
 bool storage_read_part(const storage *s, const spyre_view *part, bool packed, void *host);
-bool storage_write_part(storage *s, const spyre_view *part, bool packed, const void *host);
+bool storage_write_part(storage *s, const spyre_view *part, bool packed, const void *host,
+                        bool *out_held);
 // Memory for what moves with a part alone: elements, and the part's view of them. False where the
 // layout walks along several dims at once.
 bool storage_pack(const storage *s, const spyre_view *part, spyre_view *out_part,

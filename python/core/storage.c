@@ -191,7 +191,8 @@ static spyre_transfer whole(const storage *s)
                             .dtype = s->dtype};
 }
 
-bool integers_fit(const int64_t *values, int64_t count)
+// Whether the card's integers hold them.
+static bool integers_fit(const int64_t *values, int64_t count)
 {
     uint64_t beyond = 0;
     for (int64_t i = 0; i < count; i++)
@@ -209,6 +210,15 @@ static bool write_card(const spyre_transfer *transfer, const void *host)
 {
     spyre_context *context = device_context();
     return context && core_check(spyre_copy_to_card(context, transfer, host));
+}
+
+static bool write_held(spyre_transfer *transfer, const void *host, bool *out_held)
+{
+    bool wrapped = false;
+    if (transfer->dtype == SPYRE_DTYPE_I64) transfer->out_wrapped = &wrapped;
+    bool ok = write_card(transfer, host);
+    *out_held = !wrapped;
+    return ok;
 }
 
 bool storage_read(const storage *s, void *host)
@@ -263,10 +273,9 @@ bool storage_write(storage *s, const void *host)
         memcpy(s->raw, host, (size_t)s->host_bytes);
         return true;
     }
-    if (s->dtype == SPYRE_DTYPE_I64 &&
-        !integers_fit(host, s->host_bytes / (int64_t)sizeof(int64_t)))
-        return change_to_bytes(s, host);
-    return write_whole(s, host);
+    bool held;
+    spyre_transfer transfer = whole(s);
+    return write_held(&transfer, host, &held) && (held || change_to_bytes(s, host));
 }
 
 bool storage_read_view(const storage *s, const spyre_view *view, void *host)
@@ -276,12 +285,12 @@ bool storage_read_view(const storage *s, const spyre_view *view, void *host)
     return read_card(&transfer, host);
 }
 
-bool storage_write_view(storage *s, const spyre_view *view, const void *host)
+bool storage_write_view(storage *s, const spyre_view *view, const void *host, bool *out_held)
 {
     forget_readers(s);
     spyre_transfer transfer = whole(s);
     transfer.view = view;
-    return write_card(&transfer, host);
+    return write_held(&transfer, host, out_held);
 }
 
 bool storage_pack(const storage *s, const spyre_view *part, spyre_view *out_part,
@@ -302,12 +311,13 @@ bool storage_read_part(const storage *s, const spyre_view *part, bool packed, vo
     return read_card(&transfer, host);
 }
 
-bool storage_write_part(storage *s, const spyre_view *part, bool packed, const void *host)
+bool storage_write_part(storage *s, const spyre_view *part, bool packed, const void *host,
+                        bool *out_held)
 {
     spyre_transfer transfer = whole(s);
     transfer.part = part;
     transfer.packed = packed;
-    return write_card(&transfer, host);
+    return write_held(&transfer, host, out_held);
 }
 
 // The bytes as they lie on the card, unchanged: 8-bit integers have one form on host and card.

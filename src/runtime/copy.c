@@ -198,6 +198,8 @@ typedef struct {
     void *card_bytes;
     void *host;                         // written by copies to the host only
     const void *host_source;
+    bool watches;                       // for integers that wrap
+    atomic_bool wrapped;
 } copy_task;
 
 static spyre_status prepare_copy(device *d, task *t)
@@ -210,16 +212,20 @@ static spyre_status prepare_copy(device *d, task *t)
     return NULL;
 }
 
-static spyre_status move(const copy_task *self, const dci *descriptor)
+static spyre_status move(copy_task *self, const dci *descriptor)
 {
+    bool wrapped = false;
     if (self->host) return dci_to_host(descriptor, self->host, self->card_bytes);
-    return dci_to_card(descriptor, self->card_bytes, self->host_source);
+    if (!self->watches) return dci_to_card(descriptor, self->card_bytes, self->host_source);
+    TRY(dci_to_card_watched(descriptor, self->card_bytes, self->host_source, &wrapped));
+    if (wrapped) self->wrapped = true;
+    return NULL;
 }
 
 static void move_part(void *context, size_t index, uint32_t worker)
 {
     (void)worker;
-    const copy_task *self = context;
+    copy_task *self = context;
     // Parts fail as the whole does, which has been looked up before.
     spyre_status_free(move(self, &self->transfer->parts[index]));
 }
@@ -303,11 +309,13 @@ spyre_status spyre_transfer_pack(spyre_context *context, const spyre_transfer *a
 spyre_status spyre_copy_to_card(spyre_context *context, const spyre_transfer *asked,
                                 const void *host)
 {
-    copy_task self = {.host_source = host};
+    copy_task self = {.host_source = host, .watches = asked->out_wrapped != NULL};
     self.base.recorded = true;
     self.base.kind = SPYRE_ACTIVITY_COPY_TO_CARD;
     self.base.resource = CLOCK_TO_CARD;
-    return status_at(copy(context, asked, &self), "copy to card");
+    TRY(status_at(copy(context, asked, &self), "copy to card"));
+    if (self.watches) *asked->out_wrapped = self.wrapped;
+    return NULL;
 }
 
 spyre_status spyre_copy_to_host(spyre_context *context, const spyre_transfer *asked, void *host)

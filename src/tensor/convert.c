@@ -234,6 +234,10 @@ static void convert_block(const converter *c, void *target, const void *source, 
 
 void converter_run(const converter *c, void *target, const void *source, size_t count)
 {
+    if (c->held) {
+        if (!c->held(target, 0, source, 0, 1, count)) *c->out_wrapped = true;
+        return;
+    }
     if (c->kernel) {
         c->kernel(target, source, count * c->units);
         return;
@@ -249,6 +253,11 @@ void converter_run(const converter *c, void *target, const void *source, size_t 
 void converter_run_rows(const converter *c, char *target, int64_t target_step, const char *source,
                         int64_t source_step, size_t rows, size_t count)
 {
+    if (c->held) {
+        if (!c->held(target, target_step, source, source_step, rows, count))
+            *c->out_wrapped = true;
+        return;
+    }
     if (c->rows) {
         c->rows(target, target_step, source, source_step, rows, count * c->units);
         return;
@@ -315,4 +324,12 @@ spyre_status converter_find(spyre_format target_format, spyre_format source_form
         return NULL;
     return status_new(SPYRE_UNSUPPORTED, "no conversion from %s to %s",
                       spyre_format_name(source_format), spyre_format_name(target_format));
+}
+
+void converter_watch(converter *c, bool *out_wrapped)
+{
+    if (c->target_format != SPYRE_FORMAT_IEEE_INT32 || c->source_format != SPYRE_FORMAT_IEEE_INT64)
+        return;
+    c->held = kernels_in_use()->i32_from_i64_held;
+    c->out_wrapped = out_wrapped;
 }

@@ -12,6 +12,7 @@
 #ifndef TENSOR_CONVERT_H
 #define TENSOR_CONVERT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/status.h"
@@ -23,10 +24,16 @@ typedef void convert_kernel(void *target, const void *source, size_t count);
 typedef void convert_rows_kernel(char *target, int64_t target_step, const char *source,
                                  int64_t source_step, size_t rows, size_t count);
 
+// The same; false when the target's integers do not hold some of the values.
+typedef bool convert_held_kernel(char *target, int64_t target_step, const char *source,
+                                 int64_t source_step, size_t rows, size_t count);
+
 // A conversion looked up once, for many runs.
 typedef struct {
     convert_kernel *kernel;         // null: the general path
     convert_rows_kernel *rows;      // of the kernel
+    convert_held_kernel *held;      // null: nobody asks
+    bool *out_wrapped;              // set where `held` is false
     uint32_t units;                 // that the kernels count in an element: bytes if copied, or 1
     spyre_format target_format;
     spyre_format source_format;
@@ -37,6 +44,10 @@ typedef struct {
 // SPYRE_UNSUPPORTED names a pair of formats that has no rule.
 SPYRE_MUST_CHECK spyre_status converter_find(spyre_format target_format,
                                              spyre_format source_format, converter *out_converter);
+
+// Makes a converter set *out_wrapped when an int64 that it converts does not fit its int32; other
+// pairs of formats leave it alone. Threads need a converter each.
+void converter_watch(converter *c, bool *out_wrapped);
 
 // Converts `count` contiguous elements, each buffer aligned to its element. The buffers must not
 // overlap.

@@ -273,6 +273,7 @@ static void stream(void *target, const void *source, size_t count)
 
 const convert_kernels convert_avx2 = {
     .name = "avx2",
+    .i32_from_i64_held = i32_from_i64_held,
     .copy = copy,
     .copy_rows = copy_rows,
     .stream = stream,

@@ -296,6 +296,7 @@ static void stream(void *target, const void *source, size_t count)
 
 const convert_kernels convert_avx512 = {
     .name = "avx512",
+    .i32_from_i64_held = i32_from_i64_held,
     .copy = copy,
     .copy_rows = copy_rows,
     .stream = stream,

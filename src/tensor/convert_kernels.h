@@ -17,6 +17,7 @@ typedef struct {
     const char *name;
 #define CONVERT_ROW(name, target, source) convert_kernel *name; convert_rows_kernel *name##_rows;
 #include "tensor/convert.def"
+    convert_held_kernel *i32_from_i64_held;
     convert_kernel *copy;                   // of bytes
     convert_rows_kernel *copy_rows;
     convert_kernel *stream;                 // of bytes, whole lines of 64, past the caches
@@ -53,14 +54,17 @@ enum {
         name(target, source, length);                                                          \
     }
 
+#define CONVERT_ALL_ROWS(name, bytes)                                                          \
+    if (count == 128) CONVERT_EACH_ROW(name, bytes, 128)                                       \
+    else if (count == 64) CONVERT_EACH_ROW(name, bytes, 64)                                    \
+    else if (count == 32) CONVERT_EACH_ROW(name, bytes, 32)                                    \
+    else CONVERT_EACH_ROW(name, bytes, count)
+
 #define CONVERT_ROWS(name, bytes)                                                              \
     static void name##_rows(char *target, int64_t target_step, const char *source,             \
                             int64_t source_step, size_t rows, size_t count)                    \
     {                                                                                          \
-        if (count == 128) CONVERT_EACH_ROW(name, bytes, 128)                                   \
-        else if (count == 64) CONVERT_EACH_ROW(name, bytes, 64)                                \
-        else if (count == 32) CONVERT_EACH_ROW(name, bytes, 32)                                \
-        else CONVERT_EACH_ROW(name, bytes, count)                                              \
+        CONVERT_ALL_ROWS(name, bytes)                                                          \
     }
 
 // A kernel of two: FAST says whether a part has elements that it does not convert, then WHOLE does.
@@ -120,10 +124,34 @@ enum {
         }                                                                                      \
     }
 
+// i32_from_i64 that returns, above the lowest 32 bits, whether a value does not fit.
+static inline __attribute__((always_inline)) uint64_t narrow_integers(void *target,
+                                                                      const void *source,
+                                                                      size_t count)
+{
+    uint32_t *t = target;
+    const uint64_t *s = source;
+    uint64_t beyond = 0;
+    for (size_t i = 0; i < count; i++) {
+        beyond |= s[i] + (UINT64_C(1) << 31);
+        t[i] = (uint32_t)s[i];
+    }
+    return beyond;
+}
+
+#define CONVERT_HELD(target, source, count) beyond |= narrow_integers(target, source, count)
+
 #define CONVERT_SHARED_LOOPS                                                                   \
     CONVERT_LOOP(dl16_from_bool, uint16_t, uint8_t, x ? DL16_ONE : 0)                          \
     CONVERT_LOOP(bool_from_dl16, uint8_t, uint16_t, (x & 0x7FFF) != 0)                         \
     CONVERT_LOOP(i32_from_i64, uint32_t, uint64_t, x)                                          \
+    static bool i32_from_i64_held(char *target, int64_t target_step, const char *source,       \
+                                  int64_t source_step, size_t rows, size_t count)              \
+    {                                                                                          \
+        uint64_t beyond = 0;                                                                   \
+        CONVERT_ALL_ROWS(CONVERT_HELD, 4)                                                      \
+        return beyond >> 32 == 0;                                                              \
+    }                                                                                          \
     CONVERT_LOOP(i64_from_i32, int64_t, int32_t, x)                                            \
     CONVERT_LOOP(u32_from_u8, uint32_t, uint8_t, x)                                            \
     CONVERT_LOOP(u8_from_u32, uint8_t, uint32_t, x)                                            \

@@ -16,6 +16,7 @@ CONVERT_SHARED_LOOPS
 
 const convert_kernels convert_portable = {
     .name = "portable",
+    .i32_from_i64_held = i32_from_i64_held,
     .copy = copy,
     .copy_rows = copy_rows,
     .stream = copy,

@@ -76,6 +76,9 @@ uint32_t dci_sort_dims(const spyre_view *view, uint32_t *out_dims);
 // Runs all copies. `card` is host memory that holds the card's buffer. Both buffers are aligned to
 // their elements and large enough for the layout and the view; no copy looks beyond them.
 SPYRE_MUST_CHECK spyre_status dci_to_card(const dci *transfer, void *card, const void *host);
+// Sets *out_wrapped where an int64 of the host does not fit the card's int32.
+SPYRE_MUST_CHECK spyre_status dci_to_card_watched(const dci *transfer, void *card,
+                                                  const void *host, bool *out_wrapped);
 SPYRE_MUST_CHECK spyre_status dci_to_host(const dci *transfer, void *host, const void *card);
 
 #endif

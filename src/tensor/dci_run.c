@@ -282,8 +282,15 @@ static void run_copy(const dci_copy *copy, const converter *convert, bool to_car
 
 spyre_status dci_to_card(const dci *transfer, void *card, const void *host)
 {
+    return dci_to_card_watched(transfer, card, host, NULL);
+}
+
+spyre_status dci_to_card_watched(const dci *transfer, void *card, const void *host,
+                                 bool *out_wrapped)
+{
     converter convert;
     TRY(converter_find(transfer->card_format, transfer->host_format, &convert));
+    if (out_wrapped) converter_watch(&convert, out_wrapped);
     for (uint32_t i = 0; i < transfer->copy_count; i++)
         run_copy(&transfer->copies[i], &convert, true, card, host);
     return NULL;

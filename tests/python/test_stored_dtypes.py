@@ -198,6 +198,19 @@ def test_wide_integers_in_a_part_of_a_tensor():
     same(halves, torch.tensor([0, 2**32, 0, 0]))
 
 
+def test_wide_integers_of_host_views_replace_what_was_there():
+    for wide in (2**31, -(2**31) - 1):
+        target = torch.zeros(300, 400, dtype=torch.int64, device="spyre")
+        view = target[10:20]
+        source = torch.arange(120000).reshape(400, 300).t()
+        same(target.copy_(source), source)
+        source[299, 399] = wide
+        same(target.copy_(source), source)
+        same(view, source[10:20])
+        source[299, 399] = -1
+        same(target.copy_(source), source)
+
+
 def test_strided_sources_and_other_dtypes():
     target = torch.zeros(6, 4, dtype=torch.int64, device="spyre")
     source = torch.arange(24).reshape(4, 6).t() + 2**33

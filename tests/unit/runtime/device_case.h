@@ -49,8 +49,9 @@ static inline spyre_layout flat_layout(void)
 static inline void put(uint32_t card_id, uint32_t stream_id, uint64_t address, const float *values)
 {
     spyre_layout layout = flat_layout();
-    const spyre_transfer transfer = {card_id, stream_id, address, &layout, &dense,
-                                     SPYRE_DTYPE_F32, NULL, NULL, false};
+    const spyre_transfer transfer = {.card = card_id, .stream = stream_id, .address = address,
+                                     .layout = &layout, .storage = &dense,
+                                     .dtype = SPYRE_DTYPE_F32};
     assert_ok(spyre_copy_to_card(the_context, &transfer, values));
 }
 
@@ -58,8 +59,9 @@ static inline spyre_status get(uint32_t card_id, uint32_t stream_id, uint64_t ad
                                float *values)
 {
     spyre_layout layout = flat_layout();
-    const spyre_transfer transfer = {card_id, stream_id, address, &layout, &dense,
-                                     SPYRE_DTYPE_F32, NULL, NULL, false};
+    const spyre_transfer transfer = {.card = card_id, .stream = stream_id, .address = address,
+                                     .layout = &layout, .storage = &dense,
+                                     .dtype = SPYRE_DTYPE_F32};
     return spyre_copy_to_host(the_context, &transfer, values);
 }
 

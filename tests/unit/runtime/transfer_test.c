@@ -109,6 +109,33 @@ static void transfer__pieces(void **state)
     spyre_memory_free(the_context, 0, y);
 }
 
+// Whichever thread moves the integer.
+static void transfer__integers_that_wrap_are_told(void **state)
+{
+    (void)state;
+    enum { ROWS = 600, COLUMNS = 100 };
+    const int64_t size[] = {ROWS, COLUMNS};
+    const spyre_view storage = {.rank = 2, .size = {ROWS, COLUMNS}, .stride = {COLUMNS, 1}};
+    spyre_layout layout;
+    assert_ok(spyre_layout_default(size, 2, SPYRE_DTYPE_I64, &layout));
+    uint64_t x = allocate(0, spyre_layout_bytes(&layout));
+    static int64_t values[ROWS * COLUMNS];
+    const int places[] = {0, ROWS * COLUMNS / 2, ROWS * COLUMNS - 1};
+    bool wrapped;
+    const spyre_transfer asked = {.address = x, .layout = &layout, .storage = &storage,
+                                  .dtype = SPYRE_DTYPE_I64, .out_wrapped = &wrapped};
+    for (int n = 0; n < 3; n++) {
+        wrapped = true;
+        assert_ok(spyre_copy_to_card(the_context, &asked, values));
+        assert_false(wrapped);
+        values[places[n]] = INT64_C(1) << 31;
+        assert_ok(spyre_copy_to_card(the_context, &asked, values));
+        assert_true(wrapped);
+        values[places[n]] = -(INT64_C(1) << 31);
+    }
+    spyre_memory_free(the_context, 0, x);
+}
+
 static void transfer__raw_copy_and_zero(void **state)
 {
     (void)state;
@@ -134,6 +161,7 @@ int main(void)
         cmocka_unit_test(transfer__large_transfers_and_views),
         cmocka_unit_test(transfer__parts_of_a_tensor_travel_alone),
         cmocka_unit_test(transfer__pieces),
+        cmocka_unit_test(transfer__integers_that_wrap_are_told),
         cmocka_unit_test(transfer__raw_copy_and_zero),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);

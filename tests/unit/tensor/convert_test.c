@@ -161,6 +161,38 @@ static void convert__integers_and_truth_values(void **state)
     }
 }
 
+// Every element of the rows, and none beside them, tells whether it fits.
+static void convert__integers_that_do_not_fit_are_told(void **state)
+{
+    (void)state;
+    enum { ROWS = 3, STEP = 150 };
+    static const int64_t wide[] = {INT64_C(1) << 31, -(INT64_C(1) << 31) - 1, INT64_MAX, INT64_MIN};
+    static const size_t counts[] = {1, 7, 32, 64, 77, 128};
+    for (size_t v = 0; v < VARIANTS; v++) {
+        const convert_kernels *k = all_variants[v];
+        if (!convert_can_run(k)) continue;
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            int64_t source[ROWS * STEP];
+            int32_t got[ROWS * STEP], expected[ROWS * STEP];
+            for (size_t i = 0; i < ROWS * STEP; i++)
+                source[i] = i % STEP < counts[c] ? (int64_t)i * 9316557 - INT32_MAX : wide[i % 4];
+            for (size_t at = 0; at <= ROWS * STEP; at++) {
+                bool fits = at == ROWS * STEP || at % STEP >= counts[c];
+                int64_t before = source[at % (ROWS * STEP)];
+                if (at < ROWS * STEP) source[at] = wide[at % 4];
+                memset(got, GUARD, sizeof got);
+                memset(expected, GUARD, sizeof expected);
+                assert_int_equal(k->i32_from_i64_held((char *)got, STEP * 4, (const char *)source,
+                                                      STEP * 8, ROWS, counts[c]), fits);
+                k->i32_from_i64_rows((char *)expected, STEP * 4, (const char *)source, STEP * 8,
+                                     ROWS, counts[c]);
+                assert_memory_equal(got, expected, sizeof got);
+                source[at % (ROWS * STEP)] = before;
+            }
+        }
+    }
+}
+
 // Runs of every length from any start: right elements, nothing behind the run.
 static void check_lengths(const convert_kernels *k, convert_kernel *kernel, size_t target_bytes,
                           size_t source_bytes)
@@ -362,6 +394,7 @@ int main(void)
         cmocka_unit_test(convert__dl16_to_float_equals_the_scalar),
         cmocka_unit_test(convert__floats_equal_the_scalar),
         cmocka_unit_test(convert__integers_and_truth_values),
+        cmocka_unit_test(convert__integers_that_do_not_fit_are_told),
         cmocka_unit_test(convert__every_run_length),
         cmocka_unit_test(convert__rows_of_a_variant_equal_the_portable_runs),
         cmocka_unit_test(convert__rows_of_every_pair_equal_single_elements),

@@ -323,6 +323,47 @@ static void dci__streamed_transfers_equal_their_parts(void **state)
     free(expected);
 }
 
+// Runs, strided runs, streamed ones and formats that nobody watches.
+static void dci__integers_that_wrap_are_noted(void **state)
+{
+    (void)state;
+    const int64_t sizes[][2] = {{1100, 1024}, {77, 1000}, {5, 3}};
+    const int32_t orders[][2] = {{0, 1}, {1, 0}};
+    for (int n = 0; n < 6; n++) {
+        const int64_t *size = sizes[n / 2];
+        const int64_t count = size[0] * size[1];
+        const spyre_view host = dense_view(size, 2);
+        arena *memory = arena_create();
+        spyre_layout layout;
+        dci transfer;
+        assert_ok(spyre_layout_ordered(size, host.stride, 2, SPYRE_DTYPE_I64, orders[n % 2], 2,
+                                       &layout));
+        assert_ok(dci_build(memory, &host, &layout, SPYRE_DTYPE_I64, &transfer));
+        size_t bytes = (size_t)spyre_layout_bytes(&layout);
+        int64_t *values = calloc((size_t)count, sizeof *values);
+        char *card = calloc(1, bytes), *expected = calloc(1, bytes);
+        for (int64_t at = 0; at < count; at += 1 + at) {
+            bool wrapped = false;
+            assert_ok(dci_to_card_watched(&transfer, card, values, &wrapped));
+            assert_false(wrapped);
+            values[at] = INT64_C(3) << 40 | 77;
+            assert_ok(dci_to_card_watched(&transfer, card, values, &wrapped));
+            assert_true(wrapped);
+            assert_ok(dci_to_card(&transfer, expected, values));
+            assert_memory_equal(card, expected, bytes);
+            values[at] = at;
+        }
+        transfer.card_format = transfer.host_format = SPYRE_FORMAT_IEEE_FP32;
+        bool wrapped = false;
+        assert_ok(dci_to_card_watched(&transfer, card, values, &wrapped));
+        assert_false(wrapped);
+        arena_destroy(memory);
+        free(values);
+        free(card);
+        free(expected);
+    }
+}
+
 static void dci__other_formats_convert_in_flight(void **state)
 {
     (void)state;
@@ -357,6 +398,7 @@ int main(void)
         cmocka_unit_test(dci__flattened_layouts_need_dense_views),
         cmocka_unit_test(dci__large_tensors_cross_blocks),
         cmocka_unit_test(dci__streamed_transfers_equal_their_parts),
+        cmocka_unit_test(dci__integers_that_wrap_are_noted),
         cmocka_unit_test(dci__other_formats_convert_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
