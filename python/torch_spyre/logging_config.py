@@ -40,6 +40,7 @@ DEFAULT_LOG_LEVELS = {
             "inductor.passes",
             "inductor.wsr",
             "inductor.sdsc",
+            "inductor.work_division",
             "runtime",
             "execution",
             "device",
@@ -73,8 +74,9 @@ def _component(name: str) -> str | None:
 
 
 def is_own_entry(entry: str) -> bool:
-    """Whether an entry of TORCH_LOGS names a logger of this package."""
-    return _component(entry.lstrip("+-").partition(":")[0]) in DEFAULT_LOG_LEVELS
+    """Whether an entry of TORCH_LOGS names a logger of this package, or of a pass of a user."""
+    name = _component(entry.lstrip("+-").partition(":")[0])
+    return name in DEFAULT_LOG_LEVELS or (name or "").startswith("spyre.inductor.")
 
 
 def _ask(component: str, level: LogLevel, source: str) -> None:

@@ -21,7 +21,7 @@ from ._pytorch.custom_pass import CustomGraphPass, get_hash_for_files
 from .compile import loops
 from .compile.loops import LoopGraph, LoopOp
 from .constants import DEVICE_NAME
-from .debug import cost_report
+from .debug import cost_report, pass_names
 
 
 class _Passes:
@@ -31,6 +31,12 @@ class _Passes:
 
     def __init_subclass__(cls) -> None:
         cls.passes = []
+
+    @classmethod
+    def default_passes(cls) -> dict[str, str]:
+        """Torch-spyre's default passes of this extension point, by name, and what does their work
+        here (debug/pass_names.py): they are not in `passes`."""
+        return dict(pass_names.DEFAULT_PASSES.get(cls.__name__, {}))
 
     def call(self, change: Callable[..., Any], argument: object) -> Any:
         """What the pass returns; an error names it and the list that it stands in."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users add to the compiler: decompositions, lowerings, fallbacks, passes over graphs."""
 
+import importlib
 import subprocess
 import sys
 
@@ -139,6 +140,21 @@ def test_passes_leave_graphs_of_the_host_alone():
         stage.passes.append(seen.append)
     torch.compile(lambda a, b: a + b, dynamic=False, backend="spyre")(*operands())
     assert seen == []
+
+
+def test_default_passes_are_names_of_what_there_is():
+    """Torch-spyre's defaults are a view: nothing of them is in the lists that users append to."""
+    torch.compile(lambda a, b: a + b, dynamic=False)(*on_card(*operands()))
+    ran = set(torch_spyre.last_report().stage_us)
+    points = [kind for kind in vars(passes).values() if hasattr(kind, "default_passes")]
+    found = {kind.__name__: kind.default_passes() for kind in points}
+    assert found["CustomPrePasses"] == {"collect_spyre_hints": "torch_spyre.compile.hint_scopes"}
+    assert list(found["CustomPostFusionPasses"]) == ["memory_planning", "spyre_fuse_nodes"]
+    assert len(found["CustomPreSchedulingPasses"]) == 19 and found["CustomPreGradPasses"] == {}
+    for names in found.values():
+        for place in set(names.values()) - {"graph"}:
+            assert place in ran or importlib.import_module(place)
+    assert not any(kind.passes for kind in points if hasattr(kind, "passes"))
 
 
 def test_the_identity_of_a_list_is_that_of_its_sources():

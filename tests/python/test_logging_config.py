@@ -2,6 +2,8 @@
 """torch_spyre.logging_config: what the environment asks of the loggers, and what they say."""
 
 import logging
+import math
+import re
 import warnings
 
 import pytest
@@ -38,7 +40,7 @@ def test_all_is_quiet_by_default(environment):
     environment()
     assert set(logging_config.get_effective_config().values()) == {"WARNING"}
     assert logging_config.get_config_source("spyre.inductor") == "default"
-    assert len(logging_config.get_effective_config()) == 11
+    assert len(logging_config.get_effective_config()) == 12
 
 
 @pytest.mark.parametrize(
@@ -129,18 +131,27 @@ def test_every_pass_is_named_once(environment, caplog):
     assert lines[-1] == "segment 0: AFTER PRE-SCHEDULING"
     assert len(lines) == len(set(lines))
     passes = ("deadcode", "propagate_layouts", "work_distribution", "lx_planning")
-    assert {f"segment 0: {name}" for name in passes} <= set(lines)
+    names = [line.split()[2] for line in lines]
+    assert set(passes) <= set(names) and len(names) == len(set(names))
+    assert "segment 0: deadcode (deadcode_elimination)" in lines
+    (stickify,) = [line for line in lines if "propagate_layouts" in line]
+    assert "propagate_spyre_tensor_layouts, optimize_restickify_locations" in stickify
 
 
 def test_the_loop_ir_after_a_pass(environment, caplog):
     environment()
-    debug = caplog.at_level(logging.DEBUG, logger="spyre.inductor.passes")
-    with debug, config.patch(log_passes="propagate_layouts,polish"):
+    caplog.set_level(logging.DEBUG, logger="spyre.inductor.passes")
+    with config.patch(log_passes="propagate_layouts,polish"):
         compile_something(2)
     assert any("no pass polish; there are " in r.getMessage() for r in caplog.records)
     shown = [r.getMessage() for r in caplog.records if "after" in r.getMessage()]
     assert len(shown) == 1 and shown[0].startswith("segment 0, after propagate_layouts\n")
     assert "op 0 " in shown[0] and " layout(" in shown[0]
+    caplog.clear()
+    with config.patch(log_passes="propagate_spyre_tensor_layouts, deadcode_elimination"):
+        compile_something(5)
+    shown = [r.getMessage().split()[3] for r in caplog.records if "after" in r.getMessage()]
+    assert "propagate_layouts" in shown and not {r.levelno for r in caplog.records} & {30}
 
 
 @pytest.mark.parametrize(
@@ -152,6 +163,7 @@ def test_the_loop_ir_after_a_pass(environment, caplog):
         ("inductor.lowering", "spyre.batchmatmul("),
         ("inductor.stickify", "ops restickified"),
         ("inductor.wsr", "0 ops in tiles"),
+        ("inductor.work_division", " ops on several cores"),
         ("execution", "kernels, "),
     ],
 )
@@ -160,6 +172,70 @@ def test_each_logger_has_its_subject(environment, caplog, name, piece):
     with caplog.at_level(logging.DEBUG, logger=f"spyre.{name}"):
         compile_something(3)
     assert any(piece in r.getMessage() for r in caplog.records if r.name == f"spyre.{name}")
+
+
+def divisions(caplog, function, *shapes):
+    """(opfunc, cores, splits) by op."""
+    torch._dynamo.reset()
+    caplog.clear()
+    inputs = [torch.ones(shape, dtype=torch.half).to("spyre") for shape in shapes]
+    with caplog.at_level(logging.DEBUG, logger="spyre.inductor.work_division"):
+        torch.compile(function, dynamic=False)(*inputs)
+    form = r"segment 0: work_division (\S+) .*cores=(\d+), .*splits=\{(.*?)\}, .*\.py:\d+"
+    found = [re.match(form, r.getMessage()) for r in caplog.records if r.levelno == logging.DEBUG]
+    return [(m[1], int(m[2]), [int(n.split()[1]) for n in m[3].split(", ")]) for m in found if m]
+
+
+@pytest.mark.parametrize(
+    ("opfunc", "function", "shapes"),
+    [
+        ("add", lambda x, y: x + y, [(512, 1024)] * 2),
+        ("sum", lambda x: x.sum(0), [(512, 1024)]),
+        ("batchmatmul", lambda x, y: x @ y, [(512, 1024), (1024, 256)]),
+        ("topkvalue", lambda x: x.topk(4)[0], [(512, 1024)]),
+    ],
+)
+def test_work_division_tells_the_splits(environment, caplog, opfunc, function, shapes):
+    environment()
+    found = {name: (cores, splits) for name, cores, splits in divisions(caplog, function, *shapes)}
+    cores, splits = found[opfunc]
+    assert 1 < cores <= 32 and math.prod(splits) == cores
+    with config.patch(sencores=1):
+        assert {cores for _, cores, _ in divisions(caplog, function, *shapes)} == {1}
+
+
+ARTEFACTS = {
+    "pre_grad_graphs": "torch.exp",
+    "post_grad_graphs": "torch.ops.aten.exp.default",
+    "ir_pre_fusion": "BEFORE FUSION\n// segment 0\n",
+    "ir_post_fusion": "AFTER FUSION\n// segment 0\n",
+    "kernel_code": "kernel 0 ",
+    "output_code": "OpSpec(",
+}
+
+
+def test_artefacts_of_torch_logs(run_python):
+    source = """
+import torch
+x = torch.ones(4, 64, dtype=torch.half).to("spyre")
+torch.compile(lambda x: torch.exp(x) + 1)(x)
+"""
+    for name, piece in ARTEFACTS.items():
+        shown = run_python(source, TORCH_LOGS=name).stderr
+        assert f"[__{name}]" in shown, name
+        texts = "\n".join(line.partition(f"[__{name}] ")[2] for line in shown.splitlines())
+        assert piece in texts, (name, shown)
+    assert "__" not in run_python(source, TORCH_LOGS="spyre.device").stderr
+
+
+def test_loggers_of_users_passes_are_names_of_torch_logs(run_python):
+    source = """
+import torch
+from torch_spyre._inductor.logging_utils import get_inductor_logger
+print(get_inductor_logger("mine").level)
+"""
+    for entry in ("+spyre.inductor.mine", "spyre.inductor.mine:DEBUG"):
+        assert run_python(source, TORCH_LOGS=entry).stdout == "10\n"
 
 
 def test_nothing_is_said_unasked(environment, caplog):

@@ -15,8 +15,8 @@ from ..compile import decompositions
 def enable_spyre_context(
     example_inputs: Sequence[Any] = (),
     decomps: Mapping[OperatorBase, Callable[..., Any]] | None = None,
-) -> Iterator[None]:
+) -> Iterator[Mapping[OperatorBase, Callable[..., Any]]]:
     """Graphs of the card need no such scope here, and others are never touched. What it adds:
-    `decomps` hold for graphs that are traced inside."""
+    `decomps` hold for graphs that are traced inside. It gives the decompositions that hold."""
     with decompositions.added(decomps or {}):
-        yield
+        yield decompositions.table()

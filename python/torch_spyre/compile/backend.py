@@ -78,6 +78,7 @@ def compile_graph_of_user(
     names = named_dims.take_names(gm.graph)
     gm.recompile()
     scopes = hint_scopes.about_dims(gm.graph)
+    artefacts.show_graph("pre_grad_graphs", gm)
 
     def forward(gm: torch.fx.GraphModule, example_inputs: Values) -> Runnable:
         hint_scopes.warn_of_lost_scopes(scopes, gm.graph)
@@ -115,6 +116,7 @@ def compile_aten(
     gm.recompile()
     trace = structured.Trace()
     trace.graph_after_passes(gm)
+    artefacts.show_graph("post_grad_graphs", gm)
     if folder:
         folder.graph_after_passes(gm)
     graph = CompiledGraph(gm, folder, trace, settings)
@@ -283,7 +285,7 @@ def _finish(builder: GraphBuilder, folder: artefacts.Folder | None) -> Program:
     """Compiles what was handed over."""
     if folder:
         return _program(builder, folder.stages(), folder)
-    if compile_log.wants_passes():
+    if compile_log.wants_passes() or artefacts.wants_stages():
         with tempfile.TemporaryDirectory() as stages:
             return _program(builder, stages)
     return _program(builder, None)
@@ -297,7 +299,7 @@ def _program(
     program = Program(builder, executable)
     if folder:
         folder.program(program)
-    artefacts.show_code(program)
+    artefacts.show_program(program, stages)
     reports.append(program.report())
     listings = functools.partial(artefacts.passes_of, stages) if stages else None
     compile_log.of_program(program, reports[-1], listings)

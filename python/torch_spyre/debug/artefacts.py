@@ -28,14 +28,48 @@ if TYPE_CHECKING:
     from ..compile.program import Program
 
 _used: dict[pathlib.Path, int] = {}
-_code_log = artifact_logger("output_code")  # has PyTorch's handlers
+_logs = {  # artefacts of TORCH_LOGS, with PyTorch's handlers
+    name: artifact_logger(name)
+    for name in (
+        "pre_grad_graphs",
+        "post_grad_graphs",
+        "ir_pre_fusion",
+        "ir_post_fusion",
+        "kernel_code",
+        "output_code",
+    )
+}
 
 
-def show_code(program: Program) -> None:
-    """What TORCH_LOGS=output_code shows of a compiled graph, and what
-    torch._inductor.utils.run_and_get_code() collects by a function that it leaves with Inductor."""
-    if _code_log.isEnabledFor(logging.DEBUG):
-        _code_log.debug("Output code:\n%s", output_code.of_program(program))
+def _wanted(name: str) -> bool:
+    return _logs[name].isEnabledFor(logging.DEBUG)
+
+
+def wants_stages() -> bool:
+    """Whether what is shown has the loop IR before the first pass, which the compiler writes on
+    request."""
+    return _wanted("ir_pre_fusion")
+
+
+def show_graph(name: str, gm: torch.fx.GraphModule) -> None:
+    """What TORCH_LOGS=pre_grad_graphs and post_grad_graphs show."""
+    if _wanted(name):
+        text = gm.print_readable(print_output=False, include_stride=True, include_device=True)
+        _logs[name].debug("%s\n%s", name.upper().replace("_", " ").removesuffix("S"), text)
+
+
+def show_program(program: Program, stages: str | None) -> None:
+    """What TORCH_LOGS shows of a compiled graph (ir_pre_fusion, ir_post_fusion, kernel_code,
+    output_code), and what torch._inductor.utils.run_and_get_code() collects by a function that it
+    leaves with Inductor. `stages` is where the compiler wrote its own."""
+    if stages and _wanted("ir_pre_fusion"):
+        _logs["ir_pre_fusion"].debug("BEFORE FUSION\n%s", _loop_ir_before(program, stages))
+    if _wanted("ir_post_fusion"):
+        _logs["ir_post_fusion"].debug("AFTER FUSION\n%s", _of_segments(program, "loop"))
+    if _wanted("kernel_code"):
+        _logs["kernel_code"].debug("Programs:\n%s", _of_segments(program, "listing"))
+    if _wanted("output_code"):
+        _logs["output_code"].debug("Output code:\n%s", output_code.of_program(program))
     inductor = sys.modules.get("torch._inductor.graph")
     collect = inductor and inductor.GraphLowering.save_output_code
     if collect:
@@ -90,21 +124,14 @@ class Folder:
 
     def program(self, program: Program) -> None:
         """Everything about the compiled graph, once its stages are written."""
-        segments = [segment.index for segment in program.segments if segment.on_card]
-        first, last, why = [], [], []
         kernels = provenance.kernels_of(program)
-        for index in segments:
-            title = f"// segment {index}\n"
-            passes = list(passes_of(self.stages(), index))
-            first.append(title + passes[0][1])
-            last.append(title + program.executable.text(index, "loop"))
-            why.append(title + program.executable.text(index, "why"))
-            for number, (name, text) in enumerate(passes):
+        for index in _card_segments(program):
+            for number, (name, text) in enumerate(passes_of(self.stages(), index)):
                 self.write(f"passes/segment{index}_{number:02d}_{name}.loop", text)
             program.executable.write(index, "bundle", str(self.path / f"segment{index}_bundle"))
-        self.write("ir_pre_fusion.txt", "\n".join(first))
-        self.write("ir_post_fusion.txt", "\n".join(last))
-        self.write("why.txt", "\n".join(why))
+        self.write("ir_pre_fusion.txt", _loop_ir_before(program, self.stages()))
+        self.write("ir_post_fusion.txt", _of_segments(program, "loop"))
+        self.write("why.txt", _of_segments(program, "why"))
         report = program.executable.report()
         found = composed.with_found(self.transformed, program.nodes, program.nodes_taken)
         self.write("fx_graph_transformed.py", found.print_readable(print_output=False))
@@ -118,6 +145,22 @@ class Folder:
         )
         if _wants_diagrams():
             diagrams.draw(self.path / "graph_diagram.svg", diagrams.of_kernels(kernels))
+
+
+def _card_segments(program: Program) -> list[int]:
+    return [segment.index for segment in program.segments if segment.on_card]
+
+
+def _of_segments(program: Program, stage: str) -> str:
+    """A stage's text of every card segment."""
+    texts = ((i, program.executable.text(i, stage)) for i in _card_segments(program))
+    return "\n".join(f"// segment {index}\n{text}" for index, text in texts)
+
+
+def _loop_ir_before(program: Program, stages: str) -> str:
+    """The loop IR of every card segment before the first pass."""
+    texts = ((i, next(passes_of(stages, i))[1]) for i in _card_segments(program))
+    return "\n".join(f"// segment {index}\n{text}" for index, text in texts)
 
 
 def passes_of(stages: str, segment: int) -> Iterator[tuple[str, str]]:
