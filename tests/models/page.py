@@ -31,7 +31,7 @@ more families than were tried then. `SPYRE_BLESS=1 make test-models` makes this 
 `tests/models/table.json`; `make test` checks that they agree.
 
 Every model is a small one of its family, made in code with random weights (`tests/models`). It runs
-in float16; the reference is PyTorch on the CPU in float32, on the same weights rounded to float16.
+in float16; the reference is PyTorch on the CPU in float32, on the weights that the card holds.
 
 | step | what must hold |
 | --- | --- |

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a model should return, and how far from it fp16 may be.
 
-The reference is PyTorch on the CPU in float32, on the weights and inputs rounded to float16. How
+The reference is PyTorch on the CPU in float32, on the weights and inputs that the card holds. How
 far a result of the card may be off depends on the model, not on the card: rounding every
 intermediate result by itself, independently, moves the result by some amount, the *condition*. It
 is measured, by the reference with each module's result multiplied by 1 + e, |e| <= 2**-10, which is

@@ -63,6 +63,20 @@ def test_sizes_are_traced_once(block):
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == frames
 
 
+def test_numbers_of_any_sign_that_are_sizes():
+    """A number with a bound above and none below is no size that has buckets."""
+
+    def function(x, count):
+        assert count <= 8
+        return x[:, :count] * 2 + count
+
+    compiled = torch.compile(function)
+    x = torch.randn(4, 64, dtype=torch.float16)
+    for count in (3, 5, 6, -3):
+        actual = compiled(x.to("spyre"), count).cpu()
+        torch.testing.assert_close(actual, function(x, count), atol=0.01, rtol=0.01)
+
+
 def test_a_dim_marked_dynamic():
     torch._dynamo.reset()
     compiled = torch.compile(lambda x: (x * 2).sum(-1) + x.shape[0])

@@ -129,6 +129,49 @@ def test_compiled_graphs():
     assert record.bytes_to_host == 2 * x.nbytes and record.bytes_to_card == 2 * x.nbytes
 
 
+@pytest.mark.host("aten.sort")
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda x: x.split([32, 32], -1),
+        lambda x: x.unbind(0),
+        lambda x: torch.chunk(x.transpose(0, 1), 2),
+        lambda x: [x.view(2, 128)[0]],
+    ],
+)
+def test_compiled_operators_on_the_host_read_views(parts):
+    def function(x):
+        return [torch.sort(part.reshape(-1))[0] for part in parts(x)]
+
+    torch._dynamo.reset()
+    x = card(4, 64)
+    for actual, expected in zip(torch.compile(function)(x), function(x.cpu()), strict=True):
+        assert torch.equal(actual.cpu(), expected)
+
+
+@pytest.mark.host("aten._weight_norm_interface", "aten._weight_norm_interface_backward")
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dim", [0, 2])
+def test_kernels_of_the_cpu_with_statistics_in_float32(dim, dtype, compiled):
+    """Those of 16-bit operands arrive in 16 bits."""
+
+    def gradients(v, g, function):
+        v, g = v.detach().requires_grad_(), g.detach().requires_grad_()
+        (function(v, g, dim) * factors.to(v.device)).sum().backward()
+        return v.grad.cpu().float(), g.grad.cpu().float()
+
+    torch._dynamo.reset()
+    v = torch.randn(64, 32, 16).to(dtype)
+    factors, g = torch.randn(64, 32, 16).to(dtype), torch.norm_except_dim(v.float(), 2, dim)
+    normed = torch.compile(torch._weight_norm) if compiled else torch._weight_norm
+    actual = gradients(v.to("spyre"), g.to("spyre", dtype), normed)
+    factors = factors.float()
+    expected = gradients(v.float(), g.to(dtype).float(), torch._weight_norm)
+    for ours, theirs in zip(actual, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=0.02, rtol=0.02)
+
+
 def test_the_compilers_reasons_by_node(tmp_path, run_python):
     program = """if True:
         import torch, torch_spyre

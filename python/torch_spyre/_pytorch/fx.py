@@ -4,6 +4,7 @@ target is an overload, and its arguments are values of every kind."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -17,6 +18,12 @@ def overload_of(node: torch.fx.Node) -> OpOverload:
     """The operator that a node of an ATen graph calls."""
     assert isinstance(node.target, OpOverload), f"{node.name} calls {node.target}"
     return node.target
+
+
+def maker_of(node: torch.fx.Node) -> torch.fx.Node:
+    """The call of an operator that a node is a result of: itself, or for one of several results
+    the node that it takes it from."""
+    return node.all_input_nodes[0] if node.target is operator.getitem else node
 
 
 def arguments_of(node: torch.fx.Node) -> tuple[Any, ...]:

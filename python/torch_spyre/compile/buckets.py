@@ -135,7 +135,9 @@ def _bounded(placeholders: Iterable[torch.fx.Node]) -> tuple[Sizes, Sizes]:
                 continue
             symbol = size.node.expr
             bounds = size.node.shape_env.var_to_range[symbol]
-            if not bounds.upper.is_Integer or int(bounds.upper) >= 2**31:
+            if not (bounds.lower.is_Integer and bounds.upper.is_Integer):
+                continue
+            if int(bounds.upper) >= 2**31:
                 continue
             most[symbol] = int(bounds.upper)
             steps[symbol] = granularity(int(bounds.lower), most[symbol])

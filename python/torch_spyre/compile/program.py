@@ -13,7 +13,7 @@ import torch
 from .. import _C, _fallback
 from .._pytorch import pytree
 from .._pytorch.dynamo import graph_breaks
-from .._pytorch.fx import overload_of
+from .._pytorch.fx import maker_of, overload_of
 from ..device import bindings
 from ..eager import room
 from ..eager.host import call
@@ -418,7 +418,7 @@ class Program:
                 moved += values[value].nbytes if is_on_card(values[value]) else 0
                 local[value] = _as_traced(values[value].cpu(), self.fakes[value])
             elif value not in local:  # a view that the card needs no work for
-                run(argument)
+                run(maker_of(argument))
             return local[value]
 
         def run(node: torch.fx.Node) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Iterable, Iterator
@@ -80,26 +81,24 @@ def call(op: OpOverload, args: Arguments, kwargs: Keywords) -> Any:
     except NotImplementedError as error:
         if _mixes_floats(op, args):
             raise
-        if "not implemented for 'Half'" in str(error):
-            return _in_float32(op, args, kwargs, torch.float16)
-        if "not implemented for 'BFloat16'" in str(error):
-            return _in_float32(op, args, kwargs, torch.bfloat16)
+        for name, narrow in _NARROW.items():
+            if f"not implemented for '{name}'" in str(error):
+                return _in_float32(op, args, kwargs, narrow)
         raise
     except RuntimeError as error:
-        if op.overloadpacket in _OF_NORMS and "expected scalar type" in str(error):
-            return _in_float32(op, args, kwargs, _narrowest(args))
+        if not _mixes_floats(op, args):
+            for name, narrow in _NARROW.items():
+                if {"Float", name} == set(_EXPECTED.findall(str(error))):
+                    return _in_float32(op, args, kwargs, narrow)
         if "but instead found type" not in str(error):
             raise
     return op(*_wrapped(op, args), **kwargs)
 
 
-# Backward functions whose 16-bit kernels want statistics in a dtype of their own choice; those of
-# the card have that of the input.
-_OF_NORMS = {
-    _aten.native_group_norm_backward,
-    _aten.native_batch_norm_backward,
-    _aten.batch_norm_backward,
-}
+# A kernel of the CPU may want statistics of 16-bit operands in float32; those that the card's
+# forward function gives a backward function have the dtype of its operands.
+_EXPECTED = re.compile("(?:expected scalar type|but found) (\\w+)")
+_NARROW = {"Half": torch.float16, "BFloat16": torch.bfloat16}
 
 
 def _mixes_floats(op: OpOverload, args: Arguments) -> bool:
@@ -109,11 +108,6 @@ def _mixes_floats(op: OpOverload, args: Arguments) -> bool:
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     floats = {tensor.dtype for tensor in tensors if tensor.dtype.is_floating_point}
     return len(floats) > 1 and not op.overloadpacket.__name__.endswith("backward")
-
-
-def _narrowest(args: Arguments) -> torch.dtype:
-    dtypes = {leaf.dtype for leaf in pytree.tree_leaves(args) if isinstance(leaf, torch.Tensor)}
-    return torch.bfloat16 if torch.bfloat16 in dtypes else torch.float16
 
 
 def _in_float32(op: OpOverload, args: Arguments, kwargs: Keywords, narrow: torch.dtype) -> Any:
