@@ -32,16 +32,18 @@ def keep_freed_pages() -> None:
     libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
-def best_ms(contestants: Contestants) -> dict[str, float]:
+def best_ms(
+    contestants: Contestants, rounds: int = ROUNDS, seconds: float = SECONDS_A_TURN
+) -> dict[str, float]:
     """name -> best milliseconds a call. Every contestant is warmed up, then they take turns."""
     slow = {name for name, call in contestants.items() if _seconds(call, 1) > SLOW_SECONDS}
     best = dict.fromkeys(contestants, float("inf"))
-    for turn in range(ROUNDS):
+    for turn in range(rounds):
         for name, call in contestants.items():
             if name in slow and turn > 1:
                 continue
-            best[name] = min(best[name], best_of_turn(call, once=name in slow))
-    return {name: seconds * 1e3 for name, seconds in best.items()}
+            best[name] = min(best[name], best_of_turn(call, seconds, once=name in slow))
+    return {name: time * 1e3 for name, time in best.items()}
 
 
 def _seconds(call: Callable[[], object], calls: int) -> float:
@@ -51,12 +53,14 @@ def _seconds(call: Callable[[], object], calls: int) -> float:
     return (time.perf_counter() - begin) / calls
 
 
-def best_of_turn(call: Callable[[], object], once: bool = False) -> float:
+def best_of_turn(
+    call: Callable[[], object], seconds: float = SECONDS_A_TURN, once: bool = False
+) -> float:
     """The best seconds a call within one turn."""
     if once:
         return _seconds(call, 1)
     calls = max(1, int(0.001 / max(_seconds(call, 1), 1e-7)))  # a sample lasts a millisecond
-    best, end = float("inf"), time.perf_counter() + SECONDS_A_TURN
+    best, end = float("inf"), time.perf_counter() + seconds
     while time.perf_counter() < end:
         best = min(best, _seconds(call, calls))
     return best
@@ -74,13 +78,13 @@ def on_card(function: Callable, *operands) -> Callable[[], object]:
 
 
 def agreement(ours: torch.Tensor, reference: torch.Tensor) -> float:
-    """Cosine of two results, in fp32 on the CPU."""
+    """Cosine of two results, in float64 on the CPU: sums in fp32 lose 1 % over millions."""
     return F.cosine_similarity(
-        ours.cpu().float().flatten(), reference.cpu().float().flatten(), 0
+        ours.cpu().double().flatten(), reference.cpu().double().flatten(), 0
     ).item()
 
 
-def _with_ratios(row: dict[str, float]) -> dict[str, float]:
+def with_ratios(row: dict[str, float]) -> dict[str, float]:
     """The row and, for every rival in it, how many times faster the card is."""
     return row | {f"x {rival}": row[rival] / row[OURS] for rival in RIVALS if rival in row}
 
@@ -91,7 +95,7 @@ def measured(
     """The times, their ratios and, where `reference` has matrix products, the share of the host's
     fp32 FMA peak that the card reaches, and how many times faster than PyTorch's fp32 the products
     would be at that peak with everything else free."""
-    row = _with_ratios(best_ms(contestants))
+    row = with_ratios(best_ms(contestants))
     flops = _products_flops(reference, operands)
     if flops and peak_gflops:
         least_ms = flops / peak_gflops / 1e6
@@ -108,15 +112,15 @@ def _products_flops(function: Callable, operands) -> int:
 class Table:
     """Prints rows as they come and keeps them for the JSON file."""
 
-    def __init__(self, title: str, columns: list[str], width: int = 10):
-        self.title, self.columns, self.width = title, columns, width
+    def __init__(self, title: str, columns: list[str], width: int = 10, first: int = 26):
+        self.title, self.columns, self.width, self.first = title, columns, width, first
         self.rows: dict[str, dict[str, float]] = {}
-        print(f"\n{title}\n{'':26s}" + "".join(f"{c:>{width}s}" for c in columns))
+        print(f"\n{title}\n{'':{first}s}" + "".join(f"{c:>{width}s}" for c in columns))
 
     def add(self, name: str, row: dict[str, float]) -> None:
         self.rows[name] = row
         cells = (_cell(row.get(column)) for column in self.columns)
-        print(f"{name:26s}" + "".join(f"{c:>{self.width}s}" for c in cells), flush=True)
+        print(f"{name:{self.first}s}" + "".join(f"{c:>{self.width}s}" for c in cells), flush=True)
 
 
 def _cell(value: float | None) -> str:

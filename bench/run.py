@@ -16,6 +16,7 @@ import json
 import pathlib
 import sys
 
+import breadth
 import compare
 import compilation
 import copies
@@ -30,7 +31,8 @@ import timing
 import torch
 
 SECTIONS = (
-    "operations", "minilm", "dispatch", "copies", "compile", "memory", "sticks", "timing", "plans",
+    "operations", "breadth", "minilm", "dispatch", "copies", "compile", "memory", "sticks",
+    "timing", "plans",
 )  # fmt: skip
 
 
@@ -39,6 +41,8 @@ def run_section(name: str, options, peak: float | None) -> dict[str, dict[str, f
     match name:
         case "operations":
             return operations.run(options.only, inductor, peak)
+        case "breadth":
+            return breadth.run(options.only, inductor)
         case "minilm":
             return minilm.run(options.only, inductor, peak)
         case "dispatch":

@@ -208,11 +208,11 @@ def calls(first, last):
     x = torch.ones(2, 64, dtype=torch.float16).to("spyre")
     for n in range(first, last):
         if n % 2:
-            y = torch.empty(n // 2 % 50000 + 1, 8, dtype=torch.float16, device="spyre") + n
+            y = torch.empty(n // 2 % 50000 + 1, 8, dtype=torch.float16, device="spyre") + n / 2
         elif n % 4:
             y = torch.empty(n % 317 + 1, n // 317 + 1, dtype=torch.float16, device="spyre").exp_()
         else:
-            y = x.clamp(-n, n / 8)
+            y = x.clamp(-n / 2, n / 8)
 calls(0, 20)
 before = resident()
 calls(20, int(sys.argv[1]))

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patterns of common models (patterns.py), compiled for the emulated card, beside PyTorch on the
+CPU. At the end: the geometric mean over what takes PyTorch long enough to count, and the cliffs."""
+
+import math
+import statistics
+from collections.abc import Callable
+
+import patterns
+import torch
+import torch_spyre
+from harness import OURS, RATIOS, RIVALS, Table, agreement, on_card, with_ratios
+from harness import best_ms as best
+
+EAGER = ("fp32", "fp16", "bf16")
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+COUNTS_MS = 0.1  # sizes that take PyTorch less are all dispatch
+ROUNDS, SECONDS_A_TURN = 3, 0.03
+LEAST_AGREEMENT = 0.999
+LEAST_OF_FP16, LEAST_OF_FP32 = 0.8, 0.5  # below: a cliff
+WIDE = 36
+
+
+def run(only: str, inductor: bool) -> dict[str, dict[str, float]]:
+    columns = [OURS, *RIVALS, *RATIOS, "kernels", "on host"]
+    table = Table("Breadth, milliseconds", columns, width=9, first=WIDE)
+    for name, pattern in patterns.PATTERNS.items():
+        for variant in pattern.variants:
+            label = patterns.label(name, variant)
+            if only in label:
+                table.add(label, _measure(pattern.function, variant, inductor, label))
+    if table.rows:
+        _conclude(table.rows)
+    return table.rows
+
+
+def _measure(function: Callable, variant: tuple, inductor: bool, label: str) -> dict[str, float]:
+    torch._dynamo.reset()
+    wide = patterns.operands(variant, torch.Generator().manual_seed(0))
+    card = [_cast(x, torch.float16).to("spyre") for x in wide]
+    compiled = torch.compile(function, dynamic=False)
+    with torch_spyre.fallback("silent"):
+        _require_agreement(compiled(*card), function(*wide), label)
+        report = torch_spyre.last_report()
+        contestants = {OURS: on_card(compiled, *card)}
+        for rival, dtype in zip(EAGER, _DTYPES, strict=True):
+            own = [_cast(x, dtype) for x in wide]
+            contestants[rival] = lambda own=own: function(*own)
+        if inductor:
+            alone = torch.compile(function, dynamic=False, backend="inductor")
+            contestants["inductor"] = lambda: alone(*wide)
+        row = with_ratios(best(contestants, ROUNDS, SECONDS_A_TURN))
+    return row | {"kernels": report.kernels, "on host": report.nodes_on_host}
+
+
+def _cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return x.to(dtype) if x.is_floating_point() else x
+
+
+def _require_agreement(ours: torch.Tensor, reference: torch.Tensor, label: str) -> None:
+    if reference.is_floating_point():
+        alike = agreement(ours, reference)
+    else:
+        alike = (ours.cpu() == reference).float().mean().item()
+    least = LEAST_AGREEMENT if reference.is_floating_point() else 0.9  # near ties turn an argmax
+    if not alike >= least:
+        raise SystemExit(f"bench: {label} agrees with PyTorch's result by {alike:.6f} only")
+
+
+def _conclude(rows: dict[str, dict[str, float]]) -> None:
+    counted = {n: r for n, r in rows.items() if _best_eager(r) >= COUNTS_MS}
+    if counted:
+        mean = statistics.geometric_mean(_best_eager(r) / r[OURS] for r in counted.values())
+        print(f"\n{len(counted)} of {len(rows)} rows take PyTorch {COUNTS_MS} ms or more: the "
+              f"card is {mean:.2f} times as fast as the best of {', '.join(EAGER)}")  # fmt: skip
+    cliffs = {n: worst for n, r in counted.items() if (worst := _cliff(r)) < 1}
+    print(f"cliffs: {len(cliffs)} (below {LEAST_OF_FP16} of fp16, or {LEAST_OF_FP32} of the better "
+          "of fp32 and Inductor)")  # fmt: skip
+    for name, worst in sorted(cliffs.items(), key=lambda item: item[1]):
+        print(f"  {name:{WIDE}s} {worst:.2f} of what is wanted")
+
+
+def _best_eager(row: dict[str, float]) -> float:
+    return min(row[rival] for rival in EAGER)
+
+
+def _cliff(row: dict[str, float]) -> float:
+    """Below 1: how far the row is from what is wanted."""
+    wide = min(row["fp32"], row.get("inductor", math.inf))
+    return min(row["fp16"] / LEAST_OF_FP16, wide / LEAST_OF_FP32) / row[OURS]

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What models are made of besides the operators of operations.py: name -> function of tensors and
+the shapes that it is measured in."""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Index:
+    """An operand of int64 values from 0 to below `bound`."""
+
+    shape: Shape
+    bound: int
+
+
+@dataclass(frozen=True)
+class Mask:
+    """An operand of bools, half of them true."""
+
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Pattern:
+    function: Callable
+    variants: tuple[tuple[Shape | Index | Mask, ...], ...]  # operands, by variant
+
+
+def _of(function: Callable, *variants) -> Pattern:
+    return Pattern(function, tuple(variants))
+
+
+def _one(function: Callable, *shapes: Shape) -> Pattern:
+    """A pattern of one operand."""
+    return Pattern(function, tuple((shape,) for shape in shapes))
+
+
+def _rotary(x, cos, sin):
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat((-second, first), -1) * sin
+
+
+def _rms_norm_fp32(x, weight):
+    """As transformers writes it."""
+    wide = x.float()
+    wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+    return weight * wide.to(x.dtype)
+
+
+def _layer_norm_by_hand(x, weight, bias):
+    mean = x.mean(-1, keepdim=True)
+    variance = (x - mean).pow(2).mean(-1, keepdim=True)
+    return (x - mean) * torch.rsqrt(variance + 1e-5) * weight + bias
+
+
+def _batch_norm(x, mean, variance, weight, bias):
+    return F.batch_norm(x, mean, variance.abs() + 0.5, weight, bias)
+
+
+def _group_norm(x, weight, bias):
+    return F.group_norm(x, 32, weight, bias)
+
+
+def _causal(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def _masked(q, k, v, mask):
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+def _grouped(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+
+def _attention(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v)
+
+
+def _masked_softmax(x, mask):
+    return x.masked_fill(mask, -65504.0).softmax(-1)
+
+
+def _windows(x):
+    """Windows of 7 x 7 of an image, as Swin cuts them."""
+    batch, height, width, channels = x.shape
+    x = x.view(batch, height // 7, 7, width // 7, 7, channels)
+    return x.permute(0, 1, 3, 2, 4, 5).reshape(-1, 49, channels)
+
+
+def _heads(x):
+    """Heads of 64 before rows, and back together."""
+    batch, rows, width = x.shape
+    return x.view(batch, rows, width // 64, 64).transpose(1, 2).contiguous()
+
+
+def _merge(x):
+    batch, heads, rows, size = x.shape
+    return x.transpose(1, 2).reshape(batch, rows, heads * size)
+
+
+def _write_row(cache, row, at):
+    return cache.index_copy(2, at, row)
+
+
+PATTERNS: dict[str, Pattern] = {
+    # norms
+    "layer_norm": _of(lambda x, w, b: F.layer_norm(x, w.shape, w, b),
+                      ((32, 128, 384), (384,), (384,)), ((2048, 2048), (2048,), (2048,))),
+    "layer_norm by hand": _of(_layer_norm_by_hand, ((4096, 768), (768,), (768,))),
+    "rms_norm": _of(lambda x, w: F.rms_norm(x, w.shape, w),
+                    ((4096, 2048), (2048,)), ((512, 4096), (4096,))),
+    "rms_norm of float32": _of(_rms_norm_fp32, ((4096, 2048), (2048,)), ((512, 4096), (4096,))),
+    "batch_norm": _of(_batch_norm, ((8, 64, 56, 56), (64,), (64,), (64,), (64,)),
+                      ((32, 256, 14, 14), (256,), (256,), (256,), (256,))),
+    "group_norm": _of(_group_norm, ((8, 64, 32, 32), (64,), (64,)),
+                      ((2, 320, 64, 64), (320,), (320,))),
+    "instance_norm": _one(F.instance_norm, (8, 64, 32, 32)),
+    "normalize": _one(lambda x: F.normalize(x, dim=-1), (4096, 384)),
+    # softmax
+    "softmax": _one(lambda x: x.softmax(-1), (8, 12, 256, 256), (64, 1000), (128, 32000)),
+    "softmax of dim 0": _one(lambda x: x.softmax(0), (1024, 1024)),
+    "softmax of dim 1": _one(lambda x: x.softmax(1), (8, 512, 256)),
+    "log_softmax": _one(lambda x: x.log_softmax(-1), (512, 32000), (4096, 512)),
+    "masked softmax": _of(_masked_softmax, ((8, 12, 128, 128), Mask((8, 1, 1, 128)))),
+    "causal softmax": _one(
+        lambda x: (x + torch.triu(torch.full_like(x[0, 0], -65504.0), 1)).softmax(-1),
+        (4, 8, 256, 256)),
+    "logsumexp": _one(lambda x: x.logsumexp(-1), (4096, 1000)),
+    # losses
+    "cross_entropy": _of(F.cross_entropy, ((512, 32000), Index((512,), 32000)),
+                         ((4096, 1000), Index((4096,), 1000))),
+    "nll_loss": _of(F.nll_loss, ((4096, 1000), Index((4096,), 1000))),
+    "mse_loss": _of(F.mse_loss, ((4096, 1024), (4096, 1024))),
+    "smooth_l1_loss": _of(F.smooth_l1_loss, ((4096, 1024), (4096, 1024))),
+    "bce with logits": _of(lambda x, y: F.binary_cross_entropy_with_logits(x, y.sigmoid()),
+                           ((4096, 512), (4096, 512))),
+    "kl_div": _of(lambda x, y: F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction="batchmean"),
+                  ((1024, 1000), (1024, 1000))),
+    "cosine_similarity": _of(lambda x, y: F.cosine_similarity(x, y, dim=-1),
+                             ((4096, 768), (4096, 768))),
+    # masks and comparisons
+    "masked_fill": _of(lambda x, m: x.masked_fill(m, -1.0), ((2048, 2048), Mask((2048, 2048))),
+                       ((8, 12, 256, 256), Mask((8, 1, 1, 256)))),
+    "where": _of(lambda m, x, y: torch.where(m, x, y),
+                 (Mask((2048, 2048)), (2048, 2048), (2048, 2048))),
+    "where of a comparison": _one(lambda x: torch.where(x > 0, x, x * 0.01), (2048, 2048)),
+    "tril": _one(torch.tril, (2048, 2048), (8, 512, 512)),
+    "triu": _one(lambda x: torch.triu(x, 1), (2048, 2048)),
+    "clamp": _one(lambda x: x.clamp(-1, 1), (2048, 2048)),
+    "maximum": _of(torch.maximum, ((2048, 2048), (2048, 2048))),
+    "comparison": _of(lambda x, y: x < y, ((2048, 2048), (2048, 2048))),
+    # element-wise functions
+    "relu": _one(F.relu, (2048, 2048)),
+    "gelu tanh": _one(lambda x: F.gelu(x, approximate="tanh"), (2048, 2048)),
+    "silu": _one(F.silu, (2048, 2048)),
+    "sigmoid": _one(torch.sigmoid, (2048, 2048)),
+    "tanh": _one(torch.tanh, (2048, 2048)),
+    "exp": _one(torch.exp, (2048, 2048)),
+    "log": _one(lambda x: x.abs().add(0.1).log(), (2048, 2048)),
+    "sqrt": _one(lambda x: x.abs().sqrt(), (2048, 2048)),
+    "rsqrt": _one(lambda x: x.abs().add(0.1).rsqrt(), (2048, 2048)),
+    "sin": _one(torch.sin, (2048, 2048)),
+    "cos": _one(torch.cos, (2048, 2048)),
+    "erf": _one(torch.erf, (2048, 2048)),
+    "softplus": _one(F.softplus, (2048, 2048)),
+    "hardswish": _one(F.hardswish, (2048, 2048)),
+    "mish": _one(F.mish, (2048, 2048)),
+    "leaky_relu": _one(F.leaky_relu, (2048, 2048)),
+    "elu": _one(F.elu, (2048, 2048)),
+    "pow 3": _one(lambda x: x.pow(3), (2048, 2048)),
+    "division": _of(lambda x, y: x / (y.abs() + 0.5), ((2048, 2048), (2048, 2048))),
+    "add of a row": _of(torch.add, ((4096, 1024), (1024,))),
+    "multiply of a column": _of(torch.mul, ((4096, 1024), (4096, 1))),
+    "add three": _of(lambda x, y, z: x + y + z, ((2048, 2048),) * 3),
+    "silu * gate of one tensor": _one(
+        lambda x: F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1], (1024, 8192)),
+    "gelu of a sum": _of(lambda x, b: F.gelu(x + b), ((4096, 1536), (1536,))),
+    # position
+    "rotary": _of(_rotary, ((4, 16, 256, 64), (256, 64), (256, 64)),
+                  ((1, 32, 512, 128), (512, 128), (512, 128))),
+    "embedding": _of(lambda i, w: F.embedding(i, w),
+                     (Index((32, 128), 30000), (30000, 384)),
+                     (Index((1, 512), 32000), (32000, 1024))),
+    "gather": _of(lambda x, i: x.gather(1, i), ((1024, 1024), Index((1024, 64), 1024))),
+    "index_select": _of(lambda x, i: x.index_select(0, i), ((8192, 512), Index((2048,), 8192))),
+    "take_along_dim 0": _of(lambda x, i: x.gather(0, i), ((1024, 256), Index((64, 256), 1024))),
+    "cache row": _of(_write_row, ((2, 8, 1024, 64), (2, 8, 1, 64), Index((1,), 1024))),
+    "one_hot product": _of(lambda i, w: F.one_hot(i, 64).to(w.dtype) @ w,
+                           (Index((4096,), 64), (64, 256))),
+    "topk": _one(lambda x: x.topk(8, -1).values, (512, 1024)),
+    "argmax": _one(lambda x: x.argmax(-1), (512, 32000), (4096, 512)),
+    # shapes
+    "cat of rows": _of(lambda x, y: torch.cat((x, y)), ((2048, 1024), (2048, 1024))),
+    "cat of columns": _of(lambda x, y: torch.cat((x, y), -1), ((2048, 1024), (2048, 1024)),
+                          ((4, 16, 256, 96), (4, 16, 256, 32))),
+    "stack": _of(lambda x, y: torch.stack((x, y), 1), ((2048, 512), (2048, 512))),
+    "slice of rows": _one(lambda x: x[64:1600] * 2, (2048, 1024)),
+    "slice of columns": _one(lambda x: x[:, 32:800] * 2, (2048, 1024)),
+    "strided slice": _one(lambda x: x[::2] * 2, (4096, 1024)),
+    "split and add": _one(lambda x: x.split(512, -1)[0] + x.split(512, -1)[1], (4096, 1024)),
+    "pad": _one(lambda x: F.pad(x, (1, 1, 1, 1)), (8, 64, 56, 56), (1024, 1022)),
+    "flip": _one(lambda x: x.flip(-1), (2048, 1024)),
+    "flip of rows": _one(lambda x: x.flip(0), (2048, 1024)),
+    "roll": _one(lambda x: x.roll((3, 3), (1, 2)), (8, 56, 56, 96)),
+    "transpose": _one(lambda x: x.t().contiguous(), (2048, 1024)),
+    "heads": _one(_heads, (32, 128, 384), (1, 2048, 1024)),
+    "heads together": _one(_merge, (32, 12, 128, 64)),
+    "windows": _one(_windows, (8, 56, 56, 96)),
+    "channels last": _one(lambda x: x.permute(0, 2, 3, 1).contiguous(), (8, 64, 56, 56)),
+    "repeat": _one(lambda x: x.repeat(4, 1), (1024, 1024)),
+    "repeat of heads": _one(lambda x: x.repeat_interleave(4, 1), (2, 8, 256, 64)),
+    "expand and multiply": _of(torch.mul, ((64, 1, 1024), (64, 32, 1))),
+    # reductions
+    "sum of rows": _one(lambda x: x.sum(-1), (4096, 1024)),
+    "sum of columns": _one(lambda x: x.sum(0), (4096, 1024)),
+    "mean of the middle": _one(lambda x: x.mean(1), (32, 128, 384)),
+    "sum of everything": _one(lambda x: x.sum(), (2048, 2048)),
+    "max of rows": _one(lambda x: x.amax(-1), (4096, 1024)),
+    "variance": _one(lambda x: x.var(-1), (4096, 1024)),
+    "norm": _one(lambda x: x.norm(dim=-1), (4096, 1024)),
+    "cumsum": _one(lambda x: x.cumsum(-1), (2048, 1024)),
+    "any": _of(lambda m: m.any(-1), (Mask((2048, 1024)),)),
+    "mean pooling": _of(
+        lambda x, m: (x * m.unsqueeze(-1)).sum(1) / m.sum(1, keepdim=True).clamp(min=1),
+        ((32, 128, 384), (32, 128))),
+    # convolutions and pooling
+    "conv1d": _of(lambda x, w: F.conv1d(x, w, padding=1), ((4, 80, 3000), (384, 80, 3))),
+    "conv2d 3x3": _of(lambda x, w: F.conv2d(x, w, padding=1), ((8, 64, 28, 28), (64, 64, 3, 3)),
+                      ((1, 320, 32, 32), (320, 320, 3, 3))),
+    "conv2d 1x1": _of(F.conv2d, ((8, 256, 28, 28), (128, 256, 1, 1))),
+    "conv2d of patches": _of(lambda x, w: F.conv2d(x, w, stride=16),
+                             ((4, 3, 224, 224), (384, 3, 16, 16))),
+    "conv2d 7x7 strided": _of(lambda x, w: F.conv2d(x, w, stride=2, padding=3),
+                              ((2, 3, 224, 224), (64, 3, 7, 7))),
+    "depthwise conv2d": _of(lambda x, w: F.conv2d(x, w, padding=1, groups=96),
+                            ((4, 96, 56, 56), (96, 1, 3, 3))),
+    "max_pool2d": _one(lambda x: F.max_pool2d(x, 3, 2, 1), (8, 64, 56, 56)),
+    "avg_pool2d": _one(lambda x: F.avg_pool2d(x, 2), (8, 64, 56, 56)),
+    "adaptive_avg_pool2d": _one(lambda x: F.adaptive_avg_pool2d(x, 1), (8, 512, 14, 14)),
+    "interpolate nearest": _one(lambda x: F.interpolate(x, scale_factor=2), (2, 64, 32, 32)),
+    "interpolate bilinear": _one(
+        lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (2, 64, 32, 32)),
+    # products
+    "matmul odd": _of(torch.matmul, ((333, 517), (517, 219)), ((1000, 1000), (1000, 1000))),
+    "matmul thin": _of(torch.matmul, ((4096, 64), (64, 4096)), ((16, 4096), (4096, 1024))),
+    "matmul of a transposed": _of(lambda x, y: x @ y.t(), ((1024, 1024), (1024, 1024))),
+    "linear with bias": _of(F.linear, ((4096, 384), (1536, 384), (1536,)),
+                            ((1, 4096), (14336, 4096), (14336,))),
+    "bmm small": _of(torch.bmm, ((64, 33, 65), (64, 65, 17)), ((96, 128, 64), (96, 64, 128))),
+    "batched by one": _of(torch.matmul, ((32, 128, 384), (384, 384))),
+    "einsum of heads": _of(lambda x, y: torch.einsum("bhid,bhjd->bhij", x, y),
+                           ((4, 12, 128, 64), (4, 12, 128, 64))),
+    "outer": _of(lambda x, y: x.unsqueeze(1) * y.unsqueeze(0), ((2048,), (2048,))),
+    # attention
+    "attention": _of(_attention, ((8, 12, 128, 64),) * 3, ((1, 32, 512, 128),) * 3,
+                     ((2, 8, 197, 64),) * 3),
+    "causal attention": _of(_causal, ((2, 16, 512, 64),) * 3),
+    "masked attention": _of(_masked, (*((8, 12, 128, 64),) * 3, (8, 1, 128, 128))),
+    "grouped attention": _of(_grouped, ((1, 32, 256, 64), (1, 8, 256, 64), (1, 8, 256, 64))),
+    "attention of one query": _of(
+        _attention, ((4, 16, 1, 64), (4, 16, 1024, 64), (4, 16, 1024, 64))),
+    "attention 80 wide": _of(_attention, ((2, 8, 256, 80),) * 3),
+    # casts
+    "to float32": _one(lambda x: x.float() + 1, (2048, 2048)),
+    "through float32": _one(lambda x: (x.float() * 2).to(x.dtype), (2048, 2048)),
+    "bool to float": _of(lambda m, x: m.to(x.dtype) * x, (Mask((2048, 2048)), (2048, 2048))),
+}  # fmt: skip
+
+
+def operands(variant: tuple, generator: torch.Generator) -> list[torch.Tensor]:
+    """The operands of a variant on the CPU; floating ones in float32."""
+
+    def made(spec) -> torch.Tensor:
+        match spec:
+            case Index():
+                return torch.randint(spec.bound, spec.shape, generator=generator)
+            case Mask():
+                return torch.randint(2, spec.shape, generator=generator).bool()
+            case _:
+                return torch.randn(spec, generator=generator) / spec[-1] ** 0.25
+
+    return [made(spec) for spec in variant]
+
+
+def label(name: str, variant: tuple) -> str:
+    """`softmax 64x1000`: the pattern and its first operand."""
+    shape = variant[0].shape if dataclasses.is_dataclass(variant[0]) else variant[0]
+    return f"{name} {'x'.join(map(str, shape))}"
