@@ -65,7 +65,7 @@ class Trial:
     def __init__(self, family: Family):
         torch.manual_seed(0)
         self.family = family
-        self.model = _round_weights(family.make().eval())
+        self.model = _round_weights(family.make().eval().half().float())
         self.inputs = {name: _as_on_card(value) for name, value in family.inputs().items()}
         self.on_card = copy.deepcopy(self.model).half().to("spyre")
         self.card_inputs = {name: _on_card(value) for name, value in self.inputs.items()}

@@ -363,6 +363,66 @@ def test_a_part_that_the_host_does_not_make():
     torch.testing.assert_close(actual, function(x), rtol=1e-6, atol=1e-6)
 
 
+POSITIONS = {
+    "counted": lambda x: torch.arange(7, device=x.device).float(),
+    "clamped": lambda x: x.clamp(0, 100),
+    "clamped below, counted": lambda x: (
+        (torch.arange(7, device=x.device).float() + 0.5) * 2.0 - 0.5
+    ).clamp(min=0.0),
+    "clamped after": lambda x: x.to(torch.int64).clamp(0, 6),
+    "clamped halves": lambda x: x.half().clamp(-3, 3),
+    "negative": lambda x: -x.clamp(0, 5).abs(),
+    "chosen": lambda x: torch.where(x.half() > 0, 3.0, x.clamp(-2, 2)),
+    "viewed": lambda x: x.clamp(0, 9).view(7, 1).expand(7, 2).contiguous(),
+}
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+def test_positions_made_of_floating_numbers_stay_on_the_card(position):
+    """Their bounds are known from the graph."""
+
+    def function(x):
+        return POSITIONS[position](x).to(torch.int64) * 3 + 1
+
+    torch._dynamo.reset()
+    x = torch.linspace(-9, 9, 7)
+    assert torch.equal(torch.compile(function)(x.to("spyre")).cpu(), function(x))
+    assert not torch_spyre.last_report().host_ops
+
+
+@pytest.mark.host("aten.add", "aten.mul")
+@pytest.mark.filterwarnings("ignore::torch_spyre.FallbackWarning")
+@pytest.mark.parametrize("most", (2.0**20, 2.0**31, 2.0**40, float("inf")))
+def test_positions_beyond_32_bits(most):
+    def function(x):
+        return x.clamp(0, most).to(torch.int64) * 2 + 1
+
+    torch._dynamo.reset()
+    x = torch.tensor([1.0, 2.0**30, -5.0, 2.0**39])
+    assert torch.equal(torch.compile(function)(x.to("spyre")).cpu(), function(x))
+
+
+@pytest.mark.host("aten.mul")
+@pytest.mark.filterwarnings("ignore::torch_spyre.FallbackWarning")
+@pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16))
+def test_statistics_of_16_bits_on_the_host(dtype):
+    """The graph has them in float32; PyTorch's own kernel for 16 bits would round them."""
+
+    def function(x, n):
+        rows, _mean, scale = torch.native_layer_norm(x, [64], None, None, 1e-12)
+        return rows, scale, n * 2**20
+
+    torch._dynamo.reset()
+    x, n = torch.randn(3, 64).to(dtype), torch.tensor([2**20, 1])
+    x[1] = 0
+    rows, scale, wide = torch.compile(function)(x.to("spyre"), n.to("spyre"))
+    expected_rows, expected_scale, expected_wide = function(x.float(), n)
+    assert torch.equal(wide.cpu(), expected_wide)
+    assert scale.dtype is torch.float32 and rows.dtype is dtype
+    torch.testing.assert_close(scale.cpu(), expected_scale, rtol=1e-3, atol=0)
+    torch.testing.assert_close(rows.cpu().float(), expected_rows, rtol=0.01, atol=0.01)
+
+
 def test_ranges_of_a_long_chain_need_no_recursion():
     def f(x):
         for _ in range(1200):

@@ -20,7 +20,7 @@ from .._pytorch.fx import arguments_of, overload_of
 _aten = torch.ops.aten
 
 _CASTS = {_aten._to_copy, torch.ops.prims.convert_element_type}
-Range = tuple[int, int]  # smallest and largest value
+Range = tuple[float, float]  # smallest and largest value; of integers these are int
 Known = dict[torch.fx.Node, Range]
 Found = dict[int, Range] | None  # of inputs, by id; None before there are any
 CARD: Range = (-(2**31), 2**31 - 1)
@@ -45,12 +45,12 @@ def range_of_tensor(tensor: torch.Tensor) -> Range:
 # ---- results of operators: (values of the arguments, ranges of its tensors and numbers) -> range
 
 
-def _hull(numbers: Iterable[int]) -> Range:
+def _hull(numbers: Iterable[float]) -> Range:
     numbers = list(numbers)
     return min(numbers), max(numbers)
 
 
-def _sum(x: Range, y: Range, factor: int = 1) -> Range:
+def _sum(x: Range, y: Range, factor: float = 1) -> Range:
     low, high = _hull(factor * end for end in y)
     return x[0] + low, x[1] + high
 
@@ -61,6 +61,16 @@ def _product(x: Range, y: Range) -> Range:
 
 def _absolute(x: Range) -> Range:
     return _hull([abs(x[0]), abs(x[1]), *([0] if x[0] <= 0 <= x[1] else [])])
+
+
+def _clamped(x: Range, least: Range | None, most: Range | None) -> Range:
+    """The bounds' own ranges; None where there is none."""
+    low, high = x
+    if least:
+        low, high = max(low, least[0]), max(high, least[1])
+    if most:
+        low, high = min(low, most[0]), min(high, most[1])
+    return low, high
 
 
 def _power(x: Range, exponent: int) -> Range:
@@ -88,6 +98,9 @@ _RULES: dict[str, Callable[..., Range]] = {
     "cumsum": lambda values, x: _running_sum(x, values[0].shape, values[1]),
     "_to_copy": lambda values, x: x,
 }
+# Of these, what a floating result has a range by, and how far rounding may move its ends.
+_FLOATING = {"add", "sub", "rsub", "mul", "neg", "abs", "_to_copy"}
+_ROUNDING = 2.0**-7
 # dtypes with values beyond 32 bits: of float16 the infinities
 _BEYOND_INT32 = {torch.float32, torch.bfloat16, torch.float16}
 _OPERANDS = {"add": 2, "sub": 2, "rsub": 2, "mul": 2, "pow": 2}  # 1 for the others
@@ -163,9 +176,14 @@ _RANKING = {"topk", "sort", "max", "min", "kthvalue", "median", "mode"}
 _KEEPING = {
     "view", "_unsafe_view", "reshape", "expand", "permute", "transpose", "t", "slice", "select",
     "unsqueeze", "squeeze", "clone", "alias", "detach", "cat", "stack", "where", "index", "gather",
-    "index_select", "maximum", "minimum", "clamp", "amax", "amin", "flip", "repeat", "masked_fill",
+    "index_select", "maximum", "minimum", "amax", "amin", "flip", "repeat", "masked_fill",
     "split", "split_with_sizes", "unbind", "as_strided", "copy", "lift_fresh_copy", "_to_copy",
+    "prims::convert_element_type",
 }  # fmt: skip
+
+
+def _numbers(arguments: Arguments) -> list[float]:
+    return [value for value in arguments if type(value) in (int, float)]
 
 
 class Watch:
@@ -213,7 +231,7 @@ class Watch:
 
     def _depends_on_operands(self, node: torch.fx.Node) -> bool:
         fake = self.fakes.get(node)
-        if not isinstance(fake, torch.Tensor) or fake.dtype.is_floating_point:
+        if not isinstance(fake, torch.Tensor):
             return False
         of_aten = isinstance(node.target, OpOverload)
         return of_aten and fake.dtype is not torch.bool and self.ids.get(node) not in self.inputs
@@ -250,17 +268,23 @@ class Watch:
         if isinstance(value, int) and value in self.inputs and not fake.dtype.is_floating_point:
             self.read.add(value)
             return CARD if found is None else found[value]
-        if fake.dtype.is_floating_point:
-            return CARD
+        if fake.dtype.is_floating_point and value in self.inputs:
+            return CARD  # not read: what the casts to integers give is looked at behind the launch
         if not isinstance(node.target, OpOverload):
-            return self._positions(node)
+            return CARD if fake.dtype.is_floating_point else self._positions(node)
         op = overload_of(node)
         arguments = self.positional(op, node.args, node.kwargs)
         ranges = [self._argument(argument, known, found) for argument in arguments]
+        if fake.dtype.is_floating_point and _rule(op) in _FLOATING:
+            low, high = _result(op, self._values(node), ranges)
+            return low - abs(low) * _ROUNDING, high + abs(high) * _ROUNDING
         if self._is_risky(node):
             result = _result(op, self._values(node), ranges)
             return result if fits(result) or found is not None else CARD
-        return self._kept(op, arguments, known, found)
+        kept = self._kept(op, arguments, known, found)
+        if may_saturate(op, fake, self._values(node)):
+            return _clamped(kept, (CARD[0], CARD[0]), (CARD[1], CARD[1]))
+        return kept
 
     def _positions(self, node: torch.fx.Node) -> Range:
         """Of the second result of an operator that finds values and where they are."""
@@ -275,22 +299,25 @@ class Watch:
     def _argument(self, argument: object, known: Known, found: Found) -> Range:
         if isinstance(argument, torch.fx.Node):
             return self._range(argument, known, found)
-        return (argument, argument) if isinstance(argument, int) else _WIDE
+        return (argument, argument) if isinstance(argument, (int, float)) else _WIDE
 
     def _kept(self, op: OpOverload, arguments: Arguments, known: Known, found: Found) -> Range:
         name = schema_of(op).name.removeprefix("aten::")
         if name == "arange":
-            ends = [value for value in arguments if type(value) is int]
-            return _hull([0, *ends])
+            return _hull([0, *_numbers(arguments)])
         if name in _POSITIONS:
             return 0, max(self.fakes[arguments[0]].numel() - 1, 0)
         if name in ("full", "full_like", "scalar_tensor", "fill"):
-            numbers = [value for value in arguments if type(value) is int]
+            numbers = _numbers(arguments)
             return _hull(numbers) if numbers else CARD
+        if name == "clamp":
+            bounds = [None if bound is None else self._argument(bound, known, found)
+                      for bound in (*arguments[1:3], None, None)]  # fmt: skip
+            return _clamped(self._argument(arguments[0], known, found), bounds[0], bounds[1])
         if name not in _KEEPING:
             return CARD
         leaves = [leaf for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.fx.Node)]
         ranges = [self._range(leaf, known, found) for leaf in leaves]
-        if name in ("where", "masked_fill", "clamp", "copy"):
-            ranges += [(v, v) for v in arguments if type(v) is int]
+        if name in ("where", "masked_fill", "copy"):
+            ranges += [(number, number) for number in _numbers(arguments)]
         return _hull(end for one in ranges for end in one) if ranges else CARD

@@ -16,7 +16,7 @@ from .._pytorch.dynamo import graph_breaks
 from .._pytorch.fx import maker_of, overload_of
 from ..device import bindings
 from ..eager import room
-from ..eager.host import call
+from ..eager.host import call, in_float32
 from ..report import CompileReport
 from . import handover, integers, scalars
 from .graph_builder import CASTS, GraphBuilder, scalar_to_card
@@ -52,8 +52,8 @@ def is_on_card(value: object) -> bool:
 
 
 def _as_traced(tensor: torch.Tensor | None, fake: torch.Tensor) -> torch.Tensor | None:
-    """CPU kernels may choose other strides and other dtypes than the graph was traced with (of
-    16-bit statistics, say); later nodes count on the traced ones."""
+    """CPU kernels may choose other strides and other dtypes than the graph was traced with; later
+    nodes count on the traced ones."""
     if tensor is None:
         return None
     if tensor.dtype != fake.dtype:
@@ -429,6 +429,8 @@ class Program:
             }
             function = fallback_ops.get(op)
             result = function(*args, **kwargs) if function else call(op, args, kwargs)
+            if self._is_rounded(node, result):
+                result = in_float32(op, args, kwargs)
             for value, tensor in self._pairs(self.ids[node], result):
                 local[value] = _as_traced(tensor, self.fakes[value])
                 made_by[value] = node
@@ -443,6 +445,15 @@ class Program:
             values[value] = local[value]
             if self.fakes[value].device.type == "spyre":
                 self._account(made_by[value], 0, local[value].nbytes, 0.0, calls=0)
+
+    def _is_rounded(self, node: torch.fx.Node, result: object) -> bool:
+        """Whether a kernel of the CPU gives in 16 bits what the graph has in float32."""
+        return any(
+            isinstance(tensor, torch.Tensor)
+            and tensor.dtype in (torch.float16, torch.bfloat16)
+            and self.fakes[value].dtype is torch.float32
+            for value, tensor in self._pairs(self.ids[node], result)
+        )
 
     def _account(
         self, node: torch.fx.Node, to_host: int, to_card: int, seconds: float, calls: int = 1

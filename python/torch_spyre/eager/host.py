@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -75,7 +75,7 @@ def call(op: OpOverload, args: Arguments, kwargs: Keywords) -> Any:
         dtypes = {getattr(leaf, "dtype", None) for leaf in pytree.tree_leaves((args, kwargs))}
         for narrow in (torch.float16, torch.bfloat16):
             if narrow in dtypes:
-                return _in_float32(op, args, kwargs, narrow)
+                return _in_float32(op, args, kwargs, (narrow,))
     try:
         return op(*args, **kwargs)
     except NotImplementedError as error:
@@ -83,13 +83,13 @@ def call(op: OpOverload, args: Arguments, kwargs: Keywords) -> Any:
             raise
         for name, narrow in _NARROW.items():
             if f"not implemented for '{name}'" in str(error):
-                return _in_float32(op, args, kwargs, narrow)
+                return _in_float32(op, args, kwargs, (narrow,))
         raise
     except RuntimeError as error:
         if not _mixes_floats(op, args):
             for name, narrow in _NARROW.items():
                 if {"Float", name} == set(_EXPECTED.findall(str(error))):
-                    return _in_float32(op, args, kwargs, narrow)
+                    return _in_float32(op, args, kwargs, (narrow,))
         if "but instead found type" not in str(error):
             raise
     return op(*_wrapped(op, args), **kwargs)
@@ -110,11 +110,23 @@ def _mixes_floats(op: OpOverload, args: Arguments) -> bool:
     return len(floats) > 1 and not op.overloadpacket.__name__.endswith("backward")
 
 
-def _in_float32(op: OpOverload, args: Arguments, kwargs: Keywords, narrow: torch.dtype) -> Any:
+def in_float32(op: OpOverload, args: Arguments, kwargs: Keywords) -> Any:
+    """The results as they come from 16-bit operands in float32: of statistics, which the CPU's
+    kernels for 16 bits round."""
+    return _in_float32(op, args, kwargs, _NARROW.values(), narrows=False)
+
+
+def _in_float32(
+    op: OpOverload,
+    args: Arguments,
+    kwargs: Keywords,
+    narrow: Collection[torch.dtype],
+    narrows: bool = True,
+) -> Any:
     wide: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # id of an argument: it, its cast
 
     def widened(value: Any) -> Any:
-        if getattr(value, "dtype", None) != narrow:
+        if getattr(value, "dtype", None) not in narrow:
             return value
         if id(value) not in wide:
             wide[id(value)] = value, value.float()
@@ -123,7 +135,9 @@ def _in_float32(op: OpOverload, args: Arguments, kwargs: Keywords, narrow: torch
     def narrowed(value: Any) -> Any:
         if id(value) in originals:
             return originals[id(value)]
-        return value.to(narrow) if getattr(value, "dtype", None) == torch.float32 else value
+        if narrows and getattr(value, "dtype", None) == torch.float32:
+            return value.to(next(iter(narrow)))
+        return value
 
     results = op(*pytree.tree_map(widened, args), **pytree.tree_map(widened, kwargs))
     for value in pytree.tree_leaves(_written(op, args, kwargs)):
