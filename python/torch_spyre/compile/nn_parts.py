@@ -44,9 +44,11 @@ def batch_norm_inference(
 ) -> Normed | NotTaken:
     if not x.is_floating_point():
         return NOT_TAKEN
-    scale = (variance + eps).rsqrt()
-    result = _affine((x - _of_channels(mean, x)) * _of_channels(scale, x), weight, bias)
-    return result, x.new_empty(0), x.new_empty(0)
+    scale = (variance.float() + eps).rsqrt()
+    if weight is not None:
+        scale = scale * weight.float()  # of channels, rounded once: layers add their errors up
+    result = (x - _of_channels(mean, x)) * _of_channels(scale, x)
+    return _affine(result, None, bias), x.new_empty(0), x.new_empty(0)
 
 
 @register_spyre_decomposition(_aten._native_batch_norm_legit.no_stats)
