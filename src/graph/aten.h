@@ -76,6 +76,9 @@ typedef struct {
 
 const aten_row *aten_describe(aten_op op);
 
+// Whether a native takes operands of a dtype.
+bool aten_takes(aten_op native, spyre_dtype dtype);
+
 // The row of an op name; false when the table has none.
 bool aten_named(const char *name, aten_op *out_op);
 

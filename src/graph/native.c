@@ -44,6 +44,11 @@ static uint32_t dtype_set(spyre_dtype dtype)
     return 0;
 }
 
+bool aten_takes(aten_op native, spyre_dtype dtype)
+{
+    return (aten_describe(native)->dtypes & dtype_set(dtype)) != 0;
+}
+
 // "add" of "spyre.add".
 static const char *short_name(const checker *c)
 {

@@ -152,7 +152,8 @@ static spyre_status try_card(rewriter *r, const char *const *host_reasons)
     switch (r->from->layer) {
     case GRAPH_LAYER_NATIVE: return keep_native(r);
     case GRAPH_LAYER_VIEW: return keep_view(r);
-    case GRAPH_LAYER_DECOMPOSITION: return HANDLERS[r->from->op](r);
+    case GRAPH_LAYER_DECOMPOSITION:
+        return rewrite_is_unary(r) ? rewrite_unary(r) : HANDLERS[r->from->op](r);
     case GRAPH_LAYER_HOST: break;
     }
     return status_new(SPYRE_UNSUPPORTED, "%s", r->from->reason ? r->from->reason : "");

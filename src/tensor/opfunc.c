@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -20,7 +21,6 @@ static const opfunc_info table[OPFUNC_COUNT] = {
                      .most_inputs = (most),                               \
                      .parameter = {(parameter0), (parameter1)}},
 #include "tensor/opfunc.def"
-#undef OPFUNC_ROW
 };
 
 const opfunc_info *opfunc_describe(opfunc op)
@@ -103,20 +103,8 @@ static double apply_unary(opfunc op, double x)
 {
     // The table is exhaustive for the kind; every other opfunc is a broken invariant.
     switch ((int)op) {
-    case OPFUNC_ABS: return fabs(x);
-    case OPFUNC_NEG: return -x;
-    case OPFUNC_RELUFWD: return isnan(x) || x > 0.0 ? x : 0.0;
-    case OPFUNC_FLOOR: return floor(x);
-    case OPFUNC_SQRT: return sqrt(x);
-    case OPFUNC_RSQRT: return 1.0 / sqrt(x);
-    case OPFUNC_RECIPROCAL: return 1.0 / x;
-    case OPFUNC_EXP: return exp(x);
-    case OPFUNC_LOG: return log(x);
-    case OPFUNC_TANH: return tanh(x);
-    case OPFUNC_SIGMOID: return sigmoid(x);
-    case OPFUNC_SILU: return gated(x, sigmoid(x));
-    case OPFUNC_GELUFWD: return gelu(x);
-    case OPFUNC_MISH: return gated(x, tanh(log1p(exp(x))));
+#define OPFUNC_FORMULA(id, formula) case OPFUNC_##id: return formula;
+#include "tensor/opfunc.def"
     default: break;
     }
     assert(false && "a unary opfunc");
@@ -210,14 +198,15 @@ float opfunc_combine(opfunc op, float a, float b)
 
 enum { DL16_CODES = 1 << 16 };
 
-static uint16_t *build_dl16_table(opfunc op)
+static uint16_t *build_dl16_table(opfunc op, const float *parameters)
 {
     uint16_t *codes = malloc(DL16_CODES * sizeof *codes);
     if (!codes) return NULL;
     for (uint32_t code = 0; code < DL16_CODES; code++) {
         uint16_t element = (uint16_t)code;
         double inputs[OPFUNC_MAX_INPUTS] = {element_load(&element, SPYRE_FORMAT_SEN169_FP16)};
-        element_store(&codes[code], SPYRE_FORMAT_SEN169_FP16, opfunc_apply(op, inputs, 1, NULL));
+        double result = opfunc_apply(op, inputs, 1, parameters);
+        element_store(&codes[code], SPYRE_FORMAT_SEN169_FP16, result);
     }
     return codes;
 }
@@ -228,10 +217,44 @@ const uint16_t *opfunc_dl16_table(opfunc op)
     assert(opfunc_describe(op)->kind == OPFUNC_KIND_UNARY);
     uint16_t *present = atomic_load_explicit(&tables[op], memory_order_acquire);
     if (present) return present;
-    uint16_t *fresh = build_dl16_table(op);
+    uint16_t *fresh = build_dl16_table(op, NULL);
     if (!fresh) return NULL;
     // Threads may build the same table at once; the first to publish it wins.
     if (atomic_compare_exchange_strong(&tables[op], &present, fresh)) return fresh;
     free(fresh);
     return present;
+}
+
+typedef struct {
+    opfunc op;
+    float parameters[OPFUNC_MAX_PARAMETERS];
+    uint16_t *codes;
+} parametric_table;
+
+static const uint16_t *parametric_dl16_table(opfunc op, const float *parameters)
+{
+    static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+    static parametric_table tables[OPFUNC_PARAMETRIC_TABLES];
+    static size_t count;
+    const uint16_t *found = NULL;
+    pthread_mutex_lock(&guard);
+    for (size_t n = 0; n < count && !found; n++) {
+        const parametric_table *t = &tables[n];
+        if (t->op == op && memcmp(t->parameters, parameters, sizeof t->parameters) == 0)
+            found = t->codes;
+    }
+    if (!found && count < OPFUNC_PARAMETRIC_TABLES) {
+        parametric_table fresh = {.op = op, .codes = build_dl16_table(op, parameters)};
+        memcpy(fresh.parameters, parameters, sizeof fresh.parameters);
+        if (fresh.codes) tables[count++] = fresh;
+        found = fresh.codes;
+    }
+    pthread_mutex_unlock(&guard);
+    return found;
+}
+
+const uint16_t *opfunc_dl16_table_of(opfunc op, const float *parameters)
+{
+    bool is_unary = opfunc_describe(op)->kind == OPFUNC_KIND_UNARY;
+    return is_unary ? opfunc_dl16_table(op) : parametric_dl16_table(op, parameters);
 }

@@ -14,9 +14,9 @@
 typedef enum {
 #define OPFUNC_ROW(id, name, kind, least, most, parameter0, parameter1) OPFUNC_##id,
 #include "tensor/opfunc.def"
-#undef OPFUNC_ROW
     OPFUNC_COUNT,
-    OPFUNC_NONE = OPFUNC_COUNT
+    OPFUNC_NONE = OPFUNC_COUNT,
+    OPFUNC_FIRST_OWN = OPFUNC_SIN
 } opfunc;
 
 typedef enum {
@@ -49,6 +49,19 @@ static inline bool opfunc_reduces(opfunc op)
     return kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_MATMUL || kind == OPFUNC_KIND_RANK;
 }
 
+// Whether opfunc_dl16_table_of() knows the opfunc: a function of one element.
+static inline bool opfunc_has_table(opfunc op)
+{
+    opfunc_kind kind = opfunc_describe(op)->kind;
+    return kind == OPFUNC_KIND_UNARY || kind == OPFUNC_KIND_PARAMETRIC;
+}
+
+// Whether the specification of bundles, or torch-spyre, has the opfunc; the others are our own.
+static inline bool opfunc_is_published(opfunc op)
+{
+    return op < OPFUNC_FIRST_OWN;
+}
+
 // The opfunc of a bundle name, "...nonstick" included; OPFUNC_NONE when unknown.
 opfunc opfunc_named(const char *name);
 
@@ -76,5 +89,10 @@ float opfunc_combine(opfunc op, float a, float b);
 // The result code of a UNARY opfunc for every one of the 65,536 SEN169_FP16 codes, built on first
 // use (thread safe) from opfunc_apply, shared by the process; null when memory is short.
 const uint16_t *opfunc_dl16_table(opfunc op);
+
+// The same of a UNARY opfunc or of a PARAMETRIC one with these parameters. Of PARAMETRIC ones the
+// process keeps the first OPFUNC_PARAMETRIC_TABLES; null for more of them.
+enum { OPFUNC_PARAMETRIC_TABLES = 16 };
+const uint16_t *opfunc_dl16_table_of(opfunc op, const float *parameters);
 
 #endif

@@ -98,8 +98,8 @@ static spyre_status with(chain_builder *b, const chain_access *a, bool inverse)
 static bool is_looked_up(const isa_instruction *i)
 {
     const spyre_format formats[] = {SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_SEN169_FP16};
-    return opfunc_describe(i->op)->kind == OPFUNC_KIND_UNARY &&
-           !lanes_f32_suffices(i->op, formats[0], formats, 1);
+    return opfunc_has_table(i->op) && !lanes_f32_suffices(i->op, formats[0], formats, 1) &&
+           opfunc_dl16_table_of(i->op, i->constant);
 }
 
 static opfunc opfunc_of(const isa_instruction *i)
@@ -151,7 +151,7 @@ static spyre_status add_unary(chain_builder *b, const isa_instruction *i)
         bool loaded = b->in_x == CHAIN_NONE || !b->values[b->in_x].stored;
         if (!has && loaded) b->fits = false;
         step.verb = has ? WALK_EXP : WALK_LOOK_UP;
-        step.table = opfunc_dl16_table(i->op);
+        step.table = opfunc_dl16_table_of(i->op, i->constant);
         TRY_ALLOC(step.table);
         step.rounding = WALK_AS_IS;
     }

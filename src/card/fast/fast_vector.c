@@ -63,7 +63,8 @@ static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scrat
         exact_run(tile, address, scratch);
         return;
     }
-    const uint16_t *table = opfunc_dl16_table(tile->instruction->op);
+    const isa_instruction *i = tile->instruction;
+    const uint16_t *table = opfunc_dl16_table_of(i->op, i->constant);
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
     runs r = first_run(tile, address, 1);
     bool dense = to == 2 && from == 2;
@@ -208,7 +209,8 @@ plan_run *fast_vector(plan_tile *tile)
     spyre_format result = i->operand[0].format;
     bool dl16 = result == SPYRE_FORMAT_SEN169_FP16 && inputs[0] == SPYRE_FORMAT_SEN169_FP16;
     bool suffices = lanes_f32_suffices(i->op, result, inputs, i->operand_count - 1u);
-    if (!suffices && dl16 && opfunc_describe(i->op)->kind == OPFUNC_KIND_UNARY) return run_table;
+    if (!suffices && dl16 && opfunc_has_table(i->op) && opfunc_dl16_table_of(i->op, i->constant))
+        return run_table;
     tile->strip = strip_find(i->op, result, inputs, i->operand_count - 1u);
     if (tile->strip && strip_shaped(tile)) return run_strip;
     if (suffices && lanes_f32_function(i->op)) return run_vector_f32;

@@ -41,6 +41,9 @@ typedef spyre_status (*rewrite_handler)(rewriter *r);
     SPYRE_MUST_CHECK spyre_status rewrite_##handler(rewriter *r);
 #include "graph/aten.def"
 
+// Whether the node's row has a UNARY opfunc that takes the dtype of its result: rewrite_unary().
+bool rewrite_is_unary(const rewriter *r);
+
 // Arguments of the node. A tensor argument is on the card, has constant sizes and elements.
 SPYRE_MUST_CHECK spyre_status rewrite_tensor(rewriter *r, uint32_t index, tensor *out);
 SPYRE_MUST_CHECK spyre_status rewrite_optional(rewriter *r, uint32_t index, bool *out_present,

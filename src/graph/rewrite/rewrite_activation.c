@@ -50,18 +50,6 @@ spyre_status rewrite_prelu(rewriter *r)
     return make_binary(r, ATEN_SPYRE_ADD, &above, &scaled, &into, NULL);
 }
 
-// e^x - 1 in 16 bits: tanh(x / 2) * (e^x + 1), in which nothing cancels.
-static spyre_status make_expm1_16(rewriter *r, const tensor *x, const tensor *into,
-                                  tensor *out)
-{
-    tensor half, tangent, power, sum;
-    TRY(make_with(r, ATEN_SPYRE_MUL, x, 0.5, NULL, &half));
-    TRY(make_unary(r, ATEN_SPYRE_TANH, &half, NULL, &tangent));
-    TRY(make_unary(r, ATEN_SPYRE_EXP, x, NULL, &power));
-    TRY(make_with(r, ATEN_SPYRE_ADD, &power, 1, NULL, &sum));
-    return make_binary(r, ATEN_SPYRE_MUL, &tangent, &sum, into, out);
-}
-
 // e^x - 1 in float32, which has no tanh: (e^a - 1) e^b + (e^b - 1) of x = a + b, where a is x
 // clamped to +-1/4, by its series, and b the rest. Where b is 0 only the series is left; where it
 // is not, the first term is at least a fifth in size, so that e^b - 1 may cancel.
@@ -89,7 +77,7 @@ static spyre_status make_expm1_32(rewriter *r, const tensor *x, const tensor *in
 static spyre_status make_expm1(rewriter *r, const tensor *x, const tensor *into, tensor *out)
 {
     bool wide = x->dtype == SPYRE_DTYPE_F32;
-    return wide ? make_expm1_32(r, x, into, out) : make_expm1_16(r, x, into, out);
+    return wide ? make_expm1_32(r, x, into, out) : make_unary(r, ATEN_SPYRE_EXPM1, x, into, out);
 }
 
 spyre_status rewrite_expm1(rewriter *r)

@@ -25,6 +25,13 @@ static spyre_status load_unary(rewriter *r, tensor *x, tensor *into)
     return rewrite_operand(r, 0, into->dtype, x);
 }
 
+bool rewrite_is_unary(const rewriter *r)
+{
+    opfunc op = row_opfunc(r);
+    if (op == OPFUNC_NONE || opfunc_describe(op)->kind != OPFUNC_KIND_UNARY) return false;
+    return aten_takes(native_of(op), r->source->values.items[r->from->results[0]].dtype);
+}
+
 spyre_status rewrite_unary(rewriter *r)
 {
     tensor x, into;
@@ -48,8 +55,8 @@ spyre_status rewrite_neg(rewriter *r)
 {
     tensor x, into;
     TRY(load_unary(r, &x, &into));
-    if (is_integer(&x)) return negate_integers(r, &x, &into, NULL);
-    return make_unary(r, ATEN_SPYRE_NEG, &x, &into, NULL);
+    if (!is_integer(&x)) return make_unary(r, ATEN_SPYRE_NEG, &x, &into, NULL);
+    return negate_integers(r, &x, &into, NULL);
 }
 
 spyre_status rewrite_abs(rewriter *r)
@@ -312,10 +319,9 @@ spyre_status rewrite_pow(rewriter *r)
 spyre_status rewrite_power_of(rewriter *r)
 {
     tensor x, into;
-    graph_number base = {.value = 2};
-    bool is_exp2 = r->from->op == ATEN_EXP2;
+    graph_number base;
     TRY(rewrite_result(r, 0, &into));
-    if (!is_exp2) TRY(graph_arg_number(r->source, r->node, 0, 0, &base));
+    TRY(graph_arg_number(r->source, r->node, 0, 0, &base));
     if (into.dtype != SPYRE_DTYPE_F16 && into.dtype != SPYRE_DTYPE_BF16)
         return status_new(SPYRE_UNSUPPORTED, "powers in %s", spyre_dtype_name(into.dtype));
     base.form = into.dtype == SPYRE_DTYPE_F16 ? SPYRE_SCALAR_LOG_F16 : SPYRE_SCALAR_LOG_BF16;
@@ -323,7 +329,7 @@ spyre_status rewrite_power_of(rewriter *r)
     if (!isfinite(logarithm) || logarithm == 0)
         return status_new(SPYRE_UNSUPPORTED, "powers of %g", base.value);
     if (!base.scalar) base = (graph_number){.value = logarithm};
-    TRY(rewrite_operand(r, is_exp2 ? 0 : 1, SPYRE_DTYPE_F32, &x));
+    TRY(rewrite_operand(r, 1, SPYRE_DTYPE_F32, &x));
     TRY(make_with_number(r, ATEN_SPYRE_MUL, &x, &base, NULL, &x));
     TRY(make_unary(r, ATEN_SPYRE_EXP, &x, NULL, &x));
     return make_cast(r, &x, into.dtype, &into, NULL);

@@ -34,10 +34,19 @@ static long double sigmoid_reference(long double x)
     return 1.0L / (1.0L + expl(-x));                    // long double has the range for it
 }
 
+static long double nearest_even(long double x)
+{
+    long double below = floorl(x), rest = x - below;
+    bool up = rest > 0.5L || (rest == 0.5L && fmodl(below, 2.0L) != 0.0L);
+    return copysignl(up ? below + 1.0L : below, x);
+}
+
 static long double unary_reference(opfunc op, long double x)
 {
     if (x == -(long double)INFINITY) {
-        if (op == OPFUNC_SILU || op == OPFUNC_GELUFWD || op == OPFUNC_MISH) return -0.0L;
+        if (op == OPFUNC_SILU || op == OPFUNC_GELUFWD || op == OPFUNC_MISH ||
+            op == OPFUNC_HARDSWISH)
+            return -0.0L;
     }
     switch ((int)op) {
     case OPFUNC_ABS: return x < 0.0L ? -x : (x == 0.0L ? 0.0L : x);
@@ -54,6 +63,30 @@ static long double unary_reference(opfunc op, long double x)
     case OPFUNC_SILU: return x * sigmoid_reference(x);
     case OPFUNC_GELUFWD: return x * erfcl(-x / sqrtl(2.0L)) / 2.0L;
     case OPFUNC_MISH: return x * tanhl(log1pl(expl(x)));
+    case OPFUNC_SIN: return sinl(x);
+    case OPFUNC_COS: return cosl(x);
+    case OPFUNC_TAN: return tanl(x);
+    case OPFUNC_ASIN: return asinl(x);
+    case OPFUNC_ACOS: return acosl(x);
+    case OPFUNC_ATAN: return atanl(x);
+    case OPFUNC_SINH: return (expm1l(x) - expm1l(-x)) / 2.0L;
+    case OPFUNC_COSH: return (expl(x) + expl(-x)) / 2.0L;
+    case OPFUNC_ASINH: return asinhl(x);
+    case OPFUNC_ACOSH: return acoshl(x);
+    case OPFUNC_ATANH: return atanhl(x);
+    case OPFUNC_ERF: return erfl(x);
+    case OPFUNC_ERFC: return erfcl(x);
+    case OPFUNC_EXP2: return powl(2.0L, x);
+    case OPFUNC_EXPM1: return expm1l(x);
+    case OPFUNC_LOG1P: return log1pl(x);
+    case OPFUNC_LOG2: return log2l(x);
+    case OPFUNC_LOG10: return log10l(x);
+    case OPFUNC_CEIL: return -floorl(-x);
+    case OPFUNC_TRUNC: return x < 0.0L ? -floorl(-x) : floorl(x);
+    case OPFUNC_ROUND: return nearest_even(x);
+    case OPFUNC_SIGN: return x == 0.0L ? x : copysignl(1.0L, x);
+    case OPFUNC_HARDSIGMOID: return fminl(fmaxl(x / 6.0L + 0.5L, 0.0L), 1.0L);
+    case OPFUNC_HARDSWISH: return x * fminl(fmaxl((x + 3.0L) / 6.0L, 0.0L), 1.0L);
     default: fail_msg("no reference for %s", opfunc_describe(op)->name);
     }
     return 0.0L;
@@ -77,8 +110,31 @@ static void opfunc__unary_tables_are_correctly_rounded(void **state)
                         opfunc_describe((opfunc)op)->name, code, codes[code], expected);
         }
     }
-    assert_int_equal(functions, 14);
+    assert_int_equal(functions, 38);
     assert_int_equal(differ, 0);
+}
+
+static void opfunc__parametric_tables(void **state)
+{
+    (void)state;
+    for (int n = 0; n < OPFUNC_PARAMETRIC_TABLES + 4; n++) {
+        float parameters[OPFUNC_MAX_PARAMETERS] = {0.5f + (float)n, 20.0f};
+        const uint16_t *codes = opfunc_dl16_table_of(OPFUNC_SOFTPLUS, parameters);
+        if (n >= OPFUNC_PARAMETRIC_TABLES) {
+            assert_null(codes);
+            continue;
+        }
+        assert_ptr_equal(codes, opfunc_dl16_table_of(OPFUNC_SOFTPLUS, parameters));
+        for (uint32_t code = 0; code < 65536; code += 7) {
+            double x = (double)dl16_to_float((uint16_t)code);
+            uint16_t expected;
+            element_store(&expected, SPYRE_FORMAT_SEN169_FP16,
+                          opfunc_apply(OPFUNC_SOFTPLUS, &x, 1, parameters));
+            assert_int_equal(codes[code], expected);
+        }
+    }
+    assert_ptr_equal(opfunc_dl16_table_of(OPFUNC_TANH, NULL), opfunc_dl16_table(OPFUNC_TANH));
+    assert_false(opfunc_has_table(OPFUNC_ADD));
 }
 
 static void *table_address(void *unused)
@@ -268,6 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opfunc__unary_tables_are_correctly_rounded),
+        cmocka_unit_test(opfunc__parametric_tables),
         cmocka_unit_test(opfunc__tables_are_shared_by_threads),
         cmocka_unit_test(opfunc__names),
         cmocka_unit_test(opfunc__binary),
