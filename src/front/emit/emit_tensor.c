@@ -256,7 +256,9 @@ spyre_status emit_tensor(emitter *e, uint32_t k)
     const loop_buffer *buffer = buffer_of(e, k);
     bundle_tensor *tensor = &e->step->tensors[k];
     snprintf(tensor->name, sizeof tensor->name, "Tensor%u", k);
-    tensor->format = buffer->format;
+    bool is_index = e->op->gather && k == 0;
+    // An index within its table has the same bits without a sign, which is the format of indices.
+    tensor->format = is_index ? SPYRE_FORMAT_SENUINT32 : buffer->format;
     tensor->element_bytes = spyre_format_bytes(buffer->format);
     tensor->stick_elements = spyre_format_elements_per_stick(buffer->format);
     tensor->stick_dim = stick_dim(e, k);
@@ -264,7 +266,7 @@ spyre_status emit_tensor(emitter *e, uint32_t k)
     tensor->index_peer = -1;
     for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) tensor->max_size[d] = -1;
     if (e->op->gather && k < 2) {
-        tensor->index_kind = k == 0 ? BUNDLE_INDEX_INDEX : BUNDLE_INDEX_VALUE;
+        tensor->index_kind = is_index ? BUNDLE_INDEX_INDEX : BUNDLE_INDEX_VALUE;
         tensor->index_peer = 1 - (int32_t)k;
         if (k == 1) {
             tensor->max_size[e->row_dim] = 1;

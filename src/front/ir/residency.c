@@ -171,6 +171,8 @@ static void add_reader(const finder *f, const loop_op *op, uint32_t k)
     residency_view now = residency_view_of(f->loops, op, access);
     if (loop_is_table(op, access))
         r->why = "a gather looks its rows up";
+    else if (op->gather)
+        r->why = "a gather takes its index from memory";
     else if (now.why)
         r->why = now.why;
     else if (op->op != OPFUNC_SHUFFLE && !residency_serves(b, written, &now))
