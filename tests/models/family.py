@@ -79,3 +79,14 @@ SMALL = {
     "num_attention_heads": 4,
     "max_position_embeddings": 128,
 }
+SMALL_PAIR = {  # of an encoder and a decoder
+    "vocab_size": VOCABULARY,
+    "d_model": 128,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 256,
+    "decoder_ffn_dim": 256,
+    "decoder_start_token_id": 1,
+}

@@ -5,7 +5,18 @@ from __future__ import annotations
 
 import torch
 import transformers
-from family import BATCH, LENGTH, SMALL, VOCABULARY, Family, config, ids, image, prompt, text
+from family import (
+    BATCH,
+    LENGTH,
+    SMALL,
+    SMALL_PAIR,
+    Family,
+    config,
+    ids,
+    image,
+    prompt,
+    text,
+)
 
 
 def _vision(name: str, title: str, model: str = "", size: int = 32, **values) -> Family:
@@ -51,18 +62,10 @@ _TOWERS = {
     "vision_config": {**_PATCHES, "image_size": 32, "patch_size": 8},
 }
 _WHISPER = {
-    "vocab_size": VOCABULARY,
-    "d_model": 128,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 256,
-    "decoder_ffn_dim": 256,
+    **SMALL_PAIR,
     "num_mel_bins": 16,
     "max_source_positions": 32,
     "max_target_positions": 64,
-    "decoder_start_token_id": 1,
     "suppress_tokens": [],
     "begin_suppress_tokens": [],
 }

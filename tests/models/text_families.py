@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import transformers
-from family import LENGTH, SMALL, VOCABULARY, Family, config, ids, prompt, text
+from family import LENGTH, SMALL, SMALL_PAIR, VOCABULARY, Family, config, ids, prompt, text
 
 
 def _encoder(name: str, title: str, model: str = "", **values) -> Family:
@@ -40,19 +40,7 @@ def _pair(name: str, title: str, model: str = "", small=None, **values) -> Famil
 
 _GROUPED = {"num_key_value_heads": 2}
 _GPT2 = {"vocab_size": VOCABULARY, "n_embd": 128, "n_layer": 2, "n_head": 4, "n_positions": 128}
-_PAIR = {
-    "vocab_size": VOCABULARY,
-    "d_model": 128,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 256,
-    "decoder_ffn_dim": 256,
-    "max_position_embeddings": 128,
-    "decoder_start_token_id": 1,
-    "forced_eos_token_id": None,
-}
+_PAIR = {**SMALL_PAIR, "max_position_embeddings": 128, "forced_eos_token_id": None}
 _T5 = {
     "vocab_size": VOCABULARY,
     "d_model": 128,

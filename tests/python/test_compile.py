@@ -7,18 +7,13 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
+from inputs import HALF, numbers
 from torch_spyre import _C
-
-HALF = torch.float16
 
 
 @pytest.fixture(autouse=True)
 def fresh_dynamo():
     torch._dynamo.reset()
-
-
-def numbers(*shape, dtype=HALF):
-    return (torch.randint(-64, 65, shape) / 32).to(dtype)
 
 
 def check(function, *tensors, tolerance=2e-2, **options):

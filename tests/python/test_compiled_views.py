@@ -6,6 +6,7 @@ import re
 
 import pytest
 import torch
+from inputs import half
 from torch._inductor.utils import run_and_get_code
 from torch_spyre import passes
 
@@ -29,10 +30,6 @@ def compiled():
     passes.CustomPostFusionPasses.passes.append(keep)
     yield run
     passes.CustomPostFusionPasses.passes.remove(keep)
-
-
-def half(*size):
-    return torch.randn(*size, dtype=torch.float16)
 
 
 def names(ops):

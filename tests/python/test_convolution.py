@@ -5,13 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
-
-HALF = torch.float16
-
-
-def numbers(*shape):
-    return (torch.randint(-32, 33, shape) / 32).to(HALF)
-
+from inputs import numbers
 
 # x, weight, then stride, padding, dilation, groups.
 CASES = {

@@ -5,9 +5,9 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 import torch_spyre
+from inputs import HALF, numbers
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-HALF = torch.float16
 spyre = torch.ops.spyre
 
 NAMES = """softplus layer_norm exx2 layernormscale layernormnorm rms_norm topkvalue topkindex gelu
@@ -20,10 +20,6 @@ quantize_weight_fp8_with_scale"""
 @pytest.fixture(autouse=True)
 def fresh_dynamo():
     torch._dynamo.reset()
-
-
-def numbers(*shape):
-    return (torch.randint(-64, 65, shape) / 32).to(HALF)
 
 
 def test_names():

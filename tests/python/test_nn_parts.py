@@ -6,13 +6,8 @@ import copy
 import pytest
 import torch
 import torch_spyre
+from inputs import HALF, numbers
 from torch import nn
-
-HALF = torch.float16
-
-
-def numbers(*shape):
-    return (torch.randint(-32, 33, shape) / 32).to(HALF)
 
 
 def trained(norm):

@@ -3,18 +3,18 @@
 
 import json
 
+import inputs
 import pytest
 import sympy
 import torch
 import torch.nn.functional as F  # noqa: N812
+from inputs import HALF
 from torch_spyre import _C
 from torch_spyre.compile import handover, op_spec
 from torch_spyre.compile.op_spec import LoopSpec, OpSpec, TensorArg, UnimplementedOp
 from torch_spyre.compile.program import Program
 from torch_spyre.debug import output_code
 from torch_spyre.execution.async_compile import SpyreAsyncCompile
-
-HALF = torch.float16
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def compile_program(monkeypatch):
 
 
 def numbers(*shape, dtype=HALF):
-    return (torch.randint(-64, 65, shape) / 32).to(dtype).to("spyre")
+    return inputs.numbers(*shape, dtype=dtype).to("spyre")
 
 
 FUNCTIONS = {

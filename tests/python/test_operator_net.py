@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from inputs import half
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -21,10 +22,6 @@ QUICK = ("add", "sum", "nn_functional_softmin", "matmul", "cumsum", "where", "ar
 
 def sample(*tensors, **kwargs):
     return samples.Sample("small", tensors[0], tensors[1:], kwargs, lambda result: result, False)
-
-
-def half(*sizes):
-    return torch.randn(sizes).half()
 
 
 # ---- bounds

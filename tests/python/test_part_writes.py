@@ -7,10 +7,7 @@ import warnings
 import pytest
 import torch
 import torch_spyre
-
-
-def half(*size):
-    return torch.randn(*size, dtype=torch.float16)
+from inputs import half
 
 
 def rows(x, part):

@@ -13,10 +13,8 @@ from torch_spyre._C import DataFormats
 from torch_spyre.compile import handover
 
 
-@pytest.fixture
-def adder(tmp_path):
-    """A directory with the program of x + y, and its operands."""
-    x, y = (torch.randint(-9, 9, (3, 70)).half().to("spyre") for _ in range(2))
+def compiled_sum(x, y):
+    """The program of x + y."""
     graph = _C.Graph()
     values = [graph.add_input(name, t) for name, t in (("x", x), ("y", y))]
     _node, results = graph.add_node(
@@ -24,12 +22,20 @@ def adder(tmp_path):
         "aten.add.Tensor",
         [(values[0],), (values[1],), 1],
         [handover.result_type(x, True)],
-        "test_program.py:1 in adder",
+        "test_program.py:1 in compiled_sum",
     )
     graph.add_output(results[0])
-    executable = handover.compile_graph(graph, host_fallback=False)
+    assert "aten.add.Tensor" in str(graph)
+    return handover.compile_graph(graph, host_fallback=False)
+
+
+@pytest.fixture
+def adder(tmp_path):
+    """A directory with the program of x + y, and its operands."""
+    x, y = (torch.randint(-9, 9, (3, 70)).half().to("spyre") for _ in range(2))
+    executable = compiled_sum(x, y)
     executable.write(0, "spyrecode", str(tmp_path))
-    assert "aten.add.Tensor" in str(graph) and executable.text(0, "listing")
+    assert executable.text(0, "listing")
     return str(tmp_path), x, y
 
 
@@ -79,18 +85,7 @@ def test_what_cannot_run_is_refused(adder, tmp_path_factory):
 @pytest.fixture(params=["written", "compiled from the bundle"])
 def sum_of_matrices(request, tmp_path):
     """SpyreCode of x + y of 512 x 256, by either way to it."""
-    x, y = (torch.rand(512, 256).half().to("spyre") for _ in range(2))
-    graph = _C.Graph()
-    values = [graph.add_input(name, t) for name, t in (("x", x), ("y", y))]
-    _node, results = graph.add_node(
-        "add",
-        "aten.add.Tensor",
-        [(values[0],), (values[1],), 1],
-        [handover.result_type(x, True)],
-        "test_program.py:1 in add",
-    )
-    graph.add_output(results[0])
-    executable = handover.compile_graph(graph, host_fallback=False)
+    executable = compiled_sum(*(torch.rand(512, 256).half().to("spyre") for _ in range(2)))
     if request.param == "written":
         executable.write(0, "spyrecode", str(tmp_path))
         return str(tmp_path)

@@ -61,10 +61,13 @@ def batch_norm_without_statistics(
     eps: float,
 ) -> Normed | NotTaken:
     """What instance_norm calls, with one batch and all instances as channels."""
-    if not training or x.shape[0] != 1 or not x.is_floating_point():
+    if not training or x.shape[0] != 1:
         return NOT_TAKEN
     places = math.prod(x.shape[2:])
-    result, mean, scale = _normed_groups(x, weight, bias, 1, x.shape[1], places, x.shape[1], eps)
+    normed = group_norm(x, weight, bias, 1, x.shape[1], places, x.shape[1], eps)
+    if not isinstance(normed, tuple):
+        return NOT_TAKEN
+    result, mean, scale = normed
     return result, mean[0], scale[0]
 
 
@@ -99,19 +102,6 @@ def group_norm(
 ) -> Normed | NotTaken:
     if not x.is_floating_point():
         return NOT_TAKEN
-    return _normed_groups(x, weight, bias, batch, channels, places, groups, eps)
-
-
-def _normed_groups(
-    x: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    batch: int,
-    channels: int,
-    places: int,
-    groups: int,
-    eps: float,
-) -> Normed:
     rows = x.reshape(batch, groups, channels // groups * places)
     result, mean, scale = torch.native_layer_norm(rows, rows.shape[-1:], None, None, eps)
     result = _affine(result.reshape(x.shape), weight, bias)

@@ -142,21 +142,10 @@ def _convolution(*args: Any) -> Any:
     return run_on_cpu(_aten.convolution.default, args, {}, "convolution has no program")
 
 
-def _convolution_backward(
-    grad: Tensor,
-    x: Tensor,
-    weight: Tensor,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-    mask: Sequence[bool],
-) -> Any:
-    sizes = [weight.shape[0]] if mask[2] else None
-    args = (grad, x, weight, sizes, stride, padding, dilation, transposed, output_padding, groups,
-            mask)  # fmt: skip
+def _convolution_backward(grad: Tensor, x: Tensor, weight: Tensor, *how: Any) -> Any:
+    """`how` is what the forward pass has behind the bias, then which gradients are wanted."""
+    sizes = [weight.shape[0]] if how[-1][2] else None
+    args = (grad, x, weight, sizes, *how)
     return run_on_cpu(_aten.convolution_backward.default, args, {}, "convolution has no program")
 
 
