@@ -4,7 +4,7 @@
 #include "card/chain/chain_build.h"
 
 // Kept values stay in the host's first cache, what passes by more than once in the second.
-enum { KEPT_BYTES = 32 << 10, PASSING_BYTES = 128 << 10, STICK_BYTES = STRIP_LANES * 4 };
+enum { KEPT_BYTES = 96 << 10, PASSING_BYTES = 128 << 10, STICK_BYTES = STRIP_LANES * 4 };
 enum { LEAST_SHARE = 4 };               // rows a core
 
 // --- Roundings

@@ -116,6 +116,11 @@ static inline V v_round_dl16(V x)
     return _mm256_castsi256_ps(_mm256_or_si256(magnitude, sign));
 }
 
+ALWAYS_INLINE void round_pairs(pair *x, size_t count)
+{
+    for (size_t n = 0; n < count; n++) x[n] = (pair){v_round_dl16(x[n].a), v_round_dl16(x[n].b)};
+}
+
 // exp of SEN169_FP16 values, rounded to them.
 static inline V v_exp_dl16(V x)
 {

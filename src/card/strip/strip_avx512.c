@@ -19,7 +19,7 @@ typedef __m512d D;
 typedef struct {
     V a, b;
 } pair;
-enum { LANES = 16, BLOCK_ROWS = 4, HAS_EXP = 1 };
+enum { LANES = 16, BLOCK_ROWS = 4, HAS_EXP = 1, MOST_PAIRS = 4 };
 
 static inline __m512i bits_of(V x)
 {
@@ -114,6 +114,31 @@ static inline V v_round_dl16(V x)
     bits = _mm512_mask_ternarylogic_epi32(bits, merged, words(0x80000000u), words(0x7F800000u),
                                           0xEA);
     return _mm512_castsi512_ps(bits);
+}
+
+// At least as large as the span of v_round_bits' results that are values of SEN169_FP16 other than
+// zero and infinity, for all others.
+static inline __m512i beyond_least(V rounded)
+{
+    const __m512i least = words(2 * DL16_EXPONENT_OFFSET + (2u << DL16_FRACTION_SHIFT));
+    return _mm512_sub_epi32(_mm512_add_epi32(bits_of(rounded), bits_of(rounded)), least);
+}
+
+// Zeros, infinity and NaN are rare and cost as much as rounding: one look for all pairs.
+ALWAYS_INLINE void round_pairs(pair *x, size_t count)
+{
+    const uint32_t span = 2 * DL16_MERGED_BITS - 2 * DL16_EXPONENT_OFFSET -
+                          (2u << DL16_FRACTION_SHIFT);
+    __m512i most = _mm512_setzero_si512();
+    pair rounded[MOST_PAIRS];
+    for (size_t n = 0; n < count; n++) {
+        rounded[n] = (pair){v_round_bits(x[n].a), v_round_bits(x[n].b)};
+        most = _mm512_max_epu32(most, beyond_least(rounded[n].a));
+        most = _mm512_max_epu32(most, beyond_least(rounded[n].b));
+    }
+    bool rare = _mm512_cmpge_epu32_mask(most, words(span)) != 0;
+    for (size_t n = 0; n < count; n++)
+        x[n] = rare ? (pair){v_round_dl16(x[n].a), v_round_dl16(x[n].b)} : rounded[n];
 }
 
 // exp of SEN169_FP16 values, rounded to them.

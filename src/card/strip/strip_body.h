@@ -3,14 +3,15 @@
 // The loops of card/strip/strip.h. A file that includes this defines before that:
 //   V, D            fp32 and fp64 registers; +, -, * and / work on them
 //   LANES           fp32 lanes of a V; a `pair` is 2 * LANES elements in two V
-//   pair_load_dl16, pair_store_dl16, pair_load_f32, pair_store_f32      elements <-> pair, in an
-//                   order of elements that suits SEN169_FP16
+//   pair_load_dl16, pair_store_dl16, pair_load_f32, pair_store_f32      elements <-> pair, four in
+//                   a, four in b, and so on; one in each where there is but one lane
 //   v_load, v_store fp32 elements <-> V, in their order
 //   v_lanes_behind  lane n = lane n + so many, fewer than LANES; the last lanes are anything
 //   table_pairs     looks up the first elements of a run, returns how many
 //   v_low, v_high   the fp64 halves of a V; v_join and v_join_cut round and cut them back
 //   v_fma           of SEN169_FP16 values a and b, and an fp32 sum
 //   v_round_bits    fp32 to the significand of SEN169_FP16; v_round_dl16 to its values
+//   round_pairs     v_round_dl16 of several pairs
 //   v_exp_dl16      exp of SEN169_FP16 values, rounded to them, when HAS_EXP
 //   what card/strip/strip_rows.h wants
 #include <math.h>
@@ -21,8 +22,6 @@
 #include "tensor/numeric.h"
 
 enum { STEP = 2 * LANES, STICK_LANES = 64 };
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 // The loops need the shapes.
 #include "card/strip/strip_shape.h"

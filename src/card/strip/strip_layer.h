@@ -5,6 +5,8 @@
 #ifndef CARD_STRIP_LAYER_H
 #define CARD_STRIP_LAYER_H
 
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
 #define UNARY(result, name, type, expression) \
     static inline result name(type x)         \
     {                                         \

@@ -5,6 +5,7 @@
 
 #include "card/strip/lanes.h"
 #include "card/strip/strip.h"
+#include "card/strip/strip_layer.h"
 #include "card/strip/strip_scalar.h"
 #include "tensor/convert.h"
 
@@ -46,6 +47,11 @@ static inline V v_round_bits(V x)
 static inline V v_round_dl16(V x)
 {
     return dl16_to_float(dl16_from_float(x));
+}
+
+ALWAYS_INLINE void round_pairs(pair *x, size_t count)
+{
+    for (size_t n = 0; n < count; n++) x[n] = (pair){v_round_dl16(x[n].a), v_round_dl16(x[n].b)};
 }
 
 // Never asked for: HAS_EXP.

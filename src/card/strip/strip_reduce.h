@@ -11,6 +11,8 @@ enum { BLOCK_LANES = 64, BLOCK_STEPS = BLOCK_LANES / STEP };
 
 #define ADD_UP(a, b)     ((a) + (b))
 #define ADD_SQUARE(a, b) ((a) + (b) * (b))
+// Of values of SEN169_FP16, whose squares fp32 holds exactly.
+#define ADD_EXACT_SQUARE(a, b) v_fma(b, b, a)
 // A NaN of the accumulator wins over one of the value; equal values (zeros) give the value.
 #define NAN_FIRST(a, b, x) v_pick(v_unordered(a, a), a, v_pick(v_unordered(b, b), b, x))
 #define LARGEST(a, b)      NAN_FIRST(a, b, v_max(a, b))
@@ -114,7 +116,7 @@ LANE_REDUCER(reduce_max, opfunc_combine(OPFUNC_MAX, a, b))
 LANE_REDUCER(reduce_min, opfunc_combine(OPFUNC_MIN, a, b))
 
 REDUCER(reduce_sum, ADD_UP, ADD_UP, AS_IT_IS)
-REDUCER(reduce_square, ADD_SQUARE, ADD_SQUARE, AS_IT_IS)
+REDUCER(reduce_square, ADD_SQUARE, ADD_EXACT_SQUARE, AS_IT_IS)
 REDUCER(reduce_max, LARGEST, v_max, NAN_STAYS)
 REDUCER(reduce_min, SMALLEST, v_min, NAN_STAYS)
 

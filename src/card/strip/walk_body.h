@@ -128,16 +128,47 @@ static void begin_sums(const walk_step *s, size_t rows)
         v_store((uint8_t *)(s->values + n), value);
 }
 
-static void end_sums(const walk_step *s, size_t rows)
+// A row's 64 lanes to lane 0, as FOLD does. A pair has its elements in turns of four, so each step
+// but the last two combines registers or parts of them.
+#define ROW_FOLDER(name, combine)                                                             \
+    static void name(float *values)                                                           \
+    {                                                                                         \
+        pair x[ROW_PAIRS];                                                                    \
+        for (size_t n = 0; n < ROW_PAIRS; n++)                                                \
+            x[n] = load_same((const uint8_t *)values, STRIP_F32, n * STEP);                   \
+        for (size_t half = ROW_PAIRS / 2; half > 0; half /= 2)                                \
+            for (size_t n = 0; n < half; n++)                                                 \
+                x[n] = (pair){combine(x[n].a, x[n + half].a), combine(x[n].b, x[n + half].b)};\
+        V a = x[0].a, b = x[0].b;                                                             \
+        for (int half = LANES / 2; half >= 4; half /= 2) {                                    \
+            a = combine(a, v_lanes_behind(a, half));                                          \
+            b = combine(b, v_lanes_behind(b, half));                                          \
+        }                                                                                     \
+        a = combine(a, b);                                                                    \
+        for (int half = 2; half > 0 && half < LANES; half /= 2)                               \
+            a = combine(a, v_lanes_behind(a, half));                                          \
+        v_store((uint8_t *)values, a);                                                        \
+    }
+ROW_FOLDER(fold_row_sum, ADD_UP)
+ROW_FOLDER(fold_row_max, LARGEST)
+ROW_FOLDER(fold_row_min, SMALLEST)
+
+// The lanes of a row in the order of elements.
+static void order_row(float *values)
 {
-    strip_folder *fold = s->verb == WALK_MOST    ? fold_max
-                         : s->verb == WALK_LEAST ? fold_min
-                                                 : fold_sum;
-    for (size_t n = 0; n < rows * STICK_LANES; n += STEP) {
-        uint8_t *at = (uint8_t *)(s->values + n);
+    for (size_t n = 0; n < STICK_LANES; n += STEP) {
+        uint8_t *at = (uint8_t *)(values + n);
         pair_store_f32(at, load_same(at, STRIP_F32, 0));
     }
-    for (size_t row = 0; row < rows && s->folds; row++) fold(s->values + row * STICK_LANES);
+}
+
+static void end_sums(const walk_step *s, size_t rows)
+{
+    strip_folder *end = !s->folds              ? order_row
+                        : s->verb == WALK_MOST ? fold_row_max
+                        : s->verb == WALK_LEAST ? fold_row_min
+                                                : fold_row_sum;
+    for (size_t row = 0; row < rows; row++) end(s->values + row * STICK_LANES);
 }
 
 // --- Steps
@@ -158,6 +189,12 @@ static void end_sums(const walk_step *s, size_t rows)
             x[n] = RESULT(value_f32_##op, true, true);                                        \
         }                                                                                     \
         break;
+
+// NaN becomes infinity, as in SEN169_FP16.
+static inline V round_significand(V x)
+{
+    return v_round_bits(v_min(x, v_set(INFINITY)));
+}
 
 ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t verb, walk_rounding rounding,
                              const walk_step *s, const unit *u)
@@ -180,16 +217,16 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t verb, walk_rounding roun
     case WALK_STORE_FOUND: store_found(x, s, u); break;
     case WALK_KEEP: keep(x, s, u); break;
     case WALK_SUM: GATHER_ROWS(ADD_UP) break;
-    case WALK_SQUARES: GATHER_ROWS(ADD_SQUARE) break;
+    case WALK_SQUARES: GATHER_ROWS(ADD_EXACT_SQUARE) break;
     case WALK_MOST: GATHER_ROWS(v_max) break;
     case WALK_LEAST: GATHER_ROWS(v_min) break;
     COMMON_ROWS(APPLY)
     default: break;
     }
     if (rounding == WALK_SIGNIFICAND)
-        EACH_PAIR(n) x[n] = (pair){v_round_bits(x[n].a), v_round_bits(x[n].b)};
+        EACH_PAIR(n) x[n] = (pair){round_significand(x[n].a), round_significand(x[n].b)};
     else if (rounding == WALK_ROUND)
-        EACH_PAIR(n) x[n] = (pair){v_round_dl16(x[n].a), v_round_dl16(x[n].b)};
+        round_pairs(x, UNIT_PAIRS);
 }
 
 // --- Units

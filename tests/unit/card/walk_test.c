@@ -120,6 +120,44 @@ static void walk__opfuncs_are_their_definitions(void **state)
     }
 }
 
+// One lane at a time of zero, infinity, NaN and what lies next to them, among ordinary values: as
+// fp32, which a sum that begins with -0 shows.
+static void walk__every_lane_is_rounded(void **state)
+{
+    (void)state;
+    static const uint16_t rare[][2] = {{0, 0x3E00}, {0x8000, 0x3E00}, {1, 0x3E00}, {1, 0x3DFF},
+                                       {0x8001, 0x3C00}, {0x7FFE, 0x3E00}, {0x7FFE, 0x3E01},
+                                       {0xFFFE, 0x4200}, {0xFFFF, 0x3E00}, {0x7FFF, 0},
+                                       {0x7FFF, 0x8000}, {0x5E00, 0x5DFF}, {0x1F00, 0x1F00}};
+    const float none[2] = {0};
+    uint64_t seed = 12;
+    for (int v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(variants[v].host)) continue;
+        for (size_t n = 0; n < ROWS * LANES; n++) {
+            first[n] = (uint16_t)(0x3000 + check_random(&seed) % 0x1800);
+            second[n] = (uint16_t)((n % 2 ? 0x8000 : 0) | (0x3A00 + check_random(&seed) % 0x800));
+        }
+        for (size_t lane = 0; lane < ROWS * LANES; lane++) {
+            const uint16_t was[] = {first[lane], second[lane]}, *put = rare[lane % 13];
+            first[lane] = put[0];
+            second[lane] = put[1];
+            walk_step steps[] = {over(WALK_LOAD, first), over(WALK_WITH, second),
+                                 {.verb = WALK_APPLY + OPFUNC_MUL, .constant = none,
+                                  .rounding = WALK_ROUND},
+                                 {.verb = WALK_SUM, .values = sums[0], .begins = true,
+                                  .begin = -0.0f}};
+            strip_walk w = {.steps = steps, .count = 4, .rows = ROWS, .sticks = 1};
+            variants[v].table->walk(&w);
+            for (size_t n = 0; n < ROWS * LANES; n++) {
+                float value = dl16_to_float(expected(OPFUNC_MUL, first[n], second[n], 2, none));
+                assert_memory_equal(&sums[n / LANES][n % LANES], &value, sizeof value);
+            }
+            first[lane] = was[0];
+            second[lane] = was[1];
+        }
+    }
+}
+
 static void walk__values_are_looked_up(void **state)
 {
     (void)state;
@@ -221,6 +259,7 @@ int main(void)
         cmocka_unit_test(walk__exp_has_the_bits_of_its_table_for_all_codes),
         cmocka_unit_test(walk__exp_takes_differences_that_are_rounded_to_the_significand),
         cmocka_unit_test(walk__opfuncs_are_their_definitions),
+        cmocka_unit_test(walk__every_lane_is_rounded),
         cmocka_unit_test(walk__values_are_looked_up),
         cmocka_unit_test(walk__sums_of_rows_keep_their_order),
         cmocka_unit_test(walk__second_inputs),
