@@ -87,6 +87,13 @@ static spyre_status add_matmul_dims(emitter *e)
     return add_dim(e, "in", -1, lanes, 1, &e->sum_dim);
 }
 
+// As torch-spyre emits them (torch_spyre/_inductor/codegen/superdsc.py): a cast between float16 and
+// float32 has a row of its own.
+static bool is_cast_of_vector(const loop_op *op)
+{
+    return op->var_count == 1 && (op->op == OPFUNC_DL16TOFP32 || op->op == OPFUNC_FP32TODL16);
+}
+
 static spyre_status add_plain_dims(emitter *e)
 {
     static const char *const names[] = {"mb", "x", "y", "i", "j", "z", "ki", "kj"};
@@ -95,7 +102,10 @@ static spyre_status add_plain_dims(emitter *e)
     uint8_t last = e->last_var;
     for (uint32_t v = 0; v < op->var_count; v++)
         if (v != last) TRY(add_var(e, names[used++], v));
-    if (last != LOOP_NO_DIM) TRY(add_var(e, "out", last));
+    if (last != LOOP_NO_DIM) {
+        if (is_cast_of_vector(op)) TRY(add_dim(e, "mb", -1, 1, 1, &e->row_of_cast));
+        TRY(add_var(e, "out", last));
+    }
     bool sparse = false;
     for (uint32_t k = 0; k < op->operand_count; k++) sparse |= e->place[k].stick_var == LOOP_NO_DIM;
     bool lanes = op->op == OPFUNC_LAYERNORMSCALE || (op->op == OPFUNC_EXX2 && last == LOOP_NO_DIM);
@@ -215,6 +225,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
                  .lane_dim = LOOP_NO_DIM,
                  .sum_dim = LOOP_NO_DIM,
                  .room_dim = LOOP_NO_DIM,
+                 .row_of_cast = LOOP_NO_DIM,
                  .row_dim = LOOP_NO_DIM};
     step->op = op->op;
     step->location = op->location;

@@ -159,7 +159,7 @@ static spyre_status set_order(const emitter *e, uint32_t k)
         if (is_matmul(e) && d != tensor->stick_dim) continue; // a product's operands lack dims
         bool walks = d == tensor->stick_dim && walks_lane_dim(e, k);
         tensor->order[tensor->order_count++] = d;
-        tensor->scale[d] = d != tensor->stick_dim ? -1 : walks ? 1 : -2;
+        tensor->scale[d] = d == e->row_of_cast ? 1 : d != tensor->stick_dim ? -1 : walks ? 1 : -2;
     }
     return NULL;
 }
