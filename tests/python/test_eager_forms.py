@@ -218,21 +218,6 @@ def test_what_operators_write_though_their_schemas_do_not_say_so(name):
     torch.testing.assert_close(moments[1], moments[0])
 
 
-@pytest.mark.host(
-    "aten._fused_sgd_", "aten._fused_adam_", "aten._fused_adamw_", "aten._fused_adagrad_"
-)
-@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "Adagrad"])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_fused_optimizers_reach_every_element(kind, dtype):
-    """Lists of many small parameters: PyTorch's kernels for 16 bits work on vectors of them."""
-    parameters = [torch.ones(n, dtype=dtype).to("spyre").requires_grad_() for n in [1] * 70 + [67]]
-    for parameter in parameters:
-        parameter.grad = torch.ones_like(parameter)
-    getattr(torch.optim, kind)(parameters, lr=0.125, fused=True).step()
-    moved = torch.cat([parameter.detach().cpu() for parameter in parameters])
-    assert moved.unique().numel() == 1 and abs(moved[0].item() - 0.875) < 0.01
-
-
 def test_empty_batches_streams_and_padding():
     assert F.group_norm(torch.ones(0, 2).half().to("spyre"), 1).shape == (0, 2)
     stream = torch.spyre.Stream()

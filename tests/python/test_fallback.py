@@ -40,6 +40,19 @@ def test_a_warning_has_the_remedy():
     assert text.endswith("`.half()` or `torch.autocast('spyre')`")
 
 
+@pytest.mark.parametrize("name", ["tanh", "log"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_errors_name_opfunc_and_format(name, compiled):
+    """Float32 has the functions that it has in torch-spyre, which refuses the others alike."""
+    function = getattr(torch, name)
+    run = torch.compile(lambda x: function(x)) if compiled else function
+    with pytest.raises(torch_spyre.FallbackError, match=f"{name} on float32"):
+        run(card(3, 70, dtype=torch.float32))
+    assert run(card(3, 70)).dtype == torch.float16
+    for other in (torch.exp, torch.sigmoid, torch.sqrt, torch.floor):
+        other(card(3, 70, dtype=torch.float32))
+
+
 def test_one_warning_for_each_operator_and_rule():
     x = card(3, 4)
     assert len(said(x.cumsum, 0)) == 1
