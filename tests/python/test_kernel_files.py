@@ -10,6 +10,7 @@ import sys
 
 import pytest
 import torch
+from torch._inductor.utils import run_and_get_code
 from torch_spyre.debug import kernel_files
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -76,6 +77,26 @@ def test_the_back_end_makes_the_same_program(caches, tmp_path):
 
     assert len(listing(tmp_path / "code")) > 20
     assert listing(tmp_path / "code") == listing(kernel / "spyreCodeDir")
+
+
+def test_a_kernel_has_one_name(monkeypatch, tmp_path):
+    """In launches, device events, its directory and the generated code; a step's own name
+    ("sumnonstick") is part of it."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("SPYRE_KERNEL_FILES", "1")
+    torch._dynamo.reset()
+    function = torch.compile(lambda x: x.sum(0), dynamic=False)
+    x = torch.ones(130, 200).half().to("spyre")
+    _, (code,) = run_and_get_code(function, x)
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.PrivateUse1]
+    with torch.profiler.profile(activities=activities) as profile:
+        function(x)
+    (kernel,) = kernel_files.root().iterdir()
+    name = json.loads((kernel / "kernel.json").read_text())["name"]
+    assert name == kernel.name.rpartition("_")[0] == "sdsc_fused_sumnonstick_0"
+    keys = {event.key for event in profile.key_averages()}
+    assert {f"launch_kernel:{name}", f"{name}#0_sumnonstick"} <= keys
+    assert f"{name} = async_compile.sdsc(" in code
 
 
 def test_compiling_is_a_range_of_the_profiler(monkeypatch, tmp_path):

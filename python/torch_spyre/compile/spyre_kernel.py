@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 import sympy
 
 from .. import _C
-from ..debug import output_code
 from . import op_spec
 from .op_spec import KernelSpec, LoopSpec, OpSpec, TensorArg, UnimplementedOp
 from .segments import card_segments
@@ -110,17 +109,16 @@ class SpyreKernel:
 
 def kernels_of(executable: _C.Executable) -> list[SpyreKernel]:
     """The kernels of an executable's card segments."""
-    cards = [segment.index for segment in card_segments(executable)]
-    return [_kernel(json.loads(executable.text(card, "opspec")), card) for card in cards]
+    cards = card_segments(executable)
+    return [_kernel(json.loads(executable.text(s.index, "opspec")), s.name) for s in cards]
 
 
-def _kernel(kernel: op_spec.Json, index: int) -> SpyreKernel:
+def _kernel(kernel: op_spec.Json, name: str) -> SpyreKernel:
     constants = {
         number: Constant(float(argument["value"]), argument["dtype"])
         for number, argument in enumerate(kernel["arguments"])
         if argument["kind"] == "constant"
     }
-    name = output_code.kernel_name(kernel, index)
     return SpyreKernel.of_specs(name, op_spec.from_json(kernel["specs"]), constants)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from .. import _C
 from ..compile import handover
-from ..compile.segments import card_segments
+from ..compile.segments import Segment, card_segments
 from . import output_code, user_script
 from .output_code import Json
 
@@ -57,32 +57,32 @@ class Capture:
 
     def __call__(self, executable: _C.Executable) -> None:
         for segment in card_segments(executable):
-            self._write(executable, segment.index)
+            self._write(executable, segment)
 
-    def _write(self, executable: _C.Executable, index: int) -> None:
-        text = executable.text(index, "opspec")
+    def _write(self, executable: _C.Executable, segment: Segment) -> None:
+        text = executable.text(segment.index, "opspec")
         key = hashlib.sha256(text.encode()).hexdigest()
         if key in self.files:
             return
         kernel = json.loads(text)
-        name = output_code.kernel_name(kernel, 0)
-        path = self.directory / f"kernel_{len(self.files):03d}_{name.removesuffix('_0')}.py"
-        source = file_of(kernel, path.stem, executable.text(index, "why"))
+        name = segment.name.rpartition("_")[0]
+        path = self.directory / f"kernel_{len(self.files):03d}_{name}.py"
+        source = file_of(kernel, f"{name}_0", path.stem, executable.text(segment.index, "why"))
         self.directory.mkdir(parents=True, exist_ok=True)
         path.write_text(source, encoding="utf-8")
         self.files[key] = path
 
 
-def file_of(kernel: Json, name: str, times: str) -> str:
+def file_of(kernel: Json, name: str, title: str, times: str) -> str:
     """The file of a kernel (the text "opspec" of a segment); `times` is its text "why"."""
     inputs = [a for a in kernel["arguments"] if a["kind"] == "input"]
     rows = min(_rows(kernel["specs"]), default=2)
     text = "\n".join(explain(kernel)) + "\n\nTime by the model:\n" + times.rstrip()
     return _FILE.format(
-        title=f"{name}: a kernel of the card; edit and run.",
+        title=f"{title}: a kernel of the card; edit and run.",
         text=text.replace("\\", "\\\\").replace('"""', "'''"),
         imports=output_code.KERNEL_IMPORTS,
-        kernel=output_code.card_segment(kernel, 0, range(len(inputs))),
+        kernel=output_code.card_segment(kernel, name, 0, range(len(inputs))),
         inputs="\n".join(f"        {_example(a, rows)}," for a in inputs),
     )
 

@@ -27,7 +27,6 @@ from typing import Any
 
 from .. import _C, environment
 from ..compile.segments import card_segments, segment_of
-from . import output_code
 
 
 def _keeps_export() -> bool:
@@ -51,8 +50,7 @@ def root() -> pathlib.Path:
 def write_all(executable: _C.Executable) -> None:
     """The kernels of every card segment."""
     for segment in card_segments(executable):
-        kernel = json.loads(executable.text(segment.index, "opspec"))
-        write(executable, segment.index, output_code.kernel_name(kernel, segment.index))
+        write(executable, segment.index, segment.name)
 
 
 def write(executable: _C.Executable, segment: int, name: str) -> pathlib.Path:

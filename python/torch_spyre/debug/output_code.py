@@ -91,16 +91,10 @@ def of_program(program: Program) -> str:
 def _segment(program: Program, segment: Segment) -> str:
     if segment.on_card:
         kernel = json.loads(program.executable.text(segment.index, "opspec"))
-        return card_segment(kernel, segment.index, segment.inputs)
+        return card_segment(kernel, segment.name, segment.index, segment.inputs)
     return f"\n\ndef segment_{segment.index}({_names(segment.inputs)}):\n" + "".join(
         f"    {line}\n" for line in _host_lines(program, segment)
     )
-
-
-def kernel_name(kernel: Json, index: int) -> str:
-    """ "sdsc_fused_mul_add_0": after the first few opfuncs."""
-    ops = list(dict.fromkeys(_ops(kernel["specs"])))[:4]
-    return f"sdsc_fused_{'_'.join(ops)}_{index}"
 
 
 def _ops(specs: Sequence[Json]) -> Iterator[str]:
@@ -111,10 +105,9 @@ def _ops(specs: Sequence[Json]) -> Iterator[str]:
             yield spec["op"]
 
 
-def card_segment(kernel: Json, index: int, inputs: Sequence[int]) -> str:
+def card_segment(kernel: Json, name: str, index: int, inputs: Sequence[int]) -> str:
     """The kernel of a card segment and the function that calls it; `kernel` is the segment's text
-    "opspec"."""
-    name = kernel_name(kernel, index)
+    "opspec", `name` the segment's."""
     lines = [f"def segment_{index}({_names(inputs)}):"]
     values = iter(inputs)
     for number, argument in enumerate(kernel["arguments"]):
