@@ -131,6 +131,23 @@ def test_a_layout_can_be_given(order):
     assert z.cpu().equal(x)
 
 
+def test_arguments_beside_a_layout():
+    layout = SpyreTensorLayout([2, 3, 4, 64], F16)
+    options = {"dtype": F16, "device": "spyre", "device_layout": layout}
+    made = torch.empty(size=(2, 3, 4, 64), requires_grad=True, layout=torch.strided, **options)
+    assert made.requires_grad and made.device_tensor_layout() == layout
+    for name, value in {"out": made, "names": None, "layout": torch.sparse_coo}.items():
+        with pytest.raises(TypeError, match=f"device_layout does not go with {name}"):
+            torch.empty(2, 3, 4, 64, **options, **{name: value})
+    for name, value in {"pin_memory": True, "memory_format": torch.channels_last}.items():
+        with pytest.raises(RuntimeError, match="memory is not pinned, and contiguous"):
+            torch.empty(2, 3, 4, 64, **options, **{name: value})
+    x = numbers(2, 3, 4, 64)
+    assert x.to("spyre", device_layout=layout, non_blocking=True, copy=True).cpu().equal(x)
+    with pytest.raises(TypeError, match="device_layout does not go with memory_format"):
+        x.to("spyre", device_layout=layout, memory_format=torch.channels_last)
+
+
 def test_empty_refuses_what_the_card_lacks():
     with pytest.raises(RuntimeError, match="Pin memory"):
         torch.empty(3, device="spyre", pin_memory=True)

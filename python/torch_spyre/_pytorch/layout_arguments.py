@@ -35,17 +35,31 @@ def _install_empty() -> None:
     torch.empty = empty
 
 
+_OF_EMPTY = {"dtype", "device", "pin_memory", "memory_format"}
+_OF_TO = {"dtype", "device", "non_blocking", "copy"}
+
+
+def _refuse_others(function: str, options: dict[str, Any], known: set[str]) -> None:
+    """Arguments that say something else of where the elements lie, or that nobody has."""
+    if others := ", ".join(sorted(set(options) - known)):
+        raise TypeError(f"{function}: device_layout does not go with {others}")
+
+
 def _empty(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     def empty(*size: Any, device_layout: Any = None, **options: Any) -> torch.Tensor:
         if device_layout is None:
             return original(*size, **options)
         from ..device import bindings
 
+        size = options.pop("size", size)
         if len(size) == 1 and not isinstance(size[0], int):
             size = tuple(size[0])
-        return bindings.empty_with_layout(
-            size, device_layout, options.get("dtype"), options.get("device")
-        )
+        requires_grad = options.pop("requires_grad", False)
+        if options.get("layout") in (None, torch.strided):
+            options.pop("layout", None)
+        _refuse_others("torch.empty", options, _OF_EMPTY)
+        result = bindings.empty_with_layout(size, device_layout, **options)
+        return result.requires_grad_(requires_grad)
 
     empty.__doc__ = original.__doc__
     empty.__module__, empty.__qualname__ = "torch", "empty"  # what pickle looks up
@@ -64,6 +78,9 @@ def _install_to() -> None:
             return moved
         from ..device import bindings
 
+        if options.get("memory_format") in (torch.preserve_format, torch.contiguous_format):
+            del options["memory_format"]
+        _refuse_others("Tensor.to", options, _OF_TO)
         home = self.device if self.device.type == "spyre" else "spyre"  # layouts are the card's
         given = [a for a in args if isinstance(a, (str, int, torch.device))]
         target = given[0] if given else options.get("device", home)
