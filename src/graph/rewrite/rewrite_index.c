@@ -4,65 +4,14 @@
 // to the front and become one, and so do the others; several indices become the number of a row. An
 // index that is out of its dim must stay one that is out of the table: the card faults there, and a
 // sum of indices could hide it.
+#include <math.h>
+
 #include "graph/rewrite/rewrite.h"
 
 // Integers are multiplied through float32, which has each of these.
 enum { MOST_ROWS = 1 << 24 };
 
-// Rows of one element, which share sticks: each becomes two, and one of them is taken.
-static spyre_status gather_elements(rewriter *r, const tensor *rows, const tensor *index,
-                                    tensor *out)
-{
-    tensor twice, pairs;
-    spyre_view view = rows->view;
-    view.size[1] = 2;
-    view.stride[1] = 0;
-    TRY(make_view(r, rows, &view, NULL, &twice));
-    TRY(make_copy(r, &twice, NULL, &twice));
-    TRY(make_gather(r, &twice, index, NULL, &pairs));
-    return make_slice(r, &pairs, pairs.view.rank - 1, 0, 1, out);
-}
-
-// Rows of a table along its first `dims` dims, which index has a number for; the result has the
-// sizes of the index, then the table's other dims.
-static spyre_status gather_rows(rewriter *r, const tensor *table, uint32_t dims,
-                                const tensor *index, tensor *out)
-{
-    tensor rows, result;
-    int64_t sizes[2] = {1, 1}, wanted[2 * SPYRE_MAX_RANK];
-    uint32_t rank = index->view.rank;
-    for (uint32_t i = 0; i < rank; i++) wanted[i] = index->view.size[i];
-    for (uint32_t i = 0; i < table->view.rank; i++) {
-        sizes[i >= dims] *= table->view.size[i];
-        if (i >= dims) wanted[rank++] = table->view.size[i];
-    }
-    if (rank > SPYRE_MAX_RANK) return status_new(SPYRE_UNSUPPORTED, "a result of rank %u", rank);
-    TRY(make_reshape(r, table, sizes, 2, &rows));
-    if (sizes[1] == 1) TRY(gather_elements(r, &rows, index, &result));
-    else TRY(make_gather(r, &rows, index, NULL, &result));
-    return make_reshape(r, &result, wanted, rank, out);
-}
-
-// The same into the node's result; rows of a table of rank 2 are gathered as they are.
-static spyre_status gather_all(rewriter *r, const tensor *table, const tensor *index,
-                               const tensor *into)
-{
-    tensor result;
-    if (table->view.rank == 0) return status_new(SPYRE_UNSUPPORTED, "operand 0: rank 0");
-    if (table->view.rank == 2 && table->view.size[1] > 1)
-        return make_gather(r, table, index, into, NULL);
-    TRY(gather_rows(r, table, 1, index, &result));
-    return rewrite_finish(r, &result, into);
-}
-
-spyre_status rewrite_embedding(rewriter *r)
-{
-    tensor table, index, into;
-    TRY(rewrite_tensor(r, 0, &table));
-    TRY(rewrite_tensor(r, 1, &index));
-    TRY(rewrite_result(r, 0, &into));
-    return gather_all(r, &table, &index, &into);
-}
+enum { STICK = 64 };
 
 spyre_status make_wrapped_index(rewriter *r, const tensor *index, int64_t rows, tensor *out)
 {
@@ -121,6 +70,175 @@ static spyre_status join_indices(rewriter *r, const indices *all, const spyre_vi
     return NULL;
 }
 
+// The stick of a line that an index is in and its place there: floor(index / 64) and the rest. An
+// index beyond a line of `count` elements gives a stick beyond the line's.
+static spyre_status split_index(rewriter *r, const tensor *index, int64_t count, tensor *stick,
+                                tensor *place)
+{
+    tensor number = *index, beyond, flag, penalty, wide, whole, first;
+    if (count % STICK != 0) {
+        TRY(make_with(r, ATEN_SPYRE_SUB, index, (double)(count - 1), NULL, &beyond));
+        TRY(make_with(r, ATEN_SPYRE_MAXIMUM, &beyond, 0, NULL, &beyond));
+        TRY(make_with(r, ATEN_SPYRE_MINIMUM, &beyond, 1, NULL, &flag));
+        TRY(make_with(r, ATEN_SPYRE_MUL, &flag, STICK, NULL, &penalty));
+        TRY(make_binary(r, ATEN_SPYRE_ADD, index, &penalty, NULL, &number));
+    }
+    TRY(make_cast(r, &number, SPYRE_DTYPE_F32, NULL, &wide));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &wide, 1.0 / STICK, NULL, &wide));
+    TRY(make_unary(r, ATEN_SPYRE_FLOOR, &wide, NULL, &whole));
+    TRY(make_cast(r, &whole, index->dtype, NULL, stick));
+    TRY(make_with(r, ATEN_SPYRE_MUL, stick, STICK, NULL, &first));
+    return make_binary(r, ATEN_SPYRE_SUB, &number, &first, NULL, place);
+}
+
+// The sticks of the table's lines as rows of rank 2: all first sticks, then all second ones, which
+// is how they lie on the card.
+static spyre_status line_up_sticks(rewriter *r, const tensor *table, tensor *out)
+{
+    const graph_number zero = {.value = 0};
+    tensor filled = *table;
+    uint32_t last = table->view.rank - 1;
+    int64_t missing = (STICK - table->view.size[last] % STICK) % STICK;
+    TRY(make_padded(r, &filled, last, 0, missing, &zero));
+    spyre_view sticks = filled.view;
+    sticks.rank++;
+    for (uint32_t i = 0; i < last; i++) {
+        sticks.size[i + 1] = filled.view.size[i];
+        sticks.stride[i + 1] = filled.view.stride[i];
+    }
+    sticks.size[0] = filled.view.size[last] / STICK;
+    sticks.stride[0] = filled.view.stride[last] * STICK;
+    sticks.size[last + 1] = STICK;
+    sticks.stride[last + 1] = filled.view.stride[last];
+    const int64_t rows[2] = {view_element_count(&sticks) / STICK, STICK};
+    TRY(make_view(r, &filled, &sticks, NULL, out));
+    TRY(make_copy(r, out, NULL, out));
+    return make_reshape(r, out, rows, 2, out);
+}
+
+// Of each row [.., 64] the element at `place`. The maximum of it and of nothing else keeps its
+// bits.
+static spyre_status pick(rewriter *r, const tensor *rows, const tensor *place, tensor *out)
+{
+    const double least = rows->dtype == SPYRE_DTYPE_BOOL ? 0 : -(double)INFINITY;
+    uint32_t rank = place->view.rank;
+    tensor places, wanted, is_wanted, nothing, found;
+    bool reduced[SPYRE_MAX_RANK] = {false};
+    reduced[rank] = true;
+    TRY(make_count(r, STICK, &places));
+    TRY(make_cast(r, &places, place->dtype, NULL, &places));
+    TRY(make_unsqueeze(r, place, rank, &wanted));
+    TRY(make_binary(r, ATEN_SPYRE_EQUAL, &wanted, &places, NULL, &is_wanted));
+    TRY(make_constant(r, least, rows->dtype, &nothing));
+    TRY(make_where(r, &is_wanted, rows, &nothing, NULL, &found));
+    return make_reduction(r, ATEN_SPYRE_MAX, &found, reduced, false, NULL, out);
+}
+
+// Single elements, an index a dim; the result has the sizes of the indices. Elements share sticks:
+// the sticks are gathered, and of each one element is left.
+static spyre_status gather_elements(rewriter *r, const tensor *table, const indices *all,
+                                    tensor *out)
+{
+    uint32_t rank = table->view.rank, last = rank - 1;
+    int64_t length = table->view.size[last];
+    indices sticks = {.count = rank};
+    tensor rows, place, index, row, found;
+    spyre_view lines = {.rank = rank};
+    for (uint32_t i = 0; i < rank; i++) {
+        index = all->items[i];
+        if (all->wraps) TRY(make_wrapped_index(r, &index, table->view.size[i], &index));
+        uint32_t to = (i + 1) % rank;
+        sticks.items[to] = index;
+        sticks.dim[to] = to;
+        lines.size[to] = table->view.size[i];
+    }
+    lines.size[0] = (length + STICK - 1) / STICK;
+    TRY(line_up_sticks(r, table, &rows));
+    TRY(split_index(r, &index, length, &sticks.items[0], &place));
+    TRY(join_indices(r, &sticks, &lines, &row));
+    TRY(make_gather(r, &rows, &row, NULL, &found));
+    return pick(r, &found, &place, out);
+}
+
+static bool is_integer(const tensor *x)
+{
+    return x->dtype == SPYRE_DTYPE_I64 || x->dtype == SPYRE_DTYPE_I32;
+}
+
+// Whether gather_elements() takes the table, whose dims all have an index.
+static bool has_elements(const tensor *table, const indices *all)
+{
+    bool fits = table->view.rank < SPYRE_MAX_RANK;
+    int64_t length = table->view.rank ? table->view.size[table->view.rank - 1] : 0;
+    for (uint32_t i = 0; i < all->count; i++) fits &= all->items[i].view.rank < SPYRE_MAX_RANK;
+    return fits && all->count == table->view.rank && length <= MOST_ROWS && !is_integer(table);
+}
+
+// Integers have no maximum over a dim: each row of one element becomes two, and one of them is
+// taken.
+static spyre_status gather_pairs(rewriter *r, const tensor *rows, const tensor *index, tensor *out)
+{
+    tensor twice, pairs;
+    spyre_view view = rows->view;
+    view.size[1] = 2;
+    view.stride[1] = 0;
+    TRY(make_view(r, rows, &view, NULL, &twice));
+    TRY(make_copy(r, &twice, NULL, &twice));
+    TRY(make_gather(r, &twice, index, NULL, &pairs));
+    return make_slice(r, &pairs, pairs.view.rank - 1, 0, 1, out);
+}
+
+// Rows of one element.
+static spyre_status gather_single(rewriter *r, const tensor *rows, const tensor *index, tensor *out)
+{
+    tensor vector;
+    indices all = {.items = {*index}, .count = 1};
+    TRY(make_reshape(r, rows, rows->view.size, 1, &vector));
+    if (!has_elements(&vector, &all)) return gather_pairs(r, rows, index, out);
+    return gather_elements(r, &vector, &all, out);
+}
+
+// Rows of a table along its first `dims` dims, which index has a number for; the result has the
+// sizes of the index, then the table's other dims.
+static spyre_status gather_rows(rewriter *r, const tensor *table, uint32_t dims,
+                                const tensor *index, tensor *out)
+{
+    tensor rows, result;
+    int64_t sizes[2] = {1, 1}, wanted[2 * SPYRE_MAX_RANK];
+    uint32_t rank = index->view.rank;
+    for (uint32_t i = 0; i < rank; i++) wanted[i] = index->view.size[i];
+    for (uint32_t i = 0; i < table->view.rank; i++) {
+        sizes[i >= dims] *= table->view.size[i];
+        if (i >= dims) wanted[rank++] = table->view.size[i];
+    }
+    if (rank > SPYRE_MAX_RANK) return status_new(SPYRE_UNSUPPORTED, "a result of rank %u", rank);
+    TRY(make_reshape(r, table, sizes, 2, &rows));
+    if (sizes[1] == 1) TRY(gather_single(r, &rows, index, &result));
+    else TRY(make_gather(r, &rows, index, NULL, &result));
+    return make_reshape(r, &result, wanted, rank, out);
+}
+
+// The same into the node's result; rows of a table of rank 2 are gathered as they are.
+static spyre_status gather_all(rewriter *r, const tensor *table, const tensor *index,
+                               const tensor *into)
+{
+    tensor result;
+    if (table->view.rank == 0) return status_new(SPYRE_UNSUPPORTED, "operand 0: rank 0");
+    if (table->view.rank == 2 && table->view.size[1] > 1)
+        return make_gather(r, table, index, into, NULL);
+    TRY(gather_rows(r, table, 1, index, &result));
+    return rewrite_finish(r, &result, into);
+}
+
+spyre_status rewrite_embedding(rewriter *r)
+{
+    tensor table, index, into;
+    TRY(rewrite_tensor(r, 0, &table));
+    TRY(rewrite_tensor(r, 1, &index));
+    TRY(rewrite_result(r, 0, &into));
+    return gather_all(r, &table, &index, &into);
+}
+
 // Gathers at indices of any dims. The dims of the index stand where the first indexed dim was, or
 // in front of all when the indexed dims are apart.
 static spyre_status index_dims(rewriter *r, const tensor *table, const indices *all,
@@ -135,6 +253,10 @@ static spyre_status index_dims(rewriter *r, const tensor *table, const indices *
     uint32_t first = all->dim[0], last = all->dim[all->count - 1];
     uint32_t before = last - first + 1 == all->count ? first : 0;
     tensor row, front, gathered, result;
+    if (all->count > 1 && has_elements(table, all)) {
+        TRY(gather_elements(r, table, all, &result));
+        return rewrite_finish(r, &result, into);
+    }
     spyre_view view = view_permute(&table->view, order);
     TRY(join_indices(r, all, &table->view, &row));
     if (before == 0 && all->count == 1) return gather_all(r, table, &row, into);
@@ -228,6 +350,10 @@ spyre_status rewrite_gather(rewriter *r)
         all.count++;
     }
     tensor row, result;
+    if (has_elements(&x, &all)) {
+        TRY(gather_elements(r, &x, &all, &result));
+        return rewrite_finish(r, &result, &into);
+    }
     TRY(join_indices(r, &all, &x.view, &row));
     TRY(gather_rows(r, &x, all.count, &row, &result));
     return rewrite_finish(r, &result, &into);
