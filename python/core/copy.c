@@ -318,33 +318,50 @@ static PyObject *py_fill_zero(PyObject *self, PyObject *tensor)
 
 // ---- rows of tables
 
-// A table [rows, width] on the card: where a stick of a row is, in bytes from the start.
+// A table [rows, width] on the card: where a stick of a row is, in bytes of its storage.
 typedef struct {
-    int64_t rows, sticks, row_bytes, stick_step, stick_bytes;
+    int64_t rows, sticks, start, row_bytes, stick_step, stick_bytes;
 } table;
 
-// False for a tensor that is no whole storage of rank 2 with the stick along its rows.
+// The rows and sticks of a storage whose rows are `step` elements apart; false for another form.
+static bool describe_rows(const storage *s, int64_t step, table *out)
+{
+    const spyre_layout *layout = &s->layout;
+    uint32_t last = layout->rank - 1;
+    int64_t bytes = s->card_bytes, stick = layout->device_size[last];
+    *out = (table){.rows = 1, .sticks = 1};
+    for (uint32_t i = 0; i < last; i++) {
+        int64_t size = layout->device_size[i], moves = layout->stride_map[i];
+        bytes /= size;
+        if (size == 1) continue;
+        if (moves == step && out->rows == 1) out->rows = size, out->row_bytes = bytes;
+        else if (moves == stick && out->sticks == 1) out->sticks = size, out->stick_step = bytes;
+        else return false;
+    }
+    out->stick_bytes = bytes;
+    if (out->rows == 1) out->row_bytes = bytes;
+    return layout->stride_map[last] == 1;
+}
+
+// Rows of a storage, or whole sticks of them, as a view gives them; false for another tensor.
 static bool describe_table(const tensor_info *t, table *out)
 {
     const storage *s = t->storage;
-    if (!s || !s->typed || t->rank != 2 || !fills(t) || glue_is_lazy(t->handle) ||
+    if (!s || !s->typed || t->rank != 2 || t->numel == 0 || glue_is_lazy(t->handle) ||
         dtype_of_torch(t->torch_dtype) != s->dtype || s->layout.rank < 2)
         return false;
-    const spyre_layout *layout = &s->layout;
-    uint32_t last = layout->rank - 1;
-    int64_t width = t->size[1], bytes = s->card_bytes, stick = layout->device_size[last];
-    if (t->stride[1] != 1 || t->stride[0] != width || layout->stride_map[last] != 1) return false;
-    *out = (table){.sticks = 1, .rows = t->size[0]};
-    for (uint32_t i = 0; i < last; i++) {
-        int64_t size = layout->device_size[i], step = layout->stride_map[i];
-        bytes /= size;
-        if (size == t->size[0] && step == width && !out->row_bytes) out->row_bytes = bytes;
-        else if (step == stick && size * stick >= width)
-            out->sticks = size, out->stick_step = bytes;
-        else if (size != 1) return false;
-    }
-    out->stick_bytes = bytes;
-    return out->row_bytes != 0 && out->sticks * stick >= width;
+    int64_t step = t->stride[0], width = t->size[1];
+    int64_t stick = s->layout.device_size[s->layout.rank - 1];
+    if (t->stride[1] != 1 || step < width || !describe_rows(s, step, out)) return false;
+    int64_t row = t->offset / step, column = t->offset % step, used = (width + stick - 1) / stick;
+    bool whole = column % stick == 0 && (width % stick == 0 || width == step);
+    if (!whole || column + width > step || column / stick + used > out->sticks ||
+        row + t->size[0] > out->rows)
+        return false;
+    out->start = row * out->row_bytes + column / stick * out->stick_step;
+    out->rows = t->size[0];
+    out->sticks = used;
+    return true;
 }
 
 // Rows first .. first + count of the source, at row `to` of the target.
@@ -373,8 +390,9 @@ static uint32_t put_pieces(const run_of_rows *run, const table *to, const table 
     for (int64_t stick = 0; stick < to->sticks; stick++)
         for (int64_t row = 0; row < run->count; row += each)
             out[count++] = (spyre_piece){
-                .target = stick * to->stick_step + (run->to + row) * to->row_bytes,
-                .source = stick * from->stick_step + (run->first + row) * from->row_bytes,
+                .target = to->start + stick * to->stick_step + (run->to + row) * to->row_bytes,
+                .source = from->start + stick * from->stick_step +
+                          (run->first + row) * from->row_bytes,
                 .bytes = each * to->stick_bytes};
     return (uint32_t)count;
 }
@@ -403,7 +421,8 @@ static bool copy_runs(const storage *to, const storage *from, const table *targe
 }
 
 // copy_rows(target, source, runs) -> bool: for each (to, first, count) of a list, rows of a table
-// [rows, width] of the card into another; False, and nothing done, for tensors that do not lie so.
+// [rows, width] of the card into another; a table may be rows and whole sticks of its storage.
+// False, and nothing done, for tensors that do not lie so.
 static PyObject *py_copy_rows(PyObject *self, PyObject *arguments)
 {
     (void)self;

@@ -165,7 +165,8 @@ def test_a_store_writes_its_rows_only(monkeypatch):
 
     def copy_rows(target, source, runs):
         written.append(runs)
-        return original(target, source, runs)
+        assert original(target, source, runs)  # keys and values are columns of one product
+        return True
 
     monkeypatch.setattr(torch_spyre._C, "copy_rows", copy_rows)
     both.call(_step([[1, 2, 5]], [129], [0]))
@@ -173,6 +174,36 @@ def test_a_store_writes_its_rows_only(monkeypatch):
     after = resident.cache_rows(table).cpu()
     changed = (before != after).any(1).nonzero().flatten().tolist()
     assert changed == [5 * 64]
+
+
+def _integers(*shape):
+    return torch.randint(-99, 99, shape).half()  # exact on the card
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("columns", [(0, 64), (64, 128), (128, 256), (0, 256), (0, 100), (32, 96)])
+def test_rows_are_copied_from_columns_of_a_tensor(rows, columns):
+    """Parts of sticks are left to other copies, and change nothing."""
+    first, end = columns
+    whole = _integers(rows + 1, 256)
+    expected = _integers(12, end - first)
+    card, source = expected.to("spyre"), whole.to("spyre")
+    for top in (0, 1):
+        view, part = whole[top : top + rows, first:end], source[top : top + rows, first:end]
+        copied = torch_spyre._C.copy_rows(card, part, [(3 + top, 0, rows), (11, rows - 1, 1)])
+        assert copied == (first % 64 == 0 and end % 64 == 0)
+        if copied:
+            expected[3 + top : 3 + top + rows] = view
+            expected[11] = view[-1]
+        assert torch.equal(card.cpu(), expected)
+
+
+def test_rows_are_copied_into_columns_of_a_tensor():
+    expected, rows = _integers(12, 256), _integers(4, 64)
+    card = expected.to("spyre")
+    assert torch_spyre._C.copy_rows(card[2:, 128:192], rows.to("spyre"), [(1, 0, 4)])
+    expected[3:7, 128:192] = rows
+    assert torch.equal(card.cpu(), expected)
 
 
 def test_a_cache_that_the_program_changes_starts_anew():
