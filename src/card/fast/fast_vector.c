@@ -7,6 +7,7 @@
 
 #include "card/fast/runs.h"
 #include "card/machine/integer.h"
+#include "card/strip/clones.h"
 #include "card/strip/lanes.h"
 #include "card/strip/strip.h"
 
@@ -173,6 +174,33 @@ static void run_vector_f64(const plan_tile *tile, uint8_t *const *address, plan_
     else exact_run(tile, address, scratch);
 }
 
+// IEEE_INT32 wraps in 32 bits as in 64. A stride is 0 or 1, in elements.
+CARD_CLONES
+static void apply_int32(opfunc op, uint32_t *to, const uint32_t *a, size_t a_stride,
+                        const uint32_t *b, size_t b_stride, size_t count)
+{
+    if (op == OPFUNC_ADD) {
+        for (size_t n = 0; n < count; n++) to[n] = a[n * a_stride] + b[n * b_stride];
+    } else if (op == OPFUNC_SUB) {
+        for (size_t n = 0; n < count; n++) to[n] = a[n * a_stride] - b[n * b_stride];
+    } else {
+        for (size_t n = 0; n < count; n++) to[n] = a[n * a_stride] * b[n * b_stride];
+    }
+}
+
+static bool is_int32_line(const plan_tile *tile, const runs *r)
+{
+    const isa_instruction *i = tile->instruction;
+    bool fits = i->operand_count == 3 && run_stride(tile, 0) == 4 &&
+                (i->op == OPFUNC_ADD || i->op == OPFUNC_SUB || i->op == OPFUNC_MUL);
+    for (uint32_t o = 0; o < 3 && fits; o++) {
+        int64_t stride = run_stride(tile, o);
+        fits = i->operand[o].format == SPYRE_FORMAT_IEEE_INT32 && (uintptr_t)r->at[o] % 4 == 0 &&
+               (stride == 0 || stride == 4);
+    }
+    return fits;
+}
+
 static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     if (!runs_independent(tile, address)) {
@@ -183,6 +211,12 @@ static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_sc
     uint32_t second = i->operand_count > 2 ? 2 : 1;
     runs r = first_run(tile, address, 1);
     do {
+        if (is_int32_line(tile, &r)) {
+            apply_int32(i->op, (uint32_t *)(void *)r.at[0], (const uint32_t *)(const void *)r.at[1],
+                        (size_t)run_stride(tile, 1) / 4, (const uint32_t *)(const void *)r.at[2],
+                        (size_t)run_stride(tile, 2) / 4, (size_t)run_length(tile));
+            continue;
+        }
         for (int64_t n = 0; n < run_length(tile); n++) {
             uint64_t a = integer_load(r.at[1] + n * run_stride(tile, 1), i->operand[1].format);
             uint64_t b = integer_load(r.at[second] + n * run_stride(tile, second),

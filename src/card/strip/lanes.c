@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads and stores of lanes. Contiguous SEN169_FP16 and IEEE_FP32 are vectorised, broadcast lanes
-// are read once, everything else goes through the scalar definitions.
+// Loads and stores of lanes. Contiguous SEN169_FP16, IEEE_FP32 and IEEE_INT32 are vectorised,
+// broadcast lanes are read once, everything else goes through the scalar definitions.
 #include "card/strip/lanes.h"
 
 #include <string.h>
@@ -176,10 +176,36 @@ static void dl16_from_doubles(uint16_t *restrict out, const double *restrict fro
     }
 }
 
+CARD_CLONES
+static void doubles_from_int32(double *restrict out, const int32_t *restrict from, size_t count)
+{
+    for (size_t n = 0; n < count; n++) out[n] = (double)from[n];
+}
+
+// As element_store does: cut, beyond the ends these, NaN the least.
+CARD_CLONES
+static void int32_from_doubles(int32_t *restrict out, const double *restrict from, size_t count)
+{
+    for (size_t n = 0; n < count; n++) {
+        double raised = from[n] >= (double)INT32_MIN ? from[n] : (double)INT32_MIN;
+        out[n] = (int32_t)(raised <= (double)INT32_MAX ? raised : (double)INT32_MAX);
+    }
+}
+
+static bool is_dense_int32(const void *at, int64_t stride, spyre_format format)
+{
+    return stride == 4 && format == SPYRE_FORMAT_IEEE_INT32 && (uintptr_t)at % 4 == 0;
+}
+
 void lanes_load_f64(double *out, const uint8_t *from, int64_t stride, spyre_format format,
                     size_t count)
 {
-    if (lanes_fits_f32(format)) {
+    if (is_dense_int32(from, stride, format)) {
+        doubles_from_int32(out, (const int32_t *)(const void *)from, count);
+    } else if (stride == 0) {
+        double value = element_load(from, format);
+        for (size_t n = 0; n < count; n++) out[n] = value;
+    } else if (lanes_fits_f32(format)) {
         float values[LANES_CHUNK];
         lanes_load_f32(values, from, stride, format, count);
         widen(out, values, count);
@@ -196,6 +222,8 @@ void lanes_store_f64(uint8_t *to, int64_t stride, spyre_format format, const dou
         dl16_from_doubles((uint16_t *)(void *)to, values, count);
     } else if (stride == 4 && format == SPYRE_FORMAT_IEEE_FP32 && (uintptr_t)to % 4 == 0) {
         narrow((float *)(void *)to, values, count);
+    } else if (is_dense_int32(to, stride, format)) {
+        int32_from_doubles((int32_t *)(void *)to, values, count);
     } else {
         for (size_t n = 0; n < count; n++)
             element_store(to + (int64_t)n * stride, format, values[n]);
