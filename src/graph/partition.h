@@ -22,11 +22,18 @@ typedef struct {
     uint32_t node_count;
 } graph_segment;
 
+typedef struct {
+    bool host_fallback;     // false: a node that needs the host is an error naming op, operand,
+                            // rule and source line
+    bool published_opfuncs; // no opfuncs of our own
+} graph_rules;
+
+#define GRAPH_HOST_ALLOWED ((graph_rules){.host_fallback = true})
+
 // Everything that happens before the front: checks, decompositions, patterns, coverage. Works on a
-// copy; `out_graph` lives in `memory`. With host_fallback false a node that needs the host is an
-// error naming op, operand, rule and source line. host_reasons[n] (the array or an entry may be
+// copy; `out_graph` lives in `memory`. host_reasons[n] (the array or an entry may be
 // null) says why node n of `graph` must stay on the host although its op is covered.
-SPYRE_MUST_CHECK spyre_status graph_prepare(const spyre_graph *graph, bool host_fallback,
+SPYRE_MUST_CHECK spyre_status graph_prepare(const spyre_graph *graph, graph_rules rules,
                                             const char *const *host_reasons, arena *memory,
                                             spyre_graph **out_graph);
 

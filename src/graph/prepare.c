@@ -201,7 +201,7 @@ static spyre_status check_results(const rewriter *r, uint32_t first_node)
     return NULL;
 }
 
-static spyre_status prepare_node(rewriter *r, bool host_fallback, const char *const *host_reasons)
+static spyre_status prepare_node(rewriter *r, const char *const *host_reasons)
 {
     uint32_t nodes = r->target->nodes.count, values = r->target->values.count;
     graph_fate *fate = &r->target->fates.items[r->node];
@@ -210,7 +210,7 @@ static spyre_status prepare_node(rewriter *r, bool host_fallback, const char *co
     spyre_status status = try_card(r, host_reasons);
     if (!status) status = check_results(r, nodes);
     if (status) {
-        if (spyre_status_code(status) != SPYRE_UNSUPPORTED || !host_fallback) {
+        if (spyre_status_code(status) != SPYRE_UNSUPPORTED || !r->rules.host_fallback) {
             return place_error(r, status);
         }
         take_back(r, nodes, values);
@@ -223,7 +223,7 @@ static spyre_status prepare_node(rewriter *r, bool host_fallback, const char *co
     return NULL;
 }
 
-static spyre_status prepare_nodes(rewriter *r, const bool *needed, bool host_fallback,
+static spyre_status prepare_nodes(rewriter *r, const bool *needed,
                                   const char *const *host_reasons)
 {
     for (r->node = 0; r->node < r->source->nodes.count; r->node++) {
@@ -233,7 +233,7 @@ static spyre_status prepare_nodes(rewriter *r, const bool *needed, bool host_fal
         fate.location = r->target->locations.items[node->location];
         TRY_ALLOC(fate.op_name);
         TRY(VEC_PUSH(r->target->memory, &r->target->fates, fate));
-        if (needed[r->node]) TRY(prepare_node(r, host_fallback, host_reasons));
+        if (needed[r->node]) TRY(prepare_node(r, host_reasons));
     }
     return NULL;
 }
@@ -291,12 +291,12 @@ static spyre_status remove_unneeded(spyre_graph *graph)
     return NULL;
 }
 
-static spyre_status prepare_found(const pattern_result *found, bool host_fallback,
+static spyre_status prepare_found(const pattern_result *found, graph_rules rules,
                                   const char *const *host_reasons, arena *memory,
                                   spyre_graph **out_graph)
 {
     const spyre_graph *graph = &found->graph;
-    rewriter r = {.source = graph, .target = graph_create(memory)};
+    rewriter r = {.source = graph, .target = graph_create(memory), .rules = rules};
     TRY_ALLOC(r.target);
     bool *needed = ARENA_NEW(memory, bool, graph->nodes.count);
     bool *used = ARENA_NEW(memory, bool, graph->values.count);
@@ -307,7 +307,7 @@ static spyre_status prepare_found(const pattern_result *found, bool host_fallbac
     TRY_ALLOC(r.loose);
     graph_mark_needed(graph, needed, used);
     TRY(copy_shell(graph, r.target));
-    TRY(prepare_nodes(&r, needed, host_fallback, host_reasons));
+    TRY(prepare_nodes(&r, needed, host_reasons));
     for (uint32_t i = 0; i < graph->outputs.count; i++) {
         TRY(VEC_PUSH(memory, &r.target->outputs, graph->outputs.items[i]));
     }
@@ -331,7 +331,7 @@ static bool block_roots_on_host(const spyre_graph *prepared, const pattern_resul
     return any;
 }
 
-spyre_status graph_prepare(const spyre_graph *graph, bool host_fallback,
+spyre_status graph_prepare(const spyre_graph *graph, graph_rules rules,
                            const char *const *host_reasons, arena *memory, spyre_graph **out_graph)
 {
     TRY(graph_verify(graph));
@@ -341,7 +341,7 @@ spyre_status graph_prepare(const spyre_graph *graph, bool host_fallback,
     for (uint32_t i = 0; host_reasons && i < graph->nodes.count; i++) blocked[i] = host_reasons[i];
     for (;;) {
         TRY(pattern_apply(graph, blocked, memory, &found));
-        spyre_status status = prepare_found(&found, host_fallback, host_reasons, memory, out_graph);
+        spyre_status status = prepare_found(&found, rules, host_reasons, memory, out_graph);
         bool unsupported = spyre_status_code(status) == SPYRE_UNSUPPORTED;
         if (status && !unsupported) return status;
         if (!block_roots_on_host(unsupported ? NULL : *out_graph, &found, blocked))

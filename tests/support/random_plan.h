@@ -41,7 +41,7 @@ static inline spyre_status random_plan_read(const char *source, const char *name
     uint32_t count;
     bool changed;
     TRY(spyre_graph_parse(source, name, out_graph));
-    TRY(graph_prepare(*out_graph, false, NULL, memory, &prepared));
+    TRY(graph_prepare(*out_graph, (graph_rules){0}, NULL, memory, &prepared));
     TRY(graph_partition(prepared, true, 0, memory, &segments, &count));
     if (count != 1) return status_new(SPYRE_INVALID_ARGUMENT, "%s: %u segments", name, count);
     TRY(front_build(segments[0].graph, memory, &node, out));

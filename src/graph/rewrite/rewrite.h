@@ -8,6 +8,7 @@
 
 #include "graph/aten.h"
 #include "graph/build.h"
+#include "graph/partition.h"
 #include "graph/view.h"
 
 // A tensor of the card in the prepared graph.
@@ -25,6 +26,7 @@ typedef struct {
 
 typedef struct rewriter {
     const spyre_graph *source;
+    graph_rules rules;
     spyre_graph *target;             // values [0, source->values.count) are the source's
     const bool *used;                // by value of the source: something needs it
     bool *loose;                     // by value: made by the host, not dense
@@ -43,6 +45,8 @@ typedef spyre_status (*rewrite_handler)(rewriter *r);
 
 // Whether the node's row has a UNARY opfunc that takes the dtype of its result: rewrite_unary().
 bool rewrite_is_unary(const rewriter *r);
+// Whether the rules allow an opfunc.
+bool rewrite_allows(const rewriter *r, opfunc op);
 
 // Arguments of the node. A tensor argument is on the card, has constant sizes and elements.
 SPYRE_MUST_CHECK spyre_status rewrite_tensor(rewriter *r, uint32_t index, tensor *out);

@@ -76,8 +76,12 @@ static spyre_status make_expm1_32(rewriter *r, const tensor *x, const tensor *in
 
 static spyre_status make_expm1(rewriter *r, const tensor *x, const tensor *into, tensor *out)
 {
-    bool wide = x->dtype == SPYRE_DTYPE_F32;
-    return wide ? make_expm1_32(r, x, into, out) : make_unary(r, ATEN_SPYRE_EXPM1, x, into, out);
+    tensor wide;
+    if (x->dtype == SPYRE_DTYPE_F32) return make_expm1_32(r, x, into, out);
+    if (rewrite_allows(r, OPFUNC_EXPM1)) return make_unary(r, ATEN_SPYRE_EXPM1, x, into, out);
+    TRY(make_cast(r, x, SPYRE_DTYPE_F32, NULL, &wide));
+    TRY(make_expm1_32(r, &wide, NULL, &wide));
+    return make_cast(r, &wide, x->dtype, into, out);
 }
 
 spyre_status rewrite_expm1(rewriter *r)

@@ -25,16 +25,27 @@ static spyre_status load_unary(rewriter *r, tensor *x, tensor *into)
     return rewrite_operand(r, 0, into->dtype, x);
 }
 
+bool rewrite_allows(const rewriter *r, opfunc op)
+{
+    return opfunc_is_published(op) || !r->rules.published_opfuncs;
+}
+
 bool rewrite_is_unary(const rewriter *r)
 {
     opfunc op = row_opfunc(r);
     if (op == OPFUNC_NONE || opfunc_describe(op)->kind != OPFUNC_KIND_UNARY) return false;
+    if (!rewrite_allows(r, op)) return false;
     return aten_takes(native_of(op), r->source->values.items[r->from->results[0]].dtype);
 }
 
 spyre_status rewrite_unary(rewriter *r)
 {
     tensor x, into;
+    opfunc op = row_opfunc(r);
+    if (!rewrite_allows(r, op)) {
+        const char *name = opfunc_describe(op)->name;
+        return status_new(SPYRE_UNSUPPORTED, "%s is no published opfunc", name);
+    }
     TRY(load_unary(r, &x, &into));
     return make_unary(r, row_native(r), &x, &into, NULL);
 }

@@ -16,7 +16,7 @@ static cut partition(const char *source, bool fused, uint32_t most_tensors)
 {
     cut c = {.memory = arena_create()};
     assert_ok(spyre_graph_parse(source, "t", &c.graph));
-    assert_ok(graph_prepare(c.graph, true, NULL, c.memory, &c.prepared));
+    assert_ok(graph_prepare(c.graph, GRAPH_HOST_ALLOWED, NULL, c.memory, &c.prepared));
     assert_ok(graph_partition(c.prepared, fused, most_tensors, c.memory, &c.segments, &c.count));
     for (uint32_t i = 0; i < c.count; i++) {
         const graph_segment *s = &c.segments[i];

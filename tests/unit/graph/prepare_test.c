@@ -26,7 +26,7 @@ static spyre_graph *parse(const char *source, const char *name)
 static spyre_graph *prepare(const spyre_graph *graph, arena *memory)
 {
     spyre_graph *prepared = NULL;
-    assert_ok(graph_prepare(graph, true, NULL, memory, &prepared));
+    assert_ok(graph_prepare(graph, GRAPH_HOST_ALLOWED, NULL, memory, &prepared));
     assert_ok(graph_verify(prepared));
     return prepared;
 }
@@ -122,7 +122,7 @@ static void prepare__host_can_be_forbidden(void **state)
                                "%z = aten.tanh.default(%y) -> f32[4] @ \"m.py:2\"\n"
                                "return %z\n",
                                "t");
-    assert_error(graph_prepare(graph, false, NULL, memory, &prepared), SPYRE_UNSUPPORTED,
+    assert_error(graph_prepare(graph, (graph_rules){0}, NULL, memory, &prepared), SPYRE_UNSUPPORTED,
                  "node 1 aten.tanh.default (m.py:2): operand 0: tanh on float32");
     spyre_graph_destroy(graph);
     arena_destroy(memory);
@@ -139,7 +139,7 @@ static void prepare__nodes_can_be_sent_to_the_host(void **state)
                                "%z = aten.add.Tensor(%y, 1, 2) -> f16[4]\n"
                                "return %z\n",
                                "t");
-    assert_ok(graph_prepare(graph, true, reasons, memory, &prepared));
+    assert_ok(graph_prepare(graph, GRAPH_HOST_ALLOWED, reasons, memory, &prepared));
     assert_int_equal(prepared->nodes.count, 2);
     assert_int_equal(prepared->nodes.items[1].layer, GRAPH_LAYER_HOST);
     assert_string_equal(prepared->nodes.items[1].reason, "no layout fits");

@@ -100,7 +100,7 @@ static spyre_status read_all_the_way(const char *source, const char *name)
     spyre_graph *graph = NULL, *prepared;
     TRY(spyre_graph_parse(source, name, &graph));
     spyre_status status = graph_verify(graph);
-    if (!status) status = graph_prepare(graph, true, NULL, graph->memory, &prepared);
+    if (!status) status = graph_prepare(graph, GRAPH_HOST_ALLOWED, NULL, graph->memory, &prepared);
     spyre_graph_destroy(graph);
     return status;
 }
@@ -168,7 +168,7 @@ static void check_mutant(const char *source)
     arena *memory = arena_create();
     graph_segment *segments;
     uint32_t count;
-    status = graph_prepare(graph, true, NULL, memory, &prepared);
+    status = graph_prepare(graph, GRAPH_HOST_ALLOWED, NULL, memory, &prepared);
     if (!status) {
         assert_ok(graph_verify(prepared));
         status = graph_partition(prepared, true, 0, memory, &segments, &count);
