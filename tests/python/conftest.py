@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch._functorch.config
 import torch_spyre
+from torch_spyre.report import reports
 
 # Outside of CI, PyTorch only warns of an operator whose results alias its inputs unsaid.
 torch._functorch.config.error_on_custom_op_aliasing = True
@@ -30,10 +31,11 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True, scope="module")
 def old_objects_are_settled():
-    """The collections of one file do not search what the files before it left: Dynamo collects
-    whenever it is reset."""
+    """A file's collections do not search what the files before it left (Dynamo collects whenever it
+    is reset), nor does it meet their reports."""
     gc.collect()
     gc.freeze()
+    reports.clear()  # they are bounded, and tests count them
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,12 @@ FORMS = {
     "gather in a transposed": lambda x: (x.t().gather, (0, places(9, 33, most=70))),
     "indices of both dims": lambda x: (
         x.__getitem__, ((places(9, 2, most=33), places(9, 2, most=70) - 70),)),
+    "a column and a row of indices": lambda x: (
+        x.__getitem__, ((places(9, 1, most=33), places(4, most=70)),)),
+    "a row and a column of indices": lambda x: (
+        x.__getitem__, ((places(9, most=33), places(4, 1, most=70)),)),
+    "one row, a block of indices": lambda x: (
+        x.__getitem__, ((torch.tensor(3), places(2, 3, 4, most=70)),)),
     "an index that broadcasts": lambda x: (
         x.__getitem__, ((torch.arange(33), places(33, most=70)),)),
     "a vector": lambda x: (x[:, 3].__getitem__, ((places(9, 4, most=33) - 5,),)),

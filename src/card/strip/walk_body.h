@@ -296,13 +296,14 @@ UNITS(take_any, for (const walk_step *s = w->steps; s < w->steps + w->count; s++
     WALK(take_exponentials, EXPONENTIALS)                                                     \
     WALK(take_kept_exponentials, KEPT_EXPONENTIALS)                                           \
     WALK(take_scaled, SCALED)                                                                 \
+    WALK(take_norms, NORMS)                                                                   \
+    WALK(take_kept_norms, KEPT_NORMS)
+#define SUMMING_WALKS(WALK)                                                                   \
     WALK(take_means, MEANS)                                                                   \
     WALK(take_kept_means, KEPT_MEANS)                                                         \
     WALK(take_moments, MOMENTS)                                                               \
     WALK(take_centered_moments, CENTERED_MOMENTS)                                             \
-    WALK(take_kept_centered_moments, KEPT_CENTERED_MOMENTS)                                   \
-    WALK(take_norms, NORMS)                                                                   \
-    WALK(take_kept_norms, KEPT_NORMS)
+    WALK(take_kept_centered_moments, KEPT_CENTERED_MOMENTS)
 
 #define TAKE(n, verb, rounding)  take_step(x, y, verb, rounding, &w->steps[n], u);
 #define COUNT(n, verb_, rounding_) +1
@@ -311,11 +312,72 @@ UNITS(take_any, for (const walk_step *s = w->steps; s < w->steps + w->count; s++
 #define KNOWN(name, STEPS) UNITS(name, STEPS(TAKE))
 KNOWN_WALKS(KNOWN)
 
+// The same, all sticks of a unit's rows one after the other, so that their sums stay in registers.
+// A row's sticks are added in the order that UNITS has, too.
+ALWAYS_INLINE pair *held_by(uint32_t verb, pair *sums, pair *squares)
+{
+    return verb == WALK_SUM ? sums : verb == WALK_SQUARES ? squares : NULL;
+}
+
+ALWAYS_INLINE void load_held(pair *held, const walk_step *s, const unit *u)
+{
+    const uint8_t *at = (const uint8_t *)(s->values + u->row * STICK_LANES);
+    if (!held) return;
+    EACH_PAIR(n)
+    held[n] = load_same(at, STRIP_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n));
+}
+
+ALWAYS_INLINE void store_held(const pair *held, const walk_step *s, const unit *u)
+{
+    uint8_t *at = (uint8_t *)(s->values + u->row * STICK_LANES);
+    if (!held) return;
+    EACH_PAIR(n)
+    {
+        if (n >= ROW_PAIRS && !u->second) break;
+        store_same(at, STRIP_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n), held[n]);
+    }
+}
+
+ALWAYS_INLINE void add_held(pair *held, uint32_t verb, const pair *x)
+{
+    EACH_PAIR(n)
+    {
+        V a = held[n].a, b = held[n].b;
+        if (verb == WALK_SUM) held[n] = (pair){ADD_UP(a, x[n].a), ADD_UP(b, x[n].b)};
+        else held[n] = (pair){ADD_EXACT_SQUARE(a, x[n].a), ADD_EXACT_SQUARE(b, x[n].b)};
+    }
+}
+
+#define LOAD_HELD(n, verb, rounding)  load_held(held_by(verb, sums, squares), &w->steps[n], u);
+#define STORE_HELD(n, verb, rounding) store_held(held_by(verb, sums, squares), &w->steps[n], u);
+#define TAKE_HELD(n, verb, rounding)                                                          \
+    if (held_by(verb, sums, squares)) add_held(held_by(verb, sums, squares), verb, x);        \
+    else take_step(x, y, verb, rounding, &w->steps[n], u);
+#define SUMMING(name, STEPS)                                                                  \
+    static void name(const strip_walk *w)                                                     \
+    {                                                                                         \
+        for (size_t row = 0; row < w->rows; row += UNIT_ROWS) {                               \
+            unit here = {.row = row, .rows = w->rows,                                         \
+                         .second = UNIT_ROWS == 2 && row + 1 < w->rows};                      \
+            const unit *u = &here;                                                            \
+            pair sums[UNIT_PAIRS], squares[UNIT_PAIRS], x[UNIT_PAIRS], y[UNIT_PAIRS];         \
+            EACH_PAIR(n)                                                                      \
+            sums[n] = squares[n] = x[n] = y[n] = (pair){v_set(0.0f), v_set(0.0f)};            \
+            STEPS(LOAD_HELD)                                                                  \
+            for (; here.stick < w->sticks; here.stick++) {                                    \
+                STEPS(TAKE_HELD)                                                              \
+            }                                                                                 \
+            STEPS(STORE_HELD)                                                                 \
+        }                                                                                     \
+    }
+SUMMING_WALKS(SUMMING)
+
 static walk_units *units_of(const strip_walk *w)
 {
 #define CHOOSE_KNOWN(name, STEPS) \
     if (w->count == 0 STEPS(COUNT) STEPS(SAME)) return name;
     KNOWN_WALKS(CHOOSE_KNOWN)
+    SUMMING_WALKS(CHOOSE_KNOWN)
     return take_any;
 }
 

@@ -116,18 +116,17 @@ static spyre_status line_up_sticks(rewriter *r, const tensor *table, tensor *out
     return make_reshape(r, out, rows, 2, out);
 }
 
-// Of each row [.., 64] the element at `place`. The maximum of it and of nothing else keeps its
-// bits.
+// Of each row [.., 64] the element at `place`, which broadcasts over them. The maximum of it and of
+// nothing else keeps its bits.
 static spyre_status pick(rewriter *r, const tensor *rows, const tensor *place, tensor *out)
 {
     const double least = rows->dtype == SPYRE_DTYPE_BOOL ? 0 : -(double)INFINITY;
-    uint32_t rank = place->view.rank;
     tensor places, wanted, is_wanted, nothing, found;
     bool reduced[SPYRE_MAX_RANK] = {false};
-    reduced[rank] = true;
+    reduced[rows->view.rank - 1] = true;
     TRY(make_count(r, STICK, &places));
     TRY(make_cast(r, &places, place->dtype, NULL, &places));
-    TRY(make_unsqueeze(r, place, rank, &wanted));
+    TRY(make_unsqueeze(r, place, place->view.rank, &wanted));
     TRY(make_binary(r, ATEN_SPYRE_EQUAL, &wanted, &places, NULL, &is_wanted));
     TRY(make_constant(r, least, rows->dtype, &nothing));
     TRY(make_where(r, &is_wanted, rows, &nothing, NULL, &found));
