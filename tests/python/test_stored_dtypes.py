@@ -402,6 +402,31 @@ def test_positions_beyond_32_bits(most):
     assert torch.equal(torch.compile(function)(x.to("spyre")).cpu(), function(x))
 
 
+SCALED = {
+    "small": lambda x: x * 1e-9,
+    "of unknown size": lambda x: x * (x * 0 + 1e-9),
+    "added up": lambda x: (x * 1e-9) + 5.0 - 5.0,
+    "kept in part": lambda x: torch.where(x.half() > 0, x * 1e-9, 0.0),
+    "rooted": lambda x: (x * 1e-9).sqrt() * (x * 1e-9).sqrt(),
+}
+
+
+@pytest.mark.host("aten.mul", "aten.add", "aten._to_copy")
+@pytest.mark.filterwarnings("ignore::torch_spyre.FallbackWarning")
+@pytest.mark.parametrize("scaled", SCALED)
+def test_positions_of_floating_inputs_without_bounds(scaled):
+    """The numbers of an input may be of any size: 1e16 here, of which 1e10 is left."""
+
+    def function(x):
+        return SCALED[scaled](x).to(torch.int64) * 1000
+
+    torch._dynamo.reset()
+    x = torch.tensor([1e16, 3e12, 2.0])
+    with torch_spyre.fallback("silent"):
+        actual = torch.compile(function)(x.to("spyre")).cpu()
+    torch.testing.assert_close(actual, function(x), rtol=1e-5, atol=1000)
+
+
 @pytest.mark.host("aten.mul")
 @pytest.mark.filterwarnings("ignore::torch_spyre.FallbackWarning")
 @pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16))

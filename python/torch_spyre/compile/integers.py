@@ -8,6 +8,7 @@ beside the exactness: integers of 64 bits are positions, lengths and indices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ Known = dict[torch.fx.Node, Range]
 Found = dict[int, Range] | None  # of inputs, by id; None before there are any
 CARD: Range = (-(2**31), 2**31 - 1)
 _WIDE: Range = (-(2**63), 2**63 - 1)
+_UNBOUNDED: Range = (-math.inf, math.inf)  # of floating values that nothing bounds
 
 
 def fits(found: Range) -> bool:
@@ -269,19 +271,22 @@ class Watch:
             self.read.add(value)
             return CARD if found is None else found[value]
         if fake.dtype.is_floating_point and value in self.inputs:
-            return CARD  # not read: what the casts to integers give is looked at behind the launch
+            return _UNBOUNDED  # not read
         if not isinstance(node.target, OpOverload):
-            return CARD if fake.dtype.is_floating_point else self._positions(node)
+            return _UNBOUNDED if fake.dtype.is_floating_point else self._positions(node)
         op = overload_of(node)
         arguments = self.positional(op, node.args, node.kwargs)
         ranges = [self._argument(argument, known, found) for argument in arguments]
         if fake.dtype.is_floating_point and _rule(op) in _FLOATING:
             low, high = _result(op, self._values(node), ranges)
-            return low - abs(low) * _ROUNDING, high + abs(high) * _ROUNDING
+            ends = low - abs(low) * _ROUNDING, high + abs(high) * _ROUNDING
+            return _UNBOUNDED if any(map(math.isnan, ends)) else ends
         if self._is_risky(node):
             result = _result(op, self._values(node), ranges)
             return result if fits(result) or found is not None else CARD
         kept = self._kept(op, arguments, known, found)
+        if kept is None:
+            return _UNBOUNDED if fake.dtype.is_floating_point else CARD
         if may_saturate(op, fake, self._values(node)):
             return _clamped(kept, (CARD[0], CARD[0]), (CARD[1], CARD[1]))
         return kept
@@ -301,7 +306,10 @@ class Watch:
             return self._range(argument, known, found)
         return (argument, argument) if isinstance(argument, (int, float)) else _WIDE
 
-    def _kept(self, op: OpOverload, arguments: Arguments, known: Known, found: Found) -> Range:
+    def _kept(
+        self, op: OpOverload, arguments: Arguments, known: Known, found: Found
+    ) -> Range | None:
+        """Of an operator that makes no new values; None where it is not known to be one."""
         name = schema_of(op).name.removeprefix("aten::")
         if name == "arange":
             return _hull([0, *_numbers(arguments)])
@@ -309,15 +317,15 @@ class Watch:
             return 0, max(self.fakes[arguments[0]].numel() - 1, 0)
         if name in ("full", "full_like", "scalar_tensor", "fill"):
             numbers = _numbers(arguments)
-            return _hull(numbers) if numbers else CARD
+            return _hull(numbers) if numbers else None
         if name == "clamp":
             bounds = [None if bound is None else self._argument(bound, known, found)
                       for bound in (*arguments[1:3], None, None)]  # fmt: skip
             return _clamped(self._argument(arguments[0], known, found), bounds[0], bounds[1])
         if name not in _KEEPING:
-            return CARD
+            return None
         leaves = [leaf for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.fx.Node)]
         ranges = [self._range(leaf, known, found) for leaf in leaves]
         if name in ("where", "masked_fill", "copy"):
             ranges += [(number, number) for number in _numbers(arguments)]
-        return _hull(end for one in ranges for end in one) if ranges else CARD
+        return _hull(end for one in ranges for end in one) if ranges else None
