@@ -82,6 +82,20 @@ def test_a_block_of_a_transformer():
     assert report.text.count("scaled_dot_product_attention") == 1
 
 
+def test_graph_breaks_are_counted_since_the_last_reset():
+    def broken(x):
+        x = x * 2
+        torch._dynamo.graph_break()
+        return x + 1
+
+    for _ in range(2):
+        torch.compiler.reset()
+        torch.compile(broken)(numbers(4, 64).to("spyre"))
+        assert torch_spyre.last_report().graph_breaks == 1
+    torch.compiler.reset()
+    assert check(lambda x: x * 3, numbers(4, 64)).graph_breaks == 0
+
+
 @pytest.mark.host("aten.cumsum")
 def test_nodes_of_the_host_run_between_segments():
     def function(x):

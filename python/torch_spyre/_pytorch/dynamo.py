@@ -31,7 +31,7 @@ def untraced(function: Function) -> Function:
 
 def graph_breaks() -> int:
     """Graph breaks of the process since the last torch.compiler.reset()."""
-    return sum(torch._dynamo.utils.counters["graph_break"].values())
+    return len(torch._dynamo.utils.graph_break_reasons)
 
 
 def debug_directory() -> str:
