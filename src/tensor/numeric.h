@@ -63,6 +63,16 @@ static inline uint16_t dl16_from_float(float value)
     return sign | (uint16_t)(code < DL16_MERGED ? code : DL16_MERGED);
 }
 
+// True when x + term and x - term, for every x of the format, round to the format as to its
+// significand alone: none of them lies between zero and the least value, or beyond the largest, but
+// for an infinite x. Beside a term of 2^-19 or more x is a multiple of 2^-29, or so small that the
+// sum is no smaller than half the term; half of the last place of the largest value is 2^22.
+static inline bool dl16_sums_stay_within(float term)
+{
+    float magnitude = term < 0.0f ? -term : term;
+    return magnitude == 0.0f || (magnitude >= 0x1p-19f && magnitude < 0x1p22f);
+}
+
 // As the host sends data: finite overflow saturates to the largest finite value; infinity and NaN
 // take the merged code.
 static inline uint16_t dl16_from_host_float(float value)

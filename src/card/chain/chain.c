@@ -3,8 +3,7 @@
 // One core through a chain: addresses are found once, then moved from block to block of rows.
 #include "card/chain/chain.h"
 
-#include <string.h>
-
+#include "card/strip/lanes.h"
 #include "tensor/numeric.h"
 
 enum { STICK = STRIP_LANES };
@@ -40,12 +39,19 @@ static int64_t before_block(const progress *g, const chain_place *p)
 
 static void fetch_rows(const progress *g, const chain_step *s, const uint8_t *at, float *out)
 {
-    for (size_t row = 0; row < g->count; row++, at += s->place.row) {
-        uint16_t code;
-        memcpy(&code, at, sizeof code);
-        out[row] = dl16_to_float(code);
-        if (s->inverse) out[row] = 1.0f / out[row];
-    }
+    lanes_load_f32(out, at, s->place.row, SPYRE_FORMAT_SEN169_FP16, g->count);
+    for (size_t row = 0; s->inverse && row < g->count; row++) out[row] = 1.0f / out[row];
+}
+
+// A sum of x and y, where y is one element a row and the step before has fetched it, may need no
+// look at its range.
+static void narrow_rounding(const progress *g, walk_step *w)
+{
+    bool adds = w->verb == WALK_APPLY + OPFUNC_ADD || w->verb == WALK_APPLY + OPFUNC_SUB;
+    if (!adds || w->rounding != WALK_ROUND || (w - 1)->verb != WALK_WITH_ROWS) return;
+    for (size_t row = 0; row < g->count; row++)
+        if (!dl16_sums_stay_within((w - 1)->values[row])) return;
+    w->rounding = WALK_SIGNIFICAND;
 }
 
 bool chain_takes_elements(uint32_t verb)
@@ -99,7 +105,10 @@ static walk_step bind(const progress *g, uint32_t n)
 static void run_walk(const progress *g, const chain_item *item)
 {
     walk_step steps[CHAIN_MOST_STEPS];
-    for (uint32_t n = 0; n < item->count; n++) steps[n] = bind(g, item->first + n);
+    for (uint32_t n = 0; n < item->count; n++) {
+        steps[n] = bind(g, item->first + n);
+        if (n > 0) narrow_rounding(g, &steps[n]);
+    }
     strip_walk w = {.steps = steps, .count = item->count, .rows = g->count, .sticks = g->c->sticks};
     strip_in_use()->walk(&w);
 }

@@ -38,7 +38,7 @@ typedef enum {
 // What a step does to x afterwards.
 typedef enum {
     WALK_AS_IS,
-    WALK_SIGNIFICAND,                   // to the bits of SEN169_FP16, but of any exponent
+    WALK_SIGNIFICAND,                   // to the bits of SEN169_FP16; of any exponent, NaN stays
     WALK_ROUND,                         // to SEN169_FP16
 } walk_rounding;
 

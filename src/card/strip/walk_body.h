@@ -121,11 +121,13 @@ ALWAYS_INLINE bool is_sum(const walk_step *s)
     return s->verb >= WALK_SUM && s->verb <= WALK_LEAST;
 }
 
-static void begin_sums(const walk_step *s, size_t rows)
+static void begin_sums(const strip_walk *w)
 {
-    const V value = v_set(s->begin);
-    for (size_t n = 0; n < rows * STICK_LANES; n += LANES)
-        v_store((uint8_t *)(s->values + n), value);
+    for (const walk_step *s = w->steps; s < w->steps + w->count; s++) {
+        const V value = v_set(s->begin);
+        for (size_t n = 0; s->begins && n < w->rows * STICK_LANES; n += LANES)
+            v_store((uint8_t *)(s->values + n), value);
+    }
 }
 
 // A row's 64 lanes to lane 0, as FOLD does. A pair has its elements in turns of four, so each step
@@ -190,10 +192,10 @@ static void end_sums(const walk_step *s, size_t rows)
         }                                                                                     \
         break;
 
-// NaN becomes infinity, as in SEN169_FP16.
-static inline V round_significand(V x)
+// NaN becomes infinity first, as in SEN169_FP16.
+static inline V exp_of(V x)
 {
-    return v_round_bits(v_min(x, v_set(INFINITY)));
+    return v_exp_dl16(v_min(x, v_set(INFINITY)));
 }
 
 ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t verb, walk_rounding rounding,
@@ -211,7 +213,7 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t verb, walk_rounding roun
     case WALK_DIFFERENCE: FORMULA(MINUS) break;
     case WALK_PRODUCT: FORMULA(TIMES) break;
     case WALK_TOTAL: FORMULA(ADD_UP) break;
-    case WALK_EXP: EACH_PAIR(n) x[n] = (pair){v_exp_dl16(x[n].a), v_exp_dl16(x[n].b)}; break;
+    case WALK_EXP: EACH_PAIR(n) x[n] = (pair){exp_of(x[n].a), exp_of(x[n].b)}; break;
     case WALK_LOOK_UP: look_up_unit(x, s->table); break;
     case WALK_STORE: store_elements(x, s, u); break;
     case WALK_STORE_FOUND: store_found(x, s, u); break;
@@ -224,7 +226,7 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t verb, walk_rounding roun
     default: break;
     }
     if (rounding == WALK_SIGNIFICAND)
-        EACH_PAIR(n) x[n] = (pair){round_significand(x[n].a), round_significand(x[n].b)};
+        EACH_PAIR(n) x[n] = (pair){v_round_bits(x[n].a), v_round_bits(x[n].b)};
     else if (rounding == WALK_ROUND)
         round_pairs(x, UNIT_PAIRS);
 }
@@ -236,6 +238,7 @@ typedef void walk_units(const strip_walk *w);
 #define UNITS(name, TAKE_STEPS)                                                               \
     static void name(const strip_walk *w)                                                     \
     {                                                                                         \
+        begin_sums(w);                                                                        \
         for (size_t stick = 0; stick < w->sticks; stick++) {                                  \
             for (size_t row = 0; row < w->rows; row += UNIT_ROWS) {                           \
                 const unit here = {.stick = stick, .row = row, .rows = w->rows,               \
@@ -276,8 +279,8 @@ UNITS(take_any, for (const walk_step *s = w->steps; s < w->steps + w->count; s++
     STEP(0, WALK_LOAD, WALK_AS_IS) STEP(1, WALK_SUM, WALK_AS_IS)                              \
     STEP(2, WALK_SQUARES, WALK_AS_IS)
 #define CENTERED_MOMENTS_OF(load, STEP)                                                       \
-    STEP(0, load, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                        \
-    STEP(2, WALK_APPLY + OPFUNC_SUB, WALK_ROUND) STEP(3, WALK_KEEP, WALK_AS_IS)               \
+    STEP(0, load, WALK_AS_IS) STEP(1, WALK_WITH_ROWS, WALK_AS_IS)                             \
+    STEP(2, WALK_APPLY + OPFUNC_SUB, WALK_SIGNIFICAND) STEP(3, WALK_KEEP, WALK_AS_IS)         \
     STEP(4, WALK_SUM, WALK_AS_IS) STEP(5, WALK_SQUARES, WALK_AS_IS)
 #define CENTERED_MOMENTS(STEP)      CENTERED_MOMENTS_OF(WALK_LOAD, STEP)
 #define KEPT_CENTERED_MOMENTS(STEP) CENTERED_MOMENTS_OF(WALK_LOAD_KEPT, STEP)
@@ -322,9 +325,11 @@ ALWAYS_INLINE pair *held_by(uint32_t verb, pair *sums, pair *squares)
 ALWAYS_INLINE void load_held(pair *held, const walk_step *s, const unit *u)
 {
     const uint8_t *at = (const uint8_t *)(s->values + u->row * STICK_LANES);
+    const V begin = v_set(s->begin);
     if (!held) return;
     EACH_PAIR(n)
-    held[n] = load_same(at, STRIP_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n));
+    held[n] = s->begins ? (pair){begin, begin}
+                        : load_same(at, STRIP_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n));
 }
 
 ALWAYS_INLINE void store_held(const pair *held, const walk_step *s, const unit *u)
@@ -383,8 +388,6 @@ static walk_units *units_of(const strip_walk *w)
 
 static void walk_rows(const strip_walk *w)
 {
-    for (uint32_t n = 0; n < w->count; n++)
-        if (w->steps[n].begins) begin_sums(&w->steps[n], w->rows);
     units_of(w)(w);
     for (uint32_t n = 0; n < w->count; n++)
         if (is_sum(&w->steps[n])) end_sums(&w->steps[n], w->rows);

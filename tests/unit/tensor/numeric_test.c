@@ -110,6 +110,50 @@ static void numeric__dl16_special_values(void **state)
     assert_true(dl16_to_float(dl16_from_float(1025.0f)) == 1026.0f);
 }
 
+// To the significand alone, of any exponent.
+static float round_significand(float value)
+{
+    return float_from_bits((float_bits(value) + (1u << 13)) & ~0u << DL16_FRACTION_SHIFT);
+}
+
+// A term with all others; whether rounding all sums to the significand alone gives their values.
+static bool rounds_alike(float term)
+{
+    for (uint32_t code = 0; code <= 0xFFFF; code++) {
+        float x = dl16_to_float((uint16_t)code);
+        float sums[] = {x + term, x - term};
+        for (int n = 0; n < 2; n++)
+            if (float_bits(round_significand(sums[n])) !=
+                float_bits(dl16_to_float(dl16_from_float(sums[n]))))
+                return false;
+    }
+    return true;
+}
+
+static void numeric__sums_that_stay_within_dl16_need_no_look_at_their_range(void **state)
+{
+    (void)state;
+    uint32_t within = 0, beyond = 0;
+    // Every code near the bounds, one of many between them.
+    for (uint32_t code = 0; code <= 0xFFFF; code++) {
+        uint32_t exponent = code >> 9 & 63;
+        bool near = exponent >= 11 && exponent <= 13 ? true : exponent >= 52 && exponent <= 54;
+        if (code % (near ? 17 : 191) && (code & 511) != 0 && (code & 511) != 511) continue;
+        float term = dl16_to_float((uint16_t)code);
+        if (!dl16_sums_stay_within(term)) {
+            beyond++;
+            continue;
+        }
+        if (!rounds_alike(term)) fail_msg("term %g", (double)term);
+        within++;
+    }
+    assert_true(within > 500 && beyond > 100);
+    // There are terms beyond the bounds whose sums do leave the range.
+    assert_false(rounds_alike(dl16_to_float(1)));
+    assert_false(rounds_alike(0x1p22f));
+    assert_false(dl16_sums_stay_within(INFINITY) || dl16_sums_stay_within(NAN));
+}
+
 static void numeric__fp16_codes_decode_by_their_fields(void **state)
 {
     (void)state;
@@ -248,6 +292,7 @@ int main(void)
         cmocka_unit_test(numeric__dl16_codes_round_trip),
         cmocka_unit_test(numeric__dl16_rounds_to_nearest_ties_away),
         cmocka_unit_test(numeric__dl16_special_values),
+        cmocka_unit_test(numeric__sums_that_stay_within_dl16_need_no_look_at_their_range),
         cmocka_unit_test(numeric__fp16_codes_decode_by_their_fields),
         cmocka_unit_test(numeric__fp16_rounds_to_nearest_even),
         cmocka_unit_test(numeric__bf16_rounds_to_nearest_even),
