@@ -32,7 +32,7 @@ SOURCES := CMakeLists.txt pyproject.toml \
 
 .PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-quick \
   test-long test-ops test-models test-pytorch fuzz layers lint wheel test-wheel test-wheel-quick \
-  bench bench-summary bench-turns serve-setup serve test-serving clean
+  bench bench-summary bench-turns bench-serving serve-setup serve test-serving clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
@@ -53,6 +53,7 @@ help:
 	@echo 'make serve-setup  an environment for vLLM on the card, in build/serve'
 	@echo 'make serve   a server with the interface of OpenAI: SERVE_MODEL, SERVE_ARGS'
 	@echo 'make test-serving  vLLM and foundation-model-stack on the card: long'
+	@echo 'make bench-serving  vLLM on the card beside vLLM on the CPU, in turns'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
 	@echo 'make bench-summary  the table of README.md from bench/results'
 	@echo 'make bench-turns  this build and that of another checkout (BASE=DIR) in turns'
@@ -209,6 +210,12 @@ serve: $(STAMPS)/serve $(SERVE_MODEL)
 
 test-serving: $(STAMPS)/serve
 	$(PY) -m pytest -m long tests/serving $(PYTEST_ARGS)
+
+build/serve-bench-model: $(STAMPS)/serve examples/serve_model.py
+	$(SERVE)/bin/python examples/serve_model.py $@ --layers 4 --width 512 --vocabulary 32000
+
+bench-serving: build/serve-bench-model
+	$(SERVE)/bin/python bench/serving.py $(BENCH_ARGS)
 
 bench: build
 	$(PY) bench/run.py

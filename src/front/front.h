@@ -84,6 +84,10 @@ SPYRE_MUST_CHECK spyre_status front_take_layout(loop_buffer *buffer, const spyre
 // d1. For buffers of rank 1 and up whose dims are those of the host.
 void front_set_default_order(loop_buffer *buffer);
 
+// Whether an output buffer may leave the segment with its stick along the host dim of this stride:
+// not where results have the default stick dim (setting default_results) and this is another.
+bool front_may_leave(const loop_graph *loops, const loop_buffer *buffer, int64_t stride);
+
 // The layout of a buffer that leaves the segment, as the runtime's copies need it.
 SPYRE_MUST_CHECK spyre_status front_buffer_layout(const loop_buffer *buffer,
                                                   spyre_layout *out_layout);

@@ -109,8 +109,8 @@ def _step(tables, lengths, left):
 class Both:
     """The model on the CPU and on the card, each with its own cache."""
 
-    def __init__(self):
-        self.model = Decoder().half().requires_grad_(False)
+    def __init__(self, model=None):
+        self.model = (model or Decoder()).half().requires_grad_(False)
         self.compiled = torch.compile(self.model, backend="sendnn")
         self.host, self.card = _caches(), _caches()
 
@@ -174,6 +174,61 @@ def test_a_store_writes_its_rows_only(monkeypatch):
     after = resident.cache_rows(table).cpu()
     changed = (before != after).any(1).nonzero().flatten().tolist()
     assert changed == [5 * 64]
+
+
+@pytest.fixture
+def refused(monkeypatch):
+    """Sizes of the rows that a store could not copy into a cache as they lay."""
+    found = []
+    original = torch_spyre._C.copy_rows
+
+    def copy_rows(target, source, runs):
+        copied = original(target, source, runs)
+        if not copied:
+            found.append(tuple(source.shape))
+        return copied
+
+    monkeypatch.setattr(torch_spyre._C, "copy_rows", copy_rows)
+    return found
+
+
+class Turned(Decoder):
+    """With a rotary embedding as foundation-model-stack has it: its keys may be laid out as the
+    matmul of the scores wants them."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("angles", torch.rand(2, 2, WIDTH // 2))
+
+    def turn(self, z):
+        pairs = z.unflatten(-1, (2, WIDTH // 2)).unsqueeze(-3)
+        return (pairs * self.angles).sum(-2).flatten(3)
+
+    def forward(self, x, caches, slot_mapping, tkv, left, table):
+        new = []
+        for layer, (key_cache, value_cache) in zip(self.qkv, caches, strict=True):
+            y = layer(x).unflatten(-1, (HEADS + 2 * KEY_HEADS, WIDTH))
+            q, k, v = y.split([HEADS, KEY_HEADS, KEY_HEADS], 2)
+            q, k = (self.turn(z.float()).half() for z in (q, k))
+            stored = torch.ops.spyre.paged_attn_store(k, v, key_cache, value_cache, slot_mapping)
+            y = torch.ops.spyre.paged_attn_compute(q, *stored, WIDTH**-0.5, tkv, left, table)
+            x = x + y.flatten(2)
+            new.append(stored)
+        return x, new
+
+
+def test_every_store_copies_rows_and_programs_are_compiled_once(refused):
+    """Also where a call reads as many rows as the cache has."""
+    both = Both(Turned())
+    tables = [[1, 2, 5], [3, 4, 6], [7, 8, 9], [10, 11, 0]]
+    compiled = 0
+    for blocks in tables:
+        both.call(_prompt(blocks[:2], 128))
+    for step in range(5):
+        both.call(_step(tables, [129 + step] * 4, [0] * 4), STEP)
+        compiled = len(torch_spyre.compile_reports()) if step == 1 else compiled
+    assert not refused
+    assert len(torch_spyre.compile_reports()) == compiled
 
 
 def _integers(*shape):

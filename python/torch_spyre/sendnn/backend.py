@@ -27,6 +27,7 @@ from .reference import compile_reference, to_host
 
 _PREFIX = "sendnn."
 _KNOWN = {"sendnn.dynamic": bool}
+_RESULTS = {"default_results": True}  # they go to the CPU, or as rows into a KV cache
 
 
 def sendnn_backend(
@@ -81,7 +82,7 @@ def _settings(mode: str | None, options: Mapping[str, Any] | None) -> dict[str, 
             expected = _KNOWN[key].__name__
             raise RuntimeError(f"option {key}={value!r} of backend sendnn: expected a {expected}")
     rest = {key: value for key, value in (options or {}).items() if key not in own}
-    return compile_options.of_backend(mode, rest)
+    return _RESULTS | compile_options.of_backend(mode, rest)
 
 
 class OnCard:

@@ -14,6 +14,7 @@ import threading
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from .. import _C
 from .._pytorch.dispatch import version_of
 from ..model_utils import move_weight
 
@@ -55,9 +56,15 @@ def cache_rows(tensor: torch.Tensor) -> torch.Tensor:
         rows: torch.Tensor
         state, rows = _caches.get(tensor, (None, tensor))
         if state != _state(tensor):
-            rows = tensor.detach().flatten(2).flatten(0, 1).to("spyre")
+            rows = _rows(tensor.detach().flatten(2).flatten(0, 1))
             _caches[tensor] = _state(tensor), rows
     return rows
+
+
+def _rows(slots: torch.Tensor) -> torch.Tensor:
+    """On the card in the default layout, which no program changes: rows are written one by one."""
+    layout = _C.SpyreTensorLayout(list(slots.shape), slots.dtype)
+    return slots.to("spyre", device_layout=layout)  # type: ignore[call-overload, no-any-return]
 
 
 def bytes_on_card() -> int:

@@ -4,8 +4,8 @@
 // dims. Every output buffer takes back its host dims (the stick on the host dim that it runs
 // along), in the order of the default layout where that applies, in that of the input whose
 // contents it replaces where both have one stick (write_in_place). A buffer whose accesses cut that
-// stick (a head of 32 kept in its own stick) is copied into a fresh buffer of the default layout
-// instead.
+// stick (a head of 32 kept in its own stick), or whose stick may not leave (front_may_leave), is
+// copied into a fresh buffer of the default layout instead.
 #include "front/front.h"
 #include "front/layout/relayout.h"
 
@@ -36,6 +36,23 @@ static void take_order_of_replaced(const loop_graph *loops, loop_buffer *buffer)
         input->dim_count == buffer->dim_count &&
         memcmp(input->dim, buffer->dim, buffer->dim_count * sizeof buffer->dim[0]) == 0)
         memcpy(buffer->order, input->order, sizeof buffer->order);
+}
+
+bool front_may_leave(const loop_graph *loops, const loop_buffer *buffer, int64_t stride)
+{
+    const spyre_view *host = &buffer->storage;
+    uint32_t id = (uint32_t)(buffer - loops->buffers.items);
+    if (!loops->settings.default_results || host->rank == 0) return true;
+    if (host->size[host->rank - 1] == 1 || stride == host->stride[host->rank - 1]) return true;
+    return loop_replaced_input(loops, id) != LOOP_UNUSED;
+}
+
+static bool may_leave(const loop_graph *loops, uint32_t id)
+{
+    const loop_buffer *buffer = &loops->buffers.items[id];
+    if (buffer->output < 0 || !buffer->has_layout) return true;
+    int64_t stride = buffer->stick == LOOP_NO_DIM ? 0 : buffer->dim[buffer->stick].stride;
+    return front_may_leave(loops, buffer, stride);
 }
 
 enum { NOT_LOCATED = LOOP_NO_DIM - 1 };
@@ -136,6 +153,8 @@ spyre_status pass_output_layouts(loop_graph *loops, bool *out_changed)
             if (old_stick[at] != new_stick[at]) misfit[id] = writer[id];
         }
     }
+    for (uint32_t b = 0; b < count; b++)
+        if (!may_leave(loops, b)) misfit[b] = writer[b];
     *out_changed = loops->output_buffer_count > 0;
     return copy_misfits(loops, before, count, misfit);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "front/cost/cost.h"
+#include "front/front.h"
 #include "front/ir/residency.h"
 #include "isa/constants.h"
 
@@ -158,15 +159,21 @@ spyre_status stick_price_relayout(stick_pricer *p, const loop_op *op, uint32_t k
     return status;
 }
 
-double stick_output_us(const loop_buffer *buffer, uint8_t stick)
+static bool is_as_host_has_it(const loop_graph *loops, const loop_buffer *buffer, uint8_t stick)
 {
-    if (buffer->output < 0 || stick == STICK_SPARSE) return 0;
     loop_buffer host = *buffer;
     loop_set_dims(&host);
     for (uint32_t d = 0; d < host.dim_count; d++)
         if (host.dim[d].stride == buffer->dim[stick].stride &&
             host.dim[d].extent == buffer->dim[stick].extent)
-            return 0;
+            return front_may_leave(loops, buffer, host.dim[d].stride);
+    return false;
+}
+
+double stick_output_us(const loop_graph *loops, const loop_buffer *buffer, uint8_t stick)
+{
+    if (buffer->output < 0 || stick == STICK_SPARSE) return 0;
+    if (is_as_host_has_it(loops, buffer, stick)) return 0;
     // Read where it is, its stick moved, written anew.
     loop_op copy = {.op = OPFUNC_RESTICKIFY, .operand_count = 2};
     double bytes = SPYRE_STICK_BYTES;

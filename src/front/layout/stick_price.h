@@ -50,7 +50,7 @@ SPYRE_MUST_CHECK spyre_status stick_price_relayout(stick_pricer *p, const loop_o
                                                    stick_relayout_price *out);
 
 // What an output buffer costs behind its writers.
-double stick_output_us(const loop_buffer *buffer, uint8_t stick);
+double stick_output_us(const loop_graph *loops, const loop_buffer *buffer, uint8_t stick);
 
 // All ops of a loop IR that has its layouts, by the same terms; outputs are not counted.
 double stick_planned_us(const loop_graph *loops);

@@ -31,7 +31,8 @@ static spyre_status print_mode(reporter *r, uint32_t index, const stick_mode *mo
     const loop_op op = r->loops->ops.items[index];
     uint32_t result = op.operand[op.operand_count - 1].buffer;
     uint8_t v = mode->stick[op.operand_count - 1];
-    double before = 0, behind = stick_output_us(&r->loops->buffers.items[result], mode->dim);
+    double before = 0;
+    double behind = stick_output_us(r->loops, &r->loops->buffers.items[result], mode->dim);
     bool impossible = false;
     for (uint32_t k = 0; k + 1 < op.operand_count; k++)
         TRY(add_copies(r, index, k, mode, r->dim[op.operand[k].buffer], &before, &impossible));

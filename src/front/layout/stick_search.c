@@ -49,7 +49,7 @@ static bool write_result(stick_search *s, const loop_op *op, uint32_t mode, stic
     uint8_t dim = s->modes.items[mode].dim;
     if (result->stick == STICK_UNWRITTEN) {
         result->stick = dim;
-        made->us += stick_output_us(&s->loops->buffers.items[buffer], dim);
+        made->us += stick_output_us(s->loops, &s->loops->buffers.items[buffer], dim);
     }
     return result->stick == dim;
 }

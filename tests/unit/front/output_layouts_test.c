@@ -73,12 +73,41 @@ static void output_layouts__sparse_results_stay_sparse(void **state)
     front_run_end(&run);
 }
 
+// Keys that come with a stick of rows, as the matmul of the scores wants them, leave so unless
+// results have the default layout.
+static void output_layouts__default_results(void **state)
+{
+    (void)state;
+    uint32_t in_default = 0;
+    for (uint32_t insists = 0; insists < 2; insists++) {
+        front_run run = front_run_begin();
+        run.settings.default_results = insists;
+        spyre_view rows = sizes_view(2, 128, 256, 0), columns = {2, {256, 128}, {1, 256}, 0};
+        spyre_view across = {2, {128, 256}, {1, 128}, 0};
+        uint32_t x = front_case_input(&run, sizes_view(2, 256, 128, 0));
+        uint32_t y = front_case_input(&run, rows);
+        x = front_run_view(&run, x, SPYRE_DTYPE_F16, across);
+        uint32_t key = front_case_unary(&run, "spyre.neg", x, rows);
+        uint32_t turned = front_run_view(&run, key, SPYRE_DTYPE_F16, columns);
+        front_case_output(&run, key);
+        front_case_output(&run, front_case_binary(&run, "spyre.batchmatmul", y, turned,
+                                                  sizes_view(2, 128, 128, 0)));
+        loop_graph *loops = front_case_before(&run, 1, NULL);
+        spyre_layout layout = layout_of_output(loops, 0);
+        in_default += layout.stride_map[layout.rank - 1] == 1;
+        if (insists) assert_int_equal(layout.stride_map[layout.rank - 1], 1);
+        front_run_end(&run);
+    }
+    assert_int_equal(in_default, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(output_layouts__contiguous_results_have_the_default),
         cmocka_unit_test(output_layouts__a_cut_stick_is_copied_out),
         cmocka_unit_test(output_layouts__sparse_results_stay_sparse),
+        cmocka_unit_test(output_layouts__default_results),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,8 @@ static double output_us(const loop_graph *loops)
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         const loop_buffer *buffer = &loops->buffers.items[b];
         if (buffer->kind != LOOP_LOCAL || !buffer->has_layout) continue;
-        us += stick_output_us(buffer, buffer->stick == LOOP_NO_DIM ? STICK_SPARSE : buffer->stick);
+        us += stick_output_us(loops, buffer,
+                              buffer->stick == LOOP_NO_DIM ? STICK_SPARSE : buffer->stick);
     }
     return us;
 }

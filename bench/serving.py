@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vLLM on the card beside vLLM on the CPU: tokens per second and the time to the first token.
+
+    build/serve/bin/python bench/serving.py [--model DIR] [--turns 5] [--rivals eager vllm]
+
+`make bench-serving` runs it on a Llama of 4 layers, width 512, vocabulary 32000, random weights.
+Every contestant has a process of its own that has warmed up, and they take turns: `sendnn` is the
+plugin sendnn-inference on the card, `eager` the same plugin on the CPU in fp32, `vllm` vLLM's own
+backend of the CPU in fp32. A turn serves --requests prompts at once, of --prompt random tokens,
+never seen before, and --tokens new ones. Ratios are medians over the turns of figures of one turn;
+the program ends with status 1 if a ratio misses its floor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+OURS = "sendnn"
+LEAST_SPEED, MOST_WAIT = 1.2, 1.5  # times the tokens per second, times the time to a first token
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="build/serve-bench-model")
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--requests", type=int, default=8)
+    parser.add_argument("--prompt", type=int, default=128)
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--rivals", nargs="*", choices=("eager", "vllm"), default=["eager", "vllm"])
+    parser.add_argument("--profile", help="writes cProfile's statistics of the turns on the card")
+    parser.add_argument("--work", help=argparse.SUPPRESS)  # the process of one contestant
+    return parser.parse_args()
+
+
+# ---- the process of a contestant: a line in a turn, a line of JSON out
+
+
+def work(options: argparse.Namespace) -> None:
+    answers, sys.stdout = sys.stdout, sys.stderr
+    llm = _engine(options)
+    profile = None
+    if options.profile:
+        import cProfile
+
+        profile = cProfile.Profile()
+    print(json.dumps({"ready": True}), file=answers, flush=True)
+    for seed in sys.stdin:
+        if profile:
+            profile.enable()
+        measured = _turn(llm, options, int(seed))
+        if profile:
+            profile.disable()
+            profile.dump_stats(options.profile)
+        print(json.dumps(measured), file=answers, flush=True)
+
+
+def _engine(options: argparse.Namespace) -> Any:
+    os.environ.update(
+        VLLM_ENABLE_V1_MULTIPROCESSING="0", MASTER_ADDR="127.0.0.1", HF_HUB_OFFLINE="1",
+        MASTER_PORT=str(_free_port()), VLLM_LOGGING_LEVEL="WARNING",
+    )  # fmt: skip
+    settings: dict[str, Any] = {"disable_log_stats": False}
+    if options.work == "vllm":
+        os.environ.update(VLLM_PLUGINS="none", VLLM_CPU_KVCACHE_SPACE="1")
+        settings["dtype"] = "float32"
+    else:
+        os.environ["SENDNN_INFERENCE_DYNAMO_BACKEND"] = options.work
+        settings["max_num_batched_tokens"] = 128
+    from vllm import LLM
+
+    length = options.prompt + options.tokens
+    return LLM(options.model, max_model_len=-(-length // 64) * 64, max_num_seqs=options.requests,
+               seed=0, **settings)  # fmt: skip
+
+
+def _turn(llm: Any, options: argparse.Namespace, seed: int) -> dict[str, float]:
+    from vllm import SamplingParams
+
+    words = llm.llm_engine.model_config.get_vocab_size()
+    chosen = random.Random(seed)
+    prompts = [
+        {"prompt_token_ids": [chosen.randrange(5, words) for _ in range(options.prompt)]}
+        for _ in range(options.requests)
+    ]
+    sampling = SamplingParams(temperature=0, max_tokens=options.tokens, ignore_eos=True)
+    begin = time.perf_counter()
+    outputs = llm.generate(prompts, sampling, use_tqdm=False)
+    seconds = time.perf_counter() - begin
+    count = sum(len(o.outputs[0].token_ids) for o in outputs)
+    waits = [o.metrics.first_token_latency for o in outputs]
+    return {"tokens/s": count / seconds, "first token ms": 1e3 * statistics.mean(waits)}
+
+
+def _free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port: int = s.getsockname()[1]
+    return port
+
+
+# ---- the turns
+
+
+class Contestant:
+    def __init__(self, name: str, arguments: list[str]):
+        self.name = name
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, *arguments, "--work", name],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        begin = time.perf_counter()
+        self.read()
+        print(f"{name}: ready after {time.perf_counter() - begin:.1f} s", flush=True)
+
+    def read(self) -> dict[str, float]:
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"bench: {self.name} ended with status {self.process.wait()}")
+        found: dict[str, float] = json.loads(line)
+        return found
+
+    def turn(self, seed: int) -> dict[str, float]:
+        assert self.process.stdin
+        print(seed, file=self.process.stdin, flush=True)
+        return self.read()
+
+    def end(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def main() -> int:
+    options = parse()
+    if options.work:
+        work(options)
+        return 0
+    contestants = [Contestant(name, sys.argv[1:]) for name in (OURS, *options.rivals)]
+    turns: dict[str, list[dict[str, float]]] = {c.name: [] for c in contestants}
+    for seed in range(options.turns + 1):
+        for contestant in contestants:
+            turns[contestant.name].append(contestant.turn(seed))
+    for contestant in contestants:
+        contestant.end()
+    return 0 if show({name: found[1:] for name, found in turns.items()}) else 1
+
+
+def show(turns: dict[str, list[dict[str, float]]]) -> bool:
+    """Prints figures and ratios; whether all ratios are where they should be."""
+    fine = True
+    print(f"{'':8s}{'tokens/s':>10s}{'x':>8s}{'first ms':>10s}{'x':>8s}   (x: the card's to it)")
+    for name, found in turns.items():
+        cells = f"{name:8s}"
+        for figure in ("tokens/s", "first token ms"):
+            pairs = zip(turns[OURS], found, strict=True)
+            ratio = statistics.median(ours[figure] / its[figure] for ours, its in pairs)
+            cells += f"{statistics.median(t[figure] for t in found):10.1f}{ratio:8.2f}"
+            if name != OURS:
+                fine &= ratio >= LEAST_SPEED if figure == "tokens/s" else ratio <= MOST_WAIT
+        print(cells)
+    return fine
+
+
+if __name__ == "__main__":
+    sys.exit(main())
