@@ -48,6 +48,33 @@ def test_the_card_computes_the_definition(sizes, with_sinks):
     torch.testing.assert_close(_on_card(arguments), expected, **CLOSE)
 
 
+def _turned(x, angles):
+    """The rotary embedding of foundation-model-stack."""
+    pairs = x.float().unflatten(-1, (2, 32)).unsqueeze(-3)
+    return (pairs * angles).sum(-2).flatten(3).half()
+
+
+@pytest.mark.parametrize("batch, queries", [(8, 1), (1, 64)])
+def test_the_size_of_the_cache_does_not_matter(batch, queries):
+    """Only rows that are read move: also where the queries come in halves of a stick."""
+
+    def f(query, key, *rest):
+        query, key = (_turned(x, rest[-1]) for x in (query, key))
+        return torch.ops.spyre.paged_attention(query, key, *rest[:-1]), key.flatten(2)
+
+    moved = set()
+    for slots in (1024, 16384):
+        torch._dynamo.reset()
+        arguments = [*_arguments(batch, queries, 8, 4, 64, 128, slots), torch.rand(2, 2, 32)]
+        card = [a.to("spyre") if isinstance(a, torch.Tensor) else a for a in arguments]
+        result = torch.compile(f, dynamic=False, options={"default_results": True})(*card)
+        for ours, theirs in zip(result, f(*arguments), strict=True):
+            torch.testing.assert_close(ours.cpu(), theirs, **CLOSE)
+        moved.add(torch_spyre.last_report().bytes)
+    rows = 2 * batch * 128 * 4 * 64 * 2  # keys and values that are read
+    assert len(moved) == 1 and moved.pop() < rows * (1.2 if queries == 1 else 6)
+
+
 def test_a_query_that_sees_nothing_is_zero():
     arguments = _arguments(2, 3, 4, 2, 64, 64)
     for mask in arguments[6:8]:

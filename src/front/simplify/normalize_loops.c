@@ -8,7 +8,8 @@
 //
 // The columns of a matrix product stay whole where a cut would leave parts of sticks: heads of 32
 // would make every product over them twice as wide. Their readers change the stick instead
-// (relayout.c), which costs a copy of the result.
+// (relayout.c), which costs a copy of the result. So do factors that a product sums over as a
+// whole: halves of 32 that a rotary embedding writes would cut the rows of a KV cache, too.
 //
 // Cuts that meet in one op may be more than it can have loops for, or parts of dims that do not fit
 // together. Then cuts are stopped and all begins anew: results of products keep their dims, and
@@ -68,19 +69,55 @@ static bool keeps_columns(const loop_graph *loops, const restraint *held, uint32
     return held->product[buffer] && b->dim[d].stride == 1 && step % loop_lanes(b) != 0;
 }
 
-// Marks results of products and what is computed from them element by element.
+static bool passes_on(const loop_op *op)
+{
+    opfunc_kind kind = opfunc_describe(op->op)->kind;
+    return kind == OPFUNC_KIND_UNARY || kind == OPFUNC_KIND_BINARY;
+}
+
+static bool is_matmul(const loop_op *op)
+{
+    return opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL;
+}
+
+// True for an operand of which one loop walks all columns, element by element.
+static bool walks_columns(const loop_graph *loops, const loop_op *op, uint32_t k)
+{
+    const loop_access *access = &op->operand[k];
+    const loop_buffer *b = &loops->buffers.items[access->buffer];
+    bool walks = false;
+    for (uint32_t v = 0; v < op->var_count; v++)
+        walks |= access->stride[v] == 1 && op->extent[v] == b->dim[0].extent;
+    return walks && b->dim_count && b->dim[0].stride == 1;
+}
+
+// Marks what products read in whole columns, and that from which it is computed element by element.
+static void mark_factors(const loop_graph *loops, bool *product)
+{
+    bool *factor = ARENA_NEW(loop_scratch(loops), bool, loops->buffers.count);
+    for (uint32_t i = loops->ops.count; factor && i-- > 0;) {
+        const loop_op *op = &loops->ops.items[i];
+        uint32_t result = op->operand[op->operand_count - 1].buffer;
+        bool wanted = is_matmul(op) || (passes_on(op) && factor[result]);
+        for (uint32_t k = 0; wanted && k + 1 < op->operand_count; k++)
+            factor[op->operand[k].buffer] |= walks_columns(loops, op, k);
+    }
+    for (uint32_t b = 0; factor && b < loops->buffers.count; b++) product[b] |= factor[b];
+}
+
+// Marks results of products and what is computed from them element by element, and their factors.
 static const bool *mark_products(const loop_graph *loops)
 {
     bool *product = ARENA_NEW(loop_scratch(loops), bool, loops->buffers.count);
-    for (uint32_t i = 0; product && i < loops->ops.count; i++) {
+    if (!product) return NULL;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        opfunc_kind kind = opfunc_describe(op->op)->kind;
-        bool is = kind == OPFUNC_KIND_MATMUL;
-        bool passes = kind == OPFUNC_KIND_UNARY || kind == OPFUNC_KIND_BINARY;
-        for (uint32_t k = 0; passes && k + 1 < op->operand_count; k++)
+        bool is = is_matmul(op);
+        for (uint32_t k = 0; passes_on(op) && k + 1 < op->operand_count; k++)
             is |= product[op->operand[k].buffer];
         product[op->operand[op->operand_count - 1].buffer] |= is;
     }
+    mark_factors(loops, product);
     return product;
 }
 
@@ -200,7 +237,7 @@ static bool keep_products(const loop_graph *loops, bool *kept)
     bool more = false;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        if (opfunc_describe(op->op)->kind != OPFUNC_KIND_MATMUL) continue;
+        if (!is_matmul(op)) continue;
         uint32_t b = op->operand[op->operand_count - 1].buffer;
         more |= !kept[b];
         kept[b] = true;

@@ -59,6 +59,28 @@ static void normalize_loops__keeps_what_cuts_do_not_fit(void **state)
     front_run_end(&run);
 }
 
+// Halves of 32 that one op writes do not reach the product that sums over both.
+static void normalize_loops__factors_keep_their_columns(void **state)
+{
+    (void)state;
+    front_run run = front_run_begin();
+    spyre_view pairs = {3, {8, 2, 32}, {64, 1, 2}, 0}, halves = sizes_view(3, 8, 2, 32);
+    spyre_view rows = sizes_view(2, 8, 64, 0), result = sizes_view(2, 8, 128, 0);
+    uint32_t x = front_case_input(&run, sizes_view(3, 8, 32, 2));
+    uint32_t weight = front_case_input(&run, sizes_view(2, 64, 128, 0));
+    x = front_run_view(&run, x, SPYRE_DTYPE_F16, pairs);
+    uint32_t n = front_run_view(&run, front_case_unary(&run, "spyre.neg", x, halves),
+                                SPYRE_DTYPE_F16, rows);
+    uint32_t factor = front_case_unary(&run, "spyre.abs", n, rows);
+    front_case_output(&run,
+                      front_case_binary(&run, "spyre.batchmatmul", factor, weight, result));
+    loop_graph *loops = front_case_before(&run, 1, "propagate_layouts");
+    assert_string_equal(front_case_loops(loops, 0), "8 2 32");
+    assert_string_equal(front_case_loops(loops, 1), "8 2 32");
+    assert_string_equal(front_case_loops(loops, 2), "8 128 64");
+    front_run_end(&run);
+}
+
 static void normalize_loops__refuses_unrelated_factors(void **state)
 {
     (void)state;
@@ -82,6 +104,7 @@ int main(void)
         cmocka_unit_test(normalize_loops__cuts_a_flattened_dim),
         cmocka_unit_test(normalize_loops__cuts_travel_backwards),
         cmocka_unit_test(normalize_loops__keeps_what_cuts_do_not_fit),
+        cmocka_unit_test(normalize_loops__factors_keep_their_columns),
         cmocka_unit_test(normalize_loops__refuses_unrelated_factors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
