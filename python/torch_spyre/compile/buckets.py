@@ -251,8 +251,8 @@ class _Dims:
             return self._trailing(tensors[0].meta["val"]) == self._trailing(node.meta["val"])
         if op is _aten.expand.default:
             return True
-        if op is _aten.embedding.default:
-            return not self.of(tensors[0])
+        if op in (_aten.embedding.default, _aten.index.Tensor):
+            return not self.of(tensors[0])  # rows of a table, by numbers that do not meet
         if op is torch.ops.spyre.paged_attention.default:
             return all(set(self.of(a)) <= {0} for a in tensors) and not any(
                 self.of(a) for a in node.args[3:5]
