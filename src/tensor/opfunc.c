@@ -50,6 +50,9 @@ opfunc opfunc_named(const char *name)
     return reduces ? op : OPFUNC_NONE;
 }
 
+static const double PI = 3.14159265358979323846, LN2 = 0.69314718055994530942;
+static const double HALF_ROOT_TWO = 0.70710678118654752440;
+
 // NaN wins; equal values (zeros of either sign) give b, as the vector instructions of hosts do.
 static double larger(double a, double b)
 {
@@ -82,8 +85,7 @@ static double gated(double x, double gate)
 // erfc keeps the relative precision that 1 + erf(x) loses for negative x.
 static double gelu(double x)
 {
-    static const double half_root_two = 0.70710678118654752440;
-    return gated(x, 0.5 * erfc(-x * half_root_two));
+    return gated(x, 0.5 * erfc(-x * HALF_ROOT_TWO));
 }
 
 static double softplus(double x, double beta, double threshold)
@@ -99,36 +101,83 @@ static double clip(double x, double least, double most)
     return raised > most ? most : raised;
 }
 
-static double apply_unary(opfunc op, double x)
+// lgamma() without its sign, which is state of the process.
+static double log_gamma(double x)
 {
-    // The table is exhaustive for the kind; every other opfunc is a broken invariant.
+    int sign;
+    return lgamma_r(x, &sign);
+}
+
+// Newton's steps from below, where erf is concave, so that none goes too far; by the complement
+// where erf is near one.
+static double erf_inverse(double x)
+{
+    double size = fabs(x), y = size * sqrt(PI) / 2.0;
+    if (!(size < 1.0)) return size == 1.0 ? copysign((double)INFINITY, x) : (double)NAN;
+    for (int step = 0; step < 200; step++) {
+        double rest = size > 0.5 ? erfc(y) - (1.0 - size) : size - erf(y);
+        double change = rest * sqrt(PI) / 2.0 * exp(y * y);
+        y += change;
+        if (fabs(change) <= 1e-16 * y) break;
+    }
+    return copysign(y, x);
+}
+
+// sin(pi x), of the part of x that matters.
+static double sine_of_turns(double x)
+{
+    double part = remainder(x, 2.0);
+    if (fabs(part) > 0.5) part = copysign(1.0, part) - part;
+    return sin(PI * part);
+}
+
+// Python's x % y: the sign of y.
+static double remainder_of(double x, double y)
+{
+    double rest = fmod(x, y);
+    return rest != 0.0 && (y < 0.0) != (rest < 0.0) ? rest + y : rest;
+}
+
+// Python's x // y, as exact as its remainder.
+static double floor_quotient(double x, double y)
+{
+    if (y == 0.0) return x / y;
+    double rest = fmod(x, y), quotient = (x - rest) / y;
+    if (rest != 0.0 && (y < 0.0) != (rest < 0.0)) quotient -= 1.0;
+    if (quotient == 0.0) return copysign(0.0, x / y);
+    double below = floor(quotient);
+    return quotient - below > 0.5 ? below + 1.0 : below;
+}
+
+// log of e^x + e^y in units of `unit`: of 2 with ln 2.
+static double log_sum(double x, double y, double unit)
+{
+    double most = larger(x, y), way = fabs(x - y);
+    if (isnan(most) || isinf(most)) return most;
+    return most + log1p(exp(-way * unit)) / unit;
+}
+
+static double x_log(double x, double y, double logarithm)
+{
+    if (isnan(y)) return y;
+    return x == 0.0 ? 0.0 : x * logarithm;
+}
+
+// Of integers as doubles.
+static int64_t bits(double x)
+{
+    return (int64_t)x;
+}
+
+static double apply_formula(opfunc op, double x, double y, double p, double q)
+{
     switch ((int)op) {
-#define OPFUNC_FORMULA(id, formula) case OPFUNC_##id: return formula;
+#define OPFUNC_FORMULA(id, formula) \
+    case OPFUNC_##id: return (double)(formula);
 #include "tensor/opfunc.def"
     default: break;
     }
-    assert(false && "a unary opfunc");
-    return 0.0;
-}
-
-static double apply_binary(opfunc op, double a, double b)
-{
-    switch ((int)op) {
-    case OPFUNC_ADD: return a + b;
-    case OPFUNC_SUB: return a - b;
-    case OPFUNC_MUL: return a * b;
-    case OPFUNC_REALDIV: return a / b;
-    case OPFUNC_MAXIMUM: return larger(a, b);
-    case OPFUNC_MINIMUM: return smaller(a, b);
-    case OPFUNC_EQUAL: return a == b ? 1.0 : 0.0;
-    case OPFUNC_NOTEQUAL: return a != b ? 1.0 : 0.0;
-    case OPFUNC_LESSERTHAN: return a < b ? 1.0 : 0.0;
-    case OPFUNC_LESSEREQUAL: return a <= b ? 1.0 : 0.0;
-    case OPFUNC_GREATERTHAN: return a > b ? 1.0 : 0.0;
-    case OPFUNC_GREATEREQUAL: return a >= b ? 1.0 : 0.0;
-    default: break;
-    }
-    assert(false && "a binary opfunc");
+    assert(false && "an opfunc with a formula");
     return 0.0;
 }
 
@@ -151,17 +200,16 @@ double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float
 {
     const opfunc_info *info = opfunc_describe(op);
     assert(count >= info->least_inputs && count <= info->most_inputs);
+    double x = inputs[0], y = count > 1 ? inputs[1] : 0.0;
     switch (info->kind) {
-    case OPFUNC_KIND_UNARY: return positive_nan(apply_unary(op, inputs[0]));
-    case OPFUNC_KIND_BINARY: return positive_nan(apply_binary(op, inputs[0], inputs[1]));
-    case OPFUNC_KIND_TERNARY: return inputs[0] != 0.0 ? inputs[1] : inputs[2];
-    case OPFUNC_KIND_COPY: return inputs[0];
+    case OPFUNC_KIND_UNARY:
+    case OPFUNC_KIND_BINARY: return positive_nan(apply_formula(op, x, y, 0.0, 0.0));
     case OPFUNC_KIND_PARAMETRIC: {
         double first = (double)parameters[0], second = (double)parameters[1];
-        double x = inputs[0];
-        return positive_nan(op == OPFUNC_CLIP ? clip(x, first, second)
-                                              : softplus(x, first, second));
+        return positive_nan(apply_formula(op, x, y, first, second));
     }
+    case OPFUNC_KIND_TERNARY: return x != 0.0 ? y : inputs[2];
+    case OPFUNC_KIND_COPY: return x;
     case OPFUNC_KIND_NORM:
         if (op == OPFUNC_LAYERNORMNORM) return positive_nan(layernormnorm(inputs, count));
         break;

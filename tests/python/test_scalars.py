@@ -101,6 +101,24 @@ CALLS = {
     "aten.baddbmm.default": [
         lambda d, s: torch.baddbmm(_batch(d, 0), _batch(d, 1), _batch(d, 2), beta=s, alpha=3 * s),
     ],
+    "aten.fmod.Tensor": [lambda d, s: aten.fmod.Tensor(_x(d), torch.tensor(s))],
+    "aten.fmod.Scalar": [lambda d, s: aten.fmod.Scalar(_x(d), s)],
+    "aten.remainder.Tensor": [lambda d, s: aten.remainder.Tensor(_x(d), torch.tensor(s))],
+    "aten.remainder.Scalar": [lambda d, s: aten.remainder.Scalar(_x(d), s)],
+    "aten.remainder.Scalar_Tensor": [lambda d, s: aten.remainder.Scalar_Tensor(s, _x(d))],
+    "aten.floor_divide.default": [lambda d, s: aten.floor_divide(_x(d), torch.tensor(s))],
+    "aten.floor_divide.Scalar": [lambda d, s: aten.floor_divide.Scalar(_x(d), s)],
+    "aten.div.Tensor_mode": [
+        lambda d, s: aten.div.Tensor_mode(_x(d), torch.tensor(s), rounding_mode="floor"),
+    ],
+    "aten.div.Scalar_mode": [
+        lambda d, s: aten.div.Scalar_mode(_x(d), s, rounding_mode="trunc"),
+    ],
+    "aten.copysign.Scalar": [lambda d, s: aten.copysign.Scalar(_x(d), s)],
+    "aten.xlogy.Scalar_Self": [lambda d, s: aten.xlogy.Scalar_Self(s, _x(d))],
+    "aten.xlogy.Scalar_Other": [lambda d, s: aten.xlogy.Scalar_Other(_x(d), s)],
+    "aten.special_xlog1py.self_scalar": [lambda d, s: aten.special_xlog1py(s, _x(d))],
+    "aten.special_xlog1py.other_scalar": [lambda d, s: aten.special_xlog1py(_x(d), s)],
     "aten.fill.Scalar": [lambda d, s: aten.fill.Scalar(_x(d), s)],
     "aten.constant_pad_nd.default": [lambda d, s: aten.constant_pad_nd(_x(d), [1, 2], s)],
 } | {
@@ -111,6 +129,20 @@ CALLS = {
     ]
     for name in ("eq", "ne", "lt", "le", "gt", "ge")
     for overload in ("Scalar", "Tensor")
+}  # fmt: skip
+
+# The same of integers.
+OF_INTEGERS = {
+    f"aten.bitwise_{name}.{overload}": (
+        (lambda x, s, name=name: getattr(aten, f"bitwise_{name}").Scalar(x, s))
+        if overload == "Scalar"
+        else (lambda x, s, name=name: getattr(aten, f"bitwise_{name}").Scalar_Tensor(s, x))
+    )
+    for name in ("and", "or", "xor")
+    for overload in ("Scalar", "Scalar_Tensor")
+} | {
+    "aten.remainder.Scalar": lambda x, s: x % s,
+    "aten.floor_divide.default": lambda x, s: x // s,
 }  # fmt: skip
 
 # Numbers that are part of a program, and why.
@@ -125,8 +157,9 @@ FIXED = {
     "aten.linalg_vector_norm.default": "the order chooses the operations",
     "aten.norm.Scalar": "the order chooses the operations",
     "aten.norm.ScalarOpt_dim": "the order chooses the operations",
-    "aten.bitwise_and.Scalar": "of bool only",
-    "aten.bitwise_or.Scalar": "of bool only",
+    "aten.threshold.default": "parameters of an opfunc stand in instructions",
+    "aten.hardshrink.default": "parameters of an opfunc stand in instructions",
+    "aten.softshrink.default": "parameters of an opfunc stand in instructions",
     "aten.arange.default": "ends and steps are sizes",
     "aten.arange.start": "ends and steps are sizes",
     "aten.arange.start_step": "ends and steps are sizes",
@@ -174,10 +207,20 @@ def test_every_operator_with_a_number_is_listed():
         packet, overload = name.removeprefix("aten.").split(".")
         schema = getattr(getattr(aten, packet), overload)._schema
         has_number = any("number" in str(a.type).lower() for a in schema.arguments)
-        known = name in CALLS or name in FIXED or packet in MADE_BY_ALLOCATION
+        parametric = name in CALLS or name in OF_INTEGERS or packet in MADE_BY_ALLOCATION
+        known = parametric or name in FIXED
         assert known or not has_number, name
         if any(_C.op_scalars(name, len(schema.arguments))):
-            assert name in CALLS or packet in MADE_BY_ALLOCATION, name
+            assert parametric, name
+
+
+@pytest.mark.parametrize("name", OF_INTEGERS)
+def test_one_program_serves_all_integers(name, counted):
+    x = torch.arange(-40, 40)
+    for number in (3, 7, 12, 100):
+        expected = OF_INTEGERS[name](x, number)
+        assert torch.equal(OF_INTEGERS[name](x.to("spyre"), number).cpu(), expected)
+    assert len(counted) == 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=["float16", "float32"])

@@ -63,7 +63,12 @@ def _empty_permuted(
     return stored.permute([physical_layout.index(dim) for dim in range(len(size))])
 
 
+def _celu(x: torch.Tensor, alpha: float = 1.0) -> torch.Tensor:
+    return _aten.elu.default(x, alpha, 1, 1 / alpha)
+
+
 _PARTS: Table = {
+    _aten.celu.default: _celu,
     _aten.empty_permuted.default: _empty_permuted,
     _aten.copy.default: _copy,
     _aten.slice_scatter.default: _without_gaps(_aten.slice_scatter.default),

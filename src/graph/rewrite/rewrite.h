@@ -45,8 +45,9 @@ typedef spyre_status (*rewrite_handler)(rewriter *r);
 
 // Whether the node's row has a UNARY opfunc that takes the dtype of its result: rewrite_unary().
 bool rewrite_is_unary(const rewriter *r);
-// Whether the rules allow an opfunc.
+// Whether the rules allow an opfunc; UNSUPPORTED with its name when they do not.
 bool rewrite_allows(const rewriter *r, opfunc op);
+SPYRE_MUST_CHECK spyre_status rewrite_expect_allowed(const rewriter *r, opfunc op);
 
 // Arguments of the node. A tensor argument is on the card, has constant sizes and elements.
 SPYRE_MUST_CHECK spyre_status rewrite_tensor(rewriter *r, uint32_t index, tensor *out);
@@ -99,7 +100,7 @@ SPYRE_MUST_CHECK spyre_status make_with_number(rewriter *r, aten_op op, const te
                                                tensor *out);
 SPYRE_MUST_CHECK spyre_status make_where(rewriter *r, const tensor *condition, const tensor *x,
                                          const tensor *y, const tensor *into, tensor *out);
-// clip and softplus.
+// An opfunc of x and two parameters.
 SPYRE_MUST_CHECK spyre_status make_parametric(rewriter *r, aten_op op, const tensor *x,
                                               double first, double second, const tensor *into,
                                               tensor *out);

@@ -29,15 +29,75 @@ static spyre_status factor_of_half(rewriter *r, uint32_t index, double otherwise
     return status_new(SPYRE_UNSUPPORTED, "argument %u is no finite number", index);
 }
 
+static bool is_half(const tensor *x)
+{
+    return x->dtype == SPYRE_DTYPE_F16 || x->dtype == SPYRE_DTYPE_BF16;
+}
+
+// A slope that is a parameter lies between 0 and 1 (scalar_rule.def), so that x is the larger above
+// 0 and slope * x below.
 spyre_status rewrite_leaky_relu(rewriter *r)
 {
     tensor x, above, below, scaled, into;
     graph_number slope;
     TRY(load(r, &x, &into));
+    TRY(graph_arg_number(r->source, r->node, 1, 0.01, &slope));
+    if (slope.value > 0 && slope.value < 1) {
+        TRY(make_with_number(r, ATEN_SPYRE_MUL, &x, &slope, NULL, &scaled));
+        return make_binary(r, ATEN_SPYRE_MAXIMUM, &x, &scaled, &into, NULL);
+    }
+    if (is_half(&x))
+        return make_parametric(r, ATEN_SPYRE_LEAKYRELUFWD, &x, slope.value, 0, &into, NULL);
     TRY(factor_of_half(r, 1, 0.01, &slope));
     TRY(make_halves(r, &x, &above, &below));
     TRY(make_with_number(r, ATEN_SPYRE_MUL, &below, &slope, NULL, &scaled));
     return make_binary(r, ATEN_SPYRE_ADD, &above, &scaled, &into, NULL);
+}
+
+// An opfunc with the numbers behind x as parameters.
+static spyre_status apply_parameters(rewriter *r, double first, double second)
+{
+    tensor x, into;
+    opfunc op = aten_describe((aten_op)r->from->op)->opfunc;
+    TRY(rewrite_expect_allowed(r, op));
+    TRY(load(r, &x, &into));
+    return make_parametric(r, native_of(op), &x, first, second, &into, NULL);
+}
+
+spyre_status rewrite_threshold(rewriter *r)
+{
+    double threshold, value;
+    TRY(graph_arg_real(r->source, r->node, 1, 0, &threshold));
+    TRY(graph_arg_real(r->source, r->node, 2, 0, &value));
+    return apply_parameters(r, threshold, value);
+}
+
+spyre_status rewrite_shrink(rewriter *r)
+{
+    double lambda;
+    TRY(graph_arg_real(r->source, r->node, 1, 0.5, &lambda));
+    return apply_parameters(r, lambda, 0);
+}
+
+// To multiples of 10^-decimals: the larger power of ten is exact.
+spyre_status rewrite_round_decimals(rewriter *r)
+{
+    int64_t decimals;
+    TRY(graph_arg_int(r->source, r->node, 1, 0, &decimals));
+    double power = pow(10, fabs((double)decimals));
+    return decimals < 0 ? apply_parameters(r, 1, power) : apply_parameters(r, power, 1);
+}
+
+spyre_status rewrite_logit(rewriter *r)
+{
+    tensor x, into;
+    double eps;
+    TRY(rewrite_expect_allowed(r, OPFUNC_LOGIT));
+    TRY(load(r, &x, &into));
+    TRY(graph_arg_real(r->source, r->node, 1, -1, &eps));
+    if (eps >= 0 && is_half(&x))
+        TRY(make_parametric(r, ATEN_SPYRE_CLIP, &x, eps, 1 - eps, NULL, &x));
+    return make_unary(r, ATEN_SPYRE_LOGIT, &x, &into, NULL);
 }
 
 spyre_status rewrite_prelu(rewriter *r)
@@ -100,6 +160,9 @@ spyre_status rewrite_elu(rewriter *r)
     TRY(factor_of_half(r, 1, 1, &alpha));
     TRY(factor_of_half(r, 2, 1, &scale));
     TRY(factor_of_half(r, 3, 1, &input_scale));
+    bool is_plain = alpha.value == 1 && scale.value == 1 && input_scale.value == 1;
+    if (is_plain && is_half(&x) && rewrite_allows(r, OPFUNC_ELU))
+        return make_unary(r, ATEN_SPYRE_ELU, &x, &into, NULL);
     TRY(make_halves(r, &x, &above, &below));
     if (input_scale.value != 1)
         TRY(make_with_number(r, ATEN_SPYRE_MUL, &below, &input_scale, NULL, &below));

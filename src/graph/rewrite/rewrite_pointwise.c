@@ -18,6 +18,13 @@ static aten_op row_native(const rewriter *r)
     return native_of(row_opfunc(r));
 }
 
+spyre_status rewrite_expect_allowed(const rewriter *r, opfunc op)
+{
+    if (rewrite_allows(r, op)) return NULL;
+    const char *name = opfunc_describe(op)->name;
+    return status_new(SPYRE_UNSUPPORTED, "%s is no published opfunc", name);
+}
+
 // The node's result and its first operand in that dtype.
 static spyre_status load_unary(rewriter *r, tensor *x, tensor *into)
 {
@@ -41,11 +48,7 @@ bool rewrite_is_unary(const rewriter *r)
 spyre_status rewrite_unary(rewriter *r)
 {
     tensor x, into;
-    opfunc op = row_opfunc(r);
-    if (!rewrite_allows(r, op)) {
-        const char *name = opfunc_describe(op)->name;
-        return status_new(SPYRE_UNSUPPORTED, "%s is no published opfunc", name);
-    }
+    TRY(rewrite_expect_allowed(r, row_opfunc(r)));
     TRY(load_unary(r, &x, &into));
     return make_unary(r, row_native(r), &x, &into, NULL);
 }
@@ -215,6 +218,7 @@ spyre_status rewrite_clamp_tensor(rewriter *r)
 spyre_status rewrite_binary(rewriter *r)
 {
     tensor x, y, into;
+    TRY(rewrite_expect_allowed(r, row_opfunc(r)));
     TRY(load_unary(r, &x, &into));
     TRY(rewrite_operand(r, 1, into.dtype, &y));
     return make_binary(r, row_native(r), &x, &y, &into, NULL);
@@ -291,61 +295,6 @@ spyre_status rewrite_lerp(rewriter *r)
     return make_binary(r, ATEN_SPYRE_ADD, &rest, &weight, &into, NULL);
 }
 
-// x^(2^doublings): squared again and again.
-static spyre_status power_of_two(rewriter *r, const tensor *x, int doublings, const tensor *into,
-                                 tensor *out)
-{
-    tensor power = *x;
-    for (int i = 0; i < doublings; i++) {
-        bool last = i + 1 == doublings;
-        TRY(make_binary(r, ATEN_SPYRE_MUL, &power, &power, last ? into : NULL, &power));
-    }
-    *out = power;
-    return NULL;
-}
-
-spyre_status rewrite_pow(rewriter *r)
-{
-    tensor x, power, into;
-    double exponent;
-    TRY(load_unary(r, &x, &into));
-    TRY(graph_arg_real(r->source, r->node, 1, 1, &exponent));
-    if (exponent == 0) return make_full(r, 1, into.dtype, &into.view, &into, NULL);
-    if (exponent == 1) return make_copy(r, &x, &into, NULL);
-    if (exponent == 2) return power_of_two(r, &x, 1, &into, &power);
-    if (exponent == 4) return power_of_two(r, &x, 2, &into, &power);
-    if (exponent == 0.5) return make_unary(r, ATEN_SPYRE_SQRT, &x, &into, NULL);
-    if (exponent == -0.5) return make_unary(r, ATEN_SPYRE_RSQRT, &x, &into, NULL);
-    if (exponent == -1) return make_unary(r, ATEN_SPYRE_RECIPROCAL, &x, &into, NULL);
-    if (exponent != 3 && exponent != -2) {
-        return status_new(SPYRE_UNSUPPORTED, "pow with exponent %g", exponent);
-    }
-    TRY(power_of_two(r, &x, 1, NULL, &power));
-    if (exponent == -2) return make_unary(r, ATEN_SPYRE_RECIPROCAL, &power, &into, NULL);
-    return make_binary(r, ATEN_SPYRE_MUL, &power, &x, &into, NULL);
-}
-
-// base ^ x, of the base in the dtype of x, of which PyTorch makes it a tensor. The logarithm's
-// rounding grows with x, which 16 bits do not show and 32 would.
-spyre_status rewrite_power_of(rewriter *r)
-{
-    tensor x, into;
-    graph_number base;
-    TRY(rewrite_result(r, 0, &into));
-    TRY(graph_arg_number(r->source, r->node, 0, 0, &base));
-    if (into.dtype != SPYRE_DTYPE_F16 && into.dtype != SPYRE_DTYPE_BF16)
-        return status_new(SPYRE_UNSUPPORTED, "powers in %s", spyre_dtype_name(into.dtype));
-    base.form = into.dtype == SPYRE_DTYPE_F16 ? SPYRE_SCALAR_LOG_F16 : SPYRE_SCALAR_LOG_BF16;
-    double logarithm = scalar_apply(base.form, base.value);
-    if (!isfinite(logarithm) || logarithm == 0)
-        return status_new(SPYRE_UNSUPPORTED, "powers of %g", base.value);
-    if (!base.scalar) base = (graph_number){.value = logarithm};
-    TRY(rewrite_operand(r, 1, SPYRE_DTYPE_F32, &x));
-    TRY(make_with_number(r, ATEN_SPYRE_MUL, &x, &base, NULL, &x));
-    TRY(make_unary(r, ATEN_SPYRE_EXP, &x, NULL, &x));
-    return make_cast(r, &x, into.dtype, &into, NULL);
-}
-
 spyre_status rewrite_compare(rewriter *r)
 {
     tensor x, y, into;
@@ -370,6 +319,10 @@ spyre_status rewrite_isinf(rewriter *r)
     tensor x, size, into;
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_tensor(r, 0, &x));
+    if (r->from->op == ATEN_ISPOSINF)
+        return make_with(r, ATEN_SPYRE_EQUAL, &x, INFINITY, &into, NULL);
+    if (r->from->op == ATEN_ISNEGINF)
+        return make_with(r, ATEN_SPYRE_EQUAL, &x, -INFINITY, &into, NULL);
     TRY(make_unary(r, ATEN_SPYRE_ABS, &x, NULL, &size));
     return make_with(r, ATEN_SPYRE_EQUAL, &size, INFINITY, &into, NULL);
 }
@@ -382,35 +335,49 @@ spyre_status rewrite_logical_not(rewriter *r)
     return make_with(r, ATEN_SPYRE_EQUAL, &x, 0, &into, NULL);
 }
 
-spyre_status rewrite_logical(rewriter *r)
+spyre_status rewrite_signbit(rewriter *r)
+{
+    tensor x, sign, into;
+    TRY(rewrite_expect_allowed(r, OPFUNC_SIGNBIT));
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_tensor(r, 0, &x));
+    TRY(make_unary(r, ATEN_SPYRE_SIGNBIT, &x, NULL, &sign));
+    return make_cast(r, &sign, into.dtype, &into, NULL);
+}
+
+static spyre_status logical(rewriter *r, opfunc op)
 {
     tensor x, y, into;
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, SPYRE_DTYPE_BOOL, &x));
     TRY(rewrite_operand(r, 1, SPYRE_DTYPE_BOOL, &y));
-    return make_binary(r, row_native(r), &x, &y, &into, NULL);
+    return make_binary(r, native_of(op), &x, &y, &into, NULL);
 }
 
-static spyre_status expect_bool(const tensor *into, const char *what)
+spyre_status rewrite_logical(rewriter *r)
 {
-    if (into->dtype == SPYRE_DTYPE_BOOL) return NULL;
-    return status_new(SPYRE_UNSUPPORTED, "%s on %s", what, spyre_dtype_name(into->dtype));
+    return logical(r, row_opfunc(r));
 }
 
 spyre_status rewrite_bitwise_not(rewriter *r)
 {
-    tensor into;
-    TRY(rewrite_result(r, 0, &into));
-    TRY(expect_bool(&into, "bitwise not"));
-    return rewrite_logical_not(r);
+    tensor x, ones, into;
+    TRY(load_unary(r, &x, &into));
+    if (into.dtype == SPYRE_DTYPE_BOOL) return rewrite_logical_not(r);
+    TRY(make_constant(r, -1, into.dtype, &ones));
+    return make_binary(r, ATEN_SPYRE_SUB, &ones, &x, &into, NULL);
 }
 
+// Of bools they are those of logic.
 spyre_status rewrite_bitwise(rewriter *r)
 {
     tensor into;
+    opfunc op = row_opfunc(r);
     TRY(rewrite_result(r, 0, &into));
-    TRY(expect_bool(&into, "bitwise operation"));
-    return rewrite_logical(r);
+    if (into.dtype != SPYRE_DTYPE_BOOL) return rewrite_binary(r);
+    return logical(r, op == OPFUNC_BITAND  ? OPFUNC_MUL
+                      : op == OPFUNC_BITOR ? OPFUNC_MAXIMUM
+                                           : OPFUNC_NOTEQUAL);
 }
 
 spyre_status rewrite_where(rewriter *r)
