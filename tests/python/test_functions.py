@@ -130,6 +130,17 @@ def test_of_integers(name, dtype):
         assert torch.equal(form(x.to("spyre")).cpu(), OF_INTEGERS[name](x))
 
 
+def test_ranges_of_quotients_and_bits_keep_a_graph_on_the_card():
+    """Products of what has a bound stay within 32 bits."""
+
+    def function(x):
+        return (x % 64) * (x // 2**20) + (x & 255) * (torch.fmod(x, 100) | 15)
+
+    x = torch.randint(-(2**31), 2**31, (9, 70))
+    for form in forms(function):
+        assert torch.equal(form(x.to("spyre")).cpu(), function(x))
+
+
 @pytest.mark.parametrize("name", ("sinc", "pow 2.5", "leaky_relu 3", "elu", "threshold", "round 1"))
 def test_one_kernel(name):
     function, numbers = UNARY[name]
@@ -138,10 +149,15 @@ def test_one_kernel(name):
     assert torch_spyre.last_report().kernels == 1
 
 
-@pytest.mark.parametrize(
-    "function", (lambda x, s: x % s, lambda x, s: F.leaky_relu(x, s), torch.xlogy), ids=str
-)
-def test_numbers_are_parameters(function):
+PARAMETERS = {
+    "remainder": lambda x, s: x % s, "leaky_relu": lambda x, s: F.leaky_relu(x, s),
+    "xlogy": torch.xlogy,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_numbers_are_parameters(name):
+    function = PARAMETERS[name]
     x = positive(4, 64).half().to("spyre")
     function(x, 0.25)
     programs = len(torch_spyre.eager.dispatch.programs)
@@ -155,6 +171,7 @@ def test_integers_divided_by_what_may_be_0_are_the_hosts():
     x = torch.arange(5)
     for function in (torch.floor_divide, torch.remainder, torch.fmod):
         assert torch.equal(function(x.to("spyre"), x.to("spyre") + 1).cpu(), function(x, x + 1))
+        assert torch.equal(function(x.to("spyre"), -1).cpu(), function(x, -1))
         for zero in (0, torch.zeros(5, dtype=torch.int64).to("spyre")):
             with pytest.raises(RuntimeError, match="ZeroDivision"):
                 function(x.to("spyre"), zero)

@@ -5,11 +5,12 @@ target is an overload, and its arguments are values of every kind."""
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from .dispatch import OpOverload
+from .dispatch import OperatorBase, OpOverload, without_autocast, without_modes
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)  # sizes and conditions that are traced
 
@@ -34,3 +35,21 @@ def arguments_of(node: torch.fx.Node) -> tuple[Any, ...]:
 def results_of(graph: torch.fx.Graph) -> tuple[Any, ...]:
     """What the graph returns: nodes and constants."""
     return tuple(arguments_of(graph.output_node())[0])
+
+
+def trace(
+    function: Callable[..., Any],
+    tensors: Sequence[torch.Tensor],
+    decompositions: Mapping[OperatorBase, Callable[..., Any]],
+) -> torch.fx.GraphModule:
+    """The ATen graph of function(*tensors), without writes into tensors. The tensors are not read;
+    what the function raises of them is raised here."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    traced = torch.func.functionalize(function, remove="mutations")
+    table: dict[Any, Callable[..., Any]] = dict(decompositions)
+    tracer = make_fx(traced, decomposition_table=table, tracing_mode="fake")
+    with torch.no_grad(), without_modes(), without_autocast():
+        gm: torch.fx.GraphModule = tracer(*tensors)
+    gm.graph.eliminate_dead_code()
+    return gm

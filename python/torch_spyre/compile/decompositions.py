@@ -64,7 +64,8 @@ def _empty_permuted(
 
 
 def _celu(x: torch.Tensor, alpha: float = 1.0) -> torch.Tensor:
-    return _aten.elu.default(x, alpha, 1, 1 / alpha)
+    result: torch.Tensor = _aten.elu.default(x, alpha, 1, 1 / alpha)
+    return result
 
 
 _PARTS: Table = {

@@ -88,6 +88,38 @@ def _running_sum(x: Range, size: torch.Size, dim: int) -> Range:
     return _hull([x[0], x[1], count * x[0], count * x[1]])
 
 
+def _remainder(_x: Range, divisor: int) -> Range:
+    return (0, divisor - 1) if divisor > 0 else (divisor + 1, 0)
+
+
+def _signed_rest(x: Range, divisor: int) -> Range:
+    most = abs(divisor) - 1
+    return max(-most, min(x[0], 0)), min(most, max(x[1], 0))
+
+
+def _quotient(x: Range, divisor: int) -> Range:
+    return _hull([x[0] // divisor, x[1] // divisor, -(-x[0] // divisor), -(-x[1] // divisor)])
+
+
+def _bits(x: Range, y: Range) -> Range:
+    """Of or and xor: as many bits as the longer operand has."""
+    bits = max((int(end) if end >= 0 else ~int(end)).bit_length() for end in (*x, *y))
+    return (0 if min(x[0], y[0]) >= 0 else -(2**bits)), 2**bits - 1
+
+
+def _common_bits(x: Range, y: Range) -> Range:
+    """Of and: no more than an operand that has no sign."""
+    most = [end for least, end in (x, y) if least >= 0]
+    return (0, min(most)) if most else _bits(x, y)
+
+
+# By a number that is not 0.
+_DIVISIONS: dict[str, Callable[[Range, int], Range]] = {
+    "remainder": _remainder, "fmod": _signed_rest, "floor_divide": _quotient, "div": _quotient,
+}  # fmt: skip
+_BITWISE: dict[str, Callable[[Range, Range], Range]] = {
+    "bitwise_and": _common_bits, "bitwise_or": _bits, "bitwise_xor": _bits,
+}  # fmt: skip
 _RULES: dict[str, Callable[..., Range]] = {
     "add": lambda values, x, y: _sum(x, y, values[2]),
     "sub": lambda values, x, y: _sum(x, y, -values[2]),
@@ -322,6 +354,11 @@ class Watch:
             bounds = [None if bound is None else self._argument(bound, known, found)
                       for bound in (*arguments[1:3], None, None)]  # fmt: skip
             return _clamped(self._argument(arguments[0], known, found), bounds[0], bounds[1])
+        if name in _DIVISIONS and type(arguments[1]) is int and arguments[1] != 0:
+            return _DIVISIONS[name](self._argument(arguments[0], known, found), arguments[1])
+        if name in _BITWISE:
+            x, y = [self._argument(argument, known, found) for argument in arguments[:2]]
+            return _BITWISE[name](x, y)
         if name not in _KEEPING:
             return None
         leaves = [leaf for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.fx.Node)]

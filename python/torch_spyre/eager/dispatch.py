@@ -199,7 +199,9 @@ class _Operator:
         try:
             return self._build(values, marked, tensors), None
         except _C.Unsupported as refusal:
-            return None, str(refusal)
+            if marked is not values or any(tensor.numel() == 0 for tensor in tensors):
+                return None, str(refusal)
+            return self._build_of_parts(values, tensors, str(refusal))
 
     def _build(self, values: list[Any], marked: list[Any], tensors: Sequence[Tensor]) -> _Program:
         results = results_of(self.op, values)
@@ -225,28 +227,50 @@ class _Operator:
         name = f"sdsc_fused_{self.op.overloadpacket.__name__}"
         with torch.profiler.record_function(f"dxp_standalone:{name}"):
             executable = _compile_node(graph)
-        segment = executable.segment(0)
-        order = {value: index for index, value in enumerate(segment["outputs"])}
-        return _Program(
-            executable,
-            [places[value] for value in segment["inputs"]],
-            [order[value] for value in outputs],
-            not isinstance(results, (tuple, list)),
-            integers.is_at_risk(self.op, values),
+        at_risk = integers.is_at_risk(self.op, values)
+        return _program(
+            executable, places, outputs, not isinstance(results, (tuple, list)), at_risk
         )
+
+    def _build_of_parts(self, values: list[Any], tensors: Sequence[Tensor], refusal: str) -> _Known:
+        """The program of the operator's decomposition, or None and the reason; `refusal` says why
+        the operator as a whole has none."""
+        from . import decomposed
+
+        try:
+            parts = decomposed.parts_of(self.op, values, tensors)
+            if parts is None:
+                return None, refusal
+            executable = _compile_node(parts.graph)
+        except _C.Unsupported as reason:
+            return None, str(reason)
+        places = list(range(len(tensors)))
+        return _program(executable, places, parts.outputs, parts.single, False), None
+
+
+def _program(
+    executable: _C.Executable, places: list[int], outputs: list[int], single: bool, at_risk: bool
+) -> _Program:
+    """`places` are the tensors of the call that the graph's inputs are, `outputs` ids of values."""
+    segment = executable.segment(0)
+    order = {value: index for index, value in enumerate(segment["outputs"])}
+    inputs = [places[value] for value in segment["inputs"]]
+    return _Program(executable, inputs, [order[value] for value in outputs], single, at_risk)
 
 
 def _compile_node(graph: _C.Graph) -> _C.Executable:
-    """The one card segment of a graph of one node; Unsupported with the rule that forbids it."""
+    """The one card segment of an operator's graph; Unsupported with the rule that forbids it."""
     try:
         executable = handover.compile_graph(graph, host_fallback=True)
     except ValueError as wrong:
         # The call breaks a rule of the operator that PyTorch's meta kernel does not look at. Its
         # CPU kernel does, and says so in PyTorch's class.
         raise _C.Unsupported(str(wrong)) from wrong
-    node = nodes_of(executable)[0]
-    if node.layer == "host":
-        raise _C.Unsupported(node.reason)
+    nodes = nodes_of(executable)
+    for node in nodes:
+        if node.layer == "host":
+            part = f"its decomposition has {node.op}: " if len(nodes) > 1 else ""
+            raise _C.Unsupported(f"{part}{node.reason}")
     if executable.segment_count() != 1:
         raise _C.Unsupported(f"it became {executable.segment_count()} segments")
     return executable

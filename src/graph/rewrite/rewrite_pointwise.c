@@ -364,6 +364,8 @@ spyre_status rewrite_bitwise_not(rewriter *r)
     tensor x, ones, into;
     TRY(load_unary(r, &x, &into));
     if (into.dtype == SPYRE_DTYPE_BOOL) return rewrite_logical_not(r);
+    if (!is_integer(&into))
+        return status_new(SPYRE_UNSUPPORTED, "bitwise not on %s", spyre_dtype_name(into.dtype));
     TRY(make_constant(r, -1, into.dtype, &ones));
     return make_binary(r, ATEN_SPYRE_SUB, &ones, &x, &into, NULL);
 }

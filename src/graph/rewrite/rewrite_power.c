@@ -68,7 +68,8 @@ spyre_status rewrite_power_of(rewriter *r)
 
 // --- Quotients and remainders
 
-// Integers are divided by numbers alone, which are known not to be 0: the CPU raises then.
+// Integers are divided by numbers alone, which are known not to be 0, where the CPU raises, nor -1,
+// by which the least of 32 bits leaves them.
 static spyre_status expect_divisor(const rewriter *r, spyre_dtype dtype)
 {
     bool is_integer = dtype == SPYRE_DTYPE_I64 || dtype == SPYRE_DTYPE_I32;
@@ -78,7 +79,8 @@ static spyre_status expect_divisor(const rewriter *r, spyre_dtype dtype)
     if (divisor->kind == SPYRE_ARG_VALUE)
         return status_new(SPYRE_UNSUPPORTED, "integers divided by a tensor, which may hold 0");
     TRY(graph_arg_number(r->source, r->node, 1, 0, &number));
-    if (number.value == 0) return status_new(SPYRE_UNSUPPORTED, "integers divided by 0");
+    if (number.value == 0 || number.value == -1)
+        return status_new(SPYRE_UNSUPPORTED, "integers divided by %g", number.value);
     return NULL;
 }
 

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that the compiler has no row for, taken apart by PyTorch's decompositions: one program
+of the graph that torch.compile() would make of the call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import _C
+from .._pytorch import pytree
+from .._pytorch.dispatch import Arguments, OpOverload, schema_of
+from ..compile import handover, integers
+
+
+class Parts(NamedTuple):
+    """The graph of one call."""
+
+    graph: _C.Graph  # its inputs are the tensors of the call, in their order
+    outputs: list[int]  # ids of values
+    single: bool  # the call returns a tensor, not several
+
+
+def parts_of(op: OpOverload, values: Arguments, tensors: Sequence[Tensor]) -> Parts | None:
+    """The graph of op(*values), whose tensors are `tensors`; `values` are in the order of the
+    schema. None when PyTorch does not take the operator apart.
+
+    Raises: Unsupported for a call whose graph the compiler cannot represent.
+    """
+    from ..compile import decompositions
+    from ..compile.graph_builder import GraphBuilder, Inexpressible
+    from ..compile.sizes import node_values
+
+    table = decompositions.table()
+    if op not in table:
+        return None
+    gm, single = _trace(op, values, tensors, table)
+    known = node_values(gm, tensors)
+    _expect_narrow(gm, known)
+    builder = GraphBuilder(gm, known, tensors[0].device)
+    try:
+        builder.build(tensors)
+    except Inexpressible as reason:
+        raise _C.Unsupported(f"its decomposition: {reason}") from reason
+    if [index for _value, index in builder.inputs] != list(range(len(tensors))):
+        raise _C.Unsupported("its decomposition has tensors of its own")
+    outputs = list[int]()
+    for result in builder.outputs:
+        number = builder.ids.get(result) if isinstance(result, torch.fx.Node) else None
+        if not isinstance(number, int):
+            raise _C.Unsupported("its decomposition has results other than tensors")
+        outputs.append(number)
+    return Parts(builder.graph, outputs, single)
+
+
+def _trace(
+    op: OpOverload, values: Arguments, tensors: Sequence[Tensor], table: Any
+) -> tuple[torch.fx.GraphModule, bool]:
+    """The graph, which returns a list, and whether the call returns a single tensor."""
+    from .._pytorch import fx
+
+    places = {id(tensor): index for index, tensor in enumerate(tensors)}
+    single = True
+
+    def call(*given: Tensor) -> list[Any]:
+        nonlocal single
+        here = pytree.tree_map(
+            lambda value: given[places[id(value)]] if isinstance(value, Tensor) else value,
+            list(values),
+        )
+        arguments = schema_of(op).arguments
+        named = {a.name: v for a, v in zip(arguments, here, strict=True) if a.kwarg_only}
+        results = table[op](*here[: len(here) - len(named)], **named)
+        if results is NotImplemented:
+            raise NotImplementedError("these arguments")
+        single = isinstance(results, Tensor)
+        return [results] if single else list(results)
+
+    try:
+        return fx.trace(call, tensors, table), single
+    except _C.InternalError:
+        raise
+    except Exception as refused:  # decompositions are Python, and raise anything
+        first = (str(refused).splitlines() or [type(refused).__name__])[0]
+        raise _C.Unsupported(f"its decomposition does not take these arguments: {first}") from None
+
+
+def _expect_narrow(gm: torch.fx.GraphModule, known: Any) -> None:
+    """Integers between the parts are not looked at, so that none may leave 32 bits."""
+    for node in gm.graph.nodes:
+        if not isinstance(node.target, OpOverload):
+            continue
+        values = [
+            pytree.tree_map(lambda v: known[v] if isinstance(v, torch.fx.Node) else v, argument)
+            for argument in handover.positional(node.target, node.args, node.kwargs)
+        ]
+        if integers.is_at_risk(node.target, values) or integers.may_saturate(
+            node.target, known[node], values
+        ):
+            raise _C.Unsupported("its decomposition computes integers that may leave 32 bits")
+
+
+__all__ = ["Parts", "parts_of"]

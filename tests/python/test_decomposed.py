@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Eager operators without a row of the compiler: one program of PyTorch's decomposition."""
+
+import pytest
+import torch
+import torch_spyre
+from torch.nn import functional as F
+from torch_spyre.eager import dispatch
+
+CASES = {
+    "mse_loss": F.mse_loss,
+    "mse_loss sum": lambda x, y: F.mse_loss(x, y, reduction="sum") / 64,
+    "nan_to_num": lambda x, y: torch.nan_to_num(x + y),
+    "nansum": lambda x, y: torch.nansum(x - y, dim=1),
+    "std_mean": lambda x, y: torch.stack(torch.std_mean(x + y, dim=1)),
+}
+
+
+def pair():
+    x, y = torch.rand(5, 130), torch.rand(5, 130)
+    return x.half().to("spyre").cpu(), y.half().to("spyre").cpu()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_numbers(name):
+    x, y = pair()
+    actual = CASES[name](x.to("spyre"), y.to("spyre"))
+    torch.testing.assert_close(
+        actual.cpu().float(), CASES[name](x.float(), y.float()), rtol=4e-3, atol=1e-3
+    )
+
+
+def test_one_program_a_call():
+    x, y = (t.to("spyre") for t in pair())
+    F.mse_loss(x, y)
+    known = len(dispatch.programs)
+    program, reason = dispatch.operator_of(torch.ops.aten.mse_loss.default).find((x, y), {})[::2]
+    assert reason is None and program.launch.executable.segment_count() == 1
+    F.mse_loss(y, x)
+    assert len(dispatch.programs) == known
+
+
+def test_out():
+    x, y = pair()
+    out = torch.empty(0, dtype=torch.float16, device="spyre")
+    torch.nan_to_num(x.to("spyre"), out=out)
+    torch.testing.assert_close(out.cpu(), torch.nan_to_num(x))
+
+
+def test_the_reason_names_the_part_that_the_card_lacks():
+    x, y = (t.to("spyre") for t in pair())
+    with pytest.raises(torch_spyre.FallbackError, match="its decomposition has aten.lt.Scalar: op"):
+        F.huber_loss(x, y)
+
+
+def test_gradients_come_through():
+    x, y = pair()
+    leaf = x.to("spyre").requires_grad_()
+    with torch_spyre.fallback("silent"):
+        F.mse_loss(leaf, y.to("spyre")).backward()
+    expected = 2 * (x.float() - y.float()) / x.numel()
+    torch.testing.assert_close(leaf.grad.cpu().float(), expected, rtol=4e-3, atol=1e-5)
+
+
+def test_wrong_arguments_raise_as_on_the_cpu():
+    x, y = pair()
+    for wrong in (lambda x, y: F.mse_loss(x, y[:3, :7]), lambda x, y: torch.std_mean(x, dim=7)):
+        with pytest.raises((RuntimeError, IndexError)) as expected:
+            wrong(x, y)
+        with pytest.raises(expected.type):
+            wrong(x.to("spyre"), y.to("spyre"))
