@@ -1,41 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vLLM with the plugin sendnn-inference on the card. Needs the environment of `make serve-setup`;
-SERVE names another one. Long: run by `make test-serving`."""
+"""vLLM with the plugin sendnn-inference on the card. Needs the environment of `make serve-setup`.
+Long: run by `make test-serving`."""
 
 import json
 import os
-import pathlib
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
 
+import environment
 import pytest
+from environment import PYTHON, ROOT, free_port, run
 
-ROOT = pathlib.Path(__file__).parents[2]
-SERVE = pathlib.Path(os.environ.get("SERVE", ROOT / "build/serve"))
+environment.need()
 NEAR = 0.05  # of log-probabilities: a tie
-
 pytestmark = pytest.mark.long
-if not next(SERVE.glob("lib/*/site-packages/vllm"), None):
-    pytest.skip(f"NO SERVING TESTS: {SERVE} has no vLLM: make serve-setup", allow_module_level=True)
-
-
-def _run(*command, seconds=900, **variables):
-    done = subprocess.run(
-        [SERVE / "bin/python", *command], capture_output=True, text=True, timeout=seconds,
-        env={**os.environ, **variables},
-    )  # fmt: skip
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    return done
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    _run(ROOT / "examples/serve_model.py", folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +24,7 @@ def served(model, tmp_path_factory):
     folder, found = tmp_path_factory.mktemp("served"), {}
     for backend in ("sendnn", "eager"):
         out = folder / backend
-        _run(ROOT / "tests/serving/offline.py", model, backend, out)
+        run(ROOT / "tests/serving/offline.py", model, backend, out)
         found[backend] = json.loads(out.read_text())
     return found
 
@@ -69,21 +49,15 @@ def test_nothing_is_compiled_after_warm_up_and_nothing_runs_on_the_host(served):
     assert card["refused"] == card["host"] == []
 
 
-def _free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 @pytest.fixture
 def server(model, tmp_path):
     """(process, port, its log), which has warmed up."""
-    port, log = _free_port(), tmp_path / "server.log"
+    port, log = free_port(), tmp_path / "server.log"
     variables = {"HF_HUB_OFFLINE": "1", "SENDNN_INFERENCE_DYNAMO_BACKEND": "sendnn",
-                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}  # fmt: skip
+                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}  # fmt: skip
     with log.open("w") as file:
         process = subprocess.Popen(
-            [SERVE / "bin/python", "-m", "vllm.entrypoints.openai.api_server", "--model", model,
+            [PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", model,
              "--port", str(port), "--max-model-len", "256",
              "--max-num-seqs", "4", "--max-num-batched-tokens", "128"],
             stdout=file, stderr=file, env={**os.environ, **variables},
@@ -104,7 +78,7 @@ def server(model, tmp_path):
 
 def test_the_openai_client(server):
     process, port, log = server
-    done = _run(ROOT / "examples/serve.py", "--url", f"http://127.0.0.1:{port}/v1", seconds=300)
+    done = run(ROOT / "examples/serve.py", "--url", f"http://127.0.0.1:{port}/v1", seconds=300)
     lines = done.stdout.splitlines()
     text = {line.partition(":")[0]: line.partition(":")[2].split() for line in lines}
     assert text["completion"] == text["chat"] == text["stream"]
