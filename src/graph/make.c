@@ -261,12 +261,16 @@ spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y, const te
 spyre_status make_gather(rewriter *r, const tensor *table, const tensor *index, const tensor *into,
                          tensor *out)
 {
-    spyre_arg args[2] = {tensor_arg(table), tensor_arg(index)};
     spyre_view view = index->view;
+    tensor rows = *table;
     if (view.rank == SPYRE_MAX_RANK || table->view.rank != 2) {
         return status_new(SPYRE_UNSUPPORTED, "gather from rank %u by rank %u", table->view.rank,
                           index->view.rank);
     }
+    // The card reads rows that lie apart.
+    if (table->view.stride[0] == 0 || table->view.stride[1] == 0)
+        TRY(make_copy(r, table, NULL, &rows));
+    spyre_arg args[2] = {tensor_arg(&rows), tensor_arg(index)};
     view.size[view.rank++] = table->view.size[1];
     view_set_contiguous(&view);
     return emit(r, ATEN_SPYRE_GATHER, args, 2, table->dtype, &view, into, out);

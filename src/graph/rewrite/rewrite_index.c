@@ -271,6 +271,45 @@ static spyre_status index_dims(rewriter *r, const tensor *table, const indices *
     return rewrite_finish(r, &result, into);
 }
 
+// x at `index` of one dim, which keeps its place.
+static spyre_status select_along(rewriter *r, const tensor *x, uint32_t dim, const tensor *index,
+                                 tensor *out)
+{
+    uint32_t order[SPYRE_MAX_RANK] = {dim}, back[SPYRE_MAX_RANK];
+    for (uint32_t i = 0, next = 1; i < x->view.rank; i++)
+        if (i != dim) order[next++] = i;
+    for (uint32_t i = 0; i < x->view.rank; i++) back[order[i]] = i;
+    tensor front, gathered;
+    spyre_view view = view_permute(&x->view, order);
+    TRY(make_view(r, x, &view, NULL, &front));
+    TRY(gather_rows(r, &front, 1, index, &gathered));
+    view = view_permute(&gathered.view, back);
+    return make_view(r, &gathered, &view, NULL, out);
+}
+
+spyre_status rewrite_flip(rewriter *r)
+{
+    tensor x, into, count, last;
+    int64_t dims[SPYRE_MAX_RANK];
+    uint32_t dim_count;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_separate(r, 0, &x));
+    TRY(graph_arg_ints(r->source, r->node, 1, dims, &dim_count));
+    for (uint32_t i = 0; i < dim_count; i++) {
+        int64_t d = dims[i] < 0 ? dims[i] + x.view.rank : dims[i];
+        if (d < 0 || d >= x.view.rank)
+            return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: dim %lld of rank %u",
+                              (long long)dims[i], x.view.rank);
+        int64_t size = x.view.size[d];
+        if (size == 1) continue;
+        TRY(make_count(r, size, &count));
+        TRY(make_constant(r, (double)(size - 1), count.dtype, &last));
+        TRY(make_binary(r, ATEN_SPYRE_SUB, &last, &count, NULL, &count));
+        TRY(select_along(r, &x, (uint32_t)d, &count, &x));
+    }
+    return rewrite_finish(r, &x, &into);
+}
+
 static spyre_status expect_integers(const tensor *index)
 {
     if (index->dtype == SPYRE_DTYPE_I64 || index->dtype == SPYRE_DTYPE_I32) return NULL;

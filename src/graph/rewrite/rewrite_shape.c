@@ -211,6 +211,36 @@ spyre_status rewrite_select_scatter(rewriter *r)
     return replace_part(r, &x, &part, dim, index < 0 ? index + size : index, &into, NULL);
 }
 
+static spyre_status roll_dim(rewriter *r, tensor *x, uint32_t dim, int64_t shift)
+{
+    int64_t size = x->view.size[dim];
+    tensor parts[2];
+    shift %= size;
+    if (shift < 0) shift += size;
+    if (shift == 0) return NULL;
+    TRY(make_slice(r, x, dim, size - shift, shift, &parts[0]));
+    TRY(make_slice(r, x, dim, 0, size - shift, &parts[1]));
+    return make_cat(r, parts, 2, dim, NULL, x);
+}
+
+// Over the first `count` dims as if they were one: a row takes its last elements from the row before
+// the one that it takes the others from.
+static spyre_status roll_rows(rewriter *r, tensor *x, uint32_t count, int64_t shift)
+{
+    if (count == 0) return NULL;
+    uint32_t dim = count - 1;
+    int64_t size = x->view.size[dim], rest = shift % size, rows = shift / size;
+    if (rest < 0) rest += size, rows--;
+    tensor before = *x, parts[2];
+    TRY(roll_rows(r, x, dim, rows));
+    if (rest == 0) return NULL;
+    TRY(roll_rows(r, &before, dim, rows + 1));
+    TRY(make_slice(r, &before, dim, size - rest, rest, &parts[0]));
+    TRY(make_slice(r, x, dim, 0, size - rest, &parts[1]));
+    return make_cat(r, parts, 2, dim, NULL, x);
+}
+
+// Without dims all elements are one dim.
 spyre_status rewrite_roll(rewriter *r)
 {
     tensor x, into;
@@ -220,7 +250,10 @@ spyre_status rewrite_roll(rewriter *r)
     TRY(rewrite_operand(r, 0, into.dtype, &x));
     TRY(graph_arg_ints(r->source, r->node, 1, shifts, &count));
     TRY(graph_arg_ints(r->source, r->node, 2, dims, &dim_count));
-    if (dim_count == 0) return status_new(SPYRE_UNSUPPORTED, "a roll over all elements");
+    if (dim_count == 0 && count == 1) {
+        TRY(roll_rows(r, &x, x.view.rank, shifts[0]));
+        return rewrite_finish(r, &x, &into);
+    }
     if (count != dim_count) {
         return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: %u shifts for %u dims", count,
                           dim_count);
@@ -231,13 +264,7 @@ spyre_status rewrite_roll(rewriter *r)
             return status_new(SPYRE_INVALID_ARGUMENT, "argument 2: dim %lld of rank %u",
                               (long long)dims[i], x.view.rank);
         }
-        int64_t size = x.view.size[d], shift = shifts[i] % size;
-        if (shift < 0) shift += size;
-        if (shift == 0) continue;
-        tensor parts[2];
-        TRY(make_slice(r, &x, (uint32_t)d, size - shift, shift, &parts[0]));
-        TRY(make_slice(r, &x, (uint32_t)d, 0, size - shift, &parts[1]));
-        TRY(make_cat(r, parts, 2, (uint32_t)d, NULL, &x));
+        TRY(roll_dim(r, &x, (uint32_t)d, shifts[i]));
     }
     return rewrite_finish(r, &x, &into);
 }
