@@ -263,7 +263,8 @@ static void partition__report(void **state)
                         "node 0 aten.gelu.default (m.py:1): native\n"
                         "node 1 aten.view.default: view\n"
                         "node 2 aten._softmax.default (m.py:2): decomposition\n"
-                        "node 3 aten.cumprod.default (m.py:3): host, the card has no scan of products\n"
+                        "node 3 aten.cumprod.default (m.py:3): "
+                        "host, the card has no scan of products\n"
                         "node 4 aten.exp.default: removed\n");
     text_free(&found);
     release(&c);
