@@ -223,8 +223,8 @@ static spyre_status roll_dim(rewriter *r, tensor *x, uint32_t dim, int64_t shift
     return make_cat(r, parts, 2, dim, NULL, x);
 }
 
-// Over the first `count` dims as if they were one: a row takes its last elements from the row before
-// the one that it takes the others from.
+// Over the first `count` dims as if they were one: a row takes its first elements from the row
+// before the one that it takes the others from.
 static spyre_status roll_rows(rewriter *r, tensor *x, uint32_t count, int64_t shift)
 {
     if (count == 0) return NULL;
