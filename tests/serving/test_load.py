@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vLLM's server on the card under load: many requests, few blocks, clients that hang up, SIGTERM,
+a second server. Long: run by `make test-serving`."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import threading
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import environment
+import pytest
+from environment import PYTHON, free_port
+
+environment.need()
+pytestmark = pytest.mark.long
+
+
+class Server:
+    """vLLM's server of the model in a process of its own, which has warmed up."""
+
+    def __init__(self, model, log, *options, **variables):
+        self.model, self.log, self.port = str(model), log, free_port()
+        with log.open("w") as file:
+            self.process = subprocess.Popen(
+                [PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", self.model,
+                 "--port", str(self.port), "--max-model-len", "256",
+                 "--max-num-batched-tokens", "128", *options],
+                stdout=file, stderr=file,
+                env={**os.environ, "HF_HUB_OFFLINE": "1", "MASTER_ADDR": "127.0.0.1",
+                     "SENDNN_INFERENCE_DYNAMO_BACKEND": "sendnn",
+                     "MASTER_PORT": str(free_port()), **variables},
+            )  # fmt: skip
+
+    def wait(self):
+        for _ in range(240):
+            time.sleep(0.5)
+            assert self.process.poll() is None, self.log.read_text()[-4000:]
+            try:
+                self.get("/health")
+                return self
+            except OSError:
+                continue
+        raise TimeoutError(self.log.read_text()[-4000:])
+
+    def get(self, path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as answer:
+            return answer.read().decode()
+
+    def open(self, words, tokens, seconds=300, **options):
+        body = {"model": self.model, "prompt": words, "max_tokens": tokens, "temperature": 0,
+                "ignore_eos": True, **options}  # fmt: skip
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/v1/completions", json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )  # fmt: skip
+        return urllib.request.urlopen(request, timeout=seconds)
+
+    def ask(self, words, tokens, seconds=300):
+        with self.open(words, tokens, seconds) as answer:
+            return json.load(answer)
+
+    def complete(self, words, tokens, seconds=300):
+        return self.ask(words, tokens, seconds)["choices"][0]["text"]
+
+    def metric(self, name):
+        lines = [line for line in self.get("/metrics").splitlines() if line.startswith(name)]
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
+
+    def until_idle(self):
+        for _ in range(120):
+            if self.metric("vllm:num_requests_running") == 0:
+                return
+            time.sleep(0.5)
+        raise TimeoutError("requests still run")
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(120)
+
+
+@pytest.fixture(scope="module")
+def server(model, tmp_path_factory):
+    """16 sequences at once, and 1,024 tokens: blocks for four whole ones and some more."""
+    log = tmp_path_factory.mktemp("server") / "log"
+    found = Server(model, log, "--max-num-seqs", "16", "--num-gpu-blocks-override", "32",
+                   VLLM_DT_MAX_BATCH_TKV_LIMIT="1024")  # fmt: skip
+    yield found.wait()
+    found.end()
+
+
+def _prompts(count):
+    return [
+        " ".join(f"w{(7 * i + 13 * n + n * n) % 900}" for i in range(5 + 23 * n % 90))
+        for n in range(count)
+    ]
+
+
+def test_sixteen_in_flight_get_what_each_gets_alone(server):
+    prompts = _prompts(16)
+    with ThreadPoolExecutor(16) as threads:
+        together = list(threads.map(lambda words: server.complete(words, 12), prompts))
+    assert together == [server.complete(words, 12) for words in prompts]
+
+
+def test_more_requests_than_blocks_are_all_answered(server):
+    prompts = _prompts(24)
+    with ThreadPoolExecutor(24) as threads:
+        answers = list(threads.map(lambda words: server.ask(words, 120), prompts))
+    assert [answer["usage"]["completion_tokens"] for answer in answers] == [120] * 24
+
+
+def test_clients_that_hang_up_free_their_blocks(server):
+    prompts = _prompts(16)
+
+    def hang_up(words):
+        with server.open(words, 150, stream=True) as answer:
+            for _ in range(4):
+                answer.readline()
+
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(hang_up, prompts))
+    server.until_idle()
+    assert server.metric("vllm:kv_cache_usage_perc") < 0.5
+    assert len(server.complete(prompts[0], 12).split()) == 12
+
+
+def _terminate_under_load(server, seconds):
+    """What came of 8 requests of a server that got SIGTERM: texts and errors. Clients hang up after
+    so many seconds: vLLM waits for them, also when it has cut them off."""
+    prompts, answers = _prompts(8), []
+
+    def ask(words):
+        try:
+            answers.append(server.complete(words, 100, seconds))
+        except OSError as error:
+            answers.append(error)
+
+    threads = [threading.Thread(target=ask, args=(words,)) for words in prompts]
+    for thread in threads:
+        thread.start()
+    while server.metric("vllm:num_requests_running") < 2:
+        time.sleep(0.05)
+    group = _children(server.process.pid)
+    server.process.send_signal(signal.SIGTERM)
+    status = server.process.wait(120)
+    for thread in threads:
+        thread.join(60)
+    log = server.log.read_text()
+    assert status in (0, -signal.SIGTERM), log[-3000:]
+    assert len(answers) == len(prompts)
+    assert group and _gone(group), [_state(pid) for pid in group]
+    assert "Application shutdown complete" in log, log[-3000:]
+    return answers
+
+
+def test_a_second_server_on_the_card(server, model, tmp_path):
+    """It gives the same answers, and ends what it has begun when it is asked to end."""
+    options = ["--max-num-seqs", "2", "--shutdown-timeout", "100"]
+    other = Server(model, tmp_path / "log", *options).wait()
+    try:
+        prompts = _prompts(4)
+        with ThreadPoolExecutor(8) as threads:
+            texts = list(
+                threads.map(lambda s: [s.complete(words, 8) for words in prompts], [server, other])
+            )
+        assert texts[0] == texts[1]
+        answers = _terminate_under_load(other, 100)
+        assert all(isinstance(answer, str) for answer in answers), answers
+    finally:
+        other.end()
+
+
+def test_sigterm_under_load(server):
+    """Without a time to end in, requests are cut off: vLLM's way."""
+    assert any(isinstance(answer, OSError) for answer in _terminate_under_load(server, 10))
+
+
+def _children(pid):
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True)
+    return [int(line) for line in found.stdout.split()]
+
+
+def _state(pid):
+    """The state of a process and its name, "" when it is gone or only waits to be reaped."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return ""
+    fields = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+    return "" if fields["State"].startswith("Z") else f"{fields['Name']} {fields['State']}"
+
+
+def _gone(group):
+    for _ in range(40):
+        if not any(map(_state, group)):
+            return True
+        time.sleep(0.25)
+    return False
