@@ -287,6 +287,25 @@ def test_batches_fill_up_and_compile_nothing_after_warm_up(monkeypatch, model):
     assert len(torch_spyre.compile_reports()) == compiled
 
 
+def test_a_cache_that_does_not_fit_says_so_before_anything_is_done(monkeypatch):
+    monkeypatch.setenv("VLLM_DT_MAX_BATCH_SIZE", "4")
+    monkeypatch.setenv("VLLM_DT_MAX_CONTEXT_LEN", "256")
+    both, before = Both(), len(torch_spyre.compile_reports())
+    blocks = 1 << 23
+    huge = torch.zeros(1, 1, 1, 1).half().expand(blocks, BLOCK, KEY_HEADS, WIDTH)
+    caches = [(huge.view(huge.shape), huge.view(huge.shape)) for _ in range(LAYERS)]
+    x, *rest = _step([[1, 2], [3, 4]], [65, 65], [0, 0])
+    for index, dim in STEP:
+        torch._dynamo.mark_dynamic([x, *rest][index], dim)
+    megabytes = 2 * LAYERS * blocks * BLOCK * KEY_HEADS * WIDTH * 2 / 1e6
+    rows = 2 * 4 * 4 * BLOCK * KEY_HEADS * WIDTH * 2 / 1e6
+    with pytest.raises(torch.OutOfMemoryError, match="MB are free") as error:
+        both.compiled(x, caches, *rest)
+    assert f"KV cache {megabytes:.1f} MB, 4 of {blocks} blocks" in str(error.value)
+    assert f"rows that a step reads {rows:.1f} MB" in str(error.value)
+    assert len(torch_spyre.compile_reports()) == before
+
+
 def test_slots_that_the_cache_does_not_have():
     both = Both()
     x, _, tkv, left, table = _step([[1, 2]], [65], [0])

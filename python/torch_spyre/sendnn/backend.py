@@ -21,7 +21,7 @@ from .._pytorch.dynamo import fake_of, is_static_input
 from ..compile import backend as driver
 from ..compile import options as compile_options
 from ..compile.backend import Values
-from . import paged, resident, variables
+from . import paged, resident, room, variables
 from .paged_calls import PagedCalls
 from .reference import compile_reference, to_host
 
@@ -93,6 +93,7 @@ class OnCard:
         fakes = [fake_of(node) for node in gm.graph.find_nodes(op="placeholder")]
         moved = _move(gm)
         self.cache: PagedCalls | None = None
+        self.has_room = False  # what it keeps on the card has been found to fit
         is_traced_once = None not in fakes and not _wants_gradient(fakes)
         if is_traced_once:
             self.cache = _paged(moved, fakes)
@@ -108,6 +109,11 @@ class OnCard:
             self.compiled = driver.compile_graph_of_user(moved, on_card, settings, of_aten)
 
     def __call__(self, *args: Any) -> Any:
+        if not self.has_room:
+            parameters = [a for a in args if isinstance(a, torch.nn.Parameter)]
+            caches = self.cache.caches_of(args) if self.cache else []
+            room.check(parameters, caches, self.cache.most_bytes(args) if self.cache else 0)
+            self.has_room = True
         if self.cache:
             return self.cache.call(self.run, args)
         on_card = self.move(args)

@@ -50,7 +50,7 @@ class PagedCalls:
             self.in_warm_up = True
             warmup.at_end(lambda: self._compile_rest(run, list(args)))
         slots = args[self.plan.slot_mapping]
-        caches = [resident.cache_rows(args[i]) for s in self.plan.stores for i in s.caches]
+        caches = [resident.cache_rows(cache) for cache in self.caches_of(args)]
         read = self._reads(args, caches[0].shape[0])
         size = slots.shape[0]
         results = self._run(run, args, read, self._filled(size))
@@ -58,6 +58,17 @@ class PagedCalls:
         return self._results(results, args, size)
 
     # ---- sizes
+
+    def caches_of(self, args: Sequence[Any]) -> list[torch.Tensor]:
+        """The KV caches among the arguments, of keys and values in turn."""
+        return [args[i] for store in self.plan.stores for i in store.caches]
+
+    def most_bytes(self, args: Sequence[Any]) -> int:
+        """Of the rows that one layer reads in the largest step that warm-up prepares."""
+        sizes = self._later_sizes(args[self.plan.slot_mapping].shape[0])
+        most = max((batch * blocks for batch, blocks in sizes), default=0)
+        pair = self.caches_of(args)[:2]
+        return most * sum(cache[0].numel() * cache.element_size() for cache in pair)
 
     def _filled(self, batch: int) -> int:
         return paged.next_power(batch) if self.fills_batch else batch

@@ -67,6 +67,18 @@ def _rows(slots: torch.Tensor) -> torch.Tensor:
     return slots.to("spyre", device_layout=layout)  # type: ignore[call-overload, no-any-return]
 
 
+def bytes_to_move(tensor: torch.Tensor) -> int:
+    """Of a tensor's first copy; 0 when it has one."""
+    with _lock:
+        return 0 if tensor in _copies else tensor.numel() * tensor.element_size()
+
+
+def bytes_of_new_cache(tensor: torch.Tensor) -> int:
+    """Of a cache's slots; 0 when they are on the card."""
+    with _lock:
+        return 0 if tensor in _caches else tensor.numel() * tensor.element_size()
+
+
 def bytes_on_card() -> int:
     """Of all copies and caches, in elements times their size."""
     with _lock:
