@@ -62,6 +62,7 @@ def _of_graphs(place: Place, reports) -> None:
     if not nodes:
         return
     place.why = plain(f"{nodes[0][0]}: {nodes[0][2]}")
+    assert all(why for _op, _where, why in nodes), f"a reason is missing: {reports}"
     lines = [re.match(rf"{re.escape(GRAPH_FILE)}:(\d+) ", where) for _op, where, _why in nodes]
     if all(lines):
         place.by_line = {}

@@ -33,7 +33,6 @@ def check(case, compiled):
         torch.testing.assert_close(actual.cpu().float(), expected, atol=5e-2, rtol=2e-2)
 
 
-@pytest.mark.host("aten.im2col")
 @pytest.mark.parametrize("name", CASES)
 def test_windows(name):
     check(CASES[name], compiled=name == "strided")
@@ -46,7 +45,7 @@ def test_tiles_stay_on_the_card(name, compiled):
         check(TILES[name], compiled)
 
 
-@pytest.mark.host("aten.convolution", "aten.im2col")
+@pytest.mark.host("aten.convolution")
 def test_layers():
     for layer, x in (
         (torch.nn.Conv1d(3, 4, 3, padding=1), numbers(2, 3, 10)),
@@ -60,7 +59,7 @@ def test_layers():
             torch.testing.assert_close(actual.cpu().float(), expected, atol=2e-2, rtol=2e-2)
 
 
-@pytest.mark.host("aten.convolution_backward", "aten.im2col")
+@pytest.mark.host("aten.convolution_backward")
 def test_gradients():
     layer = torch.nn.Conv2d(3, 4, 3, padding=1)
     x = numbers(1, 3, 6, 6)
@@ -70,3 +69,45 @@ def test_gradients():
     moved = layer.half().to("spyre")
     moved(x.to("spyre")).square().sum().backward()
     torch.testing.assert_close(moved.weight.grad.cpu().float(), expected, atol=0.5, rtol=3e-2)
+
+
+TURNED = {
+    "transpose 1d": (F.conv_transpose1d, (2, 4, 9), (4, 6, 3), {}),
+    "transpose 1d of 2": (F.conv_transpose1d, (2, 4, 70), (4, 6, 4), {"stride": 2, "padding": 1}),
+    "transpose 2d": (
+        F.conv_transpose2d, (2, 4, 9, 7), (4, 6, 3, 3),
+        {"stride": 2, "padding": 1, "output_padding": 1, "bias": 6},
+    ),
+    "transpose 2d of groups": (
+        F.conv_transpose2d, (2, 4, 9, 7), (4, 3, 2, 2), {"stride": 2, "groups": 2, "bias": 6},
+    ),
+    "transpose 2d dilated": (
+        F.conv_transpose2d, (1, 8, 5, 5), (8, 8, 3, 3), {"dilation": 2, "padding": 3},
+    ),
+    "transpose 3d": (
+        F.conv_transpose3d, (1, 4, 3, 5, 6), (4, 6, 3, 3, 3), {"stride": 2, "padding": 1},
+    ),
+    "3d patches": (F.conv3d, (1, 3, 8, 16, 16), (8, 3, 2, 4, 4), {"stride": (2, 4, 4), "bias": 8}),
+    "3d": (F.conv3d, (1, 4, 6, 16, 16), (8, 4, 3, 3, 3), {"padding": 1}),
+    "3d in steps": (
+        F.conv3d, (2, 4, 5, 16, 16), (6, 4, 3, 3, 3), {"stride": (2, 1, 1), "padding": (0, 1, 1)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16), ids=str)
+@pytest.mark.parametrize("name", TURNED)
+def test_transposed_ones_and_those_of_three_dims(name, dtype):
+    torch._dynamo.reset()
+    function, size, of_weight, options = TURNED[name]
+    options = dict(options)
+    x, weight = torch.randn(size).to(dtype), (torch.randn(of_weight) * 0.2).to(dtype)
+    bias = torch.randn(options.pop("bias")).to(dtype) if "bias" in options else None
+    wide = None if bias is None else bias.float()
+    expected = function(x.float(), weight.float(), wide, **options)
+    for form in (function, torch.compile(function, dynamic=False)):
+        given = None if bias is None else bias.to("spyre")
+        actual = form(x.to("spyre"), weight.to("spyre"), given, **options).cpu()
+        assert actual.shape == expected.shape
+        tolerance = 0.01 if dtype is torch.float16 else 0.05
+        torch.testing.assert_close(actual.float(), expected, atol=tolerance, rtol=tolerance)

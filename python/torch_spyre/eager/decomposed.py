@@ -5,7 +5,7 @@ of the graph that torch.compile() would make of the call."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +14,9 @@ from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of
 from ..compile import handover, integers
+
+if TYPE_CHECKING:
+    from ..compile.graph_builder import GraphBuilder
 
 
 class Parts(NamedTuple):
@@ -38,13 +41,12 @@ def parts_of(op: OpOverload, values: Arguments, tensors: Sequence[Tensor]) -> Pa
     if op not in table:
         return None
     gm, single = _trace(op, values, tensors, table)
-    known = node_values(gm, tensors)
-    _expect_narrow(gm, known)
-    builder = GraphBuilder(gm, known, tensors[0].device)
+    builder = GraphBuilder(gm, node_values(gm, tensors), tensors[0].device)
     try:
         builder.build(tensors)
     except Inexpressible as reason:
         raise _C.Unsupported(f"its decomposition: {reason}") from reason
+    _expect_narrow(builder)
     if [index for _value, index in builder.inputs] != list(range(len(tensors))):
         raise _C.Unsupported("its decomposition has tensors of its own")
     outputs = list[int]()
@@ -88,19 +90,13 @@ def _trace(
         raise _C.Unsupported(f"its decomposition does not take these arguments: {first}") from None
 
 
-def _expect_narrow(gm: torch.fx.GraphModule, known: Any) -> None:
-    """Integers between the parts are not looked at, so that none may leave 32 bits."""
-    for node in gm.graph.nodes:
-        if not isinstance(node.target, OpOverload):
-            continue
-        values = [
-            pytree.tree_map(lambda v: known[v] if isinstance(v, torch.fx.Node) else v, argument)
-            for argument in handover.positional(node.target, node.args, node.kwargs)
-        ]
-        if integers.is_at_risk(node.target, values) or integers.may_saturate(
-            node.target, known[node], values
-        ):
-            raise _C.Unsupported("its decomposition computes integers that may leave 32 bits")
+def _expect_narrow(builder: GraphBuilder) -> None:
+    """Integers between the parts are not looked at in a launch, so that none may leave 32 bits
+    whatever the operands are."""
+    inputs = {value for value, _index in builder.inputs}
+    watch = integers.Watch(builder.nodes, inputs, builder.ids, builder.values, handover.positional)
+    if builder.casts or watch.risky and (watch.read or not watch.holds({})):
+        raise _C.Unsupported("its decomposition computes integers that may leave 32 bits")
 
 
 __all__ = ["Parts", "parts_of"]

@@ -134,12 +134,7 @@ def _refuse_quantized(*_args: Any, **_options: Any) -> NoReturn:
 
 
 def _convolution(*args: Any) -> Any:
-    from ..compile.convolution import convolution
-
-    result = convolution(*args)
-    if result is not NotImplemented:
-        return result
-    return run_on_cpu(_aten.convolution.default, args, {}, "convolution has no program")
+    return operator_of(_aten.convolution.default)(args, {})
 
 
 def _convolution_backward(grad: Tensor, x: Tensor, weight: Tensor, *how: Any) -> Any:

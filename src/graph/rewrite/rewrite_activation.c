@@ -67,9 +67,15 @@ static spyre_status apply_parameters(rewriter *r, double first, double second)
 spyre_status rewrite_threshold(rewriter *r)
 {
     double threshold, value;
+    tensor x, is_small, instead, into;
+    TRY(load(r, &x, &into));
     TRY(graph_arg_real(r->source, r->node, 1, 0, &threshold));
     TRY(graph_arg_real(r->source, r->node, 2, 0, &value));
-    return apply_parameters(r, threshold, value);
+    if (x.dtype != SPYRE_DTYPE_I64 && x.dtype != SPYRE_DTYPE_I32)
+        return apply_parameters(r, threshold, value);
+    TRY(make_with(r, ATEN_SPYRE_LESSEREQUAL, &x, threshold, NULL, &is_small));
+    TRY(make_constant(r, value, x.dtype, &instead));
+    return make_where(r, &is_small, &instead, &x, &into, NULL);
 }
 
 spyre_status rewrite_shrink(rewriter *r)

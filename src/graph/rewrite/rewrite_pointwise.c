@@ -109,6 +109,34 @@ spyre_status rewrite_silu_mul(rewriter *r)
     return make_binary(r, ATEN_SPYRE_MUL, &gate, &y, &into, NULL);
 }
 
+// Towards zero, without comparisons, which float32 lacks.
+static spyre_status truncate(rewriter *r, const tensor *x, const tensor *into, tensor *out)
+{
+    tensor minus, above, below;
+    TRY(make_unary(r, ATEN_SPYRE_NEG, x, NULL, &minus));
+    TRY(make_unary(r, ATEN_SPYRE_RELUFWD, x, NULL, &above));
+    TRY(make_unary(r, ATEN_SPYRE_RELUFWD, &minus, NULL, &below));
+    TRY(make_unary(r, ATEN_SPYRE_FLOOR, &above, NULL, &above));
+    TRY(make_unary(r, ATEN_SPYRE_FLOOR, &below, NULL, &below));
+    return make_binary(r, ATEN_SPYRE_SUB, &above, &below, into, out);
+}
+
+spyre_status rewrite_trunc(rewriter *r)
+{
+    tensor x, into;
+    TRY(load_unary(r, &x, &into));
+    return truncate(r, &x, &into, NULL);
+}
+
+// What is left of x without its whole part; float32 takes that part by floor.
+spyre_status rewrite_frac(rewriter *r)
+{
+    tensor x, into, whole;
+    TRY(load_unary(r, &x, &into));
+    TRY(truncate(r, &x, NULL, &whole));
+    return make_binary(r, ATEN_SPYRE_SUB, &x, &whole, &into, NULL);
+}
+
 spyre_status rewrite_ceil(rewriter *r)
 {
     tensor x, minus, floored, into;
@@ -116,19 +144,6 @@ spyre_status rewrite_ceil(rewriter *r)
     TRY(make_unary(r, ATEN_SPYRE_NEG, &x, NULL, &minus));
     TRY(make_unary(r, ATEN_SPYRE_FLOOR, &minus, NULL, &floored));
     return make_unary(r, ATEN_SPYRE_NEG, &floored, &into, NULL);
-}
-
-// Towards zero, without comparisons, which float32 lacks.
-spyre_status rewrite_trunc(rewriter *r)
-{
-    tensor x, minus, above, below, into;
-    TRY(load_unary(r, &x, &into));
-    TRY(make_unary(r, ATEN_SPYRE_NEG, &x, NULL, &minus));
-    TRY(make_unary(r, ATEN_SPYRE_RELUFWD, &x, NULL, &above));
-    TRY(make_unary(r, ATEN_SPYRE_RELUFWD, &minus, NULL, &below));
-    TRY(make_unary(r, ATEN_SPYRE_FLOOR, &above, NULL, &above));
-    TRY(make_unary(r, ATEN_SPYRE_FLOOR, &below, NULL, &below));
-    return make_binary(r, ATEN_SPYRE_SUB, &above, &below, &into, NULL);
 }
 
 // x > 0 ? 1 : (x < 0 ? -1 : x), so that zeros keep their sign.
@@ -295,6 +310,21 @@ spyre_status rewrite_lerp(rewriter *r)
     return make_binary(r, ATEN_SPYRE_ADD, &rest, &weight, &into, NULL);
 }
 
+// x > 0 ? 1 : x == 0 ? y : 0, where there is no opfunc of it.
+spyre_status rewrite_heaviside(rewriter *r)
+{
+    tensor x, y, is_zero, above, one, zero, rest, into;
+    TRY(load_unary(r, &x, &into));
+    if (!is_integer(&into) && into.dtype != SPYRE_DTYPE_BOOL) return rewrite_binary(r);
+    TRY(rewrite_operand(r, 1, into.dtype, &y));
+    TRY(make_constant(r, 0, into.dtype, &zero));
+    TRY(make_constant(r, 1, into.dtype, &one));
+    TRY(make_binary(r, ATEN_SPYRE_EQUAL, &x, &zero, NULL, &is_zero));
+    TRY(make_binary(r, ATEN_SPYRE_GREATERTHAN, &x, &zero, NULL, &above));
+    TRY(make_where(r, &is_zero, &y, &zero, NULL, &rest));
+    return make_where(r, &above, &one, &rest, &into, NULL);
+}
+
 spyre_status rewrite_compare(rewriter *r)
 {
     tensor x, y, into;
@@ -319,6 +349,8 @@ spyre_status rewrite_isinf(rewriter *r)
     tensor x, size, into;
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_tensor(r, 0, &x));
+    if (x.dtype == SPYRE_DTYPE_BOOL || is_integer(&x))
+        return make_full(r, 0, into.dtype, &into.view, &into, NULL);
     if (r->from->op == ATEN_ISPOSINF)
         return make_with(r, ATEN_SPYRE_EQUAL, &x, INFINITY, &into, NULL);
     if (r->from->op == ATEN_ISNEGINF)
