@@ -41,7 +41,7 @@ UNARY = {
     "pow 2.5": (lambda x: x**2.5, positive), "pow -1.25": (lambda x: x**-1.25, positive),
     "pow 5": (lambda x: x**5, signed), "pow 1/3": (lambda x: x ** (1 / 3), positive),
     "signbit": (torch.signbit, signed), "isposinf": (torch.isposinf, signed),
-    "isneginf": (torch.isneginf, signed),
+    "isneginf": (torch.isneginf, signed), "sgn": (torch.sgn, signed),
 }  # fmt: skip
 
 BINARY = {
@@ -139,6 +139,21 @@ def test_ranges_of_quotients_and_bits_keep_a_graph_on_the_card():
     x = torch.randint(-(2**31), 2**31, (9, 70))
     for form in forms(function):
         assert torch.equal(form(x.to("spyre")).cpu(), function(x))
+
+
+def test_ranges_of_casts_have_no_ends():
+    """Of floating values nothing is known; bits and quotients of what is cut from them are."""
+
+    def function(x, y):
+        whole = x.to(torch.int32)
+        return ((whole & 7).to(torch.int64) * y, (whole // 9 % 5).to(torch.int64) * y)
+
+    x, y = torch.rand(5, 70) * 100, torch.arange(70)
+    for form in forms(function):
+        for actual, expected in zip(
+            form(x.to("spyre"), y.to("spyre")), function(x, y), strict=True
+        ):
+            assert torch.equal(actual.cpu(), expected)
 
 
 @pytest.mark.parametrize("name", ("sinc", "pow 2.5", "leaky_relu 3", "elu", "threshold", "round 1"))

@@ -88,6 +88,11 @@ def _running_sum(x: Range, size: torch.Size, dim: int) -> Range:
     return _hull([x[0], x[1], count * x[0], count * x[1]])
 
 
+def _whole(x: Range) -> Range:
+    """Without infinite ends, which come from floating values."""
+    return int(max(x[0], _WIDE[0])), int(min(x[1], _WIDE[1]))
+
+
 def _remainder(_x: Range, divisor: int) -> Range:
     return (0, divisor - 1) if divisor > 0 else (divisor + 1, 0)
 
@@ -355,9 +360,10 @@ class Watch:
                       for bound in (*arguments[1:3], None, None)]  # fmt: skip
             return _clamped(self._argument(arguments[0], known, found), bounds[0], bounds[1])
         if name in _DIVISIONS and type(arguments[1]) is int and arguments[1] != 0:
-            return _DIVISIONS[name](self._argument(arguments[0], known, found), arguments[1])
+            x = _whole(self._argument(arguments[0], known, found))
+            return _DIVISIONS[name](x, arguments[1])
         if name in _BITWISE:
-            x, y = [self._argument(argument, known, found) for argument in arguments[:2]]
+            x, y = [_whole(self._argument(value, known, found)) for value in arguments[:2]]
             return _BITWISE[name](x, y)
         if name not in _KEEPING:
             return None

@@ -14,6 +14,7 @@ from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of
 from ..compile import handover, integers
+from .result_types import results_of
 
 if TYPE_CHECKING:
     from ..compile.graph_builder import GraphBuilder
@@ -55,6 +56,7 @@ def parts_of(op: OpOverload, values: Arguments, tensors: Sequence[Tensor]) -> Pa
         if not isinstance(number, int):
             raise _C.Unsupported("its decomposition has results other than tensors")
         outputs.append(number)
+    _expect_results(op, values, [builder.values[result] for result in builder.outputs])
     return Parts(builder.graph, outputs, single)
 
 
@@ -88,6 +90,14 @@ def _trace(
     except Exception as refused:  # decompositions are Python, and raise anything
         first = (str(refused).splitlines() or [type(refused).__name__])[0]
         raise _C.Unsupported(f"its decomposition does not take these arguments: {first}") from None
+
+
+def _expect_results(op: OpOverload, values: Arguments, found: Sequence[Tensor]) -> None:
+    """Some decompositions give other results than the operator."""
+    wanted = results_of(op, values)
+    wanted = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted]
+    if [(t.dtype, t.shape) for t in wanted] != [(t.dtype, t.shape) for t in found]:
+        raise _C.Unsupported("its decomposition gives other dtypes or sizes")
 
 
 def _expect_narrow(builder: GraphBuilder) -> None:
