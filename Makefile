@@ -204,7 +204,7 @@ build/serve-model: $(STAMPS)/serve examples/serve_model.py
 	$(SERVE)/bin/python examples/serve_model.py $@
 
 serve: $(STAMPS)/serve $(SERVE_MODEL)
-	HF_HUB_OFFLINE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(MASTER_PORT) \
+	HF_HUB_OFFLINE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(MASTER_PORT) OMP_WAIT_POLICY=passive \
 	  $(SERVE)/bin/python -m vllm.entrypoints.openai.api_server \
 	  --model $(SERVE_MODEL) $(SERVE_ARGS)
 
