@@ -131,10 +131,21 @@ static double sine_of_turns(double x)
     return sin(PI * part);
 }
 
+// fmod() of elements of SEN169_FP16 or of 32-bit integers: as long as the quotient has at most 43
+// bits its product with y, of 10, is exact, and so are the products of integers.
+static double rest_of(double x, double y)
+{
+    double quotient = trunc(x / y), size = fabs(y);
+    if (!(fabs(quotient) < 0x1p43) || isinf(y)) return fmod(x, y);
+    double rest = fabs(x) - fabs(quotient) * size;
+    if (rest < 0.0) rest += size; // the quotient was rounded up to a whole number
+    return copysign(rest, x);
+}
+
 // Python's x % y: the sign of y.
 static double remainder_of(double x, double y)
 {
-    double rest = fmod(x, y);
+    double rest = rest_of(x, y);
     return rest != 0.0 && (y < 0.0) != (rest < 0.0) ? rest + y : rest;
 }
 
@@ -142,7 +153,7 @@ static double remainder_of(double x, double y)
 static double floor_quotient(double x, double y)
 {
     if (y == 0.0) return x / y;
-    double rest = fmod(x, y), quotient = (x - rest) / y;
+    double rest = rest_of(x, y), quotient = (x - rest) / y;
     if (rest != 0.0 && (y < 0.0) != (rest < 0.0)) quotient -= 1.0;
     if (quotient == 0.0) return copysign(0.0, x / y);
     double below = floor(quotient);
@@ -219,6 +230,30 @@ double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float
     }
     assert(false && "an element-wise opfunc");
     return 0.0;
+}
+
+void opfunc_apply_lanes(opfunc op, double *result, const double *const *inputs,
+                        const float *parameters, size_t count)
+{
+    const opfunc_info *info = opfunc_describe(op);
+    const double *first = inputs[0], *second = inputs[info->most_inputs > 1 ? 1 : 0];
+    bool parametric = info->kind == OPFUNC_KIND_PARAMETRIC;
+    const double p = parametric ? (double)parameters[0] : 0.0;
+    const double q = parametric ? (double)parameters[1] : 0.0;
+    (void)p, (void)q;
+    switch ((int)op) {
+#define OPFUNC_FORMULA(id, formula)                      \
+    case OPFUNC_##id:                                    \
+        for (size_t n = 0; n < count; n++) {             \
+            const double x = first[n], y = second[n];    \
+            (void)y;                                     \
+            result[n] = positive_nan((double)(formula)); \
+        }                                                \
+        return;
+#include "tensor/opfunc.def"
+    default: break;
+    }
+    assert(false && "an opfunc with a formula");
 }
 
 double opfunc_layernormscale(double mean, double mean_square, float eps)

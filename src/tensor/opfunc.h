@@ -7,6 +7,7 @@
 #define TENSOR_OPFUNC_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "spyre/dtype.h"
@@ -78,6 +79,19 @@ void element_store(void *address, spyre_format format, double value);
 // where3 and COPY pass an input on. layernormnorm(x, mean, scale, w = 1, b = 0) is
 // ((x - mean) * scale) * w + b in fp32, each step rounded.
 double opfunc_apply(opfunc op, const double *inputs, uint32_t count, const float *parameters);
+
+// The same of `count` elements, for the opfuncs of the section FORMULA in opfunc.def; `result` is
+// none of the inputs.
+void opfunc_apply_lanes(opfunc op, double *result, const double *const *inputs,
+                        const float *parameters, size_t count);
+
+// Whether the opfunc has a formula.
+static inline bool opfunc_has_formula(opfunc op)
+{
+    opfunc_kind kind = opfunc_describe(op)->kind;
+    return kind == OPFUNC_KIND_UNARY || kind == OPFUNC_KIND_BINARY ||
+           kind == OPFUNC_KIND_PARAMETRIC;
+}
 
 // layernormscale(mean, mean_square): 1 / sqrt(max(mean_square - mean * mean, 0) + eps) in fp64.
 double opfunc_layernormscale(double mean, double mean_square, float eps);

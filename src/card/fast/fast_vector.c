@@ -106,6 +106,10 @@ static void apply_each(const isa_instruction *i, double *result, const double *c
                        size_t count)
 {
     uint32_t inputs = i->operand_count - 1u;
+    if (opfunc_has_formula(i->op)) {
+        opfunc_apply_lanes(i->op, result, in, i->constant, count);
+        return;
+    }
     for (size_t n = 0; n < count; n++) {
         double value[OPFUNC_MAX_INPUTS];
         for (uint32_t o = 0; o < inputs; o++) value[o] = in[o][n];

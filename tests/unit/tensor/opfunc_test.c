@@ -274,6 +274,30 @@ static void opfunc__binary(void **state)
     assert_true(opfunc_apply(OPFUNC_WHERE3, where, 3, NULL) == 1.0);
 }
 
+static void check_rest(double x, double y)
+{
+    double rest = binary(OPFUNC_FMOD, x, y), expected = fmod(x, y);
+    if (isnan(expected) && isnan(rest)) return;
+    if (rest != expected || signbit(rest) != signbit(expected))
+        fail_msg("fmod(%g, %g): %g, %g", x, y, rest, expected);
+}
+
+static void opfunc__rests_are_exact(void **state)
+{
+    (void)state;
+    uint64_t seed = 11;
+    for (int n = 0; n < 1 << 20; n++) {
+        uint64_t bits = check_random(&seed);
+        check_rest((double)dl16_to_float((uint16_t)(bits >> 8)),
+                   (double)dl16_to_float((uint16_t)(bits >> 24)));
+        // Near multiples of y.
+        double y = (double)dl16_to_float((uint16_t)(0x3E00 + bits % 512));
+        check_rest((double)dl16_to_float(dl16_from_float((float)(y * (double)(bits >> 40 & 63)))),
+                   y);
+        check_rest((double)(int32_t)(bits >> 16), (double)(int32_t)(bits >> (32 + bits % 28)));
+    }
+}
+
 static void opfunc__parametric(void **state)
 {
     (void)state;
@@ -310,6 +334,35 @@ static void opfunc__parametric(void **state)
     assert_true(fabs(opfunc_apply(OPFUNC_SOFTPLUS, &x, 1, softplus) - log(2.0) / 2.0) < 1e-15);
     x = -(double)INFINITY;
     assert_true(opfunc_apply(OPFUNC_SOFTPLUS, &x, 1, softplus) == 0.0);
+}
+
+static void opfunc__lanes_give_what_single_elements_give(void **state)
+{
+    (void)state;
+    enum { COUNT = 777 };
+    static double x[COUNT], y[COUNT], result[COUNT];
+    const float parameters[OPFUNC_MAX_PARAMETERS] = {0.75f, 1.5f};
+    uint64_t seed = 5;
+    for (size_t n = 0; n < COUNT; n++) {
+        x[n] = (double)dl16_to_float((uint16_t)(check_random(&seed) >> 24));
+        y[n] = (double)dl16_to_float((uint16_t)(check_random(&seed) >> 24));
+    }
+    uint32_t formulas = 0;
+    for (int op = 0; op < OPFUNC_COUNT; op++) {
+        if (!opfunc_has_formula((opfunc)op)) continue;
+        bool whole = op >= OPFUNC_BITAND && op <= OPFUNC_BITXOR;
+        if (whole) continue; // of integers
+        formulas++;
+        uint32_t inputs = opfunc_describe((opfunc)op)->most_inputs;
+        opfunc_apply_lanes((opfunc)op, result, (const double *const[]){x, y}, parameters, COUNT);
+        for (size_t n = 0; n < COUNT; n++) {
+            double single = opfunc_apply((opfunc)op, (double[]){x[n], y[n]}, inputs, parameters);
+            if (memcmp(&single, &result[n], sizeof single) != 0)
+                fail_msg("%s(%g, %g): %g, %g", opfunc_describe((opfunc)op)->name, x[n], y[n],
+                         result[n], single);
+        }
+    }
+    assert_true(formulas > 70);
 }
 
 static void opfunc__norm(void **state)
@@ -420,7 +473,9 @@ int main(void)
         cmocka_unit_test(opfunc__tables_are_shared_by_threads),
         cmocka_unit_test(opfunc__names),
         cmocka_unit_test(opfunc__binary),
+        cmocka_unit_test(opfunc__rests_are_exact),
         cmocka_unit_test(opfunc__parametric),
+        cmocka_unit_test(opfunc__lanes_give_what_single_elements_give),
         cmocka_unit_test(opfunc__norm),
         cmocka_unit_test(opfunc__reductions),
         cmocka_unit_test(opfunc__stores_round_once),
