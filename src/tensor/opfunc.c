@@ -146,7 +146,9 @@ static double rest_of(double x, double y)
 static double remainder_of(double x, double y)
 {
     double rest = rest_of(x, y);
-    return rest != 0.0 && (y < 0.0) != (rest < 0.0) ? rest + y : rest;
+    // Signs are as good as random: no branches. Adding -0 changes nothing.
+    const double step[2] = {-0.0, y};
+    return rest + step[(rest != 0.0) & ((y < 0.0) != (rest < 0.0))];
 }
 
 // Python's x // y, as exact as its remainder.
@@ -174,10 +176,10 @@ static double x_log(double x, double y, double logarithm)
     return x == 0.0 ? 0.0 : x * logarithm;
 }
 
-// Of integers as doubles.
+// Of integers as doubles; what is none has those of the least.
 static int64_t bits(double x)
 {
-    return (int64_t)x;
+    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
 }
 
 static double apply_formula(opfunc op, double x, double y, double p, double q)
