@@ -41,6 +41,13 @@ def _batch(dtype, seed):
 
 
 CALLS = {
+    "aten.clamp.default": [
+        lambda d, s: _x(d).clamp(-s, 3 * s),
+        lambda d, s: _x(d).clamp(s, -s),
+        lambda d, s: _x(d).clamp(min=s),
+        lambda d, s: _x(d).clamp(max=s),
+    ],
+    "aten.hardtanh.default": [lambda d, s: aten.hardtanh(_x(d), -s, 3 * s)],
     "aten.clamp_min.default": [lambda d, s: aten.clamp_min(_x(d), s)],
     "aten.clamp_max.default": [lambda d, s: aten.clamp_max(_x(d), s)],
     "aten.leaky_relu.default": [lambda d, s: aten.leaky_relu(_x(d), s)],

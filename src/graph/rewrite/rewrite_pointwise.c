@@ -176,39 +176,49 @@ spyre_status rewrite_softplus(rewriter *r)
     return make_parametric(r, ATEN_SPYRE_SOFTPLUS, &x, beta, threshold, &into, NULL);
 }
 
-// clip where the card has it, else maximum and minimum: float32 and integers.
-static spyre_status clamp_to(rewriter *r, const tensor *x, double least, double most,
-                             const tensor *into)
+// A bound of clamp: infinite where there is none, or a parameter.
+static spyre_status load_bound(rewriter *r, uint32_t index, double otherwise, graph_number *out)
 {
-    bool has_clip = x->dtype == SPYRE_DTYPE_F16 || x->dtype == SPYRE_DTYPE_BF16;
-    bool has_least = least > -HUGE_VAL, has_most = most < HUGE_VAL;
+    TRY(graph_arg_number(r->source, r->node, index, otherwise, out));
+    if (isnan(out->value)) return status_new(SPYRE_UNSUPPORTED, "a bound that is NaN");
+    return NULL;
+}
+
+// clip where the card has it and both bounds are known, else maximum and minimum.
+static spyre_status clamp_to(rewriter *r, const tensor *x, const graph_number *least,
+                             const graph_number *most, const tensor *into)
+{
+    bool is_half = x->dtype == SPYRE_DTYPE_F16 || x->dtype == SPYRE_DTYPE_BF16;
+    bool has_clip = is_half && !least->scalar && !most->scalar;
+    bool has_least = least->value > -HUGE_VAL, has_most = most->value < HUGE_VAL;
     tensor raised = *x;
     if (has_clip && has_least && has_most) {
-        return make_parametric(r, ATEN_SPYRE_CLIP, x, least, most, into, NULL);
+        return make_parametric(r, ATEN_SPYRE_CLIP, x, least->value, most->value, into, NULL);
     }
-    if (has_least && !has_most) return make_with(r, ATEN_SPYRE_MAXIMUM, x, least, into, NULL);
-    if (has_least) TRY(make_with(r, ATEN_SPYRE_MAXIMUM, x, least, NULL, &raised));
-    if (has_most) return make_with(r, ATEN_SPYRE_MINIMUM, &raised, most, into, NULL);
-    return make_copy(r, x, into, NULL);
+    if (has_least) {
+        TRY(make_with_number(r, ATEN_SPYRE_MAXIMUM, x, least, has_most ? NULL : into, &raised));
+    }
+    if (has_most) return make_with_number(r, ATEN_SPYRE_MINIMUM, &raised, most, into, NULL);
+    return has_least ? NULL : make_copy(r, x, into, NULL);
 }
 
 spyre_status rewrite_clamp(rewriter *r)
 {
     tensor x, into;
-    double least, most;
+    graph_number least, most;
     bool is_hardtanh = r->from->op == ATEN_HARDTANH;
     TRY(load_unary(r, &x, &into));
-    TRY(graph_arg_real(r->source, r->node, 1, is_hardtanh ? -1 : -HUGE_VAL, &least));
-    TRY(graph_arg_real(r->source, r->node, 2, is_hardtanh ? 1 : HUGE_VAL, &most));
-    if (isnan(least) || isnan(most)) return status_new(SPYRE_UNSUPPORTED, "a bound that is NaN");
-    return clamp_to(r, &x, least, most, &into);
+    TRY(load_bound(r, 1, is_hardtanh ? -1 : -HUGE_VAL, &least));
+    TRY(load_bound(r, 2, is_hardtanh ? 1 : HUGE_VAL, &most));
+    return clamp_to(r, &x, &least, &most, &into);
 }
 
 spyre_status rewrite_relu6(rewriter *r)
 {
     tensor x, into;
+    const graph_number least = {.value = 0}, most = {.value = 6};
     TRY(load_unary(r, &x, &into));
-    return clamp_to(r, &x, 0, 6, &into);
+    return clamp_to(r, &x, &least, &most, &into);
 }
 
 static bool is_present(const rewriter *r, uint32_t index)
