@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch_spyre
+from torch_spyre.report import reports
 
 from .forms import FIRST_LINE, GRAPH_FILE
 
@@ -43,7 +44,7 @@ def watched() -> Iterator[Place]:
     """Records where the calls of the block ran; every other warning is dropped."""
     torch_spyre.reset_fallback_report()
     place = Place()
-    known = len(torch_spyre.compile_reports())
+    reports.clear()  # they are bounded: the oldest may go while the block runs
     with torch_spyre.fallback("silent"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield place
@@ -51,18 +52,18 @@ def watched() -> Iterator[Place]:
     if computed:
         place.name = "host"
         place.why = plain(f"{computed[0].op} runs on the CPU: {computed[0].reason}")
-        _of_graphs(place, torch_spyre.compile_reports()[known:])
+        _of_graphs(place, torch_spyre.compile_reports())
 
 
-def _of_graphs(place: Place, reports) -> None:
+def _of_graphs(place: Place, found) -> None:
     """Reasons from the reports of the block's graphs; by line where every one has its line."""
-    nodes = [node for report in reports
+    nodes = [node for report in found
              for node in re.findall(r"^node \d+ (\S+) \(?(.*?)\)?: host, (.*)$", report.text, re.M)
              ]  # fmt: skip
     if not nodes:
         return
     place.why = plain(f"{nodes[0][0]}: {nodes[0][2]}")
-    assert all(why for _op, _where, why in nodes), f"a reason is missing: {reports}"
+    assert all(why for _op, _where, why in nodes), f"a reason is missing: {found}"
     lines = [re.match(rf"{re.escape(GRAPH_FILE)}:(\d+) ", where) for _op, where, _why in nodes]
     if all(lines):
         place.by_line = {}
