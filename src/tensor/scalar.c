@@ -12,12 +12,21 @@ static const char *const WORDS[] = {
 #include "spyre/scalar_form.def"
 };
 
+static double finite_or(double rounded, double value)
+{
+    return isfinite(rounded) ? rounded : value;
+}
+
 double scalar_apply(spyre_scalar_form form, double value)
 {
     switch (form) {
     case SPYRE_SCALAR_REST: return 1 - value;
     case SPYRE_SCALAR_LOG_F16: return log((double)fp16_to_float(fp16_from_float((float)value)));
     case SPYRE_SCALAR_LOG_BF16: return log((double)bf16_to_float(bf16_from_float((float)value)));
+    case SPYRE_SCALAR_AS_F16:
+        return finite_or((double)fp16_to_float(fp16_from_float((float)value)), value);
+    case SPYRE_SCALAR_AS_BF16:
+        return finite_or((double)bf16_to_float(bf16_from_float((float)value)), value);
     case SPYRE_SCALAR_AS_IS:
     case SPYRE_SCALAR_FORM_COUNT: break;
     }

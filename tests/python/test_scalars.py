@@ -407,3 +407,29 @@ def test_programs_in_files_hold_their_numbers(counted, monkeypatch, tmp_path):
         assert counted[-1].segment(0)["scalars"] == 0
         assert any(str(factor) in path.read_text() for path in tmp_path.rglob("*.loop"))
     assert len(counted) == 2
+
+
+STORED = {
+    "eq": lambda x, s: x == s,
+    "ne": lambda x, s: x != s,
+    "lt": lambda x, s: x < s,
+    "ge": lambda x, s: x >= s,
+    "clamp": lambda x, s: x.clamp(-s, s) == x,
+    "clamp_min": lambda x, s: aten.clamp_min(x, s) == x,
+    "where": lambda x, s: torch.where(x > 0, s, x) == x,
+    "masked_fill": lambda x, s: x.masked_fill(x > 0, s) == x,
+    "pad": lambda x, s: aten.constant_pad_nd(x, [70, 0], s)[:70] == x,
+    "full_like": lambda x, s: torch.full_like(x, s) == x,
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", STORED)
+def test_a_number_compares_as_the_tensor_that_holds_it(name, dtype, compiled):
+    """A tensor rounds a number to its dtype, and so does what compares or stores the number."""
+    torch._dynamo.reset()
+    f = torch.compile(STORED[name]) if compiled else STORED[name]
+    for s in FACTORS[:: 10 if compiled else 1]:
+        x = torch.full((70,), s, dtype=dtype)
+        assert torch.equal(f(x.to("spyre"), s).cpu(), STORED[name](x, s)), s

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "tensor/scalar.h"
+
 aten_op native_of(opfunc func)
 {
     for (uint32_t i = 0; i < ATEN_NATIVE_COUNT; i++) {
@@ -110,7 +112,17 @@ spyre_status rewrite_separate(rewriter *r, uint32_t index, tensor *out)
     return status_at(make_separate(r, out, 1, out), "operand %u", index);
 }
 
-spyre_status rewrite_operand(rewriter *r, uint32_t index, spyre_dtype dtype, tensor *out)
+graph_number number_in(graph_number number, spyre_dtype dtype)
+{
+    if (dtype != SPYRE_DTYPE_F16 && dtype != SPYRE_DTYPE_BF16) return number;
+    spyre_scalar_form form = dtype == SPYRE_DTYPE_F16 ? SPYRE_SCALAR_AS_F16 : SPYRE_SCALAR_AS_BF16;
+    if (!number.scalar) return (graph_number){.value = scalar_apply(form, number.value)};
+    number.form = form;
+    return number;
+}
+
+static spyre_status load_operand(rewriter *r, uint32_t index, spyre_dtype dtype, bool is_stored,
+                                 tensor *out)
 {
     bool is_value = index < r->from->arg_count && r->from->args[index].kind == SPYRE_ARG_VALUE;
     tensor given;
@@ -126,7 +138,18 @@ spyre_status rewrite_operand(rewriter *r, uint32_t index, spyre_dtype dtype, ten
                           index);
     }
     TRY(graph_arg_number(r->source, r->node, index, 0, &number));
+    if (is_stored) number = number_in(number, dtype);
     return status_at(make_number(r, &number, dtype, out), "operand %u", index);
+}
+
+spyre_status rewrite_operand(rewriter *r, uint32_t index, spyre_dtype dtype, tensor *out)
+{
+    return load_operand(r, index, dtype, false, out);
+}
+
+spyre_status rewrite_stored(rewriter *r, uint32_t index, spyre_dtype dtype, tensor *out)
+{
+    return load_operand(r, index, dtype, true, out);
 }
 
 spyre_status rewrite_dim(rewriter *r, uint32_t index, int64_t fallback, uint32_t rank,

@@ -61,6 +61,11 @@ SPYRE_MUST_CHECK spyre_status rewrite_separate(rewriter *r, uint32_t index, tens
 // The same, or a number as a constant of `dtype`; cast to `dtype`.
 SPYRE_MUST_CHECK spyre_status rewrite_operand(rewriter *r, uint32_t index, spyre_dtype dtype,
                                               tensor *out);
+// The same; a number is what a tensor of `dtype` holds of it, for ops that compare or store it.
+SPYRE_MUST_CHECK spyre_status rewrite_stored(rewriter *r, uint32_t index, spyre_dtype dtype,
+                                             tensor *out);
+// A number as a tensor of `dtype` holds it, which may be coarser than the card's format.
+graph_number number_in(graph_number number, spyre_dtype dtype);
 // A value of the source as tensor, for list items.
 SPYRE_MUST_CHECK spyre_status rewrite_value(rewriter *r, uint32_t value, tensor *out);
 // A dim counted from the end when negative, in [0, rank).

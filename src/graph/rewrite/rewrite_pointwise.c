@@ -177,10 +177,12 @@ spyre_status rewrite_softplus(rewriter *r)
 }
 
 // A bound of clamp: infinite where there is none, or a parameter.
-static spyre_status load_bound(rewriter *r, uint32_t index, double otherwise, graph_number *out)
+static spyre_status load_bound(rewriter *r, uint32_t index, double otherwise, spyre_dtype dtype,
+                               graph_number *out)
 {
     TRY(graph_arg_number(r->source, r->node, index, otherwise, out));
     if (isnan(out->value)) return status_new(SPYRE_UNSUPPORTED, "a bound that is NaN");
+    *out = number_in(*out, dtype);
     return NULL;
 }
 
@@ -208,8 +210,8 @@ spyre_status rewrite_clamp(rewriter *r)
     graph_number least, most;
     bool is_hardtanh = r->from->op == ATEN_HARDTANH;
     TRY(load_unary(r, &x, &into));
-    TRY(load_bound(r, 1, is_hardtanh ? -1 : -HUGE_VAL, &least));
-    TRY(load_bound(r, 2, is_hardtanh ? 1 : HUGE_VAL, &most));
+    TRY(load_bound(r, 1, is_hardtanh ? -1 : -HUGE_VAL, x.dtype, &least));
+    TRY(load_bound(r, 2, is_hardtanh ? 1 : HUGE_VAL, x.dtype, &most));
     return clamp_to(r, &x, &least, &most, &into);
 }
 
@@ -245,8 +247,11 @@ spyre_status rewrite_binary(rewriter *r)
     tensor x, y, into;
     TRY(rewrite_expect_allowed(r, row_opfunc(r)));
     TRY(load_unary(r, &x, &into));
-    TRY(rewrite_operand(r, 1, into.dtype, &y));
-    return make_binary(r, row_native(r), &x, &y, &into, NULL);
+    aten_op native = row_native(r);
+    bool is_choice = native == ATEN_SPYRE_MAXIMUM || native == ATEN_SPYRE_MINIMUM;
+    if (is_choice) TRY(rewrite_stored(r, 1, into.dtype, &y));
+    else TRY(rewrite_operand(r, 1, into.dtype, &y));
+    return make_binary(r, native, &x, &y, &into, NULL);
 }
 
 // first op alpha * second.
@@ -341,8 +346,8 @@ spyre_status rewrite_compare(rewriter *r)
     spyre_dtype dtype;
     TRY(rewrite_result(r, 0, &into));
     TRY(promote_args(r, 0, 1, &dtype));
-    TRY(rewrite_operand(r, 0, dtype, &x));
-    TRY(rewrite_operand(r, 1, dtype, &y));
+    TRY(rewrite_stored(r, 0, dtype, &x));
+    TRY(rewrite_stored(r, 1, dtype, &y));
     return make_binary(r, row_native(r), &x, &y, &into, NULL);
 }
 
@@ -429,8 +434,8 @@ spyre_status rewrite_where(rewriter *r)
     tensor condition, x, y, into;
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, SPYRE_DTYPE_BOOL, &condition));
-    TRY(rewrite_operand(r, 1, into.dtype, &x));
-    TRY(rewrite_operand(r, 2, into.dtype, &y));
+    TRY(rewrite_stored(r, 1, into.dtype, &x));
+    TRY(rewrite_stored(r, 2, into.dtype, &y));
     return make_where(r, &condition, &x, &y, &into, NULL);
 }
 
@@ -439,6 +444,6 @@ spyre_status rewrite_masked_fill(rewriter *r)
     tensor x, mask, value, into;
     TRY(load_unary(r, &x, &into));
     TRY(rewrite_operand(r, 1, SPYRE_DTYPE_BOOL, &mask));
-    TRY(rewrite_operand(r, 2, into.dtype, &value));
+    TRY(rewrite_stored(r, 2, into.dtype, &value));
     return make_where(r, &mask, &value, &x, &into, NULL);
 }
