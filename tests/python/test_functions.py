@@ -122,6 +122,15 @@ def test_of_an_element_and_a_number(name):
     check(WITH_NUMBER[name], held(positive(5, 67), torch.float16))
 
 
+@pytest.mark.parametrize("bound", (0.1, 0.3, 0.701, 1.001, 2.3))
+def test_shrinking_compares_with_a_number_of_the_dtype(bound):
+    """bfloat16's values are all values of the card, so an element may equal the bound exactly."""
+    x = torch.tensor([bound, -bound], dtype=torch.bfloat16)
+    x = torch.cat([x * f for f in (0.98, 1.0, 1.02)])
+    for form in forms(lambda x: F.hardshrink(x, bound)):
+        assert torch.equal(form(x.to("spyre")).cpu(), F.hardshrink(x, bound))
+
+
 @pytest.mark.parametrize("dtype", (torch.int64, torch.int32), ids=str)
 @pytest.mark.parametrize("name", OF_INTEGERS)
 def test_of_integers(name, dtype):

@@ -245,7 +245,10 @@ class _Operator:
         except _C.Unsupported as reason:
             return None, str(reason)
         places = list(range(len(tensors)))
-        return _program(executable, places, parts.outputs, parts.single, False), None
+        program = _program(executable, places, parts.outputs, parts.single, False)
+        if program.launch.views:
+            return None, "its decomposition gives results that share memory"
+        return program, None
 
 
 def _program(

@@ -78,11 +78,14 @@ spyre_status rewrite_threshold(rewriter *r)
     return make_where(r, &is_small, &instead, &x, &into, NULL);
 }
 
+// PyTorch compares with lambda as the tensor's dtype holds it (threshold: as fp32 does).
 spyre_status rewrite_shrink(rewriter *r)
 {
-    double lambda;
-    TRY(graph_arg_real(r->source, r->node, 1, 0.5, &lambda));
-    return apply_parameters(r, lambda, 0);
+    tensor into;
+    graph_number lambda = {0};
+    TRY(rewrite_result(r, 0, &into));
+    TRY(graph_arg_real(r->source, r->node, 1, 0.5, &lambda.value));
+    return apply_parameters(r, number_in(lambda, into.dtype).value, 0);
 }
 
 // To multiples of 10^-decimals: the larger power of ten is exact.
