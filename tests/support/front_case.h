@@ -57,6 +57,17 @@ static inline uint32_t front_case_binary(front_run *run, const char *op, uint32_
     return front_run_node(run, op, args, 2, SPYRE_DTYPE_F16, view);
 }
 
+// Keeps the dim, with size 1.
+static inline uint32_t front_case_reduce(front_run *run, const char *op, uint32_t x, int64_t dim,
+                                         spyre_view view)
+{
+    spyre_arg which = {.kind = SPYRE_ARG_INT, .of.integer = dim};
+    spyre_arg args[] = {{.kind = SPYRE_ARG_VALUE, .of.value = x},
+                        {.kind = SPYRE_ARG_LIST, .of.list = {&which, 1}},
+                        {.kind = SPYRE_ARG_BOOL, .of.boolean = true}};
+    return front_run_node(run, op, args, 3, SPYRE_DTYPE_F16, view);
+}
+
 static inline uint32_t front_case_constant(front_run *run, double value)
 {
     spyre_arg args[] = {{.kind = SPYRE_ARG_FLOAT, .of.real = value},

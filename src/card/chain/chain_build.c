@@ -102,14 +102,17 @@ static bool is_looked_up(const isa_instruction *i)
            opfunc_dl16_table_of(i->op, i->constant);
 }
 
+// A load that fusing has left is a copy, too.
 static opfunc opfunc_of(const isa_instruction *i)
 {
-    return opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY ? OPFUNC_IDENTITY : i->op;
+    bool copies = i->opcode == ISA_LOAD || opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY;
+    return copies ? OPFUNC_IDENTITY : i->op;
 }
 
 bool chain_streams(const isa_instruction *i)
 {
     const spyre_format formats[] = {SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_SEN169_FP16};
+    if (i->opcode == ISA_LOAD) return true;
     if (i->opcode != ISA_VECTOR) return false;
     if (i->op == OPFUNC_LAYERNORMNORM || is_looked_up(i)) return true;
     opfunc op = opfunc_of(i);
@@ -143,6 +146,7 @@ static spyre_status add_norm(chain_builder *b, const chain_tile *t)
 
 static spyre_status add_unary(chain_builder *b, const isa_instruction *i)
 {
+    if (opfunc_of(i) == OPFUNC_IDENTITY) return NULL;
     chain_step step = {.verb = WALK_APPLY + opfunc_of(i), .constant = i->constant,
                        .value = b->value_count, .rounding = WALK_ROUND};
     if (is_looked_up(i)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which kernels become a chain: from each kernel on as many as agree, at least two, with at least
-// two instructions over all elements between them. A reduction of one core alone may be a chain by
-// itself, so that threads can share its rows.
+// two instructions over all elements between them, before which loads may stand. A reduction of one
+// core alone may be a chain by itself, so that threads can share its rows.
 #include "card/chain/chain_build.h"
 
 enum { MOST_KERNELS = 16 };
@@ -21,7 +21,7 @@ typedef struct {
 static bool may_chain(isa_opcode opcode)
 {
     return opcode == ISA_VECTOR || opcode == ISA_FILL || opcode == ISA_FOLD ||
-           opcode == ISA_REDUCE || opcode == ISA_REDUCESQ;
+           opcode == ISA_REDUCE || opcode == ISA_REDUCESQ || opcode == ISA_LOAD;
 }
 
 static bool same_loops(const lx_place *a, const lx_place *b)
@@ -69,7 +69,9 @@ static bool agree(const search *s, uint32_t first, const chain_shape *shape, cha
         chain_tiles earlier = *tiles;
         earlier.count = n;
         if (!chain_place_tile(shape, &earlier, t) || !loops_are_rows(tiles, t)) return false;
-        wide += t->role <= CHAIN_REDUCES;
+        bool loads = t->tile->instruction->opcode == ISA_LOAD;
+        if (loads && n + 1 == tiles->count) return false;
+        wide += t->role <= CHAIN_REDUCES && !loads;
         kernels = t->kernel + 1;
         reduces = reduces || t->role == CHAIN_REDUCES;
         for (uint32_t m = 0; m <= n; m++)

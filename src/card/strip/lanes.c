@@ -105,16 +105,42 @@ static float load_one(const uint8_t *from, spyre_format format)
     }
 }
 
-static void store_one(uint8_t *to, spyre_format format, float value)
+// Elements that do not lie side by side become neighbours first, then all are converted at once.
+static void load_scattered(float *out, const uint8_t *from, int64_t stride, spyre_format format,
+                           size_t count)
 {
-    uint16_t code;
-    switch ((int)format) {
-    case SPYRE_FORMAT_SEN169_FP16:
-        code = dl16_from_float(value);
-        memcpy(to, &code, sizeof code);
-        return;
-    case SPYRE_FORMAT_IEEE_FP32: memcpy(to, &value, sizeof value); return;
-    default: element_store(to, format, (double)value);
+    union {
+        uint16_t code[LANES_CHUNK];
+        float value[LANES_CHUNK];
+    } dense;
+    if (format == SPYRE_FORMAT_SEN169_FP16) {
+        for (size_t n = 0; n < count; n++)
+            memcpy(&dense.code[n], from + (int64_t)n * stride, sizeof dense.code[n]);
+        convert_dl16_to_float(out, dense.code, count);
+    } else if (format == SPYRE_FORMAT_IEEE_FP32) {
+        for (size_t n = 0; n < count; n++)
+            memcpy(&dense.value[n], from + (int64_t)n * stride, sizeof dense.value[n]);
+        quieten(out, dense.value, count);
+    } else {
+        for (size_t n = 0; n < count; n++)
+            out[n] = (float)element_load(from + (int64_t)n * stride, format);
+    }
+}
+
+static void store_scattered(uint8_t *to, int64_t stride, spyre_format format, const float *values,
+                            size_t count)
+{
+    uint16_t code[LANES_CHUNK];
+    if (format == SPYRE_FORMAT_SEN169_FP16) {
+        convert_float_to_dl16(code, values, count);
+        for (size_t n = 0; n < count; n++)
+            memcpy(to + (int64_t)n * stride, &code[n], sizeof code[n]);
+    } else if (format == SPYRE_FORMAT_IEEE_FP32) {
+        for (size_t n = 0; n < count; n++)
+            memcpy(to + (int64_t)n * stride, &values[n], sizeof values[n]);
+    } else {
+        for (size_t n = 0; n < count; n++)
+            element_store(to + (int64_t)n * stride, format, (double)values[n]);
     }
 }
 
@@ -129,7 +155,7 @@ void lanes_load_f32(float *out, const uint8_t *from, int64_t stride, spyre_forma
     } else if (stride == 4 && format == SPYRE_FORMAT_IEEE_FP32 && (uintptr_t)from % 4 == 0) {
         quieten(out, (const float *)(const void *)from, count);
     } else {
-        for (size_t n = 0; n < count; n++) out[n] = load_one(from + (int64_t)n * stride, format);
+        load_scattered(out, from, stride, format, count);
     }
 }
 
@@ -141,7 +167,7 @@ void lanes_store_f32(uint8_t *to, int64_t stride, spyre_format format, const flo
     } else if (stride == 4 && format == SPYRE_FORMAT_IEEE_FP32) {
         memcpy(to, values, count * sizeof *values);
     } else {
-        for (size_t n = 0; n < count; n++) store_one(to + (int64_t)n * stride, format, values[n]);
+        store_scattered(to, stride, format, values, count);
     }
 }
 

@@ -19,10 +19,10 @@ typedef struct {
     agree_plan costs;
 } plan;
 
-static bool may_clone(const spyre_settings *settings)
+static bool may_clone(const loop_graph *loops)
 {
-    return settings->lx_boundary_clones && settings->lx_planning &&
-           !front_skips(settings, "boundary_clones") && !front_skips(settings, "lx_planning");
+    return clones_possible(loops) && !front_skips(&loops->settings, "boundary_clones") &&
+           !front_skips(&loops->settings, "lx_planning");
 }
 
 // What a search with clones finds for the ops that are no copies; it costs INFINITY without clones.
@@ -80,7 +80,7 @@ static spyre_status divide(loop_graph *loops, arena *memory, bool *out_changed)
         TRY(search_even(loops, memory, &other));
         TRY(take_better(loops, &other, &best));
     }
-    if (may_clone(&loops->settings)) {
+    if (may_clone(loops)) {
         TRY(search_with_clones(loops, memory, &other));
         TRY(take_better(loops, &other, &best));
     }

@@ -3,9 +3,10 @@
 // boundary_clones: what enters or leaves the graph lives in memory, so every reader of it goes
 // there. An input that several accesses read alike is copied once, by an op of its own, into a
 // buffer that may live in LX; a result that leaves the graph and is read in it too is made in such
-// a buffer, and a copy of it leaves. Whether LX has room for a clone is known only when all of LX
-// is planned, so the plan is made on trial: clones without a place go, and the rest stays when the
-// graph takes less time with them than without any.
+// a buffer, and a copy of it leaves. That waits for LX_BOUNDARY_CLONES, but for inputs of layer
+// norms, which torch-spyre's form of it reads once. Whether LX has room for a clone is known only
+// when all of LX is planned, so the plan is made on trial: clones without a place go, and the rest
+// stays when the graph takes less time with them than without any.
 #include "front/cost/cost.h"
 #include "front/front.h"
 #include "front/memory/clones.h"
@@ -53,7 +54,7 @@ spyre_status pass_boundary_clones(loop_graph *loops, bool *out_changed)
 {
     clone_list clones = {0};
     *out_changed = false;
-    if (!loops->settings.lx_boundary_clones || !loops->settings.lx_planning) return NULL;
+    if (!clones_possible(loops)) return NULL;
     TRY(clones_find(loops, CLONES_AGREED, &clones));
     if (clones.count == 0) return NULL;
     arena *scratch = arena_create();

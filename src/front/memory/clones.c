@@ -7,6 +7,40 @@
 
 // --- Candidates
 
+// True for an input with a mean and its distances from it: the front of a layer norm, whose
+// published opfuncs would read it once.
+static bool has_distances(const loop_graph *loops, const flow *f, uint32_t id)
+{
+    for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1]; u++) {
+        const loop_op *op = &loops->ops.items[f->uses[u].op];
+        if (op->op != OPFUNC_SUB || f->uses[u].operand != 0 || op->operand_count != 3) continue;
+        uint32_t writer = f->writer[op->operand[1].buffer];
+        if (writer == SPYRE_NO_ID) continue;
+        const loop_op *mean = &loops->ops.items[writer];
+        if (mean->op == OPFUNC_MEAN && mean->operand[0].buffer == id) return true;
+    }
+    return false;
+}
+
+// All boundaries where the user asks for it, else where this compiler reads more than it has to.
+static bool is_wanted(const loop_graph *loops, const flow *f, uint32_t id)
+{
+    return loops->settings.lx_boundary_clones ||
+           (loops->buffers.items[id].kind == LOOP_INPUT && has_distances(loops, f, id));
+}
+
+bool clones_possible(const loop_graph *loops)
+{
+    const spyre_settings *settings = &loops->settings;
+    if (!settings->lx_planning) return false;
+    for (uint32_t i = 0; i < loops->ops.count && !settings->lx_boundary_clones; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        bool of_input = loops->buffers.items[op->operand[0].buffer].kind == LOOP_INPUT;
+        if (op->op == OPFUNC_MEAN && of_input) return true;
+    }
+    return settings->lx_boundary_clones;
+}
+
 // The access that a copy of the buffer lies beside; false when it can have no clone.
 static bool find_neighbour(const loop_graph *loops, const flow *f, uint32_t id, flow_use *out)
 {
@@ -68,7 +102,7 @@ spyre_status clones_find(const loop_graph *loops, clones_kind kind, clone_list *
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         flow_use beside;
         loop_op copy;
-        if (!find_neighbour(loops, &f, b, &beside)) continue;
+        if (!find_neighbour(loops, &f, b, &beside) || !is_wanted(loops, &f, b)) continue;
         if (kind == CLONES_AGREED && !reads_agree(loops, &f, b, &beside)) continue;
         if (!describe_copy(loops, kind, &beside, b, b, &copy)) continue;
         clone c = {.original = b, .op = beside.op};

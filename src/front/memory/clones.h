@@ -19,6 +19,9 @@ typedef VEC(clone) clone_list;
 // them.
 typedef enum { CLONES_AGREED, CLONES_ALL } clones_kind;
 
+// False when the settings and a look at the ops alone rule out all clones.
+bool clones_possible(const loop_graph *loops);
+
 SPYRE_MUST_CHECK spyre_status clones_find(const loop_graph *loops, clones_kind kind,
                                           clone_list *out);
 

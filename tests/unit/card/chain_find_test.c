@@ -11,6 +11,7 @@ typedef struct {
     bool replaced;                          // but another has overwritten that before,
     bool elsewhere;                         // on another core
     bool in_turns;                          // a loop stores it, after each half is overwritten
+    bool loaded;                            // all that the first kernel takes, just before it
     uint32_t chains, stores;
 } expectation;
 
@@ -40,6 +41,7 @@ static isa_program *pair_of_kernels(const shape *s, const expectation *e)
     shape other = *s;
     if (e->other_rows) other.sticks_outside = !s->sticks_outside;
     copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+    if (e->loaded) copy_kernel(p, ISA_LOAD, 0, 128, s->rows * s->sticks * 128);
     begin_kernel(p, 1, 0);
     emit_whole(p, s, OPFUNC_NEG, 2, (isa_operand[]){buffer(1), buffer(0)}, whole, false);
     end_kernel(p);
@@ -68,6 +70,7 @@ static void chain_find__forms_where_rows_agree_and_stores_what_is_read(void **st
         {.lanes = 64, .read_later = true, .replaced = true, .elsewhere = true, .chains = 1,
          .stores = 2},
         {.lanes = 64, .in_turns = true, .chains = 1, .stores = 2},
+        {.lanes = 64, .loaded = true, .chains = 1, .stores = 1},
         {.lanes = 64, .shift = 128, .chains = 0},
         {.lanes = 64, .shift = 2, .chains = 0},
         {.lanes = 36, .chains = 0},
@@ -83,6 +86,7 @@ static void chain_find__forms_where_rows_agree_and_stores_what_is_read(void **st
         assert_ok(card_load(the_card, p, &loaded));
         assert_int_equal(chains_of(loaded), cases[n].chains);
         const chain *c = loaded->phases.items[1].kernel->chain;
+        if (c) assert_int_equal(c->kernels, cases[n].loaded ? 3 : 2);
         if (c) assert_int_equal(stores_of(c), cases[n].stores);
         card_unload(the_card, loaded);
         free_program(p);

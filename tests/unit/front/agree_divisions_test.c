@@ -38,23 +38,14 @@ static void assert_agreement(const loop_graph *loops, uint32_t reads, uint32_t a
     assert_int_equal(got_agree, agree);
 }
 
-static uint32_t reduce(front_run *run, const char *op, uint32_t x, int64_t dim, spyre_view view)
-{
-    spyre_arg which = {.kind = SPYRE_ARG_INT, .of.integer = dim};
-    spyre_arg args[] = {{.kind = SPYRE_ARG_VALUE, .of.value = x},
-                        {.kind = SPYRE_ARG_LIST, .of.list = {&which, 1}},
-                        {.kind = SPYRE_ARG_BOOL, .of.boolean = true}};
-    return front_run_node(run, op, args, 3, SPYRE_DTYPE_F16, view);
-}
-
 // softmax over the last dim of [rows, columns].
 static uint32_t softmax(front_run *run, uint32_t x, int64_t rows, int64_t columns)
 {
     spyre_view view = sizes_view(2, rows, columns, 0), row = sizes_view(2, rows, 1, 0);
-    uint32_t top = reduce(run, "spyre.max", x, 1, row);
+    uint32_t top = front_case_reduce(run, "spyre.max", x, 1, row);
     uint32_t e = front_case_unary(run, "spyre.exp",
                                   front_case_binary(run, "spyre.sub", x, top, view), view);
-    uint32_t sum = reduce(run, "spyre.sum", e, 1, row);
+    uint32_t sum = front_case_reduce(run, "spyre.sum", e, 1, row);
     return front_case_binary(run, "spyre.realdiv", e, sum, view);
 }
 
@@ -207,11 +198,11 @@ static void agree_divisions__attention_by_heads(void **state)
     uint32_t v = front_case_input(&run, heads);
     uint32_t s = front_case_binary(&run, "spyre.batchmatmul", q, k, scores);
     s = front_case_binary(&run, "spyre.mul", s, front_case_constant(&run, 0.125), scores);
-    uint32_t top = reduce(&run, "spyre.max", s, 2, row);
+    uint32_t top = front_case_reduce(&run, "spyre.max", s, 2, row);
     uint32_t e = front_case_unary(&run, "spyre.exp",
                                   front_case_binary(&run, "spyre.sub", s, top, scores), scores);
-    uint32_t p = front_case_binary(&run, "spyre.realdiv", e, reduce(&run, "spyre.sum", e, 2, row),
-                                   scores);
+    uint32_t sum = front_case_reduce(&run, "spyre.sum", e, 2, row);
+    uint32_t p = front_case_binary(&run, "spyre.realdiv", e, sum, scores);
     front_case_output(&run, front_case_binary(&run, "spyre.batchmatmul", p, v, heads));
     loop_graph *loops = front_case_before(&run, 32, "memory_planning");
     uint32_t reads, agree;

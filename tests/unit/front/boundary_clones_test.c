@@ -109,6 +109,24 @@ static void boundary_clones__none_of_what_is_read_once_or_not_asked_for(void **s
     front_run_end(&run);
 }
 
+// What layer norm begins with; nobody has to ask for that clone.
+static void boundary_clones__distances_from_a_mean_are_of_one_read(void **state)
+{
+    (void)state;
+    for (int of_another = 0; of_another < 2; of_another++) {
+        front_run run = begin();
+        run.settings.lx_boundary_clones = false;
+        spyre_view view = sizes_view(2, 512, 512, 0), by_row = sizes_view(2, 512, 1, 0);
+        uint32_t x = front_case_input(&run, view), y = front_case_input(&run, view);
+        uint32_t mean = front_case_reduce(&run, "spyre.mean", x, 1, by_row);
+        uint32_t distance = front_case_binary(&run, "spyre.sub", of_another ? y : x, mean, view);
+        front_case_output(&run, distance);
+        const loop_graph *loops = front_case_before(&run, 8, NULL);
+        assert_int_equal(front_case_count(loops, OPFUNC_IDENTITY), !of_another);
+        front_run_end(&run);
+    }
+}
+
 // The planned loop IR's time by the front's model; clones may change divisions, too.
 static void boundary_clones__no_graph_gets_slower(void **state)
 {
@@ -148,6 +166,7 @@ int main(void)
         cmocka_unit_test(boundary_clones__output_read_again_leaves_as_a_copy),
         cmocka_unit_test(boundary_clones__none_without_room),
         cmocka_unit_test(boundary_clones__none_where_readers_differ),
+        cmocka_unit_test(boundary_clones__distances_from_a_mean_are_of_one_read),
         cmocka_unit_test(boundary_clones__no_graph_gets_slower),
         cmocka_unit_test(boundary_clones__none_of_what_is_read_once_or_not_asked_for),
     };
