@@ -260,6 +260,7 @@ static inline __m256i bfloats_of_codes(__m256i codes, __m256i *rare)
     }
 
 CONVERT_WORD_KERNELS(WORDS)
+#define narrow_integers narrow_each
 CONVERT_SHARED_LOOPS
 
 static void stream(void *target, const void *source, size_t count)

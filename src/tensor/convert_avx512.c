@@ -281,6 +281,25 @@ static inline __m512i bfloats_of_codes(__m512i codes, __mmask32 *rare)
     }
 
 CONVERT_WORD_KERNELS(WORDS)
+
+// Every source line is loaded once.
+static inline __attribute__((always_inline)) uint64_t narrow_integers(uint32_t *t,
+                                                                      const uint64_t *s,
+                                                                      size_t count)
+{
+    const __m512i lowest = _mm512_set1_epi64(INT64_C(1) << 31);
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14,
+                                           16, 18, 20, 22, 24, 26, 28, 30);
+    __m512i beyond = _mm512_setzero_si512();
+    for (; count >= 16; count -= 16, s += 16, t += 16) {
+        __m512i a = _mm512_loadu_si512(s), b = _mm512_loadu_si512(s + 8);
+        __m512i raised = _mm512_add_epi64(a, lowest);
+        beyond = _mm512_or_si512(beyond, _mm512_or_si512(raised, _mm512_add_epi64(b, lowest)));
+        _mm512_storeu_si512(t, _mm512_permutex2var_epi32(a, even, b));
+    }
+    return (uint64_t)_mm512_reduce_or_epi64(beyond) | narrow_each(t, s, count);
+}
+
 CONVERT_SHARED_LOOPS
 
 static void stream(void *target, const void *source, size_t count)

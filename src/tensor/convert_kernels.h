@@ -124,13 +124,11 @@ enum {
         }                                                                                      \
     }
 
-// i32_from_i64 that returns, above the lowest 32 bits, whether a value does not fit.
-static inline __attribute__((always_inline)) uint64_t narrow_integers(void *target,
-                                                                      const void *source,
-                                                                      size_t count)
+// i32_from_i64 that returns, above the lowest 32 bits, whether a value does not fit. A variant may
+// have its own narrow_integers.
+static inline __attribute__((always_inline)) uint64_t narrow_each(uint32_t *t, const uint64_t *s,
+                                                                  size_t count)
 {
-    uint32_t *t = target;
-    const uint64_t *s = source;
     uint64_t beyond = 0;
     for (size_t i = 0; i < count; i++) {
         beyond |= s[i] + (UINT64_C(1) << 31);
@@ -139,7 +137,9 @@ static inline __attribute__((always_inline)) uint64_t narrow_integers(void *targ
     return beyond;
 }
 
-#define CONVERT_HELD(target, source, count) beyond |= narrow_integers(target, source, count)
+#define CONVERT_HELD(target, source, count)                                                    \
+    beyond |= narrow_integers((uint32_t *)(void *)(target),                                    \
+                              (const uint64_t *)(const void *)(source), count)
 
 #define CONVERT_SHARED_LOOPS                                                                   \
     CONVERT_LOOP(dl16_from_bool, uint16_t, uint8_t, x ? DL16_ONE : 0)                          \

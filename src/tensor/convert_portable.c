@@ -9,6 +9,7 @@ CONVERT_LOOP(dl16_from_f32, uint16_t, float, dl16_from_host_float(x))
 CONVERT_LOOP(dl16_from_f32_once, uint16_t, float, dl16_from_float(x))
 CONVERT_LOOP(f32_from_dl16, float, uint16_t, dl16_to_float(x))
 
+#define narrow_integers narrow_each
 CONVERT_SHARED_LOOPS
 
 #define CONVERT_ROW(name, target, source) CONVERT_ROWS(name, CONVERT_BYTES_##target)
