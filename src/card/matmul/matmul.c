@@ -54,7 +54,10 @@ bool matmul_is_fast(spyre_format a, spyre_format b)
 // own.
 static void add_core(matmul_job *j, const matmul_operands *core)
 {
-    uint32_t a = 0, b = 0;
+    // Mostly they come in the order of their addresses: one above all others is new.
+    uintptr_t place = (uintptr_t)(*core)[PRODUCT_A];
+    uint32_t a = place > j->highest ? j->a_count : 0, b = 0;
+    if (place > j->highest) j->highest = place;
     while (b < j->b_count && j->b[b] != (*core)[PRODUCT_B]) b++;
     if (b == j->b_count) j->b[j->b_count++] = (*core)[PRODUCT_B];
     while (a < j->a_count && (j->a[a] != (*core)[PRODUCT_A] || j->c[b][a])) a++;
