@@ -374,6 +374,21 @@ static PyObject *py_set_layout(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *py_prefer_layout(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *tensor, *object;
+    spyre_layout layout;
+    tensor_info t;
+    bool moved = false;
+    if (!PyArg_ParseTuple(args, "OO", &tensor, &object) || !layout_of_object(object, &layout))
+        return NULL;
+    if (!tensor_of_object(tensor, &t)) return core_raise();
+    bool whole = t.storage && t.storage->typed && tensor_covers(&t);
+    if (whole && !storage_prefer_layout(t.storage, &layout, true, &moved)) return core_raise();
+    return PyBool_FromLong(moved);
+}
+
 static PyObject *py_set_enums(PyObject *self, PyObject *args)
 {
     PyObject *new_formats, *new_arrangements;
@@ -390,6 +405,9 @@ static PyMethodDef methods[] = {
     {"get_spyre_tensor_layout", py_get_layout, METH_O, "Layout of a tensor's storage."},
     {"set_spyre_tensor_layout", py_set_layout, METH_VARARGS,
      "(tensor, layout): moves the storage into another layout; the values stay."},
+    {"prefer_layout", py_prefer_layout, METH_VARARGS,
+     "(tensor, layout) -> whether its storage has got the layout: all of it, which no launch has\n"
+     "had use for as it lies, and for which nobody has chosen a layout."},
     {"_set_enums", py_set_enums, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

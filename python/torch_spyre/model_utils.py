@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from . import _C
+from ._pytorch import patches
 from ._pytorch.dispatch import parameters_of
 from .constants import DEVICE_NAME
 
@@ -49,10 +50,11 @@ def move_weight(
     weight: torch.Tensor, device: torch.device, dtype: torch.dtype | None
 ) -> torch.Tensor:
     """A weight [rows, columns] on the card, the stick along its rows."""
+    from .compile.weights import by_rows
     from .device import bindings
 
     dtype = dtype or weight.dtype
-    layout = _C.SpyreTensorLayout(list(weight.shape), [weight.shape[1], 1], dtype, [1, 0])
+    layout = by_rows(weight.shape, dtype)
     return bindings.empty_with_layout(weight.shape, layout, dtype, device).copy_(weight)
 
 
@@ -98,15 +100,16 @@ def load_model_to_spyre(model: nn.Module, dtype: torch.dtype | None = None) -> n
     return _move(model, torch.device(DEVICE_NAME, _C.current_device()), dtype, False)
 
 
-def move_module(
+def _move_to(
     model: nn.Module, device: torch.device, dtype: torch.dtype | None, non_blocking: bool
 ) -> nn.Module:
-    """What `Module.to` does for a device of this kind."""
     if device.index is None:
         device = torch.device(DEVICE_NAME, _C.current_device())
     return _move(model, device, dtype, non_blocking)
 
 
 def patch_module_to_for_spyre() -> None:
-    """torch-spyre's name for what `import torch` does: `Module.to` has moved weights like this from
-    then on. A call changes nothing."""
+    """Has `Module.to` lay out weights as load_model_to_spyre() does, in this process. Without it
+    `Module.to` is PyTorch's own, and a weight moves into that layout when it is used. A second
+    call changes nothing."""
+    patches.lay_out_weights_in_module_to(_move_to)

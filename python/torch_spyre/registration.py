@@ -38,7 +38,6 @@ def register() -> None:
     torch.Tensor._spyre_tensor_patched = True  # type: ignore[attr-defined]
     patches.send_graphs_of_the_device_here()
     compile_options.take_settings()
-    patches.lay_out_weights_in_module_to(_move_module)
     _C._on_first_use(complete)
     vars(_C)["__getattr__"] = _missing_name
     LazyNamespace.install("spyre", _C._complete)
@@ -89,12 +88,6 @@ def _missing_name(name: str) -> Any:
         if name in vars(_C):
             return vars(_C)[name]
     raise AttributeError(f"module {_C.__name__!r} has no attribute {name!r}")
-
-
-def _move_module(model: torch.nn.Module, *where: Any) -> torch.nn.Module:
-    from .model_utils import move_module
-
-    return move_module(model, *where)
 
 
 def _device_tensor_layout(tensor: torch.Tensor) -> _C.SpyreTensorLayout | None:

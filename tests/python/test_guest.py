@@ -16,7 +16,6 @@ ADDED = {  # by PyTorch for every device, and one of torch-spyre's
     "torch.UntypedStorage.spyre", "torch.TypedStorage.spyre",
     "torch.Tensor.device_tensor_layout", "torch.nn.Parameter.device_tensor_layout",
 }  # fmt: skip
-REPLACED = {"torch.nn.Module.to"}  # hands calls that name no card on, unread
 LIGHT = {
     "torch_spyre", "torch_spyre._C", "torch_spyre.constants", "torch_spyre.registration",
     "torch_spyre._pytorch", "torch_spyre._pytorch.dispatch", "torch_spyre._pytorch.logs",
@@ -56,7 +55,7 @@ def test_functions_of_pytorch_are_its_own(plain):
     assert set(with_it) - set(without) == ADDED
     changed = {name: (without[name], with_it[name]) for name in without
                if without[name] != with_it.get(name)}  # fmt: skip
-    assert set(changed) == REPLACED and len(without) > 3000
+    assert not changed and len(without) > 3000
 
 
 def test_nothing_is_left_in_the_process(plain):
@@ -72,25 +71,11 @@ def test_what_is_computed_is_the_same(plain, part):
     assert with_it[part] == without[part] and len(without[part]) > 2
 
 
-FIRST_USE = """
-import torch
-model = torch.nn.Linear(70, 130).half().to("spyre")
-layout = torch.ops.spyre and model.weight.device_tensor_layout()
-wanted = type(layout)([130, 70], [70, 1], torch.half, [1, 0])
-assert (layout.device_size, layout.stride_map) == (wanted.device_size, wanted.stride_map)
-again = torch.nn.Linear(70, 130).half().spyre()
-assert again.weight.device_tensor_layout() == layout
-"""
-
-
-def test_the_first_use_may_be_a_module(run_python):
-    """Its weights lie as those of the next ones."""
-    run_python(FIRST_USE)
-
-
 @pytest.mark.parametrize(
     "use",
     [
+        "torch.nn.Linear(70, 130).half().to('spyre')",
+        "torch.nn.Linear(70, 130).half().spyre()",
         "torch.ops.spyre.silu_mul(torch.ones(2), torch.ones(2))",
         "torch.tril_indices(2, 2, device='spyre')",
         "torch.compile(lambda: torch.ones(4, device='spyre:0') + 1)().cpu()",

@@ -51,10 +51,15 @@ class Tied(nn.Module):
         return self.head(self.second(self.first(self.embedding(ids))))
 
 
-@pytest.mark.parametrize(
-    "move", [lambda m: m.to("spyre"), load_model_to_spyre, lambda m: m.spyre()]
-)
-def test_weights_of_linear_have_their_sticks_along_the_outputs(move):
+@pytest.fixture
+def patched(monkeypatch):
+    """`Module.to` as patch_module_to_for_spyre() leaves it, in one test."""
+    monkeypatch.setattr(nn.Module, "to", nn.Module.to)
+    patch_module_to_for_spyre()
+
+
+@pytest.mark.parametrize("move", [lambda m: m.to("spyre"), load_model_to_spyre])
+def test_weights_of_linear_have_their_sticks_along_the_outputs(move, patched):
     model = exact_(nn.Sequential(nn.Linear(70, 130), nn.LayerNorm(130))).half()
     values = {name: value.clone() for name, value in model.state_dict().items()}
     assert move(model) is model
@@ -67,15 +72,23 @@ def test_weights_of_linear_have_their_sticks_along_the_outputs(move):
         assert torch.equal(value.cpu(), values[name])
 
 
-def test_moving_twice_changes_nothing():
+def test_moving_twice_changes_nothing(patched):
     model = exact_(nn.Linear(64, 128)).half().to("spyre")
     before = model.weight
     pointer = before.data_ptr()
     assert model.to("spyre").weight is before
     assert load_model_to_spyre(model).weight is before and before.data_ptr() == pointer
-    patched = nn.Module.to
+    to = nn.Module.to
     patch_module_to_for_spyre()
-    assert nn.Module.to is patched
+    assert nn.Module.to is to and to._spyre_patched
+
+
+def test_module_to_is_pytorch_s_own():
+    assert not hasattr(nn.Module.to, "_spyre_patched")
+    model = nn.Linear(64, 128).half()
+    weight = model.weight
+    assert model.to("spyre").weight is weight
+    assert layout(weight) == by_default(128, 64)
 
 
 def test_a_layout_that_is_there_already_is_kept():
@@ -84,7 +97,7 @@ def test_a_layout_that_is_there_already_is_kept():
     assert layout(model.weight) == by_default(128, 64)
 
 
-def test_dtypes_are_checked_and_kept():
+def test_dtypes_are_checked_and_kept(patched):
     model = nn.Linear(64, 32)
     with pytest.raises(ValueError, match="no format for torch.float64"):
         load_model_to_spyre(model, torch.float64)
@@ -102,7 +115,7 @@ def test_dtypes_are_checked_and_kept():
     assert model.count.tolist() == [3]
 
 
-def test_shared_parameters_stay_shared_and_right():
+def test_shared_parameters_stay_shared_and_right(patched):
     model = exact_(Tied()).half().eval()
     ids = torch.randint(0, 100, (2, 16), dtype=torch.int32)
     with torch.no_grad():
@@ -119,7 +132,7 @@ def test_shared_parameters_stay_shared_and_right():
     assert model.first.weight.device.type == "cpu"
 
 
-def test_views_and_updates_of_a_weight():
+def test_views_and_updates_of_a_weight(patched):
     host = exact_(nn.Linear(96, 160)).half()
     card = copy.deepcopy(host).to("spyre")
     assert torch.equal(card.weight.t().cpu(), host.weight.t())

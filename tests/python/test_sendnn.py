@@ -4,6 +4,7 @@
 import pytest
 import torch
 import torch_spyre
+from torch_spyre.model_utils import load_model_to_spyre
 from torch_spyre.sendnn import backend, resident
 
 BACKEND = "sendnn"
@@ -94,7 +95,7 @@ def test_weights_of_linear_lie_as_a_matmul_reads_them():
     _agrees(torch.compile(model, backend=BACKEND), model, torch.randn(4, 64).half())
     assert "restickify" not in torch_spyre.last_report().text
     assert resident.on_card(model.weight, multiplied=True).device_tensor_layout() == (
-        torch.nn.Linear(64, 128).half().to("spyre").weight.device_tensor_layout()
+        load_model_to_spyre(torch.nn.Linear(64, 128).half()).weight.device_tensor_layout()
     )
 
 

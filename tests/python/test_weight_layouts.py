@@ -166,3 +166,55 @@ def test_training_reads_what_the_optimizer_wrote():
             optimizer.zero_grad()
         trained[device] = parameter.detach().cpu()
     assert torch.equal(trained["spyre"], trained["cpu"])
+
+
+class Tied(nn.Module):
+    """An embedding that is the head as well, between them a layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(130, 64)
+        self.inner = nn.Linear(64, 64)
+        self.head = nn.Linear(64, 130, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, ids):
+        return self.head(self.inner(self.embedding(ids)))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_modules_come_by_module_to_and_move_when_used(compiled):
+    model = Tied().half().eval().requires_grad_(False)
+    for parameter in model.parameters():
+        parameter.copy_(small(*parameter.shape) / 4)
+    ids = torch.tensor([3, 0, 129], dtype=torch.int32)
+    wanted = model.cpu().float()(ids).half()
+    model.half().to("spyre")
+    before = layout(model.head.weight)
+    run = torch.compile(model) if compiled else model
+    for _ in range(3):
+        torch.testing.assert_close(run(ids.to("spyre")).cpu(), wanted, atol=1e-2, rtol=1e-2)
+    assert stick_stride(model.inner.weight) == 64
+    assert layout(model.head.weight) == before
+
+
+def test_a_weight_that_moves_takes_its_memory_once():
+    weight, x = small(1024, 2048), small(5, 2048)
+    card, operand = weight.to("spyre"), x.to("spyre")
+    before = torch.spyre.memory_allocated()
+    for _ in range(4):
+        F.linear(operand, card)
+    torch.spyre.synchronize()
+    assert stick_stride(card) == 2048
+    assert torch.spyre.memory_allocated() == before
+
+
+def test_a_graph_of_linears_is_compiled_once():
+    """Weights move before the compiler looks at them."""
+    model = nn.Sequential(nn.Linear(70, 130), nn.ReLU(), nn.Linear(130, 70)).half().to("spyre")
+    before = len(torch_spyre.compile_reports())
+    with torch.no_grad():
+        torch.compile(model)(small(5, 70).to("spyre"))
+    assert len(torch_spyre.compile_reports()) == before + 1
+    assert "ReStickify" not in str([c["name"] for c in torch_spyre.last_report().counters])
+    assert [stick_stride(model[0].weight), stick_stride(model[2].weight)] == [70, 130]

@@ -83,11 +83,14 @@ def _names_device(value: Any) -> bool:
 
 
 def lay_out_weights_in_module_to(move: Callable[..., Any]) -> None:
-    """A weight of `Linear` gets the layout that products read, and PyTorch tells a device which
-    tensor it copies, never which module owns it. Calls that name another device, or none, go to
-    PyTorch's function unread; others are move(module, device, dtype, non_blocking)."""
+    """Installed for those who ask for it (`model_utils.patch_module_to_for_spyre`), once: PyTorch
+    tells a device which tensor it copies, never which module owns it. Calls that name another
+    device, or none, go to PyTorch's function unread; others are
+    move(module, device, dtype, non_blocking)."""
     module = torch.nn.Module
     original = module.to
+    if getattr(original, "_spyre_patched", False):
+        return
 
     @functools.wraps(original)
     def to(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -99,8 +102,5 @@ def lay_out_weights_in_module_to(move: Callable[..., Any]) -> None:
             return original(self, *args, **kwargs)
         return move(self, device, dtype, non_blocking)
 
-    def spyre(self: Any, device: int | None = None) -> Any:
-        return self.to(torch.device("spyre") if device is None else torch.device("spyre", device))
-
+    to._spyre_patched = True  # type: ignore[attr-defined]
     module.to = to  # type: ignore[method-assign]
-    module.spyre = spyre  # type: ignore[attr-defined]

@@ -38,6 +38,7 @@ from . import (
     lowering,
     named_dims,
     scalars,
+    weights,
 )
 from . import options as compile_options
 from .graph_builder import GraphBuilder, Inexpressible, location
@@ -184,6 +185,7 @@ class CompiledGraph:
         weakref.finalize(self, _drop, self.number, self.programs).atexit = False
         self.buckets = buckets.plan(gm)
         self.scalars = scalars.plan(gm)
+        self.multiplied = weights.multiplied(gm)
         self.takes_tensors_only = all(
             isinstance(node.meta.get("val"), torch.Tensor)
             for node in gm.graph.find_nodes(op="placeholder")
@@ -200,26 +202,31 @@ class CompiledGraph:
         filled, sizes = self.buckets.fill(args)
         return self.buckets.cut(self._run(filled), sizes)
 
-    def _program(self, args: list[Any], call: scalars.Call | None) -> Program | _Eager:
+    def _find(self, args: list[Any], call: scalars.Call | None) -> Program | _Eager | None:
+        """The program, or None where weights have moved, so that the call is another one."""
         key: Any = call.key if call else self._key(args)
         if named_dims.in_use():
             key = (key, *[named_dims.dims_of(a) for a in args])
         program = self.programs.get(key)
-        if program is None:
-            with config.patch(self.settings):
-                program = self.programs[key] = _build(self.gm, args, self.folder, call)
-            programs.add((self.number, key), _Kept(self.programs, key, program))
-            self.folder = None
-            if self.trace and isinstance(program, Program):
-                self.trace.program(program)
-        else:
+        if program is not None:
             program.used = True
+            return program
+        if weights.lay_out(args, self.multiplied):
+            return None
+        with config.patch(self.settings):
+            program = self.programs[key] = _build(self.gm, args, self.folder, call)
+        programs.add((self.number, key), _Kept(self.programs, key, program))
+        self.folder = None
+        if self.trace and isinstance(program, Program):
+            self.trace.program(program)
         return program
 
     def _program_of_call(self, args: list[Any]) -> tuple[Program | _Eager, scalars.Call | None]:
         """The program, and the numbers that it gets."""
         call = self.scalars.of_call(args) if self.scalars else None
-        program = self._program(args, call)
+        program = self._find(args, call)
+        if program is None:
+            return self._program_of_call(args)
         if self.scalars and call and call.parameters and not program.takes_any_numbers:
             self.scalars.by_value = True
             return self._program_of_call(args)
