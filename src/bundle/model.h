@@ -12,7 +12,7 @@
 #include "tensor/opfunc.h"
 
 enum {
-    BUNDLE_MAX_DIMS = 8,
+    BUNDLE_MAX_DIMS = 10,
     BUNDLE_MAX_TENSORS = 8,
     BUNDLE_MAX_CORES = 32,
     BUNDLE_MAX_LOOPS = 4,

@@ -92,6 +92,9 @@ TURNED = {
     "3d in steps": (
         F.conv3d, (2, 4, 5, 16, 16), (6, 4, 3, 3, 3), {"stride": (2, 1, 1), "padding": (0, 1, 1)},
     ),
+    "3d in small groups": (
+        F.conv3d, (2, 4, 6, 7, 8), (4, 2, 2, 3, 2), {"groups": 2, "stride": 2, "dilation": 2},
+    ),
 }  # fmt: skip
 
 

@@ -126,17 +126,27 @@ static spyre_status add_plain_dims(emitter *e)
     return NULL;
 }
 
-// True when operand k starts beyond the stride of one stick, so that room must be taken.
+// True when an operand has only one stick of loop v: in LX, of the core's slice.
+static bool is_one_stick(const emitter *e, uint32_t k, uint32_t v)
+{
+    const loop_buffer *buffer = &e->loops->buffers.items[e->op->operand[k].buffer];
+    int64_t held = e->op->extent[v];
+    if (v != e->place[k].stick_var) return false;
+    if (buffer->in_lx) {
+        division_sizes sizes = division_sizes_of(e->loops, e->op);
+        held = division_slice(&sizes, v, e->op->split[v]);
+    }
+    return held <= loop_lanes(buffer);
+}
+
+// True when an operand begins with a stride beyond that of one stick, so that room must be taken.
 static bool needs_room(const emitter *e)
 {
     for (uint32_t k = 0; k < e->op->operand_count; k++) {
         int64_t least = e->place[k].row_stride;
         for (uint32_t v = 0; v < e->op->var_count; v++) {
             int64_t stride = e->place[k].stride[v];
-            bool single =
-                v == e->place[k].stick_var &&
-                e->op->extent[v] <= loop_lanes(&e->loops->buffers.items[e->op->operand[k].buffer]);
-            if (stride && !single && (!least || stride < least)) least = stride;
+            if (stride && !is_one_stick(e, k, v) && (!least || stride < least)) least = stride;
         }
         if (least > SPYRE_STICK_BYTES) return true;
     }
