@@ -23,6 +23,7 @@ import copies
 import dispatch
 import harness
 import host
+import imports
 import minilm
 import operations
 import plans
@@ -32,7 +33,7 @@ import torch
 
 SECTIONS = (
     "operations", "breadth", "minilm", "dispatch", "copies", "compile", "memory", "sticks",
-    "timing", "plans",
+    "timing", "plans", "import",
 )  # fmt: skip
 
 
@@ -57,6 +58,8 @@ def run_section(name: str, options, peak: float | None) -> dict[str, dict[str, f
             return restickify.run(options.only)
         case "timing":
             return timing.run(options.only)
+        case "import":
+            return imports.run(options.only)
         case "plans":
             return plans.run(options.only)
         case _:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterable, Iterator
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 import torch
@@ -27,6 +28,7 @@ from torch._inductor.codegen.common import (
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.custom_graph_pass import CustomGraphModulePass, get_hash_for_files
 from torch._inductor.scheduler import BaseScheduling
+from torch._inductor.utils import IndentedBuffer
 from torch._inductor.virtualized import V
 
 from .. import _C
@@ -57,6 +59,29 @@ class SpyrePythonWrapperCodegen(PythonWrapperCodegen):
     """The code around `spyre::run_graph`. It names a graph of this process: no file may keep it."""
 
     supports_caching = False
+
+    @staticmethod
+    def create(
+        is_subgraph: bool,
+        subgraph_name: str | None,
+        parent_wrapper: PythonWrapperCodegen | None,
+        partition_signatures: Any = None,
+    ) -> PythonWrapperCodegen:
+        """Inductor's constructor, which names the class that it makes."""
+        if is_subgraph:
+            made: PythonWrapperCodegen = PythonWrapperCodegen.create(
+                is_subgraph, subgraph_name, parent_wrapper, partition_signatures
+            )
+            return made
+        return SpyrePythonWrapperCodegen()  # type: ignore[no-untyped-call]
+
+    def generate_end(self, result: IndentedBuffer) -> None:
+        super().generate_end(result)
+        graph: Any = V.graph.module.graph
+        calls = graph.find_nodes(op="call_function", target=RUN_GRAPH)
+        if calls:
+            result.writeline(f"from {__name__} import give_away")
+            result.writeline(f"give_away(globals(), {[call.args[0] for call in calls]})")
 
 
 class SpyreDeviceOpOverrides(DeviceOpOverrides):
@@ -96,7 +121,36 @@ class _Graph:
         return list(self.run([next(by_kind[tensor]) for tensor in self.is_tensor]))
 
 
-_graphs: dict[int, _Graph] = {}
+# By the number that calls name. The graph module that Inductor works at owns a graph, then the
+# function that Inductor returns.
+_graphs: weakref.WeakValueDictionary[int, _Graph] = weakref.WeakValueDictionary()
+
+
+class _Call:
+    """The function that Inductor returns, and the graphs that it runs."""
+
+    def __init__(self, call: Callable[..., Any], graphs: list[_Graph]) -> None:
+        self.call = call
+        self.graphs = graphs
+
+    def __call__(self, args: Any) -> Any:
+        return self.call(args)
+
+
+def give_away(names: dict[str, Any], numbers: list[int]) -> None:
+    """Of a module that Inductor has written, by its globals: who first reads its function `call`
+    owns it, and the graphs of these numbers. The module itself stays for the life of a process."""
+    call = _Call(names.pop("call"), [_graphs[number] for number in numbers])
+    held, known = [call], weakref.ref(call)
+
+    def missing(name: str) -> Any:
+        found = (held.pop() if held else known()) if name == "call" else None
+        if found is None:
+            raise AttributeError(f"module {names['__name__']!r} has no attribute {name!r}")
+        return found
+
+    names["__getattr__"] = missing
+
 
 _library = torch.library.Library("spyre", "FRAGMENT")  # noqa: TOR901
 # A result may be a view of an input, which the schema has to say.
@@ -128,7 +182,8 @@ class WholeGraphPass(CustomGraphModulePass):
         sizes = [node for node in inputs if node not in tensors]
         fakes = [result.meta["val"] for result in results]
         run = backend.compile_aten(_inner(gm, results), [node.meta.get("val") for node in inputs])
-        _graphs[number] = _Graph(run, [node in tensors for node in inputs], fakes)
+        graph = _Graph(run, [node in tensors for node in inputs], fakes)
+        _graphs[number] = gm.meta["spyre_graph"] = graph
         written = [copy for copy in _copies(gm.graph) if copy.args[0].op == "placeholder"]
         with gm.graph.inserting_before(output):
             call = gm.graph.call_function(RUN_GRAPH, (number, tensors, sizes))

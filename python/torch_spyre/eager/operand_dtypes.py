@@ -33,6 +33,7 @@ _NOT_ASKED = {
 _FLOAT32_MAX = torch.finfo(torch.float32).max
 REFUSAL = "it does not take operands of these dtypes, or this number, together"
 _accepted: set[tuple[object, ...]] = set()  # operators with the kinds of their arguments
+_MOST_ACCEPTED = 1 << 12  # then all are asked anew: lists of any length have kinds of their own
 
 
 def are_accepted(op: OpOverload, values: Arguments) -> bool:
@@ -52,6 +53,8 @@ def are_accepted(op: OpOverload, values: Arguments) -> bool:
     # fill() of a single element takes any number.
     accepted = _runs(op, values, _few if large else _one_element) or _runs(op, values, _whole)
     if accepted and not large:
+        if len(_accepted) >= _MOST_ACCEPTED:
+            _accepted.clear()
         _accepted.add(key)
     return accepted
 
