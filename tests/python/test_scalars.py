@@ -170,6 +170,14 @@ FIXED = {
     "aten.arange.default": "ends and steps are sizes",
     "aten.arange.start": "ends and steps are sizes",
     "aten.arange.start_step": "ends and steps are sizes",
+    "aten.logit.default": "parameters of an opfunc stand in instructions",
+    "aten.native_layer_norm.default": "the parameter of an opfunc; a program has one or two",
+    "aten.layer_norm.default": "as native_layer_norm",
+    "aten.rms_norm.default": "patterns of graphs know it; a program has one or two",
+    "aten._fused_rms_norm.default": "as rms_norm",
+    "aten.dropout.default": "the host draws",
+    "aten.scaled_dot_product_attention.default": "patterns of graphs know it; by head size",
+    "aten._scaled_dot_product_fused_attention_overrideable.default": "as attention",
 }
 
 # The device's allocation and fill.
@@ -213,7 +221,8 @@ def test_every_operator_with_a_number_is_listed():
             continue
         packet, overload = name.removeprefix("aten.").split(".")
         schema = getattr(getattr(aten, packet), overload)._schema
-        has_number = any("number" in str(a.type).lower() for a in schema.arguments)
+        types = [str(a.type).lower() for a in schema.arguments]
+        has_number = any("number" in of or of in ("float", "optional[float]") for of in types)
         parametric = name in CALLS or name in OF_INTEGERS or packet in MADE_BY_ALLOCATION
         known = parametric or name in FIXED
         assert known or not has_number, name
@@ -247,6 +256,42 @@ def test_one_program_serves_all_values(name, dtype, counted, monkeypatch):
         assert len(counted) == 0
         for number, result, wanted in zip(numbers[1:], results, expected[1:], strict=True):
             assert torch.equal(_bits(result), _bits(wanted)), (name, number)
+
+
+def _inputs_beforehand(monkeypatch, dtype):
+    """What CALLS ask for, made once: a compiled function takes it as it is."""
+    tensors = [_x(dtype, seed) for seed in range(3)]
+    squares = [_square(dtype, seed) for seed in range(3)]
+    mask, batches = _mask(dtype), [square[None] for square in squares]
+    made = globals()
+    monkeypatch.setitem(made, "_x", lambda _dtype, seed=0: tensors[seed])
+    monkeypatch.setitem(made, "_y", lambda _dtype: tensors[1])
+    monkeypatch.setitem(made, "_mask", lambda _dtype: mask)
+    monkeypatch.setitem(made, "_square", lambda _dtype, seed: squares[seed])
+    monkeypatch.setitem(made, "_batch", lambda _dtype, seed: batches[seed])
+
+
+def test_a_compiled_graph_has_no_program_a_value(monkeypatch):
+    """Where Dynamo traces a function once for all values: there are two programs, of the value that
+    it saw first and of all others, and one more where the compiler tells classes apart."""
+    _inputs_beforehand(monkeypatch, torch.float16)
+    traced_once = set()
+    for name, calls in CALLS.items():
+        for call in calls:
+            torch._dynamo.reset()
+            graphs = torch._dynamo.utils.counters["stats"]
+            graphs["unique_graphs"] = 0
+            torch_spyre.report.reports.clear()
+            compiled = torch.compile(call)
+            with torch_spyre.fallback("silent"):  # torch.tensor(number) of the host
+                for number in FACTORS[:5]:
+                    compiled(torch.float16, number)
+            if graphs["unique_graphs"] < 3:
+                traced_once.add(name)
+                assert len(torch_spyre.compile_reports()) <= 3, name
+    arithmetic = {f"aten.{name}.Tensor" for name in ("add", "sub", "mul", "div")}
+    assert traced_once >= arithmetic, traced_once
+    torch._dynamo.reset()
 
 
 def test_fifty_factors_are_one_program(counted):
