@@ -6,6 +6,8 @@
 
 #include "graph/rewrite/rewrite.h"
 
+enum { MOST_COUNTED = 1 << 24 }; // float32 has every whole number up to here
+
 typedef struct {
     bool reduced[SPYRE_MAX_RANK];
     bool keepdim;
@@ -49,17 +51,32 @@ static void reduction_args(const rewriter *r, uint32_t *out_dims, uint32_t *out_
     *out_keepdim = over_all ? 0 : is_norm ? 3 : 2;
 }
 
+// How many are true, in float32, which adds ones exactly.
+static spyre_status count_true(rewriter *r, const tensor *x, const reduction *over,
+                               const tensor *into)
+{
+    tensor ones, count;
+    if (over->count > MOST_COUNTED)
+        return status_new(SPYRE_UNSUPPORTED, "a count of %lld bools", (long long)over->count);
+    TRY(make_cast(r, x, SPYRE_DTYPE_F32, NULL, &ones));
+    TRY(make_reduction(r, ATEN_SPYRE_SUM, &ones, over->reduced, over->keepdim, NULL, &count));
+    return make_cast(r, &count, into->dtype, into, NULL);
+}
+
 spyre_status rewrite_reduce(rewriter *r)
 {
-    tensor x, into;
+    tensor x, given, into;
     reduction over;
     uint32_t dims, keepdim;
     aten_op op = native_of(aten_describe((aten_op)r->from->op)->opfunc);
     TRY(rewrite_only_result(r, 0));
     TRY(rewrite_result(r, 0, &into));
-    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(rewrite_tensor(r, 0, &given));
     reduction_args(r, &dims, &keepdim);
-    TRY(load_reduction(r, &x, dims, keepdim, &over));
+    TRY(load_reduction(r, &given, dims, keepdim, &over));
+    if (op == ATEN_SPYRE_SUM && given.dtype == SPYRE_DTYPE_BOOL && into.dtype == SPYRE_DTYPE_I64)
+        return count_true(r, &given, &over, &into);
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
     return make_reduction(r, op, &x, over.reduced, over.keepdim, &into, NULL);
 }
 

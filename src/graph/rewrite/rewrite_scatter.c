@@ -5,7 +5,7 @@
 // key-value cache is written. What it finds is gathered from the source, the rest stays.
 #include "graph/rewrite/rewrite.h"
 
-enum { MOST_COMPARISONS = 1 << 22 };
+enum { MOST_COMPARISONS = 1 << 22, MOST_PASSES = 16 };
 
 typedef struct {
     tensor whole, source; // as many dims; the source broadcasts
@@ -146,4 +146,102 @@ spyre_status rewrite_index_put(rewriter *r)
     TRY(make_wrapped_index(r, &s.index, s.whole.view.size[s.dim], &s.index));
     TRY(load_source(r, 2, &into, &s));
     return write_rows(r, &s, &into);
+}
+
+// --- An index for every element: the elements of a line are written one after the other
+
+typedef struct {
+    tensor index;  // of the whole's sizes, but for `dim`
+    tensor inside; // of its sizes: true; outside of the dim a fault of the gather
+    tensor places; // [size, 1, ..]: 0, 1, 2, .. along `dim`
+    uint32_t dim;
+} element_index;
+
+static spyre_status load_element_index(rewriter *r, const spyre_view *whole, element_index *e)
+{
+    TRY(rewrite_tensor(r, 2, &e->index));
+    TRY(rewrite_dim(r, 1, 0, whole->rank, &e->dim));
+    const spyre_view *given = &e->index.view;
+    if (e->index.dtype != SPYRE_DTYPE_I64 && e->index.dtype != SPYRE_DTYPE_I32)
+        return status_new(SPYRE_UNSUPPORTED, "an index of %s", spyre_dtype_name(e->index.dtype));
+    if (whole->rank == 0 || given->rank != whole->rank) {
+        return status_new(SPYRE_UNSUPPORTED, "indices of rank %u into rank %u", given->rank,
+                          whole->rank);
+    }
+    for (uint32_t i = 0; i < whole->rank; i++) {
+        if (i == e->dim || given->size[i] == whole->size[i]) continue;
+        return status_new(SPYRE_UNSUPPORTED, "indices for %lld of %lld in dim %u",
+                          (long long)given->size[i], (long long)whole->size[i], i);
+    }
+    if (given->size[e->dim] <= MOST_PASSES) return NULL;
+    return status_new(SPYRE_UNSUPPORTED, "%lld indices a line, at most %d are supported",
+                      (long long)given->size[e->dim], MOST_PASSES);
+}
+
+static spyre_status prepare_hits(rewriter *r, const spyre_view *whole, element_index *e)
+{
+    int64_t size = whole->size[e->dim];
+    spyre_view ones = view_contiguous((int64_t[]){size, 2}, 2);
+    tensor table, pairs;
+    TRY(make_cast(r, &e->index, SPYRE_DTYPE_I64, NULL, &e->index));
+    TRY(make_full(r, 1, SPYRE_DTYPE_BOOL, &ones, NULL, &table));
+    TRY(make_gather(r, &table, &e->index, NULL, &pairs));
+    TRY(make_slice(r, &pairs, whole->rank, 0, 1, &pairs));
+    TRY(make_reshape(r, &pairs, e->index.view.size, whole->rank, &e->inside));
+    TRY(make_count(r, size, &e->places));
+    for (uint32_t i = e->dim + 1; i < whole->rank; i++)
+        TRY(make_unsqueeze(r, &e->places, e->places.view.rank, &e->places));
+    return NULL;
+}
+
+// Of the sizes of the whole: whether the index at `pass` of a line is the place.
+static spyre_status hits_of(rewriter *r, const element_index *e, int64_t pass, tensor *out)
+{
+    tensor index, inside;
+    TRY(make_slice(r, &e->index, e->dim, pass, 1, &index));
+    TRY(make_slice(r, &e->inside, e->dim, pass, 1, &inside));
+    TRY(make_binary(r, ATEN_SPYRE_EQUAL, &e->places, &index, NULL, out));
+    return make_binary(r, ATEN_SPYRE_MUL, out, &inside, NULL, out);
+}
+
+// The elements of the source that the indices at `pass` write: [.., 1, ..].
+static spyre_status source_of(rewriter *r, const element_index *e, const tensor *source,
+                              int64_t pass, tensor *out)
+{
+    const spyre_view *index = &e->index.view;
+    *out = *source;
+    if (source->view.rank != index->rank)
+        return status_new(SPYRE_UNSUPPORTED, "a source of rank %u", source->view.rank);
+    for (uint32_t i = 0; i < index->rank; i++) {
+        if (source->view.size[i] < index->size[i]) {
+            return status_new(SPYRE_INVALID_ARGUMENT, "operand 3: %lld elements for %lld indices",
+                              (long long)source->view.size[i], (long long)index->size[i]);
+        }
+        bool along = i == e->dim;
+        TRY(make_slice(r, out, i, along ? pass : 0, along ? 1 : index->size[i], out));
+    }
+    return NULL;
+}
+
+// scatter(x, dim, index, source or number), scatter_add(x, dim, index, source)
+spyre_status rewrite_scatter_elements(rewriter *r)
+{
+    element_index e;
+    tensor x, source, into, hits, written;
+    bool adds = r->from->op == ATEN_SCATTER_ADD, is_number = r->from->op == ATEN_SCATTER_VALUE;
+    TRY(rewrite_result(r, 0, &into));
+    TRY(rewrite_operand(r, 0, into.dtype, &x));
+    TRY(rewrite_stored(r, 3, into.dtype, &source));
+    if (adds && (into.dtype == SPYRE_DTYPE_I64 || into.dtype == SPYRE_DTYPE_BOOL))
+        return status_new(SPYRE_UNSUPPORTED, "sums of %s", spyre_dtype_name(into.dtype));
+    TRY(load_element_index(r, &x.view, &e));
+    TRY(prepare_hits(r, &x.view, &e));
+    for (int64_t pass = 0; pass < e.index.view.size[e.dim]; pass++) {
+        TRY(hits_of(r, &e, pass, &hits));
+        written = source;
+        if (!is_number) TRY(source_of(r, &e, &source, pass, &written));
+        if (adds) TRY(make_binary(r, ATEN_SPYRE_ADD, &x, &written, NULL, &written));
+        TRY(make_where(r, &hits, &written, &x, NULL, &x));
+    }
+    return rewrite_finish(r, &x, &into);
 }

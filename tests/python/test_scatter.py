@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements written at indices of a line, and the counts of bools that losses divide by."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.bool, torch.int64)
+F16 = torch.float16
+
+
+def places(*shape, most):
+    return torch.randint(most, shape)
+
+
+def numbers(dtype, *shape):
+    return torch.randint(0 if dtype is torch.bool else -100, 100, shape).to(dtype)
+
+
+SCATTERS = {
+    "one of a line": (1, (33, 1), 70),
+    "five of a line": (1, (33, 5), 70),
+    "five of few, some of them twice": (-1, (33, 5), 3),
+    "of columns": (0, (3, 70), 33),
+}
+
+
+def forms(function):
+    torch._dynamo.reset()
+    return function, torch.compile(function, dynamic=False)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("case", SCATTERS)
+def test_scatter(case, dtype):
+    dim, shape, most = SCATTERS[case]
+    x, index = numbers(dtype, 33, 70), places(*shape, most=most)
+    source = numbers(dtype, 40, 70)
+    for form in forms(lambda x, index, source: x.scatter(dim, index, source)):
+        result = form(x.to("spyre"), index.to("spyre"), source.to("spyre"))
+        assert torch.equal(result.cpu(), x.scatter(dim, index, source))
+    for form in forms(lambda x, index: x.scatter(dim, index, 3)):
+        assert torch.equal(form(x.to("spyre"), index.to("spyre")).cpu(), x.scatter(dim, index, 3))
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+@pytest.mark.parametrize("case", SCATTERS)
+def test_scatter_add(case, dtype):
+    dim, shape, most = SCATTERS[case]
+    x, index = numbers(dtype, 33, 70), places(*shape, most=most)
+    x[0, :2] = torch.tensor([-0.0, torch.inf])
+    x[5, 2], source = 7, numbers(dtype, 33, 70) / 4
+    expected = x.double().scatter_add(dim, index, source.double()).to(dtype)
+    unit = {torch.float16: 2.0**-9, torch.bfloat16: 2.0**-8, torch.float32: 2.0**-20}[dtype]
+    for form in forms(lambda x, index, source: x.scatter_add(dim, index, source)):
+        result = form(x.to("spyre"), index.to("spyre"), source.to("spyre")).cpu()
+        torch.testing.assert_close(result, expected, rtol=4 * unit, atol=300 * unit)
+
+
+def test_an_index_beyond_the_line_is_a_fault():
+    x, one = torch.zeros(4, 70, dtype=F16).to("spyre"), torch.ones(4, 1, dtype=F16).to("spyre")
+    for wrong in (70, 4000, -1):
+        index = torch.tensor([[1], [2], [wrong], [3]]).to("spyre")
+        for write in (lambda i: x.scatter(1, i, 1.0), lambda i: x.scatter_add(1, i, one)):
+            with pytest.raises(RuntimeError, match=f"gather of row {wrong}, outside 0..69"):
+                write(index).cpu()
+    assert x.scatter(1, torch.tensor([[1]] * 4).to("spyre"), 2.0).cpu().sum() == 8
+
+
+@pytest.mark.parametrize("reduction", ("mean", "sum", "none"))
+@pytest.mark.parametrize("smoothing", (0.0, 0.1))
+def test_cross_entropy_with_gradient(reduction, smoothing):
+    x, target = torch.randn(33, 130, dtype=F16), places(33, most=130)
+    target[3] = -100
+
+    def step(x, target):
+        x = x.detach().requires_grad_()
+        loss = F.cross_entropy(x, target, reduction=reduction, label_smoothing=smoothing)
+        (gradient,) = torch.autograd.grad(loss.sum(), x)
+        return loss.detach(), gradient
+
+    expected = step(x.double(), target)
+    for form in forms(lambda x, target: F.cross_entropy(x, target, reduction=reduction)):
+        if smoothing == 0:
+            got = form(x.to("spyre"), target.to("spyre")).cpu().double()
+            torch.testing.assert_close(got, expected[0], rtol=4e-3, atol=4e-3)
+    for got, wanted in zip(step(x.to("spyre"), target.to("spyre")), expected, strict=True):
+        torch.testing.assert_close(got.cpu().double(), wanted, rtol=4e-3, atol=4e-3)
+
+
+def test_gather_has_a_gradient():
+    x, index, weight = torch.randn(33, 70, dtype=F16), places(33, 2, most=70), torch.randn(33, 2)
+
+    def gradient(x, index, weight):
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad((x.gather(1, index) * weight).sum(), x)[0]
+
+    expected = gradient(x.double(), index, weight.double())
+    result = gradient(x.to("spyre"), index.to("spyre"), weight.half().to("spyre"))
+    torch.testing.assert_close(result.cpu().double(), expected, rtol=4e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("shape,dim", (((33, 130), None), ((33, 130), 0), ((33, 130), 1)))
+def test_counts_of_bools(shape, dim):
+    x = torch.rand(shape) < 0.4
+    for form in forms(lambda x: x.sum(dim) if dim is not None else x.sum()):
+        result = form(x.to("spyre"))
+        assert result.dtype == torch.int64
+        assert torch.equal(result.cpu(), x.sum(dim) if dim is not None else x.sum())
