@@ -84,7 +84,7 @@ def rename_dim(step):
 
 
 def many_dims(step):
-    step.dsc["N_"].update({f"d{i}_": 1 for i in range(7)})
+    step.dsc["N_"].update({f"d{i}_": 1 for i in range(9)})
 
 
 JSON_CASES = {

@@ -34,7 +34,7 @@ static void verify__space(void **state)
 {
     (void)state;
     BAD(golden_add_scalar, s->op = OPFUNC_NONE, "step 0 0_add: opFuncName: unknown opfunc");
-    BAD(golden_add_scalar, s->dim_count = 9, "N_: 9 dims, 1 to 8 are possible");
+    BAD(golden_add_scalar, s->dim_count = 11, "N_: 11 dims, 1 to 10 are possible");
     BAD(golden_add_scalar, s->dim_name[1][0] = '\0', "N_: dim 1 has no name");
     BAD(golden_add_scalar, memcpy(s->dim_name[1], "mb", 3), "N_: two dims mb");
     BAD(golden_add_scalar, s->size[0] = 0, "N_: dim mb has size 0, at least 1 is needed");
