@@ -4,8 +4,9 @@
 Both are functions of C that no hook can give an argument, so they are replaced: at the first use of
 the device, or when the first SpyreTensorLayout of the process is made (core/layout_object.c).
 Python looks a function up before it computes the arguments, so the layout in a call must not be
-the first use of the device. Without the argument they call PyTorch's. Device contexts,
-torch.jit.script and pickle, which know PyTorch's functions by identity or by name, know these, too.
+the first use of the device. Without the argument they call PyTorch's. Device contexts, lazy
+modules, torch.jit.script and pickle, which know PyTorch's functions by identity or by name, know
+these, too.
 """
 
 from __future__ import annotations
@@ -91,3 +92,6 @@ def _install_to() -> None:
     del to.__wrapped__  # what it wraps has no signature to look at
     to.__module__, to.__qualname__ = "torch", "Tensor.to"
     torch.Tensor.to = to  # type: ignore[method-assign]
+    # What parameters without sizes (lazy modules) may do.
+    lazy: Any = torch.nn.parameter.UninitializedParameter
+    lazy._allowed_methods.append(to)
