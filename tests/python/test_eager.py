@@ -358,7 +358,6 @@ def test_inference_mode_takes_tensors_made_outside(compiled):
         assert not y.t().is_inference() and (y + 1).is_inference()
 
 
-@pytest.mark.host("aten.native_batch_norm")
 def test_batch_norm_updates_its_statistics():
     host = torch.nn.BatchNorm1d(6)
     card = copy.deepcopy(host).to("spyre")

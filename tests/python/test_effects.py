@@ -85,7 +85,6 @@ def test_gradients_through_a_check():
     torch.testing.assert_close(on_card.grad.cpu(), a.grad, atol=1e-3, rtol=1e-3)
 
 
-@pytest.mark.host("aten._native_batch_norm_legit_functional")
 def test_batch_norm_with_statistics_of_the_batch():
     reference = torch.nn.BatchNorm2d(8)
     x = (torch.randint(-16, 17, (4, 8, 6, 6)) / 16).requires_grad_()

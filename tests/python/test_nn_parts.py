@@ -72,16 +72,37 @@ def test_options_of_attention():
     torch.testing.assert_close(actual.cpu().float(), expected, atol=2e-2, rtol=2e-2)
 
 
+@pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16, torch.float32), ids=str)
+@pytest.mark.parametrize("form", (torch.contiguous_format, torch.channels_last), ids=str)
+@pytest.mark.parametrize("tracked", (False, True))
+def test_batch_norm_in_training(tracked, form, dtype):
+    torch._dynamo.reset()
+    norm = nn.BatchNorm2d(8, track_running_stats=tracked)
+    x = (torch.randn(4, 8, 6, 6) * 2 + 30).to(dtype).contiguous(memory_format=form)
+    unit = {torch.float16: 2.0**-9, torch.bfloat16: 2.0**-9, torch.float32: 2.0**-18}[dtype]
+    for compiled in (False, True):
+        wide, moved = copy.deepcopy(norm).double(), copy.deepcopy(norm).to(dtype).to("spyre")
+        function = torch.compile(moved) if compiled else moved
+        for _ in range(2):
+            expected, actual = wide(x.double()), function(x.to("spyre"))
+        assert actual.dtype == dtype and actual.stride() == expected.stride()
+        near = {"rtol": 4 * unit, "atol": 4 * unit, "check_dtype": False}
+        torch.testing.assert_close(actual.cpu(), expected, **near)
+        for name, value in moved.named_buffers():
+            torch.testing.assert_close(value.cpu(), wide.get_buffer(name), **near)
+            assert value.dtype == (dtype if value.is_floating_point() else torch.int64)
+
+
 @pytest.mark.host("aten.avg_pool2d", "aten.native_batch_norm")
 def test_what_a_decomposition_does_not_take_is_the_hosts():
-    norm, x = nn.BatchNorm2d(4), numbers(3, 4, 5, 6)
-    wide = copy.deepcopy(norm)
-    moved = norm.half().to("spyre")
-    actual, expected = moved(x.to("spyre")), wide(x.float())  # in training
-    torch.testing.assert_close(actual.cpu().float(), expected, atol=2e-2, rtol=2e-2)
-    torch.testing.assert_close(
-        moved.running_mean.cpu().float(), wide.running_mean, atol=1e-2, rtol=1e-2
-    )
+    single = numbers(1, 4, 1)
+    results = []
+    for device in ("cpu", "spyre"):  # the variance of one element has no bias to correct
+        mean, variance = torch.zeros(4).half().to(device), torch.ones(4).half().to(device)
+        torch.native_batch_norm(single.to(device), None, None, mean, variance, True, 0.1, 1e-5)
+        results.append(mean.cpu())
+    torch.testing.assert_close(*results)
+    x = numbers(3, 4, 5, 6)
     padded = nn.AvgPool2d(3, 2, padding=1)
     torch.testing.assert_close(padded(x.to("spyre")).cpu(), padded(x), atol=1e-2, rtol=1e-2)
 

@@ -18,8 +18,6 @@ NORMS = {
 
 @pytest.mark.host(
     "aten.native_group_norm_backward.default",
-    "aten.native_batch_norm.default",
-    "aten._native_batch_norm_legit_functional.default",
     "aten.native_batch_norm_backward.default",
     "aten.native_layer_norm.default",
     "aten.native_layer_norm_backward.default",

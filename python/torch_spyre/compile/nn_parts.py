@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -51,6 +52,60 @@ def batch_norm_inference(
     return _affine(result, None, bias), x.new_empty(0), x.new_empty(0)
 
 
+class _Moments(NamedTuple):
+    mean: torch.Tensor  # float32, of channels
+    variance: torch.Tensor  # biased
+    elements: int  # of a channel
+
+
+def _moments_of_channels(x: torch.Tensor) -> _Moments | NotTaken:
+    """Of x [N, C, ...]; not of channels of less than two elements, whose variance has no bias."""
+    if not x.is_floating_point() or x.dim() < 2 or x.numel() < 2 * x.shape[1]:
+        return NOT_TAKEN
+    dims = [0, *range(2, x.dim())]
+    variance, mean = torch.var_mean(x.float(), dims, correction=0)
+    return _Moments(mean, variance, x.numel() // x.shape[1])
+
+
+def _normed_by(
+    x: torch.Tensor,
+    moments: _Moments,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    eps: float,
+) -> Normed:
+    wide = x.float()
+    scale = (moments.variance + eps).rsqrt()
+    factor = scale if weight is None else scale * weight.float()
+    result = (wide - _of_channels(moments.mean, wide)) * _of_channels(factor, wide)
+    return _affine(result, None, bias).to(x.dtype), moments.mean, scale
+
+
+@register_spyre_decomposition(_aten._native_batch_norm_legit_functional.default)
+def batch_norm_functional(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    mean: torch.Tensor,
+    variance: torch.Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[torch.Tensor, ...] | NotTaken:
+    """Last the statistics that take the place of `mean` and `variance`."""
+    moments = _moments_of_channels(x)
+    if not training or not isinstance(moments, _Moments):
+        return NOT_TAKEN
+    unbiased = moments.variance * (moments.elements / (moments.elements - 1))
+    new_mean = moments.mean * momentum + mean.float() * (1 - momentum)
+    new_variance = unbiased * momentum + variance.float() * (1 - momentum)
+    return (
+        *_normed_by(x, moments, weight, bias, eps),
+        new_mean.to(mean.dtype),
+        new_variance.to(variance.dtype),
+    )
+
+
 @register_spyre_decomposition(_aten._native_batch_norm_legit.no_stats)
 def batch_norm_without_statistics(
     x: torch.Tensor,
@@ -60,9 +115,14 @@ def batch_norm_without_statistics(
     _momentum: float,
     eps: float,
 ) -> Normed | NotTaken:
-    """What instance_norm calls, with one batch and all instances as channels."""
-    if not training or x.shape[0] != 1:
+    """instance_norm calls it with one batch and all instances as channels."""
+    if not training:
         return NOT_TAKEN
+    if x.shape[0] != 1:
+        moments = _moments_of_channels(x)
+        if not isinstance(moments, _Moments):
+            return NOT_TAKEN
+        return _normed_by(x, moments, weight, bias, eps)
     places = math.prod(x.shape[2:])
     normed = group_norm(x, weight, bias, 1, x.shape[1], places, x.shape[1], eps)
     if not isinstance(normed, tuple):
@@ -84,9 +144,15 @@ def batch_norm(
 ) -> Normed | NotTaken:
     if mean is None or variance is None:
         return batch_norm_without_statistics(x, weight, bias, training, momentum, eps)
-    if training:
+    if not training:
+        return batch_norm_inference(x, weight, bias, mean, variance, momentum, eps)
+    made = batch_norm_functional(x, weight, bias, mean, variance, training, momentum, eps)
+    if not isinstance(made, tuple):
         return NOT_TAKEN
-    return batch_norm_inference(x, weight, bias, mean, variance, momentum, eps)
+    *normed, new_mean, new_variance = made
+    mean.copy_(new_mean)
+    variance.copy_(new_variance)
+    return normed[0], normed[1], normed[2]
 
 
 @register_spyre_decomposition(_aten.native_group_norm.default)
