@@ -127,8 +127,11 @@ test-tsan: $(STAMPS)/packages
 # With clang libFuzzer searches (on Debian packages clang and libclang-rt-14-dev), otherwise
 # tests/fuzz/driver.c. What is found stays in build/fuzz.
 fuzz: $(STAMPS)/packages
-	cmake --preset fuzz $(if $(shell command -v clang),-DCMAKE_C_COMPILER=clang)
+	for preset in fuzz fuzz-plain; do \
+	    cmake --preset $$preset $(if $(shell command -v clang),-DCMAKE_C_COMPILER=clang) || exit 1; \
+	done
 	cmake --build $(FUZZ) --target fuzz_targets
+	cmake --build $(FUZZ)-plain --target fuzz_program
 	bash tools/fuzz $(FUZZ) $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 # PyTorch's operator database on the device. It goes on where build/ops ends: `rm -r build/ops`

@@ -144,6 +144,13 @@ static inline const random_value *random_select(random_graph *g, const random_va
     return random_finish(g, "spyre.where3", args, 3, out);
 }
 
+// Of the mean: beyond the span of a core, partial sums are added up, and each result is rounded.
+static inline double random_partial_sums(const random_graph *g, const random_value *x)
+{
+    double sums = (double)x->count * SPYRE_STICK_BYTES / (double)g->run.settings.max_span_bytes;
+    return sums < 1 ? 0 : sums * random_rounding(x->dtype) / 2 * x->bound;
+}
+
 static inline const random_value *random_reduction(random_graph *g, const random_value *x)
 {
     static const char *const ops[] = {"spyre.sum", "spyre.mean", "spyre.max", "spyre.min"};
@@ -181,6 +188,7 @@ static inline const random_value *random_reduction(random_graph *g, const random
     }
     out.checked = x->checked;
     out.error = x->error * (op == 0 ? (double)folded : 1) + 0.002 * (op < 2 ? x->bound : 0);
+    if (op < 2) out.error += random_partial_sums(g, x) * (op == 0 ? (double)folded : 1);
     spyre_arg args[] = {random_arg(x),
                         {.kind = SPYRE_ARG_LIST, .of.list = {dims, chosen}},
                         {.kind = SPYRE_ARG_BOOL, .of.boolean = keep}};

@@ -324,9 +324,9 @@ ALWAYS_INLINE pair *held_by(uint32_t verb, pair *sums, pair *squares)
 
 ALWAYS_INLINE void load_held(pair *held, const walk_step *s, const unit *u)
 {
+    if (!held) return;
     const uint8_t *at = (const uint8_t *)(s->values + u->row * STICK_LANES);
     const V begin = v_set(s->begin);
-    if (!held) return;
     EACH_PAIR(n)
     held[n] = s->begins ? (pair){begin, begin}
                         : load_same(at, STRIP_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n));
@@ -334,8 +334,8 @@ ALWAYS_INLINE void load_held(pair *held, const walk_step *s, const unit *u)
 
 ALWAYS_INLINE void store_held(const pair *held, const walk_step *s, const unit *u)
 {
-    uint8_t *at = (uint8_t *)(s->values + u->row * STICK_LANES);
     if (!held) return;
+    uint8_t *at = (uint8_t *)(s->values + u->row * STICK_LANES);
     EACH_PAIR(n)
     {
         if (n >= ROW_PAIRS && !u->second) break;

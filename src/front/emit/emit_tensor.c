@@ -104,6 +104,9 @@ static spyre_status set_gap(const emitter *e, uint32_t k, const chain_link *link
         // Padding of another operand's stick: this one has only the valid indices.
         if (!next && valid < room) extent = valid;
         if (extent < valid) return refuse(e, k, "its dims overlap");
+        // A bundle takes what lies between for indices of the dim; the last tile has none there.
+        if (valid < room && extent > valid && e->op->tile_depth)
+            return refuse(e, k, "a tile of a padded dim with gaps");
         gap = extent - room;
         if (e->step->op == OPFUNC_RESTICKIFY) gap = -gap;
     }

@@ -65,7 +65,8 @@ typedef struct {
     int64_t base, first, last, step, count;
 } dim_walk;
 
-// A stride that leaves indices out between those that the access reaches, if there is one.
+// A stride that leaves indices out between those that the access reaches, if there is one. Whole
+// strides have to fit the dim, or the part's next dim would begin inside of the last.
 static void find_stride(const loop_buffer *buffer, const loop_op *op, const loop_access *access,
                         uint32_t d, dim_walk *w)
 {
@@ -75,6 +76,7 @@ static void find_stride(const loop_buffer *buffer, const loop_op *op, const loop
         int64_t begin = w->base + w->first, first = begin % step;
         int64_t last = first + w->last - w->first - step * (count - 1);
         if (step == 1 || last >= step) continue;
+        if (step * count > buffer->dim[d].extent && d + 1 < buffer->dim_count) continue;
         if (d == buffer->stick && step % loop_lanes(buffer)) continue;
         *w = (dim_walk){begin - first, first, last, step, count};
         return;
