@@ -394,6 +394,21 @@ def test_optimizers_whose_counts_are_on_the_device(name):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
+def test_fused_steps_in_16_bits_reach_every_element(name, dtype):
+    """PyTorch's kernel for the CPU leaves the first elements as they are."""
+    steps = []
+    for fused in (True, False):
+        parameter = nn.Parameter(torch.ones(70, dtype=dtype, device=DEVICE))
+        parameter.grad = torch.full_like(parameter, 0.5)
+        options = {"fused": True} if fused else {"foreach": False}
+        getattr(torch.optim, name)([parameter], lr=0.1, **options).step()
+        steps.append(parameter.detach().cpu())
+    assert steps[0].unique().numel() == 1 and steps[0][0] < 1
+    torch.testing.assert_close(steps[0], steps[1], rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_scaled_gradients(dtype):
     m, x = block().to(DEVICE), torch.randn(4, 16).to(DEVICE)
     optimizer, scaler = torch.optim.SGD(m.parameters(), 1e-2), torch.amp.GradScaler(DEVICE)
@@ -489,6 +504,19 @@ def test_fake_tensors():
         made = torch.randn(2, 4, device=DEVICE) @ torch.randn(4, 3, device=DEVICE)
         assert (made.shape, made.device.type) == ((2, 3), DEVICE)
     assert (mode.from_tensor(torch.ones(3, device=DEVICE)) + 1).device.type == DEVICE
+
+
+def test_every_graph_that_runs_on_the_host_says_so():
+    def transform(factor):
+        return torch.compile(lambda x: torch.fft.fft(x * factor).real)
+
+    x = torch.ones(4, 4, device=DEVICE)
+    torch_spyre.reset_fallback_report()
+    for factor in (2, 3, 4):
+        before = len(torch_spyre.compile_reports())
+        with torch_spyre.fallback("warn"), pytest.warns(torch_spyre.FallbackWarning, match="graph"):
+            transform(factor)(x)
+        assert any(report.interpreted for report in torch_spyre.compile_reports()[before:])
 
 
 def test_what_no_card_has_is_refused_in_pytorch_s_words():

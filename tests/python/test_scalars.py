@@ -170,6 +170,7 @@ FIXED = {
     "aten.arange.default": "ends and steps are sizes",
     "aten.arange.start": "ends and steps are sizes",
     "aten.arange.start_step": "ends and steps are sizes",
+    "aten.scatter.value": "one of few",
     "aten.logit.default": "parameters of an opfunc stand in instructions",
     "aten.native_layer_norm.default": "the parameter of an opfunc; a program has one or two",
     "aten.layer_norm.default": "as native_layer_norm",
@@ -283,9 +284,8 @@ def test_a_compiled_graph_has_no_program_a_value(monkeypatch):
             graphs["unique_graphs"] = 0
             torch_spyre.report.reports.clear()
             compiled = torch.compile(call)
-            with torch_spyre.fallback("silent"):  # torch.tensor(number) of the host
-                for number in FACTORS[:5]:
-                    compiled(torch.float16, number)
+            for number in FACTORS[:5]:
+                compiled(torch.float16, number)
             if graphs["unique_graphs"] < 3:
                 traced_once.add(name)
                 assert len(torch_spyre.compile_reports()) <= 3, name
@@ -478,3 +478,27 @@ def test_a_number_compares_as_the_tensor_that_holds_it(name, dtype, compiled):
     for s in FACTORS[:: 10 if compiled else 1]:
         x = torch.full((70,), s, dtype=dtype)
         assert torch.equal(f(x.to("spyre"), s).cpu(), STORED[name](x, s)), s
+
+
+@pytest.mark.parametrize("dtype", [None, torch.float64, torch.int64, torch.bool])
+def test_a_tensor_made_of_a_number_in_a_compiled_graph_is_that_number(dtype):
+    """Tests fail where an operator falls back to the host."""
+    x = _x(torch.float16)
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x, s: (torch.tensor(s, dtype=dtype) * x, torch.full((), s) + x))
+    for s in FACTORS[:4]:
+        wanted = torch.tensor(s, dtype=dtype) * x.cpu(), torch.full((), s) + x.cpu()
+        for found, expected in zip(compiled(x, s), wanted, strict=True):
+            torch.testing.assert_close(found.cpu(), expected, rtol=4e-3, atol=4e-3)
+
+
+@pytest.mark.host("aten.mul.Tensor")
+def test_such_a_tensor_that_is_a_result_too_stays_one():
+    def both(x, s):
+        made = torch.tensor(s)
+        return made, made * x
+
+    compiled, x = torch.compile(both), _x(torch.float16)
+    results = [compiled(x, s)[0] for s in FACTORS[:4]]
+    assert [r.item() for r in results] == [torch.tensor(s).item() for s in FACTORS[:4]]
+    assert len({r.data_ptr() for r in results}) == len(results)

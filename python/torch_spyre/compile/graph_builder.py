@@ -158,6 +158,9 @@ class GraphBuilder:
             self.constants[node] = self.constants[source]
             if source not in self.ids:
                 return
+        if (number := self._number_of_host(node, value)) is not None:
+            self.constants[node] = number
+            return
         results = list(value) if isinstance(value, (tuple, list)) else [value]
         if not all(isinstance(result, torch.Tensor) or result is None for result in results):
             if any(isinstance(result, torch.Tensor) for result in results):
@@ -165,6 +168,22 @@ class GraphBuilder:
             self.constants[node] = value
             return
         self._add(node, results, not isinstance(value, (tuple, list)))
+
+    def _number_of_host(self, node: torch.fx.Node, value: Any) -> int | float | None:
+        """What the node puts into a tensor of the host without dimensions that only operators of
+        the card read, as a number; None for another node."""
+        if node.target not in _FILLED or value.device.type != "cpu" or value.dim() > 0:
+            return None
+        arguments = handover.positional(overload_of(node), node.args, node.kwargs)
+        given = arguments[_FILLED[node.target]]
+        number = self.constants.get(given) if isinstance(given, torch.fx.Node) else given
+        readers = list(_readers(node))
+        if not isinstance(number, (int, float)) or not readers:
+            return None
+        if not all(scalars.takes_numbers(reader) for reader in readers):
+            return None
+        held: int | float = torch.full((), number, dtype=value.dtype).item()
+        return held
 
     def _add(
         self, node: torch.fx.Node, results: Sequence[torch.Tensor | None], single: bool
@@ -287,6 +306,10 @@ _COPIES = {
     _aten.clone.default,
 }
 CASTS = {_aten._to_copy.default, torch.ops.prims.device_put.default}  # dtype, device or both
+
+
+# Operators that make a tensor of a number, and where that is among their arguments.
+_FILLED: dict[object, int] = {_aten.scalar_tensor.default: 0, _aten.full.default: 1}
 
 
 def _readers(node: torch.fx.Node) -> Iterator[torch.fx.Node]:

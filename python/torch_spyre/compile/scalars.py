@@ -23,6 +23,8 @@ from . import handover
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat)
 
+_UNTAGGED = {torch.ops.aten.rsub, torch.ops.aten.floor_divide}
+
 Numbers = Mapping[torch.fx.Node, int | float]
 Parameters = Mapping[tuple[torch.fx.Node, int], handover.Scalar]  # by node and argument
 
@@ -156,11 +158,13 @@ def _is_arithmetic(node: torch.fx.Node, known: set[torch.fx.Node]) -> bool:
 
 def takes_numbers(node: torch.fx.Node) -> bool:
     """Whether scalars of the host may be numbers here: they meet tensors of the card."""
+    if not isinstance(node.target, OpOverload):
+        return False
+    op = node.target  # PyTorch tags not all operators that work by elements
     values = pytree.tree_leaves([source.meta.get("val") for source in node.all_input_nodes])
-    return (
-        isinstance(node.target, OpOverload)
-        and torch.Tag.pointwise in node.target.tags
-        and any(isinstance(v, torch.Tensor) and v.device.type == "spyre" for v in values)
+    by_element = torch.Tag.pointwise in op.tags or op.overloadpacket in _UNTAGGED
+    return by_element and any(
+        isinstance(v, torch.Tensor) and v.device.type == "spyre" for v in values
     )
 
 
