@@ -107,3 +107,61 @@ def test_counts_of_bools(shape, dim):
         result = form(x.to("spyre"))
         assert result.dtype == torch.int64
         assert torch.equal(result.cpu(), x.sum(dim) if dim is not None else x.sum())
+
+
+ADDED = {
+    "rows": (0, (24,)),
+    "a block of indices": (0, (4, 6)),
+    "columns": (1, (40,)),
+    "of three dims": (1, (4, 3)),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
+@pytest.mark.parametrize("accumulate", (False, True))
+@pytest.mark.parametrize("case", ADDED)
+def test_rows_at_indices(case, accumulate, dtype):
+    dim, shape = ADDED[case]
+    sizes = (3, 33, 70) if case == "of three dims" else (33, 70)
+    x, most = numbers(dtype, *sizes), sizes[dim]
+    count = torch.Size(shape).numel()
+    index = places(count, most=most) if accumulate else torch.randperm(most)[:count]
+    index = (index - most * (index % 2)).view(shape)  # some from the end
+    source = numbers(dtype, *sizes[:dim], *shape, *sizes[dim + 1 :]) / 4
+    where = (*[None] * dim, index)
+    put = torch.ops.aten.index_put
+
+    def moved(place, device):
+        return [i if i is None else i.to(device) for i in place]
+
+    broadcasts = dim == 0 and (accumulate or len(shape) > 1)
+    for given in (source, source[..., :1]) if broadcasts else (source,):
+        expected = put(x.double(), moved(where, "cpu"), given.double(), accumulate).to(dtype)
+        for form in forms(lambda x, index, s: put(x, [*[None] * dim, index], s, accumulate)):
+            result = form(x.to("spyre"), index.to("spyre"), given.to("spyre"))
+            torch.testing.assert_close(result.cpu(), expected, rtol=2.0**-7, atol=0.5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
+@pytest.mark.parametrize("padding", (None, 3))
+def test_the_gradient_of_an_embedding(padding, dtype):
+    index, weight = places(4, 9, most=33), torch.randn(4, 9, 70).to(dtype)
+
+    def gradient(table, index, weight):
+        table = table.detach().requires_grad_()
+        rows = F.embedding(index, table, padding_idx=padding)
+        return torch.autograd.grad((rows * weight).sum(), table)[0]
+
+    table = torch.randn(33, 70).to(dtype)
+    expected = gradient(table.double(), index, weight.double())
+    for form in forms(gradient):
+        result = form(table.to("spyre"), index.to("spyre"), weight.to("spyre"))
+        torch.testing.assert_close(result.cpu().double(), expected, rtol=8e-3, atol=8e-3)
+
+
+def test_index_add():
+    x, index, y = numbers(F16, 33, 70), places(40, most=33), numbers(F16, 40, 70) / 4
+    expected = x.double().index_add(0, index, y.double(), alpha=2).half()
+    for form in forms(lambda x, index, y: x.index_add(0, index, y, alpha=2)):
+        result = form(x.to("spyre"), index.to("spyre"), y.to("spyre")).cpu()
+        torch.testing.assert_close(result, expected, rtol=4e-3, atol=0.5)

@@ -155,6 +155,19 @@ def batch_norm(
     return normed[0], normed[1], normed[2]
 
 
+@register_spyre_decomposition(_aten.embedding_dense_backward.default)
+def embedding_dense_backward(
+    grad: torch.Tensor, indices: torch.Tensor, rows: int, padding: int, by_frequency: bool
+) -> torch.Tensor | NotTaken:
+    """In 16 bits, where rows are added by a product that sums in float32."""
+    if by_frequency or grad.dtype not in (torch.float16, torch.bfloat16) or indices.dim() == 0:
+        return NOT_TAKEN
+    if padding >= 0:
+        grad = grad.masked_fill((indices == padding).unsqueeze(-1), 0)
+    zeros = grad.new_zeros(rows, grad.shape[-1])
+    return torch.index_put(zeros, [indices], grad, accumulate=True)
+
+
 @register_spyre_decomposition(_aten.native_group_norm.default)
 def group_norm(
     x: torch.Tensor,

@@ -5,7 +5,9 @@
 // key-value cache is written. What it finds is gathered from the source, the rest stays.
 #include "graph/rewrite/rewrite.h"
 
-enum { MOST_COMPARISONS = 1 << 22, MOST_PASSES = 16 };
+enum { MOST_COMPARISONS = 1 << 22, MOST_PASSES = 16, MOST_ADDED = 1 << 24 };
+// Of a sum of rows, which multiplies.
+#define MOST_PRODUCTS (INT64_C(1) << 32)
 
 typedef struct {
     tensor whole, source; // as many dims; the source broadcasts
@@ -29,34 +31,71 @@ static spyre_status make_hits(rewriter *r, const scatter *s, tensor *out)
     return make_binary(r, ATEN_SPYRE_MUL, out, &inside, NULL, out);
 }
 
+// The source as rows [K, R], its dim in front.
+static spyre_status rows_of(rewriter *r, const scatter *s, tensor *out)
+{
+    uint32_t rank = s->source.view.rank, order[SPYRE_MAX_RANK] = {0};
+    int64_t rows[2] = {s->index.view.size[0], 1};
+    tensor front;
+    for (uint32_t i = 0; i < rank; i++) order[i] = i == 0 ? s->dim : i <= s->dim ? i - 1 : i;
+    spyre_view view = view_permute(&s->source.view, order);
+    for (uint32_t i = 1; i < rank; i++) rows[1] *= view.size[i];
+    TRY(make_view(r, &s->source, &view, NULL, &front));
+    return make_reshape(r, &front, rows, 2, out);
+}
+
+// Rows [size, R] as the source, with `size` places along its dim.
+static spyre_status rows_back(rewriter *r, const scatter *s, const tensor *rows, tensor *out)
+{
+    uint32_t rank = s->source.view.rank, back[SPYRE_MAX_RANK] = {0};
+    int64_t sizes[SPYRE_MAX_RANK];
+    tensor front;
+    for (uint32_t i = 0; i < rank; i++) {
+        uint32_t from = i == 0 ? s->dim : i <= s->dim ? i - 1 : i;
+        back[from] = i;
+        sizes[i] = i ? s->source.view.size[from] : s->whole.view.size[s->dim];
+    }
+    TRY(make_reshape(r, rows, sizes, rank, &front));
+    spyre_view view = view_permute(&front.view, back);
+    return make_view(r, &front, &view, NULL, out);
+}
+
 // The source with a row for every place of the dim: that of the last index which is the place.
 static spyre_status spread_source(rewriter *r, const scatter *s, const tensor *hits, tensor *out)
 {
-    uint32_t rank = s->source.view.rank, order[SPYRE_MAX_RANK], back[SPYRE_MAX_RANK];
-    int64_t count = s->index.view.size[0], rows[2] = {count, 1}, sizes[SPYRE_MAX_RANK];
     bool reduced[2] = {false, true};
-    tensor number, found, row, front;
-    TRY(make_count(r, count, &number));
+    tensor number, found, row, rows;
+    TRY(make_count(r, s->index.view.size[0], &number));
     TRY(make_cast(r, &number, SPYRE_DTYPE_F32, NULL, &number));
     TRY(make_cast(r, hits, SPYRE_DTYPE_F32, NULL, &found));
     TRY(make_binary(r, ATEN_SPYRE_MUL, &found, &number, NULL, &found));
     TRY(make_reduction(r, ATEN_SPYRE_MAX, &found, reduced, false, NULL, &row));
     TRY(make_cast(r, &row, SPYRE_DTYPE_I64, NULL, &row));
-    for (uint32_t i = 0; i < rank; i++) {
-        order[i] = i == 0 ? s->dim : i <= s->dim ? i - 1 : i;
-        back[order[i]] = i;
+    TRY(rows_of(r, s, &rows));
+    TRY(make_gather(r, &rows, &row, NULL, &rows));
+    return rows_back(r, s, &rows, out);
+}
+
+// The whole plus hits [size, K] times the rows of the source, which are summed in float32.
+static spyre_status add_rows(rewriter *r, const scatter *s, const tensor *into)
+{
+    int64_t size = s->whole.view.size[s->dim], count = s->index.view.size[0];
+    int64_t others = view_element_count(&s->whole.view) / (size ? size : 1);
+    tensor hits, rows, sums;
+    if (into->dtype != SPYRE_DTYPE_F16 && into->dtype != SPYRE_DTYPE_BF16)
+        return status_new(SPYRE_UNSUPPORTED, "indices that add %s", spyre_dtype_name(into->dtype));
+    if (size * count > MOST_ADDED || size * count > MOST_PRODUCTS / others) {
+        return status_new(SPYRE_UNSUPPORTED, "%lld indices that add into a dim of %lld",
+                          (long long)count, (long long)size);
     }
-    spyre_view view = view_permute(&s->source.view, order);
-    TRY(make_view(r, &s->source, &view, NULL, &front));
-    for (uint32_t i = 0; i < rank; i++) {
-        sizes[i] = i ? view.size[i] : s->whole.view.size[s->dim];
-        if (i) rows[1] *= view.size[i];
-    }
-    TRY(make_reshape(r, &front, rows, 2, &front));
-    TRY(make_gather(r, &front, &row, NULL, &front));
-    TRY(make_reshape(r, &front, sizes, rank, &front));
-    view = view_permute(&front.view, back);
-    return make_view(r, &front, &view, NULL, out);
+    TRY(make_hits(r, s, &hits));
+    TRY(make_cast(r, &hits, into->dtype, NULL, &hits));
+    TRY(rows_of(r, s, &rows));
+    if (s->whole.view.rank > 2) TRY(make_copy(r, &rows, NULL, &rows));
+    TRY(make_matmul(r, &hits, &rows, NULL, &sums));
+    if (s->whole.view.rank > 2) TRY(make_copy(r, &sums, NULL, &sums));
+    TRY(rows_back(r, s, &sums, &sums));
+    return make_binary(r, ATEN_SPYRE_ADD, &s->whole, &sums, into, NULL);
 }
 
 static spyre_status write_rows(rewriter *r, const scatter *s, const tensor *into)
@@ -80,7 +119,7 @@ static spyre_status write_rows(rewriter *r, const scatter *s, const tensor *into
 static spyre_status load_index(rewriter *r, uint32_t value, scatter *s)
 {
     TRY(rewrite_value(r, value, &s->index));
-    if (s->whole.view.rank == 0 || s->index.view.rank != 1) {
+    if (s->whole.view.rank == 0 || s->index.view.rank == 0) {
         return status_new(SPYRE_UNSUPPORTED, "indices of rank %u into rank %u", s->index.view.rank,
                           s->whole.view.rank);
     }
@@ -104,6 +143,38 @@ static spyre_status load_source(rewriter *r, uint32_t index, const tensor *into,
                       index);
 }
 
+// The same of indices of any rank, whose dims stand where `dim` is; they become one.
+static spyre_status load_joined_source(rewriter *r, uint32_t index, const tensor *into, scatter *s)
+{
+    const spyre_view *whole = &s->whole.view, *places = &s->index.view;
+    int64_t joined[SPYRE_MAX_RANK], count = view_element_count(places);
+    spyre_view view = {.rank = whole->rank - 1 + places->rank};
+    TRY(rewrite_operand(r, index, into->dtype, &s->source));
+    const spyre_view *given = &s->source.view;
+    if (view.rank > SPYRE_MAX_RANK)
+        return status_new(SPYRE_UNSUPPORTED, "a source of rank %u", view.rank);
+    uint32_t shift = view.rank - given->rank;
+    bool fits = given->rank <= view.rank;
+    view.offset = given->offset;
+    for (uint32_t i = 0; fits && i < view.rank; i++) {
+        bool placed = i >= s->dim && i < s->dim + places->rank, has = i >= shift;
+        int64_t size = has ? given->size[i - shift] : 1;
+        view.size[i] = placed       ? places->size[i - s->dim]
+                       : i < s->dim ? whole->size[i]
+                                    : whole->size[i + 1 - places->rank];
+        view.stride[i] = has && size != 1 ? given->stride[i - shift] : 0;
+        fits = size == 1 || size == view.size[i];
+    }
+    if (!fits) {
+        return status_new(SPYRE_INVALID_ARGUMENT,
+                          "operand %u: sizes that the places do not have", index);
+    }
+    for (uint32_t i = 0; i < whole->rank; i++) joined[i] = i == s->dim ? count : whole->size[i];
+    TRY(make_view(r, &s->source, &view, NULL, &s->source));
+    TRY(make_reshape(r, &s->source, joined, whole->rank, &s->source));
+    return make_reshape(r, &s->index, &count, 1, &s->index);
+}
+
 // index_copy(x, dim, index, source)
 spyre_status rewrite_index_copy(rewriter *r)
 {
@@ -116,6 +187,8 @@ spyre_status rewrite_index_copy(rewriter *r)
     TRY(graph_arg_value(r->source, r->node, 2, &index));
     if (index == SPYRE_NO_ID) return status_new(SPYRE_INVALID_ARGUMENT, "argument 2: no tensor");
     TRY(load_index(r, index, &s));
+    if (s.index.view.rank != 1)
+        return status_new(SPYRE_UNSUPPORTED, "an index of rank %u", s.index.view.rank);
     TRY(load_source(r, 3, &into, &s));
     return write_rows(r, &s, &into);
 }
@@ -129,7 +202,6 @@ spyre_status rewrite_index_put(rewriter *r)
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, 0, into.dtype, &s.whole));
     TRY(graph_arg_bool(r->source, r->node, 3, false, &accumulates));
-    if (accumulates) return status_new(SPYRE_UNSUPPORTED, "indices that accumulate");
     const spyre_arg *list = r->from->arg_count > 1 ? &r->from->args[1] : NULL;
     if (!list || list->kind != SPYRE_ARG_LIST || list->of.list.count > s.whole.view.rank) {
         return status_new(SPYRE_INVALID_ARGUMENT,
@@ -144,8 +216,12 @@ spyre_status rewrite_index_put(rewriter *r)
     }
     if (!found) return status_new(SPYRE_INVALID_ARGUMENT, "argument 1: no tensor");
     TRY(make_wrapped_index(r, &s.index, s.whole.view.size[s.dim], &s.index));
-    TRY(load_source(r, 2, &into, &s));
-    return write_rows(r, &s, &into);
+    if (!accumulates && s.index.view.rank == 1) {
+        TRY(load_source(r, 2, &into, &s));
+        return write_rows(r, &s, &into);
+    }
+    TRY(load_joined_source(r, 2, &into, &s));
+    return accumulates ? add_rows(r, &s, &into) : write_rows(r, &s, &into);
 }
 
 // --- An index for every element: the elements of a line are written one after the other
