@@ -148,6 +148,15 @@ def test_arguments_beside_a_layout():
         x.to("spyre", device_layout=layout, memory_format=torch.channels_last)
 
 
+def test_a_tensor_that_has_the_layout_stays():
+    x = numbers(2, 3, 4, 64).to("spyre")
+    layout = x.device_tensor_layout()
+    assert x.to("spyre", device_layout=layout) is x
+    assert x.to(device_layout=layout, dtype=x.dtype) is x
+    copied = x.to("spyre", device_layout=layout, copy=True)
+    assert copied.data_ptr() != x.data_ptr() and copied.cpu().equal(x.cpu())
+
+
 def test_empty_refuses_what_the_card_lacks():
     with pytest.raises(RuntimeError, match="Pin memory"):
         torch.empty(3, device="spyre", pin_memory=True)

@@ -86,6 +86,11 @@ def _install_to() -> None:
         given = [a for a in args if isinstance(a, (str, int, torch.device))]
         target = given[0] if given else options.get("device", home)
         dtype = options.get("dtype", next((a for a in args if isinstance(a, torch.dtype)), None))
+        stays = torch.device(target) in (self.device, torch.device("spyre"))
+        copies = options.get("copy", False) or any(a is True for a in args)
+        stays = stays and self.device.type == "spyre" and dtype in (None, self.dtype)
+        if stays and not copies and self.device_tensor_layout() == device_layout:
+            return self  # type: ignore[no-any-return]
         result = bindings.empty_with_layout(self.shape, device_layout, dtype or self.dtype, target)
         return result.copy_(self)
 
