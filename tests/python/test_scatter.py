@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elements written at indices of a line, and the counts of bools that losses divide by."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -157,6 +159,18 @@ def test_the_gradient_of_an_embedding(padding, dtype):
     for form in forms(gradient):
         result = form(table.to("spyre"), index.to("spyre"), weight.to("spyre"))
         torch.testing.assert_close(result.cpu().double(), expected, rtol=8e-3, atol=8e-3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
+def test_infinities_reach_their_own_places_only(dtype):
+    x, index, y = numbers(dtype, 9, 70), torch.arange(12) // 2, numbers(dtype, 12, 70)
+    y[1, 3], y[2, 4], y[3, 4] = math.inf, math.inf, -math.inf
+    y[4, 5] = y[5, 5] = -math.inf
+    y[6, 69], y[0, 0] = math.nan, -math.inf
+    expected = x.index_add(0, index, y).nan_to_num(math.inf, math.inf, -math.inf)
+    for form in forms(lambda x, index, y: x.index_add(0, index, y)):
+        result = form(x.to("spyre"), index.to("spyre"), y.to("spyre")).cpu()
+        torch.testing.assert_close(result, expected, rtol=2.0**-7, atol=0.5)
 
 
 def test_index_add():

@@ -3,6 +3,8 @@
 // Writing at indices of one dim. The card has no scattered store, so every place of the dim looks
 // for the last index that names it: [size, indices] comparisons, a few kilobytes where a step of a
 // key-value cache is written. What it finds is gathered from the source, the rest stays.
+#include <math.h>
+
 #include "graph/rewrite/rewrite.h"
 
 enum { MOST_COMPARISONS = 1 << 22, MOST_PASSES = 16, MOST_ADDED = 1 << 24 };
@@ -76,7 +78,40 @@ static spyre_status spread_source(rewriter *r, const scatter *s, const tensor *h
     return rows_back(r, s, &rows, out);
 }
 
-// The whole plus hits [size, K] times the rows of the source, which are summed in float32.
+// x where it is not `value`, else `instead`.
+static spyre_status replace(rewriter *r, const tensor *x, double value, double instead,
+                            const tensor *otherwise, tensor *out)
+{
+    tensor is_it, constant;
+    TRY(make_with(r, ATEN_SPYRE_EQUAL, x, value, NULL, &is_it));
+    TRY(make_constant(r, instead, otherwise->dtype, &constant));
+    return make_where(r, &is_it, &constant, otherwise, NULL, out);
+}
+
+// hits [size, K] times rows [K, R], which are summed in float32. An infinity of a row, times a
+// miss, would be no number. So infinities are left out and counted in a product of their own, the
+// negative ones as so little less than nothing that one positive outweighs them: a sum of both is a
+// NaN, which is infinity in 16 bits.
+static spyre_status sum_hits(rewriter *r, const tensor *hits, const tensor *rows, tensor *out)
+{
+    const double little = -0x1p-20;
+    tensor finite, kinds, counts, side, infinite, none;
+    TRY(replace(r, rows, INFINITY, 0, rows, &finite));
+    TRY(replace(r, rows, -INFINITY, 0, &finite, &finite));
+    TRY(make_with(r, ATEN_SPYRE_MUL, &finite, 0, NULL, &none));
+    TRY(replace(r, rows, INFINITY, 1, &none, &kinds));
+    TRY(replace(r, rows, -INFINITY, little, &kinds, &kinds));
+    TRY(make_matmul(r, hits, &finite, NULL, out));
+    TRY(make_matmul(r, hits, &kinds, NULL, &counts));
+    TRY(make_constant(r, INFINITY, out->dtype, &infinite));
+    TRY(make_with(r, ATEN_SPYRE_GREATERTHAN, &counts, 0, NULL, &side));
+    TRY(make_where(r, &side, &infinite, out, NULL, out));
+    TRY(make_constant(r, -INFINITY, out->dtype, &infinite));
+    TRY(make_with(r, ATEN_SPYRE_LESSERTHAN, &counts, 0, NULL, &side));
+    return make_where(r, &side, &infinite, out, NULL, out);
+}
+
+// The whole plus the rows of the source at their places.
 static spyre_status add_rows(rewriter *r, const scatter *s, const tensor *into)
 {
     int64_t size = s->whole.view.size[s->dim], count = s->index.view.size[0];
@@ -92,7 +127,7 @@ static spyre_status add_rows(rewriter *r, const scatter *s, const tensor *into)
     TRY(make_cast(r, &hits, into->dtype, NULL, &hits));
     TRY(rows_of(r, s, &rows));
     if (s->whole.view.rank > 2) TRY(make_copy(r, &rows, NULL, &rows));
-    TRY(make_matmul(r, &hits, &rows, NULL, &sums));
+    TRY(sum_hits(r, &hits, &rows, &sums));
     if (s->whole.view.rank > 2) TRY(make_copy(r, &sums, NULL, &sums));
     TRY(rows_back(r, s, &sums, &sums));
     return make_binary(r, ATEN_SPYRE_ADD, &s->whole, &sums, into, NULL);
