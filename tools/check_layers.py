@@ -13,7 +13,6 @@ BELOW = {"base": set()}
 BELOW["tensor"] = {"base"}
 BELOW["isa"] = BELOW["tensor"] | {"tensor"}
 BELOW["graph"] = BELOW["isa"] | {"isa"}
-BELOW["comm"] = BELOW["tensor"] | {"tensor"}
 BELOW["bundle"] = BELOW["isa"] | {"isa"}
 BELOW["front"] = BELOW["graph"] | {"graph", "bundle"}
 BELOW["back"] = BELOW["front"] | {"front"}
