@@ -30,6 +30,7 @@ PYTEST_ARGS    ?=
 SOURCES := CMakeLists.txt pyproject.toml \
   $(shell find cmake include src python -type f -not -name '*.pyc' -not -path '*/torch_spyre/*')
 
+.PHONY: always
 .PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-quick \
   test-long test-ops test-models test-pytorch fuzz layers lint wheel test-wheel test-wheel-quick \
   bench bench-summary bench-turns bench-serving serve-setup serve test-serving clean
@@ -82,7 +83,13 @@ $(STAMPS)/packages: $(STAMPS)/torch tools/requirements.txt
 
 build: $(STAMPS)/build
 
-$(STAMPS)/build: $(STAMPS)/packages $(SOURCES)
+# An editable install knows its modules by name: it is made anew when one comes or goes.
+$(STAMPS)/modules: always
+	@mkdir -p $(STAMPS)
+	@find python/torch_spyre -name '*.py*' -not -name '*.pyc' | sort > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(STAMPS)/build: $(STAMPS)/packages $(STAMPS)/modules $(SOURCES)
 	$(QUIET) PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PIP) --no-build-isolation --no-deps -e . \
 	  --config-settings=cmake.define.SPYRE_WERROR=ON
 	@touch $@

@@ -221,5 +221,5 @@ def test_operators_on_the_command_line():
     some = lines("exx2", "aten.mm.")
     assert some == [
         ("aten.mm.default", "compiler"),
-        ("spyre.exx2.default", "composite", "torch_spyre.compile.customops.exx2"),
+        ("spyre.exx2.default", "composite", "torch_spyre.compile.customops.norms.exx2"),
     ]
