@@ -12,9 +12,10 @@ from pathlib import Path
 BELOW = {"base": set()}
 BELOW["tensor"] = {"base"}
 BELOW["isa"] = BELOW["tensor"] | {"tensor"}
+BELOW["mlir"] = {"base"}
 BELOW["graph"] = BELOW["isa"] | {"isa"}
-BELOW["bundle"] = BELOW["isa"] | {"isa"}
-BELOW["front"] = BELOW["graph"] | {"graph", "bundle"}
+BELOW["bundle"] = BELOW["isa"] | {"isa", "mlir"}
+BELOW["front"] = BELOW["graph"] | {"graph", "bundle", "mlir"}
 BELOW["back"] = BELOW["front"] | {"front"}
 BELOW["spyrecode"] = BELOW["back"] | {"back"}
 # The emulated card knows programs through the ISA only, never the compiler that wrote them.
@@ -22,7 +23,7 @@ BELOW["card"] = BELOW["isa"] | {"isa"}
 BELOW["runtime"] = BELOW["spyrecode"] | {"spyrecode", "card"}
 BELOW["compile"] = BELOW["runtime"] | {"runtime"}
 BELOW["import"] = BELOW["graph"] | {"graph"}
-BELOW["ktir"] = BELOW["front"] | {"front"}
+BELOW["ktir"] = BELOW["runtime"] | {"runtime", "compile"}
 BELOW["cli"] = set()
 
 # runtime.h of the public interface takes an executable, so the runtime reads compile's model.

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bundle/mlir_affine.h"
 
+#include <stdarg.h>
 #include <string.h>
+
+spyre_status mlir_error(uint32_t line, spyre_code code, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    spyre_status status = status_vnew(code, format, values);
+    va_end(values);
+    return status_at(status, "bundle.mlir: line %u", line);
+}
 
 typedef struct {
     lexer *l;
@@ -11,7 +21,7 @@ typedef struct {
 
 static spyre_status overflow(uint32_t line)
 {
-    return lexer_error(line, SPYRE_INVALID_FORMAT, "an index beyond 64 bits");
+    return mlir_error(line, SPYRE_INVALID_FORMAT, "an index beyond 64 bits");
 }
 
 spyre_status mlir_add_scaled(uint32_t line, const mlir_value *a, int64_t factor,
@@ -20,7 +30,7 @@ spyre_status mlir_add_scaled(uint32_t line, const mlir_value *a, int64_t factor,
     mlir_value sum = *a;
     if (b->arg != MLIR_NO_ARG && factor != 0) {
         if (factor != 1 || a->arg != MLIR_NO_ARG) {
-            return lexer_error(line, SPYRE_INVALID_FORMAT,
+            return mlir_error(line, SPYRE_INVALID_FORMAT,
                                "an address can only be added once to a number");
         }
         sum.arg = b->arg;
@@ -45,7 +55,7 @@ static spyre_status read_names(affine_names *names, const char *open, const char
     TRY(lexer_expect(l, open));
     while (!lexer_at(l, close)) {
         if (names->count == AFFINE_MAX_OPERANDS) {
-            return lexer_error(l->line, SPYRE_UNSUPPORTED, "an affine_map of more than %d operands",
+            return mlir_error(l->line, SPYRE_UNSUPPORTED, "an affine_map of more than %d operands",
                                AFFINE_MAX_OPERANDS);
         }
         TRY(lexer_take(l, TOKEN_WORD, "the name of a dim", &names->names[names->count++]));
@@ -64,7 +74,7 @@ static spyre_status find_name(const affine_names *names, const token *name, uint
         *out_number = i;
         if (same) return NULL;
     }
-    return lexer_error(name->line, SPYRE_INVALID_FORMAT, "'%.*s' is not a dim of the affine_map",
+    return mlir_error(name->line, SPYRE_INVALID_FORMAT, "'%.*s' is not a dim of the affine_map",
                        name->length < 40 ? (int)name->length : 40, name->start);
 }
 
@@ -82,7 +92,7 @@ static spyre_status read_term(const affine_names *names, int64_t sign, affine_ma
         } else if (name.length == 0) {
             TRY(lexer_take(l, TOKEN_WORD, "a dim or a number", &name));
         } else {
-            return lexer_error(line, SPYRE_UNSUPPORTED, "an affine_map that is not linear");
+            return mlir_error(line, SPYRE_UNSUPPORTED, "an affine_map that is not linear");
         }
         more = lexer_at(l, "*");
         if (more) TRY(lexer_next(l));
@@ -115,7 +125,7 @@ spyre_status affine_read(lexer *l, affine_map *out_map)
         more = plus || minus || (l->now.kind == TOKEN_NUMBER && l->now.number < 0);
     }
     if (lexer_at(l, ",")) {
-        return lexer_error(l->line, SPYRE_UNSUPPORTED, "an affine_map of more than one result");
+        return mlir_error(l->line, SPYRE_UNSUPPORTED, "an affine_map of more than one result");
     }
     TRY(lexer_expect(l, ")"));
     return lexer_expect(l, ">");

@@ -5,7 +5,7 @@
 #define BUNDLE_MLIR_AFFINE_H
 
 #include "bundle/mlir.h"
-#include "bundle/mlir_lexer.h"
+#include "mlir/lexer.h"
 
 enum { AFFINE_MAX_OPERANDS = 8 };
 
@@ -14,6 +14,10 @@ typedef struct {
     int64_t constant;
     int64_t factor[AFFINE_MAX_OPERANDS];    // dims, then symbols
 } affine_map;
+
+// An error at a line of bundle.mlir.
+SPYRE_MUST_CHECK spyre_status mlir_error(uint32_t line, spyre_code code, const char *format, ...)
+    SPYRE_PRINTF(3, 4);
 
 // Parses from behind the word affine_map to behind its '>'.
 SPYRE_MUST_CHECK spyre_status affine_read(lexer *l, affine_map *out_map);

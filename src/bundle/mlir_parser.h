@@ -8,9 +8,9 @@
 #include "base/map.h"
 #include "bundle/mlir.h"
 #include "bundle/mlir_affine.h"
-#include "bundle/mlir_lexer.h"
+#include "mlir/lexer.h"
 
-#define BAD(line, ...) lexer_error((line), SPYRE_INVALID_FORMAT, __VA_ARGS__)
+#define BAD(line, ...) mlir_error((line), SPYRE_INVALID_FORMAT, __VA_ARGS__)
 
 typedef struct {
     mlir_value value;

@@ -205,7 +205,7 @@ spyre_status mlir_read_assignment(mlir_parser *p)
     bool apply = lexer_at(&p->l, "affine.apply");
     if (!extract && !constant && !sum && !apply) {
         if (operation.kind != TOKEN_WORD) return lexer_unexpected(&p->l, "an operation");
-        return lexer_error(operation.line, SPYRE_UNSUPPORTED, "operation %.*s is not supported",
+        return mlir_error(operation.line, SPYRE_UNSUPPORTED, "operation %.*s is not supported",
                            token_shown(&operation), operation.start);
     }
     TRY(lexer_next(&p->l));

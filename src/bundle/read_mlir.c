@@ -28,7 +28,7 @@ static spyre_status read_loop(mlir_parser *p)
     TRY(mlir_take_constant(p, &step));
     TRY(lexer_expect(&p->l, "{"));
     if (p->depth == BUNDLE_MAX_LOOPS) {
-        return lexer_error(line, SPYRE_UNSUPPORTED, "more than %d nested loops", BUNDLE_MAX_LOOPS);
+        return mlir_error(line, SPYRE_UNSUPPORTED, "more than %d nested loops", BUNDLE_MAX_LOOPS);
     }
     const int64_t bound = 1LL << 40;
     if (first < -bound || last > bound || step < 1 || step > bound || last <= first) {
@@ -83,7 +83,7 @@ static spyre_status take_attributes(mlir_parser *p, token *out_file, id_list *id
         } else if (token_is(&key, "symbol_ids")) {
             TRY(take_ids(p, ids));
         } else {
-            return lexer_error(key.line, SPYRE_UNSUPPORTED, "attribute %.*s is not supported",
+            return mlir_error(key.line, SPYRE_UNSUPPORTED, "attribute %.*s is not supported",
                                token_shown(&key), key.start);
         }
         if (!lexer_at(&p->l, "}")) TRY(lexer_expect(&p->l, ","));
@@ -135,7 +135,7 @@ static spyre_status read_operations(mlir_parser *p)
         } else if (now->start[0] == '%') {
             TRY(mlir_read_assignment(p));
         } else {
-            return lexer_error(now->line, SPYRE_UNSUPPORTED, "operation %.*s is not supported",
+            return mlir_error(now->line, SPYRE_UNSUPPORTED, "operation %.*s is not supported",
                                token_shown(now), now->start);
         }
     }
@@ -148,7 +148,7 @@ spyre_status mlir_read(arena *memory, const char *source, size_t length, bool po
     *out_program = (mlir_program){0};
     mlir_parser p = {.memory = memory, .pool_first = pool_first, .program = out_program};
     token name;
-    TRY(lexer_start(&p.l, source, length));
+    TRY(lexer_start(&p.l, "bundle.mlir", false, source, length));
     while (p.l.now.kind == TOKEN_WORD && p.l.now.start[0] == '#') TRY(mlir_read_map(&p));
     TRY(lexer_expect(&p.l, "module"));
     TRY(lexer_expect(&p.l, "{"));

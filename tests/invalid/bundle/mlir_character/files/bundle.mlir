@@ -1,6 +1,6 @@
 module {
 	func.func @sdsc_bundle(%arg_0_base_addr: !sdscbundle.input_arg<index>) {
-		%a ? 3
+		%a ~ 3
 		return
 	}
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tokens of bundle.mlir. The parser sees one token at a time.
-#ifndef BUNDLE_MLIR_LEXER_H
-#define BUNDLE_MLIR_LEXER_H
+// Tokens of MLIR's text form, for every parser of it. A parser sees one token at a time. Errors are
+// SPYRE_INVALID_FORMAT and name the file and the place: "<name>: line 3: ", or, for a lexer that
+// tells columns, "<name>:3:14: ".
+#ifndef MLIR_LEXER_H
+#define MLIR_LEXER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,28 +14,34 @@
 
 typedef enum {
     TOKEN_END,
-    TOKEN_WORD,         // arith.addi, %arg_0, #map_1, @name, !sdscbundle.input_arg
-    TOKEN_NUMBER,       // 128, -3
+    TOKEN_WORD,         // arith.addi, %arg_0, #map_1, @name, !sdscbundle.input_arg, ^bb0
+    TOKEN_NUMBER,       // 128, -3, 0xFC00
+    TOKEN_REAL,         // 1.25e-01
     TOKEN_STRING,       // "sdsc_0.json"; start and length are those of the content
-    TOKEN_SIGN,         // ( ) { } [ ] < > , : = + - * and "->"
+    TOKEN_SIGN,         // ( ) { } [ ] < > , : = + - * / ? and "->"
 } token_kind;
 
 typedef struct {
     token_kind kind;
     const char *start;
     size_t length;
-    int64_t number;
-    uint32_t line;
+    int64_t number;     // NUMBER; a hexadecimal one beyond 2^63 is the negative of the same bits
+    double real;        // REAL
+    uint32_t line, column;
 } token;
 
 typedef struct {
+    const char *name;   // in front of errors
+    bool columns;
     const char *at, *end;
+    const char *line_start;
     uint32_t line;
     token now;
 } lexer;
 
 // Starts at the first token.
-SPYRE_MUST_CHECK spyre_status lexer_start(lexer *l, const char *source, size_t length);
+SPYRE_MUST_CHECK spyre_status lexer_start(lexer *l, const char *name, bool columns,
+                                          const char *source, size_t length);
 
 // Moves to the next token.
 SPYRE_MUST_CHECK spyre_status lexer_next(lexer *l);
@@ -50,6 +58,9 @@ static inline int token_shown(const token *t)
 // True when the current token is that word or sign.
 bool lexer_at(const lexer *l, const char *expected);
 
+// When the current token is that word or sign, moves on and says so in *out_found.
+SPYRE_MUST_CHECK spyre_status lexer_skip(lexer *l, const char *expected, bool *out_found);
+
 // Fails unless the current token is `expected`; moves on.
 SPYRE_MUST_CHECK spyre_status lexer_expect(lexer *l, const char *expected);
 
@@ -59,8 +70,8 @@ SPYRE_MUST_CHECK spyre_status lexer_take(lexer *l, token_kind kind, const char *
 // An error at the current token that says what was expected.
 SPYRE_MUST_CHECK spyre_status lexer_unexpected(const lexer *l, const char *expected);
 
-// An error at a line.
-SPYRE_MUST_CHECK spyre_status lexer_error(uint32_t line, spyre_code code, const char *format, ...)
-    SPYRE_PRINTF(3, 4);
+// An error at a place.
+SPYRE_MUST_CHECK spyre_status lexer_error(const lexer *l, uint32_t line, uint32_t column,
+                                          const char *format, ...) SPYRE_PRINTF(4, 5);
 
 #endif

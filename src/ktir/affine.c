@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ktir/affine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const ktir_expr *ktir_expr_new(arena *memory, ktir_expr_kind kind, int64_t number,
+                               const ktir_expr *left, const ktir_expr *right)
+{
+    ktir_expr *e = ARENA_NEW(memory, ktir_expr, 1);
+    if (e) *e = (ktir_expr){.kind = kind, .number = number, .left = left, .right = right};
+    return e;
+}
+
+static int64_t floor_quotient(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+bool ktir_expr_value(const ktir_expr *e, const int64_t *names, int64_t *out_value)
+{
+    if (e->kind == KTIR_EXPR_NUMBER || e->kind == KTIR_EXPR_NAME) {
+        *out_value = e->kind == KTIR_EXPR_NAME ? names[e->number] : e->number;
+        return true;
+    }
+    int64_t a, b;
+    if (!ktir_expr_value(e->left, names, &a) || !ktir_expr_value(e->right, names, &b)) return false;
+    if (e->kind == KTIR_EXPR_ADD) return !__builtin_add_overflow(a, b, out_value);
+    if (e->kind == KTIR_EXPR_MUL) return !__builtin_mul_overflow(a, b, out_value);
+    if (b < 1) return false;
+    int64_t quotient = floor_quotient(a, b), rest = a - quotient * b;
+    *out_value = e->kind == KTIR_EXPR_MOD ? rest
+                 : e->kind == KTIR_EXPR_FLOORDIV ? quotient : quotient + (rest != 0);
+    return true;
+}
+
+// Adds scale * e to factor and constant.
+static bool add_linear(const ktir_expr *e, int64_t scale, int64_t *factor, int64_t *constant)
+{
+    int64_t product;
+    switch (e->kind) {
+    case KTIR_EXPR_NUMBER:
+        return !__builtin_mul_overflow(scale, e->number, &product) &&
+               !__builtin_add_overflow(*constant, product, constant);
+    case KTIR_EXPR_NAME:
+        return !__builtin_add_overflow(factor[e->number], scale, &factor[e->number]);
+    case KTIR_EXPR_ADD:
+        return add_linear(e->left, scale, factor, constant) &&
+               add_linear(e->right, scale, factor, constant);
+    case KTIR_EXPR_MUL: {
+        bool left = e->left->kind == KTIR_EXPR_NUMBER;
+        const ktir_expr *number = left ? e->left : e->right, *rest = left ? e->right : e->left;
+        return number->kind == KTIR_EXPR_NUMBER &&
+               !__builtin_mul_overflow(scale, number->number, &product) &&
+               add_linear(rest, product, factor, constant);
+    }
+    case KTIR_EXPR_MOD: case KTIR_EXPR_FLOORDIV: case KTIR_EXPR_CEILDIV: break;
+    }
+    return false;
+}
+
+bool ktir_expr_linear(const ktir_expr *e, int64_t *factor, int64_t *out_constant)
+{
+    memset(factor, 0, KTIR_MOST_NAMES * sizeof *factor);
+    *out_constant = 0;
+    return add_linear(e, 1, factor, out_constant);
+}
+
+bool ktir_set_holds(const ktir_set *set, const int64_t *names)
+{
+    for (uint32_t c = 0; c < set->count; c++) {
+        int64_t value;
+        if (!ktir_expr_value(set->constraints[c], names, &value)) return false;
+        if (set->equal[c] ? value != 0 : value < 0) return false;
+    }
+    return true;
+}
+
+// Folds one constraint factor * dim + rest >= 0 (or == 0) into the bounds of the dim.
+static void bound(int64_t factor, int64_t rest, bool equal, int64_t *least, int64_t *most)
+{
+    int64_t sign = factor < 0 ? -1 : 1;
+    int64_t low = -floor_quotient(rest, factor * sign);     // of sign * dim
+    if (sign > 0) {
+        if (low > *least) *least = low;
+    } else if (-low < *most) {
+        *most = -low;
+    }
+    if (!equal) return;
+    int64_t high = floor_quotient(-rest, factor * sign);    // rest + |factor| x <= 0
+    if (sign > 0) {
+        if (high < *most) *most = high;
+    } else if (-high > *least) {
+        *least = -high;
+    }
+}
+
+enum { MOST_BOUND = 48 };               // bits of bounds that are taken for numbers
+
+bool ktir_set_box(const ktir_set *set, const int64_t *symbols, int64_t *out_least,
+                  int64_t *out_most)
+{
+    const int64_t far = (int64_t)1 << MOST_BOUND;
+    for (uint32_t d = 0; d < set->dims; d++) {
+        out_least[d] = -far;
+        out_most[d] = far;
+    }
+    for (uint32_t c = 0; c < set->count; c++) {
+        int64_t factor[KTIR_MOST_NAMES], rest, product;
+        uint32_t dim = set->dims;
+        if (!ktir_expr_linear(set->constraints[c], factor, &rest)) return false;
+        for (uint32_t s = 0; s < set->symbols; s++)
+            if (__builtin_mul_overflow(factor[set->dims + s], symbols[s], &product) ||
+                __builtin_add_overflow(rest, product, &rest))
+                return false;
+        for (uint32_t d = 0; d < set->dims; d++) {
+            if (!factor[d]) continue;
+            if (dim < set->dims) return false;
+            dim = d;
+        }
+        if (rest < -far || rest > far) return false;
+        if (dim < set->dims) {
+            if (factor[dim] < -far || factor[dim] > far) return false;
+            bound(factor[dim], rest, set->equal[c], &out_least[dim], &out_most[dim]);
+        } else if (set->equal[c] ? rest != 0 : rest < 0) {
+            for (uint32_t d = 0; d < set->dims; d++) out_most[d] = out_least[d] - 1;
+            return true;
+        }
+    }
+    for (uint32_t d = 0; d < set->dims; d++)
+        if (out_least[d] == -far || out_most[d] == far) return false;
+    return true;
+}
+
+bool ktir_map_permutation(const ktir_map *map, uint32_t *out)
+{
+    uint32_t seen = 0;
+    if (map->count != map->dims || map->dims > KTIR_MOST_RANK) return false;
+    for (uint32_t k = 0; k < map->count; k++) {
+        const ktir_expr *e = map->results[k];
+        if (e->kind != KTIR_EXPR_NAME || e->number >= map->dims || seen >> e->number & 1)
+            return false;
+        seen |= 1u << e->number;
+        out[k] = (uint32_t)e->number;
+    }
+    return true;
+}
+
+// --- Text
+
+// How tightly it binds: a sum, a product, an operand of a product.
+enum { LOOSE, TIGHT, ATOM };
+
+static void print_at(const ktir_expr *e, int binding, const char *const *words, text *out)
+{
+    static const char *const signs[] = {[KTIR_EXPR_MUL] = " * ", [KTIR_EXPR_MOD] = " mod ",
+                                        [KTIR_EXPR_FLOORDIV] = " floordiv ",
+                                        [KTIR_EXPR_CEILDIV] = " ceildiv "};
+    if (e->kind == KTIR_EXPR_NUMBER) {
+        text_printf(out, "%lld", (long long)e->number);
+        return;
+    }
+    if (e->kind == KTIR_EXPR_NAME) {
+        text_append(out, words[e->number]);
+        return;
+    }
+    bool sum = e->kind == KTIR_EXPR_ADD, brackets = binding > (sum ? LOOSE : TIGHT);
+    if (brackets) text_append(out, "(");
+    if (sum) {
+        bool minus = e->right->kind == KTIR_EXPR_MUL && e->right->left->kind == KTIR_EXPR_NUMBER &&
+                     e->right->left->number == -1;
+        bool negative = e->right->kind == KTIR_EXPR_NUMBER && e->right->number < 0 &&
+                        e->right->number != INT64_MIN;
+        print_at(e->left, LOOSE, words, out);
+        text_append(out, minus || negative ? " - " : " + ");
+        if (minus) print_at(e->right->right, ATOM, words, out);
+        else if (negative) text_printf(out, "%lld", (long long)-e->right->number);
+        else print_at(e->right, TIGHT, words, out);
+    } else if (e->kind == KTIR_EXPR_MUL && e->left->kind == KTIR_EXPR_NUMBER &&
+               e->left->number == -1) {
+        text_append(out, "-");
+        print_at(e->right, ATOM, words, out);
+    } else {
+        print_at(e->left, ATOM, words, out);
+        text_append(out, signs[e->kind]);
+        print_at(e->right, ATOM, words, out);
+    }
+    if (brackets) text_append(out, ")");
+}
+
+void ktir_expr_print(const ktir_expr *e, const char *const *words, text *out)
+{
+    print_at(e, LOOSE, words, out);
+}
+
+typedef struct {
+    char letters[KTIR_MOST_NAMES][8];
+    const char *words[KTIR_MOST_NAMES];
+} plain_names;
+
+static void print_names(uint32_t dims, uint32_t symbols, plain_names *names, text *out)
+{
+    for (uint32_t n = 0; n < dims + symbols; n++) {
+        snprintf(names->letters[n], sizeof names->letters[n], "%c%u", n < dims ? 'd' : 's',
+                 (n < dims ? n : n - dims) % 1000);
+        names->words[n] = names->letters[n];
+    }
+    text_append(out, "(");
+    for (uint32_t n = 0; n < dims; n++) text_printf(out, "%s%s", n ? ", " : "", names->words[n]);
+    text_append(out, ")");
+    if (!symbols) return;
+    text_append(out, "[");
+    for (uint32_t n = 0; n < symbols; n++)
+        text_printf(out, "%s%s", n ? ", " : "", names->words[dims + n]);
+    text_append(out, "]");
+}
+
+void ktir_map_print(const ktir_map *map, bool by_name, text *out)
+{
+    plain_names names;
+    if (by_name && map->alias) {
+        text_append(out, map->alias);
+        return;
+    }
+    text_append(out, "affine_map<");
+    print_names(map->dims, map->symbols, &names, out);
+    text_append(out, " -> (");
+    for (uint32_t r = 0; r < map->count; r++) {
+        if (r) text_append(out, ", ");
+        ktir_expr_print(map->results[r], names.words, out);
+    }
+    text_append(out, ")>");
+}
+
+void ktir_set_print(const ktir_set *set, bool by_name, text *out)
+{
+    plain_names names;
+    if (by_name && set->alias) {
+        text_append(out, set->alias);
+        return;
+    }
+    text_append(out, "affine_set<");
+    print_names(set->dims, set->symbols, &names, out);
+    text_append(out, " : (");
+    for (uint32_t c = 0; c < set->count; c++) {
+        if (c) text_append(out, ", ");
+        ktir_expr_print(set->constraints[c], names.words, out);
+        text_append(out, set->equal[c] ? " == 0" : " >= 0");
+    }
+    text_append(out, ")>");
+}

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands behind the mnemonic of an operation.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ktir/print.h"
+#include "tensor/numeric.h"
+
+static void print_real(const printer *p, ktir_element element, int64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    if (isfinite(value)) {
+        char digits[40];
+        snprintf(digits, sizeof digits, "%.17g", value);
+        const char *e = strchr(digits, 'e');
+        if (strchr(digits, '.') || (!e && strlen(digits) > 30)) text_append(p->out, digits);
+        else if (!e) text_printf(p->out, "%s.0", digits);
+        else text_printf(p->out, "%.*s.0%s", (int)(e - digits), digits, e);
+    } else if (element == KTIR_F32) {
+        text_printf(p->out, "0x%08X", (unsigned)float_bits((float)value));
+    } else if (element == KTIR_BF16) {
+        text_printf(p->out, "0x%04X", (unsigned)bf16_from_float((float)value));
+    } else {
+        text_printf(p->out, "0x%04X", (unsigned)fp16_from_float((float)value));
+    }
+}
+
+static void print_constant(const printer *p, const ktir_op *op)
+{
+    const ktir_type *type = ktir_result_type(p->m, op);
+    int64_t value = ktir_number(p->m, op, KTIR_KEY_VALUE, 0);
+    bool dense = type->kind == KTIR_TENSOR;
+    text_append(p->out, dense ? " dense<" : " ");
+    if (ktir_element_describe(type->element)->is_float) print_real(p, type->element, value);
+    else if (type->element == KTIR_I1) text_append(p->out, value ? "true" : "false");
+    else text_printf(p->out, "%lld", (long long)value);
+    if (dense) text_append(p->out, ">");
+    if (type->kind == KTIR_SCALAR && type->element == KTIR_I1) return;
+    text_append(p->out, " : ");
+    print_type(p, type);
+}
+
+static void print_elementwise(const printer *p, const ktir_op *op)
+{
+    text_append(p->out, " ");
+    if (ktir_op_describe(op->opcode)->form == KTIR_FORM_COMPARE)
+        text_printf(p->out, "%s, ",
+                    ktir_predicates[ktir_number(p->m, op, KTIR_KEY_PREDICATE, 0)].name);
+    print_operands(p, op, 0, op->operand_count);
+    text_append(p->out, " : ");
+    bool selects = op->opcode == KTIR_OP_SELECT;
+    if (selects && ktir_operand_type(p->m, op, 0)->kind == KTIR_TENSOR) {
+        print_type(p, ktir_operand_type(p->m, op, 0));
+        text_append(p->out, ", ");
+    }
+    print_type(p, ktir_operand_type(p->m, op, selects ? 1 : 0));
+}
+
+static void print_cast(const printer *p, const ktir_op *op)
+{
+    text_append(p->out, " ");
+    print_operand(p, op, 0);
+    text_append(p->out, " : ");
+    print_types(p, op, 0, 1);
+    text_append(p->out, " to ");
+    print_type(p, ktir_result_type(p->m, op));
+}
+
+// --- linalg
+
+static void print_ins_outs(const printer *p, const ktir_op *op)
+{
+    uint32_t ins = (uint32_t)ktir_number(p->m, op, KTIR_KEY_INS, 0);
+    if (ins) {
+        text_append(p->out, " ins(");
+        print_operands(p, op, 0, ins);
+        text_append(p->out, " : ");
+        print_types(p, op, 0, ins);
+        text_append(p->out, ")");
+    }
+    text_append(p->out, " outs(");
+    print_operands(p, op, ins, op->operand_count);
+    text_append(p->out, " : ");
+    print_types(p, op, ins, op->operand_count);
+    text_append(p->out, ")");
+}
+
+static void print_combining_region(const printer *p, const ktir_op *op)
+{
+    const ktir_region *region = ktir_op_region(p->m, op, 0);
+    text_append(p->out, " (");
+    print_arguments(p, region);
+    text_append(p->out, ")");
+    print_region(p, op, 0, false);
+}
+
+static void print_linalg(const printer *p, const ktir_op *op, ktir_form form)
+{
+    const ktir_attribute *combiner = ktir_find(p->m, op, KTIR_KEY_COMBINER);
+    const ktir_attribute *dims = ktir_find(p->m, op, KTIR_KEY_DIMENSIONS);
+    if (combiner)
+        text_printf(p->out, " { %s }",
+                    ktir_op_describe((ktir_opcode)combiner->number)->mnemonic);
+    if (form == KTIR_FORM_GENERIC) print_dictionary(p, op);
+    print_ins_outs(p, op);
+    if (dims) {
+        text_append(p->out, form == KTIR_FORM_TRANSPOSE ? " permutation = " : " dimensions = ");
+        print_list(p, dims->list, dims->count);
+    }
+    if (op->region_count && form == KTIR_FORM_GENERIC) print_region(p, op, 0, true);
+    else if (op->region_count) print_combining_region(p, op);
+    text_append(p->out, " -> ");
+    print_type(p, ktir_operand_type(p->m, op, op->operand_count - 1));
+}
+
+// --- tensor
+
+static void print_slice(const printer *p, const ktir_op *op)
+{
+    bool inserts = op->opcode == KTIR_OP_INSERT_SLICE;
+    uint32_t next = inserts ? 2 : 1;
+    text_append(p->out, " ");
+    print_operand(p, op, 0);
+    if (inserts) {
+        text_append(p->out, " into ");
+        print_operand(p, op, 1);
+    }
+    print_mixed_list(p, op, KTIR_KEY_OFFSETS, &next);
+    text_append(p->out, " ");
+    print_mixed_list(p, op, KTIR_KEY_SIZES, &next);
+    text_append(p->out, " ");
+    print_mixed_list(p, op, KTIR_KEY_STRIDES, &next);
+    text_append(p->out, " : ");
+    print_types(p, op, 0, 1);
+    text_append(p->out, inserts ? " into " : " to ");
+    print_type(p, ktir_result_type(p->m, op));
+}
+
+static void print_reshape(const printer *p, const ktir_op *op)
+{
+    const ktir_attribute *groups = ktir_find(p->m, op, KTIR_KEY_GROUPS);
+    uint32_t next = 1;
+    int64_t begin = 0;
+    text_append(p->out, " ");
+    print_operand(p, op, 0);
+    text_append(p->out, " [");
+    for (uint32_t g = 0; g < groups->count; g++) {
+        if (g) text_append(p->out, ", ");
+        print_list(p, groups->list + begin, (uint64_t)(groups->ends[g] - begin));
+        begin = groups->ends[g];
+    }
+    text_append(p->out, "]");
+    if (ktir_find(p->m, op, KTIR_KEY_SHAPE)) {
+        text_append(p->out, " output_shape ");
+        print_mixed_list(p, op, KTIR_KEY_SHAPE, &next);
+    }
+    text_append(p->out, " : ");
+    print_types(p, op, 0, 1);
+    text_append(p->out, " into ");
+    print_type(p, ktir_result_type(p->m, op));
+}
+
+static void print_tensor(const printer *p, const ktir_op *op, ktir_form form)
+{
+    if (form == KTIR_FORM_RESHAPE) {
+        print_reshape(p, op);
+        return;
+    }
+    if (form == KTIR_FORM_SLICE) {
+        print_slice(p, op);
+        return;
+    }
+    bool empty = form == KTIR_FORM_EMPTY;
+    if (!empty) {
+        text_append(p->out, " ");
+        print_operand(p, op, 0);
+    }
+    if (empty || form == KTIR_FORM_EXTRACT || op->operand_count > 1) {
+        text_append(p->out, empty ? "(" : "[");
+        print_operands(p, op, empty ? 0 : 1, op->operand_count);
+        text_append(p->out, empty ? ")" : "]");
+    }
+    text_append(p->out, " : ");
+    if (form == KTIR_FORM_EXTRACT) print_types(p, op, 0, 1);
+    else print_type(p, ktir_result_type(p->m, op));
+}
+
+// --- scf
+
+static void print_result_types(const printer *p, const ktir_op *op)
+{
+    text_append(p->out, " -> (");
+    for (uint32_t r = 0; r < op->result_count; r++) {
+        if (r) text_append(p->out, ", ");
+        print_type(p, p->m->values.items[op->first_result + r].type);
+    }
+    text_append(p->out, ")");
+}
+
+static const char *argument_name(const printer *p, const ktir_op *op, uint32_t n)
+{
+    return p->m->values.items[ktir_op_region(p->m, op, 0)->first_argument + n].name;
+}
+
+static void print_for(const printer *p, const ktir_op *op)
+{
+    const ktir_type *type = ktir_operand_type(p->m, op, 0);
+    text_printf(p->out, " %s = ", argument_name(p, op, 0));
+    print_operand(p, op, 0);
+    text_append(p->out, " to ");
+    print_operand(p, op, 1);
+    text_append(p->out, " step ");
+    print_operand(p, op, 2);
+    if (op->operand_count > 3) {
+        text_append(p->out, " iter_args(");
+        for (uint32_t n = 3; n < op->operand_count; n++) {
+            text_printf(p->out, "%s%s = ", n > 3 ? ", " : "", argument_name(p, op, n - 2));
+            print_operand(p, op, n);
+        }
+        text_append(p->out, ")");
+        print_result_types(p, op);
+    }
+    if (type->element != KTIR_INDEX) {
+        text_append(p->out, " : ");
+        print_type(p, type);
+    }
+    print_region(p, op, 0, false);
+}
+
+static void print_bounds(const printer *p, const ktir_op *op, uint32_t first, uint32_t count)
+{
+    text_append(p->out, "(");
+    print_operands(p, op, first, first + count);
+    text_append(p->out, ")");
+}
+
+static void print_nest(const printer *p, const ktir_op *op, ktir_form form)
+{
+    uint32_t dims = ktir_op_region(p->m, op, 0)->argument_count;
+    text_append(p->out, " (");
+    for (uint32_t d = 0; d < dims; d++)
+        text_printf(p->out, "%s%s", d ? ", " : "", argument_name(p, op, d));
+    text_append(p->out, form == KTIR_FORM_FORALL ? ") in " : ") = ");
+    print_bounds(p, op, 0, dims);
+    if (form == KTIR_FORM_PARALLEL) {
+        text_append(p->out, " to ");
+        print_bounds(p, op, dims, dims);
+        text_append(p->out, " step ");
+        print_bounds(p, op, 2 * dims, dims);
+        if (op->operand_count > 3 * dims) {
+            text_append(p->out, " init ");
+            print_bounds(p, op, 3 * dims, 1);
+            print_result_types(p, op);
+        }
+    }
+    print_region(p, op, 0, false);
+}
+
+static void print_scf(const printer *p, const ktir_op *op, ktir_form form)
+{
+    if (form == KTIR_FORM_FOR) {
+        print_for(p, op);
+    } else if (form == KTIR_FORM_IF) {
+        text_append(p->out, " ");
+        print_operand(p, op, 0);
+        if (op->result_count) print_result_types(p, op);
+        print_region(p, op, 0, false);
+        if (op->region_count > 1) {
+            text_append(p->out, " else");
+            print_region(p, op, 1, false);
+        }
+    } else if (form == KTIR_FORM_SCF_REDUCE) {
+        if (!op->operand_count) return;
+        text_append(p->out, "(");
+        print_operand(p, op, 0);
+        text_append(p->out, " : ");
+        print_types(p, op, 0, 1);
+        text_append(p->out, ")");
+        print_region(p, op, 0, true);
+    } else if (op->operand_count) {
+        text_append(p->out, " ");
+        print_operands(p, op, 0, op->operand_count);
+        text_append(p->out, " : ");
+        print_types(p, op, 0, op->operand_count);
+    }
+}
+
+// --- ktdp
+
+static void print_subscript(const printer *p, const ktir_op *op, const ktir_expr *e)
+{
+    const ktir_attribute *variables = ktir_find(p->m, op, KTIR_KEY_VARIABLES);
+    const ktir_map *map = ktir_find(p->m, op, KTIR_KEY_SUBSCRIPTS)->map;
+    uint32_t own = variables ? variables->count : 0;
+    const char *words[KTIR_MOST_NAMES];
+    for (uint32_t n = 0; n < map->dims; n++)
+        words[n] = n < own ? variables->names[n]
+                           : p->m->values.items[ktir_operand(p->m, op, 1 + n - own)].name;
+    ktir_expr_print(e, words, p->out);
+}
+
+static void print_access_tile(const printer *p, const ktir_op *op)
+{
+    const ktir_map *map = ktir_find(p->m, op, KTIR_KEY_SUBSCRIPTS)->map;
+    text_append(p->out, " ");
+    print_operand(p, op, 0);
+    text_append(p->out, "[");
+    for (uint32_t r = 0; r < map->count; r++) {
+        if (r) text_append(p->out, ", ");
+        print_subscript(p, op, map->results[r]);
+    }
+    text_append(p->out, "]");
+    print_dictionary(p, op);
+    text_append(p->out, " : ");
+    print_types(p, op, 0, 1);
+    text_append(p->out, " -> ");
+    print_type(p, ktir_result_type(p->m, op));
+}
+
+static void print_indirect_tile(const printer *p, const ktir_op *op)
+{
+    const ktir_map *map = ktir_find(p->m, op, KTIR_KEY_SUBSCRIPTS)->map;
+    const ktir_attribute *variables = ktir_find(p->m, op, KTIR_KEY_VARIABLES);
+    const ktir_attribute *views = ktir_find(p->m, op, KTIR_KEY_VIEWS);
+    uint32_t first_view = 1 + map->dims - variables->count, r = 0;
+    text_append(p->out, " intermediate_variables(");
+    for (uint32_t v = 0; v < variables->count; v++)
+        text_printf(p->out, "%s%s", v ? ", " : "", variables->names[v]);
+    text_append(p->out, ") ");
+    print_operand(p, op, 0);
+    text_append(p->out, "[");
+    for (uint32_t d = 0; d < views->count; d++) {
+        bool indirect = views->list[d] >= 0;
+        uint32_t view = first_view + (uint32_t)views->list[d];
+        uint32_t rank = indirect ? ktir_operand_type(p->m, op, view)->rank : 1;
+        text_append(p->out, d ? ", " : "");
+        text_append(p->out, indirect ? "ind(" : "(");
+        if (indirect) {
+            print_operand(p, op, view);
+            text_append(p->out, "[");
+        }
+        for (uint32_t n = 0; n < rank && r < map->count; n++, r++) {
+            if (n) text_append(p->out, ", ");
+            print_subscript(p, op, map->results[r]);
+        }
+        text_append(p->out, indirect ? "])" : ")");
+    }
+    text_append(p->out, "]");
+    print_dictionary(p, op);
+    text_append(p->out, " : ");
+    print_types(p, op, 0, 1);
+    if (op->operand_count > first_view) text_append(p->out, ", ");
+    print_types(p, op, first_view, op->operand_count);
+    text_append(p->out, " -> ");
+    print_type(p, ktir_result_type(p->m, op));
+}
+
+static void print_memory_view(const printer *p, const ktir_op *op)
+{
+    uint32_t next = 1;
+    text_append(p->out, " ");
+    print_operand(p, op, 0);
+    text_append(p->out, ", sizes: ");
+    print_mixed_list(p, op, KTIR_KEY_SIZES, &next);
+    text_append(p->out, ", strides: ");
+    print_mixed_list(p, op, KTIR_KEY_STRIDES, &next);
+    print_dictionary(p, op);
+    text_append(p->out, " : ");
+    print_type(p, ktir_result_type(p->m, op));
+}
+
+static void print_between_tiles(const printer *p, const ktir_op *op)
+{
+    const char *before = " ";
+    bool reduces = op->opcode == KTIR_OP_TILE_REDUCE;
+    if (reduces) {
+        text_append(p->out, "(");
+        print_operand(p, op, 0);
+        text_append(p->out, ")");
+    }
+    for (uint32_t a = 0; a < op->attribute_count; a++) {
+        text_append(p->out, before);
+        print_attribute(p, &p->m->attributes.items[op->first_attribute + a]);
+        before = ", ";
+    }
+    if (reduces && op->operand_count > 1) {
+        text_printf(p->out, "%sidentity(", before);
+        print_operand(p, op, 1);
+        text_append(p->out, " : ");
+        print_types(p, op, 1, 2);
+        text_append(p->out, ")");
+    }
+    if (reduces) {
+        text_append(p->out, " : ");
+        print_types(p, op, 0, 1);
+    }
+    text_append(p->out, " -> ");
+    print_type(p, ktir_result_type(p->m, op));
+    print_region(p, op, 0, true);
+}
+
+static void print_ktdp(const printer *p, const ktir_op *op, ktir_form form)
+{
+    if (form == KTIR_FORM_TILE_ID) {
+        text_append(p->out, " : ");
+        for (uint32_t r = 0; r < op->result_count; r++)
+            text_append(p->out, r ? ", index" : "index");
+    } else if (form == KTIR_FORM_MEMORY_VIEW) {
+        print_memory_view(p, op);
+    } else if (form == KTIR_FORM_ACCESS_TILE) {
+        print_access_tile(p, op);
+    } else if (form == KTIR_FORM_INDIRECT_TILE) {
+        print_indirect_tile(p, op);
+    } else if (form == KTIR_FORM_PRODUCE || form == KTIR_FORM_TILE_REDUCE) {
+        print_between_tiles(p, op);
+    } else {
+        bool views = form == KTIR_FORM_DISTRIBUTED_VIEW;
+        text_append(p->out, views ? " (" : " ");
+        print_operands(p, op, 0, op->operand_count);
+        text_append(p->out, " : ");
+        print_types(p, op, 0, op->operand_count);
+        text_append(p->out, views ? ") : " : form == KTIR_FORM_LOAD ? " -> " : "");
+        if (op->result_count) print_type(p, ktir_result_type(p->m, op));
+    }
+}
+
+void print_form(const printer *p, const ktir_op *op)
+{
+    ktir_form form = ktir_op_describe(op->opcode)->form;
+    if (form == KTIR_FORM_CONSTANT) print_constant(p, op);
+    else if (form < KTIR_FORM_CAST) print_elementwise(p, op);
+    else if (form == KTIR_FORM_CAST) print_cast(p, op);
+    else if (form == KTIR_FORM_LINALG_INDEX)
+        text_printf(p->out, " %lld : index",
+                    (long long)ktir_number(p->m, op, KTIR_KEY_VALUE, 0));
+    else if (form < KTIR_FORM_LINALG_INDEX) print_linalg(p, op, form);
+    else if (form >= KTIR_FORM_EMPTY && form <= KTIR_FORM_SLICE) print_tensor(p, op, form);
+    else if (form == KTIR_FORM_PARALLEL || form == KTIR_FORM_FORALL) print_nest(p, op, form);
+    else if (form <= KTIR_FORM_SCF_REDUCE) print_scf(p, op, form);
+    else print_ktdp(p, op, form);
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rules of tensor, memref and scf.
+#include "ktir/verify.h"
+
+static uint32_t dynamic_sizes(const ktir_type *type)
+{
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < type->rank; d++) count += type->size[d] == KTIR_DYNAMIC;
+    return count;
+}
+
+static spyre_status verify_shape_operands(const ktir_module *m, const ktir_op *op, uint32_t first)
+{
+    const ktir_type *type = ktir_result_type(m, op);
+    if (type->kind != KTIR_TENSOR) return verify_bad_result(m, op, "a tensor is wanted");
+    if (op->operand_count - first != dynamic_sizes(type))
+        return VERIFY_BAD(m, op, "%u sizes for %u unknown ones", op->operand_count - first,
+                          dynamic_sizes(type));
+    return verify_indices(m, op, first, op->operand_count);
+}
+
+// Consecutive dims 0, 1, .. in groups; the long shape has them, the short one a dim a group.
+static spyre_status verify_reshape(const ktir_module *m, const ktir_op *op)
+{
+    bool expands = op->opcode == KTIR_OP_EXPAND_SHAPE;
+    const ktir_attribute *groups = ktir_find(m, op, KTIR_KEY_GROUPS);
+    const ktir_type *from = ktir_operand_type(m, op, 0), *to = ktir_result_type(m, op);
+    const ktir_type *large = expands ? to : from, *small = expands ? from : to;
+    int64_t dims = groups->count ? groups->ends[groups->count - 1] : 0;
+    if (from->kind != KTIR_TENSOR) return verify_bad_operand(m, op, 0, "a tensor is wanted");
+    if (to->kind != KTIR_TENSOR || to->element != from->element)
+        return verify_bad_result(m, op, "a reshape keeps the elements");
+    if (small->rank != groups->count || (groups->count && dims != large->rank))
+        return VERIFY_BAD(m, op, "%u groups of %lld dims between %u and %u dims", groups->count,
+                          (long long)dims, large->rank, small->rank);
+    for (int64_t d = 0; d < dims; d++)
+        if (groups->list[d] != d) return VERIFY_BAD(m, op, "groups list the dims in order");
+    if (dynamic_sizes(from) || dynamic_sizes(to))
+        return ktir_error(m, op, SPYRE_UNSUPPORTED, "a reshape of unknown sizes");
+    for (uint32_t g = 0, d = 0; g < groups->count; g++) {
+        int64_t product = 1;
+        for (; d < groups->ends[g]; d++) product *= large->size[d];
+        if (product != small->size[g])
+            return VERIFY_BAD(m, op, "group %u has %lld elements, its dim %lld", g,
+                              (long long)product, (long long)small->size[g]);
+    }
+    if (ktir_type_elements(from) != ktir_type_elements(to))
+        return verify_bad_result(m, op, "a reshape keeps the number of elements");
+    return verify_indices(m, op, 1, op->operand_count);
+}
+
+static spyre_status verify_slice(const ktir_module *m, const ktir_op *op)
+{
+    bool inserts = op->opcode == KTIR_OP_INSERT_SLICE, view = op->opcode == KTIR_OP_SUBVIEW;
+    const ktir_type *whole = ktir_operand_type(m, op, inserts ? 1 : 0);
+    const ktir_type *part = inserts ? ktir_operand_type(m, op, 0) : ktir_result_type(m, op);
+    const ktir_attribute *offsets = ktir_find(m, op, KTIR_KEY_OFFSETS);
+    const ktir_attribute *sizes = ktir_find(m, op, KTIR_KEY_SIZES);
+    const ktir_attribute *strides = ktir_find(m, op, KTIR_KEY_STRIDES);
+    ktir_kind kind = view ? KTIR_MEMREF : KTIR_TENSOR;
+    if (whole->kind != kind || part->kind != kind || whole->element != part->element)
+        return VERIFY_BAD(m, op, "a slice and its whole are %s of one element type",
+                          view ? "memrefs" : "tensors");
+    if (part->rank != whole->rank)
+        return ktir_error(m, op, SPYRE_UNSUPPORTED, "a slice of %u dims of a whole of %u",
+                          part->rank, whole->rank);
+    if (offsets->count != whole->rank || sizes->count != whole->rank ||
+        strides->count != whole->rank)
+        return VERIFY_BAD(m, op, "offsets, sizes and strides are %u, %u and %u for %u dims",
+                          offsets->count, sizes->count, strides->count, whole->rank);
+    for (uint32_t d = 0; d < whole->rank; d++) {
+        int64_t offset = offsets->list[d], size = sizes->list[d], stride = strides->list[d];
+        if (size != KTIR_OPERAND && part->size[d] != KTIR_DYNAMIC && size != part->size[d])
+            return VERIFY_BAD(m, op, "size %lld of dim %u, the type says %lld", (long long)size, d,
+                              (long long)part->size[d]);
+        if (stride != KTIR_OPERAND && (stride < 1 || stride > INT32_MAX))
+            return VERIFY_BAD(m, op, "stride %lld of dim %u", (long long)stride, d);
+        if (offset == KTIR_OPERAND || size == KTIR_OPERAND || stride == KTIR_OPERAND ||
+            whole->size[d] == KTIR_DYNAMIC)
+            continue;
+        if (offset < 0 || size < 0 || offset > whole->size[d] || size > whole->size[d] ||
+            (size && offset + (size - 1) * stride >= whole->size[d]))
+            return VERIFY_BAD(m, op, "offset %lld, size %lld, stride %lld run off dim %u, which "
+                              "has %lld", (long long)offset, (long long)size, (long long)stride, d,
+                              (long long)whole->size[d]);
+    }
+    return verify_indices(m, op, inserts ? 2 : 1, op->operand_count);
+}
+
+spyre_status verify_tensor(const ktir_module *m, const ktir_op *op)
+{
+    ktir_form form = ktir_op_describe(op->opcode)->form;
+    if (form == KTIR_FORM_EMPTY) return verify_shape_operands(m, op, 0);
+    if (form == KTIR_FORM_SPLAT) {
+        const ktir_type *value = ktir_operand_type(m, op, 0);
+        TRY(verify_shape_operands(m, op, 1));
+        if (value->kind != KTIR_SCALAR || value->element != ktir_result_type(m, op)->element)
+            return verify_bad_operand(m, op, 0, "an element of the result is wanted");
+        return NULL;
+    }
+    if (form == KTIR_FORM_EXTRACT) {
+        const ktir_type *type = ktir_operand_type(m, op, 0);
+        if (type->kind != KTIR_TENSOR) return verify_bad_operand(m, op, 0, "a tensor is wanted");
+        if (op->operand_count - 1 != type->rank)
+            return VERIFY_BAD(m, op, "%u indices into %u dims", op->operand_count - 1, type->rank);
+        return verify_indices(m, op, 1, op->operand_count);
+    }
+    return form == KTIR_FORM_RESHAPE ? verify_reshape(m, op) : verify_slice(m, op);
+}
+
+// --- scf
+
+// What the region's yield hands on has the types of the results.
+static spyre_status verify_yield(const ktir_module *m, const ktir_op *op, uint32_t r)
+{
+    const ktir_region *region = ktir_op_region(m, op, r);
+    const ktir_op *last = NULL;
+    for (uint32_t n = region->begin; n < region->end; n = m->ops.items[n].end)
+        last = &m->ops.items[n];
+    uint32_t yielded = last && last->opcode == KTIR_OP_SCF_YIELD ? last->operand_count : 0;
+    if (yielded != op->result_count)
+        return VERIFY_BAD(m, op, "%u results, its region yields %u values", op->result_count,
+                          yielded);
+    for (uint32_t n = 0; n < yielded; n++)
+        if (!ktir_type_same(ktir_operand_type(m, last, n),
+                            m->values.items[op->first_result + n].type))
+            return verify_bad_operand(m, last, n, "the result has another type");
+    return NULL;
+}
+
+static spyre_status verify_for(const ktir_module *m, const ktir_op *op)
+{
+    const ktir_type *type = ktir_operand_type(m, op, 0);
+    for (uint32_t n = 0; n < 3; n++) {
+        const ktir_type *bound = ktir_operand_type(m, op, n);
+        if (bound->kind != KTIR_SCALAR || ktir_element_describe(bound->element)->is_float ||
+            bound->element == KTIR_I1 || bound->element != type->element)
+            return verify_bad_operand(m, op, n, "bounds and step are integers of one type");
+    }
+    return verify_yield(m, op, 0);
+}
+
+static spyre_status verify_scf_reduce(const ktir_module *m, const ktir_op *op)
+{
+    if (!op->operand_count) return NULL;
+    const ktir_type *type = ktir_operand_type(m, op, 0);
+    return verify_combiner(m, op, type, 2, type);
+}
+
+static spyre_status verify_parallel(const ktir_module *m, const ktir_op *op)
+{
+    const ktir_region *region = ktir_op_region(m, op, 0);
+    uint32_t dims = region->argument_count, reduced = 0;
+    TRY(verify_indices(m, op, 0, 3 * dims));
+    if (!dims) return VERIFY_BAD(m, op, "no induction variable");
+    for (uint32_t n = region->begin; n < region->end; n = m->ops.items[n].end)
+        if (m->ops.items[n].opcode == KTIR_OP_SCF_REDUCE) {
+            const ktir_op *reduce = &m->ops.items[n];
+            reduced = reduce->operand_count;
+            if (reduced && op->result_count &&
+                !ktir_type_same(ktir_operand_type(m, reduce, 0), ktir_result_type(m, op)))
+                return verify_bad_operand(m, reduce, 0, "the result has another type");
+        }
+    if (reduced != op->result_count || op->operand_count - 3 * dims != op->result_count)
+        return VERIFY_BAD(m, op, "%u results, %u initial and %u reduced values", op->result_count,
+                          op->operand_count - 3 * dims, reduced);
+    if (op->result_count &&
+        !ktir_type_same(ktir_operand_type(m, op, 3 * dims), ktir_result_type(m, op)))
+        return verify_bad_operand(m, op, 3 * dims, "the result has another type");
+    return NULL;
+}
+
+spyre_status verify_scf(const ktir_module *m, const ktir_op *op)
+{
+    ktir_form form = ktir_op_describe(op->opcode)->form;
+    if (form == KTIR_FORM_FOR) return verify_for(m, op);
+    if (form == KTIR_FORM_PARALLEL) return verify_parallel(m, op);
+    if (form == KTIR_FORM_FORALL) return verify_indices(m, op, 0, op->operand_count);
+    if (form == KTIR_FORM_SCF_REDUCE) return verify_scf_reduce(m, op);
+    const ktir_type *condition = ktir_operand_type(m, op, 0);
+    if (condition->kind != KTIR_SCALAR || condition->element != KTIR_I1)
+        return verify_bad_operand(m, op, 0, "the condition is an i1");
+    TRY(verify_yield(m, op, 0));
+    if (op->region_count > 1) return verify_yield(m, op, 1);
+    return op->result_count ? VERIFY_BAD(m, op, "results without an else") : NULL;
+}
