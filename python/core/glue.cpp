@@ -8,6 +8,7 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/TensorFactories.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/ops/empty.h>
@@ -438,6 +439,13 @@ void clone(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::
 }
 
 }  // namespace
+
+void glue_settle_new(void *tensor)
+{
+    const auto &context = at::globalContext();
+    if (context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory())
+        at::native::fill_empty_deterministic_(*static_cast<at::Tensor *>(tensor));
+}
 
 bool glue_same_tensor(const void *a, const void *b)
 {

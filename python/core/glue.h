@@ -141,6 +141,10 @@ bool glue_same_tensor(const void *a, const void *b);
 // False with a Python exception when PyTorch refuses (no such name, registered twice).
 bool glue_register_operator(const char *name);
 
+// Gives elements to a new tensor (an at::Tensor *) where torch.use_deterministic_algorithms() and
+// torch.utils.deterministic.fill_uninitialized_memory ask for it: NaN, or the largest integer.
+void glue_settle_new(void *tensor);
+
 // Throws the recorded error, as RuntimeError or OutOfMemoryError in Python.
 GLUE_NORETURN void glue_throw(void);
 

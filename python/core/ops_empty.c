@@ -53,6 +53,7 @@ static void empty_strided(StableIValue *stack, uint64_t arguments, uint64_t resu
     if (rank < 0 || !take_options(stack + 2, &dtype, &card) ||
         !tensor_create(rank, size, stride, dtype, card, &made))
         glue_throw();
+    glue_settle_new(made);
     stack[0] = (StableIValue)(uintptr_t)made;
 }
 
@@ -98,6 +99,7 @@ static void empty(StableIValue *stack, uint64_t arguments, uint64_t results)
     if (!ok || !format_strides(format, rank, size, stride) ||
         !tensor_create(rank, size, stride, dtype, card, &made))
         glue_throw();
+    glue_settle_new(made);
     stack[0] = (StableIValue)(uintptr_t)made;
 }
 

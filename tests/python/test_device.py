@@ -130,3 +130,25 @@ def test_events_tell_order_and_time():
     stream.wait_event(stream.record_event())
     torch.spyre.synchronize()
     torch.spyre.synchronize("spyre:0")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.int32, torch.bool])
+def test_new_memory_is_filled_for_deterministic_algorithms(dtype):
+    def made(device):
+        like = torch.zeros(3, 2, dtype=dtype, device=device)
+        return [
+            torch.empty(3, 70, dtype=dtype, device=device),
+            torch.empty_strided((3, 2), (2, 1), dtype=dtype, device=device),
+            torch.empty_like(like),
+            like.new_empty(5),
+        ]
+
+    torch.use_deterministic_algorithms(True)
+    try:
+        for ours, expected in zip(made("spyre"), made("cpu"), strict=True):
+            if dtype == torch.float16:  # NaN and infinity are one code on the card
+                assert ours.cpu().isinf().all() and expected.isnan().all()
+            else:
+                torch.testing.assert_close(ours.cpu(), expected, rtol=0, atol=0, equal_nan=True)
+    finally:
+        torch.use_deterministic_algorithms(False)
