@@ -85,6 +85,23 @@ static uint32_t make_chain(const emitter *e, uint32_t k, chain_link *chain)
     return count;
 }
 
+// True when operand k, whose dims are as long as the longest stick's padding makes them, would be
+// read beyond its end.
+static bool ends_early(const emitter *e, uint32_t k)
+{
+    const loop_location *place = &e->place[k];
+    const bundle_tensor *tensor = &e->step->tensors[k];
+    int64_t strides[LOOP_MAX_DIMS], bytes, end = place->offset + SPYRE_STICK_BYTES;
+    loop_device_strides(buffer_of(e, k), strides, &bytes);
+    for (uint32_t v = 0; v < e->op->var_count; v++) {
+        int64_t steps = room_of(e, k, e->dim_of_var[v]);
+        if (v == place->stick_var)
+            steps = (steps + tensor->stick_elements - 1) / tensor->stick_elements;
+        end += (steps - 1) * place->stride[v];
+    }
+    return end > bytes;
+}
+
 // Stretches link i up to the stride of the next one.
 static spyre_status set_gap(const emitter *e, uint32_t k, const chain_link *link, int64_t next)
 {
@@ -107,6 +124,8 @@ static spyre_status set_gap(const emitter *e, uint32_t k, const chain_link *link
         // A bundle takes what lies between for indices of the dim; the last tile has none there.
         if (valid < room && extent > valid && e->op->tile_depth)
             return refuse(e, k, "a tile of a padded dim with gaps");
+        if (valid < room && extent > valid && ends_early(e, k))
+            return refuse(e, k, "the padding of a dim with gaps lies beyond the tensor");
         gap = extent - room;
         if (e->step->op == OPFUNC_RESTICKIFY) gap = -gap;
     }
