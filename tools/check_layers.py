@@ -16,6 +16,7 @@ BELOW["mlir"] = {"base"}
 BELOW["graph"] = BELOW["isa"] | {"isa"}
 BELOW["bundle"] = BELOW["isa"] | {"isa", "mlir"}
 BELOW["front"] = BELOW["graph"] | {"graph", "bundle", "mlir"}
+BELOW["comm"] = BELOW["tensor"] | {"tensor"}
 BELOW["back"] = BELOW["front"] | {"front"}
 BELOW["spyrecode"] = BELOW["back"] | {"back"}
 # The emulated card knows programs through the ISA only, never the compiler that wrote them.

@@ -105,6 +105,14 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_copy_pieces(spyre_context *context
                                                           const spyre_piece *pieces,
                                                           uint32_t count);
 
+// The host's pointer to allocated card memory, for those who move bytes between cards: all of the
+// `bytes` are read or, with `writes`, written. They wait first for the work of `stream`, which is
+// the one whose order the access belongs to, and keep the memory allocated.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_memory_map(spyre_context *context, uint32_t card,
+                                                         uint32_t stream, uint64_t address,
+                                                         int64_t bytes, bool writes,
+                                                         void **out_pointer);
+
 // Enqueues a card segment. inputs[i] is the address of the storage of the segment's input i,
 // buffers[j] that of output buffer j. Asynchronous; an idle stream may run it at once. A fault
 // becomes the stream's sticky error.

@@ -70,13 +70,21 @@ static bool read_rank(long *out)
     return read_number("LOCAL_RANK", 0, "the number of a card, 0 or more", out);
 }
 
+// Of torchrun: as many processes on this host, a card each.
+static bool read_local_size(long *out)
+{
+    return read_number("LOCAL_WORLD_SIZE", 1, "the number of processes, 1 or more", out);
+}
+
 // SPYRE_DEVICES lists the cards in use, AIU_WORLD_SIZE caps (or, alone, gives) their number.
 static uint32_t configured_count(void)
 {
     int listed = listed_devices(getenv("SPYRE_DEVICES"));
     long cap = 0;
+    long alone = 1;
     if (!read_world_size(&cap)) cap = 0; // start() complains
-    long count = listed >= 0 ? listed : 1;
+    if (!read_local_size(&alone)) alone = 1;
+    long count = listed >= 0 ? listed : alone;
     if (cap > 0) count = listed >= 0 && listed < cap ? listed : cap;
     return (uint32_t)(count > CORE_MAX_CARDS ? CORE_MAX_CARDS : count);
 }
@@ -151,8 +159,9 @@ static bool start(void)
     if (forked)
         return core_fail(SPYRE_INVALID_ARGUMENT,
                          "Cannot use spyre in a forked subprocess: start it with 'spawn'");
-    long rank = 0, world = 0;
-    if (!read_world_size(&world) || !read_rank(&rank) || !check_kinds()) return false;
+    long rank = 0, size = 0;
+    if (!read_world_size(&size) || !read_local_size(&size) || !read_rank(&rank) || !check_kinds())
+        return false;
     uint32_t count = configured_count();
     if (count == 0)
         return core_fail(SPYRE_NOT_FOUND, "no spyre device: SPYRE_DEVICES=%s lists none of 0..%d",

@@ -61,6 +61,16 @@ bool storage_copy_bytes(void *target, const void *source, int64_t bytes);  // ei
 // A tensor that is its whole storage, copied as it lies on the card; null for any other.
 bool copy_whole(const void *tensor, void **out_tensor);
 
+// ---- tensors of collectives (comm.c)
+// Whether the tensor (an at::Tensor *) is contiguous and its storage holds it alone in the form
+// that every contiguous tensor of its sizes and dtype gets, so that equal tensors are equal bytes.
+bool comm_is_direct(const void *tensor);
+// The card's memory of such a tensor, and its bytes; null and 0 for one without elements. The
+// storage stays where it is from then on.
+bool comm_map(const void *tensor, bool writes, void **out_pointer, uint64_t *out_bytes);
+// Records an error of the library as this thread's; frees it.
+void comm_fail(spyre_status error);
+
 // ---- layouts in files (layout_text.c)
 enum { LAYOUT_TEXT_BYTES = 1024 };
 // The form of a tensor's storage as text; false where a storage of the tensor's own would have the

@@ -9,9 +9,12 @@ from typing import Literal, TypedDict, overload
 
 import torch
 
+from ._pytorch.distributed import create_backend
 from .device.bindings import SpyreDeviceState as SpyreDeviceState
 from .device.bindings import SpyreStreamError as SpyreStreamError
 from .device.streams import Stream
+
+createSpyreCCLBackend = create_backend
 
 _SpyreStreamBase = Stream
 

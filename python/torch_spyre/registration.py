@@ -18,7 +18,7 @@ import torch
 from torch.utils import backend_registration
 
 from . import _C
-from ._pytorch import compile_options, dynamo_interface, patches
+from ._pytorch import compile_options, distributed, dynamo_interface, patches
 from ._pytorch.dispatch import LazyNamespace, register_module
 from .constants import DEVICE_NAME
 from .device import namespace
@@ -41,6 +41,8 @@ def register() -> None:
     _C._on_first_use(complete)
     vars(_C)["__getattr__"] = _missing_name
     LazyNamespace.install("spyre", _C._complete)
+    distributed.register()
+    _C.createSpyreCCLBackend = distributed.create_backend
 
 
 def complete() -> None:

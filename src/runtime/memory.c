@@ -234,6 +234,21 @@ spyre_status spyre_memory_allocate(spyre_context *context, uint32_t card_id, uin
     return status;
 }
 
+spyre_status spyre_memory_map(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                              uint64_t address, int64_t bytes, bool writes, void **out_pointer)
+{
+    device *d;
+    uint64_t limit;
+    TRY(device_of(context, card_id, stream_id, &d));
+    pthread_mutex_lock(&d->lock);
+    spyre_status status = memory_await(d, stream_id, address);
+    if (!status) status = memory_window(d, address, bytes, !writes, &limit);
+    if (!status && writes) memory_restore(d, address, bytes);
+    if (!status) *out_pointer = card_memory(d->machine, address, (uint64_t)bytes);
+    pthread_mutex_unlock(&d->lock);
+    return status;
+}
+
 void spyre_memory_free(spyre_context *context, uint32_t card_id, uint64_t address)
 {
     device *d = device_lock(context, card_id, SPYRE_DEFAULT_STREAM);

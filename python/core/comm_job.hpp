@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One operation of a communicator with the tensors around it, and PyTorch's Work for it.
+//
+// Tensors of float16, bfloat16 and float32 take part as the bytes of the card: every rank gives them
+// the same form, a tensor in another one by a copy on the card. Other dtypes take part as the host
+// has them. What has to be copied back is copied when the operation has ended.
+#ifndef CORE_COMM_JOB_HPP
+#define CORE_COMM_JOB_HPP
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <functional>
+
+#include "glue.h"
+#include "spyre/comm.h"
+
+namespace spyreccl {
+
+// Throws the error, and frees it.
+void check(spyre_status error);
+
+// A communicator and the store that its ranks met by.
+struct Comm {
+    Comm(c10::intrusive_ptr<c10d::Store> store, uint32_t rank, uint32_t size, int64_t timeout_ms);
+    ~Comm();
+    Comm(const Comm &) = delete;
+    Comm &operator=(const Comm &) = delete;
+    c10::intrusive_ptr<c10d::Store> store;
+    spyre_comm *handle = nullptr;
+};
+
+enum class Use { Read, Write, Both };
+
+struct Job {
+    explicit Job(spyre_comm_kind kind) { call.kind = kind; }
+    ~Job();
+    Job(const Job &) = delete;
+    Job &operator=(const Job &) = delete;
+
+    // The tensor as it takes part: itself or another one. `reduces`: in a dtype that is combined.
+    at::Tensor stage(const at::Tensor &tensor, Use use, bool reduces = false);
+    // The same as one dim, which is as bytes whatever the sizes were.
+    at::Tensor stage_flat(const at::Tensor &tensor, Use use);
+    // A fresh tensor like `like`, of one dim, that takes part.
+    at::Tensor fresh_flat(const at::Tensor &like, int64_t elements);
+
+    // Buffers of the call, of staged tensors. A block is one rank's.
+    void input(const at::Tensor &staged);
+    void output(const at::Tensor &staged);
+    void input_block(const at::Tensor &staged);
+    void output_block(const at::Tensor &staged);
+    // Elements of the staged tensors, for an operation whose blocks differ.
+    void list_counts();
+
+    // What all ranks must agree about beside the count, and messages say.
+    void describe(const at::Tensor &tensor, bool sizes);
+
+    void finish();                      // copies back, on the streams of the caller
+
+    spyre_comm_call call{};
+    std::vector<at::Tensor> results;
+    std::vector<std::function<void()>> afterwards;
+    int card = -1;
+    uint32_t stream = 0;
+    void *event = nullptr;              // of what comes before
+    std::exception_ptr failure;
+    bool asynchronous = false;
+    c10::intrusive_ptr<c10::ivalue::Future> future;
+
+private:
+    void add(const at::Tensor &staged, bool writes, bool block);
+    std::vector<at::Tensor> kept;
+    std::vector<const void *> inputs;
+    std::vector<void *> outputs;
+    std::vector<uint64_t> send_counts, receive_counts;
+    std::string detail;
+};
+
+// Runs the job here, or starts it.
+c10::intrusive_ptr<c10d::Work> launch(const std::shared_ptr<Comm> &comm,
+                                      const std::shared_ptr<Job> &job, c10d::OpType type,
+                                      bool asynchronous, std::chrono::milliseconds timeout);
+
+// Several as one.
+c10::intrusive_ptr<c10d::Work> combine(std::vector<c10::intrusive_ptr<c10d::Work>> works);
+
+}  // namespace spyreccl
+
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The memory that the ranks of a communicator share: one memfd, which the kernel frees with the
+// last process that has it, so a killed rank leaves nothing behind. Each rank writes its own part
+// and reads those of the others; nothing that is read is trusted.
+//
+// A rank holds a lock (fcntl) on one byte of the file. The kernel drops the lock with the process,
+// which is how others notice its death. Children of fork() inherit no such lock.
+#ifndef COMM_SEGMENT_H
+#define COMM_SEGMENT_H
+
+#include <stdatomic.h>
+
+#include "comm/header.h"
+
+enum {
+    SEGMENT_SMALL_BYTES = 4096,         // of an operation that need no staging
+    SEGMENT_HALF_BYTES = 512 << 10,     // of staging, which is used in turns
+    SEGMENT_SLOTS = 4,                  // messages under way from one rank to another
+    SEGMENT_REASON_BYTES = 384,
+};
+
+typedef enum { SEGMENT_ABSENT, SEGMENT_JOINED, SEGMENT_FAILED, SEGMENT_LEFT } segment_state;
+
+// Rung by others when they have changed what its owner may wait for.
+typedef struct {
+    _Alignas(64) _Atomic uint32_t rings;
+    _Atomic uint32_t sleepers;
+} segment_bell;
+
+// One message from a rank to another. The sender writes the header, then the data into a window
+// that both count bytes of; the receiver frees the slot.
+typedef enum { SLOT_FREE, SLOT_POSTED, SLOT_TAKEN, SLOT_REFUSED } slot_state;
+
+typedef struct {
+    _Alignas(64) _Atomic uint32_t state;
+    _Atomic uint64_t written, read;
+    comm_header header, answer;         // answer: of a receiver that refuses
+} segment_slot;
+
+typedef struct {
+    segment_bell bells[2];              // of its collectives, of its messages
+    _Alignas(64) _Atomic uint32_t state;
+    _Atomic uint64_t phase;             // steps of collectives that the rank has come to
+    char reason[SEGMENT_REASON_BYTES];  // written before the state FAILED
+    comm_header headers[2];             // of collectives by turns
+    comm_lists lists[2];
+    _Alignas(64) uint8_t small[2][SEGMENT_SMALL_BYTES];
+} segment_rank;
+
+typedef struct {
+    uint8_t *base;
+    uint64_t bytes;
+    int file;
+    uint32_t rank, size;
+    uint64_t window_bytes;              // of a slot
+} segment;
+
+// Bytes of a segment for that many ranks.
+uint64_t segment_bytes(uint32_t size);
+
+// A new one. OUT_OF_MEMORY when the host has no room: all of it is taken at once.
+SPYRE_MUST_CHECK spyre_status segment_create(uint32_t rank, uint32_t size, segment *out_segment);
+
+// The one of a file, which it takes over also on failure; INVALID_FORMAT for another one.
+SPYRE_MUST_CHECK spyre_status segment_attach(int file, uint32_t rank, uint32_t size,
+                                             segment *out_segment);
+void segment_detach(segment *s);
+
+segment_rank *segment_rank_of(const segment *s, uint32_t rank);
+uint8_t *segment_staging(const segment *s, uint32_t rank, uint32_t half);   // SEGMENT_HALF_BYTES
+segment_slot *segment_slot_of(const segment *s, uint32_t from, uint32_t to, uint32_t slot);
+uint8_t *segment_window(const segment *s, uint32_t from, uint32_t to, uint32_t slot);
+
+// Says of this rank that it is there, for as long as the process lives.
+SPYRE_MUST_CHECK spyre_status segment_join(const segment *s);
+bool segment_is_alive(const segment *s, uint32_t rank);
+
+// Why this rank works no more, for the others.
+void segment_fail(const segment *s, const char *reason);
+
+// Rings the bell of another rank, of all others.
+void segment_ring(const segment *s, uint32_t rank, uint32_t bell);
+void segment_ring_all(const segment *s, uint32_t bell);
+
+#endif

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waiting for other ranks: some 50 us awake, because to wake a process takes about as long, then
+// asleep on this rank's bell. Ranks may outnumber cores, so nobody spins for longer. A sleeper
+// wakes every 50 ms to see whether the others are alive and its time is up.
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "comm/comm.h"
+
+enum { LOOKS_A_CLOCK = 64, SLEEP_NS = 50000000 };
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+spyre_status comm_copy_error(spyre_status error)
+{
+    return error ? status_new(spyre_status_code(error), "%s", spyre_status_message(error)) : NULL;
+}
+
+void comm_place(const spyre_comm *c, const comm_header *h, char out_text[COMM_PLACE_BYTES])
+{
+    char what[HEADER_TEXT_BYTES] = "the meeting of the ranks";
+    if (h) header_write(h, what);
+    if (h && h->number)
+        snprintf(out_text, COMM_PLACE_BYTES, "rank %u (of %u), operation %" PRIu64 " %s",
+                 c->shared.rank, c->shared.size, h->number, what);
+    else
+        snprintf(out_text, COMM_PLACE_BYTES, "rank %u (of %u), %s", c->shared.rank, c->shared.size,
+                 what);
+}
+
+static spyre_status lost(const spyre_comm *c, const comm_header *h, spyre_code code,
+                         const char *what, uint32_t rank, const char *reason)
+{
+    char place[COMM_PLACE_BYTES];
+    comm_place(c, h, place);
+    return status_new(code, "%s: rank %u %s%s", place, rank, what, reason);
+}
+
+spyre_status comm_check_rank(const spyre_comm *c, uint32_t rank, const comm_header *header,
+                             bool look)
+{
+    segment_rank *other = segment_rank_of(&c->shared, rank);
+    uint32_t state = atomic_load(&other->state);
+    if (state == SEGMENT_FAILED) {
+        char reason[SEGMENT_REASON_BYTES];
+        memcpy(reason, other->reason, sizeof reason);
+        reason[sizeof reason - 1] = '\0';
+        return lost(c, header, SPYRE_IO, "gave up: ", rank, reason);
+    }
+    if (state == SEGMENT_LEFT)
+        return lost(c, header, SPYRE_IO, "has left the communicator", rank, "");
+    if (state == SEGMENT_JOINED && look && rank != c->shared.rank &&
+        !segment_is_alive(&c->shared, rank) && atomic_load(&other->state) == SEGMENT_JOINED)
+        return lost(c, header, SPYRE_IO, "has died: its process is gone", rank, "");
+    return NULL;
+}
+
+uint32_t comm_rings(const spyre_comm *c, uint32_t bell)
+{
+    return atomic_load(&segment_rank_of(&c->shared, c->shared.rank)->bells[bell].rings);
+}
+
+void comm_sleep(const spyre_comm *c, uint32_t bell, uint32_t rings)
+{
+    segment_bell *b = &segment_rank_of(&c->shared, c->shared.rank)->bells[bell];
+    struct timespec most = {.tv_nsec = SLEEP_NS};
+    atomic_fetch_add(&b->sleepers, 1);
+    if (atomic_load(&b->rings) == rings)
+        syscall(SYS_futex, &b->rings, FUTEX_WAIT, rings, &most, NULL, 0);
+    atomic_fetch_sub(&b->sleepers, 1);
+}
+
+spyre_status comm_check_wait(spyre_comm *c, const comm_wait *w)
+{
+    pthread_mutex_lock(&c->lock);
+    spyre_status broken = comm_copy_error(c->broken);
+    pthread_mutex_unlock(&c->lock);
+    if (broken) return broken;
+    if (w->interruptible && c->interrupted && c->interrupted())
+        return status_new(SPYRE_CANCELLED, "interrupted");
+    return NULL;
+}
+
+static bool has_come(const spyre_comm *c, uint32_t rank)
+{
+    return atomic_load_explicit(&segment_rank_of(&c->shared, rank)->phase,
+                                memory_order_acquire) >= c->phase;
+}
+
+static bool all_have_come(const spyre_comm *c, uint32_t *from)
+{
+    while (*from < c->shared.size && has_come(c, *from)) ++*from;
+    return *from == c->shared.size;
+}
+
+// Of a rank that has not come: what it published last.
+static void write_last(const spyre_comm *c, uint32_t rank, text *t)
+{
+    segment_rank *other = segment_rank_of(&c->shared, rank);
+    comm_header last = {0};
+    for (uint32_t turn = 0; turn < 2; turn++)
+        if (other->headers[turn].number > last.number) last = other->headers[turn];
+    last.detail[sizeof last.detail - 1] = '\0';
+    char what[HEADER_TEXT_BYTES];
+    header_write(&last, what);
+    if (atomic_load(&other->state) == SEGMENT_ABSENT) text_append(t, "it never joined");
+    else if (last.number == 0) text_append(t, "it has called nothing");
+    else text_printf(t, "its last is operation %" PRIu64 " %s", last.number, what);
+}
+
+static spyre_status too_late(const spyre_comm *c, const comm_header *h, int64_t waited_ms)
+{
+    char place[COMM_PLACE_BYTES];
+    comm_place(c, h, place);
+    text t = {0};
+    for (uint32_t r = 0; r < c->shared.size; r++) {
+        if (has_come(c, r)) continue;
+        text_printf(&t, "%srank %u has not come (", t.length ? ", " : "", r);
+        write_last(c, r, &t);
+        text_append(&t, ")");
+    }
+    spyre_status status = status_new(SPYRE_IO, "%s: timed out after %" PRId64 " ms: %s", place,
+                                     waited_ms, text_string(&t));
+    text_free(&t);
+    return status;
+}
+
+// The error of a wait for those that have not come; null to go on.
+static spyre_status check_absent(spyre_comm *c, const comm_wait *w, bool look)
+{
+    for (uint32_t r = 0; r < c->shared.size; r++) {
+        bool failed = atomic_load(&segment_rank_of(&c->shared, r)->state) == SEGMENT_FAILED;
+        if (r != c->shared.rank && (failed || !has_come(c, r)))
+            TRY(comm_check_rank(c, r, w->header, look));
+    }
+    return comm_check_wait(c, w);
+}
+
+spyre_status comm_meet(spyre_comm *c, const comm_wait *w)
+{
+    segment_rank *mine = segment_rank_of(&c->shared, c->shared.rank);
+    atomic_store_explicit(&mine->phase, ++c->phase, memory_order_release);
+    segment_ring_all(&c->shared, COMM_BELL_COLLECTIVES);
+    uint32_t from = 0;
+    if (all_have_come(c, &from)) return NULL;
+    int64_t begin = clock_now_ns(), now = begin;
+    while (now - begin < COMM_SPIN_NS) {
+        for (uint32_t i = 0; i < LOOKS_A_CLOCK; i++) {
+            if (all_have_come(c, &from)) return NULL;
+            relax();
+        }
+        now = clock_now_ns();
+    }
+    for (;;) {
+        uint32_t rings = comm_rings(c, COMM_BELL_COLLECTIVES);
+        if (all_have_come(c, &from)) return NULL;
+        int64_t before = clock_now_ns();
+        comm_sleep(c, COMM_BELL_COLLECTIVES, rings);
+        now = clock_now_ns();
+        if (all_have_come(c, &from)) return NULL;
+        TRY(check_absent(c, w, now - before >= SLEEP_NS));
+        if (now >= w->deadline_ns) return too_late(c, w->header, (now - begin) / 1000000);
+    }
+}
+
+void comm_break(spyre_comm *c, spyre_status reason)
+{
+    pthread_mutex_lock(&c->lock);
+    if (!c->broken) c->broken = comm_copy_error(reason);
+    pthread_mutex_unlock(&c->lock);
+    segment_fail(&c->shared, spyre_status_message(reason));
+    segment_ring(&c->shared, c->shared.rank, COMM_BELL_COLLECTIVES);
+    segment_ring(&c->shared, c->shared.rank, COMM_BELL_MESSAGES);
+}
+
+void spyre_comm_abort(spyre_comm *c, const char *reason)
+{
+    spyre_status status = status_new(SPYRE_CANCELLED, "rank %u (of %u) aborted: %s", c->shared.rank,
+                                     c->shared.size, reason);
+    comm_break(c, status);
+    spyre_status_free(status);
+}
