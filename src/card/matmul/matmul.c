@@ -16,7 +16,7 @@ enum {
     MOST_ROWS_BYTES = 1 << 20,
     CHUNK_DEPTH = 512,                  // of k in them
     PANEL_BYTES = 128 << 10,            // packed columns
-    FEW_PANEL_BYTES = 32 << 10,         // of which only one block of rows makes use
+    FEW_PANEL_BYTES = 32 << 10,         // of which only few rows make use
     PACK_ALIGNMENT = 64,
     PACKING_ROWS = 10,                  // an element is packed in the time of so many products
 };
@@ -171,8 +171,8 @@ static matmul_part make_part(const matmul_job *j, const division *d, size_t n,
                      .sticks = slice(stick_count(j), d->sticks, n % d->sticks),
                      .element = spyre_format_bytes(x->format)};
     size_t rows = p.rows.end - p.rows.begin;
-    bool few = rows <= MATMUL_ROWS;
-    p.chunk_depth = few ? floats / MATMUL_ROWS / MATMUL_RUN * MATMUL_RUN : CHUNK_DEPTH;
+    bool few = rows <= STRIP_MOST_ROWS;
+    p.chunk_depth = few ? floats / STRIP_MOST_ROWS / MATMUL_RUN * MATMUL_RUN : CHUNK_DEPTH;
     p.chunk_depth = matmul_least(p.chunk_depth, x->depth);
     p.panel_depth = (few ? FEW_PANEL_BYTES : PANEL_BYTES) / sizeof(float) / packed_lanes(x);
     p.panel_depth = matmul_least(p.panel_depth, p.chunk_depth);

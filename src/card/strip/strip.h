@@ -63,7 +63,7 @@ typedef struct {
     size_t rows, depth;
 } strip_product;
 typedef void strip_multiplier(const strip_product *p);
-enum { STRIP_LANES = 64, STRIP_MOST_ROWS = 4 };
+enum { STRIP_LANES = 64, STRIP_MOST_ROWS = 8 };
 
 typedef struct {
     strip_function *f32[OPFUNC_COUNT], *f64[OPFUNC_COUNT];      // null: none

@@ -2,6 +2,7 @@
 //
 // Strips against the scalar definitions, in the shapes that have loops of their own, for every
 // variant that this host can run.
+#include <math.h>
 #include <stdlib.h>
 
 #include "unit/card/variants.h"
@@ -187,12 +188,52 @@ static void strip__lookup(void **state)
     }
 }
 
+// Every number of rows that a variant takes, each sum in the order of k.
+static void strip__products_of_few_rows(void **state)
+{
+    (void)state;
+    static float a[STRIP_MOST_ROWS][STRIP_LANES], sums[STRIP_MOST_ROWS][STRIP_LANES],
+        want[STRIP_MOST_ROWS][STRIP_LANES];
+    static uint16_t b[STRIP_LANES][STRIP_LANES];
+    uint64_t seed = 14;
+    for (uint32_t v = 0; v < VARIANTS; v++) {
+        const strip_table *table = variants[v].table;
+        if (!convert_can_run(variants[v].host)) continue;
+        assert_in_range(table->few_rows, 1, STRIP_MOST_ROWS);
+        for (size_t rows = 1; rows <= table->few_rows; rows++) {
+            size_t depth = 1 + check_random(&seed) % STRIP_LANES;
+            for (size_t n = 0; n < STRIP_LANES * STRIP_LANES; n++)
+                b[n / STRIP_LANES][n % STRIP_LANES] = (uint16_t)(check_random(&seed) >> 48);
+            for (size_t n = 0; n < STRIP_MOST_ROWS * STRIP_LANES; n++)
+                a[n / STRIP_LANES][n % STRIP_LANES] =
+                    dl16_to_float((uint16_t)(check_random(&seed) >> 48));
+            for (size_t n = 0; n < STRIP_MOST_ROWS * STRIP_LANES; n++) {
+                size_t row = n / STRIP_LANES, lane = n % STRIP_LANES;
+                sums[row][lane] = want[row][lane] = (float)(n % 53);
+                for (size_t k = 0; k < depth && row < rows; k++)
+                    want[row][lane] =
+                        fmaf(a[row][k], dl16_to_float(b[k][lane]), want[row][lane]);
+            }
+            table->multiply(&(strip_product){.sums = sums[0], .a = a[0], .b = (uint8_t *)b[0],
+                                             .rows = rows, .depth = depth});
+            for (size_t row = 0; row < STRIP_MOST_ROWS; row++)
+                for (size_t lane = 0; lane < STRIP_LANES; lane++)
+                    if (float_bits(sums[row][lane]) != float_bits(want[row][lane]) &&
+                        !(isnan(sums[row][lane]) && isnan(want[row][lane])))
+                        fail_msg("variant %u, row %zu of %zu, lane %zu, k %zu: %a, not %a", v, row,
+                                 rows, lane, depth, (double)sums[row][lane],
+                                 (double)want[row][lane]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strip__shapes),
         cmocka_unit_test(strip__quotients),
         cmocka_unit_test(strip__lookup),
+        cmocka_unit_test(strip__products_of_few_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
