@@ -209,7 +209,7 @@ void Job::list_counts()
 
 void Job::describe(const at::Tensor &tensor, bool sizes)
 {
-    detail = glue_dtype_name(static_cast<int>(tensor.scalar_type()));
+    detail = c10::getDtypeNames(tensor.scalar_type()).first;
     call.signature = static_cast<uint64_t>(tensor.scalar_type()) + 1;
     for (int64_t i = 0; sizes && i < tensor.dim(); i++) {
         detail += (i ? ", " : "[") + std::to_string(tensor.size(i));

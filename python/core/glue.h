@@ -63,7 +63,8 @@ bool copy_whole(const void *tensor, void **out_tensor);
 
 // ---- tensors of collectives (comm.c)
 // Whether the tensor (an at::Tensor *) is contiguous and its storage holds it alone in the form
-// that every contiguous tensor of its sizes and dtype gets, so that equal tensors are equal bytes.
+// that every contiguous tensor of its sizes and dtype gets, so that equal tensors are equal bytes;
+// or it is a run of whole sticks in a storage of one dim.
 bool comm_is_direct(const void *tensor);
 // The card's memory of such a tensor, and its bytes; null and 0 for one without elements. The
 // storage stays where it is from then on.
