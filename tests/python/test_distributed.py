@@ -29,6 +29,10 @@ def on_card(shape, rank, dtype=torch.float16):
     return numbers(shape, rank, dtype).to("spyre")
 
 
+def same(got, wanted):
+    return all(torch.equal(a.cpu(), b) for a, b in zip(got, wanted, strict=True))
+
+
 def empty(shape, dtype=torch.float16):
     return torch.full(shape, 1, dtype=dtype).to("spyre")
 
@@ -67,7 +71,9 @@ def reduce_with_every_operation(rank, size):
 
 def keep_the_order_of_a_sum(rank, size):
     """Rank-ascending in float32, rounded once."""
-    values = [torch.randn(3000, generator=torch.Generator().manual_seed(r)) * 9 for r in range(size)]
+    values = [
+        torch.randn(3000, generator=torch.Generator().manual_seed(r)) * 9 for r in range(size)
+    ]
     total = values[0]
     for other in values[1:]:
         total = total + other
@@ -96,11 +102,11 @@ def move_lists(rank, size):
             everyone = [numbers(shape, r, dtype) for r in range(size)]
             got = [empty(shape, dtype) for _ in range(size)]
             dist.all_gather(got, everyone[rank].to("spyre"))
-            assert all(torch.equal(a.cpu(), b) for a, b in zip(got, everyone)), (dtype, shape)
+            assert same(got, everyone), (dtype, shape)
             got = [empty(shape, dtype) for _ in range(size)]
             dist.gather(everyone[rank].to("spyre"), got if rank == 0 else None, dst=0)
             if rank == 0:
-                assert all(torch.equal(a.cpu(), b) for a, b in zip(got, everyone))
+                assert same(got, everyone)
             x = empty(shape, dtype)
             parts = [a.to("spyre") for a in everyone] if rank == 1 else None
             dist.scatter(x, parts, src=1)
@@ -132,7 +138,7 @@ def exchange_all_to_all(rank, size):
             wanted = [numbers(shape, r * size + rank, dtype) for r in range(size)]
             got = [empty(shape, dtype) for _ in range(size)]
             dist.all_to_all(got, [p.to("spyre") for p in parts])
-            assert all(torch.equal(a.cpu(), b) for a, b in zip(got, wanted))
+            assert same(got, wanted)
             x = empty((shape[0] * size, *shape[1:]), dtype)
             dist.all_to_all_single(x, torch.cat(parts).to("spyre"))
             assert torch.equal(x.cpu(), torch.cat(wanted))

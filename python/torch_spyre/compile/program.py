@@ -19,6 +19,7 @@ from ..eager import room
 from ..eager.host import call, in_float32
 from ..report import CompileReport
 from . import handover, integers, scalars
+from .collectives import is_collective
 from .graph_builder import CASTS, GraphBuilder, scalar_to_card
 from .registered import fallback_ops
 from .segments import Segment, nodes_of, segments_of
@@ -414,6 +415,8 @@ class Program:
                 return argument
             nonlocal moved
             value = self._id(argument)
+            if value in local and is_on_card(local[value]):  # of a collective
+                return _as_traced(local[value].cpu(), self.fakes[value])
             if value not in local and value in values:
                 moved += values[value].nbytes if is_on_card(values[value]) else 0
                 local[value] = _as_traced(values[value].cpu(), self.fakes[value])
@@ -421,8 +424,29 @@ class Program:
                 run(maker_of(argument))
             return local[value]
 
+        def as_placed(argument: object) -> object:
+            """Where the graph has it: for a collective, whose group goes by the device."""
+            if not isinstance(argument, torch.fx.Node):
+                return argument
+            value = self._id(argument)
+            if value not in local and value in values:
+                return self._placed(value, values)
+            if value not in local:
+                to_cpu(argument)
+            local[value] = local[value].to(self.fakes[value].device)
+            return local[value]
+
+        def exchange(node: torch.fx.Node) -> None:
+            op = overload_of(node)
+            args = pytree.tree_map(as_placed, self.resolve(node, list(node.args)))
+            result = op(*args, **{k: self.resolve(node, v) for k, v in node.kwargs.items()})
+            local.update(self._pairs(self.ids[node], result))
+
         def run(node: torch.fx.Node) -> None:
             op = overload_of(node)
+            if is_collective(op):
+                exchange(node)
+                return
             args = pytree.tree_map(to_cpu, self.resolve(node, list(node.args)))
             kwargs = {
                 k: pytree.tree_map(to_cpu, self.resolve(node, v)) for k, v in node.kwargs.items()
@@ -443,7 +467,7 @@ class Program:
             if value not in local:  # a part of a node for a later segment (_fits_card)
                 continue
             values[value] = local[value]
-            if self.fakes[value].device.type == "spyre":
+            if self.fakes[value].device.type == "spyre" and not is_on_card(local[value]):
                 self._account(made_by[value], 0, local[value].nbytes, 0.0, calls=0)
 
     def _is_rounded(self, node: torch.fx.Node, result: object) -> bool:
@@ -459,7 +483,7 @@ class Program:
         self, node: torch.fx.Node, to_host: int, to_card: int, seconds: float, calls: int = 1
     ) -> None:
         op = overload_of(node)
-        if op in _MOVES or op.is_view:
+        if op in _MOVES or op.is_view or is_collective(op):
             return
         found = self.fallbacks.get(node)
         reason = found.reason if found else ""
@@ -472,7 +496,7 @@ class Program:
         found = {}
         for number, node in self._host_nodes():
             op = overload_of(node)
-            if op.is_view or op in _MOVES or op in fallback_ops:
+            if op.is_view or op in _MOVES or op in fallback_ops or is_collective(op):
                 continue
             if any(_is_read(leaf) for leaf in pytree.tree_leaves(self._operands(node))):
                 taken = self.nodes_taken[number]

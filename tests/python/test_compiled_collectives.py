@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives inside torch.compile: the graph stays whole, tensors stay on the card."""
+
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+import torch_spyre
+from rank_processes import run_ranks
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+
+def data(rank, *sizes):
+    return torch.randn(*sizes, generator=torch.Generator().manual_seed(rank)).half().to("spyre")
+
+
+def reduce_between_products(x, weight):
+    y = functional.all_reduce(torch.relu(x @ weight), "sum", dist.group.WORLD)
+    return y @ weight
+
+
+def gather_rows(x, weight):
+    return functional.all_gather_tensor(x * 2, 0, dist.group.WORLD) @ weight
+
+
+def scatter_rows(x, weight):
+    return functional.reduce_scatter_tensor(x @ weight, "sum", 0, dist.group.WORLD) + 1
+
+
+def exchange_rows(x, weight):
+    return functional.all_to_all_single(x + 1, None, None, dist.group.WORLD) @ weight
+
+
+def broadcast_it(x, weight):
+    return functional.broadcast(x @ weight, 1, dist.group.WORLD) - x
+
+
+def reduce_in_place(x, weight):
+    y = x @ weight
+    dist.all_reduce(y)
+    return y * x
+
+
+def compile_each(rank, size):
+    x, weight = data(rank, 4, 64), data(99, 64, 64) / 8
+    for function in (
+        reduce_between_products,
+        gather_rows,
+        scatter_rows,
+        exchange_rows,
+        broadcast_it,
+        reduce_in_place,
+    ):
+        torch._dynamo.reset()
+        compiled = torch.compile(function, fullgraph=True)
+        for _ in range(2):
+            result = compiled(x, weight)
+        assert torch.equal(result.cpu(), function(x, weight).cpu()), function.__name__
+        report = torch_spyre.last_report()
+        assert report.graph_breaks == 0 and report.card_segments >= 1
+        assert all(name.startswith("_c10d_functional.") for name in report.host_ops)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(64, 128)
+        self.down = nn.Linear(128, 64)
+
+    def forward(self, x):
+        return x + self.down(torch.relu(self.up(x)))
+
+
+def compile_tensor_parallel(rank, size):
+    torch.manual_seed(7)
+    block = Block().half().to("spyre")
+    x = data(1, 4, 64)
+    expected = block(x)
+    mesh = init_device_mesh("spyre", (size,))
+    plan = {"up": ColwiseParallel(), "down": RowwiseParallel()}
+    part = torch.compile(parallelize_module(block, mesh, plan), fullgraph=True)
+    torch.testing.assert_close(part(x).cpu(), expected.cpu(), rtol=2e-3, atol=8e-3)
+    assert torch_spyre.last_report().graph_breaks == 0
+
+
+def test_compiled_collectives():
+    run_ranks(2, compile_each)
+
+
+def test_compiled_tensor_parallel_block():
+    run_ranks(2, compile_tensor_parallel)
