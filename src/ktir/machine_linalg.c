@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products, reductions and regions over elements. The orders of additions are those of the card:
+// run.h has them.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ktir/combiner.h"
+#include "ktir/machine.h"
+
+// --- Products
+
+static void product(const ktir_number_value *a, const ktir_number_value *b, float *sums,
+                    int64_t depth, int64_t columns)
+{
+    for (int64_t k = 0; k < depth; k++) {
+        float factor = (float)a[k].real;
+        for (int64_t n = 0; n < columns; n++)
+            sums[n] = fmaf(factor, (float)b[k * columns + n].real, sums[n]);
+    }
+}
+
+static spyre_status matmul(tile *t, const ktir_op *op)
+{
+    const ktir_tensor *a = machine_tensor(t, op, 0), *b = machine_tensor(t, op, 1);
+    const ktir_tensor *c = machine_tensor(t, op, 2);
+    uint32_t batch = op->opcode == KTIR_OP_BATCH_MATMUL;
+    int64_t batches = batch ? c->size[0] : 1, rows = c->size[batch], columns = c->size[batch + 1];
+    int64_t depth = a->size[batch + 1];
+    if (a->count != batches * rows * depth || b->count != batches * depth * columns)
+        return machine_fault(t, op, "factors of %lld and %lld elements for %lld x %lld x %lld",
+                             (long long)a->count, (long long)b->count, (long long)rows,
+                             (long long)depth, (long long)columns);
+    ktir_tensor *out = ktir_tensor_like(c);
+    float *sums = malloc((size_t)columns * sizeof *sums + 1);
+    for (int64_t r = 0; out && sums && r < batches * rows; r++) {
+        for (int64_t n = 0; n < columns; n++) sums[n] = (float)c->at[r * columns + n].real;
+        product(a->at + r * depth, b->at + (rows ? r / rows : 0) * depth * columns, sums, depth,
+                columns);
+        for (int64_t n = 0; n < columns; n++)
+            out->at[r * columns + n].real = ktir_round(c->element, (double)sums[n]);
+    }
+    if (!sums) {
+        ktir_tensor_drop(out);
+        out = NULL;
+    }
+    free(sums);
+    return machine_give(t, op, op->first_result, out);
+}
+
+// --- Reductions
+
+typedef struct {
+    const ktir_tensor *from;
+    uint32_t reduced;                   // bit d: dim d
+    opfunc op;
+    uint32_t lanes;
+    int64_t strides[KTIR_MOST_RANK];
+} reduction;
+
+// The reduction of one result in fp32: `at` is its first element.
+static float reduce_one(const reduction *r, int64_t at)
+{
+    float sums[SPYRE_STICK_BYTES];
+    const ktir_tensor *from = r->from;
+    int64_t index[KTIR_MOST_RANK] = {0};
+    uint32_t last = from->rank - 1;
+    bool lanes = r->lanes > 1;
+    for (uint32_t l = 0; l < r->lanes; l++) sums[l] = opfunc_reduction_identity(r->op);
+    for (;;) {
+        int64_t length = lanes ? from->size[last] : 1;
+        for (int64_t i = 0; i < length; i++) {
+            float *sum = &sums[i % r->lanes];
+            *sum = opfunc_combine(r->op, *sum, (float)from->at[at + i].real);
+        }
+        uint32_t d = lanes ? last : from->rank;
+        for (;;) {
+            if (d-- == 0) goto fold;
+            if (!(r->reduced >> d & 1)) continue;
+            at += r->strides[d];
+            if (++index[d] < from->size[d]) break;
+            at -= r->strides[d] * from->size[d];
+            index[d] = 0;
+        }
+    }
+fold:
+    for (uint32_t half = r->lanes / 2; half > 0; half /= 2)
+        for (uint32_t l = 0; l < half; l++)
+            sums[l] = opfunc_combine(r->op, sums[l], sums[l + half]);
+    return sums[0];
+}
+
+// Calls `one` for every result: number of the result, place of its first element.
+typedef spyre_status (*each_result)(void *context, int64_t result, int64_t first);
+
+static spyre_status walk_results(const reduction *r, each_result one, void *context)
+{
+    int64_t index[KTIR_MOST_RANK] = {0}, at = 0;
+    for (int64_t result = 0;; result++) {
+        TRY(one(context, result, at));
+        uint32_t d = r->from->rank;
+        for (;;) {
+            if (d-- == 0) return NULL;
+            if (r->reduced >> d & 1) continue;
+            at += r->strides[d];
+            if (++index[d] < r->from->size[d]) break;
+            at -= r->strides[d] * r->from->size[d];
+            index[d] = 0;
+        }
+    }
+}
+
+typedef struct {
+    tile *t;
+    const ktir_op *op;
+    const reduction *r;
+    const ktir_tensor *outs;
+    ktir_tensor *out;
+} reducing;
+
+static spyre_status reduce_real(void *context, int64_t result, int64_t first)
+{
+    const reducing *x = context;
+    float value = reduce_one(x->r, first), start = (float)x->outs->at[result].real;
+    x->out->at[result].real = ktir_round(x->out->element,
+                                         (double)opfunc_combine(x->r->op, value, start));
+    return NULL;
+}
+
+static spyre_status combine(const reducing *x, ktir_number_value in, ktir_number_value *sum)
+{
+    const ktir_region *region = ktir_op_region(x->t->x->m, x->op, 0);
+    const machine_cell *yielded;
+    machine_set(x->t, region->first_argument, in);
+    machine_set(x->t, region->first_argument + 1, *sum);
+    TRY(machine_region(x->t, x->op, 0, &yielded));
+    *sum = yielded->number;
+    return NULL;
+}
+
+// Element by element, by the region.
+static spyre_status reduce_any(void *context, int64_t result, int64_t first)
+{
+    const reducing *x = context;
+    const ktir_tensor *from = x->r->from;
+    int64_t index[KTIR_MOST_RANK] = {0}, at = first;
+    ktir_number_value sum = x->outs->at[result];
+    for (;;) {
+        uint32_t d = from->rank;
+        TRY(combine(x, from->at[at], &sum));
+        for (;;) {
+            if (d-- == 0) {
+                x->out->at[result] = sum;
+                return NULL;
+            }
+            if (!(x->r->reduced >> d & 1)) continue;
+            at += x->r->strides[d];
+            if (++index[d] < from->size[d]) break;
+            at -= x->r->strides[d] * from->size[d];
+            index[d] = 0;
+        }
+    }
+}
+
+// { arith.addi }: without a region.
+static spyre_status reduce_brief(void *context, int64_t result, int64_t first)
+{
+    const reducing *x = context;
+    const ktir_tensor *from = x->r->from;
+    const ktir_op_info *info = ktir_op_describe(combiner_opcode(x->t->x->m, x->op));
+    int64_t index[KTIR_MOST_RANK] = {0}, at = first;
+    ktir_number_value sum = x->outs->at[result];
+    for (;;) {
+        uint32_t d = from->rank;
+        if (info->integer != KTIR_INTEGER_NONE) {
+            if (!ktir_integer_apply(info->integer, from->element, from->at[at].integer,
+                                    sum.integer, &sum.integer))
+                return machine_fault(x->t, x->op, "%s has no result", info->mnemonic);
+        } else {
+            double both[2] = {from->at[at].real, sum.real};
+            sum.real = ktir_round(from->element, opfunc_apply(info->op, both, 2, NULL));
+        }
+        for (;;) {
+            if (d-- == 0) {
+                x->out->at[result] = sum;
+                return NULL;
+            }
+            if (!(x->r->reduced >> d & 1)) continue;
+            at += x->r->strides[d];
+            if (++index[d] < from->size[d]) break;
+            at -= x->r->strides[d] * from->size[d];
+            index[d] = 0;
+        }
+    }
+}
+
+static spyre_status reduce(tile *t, const ktir_op *op)
+{
+    const ktir_module *m = t->x->m;
+    const ktir_tensor *from = machine_tensor(t, op, 0), *outs = machine_tensor(t, op, 1);
+    const ktir_attribute *dims = ktir_find(m, op, KTIR_KEY_DIMENSIONS);
+    reduction r = {.from = from, .op = combiner_reduction(m, op), .lanes = 1};
+    int64_t stride = 1;
+    if (!dims->count) {
+        machine_copy(t, op->first_result, machine_operand(t, op, 0));
+        return NULL;
+    }
+    for (uint32_t n = 0; n < dims->count; n++) r.reduced |= 1u << dims->list[n];
+    for (uint32_t d = from->rank; d-- > 0; stride *= from->size[d]) r.strides[d] = stride;
+    if (r.reduced >> (from->rank - 1) & 1)
+        r.lanes = spyre_format_elements_per_stick(ktir_element_describe(from->element)->format);
+    if (outs->count == 0 || from->count == 0) {
+        machine_copy(t, op->first_result, machine_operand(t, op, 1));
+        return NULL;
+    }
+    reducing x = {.t = t, .op = op, .r = &r, .outs = outs, .out = ktir_tensor_like(outs)};
+    if (x.out) {
+        each_result one = r.op != OPFUNC_NONE ? reduce_real
+                          : ktir_find(m, op, KTIR_KEY_COMBINER) ? reduce_brief : reduce_any;
+        spyre_status status = walk_results(&r, one, &x);
+        if (status) {
+            ktir_tensor_drop(x.out);
+            return status;
+        }
+    }
+    return machine_give(t, op, op->first_result, x.out);
+}
+
+// --- Regions over elements
+
+typedef struct {
+    uint32_t rank;
+    int64_t extent[KTIR_MOST_RANK];
+    int64_t stride[KTIR_MOST_NAMES][KTIR_MOST_RANK];    // of an operand along a dim
+} space;
+
+static spyre_status space_of(tile *t, const ktir_op *op, space *s)
+{
+    const ktir_module *m = t->x->m;
+    const ktir_attribute *maps = ktir_find(m, op, KTIR_KEY_INDEXING_MAPS);
+    s->rank = ktir_find(m, op, KTIR_KEY_ITERATORS)->count;
+    for (uint32_t d = 0; d < s->rank; d++) s->extent[d] = -1;
+    for (uint32_t n = 0; n < op->operand_count; n++) {
+        const ktir_tensor *operand = machine_tensor(t, op, n);
+        int64_t stride = 1;
+        for (uint32_t k = operand->rank; k-- > 0; stride *= operand->size[k]) {
+            int64_t d = maps->maps[n]->results[k]->number;
+            s->stride[n][d] += stride;
+            if (s->extent[d] >= 0 && s->extent[d] != operand->size[k])
+                return machine_fault(t, op, "dim d%lld has %lld and %lld points", (long long)d,
+                                     (long long)s->extent[d], (long long)operand->size[k]);
+            s->extent[d] = operand->size[k];
+        }
+    }
+    return NULL;
+}
+
+static spyre_status run_points(tile *t, const ktir_op *op, const space *s, ktir_tensor *out)
+{
+    const ktir_region *region = ktir_op_region(t->x->m, op, 0);
+    uint32_t operands = op->operand_count;
+    int64_t at[KTIR_MOST_NAMES] = {0};
+    memset(t->indices, 0, sizeof t->indices);
+    for (;;) {
+        const machine_cell *yielded;
+        for (uint32_t n = 0; n < operands; n++) {
+            const ktir_tensor *from = n + 1 < operands ? machine_tensor(t, op, n) : out;
+            machine_set(t, region->first_argument + n, from->at[at[n]]);
+        }
+        TRY(machine_region(t, op, 0, &yielded));
+        out->at[at[operands - 1]] = yielded->number;
+        uint32_t d = s->rank;
+        for (;;) {
+            if (d-- == 0) return NULL;
+            for (uint32_t n = 0; n < operands; n++) at[n] += s->stride[n][d];
+            if (++t->indices[d] < s->extent[d]) break;
+            for (uint32_t n = 0; n < operands; n++) at[n] -= s->stride[n][d] * s->extent[d];
+            t->indices[d] = 0;
+        }
+    }
+}
+
+static spyre_status generic(tile *t, const ktir_op *op)
+{
+    const ktir_tensor *outs = machine_tensor(t, op, op->operand_count - 1);
+    space s = {0};
+    if (op->operand_count > KTIR_MOST_NAMES)
+        return machine_fault(t, op, "more than %d operands", KTIR_MOST_NAMES);
+    TRY(space_of(t, op, &s));
+    ktir_tensor *out = ktir_tensor_like(outs);
+    if (out) {
+        bool empty = false;
+        for (uint32_t d = 0; d < s.rank; d++) empty = empty || s.extent[d] < 1;
+        memcpy(out->at, outs->at, (size_t)outs->count * sizeof *outs->at);
+        spyre_status status = empty ? NULL : run_points(t, op, &s, out);
+        if (status) {
+            ktir_tensor_drop(out);
+            return status;
+        }
+    }
+    return machine_give(t, op, op->first_result, out);
+}
+
+static spyre_status map_points(tile *t, const ktir_op *op, ktir_tensor *out)
+{
+    const ktir_region *region = ktir_op_region(t->x->m, op, 0);
+    for (int64_t i = 0; i < out->count; i++) {
+        const machine_cell *yielded;
+        for (uint32_t n = 0; n + 1 < op->operand_count; n++) {
+            const ktir_tensor *from = machine_tensor(t, op, n);
+            if (from->count != out->count)
+                return machine_fault(t, op, "ins of %lld elements, outs of %lld",
+                                     (long long)from->count, (long long)out->count);
+            machine_set(t, region->first_argument + n, from->at[i]);
+        }
+        TRY(machine_region(t, op, 0, &yielded));
+        out->at[i] = yielded->number;
+    }
+    return NULL;
+}
+
+static spyre_status map(tile *t, const ktir_op *op)
+{
+    if (ktir_find(t->x->m, op, KTIR_KEY_COMBINER)) {
+        // The operation by its name, on whole tensors.
+        ktir_op named = *op;
+        named.opcode = combiner_opcode(t->x->m, op);
+        named.operand_count--;
+        return t->x->compute(t, &named);
+    }
+    ktir_tensor *out = ktir_tensor_like(machine_tensor(t, op, op->operand_count - 1));
+    spyre_status status = out ? map_points(t, op, out) : NULL;
+    if (status) {
+        ktir_tensor_drop(out);
+        return status;
+    }
+    return machine_give(t, op, op->first_result, out);
+}
+
+spyre_status machine_linalg(tile *t, const ktir_op *op, ktir_form form)
+{
+    switch ((int)form) {
+    case KTIR_FORM_MATMUL: return matmul(t, op);
+    case KTIR_FORM_LINALG_REDUCE: return reduce(t, op);
+    case KTIR_FORM_GENERIC: return generic(t, op);
+    case KTIR_FORM_MAP: return map(t, op);
+    default: {
+        int64_t dim = ktir_number(t->x->m, op, KTIR_KEY_VALUE, 0);
+        if (dim < 0 || dim >= KTIR_MOST_RANK) return machine_fault(t, op, "there is no dim");
+        machine_set(t, op->first_result, (ktir_number_value){.integer = t->indices[dim]});
+        return NULL;
+    }
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operations that move elements: tensor, and broadcast, transpose, fill of linalg.
+#include <string.h>
+
+#include "ktir/machine.h"
+
+// Strides in elements of a dense tensor.
+static void dense_strides(const ktir_tensor *t, int64_t *strides)
+{
+    int64_t stride = 1;
+    for (uint32_t d = t->rank; d-- > 0; stride *= t->size[d]) strides[d] = stride;
+}
+
+// to[first_to + sum i * to_stride] = from[first_from + sum i * from_stride] for all i below size.
+typedef struct {
+    uint32_t rank;
+    int64_t size[KTIR_MOST_RANK];
+    int64_t to[KTIR_MOST_RANK], from[KTIR_MOST_RANK];
+    int64_t first_to, first_from;
+} moves;
+
+static void move(const moves *w, ktir_tensor *to, const ktir_tensor *from)
+{
+    int64_t index[KTIR_MOST_RANK] = {0}, a = w->first_to, b = w->first_from;
+    for (uint32_t d = 0; d < w->rank; d++)
+        if (!w->size[d]) return;
+    for (;;) {
+        uint32_t d = w->rank;
+        to->at[a] = from->at[b];
+        for (;;) {
+            if (d-- == 0) return;
+            a += w->to[d];
+            b += w->from[d];
+            if (++index[d] < w->size[d]) break;
+            a -= w->to[d] * w->size[d];
+            b -= w->from[d] * w->size[d];
+            index[d] = 0;
+        }
+    }
+}
+
+static spyre_status splat(tile *t, const ktir_op *op, ktir_number_value value, uint32_t sizes)
+{
+    const ktir_type *type = ktir_result_type(t->x->m, op);
+    int64_t size[KTIR_MOST_RANK];
+    TRY(machine_sizes(t, op, type, sizes, size));
+    ktir_tensor *out = ktir_tensor_new(type->element, type->rank, size);
+    for (int64_t i = 0; out && i < out->count; i++) out->at[i] = value;
+    return machine_give(t, op, op->first_result, out);
+}
+
+static spyre_status extract(tile *t, const ktir_op *op)
+{
+    const ktir_tensor *from = machine_tensor(t, op, 0);
+    int64_t at = 0;
+    for (uint32_t d = 0; d < from->rank; d++) {
+        int64_t index = machine_operand(t, op, 1 + d)->number.integer;
+        if (index < 0 || index >= from->size[d])
+            return machine_fault(t, op, "index %lld of dim %u, which has %lld", (long long)index,
+                                 d, (long long)from->size[d]);
+        at = at * from->size[d] + index;
+    }
+    machine_set(t, op->first_result, from->at[at]);
+    return NULL;
+}
+
+static spyre_status reshape(tile *t, const ktir_op *op)
+{
+    const ktir_tensor *from = machine_tensor(t, op, 0);
+    const ktir_type *type = ktir_result_type(t->x->m, op);
+    ktir_tensor *out = ktir_tensor_new(type->element, type->rank, type->size);
+    if (out) memcpy(out->at, from->at, (size_t)from->count * sizeof *from->at);
+    return machine_give(t, op, op->first_result, out);
+}
+
+// Offsets, sizes and strides of a slice of `whole`, inside of it.
+static spyre_status slice_of(tile *t, const ktir_op *op, const ktir_tensor *whole, uint32_t next,
+                             moves *w, int64_t *first)
+{
+    static const ktir_key keys[] = {KTIR_KEY_OFFSETS, KTIR_KEY_SIZES, KTIR_KEY_STRIDES};
+    int64_t numbers[3][KTIR_MOST_RANK], strides[KTIR_MOST_RANK];
+    for (uint32_t k = 0; k < 3; k++) {
+        const ktir_attribute *list = ktir_find(t->x->m, op, keys[k]);
+        for (uint32_t d = 0; d < whole->rank; d++)
+            numbers[k][d] = list->list[d] == KTIR_OPERAND
+                                ? machine_operand(t, op, next++)->number.integer : list->list[d];
+    }
+    dense_strides(whole, strides);
+    w->rank = whole->rank;
+    *first = 0;
+    for (uint32_t d = 0; d < whole->rank; d++) {
+        int64_t offset = numbers[0][d], size = numbers[1][d], stride = numbers[2][d];
+        if (offset < 0 || size < 0 || stride < 1 || offset > whole->size[d] ||
+            size > whole->size[d] ||
+            (size && (whole->size[d] - 1 - offset) / stride < size - 1) ||
+            (size && offset == whole->size[d]))
+            return machine_fault(t, op, "offset %lld, size %lld, stride %lld run off dim %u, which "
+                                 "has %lld", (long long)offset, (long long)size,
+                                 (long long)stride, d, (long long)whole->size[d]);
+        w->size[d] = size;
+        w->from[d] = strides[d] * stride;
+        *first += strides[d] * offset;
+    }
+    return NULL;
+}
+
+static spyre_status extract_slice(tile *t, const ktir_op *op)
+{
+    const ktir_tensor *whole = machine_tensor(t, op, 0);
+    moves w = {0};
+    TRY(slice_of(t, op, whole, 1, &w, &w.first_from));
+    ktir_tensor *out = ktir_tensor_new(whole->element, w.rank, w.size);
+    if (out) {
+        dense_strides(out, w.to);
+        move(&w, out, whole);
+    }
+    return machine_give(t, op, op->first_result, out);
+}
+
+static spyre_status insert_slice(tile *t, const ktir_op *op)
+{
+    const ktir_tensor *part = machine_tensor(t, op, 0), *whole = machine_tensor(t, op, 1);
+    moves w = {0};
+    TRY(slice_of(t, op, whole, 2, &w, &w.first_to));
+    for (uint32_t d = 0; d < w.rank; d++)
+        if (w.size[d] != part->size[d])
+            return machine_fault(t, op, "a part of %lld in dim %u, the slice has %lld",
+                                 (long long)part->size[d], d, (long long)w.size[d]);
+    memcpy(w.to, w.from, sizeof w.to);
+    dense_strides(part, w.from);
+    ktir_tensor *out = ktir_tensor_like(whole);
+    if (out) {
+        memcpy(out->at, whole->at, (size_t)whole->count * sizeof *whole->at);
+        move(&w, out, part);
+    }
+    return machine_give(t, op, op->first_result, out);
+}
+
+static spyre_status transpose(tile *t, const ktir_op *op)
+{
+    const ktir_attribute *permutation = ktir_find(t->x->m, op, KTIR_KEY_DIMENSIONS);
+    const ktir_tensor *from = machine_tensor(t, op, 0);
+    int64_t strides[KTIR_MOST_RANK];
+    moves w = {.rank = from->rank};
+    dense_strides(from, strides);
+    for (uint32_t d = 0; d < from->rank; d++) {
+        w.size[d] = from->size[permutation->list[d]];
+        w.from[d] = strides[permutation->list[d]];
+    }
+    ktir_tensor *out = ktir_tensor_new(from->element, w.rank, w.size);
+    if (out) {
+        dense_strides(out, w.to);
+        move(&w, out, from);
+    }
+    return machine_give(t, op, op->first_result, out);
+}
+
+static spyre_status broadcast(tile *t, const ktir_op *op)
+{
+    const ktir_attribute *dims = ktir_find(t->x->m, op, KTIR_KEY_DIMENSIONS);
+    const ktir_tensor *from = machine_tensor(t, op, 0), *outs = machine_tensor(t, op, 1);
+    int64_t strides[KTIR_MOST_RANK];
+    uint32_t next = 0, fresh = 0;
+    moves w = {.rank = outs->rank};
+    dense_strides(from, strides);
+    for (uint32_t n = 0; n < dims->count; n++) fresh |= 1u << dims->list[n];
+    for (uint32_t d = 0; d < outs->rank; d++) {
+        w.size[d] = outs->size[d];
+        if (fresh >> d & 1) continue;
+        if (from->size[next] != outs->size[d])
+            return machine_fault(t, op, "dim %u has %lld elements, outs %lld", next,
+                                 (long long)from->size[next], (long long)outs->size[d]);
+        w.from[d] = strides[next++];
+    }
+    ktir_tensor *out = ktir_tensor_like(outs);
+    if (out) {
+        dense_strides(out, w.to);
+        move(&w, out, from);
+    }
+    return machine_give(t, op, op->first_result, out);
+}
+
+spyre_status machine_shape(tile *t, const ktir_op *op, ktir_form form)
+{
+    switch ((int)form) {
+    case KTIR_FORM_EMPTY: return splat(t, op, (ktir_number_value){.integer = 0}, 0);
+    case KTIR_FORM_SPLAT: return splat(t, op, machine_operand(t, op, 0)->number, 1);
+    case KTIR_FORM_EXTRACT: return extract(t, op);
+    case KTIR_FORM_RESHAPE: return reshape(t, op);
+    case KTIR_FORM_TRANSPOSE: return transpose(t, op);
+    case KTIR_FORM_BROADCAST: return broadcast(t, op);
+    case KTIR_FORM_FILL: {
+        ktir_tensor *out = ktir_tensor_like(machine_tensor(t, op, 1));
+        for (int64_t i = 0; out && i < out->count; i++)
+            out->at[i] = machine_operand(t, op, 0)->number;
+        return machine_give(t, op, op->first_result, out);
+    }
+    default:
+        return op->opcode == KTIR_OP_INSERT_SLICE ? insert_slice(t, op) : extract_slice(t, op);
+    }
+}
