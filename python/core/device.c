@@ -77,13 +77,14 @@ static bool read_local_size(long *out)
 }
 
 // SPYRE_DEVICES lists the cards in use, AIU_WORLD_SIZE caps (or, alone, gives) their number.
+// Without both there are as many as processes of the host, at least up to this one's.
 static uint32_t configured_count(void)
 {
     int listed = listed_devices(getenv("SPYRE_DEVICES"));
-    long cap = 0;
-    long alone = 1;
+    long cap = 0, alone = 1, rank = 0;
     if (!read_world_size(&cap)) cap = 0; // start() complains
     if (!read_local_size(&alone)) alone = 1;
+    if (read_rank(&rank) && rank >= alone) alone = rank + 1;
     long count = listed >= 0 ? listed : alone;
     if (cap > 0) count = listed >= 0 && listed < cap ? listed : cap;
     return (uint32_t)(count > CORE_MAX_CARDS ? CORE_MAX_CARDS : count);
@@ -160,12 +161,16 @@ static bool start(void)
         return core_fail(SPYRE_INVALID_ARGUMENT,
                          "Cannot use spyre in a forked subprocess: start it with 'spawn'");
     long rank = 0, size = 0;
-    if (!read_world_size(&size) || !read_local_size(&size) || !read_rank(&rank) || !check_kinds())
+    long processes = 0;
+    if (!read_world_size(&size) || !read_local_size(&processes) || !read_rank(&rank) ||
+        !check_kinds())
         return false;
     uint32_t count = configured_count();
     if (count == 0)
         return core_fail(SPYRE_NOT_FOUND, "no spyre device: SPYRE_DEVICES=%s lists none of 0..%d",
                          getenv("SPYRE_DEVICES"), CORE_MAX_CARDS - 1);
+    // More processes than cards take turns, unless somebody said how many cards there are.
+    if (!size && !getenv("SPYRE_DEVICES")) rank %= CORE_MAX_CARDS;
     long device = requested_device >= 0 ? requested_device : rank;
     if (device >= (long)count)
         return core_fail(SPYRE_INVALID_ARGUMENT,

@@ -83,6 +83,25 @@ def test_local_rank_chooses_the_card(run_python):
 
 
 @pytest.mark.parametrize(
+    "variables, count, card",
+    [
+        ({"LOCAL_RANK": "1"}, 2, 1),
+        ({"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}, 4, 1),
+        ({"LOCAL_RANK": "9", "LOCAL_WORLD_SIZE": "16"}, 8, 1),
+        ({"LOCAL_RANK": "63"}, 8, 7),
+    ],
+)
+def test_every_process_of_a_launcher_has_a_card(run_python, variables, count, card):
+    """One that computes on the CPU, too: Dynamo asks for the current stream."""
+    run_python(
+        PRELUDE + "assert torch.compile(lambda x: x + 1, backend='eager')(torch.ones(1)) == 2\n"
+        f"assert torch.spyre.device_count() == {count}\n"
+        f"assert torch.empty(1, device='spyre').device.index == {card}",
+        **variables,
+    )
+
+
+@pytest.mark.parametrize(
     "variable, value, rule",
     [
         ("AIU_WORLD_SIZE", "0", "expected the number of cards, 1 or more"),
