@@ -169,12 +169,39 @@ struct SpyreCCL final : Backend {
 
     // ---- a list of tensors, one a rank
 
+    static bool differ(const Tensors &tensors)
+    {
+        return std::any_of(tensors.begin(), tensors.end(), [&](const at::Tensor &t) {
+            return t.sizes() != tensors[0].sizes();
+        });
+    }
+
+    // An all-gather of tensors of different sizes: everyone sends its own to everyone.
+    WorkPtr gather_different(const Tensors &outputs, const at::Tensor &input,
+                             const AllgatherOptions &options)
+    {
+        auto j = job(SPYRE_COMM_ALL_TO_ALL);
+        auto size = static_cast<size_t>(getSize());
+        auto rank = static_cast<size_t>(getRank());
+        TORCH_CHECK_VALUE(outputs.size() == size && outputs[rank].sizes() == input.sizes(), "[",
+                          kName, "]: allgather: tensor ", rank, " of the list must have the sizes ",
+                          input.sizes(), " of the input");
+        j->describe(input, false);
+        auto staged = j->stage_flat(input, Use::Read);
+        for (size_t r = 0; r < size; r++) j->input_block(staged);
+        for (const auto &t : outputs) j->output_block(j->stage_flat(t, Use::Write));
+        j->list_counts();
+        j->results = outputs;
+        return launch(j, OpType::ALLGATHER, options);
+    }
+
     WorkPtr allgather(std::vector<Tensors> &outputs, Tensors &inputs,
                       const AllgatherOptions &options) override
     {
         auto j = job(SPYRE_COMM_ALL_GATHER);
         const auto &input = only(inputs, "allgather");
         TORCH_CHECK_VALUE(outputs.size() == 1, "[", kName, "]: allgather: takes one output list");
+        if (differ(outputs[0])) return gather_different(outputs[0], input, options);
         check_alike(outputs[0], input, static_cast<size_t>(getSize()), "allgather");
         j->describe(input, true);
         j->input(j->stage(input, Use::Read));

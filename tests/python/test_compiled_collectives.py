@@ -36,6 +36,18 @@ def broadcast_it(x, weight):
     return functional.broadcast(x @ weight, 1, dist.group.WORLD) - x
 
 
+def reduce_several(x, weight):
+    both = functional.all_reduce_coalesced([x, x @ weight], "sum", dist.group.WORLD)
+    return both[0] + both[1]
+
+
+def reduce_beside_a_product(x, weight):
+    """The product does not wait for the other ranks."""
+    started = torch.ops._c10d_functional.all_reduce(x + x, "sum", dist.group.WORLD.group_name)
+    product = x @ weight
+    return torch.ops._c10d_functional.wait_tensor(started) + product
+
+
 def reduce_in_place(x, weight):
     y = x @ weight
     dist.all_reduce(y)
@@ -50,6 +62,8 @@ def compile_each(rank, size):
         scatter_rows,
         exchange_rows,
         broadcast_it,
+        reduce_several,
+        reduce_beside_a_product,
         reduce_in_place,
     ):
         torch._dynamo.reset()

@@ -111,6 +111,10 @@ def move_lists(rank, size):
             parts = [a.to("spyre") for a in everyone] if rank == 1 else None
             dist.scatter(x, parts, src=1)
             assert torch.equal(x.cpu(), everyone[rank]), (dtype, shape)
+    everyone = [numbers((3 + 40 * r, 5), r) for r in range(size)]
+    got = [empty(t.shape) for t in everyone]
+    dist.all_gather(got, everyone[rank].to("spyre"))  # of different sizes
+    assert same(got, everyone)
     x = empty((4, 5))
     dist.reduce_scatter(x, [on_card((4, 5), r + rank) for r in range(size)])
     assert torch.equal(x.cpu(), sum(numbers((4, 5), rank + r) for r in range(size)))

@@ -198,6 +198,7 @@ def make_module() -> types.ModuleType:
     module._is_compiled = lambda: True  # type: ignore[attr-defined]
     module._is_in_bad_fork = _C.is_in_bad_fork  # type: ignore[attr-defined]
     module._lazy_init = init  # type: ignore[attr-defined]
+    module._impl = module  # type: ignore[attr-defined]  # torch-spyre's, whose name scripts use
     module.memory = torch.accelerator.memory  # type: ignore[attr-defined]
     for name in ("memory_allocated", "max_memory_allocated", "memory_reserved",
                  "max_memory_reserved", "memory_stats", "reset_peak_memory_stats",
