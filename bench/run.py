@@ -17,6 +17,7 @@ import pathlib
 import sys
 
 import breadth
+import collectives
 import compare
 import compilation
 import copies
@@ -33,7 +34,7 @@ import torch
 
 SECTIONS = (
     "operations", "breadth", "minilm", "dispatch", "copies", "compile", "memory", "sticks",
-    "timing", "plans", "import",
+    "timing", "plans", "import", "comm",
 )  # fmt: skip
 
 
@@ -60,6 +61,8 @@ def run_section(name: str, options, peak: float | None) -> dict[str, dict[str, f
             return timing.run(options.only)
         case "import":
             return imports.run(options.only)
+        case "comm":
+            return collectives.run(options.only)
         case "plans":
             return plans.run(options.only)
         case _:

@@ -4,7 +4,7 @@
 // when nothing else has it or waits for it, else of the worker, in the order of their start.
 // Messages are driven by whoever waits for one, and by the courier while nobody may be waiting.
 #define _GNU_SOURCE
-#include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -155,9 +155,10 @@ static void drive_or_sleep(spyre_comm *c, int64_t *idle_since)
     int64_t now = clock_now_ns();
     bool moved = drive(c);
     if (moved) *idle_since = now;
-    if (moved || now - *idle_since < COMM_SPIN_NS) return;
+    if (moved) return;
     pthread_mutex_unlock(&c->lock);
-    comm_sleep(c, COMM_BELL_MESSAGES, rings);
+    if (now - *idle_since < COMM_SPIN_NS) sched_yield();
+    else comm_sleep(c, COMM_BELL_MESSAGES, rings);
     pthread_mutex_lock(&c->lock);
 }
 

@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "comm/comm.h"
 
-enum { LOOKS_A_CLOCK = 64, SLEEP_NS = 50000000 };
+enum { LOOKS_A_CLOCK = 64, ALONE_NS = 3000, SLEEP_NS = 50000000 };
 
 static void relax(void)
 {
@@ -166,6 +166,7 @@ spyre_status comm_meet(spyre_comm *c, const comm_wait *w)
             relax();
         }
         now = clock_now_ns();
+        if (now - begin > ALONE_NS) sched_yield();  // who is waited for may want this core
     }
     for (;;) {
         uint32_t rings = comm_rings(c, COMM_BELL_COLLECTIVES);

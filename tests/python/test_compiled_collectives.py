@@ -42,7 +42,6 @@ def reduce_several(x, weight):
 
 
 def reduce_beside_a_product(x, weight):
-    """The product does not wait for the other ranks."""
     started = torch.ops._c10d_functional.all_reduce(x + x, "sum", dist.group.WORLD.group_name)
     product = x @ weight
     return torch.ops._c10d_functional.wait_tensor(started) + product

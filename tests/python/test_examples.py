@@ -178,3 +178,14 @@ def test_what_the_device_touches_of_pytorch():
     assert "generate_methods_for_privateuse1_backend()" in registering
     assert "torch._dynamo" not in registering
     assert "torch/_dynamo/backends/common.py aot_autograd()" in compiling
+
+
+def test_training_on_two_cards():
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone",
+         str(EXAMPLES / "distributed_training.py")],
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    losses = [float(loss) for loss in re.findall(r"step \d: loss (\S+)", done.stdout)]
+    assert len(losses) == 4 and losses == sorted(losses, reverse=True)
