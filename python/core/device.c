@@ -65,9 +65,12 @@ static bool read_world_size(long *out)
     return read_number("AIU_WORLD_SIZE", 1, "the number of cards, 1 or more", out);
 }
 
+// More processes than cards take turns, unless somebody said how many cards there are.
 static bool read_rank(long *out)
 {
-    return read_number("LOCAL_RANK", 0, "the number of a card, 0 or more", out);
+    if (!read_number("LOCAL_RANK", 0, "the number of a card, 0 or more", out)) return false;
+    if (!getenv("AIU_WORLD_SIZE") && !getenv("SPYRE_DEVICES")) *out %= CORE_MAX_CARDS;
+    return true;
 }
 
 // Of torchrun: as many processes on this host, a card each.
@@ -169,8 +172,6 @@ static bool start(void)
     if (count == 0)
         return core_fail(SPYRE_NOT_FOUND, "no spyre device: SPYRE_DEVICES=%s lists none of 0..%d",
                          getenv("SPYRE_DEVICES"), CORE_MAX_CARDS - 1);
-    // More processes than cards take turns, unless somebody said how many cards there are.
-    if (!size && !getenv("SPYRE_DEVICES")) rank %= CORE_MAX_CARDS;
     long device = requested_device >= 0 ? requested_device : rank;
     if (device >= (long)count)
         return core_fail(SPYRE_INVALID_ARGUMENT,

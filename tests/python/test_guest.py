@@ -20,7 +20,8 @@ LIGHT = {
     "torch_spyre", "torch_spyre._C", "torch_spyre.constants", "torch_spyre.registration",
     "torch_spyre._pytorch", "torch_spyre._pytorch.dispatch", "torch_spyre._pytorch.logs",
     "torch_spyre._pytorch.patches", "torch_spyre._pytorch.compile_options",
-    "torch_spyre._pytorch.dynamo", "torch_spyre._pytorch.dynamo_interface", "torch_spyre.device",
+    "torch_spyre._pytorch.distributed", "torch_spyre._pytorch.dynamo",
+    "torch_spyre._pytorch.dynamo_interface", "torch_spyre.device",
     "torch_spyre.device.namespace", "torch_spyre.device.properties", "torch_spyre.device.streams",
 }  # fmt: skip
 OWN = ("SPYRE", "TORCH_LOGS", "TORCH_SPYRE", "TORCHINDUCTOR_FORCE_DISABLE_CACHES")
@@ -200,3 +201,25 @@ assert torch.vmap(lambda row: torch.empty(2, device=row.device).fill_(3))(torch.
 def test_the_argument_device_layout_comes_with_the_first_use(run_python):
     """Nothing else of the two functions that take it changes."""
     run_python(AFTER_USE, PYTHONPATH=str(PROBE.parent))
+
+
+NO_ROOM = """
+import resource
+import torch
+resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+assert torch.compile(lambda x: x + 1, backend="aot_eager")(torch.ones(1)) == 2
+assert torch.accelerator.current_device_index() == 0
+torch.accelerator.current_stream()
+assert not torch.spyre.is_initialized()
+try:
+    torch.ones(1, device="spyre")
+except RuntimeError as error:
+    assert "ulimit -v" in str(error), error
+else:
+    raise AssertionError("a card of 128 GiB in 16 GiB")
+"""
+
+
+def test_compiling_for_the_cpu_starts_no_card(run_python):
+    """Dynamo asks for the current stream of the accelerator; a process may have no room for one."""
+    run_python(NO_ROOM)

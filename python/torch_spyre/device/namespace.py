@@ -34,6 +34,12 @@ def init() -> None:
     _C.start_runtime()
 
 
+def _lazy_init() -> None:
+    """What PyTorch calls before it uses the device. It does so for the current stream and index,
+    too, which programs on the CPU ask for: the first tensor starts the runtime."""
+    _C._complete()
+
+
 def get_amp_supported_dtype() -> list[torch.dtype]:
     """Dtypes that torch.autocast("spyre") takes."""
     _C._complete()  # torch.autocast("spyre") asks before it changes dtypes
@@ -197,7 +203,7 @@ def make_module() -> types.ModuleType:
     module._maybe_exchange_device = _exchange_device  # type: ignore[attr-defined]
     module._is_compiled = lambda: True  # type: ignore[attr-defined]
     module._is_in_bad_fork = _C.is_in_bad_fork  # type: ignore[attr-defined]
-    module._lazy_init = init  # type: ignore[attr-defined]
+    module._lazy_init = _lazy_init  # type: ignore[attr-defined]
     module._impl = module  # type: ignore[attr-defined]  # torch-spyre's, whose name scripts use
     module.memory = torch.accelerator.memory  # type: ignore[attr-defined]
     for name in ("memory_allocated", "max_memory_allocated", "memory_reserved",
