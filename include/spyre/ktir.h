@@ -71,6 +71,45 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_ktir_interpret(const spyre_ktir *k
                                                              const spyre_ktir_options *options,
                                                              const spyre_ktir_value *values);
 
+// A function as a program of the card, for these numbers; of arrays the byte counts are read, 0
+// for unknown ones. Compute tiles are cores, 32 at a time. SPYRE_UNSUPPORTED names the operation
+// that the card has no instruction, or no room, for. Belongs to one thread; the kernel may go
+// before it.
+typedef struct spyre_ktir_program spyre_ktir_program;
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_ktir_lower(const spyre_ktir *kernel,
+                                                         const spyre_ktir_options *options,
+                                                         const spyre_ktir_value *values,
+                                                         spyre_ktir_program **out_program);
+SPYRE_API void spyre_ktir_program_destroy(spyre_ktir_program *program);
+
+// The program as text (docs/isa.md); freed with spyre_string_free().
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_ktir_program_listing(
+    const spyre_ktir_program *program, char **out_text);
+
+// Counters of its kernels, *out_count of them, and their sum behind. Owned by the program.
+SPYRE_API const spyre_kernel_counters *spyre_ktir_program_counters(
+    const spyre_ktir_program *program, uint32_t *out_count);
+
+// Where the time goes: kernels, counters, roofline, as text; freed with spyre_string_free().
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_ktir_why(const spyre_ktir_program *program,
+                                                       char **out_text);
+
+// Enqueues one run on card memory. addresses[arguments]: of every parameter that is memory of all
+// compute tiles, in order; arrays lie there densely, in the card's formats. A fault becomes the
+// stream's sticky error.
+SPYRE_API uint32_t spyre_ktir_program_argument_count(const spyre_ktir_program *program);
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_ktir_launch(spyre_context *context, uint32_t card,
+                                                          uint32_t stream,
+                                                          const spyre_ktir_program *program,
+                                                          const uint64_t *addresses);
+
+// Runs once on host arrays and waits: takes them to the card, launches, brings them back.
+// values[parameters].
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_ktir_program_run(spyre_context *context,
+                                                               uint32_t card,
+                                                               const spyre_ktir_program *program,
+                                                               const spyre_ktir_value *values);
+
 #ifdef __cplusplus
 }
 #endif

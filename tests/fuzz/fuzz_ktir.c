@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KTIR modules: what parses prints, and what is printed parses to the same; small functions run in
-// the interpreter.
+// the interpreter and, lowered, on the card.
 #include "fuzz/fuzz.h"
 #include "ktir/ir.h"
 #include "spyre/ktir.h"
@@ -33,6 +33,20 @@ static bool is_small(const ktir_module *m)
 }
 
 // A fault of the kernel is as good as an end.
+static void run_on_card(const spyre_ktir *kernel, const spyre_ktir_options *options,
+                        const spyre_ktir_value *values)
+{
+    static spyre_context *context;
+    spyre_ktir_program *program;
+    if (!context) fuzz_must(spyre_context_create(1, &context));
+    spyre_status status = spyre_ktir_lower(kernel, options, values, &program);
+    if (!status) status = spyre_ktir_program_run(context, 0, program, values);
+    spyre_ktir_program_destroy(program);
+    bool fault = spyre_status_code(status) == SPYRE_DEVICE_FAULT;
+    if (fault) spyre_status_free(status);
+    else fuzz_ok(status);
+}
+
 static void run(const spyre_ktir *kernel, uint32_t function, uint64_t seed)
 {
     static uint8_t bytes[MOST_PARAMETERS][MEMORY_BYTES];
@@ -56,6 +70,7 @@ static void run(const spyre_ktir *kernel, uint32_t function, uint64_t seed)
     } else {
         fuzz_ok(status);
     }
+    run_on_card(kernel, &options, values);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operations on elements as vector instructions; on numbers that are known, as numbers.
+#include <string.h>
+
+#include "ktir/lowering.h"
+#include "ktir/tensor.h"
+
+static lowered_tensor *constant_tensor(lowering *w, const ktir_type *type, double value)
+{
+    lowered_tensor *t = ARENA_NEW(w->memory, lowered_tensor, 1);
+    if (!t) return NULL;
+    *t = (lowered_tensor){.is_constant = true, .value = value, .element = type->element,
+                          .format = ktir_element_describe(type->element)->format,
+                          .rank = type->rank};
+    memcpy(t->size, type->size, sizeof t->size);
+    return t;
+}
+
+static spyre_status give_constant(lowering *w, const ktir_op *op, double value)
+{
+    lowered_tensor *t = constant_tensor(w, ktir_result_type(w->m, op), value);
+    TRY_ALLOC(t);
+    lower_set_tensor(w, op->first_result, t);
+    return NULL;
+}
+
+static spyre_status constant(lowering *w, const ktir_op *op)
+{
+    const ktir_type *type = ktir_result_type(w->m, op);
+    ktir_number_value value = {.integer = ktir_number(w->m, op, KTIR_KEY_VALUE, 0)};
+    bool real = ktir_element_describe(type->element)->is_float;
+    return give_constant(w, op, real ? ktir_round(type->element, value.real)
+                                     : (double)value.integer);
+}
+
+// A float from a number of the cores, when all have the same one.
+static spyre_status from_index(lowering *w, const ktir_op *op)
+{
+    int64_t number;
+    if (op->opcode != KTIR_OP_SITOFP && op->opcode != KTIR_OP_UITOFP &&
+        op->opcode != KTIR_OP_BITCAST)
+        return LOWER_NO(w, op, "a number of every core becomes an element");
+    if (!lower_uniform(w, lower_operand(w, op, 0)->index, &number)) {
+        w->wants_unroll = true;
+        return LOWER_NO(w, op, "a number that differs between cores or iterations becomes an "
+                        "element");
+    }
+    ktir_element to = ktir_result_type(w->m, op)->element;
+    if (op->opcode != KTIR_OP_BITCAST) return give_constant(w, op, ktir_round(to, (double)number));
+    uint8_t bits[8];
+    ktir_element_store(ktir_operand_type(w->m, op, 0)->element, bits,
+                       (ktir_number_value){.integer = number});
+    return give_constant(w, op, ktir_element_load(to, bits).real);
+}
+
+// Constants combine here; the same opfunc and rounding as on the card.
+static bool fold_constants(const lowering *w, const ktir_op *op, uint32_t count, double *out)
+{
+    const ktir_op_info *info = ktir_op_describe(op->opcode);
+    double values[3];
+    bool plain = info->form == KTIR_FORM_UNARY || info->form == KTIR_FORM_BINARY ||
+                 info->form == KTIR_FORM_LINALG_UNARY || info->form == KTIR_FORM_LINALG_BINARY;
+    bool casts = op->opcode == KTIR_OP_EXTF || op->opcode == KTIR_OP_TRUNCF;
+    ktir_element element = ktir_result_type(w->m, op)->element;
+    if ((!plain || info->op == OPFUNC_NONE) && !casts) return false;
+    for (uint32_t n = 0; n < count; n++) {
+        const lowered_tensor *t = lower_operand(w, op, n)->tensor;
+        if (!t || !t->is_constant || !ktir_element_describe(t->element)->is_float) return false;
+        values[n] = t->value;
+    }
+    *out = ktir_round(element, casts ? values[0] : opfunc_apply(info->op, values, count, NULL));
+    return true;
+}
+
+static opfunc integer_function(ktir_integer integer)
+{
+    switch ((int)integer) {
+    case KTIR_INTEGER_ADD: return OPFUNC_ADD;
+    case KTIR_INTEGER_SUB: return OPFUNC_SUB;
+    case KTIR_INTEGER_MUL: return OPFUNC_MUL;
+    case KTIR_INTEGER_ABS: return OPFUNC_ABS;
+    case KTIR_INTEGER_COPY: return OPFUNC_IDENTITY;
+    default: return OPFUNC_NONE;
+    }
+}
+
+static opfunc function_of(const lowering *w, const ktir_op *op)
+{
+    const ktir_op_info *info = ktir_op_describe(op->opcode);
+    if (info->form == KTIR_FORM_SELECT) return OPFUNC_WHERE3;
+    if (info->form == KTIR_FORM_COMPARE) {
+        const ktir_predicate *p = &ktir_predicates[ktir_number(w->m, op, KTIR_KEY_PREDICATE, 0)];
+        // SEN169_FP16 has no NaN; those of fp32 compare as ordered pairs.
+        return p->of_floats ? p->relation : OPFUNC_NONE;
+    }
+    if (op->opcode == KTIR_OP_EXTF || op->opcode == KTIR_OP_TRUNCF ||
+        op->opcode == KTIR_OP_SITOFP || op->opcode == KTIR_OP_FPTOSI ||
+        op->opcode == KTIR_OP_INDEX_CAST || op->opcode == KTIR_OP_EXTSI)
+        return OPFUNC_IDENTITY;
+    if (info->form == KTIR_FORM_CAST) return OPFUNC_NONE;
+    bool real = ktir_element_describe(ktir_operand_type(w->m, op, 0)->element)->is_float;
+    return real ? info->op : integer_function(info->integer);
+}
+
+spyre_status lower_arith(lowering *w, const ktir_op *op)
+{
+    const ktir_op_info *info = ktir_op_describe(op->opcode);
+    const ktir_type *type = ktir_result_type(w->m, op);
+    bool outs = info->form == KTIR_FORM_LINALG_BINARY || info->form == KTIR_FORM_LINALG_UNARY;
+    uint32_t count = op->operand_count - outs;
+    const lowered_tensor *inputs[3];
+    double value;
+    if (info->form == KTIR_FORM_CONSTANT) return constant(w, op);
+    if (info->form == KTIR_FORM_CAST && lower_operand(w, op, 0)->index) return from_index(w, op);
+    if (fold_constants(w, op, count, &value)) return give_constant(w, op, value);
+    opfunc function = function_of(w, op);
+    if (function == OPFUNC_NONE) return LOWER_NO(w, op, "the card has no opfunc for it");
+    const lowered_tensor *shape = NULL;
+    for (uint32_t n = 0; n < count; n++) {
+        inputs[n] = lower_operand(w, op, n)->tensor;
+        if (!inputs[n])
+            return LOWER_NO(w, op, "%s is a number of the cores, not of a tensor",
+                            w->m->values.items[ktir_operand(w->m, op, n)].name);
+        if (!shape || inputs[n]->rank == type->rank) shape = inputs[n];
+    }
+    lowered_tensor *out;
+    TRY(lower_result(w, op, type->element, shape->rank, shape->size, &out));
+    return lower_vector(w, op, function, out, inputs, count);
+}

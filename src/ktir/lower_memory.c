@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loads, stores and gathers: views and access tiles become strides and an offset of every core.
+// What leaves a view, in any iteration on any core, is found here.
+#include <string.h>
+
+#include "ktir/lowering.h"
+
+typedef struct {
+    const ktir_op *op;
+    uint16_t argument;                  // of the program
+    lowered_index first;                // bytes from the argument's begin
+    int64_t element;
+    uint32_t rank;
+    int64_t size[KTIR_MOST_RANK], stride[KTIR_MOST_RANK];       // elements
+    int64_t origin[KTIR_MOST_RANK];     // coordinates count from here
+} view;
+
+// --- Views
+
+static spyre_status number_at(lowering *w, const ktir_op *op, ktir_key key, uint32_t d,
+                              uint32_t *next, int64_t *out)
+{
+    const ktir_attribute *list = ktir_find(w->m, op, key);
+    *out = list->list[d];
+    if (*out != KTIR_OPERAND) return NULL;
+    const lowered_index *x = lower_operand(w, op, (*next)++)->index;
+    if (x && lower_uniform(w, x, out)) return NULL;
+    w->wants_unroll = true;
+    return LOWER_NO(w, op, "a size or stride that differs between cores or iterations");
+}
+
+static spyre_status place_of(lowering *w, const ktir_op *op, view *v)
+{
+    const lowered_index *base = lower_operand(w, op, 0)->index;
+    int64_t address;
+    if (ktir_number(w->m, op, KTIR_KEY_MEMORY_SPACE, KTIR_HBM) != KTIR_HBM)
+        return LOWER_NO(w, op, "a view of LX: what lies there is for the card's tensors");
+    v->first = *base;
+    if (base->memory != LOWERING_NO_MEMORY) {
+        v->argument = (uint16_t)base->memory;
+    } else {
+        if (!lower_uniform(w, base, &address))
+            return LOWER_NO(w, op, "a constant address that differs between cores or iterations");
+        uint32_t p = 0;
+        while (p < w->call->placed_count && w->call->placed[p].address != address) p++;
+        if (p == w->call->placed_count)
+            return LOWER_NO(w, op, "address %lld, where no view begins", (long long)address);
+        v->argument = (uint16_t)(w->first_placed + p);
+        v->first = *lower_index_of(w, 0);
+    }
+    for (uint32_t c = 0; c < ISA_CORES; c++) v->first.at[c] *= v->element;
+    for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++) v->first.loop[n] *= v->element;
+    return NULL;
+}
+
+static spyre_status memory_view(lowering *w, const ktir_op *op, view *v)
+{
+    const ktir_type *type = ktir_result_type(w->m, op);
+    uint32_t next = 1;
+    *v = (view){.op = op, .rank = type->rank,
+                .element = ktir_element_describe(type->element)->bytes};
+    for (uint32_t d = 0; d < v->rank; d++)
+        TRY(number_at(w, op, KTIR_KEY_SIZES, d, &next, &v->size[d]));
+    for (uint32_t d = 0; d < v->rank; d++)
+        TRY(number_at(w, op, KTIR_KEY_STRIDES, d, &next, &v->stride[d]));
+    return place_of(w, op, v);
+}
+
+// Parts that lie as one view would: same memory, same strides, the distance that their coordinates
+// have.
+static spyre_status join_part(lowering *w, const ktir_op *op, view *whole, const view *part)
+{
+    bool same = whole->argument == part->argument;
+    int64_t shift = 0;
+    for (uint32_t d = 0; d < whole->rank; d++) {
+        same = same && whole->stride[d] == part->stride[d];
+        shift += (part->origin[d] - whole->origin[d]) * whole->stride[d] * whole->element;
+    }
+    for (uint32_t c = 0; c < ISA_CORES; c++)
+        if (w->active >> c & 1) same = same && part->first.at[c] - whole->first.at[c] == shift;
+    if (!same) return LOWER_NO(w, op, "parts that do not lie side by side in one memory");
+    for (uint32_t d = 0; d < whole->rank; d++) {
+        int64_t low = whole->origin[d] < part->origin[d] ? whole->origin[d] : part->origin[d];
+        int64_t high = whole->origin[d] + whole->size[d], other = part->origin[d] + part->size[d];
+        if (other > high) high = other;
+        int64_t moved = (low - whole->origin[d]) * whole->stride[d] * whole->element;
+        for (uint32_t c = 0; c < ISA_CORES; c++) whole->first.at[c] += moved;
+        whole->origin[d] = low;
+        whole->size[d] = high - low;
+    }
+    return NULL;
+}
+
+static spyre_status set_origin(lowering *w, const ktir_op *op, view *v)
+{
+    const ktir_attribute *set = ktir_find(w->m, v->op, KTIR_KEY_COORDINATE_SET);
+    const ktir_attribute *sizes = ktir_find(w->m, v->op, KTIR_KEY_SIZES);
+    int64_t symbols[KTIR_MOST_RANK], most[KTIR_MOST_RANK];
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < sizes->count; d++)
+        if (sizes->list[d] == KTIR_OPERAND) symbols[count++] = v->size[d];
+    if (set && ktir_set_box(set->set, symbols, v->origin, most)) return NULL;
+    return LOWER_NO(w, op, "a part whose coordinate_set is no box");
+}
+
+static spyre_status view_of(lowering *w, const ktir_op *op, uint32_t n, view *v)
+{
+    const ktir_module *m = w->m;
+    const ktir_op *maker = &m->ops.items[m->values.items[ktir_operand(m, op, n)].definition];
+    if (maker->opcode == KTIR_OP_MEMORY_VIEW) return memory_view(w, maker, v);
+    if (maker->opcode == KTIR_OP_SUBVIEW)
+        return LOWER_NO(w, maker, "a view of a view");
+    for (uint32_t p = 0; p < maker->operand_count; p++) {
+        view part;
+        uint32_t value = ktir_operand(m, maker, p);
+        TRY(memory_view(w, &m->ops.items[m->values.items[value].definition], &part));
+        TRY(set_origin(w, maker, &part));
+        if (p) TRY(join_part(w, maker, v, &part));
+        else *v = part;
+    }
+    return NULL;
+}
+
+// --- Access tiles
+
+typedef struct {
+    const ktir_op *op;                  // that constructs the tile
+    view v;
+    uint32_t rank;
+    uint32_t permutation[KTIR_MOST_RANK];
+    int64_t least[KTIR_MOST_RANK], extent[KTIR_MOST_RANK];      // by dim of the tile
+    lowered_index address;              // of its first point, in bytes
+    int64_t stride[KTIR_MOST_RANK];     // bytes, by dim of the tile
+} access;
+
+static spyre_status points_of(lowering *w, const lowered_tensor *t, access *a)
+{
+    const ktir_attribute *set = ktir_find(w->m, a->op, KTIR_KEY_TILE_SET);
+    const ktir_attribute *order = ktir_find(w->m, a->op, KTIR_KEY_TILE_ORDER);
+    int64_t least[KTIR_MOST_RANK] = {0}, most[KTIR_MOST_RANK];
+    if (!set) set = ktir_find(w->m, a->op, KTIR_KEY_SPACE_SET);
+    if (!order) order = ktir_find(w->m, a->op, KTIR_KEY_SPACE_ORDER);
+    a->rank = t->rank;
+    for (uint32_t k = 0; k < a->rank; k++) a->permutation[k] = k;
+    if (order) (void)ktir_map_permutation(order->map, a->permutation);
+    if (set && (set->set->symbols || !ktir_set_box(set->set, NULL, least, most)))
+        return LOWER_NO(w, a->op, "a set that is no box");
+    for (uint32_t k = 0; k < a->rank; k++) {
+        a->least[k] = least[a->permutation[k]];
+        a->extent[k] = t->size[k];
+    }
+    return NULL;
+}
+
+// The value of a subscript: affine in values; variables of the operation count 0.
+static spyre_status subscript(lowering *w, const access *a, const ktir_expr *e, uint32_t own,
+                              lowered_index *out, int64_t *factors)
+{
+    int64_t factor[KTIR_MOST_NAMES], constant;
+    const ktir_map *map = ktir_find(w->m, a->op, KTIR_KEY_SUBSCRIPTS)->map;
+    if (!ktir_expr_linear(e, factor, &constant))
+        return LOWER_NO(w, a->op, "a subscript that is not linear");
+    *out = (lowered_index){.memory = LOWERING_NO_MEMORY};
+    for (uint32_t c = 0; c < ISA_CORES; c++) out->at[c] = constant;
+    for (uint32_t n = 0; n < own; n++) factors[n] = factor[n];
+    for (uint32_t n = own; n < map->dims; n++) {
+        const lowered_index *x = lower_operand(w, a->op, 1 + n - own)->index;
+        if (!x || x->memory != LOWERING_NO_MEMORY)
+            return LOWER_NO(w, a->op, "a subscript that is no number of the cores");
+        for (uint32_t c = 0; c < ISA_CORES; c++) out->at[c] += factor[n] * x->at[c];
+        for (uint32_t l = 0; l < ISA_MAX_LOOPS; l++) out->loop[l] += factor[n] * x->loop[l];
+    }
+    return NULL;
+}
+
+// coordinates + [low, high] stay within dim d of the view, on all cores, in all iterations.
+static spyre_status check_bounds(lowering *w, const access *a, const lowered_index *x, uint32_t d,
+                                 int64_t low, int64_t high)
+{
+    const view *v = &a->v;
+    for (uint32_t n = 0; n < w->depth; n++) {
+        int64_t reach = x->loop[n] * (w->trips[n] - 1);
+        if (reach < 0) low += reach;
+        else high += reach;
+    }
+    for (uint32_t c = 0; c < ISA_CORES; c++) {
+        if (!(w->active >> c & 1)) continue;
+        int64_t first = x->at[c] + low - v->origin[d], last = x->at[c] + high - v->origin[d];
+        if (first < 0 || last >= v->size[d])
+            return ktir_error(w->m, a->op, SPYRE_DEVICE_FAULT,
+                              "compute tile %u: coordinates %lld to %lld of dim %u, the view of "
+                              "line %u has %lld", w->first_tile + c,
+                              (long long)(first + v->origin[d]), (long long)(last + v->origin[d]),
+                              d, v->op->line, (long long)v->size[d]);
+    }
+    return NULL;
+}
+
+static void advance(access *a, const lowered_index *x, int64_t bytes, int64_t shift)
+{
+    for (uint32_t c = 0; c < ISA_CORES; c++) a->address.at[c] += (x->at[c] + shift) * bytes;
+    for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++) a->address.loop[n] += x->loop[n] * bytes;
+}
+
+static spyre_status direct(lowering *w, access *a)
+{
+    const ktir_map *map = ktir_find(w->m, a->op, KTIR_KEY_SUBSCRIPTS)->map;
+    if (ktir_find(w->m, a->op, KTIR_KEY_BASE_MAP)) return LOWER_NO(w, a->op, "a base_map");
+    a->address = a->v.first;
+    for (uint32_t k = 0; k < a->rank; k++) {
+        uint32_t d = a->permutation[k];
+        int64_t none[KTIR_MOST_NAMES];
+        lowered_index x;
+        TRY(subscript(w, a, map->results[d], 0, &x, none));
+        TRY(check_bounds(w, a, &x, d, a->least[k], a->least[k] + a->extent[k] - 1));
+        a->stride[k] = a->v.stride[d] * a->v.element;
+        advance(a, &x, a->stride[k], a->least[k] - a->v.origin[d]);
+    }
+    return NULL;
+}
+
+// The operand in memory: an offset of every core by a parameter, or one for all.
+static spyre_status memory_operand(lowering *w, const ktir_op *op, const access *a,
+                                   spyre_format format, isa_operand *out)
+{
+    lowered_index address = a->address;
+    int64_t offset;
+    address.memory = LOWERING_NO_MEMORY;
+    *out = (isa_operand){.space = ISA_SPACE_MEMORY, .format = format, .arg = a->v.argument,
+                         .slot = ISA_NO_SLOT};
+    memcpy(out->loop_stride, address.loop, sizeof out->loop_stride);
+    memset(address.loop, 0, sizeof address.loop);
+    if (lower_uniform(w, &address, &offset)) {
+        out->offset = offset;
+        return NULL;
+    }
+    for (uint32_t c = 0; c < ISA_CORES; c++)
+        if (!(w->active >> c & 1)) address.at[c] = 0;
+    return lower_slot(w, op, address.at, &out->slot);
+}
+
+static spyre_status move(lowering *w, const ktir_op *op, isa_opcode opcode, const access *a,
+                         const lowered_tensor *t)
+{
+    uint32_t memory = opcode == ISA_STORE ? 0 : 1;
+    lowered_tile tile = {.i = {.opcode = opcode, .operand_count = 2}, .rank = t->rank};
+    TRY(memory_operand(w, op, a, t->format, &tile.i.operand[memory]));
+    tile.i.operand[1 - memory] = (isa_operand){.format = t->format, .offset = t->offset};
+    for (uint32_t k = 0; k < t->rank; k++) {
+        tile.size[k] = t->size[k];
+        tile.stride[memory][k] = a->stride[k];
+        tile.stride[1 - memory][k] = t->stride[k];
+    }
+    return lower_tile(w, op, &tile);
+}
+
+// --- Gathers: one dim of the view by a view of indices, linear in the tile's variables.
+
+typedef struct {
+    const ktir_attribute *views;
+    uint32_t own, dim;                  // variables; the dim of the view that is looked up
+    int64_t factor[KTIR_MOST_NAMES];    // of the index along variables
+} gather;
+
+static spyre_status indirect(lowering *w, const ktir_op *op, access *a, gather *g, access *index)
+{
+    const ktir_map *map = ktir_find(w->m, a->op, KTIR_KEY_SUBSCRIPTS)->map;
+    uint32_t result = 0, found = 0, first_view;
+    g->views = ktir_find(w->m, a->op, KTIR_KEY_VIEWS);
+    g->own = ktir_find(w->m, a->op, KTIR_KEY_VARIABLES)->count;
+    first_view = 1 + map->dims - g->own;
+    a->address = a->v.first;
+    memset(a->stride, 0, sizeof a->stride);
+    for (uint32_t d = 0; d < g->views->count; d++) {
+        bool looked_up = g->views->list[d] >= 0;
+        const access *of = a;
+        uint32_t dims = 1;
+        if (looked_up) {
+            if (found++) return LOWER_NO(w, a->op, "indices in more than one dim");
+            g->dim = d;
+            *index = (access){.op = a->op, .rank = a->rank};
+            TRY(view_of(w, a->op, first_view + (uint32_t)g->views->list[d], &index->v));
+            index->address = index->v.first;
+            dims = index->v.rank;
+            of = index;
+        }
+        for (uint32_t n = 0; n < dims; n++, result++) {
+            int64_t factor[KTIR_MOST_NAMES] = {0}, low = 0, high = 0;
+            uint32_t at = looked_up ? n : d;
+            access *to = looked_up ? index : a;
+            lowered_index x;
+            TRY(subscript(w, a, map->results[result], g->own, &x, factor));
+            int64_t bytes = of->v.stride[at] * of->v.element;
+            for (uint32_t k = 0; k < a->rank; k++) {
+                int64_t f = factor[a->permutation[k]], first = f * a->least[k];
+                int64_t last = f * (a->least[k] + a->extent[k] - 1);
+                low += first < last ? first : last;
+                high += first < last ? last : first;
+                to->stride[k] += f * bytes;
+                for (uint32_t c = 0; c < ISA_CORES; c++) to->address.at[c] += first * bytes;
+            }
+            TRY(check_bounds(w, of, &x, at, low, high));
+            advance(to, &x, bytes, -of->v.origin[at]);
+        }
+    }
+    return found == 1 ? NULL : LOWER_NO(w, op, "no indices");
+}
+
+// The indices of all points as int32 in LX.
+static spyre_status load_indices(lowering *w, const ktir_op *op, const access *a, const access *ix,
+                                 lowered_tensor *out)
+{
+    bool wide = ix->v.element == 8;
+    spyre_format format = wide ? SPYRE_FORMAT_IEEE_INT64 : SPYRE_FORMAT_IEEE_INT32;
+    lowered_tensor loaded;
+    access dense = *ix;
+    int64_t size[KTIR_MOST_RANK];
+    // Variables that the index does not depend on are not loaded.
+    for (uint32_t k = 0; k < a->rank; k++) size[k] = ix->stride[k] ? a->extent[k] : 1;
+    TRY(lower_scratch(w, op, format, a->rank, size, lower_number(w, op), &loaded));
+    TRY(move(w, op, ISA_LOAD, &dense, &loaded));
+    *out = loaded;
+    if (wide) {
+        TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_INT32, a->rank, size, lower_number(w, op),
+                          out));
+        TRY(lower_copy(w, op, out, &loaded));
+    }
+    for (uint32_t k = 0; k < a->rank; k++)
+        if (!ix->stride[k]) out->stride[k] = 0;
+    return NULL;
+}
+
+static spyre_status gather_load(lowering *w, const ktir_op *op, access *a, const lowered_tensor *t)
+{
+    gather g = {0};
+    access index;
+    lowered_tensor rows;
+    TRY(indirect(w, op, a, &g, &index));
+    TRY(load_indices(w, op, a, &index, &rows));
+    lowered_tile tile = {.i = {.opcode = ISA_GATHER, .operand_count = 3,
+                               .row_stride = a->v.stride[g.dim] * a->v.element,
+                               .row_count = a->v.size[g.dim]},
+                         .rank = t->rank};
+    TRY(memory_operand(w, op, a, t->format, &tile.i.operand[1]));
+    tile.i.operand[0] = (isa_operand){.format = t->format, .offset = t->offset};
+    tile.i.operand[2] = (isa_operand){.format = rows.format, .offset = rows.offset};
+    for (uint32_t k = 0; k < t->rank; k++) {
+        tile.size[k] = t->size[k];
+        tile.stride[0][k] = t->stride[k];
+        tile.stride[1][k] = a->stride[k];
+        tile.stride[2][k] = rows.stride[k];
+    }
+    return lower_tile(w, op, &tile);
+}
+
+// --- Load and store
+
+static const ktir_op *maker_of(const lowering *w, const ktir_op *op, uint32_t n)
+{
+    return &w->m->ops.items[w->m->values.items[ktir_operand(w->m, op, n)].definition];
+}
+
+spyre_status lower_load(lowering *w, const ktir_op *op)
+{
+    const ktir_type *type = ktir_result_type(w->m, op);
+    access a = {.op = maker_of(w, op, 0)};
+    int64_t size[KTIR_MOST_RANK];
+    lowered_tensor *t;
+    for (uint32_t d = 0; d < type->rank; d++) {
+        size[d] = type->size[d];
+        if (size[d] == KTIR_DYNAMIC) size[d] = ktir_operand_type(w->m, op, 0)->size[d];
+        if (size[d] == KTIR_DYNAMIC) return LOWER_NO(w, op, "a tile of unknown size");
+    }
+    TRY(view_of(w, a.op, 0, &a.v));
+    TRY(lower_new(w, op, op->first_result, type->element, type->rank, size, &t));
+    TRY(points_of(w, t, &a));
+    if (a.op->opcode == KTIR_OP_INDIRECT_TILE) return gather_load(w, op, &a, t);
+    TRY(direct(w, &a));
+    return move(w, op, ISA_LOAD, &a, t);
+}
+
+spyre_status lower_store(lowering *w, const ktir_op *op)
+{
+    access a = {.op = maker_of(w, op, 1)};
+    lowered_tensor t;
+    if (a.op->opcode == KTIR_OP_INDIRECT_TILE)
+        return LOWER_NO(w, op, "the card has no scatter");
+    TRY(lower_in_lx(w, op, lower_operand(w, op, 0)->tensor, &t));
+    TRY(view_of(w, a.op, 0, &a.v));
+    TRY(points_of(w, &t, &a));
+    TRY(direct(w, &a));
+    return move(w, op, ISA_STORE, &a, &t);
+}

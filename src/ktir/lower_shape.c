@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operations that move no element: another way to walk the same bytes of LX.
+#include <string.h>
+
+#include "ktir/lowering.h"
+
+static lowered_tensor *alias_of(lowering *w, const lowered_tensor *t)
+{
+    lowered_tensor *copy = ARENA_NEW(w->memory, lowered_tensor, 1);
+    if (copy) *copy = *t;
+    return copy;
+}
+
+static spyre_status give(lowering *w, const ktir_op *op, lowered_tensor *t)
+{
+    TRY_ALLOC(t);
+    lower_set_tensor(w, op->first_result, t);
+    return NULL;
+}
+
+static spyre_status known_sizes(const lowering *w, const ktir_op *op)
+{
+    const ktir_type *type = ktir_result_type(w->m, op);
+    for (uint32_t d = 0; d < type->rank; d++)
+        if (type->size[d] == KTIR_DYNAMIC) return LOWER_NO(w, op, "a tensor of unknown size");
+    return NULL;
+}
+
+// A number everywhere: tensor.empty (zeros), splat, fill.
+static spyre_status spread(lowering *w, const ktir_op *op, const lowered_tensor *number)
+{
+    const ktir_type *type = ktir_result_type(w->m, op);
+    lowered_tensor zero = {.is_constant = true,
+                           .format = ktir_element_describe(type->element)->format};
+    lowered_tensor *t = alias_of(w, number ? number : &zero);
+    TRY(known_sizes(w, op));
+    TRY_ALLOC(t);
+    t->element = type->element;
+    t->rank = type->rank;
+    memcpy(t->size, type->size, sizeof t->size);
+    memset(t->stride, 0, sizeof t->stride);
+    return give(w, op, t);
+}
+
+static spyre_status spread_operand(lowering *w, const ktir_op *op)
+{
+    const lowered_cell *cell = lower_operand(w, op, 0);
+    int64_t number;
+    if (cell->tensor) return spread(w, op, cell->tensor);
+    if (!lower_uniform(w, cell->index, &number))
+        return LOWER_NO(w, op, "a number that differs between cores becomes elements");
+    const ktir_type *type = ktir_result_type(w->m, op);
+    lowered_tensor value = {.is_constant = true, .value = (double)number,
+                            .format = ktir_element_describe(type->element)->format};
+    return spread(w, op, &value);
+}
+
+static spyre_status extract(lowering *w, const ktir_op *op)
+{
+    lowered_tensor *t = alias_of(w, lower_operand(w, op, 0)->tensor);
+    TRY_ALLOC(t);
+    for (uint32_t d = 0; d < t->rank; d++) {
+        int64_t index;
+        if (!lower_uniform(w, lower_operand(w, op, 1 + d)->index, &index)) {
+            w->wants_unroll = true;
+            return LOWER_NO(w, op, "an index that differs between cores or iterations");
+        }
+        if (index < 0 || index >= t->size[d])
+            return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "index %lld of dim %u, which has %lld",
+                              (long long)index, d, (long long)t->size[d]);
+        t->offset += index * t->stride[d];
+    }
+    t->rank = 0;
+    return give(w, op, t);
+}
+
+// A dense copy, when the tensor is not dense.
+static spyre_status dense(lowering *w, const ktir_op *op, lowered_tensor *t)
+{
+    lowered_tensor copy;
+    if (t->is_constant || lower_is_dense(t)) return NULL;
+    TRY(lower_scratch(w, op, t->format, t->rank, t->size, w->last_use[op->first_result], &copy));
+    copy.element = t->element;
+    TRY(lower_copy(w, op, &copy, t));
+    *t = copy;
+    return NULL;
+}
+
+static spyre_status reshape(lowering *w, const ktir_op *op)
+{
+    const ktir_type *type = ktir_result_type(w->m, op);
+    lowered_tensor *t = alias_of(w, lower_operand(w, op, 0)->tensor);
+    TRY_ALLOC(t);
+    TRY(dense(w, op, t));
+    int64_t stride = spyre_format_bytes(t->format);
+    t->rank = type->rank;
+    for (uint32_t d = type->rank; d-- > 0; stride *= t->size[d]) {
+        t->size[d] = type->size[d];
+        t->stride[d] = t->is_constant ? 0 : stride;
+    }
+    return give(w, op, t);
+}
+
+static spyre_status slice_entry(lowering *w, const ktir_op *op, ktir_key key, uint32_t d,
+                                uint32_t *next, int64_t *out)
+{
+    const ktir_attribute *list = ktir_find(w->m, op, key);
+    *out = list->list[d];
+    if (*out != KTIR_OPERAND) return NULL;
+    if (lower_uniform(w, lower_operand(w, op, (*next)++)->index, out)) return NULL;
+    w->wants_unroll = true;
+    return LOWER_NO(w, op, "a slice that differs between cores or iterations");
+}
+
+// The part of `t` that the operation names.
+static spyre_status cut(lowering *w, const ktir_op *op, uint32_t next, lowered_tensor *t)
+{
+    int64_t numbers[3][KTIR_MOST_RANK];
+    static const ktir_key keys[] = {KTIR_KEY_OFFSETS, KTIR_KEY_SIZES, KTIR_KEY_STRIDES};
+    for (uint32_t k = 0; k < 3; k++)
+        for (uint32_t d = 0; d < t->rank; d++)
+            TRY(slice_entry(w, op, keys[k], d, &next, &numbers[k][d]));
+    for (uint32_t d = 0; d < t->rank; d++) {
+        int64_t offset = numbers[0][d], size = numbers[1][d], stride = numbers[2][d];
+        if (offset < 0 || size < 1 || stride < 1 || offset >= t->size[d] ||
+            (t->size[d] - 1 - offset) / stride < size - 1)
+            return ktir_error(w->m, op, SPYRE_DEVICE_FAULT,
+                              "offset %lld, size %lld, stride %lld run off dim %u, which has %lld",
+                              (long long)offset, (long long)size, (long long)stride, d,
+                              (long long)t->size[d]);
+        t->offset += t->is_constant ? 0 : offset * t->stride[d];
+        t->size[d] = size;
+        t->stride[d] *= stride;
+    }
+    return NULL;
+}
+
+static spyre_status insert_slice(lowering *w, const ktir_op *op)
+{
+    const lowered_tensor *part = lower_operand(w, op, 0)->tensor;
+    const lowered_tensor *whole = lower_operand(w, op, 1)->tensor;
+    lowered_tensor *out;
+    TRY(lower_new(w, op, op->first_result, whole->element, whole->rank, whole->size, &out));
+    TRY(lower_copy(w, op, out, whole));
+    lowered_tensor target = *out;
+    TRY(cut(w, op, 2, &target));
+    return lower_copy(w, op, &target, part);
+}
+
+static spyre_status transpose(lowering *w, const ktir_op *op)
+{
+    const ktir_attribute *permutation = ktir_find(w->m, op, KTIR_KEY_DIMENSIONS);
+    const lowered_tensor *from = lower_operand(w, op, 0)->tensor;
+    lowered_tensor *t = alias_of(w, from);
+    TRY_ALLOC(t);
+    for (uint32_t d = 0; d < t->rank; d++) {
+        t->size[d] = from->size[permutation->list[d]];
+        t->stride[d] = from->stride[permutation->list[d]];
+    }
+    return give(w, op, t);
+}
+
+static spyre_status broadcast(lowering *w, const ktir_op *op)
+{
+    const ktir_attribute *dims = ktir_find(w->m, op, KTIR_KEY_DIMENSIONS);
+    const ktir_type *type = ktir_result_type(w->m, op);
+    const lowered_tensor *from = lower_operand(w, op, 0)->tensor;
+    lowered_tensor *t = alias_of(w, from);
+    uint32_t fresh = 0, next = 0;
+    TRY(known_sizes(w, op));
+    TRY_ALLOC(t);
+    for (uint32_t n = 0; n < dims->count; n++) fresh |= 1u << dims->list[n];
+    t->rank = type->rank;
+    for (uint32_t d = 0; d < type->rank; d++) {
+        bool is_new = fresh >> d & 1;
+        t->size[d] = type->size[d];
+        t->stride[d] = is_new ? 0 : from->stride[next];
+        next += !is_new;
+    }
+    return give(w, op, t);
+}
+
+spyre_status lower_shape(lowering *w, const ktir_op *op)
+{
+    switch ((int)op->opcode) {
+    case KTIR_OP_EMPTY: return spread(w, op, NULL);
+    case KTIR_OP_SPLAT: case KTIR_OP_FILL: return spread_operand(w, op);
+    case KTIR_OP_EXTRACT: return extract(w, op);
+    case KTIR_OP_EXPAND_SHAPE: case KTIR_OP_COLLAPSE_SHAPE: return reshape(w, op);
+    case KTIR_OP_TRANSPOSE: return transpose(w, op);
+    case KTIR_OP_BROADCAST: return broadcast(w, op);
+    case KTIR_OP_INSERT_SLICE: return insert_slice(w, op);
+    default: {
+        lowered_tensor *t = alias_of(w, lower_operand(w, op, 0)->tensor);
+        TRY_ALLOC(t);
+        TRY(cut(w, op, 1, t));
+        return give(w, op, t);
+    }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the parts of the lowering share.
+#ifndef KTIR_LOWERING_H
+#define KTIR_LOWERING_H
+
+#include "ktir/lower.h"
+
+enum {
+    LOWERING_NO_MEMORY = -1,
+    LOWERING_MOST_LIVE = 192,           // buffers in LX at one time
+    LOWERING_MOST_UNROLLED = 1 << 16,   // iterations of one loop
+    LOWERING_MOST_CODE = 1 << 20,       // instructions
+};
+
+// A number on every core, inside the open loops.
+typedef struct {
+    int64_t at[ISA_CORES];
+    int64_t loop[ISA_MAX_LOOPS];        // added an iteration
+    int32_t memory;                     // an address: the program's argument, or LOWERING_NO_MEMORY
+} lowered_index;
+
+// A tensor, or a floating-point number (rank 0): a part of LX, or the same number everywhere.
+typedef struct {
+    bool is_constant;
+    double value;
+    spyre_format format;
+    ktir_element element;
+    int64_t offset;                     // byte of LX
+    uint32_t rank;
+    int64_t size[KTIR_MOST_RANK], stride[KTIR_MOST_RANK];       // stride in bytes
+} lowered_tensor;
+
+typedef struct {
+    lowered_index *index;               // one of the two, or neither
+    lowered_tensor *tensor;
+} lowered_cell;
+
+typedef struct {
+    int64_t offset, bytes;
+    uint32_t last;                      // operation behind which nobody reads it
+} lowered_buffer;
+
+typedef struct {
+    uint32_t count;
+    lowered_buffer items[LOWERING_MOST_LIVE];   // by offset
+} lowered_heap;
+
+typedef VEC(int64_t *) lowered_slots;           // [slot][ISA_CORES]
+
+typedef struct lowering {
+    const ktir_module *m;
+    const ktir_lowering *call;
+    arena *memory;
+    isa_program *program;
+    lowered_cell *cells;                // [values]
+    uint32_t *last_use;                 // [values]
+    uint32_t *parent;                   // [operations]: the one whose region it is in
+    int32_t *memory_of;                 // [arguments]: the program's argument
+    uint32_t first_placed;              // the program's argument of placed[0]
+    uint32_t tiles, first_tile;         // of the grid; of core 0
+    uint32_t present, active;           // cores that have a compute tile; that take part now
+    uint32_t depth;                     // open loops
+    int64_t trips[ISA_MAX_LOOPS];
+    bool in_kernel;
+    uint32_t kernel_depth;              // open loops where the kernel begins
+    lowered_slots slots;                // of the open kernel
+    isa_queue last_queue;               // of the last instruction in it; ISA_QUEUE_SEQ: none
+    lowered_heap heap;
+    bool wants_break, wants_unroll;     // why a rolled loop could not be
+    spyre_status (*op)(struct lowering *w, uint32_t number);
+} lowering;
+
+#define LOWER_NO(w, op, ...) ktir_error((w)->m, (op), SPYRE_UNSUPPORTED, __VA_ARGS__)
+
+static inline const lowered_cell *lower_operand(const lowering *w, const ktir_op *op, uint32_t n)
+{
+    return &w->cells[ktir_operand(w->m, op, n)];
+}
+
+// The number of an operation.
+static inline uint32_t lower_number(const lowering *w, const ktir_op *op)
+{
+    return (uint32_t)(op - w->m->ops.items);
+}
+
+// --- Emission (lower_emit.c)
+
+SPYRE_MUST_CHECK spyre_status lower_end_kernel(lowering *w);
+SPYRE_MUST_CHECK spyre_status lower_loop(lowering *w, const ktir_op *op, int64_t trips);
+SPYRE_MUST_CHECK spyre_status lower_end_loop(lowering *w, isa_queue first_queue);
+
+// An instruction in the open kernel, which is begun when there is none; queues take turns.
+SPYRE_MUST_CHECK spyre_status lower_emit(lowering *w, const ktir_op *op, isa_instruction i);
+
+// The parameter with these numbers of the cores.
+SPYRE_MUST_CHECK spyre_status lower_slot(lowering *w, const ktir_op *op, const int64_t *at,
+                                         uint16_t *out_slot);
+
+// The same over `rank` dims of `size`; strides of tensors and of a memory operand. Dims that all
+// walk as one are merged, the last `keep` of them stay.
+typedef struct {
+    isa_instruction i;
+    uint32_t rank, keep;
+    int64_t size[ISA_MAX_DIMS + KTIR_MOST_RANK];
+    int64_t stride[ISA_MAX_OPERANDS][ISA_MAX_DIMS + KTIR_MOST_RANK];
+} lowered_tile;
+SPYRE_MUST_CHECK spyre_status lower_tile(lowering *w, const ktir_op *op, lowered_tile *tile);
+
+// Room in LX until operation `last` has been lowered.
+SPYRE_MUST_CHECK spyre_status lower_allocate(lowering *w, const ktir_op *op, int64_t bytes,
+                                             uint32_t last, int64_t *out_offset);
+// What lies at `offset` is read until `last`.
+void lower_keep(lowering *w, int64_t offset, uint32_t last);
+void lower_free(lowering *w, uint32_t number);      // what nobody reads behind operation `number`
+
+// --- Tensors (lower_tensor.c)
+
+// A dense one in LX for value `value`.
+SPYRE_MUST_CHECK spyre_status lower_new(lowering *w, const ktir_op *op, uint32_t value,
+                                        ktir_element element, uint32_t rank, const int64_t *size,
+                                        lowered_tensor **out);
+// A dense one until operation `last`.
+SPYRE_MUST_CHECK spyre_status lower_scratch(lowering *w, const ktir_op *op, spyre_format format,
+                                            uint32_t rank, const int64_t *size, uint32_t last,
+                                            lowered_tensor *out);
+bool lower_is_dense(const lowered_tensor *t);
+
+// target = opfunc(inputs) element by element; constants and dims of stride 0 are broadcast.
+SPYRE_MUST_CHECK spyre_status lower_vector(lowering *w, const ktir_op *op, opfunc function,
+                                           const lowered_tensor *target,
+                                           const lowered_tensor *const *inputs, uint32_t count);
+SPYRE_MUST_CHECK spyre_status lower_copy(lowering *w, const ktir_op *op,
+                                         const lowered_tensor *target,
+                                         const lowered_tensor *source);
+// One that lies in LX: a constant is filled in.
+SPYRE_MUST_CHECK spyre_status lower_in_lx(lowering *w, const ktir_op *op, const lowered_tensor *t,
+                                          lowered_tensor *out);
+
+// The operation's result, where its value will be wanted: of `element` and shape `size`.
+SPYRE_MUST_CHECK spyre_status lower_result(lowering *w, const ktir_op *op, ktir_element element,
+                                           uint32_t rank, const int64_t *size,
+                                           lowered_tensor **out);
+void lower_set_tensor(lowering *w, uint32_t value, lowered_tensor *t);
+
+// --- Operations, by file
+
+SPYRE_MUST_CHECK spyre_status lower_indices(lowering *w, const ktir_op *op, bool *out_done);
+SPYRE_MUST_CHECK spyre_status lower_arith(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_shape(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_linalg(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_load(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_store(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_tile_reduce(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_for(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_if(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_region(lowering *w, const ktir_region *region);
+
+// The number when it is the same on all active cores and in all iterations.
+bool lower_uniform(const lowering *w, const lowered_index *x, int64_t *out_number);
+lowered_index *lower_index_of(lowering *w, int64_t number);
+
+#endif

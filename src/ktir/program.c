@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Functions as programs of the card: lowered once, launched on card memory, or run on host arrays.
+#include <stdlib.h>
+#include <string.h>
+
+#include "compile/card_bytes.h"
+#include "compile/counters.h"
+#include "ktir/kernel.h"
+#include "ktir/lower.h"
+#include "runtime/job.h"
+
+struct spyre_ktir_program {
+    arena *memory;
+    isa_program *program;
+    job *job;
+    const spyre_kernel_counters *counters;
+    uint32_t parameter_count;           // of the function
+    ktir_parameter *parameters;
+    int32_t *argument_of;               // the program's argument of a parameter, or -1
+};
+
+void spyre_ktir_program_destroy(spyre_ktir_program *program)
+{
+    if (!program) return;
+    job_destroy(program->job);
+    arena_destroy(program->memory);
+}
+
+// --- Lowering
+
+static spyre_status describe_argument(const ktir_parameter *p, const spyre_ktir_value *value,
+                                      ktir_argument *out)
+{
+    *out = (ktir_argument){.is_memory = p->form.is_memory, .element = p->element,
+                           .integer = value->integer, .real = value->real};
+    return p->form.is_memory ? kernel_card_bytes(p, value, &out->byte_count) : NULL;
+}
+
+static spyre_status describe_call(spyre_ktir_program *program, const ktir_parameters *all,
+                                  const spyre_ktir_value *values, ktir_lowering *call)
+{
+    uint32_t own = call->function->body.argument_count, next = 0;
+    ktir_argument *arguments = ARENA_NEW(program->memory, ktir_argument, own + 1);
+    ktir_placed *placed = ARENA_NEW(program->memory, ktir_placed, all->count + 1);
+    TRY_ALLOC(arguments);
+    TRY_ALLOC(placed);
+    for (uint32_t n = 0; n < all->count; n++) {
+        const ktir_parameter *p = &all->items[n];
+        program->parameters[n] = *p;
+        program->argument_of[n] = -1;
+        if (n < own) TRY(describe_argument(p, &values[n], &arguments[n]));
+        bool on_card = p->form.is_memory && (!p->form.is_view || p->space == KTIR_HBM);
+        if (on_card) program->argument_of[n] = (int32_t)next++;
+        if (on_card && p->form.is_view)
+            placed[call->placed_count++] = (ktir_placed){.address = p->address,
+                                                         .byte_count = p->byte_count};
+    }
+    call->arguments = arguments;
+    call->placed = placed;
+    return NULL;
+}
+
+static spyre_status make_job(spyre_ktir_program *program, const char *name)
+{
+    const card_counters *kernels;
+    uint32_t count = program->program->arg_count;
+    job_argument *arguments = ARENA_NEW(program->memory, job_argument, count + 1);
+    TRY_ALLOC(arguments);
+    for (uint32_t a = 0; a < count; a++)
+        arguments[a] = (job_argument){.kind = JOB_INPUT, .index = a,
+                                      .bytes = program->program->arg_bytes[a]};
+    const job_plan plan = {.program = program->program, .argument_count = count,
+                           .arguments = arguments, .name = name, .forgets_lx = true};
+    TRY(job_create(&plan, &program->job));
+    job_counters(program->job, &kernels);
+    return counters_describe(program->memory, program->program, kernels, &program->counters);
+}
+
+static spyre_status lower(const spyre_ktir *kernel, const spyre_ktir_options *options,
+                          const spyre_ktir_value *values, spyre_ktir_program *program)
+{
+    const ktir_parameters *all = &kernel->parameters[options->function];
+    ktir_lowering call = {0};
+    program->parameter_count = all->count;
+    program->parameters = ARENA_NEW(program->memory, ktir_parameter, all->count + 1);
+    program->argument_of = ARENA_NEW(program->memory, int32_t, all->count + 1);
+    TRY_ALLOC(program->parameters);
+    TRY_ALLOC(program->argument_of);
+    TRY(kernel_function(kernel, options, &call.function, call.grid, &call.grid_rank));
+    TRY(describe_call(program, all, values, &call));
+    TRY(ktir_lower(kernel->m, &call, program->memory, &program->program));
+    return make_job(program, arena_strdup(program->memory, call.function->name));
+}
+
+spyre_status spyre_ktir_lower(const spyre_ktir *kernel, const spyre_ktir_options *options,
+                              const spyre_ktir_value *values, spyre_ktir_program **out_program)
+{
+    *out_program = NULL;
+    if (options->function >= kernel->m->functions.count)
+        return status_new(SPYRE_INVALID_ARGUMENT, "function %u of %u", options->function,
+                          kernel->m->functions.count);
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    spyre_ktir_program *program = ARENA_NEW(memory, spyre_ktir_program, 1);
+    if (!program) {
+        arena_destroy(memory);
+        return status_no_memory();
+    }
+    program->memory = memory;
+    spyre_status status = lower(kernel, options, values, program);
+    if (status) spyre_ktir_program_destroy(program);
+    else *out_program = program;
+    return status;
+}
+
+spyre_status spyre_ktir_program_listing(const spyre_ktir_program *program, char **out_text)
+{
+    text out = {0};
+    isa_print(program->program, &out);
+    return text_give(&out, NULL, out_text);
+}
+
+const spyre_kernel_counters *spyre_ktir_program_counters(const spyre_ktir_program *program,
+                                                         uint32_t *out_count)
+{
+    *out_count = program->program->kernels.count;
+    return program->counters;
+}
+
+uint32_t spyre_ktir_program_argument_count(const spyre_ktir_program *program)
+{
+    return program->program->arg_count;
+}
+
+spyre_status spyre_ktir_launch(spyre_context *context, uint32_t card_id, uint32_t stream_id,
+                               const spyre_ktir_program *program, const uint64_t *addresses)
+{
+    return job_launch(context, card_id, stream_id, program->job, addresses, NULL, NULL);
+}
+
+// --- Host arrays
+
+typedef struct {
+    spyre_context *context;
+    uint32_t card;
+    const spyre_ktir_program *program;
+    const spyre_ktir_value *values;
+    uint64_t *addresses;                // of the program's arguments; 0: none yet
+} run;
+
+static bool converts(const ktir_parameter *p)
+{
+    return ktir_element_describe(p->element)->is_float;
+}
+
+// A dense array without tiles: element n at n elements from its begin.
+static spyre_status move_floats(const run *r, const ktir_parameter *p, uint64_t address,
+                                const spyre_ktir_value *value, bool to_card)
+{
+    int64_t count = value->byte_count / spyre_dtype_bytes(p->form.dtype);
+    spyre_layout layout;
+    spyre_view view = {.rank = 1, .size = {count}, .stride = {1}};
+    if (!count) return NULL;
+    TRY(spyre_layout_default(&count, 1, p->form.dtype, &layout));
+    const spyre_transfer transfer = {.card = r->card, .stream = SPYRE_DEFAULT_STREAM,
+                                     .address = address, .layout = &layout, .storage = &view,
+                                     .dtype = p->form.dtype};
+    return to_card ? spyre_copy_to_card(r->context, &transfer, value->bytes)
+                   : spyre_copy_to_host(r->context, &transfer, value->bytes);
+}
+
+static spyre_status move_bits(const run *r, uint64_t address, const spyre_ktir_value *value,
+                              bool to_card)
+{
+    int64_t sticks = card_bytes_sticks(value->byte_count);
+    const card_bytes place = {.context = r->context, .card = r->card,
+                              .stream = SPYRE_DEFAULT_STREAM, .address = address,
+                              .sticks = sticks};
+    uint8_t *padded = calloc((size_t)sticks + 1, SPYRE_STICK_BYTES);
+    TRY_ALLOC(padded);
+    if (to_card) memcpy(padded, value->bytes, (size_t)value->byte_count);
+    spyre_status status = to_card ? card_bytes_write(&place, padded)
+                                  : card_bytes_read(&place, padded);
+    if (!status && !to_card) memcpy(value->bytes, padded, (size_t)value->byte_count);
+    free(padded);
+    return status;
+}
+
+static spyre_status move(const run *r, uint32_t n, bool to_card)
+{
+    const ktir_parameter *p = &r->program->parameters[n];
+    const spyre_ktir_value *value = &r->values[n];
+    uint64_t address = r->addresses[r->program->argument_of[n]];
+    if (!value->byte_count) return NULL;
+    spyre_status status = converts(p) ? move_floats(r, p, address, value, to_card)
+                                      : move_bits(r, address, value, to_card);
+    return status_at(status, "%s", p->form.name);
+}
+
+static spyre_status place(const run *r, uint32_t n)
+{
+    const ktir_parameter *p = &r->program->parameters[n];
+    uint64_t *address = &r->addresses[r->program->argument_of[n]];
+    int64_t bytes;
+    if (!r->values[n].bytes && !p->form.is_view)
+        return status_new(SPYRE_INVALID_ARGUMENT, "%s: an array is wanted", p->form.name);
+    TRY(kernel_card_bytes(p, &r->values[n], &bytes));
+    if (p->form.is_view) bytes = p->byte_count;
+    TRY(spyre_memory_allocate(r->context, r->card, SPYRE_DEFAULT_STREAM, bytes, address));
+    if (r->values[n].bytes) return move(r, n, true);
+    return spyre_copy_raw(r->context, r->card, SPYRE_DEFAULT_STREAM, *address, 0,
+                          card_bytes_sticks(bytes) * SPYRE_STICK_BYTES);
+}
+
+static spyre_status execute(const run *r)
+{
+    for (uint32_t n = 0; n < r->program->parameter_count; n++) {
+        const ktir_parameter *p = &r->program->parameters[n];
+        if (p->form.is_view && r->program->argument_of[n] < 0 && r->values[n].bytes)
+            return status_new(SPYRE_UNSUPPORTED, "%s: a view of LX", p->form.name);
+        if (r->program->argument_of[n] >= 0) TRY(place(r, n));
+    }
+    TRY(spyre_ktir_launch(r->context, r->card, SPYRE_DEFAULT_STREAM, r->program, r->addresses));
+    TRY(spyre_stream_synchronize(r->context, r->card, SPYRE_DEFAULT_STREAM));
+    for (uint32_t n = 0; n < r->program->parameter_count; n++)
+        if (r->program->argument_of[n] >= 0 && r->values[n].bytes) TRY(move(r, n, false));
+    return NULL;
+}
+
+spyre_status spyre_ktir_program_run(spyre_context *context, uint32_t card_id,
+                                    const spyre_ktir_program *program,
+                                    const spyre_ktir_value *values)
+{
+    uint32_t count = program->program->arg_count;
+    run r = {.context = context, .card = card_id, .program = program, .values = values};
+    r.addresses = calloc(count + 1u, sizeof *r.addresses);
+    TRY_ALLOC(r.addresses);
+    spyre_status status = execute(&r);
+    for (uint32_t a = 0; a < count; a++)
+        if (r.addresses[a]) spyre_memory_free(context, card_id, r.addresses[a]);
+    free(r.addresses);
+    return status;
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels as programs of the card: the same bytes as the interpreter, in fast and exact mode and
+// under the checker; what the card has no instruction for is refused by name and place.
+#include "unit/check.h"
+
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "spyre/graph.h"
+#include "spyre/ktir.h"
+#include "tensor/numeric.h"
+
+#define GOLDEN SPYRE_TESTS_DIR "/golden/ktir/"
+
+enum { LIMIT_BYTES = 1 << 20, MOST_PARAMETERS = 8 };
+
+static spyre_ktir *open(const char *name)
+{
+    arena *memory = arena_create();
+    char *source;
+    size_t length;
+    spyre_ktir *kernel;
+    assert_ok(file_read(memory, arena_printf(memory, GOLDEN "%s", name), LIMIT_BYTES, &source,
+                        &length));
+    assert_ok(spyre_ktir_parse(source, name, &kernel));
+    arena_destroy(memory);
+    return kernel;
+}
+
+// A call with arrays of random elements; numbers are given.
+typedef struct {
+    spyre_ktir_value values[MOST_PARAMETERS];
+    void *arrays[MOST_PARAMETERS];
+    uint32_t count;
+} call;
+
+static void fill(const spyre_ktir_parameter *p, spyre_ktir_value *value, uint64_t seed)
+{
+    int64_t elements = value->byte_count / spyre_dtype_bytes(p->dtype);
+    for (int64_t i = 0; i < elements; i++) {
+        int number = (int)(check_random(&seed) % 801) - 400;
+        if (p->dtype == SPYRE_DTYPE_F16)
+            ((uint16_t *)value->bytes)[i] = fp16_from_float((float)number / 128.0f);
+        else if (p->dtype == SPYRE_DTYPE_F32) ((float *)value->bytes)[i] = (float)number / 128.0f;
+        else ((int32_t *)value->bytes)[i] = (number + 400) % 32;
+    }
+}
+
+static call make_call(const spyre_ktir *kernel, const spyre_ktir_value *numbers)
+{
+    call c = {.count = spyre_ktir_parameter_count(kernel, 0)};
+    assert_true(c.count <= MOST_PARAMETERS);
+    for (uint32_t n = 0; n < c.count; n++) {
+        spyre_ktir_parameter p;
+        spyre_ktir_describe_parameter(kernel, 0, n, &p);
+        c.values[n] = numbers[n];
+        if (!p.is_memory) continue;
+        int64_t bytes = spyre_dtype_bytes(p.dtype);
+        // Twice the first view: norm.mlir has two side by side.
+        for (uint32_t d = 0; d < p.rank; d++) bytes *= p.size[d] < 0 ? 16 : p.size[d];
+        bytes *= 2;
+        c.arrays[n] = malloc((size_t)bytes);
+        c.values[n] = (spyre_ktir_value){.bytes = c.arrays[n], .byte_count = bytes};
+        fill(&p, &c.values[n], 1 + n);
+    }
+    return c;
+}
+
+static void free_call(call *c)
+{
+    for (uint32_t n = 0; n < c->count; n++) free(c->arrays[n]);
+}
+
+static void assert_equal_bytes(const char *name, const spyre_ktir_value *numbers,
+                               const spyre_ktir_options *options)
+{
+    spyre_ktir *kernel = open(name);
+    spyre_ktir_program *program;
+    spyre_context *context;
+    call by_definition = make_call(kernel, numbers), on_card = make_call(kernel, numbers);
+    assert_ok(spyre_ktir_interpret(kernel, options, by_definition.values));
+    assert_ok(spyre_ktir_lower(kernel, options, on_card.values, &program));
+    assert_ok(spyre_context_create(1, &context));
+    assert_ok(spyre_ktir_program_run(context, 0, program, on_card.values));
+    for (uint32_t n = 0; n < on_card.count; n++)
+        if (on_card.arrays[n])
+            assert_memory_equal(on_card.arrays[n], by_definition.arrays[n],
+                                (size_t)on_card.values[n].byte_count);
+    free_call(&by_definition);
+    free_call(&on_card);
+    spyre_context_destroy(context);
+    spyre_ktir_program_destroy(program);
+    spyre_ktir_destroy(kernel);
+}
+
+static const struct {
+    const char *name;
+    spyre_ktir_value numbers[MOST_PARAMETERS];
+} golden[] = {
+    {"scale.mlir", {{0}, {0}, {.integer = 16}, {.real = 1.25}}},
+    {"rows.mlir", {{0}}},
+    {"product.mlir", {{0}, {0}, {0}, {.integer = 128}}},
+    {"gather.mlir", {{0}}},
+    {"everybody.mlir", {{0}}},
+    {"norm.mlir", {{0}, {0}, {.real = 0.001}}},
+    {"heads.mlir", {{0}}},
+};
+
+static void run_golden(void)
+{
+    for (size_t i = 0; i < sizeof golden / sizeof *golden; i++)
+        assert_equal_bytes(golden[i].name, golden[i].numbers, &(spyre_ktir_options){0});
+}
+
+static void lower__gives_the_interpreters_bytes(void **state)
+{
+    (void)state;
+    run_golden();
+}
+
+static void lower__in_exact_mode(void **state)
+{
+    (void)state;
+    setenv("SPYRE_CARD_MODE", "exact", 1);
+    run_golden();
+    unsetenv("SPYRE_CARD_MODE");
+}
+
+static void lower__under_the_checker(void **state)
+{
+    (void)state;
+    setenv("SPYRE_CARD_CHECK", "1", 1);
+    run_golden();
+    unsetenv("SPYRE_CARD_CHECK");
+}
+
+// Cores run the loop 5 or 4 times, or not at all; compute tiles beyond 32 come in a second wave.
+static void lower__grids(void **state)
+{
+    (void)state;
+    static const spyre_ktir_value numbers[MOST_PARAMETERS] = {
+        {0}, {0}, {.integer = 15}, {.real = -2.5}};
+    for (int64_t tiles = 3; tiles <= 48; tiles += 9)
+        assert_equal_bytes("scale.mlir", numbers,
+                           &(spyre_ktir_options){.grid_rank = 1, .grid = {tiles}});
+}
+
+static void assert_refused(const char *name, const spyre_ktir_value *numbers,
+                           const spyre_ktir_options *options, spyre_code code, const char *error)
+{
+    spyre_ktir *kernel = open(name);
+    spyre_ktir_program *program;
+    assert_error(spyre_ktir_lower(kernel, options, numbers, &program), code, error);
+    assert_null(program);
+    spyre_ktir_destroy(kernel);
+}
+
+static void lower__what_the_card_has_not(void **state)
+{
+    (void)state;
+    static const spyre_ktir_value some[MOST_PARAMETERS] = {
+        {0}, {0}, {.integer = 17}, {.integer = 16}};
+    const spyre_ktir_options plain = {0};
+    assert_refused("flow.mlir", some, &plain, SPYRE_UNSUPPORTED,
+                   "flow.mlir:21:12: linalg.index: the card has no numbers of elements");
+    assert_refused("parts.mlir", some, &plain, SPYRE_UNSUPPORTED,
+                   "parts.mlir:12:14: ktdp.construct_distributed_memory_view: parts that do not "
+                   "lie side by side in one memory");
+    assert_refused("parts.mlir", some, &(spyre_ktir_options){.function = 1}, SPYRE_UNSUPPORTED,
+                   "ktdp.construct_memory_view: a view of LX");
+    assert_refused("everybody.mlir", some, &(spyre_ktir_options){.grid_rank = 1, .grid = {64}},
+                   SPYRE_UNSUPPORTED, "a grid of 64 compute tiles: only 32 meet");
+    assert_refused("scale.mlir", some, &plain, SPYRE_DEVICE_FAULT,
+                   "scale.mlir:11:13: ktdp.construct_access_tile: compute tile 0: coordinates 0 to "
+                   "16 of dim 0, the view of line 8 has 16");
+}
+
+static void lower__tells_where_time_goes(void **state)
+{
+    (void)state;
+    static const spyre_ktir_value numbers[MOST_PARAMETERS] = {
+        {0}, {0}, {0}, {.integer = 128}};
+    spyre_ktir *kernel = open("product.mlir");
+    spyre_ktir_program *program;
+    uint32_t count;
+    char *told;
+    assert_ok(spyre_ktir_lower(kernel, &(spyre_ktir_options){0}, numbers, &program));
+    const spyre_kernel_counters *kernels = spyre_ktir_program_counters(program, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(kernels[count].mac_count, 32 * 128 * 192);
+    assert_true(kernels[count].us > 0);
+    assert_ok(spyre_ktir_why(program, &told));
+    assert_non_null(strstr(told, "786432 multiply-accumulates"));
+    assert_non_null(strstr(told, "us roofline, of"));
+    spyre_string_free(told);
+    assert_ok(spyre_ktir_program_listing(program, &told));
+    assert_non_null(strstr(told, "matmul [8, 3, 64]"));
+    spyre_string_free(told);
+    spyre_ktir_program_destroy(program);
+    spyre_ktir_destroy(kernel);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lower__gives_the_interpreters_bytes),
+        cmocka_unit_test(lower__in_exact_mode),
+        cmocka_unit_test(lower__under_the_checker),
+        cmocka_unit_test(lower__grids),
+        cmocka_unit_test(lower__what_the_card_has_not),
+        cmocka_unit_test(lower__tells_where_time_goes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
