@@ -245,6 +245,7 @@ bool executable_register(PyObject *module);     // executable.c
 bool compile_register(PyObject *module);        // compile.c
 bool eager_register(PyObject *module);          // eager.c
 bool program_register(PyObject *module);        // program.c
+bool ktir_register(PyObject *module);           // ktir.c
 const spyre_graph *graph_of_object(PyObject *object);       // null with TypeError set
 
 #endif

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch_spyre.ktir: kernels on tensors of the host and of the device."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch_spyre.ktir as ktir
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "ktir"
+
+
+@pytest.fixture
+def scale() -> ktir.Kernel:
+    return ktir.load(GOLDEN / "scale.mlir")
+
+
+def test_functions_and_parameters(scale: ktir.Kernel) -> None:
+    (function,) = scale.functions
+    assert function.name == "scale" and function.grid == (4,)
+    assert [p.name for p in function.parameters] == ["x", "y", "rows", "factor"]
+    x, _, rows, factor = function.parameters
+    assert x.is_memory and x.dtype == torch.float16 and x.shape == (16, 256)
+    assert not rows.is_memory and factor.dtype == torch.float16
+    assert str(ktir.loads(str(scale))) == str(scale)
+
+
+@pytest.mark.parametrize("device", ["cpu", "spyre"])
+@pytest.mark.parametrize("interpret", [False, True])
+def test_run(scale: ktir.Kernel, device: str, interpret: bool) -> None:
+    x = torch.randn(16, 256, dtype=torch.float16).to(device)
+    y = torch.zeros(16, 256, dtype=torch.float16).to(device)
+    scale.run(x=x, y=y, rows=16, factor=1.5, interpret=interpret)
+    torch.testing.assert_close(y.cpu(), x.cpu() * 1.5, atol=2e-2, rtol=2e-2)
+
+
+def test_both_ways_give_equal_bytes() -> None:
+    kernel = ktir.load(GOLDEN / "product.mlir")
+    a = torch.randn(32, 128, dtype=torch.float16)
+    b = torch.randn(128, 192, dtype=torch.float16)
+    card, definition = (torch.zeros(32, 192, dtype=torch.float16) for _ in range(2))
+    kernel.run(a=a, b=b, c=card, k=128)
+    kernel.run(a=a, b=b, c=definition, k=128, interpret=True)
+    assert torch.equal(card, definition)
+    torch.testing.assert_close(card.float(), a.float() @ b.float(), atol=0.15, rtol=2e-2)
+
+
+def test_strided_and_gathered() -> None:
+    kernel = ktir.load(GOLDEN / "gather.mlir")
+    table = torch.randn(64, 32, dtype=torch.float16).t()
+    rows = torch.randint(0, 32, (16,), dtype=torch.int32)
+    out = torch.zeros(16, 64, dtype=torch.float16)
+    kernel.run(table=table, rows=rows, out=out)
+    torch.testing.assert_close(out, table[rows.long()], atol=4e-3, rtol=2e-3)
+
+
+def test_grid_and_functions() -> None:
+    kernel = ktir.load(GOLDEN / "parts.mlir")
+    with pytest.raises(ValueError, match="no single function"):
+        kernel.run()
+    with pytest.raises(RuntimeError, match="touches LX of compute tile 1 without a message"):
+        kernel.run(function="nearby", interpret=True)
+    with pytest.raises(RuntimeError, match="the grid has 1 compute tiles"):
+        kernel.run(function="nearby", grid=(1,), interpret=True)
+
+
+def test_report(scale: ktir.Kernel) -> None:
+    x = torch.zeros(16, 256, dtype=torch.float16)
+    report = scale.report(x=x, y=x, rows=16, factor=2)
+    assert report.total.memory_read_bytes == 16 * 256 * 2 and report.total.us > 0
+    assert [k.location for k in report.kernels] == ["scale.mlir:10"]
+    assert "us roofline, of memory" in report.why and "store [256]" in report.listing
+
+
+def test_errors(scale: ktir.Kernel) -> None:
+    x = torch.zeros(16, 256, dtype=torch.float16)
+    with pytest.raises(RuntimeError, match=r"k\.mlir:1:10: expected 'func\.func', found '}'"):
+        ktir.loads("module { }", "k.mlir")
+    with pytest.raises(TypeError, match="@scale wants y"):
+        scale.run(x=x, rows=16, factor=2)
+    with pytest.raises(TypeError, match="has no parameter z"):
+        scale.run(x=x, y=x, z=x, rows=16, factor=2)
+    with pytest.raises(TypeError, match="x: torch.float32, the kernel takes torch.float16"):
+        scale.run(x=x.float(), y=x, rows=16, factor=2)
+    with pytest.raises(TypeError, match="rows: a number is wanted"):
+        scale.run(x=x, y=x, rows=x, factor=2)
+    with pytest.raises(RuntimeError, match="coordinates 0 to 16 of dim 0"):
+        scale.run(x=x, y=x, rows=20, factor=2)
+    with pytest.raises(RuntimeError, match="is not in the view of line 8"):
+        scale.run(x=x, y=x, rows=20, factor=2, interpret=True)
