@@ -22,6 +22,7 @@ graph_effect graph_effect_of(const graph_node *node)
                                          "uniform", "multinomial", "exponential", "poisson"};
     const char *name = node->op_name;
     if (node->layer != GRAPH_LAYER_HOST) return EFFECT_NONE;
+    if (starts_with(name, "_c10d_functional.") && !writes_in_place(name)) return EFFECT_EXCHANGE;
     bool known =
         starts_with(name, "aten.") || starts_with(name, "prims.") || starts_with(name, "spyre.");
     if (!known || node->result_count == 0) return EFFECT_UNKNOWN;
@@ -30,6 +31,11 @@ graph_effect graph_effect_of(const graph_node *node)
         if (strstr(name, random[i])) return EFFECT_RANDOM;
     }
     return EFFECT_NONE;
+}
+
+bool graph_is_wait(const graph_node *node)
+{
+    return strcmp(node->op_name, "_c10d_functional.wait_tensor.default") == 0;
 }
 
 static void need_args(const spyre_arg *args, uint32_t count, bool *needed_values)
@@ -49,7 +55,7 @@ void graph_mark_needed(const spyre_graph *graph, bool *needed_nodes, bool *neede
     }
     for (uint32_t i = graph->nodes.count; i-- > 0;) {
         const graph_node *node = &graph->nodes.items[i];
-        bool needed = graph_effect_of(node) >= EFFECT_WRITES;
+        bool needed = graph_effect_of(node) >= EFFECT_EXCHANGE;
         for (uint32_t k = 0; k < node->result_count; k++) needed |= needed_values[node->results[k]];
         needed_nodes[i] = needed;
         if (needed) need_args(node->args, node->arg_count, needed_values);

@@ -9,11 +9,15 @@
 typedef enum {
     EFFECT_NONE,
     EFFECT_RANDOM,  // draws random numbers: stays in order with others, may be removed
+    EFFECT_EXCHANGE, // between ranks: stays in order with others, is never removed
     EFFECT_WRITES,  // writes into its first argument ("aten.copy_.default"): is never removed
     EFFECT_UNKNOWN, // an op of another library: may write into any argument, is never removed
 } graph_effect;
 
 graph_effect graph_effect_of(const graph_node *node);
+
+// Whether the node waits for what an exchange has started. Waits have no order among each other.
+bool graph_is_wait(const graph_node *node);
 
 // Marks the values that the outputs and the nodes with effects need, and the nodes that make them.
 // `needed_nodes` and `needed_values` are as long as the graph's arrays.

@@ -6,6 +6,15 @@
 // and the one with fewer segments wins. The obvious shortcut, cutting the node list where the kind
 // changes, cuts at every host node that merely stands between independent card nodes. Linear in
 // nodes and args.
+//
+// What ranks exchange overlaps with the card's work, if there is any that does not need it:
+//
+//   %s = all_reduce(%x)      level 1, host
+//   %p = mm(%y, %w)          level 2, card: as late as that, although level 0 would do
+//   %r = wait(%s)            level 3, host: one card level behind the start
+//   %z = add(%r, %p)         level 4, card
+//
+// Where such a level would stay empty, or the graph writes, waits stay beside their starts.
 #include "graph/levels.h"
 
 #include "graph/aten.h"
@@ -19,6 +28,7 @@ typedef struct {
     // By base value: levels of the nodes that use its storage, plus one; 0 is "none".
     uint32_t *card_reads, *host_reads, *writes;
     uint32_t ordered;  // level of the last node whose effects keep an order
+    bool overlaps;     // waits leave a card level behind their starts
     uint32_t start[2]; // lowest level of card and host
 } scheduler;
 
@@ -115,6 +125,16 @@ static void walk_args(const scheduler *s, const graph_node *node, const spyre_ar
     }
 }
 
+// The node that starts what a wait is for, or SPYRE_NO_ID.
+static uint32_t start_of(const scheduler *s, const graph_node *wait)
+{
+    if (!graph_is_wait(wait) || wait->arg_count == 0 || wait->args[0].kind != SPYRE_ARG_VALUE)
+        return SPYRE_NO_ID;
+    uint32_t start = s->graph->values.items[wait->args[0].of.value].node;
+    if (start == SPYRE_NO_ID) return start;
+    return graph_effect_of(&s->graph->nodes.items[start]) == EFFECT_EXCHANGE ? start : SPYRE_NO_ID;
+}
+
 static void assign(scheduler *s)
 {
     s->ordered = 0;
@@ -123,19 +143,117 @@ static void assign(scheduler *s)
         graph_effect effect = graph_effect_of(node);
         if (s->is_free[i]) continue;
         uint32_t level = s->start[kind_of(node)];
-        if (effect != EFFECT_NONE) raise_to(&level, s->ordered);
+        bool in_order = effect != EFFECT_NONE && !graph_is_wait(node);
+        if (in_order) raise_to(&level, s->ordered);
+        uint32_t start = s->overlaps ? start_of(s, node) : SPYRE_NO_ID;
+        if (start != SPYRE_NO_ID) raise_to(&level, s->level[start] + 2);
         walk_args(s, node, node->args, node->arg_count, effect, 0, &level);
         walk_args(s, node, node->args, node->arg_count, effect, level, NULL);
-        if (effect != EFFECT_NONE) s->ordered = level;
+        if (in_order) s->ordered = level;
         s->level[i] = level;
     }
+}
+
+// Lowers, for each base value that the arguments use, the latest level of a card node for it.
+static void bound(const scheduler *s, const spyre_arg *args, uint32_t count, uint32_t most,
+                  uint32_t *latest)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (args[i].kind == SPYRE_ARG_LIST) {
+            bound(s, args[i].of.list.items, args[i].of.list.count, most, latest);
+        } else if (args[i].kind == SPYRE_ARG_VALUE) {
+            uint32_t *of_value = &latest[s->base[args[i].of.value]];
+            if (*of_value > most) *of_value = most;
+        }
+    }
+}
+
+// Moves card nodes behind the first start that need not have waited for them. `behind_start` says
+// by level whether a start's wait leaves it for the card.
+static void delay(scheduler *s, const bool *behind_start, uint32_t count, uint32_t *latest)
+{
+    for (uint32_t i = s->graph->nodes.count; i-- > 0;) {
+        const graph_node *node = &s->graph->nodes.items[i];
+        if (s->is_free[i]) continue;
+        bool is_card = kind_of(node) == SPYRE_SEGMENT_CARD;
+        uint32_t most = count - 1, to = s->level[i];
+        for (uint32_t k = 0; k < node->result_count; k++)
+            if (latest[s->base[node->results[k]]] < most)
+                most = latest[s->base[node->results[k]]];
+        while (is_card && to <= most && !behind_start[to]) to++;
+        if (is_card && to <= most) s->level[i] = to;
+        if (is_card || s->level[i] > 0)
+            bound(s, node->args, node->arg_count, is_card ? s->level[i] : s->level[i] - 1, latest);
+    }
+}
+
+static uint32_t count_levels(const scheduler *s)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < s->graph->nodes.count; i++)
+        if (!s->is_free[i] && s->level[i] + 1 > most) most = s->level[i] + 1;
+    return most;
+}
+
+// Whether every level but maybe the lowest has a node.
+static bool is_gapless(const scheduler *s, bool *used, uint32_t count)
+{
+    for (uint32_t i = 0; i < s->graph->nodes.count; i++)
+        if (!s->is_free[i]) used[s->level[i]] = true;
+    for (uint32_t level = 1; level < count; level++)
+        if (!used[level]) return false;
+    return true;
+}
+
+static bool may_overlap(const spyre_graph *graph)
+{
+    bool starts = false;
+    for (uint32_t i = 0; i < graph->nodes.count; i++) {
+        graph_effect effect = graph_effect_of(&graph->nodes.items[i]);
+        if (effect >= EFFECT_WRITES) return false;
+        starts = starts || effect == EFFECT_EXCHANGE;
+    }
+    for (uint32_t i = 0; i < graph->inputs.count; i++)
+        if (graph->inputs.items[i].update) return false;
+    return starts;
+}
+
+static void forget(scheduler *s)
+{
+    for (uint32_t v = 0; v < s->graph->values.count; v++)
+        s->card_reads[v] = s->host_reads[v] = s->writes[v] = 0;
+}
+
+// Levels with waits behind the card's work; false where that leaves a level without a node.
+static spyre_status assign_overlapping(scheduler *s, arena *memory, bool *out_good)
+{
+    *out_good = false;
+    if (!may_overlap(s->graph)) return NULL;
+    s->overlaps = true;
+    assign(s);
+    uint32_t count = count_levels(s), values = s->graph->values.count;
+    bool *behind_start = ARENA_NEW(memory, bool, count + 1), *used = ARENA_NEW(memory, bool, count);
+    uint32_t *latest = ARENA_NEW(memory, uint32_t, values);
+    TRY_ALLOC(behind_start);
+    TRY_ALLOC(used);
+    TRY_ALLOC(latest);
+    for (uint32_t v = 0; v < values; v++) latest[v] = UINT32_MAX;
+    for (uint32_t i = 0; i < s->graph->nodes.count; i++) {
+        uint32_t start = start_of(s, &s->graph->nodes.items[i]);
+        if (start != SPYRE_NO_ID) behind_start[s->level[start] + 1] = true;
+    }
+    delay(s, behind_start, count, latest);
+    *out_good = is_gapless(s, used, count);
+    s->overlaps = *out_good;
+    if (!*out_good) forget(s);
+    return NULL;
 }
 
 // One schedule; levels of the kind `first` are even. *out_count is the number of levels in use.
 static spyre_status schedule(scheduler *s, arena *memory, spyre_segment_kind first,
                              uint32_t *out_count)
 {
-    uint32_t values = s->graph->values.count, nodes = s->graph->nodes.count, most = 0;
+    uint32_t values = s->graph->values.count, nodes = s->graph->nodes.count;
     s->level = ARENA_NEW(memory, uint32_t, nodes);
     s->card_reads = ARENA_NEW(memory, uint32_t, values);
     s->host_reads = ARENA_NEW(memory, uint32_t, values);
@@ -146,13 +264,12 @@ static spyre_status schedule(scheduler *s, arena *memory, spyre_segment_kind fir
     TRY_ALLOC(s->writes);
     s->start[SPYRE_SEGMENT_CARD] = first == SPYRE_SEGMENT_CARD ? 0 : 1;
     s->start[SPYRE_SEGMENT_HOST] = first == SPYRE_SEGMENT_HOST ? 0 : 1;
-    assign(s);
+    bool good;
+    TRY(assign_overlapping(s, memory, &good));
+    if (!good) assign(s);
     bool uses_lowest = false;
-    for (uint32_t i = 0; i < nodes; i++) {
-        if (s->is_free[i]) continue;
-        if (s->level[i] + 1 > most) most = s->level[i] + 1;
-        uses_lowest |= s->level[i] == 0;
-    }
+    uint32_t most = count_levels(s);
+    for (uint32_t i = 0; i < nodes; i++) uses_lowest |= !s->is_free[i] && s->level[i] == 0;
     *out_count = most - (most && !uses_lowest ? 1 : 0);
     return NULL;
 }

@@ -97,6 +97,33 @@ static void partition__host_nodes_cut_only_what_depends(void **state)
                "card: %h -> %c; nodes 4\n");
 }
 
+#define START(y, x) \
+    "%" y " = _c10d_functional.all_reduce.default(%" x ", \"sum\", \"0\") -> f16[4, 64]\n"
+#define WAIT(y, x) "%" y " = _c10d_functional.wait_tensor.default(%" x ") -> f16[4, 64]\n"
+#define PLUS(z, x, y) "%" z " = aten.add.Tensor(%" x ", %" y ") -> f16[4, 64]\n"
+
+static void partition__exchanges_overlap_with_the_card(void **state)
+{
+    (void)state;
+    // %b does not need what the ranks exchange, and is not needed for it.
+    assert_cut(X NEG("a", "x") START("s", "a") WAIT("w", "s") NEG("b", "x") PLUS("c", "w", "b")
+                   "return %c\n",
+               "card: %x -> %a; nodes 0\n"
+               "host: %a -> %s; nodes 1\n"
+               "card: %x -> %b; nodes 3\n"
+               "host: %s -> %w; nodes 2\n"
+               "card: %w %b -> %c; nodes 4\n");
+    // There is nothing to do meanwhile.
+    assert_cut(X NEG("a", "x") START("s", "a") WAIT("w", "s") NEG("b", "w") "return %b\n",
+               "card: %x -> %a; nodes 0\n"
+               "host: %a -> %w; nodes 1 2\n"
+               "card: %w -> %b; nodes 3\n");
+    // Nobody reads the result, but other ranks take part.
+    assert_cut(X START("s", "x") NEG("b", "x") "return %b\n",
+               "card: %x -> %b; nodes 1\n"
+               "host: %x ->; nodes 0\n");
+}
+
 static void partition__may_begin_with_the_host(void **state)
 {
     (void)state;
@@ -330,6 +357,7 @@ int main(void)
         cmocka_unit_test(partition__one_segment),
         cmocka_unit_test(partition__nothing_to_do),
         cmocka_unit_test(partition__host_nodes_cut_only_what_depends),
+        cmocka_unit_test(partition__exchanges_overlap_with_the_card),
         cmocka_unit_test(partition__may_begin_with_the_host),
         cmocka_unit_test(partition__views),
         cmocka_unit_test(partition__outputs_that_view_inputs),
