@@ -18,6 +18,7 @@ typedef enum {
     SPYRE_ACTIVITY_COPY_TO_HOST,
     SPYRE_ACTIVITY_COPY_ON_CARD,
     SPYRE_ACTIVITY_FILL,
+    SPYRE_ACTIVITY_EXCHANGE,        // with other ranks: spyre_exchange()
 } spyre_activity_kind;
 
 enum { SPYRE_PROFILE_NAME = 96, SPYRE_PROFILE_SOURCE = 64, SPYRE_PROFILE_MOST = 1 << 20 };

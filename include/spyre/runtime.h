@@ -5,6 +5,7 @@
 #ifndef SPYRE_RUNTIME_H
 #define SPYRE_RUNTIME_H
 
+#include "spyre/comm.h"
 #include "spyre/compile.h"
 
 #ifdef __cplusplus
@@ -112,6 +113,13 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_memory_map(spyre_context *context,
                                                          uint32_t stream, uint64_t address,
                                                          int64_t bytes, bool writes,
                                                          void **out_pointer);
+
+// Puts a collective or message with other ranks (spyre/comm.h) on the virtual clock of a stream and
+// into profiles: how long it takes by EXCHANGE_BANDWIDTH and EXCHANGE_LATENCY of cost.def. `bytes`
+// are those of `count` elements as spyre_comm_kind counts them. Moves nothing.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_exchange(spyre_context *context, uint32_t card,
+                                                       uint32_t stream, spyre_comm_kind kind,
+                                                       uint32_t ranks, int64_t bytes);
 
 // Enqueues a card segment. inputs[i] is the address of the storage of the segment's input i,
 // buffers[j] that of output buffer j. Asynchronous; an idle stream may run it at once. A fault

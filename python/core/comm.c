@@ -71,6 +71,13 @@ bool comm_map(const void *tensor, bool writes, void **out_pointer, uint64_t *out
                                        bytes, writes, out_pointer));
 }
 
+bool comm_model(uint32_t card, uint32_t stream, int kind, uint32_t ranks, int64_t bytes)
+{
+    spyre_context *context = device_context();
+    return context && core_check(spyre_exchange(context, card, stream, (spyre_comm_kind)kind, ranks,
+                                                bytes));
+}
+
 void comm_fail(spyre_status error)
 {
     (void)core_check(error);

@@ -8,6 +8,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/hash.h>
 
+#include <numeric>
 #include <thread>
 
 namespace spyreccl {
@@ -122,6 +123,7 @@ Comm::~Comm()
 
 Job::~Job()
 {
+    spyre_event_destroy(static_cast<spyre_event *>(modelled));
     spyre_event_destroy(static_cast<spyre_event *>(event));
 }
 
@@ -219,6 +221,16 @@ void Job::describe(const at::Tensor &tensor, bool sizes)
     call.detail = detail.c_str();
 }
 
+int64_t Job::bytes(uint32_t ranks) const
+{
+    uint64_t elements = call.count;
+    if (call.send_counts) {
+        elements = std::accumulate(send_counts.begin(), send_counts.end(), uint64_t{0});
+        elements /= ranks;
+    }
+    return static_cast<int64_t>(elements * spyre_format_bytes(call.format));
+}
+
 void Job::finish()
 {
     at::NoGradGuard no_gradients;
@@ -232,6 +244,21 @@ spyre_status await_input(void *context)
 {
     auto *job = static_cast<std::shared_ptr<Job> *>(context)->get();
     return job->event ? spyre_event_synchronize(static_cast<spyre_event *>(job->event)) : nullptr;
+}
+
+// On the card's clock an asynchronous job has a stream of its own, behind what comes before it; who
+// waits for it comes behind it.
+constexpr uint32_t kExchangeStream = SPYRE_LOW_STREAMS;
+
+void model(const Comm &comm, Job &job)
+{
+    if (job.card < 0) return;
+    auto card = static_cast<uint32_t>(job.card);
+    uint32_t stream = job.asynchronous ? kExchangeStream : job.stream;
+    uint32_t ranks = spyre_comm_size(comm.handle);
+    bool ok = !job.asynchronous || event_wait(job.event, card, stream);
+    ok = ok && comm_model(card, stream, job.call.kind, ranks, job.bytes(ranks));
+    if (!ok || (job.asynchronous && !event_record(&job.modelled, card, stream))) glue_throw();
 }
 
 // Copies of an asynchronous job are made on another thread, so their stream is waited for.
@@ -304,6 +331,8 @@ struct OneWork final : c10d::Work {
         }
         check(error);
         if (job->failure) std::rethrow_exception(job->failure);
+        auto card = static_cast<uint32_t>(job->card);
+        if (job->modelled && !event_wait(job->modelled, card, stream_current(card))) glue_throw();
         return true;
     }
     void abort() override { spyre_comm_abort(comm->handle, "Work.abort() was called"); }
@@ -397,6 +426,7 @@ c10::intrusive_ptr<c10d::Work> launch(const std::shared_ptr<Comm> &comm,
     }
     if (ended) context.release();       // end() has it, or will
     check(error);
+    model(*comm, *job);
     if (!asynchronous) job->finish();
     return c10::make_intrusive<OneWork>(type, comm, job, request);
 }

@@ -58,6 +58,7 @@ struct Job {
     // What all ranks must agree about beside the count, and messages say.
     void describe(const at::Tensor &tensor, bool sizes);
 
+    int64_t bytes(uint32_t ranks) const;  // that spyre_exchange() counts
     void finish();                      // copies back, on the streams of the caller
 
     spyre_comm_call call{};
@@ -66,6 +67,7 @@ struct Job {
     int card = -1;
     uint32_t stream = 0;
     void *event = nullptr;              // of what comes before
+    void *modelled = nullptr;           // of an asynchronous one's end on the virtual clock
     std::exception_ptr failure;
     bool asynchronous = false;
     c10::intrusive_ptr<c10::ivalue::Future> future;

@@ -69,6 +69,8 @@ bool comm_is_direct(const void *tensor);
 // The card's memory of such a tensor, and its bytes; null and 0 for one without elements. The
 // storage stays where it is from then on.
 bool comm_map(const void *tensor, bool writes, void **out_pointer, uint64_t *out_bytes);
+// Puts an exchange on the virtual clock of a stream: spyre_exchange().
+bool comm_model(uint32_t card, uint32_t stream, int kind, uint32_t ranks, int64_t bytes);
 // Records an error of the library as this thread's; frees it.
 void comm_fail(spyre_status error);
 

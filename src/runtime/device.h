@@ -32,6 +32,7 @@ typedef enum {
     CLOCK_COMPUTE,
     CLOCK_TO_CARD,
     CLOCK_TO_HOST,
+    CLOCK_EXCHANGE,
     CLOCK_COUNT,
 } clock_resource;
 

@@ -194,6 +194,7 @@ static void add_launch(spyre_metrics *now, const card_counters *work)
 
 static void add_transfer(spyre_metrics *now, spyre_activity_kind kind, int64_t bytes)
 {
+    if (kind == SPYRE_ACTIVITY_EXCHANGE) return;    // the file knows nothing of other cards
     bool writes = kind != SPYRE_ACTIVITY_COPY_TO_HOST;
     bool reads = kind == SPYRE_ACTIVITY_COPY_TO_HOST || kind == SPYRE_ACTIVITY_COPY_ON_CARD;
     if (writes) now->memory_written_bytes += bytes;

@@ -6,6 +6,7 @@ import torch
 import torch.distributed as dist
 import torch_spyre
 from rank_processes import run_ranks
+from torch.profiler import ProfilerActivity, profile
 
 DTYPES = (
     torch.float16,
@@ -215,6 +216,22 @@ def work_behind_the_caller(rank, size):
     assert torch.equal(x.cpu(), numbers((400, 64), 0) * size)
 
 
+def be_in_profiles(rank, size):
+    x, weight = on_card((1024, 1024), rank), on_card((1024, 1024), rank)
+    torch.spyre.synchronize()
+    activities = [ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]
+    with profile(activities=activities) as profiled:
+        work = dist.all_reduce(x, async_op=True)
+        product = weight @ weight
+        work.wait()
+        torch.spyre.synchronize()
+    assert product.shape == x.shape
+    exchanges = [e for e in profiled.events() if e.name == "all_reduce"]
+    assert len(exchanges) == 1
+    modelled_us = 2 * (size - 1) * (2 + x.nbytes / size / 63015)
+    assert exchanges[0].device_time == pytest.approx(modelled_us, rel=0.01)
+
+
 def use_parts_of_the_group(rank, size):
     pair = dist.new_group([0, 1])
     if rank < 2:
@@ -244,3 +261,7 @@ def test_moves():
 
 def test_messages_views_and_groups():
     run_ranks(3, send_and_receive, take_views, work_behind_the_caller, use_parts_of_the_group)
+
+
+def test_exchanges_have_modelled_time():
+    run_ranks(2, be_in_profiles)

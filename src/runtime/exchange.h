@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RUNTIME_EXCHANGE_H
+#define RUNTIME_EXCHANGE_H
+
+#include "spyre/comm.h"
+
+// Microseconds of the card for an exchange of `bytes`, those of `count` in spyre_comm_kind.
+double exchange_us(spyre_comm_kind kind, uint32_t ranks, double bytes);
+
+#endif
