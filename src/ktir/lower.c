@@ -112,12 +112,13 @@ static spyre_status begin_arguments(lowering *w)
     for (uint32_t a = 0; a < body->argument_count; a++)
         w->memory_of[a] = call->arguments[a].is_memory ? (int32_t)count++ : LOWERING_NO_MEMORY;
     w->first_placed = count;
-    int64_t *bytes = ARENA_NEW(w->memory, int64_t, count + call->placed_count + 1);
+    int64_t *bytes = ARENA_NEW(w->memory, int64_t, count + call->placed_count + 2);
     TRY_ALLOC(bytes);
     for (uint32_t a = 0; a < body->argument_count; a++)
         if (w->memory_of[a] >= 0) bytes[w->memory_of[a]] = call->arguments[a].byte_count;
     for (uint32_t p = 0; p < call->placed_count; p++)
         bytes[count + p] = call->placed[p].byte_count;
+    bytes[count + call->placed_count] = LOWER_COUNTED * (int64_t)sizeof(int32_t);
     w->program->arg_count = count + call->placed_count;
     w->program->arg_bytes = bytes;
     return NULL;
@@ -174,6 +175,7 @@ spyre_status ktir_lower(const ktir_module *m, const ktir_lowering *call, arena *
     TRY(begin_arguments(w));
     TRY(find_last_uses(w));
     for (uint32_t first = 0; first < w->tiles; first += ISA_CORES) TRY(lower_wave(w, first));
+    w->program->arg_count += w->counts;
     *out_program = w->program;
     return VEC_PUSH(memory, &w->program->code, (isa_instruction){.opcode = ISA_HALT});
 }

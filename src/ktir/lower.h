@@ -10,6 +10,8 @@
 #include "isa/isa.h"
 #include "ktir/run.h"
 
+enum { LOWER_COUNTED = 1 << 16 };
+
 typedef struct {
     const ktir_function *function;
     uint32_t grid_rank;
@@ -19,8 +21,9 @@ typedef struct {
     const ktir_placed *placed;
 } ktir_lowering;
 
-// The program lives in `memory`; its argument k is the k-th parameter that is memory. What the card
-// has no instruction for, or no room, is SPYRE_UNSUPPORTED with file, line, column and operation; a
+// The program lives in `memory`; its argument k is the k-th parameter that is memory. When it has
+// one more, that one holds the int32 numbers 0 .. LOWER_COUNTED - 1. What the card has no
+// instruction for, or no room, is SPYRE_UNSUPPORTED with file, line, column and operation; a
 // kernel that runs off a view is SPYRE_DEVICE_FAULT.
 SPYRE_MUST_CHECK spyre_status ktir_lower(const ktir_module *m, const ktir_lowering *lowering,
                                          arena *memory, isa_program **out_program);

@@ -103,9 +103,10 @@ static spyre_status hand_on(lowering *w, const loop *l)
         held[n] = *from->tensor;
         bool in_place = !held[n].is_constant && held[n].offset == to->tensor->offset;
         if (in_place || count == 1 || held[n].is_constant) continue;
-        TRY(lower_scratch(w, l->yield, held[n].format, held[n].rank, held[n].size,
-                          lower_number(w, l->yield), &held[n]));
-        TRY(lower_copy(w, l->yield, &held[n], from->tensor));
+        const lowered_tensor *t = from->tensor;
+        TRY(lower_scratch(w, l->yield, t->format, t->rank, t->size, lower_number(w, l->yield),
+                          &held[n]));
+        TRY(lower_copy(w, l->yield, &held[n], t));
     }
     for (uint32_t n = 0; n < count; n++) {
         const lowered_tensor *to = w->cells[l->body->first_argument + 1 + n].tensor;

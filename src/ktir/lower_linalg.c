@@ -226,38 +226,92 @@ static spyre_status bind(lowering *w, const ktir_op *op, uint32_t n, uint32_t ra
     return NULL;
 }
 
+// What the card computes of integers that are not negative, in fp64 and back.
+static opfunc natural_function(ktir_integer integer)
+{
+    switch ((int)integer) {
+    case KTIR_INTEGER_ADD: return OPFUNC_ADD;
+    case KTIR_INTEGER_MUL: return OPFUNC_MUL;
+    case KTIR_INTEGER_DIV: case KTIR_INTEGER_UDIV: case KTIR_INTEGER_FLOORDIV:
+        return OPFUNC_FLOORDIV;
+    case KTIR_INTEGER_REM: case KTIR_INTEGER_UREM: return OPFUNC_REMAINDER;
+    case KTIR_INTEGER_MAX: case KTIR_INTEGER_UMAX: return OPFUNC_MAXIMUM;
+    case KTIR_INTEGER_MIN: case KTIR_INTEGER_UMIN: return OPFUNC_MINIMUM;
+    default: return OPFUNC_NONE;
+    }
+}
+
+static opfunc point_function(const lowering *w, const ktir_op *op)
+{
+    const ktir_op_info *info = ktir_op_describe(op->opcode);
+    bool casts = op->opcode == KTIR_OP_EXTF || op->opcode == KTIR_OP_TRUNCF ||
+                 op->opcode == KTIR_OP_SITOFP || op->opcode == KTIR_OP_INDEX_CAST;
+    if (info->form == KTIR_FORM_SELECT) return OPFUNC_WHERE3;
+    if (info->form == KTIR_FORM_COMPARE)
+        return ktir_predicates[ktir_number(w->m, op, KTIR_KEY_PREDICATE, 0)].relation;
+    if (info->form == KTIR_FORM_CAST) return casts ? OPFUNC_IDENTITY : OPFUNC_NONE;
+    return info->integer == KTIR_INTEGER_NONE ? info->op : natural_function(info->integer);
+}
+
+// Operand n of an operation of the region; numbers of the cores become elements.
+static spyre_status point_operand(lowering *w, const ktir_op *op, const ktir_op *inner, uint32_t n,
+                                  lowered_tensor *made, const lowered_tensor **out)
+{
+    const lowered_cell *cell = lower_operand(w, inner, n);
+    bool integers = !ktir_element_describe(ktir_operand_type(w->m, inner, n)->element)->is_float;
+    *out = cell->tensor;
+    if (!cell->tensor) {
+        TRY(lower_number_tensor(w, op, cell->index, made));
+        *out = made;
+    }
+    bool condition = ktir_operand_type(w->m, inner, n)->element == KTIR_I1;
+    if (!integers || condition || (*out)->is_natural) return NULL;
+    return LOWER_NO(w, inner, "integers that may be negative");
+}
+
+static bool all_numbers(const lowering *w, const ktir_op *op)
+{
+    for (uint32_t n = 0; n < op->operand_count; n++)
+        if (!lower_operand(w, op, n)->index) return false;
+    return op->operand_count;
+}
+
+static spyre_status count_points(lowering *w, const ktir_op *op, const ktir_op *inner,
+                                 uint32_t rank, const int64_t *extent)
+{
+    int64_t dim = ktir_number(w->m, inner, KTIR_KEY_VALUE, 0);
+    lowered_tensor *t = ARENA_NEW(w->memory, lowered_tensor, 1);
+    TRY_ALLOC(t);
+    if (dim < 0 || dim >= rank) return LOWER_NO(w, inner, "there is no dim %lld", (long long)dim);
+    w->cells[inner->first_result].tensor = t;
+    return lower_count_along(w, op, lower_number(w, op), rank, extent, (uint32_t)dim, t);
+}
+
 // An operation of the region, for all points.
 static spyre_status point_op(lowering *w, const ktir_op *op, const ktir_op *inner, uint32_t rank,
                              const int64_t *extent)
 {
     const ktir_op_info *info = ktir_op_describe(inner->opcode);
     const lowered_tensor *inputs[3];
-    bool done;
-    if (info->form == KTIR_FORM_LINALG_INDEX)
-        return LOWER_NO(w, inner, "the card has no numbers of elements");
+    lowered_tensor made[3], *out;
+    bool done = true;
+    if (info->form == KTIR_FORM_LINALG_INDEX) return count_points(w, op, inner, rank, extent);
     if (info->form > KTIR_FORM_CAST) return LOWER_NO(w, inner, "it is no operation on elements");
-    TRY(lower_indices(w, inner, &done));
-    if (done) return NULL;
-    if (info->form == KTIR_FORM_CONSTANT) return lower_arith(w, inner);
-    opfunc function = info->form == KTIR_FORM_SELECT ? OPFUNC_WHERE3
-                      : info->form == KTIR_FORM_CAST ? OPFUNC_IDENTITY : info->op;
-    if (info->form == KTIR_FORM_COMPARE) {
-        const ktir_predicate *p = &ktir_predicates[ktir_number(w->m, inner, KTIR_KEY_PREDICATE, 0)];
-        function = p->of_floats ? p->relation : OPFUNC_NONE;
+    if (info->form == KTIR_FORM_CONSTANT || all_numbers(w, inner)) {
+        TRY(lower_indices(w, inner, &done));
+        return done ? NULL : lower_arith(w, inner);
     }
-    bool exact = info->form != KTIR_FORM_CAST || inner->opcode == KTIR_OP_EXTF ||
-                 inner->opcode == KTIR_OP_TRUNCF;
-    if (function == OPFUNC_NONE || !exact || inner->operand_count > 3)
+    opfunc function = point_function(w, inner);
+    if (function == OPFUNC_NONE || inner->operand_count > 3)
         return LOWER_NO(w, inner, "the card has no opfunc for it");
-    for (uint32_t n = 0; n < inner->operand_count; n++) {
-        inputs[n] = lower_operand(w, inner, n)->tensor;
-        if (!inputs[n]) return LOWER_NO(w, inner, "a number of the cores among elements");
-    }
-    lowered_tensor *out;
-    uint32_t last = lower_number(w, op);
-    uint32_t value = inner->first_result;
+    for (uint32_t n = 0; n < inner->operand_count; n++)
+        TRY(point_operand(w, op, inner, n, &made[n], &inputs[n]));
+    uint32_t value = inner->first_result, last = lower_number(w, op);
+    ktir_element element = ktir_result_type(w->m, inner)->element;
     if (w->last_use[value] < last) w->last_use[value] = last;
-    TRY(lower_new(w, op, value, ktir_result_type(w->m, inner)->element, rank, extent, &out));
+    bool natural = !ktir_element_describe(element)->is_float && element != KTIR_I1;
+    TRY(lower_new(w, op, value, natural ? KTIR_I32 : element, rank, extent, &out));
+    out->is_natural = natural;
     return lower_vector(w, inner, function, out, inputs, inner->operand_count);
 }
 

@@ -68,8 +68,8 @@ static spyre_status memory_view(lowering *w, const ktir_op *op, view *v)
 }
 
 // Parts that lie as one view would: same memory, same strides, the distance that their coordinates
-// have.
-static spyre_status join_part(lowering *w, const ktir_op *op, view *whole, const view *part)
+// have. False when they do not.
+static bool join_part(const lowering *w, view *whole, const view *part)
 {
     bool same = whole->argument == part->argument;
     int64_t shift = 0;
@@ -79,7 +79,7 @@ static spyre_status join_part(lowering *w, const ktir_op *op, view *whole, const
     }
     for (uint32_t c = 0; c < ISA_CORES; c++)
         if (w->active >> c & 1) same = same && part->first.at[c] - whole->first.at[c] == shift;
-    if (!same) return LOWER_NO(w, op, "parts that do not lie side by side in one memory");
+    if (!same) return false;
     for (uint32_t d = 0; d < whole->rank; d++) {
         int64_t low = whole->origin[d] < part->origin[d] ? whole->origin[d] : part->origin[d];
         int64_t high = whole->origin[d] + whole->size[d], other = part->origin[d] + part->size[d];
@@ -89,7 +89,7 @@ static spyre_status join_part(lowering *w, const ktir_op *op, view *whole, const
         whole->origin[d] = low;
         whole->size[d] = high - low;
     }
-    return NULL;
+    return true;
 }
 
 static spyre_status set_origin(lowering *w, const ktir_op *op, view *v)
@@ -104,22 +104,51 @@ static spyre_status set_origin(lowering *w, const ktir_op *op, view *v)
     return LOWER_NO(w, op, "a part whose coordinate_set is no box");
 }
 
+static const ktir_op *maker_of(const lowering *w, const ktir_op *op, uint32_t n)
+{
+    return &w->m->ops.items[w->m->values.items[ktir_operand(w->m, op, n)].definition];
+}
+
+// The view that operand n is; of a distributed one, when its parts do not join, the first `count`.
+enum { MOST_PARTS = 32 };
+typedef struct {
+    uint32_t count;
+    view part[MOST_PARTS];
+} views;
+
+static spyre_status parts_of(lowering *w, const ktir_op *maker, views *out)
+{
+    bool joins = true;
+    if (maker->operand_count > MOST_PARTS)
+        return LOWER_NO(w, maker, "more than %d parts", MOST_PARTS);
+    for (uint32_t p = 0; p < maker->operand_count; p++) {
+        TRY(memory_view(w, maker_of(w, maker, p), &out->part[p]));
+        TRY(set_origin(w, maker, &out->part[p]));
+    }
+    view whole = out->part[0];
+    for (uint32_t p = 1; p < maker->operand_count && joins; p++)
+        joins = join_part(w, &whole, &out->part[p]);
+    out->count = joins ? 1 : maker->operand_count;
+    if (joins) out->part[0] = whole;
+    return NULL;
+}
+
+static spyre_status views_of(lowering *w, const ktir_op *op, uint32_t n, views *out)
+{
+    const ktir_op *maker = maker_of(w, op, n);
+    out->count = 1;
+    if (maker->opcode == KTIR_OP_MEMORY_VIEW) return memory_view(w, maker, &out->part[0]);
+    if (maker->opcode == KTIR_OP_SUBVIEW) return LOWER_NO(w, maker, "a view of a view");
+    return parts_of(w, maker, out);
+}
+
 static spyre_status view_of(lowering *w, const ktir_op *op, uint32_t n, view *v)
 {
-    const ktir_module *m = w->m;
-    const ktir_op *maker = &m->ops.items[m->values.items[ktir_operand(m, op, n)].definition];
-    if (maker->opcode == KTIR_OP_MEMORY_VIEW) return memory_view(w, maker, v);
-    if (maker->opcode == KTIR_OP_SUBVIEW)
-        return LOWER_NO(w, maker, "a view of a view");
-    for (uint32_t p = 0; p < maker->operand_count; p++) {
-        view part;
-        uint32_t value = ktir_operand(m, maker, p);
-        TRY(memory_view(w, &m->ops.items[m->values.items[value].definition], &part));
-        TRY(set_origin(w, maker, &part));
-        if (p) TRY(join_part(w, maker, v, &part));
-        else *v = part;
-    }
-    return NULL;
+    views all;
+    TRY(views_of(w, op, n, &all));
+    *v = all.part[0];
+    if (all.count == 1) return NULL;
+    return LOWER_NO(w, op, "parts that do not lie side by side in one memory");
 }
 
 // --- Access tiles
@@ -356,9 +385,70 @@ static spyre_status gather_load(lowering *w, const ktir_op *op, access *a, const
 
 // --- Load and store
 
-static const ktir_op *maker_of(const lowering *w, const ktir_op *op, uint32_t n)
+// One instruction for the part of the tile that lies in `v`; *out_count elements.
+static spyre_status move_part(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
+                              const int64_t *base, const lowered_tensor *t, int64_t *out_count)
 {
-    return &w->m->ops.items[w->m->values.items[ktir_operand(w->m, op, n)].definition];
+    const view *v = &a->v;
+    lowered_tensor part = *t;
+    a->address = v->first;
+    *out_count = 1;
+    for (uint32_t k = 0; k < a->rank; k++) {
+        uint32_t d = a->permutation[k];
+        int64_t low = base[d] + a->least[k], from = low, to = low + a->extent[k] - 1;
+        if (from < v->origin[d]) from = v->origin[d];
+        if (to >= v->origin[d] + v->size[d]) to = v->origin[d] + v->size[d] - 1;
+        if (from > to) {
+            *out_count = 0;
+            return NULL;
+        }
+        part.size[k] = to - from + 1;
+        part.offset += (from - low) * t->stride[k];
+        a->stride[k] = v->stride[d] * v->element;
+        for (uint32_t c = 0; c < ISA_CORES; c++)
+            a->address.at[c] += (from - v->origin[d]) * a->stride[k];
+        *out_count *= part.size[k];
+    }
+    return move(w, op, opcode, a, &part);
+}
+
+// A tile over several parts: where it begins is known and the same on all cores.
+static spyre_status move_parts(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
+                               const views *all, const lowered_tensor *t)
+{
+    const ktir_map *map = ktir_find(w->m, a->op, KTIR_KEY_SUBSCRIPTS)->map;
+    int64_t base[KTIR_MOST_RANK], none[KTIR_MOST_NAMES], wanted = 1, moved = 0;
+    if (ktir_find(w->m, a->op, KTIR_KEY_BASE_MAP)) return LOWER_NO(w, a->op, "a base_map");
+    for (uint32_t d = 0; d < a->rank; d++) {
+        lowered_index x;
+        TRY(subscript(w, a, map->results[d], 0, &x, none));
+        wanted *= t->size[d];
+        if (lower_uniform(w, &x, &base[d])) continue;
+        w->wants_unroll = true;
+        return LOWER_NO(w, a->op, "another place in parts of memory for every core");
+    }
+    for (uint32_t p = 0; p < all->count; p++) {
+        int64_t count;
+        a->v = all->part[p];
+        TRY(move_part(w, op, opcode, a, base, t, &count));
+        moved += count;
+    }
+    if (moved == wanted) return NULL;
+    return ktir_error(w->m, a->op, SPYRE_DEVICE_FAULT,
+                      "%lld of its %lld coordinates are in the parts of the view",
+                      (long long)moved, (long long)wanted);
+}
+
+static spyre_status move_tile(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
+                              const lowered_tensor *t)
+{
+    views all;
+    TRY(views_of(w, a->op, 0, &all));
+    TRY(points_of(w, t, a));
+    a->v = all.part[0];
+    if (all.count > 1) return move_parts(w, op, opcode, a, &all, t);
+    TRY(direct(w, a));
+    return move(w, op, opcode, a, t);
 }
 
 spyre_status lower_load(lowering *w, const ktir_op *op)
@@ -372,12 +462,11 @@ spyre_status lower_load(lowering *w, const ktir_op *op)
         if (size[d] == KTIR_DYNAMIC) size[d] = ktir_operand_type(w->m, op, 0)->size[d];
         if (size[d] == KTIR_DYNAMIC) return LOWER_NO(w, op, "a tile of unknown size");
     }
-    TRY(view_of(w, a.op, 0, &a.v));
     TRY(lower_new(w, op, op->first_result, type->element, type->rank, size, &t));
+    if (a.op->opcode != KTIR_OP_INDIRECT_TILE) return move_tile(w, op, ISA_LOAD, &a, t);
+    TRY(view_of(w, a.op, 0, &a.v));
     TRY(points_of(w, t, &a));
-    if (a.op->opcode == KTIR_OP_INDIRECT_TILE) return gather_load(w, op, &a, t);
-    TRY(direct(w, &a));
-    return move(w, op, ISA_LOAD, &a, t);
+    return gather_load(w, op, &a, t);
 }
 
 spyre_status lower_store(lowering *w, const ktir_op *op)
@@ -387,8 +476,5 @@ spyre_status lower_store(lowering *w, const ktir_op *op)
     if (a.op->opcode == KTIR_OP_INDIRECT_TILE)
         return LOWER_NO(w, op, "the card has no scatter");
     TRY(lower_in_lx(w, op, lower_operand(w, op, 0)->tensor, &t));
-    TRY(view_of(w, a.op, 0, &a.v));
-    TRY(points_of(w, &t, &a));
-    TRY(direct(w, &a));
-    return move(w, op, ISA_STORE, &a, &t);
+    return move_tile(w, op, ISA_STORE, &a, &t);
 }

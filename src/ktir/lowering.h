@@ -24,6 +24,7 @@ typedef struct {
 typedef struct {
     bool is_constant;
     double value;
+    bool is_natural;                    // integers, none of them negative
     spyre_format format;
     ktir_element element;
     int64_t offset;                     // byte of LX
@@ -68,6 +69,7 @@ typedef struct lowering {
     isa_queue last_queue;               // of the last instruction in it; ISA_QUEUE_SEQ: none
     lowered_heap heap;
     bool wants_break, wants_unroll;     // why a rolled loop could not be
+    bool counts;                        // the program's last argument holds 0, 1, ..
     spyre_status (*op)(struct lowering *w, uint32_t number);
 } lowering;
 
@@ -142,6 +144,16 @@ SPYRE_MUST_CHECK spyre_status lower_result(lowering *w, const ktir_op *op, ktir_
                                            uint32_t rank, const int64_t *size,
                                            lowered_tensor **out);
 void lower_set_tensor(lowering *w, uint32_t value, lowered_tensor *t);
+
+// --- Numbers as elements (lower_count.c)
+
+// A number of every core as one int32 in LX: loaded from the memory that holds 0, 1, ..
+SPYRE_MUST_CHECK spyre_status lower_number_tensor(lowering *w, const ktir_op *op,
+                                                  const lowered_index *x, lowered_tensor *out);
+// The index along dim `dim` of a space, as int32: what linalg.index gives.
+SPYRE_MUST_CHECK spyre_status lower_count_along(lowering *w, const ktir_op *op, uint32_t last,
+                                                uint32_t rank, const int64_t *extent,
+                                                uint32_t dim, lowered_tensor *out);
 
 // --- Operations, by file
 

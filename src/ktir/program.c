@@ -15,6 +15,7 @@ struct spyre_ktir_program {
     isa_program *program;
     job *job;
     const spyre_kernel_counters *counters;
+    uint32_t memory_count;              // parameters that are memory of all compute tiles
     uint32_t parameter_count;           // of the function
     ktir_parameter *parameters;
     int32_t *argument_of;               // the program's argument of a parameter, or -1
@@ -58,6 +59,7 @@ static spyre_status describe_call(spyre_ktir_program *program, const ktir_parame
     }
     call->arguments = arguments;
     call->placed = placed;
+    program->memory_count = next;
     return NULL;
 }
 
@@ -70,6 +72,13 @@ static spyre_status make_job(spyre_ktir_program *program, const char *name)
     for (uint32_t a = 0; a < count; a++)
         arguments[a] = (job_argument){.kind = JOB_INPUT, .index = a,
                                       .bytes = program->program->arg_bytes[a]};
+    if (count > program->memory_count) {
+        int32_t *numbers = ARENA_NEW(program->memory, int32_t, LOWER_COUNTED);
+        TRY_ALLOC(numbers);
+        for (int32_t n = 0; n < LOWER_COUNTED; n++) numbers[n] = n;
+        arguments[count - 1] = (job_argument){.kind = JOB_CONSTANTS, .data = numbers,
+                                              .bytes = LOWER_COUNTED * sizeof *numbers};
+    }
     const job_plan plan = {.program = program->program, .argument_count = count,
                            .arguments = arguments, .name = name, .forgets_lx = true};
     TRY(job_create(&plan, &program->job));
@@ -130,7 +139,7 @@ const spyre_kernel_counters *spyre_ktir_program_counters(const spyre_ktir_progra
 
 uint32_t spyre_ktir_program_argument_count(const spyre_ktir_program *program)
 {
-    return program->program->arg_count;
+    return program->memory_count;
 }
 
 spyre_status spyre_ktir_launch(spyre_context *context, uint32_t card_id, uint32_t stream_id,
@@ -232,7 +241,7 @@ spyre_status spyre_ktir_program_run(spyre_context *context, uint32_t card_id,
                                     const spyre_ktir_program *program,
                                     const spyre_ktir_value *values)
 {
-    uint32_t count = program->program->arg_count;
+    uint32_t count = program->memory_count;
     run r = {.context = context, .card = card_id, .program = program, .values = values};
     r.addresses = calloc(count + 1u, sizeof *r.addresses);
     TRY_ALLOC(r.addresses);

@@ -275,7 +275,7 @@ static void run__faults(void **state)
         text source = {0};
         spyre_ktir *kernel;
         float x[256] = {0};
-        spyre_ktir_value values[] = {array(x, sizeof x), {.integer = 3}};
+        spyre_ktir_value values[8] = {array(x, sizeof x), {.integer = 3}};   // then views
         text_printf(&source, "%s%sreturn\n} }\n", head, faults[i].body);
         assert_ok(spyre_ktir_parse(source.bytes, "f.mlir", &kernel));
         assert_error(spyre_ktir_interpret(kernel,
