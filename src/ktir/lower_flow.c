@@ -311,6 +311,59 @@ spyre_status lower_for(lowering *w, const ktir_op *op)
     return set_active(w, op, all);
 }
 
+// --- scf.forall, scf.parallel: one iteration after the other
+
+static spyre_status nest_bound(lowering *w, const ktir_op *op, uint32_t n, int64_t *out)
+{
+    const lowered_index *x = lower_operand(w, op, n)->index;
+    if (x && lower_uniform(w, x, out)) return NULL;
+    w->wants_unroll = true;
+    return LOWER_NO(w, op, "a bound that differs between cores or iterations");
+}
+
+// First, step and number of iterations along a dim.
+static spyre_status nest_dim(lowering *w, const ktir_op *op, uint32_t dims, uint32_t d,
+                             int64_t *first, int64_t *step, int64_t *trips)
+{
+    int64_t end;
+    *first = 0;
+    *step = 1;
+    if (op->opcode == KTIR_OP_PARALLEL) {
+        TRY(nest_bound(w, op, d, first));
+        TRY(nest_bound(w, op, 2 * dims + d, step));
+    }
+    TRY(nest_bound(w, op, op->opcode == KTIR_OP_PARALLEL ? dims + d : d, &end));
+    if (*step < 1)
+        return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "step %lld: the loop never ends",
+                          (long long)*step);
+    if (*first < -INT32_MAX || end > INT32_MAX) return LOWER_NO(w, op, "bounds beyond 31 bits");
+    *trips = *first < end ? (end - *first + *step - 1) / *step : 0;
+    return NULL;
+}
+
+spyre_status lower_nest(lowering *w, const ktir_op *op)
+{
+    const ktir_region *region = ktir_op_region(w->m, op, 0);
+    uint32_t dims = region->argument_count;
+    int64_t first[KTIR_MOST_RANK], step[KTIR_MOST_RANK], trips[KTIR_MOST_RANK], count = 1;
+    if (op->result_count) return LOWER_NO(w, op, "a nest that reduces");
+    for (uint32_t d = 0; d < dims; d++) {
+        TRY(nest_dim(w, op, dims, d, &first[d], &step[d], &trips[d]));
+        if (__builtin_mul_overflow(count, trips[d], &count) || count > LOWERING_MOST_UNROLLED)
+            return LOWER_NO(w, op, "more than %d iterations", LOWERING_MOST_UNROLLED);
+    }
+    for (int64_t n = 0; n < count; n++) {
+        int64_t rest = n;
+        for (uint32_t d = dims; d-- > 0; rest /= trips[d]) {
+            lowered_index *x = lower_index_of(w, first[d] + rest % trips[d] * step[d]);
+            TRY_ALLOC(x);
+            w->cells[region->first_argument + d].index = x;
+        }
+        TRY(lower_region(w, region));
+    }
+    return NULL;
+}
+
 // --- scf.if
 
 static spyre_status branch(lowering *w, const ktir_op *op, uint32_t region, uint32_t cores)

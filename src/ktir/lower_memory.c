@@ -67,6 +67,32 @@ static spyre_status memory_view(lowering *w, const ktir_op *op, view *v)
     return place_of(w, op, v);
 }
 
+// An entry of a slice: a number that is the same on all cores.
+static spyre_status subview(lowering *w, const ktir_op *op, view *v)
+{
+    static const ktir_key keys[] = {KTIR_KEY_OFFSETS, KTIR_KEY_SIZES, KTIR_KEY_STRIDES};
+    int64_t numbers[3][KTIR_MOST_RANK];
+    uint32_t next = 1;
+    for (uint32_t k = 0; k < 3; k++)
+        for (uint32_t d = 0; d < v->rank; d++)
+            TRY(number_at(w, op, keys[k], d, &next, &numbers[k][d]));
+    for (uint32_t d = 0; d < v->rank; d++) {
+        int64_t offset = numbers[0][d], size = numbers[1][d], stride = numbers[2][d];
+        if (offset < 0 || size < 1 || stride < 1 || offset >= v->size[d] ||
+            (v->size[d] - 1 - offset) / stride < size - 1)
+            return ktir_error(w->m, op, SPYRE_DEVICE_FAULT,
+                              "offset %lld, size %lld, stride %lld run off dim %u, which has %lld",
+                              (long long)offset, (long long)size, (long long)stride, d,
+                              (long long)v->size[d]);
+        for (uint32_t c = 0; c < ISA_CORES; c++)
+            v->first.at[c] += offset * v->stride[d] * v->element;
+        v->size[d] = size;
+        v->stride[d] *= stride;
+    }
+    v->op = op;
+    return NULL;
+}
+
 // Parts that lie as one view would: same memory, same strides, the distance that their coordinates
 // have. False when they do not.
 static bool join_part(const lowering *w, view *whole, const view *part)
@@ -110,7 +136,7 @@ static const ktir_op *maker_of(const lowering *w, const ktir_op *op, uint32_t n)
 }
 
 // The view that operand n is; of a distributed one, when its parts do not join, the first `count`.
-enum { MOST_PARTS = 32 };
+enum { MOST_PARTS = 32, MOST_SLICES = 16 };
 typedef struct {
     uint32_t count;
     view part[MOST_PARTS];
@@ -138,8 +164,17 @@ static spyre_status views_of(lowering *w, const ktir_op *op, uint32_t n, views *
     const ktir_op *maker = maker_of(w, op, n);
     out->count = 1;
     if (maker->opcode == KTIR_OP_MEMORY_VIEW) return memory_view(w, maker, &out->part[0]);
-    if (maker->opcode == KTIR_OP_SUBVIEW) return LOWER_NO(w, maker, "a view of a view");
-    return parts_of(w, maker, out);
+    if (maker->opcode == KTIR_OP_DISTRIBUTED_VIEW) return parts_of(w, maker, out);
+    const ktir_op *slices[MOST_SLICES];
+    uint32_t count = 0;
+    for (; maker->opcode == KTIR_OP_SUBVIEW; maker = maker_of(w, maker, 0)) {
+        if (count == MOST_SLICES) return LOWER_NO(w, maker, "a view of more views");
+        slices[count++] = maker;
+    }
+    if (maker->opcode != KTIR_OP_MEMORY_VIEW) return LOWER_NO(w, maker, "parts of parts");
+    TRY(memory_view(w, maker, &out->part[0]));
+    while (count-- > 0) TRY(subview(w, slices[count], &out->part[0]));
+    return NULL;
 }
 
 static spyre_status view_of(lowering *w, const ktir_op *op, uint32_t n, view *v)
@@ -232,16 +267,33 @@ static void advance(access *a, const lowered_index *x, int64_t bytes, int64_t sh
     for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++) a->address.loop[n] += x->loop[n] * bytes;
 }
 
-static spyre_status direct(lowering *w, access *a)
+// The base coordinate along dim d: the subscript, or the base_map of all subscripts.
+static spyre_status base_of(lowering *w, const access *a, uint32_t d, lowered_index *out)
 {
     const ktir_map *map = ktir_find(w->m, a->op, KTIR_KEY_SUBSCRIPTS)->map;
-    if (ktir_find(w->m, a->op, KTIR_KEY_BASE_MAP)) return LOWER_NO(w, a->op, "a base_map");
+    const ktir_attribute *base = ktir_find(w->m, a->op, KTIR_KEY_BASE_MAP);
+    int64_t none[KTIR_MOST_NAMES], factor[KTIR_MOST_NAMES], constant;
+    if (!base) return subscript(w, a, map->results[d], 0, out, none);
+    if (!ktir_expr_linear(base->map->results[d], factor, &constant))
+        return LOWER_NO(w, a->op, "a base_map that is not linear");
+    *out = (lowered_index){.memory = LOWERING_NO_MEMORY};
+    for (uint32_t c = 0; c < ISA_CORES; c++) out->at[c] = constant;
+    for (uint32_t r = 0; r < map->count; r++) {
+        lowered_index x;
+        TRY(subscript(w, a, map->results[r], 0, &x, none));
+        for (uint32_t c = 0; c < ISA_CORES; c++) out->at[c] += factor[r] * x.at[c];
+        for (uint32_t l = 0; l < ISA_MAX_LOOPS; l++) out->loop[l] += factor[r] * x.loop[l];
+    }
+    return NULL;
+}
+
+static spyre_status direct(lowering *w, access *a)
+{
     a->address = a->v.first;
     for (uint32_t k = 0; k < a->rank; k++) {
         uint32_t d = a->permutation[k];
-        int64_t none[KTIR_MOST_NAMES];
         lowered_index x;
-        TRY(subscript(w, a, map->results[d], 0, &x, none));
+        TRY(base_of(w, a, d, &x));
         TRY(check_bounds(w, a, &x, d, a->least[k], a->least[k] + a->extent[k] - 1));
         a->stride[k] = a->v.stride[d] * a->v.element;
         advance(a, &x, a->stride[k], a->least[k] - a->v.origin[d]);
@@ -416,12 +468,10 @@ static spyre_status move_part(lowering *w, const ktir_op *op, isa_opcode opcode,
 static spyre_status move_parts(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
                                const views *all, const lowered_tensor *t)
 {
-    const ktir_map *map = ktir_find(w->m, a->op, KTIR_KEY_SUBSCRIPTS)->map;
-    int64_t base[KTIR_MOST_RANK], none[KTIR_MOST_NAMES], wanted = 1, moved = 0;
-    if (ktir_find(w->m, a->op, KTIR_KEY_BASE_MAP)) return LOWER_NO(w, a->op, "a base_map");
+    int64_t base[KTIR_MOST_RANK], wanted = 1, moved = 0;
     for (uint32_t d = 0; d < a->rank; d++) {
         lowered_index x;
-        TRY(subscript(w, a, map->results[d], 0, &x, none));
+        TRY(base_of(w, a, d, &x));
         wanted *= t->size[d];
         if (lower_uniform(w, &x, &base[d])) continue;
         w->wants_unroll = true;
