@@ -94,12 +94,9 @@ at::ScalarType combined_dtype(at::ScalarType dtype)
 void check(spyre_status error)
 {
     if (!error) return;
-    if (spyre_status_code(error) == SPYRE_CANCELLED) {
-        comm_fail(error);
-        glue_throw();
-    }
     auto exception = exception_of(error);
-    spyre_status_free(error);
+    comm_fail(error);
+    glue_throw_interruption();
     std::rethrow_exception(exception);
 }
 

@@ -494,10 +494,15 @@ struct OwnError final : torch::PyTorchError {
     PyObject *type = nullptr;
 };
 
-void glue_throw(void)
+void glue_throw_interruption(void)
 {
     void *exception[3];
     if (core_take_interruption(exception)) throw python_error(exception);
+}
+
+void glue_throw(void)
+{
+    glue_throw_interruption();
     if (void *type = core_error_class()) {
         OwnError own;
         own.type = static_cast<PyObject *>(type);

@@ -160,6 +160,8 @@ void glue_settle_new(void *tensor);
 
 // Throws the recorded error, as RuntimeError or OutOfMemoryError in Python.
 GLUE_NORETURN void glue_throw(void);
+// The exception of a signal's handler that ended the wait which has failed, if there is one.
+void glue_throw_interruption(void);
 
 // A new view of a tensor (an at::Tensor *) on the same storage, to be deleted by the caller.
 void *glue_view(const void *tensor, int64_t rank, const int64_t *size, const int64_t *stride,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.distributed on the device: the backend spyreccl, operation by operation."""
 
+from datetime import timedelta
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -247,6 +249,14 @@ def use_parts_of_the_group(rank, size):
         dist.broadcast_object_list(said, src=1, group=everyone, device=torch.device("spyre"))
     assert said == ["something", 7]
     dist.barrier(group=everyone)
+
+
+def test_the_backend_by_torch_spyres_name():
+    backend = torch_spyre._C.createSpyreCCLBackend(dist.HashStore(), 0, 1, timedelta(seconds=9))
+    x = on_card((4,), 3)
+    backend.allreduce([x], dist.AllreduceOptions()).wait()
+    assert backend.name() == "SpyreCCL" and backend.size() == 1
+    assert torch.equal(x.cpu(), numbers((4,), 3))
 
 
 def test_reductions():

@@ -82,7 +82,7 @@ def abort_and_go_on(folder, rank, size):
     join_group(folder, rank, size)
     if rank == 0:
         dist.group.WORLD._get_backend(torch.device("spyre")).abort()
-    with pytest.raises(RuntimeError, match=r"abort\(\) was called"):
+    with pytest.raises(dist.DistBackendError, match=r"abort\(\) was called"):
         dist.all_reduce(card(4))
     dist.destroy_process_group()
     again = os.path.join(folder, "again")

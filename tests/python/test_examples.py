@@ -180,12 +180,27 @@ def test_what_the_device_touches_of_pytorch():
     assert "torch/_dynamo/backends/common.py aot_autograd()" in compiling
 
 
-def test_training_on_two_cards():
+def on_two_cards(name):
+    """What an example prints under torchrun."""
+    launcher = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
     done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone",
-         str(EXAMPLES / "distributed_training.py")],
-        capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+        [sys.executable, *launcher, str(EXAMPLES / f"{name}.py")],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
-    losses = [float(loss) for loss in re.findall(r"step \d: loss (\S+)", done.stdout)]
+    return done.stdout
+
+
+def test_training_on_two_cards():
+    text = on_two_cards("distributed_training")
+    losses = [float(loss) for loss in re.findall(r"step \d: loss (\S+)", text)]
     assert len(losses) == 4 and losses == sorted(losses, reverse=True)
+
+
+def test_generation_on_two_cards():
+    text = on_two_cards("tensor_parallel_generation")
+    one, two = (re.findall(r"\d+", line.split(":")[1]) for line in text.splitlines()[:2])
+    assert one == two and len(one) == 12
+    assert "the same tokens: True" in text
