@@ -5,7 +5,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch_spyre
-from rank_processes import run_ranks
+from rank_processes import join_group, run_processes, run_ranks
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -105,3 +105,19 @@ def test_compiled_collectives():
 
 def test_compiled_tensor_parallel_block():
     run_ranks(2, compile_tensor_parallel)
+
+
+def reduce_on_the_cpu(folder, rank, size):
+    """As foundation-model-stack does: a graph for `sendnn`, tensors and group of the CPU."""
+    join_group(folder, rank, size, backend="gloo")
+    x, weight = data(rank, 4, 64).cpu(), data(99, 64, 64).cpu() / 8
+    for function in (reduce_between_products, gather_rows, reduce_beside_a_product):
+        torch._dynamo.reset()
+        with torch_spyre.fallback("silent"), torch.no_grad():
+            actual = torch.compile(function, backend="sendnn")(x, weight)
+        torch.testing.assert_close(actual, function(x, weight), atol=3e-2, rtol=3e-2)
+    dist.destroy_process_group()
+
+
+def test_a_group_of_the_cpu_gets_copies():
+    assert run_processes(2, reduce_on_the_cpu) == [0, 0]

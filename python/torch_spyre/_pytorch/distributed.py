@@ -27,6 +27,15 @@ def create_backend(store: Store, rank: int, size: int, timeout: timedelta) -> Ba
     return group._get_backend(torch.device(DEVICE_NAME))
 
 
+def moves_cards_tensors(group_name: str) -> bool:
+    """Whether the process group of this name has a backend for the device. One of `gloo` alone does
+    not."""
+    from torch.distributed import distributed_c10d
+
+    group = distributed_c10d._resolve_process_group(group_name)  # type: ignore[attr-defined, arg-type]
+    return DEVICE_NAME in (device.type for device in group._device_types)
+
+
 def register() -> None:
     """Makes the backend known to torch.distributed, as the one of the device."""
     if dist.is_available():

@@ -19,7 +19,7 @@ from ..eager import room
 from ..eager.host import call, in_float32
 from ..report import CompileReport
 from . import handover, integers, scalars
-from .collectives import is_collective
+from .collectives import exchange, is_collective
 from .graph_builder import CASTS, GraphBuilder, scalar_to_card
 from .registered import fallback_ops
 from .segments import Segment, nodes_of, segments_of
@@ -436,16 +436,15 @@ class Program:
             local[value] = local[value].to(self.fakes[value].device)
             return local[value]
 
-        def exchange(node: torch.fx.Node) -> None:
-            op = overload_of(node)
-            args = pytree.tree_map(as_placed, self.resolve(node, list(node.args)))
-            result = op(*args, **{k: self.resolve(node, v) for k, v in node.kwargs.items()})
-            local.update(self._pairs(self.ids[node], result))
-
         def run(node: torch.fx.Node) -> None:
             op = overload_of(node)
             if is_collective(op):
-                exchange(node)
+                args = self.resolve(node, list(node.args))
+                kwargs = {k: self.resolve(node, v) for k, v in node.kwargs.items()}
+                result = exchange(op, args, kwargs, as_placed, to_cpu)
+                for value, tensor in self._pairs(self.ids[node], result):
+                    local[value] = tensor
+                    made_by[value] = node
                 return
             args = pytree.tree_map(to_cpu, self.resolve(node, list(node.args)))
             kwargs = {
