@@ -2,12 +2,13 @@
 """aiu-fms-testing-utils with paged attention on the card against its own run on the CPU. Long: run
 by `make test-serving`."""
 
+import json
 import random
 
 import environment
 import pytest
 import torch
-from environment import ROOT, run
+from environment import ROOT, SERVE, run
 
 environment.need()
 pytestmark = pytest.mark.long
@@ -38,6 +39,73 @@ def test_logits_are_near_those_of_fp32_until_tokens_part_at_a_tie(found):
             best = wanted[-1].topk(2)
             assert best.values[0] - best.values[1] < TIE
             assert int(ours[parted[0]]) == best.indices[1]
+
+
+SCRIPTS = "aiu_fms_testing_utils.scripts"
+OF_CARD = ["--device_type=aiu-senulator", "--default_dtype=fp16"]
+
+
+def words(count, seed):
+    chosen = random.Random(seed)
+    return " ".join(f"w{chosen.randrange(1000)}" for _ in range(count))
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_validation_passes(level, model, tmp_path):
+    prompts = tmp_path / "prompts"
+    prompts.mkdir()
+    (prompts / "0.txt").write_text(words(40, 1))
+    # Of random weights the entropy of a token is about the logarithm of the vocabulary.
+    done = run("-m", f"{SCRIPTS}.validation", *OF_CARD, "--architecture=hf_pretrained",
+               "--model_path", model, "--tokenizer", model, "--unfuse_weights", "--batch_size=1",
+               "--min_pad_length=64", "--max_new_tokens=5", "--prompt_path", prompts,
+               "--compile_dynamic", f"--validation_level={level}", "--logits_loss_threshold=7.5",
+               AIU_WORLD_RANK_0="0", HF_HUB_OFFLINE="1")  # fmt: skip
+    assert "The validation has passed!" in done.stdout
+
+
+@pytest.mark.parametrize("chunk", [0, 128])
+@pytest.mark.parametrize("kind", ["tokens", "metrics"])
+def test_all_programs_of_a_criteria_file_pass(kind, chunk, model, tmp_path):
+    programs = [
+        {"max_batch": 4, "max_tkv": 256, "batch_granularity": 1, "tkv_granularity": 64},
+        {"max_batch": 2, "max_tkv": 512, "batch_granularity": 2, "tkv_granularity": 128},
+    ]
+    (tmp_path / "criteria.json").write_text(json.dumps({"programs": programs}))
+    lengths = [30, 60, 100, 150, 200, 240, 300, 400]
+    said = [{"id": str(n), "conversations": [{"from": "human", "value": words(lengths[n % 8], n)},
+                                             {"from": "gpt", "value": "w1"}]}
+            for n in range(60)]  # fmt: skip
+    (tmp_path / "sharegpt.json").write_text(json.dumps(said))
+    done = run("-m", f"{SCRIPTS}.drive_paged_programs", "--model_variant", model,
+               "--program_criteria_json_path", tmp_path / "criteria.json",
+               "--dataset_path", tmp_path / "sharegpt.json", "--max_new_tokens=4",
+               "--attention_type=paged", "--test_type", kind, "--cross_entropy_threshold=8",
+               "--prefill_chunk_size", str(chunk), AIU_WORLD_RANK_0="0", HF_HUB_OFFLINE="1",
+               VLLM_DT_MAX_CONTEXT_LEN="512", VLLM_DT_MAX_BATCH_SIZE="4",
+               VLLM_DT_MAX_BATCH_TKV_LIMIT="1024")  # fmt: skip
+    assert "all tests passed" in done.stdout
+
+
+def test_an_encoder_has_the_words_of_the_cpu(tmp_path):
+    run(ROOT / "tests/serving/small_roberta.py", tmp_path)
+
+    def found(*options):
+        done = run("-m", f"{SCRIPTS}.run_encoders", "--architecture=hf_pretrained",
+                   "--model_path", tmp_path, "--tokenizer", tmp_path, "--unfuse_weights", *options,
+                   AIU_WORLD_RANK_0="0", HF_HUB_OFFLINE="1")  # fmt: skip
+        return [line for line in done.stdout.splitlines() if " | 0." in line][-5:]
+
+    expected = found("--device_type=cpu", "--default_dtype=fp32")
+    assert len(expected) == 5 and found(*OF_CARD, "--compile") == expected
+
+
+def test_two_ranks_of_a_tensor_parallel_model():
+    """The script checks no number: tests/python/test_compiled_collectives.py does."""
+    script = next(SERVE.glob("lib/*/site-packages/aiu_fms_testing_utils/scripts/small-toy.py"))
+    done = run("-m", "torch.distributed.run", "--nproc-per-node=2", script, "--backend", "aiu",
+               AIU_WORLD_RANK_0="0", AIU_WORLD_RANK_1="1")  # fmt: skip
+    assert "Done" in done.stdout
 
 
 @pytest.mark.parametrize(
