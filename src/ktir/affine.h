@@ -17,6 +17,7 @@ enum {
     KTIR_MOST_RANK = 8,
     KTIR_MOST_NAMES = 24,               // dims and symbols of one map or set
     KTIR_MOST_RESULTS = 16,             // of a map
+    KTIR_MOST_CONSTRAINTS = 64,         // of a set
 };
 
 typedef enum {

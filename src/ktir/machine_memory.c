@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ktdp.load and ktdp.store: the points of an access tile in its order, one element after the other.
+#include <stdlib.h>
 #include <string.h>
 
 #include "ktir/access.h"
@@ -17,12 +18,11 @@ typedef struct {
 } points;
 
 // The bounds of a set that is no box, from its constraints on single dims.
-static bool loose_box(tile *t, const ktir_set *set, int64_t *least, int64_t *most)
+static bool loose_box(const ktir_set *set, int64_t *least, int64_t *most)
 {
+    const ktir_expr *constraints[KTIR_MOST_CONSTRAINTS];
+    bool equal[KTIR_MOST_CONSTRAINTS];
     ktir_set single = *set;
-    const ktir_expr **constraints = ARENA_NEW(t->x->m->memory, const ktir_expr *, set->count + 1);
-    bool *equal = ARENA_NEW(t->x->m->memory, bool, set->count + 1);
-    if (!constraints || !equal) return false;
     single.constraints = constraints;
     single.equal = equal;
     single.count = 0;
@@ -54,7 +54,7 @@ static spyre_status start_points(tile *t, const ktir_op *op, const int64_t *size
     if (set && set->set->symbols) return machine_fault(t, op, "its set has symbols");
     if (set && !ktir_set_box(set->set, NULL, least, most)) {
         p->set = set->set;
-        if (!loose_box(t, set->set, least, most))
+        if (!loose_box(set->set, least, most))
             return machine_fault(t, op, "its set has no bounds");
     }
     for (uint32_t k = 0; k < rank; k++) {
@@ -106,7 +106,7 @@ typedef struct {
     int64_t names[KTIR_MOST_NAMES];
     int64_t base[KTIR_MOST_RANK];       // of a direct tile
     uint32_t rank;                      // of the view
-    access_views *index;                // of index views
+    access_views *index;                // of index views; owned
 } coordinates;
 
 static spyre_status value_of(tile *t, const coordinates *c, uint32_t result, int64_t *out)
@@ -134,7 +134,7 @@ static spyre_status start_coordinates(tile *t, const ktir_op *op, coordinates *c
     }
     if (c->views) {
         uint32_t first = 1 + c->map->dims - c->own, count = op->operand_count - first;
-        c->index = ARENA_NEW(m->memory, access_views, count);
+        c->index = calloc(count + 1u, sizeof *c->index);
         TRY_ALLOC(c->index);
         for (uint32_t v = 0; v < count; v++) TRY(access_view_of(t, op, first + v, &c->index[v]));
         return NULL;
@@ -188,7 +188,6 @@ static spyre_status start(tile *t, const ktir_op *op, uint32_t operand, const in
 {
     const ktir_module *m = t->x->m;
     const ktir_op *maker = &m->ops.items[m->values.items[ktir_operand(m, op, operand)].definition];
-    memset(&a->c, 0, sizeof a->c);
     TRY(start_points(t, maker, sizes, rank, &a->p));
     TRY(start_coordinates(t, maker, &a->c));
     return access_view_of(t, maker, 0, &a->views);
@@ -215,43 +214,53 @@ static spyre_status load_points(tile *t, const ktir_op *op, access *a, ktir_tens
     return count_points(t, op, done, out->count);
 }
 
-spyre_status machine_load(tile *t, const ktir_op *op)
+static spyre_status load_tile(tile *t, const ktir_op *op, access *a, ktir_tensor **out_tensor)
 {
     const ktir_type *type = ktir_result_type(t->x->m, op);
     const ktir_type *tile_type = ktir_operand_type(t->x->m, op, 0);
-    access a;
     int64_t sizes[KTIR_MOST_RANK];
     for (uint32_t d = 0; d < type->rank; d++) {
         sizes[d] = type->size[d] == KTIR_DYNAMIC ? tile_type->size[d] : type->size[d];
         if (sizes[d] == KTIR_DYNAMIC)
             return machine_fault(t, op, "dim %u of tile and tensor is unknown", d);
     }
-    TRY(start(t, op, 0, sizes, type->rank, &a));
-    ktir_tensor *out = ktir_tensor_new(type->element, type->rank, sizes);
-    if (out) {
-        spyre_status status = load_points(t, op, &a, out);
-        if (status) {
-            ktir_tensor_drop(out);
-            return status;
-        }
-    }
-    return machine_give(t, op, op->first_result, out);
+    TRY(start(t, op, 0, sizes, type->rank, a));
+    *out_tensor = ktir_tensor_new(type->element, type->rank, sizes);
+    return *out_tensor ? load_points(t, op, a, *out_tensor) : NULL;
 }
 
-spyre_status machine_store(tile *t, const ktir_op *op)
+spyre_status machine_load(tile *t, const ktir_op *op)
+{
+    access a = {0};
+    ktir_tensor *out = NULL;
+    spyre_status status = load_tile(t, op, &a, &out);
+    free(a.c.index);
+    if (!status) return machine_give(t, op, op->first_result, out);
+    ktir_tensor_drop(out);
+    return status;
+}
+
+static spyre_status store_tile(tile *t, const ktir_op *op, access *a)
 {
     const ktir_tensor *data = machine_tensor(t, op, 0);
-    access a;
     int64_t done = 0;
-    TRY(start(t, op, 1, data->size, data->rank, &a));
-    for (bool more = first_point(&a.p); more; more = next_point(&a.p)) {
+    TRY(start(t, op, 1, data->size, data->rank, a));
+    for (bool more = first_point(&a->p); more; more = next_point(&a->p)) {
         int64_t at[KTIR_MOST_RANK];
         uint8_t *bytes, value[8];
         if (done == data->count) return count_points(t, op, done + 1, data->count);
         ktir_element_store(data->element, value, data->at[done++]);
-        TRY(coordinate_of(t, &a.c, &a.p, at));
-        TRY(access_address(t, op, &a.views, at, value, &bytes));
+        TRY(coordinate_of(t, &a->c, &a->p, at));
+        TRY(access_address(t, op, &a->views, at, value, &bytes));
         memcpy(bytes, value, ktir_element_describe(data->element)->bytes);
     }
     return count_points(t, op, done, data->count);
+}
+
+spyre_status machine_store(tile *t, const ktir_op *op)
+{
+    access a = {0};
+    spyre_status status = store_tile(t, op, &a);
+    free(a.c.index);
+    return status;
 }

@@ -229,8 +229,6 @@ static spyre_status read_constraint(parser *p, name_list *names, const ktir_expr
     return make(&r, KTIR_EXPR_ADD, 0, left, right, out);
 }
 
-enum { MOST_CONSTRAINTS = 64 };
-
 static spyre_status read_set(parser *p, ktir_set *set)
 {
     name_list names;
@@ -242,8 +240,8 @@ static spyre_status read_set(parser *p, ktir_set *set)
     while (!lexer_at(&p->l, ")")) {
         const ktir_expr *e;
         bool equal;
-        if (constraints.count == MOST_CONSTRAINTS)
-            return PARSE_BAD(p, &p->l.now, "more than %d constraints", MOST_CONSTRAINTS);
+        if (constraints.count == KTIR_MOST_CONSTRAINTS)
+            return PARSE_BAD(p, &p->l.now, "more than %d constraints", KTIR_MOST_CONSTRAINTS);
         TRY(read_constraint(p, &names, &e, &equal));
         TRY(VEC_PUSH(p->memory, &constraints, e));
         TRY(VEC_PUSH(p->memory, &equals, equal));
