@@ -4,6 +4,7 @@
 import os
 import signal
 import time
+from datetime import timedelta
 
 import pytest
 import torch
@@ -58,15 +59,15 @@ def call_different_things(folder, rank, size):
 
 
 def come_too_late(folder, rank, size):
-    join_group(folder, rank, size, seconds=1)
+    join_group(folder, rank, size)
     if rank == 1:
-        time.sleep(4)
+        time.sleep(10)
         return
-    with pytest.raises(
-        dist.DistBackendError,
-        match=rf"rank {rank} \(of {size}\), operation 1 all_reduce.*timed out.*rank 1 has not come",
-    ):
-        dist.all_reduce(card(4))
+    options = dist.AllreduceOptions()
+    options.timeout = timedelta(seconds=1)
+    words = rf"rank {rank} \(of {size}\), operation 1 all_reduce.*timed out.*rank 1 has not come"
+    with pytest.raises(dist.DistBackendError, match=words):
+        dist.group.WORLD.allreduce([card(4)], options).wait()
 
 
 def never_join(folder, rank, size):

@@ -10,7 +10,8 @@
 
 #include "base/clock.h"
 
-enum { QUICK_ROUNDS = 80, OPERATIONS = 60, MOST_COUNT = 90000, TIMEOUT_MS = 3000, HANG_MS = 20000 };
+enum { QUICK_ROUNDS = 80, OPERATIONS = 60, MOST_COUNT = 90000 };
+enum { TIMEOUT_MS = 20000, HANG_MS = 40000 };
 
 static uint64_t round_seed;
 

@@ -101,7 +101,7 @@ static void come_not(uint32_t rank, uint32_t size)
     spyre_comm_call call = all_reduce(1);
     RANK_OK(spyre_comm_run(c, &call));
     call.timeout_ms = 200;
-    if (rank == 1) pause_ms(600);
+    if (rank == 1) pause_ms(2500);
     else
         RANK_ERROR(spyre_comm_run(c, &call), SPYRE_IO, "operation 2 all_reduce(float32[n], 1 ",
                    rank ? "rank 2 (of 3)" : "rank 0 (of 3)", "rank 1 ", "timed out after");

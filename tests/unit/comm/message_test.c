@@ -130,7 +130,7 @@ static void wait_for_nothing(uint32_t rank, uint32_t size)
     if (rank == 0)
         RANK_ERROR(spyre_comm_run(c, &call), SPYRE_IO, "receive(1 IEEE_INT32, from rank 1, tag 3)",
                    "timed out", "nothing was sent");
-    else pause_ms(300);
+    else pause_ms(2000);
     spyre_comm_destroy(c);
 }
 
