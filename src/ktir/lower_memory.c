@@ -14,6 +14,7 @@ typedef struct {
     uint32_t rank;
     int64_t size[KTIR_MOST_RANK], stride[KTIR_MOST_RANK];       // elements
     int64_t origin[KTIR_MOST_RANK];     // coordinates count from here
+    int64_t least[KTIR_MOST_RANK], most[KTIR_MOST_RANK];        // coordinates that it has
 } view;
 
 // --- Views
@@ -51,6 +52,41 @@ static spyre_status place_of(lowering *w, const ktir_op *op, view *v)
     }
     for (uint32_t c = 0; c < ISA_CORES; c++) v->first.at[c] *= v->element;
     for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++) v->first.loop[n] *= v->element;
+    return NULL;
+}
+
+static void whole_range(view *v)
+{
+    for (uint32_t d = 0; d < v->rank; d++) {
+        v->least[d] = v->origin[d];
+        v->most[d] = v->origin[d] + v->size[d] - 1;
+    }
+}
+
+// The box of the view's coordinate_set; false when it has none, or another set.
+static bool coordinate_box(const lowering *w, const view *v, int64_t *least, int64_t *most)
+{
+    const ktir_attribute *set = ktir_find(w->m, v->op, KTIR_KEY_COORDINATE_SET);
+    const ktir_attribute *sizes = ktir_find(w->m, v->op, KTIR_KEY_SIZES);
+    int64_t symbols[KTIR_MOST_RANK];
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < sizes->count; d++)
+        if (sizes->list[d] == KTIR_OPERAND) symbols[count++] = v->size[d];
+    return set && ktir_set_box(set->set, symbols, least, most);
+}
+
+// Coordinates are below the sizes and in the coordinate_set.
+static spyre_status set_range(lowering *w, view *v)
+{
+    int64_t least[KTIR_MOST_RANK], most[KTIR_MOST_RANK];
+    whole_range(v);
+    if (!ktir_find(w->m, v->op, KTIR_KEY_COORDINATE_SET)) return NULL;
+    if (!coordinate_box(w, v, least, most))
+        return LOWER_NO(w, v->op, "a coordinate_set that is no box");
+    for (uint32_t d = 0; d < v->rank; d++) {
+        if (least[d] > v->least[d]) v->least[d] = least[d];
+        if (most[d] < v->most[d]) v->most[d] = most[d];
+    }
     return NULL;
 }
 
@@ -120,13 +156,8 @@ static bool join_part(const lowering *w, view *whole, const view *part)
 
 static spyre_status set_origin(lowering *w, const ktir_op *op, view *v)
 {
-    const ktir_attribute *set = ktir_find(w->m, v->op, KTIR_KEY_COORDINATE_SET);
-    const ktir_attribute *sizes = ktir_find(w->m, v->op, KTIR_KEY_SIZES);
-    int64_t symbols[KTIR_MOST_RANK], most[KTIR_MOST_RANK];
-    uint32_t count = 0;
-    for (uint32_t d = 0; d < sizes->count; d++)
-        if (sizes->list[d] == KTIR_OPERAND) symbols[count++] = v->size[d];
-    if (set && ktir_set_box(set->set, symbols, v->origin, most)) return NULL;
+    int64_t most[KTIR_MOST_RANK];
+    if (coordinate_box(w, v, v->origin, most)) return NULL;
     return LOWER_NO(w, op, "a part whose coordinate_set is no box");
 }
 
@@ -156,6 +187,7 @@ static spyre_status parts_of(lowering *w, const ktir_op *maker, views *out)
         joins = join_part(w, &whole, &out->part[p]);
     out->count = joins ? 1 : maker->operand_count;
     if (joins) out->part[0] = whole;
+    whole_range(&out->part[0]);
     return NULL;
 }
 
@@ -163,7 +195,10 @@ static spyre_status views_of(lowering *w, const ktir_op *op, uint32_t n, views *
 {
     const ktir_op *maker = maker_of(w, op, n);
     out->count = 1;
-    if (maker->opcode == KTIR_OP_MEMORY_VIEW) return memory_view(w, maker, &out->part[0]);
+    if (maker->opcode == KTIR_OP_MEMORY_VIEW) {
+        TRY(memory_view(w, maker, &out->part[0]));
+        return set_range(w, &out->part[0]);
+    }
     if (maker->opcode == KTIR_OP_DISTRIBUTED_VIEW) return parts_of(w, maker, out);
     const ktir_op *slices[MOST_SLICES];
     uint32_t count = 0;
@@ -174,6 +209,7 @@ static spyre_status views_of(lowering *w, const ktir_op *op, uint32_t n, views *
     if (maker->opcode != KTIR_OP_MEMORY_VIEW) return LOWER_NO(w, maker, "parts of parts");
     TRY(memory_view(w, maker, &out->part[0]));
     while (count-- > 0) TRY(subview(w, slices[count], &out->part[0]));
+    whole_range(&out->part[0]);
     return NULL;
 }
 
@@ -250,13 +286,13 @@ static spyre_status check_bounds(lowering *w, const access *a, const lowered_ind
     }
     for (uint32_t c = 0; c < ISA_CORES; c++) {
         if (!(w->active >> c & 1)) continue;
-        int64_t first = x->at[c] + low - v->origin[d], last = x->at[c] + high - v->origin[d];
-        if (first < 0 || last >= v->size[d])
+        int64_t first = x->at[c] + low, last = x->at[c] + high;
+        if (first < v->least[d] || last > v->most[d])
             return ktir_error(w->m, a->op, SPYRE_DEVICE_FAULT,
                               "compute tile %u: coordinates %lld to %lld of dim %u, the view of "
-                              "line %u has %lld", w->first_tile + c,
-                              (long long)(first + v->origin[d]), (long long)(last + v->origin[d]),
-                              d, v->op->line, (long long)v->size[d]);
+                              "line %u has %lld to %lld", w->first_tile + c, (long long)first,
+                              (long long)last, d, v->op->line, (long long)v->least[d],
+                              (long long)v->most[d]);
     }
     return NULL;
 }

@@ -171,7 +171,34 @@ static void lower__what_the_card_has_not(void **state)
                    "ktdp.construct_memory_view: a view of LX");
     assert_refused("scale.mlir", some, &plain, SPYRE_DEVICE_FAULT,
                    "scale.mlir:11:13: ktdp.construct_access_tile: compute tile 0: coordinates 16 "
-                   "to 16 of dim 0, the view of line 8 has 16");
+                   "to 16 of dim 0, the view of line 8 has 0 to 15");
+}
+
+// A coordinate_set narrower than the sizes.
+static void lower__keeps_to_the_coordinate_set(void **state)
+{
+    (void)state;
+    static const char source[] =
+        "module { func.func @f(%x: index, %n: index) {\n"
+        "%c = arith.constant 0 : index\n"
+        "%v = ktdp.construct_memory_view %x, sizes: [8, 64], strides: [64, 1] {\n"
+        "  coordinate_set = affine_set<(d0, d1) : (d0 >= 1, d0 <= 4, d1 >= 0, d1 <= 63)>,\n"
+        "  memory_space = #ktdp.memory_space<global>} : memref<8x64xf16>\n"
+        "%t = ktdp.construct_access_tile %v[%n, %c] : memref<8x64xf16> -> <2x64xindex>\n"
+        "%l = ktdp.load %t : <2x64xindex> -> tensor<2x64xf16>\n"
+        "ktdp.store %l, %t : tensor<2x64xf16>, <2x64xindex>\n"
+        "return\n} }\n";
+    spyre_ktir *kernel;
+    assert_ok(spyre_ktir_parse(source, "f.mlir", &kernel));
+    for (int64_t n = 0; n < 6; n++) {
+        const spyre_ktir_value values[] = {{0}, {.integer = n}};
+        spyre_ktir_program *program;
+        spyre_status status = spyre_ktir_lower(kernel, &(spyre_ktir_options){0}, values, &program);
+        if (n >= 1 && n <= 3) assert_ok(status);
+        else assert_error(status, SPYRE_DEVICE_FAULT, "of dim 0, the view of line 3 has 1 to 4");
+        spyre_ktir_program_destroy(program);
+    }
+    spyre_ktir_destroy(kernel);
 }
 
 static void lower__tells_where_time_goes(void **state)
@@ -207,6 +234,7 @@ int main(void)
         cmocka_unit_test(lower__under_the_checker),
         cmocka_unit_test(lower__grids),
         cmocka_unit_test(lower__what_the_card_has_not),
+        cmocka_unit_test(lower__keeps_to_the_coordinate_set),
         cmocka_unit_test(lower__tells_where_time_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
