@@ -62,6 +62,18 @@ static spyre_status find_origin(tile *t, const ktir_op *op, access_view *v)
     return machine_fault(t, op, "coordinate_set is no box");
 }
 
+// That no coordinate of the view is further than 2^56 bytes from its begin.
+static spyre_status check_reach(tile *t, const ktir_op *op, const access_view *v)
+{
+    int64_t reach = 0, bytes;
+    for (uint32_t d = 0; d < v->rank; d++)
+        if (v->size[d] > 1 &&
+            (__builtin_mul_overflow(v->size[d] * v->element_bytes, v->stride[d], &bytes) ||
+             __builtin_add_overflow(reach, bytes, &reach) || reach >> 56))
+            return machine_fault(t, op, "a view that reaches beyond 2^56 bytes");
+    return NULL;
+}
+
 static spyre_status memory_view(tile *t, const ktir_op *op, access_view *v)
 {
     const ktir_module *m = t->x->m;
@@ -88,7 +100,7 @@ static spyre_status memory_view(tile *t, const ktir_op *op, access_view *v)
         if (v->stride[d] < 0 || v->stride[d] >> 40)
             return machine_fault(t, op, "stride %lld of dim %u", (long long)v->stride[d], d);
     }
-    return NULL;
+    return check_reach(t, op, v);
 }
 
 static spyre_status one_view(tile *t, const ktir_op *op, access_view *v);
@@ -113,7 +125,7 @@ static spyre_status subview(tile *t, const ktir_op *op, access_view *v)
                                  (long long)stride, d, (long long)v->size[d]);
         v->first += offset * v->stride[d] * v->element_bytes;
         v->size[d] = size;
-        v->stride[d] *= stride;
+        v->stride[d] = size > 1 ? v->stride[d] * stride : 0;
     }
     v->op = op;
     v->set = NULL;
@@ -225,8 +237,10 @@ spyre_status access_address(tile *t, const ktir_op *op, const access_views *view
     if (v == end) return off_the_view(t, op, views, coordinate);
     int64_t at = v->first;
     for (uint32_t d = 0; d < v->rank; d++) {
-        int64_t index = coordinate[d] - v->origin[d];
-        if (index < 0 || index >= v->size[d]) return off_the_view(t, op, views, coordinate);
+        int64_t index;
+        if (__builtin_sub_overflow(coordinate[d], v->origin[d], &index) || index < 0 ||
+            index >= v->size[d])
+            return off_the_view(t, op, views, coordinate);
         if (__builtin_add_overflow(at, index * v->stride[d] * v->element_bytes, &at))
             return off_the_view(t, op, views, coordinate);
     }

@@ -15,12 +15,15 @@ static spyre_status load(lowering *w, const ktir_op *op, const lowered_index *fi
     int64_t at[ISA_CORES] = {0};
     for (uint32_t c = 0; c < ISA_CORES; c++) {
         if (!(w->active >> c & 1)) continue;
-        int64_t low = first->at[c], high = first->at[c] + count - 1;
-        for (uint32_t n = 0; n < w->depth; n++) {
-            int64_t reach = first->loop[n] * (w->trips[n] - 1);
-            if (reach < 0) low += reach;
-            else high += reach;
+        int64_t low = first->at[c], high = low;
+        bool fits = !__builtin_add_overflow(high, count - 1, &high);
+        for (uint32_t n = 0; n < w->depth && fits; n++) {
+            int64_t reach, *side;
+            fits = !__builtin_mul_overflow(first->loop[n], w->trips[n] - 1, &reach);
+            side = fits && reach < 0 ? &low : &high;
+            fits = fits && !__builtin_add_overflow(*side, reach, side);
         }
+        if (!fits) return LOWER_NO(w, op, "numbers beyond 64 bits as elements");
         if (low < 0 || high >= LOWER_COUNTED)
             return LOWER_NO(w, op, "numbers from %lld to %lld as elements: 0 to %d there are",
                             (long long)low, (long long)high, LOWER_COUNTED - 1);

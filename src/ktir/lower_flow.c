@@ -139,16 +139,17 @@ static bool carries_numbers(const lowering *w, const loop *l)
     return false;
 }
 
-static lowered_index induction_at(const loop *l, int64_t iteration)
+static lowered_index induction_at(const lowering *w, const loop *l, int64_t iteration)
 {
     lowered_index x = l->first;
-    for (uint32_t c = 0; c < ISA_CORES; c++) x.at[c] += iteration * l->step.at[c];
+    for (uint32_t c = 0; c < ISA_CORES; c++)
+        if (w->active >> c & 1) x.at[c] += iteration * l->step.at[c];
     return x;
 }
 
 static spyre_status rolled(lowering *w, const loop *l, int64_t trips, bool around)
 {
-    lowered_index x = induction_at(l, l->done);
+    lowered_index x = induction_at(w, l, l->done);
     int64_t step;
     if (!lower_uniform(w, &l->step, &step)) {
         w->wants_unroll = true;
@@ -174,7 +175,7 @@ static spyre_status unrolled(lowering *w, const loop *l, int64_t trips)
         return LOWER_NO(w, l->op, "%lld iterations that cannot be a loop of the card",
                         (long long)trips);
     for (int64_t n = 0; n < trips; n++) {
-        lowered_index x = induction_at(l, l->done + n);
+        lowered_index x = induction_at(w, l, l->done + n);
         TRY(body(w, l, &x));
         for (uint32_t r = 0; l->yield && r < l->yield->operand_count; r++) {
             lowered_index *number = lower_operand(w, l->yield, r)->index;

@@ -17,6 +17,9 @@ typedef struct {
     int64_t least[KTIR_MOST_RANK], most[KTIR_MOST_RANK];        // coordinates that it has
 } view;
 
+#define MOST_NUMBER ((int64_t)1 << 40)
+#define MOST_FACTOR ((int64_t)1 << 16)
+
 // --- Views
 
 static spyre_status number_at(lowering *w, const ktir_op *op, ktir_key key, uint32_t d,
@@ -29,6 +32,23 @@ static spyre_status number_at(lowering *w, const ktir_op *op, ktir_key key, uint
     if (x && lower_uniform(w, x, out)) return NULL;
     w->wants_unroll = true;
     return LOWER_NO(w, op, "a size or stride that differs between cores or iterations");
+}
+
+// Numbers of addresses and subscripts that sums and products of them are safe with.
+static bool is_within(const lowering *w, const lowered_index *x, int64_t bound)
+{
+    bool within = true;
+    for (uint32_t c = 0; c < ISA_CORES; c++)
+        if (w->active >> c & 1) within = within && x->at[c] > -bound && x->at[c] < bound;
+    for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++)
+        within = within && x->loop[n] > -bound && x->loop[n] < bound;
+    return within;
+}
+
+static void forget_others(const lowering *w, lowered_index *x)
+{
+    for (uint32_t c = 0; c < ISA_CORES; c++)
+        if (!(w->active >> c & 1)) x->at[c] = 0;
 }
 
 static spyre_status place_of(lowering *w, const ktir_op *op, view *v)
@@ -50,6 +70,8 @@ static spyre_status place_of(lowering *w, const ktir_op *op, view *v)
         v->argument = (uint16_t)(w->first_placed + p);
         v->first = *lower_index_of(w, 0);
     }
+    if (!is_within(w, &v->first, MOST_NUMBER)) return LOWER_NO(w, op, "an address beyond 2^40");
+    forget_others(w, &v->first);
     for (uint32_t c = 0; c < ISA_CORES; c++) v->first.at[c] *= v->element;
     for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++) v->first.loop[n] *= v->element;
     return NULL;
@@ -100,6 +122,16 @@ static spyre_status memory_view(lowering *w, const ktir_op *op, view *v)
         TRY(number_at(w, op, KTIR_KEY_SIZES, d, &next, &v->size[d]));
     for (uint32_t d = 0; d < v->rank; d++)
         TRY(number_at(w, op, KTIR_KEY_STRIDES, d, &next, &v->stride[d]));
+    int64_t reach = 0, bytes;
+    for (uint32_t d = 0; d < v->rank; d++) {
+        if (v->size[d] < 0 || v->size[d] >= MOST_NUMBER || v->stride[d] < 0)
+            return ktir_error(w->m, op, SPYRE_DEVICE_FAULT, "size %lld, stride %lld of dim %u",
+                              (long long)v->size[d], (long long)v->stride[d], d);
+        if (v->size[d] < 2) v->stride[d] = 0;
+        if (__builtin_mul_overflow(v->size[d] * v->element, v->stride[d], &bytes) ||
+            __builtin_add_overflow(reach, bytes, &reach) || reach >= ISA_MOST_REACH)
+            return LOWER_NO(w, op, "a view that reaches beyond 2^56 bytes");
+    }
     return place_of(w, op, v);
 }
 
@@ -123,7 +155,7 @@ static spyre_status subview(lowering *w, const ktir_op *op, view *v)
         for (uint32_t c = 0; c < ISA_CORES; c++)
             v->first.at[c] += offset * v->stride[d] * v->element;
         v->size[d] = size;
-        v->stride[d] *= stride;
+        v->stride[d] = size > 1 ? v->stride[d] * stride : 0;
     }
     v->op = op;
     return NULL;
@@ -262,16 +294,23 @@ static spyre_status subscript(lowering *w, const access *a, const ktir_expr *e, 
     if (!ktir_expr_linear(e, factor, &constant))
         return LOWER_NO(w, a->op, "a subscript that is not linear");
     *out = (lowered_index){.memory = LOWERING_NO_MEMORY};
+    bool small = constant > -MOST_NUMBER && constant < MOST_NUMBER;
+    for (uint32_t n = 0; n < map->dims; n++)
+        small = small && factor[n] > -MOST_FACTOR && factor[n] < MOST_FACTOR;
+    if (!small) return LOWER_NO(w, a->op, "a subscript with larger factors than 2^16");
     for (uint32_t c = 0; c < ISA_CORES; c++) out->at[c] = constant;
     for (uint32_t n = 0; n < own; n++) factors[n] = factor[n];
     for (uint32_t n = own; n < map->dims; n++) {
         const lowered_index *x = lower_operand(w, a->op, 1 + n - own)->index;
         if (!x || x->memory != LOWERING_NO_MEMORY)
             return LOWER_NO(w, a->op, "a subscript that is no number of the cores");
-        for (uint32_t c = 0; c < ISA_CORES; c++) out->at[c] += factor[n] * x->at[c];
+        if (!is_within(w, x, MOST_NUMBER)) return LOWER_NO(w, a->op, "an index beyond 2^40");
+        for (uint32_t c = 0; c < ISA_CORES; c++)
+            if (w->active >> c & 1) out->at[c] += factor[n] * x->at[c];
         for (uint32_t l = 0; l < ISA_MAX_LOOPS; l++) out->loop[l] += factor[n] * x->loop[l];
     }
-    return NULL;
+    if (is_within(w, out, 2 * MOST_NUMBER)) return NULL;
+    return LOWER_NO(w, a->op, "a subscript beyond 2^40");
 }
 
 // coordinates + [low, high] stay within dim d of the view, on all cores, in all iterations.
@@ -280,7 +319,10 @@ static spyre_status check_bounds(lowering *w, const access *a, const lowered_ind
 {
     const view *v = &a->v;
     for (uint32_t n = 0; n < w->depth; n++) {
-        int64_t reach = x->loop[n] * (w->trips[n] - 1);
+        int64_t reach;
+        if (__builtin_mul_overflow(x->loop[n], w->trips[n] - 1, &reach) ||
+            reach <= -ISA_MOST_REACH || reach >= ISA_MOST_REACH)
+            return LOWER_NO(w, a->op, "a subscript beyond 2^56");
         if (reach < 0) low += reach;
         else high += reach;
     }
@@ -310,8 +352,11 @@ static spyre_status base_of(lowering *w, const access *a, uint32_t d, lowered_in
     const ktir_attribute *base = ktir_find(w->m, a->op, KTIR_KEY_BASE_MAP);
     int64_t none[KTIR_MOST_NAMES], factor[KTIR_MOST_NAMES], constant;
     if (!base) return subscript(w, a, map->results[d], 0, out, none);
-    if (!ktir_expr_linear(base->map->results[d], factor, &constant))
-        return LOWER_NO(w, a->op, "a base_map that is not linear");
+    bool small = ktir_expr_linear(base->map->results[d], factor, &constant) &&
+                 constant > -MOST_NUMBER && constant < MOST_NUMBER;
+    for (uint32_t r = 0; small && r < map->count; r++)
+        small = factor[r] > -MOST_FACTOR && factor[r] < MOST_FACTOR;
+    if (!small) return LOWER_NO(w, a->op, "a base_map that is not linear, or of large factors");
     *out = (lowered_index){.memory = LOWERING_NO_MEMORY};
     for (uint32_t c = 0; c < ISA_CORES; c++) out->at[c] = constant;
     for (uint32_t r = 0; r < map->count; r++) {
@@ -320,7 +365,8 @@ static spyre_status base_of(lowering *w, const access *a, uint32_t d, lowered_in
         for (uint32_t c = 0; c < ISA_CORES; c++) out->at[c] += factor[r] * x.at[c];
         for (uint32_t l = 0; l < ISA_MAX_LOOPS; l++) out->loop[l] += factor[r] * x.loop[l];
     }
-    return NULL;
+    if (is_within(w, out, 2 * MOST_NUMBER)) return NULL;
+    return LOWER_NO(w, a->op, "a base coordinate beyond 2^40");
 }
 
 static spyre_status direct(lowering *w, access *a)
