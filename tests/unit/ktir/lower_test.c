@@ -2,31 +2,15 @@
 //
 // Kernels as programs of the card: the same bytes as the interpreter, in fast and exact mode and
 // under the checker; what the card has no instruction for is refused by name and place.
-#include "unit/check.h"
+#include "unit/ktir/golden_kernel.h"
 
 #include <stdlib.h>
 
-#include "base/file.h"
 #include "spyre/graph.h"
 #include "spyre/ktir.h"
 #include "tensor/numeric.h"
 
-#define GOLDEN SPYRE_TESTS_DIR "/golden/ktir/"
-
-enum { LIMIT_BYTES = 1 << 20, MOST_PARAMETERS = 8 };
-
-static spyre_ktir *open(const char *name)
-{
-    arena *memory = arena_create();
-    char *source;
-    size_t length;
-    spyre_ktir *kernel;
-    assert_ok(file_read(memory, arena_printf(memory, GOLDEN "%s", name), LIMIT_BYTES, &source,
-                        &length));
-    assert_ok(spyre_ktir_parse(source, name, &kernel));
-    arena_destroy(memory);
-    return kernel;
-}
+enum { MOST_PARAMETERS = 8 };
 
 // A call with arrays of random elements; numbers are given.
 typedef struct {
@@ -75,7 +59,7 @@ static void free_call(call *c)
 static void assert_equal_bytes(const char *name, const spyre_ktir_value *numbers,
                                const spyre_ktir_options *options)
 {
-    spyre_ktir *kernel = open(name);
+    spyre_ktir *kernel = golden_kernel(name);
     spyre_ktir_program *program;
     spyre_context *context;
     call by_definition = make_call(kernel, numbers), on_card = make_call(kernel, numbers);
@@ -152,7 +136,7 @@ static void lower__grids(void **state)
 static void assert_refused(const char *name, const spyre_ktir_value *numbers,
                            const spyre_ktir_options *options, spyre_code code, const char *error)
 {
-    spyre_ktir *kernel = open(name);
+    spyre_ktir *kernel = golden_kernel(name);
     spyre_ktir_program *program;
     assert_error(spyre_ktir_lower(kernel, options, numbers, &program), code, error);
     assert_null(program);
@@ -206,7 +190,7 @@ static void lower__tells_where_time_goes(void **state)
     (void)state;
     static const spyre_ktir_value numbers[MOST_PARAMETERS] = {
         {0}, {0}, {0}, {.integer = 128}};
-    spyre_ktir *kernel = open("product.mlir");
+    spyre_ktir *kernel = golden_kernel("product.mlir");
     spyre_ktir_program *program;
     uint32_t count;
     char *told;

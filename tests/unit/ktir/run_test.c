@@ -2,32 +2,16 @@
 //
 // The interpreter: golden kernels against plain loops, and kernels that break a rule, which it
 // names by operation, line and compute tile.
-#include "unit/check.h"
+#include "unit/ktir/golden_kernel.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/file.h"
 #include "ktir/tensor.h"
 #include "spyre/ktir.h"
 #include "tensor/numeric.h"
 
-#define GOLDEN SPYRE_TESTS_DIR "/golden/ktir/"
-
-enum { LIMIT_BYTES = 1 << 20, MOST = 1 << 16 };
-
-static spyre_ktir *open(const char *name)
-{
-    arena *memory = arena_create();
-    char *source;
-    size_t length;
-    spyre_ktir *kernel;
-    assert_ok(file_read(memory, arena_printf(memory, GOLDEN "%s", name), LIMIT_BYTES, &source,
-                        &length));
-    assert_ok(spyre_ktir_parse(source, name, &kernel));
-    arena_destroy(memory);
-    return kernel;
-}
+enum { MOST = 1 << 16 };
 
 static uint16_t *halves(uint64_t seed, size_t count)
 {
@@ -52,7 +36,7 @@ static void assert_near(uint16_t found, float expected)
 static void run__scale(void **state)
 {
     (void)state;
-    spyre_ktir *kernel = open("scale.mlir");
+    spyre_ktir *kernel = golden_kernel("scale.mlir");
     uint16_t *x = halves(1, 4096), *y = calloc(4096, 2);
     spyre_ktir_value values[] = {array(x, 8192), array(y, 8192), {.integer = 16}, {.real = 1.5}};
     assert_ok(spyre_ktir_interpret(kernel, &(spyre_ktir_options){0}, values));
@@ -65,7 +49,7 @@ static void run__scale(void **state)
 static void run__rows(void **state)
 {
     (void)state;
-    spyre_ktir *kernel = open("rows.mlir");
+    spyre_ktir *kernel = golden_kernel("rows.mlir");
     uint16_t *x = halves(2, 512), *y = calloc(512, 2);
     spyre_ktir_value values[] = {array(x, 1024), array(y, 1024)};
     assert_ok(spyre_ktir_interpret(kernel, &(spyre_ktir_options){0}, values));
@@ -86,7 +70,7 @@ static void run__rows(void **state)
 static void run__product(void **state)
 {
     (void)state;
-    spyre_ktir *kernel = open("product.mlir");
+    spyre_ktir *kernel = golden_kernel("product.mlir");
     uint16_t *a = halves(3, 32 * 128), *b = halves(4, 128 * 192), *c = calloc(32 * 192, 2);
     spyre_ktir_value values[] = {array(a, 32 * 128 * 2), array(b, 128 * 192 * 2),
                                  array(c, 32 * 192 * 2), {.integer = 128}};
@@ -108,7 +92,7 @@ static void run__product(void **state)
 static void run__gather(void **state)
 {
     (void)state;
-    spyre_ktir *kernel = open("gather.mlir");
+    spyre_ktir *kernel = golden_kernel("gather.mlir");
     uint16_t *table = halves(5, 32 * 64), *out = calloc(16 * 64, 2);
     int32_t rows[16];
     for (int r = 0; r < 16; r++) rows[r] = (r * 7 + 3) % 32;
@@ -129,7 +113,7 @@ static void run__gather(void **state)
 static void run__between_compute_tiles(void **state)
 {
     (void)state;
-    spyre_ktir *kernel = open("everybody.mlir");
+    spyre_ktir *kernel = golden_kernel("everybody.mlir");
     float x[256], y[128] = {0};
     for (int i = 0; i < 256; i++) x[i] = (float)(i % 19) / 3.0f;
     spyre_ktir_value values[] = {array(x, sizeof x), array(y, sizeof y)};
@@ -143,7 +127,7 @@ static void run__between_compute_tiles(void **state)
 static void run__flow(void **state)
 {
     (void)state;
-    spyre_ktir *kernel = open("flow.mlir");
+    spyre_ktir *kernel = golden_kernel("flow.mlir");
     float x[256], y[512] = {0}, numbered[256], back[256], total = 0;
     for (int i = 0; i < 256; i++) x[i] = (float)(i % 23 - 11) / 2.0f;
     for (int i = 0; i < 256; i++) numbered[i] = (x[i] > 0 ? x[i] : 0) + (float)(i / 64);
@@ -165,7 +149,7 @@ static void run__flow(void **state)
 static void run__parts(void **state)
 {
     (void)state;
-    spyre_ktir *kernel = open("parts.mlir");
+    spyre_ktir *kernel = golden_kernel("parts.mlir");
     uint16_t *a = halves(6, 128), *b = halves(7, 128), *c = calloc(256, 2);
     spyre_ktir_value values[] = {array(a, 256), array(b, 256), array(c, 512), {.integer = 16}};
     assert_ok(spyre_ktir_interpret(kernel, &(spyre_ktir_options){0}, values));
