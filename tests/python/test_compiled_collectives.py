@@ -6,7 +6,7 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch_spyre
 from rank_processes import join_group, run_processes, run_ranks
-from torch import nn
+from small_block import Block
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -75,16 +75,6 @@ def compile_each(rank, size):
         assert all(name.startswith("_c10d_functional.") for name in report.host_ops)
         if function is reduce_beside_a_product:  # which is launched while the ranks exchange
             assert (report.card_segments, report.segments) == (3, 5)
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.up = nn.Linear(64, 128)
-        self.down = nn.Linear(128, 64)
-
-    def forward(self, x):
-        return x + self.down(torch.relu(self.up(x)))
 
 
 def compile_tensor_parallel(rank, size):

@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 import torch_spyre
 from rank_processes import run_ranks
+from small_block import Block
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -16,16 +17,6 @@ from torch.distributed.tensor.parallel import (
     RowwiseParallel,
     parallelize_module,
 )
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.up = nn.Linear(64, 128)
-        self.down = nn.Linear(128, 64)
-
-    def forward(self, x):
-        return x + self.down(torch.relu(self.up(x)))
 
 
 def model():
