@@ -44,6 +44,19 @@ spyre_reduction reduction_of(const ReduceOp &op, const char *operation)
     throw SpyreCCLNotSupportedException(std::string(operation) + " PREMUL_SUM");
 }
 
+ReduceOp c10d_op(spyre_reduction reduction)
+{
+    switch (reduction) {
+    case SPYRE_REDUCE_AVG: return ReduceOp::AVG;
+    case SPYRE_REDUCE_MAX: return ReduceOp::MAX;
+    case SPYRE_REDUCE_MIN: return ReduceOp::MIN;
+    case SPYRE_REDUCE_PROD: return ReduceOp::PRODUCT;
+    case SPYRE_REDUCE_SUM:
+    case SPYRE_REDUCE_COUNT: break;
+    }
+    return ReduceOp::SUM;
+}
+
 const at::Tensor &only(const Tensors &tensors, const char *operation)
 {
     TORCH_CHECK_VALUE(tensors.size() == 1, "[", kName, "]: ", operation,
@@ -61,7 +74,7 @@ void check_alike(const Tensors &tensors, const at::Tensor &like, size_t count, c
                           " in the list: expected ", like.scalar_type(), like.sizes());
 }
 
-struct SpyreCCL final : Backend {
+struct SpyreCCL final : Backend, spyreccl::GraphBackend {
     SpyreCCL(c10::intrusive_ptr<Store> store, int rank, int size, int64_t timeout_ms)
         : Backend(rank, size),
           comm(std::make_shared<Comm>(std::move(store), rank, size, timeout_ms))
@@ -390,6 +403,39 @@ struct SpyreCCL final : Backend {
         j->list_counts();
         j->results = {output};
         return launch(j, OpType::ALLTOALL_BASE, options);
+    }
+
+    // ---- functional collectives of graphs
+
+    // Of a broadcast or an all-reduce: into another tensor.
+    WorkPtr make(const spyreccl::Exchange &e, const at::Tensor &output, const at::Tensor &input)
+    {
+        auto j = job(e.kind);
+        bool reduces = e.kind == SPYRE_COMM_ALL_REDUCE;
+        bool reads = reduces || e.root == getRank();
+        j->call.reduction = e.reduction;
+        j->call.root = reduces ? 0 : checked_rank(e.root);
+        j->describe(input, true);
+        if (reads) j->input(j->stage(input, Use::Read, reduces));
+        j->output(j->stage(output, Use::Write, reduces));
+        j->results = {output};
+        AllreduceOptions options;
+        options.asyncOp = true;
+        return launch(j, reduces ? OpType::ALLREDUCE : OpType::BROADCAST, options);
+    }
+    WorkPtr exchange(const spyreccl::Exchange &e, at::Tensor &output, at::Tensor &input) override
+    {
+        AllgatherOptions gathers;
+        ReduceScatterOptions reduces;
+        AllToAllOptions exchanges;
+        gathers.asyncOp = reduces.asyncOp = exchanges.asyncOp = true;
+        reduces.reduceOp = c10d_op(e.reduction);
+        auto receives = e.receive_rows, sends = e.send_rows;
+        if (e.kind == SPYRE_COMM_ALL_GATHER) return gather_into(output, input, gathers);
+        if (e.kind == SPYRE_COMM_REDUCE_SCATTER) return reduce_scatter_from(output, input, reduces);
+        if (e.kind == SPYRE_COMM_ALL_TO_ALL)
+            return alltoall_base(output, input, receives, sends, exchanges);
+        return make(e, output, input);
     }
 
     // ---- messages and the rest

@@ -86,6 +86,24 @@ c10::intrusive_ptr<c10d::Work> launch(const std::shared_ptr<Comm> &comm,
                                       const std::shared_ptr<Job> &job, c10d::OpType type,
                                       bool asynchronous, std::chrono::milliseconds timeout);
 
+// A functional collective of one tensor, as a graph has it: `root` of a broadcast; rows by rank of an
+// all-to-all, none for equal parts.
+struct Exchange {
+    spyre_comm_kind kind = SPYRE_COMM_BARRIER;
+    spyre_reduction reduction = SPYRE_REDUCE_SUM;
+    int64_t root = 0;
+    std::vector<int64_t> receive_rows, send_rows;
+    std::string group;
+};
+
+// What a backend offers to graphs beside c10d's interface.
+struct GraphBackend {
+    virtual ~GraphBackend() = default;
+    // Starts it on contiguous `output`, of the sizes that the kind gives.
+    virtual c10::intrusive_ptr<c10d::Work> exchange(const Exchange &e, at::Tensor &output,
+                                                    at::Tensor &input) = 0;
+};
+
 // Several as one.
 c10::intrusive_ptr<c10d::Work> combine(std::vector<c10::intrusive_ptr<c10d::Work>> works);
 

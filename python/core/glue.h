@@ -147,6 +147,8 @@ void *core_error_class(void);   // of torch_spyre's own, a borrowed PyObject; nu
 
 // ==== C++, for the C files
 
+bool comm_graph_register(void *module);         // comm_graph.cpp; the module is a PyObject
+
 // Registers allocator, guard, hooks and generators with PyTorch.
 void glue_register(void);
 

@@ -28,7 +28,7 @@ PyMODINIT_FUNC PyInit__C(void)
 {
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
-    bool ok = true;
+    bool ok = comm_graph_register(module);
     for (size_t i = 0; ok && i < sizeof parts / sizeof *parts; i++) ok = parts[i](module);
     if (ok && PyModule_AddStringConstant(module, "__version__", spyre_version()) == 0)
         return module;

@@ -21,6 +21,8 @@ struct PyTorchError : public std::exception {
     const char *what() const noexcept override { return msg.c_str(); }
     std::string msg;
 };
+// Sets the exception as PyTorch's bindings raise it; with Python's lock.
+void translate_exception_to_python(const std::exception_ptr &exception);
 }  // namespace torch
 
 // Of torch/csrc/Exceptions.h: an exception of Python on its way through C++, which PyTorch's

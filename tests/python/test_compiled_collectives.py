@@ -9,6 +9,7 @@ from rank_processes import join_group, run_processes, run_ranks
 from small_block import Block
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch_spyre.compile import collectives
 
 
 def data(rank, *sizes):
@@ -47,13 +48,36 @@ def reduce_beside_a_product(x, weight):
     return torch.ops._c10d_functional.wait_tensor(started) + product
 
 
+def gather_several(x, weight):
+    gather = torch.ops._c10d_functional.all_gather_into_tensor_coalesced
+    started = gather([x, x @ weight], 2, dist.group.WORLD.group_name)
+    both = [torch.ops._c10d_functional.wait_tensor(one) for one in started]
+    return both[0] + both[1]
+
+
+def exchange_uneven_rows(x, weight):
+    rows = [1, 3] if dist.get_rank() == 0 else [3, 1]
+    moved = functional.all_to_all_single(x, rows, rows, dist.group.WORLD)
+    return moved @ weight
+
+
+def average_and_greatest(x, weight):
+    mean = functional.all_reduce(x, "avg", dist.group.WORLD)
+    return mean + functional.all_reduce(x @ weight, "max", dist.group.WORLD)
+
+
 def reduce_in_place(x, weight):
     y = x @ weight
     dist.all_reduce(y)
     return y * x
 
 
+def refuse(op, *arguments):
+    raise AssertionError(f"{op} went through PyTorch's kernel")
+
+
 def compile_each(rank, size):
+    collectives.exchange = refuse  # every one has a plan
     x, weight = data(rank, 4, 64), data(99, 64, 64) / 8
     for function in (
         reduce_between_products,
@@ -62,6 +86,9 @@ def compile_each(rank, size):
         exchange_rows,
         broadcast_it,
         reduce_several,
+        gather_several,
+        exchange_uneven_rows,
+        average_and_greatest,
         reduce_beside_a_product,
         reduce_in_place,
     ):

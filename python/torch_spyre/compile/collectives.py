@@ -1,25 +1,98 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functional collectives in compiled graphs: nodes that the host starts and waits for, on tensors
-that stay on the card. PyTorch's own kernels call the process group of each tensor's device. A group
-for tensors of the CPU alone, as graphs for `sendnn` have it, gets copies on the CPU, which have
-arrived before the graph goes on."""
+that stay on the card. What a node says is read when the graph is compiled (`plan`), a start and a
+wait are then one call of the C part each (`run`). What has no plan goes through PyTorch's own
+kernels (`exchange`), which call the process group of each tensor's device. A group for tensors of
+the CPU alone, as graphs for `sendnn` have it, gets copies on the CPU, which have arrived before the
+graph goes on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+from .. import _C
 from .._pytorch import distributed, pytree
 from .._pytorch.dispatch import OpOverload
 
 _NAMESPACES = ("_c10d_functional", "_c10d_functional_autograd")
 
+# The library's operation of each operator of tensors on the card.
+_KINDS = {
+    "all_reduce": "all_reduce",
+    "all_reduce_coalesced": "all_reduce",
+    "all_gather_into_tensor": "all_gather",
+    "all_gather_into_tensor_coalesced": "all_gather",
+    "reduce_scatter_tensor": "reduce_scatter",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter",
+    "all_to_all_single": "all_to_all",
+    "broadcast": "broadcast",
+}
+_REDUCTIONS = {"sum": "sum", "avg": "avg", "min": "min", "max": "max", "product": "prod"}
+
+
+class Step(NamedTuple):
+    """A start of one collective a source, or a wait."""
+
+    op: OpOverload
+    plan: _C.Exchange | None  # None: a wait
+    sources: list[int]  # ids of values
+    results: list[int]
+    others: list[Any]  # arguments of `op` behind the tensors
+
 
 def is_collective(op: OpOverload) -> bool:
     """Whether the operator moves data between ranks, or waits for one that does."""
     return op.namespace in _NAMESPACES
+
+
+def plan(
+    node: torch.fx.Node, op: OpOverload, ids: Callable[[torch.fx.Node], list[int]]
+) -> Step | None:
+    """The step of a collective between cards that PyTorch's kernels are not needed for."""
+    tensors, *others = node.args
+    sources = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+    if node.kwargs or not all(isinstance(source, torch.fx.Node) for source in sources):
+        return None
+    given = [id for source in sources for id in ids(source)]  # type: ignore[arg-type]
+    name = op.name().split("::")[1].split(".")[0]
+    if name == "wait_tensor":
+        return Step(op, None, given, ids(node), [])
+    kind = _KINDS.get(name)
+    if kind is None or any(isinstance(leaf, torch.fx.Node) for leaf in pytree.tree_leaves(others)):
+        return None
+    names: list[Any] = [other for other in others if isinstance(other, str)]
+    group, reduction = names[-1], _REDUCTIONS.get(names[0]) if len(names) > 1 else "sum"
+    if not isinstance(others[-1], str) or reduction is None:
+        return None
+    if not distributed.moves_cards_tensors(group):
+        return None
+    root: Any = others[0] if kind == "broadcast" else 0
+    rows: Any = others[:2] if kind == "all_to_all" else [[], []]
+    made = _C.exchange_plan(kind, group, reduction, root, list(rows[0]), list(rows[1]))
+    return Step(op, made, given, ids(node), others)
+
+
+def run(step: Step, values: dict[int, torch.Tensor]) -> None:
+    """Adds the results of a step to the values, by id, whose tensors are on the card."""
+    for source, result in zip(step.sources, step.results, strict=True):
+        if step.plan is None:
+            values[result] = _C.exchange_wait(values[source])
+            continue
+        tensor = _C.exchange_start(step.plan, values[source])
+        if tensor is None:  # a backend that wraps ours
+            _run_by_pytorch(step, values)
+            return
+        values[result] = tensor
+
+
+def _run_by_pytorch(step: Step, values: dict[int, torch.Tensor]) -> None:
+    tensors = [values[source] for source in step.sources]
+    several = "coalesced" in step.op.name()
+    made = step.op(tensors if several else tensors[0], *step.others)
+    values.update(zip(step.results, made if several else [made], strict=True))
 
 
 def exchange(

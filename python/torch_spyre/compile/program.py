@@ -18,8 +18,8 @@ from ..device import bindings
 from ..eager import room
 from ..eager.host import call, in_float32
 from ..report import CompileReport
-from . import handover, integers, scalars
-from .collectives import exchange, is_collective
+from . import collectives, handover, integers, scalars
+from .collectives import is_collective
 from .graph_builder import CASTS, GraphBuilder, scalar_to_card
 from .registered import fallback_ops
 from .segments import Segment, nodes_of, segments_of
@@ -110,6 +110,7 @@ class Program:
         self.resolve = builder.resolve
         self.nodes_taken = nodes_of(executable)
         self.fallbacks = self._find_fallbacks()
+        self.exchanges = [self._plan_exchanges(segment) for segment in self.segments]
         self._check_room()
         self.effects = self._plan_effects(builder.effects)
         self.casts = [
@@ -217,6 +218,31 @@ class Program:
             effects.setdefault(earliest, []).append(node)
         return effects
 
+    def _plan_exchanges(self, segment: Segment) -> list[collectives.Step] | None:
+        """The steps of a segment in which cards exchange tensors, and nothing else happens."""
+        there, steps = set(segment.inputs), []
+        for node in (self.nodes[number] for number in segment.nodes):
+            op = overload_of(node)
+            step = collectives.plan(node, op, self._ids) if is_collective(op) else None
+            if step is None or not there.issuperset(step.sources):
+                return None
+            if not all(is_on_card(self.fakes[value]) for value in (*step.sources, *step.results)):
+                return None
+            there.update(step.results)
+            steps.append(step)
+        return steps or None
+
+    def _exchange(self, steps: list[collectives.Step], values: Values) -> None:
+        for step in steps:
+            for value in step.sources:
+                if values[value].is_cpu:  # the host has made it
+                    self._placed(value, values)
+            collectives.run(step, values)
+
+    def _ids(self, node: torch.fx.Node) -> list[int]:
+        ids = self.ids[node]
+        return ids if isinstance(ids, list) else [ids]
+
     def _plan_lifetimes(self) -> None:
         """For each segment, the values that have their last reader in it."""
         last: dict[int, int] = {}
@@ -312,8 +338,11 @@ class Program:
         targets = [args[index] for index, _value in self.updates]
         args.clear()
         for segment in self.segments:
+            steps = self.exchanges[segment.index]
             if segment.on_card:
                 self._run_on_card(segment, values, numbers)
+            elif steps is not None:
+                self._exchange(steps, values)
             else:
                 self._run_on_host(segment, values)
             self._call_effects(self.effects.get(segment.index, ()), values)
@@ -441,7 +470,7 @@ class Program:
             if is_collective(op):
                 args = self.resolve(node, list(node.args))
                 kwargs = {k: self.resolve(node, v) for k, v in node.kwargs.items()}
-                result = exchange(op, args, kwargs, as_placed, to_cpu)
+                result = collectives.exchange(op, args, kwargs, as_placed, to_cpu)
                 for value, tensor in self._pairs(self.ids[node], result):
                     local[value] = tensor
                     made_by[value] = node
