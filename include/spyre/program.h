@@ -68,6 +68,14 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_run(spyre_context *context
                                                           const spyre_program *program,
                                                           const spyre_program_buffer *buffers);
 
+// Enqueues one run on a stream, in the order of its work. `addresses` are card addresses of the
+// launch arguments, as spyre_memory_allocate() gives them; two may be the same. A fault becomes the
+// stream's error. `program` must live until the stream is synchronised.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_launch(spyre_context *context, uint32_t card,
+                                                             uint32_t stream,
+                                                             const spyre_program *program,
+                                                             const uint64_t *addresses);
+
 #ifdef __cplusplus
 }
 #endif

@@ -227,8 +227,7 @@ static bool warn_downcast(const tensor_info *source, const tensor_info *target)
     static atomic_bool warned;
     if (warned || source->storage || target->torch_dtype != aoti_torch_dtype_int64()) return true;
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *module = PyImport_ImportModule("torch_spyre");
-    PyObject *done = module ? PyObject_CallMethod(module, "_warn_downcast", NULL) : NULL;
+    PyObject *done = hook_call(HOOK_DOWNCAST);
     bool ok = done != NULL;
     if (done) warned = PyObject_IsTrue(done);
     if (!ok) {
@@ -236,7 +235,6 @@ static bool warn_downcast(const tensor_info *source, const tensor_info *target)
         PyErr_Clear();
     }
     Py_XDECREF(done);
-    Py_XDECREF(module);
     PyGILState_Release(gil);
     return ok;
 }
@@ -440,7 +438,25 @@ static PyObject *py_copy_rows(PyObject *self, PyObject *arguments)
     Py_RETURN_TRUE;
 }
 
+// copy_tensor(self, dst, non_blocking=False): the kernel behind aten::_copy_from.
+static PyObject *py_copy_tensor(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    (void)self;
+    static char *names[] = {"self", "dst", "non_blocking", NULL};
+    PyObject *from, *to;
+    int non_blocking = 0;
+    tensor_info source, target;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|p", names, &from, &to, &non_blocking))
+        return NULL;
+    if (!tensor_of_object(from, &source) || !tensor_of_object(to, &target) ||
+        !copy(source.handle, target.handle))
+        return core_raise();
+    return Py_NewRef(to);
+}
+
 static PyMethodDef methods[] = {
+    {"copy_tensor", (PyCFunction)(void (*)(void))py_copy_tensor, METH_VARARGS | METH_KEYWORDS,
+     "copy_tensor($module, self, dst, non_blocking=False)\n--\n\nCopies into dst, and returns it."},
     {"copy_rows", py_copy_rows, METH_VARARGS, "(target, source, runs) -> whether it has copied"},
     {"_fill_zero", py_fill_zero, METH_O, "(tensor) -> whether it has been filled with zero"},
     {NULL, NULL, 0, NULL},

@@ -37,6 +37,12 @@ PyObject *core_int_list(const int64_t *values, uint32_t count);
 double core_scalar_limit(bool has_float16);
 // The text that a function gave, which this frees, as str; null with an exception for an error.
 PyObject *core_text(spyre_status status, char **text);
+// ---- functions that Python hands over and the binding calls (hooks.c)
+typedef enum { HOOK_DOWNCAST, HOOK_LAYOUT, HOOK_COUNT } hook;
+// Calls the function, if there is one: a new reference, None without a function, null for an error.
+PyObject *hook_call(hook which);
+bool hook_register(PyObject *module);
+
 // The rest of a function that returns a list of `count` new objects, each made by an expression of
 // i; null with an exception when one is null.
 #define CORE_RETURN_LIST(count, make)                                                              \
@@ -129,7 +135,6 @@ bool storage_write_part(storage *s, const spyre_view *part, bool packed, const v
 bool storage_pack(const storage *s, const spyre_view *part, spyre_view *out_part,
                   int64_t *out_elements);
 bool storage_read_raw(const storage *s, void *bytes);       // card_bytes bytes, as on the card
-bool storage_write_raw(storage *s, const void *bytes);
 bool storage_exchange(storage *a, storage *b);  // card memory; false when they differ otherwise
 
 // ---- tensors (tensor.c)

@@ -11,6 +11,7 @@ typedef struct {
 
 static PyTypeObject *layout_type;
 static PyObject *formats, *arrangements; // the enum classes of torch_spyre/_formats.py
+static PyObject *restore;               // and its restore_layout()
 
 enum { PICKLE_VERSION = 3 };
 
@@ -20,11 +21,9 @@ static bool accept_as_argument(void)
     static bool accepted;
     if (accepted) return true;
     accepted = true; // in front of the call, which comes here again
-    PyObject *module = PyImport_ImportModule("torch_spyre._pytorch.layout_arguments");
-    PyObject *result = module ? PyObject_CallMethod(module, "install", NULL) : NULL;
+    PyObject *result = hook_call(HOOK_LAYOUT);
     accepted = result != NULL;
     Py_XDECREF(result);
-    Py_XDECREF(module);
     return accepted;
 }
 
@@ -229,23 +228,24 @@ static PyObject *py_with_arrangement(PyObject *self, PyObject *arrangement)
     return core_check(spyre_layout_check(&changed)) ? layout_to_object(&changed) : core_raise();
 }
 
+// The form of torch-spyre's own pickles: the class without arguments, and a tuple as its state.
 static PyObject *py_reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    PyObject *module = PyImport_ImportModule("torch_spyre._formats");
-    PyObject *restore = module ? PyObject_GetAttrString(module, "restore_layout") : NULL;
+    PyObject *copyreg = PyImport_ImportModule("copyreg");
+    PyObject *make = copyreg ? PyObject_GetAttrString(copyreg, "__newobj__") : NULL;
     PyObject *result = NULL;
-    if (restore)
-        result = Py_BuildValue("(O(iNNii))", restore, PICKLE_VERSION, get_device_size(self, NULL),
-                               get_stride_map(self, NULL), (int)of(self)->format,
-                               (int)of(self)->arrangement);
-    Py_XDECREF(restore);
-    Py_XDECREF(module);
+    if (make)
+        result = Py_BuildValue("(O(O)(iNNNN))", make, (PyObject *)layout_type, PICKLE_VERSION,
+                               get_device_size(self, NULL), get_stride_map(self, NULL),
+                               get_device_dtype(self, NULL), get_element_arrangement(self, NULL));
+    Py_XDECREF(make);
+    Py_XDECREF(copyreg);
     return result;
 }
 
-// __setstate__(state): pickles of torch-spyre hold the class, no arguments, and the tuple that
-// _formats.restore_layout() takes. Only for an object that is empty still.
+// __setstate__(state): the tuple that _formats.restore_layout() takes. Only for an object that is
+// empty still.
 static PyObject *py_set_state(PyObject *self, PyObject *state)
 {
     spyre_layout layout;
@@ -253,16 +253,16 @@ static PyObject *py_set_state(PyObject *self, PyObject *state)
         PyErr_SetString(PyExc_TypeError, "__setstate__: a SpyreTensorLayout does not change");
         return NULL;
     }
-    PyObject *module = PyImport_ImportModule("torch_spyre._formats");
-    PyObject *restore = module ? PyObject_GetAttrString(module, "restore_layout") : NULL;
-    PyObject *arguments = restore ? PySequence_Tuple(state) : NULL;
+    if (!restore) {
+        PyErr_SetString(PyExc_RuntimeError, "__setstate__: torch_spyre is not registered");
+        return NULL;
+    }
+    PyObject *arguments = PySequence_Tuple(state);
     PyObject *made = arguments ? PyObject_CallObject(restore, arguments) : NULL;
     bool ok = made && layout_of_object(made, &layout);
     if (ok) ((layout_object *)self)->layout = layout;
     Py_XDECREF(made);
     Py_XDECREF(arguments);
-    Py_XDECREF(restore);
-    Py_XDECREF(module);
     if (!ok) return NULL;
     Py_RETURN_NONE;
 }
@@ -391,8 +391,9 @@ static PyObject *py_prefer_layout(PyObject *self, PyObject *args)
 
 static PyObject *py_set_enums(PyObject *self, PyObject *args)
 {
-    PyObject *new_formats, *new_arrangements;
-    if (!PyArg_ParseTuple(args, "OO", &new_formats, &new_arrangements)) return NULL;
+    PyObject *new_formats, *new_arrangements, *new_restore;
+    if (!PyArg_ParseTuple(args, "OOO", &new_formats, &new_arrangements, &new_restore)) return NULL;
+    restore = Py_NewRef(new_restore);
     formats = Py_NewRef(new_formats);
     arrangements = Py_NewRef(new_arrangements);
     if (PyModule_AddObjectRef(self, "DataFormats", formats) < 0 ||

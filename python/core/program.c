@@ -2,11 +2,14 @@
 //
 // SpyreCode directories from Python: prepare_kernel(), launch_jobplan(), launch_kernel().
 //
-// The tensors are bound by their bytes as the card lays them out, in the order of the launch
-// arguments, and come back changed.
+// The tensors are bound by their storages, in the order of the launch arguments; launches run in
+// the current stream.
 #include "core.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "spyre/program.h"
 
@@ -23,6 +26,8 @@ static spyre_program *of(PyObject *self)
 
 static void plan_free(PyObject *self)
 {
+    for (uint32_t card = 0; device_started() && card < device_count(); card++)
+        device_synchronize((int)card); // launches of it; errors stay their stream's
     spyre_program_close(of(self));
     object_free(self);
 }
@@ -98,21 +103,9 @@ static PyObject *plan_step_type(PyObject *self, PyObject *index)
 
 // ---- launches
 
-typedef struct {
-    const spyre_program *program;
-    uint32_t count;
-    storage **storages;
-    spyre_program_buffer *buffers;
-} binding;
-
-static void binding_free(binding *b)
-{
-    for (uint32_t i = 0; b->buffers && i < b->count; i++) free(b->buffers[i].bytes);
-    free(b->buffers);
-    free(b->storages);
-}
-
-static bool bind_tensor(binding *b, uint32_t index, PyObject *tensor)
+// The card address of a launch argument, in *out; checks what the program says of it.
+static bool bind_tensor(const spyre_program *program, uint32_t index, PyObject *tensor,
+                        const storage **out)
 {
     tensor_info t;
     if (!tensor_of_object(tensor, &t)) return false;
@@ -120,45 +113,48 @@ static bool bind_tensor(binding *b, uint32_t index, PyObject *tensor)
         return core_fail(SPYRE_INVALID_ARGUMENT, "argument %u of a launch is not on the card",
                          index);
     int64_t bytes = t.storage->card_bytes;
-    int64_t wanted = spyre_program_argument_bytes(b->program, index);
+    int64_t wanted = spyre_program_argument_bytes(program, index);
     if (wanted && wanted != bytes)
         return core_fail(
             SPYRE_INVALID_ARGUMENT,
             "argument %u of a launch has %lld bytes on the card, the program wants %lld", index,
             (long long)bytes, (long long)wanted);
-    if (!core_check(spyre_program_check_argument(b->program, index, &t.storage->layout)))
-        return false;
-    b->storages[index] = t.storage;
-    b->buffers[index] = (spyre_program_buffer){malloc((size_t)bytes), bytes};
-    if (!b->buffers[index].bytes) return core_fail(SPYRE_OUT_OF_MEMORY, "no memory for a launch");
-    return storage_read_raw(t.storage, b->buffers[index].bytes);
+    t.storage->settled = true; // the program's files say where it lies
+    *out = t.storage;
+    return core_check(spyre_program_check_argument(program, index, &t.storage->layout));
 }
 
-static bool run_bound(binding *b, PyObject *tensors)
+static bool run_bound(const spyre_program *program, uint32_t count, PyObject *tensors,
+                      uint64_t *addresses)
 {
-    for (uint32_t i = 0; i < b->count; i++)
-        if (!bind_tensor(b, i, PyTuple_GetItem(tensors, (Py_ssize_t)i))) return false;
+    uint32_t card = (uint32_t)device_current();
+    for (uint32_t i = 0; i < count; i++) {
+        const storage *s = NULL;
+        if (!bind_tensor(program, i, PyTuple_GetItem(tensors, (Py_ssize_t)i), &s)) return false;
+        if (i > 0 && s->card != card)
+            return core_fail(SPYRE_INVALID_ARGUMENT,
+                             "argument %u of a launch is on spyre:%u, argument 0 on spyre:%u", i,
+                             s->card, card);
+        card = s->card;
+        addresses[i] = s->address;
+    }
     spyre_context *context = device_context();
-    uint32_t card = b->count ? b->storages[0]->card : (uint32_t)device_current();
-    if (!context || !core_check(spyre_program_run(context, card, b->program, b->buffers)))
-        return false;
-    for (uint32_t i = 0; i < b->count; i++)
-        if (!storage_write_raw(b->storages[i], b->buffers[i].bytes)) return false;
-    return true;
+    return context && core_check(spyre_program_launch(context, card, stream_current(card), program,
+                                                      addresses));
 }
 
-// `tensors` is a tuple, which keeps them.
+// `tensors` is a tuple, which keeps them. A program may use fewer than it is given: torch-spyre
+// hands the pool of a graph to every kernel.
 static bool run(const spyre_program *program, PyObject *tensors)
 {
-    binding b = {.program = program, .count = spyre_program_argument_count(program)};
-    if (PyTuple_Size(tensors) != (Py_ssize_t)b.count)
+    uint32_t count = spyre_program_argument_count(program);
+    if (PyTuple_Size(tensors) < (Py_ssize_t)count)
         return core_fail(SPYRE_INVALID_ARGUMENT, "the program takes %u tensors, %zd were given",
-                         b.count, PyTuple_Size(tensors));
-    b.storages = calloc((size_t)b.count + 1, sizeof *b.storages);
-    b.buffers = calloc((size_t)b.count + 1, sizeof *b.buffers);
-    bool ok = b.storages && b.buffers ? run_bound(&b, tensors)
-                                      : core_fail(SPYRE_OUT_OF_MEMORY, "no memory for a launch");
-    binding_free(&b);
+                         count, PyTuple_Size(tensors));
+    uint64_t *addresses = calloc((size_t)count + 1, sizeof *addresses);
+    bool ok = addresses ? run_bound(program, count, tensors, addresses)
+                        : core_fail(SPYRE_OUT_OF_MEMORY, "no memory for a launch");
+    free(addresses);
     return ok;
 }
 
@@ -185,6 +181,40 @@ static PyObject *py_launch_jobplan(PyObject *self, PyObject *args, PyObject *key
     Py_RETURN_NONE;
 }
 
+// ---- programs of directories, which are read once
+
+static PyObject *plans;         // (directory, file's inode, size, time) -> JobPlan
+
+// The directory that has spyrecode.json: `directory`, or spyreCodeDir in it, as torch-spyre passes.
+static bool find_code(const char *directory, char *out, size_t size, struct stat *out_file)
+{
+    static const char *const places[] = {"", "/spyreCodeDir"};
+    for (int i = 0; i < 2; i++) {
+        int length = snprintf(out, size, "%s%s/spyrecode.json", directory, places[i]);
+        if (length < 0 || (size_t)length >= size || stat(out, out_file) != 0) continue;
+        *strrchr(out, '/') = '\0';
+        return true;
+    }
+    snprintf(out, size, "%s", directory); // whose error names the file
+    return false;
+}
+
+// A new reference.
+static PyObject *plan_of_directory(const char *directory)
+{
+    char path[4096];
+    struct stat file;
+    if (!find_code(directory, path, sizeof path, &file)) return open_plan(path);
+    PyObject *key = Py_BuildValue("(sKLLL)", path, (unsigned long long)file.st_ino,
+                                  (long long)file.st_size, (long long)file.st_mtim.tv_sec,
+                                  (long long)file.st_mtim.tv_nsec);
+    PyObject *known = key ? PyDict_GetItemWithError(plans, key) : NULL;
+    PyObject *plan = known || PyErr_Occurred() ? Py_XNewRef(known) : open_plan(path);
+    if (plan && !known && PyDict_SetItem(plans, key, plan) < 0) Py_CLEAR(plan);
+    Py_XDECREF(key);
+    return plan;
+}
+
 // launch_kernel(directory, tensors)
 static PyObject *py_launch_kernel(PyObject *self, PyObject *args)
 {
@@ -192,7 +222,7 @@ static PyObject *py_launch_kernel(PyObject *self, PyObject *args)
     const char *directory;
     PyObject *tensors;
     if (!PyArg_ParseTuple(args, "sO", &directory, &tensors)) return NULL;
-    PyObject *plan = open_plan(directory);
+    PyObject *plan = plan_of_directory(directory);
     if (!plan) return NULL;
     bool ok = launch(of(plan), tensors);
     Py_DECREF(plan);
@@ -244,7 +274,8 @@ static PyMethodDef methods[] = {
      METH_VARARGS | METH_KEYWORDS, "(spyrecode_dir, stream=None) -> JobPlan"},
     {"launch_jobplan", (PyCFunction)(void (*)(void))py_launch_jobplan,
      METH_VARARGS | METH_KEYWORDS, "(job_plan, args)"},
-    {"launch_kernel", py_launch_kernel, METH_VARARGS, "(SpyreCode directory, tensors)"},
+    {"launch_kernel", py_launch_kernel, METH_VARARGS,
+     "(SpyreCode directory or the one above, tensors)"},
     {"_card_bytes", py_card_bytes, METH_O, "The storage of a tensor as it lies on the card."},
     {NULL, NULL, 0, NULL},
 };
@@ -252,6 +283,7 @@ static PyMethodDef methods[] = {
 bool program_register(PyObject *module)
 {
     plan_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    return plan_type && PyModule_AddType(module, plan_type) == 0 &&
+    plans = PyDict_New();
+    return plan_type && plans && PyModule_AddType(module, plan_type) == 0 &&
            PyModule_AddFunctions(module, methods) == 0;
 }

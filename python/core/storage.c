@@ -339,14 +339,6 @@ bool storage_read_raw(const storage *s, void *bytes)
     return raw(s, &view, &layout, &transfer) && read_card(&transfer, bytes);
 }
 
-bool storage_write_raw(storage *s, const void *bytes)
-{
-    spyre_view view;
-    spyre_layout layout;
-    spyre_transfer transfer;
-    return raw(s, &view, &layout, &transfer) && write_card(&transfer, bytes);
-}
-
 // The form of a storage that PyTorch made by bytes alone and reads as `dtype`. int64 that does not
 // fit the card's integers, and bytes that are no whole elements, stay bytes.
 static bool describe_flat(const storage *s, spyre_dtype dtype, spyre_view *dense,

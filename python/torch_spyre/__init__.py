@@ -97,13 +97,5 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _warn_downcast() -> bool:
-    """Called by copies of int64 values to the card until it has warned; True when it need not be
-    called again."""
-    from .eager.host import warn_downcast
-
-    return warn_downcast()
-
-
 _imported = True
 _autoload()

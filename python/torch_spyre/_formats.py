@@ -46,9 +46,6 @@ ElementArrangement: type[_C.ElementArrangement] = _make_arrangements(
 DataFormats.__doc__ = "Element formats of the card: include/spyre/dtype.def."
 ElementArrangement.__doc__ = "Orders of the elements within a stick; STANDARD is that of the host."
 DataFormats.__module__ = ElementArrangement.__module__ = "torch_spyre._C"
-_C._set_enums(DataFormats, ElementArrangement)
-
-
 _QUANTIZED = {  # of dtypes that no tensor of the card has
     torch.qint8: DataFormats.SENINT8,
     torch.quint8: DataFormats.SENUINT32,
@@ -85,5 +82,6 @@ def restore_layout(version: int, *state: Any) -> _C.SpyreTensorLayout:
     )
 
 
+_C._set_enums(DataFormats, ElementArrangement, restore_layout)
 _C.get_device_dtype = get_device_dtype
 _C.get_elem_in_stick = get_elem_in_stick

@@ -39,6 +39,8 @@ def register() -> None:
     patches.send_graphs_of_the_device_here()
     compile_options.take_settings()
     _C._on_first_use(complete)
+    _C._on_layout(_take_layouts)
+    _C._on_downcast(_warn_downcast)
     vars(_C)["__getattr__"] = _missing_name
     LazyNamespace.install("spyre", _C._complete)
     distributed.register()
@@ -81,6 +83,20 @@ def _register_kernels() -> None:
     patches.print_by_one_copy()
     layout_arguments.install()
     dynamo_interface.register_if_imported()
+
+
+def _take_layouts() -> None:
+    from . import _formats  # noqa: F401  (whose function reads pickles)
+    from ._pytorch import layout_arguments
+
+    layout_arguments.install()
+
+
+def _warn_downcast() -> bool:
+    """Called by copies of int64 values to the card until it returns True."""
+    from .eager.host import warn_downcast
+
+    return warn_downcast()
 
 
 def _missing_name(name: str) -> Any:

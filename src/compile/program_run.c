@@ -289,3 +289,9 @@ spyre_status spyre_program_run(spyre_context *context, uint32_t card_id,
     arena_destroy(memory);
     return status;
 }
+
+spyre_status spyre_program_launch(spyre_context *context, uint32_t card_id, uint32_t stream,
+                                  const spyre_program *program, const uint64_t *addresses)
+{
+    return job_launch(context, card_id, stream, program->job, addresses, NULL, NULL);
+}

@@ -45,7 +45,8 @@ def test_parameters_have_torch_spyres_names(name):
 def test_streams_by_device():
     low, high = _C.get_stream_from_pool(CARD), _C.get_stream_from_pool(CARD, priority=-1)
     assert isinstance(low, _C._SpyreStreamBase) and low.device() == CARD
-    assert high.id > low.id > 0 == _C.default_stream(CARD).id
+    assert high.id() > low.id() > 0 == _C.default_stream(CARD).id()
+    assert (low.priority(), high.priority()) == (0, -1)
     before = _C.set_current_stream(low)
     assert before == _C.default_stream(CARD) and _C.current_stream(CARD) == low
     assert _C.set_current_stream(before) == low

@@ -119,7 +119,7 @@ def test_launches_are_checked(sum_of_matrices):
         with pytest.raises(ValueError, match=message):
             _C.launch_jobplan(plan, [tensor(512, 256), other, kept])
         assert kept.cpu().eq(1).all()
-    for count in (0, 2, 4):
+    for count in (0, 2):  # more may be given
         with pytest.raises(ValueError, match=f"takes 3 tensors, {count} were given"):
             _C.launch_jobplan(plan, [result] * count)
     with pytest.raises((TypeError, ValueError, RuntimeError)):

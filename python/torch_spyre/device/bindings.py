@@ -13,7 +13,7 @@ from .._formats import CardEnum
 from .._pytorch.fake import FakeTensor
 from ..constants import BYTES_IN_STICK
 from . import streams
-from .streams import Device
+from .streams import Device, StreamHandle
 
 # ---- tensors
 
@@ -63,7 +63,9 @@ def empty_with_layout(
         torch.contiguous_format,
         torch.preserve_format,
     ):
-        raise RuntimeError("empty_with_layout: memory is not pinned, and contiguous")
+        raise RuntimeError(
+            "empty_with_layout: Spyre backend only supports contiguous memory format, not pinned"
+        )
     dtype = torch.get_default_dtype() if dtype is None else dtype
     contiguous = torch.empty(size, dtype=dtype, device="meta").stride()
     return spyre_empty_with_layout(size, contiguous, dtype, layout, device)
@@ -123,11 +125,6 @@ def reinterpret_tensor_with_layout(
     return reinterpret_tensor(self, size, stride, offset_increment)
 
 
-def copy_tensor(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
-    """Copies into `dst`, which is returned."""
-    return dst.copy_(self, non_blocking=non_blocking)
-
-
 def fill_tensor(self: torch.Tensor, value: float) -> torch.Tensor:
     """Fills a tensor of the card, which is returned.
 
@@ -166,9 +163,28 @@ class SpyreDeviceState(CardEnum):
     StreamError = 2
 
 
-def get_stream_from_pool(device: Device, priority: int = 0) -> streams.Stream:
+def get_stream_from_pool(device: Device, priority: int = 0) -> StreamHandle:
     """A stream of the card; priority 0 is low, any other one high."""
-    return streams.Stream(device, priority)
+    return StreamHandle(device, priority)
+
+
+def _handle(stream: streams.Stream) -> StreamHandle:
+    return StreamHandle(stream._card, stream_id=stream._id)
+
+
+def current_stream(device: Device = None) -> StreamHandle:
+    """The stream of a card in which this thread's work runs."""
+    return _handle(streams.current_stream(device))
+
+
+def default_stream(device: Device = None) -> StreamHandle:
+    """Stream 0 of a card."""
+    return _handle(streams.default_stream(device))
+
+
+def set_current_stream(stream: torch.Stream) -> StreamHandle:
+    """Makes a stream the current one of its card; the one that was."""
+    return _handle(streams.exchange_stream(stream))
 
 
 def stream_get_error(stream: torch.Stream) -> SpyreStreamError:
@@ -204,6 +220,12 @@ def manual_seed(seed: int, device: int = -1) -> None:
     _generator(device).manual_seed(seed)
 
 
+def manual_seed_all(seed: int) -> None:
+    """Seeds the generators of all cards."""
+    for card in range(_C.device_count()):
+        manual_seed(seed, card)
+
+
 def initial_seed(device: int = -1) -> int:
     """The seed of a card's generator."""
     return _generator(device).initial_seed()
@@ -222,12 +244,11 @@ def set_rng_state(new_state: torch.Tensor, device: int = -1) -> None:
 def install() -> None:
     for function in (
         spyre_empty_with_layout, empty_with_layout, as_strided_with_layout, reinterpret_tensor,
-        reinterpret_tensor_with_layout, copy_tensor, fill_tensor, encode_constant,
+        reinterpret_tensor_with_layout, fill_tensor, encode_constant,
         SpyreStreamError, SpyreDeviceState, get_stream_from_pool, stream_get_error,
-        stream_get_error_string, get_device_state, streams.current_stream, streams.default_stream,
-        streams.synchronize, manual_seed, torch.get_device_module("spyre").manual_seed_all,
-        initial_seed, get_rng_state, set_rng_state,
+        stream_get_error_string, get_device_state, current_stream, default_stream,
+        set_current_stream, streams.synchronize, manual_seed, manual_seed_all, initial_seed,
+        get_rng_state, set_rng_state,
     ):  # fmt: skip
         setattr(_C, function.__name__, function)
-    _C.set_current_stream = streams.exchange_stream
-    _C._SpyreStreamBase = streams.Stream
+    _C._SpyreStreamBase = StreamHandle

@@ -118,6 +118,19 @@ class Stream(torch.Stream):
         return f"torch.spyre.Stream(device='spyre:{self._card}', id={self._id})"
 
 
+class StreamHandle(Stream):
+    """A stream as `torch_spyre._C` gives it: number and priority are methods, as torch-spyre's
+    `_SpyreStreamBase` has them."""
+
+    def id(self) -> int:  # type: ignore[override]
+        """The stream's number on its card; 0 is the default stream."""
+        return self._id
+
+    def priority(self) -> int:  # type: ignore[override]
+        """-1 of a high stream, 0 of the others."""
+        return -1 if self._id > _C.LOW_STREAMS else 0
+
+
 def Event(  # noqa: N802
     enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
 ) -> torch.Event:
@@ -168,7 +181,7 @@ def set_stream(stream: torch.Stream) -> None:
 def exchange_stream(stream: torch.Stream) -> Stream:
     """Makes a stream the current one of its card; the one that was."""
     chosen = as_stream(stream)
-    return Stream(chosen._card, stream_id=_C._exchange_stream(chosen._card, chosen.id))
+    return Stream(chosen._card, stream_id=_C._exchange_stream(chosen._card, chosen._id))
 
 
 def synchronize(device: Device = None) -> None:

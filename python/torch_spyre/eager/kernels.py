@@ -4,7 +4,7 @@ allocations, and eager.dispatch() for all others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import torch
@@ -107,25 +107,6 @@ def _zero_(tensor: Tensor) -> Tensor:
     return tensor if _C._fill_zero(tensor) else tensor.fill_(0)
 
 
-def _resize_(
-    tensor: Tensor, size: Sequence[int], *, memory_format: torch.memory_format | None = None
-) -> Tensor:
-    shape = torch.Size(size)
-    if memory_format is torch.preserve_format:
-        raise RuntimeError("Unsupported memory format Preserve")
-    form = memory_format or torch.contiguous_format
-    if tensor.shape == shape and (
-        memory_format is None or tensor.is_contiguous(memory_format=form)
-    ):
-        return tensor
-    fresh = torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
-    kept = min(fresh.numel(), tensor.numel())
-    if kept:
-        fresh.view(-1)[:kept].copy_(tensor.reshape(-1)[:kept])
-    stride = torch.empty(shape, device="meta", memory_format=form).stride()
-    return tensor.set_(fresh.untyped_storage(), 0, fresh.shape, stride)
-
-
 def _refuse_quantized(*_args: Any, **_options: Any) -> NoReturn:
     raise RuntimeError(
         "quantized tensors cannot lie on the spyre device: dequantize() them, or keep their "
@@ -187,7 +168,7 @@ def _log_sigmoid_backward(grad: Tensor, x: Tensor, buffer: Tensor) -> Any:
 def register() -> list[torch.library.Library]:
     """Registers the device's operators; the registrations live as long as what is returned."""
     from ..compile import attention
-    from . import recurrent
+    from . import recurrent, resize
 
     fallback = torch.library.Library("_", "IMPL")
     fallback.fallback(untraced(dispatch), "PrivateUse2")
@@ -206,7 +187,6 @@ def register() -> list[torch.library.Library]:
     register_kernel("_to_copy", _to_copy)
     register_kernel("clone", _clone)
     aten.impl("zero_", untraced(_zero_))
-    aten.impl("resize_", untraced(_resize_))
     aten.impl("convolution_overrideable", untraced(_convolution))
     aten.impl("convolution_backward_overrideable", untraced(_convolution_backward))
     aten.impl("native_layer_norm_backward", untraced(_layer_norm_backward))
@@ -229,4 +209,4 @@ def register() -> list[torch.library.Library]:
     for key in ("Conjugate", "Negative"):  # copies look at these bits themselves (core/copy.c)
         lazy.append(torch.library.Library("aten", "IMPL", key))
         lazy[-1].impl("_copy_from", torch.library.fallthrough_kernel)
-    return [fallback, aten, kernels, differentiable, quantized, *lazy]
+    return [fallback, aten, kernels, differentiable, quantized, resize.register(), *lazy]

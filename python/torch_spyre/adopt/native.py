@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `torch_spyre._C` that torch-spyre's own package imports: the binding with the functions that
+Python adds to it, and the operators that torch-spyre registers in C++."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import types
+
+import torch
+
+from .. import _C, _formats  # noqa: F401  (_formats completes _C)
+from .._pytorch import distributed
+from ..device import autocast, bindings
+from ..eager import host, resize
+from . import differences
+
+_libraries: list[torch.library.Library] = []  # registrations live as long as these
+
+
+def module() -> types.ModuleType:
+    """The binding, complete. To be called once."""
+    bindings.install()
+    _C.createSpyreCCLBackend = distributed.create_backend
+    _C._on_downcast(host.warn_downcast)
+    if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
+        _C.set_downcast_warning(False)
+    _libraries.extend(autocast.register())
+    _libraries.append(resize.register())
+    atexit.register(_C._leave)
+    differences.install()
+    return _C

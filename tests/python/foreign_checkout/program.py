@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run by test_adopt.py: the program of x + y, whose bundle is in argv[1], by another package."""
+
+import importlib
+import pickle
+import subprocess
+import sys
+import warnings
+
+import torch
+import torch_spyre
+
+C = importlib.import_module("torch_spyre._C")
+NAMES = """DataFormats ElementArrangement JobPlan SpyreTensorLayout _SpyreStreamBase
+_get_default_generator _spyre_get_allocator_stats _spyre_reset_accumulated_stats
+_spyre_reset_peak_stats as_strided_with_layout copy_tensor createSpyreCCLBackend current_device
+current_stream default_stream device_count empty_with_layout encode_constant free_runtime
+get_device_dtype get_downcast_warning get_elem_in_stick get_rng_state get_spyre_tensor_layout
+get_stream_from_pool initial_seed launch_jobplan launch_kernel manual_seed manual_seed_all
+prepare_kernel reinterpret_tensor reinterpret_tensor_with_layout set_current_stream set_device
+set_downcast_warning set_rng_state set_spyre_tensor_layout spyre_empty_with_layout start_runtime
+synchronize"""
+
+missing = [name for name in NAMES.split() if not hasattr(C, name)]
+assert not missing, missing
+assert "foreign_checkout" in torch_spyre.__file__ and not hasattr(torch.Tensor, "_spyre_patched")
+
+directory = sys.argv[1]
+subprocess.run(["dxp_standalone", "--bundle", "-d", directory], check=True)
+x, y = (torch.randint(-9, 9, (3, 70)).half() for _ in range(2))
+on_card = [t.to("spyre") for t in (x, y, torch.zeros(3, 70).half())]
+surplus = torch.empty(5, device="spyre")
+C.launch_kernel(directory, [*on_card, surplus])
+assert on_card[2].cpu().equal(x + y)
+C.launch_kernel(directory, (on_card[0], on_card[0], on_card[1]))  # one storage, twice
+assert on_card[1].cpu().equal(x + x)
+plan = C.prepare_kernel(directory + "/spyreCodeDir")
+C.launch_jobplan(plan, on_card)
+assert on_card[2].cpu().equal(x + x + x)
+
+layout = C.get_spyre_tensor_layout(on_card[0])
+assert pickle.loads(pickle.dumps(layout)) == layout
+state = (3, layout.device_size, layout.stride_map, layout.device_dtype, layout.element_arrangement)
+assert layout.__reduce__()[1:] == ((C.SpyreTensorLayout,), state)
+stream = C.get_stream_from_pool(torch.device("spyre", 0), -1)
+assert stream.id() > 0 and stream.priority() == -1 and stream.query()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    warnings.warn("told", UserWarning, skip_file_prefixes=("/nowhere",))
+assert caught[0].filename == __file__
+print("all of it")
