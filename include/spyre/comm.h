@@ -126,6 +126,10 @@ typedef struct {
     uint64_t signature;
     const char *detail;
     int64_t timeout_ms;         // 0: that of the communicator
+    // Null, or when this rank comes, in microseconds of a clock that all ranks share: read behind
+    // `before`; ahead of `done` it is when the last rank came (of a receive: the later of the two;
+    // of a send: this one).
+    double *clock_us;
     // Called by the thread that executes, null for nothing: before the input is read (an error is
     // the operation's), and when it has ended, with its error, which stays the library's.
     void *context;

@@ -32,6 +32,8 @@ typedef struct {
     int64_t memory_read_bytes, memory_written_bytes;
     int64_t received_bytes, sent_bytes; // from and to the host
     int64_t launches, receipts, sendings;
+    int64_t rdma_received_bytes, rdma_sent_bytes;       // from and to other cards
+    int64_t rdma_receipts, rdma_sendings;
     int64_t reserved_bytes, allocated_bytes, peak_bytes;
     int64_t segment_bytes[SPYRE_METRICS_SEGMENTS];      // allocated
 } spyre_metrics;

@@ -114,12 +114,27 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_memory_map(spyre_context *context,
                                                          int64_t bytes, bool writes,
                                                          void **out_pointer);
 
-// Puts a collective or message with other ranks (spyre/comm.h) on the virtual clock of a stream and
-// into profiles: how long it takes by EXCHANGE_BANDWIDTH and EXCHANGE_LATENCY of cost.def. `bytes`
-// are those of `count` elements as spyre_comm_kind counts them. Moves nothing.
+// A collective or message with other ranks (spyre/comm.h).
+typedef struct {
+    spyre_comm_kind kind;
+    uint32_t ranks;
+    bool root;              // of a collective that has one
+    int64_t bytes;          // of `count` elements as spyre_comm_kind counts them
+    // When the last rank has come (spyre_comm_call.clock_us): ranks that give the same have it end
+    // at the same instant of their clocks. Below 0: as soon as the stream is free.
+    double begin_us;
+} spyre_exchange_info;
+
+// Puts it on the virtual clock of a stream, into profiles and metrics: how long it takes by
+// EXCHANGE_BANDWIDTH and EXCHANGE_LATENCY of cost.def. Moves nothing.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_exchange(spyre_context *context, uint32_t card,
-                                                       uint32_t stream, spyre_comm_kind kind,
-                                                       uint32_t ranks, int64_t bytes);
+                                                       uint32_t stream,
+                                                       const spyre_exchange_info *info);
+
+// Places on the card's virtual clock, in microseconds: of the work that the stream has begun, of
+// the host. 0 for a card or stream that does not exist.
+SPYRE_API double spyre_stream_clock_us(spyre_context *context, uint32_t card, uint32_t stream);
+SPYRE_API double spyre_host_clock_us(spyre_context *context, uint32_t card);
 
 // Enqueues a card segment. inputs[i] is the address of the storage of the segment's input i,
 // buffers[j] that of output buffer j. Asynchronous; an idle stream may run it at once. A fault
@@ -183,6 +198,8 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_event_wait(spyre_context *context,
                                                          uint32_t stream, spyre_event *event);
 SPYRE_API bool spyre_event_query(const spyre_event *event);
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_event_synchronize(const spyre_event *event);
+// Of a complete event, its place on the virtual clock in microseconds.
+SPYRE_API double spyre_event_clock_us(const spyre_event *event);
 SPYRE_API double spyre_event_elapsed_ms(const spyre_event *begin, const spyre_event *end);
 SPYRE_API void spyre_event_destroy(spyre_event *event);
 

@@ -71,11 +71,22 @@ bool comm_map(const void *tensor, bool writes, void **out_pointer, uint64_t *out
                                        bytes, writes, out_pointer));
 }
 
-bool comm_model(uint32_t card, uint32_t stream, int kind, uint32_t ranks, int64_t bytes)
+bool comm_model(uint32_t card, uint32_t stream, const spyre_exchange_info *info)
 {
     spyre_context *context = device_context();
-    return context && core_check(spyre_exchange(context, card, stream, (spyre_comm_kind)kind, ranks,
-                                                bytes));
+    return context && core_check(spyre_exchange(context, card, stream, info));
+}
+
+double comm_stream_clock_us(uint32_t card, uint32_t stream)
+{
+    spyre_context *context = device_context();
+    return context ? spyre_stream_clock_us(context, card, stream) : 0;
+}
+
+double comm_host_clock_us(uint32_t card)
+{
+    spyre_context *context = device_context();
+    return context ? spyre_host_clock_us(context, card) : 0;
 }
 
 void comm_fail(spyre_status error)

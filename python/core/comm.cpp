@@ -474,7 +474,12 @@ struct SpyreCCL final : Backend, spyreccl::GraphBackend {
     WorkPtr barrier(const BarrierOptions &options) override
     {
         if (!device_synchronize(-1)) glue_throw();
-        return launch(job(SPYRE_COMM_BARRIER), OpType::BARRIER, options);
+        auto j = job(SPYRE_COMM_BARRIER);
+        if (device_started()) j->use_card(device_current());
+        auto work = launch(j, OpType::BARRIER, options);
+        // The host has waited, so what it launches comes behind it on the card's clock, too.
+        if (!options.asyncOp && !device_synchronize(-1)) glue_throw();
+        return work;
     }
     void monitoredBarrier(const BarrierOptions &options, bool) override
     {

@@ -124,6 +124,12 @@ Job::~Job()
     spyre_event_destroy(static_cast<spyre_event *>(event));
 }
 
+void Job::use_card(int index)
+{
+    card = index;
+    stream = stream_current(static_cast<uint32_t>(card));
+}
+
 at::Tensor Job::stage(const at::Tensor &tensor, Use use, bool reduces)
 {
     bool reads = use != Use::Write, writes = use != Use::Read;
@@ -138,8 +144,7 @@ at::Tensor Job::stage(const at::Tensor &tensor, Use use, bool reduces)
     TORCH_CHECK_VALUE(!writes || at::has_internal_overlap(tensor) != at::MemOverlap::Yes,
                       "[SpyreCCL]: ", spyre_comm_kind_name(call.kind),
                       ": elements of the output share memory");
-    card = tensor.device().index();
-    stream = stream_current(static_cast<uint32_t>(card));
+    use_card(tensor.device().index());
     at::Tensor staged;
     if (is_wide(tensor)) {
         if (comm_is_direct(&tensor)) return tensor;
@@ -237,25 +242,38 @@ void Job::finish()
 
 namespace {
 
-spyre_status await_input(void *context)
-{
-    auto *job = static_cast<std::shared_ptr<Job> *>(context)->get();
-    return job->event ? spyre_event_synchronize(static_cast<spyre_event *>(job->event)) : nullptr;
-}
-
 // On the card's clock an asynchronous job has a stream of its own, behind what comes before it; who
 // waits for it comes behind it.
 constexpr uint32_t kExchangeStream = SPYRE_LOW_STREAMS;
 
-void model(const Comm &comm, Job &job)
+uint32_t modelled_stream(const Job &job)
+{
+    return job.asynchronous ? kExchangeStream : job.stream;
+}
+
+// Also finds when this rank comes: behind its input, and what its stream has exchanged before.
+spyre_status await_input(void *context)
+{
+    auto *job = static_cast<std::shared_ptr<Job> *>(context)->get();
+    auto *event = static_cast<spyre_event *>(job->event);
+    if (spyre_status error = event ? spyre_event_synchronize(event) : nullptr) return error;
+    if (job->card < 0) return nullptr;
+    auto card = static_cast<uint32_t>(job->card);
+    double before_us = event ? spyre_event_clock_us(event) : job->clock_us;
+    job->clock_us = std::max(before_us, comm_stream_clock_us(card, modelled_stream(*job)));
+    return nullptr;
+}
+
+// Behind the last rank, so that it ends at one instant of all ranks' clocks.
+void model(Job &job)
 {
     if (job.card < 0) return;
     auto card = static_cast<uint32_t>(job.card);
-    uint32_t stream = job.asynchronous ? kExchangeStream : job.stream;
-    uint32_t ranks = spyre_comm_size(comm.handle);
-    bool ok = !job.asynchronous || event_wait(job.event, card, stream);
-    ok = ok && comm_model(card, stream, job.call.kind, ranks, job.bytes(ranks));
-    if (!ok || (job.asynchronous && !event_record(&job.modelled, card, stream))) glue_throw();
+    spyre_exchange_info info = {job.call.kind, job.ranks, job.root, job.bytes(job.ranks),
+                                job.clock_us};
+    bool ok = comm_model(card, modelled_stream(job), &info);
+    if (!ok || (job.asynchronous && !event_record(&job.modelled, card, kExchangeStream)))
+        glue_throw();
 }
 
 // Copies of an asynchronous job are made on another thread, so their stream is waited for.
@@ -279,6 +297,7 @@ void end(void *context, spyre_status error)
     bool outer = ending;
     ending = true;
     try {
+        if (!j.failure) model(j);
         if (!j.failure) finish_elsewhere(j);
     } catch (...) {
         j.failure = std::current_exception();
@@ -401,11 +420,20 @@ c10::intrusive_ptr<c10d::Work> launch(const std::shared_ptr<Comm> &comm,
                                       const std::shared_ptr<Job> &job, c10d::OpType type,
                                       bool asynchronous, std::chrono::milliseconds timeout)
 {
-    if (job->card >= 0 && !stream_is_idle(static_cast<uint32_t>(job->card), job->stream) &&
-        !event_record(&job->event, static_cast<uint32_t>(job->card), job->stream))
-        glue_throw();
+    if (job->card >= 0) {
+        auto card = static_cast<uint32_t>(job->card);
+        if (!stream_is_idle(card, job->stream)) {
+            if (!event_record(&job->event, card, job->stream)) glue_throw();
+        } else {
+            job->clock_us =
+                std::max(comm_stream_clock_us(card, job->stream), comm_host_clock_us(card));
+        }
+    }
     job->call.timeout_ms = std::max<int64_t>(timeout.count(), 0);
     job->call.before = await_input;
+    job->call.clock_us = &job->clock_us;
+    job->ranks = spyre_comm_size(comm->handle);
+    job->root = job->call.root == spyre_comm_rank(comm->handle);
     job->call.done = end;
     job->asynchronous = asynchronous;
     if (asynchronous) job->future = new_future();
@@ -423,8 +451,10 @@ c10::intrusive_ptr<c10d::Work> launch(const std::shared_ptr<Comm> &comm,
     }
     if (ended) context.release();       // end() has it, or will
     check(error);
-    model(*comm, *job);
-    if (!asynchronous) job->finish();
+    if (!asynchronous) {
+        model(*job);
+        job->finish();
+    }
     return c10::make_intrusive<OneWork>(type, comm, job, request);
 }
 

@@ -40,6 +40,7 @@ struct Job {
     Job(const Job &) = delete;
     Job &operator=(const Job &) = delete;
 
+    void use_card(int index);
     // The tensor as it takes part: itself or another one. `reduces`: in a dtype that is combined.
     at::Tensor stage(const at::Tensor &tensor, Use use, bool reduces = false);
     // The same as one dim, which is as bytes whatever the sizes were.
@@ -68,6 +69,9 @@ struct Job {
     uint32_t stream = 0;
     void *event = nullptr;              // of what comes before
     void *modelled = nullptr;           // of an asynchronous one's end on the virtual clock
+    uint32_t ranks = 1;
+    bool root = false;                  // of a collective that has one
+    double clock_us = 0;                // when this rank comes, then the last one (spyre/comm.h)
     std::exception_ptr failure;
     bool asynchronous = false;
     c10::intrusive_ptr<c10::ivalue::Future> future;

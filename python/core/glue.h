@@ -70,7 +70,10 @@ bool comm_is_direct(const void *tensor);
 // storage stays where it is from then on.
 bool comm_map(const void *tensor, bool writes, void **out_pointer, uint64_t *out_bytes);
 // Puts an exchange on the virtual clock of a stream: spyre_exchange().
-bool comm_model(uint32_t card, uint32_t stream, int kind, uint32_t ranks, int64_t bytes);
+bool comm_model(uint32_t card, uint32_t stream, const spyre_exchange_info *info);
+// Places on the virtual clock: of the stream's work, of the host.
+double comm_stream_clock_us(uint32_t card, uint32_t stream);
+double comm_host_clock_us(uint32_t card);
 // Records an error of the library as this thread's; frees it.
 void comm_fail(spyre_status error);
 

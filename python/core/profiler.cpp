@@ -81,6 +81,7 @@ void describe(libkineto::GenericTraceActivity &activity, const spyre_activity &r
     if (record.submission) return;
     double us = record.card_end_us - record.card_begin_us;
     activity.addMetadata("virtual begin (us)", record.card_begin_us);
+    activity.addMetadata("virtual end (us)", record.card_end_us);
     if (us > 0)
         activity.addMetadata("memory bandwidth (GB/s)",
                              static_cast<double>(record.bytes) / us / 1e3);

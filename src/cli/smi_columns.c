@@ -17,12 +17,6 @@ static double none(const smi_interval *i)
     return NAN;
 }
 
-static double nothing(const smi_interval *i)    // there is no RDMA between emulated cards
-{
-    (void)i;
-    return 0;
-}
-
 static double host_cpu(const smi_interval *i) { return i->host_cpu; }
 static double host_memory(const smi_interval *i) { return i->host_memory; }
 
@@ -61,6 +55,10 @@ RATE(n_rdmem, memory_read_bytes, 1.0 / STICK_BYTES)
 RATE(n_wrmem, memory_written_bytes, 1.0 / STICK_BYTES)
 RATE(n_rxpci, receipts, 1)
 RATE(n_txpci, sendings, 1)
+RATE(rdrdma, rdma_received_bytes, 1e-9)
+RATE(wrrdma, rdma_sent_bytes, 1e-9)
+RATE(n_rdrdma, rdma_receipts, 1)
+RATE(n_wrrdma, rdma_sendings, 1)
 
 static double gib(const smi_interval *i, int64_t bytes)
 {
@@ -93,11 +91,11 @@ static const struct {
     {"pwr", ' ', 6, 1, none},         {"gtemp", ' ', 6, 1, none},
     {"busy", ' ', 6, 0, busy},        {"rdmem", 'D', 8, 3, rdmem},
     {"wrmem", 'D', 8, 3, wrmem},      {"rxpci", 'D', 8, 3, rxpci},
-    {"txpci", 'D', 8, 3, txpci},      {"rdrdma", 'D', 8, 3, nothing},
-    {"wrrdma", 'D', 8, 3, nothing},   {"n_rdmem", 'R', 12, 0, n_rdmem},
+    {"txpci", 'D', 8, 3, txpci},      {"rdrdma", 'D', 8, 3, rdrdma},
+    {"wrrdma", 'D', 8, 3, wrrdma},   {"n_rdmem", 'R', 12, 0, n_rdmem},
     {"n_wrmem", 'R', 12, 0, n_wrmem}, {"n_rxpci", 'R', 9, 0, n_rxpci},
-    {"n_txpci", 'R', 9, 0, n_txpci},  {"n_rdrdma", 'R', 9, 0, nothing},
-    {"n_wrrdma", 'R', 9, 0, nothing}, {"rsvmem", 'M', 8, 3, rsvmem},
+    {"n_txpci", 'R', 9, 0, n_txpci},  {"n_rdrdma", 'R', 9, 0, n_rdrdma},
+    {"n_wrrdma", 'R', 9, 0, n_wrrdma}, {"rsvmem", 'M', 8, 3, rsvmem},
     {"actmem", 'U', 8, 3, actmem},    {"peakmem", 'U', 8, 3, peakmem},
     {"pt_active", 'P', 9, 1, pt_active},
     {"seg0", 'S', 8, 3, seg0},        {"seg1", 'S', 8, 3, seg1},

@@ -340,6 +340,9 @@ static spyre_status compare(run *x)
         if (lists) c->lists[r] = segment_rank_of(&c->shared, r)->lists[x->turn];
         TRY(header_check(&c->headers[r], lists ? &c->lists[r] : NULL, r, x->size));
     }
+    for (uint32_t r = 0; r < x->size && x->r->call.clock_us; r++)
+        if (c->headers[r].clock_us > *x->r->call.clock_us)
+            *x->r->call.clock_us = c->headers[r].clock_us;
     return status_at(header_compare(c->headers, c->lists, x->size), "rank %u (of %u)", x->rank,
                      x->size);
 }

@@ -2,6 +2,7 @@
 #include "comm/header.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,6 +91,9 @@ static spyre_status check_rules(const comm_header *h, const comm_lists *lists, u
         return status_new(SPYRE_INVALID_ARGUMENT, "operation %u: must be below %u", h->kind,
                           (unsigned)SPYRE_COMM_KIND_COUNT);
     const char *name = spyre_comm_kind_name((spyre_comm_kind)h->kind);
+    if (!isfinite(h->clock_us) || h->clock_us < 0)
+        return status_new(SPYRE_INVALID_ARGUMENT, "%s: a clock at %g us: must be 0 or more", name,
+                          h->clock_us);
     if (h->kind == SPYRE_COMM_BARRIER) return NULL;
     if (spyre_format_bytes((spyre_format)h->format) == 0)
         return status_new(SPYRE_INVALID_ARGUMENT, "%s: format %s has no whole bytes an element",

@@ -14,6 +14,7 @@ typedef struct {
     uint32_t root, tag;
     uint32_t listed;            // 1: an all-to-all whose lists are the caller's
     uint64_t count, signature;
+    double clock_us;            // when the rank comes; not compared
     char detail[SPYRE_COMM_DETAIL_BYTES];
 } comm_header;
 

@@ -161,6 +161,7 @@ static spyre_status take(spyre_comm *c, spyre_request *r)
             if (h.format != r->header.format || h.count != r->header.count ||
                 h.signature != r->header.signature)
                 return refuse(c, r, s, &h);
+            if (r->call.clock_us && h.clock_us > *r->call.clock_us) *r->call.clock_us = h.clock_us;
             atomic_store(&s->state, SLOT_TAKEN);
             r->begun = true;
             return NULL;

@@ -18,7 +18,7 @@
 #include "base/status.h"
 #include "base/text.h"
 
-enum { HELLO_MAGIC = 0x5350434d, HELLO_VERSION = 1, ASK_MS = 50, RETRY_NS = 20000000 };
+enum { HELLO_MAGIC = 0x5350434d, HELLO_VERSION = 2, ASK_MS = 50, RETRY_NS = 20000000 };
 
 typedef struct {
     uint32_t magic, version, rank, size;

@@ -65,6 +65,7 @@ static spyre_status prepare(spyre_comm *c, spyre_request *r)
     pthread_mutex_unlock(&c->lock);
     const char *why = status ? "the communicator is broken" : "input";
     if (!status && r->call.before) status = r->call.before(r->call.context);
+    if (r->call.clock_us) r->header.clock_us = *r->call.clock_us;
     if (!status) return NULL;
     char place[COMM_PLACE_BYTES];
     comm_place(c, &r->header, place);

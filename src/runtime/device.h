@@ -56,6 +56,7 @@ struct task {
     const card_counters *work;          // of launches, else null
     clock_resource resource;
     double card_us;                     // duration on the virtual clock
+    bool placed;                        // card_begin_us is the submitter's
 
     // The scheduler's.
     task *next;

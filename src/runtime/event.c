@@ -182,6 +182,13 @@ spyre_status spyre_event_wait(spyre_context *context, uint32_t card_id, uint32_t
     return device_submit(d, stream_id, &self->base, true);
 }
 
+double spyre_event_clock_us(const spyre_event *event)
+{
+    double card_us;
+    is_complete(event, 0, &card_us);
+    return card_us;
+}
+
 bool spyre_event_query(const spyre_event *event)
 {
     spyre_event *e = (spyre_event *)(uintptr_t)event;

@@ -9,6 +9,7 @@
 #include "isa/constants.h"
 #include "runtime/device.h"
 #include "runtime/exchange.h"
+#include "runtime/metrics.h"
 
 double exchange_us(spyre_comm_kind kind, uint32_t ranks, double bytes)
 {
@@ -43,9 +44,40 @@ double exchange_us(spyre_comm_kind kind, uint32_t ranks, double bytes)
     return messages * EXCHANGE_LATENCY + moved / EXCHANGE_BANDWIDTH;
 }
 
+exchange_traffic exchange_traffic_of(const spyre_exchange_info *info)
+{
+    double bytes = (double)info->bytes, others = info->ranks > 1 ? (double)(info->ranks - 1) : 0;
+    double all = others * bytes, part = info->ranks ? all / (double)info->ranks : 0;
+    double from_root = info->root ? all : 0, to_others = info->root || all <= 0 ? 0 : bytes;
+    switch (info->kind) {
+    case SPYRE_COMM_ALL_REDUCE: return (exchange_traffic){2 * part, 2 * part};
+    case SPYRE_COMM_REDUCE:     // slices are reduced everywhere, then go to the root
+        return info->root ? (exchange_traffic){part, 2 * part}
+                          : (exchange_traffic){all > 0 ? bytes : 0, part};
+    case SPYRE_COMM_BROADCAST:  // a tree sends what the root would
+    case SPYRE_COMM_SCATTER: return (exchange_traffic){from_root, to_others};
+    case SPYRE_COMM_GATHER: return (exchange_traffic){to_others, from_root};
+    case SPYRE_COMM_SEND: return (exchange_traffic){bytes, 0};
+    case SPYRE_COMM_RECEIVE: return (exchange_traffic){0, bytes};
+    case SPYRE_COMM_ALL_GATHER:
+    case SPYRE_COMM_REDUCE_SCATTER:
+    case SPYRE_COMM_ALL_TO_ALL: return (exchange_traffic){all, all};
+    case SPYRE_COMM_BARRIER:
+    case SPYRE_COMM_KIND_COUNT: break;
+    }
+    return (exchange_traffic){0, 0};
+}
+
+typedef struct {
+    task base;
+    spyre_exchange_info info;
+} exchange_task;
+
 static spyre_status run_exchange(device *d, task *t)
 {
-    (void)d, (void)t;
+    exchange_task *self = (exchange_task *)(void *)t;
+    exchange_traffic traffic = exchange_traffic_of(&self->info);
+    if (d->metrics) metrics_exchange(d->metrics, traffic.sent, traffic.received);
     return NULL;
 }
 
@@ -55,19 +87,24 @@ static void release_exchange(task *t)
 }
 
 spyre_status spyre_exchange(spyre_context *context, uint32_t card_id, uint32_t stream_id,
-                            spyre_comm_kind kind, uint32_t ranks, int64_t bytes)
+                            const spyre_exchange_info *info)
 {
     device *d;
     TRY(device_of(context, card_id, stream_id, &d));
-    task *self = calloc(1, sizeof *self);
+    exchange_task *self = calloc(1, sizeof *self);
     TRY_ALLOC(self);
-    self->run = run_exchange;
-    self->release = release_exchange;
-    self->recorded = true;
-    self->kind = SPYRE_ACTIVITY_EXCHANGE;
-    self->name = spyre_comm_kind_name(kind);
-    self->bytes = bytes;
-    self->resource = CLOCK_EXCHANGE;
-    self->card_us = exchange_us(kind, ranks, (double)bytes);
-    return device_submit(d, stream_id, self, true);
+    self->info = *info;
+    self->base = (task){
+        .run = run_exchange,
+        .release = release_exchange,
+        .recorded = true,
+        .kind = SPYRE_ACTIVITY_EXCHANGE,
+        .name = spyre_comm_kind_name(info->kind),
+        .bytes = info->bytes,
+        .resource = CLOCK_EXCHANGE,
+        .card_us = exchange_us(info->kind, info->ranks, (double)info->bytes),
+        .placed = info->begin_us >= 0,
+        .card_begin_us = info->begin_us,
+    };
+    return device_submit(d, stream_id, &self->base, true);
 }

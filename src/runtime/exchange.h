@@ -2,9 +2,15 @@
 #ifndef RUNTIME_EXCHANGE_H
 #define RUNTIME_EXCHANGE_H
 
-#include "spyre/comm.h"
+#include "spyre/runtime.h"
 
 // Microseconds of the card for an exchange of `bytes`, those of `count` in spyre_comm_kind.
 double exchange_us(spyre_comm_kind kind, uint32_t ranks, double bytes);
+
+// Bytes that a rank's card sends to the others' and receives from them.
+typedef struct {
+    double sent, received;
+} exchange_traffic;
+exchange_traffic exchange_traffic_of(const spyre_exchange_info *info);
 
 #endif

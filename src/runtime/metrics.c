@@ -194,7 +194,7 @@ static void add_launch(spyre_metrics *now, const card_counters *work)
 
 static void add_transfer(spyre_metrics *now, spyre_activity_kind kind, int64_t bytes)
 {
-    if (kind == SPYRE_ACTIVITY_EXCHANGE) return;    // the file knows nothing of other cards
+    if (kind == SPYRE_ACTIVITY_EXCHANGE) return;    // metrics_exchange()
     bool writes = kind != SPYRE_ACTIVITY_COPY_TO_HOST;
     bool reads = kind == SPYRE_ACTIVITY_COPY_TO_HOST || kind == SPYRE_ACTIVITY_COPY_ON_CARD;
     if (writes) now->memory_written_bytes += bytes;
@@ -218,6 +218,17 @@ void metrics_end(metrics_file *file, const task *t)
     if (t->card_end_us > now->clock_us) now->clock_us = t->card_end_us;
     publish(file);
     pthread_mutex_unlock(&file->lock);
+}
+
+void metrics_exchange(metrics_file *file, double sent_bytes, double received_bytes)
+{
+    pthread_mutex_lock(&file->lock);
+    spyre_metrics *now = &file->form.now;
+    now->rdma_sent_bytes += (int64_t)sent_bytes;
+    now->rdma_received_bytes += (int64_t)received_bytes;
+    now->rdma_sendings += sent_bytes > 0;
+    now->rdma_receipts += received_bytes > 0;
+    pthread_mutex_unlock(&file->lock);              // metrics_end() publishes it
 }
 
 void metrics_memory(const device *d, uint64_t address, int64_t bytes)

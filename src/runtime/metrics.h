@@ -20,6 +20,9 @@ void metrics_close(metrics_file *file);     // the file stays, for the last samp
 void metrics_begin(metrics_file *file, const task *t);
 void metrics_end(metrics_file *file, const task *t);
 
+// An exchange with other cards has moved that many bytes.
+void metrics_exchange(metrics_file *file, double sent_bytes, double received_bytes);
+
 // The device's statistics have changed: `bytes` more (or fewer) are allocated at `address`, 0 when
 // it is the others. The device's lock is held.
 void metrics_memory(const device *d, uint64_t address, int64_t bytes);

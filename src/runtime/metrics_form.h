@@ -9,7 +9,7 @@
 
 #include "spyre/metrics.h"
 
-#define METRICS_MAGIC UINT64_C(0x3253434952544d53)  // "SMTRICS2"
+#define METRICS_MAGIC UINT64_C(0x3353434952544d53)  // "SMTRICS3"
 
 typedef struct {
     uint64_t magic, bytes, checksum;    // of `now`

@@ -28,20 +28,27 @@ static bool may_start(const device *d, const task *t)
     return !t->ready || t->ready(t);
 }
 
+static void advance(double *clock_us, double to_us)
+{
+    if (*clock_us < to_us) *clock_us = to_us;
+}
+
 static void start_clock(device *d, device_stream *s, task *t)
 {
-    t->card_begin_us = s->card_us > t->submitted_us ? s->card_us : t->submitted_us;
-    if (t->resource != CLOCK_NONE && d->clock_us[t->resource] > t->card_begin_us)
-        t->card_begin_us = d->clock_us[t->resource];
+    if (!t->placed) {
+        t->card_begin_us = s->card_us;
+        advance(&t->card_begin_us, t->submitted_us);
+        if (t->resource != CLOCK_NONE) advance(&t->card_begin_us, d->clock_us[t->resource]);
+    }
     t->card_end_us = t->card_begin_us + t->card_us;
-    s->card_us = t->card_end_us;
-    if (t->resource != CLOCK_NONE) d->clock_us[t->resource] = t->card_end_us;
+    advance(&s->card_us, t->card_end_us);
+    if (t->resource != CLOCK_NONE) advance(&d->clock_us[t->resource], t->card_end_us);
 }
 
 // The host waited until the stream's work was done: what it submits from now on comes later.
 static void host_waited(device *d, const device_stream *s)
 {
-    if (d->host_us < s->card_us) d->host_us = s->card_us;
+    advance(&d->host_us, s->card_us);
 }
 
 static void set_error(device_stream *s, spyre_status error)
@@ -284,6 +291,24 @@ static bool has_error(const device_stream *s)
 bool spyre_stream_query(spyre_context *context, uint32_t card_id, uint32_t stream_id)
 {
     return stream_is(context, card_id, stream_id, idle);
+}
+
+double spyre_stream_clock_us(spyre_context *context, uint32_t card_id, uint32_t stream_id)
+{
+    device *d = device_lock(context, card_id, stream_id);
+    if (!d) return 0;
+    double us = d->streams[stream_id].card_us;
+    pthread_mutex_unlock(&d->lock);
+    return us;
+}
+
+double spyre_host_clock_us(spyre_context *context, uint32_t card_id)
+{
+    device *d = device_lock(context, card_id, SPYRE_DEFAULT_STREAM);
+    if (!d) return 0;
+    double us = d->host_us;
+    pthread_mutex_unlock(&d->lock);
+    return us;
 }
 
 bool spyre_stream_failed(spyre_context *context, uint32_t card_id, uint32_t stream_id)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.distributed on the device: the backend spyreccl, operation by operation."""
 
+import json
+import pathlib
+import tempfile
 from datetime import timedelta
 
 import pytest
@@ -9,6 +12,7 @@ import torch.distributed as dist
 import torch_spyre
 from rank_processes import run_ranks
 from torch.profiler import ProfilerActivity, profile
+from torch_spyre.profiler import merge
 
 DTYPES = (
     torch.float16,
@@ -234,6 +238,39 @@ def be_in_profiles(rank, size):
     assert exchanges[0].device_time == pytest.approx(modelled_us, rel=0.01)
 
 
+def share_a_clock(rank, size):
+    x, weight = on_card((64, 1024), rank), on_card((1024, 1024), rank)
+    dist.barrier()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]) as profiled:
+        for _ in range(2 * rank):  # the last rank comes latest
+            x @ weight
+        dist.all_reduce(x)
+        started = dist.all_reduce(weight, async_op=True)
+        product = x @ x.t()
+        started.wait()
+        (dist.send if rank == 0 else dist.recv)(x, 1 - rank)
+        dist.barrier()
+    assert product.shape == (64, 64)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "trace.json")
+        profiled.export_chrome_trace(str(path))
+        traces = [None] * size
+        dist.all_gather_object(traces, path.read_text())
+        paths = [pathlib.Path(folder, f"{other}.json") for other in range(size)]
+        for one, text in zip(paths, traces, strict=True):
+            one.write_text(text)
+        ranks = [merge.read(str(one)) for one in paths]
+        assert merge.main([str(one) for one in paths] + ["-o", str(path)]) == 0
+        merged = json.loads(path.read_text())["traceEvents"]
+    ends = [[e.end for e in events if merge.is_exchange(e) and e.name not in ("send", "receive")]
+            for events in ranks]  # fmt: skip
+    assert len(ends[0]) == 2 and ends[0] == ends[1], ends
+    accounts = [merge.account(events) for events in ranks]
+    assert accounts[0].compute < accounts[1].compute
+    assert all(0 < account.hidden < account.communication for account in accounts)
+    assert {event["pid"] for event in merged} == {0, 1}
+
+
 def use_parts_of_the_group(rank, size):
     pair = dist.new_group([0, 1])
     if rank < 2:
@@ -274,4 +311,11 @@ def test_messages_views_and_groups():
 
 
 def test_exchanges_have_modelled_time():
-    run_ranks(2, be_in_profiles)
+    run_ranks(2, be_in_profiles, share_a_clock)
+
+
+def test_merging_names_a_file_that_is_no_trace(tmp_path, capsys):
+    path = tmp_path / "rank0.json"
+    path.write_text('{"traceEvents": [{"args": {"virtual end (us)": 1}}]}')
+    assert merge.main([str(path), "-o", str(tmp_path / "all.json")]) == 2
+    assert f"{path}: no trace of torch.profiler" in capsys.readouterr().err

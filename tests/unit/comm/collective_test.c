@@ -247,6 +247,32 @@ static void split_in_two(uint32_t rank, uint32_t size)
     spyre_comm_destroy(part);
 }
 
+static void meet_clocks(uint32_t rank, uint32_t size)
+{
+    spyre_comm *comm = NULL;
+    RANK_OK(join_as(rank, size, "clocks", 20000, &comm));
+    double clock_us = 1000.0 + 10 * rank;
+    spyre_comm_call call = {.kind = SPYRE_COMM_BARRIER, .clock_us = &clock_us};
+    RANK_OK(spyre_comm_run(comm, &call));
+    RANK_HOLDS(clock_us == 1000.0 + 10 * (size - 1));
+    clock_us = rank;
+    int32_t word = 7;
+    spyre_comm_call message = {.kind = rank ? SPYRE_COMM_RECEIVE : SPYRE_COMM_SEND,
+                               .format = SPYRE_FORMAT_IEEE_INT32, .count = 1, .root = !rank,
+                               .input = &word, .output = &word, .clock_us = &clock_us};
+    if (rank < 2) RANK_OK(spyre_comm_run(comm, &message));
+    RANK_HOLDS(clock_us == rank);               // the receiver came later
+    clock_us = -1;
+    RANK_ERROR(spyre_comm_run(comm, &call), SPYRE_INVALID_FORMAT, "clock at -1 us");
+    spyre_comm_destroy(comm);
+}
+
+static void collective__finds_when_the_last_rank_comes(void **state)
+{
+    (void)state;
+    run_ranks(3, meet_clocks);
+}
+
 static void collective__split_orders_by_key(void **state)
 {
     (void)state;
@@ -259,6 +285,7 @@ int main(void)
         cmocka_unit_test(collective__random_cases_equal_the_serial_reference),
         cmocka_unit_test(collective__all_reduce_in_place),
         cmocka_unit_test(collective__many_are_under_way),
+        cmocka_unit_test(collective__finds_when_the_last_rank_comes),
         cmocka_unit_test(collective__split_orders_by_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,13 +37,44 @@ static void exchange__takes_its_time_in_its_stream(void **state)
     (void)state;
     spyre_event *begin = NULL, *end = NULL;
     assert_ok(spyre_event_record(the_context, 0, 3, &begin));
-    assert_ok(spyre_exchange(the_context, 0, 3, SPYRE_COMM_SEND, 2, 63015000));
+    const spyre_exchange_info send = {SPYRE_COMM_SEND, 2, true, 63015000, -1};
+    assert_ok(spyre_exchange(the_context, 0, 3, &send));
     assert_ok(spyre_event_record(the_context, 0, 3, &end));
     assert_true(fabs(spyre_event_elapsed_ms(begin, end) - 1.002) < 1e-9);
     spyre_event_destroy(begin);
     spyre_event_destroy(end);
-    assert_error(spyre_exchange(the_context, 5, 0, SPYRE_COMM_SEND, 2, 1), SPYRE_INVALID_ARGUMENT,
-                 "5");
+    assert_error(spyre_exchange(the_context, 5, 0, &send), SPYRE_INVALID_ARGUMENT, "5");
+}
+
+static void exchange__ends_at_the_instant_of_the_last_rank(void **state)
+{
+    (void)state;
+    const spyre_exchange_info last = {SPYRE_COMM_ALL_GATHER, 2, false, 63015000, 1e6};
+    assert_ok(spyre_exchange(the_context, 0, 4, &last));
+    assert_true(fabs(spyre_stream_clock_us(the_context, 0, 4) - (1e6 + LATENCY + 1000)) < 1e-6);
+    const spyre_exchange_info earlier = {SPYRE_COMM_ALL_GATHER, 2, false, 63015000, 0};
+    assert_ok(spyre_exchange(the_context, 0, 4, &earlier));     // the clock does not go back
+    assert_true(fabs(spyre_stream_clock_us(the_context, 0, 4) - (1e6 + LATENCY + 1000)) < 1e-6);
+}
+
+static void assert_traffic(spyre_comm_kind kind, bool root, double sent, double received)
+{
+    exchange_traffic found = exchange_traffic_of(&(spyre_exchange_info){kind, 4, root, 1000, 0});
+    assert_true(found.sent == sent && found.received == received);
+}
+
+static void exchange__counts_bytes_between_cards(void **state)
+{
+    (void)state;
+    assert_traffic(SPYRE_COMM_ALL_REDUCE, false, 1500, 1500);
+    assert_traffic(SPYRE_COMM_ALL_GATHER, true, 3000, 3000);
+    assert_traffic(SPYRE_COMM_BROADCAST, true, 3000, 0);
+    assert_traffic(SPYRE_COMM_BROADCAST, false, 0, 1000);
+    assert_traffic(SPYRE_COMM_GATHER, true, 0, 3000);
+    assert_traffic(SPYRE_COMM_REDUCE, true, 750, 1500);
+    assert_traffic(SPYRE_COMM_REDUCE, false, 1000, 750);
+    assert_traffic(SPYRE_COMM_SEND, true, 1000, 0);
+    assert_traffic(SPYRE_COMM_BARRIER, true, 0, 0);
 }
 
 int main(void)
@@ -51,6 +82,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exchange__time_is_messages_and_bytes_of_a_link),
         cmocka_unit_test(exchange__takes_its_time_in_its_stream),
+        cmocka_unit_test(exchange__ends_at_the_instant_of_the_last_rank),
+        cmocka_unit_test(exchange__counts_bytes_between_cards),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
