@@ -15,12 +15,21 @@
 extern "C" {
 #endif
 
-// A checked SpyreCode directory whose program is one of this stack. Read only once opened.
+// A checked SpyreCode directory whose program is one of this stack. Read only once opened, but for
+// spyre_program_sized().
 typedef struct spyre_program spyre_program;
 
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_open(const char *directory,
                                                            spyre_program **out_program);
 SPYRE_API void spyre_program_close(spyre_program *program);
+
+// The program of launches whose arguments have these sizes: bytes on the card, one an argument. A
+// bundle that gathers rows of a table of unknown size (torch-spyre's do) is compiled here, once for
+// each size, and owned by `program`; any other program is itself. Not from several threads at once.
+// Errors are those of compiling, SPYRE_INVALID_ARGUMENT and SPYRE_UNSUPPORTED among them.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_sized(spyre_program *program,
+                                                            const int64_t *argument_bytes,
+                                                            const spyre_program **out_program);
 
 // Launch arguments: the tensors that a launch binds, inputs and outputs alike.
 SPYRE_API uint32_t spyre_program_argument_count(const spyre_program *program);
@@ -31,7 +40,8 @@ SPYRE_API int64_t spyre_program_argument_bytes(const spyre_program *program, uin
 // Whether a tensor that lies on the card as `layout` says fits launch argument `argument`: its
 // format, its size, and the steps in which the program walks along it. SPYRE_INVALID_ARGUMENT names
 // argument, value and rule. A tensor of bytes (SENINT8, SENUINT32) may be scratch memory of any
-// format. What the code does not say is not checked: two shapes that lie in the same places pass.
+// format, and formats of 32 bits stand for each other (torch-spyre calls int32 that is only moved
+// IEEE_FP32). What the code does not say is not checked: two shapes that lie in the same places pass.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_check_argument(const spyre_program *program,
                                                                      uint32_t argument,
                                                                      const spyre_layout *layout);
@@ -65,7 +75,7 @@ typedef struct {
 // Runs once on stream 0 of a card and waits. There is a buffer for every launch argument. A fault
 // of the program is SPYRE_DEVICE_FAULT and leaves the buffers as they were.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_run(spyre_context *context, uint32_t card,
-                                                          const spyre_program *program,
+                                                          spyre_program *program,
                                                           const spyre_program_buffer *buffers);
 
 // Enqueues one run on a stream, in the order of its work. `addresses` are card addresses of the

@@ -103,62 +103,83 @@ static PyObject *plan_step_type(PyObject *self, PyObject *index)
 
 // ---- launches
 
-// The card address of a launch argument, in *out; checks what the program says of it.
-static bool bind_tensor(const spyre_program *program, uint32_t index, PyObject *tensor,
-                        const storage **out)
+// The storage of a launch argument.
+static bool bind_tensor(uint32_t index, PyObject *tensor, storage **out)
 {
     tensor_info t;
     if (!tensor_of_object(tensor, &t)) return false;
     if (!t.storage || !tensor_settle(&t))
         return core_fail(SPYRE_INVALID_ARGUMENT, "argument %u of a launch is not on the card",
                          index);
-    int64_t bytes = t.storage->card_bytes;
-    int64_t wanted = spyre_program_argument_bytes(program, index);
+    *out = t.storage;
+    return true;
+}
+
+// What the program says of an argument.
+static bool check_argument(const spyre_program *program, uint32_t index, const storage *s,
+                           uint32_t card)
+{
+    int64_t bytes = s->card_bytes, wanted = spyre_program_argument_bytes(program, index);
     if (wanted && wanted != bytes)
         return core_fail(
             SPYRE_INVALID_ARGUMENT,
             "argument %u of a launch has %lld bytes on the card, the program wants %lld", index,
             (long long)bytes, (long long)wanted);
-    t.storage->settled = true; // the program's files say where it lies
-    *out = t.storage;
-    return core_check(spyre_program_check_argument(program, index, &t.storage->layout));
+    if (s->card != card)
+        return core_fail(SPYRE_INVALID_ARGUMENT,
+                         "argument %u of a launch is on spyre:%u, argument 0 on spyre:%u", index,
+                         s->card, card);
+    return core_check(spyre_program_check_argument(program, index, &s->layout));
 }
 
-static bool run_bound(const spyre_program *program, uint32_t count, PyObject *tensors,
-                      uint64_t *addresses)
+// The tensors of a launch.
+typedef struct {
+    uint32_t count;
+    storage **storages;
+    int64_t *bytes;
+    uint64_t *addresses;
+} binding;
+
+static bool run_bound(spyre_program *program, PyObject *tensors, binding *b)
 {
-    uint32_t card = (uint32_t)device_current();
-    for (uint32_t i = 0; i < count; i++) {
-        const storage *s = NULL;
-        if (!bind_tensor(program, i, PyTuple_GetItem(tensors, (Py_ssize_t)i), &s)) return false;
-        if (i > 0 && s->card != card)
-            return core_fail(SPYRE_INVALID_ARGUMENT,
-                             "argument %u of a launch is on spyre:%u, argument 0 on spyre:%u", i,
-                             s->card, card);
-        card = s->card;
-        addresses[i] = s->address;
+    const spyre_program *sized;
+    for (uint32_t i = 0; i < b->count; i++) {
+        if (!bind_tensor(i, PyTuple_GetItem(tensors, (Py_ssize_t)i), &b->storages[i])) return false;
+        b->bytes[i] = b->storages[i]->card_bytes;
+        b->addresses[i] = b->storages[i]->address;
+    }
+    if (!core_check(spyre_program_sized(program, b->bytes, &sized))) return false;
+    uint32_t card = b->count ? b->storages[0]->card : (uint32_t)device_current();
+    for (uint32_t i = 0; i < b->count; i++) {
+        if (!check_argument(sized, i, b->storages[i], card)) return false;
+        b->storages[i]->settled = true; // files say where it lies
     }
     spyre_context *context = device_context();
-    return context && core_check(spyre_program_launch(context, card, stream_current(card), program,
-                                                      addresses));
+    return context && core_check(spyre_program_launch(context, card, stream_current(card), sized,
+                                                      b->addresses));
 }
 
 // `tensors` is a tuple, which keeps them. A program may use fewer than it is given: torch-spyre
 // hands the pool of a graph to every kernel.
-static bool run(const spyre_program *program, PyObject *tensors)
+static bool run(spyre_program *program, PyObject *tensors)
 {
-    uint32_t count = spyre_program_argument_count(program);
-    if (PyTuple_Size(tensors) < (Py_ssize_t)count)
+    binding b = {.count = spyre_program_argument_count(program)};
+    if (PyTuple_Size(tensors) < (Py_ssize_t)b.count)
         return core_fail(SPYRE_INVALID_ARGUMENT, "the program takes %u tensors, %zd were given",
-                         count, PyTuple_Size(tensors));
-    uint64_t *addresses = calloc((size_t)count + 1, sizeof *addresses);
-    bool ok = addresses ? run_bound(program, count, tensors, addresses)
-                        : core_fail(SPYRE_OUT_OF_MEMORY, "no memory for a launch");
-    free(addresses);
+                         b.count, PyTuple_Size(tensors));
+    b.storages = calloc((size_t)b.count + 1, sizeof *b.storages);
+    b.bytes = calloc((size_t)b.count + 1, sizeof *b.bytes);
+    b.addresses = calloc((size_t)b.count + 1, sizeof *b.addresses);
+    bool ok = b.storages && b.bytes && b.addresses
+                  ? run_bound(program, tensors, &b)
+                  : core_fail(SPYRE_OUT_OF_MEMORY, "no memory for a launch");
+    free(b.addresses);
+    free(b.bytes);
+    free(b.storages);
     return ok;
 }
 
-static bool launch(const spyre_program *program, PyObject *sequence)
+static bool launch(spyre_program *program, PyObject *sequence)
 {
     PyObject *tensors = PySequence_Tuple(sequence);
     bool ok = tensors && run(program, tensors);
@@ -183,20 +204,16 @@ static PyObject *py_launch_jobplan(PyObject *self, PyObject *args, PyObject *key
 
 // ---- programs of directories, which are read once
 
-static PyObject *plans;         // (directory, file's inode, size, time) -> JobPlan
+static PyObject *plans;         // (directory, its inode and time) -> JobPlan
 
-// The directory that has spyrecode.json: `directory`, or spyreCodeDir in it, as torch-spyre passes.
+// The directory of the code: spyreCodeDir in `directory`, as torch-spyre passes it, or that itself.
+// dxp makes a new one each time.
 static bool find_code(const char *directory, char *out, size_t size, struct stat *out_file)
 {
-    static const char *const places[] = {"", "/spyreCodeDir"};
-    for (int i = 0; i < 2; i++) {
-        int length = snprintf(out, size, "%s%s/spyrecode.json", directory, places[i]);
-        if (length < 0 || (size_t)length >= size || stat(out, out_file) != 0) continue;
-        *strrchr(out, '/') = '\0';
-        return true;
-    }
-    snprintf(out, size, "%s", directory); // whose error names the file
-    return false;
+    int length = snprintf(out, size, "%s/spyreCodeDir", directory);
+    if (length > 0 && (size_t)length < size && stat(out, out_file) == 0) return true;
+    snprintf(out, size, "%s", directory);
+    return stat(out, out_file) == 0;
 }
 
 // A new reference.
@@ -205,9 +222,8 @@ static PyObject *plan_of_directory(const char *directory)
     char path[4096];
     struct stat file;
     if (!find_code(directory, path, sizeof path, &file)) return open_plan(path);
-    PyObject *key = Py_BuildValue("(sKLLL)", path, (unsigned long long)file.st_ino,
-                                  (long long)file.st_size, (long long)file.st_mtim.tv_sec,
-                                  (long long)file.st_mtim.tv_nsec);
+    PyObject *key = Py_BuildValue("(sKLL)", path, (unsigned long long)file.st_ino,
+                                  (long long)file.st_mtim.tv_sec, (long long)file.st_mtim.tv_nsec);
     PyObject *known = key ? PyDict_GetItemWithError(plans, key) : NULL;
     PyObject *plan = known || PyErr_Occurred() ? Py_XNewRef(known) : open_plan(path);
     if (plan && !known && PyDict_SetItem(plans, key, plan) < 0) Py_CLEAR(plan);

@@ -146,7 +146,7 @@ static int prepare(const spyre_program *program, request *r)
     return result;
 }
 
-static int launch(const spyre_program *program, const request *r)
+static int launch(spyre_program *program, const request *r)
 {
     static spyre_program_buffer buffers[MOST_ARGUMENTS];
     spyre_context *context = NULL;

@@ -10,12 +10,15 @@
 #include "bundle/files.h"
 #include "compile/code.h"
 #include "compile/executable.h"
+#include "compile/sizes.h"
 
 // --- The back-end on a bundle directory
 
+// *out_code is null for a bundle that sizes of a launch must complete.
 static spyre_status compile_directory(arena *memory, const char *directory, bool pool_first,
                                       spyrecode **out_code)
 {
+    *out_code = NULL;
     bundle *b;
     bundle_warnings warnings = {0};
     isa_program *program;
@@ -23,17 +26,24 @@ static spyre_status compile_directory(arena *memory, const char *directory, bool
     if (!file_is_directory(directory))
         return status_new(SPYRE_NOT_FOUND, "no such directory");
     TRY(bundle_read_warned(memory, directory, pool_first, &b, &warnings));
-    TRY(back_compile(b, &options, memory, &program));
-    TRY(code_of_bundle(memory, b, program, out_code));
+    if (!sizes_missing(b)) {
+        TRY(back_compile(b, &options, memory, &program));
+        TRY(code_of_bundle(memory, b, program, out_code));
+    }
     for (uint32_t w = 0; w < warnings.count; w++) log_warn("%s: %s", directory, warnings.items[w]);
     return NULL;
 }
 
-static spyre_status write_code(arena *memory, const spyrecode *code, const char *directory)
+// The code, or without any the bundle of `from`, which launches compile.
+static spyre_status write_output(arena *memory, const spyrecode *code, const char *from,
+                                 bool pool_first, const char *directory)
 {
     staging stage;
     TRY(staging_begin(memory, directory, &stage));
-    spyre_status status = spyrecode_write(code, stage.path);
+    const char *inner = file_join(memory, stage.path, sizes_folder(pool_first));
+    spyre_status status = code    ? spyrecode_write(code, stage.path)
+                          : inner ? sizes_copy_files(memory, from, inner)
+                                  : status_no_memory();
     if (!status) return staging_commit(memory, &stage);
     staging_abort(memory, &stage);
     return status;
@@ -51,7 +61,8 @@ spyre_status spyre_bundle_compile(const char *directory, const spyre_bundle_opti
     if (!status) {
         const char *output = options->output ? options->output
                                              : file_join(memory, directory, "spyreCodeDir");
-        status = output ? write_code(memory, code, output) : status_no_memory();
+        status = output ? write_output(memory, code, directory, options->pool_first, output)
+                        : status_no_memory();
     }
     arena_destroy(memory);
     return status;

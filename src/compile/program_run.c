@@ -5,14 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "back/back.h"
+#include "base/file.h"
+#include "bundle/files.h"
 #include "compile/card_bytes.h"
+#include "compile/code.h"
 #include "compile/counters.h"
+#include "compile/sizes.h"
 #include "runtime/code.h"
 #include "spyre/program.h"
 
 struct spyre_program {
     arena *memory;
-    const spyrecode *code;
+    const spyrecode *code;              // null: the program waits for sizes
+    const char *bundle;                 // its directory then
+    bool pool_first;
+    spyre_program *compiled;            // for sizes of launches so far
+    spyre_program *next;                // among them
     job *job;
     uint32_t argument_count;
     int64_t *argument_bytes;
@@ -24,17 +33,19 @@ struct spyre_program {
 void spyre_program_close(spyre_program *program)
 {
     if (!program) return;
+    for (spyre_program *next, *each = program->compiled; each; each = next) {
+        next = each->next;
+        spyre_program_close(each);
+    }
     job_destroy(program->job);
     arena_destroy(program->memory);
 }
 
-static spyre_status open_program(spyre_program *program, const char *directory)
+static spyre_status take_code(spyre_program *program, const spyrecode *code)
 {
-    spyrecode *code;
     isa_program *image;
     const spyrecode_argument *arguments;
     const card_counters *kernels;
-    TRY(spyrecode_read(program->memory, directory, &code));
     TRY(spyrecode_program(program->memory, code, &image, &arguments));
     program->code = code;
     TRY(code_create_job(program->memory, image, arguments, "program", &program->job,
@@ -54,17 +65,102 @@ static spyre_status open_program(spyre_program *program, const char *directory)
     return counters_describe(program->memory, image, kernels, &program->counters);
 }
 
+static spyre_program *new_program(void)
+{
+    arena *memory = arena_create();
+    spyre_program *program = memory ? ARENA_NEW(memory, spyre_program, 1) : NULL;
+    if (program) program->memory = memory;
+    else arena_destroy(memory);
+    return program;
+}
+
+// --- Programs that wait for sizes (sizes.h)
+
+static bool waits_for_sizes(arena *memory, const char *directory, bool pool_first,
+                            const char **out_bundle)
+{
+    *out_bundle = file_join(memory, directory, sizes_folder(pool_first));
+    return *out_bundle && file_is_directory(*out_bundle);
+}
+
+static spyre_status open_waiting(spyre_program *program)
+{
+    bundle *b;
+    TRY(bundle_read(program->memory, program->bundle, program->pool_first, &b));
+    if (!sizes_missing(b))
+        return status_new(SPYRE_INVALID_FORMAT, "a bundle that no size of a launch is missing of");
+    program->argument_count = b->args.count;
+    program->argument_bytes = ARENA_NEW(program->memory, int64_t, b->args.count);
+    program->operands = ARENA_NEW(program->memory, const spyrecode_operand *, b->args.count);
+    TRY_ALLOC(program->argument_bytes);
+    TRY_ALLOC(program->operands);
+    return NULL;
+}
+
+static spyre_status compile_sized(const spyre_program *waiting, const int64_t *argument_bytes,
+                                  spyre_program *program)
+{
+    bundle *b;
+    isa_program *image;
+    spyrecode *code;
+    back_options options = BACK_OPTIONS_INIT;
+    TRY(bundle_read(program->memory, waiting->bundle, waiting->pool_first, &b));
+    sizes_set(b, argument_bytes);
+    TRY(bundle_verify(b));
+    TRY(back_compile(b, &options, program->memory, &image));
+    TRY(code_of_bundle(program->memory, b, image, &code));
+    return take_code(program, code);
+}
+
+static bool has_sizes(const spyre_program *program, const int64_t *argument_bytes)
+{
+    for (uint32_t k = 0; k < program->argument_count; k++)
+        if (program->argument_bytes[k] && program->argument_bytes[k] != argument_bytes[k])
+            return false;
+    return true;
+}
+
+spyre_status spyre_program_sized(spyre_program *program, const int64_t *argument_bytes,
+                                 const spyre_program **out_program)
+{
+    *out_program = program;
+    if (program->code) return NULL;
+    spyre_program *sized = program->compiled;
+    while (sized && !has_sizes(sized, argument_bytes)) sized = sized->next;
+    if (!sized) {
+        sized = new_program();
+        TRY_ALLOC(sized);
+        spyre_status status = compile_sized(program, argument_bytes, sized);
+        if (status) {
+            spyre_program_close(sized);
+            return status_at(status, "%s", program->bundle);
+        }
+        sized->next = program->compiled;
+        program->compiled = sized;
+    }
+    *out_program = sized;
+    return NULL;
+}
+
+// --- Opening
+
+static spyre_status open_program(spyre_program *program, const char *directory)
+{
+    spyrecode *code;
+    for (int pool_first = 0; pool_first < 2; pool_first++) {
+        program->pool_first = pool_first;
+        if (waits_for_sizes(program->memory, directory, pool_first, &program->bundle))
+            return open_waiting(program);
+    }
+    TRY(spyrecode_read(program->memory, directory, &code));
+    return take_code(program, code);
+}
+
 spyre_status spyre_program_open(const char *directory, spyre_program **out_program)
 {
     *out_program = NULL;
-    arena *memory = arena_create();
-    TRY_ALLOC(memory);
-    spyre_program *program = ARENA_NEW(memory, spyre_program, 1);
-    if (!program) {
-        arena_destroy(memory);
-        return status_no_memory();
-    }
-    program->memory = memory;
+    spyre_program *program = new_program();
+    TRY_ALLOC(program);
     spyre_status status = status_at(open_program(program, directory), "%s", directory);
     if (status) spyre_program_close(program);
     else *out_program = program;
@@ -115,6 +211,20 @@ static spyre_status check_walks(const spyrecode_operand *operand, uint32_t argum
     return NULL;
 }
 
+static bool has_32_bits(spyre_format format)
+{
+    return format == SPYRE_FORMAT_IEEE_FP32 || format == SPYRE_FORMAT_IEEE_INT32 ||
+           format == SPYRE_FORMAT_SENUINT32;
+}
+
+// torch-spyre's bundles name whole numbers that are only moved, or that choose rows, otherwise than
+// its tensors do.
+static bool may_stand_for(spyre_format tensor, spyre_format program)
+{
+    return program == SPYRE_FORMAT_INVALID || tensor == program ||
+           (has_32_bits(tensor) && has_32_bits(program));
+}
+
 spyre_status spyre_program_check_argument(const spyre_program *program, uint32_t argument,
                                           const spyre_layout *layout)
 {
@@ -126,7 +236,7 @@ spyre_status spyre_program_check_argument(const spyre_program *program, uint32_t
     if (!operand || layout->format == SPYRE_FORMAT_SENINT8 ||
         layout->format == SPYRE_FORMAT_SENUINT32)
         return NULL;
-    if (operand->format != SPYRE_FORMAT_INVALID && operand->format != layout->format)
+    if (!may_stand_for(layout->format, operand->format))
         return status_new(SPYRE_INVALID_ARGUMENT,
                           "launch argument %u: it lies on the card as %s, the program was compiled "
                           "for %s", argument, spyre_format_name(layout->format),
@@ -138,14 +248,19 @@ spyre_status spyre_program_check_argument(const spyre_program *program, uint32_t
     return check_walks(operand, argument, layout);
 }
 
+// Every program of this stack is launched in the same steps, but code that was read may have more.
+static const spyre_program_step own_steps[] = {SPYRE_STEP_HOST_COMPUTE, SPYRE_STEP_TO_CARD,
+                                               SPYRE_STEP_COMPUTE};
+
 uint32_t spyre_program_step_count(const spyre_program *program)
 {
-    return program->code->commands.count;
+    return program->code ? program->code->commands.count : sizeof own_steps / sizeof *own_steps;
 }
 
 spyre_program_step spyre_program_step_at(const spyre_program *program, uint32_t index)
 {
-    assert(index < program->code->commands.count);
+    assert(index < spyre_program_step_count(program));
+    if (!program->code) return own_steps[index];
     const spyrecode_command *command = &program->code->commands.items[index];
     switch (command->kind) {
     case SPYRECODE_COMPUTE_ON_HOST: return SPYRE_STEP_HOST_COMPUTE;
@@ -158,7 +273,7 @@ spyre_program_step spyre_program_step_at(const spyre_program *program, uint32_t 
 
 int64_t spyre_program_allocation_bytes(const spyre_program *program)
 {
-    return (int64_t)program->code->space_bytes;
+    return program->code ? (int64_t)program->code->space_bytes : 0;
 }
 
 const spyre_kernel_counters *spyre_program_counters(const spyre_program *program,
@@ -271,27 +386,40 @@ static spyre_status check_buffers(const spyre_program *program, const spyre_prog
     return NULL;
 }
 
-spyre_status spyre_program_run(spyre_context *context, uint32_t card_id,
-                               const spyre_program *program,
-                               const spyre_program_buffer *buffers)
+static spyre_status run_sized(spyre_context *context, uint32_t card_id,
+                              const spyre_program *program, const spyre_program_buffer *buffers,
+                              uint64_t *addresses)
 {
     TRY(check_buffers(program, buffers));
-    arena *memory = arena_create();
-    TRY_ALLOC(memory);
     run r = {.context = context, .card = card_id, .count = program->argument_count,
-             .buffers = buffers};
-    r.addresses = ARENA_NEW(memory, uint64_t, r.count);
-    r.piece = malloc(PIECE_BYTES);
-    spyre_status status = r.addresses && r.piece ? execute(&r, program) : status_no_memory();
-    for (uint32_t k = 0; r.addresses && k < r.count; k++)
+             .addresses = addresses, .piece = malloc(PIECE_BYTES), .buffers = buffers};
+    spyre_status status = r.piece ? execute(&r, program) : status_no_memory();
+    for (uint32_t k = 0; k < r.count; k++)
         if (r.addresses[k]) spyre_memory_free(context, card_id, r.addresses[k]);
     free(r.piece);
-    arena_destroy(memory);
+    return status;
+}
+
+spyre_status spyre_program_run(spyre_context *context, uint32_t card_id, spyre_program *program,
+                               const spyre_program_buffer *buffers)
+{
+    uint32_t count = program->argument_count;
+    const spyre_program *sized = NULL;
+    int64_t *bytes = calloc((size_t)count + 1, sizeof *bytes);
+    uint64_t *addresses = calloc((size_t)count + 1, sizeof *addresses);
+    spyre_status status = bytes && addresses ? NULL : status_no_memory();
+    for (uint32_t k = 0; !status && k < count; k++) bytes[k] = buffers[k].byte_count;
+    if (!status) status = spyre_program_sized(program, bytes, &sized);
+    if (!status) status = run_sized(context, card_id, sized, buffers, addresses);
+    free(addresses);
+    free(bytes);
     return status;
 }
 
 spyre_status spyre_program_launch(spyre_context *context, uint32_t card_id, uint32_t stream,
                                   const spyre_program *program, const uint64_t *addresses)
 {
+    if (!program->job)
+        return status_new(SPYRE_INVALID_ARGUMENT, "the program waits for sizes of its arguments");
     return job_launch(context, card_id, stream, program->job, addresses, NULL, NULL);
 }

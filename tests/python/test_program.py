@@ -2,6 +2,7 @@
 """SpyreCode directories and constants through `torch_spyre._C`."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -124,6 +125,33 @@ def test_launches_are_checked(sum_of_matrices):
             _C.launch_jobplan(plan, [result] * count)
     with pytest.raises((TypeError, ValueError, RuntimeError)):
         _C.launch_jobplan(plan, [result, result, None])
+
+
+def test_the_table_of_a_gather_may_be_known_at_launch(tmp_path):
+    """As in torch-spyre's bundles: nothing says how many rows the table has."""
+    table, rows = torch.rand(200, 192).half(), torch.tensor([3, 199, 0, 7], dtype=torch.int32)
+    on_card = [t.to("spyre") for t in (table, rows)]
+    graph = _C.Graph()
+    values = [graph.add_input(name, t) for name, t in zip("xi", on_card, strict=True)]
+    made = handover.result_type(torch.empty(4, 192, dtype=torch.float16, device="meta"), True)
+    arguments = [(values[0],), 0, (values[1],)]
+    _node, results = graph.add_node("g", "aten.index_select.default", arguments, [made], None)
+    graph.add_output(results[0])
+    handover.compile_graph(graph, host_fallback=False).write(0, "bundle", str(tmp_path))
+    text = (tmp_path / "sdsc_0.json").read_text()
+    stated, count = re.subn(r'"indexedDimSize_": *200,?', "", text)
+    assert count == 1
+    (tmp_path / "sdsc_0.json").write_text(stated)
+    command = Path(sys.executable).with_name("dxp_standalone")
+    subprocess.run([command, "--bundle", "-d", str(tmp_path)], check=True, timeout=60)
+    for height in (200, 640):
+        table = torch.rand(height, 192).half()
+        out = torch.zeros(4, 192, dtype=torch.float16, device="spyre")
+        _C.launch_kernel(str(tmp_path), [table.to("spyre"), on_card[1], out])
+        assert out.cpu().equal(table.to("spyre").cpu()[rows])
+    with pytest.raises(RuntimeError, match="row 199, outside"):
+        _C.launch_kernel(str(tmp_path), [table[:64].to("spyre"), on_card[1], out])
+        torch.spyre.synchronize()
 
 
 def test_constants_have_the_bits_of_the_format():
