@@ -41,7 +41,8 @@ SPYRE_API int64_t spyre_program_argument_bytes(const spyre_program *program, uin
 // format, its size, and the steps in which the program walks along it. SPYRE_INVALID_ARGUMENT names
 // argument, value and rule. A tensor of bytes (SENINT8, SENUINT32) may be scratch memory of any
 // format, and formats of 32 bits stand for each other (torch-spyre calls int32 that is only moved
-// IEEE_FP32). What the code does not say is not checked: two shapes that lie in the same places pass.
+// IEEE_FP32). What the code does not say is not checked: two shapes that lie in the same places
+// pass.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_check_argument(const spyre_program *program,
                                                                      uint32_t argument,
                                                                      const spyre_layout *layout);

@@ -6,8 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
-// The launch argument whose size says how long the indexed dim is, or -1.
-static int32_t asks_size_of(const bundle *b, const bundle_tensor *t)
+int32_t sizes_asked(const bundle *b, const bundle_tensor *t)
 {
     bool asks = t->index_kind == BUNDLE_INDEX_VALUE && t->indexed_extent == 0 && t->arg >= 0;
     return asks && b->args.items[t->arg].bytes == 0 ? t->arg : -1;
@@ -17,7 +16,7 @@ bool sizes_missing(const bundle *b)
 {
     for (uint32_t s = 0; s < b->steps.count; s++)
         for (uint32_t t = 0; t < b->steps.items[s].tensor_count; t++)
-            if (asks_size_of(b, &b->steps.items[s].tensors[t]) >= 0) return true;
+            if (sizes_asked(b, &b->steps.items[s].tensors[t]) >= 0) return true;
     return false;
 }
 
@@ -25,7 +24,7 @@ void sizes_set(bundle *b, const int64_t *bytes)
 {
     for (uint32_t s = 0; s < b->steps.count; s++)
         for (uint32_t t = 0; t < b->steps.items[s].tensor_count; t++) {
-            int32_t argument = asks_size_of(b, &b->steps.items[s].tensors[t]);
+            int32_t argument = sizes_asked(b, &b->steps.items[s].tensors[t]);
             if (argument >= 0) b->args.items[argument].bytes = bytes[argument];
         }
 }

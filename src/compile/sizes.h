@@ -8,6 +8,9 @@
 
 #include "bundle/model.h"
 
+// The launch argument whose size says how long the indexed dim of a table is, or -1.
+int32_t sizes_asked(const bundle *b, const bundle_tensor *t);
+
 // Whether some launch argument's size must be known before the bundle compiles.
 bool sizes_missing(const bundle *b);
 

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from .._pytorch import size_hints
+
 
 def _frames_inside(prefixes: Sequence[str]) -> int:
     """Callers of the caller of warn() that lie in files of these prefixes."""
@@ -40,23 +42,7 @@ def _take_skipped_prefixes() -> None:
     warnings.warn = warn
 
 
-def _take_size_hints() -> None:
-    """`SizeVarAllocator.size_hint(expr)`, which PyTorch 2.12 split by purpose. It raises TypeError
-    for an expression of sizes that the trace does not know."""
-    from torch._inductor.sizevars import SizeVarAllocator
-
-    if hasattr(SizeVarAllocator, "size_hint"):
-        return
-
-    def size_hint(self: Any, expr: Any, *, fallback: int | None = None) -> int:
-        value = self.replace_backed_symbols_with_hints(expr)
-        is_number = not getattr(value, "free_symbols", None)
-        return int(value) if is_number or fallback is None else fallback
-
-    SizeVarAllocator.size_hint = size_hint  # type: ignore[attr-defined]
-
-
 def install() -> None:
     """Adds what is missing. Called when Inductor is loaded: the package imports it first."""
     _take_skipped_prefixes()
-    _take_size_hints()
+    size_hints.install()

@@ -10,6 +10,8 @@
 #include "bundle/files.h"
 #include "bundle/read.h"
 #include "compile/inspect/inspect.h"
+#include "compile/inspect/suspicions.h"
+#include "compile/sizes.h"
 
 static void print_arguments(const bundle *b, text *out)
 {
@@ -161,6 +163,11 @@ static spyre_status print_tensor(const bundle *b, const bundle_step *step, uint3
 {
     const bundle_tensor *t = &step->tensors[number];
     bundle_geometry geometry;
+    if (sizes_asked(b, t) >= 0) {
+        text_printf(out, "    %-8s %s %s in argument %d, of as many rows as that has\n", role,
+                    t->name, spyre_format_name(t->format), t->arg);
+        return NULL;
+    }
     TRY(bundle_tensor_geometry(b, step, number, &geometry));
     text_printf(out, "    %-8s %s %s in %s, %" PRId64 " bytes\n", role, t->name,
                 spyre_format_name(t->format), t->in_lx ? "LX" : "memory", geometry.bytes);
@@ -198,8 +205,13 @@ static spyre_status print_steps(const bundle *b, text *out)
 spyre_status inspect_bundle(arena *memory, const char *directory, text *out)
 {
     bundle *b;
-    TRY(status_at(bundle_read(memory, directory, false, &b), "%s", directory));
-    return inspect_print_bundle(b, directory, out);
+    bundle_warnings warnings = {0};
+    TRY(status_at(bundle_read_warned(memory, directory, false, &b, &warnings), "%s", directory));
+    TRY(inspect_print_bundle(b, directory, out));
+    if (warnings.count) text_append(out, "\n");
+    for (uint32_t i = 0; i < warnings.count; i++)
+        text_printf(out, "not understood: %s\n", warnings.items[i]);
+    return inspect_suspicions(b, out);
 }
 
 spyre_status inspect_print_bundle(const bundle *b, const char *name, text *out)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `spyre inspect` finds suspicious in bundles that break no rule."""
+
+import re
+
+import pytest
+from command import BUNDLES
+
+
+def findings(spyre, directory):
+    text = spyre.good("inspect", directory)
+    return text.partition("\nsuspicious\n")[2].splitlines()
+
+
+def edit(directory, file, old, new):
+    path = directory / file
+    text, count = re.subn(old, new, path.read_text())
+    assert count
+    path.write_text(text)
+
+
+@pytest.mark.parametrize("name", ["add_scalar", "layernorm", "loops", "matmul", "softmax", "topk"])
+def test_nothing(spyre, name):
+    assert findings(spyre, BUNDLES / name) == []
+
+
+def test_results_that_nothing_reads(spyre, bundle):
+    directory = bundle("add_scalar")
+    line = '\t\tsdscbundle.sdsc_execute () {sdsc_filename="sdsc_%d.json"}\n'
+    (directory / "sdsc_1.json").write_text(
+        (directory / "sdsc_0.json").read_text().replace('"0_', '"1_', 1)
+    )
+    edit(directory, "bundle.mlir", re.escape(line % 0), (line % 0 + line % 1).replace("\\", ""))
+    [found] = findings(spyre, directory)
+    assert re.search(
+        r"step 1 1_add: writes over (\d+) of the \1 sticks that step 0 0_add wrote", found
+    )
+
+
+def test_loops_that_leave_gaps(spyre, bundle):
+    directory = bundle("loops")
+    edit(directory, "bundle.mlir", r"512\*d0", "1024*d0")
+    found = findings(spyre, directory)
+    assert any("Tensor0 advances by 1024 bytes a round of loop 0" in line for line in found)
+
+
+def test_tables_of_unknown_size(spyre, bundle):
+    directory = bundle("gather")
+    edit(directory, "sdsc_0.json", r'"indexedDimSize_": *\d+,?', "")
+    found = findings(spyre, directory)
+    assert any("nothing says how many rows the table Tensor1 has" in line for line in found)
+    assert any("start addresses of the table Tensor1 are not used" in line for line in found)
+    assert "of as many rows as that has" in spyre.good("inspect", directory)
+
+
+def test_gaps_of_the_other_sign(spyre):
+    found = findings(spyre, BUNDLES / "restickify")
+    assert len(found) == 2 and all("the reverse of all other opfuncs" in line for line in found)
+
+
+def test_lx_that_an_earlier_launch_left(spyre, bundle):
+    directory = bundle("softmax")
+    line = (directory / "bundle.mlir").read_text().splitlines()
+    first = next(i for i, text in enumerate(line) if "sdsc_execute" in text)
+    (directory / "bundle.mlir").write_text("\n".join(line[:first] + line[first + 1 :]) + "\n")
+    assert any(
+        "sticks of LX that no step has written" in text for text in findings(spyre, directory)
+    )
+
+
+def test_fields_that_are_not_understood(spyre, bundle):
+    directory = bundle("add_scalar")
+    edit(directory, "sdsc_0.json", r'"numCoresUsed_"', '"colour_": 3, "numCoresUsed_"')
+    assert "not understood: " in spyre.good("inspect", directory)
