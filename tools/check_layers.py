@@ -24,6 +24,7 @@ BELOW["card"] = BELOW["isa"] | {"isa"}
 BELOW["runtime"] = BELOW["spyrecode"] | {"spyrecode", "card"}
 BELOW["compile"] = BELOW["runtime"] | {"runtime"}
 BELOW["import"] = BELOW["graph"] | {"graph"}
+BELOW["estimate"] = BELOW["compile"] | {"compile"}
 BELOW["ktir"] = BELOW["runtime"] | {"runtime", "compile"}
 BELOW["cli"] = set()
 

@@ -11,7 +11,8 @@
 #include "runtime/exchange.h"
 #include "runtime/metrics.h"
 
-double exchange_us(spyre_comm_kind kind, uint32_t ranks, double bytes)
+double exchange_us_over(const exchange_link *link, spyre_comm_kind kind, uint32_t ranks,
+                        double bytes)
 {
     double others = ranks > 1 ? (double)(ranks - 1) : 0, messages = others, moved = others * bytes;
     double part = ranks ? others / (double)ranks : 0, depth = ceil(log2(ranks ? ranks : 1));
@@ -41,7 +42,13 @@ double exchange_us(spyre_comm_kind kind, uint32_t ranks, double bytes)
     case SPYRE_COMM_ALL_TO_ALL:
     case SPYRE_COMM_KIND_COUNT: break;
     }
-    return messages * EXCHANGE_LATENCY + moved / EXCHANGE_BANDWIDTH;
+    return messages * link->latency + moved / link->bandwidth;
+}
+
+double exchange_us(spyre_comm_kind kind, uint32_t ranks, double bytes)
+{
+    const exchange_link link = {EXCHANGE_BANDWIDTH, EXCHANGE_LATENCY};
+    return exchange_us_over(&link, kind, ranks, bytes);
 }
 
 exchange_traffic exchange_traffic_of(const spyre_exchange_info *info)
