@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/activity.h"
+#include "runtime/recorder.h"
 #include "tensor/scalar.h"
 
 // Up to this much work a launch on an idle stream runs on the caller's thread: waking the worker
@@ -48,6 +49,7 @@ typedef struct {
     const job_binding *binding;
     const uint64_t *inputs, *buffers;   // the caller's, read while the task is submitted
     double *scalars;                    // its own, one for each of the job's, behind `arguments`
+    recording *recording;               // null: not wanted
     uint32_t argument_count;
     card_argument arguments[];
 } launch_task;
@@ -333,13 +335,23 @@ static void put_scalars(device *d, const launch_task *self)
     }
 }
 
+static void record_before(device *d, const launch_task *self)
+{
+    for (uint32_t k = 0; k < self->argument_count; k++)
+        recorder_window(self->recording, &self->arguments[k],
+                        self->j->arguments[k].kind != JOB_POOL);
+    recorder_before(self->recording, d->machine);
+}
+
 static spyre_status run_launch(device *d, task *t)
 {
     launch_task *self = (launch_task *)(void *)t;
     put_scalars(d, self);
-    return status_at(card_launch(d->machine, self->binding->program, self->arguments,
-                                 self->argument_count, NULL),
-                     "%s", t->name);
+    if (self->recording) record_before(d, self);
+    spyre_status status = card_launch(d->machine, self->binding->program, self->arguments,
+                                      self->argument_count, NULL);
+    if (self->recording) recorder_after(self->recording, d->machine, status != NULL);
+    return status_at(status, "%s", t->name);
 }
 
 static void lose_results(device *d, task *t)
@@ -352,6 +364,7 @@ static void lose_results(device *d, task *t)
 static void release_launch(task *t)
 {
     launch_task *self = (launch_task *)(void *)t;
+    recorder_drop(self->recording);
     release_job(self->j);
     free(self);
 }
@@ -386,6 +399,7 @@ static launch_task *make_task(job *j, const job_binding *binding, const double *
     self->base.work = &j->total;
     self->base.resource = CLOCK_COMPUTE;
     self->base.card_us = j->total.us;
+    self->recording = recorder_begin(j->program, j->name, j->forgets_lx);
     return self;
 }
 
