@@ -6,10 +6,15 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
+import typing
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import typing_extensions
+
+from .. import _C
 from .._pytorch import size_hints
 
 
@@ -42,7 +47,36 @@ def _take_skipped_prefixes() -> None:
     warnings.warn = warn
 
 
+def _take_override() -> None:
+    """`typing.override`, which Python has from 3.12 on; tests of the package use it."""
+    if not hasattr(typing, "override"):
+        typing.override = typing_extensions.override  # type: ignore[attr-defined]
+
+
+def _warn_downcast() -> bool:
+    """As the package does it: at each copy, while it is wanted."""
+    if _C.get_downcast_warning():
+        warnings.warn(
+            "Backend Spyre does not support int64: it will be downcast to int32", stacklevel=2
+        )
+    return False
+
+
+def amend(module: types.ModuleType) -> None:
+    """Completes a module of the package: Inductor 2.13 names an argument of `to_dtype` that the
+    package's kernel does not take and that says nothing to it."""
+    functions = module.SpyreOpFuncs
+    original = functions.to_dtype
+
+    def to_dtype(x: Any, dtype: Any, src_dtype: Any = None, use_compute_types: bool = True) -> Any:
+        return original(x, dtype, src_dtype)
+
+    functions.to_dtype = staticmethod(to_dtype)
+
+
 def install() -> None:
     """Adds what is missing. Called when Inductor is loaded: the package imports it first."""
     _take_skipped_prefixes()
+    _take_override()
     size_hints.install()
+    _C._on_downcast(_warn_downcast)

@@ -15,8 +15,10 @@ import sys
 import types
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
+from typing import Any
 
 THEIRS, OURS = "torch_spyre", "openspyre"
+AMENDED = {"torch_spyre._inductor.spyre_kernel"}  # by differences.amend()
 
 
 class _Namespace:
@@ -38,6 +40,21 @@ class _Native:
 
     def exec_module(self, module: types.ModuleType) -> None:
         """It is complete."""
+
+
+class _Amended:
+    """A module of the checkout that `differences` completes once it is loaded."""
+
+    def __init__(self, loader: Any):
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """As the checkout says, then what differs."""
+        self._loader.exec_module(module)
+        importlib.import_module(f"{OURS}.adopt.differences").amend(module)
 
 
 def _installed(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
@@ -81,7 +98,10 @@ class Finder:
         if name == f"{THEIRS}._C":
             return ModuleSpec(name, _Native())  # type: ignore[arg-type]
         if name.startswith(f"{THEIRS}."):
-            return PathFinder.find_spec(name, path)
+            spec = PathFinder.find_spec(name, path)
+            if spec is not None and name in AMENDED:
+                spec.loader = _Amended(spec.loader)  # type: ignore[assignment]
+            return spec
         return self._own(name)
 
 

@@ -13,7 +13,7 @@ import torch
 from .. import _C, _formats  # noqa: F401  (_formats completes _C)
 from .._pytorch import distributed
 from ..device import autocast, bindings
-from ..eager import host, resize
+from ..eager import resize
 from . import differences
 
 _libraries: list[torch.library.Library] = []  # registrations live as long as these
@@ -23,7 +23,6 @@ def module() -> types.ModuleType:
     """The binding, complete. To be called once."""
     bindings.install()
     _C.createSpyreCCLBackend = distributed.create_backend
-    _C._on_downcast(host.warn_downcast)
     if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
         _C.set_downcast_warning(False)
     _libraries.extend(autocast.register())
