@@ -31,6 +31,7 @@ is run on samples of the database and on the same several sticks wide, against f
 | C | computed on the card |
 | c | on the card for some classes of shapes, on the host for others |
 | h | on the host, with a `FallbackWarning` |
+| m | made on the host of no tensor (constants, random numbers), without a warning |
 | R | refused, as by PyTorch on the CPU |
 | x | refused, although the CPU computes it |
 | a | bad arguments raise another class of error than on the CPU, or none |
@@ -59,7 +60,7 @@ every device, the indices of `tensor_split` lie on the CPU.
 | --- |{form_rule} --- |
 {lines}
 """
-SIGNS = "CchRxWS!?"
+SIGNS = "CcmhRxWS!?"
 
 
 def parse(text: str) -> list[tuple[str, list[str], str]]:

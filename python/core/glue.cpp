@@ -328,8 +328,8 @@ void read_layout(const at::Tensor &tensor, std::unordered_map<std::string, bool>
     for (const auto &entry : metadata) check(layout_read_text(&tensor, entry.first.c_str()));
 }
 
-// Which form scaled_dot_product_attention takes: the entry for devices keeps it one node; with
-// gradients PyTorch's own composition stays, because it knows its derivative.
+// Which form scaled_dot_product_attention takes: the entry for devices keeps it one node. With
+// gradients of what the card has no products of, or with dropout, PyTorch's own composition stays.
 int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
                          const std::optional<at::Tensor> &mask, double dropout, bool,
                          std::optional<double>, bool)
@@ -337,7 +337,9 @@ int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const a
     bool differentiable = at::GradMode::is_enabled() &&
                           (query.requires_grad() || key.requires_grad() ||
                            value.requires_grad() || (mask && mask->requires_grad()));
-    bool whole = !differentiable && dropout == 0.0 && query.dim() == 4;
+    bool half = query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16;
+    bool fits = query.dim() == 4 && query.numel() > 0 && key.numel() > 0;
+    bool whole = dropout == 0.0 && query.dim() == 4 && (!differentiable || (half && fits));
     return static_cast<int64_t>(whole ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
 }
 

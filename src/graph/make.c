@@ -156,13 +156,81 @@ spyre_status broadcast_sizes(const spyre_view *x, const spyre_view *y, spyre_vie
     return NULL;
 }
 
-spyre_status make_binary(rewriter *r, aten_op op, const tensor *x, const tensor *y,
-                         const tensor *into, tensor *out)
+static spyre_status apply(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+                          const tensor *into, tensor *out)
 {
     spyre_arg args[2] = {tensor_arg(x), tensor_arg(y)};
     spyre_view view;
     TRY(broadcast_sizes(&x->view, &y->view, &view));
     return emit(r, op, args, 2, result_dtype(op, x->dtype), &view, into, out);
+}
+
+static spyre_status apply_with(rewriter *r, aten_op op, const tensor *x, double value, tensor *out)
+{
+    tensor constant;
+    TRY(make_constant(r, value, x->dtype, &constant));
+    return apply(r, op, x, &constant, NULL, out);
+}
+
+// --- Comparisons of float32, which the card has none of: signs of distances, in 16 bits
+
+// 1 where x is above 0, else 0; of NaN infinity, which is what 16 bits have of it. The least
+// positive number, 2^-149, is above 1 after both products.
+static spyre_status flag_positive(rewriter *r, const tensor *x, tensor *out)
+{
+    TRY(make_unary(r, ATEN_SPYRE_RELUFWD, x, NULL, out));
+    TRY(apply_with(r, ATEN_SPYRE_MUL, out, 0x1p127, out));
+    TRY(apply_with(r, ATEN_SPYRE_MUL, out, 0x1p127, out));
+    TRY(apply_with(r, ATEN_SPYRE_MINIMUM, out, 1, out));
+    return make_cast(r, out, SPYRE_DTYPE_F16, NULL, out);
+}
+
+// Infinity where x or y is NaN, else 0.
+static spyre_status flag_nan(rewriter *r, const tensor *x, const tensor *y, tensor *out)
+{
+    tensor first, second;
+    TRY(apply_with(r, ATEN_SPYRE_MAXIMUM, x, -1, &first));
+    TRY(apply_with(r, ATEN_SPYRE_MINIMUM, &first, 1, &first));
+    TRY(apply_with(r, ATEN_SPYRE_MAXIMUM, y, -1, &second));
+    TRY(apply_with(r, ATEN_SPYRE_MINIMUM, &second, 1, &second));
+    TRY(apply(r, ATEN_SPYRE_ADD, &first, &second, NULL, out));
+    TRY(apply_with(r, ATEN_SPYRE_MUL, out, 0, out));
+    return make_cast(r, out, SPYRE_DTYPE_F16, NULL, out);
+}
+
+// How far x is above y (LESSERTHAN, GREATEREQUAL: below; EQUAL, NOTEQUAL: away). Numbers that
+// differ have a distance other than 0, for it may be subnormal; equal infinities have NaN.
+static spyre_status distance(rewriter *r, aten_op op, const tensor *x, const tensor *y, tensor *out)
+{
+    bool below = op == ATEN_SPYRE_LESSERTHAN || op == ATEN_SPYRE_GREATEREQUAL;
+    bool away = op == ATEN_SPYRE_EQUAL || op == ATEN_SPYRE_NOTEQUAL;
+    TRY(apply(r, ATEN_SPYRE_SUB, below ? y : x, below ? x : y, NULL, out));
+    return away ? make_unary(r, ATEN_SPYRE_ABS, out, NULL, out) : NULL;
+}
+
+// x >= y is not x < y, unless one of them is NaN.
+static spyre_status compare_floats(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+                                   const tensor *into, tensor *out)
+{
+    tensor apart, holds, unordered, one;
+    TRY(distance(r, op, x, y, &apart));
+    TRY(flag_positive(r, &apart, &apart));
+    TRY(make_constant(r, 1, apart.dtype, &one));
+    if (op == ATEN_SPYRE_GREATERTHAN || op == ATEN_SPYRE_LESSERTHAN)
+        return apply(r, ATEN_SPYRE_EQUAL, &apart, &one, into, out);
+    bool differs = op == ATEN_SPYRE_NOTEQUAL;
+    TRY(apply(r, differs ? ATEN_SPYRE_EQUAL : ATEN_SPYRE_NOTEQUAL, &apart, &one, NULL, &holds));
+    TRY(flag_nan(r, x, y, &unordered));
+    TRY(apply_with(r, differs ? ATEN_SPYRE_NOTEQUAL : ATEN_SPYRE_EQUAL, &unordered, 0, &unordered));
+    return apply(r, differs ? ATEN_SPYRE_MAXIMUM : ATEN_SPYRE_MUL, &holds, &unordered, into, out);
+}
+
+spyre_status make_binary(rewriter *r, aten_op op, const tensor *x, const tensor *y,
+                         const tensor *into, tensor *out)
+{
+    bool compares = aten_describe(op)->result == ATEN_RESULT_BOOL;
+    if (compares && x->dtype == SPYRE_DTYPE_F32) return compare_floats(r, op, x, y, into, out);
+    return apply(r, op, x, y, into, out);
 }
 
 spyre_status make_with(rewriter *r, aten_op op, const tensor *x, double value, const tensor *into,

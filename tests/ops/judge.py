@@ -29,6 +29,9 @@ NORMWISE = {"linalg.eigh", "linalg.eigvals", "linalg.eigvalsh", "linalg.svdvals"
 # gives with the second form of them is right, too.
 OTHER_FORMS = {"nn.functional.gelu": lambda sample: sample._replace(kwargs={})}
 
+# Of equal elements PyTorch's CPU kernels choose any one, which then gets the gradient.
+TIED = {"sort", "msort", "mode", "kthvalue", "median", "nanmedian", "topk"}
+
 # Their order is not defined.
 UNORDERED = {"linalg.eigvals"}
 
@@ -288,6 +291,8 @@ def _compare(op: str, expected: Expected, leaves: list) -> tuple[float, str]:
         if fault and _equal(actual, expected.own_out[index]):
             continue
         if fault and ties.same_elements(expected.sample, actual, wanted):
+            continue
+        if fault and op in TIED and ties.moved_between_equals(expected.sample, actual, wanted):
             continue
         worst = max(worst, ratio)
         if fault:

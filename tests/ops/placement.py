@@ -15,7 +15,8 @@ from .forms import FIRST_LINE, GRAPH_FILE
 
 
 class Place:
-    """Where a block of code ran: `name` is "card" or "host", `why` the first reason for the host.
+    """Where a block of code ran: `name` is "card", "host", or "made" where the host made results of
+    no tensor of the card (constants, random numbers); `why` the first reason for the host.
     `by_line` has the reasons of a graph by the line that a node comes from."""
 
     def __init__(self, name: str = "card", why: str = ""):
@@ -50,7 +51,7 @@ def watched() -> Iterator[Place]:
         yield place
     computed = sorted(torch_spyre.fallback_report(), key=lambda r: not r.is_fallback)
     if computed:
-        place.name = "host"
+        place.name = "host" if computed[0].is_fallback else "made"
         place.why = plain(f"{computed[0].op} runs on the CPU: {computed[0].reason}")
         _of_graphs(place, torch_spyre.compile_reports())
 
@@ -59,7 +60,7 @@ def _of_graphs(place: Place, found) -> None:
     """Reasons from the reports of the block's graphs; by line where every one has its line."""
     nodes = [node for report in found
              for node in re.findall(r"^node \d+ (\S+) \(?(.*?)\)?: host, (.*)$", report.text, re.M)
-             ]  # fmt: skip
+             if "without elements" not in node[2]]  # fmt: skip
     if not nodes:
         return
     place.why = plain(f"{nodes[0][0]}: {nodes[0][2]}")

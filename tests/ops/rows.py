@@ -60,7 +60,7 @@ def merge(rows: Iterable[Row]) -> list[Row]:
             continue
         if VERDICTS.index(row.verdict) > VERDICTS.index(known.verdict):
             known.verdict, known.detail, known.why = row.verdict, row.detail, row.why
-        if row.place == "host" or not known.place:
+        if row.place == "host" or not known.place or known.place == "card":
             known.place, known.why = row.place, known.why or row.why
         known.samples += row.samples
         known.error = max(known.error, row.error)

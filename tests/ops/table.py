@@ -3,6 +3,7 @@
 
     C  on the card, every class of shapes      c  on the card for some classes, else on the host
     h  on the host                             R  refused, as by the CPU
+    m  of no tensor: made on the host, as constants and random numbers are
     x  refused, although the CPU computes it   a  another error class, or none (error inputs)
     W  wrong   S  slow   !  hung or crashed    -  not in the database   ?  not run yet
 
@@ -42,7 +43,9 @@ def letter(rows: list[Row], form: str) -> str:
     ran = {row.place for row in right if row.shapes != "empty"} or {row.place for row in right}
     if not ran:
         return "R"
-    return "c" if len(ran) > 1 else "C" if ran == {"card"} else "h"
+    if "host" in ran:
+        return "c" if len(ran) > 1 else "h"
+    return "C" if ran == {"card"} else "m"
 
 
 def line(op: str, rows: list[Row], ran: set[Case], planned: set[Case], old: str = "") -> str:

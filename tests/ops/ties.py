@@ -49,3 +49,16 @@ def _selects_same(source, dim, actual, expected) -> bool:
         if not torch.equal(actual.sort(dim).values, every):
             return False
     return torch.equal(source.gather(dim, actual), source.gather(dim, expected))
+
+
+def moved_between_equals(sample: Sample, actual, expected) -> bool:
+    """Whether a gradient of the first tensor has the elements of the expected one, and others only
+    where the tensor's own elements are equal to some other."""
+    source = sample.tensors()[0].detach().flatten()
+    actual, expected = actual.detach().cpu().flatten(), expected.detach().flatten()
+    if actual.shape != expected.shape or actual.shape != source.shape:
+        return False
+    if not torch.equal(actual.sort().values, expected.sort().values):
+        return False
+    _values, inverse, counts = source.unique(return_inverse=True, return_counts=True)
+    return bool((counts[inverse][actual != expected] > 1).all())

@@ -139,11 +139,11 @@ except RuntimeError as error:
     assert "a worker of the compiler (IS_INDUCTOR_SPAWNED_SUBPROCESS=1)" in done.stdout
 
 
-@pytest.mark.host("aten.cumprod")
+@pytest.mark.host("aten.i0")
 def test_without_fusion_every_operation_is_a_program():
     def chain(x, w):
         y = torch.softmax(x @ w, dim=-1) + 1
-        return y.exp(), y.cumprod(0) * 2
+        return y.exp(), y.i0() * 2
 
     torch.manual_seed(0)
     x, w = (torch.randn(64, 64, dtype=torch.half).to("spyre") for _ in range(2))

@@ -102,7 +102,6 @@ CALLS = {
 }
 
 
-@pytest.mark.host("aten.cumprod", "aten.sort")
 @pytest.mark.parametrize("name", CALLS)
 def test_calls(name):
     (x,), (y,) = both((5, 128))
@@ -321,9 +320,9 @@ def test_what_the_card_lacks_runs_on_the_cpu_with_one_warning():
     with torch_spyre.fallback("warn"), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for _ in range(2):
-            assert x.cumprod(0).cpu().tolist() == [3, 3, 6]
+            assert x.i0().cpu().allclose(x.cpu().i0())
     texts = [str(w.message) for w in seen if w.category is torch_spyre.FallbackWarning]
-    assert len(texts) == 1 and "aten.cumprod.default" in texts[0]
+    assert len(texts) == 1 and "aten.i0.default" in texts[0]
     assert seen[0].filename == __file__
 
 

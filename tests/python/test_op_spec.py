@@ -52,12 +52,12 @@ FUNCTIONS = {
         lambda q, k: F.scaled_dot_product_attention(q, k, k, is_causal=True),
         [(2, 4, 40, 32), (2, 4, 40, 32)],
     ),
-    "host": (lambda x: (x + 1).cumprod(-1) * 2, [(4, 64)]),
+    "host": (lambda x: (x + 1).i0() * 2, [(4, 64)]),
     "single": (lambda x: x + x.sum(), [(70,)]),
 }
 
 
-@pytest.mark.host("aten.cumprod")
+@pytest.mark.host("aten.i0")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_generated_program_gives_the_same_bits(compile_program, name):
     function, shapes = FUNCTIONS[name]

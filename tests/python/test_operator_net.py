@@ -191,7 +191,7 @@ def refuse(x, on):
 @pytest.mark.parametrize("form", ("eager", "compiled"))
 def test_verdicts(form):
     assert verdict(lambda x: x + 1, form) == ("right", "card")
-    assert verdict(lambda x: x.cumprod(1).cos(), form) == ("right", "host")
+    assert verdict(lambda x: x.i0().cos(), form) == ("right", "host")
     assert verdict(lambda x: x + (1.5 if x.device.type == "spyre" else 1), form)[0] == "wrong"
     assert verdict(lambda x: refuse(x, "spyre"), form)[0] == "host only"
 

@@ -102,8 +102,12 @@ def as_tuple(result):
     return result if isinstance(result, tuple) else (result,)
 
 
-# Its rule is for batches, which PyTorch's own refuses: test_fp8.py has the results.
-BEYOND_PYTORCH = {aten._scaled_mm.default}
+# The rule of the one is for batches, which PyTorch's own refuses (test_fp8.py has the results); of
+# the other PyTorch has none (test_parts.py).
+BEYOND_PYTORCH = {
+    aten._scaled_mm.default,
+    aten._scaled_dot_product_fused_attention_overrideable_backward.default,
+}
 
 
 @pytest.mark.parametrize("op", [op for op in RULES if op not in BEYOND_PYTORCH], ids=str)

@@ -24,6 +24,7 @@ __all__ = [
     "call_composite",
     "call_parts",
     "core_decompositions",
+    "every_decomposition",
     "has_gaps",
     "hint_of",
     "is_decomposed_by_autograd",
@@ -75,6 +76,12 @@ def without_autocast() -> AbstractContextManager[Any]:
 def core_decompositions() -> Mapping[OperatorBase, Callable[..., Any]]:
     """PyTorch's decompositions to core ATen."""
     return torch._decomp.core_aten_decompositions()
+
+
+def every_decomposition() -> Mapping[OperatorBase, Callable[..., Any]]:
+    """All decompositions that PyTorch has registered, the core's among them."""
+    table: Mapping[OperatorBase, Callable[..., Any]] = torch._decomp.decomposition_table
+    return table
 
 
 def log_sigmoid_backward(*args: Any) -> Any:

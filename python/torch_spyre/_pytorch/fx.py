@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from .dispatch import OperatorBase, OpOverload, without_autocast, without_modes
+from .dispatch import OperatorBase, OpOverload, schema_of, without_autocast, without_modes
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)  # sizes and conditions that are traced
 
@@ -53,3 +53,20 @@ def trace(
         gm: torch.fx.GraphModule = tracer(*tensors)
     gm.graph.eliminate_dead_code()
     return gm
+
+
+def copy_views(gm: torch.fx.GraphModule) -> None:
+    """Results that are views of a value of the graph become copies: tensors of their own."""
+    output = gm.graph.output_node()
+    copies: dict[Any, torch.fx.Node] = {}
+    for result in results_of(gm.graph):
+        if not isinstance(result, torch.fx.Node) or not isinstance(result.target, OpOverload):
+            continue
+        if all(value.alias_info is None for value in schema_of(overload_of(result)).returns):
+            continue
+        with gm.graph.inserting_before(output):
+            copy = gm.graph.call_function(torch.ops.aten.clone.default, (result,))
+        copy.meta = {**result.meta, "val": result.meta["val"].clone()}
+        copies[result] = copy
+    output.args = ([copies.get(result, result) for result in results_of(gm.graph)],)
+    gm.recompile()

@@ -18,6 +18,7 @@ from ..eager.dispatch import operator_of
 
 _aten = torch.ops.aten
 FUSED = _aten._scaled_dot_product_fused_attention_overrideable.default
+BACKWARD = _aten._scaled_dot_product_fused_attention_overrideable_backward.default
 ATTENTION = _aten.scaled_dot_product_attention.default
 
 
@@ -57,6 +58,12 @@ def _fused(*given: Any, **options: Any) -> tuple[Any, ...]:
     return result, empty, empty, empty, 0, 0, empty, empty, empty
 
 
+def _backward(*args: Any, **kwargs: Any) -> Any:
+    """Without the results of _fused() that are empty."""
+    kept = [None if isinstance(x, torch.Tensor) and x.numel() == 0 else x for x in args]
+    return operator_of(BACKWARD)(kept, kwargs)
+
+
 def make_single(gm: torch.fx.GraphModule) -> None:
     """Replaces FUSED and its first result by ATTENTION, which has one result."""
     for node in list(gm.graph.nodes):
@@ -77,3 +84,4 @@ def make_single(gm: torch.fx.GraphModule) -> None:
 
 def register(aten: torch.library.Library) -> None:
     aten.impl("_scaled_dot_product_fused_attention_overrideable", untraced(_fused))
+    aten.impl("_scaled_dot_product_fused_attention_overrideable_backward", untraced(_backward))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import torch
 
+from .parts.pooling import at_tap, padded, taps, windows_of
 from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
 _aten = torch.ops.aten
@@ -215,3 +216,79 @@ def _convolution_2d(
 
 
 spyre_decompositions[_aten.convolution.default] = convolution
+
+
+def convolution_backward(
+    grad: torch.Tensor,
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    wanted: Sequence[bool],
+) -> tuple[torch.Tensor | None, ...] | NotTaken:
+    """Gradients of input, weight and bias in 16 bits. That of the input is the other convolution,
+    transposed or not, of what arrives; that of the weight a product of it with the windows."""
+    rank = x.dim() - 2
+    stride, padding, dilation, output_padding = (
+        list(sizes) * (rank if len(sizes) == 1 else 1)
+        for sizes in (stride, padding, dilation, output_padding)
+    )
+    if rank not in (1, 2, 3) or {x.dtype, weight.dtype, grad.dtype} - set(HALVES):
+        return NOT_TAKEN
+    if x.numel() == 0 or grad.numel() == 0 or len({x.dtype, weight.dtype, grad.dtype}) > 1:
+        return NOT_TAKEN
+    to_input: torch.Tensor | None = None
+    if wanted[0]:
+        behind = [
+            size - ((n - 1) * s - 2 * p + d * (k - 1) + 1)
+            for size, n, k, s, p, d in zip(
+                x.shape[2:], grad.shape[2:], weight.shape[2:], stride, padding, dilation,
+                strict=True,
+            )
+        ]  # fmt: skip
+        other = convolution(
+            grad, weight, None, stride, padding, dilation, not transposed,
+            [0] * rank if transposed else behind, groups,
+        )  # fmt: skip
+        if not isinstance(other, torch.Tensor):
+            return NOT_TAKEN
+        to_input = other
+    to_weight = None
+    if wanted[1]:
+        pair = (grad, x) if transposed else (x, grad)
+        to_weight = _weight_gradient(*pair, weight.shape, stride, padding, dilation, groups)
+    to_bias = grad.sum([0, *range(2, grad.dim())]) if wanted[2] else None
+    return to_input, to_weight, to_bias
+
+
+def _weight_gradient(
+    x: torch.Tensor,
+    grad: torch.Tensor,
+    sizes: Sequence[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+) -> torch.Tensor:
+    """[features, C / groups, ..] of x [N, C, ..] and grad [N, features, windows]."""
+    batch, channels = x.shape[:2]
+    features = grad.shape[1]
+    w = windows_of(x.shape[2:], sizes[2:], stride, padding, dilation)
+    w = w._replace(counts=list(grad.shape[2:]))
+    wide = padded(x, w, 0.0)
+    rows = grad.movedim(1, 0).reshape(groups, features // groups, -1)
+    products = []
+    for tap in taps(w):
+        view = at_tap(wide, w, tap).movedim(1, 0)
+        columns = view.reshape(groups, channels // groups, -1).transpose(1, 2)
+        products.append(rows @ columns)
+    stacked = torch.stack(products, -1)
+    return stacked.reshape(sizes[0], *sizes[1:])
+
+
+spyre_decompositions[_aten.convolution_backward.default] = convolution_backward

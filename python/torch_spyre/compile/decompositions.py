@@ -11,9 +11,16 @@ from typing import Any
 import torch
 
 from .. import _C
-from .._pytorch.dispatch import OperatorBase, OpOverload, core_decompositions, has_gaps
+from .._pytorch.dispatch import (
+    OperatorBase,
+    OpOverload,
+    core_decompositions,
+    every_decomposition,
+    has_gaps,
+)
 from ..eager.operand_dtypes import checked
 from ..registry import register_spyre_decomposition
+from .parts import PARTS
 from .registered import NOT_TAKEN, NotTaken, fallback_ops, spyre_decompositions
 
 register_decomposition = register_spyre_decompositions = register_spyre_decomposition
@@ -77,6 +84,16 @@ _PARTS: Table = {
 }
 
 
+# Beyond the core, those that are views and copies, or few parts of the card's.
+_COPYING = {
+    _aten.as_strided_scatter.default, _aten.channel_shuffle.default, _aten.diagonal_scatter.default,
+    _aten.expand_copy.default, _aten.ldexp.Tensor, _aten.narrow_copy.default,
+    _aten.new_empty_strided.default, _aten.permute_copy.default, _aten.squeeze_copy.default,
+    _aten.t_copy.default, _aten.transpose_copy.int, _aten.unsqueeze_copy.default,
+    _aten.view_copy.default,
+}  # fmt: skip
+
+
 @functools.cache
 def _core() -> Table:
     """PyTorch's core decompositions but for the operators that the compiler takes whole, and what
@@ -84,7 +101,22 @@ def _core() -> Table:
     known = set(_C.op_names())
     core = core_decompositions()
     unknown = {op: function for op, function in core.items() if str(op) not in known}
-    return {op: _checked(op, function) for op, function in (unknown | _PARTS).items()}
+    own: Table = dict(_PARTS)
+    own.update({op: part for op, part in every_decomposition().items() if op in _COPYING})
+    for op, part in PARTS.items():
+        own[op] = _first(part, unknown[op]) if op in unknown else part
+    return {op: _checked(op, function) for op, function in (unknown | own).items()}
+
+
+def _first(part: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
+    """The device's decomposition; PyTorch's where that does not take the arguments."""
+
+    @functools.wraps(part)
+    def either(*args: Any, **kwargs: Any) -> Any:
+        result = part(*args, **kwargs)
+        return other(*args, **kwargs) if result is NotImplemented else result
+
+    return either
 
 
 def _checked(op: OperatorBase, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -38,8 +38,10 @@ class GraphBuilder:
         values: NodeValues,
         device: torch.device,
         call: scalars.Call | None = None,
+        keeps_narrow: bool = False,
     ):
         self.gm = gm
+        self.keeps_narrow = keeps_narrow  # integers that fit 32 bits by the maker's account
         self.values = values
         self.device = device
         self.numbers = call.numbers if call else {}
@@ -218,7 +220,7 @@ class GraphBuilder:
         self.nodes.append(node)
         self.ids[node] = outputs[0] if single else outputs
         operands = [self.values[source] for source in node.all_input_nodes]
-        if integers.may_saturate(op, first, operands):
+        if not self.keeps_narrow and integers.may_saturate(op, first, operands):
             self.casts[outputs[0]] = node
 
     def _with_parameters(self, node: torch.fx.Node, arguments: Sequence[Any]) -> list[Any]:

@@ -135,6 +135,7 @@ _RULES: dict[str, Callable[..., Range]] = {
     "square": lambda values, x: _power(x, 2),
     "pow": lambda values, x, _exponent: _power(x, values[1]),
     "cumsum": lambda values, x: _running_sum(x, values[0].shape, values[1]),
+    "sum": lambda values, x: _product(x, (values[0].numel(), values[0].numel())),
     "_to_copy": lambda values, x: x,
 }
 # Of these, what a floating result has a range by, and how far rounding may move its ends.
@@ -165,6 +166,8 @@ def is_at_risk(op: OpOverload, values: Arguments) -> bool:
         return values[1] is torch.int64 and bool(_number_types(values[:1]) & _BEYOND_INT32)
     operands = values[: _OPERANDS.get(name, 1)]
     dtypes = _number_types(operands)
+    if name == "sum":
+        return bool(dtypes & {torch.int64, torch.int32})
     if name == "cumsum":
         return not any(dtype.is_floating_point or dtype.is_complex for dtype in dtypes)
     whole = all(isinstance(value, (torch.Tensor, int)) for value in operands)

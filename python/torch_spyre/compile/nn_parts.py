@@ -7,7 +7,6 @@ A function that returns NOT_TAKEN (NotImplemented) leaves its arguments to the h
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -93,8 +92,11 @@ def batch_norm_functional(
     eps: float,
 ) -> tuple[torch.Tensor, ...] | NotTaken:
     """Last the statistics that take the place of `mean` and `variance`."""
+    if not training:
+        normed = batch_norm_inference(x, weight, bias, mean, variance, momentum, eps)
+        return (*normed, mean, variance) if isinstance(normed, tuple) else normed
     moments = _moments_of_channels(x)
-    if not training or not isinstance(moments, _Moments):
+    if not isinstance(moments, _Moments) or mean.shape != moments.mean.shape:
         return NOT_TAKEN
     unbiased = moments.variance * (moments.elements / (moments.elements - 1))
     new_mean = moments.mean * momentum + mean.float() * (1 - momentum)
@@ -192,28 +194,3 @@ def log_sigmoid(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | NotTaken
     if not x.is_floating_point():
         return NOT_TAKEN
     return -F.softplus(-x), x.new_empty(0)
-
-
-@register_spyre_decomposition(_aten.avg_pool2d.default)
-def avg_pool2d(
-    x: torch.Tensor,
-    kernel: int | Sequence[int],
-    stride: int | Sequence[int] = (),
-    padding: int | Sequence[int] = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor: int | None = None,
-) -> torch.Tensor | NotTaken:
-    """Means of windows, which may overlap; without padding."""
-    edges = [padding] if isinstance(padding, int) else padding
-    if any(edges) or ceil_mode or divisor is not None or not x.is_floating_point():
-        return NOT_TAKEN
-    (height, width), (down, right) = (_pair(kernel), _pair(stride or kernel))
-    means = x.unfold(-2, height, down).unfold(-2, width, right).mean((-2, -1))
-    if x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last):
-        return means if x.is_contiguous() else means.contiguous(memory_format=torch.channels_last)
-    return means
-
-
-def _pair(value: int | Sequence[int]) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else (value[0], value[-1])

@@ -475,6 +475,12 @@ class Program:
                     local[value] = tensor
                     made_by[value] = node
                 return
+            if self._is_empty(node):
+                for value in self._results(node):
+                    fake = self.fakes[value]
+                    local[value] = torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype)
+                    made_by[value] = node
+                return
             args = pytree.tree_map(to_cpu, self.resolve(node, list(node.args)))
             kwargs = {
                 k: pytree.tree_map(to_cpu, self.resolve(node, v)) for k, v in node.kwargs.items()
@@ -490,12 +496,15 @@ class Program:
         for number in segment.nodes:
             began, moved = time.perf_counter(), 0
             run(self.nodes[number])
-            self._account(self.nodes[number], moved, 0, time.perf_counter() - began)
+            if not self._is_empty(self.nodes[number]):
+                self._account(self.nodes[number], moved, 0, time.perf_counter() - began)
         for value in segment.outputs:
             if value not in local:  # a part of a node for a later segment (_fits_card)
                 continue
             values[value] = local[value]
-            if self.fakes[value].device.type == "spyre" and not is_on_card(local[value]):
+            if self.fakes[value].device.type != "spyre" or is_on_card(local[value]):
+                continue
+            if not self._is_empty(made_by[value]):
                 self._account(made_by[value], 0, local[value].nbytes, 0.0, calls=0)
 
     def _is_rounded(self, node: torch.fx.Node, result: object) -> bool:
@@ -506,6 +515,17 @@ class Program:
             and self.fakes[value].dtype is torch.float32
             for value, tensor in self._pairs(self.ids[node], result)
         )
+
+    def _is_empty(self, node: torch.fx.Node) -> bool:
+        """Whether the node's results have no elements: nothing is computed."""
+        fakes = [self.fakes[value] for value in self._results(node)]
+        is_one = bool(fakes) and all(fake.numel() == 0 for fake in fakes)
+        return is_one and not is_collective(overload_of(node))
+
+    def _results(self, node: torch.fx.Node) -> list[int]:
+        """Ids of values."""
+        ids = self.ids[node]
+        return [ids] if isinstance(ids, int) else ids
 
     def _account(
         self, node: torch.fx.Node, to_host: int, to_card: int, seconds: float, calls: int = 1
@@ -525,6 +545,8 @@ class Program:
         for number, node in self._host_nodes():
             op = overload_of(node)
             if op.is_view or op in _MOVES or op in fallback_ops or is_collective(op):
+                continue
+            if self._is_empty(node):
                 continue
             if any(_is_read(leaf) for leaf in pytree.tree_leaves(self._operands(node))):
                 taken = self.nodes_taken[number]

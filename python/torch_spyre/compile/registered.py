@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from .._pytorch.dispatch import OpOverload
 
@@ -15,6 +16,34 @@ class NotTaken:
 
 # What a function of an operator returns for arguments that it leaves to the host.
 NOT_TAKEN: Final[NotTaken] = cast(NotTaken, NotImplemented)
+
+# The device's own decompositions, in parts/.
+parts: dict[OpOverload, Callable[..., Any]] = {}
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def part(*ops: OpOverload, narrow: bool = False) -> Callable[[Function], Function]:
+    """Registers a decomposition; `narrow` says that its integers are positions and counts, which
+    fit 32 bits whatever the operands are."""
+
+    def register(function: Function) -> Function:
+        for op in ops:
+            parts[op] = function
+        if narrow:
+            _narrow.add(function)
+        return function
+
+    return register
+
+
+_narrow: set[Callable[..., Any]] = set()
+
+
+def keeps_narrow(decomposition: Callable[..., Any]) -> bool:
+    """Whether the integers of a decomposition fit 32 bits by its own account."""
+    return inspect.unwrap(decomposition) in _narrow
+
 
 spyre_decompositions: dict[OpOverload, Callable[..., Any]] = {}
 spyre_lowerings: dict[OpOverload, Callable[..., Any]] = {}

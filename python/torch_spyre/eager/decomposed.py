@@ -14,6 +14,7 @@ from .. import _C
 from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, OpOverload, schema_of
 from ..compile import handover, integers
+from ..compile.registered import keeps_narrow
 from .result_types import results_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Parts(NamedTuple):
     """The graph of one call."""
 
     graph: _C.Graph  # its inputs are the tensors of the call, in their order
-    outputs: list[int]  # ids of values
+    outputs: list[int | None]  # ids of values; None for a result that is not wanted
     single: bool  # the call returns a tensor, not several
 
 
@@ -42,21 +43,27 @@ def parts_of(op: OpOverload, values: Arguments, tensors: Sequence[Tensor]) -> Pa
     if op not in table:
         return None
     gm, single = _trace(op, values, tensors, table)
-    builder = GraphBuilder(gm, node_values(gm, tensors), tensors[0].device)
+    narrow = keeps_narrow(table[op])
+    builder = GraphBuilder(gm, node_values(gm, tensors), tensors[0].device, keeps_narrow=narrow)
     try:
         builder.build(tensors)
     except Inexpressible as reason:
         raise _C.Unsupported(f"its decomposition: {reason}") from reason
-    _expect_narrow(builder)
+    if not narrow:
+        _expect_narrow(builder)
     if [index for _value, index in builder.inputs] != list(range(len(tensors))):
         raise _C.Unsupported("its decomposition has tensors of its own")
-    outputs = list[int]()
+    outputs = list[int | None]()
     for result in builder.outputs:
+        if result is None:
+            outputs.append(None)
+            continue
         number = builder.ids.get(result) if isinstance(result, torch.fx.Node) else None
         if not isinstance(number, int):
             raise _C.Unsupported("its decomposition has results other than tensors")
         outputs.append(number)
-    _expect_results(op, values, [builder.values[result] for result in builder.outputs])
+    found = [None if result is None else builder.values[result] for result in builder.outputs]
+    _expect_results(op, values, found)
     return Parts(builder.graph, outputs, single)
 
 
@@ -84,7 +91,9 @@ def _trace(
         return [results] if single else list(results)
 
     try:
-        return fx.trace(call, tensors, table), single
+        gm = fx.trace(call, tensors, table)
+        fx.copy_views(gm)
+        return gm, single
     except _C.InternalError:
         raise
     except Exception as refused:  # decompositions are Python, and raise anything
@@ -92,11 +101,12 @@ def _trace(
         raise _C.Unsupported(f"its decomposition does not take these arguments: {first}") from None
 
 
-def _expect_results(op: OpOverload, values: Arguments, found: Sequence[Tensor]) -> None:
+def _expect_results(op: OpOverload, values: Arguments, found: Sequence[Tensor | None]) -> None:
     """Some decompositions give other results than the operator."""
     wanted = results_of(op, values)
     wanted = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted]
-    if [(t.dtype, t.shape) for t in wanted] != [(t.dtype, t.shape) for t in found]:
+    pairs = [(w, f) for w, f in zip(wanted, found, strict=True) if f is not None]
+    if any(w is None or (w.dtype, w.shape) != (f.dtype, f.shape) for w, f in pairs):
         raise _C.Unsupported("its decomposition gives other dtypes or sizes")
 
 

@@ -23,7 +23,7 @@ from .. import _C, config
 from .._fallback import user_level
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from ..compile import handover, integers
-from ..compile.registered import fallback_ops
+from ..compile.registered import fallback_ops, spyre_decompositions
 from ..compile.segments import nodes_of
 from ..program_table import ProgramTable
 from . import operand_dtypes, room
@@ -47,13 +47,13 @@ class _Program:
         self,
         executable: _C.Executable,
         inputs: list[int],
-        results: list[int],
+        results: list[int | None],
         single: bool,
         at_risk: bool,
     ) -> None:
         self.launch = handover.Launch(executable, 0)
         self.inputs = inputs  # of the operator's tensors, those that the segment reads
-        self.results = results  # index into the segment's outputs
+        self.results = results  # index into the segment's outputs; None where there is none
         self.single = single
         self.at_risk = at_risk  # its int64 result may leave 32 bits: each call is looked at
         self.scalars: tuple[float, ...] = ()  # numbers of the call that a launch gets
@@ -68,16 +68,15 @@ class _Program:
 
     def remember(self, written: int = -1) -> None:
         """Tells core/eager.c that the operator which PyTorch is calling launches this program."""
-        if not self.launch.views and not self.at_risk:
-            _C.remember(
-                self.launch.executable, self.inputs, self.results, written, len(self.scalars)
-            )
+        results = [index for index in self.results if index is not None]
+        if self.launch.views or self.at_risk or len(results) < len(self.results):
+            return
+        _C.remember(self.launch.executable, self.inputs, results, written, len(self.scalars))
 
     def run(self, tensors: Sequence[Tensor], card: int) -> Any:
         outputs = self.launch([tensors[index] for index in self.inputs], card, self.scalars)
-        if self.single:
-            return outputs[self.results[0]]
-        return tuple(outputs[index] for index in self.results)
+        results = [None if index is None else outputs[index] for index in self.results]
+        return results[0] if self.single else tuple(results)
 
 
 # A program, or None and why there is none.
@@ -252,13 +251,18 @@ class _Operator:
 
 
 def _program(
-    executable: _C.Executable, places: list[int], outputs: list[int], single: bool, at_risk: bool
+    executable: _C.Executable,
+    places: list[int],
+    outputs: Sequence[int | None],
+    single: bool,
+    at_risk: bool,
 ) -> _Program:
     """`places` are the tensors of the call that the graph's inputs are, `outputs` ids of values."""
     segment = executable.segment(0)
     order = {value: index for index, value in enumerate(segment["outputs"])}
     inputs = [places[value] for value in segment["inputs"]]
-    return _Program(executable, inputs, [order[value] for value in outputs], single, at_risk)
+    results = [None if value is None else order[value] for value in outputs]
+    return _Program(executable, inputs, results, single, at_risk)
 
 
 def _compile_node(graph: _C.Graph) -> _C.Executable:
@@ -465,9 +469,40 @@ def _make_kernel(op: OpOverload) -> Kernel:
     if functional is not None and written == schema_of(op).arguments[:1]:
         return _in_place(op, functional)
 
+    parallel = _without_writes(op)
+    if functional is None and parallel is not None:
+        return _that_updates(op, spyre_decompositions[parallel])
+
     def kernel(args: Arguments, kwargs: Keywords) -> Any:
         room.check_host(op, args, kwargs)
         return run_on_cpu(op, args, kwargs, "the compiler has no form of it that writes")
+
+    return kernel
+
+
+def _without_writes(op: OpOverload) -> OpOverload | None:
+    """PyTorch's form of an operator that updates some of its operands (running statistics) which
+    returns them behind its results instead, `<name>_functional`, if the device has parts for it."""
+    packet = getattr(_aten, schema_of(op).name.split("::")[1] + "_functional", None)
+    if packet is None or schema_of(op).overload_name or packet.default not in spyre_decompositions:
+        return None
+    form: OpOverload = packet.default
+    return form
+
+
+def _that_updates(op: OpOverload, functional: Callable[..., Any]) -> Kernel:
+    written = [i for i, a in enumerate(schema_of(op).arguments) if a.alias_info is not None]
+
+    def kernel(args: Arguments, kwargs: Keywords) -> Any:
+        values = handover.positional(op, args, kwargs)
+        results = functional(*values)
+        if results is NotImplemented:
+            room.check_host(op, args, kwargs)
+            return run_on_cpu(op, args, kwargs, "the card has no lowering for it")
+        kept = results[: len(results) - len(written)]
+        for index, result in zip(written, results[len(kept) :], strict=True):
+            values[index].copy_(result)
+        return tuple(kept)
 
     return kernel
 

@@ -120,14 +120,21 @@ def _convolution(*args: Any) -> Any:
 
 def _convolution_backward(grad: Tensor, x: Tensor, weight: Tensor, *how: Any) -> Any:
     """`how` is what the forward pass has behind the bias, then which gradients are wanted."""
-    sizes = [weight.shape[0]] if how[-1][2] else None
-    args = (grad, x, weight, sizes, *how)
-    return run_on_cpu(_aten.convolution_backward.default, args, {}, "convolution has no program")
+    _stride, _padding, _dilation, transposed, _output_padding, groups, wanted = how
+    features = weight.shape[1] * groups if transposed else weight.shape[0]
+    sizes = [features] if wanted[2] else None
+    return operator_of(_aten.convolution_backward.default)((grad, x, weight, sizes, *how), {})
 
 
 def _layer_norm_backward(*args: Any) -> Any:
     # The CPU's kernel wants statistics in another dtype than devices give.
     return native_layer_norm_backward(*args)
+
+
+def _equal(x: Tensor, y: Tensor) -> bool:
+    if x.shape != y.shape or x.dtype != y.dtype or x.device != y.device:
+        return bool(run_on_cpu(_aten.equal.default, (x, y), {}))
+    return x.numel() == 0 or bool((x == y).all().item())
 
 
 def _narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Any:
@@ -190,6 +197,7 @@ def register() -> list[torch.library.Library]:
     aten.impl("convolution_overrideable", untraced(_convolution))
     aten.impl("convolution_backward_overrideable", untraced(_convolution_backward))
     aten.impl("native_layer_norm_backward", untraced(_layer_norm_backward))
+    aten.impl("equal", untraced(_equal))
     aten.impl("narrow_copy", untraced(_narrow_copy))
     aten.impl("log_sigmoid_backward", untraced(_log_sigmoid_backward))
     # PyTorch's compositions for devices: one resizes its first argument, one refuses devices, two

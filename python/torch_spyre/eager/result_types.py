@@ -200,6 +200,21 @@ def _whole_reduction(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     return _reduction(x, None, False, dtype)
 
 
+def _attention_backward(
+    _grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    wanted: Sequence[bool],
+    *_rest: object,
+) -> tuple[Tensor | None, ...]:
+    """PyTorch has no rule of it."""
+    pairs = zip((query, key, value, bias), wanted, strict=True)
+    return tuple(_result(x.shape, x.dtype) if x is not None and is_wanted else None
+                 for x, is_wanted in pairs)  # fmt: skip
+
+
 def _rules() -> dict[OpOverload, Callable[..., Any]]:
     unary = [_aten.abs, _aten.ceil, _aten.cos, _aten.exp, _aten.floor, _aten.gelu, _aten.log,
              _aten.neg, _aten.reciprocal, _aten.relu, _aten.rsqrt, _aten.sigmoid, _aten.silu,
@@ -218,6 +233,8 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         _aten.bmm.default: _bmm,
         _aten.addmm.default: _addmm,
         _aten._scaled_mm.default: _scaled_mm,
+        _aten._scaled_dot_product_fused_attention_overrideable_backward.default:
+            _attention_backward,
         _aten._softmax.default: _softmax,
         _aten._log_softmax.default: _softmax,
         _aten.native_layer_norm.default: _layer_norm,

@@ -146,17 +146,16 @@ spyre_status rewrite_ceil(rewriter *r)
     return make_unary(r, ATEN_SPYRE_NEG, &floored, &into, NULL);
 }
 
-// x > 0 ? 1 : (x < 0 ? -1 : x), so that zeros keep their sign.
+// (x > 0) - (x < 0), which is 0 of NaN.
 spyre_status rewrite_sign(rewriter *r)
 {
-    tensor x, above, below, one, minus_one, rest, into;
+    tensor x, above, below, into;
     TRY(load_unary(r, &x, &into));
     TRY(make_with(r, ATEN_SPYRE_GREATERTHAN, &x, 0, NULL, &above));
     TRY(make_with(r, ATEN_SPYRE_LESSERTHAN, &x, 0, NULL, &below));
-    TRY(make_constant(r, 1, x.dtype, &one));
-    TRY(make_constant(r, -1, x.dtype, &minus_one));
-    TRY(make_where(r, &below, &minus_one, &x, NULL, &rest));
-    return make_where(r, &above, &one, &rest, &into, NULL);
+    TRY(make_cast(r, &above, x.dtype, NULL, &above));
+    TRY(make_cast(r, &below, x.dtype, NULL, &below));
+    return make_binary(r, ATEN_SPYRE_SUB, &above, &below, &into, NULL);
 }
 
 spyre_status rewrite_square(rewriter *r)

@@ -20,8 +20,8 @@ static spyre_status make_descending(rewriter *r, const tensor *x, tensor *out)
 static spyre_status make_candidates(rewriter *r, const tensor *x, bool largest, tensor *out)
 {
     static const int64_t one = 1;
-    *out = *x;
-    if (x->view.rank == 0) TRY(make_reshape(r, x, &one, 1, out));
+    TRY(make_cast(r, x, x->dtype == SPYRE_DTYPE_BOOL ? SPYRE_DTYPE_F16 : x->dtype, NULL, out));
+    if (x->view.rank == 0) TRY(make_reshape(r, out, &one, 1, out));
     for (uint32_t i = 0; i < out->view.rank; i++) {
         if (out->view.stride[i] || out->view.size[i] == 1) continue;
         TRY(make_copy(r, out, NULL, out));
@@ -45,7 +45,7 @@ static spyre_status make_extreme(rewriter *r, const tensor *x, uint32_t dim, ten
     bool reduced[SPYRE_MAX_RANK] = {false};
     reduced[dim] = x->view.rank > 0;
     aten_op op = native_of(aten_describe((aten_op)r->from->op)->opfunc);
-    return make_reduction(r, op, x, reduced, true, NULL, out);
+    return make_reduced(r, op, x, reduced, true, NULL, out);
 }
 
 static bool wants_largest(const rewriter *r)

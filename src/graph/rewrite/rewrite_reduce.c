@@ -77,7 +77,7 @@ spyre_status rewrite_reduce(rewriter *r)
     if (op == ATEN_SPYRE_SUM && given.dtype == SPYRE_DTYPE_BOOL && into.dtype == SPYRE_DTYPE_I64)
         return count_true(r, &given, &over, &into);
     TRY(rewrite_operand(r, 0, into.dtype, &x));
-    return make_reduction(r, op, &x, over.reduced, over.keepdim, &into, NULL);
+    return make_reduced(r, op, &x, over.reduced, over.keepdim, &into, NULL);
 }
 
 // Both ends over one dim or all.
@@ -94,7 +94,7 @@ spyre_status rewrite_aminmax(rewriter *r)
     for (uint32_t i = 0; i < x.view.rank; i++) over.reduced[i] = !has_dim || i == dim;
     for (uint32_t end = 0; end < 2; end++) {
         TRY(rewrite_result(r, end, &into));
-        TRY(make_reduction(r, ENDS[end], &x, over.reduced, over.keepdim, &into, NULL));
+        TRY(make_reduced(r, ENDS[end], &x, over.reduced, over.keepdim, &into, NULL));
     }
     return NULL;
 }

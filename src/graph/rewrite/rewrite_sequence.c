@@ -112,20 +112,23 @@ static int64_t scan_length(const tensor *x, uint32_t dim)
     return x->view.rank ? x->view.size[dim] : 1;
 }
 
-// Floats in float32: no sum has more than log2(size) roundings.
-spyre_status rewrite_cumsum(rewriter *r)
+// Sums and products of floats in float32: none has more than log2(size) roundings. What float32
+// does not compute (logaddexp) is rounded to the result's format as often.
+spyre_status rewrite_scan(rewriter *r)
 {
     tensor x, made, into;
     uint32_t dim;
+    aten_op op = native_of(aten_describe((aten_op)r->from->op)->opfunc);
     TRY(rewrite_result(r, 0, &into));
     bool is_half = into.dtype == SPYRE_DTYPE_F16 || into.dtype == SPYRE_DTYPE_BF16;
     TRY(rewrite_operand(r, 0, into.dtype, &x));
     TRY(rewrite_dim(r, 1, 0, x.view.rank, &dim));
-    if (is_half) TRY(make_cast(r, &x, SPYRE_DTYPE_F32, NULL, &x));
+    if (is_half && aten_takes(op, SPYRE_DTYPE_F32))
+        TRY(make_cast(r, &x, SPYRE_DTYPE_F32, NULL, &x));
     for (int64_t reach = 1; reach < scan_length(&x, dim); reach *= 2) {
         scan_step step;
         TRY(cut(r, &x, dim, reach, &step));
-        TRY(make_binary(r, ATEN_SPYRE_ADD, &step.behind, &step.front, NULL, &made));
+        TRY(make_binary(r, op, &step.behind, &step.front, NULL, &made));
         TRY(join(r, &step, &made, dim, &x));
     }
     TRY(make_cast(r, &x, into.dtype, NULL, &x));

@@ -178,7 +178,7 @@ static void prepare__gives_up_cleanly(void **state)
     spyre_graph *graph = parse("input %x: f32[4]\n"
                                "input %h: f16[4]\n"
                                "%y = aten.rsub.Scalar(%x, 7, 1) -> f16[4]\n"
-                               "%s = aten.sign.default(%x) -> f32[4]\n"
+                               "%s = aten._log_softmax.default(%x, 0, false) -> f32[4]\n"
                                "%z = aten.add.Tensor(%h, 7, 1) -> f16[4]\n"
                                "return %y, %s, %z\n",
                                "t");
@@ -190,7 +190,8 @@ static void prepare__gives_up_cleanly(void **state)
                                              "%y.1 = spyre.constant(7.0, f16) -> f16[]\n"
                                              "%y.2 = spyre.cast(%x) -> f16[4]\n"
                                              "%y = spyre.sub(%y.1, %y.2) -> f16[4]\n"
-                                             "%s = aten.sign.default(%x) -> f32[4]\n"
+                                             "%s = aten._log_softmax.default"
+                                             "(%x, 0, false) -> f32[4]\n"
                                              "%z = spyre.add(%h, %y.1) -> f16[4]\n"
                                              "return %y, %s, %z\n");
     text_free(&found);

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decompositions of the device where PyTorch has none, or none that the card can run: of sorting,
+of writing at indices, of pooling and resampling. They serve graphs and eager operators alike."""
+
+from ..registered import parts as PARTS
+from . import attention_gradient, curves, ordering, pooling, resampling, scattering, sums
+
+__all__ = [
+    "PARTS",
+    "attention_gradient",
+    "curves",
+    "ordering",
+    "pooling",
+    "resampling",
+    "scattering",
+    "sums",
+]

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element-wise functions whose decompositions compute in float32 what the card has in 16 bits."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ..registered import NOT_TAKEN, NotTaken, part
+from .lines import HALVES
+
+_aten = torch.ops.aten
+
+
+@part(_aten.gelu_backward.default)
+def gelu_backward(
+    grad: torch.Tensor, x: torch.Tensor, *, approximate: str = "none"
+) -> torch.Tensor | NotTaken:
+    """Both forms, as forward has one."""
+    if x.dtype not in HALVES or grad.dtype != x.dtype:
+        return NOT_TAKEN
+    below = (x * -math.sqrt(0.5)).erfc().float() * 0.5  # of the normal distribution, up to x
+    wide = x.float()
+    density = (wide * wide * -0.5).exp() * (1 / math.sqrt(2 * math.pi))
+    tail = torch.where(wide.abs() > 30, 0.0, wide * density)  # not infinity times 0
+    return (grad.float() * (below + tail)).to(x.dtype)
+
+
+@part(_aten.special_ndtr.default)
+def ndtr(x: torch.Tensor) -> torch.Tensor | NotTaken:
+    return (x * -math.sqrt(0.5)).erfc() * 0.5 if x.dtype in HALVES else NOT_TAKEN
+
+
+@part(_aten.binary_cross_entropy.default)
+def binary_cross_entropy(
+    x: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None, reduction: int = 1
+) -> torch.Tensor | NotTaken:
+    if x.dtype not in HALVES or target.dtype != x.dtype:
+        return NOT_TAKEN
+    high, low = (y.clamp(min=-100.0) for y in (x.log(), (-x).log1p()))
+    loss = (target - 1) * low - target * high
+    loss = loss if weight is None else loss * weight
+    return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors as lines along one dim: [lines, length]."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+HALVES = (torch.float16, torch.bfloat16)
+FLOATS = (*HALVES, torch.float32)
+INTEGERS = (torch.int64, torch.int32)
+# Comparisons of every element of a line with every other, in all: beyond, the host is faster.
+MOST_COMPARISONS = 1 << 26
+# float32 has every whole number up to here: sums of ones are exact.
+MOST_COUNTED = 1 << 24
+
+
+def to_lines(x: torch.Tensor, dim: int) -> torch.Tensor:
+    """[.., n, ..] -> [lines, n]"""
+    x = x.reshape(1) if x.dim() == 0 else x
+    x = x.movedim(dim, -1)
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def from_lines(lines: torch.Tensor, shape: Sequence[int], dim: int) -> torch.Tensor:
+    """The inverse for a tensor of sizes `shape` but along `dim`, whose size is the lines'."""
+    if not shape:
+        return lines.reshape(())
+    sizes = list(shape)
+    sizes.append(sizes.pop(dim))
+    sizes[-1] = lines.shape[1]
+    return lines.reshape(sizes).movedim(-1, dim).contiguous()
+
+
+def count(n: int, like: torch.Tensor) -> torch.Tensor:
+    """0, 1, .. n - 1 as int64."""
+    return torch.arange(n, device=like.device)
+
+
+def least(dtype: torch.dtype) -> float:
+    """What no element is below."""
+    return 0 if dtype is torch.bool else -math.inf

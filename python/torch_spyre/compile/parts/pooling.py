@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pooling over windows, tap by tap: the element that each window has at one place of the kernel is
+a view with steps, and what a window hands back to that element is one with zeros between."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+
+from ..registered import NOT_TAKEN, NotTaken, part
+from .lines import FLOATS, HALVES, MOST_COMPARISONS, count
+
+_aten = torch.ops.aten
+MOST_TAPS = 256  # each is a few steps of a program
+
+
+class Windows(NamedTuple):
+    """Along each of the last dims."""
+
+    sizes: list[int]  # of the input
+    kernel: list[int]
+    stride: list[int]
+    padding: list[int]
+    dilation: list[int]
+    counts: list[int]  # windows
+
+
+def windows_of(
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int] = (1,),
+    ceil: bool = False,
+) -> Windows:
+    """PyTorch's rule: with `ceil` a last window may hang over, if it begins inside."""
+    rank = len(sizes)
+    kernel, padding, dilation = (_all(n, rank) for n in (kernel, padding, dilation))
+    stride = _all(stride, rank) if stride else list(kernel)
+    counts = []
+    for size, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True):
+        room = size + 2 * p - d * (k - 1) - 1
+        n = (-(-room // s) if ceil else room // s) + 1
+        counts.append(n - 1 if ceil and (n - 1) * s >= size + p else n)
+    return Windows(list(sizes), list(kernel), stride, list(padding), list(dilation), counts)
+
+
+def _all(numbers: Sequence[int], rank: int) -> list[int]:
+    return list(numbers) * rank if len(numbers) == 1 else list(numbers)
+
+
+def taps(w: Windows) -> Iterator[tuple[int, ...]]:
+    return itertools.product(*(range(k) for k in w.kernel))
+
+
+def _spans(w: Windows) -> list[int]:
+    """Places that windows reach, from the first one's first, a multiple of the stride."""
+    return [
+        ((k - 1) * d // s + n) * s
+        for k, d, s, n in zip(w.kernel, w.dilation, w.stride, w.counts, strict=True)
+    ]
+
+
+def _around(w: Windows) -> list[int]:
+    """What constant_pad_nd puts around the input for the windows, last dim first."""
+    pairs = list[int]()
+    given = zip(w.sizes, w.padding, w.stride, _spans(w), strict=True)
+    for size, p, s, span in reversed(list(given)):
+        whole = -(-(size + p) // s) * s  # strides are cut off a dim of whole ones
+        pairs += [p, max(span, whole) - size - p]
+    return pairs
+
+
+def padded(x: torch.Tensor, w: Windows, value: float) -> torch.Tensor:
+    around = _around(w)
+    return _aten.constant_pad_nd(x, around, value) if any(around) else x
+
+
+def at_tap(x: torch.Tensor, w: Windows, tap: Sequence[int]) -> torch.Tensor:
+    """[.., windows] of the padded input: by whole strides, then a place within one."""
+    first = x.dim() - len(w.sizes)
+    for i, t in enumerate(tap):
+        dim, s, n = first + i, w.stride[i], w.counts[i]
+        turn, place = divmod(t * w.dilation[i], s)
+        x = x.narrow(dim, turn * s, n * s)
+        x = x if s == 1 else x.unflatten(dim, (n, s)).select(dim + 1, place)
+    return x
+
+
+def spread(x: torch.Tensor, dim: int, step: int) -> torch.Tensor:
+    """With step - 1 zeros behind every element of a dim."""
+    if step == 1:
+        return x
+    zeros = x.new_zeros(()).expand(x.shape)
+    sizes = [*x.shape[:dim], x.shape[dim] * step, *x.shape[dim + 1 :]]
+    return torch.stack([x] + [zeros] * (step - 1), dim + 1).reshape(sizes).clone()
+
+
+def from_tap(x: torch.Tensor, w: Windows, tap: Sequence[int]) -> torch.Tensor:
+    """[.., windows] -> the input's sizes: zeros but for the windows' elements at the tap."""
+    first = x.dim() - len(w.sizes)
+    for i, t in enumerate(tap):
+        dim, s, n = first + i, w.stride[i], w.counts[i]
+        x = spread(x, dim, s)
+        before = t * w.dilation[i] - w.padding[i]
+        behind = w.sizes[i] - before - n * s
+        if before or behind:
+            x = _aten.constant_pad_nd(x, [0, 0] * (x.dim() - dim - 1) + [before, behind])
+    return x
+
+
+def _numbers(x: torch.Tensor, w: Windows, tap: Sequence[int]) -> torch.Tensor:
+    """float32 [windows]: the place of the windows' elements at a tap, in the plane."""
+    total = None
+    for i, t in enumerate(tap):
+        place = count(w.counts[i], x).to(torch.float32) * w.stride[i]
+        place = (place + (t * w.dilation[i] - w.padding[i])) * math.prod(w.sizes[i + 1 :])
+        place = place.reshape([-1] + [1] * (len(w.sizes) - 1 - i))
+        total = place if total is None else total + place
+    assert total is not None
+    return total
+
+
+def _max_pool(x: torch.Tensor, w: Windows) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
+    """Of equal elements the first; of a window without a number the first that is no padding."""
+    if x.dtype not in HALVES or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
+        return NOT_TAKEN
+    wide = padded(x, w, -math.inf)
+    views = [at_tap(wide, w, tap) for tap in taps(w)]
+    values = views[0]
+    for view in views[1:]:
+        values = torch.maximum(values, view)
+    ones = padded(torch.ones(w.sizes, dtype=x.dtype, device=x.device), w, 0.0)
+    index = None
+    for tap, view in zip(taps(w), views, strict=True):
+        is_it = (view == values) & (at_tap(ones, w, tap) > 0)
+        number = torch.where(is_it, _numbers(x, w, tap), math.inf)
+        index = number if index is None else torch.minimum(index, number)
+    assert index is not None
+    return values.contiguous(), index.to(torch.int64)
+
+
+def _is_whole(x: torch.Tensor, w: Windows) -> bool:
+    fits = all(2 * p <= k for p, k in zip(w.padding, w.kernel, strict=True))
+    return fits and x.numel() > 0 and min(w.counts) > 0 and min(w.stride) > 0
+
+
+def _max_pool_backward(
+    grad: torch.Tensor, x: torch.Tensor, w: Windows, index: torch.Tensor
+) -> torch.Tensor | NotTaken:
+    if x.dtype not in HALVES or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
+        return NOT_TAKEN
+    numbers = index.to(torch.float32)
+    total = None
+    for tap in taps(w):
+        given = torch.where(numbers == _numbers(x, w, tap), grad, 0.0)
+        given = from_tap(given, w, tap)
+        total = given if total is None else total + given
+    assert total is not None
+    return total
+
+
+def _max_windows(x: torch.Tensor, rank: int, how: Sequence[object]) -> Windows:
+    """`how`: kernel, stride, padding, dilation, ceil_mode, as far as they are given."""
+    rest = [*how, *((None, [], [0], [1], False)[len(how) :])]
+    return windows_of(x.shape[-rank:], *rest)  # type: ignore[arg-type]
+
+
+@part(_aten.max_pool2d_with_indices.default, narrow=True)
+def max_pool2d(x: torch.Tensor, *how: object) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
+    return _max_pool(x, _max_windows(x, 2, how))
+
+
+@part(_aten.max_pool3d_with_indices.default, narrow=True)
+def max_pool3d(x: torch.Tensor, *how: object) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
+    return _max_pool(x, _max_windows(x, 3, how))
+
+
+@part(_aten.max_pool2d_with_indices_backward.default, narrow=True)
+def max_pool2d_backward(
+    grad: torch.Tensor, x: torch.Tensor, *rest: object
+) -> torch.Tensor | NotTaken:
+    *how, index = rest
+    assert isinstance(index, torch.Tensor)
+    return _max_pool_backward(grad, x, _max_windows(x, 2, how), index)
+
+
+@part(_aten.max_pool3d_with_indices_backward.default, narrow=True)
+def max_pool3d_backward(
+    grad: torch.Tensor, x: torch.Tensor, *rest: object
+) -> torch.Tensor | NotTaken:
+    *how, index = rest
+    assert isinstance(index, torch.Tensor)
+    return _max_pool_backward(grad, x, _max_windows(x, 3, how), index)
+
+
+def _divisors(x: torch.Tensor, w: Windows, include: bool, divisor: int | None) -> torch.Tensor:
+    """1 / elements of each window, [windows]; padding counts where it is included, what hangs over
+    beyond it never."""
+    sizes = [size + 2 * p * include for size, p in zip(w.sizes, w.padding, strict=True)]
+    number: torch.Tensor | None = None
+    for i, size in enumerate(sizes):
+        shift = 0 if include else w.padding[i]
+        start = count(w.counts[i], x).to(torch.float32) * w.stride[i] - shift
+        inside = (start + w.kernel[i]).clamp(max=size) - start.clamp(min=0)
+        inside = inside.reshape([-1] + [1] * (len(sizes) - 1 - i))
+        number = inside if number is None else number * inside
+    assert number is not None
+    return torch.full_like(number, 1 / divisor) if divisor else number.reciprocal()
+
+
+def _avg_pool(
+    x: torch.Tensor, w: Windows, include: bool, divisor: int | None
+) -> torch.Tensor | NotTaken:
+    if x.dtype not in FLOATS or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
+        return NOT_TAKEN
+    wide = padded(x, w, 0.0)
+    total = None
+    for tap in taps(w):
+        view = at_tap(wide, w, tap).to(torch.float32)
+        total = view if total is None else total + view
+    assert total is not None
+    means = (total * _divisors(x, w, include, divisor)).to(x.dtype)
+    if x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last):
+        form = torch.contiguous_format if x.is_contiguous() else torch.channels_last
+        return means.contiguous(memory_format=form)
+    return means.contiguous()
+
+
+def _avg_pool_backward(
+    grad: torch.Tensor, x: torch.Tensor, w: Windows, include: bool, divisor: int | None
+) -> torch.Tensor | NotTaken:
+    if x.dtype not in FLOATS or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
+        return NOT_TAKEN
+    share = (grad.to(torch.float32) * _divisors(x, w, include, divisor)).to(x.dtype)
+    total = None
+    for tap in taps(w):
+        given = from_tap(share, w, tap)
+        total = given if total is None else total + given
+    assert total is not None
+    return total
+
+
+@part(_aten.avg_pool2d.default)
+def avg_pool2d(
+    x: torch.Tensor, kernel: list[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
+) -> torch.Tensor | NotTaken:  # fmt: skip
+    w = windows_of(x.shape[-2:], kernel, stride, padding, (1,), ceil_mode)
+    return _avg_pool(x, w, count_include_pad, divisor_override)
+
+
+@part(_aten.avg_pool3d.default)
+def avg_pool3d(
+    x: torch.Tensor, kernel: list[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
+) -> torch.Tensor | NotTaken:  # fmt: skip
+    w = windows_of(x.shape[-3:], kernel, stride, padding, (1,), ceil_mode)
+    return _avg_pool(x, w, count_include_pad, divisor_override)
+
+
+@part(_aten.avg_pool2d_backward.default)
+def avg_pool2d_backward(
+    grad: torch.Tensor, x: torch.Tensor, kernel: list[int], stride: list[int], padding: list[int],
+    ceil_mode: bool, count_include_pad: bool, divisor_override: int | None,
+) -> torch.Tensor | NotTaken:  # fmt: skip
+    w = windows_of(x.shape[-2:], kernel, stride, padding, (1,), ceil_mode)
+    return _avg_pool_backward(grad, x, w, count_include_pad, divisor_override)
+
+
+@part(_aten.avg_pool3d_backward.default)
+def avg_pool3d_backward(
+    grad: torch.Tensor, x: torch.Tensor, kernel: list[int], stride: list[int], padding: list[int],
+    ceil_mode: bool, count_include_pad: bool, divisor_override: int | None,
+) -> torch.Tensor | NotTaken:  # fmt: skip
+    w = windows_of(x.shape[-3:], kernel, stride, padding, (1,), ceil_mode)
+    return _avg_pool_backward(grad, x, w, count_include_pad, divisor_override)
+
+
+def _bounds(x: torch.Tensor, inputs: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The first input of each output of an adaptive pool, and the last."""
+    out = count(outputs, x)
+    start = torch.div(out * inputs, outputs, rounding_mode="floor")
+    end = torch.div((out + 1) * inputs + (outputs - 1), outputs, rounding_mode="floor")
+    return start, end - 1
+
+
+def _longest(inputs: int, outputs: int) -> int:
+    return max(-((-(o + 1) * inputs) // outputs) - o * inputs // outputs for o in range(outputs))
+
+
+@part(_aten.adaptive_max_pool2d.default, _aten.adaptive_max_pool3d.default, narrow=True)
+def adaptive_max_pool(
+    x: torch.Tensor, size: Sequence[int]
+) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
+    rank = len(size)
+    inputs = x.shape[-rank:]
+    if x.dtype not in HALVES or x.numel() == 0 or min(size) == 0:
+        return NOT_TAKEN
+    lengths = [_longest(i, o) for i, o in zip(inputs, size, strict=True)]
+    if math.prod(lengths) > MOST_TAPS:
+        return NOT_TAKEN
+    places = []  # by dim and tap: of each output
+    for i, o, length in zip(inputs, size, lengths, strict=True):
+        start, end = _bounds(x, i, o)
+        places.append([torch.minimum(start + t, end) for t in range(length)])
+    views = []
+    for tap in itertools.product(*(range(n) for n in lengths)):
+        view, number = x, None
+        for i, t in enumerate(tap):
+            place = places[i][t]
+            view = view.index_select(x.dim() - rank + i, place)
+            column = place.to(torch.float32) * math.prod(inputs[i + 1 :])
+            column = column.reshape([-1] + [1] * (rank - 1 - i))
+            number = column if number is None else number + column
+        assert number is not None
+        views.append((view, number))
+    values = views[0][0]
+    for view, _number in views[1:]:
+        values = torch.maximum(values, view)
+    index = None
+    for view, number in views:
+        found = torch.where(view == values, number, math.inf)
+        index = found if index is None else torch.minimum(index, found)
+    assert index is not None
+    return values.contiguous(), index.to(torch.int64)
+
+
+def _adaptive_max_backward(
+    grad: torch.Tensor, x: torch.Tensor, index: torch.Tensor, rank: int
+) -> torch.Tensor | NotTaken:
+    plane = math.prod(x.shape[-rank:])
+    if x.dtype not in HALVES or x.numel() == 0 or index.numel() * plane > MOST_COMPARISONS:
+        return NOT_TAKEN
+    given = grad.reshape(-1, math.prod(grad.shape[-rank:]))
+    hits = index.reshape(given.shape).unsqueeze(2) == count(plane, x)
+    return torch.where(hits, given.unsqueeze(2), 0.0).sum(1).reshape(x.shape)
+
+
+@part(_aten.adaptive_max_pool2d_backward.default, narrow=True)
+def adaptive_max_pool2d_backward(
+    grad: torch.Tensor, x: torch.Tensor, index: torch.Tensor
+) -> torch.Tensor | NotTaken:
+    return _adaptive_max_backward(grad, x, index, 2)
+
+
+@part(_aten.adaptive_max_pool3d_backward.default, narrow=True)
+def adaptive_max_pool3d_backward(
+    grad: torch.Tensor, x: torch.Tensor, index: torch.Tensor
+) -> torch.Tensor | NotTaken:
+    return _adaptive_max_backward(grad, x, index, 3)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resampling of images: every output along a dim is a sum of the dim's inputs, each dim by itself.
+So a dim is a product with the matrix of its weights [outputs, inputs], which is made of the places
+of both; its transpose hands gradients back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from ..registered import NOT_TAKEN, NotTaken, part
+from .lines import HALVES, count
+
+_aten = torch.ops.aten
+Matrix = Callable[[int], torch.Tensor]  # of a dim, float32
+MOST_WEIGHTS = 1 << 24
+
+
+def _grid(x: torch.Tensor, inputs: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Places of the outputs as a column, of the inputs as a row."""
+    out, places = (count(n, x).to(torch.float32) for n in (outputs, inputs))
+    return out.unsqueeze(1), places
+
+
+def _step(inputs: int, outputs: int, align: bool, scale: float | None) -> float:
+    """Inputs from an output to the next; `scale` is outputs by inputs."""
+    if align:
+        return (inputs - 1) / (outputs - 1) if outputs > 1 else 0.0
+    return 1 / scale if scale else inputs / outputs
+
+
+def _linear(
+    x: torch.Tensor, inputs: int, outputs: int, align: bool, scale: float | None
+) -> torch.Tensor:
+    """The nearer an input, the more of it."""
+    out, places = _grid(x, inputs, outputs)
+    step = _step(inputs, outputs, align, scale)
+    source = out * step if align else ((out + 0.5) * step - 0.5).clamp(min=0.0)
+    return (1 - (source.clamp(max=float(inputs - 1)) - places).abs()).clamp(min=0.0)
+
+
+def _nearest(
+    x: torch.Tensor, inputs: int, outputs: int, shift: float, scale: float | None
+) -> torch.Tensor:
+    out, places = _grid(x, inputs, outputs)
+    source = ((out + shift) * _step(inputs, outputs, False, scale)).floor()
+    return _is_at(source.clamp(max=float(inputs - 1)), places)
+
+
+def _is_at(source: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """1 where they are equal, whole numbers both."""
+    return (1 - (source - places).abs()).clamp(min=0.0)
+
+
+def _cubic(
+    x: torch.Tensor, inputs: int, outputs: int, align: bool, scale: float | None
+) -> torch.Tensor:
+    """Keys' kernel with a = -0.75, as PyTorch has it; taps beyond the border are the border's."""
+    a = -0.75
+    out, places = _grid(x, inputs, outputs)
+    step = _step(inputs, outputs, align, scale)
+    source = out * step if align else (out + 0.5) * step - 0.5
+    first = source.floor()
+    t = source - first
+    near = [t, 1 - t]
+    inner = [((a + 2) * d - (a + 3)) * d * d + 1 for d in near]
+    outer = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in (t + 1, 2 - t)]
+    weights = [outer[0], inner[0], inner[1], outer[1]]
+    total = None
+    for tap, weight in zip((-1.0, 0.0, 1.0, 2.0), weights, strict=True):
+        at = (first + tap).clamp(0.0, float(inputs - 1))
+        given = weight * _is_at(at, places)
+        total = given if total is None else total + given
+    assert total is not None
+    return total
+
+
+def _areas(x: torch.Tensor, inputs: int, outputs: int) -> torch.Tensor:
+    """Output o is the mean of inputs [floor(o I / O), ceil((o + 1) I / O))."""
+    out, places = count(outputs, x), count(inputs, x).to(torch.float32)
+    start = torch.div(out * inputs, outputs, rounding_mode="floor")
+    end = torch.div((out + 1) * inputs + (outputs - 1), outputs, rounding_mode="floor")
+    start, end = (e.to(torch.float32).unsqueeze(1) for e in (start, end))
+    inside = (places - start + 1).clamp(0.0, 1.0) * (end - places).clamp(0.0, 1.0)
+    return inside / (end - start)
+
+
+def _apply(x: torch.Tensor, matrices: Sequence[torch.Tensor], back: bool) -> torch.Tensor:
+    """Each of the last dims by its matrix, or by the matrix's transpose."""
+    rank = len(matrices)
+    for i, matrix in enumerate(matrices):
+        dim = x.dim() - rank + i
+        weights = matrix.to(x.dtype)
+        sizes = [n for d, n in enumerate(x.shape) if d != dim]
+        lines = x.movedim(dim, -1).reshape(-1, x.shape[dim])
+        product = lines @ (weights if back else weights.t())
+        x = product.reshape(*sizes, product.shape[-1]).movedim(-1, dim)
+    return x.contiguous()
+
+
+def _is_taken(x: torch.Tensor, inputs: Sequence[int], outputs: Sequence[int]) -> bool:
+    if x.dtype not in HALVES or x.numel() == 0:
+        return False
+    return all(
+        i > 0 and o > 0 and i * o <= MOST_WEIGHTS for i, o in zip(inputs, outputs, strict=True)
+    )
+
+
+def _register(
+    forward: Sequence[object], backward: Sequence[object], weights: Callable[..., torch.Tensor]
+) -> None:
+    """Forward (x, output_size, [align_corners,] *scales) for 1, 2 and 3 dims; backward (grad,
+    output_size, input_size, [align_corners,] *scales)."""
+
+    def matrices(
+        x: torch.Tensor, inputs: Sequence[int], outputs: Sequence[int], how: Sequence[object]
+    ) -> list[torch.Tensor]:
+        rank = len(outputs)
+        options = [how[0]] if how and isinstance(how[0], bool) else []
+        given = [*how[len(options) :], *[None] * rank]
+        return [
+            weights(x, i, o, *options, s) for i, o, s in zip(inputs, outputs, given, strict=False)
+        ]
+
+    def resample(x: torch.Tensor, size: Sequence[int], *how: object) -> torch.Tensor | NotTaken:
+        inputs = x.shape[2:]
+        if not _is_taken(x, inputs, size):
+            return NOT_TAKEN
+        return _apply(x, matrices(x, inputs, size, how), False)
+
+    def hand_back(
+        grad: torch.Tensor, size: Sequence[int], whole: Sequence[int], *how: object
+    ) -> torch.Tensor | NotTaken:
+        if not _is_taken(grad, whole[2:], size):
+            return NOT_TAKEN
+        return _apply(grad, matrices(grad, whole[2:], size, how), True)
+
+    part(*forward, narrow=True)(resample)  # type: ignore[arg-type]
+    part(*backward, narrow=True)(hand_back)  # type: ignore[arg-type]
+
+
+def _exact(x: torch.Tensor, inputs: int, outputs: int, scale: float | None) -> torch.Tensor:
+    return _nearest(x, inputs, outputs, 0.5, scale)
+
+
+def _lower(x: torch.Tensor, inputs: int, outputs: int, scale: float | None) -> torch.Tensor:
+    return _nearest(x, inputs, outputs, 0.0, scale)
+
+
+_register(
+    [_aten.upsample_linear1d.default, _aten.upsample_bilinear2d.default,
+     _aten.upsample_trilinear3d.default],
+    [_aten.upsample_linear1d_backward.default, _aten.upsample_bilinear2d_backward.default,
+     _aten.upsample_trilinear3d_backward.default],
+    _linear,
+)  # fmt: skip
+_register([_aten.upsample_bicubic2d.default], [_aten.upsample_bicubic2d_backward.default], _cubic)
+_register(
+    [_aten.upsample_nearest1d.default, _aten.upsample_nearest2d.default,
+     _aten.upsample_nearest3d.default],
+    [_aten.upsample_nearest1d_backward.default, _aten.upsample_nearest2d_backward.default,
+     _aten.upsample_nearest3d_backward.default],
+    _lower,
+)  # fmt: skip
+_register(
+    [_aten._upsample_nearest_exact1d.default, _aten._upsample_nearest_exact2d.default,
+     _aten._upsample_nearest_exact3d.default],
+    [_aten._upsample_nearest_exact1d_backward.default,
+     _aten._upsample_nearest_exact2d_backward.default,
+     _aten._upsample_nearest_exact3d_backward.default],
+    _exact,
+)  # fmt: skip
+
+
+@part(_aten._adaptive_avg_pool2d.default, _aten._adaptive_avg_pool3d.default, narrow=True)
+def adaptive_avg_pool(x: torch.Tensor, size: Sequence[int]) -> torch.Tensor | NotTaken:
+    inputs = x.shape[-len(size) :]
+    if not _is_taken(x, inputs, size):
+        return NOT_TAKEN
+    return _apply(x, [_areas(x, i, o) for i, o in zip(inputs, size, strict=True)], False)
+
+
+def _adaptive_backward(grad: torch.Tensor, x: torch.Tensor, rank: int) -> torch.Tensor | NotTaken:
+    inputs, outputs = x.shape[-rank:], grad.shape[-rank:]
+    if not _is_taken(grad, inputs, outputs):
+        return NOT_TAKEN
+    return _apply(grad, [_areas(x, i, o) for i, o in zip(inputs, outputs, strict=True)], True)
+
+
+@part(_aten._adaptive_avg_pool2d_backward.default, narrow=True)
+def adaptive_avg_pool2d_backward(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor | NotTaken:
+    return _adaptive_backward(grad, x, 2)
+
+
+@part(_aten._adaptive_avg_pool3d_backward.default, narrow=True)
+def adaptive_avg_pool3d_backward(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor | NotTaken:
+    return _adaptive_backward(grad, x, 3)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators out of parts: sorting, writing at indices, pooling, resampling, convolutions and
+attention with their gradients, against PyTorch in float64. No operator falls back here."""
+
+import functools
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+HALF = torch.float16
+INDEX = torch.tensor([[0, 6, 6, 2], [1, 1, 1, 5], [6, 0, 3, 2]])
+MANY = torch.arange(60).reshape(3, 20) * 7 % 9
+
+
+def numbers(*sizes):
+    """Numbers that 16 bits of the card hold, many of them equal."""
+    generator = torch.Generator().manual_seed(len(sizes))
+    return (torch.randn(sizes, generator=generator) * 16).round().div(16).to(HALF)
+
+
+def check(function, inputs, tolerance, gradients):
+    """Results, and gradients of floating inputs, within `tolerance` of float64's."""
+    given = [[x.to("spyre") for x in inputs],
+             [x.double() if x.is_floating_point() else x for x in inputs]]  # fmt: skip
+    found = []
+    for values in given:
+        floats = [x for x in values if x.is_floating_point()] if gradients else []
+        for x in floats:
+            x.requires_grad_()
+        results = function(*values)
+        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        if gradients:
+            steps = torch.arange(results[0].numel()).reshape(results[0].shape) % 5 - 2
+            results[0].backward(steps.to(results[0].dtype).to(results[0].device))
+            results += [x.grad for x in floats]
+        found.append([x.detach().cpu().double() for x in results])
+    for card, expected in zip(*found, strict=True):
+        assert card.shape == expected.shape
+        assert torch.equal(card.isinf(), expected.isinf())
+        error = (card - expected).nan_to_num(0).abs() / (1 + expected.abs().nan_to_num(0, 1, 1))
+        assert error.numel() == 0 or error.max() <= tolerance
+
+
+ORDERS = {
+    "sort": lambda x: x.sort(stable=True),
+    "sort_falling": lambda x: x.sort(dim=0, descending=True, stable=True),
+    "argsort": lambda x: x.argsort(dim=0, stable=True),
+    "msort": torch.msort,
+    "kthvalue": lambda x: x.kthvalue(3).values,
+    "median": lambda x: x.median(1).values,
+    "median_of_all": torch.median,
+    "mode": lambda x: x.mode(1).values,
+    "topk_many": lambda x: x.topk(130).values,
+    "searchsorted": lambda x: torch.searchsorted(x.sort().values, x),
+    "bucketize": lambda x: torch.bucketize(x, x[0].sort().values, right=True),
+    "cumprod": lambda x: x[:, :9].cumprod(1),
+    "logcumsumexp": lambda x: x.logcumsumexp(1),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_order(name):
+    check(ORDERS[name], [numbers(3, 140)], 1e-2, False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
+def test_sorting_of_other_dtypes(dtype):
+    x = torch.tensor([[3.0, float("nan"), -1, 3, float("inf"), 0, -0.0, -float("inf")]])
+    x = x if dtype is torch.float32 else x.nan_to_num(7, 9, -9).to(dtype)
+    for falling in (False, True):
+        for card, cpu in zip(
+            x.to("spyre").sort(descending=falling, stable=True),
+            x.sort(descending=falling, stable=True),
+            strict=True,
+        ):
+            assert torch.equal(card.cpu().nan_to_num(5), cpu.nan_to_num(5))
+
+
+@pytest.mark.parametrize("include", [True, False])
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+def test_scatter_reduce(reduce, include):
+    function = functools.partial(_scatter_reduce, reduce=reduce, include=include)
+    check(function, [numbers(3, 9), MANY, numbers(3, 20)], 3e-2, False)
+
+
+def _scatter_reduce(x, index, source, reduce, include):
+    return x.scatter_reduce(1, index, source, reduce, include_self=include)
+
+
+WRITES = {
+    "scatter_value": (lambda x, i: x.scatter(1, i, 2.5), [numbers(3, 9), MANY]),
+    "scatter_part": (lambda x, i, s: x.scatter(1, i, s), [numbers(5, 9), MANY[:, 1:10],
+                     numbers(4, 30)]),
+    "scatter_add": (lambda x, i, s: x.scatter_add(1, i, s), [numbers(5, 9), MANY, numbers(3, 20)]),
+    "index_reduce": (lambda x, i, s: x.index_reduce(1, i, s, "amax"),
+                     [numbers(3, 9), INDEX[0], numbers(3, 4)]),
+    "index_put_elements": (lambda x, i, j, s: x.index_put((i, j), s, accumulate=True),
+                           [numbers(3, 9), INDEX[1] % 3, INDEX[0], numbers(4)]),
+    "index_put_rows": (lambda x, i, j, s: x.index_put((i, j), s),
+                       [numbers(4, 5, 6), torch.tensor([0, -1]), torch.tensor([4, 2]),
+                        numbers(2, 6)]),
+    "index_put_float32": (lambda x, i, s: x.index_put((i,), s, accumulate=True),
+                          [numbers(9, 2).float(), INDEX[0], numbers(4, 2).float()]),
+    "put": (lambda x, i, s: x.put(i, s), [numbers(3, 9), torch.tensor([-1, 4]), numbers(2)]),
+    "index_copy_vector": (lambda x, i, s: x.index_copy(0, i, s),
+                          [numbers(9), torch.tensor([3, 0]), numbers(2)]),
+    "index_add_vector": (lambda x, i, s: x.index_add(0, i, s), [numbers(9), INDEX[0], numbers(4)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes(name):
+    function, inputs = WRITES[name]
+    check(function, inputs, 1e-2, False)
+
+
+def test_an_index_out_of_range_is_a_fault_and_the_device_stays_usable():
+    x = numbers(3, 9).to("spyre")
+    with pytest.raises(RuntimeError, match="gather of row 9, outside 0..8"):
+        x.scatter_reduce(1, (MANY + 1).to("spyre"), numbers(3, 20).to("spyre"), "amax").cpu()
+    with pytest.raises(RuntimeError):
+        torch.spyre.synchronize()  # says it again and clears it
+    assert torch.equal((x + 0).cpu(), x.cpu())
+
+
+IMAGES = {
+    "max_pool": lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True),
+    "max_pool_wide": lambda x: F.max_pool2d(x, 2, 3, 0, 2, True),
+    "avg_pool": lambda x: F.avg_pool2d(x, 3, 2, 1, True, False),
+    "avg_pool_divisor": lambda x: F.avg_pool2d(x, 2, divisor_override=3),
+    "adaptive_avg": lambda x: F.adaptive_avg_pool2d(x, (3, 5)),
+    "adaptive_max": lambda x: F.adaptive_max_pool2d(x, (3, 4)),
+    "nearest": lambda x: F.interpolate(x, scale_factor=2),
+    "nearest_exact": lambda x: F.interpolate(x, (5, 11), mode="nearest-exact"),
+    "bilinear": lambda x: F.interpolate(x, (11, 4), mode="bilinear"),
+    "bilinear_corners": lambda x: F.interpolate(x, (11, 4), mode="bilinear", align_corners=True),
+    "bicubic": lambda x: F.interpolate(x, (11, 6), mode="bicubic"),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_images_with_gradients(name):
+    check(IMAGES[name], [numbers(2, 3, 7, 9)], 1e-2, True)
+
+
+def test_volumes_with_gradients():
+    check(lambda x: F.max_pool3d(x, 2), [numbers(1, 2, 4, 6, 4)], 1e-2, True)
+    check(lambda x: F.avg_pool3d(x, 2), [numbers(1, 2, 4, 6, 4)], 1e-2, True)
+    check(lambda x: F.interpolate(x, (3, 5, 8), mode="trilinear"), [numbers(1, 2, 4, 6, 4)], 1e-2,
+          True)  # fmt: skip
+
+
+CONVOLUTIONS = {
+    "plain": (F.conv2d, {}, (6, 4, 3, 3)),
+    "strided": (F.conv2d, {"stride": 2, "padding": 1}, (6, 4, 3, 3)),
+    "depthwise": (F.conv2d, {"groups": 4, "dilation": 2, "padding": 1}, (8, 1, 3, 3)),
+    "transposed": (F.conv_transpose2d, {"stride": 2, "output_padding": 1}, (4, 3, 3, 3)),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_with_gradients(name):
+    function, how, sizes = CONVOLUTIONS[name]
+    channels = sizes[1] if name == "transposed" else sizes[0]
+    inputs = [numbers(2, 4, 7, 9), numbers(*sizes), numbers(channels)]
+    check(functools.partial(function, **how), inputs, 5e-2, True)
+
+
+@pytest.mark.parametrize("how", [{}, {"is_causal": True}, {"enable_gqa": True}])
+def test_attention_with_gradients(how):
+    heads = 2 if "enable_gqa" in how else 4
+    inputs = [numbers(2, 4, 9, 16), numbers(2, heads, 9, 16), numbers(2, heads, 9, 16)]
+    check(functools.partial(F.scaled_dot_product_attention, **how), inputs, 3e-2, True)
+
+
+def test_batch_norm_with_batch_statistics():
+    results = []
+    for device in ("cpu", "spyre"):
+        layer = torch.nn.BatchNorm2d(3).to(HALF if device == "spyre" else torch.float64).to(device)
+        x = numbers(4, 3, 5, 5).to(layer.weight.dtype).to(device).requires_grad_()
+        layer(x).square().sum().backward()
+        found = [x.grad, layer.weight.grad, layer.running_mean, layer.running_var]
+        results.append([t.detach().cpu().double() for t in found])
+    for cpu, card in zip(*results, strict=True):
+        assert (card - cpu).abs().max() <= 2e-2 * (1 + cpu.abs().max())
+
+
+SUMS = {
+    "addbmm": (lambda x, a, b: torch.addbmm(x, a, b, beta=0.5, alpha=2),
+               [numbers(5, 7), numbers(3, 5, 6), numbers(3, 6, 7)]),
+    "addmv": (lambda x, a, b: torch.addmv(x, a, b, alpha=2),
+              [numbers(5), numbers(5, 6), numbers(6)]),
+    "trace": (torch.trace, [numbers(5, 6)]),
+    "vdot": (torch.vdot, [numbers(6), numbers(6)]),
+    "norm_3": (lambda x: torch.linalg.vector_norm(x, 3.0, 1), [numbers(3, 70)]),
+    "dist": (torch.dist, [numbers(9), numbers(9) + 1]),
+    "layer_norm_of_two_dims": (lambda x, w, b: F.layer_norm(x, (4, 5), w, b),
+                               [numbers(3, 4, 5), numbers(4, 5), numbers(4, 5)]),
+    "smooth_l1": (lambda x, y: F.smooth_l1_loss(x, y, reduction="none"), [numbers(9), numbers(9)]),
+    "huber": (lambda x, y: F.huber_loss(x, y, reduction="none"), [numbers(9), numbers(9)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_with_gradients(name):
+    function, inputs = SUMS[name]
+    check(function, inputs, 3e-2, True)
+
+
+def test_comparisons_of_float32():
+    inf, nan = float("inf"), float("nan")
+    values = torch.tensor([inf, -inf, nan, 0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 3.4e38, 1.0000001])
+    x, y = (t.reshape(-1) for t in torch.meshgrid(values, values, indexing="ij"))
+    for compare in (torch.lt, torch.le, torch.gt, torch.ge, torch.eq, torch.ne):
+        assert torch.equal(compare(x.to("spyre"), y.to("spyre")).cpu(), compare(x, y))
+        assert torch.equal(compare(x.to("spyre"), 1).cpu(), compare(x, 1))
+    for test in (torch.isnan, torch.isinf, torch.isfinite, torch.logical_not, torch.sign):
+        assert torch.equal(test(values.to("spyre")).cpu(), test(values))
+    assert not torch.equal(x.to("spyre"), y.to("spyre"))
