@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives between ranks: processes of one host, usually one emulated card each. Needs neither
-// a card nor PyTorch; buffers are memory of this process, elements are in the card's formats.
+// Collectives between ranks: processes of one host or of several, usually one emulated card each.
+// Within a host they share memory, between hosts they use TCP. Needs neither a card nor PyTorch;
+// buffers are memory of this process, elements are in the card's formats.
 //
 // Every rank calls the same collectives of a communicator in the same order with equal arguments.
 // Before data moves, all ranks publish what they call and compare: a difference is an error on
@@ -89,7 +90,7 @@ typedef struct {
 
 // Joins; returns when every rank has. `store` is used until the communicator is destroyed.
 // INVALID_ARGUMENT: sizes, ranks or names that break a rule or that ranks disagree about;
-// CANCELLED: interrupted; IO: a rank did not come in time (named) or is on another machine.
+// CANCELLED: interrupted; IO: a rank did not come in time (named) or cannot be reached.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_comm_create(const spyre_comm_options *options,
                                                           const spyre_comm_store *store,
                                                           spyre_comm **out_comm);

@@ -135,6 +135,18 @@ static void write_stream(const run *x, uint64_t at, uint64_t bytes, uint8_t *tar
     }
 }
 
+// Bytes [at, at + bytes) of this rank's stream, which lie at `base`, to those who take a part.
+static void push_stream(const run *x, uint64_t at, uint64_t bytes, const uint8_t *base)
+{
+    for (uint32_t to = 0; to < x->size; to++) {
+        if (to == x->rank) continue;
+        range part = range_of(x, x->rank, to);
+        uint64_t begin = at > part.at ? at : part.at;
+        uint64_t end = least(at + bytes, part.at + part.bytes);
+        if (begin < end) segment_push(&x->c->shared, to, base + (begin - at), end - begin);
+    }
+}
+
 // What this rank takes of bytes [at, at + bytes) of another one's stream, which lie at `source`.
 static void read_stream(const run *x, uint32_t from, uint64_t at, uint64_t bytes,
                         const uint8_t *source)
@@ -197,9 +209,11 @@ static spyre_status move(run *x)
     uint32_t half = 0;
     for (uint64_t at = 0; at < longest; at += SEGMENT_HALF_BYTES, half ^= 1) {
         uint64_t bytes = least(longest - at, SEGMENT_HALF_BYTES);
-        if (at < own && !is_small(x, x->rank))
-            write_stream(x, at, least(own - at, bytes),
-                         segment_staging(&x->c->shared, x->rank, half));
+        if (at < own && !is_small(x, x->rank)) {
+            uint8_t *staging = segment_staging(&x->c->shared, x->rank, half);
+            write_stream(x, at, least(own - at, bytes), staging);
+            push_stream(x, at, least(own - at, bytes), staging);
+        }
         TRY(comm_meet(x->c, &x->wait));
         for (uint32_t from = 0; from < x->size; from++)
             if (from != x->rank && !is_small(x, from))
@@ -231,6 +245,10 @@ static void stage_others(const run *x, const uint8_t *input, uint64_t bytes, uin
     copy(staging, input, own.at);
     uint64_t behind = own.at + own.bytes;
     copy(staging + behind, input + behind, bytes - behind);
+    for (uint32_t to = 0; to < x->size; to++) {
+        range other = slice_of(x, to, bytes);
+        if (to != x->rank) segment_push(&x->c->shared, to, staging + other.at, other.bytes);
+    }
 }
 
 // A chunk of an all-reduce or reduce.
@@ -247,6 +265,8 @@ static spyre_status reduce_chunk(run *x, uint64_t at, uint64_t bytes, uint32_t h
     for (uint32_t r = 0; r < x->size; r++) inputs[r] = segment_staging(s, r, half) + own.at;
     inputs[x->rank] = input + own.at;
     combine(x, inputs, own.bytes, staging + own.at);
+    uint32_t reader = call->kind == SPYRE_COMM_REDUCE ? call->root : SEGMENT_ALL;
+    if (reader != x->rank) segment_push(s, reader, staging + own.at, own.bytes);
     TRY(comm_meet(x->c, &x->wait));
     if (call->kind == SPYRE_COMM_REDUCE && call->root != x->rank) return NULL;
     for (uint32_t r = 0; r < x->size; r++) {
@@ -262,8 +282,11 @@ static spyre_status reduce_block(run *x, uint64_t at, uint64_t bytes, uint64_t r
 {
     const segment *s = &x->c->shared;
     uint8_t *staging = segment_staging(s, x->rank, half);
-    for (uint32_t to = 0; to < x->size; to++)
-        if (to != x->rank) copy(staging + to * room, source_for(x, to) + at, bytes);
+    for (uint32_t to = 0; to < x->size; to++) {
+        if (to == x->rank) continue;
+        copy(staging + to * room, source_for(x, to) + at, bytes);
+        segment_push(s, to, staging + to * room, bytes);
+    }
     TRY(comm_meet(x->c, &x->wait));
     const void *inputs[SPYRE_COMM_MOST_RANKS];
     for (uint32_t r = 0; r < x->size; r++) inputs[r] = segment_staging(s, r, half) + x->rank * room;
@@ -312,19 +335,33 @@ static bool reduces(spyre_comm_kind kind)
            kind == SPYRE_COMM_REDUCE_SCATTER;
 }
 
+// Of a reduction, what is small enough to lie beside the header.
+static void publish_terms(run *x, uint8_t *target)
+{
+    bool scatters = x->r->call.kind == SPYRE_COMM_REDUCE_SCATTER;
+    uint32_t blocks = contribution(x) > SEGMENT_SMALL_BYTES ? 0 : scatters ? x->size : 1;
+    for (uint32_t to = 0; to < blocks; to++)
+        copy(target + to * x->bytes, source_for(x, to), x->bytes);
+    if (blocks) segment_push(&x->c->shared, SEGMENT_ALL, target, contribution(x));
+}
+
 static void publish(run *x)
 {
-    segment_rank *mine = segment_rank_of(&x->c->shared, x->rank);
+    const segment *s = &x->c->shared;
+    segment_rank *mine = segment_rank_of(s, x->rank);
+    uint8_t *small = mine->small[x->turn];
     mine->headers[x->turn] = x->r->header;
-    if (x->r->call.kind == SPYRE_COMM_ALL_TO_ALL)
+    segment_push(s, SEGMENT_ALL, &mine->headers[x->turn], sizeof mine->headers[0]);
+    if (x->r->call.kind == SPYRE_COMM_ALL_TO_ALL) {
         x->c->lists[x->rank] = mine->lists[x->turn] = x->r->lists;
+        segment_push(s, SEGMENT_ALL, &mine->lists[x->turn], sizeof mine->lists[0]);
+    }
     if (reduces(x->r->call.kind)) {
-        bool scatters = x->r->call.kind == SPYRE_COMM_REDUCE_SCATTER;
-        uint32_t blocks = contribution(x) > SEGMENT_SMALL_BYTES ? 0 : scatters ? x->size : 1;
-        for (uint32_t to = 0; to < blocks; to++)
-            copy(mine->small[x->turn] + to * x->bytes, source_for(x, to), x->bytes);
+        publish_terms(x, small);
     } else if (is_small(x, x->rank)) {
-        write_stream(x, 0, range_of(x, x->rank, x->rank).bytes, mine->small[x->turn]);
+        uint64_t bytes = range_of(x, x->rank, x->rank).bytes;
+        write_stream(x, 0, bytes, small);
+        push_stream(x, 0, bytes, small);
     }
 }
 

@@ -114,11 +114,7 @@ void spyre_comm_destroy(spyre_comm *c)
     if (!c) return;
     if (c->process == getpid()) {
         request_end_all(c);
-        segment_rank *mine = segment_rank_of(&c->shared, c->shared.rank);
-        if (atomic_load(&mine->state) == SEGMENT_JOINED)
-            atomic_store(&mine->state, SEGMENT_LEFT);
-        segment_ring_all(&c->shared, COMM_BELL_COLLECTIVES);
-        segment_ring_all(&c->shared, COMM_BELL_MESSAGES);
+        segment_leave(&c->shared);
     }
     free_comm(c);
 }

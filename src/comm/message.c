@@ -64,9 +64,10 @@ static bool post(spyre_comm *c, spyre_request *r)
         segment_slot *s = slot_of(c, r);
         if (atomic_load(&s->state) != SLOT_FREE) continue;
         s->header = r->header;
-        atomic_store(&s->written, 0);
-        atomic_store(&s->read, 0);
-        atomic_store(&s->state, SLOT_POSTED);
+        segment_push(&c->shared, r->peer, &s->header, sizeof s->header);
+        segment_store64(&c->shared, r->peer, &s->written, 0);
+        segment_store64(&c->shared, r->peer, &s->read, 0);
+        segment_store32(&c->shared, r->peer, &s->state, SLOT_POSTED);
         segment_ring(&c->shared, r->peer, COMM_BELL_MESSAGES);
         return r->begun = true;
     }
@@ -103,12 +104,13 @@ static spyre_status step_send(spyre_comm *c, spyre_request *r, bool *out_moved)
     while (r->moved < bytes && r->moved - read < c->shared.window_bytes) {
         uint64_t room = c->shared.window_bytes - (r->moved - read);
         uint64_t part = run_of(c, r->moved, bytes - r->moved < room ? bytes - r->moved : room);
-        memcpy(window_of(c, r) + r->moved % c->shared.window_bytes,
-               (const uint8_t *)r->call.input + r->moved, part);
+        uint8_t *target = window_of(c, r) + r->moved % c->shared.window_bytes;
+        memcpy(target, (const uint8_t *)r->call.input + r->moved, part);
+        segment_push(&c->shared, r->peer, target, part);
         r->moved += part;
     }
     if (r->moved != before) {
-        atomic_store(&s->written, r->moved);
+        segment_store64(&c->shared, r->peer, &s->written, r->moved);
         segment_ring(&c->shared, r->peer, COMM_BELL_MESSAGES);
     }
     r->ended = r->moved == bytes;
@@ -124,7 +126,8 @@ static spyre_status refuse(spyre_comm *c, spyre_request *r, segment_slot *s, con
     header_write(h, other);
     comm_place(c, &r->header, place);
     s->answer = r->header;
-    atomic_store(&s->state, SLOT_REFUSED);
+    segment_push(&c->shared, r->peer, &s->answer, sizeof s->answer);
+    segment_store32(&c->shared, r->peer, &s->state, SLOT_REFUSED);
     segment_ring(&c->shared, r->peer, COMM_BELL_MESSAGES);
     return status_new(SPYRE_INVALID_ARGUMENT, "%s: rank %u sends %s", place, r->peer, other);
 }
@@ -162,7 +165,7 @@ static spyre_status take(spyre_comm *c, spyre_request *r)
                 h.signature != r->header.signature)
                 return refuse(c, r, s, &h);
             if (r->call.clock_us && h.clock_us > *r->call.clock_us) *r->call.clock_us = h.clock_us;
-            atomic_store(&s->state, SLOT_TAKEN);
+            segment_store32(&c->shared, r->peer, &s->state, SLOT_TAKEN);
             r->begun = true;
             return NULL;
         }
@@ -188,8 +191,8 @@ static spyre_status step_receive(spyre_comm *c, spyre_request *r, bool *out_move
         r->moved += part;
     }
     r->ended = r->moved == bytes;
-    if (r->moved != before) atomic_store(&s->read, r->moved);
-    if (r->ended) atomic_store(&s->state, SLOT_FREE);
+    if (r->moved != before) segment_store64(&c->shared, r->peer, &s->read, r->moved);
+    if (r->ended) segment_store32(&c->shared, r->peer, &s->state, SLOT_FREE);
     if (r->moved != before || r->ended) segment_ring(&c->shared, r->peer, COMM_BELL_MESSAGES);
     *out_moved = *out_moved || r->moved != before || r->ended;
     return NULL;

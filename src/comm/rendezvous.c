@@ -1,269 +1,222 @@
 // SPDX-License-Identifier: Apache-2.0
-#define _GNU_SOURCE             // struct ucred
+#define _GNU_SOURCE             // accept4
 #include "comm/rendezvous.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "comm/mesh.h"
 
-enum { HELLO_MAGIC = 0x5350434d, HELLO_VERSION = 2, ASK_MS = 50, RETRY_NS = 20000000 };
-
-typedef struct {
-    uint32_t magic, version, rank, size;
-} hello;
-
-typedef struct {
-    uint32_t magic, refused;
-    char reason[256];
-} welcome;
-
-typedef struct {
-    const spyre_comm_options *options;
-    const spyre_comm_store *store;
-    int64_t deadline_ns;
-} party;
+enum { ASK_MS = 50, ANSWER_MS = 2000, RETRY_NS = 20000000, GRACE_NS = 1000000000 };
 
 // --- The text in the store
 
 void meeting_write(const meeting *m, char out_text[MEETING_TEXT_BYTES])
 {
-    snprintf(out_text, MEETING_TEXT_BYTES, "openspyre-comm %d %u %s %s", HELLO_VERSION, m->size,
-             m->socket, m->host);
+    snprintf(out_text, MEETING_TEXT_BYTES, "openspyre-comm %d %u %s %s %u %s", HELLO_VERSION,
+             m->size, m->socket, m->host, m->port, m->addresses);
 }
 
 spyre_status meeting_read(const char *value, size_t length, meeting *out)
 {
     char own[MEETING_TEXT_BYTES], end;
-    unsigned version, size;
+    unsigned version, size, port;
     memset(out, 0, sizeof *out);
     if (length >= sizeof own) length = sizeof own - 1;
     memcpy(own, value, length);
     own[length] = '\0';
-    int found = sscanf(own, "openspyre-comm %9u %9u %39s %79s%c", &version, &size, out->socket,
-                       out->host, &end);
-    if (found != 4)
+    int found = sscanf(own, "openspyre-comm %9u %9u %39s %79s %9u %71s%c", &version, &size,
+                       out->socket, out->host, &port, out->addresses, &end);
+    if (found >= 2 && version != HELLO_VERSION)
+        return status_new(SPYRE_INVALID_FORMAT, "rank 0 has version %u: expected version %d",
+                          version, HELLO_VERSION);
+    if (found != 6)
         return status_new(SPYRE_INVALID_FORMAT, "\"%s\" in the store is no meeting of ranks", own);
-    if (version != HELLO_VERSION || size < 1 || size > SPYRE_COMM_MOST_RANKS)
+    if (size < 1 || size > SPYRE_COMM_MOST_RANKS || port > 65535)
         return status_new(SPYRE_INVALID_FORMAT,
-                          "rank 0 has version %u and %u ranks: expected version %d and 1..%d",
-                          version, size, HELLO_VERSION, SPYRE_COMM_MOST_RANKS);
+                          "rank 0 has %u ranks and port %u: expected 1..%d and at most 65535", size,
+                          port, SPYRE_COMM_MOST_RANKS);
     out->size = size;
+    out->port = port;
     return NULL;
-}
-
-// The machine as far as sockets go: its boot and the namespace of its network.
-static void name_host(char out_name[MEETING_HOST_BYTES])
-{
-    char boot[48] = "?", network[24] = "?";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (file) {
-        if (fscanf(file, "%47s", boot) != 1) boot[0] = '?';
-        fclose(file);
-    }
-    ssize_t length = readlink("/proc/self/ns/net", network, sizeof network - 1);
-    network[length > 0 ? length : 1] = '\0';
-    snprintf(out_name, MEETING_HOST_BYTES, "%s/%s", boot, network);
-}
-
-static spyre_status name_socket(char out_name[MEETING_NAME_BYTES])
-{
-    uint64_t random[2];
-    if (getrandom(random, sizeof random, 0) != sizeof random)
-        return status_new(SPYRE_IO, "no random numbers: %s", strerror(errno));
-    snprintf(out_name, MEETING_NAME_BYTES, "spyre%016llx%016llx", (unsigned long long)random[0],
-             (unsigned long long)random[1]);
-    return NULL;
-}
-
-static socklen_t address_of(const char *name, struct sockaddr_un *out)
-{
-    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
-    memcpy(out->sun_path + 1, name, strlen(name));      // byte 0 is 0: the abstract namespace
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
-}
-
-// --- Sockets
-
-static bool same_user(int connection)
-{
-    struct ucred other;
-    socklen_t length = sizeof other;
-    return !getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &other, &length) &&
-           other.uid == geteuid();
-}
-
-// Waits until the socket can be read; false after some time.
-static bool readable(int connection)
-{
-    struct pollfd p = {.fd = connection, .events = POLLIN};
-    return poll(&p, 1, ASK_MS) > 0;
-}
-
-static spyre_status check_time(const party *p, bool *out_late)
-{
-    *out_late = clock_now_ns() >= p->deadline_ns;
-    if (p->options->interrupted && p->options->interrupted())
-        return status_new(SPYRE_CANCELLED, "interrupted");
-    return NULL;
-}
-
-typedef union {
-    char bytes[CMSG_SPACE(sizeof(int))];
-    struct cmsghdr aligned;
-} file_message;
-
-static void send_welcome(int connection, const welcome *w, int file)
-{
-    struct iovec data = {(void *)(uintptr_t)w, sizeof *w};
-    file_message control = {0};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
-    if (file >= 0) {
-        message.msg_control = control.bytes;
-        message.msg_controllen = sizeof control.bytes;
-        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-        head->cmsg_level = SOL_SOCKET;
-        head->cmsg_type = SCM_RIGHTS;
-        head->cmsg_len = CMSG_LEN(sizeof file);
-        memcpy(CMSG_DATA(head), &file, sizeof file);
-    }
-    // A rank that is gone by now is missed later, by name.
-    (void)!sendmsg(connection, &message, MSG_NOSIGNAL);
-}
-
-static spyre_status receive_welcome(int connection, int *out_file)
-{
-    welcome w = {0};
-    struct iovec data = {&w, sizeof w};
-    file_message control = {0};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    ssize_t length = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
-    struct cmsghdr *head = length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    bool has_file = head && head->cmsg_type == SCM_RIGHTS &&
-                    head->cmsg_len == CMSG_LEN(sizeof *out_file);
-    if (has_file) memcpy(out_file, CMSG_DATA(head), sizeof *out_file);
-    if (length == (ssize_t)sizeof w && w.magic == HELLO_MAGIC && !w.refused && has_file)
-        return NULL;
-    if (has_file) close(*out_file);
-    w.reason[sizeof w.reason - 1] = '\0';
-    if (length == (ssize_t)sizeof w && w.magic == HELLO_MAGIC && w.refused)
-        return status_new(SPYRE_INVALID_ARGUMENT, "rank 0 refuses: %s", w.reason);
-    return status_new(SPYRE_IO, "rank 0 has ended the connection");
 }
 
 // --- Rank 0
 
-static spyre_status listen_as(const char *name, uint32_t size, int *out_socket)
+typedef struct {
+    const party *p;
+    meeting m;
+    int here, there;                            // its sockets
+    int connections[SPYRE_COMM_MOST_RANKS];     // by rank; -1: has not come
+    bool elsewhere[SPYRE_COMM_MOST_RANKS];      // came by TCP
+    endpoint endpoints[SPYRE_COMM_MOST_RANKS];
+} host;
+
+static void refuse(int connection, spyre_status status)
 {
-    struct sockaddr_un address;
-    socklen_t length = address_of(name, &address);
-    int socket_file = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (socket_file < 0 || bind(socket_file, (struct sockaddr *)&address, length) ||
-        listen(socket_file, (int)size)) {
-        spyre_status status = status_new(SPYRE_IO, "no socket for a meeting: %s", strerror(errno));
-        if (socket_file >= 0) close(socket_file);
+    welcome w = {.magic = HELLO_MAGIC, .refusal = (uint32_t)spyre_status_code(status)};
+    snprintf(w.reason, sizeof w.reason, "%s", spyre_status_message(status));
+    send_welcome(connection, &w, -1);
+}
+
+static spyre_status check_hello(const host *h, const hello *from)
+{
+    char reason[256] = "";
+    uint32_t size = h->p->options->size;
+    if (from->version != HELLO_VERSION)
+        snprintf(reason, sizeof reason, "version %u of rank %u: rank 0 has version %d",
+                 from->version, from->rank, HELLO_VERSION);
+    else if (from->size != size)
+        snprintf(reason, sizeof reason, "size %u of rank %u: rank 0 has size %u", from->size,
+                 from->rank, size);
+    else if (from->rank < 1 || from->rank >= size)
+        snprintf(reason, sizeof reason, "rank %u: must be 1..%u", from->rank, size - 1);
+    else if (h->connections[from->rank] >= 0)
+        snprintf(reason, sizeof reason, "rank %u has come twice", from->rank);
+    return *reason ? status_new(SPYRE_INVALID_ARGUMENT, "%s", reason) : NULL;
+}
+
+// Takes a connection in, which stays open; strangers are turned away. *out_rank: who, or 0.
+static spyre_status admit(host *h, int connection, bool elsewhere, uint32_t *out_rank)
+{
+    hello from;
+    *out_rank = 0;
+    bool known = elsewhere || socket_is_of_same_user(connection);
+    if (!known || !receive_hello(connection, elsewhere ? ANSWER_MS : ASK_MS, &from) ||
+        strncmp(from.token, h->m.socket, sizeof from.token)) {
+        close(connection);
+        return NULL;
+    }
+    spyre_status status = check_hello(h, &from);
+    if (status) {
+        refuse(connection, status);
+        close(connection);
         return status;
     }
-    *out_socket = socket_file;
+    h->connections[from.rank] = connection;
+    h->elsewhere[from.rank] = elsewhere;
+    h->endpoints[from.rank].port = from.port;
+    *out_rank = from.rank;
     return NULL;
 }
 
-// Answers a connection; *out_rank is the rank that came, or 0.
-static spyre_status answer(int connection, uint32_t size, const bool *here, int file,
-                           uint32_t *out_rank)
-{
-    hello h;
-    welcome w = {.magic = HELLO_MAGIC};
-    *out_rank = 0;
-    if (!same_user(connection) || !readable(connection)) return NULL;
-    ssize_t length = recv(connection, &h, sizeof h, 0);
-    if (length != (ssize_t)sizeof h || h.magic != HELLO_MAGIC) return NULL;
-    if (h.version != HELLO_VERSION)
-        snprintf(w.reason, sizeof w.reason, "version %u of rank %u: rank 0 has version %d",
-                 h.version, h.rank, HELLO_VERSION);
-    else if (h.size != size)
-        snprintf(w.reason, sizeof w.reason, "size %u of rank %u: rank 0 has size %u", h.size,
-                 h.rank, size);
-    else if (h.rank < 1 || h.rank >= size)
-        snprintf(w.reason, sizeof w.reason, "rank %u: must be 1..%u", h.rank, size - 1);
-    else if (here[h.rank])
-        snprintf(w.reason, sizeof w.reason, "rank %u has come twice", h.rank);
-    w.refused = *w.reason != '\0';
-    send_welcome(connection, &w, w.refused ? -1 : file);
-    if (w.refused) return status_new(SPYRE_INVALID_ARGUMENT, "%s", w.reason);
-    *out_rank = h.rank;
-    return NULL;
-}
-
-static spyre_status missing(const party *p, const bool *here)
+static spyre_status missing(const host *h)
 {
     text t = {0};
-    for (uint32_t r = 1; r < p->options->size; r++)
-        if (!here[r]) text_printf(&t, "%s%u", t.length ? ", " : "", r);
+    uint32_t size = h->p->options->size;
+    for (uint32_t r = 1; r < size; r++)
+        if (h->connections[r] < 0) text_printf(&t, "%s%u", t.length ? ", " : "", r);
     spyre_status status = status_new(SPYRE_IO, "timed out after %lld ms: of %u ranks these have "
-                                     "not come: %s", (long long)p->options->timeout_ms,
-                                     p->options->size, text_string(&t));
+                                     "not come: %s", (long long)h->p->options->timeout_ms, size,
+                                     text_string(&t));
     text_free(&t);
     return status;
 }
 
-static spyre_status serve(const party *p, int socket_file, int file)
+// The next connection and how it came; -1 when there was none for a while.
+static int next_connection(const host *h, bool *out_elsewhere)
 {
-    bool here[SPYRE_COMM_MOST_RANKS] = {true}, late = false;
+    struct pollfd both[2] = {{.fd = h->here, .events = POLLIN}, {.fd = h->there, .events = POLLIN}};
+    if (poll(both, 2, ASK_MS) <= 0) return -1;
+    *out_elsewhere = !both[0].revents;
+    return accept4(*out_elsewhere ? h->there : h->here, NULL, NULL, SOCK_CLOEXEC);
+}
+
+static spyre_status gather(host *h)
+{
     uint32_t count = 1;
-    while (count < p->options->size) {
-        TRY(check_time(p, &late));
-        if (late) return missing(p, here);
-        if (!readable(socket_file)) continue;
-        int connection = accept4(socket_file, NULL, NULL, SOCK_CLOEXEC);
+    bool late, elsewhere;
+    while (count < h->p->options->size) {
+        TRY(party_check(h->p, &late));
+        if (late) return missing(h);
+        int connection = next_connection(h, &elsewhere);
         if (connection < 0) continue;
         uint32_t rank;
-        spyre_status status = answer(connection, p->options->size, here, file, &rank);
-        close(connection);
-        if (status) return status;
-        if (rank) {
-            here[rank] = true;
-            count++;
-        }
+        TRY(admit(h, connection, elsewhere, &rank));
+        if (rank) count++;
     }
     return NULL;
 }
 
-static spyre_status announce(const party *p, const meeting *m)
+// Where the ranks reach each other; false when they share a host and may share its memory.
+static bool find_endpoints(host *h)
 {
+    const char *asked = getenv("SPYRE_COMM_TRANSPORT");
+    bool network = asked && !strcmp(asked, "tcp");
+    char here[sizeof h->endpoints[0].address] = "127.0.0.1";
+    for (uint32_t r = 1; r < h->m.size; r++) {
+        if (!h->elsewhere[r]) continue;
+        network = true;
+        socket_address(h->connections[r], false, here);     // as seen from there
+    }
+    h->endpoints[0].port = h->m.port;
+    for (uint32_t r = 0; r < h->m.size; r++) {
+        if (h->elsewhere[r]) socket_address(h->connections[r], true, h->endpoints[r].address);
+        else memcpy(h->endpoints[r].address, here, sizeof here);
+    }
+    return network;
+}
+
+static void welcome_all(const host *h, bool network, int file)
+{
+    welcome w = {.magic = HELLO_MAGIC, .network = network};
+    memcpy(w.endpoints, h->endpoints, sizeof w.endpoints);
+    for (uint32_t r = 1; r < h->m.size; r++)
+        send_welcome(h->connections[r], &w, network ? -1 : file);
+}
+
+static spyre_status announce(const host *h)
+{
+    const party *p = h->p;
     char key[160], value[MEETING_TEXT_BYTES], why[256] = "";
     snprintf(key, sizeof key, "%s/meeting", p->options->name);
-    meeting_write(m, value);
+    meeting_write(&h->m, value);
     if (p->store->set(p->store->context, key, value, strlen(value), why)) return NULL;
     return status_new(SPYRE_IO, "the store does not take %s: %s", key, why);
 }
 
+static spyre_status hold(host *h, segment *out)
+{
+    TRY(socket_random_name(h->m.socket));
+    TRY(socket_listen_here(h->m.socket, h->m.size, &h->here));
+    h->there = socket_listen(h->m.size, &h->m.port);
+    socket_name_host(h->m.host);
+    socket_list_addresses(h->m.addresses);
+    TRY(announce(h));
+    TRY(gather(h));
+    bool network = find_endpoints(h);
+    welcome_all(h, network, out->file);
+    return network ? mesh_join(h->p, out, h->there, h->endpoints, h->m.socket) : NULL;
+}
+
+// What went wrong here is the others' error, too.
+static void dismiss(host *h, spyre_status status)
+{
+    for (uint32_t r = 1; r < h->m.size; r++) {
+        if (h->connections[r] < 0) continue;
+        if (status) refuse(h->connections[r], status);
+        close(h->connections[r]);
+    }
+    if (h->here >= 0) close(h->here);
+    if (h->there >= 0) close(h->there);
+}
+
 static spyre_status open_meeting(const party *p, segment *out)
 {
-    spyre_status status = NULL;
-    int socket_file = -1;
-    meeting m = {.size = p->options->size};
+    host h = {.p = p, .m.size = p->options->size, .here = -1, .there = -1};
+    for (uint32_t r = 0; r < SPYRE_COMM_MOST_RANKS; r++) h.connections[r] = -1;
     TRY(segment_create(0, p->options->size, out));
     if (p->options->size == 1) return NULL;
-    name_host(m.host);
-    TRY_DONE(name_socket(m.socket));
-    TRY_DONE(listen_as(m.socket, m.size, &socket_file));
-    TRY_DONE(announce(p, &m));
-    TRY_DONE(serve(p, socket_file, out->file));
-done:
-    if (socket_file >= 0) close(socket_file);
+    spyre_status status = hold(&h, out);
+    dismiss(&h, status);
     if (status) {
         segment_fail(out, spyre_status_message(status));
         segment_detach(out);
@@ -283,57 +236,96 @@ static spyre_status read_meeting(const party *p, meeting *out)
                        &length, why))
         return status_new(SPYRE_IO, "rank 0 has not come: no %s in the store: %s", key, why);
     TRY(status_at(meeting_read(value, length, out), "%s", key));
-    if (out->size != p->options->size)
-        return status_new(SPYRE_INVALID_ARGUMENT, "size %u: rank 0 has size %u", p->options->size,
-                          out->size);
-    char host[MEETING_HOST_BYTES];
-    name_host(host);
-    if (strcmp(host, out->host))
-        return status_new(SPYRE_IO, "rank 0 is on another machine or in another network namespace "
-                          "(%s, here %s): ranks must share a host", out->host, host);
+    if (out->size == p->options->size) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "size %u: rank 0 has size %u", p->options->size,
+                      out->size);
+}
+
+static int connect_elsewhere(const meeting *m)
+{
+    char addresses[SOCKET_ADDRESSES_BYTES], *rest = addresses;
+    memcpy(addresses, m->addresses, sizeof addresses);
+    for (char *one; (one = strtok_r(rest, ",", &rest));) {
+        endpoint to = {.port = m->port};
+        snprintf(to.address, sizeof to.address, "%.43s", one);
+        int connection = socket_connect(&to, ANSWER_MS);
+        if (connection >= 0) return connection;
+    }
+    return -1;
+}
+
+// The connection to rank 0, or -1 when nobody listens.
+static spyre_status visit(const meeting *m, int *out_connection)
+{
+    char own[SOCKET_HOST_BYTES];
+    socket_name_host(own);
+    if (!strcmp(own, m->host)) {
+        TRY(socket_connect_here(m->socket, out_connection));
+        if (*out_connection < 0 || socket_is_of_same_user(*out_connection)) return NULL;
+        close(*out_connection);
+        return status_new(SPYRE_IO, "rank 0 belongs to another user");
+    }
+    *out_connection = connect_elsewhere(m);
     return NULL;
 }
 
-// The file of rank 0's memory, or -1 when nobody listens under that name.
-static spyre_status visit(const party *p, const meeting *m, int *out_file)
+// Tells rank 0 who has come, and waits for its answer.
+static spyre_status ask(const party *p, const meeting *m, int connection, uint32_t port,
+                        welcome *out, int *out_file)
 {
-    struct sockaddr_un address;
-    socklen_t length = address_of(m->socket, &address);
-    *out_file = -1;
-    int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (connection < 0) return status_new(SPYRE_IO, "no socket: %s", strerror(errno));
-    if (connect(connection, (struct sockaddr *)&address, length)) {
-        close(connection);
-        return NULL;
+    hello h = {HELLO_MAGIC, HELLO_VERSION, p->options->rank, p->options->size, port, ""};
+    memcpy(h.token, m->socket, sizeof h.token);
+    if (!send_hello(connection, &h)) return status_new(SPYRE_IO, "rank 0 does not answer");
+    bool late = false;
+    // Rank 0, which knows who has not come, gets the time to say so.
+    party patient = {p->options, p->store, p->deadline_ns + GRACE_NS};
+    while (!late && !socket_is_readable(connection, ASK_MS)) TRY(party_check(&patient, &late));
+    if (late) return status_new(SPYRE_IO, "rank 0 does not answer");
+    return receive_welcome(connection, out, out_file);
+}
+
+static spyre_status find_rank_0(const party *p, meeting *m, int *out_connection)
+{
+    for (;;) {
+        bool late;
+        TRY(read_meeting(p, m));
+        TRY(visit(m, out_connection));
+        if (*out_connection >= 0) return NULL;
+        // A store may still have the meeting of an earlier group of that name.
+        TRY(party_check(p, &late));
+        if (late)
+            return status_new(SPYRE_IO, "timed out after %lld ms: rank 0 does not listen at %s, "
+                              "port %u of %s", (long long)p->options->timeout_ms, m->host, m->port,
+                              m->addresses);
+        nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
     }
-    hello h = {HELLO_MAGIC, HELLO_VERSION, p->options->rank, p->options->size};
-    bool late = false, sent = same_user(connection) &&
-                              send(connection, &h, sizeof h, MSG_NOSIGNAL) == (ssize_t)sizeof h;
-    spyre_status status = NULL;
-    while (sent && !status && !late && !readable(connection)) status = check_time(p, &late);
-    if (!status && (!sent || late))
-        status = status_new(SPYRE_IO, "rank 0 does not answer");
-    if (!status) status = receive_welcome(connection, out_file);
-    close(connection);
+}
+
+static spyre_status join_as_told(const party *p, const meeting *m, const welcome *w, int file,
+                                 int there, segment *out)
+{
+    uint32_t rank = p->options->rank, size = p->options->size;
+    if (!w->network) return segment_attach(file, rank, size, out);
+    if (file >= 0) close(file);
+    TRY(segment_create(rank, size, out));
+    spyre_status status = mesh_join(p, out, there, w->endpoints, m->socket);
+    if (status) segment_detach(out);
     return status;
 }
 
-// A store may still have the meeting of an earlier group of that name, so nobody listens there.
 static spyre_status join_meeting(const party *p, segment *out)
 {
-    for (;;) {
-        meeting m;
-        int file;
-        bool late;
-        TRY(read_meeting(p, &m));
-        TRY(visit(p, &m, &file));
-        if (file >= 0) return segment_attach(file, p->options->rank, p->options->size, out);
-        TRY(check_time(p, &late));
-        if (late)
-            return status_new(SPYRE_IO, "timed out after %lld ms: rank 0 does not listen",
-                              (long long)p->options->timeout_ms);
-        nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
-    }
+    meeting m;
+    welcome w = {0};
+    int connection, file = -1;
+    uint32_t port;
+    TRY(find_rank_0(p, &m, &connection));
+    int there = socket_listen(m.size, &port);
+    spyre_status status = ask(p, &m, connection, port, &w, &file);
+    if (!status) status = join_as_told(p, &m, &w, file, there, out);
+    close(connection);
+    if (there >= 0) close(there);
+    return status;
 }
 
 spyre_status rendezvous(const spyre_comm_options *options, const spyre_comm_store *store,

@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the ranks of a communicator get their shared memory. Rank 0 makes it and listens on a socket
-// whose name is in the abstract namespace, which has no file; the name goes into the store. The
-// others connect and receive the file. Both sides check that the other belongs to the same user.
+// How the ranks of a communicator find each other. Rank 0 listens on a socket of its host and on a
+// TCP port, and puts both into the store; the others connect, by the former if they are on its
+// host. When all have come it says how they go on: with its shared memory, whose file it hands
+// over, or by TCP when one of them is elsewhere. Sockets of a host check that the other side
+// belongs to the same user, TCP connections that it knows what is in the store.
 #ifndef COMM_RENDEZVOUS_H
 #define COMM_RENDEZVOUS_H
 
 #include "comm/segment.h"
+#include "comm/sockets.h"
 
-enum { MEETING_NAME_BYTES = 40, MEETING_HOST_BYTES = 80, MEETING_TEXT_BYTES = 256 };
+enum { MEETING_TEXT_BYTES = 256 };
 
 // What rank 0 puts into the store.
 typedef struct {
-    uint32_t size;
-    char socket[MEETING_NAME_BYTES], host[MEETING_HOST_BYTES];
+    uint32_t size, port;
+    char socket[SOCKET_NAME_BYTES], host[SOCKET_HOST_BYTES], addresses[SOCKET_ADDRESSES_BYTES];
 } meeting;
 
 // As text, and back: INVALID_FORMAT for anything else.
 void meeting_write(const meeting *m, char out_text[MEETING_TEXT_BYTES]);
 SPYRE_MUST_CHECK spyre_status meeting_read(const char *value, size_t length, meeting *out);
 
-// The shared memory of this rank; `options` have been checked. IO: a rank did not come in time
-// (named) or is on another machine; INVALID_ARGUMENT: ranks disagree.
+// The segment of this rank, which stays where it is; `options` have been checked. The environment's
+// SPYRE_COMM_TRANSPORT=tcp keeps ranks of one host from sharing memory. IO: a rank did not come in
+// time (named) or cannot be reached; INVALID_ARGUMENT: ranks disagree.
 SPYRE_MUST_CHECK spyre_status rendezvous(const spyre_comm_options *options,
                                          const spyre_comm_store *store, segment *out_segment);
 

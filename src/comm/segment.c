@@ -7,13 +7,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/futex.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/status.h"
@@ -49,11 +47,6 @@ uint64_t segment_bytes(uint32_t size)
     return windows_at(size) + window_bytes(size) * SEGMENT_SLOTS * size * size;
 }
 
-segment_rank *segment_rank_of(const segment *s, uint32_t rank)
-{
-    return (segment_rank *)(void *)s->base + rank;
-}
-
 uint8_t *segment_staging(const segment *s, uint32_t rank, uint32_t half)
 {
     return s->base + staging_at(s->size) + ((uint64_t)rank * 2 + half) * SEGMENT_HALF_BYTES;
@@ -77,7 +70,7 @@ uint8_t *segment_window(const segment *s, uint32_t from, uint32_t to, uint32_t s
 static spyre_status map(int file, uint32_t rank, uint32_t size, segment *out)
 {
     *out = (segment){.bytes = segment_bytes(size), .file = file, .rank = rank, .size = size,
-                     .window_bytes = window_bytes(size)};
+                     .window_bytes = window_bytes(size), .transport = &transport_shared};
     void *base = mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (base == MAP_FAILED) {
         close(file);
@@ -119,29 +112,110 @@ spyre_status segment_attach(int file, uint32_t rank, uint32_t size, segment *out
 void segment_detach(segment *s)
 {
     if (!s->base) return;
+    s->transport->close(s);
     munmap(s->base, s->bytes);
     close(s->file);
     s->base = NULL;
 }
 
-static struct flock byte_of(uint32_t rank)
+// --- Whose is what
+
+typedef struct {
+    uint64_t at, bytes;
+} part;
+
+static bool lies_in(uint64_t at, uint64_t bytes, part p)
 {
-    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
+    return at >= p.at && bytes <= p.bytes && at - p.at <= p.bytes - bytes;
 }
+
+static uint64_t offset_of(const segment *s, const void *at)
+{
+    return (uint64_t)((const uint8_t *)at - s->base);
+}
+
+// A rank's bells are its own process's.
+static part described_by(const segment *s, uint32_t rank)
+{
+    segment_rank *r = segment_rank_of(s, rank);
+    return (part){offset_of(s, &r->state), sizeof *r - offsetof(segment_rank, state)};
+}
+
+bool segment_is_written_by(const segment *s, uint32_t from, uint64_t at, uint64_t bytes)
+{
+    if (lies_in(at, bytes, described_by(s, from))) return true;
+    part staging = {offset_of(s, segment_staging(s, from, 0)), 2 * SEGMENT_HALF_BYTES};
+    if (lies_in(at, bytes, staging)) return true;
+    uint64_t slots = SEGMENT_SLOTS * sizeof(segment_slot);
+    part sent = {offset_of(s, segment_slot_of(s, from, s->rank, 0)), slots};
+    part received = {offset_of(s, segment_slot_of(s, s->rank, from, 0)), slots};
+    part windows = {offset_of(s, segment_window(s, from, s->rank, 0)),
+                    SEGMENT_SLOTS * s->window_bytes};
+    return lies_in(at, bytes, sent) || lies_in(at, bytes, received) || lies_in(at, bytes, windows);
+}
+
+// --- Changes that others see
+
+static void push_to(const segment *s, uint32_t to, const void *at, uint64_t bytes, bool whole)
+{
+    if (to != SEGMENT_ALL) {
+        s->transport->push(s, to, at, bytes, whole);
+        return;
+    }
+    for (uint32_t r = 0; r < s->size; r++)
+        if (r != s->rank) s->transport->push(s, r, at, bytes, whole);
+}
+
+void segment_push(const segment *s, uint32_t to, const void *at, uint64_t bytes)
+{
+    if (bytes) push_to(s, to, at, bytes, false);
+}
+
+void segment_store32(const segment *s, uint32_t to, _Atomic uint32_t *target, uint32_t value)
+{
+    atomic_store(target, value);
+    push_to(s, to, target, sizeof value, true);
+}
+
+void segment_store64(const segment *s, uint32_t to, _Atomic uint64_t *target, uint64_t value)
+{
+    atomic_store_explicit(target, value, memory_order_release);
+    push_to(s, to, target, sizeof value, true);
+}
+
+void segment_ring(const segment *s, uint32_t rank, uint32_t bell)
+{
+    const comm_transport *transport = rank == s->rank ? &transport_shared : s->transport;
+    transport->ring(s, rank, bell);
+}
+
+void segment_ring_all(const segment *s, uint32_t bell)
+{
+    for (uint32_t r = 0; r < s->size; r++)
+        if (r != s->rank) segment_ring(s, r, bell);
+}
+
+// --- Who is there
 
 spyre_status segment_join(const segment *s)
 {
-    struct flock mine = byte_of(s->rank);
+    struct flock mine = segment_lock_of(s->rank);
     if (fcntl(s->file, F_SETLK, &mine))
         return status_new(SPYRE_INVALID_ARGUMENT, "rank %u is taken by another process", s->rank);
-    atomic_store(&segment_rank_of(s, s->rank)->state, SEGMENT_JOINED);
+    segment_store32(s, SEGMENT_ALL, &segment_rank_of(s, s->rank)->state, SEGMENT_JOINED);
     return NULL;
 }
 
 bool segment_is_alive(const segment *s, uint32_t rank)
 {
-    struct flock other = byte_of(rank);
-    return fcntl(s->file, F_GETLK, &other) || other.l_type != F_UNLCK;
+    return s->transport->is_alive(s, rank);
+}
+
+static void end_as(const segment *s, segment_state state)
+{
+    segment_store32(s, SEGMENT_ALL, &segment_rank_of(s, s->rank)->state, state);
+    segment_ring_all(s, 0);
+    segment_ring_all(s, 1);
 }
 
 void segment_fail(const segment *s, const char *reason)
@@ -150,21 +224,12 @@ void segment_fail(const segment *s, const char *reason)
     uint32_t state = atomic_load(&mine->state);
     if (state == SEGMENT_FAILED || state == SEGMENT_LEFT) return;
     snprintf(mine->reason, sizeof mine->reason, "%s", reason);
-    atomic_store(&mine->state, SEGMENT_FAILED);
-    segment_ring_all(s, 0);
-    segment_ring_all(s, 1);
+    segment_push(s, SEGMENT_ALL, mine->reason, sizeof mine->reason);
+    end_as(s, SEGMENT_FAILED);
 }
 
-void segment_ring(const segment *s, uint32_t rank, uint32_t bell)
+void segment_leave(const segment *s)
 {
-    segment_bell *b = &segment_rank_of(s, rank)->bells[bell];
-    atomic_fetch_add(&b->rings, 1);
-    if (atomic_load(&b->sleepers))
-        syscall(SYS_futex, &b->rings, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-void segment_ring_all(const segment *s, uint32_t bell)
-{
-    for (uint32_t r = 0; r < s->size; r++)
-        if (r != s->rank) segment_ring(s, r, bell);
+    if (atomic_load(&segment_rank_of(s, s->rank)->state) == SEGMENT_JOINED)
+        end_as(s, SEGMENT_LEFT);
 }

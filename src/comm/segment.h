@@ -2,16 +2,16 @@
 //
 // The memory that the ranks of a communicator share: one memfd, which the kernel frees with the
 // last process that has it, so a killed rank leaves nothing behind. Each rank writes its own part
-// and reads those of the others; nothing that is read is trusted.
-//
-// A rank holds a lock (fcntl) on one byte of the file. The kernel drops the lock with the process,
-// which is how others notice its death. Children of fork() inherit no such lock.
+// and reads those of the others; nothing that is read is trusted. Between hosts each rank has a
+// segment whose other parts are copies (transport.h).
 #ifndef COMM_SEGMENT_H
 #define COMM_SEGMENT_H
 
+#include <fcntl.h>
 #include <stdatomic.h>
 
 #include "comm/header.h"
+#include "comm/transport.h"
 
 enum {
     SEGMENT_SMALL_BYTES = 4096,         // of an operation that need no staging
@@ -48,13 +48,15 @@ typedef struct {
     _Alignas(64) uint8_t small[2][SEGMENT_SMALL_BYTES];
 } segment_rank;
 
-typedef struct {
+struct segment {
     uint8_t *base;
     uint64_t bytes;
     int file;
     uint32_t rank, size;
     uint64_t window_bytes;              // of a slot
-} segment;
+    const comm_transport *transport;
+    struct network *network;            // of transport_network
+};
 
 // Bytes of a segment for that many ranks.
 uint64_t segment_bytes(uint32_t size);
@@ -67,14 +69,35 @@ SPYRE_MUST_CHECK spyre_status segment_attach(int file, uint32_t rank, uint32_t s
                                              segment *out_segment);
 void segment_detach(segment *s);
 
-segment_rank *segment_rank_of(const segment *s, uint32_t rank);
+static inline segment_rank *segment_rank_of(const segment *s, uint32_t rank)
+{
+    return (segment_rank *)(void *)s->base + rank;
+}
+
 uint8_t *segment_staging(const segment *s, uint32_t rank, uint32_t half);   // SEGMENT_HALF_BYTES
 segment_slot *segment_slot_of(const segment *s, uint32_t from, uint32_t to, uint32_t slot);
 uint8_t *segment_window(const segment *s, uint32_t from, uint32_t to, uint32_t slot);
 
+// The range of the file that a rank locks while it lives.
+static inline struct flock segment_lock_of(uint32_t rank)
+{
+    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
+}
+
+// Whether [at, at + bytes) of the segment is what rank `from` writes and this one may read.
+bool segment_is_written_by(const segment *s, uint32_t from, uint64_t at, uint64_t bytes);
+
 // Says of this rank that it is there, for as long as the process lives.
 SPYRE_MUST_CHECK spyre_status segment_join(const segment *s);
 bool segment_is_alive(const segment *s, uint32_t rank);
+void segment_leave(const segment *s);
+
+// What this rank has written at `at`, for a rank or, with SEGMENT_ALL, all others.
+#define SEGMENT_ALL UINT32_MAX
+void segment_push(const segment *s, uint32_t to, const void *at, uint64_t bytes);
+// Stores an atomic of the segment, behind what was pushed before.
+void segment_store32(const segment *s, uint32_t to, _Atomic uint32_t *target, uint32_t value);
+void segment_store64(const segment *s, uint32_t to, _Atomic uint64_t *target, uint64_t value);
 
 // Why this rank works no more, for the others.
 void segment_fail(const segment *s, const char *reason);

@@ -67,7 +67,7 @@ spyre_status comm_check_rank(const spyre_comm *c, uint32_t rank, const comm_head
         return lost(c, header, SPYRE_IO, "has left the communicator", rank, "");
     if (state == SEGMENT_JOINED && look && rank != c->shared.rank &&
         !segment_is_alive(&c->shared, rank) && atomic_load(&other->state) == SEGMENT_JOINED)
-        return lost(c, header, SPYRE_IO, "has died: its process is gone", rank, "");
+        return lost(c, header, SPYRE_IO, "has died: ", rank, c->shared.transport->death);
     return NULL;
 }
 
@@ -155,7 +155,7 @@ static spyre_status check_absent(spyre_comm *c, const comm_wait *w, bool look)
 spyre_status comm_meet(spyre_comm *c, const comm_wait *w)
 {
     segment_rank *mine = segment_rank_of(&c->shared, c->shared.rank);
-    atomic_store_explicit(&mine->phase, ++c->phase, memory_order_release);
+    segment_store64(&c->shared, SEGMENT_ALL, &mine->phase, ++c->phase);
     segment_ring_all(&c->shared, COMM_BELL_COLLECTIVES);
     uint32_t from = 0;
     if (all_have_come(c, &from)) return NULL;

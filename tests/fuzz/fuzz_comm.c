@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a rank reads of others: the text of the meeting in the store, headers of operations in
-// shared memory, and the slot of a message. The input changes good ones: three bytes a change,
-// place (modulo the whole) and value. What is accepted can be compared, printed, received and
-// written again.
+// shared memory, the slot of a message, and frames from the network. The input changes good ones:
+// three bytes a change, place (modulo the whole) and value. What is accepted can be compared,
+// printed, received and written again.
 #include "comm/comm.h"
+#include "comm/network.h"
 #include "comm/rendezvous.h"
 #include "fuzz/fuzz.h"
 
@@ -92,10 +93,25 @@ static void try_slot(const uint8_t *bytes, size_t count)
     c.messages_end = &c.messages;
 }
 
+// A frame from the network: what is accepted lies in the segment, outside of what this rank writes.
+static void try_frame(const uint8_t *bytes, size_t count)
+{
+    static segment s;
+    if (!s.base) fuzz_must(segment_create(1, SIZE, &s));
+    uint64_t state = 2 * sizeof(segment_rank) + offsetof(segment_rank, state);
+    network_frame frame = {state, 8, (uint32_t)(count % FRAME_KINDS)};
+    change(&frame, sizeof frame, bytes, count);
+    if (!fuzz_ok(network_check_frame(&s, 2, &frame)) || frame.kind == FRAME_RING) return;
+    FUZZ_HOLDS(frame.bytes && frame.at < s.bytes && frame.bytes <= s.bytes - frame.at);
+    uint64_t own = sizeof(segment_rank);
+    FUZZ_HOLDS(frame.at >= own + sizeof(segment_rank) || frame.at + frame.bytes <= own);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     char good[MEETING_TEXT_BYTES];
-    meeting m = {.size = SIZE, .socket = "spyre0123456789abcdef", .host = "boot/net:[4026531840]"};
+    meeting m = {.size = SIZE, .socket = "spyre0123456789abcdef", .host = "boot/net:[4026531840]",
+                 .port = 40000, .addresses = "192.0.2.1,10.0.0.7"};
     try_meeting((const char *)bytes, count);
     meeting_write(&m, good);
     size_t length = strlen(good);
@@ -103,5 +119,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     try_meeting(good, length);
     try_headers(bytes, count);
     try_slot(bytes, count);
+    try_frame(bytes, count);
     return 0;
 }

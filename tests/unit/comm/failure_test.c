@@ -281,11 +281,11 @@ static void be_elsewhere(uint32_t rank, uint32_t size)
         return;
     }
     spyre_status status = join_as(rank, size, "elsewhere", 300, &c);
-    if (rank) RANK_ERROR(status, SPYRE_IO, "another network namespace", "must share a host");
+    if (rank) RANK_ERROR(status, SPYRE_IO, "rank 0 does not listen", "port ");
     else RANK_ERROR(status, SPYRE_IO, "have not come: 1");
 }
 
-static void failure__another_machine_is_said(void **state)
+static void failure__a_machine_out_of_reach_is_said(void **state)
 {
     (void)state;
     run_ranks(2, be_elsewhere);
@@ -305,7 +305,7 @@ int main(void)
         cmocka_unit_test(failure__sizes_that_disagree_are_refused),
         cmocka_unit_test(failure__arguments_are_refused_before_anything_moves),
         cmocka_unit_test(failure__full_shared_memory_is_an_error),
-        cmocka_unit_test(failure__another_machine_is_said),
+        cmocka_unit_test(failure__a_machine_out_of_reach_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ranks say to each other when they meet, and the connections between all of them. Integers
+// are the host's: ranks run on machines of one kind.
+#ifndef COMM_MESH_H
+#define COMM_MESH_H
+
+#include "comm/segment.h"
+#include "comm/sockets.h"
+
+enum { HELLO_MAGIC = 0x5350434d, HELLO_VERSION = 3 };
+
+typedef struct {
+    uint32_t magic, version, rank, size;
+    uint32_t port;                      // where it listens for ranks above it; 0: nowhere
+    char token[SOCKET_NAME_BYTES];      // what only those know who read the store
+} hello;
+
+typedef struct {
+    uint32_t magic;
+    uint32_t refusal;                   // the spyre_code of one, or SPYRE_OK
+    uint32_t network;                   // 1: by TCP; else the file of shared memory comes with it
+    char reason[256];
+    endpoint endpoints[SPYRE_COMM_MOST_RANKS];
+} welcome;
+
+// A rank that is to meet others until then.
+typedef struct {
+    const spyre_comm_options *options;
+    const spyre_comm_store *store;
+    int64_t deadline_ns;
+} party;
+
+// Fails when the user has interrupted; *out_late: the time is up.
+SPYRE_MUST_CHECK spyre_status party_check(const party *p, bool *out_late);
+
+bool send_hello(int connection, const hello *h);
+bool receive_hello(int connection, int timeout_ms, hello *out);
+
+// With the file, if it is not -1. A rank that is gone by now is missed later, by name.
+void send_welcome(int connection, const welcome *w, int file);
+// Fails for a refusal, with its reason. *out_file is the caller's, or -1.
+SPYRE_MUST_CHECK spyre_status receive_welcome(int connection, welcome *out, int *out_file);
+
+// Connects to the ranks below, is connected to by those above, on the socket `listener`, and gives
+// the connections to the segment as its transport.
+SPYRE_MUST_CHECK spyre_status mesh_join(const party *p, segment *s, int listener,
+                                        const endpoint *endpoints, const char *token);
+
+#endif

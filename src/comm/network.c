@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small frames are gathered until a bell rings, so that a collective's header, data and phase leave
+// as one packet; large ones leave at once. Senders may be any thread, one at a time for each peer.
+#define _GNU_SOURCE
+#include "comm/network.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+enum { GATHERED_BYTES = 16 << 10, BELLS = 2, FLUSH_MS = 1000 };
+
+typedef struct {
+    int socket;                         // -1: this rank itself
+    _Atomic bool cut;
+    pthread_mutex_t lock;               // of what goes out
+    size_t gathered;
+    uint8_t out[GATHERED_BYTES];
+    // What comes in.
+    network_frame frame;
+    size_t received;                    // of the frame, then of its bytes
+    uint64_t value;                     // of a whole one
+} peer;
+
+struct network {
+    const segment *segment;
+    peer *peers;
+    uint32_t size;
+    int wake;                           // an eventfd that ends the thread
+    pthread_t receiver;
+    bool runs;
+    pid_t process;
+};
+
+static void cut_off(peer *p)
+{
+    if (!atomic_exchange(&p->cut, true)) shutdown(p->socket, SHUT_RDWR);
+}
+
+// --- Out
+
+static void send_all(peer *p, struct iovec *parts, int count)
+{
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)count};
+    while (message.msg_iovlen && !atomic_load(&p->cut)) {
+        ssize_t sent = sendmsg(p->socket, &message, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0) {
+            cut_off(p);
+            return;
+        }
+        while (message.msg_iovlen && (size_t)sent >= message.msg_iov->iov_len) {
+            sent -= (ssize_t)message.msg_iov->iov_len;
+            message.msg_iov++;
+            message.msg_iovlen--;
+        }
+        if (!message.msg_iovlen) return;
+        message.msg_iov->iov_base = (uint8_t *)message.msg_iov->iov_base + sent;
+        message.msg_iov->iov_len -= (size_t)sent;
+    }
+}
+
+static void flush(peer *p)
+{
+    struct iovec part = {p->out, p->gathered};
+    if (p->gathered) send_all(p, &part, 1);
+    p->gathered = 0;
+}
+
+static void gather(peer *p, const void *bytes, size_t count)
+{
+    memcpy(p->out + p->gathered, bytes, count);
+    p->gathered += count;
+}
+
+static void send_frame(peer *p, const network_frame *frame, const void *bytes)
+{
+    size_t all = sizeof *frame + frame->bytes;
+    if (p->gathered + all > GATHERED_BYTES) flush(p);
+    if (all <= GATHERED_BYTES) {
+        gather(p, frame, sizeof *frame);
+        gather(p, bytes, frame->bytes);
+        return;
+    }
+    struct iovec parts[2] = {{(void *)(uintptr_t)frame, sizeof *frame},
+                             {(void *)(uintptr_t)bytes, frame->bytes}};
+    send_all(p, parts, 2);
+}
+
+static void push(const segment *s, uint32_t to, const void *at, uint64_t bytes, bool whole)
+{
+    peer *p = &s->network->peers[to];
+    network_frame frame = {(uint64_t)((const uint8_t *)at - s->base), (uint32_t)bytes,
+                           whole ? FRAME_WHOLE : FRAME_BYTES};
+    pthread_mutex_lock(&p->lock);
+    send_frame(p, &frame, at);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void ring(const segment *s, uint32_t to, uint32_t bell)
+{
+    peer *p = &s->network->peers[to];
+    network_frame frame = {bell, 0, FRAME_RING};
+    pthread_mutex_lock(&p->lock);
+    send_frame(p, &frame, "");
+    flush(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+// --- In
+
+spyre_status network_check_frame(const segment *s, uint32_t from, const network_frame *f)
+{
+    bool good = f->kind < FRAME_KINDS;
+    if (f->kind == FRAME_RING) good = f->bytes == 0 && f->at < BELLS;
+    if (f->kind == FRAME_WHOLE) good = (f->bytes == 4 || f->bytes == 8) && f->at % f->bytes == 0;
+    if (good && f->kind != FRAME_RING)
+        good = f->bytes && segment_is_written_by(s, from, f->at, f->bytes);
+    if (good) return NULL;
+    return status_new(SPYRE_INVALID_FORMAT, "rank %u sent a frame of kind %u for bytes %llu + %u, "
+                      "which are not its own", from, f->kind, (unsigned long long)f->at, f->bytes);
+}
+
+static void store_whole(const segment *s, const peer *p)
+{
+    void *target = s->base + p->frame.at;
+    uint32_t half;
+    memcpy(&half, &p->value, sizeof half);
+    if (p->frame.bytes == 4) atomic_store((_Atomic uint32_t *)target, half);
+    else atomic_store((_Atomic uint64_t *)target, p->value);
+}
+
+// Where the next bytes go, and how many are missing.
+static uint8_t *next_place(const segment *s, peer *p, size_t *out_missing)
+{
+    if (p->received < sizeof p->frame) {
+        *out_missing = sizeof p->frame - p->received;
+        return (uint8_t *)&p->frame + p->received;
+    }
+    size_t have = p->received - sizeof p->frame;
+    *out_missing = p->frame.bytes - have;
+    if (p->frame.kind == FRAME_WHOLE) return (uint8_t *)&p->value + have;
+    return s->base + p->frame.at + have;
+}
+
+// After more bytes; false for a frame that breaks a rule.
+static bool take(const segment *s, uint32_t from, peer *p)
+{
+    if (p->received == sizeof p->frame) {
+        spyre_status wrong = network_check_frame(s, from, &p->frame);
+        spyre_status_free(wrong);
+        if (wrong) return false;
+    }
+    if (p->received < sizeof p->frame || p->received < sizeof p->frame + p->frame.bytes)
+        return true;
+    if (p->frame.kind == FRAME_WHOLE) store_whole(s, p);
+    if (p->frame.kind == FRAME_RING)
+        transport_shared.ring(s, s->rank, (uint32_t)p->frame.at);
+    p->received = 0;
+    return true;
+}
+
+// Everything that has come; false at the end of the connection.
+static bool drain(const segment *s, uint32_t from, peer *p)
+{
+    for (;;) {
+        size_t missing;
+        uint8_t *place = next_place(s, p, &missing);
+        ssize_t count = recv(p->socket, place, missing, MSG_DONTWAIT);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+        if (count == 0) return false;
+        p->received += (size_t)count;
+        if (!take(s, from, p)) return false;
+    }
+}
+
+static void end_peer(const segment *s, peer *p)
+{
+    cut_off(p);
+    for (uint32_t bell = 0; bell < BELLS; bell++) transport_shared.ring(s, s->rank, bell);
+}
+
+static void *receive(void *context)
+{
+    struct network *n = context;
+    struct pollfd polled[SPYRE_COMM_MOST_RANKS + 1];
+    bool ended[SPYRE_COMM_MOST_RANKS] = {false};
+    for (;;) {
+        for (uint32_t r = 0; r < n->size; r++)
+            polled[r] = (struct pollfd){.fd = ended[r] ? -1 : n->peers[r].socket, .events = POLLIN};
+        polled[n->size] = (struct pollfd){.fd = n->wake, .events = POLLIN};
+        if (poll(polled, n->size + 1, -1) < 0) continue;
+        for (uint32_t r = 0; r < n->size; r++) {
+            if (!polled[r].revents || polled[r].fd < 0) continue;
+            if (drain(n->segment, r, &n->peers[r])) continue;
+            ended[r] = true;
+            end_peer(n->segment, &n->peers[r]);
+        }
+        if (polled[n->size].revents) return NULL;
+    }
+}
+
+// --- The whole
+
+static bool is_alive(const segment *s, uint32_t rank)
+{
+    return !atomic_load(&s->network->peers[rank].cut);
+}
+
+// Waits until the peers' kernels have what was sent.
+static void await_delivery(const struct network *n)
+{
+    int64_t end_ns = clock_now_ns() + FLUSH_MS * INT64_C(1000000);
+    for (uint32_t r = 0; r < n->size; r++) {
+        int waiting = 0;
+        while (n->peers[r].socket >= 0 && !atomic_load(&n->peers[r].cut) &&
+               !ioctl(n->peers[r].socket, SIOCOUTQ, &waiting) && waiting > 0 &&
+               clock_now_ns() < end_ns)
+            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+}
+
+static void free_network(struct network *n)
+{
+    for (uint32_t r = 0; n->peers && r < n->size; r++) {
+        if (n->peers[r].socket >= 0) close(n->peers[r].socket);
+        pthread_mutex_destroy(&n->peers[r].lock);
+    }
+    if (n->wake >= 0) close(n->wake);
+    free(n->peers);
+    free(n);
+}
+
+// A forked child has no thread, and leaves the connections to its parent.
+static void close_network(segment *s)
+{
+    struct network *n = s->network;
+    uint64_t one = 1;
+    if (n->runs && n->process == getpid()) {
+        await_delivery(n);
+        if (write(n->wake, &one, sizeof one) == sizeof one) pthread_join(n->receiver, NULL);
+    }
+    free_network(n);
+    s->network = NULL;
+}
+
+static void prepare(int socket, int64_t timeout_ms)
+{
+    int on = 1, idle_s = 5, ms = timeout_ms > 3600000 ? 3600000 : (int)timeout_ms;
+    struct timeval most = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof idle_s);
+    setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+}
+
+spyre_status network_open(segment *s, const int *sockets, int64_t timeout_ms)
+{
+    struct network *n = calloc(1, sizeof *n);
+    if (n) *n = (struct network){.segment = s, .size = s->size, .wake = eventfd(0, EFD_CLOEXEC),
+                                 .process = getpid()};
+    if (n) n->peers = calloc(s->size, sizeof *n->peers);
+    if (!n || !n->peers) {
+        for (uint32_t r = 0; r < s->size; r++)
+            if (sockets[r] >= 0) close(sockets[r]);
+        if (n) free_network(n);
+        return status_new(SPYRE_OUT_OF_MEMORY, "out of host memory");
+    }
+    for (uint32_t r = 0; r < s->size; r++) {
+        n->peers[r].socket = sockets[r];
+        pthread_mutex_init(&n->peers[r].lock, NULL);
+        if (sockets[r] >= 0) prepare(sockets[r], timeout_ms);
+    }
+    s->network = n;
+    s->transport = &transport_network;
+    if (n->wake < 0 || pthread_create(&n->receiver, NULL, receive, n))
+        return status_new(SPYRE_OUT_OF_MEMORY, "no thread for the network");
+    n->runs = true;
+    return NULL;
+}
+
+const comm_transport transport_network = {"TCP", push, ring, is_alive,
+                                          "the connection to it is cut", close_network};

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sockets of a meeting: those of this host, whose names are in the abstract namespace, and TCP.
+#ifndef COMM_SOCKETS_H
+#define COMM_SOCKETS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum { SOCKET_NAME_BYTES = 40, SOCKET_HOST_BYTES = 80, SOCKET_ADDRESSES_BYTES = 72 };
+
+// Where a rank listens: an IPv4 address, and a port; 0: nowhere.
+typedef struct {
+    char address[44];
+    uint32_t port;
+} endpoint;
+
+// The machine as far as sockets go: its boot and the namespace of its network.
+void socket_name_host(char out_name[SOCKET_HOST_BYTES]);
+
+// A name that nobody guesses.
+SPYRE_MUST_CHECK spyre_status socket_random_name(char out_name[SOCKET_NAME_BYTES]);
+
+SPYRE_MUST_CHECK spyre_status socket_listen_here(const char *name, uint32_t backlog,
+                                                 int *out_socket);
+// The connection to that name, or -1 when nobody listens.
+SPYRE_MUST_CHECK spyre_status socket_connect_here(const char *name, int *out_socket);
+bool socket_is_of_same_user(int connection);
+
+// On all addresses, at a port that the kernel chooses; -1 and port 0 without a network.
+int socket_listen(uint32_t backlog, uint32_t *out_port);
+// The connection, or -1 when there is none after `timeout_ms`.
+int socket_connect(const endpoint *to, int timeout_ms);
+// The address of this side, or of the other.
+void socket_address(int connection, bool other, char out_address[44]);
+
+// This host's IPv4 addresses that others may reach, separated by commas: those of the interface
+// SPYRE_COMM_INTERFACE, else of all that are up; "127.0.0.1" when there are none.
+void socket_list_addresses(char out_addresses[SOCKET_ADDRESSES_BYTES]);
+
+// Waits for something to read; false after `ms`.
+bool socket_is_readable(int connection, int ms);
+
+#endif
