@@ -273,10 +273,14 @@ static PyObject *py_copy(PyObject *self, PyObject *unused)
     return Py_NewRef(self); // immutable
 }
 
+static bool prints_no_arrangement;      // as torch-spyre prints layouts
+
 static PyObject *layout_text(PyObject *self)
 {
     char text[1024];
-    spyre_layout_format(of(self), text, sizeof text);
+    spyre_layout shown = *of(self);
+    if (prints_no_arrangement) shown.arrangement = SPYRE_ARRANGEMENT_STANDARD;
+    spyre_layout_format(&shown, text, sizeof text);
     return PyUnicode_FromString(text);
 }
 
@@ -389,6 +393,13 @@ static PyObject *py_prefer_layout(PyObject *self, PyObject *args)
     return PyBool_FromLong(moved);
 }
 
+static PyObject *py_print_no_arrangement(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    prints_no_arrangement = true;
+    Py_RETURN_NONE;
+}
+
 static PyObject *py_set_enums(PyObject *self, PyObject *args)
 {
     PyObject *new_formats, *new_arrangements, *new_restore;
@@ -409,6 +420,8 @@ static PyMethodDef methods[] = {
     {"prefer_layout", py_prefer_layout, METH_VARARGS,
      "(tensor, layout) -> whether its storage has got the layout: all of it, which no launch has\n"
      "had use for as it lies, and for which nobody has chosen a layout."},
+    {"_print_no_arrangement", py_print_no_arrangement, METH_NOARGS,
+     "From here on the text of a layout leaves element_arrangement out."},
     {"_set_enums", py_set_enums, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -12,9 +12,19 @@ from dataclasses import dataclass
 
 import torch
 
-from torch_spyre import _C
+from torch_spyre import _C, ktir_export
+from torch_spyre.compile.op_spec import KernelSpec
 
-__all__ = ["Function", "Kernel", "KernelCounters", "Parameter", "Report", "load", "loads"]
+__all__ = [
+    "Function",
+    "Kernel",
+    "KernelCounters",
+    "Parameter",
+    "Report",
+    "from_specs",
+    "load",
+    "loads",
+]
 
 Value = torch.Tensor | int | float
 
@@ -197,3 +207,15 @@ def load(path: str | os.PathLike[str]) -> Kernel:
     """The kernel of a file. Raises as loads() does, and OSError."""
     with open(path, encoding="utf-8") as file:
         return loads(file.read(), os.fspath(path))
+
+
+def from_specs(specs: KernelSpec, name: str = "kernel") -> str:
+    """OpSpecs (docs/op-spec.md) as the text of a module with the function `name`: pointwise ops,
+    reductions and products of SEN169_FP16, divided over compute tiles as over cores. Its
+    parameters a0, a1, .. are the kernel's arguments by arg_index, each an array of its device
+    dims. The kernel of the specs and the module give the same bytes.
+
+    Raises:
+        Unsupported: an op or an access that has no form here: op, rule.
+    """
+    return ktir_export.export(specs, name)

@@ -247,12 +247,11 @@ static spyre_status verify_place(const bundle *b, const bundle_step *step, const
         }
     }
     for (uint32_t core = 0; core < step->core_count; core++) {
-        int64_t offset = t->start[core];
-        bool aligned = offset % SPYRE_STICK_BYTES == 0;
-        if (offset < 0 || offset >= (int64_t)BUNDLE_SEGMENT_BYTES || !aligned) {
-            return RULE("startAddressCoreCorelet_: core %u: %lld is not a multiple of %d below "
+        int64_t offset = t->start[core], unit = t->in_lx ? SPYRE_STICK_BYTES : t->element_bytes;
+        if (offset < 0 || offset >= (int64_t)BUNDLE_SEGMENT_BYTES || offset % unit != 0) {
+            return RULE("startAddressCoreCorelet_: core %u: %lld is not a multiple of %lld below "
                         "16 GiB",
-                        core, (long long)offset, SPYRE_STICK_BYTES);
+                        core, (long long)offset, (long long)unit);
         }
     }
     return NULL;

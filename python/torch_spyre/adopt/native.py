@@ -22,6 +22,7 @@ _libraries: list[torch.library.Library] = []  # registrations live as long as th
 def module() -> types.ModuleType:
     """The binding, complete. To be called once."""
     bindings.install()
+    _C._print_no_arrangement()  # generated programs evaluate the text without that enumeration
     _C.createSpyreCCLBackend = distributed.create_backend
     if os.environ.get("TORCH_SPYRE_DOWNCAST_WARN", "1").lower() in ("0", "false", "off"):
         _C.set_downcast_warning(False)

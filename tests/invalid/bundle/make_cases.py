@@ -93,7 +93,7 @@ JSON_CASES = {
     "address_number": set_start(0, 0, "0x80"),
     "address_arguments": set_start(0, 1, str(1 << 34)),
     "address_core": set_start(0, 2, "0"),
-    "address_alignment": set_start(0, 1, "66"),
+    "address_alignment": set_start(0, 1, "65"),
     "address_symbol": set_start(1, 0, "-5"),
     "component": set_in(("nodes", 1, "component_"), "ddr"),
     "constants_kind": set_in(("dsc", "constantInfo_"), "none"),

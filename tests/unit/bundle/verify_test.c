@@ -93,8 +93,8 @@ static void verify__addresses(void **state)
     BAD(golden_add_scalar, t[0].arg = -1, "it is in LX, but component_ is hbm");
     BAD(golden_softmax, t[1].arg = 0, "it is in memory, but component_ is lx");
     BAD(golden_add_scalar, t[0].arg = 3, "launch argument 3 of 3");
-    BAD(golden_add_scalar, t[0].start[1] = 64, "core 1: 64 is not a multiple of 128 below");
-    BAD(golden_add_scalar, t[0].start[0] = -128, "core 0: -128 is not a multiple of 128");
+    BAD(golden_add_scalar, t[0].start[1] = 63, "core 1: 63 is not a multiple of 2 below");
+    BAD(golden_add_scalar, t[0].start[0] = -128, "core 0: -128 is not a multiple of 2");
     BAD(golden_loops, t[0].loop_stride[1] = 100, "a loop adds 100 bytes, not a multiple of 128");
     BAD(golden_loops, t[0].loop_stride[1] = 1LL << 40, "a loop adds 1099511627776 bytes");
     BAD(golden_integers, b->args.items[2].bytes = 255,

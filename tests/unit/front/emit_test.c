@@ -75,10 +75,10 @@ static void emit__a_wrong_bundle_is_our_fault(void **state)
     assert_ok(compile(&run, &result));
     loop_buffer *output = &result.loops->buffers.items[1];
     assert_int_equal(output->output, 0);
-    output->memory_offset = 64;
+    output->memory_offset = 65;
     assert_error(front_emit(result.loops, &again), SPYRE_INTERNAL,
-                 "emitted bundle: step 0 0_exp: Tensor1: startAddressCoreCorelet_: core 0: 64 is "
-                 "not a multiple of 128");
+                 "emitted bundle: step 0 0_exp: Tensor1: startAddressCoreCorelet_: core 0: 65 is "
+                 "not a multiple of 2 ");
     front_run_end(&run);
 }
 

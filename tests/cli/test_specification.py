@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The form of the specification's fourth example (torch-spyre/interface-specs, 0248): constant
+addresses in a loop, one of them inside of a stick, cores by a second dim of an affine map."""
+
+import json
+import re
+import struct
+
+from command import BUNDLES
+
+PROGRAM = """
+#to_b = affine_map<(d0, core)[base] -> (base + 1024*d0 + 256*core)>
+#to_c = affine_map<(d0, core)[base] -> (base + 256*d0 + 512*core)>
+module {
+  func.func @two_steps() {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %rounds = arith.constant 8 : index
+    %core0 = arith.constant 0 : index
+    %core1 = arith.constant 1 : index
+    %a = arith.constant 1024 : index
+    %b = arith.constant 12288 : index
+    %c = arith.constant 20992 : index
+    scf.for %i = %c0 to %rounds step %c1 {
+      %a0 = affine.apply affine_map<(d0)[base] -> (base + 128 * d0)> (%i)[%a]
+      %b0 = affine.apply #to_b (%i, %core0)[%b]
+      %b1 = affine.apply #to_b (%i, %core1)[%b]
+      sdscbundle.sdsc_execute (%a0, %b0, %b1) {sdsc_filename="a.json", symbol_ids=[-1, -2, -3]}
+      %d0 = affine.apply #to_c (%i, %core0)[%c]
+      %d1 = affine.apply #to_c (%i, %core1)[%c]
+      sdscbundle.sdsc_execute (%b0,%b1,%d0,%d1) {sdsc_filename="b.json", symbol_ids=[-4,-5,-6,-7]}
+    }
+    return
+  }
+}
+"""
+SIZE = 1 << 16
+
+
+def step(number, symbols):
+    """A negation on two cores whose start addresses are these symbols."""
+    body = (BUNDLES / "loops" / "sdsc_0.json").read_text().replace("0_neg", f"{number}_neg")
+    found = iter(symbols)
+    return re.sub(r'("\[[01], 0, 0\]": ?)"-\d+"', lambda match: f'{match[1]}"{next(found)}"', body)
+
+
+def write(directory, program):
+    directory.mkdir()
+    (directory / "bundle.mlir").write_text(program)
+    for name, number, symbols in (
+        ("a", 0, (-1, -1, -2, -3)),
+        ("b", 1, (-4, -5, -6, -7)),
+    ):
+        json.loads(step(number, symbols))
+        (directory / f"{name}.json").write_text(step(number, symbols))
+    return directory
+
+
+def expected(before):
+    """Each round negates a row of A into B for both cores, and that into C."""
+    memory = bytearray(before)
+    for i in range(8):
+        row = memory[1024 + 128 * i :][:128]
+        for core in range(2):
+            b, c = 12288 + 1024 * i + 256 * core, 20992 + 96 + 256 * i + 512 * core
+            memory[b : b + 128] = bytes(x ^ (at % 2 << 7) for at, x in enumerate(row))
+            memory[c : c + 128] = row
+    return bytes(memory)
+
+
+def test_addresses_inside_of_a_stick(spyre, tmp_path):
+    directory = write(tmp_path / "bundle", PROGRAM.replace("20992", str(20992 + 96)))
+    source, target = tmp_path / "x", tmp_path / "y"
+    source.write_bytes(struct.pack(f"<{SIZE // 2}H", *(0x2000 + i // 4 for i in range(SIZE // 2))))
+    assert "equal\n" in spyre.good("bisect", directory, f"--input=0={source}")
+    spyre.good("dxp", "--bundle", "-d", directory)
+    files = [f"--input=0={source}", f"--output=0={target}"]
+    spyre.good("run", directory / "spyreCodeDir", f"--size=0={SIZE}", *files)
+    assert target.read_bytes() == expected(source.read_bytes())
+
+
+def test_the_address_of_the_example(spyre, tmp_path):
+    directory = write(tmp_path / "bundle", PROGRAM.replace("20992", "17888"))
+    spyre.good("dxp", "--bundle", "-d", directory)
+    assert "step 1" in spyre.good("inspect", directory)
