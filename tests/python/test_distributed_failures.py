@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 import torch
 import torch.distributed as dist
+import torch_spyre
 from rank_processes import join_group, run_processes, run_ranks
 
 
@@ -117,6 +118,48 @@ def refuse_arguments(rank, size):
     assert x.cpu().eq(size).all()
 
 
+def use_data_parallel(rank, size):
+    net = torch.nn.Linear(4, 4).half().to("spyre")
+    with pytest.raises(NotImplementedError, match=r"cards \[0, 1\].*DistributedDataParallel"):
+        torch.nn.DataParallel(net)
+    torch.nn.DataParallel(net, device_ids=[rank])  # one card is a module as any
+
+
+def break_rules_of_groups(folder, rank, size):
+    """World sizes, ranks, stores and groups that break a rule; the words say which."""
+    store = dist.FileStore(os.path.join(folder, "rules"), 1)
+    create = torch_spyre._C.createSpyreCCLBackend
+    minute = timedelta(seconds=60)
+    with pytest.raises(ValueError, match="size 0 of a communicator: must be 1..64"):
+        create(store, 0, 0, minute)
+    with pytest.raises(ValueError, match="rank 3: must be below the size, 2"):
+        create(store, 3, 2, minute)
+    join_group(folder, rank, size)
+    backend = dist.group.WORLD._get_backend(torch.device("spyre"))
+    with pytest.raises(ValueError, match=r"rank 7: must be below the size, 2"):
+        backend.send([card(4)], 7, 0)
+    with pytest.raises(ValueError, match=f"send: rank {rank} is this rank itself"):
+        backend.send([card(4)], rank, 0)
+    with pytest.raises(NotImplementedError, match="reduction of Double"):
+        dist.all_reduce(torch.ones(4, dtype=torch.complex128).to("spyre"))
+    strided = card(4, 8)[:, ::2]
+    dist.all_reduce(strided)  # a copy takes part
+    assert strided.cpu().eq(size).all()
+    dist.destroy_process_group()
+    with pytest.raises(
+        dist.DistBackendError, match=f"rank {rank}: the process group was destroyed"
+    ):
+        backend.allreduce([card(4)], dist.AllreduceOptions())
+    # A store of which rank 1 thinks that the group is larger.
+    other = dist.FileStore(os.path.join(folder, "other"), -1)
+    with pytest.raises(ValueError, match="size 3 of rank 1: rank 0 has size 2"):
+        create(other, rank, 2 + rank, timedelta(seconds=20))
+
+
+def test_rules_of_groups():
+    assert run_processes(2, break_rules_of_groups) == [0, 0]
+
+
 def test_a_killed_rank():
     assert run_processes(3, be_killed) == [0, -signal.SIGKILL, 0]
 
@@ -138,4 +181,4 @@ def test_abort_and_a_new_group_in_the_same_process():
 
 
 def test_arguments():
-    run_ranks(2, refuse_arguments)
+    run_ranks(2, refuse_arguments, use_data_parallel)

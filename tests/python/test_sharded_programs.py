@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import torch
+import torch.distributed as dist
 import torch.distributed.checkpoint as checkpoint
 import torch_spyre
 from rank_processes import run_ranks
@@ -129,6 +130,69 @@ def divide_the_sequence(rank, size):
     torch.testing.assert_close(out.full_tensor().cpu(), whole(x).cpu(), **HALF)
 
 
+class Experts(torch.nn.Module):
+    """Mixtral's block: each token goes to the two experts that its router likes best."""
+
+    def __init__(self, experts, dim=64, inner=128):
+        super().__init__()
+        self.gate = torch.nn.Linear(dim, experts, bias=False)
+        self.up = torch.nn.Parameter(torch.randn(experts, dim, inner) / 8)
+        self.down = torch.nn.Parameter(torch.randn(experts, inner, dim) / 8)
+
+    def route(self, x):
+        weights, chosen = self.gate(x).float().cpu().softmax(-1).topk(2, dim=-1)
+        return (weights / weights.sum(-1, keepdim=True)).half(), chosen
+
+    def expert(self, number, x):
+        return torch.nn.functional.silu(x @ self.up[number]) @ self.down[number]
+
+    def combine(self, results, weights):
+        return (results.view(-1, 2, results.shape[-1]) * weights[..., None].to("spyre")).sum(1)
+
+    def forward(self, x):
+        weights, chosen = self.route(x)
+        copies = [self.expert(n, x[t : t + 1]) for t, ns in enumerate(chosen.tolist()) for n in ns]
+        return self.combine(torch.cat(copies), weights)
+
+
+def to_the_experts(block, x, rank, size):
+    """Expert parallel: tokens travel to the ranks of their experts and back."""
+    each = block.up.shape[0] // size
+    weights, chosen = block.route(x)
+    experts = chosen.flatten()
+    order = torch.argsort(experts, stable=True)
+    counts = torch.bincount(experts, minlength=each * size)
+    theirs = torch.empty_like(counts)
+    dist.all_to_all_single(theirs, counts)
+    sends, receives = (
+        counts.view(size, each).sum(1).tolist(),
+        theirs.view(size, each).sum(1).tolist(),
+    )
+    tokens = x.repeat_interleave(2, 0)[order.to("spyre")]
+    arrived = x.new_empty(sum(receives), x.shape[1])
+    dist.all_to_all_single(arrived, tokens, receives, sends)
+    done, at = [], 0
+    for row in theirs.view(size, each).tolist():
+        for number, count in enumerate(row):
+            if count:
+                done.append(block.expert(rank * each + number, arrived[at : at + count]))
+            at += count
+    results = torch.empty_like(tokens)
+    dist.all_to_all_single(results, torch.cat(done) if done else arrived, sends, receives)
+    back = torch.empty_like(order).scatter_(0, order, torch.arange(len(order)))
+    return block.combine(results[back.to("spyre")], weights)
+
+
+@host_may_help
+def divide_the_experts(rank, size):
+    torch.manual_seed(5)
+    block = Experts(8).half().to("spyre")
+    x = torch.randn(6, 64, generator=torch.Generator().manual_seed(rank)).half().to("spyre")
+    with torch.no_grad():
+        expected, actual = block(x), to_the_experts(block, x, rank, size)
+    torch.testing.assert_close(actual.cpu(), expected.cpu(), rtol=2e-3, atol=2e-3)
+
+
 def save(rank, size):
     net = sharded(model(7), size)
     checkpoint.save({"net": net.state_dict()}, checkpoint_id=os.environ["TEST_CHECKPOINT"])
@@ -153,7 +217,7 @@ def test_training_in_other_forms():
 
 
 def test_models_in_parts():
-    run_ranks(2, run_a_pipeline, divide_the_sequence)
+    run_ranks(2, run_a_pipeline, divide_the_sequence, divide_the_experts)
 
 
 RESTARTED = """

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -36,8 +37,29 @@ def moves_cards_tensors(group_name: str) -> bool:
     return DEVICE_NAME in (device.type for device in group._device_types)
 
 
+def _refuse_data_parallel() -> None:
+    """torch.nn.DataParallel moves data by functions that only CUDA's builds of PyTorch have; of the
+    device it says so, and what to use, where it would otherwise miss one of them."""
+    original = torch.nn.DataParallel.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, module: torch.nn.Module, *args: Any, **kwargs: Any) -> None:
+        original(self, module, *args, **kwargs)
+        cards = getattr(self, "device_ids", None) or []
+        first = next(iter(module.parameters()), None)
+        if first is not None and first.device.type == DEVICE_NAME and len(cards) > 1:
+            raise NotImplementedError(
+                f"torch.nn.DataParallel on the cards {list(cards)} of one process: a rank of "
+                f"{DEVICE_NAME} has one card. Use torch.nn.parallel.DistributedDataParallel under "
+                "torchrun"
+            )
+
+    torch.nn.DataParallel.__init__ = __init__  # type: ignore[method-assign]
+
+
 def register() -> None:
     """Makes the backend known to torch.distributed, as the one of the device."""
+    _refuse_data_parallel()
     if dist.is_available():
         dist.Backend.register_backend(
             DISTRIBUTED_BACKEND_NAME, create_backend, devices=[DEVICE_NAME]

@@ -209,11 +209,8 @@ static void failure__a_rank_that_never_joins_is_named(void **state)
 static void disagree(uint32_t rank, uint32_t size)
 {
     spyre_comm *c;
-    if (rank)
-        RANK_ERROR(join_as(rank, size + 1, "size", 300, &c), SPYRE_INVALID_ARGUMENT,
-                   "size 3: rank 0 has size 2");
-    else
-        RANK_ERROR(join_as(rank, size, "size", 300, &c), SPYRE_IO, "have not come: 1");
+    RANK_ERROR(join_as(rank, size + rank, "size", 3000, &c), SPYRE_INVALID_ARGUMENT,
+               "size 3 of rank 1: rank 0 has size 2");
     RANK_ERROR(join_as(0, 0, "x", 1, &c), SPYRE_INVALID_ARGUMENT, "size 0");
     RANK_ERROR(join_as(2, 2, "x", 1, &c), SPYRE_INVALID_ARGUMENT, "rank 2: must be below the size");
     RANK_ERROR(join_as(0, 65, "x", 1, &c), SPYRE_INVALID_ARGUMENT, "must be 1..64");
