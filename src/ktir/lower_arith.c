@@ -103,6 +103,20 @@ static opfunc function_of(const lowering *w, const ktir_op *op)
     return real ? info->op : integer_function(info->integer);
 }
 
+// Products of two 16-bit floats are exact in fp32, so that the sum is rounded once, as it must be.
+static spyre_status fma_of(lowering *w, const ktir_op *op, lowered_tensor *out,
+                           const lowered_tensor *const *inputs)
+{
+    lowered_tensor product;
+    if (spyre_format_bytes(out->format) != 2)
+        return LOWER_NO(w, op, "the card has no opfunc for it, but of 16-bit floats");
+    TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_FP32, out->rank, out->size, lower_number(w, op),
+                      &product));
+    TRY(lower_vector(w, op, OPFUNC_MUL, &product, inputs, 2));
+    return lower_vector(w, op, OPFUNC_ADD, out,
+                        (const lowered_tensor *const[]){&product, inputs[2]}, 2);
+}
+
 spyre_status lower_arith(lowering *w, const ktir_op *op)
 {
     const ktir_op_info *info = ktir_op_describe(op->opcode);
@@ -114,7 +128,8 @@ spyre_status lower_arith(lowering *w, const ktir_op *op)
     if (info->form == KTIR_FORM_CONSTANT) return constant(w, op);
     if (info->form == KTIR_FORM_CAST && lower_operand(w, op, 0)->index) return from_index(w, op);
     if (fold_constants(w, op, count, &value)) return give_constant(w, op, value);
-    opfunc function = function_of(w, op);
+    bool fused = info->form == KTIR_FORM_TERNARY;
+    opfunc function = fused ? OPFUNC_ADD : function_of(w, op);
     if (function == OPFUNC_NONE) return LOWER_NO(w, op, "the card has no opfunc for it");
     const lowered_tensor *shape = NULL;
     for (uint32_t n = 0; n < count; n++) {
@@ -126,5 +141,5 @@ spyre_status lower_arith(lowering *w, const ktir_op *op)
     }
     lowered_tensor *out;
     TRY(lower_result(w, op, type->element, shape->rank, shape->size, &out));
-    return lower_vector(w, op, function, out, inputs, count);
+    return fused ? fma_of(w, op, out, inputs) : lower_vector(w, op, function, out, inputs, count);
 }

@@ -88,3 +88,38 @@ def test_errors(scale: ktir.Kernel) -> None:
         scale.run(x=x, y=x, rows=20, factor=2)
     with pytest.raises(RuntimeError, match="is not in the view of line 8"):
         scale.run(x=x, y=x, rows=20, factor=2, interpret=True)
+
+
+FMA = """
+module {
+  func.func @fused(%a: index, %b: index, %c: index, %y: index) attributes {grid = [1]} {
+    %c0 = arith.constant 0 : index
+VIEWS
+    %r = math.fma %av, %bv, %cv : tensor<8x96xf16>
+    ktdp.store %r, %yt : tensor<8x96xf16>, !ktdp.access_tile<8x96xindex>
+    return
+  }
+}
+""".replace(
+    "VIEWS",
+    "\n".join(
+        f"""
+    %{n}m = ktdp.construct_memory_view %{n}, sizes: [8, 96], strides: [96, 1]
+      {{memory_space = #ktdp.memory_space<global>}} : memref<8x96xf16>
+    %{n}t = ktdp.construct_access_tile %{n}m[%c0, %c0]
+      : memref<8x96xf16> -> !ktdp.access_tile<8x96xindex>
+    %{n}v = ktdp.load %{n}t : !ktdp.access_tile<8x96xindex> -> tensor<8x96xf16>"""
+        for n in "abcy"
+    ),
+)
+
+
+def test_a_fused_product_is_rounded_once():
+    kernel = ktir.loads(FMA)
+    a, b, near = (torch.randn(8, 96).half() for _ in range(3))
+    c = near / 4096 - a * b  # what is left of the product where the sum cancels
+    y, by_definition = torch.zeros_like(a), torch.zeros_like(a)
+    kernel.run(a=a, b=b, c=c, y=y)
+    kernel.run(a=a, b=b, c=c, y=by_definition, interpret=True)
+    assert torch.equal(y.view(torch.int16), by_definition.view(torch.int16))
+    assert not torch.equal(y, a * b + c)
