@@ -131,6 +131,9 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_exchange(spyre_context *context, u
                                                        uint32_t stream,
                                                        const spyre_exchange_info *info);
 
+// The microseconds that it takes with the link for itself.
+SPYRE_API double spyre_exchange_us(const spyre_exchange_info *info);
+
 // Places on the card's virtual clock, in microseconds: of the work that the stream has begun, of
 // the host. 0 for a card or stream that does not exist.
 SPYRE_API double spyre_stream_clock_us(spyre_context *context, uint32_t card, uint32_t stream);

@@ -145,11 +145,34 @@ PyObject *py_wait(PyObject *, PyObject *object)
     return object;
 }
 
+// `count` elements of spyre/comm.h are one rank's part of what some operations read.
+PyObject *py_price(PyObject *, PyObject *args)
+{
+    PyObject *capsule;
+    long long bytes;
+    if (!PyArg_ParseTuple(args, "OL", &capsule, &bytes)) return nullptr;
+    auto *e = static_cast<const Exchange *>(PyCapsule_GetPointer(capsule, kCapsule));
+    if (!e) return nullptr;
+    spyre_exchange_info info{};
+    try {
+        info.ranks = static_cast<uint32_t>(c10d::resolve_process_group(e->group)->getSize());
+    } catch (...) {
+        torch::translate_exception_to_python(std::current_exception());
+        return nullptr;
+    }
+    bool parts = e->kind == SPYRE_COMM_REDUCE_SCATTER || e->kind == SPYRE_COMM_ALL_TO_ALL;
+    info.kind = e->kind;
+    info.bytes = parts ? bytes / info.ranks : bytes;
+    return Py_BuildValue("(Id)", info.ranks, spyre_exchange_us(&info));
+}
+
 PyMethodDef methods[] = {
     {"exchange_plan", plan, METH_VARARGS,
      "(kind, group, reduction, root, receive_rows, send_rows) -> what exchange_start() takes"},
     {"exchange_start", py_start, METH_VARARGS,
      "(plan, tensor) -> the result, to be waited for; None when the group has another backend"},
+    {"exchange_price", py_price, METH_VARARGS,
+     "(plan, bytes of the input) -> (ranks, modelled microseconds)"},
     {"exchange_wait", py_wait, METH_O, "Waits for what has made the tensor, and returns it."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -6,7 +6,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import config
 
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 def _no_program() -> Program | None:
     """Of a report that belongs to no program."""
     return None
+
+
+class Exchange(NamedTuple):
+    """A collective of a graph, as modelled for a card."""
+
+    op: str  # "_c10d_functional.all_reduce.default"
+    ranks: int
+    bytes: int  # that a rank hands over
+    us: float
+    hidden_us: float  # of that, while the card computes what does not need the result
 
 
 @dataclass
@@ -35,6 +45,7 @@ class CompileReport:
     graph_breaks: int = 0
     interpreted: str = ""  # why the graph runs eagerly, operator by operator; "" when compiled
     host_ops: list[str] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list, repr=False)  # between cards
     text: str = field(default="", repr=False)
     # Of every kernel in order, as include/spyre/counters.h describes them.
     counters: list[KernelCounters] = field(default_factory=list, repr=False)
@@ -52,8 +63,14 @@ class CompileReport:
             f"{self.nodes_on_card} nodes on the card, {self.nodes_on_host} on the host, "
             f"{self.segments} segments, {self.kernels} kernels, {self.macs} multiply-accumulates, "
             f"{self.bytes} bytes, {self.card_us:.1f} us on the card (modelled), "
-            f"{self.graph_breaks} graph breaks"
+            f"{self.graph_breaks} graph breaks{self._exchanged()}"
         )
+
+    def _exchanged(self) -> str:
+        if not self.exchanges:
+            return ""
+        us, hidden = (sum(times) for times in zip(*[e[3:] for e in self.exchanges], strict=True))
+        return f", {us:.1f} us of exchanges between cards, {hidden:.1f} us of them hidden"
 
     def scratchpad(self) -> list[LxUse]:
         """How each card segment uses the LX of a core (`spyre_lx_use` in

@@ -115,3 +115,8 @@ spyre_status spyre_exchange(spyre_context *context, uint32_t card_id, uint32_t s
     };
     return device_submit(d, stream_id, &self->base, true);
 }
+
+double spyre_exchange_us(const spyre_exchange_info *info)
+{
+    return exchange_us(info->kind, info->ranks, (double)info->bytes);
+}

@@ -100,8 +100,13 @@ def compile_each(rank, size):
         report = torch_spyre.last_report()
         assert report.graph_breaks == 0 and report.card_segments >= 1
         assert all(name.startswith("_c10d_functional.") for name in report.host_ops)
+        assert all(exchange.us > 0 for exchange in report.exchanges)
         if function is reduce_beside_a_product:  # which is launched while the ranks exchange
             assert (report.card_segments, report.segments) == (3, 5)
+            (exchange,) = report.exchanges
+            assert (exchange.ranks, exchange.bytes) == (size, x.nbytes)
+            assert 0 < exchange.hidden_us <= exchange.us
+            assert f"{exchange.hidden_us:.1f} us of them hidden" in str(report)
 
 
 def compile_tensor_parallel(rank, size):

@@ -8,7 +8,7 @@ graph goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +16,8 @@ import torch
 from .. import _C
 from .._pytorch import distributed, pytree
 from .._pytorch.dispatch import OpOverload
+from ..report import Exchange
+from .segments import Segment
 
 _NAMESPACES = ("_c10d_functional", "_c10d_functional_autograd")
 
@@ -73,6 +75,31 @@ def plan(
     rows: Any = others[:2] if kind == "all_to_all" else [[], []]
     made = _C.exchange_plan(kind, group, reduction, root, list(rows[0]), list(rows[1]))
     return Step(op, made, given, ids(node), others)
+
+
+def price(
+    segments: Sequence[Segment], steps: Sequence[list[Step] | None], sizes: Mapping[int, int]
+) -> list[Exchange]:
+    """What the collectives of a graph take, on a link that does one after the other, and how much
+    of it lies behind the card's segments between start and wait. `sizes` are bytes by value."""
+    now = link_free = 0.0
+    ends: dict[int, tuple[int, float]] = {}  # by result: place in `found`, end
+    found: list[Exchange] = []
+    for segment, own in zip(segments, steps, strict=True):
+        now += segment.card_us if segment.on_card else 0.0
+        for step in own or []:
+            for source, result in zip(step.sources, step.results, strict=True):
+                if step.plan is not None:
+                    ranks, us = _C.exchange_price(step.plan, sizes[source])
+                    link_free = max(now, link_free) + us
+                    ends[result] = len(found), link_free
+                    found.append(Exchange(str(step.op), ranks, sizes[source], us, us))
+                elif source in ends:
+                    place, end = ends[source]
+                    seen = min(max(end - now, 0.0), found[place].us)
+                    found[place] = found[place]._replace(hidden_us=found[place].us - seen)
+                    now = max(now, end)
+    return found
 
 
 def run(step: Step, values: dict[int, torch.Tensor]) -> None:

@@ -579,5 +579,8 @@ class Program:
                 report.nodes_on_host += len(segment.nodes)
                 report.host_ops += [str(self.nodes[n].target) for n in segment.nodes]
         report.bytes_per_op = memory / ops if ops else 0.0
+        if any(self.exchanges):
+            sizes = {value: fake.nbytes for value, fake in self.fakes.items()}
+            report.exchanges = collectives.price(self.segments, self.exchanges, sizes)
         report.graph_breaks = graph_breaks()
         return report
