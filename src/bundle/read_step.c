@@ -256,6 +256,8 @@ static spyre_status read_dsc(step_source *source, const json_node *sdsc, const j
 {
     TRY(json_expect_object(dsc));
     step->op = opfunc_named(dsc->key);
+    if (step->op == OPFUNC_NONE && opfunc_is_absent(dsc->key))
+        return json_error_at(dsc, "the card does not compute this published opfunc");
     if (step->op == OPFUNC_NONE) return json_error_at(dsc, "unknown opfunc");
     step->nonstick = strcmp(dsc->key, opfunc_describe(step->op)->name) != 0;
     TRY(refuse_symbolic_sizes(dsc));

@@ -50,6 +50,17 @@ opfunc opfunc_named(const char *name)
     return reduces ? op : OPFUNC_NONE;
 }
 
+bool opfunc_is_absent(const char *name)
+{
+    static const char *const names[] = {
+#define OPFUNC_ABSENT(name) name,
+#include "tensor/opfunc.def"
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
 static const double PI = 3.14159265358979323846, LN2 = 0.69314718055994530942;
 static const double HALF_ROOT_TWO = 0.70710678118654752440;
 

@@ -66,6 +66,9 @@ static inline bool opfunc_is_published(opfunc op)
 // The opfunc of a bundle name, "...nonstick" included; OPFUNC_NONE when unknown.
 opfunc opfunc_named(const char *name);
 
+// Whether the published list has a name that the card does not compute.
+bool opfunc_is_absent(const char *name);
+
 // One element from and to memory (element.c), of any format whose elements are whole bytes, as a
 // double: exact but for integers beyond 2^53. Store rounds once: by dl16_from_float's rule, without
 // an fp32 step, or to nearest even; integers are cut towards zero and saturate, NaN gives the

@@ -82,3 +82,16 @@ def test_card_prints_constants_with_unit_and_source(spyre):
     assert table["MEMORY_NOMINAL"] == 204.8
     assert table["SPAN_BYTES"] == 256 << 20
     assert table["MATMUL_RATE"] == 1.14e6
+
+
+def test_ops_lists_every_opfunc_once_with_its_class(spyre):
+    rows = [line.split() for line in spyre.good("ops").splitlines()]
+    classes = {row[0]: row[1] for row in rows}
+    assert len(classes) == len(rows)
+    assert set(classes.values()) == {"published", "own", "absent"}
+    assert (classes["relufwd"], classes["erf"], classes["absmax"]) == ("published", "own", "absent")
+    (clip,) = [row for row in rows if row[0] == "clip"]
+    assert clip[2:5] == ["parametric", "{clipMin}", "{clipMax}"] and "float16" in clip
+    (matmul,) = [row for row in rows if row[0] == "batchmatmul"]
+    assert "float32" not in matmul and "bfloat16" in matmul
+    assert "unexpected argument" in spyre.bad("ops", "erf")

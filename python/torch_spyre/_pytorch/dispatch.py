@@ -10,12 +10,14 @@ from typing import Any
 
 import torch
 from torch._ops import OperatorBase, OpOverload, OpOverloadPacket
+from torch.utils._python_dispatch import TorchDispatchMode as DispatchMode
 
 Arguments = Sequence[Any]  # positional ones of an operator
 Keywords = Mapping[str, Any]
 
 __all__ = [
     "Arguments",
+    "DispatchMode",
     "Keywords",
     "LazyNamespace",
     "OpOverload",

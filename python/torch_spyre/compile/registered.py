@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
@@ -42,7 +41,10 @@ _narrow: set[Callable[..., Any]] = set()
 
 def keeps_narrow(decomposition: Callable[..., Any]) -> bool:
     """Whether the integers of a decomposition fit 32 bits by its own account."""
-    return inspect.unwrap(decomposition) in _narrow
+    layer: Callable[..., Any] | None = decomposition
+    while layer is not None and layer not in _narrow:
+        layer = getattr(layer, "__wrapped__", None)
+    return layer is not None
 
 
 spyre_decompositions: dict[OpOverload, Callable[..., Any]] = {}

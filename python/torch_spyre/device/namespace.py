@@ -214,6 +214,10 @@ def make_module() -> types.ModuleType:
     def __getattr__(name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name == "numerics":
+            from ..debug.numerics import numerics
+
+            return numerics
         if name in _OF_INDUCTOR:  # PyTorch asks when Inductor is first used
             from .._pytorch import inductor
 

@@ -38,6 +38,10 @@ Kernel = Callable[[Arguments, Keywords], Any]
 # ---- one operator on the card
 
 
+class _Nothing(Exception):
+    """The results have no elements: there is no work that could fall back."""
+
+
 class _Program:
     """The compiled node: which tensors it takes, in which order its results come."""
 
@@ -197,6 +201,8 @@ class _Operator:
             return None, operand_dtypes.REFUSAL
         try:
             return self._build(values, marked, tensors), None
+        except _Nothing:
+            return None, None
         except _C.Unsupported as refusal:
             if marked is not values or any(tensor.numel() == 0 for tensor in tensors):
                 return None, str(refusal)
@@ -208,7 +214,8 @@ class _Operator:
         if any(result is None for result in flat):
             raise _C.Unsupported("a result is absent")
         if any(result.numel() == 0 for result in flat):
-            raise _C.Unsupported("a result is empty")
+            whole = all(result.numel() == 0 for result in flat)
+            raise _Nothing() if whole else _C.Unsupported("a result is empty")
         graph = _C.Graph()
         places = [index for index, tensor in enumerate(tensors) if tensor.numel() > 0]
         ids = {id(tensors[i]): graph.add_input(f"arg{i}", tensors[i]) for i in places}

@@ -300,18 +300,18 @@ def _written(op: OpOverload, args: Arguments, kwargs: Keywords) -> list[Any]:
 
 
 # In-place operators that read nothing of what they fill.
-_DRAWS = {
+_FILLS = {
     *(packet.default for packet in (_aten.cauchy_, _aten.exponential_, _aten.geometric_,
                                     _aten.log_normal_, _aten.normal_, _aten.uniform_)),
     *(getattr(_aten.random_, overload) for overload in _aten.random_.overloads()),
-    _aten.bernoulli_.float,
+    _aten.bernoulli_.float, _aten.fill_.Scalar,
 }  # fmt: skip
 
 
 def _only_written(op: OpOverload, args: Arguments, kwargs: Keywords) -> set[int]:
     """Ids of the tensors whose values the operator never reads: out= that is no operand as well,
-    and what it fills with random numbers."""
-    filled = op in _DRAWS
+    and what it fills with numbers."""
+    filled = op in _FILLS
     ids: set[int] = set()
     read: set[int] = set()
     for argument, value in _named(op, args, kwargs):

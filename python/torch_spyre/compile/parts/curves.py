@@ -8,7 +8,7 @@ import math
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import HALVES
+from .lines import FLOATS, HALVES
 
 _aten = torch.ops.aten
 
@@ -42,3 +42,19 @@ def binary_cross_entropy(
     loss = (target - 1) * low - target * high
     loss = loss if weight is None else loss * weight
     return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
+
+
+@part(_aten.hardshrink_backward.default)
+def hardshrink_backward(
+    grad: torch.Tensor, x: torch.Tensor, limit: float
+) -> torch.Tensor | NotTaken:
+    if x.dtype not in FLOATS or grad.dtype != x.dtype:
+        return NOT_TAKEN
+    return torch.where((x >= -limit) & (x <= limit), 0.0, grad)
+
+
+@part(_aten.softshrink_backward.default)
+def softshrink_backward(
+    grad: torch.Tensor, x: torch.Tensor, limit: float
+) -> torch.Tensor | NotTaken:
+    return hardshrink_backward(grad, x, limit)

@@ -195,11 +195,13 @@ def searchsorted(
     side: str | None = None,
     sorter: torch.Tensor | None = None,
 ) -> torch.Tensor | NotTaken:
-    if sorter is not None or side not in (None, "left", "right") or right and side == "left":
+    if side not in (None, "left", "right") or right and side == "left":
         return NOT_TAKEN
     fits = sequence.dim() == 1 or sequence.shape[:-1] == values.shape[:-1]
     if not fits or sequence.dim() == 0:
         return NOT_TAKEN
+    if sorter is not None and sequence.numel():
+        sequence = sequence.gather(-1, sorter)
     return _insertion(sequence, values, out_int32, right or side == "right")
 
 

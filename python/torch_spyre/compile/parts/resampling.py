@@ -196,3 +196,27 @@ def adaptive_avg_pool2d_backward(grad: torch.Tensor, x: torch.Tensor) -> torch.T
 @part(_aten._adaptive_avg_pool3d_backward.default, narrow=True)
 def adaptive_avg_pool3d_backward(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor | NotTaken:
     return _adaptive_backward(grad, x, 3)
+
+
+def _repeated_edges(
+    grad: torch.Tensor, x: torch.Tensor, padding: Sequence[int]
+) -> torch.Tensor | NotTaken:
+    """The gradient of padding by the elements at the edges; `padding` has the last dim first."""
+    rank = len(padding) // 2
+    inputs, outputs = x.shape[-rank:], grad.shape[-rank:]
+    if not _is_taken(grad, inputs, outputs):
+        return NOT_TAKEN
+    matrices = []
+    for i, (size, count_out) in enumerate(zip(inputs, outputs, strict=True)):
+        out, places = _grid(grad, size, count_out)
+        before = padding[2 * (rank - 1 - i)]
+        matrices.append(_is_at((out - before).clamp(0.0, float(size - 1)), places))
+    return _apply(grad, matrices, True)
+
+
+part(
+    _aten.replication_pad1d_backward.default,
+    _aten.replication_pad2d_backward.default,
+    _aten.replication_pad3d_backward.default,
+    narrow=True,
+)(_repeated_edges)

@@ -187,7 +187,11 @@ def scatter_reduce(
 def scatter_with(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, reduce: str
 ) -> torch.Tensor | NotTaken:
-    if reduce not in ("add", "multiply") or not _fits(x, dim, index, source):
+    if reduce not in ("add", "multiply"):
+        return NOT_TAKEN
+    if x.dim() == index.dim() == source.dim() == 0:
+        return scatter_reduce(x, dim, index, source, "sum" if reduce == "add" else "prod")
+    if not _fits(x, dim, index, source):
         return NOT_TAKEN
     return _scatter(x, dim, index, source, "sum" if reduce == "add" else "prod", True)
 
@@ -210,6 +214,11 @@ def index_reduce(
     *,
     include_self: bool = True,
 ) -> torch.Tensor | NotTaken:
+    if x.dim() == 0 and index.numel() == 1 and source.numel() == 1:
+        line = index_reduce(
+            x.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self=include_self
+        )
+        return line.reshape(()) if isinstance(line, torch.Tensor) else line
     if index.dim() != 1 or source.dim() != x.dim() or x.dim() == 0 or reduce not in _REDUCTIONS:
         return NOT_TAKEN
     sizes = [1] * x.dim()
@@ -243,7 +252,9 @@ def index_put(
     accumulate: bool = False,
 ) -> torch.Tensor | NotTaken:
     """Indices of several dims, rows of one element, sums of float32: the number of a row, of the
-    dims that are indexed."""
+    dims that are indexed. A mask takes one number."""
+    if len(indices) == 1 and indices[0] is not None and indices[0].dtype is torch.bool:
+        return _put_masked(x, indices[0], values, accumulate)
     dims = [d for d, index in enumerate(indices) if index is not None]
     given = [index for index in indices if index is not None]
     if not given or any(index.dtype not in INTEGERS or index.numel() == 0 for index in given):
@@ -275,6 +286,54 @@ def index_put(
         return NOT_TAKEN
     back = [order.index(d) for d in range(x.dim())]
     return result.reshape([x.shape[d] for d in order]).permute(back).contiguous()
+
+
+@part(_aten._index_put_impl.default, narrow=True)
+def index_put_impl(
+    x: torch.Tensor,
+    indices: list[torch.Tensor | None],
+    values: torch.Tensor,
+    accumulate: bool = False,
+    unsafe: bool = False,
+) -> torch.Tensor | NotTaken:
+    return index_put(x, indices, values, accumulate)
+
+
+def _put_masked(
+    x: torch.Tensor, mask: torch.Tensor, values: torch.Tensor, accumulate: bool
+) -> torch.Tensor | NotTaken:
+    """Of several numbers each goes to a place that depends on the mask's."""
+    if values.numel() != 1 or values.dtype != x.dtype or mask.dim() == 0 or x.numel() == 0:
+        return NOT_TAKEN
+    if mask.shape != x.shape[: mask.dim()]:
+        return NOT_TAKEN
+    wide = mask.reshape(*mask.shape, *[1] * (x.dim() - mask.dim()))
+    number = values.reshape(())
+    return torch.where(wide, x + number if accumulate else number, x)
+
+
+@part(_aten.masked_scatter.default, narrow=True)
+def masked_scatter(
+    x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor
+) -> torch.Tensor | NotTaken:
+    """The n-th place of the mask gets the source's n-th element."""
+    if x.dtype not in FLOATS or source.dtype != x.dtype or mask.dtype is not torch.bool:
+        return NOT_TAKEN
+    shape = torch.broadcast_shapes(x.shape, mask.shape)
+    if math.prod(shape) > MOST_COUNTED or math.prod(shape) == 0 or source.numel() == 0:
+        return NOT_TAKEN
+    wide = mask.expand(shape).reshape(-1)
+    number = (wide.to(torch.float32).cumsum(0) - 1).clamp(min=0.0).to(torch.int64)
+    number = torch.where(wide, number, 0)
+    found = source.reshape(-1)[number].reshape(shape)
+    return torch.where(mask, found, x)
+
+
+@part(_aten.take.default, narrow=True)
+def take(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor | NotTaken:
+    if index.numel() == 0 or x.numel() == 0 or index.dtype is not torch.int64:
+        return NOT_TAKEN
+    return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
 
 
 def _is_row(x: torch.Tensor, dims: list[int]) -> bool:
