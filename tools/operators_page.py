@@ -59,9 +59,10 @@ every device, the indices of `tensor_split` lie on the CPU.
 ## Without any fallback
 
 Of float16 and bfloat16, eager and compiled, forward and backward, in every sample of the database:
-{good} of {asked} operators outside of the exclusions below, {share:.1f} %; of float16 forward alone
-{eager} of {all} in eager, {compiled} compiled. The exclusions are `tests/ops/exclusions.txt`, at most
-90; one that is not needed any more fails the check of this page.
+{good} of {asked} operators outside of the exclusions below, {share:.1f} %; of float16 forward
+alone {eager} of {all} in eager, {compiled} compiled. The exclusions are
+`tests/ops/exclusions.txt`, at most 90; one that is not needed any more fails the check of this
+page.
 
 | excluded | why |
 | --- | --- |

@@ -29,7 +29,7 @@ class Place:
         if self.by_line is None:
             return self
         why = self.by_line.get(number + FIRST_LINE)
-        return Place() if why is None else Place("host", why)
+        return Place() if why is None else Place(self.name, why)
 
 
 def plain(text: str) -> str:
@@ -62,6 +62,7 @@ def _of_graphs(place: Place, found) -> None:
              for node in re.findall(r"^node \d+ (\S+) \(?(.*?)\)?: host, (.*)$", report.text, re.M)
              if "without elements" not in node[2]]  # fmt: skip
     if not nodes:
+        place.by_line = {} if found and place.name == "made" else None
         return
     place.why = plain(f"{nodes[0][0]}: {nodes[0][2]}")
     assert all(why for _op, _where, why in nodes), f"a reason is missing: {found}"

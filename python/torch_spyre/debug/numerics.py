@@ -173,9 +173,7 @@ def _is_compared(op: OpOverload, args: Arguments, kwargs: Keywords) -> bool:
     return any(isinstance(x, Tensor) and x.device.type == "spyre" for x in leaves)
 
 
-def _wide_operands(
-    op: OpOverload, args: Arguments, kwargs: Keywords
-) -> tuple[Any, Any] | None:
+def _wide_operands(op: OpOverload, args: Arguments, kwargs: Keywords) -> tuple[Any, Any] | None:
     """Copies of the operands on the CPU, floats as float64; None for what is passed over."""
     if not _is_compared(op, args, kwargs):
         return None
