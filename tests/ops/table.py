@@ -44,7 +44,7 @@ def letter(rows: list[Row], form: str) -> str:
     if not ran:
         return "R"
     if "host" in ran:
-        return "c" if len(ran) > 1 else "h"
+        return "c" if "card" in ran else "h"
     return "C" if ran == {"card"} else "m"
 
 
