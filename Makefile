@@ -182,7 +182,8 @@ $(STAMPS)/wheel-tools: $(STAMPS)/packages tools/requirements-wheel.txt
 
 # auditwheel adds the libraries of the system and names the oldest system that the wheel runs on.
 wheel: $(STAMPS)/wheel
-$(STAMPS)/wheel: $(STAMPS)/wheel-tools $(STAMPS)/build tools/wheel
+$(STAMPS)/wheel: $(STAMPS)/wheel-tools $(STAMPS)/build tools/wheel \
+  $(shell find python/torch_spyre -name "*.py*" -not -name "*.pyc")
 	bash tools/wheel $(VENV) $(DIST)
 	@touch $@
 

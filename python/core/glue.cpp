@@ -8,7 +8,6 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/Resize.h>
-#include <ATen/native/TensorFactories.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/ops/empty.h>
@@ -446,8 +445,12 @@ void clone(const c10::OperatorHandle &op, c10::DispatchKeySet keys, torch::jit::
 void glue_settle_new(void *tensor)
 {
     const auto &context = at::globalContext();
-    if (context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory())
-        at::native::fill_empty_deterministic_(*static_cast<at::Tensor *>(tensor));
+    const auto &made = *static_cast<at::Tensor *>(tensor);
+    if (!context.deterministicAlgorithms() || !context.deterministicFillUninitializedMemory() ||
+        made.numel() == 0)
+        return;
+    // PyTorch fills the CPU's. fill_() would need Python, which is shut out of torch.tensor().
+    made.copy_(at::empty(made.sizes(), made.options().device(at::kCPU)));
 }
 
 bool glue_same_tensor(const void *a, const void *b)

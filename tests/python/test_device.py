@@ -152,3 +152,17 @@ def test_new_memory_is_filled_for_deterministic_algorithms(dtype):
                 torch.testing.assert_close(ours.cpu(), expected, rtol=0, atol=0, equal_nan=True)
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def test_tracers_make_tensors_with_deterministic_algorithms(run_python):
+    """torch.tensor() in a mode of PyTorch's shuts Python out of what makes the tensor."""
+    code = """
+import torch
+torch.use_deterministic_algorithms(True)
+from torch._subclasses import FakeTensorMode
+for data in ((), (1.0, 2.0), [[True]], 5):
+    with FakeTensorMode(), torch.device("spyre"):
+        assert torch.tensor(data).device.type == "spyre"
+print(torch.compile(lambda x: x + torch.tensor(2.0), backend="sendnn")(torch.ones(3).half()))
+"""
+    assert "3., 3., 3." in run_python(code).stdout

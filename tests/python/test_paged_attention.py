@@ -23,9 +23,13 @@ def _arguments(batch, queries, heads, key_heads, width, cached, slots=192):
     ]
 
 
-def _on_card(arguments):
+def _on_card(arguments, **options):
+    def to_card(value):
+        return value.to("spyre") if isinstance(value, torch.Tensor) else value
+
     compiled = torch.compile(torch.ops.spyre.paged_attention, dynamic=False)
-    return compiled(*[a.to("spyre") if isinstance(a, torch.Tensor) else a for a in arguments]).cpu()
+    options = {name: to_card(value) for name, value in options.items()}
+    return compiled(*map(to_card, arguments), **options).cpu()
 
 
 @pytest.mark.parametrize(
@@ -46,6 +50,17 @@ def test_the_card_computes_the_definition(sizes, with_sinks):
         arguments.append(torch.randn(sizes[2]).half())
     expected = torch.ops.spyre.paged_attention(*arguments)
     torch.testing.assert_close(_on_card(arguments), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("sizes", [(3, 1, 8, 2, 64, 128), (1, 64, 4, 2, 64, 128)])
+def test_keys_and_values_of_eight_bits(sizes):
+    torch._dynamo.reset()
+    arguments = _arguments(*sizes)
+    for i in range(1, 5):
+        arguments[i] = arguments[i].to(torch.float8_e4m3fn)
+    scales = {name: 0.5 + torch.rand(sizes[0]) for name in ("key_scale", "value_scale")}
+    expected = torch.ops.spyre.paged_attention(*arguments, **scales)
+    torch.testing.assert_close(_on_card(arguments, **scales), expected, **CLOSE)
 
 
 def _turned(x, angles):

@@ -7,7 +7,7 @@ The operators are those of foundation-model-stack, defined here anew by what the
 import pytest
 import torch
 import torch_spyre
-from torch_spyre.sendnn import paged, resident, warmup
+from torch_spyre.sendnn import resident, slots, warmup
 
 HEADS, KEY_HEADS, WIDTH, BLOCK, BLOCKS, LAYERS = 4, 2, 64, 64, 12, 2
 MODEL = HEADS * WIDTH
@@ -325,7 +325,7 @@ def test_a_slot_that_another_sequence_writes():
 
 
 @pytest.mark.parametrize(
-    "slots, runs",
+    "mapping, runs",
     [
         ([[5, 6, 7]], [(5, 0, 3)]),
         ([[5], [9]], [(5, 0, 1), (9, 1, 1)]),
@@ -333,8 +333,8 @@ def test_a_slot_that_another_sequence_writes():
         ([[3, 2]], [(3, 0, 1), (2, 1, 1)]),
     ],
 )
-def test_runs_of_slots(slots, runs):
-    assert paged.writes(torch.tensor(slots)) == runs
+def test_runs_of_slots(mapping, runs):
+    assert slots.writes(torch.tensor(mapping)) == runs
 
 
 @pytest.mark.host("spyre.paged_attn_store", "spyre.paged_attn_compute")

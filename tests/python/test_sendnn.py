@@ -191,3 +191,34 @@ def test_the_reference_touches_no_compiler():
     on_card = [t.to("spyre").cpu() for t in (x, y)]  # rounded to the card's format
     torch.testing.assert_close(result.cpu(), f(*on_card)[0], rtol=2e-3, atol=2e-3)
     assert ones.cpu().tolist() == [2.0, 2.0, 2.0]
+
+
+def test_inference_mode_sees_what_changes(moved):
+    class Counter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(64, 64).half()
+            self.register_buffer("calls", torch.zeros(1, dtype=torch.float16))
+
+        def forward(self, x):
+            self.calls += 1
+            return self.linear(x) + self.calls
+
+    model = Counter()
+    compiled = torch.compile(model, backend="sendnn")
+    x = torch.randn(3, 64).half()
+    with torch.inference_mode():
+        expected = model.linear(x)
+        for calls in (1, 2):
+            torch.testing.assert_close(compiled(x), expected + calls, atol=2e-2, rtol=1e-2)
+            assert model.calls.item() == calls
+
+
+def test_parameters_of_inference_mode_follow_changes():
+    with torch.inference_mode():
+        model = torch.nn.Linear(64, 64, bias=False).half()
+        compiled = torch.compile(model, backend="sendnn")
+        x = torch.randn(3, 64).half()
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), model(x), atol=2e-2, rtol=1e-2)
+            model.weight.mul_(2)

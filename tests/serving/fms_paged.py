@@ -4,7 +4,8 @@ CPU.
 
     fms_paged.py MODEL BACKEND DTYPE CHUNK OUT
 
-BACKEND is sendnn or none, DTYPE float16 or float32, CHUNK the tokens of a chunk of a prompt or 0.
+BACKEND is sendnn or none, DTYPE float16, float32, or fp8 of a model in eight bits (small_fp8.py),
+whose KV cache is, too; CHUNK the tokens of a chunk of a prompt or 0.
 Writes a file of torch.save: tokens [batch, new], and logits [new, batch, vocabulary] in float32.
 """
 
@@ -30,13 +31,14 @@ def main() -> None:
     folder, backend, dtype, chunk, out = sys.argv[1:]
     torch.set_grad_enabled(False)
     torch.manual_seed(0)
-    model = get_model("hf_pretrained", model_path=folder, device_type="cpu",
-                      data_type=getattr(torch, dtype))  # fmt: skip
+    of_model = None if dtype == "fp8" else getattr(torch, dtype)
+    model = get_model("hf_pretrained", model_path=folder, device_type="cpu", data_type=of_model,
+                      fused_weights=dtype != "fp8")  # fmt: skip
     model.eval()
     prompts = [torch.randint(5, 1000, (length,)) for length in LENGTHS]
     ids, kwargs = pad_input_ids(prompts, min_pad_length=192)
-    kwargs["mask"] = kwargs["mask"].to(getattr(torch, dtype))
-    kwargs["attn_name"] = "spyre_paged_attn"
+    kwargs["mask"] = kwargs["mask"].to(of_model or torch.float16)
+    kwargs["attn_name"] = "spyre_paged_attn" + ("_fp8" if dtype == "fp8" else "")
     if backend != "none":
         fx_config.backed_size_oblivious = True
         model.compile(backend=backend, options={"sendnn.dynamic": True})

@@ -49,6 +49,21 @@ def test_nothing_is_compiled_after_warm_up_and_nothing_runs_on_the_host(served):
     assert card["refused"] == card["host"] == []
 
 
+def test_a_model_of_eight_bits(eight_bits, tmp_path):
+    """Nothing is compiled after warm-up, and nothing runs on the host: weights and KV cache too.
+    Roundings that go the other way part the tokens soon."""
+    found = {}
+    for backend in ("sendnn", "eager"):
+        run(ROOT / "tests/serving/offline.py", eight_bits, backend, tmp_path / backend)
+        found[backend] = json.loads((tmp_path / backend).read_text())
+    card, host = found["sendnn"], found["eager"]
+    assert card["compiled"] == card["warmed"] > 0 and card["host"] == []
+    for ours, theirs in zip(card["likely"], host["likely"], strict=True):
+        both = set(ours[0]) & set(theirs[0])  # the first tokens, from the same prompts
+        assert all(abs(ours[0][token] - theirs[0][token]) < 0.5 for token in both)
+    assert sum(a[0] == b[0] for a, b in zip(card["tokens"], host["tokens"], strict=True)) >= 5
+
+
 @pytest.fixture
 def server(model, tmp_path):
     """(process, port, its log), which has warmed up."""

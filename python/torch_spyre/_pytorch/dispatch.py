@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
 import torch
 from torch._ops import OperatorBase, OpOverload, OpOverloadPacket
 from torch.utils._python_dispatch import TorchDispatchMode as DispatchMode
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 Arguments = Sequence[Any]  # positional ones of an operator
 Keywords = Mapping[str, Any]
@@ -31,7 +34,9 @@ __all__ = [
     "hint_of",
     "is_decomposed_by_autograd",
     "log_sigmoid_backward",
+    "map_parts",
     "native_layer_norm_backward",
+    "outside_inference_mode",
     "overload_names",
     "parameters_of",
     "register_module",
@@ -76,8 +81,12 @@ def without_autocast() -> AbstractContextManager[Any]:
 
 
 def core_decompositions() -> Mapping[OperatorBase, Callable[..., Any]]:
-    """PyTorch's decompositions to core ATen."""
-    return torch._decomp.core_aten_decompositions()
+    """PyTorch's decompositions to core ATen. Without those of composite operators, which the
+    dispatcher decomposes itself: torch._decomp.core_aten_decompositions() asks all that are
+    registered for theirs, and fails where a library has registered one that it does not define."""
+    table: Mapping[OperatorBase, Callable[..., Any]]
+    table = torch._decomp._core_aten_decompositions_post_autograd()
+    return table
 
 
 def every_decomposition() -> Mapping[OperatorBase, Callable[..., Any]]:
@@ -122,8 +131,32 @@ def without_modes() -> AbstractContextManager[Any]:
 
 
 def version_of(tensor: torch.Tensor) -> int:
-    """Counts the in-place changes that PyTorch saw of a tensor."""
-    return tensor._version
+    """Counts the in-place changes that PyTorch saw of a tensor; 0 of one made in inference mode,
+    whose changes it does not count."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def outside_inference_mode() -> AbstractContextManager[Any]:
+    """New tensors count their changes, and want no gradient."""
+    if not torch.is_inference_mode_enabled():
+        return nullcontext()
+    stack = ExitStack()
+    stack.enter_context(torch.inference_mode(False))
+    stack.enter_context(torch.no_grad())
+    return stack
+
+
+def map_parts(tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """change(tensor), or of a subclass that wraps tensors, the same wrapper of changed ones."""
+    if type(tensor) in _PLAIN or not is_traceable_wrapper_subclass(tensor):
+        return change(tensor)
+    names, context = tensor.__tensor_flatten__()
+    parts = {name: map_parts(getattr(tensor, name), change) for name in names}
+    wrapper: Any = type(tensor)
+    changed: torch.Tensor = wrapper.__tensor_unflatten__(
+        parts, context, tensor.size(), tensor.stride()
+    )
+    return changed
 
 
 def parameters_of(module: torch.nn.Module) -> dict[str, Any]:

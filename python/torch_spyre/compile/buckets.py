@@ -191,6 +191,7 @@ _MEETS: dict[object, DimsOf] = {
         _aten.permute.default, _aten.transpose.int, _aten.t.default, _aten.unsqueeze.default,
         _aten.squeeze.default, _aten.squeeze.dim, _aten.squeeze.dims, _aten.clone.default,
         _aten._to_copy.default, _aten.alias.default, _aten.detach.default,
+        _aten.zeros_like.default, _aten.ones_like.default, _aten.full_like.default,
         torch.ops.prims.convert_element_type.default,
     )},
 }  # fmt: skip
@@ -256,6 +257,10 @@ class _Dims:
         if op is torch.ops.spyre.paged_attention.default:
             return all(set(self.of(a)) <= {0} for a in tensors) and not any(
                 self.of(a) for a in node.args[3:5]
+            )
+        if op is _aten._scaled_mm.default:
+            return all(set(self.of(a)) <= {0} for a in (tensors[0], tensors[2])) and not any(
+                self.of(a) for i, a in enumerate(tensors) if i not in (0, 2)
             )
         if op is _aten.addmm.default:
             return not self._meets(tensors[1], [-1])

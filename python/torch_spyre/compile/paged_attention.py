@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.ops.spyre.paged_attention: attention to a KV cache that lies in blocks.
 
-    paged_attention(query, key, value, key_rows, value_rows, rows, seen, fresh, scale, sinks=None)
+    paged_attention(query, key, value, key_rows, value_rows, rows, seen, fresh, scale, sinks=None,
+                    key_scale=None, value_scale=None)
 
 query [batch, queries, heads, width], key and value [batch, queries, key heads, width] are those of
 this call. key_rows and value_rows [slots, key heads * width] are the cache; sequence b reads its
 rows `rows[b]` [batch, cached], integers in [0, slots). seen [batch, queries, cached] and fresh
 [batch, queries, queries] tell which cached and which fresh keys a query sees; one that sees none
-has zeros. sinks [heads] are scores without values (gpt-oss). The result is shaped as the query.
-Nothing is written: the caller stores key and value in the cache afterwards.
+has zeros. sinks [heads] are scores without values (gpt-oss). Keys and values, fresh and cached, may
+be float8_e4m3fn; the scales [batch] multiply them. The result is shaped as the query. Nothing is
+written: the caller stores key and value in the cache afterwards.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ import torch
 
 _SCHEMA = (
     "paged_attention(Tensor query, Tensor key, Tensor value, Tensor key_rows, Tensor value_rows, "
-    "Tensor rows, Tensor seen, Tensor fresh, float scale, Tensor? sinks=None) -> Tensor"
+    "Tensor rows, Tensor seen, Tensor fresh, float scale, Tensor? sinks=None, "
+    "Tensor? key_scale=None, Tensor? value_scale=None) -> Tensor"
 )
 
 
@@ -34,17 +37,23 @@ def paged_attention(
     fresh: torch.Tensor,
     scale: float,
     sinks: torch.Tensor | None = None,
+    key_scale: torch.Tensor | None = None,
+    value_scale: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The definition, in float32: softmax over both parts at once."""
     batch, _, heads, width = query.shape
     key_heads = key.shape[2]
     cached = (batch, rows.shape[1], key_heads, width)
 
-    def all_keys(table: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-        whole = torch.cat([table[rows].reshape(cached), own], 1).float()
+    def all_keys(
+        table: torch.Tensor, own: torch.Tensor, factor: torch.Tensor | None
+    ) -> torch.Tensor:
+        whole = torch.cat([table[rows].reshape(cached).float(), own.float()], 1)
+        if factor is not None:
+            whole = (whole * factor.reshape(-1, 1, 1, 1)).to(query.dtype).float()
         return whole.repeat_interleave(heads // key_heads, 2)
 
-    keys, values = all_keys(key_rows, key), all_keys(value_rows, value)
+    keys, values = all_keys(key_rows, key, key_scale), all_keys(value_rows, value, value_scale)
     mask = torch.cat([seen, fresh], 2).unsqueeze(1)
     scores = torch.einsum("bqhd,bkhd->bhqk", query.float() * scale, keys)
     scores = scores.masked_fill(~mask, -torch.inf)

@@ -171,6 +171,14 @@ def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
     return _result(x.shape, _dtype_of(x))
 
 
+def _attention(*values: object) -> Tensor:
+    """Heads lie within rows, as on other devices: models view the result as [.., heads * width]."""
+    result = _by_pytorch(_aten.scaled_dot_product_attention.default, values)
+    _demand(result.dim() == 4)
+    batch, heads, rows, width = result.shape
+    return _result((batch, rows, heads, width), result.dtype).transpose(1, 2)
+
+
 def _layer_norm(
     x: Tensor, sizes: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -235,6 +243,7 @@ def _rules() -> dict[OpOverload, Callable[..., Any]]:
         _aten._scaled_mm.default: _scaled_mm,
         _aten._scaled_dot_product_fused_attention_overrideable_backward.default:
             _attention_backward,
+        _aten.scaled_dot_product_attention.default: _attention,
         _aten._softmax.default: _softmax,
         _aten._log_softmax.default: _softmax,
         _aten.native_layer_norm.default: _layer_norm,

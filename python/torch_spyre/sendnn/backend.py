@@ -10,13 +10,14 @@ through the compiler, and what it returns is on the CPU. Parameters and buffers 
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
 from .._pytorch import pytree
-from .._pytorch.dispatch import version_of
+from .._pytorch.dispatch import map_parts, outside_inference_mode, version_of
 from .._pytorch.dynamo import fake_of, is_static_input
 from ..compile import backend as driver
 from ..compile import options as compile_options
@@ -129,9 +130,13 @@ class OnCard:
         return self.compiled(*self.move(args))
 
     def move(self, args: Values) -> list[Any]:
-        return [
-            self._to_card(i, a) if isinstance(a, torch.Tensor) else a for i, a in enumerate(args)
-        ]
+        with outside_inference_mode():
+            return [
+                map_parts(a, functools.partial(self._to_card, i))
+                if isinstance(a, torch.Tensor)
+                else a
+                for i, a in enumerate(args)
+            ]
 
     def _to_card(self, index: int, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.device.type == "spyre":

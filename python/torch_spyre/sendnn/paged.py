@@ -8,8 +8,11 @@ those are written into their slots when the graph has run. So a store writes its
 a program gets as the new cache is the tensor that it passed in: its values on the CPU are those of
 its beginning, the card has the others. A program that writes into it starts a cache anew.
 
-Which rows a sequence reads, and which keys each query sees, is worked out here from slot mapping,
-block table and masks, once for all layers.
+Which rows a sequence reads, and which keys each query sees, is worked out once for all layers
+(slots.py).
+
+fms-model-optimizer keeps caches of eight bits (`spyre::scaled_paged_attn_store` and `_compute`) in
+wrappers with a scale for each sequence, by which keys and values are divided to be stored.
 """
 
 from __future__ import annotations
@@ -17,14 +20,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy
-import numpy.typing
 import torch
 
-Array = numpy.typing.NDArray[Any]
-_STORE = "spyre.paged_attn_store"
-_COMPUTE = {"spyre.paged_attn_compute": False, "spyre.paged_attn_compute_with_sinks": True}
+from .slots import Form
+from .wrapped import Wrapped, take_parts
+
 _METADATA = ("current_tkv_mask", "left_padded_prompt_mask", "block_table")
+_SCALES = ("key_scale", "value_scale")
+_STORED = ("key", "value", "key_cache", "value_cache")
+_READ = ("query", "key_cache", "value_cache")
+_STORES = {
+    "spyre.paged_attn_store": (*_STORED, "slot_mapping"),
+    "spyre.scaled_paged_attn_store": (*_STORED, *_SCALES, "slot_mapping"),
+}
+_COMPUTES = {
+    "spyre.paged_attn_compute": (*_READ, "scale", *_METADATA),
+    "spyre.paged_attn_compute_with_sinks": (*_READ, "scale", *_METADATA, "sinks", "window"),
+    "spyre.scaled_paged_attn_compute": (*_READ, *_SCALES, "scale", *_METADATA),
+}
 
 
 class NotPaged(Exception):
@@ -32,11 +45,19 @@ class NotPaged(Exception):
 
 
 @dataclass
+class Result:
+    """A result of the graph that is a cache, or wraps one."""
+
+    place: int
+    wrapped: Wrapped | None
+
+
+@dataclass
 class Store:
     """One layer's: inputs that are its cache, results of the graph that are the cache behind it."""
 
     caches: tuple[int, int]  # of keys and of values
-    results: tuple[int | None, int | None]
+    results: tuple[Result | None, Result | None]
     rows: tuple[int, int]  # results of the rewritten graph: keys and values of this call
 
 
@@ -47,9 +68,7 @@ class Plan:
     stores: list[Store]
     slot_mapping: int
     metadata: dict[str, int]  # by name of _METADATA; empty of a graph that only stores
-    window: int  # of a sliding attention, 0 for none
-    block_size: int
-    blocks: int | None  # of a block table whose width is a number
+    form: Form
     result_count: int  # of the graph before
     kept: list[int]  # inputs of the rewritten graph; beyond the others: rows, seen, fresh
 
@@ -58,12 +77,19 @@ def _name(node: Any) -> str:
     return str(node.target).removesuffix(".default") if node.op == "call_function" else ""
 
 
+def _operands(node: Any) -> dict[str, Any]:
+    """Of a store or a compute, by name."""
+    names = (_STORES | _COMPUTES)[_name(node)]
+    return dict(zip(names, node.args, strict=False))
+
+
 def rewrite(gm: torch.fx.GraphModule, fakes: list[Any]) -> Plan | None:
     """Rewrites a graph of Dynamo in place and gives new inputs their fakes; None, and nothing done,
     of a graph without paged attention. Raises NotPaged before anything is changed."""
-    stores: list[Any] = [node for node in gm.graph.nodes if _name(node) == _STORE]
+    stores: list[Any] = [node for node in gm.graph.nodes if _name(node) in _STORES]
     if not stores:
         return None
+    take_parts(gm.graph)
     return _Rewriter(gm, fakes, stores).rewrite()
 
 
@@ -71,17 +97,22 @@ class _Rewriter:
     def __init__(self, gm: torch.fx.GraphModule, fakes: list[Any], stores: list[Any]):
         self.gm, self.graph, self.fakes, self.stores = gm, gm.graph, fakes, stores
         self.placeholders: list[Any] = gm.graph.find_nodes(op="placeholder")
-        self.computes: list[Any] = [node for node in gm.graph.nodes if _name(node) in _COMPUTE]
+        self.computes: list[Any] = [node for node in gm.graph.nodes if _name(node) in _COMPUTES]
         (self.output,) = gm.graph.find_nodes(op="output")
+        self.kept: dict[Any, list[Any]] = {}  # by store: keys and values as they are stored
 
     def rewrite(self) -> Plan:
         plan = self._check()
         inputs = self._add_inputs(plan)
+        for node in self.stores:
+            self.kept[node] = self._to_stored(node)
         for node in self.computes:
             self._replace_compute(node, inputs)
         self._return_rows(plan)
         for store in self.stores:
             for part in list(store.users):
+                for wrapper in list(part.users):
+                    self.graph.erase_node(wrapper)
                 self.graph.erase_node(part)
             self.graph.erase_node(store)
         for store in plan.stores:
@@ -94,15 +125,15 @@ class _Rewriter:
     # ---- what the graph must be
 
     def _check(self) -> Plan:
-        first = self.stores[0]
-        slot_mapping = self._input(first.args[4], "slot_mapping")
+        mapping = _operands(self.stores[0])["slot_mapping"]
+        slot_mapping = self._input(mapping, "slot_mapping")
         results = self._results()
         stores = []
         for node in self.stores:
-            if node.args[4] is not first.args[4]:
+            if _operands(node)["slot_mapping"] is not mapping:
                 raise NotPaged("layers of several slot mappings")
             stores.append(self._check_store(node, results))
-        windows = {int(node.args[8]) for node in self.computes if _COMPUTE[_name(node)]} or {0}
+        windows = {int(_operands(node).get("window", 0)) for node in self.computes} or {0}
         if len(windows) > 1:
             raise NotPaged("layers of several sliding windows")
         block_size = self.fakes[stores[0].caches[1]].shape[1]
@@ -110,10 +141,8 @@ class _Rewriter:
         if metadata:
             width = self.fakes[metadata["block_table"]].shape[1]
             blocks = width if isinstance(width, int) else None
-        window = max(windows)
-        return Plan(
-            stores, slot_mapping, metadata, max(window, 0), block_size, blocks, len(results), []
-        )
+        form = Form(max(windows.pop(), 0), block_size, blocks)
+        return Plan(stores, slot_mapping, metadata, form, len(results), [])
 
     def _results(self) -> list[Any]:
         (results,) = self.output.args
@@ -125,29 +154,40 @@ class _Rewriter:
         return self.placeholders.index(node)
 
     def _check_store(self, node: Any, results: list[Any]) -> Store:
-        caches = tuple(self._input(node.args[i], "a cache") for i in (2, 3))
-        places: list[int | None] = [None, None]
+        operands = _operands(node)
+        caches = tuple(self._input(operands[name], "a cache") for name in _STORED[2:])
         for index in caches:
             if len(self.placeholders[index].users) > 1:
                 raise NotPaged("a cache that more than a store reads")
             if not all(isinstance(size, int) for size in self.fakes[index].shape):
                 raise NotPaged("a cache of symbolic sizes")
+        found: list[Result | None] = [None, None]
         for part in node.users:
             for user in part.users:
-                if user is self.output and results.count(part) == 1:
-                    places[part.args[1]] = results.index(part)
-                elif user not in self.computes or user.args[1 + part.args[1]] is not part:
-                    raise NotPaged(f"{user.target} reads a cache")
-        return Store(caches, (places[0], places[1]), (-1, -1))  # type: ignore[arg-type]
+                if user in self.computes and user.args[1 + part.args[1]] is part:
+                    continue
+                found[part.args[1]] = self._result(part, user, results)
+        return Store(caches, (found[0], found[1]), (-1, -1))  # type: ignore[arg-type]
+
+    def _result(self, part: Any, user: Any, results: list[Any]) -> Result:
+        """`part`, a cache behind a store, is a result of the graph itself or in a wrapper."""
+        returned = part if user is self.output else user
+        if results.count(returned) != 1 or set(user.users) - {self.output}:
+            raise NotPaged(f"{user.target} reads a cache")
+        wrapped = None if returned is part else Wrapped.of(returned, part, self.placeholders)
+        return Result(results.index(returned), wrapped)
 
     def _metadata(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for node in self.computes:
-            caches = [cache.args[0] if cache.args else None for cache in node.args[1:3]]
+            operands = _operands(node)
+            parts = [operands[name] for name in _READ[1:]]
+            caches = [part.args[0] if part.args else None for part in parts]
             if caches[0] not in self.stores or caches[1] is not caches[0]:
                 raise NotPaged("attention to a cache that is not stored to in the graph")
-            for name, value in zip(_METADATA, node.args[4:7], strict=True):
-                if found.setdefault(name, self._input(value, name)) != self._input(value, name):
+            for name in _METADATA:
+                index = self._input(operands[name], name)
+                if found.setdefault(name, index) != index:
                     raise NotPaged(f"layers of several {name}")
         return found
 
@@ -158,10 +198,10 @@ class _Rewriter:
         if not self.computes:
             return []
         table = self.fakes[plan.metadata["block_table"]]
-        queries = self.fakes[plan.slot_mapping].shape[1]
+        queries, block_size = self.fakes[plan.slot_mapping].shape[1], plan.form.block_size
         batch, blocks = table.shape
-        shapes = {"rows": (batch, blocks, plan.block_size),
-                  "seen": (batch, queries, blocks * plan.block_size),
+        shapes = {"rows": (batch, blocks, block_size),
+                  "seen": (batch, queries, blocks * block_size),
                   "fresh": (batch, queries, queries)}  # fmt: skip
         inputs, last = [], self.placeholders[-1]
         for name, shape in shapes.items():
@@ -174,29 +214,53 @@ class _Rewriter:
         with self.graph.inserting_after(last):
             return [self.graph.call_method("flatten", (inputs[0], 1)), *inputs[1:]]
 
+    def _to_stored(self, node: Any) -> list[Any]:
+        """Keys and values as the cache has them."""
+        operands = _operands(node)
+        fresh = [operands[name] for name in _STORED[:2]]
+        if _SCALES[0] not in operands:
+            return fresh
+        dtype = self.fakes[self.placeholders.index(operands["key_cache"])].dtype
+        with self.graph.inserting_before(node):
+            return [
+                self._call("to", self._call("div", x, self._factor(operands[scale])), dtype)
+                for x, scale in zip(fresh, _SCALES, strict=True)
+            ]
+
+    def _call(self, method: str, *args: Any) -> Any:
+        return self.graph.call_method(method, args)
+
+    def _factor(self, scale: Any) -> Any:
+        """A scale for each sequence, to meet [batch, keys, heads, width] in 16 bits."""
+        return self._call("view", self._call("to", scale, torch.float16), -1, 1, 1, 1)
+
     def _replace_compute(self, node: Any, inputs: list[Any]) -> None:
-        store = node.args[1].args[0]
-        key, value, key_cache, value_cache = store.args[:4]
-        query, scale = node.args[0], node.args[3]
-        sinks = node.args[7] if _COMPUTE[_name(node)] else None
+        operands = _operands(node)
+        store = operands["key_cache"].args[0]
+        caches = [_operands(store)[name] for name in _STORED[2:]]
+        optional = {name: operands[name] for name in ("sinks", *_SCALES) if name in operands}
         with self.graph.inserting_before(node):
             attention = self.graph.call_function(
                 torch.ops.spyre.paged_attention.default,
-                (query, key, value, key_cache, value_cache, *inputs, scale, sinks),
+                (operands["query"], *self.kept[store], *caches, *inputs, operands["scale"]),
+                optional,
             )
         attention.meta = dict(node.meta)
         node.replace_all_uses_with(attention)
         self.graph.erase_node(node)
 
     def _return_rows(self, plan: Plan) -> None:
-        """The graph returns keys and values of this call, as rows, in the place of the caches."""
+        """The graph returns keys and values of this call, as rows, in the place of the caches, and
+        what their wrappers are made with."""
         results = self._results()
         for store, node in zip(plan.stores, self.stores, strict=True):
-            for place in store.results:
-                if place is not None:
-                    results[place] = None
+            for result in store.results:
+                if result:
+                    results[result.place] = None
+                    if result.wrapped:
+                        results += result.wrapped.take_results(len(results))
             with self.graph.inserting_before(self.output):
-                rows = [self._rows_of(node.args[i]) for i in (0, 1)]
+                rows = [self._rows_of(x) for x in self.kept[node]]
             store.rows = (len(results), len(results) + 1)
             results += rows
         self.output.args = (tuple(results),)
@@ -211,99 +275,10 @@ class _Rewriter:
         self.fakes[:] = [self.fakes[index] for index in plan.kept]
 
     def _rows_of(self, node: Any) -> Any:
-        width = self.graph.call_method("flatten", (node, 2, 3))
-        return self.graph.call_method("flatten", (width, 0, 1))
+        return self._call("flatten", self._call("flatten", node, 2, 3), 0, 1)
 
 
 def _as_rows(fake: torch.Tensor) -> torch.Tensor:
     """[blocks, block size, heads, width] as [slots, heads * width]."""
     blocks, block_size, heads, width = fake.shape
     return fake.new_empty(blocks * block_size, heads * width)
-
-
-# ---- which rows a call reads and writes
-
-
-@dataclass
-class Reads:
-    """rows [batch, blocks, block size], seen [batch, queries, blocks * block size], fresh [batch,
-    queries, queries]."""
-
-    rows: torch.Tensor
-    seen: torch.Tensor
-    fresh: torch.Tensor
-
-
-def writes(slot_mapping: torch.Tensor) -> list[tuple[int, int, int]]:
-    """Runs of slots that a call writes: (first slot, first token, tokens). Of tokens for one slot
-    the last is the one that stays."""
-    slots = slot_mapping.numpy().reshape(-1)
-    _, last = numpy.unique(slots[::-1], return_index=True)
-    tokens = numpy.sort(slots.size - 1 - last)
-    kept = slots[tokens]
-    starts = numpy.flatnonzero((numpy.diff(kept) != 1) | (numpy.diff(tokens) != 1)) + 1
-    bounds = [0, *starts.tolist(), kept.size]
-    return [(int(kept[a]), int(tokens[a]), b - a) for a, b in zip(bounds, bounds[1:], strict=False)]
-
-
-def reads(
-    slot_mapping: torch.Tensor, metadata: dict[str, torch.Tensor], plan: Plan, slots: int
-) -> Reads:
-    """What the sequences of a call read of a cache of so many slots. ValueError for a slot that the
-    cache does not have, and for one that one sequence writes and another reads in the same call."""
-    written, block_size = slot_mapping.numpy(), plan.block_size
-    batch, queries = written.shape
-    _check_slots(written, slots, "slot_mapping")
-    writer = numpy.full(slots, -1)
-    writer[written.reshape(-1)] = numpy.arange(written.size)  # of equal slots the last one stays
-    fresh = numpy.zeros((batch, queries, queries), bool)
-    cached = []
-    for b in range(batch):
-        first, end = (int(metadata[n][b]) for n in ("left_padded_prompt_mask", "current_tkv_mask"))
-        position = numpy.arange(first, end)
-        slot = metadata["block_table"][b].numpy()[position // block_size] * block_size
-        slot = slot + position % block_size
-        _check_slots(slot, slots, "block_table")
-        visible = _visible(position, end, queries, plan.window)
-        token = writer[slot]
-        if ((token >= 0) & (token // queries != b)).any():
-            raise ValueError(f"paged attention: sequence {b} reads a slot that another one writes")
-        is_fresh = token >= 0
-        fresh[b][:, token[is_fresh] % queries] = visible[:, is_fresh]
-        used = ~is_fresh & visible.any(0)
-        cached.append((slot[used], visible[:, used]))
-    return _padded(cached, fresh, plan)
-
-
-def _check_slots(slot: Array, slots: int, what: str) -> None:
-    if slot.size and (slot.min() < 0 or slot.max() >= slots):
-        raise ValueError(f"paged attention: {what} names slots {slot.min()}..{slot.max()} of a "
-                         f"cache of {slots}")  # fmt: skip
-
-
-def _visible(position: Array, end: int, queries: int, window: int) -> Array:
-    """[queries, positions]: the last query stands at end - 1."""
-    place = numpy.arange(end - queries, end)[:, None]
-    visible = position[None] <= place
-    if 0 < window < position.size:
-        visible &= position[None] > place - window
-    return visible
-
-
-def next_power(number: int) -> int:
-    """The least power of two from `number` on."""
-    return 1 << max(0, number - 1).bit_length()
-
-
-def _padded(cached: list[Any], fresh: Array, plan: Plan) -> Reads:
-    """All sequences with as many rows: a whole number of blocks, a power of two where the graph
-    does not say how many."""
-    most = max(len(slot) for slot, _ in cached)
-    blocks = plan.blocks or next_power(-(-most // plan.block_size))
-    rows = numpy.zeros((len(cached), blocks * plan.block_size), numpy.int64)
-    seen = numpy.zeros((len(cached), fresh.shape[1], blocks * plan.block_size), bool)
-    for b, (slot, visible) in enumerate(cached):
-        rows[b, : slot.size] = slot
-        seen[b, :, : slot.size] = visible
-    in_blocks = rows.reshape(len(cached), blocks, plan.block_size)
-    return Reads(*(torch.from_numpy(x) for x in (in_blocks, seen, fresh)))

@@ -19,7 +19,7 @@ from .. import _C
 from .._pytorch.fake import symbol_of
 from ..compile import backend as driver
 from ..compile import buckets
-from . import paged, resident, variables, warmup
+from . import paged, resident, slots, variables, warmup
 from .reference import to_host
 
 Run = Callable[[list[Any]], Any]
@@ -49,12 +49,12 @@ class PagedCalls:
         if warmup.get_warmup_mode() and not self.in_warm_up and self.plan.metadata:
             self.in_warm_up = True
             warmup.at_end(lambda: self._compile_rest(run, list(args)))
-        slots = args[self.plan.slot_mapping]
+        mapping = args[self.plan.slot_mapping]
         caches = [resident.cache_rows(cache) for cache in self.caches_of(args)]
         read = self._reads(args, caches[0].shape[0])
-        size = slots.shape[0]
+        size = mapping.shape[0]
         results = self._run(run, args, read, self._filled(size))
-        self._store(results, caches, slots)
+        self._store(results, caches, mapping)
         return self._results(results, args, size)
 
     # ---- sizes
@@ -71,17 +71,30 @@ class PagedCalls:
         return most * sum(cache[0].numel() * cache.element_size() for cache in pair)
 
     def _filled(self, batch: int) -> int:
-        return paged.next_power(batch) if self.fills_batch else batch
+        return slots.next_power(batch) if self.fills_batch else batch
 
-    def _reads(self, args: Sequence[Any], slots: int) -> paged.Reads | None:
+    def _reads(self, args: Sequence[Any], count: int) -> slots.Reads | None:
         if not self.plan.metadata:
             return None
         metadata = {name: args[i] for name, i in self.plan.metadata.items()}
         mapping = args[self.plan.slot_mapping]
-        return paged.reads(mapping, metadata, self.plan, slots)
+
+        def are_equal(a: int, b: int) -> bool:
+            return a == b or self.fills_batch and self._are_equal(args, a, b)
+
+        return slots.reads(mapping, metadata, self.plan.form, count, are_equal)
+
+    def _are_equal(self, args: Sequence[Any], a: int, b: int) -> bool:
+        """Whether two sequences of a call, which do not mix, have the same inputs."""
+        return all(
+            torch.equal(args[index].select(dim, a), args[index].select(dim, b))
+            for symbols, index in zip(self.shapes, self.plan.kept, strict=True)
+            for dim, symbol in symbols.items()
+            if index < len(args) and dim is not None and symbol == self.batch
+        )
 
     def _run(
-        self, run: Run, args: Sequence[Any], read: paged.Reads | None, batch: int
+        self, run: Run, args: Sequence[Any], read: slots.Reads | None, batch: int
     ) -> list[Any]:
         """The rewritten graph on inputs that are filled up to `batch` sequences."""
         values = list(args)
@@ -112,21 +125,22 @@ class PagedCalls:
     # ---- results
 
     def _results(self, results: list[Any], args: Sequence[Any], batch: int) -> tuple[Any, ...]:
-        given = [to_host(result) for result in results[: self.plan.result_count]]
-        if self.fills_batch and self._filled(batch) != batch:
-            given = [self._cut(result, batch) for result in given]
+        rows = {index for store in self.plan.stores for index in store.rows}
+        filled = self.fills_batch and self._filled(batch) != batch
+        given = [
+            None if i in rows else _cut(to_host(result), batch if filled else None)
+            for i, result in enumerate(results)
+        ]
         for store in self.plan.stores:
-            for cache, place in zip(store.caches, store.results, strict=True):
-                if place is not None:
-                    given[place] = args[cache]
-        return tuple(given)
-
-    def _cut(self, result: Any, batch: int) -> Any:
-        """Every result of a graph whose batch is filled begins with the batch."""
-        return result[:batch] if isinstance(result, torch.Tensor) else result
+            for cache, result in zip(store.caches, store.results, strict=True):
+                if result:
+                    tensor = args[cache]
+                    wrap = result.wrapped
+                    given[result.place] = wrap(tensor, args, given) if wrap else tensor
+        return tuple(given[: self.plan.result_count])
 
     def _store(self, results: list[Any], caches: list[Any], slot_mapping: torch.Tensor) -> None:
-        runs = paged.writes(slot_mapping)
+        runs = slots.writes(slot_mapping)
         rows = [results[i] for store in self.plan.stores for i in store.rows]
         for cache, fresh in zip(caches, rows, strict=True):
             if _C.copy_rows(cache, fresh, runs):
@@ -152,15 +166,15 @@ class PagedCalls:
         total = variables.limit("VLLM_DT_MAX_BATCH_TKV_LIMIT")
         if context is None:
             return []
-        batches = [batch] if self.batch is None else _powers(paged.next_power(most))
+        batches = [batch] if self.batch is None else _powers(slots.next_power(most))
         if self.batch is not None and not self.fills_batch:
             batches = list(range(1, most + 1))
-        widest = paged.next_power(-(-context // self.plan.block_size))
+        widest = slots.next_power(-(-context // self.plan.form.block_size))
         return [
             (b, n)
             for b in batches
             for n in _powers(widest)
-            if total is None or b * n * self.plan.block_size <= 2 * total
+            if total is None or b * n * self.plan.form.block_size <= 2 * total
         ]
 
     def _of_batch(self, args: list[Any], batch: int) -> list[Any]:
@@ -173,13 +187,18 @@ class PagedCalls:
                 resized[index] = args[index].new_zeros(shape)
         return resized
 
-    def _nothing(self, batch: int, queries: int, blocks: int) -> paged.Reads:
-        block_size = self.plan.block_size
-        return paged.Reads(
+    def _nothing(self, batch: int, queries: int, blocks: int) -> slots.Reads:
+        block_size = self.plan.form.block_size
+        return slots.Reads(
             torch.zeros(batch, blocks, block_size, dtype=torch.int64),
             torch.zeros(batch, queries, blocks * block_size, dtype=torch.bool),
             torch.zeros(batch, queries, queries, dtype=torch.bool),
         )
+
+
+def _cut(result: Any, batch: int | None) -> Any:
+    """Every result of a graph whose batch is filled begins with the batch."""
+    return result[:batch] if batch and isinstance(result, torch.Tensor) else result
 
 
 def _powers(most: int) -> list[int]:

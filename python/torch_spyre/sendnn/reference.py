@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .._pytorch import pytree
+from .._pytorch.dispatch import map_parts
 from .._pytorch.dynamo import aot_autograd
 from .._pytorch.fx import results_of
 
@@ -30,7 +31,7 @@ class OnHost(torch.fx.Interpreter):
 def to_host(value: Any) -> Any:
     if isinstance(value, torch.device):
         return torch.device("cpu")
-    return value.cpu() if isinstance(value, torch.Tensor) else value
+    return map_parts(value, torch.Tensor.cpu) if isinstance(value, torch.Tensor) else value
 
 
 def compile_reference(gm: torch.fx.GraphModule, example_inputs: Values) -> Callable[..., Any]:

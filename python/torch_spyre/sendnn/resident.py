@@ -3,8 +3,9 @@
 
 Parameters and buffers are moved once and shared by all graphs of the process. A copy is made anew
 when the tensor has another version (an in-place change that PyTorch saw) or other memory (an
-assignment to `.data`), and freed with the tensor. Writes past PyTorch (through NumPy, through a
-tensor that `.data` gave) are not seen.
+assignment to `.data`), and freed with the tensor. A tensor made in inference mode has no version
+and is moved for each call, but for a KV cache. Writes past PyTorch (through NumPy, through a tensor
+that `.data` gave) are not seen.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ def _state(tensor: torch.Tensor) -> tuple[int, int]:
 def on_card(tensor: torch.Tensor, multiplied: bool = False) -> torch.Tensor:
     """The copy of a tensor of the CPU, detached. `multiplied`: a matmul reads it transposed, as
     `Linear` does its weight, so that its sticks lie along dim 0."""
+    if tensor.is_inference():
+        return _move(tensor, multiplied)
     with _lock:
         copies: dict[bool, tuple[tuple[int, int], torch.Tensor]] = _copies.setdefault(tensor, {})
         state, copy = copies.get(multiplied, (None, tensor))

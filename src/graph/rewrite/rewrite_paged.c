@@ -8,13 +8,16 @@
 //     weights     = softmax over both parts (and the sink, a score of its own without a value)
 //     attention   = weights_cached v_cached + weights_fresh v_fresh
 //
+// Keys and values may be of eight bits: numbers that a sequence's scales multiply.
+//
 // Query heads that share a key head become rows of one matrix, as in rewrite_attention.c.
 #include <math.h>
 
 #include "graph/rewrite/rewrite.h"
 
 // Operands of spyre.paged_attention.
-enum { QUERY, KEY, VALUE, KEY_ROWS, VALUE_ROWS, ROWS, SEEN, FRESH, SCALE, SINKS };
+enum { QUERY, KEY, VALUE, KEY_ROWS, VALUE_ROWS, ROWS, SEEN, FRESH, SCALE, SINKS, KEY_SCALE,
+       VALUE_SCALE };
 
 typedef struct {
     int64_t batch, queries, heads, key_heads, group, width, cached;
@@ -67,20 +70,37 @@ static spyre_status heads_first(rewriter *r, const tensor *x, tensor *out)
     return make_transpose(r, x, 1, 2, out);
 }
 
+// The same, of keys or values as they are multiplied: of `dtype`, times the scales [batch].
+static spyre_status load_numbers(rewriter *r, const paged *p, const tensor *x, uint32_t scales,
+                                 spyre_dtype dtype, tensor *out)
+{
+    bool is_scaled;
+    tensor scale, numbers;
+    TRY(make_cast(r, x, dtype, NULL, &numbers));
+    TRY(rewrite_optional(r, scales, &is_scaled, &scale));
+    if (is_scaled) {
+        TRY(rewrite_operand(r, scales, dtype, &scale));
+        TRY(expect_sizes(&scale, scales, &p->batch, 1));
+        TRY(make_reshape(r, &scale, (int64_t[]){p->batch, 1, 1, 1}, 4, &scale));
+        TRY(make_binary(r, ATEN_SPYRE_MUL, &numbers, &scale, NULL, &numbers));
+    }
+    return heads_first(r, &numbers, out);
+}
+
 // The rows of a cache that the sequences read.
-static spyre_status load_cached(rewriter *r, const paged *p, uint32_t operand, spyre_dtype dtype,
-                                const tensor *rows, tensor *out)
+static spyre_status load_cached(rewriter *r, const paged *p, uint32_t operand, uint32_t scales,
+                                spyre_dtype dtype, const tensor *rows, tensor *out)
 {
     tensor table, taken;
     const int64_t sizes[4] = {p->batch, p->cached, p->key_heads, p->width};
-    TRY(rewrite_operand(r, operand, dtype, &table));
+    TRY(rewrite_tensor(r, operand, &table));
     if (table.view.rank != 2 || table.view.size[1] != p->key_heads * p->width) {
         return status_new(SPYRE_INVALID_ARGUMENT, "operand %u: no table of %lld keys wide %lld",
                           operand, (long long)p->key_heads, (long long)p->width);
     }
     TRY(make_gather(r, &table, rows, NULL, &taken));
     TRY(make_reshape(r, &taken, sizes, 4, &taken));
-    return heads_first(r, &taken, out);
+    return load_numbers(r, p, &taken, scales, dtype, out);
 }
 
 static spyre_status load_mask(rewriter *r, const paged *p, uint32_t operand, int64_t keys,
@@ -99,14 +119,14 @@ static spyre_status load_parts(rewriter *r, const paged *p, spyre_dtype dtype, p
     const int64_t sizes[4] = {p->batch, p->queries, p->key_heads, p->width};
     TRY(rewrite_tensor(r, ROWS, &rows));
     TRY(expect_sizes(&rows, ROWS, (int64_t[]){p->batch, p->cached}, 2));
-    TRY(load_cached(r, p, KEY_ROWS, dtype, &rows, &out[0].key));
-    TRY(load_cached(r, p, VALUE_ROWS, dtype, &rows, &out[0].value));
+    TRY(load_cached(r, p, KEY_ROWS, KEY_SCALE, dtype, &rows, &out[0].key));
+    TRY(load_cached(r, p, VALUE_ROWS, VALUE_SCALE, dtype, &rows, &out[0].value));
     TRY(load_mask(r, p, SEEN, p->cached, &out[0].mask));
     for (uint32_t i = 0; i < 2; i++) {
         tensor *fresh = i ? &out[1].value : &out[1].key;
-        TRY(rewrite_operand(r, KEY + i, dtype, fresh));
+        TRY(rewrite_tensor(r, KEY + i, fresh));
         TRY(expect_sizes(fresh, KEY + i, sizes, 4));
-        TRY(heads_first(r, fresh, fresh));
+        TRY(load_numbers(r, p, fresh, KEY_SCALE + i, dtype, fresh));
     }
     return load_mask(r, p, FRESH, p->queries, &out[1].mask);
 }
