@@ -58,6 +58,20 @@ def test_five_stages_of_a_kernel(caches):
     assert "batchmatmul" in (kernel / "program.lst").read_text()
 
 
+def test_ideal_cycles_of_every_step(caches):
+    (kernel,) = (caches[0] / "inductor-spyre").iterdir()
+    about = json.loads((kernel / "kernel.json").read_text())
+    assert len(about["counters"]) == about["kernels"]
+    assert sum(step["macs"] for step in about["counters"]) == about["macs"] == 64**3
+    files = caches[0] / "perf/inductor-spyre"
+    assert len(list(files.iterdir())) == about["kernels"]
+    for step in about["counters"]:
+        path = files / f"{about['name']}#{step['name']}" / "perf/ideal_cycles.json"
+        (entry,) = json.loads(path.read_text())
+        assert step["name"].endswith(entry["op_category"])
+        assert (entry["ideal_cycles"] > 0) == (step["macs"] > 0)
+
+
 def test_every_process_writes_the_same_bytes(caches):
     first, second = (files_below(folder / "inductor-spyre") for folder in caches)
     assert first == second and first

@@ -8,6 +8,11 @@
         spyreCodeDir/                SpyreCode: spyrecode.json, init.bin
         kernel.json                  name, files, arguments, what a launch uses on the card
 
+and, for aiu-trace-analyzer (`acelyzer -i TRACE -c <cache>/perf`), by the names that steps of a
+kernel have in a trace of torch.profiler:
+
+    <cache>/perf/inductor-spyre/<kernel>#<step>/perf/ideal_cycles.json
+
 Written with SPYRE_KERNEL_FILES=1, torch-spyre's DUMP_SPYRE_CODE=1 or TORCH_COMPILE_DEBUG=1, of
 compiled graphs and of programs made of OpSpecs; with DTCOMPILER_KEEP_EXPORT=true below
 DTCOMPILER_EXPORT_DIR (or DEEPRT_EXPORT_DIR) instead, if set. `dxp_standalone --bundle -d DIR`
@@ -55,6 +60,7 @@ def write_all(executable: _C.Executable) -> None:
 
 def write(executable: _C.Executable, segment: int, name: str) -> pathlib.Path:
     """The kernel's directory; it appears complete or not at all."""
+    _write_ideal_cycles(name, executable.counters(segment))
     specs = executable.text(segment, "opspec")
     listing = executable.text(segment, "listing")
     key = hashlib.sha256((specs + listing).encode()).hexdigest()[:8]
@@ -85,7 +91,6 @@ def write(executable: _C.Executable, segment: int, name: str) -> pathlib.Path:
 def _describe(
     executable: _C.Executable, segment: int, name: str, kernel: dict[str, Any]
 ) -> dict[str, Any]:
-    *_kernels, total = executable.counters(segment)
     about = segment_of(executable, segment)
     return {
         "name": name,
@@ -94,5 +99,18 @@ def _describe(
         "macs": about.macs,
         "bytes": about.memory_bytes,
         "card_us": about.card_us,
-        "counters": total,
+        "counters": executable.counters(segment),
     }
+
+
+def _write_ideal_cycles(name: str, counters: list[_C.KernelCounters]) -> None:
+    """Of each step the cycles in which the matrix units are busy, at least, and its opfunc."""
+    clock = _C._card_constants()["CLOCK"]
+    for step in counters:
+        cycles = round(step["pt_busy_us"] * clock)
+        entry = {"ideal_cycles": cycles, "op_category": step["name"].partition("_")[2]}
+        folder = root().parent / "perf/inductor-spyre" / f"{name}#{step['name']}" / "perf"
+        folder.mkdir(parents=True, exist_ok=True)
+        scratch = folder / f".{os.getpid()}"
+        scratch.write_text(json.dumps([entry]) + "\n")
+        scratch.replace(folder / "ideal_cycles.json")
