@@ -163,9 +163,10 @@ static void play_round(uint32_t size)
 static void chaos__no_hang_no_wrong_number_nothing_left(void **state)
 {
     (void)state;
-    size_t before = count_files("/dev/shm", "spyre") + count_files("/tmp", "openspyre-comm");
+    static const char name[] = "openspyre-comm";
+    size_t before = count_files("/dev/shm", name) + count_files("/tmp", name);
     for (round_seed = 1; round_seed <= rounds(); round_seed++) play_round(2 + round_seed % 4);
-    assert_true(count_files("/dev/shm", "spyre") + count_files("/tmp", "openspyre-comm") <= before);
+    assert_true(count_files("/dev/shm", name) + count_files("/tmp", name) <= before);
 }
 
 int main(void)
