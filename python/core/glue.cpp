@@ -337,7 +337,11 @@ int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const a
                           (query.requires_grad() || key.requires_grad() ||
                            value.requires_grad() || (mask && mask->requires_grad()));
     bool half = query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16;
-    bool has_elements = query.numel() > 0 && key.numel() > 0;
+    auto is_symbolic = [](const at::Tensor &x) {
+        return x.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+    };
+    bool has_elements = !is_symbolic(query) && !is_symbolic(key) && query.numel() > 0 &&
+                        key.numel() > 0;
     bool whole =
         dropout == 0.0 && query.dim() == 4 && (!differentiable || (half && has_elements));
     return static_cast<int64_t>(whole ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);

@@ -141,7 +141,15 @@ def _max_pool(x: torch.Tensor, w: Windows) -> tuple[torch.Tensor, torch.Tensor] 
         number = torch.where(is_it, _numbers(x, w, tap), math.inf)
         index = number if index is None else torch.minimum(index, number)
     assert index is not None
-    return values.contiguous(), index.to(torch.int64)
+    return _as_stored(values, x), _as_stored(index.to(torch.int64), x)
+
+
+def _as_stored(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """With strides in the order of the input's, as PyTorch's kernels give them."""
+    if x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last):
+        form = torch.contiguous_format if x.is_contiguous() else torch.channels_last
+        return result.contiguous(memory_format=form)
+    return result.contiguous()
 
 
 def _is_whole(x: torch.Tensor, w: Windows) -> bool:
@@ -224,11 +232,7 @@ def _avg_pool(
         view = at_tap(wide, w, tap).to(torch.float32)
         total = view if total is None else total + view
     assert total is not None
-    means = (total * _divisors(x, w, include, divisor)).to(x.dtype)
-    if x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last):
-        form = torch.contiguous_format if x.is_contiguous() else torch.channels_last
-        return means.contiguous(memory_format=form)
-    return means.contiguous()
+    return _as_stored((total * _divisors(x, w, include, divisor)).to(x.dtype), x)
 
 
 def _avg_pool_backward(
