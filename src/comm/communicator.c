@@ -72,7 +72,7 @@ spyre_status spyre_comm_create(const spyre_comm_options *options, const spyre_co
     spyre_status status = rendezvous(options, store, &c->shared);
     if (!status) {
         status = meet(c);
-        if (status) segment_fail(&c->shared, spyre_status_message(status));
+        if (status) segment_fail(&c->shared, status);
     }
     if (status) {
         free_comm(c);

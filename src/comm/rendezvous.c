@@ -218,7 +218,7 @@ static spyre_status open_meeting(const party *p, segment *out)
     spyre_status status = hold(&h, out);
     dismiss(&h, status);
     if (status) {
-        segment_fail(out, spyre_status_message(status));
+        segment_fail(out, status);
         segment_detach(out);
     }
     return status;

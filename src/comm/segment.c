@@ -218,13 +218,14 @@ static void end_as(const segment *s, segment_state state)
     segment_ring_all(s, 1);
 }
 
-void segment_fail(const segment *s, const char *reason)
+void segment_fail(const segment *s, spyre_status reason)
 {
     segment_rank *mine = segment_rank_of(s, s->rank);
     uint32_t state = atomic_load(&mine->state);
     if (state == SEGMENT_FAILED || state == SEGMENT_LEFT) return;
-    snprintf(mine->reason, sizeof mine->reason, "%s", reason);
-    segment_push(s, SEGMENT_ALL, mine->reason, sizeof mine->reason);
+    mine->reason.code = spyre_status_code(reason);
+    snprintf(mine->reason.text, sizeof mine->reason.text, "%s", spyre_status_message(reason));
+    segment_push(s, SEGMENT_ALL, &mine->reason, sizeof mine->reason);
     end_as(s, SEGMENT_FAILED);
 }
 

@@ -38,11 +38,17 @@ typedef struct {
     comm_header header, answer;         // answer: of a receiver that refuses
 } segment_slot;
 
+// Why a rank works no more.
+typedef struct {
+    uint32_t code;                      // a spyre_code
+    char text[SEGMENT_REASON_BYTES];
+} segment_reason;
+
 typedef struct {
     segment_bell bells[2];              // of its collectives, of its messages
     _Alignas(64) _Atomic uint32_t state;
     _Atomic uint64_t phase;             // steps of collectives that the rank has come to
-    char reason[SEGMENT_REASON_BYTES];  // written before the state FAILED
+    segment_reason reason;              // written before the state FAILED
     comm_header headers[2];             // of collectives by turns
     comm_lists lists[2];
     _Alignas(64) uint8_t small[2][SEGMENT_SMALL_BYTES];
@@ -100,7 +106,7 @@ void segment_store32(const segment *s, uint32_t to, _Atomic uint32_t *target, ui
 void segment_store64(const segment *s, uint32_t to, _Atomic uint64_t *target, uint64_t value);
 
 // Why this rank works no more, for the others.
-void segment_fail(const segment *s, const char *reason);
+void segment_fail(const segment *s, spyre_status reason);
 
 // Rings the bell of another rank, of all others.
 void segment_ring(const segment *s, uint32_t rank, uint32_t bell);

@@ -58,10 +58,11 @@ spyre_status comm_check_rank(const spyre_comm *c, uint32_t rank, const comm_head
     segment_rank *other = segment_rank_of(&c->shared, rank);
     uint32_t state = atomic_load(&other->state);
     if (state == SEGMENT_FAILED) {
-        char reason[SEGMENT_REASON_BYTES];
-        memcpy(reason, other->reason, sizeof reason);
-        reason[sizeof reason - 1] = '\0';
-        return lost(c, header, SPYRE_IO, "gave up: ", rank, reason);
+        segment_reason reason = other->reason;
+        reason.text[sizeof reason.text - 1] = '\0';
+        bool refused = reason.code == SPYRE_INVALID_ARGUMENT;  // wrong for all ranks
+        return lost(c, header, refused ? SPYRE_INVALID_ARGUMENT : SPYRE_IO, "gave up: ", rank,
+                    reason.text);
     }
     if (state == SEGMENT_LEFT)
         return lost(c, header, SPYRE_IO, "has left the communicator", rank, "");
@@ -185,7 +186,7 @@ void comm_break(spyre_comm *c, spyre_status reason)
     pthread_mutex_lock(&c->lock);
     if (!c->broken) c->broken = comm_copy_error(reason);
     pthread_mutex_unlock(&c->lock);
-    segment_fail(&c->shared, spyre_status_message(reason));
+    segment_fail(&c->shared, reason);
     segment_ring(&c->shared, c->shared.rank, COMM_BELL_COLLECTIVES);
     segment_ring(&c->shared, c->shared.rank, COMM_BELL_MESSAGES);
 }

@@ -9,7 +9,7 @@ from torch_spyre import _C
 
 STUB = pathlib.Path(torch_spyre.__file__).with_name("_C.pyi")
 # Of the stub alone: types of what functions take and give.
-TYPES = {"Device", "KernelCounters", "LxUse"}
+TYPES = {"Device", "Exchange", "KernelCounters", "LxUse"}
 
 
 def _defined(body) -> dict[str, ast.stmt]:
