@@ -328,7 +328,8 @@ void read_layout(const at::Tensor &tensor, std::unordered_map<std::string, bool>
 }
 
 // Which form scaled_dot_product_attention takes: the entry for devices keeps it one node. With
-// gradients of what the card has no products of, or with dropout, PyTorch's own composition stays.
+// gradients inside a graph, of what the card has no products of, or with dropout, PyTorch's own
+// composition stays.
 int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
                          const std::optional<at::Tensor> &mask, double dropout, bool,
                          std::optional<double>, bool)
@@ -337,11 +338,8 @@ int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const a
                           (query.requires_grad() || key.requires_grad() ||
                            value.requires_grad() || (mask && mask->requires_grad()));
     bool half = query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16;
-    auto is_symbolic = [](const at::Tensor &x) {
-        return x.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
-    };
-    bool has_elements = !is_symbolic(query) && !is_symbolic(key) && query.numel() > 0 &&
-                        key.numel() > 0;
+    bool is_traced = query.key_set().has(c10::DispatchKey::Python);
+    bool has_elements = !is_traced && query.numel() > 0 && key.numel() > 0;
     bool whole =
         dropout == 0.0 && query.dim() == 4 && (!differentiable || (half && has_elements));
     return static_cast<int64_t>(whole ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
