@@ -84,6 +84,19 @@ static spyre_status check_lists(const comm_lists *lists, uint32_t size)
     return NULL;
 }
 
+static spyre_status check_clock(double us)
+{
+    if (isfinite(us) && us >= 0) return NULL;
+    return status_new(SPYRE_INVALID_ARGUMENT, "a clock at %g us: must be 0 or more", us);
+}
+
+spyre_status header_set_clock(comm_header *h, double us)
+{
+    TRY(check_clock(us));
+    h->clock_us = us;
+    return NULL;
+}
+
 static spyre_status check_rules(const comm_header *h, const comm_lists *lists, uint32_t rank,
                                 uint32_t size)
 {
@@ -91,9 +104,7 @@ static spyre_status check_rules(const comm_header *h, const comm_lists *lists, u
         return status_new(SPYRE_INVALID_ARGUMENT, "operation %u: must be below %u", h->kind,
                           (unsigned)SPYRE_COMM_KIND_COUNT);
     const char *name = spyre_comm_kind_name((spyre_comm_kind)h->kind);
-    if (!isfinite(h->clock_us) || h->clock_us < 0)
-        return status_new(SPYRE_INVALID_ARGUMENT, "%s: a clock at %g us: must be 0 or more", name,
-                          h->clock_us);
+    TRY(status_at(check_clock(h->clock_us), "%s", name));
     if (h->kind == SPYRE_COMM_BARRIER) return NULL;
     if (spyre_format_bytes((spyre_format)h->format) == 0)
         return status_new(SPYRE_INVALID_ARGUMENT, "%s: format %s has no whole bytes an element",

@@ -27,6 +27,8 @@ enum { HEADER_TEXT_BYTES = 256 };
 
 // Fills all but the number, and the lists of an all-to-all, which may have none in the call.
 void header_of_call(const spyre_comm_call *call, uint32_t size, comm_header *h, comm_lists *lists);
+// When the rank comes to the operation; fails for what is no time.
+SPYRE_MUST_CHECK spyre_status header_set_clock(comm_header *h, double us);
 
 // The rules of a call of rank `rank` of `size`: INVALID_ARGUMENT or UNSUPPORTED names argument,
 // value and rule.

@@ -50,6 +50,7 @@ static void end(spyre_comm *c, spyre_request *r, spyre_status error)
     if (r->call.done) r->call.done(r->call.context, error);
     pthread_mutex_lock(&c->lock);
     r->ended = true;
+    if (!is_message(r)) c->executing = false;   // at once: who waited may destroy the communicator
     bool freed = r->freed;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
@@ -65,7 +66,7 @@ static spyre_status prepare(spyre_comm *c, spyre_request *r)
     pthread_mutex_unlock(&c->lock);
     const char *why = status ? "the communicator is broken" : "input";
     if (!status && r->call.before) status = r->call.before(r->call.context);
-    if (r->call.clock_us) r->header.clock_us = *r->call.clock_us;
+    if (!status && r->call.clock_us) status = header_set_clock(&r->header, *r->call.clock_us);
     if (!status) return NULL;
     char place[COMM_PLACE_BYTES];
     comm_place(c, &r->header, place);
@@ -104,8 +105,6 @@ static void *work(void *context)
         pthread_mutex_unlock(&c->lock);
         execute(c, r);
         pthread_mutex_lock(&c->lock);
-        c->executing = false;
-        pthread_cond_broadcast(&c->changed);
     }
     pthread_mutex_unlock(&c->lock);
     return NULL;
@@ -310,10 +309,6 @@ static spyre_status run_collective(spyre_comm *c, spyre_request *r)
     pthread_mutex_unlock(&c->lock);
     if (!here) return status;
     execute(c, r);
-    pthread_mutex_lock(&c->lock);
-    c->executing = false;
-    if (c->first) pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->lock);
     return NULL;
 }
 

@@ -262,8 +262,14 @@ static void meet_clocks(uint32_t rank, uint32_t size)
                                .input = &word, .output = &word, .clock_us = &clock_us};
     if (rank < 2) RANK_OK(spyre_comm_run(comm, &message));
     RANK_HOLDS(clock_us == rank);               // the receiver came later
+    for (uint32_t other = 1; other < size; other++) {   // rank 0 fails when nobody waits any more
+        message.kind = rank ? SPYRE_COMM_SEND : SPYRE_COMM_RECEIVE;
+        message.root = rank ? 0 : other;
+        if (rank == 0 || rank == other) RANK_OK(spyre_comm_run(comm, &message));
+    }
     clock_us = -1;
-    RANK_ERROR(spyre_comm_run(comm, &call), SPYRE_INVALID_FORMAT, "clock at -1 us");
+    if (rank == 0)
+        RANK_ERROR(spyre_comm_run(comm, &call), SPYRE_INVALID_ARGUMENT, "clock at -1 us");
     spyre_comm_destroy(comm);
 }
 
