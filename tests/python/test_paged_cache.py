@@ -4,10 +4,13 @@
 The operators are those of foundation-model-stack, defined here anew by what they mean.
 """
 
+import datetime
+import json
+
 import pytest
 import torch
 import torch_spyre
-from torch_spyre.sendnn import resident, slots, warmup
+from torch_spyre.sendnn import resident, slots, steps, warmup
 
 HEADS, KEY_HEADS, WIDTH, BLOCK, BLOCKS, LAYERS = 4, 2, 64, 64, 12, 2
 MODEL = HEADS * WIDTH
@@ -349,3 +352,51 @@ def test_another_form_runs_on_the_host(caplog):
     result = torch.compile(f, backend="sendnn")(*inputs)
     torch.testing.assert_close(result, f(*inputs), rtol=2e-3, atol=2e-3)
     assert "a cache that is no input of the graph" in caplog.text
+
+
+def test_steps_are_recorded_with_their_time_on_the_card(monkeypatch, tmp_path, capsys):
+    path, requests = tmp_path / "steps.jsonl", tmp_path / "requests.jsonl"
+    monkeypatch.setenv("SPYRE_SENDNN_STEPS", str(path))
+    monkeypatch.setattr(steps, "_file", None)
+    both = Both()
+    both.call(_prompt([1, 2], 128))
+    for more in range(2):
+        both.call(_step([[1, 2, 5]], [129 + more], [0]))
+    prompt, first, second = steps.read(str(path), ["end", "card_us"])
+    assert (prompt["kind"], prompt["tokens"], first["kind"], first["tokens"]) == (
+        "prompt", 128, "decode", 1
+    )  # fmt: skip
+    assert first["batch"] == 1 and first["blocks"] == 2 and first["host_s"] > 0
+    assert prompt["card_us"] > max(first["card_us"], second["card_us"])
+    assert min(first["card_us"], second["card_us"]) > 0
+    end = datetime.datetime.fromtimestamp(second["end"])
+    request = {"timestamp": end.isoformat(timespec="milliseconds"), "num_generation_tokens": 3,
+               "decode_time_seconds": second["end"] - prompt["end"],
+               "e2e_latency_seconds": second["end"] - prompt["end"] + 10}  # fmt: skip
+    (found,) = steps.of_requests([second, prompt, first], [request])
+    assert found["first_card"] == pytest.approx(prompt["card_us"] / 1e6)
+    of_decode = first["card_us"] + second["card_us"]
+    assert found["next_card"] == pytest.approx(of_decode / 2e6)
+    assert found["first_host"] == pytest.approx(10)
+    requests.write_text(json.dumps(request) + "\n")
+    assert steps.main([str(path), str(requests)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("1 requests") for line in lines)
+    assert lines[1].split()[:4] == ["prompt", "1", "2", "1"]
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [("{", ":1: no line of JSON"), ("\n3", ":2: without end"), ('{"end": 1}', ":1: without kind")],
+)
+def test_a_file_of_other_things_is_no_file_of_steps(text, said, tmp_path, capsys):
+    (tmp_path / "steps").write_text(text)
+    assert steps.main([str(tmp_path / "steps")]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("SPYRE_SENDNN_STEPS", str(tmp_path / "none" / "steps"))
+    monkeypatch.setattr(steps, "_file", None)
+    with pytest.raises(RuntimeError, match="SPYRE_SENDNN_STEPS=.*: No such file"):
+        Both().call(_prompt([1, 2], 128))

@@ -19,7 +19,7 @@ from .. import _C
 from .._pytorch.fake import symbol_of
 from ..compile import backend as driver
 from ..compile import buckets
-from . import paged, resident, slots, variables, warmup
+from . import paged, resident, slots, steps, variables, warmup
 from .reference import to_host
 
 Run = Callable[[list[Any]], Any]
@@ -52,10 +52,11 @@ class PagedCalls:
         mapping = args[self.plan.slot_mapping]
         caches = [resident.cache_rows(cache) for cache in self.caches_of(args)]
         read = self._reads(args, caches[0].shape[0])
-        size = mapping.shape[0]
-        results = self._run(run, args, read, self._filled(size))
-        self._store(results, caches, mapping)
-        return self._results(results, args, size)
+        size, tokens = mapping.shape
+        with steps.recorded(tokens, size, read.rows.shape[1] if read else 0):
+            results = self._run(run, args, read, self._filled(size))
+            self._store(results, caches, mapping)
+            return self._results(results, args, size)
 
     # ---- sizes
 
