@@ -107,7 +107,23 @@ def as_tuple(result):
 BEYOND_PYTORCH = {
     aten._scaled_mm.default,
     aten._scaled_dot_product_fused_attention_overrideable_backward.default,
+    aten.scaled_dot_product_attention.default,
 }
+
+
+@pytest.mark.parametrize("queries, key_heads", [(5, 4), (3, 2)])
+def test_attention_has_the_strides_of_the_cpu(queries, key_heads):
+    shapes = ((2, queries, 4, 64), (2, 7, key_heads, 64), (2, 7, key_heads, 64))
+    operands = [torch.randn(shape).half().transpose(1, 2) for shape in shapes]
+    results = [
+        torch.nn.functional.scaled_dot_product_attention(
+            *(x.to(device) for x in operands), enable_gqa=key_heads != 4
+        )
+        for device in ("cpu", "spyre")
+    ]
+    assert results[0].stride() == results[1].stride()
+    torch.testing.assert_close(results[1].cpu(), results[0], rtol=0.02, atol=0.01)
+    assert results[1].transpose(1, 2).view(2, queries, 256).is_contiguous()
 
 
 @pytest.mark.parametrize("op", [op for op in RULES if op not in BEYOND_PYTORCH], ids=str)
