@@ -223,16 +223,16 @@ class _Rewriter:
         dtype = self.fakes[self.placeholders.index(operands["key_cache"])].dtype
         with self.graph.inserting_before(node):
             return [
-                self._call("to", self._call("div", x, self._factor(operands[scale])), dtype)
+                self._call("to", self._call("div", x, self._factor(operands[scale], x)), dtype)
                 for x, scale in zip(fresh, _SCALES, strict=True)
             ]
 
     def _call(self, method: str, *args: Any) -> Any:
         return self.graph.call_method(method, args)
 
-    def _factor(self, scale: Any) -> Any:
-        """A scale for each sequence, to meet [batch, keys, heads, width] in 16 bits."""
-        return self._call("view", self._call("to", scale, torch.float16), -1, 1, 1, 1)
+    def _factor(self, scale: Any, like: Any) -> Any:
+        """A scale for each sequence, to meet [batch, keys, heads, width] in their dtype."""
+        return self._call("view", self._call("type_as", scale, like), -1, 1, 1, 1)
 
     def _replace_compute(self, node: Any, inputs: list[Any]) -> None:
         operands = _operands(node)
