@@ -251,7 +251,7 @@ static int connect_elsewhere(const meeting *m)
     return -1;
 }
 
-// The connection to rank 0, or -1 when nobody listens.
+// The connection to rank 0, or -1 while rank 0 does not listen.
 static spyre_status visit(const meeting *m, int *out_connection)
 {
     char own[SOCKET_HOST_BYTES];

@@ -20,12 +20,12 @@ typedef struct {
 // The machine as far as sockets go: its boot and the namespace of its network.
 void socket_name_host(char out_name[SOCKET_HOST_BYTES]);
 
-// A name that nobody guesses.
+// An unguessable name.
 SPYRE_MUST_CHECK spyre_status socket_random_name(char out_name[SOCKET_NAME_BYTES]);
 
 SPYRE_MUST_CHECK spyre_status socket_listen_here(const char *name, uint32_t backlog,
                                                  int *out_socket);
-// The connection to that name, or -1 when nobody listens.
+// The connection to that name, or -1 without a listener.
 SPYRE_MUST_CHECK spyre_status socket_connect_here(const char *name, int *out_socket);
 bool socket_is_of_same_user(int connection);
 

@@ -262,7 +262,7 @@ static void meet_clocks(uint32_t rank, uint32_t size)
                                .input = &word, .output = &word, .clock_us = &clock_us};
     if (rank < 2) RANK_OK(spyre_comm_run(comm, &message));
     RANK_HOLDS(clock_us == rank);               // the receiver came later
-    for (uint32_t other = 1; other < size; other++) {   // rank 0 fails when nobody waits any more
+    for (uint32_t other = 1; other < size; other++) {   // rank 0 fails behind all waits
         message.kind = rank ? SPYRE_COMM_SEND : SPYRE_COMM_RECEIVE;
         message.root = rank ? 0 : other;
         if (rank == 0 || rank == other) RANK_OK(spyre_comm_run(comm, &message));

@@ -215,10 +215,8 @@ def index_reduce(
     include_self: bool = True,
 ) -> torch.Tensor | NotTaken:
     if x.dim() == 0 and index.numel() == 1 and source.numel() == 1:
-        line = index_reduce(
-            x.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self=include_self
-        )
-        return line.reshape(()) if isinstance(line, torch.Tensor) else line
+        scalars = index.reshape(()), source.reshape(())
+        return scatter_reduce(x, 0, *scalars, reduce, include_self=include_self)
     if index.dim() != 1 or source.dim() != x.dim() or x.dim() == 0 or reduce not in _REDUCTIONS:
         return NOT_TAKEN
     sizes = [1] * x.dim()
