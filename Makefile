@@ -33,7 +33,8 @@ SOURCES := CMakeLists.txt pyproject.toml \
 .PHONY: always
 .PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-quick \
   test-long test-ops test-models test-pytorch fuzz layers lint wheel test-wheel test-wheel-quick \
-  bench bench-summary bench-turns bench-serving serve-setup serve test-serving clean
+  bench bench-summary bench-turns bench-serving serve-setup serve test-serving \
+  soak-serving clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
@@ -54,6 +55,7 @@ help:
 	@echo 'make serve-setup  an environment for vLLM on the card, in build/serve'
 	@echo 'make serve   a server with the interface of OpenAI: SERVE_MODEL, SERVE_ARGS'
 	@echo 'make test-serving  vLLM and foundation-model-stack on the card: long'
+	@echo 'make soak-serving  an hour of mixed load on the server: SECONDS'
 	@echo 'make bench-serving  vLLM on the card beside vLLM on the CPU, in turns'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
 	@echo 'make bench-summary  the table of README.md from bench/results'
@@ -221,6 +223,11 @@ serve: $(STAMPS)/serve $(SERVE_MODEL)
 
 test-serving: $(STAMPS)/serve
 	$(PY) -m pytest -m long tests/serving $(PYTEST_ARGS)
+
+# An hour of mixed requests, whose answers are checked; at the end what the server took of memory.
+SECONDS ?= 3600
+soak-serving: build/serve-model
+	nice -n 5 $(SERVE)/bin/python tests/serving/soak.py $< --seconds $(SECONDS)
 
 build/serve-bench-model: $(STAMPS)/serve examples/serve_model.py
 	$(SERVE)/bin/python examples/serve_model.py $@ --layers 4 --width 512 --vocabulary 32000

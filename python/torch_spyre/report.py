@@ -94,10 +94,12 @@ class Reports:
     def __init__(self) -> None:
         self._reports: collections.deque[CompileReport] = collections.deque()
         self.bytes = 0
+        self.count = 0  # of all graphs so far, those that are forgotten as well
 
     def append(self, report: CompileReport) -> None:
         """Adds a report; the oldest ones go where the limit is exceeded."""
         self._reports.append(report)
+        self.count += 1
         self.bytes += _bytes(report)
         while self.bytes > config.report_bytes and len(self._reports) > 1:
             self.bytes -= _bytes(self._reports.popleft())

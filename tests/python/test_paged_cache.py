@@ -10,7 +10,7 @@ import json
 import pytest
 import torch
 import torch_spyre
-from torch_spyre.sendnn import resident, slots, steps, warmup
+from torch_spyre.sendnn import recording, resident, slots, steps, warmup
 
 HEADS, KEY_HEADS, WIDTH, BLOCK, BLOCKS, LAYERS = 4, 2, 64, 64, 12, 2
 MODEL = HEADS * WIDTH
@@ -357,7 +357,7 @@ def test_another_form_runs_on_the_host(caplog):
 def test_steps_are_recorded_with_their_time_on_the_card(monkeypatch, tmp_path, capsys):
     path, requests = tmp_path / "steps.jsonl", tmp_path / "requests.jsonl"
     monkeypatch.setenv("SPYRE_SENDNN_STEPS", str(path))
-    monkeypatch.setattr(steps, "_file", None)
+    monkeypatch.setattr(recording, "_recorder", None)
     both = Both()
     both.call(_prompt([1, 2], 128))
     for more in range(2):
@@ -397,6 +397,6 @@ def test_a_file_of_other_things_is_no_file_of_steps(text, said, tmp_path, capsys
 
 def test_a_file_that_cannot_be_written_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("SPYRE_SENDNN_STEPS", str(tmp_path / "none" / "steps"))
-    monkeypatch.setattr(steps, "_file", None)
+    monkeypatch.setattr(recording, "_recorder", None)
     with pytest.raises(RuntimeError, match="SPYRE_SENDNN_STEPS=.*: No such file"):
         Both().call(_prompt([1, 2], 128))

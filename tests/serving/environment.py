@@ -6,8 +6,6 @@ import pathlib
 import socket
 import subprocess
 
-import pytest
-
 ROOT = pathlib.Path(__file__).parents[2]
 SERVE = pathlib.Path(os.environ.get("SERVE", ROOT / "build/serve"))
 PYTHON = SERVE / "bin/python"
@@ -15,6 +13,8 @@ PYTHON = SERVE / "bin/python"
 
 def need() -> None:
     """Skips the tests of a file, loudly, where the environment is missing."""
+    import pytest
+
     if not next(SERVE.glob("lib/*/site-packages/vllm"), None):
         why = f"NO SERVING TESTS: {SERVE} has no vLLM: make serve-setup"
         pytest.skip(why, allow_module_level=True)

@@ -22,7 +22,7 @@ from .._pytorch.dynamo import fake_of, is_static_input
 from ..compile import backend as driver
 from ..compile import options as compile_options
 from ..compile.backend import Values
-from . import paged, resident, room, variables
+from . import paged, recording, resident, room, variables
 from .paged_calls import PagedCalls
 from .reference import compile_reference, to_host
 
@@ -117,6 +117,17 @@ class OnCard:
             self.has_room = True
         if self.cache:
             return self.cache.call(self.run, args)
+        with recording.recorded(recording.Step("graph", self._batch(args))):
+            return self._call(args)
+
+    def _batch(self, args: Values) -> int:
+        """The largest dim 0 of a tensor that varies."""
+        varying = [a for a, static in zip(args, self.is_static, strict=True) if not static]
+        sizes = [a.shape[0] for a in varying if isinstance(a, torch.Tensor) and a.dim()]
+        return max(sizes, default=0)
+
+    def _call(self, args: Values) -> Any:
+        """Results on the CPU of a graph without paged attention."""
         on_card = self.move(args)
         versions = [version_of(a) if isinstance(a, torch.Tensor) else 0 for a in on_card]
         results = pytree.tree_map(to_host, self.compiled(*on_card))

@@ -19,7 +19,7 @@ from .. import _C
 from .._pytorch.fake import symbol_of
 from ..compile import backend as driver
 from ..compile import buckets
-from . import paged, resident, slots, steps, variables, warmup
+from . import paged, recording, resident, slots, variables, warmup
 from .reference import to_host
 
 Run = Callable[[list[Any]], Any]
@@ -53,7 +53,8 @@ class PagedCalls:
         caches = [resident.cache_rows(cache) for cache in self.caches_of(args)]
         read = self._reads(args, caches[0].shape[0])
         size, tokens = mapping.shape
-        with steps.recorded(tokens, size, read.rows.shape[1] if read else 0):
+        kind, blocks = "decode" if tokens == 1 else "prompt", read.rows.shape[1] if read else 0
+        with recording.recorded(recording.Step(kind, size, tokens, blocks)):
             results = self._run(run, args, read, self._filled(size))
             self._store(results, caches, mapping)
             return self._results(results, args, size)

@@ -82,9 +82,14 @@ def bytes_of_new_cache(tensor: torch.Tensor) -> int:
         return 0 if tensor in _caches else tensor.numel() * tensor.element_size()
 
 
-def bytes_on_card() -> int:
-    """Of all copies and caches, in elements times their size."""
+def bytes_on_card() -> tuple[int, int]:
+    """Of copies of parameters and buffers, and of KV caches, as they lie on the card."""
     with _lock:
-        held = [copy for copies in _copies.values() for _, copy in copies.values()]
-        held += [rows for _, rows in _caches.values()]
-    return sum(copy.numel() * copy.element_size() for copy in held)
+        copies = [copy for copies in _copies.values() for _, copy in copies.values()]
+        caches = [rows for _, rows in _caches.values()]
+    of_copies, of_caches = (sum(map(_bytes, tensors)) for tensors in (copies, caches))
+    return of_copies, of_caches
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    return _C.get_spyre_tensor_layout(tensor).device_bytes()

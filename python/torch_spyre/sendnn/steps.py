@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of a served model, each a line of JSON in the file that SPYRE_SENDNN_STEPS names.
+"""Tables of the steps of a served model, each a line of JSON in the file that SPYRE_SENDNN_STEPS
+names (recording.py).
 
-    {"end": .., "kind": "prompt" or "decode", "batch": .., "tokens": .., "blocks": .., "host_s": ..,
-     "card_us": ..}
+    {"end": .., "kind": .., "batch": .., "tokens": .., "blocks": .., "host_s": .., "card_us": ..}
 
-`end` is in seconds since 1970, `tokens` those of a sequence, `blocks` those of the KV cache that a
-sequence reads at most, `host_s` what the call took, emulation included, `card_us` what it took on
-the card's virtual clock.
+`kind` is "prompt", "decode", or "graph" for one without paged attention; `end` is in seconds since
+1970, `tokens` those of a sequence, `blocks` those of the KV cache that a sequence reads at most,
+`host_s` what the call took, emulation included, `card_us` what it took on the card's virtual clock.
 
     python -m torch_spyre.sendnn.steps STEPS [REQUESTS]
 
@@ -19,61 +19,15 @@ all steps between its arrival and its end, so it has the steps of others in it a
 from __future__ import annotations
 
 import bisect
-import contextlib
 import datetime
 import itertools
 import json
-import os
 import statistics
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from typing import Any, TextIO
-
-from ..device.streams import Event
+from typing import Any
 
 _Line = dict[str, Any]
-_file: TextIO | None = None
-
-
-def _open() -> TextIO | None:
-    global _file
-    path = os.environ.get("SPYRE_SENDNN_STEPS")
-    if path and _file is None:
-        try:
-            _file = open(path, "a", encoding="utf-8")  # noqa: SIM115  (of the process)
-        except OSError as refused:
-            raise RuntimeError(f"SPYRE_SENDNN_STEPS={path}: {refused.strerror}") from refused
-    return _file
-
-
-@contextlib.contextmanager
-def recorded(tokens: int, batch: int, blocks: int) -> Iterator[None]:
-    """Writes the line of a step, whose results are on the host when the block ends."""
-    file = _open()
-    if file is None:
-        yield
-        return
-    events = [Event(enable_timing=True) for _ in range(2)]
-    begin = time.perf_counter()
-    events[0].record()
-    yield
-    events[1].record()
-    events[1].synchronize()
-    line = {
-        "end": time.time(),
-        "kind": "decode" if tokens == 1 else "prompt",
-        "batch": batch,
-        "tokens": tokens,
-        "blocks": blocks,
-        "host_s": time.perf_counter() - begin,
-        "card_us": 1e3 * events[0].elapsed_time(events[1]),
-    }
-    file.write(json.dumps(line) + "\n")
-    file.flush()
-
-
-# ---- the report
 
 
 def read(path: str, needed: Sequence[str]) -> list[_Line]:
