@@ -83,6 +83,7 @@ graph_bytes: int = _bytes("SPYRE_GRAPH_MEMORY", "1G")  # of programs of compiled
 report_bytes: int = _bytes("SPYRE_REPORT_MEMORY", "16M")  # of torch_spyre.compile_reports()
 cost_model: str = os.environ.get("SPYRE_DUMP_COST", "")  # "1": predicted times, on stderr
 fallback: str = _one_of("SPYRE_FALLBACK", "warn", ("warn", "error", "silent"))  # _fallback.py
+spyre_instrument_ops: list[str] = []  # operators whose kernels are counted: profiling.py
 log_passes: str = os.environ.get("SPYRE_LOG_PASSES", "")  # logging_config.set_log_passes()
 
 install_config_module(sys.modules[__name__])

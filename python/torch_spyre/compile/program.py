@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import _C, _fallback
+from .. import _C, _fallback, profiling
 from .._pytorch import pytree
 from .._pytorch.dynamo import graph_breaks
 from .._pytorch.fx import maker_of, overload_of
@@ -99,7 +99,7 @@ class Program:
             if not self._is_in_place(index, self._id(source))
         ]
         self.launches = [
-            handover.Launch(executable, segment.index) if segment.on_card else None
+            profiling.launch_of(executable, segment, self.nodes) if segment.on_card else None
             for segment in self.segments
         ]
         self.fakes = {
