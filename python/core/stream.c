@@ -107,6 +107,15 @@ static PyObject *py_stream_query(PyObject *self, PyObject *args)
     return PyBool_FromLong(stream_is_idle(card, stream));
 }
 
+static PyObject *py_stream_clock_us(PyObject *self, PyObject *args)
+{
+    (void)self;
+    uint32_t card, stream;
+    if (!stream_arguments(args, &card, &stream)) return NULL;
+    double us = device_started() ? spyre_stream_clock_us(device_context(), card, stream) : 0;
+    return PyFloat_FromDouble(us);
+}
+
 static PyObject *py_stream_failed(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -160,6 +169,8 @@ static PyMethodDef methods[] = {
     {"_current_stream", py_current_stream, METH_VARARGS, "(card) -> id"},
     {"_exchange_stream", py_exchange_stream, METH_VARARGS, "(card, id) -> id before"},
     {"_stream_query", py_stream_query, METH_VARARGS, "(card, id) -> idle"},
+    {"_stream_clock_us", py_stream_clock_us, METH_VARARGS,
+     "(card, id) -> place on the card's virtual clock of the work that the stream has begun"},
     {"_stream_failed", py_stream_failed, METH_VARARGS, "(card, id) -> has a sticky error"},
     {"_stream_synchronize", py_stream_synchronize, METH_VARARGS, "(card, id)"},
     {"_synchronize", py_synchronize, METH_VARARGS, "(card): waits for all its streams"},

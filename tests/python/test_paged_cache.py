@@ -318,6 +318,9 @@ def test_slots_that_the_cache_does_not_have():
     x, slots, tkv, left, _ = _step([[1, 2]], [65], [0])
     with pytest.raises(ValueError, match="block_table names slots"):
         both.compiled(x, both.card, slots, tkv, left, torch.tensor([[1, BLOCKS]]))
+    x, slots, _, left, table = _step([[1, 2]], [65], [0])
+    with pytest.raises(ValueError, match="has 129 positions, block_table 2 blocks of 64"):
+        both.compiled(x, both.card, slots, torch.tensor([129]), left, table)
 
 
 def test_a_slot_that_another_sequence_writes():

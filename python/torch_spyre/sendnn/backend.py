@@ -10,7 +10,6 @@ through the compiler, and what it returns is on the CPU. Parameters and buffers 
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -99,8 +98,7 @@ class OnCard:
         if is_traced_once:
             self.cache = _paged(moved, fakes)
         placeholders = moved.graph.find_nodes(op="placeholder")
-        self.is_static = [is_static_input(node) for node in placeholders]
-        self.is_multiplied = [_is_only_multiplied(node) for node in placeholders]
+        self.moves = [_Move(node) for node in placeholders]
         if not is_traced_once:
             self.compiled = torch.compile(moved, backend="spyre", dynamic=False, options=settings)
             return
@@ -122,7 +120,7 @@ class OnCard:
 
     def _batch(self, args: Values) -> int:
         """The largest dim 0 of a tensor that varies."""
-        varying = [a for a, static in zip(args, self.is_static, strict=True) if not static]
+        varying = [a for a, move in zip(args, self.moves, strict=True) if not move.is_static]
         sizes = [a.shape[0] for a in varying if isinstance(a, torch.Tensor) and a.dim()]
         return max(sizes, default=0)
 
@@ -141,21 +139,28 @@ class OnCard:
         return self.compiled(*self.move(args))
 
     def move(self, args: Values) -> list[Any]:
+        """The arguments on the card."""
         with outside_inference_mode():
             return [
-                map_parts(a, functools.partial(self._to_card, i))
-                if isinstance(a, torch.Tensor)
-                else a
-                for i, a in enumerate(args)
+                map_parts(value, move) if isinstance(value, torch.Tensor) else value
+                for move, value in zip(self.moves, args, strict=True)
             ]
 
-    def _to_card(self, index: int, tensor: torch.Tensor) -> torch.Tensor:
+
+class _Move:
+    """How an input of a graph gets to the card."""
+
+    def __init__(self, node: torch.fx.Node):
+        self.is_static = is_static_input(node)
+        self.resident = resident.Input(_is_only_multiplied(node))
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.device.type == "spyre":
             return tensor
         if _wants_gradient([tensor]):
             return tensor.to("spyre")
-        if self.is_static[index] or isinstance(tensor, torch.nn.Parameter):
-            return resident.on_card(tensor, self.is_multiplied[index])
+        if self.is_static or isinstance(tensor, torch.nn.Parameter):
+            return self.resident.on_card(tensor)
         return tensor.detach().to("spyre")
 
 

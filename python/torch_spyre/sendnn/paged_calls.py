@@ -33,12 +33,15 @@ class PagedCalls:
         self.fakes = fakes
         self.batch = self.blocks = None  # symbols of the sizes, or None where they are numbers
         self.shapes: list[dict[int | None, Any]] = []  # by input: symbols by dim
+        self.sized: list[int] = []  # inputs that have any
         self.fills_batch = False
         self.in_warm_up = False
+        self.cache_inputs = [index for store in plan.stores for index in store.caches]
 
     def look_at(self, gm: torch.fx.GraphModule) -> None:
         """At the ATen graph, before it is compiled; by then equal sizes have equal symbols."""
         self.shapes = [_symbols(fake) for fake in self.fakes]
+        self.sized = [index for index, symbols in enumerate(self.shapes) if symbols]
         if self.plan.metadata:
             rows = self.shapes[-3]
             self.batch, self.blocks = rows.get(0), rows.get(1)
@@ -55,7 +58,7 @@ class PagedCalls:
         size, tokens = mapping.shape
         kind, blocks = "decode" if tokens == 1 else "prompt", read.rows.shape[1] if read else 0
         with recording.recorded(recording.Step(kind, size, tokens, blocks)):
-            results = self._run(run, args, read, self._filled(size))
+            results = self._run(run, args, caches, read, self._filled(size))
             self._store(results, caches, mapping)
             return self._results(results, args, size)
 
@@ -63,7 +66,7 @@ class PagedCalls:
 
     def caches_of(self, args: Sequence[Any]) -> list[torch.Tensor]:
         """The KV caches among the arguments, of keys and values in turn."""
-        return [args[i] for store in self.plan.stores for i in store.caches]
+        return [args[i] for i in self.cache_inputs]
 
     def most_bytes(self, args: Sequence[Any]) -> int:
         """Of the rows that one layer reads in the largest step that warm-up prepares."""
@@ -96,19 +99,25 @@ class PagedCalls:
         )
 
     def _run(
-        self, run: Run, args: Sequence[Any], read: slots.Reads | None, batch: int
+        self,
+        run: Run,
+        args: Sequence[Any],
+        caches: Sequence[torch.Tensor],
+        read: slots.Reads | None,
+        batch: int,
     ) -> list[Any]:
-        """The rewritten graph on inputs that are filled up to `batch` sequences."""
+        """The rewritten graph on the caches of the card, and on inputs that are filled up to
+        `batch` sequences."""
         values = list(args)
-        for store in self.plan.stores:
-            for i in store.caches:
-                values[i] = resident.cache_rows(values[i])
+        for i, rows in zip(self.cache_inputs, caches, strict=True):
+            values[i] = rows
         if read:
             values += [read.rows, read.seen, read.fresh]
         values = [values[i] for i in self.plan.kept]
         if read:
             sizes = {self.batch: batch, self.blocks: read.rows.shape[1]}
-            values = [self._fit(i, v, sizes) for i, v in enumerate(values)]
+            for i in self.sized:
+                values[i] = self._fit(i, values[i], sizes)
         return list(run(values))
 
     def _fit(self, index: int, value: Any, sizes: dict[Any, int]) -> Any:
@@ -159,8 +168,9 @@ class PagedCalls:
         batch, queries = args[self.plan.slot_mapping].shape
         for more, blocks in self._later_sizes(batch):
             read = self._nothing(more, queries, blocks)
+            caches = [resident.cache_rows(cache) for cache in self.caches_of(args)]
             with driver.without_launch():
-                self._run(run, self._of_batch(args, more), read, more)
+                self._run(run, self._of_batch(args, more), caches, read, more)
 
     def _later_sizes(self, batch: int) -> list[tuple[int, int]]:
         context = variables.limit("VLLM_DT_MAX_CONTEXT_LEN")

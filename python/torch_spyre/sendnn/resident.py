@@ -11,6 +11,8 @@ that `.data` gave) are not seen.
 from __future__ import annotations
 
 import threading
+import weakref
+from collections.abc import Callable
 
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -39,6 +41,31 @@ def on_card(tensor: torch.Tensor, multiplied: bool = False) -> torch.Tensor:
         if state != _state(tensor):
             copy = _move(tensor.detach(), multiplied)
             copies[multiplied] = _state(tensor), copy
+        return copy
+
+
+class Input:
+    """One input of a graph that is a parameter or buffer. While it is the same tensor and has not
+    changed its copy is found without a look at the table of all."""
+
+    __slots__ = ("multiplied", "tensor", "state", "copy")
+
+    def __init__(self, multiplied: bool):
+        self.multiplied = multiplied
+        self.tensor: Callable[[], torch.Tensor | None] = lambda: None
+        self.copy: Callable[[], torch.Tensor | None] = lambda: None
+        self.state = (-1, 0)
+
+    def on_card(self, tensor: torch.Tensor) -> torch.Tensor:
+        """As on_card() of this module."""
+        if self.tensor() is tensor and self.state == _state(tensor):
+            copy = self.copy()
+            if copy is not None:
+                return copy
+        copy = on_card(tensor, self.multiplied)
+        if not tensor.is_inference():
+            self.tensor, self.copy = weakref.ref(tensor), weakref.ref(copy)
+            self.state = _state(tensor)
         return copy
 
 

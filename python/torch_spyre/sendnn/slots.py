@@ -36,13 +36,15 @@ class Reads:
 def writes(slot_mapping: torch.Tensor) -> list[tuple[int, int, int]]:
     """Runs of slots that a call writes: (first slot, first token, tokens). Of tokens for one slot
     the last is the one that stays."""
-    slots = slot_mapping.numpy().reshape(-1)
-    _, last = numpy.unique(slots[::-1], return_index=True)
-    tokens = numpy.sort(slots.size - 1 - last)
-    kept = slots[tokens]
-    starts = numpy.flatnonzero((numpy.diff(kept) != 1) | (numpy.diff(tokens) != 1)) + 1
-    bounds = [0, *starts.tolist(), kept.size]
-    return [(int(kept[a]), int(tokens[a]), b - a) for a, b in zip(bounds, bounds[1:], strict=False)]
+    last = {slot: token for token, slot in enumerate(slot_mapping.flatten().tolist())}
+    runs: list[tuple[int, int, int]] = []
+    for slot, token in sorted(last.items(), key=lambda item: item[1]):
+        first, begin, count = runs[-1] if runs else (-1, -1, 0)
+        if (slot, token) == (first + count, begin + count):
+            runs[-1] = first, begin, count + 1
+        else:
+            runs.append((slot, token, 1))
+    return runs
 
 
 def reads(
@@ -55,28 +57,40 @@ def reads(
     """What the sequences of a call read of a cache of so many slots. ValueError for a slot that the
     cache does not have, and for one that one sequence writes and another reads in the same call,
     unless `are_equal` of both: they write the same, as where one sequence fills up a batch."""
-    written, block_size = slot_mapping.numpy(), form.block_size
+    written = slot_mapping.numpy()
     batch, queries = written.shape
     _check_slots(written, slots, "slot_mapping")
+    first, end = (
+        metadata[name].numpy()[:batch, None]
+        for name in ("left_padded_prompt_mask", "current_tkv_mask")
+    )
+    table = metadata["block_table"].numpy()[:batch]
+    position = numpy.arange(end.max())
+    inside = (position >= first) & (position < end)
+    slot = _slots_of(position, table, form.block_size)
+    _check_slots(slot[inside], slots, "block_table")
+    visible = _visible(position, end, queries, form.window) & inside[:, None]
     writer = numpy.full(slots, -1)
     writer[written.reshape(-1)] = numpy.arange(written.size)  # of equal slots the last one stays
+    token = writer[numpy.where(inside, slot, 0)]
+    is_fresh = inside & (token >= 0)
     fresh = numpy.zeros((batch, queries, queries), bool)
-    cached = []
-    for b in range(batch):
-        first, end = (int(metadata[n][b]) for n in ("left_padded_prompt_mask", "current_tkv_mask"))
-        position = numpy.arange(first, end)
-        slot = metadata["block_table"][b].numpy()[position // block_size] * block_size
-        slot = slot + position % block_size
-        _check_slots(slot, slots, "block_table")
-        visible = _visible(position, end, queries, form.window)
-        token = writer[slot]
-        is_fresh = token >= 0
-        if not all(are_equal(b, other) for other in set((token[is_fresh] // queries).tolist())):
+    reader, place = is_fresh.nonzero()
+    owner, query = numpy.divmod(token[reader, place], queries)
+    for b, other in {*zip(reader.tolist(), owner.tolist(), strict=True)}:
+        if not are_equal(b, other):
             raise ValueError(f"paged attention: sequence {b} reads a slot that another one writes")
-        fresh[b][:, token[is_fresh] % queries] = visible[:, is_fresh]
-        used = ~is_fresh & visible.any(0)
-        cached.append((slot[used], visible[:, used]))
-    return _padded(cached, fresh, form)
+    fresh[reader, :, query] = visible[reader, :, place]
+    return _padded(slot, visible, inside & ~is_fresh & visible.any(1), fresh, form)
+
+
+def _slots_of(position: Array, table: Array, block_size: int) -> Array:
+    """[batch, positions]. ValueError for positions beyond the table."""
+    if position.size > table.shape[1] * block_size:
+        raise ValueError(f"paged attention: current_tkv_mask has {position.size} positions, "
+                         f"block_table {table.shape[1]} blocks of {block_size}")  # fmt: skip
+    found: Array = table[:, position // block_size] * block_size + position % block_size
+    return found
 
 
 def _check_slots(slot: Array, slots: int, what: str) -> None:
@@ -85,12 +99,12 @@ def _check_slots(slot: Array, slots: int, what: str) -> None:
                          f"cache of {slots}")  # fmt: skip
 
 
-def _visible(position: Array, end: int, queries: int, window: int) -> Array:
-    """[queries, positions]: the last query stands at end - 1."""
-    place = numpy.arange(end - queries, end)[:, None]
-    visible = position[None] <= place
-    if 0 < window < position.size:
-        visible &= position[None] > place - window
+def _visible(position: Array, end: Array, queries: int, window: int) -> Array:
+    """[batch, queries, positions]: the last query of a sequence stands at end - 1."""
+    place = (end + numpy.arange(-queries, 0))[:, :, None]
+    visible: Array = position <= place
+    if window > 0:
+        visible &= position > place - window
     return visible
 
 
@@ -99,15 +113,17 @@ def next_power(number: int) -> int:
     return 1 << max(0, number - 1).bit_length()
 
 
-def _padded(cached: list[Any], fresh: Array, form: Form) -> Reads:
-    """All sequences with as many rows: a whole number of blocks, a power of two where the graph
-    does not say how many."""
-    most = max(len(slot) for slot, _ in cached)
+def _padded(slot: Array, visible: Array, used: Array, fresh: Array, form: Form) -> Reads:
+    """The slots that are used [batch, positions], at the beginning of as many rows for all
+    sequences: a whole number of blocks, a power of two where the graph does not say how many."""
+    batch, queries = fresh.shape[:2]
+    most = int(used.sum(1).max(initial=0))
     blocks = form.blocks or next_power(-(-most // form.block_size))
-    rows = numpy.zeros((len(cached), blocks * form.block_size), numpy.int64)
-    seen = numpy.zeros((len(cached), fresh.shape[1], blocks * form.block_size), bool)
-    for b, (slot, visible) in enumerate(cached):
-        rows[b, : slot.size] = slot
-        seen[b, :, : slot.size] = visible
-    in_blocks = rows.reshape(len(cached), blocks, form.block_size)
+    rows = numpy.zeros((batch, blocks * form.block_size), numpy.int64)
+    seen = numpy.zeros((batch, queries, blocks * form.block_size), bool)
+    reader, place = used.nonzero()
+    row = (used.cumsum(1) - 1)[reader, place]
+    rows[reader, row] = slot[reader, place]
+    seen[reader, :, row] = visible[reader, :, place]
+    in_blocks = rows.reshape(batch, blocks, form.block_size)
     return Reads(*(torch.from_numpy(x) for x in (in_blocks, seen, fresh)))
