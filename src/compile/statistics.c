@@ -24,7 +24,7 @@ void statistics_add(statistic which, int64_t amount)
 // The front's stages follow the rows.
 static const char *const stage_names[] = {
     "front_build_us",
-#define PASS_ROW(name, kind, needs, gives, summary) "pass_" #name "_us",
+#define PASS_ROW(name, kind, summary) "pass_" #name "_us",
 #include "front/pass.def"
 #undef PASS_ROW
     "front_invariants_us", "front_emit_us",

@@ -16,7 +16,7 @@ typedef struct {
 
 enum {
     FRONT_PASS_COUNT = 0
-#define PASS_ROW(name, kind, needs, gives, summary) +1
+#define PASS_ROW(name, kind, summary) +1
 #include "front/pass.def"
 #undef PASS_ROW
 };
@@ -119,7 +119,7 @@ SPYRE_MUST_CHECK spyre_status loop_verify_begun(const loop_graph *loops);
 
 // A pass: edits the loop IR and says whether it did.
 typedef spyre_status (*front_pass)(loop_graph *loops, bool *out_changed);
-#define PASS_ROW(name, kind, needs, gives, summary)                                                \
+#define PASS_ROW(name, kind, summary)                                                \
     SPYRE_MUST_CHECK spyre_status pass_##name(loop_graph *loops, bool *out_changed);
 #include "front/pass.def"
 #undef PASS_ROW

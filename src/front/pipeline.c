@@ -8,7 +8,7 @@
 
 
 const front_pass_row front_passes[FRONT_PASS_COUNT] = {
-#define PASS_ROW(name, kind, needs, gives, summary) {#name, FRONT_##kind, pass_##name},
+#define PASS_ROW(name, kind, summary) {#name, FRONT_##kind, pass_##name},
 #include "front/pass.def"
 #undef PASS_ROW
 };

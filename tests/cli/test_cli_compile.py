@@ -74,7 +74,7 @@ def test_dump(spyre, tmp_path):
 
 
 def test_passes_to_skip(spyre, tmp_path):
-    skipped = "work_distribution,agree_divisions"
+    skipped = "work_distribution,joint_work_division"
     spyre.good("compile", graph("add"), "--skip", skipped, "-o", tmp_path / "out")
     assert "add on 1 core in" in spyre.good("inspect", tmp_path / "out" / "segment_0" / "bundle")
     line = spyre.bad("compile", graph("add"), "--skip", "memory_planning")

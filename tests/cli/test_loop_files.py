@@ -87,7 +87,8 @@ def test_a_changed_division_is_taken(spyre, tmp_path):
     assert undivided != passes.read_text()
     passes.write_text(undivided)
     again = tmp_path / "again"
-    out = compiled(spyre, tmp_path / "out", passes, "--after", "agree_divisions", "--dump", again)
+    options = ["--after", "joint_work_division", "--dump", again]
+    out = compiled(spyre, tmp_path / "out", passes, *options)
     assert "split(" not in (again / "segment0.loop").read_text()
     assert files_below(out) != files_below(whole)
 

@@ -13,7 +13,7 @@ static inline loop_graph *front_case_before(front_run *run, uint32_t cores, cons
         const char *name;
         front_pass run;
     } passes[] = {
-#define PASS_ROW(name, kind, needs, gives, summary) {#name, pass_##name},
+#define PASS_ROW(name, kind, summary) {#name, pass_##name},
 #include "front/pass.def"
 #undef PASS_ROW
     };

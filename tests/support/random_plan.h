@@ -31,7 +31,7 @@ static inline spyre_status random_plan_read(const char *source, const char *name
                                             spyre_graph **out_graph, loop_graph **out)
 {
     static const front_pass passes[] = {
-#define PASS_ROW(name, kind, needs, gives, summary) pass_##name,
+#define PASS_ROW(name, kind, summary) pass_##name,
 #include "front/pass.def"
 #undef PASS_ROW
     };
@@ -47,7 +47,7 @@ static inline spyre_status random_plan_read(const char *source, const char *name
     TRY(front_build(segments[0].graph, memory, &node, out));
     (*out)->settings = *settings;
     (*out)->cores = settings->sencores;
-    for (uint32_t i = 0; passes[i] != pass_boundary_clones; i++) TRY(passes[i](*out, &changed));
+    for (uint32_t i = 0; passes[i] != pass_lx_planning; i++) TRY(passes[i](*out, &changed));
     return NULL;
 }
 
@@ -90,8 +90,6 @@ static inline spyre_status random_plan_price(const loop_graph *loops, plan_price
     bool changed;
     TRY_ALLOC(memory);
     spyre_status status = loop_copy(loops, memory, &copy);
-    if (!status) status = pass_boundary_clones(&copy, &changed);
-    if (!status) status = pass_lx_relayout(&copy, &changed);
     if (!status) status = pass_lx_planning(&copy, &changed);
     if (!status) status = pass_memory_planning(&copy, &changed);
     if (!status) status = front_emit(&copy, &result);

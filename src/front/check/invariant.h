@@ -9,7 +9,7 @@
 // The value of loop_graph.stage: how many rows of pass.def have had their turn.
 enum {
     STAGE_build,
-#define PASS_ROW(name, kind, needs, gives, summary) STAGE_##name,
+#define PASS_ROW(name, kind, summary) STAGE_##name,
 #include "front/pass.def"
 #undef PASS_ROW
 };

@@ -12,8 +12,8 @@
 #include "front/front.h"
 #include "front/ir/flow.h"
 #include "front/ir/residency.h"
-#include "front/memory/lx_relayout.h"
-#include "front/memory/room.h"
+#include "front/plan/lx_headroom.h"
+#include "front/plan/plan.h"
 #include "isa/constants.h"
 
 static const loop_buffer *buffer_of(const loop_graph *loops, const loop_op *op, uint32_t k)
@@ -68,7 +68,7 @@ static double saved_by_residency(const loop_graph *loops, uint32_t buffer)
 static const char *describe_residency(const loop_graph *loops, uint32_t id, arena *memory)
 {
     const loop_buffer *b = &loops->buffers.items[id];
-    const char *place = room_describe(loops, id, memory), *why = b->why_in_memory;
+    const char *place = lx_headroom_describe(loops, id, memory), *why = b->why_in_memory;
     if (!place) return NULL;
     if (!why || strcmp(why, place) == 0)
         return arena_printf(memory, "%%%s (b%u) stayed in LX (%s%s)", b->name, id,
@@ -224,26 +224,6 @@ static bool lx_is_planned(const loop_graph *loops)
     return false;
 }
 
-// The graph's time with op `index` under d; everything it needs is in `scratch`.
-static spyre_status plan_again(const loop_graph *loops, uint32_t index, const division *d,
-                               arena *scratch, double *out_us)
-{
-    loop_graph copy;
-    bool changed;
-    TRY(loop_copy(loops, scratch, &copy));
-    division_set(&copy.ops.items[index], d, LOOP_DIVIDED_BY_AGREEMENT);
-    for (uint32_t b = 0; b < copy.buffers.count; b++) {
-        loop_buffer *buffer = &copy.buffers.items[b];
-        if (buffer->in_lx) memset(buffer->slices, 0, sizeof buffer->slices);
-        buffer->in_lx = false;
-    }
-    TRY(lx_relayout_undo(&copy));
-    if (lx_is_planned(loops)) TRY(pass_lx_relayout(&copy, &changed));
-    if (lx_is_planned(loops)) TRY(pass_lx_planning(&copy, &changed));
-    *out_us = cost_of_graph(&copy);
-    return NULL;
-}
-
 static const char *describe(arena *memory, const loop_op *op, const division *d)
 {
     if (division_cores(op, d) == 1) return "on one core";
@@ -263,11 +243,10 @@ static spyre_status try_division(const loop_graph *loops, const flow *f, uint32_
     if (lx_is_planned(loops)) s.lx_bytes = (double)residency_limit_bytes(loops);
     find_division(&s);
     if (price(&s, &now) - s.best_us <= least_us) return NULL;
-    arena *scratch = arena_create();
-    TRY_ALLOC(scratch);
-    spyre_status status = plan_again(loops, index, &s.best, scratch, &us);
-    arena_destroy(scratch);
-    TRY(status);
+    division *only = ARENA_NEW(memory, division, loops->ops.count);
+    TRY_ALLOC(only);
+    only[index] = s.best;
+    TRY(plan_us(loops, only, index, index + 1, &us));
     const char *best = describe(memory, op, &s.best), *before = describe(memory, op, &now);
     const char *change =
         best && before ? arena_printf(memory, "it were %s instead of %s", best, before) : NULL;

@@ -173,7 +173,7 @@ static void alternatives__numbers_cores_as_set(void **state)
     uint32_t y = front_case_input(&run, sizes_view(2, 16384, 64, 0));
     front_case_output(&run, front_case_binary(&run, "spyre.batchmatmul", x, y,
                                               sizes_view(2, 64, 64, 0)));
-    loop_graph *loops = front_case_before(&run, 32, "agree_divisions");
+    loop_graph *loops = front_case_before(&run, 32, "joint_work_division");
     bool changed;
     loop_op *exponential = &loops->ops.items[0], *product = &loops->ops.items[1];
     division d = division_whole();

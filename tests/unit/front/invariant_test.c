@@ -7,7 +7,7 @@
 #include "support/front_case.h"
 
 static const char *const names[] = {
-#define PASS_ROW(name, kind, needs, gives, summary) #name,
+#define PASS_ROW(name, kind, summary) #name,
 #include "front/pass.def"
 #undef PASS_ROW
     NULL};
@@ -198,7 +198,7 @@ static const breakage cases[] = {
     {"24", STAGE_build, true, torn_loop, "op 2 v add (model.py:1): t0 again"},
     {"10", STAGE_deadcode, true, far_offset,
      "op 2 v add (model.py:1), operand 0 (b2 %v): elements 1 to 8192 of 8192"},
-    {"11", STAGE_agree_divisions, true, equal_cores,
+    {"11", STAGE_joint_work_division, true, equal_cores,
      "op 2 v add (model.py:1): slices of c1 are 1 cores apart, 2 would tell them apart"},
     {"12", STAGE_normalize_loops, true, odd_step,
      "op 2 v add (model.py:1), operand 0 (b2 %v): c0 moves by 200, dim 1 has stride 128"},

@@ -124,6 +124,7 @@ static void lx_planning__divisions_that_differ_stay_in_memory(void **state)
     (void)state;
     front_run run = front_run_begin();
     front_case_pair(&run, "spyre.tanh", "spyre.abs", sizes_view(2, 64, 64, 0));
+    run.settings.lx_planner_relayout = false;
     loop_graph *loops = front_case_before(&run, 4, "lx_planning");
     bool changed;
     loops->ops.items[0].split[0] = 4;

@@ -150,7 +150,7 @@ static void parse__every_stage_reads_back(void **state)
 {
     (void)state;
     static const char *const stages[] = {
-#define PASS_ROW(name, kind, needs, gives, summary) #name,
+#define PASS_ROW(name, kind, summary) #name,
 #include "front/pass.def"
 #undef PASS_ROW
     };

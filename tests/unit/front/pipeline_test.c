@@ -23,7 +23,8 @@ static void pipeline__optional_passes_can_be_left_out(void **state)
     assert_ok(compile_without(&run, NULL, &result));
     assert_int_equal(result.bundle->steps.count, 1);
     assert_int_equal(result.bundle->steps.items[0].core_count, 32);
-    assert_ok(compile_without(&run, "deadcode,dedup_constants,work_distribution,agree_divisions",
+    assert_ok(compile_without(&run,
+                              "deadcode,dedup_constants,work_distribution,joint_work_division",
                               &result));
     assert_int_equal(result.bundle->steps.count, 2);
     assert_int_equal(result.bundle->steps.items[0].core_count, 1);
@@ -48,7 +49,7 @@ static void pipeline__other_names_are_refused(void **state)
                   "skip_passes: normalize_loops is needed for correctness");
     check_refusal("nonsense", "skip_passes: no pass is named 'nonsense'");
     check_refusal("dead", "skip_passes: no pass is named 'dead'");
-    check_refusal("deadcode,,agree_divisions", "skip_passes: no pass is named ''");
+    check_refusal("deadcode,,joint_work_division", "skip_passes: no pass is named ''");
 }
 
 int main(void)

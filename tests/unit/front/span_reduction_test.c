@@ -37,7 +37,7 @@ static void span_reduction__the_published_example(void **state)
 
     // What follows keeps K = 2 and gives the cores left to M.
     static const front_pass rest[] = {pass_matmul_split, pass_work_distribution,
-                                      pass_agree_divisions};
+                                      pass_joint_work_division};
     for (uint32_t i = 0; i < 3; i++) {
         assert_null(rest[i](loops, &changed));
         assert_ok(loop_verify(loops));

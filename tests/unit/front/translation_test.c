@@ -154,8 +154,8 @@ static void translation__names_the_culprit(void **state)
     (void)state;
     check_culprit("dedup_constants", swaps_operands, true,
                   "translation: pass dedup_constants changed output 0");
-    check_culprit("agree_divisions", swaps_operands, true,
-                  "translation: pass agree_divisions changed output 0");
+    check_culprit("joint_work_division", swaps_operands, true,
+                  "translation: pass joint_work_division changed output 0");
     check_culprit("normalize_loops", mistakes_strides, true,
                   "translation: pass normalize_loops changed output 0");
     check_culprit("lx_planning", overlaps_in_lx, true,

@@ -29,7 +29,7 @@ static const loop_op *find_copy(const loop_graph *loops)
     return NULL;
 }
 
-static void boundary_clones__input_read_twice_is_read_once(void **state)
+static void boundary_copies__input_read_twice_is_read_once(void **state)
 {
     (void)state;
     front_run run = begin();
@@ -47,7 +47,7 @@ static void boundary_clones__input_read_twice_is_read_once(void **state)
     front_run_end(&run);
 }
 
-static void boundary_clones__output_read_again_leaves_as_a_copy(void **state)
+static void boundary_copies__output_read_again_leaves_as_a_copy(void **state)
 {
     (void)state;
     front_run run = begin();
@@ -69,7 +69,7 @@ static void boundary_clones__output_read_again_leaves_as_a_copy(void **state)
     front_run_end(&run);
 }
 
-static void boundary_clones__none_without_room(void **state)
+static void boundary_copies__none_without_room(void **state)
 {
     (void)state;
     front_run run = begin();
@@ -80,20 +80,20 @@ static void boundary_clones__none_without_room(void **state)
     front_run_end(&run);
 }
 
-static void boundary_clones__none_where_readers_differ(void **state)
+static void boundary_copies__none_where_readers_differ(void **state)
 {
     (void)state;
     front_run run = begin();
     add_two_reads(&run, sizes_view(2, 512, 512, 0), false);
-    loop_graph *loops = front_case_before(&run, 8, "boundary_clones");
+    loop_graph *loops = front_case_before(&run, 8, "lx_planning");
     bool changed;
     loops->ops.items[0].split[0] = 4; // of 8 before
-    assert_ok(pass_boundary_clones(loops, &changed));
-    assert_false(changed);
+    assert_ok(pass_lx_planning(loops, &changed));
+    assert_null(find_copy(loops));
     front_run_end(&run);
 }
 
-static void boundary_clones__none_of_what_is_read_once_or_not_asked_for(void **state)
+static void boundary_copies__none_of_what_is_read_once_or_not_asked_for(void **state)
 {
     (void)state;
     front_run run = begin();
@@ -109,8 +109,8 @@ static void boundary_clones__none_of_what_is_read_once_or_not_asked_for(void **s
     front_run_end(&run);
 }
 
-// What layer norm begins with; nobody has to ask for that clone.
-static void boundary_clones__distances_from_a_mean_are_of_one_read(void **state)
+// What layer norm begins with; no setting is needed for that copy.
+static void boundary_copies__distances_from_a_mean_are_of_one_read(void **state)
 {
     (void)state;
     for (int of_another = 0; of_another < 2; of_another++) {
@@ -127,8 +127,8 @@ static void boundary_clones__distances_from_a_mean_are_of_one_read(void **state)
     }
 }
 
-// The planned loop IR's time by the front's model; clones may change divisions, too.
-static void boundary_clones__no_graph_gets_slower(void **state)
+// The planned loop IR's time by the front's model; copies may change divisions, too.
+static void boundary_copies__no_graph_gets_slower(void **state)
 {
     (void)state;
     uint32_t faster = 0;
@@ -162,13 +162,13 @@ static void boundary_clones__no_graph_gets_slower(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(boundary_clones__input_read_twice_is_read_once),
-        cmocka_unit_test(boundary_clones__output_read_again_leaves_as_a_copy),
-        cmocka_unit_test(boundary_clones__none_without_room),
-        cmocka_unit_test(boundary_clones__none_where_readers_differ),
-        cmocka_unit_test(boundary_clones__distances_from_a_mean_are_of_one_read),
-        cmocka_unit_test(boundary_clones__no_graph_gets_slower),
-        cmocka_unit_test(boundary_clones__none_of_what_is_read_once_or_not_asked_for),
+        cmocka_unit_test(boundary_copies__input_read_twice_is_read_once),
+        cmocka_unit_test(boundary_copies__output_read_again_leaves_as_a_copy),
+        cmocka_unit_test(boundary_copies__none_without_room),
+        cmocka_unit_test(boundary_copies__none_where_readers_differ),
+        cmocka_unit_test(boundary_copies__distances_from_a_mean_are_of_one_read),
+        cmocka_unit_test(boundary_copies__no_graph_gets_slower),
+        cmocka_unit_test(boundary_copies__none_of_what_is_read_once_or_not_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

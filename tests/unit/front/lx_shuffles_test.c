@@ -6,10 +6,11 @@
 
 #include <math.h>
 
+#include "front/check/invariant.h"
 #include "front/cost/cost.h"
 #include "front/cost/cost_shuffle.h"
 #include "front/ir/residency.h"
-#include "front/memory/lx_relayout.h"
+#include "front/plan/lx_shuffles.h"
 #include "support/front_case.h"
 #include "support/random_outputs.h"
 #include "support/random_plan.h"
@@ -31,14 +32,13 @@ static loop_graph *two_ops(front_run *run, const char *before)
     return loops;
 }
 
-static void lx_relayout__columns_of_what_was_made_by_rows(void **state)
+static void lx_shuffles__columns_of_what_was_made_by_rows(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
-    loop_graph *loops = two_ops(&run, "lx_relayout");
+    loop_graph *loops = two_ops(&run, "lx_planning");
     bool changed;
-    assert_ok(pass_lx_relayout(loops, &changed));
-    assert_true(changed);
+    assert_ok(pass_lx_planning(loops, &changed));
     assert_int_equal(loops->ops.count, 3);
     const loop_op *shuffle = &loops->ops.items[1];
     assert_int_equal(shuffle->op, OPFUNC_SHUFFLE);
@@ -46,23 +46,23 @@ static void lx_relayout__columns_of_what_was_made_by_rows(void **state)
     assert_int_equal(shuffle->operand[1].buffer, loops->ops.items[2].operand[0].buffer);
     assert_int_equal(shuffle->split[0], 1);
     assert_int_equal(shuffle->split[1], 8);
-    assert_ok(pass_lx_planning(loops, &changed));
     assert_true(loops->buffers.items[shuffle->operand[0].buffer].in_lx);
     assert_true(loops->buffers.items[shuffle->operand[1].buffer].in_lx);
-    loops->stage = 19;
+    loops->stage = STAGE_lx_planning;
     assert_ok(loop_verify(loops));
     front_run_end(&run);
 }
 
-static void lx_relayout__taken_back(void **state)
+static void lx_shuffles__taken_back(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
-    loop_graph *loops = two_ops(&run, "lx_relayout");
+    loop_graph *loops = two_ops(&run, "lx_planning");
     uint32_t between = loops->ops.items[0].operand[1].buffer;
     bool changed;
-    assert_ok(pass_lx_relayout(loops, &changed));
-    assert_ok(lx_relayout_undo(loops));
+    assert_ok(pass_lx_planning(loops, &changed));
+    assert_int_equal(loops->ops.count, 3);
+    assert_ok(lx_shuffles_undo(loops));
     assert_int_equal(loops->ops.count, 2);
     assert_int_equal(loops->ops.items[1].op, OPFUNC_ABS);
     assert_int_equal(loops->ops.items[1].operand[0].buffer, between);
@@ -72,12 +72,14 @@ static void lx_relayout__taken_back(void **state)
 static bool shuffles(front_run *run)
 {
     bool changed;
-    assert_ok(pass_lx_relayout(two_ops(run, "lx_relayout"), &changed));
+    loop_graph *loops = two_ops(run, "lx_planning");
+    assert_ok(pass_lx_planning(loops, &changed));
+    uint32_t count = front_case_count(loops, OPFUNC_SHUFFLE);
     front_run_end(run);
-    return changed;
+    return count > 0;
 }
 
-static void lx_relayout__not_when_left_out_or_without_room(void **state)
+static void lx_shuffles__not_when_left_out_or_without_room(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -85,9 +87,6 @@ static void lx_relayout__not_when_left_out_or_without_room(void **state)
     assert_false(shuffles(&run));
     run = front_run_begin();
     run.settings.lx_planning = false;
-    assert_false(shuffles(&run));
-    run = front_run_begin();
-    run.settings.skip_passes = "lx_planning";
     assert_false(shuffles(&run));
     run = front_run_begin();
     run.settings.dxp_lx_frac_avail = 0.94; // 125,829 bytes: 64 KiB fit, twice that does not
@@ -98,7 +97,7 @@ static void lx_relayout__not_when_left_out_or_without_room(void **state)
 }
 
 // A row that all cores need, for three ops: the ring is cheaper than memory, and each gets its own.
-static void lx_relayout__what_all_cores_need(void **state)
+static void lx_shuffles__what_all_cores_need(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -108,12 +107,11 @@ static void lx_relayout__what_all_cores_need(void **state)
     static const char *const ops[] = {"spyre.add", "spyre.sub", "spyre.mul"};
     for (int n = 0; n < 3; n++)
         front_case_output(&run, front_case_binary(&run, ops[n], x, row, rows));
-    loop_graph *loops = front_case_before(&run, 2, "lx_relayout");
+    loop_graph *loops = front_case_before(&run, 2, "lx_planning");
     bool changed;
     assert_int_equal(loop_core_count(&loops->ops.items[0]), 1);
     assert_int_equal(loop_core_count(&loops->ops.items[1]), 2);
-    assert_ok(pass_lx_relayout(loops, &changed));
-    assert_true(changed);
+    assert_ok(pass_lx_planning(loops, &changed));
     const loop_op *shuffle = &loops->ops.items[1];
     assert_int_equal(shuffle->op, OPFUNC_SHUFFLE);
     assert_int_equal(front_case_count(loops, OPFUNC_SHUFFLE), 1);
@@ -125,7 +123,7 @@ static void lx_relayout__what_all_cores_need(void **state)
 
 // --- Cost
 
-static void lx_relayout__cost_of_rows_to_columns(void **state)
+static void lx_shuffles__cost_of_rows_to_columns(void **state)
 {
     (void)state;
     loop_op op = {.op = OPFUNC_SHUFFLE, .var_count = 2, .extent = {512, 512}, .split = {1, 8},
@@ -146,16 +144,15 @@ static void lx_relayout__cost_of_rows_to_columns(void **state)
     assert_int_equal(shuffle_cost_of(&op, &three, 1 << 19).messages, 8 + 3);
 }
 
-static void lx_relayout__graph_takes_less_time(void **state)
+static void lx_shuffles__graph_takes_less_time(void **state)
 {
     (void)state;
     double us[2];
     for (int on = 0; on < 2; on++) {
         front_run run = front_run_begin();
         run.settings.lx_planner_relayout = on;
-        loop_graph *loops = two_ops(&run, "lx_relayout");
+        loop_graph *loops = two_ops(&run, "lx_planning");
         bool changed;
-        assert_ok(pass_lx_relayout(loops, &changed));
         assert_ok(pass_lx_planning(loops, &changed));
         us[on] = cost_of_graph(loops);
         front_run_end(&run);
@@ -179,7 +176,7 @@ static uint32_t run_graph(uint64_t seed)
     static const uint32_t cores[] = {2, 6, 8, 32};
     static const struct {
         front_engine engine;
-        bool relayout;
+        bool shuffles;
         double back_end; // share of LX
     } trials[] = {{FRONT_RUN_CARD_FAST, false, 0.2},  {FRONT_RUN_INTERPRETER, true, 0.2},
                   {FRONT_RUN_CARD_EXACT, true, 0.2},  {FRONT_RUN_CARD_FAST, true, 0.2},
@@ -196,7 +193,7 @@ static uint32_t run_graph(uint64_t seed)
     spyre_status status = NULL;
     for (uint32_t n = 0; n < TRIALS && out.count && !status; n++) {
         random_outputs_room(g, &out, n);
-        g->run.settings.lx_planner_relayout = trials[n].relayout;
+        g->run.settings.lx_planner_relayout = trials[n].shuffles;
         g->run.settings.dxp_lx_frac_avail = trials[n].back_end;
         status = front_run_execute(&g->run, cores[seed % 4], trials[n].engine, out.got[n], NULL);
         if (status && n)
@@ -212,7 +209,7 @@ static uint32_t run_graph(uint64_t seed)
     return shuffled;
 }
 
-static void lx_relayout__random_divisions_give_the_same_bytes(void **state)
+static void lx_shuffles__random_divisions_give_the_same_bytes(void **state)
 {
     (void)state;
     uint32_t shuffled = 0, graphs = test_rounds(80);
@@ -223,13 +220,13 @@ static void lx_relayout__random_divisions_give_the_same_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lx_relayout__columns_of_what_was_made_by_rows),
-        cmocka_unit_test(lx_relayout__taken_back),
-        cmocka_unit_test(lx_relayout__not_when_left_out_or_without_room),
-        cmocka_unit_test(lx_relayout__what_all_cores_need),
-        cmocka_unit_test(lx_relayout__cost_of_rows_to_columns),
-        cmocka_unit_test(lx_relayout__graph_takes_less_time),
-        cmocka_unit_test(lx_relayout__random_divisions_give_the_same_bytes),
+        cmocka_unit_test(lx_shuffles__columns_of_what_was_made_by_rows),
+        cmocka_unit_test(lx_shuffles__taken_back),
+        cmocka_unit_test(lx_shuffles__not_when_left_out_or_without_room),
+        cmocka_unit_test(lx_shuffles__what_all_cores_need),
+        cmocka_unit_test(lx_shuffles__cost_of_rows_to_columns),
+        cmocka_unit_test(lx_shuffles__graph_takes_less_time),
+        cmocka_unit_test(lx_shuffles__random_divisions_give_the_same_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/divide/agree_price.h"
+#include "front/plan/division_price.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "front/memory/lx_relayout.h"
+#include "front/plan/lx_shuffles.h"
 #include "isa/constants.h"
 
 enum { MEMO_SIZE = 16, MOST_COMPARED = 8 };
 
-struct agree_memo {
+struct division_memo {
     struct {
         uint64_t splits; // a byte a loop; 0: empty
         uint32_t resident;
@@ -17,38 +17,38 @@ struct agree_memo {
     } entry[MEMO_SIZE];
 };
 
-static const loop_op *op_at(const agree_prices *p, uint32_t index)
+static const loop_op *op_at(const division_prices *p, uint32_t index)
 {
     return &p->loops->ops.items[index];
 }
 
-static uint32_t output_of(const agree_prices *p, uint32_t index)
+static uint32_t output_of(const division_prices *p, uint32_t index)
 {
     return op_at(p, index)->operand_count - 1;
 }
 
-bool agree_is_use(const agree_prices *p, uint32_t index, uint32_t k)
+bool division_is_use(const division_prices *p, uint32_t index, uint32_t k)
 {
     return k < output_of(p, index) || p->f.writer[op_at(p, index)->operand[k].buffer] != index;
 }
 
 // --- Prices of an op
 
-static bool is_copier(const agree_prices *p, uint32_t index)
+static bool is_copier(const division_prices *p, uint32_t index)
 {
     const loop_op *op = op_at(p, index);
     return p->copier[op->operand[0].buffer] == index ||
            p->copier[op->operand[output_of(p, index)].buffer] == index;
 }
 
-cost agree_cost(const agree_prices *p, uint32_t index, const division *d, uint32_t resident)
+cost division_cost(const division_prices *p, uint32_t index, const division *d, uint32_t resident)
 {
     const loop_op *op = op_at(p, index);
     if (!resident && is_copier(p, index)) return (cost){0};
     uint64_t splits = 1;
     for (uint32_t v = 0; v < op->var_count; v++) splits = splits << 8 | (uint64_t)d->split[v];
     uint64_t hash = (splits + resident) * 0x9E3779B97F4A7C15u;
-    agree_memo *memo = p->memo[p->kinds->alike[index]];
+    division_memo *memo = p->memo[p->kinds->alike[index]];
     uint32_t at = (uint32_t)(hash >> 60) % MEMO_SIZE;
     if (memo->entry[at].splits == splits && memo->entry[at].resident == resident)
         return memo->entry[at].c;
@@ -57,18 +57,18 @@ cost agree_cost(const agree_prices *p, uint32_t index, const division *d, uint32
     return memo->entry[at].c = cost_of(op, p->basis[index], d, resident);
 }
 
-double agree_access_us(const agree_prices *p, uint32_t buffer)
+double division_access_us(const division_prices *p, uint32_t buffer)
 {
     uint32_t writer = p->f.writer[buffer];
     return p->basis[writer]->bytes[output_of(p, writer)] *
            loop_executions(p->loops, op_at(p, writer)) / MEMORY_BANDWIDTH;
 }
 
-double agree_saved_us(const agree_prices *p, uint32_t buffer, uint32_t index, uint32_t own)
+double division_saved_us(const division_prices *p, uint32_t buffer, uint32_t index, uint32_t own)
 {
     double times = 1 + flow_use_count(&p->f, buffer) - own;
     if (p->copier[buffer] != SPYRE_NO_ID && p->copier[buffer] != index) times -= 2;
-    return times * agree_access_us(p, buffer);
+    return times * division_access_us(p, buffer);
 }
 
 // --- Over the ring
@@ -116,22 +116,21 @@ static bool find_pattern(const loop_buffer *b, const division_view *written,
 }
 
 // The cost of one byte; remembered as long as there is memory for it.
-static shuffle_cost cost_of_pattern(agree_prices *p, const shuffle_pattern *pattern)
+static shuffle_cost cost_of_pattern(division_prices *p, const shuffle_pattern *pattern)
 {
     uint32_t id = p->patterns.count;
     if (map_bytes_get(&p->pattern_ids, pattern, sizeof *pattern, &id)) return p->patterns.items[id];
     shuffle_cost c = shuffle_pattern_cost(pattern, 1);
     spyre_status status = VEC_PUSH(p->memory, &p->patterns, c);
-    if (!status)
-        status = map_bytes_put(p->memory, &p->pattern_ids, pattern, sizeof *pattern, id);
+    if (!status) status = map_bytes_put(p->memory, &p->pattern_ids, pattern, sizeof *pattern, id);
     spyre_status_free(status);
     return c;
 }
 
 // Time until op `reader` finds in LX what the buffer's writer left there: 0 as it is, that of a
 // shuffle, or INFINITY when it has to go through memory.
-static double move_us(agree_prices *p, uint32_t buffer, const agree_choice *writer, uint32_t reader,
-                      const division_view *read)
+static double move_us(division_prices *p, uint32_t buffer, const division_choice *writer,
+                      uint32_t reader, const division_view *read)
 {
     uint32_t made_by = p->f.writer[buffer];
     const division_view *written = &writer->view[output_of(p, made_by)];
@@ -147,12 +146,13 @@ static double move_us(agree_prices *p, uint32_t buffer, const agree_choice *writ
     return c.messages > SHUFFLE_MOST_MESSAGES ? INFINITY : c.us * bytes;
 }
 
-static const division_view *view_at(const agree_prices *p, uint32_t u)
+static const division_view *view_at(const division_prices *p, uint32_t u)
 {
     return &p->now[p->f.uses[u].op]->view[p->f.uses[u].operand];
 }
 
-double agree_use_us(agree_prices *p, uint32_t buffer, uint32_t u, const agree_choice *writer)
+double division_use_us(division_prices *p, uint32_t buffer, uint32_t u,
+                       const division_choice *writer)
 {
     uint32_t first = p->f.first_use[buffer];
     if (u - first > MOST_COMPARED) first = u - MOST_COMPARED;
@@ -163,7 +163,7 @@ double agree_use_us(agree_prices *p, uint32_t buffer, uint32_t u, const agree_ch
 
 // --- One op next to its neighbours
 
-static uint32_t count_apart(agree_prices *p, uint32_t buffer, const agree_choice *writer)
+static uint32_t count_apart(division_prices *p, uint32_t buffer, const division_choice *writer)
 {
     uint32_t count = 0;
     for (uint32_t u = p->f.first_use[buffer]; u < p->f.first_use[buffer + 1]; u++) {
@@ -175,7 +175,7 @@ static uint32_t count_apart(agree_prices *p, uint32_t buffer, const agree_choice
     return count;
 }
 
-void agree_count_apart(agree_prices *p)
+void division_count_apart(division_prices *p)
 {
     for (uint32_t b = 0; b < p->loops->buffers.count; b++)
         if (p->may_stay[b]) p->apart[b] = count_apart(p, b, p->now[p->f.writer[b]]);
@@ -187,13 +187,14 @@ typedef struct {
 } own_reads;
 
 // The accesses of the op to operand k's buffer, under a choice.
-static own_reads find_own_reads(agree_prices *p, uint32_t index, const agree_choice *c, uint32_t k)
+static own_reads find_own_reads(division_prices *p, uint32_t index, const division_choice *c,
+                                uint32_t k)
 {
     const loop_op *op = op_at(p, index);
     uint32_t buffer = op->operand[k].buffer;
     own_reads own = {0};
     for (uint32_t n = 0; n < op->operand_count; n++) {
-        if (op->operand[n].buffer != buffer || !agree_is_use(p, index, n)) continue;
+        if (op->operand[n].buffer != buffer || !division_is_use(p, index, n)) continue;
         double us = move_us(p, buffer, p->now[p->f.writer[buffer]], index, &c->view[n]);
         own.count++;
         own.apart += isinf(us) != 0;
@@ -204,7 +205,7 @@ static own_reads find_own_reads(agree_prices *p, uint32_t index, const agree_cho
 }
 
 // True when a use beside u, of another op, gets the buffer in the same form.
-static bool shares_shuffle(const agree_prices *p, uint32_t buffer, uint32_t u,
+static bool shares_shuffle(const division_prices *p, uint32_t buffer, uint32_t u,
                            const division_view *read)
 {
     uint32_t first = p->f.first_use[buffer], end = p->f.first_use[buffer + 1];
@@ -217,42 +218,42 @@ static bool shares_shuffle(const agree_prices *p, uint32_t buffer, uint32_t u,
 }
 
 // Shuffles of the op's result for its readers, under a choice; INFINITY when one is apart.
-static double result_us(agree_prices *p, uint32_t buffer, const agree_choice *c)
+static double result_us(division_prices *p, uint32_t buffer, const division_choice *c)
 {
     double sum = 0;
     for (uint32_t u = p->f.first_use[buffer]; u < p->f.first_use[buffer + 1] && !isinf(sum); u++)
-        sum += agree_use_us(p, buffer, u, c);
+        sum += division_use_us(p, buffer, u, c);
     return sum;
 }
 
-cost agree_price(agree_prices *p, uint32_t index, const agree_choice *c)
+cost division_price_of(division_prices *p, uint32_t index, const division_choice *c)
 {
     const loop_op *op = op_at(p, index);
     uint32_t output = op->operand_count - 1, result = op->operand[output].buffer, resident = 0;
     double saved = 0;
     for (uint32_t k = 0; k <= output; k++) {
         uint32_t buffer = op->operand[k].buffer;
-        if (!p->may_stay[buffer] || !agree_is_use(p, index, k)) continue;
+        if (!p->may_stay[buffer] || !division_is_use(p, index, k)) continue;
         own_reads own = find_own_reads(p, index, c, k);
         if (own.apart || p->apart[buffer] != own.apart_now) continue; // or another op is
         if (p->now[p->f.writer[buffer]]->result_bytes > p->lx_bytes) continue;
         resident |= 1u << k;
-        saved += agree_saved_us(p, buffer, index, own.count) / own.count;
+        saved += division_saved_us(p, buffer, index, own.count) / own.count;
         uint32_t u = p->use_at[index * LOOP_MAX_OPERANDS + k];
         if (own.us > 0 && !shares_shuffle(p, buffer, u, &c->view[k])) saved -= own.us;
     }
-    bool makes = !agree_is_use(p, index, output) && p->may_stay[result];
+    bool makes = !division_is_use(p, index, output) && p->may_stay[result];
     double shuffles = makes && c->result_bytes <= p->lx_bytes ? result_us(p, result, c) : INFINITY;
     if (!isinf(shuffles)) {
         resident |= 1u << output;
-        saved += agree_saved_us(p, result, index, 1) - shuffles;
+        saved += division_saved_us(p, result, index, 1) - shuffles;
     }
-    cost out = agree_cost(p, index, &c->d, resident);
+    cost out = division_cost(p, index, &c->d, resident);
     out.us = out.us * loop_executions(p->loops, op) - saved;
     return out;
 }
 
-void agree_take(agree_prices *p, uint32_t index, const agree_choice *c)
+void division_take(division_prices *p, uint32_t index, const division_choice *c)
 {
     const loop_op *op = op_at(p, index);
     uint32_t output = op->operand_count - 1, result = op->operand[output].buffer;
@@ -262,31 +263,31 @@ void agree_take(agree_prices *p, uint32_t index, const agree_choice *c)
         uint32_t buffer = op->operand[k].buffer;
         p->changed[buffer] = p->turn;
         bool *apart = &p->apart_at[index * LOOP_MAX_OPERANDS + k];
-        if (!agree_is_use(p, index, k) || !p->may_stay[buffer]) continue;
+        if (!division_is_use(p, index, k) || !p->may_stay[buffer]) continue;
         p->apart[buffer] -= *apart;
-        const agree_choice *writer = p->now[p->f.writer[buffer]];
+        const division_choice *writer = p->now[p->f.writer[buffer]];
         *apart = isinf(move_us(p, buffer, writer, index, &c->view[k])) != 0;
         p->apart[buffer] += *apart;
     }
-    if (!agree_is_use(p, index, output) && p->may_stay[result])
+    if (!division_is_use(p, index, output) && p->may_stay[result])
         p->apart[result] = count_apart(p, result, c);
 }
 
 // --- Beginning
 
-static spyre_status allocate(agree_prices *p)
+static spyre_status allocate(division_prices *p)
 {
     uint32_t ops = p->loops->ops.count, buffers = p->loops->buffers.count;
-    p->kinds = ARENA_NEW(p->memory, agree_kinds, 1);
-    p->now = ARENA_NEW(p->memory, const agree_choice *, ops);
-    p->apart_at = ARENA_NEW(p->memory, bool, ops * LOOP_MAX_OPERANDS);
+    p->kinds = ARENA_NEW(p->memory, division_kinds, 1);
+    p->now = ARENA_NEW(p->memory, const division_choice *, ops);
+    p->apart_at = ARENA_NEW(p->memory, bool, ops *LOOP_MAX_OPERANDS);
     p->use_at = ARENA_NEW(p->memory, uint32_t, ops * LOOP_MAX_OPERANDS);
     p->apart = ARENA_NEW(p->memory, uint32_t, buffers);
     p->may_stay = ARENA_NEW(p->memory, bool, buffers);
     p->may_move = ARENA_NEW(p->memory, bool, buffers);
     p->changed = ARENA_NEW(p->memory, uint64_t, buffers);
     p->copier = ARENA_NEW(p->memory, uint32_t, buffers);
-    p->memo = ARENA_NEW(p->memory, agree_memo *, ops);
+    p->memo = ARENA_NEW(p->memory, division_memo *, ops);
     TRY_ALLOC(p->kinds);
     TRY_ALLOC(p->now);
     TRY_ALLOC(p->apart_at);
@@ -300,39 +301,40 @@ static spyre_status allocate(agree_prices *p)
     return NULL;
 }
 
-static void note_clones(const clone_list *clones, agree_prices *p)
+static void note_copies(const lx_copies *copies, division_prices *p)
 {
     for (uint32_t b = 0; b < p->loops->buffers.count; b++) p->copier[b] = SPYRE_NO_ID;
-    for (uint32_t n = 0; clones && n < clones->count; n++) {
-        p->copier[clones->items[n].buffer] = clones->items[n].copy;
-        p->may_move[clones->items[n].buffer] = false; // boundary_clones has none then
+    for (uint32_t n = 0; copies && n < copies->items.count; n++) {
+        const lx_copy *copy = &copies->items.items[n];
+        p->copier[copy->buffer] = copy->at;
+        p->may_move[copy->buffer] = false; // all readers of a boundary copy are divided alike
     }
 }
 
-spyre_status agree_prices_create(const loop_graph *loops, const clone_list *clones, arena *memory,
-                                 agree_prices *out)
+spyre_status division_prices_create(const loop_graph *loops, const lx_copies *copies, arena *memory,
+                                    division_prices *out)
 {
-    *out = (agree_prices){.loops = loops, .memory = memory};
+    *out = (division_prices){.loops = loops, .memory = memory};
     TRY(allocate(out));
-    TRY(agree_kinds_create(loops, memory, out->kinds));
+    TRY(division_kinds_create(loops, memory, out->kinds));
     out->basis = out->kinds->basis;
     if (loops->settings.lx_planning)
         out->lx_bytes = GEOMETRY_LX_BYTES * (1 - loops->settings.dxp_lx_frac_avail);
     TRY(flow_build(loops, &out->f));
     for (uint32_t b = 0; b < loops->buffers.count; b++)
-        out->may_move[b] = lx_relayout_may_move(loops, &out->f, b);
-    note_clones(clones, out);
+        out->may_move[b] = lx_shuffles_may_move(loops, &out->f, b);
+    note_copies(copies, out);
     TRY(flow_join_writers(loops, &out->f));
     for (uint32_t u = 0; u < out->f.first_use[loops->buffers.count]; u++)
         out->use_at[out->f.uses[u].op * LOOP_MAX_OPERANDS + out->f.uses[u].operand] = u;
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         const loop_buffer *buffer = &loops->buffers.items[b];
-        out->may_stay[b] = buffer->kind == LOOP_LOCAL && buffer->output < 0 &&
-                           flow_is_written_once(&out->f, b);
+        out->may_stay[b] =
+            buffer->kind == LOOP_LOCAL && buffer->output < 0 && flow_is_written_once(&out->f, b);
     }
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         if (out->kinds->alike[i] != i) continue;
-        out->memo[i] = ARENA_NEW(memory, agree_memo, 1);
+        out->memo[i] = ARENA_NEW(memory, division_memo, 1);
         TRY_ALLOC(out->memo[i]);
     }
     return NULL;

@@ -50,16 +50,16 @@ static uint32_t softmax(front_run *run, uint32_t x, int64_t rows, int64_t column
 }
 
 // By size, the element-wise ops would take the columns and the reductions the rows.
-static void agree_divisions__softmax_by_rows(void **state)
+static void joint_work_division__softmax_by_rows(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
     spyre_view view = sizes_view(2, 32, 8192, 0);
     front_case_output(&run, softmax(&run, front_case_input(&run, view), 32, 8192));
-    loop_graph *loops = front_case_before(&run, 32, "agree_divisions");
+    loop_graph *loops = front_case_before(&run, 32, "joint_work_division");
     assert_agreement(loops, 5, 2);
     bool changed;
-    assert_ok(pass_agree_divisions(loops, &changed));
+    assert_ok(pass_joint_work_division(loops, &changed));
     assert_true(changed);
     assert_ok(loop_verify(loops));
     assert_agreement(loops, 5, 5);
@@ -72,7 +72,7 @@ static void agree_divisions__softmax_by_rows(void **state)
 
 // One core could take the maximum as quickly from memory; with a clone of x in LX all readers
 // agree.
-static void agree_divisions__readers_of_a_clone_agree(void **state)
+static void joint_work_division__readers_of_a_clone_agree(void **state)
 {
     (void)state;
     double us[2];
@@ -92,7 +92,7 @@ static void agree_divisions__readers_of_a_clone_agree(void **state)
 }
 
 // linear, bias, gelu, linear: one division of the rows where nothing goes over the ring.
-static void agree_divisions__feed_forward_by_rows(void **state)
+static void joint_work_division__feed_forward_by_rows(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -114,7 +114,7 @@ static void agree_divisions__feed_forward_by_rows(void **state)
 }
 
 // With the ring every product takes the division that it likes, and what is between them moves.
-static void agree_divisions__shuffles_are_priced(void **state)
+static void joint_work_division__shuffles_are_priced(void **state)
 {
     (void)state;
     double us[3];
@@ -140,7 +140,7 @@ static void agree_divisions__shuffles_are_priced(void **state)
 }
 
 // What two products read has one form for both, in which several cores have the same rows.
-static void agree_divisions__products_share_rows(void **state)
+static void joint_work_division__products_share_rows(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -162,7 +162,7 @@ static void agree_divisions__products_share_rows(void **state)
 }
 
 // Whatever room LX has, a plan with shuffles is not dearer than one without.
-static void agree_divisions__shuffles_do_not_cost(void **state)
+static void joint_work_division__shuffles_do_not_cost(void **state)
 {
     (void)state;
     static const double back_end[] = {0.2, 0.7, 0.9, 0.95, 0.98};
@@ -188,7 +188,7 @@ static void agree_divisions__shuffles_do_not_cost(void **state)
 }
 
 // scores, scale, softmax, times V for every head of a batch: the batch of heads is divided.
-static void agree_divisions__attention_by_heads(void **state)
+static void joint_work_division__attention_by_heads(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -215,7 +215,7 @@ static void agree_divisions__attention_by_heads(void **state)
 }
 
 // 12 rows and 6 columns of sticks: two loops share the cores, numbered alike in all ops.
-static void agree_divisions__two_loops_number_cores_alike(void **state)
+static void joint_work_division__two_loops_number_cores_alike(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -230,33 +230,33 @@ static void agree_divisions__two_loops_number_cores_alike(void **state)
     front_run_end(&run);
 }
 
-static void agree_divisions__nothing_for_published_or_one_core(void **state)
+static void joint_work_division__nothing_for_published_or_one_core(void **state)
 {
     (void)state;
     for (uint32_t cores = 1; cores <= 32; cores += 31) {
         front_run run = front_run_begin();
         spyre_view view = sizes_view(2, 32, 8192, 0);
         front_case_output(&run, softmax(&run, front_case_input(&run, view), 32, 8192));
-        loop_graph *loops = front_case_before(&run, cores, "agree_divisions");
+        loop_graph *loops = front_case_before(&run, cores, "joint_work_division");
         bool changed = true;
         loops->settings.work_division = cores > 1;
-        assert_ok(pass_agree_divisions(loops, &changed));
+        assert_ok(pass_joint_work_division(loops, &changed));
         assert_false(changed);
         front_run_end(&run);
     }
 }
 
 // Without LX there is nothing to gain.
-static void agree_divisions__no_lx_no_change(void **state)
+static void joint_work_division__no_lx_no_change(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
     spyre_view view = sizes_view(2, 32, 8192, 0);
     front_case_output(&run, softmax(&run, front_case_input(&run, view), 32, 8192));
-    loop_graph *loops = front_case_before(&run, 32, "agree_divisions");
+    loop_graph *loops = front_case_before(&run, 32, "joint_work_division");
     bool changed = true;
     loops->settings.lx_planning = false;
-    assert_ok(pass_agree_divisions(loops, &changed));
+    assert_ok(pass_joint_work_division(loops, &changed));
     assert_false(changed);
     front_run_end(&run);
 }
@@ -264,16 +264,16 @@ static void agree_divisions__no_lx_no_change(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agree_divisions__softmax_by_rows),
-        cmocka_unit_test(agree_divisions__readers_of_a_clone_agree),
-        cmocka_unit_test(agree_divisions__feed_forward_by_rows),
-        cmocka_unit_test(agree_divisions__shuffles_are_priced),
-        cmocka_unit_test(agree_divisions__products_share_rows),
-        cmocka_unit_test(agree_divisions__shuffles_do_not_cost),
-        cmocka_unit_test(agree_divisions__attention_by_heads),
-        cmocka_unit_test(agree_divisions__two_loops_number_cores_alike),
-        cmocka_unit_test(agree_divisions__nothing_for_published_or_one_core),
-        cmocka_unit_test(agree_divisions__no_lx_no_change),
+        cmocka_unit_test(joint_work_division__softmax_by_rows),
+        cmocka_unit_test(joint_work_division__readers_of_a_clone_agree),
+        cmocka_unit_test(joint_work_division__feed_forward_by_rows),
+        cmocka_unit_test(joint_work_division__shuffles_are_priced),
+        cmocka_unit_test(joint_work_division__products_share_rows),
+        cmocka_unit_test(joint_work_division__shuffles_do_not_cost),
+        cmocka_unit_test(joint_work_division__attention_by_heads),
+        cmocka_unit_test(joint_work_division__two_loops_number_cores_alike),
+        cmocka_unit_test(joint_work_division__nothing_for_published_or_one_core),
+        cmocka_unit_test(joint_work_division__no_lx_no_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

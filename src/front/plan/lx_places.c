@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lx_planning: intermediates stay in each core's LX between kernels. residency.c says which buffers
-// could, a solver finds their addresses, the others stay in memory. The contents of LX last as long
-// as the bundle, so nothing is moved in or out. Deciding op by op while walking the graph would be
+// Intermediates stay in each core's LX between kernels. residency.c says which buffers could, a
+// solver finds their addresses, the others stay in memory. The contents of LX last as long as the
+// bundle, so nothing is moved in or out. Deciding op by op while walking the graph would be
 // simpler, but a buffer that comes early and stays long then blocks all that come later.
-#include "front/front.h"
+#include "front/plan/lx_places.h"
+
+#include <string.h>
+
 #include "front/ir/residency.h"
 #include "front/memory/solver.h"
 
@@ -68,10 +71,19 @@ static void add_parents(planner *p, uint32_t index)
     }
 }
 
+static void forget_place(loop_buffer *buffer)
+{
+    if (!buffer->in_lx) return;
+    memset(buffer->slices, 0, sizeof buffer->slices);
+    buffer->in_lx = false;
+    buffer->memory_offset = buffer->bytes = 0;
+}
+
 static spyre_status begin(planner *p)
 {
     loop_graph *loops = p->loops;
     uint32_t count = loops->buffers.count;
+    for (uint32_t b = 0; b < count; b++) forget_place(&loops->buffers.items[b]);
     loop_find_live_ranges(loops);
     TRY(residency_find(loops, &p->residencies));
     p->problem.items = ARENA_NEW(loop_scratch(loops), solver_item, count);
@@ -103,10 +115,8 @@ static void settle_shuffles(loop_graph *loops)
     }
 }
 
-spyre_status pass_lx_planning(loop_graph *loops, bool *out_changed)
+spyre_status lx_places_find(loop_graph *loops)
 {
-    *out_changed = false;
-    if (!loops->settings.lx_planning) return NULL;
     planner p = {.loops = loops, .problem = {.memory = loop_scratch(loops)}};
     p.problem.capacity = residency_limit_bytes(loops);
     TRY(begin(&p));
@@ -119,6 +129,5 @@ spyre_status pass_lx_planning(loop_graph *loops, bool *out_changed)
         if (!buffer->in_lx) buffer->why_in_memory = "LX is full";
     }
     settle_shuffles(loops);
-    *out_changed = true;
     return NULL;
 }

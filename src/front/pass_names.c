@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The setting skip_passes: a comma list of passes that improve a plan and may be left out.
+// Passes by name: stages of the loop IR, and the setting skip_passes, a comma list of passes that
+// improve a plan and may be left out. The table has no functions, so that passes may ask here.
 #include <string.h>
 
 #include "front/front.h"
@@ -9,12 +10,15 @@ static const struct {
     const char *name;
     front_pass_kind kind;
 } passes[] = {
-#define PASS_ROW(name, kind, needs, gives, summary) {#name, FRONT_##kind},
+#define PASS_ROW(name, kind, summary) {#name, FRONT_##kind},
 #include "front/pass.def"
 #undef PASS_ROW
 };
 
-enum { PASS_COUNT = sizeof passes / sizeof passes[0] };
+const char *front_stage_name(uint32_t stage)
+{
+    return stage ? passes[stage - 1].name : "build";
+}
 
 // True when `name` is an entry of the comma list.
 static bool listed(const char *list, const char *name)
@@ -35,7 +39,7 @@ spyre_status front_check_skips(const char *list)
         const char *end = strchr(list, ',');
         size_t entry = end ? (size_t)(end - list) : strlen(list);
         bool known = false;
-        for (uint32_t i = 0; i < PASS_COUNT; i++) {
+        for (uint32_t i = 0; i < FRONT_PASS_COUNT; i++) {
             const char *name = passes[i].name;
             if (strlen(name) != entry || memcmp(name, list, entry) != 0) continue;
             known = true;

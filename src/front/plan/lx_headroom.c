@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/memory/room.h"
+#include "front/plan/lx_headroom.h"
 
 #include "front/ir/residency.h"
 
@@ -65,7 +65,7 @@ static const char *name_leaving(const room *r, arena *memory)
     return arena_printf(memory, "for that %s %s to leave", names, count > 1 ? "have" : "has");
 }
 
-const char *room_describe(const loop_graph *loops, uint32_t buffer, arena *memory)
+const char *lx_headroom_describe(const loop_graph *loops, uint32_t buffer, arena *memory)
 {
     room r = {.loops = loops,
               .wanted = &loops->buffers.items[buffer],

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/divide/agree_search.h"
+#include "front/plan/division_search.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "front/divide/agree_candidates.h"
-#include "front/divide/axes.h"
+#include "front/plan/division_candidates.h"
+#include "front/plan/joint_loops.h"
 
-enum { AXES_TRIED = 4, STARTS = 2 + 2 * AXES_TRIED, MOST_SWEEPS = 2, TRIED_WITHOUT = 3 };
+enum { LOOPS_TRIED = 4, STARTS = 2 + 2 * LOOPS_TRIED, MOST_SWEEPS = 2, TRIED_WITHOUT = 3 };
 
 // A plan that costs so much more than the best one may become the best by another sweep.
 static const double NEAR = 1.1;
@@ -19,12 +19,12 @@ typedef struct {
 } start;
 
 typedef struct {
-    agree_prices p;
-    agree_candidates c;
-    axes a;
+    division_prices p;
+    division_candidates c;
+    joint_loops a;
     start starts[STARTS];
-    division *best;              // by op, the caller's
-    agree_plan *now, *best_plan; // by part: the plan in work, the best one
+    division *best;                 // by op, the caller's
+    division_plan *now, *best_plan; // by part: the plan in work, the best one
 } planner;
 
 static uint32_t op_count(const planner *p)
@@ -48,14 +48,15 @@ static spyre_status add_start(planner *p, uint32_t number)
     const loop_graph *loops = p->p.loops;
     start *s = &p->starts[number];
     uint32_t at = number - 2;
-    axes_plan plan = {at % AXES_TRIED, at >= AXES_TRIED, loops->cores};
+    joint_plan plan = {at % LOOPS_TRIED, at >= LOOPS_TRIED, loops->cores};
     s->shares = ARENA_NEW(p->p.memory, division, op_count(p));
     s->us = ARENA_NEW(p->p.memory, double, p->a.part_count);
     TRY_ALLOC(s->shares);
     TRY_ALLOC(s->us);
-    if (number >= 2) axes_divide(loops, &p->a, p->p.basis, &plan, s->shares);
+    if (number >= 2) joint_loops_divide(loops, &p->a, p->p.basis, &plan, s->shares);
     for (uint32_t i = 0; i < op_count(p); i++) {
-        const agree_choice *first = p->c.kept[i][number == 1 ? AGREE_RESIDENT : AGREE_PUBLISHED];
+        const division_choice *first =
+            p->c.kept[i][number == 1 ? DIVISION_RESIDENT : DIVISION_PUBLISHED];
         if (number < 2 || p->c.settled[i]) s->shares[i] = first->d;
     }
     if (is_known(p, number)) s->shares = NULL;
@@ -67,10 +68,10 @@ static spyre_status add_start(planner *p, uint32_t number)
 static void begin(planner *p, const start *s)
 {
     for (uint32_t i = 0; i < op_count(p); i++) {
-        agree_offer(&p->p, &p->c, i, &s->shares[i]);
+        division_offer(&p->p, &p->c, i, &s->shares[i]);
         p->p.now[i] = p->c.share[i];
     }
-    agree_count_apart(&p->p);
+    division_count_apart(&p->p);
 }
 
 // Forward and back: ops may change their minds once their consumers have chosen.
@@ -79,9 +80,9 @@ static bool sweep(planner *p, bool stays)
     uint32_t ops = op_count(p);
     bool changed = false;
     for (uint32_t i = 0; i < ops; i++)
-        changed |= agree_settle(&p->p, &p->c, i, (agree_sweep){true, stays});
+        changed |= division_settle(&p->p, &p->c, i, (division_sweep){true, stays});
     for (uint32_t i = ops; i-- > 0;)
-        changed |= agree_settle(&p->p, &p->c, i, (agree_sweep){false, stays});
+        changed |= division_settle(&p->p, &p->c, i, (division_sweep){false, stays});
     return changed;
 }
 
@@ -93,7 +94,7 @@ static bool is_cheaper(const planner *p, uint32_t part)
 // Keeps the plan in force for the parts where it is cheaper than the best so far.
 static spyre_status compare(planner *p)
 {
-    TRY(agree_plan_price(&p->p, p->a.part, p->a.part_count, p->now));
+    TRY(division_plan_price(&p->p, p->a.part, p->a.part_count, p->now));
     for (uint32_t i = 0; i < op_count(p); i++)
         if (is_cheaper(p, p->a.part[i])) p->best[i] = p->p.now[i]->d;
     for (uint32_t n = 0; n < p->a.part_count; n++)
@@ -151,8 +152,8 @@ static spyre_status try_carried(planner *p)
     for (uint32_t i = 0; i < ops; i++) {
         division carried;
         bool follows = !p->c.settled[i] && !is_product(p, i);
-        s.shares[i] = follows && agree_follow_writer(&p->p, i, &carried) ? carried : p->best[i];
-        p->p.now[i] = agree_choice_of(p->p.kinds, i, &s.shares[i]);
+        s.shares[i] = follows && division_follow_writer(&p->p, i, &carried) ? carried : p->best[i];
+        p->p.now[i] = division_choice_of(p->p.kinds, i, &s.shares[i]);
     }
     return try_start(p, &s);
 }
@@ -189,33 +190,34 @@ static spyre_status try_best_without_shuffles(planner *p)
     return NULL;
 }
 
-static spyre_status create(const loop_graph *loops, const clone_list *clones, arena *memory,
+static spyre_status create(const loop_graph *loops, const lx_copies *copies, arena *memory,
                            planner *p)
 {
-    TRY(agree_prices_create(loops, clones, memory, &p->p));
-    TRY(agree_candidates_create(&p->p, &p->c));
-    TRY(axes_build(loops, &p->p.f, p->p.basis, &p->a));
-    p->now = ARENA_NEW(memory, agree_plan, p->a.part_count);
-    p->best_plan = ARENA_NEW(memory, agree_plan, p->a.part_count);
+    TRY(division_prices_create(loops, copies, memory, &p->p));
+    TRY(division_candidates_create(&p->p, &p->c));
+    TRY(joint_loops_build(loops, &p->p.f, p->p.basis, &p->a));
+    p->now = ARENA_NEW(memory, division_plan, p->a.part_count);
+    p->best_plan = ARENA_NEW(memory, division_plan, p->a.part_count);
     TRY_ALLOC(p->now);
     TRY_ALLOC(p->best_plan);
     for (uint32_t n = 0; n < p->a.part_count; n++) p->best_plan[n].us = INFINITY;
-    for (uint32_t i = 0; i < loops->ops.count; i++) p->best[i] = p->c.kept[i][AGREE_PUBLISHED]->d;
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        p->best[i] = p->c.kept[i][DIVISION_PUBLISHED]->d;
     for (uint32_t n = 0; n < STARTS; n++)
         if (n != 1 || p->c.products) TRY(add_start(p, n));
     return NULL;
 }
 
-spyre_status agree_search(const loop_graph *loops, const clone_list *clones, arena *memory,
-                          division *out_best, agree_plan *out_plan)
+spyre_status division_search(const loop_graph *loops, const lx_copies *copies, arena *memory,
+                             division *out_best, division_plan *out_plan)
 {
     planner p = {.best = out_best};
-    TRY(create(loops, clones, memory, &p));
+    TRY(create(loops, copies, memory, &p));
     TRY(try_starts(&p));
     if (p.c.products) TRY(try_carried(&p));
     if (has_shuffles(&p)) TRY(try_best_without_shuffles(&p));
     if (p.p.kinds->no_memory) return status_no_memory();
-    *out_plan = (agree_plan){.shuffles = has_shuffles(&p)};
+    *out_plan = (division_plan){.shuffles = has_shuffles(&p)};
     for (uint32_t n = 0; n < p.a.part_count; n++) out_plan->us += p.best_plan[n].us;
     return NULL;
 }

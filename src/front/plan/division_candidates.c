@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/divide/agree_candidates.h"
+#include "front/plan/division_candidates.h"
 
 #include <math.h>
 
 #include "front/divide/span_reduction.h"
 #include "isa/constants.h"
 
-static const loop_op *op_at(const agree_prices *p, uint32_t index)
+static const loop_op *op_at(const division_prices *p, uint32_t index)
 {
     return &p->loops->ops.items[index];
 }
@@ -22,7 +22,7 @@ static bool is_cheaper(const cost *a, const cost *b)
 // --- A product by itself
 
 typedef struct {
-    const agree_prices *p;
+    const division_prices *p;
     uint32_t index, resident; // bits of the operands
     division best;
     cost best_cost;
@@ -88,7 +88,7 @@ static void try_from(product *s, uint32_t v, division *trial)
     trial->split[v] = 1;
 }
 
-static division find_product(const agree_prices *p, uint32_t index, uint32_t resident,
+static division find_product(const division_prices *p, uint32_t index, uint32_t resident,
                              const division *published)
 {
     product s = {.p = p, .index = index, .resident = resident, .best = *published};
@@ -102,7 +102,7 @@ static division find_product(const agree_prices *p, uint32_t index, uint32_t res
 
 // --- Those of every plan
 
-static uint32_t may_be_resident(const agree_prices *p, uint32_t index)
+static uint32_t may_be_resident(const division_prices *p, uint32_t index)
 {
     const loop_op *op = op_at(p, index);
     uint32_t resident = 0;
@@ -111,30 +111,32 @@ static uint32_t may_be_resident(const agree_prices *p, uint32_t index)
     return resident;
 }
 
-static void find_kept(const agree_prices *p, agree_candidates *c, uint32_t index, uint32_t *alike)
+static void find_kept(const division_prices *p, division_candidates *c, uint32_t index,
+                      uint32_t *alike)
 {
     const loop_op *op = op_at(p, index);
     division published = division_get(op);
     bool chooses = opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL && !c->settled[index];
     uint32_t resident = may_be_resident(p, index), *before = &alike[p->kinds->alike[index]];
     c->kept_count[index] = 1;
-    c->kept[index][AGREE_PUBLISHED] = agree_choice_of(p->kinds, index, &published);
-    for (uint32_t n = 1; n < AGREE_KEPT; n++) c->kept[index][n] = c->kept[index][AGREE_PUBLISHED];
+    c->kept[index][DIVISION_PUBLISHED] = division_choice_of(p->kinds, index, &published);
+    for (uint32_t n = 1; n < DIVISION_KEPT; n++)
+        c->kept[index][n] = c->kept[index][DIVISION_PUBLISHED];
     if (!chooses) return;
     c->products = true;
-    c->kept_count[index] = AGREE_KEPT;
+    c->kept_count[index] = DIVISION_KEPT;
     bool known = *before && may_be_resident(p, *before - 1) == resident &&
-                 c->kept[*before - 1][AGREE_PUBLISHED] == c->kept[index][AGREE_PUBLISHED];
-    for (uint32_t n = 1; n < AGREE_KEPT && known; n++)
+                 c->kept[*before - 1][DIVISION_PUBLISHED] == c->kept[index][DIVISION_PUBLISHED];
+    for (uint32_t n = 1; n < DIVISION_KEPT && known; n++)
         c->kept[index][n] = c->kept[*before - 1][n];
-    for (uint32_t n = 1; n < AGREE_KEPT && !known; n++) {
-        division d = find_product(p, index, n == AGREE_RESIDENT ? resident : 0, &published);
-        c->kept[index][n] = agree_choice_of(p->kinds, index, &d);
+    for (uint32_t n = 1; n < DIVISION_KEPT && !known; n++) {
+        division d = find_product(p, index, n == DIVISION_RESIDENT ? resident : 0, &published);
+        c->kept[index][n] = division_choice_of(p->kinds, index, &d);
     }
     *before = index + 1;
 }
 
-spyre_status agree_candidates_create(const agree_prices *p, agree_candidates *out)
+spyre_status division_candidates_create(const division_prices *p, division_candidates *out)
 {
     uint32_t ops = p->loops->ops.count, *alike = ARENA_NEW(p->memory, uint32_t, ops);
     division whole = division_whole();
@@ -142,9 +144,9 @@ spyre_status agree_candidates_create(const agree_prices *p, agree_candidates *ou
     out->kept_count = ARENA_NEW(p->memory, uint8_t, ops);
     out->settled = ARENA_NEW(p->memory, bool, ops);
     out->in_reach = ARENA_NEW(p->memory, bool, ops);
-    out->share = ARENA_NEW(p->memory, const agree_choice *, ops);
-    out->rest = ARENA_NEW(p->memory, const agree_choice *, ops);
-    out->last = ARENA_NEW(p->memory, agree_settled, ops);
+    out->share = ARENA_NEW(p->memory, const division_choice *, ops);
+    out->rest = ARENA_NEW(p->memory, const division_choice *, ops);
+    out->last = ARENA_NEW(p->memory, division_settled, ops);
     TRY_ALLOC(alike);
     TRY_ALLOC(out->kept);
     TRY_ALLOC(out->kept_count);
@@ -164,22 +166,23 @@ spyre_status agree_candidates_create(const agree_prices *p, agree_candidates *ou
 
 // --- Those of one plan
 
-void agree_offer(const agree_prices *p, agree_candidates *c, uint32_t index, const division *share)
+void division_offer(const division_prices *p, division_candidates *c, uint32_t index,
+                    const division *share)
 {
     const loop_op *op = op_at(p, index);
-    c->share[index] = agree_choice_of(p->kinds, index, share);
+    c->share[index] = division_choice_of(p->kinds, index, share);
     c->rest[index] = NULL;
     c->last[index].known = false;
     if (c->settled[index]) return;
     division rest = division_distribute(p->loops, op, &p->basis[index]->sizes, share);
-    c->rest[index] = agree_choice_of(p->kinds, index, &rest);
+    c->rest[index] = division_choice_of(p->kinds, index, &rest);
 }
 
 // --- As neighbours do
 
 // The division of the op's loops that walks operand k's buffer as `other`, which does so through
 // `access`, divides it; false when it has none. Where one of them walks it does not matter.
-static bool follow(const agree_prices *p, uint32_t index, uint32_t k, const loop_op *other,
+static bool follow(const division_prices *p, uint32_t index, uint32_t k, const loop_op *other,
                    const loop_access *access, const division *theirs, division *out)
 {
     const loop_op *op = op_at(p, index);
@@ -200,7 +203,7 @@ static bool follow(const agree_prices *p, uint32_t index, uint32_t k, const loop
     return true;
 }
 
-bool agree_follow_writer(const agree_prices *p, uint32_t index, division *out)
+bool division_follow_writer(const division_prices *p, uint32_t index, division *out)
 {
     const loop_op *op = op_at(p, index);
     uint32_t largest = LOOP_MAX_OPERANDS;
@@ -216,30 +219,30 @@ bool agree_follow_writer(const agree_prices *p, uint32_t index, division *out)
     return writer != index && follow(p, index, largest, from, written, &p->now[writer]->d, out);
 }
 
-static bool follow_reader(const agree_prices *p, uint32_t index, division *out)
+static bool follow_reader(const division_prices *p, uint32_t index, division *out)
 {
     uint32_t output = op_at(p, index)->operand_count - 1;
     uint32_t buffer = op_at(p, index)->operand[output].buffer;
     if (!p->may_stay[buffer] || !flow_use_count(&p->f, buffer)) return false;
     const flow_use *use = &p->f.uses[p->f.first_use[buffer]];
     const loop_op *to = op_at(p, use->op);
-    return use->op != index && follow(p, index, output, to, &to->operand[use->operand],
-                                      &p->now[use->op]->d, out);
+    return use->op != index &&
+           follow(p, index, output, to, &to->operand[use->operand], &p->now[use->op]->d, out);
 }
 
 // --- The choice
 
-static bool reaches(const agree_prices *p, const agree_candidates *c, uint32_t index,
+static bool reaches(const division_prices *p, const division_candidates *c, uint32_t index,
                     const division *d)
 {
     return c->in_reach[index] || span_fits(p->loops, op_at(p, index), d);
 }
 
 // True when all ops that share a buffer with this one are as they were when it settled.
-static bool is_as_before(const agree_prices *p, const agree_candidates *c, uint32_t index)
+static bool is_as_before(const division_prices *p, const division_candidates *c, uint32_t index)
 {
     const loop_op *op = op_at(p, index);
-    const agree_settled *last = &c->last[index];
+    const division_settled *last = &c->last[index];
     if (!last->known) return false;
     for (uint32_t k = 0; k < op->operand_count; k++)
         if (p->changed[op->operand[k].buffer] > last->turn) return false;
@@ -248,25 +251,25 @@ static bool is_as_before(const agree_prices *p, const agree_candidates *c, uint3
 
 // The choices that an op compares.
 typedef struct {
-    const agree_choice *all[4 + AGREE_KEPT];
+    const division_choice *all[4 + DIVISION_KEPT];
     uint32_t count;
-    const agree_choice *neighbour; // as one divides; null when that is among the others
+    const division_choice *neighbour; // as one divides; null when that is among the others
 } comparison;
 
-static bool has(const comparison *of, const agree_choice *choice)
+static bool has(const comparison *of, const division_choice *choice)
 {
     for (uint32_t i = 0; i < of->count; i++)
         if (of->all[i] == choice) return true;
     return false;
 }
 
-static void add(comparison *of, const agree_choice *choice)
+static void add(comparison *of, const division_choice *choice)
 {
     if (choice && !has(of, choice)) of->all[of->count++] = choice;
 }
 
-static comparison collect(const agree_prices *p, const agree_candidates *c, uint32_t index,
-                          agree_sweep sweep)
+static comparison collect(const division_prices *p, const division_candidates *c, uint32_t index,
+                          division_sweep sweep)
 {
     division same;
     comparison of = {.count = 0};
@@ -274,35 +277,36 @@ static comparison collect(const agree_prices *p, const agree_candidates *c, uint
     add(&of, c->rest[index]);
     for (uint32_t n = 0; n < c->kept_count[index]; n++) add(&of, c->kept[index][n]);
     if (sweep.stays) add(&of, p->now[index]);
-    bool follows = sweep.forward ? agree_follow_writer(p, index, &same)
-                                 : follow_reader(p, index, &same);
+    bool follows =
+        sweep.forward ? division_follow_writer(p, index, &same) : follow_reader(p, index, &same);
     if (!follows) return of;
-    const agree_choice *neighbour = agree_choice_of(p->kinds, index, &same);
+    const division_choice *neighbour = division_choice_of(p->kinds, index, &same);
     if (has(&of, neighbour)) return of;
     of.neighbour = of.all[of.count++] = neighbour;
     return of;
 }
 
-bool agree_settle(agree_prices *p, const agree_candidates *c, uint32_t index, agree_sweep sweep)
+bool division_settle(division_prices *p, const division_candidates *c, uint32_t index,
+                     division_sweep sweep)
 {
-    const agree_choice *best = NULL, *current = p->now[index];
+    const division_choice *best = NULL, *current = p->now[index];
     cost best_cost = {0};
     if (c->settled[index]) return false;
     comparison of = collect(p, c, index, sweep);
-    bool as_before = has(&of, current) && current != of.neighbour &&
-                     is_as_before(p, c, index);
+    bool as_before = has(&of, current) && current != of.neighbour && is_as_before(p, c, index);
     for (uint32_t i = 0; i < of.count; i++) {
         bool in_force = of.all[i] == current;
         if (as_before && !in_force && of.all[i] != of.neighbour) continue; // it is dearer
         if (!reaches(p, c, index, &of.all[i]->d)) continue;
-        cost now = as_before && in_force ? c->last[index].price : agree_price(p, index, of.all[i]);
+        cost now =
+            as_before && in_force ? c->last[index].price : division_price_of(p, index, of.all[i]);
         if (best && !is_cheaper(&now, &best_cost)) continue;
         best = of.all[i];
         best_cost = now;
     }
-    if (!best) best = c->kept[index][AGREE_PUBLISHED];
+    if (!best) best = c->kept[index][DIVISION_PUBLISHED];
     bool changes = best != current;
-    if (changes) agree_take(p, index, best);
-    c->last[index] = (agree_settled){true, p->turn, best_cost};
+    if (changes) division_take(p, index, best);
+    c->last[index] = (division_settled){true, p->turn, best_cost};
     return changes;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/divide/axes.h"
+#include "front/plan/joint_loops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static void join_all(const joiner *j)
     }
 }
 
-// --- Axes from sets
+// --- Joint loops from sets
 
 // An op's loop takes part when it can be divided and no earlier loop of the op is in the same set:
 // the rows of scores and their columns both come from the sequence. Loops along the stick yield.
@@ -74,15 +74,13 @@ static uint32_t pick_members(const joiner *j, const cost_basis *const *basis, ui
             if ((v == op->stick) != (along_stick == 1)) continue;
             if (!result->stride[v] || basis[index]->sizes.units[v] < 2) continue;
             uint32_t set = find(j->loop_set, index * LOOP_MAX_VARS + v), i = 0;
-            while (i < count &&
-                   find(j->loop_set, index * LOOP_MAX_VARS + out_var[i]) != set)
-                i++;
+            while (i < count && find(j->loop_set, index * LOOP_MAX_VARS + out_var[i]) != set) i++;
             if (i == count) out_var[count++] = v;
         }
     return count;
 }
 
-static void add_member(axis *a, const cost_basis *basis, const loop_op *op, uint32_t part,
+static void add_member(joint_loop *a, const cost_basis *basis, const loop_op *op, uint32_t part,
                        uint8_t var)
 {
     double bytes = 0;
@@ -94,9 +92,9 @@ static void add_member(axis *a, const cost_basis *basis, const loop_op *op, uint
     if (basis->sizes.units[var] > a->units) a->units = basis->sizes.units[var];
 }
 
-static int compare_axes(const void *left, const void *right)
+static int compare_loops(const void *left, const void *right)
 {
-    const axis *a = left, *b = right;
+    const joint_loop *a = left, *b = right;
     if (a->part != b->part) return a->part < b->part ? -1 : 1;
     if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
     if (a->depth != b->depth) return a->depth < b->depth ? -1 : 1;
@@ -111,19 +109,19 @@ static uint32_t number_sets(uint32_t *set, uint32_t count, uint32_t *out)
     return numbers;
 }
 
-static spyre_status collect(const joiner *j, const cost_basis *const *basis, axes *out)
+static spyre_status collect(const joiner *j, const cost_basis *const *basis, joint_loops *out)
 {
     arena *memory = loop_scratch(j->loops);
     uint32_t ops = j->loops->ops.count, loops = ops * LOOP_MAX_VARS, members = 0;
     uint32_t *number = ARENA_NEW(memory, uint32_t, loops), *next;
     out->part = ARENA_NEW(memory, uint32_t, ops);
-    out->members = ARENA_NEW(memory, axis_member, loops);
+    out->members = ARENA_NEW(memory, joint_member, loops);
     TRY_ALLOC(number);
     TRY_ALLOC(out->part);
     TRY_ALLOC(out->members);
     out->part_count = number_sets(j->op_set, ops, out->part);
     out->count = number_sets(j->loop_set, loops, number);
-    out->items = ARENA_NEW(memory, axis, out->count);
+    out->items = ARENA_NEW(memory, joint_loop, out->count);
     next = ARENA_NEW(memory, uint32_t, out->count);
     TRY_ALLOC(out->items);
     TRY_ALLOC(next);
@@ -141,18 +139,18 @@ static spyre_status collect(const joiner *j, const cost_basis *const *basis, axe
     for (uint32_t i = 0; i < ops; i++) {
         uint32_t count = pick_members(j, basis, i, vars);
         for (uint32_t m = 0; m < count; m++)
-            out->members[next[number[i * LOOP_MAX_VARS + vars[m]]]++] = (axis_member){i, vars[m]};
+            out->members[next[number[i * LOOP_MAX_VARS + vars[m]]]++] = (joint_member){i, vars[m]};
     }
     return NULL;
 }
 
-static spyre_status sort(arena *memory, axes *a)
+static spyre_status sort(arena *memory, joint_loops *a)
 {
     uint32_t used = 0;
     for (uint32_t n = 0; n < a->count; n++)
         if (a->items[n].count) a->items[used++] = a->items[n];
     a->count = used;
-    qsort(a->items, a->count, sizeof a->items[0], compare_axes);
+    qsort(a->items, a->count, sizeof a->items[0], compare_loops);
     a->first_of_part = ARENA_NEW(memory, uint32_t, a->part_count + 1);
     TRY_ALLOC(a->first_of_part);
     for (uint32_t n = 0; n < a->count; n++) a->first_of_part[a->items[n].part + 1]++;
@@ -160,8 +158,8 @@ static spyre_status sort(arena *memory, axes *a)
     return NULL;
 }
 
-spyre_status axes_build(const loop_graph *loops, const flow *f, const cost_basis *const *basis,
-                        axes *out)
+spyre_status joint_loops_build(const loop_graph *loops, const flow *f,
+                               const cost_basis *const *basis, joint_loops *out)
 {
     const uint32_t ops = loops->ops.count;
     joiner j = {loops, f, ARENA_NEW(loop_scratch(loops), uint32_t, ops * LOOP_MAX_VARS),
@@ -173,13 +171,13 @@ spyre_status axes_build(const loop_graph *loops, const flow *f, const cost_basis
     return sort(loop_scratch(loops), out);
 }
 
-// --- A division along axes
+// --- A division along joint loops
 
-static void divide_along(const loop_graph *loops, const axes *a, const axis *along,
+static void divide_along(const loop_graph *loops, const joint_loops *a, const joint_loop *along,
                          const cost_basis *const *basis, int64_t limit, division *plan)
 {
     int64_t most = 1; // cores that the members have left
-    const axis_member *members = &a->members[along->first];
+    const joint_member *members = &a->members[along->first];
     for (uint32_t i = 0; i < along->count; i++) {
         const loop_op *op = &loops->ops.items[members[i].op];
         int64_t left = loops->cores / division_cores(op, &plan[members[i].op]);
@@ -200,12 +198,12 @@ static void divide_along(const loop_graph *loops, const axes *a, const axis *alo
     }
 }
 
-void axes_divide(const loop_graph *loops, const axes *a, const cost_basis *const *basis,
-                 const axes_plan *plan, division *out_plan)
+void joint_loops_divide(const loop_graph *loops, const joint_loops *a,
+                        const cost_basis *const *basis, const joint_plan *plan, division *out_plan)
 {
     for (uint32_t i = 0; i < loops->ops.count; i++) out_plan[i] = division_whole();
     for (uint32_t p = 0; p < a->part_count; p++) {
-        const axis *items = &a->items[a->first_of_part[p]];
+        const joint_loop *items = &a->items[a->first_of_part[p]];
         uint32_t count = a->first_of_part[p + 1] - a->first_of_part[p];
         uint32_t start = plan->first < count ? plan->first : 0;
         if (count) divide_along(loops, a, &items[start], basis, plan->most, out_plan);

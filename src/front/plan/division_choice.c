@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/divide/agree_choice.h"
+#include "front/plan/division_choice.h"
 
 #include <string.h>
 
-static const loop_op *op_at(const agree_kinds *kinds, uint32_t index)
+static const loop_op *op_at(const division_kinds *kinds, uint32_t index)
 {
     return &kinds->loops->ops.items[index];
 }
@@ -21,7 +21,7 @@ static double tiles_of_result(const loop_graph *loops, const loop_op *op)
 }
 
 // All that cost_of reads of an op, and what its views depend on.
-static spyre_status find_alike(agree_kinds *kinds, map_bytes *ids, uint32_t index,
+static spyre_status find_alike(division_kinds *kinds, map_bytes *ids, uint32_t index,
                                const cost_basis *basis)
 {
     const loop_op *op = op_at(kinds, index);
@@ -49,14 +49,14 @@ static spyre_status find_alike(agree_kinds *kinds, map_bytes *ids, uint32_t inde
     return map_bytes_intern(kinds->memory, ids, &key, sizeof key, index, &kinds->alike[index]);
 }
 
-spyre_status agree_kinds_create(const loop_graph *loops, arena *memory, agree_kinds *out)
+spyre_status division_kinds_create(const loop_graph *loops, arena *memory, division_kinds *out)
 {
     map_bytes ids = {0};
     uint32_t ops = loops->ops.count;
-    *out = (agree_kinds){.loops = loops,
-                         .memory = memory,
-                         .alike = ARENA_NEW(memory, uint32_t, ops),
-                         .basis = ARENA_NEW(memory, const cost_basis *, ops)};
+    *out = (division_kinds){.loops = loops,
+                            .memory = memory,
+                            .alike = ARENA_NEW(memory, uint32_t, ops),
+                            .basis = ARENA_NEW(memory, const cost_basis *, ops)};
     TRY_ALLOC(out->alike);
     TRY_ALLOC(out->basis);
     for (uint32_t i = 0; i < ops; i++) {
@@ -75,7 +75,7 @@ spyre_status agree_kinds_create(const loop_graph *loops, arena *memory, agree_ki
 
 // --- Choices
 
-static double result_bytes_of(const agree_kinds *kinds, uint32_t index, const division *d)
+static double result_bytes_of(const division_kinds *kinds, uint32_t index, const division *d)
 {
     const loop_op *op = op_at(kinds, index);
     const cost_basis *basis = kinds->basis[index];
@@ -86,7 +86,8 @@ static double result_bytes_of(const agree_kinds *kinds, uint32_t index, const di
     return bytes;
 }
 
-static void fill(const agree_kinds *kinds, uint32_t index, const division *d, agree_choice *out)
+static void fill(const division_kinds *kinds, uint32_t index, const division *d,
+                 division_choice *out)
 {
     const loop_op *op = op_at(kinds, index);
     out->d = *d;
@@ -96,7 +97,7 @@ static void fill(const agree_kinds *kinds, uint32_t index, const division *d, ag
 }
 
 // Equal for divisions that division_equals.
-static void make_key(const agree_kinds *kinds, uint32_t index, const division *d,
+static void make_key(const division_kinds *kinds, uint32_t index, const division *d,
                      uint8_t key[sizeof(uint32_t) + 2 * LOOP_MAX_VARS])
 {
     uint8_t *at = key + sizeof(uint32_t);
@@ -109,13 +110,13 @@ static void make_key(const agree_kinds *kinds, uint32_t index, const division *d
     }
 }
 
-const agree_choice *agree_choice_of(agree_kinds *kinds, uint32_t index, const division *d)
+const division_choice *division_choice_of(division_kinds *kinds, uint32_t index, const division *d)
 {
     uint8_t key[sizeof(uint32_t) + 2 * LOOP_MAX_VARS];
     uint32_t id = kinds->choices.count;
     make_key(kinds, index, d, key);
     if (map_bytes_get(&kinds->ids, key, sizeof key, &id)) return kinds->choices.items[id];
-    agree_choice *made = ARENA_NEW(kinds->memory, agree_choice, 1);
+    division_choice *made = ARENA_NEW(kinds->memory, division_choice, 1);
     spyre_status status = made ? NULL : status_no_memory();
     if (!status) status = VEC_PUSH(kinds->memory, &kinds->choices, made);
     if (!status) status = map_bytes_put(kinds->memory, &kinds->ids, key, sizeof key, id);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// co_optimize: divisions and LX planned together, when asked for. agree_divisions takes one plan
-// for all ops that data joins; here a stretch of ops, from one matmul to the next or over two of
-// those, takes the divisions of another plan when the whole graph, its LX planned anew, then takes
-// less time. A matmul and the ops around it so change together what none of them would change
+// co_optimize: divisions and LX planned together, when asked for. joint_work_division takes one
+// plan for all ops that data joins; here a stretch of ops, from one matmul to the next or over two
+// of those, takes the divisions of another plan when the whole graph, its LX planned anew, then
+// takes less time. A matmul and the ops around it so change together what none of them would change
 // alone. Trying every op's divisions with every other's would be exact and takes forever; here the
 // ops that are planned are counted and bounded, and a graph never gets slower.
-#include "front/divide/axes.h"
 #include "front/divide/span_reduction.h"
 #include "front/front.h"
-#include "front/memory/lx_trial.h"
+#include "front/plan/joint_loops.h"
+#include "front/plan/plan.h"
 
-enum { AXES_TRIED = 3, MOST_SWEEPS = 3, MOST_PLANNED_OPS = 1 << 17 };
+enum { LOOPS_TRIED = 3, MOST_SWEEPS = 3, MOST_PLANNED_OPS = 1 << 17 };
 
 typedef struct {
     loop_graph *loops;
     const cost_basis **basis; // by op
-    uint32_t *start; // of stretches, and the end of the last
+    uint32_t *start;          // of stretches, and the end of the last
     uint32_t stretch_count;
-    double us;       // of the graph as it is
+    double us; // of the graph as it is
     uint32_t planned_ops;
 } optimizer;
 
@@ -45,7 +45,7 @@ static spyre_status price(optimizer *o, const division *divisions, uint32_t begi
                           double *out_us)
 {
     o->planned_ops += o->loops->ops.count;
-    return lx_trial_us(o->loops, divisions, begin, end, out_us);
+    return plan_us(o->loops, divisions, begin, end, out_us);
 }
 
 static spyre_status try_stretch(optimizer *o, const division *divisions, uint32_t begin,
@@ -54,9 +54,9 @@ static spyre_status try_stretch(optimizer *o, const division *divisions, uint32_
     double us;
     if (o->planned_ops > MOST_PLANNED_OPS) return NULL;
     TRY(price(o, divisions, begin, end, &us));
-    if (us >= o->us * (1 - 1e-9)) return NULL;
+    if (!plan_is_better(us, o->us)) return NULL;
     o->us = us;
-    *out_changed |= lx_trial_take(o->loops, divisions, begin, end);
+    *out_changed |= plan_divide(o->loops, divisions, begin, end);
     return NULL;
 }
 
@@ -68,16 +68,17 @@ static spyre_status try_plan(optimizer *o, const division *divisions, bool *out_
     return NULL;
 }
 
-// Along each of the heaviest axes: with the others behind it, alone, and with a quarter of the
-// slices, which leaves matmuls the rows that fill the PT.
-static spyre_status sweep(optimizer *o, const axes *a, division *divisions, bool *out_changed)
+// Along each of the heaviest joint loops: with the others behind it, alone, and with a quarter of
+// the slices, which leaves matmuls the rows that fill the PT.
+static spyre_status sweep(optimizer *o, const joint_loops *a, division *divisions,
+                          bool *out_changed)
 {
     int64_t cores = o->loops->cores, quarter = cores / 4 ? cores / 4 : 1;
-    for (uint32_t first = 0; first < AXES_TRIED; first++) {
-        const axes_plan plans[] = {
+    for (uint32_t first = 0; first < LOOPS_TRIED; first++) {
+        const joint_plan plans[] = {
             {first, false, cores}, {first, true, cores}, {first, false, quarter}};
         for (uint32_t n = 0; n < sizeof plans / sizeof *plans; n++) {
-            axes_divide(o->loops, a, o->basis, &plans[n], divisions);
+            joint_loops_divide(o->loops, a, o->basis, &plans[n], divisions);
             keep_fixed(o->loops, divisions);
             TRY(try_plan(o, divisions, out_changed));
         }
@@ -111,9 +112,9 @@ static spyre_status optimize(optimizer *o, bool *out_changed)
         o->basis[i] = &basis[i];
     }
     flow f;
-    axes a;
+    joint_loops a;
     TRY(flow_build(loops, &f));
-    TRY(axes_build(loops, &f, o->basis, &a));
+    TRY(joint_loops_build(loops, &f, o->basis, &a));
     TRY(find_stretches(o));
     TRY(price(o, NULL, 0, 0, &o->us));
     bool again = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/divide/agree_plan.h"
+#include "front/plan/division_plan.h"
 
 #include <math.h>
 
@@ -11,12 +11,12 @@ typedef struct {
 } tenant;
 
 typedef struct {
-    agree_prices *p;
+    division_prices *p;
     bool *stays; // by buffer
     VEC(tenant) live;
 } room;
 
-static const agree_choice *choice_of(const room *r, uint32_t op)
+static const division_choice *choice_of(const room *r, uint32_t op)
 {
     return r->p->now[op];
 }
@@ -43,9 +43,9 @@ static bool reads_original(const room *r, uint32_t buffer, uint32_t u)
     const flow *f = &r->p->f;
     uint32_t writer = f->writer[buffer];
     const loop_op *made_by = &r->p->loops->ops.items[writer];
-    const agree_choice *made = choice_of(r, writer);
+    const division_choice *made = choice_of(r, writer);
     return division_views_agree(&made->view[made_by->operand_count - 1], view_of(r, u)) ||
-           agree_use_us(r->p, buffer, u, made) > 0;
+           division_use_us(r->p, buffer, u, made) > 0;
 }
 
 static spyre_status add_result(room *r, uint32_t op, uint32_t buffer)
@@ -95,7 +95,7 @@ static spyre_status add_forms(room *r, uint32_t op)
     const loop_op *o = &r->p->loops->ops.items[op];
     for (uint32_t k = 0; k < o->operand_count; k++) {
         uint32_t buffer = o->operand[k].buffer;
-        if (!r->stays[buffer] || !agree_is_use(r->p, op, k)) continue;
+        if (!r->stays[buffer] || !division_is_use(r->p, op, k)) continue;
         TRY(add_form(r, buffer, r->p->use_at[op * LOOP_MAX_OPERANDS + k]));
     }
     return NULL;
@@ -134,7 +134,7 @@ static double worth_of(const room *r, uint32_t buffer)
     double bytes = 0;
     for (uint32_t n = 0; n < r->live.count; n++)
         if (r->live.items[n].buffer == buffer) bytes += r->live.items[n].bytes;
-    return agree_saved_us(r->p, buffer, SPYRE_NO_ID, 0) / bytes;
+    return division_saved_us(r->p, buffer, SPYRE_NO_ID, 0) / bytes;
 }
 
 static void make_room(room *r, uint32_t op)
@@ -176,28 +176,28 @@ static double shuffles_us(const room *r, uint32_t op)
     double us = 0;
     for (uint32_t k = 0; k < o->operand_count; k++) {
         uint32_t buffer = o->operand[k].buffer;
-        if (!r->stays[buffer] || !agree_is_use(r->p, op, k)) continue;
-        us += agree_use_us(r->p, buffer, r->p->use_at[op * LOOP_MAX_OPERANDS + k],
-                           choice_of(r, r->p->f.writer[buffer]));
+        if (!r->stays[buffer] || !division_is_use(r->p, op, k)) continue;
+        us += division_use_us(r->p, buffer, r->p->use_at[op * LOOP_MAX_OPERANDS + k],
+                              choice_of(r, r->p->f.writer[buffer]));
     }
     return us;
 }
 
-spyre_status agree_plan_price(agree_prices *p, const uint32_t *part, uint32_t count,
-                              agree_plan *out)
+spyre_status division_plan_price(division_prices *p, const uint32_t *part, uint32_t count,
+                                 division_plan *out)
 {
     const loop_graph *loops = p->loops;
     room r = {.p = p, .stays = ARENA_NEW(p->memory, bool, loops->buffers.count)};
     TRY_ALLOC(r.stays);
     TRY(find_room(&r));
-    for (uint32_t n = 0; n < count; n++) out[n] = (agree_plan){0};
+    for (uint32_t n = 0; n < count; n++) out[n] = (division_plan){0};
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         uint32_t resident = 0;
         for (uint32_t k = 0; k < op->operand_count; k++)
             if (r.stays[op->operand[k].buffer]) resident |= 1u << k;
         double ring = shuffles_us(&r, i);
-        double once = agree_cost(p, i, &choice_of(&r, i)->d, resident).us + ring;
+        double once = division_cost(p, i, &choice_of(&r, i)->d, resident).us + ring;
         out[part[i]].us += once * loop_executions(loops, op);
         out[part[i]].shuffles |= ring > 0;
     }

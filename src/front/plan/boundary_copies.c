@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What enters or leaves the graph lives in memory, so every reader of it goes there. An input that
+// several accesses read alike is copied once into LX; a result that leaves the graph and is read in
+// it too is made in LX, and a copy of it leaves. That waits for LX_BOUNDARY_CLONES, but for inputs
+// of layer norms, which torch-spyre's form of it reads once.
+#include "front/plan/boundary_copies.h"
+
+#include "front/cost/cost.h"
+#include "front/ir/flow.h"
+#include "isa/constants.h"
+
+// True for an input with a mean and its distances from it: the front of a layer norm, whose
+// published opfuncs would read it once.
+static bool has_distances(const loop_graph *loops, const flow *f, uint32_t id)
+{
+    for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1]; u++) {
+        const loop_op *op = &loops->ops.items[f->uses[u].op];
+        if (op->op != OPFUNC_SUB || f->uses[u].operand != 0 || op->operand_count != 3) continue;
+        if (!flow_is_written_once(f, op->operand[1].buffer)) continue;
+        const loop_op *mean = &loops->ops.items[f->writer[op->operand[1].buffer]];
+        if (mean->op == OPFUNC_MEAN && mean->operand[0].buffer == id) return true;
+    }
+    return false;
+}
+
+// All boundaries where the user asks for it, else where this compiler reads more than it has to.
+static bool is_wanted(const loop_graph *loops, const flow *f, uint32_t id)
+{
+    return loops->settings.lx_boundary_clones ||
+           (loops->buffers.items[id].kind == LOOP_INPUT && has_distances(loops, f, id));
+}
+
+static bool may_copy(const loop_graph *loops)
+{
+    const spyre_settings *settings = &loops->settings;
+    if (!settings->lx_planning) return false;
+    for (uint32_t i = 0; i < loops->ops.count && !settings->lx_boundary_clones; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        bool of_input = loops->buffers.items[op->operand[0].buffer].kind == LOOP_INPUT;
+        if (op->op == OPFUNC_MEAN && of_input) return true;
+    }
+    return settings->lx_boundary_clones;
+}
+
+// The access that a copy of the buffer lies beside; false when it can have none.
+static bool find_neighbour(const loop_graph *loops, const flow *f, uint32_t id, flow_use *out)
+{
+    const loop_buffer *b = &loops->buffers.items[id];
+    uint32_t uses = flow_use_count(f, id);
+    if (!b->has_layout || b->exx2 || b->walked || b->dim_count == 0 || b->dim_count > LOOP_MAX_VARS)
+        return false;
+    if (b->kind == LOOP_INPUT && uses >= 2)
+        *out = f->uses[f->first_use[id]];
+    else if (b->kind == LOOP_LOCAL && b->output >= 0 && uses >= 1 && flow_is_written_once(f, id))
+        *out = (flow_use){f->writer[id], loops->ops.items[f->writer[id]].operand_count - 1};
+    else
+        return false;
+    if (loops->ops.items[out->op].tile_depth) return false; // a copy breaks the loop
+    for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1]; u++) {
+        const loop_op *op = &loops->ops.items[f->uses[u].op];
+        if (op->tile_depth || loop_is_table(op, &op->operand[f->uses[u].operand])) return false;
+    }
+    return true;
+}
+
+static division_view view_of(const loop_graph *loops, const flow_use *use)
+{
+    const loop_op *op = &loops->ops.items[use->op];
+    division_sizes sizes = division_sizes_of(loops, op);
+    division d = division_get(op);
+    return division_view_of(loops, op, &sizes, &d, use->operand);
+}
+
+// True when all reads of the buffer see the slices that the access sees.
+static bool reads_agree(const loop_graph *loops, const flow *f, uint32_t id, const flow_use *access)
+{
+    division_view first = view_of(loops, access);
+    if (!first.apart) return false;
+    for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1]; u++) {
+        division_view read = view_of(loops, &f->uses[u]);
+        if (!division_views_agree(&first, &read)) return false;
+    }
+    return true;
+}
+
+static bool describe_copy(const loop_graph *loops, boundary_kind kind, const flow_use *beside,
+                          loop_op *out)
+{
+    loop_op near = loops->ops.items[beside->op];
+    const loop_access *access = &near.operand[beside->operand];
+    if (lx_copy_describe(loops, OPFUNC_IDENTITY, &near, access, out)) return true;
+    if (kind == BOUNDARY_AGREED) return false;
+    for (uint32_t v = 0; v < near.var_count; v++) near.split[v] = 1;
+    return lx_copy_describe(loops, OPFUNC_IDENTITY, &near, access, out);
+}
+
+// Traffic that all readers but the copy save.
+static double gain_of(const loop_graph *loops, const flow *f, const lx_copy *copy)
+{
+    double bytes = cost_basis_of(loops, &copy->op).bytes[0];
+    uint32_t uses = flow_use_count(f, copy->original);
+    return (copy->leaves ? uses : uses - 1) * bytes / MEMORY_BANDWIDTH;
+}
+
+static spyre_status add(const loop_graph *loops, const flow *f, lx_copy copy,
+                        const flow_use *beside, lx_copies *out)
+{
+    uint32_t n = out->items.count, id = copy.original;
+    copy.kept = true;
+    copy.leaves = loops->buffers.items[id].output >= 0;
+    copy.gain_us = gain_of(loops, f, &copy);
+    for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1]; u++)
+        out->copy_of[f->uses[u].op * LOOP_MAX_OPERANDS + f->uses[u].operand] = n;
+    if (copy.leaves) out->copy_of[beside->op * LOOP_MAX_OPERANDS + beside->operand] = n;
+    return VEC_PUSH(loop_scratch(loops), &out->items, copy);
+}
+
+spyre_status boundary_copies_find(const loop_graph *loops, boundary_kind kind, lx_copies *out)
+{
+    flow f;
+    *out = (lx_copies){0};
+    if (!may_copy(loops)) return NULL;
+    TRY(flow_build(loops, &f));
+    TRY(lx_copies_create(loops, out));
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        flow_use beside;
+        lx_copy copy = {.original = b};
+        if (!find_neighbour(loops, &f, b, &beside) || !is_wanted(loops, &f, b)) continue;
+        if (kind == BOUNDARY_AGREED && !reads_agree(loops, &f, b, &beside)) continue;
+        if (!describe_copy(loops, kind, &beside, &copy.op)) continue;
+        TRY(add(loops, &f, copy, &beside, out));
+    }
+    return NULL;
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front/plan/lx_copies.h"
+
+#include <stdlib.h>
+
+#include "front/ir/division.h"
+#include "front/ir/residency.h"
+
+// --- The op
+
+static void add_loop(loop_op *op, int64_t extent, int64_t stride, int32_t split,
+                     int32_t core_stride)
+{
+    uint32_t v = op->var_count++;
+    op->extent[v] = extent;
+    op->operand[0].stride[v] = op->operand[1].stride[v] = stride;
+    op->split[v] = split;
+    op->core_stride[v] = core_stride;
+}
+
+// Slices that only repeat what other cores have.
+static bool add_repeats(const loop_op *near, const loop_access *access, loop_op *out)
+{
+    for (uint32_t u = 0; u < near->var_count; u++) {
+        if (near->split[u] == 1 || access->stride[u]) continue;
+        if (out->op != OPFUNC_SHUFFLE || out->var_count == LOOP_MAX_VARS) return false;
+        add_loop(out, near->split[u], 0, near->split[u], near->core_stride[u]);
+    }
+    return true;
+}
+
+bool lx_copy_describe(const loop_graph *loops, opfunc op, const loop_op *near,
+                      const loop_access *access, loop_op *out)
+{
+    const loop_buffer *b = &loops->buffers.items[access->buffer];
+    residency_view view = residency_view_of(loops, near, access);
+    bool shorter = loops->settings.uneven_splits && op != OPFUNC_SHUFFLE;
+    if (view.why || !residency_has_slices(b, &view, shorter) || b->dim_count > LOOP_MAX_VARS)
+        return false;
+    *out = (loop_op){.op = op,
+                     .name = b->name,
+                     .divided_by = near->divided_by,
+                     .operand_count = 2,
+                     .stick = LOOP_NO_DIM,
+                     .location = near->location,
+                     .node = near->node};
+    out->operand[0].buffer = out->operand[1].buffer = access->buffer;
+    for (uint32_t d = b->dim_count; d-- > 0;) {
+        if (d == b->stick) out->stick = (uint8_t)out->var_count;
+        add_loop(out, b->dim[d].extent, b->dim[d].stride, view.slices[d], view.core_stride[d]);
+    }
+    if (!add_repeats(near, access, out)) return false;
+    division_sizes sizes = division_sizes_of(loops, out);
+    for (uint32_t v = 0; v < out->var_count; v++)
+        if (!division_cuts(sizes.units[v], out->split[v], shorter)) return false;
+    return loop_core_count(out) == loop_core_count(near);
+}
+
+// --- Insertion
+
+spyre_status lx_copies_create(const loop_graph *loops, lx_copies *out)
+{
+    uint32_t operands = loops->ops.count * LOOP_MAX_OPERANDS;
+    *out = (lx_copies){.copy_of = ARENA_NEW(loop_scratch(loops), uint32_t, operands)};
+    TRY_ALLOC(out->copy_of);
+    for (uint32_t i = 0; i < operands; i++) out->copy_of[i] = SPYRE_NO_ID;
+    return NULL;
+}
+
+static spyre_status add_buffer(loop_graph *loops, lx_copy *copy)
+{
+    loop_buffer twin = loops->buffers.items[copy->original];
+    twin.kind = LOOP_LOCAL;
+    twin.output = -1;
+    copy->buffer = loops->buffers.count;
+    return VEC_PUSH(loops->memory, &loops->buffers, twin);
+}
+
+static spyre_status add_op(const loop_graph *loops, lx_copy *copy, loop_op_list *out)
+{
+    loop_op op = copy->op;
+    op.operand[0].buffer = copy->leaves ? copy->buffer : copy->original;
+    op.operand[1].buffer = copy->leaves ? copy->original : copy->buffer;
+    copy->at = out->count;
+    return VEC_PUSH(loops->memory, out, op);
+}
+
+// The op with copies' buffers for originals, and the copies that belong beside it.
+static spyre_status append(loop_graph *loops, uint32_t index, lx_copies *copies, loop_op_list *out)
+{
+    loop_op op = loops->ops.items[index];
+    lx_copy *behind = NULL;
+    for (uint32_t k = 0; k < op.operand_count; k++) {
+        uint32_t n = copies->copy_of[index * LOOP_MAX_OPERANDS + k];
+        if (n == SPYRE_NO_ID || !copies->items.items[n].kept) continue;
+        lx_copy *copy = &copies->items.items[n];
+        bool first = copy->buffer == SPYRE_NO_ID;
+        if (first) TRY(add_buffer(loops, copy));
+        if (first && copy->leaves) behind = copy;
+        if (first && !copy->leaves) TRY(add_op(loops, copy, out));
+        op.operand[k].buffer = copy->buffer;
+    }
+    TRY(VEC_PUSH(loops->memory, out, op));
+    return behind ? add_op(loops, behind, out) : NULL;
+}
+
+spyre_status lx_copies_insert(loop_graph *loops, lx_copies *copies)
+{
+    loop_op_list ops = {0};
+    TRY(VEC_ROOM(loops->memory, &ops, loops->ops.count + copies->items.count));
+    for (uint32_t n = 0; n < copies->items.count; n++) copies->items.items[n].buffer = SPYRE_NO_ID;
+    for (uint32_t i = 0; i < loops->ops.count; i++) TRY(append(loops, i, copies, &ops));
+    loops->ops = ops;
+    return NULL;
+}
+
+// --- Candidates
+
+static bool is_placed(const loop_graph *planned, const lx_copy *copy)
+{
+    const loop_buffer *buffers = planned->buffers.items;
+    return buffers[copy->buffer].in_lx &&
+           (copy->op.op != OPFUNC_SHUFFLE || buffers[copy->original].in_lx);
+}
+
+// The end of the candidate that begins with copy n.
+static uint32_t end_of(const lx_copies *copies, uint32_t n)
+{
+    uint32_t original = copies->items.items[n].original;
+    while (n < copies->items.count && copies->items.items[n].original == original) n++;
+    return n;
+}
+
+static void drop(lx_copies *copies, uint32_t n)
+{
+    for (uint32_t end = end_of(copies, n); n < end; n++) copies->items.items[n].kept = false;
+}
+
+bool lx_copies_keep_placed(const loop_graph *planned, lx_copies *copies)
+{
+    bool all = true;
+    for (uint32_t n = 0, end; n < copies->items.count; n = end) {
+        bool placed = true;
+        end = end_of(copies, n);
+        if (!copies->items.items[n].kept) continue;
+        for (uint32_t m = n; m < end; m++) placed &= is_placed(planned, &copies->items.items[m]);
+        if (!placed) drop(copies, n);
+        all &= placed;
+    }
+    return all;
+}
+
+uint32_t lx_copies_kept(const lx_copies *copies)
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < copies->items.count; n = end_of(copies, n))
+        count += copies->items.items[n].kept;
+    return count;
+}
+
+static int by_gain(const void *a, const void *b)
+{
+    const lx_copy *const *x = a, *const *y = b;
+    if ((*x)->gain_us != (*y)->gain_us) return (*x)->gain_us < (*y)->gain_us ? -1 : 1;
+    return (*x)->original < (*y)->original ? -1 : 1;
+}
+
+spyre_status lx_copies_drop_half(arena *memory, lx_copies *copies)
+{
+    uint32_t kept = 0;
+    const lx_copy **order = ARENA_NEW(memory, const lx_copy *, copies->items.count);
+    TRY_ALLOC(order);
+    for (uint32_t n = 0; n < copies->items.count; n = end_of(copies, n))
+        if (copies->items.items[n].kept) order[kept++] = &copies->items.items[n];
+    qsort(order, kept, sizeof *order, by_gain);
+    for (uint32_t n = 0; n < (kept + 1) / 2; n++)
+        drop(copies, (uint32_t)(order[n] - copies->items.items));
+    return NULL;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan of a graph: the work divisions of its ops, the copies between them that fill LX
+// (lx_copies.h), and places in LX. Plans are compared by one measure, the predicted time of the
+// graph (front/cost/cost.h), and by one rule.
+#ifndef FRONT_PLAN_H
+#define FRONT_PLAN_H
+
+#include "front/ir/division.h"
+
+// True when a plan of `us` is to replace one of `than_us`: times that differ by rounding are equal.
+static inline bool plan_is_better(double us, double than_us)
+{
+    return us < than_us * (1 - 1e-9);
+}
+
+// Divides ops [begin, end), those that are divided otherwise; true when some are.
+bool plan_divide(loop_graph *loops, const division *divisions, uint32_t begin, uint32_t end);
+
+// Completes the plan of a graph whose ops are divided: places what may be in LX, then keeps the
+// boundary copies and the shuffles with which it takes less time. Plans on trial live in `scratch`.
+SPYRE_MUST_CHECK spyre_status plan_complete(loop_graph *loops, arena *scratch);
+
+// The graph's time with ops [begin, end) divided so and the plan completed anew; `divisions`, by
+// op, is not read when there are no such ops. Shuffles that the graph has are left out first.
+SPYRE_MUST_CHECK spyre_status plan_us(const loop_graph *loops, const division *divisions,
+                                      uint32_t begin, uint32_t end, double *out_us);
+
+#endif
