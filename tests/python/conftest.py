@@ -68,3 +68,21 @@ def run_python():
         return done
 
     return run
+
+
+@pytest.fixture
+def refused_rows(monkeypatch):
+    """Sizes of the rows that a store could not copy into a cache as they lay."""
+    import torch_spyre
+
+    found = []
+    original = torch_spyre._C.copy_rows
+
+    def copy_rows(target, source, runs):
+        copied = original(target, source, runs)
+        if not copied:
+            found.append(tuple(source.shape))
+        return copied
+
+    monkeypatch.setattr(torch_spyre._C, "copy_rows", copy_rows)
+    return found

@@ -179,22 +179,6 @@ def test_a_store_writes_its_rows_only(monkeypatch):
     assert changed == [5 * 64]
 
 
-@pytest.fixture
-def refused(monkeypatch):
-    """Sizes of the rows that a store could not copy into a cache as they lay."""
-    found = []
-    original = torch_spyre._C.copy_rows
-
-    def copy_rows(target, source, runs):
-        copied = original(target, source, runs)
-        if not copied:
-            found.append(tuple(source.shape))
-        return copied
-
-    monkeypatch.setattr(torch_spyre._C, "copy_rows", copy_rows)
-    return found
-
-
 class Turned(Decoder):
     """With a rotary embedding as foundation-model-stack has it: its keys may be laid out as the
     matmul of the scores wants them."""
@@ -221,7 +205,7 @@ class Turned(Decoder):
         return x, new
 
 
-def test_every_store_copies_rows_and_programs_are_compiled_once(refused):
+def test_every_store_copies_rows_and_programs_are_compiled_once(refused_rows):
     """Also where a call reads as many rows as the cache has."""
     both = Both(Turned())
     tables = [[1, 2, 5], [3, 4, 6], [7, 8, 9], [10, 11, 0]]
@@ -231,7 +215,7 @@ def test_every_store_copies_rows_and_programs_are_compiled_once(refused):
     for step in range(5):
         both.call(_step(tables, [129 + step] * 4, [0] * 4), STEP)
         compiled = len(torch_spyre.compile_reports()) if step == 1 else compiled
-    assert not refused
+    assert not refused_rows
     assert len(torch_spyre.compile_reports()) == compiled
 
 

@@ -99,13 +99,15 @@ class _Rewriter:
         self.placeholders: list[Any] = gm.graph.find_nodes(op="placeholder")
         self.computes: list[Any] = [node for node in gm.graph.nodes if _name(node) in _COMPUTES]
         (self.output,) = gm.graph.find_nodes(op="output")
-        self.kept: dict[Any, list[Any]] = {}  # by store: keys and values as they are stored
+        self.kept: dict[Any, list[Any]] = {}  # by store: keys and values as attention reads them
+        self.scaled: dict[Any, list[Any]] = {}  # by store, before they get the cache's dtype
 
     def rewrite(self) -> Plan:
         plan = self._check()
         inputs = self._add_inputs(plan)
         for node in self.stores:
-            self.kept[node] = self._to_stored(node)
+            with self.graph.inserting_before(node):
+                self.kept[node] = self._to_stored(node)
         for node in self.computes:
             self._replace_compute(node, inputs)
         self._return_rows(plan)
@@ -215,17 +217,29 @@ class _Rewriter:
             return [self.graph.call_method("flatten", (inputs[0], 1)), *inputs[1:]]
 
     def _to_stored(self, node: Any) -> list[Any]:
-        """Keys and values as the cache has them."""
+        """Keys and values of this call as attention reads them: of the cache's dtype."""
+        return [self._in_cache_dtype(node, x) for x in self._scaled(node)]
+
+    def _scaled(self, node: Any) -> list[Any]:
+        """Keys and values that a store is given, divided by their scales if it has any."""
         operands = _operands(node)
         fresh = [operands[name] for name in _STORED[:2]]
         if _SCALES[0] not in operands:
             return fresh
+        if node not in self.scaled:
+            with self.graph.inserting_before(node):
+                self.scaled[node] = [
+                    self._call("div", x, self._factor(operands[scale], x))
+                    for x, scale in zip(fresh, _SCALES, strict=True)
+                ]
+        return self.scaled[node]
+
+    def _in_cache_dtype(self, node: Any, value: Any) -> Any:
+        operands = _operands(node)
+        if _SCALES[0] not in operands:
+            return value
         dtype = self.fakes[self.placeholders.index(operands["key_cache"])].dtype
-        with self.graph.inserting_before(node):
-            return [
-                self._call("to", self._call("div", x, self._factor(operands[scale], x)), dtype)
-                for x, scale in zip(fresh, _SCALES, strict=True)
-            ]
+        return self._call("to", value, dtype)
 
     def _call(self, method: str, *args: Any) -> Any:
         return self.graph.call_method(method, args)
@@ -260,7 +274,7 @@ class _Rewriter:
                     if result.wrapped:
                         results += result.wrapped.take_results(len(results))
             with self.graph.inserting_before(self.output):
-                rows = [self._rows_of(x) for x in self.kept[node]]
+                rows = [self._in_cache_dtype(node, self._rows_of(x)) for x in self._scaled(node)]
             store.rows = (len(results), len(results) + 1)
             results += rows
         self.output.args = (tuple(results),)
@@ -275,6 +289,7 @@ class _Rewriter:
         self.fakes[:] = [self.fakes[index] for index in plan.kept]
 
     def _rows_of(self, node: Any) -> Any:
+        """Whole rows before they get the cache's dtype: a head may be less than a stick of it."""
         return self._call("flatten", self._call("flatten", node, 2, 3), 0, 1)
 
 
