@@ -4,8 +4,9 @@
 //
 //   plan_quality solver INSTANCES       the default solver beside the exact one, on generated
 //                                       instances of 5 to 30 buffers, and its time for 250
-//   plan_quality divisions FILE PLANS   a graph's plan beside random legal ones; predicted and
-//                                       modelled time of every plan
+//   plan_quality divisions FILE PLANS [NAME=VALUE ..]
+//                                       a graph's plan under these settings beside random legal
+//                                       ones; predicted and modelled time of every plan
 //   plan_quality curve OPS ...          the front's time for layers of so many ops, bytes of the
 //                                       loop IR, and of all that the front allocates
 #include <stdio.h>
@@ -95,7 +96,9 @@ static spyre_status compare_solvers(uint32_t instances)
 
 // --- Divisions
 
-static spyre_status compare_divisions(arena *memory, const char *path, uint32_t plans)
+// `words`: "name=value" of settings, `count` of them.
+static spyre_status compare_divisions(arena *memory, const char *path, uint32_t plans,
+                                      char **words, int count)
 {
     char *source;
     size_t length;
@@ -104,6 +107,12 @@ static spyre_status compare_divisions(arena *memory, const char *path, uint32_t 
     plan_price own = {0, 0}, tried = {0, 0};
     uint64_t state = 1;
     spyre_settings settings = spyre_settings_default();
+    for (int i = 0; i < count; i++) {
+        char *value = strchr(words[i], '=');
+        if (!value) return status_new(SPYRE_INVALID_ARGUMENT, "%s: no setting", words[i]);
+        *value++ = 0;
+        TRY(spyre_settings_set(&settings, words[i], value));
+    }
     TRY(file_read(memory, path, 1 << 24, &source, &length));
     TRY(random_plan_read(source, path, &settings, memory, &graph, &loops));
     TRY(random_plan_price(loops, &own));
@@ -185,8 +194,8 @@ static spyre_status run(arena *memory, int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "solver") == 0)
         return compare_solvers((uint32_t)atoi(argv[2]));
-    if (argc == 4 && strcmp(argv[1], "divisions") == 0)
-        return compare_divisions(memory, argv[2], (uint32_t)atoi(argv[3]));
+    if (argc >= 4 && strcmp(argv[1], "divisions") == 0)
+        return compare_divisions(memory, argv[2], (uint32_t)atoi(argv[3]), argv + 4, argc - 4);
     if (argc < 3 || strcmp(argv[1], "curve") != 0)
         return status_new(SPYRE_INVALID_ARGUMENT,
                           "solver INSTANCES | divisions FILE PLANS | curve OPS ...");

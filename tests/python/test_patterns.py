@@ -62,11 +62,29 @@ def test_of_one_operand(function, name):
     torch.testing.assert_close(result, function(x.float()), rtol=1e-2, atol=1e-2)
 
 
-@pytest.mark.parametrize("function", [rms_norm, layer_norm])
+def rms_norm_by_sqrt(x, w, _b):
+    return w * (x / torch.sqrt((x * x).mean(-1, keepdim=True) + 1e-6))
+
+
+def layer_norm_of_distances(x, w, b):
+    distance = x - x.mean(-1, keepdim=True)
+    return w * (distance * torch.rsqrt((distance * distance).mean(-1, keepdim=True) + 1e-6)) + b
+
+
+def layer_norm_of_variance(x, w, b):
+    variance = x.var(-1, keepdim=True, unbiased=False)
+    return (x - x.mean(-1, keepdim=True)) / torch.sqrt(variance + 1e-6) * w + b
+
+
+@pytest.mark.parametrize(
+    "function",
+    [rms_norm, rms_norm_by_sqrt, layer_norm, layer_norm_of_distances, layer_norm_of_variance],
+)
 def test_norms(function):
     x, w, b = random(5, 96), random(96), random(96)
     result, report = compiled(function, x, w, b)
-    assert f" as aten.{function.__name__}.default" in report.text
+    operator = "rms_norm" if function.__name__.startswith("rms") else "layer_norm"
+    assert f" as aten.{operator}.default" in report.text
     torch.testing.assert_close(result, function(x.float(), w.float(), b.float()),
                                rtol=2e-2, atol=2e-2)  # fmt: skip
 

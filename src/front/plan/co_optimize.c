@@ -8,6 +8,7 @@
 // ops that are planned are counted and bounded, and a graph never gets slower.
 #include "front/divide/span_reduction.h"
 #include "front/front.h"
+#include "front/plan/division_search.h"
 #include "front/plan/joint_loops.h"
 #include "front/plan/plan.h"
 
@@ -86,6 +87,17 @@ static spyre_status sweep(optimizer *o, const joint_loops *a, division *division
     return NULL;
 }
 
+// The plan of joint_work_division, which published divisions have not seen: of all ops, and of
+// stretches.
+static spyre_status try_joint_plan(optimizer *o, division *divisions, bool *out_changed)
+{
+    division_plan costs;
+    TRY(division_search(o->loops, NULL, loop_scratch(o->loops), divisions, &costs));
+    keep_fixed(o->loops, divisions);
+    TRY(try_stretch(o, divisions, 0, o->loops->ops.count, out_changed));
+    return try_plan(o, divisions, out_changed);
+}
+
 static spyre_status find_stretches(optimizer *o)
 {
     const loop_op_list *ops = &o->loops->ops;
@@ -117,6 +129,7 @@ static spyre_status optimize(optimizer *o, bool *out_changed)
     TRY(joint_loops_build(loops, &f, o->basis, &a));
     TRY(find_stretches(o));
     TRY(price(o, NULL, 0, 0, &o->us));
+    TRY(try_joint_plan(o, divisions, out_changed));
     bool again = true;
     for (uint32_t n = 0; n < MOST_SWEEPS && again; n++) {
         again = false;
@@ -131,6 +144,6 @@ spyre_status pass_co_optimize(loop_graph *loops, bool *out_changed)
     optimizer o = {.loops = loops};
     *out_changed = false;
     if (!loops->settings.co_optimizing_lx_planning || !loops->settings.lx_planning) return NULL;
-    if (division_is_published(loops) || loops->cores == 1 || loops->ops.count == 0) return NULL;
+    if (loops->cores == 1 || loops->ops.count == 0) return NULL;
     return optimize(&o, out_changed);
 }

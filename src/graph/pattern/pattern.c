@@ -123,15 +123,29 @@ static bool commutes(const char *op)
     return strcmp(op, "aten.add.Tensor") == 0 || strcmp(op, "aten.mul.Tensor") == 0;
 }
 
+// pow(x, 2) of a pattern also stands for x * x.
+static bool match_square(match *m, const pattern_call *call, const graph_node *found)
+{
+    const pattern_arg *power = &call->args[1];
+    bool is_square = strcmp(call->op, "aten.pow.Tensor_Scalar") == 0 &&
+                     power->kind == PATTERN_LITERAL && is_number(&power->literal) &&
+                     number_of(&power->literal) == 2;
+    if (!is_square || strcmp(found->op_name, "aten.mul.Tensor") != 0) return false;
+    return match_arg(m, &call->args[0], &found->args[0]) &&
+           match_arg(m, &call->args[0], &found->args[1]);
+}
+
 static bool match_node(match *m, uint32_t line, uint32_t node)
 {
     const pattern_call *call = &m->pattern->nodes[line];
     const graph_node *found = &m->graph->nodes.items[node];
+    m->node[line] = node;
+    const match before = *m;
+    if (match_square(m, call, found)) return true;
+    *m = before;
     if (strcmp(found->op_name, call->op) != 0 || found->arg_count != call->arg_count ||
         found->result_count != 1)
         return false;
-    m->node[line] = node;
-    const match before = *m;
     if (match_args(m, call, found->args, false)) return true;
     *m = before;
     return commutes(call->op) && match_args(m, call, found->args, true);

@@ -24,17 +24,17 @@ static loop_graph *begin(front_run *run, int64_t width, bool shared)
     uint32_t piece = front_case_unary(run, "spyre.neg", x, view);
     front_case_output(run, cat(run, x, piece, 2 * width));
     if (shared) front_case_output(run, front_case_unary(run, "spyre.abs", piece, view));
-    return front_case_before(run, 1, "write_pieces");
+    return front_case_before(run, 1, "concat_in_place");
 }
 
-static void write_pieces__an_op_writes_its_piece(void **state)
+static void concat_in_place__an_op_writes_its_piece(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
     loop_graph *loops = begin(&run, 64, false);
     bool changed = false;
     assert_int_equal(loops->ops.count, 3);
-    assert_ok(pass_write_pieces(loops, &changed));
+    assert_ok(pass_concat_in_place(loops, &changed));
     assert_true(changed);
     assert_int_equal(loops->ops.count, 2);
     const loop_access *result = loop_output_of(&loops->ops.items[0]);
@@ -43,7 +43,7 @@ static void write_pieces__an_op_writes_its_piece(void **state)
     assert_int_equal(result->offset, 64);
     assert_int_equal(result->stride[0], 128);
     assert_int_equal(result->stride[1], 1);
-    assert_ok(pass_write_pieces(loops, &changed));
+    assert_ok(pass_concat_in_place(loops, &changed));
     assert_false(changed);
     front_run_end(&run);
 }
@@ -53,24 +53,24 @@ static void expect_no_change(int64_t width, bool shared)
     front_run run = front_run_begin();
     loop_graph *loops = begin(&run, width, shared);
     bool changed = true;
-    assert_ok(pass_write_pieces(loops, &changed));
+    assert_ok(pass_concat_in_place(loops, &changed));
     assert_false(changed);
     front_run_end(&run);
 }
 
-static void write_pieces__a_piece_that_cuts_a_stick_is_copied(void **state)
+static void concat_in_place__a_piece_that_cuts_a_stick_is_copied(void **state)
 {
     (void)state;
     expect_no_change(48, false);
 }
 
-static void write_pieces__a_piece_that_is_read_elsewhere_is_copied(void **state)
+static void concat_in_place__a_piece_that_is_read_elsewhere_is_copied(void **state)
 {
     (void)state;
     expect_no_change(64, true);
 }
 
-static void write_pieces__a_sum_is_copied(void **state)
+static void concat_in_place__a_sum_is_copied(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -84,18 +84,41 @@ static void write_pieces__a_sum_is_copied(void **state)
     uint32_t y = front_case_input(&run, sizes_view(2, ROWS, 64, 0));
     front_case_output(&run, cat(&run, sum, y, 128));
     bool changed = true;
-    assert_ok(pass_write_pieces(front_case_before(&run, 1, "write_pieces"), &changed));
+    assert_ok(pass_concat_in_place(front_case_before(&run, 1, "concat_in_place"), &changed));
     assert_false(changed);
     front_run_end(&run);
+}
+
+// What `x.copy_(-y)` leaves: a copy of all that was computed, which leaves the graph.
+static void concat_in_place__a_copy_of_the_whole_is_one_piece(void **state)
+{
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        front_run run = front_run_begin();
+        spyre_view view = sizes_view(2, ROWS, 64, 0);
+        uint32_t value = front_case_unary(&run, "spyre.neg", front_case_input(&run, view), view);
+        front_case_output(&run, front_case_unary(&run, "spyre.identity", value, view));
+        if (shared) front_case_output(&run, value);
+        loop_graph *loops = front_case_before(&run, 1, "concat_in_place");
+        bool changed;
+        assert_int_equal(loops->ops.count, 2);
+        assert_ok(pass_concat_in_place(loops, &changed));
+        assert_int_equal(changed, !shared);
+        if (!shared) assert_int_equal(loops->ops.count, 1);
+        if (!shared)
+            assert_true(loops->buffers.items[loops->ops.items[0].operand[1].buffer].output >= 0);
+        front_run_end(&run);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(write_pieces__an_op_writes_its_piece),
-        cmocka_unit_test(write_pieces__a_piece_that_cuts_a_stick_is_copied),
-        cmocka_unit_test(write_pieces__a_piece_that_is_read_elsewhere_is_copied),
-        cmocka_unit_test(write_pieces__a_sum_is_copied),
+        cmocka_unit_test(concat_in_place__an_op_writes_its_piece),
+        cmocka_unit_test(concat_in_place__a_piece_that_cuts_a_stick_is_copied),
+        cmocka_unit_test(concat_in_place__a_piece_that_is_read_elsewhere_is_copied),
+        cmocka_unit_test(concat_in_place__a_sum_is_copied),
+        cmocka_unit_test(concat_in_place__a_copy_of_the_whole_is_one_piece),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

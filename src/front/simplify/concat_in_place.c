@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// write_pieces: a concatenation copies its pieces to where they belong in the result; here the op
-// that computes a piece writes it there. Only element-wise ops, which may carry any stick that the
-// result has, and only pieces of whole sticks: what cuts a stick of the result would force another
-// stick on every operand of the op, where the copy changes that of one.
+// concat_in_place: a concatenation copies its pieces to where they belong in the result; here the
+// op that computes a piece writes it there. Only element-wise ops, which may carry any stick that
+// the result has, and only pieces of whole sticks: what cuts a stick of the result would force
+// another stick on every operand of the op, where the copy changes that of one. A copy of the whole
+// that keeps the order of dims (`x.copy_(y + 1)`) is a concatenation of one piece.
+#include <string.h>
+
 #include "front/front.h"
 #include "front/ir/flow.h"
 
-// A copy of a whole local buffer that nothing else reads, into a part of another.
+// True for a copy into a part of its result, or of the whole in the same order of dims.
+static bool keeps_order(const loop_graph *loops, const flow *f, const loop_op *op)
+{
+    const loop_buffer *from = &loops->buffers.items[op->operand[0].buffer];
+    const loop_buffer *to = &loops->buffers.items[op->operand[1].buffer];
+    if (!flow_is_written_once(f, op->operand[1].buffer)) return true;
+    return from->dim_count == to->dim_count && op->operand[1].offset == 0 &&
+           memcmp(from->dim, to->dim, from->dim_count * sizeof from->dim[0]) == 0 &&
+           memcmp(op->operand[0].stride, op->operand[1].stride, sizeof op->operand[0].stride) == 0;
+}
+
+// A copy of a whole local buffer that nothing else reads.
 static bool is_piece(const loop_graph *loops, const flow *f, const loop_op *op)
 {
     if (op->op != OPFUNC_IDENTITY || op->gather || op->operand_count != 2) return false;
@@ -15,9 +29,8 @@ static bool is_piece(const loop_graph *loops, const flow *f, const loop_op *op)
     const loop_buffer *from = &loops->buffers.items[id];
     const loop_buffer *to = &loops->buffers.items[op->operand[1].buffer];
     return from->kind == LOOP_LOCAL && from->output < 0 && from->dtype == to->dtype &&
-           from->format == to->format && op->operand[0].offset == 0 &&
-           !flow_is_written_once(f, op->operand[1].buffer) && flow_is_written_once(f, id) &&
-           flow_use_count(f, id) == 1;
+           from->format == to->format && op->operand[0].offset == 0 && keeps_order(loops, f, op) &&
+           flow_is_written_once(f, id) && flow_use_count(f, id) == 1;
 }
 
 // Whether the piece begins and ends at sticks, should the stick run along the innermost dim.
@@ -55,7 +68,7 @@ static bool move_result(const loop_op *copy, const loop_op *writer, loop_access 
     return copy->var_count == writer->var_count;
 }
 
-spyre_status pass_write_pieces(loop_graph *loops, bool *out_changed)
+spyre_status pass_concat_in_place(loop_graph *loops, bool *out_changed)
 {
     flow f;
     uint32_t kept = 0;
