@@ -101,13 +101,13 @@ const char *profile_name(const spyre_activity *activity)
     switch (activity->kind) {
     case SPYRE_ACTIVITY_LAUNCH: return submission ? "spyreLaunchKernel" : activity->name;
     case SPYRE_ACTIVITY_KERNEL: return activity->name;
-    case SPYRE_ACTIVITY_COPY_TO_CARD: return submission ? "spyreMemcpy" : "Memcpy HtoD";
-    case SPYRE_ACTIVITY_COPY_TO_HOST: return submission ? "spyreMemcpy" : "Memcpy DtoH";
-    case SPYRE_ACTIVITY_COPY_ON_CARD: return submission ? "spyreMemcpy" : "Memcpy DtoD";
+    case SPYRE_ACTIVITY_COPY_TO_CARD: return submission ? "spyreMemcpy" : "Memcpy (HtoD)";
+    case SPYRE_ACTIVITY_COPY_TO_HOST: return submission ? "spyreMemcpy" : "Memcpy (DtoH)";
+    case SPYRE_ACTIVITY_COPY_ON_CARD: return submission ? "spyreMemcpy" : "Memcpy (DtoD)";
     case SPYRE_ACTIVITY_EXCHANGE: return submission ? "spyreExchange" : activity->name;
     case SPYRE_ACTIVITY_FILL: break;
     }
-    return submission ? "spyreMemset" : "Memset";
+    return submission ? "spyreMemset" : "Memset (Device)";
 }
 
 // ---- Python methods

@@ -81,7 +81,7 @@ def test_device_events_of_eager_operators(tmp_path):
     kernel = rows["sdsc_fused_batchmatmul_0#0_batchmatmul"]
     assert kernel.self_device_time_total > 0
     assert rows["aten::mm"].device_time_total == pytest.approx(kernel.self_device_time_total)
-    copy = rows["Memcpy DtoH"]
+    copy = rows["Memcpy (DtoH)"]
     # 8192 bytes over PCIe 5.0 x16, to the nanosecond
     assert copy.self_device_time_total == pytest.approx(8192 / 63015, abs=1e-3)
     events = trace_of(prof, tmp_path)
@@ -129,9 +129,9 @@ def test_copies_and_fills(tmp_path):
     assert not zeros.cpu().any()
     events = trace_of(prof, tmp_path)
     names = [e["name"] for e in of_category(events, "gpu_memcpy")]
-    assert "Memcpy HtoD" in names and "Memcpy DtoH" in names
+    assert "Memcpy (HtoD)" in names and "Memcpy (DtoH)" in names
     (fill,) = of_category(events, "gpu_memset")
-    assert fill["name"] == "Memset" and fill["args"]["bytes"] == 8192
+    assert fill["name"] == "Memset (Device)" and fill["args"]["bytes"] == 8192
 
 
 def test_device_events_follow_their_submission_and_do_not_overlap(compiled, tmp_path):

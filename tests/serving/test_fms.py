@@ -165,3 +165,14 @@ def test_inference_of_eight_bits_runs(kind, eight_bits, tmp_path):
         HF_HUB_OFFLINE="1")  # fmt: skip
     for i, length in enumerate((40, 129)):
         assert len((tmp_path / "out" / f"{i}.txt").read_text().split()[-4 - length :]) == 4 + length
+
+
+def test_architectures_have_the_logits_of_fp32(tmp_path):
+    """Tables and products of experts run on the host, and the buckets of positions of mpnet."""
+    run(ROOT / "tests/serving/architectures.py", tmp_path / "found")
+    found = json.loads((tmp_path / "found").read_text())
+    assert len(found) == 12
+    assert {name: of["error"] for name, of in found.items() if not of["error"] < 0.01} == {}
+    assert {name for name, of in found.items() if of["host"]} == {"gpt_oss", "mixtral", "mpnet"}
+    for name in ("gpt_oss", "mixtral"):
+        assert "moe.moe_mm.default" in found[name]["host"]
