@@ -207,7 +207,7 @@ static void merge(nest *n, uint32_t outer, uint32_t inner)
 
 static void merge_all(nest *n)
 {
-    // A gather replaces the offset along its indexed dim, which therefore stays by itself, and a
+    // An index replaces the offset along the indexed dim, which therefore stays by itself, and a
     // shuffle cuts dims where slices of the one and the other division meet.
     if (n->step->index_count || n->step->op == OPFUNC_SHUFFLE) return;
     for (bool merged = true; merged;) {

@@ -15,7 +15,7 @@ static bool moves_sticks(const bundle_step *step)
 
 emit_step *select_emitter(const bundle_step *step)
 {
-    if (step->index_count) return emit_gather;
+    if (step->index_count) return emit_rows;
     if (step->tensors[step->inputs[0]].owners) return emit_shuffle;
     switch (opfunc_describe(step->op)->kind) {
     case OPFUNC_KIND_COPY: return moves_sticks(step) ? emit_copy : emit_pointwise;

@@ -14,7 +14,7 @@ emit_step *select_emitter(const bundle_step *step);
 SPYRE_MUST_CHECK spyre_status emit_pointwise(emitter *e, const bundle_step *step);
 SPYRE_MUST_CHECK spyre_status emit_copy(emitter *e, const bundle_step *step);
 SPYRE_MUST_CHECK spyre_status emit_shuffle(emitter *e, const bundle_step *step);
-SPYRE_MUST_CHECK spyre_status emit_gather(emitter *e, const bundle_step *step);
+SPYRE_MUST_CHECK spyre_status emit_rows(emitter *e, const bundle_step *step);
 SPYRE_MUST_CHECK spyre_status emit_reduction(emitter *e, const bundle_step *step);
 SPYRE_MUST_CHECK spyre_status emit_matmul(emitter *e, const bundle_step *step);
 SPYRE_MUST_CHECK spyre_status emit_rank(emitter *e, const bundle_step *step);

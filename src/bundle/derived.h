@@ -19,6 +19,10 @@ bool bundle_is_rank_dim(const bundle_step *step, uint32_t dim);
 // Elements of dim `dim` of a tensor that one of its owners holds in LX.
 int64_t bundle_held_size(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim);
 
+// The tensor whose rows the index of an indirect step chooses: the result of a scatter, else the
+// input.
+uint32_t bundle_value_tensor(const bundle_step *step);
+
 // The dim of a value tensor that the index replaces: the only one of its layout whose max_size is
 // 1; -1 when there is none or more than one.
 int32_t bundle_indexed_dim(const bundle_step *step, uint32_t tensor);

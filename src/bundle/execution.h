@@ -69,7 +69,7 @@ void execution_combine_cores(const execution *x, opfunc op, float *partial, int6
 SPYRE_MUST_CHECK spyre_status interpret_pointwise(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_layernormscale(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_shuffle(execution *x);
-SPYRE_MUST_CHECK spyre_status interpret_gather(execution *x);
+SPYRE_MUST_CHECK spyre_status interpret_rows(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_reduction(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_matmul(execution *x);
 SPYRE_MUST_CHECK spyre_status interpret_rank(execution *x);

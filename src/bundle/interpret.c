@@ -49,7 +49,7 @@ static void prepare_dims(execution *x)
 
 static spyre_status dispatch(execution *x)
 {
-    if (x->step->index_count > 0) return interpret_gather(x);
+    if (x->step->index_count > 0) return interpret_rows(x);
     if (x->step->tensors[x->step->inputs[0]].owners) return interpret_shuffle(x);
     switch (opfunc_describe(x->step->op)->kind) {
     case OPFUNC_KIND_UNARY:

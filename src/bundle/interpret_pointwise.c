@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Opfuncs whose result at an index needs the inputs at that index only: arithmetic in fp64 with one
-// rounding at the store, native integers, copies, relayouts and gathers.
+// rounding at the store, native integers, copies, relayouts, and rows that an index chooses.
 #include <string.h>
 
 #include "bundle/derived.h"
@@ -164,7 +164,7 @@ spyre_status interpret_layernormscale(execution *x)
     return NULL;
 }
 
-// --- Gather
+// --- Rows that an index chooses
 
 // Byte offset of an index of the whole tensor, the indexed dim replaced.
 static int64_t value_offset(const execution *x, uint32_t core, uint32_t value, int32_t indexed,
@@ -195,10 +195,12 @@ static int64_t lowest_start(const execution *x, const bundle_tensor *value)
     return lowest;
 }
 
-spyre_status interpret_gather(execution *x)
+spyre_status interpret_rows(execution *x)
 {
     const bundle_step *step = x->step;
-    uint32_t value = step->inputs[0], index_tensor = step->indices[0];
+    uint32_t value = bundle_value_tensor(step), index_tensor = step->indices[0];
+    bool scatters = value == step->output;
+    uint32_t rows = scatters ? step->inputs[0] : step->output;
     int32_t indexed = bundle_indexed_dim(step, value);
     int64_t base = lowest_start(x, &step->tensors[value]);
     int64_t extent = x->operands[value].geometry.valid[indexed];
@@ -206,7 +208,7 @@ spyre_status interpret_gather(execution *x)
         execution_begin_core(x, core);
         int64_t index[BUNDLE_MAX_DIMS] = {0};
         do {
-            uint8_t *element, *source, *target;
+            uint8_t *element, *row, *other;
             TRY(execution_place(x, index_tensor, core, index, 0, &element));
             int64_t position =
                 (int64_t)load_integer(element, step->tensors[index_tensor].format);
@@ -219,9 +221,10 @@ spyre_status interpret_gather(execution *x)
                                   (long long)extent);
             }
             int64_t offset = base + value_offset(x, core, value, indexed, position, index);
-            TRY(execution_place_offset(x, value, core, index, offset, &source));
-            TRY(execution_place(x, step->output, core, index, 0, &target));
-            memmove(target, source, step->tensors[value].element_bytes);
+            TRY(execution_place_offset(x, value, core, index, offset, &row));
+            TRY(execution_place(x, rows, core, index, 0, &other));
+            memmove(scatters ? row : other, scatters ? other : row,
+                    step->tensors[value].element_bytes);
         } while (execution_advance(x->kept, x->kept_count, x->local, index));
     }
     return NULL;

@@ -53,6 +53,12 @@ int64_t bundle_slice_size(const bundle_step *step, uint32_t core, uint32_t dim)
     return smaller(left, bundle_local_size(step, dim));
 }
 
+uint32_t bundle_value_tensor(const bundle_step *step)
+{
+    bool scatters = step->tensors[step->output].index_kind == BUNDLE_INDEX_VALUE;
+    return scatters ? step->output : step->inputs[0];
+}
+
 int32_t bundle_indexed_dim(const bundle_step *step, uint32_t tensor)
 {
     const bundle_tensor *t = &step->tensors[tensor];

@@ -233,17 +233,17 @@ static spyre_status verify_shuffle(const bundle_step *step)
     return NULL;
 }
 
-// --- Gather
+// --- Rows that an index chooses: of the input (a gather) or of the result (a scatter)
 
-static spyre_status verify_gather(const bundle_step *step)
+static spyre_status verify_rows(const bundle_step *step)
 {
     if (step->op != OPFUNC_IDENTITY || step->index_count != 1) {
         return status_new(SPYRE_UNSUPPORTED,
                           "indirectAccessIndexLabeledDs: %u index tensors of %s are not supported",
                           step->index_count, opfunc_describe(step->op)->name);
     }
-    uint32_t index = step->indices[0], value = step->inputs[0];
-    if (index >= step->tensor_count || index == step->output || index == value) {
+    uint32_t index = step->indices[0], value = bundle_value_tensor(step);
+    if (index >= step->tensor_count || index == step->output || index == step->inputs[0]) {
         return RULE("indirectAccessIndexLabeledDs: tensor %u of %u", index, step->tensor_count);
     }
     const bundle_tensor *i = &step->tensors[index], *v = &step->tensors[value];
@@ -258,9 +258,10 @@ static spyre_status verify_gather(const bundle_step *step)
     if (i->format != SPYRE_FORMAT_SENUINT32 && i->format != SPYRE_FORMAT_IEEE_INT32) {
         return RULE("dataFormat_: an index of %s", spyre_format_name(i->format));
     }
-    if (v->format != step->tensors[step->output].format) {
-        return RULE("dataFormat_: a gather does not convert %s to %s",
-                    spyre_format_name(v->format),
+    if (step->tensors[step->inputs[0]].format != step->tensors[step->output].format) {
+        return RULE("dataFormat_: %s does not convert %s to %s",
+                    value == step->output ? "a scatter" : "a gather",
+                    spyre_format_name(step->tensors[step->inputs[0]].format),
                     spyre_format_name(step->tensors[step->output].format));
     }
     if (v->in_lx) {
@@ -269,7 +270,7 @@ static spyre_status verify_gather(const bundle_step *step)
     int32_t indexed = bundle_indexed_dim(step, value);
     if (indexed < 0 || v->scale[indexed] < 0) {
         return status_new(SPYRE_UNSUPPORTED,
-                          "maxDimSizes_: %s needs exactly one indexed dim (size 1) to be gathered",
+                          "maxDimSizes_: %s needs exactly one indexed dim (size 1)",
                           v->name);
     }
     if (v->indexed_extent < 0 || v->indexed_extent > LARGEST_ELEMENTS) {
@@ -280,7 +281,7 @@ static spyre_status verify_gather(const bundle_step *step)
 
 static spyre_status verify_indirect(const bundle_step *step)
 {
-    if (step->index_count > 0) return verify_gather(step);
+    if (step->index_count > 0) return verify_rows(step);
     for (uint32_t t = 0; t < step->tensor_count; t++) {
         if (step->tensors[t].index_kind == BUNDLE_INDEX_NONE) continue;
         return RULE("indirectAllocType_: %s is indirect, but the step has no index tensor",

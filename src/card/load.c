@@ -354,7 +354,7 @@ static spyre_status list_stored(card_program *p)
 {
     for (uint32_t at = 0; at < p->program->code.count; at++) {
         const isa_instruction *i = &p->program->code.items[at];
-        if (i->opcode != ISA_STORE) continue;
+        if (!isa_stores(i->opcode)) continue;
         bool known = false;
         for (uint32_t n = 0; n < p->stored.count; n++)
             known = known || p->stored.items[n] == i->operand[0].arg;

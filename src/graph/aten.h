@@ -40,6 +40,8 @@ typedef enum {
     ATEN_KIND_LAYER_NORM, // (x, weight or NONE, bias or NONE, REAL eps), over the last dim; weight
                           // and bias have rank 1
     ATEN_KIND_GATHER,     // (table [R, C > 1], index of integers) -> index sizes + [C]
+    ATEN_KIND_SCATTER,    // (x, index of integers [K], rows: x's sizes with K along dim, or what
+                          // broadcasts to them, INT dim) -> x's sizes; some other dim is above 1
     ATEN_KIND_IDENTITY,   // (x): a copy, broadcast to the result's sizes
     ATEN_KIND_CAST,       // (x): same sizes, the result's dtype. Float to int truncates. Never to
                           // bool: that is notequal(x, 0)

@@ -344,6 +344,15 @@ spyre_status make_gather(rewriter *r, const tensor *table, const tensor *index, 
     return emit(r, ATEN_SPYRE_GATHER, args, 2, table->dtype, &view, into, out);
 }
 
+spyre_status make_scatter(rewriter *r, const tensor *x, const tensor *index, const tensor *rows,
+                          uint32_t dim, const tensor *into, tensor *out)
+{
+    spyre_view view = x->view;
+    spyre_arg args[4] = {tensor_arg(x), tensor_arg(index), tensor_arg(rows), int_arg(dim)};
+    view_set_contiguous(&view);
+    return emit(r, ATEN_SPYRE_SCATTER, args, 4, x->dtype, &view, into, out);
+}
+
 spyre_status make_layer_norm(rewriter *r, const tensor *x, const tensor *weight, const tensor *bias,
                              double eps, const tensor *into, tensor *out)
 {

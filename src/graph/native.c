@@ -329,6 +329,32 @@ static spyre_status check_gather(const checker *c, const operand *result)
     return expect_sizes(&result->view, &sizes, RESULT);
 }
 
+static spyre_status check_scatter(const checker *c, const operand *result)
+{
+    operand x, index, rows;
+    int64_t dim;
+    TRY(expect_args(c, 4));
+    TRY(load_arg(c, 0, c->row->dtypes, &x));
+    TRY(load_arg(c, 1, ATEN_DTYPES_INT, &index));
+    TRY(load_arg(c, 2, c->row->dtypes, &rows));
+    TRY(graph_arg_int(c->graph, c->node_id, 3, -1, &dim));
+    if (dim < 0 || dim >= x.view.rank) return rule("argument 3: dim %lld", (long long)dim);
+    if (index.view.rank != 1) return rule("operand 1: rank %u, expected 1", index.view.rank);
+    if (view_element_count(&x.view) == x.view.size[dim]) {
+        // Several such rows share a stick, and a stick is the least that a scatter can move.
+        return status_new(SPYRE_UNSUPPORTED, "operand 0: rows of one element");
+    }
+    spyre_view sizes = x.view;
+    sizes.size[dim] = index.view.size[0];
+    TRY(expect_dtype(rows.dtype, x.dtype, 2));
+    spyre_view wanted = sizes;
+    if (rows.view.rank > sizes.rank || !broadcast(&rows.view, &wanted) ||
+        !view_same_sizes(&wanted, &sizes))
+        return expect_sizes(&rows.view, &sizes, 2);
+    TRY(expect_dtype(result->dtype, x.dtype, RESULT));
+    return expect_sizes(&result->view, &x.view, RESULT);
+}
+
 static spyre_status check_copy(const checker *c, const operand *result)
 {
     operand x;
@@ -387,6 +413,7 @@ spyre_status native_check(const spyre_graph *graph, uint32_t node)
     case ATEN_KIND_MATMUL: return check_matmul(&c, &result);
     case ATEN_KIND_LAYER_NORM: return check_layer_norm(&c, &result);
     case ATEN_KIND_GATHER: return check_gather(&c, &result);
+    case ATEN_KIND_SCATTER: return check_scatter(&c, &result);
     case ATEN_KIND_IDENTITY:
     case ATEN_KIND_CAST: return check_copy(&c, &result);
     case ATEN_KIND_CAT: return check_cat(&c, &result);

@@ -53,7 +53,8 @@ uint32_t isa_uses(isa_opcode opcode)
     case ISA_REDUCE:
     case ISA_FOLD:
     case ISA_RANKED: return ISA_USES_OP;
-    case ISA_GATHER: return ISA_USES_ROWS;
+    case ISA_GATHER:
+    case ISA_SCATTER: return ISA_USES_ROWS;
     case ISA_HALT:
     case ISA_END_KERNEL:
     case ISA_END_LOOP:

@@ -90,7 +90,7 @@ typedef struct {
     uint32_t count;                             // LOOP: iterations; KERNEL: kernel index
     uint32_t extent[ISA_MAX_DIMS];              // >= 1
     float constant[OPFUNC_MAX_PARAMETERS];
-    int64_t row_stride, row_count;              // GATHER
+    int64_t row_stride, row_count;              // GATHER, SCATTER
     isa_operand operand[ISA_MAX_OPERANDS];
 } isa_instruction;
 
@@ -118,6 +118,20 @@ typedef struct {
     const char *summary;
 } isa_info;
 const isa_info *isa_describe(isa_opcode opcode);
+
+// The operand in memory of which operand 2 chooses rows: 1 of a GATHER, 0 of a SCATTER; else
+// ISA_NO_OPERAND.
+#define ISA_NO_OPERAND UINT32_MAX
+static inline uint32_t isa_row_operand(isa_opcode opcode)
+{
+    return opcode == ISA_GATHER ? 1 : opcode == ISA_SCATTER ? 0 : ISA_NO_OPERAND;
+}
+
+// True for what writes memory.
+static inline bool isa_stores(isa_opcode opcode)
+{
+    return opcode == ISA_STORE || opcode == ISA_SCATTER;
+}
 const char *isa_queue_name(isa_queue queue);
 
 isa_program *isa_program_create(arena *memory);

@@ -94,7 +94,7 @@ static spyre_status check_place(const walk *w, const isa_instruction *i, uint32_
 
 static bool in_memory(isa_opcode opcode, uint32_t o)
 {
-    if (opcode == ISA_STORE) return o == 0;
+    if (opcode == ISA_STORE || opcode == ISA_SCATTER) return o == 0;
     return o == 1 && (opcode == ISA_LOAD || opcode == ISA_GATHER);
 }
 
@@ -114,14 +114,15 @@ static spyre_status check_format(const isa_instruction *i, uint32_t o)
         BROKEN("%s cannot be ranked", spyre_format_name(format));
     if (i->opcode == ISA_RANK && o == 2 && format != SPYRE_FORMAT_IEEE_INT32)
         BROKEN("a position is IEEE_INT32, not %s", spyre_format_name(format));
-    bool moves_bits = i->opcode == ISA_LOAD || i->opcode == ISA_STORE || i->opcode == ISA_GATHER;
+    bool by_row = isa_row_operand(i->opcode) != ISA_NO_OPERAND;
+    bool moves_bits = i->opcode == ISA_LOAD || i->opcode == ISA_STORE || by_row;
     if (moves_bits && o == 1 && format != i->operand[0].format)
         BROKEN("format %s differs from operand 0's %s; only bits move", spyre_format_name(format),
                spyre_format_name(i->operand[0].format));
     if (i->opcode == ISA_MATMUL && o == 2 && format != i->operand[1].format)
         BROKEN("format %s differs from operand 1's %s", spyre_format_name(format),
                spyre_format_name(i->operand[1].format));
-    if (i->opcode == ISA_GATHER && o == 2 && spyre_format_bytes(format) != 4)
+    if (by_row && o == 2 && spyre_format_bytes(format) != 4)
         BROKEN("row numbers have four bytes, %s has not", spyre_format_name(format));
     return NULL;
 }
@@ -136,8 +137,9 @@ static spyre_status check_strides(const walk *w, const isa_instruction *i, uint3
             BROKEN("stride %u is beyond 2^56 bytes", d);
         if (d >= i->dim_count && operand->stride[d])
             BROKEN("stride %u beyond the %u dims", d, i->dim_count);
+        bool row_moves = o == isa_row_operand(i->opcode) && i->operand[2].stride[d];
         if (d < i->dim_count && i->extent[d] > 1 && operand->stride[d] == 0 && !reduces &&
-            isa_writes(i->opcode, o))
+            !row_moves && isa_writes(i->opcode, o))
             BROKEN("stride %u is 0: the operand is written", d);
     }
     if (i->opcode == ISA_MATMUL) {
@@ -291,6 +293,7 @@ static spyre_status check_structure(walk *w, const isa_instruction *i)
     case ISA_LOAD:
     case ISA_GATHER:
     case ISA_STORE:
+    case ISA_SCATTER:
     case ISA_VECTOR:
     case ISA_FILL:
     case ISA_REDUCE:

@@ -93,6 +93,7 @@ def test_overwrite_is_the_cards():
 def test_a_row_at_an_index_is_the_cards(function, index):
     report = run(function, fp16(*SHAPE), fp16(*SHAPE), torch.tensor(index))
     assert report.nodes_on_host == 0
+    assert report.bytes < 4 * ROW  # the new row in and out; arithmetic of the index
 
 
 def test_a_cache_may_have_its_positions_outermost():
@@ -154,7 +155,7 @@ def test_an_index_outside_of_the_cache_is_a_fault(run_python):
         "except RuntimeError as error:\n"
         "    print(error)\n"
     )
-    assert "gather of row 16, outside 0..15" in done.stdout
+    assert "scatter of row 16, outside 0..15" in done.stdout
 
 
 def test_old_contents_are_read_before_they_go():

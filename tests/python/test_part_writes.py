@@ -156,7 +156,7 @@ def test_rows_are_written_at_indices(name):
 def test_an_index_outside_its_dim_is_a_fault(index):
     operands = half(8, 70), torch.tensor([2, index]), half(2, 70)
     stream = torch.spyre.Stream()  # keeps the fault
-    with torch.spyre.stream(stream), pytest.raises(RuntimeError, match=f"gather of row {index}"):
+    with torch.spyre.stream(stream), pytest.raises(RuntimeError, match=f"scatter of row {index}"):
         torch.compile(copied(0), dynamic=False)(*[x.to("spyre") for x in operands]).cpu()
 
 

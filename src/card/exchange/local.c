@@ -84,8 +84,8 @@ static local_footprint footprint_of(const plan_tile *tile, uint32_t operand,
     const isa_operand *o = &tile->instruction->operand[operand];
     local_footprint f = {.arg = o->arg, .stores = operand == 0, .cores = kernel->active_cores};
     f.bytes = spyre_format_bytes(o->format);
-    // Which rows a gather takes is not known: all of the argument, for every core.
-    if (tile->instruction->opcode == ISA_GATHER || too_far(o, tile, operand, place)) {
+    // Which rows are chosen is not known: all of the argument, for every core.
+    if (operand == isa_row_operand(tile->instruction->opcode) || too_far(o, tile, operand, place)) {
         f.bytes = 2 * FARTHEST;
         for (uint32_t c = 0; c < ISA_CORES; c++) f.base[c] = -FARTHEST;
     } else {

@@ -64,7 +64,8 @@ plan_run *fast_choose(plan_tile *tile)
     switch (tile->instruction->opcode) {
     case ISA_LOAD:
     case ISA_STORE: return fast_copy(tile);
-    case ISA_GATHER: return fast_gather;
+    case ISA_GATHER:
+    case ISA_SCATTER: return fast_rows;
     case ISA_VECTOR: return fast_vector(tile);
     case ISA_FILL: return run_fill;
     case ISA_REDUCE:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies: LOAD, STORE, GATHER and VECTOR between equal formats. Where the elements that are
-// neighbours in one operand are not in the other, planes are transposed in blocks.
+// Copies: LOAD, STORE, GATHER, SCATTER and VECTOR between equal formats. Where the elements that
+// are neighbours in one operand are not in the other, planes are transposed in blocks.
 #include <string.h>
 
 #include "card/fast/runs.h"
@@ -52,21 +52,25 @@ static void run_copy(const plan_tile *tile, uint8_t *const *address, plan_scratc
     while (next_run(&r));
 }
 
-void fast_gather(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+void fast_rows(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
 {
     // The row must be the same along a run, as it is when rows are copied whole.
-    if (run_stride(tile, 2) != 0 || !runs_disjoint(tile, address, 0, 2)) {
+    const isa_instruction *i = tile->instruction;
+    bool scatters = i->opcode == ISA_SCATTER;
+    bool in_order = scatters || runs_disjoint(tile, address, 0, 2);
+    if (run_stride(tile, 2) != 0 || !in_order) {
         exact_run(tile, address, scratch);
         return;
     }
-    const isa_instruction *i = tile->instruction;
     uint32_t bytes = spyre_format_bytes(i->operand[0].format);
     int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
     runs r = first_run(tile, address, 1);
     do {
         int32_t row;
         memcpy(&row, r.at[2], sizeof row);
-        copy_elements(r.at[0], to, r.at[1] + row * i->row_stride, from, count, bytes);
+        int64_t offset = row * i->row_stride;
+        copy_elements(r.at[0] + (scatters ? offset : 0), to, r.at[1] + (scatters ? 0 : offset),
+                      from, count, bytes);
     } while (next_run(&r));
 }
 

@@ -87,7 +87,7 @@ static inline bool runs_independent(const plan_tile *tile, uint8_t *const *addre
 plan_run *fast_vector(plan_tile *tile);
 plan_run *fast_reduce(plan_tile *tile);
 plan_run *fast_copy(plan_tile *tile);
-plan_run fast_gather, fast_fold, fast_rank;
+plan_run fast_rows, fast_fold, fast_rank;
 
 // `count` elements of `bytes` bytes, each operand's `stride` bytes apart.
 void copy_elements(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride,

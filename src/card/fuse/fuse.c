@@ -88,6 +88,7 @@ static spyre_status replace_operand(fusion *f, const lx_access *a, const lx_acce
 
 static bool may_read_memory(isa_opcode opcode, uint32_t operand)
 {
+    if (opcode == ISA_SCATTER) return operand == 1;
     return operand > 0 && (opcode == ISA_VECTOR || opcode == ISA_REDUCE ||
                            opcode == ISA_REDUCESQ || opcode == ISA_MATMUL || opcode == ISA_STORE ||
                            opcode == ISA_RANK);
@@ -119,7 +120,7 @@ static void drop_loads(fusion *f)
 static bool stores_between(const fusion *f, uint32_t first, uint32_t last)
 {
     for (uint32_t at = first + 1; at < last; at++)
-        if (f->program->code.items[at].opcode == ISA_STORE) return true;
+        if (isa_stores(f->program->code.items[at].opcode)) return true;
     return false;
 }
 

@@ -46,7 +46,7 @@ static spyre_status add_memory(arena *memory, const plan_tile *tile, const lx_pl
     wide high = (wide)o->offset + tile->span[operand].high + most;
     for (uint32_t n = 0; n < place->depth; n++)
         widen(&low, &high, (wide)o->loop_stride[n] * ((wide)place->iterations[n] - 1));
-    if (i->opcode == ISA_GATHER)
+    if (operand == isa_row_operand(i->opcode))
         widen(&low, &high, (wide)i->row_stride * ((wide)i->row_count - 1));
     plan_memory entry = {.arg = o->arg,
                          .stores = operand == 0,
@@ -138,7 +138,7 @@ spyre_status fuse_list_memory(arena *memory, const isa_program *program, plan_ti
     for (uint32_t at = begin; at < end; at++) {
         const isa_instruction *i = &program->code.items[at];
         lx_place_pass(&place, i, at);
-        if (i->opcode == ISA_STORE) TRY(add_memory(memory, tiles[at], &place, at, 0, kernel));
+        if (isa_stores(i->opcode)) TRY(add_memory(memory, tiles[at], &place, at, 0, kernel));
         if (i->opcode == ISA_LOAD || i->opcode == ISA_GATHER)
             TRY(add_memory(memory, tiles[at], &place, at, 1, kernel));
     }

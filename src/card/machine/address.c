@@ -61,7 +61,7 @@ static bool resolve_memory(core_run *run, const plan_step *step, uint32_t o, int
     return true;
 }
 
-// Least and greatest row that a gather reads; false after a fault.
+// Least and greatest row that a gather or scatter names; false after a fault.
 static bool scan_rows(core_run *run, const plan_step *step, const uint8_t *rows, int64_t *least,
                       int64_t *most)
 {
@@ -73,7 +73,8 @@ static bool scan_rows(core_run *run, const plan_step *step, const uint8_t *rows,
         int32_t row;
         memcpy(&row, rows + offset, sizeof row);
         if (row < 0 || row >= tile->instruction->row_count) {
-            core_fault(run, step->instruction, 0, "gather of row %d, outside 0..%lld", row,
+            core_fault(run, step->instruction, 0, "%s of row %d, outside 0..%lld",
+                       isa_describe(tile->instruction->opcode)->mnemonic, row,
                        (long long)tile->instruction->row_count - 1);
             return false;
         }
@@ -92,35 +93,37 @@ static bool scan_rows(core_run *run, const plan_step *step, const uint8_t *rows,
     }
 }
 
-static bool resolve_gather(core_run *run, const plan_step *step, const queue_state *queue,
-                           uint8_t **out_address)
+// The operand whose rows are chosen, by operand 2, which is resolved already.
+static bool resolve_rows(core_run *run, const plan_step *step, const queue_state *queue,
+                         uint8_t **out_address)
 {
     const plan_tile *tile = step->tile;
     const isa_instruction *i = tile->instruction;
+    uint32_t o = isa_row_operand(i->opcode);
     int64_t least, most;
     if (!scan_rows(run, step, out_address[2], &least, &most)) return false;
-    plan_span span = tile->span[1];
+    plan_span span = tile->span[o];
     int64_t first = least * i->row_stride, last = most * i->row_stride;
     span.low = add(span.low, first < last ? first : last);
     span.high = add(span.high, first < last ? last : first);
-    int64_t offset = loop_offset(&i->operand[1], step->depth, queue);
-    return resolve_memory(run, step, 1, offset, span, &out_address[1]);
+    int64_t offset = loop_offset(&i->operand[o], step->depth, queue);
+    return resolve_memory(run, step, o, offset, span, &out_address[o]);
 }
 
 bool core_resolve(core_run *run, const plan_step *step, const queue_state *queue,
                   uint8_t **out_address)
 {
     const isa_instruction *i = step->tile->instruction;
-    bool gather = i->opcode == ISA_GATHER;
+    uint32_t chosen = isa_row_operand(i->opcode);
     for (uint32_t o = 0; o < i->operand_count; o++) {
         const isa_operand *operand = &i->operand[o];
         int64_t offset = loop_offset(operand, step->depth, queue);
         bool good = true;
         if (operand->space == ISA_SPACE_LX)
             good = resolve_lx(run, step, o, offset, &out_address[o]);
-        else if (!gather)
+        else if (o != chosen)
             good = resolve_memory(run, step, o, offset, step->tile->span[o], &out_address[o]);
         if (!good) return false;
     }
-    return !gather || resolve_gather(run, step, queue, out_address);
+    return chosen == ISA_NO_OPERAND || resolve_rows(run, step, queue, out_address);
 }

@@ -313,23 +313,23 @@ static bool check_matmul(const access *a, uint64_t at)
     return !rest || check_box(a, at + (uint64_t)(k / lanes * operand->stride[2]), &last);
 }
 
-// Operand 1 of a GATHER lies in the rows that operand 2 names.
-static bool check_gather(const access *a, uint64_t at, const uint8_t *rows)
+// The operand lies in the rows that operand 2 names.
+static bool check_rows(const access *a, uint64_t at, const uint8_t *rows)
 {
     const plan_tile *tile = a->step->tile;
     const isa_instruction *i = tile->instruction;
     int64_t index[ISA_MAX_DIMS] = {0}, row_offset = 0;
-    uint64_t bytes = spyre_format_bytes(i->operand[1].format);
+    uint64_t bytes = spyre_format_bytes(i->operand[a->operand].format);
     for (;;) {
         int32_t row;
         memcpy(&row, rows + row_offset, sizeof row);
         if (!check_range(a, at + (uint64_t)(row * i->row_stride), bytes)) return false;
         uint32_t d = tile->dim_count;
         while (d-- > 0) {
-            at += (uint64_t)tile->stride[1][d];
+            at += (uint64_t)tile->stride[a->operand][d];
             row_offset += tile->stride[2][d];
             if (++index[d] < tile->extent[d]) break;
-            at -= (uint64_t)tile->stride[1][d] * (uint64_t)tile->extent[d];
+            at -= (uint64_t)tile->stride[a->operand][d] * (uint64_t)tile->extent[d];
             row_offset -= tile->stride[2][d] * tile->extent[d];
             index[d] = 0;
         }
@@ -345,7 +345,7 @@ static bool check_alignment(const access *a, uint64_t at)
     bool good = at % element == 0;
     for (uint32_t d = 0; d < tile->instruction->dim_count; d++)
         good = good && (uint64_t)operand->stride[d] % element == 0;
-    if (a->operand == 1 && tile->instruction->opcode == ISA_GATHER)
+    if (a->operand == isa_row_operand(tile->instruction->opcode))
         good = good && (uint64_t)tile->instruction->row_stride % element == 0;
     if (good) return true;
     core_fault(a->run, a->step->instruction, at,
@@ -361,7 +361,7 @@ static bool check_operand(const access *a, uint8_t *const *address)
     uint64_t at = (uint64_t)(address[a->operand] - base);
     if (!check_alignment(a, at)) return false;
     if (i->opcode == ISA_MATMUL) return check_matmul(a, at);
-    if (i->opcode == ISA_GATHER && a->operand == 1) return check_gather(a, at, address[2]);
+    if (a->operand == isa_row_operand(i->opcode)) return check_rows(a, at, address[2]);
     return check_plain(a, at);
 }
 

@@ -53,6 +53,17 @@ static void gather(const isa_instruction *i, uint8_t *const *address)
     } while (walk_next(&w));
 }
 
+static void scatter(const isa_instruction *i, uint8_t *const *address)
+{
+    size_t bytes = spyre_format_bytes(i->operand[0].format);
+    walk w = {.i = i};
+    do {
+        int32_t row;
+        memcpy(&row, address[2] + w.offset[2], sizeof row);
+        memmove(address[0] + w.offset[0] + row * i->row_stride, address[1] + w.offset[1], bytes);
+    } while (walk_next(&w));
+}
+
 static void integers(const isa_instruction *i, uint8_t *const *address)
 {
     walk w = {.i = i};
@@ -207,6 +218,7 @@ void exact_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scr
     case ISA_LOAD:
     case ISA_STORE: copy(i, address); return;
     case ISA_GATHER: gather(i, address); return;
+    case ISA_SCATTER: scatter(i, address); return;
     case ISA_VECTOR: vector(i, address); return;
     case ISA_FILL: fill(i, address); return;
     case ISA_REDUCE:

@@ -74,12 +74,12 @@ static footprint find_footprint(const isa_instruction *i, uint32_t o)
     return (footprint){runs * run, run};
 }
 
-// Rows of a gather lie anywhere: its runs are what one index reads, none is next to another.
-static footprint gather_footprint(const isa_instruction *i)
+// Rows that are chosen lie anywhere: runs are what one index moves, none is next to another.
+static footprint row_footprint(const isa_instruction *i, uint32_t o)
 {
-    footprint f = find_footprint(i, 1);
+    footprint f = find_footprint(i, o);
     for (uint32_t d = 0; d < i->dim_count; d++)
-        if (i->operand[2].stride[d] && !i->operand[1].stride[d]) f.bytes *= i->extent[d];
+        if (i->operand[2].stride[d] && !i->operand[o].stride[d]) f.bytes *= i->extent[d];
     return f;
 }
 
@@ -90,19 +90,20 @@ static double spread_of(double distance)
 }
 
 static void cost_memory(const isa_kernel *kernel, const isa_instruction *i, uint32_t o,
-                        bool gathers, time_cost *out)
+                        time_cost *out)
 {
+    bool by_row = o == isa_row_operand(i->opcode);
     core_places places = find_places(kernel, &i->operand[o]);
-    footprint f = gathers ? gather_footprint(i) : find_footprint(i, o);
-    if (out->kind == TIME_WRITE || gathers) places.distinct = places.cores;
+    footprint f = by_row ? row_footprint(i, o) : find_footprint(i, o);
+    if (out->kind == TIME_WRITE || by_row) places.distinct = places.cores;
     double bytes = f.bytes * places.distinct, run_bytes = f.run_bytes;
     // Cores side by side make one long run of their short ones.
-    if (!gathers && places.distance == run_bytes) run_bytes *= places.distinct;
+    if (!by_row && places.distance == run_bytes) run_bytes *= places.distinct;
     double runs_us = run_bytes < LONG_RUN ? bytes / run_bytes * SHORT_RUN : 0;
     double share = places.cores > 0 ? 1 / places.cores : 0;
     out->bytes_us = bytes / MEMORY_BANDWIDTH * share;
     out->us = out->bytes_us + runs_us * share;
-    out->spread = out->kind == TIME_READ && !gathers ? spread_of(places.distance) : 0;
+    out->spread = out->kind == TIME_READ && !by_row ? spread_of(places.distance) : 0;
     *(out->kind == TIME_READ ? &out->read_bytes : &out->written_bytes) = bytes;
 }
 
@@ -170,11 +171,12 @@ void time_cost_of(const isa_kernel *kernel, const isa_instruction *i, time_cost 
     case ISA_LOAD:
     case ISA_GATHER:
         out->kind = TIME_READ;
-        cost_memory(kernel, i, 1, i->opcode == ISA_GATHER, out);
+        cost_memory(kernel, i, 1, out);
         return;
     case ISA_STORE:
+    case ISA_SCATTER:
         out->kind = TIME_WRITE;
-        cost_memory(kernel, i, 0, false, out);
+        cost_memory(kernel, i, 0, out);
         return;
     case ISA_VECTOR:
     case ISA_FILL:

@@ -157,7 +157,7 @@ static spyre_status build_gather(builder *b)
     for (uint32_t d = 0; d < SPYRE_MAX_RANK; d++) index_map[d] = d;
     loop_op op;
     TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
-    op.gather = true;
+    op.table = 1;
     op.row_stride = rows.stride[0];
     op.row_count = rows.size[0];
     TRY(build_add_value(b, &op, &dims, index, index_map));
@@ -165,6 +165,43 @@ static spyre_status build_gather(builder *b)
     strides[dims.rank - 1] = rows.stride[1];
     build_add_access(&op, &dims, b->buffer_of[table], rows.offset, strides);
     TRY(build_add_result(b, &op, &dims, NULL));
+    return build_finish_op(b, &op);
+}
+
+// A copy of the whole, whose rows are then replaced in the index's order (write_in_place elides the
+// copy where the result replaces the whole).
+static spyre_status build_scatter(builder *b)
+{
+    uint32_t whole, index, rows, result = build_node_of(b)->results[0];
+    uint32_t map[SPYRE_MAX_RANK];
+    int64_t dim;
+    spyre_view view;
+    space dims = {0};
+    loop_op op;
+    TRY(build_tensor_arg(b, 0, &whole));
+    TRY(build_tensor_arg(b, 1, &index));
+    TRY(build_tensor_arg(b, 2, &rows));
+    TRY(graph_arg_int(b->graph, b->node, 3, 0, &dim));
+    TRY(build_space(b, result, &dims));
+    TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    TRY(build_add_value(b, &op, &dims, whole, NULL));
+    TRY(build_add_result(b, &op, &dims, NULL));
+    TRY(build_finish_op(b, &op));
+
+    TRY(build_view(b, index, &view));
+    int64_t count = view.size[0];
+    TRY(build_view(b, result, &view));
+    if (dim < 0 || dim >= view.rank) return build_refuse(b, "an indexed dim outside the operand");
+    dims.size[dim] = count;
+    TRY(build_begin_op(b, OPFUNC_IDENTITY, &dims, &op));
+    op.table = 2;
+    op.row_stride = view.stride[dim];
+    op.row_count = view.size[dim];
+    map[0] = (uint32_t)dim;
+    TRY(build_add_value(b, &op, &dims, index, map));
+    TRY(build_add_value(b, &op, &dims, rows, NULL));
+    view.stride[dim] = 0;
+    build_add_access(&op, &dims, b->buffer_of[result], 0, view.stride);
     return build_finish_op(b, &op);
 }
 
@@ -248,6 +285,7 @@ static spyre_status build_node(builder *b)
     if (strcmp(name, "full") == 0) return build_full(b);
     if (strcmp(name, "cat") == 0) return build_cat(b);
     if (strcmp(name, "gather") == 0) return build_gather(b);
+    if (strcmp(name, "scatter") == 0) return build_scatter(b);
     if (strcmp(name, "layer_norm") == 0) return build_layer_norm(b);
     opfunc func = opfunc_named(name);
     if (func == OPFUNC_NONE) return build_refuse(b, "no opfunc of that name");

@@ -118,15 +118,14 @@ static void describe_space(evaluation *e)
     execution *x = &e->x;
     for (uint8_t v = 0; v < e->op->var_count; v++) {
         x->local[v] = e->op->extent[v];
-        if (loop_var_is_reduced(e->op, v))
+        if (loop_var_is_reduced(e->op, v) && !e->op->table)
             x->reduced[x->reduced_count++] = v;
         else
             x->kept[x->kept_count++] = v;
     }
 }
 
-// The rows of operand 1 are chosen by operand 0.
-static spyre_status gather(const evaluation *e)
+static spyre_status move_rows(const evaluation *e)
 {
     const execution *x = &e->x;
     int64_t index[BUNDLE_MAX_DIMS] = {0};
@@ -139,7 +138,7 @@ static spyre_status gather(const evaluation *e)
                               e->op->row_count);
         TRY(execution_place(x, 1, 0, index, 0, &source));
         TRY(execution_place(x, 2, 0, index, 0, &target));
-        source += position * e->row_stride;
+        *(e->op->table == 1 ? &source : &target) += position * e->row_stride;
         memcpy(target, source, e->tensors[1].element_bytes);
     } while (execution_advance(x->kept, x->kept_count, x->local, index));
     return NULL;
@@ -147,7 +146,7 @@ static spyre_status gather(const evaluation *e)
 
 static spyre_status run(evaluation *e)
 {
-    if (e->op->gather) return gather(e);
+    if (e->op->table) return move_rows(e);
     switch (opfunc_describe(e->op->op)->kind) {
     case OPFUNC_KIND_UNARY:
     case OPFUNC_KIND_BINARY:

@@ -19,7 +19,7 @@ spyre_status invariant_fitting_operands(const loop_graph *loops, const loop_op *
 {
     (void)loops;
     const opfunc_info *info = opfunc_describe(op->op);
-    uint32_t most = info->most_inputs + (op->gather ? 1u : 0u);
+    uint32_t most = info->most_inputs + (op->table ? 1u : 0u);
     if (op->operand_count > info->least_inputs && op->operand_count <= most + 1) return NULL;
     return BROKEN("%u operands with the result, %s takes %u to %u and a result", op->operand_count,
                   info->name, info->least_inputs, most);

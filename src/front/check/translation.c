@@ -32,7 +32,7 @@ static int64_t fewest_rows(const loop_graph *loops)
 {
     int64_t rows = 8;
     for (uint32_t i = 0; i < loops->ops.count; i++)
-        if (loops->ops.items[i].gather && loops->ops.items[i].row_count < rows)
+        if (loops->ops.items[i].table && loops->ops.items[i].row_count < rows)
             rows = loops->ops.items[i].row_count;
     return rows;
 }

@@ -23,7 +23,7 @@ typedef spyre_status (*front_emitter)(loop_graph *loops, front_result *out_resul
 // Validates rows[0..count) on the graph, on smaller tensors when its ops take more than
 // TRANSLATION_MOST_STEPS iterations. SPYRE_INTERNAL: "translation: pass lx_planning changed output
 // 0 (%y), element 5 (host order): 1.5, 2.25 before it". A graph that cannot be validated (still too
-// large, a gather that finds no row, a view that no layout expresses) is logged and passes.
+// large, an index that finds no row, a view that no layout expresses) is logged and passes.
 SPYRE_MUST_CHECK spyre_status translation_validate(const spyre_graph *graph,
                                                    const spyre_settings *settings,
                                                    const front_pass_row *rows, uint32_t count,

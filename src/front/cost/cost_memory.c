@@ -178,7 +178,7 @@ cost_runs cost_runs_of(const loop_op *op, const cost_layout *layout, const divis
 {
     cost_runs runs;
     opfunc_kind kind = opfunc_describe(op->op)->kind;
-    bool tiles = !opfunc_reduces(op->op) && !op->gather;
+    bool tiles = !opfunc_reduces(op->op) && !op->table;
     tiling t;
     if (tiles) t = tile_of(op, layout, sizes, d, share_bytes, resident);
     for (uint32_t k = 0; k < op->operand_count; k++) {

@@ -111,9 +111,9 @@ static spyre_status add_plain_dims(emitter *e)
     bool lanes = op->op == OPFUNC_LAYERNORMSCALE || (op->op == OPFUNC_EXX2 && last == LOOP_NO_DIM);
     int64_t size = lanes ? loop_lanes(&e->loops->buffers.items[op->operand[0].buffer]) : 1;
     bool synthetic = last == LOOP_NO_DIM || (sparse && op->op == OPFUNC_RESTICKIFY) ||
-                     (op->gather && e->place[0].stick_var == LOOP_NO_DIM);
+                     (op->table && e->place[0].stick_var == LOOP_NO_DIM);
     if (synthetic) TRY(add_lane_dim(e, last == LOOP_NO_DIM ? "out" : "lane", size));
-    if (!op->gather) return NULL;
+    if (!op->table) return NULL;
     e->row_dim = e->lane_dim;
     for (uint32_t v = 0; v < op->var_count; v++)
         if (op->operand[0].stride[v]) {
@@ -121,7 +121,7 @@ static spyre_status add_plain_dims(emitter *e)
             break;
         }
     // The one row of a table with an element a stick, whose stick the lanes are.
-    if (e->row_dim == e->lane_dim && e->place[1].stick_var == LOOP_NO_DIM)
+    if (e->row_dim == e->lane_dim && e->place[op->table].stick_var == LOOP_NO_DIM)
         return add_dim(e, "row", -1, 1, 1, &e->row_dim);
     return NULL;
 }
@@ -254,13 +254,13 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
     divide_cores(&e);
     step->tensor_count = op->operand_count;
     step->output = (uint8_t)(op->operand_count - 1);
-    step->compute_format = loops->buffers.items[op->operand[op->gather ? 1 : 0].buffer].format;
+    step->compute_format = loops->buffers.items[op->operand[op->table ? 1 : 0].buffer].format;
     for (uint8_t k = 0; k < op->operand_count; k++) {
         step->tensors[k].arg =
             arg_of(result, &loops->buffers.items[op->operand[k].buffer]);
         TRY(emit_tensor(&e, k));
         if (k == step->output) continue;
-        if (op->gather && k == 0)
+        if (op->table && k == 0)
             step->indices[step->index_count++] = k;
         else
             step->inputs[step->input_count++] = k;

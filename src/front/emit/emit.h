@@ -20,7 +20,7 @@ typedef struct {
     uint8_t sum_dim;                    // matmul of K = 1: synthetic contracted stick dim
     uint8_t room_dim;                   // synthetic dim of size 1 that only takes room
     uint8_t row_of_cast;                // synthetic dim of size 1 of casts of one dim
-    uint8_t row_dim;                    // gather: the dim whose index the table is looked up by
+    uint8_t row_dim;                    // the dim whose index chooses rows of the table
 } emitter;
 
 // Fills step->tensors[k] from operand k.

@@ -27,7 +27,7 @@ static const loop_buffer *buffer_of(const emitter *e, uint32_t k)
 
 static bool is_table(const emitter *e, uint32_t k)
 {
-    return e->op->gather && k == 1;
+    return e->op->table && k == e->op->table;
 }
 
 static bool is_matmul(const emitter *e)
@@ -278,7 +278,7 @@ spyre_status emit_tensor(emitter *e, uint32_t k)
     const loop_buffer *buffer = buffer_of(e, k);
     bundle_tensor *tensor = &e->step->tensors[k];
     snprintf(tensor->name, sizeof tensor->name, "Tensor%u", k);
-    bool is_index = e->op->gather && k == 0;
+    bool is_index = e->op->table && k == 0;
     // An index within its table has the same bits without a sign, which is the format of indices.
     tensor->format = is_index ? SPYRE_FORMAT_SENUINT32 : buffer->format;
     tensor->element_bytes = spyre_format_bytes(buffer->format);
@@ -287,13 +287,14 @@ spyre_status emit_tensor(emitter *e, uint32_t k)
     tensor->in_lx = buffer->in_lx;
     tensor->index_peer = -1;
     for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) tensor->max_size[d] = -1;
-    if (e->op->gather && k < 2) {
-        tensor->index_kind = is_index ? BUNDLE_INDEX_INDEX : BUNDLE_INDEX_VALUE;
-        tensor->index_peer = 1 - (int32_t)k;
-        if (k == 1) {
-            tensor->max_size[e->row_dim] = 1;
-            tensor->indexed_extent = e->op->row_count;
-        }
+    if (is_index) {
+        tensor->index_kind = BUNDLE_INDEX_INDEX;
+        tensor->index_peer = e->op->table;
+    } else if (is_table(e, k)) {
+        tensor->index_kind = BUNDLE_INDEX_VALUE;
+        tensor->index_peer = 0;
+        tensor->max_size[e->row_dim] = 1;
+        tensor->indexed_extent = e->op->row_count;
     }
     if (e->step->op == OPFUNC_SHUFFLE && k == 0) TRY(set_owners(e, tensor));
     TRY(set_order(e, k));

@@ -220,7 +220,7 @@ division_view division_view_of(const loop_graph *loops, const loop_op *op,
         view.cut[at].slices = d->split[v];
         view.cut[at].core_stride = d->core_stride[v];
     }
-    if (op->gather && k == 1 && view.count) view.sliced = false;
+    if (op->table && k == op->table && view.count) view.sliced = false;
     view.apart &= view.sliced;
     return view;
 }

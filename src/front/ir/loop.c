@@ -20,7 +20,7 @@ bool loop_var_is_rank(const loop_op *op, uint32_t var)
 bool loop_repeats_input(const loop_op *op, uint32_t k)
 {
     const loop_access *access = &op->operand[k];
-    for (uint32_t before = 0; before < k && k + 1 < op->operand_count && !op->gather; before++) {
+    for (uint32_t before = 0; before < k && k + 1 < op->operand_count && !op->table; before++) {
         const loop_access *other = &op->operand[before];
         if (access->buffer == other->buffer && access->offset == other->offset &&
             memcmp(access->stride, other->stride, op->var_count * sizeof *access->stride) == 0 &&
@@ -31,6 +31,11 @@ bool loop_repeats_input(const loop_op *op, uint32_t k)
     return false;
 }
 
+const char *loop_table_word(const loop_op *op)
+{
+    return op->table == 0 ? "" : op->table == 1 ? " gather" : " scatter";
+}
+
 bool loop_is_element_wise(const loop_op *op)
 {
     switch (opfunc_describe(op->op)->kind) {
@@ -38,7 +43,7 @@ bool loop_is_element_wise(const loop_op *op)
     case OPFUNC_KIND_BINARY:
     case OPFUNC_KIND_TERNARY:
     case OPFUNC_KIND_PARAMETRIC:
-    case OPFUNC_KIND_COPY: return !op->gather;
+    case OPFUNC_KIND_COPY: return !op->table;
     case OPFUNC_KIND_REDUCTION:
     case OPFUNC_KIND_MATMUL:
     case OPFUNC_KIND_RANK:

@@ -103,8 +103,10 @@ typedef struct {
     loop_division_origin divided_by;
     uint32_t operand_count;        // inputs, then the output
     loop_access operand[LOOP_MAX_OPERANDS];
-    bool gather;                   // operand 0 is the index, operand 1 the table, whose rows are
-    int64_t row_stride, row_count; // chosen by index: host stride and count of the indexed dim
+    uint8_t table;                 // the operand whose rows operand 0, the index, chooses: 1 of a
+                                   // gather, 2, the result, of a scatter; 0: none. No variable
+                                   // moves along its rows, so a scatter's index counts as reduced.
+    int64_t row_stride, row_count; // host stride and count of the indexed dim
     float parameter[OPFUNC_MAX_PARAMETERS];
     uint8_t stick;        // the variable along the output's stick, or LOOP_NO_DIM
     uint8_t wanted_stick; // of a user's pass: the variable plus one, LOOP_NO_DIM: sparse; 0: any
@@ -191,10 +193,10 @@ static inline uint32_t loop_shared_tiles(const loop_op *a, const loop_op *b)
     return shared;
 }
 
-// True when the operand is the table of a gather: its rows are chosen by data, not by a variable.
+// True when the operand's rows are chosen by data, not by a variable.
 static inline bool loop_is_table(const loop_op *op, const loop_access *access)
 {
-    return op->gather && access == &op->operand[1];
+    return op->table && access == &op->operand[op->table];
 }
 
 // "hint", "agreement", ..; static.
@@ -210,6 +212,9 @@ bool loop_var_is_rank(const loop_op *op, uint32_t var);
 // True when an input before operand k, itself an input, is the same access: x of x * x, whose tile
 // the back-end loads once.
 bool loop_repeats_input(const loop_op *op, uint32_t k);
+
+// " gather", " scatter" or "".
+const char *loop_table_word(const loop_op *op);
 
 // True when every element of the result depends on one of each input, in its place.
 bool loop_is_element_wise(const loop_op *op);
@@ -270,7 +275,7 @@ typedef struct {
     int64_t offset;                // bytes from the buffer's start
     int64_t stride[LOOP_MAX_VARS]; // bytes a step; for the stick variable: a tile
     int64_t tile_stride[LOOP_MAX_TILES]; // bytes an iteration
-    int64_t row_stride;            // gather, table: bytes from one row to the next
+    int64_t row_stride;            // table: bytes from one row to the next
     uint8_t stick_var;             // the variable that walks the lanes, or LOOP_NO_DIM
 } loop_location;
 

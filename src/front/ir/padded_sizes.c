@@ -46,7 +46,7 @@ static bool pads(const loop_graph *loops, const loop_op *op, uint32_t v)
 {
     if (op->op == OPFUNC_RESTICKIFY)
         return ends_exactly(loops, op, 0, v) && ends_exactly(loops, op, 1, v);
-    return !(op->gather && op->operand[0].stride[v]);
+    return !(op->table && op->operand[0].stride[v]);
 }
 
 void padded_sizes(const loop_graph *loops, const loop_op *op, int64_t out_size[LOOP_MAX_VARS],

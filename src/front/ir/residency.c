@@ -120,6 +120,7 @@ static const char *why_not_writer(const loop_graph *loops, const loop_op *op, co
                                   const residency_view *written)
 {
     if (written->why) return written->why;
+    if (op->table + 1u == op->operand_count) return "an index chooses its rows";
     for (uint32_t v = 0; v < op->var_count; v++)
         if (op->split[v] > 1 && loop_var_is_reduced(op, v)) return "its cores share every result";
     if (!residency_has_slices(b, written, loops->settings.uneven_splits))
@@ -170,9 +171,9 @@ static void add_reader(const finder *f, const loop_op *op, uint32_t k)
     if (r->why || b->kind != LOOP_LOCAL) return;
     residency_view now = residency_view_of(f->loops, op, access);
     if (loop_is_table(op, access))
-        r->why = "a gather looks its rows up";
-    else if (op->gather)
-        r->why = "a gather takes its index from memory";
+        r->why = "an index chooses its rows";
+    else if (op->table && k == 0)
+        r->why = "an index is read from memory";
     else if (now.why)
         r->why = now.why;
     else if (op->op != OPFUNC_SHUFFLE && !residency_serves(b, written, &now))
@@ -230,7 +231,7 @@ bool residency_in_place(const loop_graph *loops, const loop_op *op, uint32_t k)
     case OPFUNC_KIND_NORM:
     case OPFUNC_KIND_COPY: break;
     }
-    if (op->gather || op->op == OPFUNC_SHUFFLE) return false;
+    if (op->table || op->op == OPFUNC_SHUFFLE) return false;
     for (uint32_t other = 0; other + 1 < op->operand_count; other++)
         if (op->operand[other].buffer == op->operand[k].buffer && !same_place(loops, op, other))
             return false;

@@ -246,7 +246,7 @@ static spyre_status copy_piece(relayouter *r, loop_op *op, uint32_t operand, uin
 bool relayout_is_copy_out(const loop_graph *loops, const loop_op *op)
 {
     const loop_access *from = &op->operand[0], *to = &op->operand[1];
-    if (op->op != OPFUNC_IDENTITY || op->gather || op->operand_count != 2) return false;
+    if (op->op != OPFUNC_IDENTITY || op->table || op->operand_count != 2) return false;
     const loop_buffer *source = &loops->buffers.items[from->buffer];
     const loop_buffer *target = &loops->buffers.items[to->buffer];
     int64_t elements = 1, storage = 1;

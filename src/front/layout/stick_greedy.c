@@ -16,7 +16,7 @@ static bool reads_in_place(const loop_graph *loops, const loop_op *op, uint32_t 
 static int64_t elements_to_copy(const loop_graph *loops, const loop_op *op, const stick_mode *mode)
 {
     int64_t sum = 0;
-    for (uint32_t k = op->gather ? 1 : 0; k + 1 < op->operand_count; k++) {
+    for (uint32_t k = op->table ? 1 : 0; k + 1 < op->operand_count; k++) {
         int64_t elements = 1;
         bool located;
         if (reads_in_place(loops, op, k, mode, &located)) continue;

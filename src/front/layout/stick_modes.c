@@ -166,12 +166,12 @@ static void matmul_modes(const loop_graph *loops, const loop_op *op, uint16_t wr
     }
 }
 
-static void gather_modes(const loop_graph *loops, const loop_op *op, uint16_t writable,
+static void table_modes(const loop_graph *loops, const loop_op *op, uint16_t writable,
                          stick_mode_list *out)
 {
     bool moves = false;
     for (uint8_t v = 0; v < op->var_count; v++) {
-        if (!op->operand[1].stride[v]) continue;
+        if (!op->operand[op->table].stride[v]) continue;
         moves = true;
         add(loops, op, writable, v, out);
     }
@@ -202,8 +202,8 @@ void stick_modes_of(const loop_graph *loops, const loop_op *op, uint16_t writabl
 {
     opfunc_kind kind = opfunc_describe(op->op)->kind;
     out->count = 0;
-    if (op->gather) {
-        gather_modes(loops, op, writable, out);
+    if (op->table) {
+        table_modes(loops, op, writable, out);
     } else if (kind == OPFUNC_KIND_REDUCTION || kind == OPFUNC_KIND_RANK) {
         reduction_modes(loops, op, writable, out);
     } else if (kind == OPFUNC_KIND_MATMUL) {
@@ -222,8 +222,8 @@ void stick_modes_of(const loop_graph *loops, const loop_op *op, uint16_t writabl
 spyre_status stick_relayout(relayouter *r, loop_op *op, uint32_t k, const stick_mode *mode)
 {
     loop_location place;
-    if (op->gather && k == 1) return relayout_table(r, op, mode->stick[1]);
-    if (op->gather && k == 0) {
+    if (op->table == 1 && k == 1) return relayout_table(r, op, mode->stick[1]);
+    if (op->table && k == 0) {
         if (!loop_locate(r->loops, op, &op->operand[0], &place)) return NULL;
         return relayout_operand(r, op, 0, stick_innermost(op, &op->operand[0], false));
     }

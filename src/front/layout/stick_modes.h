@@ -8,8 +8,9 @@
 //   ranking       as reductions; among reduced loops only the innermost may be the stick, because
 //                 positions count in the order of the loops; no stick along ranks
 //   batchmatmul   A sticks on a contracted variable, B and the result on a column variable
-//   gather        table and result stick on a row variable; the rows of the table are walked by
-//   data moments       nothing may restickify the two moments of a row, which share a stick
+//   gather,       table and what is copied stick on a row variable; the rows of the table are
+//   scatter       walked by data
+//   moments       nothing may restickify the two moments of a row, which share a stick
 #ifndef FRONT_STICK_MODES_H
 #define FRONT_STICK_MODES_H
 

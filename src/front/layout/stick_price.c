@@ -41,7 +41,7 @@ static double op_us(const loop_graph *loops, const loop_op *op, const stick_mode
 {
     double read = 0, written = 0, largest = 0;
     for (uint32_t k = 0; k < op->operand_count; k++) {
-        bool index = op->gather && k == 0; // is read as it lies
+        bool index = op->table && k == 0; // is read as it lies
         uint8_t stick = index ? stick_innermost(op, &op->operand[0], false) : mode->stick[k];
         double bytes = cost_operand_bytes(loops, op, k, stick);
         largest = fmax(largest, bytes);
@@ -127,7 +127,7 @@ static bool is_in_place(const loop_graph *loops, const loop_op *op, uint32_t k,
                         const stick_mode *mode)
 {
     loop_location place;
-    bool follows_rules = op->gather || opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL;
+    bool follows_rules = op->table || opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL;
     return !follows_rules && !loop_locate(loops, op, &op->operand[k], &place) &&
            place.stick_var == mode->stick[k];
 }

@@ -29,7 +29,7 @@ static spyre_status find_alike(division_kinds *kinds, map_bytes *ids, uint32_t i
         cost_basis basis;
         int64_t stride[LOOP_MAX_OPERANDS][LOOP_MAX_VARS];
         double tiles;
-        int32_t op, var_count, operand_count, stick, gather;
+        int32_t op, var_count, operand_count, stick, table;
         uint32_t repeats;
         uint8_t unsliced[LOOP_MAX_OPERANDS];
     } key;
@@ -45,7 +45,7 @@ static spyre_status find_alike(division_kinds *kinds, map_bytes *ids, uint32_t i
     key.var_count = (int32_t)op->var_count;
     key.operand_count = (int32_t)op->operand_count;
     key.stick = op->stick;
-    key.gather = op->gather;
+    key.table = op->table;
     return map_bytes_intern(kinds->memory, ids, &key, sizeof key, index, &kinds->alike[index]);
 }
 

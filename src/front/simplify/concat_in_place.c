@@ -24,7 +24,7 @@ static bool keeps_order(const loop_graph *loops, const flow *f, const loop_op *o
 // A copy of a whole local buffer that nothing else reads.
 static bool is_piece(const loop_graph *loops, const flow *f, const loop_op *op)
 {
-    if (op->op != OPFUNC_IDENTITY || op->gather || op->operand_count != 2) return false;
+    if (op->op != OPFUNC_IDENTITY || op->table || op->operand_count != 2) return false;
     uint32_t id = op->operand[0].buffer;
     const loop_buffer *from = &loops->buffers.items[id];
     const loop_buffer *to = &loops->buffers.items[op->operand[1].buffer];

@@ -12,7 +12,7 @@ static bool is_plain_copy(const loop_graph *loops, const loop_op *op)
 {
     const loop_buffer *from = &loops->buffers.items[op->operand[0].buffer];
     const loop_buffer *to = &loops->buffers.items[op->operand[1].buffer];
-    return op->op == OPFUNC_IDENTITY && !op->gather && op->operand_count == 2 &&
+    return op->op == OPFUNC_IDENTITY && !op->table && op->operand_count == 2 &&
            from->kind == LOOP_LOCAL && from->output < 0 && from->dtype == to->dtype &&
            from->format == to->format && from->dim_count == to->dim_count &&
            memcmp(from->dim, to->dim, from->dim_count * sizeof from->dim[0]) == 0 &&

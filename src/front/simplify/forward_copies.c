@@ -18,7 +18,7 @@ typedef struct {
 
 static bool is_forwardable(const loop_graph *loops, const flow *f, const loop_op *op)
 {
-    if (op->op != OPFUNC_IDENTITY || op->gather || op->operand_count != 2) return false;
+    if (op->op != OPFUNC_IDENTITY || op->table || op->operand_count != 2) return false;
     uint32_t id = op->operand[1].buffer;
     const loop_buffer *from = &loops->buffers.items[op->operand[0].buffer];
     const loop_buffer *to = &loops->buffers.items[id];
@@ -79,7 +79,7 @@ static bool forward(loop_graph *loops, const flow *f, const loop_op *copy)
     if (!is_forwardable(loops, f, copy) || !find_way(loops, copy, &w)) return false;
     const flow_use *use = &f->uses[f->first_use[copy->operand[1].buffer]];
     loop_op *reader = &loops->ops.items[use->op];
-    if (!loop_is_element_wise(reader) || reader->gather || reader->tile_depth) return false;
+    if (!loop_is_element_wise(reader) || reader->table || reader->tile_depth) return false;
     loop_access *read = &reader->operand[use->operand];
     if (!follow_way(loops, &w, reader, read, &through)) return false;
     *read = through;

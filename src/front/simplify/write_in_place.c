@@ -48,7 +48,7 @@ static bool writes(const update *u, const loop_op *op)
 // A copy of old elements to where they are.
 static bool is_idle(const update *u, const loop_op *op)
 {
-    return op->op == OPFUNC_IDENTITY && !op->gather && op->operand_count == 2 && writes(u, op) &&
+    return op->op == OPFUNC_IDENTITY && !op->table && op->operand_count == 2 && writes(u, op) &&
            op->operand[0].buffer == u->input && same_place(op, &op->operand[0], &op->operand[1]);
 }
 

@@ -194,7 +194,8 @@ static json_t *info_of(printer *p, const loop_op *op)
     }
     if (json_object_size(constants) > 0) put(p, out, "constants", json_incref(constants));
     if (!numbers_cores_as_usual(op)) put(p, out, "core_strides", json_incref(strides));
-    if (op->gather) put(p, out, "rows", number(op->row_count));
+    if (op->table) put(p, out, "rows", number(op->row_count));
+    if (op->table > 1) put(p, out, "rows_of", number(op->table));
     if (op->location) put(p, out, "location", json_string(op->location));
     if (json_object_size(depths) > 0) put(p, out, "tile_depths", json_incref(depths));
     json_decref(constants);

@@ -109,7 +109,7 @@ static spyre_status read_parameters(const json_node *info, loop_op *op)
 
 static spyre_status read_info(spec_reader *r, const json_node *spec, symbols *s, loop_op *op)
 {
-    json_node info, member, strides;
+    json_node info, member, rows_of, strides;
     const char *location;
     TRY(json_get_object(spec, "op_info", &info));
     TRY(read_parameters(&info, op));
@@ -118,8 +118,10 @@ static spyre_status read_info(spec_reader *r, const json_node *spec, symbols *s,
         op->location = arena_strdup(r->memory, location);
         TRY_ALLOC(op->location);
     }
-    op->gather = json_find(&info, "rows", &member);
-    if (op->gather) {
+    if (json_find(&info, "rows", &member)) {
+        int64_t table = 1;
+        if (json_find(&info, "rows_of", &rows_of)) TRY(json_as_int(&rows_of, 1, 2, &table));
+        op->table = (uint8_t)table;
         TRY(json_as_int(&member, 1, MOST_EXTENT, &op->row_count));
         TRY(add_symbol(&info, s, "row", op->row_count));
     }

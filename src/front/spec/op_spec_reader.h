@@ -26,7 +26,7 @@ typedef struct {
     uint32_t tiles[LOOP_MAX_TILES], depth; // counted loops that are open
 } spec_reader;
 
-// The symbols of one op and what they stand for: loops, counted loops, the row of a gather.
+// The symbols of one op and what they stand for: loops, counted loops, the row of a table.
 typedef struct {
     uint32_t count, loops;
     const char *names[MOST_SYMBOLS];

@@ -154,7 +154,7 @@ static spyre_status read_parameters(parse_reader *r, loop_op *op)
         op->parameter[i] = (float)value;
         TRY(scan_expect(&r->in, ")"));
     }
-    if (!op->gather) return NULL;
+    if (!op->table) return NULL;
     TRY(scan_expect(&r->in, "rows"));
     TRY(scan_expect(&r->in, "("));
     TRY(parse_int(r, "a count of rows", 1, PARSE_MOST_ELEMENTS, &op->row_count));
@@ -173,7 +173,7 @@ static bool reaches_beyond(int64_t steps, int64_t stride, int64_t *reach)
 static spyre_status check_reach(const parse_reader *r, const loop_op *op, const loop_access *access)
 {
     int64_t reach = access->offset;
-    bool beyond = op->gather && reaches_beyond(op->row_count - 1, op->row_stride, &reach);
+    bool beyond = op->table && reaches_beyond(op->row_count - 1, op->row_stride, &reach);
     for (uint32_t v = 0; v < op->var_count && !beyond; v++)
         beyond = reaches_beyond(op->extent[v] - 1, access->stride[v], &reach);
     for (uint32_t t = 0; t < op->tile_depth && !beyond; t++)
@@ -224,10 +224,10 @@ static spyre_status read_operands(parse_reader *r, loop_op *op)
         TRY(read_access(r, op, &op->operand[op->operand_count++]));
         scan_blanks(&r->in);
     }
-    uint32_t least = op->gather ? 2 : info->least_inputs, most = op->gather ? 2 : info->most_inputs;
+    uint32_t least = op->table ? 2 : info->least_inputs, most = op->table ? 2 : info->most_inputs;
     if (op->operand_count < least || op->operand_count > most)
         return scan_error(&r->in, "%s%s does not take %u inputs", info->name,
-                          op->gather ? " gather" : "", op->operand_count);
+                          loop_table_word(op), op->operand_count);
     op->operand[op->operand_count++] = result;
     return scan_line_end(&r->in);
 }
@@ -253,7 +253,8 @@ spyre_status parse_op(parse_reader *r)
     TRY(scan_name(&r->in, "an opfunc", &name));
     op.op = opfunc_named(name);
     if (op.op == OPFUNC_NONE) return scan_error(&r->in, "no opfunc is named '%s'", name);
-    op.gather = scan_accept_word(&r->in, "gather");
+    if (scan_accept_word(&r->in, "gather")) op.table = 1;
+    else if (scan_accept_word(&r->in, "scatter")) op.table = 2;
     TRY(scan_expect(&r->in, "for"));
     TRY(read_loops(r, &op, reduced));
     while (scan_accept_word(&r->in, "in")) TRY(read_tiles(r, &op));

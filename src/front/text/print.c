@@ -207,7 +207,7 @@ static void print_parameters(const loop_op *op, text *out)
     const opfunc_info *info = opfunc_describe(op->op);
     for (uint32_t i = 0; i < OPFUNC_MAX_PARAMETERS; i++)
         if (info->parameter[i]) text_printf(out, " %s(%.9g)", info->parameter[i], op->parameter[i]);
-    if (op->gather)
+    if (op->table)
         text_printf(out, " rows(%" PRId64 ":%" PRId64 ")", op->row_count, op->row_stride);
 }
 
@@ -235,7 +235,7 @@ static void print_node(const loop_graph *loops, const loop_op *op, text *out)
 static void print_op(const loop_graph *loops, uint32_t id, text *out)
 {
     const loop_op *op = &loops->ops.items[id];
-    text_printf(out, "op %u %s%s", id, opfunc_describe(op->op)->name, op->gather ? " gather" : "");
+    text_printf(out, "op %u %s%s", id, opfunc_describe(op->op)->name, loop_table_word(op));
     print_loops(loops, op, out);
     print_division(op, out);
     print_parameters(op, out);

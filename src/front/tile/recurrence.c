@@ -97,7 +97,7 @@ static bool is_sum(const recurrence *r, uint32_t index, uint32_t k)
 {
     const loop_op *op = recurrence_op(r, index);
     if (op->op != OPFUNC_SUM && op->op != OPFUNC_BATCHMATMUL) return false;
-    if (!same_loops(r, r->shifted, index) || op->gather) return false;
+    if (!same_loops(r, r->shifted, index) || op->table) return false;
     if (!tile_cuts_reduced(op, &recurrence_path(r, index)->level[r->level])) return false;
     for (uint32_t other = 0; other + 1 < op->operand_count; other++)
         if (other != k && op->operand[other].buffer == op->operand[k].buffer) return false;

@@ -140,7 +140,7 @@ static spyre_status add_level(reader *r, uint32_t index, const hint_tiles *hint,
     int64_t extent = extent_inside(op, path, v), unit = tile_unit(loops, op, v);
     if (extent % hint->count || extent / hint->count % unit) {
         // Copies are the compiler's way to change a layout; whole ones serve as well.
-        if (opfunc_describe(op->op)->kind == OPFUNC_KIND_COPY && !op->gather) return NULL;
+        if (opfunc_describe(op->op)->kind == OPFUNC_KIND_COPY && !op->table) return NULL;
         return refuse_count(r, index, hint, extent, unit);
     }
     if (!op->operand[op->operand_count - 1].stride[v]) {

@@ -125,6 +125,11 @@ SPYRE_MUST_CHECK spyre_status make_matmul(rewriter *r, const tensor *x, const te
                                           const tensor *into, tensor *out);
 SPYRE_MUST_CHECK spyre_status make_gather(rewriter *r, const tensor *table, const tensor *index,
                                           const tensor *into, tensor *out);
+// x with `rows` at the indices of `dim`, the last of equal ones; rows have as many places there as
+// the index, or broadcast to that.
+SPYRE_MUST_CHECK spyre_status make_scatter(rewriter *r, const tensor *x, const tensor *index,
+                                           const tensor *rows, uint32_t dim, const tensor *into,
+                                           tensor *out);
 SPYRE_MUST_CHECK spyre_status make_layer_norm(rewriter *r, const tensor *x, const tensor *weight,
                                               const tensor *bias, double eps, const tensor *into,
                                               tensor *out);

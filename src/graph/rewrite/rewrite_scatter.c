@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writing at indices of one dim. The card has no scattered store, so every place of the dim looks
-// for the last index that names it: [size, indices] comparisons, a few kilobytes where a step of a
-// key-value cache is written. What it finds is gathered from the source, the rest stays.
+// Writing at indices of one dim: rows by the card's scattered store, which costs what it writes.
+// Single elements share sticks, which it cannot: every place of the dim looks for the last index
+// that names it, [size, indices] comparisons, and what it finds is gathered from the source.
 #include <math.h>
 
 #include "graph/rewrite/rewrite.h"
@@ -138,6 +138,8 @@ static spyre_status write_rows(rewriter *r, const scatter *s, const tensor *into
     int64_t size = s->whole.view.size[s->dim], count = s->index.view.size[0];
     tensor hits, hit, source = s->source;
     bool reduced[2] = {false, true};
+    if (size && count && view_element_count(&s->whole.view) > size)
+        return make_scatter(r, &s->whole, &s->index, &source, s->dim, into, NULL);
     if (size * count > MOST_COMPARISONS) {
         return status_new(SPYRE_UNSUPPORTED, "%lld indices into a dim of %lld", (long long)count,
                           (long long)size);

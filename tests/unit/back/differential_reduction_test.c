@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random small bundles of reductions, rankings, norms, products and gathers: reduced dims divided
-// too, masks, operands in LX.
+// Random small bundles of reductions, rankings, norms, products, gathers and scatters: reduced dims
+// divided too, masks, operands in LX.
 #include "unit/back/differential_case.h"
 
 static void add_mask(trial *t, bundle_step *step, uint32_t d, int64_t stick)
@@ -101,7 +101,7 @@ static void norm_scale(uint64_t number)
     trial_end(&t, number);
 }
 
-// --- Matmul and gather
+// --- Products, rows that an index chooses
 
 static void matmul(uint64_t number)
 {
@@ -159,7 +159,8 @@ static void matmul(uint64_t number)
     trial_end(&t, number);
 }
 
-static void gather(uint64_t number)
+// A gather, or a scatter of rows that may repeat and may come without some of the dims.
+static void move_rows(uint64_t number, bool scatters)
 {
     trial t = trial_begin(number, 9 << 10);
     spyre_format format = pick(&t, 3) ? DL16 : FP32;
@@ -169,7 +170,8 @@ static void gather(uint64_t number)
         random_space(&t, OPFUNC_IDENTITY, (int64_t[DIMS]){1, 1, pick(&t, 2) ? 32 : 1, stick}, 20);
     uint32_t mb = made_dim_number(&step, "mb", 2);
     bundle_tensor *index = make_tensor(&step, "I", SPYRE_FORMAT_SENUINT32, "mb", "mb", "");
-    if (step.slices[mb] > 1 && bundle_local_size(&step, mb) % 32) { // they begin at sticks
+    bool in_order = scatters && step.slices[mb] > 1; // of equal indices the last one counts
+    if (in_order || (step.slices[mb] > 1 && bundle_local_size(&step, mb) % 32)) { // begin at sticks
         step.slices[mb] = 1;
         step.slice_size[mb] = 0;
         made_dim dims[DIMS + 1] = {{0}};
@@ -192,11 +194,21 @@ static void gather(uint64_t number)
     trial_place(&t, &step, value, 0);
     t.b->args.items[1].bytes += 400 << 10;
     add_tensor(&t, &step, format, all_dims(&step), "out", "", 4);
-    step.inputs[step.input_count++] = 1;
+    step.inputs[step.input_count++] = scatters ? 2 : 1;
     step.indices[step.index_count++] = 0;
-    step.output = 2;
+    step.output = scatters ? 1 : 2;
     assert_ok(bundle_add_step(t.b, &step));
     trial_end(&t, number);
+}
+
+static void gather(uint64_t number)
+{
+    move_rows(number, false);
+}
+
+static void scatter(uint64_t number)
+{
+    move_rows(number, true);
 }
 
 // --- Cases
@@ -231,6 +243,12 @@ static void differential_reduction__gather(void **state)
     run(gather, 7000, 60);
 }
 
+static void differential_reduction__scatter(void **state)
+{
+    (void)state;
+    run(scatter, 8000, 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +257,7 @@ int main(void)
         cmocka_unit_test(differential_reduction__layernormscale),
         cmocka_unit_test(differential_reduction__matmul),
         cmocka_unit_test(differential_reduction__gather),
+        cmocka_unit_test(differential_reduction__scatter),
     };
     return cmocka_run_group_tests(tests, trial_setup, trial_teardown);
 }

@@ -166,6 +166,8 @@ static void verify__gathers(void **state)
     BAD(golden_gather, t[0].format = FP32, "dataFormat_: an index of IEEE_FP32");
     BAD(golden_gather, t[2].format = SPYRE_FORMAT_IEEE_FP16,
         "a gather does not convert SEN169_FP16 to IEEE_FP16");
+    BAD(golden_gather, s->inputs[0] = 2; s->output = 1; t[2].format = SPYRE_FORMAT_IEEE_FP16,
+        "a scatter does not convert IEEE_FP16 to SEN169_FP16");
     LACKS(golden_gather, t[1].max_size[0] = -1, "Tensor1 needs exactly one indexed dim");
     LACKS(golden_gather, t[1].max_size[1] = 1, "Tensor1 needs exactly one indexed dim");
     BAD(golden_gather, t[1].indexed_extent = -1, "indexedDimSize_: -1");

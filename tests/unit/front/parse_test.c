@@ -98,7 +98,7 @@ static void parse__what_the_text_says(void **state)
                          "t", NULL, memory, &loops));
     const loop_op *op = &loops->ops.items[0];
     const loop_buffer *y = &loops->buffers.items[2];
-    assert_true(op->gather && op->row_count == 10 && op->row_stride == 96);
+    assert_true(op->table == 1 && op->row_count == 10 && op->row_stride == 96);
     assert_int_equal(op->stick, 1);
     assert_int_equal(op->split[0], 4);
     assert_int_equal(op->core_stride[0], 8);

@@ -89,6 +89,11 @@ static void verify__extreme_numbers(void **state)
     kernel->parameters = extreme;
     refused("kernel 0: parameter -9223372036854775808 of core 1 is beyond 2^56 bytes");
     kernel->parameters = before;
+    find(ISA_SCATTER)->operand[0].stride[1] = 0;
+    refused("scatter: operand 0: stride 1 is 0: the operand is written");
+    find(ISA_SCATTER)->operand[0].stride[1] = 2;
+    find(ISA_SCATTER)->operand[2].format = SPYRE_FORMAT_SEN169_FP16;
+    refused("scatter: operand 2: row numbers have four bytes");
     find(ISA_GATHER)->row_stride = (int64_t)1 << 50;
     find(ISA_GATHER)->row_count = 1 << 10;
     refused("gather: rows reach beyond 2^56 bytes");
