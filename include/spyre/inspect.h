@@ -21,6 +21,11 @@ extern "C" {
 // is verified first: an error names file, place and rule. Thread safe.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_inspect(const char *path, char **out_text);
 
+// How the emulated card will execute the program image at `path`, or of the SpyreCode directory
+// there: its plan after every pass (docs/card.md), for SPYRE_THREADS host threads. Freed with
+// spyre_string_free(). Nothing is executed. Thread safe.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_inspect_plan(const char *path, char **out_text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -40,6 +40,11 @@ SPYRE_MUST_CHECK spyre_status card_load(card *c, const isa_program *program,
                                         card_program **out_program);
 void card_unload(card *c, card_program *program);
 
+// Writes what passes make of a program for a host of so many threads: the plan after each of them
+// (docs/card.md). Executes nothing.
+SPYRE_MUST_CHECK spyre_status card_print_plan(const isa_program *program, uint32_t threads,
+                                              text *out);
+
 // Bytes of the host that it takes.
 size_t card_program_bytes(const card_program *program);
 

@@ -33,10 +33,10 @@ typedef struct {
     uint32_t core;
     uint32_t token[ISA_MAX_TOKENS];
     queue_state queue[ISA_QUEUE_COUNT];
-    bool fused;                             // runs the kernel's fused steps (fuse.h)
+    bool by_tiles;                          // runs the kernel's list of tiles, not its queues
     bool gathers_matmuls;                   // stops at a MATMUL, see batch.c
     const plan_step *matmul;                // where it stopped, or null
-    const through *through;                 // how the kernel's product reads, or null
+    const remote_operand *remote;           // how the kernel's product reads, or null
     uint64_t executed;                      // steps, to tell progress from deadlock
     advance state;
     bool lacks_memory;                      // the fault is the host's
@@ -68,9 +68,9 @@ void core_execute(core_run *run, card_mode mode);
 // one.
 bool batch_execute(core_run *const *runs, uint32_t count, const matmul_host *host);
 
-// Which cores should come to the matmuls of a fused kernel together: so many that what they read at
+// Which cores should come to the matmuls of a kernel together: so many that what they read at
 // one place is worth packing.
-plan_gang batch_gang(const isa_kernel *kernel, plan_tile *const *fused, uint32_t count);
+core_group batch_core_group(const isa_kernel *kernel, plan_tile *const *tiles, uint32_t count);
 
 // Records as a fault what a blocked core waits for.
 void core_describe_wait(core_run *run);

@@ -5,15 +5,20 @@
 #ifndef CARD_PLAN_H
 #define CARD_PLAN_H
 
+#include "card/card.h"
 #include "card/matmul/product.h"
-#include "card/strip/strip.h"
-#include "isa/isa.h"
+#include "card/simd/simd.h"
 
 typedef struct plan_tile plan_tile;
-typedef struct chain chain;
-typedef struct exchange exchange;
-typedef struct spread spread;
-typedef struct through through;
+typedef struct row_fusion row_fusion;
+typedef struct message_copies message_copies;
+typedef struct fused_gather fused_gather;
+typedef struct remote_operand remote_operand;
+
+// Rows of a row fusion.
+typedef struct {
+    uint32_t begin, end;
+} row_range;
 
 // Memory that a host thread reuses from tile to tile.
 typedef struct {
@@ -40,9 +45,9 @@ struct plan_tile {
     uint32_t dim_count;
     int64_t extent[ISA_MAX_DIMS];
     int64_t stride[ISA_MAX_OPERANDS][ISA_MAX_DIMS];
-    plan_run *fast;
-    strip_function *strip;                  // of `fast`, where it has one
-    strip_reducer *reducer;
+    plan_run *run;
+    simd_function *simd;                    // of `fast`, where it has one
+    simd_reducer *reducer;
     product *product;                       // of a MATMUL; null: it has no fast form
 };
 
@@ -74,30 +79,86 @@ typedef struct {
 } plan_memory;
 #define PLAN_NO_TWIN UINT32_MAX
 
-// Cores that gain from multiplying together (batch.c): so many in a row of the active cores.
+// Cores that a host thread takes along together: so many in a row of the active cores, in this
+// order.
 typedef struct {
     uint32_t cores;
     uint8_t order[ISA_CORES];
-} plan_gang;
+} core_group;
 
+// The loops open at an instruction.
+typedef struct {
+    uint32_t depth;
+    uint32_t loop_id[ISA_MAX_LOOPS];        // the instruction that opens it
+    uint32_t iterations[ISA_MAX_LOOPS];
+} loop_nest;
+
+// Opens or closes a loop when the next instruction, number `at`, does.
+void loop_nest_follow(loop_nest *nest, const isa_instruction *i, uint32_t at);
+
+// Kernels of which the first makes rows that another one, of messages, hands to cores that go on
+// with a row fusion. Valid when arguments lie apart (footprint_arguments_apart).
+struct fused_gather {
+    uint32_t copies;                        // the kernel of messages, counted from the first; 0:
+                                            // the first itself, nothing is made
+    uint32_t phases;                        // from the first kernel to the end of the row fusion
+    uint32_t cores;                         // that take part
+    row_range rows[ISA_CORES];              // of the first kernel, that each core makes
+};
+
+// A product that is the only reader of the rows that messages would copy: it reads them in LX of
+// the senders, where they stay until the next barrier.
+struct remote_operand {
+    const plan_tile *tile;                  // all that the kernel behind the messages does
+    plan_tile instead;                      // the same, operand 1 as it lies with the senders
+    int64_t from[ISA_CORES];                // bytes from LX of core 0 to a core's operand 1
+};
+
+// What passes find out about a kernel. Each field is one pass's.
 typedef struct {
     const isa_kernel *source;
     uint32_t order;                         // which kernel of the code
-    uint32_t outer_depth;                   // loops around the kernel
-    VEC(plan_memory) memory;                // of a fused kernel
-    uint32_t step_count[ISA_QUEUE_COUNT];
-    plan_step *steps[ISA_QUEUE_COUNT];      // end with STEP_END; SEQ: fused (fuse.h), or null
+    uint32_t begin, end;                    // its instructions
+    loop_nest around;                       // loops around the kernel
     bool has_matmul;
-    plan_gang gang;
-    bool only_matmuls;                      // fused, it has no other steps
-    const chain *chain;                     // of this kernel and those behind it, or null
-    const exchange *exchange;               // instead of its steps in fast mode, or null
-    const spread *spread;                   // of this kernel and those behind it, or null
-    const through *through;                 // instead of its exchange, when the next kernel joins
-    bool sends_later;                       // fast mode: the exchange of the next kernel does it
-    bool joins;                             // runs with the kernel before without meeting (local.h)
     double weight_bytes;                    // rough work of all cores, to choose host threads
+    uint32_t step_count[ISA_QUEUE_COUNT];
+    plan_step *steps[ISA_QUEUE_COUNT];      // end with STEP_END; SEQ: list_steps, or null
+    bool in_order;                          // forward_copies: no queue would ever wait
+    VEC(plan_memory) memory;                // list_steps: what its tiles touch
+    bool only_matmuls;                      // list_steps: it has no other tiles
+    core_group group;                       // list_steps: cores that share operands of products
+    const message_copies *messages;         // match_messages: instead of its steps, or null
+    bool sends_later;                       // match_messages: the next kernel's copies do it
+    bool no_barrier;                        // remove_barriers: runs with the kernel before
+    const row_fusion *rows;                 // fuse_rows: of this kernel and those behind it
+    const fused_gather *gather;             // fuse_gathers: of this kernel and those behind it
+    const remote_operand *remote;           // remote_operands: nothing is copied
 } plan_kernel;
+
+// One thing that every unit of a stage does, a unit being a group of cores or a share of rows.
+typedef enum {
+    ACTION_TILES,                           // the kernel's list of tiles
+    ACTION_ROWS,                            // its row fusion, block of rows after block
+    ACTION_COPIES,                          // its messages, from LX to LX
+} action_kind;
+
+typedef struct {
+    action_kind kind;
+    uint32_t first;                         // kernel, counted from the stage's first
+    const row_range *shares;                // [unit] ROWS: only these rows, for the active core
+    const remote_operand *remote;           // TILES: how its product reads, or null
+} plan_action;
+
+// Kernels that run without a barrier between them: every unit takes all actions in turn.
+typedef struct {
+    uint32_t kernels;
+    uint32_t cores;                         // that take part, or numbers of shares of rows
+    core_group group;                       // units: so many of them, in this order
+    bool divides_products;                  // one unit; host threads divide its products
+    double weight_bytes;
+    VEC(plan_action) actions;
+} plan_stage;
 
 // What the card does between kernels: loops around them.
 typedef enum { PHASE_KERNEL, PHASE_LOOP, PHASE_END_LOOP } phase_kind;
@@ -108,6 +169,7 @@ typedef struct {
     uint32_t count;                         // LOOP: iterations
     uint32_t body;                          // END_LOOP: first phase of the body
     plan_kernel *kernel;
+    const plan_stage *stage;                // that begins here; null: its queues run the kernel
 } plan_phase;
 
 // A kernel without loops around it.
@@ -124,14 +186,25 @@ struct card_program {
     bool lx_dead_after;                     // LX has no reader after the program
 };
 
+// True when all that the kernel's tiles touch lies inside the arguments: faults are left to the
+// queues, which name the right instruction.
+bool tiles_inside(const plan_kernel *kernel, const card_argument *arguments);
+
+// True when moreover no store can change what a load of the same kernel reads, for any arguments,
+// the two being apart or element for element the same.
+bool tiles_allowed(const plan_kernel *kernel, const card_argument *arguments);
+
+// The product that is all that the kernel does, or null.
+const plan_tile *plan_lone_product(const plan_kernel *kernel);
+
 // A tile for an instruction, which must outlive it.
 SPYRE_MUST_CHECK spyre_status plan_make_tile(arena *memory, const isa_instruction *i,
                                              plan_tile **out_tile);
 
-// The executors. exact_run is the definition; fast_choose returns a function that gives the same
+// The executors. exact_run is the definition; tile_choose returns a function that gives the same
 // bytes, or exact_run itself.
 void exact_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch);
-plan_run *fast_choose(plan_tile *tile);
+plan_run *tile_choose(plan_tile *tile);
 
 // True when writing operand 0 element by element cannot change what is later read from operand o:
 // the two do not overlap, or each element is read before its own place is written.

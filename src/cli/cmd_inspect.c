@@ -9,11 +9,12 @@ int cmd_inspect(int count, char **arguments)
 {
     cli_arguments in = {.command = "inspect", .count = count, .items = arguments};
     char *content = NULL;
-    if (count == 0) return cli_complain("inspect", "a path is missing");
-    if (arguments[0][0] == '-') return cli_unexpected(&in);
-    in.at = 1;
-    if (count > 1) return cli_unexpected(&in);
-    spyre_status status = spyre_inspect(arguments[0], &content);
+    bool plan = cli_flag(&in, "--plan");
+    if (in.at == count) return cli_complain("inspect", "a path is missing");
+    if (arguments[in.at][0] == '-') return cli_unexpected(&in);
+    const char *path = arguments[in.at++];
+    if (in.at < count) return cli_unexpected(&in);
+    spyre_status status = plan ? spyre_inspect_plan(path, &content) : spyre_inspect(path, &content);
     if (status) return cli_report("inspect", status);
     int code = cli_print("inspect", content);
     spyre_string_free(content);

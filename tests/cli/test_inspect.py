@@ -63,6 +63,18 @@ def test_spyrecode_and_its_program(spyre, bundle):
     assert "\nkernel 0 " in listing and "matmul [" in listing and listing.endswith("halt\n")
 
 
+def test_plan_of_a_program(spyre, bundle):
+    directory = bundle("matmul")
+    spyre.good("dxp", "--bundle", "-d", directory)
+    code = directory / "spyreCodeDir"
+    plan = spyre.good("inspect", "--plan", code)
+    assert plan == spyre.good("inspect", "--plan", code / "init.bin")
+    assert plan.startswith("pass make_tiles: ") and "\npass choose_stages: " in plan
+    assert "\nstage of 2 kernels, 2 units of 1 core: " in plan
+    line = spyre.bad("inspect", "--plan", directory / "bundle.mlir")
+    assert "bundle.mlir: not a program image" in line
+
+
 def test_nothing_there(spyre, tmp_path):
     assert "absent" in spyre.bad("inspect", tmp_path / "absent")
     assert "neither bundle.mlir nor spyrecode.json" in spyre.bad("inspect", tmp_path)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One core inside a kernel: five queues that walk the program each for itself, or, fused (fuse.h),
+// One core inside a kernel: five queues that walk the program each for itself, or, as tiles,
 // one list of steps. Only tokens, the ring and the kernel's end order queues. Both modes share this
 // walk. They differ in who executes a tile and in the order of queues: FAST goes round the queues,
 // each as far as it gets; EXACT lets
@@ -8,7 +8,7 @@
 // allow, so that a missing WAIT shows as a wrong result.
 #include <stdlib.h>
 
-#include "card/exchange/exchange.h"
+#include "card/machine/messages.h"
 #include "card/machine.h"
 #include "card/machine/check.h"
 
@@ -27,13 +27,13 @@ static uint32_t peer_of(const core_run *run, const plan_step *step)
 static advance send_tile(core_run *run, const plan_step *step, uint8_t *lx)
 {
     uint32_t peer = peer_of(run, step);
-    ring_message *message = ring_message_create(exchange_bytes(step->tile));
+    ring_message *message = ring_message_create(message_bytes(step->tile));
     if (!message) {
         core_fault(run, step->instruction, 0, "the host has no memory for a ring message");
         run->lacks_memory = true;
         return ADVANCE_FAULT;
     }
-    exchange_copy(NULL, message->data, step->tile, lx, message->bytes);
+    message_copy_bytes(NULL, message->data, step->tile, lx, message->bytes);
     if (run->owner->check && !check_send(run, peer, step)) {
         free(message);
         return ADVANCE_FAULT;
@@ -47,7 +47,7 @@ static advance receive_tile(core_run *run, const plan_step *step, uint8_t *lx)
     uint32_t peer = peer_of(run, step);
     ring_message *message = ring_receive(run->owner->messages, peer, run->core);
     if (!message) return ADVANCE_BLOCKED;
-    size_t expected = exchange_bytes(step->tile);
+    size_t expected = message_bytes(step->tile);
     bool fits = message->bytes == expected;
     if (run->owner->check) {
         check_receive(run, peer);
@@ -57,7 +57,7 @@ static advance receive_tile(core_run *run, const plan_step *step, uint8_t *lx)
         }
     }
     if (fits) {
-        exchange_copy(step->tile, lx, NULL, message->data, expected);
+        message_copy_bytes(step->tile, lx, NULL, message->data, expected);
     } else {
         core_fault(run, step->instruction, 0, "core %u sent %zu bytes, the receiver expects %zu",
                    peer, message->bytes, expected);
@@ -84,7 +84,7 @@ static advance execute(core_run *run, const plan_step *step, const queue_state *
     if (mode == CARD_EXACT) {
         exact_run(tile, address, run->scratch);
     } else {
-        tile->fast(tile, address, run->scratch);
+        tile->run(tile, address, run->scratch);
     }
     return ADVANCE_RAN;
 }
@@ -137,7 +137,7 @@ static bool is_done(const core_run *run, isa_queue which)
 
 static bool all_done(const core_run *run)
 {
-    if (run->fused) return is_done(run, ISA_QUEUE_SEQ);
+    if (run->by_tiles) return is_done(run, ISA_QUEUE_SEQ);
     for (uint32_t i = 0; i < QUEUES; i++)
         if (!is_done(run, order[i])) return false;
     return true;
@@ -171,7 +171,7 @@ static void run_ahead(core_run *run)
 void core_execute(core_run *run, card_mode mode)
 {
     if (mode == CARD_EXACT) run_ahead(run);
-    else if (run->fused) run_queue(run, ISA_QUEUE_SEQ, mode, UINT64_MAX);
+    else if (run->by_tiles) run_queue(run, ISA_QUEUE_SEQ, mode, UINT64_MAX);
     else run_round(run);
     if (run->state != ADVANCE_FAULT) run->state = all_done(run) ? ADVANCE_DONE : ADVANCE_BLOCKED;
 }

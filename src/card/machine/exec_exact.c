@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What instructions do, element by element in the order of the dims (the last one fastest): the
-// definition that exec_fast.c is held to. Slow on purpose.
+// definition that tile_run.c is held to. Slow on purpose.
 #include <math.h>
 #include <string.h>
 
@@ -122,7 +122,7 @@ static void reduce(const isa_instruction *i, uint8_t *const *address)
     } while (walk_next(&w));
 }
 
-// The tree halves: element n joins element n + half, until one is left.
+// The tree halves: element n no_barrier element n + half, until one is left.
 static void fold_one(opfunc op, uint8_t *base, int64_t stride, uint32_t count)
 {
     for (uint32_t half = count / 2; half > 0; half /= 2) {

@@ -2,9 +2,9 @@
 //
 // Matmuls of several cores at a time. Cores often multiply a few rows each by the same columns, or
 // the same rows by columns of their own. What they load from one place in memory stays there
-// (fuse.h), so that the operand has one address for all of them. A host thread that runs several
+// (forward.h), so that the operand has one address for all of them. A host thread that runs several
 // cores lets each PT stop at its MATMUL and then executes them together.
-#include "card/exchange/through.h"
+#include "card/plan.h"
 #include "card/machine.h"
 #include "card/matmul/matmul.h"
 
@@ -35,9 +35,9 @@ static uint32_t execute_first(waiting *list, uint32_t count, const matmul_host *
         for (uint32_t o = 0; o < 3; o++) cores[together][o] = list[n].address[o];
         taken[together++] = list[n].run;
     }
-    const through *t = taken[0]->through;
+    const remote_operand *t = taken[0]->remote;
     if (t && t->tile == tile) tile = &t->instead;
-    fast_matmul(tile, (const matmul_operands *)cores, together, host);
+    tile_matmul(tile, (const matmul_operands *)cores, together, host);
     for (uint32_t n = 0; n < together; n++) finish(taken[n]);
     return left;
 }
@@ -56,19 +56,19 @@ bool batch_execute(core_run *const *runs, uint32_t count, const matmul_host *hos
             run->matmul = NULL;
             continue;
         }
-        if (run->through && run->through->tile == run->matmul->tile)
-            list[stopped].address[PRODUCT_A] = run->owner->lx + run->through->from[run->core];
+        if (run->remote && run->remote->tile == run->matmul->tile)
+            list[stopped].address[PRODUCT_A] = run->owner->lx + run->remote->from[run->core];
         stopped++;
     }
     while (stopped) stopped = execute_first(list, stopped, host);
     return any;
 }
 
-// --- Gangs
+// --- Groups of cores
 
 enum {
-    GANG_ROWS = 256,                        // rows that a packed element of columns should meet
-    GANG_COLUMNS = 512,                     // columns that a packed element of rows should meet
+    GROUP_ROWS = 256,                       // rows that a packed element of columns should serve
+    GROUP_COLUMNS = 512,                    // columns that a packed element of rows should serve
 };
 
 // Bits of the cores that read the operand at one place with a core.
@@ -90,14 +90,14 @@ static uint32_t sharers(const isa_kernel *kernel, const isa_operand *operand, ui
 // columns, bring `wanted` or are all there: of the sharers alone, and of all neighbouring cores.
 typedef struct {
     uint32_t sharers, neighbours;
-} wish;
+} group_size;
 
-static wish wish_for(uint32_t wanted, uint32_t own, const isa_kernel *kernel,
-                     const isa_operand *operand)
+static group_size group_for(uint32_t wanted, uint32_t own, const isa_kernel *kernel,
+                            const isa_operand *operand)
 {
     uint32_t first = (uint32_t)__builtin_ctz(kernel->active_cores | 1u << 31);
     uint32_t shared = sharers(kernel, operand, first);
-    wish w = {1, 1};
+    group_size w = {1, 1};
     if ((shared & (shared - 1)) == 0) return w;
     w.sharers = 0;
     for (uint32_t have = 0; shared && have < wanted; have += own) {
@@ -110,37 +110,37 @@ static wish wish_for(uint32_t wanted, uint32_t own, const isa_kernel *kernel,
 }
 
 // Cores that share the operand behind each other.
-static void order_by(const isa_kernel *kernel, const isa_operand *operand, plan_gang *gang)
+static void order_by(const isa_kernel *kernel, const isa_operand *operand, core_group *group)
 {
     uint32_t left = kernel->active_cores, count = 0;
     while (left) {
         uint32_t together = sharers(kernel, operand, (uint32_t)__builtin_ctz(left));
         for (uint32_t core = 0; core < ISA_CORES; core++)
-            if (together >> core & 1u) gang->order[count++] = (uint8_t)core;
+            if (together >> core & 1u) group->order[count++] = (uint8_t)core;
         left &= ~together;
     }
 }
 
-plan_gang batch_gang(const isa_kernel *kernel, plan_tile *const *fused, uint32_t count)
+core_group batch_core_group(const isa_kernel *kernel, plan_tile *const *tiles, uint32_t count)
 {
-    plan_gang gang = {.cores = 1};
+    core_group group = {.cores = 1};
     uint32_t products = 0, cores = 0;
     for (uint32_t core = 0; core < ISA_CORES; core++)
-        if (kernel->active_cores >> core & 1u) gang.order[cores++] = (uint8_t)core;
+        if (kernel->active_cores >> core & 1u) group.order[cores++] = (uint8_t)core;
     for (uint32_t n = 0; n < count; n++) {
-        if (!fused[n] || !fused[n]->product) continue;
-        const product *x = fused[n]->product;
-        const isa_operand *operand = fused[n]->instruction->operand;
-        wish rows = wish_for(GANG_COLUMNS, x->columns.count * x->lanes, kernel,
-                             &operand[PRODUCT_A]);
-        wish columns = wish_for(GANG_ROWS, x->rows.count, kernel, &operand[PRODUCT_B]);
-        // Where only one operand is shared, those that share it are a gang.
+        if (!tiles[n] || !tiles[n]->product) continue;
+        const product *x = tiles[n]->product;
+        const isa_operand *operand = tiles[n]->instruction->operand;
+        group_size rows = group_for(GROUP_COLUMNS, x->columns.count * x->lanes, kernel,
+                                    &operand[PRODUCT_A]);
+        group_size columns = group_for(GROUP_ROWS, x->rows.count, kernel, &operand[PRODUCT_B]);
+        // Where only one operand is shared, those that share it are a group.
         if (products++ == 0 && rows.sharers == 1 && columns.sharers > 1) {
-            order_by(kernel, &operand[PRODUCT_B], &gang);
+            order_by(kernel, &operand[PRODUCT_B], &group);
             columns.neighbours = columns.sharers;
         }
-        if (rows.neighbours > gang.cores) gang.cores = rows.neighbours;
-        if (columns.neighbours > gang.cores) gang.cores = columns.neighbours;
+        if (rows.neighbours > group.cores) group.cores = rows.neighbours;
+        if (columns.neighbours > group.cores) group.cores = columns.neighbours;
     }
-    return gang;
+    return group;
 }

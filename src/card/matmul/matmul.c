@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "card/strip/lanes.h"
+#include "card/simd/lanes.h"
 #include "tensor/convert.h"
 
 enum {
@@ -140,14 +140,14 @@ static bool runs_within_sticks(const product *x)
     return true;
 }
 
-static strip_multiplier *choose_few(const matmul_job *j, size_t rows, size_t chunk_depth)
+static simd_multiplier *choose_few(const matmul_job *j, size_t rows, size_t chunk_depth)
 {
     const product *x = j->x;
-    const strip_table *table = strip_in_use();
+    const simd_table *table = simd_in_use();
     // A host without fma has a block in portable C only.
-    if (j->block == matmul_block_portable && table != &strip_portable) return NULL;
-    bool suits = x->format == SPYRE_FORMAT_SEN169_FP16 && x->lanes == STRIP_LANES &&
-                 x->line == STRIP_LANES * 2 && x->depth <= chunk_depth;
+    if (j->block == matmul_block_portable && table != &simd_portable) return NULL;
+    bool suits = x->format == SPYRE_FORMAT_SEN169_FP16 && x->lanes == SIMD_LANES &&
+                 x->line == SIMD_LANES * 2 && x->depth <= chunk_depth;
     return suits && rows <= table->few_rows && runs_within_sticks(x) ? table->multiply : NULL;
 }
 
@@ -171,8 +171,8 @@ static matmul_part make_part(const matmul_job *j, const division *d, size_t n,
                      .sticks = slice(stick_count(j), d->sticks, n % d->sticks),
                      .element = spyre_format_bytes(x->format)};
     size_t rows = p.rows.end - p.rows.begin;
-    bool few = rows <= STRIP_MOST_ROWS;
-    p.chunk_depth = few ? floats / STRIP_MOST_ROWS / MATMUL_RUN * MATMUL_RUN : CHUNK_DEPTH;
+    bool few = rows <= SIMD_MOST_ROWS;
+    p.chunk_depth = few ? floats / SIMD_MOST_ROWS / MATMUL_RUN * MATMUL_RUN : CHUNK_DEPTH;
     p.chunk_depth = matmul_least(p.chunk_depth, x->depth);
     p.panel_depth = (few ? FEW_PANEL_BYTES : PANEL_BYTES) / sizeof(float) / packed_lanes(x);
     p.panel_depth = matmul_least(p.panel_depth, p.chunk_depth);

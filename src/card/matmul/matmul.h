@@ -32,8 +32,8 @@ bool matmul_is_fast(spyre_format a, spyre_format b);
 bool matmul_fast(const product *x, const matmul_operands *cores, uint32_t count,
                  const matmul_host *host);
 
-// The same for a MATMUL's tile, with exact_run where there is no fast form (exec_fast.c).
-void fast_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t count,
+// The same for a MATMUL's tile, with exact_run where there is no fast form (tile_run.c).
+void tile_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t count,
                  const matmul_host *host);
 
 enum {

@@ -3,7 +3,7 @@
 
 #if defined(__x86_64__)
 #pragma GCC target("avx2,fma")
-#include "card/strip/round_avx2.h"
+#include "card/simd/round_avx2.h"
 
 static inline void round_to(uint8_t *to, __m256 x, __m256 y)
 {

@@ -32,7 +32,7 @@ typedef struct {
     const product *x;                   // the job's
     matmul_range batches, rows, sticks; // of the lists
     int64_t element;                    // bytes of A and B
-    strip_multiplier *few;              // null: rows are not few
+    simd_multiplier *few;               // null: rows are not few
     size_t group;                       // rows that are packed at a time, at most
     size_t chunk_depth;                 // of k in packed rows, at most
     size_t panel_depth;                 // of k in packed columns, at most

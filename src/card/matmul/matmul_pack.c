@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "card/matmul/matmul_job.h"
-#include "card/strip/lanes.h"
+#include "card/simd/lanes.h"
 #include "tensor/convert.h"
 
 // Lines that do not follow each other: so many at a time, asked for so many before. Asking beyond

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Multiplies, then adds: the same as one fma for products that fp32 holds exactly.
-#include "card/strip/lanes.h"
+#include "card/simd/lanes.h"
 
 typedef float four_floats __attribute__((vector_size(16)));
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "card/matmul/matmul_job.h"
-#include "card/strip/lanes.h"
+#include "card/simd/lanes.h"
 
 enum { CACHE_LINE = 64 };
 
@@ -165,7 +165,7 @@ static void add_few(const matmul_part *p, size_t first, size_t height, const uin
     for (uint32_t n = 0; n < x->runs.count; k += x->runs.items[n++].run) {
         const float *packed = p->packed_rows + k / MATMUL_RUN * MATMUL_RUN * p->count +
                               k % MATMUL_RUN;
-        const strip_product part = {.sums = sums,
+        const simd_product part = {.sums = sums,
                                     .a = packed + first * MATMUL_RUN,
                                     .b = columns + x->runs.items[n].at[PRODUCT_B],
                                     .rows = height,
@@ -178,11 +178,11 @@ static void add_few(const matmul_part *p, size_t first, size_t height, const uin
 static void multiply_few(const matmul_part *p, const destination *d, matmul_range rows,
                          const uint8_t *columns)
 {
-    const size_t line = STRIP_LANES * sizeof(float);
+    const size_t line = SIMD_LANES * sizeof(float);
     bool adds = p->x->adds;
     matmul_range wanted = wanted_rows(p, d->results, rows);
     while (wanted.begin < wanted.end) {
-        float sums[STRIP_MOST_ROWS][STRIP_LANES] = {{0}};
+        float sums[SIMD_MOST_ROWS][SIMD_LANES] = {{0}};
         size_t height = wanted.end - wanted.begin;
         uint8_t *const *results = d->results + wanted.begin;
         for (size_t n = 0; n < height && adds; n++) memcpy(sums[n], results[n] + d->column, line);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A matrix product as a host computes it: one MATMUL, or all that the loops of a kernel make of one
-// together with the FILL before it and the rounding after it (fuse_matmul.c). Which elements belong
-// together is spelled out in lists of byte offsets, so that rows, columns and k may come from any
-// number of dims and loops.
+// together with the FILL before it and the rounding after it (accumulate_matmuls.c). Which elements
+// belong together is spelled out in lists of byte offsets, so that rows, columns and k may come
+// from any number of dims and loops.
 #ifndef CARD_PRODUCT_H
 #define CARD_PRODUCT_H
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/thread.h"
+#include "card/card.h"
 #include "graph/aten.h"
 #include "graph/print.h"
 #include "spyre/inspect.h"
@@ -62,6 +64,32 @@ spyre_status spyre_inspect(const char *path, char **out_text)
     TRY_ALLOC(memory);
     spyre_status status = file_is_directory(path) ? inspect_directory(memory, path, &out)
                                                   : inspect_file(memory, path, &out);
+    arena_destroy(memory);
+    return text_give(&out, status, out_text);
+}
+
+static spyre_status print_plan(arena *memory, const char *path, text *out)
+{
+    char *bytes;
+    size_t length;
+    uint32_t threads;
+    isa_program *program;
+    if (file_is_directory(path)) path = file_join(memory, path, "init.bin");
+    TRY_ALLOC(path);
+    TRY(thread_default_count(&threads));
+    TRY(file_read(memory, path, FILE_LIMIT_BYTES, &bytes, &length));
+    size_t used = isa_image_bytes((const uint8_t *)bytes, length);
+    if (!used) return status_new(SPYRE_INVALID_FORMAT, "%s: not a program image", path);
+    TRY(status_at(isa_decode(memory, (const uint8_t *)bytes, used, &program), "%s", path));
+    return status_at(card_print_plan(program, threads, out), "%s", path);
+}
+
+spyre_status spyre_inspect_plan(const char *path, char **out_text)
+{
+    text out = {0};
+    arena *memory = arena_create();
+    TRY_ALLOC(memory);
+    spyre_status status = print_plan(memory, path, &out);
     arena_destroy(memory);
     return text_give(&out, status, out_text);
 }

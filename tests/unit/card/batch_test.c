@@ -132,9 +132,9 @@ static void batch__cores_that_share_are_a_gang(void **state)
     isa_program *p = matmul_program(100, 3, FLAT);
     card_program *loaded;
     assert_ok(card_load(the_card, p, &loaded));
-    const plan_gang *gang = &loaded->phases.items[0].kernel->gang;
-    assert_int_equal(gang->cores, 3);
-    for (uint32_t n = 0; n < CORES; n++) assert_int_equal(gang->order[n], n % 4 * 3 + n / 4);
+    const core_group *group = &loaded->phases.items[0].kernel->group;
+    assert_int_equal(group->cores, 3);
+    for (uint32_t n = 0; n < CORES; n++) assert_int_equal(group->order[n], n % 4 * 3 + n / 4);
     card_unload(the_card, loaded);
     free_program(p);
 }

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "card/strip/lanes.h"
+#include "card/simd/lanes.h"
 #include "tensor/numeric.h"
 
 static uint16_t defined_dl16(opfunc op, const double *in, uint32_t count, const float *constant)

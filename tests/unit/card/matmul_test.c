@@ -312,50 +312,50 @@ static void matmul__few_rows(void **state)
         check(&seed, 1, 1 + n % 5, 1 + n % 2, 1 + next_random(&seed) % 300, 1);
 }
 
-static void check_few(const strip_table *table, size_t rows, size_t depth, uint64_t *seed)
+static void check_few(const simd_table *table, size_t rows, size_t depth, uint64_t *seed)
 {
-    enum { MOST = STRIP_MOST_ROWS * STRIP_LANES };
+    enum { MOST = SIMD_MOST_ROWS * SIMD_LANES };
     float sums[MOST], expected[MOST], a[MOST];
-    uint16_t codes[STRIP_LANES * STRIP_LANES];
+    uint16_t codes[SIMD_LANES * SIMD_LANES];
     for (size_t n = 0; n < MOST; n++) {
         sums[n] = (float)(next_random(seed) % 99);
         a[n] = dl16_to_float((uint16_t)(next_random(seed) % 0x8400));
     }
     for (size_t n = 0; n < sizeof codes / sizeof *codes; n++)
         codes[n] = (uint16_t)(next_random(seed) % 0x7F00 | next_random(seed) % 2 << 15);
-    for (size_t n = 0; n < rows * STRIP_LANES; n++) {
-        size_t row = n / STRIP_LANES, lane = n % STRIP_LANES;
+    for (size_t n = 0; n < rows * SIMD_LANES; n++) {
+        size_t row = n / SIMD_LANES, lane = n % SIMD_LANES;
         expected[n] = sums[n];
         for (size_t k = 0; k < depth; k++)
-            expected[n] = fmaf(a[row * STRIP_LANES + k],
-                               dl16_to_float(codes[k * STRIP_LANES + lane]), expected[n]);
+            expected[n] = fmaf(a[row * SIMD_LANES + k],
+                               dl16_to_float(codes[k * SIMD_LANES + lane]), expected[n]);
     }
-    const strip_product part = {.sums = sums,
+    const simd_product part = {.sums = sums,
                                 .a = a,
                                 .b = (const uint8_t *)codes,
                                 .rows = rows,
                                 .depth = depth};
     table->multiply(&part);
-    assert_memory_equal(sums, expected, rows * STRIP_LANES * sizeof(float));
+    assert_memory_equal(sums, expected, rows * SIMD_LANES * sizeof(float));
 }
 
 static void matmul__few_rows_of_every_instruction_set(void **state)
 {
     (void)state;
-    const strip_table *tables[3] = {&strip_portable};
+    const simd_table *tables[3] = {&simd_portable};
     size_t count = 1;
     uint64_t seed = 13;
 #if defined(__x86_64__)
     bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (fma) tables[count++] = &strip_avx2;
+    if (fma) tables[count++] = &simd_avx2;
     if (fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-        tables[count++] = &strip_avx512;
+        tables[count++] = &simd_avx512;
 #endif
     for (size_t t = 0; t < count; t++) {
-        assert_true(tables[t]->few_rows <= STRIP_MOST_ROWS);
+        assert_true(tables[t]->few_rows <= SIMD_MOST_ROWS);
         for (size_t rows = 1; rows <= tables[t]->few_rows; rows++)
-            for (size_t depth = 1; depth <= STRIP_LANES; depth += 7)
+            for (size_t depth = 1; depth <= SIMD_LANES; depth += 7)
                 check_few(tables[t], rows, depth, &seed);
     }
 }

@@ -4,19 +4,19 @@
 #ifndef TESTS_CARD_VARIANTS_H
 #define TESTS_CARD_VARIANTS_H
 
-#include "card/strip/strip.h"
+#include "card/simd/simd.h"
 #include "tensor/convert_kernels.h"
 
 typedef struct {
-    const strip_table *table;
+    const simd_table *table;
     const convert_kernels *host;
 } variant;
 
 static const variant variants[] = {
-    {&strip_portable, &convert_portable},
+    {&simd_portable, &convert_portable},
 #if defined(__x86_64__)
-    {&strip_avx2, &convert_avx2},
-    {&strip_avx512, &convert_avx512},
+    {&simd_avx2, &convert_avx2},
+    {&simd_avx512, &convert_avx512},
 #endif
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "card/footprint/footprint.h"
+
+#include <string.h>
+
+// Beyond this a footprint is taken to overlap everything.
+#define FARTHEST (1LL << 56)
+enum { MOST_STEPS = 256 };                  // of one comparison
+
+// --- Footprints
+
+static void add_level(footprint *f, int64_t stride, int64_t extent)
+{
+    if (extent == 1 || stride == 0) return;
+    if (stride < 0) {
+        for (uint32_t c = 0; c < ISA_CORES; c++) f->base[c] += stride * (extent - 1);
+        stride = -stride;
+    }
+    uint32_t at = f->levels++;
+    for (; at > 0 && f->stride[at - 1] > stride; at--) {
+        f->stride[at] = f->stride[at - 1];
+        f->extent[at] = f->extent[at - 1];
+    }
+    f->stride[at] = stride;
+    f->extent[at] = extent;
+}
+
+// Levels that leave no gaps become one: with the run below them, or with each other.
+static void merge_levels(footprint *f)
+{
+    uint32_t kept = 0;
+    for (uint32_t n = 0; n < f->levels; n++) {
+        int64_t stride = f->stride[n], extent = f->extent[n];
+        if (kept == 0 && stride <= f->bytes) {
+            f->bytes += stride * (extent - 1);
+        } else if (kept > 0 && stride == f->stride[kept - 1] * f->extent[kept - 1]) {
+            f->extent[kept - 1] *= extent;
+        } else {
+            f->stride[kept] = stride;
+            f->extent[kept++] = extent;
+        }
+    }
+    f->levels = kept;
+    f->span[0] = f->bytes;
+    for (uint32_t n = 0; n < kept; n++)
+        f->span[n + 1] = f->span[n] + f->stride[n] * (f->extent[n] - 1);
+}
+
+static bool too_far(const isa_operand *o, const plan_tile *tile, uint32_t operand,
+                    const loop_nest *place)
+{
+    __extension__ typedef __int128 wide;
+    wide reach = (wide)tile->span[operand].high - tile->span[operand].low;
+    for (uint32_t n = 0; n < place->depth; n++) {
+        wide stride = o->loop_stride[n];
+        reach += (stride < 0 ? -stride : stride) * place->iterations[n];
+    }
+    return reach > FARTHEST || o->offset > FARTHEST || o->offset < -FARTHEST;
+}
+
+static void set_bases(const isa_kernel *kernel, const isa_operand *o, footprint *f)
+{
+    for (uint32_t c = 0; c < ISA_CORES; c++) {
+        f->base[c] = o->offset;
+        if (o->slot != ISA_NO_SLOT)
+            f->base[c] += kernel->parameters[(size_t)c * kernel->slot_count + o->slot] % FARTHEST;
+    }
+}
+
+static void set_range(footprint *f)
+{
+    f->low = INT64_MAX;
+    f->high = INT64_MIN;
+    for (uint32_t c = 0; c < ISA_CORES; c++) {
+        if (!(f->cores >> c & 1u)) continue;
+        if (f->base[c] < f->low) f->low = f->base[c];
+        if (f->base[c] + f->span[f->levels] > f->high) f->high = f->base[c] + f->span[f->levels];
+    }
+}
+
+static footprint footprint_of(const plan_tile *tile, uint32_t operand,
+                              const isa_kernel *kernel, const loop_nest *place)
+{
+    const isa_operand *o = &tile->instruction->operand[operand];
+    footprint f = {.arg = o->arg, .stores = operand == 0, .cores = kernel->active_cores};
+    f.bytes = spyre_format_bytes(o->format);
+    // Which rows are chosen is not known: all of the argument, for every core.
+    if (operand == isa_row_operand(tile->instruction->opcode) || too_far(o, tile, operand, place)) {
+        f.bytes = 2 * FARTHEST;
+        for (uint32_t c = 0; c < ISA_CORES; c++) f.base[c] = -FARTHEST;
+    } else {
+        set_bases(kernel, o, &f);
+        for (uint32_t d = 0; d < tile->dim_count; d++)
+            add_level(&f, tile->stride[operand][d], tile->extent[d]);
+        for (uint32_t n = 0; n < place->depth; n++)
+            add_level(&f, o->loop_stride[n], place->iterations[n]);
+    }
+    merge_levels(&f);
+    set_range(&f);
+    return f;
+}
+
+spyre_status footprint_collect(arena *memory, const isa_program *program,
+                               plan_tile *const *tiles, const plan_kernel *kernel,
+                               footprint_list *out)
+{
+    loop_nest place = {0};
+    for (uint32_t at = kernel->begin; at < kernel->end; at++) {
+        const isa_instruction *i = &program->code.items[at];
+        loop_nest_follow(&place, i, at);
+        if (!tiles[at]) continue;
+        for (uint32_t o = 0; o < i->operand_count; o++) {
+            if (i->operand[o].space != ISA_SPACE_MEMORY) continue;
+            footprint f = footprint_of(tiles[at], o, kernel->source, &place);
+            TRY(VEC_PUSH(memory, out, f));
+        }
+    }
+    return NULL;
+}
+
+// --- Comparing
+
+typedef struct {
+    const footprint *a, *b;
+    uint32_t steps;
+} comparison;
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+// True when the lower la levels of a overlap the lower lb of b, which begin `apart` bytes behind.
+static bool overlap(comparison *c, uint32_t la, uint32_t lb, int64_t apart)
+{
+    int64_t span_a = c->a->span[la], span_b = c->b->span[lb];
+    if (apart >= span_a || -apart >= span_b) return false;
+    if ((la == 0 && lb == 0) || ++c->steps > MOST_STEPS) return true;
+    int64_t stride_a = la ? c->a->stride[la - 1] : 0, stride_b = lb ? c->b->stride[lb - 1] : 0;
+    int64_t stride = stride_a > stride_b ? stride_a : stride_b;
+    int64_t least = 0, most = 0;
+    if (stride_a == stride) least = -(c->a->extent[--la] - 1);
+    if (stride_b == stride) most = c->b->extent[--lb] - 1;
+    // Only these differences of indices bring the lower levels near each other.
+    int64_t first = floor_div(-c->b->span[lb] - apart, stride) + 1;
+    int64_t last = floor_div(c->a->span[la] - 1 - apart, stride);
+    if (first < least) first = least;
+    if (last > most) last = most;
+    for (int64_t n = first; n <= last; n++)
+        if (overlap(c, la, lb, apart + n * stride)) return true;
+    return false;
+}
+
+bool footprint_conflict(const footprint *a, const footprint *b)
+{
+    if (a->arg != b->arg || !(a->stores || b->stores)) return false;
+    if (a->high <= b->low || b->high <= a->low) return false;
+    for (uint32_t x = 0; x < ISA_CORES; x++) {
+        if (!(a->cores >> x & 1u)) continue;
+        for (uint32_t y = 0; y < ISA_CORES; y++) {
+            if (x == y || !(b->cores >> y & 1u)) continue;
+            comparison c = {.a = a, .b = b};
+            if (overlap(&c, a->levels, b->levels, b->base[y] - a->base[x])) return true;
+        }
+    }
+    return false;
+}
+
+bool footprint_arguments_apart(const card_program *program, const card_argument *arguments)
+{
+    uint32_t count = program->program->arg_count;
+    for (uint32_t s = 0; s < program->stored.count; s++) {
+        const card_argument *a = &arguments[program->stored.items[s]];
+        for (uint32_t k = 0; k < count; k++) {
+            const card_argument *b = &arguments[k];
+            if (a != b && a->base < b->base + b->limit && b->base < a->base + a->limit)
+                return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Footprints: the bytes of memory that every core touches through one operand, over all iterations,
+// as nested (stride, extent) levels over a contiguous run. Two footprints conflict when one core
+// writes what another core touches (LX is a core's own). Valid when arguments lie apart.
+#ifndef CARD_LOCAL_H
+#define CARD_LOCAL_H
+
+#include "card/card.h"
+#include "card/plan.h"
+
+enum { FOOTPRINT_MOST_LEVELS = ISA_MAX_DIMS + ISA_MAX_LOOPS };
+
+// Runs of `bytes` bytes from base[core] on, in nested (stride, extent) levels.
+typedef struct {
+    uint16_t arg;
+    bool stores;
+    uint32_t cores;                         // bit c: core c takes part
+    int64_t base[ISA_CORES];
+    int64_t low, high;                      // over all cores
+    int64_t bytes;
+    uint32_t levels;                        // by rising stride
+    int64_t stride[FOOTPRINT_MOST_LEVELS], extent[FOOTPRINT_MOST_LEVELS];
+    int64_t span[FOOTPRINT_MOST_LEVELS + 1];    // bytes from first to last of the lower levels
+} footprint;
+typedef VEC(footprint) footprint_list;
+
+// Adds the footprints of a kernel's code, a kernel without loops around it.
+SPYRE_MUST_CHECK spyre_status footprint_collect(arena *memory, const isa_program *program,
+                                                plan_tile *const *tiles,
+                                                const plan_kernel *kernel, footprint_list *out);
+
+// True when one core of `a` and another of `b` touch the same byte and one of the two writes. Errs
+// on the safe side.
+bool footprint_conflict(const footprint *a, const footprint *b);
+
+// True when no argument that the program stores to overlaps another one.
+bool footprint_arguments_apart(const card_program *program, const card_argument *arguments);
+
+#endif

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A stage by its units: a host thread takes one group of cores through all actions, while its data
+// are in the cache, then the next group.
+#include "card/launch/launch.h"
+#include "card/machine/messages.h"
+#include "card/plan.h"
+#include "card/rows/rows.h"
+
+// Cores [first, end) of the stage's order.
+typedef struct {
+    uint32_t first, end, worker;
+} unit;
+
+// Cores through one list of tiles, their matmuls together; without ring and tokens only those make
+// them stop.
+static bool run_tiles(launch *l, core_run *const *runs, uint32_t count, uint32_t worker)
+{
+    const card *c = l->owner;
+    pool *workers = l->divides_products ? c->workers : NULL;
+    const matmul_host host = {workers, workers ? c->scratch : &c->scratch[worker], &c->stop};
+    do {
+        for (uint32_t n = 0; n < count; n++)
+            if (runs[n]->state == ADVANCE_RAN || runs[n]->state == ADVANCE_BLOCKED)
+                core_execute(runs[n], CARD_FAST);
+    } while (batch_execute(runs, count, &host));
+    for (uint32_t n = 0; n < count; n++)
+        if (runs[n]->state == ADVANCE_FAULT) return false;
+    return true;
+}
+
+// A share of the rows of the one core that has them.
+static void run_share(launch *l, const plan_action *a, unit u)
+{
+    const plan_kernel *kernel = l->first[a->first].kernel;
+    core_run run;
+    for (uint32_t n = u.first; n < u.end; n++) {
+        launch_begin_run(l, kernel, (uint32_t)__builtin_ctz(kernel->source->active_cores), true,
+                         &run);
+        run.scratch = &l->owner->scratch[u.worker];
+        rows_run(&run, kernel->rows, &l->first[a->first], a->shares[l->stage->group.order[n]]);
+    }
+}
+
+// False after a fault.
+static bool run_action(launch *l, const plan_action *a, unit u)
+{
+    const plan_kernel *kernel = l->first[a->first].kernel;
+    core_run *runs[ISA_CORES] = {NULL};
+    uint32_t count = 0;
+    for (uint32_t n = u.first; n < u.end; n++) {
+        uint32_t core = l->stage->group.order[n];
+        if (!(kernel->source->active_cores >> core & 1u)) continue;
+        core_run *run = runs[count++] = &l->owner->runs[core];
+        launch_begin_run(l, kernel, core, true, run);
+        run->scratch = &l->owner->scratch[u.worker];
+        run->remote = a->remote;
+        l->reached[core] = a->first;
+        if (a->kind == ACTION_COPIES) messages_run(run, kernel->messages);
+        if (a->kind != ACTION_ROWS) continue;
+        rows_run(run, kernel->rows, &l->first[a->first], (row_range){0, kernel->rows->rows});
+    }
+    return a->kind != ACTION_TILES || run_tiles(l, runs, count, u.worker);
+}
+
+static void run_unit(void *context, size_t index, uint32_t worker)
+{
+    launch *l = context;
+    const plan_stage *stage = l->stage;
+    uint32_t first = (uint32_t)index * stage->group.cores, end = first + stage->group.cores;
+    uint32_t cores = (uint32_t)__builtin_popcount(stage->cores);
+    const unit u = {first, end < cores ? end : cores, worker};
+    for (uint32_t k = 0; k < stage->actions.count && !card_stops(l->owner); k++) {
+        const plan_action *a = &stage->actions.items[k];
+        if (a->shares) run_share(l, a, u);
+        else if (!run_action(l, a, u)) return;
+    }
+}
+
+static core_run *earliest_fault(const launch *l)
+{
+    core_run *earliest = NULL;
+    for (uint32_t core = 0; core < ISA_CORES; core++) {
+        core_run *run = &l->owner->runs[core];
+        if (!(l->stage->cores >> core & 1u) || run->state != ADVANCE_FAULT) continue;
+        if (!earliest || l->reached[core] < l->reached[earliest->core]) earliest = run;
+    }
+    return earliest;
+}
+
+core_run *launch_run_stage(launch *l, const plan_phase *first, const plan_stage *stage)
+{
+    uint32_t cores = (uint32_t)__builtin_popcount(stage->cores);
+    uint32_t units = (cores - 1) / stage->group.cores + 1;
+    l->first = first;
+    l->stage = stage;
+    l->divides_products = stage->divides_products && units == 1 &&
+                          launch_is_parallel(l, stage->weight_bytes);
+    for (uint32_t core = 0; core < ISA_CORES; core++) l->owner->runs[core].state = ADVANCE_RAN;
+    launch_share(l, units, run_unit, stage->weight_bytes);
+    return earliest_fault(l);
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From FILL, MATMUL, VECTOR identity and the loops around them to one product that leaves its sums
+// in registers. Which result a sum becomes is read off the rounding: the place of a sum among the
+// accumulators has one index for each dim of the VECTOR, as in forward_operand.c.
+#include <string.h>
+
+#include "card/pass/forward.h"
+
+typedef struct {
+    forwarding *f;
+    uint32_t begin, end;                    // the kernel's code
+    uint32_t first, last;                   // the instructions that the product stands for
+    uint32_t fill, matmul, round;
+    uint32_t depth;                         // loops that stay around it
+    plan_tile result;                       // of the VECTOR; loops taken in are further dims
+    isa_instruction *work;
+    product *product;
+} match;
+
+// --- Neighbours
+
+static isa_opcode opcode_at(const match *m, uint32_t at)
+{
+    return m->f->program->code.items[at].opcode;
+}
+
+static bool is_step(const match *m, uint32_t at)
+{
+    isa_opcode opcode = opcode_at(m, at);
+    return m->f->out[at] || opcode == ISA_LOOP || opcode == ISA_END_LOOP;
+}
+
+// The nearest steps on both sides. False when there is none on one of them.
+static bool neighbours(const match *m, uint32_t *before, uint32_t *behind)
+{
+    uint32_t at = m->first, after = m->last + 1;
+    while (at > m->begin && !is_step(m, at - 1)) at--;
+    while (after < m->end && !is_step(m, after)) after++;
+    if (at == m->begin || after == m->end) return false;
+    *before = at - 1;
+    *behind = after;
+    return true;
+}
+
+// A loop that holds nothing but the match.
+static bool inside_loop(const match *m, uint32_t *before, uint32_t *behind)
+{
+    return neighbours(m, before, behind) && opcode_at(m, *before) == ISA_LOOP &&
+           opcode_at(m, *behind) == ISA_END_LOOP && !m->f->out[*before];
+}
+
+static const lx_access *access_at(const match *m, uint32_t at, uint32_t operand)
+{
+    for (uint32_t n = 0; n < m->f->accesses.count; n++) {
+        const lx_access *a = &m->f->accesses.items[n];
+        if (a->at == at && a->operand == operand) return a;
+    }
+    return NULL;
+}
+
+// --- k
+
+// Loops around the MATMUL alone that add to the same sums.
+static spyre_status take_depth_loops(match *m)
+{
+    uint32_t before, behind;
+    while (inside_loop(m, &before, &behind)) {
+        const isa_operand *operand = m->work->operand;
+        uint32_t loop = m->depth - 1, count = m->f->program->code.items[before].count;
+        if (operand[PRODUCT_C].loop_stride[loop] != 0) return NULL;
+        int64_t step[PRODUCT_OPERANDS] = {0, operand[PRODUCT_A].loop_stride[loop],
+                                          operand[PRODUCT_B].loop_stride[loop]};
+        bool done;
+        TRY(product_repeat(m->f->memory, &m->product->runs, count, step, &done));
+        if (!done) return NULL;
+        m->product->depth *= count;
+        m->first = before;
+        m->last = behind;
+        m->depth = loop;
+    }
+    return NULL;
+}
+
+// --- What becomes of the sums
+
+static bool is_zero_fill(const isa_instruction *i)
+{
+    const float zero = 0;
+    return i->opcode == ISA_FILL && i->operand[0].format == SPYRE_FORMAT_IEEE_FP32 &&
+           memcmp(&i->constant[0], &zero, sizeof zero) == 0;
+}
+
+static bool is_rounding(const isa_instruction *i)
+{
+    return i->opcode == ISA_VECTOR && i->op == OPFUNC_IDENTITY &&
+           i->operand[1].format == SPYRE_FORMAT_IEEE_FP32 &&
+           i->operand[1].space == ISA_SPACE_LX &&
+           (i->operand[0].format == SPYRE_FORMAT_SEN169_FP16 ||
+            i->operand[0].format == SPYRE_FORMAT_IEEE_FP32);
+}
+
+// The sums have no other reader, and the product does not write over its operands.
+static bool sums_can_go(const match *m)
+{
+    forwarding *f = m->f;
+    const lx_access *fill = access_at(m, m->fill, 0), *sums = access_at(m, m->matmul, 0);
+    const lx_access *round = access_at(m, m->round, 1);
+    if (!fill || !sums || !round || fill->depth != m->depth || round->depth != m->depth)
+        return false;
+    if (!lx_covers(fill, sums) || !lx_covers(fill, round)) return false;
+    bool *gone[2] = {&f->replaced[sums - f->accesses.items],
+                     &f->replaced[round - f->accesses.items]};
+    *gone[0] = *gone[1] = true;
+    if (!forward_is_needed(f, fill, NULL) && !forward_is_needed(f, sums, NULL)) return true;
+    *gone[0] = *gone[1] = false;
+    return false;
+}
+
+// Results and operands are apart in LX through all iterations of the loops from `depth` on. (In
+// memory forward_allowed() sees to it.)
+static bool apart(const match *m, uint32_t depth)
+{
+    const lx_access *write = access_at(m, m->round, 0);
+    if (!write || m->result.instruction->operand[0].space != ISA_SPACE_LX) return true;
+    for (uint32_t o = PRODUCT_A; o <= PRODUCT_B; o++) {
+        const lx_access *read = access_at(m, m->matmul, o);
+        bool in_lx = m->work->operand[o].space == ISA_SPACE_LX;
+        if (read && in_lx && lx_overlap(write, read, depth)) return false;
+    }
+    return true;
+}
+
+// The dim with the greatest stride below `last` among the sums.
+static uint32_t next_dim(const plan_tile *round, int64_t last)
+{
+    uint32_t dim = ISA_MAX_DIMS;
+    for (uint32_t d = 0; d < round->dim_count; d++) {
+        int64_t stride = round->stride[1][d];
+        if (round->extent[d] == 1 || stride >= last) continue;
+        if (dim == ISA_MAX_DIMS || stride > round->stride[1][dim]) dim = d;
+    }
+    return dim;
+}
+
+// From bytes among the sums to bytes among the results. False when no result is made of them.
+static bool locate(const plan_tile *round, int64_t sum, int64_t *result)
+{
+    *result = 0;
+    for (uint32_t dim = next_dim(round, INT64_MAX); dim != ISA_MAX_DIMS;
+         dim = next_dim(round, round->stride[1][dim])) {
+        int64_t index = sum / round->stride[1][dim];
+        if (index < 0 || index >= round->extent[dim]) return false;
+        sum -= index * round->stride[1][dim];
+        *result += index * round->stride[0][dim];
+    }
+    return sum == 0;
+}
+
+// How many lanes of each stick become results, side by side; 0 when that is not so.
+static uint32_t kept_lanes(const match *m)
+{
+    const plan_tile *round = &m->result;
+    uint32_t lanes = m->product->lanes, columns = m->product->columns.count;
+    int64_t element = spyre_format_bytes(round->instruction->operand[0].format);
+    for (uint32_t d = 0; d < round->dim_count; d++) {
+        if (round->stride[1][d] != 4 || round->extent[d] == 1) continue;
+        if (round->stride[0][d] != element) return 0;
+        if (round->extent[d] % lanes == 0) return lanes;
+        return round->extent[d] < lanes && columns == 1 ? (uint32_t)round->extent[d] : 0;
+    }
+    return columns == 1 ? 1 : 0;
+}
+
+// Fills the C of rows and columns; the result of the first sum goes to the instruction's offset.
+static bool place_results(match *m)
+{
+    product *x = m->product;
+    const plan_tile *round = &m->result;
+    const isa_operand *sums = &m->work->operand[PRODUCT_C];
+    int64_t line = x->lanes * 4, base, at, elements = 1;
+    int64_t begin = sums->offset - round->instruction->operand[1].offset;
+    x->kept = kept_lanes(m);
+    if (x->kept == 0 || begin % line || sums->stride[0] % line || sums->stride[1] % line)
+        return false;
+    for (uint32_t d = 0; d < round->dim_count; d++) elements *= round->extent[d];
+    if (elements != (int64_t)x->rows.count * x->columns.count * x->kept) return false;
+    if (!plan_injective(round, 1) || !locate(round, begin, &base)) return false;
+    for (uint32_t r = 0; r < x->rows.count; r++) {
+        if (!locate(round, begin + r * sums->stride[0], &at)) return false;
+        x->rows.items[r].at[PRODUCT_C] = at - base;
+    }
+    for (uint32_t c = 0; c < x->columns.count; c++) {
+        if (!locate(round, begin + c * sums->stride[1], &at)) return false;
+        x->columns.items[c].at[PRODUCT_C] = at - base;
+        for (uint32_t r = 0; r < x->rows.count; r++) {
+            int64_t both = begin + r * sums->stride[0] + c * sums->stride[1], row = 0;
+            row = x->rows.items[r].at[PRODUCT_C];
+            if (!locate(round, both, &at) || at - base != row + x->columns.items[c].at[PRODUCT_C])
+                return false;
+        }
+    }
+    m->work->operand[PRODUCT_C] = round->instruction->operand[0];
+    m->work->operand[PRODUCT_C].offset += base;
+    x->result = round->instruction->operand[0].format;
+    x->adds = false;
+    return true;
+}
+
+// --- Loops around all three
+
+static product_list *list_for(product *x, const int64_t *step)
+{
+    if (step[PRODUCT_A] && !step[PRODUCT_B]) return &x->rows;
+    if (step[PRODUCT_B] && !step[PRODUCT_A]) return &x->columns;
+    return &x->batches;
+}
+
+static spyre_status take_outer_loops(match *m)
+{
+    uint32_t before, behind;
+    while (inside_loop(m, &before, &behind)) {
+        uint32_t loop = m->depth - 1, count = m->f->program->code.items[before].count;
+        int64_t step[PRODUCT_OPERANDS];
+        for (int o = 0; o < PRODUCT_OPERANDS; o++) step[o] = m->work->operand[o].loop_stride[loop];
+        if (m->result.dim_count == ISA_MAX_DIMS || !apart(m, loop)) return NULL;
+        m->result.extent[m->result.dim_count] = count;
+        m->result.stride[0][m->result.dim_count++] = step[PRODUCT_C];
+        if (!plan_injective(&m->result, 0)) return NULL;
+        bool done;
+        TRY(product_repeat(m->f->memory, list_for(m->product, step), count, step, &done));
+        if (!done) return NULL;
+        m->first = before;
+        m->last = behind;
+        m->depth = loop;
+    }
+    return NULL;
+}
+
+// --- The step
+
+static void widen_span(plan_span *span, const product_list *list, int operand)
+{
+    int64_t low = 0, high = 0;
+    for (uint32_t n = 0; n < list->count; n++) {
+        int64_t at = list->items[n].at[operand];
+        if (at < low) low = at;
+        if (at > high) high = at;
+    }
+    span->low += low;
+    span->high += high;
+}
+
+static spyre_status replace(const match *m)
+{
+    forwarding *f = m->f;
+    const product *x = m->product;
+    plan_tile *tile = ARENA_NEW(f->memory, plan_tile, 1);
+    TRY_ALLOC(tile);
+    *tile = (plan_tile){.instruction = m->work, .product = m->product, .dim_count = 1,
+                        .extent = {1}};
+    tile->run = tile_choose(tile);
+    int64_t element = spyre_format_bytes(x->format), lanes = x->lanes;
+    const int64_t reach[PRODUCT_OPERANDS] = {
+        x->kept * (int64_t)spyre_format_bytes(x->result), element * x->runs.items[0].run,
+        element * lanes + x->line * (x->runs.items[0].run - 1)};
+    for (int o = 0; o < PRODUCT_OPERANDS; o++) {
+        tile->span[o] = (plan_span){0, reach[o]};
+        widen_span(&tile->span[o], &x->batches, o);
+        widen_span(&tile->span[o], &x->rows, o);
+        widen_span(&tile->span[o], &x->columns, o);
+        widen_span(&tile->span[o], &x->runs, o);
+    }
+    f->out[m->fill] = f->out[m->matmul] = f->out[m->round] = NULL;
+    f->out[m->first] = tile;
+    return NULL;
+}
+
+// What the MATMUL is part of; its own step stays when it is part of nothing.
+static spyre_status fuse_one(match *m)
+{
+    forwarding *f = m->f;
+    m->work = ARENA_NEW(f->memory, isa_instruction, 1);
+    TRY_ALLOC(m->work);
+    *m->work = *f->out[m->matmul]->instruction;
+    TRY(product_of(f->memory, m->work, &m->product));
+    if (m->product->line < 0) return NULL;
+    m->depth = access_at(m, m->matmul, PRODUCT_C)->depth;
+    TRY(take_depth_loops(m));
+    if (!neighbours(m, &m->fill, &m->round) || !f->out[m->fill] || !f->out[m->round]) return NULL;
+    if (!is_zero_fill(f->out[m->fill]->instruction)) return NULL;
+    if (!is_rounding(f->out[m->round]->instruction)) return NULL;
+    m->result = *f->out[m->round];
+    if (!apart(m, m->depth) || !place_results(m) || !sums_can_go(m)) return NULL;
+    m->first = m->fill;
+    m->last = m->round;
+    TRY(take_outer_loops(m));
+    return replace(m);
+}
+
+static spyre_status accumulate_in(forwarding *f, const plan_kernel *kernel)
+{
+    for (uint32_t at = kernel->begin; at < kernel->end; at++) {
+        bool is_matmul = f->program->code.items[at].opcode == ISA_MATMUL;
+        if (!is_matmul || !f->out[at] || !f->out[at]->product) continue;
+        match m = {.f = f, .begin = kernel->begin, .end = kernel->end, .first = at, .last = at,
+                   .matmul = at};
+        TRY(fuse_one(&m));
+    }
+    return NULL;
+}
+
+spyre_status card_pass_accumulate_matmuls(translation *t)
+{
+    for (uint32_t n = 0; n < t->loaded->phases.count; n++) {
+        const plan_kernel *kernel = t->loaded->phases.items[n].kernel;
+        if (kernel && kernel->in_order) TRY(accumulate_in(&t->kernels[kernel->order], kernel));
+    }
+    return NULL;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels between two barriers become a stage: units of work that host threads take one after the
+// other, each through all actions of the stage. A unit is a group of cores, or a share of rows
+// where one core alone has them. A kernel of products whose operands more cores share than a thread
+// takes along is a stage of one unit, and the threads divide its products instead.
+#include "card/launch/parallel.h"
+#include "card/plan.h"
+#include "card/plan/pass.h"
+#include "card/rows/rows.h"
+
+static uint32_t cores_per_thread(const translation *t, uint32_t cores)
+{
+    return (cores + t->threads - 1) / t->threads;
+}
+
+// --- Which kernels
+
+static bool divides_products(const translation *t, const plan_kernel *kernel)
+{
+    uint32_t cores = (uint32_t)__builtin_popcount(kernel->source->active_cores);
+    return kernel->only_matmuls && kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES &&
+           kernel->group.cores > cores_per_thread(t, cores);
+}
+
+// One core alone leaves the other threads nothing to do, unless they take some of its rows.
+static bool divides_rows(const plan_kernel *kernel)
+{
+    uint32_t active = kernel->source->active_cores;
+    return kernel->rows && kernel->rows->divisible && (active & (active - 1)) == 0 &&
+           kernel->weight_bytes >= PARALLEL_WEIGHT_BYTES;
+}
+
+static uint32_t count_kernels(const translation *t, uint32_t first)
+{
+    const plan_phase *phases = t->loaded->phases.items;
+    const plan_kernel *kernel = phases[first].kernel;
+    uint32_t all = t->loaded->phases.count, count = 1;
+    if (kernel->gather) return kernel->gather->phases;
+    if (kernel->sends_later) return 1 + count_kernels(t, first + 1);
+    if (divides_rows(kernel)) return kernel->rows->kernels;
+    if (divides_products(t, kernel)) return 1;
+    for (; first + count < all; count++) {
+        const plan_kernel *next = phases[first + count].kernel;
+        if (!next || !next->no_barrier || divides_rows(next) || divides_products(t, next)) break;
+    }
+    return count;
+}
+
+// --- What they do
+
+static spyre_status list_actions(const translation *t, const plan_phase *first, plan_stage *stage)
+{
+    for (uint32_t k = 0; k < stage->kernels; k++) {
+        const plan_kernel *kernel = first[k].kernel;
+        bool more = k + 1 < stage->kernels;
+        plan_action action = {.kind = ACTION_TILES, .first = k};
+        if (kernel->sends_later || (kernel->remote && more)) continue;
+        if (kernel->messages) action.kind = ACTION_COPIES;
+        if (k > 0) action.remote = first[k - 1].kernel->remote;
+        if (kernel->rows && kernel->rows->kernels <= stage->kernels - k) {
+            action.kind = ACTION_ROWS;
+            k += kernel->rows->kernels - 1;
+        }
+        TRY(VEC_PUSH(t->memory, &stage->actions, action));
+    }
+    return NULL;
+}
+
+// --- Units
+
+static spyre_status share_rows(const translation *t, const row_fusion *rows, plan_stage *stage)
+{
+    row_range *shares = ARENA_NEW(t->memory, row_range, ISA_CORES);
+    TRY_ALLOC(shares);
+    uint32_t blocks = (rows->rows - 1) / rows->block + 1;
+    uint32_t share = ((blocks - 1) / ISA_CORES + 1) * rows->block, units = 0;
+    for (uint32_t begin = 0; begin < rows->rows; begin += share) {
+        uint32_t end = rows->rows - begin > share ? begin + share : rows->rows;
+        shares[units++] = (row_range){begin, end};
+    }
+    stage->cores = units < ISA_CORES ? (1u << units) - 1 : UINT32_MAX;
+    stage->actions.items[0].shares = shares;
+    return NULL;
+}
+
+// Those cores of a stage that share operands of a product come first, in its order.
+static void order_cores(const plan_kernel *kernel, uint32_t all, core_group *out)
+{
+    uint32_t active = kernel->source->active_cores, count = 0;
+    for (uint32_t left = active; left; left &= left - 1) {
+        out->order[count] = kernel->group.order[count];
+        count++;
+    }
+    for (all &= ~active; all; all &= all - 1) out->order[count++] = (uint8_t)__builtin_ctz(all);
+}
+
+// As many cores as gain from multiplying together, but something to do for every thread. A lone
+// kernel leaves nothing in the cache for the next one: there all of a thread's cores go together.
+static void group_cores(const translation *t, const plan_phase *first, plan_stage *stage)
+{
+    uint32_t most = cores_per_thread(t, (uint32_t)__builtin_popcount(stage->cores)), cores = 0;
+    for (uint32_t left = stage->cores; left; left &= left - 1)
+        stage->group.order[cores++] = (uint8_t)__builtin_ctz(left);
+    stage->group.cores = 1;
+    for (uint32_t k = 0; k < stage->kernels; k++) {
+        const plan_kernel *kernel = first[k].kernel;
+        bool alone = kernel->has_matmul && stage->kernels == 1;
+        uint32_t wanted = alone ? most : kernel->group.cores;
+        if (wanted <= stage->group.cores) continue;
+        stage->group.cores = wanted;
+        order_cores(kernel, stage->cores, &stage->group);
+    }
+    if (stage->group.cores > most) stage->group.cores = most;
+    if (stage->divides_products) stage->group.cores = cores;
+}
+
+static spyre_status make_stage(const translation *t, plan_phase *first, uint32_t kernels)
+{
+    plan_stage *stage = ARENA_NEW(t->memory, plan_stage, 1);
+    TRY_ALLOC(stage);
+    const plan_kernel *kernel = first->kernel;
+    const fused_gather *gather = kernel->gather;
+    *stage = (plan_stage){.kernels = kernels};
+    for (uint32_t k = 0; k < kernels; k++) {
+        stage->cores |= first[k].kernel->source->active_cores;
+        stage->weight_bytes += first[k].kernel->weight_bytes;
+    }
+    TRY(list_actions(t, first, stage));
+    stage->divides_products = kernels == 1 && divides_products(t, kernel);
+    if (gather && gather->copies > 0) {
+        stage->cores = gather->cores;
+        stage->actions.items[0].shares = gather->rows;
+    } else if (divides_rows(kernel)) {
+        TRY(share_rows(t, kernel->rows, stage));
+    }
+    group_cores(t, first, stage);
+    first->stage = stage;
+    return NULL;
+}
+
+spyre_status card_pass_choose_stages(translation *t)
+{
+    card_program *p = t->loaded;
+    for (uint32_t n = 0; n < p->phases.count; n++) {
+        const plan_kernel *kernel = p->phases.items[n].kernel;
+        bool by_queues = !kernel || (!kernel->steps[ISA_QUEUE_SEQ] && !kernel->messages &&
+                                     !kernel->sends_later);
+        if (by_queues) continue;
+        uint32_t kernels = count_kernels(t, n);
+        TRY(make_stage(t, &p->phases.items[n], kernels));
+        n += kernels - 1;
+    }
+    return NULL;
+}

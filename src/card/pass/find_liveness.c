@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "card/plan/pass.h"
+
+spyre_status card_pass_find_liveness(translation *t)
+{
+    for (uint32_t n = 0; n < t->loaded->phases.count; n++) {
+        const plan_kernel *kernel = t->loaded->phases.items[n].kernel;
+        lx_summary found;
+        if (!kernel) continue;
+        TRY(lx_summarise(t->scratch, t->program, t->tiles, kernel, &found));
+        TRY(VEC_PUSH(t->scratch, &t->lx, found));
+        for (uint32_t r = 0; r < found.exposed.count; r++)
+            TRY(VEC_PUSH(t->scratch, &t->exposed, found.exposed.items[r]));
+    }
+    return NULL;
+}

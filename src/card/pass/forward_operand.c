@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From places in LX to the places in memory that a copy pairs them with. The copy's dims, sorted by
+// their stride in LX, nest: an offset in LX has one index for each. A dim of the instruction that
+// steps along one of them without leaving it has a stride in memory; one that leaves it is split
+// where it does.
+#include "card/pass/forward.h"
+
+typedef struct {
+    uint32_t count;
+    int64_t lx[ISA_MAX_DIMS], memory[ISA_MAX_DIMS], extent[ISA_MAX_DIMS];
+    int64_t first[ISA_MAX_DIMS], last[ISA_MAX_DIMS];    // indices that the operand touches
+} shape;
+
+// A dim of the instruction, or a loop around it.
+typedef struct {
+    int64_t extent, stride;
+    int64_t *out_stride;
+    uint32_t dim;
+    bool may_split;
+    bool same;                                          // must keep its stride
+} axis;
+
+enum { MOST_AXES = ISA_MAX_DIMS + ISA_MAX_LOOPS };
+typedef enum { MAPPED, SPLIT, IMPOSSIBLE } outcome;
+
+static shape shape_of(const plan_tile *copy, uint32_t lx)
+{
+    shape s = {.count = copy->dim_count};
+    bool used[ISA_MAX_DIMS] = {false};
+    for (uint32_t n = 0; n < s.count; n++) {
+        uint32_t best = 0;
+        while (used[best]) best++;
+        for (uint32_t d = best + 1; d < s.count; d++)
+            if (!used[d] && copy->stride[lx][d] > copy->stride[lx][best]) best = d;
+        used[best] = true;
+        s.lx[n] = copy->stride[lx][best];
+        s.memory[n] = copy->stride[1 - lx][best];
+        s.extent[n] = copy->extent[best];
+    }
+    return s;
+}
+
+// The indices of an offset in LX; false inside an element or before the copy.
+static bool locate(shape *s, int64_t offset)
+{
+    if (offset < 0) return false;
+    for (uint32_t n = 0; n < s->count; n++) {
+        // A copy of one element has no stride.
+        s->first[n] = s->last[n] = s->lx[n] ? offset / s->lx[n] : 0;
+        if (s->lx[n]) offset %= s->lx[n];
+        if (s->first[n] >= s->extent[n]) return false;
+    }
+    return offset == 0;
+}
+
+static bool split_dim(isa_instruction *work, uint32_t dim, int64_t inner)
+{
+    if (work->dim_count == ISA_MAX_DIMS) return false;
+    for (uint32_t d = work->dim_count; d > dim; d--) {
+        work->extent[d] = work->extent[d - 1];
+        for (uint32_t o = 0; o < work->operand_count; o++)
+            work->operand[o].stride[d] = work->operand[o].stride[d - 1];
+    }
+    work->dim_count++;
+    work->extent[dim] /= (uint32_t)inner;
+    work->extent[dim + 1] = (uint32_t)inner;
+    for (uint32_t o = 0; o < work->operand_count; o++) work->operand[o].stride[dim] *= inner;
+    return true;
+}
+
+static outcome map_axis(isa_instruction *work, shape *s, const axis *a)
+{
+    if (a->extent == 1 || a->stride == 0) {
+        *a->out_stride = 0;
+        return MAPPED;
+    }
+    uint32_t n = 0;
+    while (n < s->count && s->lx[n] > a->stride) n++;
+    if (n == s->count || s->lx[n] <= 0 || a->stride % s->lx[n] != 0) return IMPOSSIBLE;
+    int64_t step = a->stride / s->lx[n];
+    s->last[n] += step * (a->extent - 1);
+    if (s->last[n] < s->extent[n]) {
+        *a->out_stride = step * s->memory[n];
+        return a->same && *a->out_stride != a->stride ? IMPOSSIBLE : MAPPED;
+    }
+    int64_t inner = s->extent[n] / step;
+    if (!a->may_split || s->extent[n] % step != 0 || inner <= 1 || inner >= a->extent ||
+        a->extent % inner != 0)
+        return IMPOSSIBLE;
+    return split_dim(work, a->dim, inner) ? SPLIT : IMPOSSIBLE;
+}
+
+// The dims of the operand. A MATMUL's cannot be split; the elements of its sticks stay neighbours.
+static uint32_t list_axes(const isa_instruction *i, uint32_t o, axis *axes, int64_t *strides,
+                          int64_t *elements)
+{
+    int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS];
+    uint32_t count = lx_list_dims(i, o, extent, stride);
+    for (uint32_t d = 0; d < count; d++) {
+        axes[d] = (axis){.extent = extent[d],
+                         .stride = stride[d],
+                         .out_stride = &strides[d],
+                         .dim = d,
+                         .may_split = i->opcode != ISA_MATMUL};
+    }
+    if (i->opcode != ISA_MATMUL) return count;
+    axes[0].out_stride = &strides[o == 1 ? 0 : 1];
+    axes[1].out_stride = &strides[2];
+    axes[2].out_stride = elements;
+    axes[2].same = true;
+    return count;
+}
+
+static outcome try_once(isa_instruction *work, uint32_t o, shape s, const isa_operand *memory,
+                        uint32_t copy_depth, uint32_t depth, const uint32_t *iterations)
+{
+    isa_operand result = *memory;
+    axis axes[MOST_AXES];
+    int64_t elements;
+    result.format = work->operand[o].format;
+    for (uint32_t d = 0; d < ISA_MAX_DIMS; d++) result.stride[d] = 0;
+    uint32_t count = list_axes(work, o, axes, result.stride, &elements);
+    for (uint32_t n = copy_depth; n < depth; n++) {
+        axes[count++] = (axis){.extent = iterations[n],
+                               .stride = work->operand[o].loop_stride[n],
+                               .out_stride = &result.loop_stride[n]};
+    }
+    for (uint32_t n = 0; n < count; n++) {
+        outcome mapped = map_axis(work, &s, &axes[n]);
+        if (mapped != MAPPED) return mapped;
+    }
+    for (uint32_t n = 0; n < s.count; n++) result.offset += s.first[n] * s.memory[n];
+    work->operand[o] = result;
+    return MAPPED;
+}
+
+bool forward_operand(isa_instruction *work, uint32_t o, const plan_tile *copy, uint32_t copy_depth,
+                     uint32_t depth, const uint32_t *iterations)
+{
+    const isa_instruction *c = copy->instruction;
+    uint32_t lx = c->opcode == ISA_LOAD ? 0 : 1;
+    if (spyre_format_bytes(c->operand[lx].format) !=
+        spyre_format_bytes(work->operand[o].format))
+        return false;
+    shape s = shape_of(copy, lx);
+    if (!locate(&s, work->operand[o].offset - c->operand[lx].offset)) return false;
+    outcome mapped = SPLIT;
+    while (mapped == SPLIT)
+        mapped = try_once(work, o, s, &c->operand[1 - lx], copy_depth, depth, iterations);
+    return mapped == MAPPED;
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One core that makes values of rows for all: its kernel is a row fusion by itself, messages hand
+// the rows to other cores, and a row fusion takes them there. On a host every core's thread makes
+// the rows that the core will receive and goes on with them: no core waits, and what both fusions
+// read is still in the cache. Messages between other kernels go with the row fusion behind alone.
+#include "card/plan.h"
+
+#include "card/machine/messages.h"
+#include "card/plan/pass.h"
+#include "card/rows/rows.h"
+
+static const row_fusion *rows_at(const plan_phase *phases, uint32_t at, uint32_t count)
+{
+    if (at >= count || !plan_is_plain(&phases[at])) return NULL;
+    const row_fusion *c = phases[at].kernel->rows;
+    return c && c->kernels <= count - at ? c : NULL;
+}
+
+static void widen(byte_range *r, byte_range by)
+{
+    if (by.low < r->low) r->low = by.low;
+    if (by.high > r->high) r->high = by.high;
+}
+
+// --- What a row fusion touches in LX
+
+static byte_range reach(const row_fusion *c, const rows_place *p, int64_t bytes)
+{
+    int64_t rows = p->row * (c->rows - 1), sticks = p->stick * ((int64_t)c->sticks - 1);
+    byte_range r = {p->offset, p->offset + bytes};
+    widen(&r, (byte_range){r.low + rows, r.high + rows});
+    widen(&r, (byte_range){r.low + sticks, r.high + sticks});
+    return r;
+}
+
+static bool is_there(const rows_place *p)
+{
+    return p->space == ISA_SPACE_LX && !p->own;
+}
+
+// Bytes of a row of an operand, from the row's first element on.
+static int64_t row_bytes(const plan_tile *tile, uint32_t o, const rows_place *p)
+{
+    int64_t rows = tile->instruction->extent[0] - 1;
+    return tile->span[o].high - p->row * rows;
+}
+
+static byte_range lx_of(const row_fusion *c)
+{
+    byte_range all = {INT64_MAX, INT64_MIN};
+    for (uint32_t n = 0; n < c->steps.count; n++) {
+        const rows_step *s = &c->steps.items[n];
+        if (rows_takes_elements(s->op) && is_there(&s->place))
+            widen(&all, reach(c, &s->place, SIMD_LANES * 2));
+    }
+    for (uint32_t n = 0; n < c->items.count; n++) {
+        const rows_item *item = &c->items.items[n];
+        for (uint32_t o = 0; !item->count && o < item->tile[0]->instruction->operand_count; o++) {
+            const rows_operand *operand = &item->operand[o];
+            if (operand->sums == ROWS_NONE && !operand->constant && is_there(&operand->place))
+                widen(&all, reach(c, &operand->place,
+                                  row_bytes(item->tile[0], o, &operand->place)));
+        }
+    }
+    return all;
+}
+
+// --- Rows
+
+// The rows of a place that lie in a range.
+static row_range rows_in(const row_fusion *c, const rows_place *p, int64_t bytes, byte_range range)
+{
+    int64_t begin = range.low - p->offset - bytes + 1, end = range.high - p->offset;
+    begin = begin <= 0 ? 0 : (begin + p->row - 1) / p->row;
+    end = end <= 0 ? 0 : (end + p->row - 1) / p->row;
+    if (end > c->rows) end = c->rows;
+    return begin < end ? (row_range){(uint32_t)begin, (uint32_t)end} : (row_range){0, 0};
+}
+
+static void add_rows(row_range *to, row_range rows)
+{
+    if (rows.begin == rows.end) return;
+    if (to->begin == to->end) *to = rows;
+    if (rows.begin < to->begin) to->begin = rows.begin;
+    if (rows.end > to->end) to->end = rows.end;
+}
+
+// The rows whose results lie in a range of LX. False when results are anything but values of rows
+// there.
+static bool rows_behind(const row_fusion *c, byte_range range, row_range *rows)
+{
+    for (uint32_t n = 0; n < c->steps.count; n++)
+        if (c->steps.items[n].op == VECTOR_STORE || c->steps.items[n].op == VECTOR_STORE_LOOK_UP)
+            return false;
+    for (uint32_t n = 0; n < c->items.count; n++) {
+        const rows_item *item = &c->items.items[n];
+        const rows_operand *result = &item->operand[0];
+        if (item->count || result->sums != ROWS_NONE || result->place.own) continue;
+        if (result->place.space != ISA_SPACE_LX || result->place.row <= 0) return false;
+        int64_t bytes = row_bytes(item->tile[0], 0, &result->place);
+        add_rows(rows, rows_in(c, &result->place, bytes, range));
+    }
+    return true;
+}
+
+static byte_range range_of(const plan_tile *message)
+{
+    int64_t offset = message->instruction->operand[0].offset;
+    return (byte_range){offset + message->span[0].low, offset + message->span[0].high};
+}
+
+static bool find_rows(const message_copies *x, const plan_kernel *maker, uint32_t core,
+                      row_range *rows)
+{
+    for (uint32_t n = x->first[core]; n < x->first[core + 1]; n++) {
+        const message_copy *m = &x->list.items[n];
+        if (!(maker->source->active_cores >> m->sender & 1u)) return false;
+        if (!rows_behind(maker->rows, range_of(m->sent), rows)) return false;
+    }
+    return rows->begin % maker->rows->block == 0 &&
+           (rows->end % maker->rows->block == 0 || rows->end == maker->rows->rows);
+}
+
+// Every row is one core's.
+static bool rows_add_up(const fused_gather *s, const row_fusion *c)
+{
+    uint32_t all = 0;
+    for (uint32_t x = 0; x < ISA_CORES; x++) {
+        all += s->rows[x].end - s->rows[x].begin;
+        for (uint32_t y = 0; y < x; y++)
+            if (s->rows[x].begin < s->rows[y].end && s->rows[y].begin < s->rows[x].end)
+                return false;
+    }
+    return all == c->rows;
+}
+
+// --- Who touches what
+
+static bool leaves_alone(const plan_kernel *kernel, const plan_kernel *maker)
+{
+    for (uint32_t n = 0; n < kernel->memory.count; n++)
+        for (uint32_t m = 0; m < maker->memory.count && kernel->memory.items[n].stores; m++)
+            if (kernel->memory.items[n].arg == maker->memory.items[m].arg) return false;
+    return true;
+}
+
+static bool stores(const plan_kernel *kernel)
+{
+    for (uint32_t n = 0; n < kernel->memory.count; n++)
+        if (kernel->memory.items[n].stores) return true;
+    return false;
+}
+
+// No other kernel touches LX where the first row fusion does, nor writes memory that it reads.
+static bool apart(const plan_phase *phases, const fused_gather *s, const message_copies *x,
+                  const row_fusion *taker)
+{
+    const plan_kernel *maker = phases[0].kernel;
+    byte_range mine = lx_of(maker->rows);
+    widen(&mine, x->sent);
+    if (stores(maker) || ranges_overlap(mine, lx_of(taker))) return false;
+    for (uint32_t n = 0; n < x->list.count; n++)
+        if (ranges_overlap(mine, range_of(x->list.items[n].received))) return false;
+    for (uint32_t n = s->copies + 1; n < s->phases; n++)
+        if (!leaves_alone(phases[n].kernel, maker)) return false;
+    return true;
+}
+
+// Messages and a row fusion behind them, which would need a barrier before it if all its kernels
+// stored what they make.
+static spyre_status follow_messages(arena *memory, const plan_phase *phases, uint32_t count,
+                                    const fused_gather **out)
+{
+    const row_fusion *taker = rows_at(phases, 1, count);
+    if (!taker || phases[1].kernel->no_barrier) return NULL;
+    if (ranges_overlap(phases[0].kernel->messages->sent, lx_of(taker))) return NULL;
+    fused_gather *s = ARENA_NEW(memory, fused_gather, 1);
+    TRY_ALLOC(s);
+    *s = (fused_gather){.phases = 1 + taker->kernels};
+    s->cores = phases[0].kernel->source->active_cores | phases[1].kernel->source->active_cores;
+    *out = s;
+    return NULL;
+}
+
+static spyre_status find(arena *memory, const plan_phase *phases, uint32_t count,
+                         const fused_gather **out)
+{
+    *out = NULL;
+    const plan_kernel *maker = phases[0].kernel;
+    if (maker->messages) return follow_messages(memory, phases, count, out);
+    const row_fusion *made = rows_at(phases, 0, count);
+    if (!made || made->kernels != 1 || !made->divisible) return NULL;
+    if (maker->source->active_cores & (maker->source->active_cores - 1)) return NULL;
+    uint32_t at = 1;
+    if (at < count && plan_is_plain(&phases[at]) && phases[at].kernel->sends_later) at++;
+    const row_fusion *taker = rows_at(phases, at + 1, count);
+    if (!taker || !plan_is_plain(&phases[at]) || !phases[at].kernel->messages) return NULL;
+    const message_copies *x = phases[at].kernel->messages;
+    fused_gather *s = ARENA_NEW(memory, fused_gather, 1);
+    TRY_ALLOC(s);
+    *s = (fused_gather){.copies = at, .phases = at + 1 + taker->kernels};
+    s->cores = phases[at].kernel->source->active_cores |
+               phases[at + 1].kernel->source->active_cores;
+    for (uint32_t core = 0; core < ISA_CORES; core++)
+        if (!find_rows(x, maker, core, &s->rows[core])) return NULL;
+    if (rows_add_up(s, made) && apart(phases, s, x, taker)) *out = s;
+    return NULL;
+}
+
+spyre_status card_pass_fuse_gathers(translation *t)
+{
+    card_program *p = t->loaded;
+    for (uint32_t n = 0; n < p->phases.count; n++) {
+        const plan_phase *phase = &p->phases.items[n];
+        if (plan_is_plain(phase) && (phase->kernel->rows || phase->kernel->messages))
+            TRY(find(t->memory, phase, p->phases.count - n, &phase->kernel->gather));
+    }
+    return NULL;
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which kernels become a row fusion: from each kernel on as many as agree, at least two, with at
+// least two instructions over all elements between them, before which loads may stand. A reduction
+// of one core alone may be a row fusion by itself, so that threads can share its rows.
+#include "card/plan/pass.h"
+#include "card/rows/rows_build.h"
+
+enum { MOST_KERNELS = 16 };
+
+typedef struct {
+    arena *memory, *scratch;
+    const isa_program *program;
+    plan_tile *const *forwarded;
+    const lx_summaries *lx;
+    const plan_phase *phases;
+    uint32_t count;
+} search;
+
+// --- Candidates
+
+static bool may_fuse(isa_opcode opcode)
+{
+    return opcode == ISA_VECTOR || opcode == ISA_FILL || opcode == ISA_FOLD ||
+           opcode == ISA_REDUCE || opcode == ISA_REDUCESQ || opcode == ISA_LOAD;
+}
+
+static bool same_loops(const loop_nest *a, const loop_nest *b)
+{
+    bool same = a->depth == b->depth;
+    for (uint32_t n = 0; n < a->depth && same; n++) same = a->loop_id[n] == b->loop_id[n];
+    return same;
+}
+
+// Adds the tiles of phase `first + kernel`. Several of them must stand in the same loops.
+static spyre_status add_tiles(const search *s, uint32_t first, uint32_t kernel, rows_tiles *out,
+                              bool *out_good)
+{
+    const plan_kernel *code = s->phases[first + kernel].kernel;
+    loop_nest place = {0};
+    uint32_t own = out->count;
+    *out_good = false;
+    for (uint32_t at = code->begin; at < code->end; at++) {
+        loop_nest_follow(&place, &s->program->code.items[at], at);
+        if (!s->forwarded[at]) continue;
+        rows_tile t = {.tile = s->forwarded[at], .at = at, .kernel = kernel, .loops = place};
+        if (!may_fuse(t.tile->instruction->opcode)) return NULL;
+        if (out->count > own && !same_loops(&out->items[own].loops, &place)) return NULL;
+        TRY(VEC_PUSH(s->scratch, out, t));
+    }
+    *out_good = out->count > own && out->count <= ROWS_MOST_STEPS;
+    return NULL;
+}
+
+// Loops that several tiles share go over rows alone.
+static bool loops_are_rows(const rows_tiles *tiles, const rows_tile *t)
+{
+    uint32_t own = 0;
+    for (uint32_t n = 0; n < tiles->count; n++) own += tiles->items[n].kernel == t->kernel;
+    return own == 1 || t->role > ROWS_REDUCES || t->loops_are_rows;
+}
+
+static bool agree(const search *s, uint32_t first, const rows_shape *shape, rows_tiles *tiles)
+{
+    uint32_t wide = 0, kernels = 0;
+    bool reduces = false;
+    if (shape->rows < 2 || shape->sticks == 0) return false;
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        rows_tile *t = &tiles->items[n];
+        rows_tiles earlier = *tiles;
+        earlier.count = n;
+        if (!rows_place_tile(shape, &earlier, t) || !loops_are_rows(tiles, t)) return false;
+        bool loads = t->tile->instruction->opcode == ISA_LOAD;
+        if (loads && n + 1 == tiles->count) return false;
+        wide += t->role <= ROWS_REDUCES && !loads;
+        kernels = t->kernel + 1;
+        reduces = reduces || t->role == ROWS_REDUCES;
+        for (uint32_t m = 0; m <= n; m++)
+            if (!rows_in_order(s->phases + first, &tiles->items[m], t)) return false;
+    }
+    return kernels > 1 ? wide >= 2 : reduces;
+}
+
+// --- What is read afterwards
+
+static byte_range range_of(const rows_tiles *tiles, const rows_place *place)
+{
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        const rows_access *a = &tiles->items[n].operand[0];
+        if (a->place.space == place->space && a->place.offset == place->offset &&
+            a->place.kernel == place->kernel && a->sums == ROWS_NONE)
+            return (byte_range){a->low, a->high};
+    }
+    return (byte_range){0, ISA_LX_BYTES};
+}
+
+static bool is_live(const search *s, uint32_t last, byte_range range)
+{
+    const plan_kernel *kernel = s->phases[last].kernel;
+    return lx_read_after(s->lx, kernel->order, kernel->source->active_cores, range);
+}
+
+// Sums of a row fusion never reach LX.
+static bool sums_die(const search *s, uint32_t last, const rows_tiles *tiles)
+{
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        const rows_access *a = &tiles->items[n].operand[0];
+        if (a->sums != ROWS_NONE && is_live(s, last, (byte_range){a->low, a->high})) return false;
+    }
+    return true;
+}
+
+static void find_live(const search *s, uint32_t last, const rows_builder *b, rows_live *live)
+{
+    for (uint32_t v = 0; v < b->value_count; v++) {
+        const rows_value *value = &b->values[v];
+        live->value[v] = value->stored && !value->overwritten;
+        if (live->value[v] && value->place.space == ISA_SPACE_LX)
+            live->value[v] = is_live(s, last, range_of(b->tiles, &value->place));
+    }
+    for (uint32_t n = 0; n < b->tiles->count; n++) {
+        const rows_access *a = &b->tiles->items[n].operand[0];
+        live->tile[n] = a->place.space != ISA_SPACE_LX ||
+                        is_live(s, last, (byte_range){a->low, a->high});
+    }
+}
+
+// --- Trying
+
+static spyre_status make_rows(const search *s, uint32_t first, uint32_t kernels,
+                              const rows_tiles *tiles, const rows_shape *shape,
+                              const row_fusion **out_rows)
+{
+    rows_live live;
+    rows_builder *b = ARENA_NEW(s->scratch, rows_builder, 1);
+    TRY_ALLOC(b);
+    *b = (rows_builder){.memory = s->memory, .tiles = tiles, .first = s->phases + first};
+    b->c = ARENA_NEW(s->memory, row_fusion, 1);
+    TRY_ALLOC(b->c);
+    b->c->kernels = kernels;
+    b->c->rows = shape->rows;
+    b->c->sticks = shape->sticks;
+    TRY(rows_compose(b));
+    if (!b->fits) return NULL;
+    find_live(s, first + kernels - 1, b, &live);
+    TRY(rows_finish(b, &live));
+    if (b->fits) *out_rows = b->c;
+    return NULL;
+}
+
+static spyre_status try_rows(const search *s, uint32_t first, uint32_t kernels,
+                             const rows_tiles *all, const row_fusion **out_rows)
+{
+    rows_tiles tiles = {0};
+    rows_shape shape;
+    for (uint32_t n = 0; n < all->count; n++)
+        if (all->items[n].kernel < kernels) TRY(VEC_PUSH(s->scratch, &tiles, all->items[n]));
+    if (!rows_guess_shape(&tiles, &shape) || !agree(s, first, &shape, &tiles)) return NULL;
+    if (!sums_die(s, first + kernels - 1, &tiles)) return NULL;
+    return make_rows(s, first, kernels, &tiles, &shape, out_rows);
+}
+
+// How many kernels from `first` on have tiles that row fusions know, on the same cores.
+static spyre_status collect(const search *s, uint32_t first, rows_tiles *out, uint32_t *out_count)
+{
+    uint32_t active = s->phases[first].kernel->source->active_cores;
+    *out_count = 0;
+    for (uint32_t k = first; k < s->count && *out_count < MOST_KERNELS; k++) {
+        bool good = s->phases[k].kernel->source->active_cores == active;
+        if (good) TRY(add_tiles(s, first, k - first, out, &good));
+        if (!good) return NULL;
+        ++*out_count;
+    }
+    return NULL;
+}
+
+// Gives the first kernel of each row fusion between two barriers what it stands for.
+static spyre_status fuse_between(const search *s)
+{
+    for (uint32_t first = 0; first < s->count; first++) {
+        rows_tiles tiles = {0};
+        uint32_t kernels, active = s->phases[first].kernel->source->active_cores;
+        const uint32_t least = (active & (active - 1)) == 0 ? 1 : 2;
+        const row_fusion *found = NULL;
+        TRY(collect(s, first, &tiles, &kernels));
+        for (uint32_t n = kernels; n >= least && !found; n--)
+            TRY(try_rows(s, first, n, &tiles, &found));
+        if (!found) continue;
+        s->phases[first].kernel->rows = found;
+        first += found->kernels - 1;
+    }
+    return NULL;
+}
+
+spyre_status card_pass_fuse_rows(translation *t)
+{
+    const card_program *p = t->loaded;
+    for (uint32_t first = 0, end; first < p->phases.count; first = end) {
+        const plan_phase *phases = p->phases.items;
+        end = first + 1;
+        if (!plan_is_plain(&phases[first]) || !phases[first].kernel->steps[ISA_QUEUE_SEQ])
+            continue;
+        while (end < p->phases.count && phases[end].kind == PHASE_KERNEL &&
+               phases[end].kernel->no_barrier)
+            end++;
+        search s = {t->memory, t->scratch, p->program, t->forwarded, &t->lx, phases + first,
+                    end - first};
+        TRY(fuse_between(&s));
+    }
+    return NULL;
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kernel of SENDs and RECEIVEs alone, or one of SENDs and the next of RECEIVEs, becomes copies
+// between the LX of cores: who sends what to whom is known from the parameters of each core. The
+// n-th SEND from one core to another meets the n-th RECEIVE, as on the ring.
+#include "card/machine/messages.h"
+#include "card/plan/pass.h"
+
+static bool inside_lx(const plan_tile *tile)
+{
+    int64_t offset = tile->instruction->operand[0].offset;
+    int64_t low, high;
+    return !__builtin_add_overflow(offset, tile->span[0].low, &low) &&
+           !__builtin_add_overflow(offset, tile->span[0].high, &high) && low >= 0 &&
+           high <= ISA_LX_BYTES;
+}
+
+static void widen(byte_range *r, const plan_tile *tile)
+{
+    int64_t offset = tile->instruction->operand[0].offset;
+    byte_range own = {offset + tile->span[0].low, offset + tile->span[0].high};
+    if (own.low < r->low) r->low = own.low;
+    if (own.high > r->high) r->high = own.high;
+}
+
+// Messages only, all inside LX; their ranges, and how many there are.
+static bool only_messages(const isa_program *program, plan_tile *const *tiles,
+                          const plan_kernel *kernel, byte_range *sent, byte_range *received,
+                          uint32_t *sends)
+{
+    for (uint32_t at = kernel->begin; at < kernel->end; at++) {
+        isa_opcode opcode = program->code.items[at].opcode;
+        bool sending = opcode == ISA_SEND;
+        if ((!sending && opcode != ISA_RECEIVE) || !inside_lx(tiles[at])) return false;
+        widen(sending ? sent : received, tiles[at]);
+        *sends += sending;
+    }
+    return true;
+}
+
+static uint32_t peer(const isa_program *program, const isa_kernel *kernel, uint32_t core,
+                     uint32_t at)
+{
+    size_t row = (size_t)core * kernel->slot_count;
+    return (uint32_t)kernel->parameters[row + program->code.items[at].token];
+}
+
+typedef struct {
+    const isa_program *program;
+    plan_tile *const *tiles;
+    const plan_kernel *sends, *receives;
+    const isa_kernel *sender_kernel, *receiver_kernel;
+    uint32_t next[ISA_CORES][ISA_CORES];    // [sender][receiver]: where to look for a SEND
+} matching;
+
+// The next instruction that sends from one core to the other, or the end of the code.
+static uint32_t next_send(matching *m, uint32_t sender, uint32_t receiver)
+{
+    uint32_t at = m->next[sender][receiver];
+    if (!(m->sender_kernel->active_cores >> sender & 1u)) return m->sends->end;
+    while (at < m->sends->end && (m->program->code.items[at].opcode != ISA_SEND ||
+                                  peer(m->program, m->sender_kernel, sender, at) != receiver))
+        at++;
+    m->next[sender][receiver] = at + 1;
+    return at;
+}
+
+static spyre_status match_core(matching *m, arena *memory, uint32_t core, message_copies *x,
+                               bool *out_good)
+{
+    for (uint32_t at = m->receives->begin; at < m->receives->end && *out_good; at++) {
+        if (m->program->code.items[at].opcode != ISA_RECEIVE) continue;
+        uint32_t sender = peer(m->program, m->receiver_kernel, core, at);
+        uint32_t sent = next_send(m, sender, core);
+        *out_good = sent < m->sends->end &&
+                    message_bytes(m->tiles[sent]) == message_bytes(m->tiles[at]);
+        if (!*out_good) break;
+        message_copy message = {sender, m->tiles[sent], m->tiles[at]};
+        TRY(VEC_PUSH(memory, &x->list, message));
+    }
+    return NULL;
+}
+
+static spyre_status match(matching *m, arena *memory, uint32_t sends, message_copies *x,
+                          bool *out_good)
+{
+    for (uint32_t core = 0; core < ISA_CORES && *out_good; core++) {
+        x->first[core] = x->list.count;
+        for (uint32_t n = 0; n < ISA_CORES; n++) m->next[core][n] = m->sends->begin;
+    }
+    for (uint32_t core = 0; core < ISA_CORES && *out_good; core++) {
+        x->first[core] = x->list.count;
+        if (m->receiver_kernel->active_cores >> core & 1u)
+            TRY(match_core(m, memory, core, x, out_good));
+        x->first[core + 1] = x->list.count;
+    }
+    uint32_t senders = (uint32_t)__builtin_popcount(m->sender_kernel->active_cores);
+    *out_good = *out_good && x->list.count == sends * senders;
+    return NULL;
+}
+
+static bool find_ranges(const isa_program *program, plan_tile *const *tiles,
+                        const plan_kernel *sends, const plan_kernel *receives, byte_range *out_sent,
+                        uint32_t *out_sends)
+{
+    byte_range sent = {INT64_MAX, INT64_MIN}, received = {INT64_MAX, INT64_MIN};
+    uint32_t more = 0;
+    *out_sends = 0;
+    if (!only_messages(program, tiles, sends, &sent, &received, out_sends)) return false;
+    if (sends != receives) {
+        bool received_none = received.low > received.high;
+        if (!received_none ||
+            !only_messages(program, tiles, receives, &sent, &received, &more) || more)
+            return false;
+    }
+    *out_sent = sent;
+    return *out_sends > 0 && (received.high <= sent.low || sent.high <= received.low);
+}
+
+static spyre_status find(arena *memory, const isa_program *program, plan_tile *const *tiles,
+                         const plan_kernel *sends, const plan_kernel *receives,
+                         const message_copies **out)
+{
+    matching m = {program, tiles, sends, receives, sends->source, receives->source, {{0}}};
+    byte_range sent;
+    uint32_t count;
+    *out = NULL;
+    if (!find_ranges(program, tiles, sends, receives, &sent, &count)) return NULL;
+    message_copies *x = ARENA_NEW(memory, message_copies, 1);
+    TRY_ALLOC(x);
+    x->sent = sent;
+    bool good = true;
+    TRY(match(&m, memory, count, x, &good));
+    if (good) *out = x;
+    return NULL;
+}
+
+// What one kernel has sent that the next one does not receive stays on the ring, which only the
+// ring itself can then follow.
+typedef struct {
+    const translation *t;
+    plan_kernel *sender;                    // the kernel before, when its messages wait
+    bool ring_used;                         // by kernels whose messages are not copies
+} state;
+
+static spyre_status look_at(state *s, plan_kernel *kernel)
+{
+    const translation *t = s->t;
+    plan_kernel *sender = s->sender;
+    bool uses_ring = kernel->step_count[ISA_QUEUE_RING] > 1;
+    s->sender = NULL;
+    s->ring_used = s->ring_used || (uses_ring && kernel->around.depth > 0);
+    if (uses_ring && !s->ring_used)
+        TRY(find(t->memory, t->program, t->tiles, sender ? sender : kernel, kernel,
+                 &kernel->messages));
+    if (kernel->messages && sender) sender->sends_later = true;
+    s->ring_used = s->ring_used || (sender && !kernel->messages);
+    if (uses_ring && !kernel->messages && !s->ring_used) s->sender = kernel;
+    return NULL;
+}
+
+spyre_status card_pass_match_messages(translation *t)
+{
+    state s = {.t = t};
+    for (uint32_t n = 0; n < t->loaded->phases.count; n++) {
+        plan_kernel *kernel = t->loaded->phases.items[n].kernel;
+        if (kernel) TRY(look_at(&s, kernel));
+    }
+    return NULL;
+}

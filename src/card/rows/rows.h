@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Row fusion: what consecutive kernels of a core do with the same rows, done for one block of rows
+// after the other. A row fusion is a list of items: vector programs (card/simd/vector_program.h),
+// which take sticks of a row through many instructions while they are in registers, and per-row
+// values, as plain tiles. Values that a later vector program needs stay in fp32 beside it; a store
+// to LX that has no reader afterwards is left out, or goes to memory of the row fusion's own. Every
+// rounding of the instructions stays, so do their orders of additions.
+#ifndef CARD_CHAIN_H
+#define CARD_CHAIN_H
+
+#include "card/footprint/lx_liveness.h"
+#include "card/machine.h"
+#include "card/simd/vector_program.h"
+
+#define ROWS_NONE UINT32_MAX
+enum {
+    ROWS_MOST_ROWS = 64,                    // of a block
+    ROWS_MOST_STEPS = 96,
+    ROWS_MOST_SUMS = 4,                     // sums of rows that live at once
+    ROWS_MOST_OWN = 8,                      // values of rows without another reader,
+    ROWS_OWN_BYTES = ROWS_MOST_ROWS * 4,    // of so many bytes each
+    ROWS_KEPT_FLOATS = 32 << 10,            // of all values that are kept
+};
+
+// Where an operand has its elements: of row r and stick s at offset + r * row + s * stick; where
+// there is a period, of row r % period.
+typedef struct {
+    isa_space space;
+    bool own;                               // elsewhere: in memory of the row fusion, for a block
+    uint16_t arg, slot;
+    uint32_t kernel;                        // whose parameters; counted from the row fusion's first
+    int64_t offset, row, stick;
+    uint32_t period;                        // of an operand that is read: rows, whole blocks; or 0
+} rows_place;
+
+typedef struct {
+    uint32_t op;                            // as in vector_step
+    vector_rounding rounding;
+    rows_place place;                       // of elements, of one element a row
+    bool inverse;                           // VECTOR_ROWS_Y: of 1 / element
+    uint32_t area;                          // of kept values, of a line, of sums
+    uint32_t value;                         // while it is built: which value it makes or takes
+    const uint16_t *table;
+    const float *constant;
+    bool begins, folds;
+    float begin;
+} rows_step;
+
+// An operand of a tile.
+typedef struct {
+    rows_place place;
+    uint32_t sums;                          // or ROWS_NONE: it is a row's first sum there
+    bool constant;                          // it is `value`
+    float value;
+} rows_operand;
+
+typedef struct {
+    uint32_t first, count;                  // steps of a vector program; none: a tile
+    plan_tile *tile[2];                     // for a whole block, for the rows that are left
+    rows_operand operand[ISA_MAX_OPERANDS];
+    const struct rows_tile *made_of;        // while it is built
+} rows_item;
+
+struct row_fusion {
+    uint32_t kernels;                       // that it stands for
+    uint32_t rows, sticks, block;           // block: rows at a time
+    uint32_t kept;                          // areas of kept values, a block of all sticks each
+    uint32_t lines;                         // areas of one row, the same for all rows
+    bool divisible;                         // blocks may be done in any order, by several threads
+    VEC(rows_step) steps;
+    VEC(rows_item) items;
+};
+
+// --- Kernels as tiles over rows and sticks (rows_shape.c)
+
+typedef struct {
+    uint32_t rows, sticks;
+    bool sticks_outside;                    // neighbours in memory are rows
+} rows_shape;
+
+typedef enum {
+    ROWS_STREAMS,                           // VECTOR over all elements
+    ROWS_REDUCES,                           // REDUCE, REDUCESQ of all elements to 64 sums a row
+    ROWS_BY_ROW,                            // anything over 1 or 64 elements a row
+    ROWS_CONSTANT,                          // FILL of one element
+} rows_role;
+
+typedef struct {
+    rows_place place;
+    int64_t lane;                           // bytes from lane to lane; 0: one element a row
+    uint32_t sums;                          // or ROWS_NONE
+    bool constant;                          // `value`, as a FILL of its kernel says
+    float value;
+    int64_t low, high;                      // bytes it touches, of a core with parameter 0
+} rows_access;
+
+// One tile of a kernel.
+typedef struct rows_tile {
+    const plan_tile *tile;
+    uint32_t at, kernel;
+    loop_nest loops;
+    rows_role role;
+    uint32_t lanes;                         // BY_ROW: elements a row
+    bool loops_are_rows;                    // the loops around go over rows, outermost first
+    rows_access operand[ISA_MAX_OPERANDS];
+} rows_tile;
+typedef VEC(rows_tile) rows_tiles;
+
+// The shape in which tiles [0, count) may agree; false when there is none.
+bool rows_guess_shape(const rows_tiles *tiles, rows_shape *out_shape);
+
+// Fills role, lanes and operands of a tile; false when it does not have the shape. `earlier` are
+// the tiles before it: a FILL among them of the same kernel makes sums.
+bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, rows_tile *tile);
+
+// --- Running
+
+// True for ops of steps that have a place.
+bool rows_takes_elements(uint32_t op);
+
+// Takes a core through all kernels of a row fusion, for rows from `begin`, where a block begins, to
+// `end`, where one or the row fusion ends; `first` is the phase of the first kernel.
+void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_range rows);
+
+#endif

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a row fusion is made: pass/fuse_rows.c looks for kernels whose tiles have one shape
+// (rows_shape.c) and may be taken block by block (rows_order.c), rows_compose.c notes their steps,
+// rows_finish.c drops those without a reader, rows_private.c finds what need not be in LX.
+#ifndef CARD_CHAIN_BUILD_H
+#define CARD_CHAIN_BUILD_H
+
+#include "card/rows/rows.h"
+
+// A result, or elements that were loaded.
+typedef struct {
+    rows_place place;                       // where LX or memory has it
+    uint32_t made, last;                    // steps: the one that keeps it, the last to take it
+    bool stored;                            // a result
+    bool overwritten;                       // by a later result, all of it
+    bool current;                           // nothing has overwritten it so far
+    bool kept;                              // a later step takes it
+} rows_value;
+
+typedef struct {
+    arena *memory;
+    const rows_tiles *tiles;
+    const plan_phase *first;
+    row_fusion *c;
+    rows_value values[ROWS_MOST_STEPS];
+    uint32_t value_count;
+    uint32_t in_x;                          // value, or ROWS_NONE
+    bool open;                              // the last item is a vector program
+    const isa_instruction *begun[ROWS_MOST_SUMS];      // by a FILL, still to be summed
+    bool folded[ROWS_MOST_SUMS];            // only the first lane of a row counts
+    bool fits;                              // what it found is within what row fusions can do
+} rows_builder;
+
+// True for VECTORs that vector programs have an op for.
+bool rows_streams(const isa_instruction *i);
+
+// True when block by block, stick by stick leaves both tiles, or one, what they read and write.
+bool rows_in_order(const plan_phase *first, const rows_tile *a, const rows_tile *b);
+
+// The same elements on every core.
+bool rows_same_place(const plan_phase *first, const rows_place *a, const rows_place *b);
+
+// Fills items and steps of b->c, unless it leaves b->fits false.
+SPYRE_MUST_CHECK spyre_status rows_compose(rows_builder *b);
+
+// What may be read in LX or memory after the row fusion: for each value, for each tile's result.
+typedef struct {
+    bool value[ROWS_MOST_STEPS], tile[ROWS_MOST_STEPS];
+} rows_live;
+
+// Drops steps, chooses roundings, areas and the block, makes the tiles.
+SPYRE_MUST_CHECK spyre_status rows_finish(rows_builder *b, const rows_live *live);
+
+// Moves per-row values that only the row fusion reads from LX to memory of its own.
+void rows_make_private(rows_builder *b, const bool *tile_live);
+
+// True when no two rows write the same bytes.
+bool rows_divides(const row_fusion *c);
+
+#endif

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From tiles to items. Streams and reductions continue the vector program that is open, with the
+// FILL before and the FOLD behind a reduction; any other per-row value ends the vector program.
+// What a stream reads is found in register x, among the values that are kept, or in memory. Steps
+// that keep and store are noted for every value and dropped at the end where the value has no
+// reader.
+#include "card/rows/rows_build.h"
+
+#include "card/simd/lanes.h"
+
+// --- Steps
+
+static spyre_status add_step(rows_builder *b, rows_step step)
+{
+    if (b->c->steps.count + 1 >= ROWS_MOST_STEPS) {
+        b->fits = false;
+        return NULL;
+    }
+    if (!b->open) {
+        rows_item item = {.first = b->c->steps.count};
+        TRY(VEC_PUSH(b->memory, &b->c->items, item));
+        b->open = true;
+        b->in_x = ROWS_NONE;
+    }
+    b->c->items.items[b->c->items.count - 1].count++;
+    return VEC_PUSH(b->memory, &b->c->steps, step);
+}
+
+// What is in x now, with the steps that keep and store it.
+static spyre_status name_value(rows_builder *b, const rows_place *place, bool stored)
+{
+    if (b->value_count == ROWS_MOST_STEPS) {
+        b->fits = false;
+        return NULL;
+    }
+    for (uint32_t n = 0; n < b->value_count; n++) {
+        rows_value *old = &b->values[n];
+        if (!old->current || !rows_same_place(b->first, &old->place, place)) continue;
+        old->current = false;
+        old->overwritten = stored;
+    }
+    uint32_t id = b->value_count++;
+    uint32_t made = b->c->steps.count;
+    b->values[id] = (rows_value){.place = *place, .made = made, .stored = stored, .current = true};
+    TRY(add_step(b, (rows_step){.op = VECTOR_KEEP, .value = id}));
+    if (stored) TRY(add_step(b, (rows_step){.op = VECTOR_STORE, .place = *place, .value = id}));
+    b->in_x = id;
+    return NULL;
+}
+
+static uint32_t find_value(const rows_builder *b, const rows_place *place)
+{
+    for (uint32_t n = 0; n < b->value_count; n++)
+        if (b->values[n].current && rows_same_place(b->first, &b->values[n].place, place))
+            return n;
+    return ROWS_NONE;
+}
+
+static spyre_status take_kept(rows_builder *b, uint32_t id, vector_op op)
+{
+    b->values[id].kept = true;
+    b->values[id].last = b->c->steps.count;
+    return add_step(b, (rows_step){.op = op, .value = id});
+}
+
+static spyre_status load(rows_builder *b, const rows_place *place)
+{
+    uint32_t id = find_value(b, place);
+    // A vector program that begins here has nothing in x yet.
+    if (!b->open) b->in_x = ROWS_NONE;
+    if (id != ROWS_NONE && id == b->in_x) return NULL;
+    if (id != ROWS_NONE) {
+        TRY(take_kept(b, id, VECTOR_KEPT_X));
+        b->in_x = id;
+        return NULL;
+    }
+    TRY(add_step(b, (rows_step){.op = VECTOR_LOAD_X, .place = *place, .value = ROWS_NONE}));
+    b->in_x = ROWS_NONE;
+    return place->row == 0 ? NULL : name_value(b, place, false);
+}
+
+static spyre_status with(rows_builder *b, const rows_access *a, bool inverse)
+{
+    if (a->lane == 0) {
+        return add_step(b, (rows_step){.op = VECTOR_ROWS_Y, .place = a->place,
+                                        .inverse = inverse, .value = ROWS_NONE});
+    }
+    uint32_t id = find_value(b, &a->place);
+    if (id != ROWS_NONE && b->open && id == b->in_x)
+        return add_step(b, (rows_step){.op = VECTOR_X_TO_Y, .value = ROWS_NONE});
+    if (id != ROWS_NONE) return take_kept(b, id, VECTOR_KEPT_Y);
+    vector_op op = a->place.row ? VECTOR_LOAD_Y : VECTOR_LINE_Y;
+    return add_step(b, (rows_step){.op = op, .place = a->place, .value = ROWS_NONE});
+}
+
+// --- Opfuncs
+
+static bool is_looked_up(const isa_instruction *i)
+{
+    const spyre_format formats[] = {SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_SEN169_FP16};
+    return opfunc_has_table(i->op) && !lanes_f32_suffices(i->op, formats[0], formats, 1) &&
+           opfunc_dl16_table_of(i->op, i->constant);
+}
+
+// A load that fusing has left is a copy, too.
+static opfunc opfunc_of(const isa_instruction *i)
+{
+    bool copies = i->opcode == ISA_LOAD || opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY;
+    return copies ? OPFUNC_IDENTITY : i->op;
+}
+
+bool rows_streams(const isa_instruction *i)
+{
+    const spyre_format formats[] = {SPYRE_FORMAT_SEN169_FP16, SPYRE_FORMAT_SEN169_FP16};
+    if (i->opcode == ISA_LOAD) return true;
+    if (i->opcode != ISA_VECTOR) return false;
+    if (i->op == OPFUNC_LAYERNORMNORM || is_looked_up(i)) return true;
+    opfunc op = opfunc_of(i);
+    return vector_applies(op, i->operand_count - 1u) &&
+           lanes_f32_suffices(op, formats[0], formats, i->operand_count - 1u);
+}
+
+static bool is_exact(opfunc op)
+{
+    return op == OPFUNC_MAXIMUM || op == OPFUNC_MINIMUM || op == OPFUNC_ABS || op == OPFUNC_NEG ||
+           op == OPFUNC_RELUFWD || op == OPFUNC_IDENTITY ||
+           (op >= OPFUNC_EQUAL && op <= OPFUNC_GREATEREQUAL);
+}
+
+// ((x - mean) * scale) * weight + bias, each step in fp32. Without weight nothing is multiplied,
+// without bias zero is added, which makes a negative zero positive.
+static spyre_status add_norm(rows_builder *b, const rows_tile *t)
+{
+    static const uint32_t ops[] = {VECTOR_SUB_F32, VECTOR_MUL_F32, VECTOR_MUL_F32};
+    const isa_instruction *i = t->tile->instruction;
+    for (uint32_t o = 2; o < i->operand_count && o < 5; o++) {
+        TRY(with(b, &t->operand[o], false));
+        b->in_x = ROWS_NONE;
+        TRY(add_step(b, (rows_step){.op = ops[o - 2], .value = ROWS_NONE}));
+    }
+    if (i->operand_count == 6) TRY(with(b, &t->operand[5], false));
+    else TRY(add_step(b, (rows_step){.op = VECTOR_ZERO_Y, .value = ROWS_NONE}));
+    return add_step(b, (rows_step){.op = VECTOR_APPLY + OPFUNC_ADD, .constant = i->constant,
+                                    .value = b->value_count, .rounding = VECTOR_ROUND});
+}
+
+static spyre_status add_unary(rows_builder *b, const isa_instruction *i)
+{
+    if (opfunc_of(i) == OPFUNC_IDENTITY) return NULL;
+    rows_step step = {.op = VECTOR_APPLY + opfunc_of(i), .constant = i->constant,
+                       .value = b->value_count, .rounding = VECTOR_ROUND};
+    if (is_looked_up(i)) {
+        bool has = i->op == OPFUNC_EXP && simd_in_use()->has_exp;
+        // To look up what is in memory takes no registers.
+        bool loaded = b->in_x == ROWS_NONE || !b->values[b->in_x].stored;
+        if (!has && loaded) b->fits = false;
+        step.op = has ? VECTOR_EXP : VECTOR_LOOK_UP;
+        step.table = opfunc_dl16_table_of(i->op, i->constant);
+        TRY_ALLOC(step.table);
+        step.rounding = VECTOR_AS_IS;
+    }
+    if (is_exact(opfunc_of(i))) step.rounding = VECTOR_AS_IS;
+    return add_step(b, step);
+}
+
+// A division by one element a row is a multiplication, as in simd_body.h.
+static spyre_status add_binary(rows_builder *b, const rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    const rows_access *one = &t->operand[1], *two = &t->operand[2];
+    bool inverse = i->op == OPFUNC_REALDIV && two->lane == 0;
+    uint32_t second = two->lane ? find_value(b, &two->place) : ROWS_NONE;
+    // y takes what is in x before x takes something else.
+    bool early = b->open && second != ROWS_NONE && second == b->in_x;
+    if (early) TRY(with(b, two, false));
+    TRY(load(b, &one->place));
+    if (!early) TRY(with(b, two, inverse));
+    opfunc op = inverse ? OPFUNC_MUL : i->op;
+    return add_step(b, (rows_step){.op = VECTOR_APPLY + op, .constant = i->constant,
+                                    .value = b->value_count,
+                                    .rounding = is_exact(op) ? VECTOR_AS_IS : VECTOR_ROUND});
+}
+
+static spyre_status add_stream(rows_builder *b, const rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    // One element a row for a whole result: rare.
+    if (t->operand[1].lane == 0) {
+        b->fits = false;
+        return NULL;
+    }
+    if (i->op != OPFUNC_LAYERNORMNORM && i->operand_count == 3) {
+        TRY(add_binary(b, t));
+    } else {
+        TRY(load(b, &t->operand[1].place));
+        if (i->op == OPFUNC_LAYERNORMNORM) TRY(add_norm(b, t));
+        else TRY(add_unary(b, i));
+    }
+    return name_value(b, &t->operand[0].place, true);
+}
+
+// --- Sums
+
+static vector_op sum_of(const isa_instruction *i)
+{
+    if (i->opcode == ISA_REDUCESQ) return VECTOR_SQUARES;
+    return i->op == OPFUNC_MAX ? VECTOR_MAX : i->op == OPFUNC_MIN ? VECTOR_MIN : VECTOR_SUM;
+}
+
+static spyre_status add_reduction(rows_builder *b, const rows_tile *t)
+{
+    uint32_t area = t->operand[0].sums;
+    const isa_instruction *begun = b->begun[area];
+    // Two reductions to the same sums: rare.
+    if (!begun) b->fits = false;
+    if (!b->fits) return NULL;
+    TRY(load(b, &t->operand[1].place));
+    b->begun[area] = NULL;
+    return add_step(b, (rows_step){.op = sum_of(t->tile->instruction), .area = area,
+                                    .begins = true, .begin = begun->constant[0],
+                                    .value = ROWS_NONE});
+}
+
+// Of the vector program that is open.
+static rows_step *step_that_sums(rows_builder *b, uint32_t area)
+{
+    if (!b->open) return NULL;
+    const rows_item *program = &b->c->items.items[b->c->items.count - 1];
+    for (uint32_t n = program->first; n < program->first + program->count; n++) {
+        rows_step *s = &b->c->steps.items[n];
+        if (s->op >= VECTOR_SUM && s->op <= VECTOR_MIN && s->area == area) return s;
+    }
+    return NULL;
+}
+
+// The vector program that has summed folds at its end.
+static void add_fold(rows_builder *b, const rows_tile *t)
+{
+    uint32_t area = t->operand[0].sums;
+    rows_step *sum = b->begun[area] ? NULL : step_that_sums(b, area);
+    vector_op op = sum_of(t->tile->instruction);
+    b->fits = sum && (sum->op == op || (sum->op == VECTOR_SQUARES && op == VECTOR_SUM));
+    if (b->fits) sum->folds = b->folded[area] = true;
+}
+
+static void begin_sums(rows_builder *b, const rows_tile *t)
+{
+    if (t->role == ROWS_CONSTANT) return;
+    uint32_t area = t->operand[0].sums;
+    // The vector program's own sums are not at their end yet.
+    if (step_that_sums(b, area)) b->open = false;
+    b->begun[area] = t->tile->instruction;
+    b->folded[area] = false;
+}
+
+// --- Tiles
+
+static spyre_status add_tile(rows_builder *b, const rows_tile *t)
+{
+    rows_item item = {.made_of = t};
+    for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++) {
+        const rows_access *a = &t->operand[o];
+        item.operand[o] = (rows_operand){.place = a->place, .sums = a->sums,
+                                          .constant = a->constant, .value = a->value};
+        if (a->sums == ROWS_NONE) continue;
+        bool first = a->place.offset == 0 && a->lane == 0 && b->folded[a->sums];
+        b->fits = b->fits && first && !b->begun[a->sums];
+    }
+    b->open = false;
+    return VEC_PUSH(b->memory, &b->c->items, item);
+}
+
+spyre_status rows_compose(rows_builder *b)
+{
+    b->in_x = ROWS_NONE;
+    b->fits = true;
+    for (uint32_t n = 0; n < b->tiles->count && b->fits; n++) {
+        const rows_tile *t = &b->tiles->items[n];
+        if (t->role == ROWS_STREAMS) TRY(add_stream(b, t));
+        else if (t->role == ROWS_REDUCES) TRY(add_reduction(b, t));
+        else if (t->tile->instruction->opcode == ISA_FILL) begin_sums(b, t);
+        else if (t->tile->instruction->opcode == ISA_FOLD) add_fold(b, t);
+        else TRY(add_tile(b, t));
+    }
+    return NULL;
+}

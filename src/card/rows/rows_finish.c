@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "card/rows/rows_build.h"
+
+// Kept values stay in the host's first cache, what passes by more than once in the second.
+enum { KEPT_BYTES = 96 << 10, PASSING_BYTES = 128 << 10, STICK_BYTES = SIMD_LANES * 4 };
+enum { LEAST_SHARE = 4 };               // rows a core
+
+// --- Roundings
+
+// How a value in x has to be rounded for one of the steps behind it.
+static vector_rounding wants(const rows_step *s)
+{
+    switch (s->op) {
+    case VECTOR_STORE:
+    case VECTOR_STORE_LOOK_UP:
+    case VECTOR_LOOK_UP:
+    case VECTOR_LOAD_Y:
+    case VECTOR_KEPT_Y:
+    case VECTOR_LINE_Y:
+    case VECTOR_ROWS_Y:
+    case VECTOR_ZERO_Y:
+    case VECTOR_LOAD_X:
+    case VECTOR_KEPT_X: return VECTOR_AS_IS;
+    // Beyond its range exp is zero, one or infinite already.
+    case VECTOR_EXP: return VECTOR_SIGNIFICAND;
+    default: return VECTOR_ROUND;
+    }
+}
+
+static bool ends_value(uint32_t op)
+{
+    return op == VECTOR_LOAD_X || op == VECTOR_KEPT_X || op == VECTOR_EXP ||
+           op == VECTOR_LOOK_UP || op >= VECTOR_APPLY ||
+           (op >= VECTOR_SUB_F32 && op <= VECTOR_ADD_F32);
+}
+
+// Rounds no more than the ops behind it need.
+static void relax(uint32_t count, rows_step *steps)
+{
+    for (uint32_t n = 0; n < count; n++) {
+        vector_rounding most = VECTOR_AS_IS;
+        for (uint32_t next = n + 1; next < count; next++) {
+            vector_rounding wanted = wants(&steps[next]);
+            if (wanted > most) most = wanted;
+            if (ends_value(steps[next].op)) break;
+        }
+        if (steps[n].rounding > most) steps[n].rounding = most;
+    }
+}
+
+// --- Steps
+
+// Only results are worth keeping: without them blocks are so long that what there is one of a row
+// costs little, and loading again is cheap.
+static void load_again(rows_builder *b)
+{
+    for (uint32_t v = 0; v < b->value_count; v++)
+        if (b->values[v].kept && b->values[v].stored) return;
+    for (uint32_t n = 0; n < b->c->steps.count; n++) {
+        rows_step *s = &b->c->steps.items[n];
+        if (s->op != VECTOR_KEPT_X && s->op != VECTOR_KEPT_Y) continue;
+        s->op = s->op == VECTOR_KEPT_X ? VECTOR_LOAD_X : VECTOR_LOAD_Y;
+        s->place = b->values[s->value].place;
+    }
+    for (uint32_t v = 0; v < b->value_count; v++) b->values[v].kept = false;
+}
+
+static bool is_needed(const rows_builder *b, const rows_step *s, const bool *live)
+{
+    if (s->op == VECTOR_KEEP) return b->values[s->value].kept;
+    return s->op != VECTOR_STORE || live[s->value];
+}
+
+// A vector program of loads alone does nothing.
+static bool has_effect(const rows_step *steps, uint32_t count)
+{
+    for (uint32_t n = 0; n < count; n++)
+        if (steps[n].op == VECTOR_STORE || steps[n].op == VECTOR_STORE_LOOK_UP ||
+            steps[n].op == VECTOR_KEEP ||
+            (steps[n].op >= VECTOR_SUM && steps[n].op <= VECTOR_MIN))
+            return true;
+    return false;
+}
+
+// What is looked up and nothing but stored need not come to x. Returns how many steps are left.
+static uint32_t join_look_ups(rows_step *steps, uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t n = 0; n < count; n++) {
+        rows_step step = steps[n];
+        bool last = n + 2 == count || (n + 2 < count && steps[n + 2].op <= VECTOR_KEPT_X);
+        if (step.op == VECTOR_LOOK_UP && last && steps[n + 1].op == VECTOR_STORE) {
+            step.op = VECTOR_STORE_LOOK_UP;
+            step.place = steps[++n].place;
+        }
+        steps[kept++] = step;
+    }
+    return kept;
+}
+
+static void drop_steps(rows_builder *b, const bool *live)
+{
+    row_fusion *c = b->c;
+    uint32_t items = 0, steps = 0;
+    for (uint32_t n = 0; n < c->items.count; n++) {
+        rows_item item = c->items.items[n];
+        uint32_t first = steps;
+        for (uint32_t s = item.first; s < item.first + item.count; s++)
+            if (is_needed(b, &c->steps.items[s], live)) c->steps.items[steps++] = c->steps.items[s];
+        bool is_program = item.count > 0;
+        item.first = first;
+        item.count = join_look_ups(c->steps.items + first, steps - first);
+        steps = first + item.count;
+        if (is_program && !has_effect(c->steps.items + first, item.count)) steps = first;
+        else c->items.items[items++] = item;
+        if (is_program) relax(item.count, c->steps.items + first);
+    }
+    c->items.count = items;
+    c->steps.count = steps;
+}
+
+// --- Areas
+
+// Lines come behind the areas of values: one each.
+static void choose_lines(row_fusion *c)
+{
+    for (uint32_t n = 0; n < c->steps.count; n++)
+        if (c->steps.items[n].op == VECTOR_LINE_Y) c->steps.items[n].area = c->lines++;
+}
+
+// An area is free again from the step on that takes its value last.
+static void choose_areas(rows_builder *b)
+{
+    uint32_t busy_until[ROWS_MOST_STEPS] = {0}, area[ROWS_MOST_STEPS] = {0};
+    for (uint32_t v = 0; v < b->value_count; v++) {
+        if (!b->values[v].kept) continue;
+        while (busy_until[area[v]] > b->values[v].made) area[v]++;
+        busy_until[area[v]] = b->values[v].last;
+        if (area[v] >= b->c->kept) b->c->kept = area[v] + 1;
+    }
+    for (uint32_t n = 0; n < b->c->steps.count; n++) {
+        rows_step *s = &b->c->steps.items[n];
+        if (s->op == VECTOR_KEEP || s->op == VECTOR_KEPT_X || s->op == VECTOR_KEPT_Y)
+            s->area = area[s->value];
+    }
+}
+
+// No block may lie across the end of a period.
+static bool divides_periods(const row_fusion *c, size_t rows)
+{
+    for (uint32_t n = 0; n < c->steps.count; n++)
+        if (c->steps.items[n].place.period % rows) return false;
+    for (uint32_t n = 0; n < c->items.count; n++)
+        for (uint32_t o = 0; o < ISA_MAX_OPERANDS; o++)
+            if (c->items.items[n].operand[o].place.period % rows) return false;
+    return true;
+}
+
+static uint32_t choose_block(const row_fusion *c)
+{
+    size_t row = (size_t)c->sticks * (c->kept ? c->kept * STICK_BYTES : STICK_BYTES / 2);
+    size_t rows = (c->kept ? KEPT_BYTES : PASSING_BYTES) / row / 2 * 2;
+    if (rows < 2) rows = 2;
+    if (rows > ROWS_MOST_ROWS) rows = ROWS_MOST_ROWS;
+    if (rows > c->rows) rows = c->rows;
+    while (!divides_periods(c, rows)) rows--;
+    uint32_t share = c->rows % ISA_CORES ? 0 : c->rows / ISA_CORES;
+    if (c->kernels > 1 || share < LEAST_SHARE) return (uint32_t)rows;
+    // The rows of one kernel may be for all cores (fused_gather.h): whole blocks for each.
+    while (share % rows || !divides_periods(c, rows)) rows--;
+    return (uint32_t)rows;
+}
+
+// --- Tiles
+
+static spyre_status make_tile(arena *memory, const rows_item *item, uint32_t rows,
+                              plan_tile **out)
+{
+    const rows_tile *t = item->made_of;
+    isa_instruction *i = ARENA_NEW(memory, isa_instruction, 1);
+    TRY_ALLOC(i);
+    *i = *t->tile->instruction;
+    i->dim_count = t->lanes > 1 ? 2 : 1;
+    i->extent[0] = rows;
+    i->extent[1] = t->lanes;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        memset(i->operand[o].stride, 0, sizeof i->operand[o].stride);
+        memset(i->operand[o].loop_stride, 0, sizeof i->operand[o].loop_stride);
+        i->operand[o].stride[0] = item->operand[o].place.row;
+        if (t->lanes > 1) i->operand[o].stride[1] = t->operand[o].lane;
+    }
+    return plan_make_tile(memory, i, out);
+}
+
+spyre_status rows_finish(rows_builder *b, const rows_live *live)
+{
+    row_fusion *c = b->c;
+    load_again(b);
+    drop_steps(b, live->value);
+    rows_make_private(b, live->tile);
+    c->divisible = rows_divides(c);
+    choose_areas(b);
+    choose_lines(c);
+    c->block = choose_block(c);
+    size_t sticks = ((size_t)c->kept * c->block + c->lines) * c->sticks;
+    b->fits = sticks * SIMD_LANES <= ROWS_KEPT_FLOATS;
+    uint32_t rest = c->rows % c->block;
+    for (uint32_t n = 0; n < c->items.count && b->fits; n++) {
+        rows_item *item = &c->items.items[n];
+        if (item->count) continue;
+        TRY(make_tile(b->memory, item, c->block, &item->tile[0]));
+        if (rest) TRY(make_tile(b->memory, item, rest, &item->tile[1]));
+    }
+    return NULL;
+}

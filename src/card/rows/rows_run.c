@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One core through a row fusion: addresses are found once, then moved from block to block of rows.
+#include "card/rows/rows.h"
+
+#include "card/simd/lanes.h"
+#include "tensor/numeric.h"
+
+enum { STICK = SIMD_LANES };
+
+typedef struct {
+    const row_fusion *c;
+    uint8_t *step[ROWS_MOST_STEPS];         // of elements of row 0
+    float (*kept)[STICK];                   // [area][stick][row of the block]
+    float (*sums)[ROWS_MOST_ROWS][STICK];
+    float (*rows)[ROWS_MOST_ROWS];          // one element a row, [step]
+    uint8_t *own;                           // of rows of a block, where places say so
+    size_t first, count;                    // rows of the block
+} progress;
+
+static uint8_t *address_of(const core_run *run, const progress *g, const rows_place *p,
+                           const plan_phase *first)
+{
+    if (p->own) return g->own + p->offset;
+    if (p->space == ISA_SPACE_LX) return run->lx + p->offset;
+    const isa_kernel *kernel = first[p->kernel].kernel->source;
+    int64_t offset = p->offset;
+    if (p->slot != ISA_NO_SLOT)
+        offset += kernel->parameters[(size_t)run->core * kernel->slot_count + p->slot];
+    return run->owner->memory + run->arguments[p->arg].base + offset;
+}
+
+// Bytes from row 0 to the block.
+static int64_t before_block(const progress *g, const rows_place *p)
+{
+    size_t row = p->period ? g->first % p->period : g->first;
+    return p->own ? 0 : (int64_t)row * p->row;
+}
+
+static void fetch_rows(const progress *g, const rows_step *s, const uint8_t *at, float *out)
+{
+    lanes_load_f32(out, at, s->place.row, SPYRE_FORMAT_SEN169_FP16, g->count);
+    for (size_t row = 0; s->inverse && row < g->count; row++) out[row] = 1.0f / out[row];
+}
+
+// A sum of x and y, where y is one element a row and the step before has fetched it, may need no
+// look at its range.
+static void narrow_rounding(const progress *g, vector_step *w)
+{
+    bool adds = w->op == VECTOR_APPLY + OPFUNC_ADD || w->op == VECTOR_APPLY + OPFUNC_SUB;
+    if (!adds || w->rounding != VECTOR_ROUND || (w - 1)->op != VECTOR_ROWS_Y) return;
+    for (size_t row = 0; row < g->count; row++)
+        if (!dl16_sums_stay_within((w - 1)->values[row])) return;
+    w->rounding = VECTOR_SIGNIFICAND;
+}
+
+bool rows_takes_elements(uint32_t op)
+{
+    return op == VECTOR_LOAD_X || op == VECTOR_LOAD_Y || op == VECTOR_STORE ||
+           op == VECTOR_STORE_LOOK_UP || op == VECTOR_ROWS_Y || op == VECTOR_LINE_Y;
+}
+
+static float *line_of(const progress *g, const rows_step *s)
+{
+    size_t areas = (size_t)g->c->kept * g->c->block + s->area;
+    return g->kept[areas * g->c->sticks];
+}
+
+// Lines are the same for all blocks.
+static void fetch_line(const progress *g, uint32_t n)
+{
+    const rows_step *s = &g->c->steps.items[n];
+    const vector_step steps[] = {
+        {.op = VECTOR_LOAD_X, .at = g->step[n], .stick_stride = s->place.stick},
+        {.op = VECTOR_KEEP, .values = line_of(g, s)},
+    };
+    const vector_program w = {.steps = steps, .count = 2, .rows = 1, .sticks = g->c->sticks};
+    simd_in_use()->run_program(&w);
+}
+
+static vector_step bind(const progress *g, uint32_t n)
+{
+    const rows_step *s = &g->c->steps.items[n];
+    vector_step w = {.op = s->op,
+                   .rounding = s->rounding,
+                   .row_stride = s->place.row,
+                   .stick_stride = s->place.stick,
+                   .table = s->table,
+                   .constant = s->constant,
+                   .begins = s->begins,
+                   .folds = s->folds,
+                   .begin = s->begin};
+    if (rows_takes_elements(s->op)) w.at = g->step[n] + before_block(g, &s->place);
+    if (g->first + g->c->block < g->c->rows) w.ahead = s->place.row * g->c->block;
+    if (s->op == VECTOR_KEEP || s->op == VECTOR_KEPT_X || s->op == VECTOR_KEPT_Y)
+        w.values = g->kept[(size_t)s->area * g->c->sticks * g->c->block];
+    if (s->op == VECTOR_LINE_Y) w.values = line_of(g, s);
+    if (s->op >= VECTOR_SUM && s->op <= VECTOR_MIN) w.values = g->sums[s->area][0];
+    if (s->op != VECTOR_ROWS_Y) return w;
+    w.values = g->rows[n];
+    fetch_rows(g, s, w.at, w.values);
+    return w;
+}
+
+static void run_vector_program(const progress *g, const rows_item *item)
+{
+    vector_step steps[ROWS_MOST_STEPS];
+    for (uint32_t n = 0; n < item->count; n++) {
+        steps[n] = bind(g, item->first + n);
+        if (n > 0) narrow_rounding(g, &steps[n]);
+    }
+    vector_program w = {.steps = steps, .count = item->count, .rows = g->count,
+                        .sticks = g->c->sticks};
+    simd_in_use()->run_program(&w);
+}
+
+static void run_tile(const progress *g, const rows_item *item, uint8_t *const *base,
+                     plan_scratch *scratch)
+{
+    const plan_tile *tile = item->tile[g->count != g->c->block];
+    uint8_t *address[ISA_MAX_OPERANDS];
+    float constant[ISA_MAX_OPERANDS];
+    for (uint32_t o = 0; o < tile->instruction->operand_count; o++) {
+        const rows_operand *operand = &item->operand[o];
+        constant[o] = operand->value;
+        if (operand->constant) address[o] = (uint8_t *)&constant[o];
+        else if (operand->sums != ROWS_NONE) address[o] = (uint8_t *)g->sums[operand->sums];
+        else address[o] = base[o] + before_block(g, &operand->place);
+    }
+    tile->run(tile, address, scratch);
+}
+
+void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_range rows)
+{
+    _Alignas(64) float kept[ROWS_KEPT_FLOATS / STICK][STICK];
+    _Alignas(64) float sums[ROWS_MOST_SUMS][ROWS_MOST_ROWS][STICK];
+    float by_row[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
+    _Alignas(64) uint8_t own[ROWS_MOST_OWN * ROWS_OWN_BYTES];
+    progress g = {.c = c, .kept = kept, .sums = sums, .rows = by_row, .own = own};
+    for (uint32_t n = 0; n < c->steps.count; n++) {
+        const rows_step *s = &c->steps.items[n];
+        if (rows_takes_elements(s->op)) g.step[n] = address_of(run, &g, &s->place, first);
+        if (s->op == VECTOR_LINE_Y) fetch_line(&g, n);
+    }
+    for (g.first = rows.begin; g.first < rows.end; g.first += c->block) {
+        if (card_stops(run->owner)) break;
+        g.count = rows.end - g.first < c->block ? rows.end - g.first : c->block;
+        for (uint32_t n = 0; n < c->items.count; n++) {
+            const rows_item *item = &c->items.items[n];
+            uint8_t *base[ISA_MAX_OPERANDS] = {NULL};
+            if (item->count) {
+                run_vector_program(&g, item);
+                continue;
+            }
+            for (uint32_t o = 0; o < item->tile[0]->instruction->operand_count; o++)
+                if (item->operand[o].sums == ROWS_NONE && !item->operand[o].constant)
+                    base[o] = address_of(run, &g, &item->operand[o].place, first);
+            run_tile(&g, item, base, run->scratch);
+        }
+    }
+    run->state = ADVANCE_DONE;
+}

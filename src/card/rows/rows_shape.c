@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tiles as rows of sticks of 64 lanes. A tile's dims, and the loops around it, are sorted by how
+// far apart they lie in its principal operand, then cut where a lane, a row or a stick is complete;
+// the pieces of each must make one stride in every operand. Whatever the cut, elements are the
+// same: a wrong guess can only lead to strides that do not fit other tiles.
+//
+// Sums are the exception: fp32 in LX that a FILL begins, 64 a row. Their places may repeat from
+// iteration to iteration of a loop; a row fusion has places of its own for them.
+#include "card/rows/rows_build.h"
+
+enum { LANES = SIMD_LANES, SUM_ROW = LANES * 4, MOST_AXES = ISA_MAX_DIMS + ISA_MAX_LOOPS };
+
+typedef struct {
+    int64_t extent, stride[ISA_MAX_OPERANDS];
+    uint32_t order;                         // outermost first
+    bool loop;
+} axis;
+
+typedef struct {
+    uint32_t count, operands;
+    axis axes[MOST_AXES];
+} axes;
+
+static axes list_axes(const rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    axes list = {.operands = i->operand_count};
+    for (uint32_t n = 0; n < t->loops.depth; n++) {
+        axis a = {.extent = t->loops.iterations[n], .order = list.count, .loop = true};
+        for (uint32_t o = 0; o < list.operands; o++) a.stride[o] = i->operand[o].loop_stride[n];
+        if (a.extent > 1) list.axes[list.count++] = a;
+    }
+    for (uint32_t d = 0; d < i->dim_count; d++) {
+        axis a = {.extent = i->extent[d], .order = list.count};
+        for (uint32_t o = 0; o < list.operands; o++) a.stride[o] = i->operand[o].stride[d];
+        if (a.extent > 1) list.axes[list.count++] = a;
+    }
+    return list;
+}
+
+static int64_t elements_of(const axes *list, bool loops)
+{
+    int64_t count = 1;
+    for (uint32_t n = 0; n < list->count; n++)
+        if (loops || !list->axes[n].loop) count *= list->axes[n].extent;
+    return count;
+}
+
+// By rising stride of operand o; false when a stride is not positive.
+static bool sort_axes(axes *list, uint32_t o)
+{
+    for (uint32_t n = 0; n < list->count; n++) {
+        axis a = list->axes[n];
+        uint32_t at = n;
+        if (a.stride[o] <= 0) return false;
+        for (; at > 0 && list->axes[at - 1].stride[o] > a.stride[o]; at--)
+            list->axes[at] = list->axes[at - 1];
+        list->axes[at] = a;
+    }
+    return true;
+}
+
+// --- Pieces
+
+typedef enum { LANE, ROW, STICK, LABELS } label;
+
+// A piece of an axis, innermost first.
+typedef struct {
+    uint32_t count;
+    axis pieces[MOST_AXES];
+} part;
+
+static bool add_piece(part *p, const axis *whole, int64_t before, int64_t extent)
+{
+    if (p->count == MOST_AXES) return false;
+    axis *piece = &p->pieces[p->count++];
+    *piece = *whole;
+    piece->extent = extent;
+    for (uint32_t o = 0; o < ISA_MAX_OPERANDS; o++) piece->stride[o] *= before;
+    return true;
+}
+
+// Cuts the axes, innermost first, where the extents of the labels are complete.
+static bool cut(const axes *list, const label *order, const int64_t *extents, part *parts)
+{
+    uint32_t level = 0;
+    int64_t left = extents[0];
+    for (uint32_t n = 0; n < list->count; n++) {
+        int64_t rest = list->axes[n].extent, before = 1;
+        while (rest > 1) {
+            while (left == 1) {
+                if (++level == LABELS) return false;
+                left = extents[level];
+            }
+            int64_t now = rest < left ? rest : left;
+            if (rest % now != 0 || left % now != 0) return false;
+            if (!add_piece(&parts[order[level]], &list->axes[n], before, now)) return false;
+            before *= now;
+            rest /= now;
+            left /= now;
+        }
+    }
+    for (; left == 1 && level + 1 < LABELS; level++) left = extents[level + 1];
+    return left == 1;
+}
+
+// The stride of a part in operand o, whose loops may be left out; false when it is not one stride.
+static bool one_stride(const part *p, uint32_t o, bool loops, int64_t *out_stride)
+{
+    int64_t extent = 1;
+    bool any = false;
+    *out_stride = 0;
+    for (uint32_t n = 0; n < p->count; n++) {
+        if (p->pieces[n].loop && !loops) continue;
+        if (!any) *out_stride = p->pieces[n].stride[o];
+        else if (p->pieces[n].stride[o] != *out_stride * extent) return false;
+        any = true;
+        extent *= p->pieces[n].extent;
+    }
+    return true;
+}
+
+// The rows after which an operand begins again: the outer pieces of a part stand still in it. 0
+// when it does not.
+static uint32_t drop_period(part *p, uint32_t o)
+{
+    int64_t period = 1;
+    uint32_t moving = p->count;
+    while (moving > 0 && p->pieces[moving - 1].stride[o] == 0) moving--;
+    if (moving == 0 || moving == p->count) return 0;
+    for (uint32_t n = 0; n < moving; n++) period *= p->pieces[n].extent;
+    p->count = moving;
+    return (uint32_t)period;
+}
+
+// Rows and sticks come in the order of the instruction's dims, outer ones later.
+static bool keeps_order(const part *p)
+{
+    for (uint32_t n = 1; n < p->count; n++)
+        if (p->pieces[n].order > p->pieces[n - 1].order) return false;
+    return true;
+}
+
+// --- Sums
+
+// The FILL of the same kernel before the tile that covers what operand o touches in LX.
+static const rows_tile *fill_of(const rows_tiles *earlier, const rows_tile *t, uint32_t o)
+{
+    const isa_operand *operand = &t->tile->instruction->operand[o];
+    if (operand->space != ISA_SPACE_LX) return NULL;
+    for (uint32_t n = earlier->count; n-- > 0;) {
+        const rows_tile *fill = &earlier->items[n];
+        const isa_operand *filled = &fill->tile->instruction->operand[0];
+        if (fill->kernel != t->kernel) return NULL;
+        if (fill->tile->instruction->opcode != ISA_FILL) continue;
+        int64_t low = operand->offset + t->tile->span[o].low;
+        int64_t high = operand->offset + t->tile->span[o].high;
+        if (low >= filled->offset + fill->tile->span[0].low &&
+            high <= filled->offset + fill->tile->span[0].high)
+            return fill;
+    }
+    return NULL;
+}
+
+static bool moves_alike(const rows_tile *a, const rows_tile *b, uint32_t o)
+{
+    for (uint32_t n = 0; n < a->loops.depth; n++)
+        if (a->tile->instruction->operand[o].loop_stride[n] !=
+            b->tile->instruction->operand[0].loop_stride[n])
+            return false;
+    return true;
+}
+
+// --- Operands
+
+static void set_range(const rows_tile *t, uint32_t o, rows_access *a)
+{
+    const isa_operand *operand = &t->tile->instruction->operand[o];
+    a->low = operand->offset + t->tile->span[o].low;
+    a->high = operand->offset + t->tile->span[o].high;
+    for (uint32_t n = 0; n < t->loops.depth; n++) {
+        int64_t reach = operand->loop_stride[n] * ((int64_t)t->loops.iterations[n] - 1);
+        if (reach < 0) a->low += reach;
+        else a->high += reach;
+    }
+}
+
+static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
+                          const part *parts)
+{
+    const isa_operand *operand = &t->tile->instruction->operand[o];
+    rows_access *a = &t->operand[o];
+    *a = (rows_access){.place = {.space = operand->space,
+                                  .arg = operand->arg,
+                                  .slot = operand->slot,
+                                  .kernel = t->kernel,
+                                  .offset = operand->offset},
+                        .sums = ROWS_NONE};
+    if (operand->space == ISA_SPACE_LX) a->place.arg = a->place.slot = 0;
+    set_range(t, o, a);
+    const rows_tile *fill = fill_of(earlier, t, o);
+    bool summed = fill && fill->role == ROWS_BY_ROW;
+    a->constant = fill && fill->role == ROWS_CONSTANT && o > 0;
+    if (a->constant) a->value = fill->tile->instruction->constant[0];
+    part rows = parts[ROW];
+    if (o > 0 && !summed) a->place.period = drop_period(&rows, o);
+    if (!one_stride(&parts[LANE], o, true, &a->lane) ||
+        !one_stride(&parts[STICK], o, true, &a->place.stick) ||
+        !one_stride(&rows, o, !summed, &a->place.row))
+        return false;
+    if (!summed) return true;
+    // One iteration's rows lie close together; the others are where the FILL's are.
+    bool one_row = a->place.row == 0;
+    for (uint32_t n = 0; n < parts[ROW].count; n++)
+        if (!parts[ROW].pieces[n].loop) one_row = false;
+    if ((a->place.row != SUM_ROW && !one_row) || !moves_alike(t, fill, o)) return false;
+    a->sums = fill->operand[0].sums;
+    a->place.offset = operand->offset - fill->tile->instruction->operand[0].offset;
+    a->place.row = SUM_ROW;
+    return a->place.offset >= 0 && a->place.offset < SUM_ROW && a->place.stick == 0 &&
+           operand->format == SPYRE_FORMAT_IEEE_FP32;
+}
+
+static bool place_operands(const rows_tiles *earlier, rows_tile *t, const part *parts)
+{
+    for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++)
+        if (!place_operand(earlier, t, o, parts)) return false;
+    return true;
+}
+
+// --- Tiles
+
+static bool all_dl16(const isa_instruction *i, uint32_t first)
+{
+    for (uint32_t o = first; o < i->operand_count; o++)
+        if (i->operand[o].format != SPYRE_FORMAT_SEN169_FP16) return false;
+    return true;
+}
+
+// Each operand has a stick's elements side by side, or one element a row.
+static bool has_sticks(const rows_tile *t)
+{
+    for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++) {
+        const rows_access *a = &t->operand[o];
+        if (a->sums != ROWS_NONE) continue;
+        if (a->lane != 2 && (o == 0 || a->lane != 0 || a->place.stick != 0)) return false;
+    }
+    return true;
+}
+
+static bool has_loops(const part *p)
+{
+    for (uint32_t n = 0; n < p->count; n++)
+        if (p->pieces[n].loop) return true;
+    return false;
+}
+
+static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    bool reduces = t->role == ROWS_REDUCES;
+    axes list = list_axes(t);
+    part parts[LABELS] = {0};
+    label order[LABELS] = {LANE, ROW, STICK};
+    int64_t extents[LABELS] = {LANES, shape->rows, shape->sticks};
+    if (!shape->sticks_outside) {
+        order[1] = STICK, extents[1] = shape->sticks;
+        order[2] = ROW, extents[2] = shape->rows;
+    }
+    if (!all_dl16(i, reduces ? 1 : 0)) return false;
+    if (elements_of(&list, true) != (int64_t)shape->rows * shape->sticks * LANES) return false;
+    if (!sort_axes(&list, reduces ? 1 : 0) || !cut(&list, order, extents, parts)) return false;
+    if (reduces && (!keeps_order(&parts[STICK]) || !keeps_order(&parts[ROW]))) return false;
+    if (!place_operands(earlier, t, parts) || !has_sticks(t)) return false;
+    t->loops_are_rows = !has_loops(&parts[LANE]) && !has_loops(&parts[STICK]) &&
+                        keeps_order(&parts[ROW]);
+    return !reduces || (t->operand[0].sums != ROWS_NONE && t->operand[0].lane == 4 &&
+                        t->operand[0].place.offset == 0);
+}
+
+// One or 64 elements a row, rows and lanes in the order of the dims.
+static bool place_by_row(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
+{
+    axes list = list_axes(t), inward;
+    part parts[LABELS] = {0};
+    const label order[LABELS] = {LANE, ROW, STICK};
+    int64_t elements = elements_of(&list, true);
+    t->lanes = elements == shape->rows ? 1 : LANES;
+    const int64_t extents[LABELS] = {t->lanes, shape->rows, 1};
+    if (elements != (int64_t)shape->rows * t->lanes) return false;
+    inward = list;
+    for (uint32_t n = 0; n < list.count; n++) inward.axes[n] = list.axes[list.count - 1 - n];
+    return cut(&inward, order, extents, parts) && place_operands(earlier, t, parts);
+}
+
+static uint32_t sums_before(const rows_tiles *earlier, uint32_t kernel)
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < earlier->count; n++) {
+        const rows_tile *t = &earlier->items[n];
+        count += t->kernel == kernel && t->role == ROWS_BY_ROW &&
+                 t->tile->instruction->opcode == ISA_FILL;
+    }
+    return count;
+}
+
+static bool place_fill(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    const rows_tiles none = {0};
+    axes list = list_axes(t);
+    float value = i->constant[0];
+    if (i->operand[0].format != SPYRE_FORMAT_IEEE_FP32 || value != value) return false;
+    if (elements_of(&list, false) == 1 && shape->rows > 1) {
+        t->role = ROWS_CONSTANT;
+        for (uint32_t n = 0; n < t->loops.depth; n++)
+            if (i->operand[0].loop_stride[n] != 0) return false;
+        part parts[LABELS] = {0};
+        if (!place_operands(&none, t, parts)) return false;
+        t->operand[0].constant = true;
+        return true;
+    }
+    t->role = ROWS_BY_ROW;
+    uint32_t sums = sums_before(earlier, t->kernel);
+    int64_t rows = elements_of(&list, false) / LANES;
+    int64_t bytes = t->tile->span[0].high - t->tile->span[0].low;
+    bool dense = t->tile->dim_count == 1 && t->tile->stride[0][0] == 4;
+    if (!dense || sums == ROWS_MOST_SUMS || bytes != rows * SUM_ROW) return false;
+    if (elements_of(&list, true) != (int64_t)shape->rows * LANES) return false;
+    t->lanes = LANES;
+    rows_access *a = &t->operand[0];
+    *a = (rows_access){.place = {.row = SUM_ROW}, .lane = 4, .sums = sums};
+    set_range(t, 0, a);
+    return true;
+}
+
+static bool is_whole_row(const rows_tile *t)
+{
+    const rows_access *a = &t->operand[0];
+    return t->lanes == LANES && a->sums != ROWS_NONE && a->place.offset == 0 && a->lane == 4;
+}
+
+bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    if (i->opcode == ISA_FILL) return place_fill(shape, earlier, t);
+    t->role = ROWS_REDUCES;
+    if (i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ)
+        return place_whole(shape, earlier, t);
+    t->role = ROWS_STREAMS;
+    if (rows_streams(i) && place_whole(shape, earlier, t)) return true;
+    t->role = ROWS_BY_ROW;
+    if (!place_by_row(shape, earlier, t)) return false;
+    return i->opcode != ISA_FOLD || (i->extent[i->dim_count - 1] == LANES && is_whole_row(t));
+}
+
+// --- The shape
+
+static bool guess_from_reduction(const rows_tile *t, rows_shape *out)
+{
+    axes list = list_axes(t);
+    int64_t sticks = 1, nearest[2] = {INT64_MAX, INT64_MAX};
+    for (uint32_t n = 0; n < list.count; n++) {
+        const axis *a = &list.axes[n];
+        if (a->stride[0] == 4) continue;
+        bool stick = a->stride[0] == 0 && !a->loop;
+        if (stick) sticks *= a->extent;
+        if (a->stride[1] < nearest[stick]) nearest[stick] = a->stride[1];
+    }
+    int64_t rows = elements_of(&list, true) / LANES / sticks;
+    if (sticks > UINT32_MAX || rows > UINT32_MAX || rows < 1) return false;
+    *out = (rows_shape){(uint32_t)rows, (uint32_t)sticks, nearest[1] > nearest[0]};
+    return true;
+}
+
+// An axis along which one operand stands still tells rows (of a line for all of them) from sticks
+// (of one element a row).
+static bool guess_from_broadcast(const rows_tile *t, rows_shape *out)
+{
+    const isa_instruction *i = t->tile->instruction;
+    axes list = list_axes(t);
+    int64_t elements = elements_of(&list, true) / LANES;
+    if (list.count == 0 || !sort_axes(&list, 0)) return false;
+    for (uint32_t o = 1; o < i->operand_count; o++) {
+        bool by_row = list.axes[0].stride[o] == 0;
+        int64_t still = 1, first = -1;
+        for (uint32_t n = 1; n < list.count; n++) {
+            if (list.axes[n].stride[o] != 0) continue;
+            still *= list.axes[n].extent;
+            if (first < 0) first = n;
+        }
+        if (still == 1 || elements % still != 0 || still >= elements) continue;
+        int64_t rows = by_row ? elements / still : still;
+        if (rows > UINT32_MAX || elements / rows > UINT32_MAX) return false;
+        *out = (rows_shape){(uint32_t)rows, (uint32_t)(elements / rows), by_row == (first > 1)};
+        return true;
+    }
+    return false;
+}
+
+bool rows_guess_shape(const rows_tiles *tiles, rows_shape *out_shape)
+{
+    int64_t most = 0;
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        isa_opcode opcode = tiles->items[n].tile->instruction->opcode;
+        if (opcode == ISA_REDUCE || opcode == ISA_REDUCESQ)
+            return guess_from_reduction(&tiles->items[n], out_shape);
+    }
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        const rows_tile *t = &tiles->items[n];
+        axes list = list_axes(t);
+        if (t->tile->instruction->opcode != ISA_VECTOR) continue;
+        if (guess_from_broadcast(t, out_shape)) return true;
+        if (elements_of(&list, true) > most) most = elements_of(&list, true);
+    }
+    *out_shape = (rows_shape){(uint32_t)(most / LANES), 1, true};
+    return most >= LANES && most / LANES <= UINT32_MAX;
+}

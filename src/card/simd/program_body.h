@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loops of card/simd/vector_program.h, over the layer that card/simd/simd_body.h describes,
+// whose part this is. A unit is the stick of one row, or of two where there are registers for them:
+// it stays in x while all steps pass by. An odd last row is its own neighbour, and counted once.
+#include "card/simd/vector_program.h"
+
+enum {
+    ROW_PAIRS = STICK_LANES / STEP,
+    UNIT_ROWS = LANES == 16 ? 2 : 1,
+    UNIT_PAIRS = UNIT_ROWS * ROW_PAIRS,
+};
+
+// Which unit: `second` is 1 when it has a second row.
+typedef struct {
+    size_t stick, row, second, rows;
+} unit;
+
+#define EACH_PAIR(n) for (size_t n = 0; n < UNIT_PAIRS; n++)
+#define ROW_OF(n)    ((n) / ROW_PAIRS * u->second)
+#define LANE_OF(n)   ((n) % ROW_PAIRS * STEP)
+
+ALWAYS_INLINE uint8_t *elements_of(const vector_step *s, const unit *u)
+{
+    return s->at + (int64_t)u->stick * s->stick_stride + (int64_t)u->row * s->row_stride;
+}
+
+ALWAYS_INLINE uint8_t *kept_of(const vector_step *s, const unit *u)
+{
+    return (uint8_t *)(s->values + (u->stick * u->rows + u->row) * STICK_LANES);
+}
+
+ALWAYS_INLINE void load_elements(pair *x, const vector_step *s, const unit *u)
+{
+    const uint8_t *at = elements_of(s, u);
+    const int64_t next = (int64_t)u->second * s->row_stride;
+    for (size_t r = 0; r < UNIT_ROWS; r++) {
+        const uint8_t *row = at + (int64_t)r * next;
+        __builtin_prefetch(row + s->ahead, 0, 2);
+        __builtin_prefetch(row + s->ahead + 64, 0, 2);
+        for (size_t p = 0; p < ROW_PAIRS; p++)
+            x[r * ROW_PAIRS + p] = pair_load_dl16(row + p * STEP * 2);
+    }
+}
+
+ALWAYS_INLINE void store_elements(const pair *x, const vector_step *s, const unit *u)
+{
+    uint8_t *at = elements_of(s, u);
+    for (size_t r = 0; r < UNIT_ROWS; r++) {
+        __builtin_prefetch(at + (int64_t)(r * u->second) * s->row_stride + s->ahead, 1, 2);
+        __builtin_prefetch(at + (int64_t)(r * u->second) * s->row_stride + s->ahead + 64, 1, 2);
+    }
+    EACH_PAIR(n)
+    pair_store_dl16(at + (int64_t)ROW_OF(n) * s->row_stride + LANE_OF(n) * 2, x[n]);
+}
+
+ALWAYS_INLINE void load_kept(pair *x, const vector_step *s, const unit *u)
+{
+    const uint8_t *at = kept_of(s, u);
+    EACH_PAIR(n)
+    x[n] = load_same(at, SIMD_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n));
+}
+
+ALWAYS_INLINE void keep(const pair *x, const vector_step *s, const unit *u)
+{
+    uint8_t *at = kept_of(s, u);
+    EACH_PAIR(n)
+    store_same(at, SIMD_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n), x[n]);
+}
+
+ALWAYS_INLINE void load_line(pair *y, const vector_step *s, const unit *u)
+{
+    const uint8_t *at = (const uint8_t *)(s->values + u->stick * STICK_LANES);
+    EACH_PAIR(n)
+    y[n] = load_same(at, SIMD_F32, LANE_OF(n));
+}
+
+ALWAYS_INLINE void repeat_rows(pair *y, const vector_step *s, const unit *u)
+{
+    EACH_PAIR(n)
+    {
+        V value = v_set(s->values[u->row + ROW_OF(n)]);
+        y[n] = (pair){value, value};
+    }
+}
+
+static void look_up_unit(pair *x, const uint16_t *table)
+{
+    uint8_t codes[UNIT_PAIRS * STEP * 2], found[UNIT_PAIRS * STEP * 2];
+    EACH_PAIR(n)
+    pair_store_dl16(codes + n * STEP * 2, x[n]);
+    look_up(found, codes, table, UNIT_PAIRS * STEP);
+    EACH_PAIR(n)
+    x[n] = pair_load_dl16(found + n * STEP * 2);
+}
+
+static void store_found(const pair *x, const vector_step *s, const unit *u)
+{
+    uint8_t codes[UNIT_PAIRS * STEP * 2], *at = elements_of(s, u);
+    EACH_PAIR(n)
+    pair_store_dl16(codes + n * STEP * 2, x[n]);
+    for (size_t r = 0; r <= u->second && r < UNIT_ROWS; r++)
+        look_up(at + (int64_t)r * s->row_stride, codes + r * STICK_LANES * 2, s->table,
+                STICK_LANES);
+}
+
+// --- Sums of rows: in the order of a pair's lanes while the program lasts
+
+#define GATHER_ROWS(combine)                                                                  \
+    EACH_PAIR(n)                                                                              \
+    {                                                                                         \
+        if (n >= ROW_PAIRS && !u->second) break;                                              \
+        uint8_t *at = (uint8_t *)(s->values + (u->row + ROW_OF(n)) * STICK_LANES);            \
+        pair sum = load_same(at, SIMD_F32, LANE_OF(n));                                       \
+        sum = (pair){combine(sum.a, x[n].a), combine(sum.b, x[n].b)};                         \
+        store_same(at, SIMD_F32, LANE_OF(n), sum);                                            \
+    }
+
+ALWAYS_INLINE bool is_sum(const vector_step *s)
+{
+    return s->op >= VECTOR_SUM && s->op <= VECTOR_MIN;
+}
+
+static void begin_sums(const vector_program *w)
+{
+    for (const vector_step *s = w->steps; s < w->steps + w->count; s++) {
+        const V value = v_set(s->begin);
+        for (size_t n = 0; s->begins && n < w->rows * STICK_LANES; n += LANES)
+            v_store((uint8_t *)(s->values + n), value);
+    }
+}
+
+// A row's 64 lanes to lane 0, as FOLD does. A pair has its elements in turns of four, so each step
+// but the last two combines registers or parts of them.
+#define ROW_FOLDER(name, combine)                                                             \
+    static void name(float *values)                                                           \
+    {                                                                                         \
+        pair x[ROW_PAIRS];                                                                    \
+        for (size_t n = 0; n < ROW_PAIRS; n++)                                                \
+            x[n] = load_same((const uint8_t *)values, SIMD_F32, n * STEP);                    \
+        for (size_t half = ROW_PAIRS / 2; half > 0; half /= 2)                                \
+            for (size_t n = 0; n < half; n++)                                                 \
+                x[n] = (pair){combine(x[n].a, x[n + half].a), combine(x[n].b, x[n + half].b)};\
+        V a = x[0].a, b = x[0].b;                                                             \
+        for (int half = LANES / 2; half >= 4; half /= 2) {                                    \
+            a = combine(a, v_lanes_behind(a, half));                                          \
+            b = combine(b, v_lanes_behind(b, half));                                          \
+        }                                                                                     \
+        a = combine(a, b);                                                                    \
+        for (int half = 2; half > 0 && half < LANES; half /= 2)                               \
+            a = combine(a, v_lanes_behind(a, half));                                          \
+        v_store((uint8_t *)values, a);                                                        \
+    }
+ROW_FOLDER(fold_row_sum, ADD_UP)
+ROW_FOLDER(fold_row_max, LARGEST)
+ROW_FOLDER(fold_row_min, SMALLEST)
+
+// The lanes of a row in the order of elements.
+static void order_row(float *values)
+{
+    for (size_t n = 0; n < STICK_LANES; n += STEP) {
+        uint8_t *at = (uint8_t *)(values + n);
+        pair_store_f32(at, load_same(at, SIMD_F32, 0));
+    }
+}
+
+static void end_sums(const vector_step *s, size_t rows)
+{
+    simd_folder *end = !s->folds              ? order_row
+                        : s->op == VECTOR_MAX ? fold_row_max
+                        : s->op == VECTOR_MIN ? fold_row_min
+                                                : fold_row_sum;
+    for (size_t row = 0; row < rows; row++) end(s->values + row * STICK_LANES);
+}
+
+// --- Steps
+
+#define FORMULA(combine)                                                                      \
+    EACH_PAIR(n)                                                                              \
+    x[n] = (pair){combine(x[n].a, y[n].a), combine(x[n].b, y[n].b)};
+#define MINUS(a, b) ((a) - (b))
+#define TIMES(a, b) ((a) * (b))
+
+// Values are those of SEN169_FP16, so none is a NaN.
+#define APPLY(op, arity, expression)                                                          \
+    case VECTOR_APPLY + OPFUNC_##op:                                                          \
+        EACH_PAIR(n)                                                                          \
+        {                                                                                     \
+            const float p = s->constant[0], q = s->constant[1];                               \
+            const pair x0 = x[n], x1 = y[n], x2 = x0, x3 = x0, x4 = x0;                       \
+            x[n] = RESULT(value_f32_##op, true, true);                                        \
+        }                                                                                     \
+        break;
+
+// NaN becomes infinity first, as in SEN169_FP16.
+static inline V exp_of(V x)
+{
+    return v_exp_dl16(v_min(x, v_set(INFINITY)));
+}
+
+ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t op, vector_rounding rounding,
+                             const vector_step *s, const unit *u)
+{
+    switch (op) {
+    case VECTOR_LOAD_X: load_elements(x, s, u); break;
+    case VECTOR_KEPT_X: load_kept(x, s, u); break;
+    case VECTOR_LOAD_Y: load_elements(y, s, u); break;
+    case VECTOR_KEPT_Y: load_kept(y, s, u); break;
+    case VECTOR_LINE_Y: load_line(y, s, u); break;
+    case VECTOR_ROWS_Y: repeat_rows(y, s, u); break;
+    case VECTOR_X_TO_Y: EACH_PAIR(n) y[n] = x[n]; break;
+    case VECTOR_ZERO_Y: EACH_PAIR(n) y[n] = (pair){v_set(0.0f), v_set(0.0f)}; break;
+    case VECTOR_SUB_F32: FORMULA(MINUS) break;
+    case VECTOR_MUL_F32: FORMULA(TIMES) break;
+    case VECTOR_ADD_F32: FORMULA(ADD_UP) break;
+    case VECTOR_EXP: EACH_PAIR(n) x[n] = (pair){exp_of(x[n].a), exp_of(x[n].b)}; break;
+    case VECTOR_LOOK_UP: look_up_unit(x, s->table); break;
+    case VECTOR_STORE: store_elements(x, s, u); break;
+    case VECTOR_STORE_LOOK_UP: store_found(x, s, u); break;
+    case VECTOR_KEEP: keep(x, s, u); break;
+    case VECTOR_SUM: GATHER_ROWS(ADD_UP) break;
+    case VECTOR_SQUARES: GATHER_ROWS(ADD_EXACT_SQUARE) break;
+    case VECTOR_MAX: GATHER_ROWS(v_max) break;
+    case VECTOR_MIN: GATHER_ROWS(v_min) break;
+    COMMON_ROWS(APPLY)
+    default: break;
+    }
+    if (rounding == VECTOR_SIGNIFICAND)
+        EACH_PAIR(n) x[n] = (pair){v_round_bits(x[n].a), v_round_bits(x[n].b)};
+    else if (rounding == VECTOR_ROUND)
+        round_pairs(x, UNIT_PAIRS);
+}
+
+// --- Units
+
+typedef void unit_loop(const vector_program *w);
+
+#define UNITS(name, TAKE_STEPS)                                                               \
+    static void name(const vector_program *w)                                                 \
+    {                                                                                         \
+        begin_sums(w);                                                                        \
+        for (size_t stick = 0; stick < w->sticks; stick++) {                                  \
+            for (size_t row = 0; row < w->rows; row += UNIT_ROWS) {                           \
+                const unit here = {.stick = stick, .row = row, .rows = w->rows,               \
+                                   .second = UNIT_ROWS == 2 && row + 1 < w->rows};            \
+                const unit *u = &here;                                                        \
+                pair x[UNIT_PAIRS], y[UNIT_PAIRS];                                            \
+                EACH_PAIR(n)                                                                  \
+                x[n] = y[n] = (pair){v_set(0.0f), v_set(0.0f)};                               \
+                TAKE_STEPS                                                                    \
+            }                                                                                 \
+        }                                                                                     \
+    }
+
+UNITS(take_any, for (const vector_step *s = w->steps; s < w->steps + w->count; s++)
+                    take_step(x, y, s->op, s->rounding, s, u);)
+
+// Programs that norms and softmax consist of: the ops are known when this is compiled.
+#define MAXIMA(STEP)       STEP(0, LOAD_X, AS_IS) STEP(1, MAX, AS_IS)
+#define KEPT_MAXIMA(STEP)                                                                     \
+    STEP(0, LOAD_X, AS_IS) STEP(1, KEEP, AS_IS) STEP(2, MAX, AS_IS)
+#define MASKED_MAXIMA(STEP)                                                                   \
+    STEP(0, LOAD_X, AS_IS) STEP(1, LOAD_Y, AS_IS)                                             \
+    STEP(2, APPLY + OPFUNC_ADD, ROUND) STEP(3, KEEP, AS_IS)                                   \
+    STEP(4, MAX, AS_IS)
+#define EXPONENTIALS_OF(load, STEP)                                                           \
+    STEP(0, load, AS_IS) STEP(1, ROWS_Y, AS_IS)                                               \
+    STEP(2, APPLY + OPFUNC_SUB, SIGNIFICAND) STEP(3, EXP, AS_IS)                              \
+    STEP(4, KEEP, AS_IS) STEP(5, SUM, AS_IS)
+#define EXPONENTIALS(STEP)      EXPONENTIALS_OF(LOAD_X, STEP)
+#define KEPT_EXPONENTIALS(STEP) EXPONENTIALS_OF(KEPT_X, STEP)
+#define SCALED(STEP)                                                                          \
+    STEP(0, KEPT_X, AS_IS) STEP(1, ROWS_Y, AS_IS)                                             \
+    STEP(2, APPLY + OPFUNC_MUL, AS_IS) STEP(3, STORE, AS_IS)
+#define MEANS(STEP) STEP(0, LOAD_X, AS_IS) STEP(1, SUM, AS_IS)
+#define KEPT_MEANS(STEP)                                                                      \
+    STEP(0, LOAD_X, AS_IS) STEP(1, KEEP, AS_IS) STEP(2, SUM, AS_IS)
+#define MOMENTS(STEP)                                                                         \
+    STEP(0, LOAD_X, AS_IS) STEP(1, SUM, AS_IS)                                                \
+    STEP(2, SQUARES, AS_IS)
+#define CENTERED_MOMENTS_OF(load, STEP)                                                       \
+    STEP(0, load, AS_IS) STEP(1, ROWS_Y, AS_IS)                                               \
+    STEP(2, APPLY + OPFUNC_SUB, SIGNIFICAND) STEP(3, KEEP, AS_IS)                             \
+    STEP(4, SUM, AS_IS) STEP(5, SQUARES, AS_IS)
+#define CENTERED_MOMENTS(STEP)      CENTERED_MOMENTS_OF(LOAD_X, STEP)
+#define KEPT_CENTERED_MOMENTS(STEP) CENTERED_MOMENTS_OF(KEPT_X, STEP)
+#define NORMS_OF(load, STEP)                                                                  \
+    STEP(0, load, AS_IS) STEP(1, ROWS_Y, AS_IS)                                               \
+    STEP(2, SUB_F32, AS_IS) STEP(3, ROWS_Y, AS_IS)                                            \
+    STEP(4, MUL_F32, AS_IS) STEP(5, LINE_Y, AS_IS)                                            \
+    STEP(6, MUL_F32, AS_IS) STEP(7, LINE_Y, AS_IS)                                            \
+    STEP(8, APPLY + OPFUNC_ADD, AS_IS) STEP(9, STORE, AS_IS)
+#define NORMS(STEP)      NORMS_OF(LOAD_X, STEP)
+#define KEPT_NORMS(STEP) NORMS_OF(KEPT_X, STEP)
+#define KNOWN_PROGRAMS(PROGRAM)                                                               \
+    PROGRAM(take_maxima, MAXIMA)                                                              \
+    PROGRAM(take_kept_maxima, KEPT_MAXIMA)                                                    \
+    PROGRAM(take_masked_maxima, MASKED_MAXIMA)                                                \
+    PROGRAM(take_exponentials, EXPONENTIALS)                                                  \
+    PROGRAM(take_kept_exponentials, KEPT_EXPONENTIALS)                                        \
+    PROGRAM(take_scaled, SCALED)                                                              \
+    PROGRAM(take_norms, NORMS)                                                                \
+    PROGRAM(take_kept_norms, KEPT_NORMS)
+#define SUMMING_PROGRAMS(PROGRAM)                                                             \
+    PROGRAM(take_means, MEANS)                                                                \
+    PROGRAM(take_kept_means, KEPT_MEANS)                                                      \
+    PROGRAM(take_moments, MOMENTS)                                                            \
+    PROGRAM(take_centered_moments, CENTERED_MOMENTS)                                          \
+    PROGRAM(take_kept_centered_moments, KEPT_CENTERED_MOMENTS)
+
+#define TAKE(n, op, rounding) \
+    take_step(x, y, VECTOR_##op, VECTOR_##rounding, &w->steps[n], u);
+#define COUNT(n, op_, rounding_) +1
+#define SAME(n, op_, rounding_) \
+    &&w->steps[n].op == (VECTOR_##op_) && w->steps[n].rounding == (VECTOR_##rounding_)
+#define KNOWN(name, STEPS) UNITS(name, STEPS(TAKE))
+KNOWN_PROGRAMS(KNOWN)
+
+// The same, all sticks of a unit's rows one after the other, so that their sums stay in registers.
+// A row's sticks are added in the order that UNITS has, too.
+ALWAYS_INLINE pair *held_by(uint32_t op, pair *sums, pair *squares)
+{
+    return op == VECTOR_SUM ? sums : op == VECTOR_SQUARES ? squares : NULL;
+}
+
+ALWAYS_INLINE void load_held(pair *held, const vector_step *s, const unit *u)
+{
+    if (!held) return;
+    const uint8_t *at = (const uint8_t *)(s->values + u->row * STICK_LANES);
+    const V begin = v_set(s->begin);
+    EACH_PAIR(n)
+    held[n] = s->begins ? (pair){begin, begin}
+                        : load_same(at, SIMD_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n));
+}
+
+ALWAYS_INLINE void store_held(const pair *held, const vector_step *s, const unit *u)
+{
+    if (!held) return;
+    uint8_t *at = (uint8_t *)(s->values + u->row * STICK_LANES);
+    EACH_PAIR(n)
+    {
+        if (n >= ROW_PAIRS && !u->second) break;
+        store_same(at, SIMD_F32, ROW_OF(n) * STICK_LANES + LANE_OF(n), held[n]);
+    }
+}
+
+ALWAYS_INLINE void add_held(pair *held, uint32_t op, const pair *x)
+{
+    EACH_PAIR(n)
+    {
+        V a = held[n].a, b = held[n].b;
+        if (op == VECTOR_SUM) held[n] = (pair){ADD_UP(a, x[n].a), ADD_UP(b, x[n].b)};
+        else held[n] = (pair){ADD_EXACT_SQUARE(a, x[n].a), ADD_EXACT_SQUARE(b, x[n].b)};
+    }
+}
+
+#define LOAD_HELD(n, op, rounding) \
+    load_held(held_by(VECTOR_##op, sums, squares), &w->steps[n], u);
+#define STORE_HELD(n, op, rounding) \
+    store_held(held_by(VECTOR_##op, sums, squares), &w->steps[n], u);
+#define TAKE_HELD(n, op, rounding)                                                            \
+    if (held_by(VECTOR_##op, sums, squares))                                                  \
+        add_held(held_by(VECTOR_##op, sums, squares), VECTOR_##op, x);                        \
+    else TAKE(n, op, rounding)
+#define SUMMING(name, STEPS)                                                                  \
+    static void name(const vector_program *w)                                                 \
+    {                                                                                         \
+        for (size_t row = 0; row < w->rows; row += UNIT_ROWS) {                               \
+            unit here = {.row = row, .rows = w->rows,                                         \
+                         .second = UNIT_ROWS == 2 && row + 1 < w->rows};                      \
+            const unit *u = &here;                                                            \
+            pair sums[UNIT_PAIRS], squares[UNIT_PAIRS], x[UNIT_PAIRS], y[UNIT_PAIRS];         \
+            EACH_PAIR(n)                                                                      \
+            sums[n] = squares[n] = x[n] = y[n] = (pair){v_set(0.0f), v_set(0.0f)};            \
+            STEPS(LOAD_HELD)                                                                  \
+            for (; here.stick < w->sticks; here.stick++) {                                    \
+                STEPS(TAKE_HELD)                                                              \
+            }                                                                                 \
+            STEPS(STORE_HELD)                                                                 \
+        }                                                                                     \
+    }
+SUMMING_PROGRAMS(SUMMING)
+
+static unit_loop *units_of(const vector_program *w)
+{
+#define CHOOSE_KNOWN(name, STEPS) \
+    if (w->count == 0 STEPS(COUNT) STEPS(SAME)) return name;
+    KNOWN_PROGRAMS(CHOOSE_KNOWN)
+    SUMMING_PROGRAMS(CHOOSE_KNOWN)
+    return take_any;
+}
+
+static void run_rows_of_units(const vector_program *w)
+{
+    units_of(w)(w);
+    for (uint32_t n = 0; n < w->count; n++)
+        if (is_sum(&w->steps[n])) end_sums(&w->steps[n], w->rows);
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sixteen fp32 lanes.
+#include "spyre/dtype.h"
+
+#if defined(__x86_64__)
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,prefer-vector-width=512")
+#include <immintrin.h>
+#include <math.h>
+// Without optimisation comparisons are macros that convert their masks.
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#include "card/simd/exp_dl16.h"
+#include "card/simd/round_avx512.h"
+#include "card/simd/simd_layer.h"
+#include "tensor/numeric.h"
+
+typedef __m512 V;
+typedef __m512d D;
+typedef struct {
+    V a, b;
+} pair;
+enum { LANES = 16, BLOCK_ROWS = 4, STEP_ROWS = 8, HAS_EXP = 1, MOST_PAIRS = 4 };
+
+static inline __m512i bits_of(V x)
+{
+    return _mm512_castps_si512(x);
+}
+
+static inline __m512i words(unsigned bits)
+{
+    return _mm512_set1_epi32((int)bits);
+}
+
+static inline __m512i halves(short bits)
+{
+    return _mm512_set1_epi16(bits);
+}
+
+// --- Arithmetic
+
+#define FUNCTIONS(f, type, scalar, mask, suffix)                                              \
+    UNARY(type, f##_set, scalar, _mm512_set1_##suffix(x))                                     \
+    BINARY(type, f##_max, type, _mm512_max_##suffix(a, b))                                    \
+    BINARY(type, f##_min, type, _mm512_min_##suffix(a, b))                                    \
+    UNARY(type, f##_sqrt, type, _mm512_sqrt_##suffix(x))                                      \
+    UNARY(type, f##_floor, type, _mm512_roundscale_##suffix(x, FLOOR))                        \
+    UNARY(type, f##_magnitude, type, _mm512_abs_##suffix(x))                                  \
+    BINARY(mask, f##_less, type, _mm512_cmp_##suffix##_mask(a, b, _CMP_LT_OQ))                \
+    BINARY(mask, f##_less_equal, type, _mm512_cmp_##suffix##_mask(a, b, _CMP_LE_OQ))          \
+    BINARY(mask, f##_equal, type, _mm512_cmp_##suffix##_mask(a, b, _CMP_EQ_OQ))               \
+    BINARY(mask, f##_unordered, type, _mm512_cmp_##suffix##_mask(a, b, _CMP_UNORD_Q))         \
+    PICKER(f##_pick, mask, type, _mm512_mask_blend_##suffix(m, y, x))
+#define FLOOR (_MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
+FUNCTIONS(v, V, float, __mmask16, ps)
+FUNCTIONS(d, D, double, __mmask8, pd)
+
+#define v_low(x)  _mm512_cvtps_pd(_mm512_castps512_ps256(x))
+#define v_high(x) _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1))
+
+static inline V join(__m256 low, __m256 high)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
+
+#define v_join(low, high) join(_mm512_cvtpd_ps(low), _mm512_cvtpd_ps(high))
+#define CUT               (_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+#define v_join_cut(low, high) \
+    join(_mm512_cvt_roundpd_ps(low, CUT), _mm512_cvt_roundpd_ps(high, CUT))
+
+#define v_fma(a, b, sum) _mm512_fmadd_ps(a, b, sum)
+
+// --- Elements
+
+// fp32 is SEN169_FP16 with the exponent moved: `high` gets the upper halves, `low` the lower ones.
+// Unpacking the two gives the lanes; a pair has them in that order.
+static inline pair pair_load_dl16(const uint8_t *at)
+{
+    const short whole = DL16_EXPONENT_OFFSET >> 16, infinity = 0x7F80;
+    const short excess = (short)(infinity - (DL16_MERGED >> 2));
+    __m512i codes = _mm512_loadu_si512(at);
+    __m512i magnitude = _mm512_and_si512(codes, halves(DL16_MERGED));
+    __mmask32 nonzero = _mm512_test_epi16_mask(codes, halves(DL16_MERGED));
+    __mmask32 finite = _mm512_mask_cmpneq_epi16_mask(nonzero, magnitude, halves(DL16_MERGED));
+    __m512i high = _mm512_and_si512(_mm512_srai_epi16(codes, 2),
+                                    halves((short)(DL16_SIGN | DL16_MERGED >> 2)));
+    high = _mm512_mask_add_epi16(high, nonzero, high, halves(excess));
+    high = _mm512_mask_sub_epi16(high, finite, high, halves((short)(excess - whole)));
+    __m512i low = _mm512_maskz_slli_epi16(finite, codes, 14);
+    return (pair){_mm512_castsi512_ps(_mm512_unpacklo_epi16(low, high)),
+                  _mm512_castsi512_ps(_mm512_unpackhi_epi16(low, high))};
+}
+
+static inline void pair_store_dl16(uint8_t *to, pair x)
+{
+    _mm512_storeu_si512(to, round_in_turns(x.a, x.b));
+}
+
+// To the significand of SEN169_FP16, ties away from zero.
+static inline V v_round_bits(V x)
+{
+    __m512i bits = _mm512_add_epi32(bits_of(x), words(1u << 13));
+    return _mm512_castsi512_ps(_mm512_and_si512(bits, words(~0u << DL16_FRACTION_SHIFT)));
+}
+
+// As dl16_to_float(dl16_from_float(x)).
+static inline V v_round_dl16(V x)
+{
+    __m512i bits = bits_of(v_round_bits(infinite_for_nan(x)));
+    __m512i magnitude = _mm512_add_epi32(bits, bits);
+    __mmask16 zero = _mm512_cmple_epu32_mask(magnitude, words(2 * DL16_EXPONENT_OFFSET));
+    __mmask16 merged = _mm512_cmpge_epu32_mask(magnitude, words(2 * DL16_MERGED_BITS));
+    bits = _mm512_mask_and_epi32(bits, zero, bits, words(0x80000000u));
+    // 0xEA: the sign of the first, all of the third.
+    bits = _mm512_mask_ternarylogic_epi32(bits, merged, words(0x80000000u), words(0x7F800000u),
+                                          0xEA);
+    return _mm512_castsi512_ps(bits);
+}
+
+// At least as large as the span of v_round_bits' results that are values of SEN169_FP16 other than
+// zero and infinity, for all others.
+static inline __m512i beyond_least(V rounded)
+{
+    const __m512i least = words(2 * DL16_EXPONENT_OFFSET + (2u << DL16_FRACTION_SHIFT));
+    return _mm512_sub_epi32(_mm512_add_epi32(bits_of(rounded), bits_of(rounded)), least);
+}
+
+// Zeros, infinity and NaN are rare and cost as much as rounding: one look for all pairs.
+ALWAYS_INLINE void round_pairs(pair *x, size_t count)
+{
+    const uint32_t span = 2 * DL16_MERGED_BITS - 2 * DL16_EXPONENT_OFFSET -
+                          (2u << DL16_FRACTION_SHIFT);
+    __m512i most = _mm512_setzero_si512();
+    pair rounded[MOST_PAIRS];
+    for (size_t n = 0; n < count; n++) {
+        rounded[n] = (pair){v_round_bits(x[n].a), v_round_bits(x[n].b)};
+        most = _mm512_max_epu32(most, beyond_least(rounded[n].a));
+        most = _mm512_max_epu32(most, beyond_least(rounded[n].b));
+    }
+    bool rare = _mm512_cmpge_epu32_mask(most, words(span)) != 0;
+    for (size_t n = 0; n < count; n++)
+        x[n] = rare ? (pair){v_round_dl16(x[n].a), v_round_dl16(x[n].b)} : rounded[n];
+}
+
+// exp of SEN169_FP16 values, rounded to them.
+static inline V v_exp_dl16(V x)
+{
+    V turns = v_fma(x, v_set(EXP_LOG2E), v_set(EXP_ROUNDER)), f;
+    f = _mm512_fmsub_ps(x, v_set(EXP_LOG2E), turns - v_set(EXP_ROUNDER));
+    f = v_fma(x, v_set(EXP_LOG2E_REST), f);
+    V power = EXP_POLYNOMIAL(f);
+    __m512i bits = _mm512_add_epi32(bits_of(power), _mm512_slli_epi32(bits_of(turns), 23));
+    __mmask16 positive = _mm512_cmp_ps_mask(x, v_set(EXP_LEAST), _CMP_GT_OQ);
+    __mmask16 merged = _mm512_cmp_ps_mask(x, v_set(EXP_MOST), _CMP_GT_OQ);
+    V rounded = _mm512_maskz_mov_ps(positive, v_round_bits(_mm512_castsi512_ps(bits)));
+    return _mm512_mask_mov_ps(rounded, merged, v_set(INFINITY));
+}
+
+static inline V v_quieten(V x)
+{
+    __m512i bits = bits_of(x);
+    bits = _mm512_mask_or_epi32(bits, v_unordered(x, x), bits, words(0x00400000u));
+    return _mm512_castsi512_ps(bits);
+}
+
+static inline V v_lanes_behind(V x, int lanes)
+{
+    const __m512i order = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_permutexvar_ps(_mm512_add_epi32(order, words((unsigned)lanes)), x);
+}
+
+static inline V v_load(const uint8_t *at)
+{
+    return _mm512_loadu_ps(at);
+}
+
+static inline void v_store(uint8_t *to, V x)
+{
+    _mm512_storeu_ps(to, x);
+}
+
+static inline pair pair_load_f32(const uint8_t *at)
+{
+    V low = v_load(at), high = v_load(at + 64);
+    return (pair){_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xDD)};
+}
+
+static inline void pair_store_f32(uint8_t *to, pair x)
+{
+    const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    const __m512i high = _mm512_add_epi64(low, _mm512_set1_epi64(4));
+    D a = _mm512_castps_pd(x.a), b = _mm512_castps_pd(x.b);
+    v_store(to, _mm512_castpd_ps(_mm512_permutex2var_pd(a, low, b)));
+    v_store(to + 64, _mm512_castpd_ps(_mm512_permutex2var_pd(a, high, b)));
+}
+
+// Entries of the codes in the high halves of the lanes, found by the 32-bit words that hold them;
+// in the low halves.
+static inline __m512i gather(const uint16_t *table, __m512i codes)
+{
+    __m512i found = _mm512_i32gather_epi32(_mm512_srli_epi32(codes, 17), table, 4);
+    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(codes, 12), words(16));
+    return _mm512_srlv_epi32(found, odd);
+}
+
+static inline size_t table_pairs(uint8_t *to, const uint8_t *from, const uint16_t *table,
+                                 size_t count)
+{
+    size_t n = 0;
+    for (; n + 32 <= count; n += 32) {
+        __m512i codes = _mm512_loadu_si512(from + 2 * n);
+        __m512i even = gather(table, _mm512_slli_epi32(codes, 16));
+        __m512i odd = _mm512_slli_epi32(gather(table, codes), 16);
+        _mm512_storeu_si512(to + 2 * n, _mm512_mask_blend_epi16(0xAAAAAAAAu, even, odd));
+    }
+    return n;
+}
+
+#include "card/simd/simd_body.h"
+
+const simd_table simd_avx512 = SIMD_ENTRIES;
+#endif

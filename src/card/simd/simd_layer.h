@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One-line functions of the layer under simd_body.h. They are functions, not macros, because
+// _Generic chooses among them by register type.
+#ifndef CARD_STRIP_LAYER_H
+#define CARD_STRIP_LAYER_H
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+#define UNARY(result, name, type, expression) \
+    static inline result name(type x)         \
+    {                                         \
+        return (expression);                  \
+    }
+#define BINARY(result, name, type, expression) \
+    static inline result name(type a, type b)  \
+    {                                          \
+        return (expression);                   \
+    }
+#define PICKER(name, mask, type, expression)          \
+    static inline type name(mask m, type x, type y)   \
+    {                                                 \
+        return (expression);                          \
+    }
+
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reductions over the layer that card/simd/simd_body.h describes, whose part this is. The
+// accumulators of several rows stay in registers while their runs pass by, so that what lies side
+// by side in memory is read together. The layer says how many rows: BLOCK_ROWS.
+//
+// What comes next in memory is a stick of the same rows, often in another page, where the host does
+// not look ahead by itself.
+enum { AHEAD = 4 };                         // sticks
+enum { BLOCK_LANES = 64, BLOCK_STEPS = BLOCK_LANES / STEP };
+
+#define ADD_UP(a, b)     ((a) + (b))
+#define ADD_SQUARE(a, b) ((a) + (b) * (b))
+// Of values of SEN169_FP16, whose squares fp32 holds exactly.
+#define ADD_EXACT_SQUARE(a, b) v_fma(b, b, a)
+// A NaN of the accumulator wins over one of the value; equal values (zeros) give the value.
+#define NAN_FIRST(a, b, x) v_pick(v_unordered(a, a), a, v_pick(v_unordered(b, b), b, x))
+#define LARGEST(a, b)      NAN_FIRST(a, b, v_max(a, b))
+#define SMALLEST(a, b)     NAN_FIRST(a, b, v_min(a, b))
+#define AS_IT_IS(a, x)     ((void)(a), (x))
+#define NAN_STAYS(a, x)    v_pick(v_unordered(a, a), a, x)
+
+ALWAYS_INLINE pair load_quiet(const uint8_t *at)
+{
+    pair x = {v_load(at), v_load(at + 4 * LANES)};
+    return (pair){v_quieten(x.a), v_quieten(x.b)};
+}
+
+// SEN169_FP16 has no NaN, so its values go through `plain`, and `stays` (a, the result) puts a NaN
+// of the accumulator back.
+#define REDUCER(name, combine, plain, stays)                                                   \
+    ALWAYS_INLINE void name##_dl16(const simd_reduction *r, uint8_t *sums, const uint8_t *in, \
+                                   size_t rows, size_t steps)                                  \
+    {                                                                                          \
+        pair sum[BLOCK_ROWS][BLOCK_STEPS];                                                     \
+        for (size_t row = 0; row < rows; row++)                                                \
+            for (size_t n = 0; n < steps; n++)                                                 \
+                sum[row][n] = pair_load_f32(SUM_AT);                                           \
+        for (size_t k = 0; k < r->depth; k++, in += r->step) {                                 \
+            for (size_t row = 0; row < rows; row++) {                                          \
+                const uint8_t *at = in + (int64_t)row * r->in_row;                             \
+                __builtin_prefetch(at + AHEAD * r->step);                                      \
+                __builtin_prefetch(at + AHEAD * r->step + 64);                                 \
+                for (size_t n = 0; n < steps; n++) {                                           \
+                    pair x = pair_load_dl16(at + n * STEP * 2);                                \
+                    sum[row][n] = (pair){plain(sum[row][n].a, x.a), plain(sum[row][n].b, x.b)};\
+                }                                                                              \
+            }                                                                                  \
+        }                                                                                      \
+        for (size_t row = 0; row < rows; row++) {                                              \
+            for (size_t n = 0; n < steps; n++) {                                               \
+                pair first = pair_load_f32(SUM_AT), s = sum[row][n];                           \
+                pair_store_f32(SUM_AT, (pair){stays(first.a, s.a), stays(first.b, s.b)});      \
+            }                                                                                  \
+        }                                                                                      \
+    }                                                                                          \
+    ALWAYS_INLINE void name##_f32(const simd_reduction *r, uint8_t *sums, const uint8_t *in,  \
+                                  size_t rows, size_t steps)                                   \
+    {                                                                                          \
+        for (size_t row = 0; row < rows; row++) {                                              \
+            for (size_t n = 0; n < steps; n++) {                                               \
+                pair sum = load_same(SUM_AT, SIMD_F32, 0);                                    \
+                const uint8_t *at = in + (int64_t)row * r->in_row + n * STEP * 4;              \
+                for (size_t k = 0; k < r->depth; k++, at += r->step) {                         \
+                    pair x = load_quiet(at);                                                   \
+                    sum = (pair){combine(sum.a, x.a), combine(sum.b, x.b)};                    \
+                }                                                                              \
+                store_same(SUM_AT, SIMD_F32, 0, sum);                                         \
+            }                                                                                  \
+        }                                                                                      \
+    }                                                                                          \
+    ALWAYS_INLINE void name##_block(const simd_reduction *r, uint8_t *sums,                   \
+                                    const uint8_t *in, size_t rows, size_t steps)              \
+    {                                                                                          \
+        if (r->format == SIMD_DL16) name##_dl16(r, sums, in, rows, steps);                    \
+        else name##_f32(r, sums, in, rows, steps);                                             \
+    }                                                                                          \
+    ALWAYS_INLINE void name##_rows(const simd_reduction *r, size_t row, size_t rows)          \
+    {                                                                                          \
+        uint8_t *sums = (uint8_t *)r->accumulator + (int64_t)row * r->accumulator_row;         \
+        const uint8_t *in = r->in + (int64_t)row * r->in_row;                                  \
+        size_t n = 0, bytes = element_bytes(r->format);                                        \
+        for (; n + BLOCK_LANES <= r->count; n += BLOCK_LANES)                                  \
+            name##_block(r, sums + 4 * n, in + n * bytes, rows, BLOCK_STEPS);                  \
+        for (; n + STEP <= r->count; n += STEP)                                                \
+            name##_block(r, sums + 4 * n, in + n * bytes, rows, 1);                            \
+        for (size_t at = 0; at < rows && n < r->count; at++)                                   \
+            for (size_t left = n; left < r->count; left++)                                     \
+                name##_lane(r, row + at, left);                                                \
+    }                                                                                          \
+    static void name(const simd_reduction *r)                                                 \
+    {                                                                                          \
+        size_t row = 0;                                                                        \
+        for (; row + BLOCK_ROWS <= r->rows; row += BLOCK_ROWS) name##_rows(r, row, BLOCK_ROWS);\
+        for (; row < r->rows; row++) name##_rows(r, row, 1);                                   \
+    }
+#define SUM_AT (sums + (int64_t)row * r->accumulator_row + n * STEP * 4)
+
+// The chain of one lane.
+#define LANE_REDUCER(name, expression)                                                         \
+    static void name##_lane(const simd_reduction *r, size_t row, size_t n)                    \
+    {                                                                                          \
+        uint8_t *to = (uint8_t *)r->accumulator + (int64_t)row * r->accumulator_row + 4 * n;   \
+        const uint8_t *at = r->in + (int64_t)row * r->in_row + n * element_bytes(r->format);   \
+        float a;                                                                               \
+        memcpy(&a, to, sizeof a);                                                              \
+        for (size_t k = 0; k < r->depth; k++, at += r->step) {                                 \
+            float b = load_one(at, r->format);                                                 \
+            a = (expression);                                                                  \
+        }                                                                                      \
+        memcpy(to, &a, sizeof a);                                                              \
+    }
+LANE_REDUCER(reduce_sum, a + b)
+LANE_REDUCER(reduce_square, a + b * b)
+LANE_REDUCER(reduce_max, opfunc_combine(OPFUNC_MAX, a, b))
+LANE_REDUCER(reduce_min, opfunc_combine(OPFUNC_MIN, a, b))
+
+REDUCER(reduce_sum, ADD_UP, ADD_UP, AS_IT_IS)
+REDUCER(reduce_square, ADD_SQUARE, ADD_EXACT_SQUARE, AS_IT_IS)
+REDUCER(reduce_max, LARGEST, v_max, NAN_STAYS)
+REDUCER(reduce_min, SMALLEST, v_min, NAN_STAYS)
+
+// --- Folds
+
+// Lanes [0, half) of x with the half behind them; the others stay.
+#define HALF_OF(x, half, combine)                                                              \
+    v_pick(v_less(lane_numbers, v_set((float)(half))), combine(x, v_lanes_behind(x, half)), x)
+#define FOLDER(name, combine)                                                                  \
+    static void name(float *values)                                                            \
+    {                                                                                          \
+        static const float numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; \
+        const V lane_numbers = v_load((const uint8_t *)numbers);                               \
+        for (size_t half = BLOCK_LANES / 2; half > 0 && half >= LANES; half /= 2) {            \
+            for (size_t n = 0; n < half; n += LANES) {                                         \
+                uint8_t *at = (uint8_t *)(values + n);                                         \
+                v_store(at, combine(v_load(at), v_load(at + 4 * half)));                       \
+            }                                                                                  \
+        }                                                                                      \
+        V first = v_load((const uint8_t *)values);                                             \
+        for (int half = LANES / 2; half > 0; half /= 2)                                        \
+            first = HALF_OF(first, half, combine);                                             \
+        v_store((uint8_t *)values, first);                                                     \
+    }
+FOLDER(fold_sum, ADD_UP)
+FOLDER(fold_max, LARGEST)
+FOLDER(fold_min, SMALLEST)

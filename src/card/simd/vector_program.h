@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Walks: a short list of steps for every stick of a block of rows, done in vector registers. A
+// stick is 64 elements of SEN169_FP16; its values are fp32 in two registers' worth, x and y.
+// Whoever builds a vector program sees to it that every value is rounded as the instruction it
+// stands for would. program_body.h holds the loops for each host.
+#ifndef CARD_WALK_H
+#define CARD_WALK_H
+
+#include <stddef.h>
+
+#include "tensor/opfunc.h"
+
+typedef enum {
+#define VECTOR_ROW(name, meaning) VECTOR_##name,
+#include "card/simd/vector_op.def"
+#undef VECTOR_ROW
+    VECTOR_APPLY,
+} vector_op;
+
+// What a step does to x afterwards.
+typedef enum {
+    VECTOR_AS_IS,
+    VECTOR_SIGNIFICAND,                 // to the bits of SEN169_FP16; of any exponent, NaN stays
+    VECTOR_ROUND,                       // to SEN169_FP16
+} vector_rounding;
+
+typedef struct {
+    uint32_t op;                        // vector_op, or VECTOR_APPLY + opfunc
+    vector_rounding rounding;
+    uint8_t *at;                        // elements of the block's first row
+    int64_t row_stride, stick_stride;
+    int64_t ahead;                      // bytes to what the next program will load
+    float *values;                      // kept: [stick][row][64]; line: [stick][64]; rows:
+                                        // [row]; sums: [row][64]
+    const uint16_t *table;
+    const float *constant;              // of the opfunc
+    bool begins;                        // sums of rows: with `begin`, not with what values hold
+    bool folds;                         // at the end, as FOLD does; lane 0 has the result
+    float begin;
+} vector_step;
+
+typedef struct {
+    const vector_step *steps;
+    uint32_t count;
+    size_t rows, sticks;
+} vector_program;
+
+// Sums that do not begin with the program have the same value in all lanes.
+typedef void vector_runner(const vector_program *w);
+
+// True for opfuncs that VECTOR_APPLY has, of SEN169_FP16 inputs.
+bool vector_applies(opfunc op, uint32_t inputs);
+
+#endif

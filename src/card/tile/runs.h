@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fast mode's tiles as loops over their inner dims, and what they ask about overlaps. Internal to
+// tile_*.c.
+#ifndef CARD_RUNS_H
+#define CARD_RUNS_H
+
+#include "card/plan.h"
+#include "card/simd/lanes.h"
+
+// The dims around the inner `inner` ones are walked.
+typedef struct {
+    const plan_tile *tile;
+    uint32_t outer_dims;
+    int64_t index[ISA_MAX_DIMS];
+    uint8_t *at[ISA_MAX_OPERANDS];          // element 0 of the inner dims
+} runs;
+
+static inline runs first_run(const plan_tile *tile, uint8_t *const *address, uint32_t inner)
+{
+    runs r = {.tile = tile};
+    r.outer_dims = tile->dim_count > inner ? tile->dim_count - inner : 0;
+    for (uint32_t o = 0; o < tile->instruction->operand_count; o++) r.at[o] = address[o];
+    return r;
+}
+
+static inline bool next_run(runs *r)
+{
+    const plan_tile *tile = r->tile;
+    uint32_t operands = tile->instruction->operand_count;
+    for (uint32_t d = r->outer_dims; d-- > 0;) {
+        for (uint32_t o = 0; o < operands; o++) r->at[o] += tile->stride[o][d];
+        if (++r->index[d] < tile->extent[d]) return true;
+        for (uint32_t o = 0; o < operands; o++) r->at[o] -= tile->stride[o][d] * tile->extent[d];
+        r->index[d] = 0;
+    }
+    return false;
+}
+
+// The innermost dim.
+static inline int64_t run_length(const plan_tile *tile)
+{
+    return tile->extent[tile->dim_count - 1];
+}
+
+static inline int64_t run_stride(const plan_tile *tile, uint32_t operand)
+{
+    return tile->stride[operand][tile->dim_count - 1];
+}
+
+// The dims around it, `level` 1 next to it; of extent 1 where there is none.
+static inline int64_t outer_extent(const plan_tile *tile, uint32_t level)
+{
+    return level < tile->dim_count ? tile->extent[tile->dim_count - 1 - level] : 1;
+}
+
+static inline int64_t outer_stride(const plan_tile *tile, uint32_t level, uint32_t operand)
+{
+    return level < tile->dim_count ? tile->stride[operand][tile->dim_count - 1 - level] : 0;
+}
+
+// The ranges of two operands do not overlap.
+static inline bool runs_disjoint(const plan_tile *tile, uint8_t *const *address, uint32_t a,
+                                 uint32_t b)
+{
+    uintptr_t at_a = (uintptr_t)address[a], at_b = (uintptr_t)address[b];
+    plan_span x = tile->span[a], y = tile->span[b];
+    return at_a + (uintptr_t)x.high <= at_b + (uintptr_t)y.low ||
+           at_b + (uintptr_t)y.high <= at_a + (uintptr_t)x.low;
+}
+
+// Of a run that goes through registers in memory (lanes.h), the next elements.
+static inline size_t chunk_length(int64_t left)
+{
+    return (size_t)(left < LANES_CHUNK ? left : LANES_CHUNK);
+}
+
+// plan_independent for every input.
+static inline bool runs_independent(const plan_tile *tile, uint8_t *const *address)
+{
+    for (uint32_t o = 1; o < tile->instruction->operand_count; o++)
+        if (!plan_independent(tile, address, o)) return false;
+    return true;
+}
+
+// The executor of an instruction kind for the tile's formats and strides.
+plan_run *tile_vector(plan_tile *tile);
+plan_run *tile_reduce(plan_tile *tile);
+plan_run *tile_copy(plan_tile *tile);
+plan_run tile_rows, tile_fold, tile_rank;
+
+// `count` elements of `bytes` bytes, each operand's `stride` bytes apart.
+void copy_elements(uint8_t *to, int64_t to_stride, const uint8_t *from, int64_t from_stride,
+                   int64_t count, uint32_t bytes);
+
+#endif

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// REDUCE, REDUCESQ and FOLD.
+#include <string.h>
+
+#include "card/tile/runs.h"
+#include "card/simd/lanes.h"
+#include "card/simd/simd.h"
+
+static void reduce_run(const isa_instruction *i, uint8_t *accumulator, int64_t stride,
+                       float *values, size_t count)
+{
+    opfunc op = i->opcode == ISA_REDUCESQ ? OPFUNC_SUM : i->op;
+    if (i->opcode == ISA_REDUCESQ) lanes_square(values, count);
+    if (stride == (int64_t)sizeof(float) && (uintptr_t)accumulator % sizeof(float) == 0) {
+        lanes_combine(op, (float *)(void *)accumulator, values, count);
+        return;
+    }
+    for (size_t n = 0; n < count; n++) {
+        float sum;
+        memcpy(&sum, accumulator + (int64_t)n * stride, sizeof sum);
+        sum = opfunc_combine(op, sum, values[n]);
+        memcpy(accumulator + (int64_t)n * stride, &sum, sizeof sum);
+    }
+}
+
+// --- Chunks
+
+static void run_reduce(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    const isa_instruction *i = tile->instruction;
+    if (!runs_disjoint(tile, address, 0, 1) || !lanes_fits_f32(i->operand[1].format)) {
+        exact_run(tile, address, scratch);
+        return;
+    }
+    int64_t to = run_stride(tile, 0), from = run_stride(tile, 1);
+    float values[LANES_CHUNK];
+    runs r = first_run(tile, address, 1);
+    do {
+        for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {
+            size_t count = chunk_length(run_length(tile) - done);
+            lanes_load_f32(values, r.at[1] + done * from, from, i->operand[1].format, count);
+            reduce_run(i, r.at[0] + done * to, to, values, count);
+        }
+    } while (next_run(&r));
+}
+
+// --- Vector loops
+
+// Lanes side by side in both operands. The dim around them may go over the same accumulators, the
+// one around that over others.
+static void run_reduce_simd(const plan_tile *tile, uint8_t *const *address,
+                             plan_scratch *scratch)
+{
+    if (!runs_disjoint(tile, address, 0, 1) || (uintptr_t)address[0] % sizeof(float) != 0) {
+        run_reduce(tile, address, scratch);
+        return;
+    }
+    simd_reduction s = {.rows = 1, .count = (size_t)run_length(tile), .depth = 1};
+    simd_reads(tile->instruction->operand[1].format, &s.format);
+    uint32_t inner = 1;
+    if (inner < tile->dim_count && outer_stride(tile, inner, 0) == 0) {
+        s.depth = (size_t)outer_extent(tile, inner);
+        s.step = outer_stride(tile, inner++, 1);
+    }
+    if (outer_stride(tile, inner, 0) >= run_length(tile) * (int64_t)sizeof(float)) {
+        s.rows = (size_t)outer_extent(tile, inner);
+        s.in_row = outer_stride(tile, inner, 1);
+        s.accumulator_row = outer_stride(tile, inner++, 0);
+    }
+    runs r = first_run(tile, address, inner);
+    do {
+        s.accumulator = (float *)(void *)r.at[0];
+        s.in = r.at[1];
+        tile->reducer(&s);
+    } while (next_run(&r));
+}
+
+static simd_reducer *find_reducer(const isa_instruction *i)
+{
+    const simd_table *table = simd_in_use();
+    if (i->opcode == ISA_REDUCESQ) return table->square;
+    return i->op == OPFUNC_MAX ? table->max : i->op == OPFUNC_MIN ? table->min : table->sum;
+}
+
+static bool aligned_floats(const plan_tile *tile)
+{
+    for (uint32_t d = 0; d + 1 < tile->dim_count; d++)
+        if (tile->stride[0][d] % (int64_t)sizeof(float) != 0) return false;
+    return run_stride(tile, 0) == sizeof(float);
+}
+
+plan_run *tile_reduce(plan_tile *tile)
+{
+    simd_format format;
+    spyre_format input = tile->instruction->operand[1].format;
+    if (!simd_reads(input, &format) || !aligned_floats(tile)) return run_reduce;
+    if (run_stride(tile, 1) != spyre_format_bytes(input)) return run_reduce;
+    tile->reducer = find_reducer(tile->instruction);
+    return run_reduce_simd;
+}
+
+// --- FOLD
+
+static simd_folder *find_folder(opfunc op)
+{
+    const simd_table *table = simd_in_use();
+    if (op == OPFUNC_SUM) return table->fold_sum;
+    return op == OPFUNC_MAX ? table->fold_max : table->fold_min;
+}
+
+static void fold_row(opfunc op, simd_folder *fold, float *values, uint32_t count)
+{
+    if (count == 64) {
+        fold(values);
+        return;
+    }
+    for (uint32_t half = count / 2; half > 0; half /= 2)
+        lanes_combine(op, values, values + half, half);
+}
+
+void tile_fold(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    const isa_instruction *i = tile->instruction;
+    uint32_t last = i->dim_count - 1u;
+    if (i->operand[0].stride[last] != sizeof(float) || (uintptr_t)address[0] % sizeof(float)) {
+        exact_run(tile, address, scratch);
+        return;
+    }
+    simd_folder *fold = find_folder(i->op);
+    uint32_t index[ISA_MAX_DIMS] = {0};
+    uint8_t *at = address[0];
+    for (;;) {
+        fold_row(i->op, fold, (float *)(void *)at, i->extent[last]);
+        uint32_t d = last;
+        while (d-- > 0) {
+            at += i->operand[0].stride[d];
+            if (++index[d] < i->extent[d]) break;
+            at -= i->operand[0].stride[d] * (int64_t)i->extent[d];
+            index[d] = 0;
+        }
+        if (d == UINT32_MAX) return;
+    }
+}
+

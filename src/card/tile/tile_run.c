@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tiles as loops over runs of lanes: the same bytes as exec_exact.c. What has no fast form, or
+// overlaps in a way that makes the order of elements matter, goes to exact_run. This file has the
+// choice and matmuls; tile_copy.c, tile_vector.c and tile_reduce.c the rest.
+#include <string.h>
+
+#include "card/tile/runs.h"
+#include "card/matmul/matmul.h"
+
+// --- FILL and MATMUL
+
+// Copies of what is there already, twice as long each time.
+static void repeat_run(uint8_t *to, size_t element_bytes, size_t bytes)
+{
+    for (size_t done = element_bytes; done < bytes; done *= 2)
+        memcpy(to + done, to, done < bytes - done ? done : bytes - done);
+}
+
+static void run_fill(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    (void)scratch;
+    const isa_instruction *i = tile->instruction;
+    uint32_t bytes = spyre_format_bytes(i->operand[0].format);
+    bool contiguous = run_stride(tile, 0) == bytes;
+    uint8_t element[8];
+    element_store(element, i->operand[0].format, (double)i->constant[0]);
+    runs r = first_run(tile, address, 1);
+    do {
+        copy_elements(r.at[0], run_stride(tile, 0), element, 0,
+                      contiguous ? 1 : run_length(tile), bytes);
+        if (contiguous) repeat_run(r.at[0], bytes, (size_t)run_length(tile) * bytes);
+    } while (next_run(&r));
+}
+
+static bool result_is_apart(const plan_tile *tile, uint8_t *const *address)
+{
+    return (uintptr_t)address[0] % 4 == 0 && runs_disjoint(tile, address, 0, 1) &&
+           runs_disjoint(tile, address, 0, 2);
+}
+
+void tile_matmul(const plan_tile *tile, const matmul_operands *cores, uint32_t count,
+                 const matmul_host *host)
+{
+    // What is more than one MATMUL was found to be apart when the program was loaded.
+    bool apart = tile->product != NULL;
+    for (uint32_t n = 0; n < count && apart && tile->product->adds; n++)
+        apart = result_is_apart(tile, cores[n]);
+    if (apart && matmul_fast(tile->product, cores, count, host)) return;
+    for (uint32_t n = 0; n < count; n++) {
+        if (apart) product_compute(tile->product, cores[n]);
+        else exact_run(tile, cores[n], host->scratch);
+    }
+}
+
+static void run_matmul(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    const matmul_operands operands = {address[0], address[1], address[2]};
+    tile_matmul(tile, &operands, 1, &(matmul_host){.scratch = scratch});
+}
+
+plan_run *tile_choose(plan_tile *tile)
+{
+    switch (tile->instruction->opcode) {
+    case ISA_LOAD:
+    case ISA_STORE: return tile_copy(tile);
+    case ISA_GATHER:
+    case ISA_SCATTER: return tile_rows;
+    case ISA_VECTOR: return tile_vector(tile);
+    case ISA_FILL: return run_fill;
+    case ISA_REDUCE:
+    case ISA_REDUCESQ: return tile_reduce(tile);
+    case ISA_FOLD: return tile_fold;
+    case ISA_MATMUL: return run_matmul;
+    case ISA_RANK: return tile_rank;
+    case ISA_RANKED: break;
+    case ISA_HALT:
+    case ISA_KERNEL:
+    case ISA_END_KERNEL:
+    case ISA_LOOP:
+    case ISA_END_LOOP:
+    case ISA_WAIT:
+    case ISA_SIGNAL:
+    case ISA_SEND:
+    case ISA_RECEIVE:
+    case ISA_OPCODE_COUNT: break;
+    }
+    return exact_run;
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// VECTOR. Tiles whose runs are dense or repeat one element, in the formats of card/simd/simd.h,
+// go through the vector loops; the rest in chunks through fp32 or fp64 registers in memory
+// (card/simd/lanes.h).
+#include <string.h>
+
+#include "card/tile/runs.h"
+#include "card/machine/integer.h"
+#include "card/simd/clones.h"
+#include "card/simd/lanes.h"
+#include "card/simd/simd.h"
+
+// --- Vector loops
+
+// Runs of the tile that vector loops can take: dense, or of inputs one element again and again.
+static bool simd_shaped(const plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        int64_t stride = run_stride(tile, o);
+        if (stride == spyre_format_bytes(i->operand[o].format) || run_length(tile) == 1) continue;
+        if (o == 0 || stride != 0) return false;
+    }
+    return true;
+}
+
+static simd_rows simd_of(const plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    simd_rows s = {.planes = (size_t)outer_extent(tile, 2),
+               .rows = (size_t)outer_extent(tile, 1),
+               .count = (size_t)run_length(tile)};
+    s.inputs = i->operand_count - 1u;
+    s.constant = i->constant;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        s.operand[o].plane_stride = outer_stride(tile, 2, o);
+        s.operand[o].row_stride = outer_stride(tile, 1, o);
+        simd_reads(i->operand[o].format, &s.operand[o].format);
+        s.operand[o].repeats = run_stride(tile, o) == 0;
+    }
+    return s;
+}
+
+static void run_simd(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    if (!runs_independent(tile, address)) {
+        exact_run(tile, address, scratch);
+        return;
+    }
+    simd_rows s = simd_of(tile);
+    runs r = first_run(tile, address, 3);
+    do {
+        for (uint32_t o = 0; o <= s.inputs; o++) s.operand[o].at = r.at[o];
+        tile->simd(&s);
+    } while (next_run(&r));
+}
+
+// --- Chunks
+
+static void run_table(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    if (!plan_independent(tile, address, 1)) {
+        exact_run(tile, address, scratch);
+        return;
+    }
+    const isa_instruction *i = tile->instruction;
+    const uint16_t *table = opfunc_dl16_table_of(i->op, i->constant);
+    int64_t to = run_stride(tile, 0), from = run_stride(tile, 1), count = run_length(tile);
+    runs r = first_run(tile, address, 1);
+    bool dense = to == 2 && from == 2;
+    do {
+        if (dense) simd_in_use()->lookup(r.at[0], r.at[1], table, (size_t)count);
+        for (int64_t n = 0; n < count && !dense; n++) {
+            uint16_t code;
+            memcpy(&code, r.at[1] + n * from, sizeof code);
+            memcpy(r.at[0] + n * to, &table[code], sizeof code);
+        }
+    } while (next_run(&r));
+}
+
+// Lanes in fp32, or wide, in fp64.
+typedef union {
+    float narrow[LANES_CHUNK];
+    double wide[LANES_CHUNK];
+} lanes;
+
+// layernormnorm without weight and bias multiplies by 1 and adds 0.
+static void set_neutral(lanes *l, uint32_t operand, bool wide)
+{
+    float value = operand == OPFUNC_MAX_INPUTS ? 0.0f : 1.0f;
+    for (size_t n = 0; n < LANES_CHUNK; n++) {
+        if (wide) l->wide[n] = (double)value;
+        else l->narrow[n] = value;
+    }
+}
+
+static void load_lanes(lanes *l, bool wide, const uint8_t *from, int64_t stride,
+                       spyre_format format, size_t count)
+{
+    if (wide) lanes_load_f64(l->wide, from, stride, format, count);
+    else lanes_load_f32(l->narrow, from, stride, format, count);
+}
+
+static void apply_each(const isa_instruction *i, double *result, const double *const *in,
+                       size_t count)
+{
+    uint32_t inputs = i->operand_count - 1u;
+    if (opfunc_has_formula(i->op)) {
+        opfunc_apply_lanes(i->op, result, in, i->constant, count);
+        return;
+    }
+    for (size_t n = 0; n < count; n++) {
+        double value[OPFUNC_MAX_INPUTS];
+        for (uint32_t o = 0; o < inputs; o++) value[o] = in[o][n];
+        result[n] = opfunc_apply(i->op, value, inputs, i->constant);
+    }
+}
+
+static void apply_wide(const isa_instruction *i, double *result, const lanes *l, size_t count)
+{
+    const double *in[] = {l[0].wide, l[1].wide, l[2].wide, l[3].wide, l[4].wide};
+    lanes_f64_fn *function = lanes_f64_function(i->op);
+    if (function) function(result, in, i->constant, count);
+    else apply_each(i, result, in, count);
+}
+
+static void apply_narrow(const isa_instruction *i, float *result, const lanes *l, size_t count)
+{
+    const float *in[] = {l[0].narrow, l[1].narrow, l[2].narrow, l[3].narrow, l[4].narrow};
+    lanes_f32_function(i->op)(result, in, i->constant, count);
+}
+
+static void apply_lanes(const isa_instruction *i, bool wide, uint8_t *to, int64_t stride,
+                        const lanes *l, size_t count)
+{
+    lanes result;
+    if (wide) {
+        apply_wide(i, result.wide, l, count);
+        lanes_store_f64(to, stride, i->operand[0].format, result.wide, count);
+    } else {
+        apply_narrow(i, result.narrow, l, count);
+        lanes_store_f32(to, stride, i->operand[0].format, result.narrow, count);
+    }
+}
+
+static void run_chunks(const plan_tile *tile, uint8_t *const *address, bool wide)
+{
+    const isa_instruction *i = tile->instruction;
+    lanes l[OPFUNC_MAX_INPUTS];
+    bool optional = i->op == OPFUNC_LAYERNORMNORM;
+    for (uint32_t o = i->operand_count; optional && o <= OPFUNC_MAX_INPUTS; o++)
+        set_neutral(&l[o - 1], o, wide);
+    runs r = first_run(tile, address, 1);
+    do {
+        for (int64_t done = 0; done < run_length(tile); done += LANES_CHUNK) {
+            size_t count = chunk_length(run_length(tile) - done);
+            for (uint32_t o = 1; o < i->operand_count; o++) {
+                int64_t stride = run_stride(tile, o);
+                load_lanes(&l[o - 1], wide, r.at[o] + done * stride, stride,
+                           i->operand[o].format, count);
+            }
+            int64_t stride = run_stride(tile, 0);
+            apply_lanes(i, wide, r.at[0] + done * stride, stride, l, count);
+        }
+    } while (next_run(&r));
+}
+
+static void run_vector_f32(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    if (runs_independent(tile, address)) run_chunks(tile, address, false);
+    else exact_run(tile, address, scratch);
+}
+
+static void run_vector_f64(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    if (runs_independent(tile, address)) run_chunks(tile, address, true);
+    else exact_run(tile, address, scratch);
+}
+
+// IEEE_INT32 wraps in 32 bits as in 64. A stride is 0 or 1, in elements.
+CARD_CLONES
+static void apply_int32(opfunc op, uint32_t *to, const uint32_t *a, size_t a_stride,
+                        const uint32_t *b, size_t b_stride, size_t count)
+{
+    if (op == OPFUNC_ADD) {
+        for (size_t n = 0; n < count; n++) to[n] = a[n * a_stride] + b[n * b_stride];
+    } else if (op == OPFUNC_SUB) {
+        for (size_t n = 0; n < count; n++) to[n] = a[n * a_stride] - b[n * b_stride];
+    } else {
+        for (size_t n = 0; n < count; n++) to[n] = a[n * a_stride] * b[n * b_stride];
+    }
+}
+
+static bool is_int32_line(const plan_tile *tile, const runs *r)
+{
+    const isa_instruction *i = tile->instruction;
+    bool fits = i->operand_count == 3 && run_stride(tile, 0) == 4 &&
+                (i->op == OPFUNC_ADD || i->op == OPFUNC_SUB || i->op == OPFUNC_MUL);
+    for (uint32_t o = 0; o < 3 && fits; o++) {
+        int64_t stride = run_stride(tile, o);
+        fits = i->operand[o].format == SPYRE_FORMAT_IEEE_INT32 && (uintptr_t)r->at[o] % 4 == 0 &&
+               (stride == 0 || stride == 4);
+    }
+    return fits;
+}
+
+static void run_integers(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    if (!runs_independent(tile, address)) {
+        exact_run(tile, address, scratch);
+        return;
+    }
+    const isa_instruction *i = tile->instruction;
+    uint32_t second = i->operand_count > 2 ? 2 : 1;
+    runs r = first_run(tile, address, 1);
+    do {
+        if (is_int32_line(tile, &r)) {
+            apply_int32(i->op, (uint32_t *)(void *)r.at[0], (const uint32_t *)(const void *)r.at[1],
+                        (size_t)run_stride(tile, 1) / 4, (const uint32_t *)(const void *)r.at[2],
+                        (size_t)run_stride(tile, 2) / 4, (size_t)run_length(tile));
+            continue;
+        }
+        for (int64_t n = 0; n < run_length(tile); n++) {
+            uint64_t a = integer_load(r.at[1] + n * run_stride(tile, 1), i->operand[1].format);
+            uint64_t b = integer_load(r.at[second] + n * run_stride(tile, second),
+                                      i->operand[second].format);
+            integer_store(r.at[0] + n * run_stride(tile, 0), i->operand[0].format,
+                          integer_apply(i->op, a, b));
+        }
+    } while (next_run(&r));
+}
+
+static bool copies_bits(const isa_instruction *i)
+{
+    return opfunc_describe(i->op)->kind == OPFUNC_KIND_COPY &&
+           i->operand[0].format == i->operand[1].format;
+}
+
+plan_run *tile_vector(plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    if (copies_bits(i)) return tile_copy(tile);
+    if (integer_wraps(i)) return run_integers;
+    spyre_format inputs[OPFUNC_MAX_INPUTS];
+    for (uint32_t o = 1; o < i->operand_count; o++) inputs[o - 1] = i->operand[o].format;
+    spyre_format result = i->operand[0].format;
+    bool dl16 = result == SPYRE_FORMAT_SEN169_FP16 && inputs[0] == SPYRE_FORMAT_SEN169_FP16;
+    bool suffices = lanes_f32_suffices(i->op, result, inputs, i->operand_count - 1u);
+    if (!suffices && dl16 && opfunc_has_table(i->op) && opfunc_dl16_table_of(i->op, i->constant))
+        return run_table;
+    tile->simd = simd_find(i->op, result, inputs, i->operand_count - 1u);
+    if (tile->simd && simd_shaped(tile)) return run_simd;
+    if (suffices && lanes_f32_function(i->op)) return run_vector_f32;
+    return run_vector_f64;
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One core's values of rows for all cores: on any number of host threads as in exact mode; when the
+// threads of the receivers make them, and when not. And the rows of one core that threads share.
+#include "program.h"
+
+#include <stdlib.h>
+
+#include "card/plan.h"
+#include "card/rows/rows.h"
+
+enum {
+    CORES = 8,
+    STICKS = 4,
+    MOST_ROWS = 512,
+    ROW_BYTES = STICKS * 128,
+    MEMORY = MOST_ROWS * ROW_BYTES,
+    STAGE = 0,                              // in LX
+    SUMS = STAGE + MEMORY,
+    VALUES = SUMS + MOST_ROWS * 256,
+    RECEIVED = VALUES + MOST_ROWS * 128,
+    RESULT = RECEIVED + MOST_ROWS * 128,
+};
+
+typedef struct {
+    uint32_t rows;
+    bool in_place;                          // the result replaces what maxima are made of
+    bool twice;                             // each core gets rows of the next one too
+    bool lacking;                           // nobody gets the last core's rows
+    bool looks_back;                        // cores read where the maxima were made
+    bool over;                              // what only a chain reads lies where they were made
+    bool spreads, follows;                  // from the maxima on; from the exchange on
+} program_of;
+
+static uint8_t initial[MEMORY], exact[MEMORY];
+
+static isa_instruction *emit_rows(isa_program *p, isa_opcode opcode, uint32_t rows,
+                                  uint8_t operands, const isa_operand *operand)
+{
+    isa_instruction *i = emit(p, opcode);
+    i->dim_count = 3;
+    i->extent[0] = rows;
+    i->extent[1] = STICKS;
+    i->extent[2] = 64;
+    i->operand_count = operands;
+    for (uint8_t o = 0; o < operands; o++) {
+        i->operand[o] = operand[o];
+        bool by_row = operand[o].offset >= VALUES && operand[o].offset < RESULT;
+        bool sums = operand[o].format == FP32;
+        i->operand[o].stride[0] = by_row ? 128 : sums ? 256 : ROW_BYTES;
+        i->operand[o].stride[1] = by_row || sums ? 0 : 128;
+        i->operand[o].stride[2] = by_row ? 0 : sums ? 4 : 2;
+    }
+    return i;
+}
+
+static void load_rows(isa_program *p, uint32_t rows, uint16_t slot)
+{
+    isa_operand stage = in_lx(STAGE, DL16), memory = in_memory(0, slot, 0, DL16);
+    emit_flat(p, ISA_LOAD, rows * STICKS * 64, 2, (isa_operand[]){stage, memory});
+    signal_to(p, ISA_QUEUE_LOAD, 0);
+    wait_for(p, ISA_QUEUE_SFP, 0);
+}
+
+static void make_maxima(isa_program *p, uint32_t rows)
+{
+    isa_operand sums = in_lx(SUMS, FP32), values = in_lx(VALUES, DL16);
+    begin_kernel(p, 1, 0);
+    load_rows(p, rows, ISA_NO_SLOT);
+    emit_flat(p, ISA_FILL, rows * 64, 1, &sums)->constant[0] =
+        opfunc_reduction_identity(OPFUNC_MAX);
+    emit_rows(p, ISA_REDUCE, rows, 2, (isa_operand[]){sums, in_lx(STAGE, DL16)})->op = OPFUNC_MAX;
+    isa_instruction *fold = emit_flat(p, ISA_FOLD, rows, 1, &sums);
+    fold->op = OPFUNC_MAX;
+    fold->dim_count = 2;
+    fold->extent[1] = 64;
+    fold->operand[0].stride[0] = 256;
+    fold->operand[0].stride[1] = 4;
+    isa_instruction *round = emit_flat(p, ISA_VECTOR, rows, 2, (isa_operand[]){values, sums});
+    round->op = OPFUNC_IDENTITY;
+    round->operand[0].stride[0] = 128;
+    round->operand[1].stride[0] = 256;
+    end_kernel(p);
+}
+
+static void hand_out(isa_program *p, const program_of *what, uint32_t rows)
+{
+    uint32_t messages = CORES - what->lacking, count = (what->twice ? 2 : 1) * rows;
+    int64_t *peers = begin_kernel(p, 1, CORES);
+    for (uint32_t core = 0; core < messages; core++) {
+        peers[core] = core;
+        uint32_t first = core * rows + count <= what->rows ? core * rows : what->rows - count;
+        isa_operand values = in_lx(VALUES + (int64_t)first * 128, DL16);
+        emit_flat(p, ISA_SEND, count * 64, 1, &values)->token = (uint16_t)core;
+    }
+    end_kernel(p);
+    begin_kernel(p, (1u << messages) - 1, 1);
+    isa_operand received = in_lx(RECEIVED, DL16);
+    emit_flat(p, ISA_RECEIVE, count * 64, 1, &received)->token = 0;
+    end_kernel(p);
+}
+
+static void take_maxima(isa_program *p, const program_of *what, uint32_t rows)
+{
+    isa_operand result = in_lx(what->over ? VALUES - 128 : RESULT, DL16);
+    isa_operand stage = in_lx(STAGE, DL16);
+    isa_operand maxima = in_lx(what->looks_back ? VALUES : RECEIVED, DL16);
+    int64_t *parameters = begin_kernel(p, (1u << CORES) - 1, 1);
+    for (uint32_t core = 0; core < CORES; core++) parameters[core] = core * rows * ROW_BYTES;
+    load_rows(p, rows, 0);
+    emit_rows(p, ISA_VECTOR, rows, 3, (isa_operand[]){result, stage, maxima})->op = OPFUNC_SUB;
+    end_kernel(p);
+    parameters = begin_kernel(p, (1u << CORES) - 1, 1);
+    for (uint32_t core = 0; core < CORES; core++) parameters[core] = core * rows * ROW_BYTES;
+    emit_rows(p, ISA_VECTOR, rows, 2, (isa_operand[]){stage, result})->op = OPFUNC_NEG;
+    signal_to(p, ISA_QUEUE_SFP, 0);
+    wait_for(p, ISA_QUEUE_STORE, 0);
+    isa_operand out = in_memory(what->in_place ? 0 : 1, 0, 0, DL16);
+    emit_flat(p, ISA_STORE, rows * STICKS * 64, 2, (isa_operand[]){out, stage});
+    end_kernel(p);
+}
+
+static isa_program *make_program(const program_of *what)
+{
+    isa_program *p = new_program(2);
+    uint32_t rows = what->rows / CORES;
+    make_maxima(p, what->rows);
+    hand_out(p, what, rows);
+    take_maxima(p, what, rows);
+    emit(p, ISA_HALT);
+    return p;
+}
+
+static const card_argument arguments[2] = {{0, MEMORY}, {MEMORY, MEMORY}};
+
+static const uint8_t *run(card *c, card_program *loaded, card_mode mode, uint32_t result)
+{
+    memcpy(card_memory(c, 0, MEMORY), initial, MEMORY);
+    memset(card_memory(c, MEMORY, MEMORY), 0, MEMORY);
+    card_wipe_lx(c);
+    card_set_mode(c, mode);
+    assert_ok(card_launch(c, loaded, arguments, 2, NULL));
+    return card_memory(c, arguments[result].base, MEMORY);
+}
+
+static card *card_of(uint32_t threads)
+{
+    char count[8];
+    card *c;
+    snprintf(count, sizeof count, "%u", threads);
+    setenv("SPYRE_THREADS", count, 1);
+    assert_ok(card_create(&c));
+    unsetenv("SPYRE_THREADS");
+    return c;
+}
+
+static void fill(void)
+{
+    uint64_t seed = 3;
+    for (uint32_t n = 0; n < MEMORY; n++) initial[n] = (uint8_t)next_random(&seed);
+}
+
+static void fuse_gathers__receivers_make_the_rows_that_they_alone_want(void **state)
+{
+    (void)state;
+    static const program_of cases[] = {
+        {.rows = 512, .spreads = true},
+        {.rows = 256, .spreads = true},
+        {.rows = 96},                       // 12 rows a core are no whole blocks
+        {.rows = 512, .in_place = true},
+        {.rows = 512, .twice = true},
+        {.rows = 512, .lacking = true},
+        {.rows = 512, .looks_back = true},
+        {.rows = 512, .over = true, .spreads = true, .follows = true},
+        {.rows = 512, .over = true, .twice = true, .follows = true},
+    };
+    fill();
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        card *c = card_of(threads);
+        for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+            isa_program *p = make_program(&cases[n]);
+            card_program *loaded;
+            assert_ok(card_load(c, p, &loaded));
+            card_program_forget_lx(loaded);
+            const fused_gather *s = loaded->phases.items[0].kernel->gather;
+            assert_int_equal(s != NULL, cases[n].spreads);
+            assert_int_equal(loaded->phases.items[2].kernel->gather != NULL, cases[n].follows);
+            if (s) assert_int_equal(s->rows[3].begin, 3 * cases[n].rows / CORES);
+            uint32_t result = cases[n].in_place ? 0 : 1;
+            memcpy(exact, run(c, loaded, CARD_EXACT, result), MEMORY);
+            assert_memory_equal(exact, run(c, loaded, CARD_FAST, result), MEMORY);
+            card_unload(c, loaded);
+            free_program(p);
+        }
+        card_destroy(c);
+    }
+}
+
+// Maxima that stay on one core: threads make some each.
+static void fuse_gathers__threads_share_the_rows_of_one_core(void **state)
+{
+    (void)state;
+    fill();
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        card *c = card_of(threads);
+        isa_program *p = new_program(2);
+        make_maxima(p, MOST_ROWS);
+        begin_kernel(p, 1, 0);
+        isa_operand values = in_lx(VALUES, DL16), out = in_memory(1, ISA_NO_SLOT, 0, DL16);
+        isa_instruction *store = emit_flat(p, ISA_STORE, MOST_ROWS, 2,
+                                           (isa_operand[]){out, values});
+        store->operand[1].stride[0] = 128;
+        end_kernel(p);
+        emit(p, ISA_HALT);
+        card_program *loaded;
+        assert_ok(card_load(c, p, &loaded));
+        card_program_forget_lx(loaded);
+        const row_fusion *made = loaded->phases.items[0].kernel->rows;
+        assert_non_null(made);
+        assert_true(made->divisible && made->block < MOST_ROWS);
+        memcpy(exact, run(c, loaded, CARD_EXACT, 1), MEMORY);
+        assert_memory_equal(exact, run(c, loaded, CARD_FAST, 1), MEMORY);
+        card_unload(c, loaded);
+        free_program(p);
+        card_destroy(c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fuse_gathers__receivers_make_the_rows_that_they_alone_want),
+        cmocka_unit_test(fuse_gathers__threads_share_the_rows_of_one_core),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which kernels become chains, how their rows are cut into blocks, and which stores they keep.
+#include "rows_programs.h"
+
+typedef struct {
+    int64_t shift;                          // of what the second kernel reads, in bytes
+    uint32_t lanes;                         // of the second kernel's sticks
+    bool other_rows;                        // it takes rows and sticks the other way round
+    bool read_later;                        // a third kernel takes what the first one leaves
+    bool replaced;                          // but another has overwritten that before,
+    bool elsewhere;                         // on another core
+    bool in_turns;                          // a loop stores it, after each half is overwritten
+    bool loaded;                            // all that the first kernel takes, just before it
+    uint32_t chains, stores;
+} expectation;
+
+static uint32_t stores_of(const row_fusion *c)
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < c->steps.count; n++) count += c->steps.items[n].op == VECTOR_STORE;
+    return count;
+}
+
+// A loop around kernels: half of buffer 1 after the other is overwritten, all of it is stored.
+static void replace_in_turns(isa_program *p, uint32_t half)
+{
+    emit(p, ISA_LOOP)->count = 2;
+    copy_kernel(p, ISA_LOAD, BUFFER_BYTES, 0, half);
+    p->code.items[p->code.count - 2].operand[0].loop_stride[0] = half;
+    copy_kernel(p, ISA_STORE, BUFFER_BYTES, BUFFER_BYTES, 2 * half);
+    p->code.items[p->code.count - 2].operand[0].loop_stride[0] = 2 * (int64_t)half;
+    emit(p, ISA_END_LOOP);
+}
+
+// NEG from buffer 0 to 1, ABS from there to 2.
+static isa_program *pair_of_kernels(const shape *s, const expectation *e)
+{
+    const layout whole[2] = {WHOLE, WHOLE};
+    isa_program *p = new_program(1);
+    shape other = *s;
+    if (e->other_rows) other.sticks_outside = !s->sticks_outside;
+    copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+    if (e->loaded) copy_kernel(p, ISA_LOAD, 0, 128, s->rows * s->sticks * 128);
+    begin_kernel(p, 1, 0);
+    emit_whole(p, s, OPFUNC_NEG, 2, (isa_operand[]){buffer(1), buffer(0)}, whole, false);
+    end_kernel(p);
+    begin_kernel(p, 1, 0);
+    isa_operand from = buffer(1);
+    from.offset += e->shift;
+    emit_whole(p, &other, OPFUNC_ABS, 2, (isa_operand[]){buffer(2), from}, whole, false)
+        ->extent[2] = e->lanes;
+    end_kernel(p);
+    if (e->replaced) copy_kernel(p, ISA_LOAD, BUFFER_BYTES, 0, s->rows * s->sticks * 128);
+    if (e->elsewhere) p->kernels.items[p->kernels.count - 1].active_cores = 2;
+    if (e->in_turns) replace_in_turns(p, s->rows * s->sticks * 64);
+    if (e->read_later) copy_kernel(p, ISA_STORE, BUFFER_BYTES, BUFFER_BYTES, BUFFER_BYTES / 4);
+    copy_kernel(p, ISA_STORE, 2 * BUFFER_BYTES, 2 * BUFFER_BYTES, BUFFER_BYTES);
+    emit(p, ISA_HALT);
+    return p;
+}
+
+static void fuse_rows__forms_where_rows_agree_and_stores_what_is_read(void **state)
+{
+    (void)state;
+    static const expectation cases[] = {
+        {.lanes = 64, .chains = 1, .stores = 1},
+        {.lanes = 64, .read_later = true, .chains = 1, .stores = 2},
+        {.lanes = 64, .read_later = true, .replaced = true, .chains = 1, .stores = 1},
+        {.lanes = 64, .read_later = true, .replaced = true, .elsewhere = true, .chains = 1,
+         .stores = 2},
+        {.lanes = 64, .in_turns = true, .chains = 1, .stores = 2},
+        {.lanes = 64, .loaded = true, .chains = 1, .stores = 1},
+        {.lanes = 64, .shift = 128, .chains = 0},
+        {.lanes = 64, .shift = 2, .chains = 0},
+        {.lanes = 36, .chains = 0},
+        // All of the same bytes, in whatever order.
+        {.lanes = 64, .other_rows = true, .chains = 1, .stores = 1},
+    };
+    const shape s = {16, 3, true, 2};
+    fill_memory();
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        isa_program *p = pair_of_kernels(&s, &cases[n]);
+        card_program *loaded;
+        check(p, n);
+        assert_ok(card_load(the_card, p, &loaded));
+        assert_int_equal(row_fusions_of(loaded), cases[n].chains);
+        const row_fusion *c = loaded->phases.items[1].kernel->rows;
+        if (c) assert_int_equal(c->kernels, cases[n].loaded ? 3 : 2);
+        if (c) assert_int_equal(stores_of(c), cases[n].stores);
+        card_unload(the_card, loaded);
+        free_program(p);
+    }
+}
+
+static uint32_t own_results_of(const row_fusion *c)
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < c->items.count; n++)
+        count += c->items.items[n].count == 0 && c->items.items[n].operand[0].place.own;
+    return count;
+}
+
+typedef struct {
+    shape s;
+    bool masked;                            // a mask is added first, one for both halves of rows
+    uint32_t block;
+} softmax_case;
+
+static void softmax_kernel(isa_program *p, const softmax_case *x, uint32_t part)
+{
+    const layout rows[3] = {WHOLE, WHOLE, BY_ROW}, mask[3] = {WHOLE, WHOLE, AGAIN};
+    const isa_operand b = buffer(0), sums = in_lx(SUMS, FP32), value = row_values(0);
+    const isa_operand two[3] = {b, b, value}, masked[3] = {b, b, buffer(1)};
+    begin_kernel(p, 1, 0);
+    if (part == 0) emit_whole(p, &x->s, OPFUNC_ADD, 3, masked, mask, false);
+    if (part == 1) reduce_tiles(p, &x->s, ISA_REDUCE, OPFUNC_MAX, b, sums, value);
+    if (part == 2) emit_whole(p, &x->s, OPFUNC_SUB, 3, two, rows, false);
+    if (part == 3) emit_whole(p, &x->s, OPFUNC_EXP, 2, two, rows, true);
+    if (part == 4) reduce_tiles(p, &x->s, ISA_REDUCE, OPFUNC_SUM, b, sums, value);
+    if (part == 5) emit_whole(p, &x->s, OPFUNC_REALDIV, 3, two, rows, false);
+    end_kernel(p);
+}
+
+// max; subtract, exp; sum; divide: one chain that stores its last value only, whatever lies in
+// place of what, keeps maxima and sums to itself, and rounds differences no further than exp needs.
+// No block of rows lies across the end of a mask.
+static void fuse_rows__softmax_is_one(void **state)
+{
+    (void)state;
+    static const softmax_case cases[] = {{{62, 8, true, 2}, false, 48},
+                                         {{62, 8, true, 2}, true, 31}};
+    fill_memory();
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        isa_program *p = new_program(1);
+        copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+        for (uint32_t part = !cases[n].masked; part < 6; part++) softmax_kernel(p, &cases[n], part);
+        copy_kernel(p, ISA_STORE, 0, 0, BUFFER_BYTES);
+        emit(p, ISA_HALT);
+        check(p, 0);
+        card_program *loaded;
+        assert_ok(card_load(the_card, p, &loaded));
+        const row_fusion *c = loaded->phases.items[1].kernel->rows;
+        assert_non_null(c);
+        assert_int_equal(c->kernels, cases[n].masked ? 6 : 5);
+        assert_int_equal(stores_of(c), 1);
+        assert_int_equal(own_results_of(c), 2);
+        assert_int_equal(c->block, cases[n].block);
+        for (uint32_t s = 0; s < c->steps.count; s++)
+            if (c->steps.items[s].op == VECTOR_APPLY + OPFUNC_SUB)
+                assert_true(c->steps.items[s].rounding <= VECTOR_SIGNIFICAND ||
+                            !simd_in_use()->has_exp);
+        card_unload(the_card, loaded);
+        free_program(p);
+    }
+}
+
+// A kernel whose rows may be for all cores, 6 for each, under a mask that begins again every 64.
+static void fuse_rows__blocks_are_parts_of_masks_and_shares(void **state)
+{
+    (void)state;
+    const shape s = {192, 1, true, 3};
+    const layout mask[3] = {WHOLE, WHOLE, AGAIN};
+    isa_program *p = new_program(1);
+    fill_memory();
+    copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+    begin_kernel(p, 1, 0);
+    emit_whole(p, &s, OPFUNC_ADD, 3, (isa_operand[]){buffer(2), buffer(0), buffer(1)}, mask, false);
+    reduce_tiles(p, &s, ISA_REDUCE, OPFUNC_MAX, buffer(2), in_lx(SUMS, FP32), row_values(0));
+    end_kernel(p);
+    copy_kernel(p, ISA_STORE, 2 * BUFFER_BYTES, 0, s.rows * 128);
+    copy_kernel(p, ISA_STORE, ROW_VALUES, BUFFER_BYTES, s.rows * 128);
+    emit(p, ISA_HALT);
+    card_program *loaded;
+    assert_ok(card_load(the_card, p, &loaded));
+    const row_fusion *c = loaded->phases.items[1].kernel->rows;
+    assert_non_null(c);
+    assert_int_equal(c->block, 2);
+    card_unload(the_card, loaded);
+    check(p, 0);
+    free_program(p);
+}
+
+// Tiles of less than a stick, by one element that stands still along both dims: no rows to walk.
+static void fuse_rows__less_than_a_stick_is_none(void **state)
+{
+    (void)state;
+    isa_program *p = new_program(1);
+    copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+    for (int part = 0; part < 2; part++) {
+        begin_kernel(p, 1, 0);
+        isa_instruction *i = emit(p, ISA_VECTOR);
+        i->op = OPFUNC_MUL;
+        i->dim_count = 2;
+        i->extent[0] = 3;
+        i->extent[1] = 8;
+        i->operand_count = 3;
+        for (uint32_t o = 0; o < 3; o++) i->operand[o] = o == 2 ? in_lx(CONSTANT, DL16) : buffer(0);
+        for (uint32_t o = 0; o < 2; o++) {
+            i->operand[o].stride[0] = 128;
+            i->operand[o].stride[1] = 2;
+        }
+        end_kernel(p);
+    }
+    copy_kernel(p, ISA_STORE, 0, 0, BUFFER_BYTES);
+    emit(p, ISA_HALT);
+    fill_memory();
+    assert_int_equal(check(p, 0), 0);
+    free_program(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fuse_rows__forms_where_rows_agree_and_stores_what_is_read),
+        cmocka_unit_test(fuse_rows__softmax_is_one),
+        cmocka_unit_test(fuse_rows__blocks_are_parts_of_masks_and_shares),
+        cmocka_unit_test(fuse_rows__less_than_a_stick_is_none),
+    };
+    return cmocka_run_group_tests(tests, open_card, close_card);
+}

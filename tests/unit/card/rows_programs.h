@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Programs of kernels over the same rows of sticks, which may become chains, and what they leave in
+// both modes. For groups with open_card and close_card.
+#ifndef TESTS_CHAIN_PROGRAMS_H
+#define TESTS_CHAIN_PROGRAMS_H
+
+#include "one_card.h"
+#include "program.h"
+
+#include "card/rows/rows.h"
+
+enum {
+    MEMORY = 512 << 10,
+    OUTSIDE = 448 << 10,                    // in memory: where nothing of LX comes from
+    BUFFERS = 4,
+    BUFFER_BYTES = 64 << 10,                // of all sticks of all rows, at most
+    LINES = BUFFERS * BUFFER_BYTES,         // LX: a line of elements each, the same for all rows
+    LINE_BYTES = 4 << 10,
+    ROW_VALUES = LINES + 2 * LINE_BYTES,    // one stick a row
+    ROW_BYTES = 8 << 10,
+    SUMS = ROW_VALUES + 3 * ROW_BYTES,      // fp32, one stick's a row
+    SUMS_BYTES = 32 << 10,
+    CONSTANT = SUMS + 2 * SUMS_BYTES,
+    STAGE = CONSTANT + 128,
+    AREA = STAGE + BUFFER_BYTES,
+};
+
+static uint8_t initial[MEMORY], exact_memory[MEMORY];
+
+// --- Tiles over rows and sticks
+
+typedef struct {
+    uint32_t rows, sticks;
+    bool sticks_outside;
+    uint32_t parts;                         // of AGAIN
+} shape;
+
+static inline int64_t row_step(const shape *s)
+{
+    return s->sticks_outside ? 128 : 128 * (int64_t)s->sticks;
+}
+
+static inline int64_t stick_step(const shape *s)
+{
+    return s->sticks_outside ? 128 * (int64_t)s->rows : 128;
+}
+
+// AGAIN: the same for all parts of the rows.
+typedef enum { WHOLE, LINE, BY_ROW, AGAIN } layout;
+
+static inline void set_strides(isa_operand *o, const shape *s, layout l, const uint32_t *place)
+{
+    o->stride[place[0]] = l == LINE ? 0 : l == BY_ROW ? 128 : row_step(s);
+    o->stride[place[1]] = l == BY_ROW ? 0 : l == LINE ? 128 : stick_step(s);
+    o->stride[2] = l == BY_ROW ? 0 : 2;
+}
+
+// Cuts the rows of a tile in parts, each of which begins again where layouts say so.
+static inline void cut_rows(isa_instruction *i, uint32_t row, uint32_t parts, const layout *layouts)
+{
+    for (uint32_t d = i->dim_count++; d > row; d--) {
+        i->extent[d] = i->extent[d - 1];
+        for (uint32_t o = 0; o < i->operand_count; o++)
+            i->operand[o].stride[d] = i->operand[o].stride[d - 1];
+    }
+    i->extent[row] = parts;
+    i->extent[row + 1] /= parts;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        isa_operand *operand = &i->operand[o];
+        operand->stride[row] = layouts[o] == AGAIN ? 0 : operand->stride[row] * i->extent[row + 1];
+    }
+}
+
+// A VECTOR of all elements: dims in some order, or as one run where that is the same.
+static inline isa_instruction *emit_whole(isa_program *p, const shape *s, opfunc op,
+                                          uint8_t operands, const isa_operand *operand,
+                                          const layout *layouts, bool flat)
+{
+    static const uint32_t orders[2][2] = {{0, 1}, {1, 0}};
+    const uint32_t *place = orders[s->sticks_outside];
+    bool again = false;
+    for (uint8_t o = 0; o < operands; o++) flat = flat && layouts[o] == WHOLE;
+    if (flat) {
+        isa_instruction *i = emit_flat(p, ISA_VECTOR, s->rows * s->sticks * 64, operands, operand);
+        i->op = op;
+        return i;
+    }
+    isa_instruction *i = emit(p, ISA_VECTOR);
+    i->op = op;
+    i->dim_count = 3;
+    i->extent[place[0]] = s->rows;
+    i->extent[place[1]] = s->sticks;
+    i->extent[2] = 64;
+    i->operand_count = operands;
+    for (uint8_t o = 0; o < operands; o++) {
+        i->operand[o] = operand[o];
+        set_strides(&i->operand[o], s, layouts[o], place);
+        again = again || layouts[o] == AGAIN;
+    }
+    if (again) cut_rows(i, place[0], s->parts, layouts);
+    return i;
+}
+
+static inline isa_operand buffer(uint32_t n)
+{
+    return in_lx((int64_t)n * BUFFER_BYTES, DL16);
+}
+
+static inline isa_operand row_values(uint32_t n)
+{
+    return in_lx(ROW_VALUES + (int64_t)n * ROW_BYTES, DL16);
+}
+
+static inline isa_instruction *emit_by_row(isa_program *p, const shape *s, opfunc op,
+                                           uint8_t operands, const isa_operand *operand)
+{
+    isa_instruction *i = emit(p, ISA_VECTOR);
+    i->op = op;
+    i->dim_count = 1;
+    i->extent[0] = s->rows;
+    i->operand_count = operands;
+    for (uint8_t o = 0; o < operands; o++) {
+        i->operand[o] = operand[o];
+        if (operand[o].offset == CONSTANT) continue;
+        i->operand[o].stride[0] = operand[o].format == FP32 ? 256 : 128;
+    }
+    return i;
+}
+
+static inline void reduce_tiles(isa_program *p, const shape *s, isa_opcode opcode, opfunc op,
+                                isa_operand from, isa_operand sums, isa_operand to)
+{
+    isa_instruction *fill = emit_flat(p, ISA_FILL, s->rows * 64, 1, &sums);
+    fill->constant[0] = opfunc_reduction_identity(op);
+    isa_instruction *i = emit(p, opcode);
+    if (opcode == ISA_REDUCE) i->op = op;
+    i->dim_count = 3;
+    i->operand_count = 2;
+    i->operand[0] = sums;
+    i->operand[1] = from;
+    const uint32_t extents[3] = {s->rows, s->sticks, 64};
+    const int64_t in[3] = {row_step(s), stick_step(s), 2}, out[3] = {256, 0, 4};
+    for (uint32_t d = 0; d < 3; d++) {
+        i->extent[d] = extents[d];
+        i->operand[0].stride[d] = out[d];
+        i->operand[1].stride[d] = in[d];
+    }
+    i = emit(p, ISA_FOLD);
+    i->op = op;
+    i->dim_count = 2;
+    i->extent[0] = s->rows;
+    i->extent[1] = 64;
+    i->operand_count = 1;
+    i->operand[0] = sums;
+    i->operand[0].stride[0] = 256;
+    i->operand[0].stride[1] = 4;
+    emit_by_row(p, s, OPFUNC_IDENTITY, 2, (isa_operand[]){to, sums});
+}
+
+static inline void copy_kernel(isa_program *p, isa_opcode opcode, int64_t lx, int64_t memory,
+                               uint32_t bytes)
+{
+    isa_operand here = in_lx(lx, DL16), there = in_memory(0, ISA_NO_SLOT, memory, DL16);
+    bool loads = opcode == ISA_LOAD;
+    begin_kernel(p, 1, 0);
+    emit_flat(p, opcode, bytes / 2, 2,
+              (isa_operand[]){loads ? here : there, loads ? there : here});
+    end_kernel(p);
+}
+
+static inline uint32_t row_fusions_of(const card_program *loaded)
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < loaded->phases.count; n++) {
+        const plan_phase *phase = &loaded->phases.items[n];
+        count += phase->kind == PHASE_KERNEL && phase->kernel->rows;
+    }
+    return count;
+}
+
+// Returns the chains that the program had.
+static inline uint32_t run(isa_program *p, card_mode mode)
+{
+    card_program *loaded;
+    memcpy(card_memory(the_card, 128, MEMORY), initial, MEMORY);
+    memset(card_lx(the_card, 0), 0, AREA);
+    assert_ok(card_load(the_card, p, &loaded));
+    card_program_forget_lx(loaded);
+    card_argument argument = {128, MEMORY};
+    card_set_mode(the_card, mode);
+    assert_ok(card_launch(the_card, loaded, &argument, 1, NULL));
+    uint32_t chains = row_fusions_of(loaded);
+    card_unload(the_card, loaded);
+    return chains;
+}
+
+static inline uint32_t check(isa_program *p, uint64_t seed)
+{
+    run(p, CARD_EXACT);
+    memcpy(exact_memory, card_memory(the_card, 128, MEMORY), MEMORY);
+    uint32_t chains = run(p, CARD_FAST);
+    if (memcmp(exact_memory, card_memory(the_card, 128, MEMORY), MEMORY) != 0) {
+        text out = {0};
+        isa_print(p, &out);
+        fputs(text_string(&out), stderr);
+        fail_msg("seed %llu", (unsigned long long)seed);
+    }
+    return chains;
+}
+
+static inline void fill_memory(void)
+{
+    uint64_t seed = 77;
+    for (uint32_t n = 0; n < MEMORY; n += 2) {
+        uint32_t bits = next_random(&seed);
+        uint16_t code = (uint16_t)(bits % 64 ? 0x3800 + (bits >> 8) % 0x1000 : bits >> 8);
+        code |= (uint16_t)(bits >> 31 << 15);
+        memcpy(initial + n, &code, sizeof code);
+    }
+}
+
+#endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Chains: random kernels over the same rows must leave the bytes that element-by-element execution
+// leaves, whatever their tiles look like.
+#include "rows_programs.h"
+#include "support/rounds.h"
+
+// Makes two iterations over halves of the rows of what the loop at `loop` encloses.
+static void halve_rows(isa_program *p, uint32_t loop, const shape *s)
+{
+    p->code.items[loop].count = 2;
+    for (uint32_t at = loop + 1; at < p->code.count; at++) {
+        isa_instruction *i = &p->code.items[at];
+        uint32_t row = i->dim_count == 3 && i->opcode == ISA_VECTOR ? s->sticks_outside : 0;
+        if (i->extent[row] == 1 && i->opcode == ISA_FILL) continue;
+        i->extent[row] /= 2;
+        for (uint32_t o = 0; o < i->operand_count; o++)
+            if (i->operand[o].format == DL16)
+                i->operand[o].loop_stride[0] = i->operand[o].stride[row] * i->extent[row];
+    }
+}
+
+// --- Kernels
+
+static void stream_kernel(isa_program *p, const shape *s, bool loops, uint64_t *seed)
+{
+    static const opfunc unary[] = {OPFUNC_EXP, OPFUNC_NEG, OPFUNC_RELUFWD, OPFUNC_TANH,
+                                   OPFUNC_IDENTITY, OPFUNC_ABS};
+    static const opfunc binary[] = {OPFUNC_ADD, OPFUNC_SUB, OPFUNC_MUL, OPFUNC_REALDIV,
+                                    OPFUNC_MAXIMUM, OPFUNC_LESSERTHAN};
+    isa_operand operand[ISA_MAX_OPERANDS] = {buffer(next_random(seed) % BUFFERS),
+                                             buffer(next_random(seed) % BUFFERS)};
+    layout layouts[ISA_MAX_OPERANDS] = {WHOLE, WHOLE};
+    uint8_t operands = 2;
+    opfunc op = unary[next_random(seed) % 6];
+    uint32_t kind = next_random(seed) % 8;
+    if (kind < 5) {
+        op = binary[next_random(seed) % 6];
+        uint32_t second = next_random(seed) % 5;
+        layouts[2] = second == 0 ? LINE : second == 1 ? BY_ROW : WHOLE;
+        if (second == 2 && !loops && s->rows % s->parts == 0) layouts[2] = AGAIN;
+        operand[2] = layouts[2] == LINE     ? in_lx(LINES, DL16)
+                     : layouts[2] == BY_ROW ? row_values(next_random(seed) % 2)
+                                            : buffer(next_random(seed) % BUFFERS);
+        operands = 3;
+    } else if (kind == 5) {
+        op = OPFUNC_LAYERNORMNORM;
+        operands = (uint8_t)(4 + next_random(seed) % 3);
+        for (uint32_t o = 2; o < 6; o++) {
+            layouts[o] = o < 4 ? BY_ROW : LINE;
+            operand[o] = o < 4 ? row_values(o - 2) : in_lx(LINES + (o - 4) * LINE_BYTES, DL16);
+        }
+    }
+    // Now and then beside where others read and write.
+    if (next_random(seed) % 12 == 0) operand[next_random(seed) % 2].offset += 128;
+    emit_whole(p, s, op, operands, operand, layouts, !loops && next_random(seed) % 2);
+}
+
+static void reduce_kernel(isa_program *p, const shape *s, uint64_t *seed)
+{
+    static const opfunc ops[] = {OPFUNC_MAX, OPFUNC_MIN, OPFUNC_SUM};
+    isa_operand from = buffer(next_random(seed) % BUFFERS), sums = in_lx(SUMS, FP32);
+    isa_operand to = row_values(next_random(seed) % 2);
+    bool squares = next_random(seed) % 4 == 0;
+    opfunc op = squares ? OPFUNC_SUM : ops[next_random(seed) % 3];
+    reduce_tiles(p, s, squares ? ISA_REDUCESQ : ISA_REDUCE, op, from, sums, to);
+}
+
+// Mean and more: what there is one of a row, in SEN169_FP16 and in fp32.
+static void row_kernel(isa_program *p, const shape *s, uint64_t *seed)
+{
+    isa_operand constant = in_lx(CONSTANT, FP32), sums = in_lx(SUMS + SUMS_BYTES, FP32);
+    isa_operand a = row_values(next_random(seed) % 2), b = row_values(next_random(seed) % 2);
+    isa_operand to = row_values(next_random(seed) % 2);
+    if (next_random(seed) % 2) {
+        emit_by_row(p, s, OPFUNC_ADD, 3, (isa_operand[]){to, a, b});
+        return;
+    }
+    reduce_tiles(p, s, ISA_REDUCE, OPFUNC_SUM, buffer(next_random(seed) % BUFFERS), sums, a);
+    isa_instruction *fill = emit_flat(p, ISA_FILL, 1, 1, &constant);
+    fill->constant[0] = 0.125f;
+    fill->operand[0].stride[0] = 0;
+    emit_by_row(p, s, OPFUNC_MUL, 3, (isa_operand[]){sums, sums, constant});
+    emit_by_row(p, s, OPFUNC_IDENTITY, 2, (isa_operand[]){to, sums});
+}
+
+static void random_kernel(isa_program *p, const shape *s, uint64_t *seed)
+{
+    uint32_t kind = next_random(seed) % 8, loop = p->code.count + 1;
+    bool halves = s->rows % 2 == 0 && next_random(seed) % 2;
+    begin_kernel(p, 1, 0);
+    emit(p, ISA_LOOP)->count = 1;
+    if (kind < 5) stream_kernel(p, s, halves, seed);
+    else if (kind < 7) reduce_kernel(p, s, seed);
+    else row_kernel(p, s, seed);
+    if (halves) halve_rows(p, loop, s);
+    emit(p, ISA_END_LOOP);
+    end_kernel(p);
+}
+
+// All elements from memory through one VECTOR, or through one to memory.
+static void memory_kernel(isa_program *p, const shape *s, bool stores, uint64_t *seed)
+{
+    uint32_t count = s->rows * s->sticks * 64;
+    isa_operand memory = in_memory(0, ISA_NO_SLOT, stores ? OUTSIDE : 0, DL16);
+    isa_operand staged = in_lx(STAGE, DL16), mine = buffer(next_random(seed) % BUFFERS);
+    begin_kernel(p, 1, 0);
+    if (!stores) {
+        emit_flat(p, ISA_LOAD, count, 2, (isa_operand[]){staged, memory});
+        signal_to(p, ISA_QUEUE_LOAD, 0);
+        wait_for(p, ISA_QUEUE_SFP, 0);
+    }
+    isa_operand operand[2] = {stores ? staged : mine, stores ? mine : staged};
+    emit_flat(p, ISA_VECTOR, count, 2, operand)->op = OPFUNC_NEG;
+    if (stores) {
+        signal_to(p, ISA_QUEUE_SFP, 0);
+        wait_for(p, ISA_QUEUE_STORE, 0);
+        emit_flat(p, ISA_STORE, count, 2, (isa_operand[]){memory, staged});
+    }
+    end_kernel(p);
+}
+
+// LX comes from memory and part of it goes back, so that some of what kernels leave is read.
+static isa_program *random_program(uint64_t *seed)
+{
+    static const uint32_t sticks[] = {1, 1, 2, 3, 6};
+    shape s = {2 + next_random(seed) % 30, sticks[next_random(seed) % 5],
+               next_random(seed) % 2, 2 + next_random(seed) % 2};
+    isa_program *p = new_program(1);
+    copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+    if (next_random(seed) % 2) memory_kernel(p, &s, false, seed);
+    for (uint32_t n = 2 + next_random(seed) % 6; n > 0; n--) random_kernel(p, &s, seed);
+    if (next_random(seed) % 2) memory_kernel(p, &s, true, seed);
+    if (next_random(seed) % 2)
+        copy_kernel(p, ISA_STORE, ROW_VALUES, ROW_VALUES, 2 * ROW_BYTES);
+    uint32_t out = next_random(seed) % BUFFERS;
+    copy_kernel(p, ISA_STORE, out * BUFFER_BYTES, out * BUFFER_BYTES, BUFFER_BYTES);
+    emit(p, ISA_HALT);
+    return p;
+}
+
+static void rows__random_programs_keep_their_bytes(void **state)
+{
+    (void)state;
+    uint64_t seed = 42;
+    uint32_t chains = 0, rounds = test_rounds(1200);
+    fill_memory();
+    for (uint32_t round = 0; round < rounds; round++) {
+        uint64_t start = seed;
+        isa_program *p = random_program(&seed);
+        chains += check(p, start);
+        free_program(p);
+    }
+    assert_true(chains > rounds / 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows__random_programs_keep_their_bytes),
+    };
+    return cmocka_run_group_tests(tests, open_card, close_card);
+}

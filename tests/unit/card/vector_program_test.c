@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Walks against the scalar definitions, for every variant that this host can run.
+#include "unit/card/variants.h"
+#include "unit/check.h"
+
+#include "card/simd/lanes.h"
+#include "tensor/numeric.h"
+
+#define DL16 SPYRE_FORMAT_SEN169_FP16
+enum { LANES = 64, CODES = 1 << 16, ROWS = 7, STICKS = 3, ELEMENTS = ROWS * STICKS * LANES };
+
+static uint16_t first[ELEMENTS], second[ELEMENTS], result[ELEMENTS];
+static float kept[ELEMENTS], sums[ROWS][LANES], rows[ROWS];
+
+static void fill_codes(uint64_t *seed)
+{
+    for (size_t n = 0; n < ELEMENTS; n++) {
+        uint64_t bits = check_random(seed) >> 24;
+        static const uint16_t special[] = {0, 0x8000, 0x7FFF, 0xFFFF, 0x7FFE, 1, 0x8001};
+        first[n] = bits % 8 ? (uint16_t)(bits >> 8) : special[(bits >> 3) % 7];
+        second[n] =
+            bits % 16 < 8 ? (uint16_t)(0x3C00 + (bits >> 24) % 1024) : (uint16_t)(bits >> 9);
+    }
+}
+
+static vector_step over(vector_op op, uint16_t *elements)
+{
+    return (vector_step){.op = op, .at = (uint8_t *)elements, .row_stride = LANES * 2,
+                       .stick_stride = ROWS * LANES * 2};
+}
+
+static void take(const simd_table *table, const vector_step *steps, uint32_t count)
+{
+    vector_program w = {.steps = steps, .count = count, .rows = ROWS, .sticks = STICKS};
+    table->run_program(&w);
+}
+
+static uint16_t expected(opfunc op, uint16_t a, uint16_t b, uint32_t inputs, const float *constants)
+{
+    double in[] = {element_load(&a, DL16), element_load(&b, DL16)};
+    uint16_t code;
+    element_store(&code, DL16, opfunc_apply(op, in, inputs, constants));
+    return code;
+}
+
+static void vector_program__exp_has_the_bits_of_its_table_for_all_codes(void **state)
+{
+    (void)state;
+    static uint16_t codes[CODES], found[CODES];
+    const uint16_t *table = opfunc_dl16_table(OPFUNC_EXP);
+    for (uint32_t n = 0; n < CODES; n++) codes[n] = (uint16_t)n;
+    uint32_t tested = 0;
+    for (int v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(variants[v].host) || !variants[v].table->has_exp) continue;
+        vector_step steps[] = {
+            {.op = VECTOR_LOAD_X, .at = (uint8_t *)codes, .row_stride = LANES * 2},
+            {.op = VECTOR_EXP},
+            {.op = VECTOR_STORE, .at = (uint8_t *)found, .row_stride = LANES * 2},
+        };
+        vector_program w = {.steps = steps, .count = 3, .rows = CODES / LANES, .sticks = 1};
+        variants[v].table->run_program(&w);
+        for (uint32_t n = 0; n < CODES; n++)
+            if (found[n] != table[n]) fail_msg("variant %d code %04x: %04x", v, n, found[n]);
+        tested++;
+    }
+    assert_true(tested > 0 || !convert_can_run(variants[VARIANTS - 1].host));
+}
+
+// What VECTOR_SIGNIFICAND leaves beyond the exponents does not matter to exp.
+static void vector_program__exp_takes_differences_that_are_rounded_to_the_significand(void **state)
+{
+    (void)state;
+    uint64_t seed = 3;
+    const float none[2] = {0};
+    for (int v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(variants[v].host) || !variants[v].table->has_exp) continue;
+        for (int round = 0; round < 200; round++) {
+            fill_codes(&seed);
+            vector_step steps[] = {over(VECTOR_LOAD_X, first), over(VECTOR_LOAD_Y, second),
+                                 {.op = VECTOR_APPLY + OPFUNC_SUB, .constant = none,
+                                  .rounding = VECTOR_SIGNIFICAND},
+                                 {.op = VECTOR_EXP}, over(VECTOR_STORE, result)};
+            take(variants[v].table, steps, 5);
+            for (size_t n = 0; n < ELEMENTS; n++) {
+                uint16_t code = expected(OPFUNC_SUB, first[n], second[n], 2, NULL);
+                assert_int_equal(result[n], expected(OPFUNC_EXP, code, 0, 1, NULL));
+            }
+        }
+    }
+}
+
+// Through x and y, rounded in registers, kept and stored, or looked up.
+static void vector_program__opfuncs_are_their_definitions(void **state)
+{
+    (void)state;
+    const float constants[2] = {-0.75f, 2.5f};
+    uint64_t seed = 1;
+    for (int v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(variants[v].host)) continue;
+        for (opfunc op = 0; op < OPFUNC_COUNT; op++) {
+            uint32_t inputs = opfunc_describe(op)->least_inputs;
+            const spyre_format formats[] = {DL16, DL16};
+            if (!vector_applies(op, inputs) || !lanes_f32_suffices(op, DL16, formats, inputs))
+                continue;
+            fill_codes(&seed);
+            vector_step steps[] = {over(VECTOR_LOAD_X, first), over(VECTOR_LOAD_Y, second),
+                                 {.op = VECTOR_APPLY + op, .constant = constants,
+                                  .rounding = VECTOR_ROUND},
+                                 {.op = VECTOR_KEEP, .values = kept},
+                                 over(VECTOR_LOAD_X, second),
+                                 {.op = VECTOR_KEPT_X, .values = kept},
+                                 over(VECTOR_STORE, result)};
+            take(variants[v].table, steps, 7);
+            for (size_t n = 0; n < ELEMENTS; n++)
+                if (result[n] != expected(op, first[n], second[n], inputs, constants))
+                    fail_msg("variant %d %s of %04x and %04x is not %04x", v,
+                             opfunc_describe(op)->name, first[n], second[n], result[n]);
+        }
+    }
+}
+
+// One lane at a time of zero, infinity, NaN and what lies next to them, among ordinary values: as
+// fp32, which a sum that begins with -0 shows.
+static void vector_program__every_lane_is_rounded(void **state)
+{
+    (void)state;
+    static const uint16_t rare[][2] = {{0, 0x3E00}, {0x8000, 0x3E00}, {1, 0x3E00}, {1, 0x3DFF},
+                                       {0x8001, 0x3C00}, {0x7FFE, 0x3E00}, {0x7FFE, 0x3E01},
+                                       {0xFFFE, 0x4200}, {0xFFFF, 0x3E00}, {0x7FFF, 0},
+                                       {0x7FFF, 0x8000}, {0x5E00, 0x5DFF}, {0x1F00, 0x1F00}};
+    const float none[2] = {0};
+    uint64_t seed = 12;
+    for (int v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(variants[v].host)) continue;
+        for (size_t n = 0; n < ROWS * LANES; n++) {
+            first[n] = (uint16_t)(0x3000 + check_random(&seed) % 0x1800);
+            second[n] = (uint16_t)((n % 2 ? 0x8000 : 0) | (0x3A00 + check_random(&seed) % 0x800));
+        }
+        for (size_t lane = 0; lane < ROWS * LANES; lane++) {
+            const uint16_t was[] = {first[lane], second[lane]}, *put = rare[lane % 13];
+            first[lane] = put[0];
+            second[lane] = put[1];
+            vector_step steps[] = {over(VECTOR_LOAD_X, first), over(VECTOR_LOAD_Y, second),
+                                 {.op = VECTOR_APPLY + OPFUNC_MUL, .constant = none,
+                                  .rounding = VECTOR_ROUND},
+                                 {.op = VECTOR_SUM, .values = sums[0], .begins = true,
+                                  .begin = -0.0f}};
+            vector_program w = {.steps = steps, .count = 4, .rows = ROWS, .sticks = 1};
+            variants[v].table->run_program(&w);
+            for (size_t n = 0; n < ROWS * LANES; n++) {
+                float value = dl16_to_float(expected(OPFUNC_MUL, first[n], second[n], 2, none));
+                assert_memory_equal(&sums[n / LANES][n % LANES], &value, sizeof value);
+            }
+            first[lane] = was[0];
+            second[lane] = was[1];
+        }
+    }
+}
+
+static void vector_program__values_are_looked_up(void **state)
+{
+    (void)state;
+    uint64_t seed = 9;
+    const uint16_t *table = opfunc_dl16_table(OPFUNC_GELUFWD);
+    for (int v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(variants[v].host)) continue;
+        fill_codes(&seed);
+        vector_step steps[] = {over(VECTOR_LOAD_X, first), {.op = VECTOR_LOOK_UP, .table = table},
+                             over(VECTOR_STORE, result)};
+        take(variants[v].table, steps, 3);
+        for (size_t n = 0; n < ELEMENTS; n++) assert_int_equal(result[n], table[first[n]]);
+        memset(result, 0, sizeof result);
+        steps[1] = over(VECTOR_STORE_LOOK_UP, result);
+        steps[1].table = table;
+        take(variants[v].table, steps, 2);
+        for (size_t n = 0; n < ELEMENTS; n++) assert_int_equal(result[n], table[first[n]]);
+    }
+}
+
+static float expected_sum(vector_op op, float sum, float x)
+{
+    if (op == VECTOR_SUM) return sum + x;
+    if (op == VECTOR_SQUARES) return sum + x * x;
+    return opfunc_combine(op == VECTOR_MAX ? OPFUNC_MAX : OPFUNC_MIN, sum, x);
+}
+
+static float expected_row(vector_op op, size_t row, float begin)
+{
+    float lane[LANES];
+    for (size_t n = 0; n < LANES; n++) {
+        lane[n] = begin;
+        for (size_t stick = 0; stick < STICKS; stick++) {
+            uint16_t code = second[(stick * ROWS + row) * LANES + n];
+            lane[n] = expected_sum(op, lane[n], dl16_to_float(code));
+        }
+    }
+    for (size_t half = LANES / 2; half > 0; half /= 2)
+        for (size_t n = 0; n < half; n++)
+            lane[n] = op == VECTOR_MAX || op == VECTOR_MIN
+                          ? expected_sum(op, lane[n], lane[n + half])
+                          : lane[n] + lane[n + half];
+    return lane[0];
+}
+
+static void vector_program__sums_of_rows_keep_their_order(void **state)
+{
+    (void)state;
+    uint64_t seed = 4;
+    fill_codes(&seed);
+    for (size_t n = 0; n < ELEMENTS; n++) second[n] = (uint16_t)(0x3000 + second[n] % 0x1400);
+    for (int v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(variants[v].host)) continue;
+        for (vector_op op = VECTOR_SUM; op <= VECTOR_MIN; op++) {
+            vector_step steps[] = {over(VECTOR_LOAD_X, second),
+                                 {.op = op, .values = sums[0], .begins = true, .folds = true,
+                                  .begin = 0.5f}};
+            take(variants[v].table, steps, 2);
+            for (size_t row = 0; row < ROWS; row++) {
+                float wanted = expected_row(op, row, 0.5f);
+                assert_memory_equal(&sums[row][0], &wanted, sizeof wanted);
+            }
+        }
+    }
+}
+
+// One element a row, a line for all rows, x itself.
+static void vector_program__second_inputs(void **state)
+{
+    (void)state;
+    uint64_t seed = 6;
+    const float none[2] = {0};
+    for (int v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(variants[v].host)) continue;
+        fill_codes(&seed);
+        for (size_t row = 0; row < ROWS; row++) rows[row] = (float)row - 3.0f;
+        vector_step line[] = {over(VECTOR_LOAD_X, second), {.op = VECTOR_KEEP, .values = kept}};
+        vector_program w = {.steps = line, .count = 2, .rows = 1, .sticks = STICKS};
+        variants[v].table->run_program(&w);
+        vector_step add = {.op = VECTOR_APPLY + OPFUNC_ADD, .constant = none,
+                           .rounding = VECTOR_ROUND};
+        vector_step steps[] = {over(VECTOR_LOAD_X, first),
+                             {.op = VECTOR_ROWS_Y, .values = rows}, add,
+                             {.op = VECTOR_LINE_Y, .values = kept}, add,
+                             {.op = VECTOR_X_TO_Y}, add, over(VECTOR_STORE, result)};
+        take(variants[v].table, steps, 8);
+        for (size_t n = 0; n < ELEMENTS; n++) {
+            size_t row = n / LANES % ROWS, stick = n / LANES / ROWS;
+            uint16_t one = dl16_from_float(rows[row]);
+            uint16_t x = expected(OPFUNC_ADD, first[n], one, 2, NULL);
+            x = expected(OPFUNC_ADD, x, second[stick * ROWS * LANES + n % LANES], 2, NULL);
+            assert_int_equal(result[n], expected(OPFUNC_ADD, x, x, 2, NULL));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vector_program__exp_has_the_bits_of_its_table_for_all_codes),
+        cmocka_unit_test(vector_program__exp_takes_differences_that_are_rounded_to_the_significand),
+        cmocka_unit_test(vector_program__opfuncs_are_their_definitions),
+        cmocka_unit_test(vector_program__every_lane_is_rounded),
+        cmocka_unit_test(vector_program__values_are_looked_up),
+        cmocka_unit_test(vector_program__sums_of_rows_keep_their_order),
+        cmocka_unit_test(vector_program__second_inputs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
