@@ -278,13 +278,13 @@ def test_a_compiled_graph_has_no_program_a_value(monkeypatch):
     _inputs_beforehand(monkeypatch, torch.float16)
     traced_once = set()
     for name, calls in CALLS.items():
-        for call in calls:
+        for call in calls[:1]:
             torch._dynamo.reset()
             graphs = torch._dynamo.utils.counters["stats"]
             graphs["unique_graphs"] = 0
             torch_spyre.report.reports.clear()
             compiled = torch.compile(call)
-            for number in FACTORS[:5]:
+            for number in FACTORS[:4]:
                 compiled(torch.float16, number)
             if graphs["unique_graphs"] < 3:
                 traced_once.add(name)

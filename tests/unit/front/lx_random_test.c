@@ -93,7 +93,7 @@ static uint32_t run_graph(uint64_t seed)
 static void lx_random__same_bytes_as_in_memory(void **state)
 {
     (void)state;
-    uint32_t in_lx = 0, graphs = test_rounds(240);
+    uint32_t in_lx = 0, graphs = test_rounds(150);
     const char *one = getenv("SPYRE_TEST_SEED");
     for (uint64_t seed = 1; !one && seed <= graphs; seed++) in_lx += run_graph(seed);
     if (one)

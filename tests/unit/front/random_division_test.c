@@ -59,7 +59,7 @@ static void random_division__bytes_do_not_depend_on_cores(void **state)
                                    {5, FRONT_RUN_CARD_FAST, false},
                                    {32, FRONT_RUN_CARD_FAST, false},
                                    {32, FRONT_RUN_INTERPRETER, false}};
-    for (uint64_t seed = 1; seed <= test_rounds(100); seed++)
+    for (uint64_t seed = 1; seed <= test_rounds(60); seed++)
         compare_trials(seed, false, trials, 5);
     compare_trials(680, false, trials, 5); // a core's slice in LX is one stick of several
 }
@@ -70,7 +70,7 @@ static void random_division__published_splits_of_sums(void **state)
     static const trial trials[] = {{32, FRONT_RUN_INTERPRETER, false},
                                    {32, FRONT_RUN_CARD_EXACT, false},
                                    {32, FRONT_RUN_CARD_FAST, false}};
-    for (uint64_t seed = 1; seed <= test_rounds(100); seed++)
+    for (uint64_t seed = 1; seed <= test_rounds(60); seed++)
         compare_trials(seed, true, trials, 3);
 }
 
@@ -82,7 +82,7 @@ static void random_division__bytes_do_not_depend_on_uneven_slices(void **state)
                                    {4, FRONT_RUN_CARD_EXACT, true},
                                    {7, FRONT_RUN_CARD_FAST, true},
                                    {32, FRONT_RUN_CARD_FAST, true}};
-    for (uint64_t seed = 1; seed <= test_rounds(100); seed++)
+    for (uint64_t seed = 1; seed <= test_rounds(60); seed++)
         compare_trials(seed, false, trials, 5);
 }
 

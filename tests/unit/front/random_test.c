@@ -48,7 +48,7 @@ static bool run_graph(uint64_t seed)
 static void random__graphs(void **state)
 {
     (void)state;
-    uint32_t refused = 0, graphs = test_rounds(300);
+    uint32_t refused = 0, graphs = test_rounds(200);
     // One graph, with its loop IR when the front refuses it: SPYRE_TEST_SEED=17.
     const char *one = getenv("SPYRE_TEST_SEED");
     if (one) {

@@ -356,7 +356,7 @@ static void tiles_random__any_tiles_give_the_same_numbers(void **state)
 {
     (void)state;
     tally t = {0};
-    uint32_t graphs = test_rounds(90);
+    uint32_t graphs = test_rounds(60);
     for (uint64_t seed = 0; seed < graphs; seed++) run_graph(seed, 0, &t);
     print_message("%u tiled, %u refused, %u buffers in LX\n", t.tiled, t.refused, t.in_lx);
     assert_true(t.tiled > graphs / 3);
@@ -368,7 +368,7 @@ static void tiles_random__short_spans(void **state)
     (void)state;
     static const uint32_t spans[] = {512, 2048, 8192, 32768};
     tally t = {0};
-    uint32_t graphs = test_rounds(90);
+    uint32_t graphs = test_rounds(60);
     for (uint64_t seed = 0; seed < graphs; seed++) run_graph(seed, spans[seed % 4], &t);
     print_message("%u tiled, %u refused, %u buffers in LX\n", t.tiled, t.refused, t.in_lx);
     assert_true(t.tiled > graphs / 4);
@@ -413,7 +413,7 @@ static void tiles_random__any_views(void **state)
 {
     (void)state;
     tally t = {0};
-    uint32_t graphs = test_rounds(90);
+    uint32_t graphs = test_rounds(60);
     for (uint64_t seed = 0; seed < graphs; seed++) run_views(seed, &t);
     print_message("%u run, %u refused, %u buffers in LX\n", t.tiled, t.refused, t.in_lx);
     assert_true(t.tiled > graphs / 3);
