@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Views and access tiles on the way to instructions: strides and an offset of every core.
+// Private to lower_view.c, lower_access.c, lower_rows.c and lower_memory.c.
+#ifndef KTIR_LOWER_ACCESS_H
+#define KTIR_LOWER_ACCESS_H
+
+#include "ktir/lowering.h"
+
+// Numbers of addresses and subscripts stay below.
+#define MOST_NUMBER ((int64_t)1 << 40)
+
+// --- Views (lower_view.c)
+
+typedef struct {
+    const ktir_op *op;
+    uint16_t argument;                  // of the program
+    lowered_index first;                // bytes from the argument's begin
+    int64_t element;
+    uint32_t rank;
+    int64_t size[KTIR_MOST_RANK], stride[KTIR_MOST_RANK];       // elements
+    int64_t origin[KTIR_MOST_RANK];     // coordinates count from here
+    int64_t least[KTIR_MOST_RANK], most[KTIR_MOST_RANK];        // coordinates that it has
+} view;
+
+enum { MOST_PARTS = 32 };
+typedef struct {
+    uint32_t count;
+    view part[MOST_PARTS];
+} views;
+
+// Numbers of addresses and subscripts that sums and products of them are safe with.
+bool view_is_within(const lowering *w, const lowered_index *x, int64_t bound);
+
+// The operation that makes operand n.
+const ktir_op *view_maker(const lowering *w, const ktir_op *op, uint32_t n);
+
+// The view that operand n is; of a distributed one, when its parts do not join, the first `count`.
+SPYRE_MUST_CHECK spyre_status view_find_parts(lowering *w, const ktir_op *op, uint32_t n,
+                                              views *out);
+
+// The same where it must be one.
+SPYRE_MUST_CHECK spyre_status view_find(lowering *w, const ktir_op *op, uint32_t n, view *v);
+
+// --- Access tiles (lower_access.c)
+
+typedef struct {
+    const ktir_op *op;                  // that constructs the tile
+    view v;
+    uint32_t rank;
+    uint32_t permutation[KTIR_MOST_RANK];
+    int64_t least[KTIR_MOST_RANK], extent[KTIR_MOST_RANK];      // by dim of the tile
+    lowered_index address;              // of its first point, in bytes
+    int64_t stride[KTIR_MOST_RANK];     // bytes, by dim of the tile
+} access;
+
+// The points of the tile that `t` takes or gives.
+SPYRE_MUST_CHECK spyre_status access_points(lowering *w, const lowered_tensor *t, access *a);
+
+// A subscript of the tile as a linear index; factors of its own variables in *factor.
+SPYRE_MUST_CHECK spyre_status access_subscript(lowering *w, const access *a, const ktir_expr *e,
+                                               uint32_t own, lowered_index *out, int64_t *factors);
+
+// A fault when coordinates low to high beyond x leave dim d of the view.
+SPYRE_MUST_CHECK spyre_status access_check_bounds(lowering *w, const access *a,
+                                                  const lowered_index *x, uint32_t d, int64_t low,
+                                                  int64_t high);
+
+// Moves the first point by x, in steps of `bytes`.
+void access_advance(access *a, const lowered_index *x, int64_t bytes, int64_t shift);
+
+// Where the tile begins in dim d.
+SPYRE_MUST_CHECK spyre_status access_base(lowering *w, const access *a, uint32_t d,
+                                          lowered_index *out);
+
+// Strides and address of a tile without indices.
+SPYRE_MUST_CHECK spyre_status access_direct(lowering *w, access *a);
+
+// The operand of an instruction in memory.
+SPYRE_MUST_CHECK spyre_status access_operand(lowering *w, const ktir_op *op, const access *a,
+                                             spyre_format format, isa_operand *out);
+
+// One LOAD or STORE between the tile and `t` in LX.
+SPYRE_MUST_CHECK spyre_status access_move(lowering *w, const ktir_op *op, isa_opcode opcode,
+                                          const access *a, const lowered_tensor *t);
+
+// --- Rows that indices choose (lower_rows.c)
+
+// One GATHER into `t`, or one SCATTER of it: one dim of the view is looked up in a view of indices.
+SPYRE_MUST_CHECK spyre_status access_move_rows(lowering *w, const ktir_op *op, isa_opcode opcode,
+                                               access *a, const lowered_tensor *t);
+
+#endif
