@@ -296,6 +296,21 @@ def refusal(function, *tensors):
     return str(raised.value)
 
 
+def test_sticks_are_whole_in_tiles(sizes):
+    """The cheapest sticks of what 32 of 64 columns are put together from run along its rows."""
+    declare_tensor_dim("R", 100)
+    declare_tensor_dim("C", 64)
+    halves = [torch.randn(100, 64).half().to("spyre") for _ in range(2)]
+    for half in halves:
+        name_tensor_dims(half, ["R", "C"])
+
+    def function(x, y):
+        with tiles(R=25):
+            return torch.cat((x[:, :32], y[:, 32:]), 1) * 2
+
+    check(function, *halves)
+
+
 def test_impossible_tiles_are_refused(tensor):
     def thirds(x):
         with tiles(M=3):

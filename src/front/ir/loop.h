@@ -109,6 +109,8 @@ typedef struct {
     int64_t row_stride, row_count; // host stride and count of the indexed dim
     float parameter[OPFUNC_MAX_PARAMETERS];
     uint8_t stick;        // the variable along the output's stick, or LOOP_NO_DIM
+    uint8_t cut_sticks;   // bits of loops in which a user's tiles would cut sticks; 0 outside of
+                          // propagate_layouts
     uint8_t wanted_stick; // of a user's pass: the variable plus one, LOOP_NO_DIM: sparse; 0: any
     const char *location; // user's source line
     const char *note;     // of a user's pass, or null

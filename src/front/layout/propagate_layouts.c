@@ -9,6 +9,7 @@
 #include "front/front.h"
 #include "front/layout/stick_refusal.h"
 #include "front/layout/stick_report.h"
+#include "front/tile/named_dims.h"
 
 static spyre_status assign_result(loop_graph *loops, loop_op *op, const stick_mode *mode)
 {
@@ -107,7 +108,9 @@ static void order_dims(loop_graph *loops)
 
 spyre_status pass_propagate_layouts(loop_graph *loops, bool *out_changed)
 {
+    TRY(named_dims_find_cut_sticks(loops));
     TRY(choose_and_lay_out(loops, loop_scratch(loops)));
+    for (uint32_t i = 0; i < loops->ops.count; i++) loops->ops.items[i].cut_sticks = 0;
     order_dims(loops);
     *out_changed = loops->ops.count > 0;
     return NULL;

@@ -189,6 +189,23 @@ static void keep_wanted(const loop_op *op, stick_mode_list *list)
     list->count = kept;
 }
 
+// Leaves the ways whose sticks are whole in the tiles that a user asks for, if there are any.
+static void keep_whole_sticks(const loop_op *op, stick_mode_list *list)
+{
+    uint32_t kept = 0;
+    stick_mode_list whole;
+    for (uint32_t m = 0; m < list->count; m++) {
+        bool cut = false;
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            uint8_t v = list->items[m].stick[k];
+            cut |= v != LOOP_NO_DIM && (op->cut_sticks >> v & 1u);
+        }
+        if (!cut) whole.items[kept++] = list->items[m];
+    }
+    whole.count = kept;
+    if (kept && kept < list->count) *list = whole;
+}
+
 // A copy that the graph returns has its stick along the innermost dim, where it can: what was made
 // contiguous is laid out as a tensor of its sizes is by default.
 static void keep_default_stick(const loop_graph *loops, const loop_op *op, stick_mode_list *list)
@@ -213,6 +230,7 @@ void stick_modes_of(const loop_graph *loops, const loop_op *op, uint16_t writabl
             if (!moves_moments(loops, op, v)) add(loops, op, writable, v, out);
         add(loops, op, writable, LOOP_NO_DIM, out);
     }
+    if (op->cut_sticks) keep_whole_sticks(op, out);
     if (op->wanted_stick)
         keep_wanted(op, out);
     else

@@ -6,11 +6,12 @@
 // reshapes and of layouts need no rules of their own. Source of the rule that names belong to
 // storage, not to views: torch-spyre, docs/source/compiler/working_set_reduction.md, "Dimensions
 // vs. named dimensions".
-#include "front/front.h"
+#include "front/tile/named_dims.h"
 
 #include <string.h>
 
 #include "base/log.h"
+#include "front/front.h"
 #include "graph/hint.h"
 
 // `extent` steps of `stride` host elements of a buffer.
@@ -26,7 +27,8 @@ typedef struct {
 
 typedef struct {
     loop_graph *loops;
-    ranges *of; // by buffer
+    ranges *of;       // by buffer
+    bool has_layouts; // loops may be parted, and names that meet are worth a warning
 } namer;
 
 static void add_range(ranges *r, const char *name, int64_t extent, int64_t stride)
@@ -166,7 +168,7 @@ static void take_names(const namer *n, uint32_t index, uint32_t k)
             const char *name = of->item[i].name, *old = op->dim_name[v];
             if (!old)
                 op->dim_name[v] = name;
-            else if (strcmp(old, name) != 0)
+            else if (strcmp(old, name) != 0 && n->has_layouts)
                 log_warn("%s: a dim named %s meets one named %s, which the loop is called",
                          loop_op_place(n->loops, index), name, old);
         }
@@ -204,23 +206,89 @@ static bool any_names(const loop_graph *loops)
     return any;
 }
 
-spyre_status pass_named_dims(loop_graph *loops, bool *out_changed)
+static spyre_status name_all(namer *n)
 {
-    namer n = {.loops = loops};
-    *out_changed = false;
-    if (!any_names(loops)) return NULL;
-    *out_changed = true;
-    n.of = ARENA_NEW(loops->memory, ranges, loops->buffers.count);
-    TRY_ALLOC(n.of);
+    loop_graph *loops = n->loops;
+    n->of = ARENA_NEW(loop_scratch(loops), ranges, loops->buffers.count);
+    TRY_ALLOC(n->of);
     for (uint32_t b = 0; b < loops->buffers.count; b++)
-        if (loops->buffers.items[b].kind == LOOP_INPUT) TRY(name_input(&n, b));
+        if (loops->buffers.items[b].kind == LOOP_INPUT) TRY(name_input(n, b));
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         loop_op *op = &loops->ops.items[i];
         *loops->at_node = op->node;
-        TRY(name_source(&n, op));
-        part_loops(&n, op);
-        for (uint32_t k = 0; k < op->operand_count; k++) take_names(&n, i, k);
-        give_names(&n, op);
+        TRY(name_source(n, op));
+        if (n->has_layouts) part_loops(n, op);
+        for (uint32_t k = 0; k < op->operand_count; k++) take_names(n, i, k);
+        give_names(n, op);
+    }
+    return NULL;
+}
+
+spyre_status pass_named_dims(loop_graph *loops, bool *out_changed)
+{
+    namer n = {.loops = loops, .has_layouts = true};
+    *out_changed = any_names(loops);
+    return *out_changed ? name_all(&n) : NULL;
+}
+
+// --- Before layouts
+
+// True when an input of the graph comes with its stick along the loop: tiles of parts of sticks are
+// then refused, not paid for with copies.
+static bool has_given_stick(const loop_graph *loops, const loop_op *op, uint32_t v)
+{
+    for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
+        const loop_buffer *b = &loops->buffers.items[op->operand[k].buffer];
+        int64_t stride = op->operand[k].stride[v];
+        if (b->kind == LOOP_INPUT && b->has_layout && stride && loop_dim_at(b, stride) == b->stick)
+            return true;
+    }
+    return false;
+}
+
+// Loops of the op that tiles leave with parts of sticks, should a stick run along them.
+static uint8_t cut_sticks_of(const loop_graph *loops, const loop_op *op)
+{
+    uint32_t tiles = loops->graph->nodes.items[op->node].hint.tiles;
+    int64_t left[LOOP_MAX_VARS], lanes = 1;
+    uint8_t cut = 0;
+    const char *at = tiles ? loops->graph->locations.items[tiles] : "";
+    hint_tiles hint;
+    memcpy(left, op->extent, sizeof left);
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        int64_t of_operand = loop_lanes(&loops->buffers.items[op->operand[k].buffer]);
+        if (of_operand > lanes) lanes = of_operand;
+    }
+    while (hint_next_tiles(&at, &hint)) {
+        for (uint32_t v = 0; !hint_is_step(&hint) && v < op->var_count; v++) {
+            const char *name = op->dim_name[v];
+            if (!name || strlen(name) != hint.length || left[v] < 2) continue;
+            if (memcmp(name, hint.name, hint.length) != 0) continue;
+            left[v] /= hint.count;
+            if (left[v] % lanes && !has_given_stick(loops, op, v)) cut |= (uint8_t)(1u << v);
+            break;
+        }
+    }
+    return cut;
+}
+
+static bool any_tiles(const loop_graph *loops)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++)
+        if (loops->graph->nodes.items[loops->ops.items[i].node].hint.tiles) return true;
+    return false;
+}
+
+spyre_status named_dims_find_cut_sticks(loop_graph *loops)
+{
+    namer n = {.loops = loops};
+    if (front_skips(&loops->settings, "named_dims") || !any_names(loops) || !any_tiles(loops))
+        return NULL;
+    TRY(name_all(&n));
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        loop_op *op = &loops->ops.items[i];
+        op->cut_sticks = cut_sticks_of(loops, op);
+        memset(op->dim_name, 0, sizeof op->dim_name); // loops may be parted before they are named
     }
     return NULL;
 }

@@ -5,7 +5,8 @@
 // ones. Ops with a user's tiles are left to them. Source: torch-spyre,
 // docs/source/compiler/span_overflow_hint_analysis.md, which wants every tile to fit whatever the
 // division. Here the division is planned next and keeps what this file counts on;
-// chunk_large_tensors asks for more tiles of element-wise ops, as there.
+// chunk_large_tensors asks for more tiles of element-wise ops, as there. Where no tiles are small
+// enough for one core, it asks for nothing.
 #include "front/divide/span_reduction.h"
 #include "front/tile/tiling.h"
 
@@ -101,6 +102,11 @@ void tile_by_spans(tiling *t, uint32_t index)
     s.undivided = loops->settings.chunk_large_tensors && loop_is_element_wise(s.op);
     if (fits(&s, s.op)) return;
     find_tiles(&s);
+    if (!s.best && s.undivided) {
+        s.undivided = false;
+        if (fits(&s, s.op)) return;
+        find_tiles(&s);
+    }
     for (uint8_t v = 0; s.best && v < s.op->var_count; v++)
         if (s.count[v] > 1) {
             int64_t scope = -(int64_t)(index * LOOP_MAX_TILES + path->depth + 1);

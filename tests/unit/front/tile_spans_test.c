@@ -63,6 +63,42 @@ static void tile_spans__divisions_come_first(void **state)
     front_run_end(&run);
 }
 
+static bool all_fit(const loop_graph *loops)
+{
+    bool fit = true;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        division d = division_get(&loops->ops.items[i]);
+        fit &= span_fits(loops, &loops->ops.items[i], &d);
+    }
+    return fit;
+}
+
+// Columns that are no whole sticks cannot be cut, so one core alone reaches over both of them.
+static void tile_spans__more_tiles_only_where_they_help(void **state)
+{
+    (void)state;
+    uint32_t tiled = 0, fitting = 0;
+    for (uint32_t kib = 1; kib <= 256; kib *= 2) {
+        bool fit[2];
+        for (int chunked = 0; chunked < 2; chunked++) {
+            front_run run = front_run_begin();
+            spyre_view view = sizes_view(3, 32, 201, 108);
+            uint32_t x = front_case_input(&run, view), y = front_case_input(&run, view);
+            uint32_t sum = front_case_binary(&run, "spyre.add", x, y, view);
+            front_case_output(&run, front_case_binary(&run, "spyre.mul", sum, x, view));
+            run.settings.max_span_bytes = kib * KIB;
+            run.settings.chunk_large_tensors = chunked;
+            loop_graph *loops = front_case_before(&run, 8, NULL);
+            fit[chunked] = all_fit(loops);
+            tiled += chunked && loops->tiles.count > 0;
+            front_run_end(&run);
+        }
+        assert_true(fit[1] || !fit[0]);
+        fitting += fit[1];
+    }
+    assert_true(tiled > 0 && fitting > 2);
+}
+
 // The user's tiles stay, whatever the span.
 static void tile_spans__hints_win(void **state)
 {
@@ -119,6 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tile_spans__fewest_tiles),
         cmocka_unit_test(tile_spans__divisions_come_first),
+        cmocka_unit_test(tile_spans__more_tiles_only_where_they_help),
         cmocka_unit_test(tile_spans__hints_win),
         cmocka_unit_test(tile_spans__columns_of_a_product),
         cmocka_unit_test(tile_spans__large_tensors),
