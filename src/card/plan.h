@@ -6,6 +6,7 @@
 #define CARD_PLAN_H
 
 #include "card/card.h"
+#include "card/footprint/range.h"
 #include "card/matmul/product.h"
 #include "card/simd/simd.h"
 
@@ -32,14 +33,9 @@ typedef struct {
 // Executes one tile. address[o] is element 0 of operand o, bounds are checked already.
 typedef void plan_run(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch);
 
-// Bytes an operand touches, relative to its element 0: [low, high).
-typedef struct {
-    int64_t low, high;
-} plan_span;
-
 struct plan_tile {
     const isa_instruction *instruction;
-    plan_span span[ISA_MAX_OPERANDS];
+    byte_range span[ISA_MAX_OPERANDS];      // touched bytes, from element 0 of each operand
     // The same elements in the same order with fewer dims: extents of 1 dropped, neighbours merged
     // where every operand allows. At least one dim.
     uint32_t dim_count;
@@ -200,6 +196,12 @@ const plan_tile *plan_lone_product(const plan_kernel *kernel);
 // A tile for an instruction, which must outlive it.
 SPYRE_MUST_CHECK spyre_status plan_make_tile(arena *memory, const isa_instruction *i,
                                              plan_tile **out_tile);
+
+// The bytes of LX, or of an argument at parameter 0, that an operand touches in iteration 0.
+static inline byte_range plan_range(const plan_tile *tile, uint32_t operand)
+{
+    return range_shifted(tile->span[operand], tile->instruction->operand[operand].offset);
+}
 
 // The executors. exact_run is the definition; tile_choose returns a function that gives the same
 // bytes, or exact_run itself.

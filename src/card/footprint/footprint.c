@@ -69,13 +69,10 @@ static void set_bases(const isa_kernel *kernel, const isa_operand *o, footprint 
 
 static void set_range(footprint *f)
 {
-    f->low = INT64_MAX;
-    f->high = INT64_MIN;
-    for (uint32_t c = 0; c < ISA_CORES; c++) {
-        if (!(f->cores >> c & 1u)) continue;
-        if (f->base[c] < f->low) f->low = f->base[c];
-        if (f->base[c] + f->span[f->levels] > f->high) f->high = f->base[c] + f->span[f->levels];
-    }
+    f->all = RANGE_NONE;
+    for (uint32_t c = 0; c < ISA_CORES; c++)
+        if (f->cores >> c & 1u)
+            range_add(&f->all, (byte_range){f->base[c], f->base[c] + f->span[f->levels]});
 }
 
 static footprint footprint_of(const plan_tile *tile, uint32_t operand,
@@ -154,7 +151,7 @@ static bool overlap(comparison *c, uint32_t la, uint32_t lb, int64_t apart)
 bool footprint_conflict(const footprint *a, const footprint *b)
 {
     if (a->arg != b->arg || !(a->stores || b->stores)) return false;
-    if (a->high <= b->low || b->high <= a->low) return false;
+    if (!ranges_overlap(a->all, b->all)) return false;
     for (uint32_t x = 0; x < ISA_CORES; x++) {
         if (!(a->cores >> x & 1u)) continue;
         for (uint32_t y = 0; y < ISA_CORES; y++) {

@@ -17,7 +17,7 @@ typedef struct {
     bool stores;
     uint32_t cores;                         // bit c: core c takes part
     int64_t base[ISA_CORES];
-    int64_t low, high;                      // over all cores
+    byte_range all;                         // over all cores
     int64_t bytes;
     uint32_t levels;                        // by rising stride
     int64_t stride[FOOTPRINT_MOST_LEVELS], extent[FOOTPRINT_MOST_LEVELS];

@@ -25,12 +25,9 @@ static int64_t loop_stride(const lx_access *a, uint32_t loop)
 // The range over all iterations of the loops from `first` on.
 static byte_range over_loops(const lx_access *a, uint32_t first)
 {
-    byte_range r = {a->low, a->high};
-    for (uint32_t n = first; n < a->depth; n++) {
-        int64_t reach = loop_stride(a, n) * ((int64_t)a->iterations[n] - 1);
-        if (reach < 0) r.low += reach;
-        else r.high += reach;
-    }
+    byte_range r = a->first;
+    for (uint32_t n = first; n < a->depth; n++)
+        range_repeat(&r, loop_stride(a, n), a->iterations[n]);
     return r;
 }
 
@@ -58,8 +55,7 @@ bool lx_spans(const lx_access *write, const lx_access *read)
 {
     uint32_t shared = lx_shared_loops(write, read);
     if (!move_alike(write, read, shared)) return false;
-    byte_range wanted = over_loops(read, shared);
-    return write->low <= wanted.low && wanted.high <= write->high;
+    return range_covers(write->first, over_loops(read, shared));
 }
 
 bool lx_overlap(const lx_access *a, const lx_access *b, uint32_t loops)
@@ -89,8 +85,7 @@ static spyre_status add_accesses(arena *memory, const plan_tile *tile, const loo
             a.loop_id[n] = place->loop_id[n];
             a.iterations[n] = place->iterations[n];
         }
-        a.low = i->operand[o].offset + tile->span[o].low;
-        a.high = i->operand[o].offset + tile->span[o].high;
+        a.first = plan_range(tile, o);
         a.writes = o == 0 && i->opcode != ISA_SEND;
         a.reads = !a.writes || updates(i->opcode);
         a.dense = a.writes && tile_dense(tile);
@@ -166,15 +161,15 @@ static bool covered_in_pieces(const lx_access_list *accesses, uint32_t at)
     const lx_access *read = &accesses->items[at];
     uint8_t wanted[PIECES_MOST_BYTES] = {0};
     bool accumulates = read->i->opcode == ISA_MATMUL && read->operand == 0;
-    if (read->high - read->low > PIECES_MOST_BYTES || accumulates) return false;
-    int64_t left = set_bytes(read, read->low, wanted, 1);
+    if (read->first.high - read->first.low > PIECES_MOST_BYTES || accumulates) return false;
+    int64_t left = set_bytes(read, read->first.low, wanted, 1);
     for (uint32_t n = 0; n < at && left > 0; n++) {
         const lx_access *write = &accesses->items[n];
         bool counts = write->writes && write->at != read->at && write->i->opcode != ISA_MATMUL &&
                       write->depth == read->depth &&
                       lx_shared_loops(write, read) == read->depth &&
                       move_alike(write, read, read->depth) && lx_overlap(write, read, read->depth);
-        if (counts) left -= set_bytes(write, read->low, wanted, 0);
+        if (counts) left -= set_bytes(write, read->first.low, wanted, 0);
     }
     return left == 0;
 }
@@ -196,14 +191,14 @@ static bool is_exposed(const lx_access_list *accesses, uint32_t at)
 // loops around the kernel the first iteration counts: others may read before the next one.
 static byte_range filled(const lx_access *a, uint32_t outer)
 {
-    byte_range r = {a->low, a->high};
+    byte_range r = a->first;
     for (bool grown = true; grown;) {
         grown = false;
         for (uint32_t n = outer; n < a->depth; n++) {
             int64_t stride = loop_stride(a, n);
-            int64_t reach = a->low + stride * ((int64_t)a->iterations[n] - 1);
+            int64_t reach = a->first.low + stride * ((int64_t)a->iterations[n] - 1);
             bool next_to = stride > 0 && stride <= r.high - r.low;
-            if (!next_to || r.high >= reach + (a->high - a->low)) continue;
+            if (!next_to || r.high >= reach + (a->first.high - a->first.low)) continue;
             r.high += stride * ((int64_t)a->iterations[n] - 1);
             grown = true;
         }

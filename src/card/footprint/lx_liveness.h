@@ -17,21 +17,11 @@ typedef struct {
     uint32_t depth;
     uint32_t loop_id[ISA_MAX_LOOPS];        // which loops: the instruction that opens them
     uint32_t iterations[ISA_MAX_LOOPS];
-    int64_t low, high;                      // in the first iteration
+    byte_range first;                       // in the first iteration
     bool reads, writes, dense;              // dense: a write of every byte
 } lx_access;
 
 typedef VEC(lx_access) lx_access_list;
-
-typedef struct {
-    int64_t low, high;
-} byte_range;
-typedef VEC(byte_range) byte_ranges;
-
-static inline bool ranges_overlap(byte_range a, byte_range b)
-{
-    return a.low < b.high && b.low < a.high;
-}
 
 // All accesses of a kernel's code, in its order. tiles[at] is null for instructions without one.
 SPYRE_MUST_CHECK spyre_status lx_collect(arena *memory, const isa_program *program,

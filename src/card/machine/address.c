@@ -21,7 +21,7 @@ static int64_t add(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-static bool inside(int64_t low, plan_span span, uint64_t limit)
+static bool inside(int64_t low, byte_range span, uint64_t limit)
 {
     uint64_t bytes = (uint64_t)span.high - (uint64_t)span.low;
     return low >= 0 && (uint64_t)low <= limit && bytes <= limit - (uint64_t)low;
@@ -30,7 +30,7 @@ static bool inside(int64_t low, plan_span span, uint64_t limit)
 static bool resolve_lx(core_run *run, const plan_step *step, uint32_t o, int64_t offset,
                        uint8_t **out_address)
 {
-    plan_span span = step->tile->span[o];
+    byte_range span = step->tile->span[o];
     int64_t low = add(offset, span.low), high = add(offset, span.high);
     if (!inside(low, span, ISA_LX_BYTES)) {
         core_fault(run, step->instruction, (uint64_t)offset,
@@ -43,7 +43,7 @@ static bool resolve_lx(core_run *run, const plan_step *step, uint32_t o, int64_t
 }
 
 static bool resolve_memory(core_run *run, const plan_step *step, uint32_t o, int64_t offset,
-                           plan_span span, uint8_t **out_address)
+                           byte_range span, uint8_t **out_address)
 {
     const isa_operand *operand = &step->tile->instruction->operand[o];
     const card_argument *window = &run->arguments[operand->arg];
@@ -102,7 +102,7 @@ static bool resolve_rows(core_run *run, const plan_step *step, const queue_state
     uint32_t o = isa_row_operand(i->opcode);
     int64_t least, most;
     if (!scan_rows(run, step, out_address[2], &least, &most)) return false;
-    plan_span span = tile->span[o];
+    byte_range span = tile->span[o];
     int64_t first = least * i->row_stride, last = most * i->row_stride;
     span.low = add(span.low, first < last ? first : last);
     span.high = add(span.high, first < last ? last : first);

@@ -239,16 +239,11 @@ static spyre_status take_outer_loops(match *m)
 
 // --- The step
 
-static void widen_span(plan_span *span, const product_list *list, int operand)
+static void widen_span(byte_range *span, const product_list *list, int operand)
 {
-    int64_t low = 0, high = 0;
-    for (uint32_t n = 0; n < list->count; n++) {
-        int64_t at = list->items[n].at[operand];
-        if (at < low) low = at;
-        if (at > high) high = at;
-    }
-    span->low += low;
-    span->high += high;
+    byte_range one = *span;
+    for (uint32_t n = 0; n < list->count; n++)
+        range_add(span, range_shifted(one, list->items[n].at[operand]));
 }
 
 static spyre_status replace(const match *m)
@@ -265,7 +260,7 @@ static spyre_status replace(const match *m)
         x->kept * (int64_t)spyre_format_bytes(x->result), element * x->runs.items[0].run,
         element * lanes + x->line * (x->runs.items[0].run - 1)};
     for (int o = 0; o < PRODUCT_OPERANDS; o++) {
-        tile->span[o] = (plan_span){0, reach[o]};
+        tile->span[o] = (byte_range){0, reach[o]};
         widen_span(&tile->span[o], &x->batches, o);
         widen_span(&tile->span[o], &x->rows, o);
         widen_span(&tile->span[o], &x->columns, o);

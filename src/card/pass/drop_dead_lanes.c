@@ -37,12 +37,6 @@ static bool takes_sticks(const plan_tile *tile)
            in_sticks(&tile->product->runs, PRODUCT_A);
 }
 
-static byte_range range_of(const plan_tile *tile, uint32_t operand)
-{
-    const isa_operand *o = &tile->instruction->operand[operand];
-    return (byte_range){o->offset + tile->span[operand].low, o->offset + tile->span[operand].high};
-}
-
 static uint32_t longest_run(const product *x)
 {
     uint32_t longest = 0;
@@ -65,8 +59,8 @@ static void look_at(const lx_summaries *lx, const plan_kernel *maker, const plan
     const plan_tile *made = plan_lone_product(maker), *taken = plan_lone_product(taker);
     if (!made || !taken || !makes_sticks(made) || !takes_sticks(taken)) return;
     const isa_operand *b = &taken->instruction->operand[PRODUCT_B];
-    byte_range result = range_of(made, PRODUCT_C);
-    if (b->space == ISA_SPACE_LX && ranges_overlap(range_of(taken, PRODUCT_B), result)) return;
+    byte_range result = plan_range(made, PRODUCT_C);
+    if (b->space == ISA_SPACE_LX && ranges_overlap(plan_range(taken, PRODUCT_B), result)) return;
     if (lx_read_after(lx, taker->order, maker->source->active_cores, result)) return;
     uint32_t read = longest_run(taken->product);
     if (read % COMPUTED == 0 && read < made->product->kept) made->product->kept = read;

@@ -132,8 +132,8 @@ static bool store_can_move(const forwarding *f, uint32_t n, const lx_access **ou
     const lx_access *read = at_index(f, n), *writer = forward_writer_of(f, n);
     if (!writer || original(f, writer)->opcode != ISA_VECTOR) return false;
     *out_writer = writer;
-    return writer->dense && read->depth == writer->depth && read->low == writer->low &&
-           read->high == writer->high && plan_injective(f->tiles[read->at], 1) &&
+    return writer->dense && read->depth == writer->depth && read->first.low == writer->first.low &&
+           read->first.high == writer->first.high && plan_injective(f->tiles[read->at], 1) &&
            !stores_between(f, writer->at, read->at) && !write_feeds_itself(f, writer) &&
            !forward_is_needed(f, writer, read);
 }

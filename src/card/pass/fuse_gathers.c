@@ -17,20 +17,13 @@ static const row_fusion *rows_at(const plan_phase *phases, uint32_t at, uint32_t
     return c && c->kernels <= count - at ? c : NULL;
 }
 
-static void widen(byte_range *r, byte_range by)
-{
-    if (by.low < r->low) r->low = by.low;
-    if (by.high > r->high) r->high = by.high;
-}
-
 // --- What a row fusion touches in LX
 
 static byte_range reach(const row_fusion *c, const rows_place *p, int64_t bytes)
 {
-    int64_t rows = p->row * (c->rows - 1), sticks = p->stick * ((int64_t)c->sticks - 1);
     byte_range r = {p->offset, p->offset + bytes};
-    widen(&r, (byte_range){r.low + rows, r.high + rows});
-    widen(&r, (byte_range){r.low + sticks, r.high + sticks});
+    range_repeat(&r, p->row, c->rows);
+    range_repeat(&r, p->stick, c->sticks);
     return r;
 }
 
@@ -48,18 +41,18 @@ static int64_t row_bytes(const plan_tile *tile, uint32_t o, const rows_place *p)
 
 static byte_range lx_of(const row_fusion *c)
 {
-    byte_range all = {INT64_MAX, INT64_MIN};
+    byte_range all = RANGE_NONE;
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const rows_step *s = &c->steps.items[n];
         if (rows_takes_elements(s->op) && is_there(&s->place))
-            widen(&all, reach(c, &s->place, SIMD_LANES * 2));
+            range_add(&all, reach(c, &s->place, SIMD_LANES * 2));
     }
     for (uint32_t n = 0; n < c->items.count; n++) {
         const rows_item *item = &c->items.items[n];
         for (uint32_t o = 0; !item->count && o < item->tile[0]->instruction->operand_count; o++) {
             const rows_operand *operand = &item->operand[o];
             if (operand->sums == ROWS_NONE && !operand->constant && is_there(&operand->place))
-                widen(&all, reach(c, &operand->place,
+                range_add(&all, reach(c, &operand->place,
                                   row_bytes(item->tile[0], o, &operand->place)));
         }
     }
@@ -104,19 +97,13 @@ static bool rows_behind(const row_fusion *c, byte_range range, row_range *rows)
     return true;
 }
 
-static byte_range range_of(const plan_tile *message)
-{
-    int64_t offset = message->instruction->operand[0].offset;
-    return (byte_range){offset + message->span[0].low, offset + message->span[0].high};
-}
-
 static bool find_rows(const message_copies *x, const plan_kernel *maker, uint32_t core,
                       row_range *rows)
 {
     for (uint32_t n = x->first[core]; n < x->first[core + 1]; n++) {
         const message_copy *m = &x->list.items[n];
         if (!(maker->source->active_cores >> m->sender & 1u)) return false;
-        if (!rows_behind(maker->rows, range_of(m->sent), rows)) return false;
+        if (!rows_behind(maker->rows, plan_range(m->sent, 0), rows)) return false;
     }
     return rows->begin % maker->rows->block == 0 &&
            (rows->end % maker->rows->block == 0 || rows->end == maker->rows->rows);
@@ -158,10 +145,10 @@ static bool apart(const plan_phase *phases, const fused_gather *s, const message
 {
     const plan_kernel *maker = phases[0].kernel;
     byte_range mine = lx_of(maker->rows);
-    widen(&mine, x->sent);
+    range_add(&mine, x->sent);
     if (stores(maker) || ranges_overlap(mine, lx_of(taker))) return false;
     for (uint32_t n = 0; n < x->list.count; n++)
-        if (ranges_overlap(mine, range_of(x->list.items[n].received))) return false;
+        if (ranges_overlap(mine, plan_range(x->list.items[n].received, 0))) return false;
     for (uint32_t n = s->copies + 1; n < s->phases; n++)
         if (!leaves_alone(phases[n].kernel, maker)) return false;
     return true;

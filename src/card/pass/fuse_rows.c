@@ -89,7 +89,7 @@ static byte_range range_of(const rows_tiles *tiles, const rows_place *place)
         const rows_access *a = &tiles->items[n].operand[0];
         if (a->place.space == place->space && a->place.offset == place->offset &&
             a->place.kernel == place->kernel && a->sums == ROWS_NONE)
-            return (byte_range){a->low, a->high};
+            return a->range;
     }
     return (byte_range){0, ISA_LX_BYTES};
 }
@@ -105,7 +105,7 @@ static bool sums_die(const search *s, uint32_t last, const rows_tiles *tiles)
 {
     for (uint32_t n = 0; n < tiles->count; n++) {
         const rows_access *a = &tiles->items[n].operand[0];
-        if (a->sums != ROWS_NONE && is_live(s, last, (byte_range){a->low, a->high})) return false;
+        if (a->sums != ROWS_NONE && is_live(s, last, a->range)) return false;
     }
     return true;
 }
@@ -121,7 +121,7 @@ static void find_live(const search *s, uint32_t last, const rows_builder *b, row
     for (uint32_t n = 0; n < b->tiles->count; n++) {
         const rows_access *a = &b->tiles->items[n].operand[0];
         live->tile[n] = a->place.space != ISA_SPACE_LX ||
-                        is_live(s, last, (byte_range){a->low, a->high});
+                        is_live(s, last, a->range);
     }
 }
 

@@ -6,24 +6,7 @@
 #include "card/machine/messages.h"
 #include "card/plan/pass.h"
 
-static bool inside_lx(const plan_tile *tile)
-{
-    int64_t offset = tile->instruction->operand[0].offset;
-    int64_t low, high;
-    return !__builtin_add_overflow(offset, tile->span[0].low, &low) &&
-           !__builtin_add_overflow(offset, tile->span[0].high, &high) && low >= 0 &&
-           high <= ISA_LX_BYTES;
-}
-
-static void widen(byte_range *r, const plan_tile *tile)
-{
-    int64_t offset = tile->instruction->operand[0].offset;
-    byte_range own = {offset + tile->span[0].low, offset + tile->span[0].high};
-    if (own.low < r->low) r->low = own.low;
-    if (own.high > r->high) r->high = own.high;
-}
-
-// Messages only, all inside LX; their ranges, and how many there are.
+// Messages only; their ranges, and how many there are.
 static bool only_messages(const isa_program *program, plan_tile *const *tiles,
                           const plan_kernel *kernel, byte_range *sent, byte_range *received,
                           uint32_t *sends)
@@ -31,8 +14,8 @@ static bool only_messages(const isa_program *program, plan_tile *const *tiles,
     for (uint32_t at = kernel->begin; at < kernel->end; at++) {
         isa_opcode opcode = program->code.items[at].opcode;
         bool sending = opcode == ISA_SEND;
-        if ((!sending && opcode != ISA_RECEIVE) || !inside_lx(tiles[at])) return false;
-        widen(sending ? sent : received, tiles[at]);
+        if (!sending && opcode != ISA_RECEIVE) return false;
+        range_add(sending ? sent : received, plan_range(tiles[at], 0));
         *sends += sending;
     }
     return true;
@@ -103,7 +86,7 @@ static bool find_ranges(const isa_program *program, plan_tile *const *tiles,
                         const plan_kernel *sends, const plan_kernel *receives, byte_range *out_sent,
                         uint32_t *out_sends)
 {
-    byte_range sent = {INT64_MAX, INT64_MIN}, received = {INT64_MAX, INT64_MIN};
+    byte_range sent = RANGE_NONE, received = RANGE_NONE;
     uint32_t more = 0;
     *out_sends = 0;
     if (!only_messages(program, tiles, sends, &sent, &received, out_sends)) return false;
@@ -114,7 +97,7 @@ static bool find_ranges(const isa_program *program, plan_tile *const *tiles,
             return false;
     }
     *out_sent = sent;
-    return *out_sends > 0 && (received.high <= sent.low || sent.high <= received.low);
+    return *out_sends > 0 && !ranges_overlap(sent, received);
 }
 
 static spyre_status find(arena *memory, const isa_program *program, plan_tile *const *tiles,

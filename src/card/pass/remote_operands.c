@@ -99,12 +99,9 @@ static bool is_read_elsewhere(const message_copies *x, uint32_t receivers,
                               const lx_summaries *lx)
 {
     const isa_operand *b = &tile->instruction->operand[PRODUCT_B];
-    const plan_span *span = &tile->span[PRODUCT_B];
-    const byte_range other = {b->offset + span->low, b->offset + span->high};
+    const byte_range other = plan_range(tile, PRODUCT_B);
     for (uint32_t n = 0; n < x->list.count; n++) {
-        const plan_tile *received = x->list.items[n].received;
-        int64_t offset = received->instruction->operand[0].offset;
-        const byte_range r = {offset + received->span[0].low, offset + received->span[0].high};
+        const byte_range r = plan_range(x->list.items[n].received, 0);
         if (b->space == ISA_SPACE_LX && ranges_overlap(r, other)) return true;
         if (lx_read_after(lx, kernel->order, receivers, r)) return true;
     }

@@ -8,13 +8,6 @@
 // Far beyond memory, far below overflow.
 #define ROWS_REACH (1LL << 48)
 
-static void widen(plan_span *span, int64_t stride, int64_t extent)
-{
-    int64_t reach = stride * (extent - 1);
-    if (reach < 0) span->low += reach;
-    else span->high += reach;
-}
-
 static void span_matmul(plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
@@ -23,14 +16,14 @@ static void span_matmul(plan_tile *tile)
     for (int o = 0; o < 3; o++) element[o] = spyre_format_bytes(i->operand[o].format);
     const isa_operand *c = &i->operand[0], *a = &i->operand[1], *b = &i->operand[2];
     tile->span[0].high = lanes * element[0];
-    widen(&tile->span[0], c->stride[0], i->extent[0]);
-    widen(&tile->span[0], c->stride[1], i->extent[1]);
+    range_repeat(&tile->span[0], c->stride[0], i->extent[0]);
+    range_repeat(&tile->span[0], c->stride[1], i->extent[1]);
     tile->span[1].high = (k < lanes ? k : lanes) * element[1];
-    widen(&tile->span[1], a->stride[0], i->extent[0]);
-    widen(&tile->span[1], a->stride[2], (k + lanes - 1) / lanes);
+    range_repeat(&tile->span[1], a->stride[0], i->extent[0]);
+    range_repeat(&tile->span[1], a->stride[2], (k + lanes - 1) / lanes);
     tile->span[2].high = lanes * element[2];
-    widen(&tile->span[2], b->stride[2], k);
-    widen(&tile->span[2], b->stride[1], i->extent[1]);
+    range_repeat(&tile->span[2], b->stride[2], k);
+    range_repeat(&tile->span[2], b->stride[1], i->extent[1]);
 }
 
 static void span_plain(plan_tile *tile)
@@ -39,7 +32,7 @@ static void span_plain(plan_tile *tile)
     for (uint32_t o = 0; o < i->operand_count; o++) {
         tile->span[o].high = spyre_format_bytes(i->operand[o].format);
         for (uint32_t d = 0; d < i->dim_count; d++)
-            widen(&tile->span[o], i->operand[o].stride[d], i->extent[d]);
+            range_repeat(&tile->span[o], i->operand[o].stride[d], i->extent[d]);
     }
 }
 

@@ -92,7 +92,7 @@ typedef struct {
     uint32_t sums;                          // or ROWS_NONE
     bool constant;                          // `value`, as a FILL of its kernel says
     float value;
-    int64_t low, high;                      // bytes it touches, of a core with parameter 0
+    byte_range range;                       // bytes it touches, of a core with parameter 0
 } rows_access;
 
 // One tile of a kernel.

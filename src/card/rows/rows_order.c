@@ -40,7 +40,7 @@ static bool overlap(const plan_phase *first, const side *a, const side *b, uint3
 {
     const rows_access *x = a->access, *y = b->access;
     int64_t apart = parameter(first, &y->place, core) - parameter(first, &x->place, core);
-    return x->low < y->high + apart && y->low + apart < x->high;
+    return ranges_overlap(x->range, range_shifted(y->range, apart));
 }
 
 static int64_t row_bytes(const side *s, uint32_t o)

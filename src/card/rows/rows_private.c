@@ -7,12 +7,9 @@
 // The bytes of LX that a step touches, whole sticks.
 static byte_range range_of_step(const row_fusion *c, const rows_step *s)
 {
-    int64_t rows = s->place.row * (c->rows - 1), sticks = s->place.stick * ((int64_t)c->sticks - 1);
     byte_range r = {s->place.offset, s->place.offset + SIMD_LANES * 2};
-    if (rows < 0) r.low += rows;
-    else r.high += rows;
-    if (sticks < 0) r.low += sticks;
-    else r.high += sticks;
+    range_repeat(&r, s->place.row, c->rows);
+    range_repeat(&r, s->place.stick, c->sticks);
     return r;
 }
 
@@ -53,7 +50,7 @@ static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_
     const rows_tile *t = tile->made_of;
     for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++) {
         const rows_access *a = &t->operand[o];
-        if (!in_lx(&tile->operand[o]) || !ranges_overlap((byte_range){a->low, a->high}, range))
+        if (!in_lx(&tile->operand[o]) || !ranges_overlap(a->range, range))
             continue;
         if (tile < maker || (tile == maker && o > 0) || t->lanes != 1 ||
             format_of(tile, o) != format_of(maker, 0) ||
@@ -67,7 +64,7 @@ static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_
 static bool suits(const rows_builder *b, const rows_item *maker)
 {
     const rows_access *result = &maker->made_of->operand[0];
-    const byte_range range = {result->low, result->high};
+    const byte_range range = result->range;
     for (uint32_t n = 0; n < b->c->items.count; n++) {
         const rows_item *item = &b->c->items.items[n];
         if (item->count ? !program_suits(b, item, maker, range)

@@ -151,14 +151,9 @@ static const rows_tile *fill_of(const rows_tiles *earlier, const rows_tile *t, u
     if (operand->space != ISA_SPACE_LX) return NULL;
     for (uint32_t n = earlier->count; n-- > 0;) {
         const rows_tile *fill = &earlier->items[n];
-        const isa_operand *filled = &fill->tile->instruction->operand[0];
         if (fill->kernel != t->kernel) return NULL;
         if (fill->tile->instruction->opcode != ISA_FILL) continue;
-        int64_t low = operand->offset + t->tile->span[o].low;
-        int64_t high = operand->offset + t->tile->span[o].high;
-        if (low >= filled->offset + fill->tile->span[0].low &&
-            high <= filled->offset + fill->tile->span[0].high)
-            return fill;
+        if (range_covers(plan_range(fill->tile, 0), plan_range(t->tile, o))) return fill;
     }
     return NULL;
 }
@@ -177,13 +172,9 @@ static bool moves_alike(const rows_tile *a, const rows_tile *b, uint32_t o)
 static void set_range(const rows_tile *t, uint32_t o, rows_access *a)
 {
     const isa_operand *operand = &t->tile->instruction->operand[o];
-    a->low = operand->offset + t->tile->span[o].low;
-    a->high = operand->offset + t->tile->span[o].high;
-    for (uint32_t n = 0; n < t->loops.depth; n++) {
-        int64_t reach = operand->loop_stride[n] * ((int64_t)t->loops.iterations[n] - 1);
-        if (reach < 0) a->low += reach;
-        else a->high += reach;
-    }
+    a->range = plan_range(t->tile, o);
+    for (uint32_t n = 0; n < t->loops.depth; n++)
+        range_repeat(&a->range, operand->loop_stride[n], t->loops.iterations[n]);
 }
 
 static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,

@@ -64,7 +64,7 @@ static inline bool runs_disjoint(const plan_tile *tile, uint8_t *const *address,
                                  uint32_t b)
 {
     uintptr_t at_a = (uintptr_t)address[a], at_b = (uintptr_t)address[b];
-    plan_span x = tile->span[a], y = tile->span[b];
+    byte_range x = tile->span[a], y = tile->span[b];
     return at_a + (uintptr_t)x.high <= at_b + (uintptr_t)y.low ||
            at_b + (uintptr_t)y.high <= at_a + (uintptr_t)x.low;
 }
