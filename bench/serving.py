@@ -67,7 +67,7 @@ def work(options: argparse.Namespace) -> None:
 def _engine(options: argparse.Namespace) -> Any:
     os.environ.update(
         VLLM_ENABLE_V1_MULTIPROCESSING="0", MASTER_ADDR="127.0.0.1", HF_HUB_OFFLINE="1",
-        MASTER_PORT=str(_free_port()), VLLM_LOGGING_LEVEL="WARNING",
+        MASTER_PORT=str(free_port()), VLLM_LOGGING_LEVEL="WARNING",
     )  # fmt: skip
     settings: dict[str, Any] = {"disable_log_stats": False}
     if options.work == "vllm":
@@ -101,7 +101,7 @@ def _turn(llm: Any, options: argparse.Namespace, seed: int) -> dict[str, float]:
     return {"tokens/s": count / seconds, "first token ms": 1e3 * statistics.mean(waits)}
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port: int = s.getsockname()[1]
@@ -112,12 +112,14 @@ def _free_port() -> int:
 
 
 class Contestant:
-    def __init__(self, name: str, arguments: list[str]):
+    """A process of `script` that has warmed up; `passive`: its threads wait without spinning."""
+
+    def __init__(self, name: str, arguments: list[str], script: str, passive: bool):
         self.name = name
         self.process = subprocess.Popen(
-            [sys.executable, __file__, *arguments, "--work", name],
+            [sys.executable, script, *arguments, "--work", name],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=os.environ | (PASSIVE if name == OURS else {}),
+            env=os.environ | (PASSIVE if passive else {}),
         )  # fmt: skip
         begin = time.perf_counter()
         self.read()
@@ -147,7 +149,9 @@ def main() -> int:
     if options.work:
         work(options)
         return 0
-    contestants = [Contestant(name, sys.argv[1:]) for name in (OURS, *options.rivals)]
+    contestants = [
+        Contestant(name, sys.argv[1:], __file__, name == OURS) for name in (OURS, *options.rivals)
+    ]
     turns: dict[str, list[dict[str, float]]] = {c.name: [] for c in contestants}
     for seed in range(options.turns + 1):
         for contestant in contestants:

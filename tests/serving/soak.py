@@ -193,7 +193,8 @@ class Load:
     def __init__(self, client, model, cases, seconds):
         self.client, self.model, self.cases = client, model, cases
         self.until = time.monotonic() + seconds
-        self.counts = collections.Counter()
+        self.counts = collections.Counter()  # of answers, by kind
+        self.ties = 0
         self.wrong = []
 
     async def work(self):
@@ -204,7 +205,7 @@ class Load:
             except Exception as error:  # noqa: BLE001  (whatever it is, the load goes on)
                 said = f"{type(error).__name__}: {error}"
             self.counts[kind.__name__] += 1
-            self.counts["ties"] += said == "tie"
+            self.ties += said == "tie"
             if said not in ("", "tie"):
                 self.wrong.append(f"{kind.__name__}: {said}")
                 print("wrong:", self.wrong[-1], flush=True)
@@ -246,7 +247,7 @@ async def soak(server, options):
 
 def report(load, watch, text):
     """Prints what came of it; whether all was well."""
-    print(dict(load.counts), f"{len(load.wrong)} wrong")
+    print(dict(load.counts), f"{load.ties} ties, {len(load.wrong)} wrong")
     for name in ("steps_total", "card_seconds_total", "host_seconds_total"):
         by_kind = {k: metric(text, f"spyre:{name}", f'kind="{k}"') for k in ("prompt", "decode")}
         print(name, by_kind)

@@ -12,6 +12,7 @@ import urllib.request
 import environment
 import pytest
 from environment import PYTHON, ROOT, free_port, run
+from safetensors.torch import load_file
 
 environment.need()
 NEAR = 0.05  # of log-probabilities: a tie
@@ -47,6 +48,17 @@ def test_nothing_is_compiled_after_warm_up_and_nothing_runs_on_the_host(served):
     card = served["sendnn"]
     assert card["compiled"] == card["warmed"] > 0
     assert card["refused"] == card["host"] == []
+
+
+def test_a_decode_step_moves_weights_and_visited_blocks_only(served, model):
+    """At most 1.1 times their bytes, modelled."""
+    weights = load_file(model / "model.safetensors")
+    read = sum(w.numel() * 2 for name, w in weights.items() if "embed" not in name)
+    config = json.loads((model / "config.json").read_text())
+    heads, layers = config["num_key_value_heads"], config["num_hidden_layers"]
+    width = config["hidden_size"] // config["num_attention_heads"]
+    blocks = 4 * 4 * 64 * heads * width * 2 * layers * 2
+    assert read + blocks < served["sendnn"]["bytes"] < 1.1 * (read + blocks)
 
 
 def test_a_model_of_eight_bits(eight_bits, tmp_path):
