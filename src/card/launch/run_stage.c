@@ -80,9 +80,10 @@ static void run_unit(void *context, size_t index, uint32_t worker)
 static core_run *earliest_fault(const launch *l)
 {
     core_run *earliest = NULL;
-    for (uint32_t core = 0; core < ISA_CORES; core++) {
+    for (uint32_t left = l->stage->cores; left; left &= left - 1) {
+        uint32_t core = (uint32_t)__builtin_ctz(left);
         core_run *run = &l->owner->runs[core];
-        if (!(l->stage->cores >> core & 1u) || run->state != ADVANCE_FAULT) continue;
+        if (run->state != ADVANCE_FAULT) continue;
         if (!earliest || l->reached[core] < l->reached[earliest->core]) earliest = run;
     }
     return earliest;
@@ -96,7 +97,8 @@ core_run *launch_run_stage(launch *l, const plan_phase *first, const plan_stage 
     l->stage = stage;
     l->divides_products = stage->divides_products && units == 1 &&
                           launch_is_parallel(l, stage->weight_bytes);
-    for (uint32_t core = 0; core < ISA_CORES; core++) l->owner->runs[core].state = ADVANCE_RAN;
+    for (uint32_t left = stage->cores; left; left &= left - 1)
+        l->owner->runs[__builtin_ctz(left)].state = ADVANCE_RAN;
     launch_share(l, units, run_unit, stage->weight_bytes);
     return earliest_fault(l);
 }

@@ -32,11 +32,11 @@ SPYRE_MUST_CHECK spyre_status plan_list_steps(arena *memory, const isa_program *
                                               plan_tile *const *tiles, isa_queue queue,
                                               plan_kernel *kernel);
 
-// Runs all passes. With `out`, writes the plan after each of them that changed it.
+// Runs all passes. With `out`, writes after each of them the phases that it changed.
 SPYRE_MUST_CHECK spyre_status plan_translate(translation *t, text *out);
 
-// Writes phases, kernels and statements, with what the passes so far have found.
-SPYRE_MUST_CHECK spyre_status plan_print(const translation *t, text *out);
+// Writes a phase, its kernel and statements, with what the passes so far have found.
+void plan_print(const translation *t, uint32_t phase, text *out);
 
 // Checks what executors rely on; an error is a fault of a pass.
 SPYRE_MUST_CHECK spyre_status plan_verify(const translation *t);

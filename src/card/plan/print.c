@@ -216,16 +216,13 @@ static void print_stage(const plan_stage *stage, uint32_t depth, text *out)
     text_append(out, "\n");
 }
 
-spyre_status plan_print(const translation *t, text *out)
+void plan_print(const translation *t, uint32_t n, text *out)
 {
-    for (uint32_t n = 0; n < t->loaded->phases.count; n++) {
-        const plan_phase *phase = &t->loaded->phases.items[n];
-        if (phase->kind == PHASE_LOOP) {
-            begin_line(out, phase->depth);
-            text_printf(out, "loop %u\n", phase->count);
-        }
-        if (phase->stage) print_stage(phase->stage, phase->depth, out);
-        if (phase->kernel) print_kernel(t, phase->kernel, out);
+    const plan_phase *phase = &t->loaded->phases.items[n];
+    if (phase->kind == PHASE_LOOP) {
+        begin_line(out, phase->depth);
+        text_printf(out, "loop %u\n", phase->count);
     }
-    return text_status(out);
+    if (phase->stage) print_stage(phase->stage, phase->depth, out);
+    if (phase->kernel) print_kernel(t, phase->kernel, out);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pass runner: order of pass.def, a check after every pass in debug builds, and on request the
-// same check and the plan as text after those that changed it.
+// same check and the phases as text that a pass changed.
 #include <string.h>
 
 #include "card/plan/pass.h"
@@ -23,30 +23,41 @@ static const bool verifies = false;
 static const bool verifies = true;
 #endif
 
-// Appends the plan to `out` unless it is `*last`, which becomes the plan.
+// Appends the phases whose text is not last[phase], which becomes theirs.
 static spyre_status dump(const translation *t, const pass_row *pass, text *last, text *out)
 {
-    text now = {0};
-    spyre_status status = plan_print(t, &now);
-    if (!status) status = text_status(&now);
-    bool same = !status && strcmp(text_string(&now), text_string(last)) == 0;
-    text_printf(out, "pass %s: %s%s\n", pass->name, pass->summary, same ? " (no change)" : "");
-    if (!same) text_append(out, text_string(&now));
-    text_free(last);
-    *last = now;
-    return status;
+    bool same = true;
+    text_printf(out, "pass %s: %s\n", pass->name, pass->summary);
+    for (uint32_t n = 0; n < t->loaded->phases.count; n++) {
+        text now = {0};
+        plan_print(t, n, &now);
+        TRY(text_status(&now));
+        bool changed = strcmp(text_string(&now), text_string(&last[n])) != 0;
+        if (changed) text_append(out, text_string(&now));
+        same = same && !changed;
+        text_free(&last[n]);
+        last[n] = now;
+    }
+    if (same) text_append(out, "no change\n");
+    return text_status(out);
+}
+
+static spyre_status run_passes(translation *t, text *last, text *out)
+{
+    for (size_t n = 0; n < sizeof passes / sizeof *passes; n++) {
+        TRY(passes[n].run(t));
+        if (verifies || out) TRY(status_at(plan_verify(t), "after pass %s", passes[n].name));
+        if (out) TRY(dump(t, &passes[n], last, out));
+    }
+    return NULL;
 }
 
 spyre_status plan_translate(translation *t, text *out)
 {
-    text last = {0};
-    spyre_status status = NULL;
-    for (size_t n = 0; n < sizeof passes / sizeof *passes && !status; n++) {
-        status = passes[n].run(t);
-        if (!status && (verifies || out))
-            status = status_at(plan_verify(t), "after pass %s", passes[n].name);
-        if (!status && out) status = dump(t, &passes[n], &last, out);
-    }
-    text_free(&last);
+    uint32_t most = t->program->code.count;     // at most so many phases
+    text *last = out ? ARENA_NEW(t->scratch, text, most) : NULL;
+    if (out) TRY_ALLOC(last);
+    spyre_status status = run_passes(t, last, out);
+    for (uint32_t n = 0; out && n < most; n++) text_free(&last[n]);
     return status;
 }
