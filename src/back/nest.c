@@ -235,7 +235,7 @@ spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
     for (uint32_t r = 0; r < reduced_count && opfunc_reduces(step->op); r++)
         n->reduced[reduced[r]] = true;
     for (uint32_t d = 0; d < n->dim_count; d++) {
-        bool walked = n->reduced[d] || step->tensors[step->output].scale[d] > 0;
+        bool walked = n->reduced[d] || bundle_walks_dim(step, d);
         n->size[d] = walked ? bundle_local_size(step, d) : 1;
     }
     for (uint32_t o = 0; o < n->operand_count; o++) TRY(build_operand(b, n, o));

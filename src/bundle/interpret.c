@@ -43,7 +43,7 @@ static void prepare_dims(execution *x)
     x->kept_count = 0;
     for (uint32_t d = 0; d < step->dim_count; d++) {
         x->local[d] = bundle_local_size(step, d);
-        if (step->tensors[step->output].scale[d] > 0) x->kept[x->kept_count++] = (uint8_t)d;
+        if (bundle_walks_dim(step, d)) x->kept[x->kept_count++] = (uint8_t)d;
     }
 }
 

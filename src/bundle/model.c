@@ -228,6 +228,14 @@ static bool moves_along(const bundle_tensor *tensor, uint32_t dim)
     return tensor->scale[dim] > 0;
 }
 
+bool bundle_walks_dim(const bundle_step *step, uint32_t dim)
+{
+    bool walks = moves_along(&step->tensors[step->output], dim);
+    for (uint32_t i = 0; i < step->index_count; i++)
+        walks |= moves_along(&step->tensors[step->indices[i]], dim);
+    return walks;
+}
+
 uint32_t bundle_reduced_dims(const bundle *b, const bundle_step *step,
                              uint8_t out_dims[BUNDLE_MAX_DIMS])
 {
@@ -238,9 +246,7 @@ uint32_t bundle_reduced_dims(const bundle *b, const bundle_step *step,
         for (uint32_t i = 0; i < step->input_count; i++) {
             input_moves |= moves_along(&step->tensors[step->inputs[i]], d);
         }
-        if (input_moves && !moves_along(&step->tensors[step->output], d)) {
-            out_dims[count++] = (uint8_t)d;
-        }
+        if (input_moves && !bundle_walks_dim(step, d)) out_dims[count++] = (uint8_t)d;
     }
     return count;
 }

@@ -152,7 +152,11 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status bundle_tensor_geometry(const bundle *b, const bundle_step *step,
                                                      uint32_t tensor, bundle_geometry *out);
 
-// Dims that some input moves along and the output does not, in the order of N_.
+// True for a dim whose indices each give results: the output moves along it, or an index of a
+// scatter, which says where they go.
+bool bundle_walks_dim(const bundle_step *step, uint32_t dim);
+
+// Dims that some input moves along and that are not walked, in the order of N_.
 uint32_t bundle_reduced_dims(const bundle *b, const bundle_step *step,
                              uint8_t out_dims[BUNDLE_MAX_DIMS]);
 

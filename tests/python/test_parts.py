@@ -105,6 +105,14 @@ WRITES = {
     "put": (lambda x, i, s: x.put(i, s), [numbers(3, 9), torch.tensor([-1, 4]), numbers(2)]),
     "index_copy_vector": (lambda x, i, s: x.index_copy(0, i, s),
                           [numbers(9), torch.tensor([3, 0]), numbers(2)]),
+    "index_copy_long_vector": (lambda x, i, s: x.index_copy(0, i, s),
+                               [numbers(70000), torch.arange(5000) * 14, numbers(5000)]),
+    "scatter_many": (lambda x, i, s: x.scatter(0, i, s),
+                     [numbers(500, 8), torch.arange(800).reshape(8, 100).t() * 7 % 500,
+                      numbers(100, 8)]),
+    "scatter_float32": (lambda x, i, s: x.scatter(1, i, s),
+                        [numbers(3, 90).float(), torch.arange(60).reshape(3, 20) * 3 % 90,
+                         numbers(3, 20).float()]),
     "index_add_vector": (lambda x, i, s: x.index_add(0, i, s), [numbers(9), INDEX[0], numbers(4)]),
 }  # fmt: skip
 

@@ -87,6 +87,7 @@ static bool forward(loop_graph *loops, const flow *f, const loop_op *copy)
 }
 
 // An operand of a copy that goes has a use less, and its reader one more: the counts stay.
+// Copies go in order, so that what a copy's reader reads is not taken away later.
 spyre_status pass_forward_copies(loop_graph *loops, bool *out_changed)
 {
     flow f;
@@ -94,7 +95,7 @@ spyre_status pass_forward_copies(loop_graph *loops, bool *out_changed)
     TRY(flow_build(loops, &f));
     bool *gone = ARENA_NEW(loop_scratch(loops), bool, loops->ops.count);
     TRY_ALLOC(gone);
-    for (uint32_t i = loops->ops.count; i-- > 0;)
+    for (uint32_t i = 0; i < loops->ops.count; i++)
         gone[i] = !loops->ops.items[i].tile_depth && forward(loops, &f, &loops->ops.items[i]);
     for (uint32_t i = 0; i < loops->ops.count; i++)
         if (!gone[i]) loops->ops.items[kept++] = loops->ops.items[i];

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing at indices with every reduction.
 
-The card has no scattered store. Along the dim of the indices each place is compared with all
-indices of its line, and takes from the source what they say: [lines, indices, places] comparisons.
-An index out of range is a fault of the gather that looks each one up.
+The card's scattered store moves rows of sticks (rewrite_scatter.c). Single elements become rows of
+their own for it. Where indices combine, each place along their dim is compared with all indices of
+its line and takes from the source what they say: [lines, indices, places] comparisons. An index out
+of range is a fault of the store, or of the gather that looks each one up.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ from .lines import (
 )
 
 _aten = torch.ops.aten
+MOST_SET = 1 << 20  # elements that take a stick each
 FEW = 16  # indices a line that the compiler writes one after the other (rewrite_scatter.c)
 
 
-def _is_taken(x: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
+def _is_taken(x: torch.Tensor, dim: int, index: torch.Tensor, reduce: str) -> bool:
     if x.dim() == 0 or index.dim() != x.dim() or x.dtype not in FLOATS:
         return False
     if index.dtype not in INTEGERS or index.numel() == 0 or x.numel() == 0:
         return False
+    if reduce == "set":
+        return index.numel() // index.shape[dim] * x.shape[dim] <= MOST_SET
     return index.numel() * x.shape[dim] <= MOST_COMPARISONS
 
 
@@ -41,19 +45,30 @@ def _checked(index: torch.Tensor, places: int) -> torch.Tensor:
     return table[index].select(-1, 0)
 
 
+def _set_elements(x: torch.Tensor, number: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """x [P] with source [K] at number [K]: each element is a row, twice, that a stick holds."""
+    rows = x.unsqueeze(1).expand(-1, 2).contiguous()
+    written: torch.Tensor = _aten.index_put(rows, [number], source.unsqueeze(1))
+    return written.select(1, 0)
+
+
+def _set_in_lines(whole: torch.Tensor, index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """whole [L, P] with source [L, K] at index [L, K], the last of equal ones."""
+    lines, places = whole.shape
+    first = (count(lines, index) * places).unsqueeze(1)
+    number = (_checked(index, places) + first).reshape(-1)
+    return _set_elements(whole.reshape(-1), number, source.reshape(-1)).reshape(lines, places)
+
+
 def _combine(
     whole: torch.Tensor, index: torch.Tensor, source: torch.Tensor, reduce: str, include: bool
 ) -> torch.Tensor:
     """whole [L, P] with source [L, K] at index [L, K]."""
+    if reduce == "set":
+        return _set_in_lines(whole, index, source)
     places = whole.shape[1]
     hits = _checked(index, places).unsqueeze(2) == count(places, whole)  # [L, K, P]
     given = source.unsqueeze(2)
-    if reduce == "set":
-        numbers = count(index.shape[1], whole).to(torch.float32).unsqueeze(1) + 1
-        last = torch.where(hits, numbers, 0.0).amax(1, True)
-        wins = hits & (numbers == last)
-        found = torch.where(wins, given, -math.inf).amax(1)
-        return torch.where(hits.any(1), found, whole)
     if reduce in ("amax", "amin"):
         nothing = -math.inf if reduce == "amax" else math.inf
         masked = torch.where(hits, given, nothing)
@@ -117,8 +132,10 @@ def _is_few(x: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
     return whole and index.shape[dim] <= FEW
 
 
-def _fits(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> bool:
-    if not _is_taken(x, dim, index) or source.dim() != x.dim() or source.dtype != x.dtype:
+def _fits(
+    x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, reduce: str
+) -> bool:
+    if not _is_taken(x, dim, index, reduce) or source.dim() != x.dim() or source.dtype != x.dtype:
         return False
     dim %= x.dim()
     return all(
@@ -134,7 +151,7 @@ def scatter(
     if x.dim() == index.dim() == source.dim() == 0 and x.dtype == source.dtype:
         _checked(index.reshape(1), 1)
         return source.clone()
-    if not _fits(x, dim, index, source) or _is_few(x, dim, index):
+    if not _fits(x, dim, index, source, "set") or _is_few(x, dim, index):
         return NOT_TAKEN
     return _scatter(x, dim, index, source, "set", True)
 
@@ -143,7 +160,7 @@ def scatter(
 def scatter_value(
     x: torch.Tensor, dim: int, index: torch.Tensor, value: float
 ) -> torch.Tensor | NotTaken:
-    if not _is_taken(x, dim, index) or _is_few(x, dim, index):
+    if not _is_taken(x, dim, index, "set") or _is_few(x, dim, index):
         return NOT_TAKEN
     source = torch.full((), value, dtype=x.dtype, device=x.device).expand(index.shape)
     return scatter(x, dim, index, source)
@@ -153,7 +170,7 @@ def scatter_value(
 def scatter_add(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor
 ) -> torch.Tensor | NotTaken:
-    if not _fits(x, dim, index, source) or _is_few(x, dim, index):
+    if not _fits(x, dim, index, source, "sum") or _is_few(x, dim, index):
         return NOT_TAKEN
     return _scatter(x, dim, index, source, "sum", True)
 
@@ -178,7 +195,7 @@ def scatter_reduce(
             x.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self=include_self
         )
         return line.reshape(()) if isinstance(line, torch.Tensor) else line
-    if not _fits(x, dim, index, source):
+    if not _fits(x, dim, index, source, reduce):
         return NOT_TAKEN
     return _scatter(x, dim, index, source, reduce, include_self)
 
@@ -191,9 +208,10 @@ def scatter_with(
         return NOT_TAKEN
     if x.dim() == index.dim() == source.dim() == 0:
         return scatter_reduce(x, dim, index, source, "sum" if reduce == "add" else "prod")
-    if not _fits(x, dim, index, source):
+    name = "sum" if reduce == "add" else "prod"
+    if not _fits(x, dim, index, source, name):
         return NOT_TAKEN
-    return _scatter(x, dim, index, source, "sum" if reduce == "add" else "prod", True)
+    return _scatter(x, dim, index, source, name, True)
 
 
 @part(_aten.scatter.value_reduce, narrow=True)
@@ -222,7 +240,7 @@ def index_reduce(
     sizes = [1] * x.dim()
     sizes[dim] = index.shape[0]
     wide = index.reshape(sizes).expand(source.shape)
-    if not _fits(x, dim, wide, source) or index.shape[0] != source.shape[dim]:
+    if not _fits(x, dim, wide, source, reduce) or index.shape[0] != source.shape[dim]:
         return NOT_TAKEN
     return _scatter(x, dim, wide, source, reduce, include_self)
 
@@ -231,13 +249,14 @@ def _put_rows(
     x: torch.Tensor, index: torch.Tensor, values: torch.Tensor, accumulate: bool
 ) -> torch.Tensor | NotTaken:
     """x [P, R] with values [K, R] at index [K], whose integers are in [0, P)."""
-    if x.dtype not in HALVES or x.shape[1] == 1:
+    if not accumulate and x.shape[1] == 1:
+        return _set_elements(x.squeeze(1), index, values.squeeze(1)).unsqueeze(1)
+    if accumulate and (x.dtype not in HALVES or x.shape[1] == 1):
         wide = index.unsqueeze(0).expand(x.shape[1], index.shape[0])
         lines, given = x.t(), values.t()
-        if not _fits(lines, 1, wide, given):
+        if not _fits(lines, 1, wide, given, "sum"):
             return NOT_TAKEN
-        reduce = "sum" if accumulate else "set"
-        return _combine(lines, wide, given, reduce, True).t()
+        return _combine(lines, wide, given, "sum", True).t()
     rows: torch.Tensor = _aten.index_put(x, [index], values, accumulate)
     return rows
 
@@ -257,7 +276,8 @@ def index_put(
     given = [index for index in indices if index is not None]
     if not given or any(index.dtype not in INTEGERS or index.numel() == 0 for index in given):
         return NOT_TAKEN
-    if x.dtype not in FLOATS or values.dtype != x.dtype or x.numel() == 0 or _is_row(x, dims):
+    own = _is_row(x, dims, accumulate)
+    if x.dtype not in FLOATS or values.dtype != x.dtype or x.numel() == 0 or own:
         return NOT_TAKEN
     order = dims + [d for d in range(x.dim()) if d not in dims]
     rows = math.prod(x.shape[d] for d in dims)
@@ -334,9 +354,10 @@ def take(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor | NotTaken:
     return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
 
 
-def _is_row(x: torch.Tensor, dims: list[int]) -> bool:
+def _is_row(x: torch.Tensor, dims: list[int], accumulate: bool) -> bool:
     """The compiler's own."""
-    return len(dims) == 1 and x.dtype in HALVES and x.numel() > x.shape[dims[0]]
+    taken = x.dtype in HALVES or not accumulate
+    return len(dims) == 1 and taken and x.numel() > x.shape[dims[0]]
 
 
 @part(_aten.put.default, narrow=True)
@@ -353,7 +374,7 @@ def put(
 def index_copy(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor
 ) -> torch.Tensor | NotTaken:
-    """Rows of one element, and float32's."""
+    """Rows of one element."""
     return _put_along(x, dim, index, source, False)
 
 
@@ -375,8 +396,8 @@ def _put_along(
     if not accumulate and line.numel() != line.shape[dim]:
         return NOT_TAKEN
     indices = [None] * dim + [index]
-    own = not _is_row(line, [dim])
-    result = (index_put if own else _aten.index_put)(line, indices, given, accumulate)
+    own = _is_row(line, [dim], accumulate)
+    result = (_aten.index_put if own else index_put)(line, indices, given, accumulate)
     return result.reshape(x.shape) if isinstance(result, torch.Tensor) else result
 
 
