@@ -100,6 +100,7 @@ def test_refusals(spyre, tmp_path):
     passes = dump / "segment0.passes"
     assert "a second program" in spyre.bad("compile", passes)
     assert "no pass is named 'tea'" in spyre.bad("compile", passes, "--after", "tea")
-    assert "nothing is after roll_steps" in spyre.bad("compile", passes, "--after", "roll_steps")
+    said = spyre.bad("compile", passes, "--after", "reroll_steps")
+    assert "nothing is after reroll_steps" in said
     assert "'set NAME=VALUE'" in spyre.bad("compile", passes, "--after", "build", "--cores", 4)
     assert "is no .loop or .passes file" in spyre.bad("compile", graph, "--after", "build")

@@ -97,7 +97,7 @@ def test_loops_and_steps_give_the_same_bits(tmp_path):
     for settings in (
         {"unroll_loops": False},
         {"unroll_loops": True},
-        {"skip_passes": "roll_steps"},
+        {"skip_passes": "reroll_steps"},
     ):
         torch._dynamo.reset()
         with torch.no_grad(), config.patch(**settings):

@@ -20,7 +20,7 @@ DEFAULT_PASSES: dict[str, dict[str, str]] = {
         "bmm_unflatten": "graph",
     },
     "CustomPreSchedulingPasses": {
-        "splice_while_loops": "roll_steps",
+        "splice_while_loops": "reroll_steps",
         "deadcode_elimination": "deadcode",
         "split_multi_ops": "graph",
         "propagate_spyre_tensor_layouts": "propagate_layouts",

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "front/ir/residency.h"
+#include "front/ir/lx_slices.h"
 
 // True when two buffers have bytes in common.
 static bool share_bytes(const lx_buffer *a, const lx_buffer *b)
@@ -35,7 +35,7 @@ static void finish(lx_map *map)
 
 spyre_status lx_map_of(arena *memory, const loop_graph *loops, lx_map *out)
 {
-    *out = (lx_map){.limit_bytes = residency_limit_bytes(loops)};
+    *out = (lx_map){.limit_bytes = lx_limit_bytes(loops)};
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         lx_op one = {opfunc_describe(op->op)->name,

@@ -5,7 +5,7 @@
 
 #include "front/check/invariant.h"
 #include "front/front.h"
-#include "front/ir/residency.h"
+#include "front/ir/lx_slices.h"
 
 #define BROKEN(...) status_new(SPYRE_INTERNAL, __VA_ARGS__)
 
@@ -39,7 +39,7 @@ spyre_status invariant_inside_lx(const loop_graph *loops, const loop_buffer *buf
     if (!buffer->in_lx) return NULL;
     if (buffer->kind != LOOP_LOCAL || buffer->output >= 0)
         return BROKEN("it enters or leaves the graph");
-    return check_place(buffer, residency_limit_bytes(loops));
+    return check_place(buffer, lx_limit_bytes(loops));
 }
 
 spyre_status invariant_inside_pool(const loop_graph *loops, const loop_buffer *buffer)
@@ -59,8 +59,8 @@ spyre_status invariant_sized_places(const loop_graph *loops, const loop_buffer *
 
 spyre_status invariant_own_slices(const loop_graph *loops)
 {
-    residency *found;
-    TRY(residency_find(loops, &found));
+    lx_fit *found;
+    TRY(lx_fits_find(loops, &found));
     for (uint32_t b = 0; b < loops->buffers.count; b++) {
         const loop_buffer *buffer = &loops->buffers.items[b];
         if (!buffer->in_lx) continue;
@@ -101,7 +101,7 @@ static bool takes_place(const loop_graph *loops, uint32_t early, uint32_t late)
     const loop_op *op = &loops->ops.items[to->first_op];
     if (op->operand[op->operand_count - 1].buffer != late) return false;
     for (uint32_t k = 0; k + 1 < op->operand_count; k++)
-        if (op->operand[k].buffer == early) return residency_in_place(loops, op, k);
+        if (op->operand[k].buffer == early) return lx_in_place(loops, op, k);
     return false;
 }
 

@@ -46,8 +46,8 @@ cost_basis cost_basis_of(const loop_graph *loops, const loop_op *op)
     basis.layout = cost_layout_of(loops, op);
     for (uint32_t k = 0; k < op->operand_count; k++) basis.bytes[k] = operand_bytes(loops, op, k);
     if (op->op == OPFUNC_SHUFFLE) {
-        shuffle_division source = shuffle_source(loops, op);
-        basis.shuffle_us = shuffle_cost_of(op, &source, basis.bytes[0]).us;
+        lx_slices source = shuffle_source(loops, op);
+        basis.shuffle_us = shuffle_cost_of(loops, op, &source, basis.bytes[0]).us;
     }
     return basis;
 }

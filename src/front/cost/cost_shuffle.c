@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "front/ir/residency.h"
 #include "isa/constants.h"
 
 // Usually the op at which the buffer's life begins, once lives are known.
@@ -19,38 +18,33 @@ static const loop_op *writer_of(const loop_graph *loops, uint32_t buffer)
     return NULL;
 }
 
-shuffle_division shuffle_source(const loop_graph *loops, const loop_op *shuffle)
+lx_slices shuffle_source(const loop_graph *loops, const loop_op *shuffle)
 {
-    const loop_access *access = &shuffle->operand[0];
-    const loop_buffer *b = &loops->buffers.items[access->buffer];
-    const loop_op *writer = writer_of(loops, access->buffer);
-    shuffle_division out = {.cores = 1};
-    for (uint32_t v = 0; v < shuffle->var_count; v++) out.slices[v] = out.core_stride[v] = 1;
-    if (!writer) return out;
-    residency_view written = residency_written(loops, writer);
-    out.cores = written.cores;
-    for (uint32_t v = 0; v < shuffle->var_count; v++) {
-        if (!access->stride[v]) continue;
-        uint32_t d = loop_dim_at(b, access->stride[v]);
-        out.slices[v] = written.slices[d];
-        if (written.slices[d] > 1) out.core_stride[v] = written.core_stride[d];
-    }
-    return out;
+    const loop_op *writer = writer_of(loops, shuffle->operand[0].buffer);
+    if (writer) return lx_slices_written(loops, writer);
+    lx_slices whole = {.cores = 1};
+    for (uint32_t d = 0; d < LOOP_MAX_DIMS; d++) whole.slices[d] = 1;
+    return whole;
 }
 
-static shuffle_pattern pattern_of(const loop_op *op, const shuffle_division *source)
+static shuffle_pattern pattern_of(const loop_graph *loops, const loop_op *op,
+                                  const lx_slices *source)
 {
+    const loop_access *from = &op->operand[0];
+    const loop_buffer *b = &loops->buffers.items[from->buffer];
     shuffle_pattern out = {.old_cores = (uint8_t)source->cores,
                            .new_cores = (uint8_t)loop_core_count(op)};
     for (uint32_t v = 0; v < op->var_count; v++) {
-        bool moves = op->operand[0].stride[v];
-        if (op->split[v] == 1 && (!moves || source->slices[v] == 1)) continue;
-        out.loop[out.count++] = (shuffle_loop){
-            .old_slices = (uint8_t)(moves ? source->slices[v] : 1),
-            .old_stride = (uint8_t)(moves ? source->core_stride[v] : 1),
-            .new_slices = (uint8_t)op->split[v],
-            .new_stride = (uint8_t)(op->split[v] > 1 ? op->core_stride[v] : 1),
-            .repeats = !moves};
+        bool moves = from->stride[v];
+        uint32_t d = moves ? loop_dim_at(b, from->stride[v]) : 0;
+        bool was_cut = moves && source->slices[d] > 1;
+        if (op->split[v] == 1 && !was_cut) continue;
+        out.loop[out.count++] =
+            (shuffle_loop){.old_slices = (uint8_t)(was_cut ? source->slices[d] : 1),
+                           .old_stride = (uint8_t)(was_cut ? source->core_stride[d] : 1),
+                           .new_slices = (uint8_t)op->split[v],
+                           .new_stride = (uint8_t)(op->split[v] > 1 ? op->core_stride[v] : 1),
+                           .repeats = !moves};
     }
     return out;
 }
@@ -158,8 +152,9 @@ shuffle_cost shuffle_pattern_cost(const shuffle_pattern *p, double bytes)
                           count_messages(p)};
 }
 
-shuffle_cost shuffle_cost_of(const loop_op *op, const shuffle_division *source, double bytes)
+shuffle_cost shuffle_cost_of(const loop_graph *loops, const loop_op *op, const lx_slices *source,
+                             double bytes)
 {
-    shuffle_pattern pattern = pattern_of(op, source);
+    shuffle_pattern pattern = pattern_of(loops, op, source);
     return shuffle_pattern_cost(&pattern, bytes);
 }

@@ -12,18 +12,12 @@
 #ifndef FRONT_COST_SHUFFLE_H
 #define FRONT_COST_SHUFFLE_H
 
-#include "front/ir/loop.h"
+#include "front/ir/lx_slices.h"
 
 enum { SHUFFLE_MOST_MESSAGES = 256 }; // of a core: what planners let a program be long for
 
-// Who has which slices along the loops of a shuffle.
-typedef struct {
-    uint32_t cores;
-    int32_t slices[LOOP_MAX_VARS], core_stride[LOOP_MAX_VARS];
-} shuffle_division;
-
 // How the buffer that the shuffle reads is divided: as its writer divides it.
-shuffle_division shuffle_source(const loop_graph *loops, const loop_op *shuffle);
+lx_slices shuffle_source(const loop_graph *loops, const loop_op *shuffle);
 
 // The same before and afterwards, with nothing else: equal patterns cost the same a byte.
 typedef struct {
@@ -43,6 +37,7 @@ typedef struct {
 
 // `bytes`: of the whole buffer.
 shuffle_cost shuffle_pattern_cost(const shuffle_pattern *pattern, double bytes);
-shuffle_cost shuffle_cost_of(const loop_op *shuffle, const shuffle_division *source, double bytes);
+shuffle_cost shuffle_cost_of(const loop_graph *loops, const loop_op *shuffle,
+                             const lx_slices *source, double bytes);
 
 #endif

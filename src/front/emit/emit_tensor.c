@@ -247,17 +247,20 @@ static void set_starts(const emitter *e, uint32_t k)
 // The cores that hold what a shuffle reads.
 static spyre_status set_owners(const emitter *e, bundle_tensor *tensor)
 {
-    shuffle_division source = shuffle_source(e->loops, e->op);
+    lx_slices source = shuffle_source(e->loops, e->op);
+    const loop_access *from = &e->op->operand[0];
     bundle_owners *owners = ARENA_NEW(e->loops->memory, bundle_owners, 1);
     TRY_ALLOC(owners);
     owners->core_count = source.cores;
     for (uint32_t d = 0; d < BUNDLE_MAX_DIMS; d++) owners->slices[d] = 1;
     for (uint32_t v = 0; v < e->op->var_count; v++) {
         uint8_t d = e->dim_of_var[v];
-        owners->slices[d] = source.slices[v];
+        uint32_t cut = from->stride[v] ? loop_dim_at(buffer_of(e, 0), from->stride[v]) : 0;
+        if (!from->stride[v] || source.slices[cut] == 1) continue;
+        owners->slices[d] = source.slices[cut];
         for (uint32_t core = 0; core < source.cores; core++)
             owners->core_slice[core][d] =
-                (uint8_t)((int32_t)core / source.core_stride[v] % source.slices[v]);
+                (uint8_t)((int32_t)core / source.core_stride[cut] % source.slices[cut]);
     }
     tensor->owners = owners;
     return NULL;

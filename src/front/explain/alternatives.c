@@ -11,7 +11,7 @@
 #include "front/divide/span_reduction.h"
 #include "front/front.h"
 #include "front/ir/flow.h"
-#include "front/ir/residency.h"
+#include "front/ir/lx_slices.h"
 #include "front/plan/lx_headroom.h"
 #include "front/plan/plan.h"
 #include "isa/constants.h"
@@ -52,7 +52,7 @@ static uint32_t operands_in(const loop_op *op, uint32_t buffer)
     return bits;
 }
 
-static double saved_by_residency(const loop_graph *loops, uint32_t buffer)
+static double saved_by_lx(const loop_graph *loops, uint32_t buffer)
 {
     const loop_buffer *b = &loops->buffers.items[buffer];
     double saved = 0;
@@ -65,7 +65,7 @@ static double saved_by_residency(const loop_graph *loops, uint32_t buffer)
 }
 
 // "%h (b3) stayed in LX (in memory: LX is full; for that %g (b2) has to leave)"
-static const char *describe_residency(const loop_graph *loops, uint32_t id, arena *memory)
+static const char *describe_place(const loop_graph *loops, uint32_t id, arena *memory)
 {
     const loop_buffer *b = &loops->buffers.items[id];
     const char *place = lx_headroom_describe(loops, id, memory), *why = b->why_in_memory;
@@ -77,17 +77,17 @@ static const char *describe_residency(const loop_graph *loops, uint32_t id, aren
                         place);
 }
 
-static spyre_status try_residency(const loop_graph *loops, const loop_op *op, double least_us,
-                                  arena *memory, alternatives *out)
+static spyre_status try_place(const loop_graph *loops, const loop_op *op, double least_us,
+                              arena *memory, alternatives *out)
 {
     for (uint32_t k = 0; k < op->operand_count; k++) {
         uint32_t id = op->operand[k].buffer;
         const loop_buffer *b = &loops->buffers.items[id];
         bool seen = operands_in(op, id) & ((1u << k) - 1);
         if (seen || b->kind != LOOP_LOCAL || b->output >= 0 || b->in_lx) continue;
-        double saved = saved_by_residency(loops, id);
+        double saved = saved_by_lx(loops, id);
         if (saved <= least_us) continue;
-        const char *change = describe_residency(loops, id, memory);
+        const char *change = describe_place(loops, id, memory);
         TRY_ALLOC(change);
         add(out, saved, least_us, change);
     }
@@ -240,7 +240,7 @@ static spyre_status try_division(const loop_graph *loops, const flow *f, uint32_
     division now = division_get(op);
     double us = 0;
     if (op->op == OPFUNC_SHUFFLE) return NULL; // it is divided as its reader is
-    if (lx_is_planned(loops)) s.lx_bytes = (double)residency_limit_bytes(loops);
+    if (lx_is_planned(loops)) s.lx_bytes = (double)lx_limit_bytes(loops);
     find_division(&s);
     if (price(&s, &now) - s.best_us <= least_us) return NULL;
     division *only = ARENA_NEW(memory, division, loops->ops.count);
@@ -260,7 +260,7 @@ spyre_status alternatives_find(const loop_graph *loops, const flow *f, uint32_t 
 {
     const loop_op *op = &loops->ops.items[index];
     *out = (alternatives){0};
-    TRY(try_residency(loops, op, least_us, memory, out));
+    TRY(try_place(loops, op, least_us, memory, out));
     TRY(try_no_restickify(loops, index, least_us, memory, out));
     return try_division(loops, f, index, least_us, memory, out);
 }

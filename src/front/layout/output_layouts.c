@@ -7,7 +7,7 @@
 // stick (a head of 32 kept in its own stick), or whose stick may not leave (front_may_leave), is
 // copied into a fresh buffer of the default layout instead.
 #include "front/front.h"
-#include "front/layout/relayout.h"
+#include "front/layout/restickify.h"
 
 #include <string.h>
 
@@ -73,7 +73,7 @@ static void find_sticks(const loop_graph *loops, uint8_t *out)
 
 // Appends a copy of buffer `id` into a new output buffer of the default layout. `writer` is an op
 // that fills `id`: it takes the blame when the copy cannot be expressed.
-static spyre_status copy_out(relayouter *r, uint32_t id, const loop_op *writer,
+static spyre_status copy_out(restickifier *r, uint32_t id, const loop_op *writer,
                              uint32_t *out_target)
 {
     loop_graph *loops = r->loops;
@@ -100,7 +100,7 @@ static spyre_status copy_out(relayouter *r, uint32_t id, const loop_op *writer,
     op.stick = op.var_count ? (uint8_t)(op.var_count - 1) : LOOP_NO_DIM;
     to->output = from.output;
     loops->buffers.items[id].output = -1;
-    TRY(relayout_operand(r, &op, 0, op.stick));
+    TRY(restickify_operand(r, &op, 0, op.stick));
     return VEC_PUSH(loops->memory, r->ops, op);
 }
 
@@ -108,7 +108,7 @@ static spyre_status copy_out(relayouter *r, uint32_t id, const loop_op *writer,
 static spyre_status copy_misfits(loop_graph *loops, const loop_buffer *before, uint32_t count,
                                  const uint32_t *misfit)
 {
-    relayouter r = {.loops = loops, .ops = &loops->ops};
+    restickifier r = {.loops = loops, .ops = &loops->ops};
     uint32_t *target = ARENA_NEW(loop_scratch(loops), uint32_t, count);
     TRY_ALLOC(target);
     for (uint32_t b = 0; b < count; b++) {

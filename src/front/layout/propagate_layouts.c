@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // propagate_layouts: gives every result a stick. What the opfuncs demand says stick_modes.h; which
-// of the possible ways is taken stick_search.h. Where an operand then disagrees, relayout.c inserts
-// restickify ops, each copy once.
+// of the possible ways is taken stick_search.h. Where an operand then disagrees, restickify.c
+// inserts restickify ops, each copy once.
 //
 // The obvious shortcut, to choose op by op, cannot see that a projection which is read by heads
 // would better have its stick along the sequence from the start.
@@ -26,13 +26,13 @@ static spyre_status assign_result(loop_graph *loops, loop_op *op, const stick_mo
 static spyre_status lay_out(loop_graph *loops, arena *scratch, const stick_mode *modes)
 {
     loop_op_list list = {0};
-    relayouter r = {.loops = loops, .ops = &list};
+    restickifier r = {.loops = loops, .ops = &list};
     TRY(VEC_ROOM(scratch, &list, loops->ops.count + loops->ops.count / 8 + 8));
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         loop_op op = loops->ops.items[i];
         *loops->at_node = op.node;
         for (uint32_t k = 0; k + 1 < op.operand_count; k++)
-            TRY(stick_relayout(&r, &op, k, &modes[i]));
+            TRY(stick_restickify(&r, &op, k, &modes[i]));
         TRY(assign_result(loops, &op, &modes[i]));
         TRY(VEC_PUSH(loops->memory, &list, op));
     }

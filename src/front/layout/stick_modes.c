@@ -210,7 +210,7 @@ static void keep_whole_sticks(const loop_op *op, stick_mode_list *list)
 // contiguous is laid out as a tensor of its sizes is by default.
 static void keep_default_stick(const loop_graph *loops, const loop_op *op, stick_mode_list *list)
 {
-    if (!relayout_is_copy_out(loops, op)) return;
+    if (!restickify_is_copy_out(loops, op)) return;
     if (list->count && list->items[0].dim == 0) list->count = 1;
 }
 
@@ -237,17 +237,17 @@ void stick_modes_of(const loop_graph *loops, const loop_op *op, uint16_t writabl
         keep_default_stick(loops, op, out);
 }
 
-spyre_status stick_relayout(relayouter *r, loop_op *op, uint32_t k, const stick_mode *mode)
+spyre_status stick_restickify(restickifier *r, loop_op *op, uint32_t k, const stick_mode *mode)
 {
     loop_location place;
-    if (op->table == 1 && k == 1) return relayout_table(r, op, mode->stick[1]);
+    if (op->table == 1 && k == 1) return restickify_table(r, op, mode->stick[1]);
     if (op->table && k == 0) {
         if (!loop_locate(r->loops, op, &op->operand[0], &place)) return NULL;
-        return relayout_operand(r, op, 0, stick_innermost(op, &op->operand[0], false));
+        return restickify_operand(r, op, 0, stick_innermost(op, &op->operand[0], false));
     }
-    TRY(relayout_operand(r, op, k, mode->stick[k]));
+    TRY(restickify_operand(r, op, k, mode->stick[k]));
     if (opfunc_describe(op->op)->kind != OPFUNC_KIND_MATMUL || k != 1) return NULL;
     if (mode->stick[0] == LOOP_NO_DIM) return NULL;
     int64_t lanes = loop_lanes(&r->loops->buffers.items[op->operand[0].buffer]);
-    return relayout_padded(r, op, 1, mode->stick[0], lanes);
+    return restickify_padded(r, op, 1, mode->stick[0], lanes);
 }

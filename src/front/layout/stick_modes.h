@@ -14,7 +14,7 @@
 #ifndef FRONT_STICK_MODES_H
 #define FRONT_STICK_MODES_H
 
-#include "front/layout/relayout.h"
+#include "front/layout/restickify.h"
 
 enum { STICK_SPARSE = LOOP_MAX_DIMS, STICK_CHOICES = LOOP_MAX_DIMS + 1, STICK_MOST_MODES = 32 };
 
@@ -44,8 +44,8 @@ void stick_modes_of(const loop_graph *loops, const loop_op *op, uint16_t writabl
 uint8_t stick_innermost(const loop_op *op, const loop_access *access, bool reduced);
 
 // Gives operand k of `op` the stick that the mode wants, through copies where needed.
-SPYRE_MUST_CHECK spyre_status stick_relayout(relayouter *r, loop_op *op, uint32_t k,
-                                             const stick_mode *mode);
+SPYRE_MUST_CHECK spyre_status stick_restickify(restickifier *r, loop_op *op, uint32_t k,
+                                               const stick_mode *mode);
 
 // Sets the layout of a local buffer; `stick` is a dim or STICK_SPARSE.
 void stick_set(loop_buffer *buffer, uint8_t stick);

@@ -5,7 +5,7 @@
 
 #include "front/cost/cost.h"
 #include "front/front.h"
-#include "front/ir/residency.h"
+#include "front/ir/lx_slices.h"
 #include "isa/constants.h"
 
 spyre_status stick_pricer_begin(loop_graph *loops, arena *scratch, stick_pricer *out)
@@ -34,7 +34,7 @@ static bool in_lx(const loop_graph *loops, const loop_op *op, uint32_t k, double
     const loop_buffer *buffer = &loops->buffers.items[op->operand[k].buffer];
     if (op->op == OPFUNC_RESTICKIFY || !loops->settings.lx_planning) return false;
     if (buffer->kind != LOOP_LOCAL || buffer->output >= 0) return false;
-    return bytes <= (double)residency_limit_bytes(loops) * loops->cores / 4;
+    return bytes <= (double)lx_limit_bytes(loops) * loops->cores / 4;
 }
 
 static double op_us(const loop_graph *loops, const loop_op *op, const stick_mode *mode)
@@ -59,7 +59,7 @@ static double op_us(const loop_graph *loops, const loop_op *op, const stick_mode
 
 double stick_op_us(const loop_graph *loops, const loop_op *op, const stick_mode *mode)
 {
-    return relayout_is_copy_out(loops, op) ? 0 : op_us(loops, op, mode);
+    return restickify_is_copy_out(loops, op) ? 0 : op_us(loops, op, mode);
 }
 
 // The sticks of an op whose operands all have their layouts.
@@ -89,7 +89,7 @@ static spyre_status copy_bit(stick_pricer *p, const loop_op *copy, uint32_t orig
                              uint32_t *out_bit)
 {
     const loop_op *first = &p->made.items[0];
-    relayout_key key = relayout_key_of(p->loops, copy);
+    restickify_key key = restickify_key_of(p->loops, copy);
     if (key.source != origin) { // a copy of the first copy
         key.source = origin;
         key.offset += first->operand[0].offset;
@@ -102,7 +102,7 @@ static spyre_status copy_bit(stick_pricer *p, const loop_op *copy, uint32_t orig
     return map_bytes_put(p->scratch, &p->copies, &key, sizeof key, *out_bit);
 }
 
-static spyre_status price_made(stick_pricer *p, uint32_t origin, stick_relayout_price *out)
+static spyre_status price_made(stick_pricer *p, uint32_t origin, stick_restickify_price *out)
 {
     for (uint32_t i = 0; i < p->made.count; i++) {
         const loop_op *copy = &p->made.items[i];
@@ -116,7 +116,7 @@ static spyre_status price_made(stick_pricer *p, uint32_t origin, stick_relayout_
 
 // A copy out, which reads its operand as it lies when it became a restickify.
 static void price_copy_out(const loop_graph *loops, const loop_op *copy, stick_mode mode,
-                           stick_relayout_price *out)
+                           stick_restickify_price *out)
 {
     if (copy->op == OPFUNC_RESTICKIFY) mode.stick[0] = mode_as_planned(loops, copy).stick[0];
     out->copy[out->count].bit = STICK_UNSHARED;
@@ -132,24 +132,25 @@ static bool is_in_place(const loop_graph *loops, const loop_op *op, uint32_t k,
            place.stick_var == mode->stick[k];
 }
 
-spyre_status stick_price_relayout(stick_pricer *p, const loop_op *op, uint32_t k,
-                                  const stick_mode *mode, uint8_t stick, stick_relayout_price *out)
+spyre_status stick_price_restickify(stick_pricer *p, const loop_op *op, uint32_t k,
+                                    const stick_mode *mode, uint8_t stick,
+                                    stick_restickify_price *out)
 {
     loop_graph *loops = p->loops;
     uint32_t origin = op->operand[k].buffer, count = loops->buffers.count;
     bool local = loops->buffers.items[origin].kind == LOOP_LOCAL;
     spyre_status status = NULL;
     loop_op moved = *op;
-    *out = (stick_relayout_price){0};
+    *out = (stick_restickify_price){0};
     if (local) stick_set(&loops->buffers.items[origin], stick);
     if (!is_in_place(loops, op, k, mode)) {
-        relayouter trial = {.loops = loops, .ops = &p->made, .forgets = true};
+        restickifier trial = {.loops = loops, .ops = &p->made, .forgets = true};
         p->made.count = 0;
-        status = stick_relayout(&trial, &moved, k, mode);
+        status = stick_restickify(&trial, &moved, k, mode);
         out->impossible = spyre_status_code(status) == SPYRE_UNSUPPORTED;
         if (!status) status = price_made(p, origin, out);
     }
-    if (!status && relayout_is_copy_out(loops, op)) price_copy_out(loops, &moved, *mode, out);
+    if (!status && restickify_is_copy_out(loops, op)) price_copy_out(loops, &moved, *mode, out);
     loops->buffers.count = count;
     if (out->impossible) {
         spyre_status_free(status);

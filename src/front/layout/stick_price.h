@@ -11,7 +11,7 @@
 // An intermediate is expected to be in LX, where it costs no time, when it takes a quarter of all
 // cores' or less and lx_planning is on.
 //
-// Copies are not priced by rules of their own: relayout.c makes them, and they are taken back.
+// Copies are not priced by rules of their own: restickify.c makes them, and they are taken back.
 #ifndef FRONT_STICK_PRICE_H
 #define FRONT_STICK_PRICE_H
 
@@ -26,28 +26,28 @@ typedef struct {
         double us;
     } copy[STICK_MOST_COPIES];
     bool impossible;
-} stick_relayout_price;
+} stick_restickify_price;
 
 typedef struct {
     loop_graph *loops;
     arena *scratch;
     loop_op_list made;    // of the copies that are being priced
-    map_bytes copies;     // relayout_key -> bit
+    map_bytes copies;     // restickify_key -> bit
     uint8_t *copy_count;  // by buffer
 } stick_pricer;
 
 SPYRE_MUST_CHECK spyre_status stick_pricer_begin(loop_graph *loops, arena *scratch,
                                                  stick_pricer *out);
 
-// The op itself when its operands are as the mode wants them; 0 for a copy out (relayout.h), which
-// comes with the copies for its operand.
+// The op itself when its operands are as the mode wants them; 0 for a copy out (restickify.h),
+// which comes with the copies for its operand.
 double stick_op_us(const loop_graph *loops, const loop_op *op, const stick_mode *mode);
 
 // The copies for operand k while its buffer's stick runs along `stick` (a dim or STICK_SPARSE; an
 // input keeps its own layout). A local buffer is left without a layout.
-SPYRE_MUST_CHECK spyre_status stick_price_relayout(stick_pricer *p, const loop_op *op, uint32_t k,
-                                                   const stick_mode *mode, uint8_t stick,
-                                                   stick_relayout_price *out);
+SPYRE_MUST_CHECK spyre_status stick_price_restickify(stick_pricer *p, const loop_op *op, uint32_t k,
+                                                     const stick_mode *mode, uint8_t stick,
+                                                     stick_restickify_price *out);
 
 // What an output buffer costs behind its writers.
 double stick_output_us(const loop_graph *loops, const loop_buffer *buffer, uint8_t stick);

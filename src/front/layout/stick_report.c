@@ -19,8 +19,8 @@ static spyre_status add_copies(reporter *r, uint32_t op_index, uint32_t k, const
                                uint8_t stick, double *us, bool *out_impossible)
 {
     const loop_op op = r->loops->ops.items[op_index];
-    stick_relayout_price price;
-    TRY(stick_price_relayout(&r->pricer, &op, k, mode, stick, &price));
+    stick_restickify_price price;
+    TRY(stick_price_restickify(&r->pricer, &op, k, mode, stick, &price));
     *out_impossible |= price.impossible;
     for (uint32_t i = 0; i < price.count; i++) *us += price.copy[i].us;
     return NULL;

@@ -30,7 +30,7 @@ typedef struct {
 typedef VEC(stick_state) stick_state_list;
 
 typedef struct {
-    stick_relayout_price price;
+    stick_restickify_price price;
     uint32_t op_known; // op + 1 whose price it is
 } stick_memo;
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "front/ir/division.h"
-#include "front/ir/residency.h"
+#include "front/ir/lx_slices.h"
 
 // --- The op
 
@@ -33,9 +33,9 @@ bool lx_copy_describe(const loop_graph *loops, opfunc op, const loop_op *near,
                       const loop_access *access, loop_op *out)
 {
     const loop_buffer *b = &loops->buffers.items[access->buffer];
-    residency_view view = residency_view_of(loops, near, access);
+    lx_slices view = lx_slices_of(loops, near, access);
     bool shorter = loops->settings.uneven_splits && op != OPFUNC_SHUFFLE;
-    if (view.why || !residency_has_slices(b, &view, shorter) || b->dim_count > LOOP_MAX_VARS)
+    if (view.why || !lx_slices_are_whole(b, &view, shorter) || b->dim_count > LOOP_MAX_VARS)
         return false;
     *out = (loop_op){.op = op,
                      .name = b->name,

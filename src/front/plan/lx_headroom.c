@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "front/plan/lx_headroom.h"
 
-#include "front/ir/residency.h"
+#include "front/ir/lx_slices.h"
 
 enum { MOST_NAMED = 3 };
 
@@ -21,7 +21,7 @@ static int64_t slice_bytes(const loop_graph *loops, uint32_t id)
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         if (op->operand[op->operand_count - 1].buffer != id) continue;
-        residency_view written = residency_written(loops, op);
+        lx_slices written = lx_slices_written(loops, op);
         for (uint32_t d = 0; d < sliced.dim_count; d++) sliced.slices[d] = written.slices[d];
         break;
     }
@@ -70,7 +70,7 @@ const char *lx_headroom_describe(const loop_graph *loops, uint32_t buffer, arena
     room r = {.loops = loops,
               .wanted = &loops->buffers.items[buffer],
               .bytes = slice_bytes(loops, buffer),
-              .limit = residency_limit_bytes(loops),
+              .limit = lx_limit_bytes(loops),
               .leaving = INT64_MAX};
     if (r.bytes > r.limit) return "a core's slice is larger than LX";
     try_place(&r, 0);

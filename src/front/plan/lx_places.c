@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Intermediates stay in each core's LX between kernels. residency.c says which buffers could, a
+// Intermediates stay in each core's LX between kernels. lx_slices.c says which buffers could, a
 // solver finds their addresses, the others stay in memory. The contents of LX last as long as the
 // bundle, so nothing is moved in or out. Deciding op by op while walking the graph would be
 // simpler, but a buffer that comes early and stays long then blocks all that come later.
@@ -8,19 +8,19 @@
 
 #include <string.h>
 
-#include "front/ir/residency.h"
+#include "front/ir/lx_slices.h"
 #include "front/memory/solver.h"
 
 typedef struct {
     loop_graph *loops;
-    residency *residencies;
+    lx_fit *fits;
     solver_problem problem;
     uint32_t *buffer_of; // by item
     uint32_t *item_of;   // by buffer, or SPYRE_NO_ID
 } planner;
 
 // The LX form of a buffer; its address comes later.
-static void slice(loop_buffer *buffer, const residency *r)
+static void slice(loop_buffer *buffer, const lx_fit *r)
 {
     int64_t strides[LOOP_MAX_DIMS];
     buffer->in_lx = true;
@@ -31,7 +31,7 @@ static void slice(loop_buffer *buffer, const residency *r)
 static spyre_status add_item(planner *p, uint32_t id)
 {
     loop_buffer *buffer = &p->loops->buffers.items[id];
-    residency *r = &p->residencies[id];
+    lx_fit *r = &p->fits[id];
     int64_t strides[LOOP_MAX_DIMS], whole;
     if (!r->why && !r->reads) r->why = "nothing reads it";
     buffer->why_in_memory = r->why;
@@ -67,7 +67,7 @@ static void add_parents(planner *p, uint32_t index)
             known = item->parent[i] == parent;
         if (known || p->problem.items[parent].last != index) continue;
         if (p->problem.items[parent].bytes != item->bytes) continue;
-        if (residency_in_place(p->loops, op, k)) item->parent[item->parent_count++] = parent;
+        if (lx_in_place(p->loops, op, k)) item->parent[item->parent_count++] = parent;
     }
 }
 
@@ -85,7 +85,7 @@ static spyre_status begin(planner *p)
     uint32_t count = loops->buffers.count;
     for (uint32_t b = 0; b < count; b++) forget_place(&loops->buffers.items[b]);
     loop_find_live_ranges(loops);
-    TRY(residency_find(loops, &p->residencies));
+    TRY(lx_fits_find(loops, &p->fits));
     p->problem.items = ARENA_NEW(loop_scratch(loops), solver_item, count);
     p->buffer_of = ARENA_NEW(loop_scratch(loops), uint32_t, count);
     p->item_of = ARENA_NEW(loop_scratch(loops), uint32_t, count);
@@ -118,7 +118,7 @@ static void settle_shuffles(loop_graph *loops)
 spyre_status lx_places_find(loop_graph *loops)
 {
     planner p = {.loops = loops, .problem = {.memory = loop_scratch(loops)}};
-    p.problem.capacity = residency_limit_bytes(loops);
+    p.problem.capacity = lx_limit_bytes(loops);
     TRY(begin(&p));
     TRY(solver_run(&p.problem, loops->settings.layout_solver));
     TRY(status_at(solver_check(&p.problem), "LX"));

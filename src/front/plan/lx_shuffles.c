@@ -9,7 +9,7 @@
 #include "front/cost/cost.h"
 #include "front/cost/cost_shuffle.h"
 #include "front/ir/rename.h"
-#include "front/ir/residency.h"
+#include "front/ir/lx_slices.h"
 #include "isa/constants.h"
 
 enum { MOST_FORMS = 4, MOST_SHUFFLE_LOOPS = 7 };
@@ -24,15 +24,15 @@ bool lx_shuffles_may_move(const loop_graph *loops, const flow *f, uint32_t id)
 // The shuffle, among those from `first` on, that serves a reader, or a new one; SPYRE_NO_ID in
 // *out when there is none.
 static spyre_status find_shuffle(const loop_graph *loops, const loop_op *reader, uint32_t k,
-                                 const residency_view *read, uint32_t first, lx_copies *copies,
+                                 const lx_slices *read, uint32_t first, lx_copies *copies,
                                  uint32_t *out)
 {
     const loop_access *access = &reader->operand[k];
     lx_copy made = {.original = access->buffer, .kept = true};
     for (*out = first; *out < copies->items.count; ++*out) {
         const loop_op *op = &copies->items.items[*out].op;
-        residency_view sent = residency_view_of(loops, op, &op->operand[1]);
-        if (residency_serves(&loops->buffers.items[access->buffer], &sent, read)) return NULL;
+        lx_slices sent = lx_slices_of(loops, op, &op->operand[1]);
+        if (lx_slices_serves(&loops->buffers.items[access->buffer], &sent, read)) return NULL;
     }
     bool possible = copies->items.count - first < MOST_FORMS &&
                     lx_copy_describe(loops, OPFUNC_SHUFFLE, reader, access, &made.op) &&
@@ -48,15 +48,15 @@ static spyre_status add_shuffles(const loop_graph *loops, const flow *f, uint32_
 {
     const loop_buffer *b = &loops->buffers.items[id];
     uint32_t first = copies->items.count;
-    residency_view written = residency_written(loops, &loops->ops.items[f->writer[id]]);
+    lx_slices written = lx_slices_written(loops, &loops->ops.items[f->writer[id]]);
     *out = false;
-    if (written.why || !residency_has_slices(b, &written, false)) return NULL;
+    if (written.why || !lx_slices_are_whole(b, &written, false)) return NULL;
     for (uint32_t u = f->first_use[id]; u < f->first_use[id + 1]; u++) {
         uint32_t k = f->uses[u].operand, at = f->uses[u].op * LOOP_MAX_OPERANDS + k;
         const loop_op *op = &loops->ops.items[f->uses[u].op];
-        residency_view read = residency_view_of(loops, op, &op->operand[k]);
+        lx_slices read = lx_slices_of(loops, op, &op->operand[k]);
         if (op->tile_depth || loop_is_table(op, &op->operand[k]) || read.why) return NULL;
-        if (residency_serves(b, &written, &read)) continue;
+        if (lx_slices_serves(b, &written, &read)) continue;
         TRY(find_shuffle(loops, op, k, &read, first, copies, &copies->copy_of[at]));
         if (copies->copy_of[at] == SPYRE_NO_ID) return NULL;
     }
@@ -73,8 +73,8 @@ static double gain_of(const loop_graph *loops, const flow *f, uint32_t id, const
     double saved = (1 + flow_use_count(f, id)) * bytes / MEMORY_BANDWIDTH;
     for (uint32_t n = first; n < copies->items.count; n++) {
         const loop_op *op = &copies->items.items[n].op;
-        shuffle_division source = shuffle_source(loops, op);
-        shuffle_cost price = shuffle_cost_of(op, &source, bytes);
+        lx_slices source = shuffle_source(loops, op);
+        shuffle_cost price = shuffle_cost_of(loops, op, &source, bytes);
         saved -= price.messages > SHUFFLE_MOST_MESSAGES ? saved : price.us;
     }
     return saved;

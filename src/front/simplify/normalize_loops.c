@@ -8,7 +8,7 @@
 //
 // The columns of a matrix product stay whole where a cut would leave parts of sticks: heads of 32
 // would make every product over them twice as wide. Their readers change the stick instead
-// (relayout.c), which costs a copy of the result. So do factors that a product sums over as a
+// (restickify.c), which costs a copy of the result. So do factors that a product sums over as a
 // whole: halves of 32 that a rotary embedding writes would cut the rows of a KV cache, too.
 //
 // Cuts that meet in one op may be more than it can have loops for, or parts of dims that do not fit

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/check.h"
 
-#include "front/ir/residency.h"
+#include "front/ir/lx_slices.h"
 #include "support/front_case.h"
 
 // x.softmax(dim 0) of an M x N matrix, as its five ops.
@@ -148,7 +148,7 @@ static void lx_planning__limit(void **state)
     for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         loop_graph loops = {.settings = spyre_settings_default()};
         loops.settings.dxp_lx_frac_avail = cases[i].share;
-        assert_int_equal(residency_limit_bytes(&loops), cases[i].limit);
+        assert_int_equal(lx_limit_bytes(&loops), cases[i].limit);
     }
 }
 

@@ -9,7 +9,7 @@
 #include "front/check/invariant.h"
 #include "front/cost/cost.h"
 #include "front/cost/cost_shuffle.h"
-#include "front/ir/residency.h"
+#include "front/ir/lx_slices.h"
 #include "front/plan/lx_shuffles.h"
 #include "support/front_case.h"
 #include "support/random_outputs.h"
@@ -130,18 +130,20 @@ static void lx_shuffles__cost_of_rows_to_columns(void **state)
                   .core_stride = {1, 1}};
     op.operand[0].stride[0] = op.operand[1].stride[0] = 512;
     op.operand[0].stride[1] = op.operand[1].stride[1] = 1;
-    shuffle_division rows = {8, {8, 1}, {1, 1}};
-    shuffle_cost all = shuffle_cost_of(&op, &rows, 1 << 19);
+    loop_buffer buffer = {.dim_count = 2, .dim = {{512, 1}, {512, 512}}};
+    loop_graph loops = {.buffers = {&buffer, 1, 1}};
+    lx_slices rows = {.cores = 8, .slices = {1, 8}, .core_stride = {1, 1}};
+    shuffle_cost all = shuffle_cost_of(&loops, &op, &rows, 1 << 19);
     // Each core sends and receives an eighth.
     assert_true(fabs(all.us - 2 * (1 << 19) / 8 / 192000.0) < 1e-9);
     assert_int_equal(all.messages, 16);
     // To where it is already.
-    shuffle_division columns = {8, {1, 8}, {1, 1}};
-    assert_true(fabs(shuffle_cost_of(&op, &columns, 1 << 19).us - all.us) < 1e-9);
-    assert_int_equal(shuffle_cost_of(&op, &columns, 1 << 19).messages, 2);
+    lx_slices columns = {.cores = 8, .slices = {8, 1}, .core_stride = {1, 1}};
+    assert_true(fabs(shuffle_cost_of(&loops, &op, &columns, 1 << 19).us - all.us) < 1e-9);
+    assert_int_equal(shuffle_cost_of(&loops, &op, &columns, 1 << 19).messages, 2);
     // Slices of 3 and 8 meet in 24 parts.
-    shuffle_division three = {3, {1, 3}, {1, 1}};
-    assert_int_equal(shuffle_cost_of(&op, &three, 1 << 19).messages, 8 + 3);
+    lx_slices three = {.cores = 3, .slices = {3, 1}, .core_stride = {1, 1}};
+    assert_int_equal(shuffle_cost_of(&loops, &op, &three, 1 << 19).messages, 8 + 3);
 }
 
 static void lx_shuffles__graph_takes_less_time(void **state)

@@ -5,7 +5,7 @@
 
 static const spyre_view turned = {2, {70, 50}, {1, 70}, 0};
 
-static void relayout__one_restickify_turns_a_matrix(void **state)
+static void restickify__one_restickify_turns_a_matrix(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -21,7 +21,7 @@ static void relayout__one_restickify_turns_a_matrix(void **state)
 }
 
 // Nothing needs a restickify as long as every op may keep its stick where the operand has it.
-static void relayout__a_copy_keeps_the_stick(void **state)
+static void restickify__a_copy_keeps_the_stick(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -35,7 +35,7 @@ static void relayout__a_copy_keeps_the_stick(void **state)
 }
 
 // A copy that the graph returns has the default layout, and changes the stick itself.
-static void relayout__a_returned_copy_turns(void **state)
+static void restickify__a_returned_copy_turns(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -55,15 +55,15 @@ static void relayout__a_returned_copy_turns(void **state)
 }
 
 // Heads of 32 that are returned contiguous: the stick leaves what the view cuts, and comes back.
-static void relayout__a_returned_copy_of_heads_takes_two_steps(void **state)
+static void restickify__a_returned_copy_of_heads_takes_two_steps(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
     spyre_view heads = {3, {2, 10, 32}, {32, 64, 1}, 0};
     uint32_t x = front_case_input(&run, sizes_view(2, 10, 64, 0));
     uint32_t view = front_run_view(&run, x, SPYRE_DTYPE_F16, heads);
-    front_case_output(
-        &run, front_case_unary(&run, "spyre.identity", view, sizes_view(3, 2, 10, 32)));
+    front_case_output(&run,
+                      front_case_unary(&run, "spyre.identity", view, sizes_view(3, 2, 10, 32)));
     loop_graph *loops = front_case_before(&run, 1, NULL);
     assert_int_equal(loops->ops.count, 2);
     assert_int_equal(front_case_count(loops, OPFUNC_RESTICKIFY), 2);
@@ -71,15 +71,15 @@ static void relayout__a_returned_copy_of_heads_takes_two_steps(void **state)
 }
 
 // What repeats elements is no change of a stick.
-static void relayout__a_returned_copy_of_repeats_stays_one(void **state)
+static void restickify__a_returned_copy_of_repeats_stays_one(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
     spyre_view repeats = {2, {70, 50}, {1, 0}, 0};
     uint32_t x = front_case_input(&run, sizes_view(1, 70, 0, 0));
     uint32_t view = front_run_view(&run, x, SPYRE_DTYPE_F16, repeats);
-    front_case_output(
-        &run, front_case_unary(&run, "spyre.identity", view, sizes_view(2, 70, 50, 0)));
+    front_case_output(&run,
+                      front_case_unary(&run, "spyre.identity", view, sizes_view(2, 70, 50, 0)));
     loop_graph *loops = front_case_before(&run, 1, NULL);
     const loop_op *last = &loops->ops.items[loops->ops.count - 1];
     assert_int_equal(last->op, OPFUNC_IDENTITY);
@@ -87,7 +87,7 @@ static void relayout__a_returned_copy_of_repeats_stays_one(void **state)
 }
 
 // Heads of 32 start inside sticks of 64.
-static void relayout__two_steps_cut_a_stick(void **state)
+static void restickify__two_steps_cut_a_stick(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -102,7 +102,7 @@ static void relayout__two_steps_cut_a_stick(void **state)
 }
 
 // x[40, 130 + 65 of 4096]: of a large tensor only the rows and sticks that are read are copied.
-static void relayout__a_small_part_is_copied_alone(void **state)
+static void restickify__a_small_part_is_copied_alone(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -118,7 +118,7 @@ static void relayout__a_small_part_is_copied_alone(void **state)
 }
 
 // Column 70 of a matrix of 128 columns that is stored as one dim.
-static void relayout__what_strides_leave_out_is_not_copied(void **state)
+static void restickify__what_strides_leave_out_is_not_copied(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -134,7 +134,7 @@ static void relayout__what_strides_leave_out_is_not_copied(void **state)
     front_run_end(&run);
 }
 
-static void relayout__equal_ones_are_shared(void **state)
+static void restickify__equal_ones_are_shared(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -151,7 +151,7 @@ static void relayout__equal_ones_are_shared(void **state)
 }
 
 // The rows of a turned table lie along its stick: the copy takes all of them.
-static void relayout__a_turned_table_is_copied_whole(void **state)
+static void restickify__a_turned_table_is_copied_whole(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -170,7 +170,7 @@ static void relayout__a_turned_table_is_copied_whole(void **state)
 
 // a[3, 7, 15] times rows 10 to 24 of -b[3, 25, 64]: whole sticks of a's columns would read 10 rows
 // behind the last ones.
-static void relayout__padding_stays_in_the_buffer(void **state)
+static void restickify__padding_stays_in_the_buffer(void **state)
 {
     (void)state;
     front_run run = front_run_begin();
@@ -207,7 +207,7 @@ static const char region_and_piece[] =
     "    b2[48 + 1*c0] = b1[11 + 12*c0]\n"
     "return b2[0] 4:16 16:1\n";
 
-static void relayout__a_region_and_a_piece_are_two_copies(void **state)
+static void restickify__a_region_and_a_piece_are_two_copies(void **state)
 {
     (void)state;
     arena *memory = arena_create();
@@ -222,18 +222,18 @@ static void relayout__a_region_and_a_piece_are_two_copies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(relayout__one_restickify_turns_a_matrix),
-        cmocka_unit_test(relayout__a_copy_keeps_the_stick),
-        cmocka_unit_test(relayout__a_returned_copy_turns),
-        cmocka_unit_test(relayout__a_returned_copy_of_heads_takes_two_steps),
-        cmocka_unit_test(relayout__a_returned_copy_of_repeats_stays_one),
-        cmocka_unit_test(relayout__two_steps_cut_a_stick),
-        cmocka_unit_test(relayout__a_small_part_is_copied_alone),
-        cmocka_unit_test(relayout__what_strides_leave_out_is_not_copied),
-        cmocka_unit_test(relayout__equal_ones_are_shared),
-        cmocka_unit_test(relayout__padding_stays_in_the_buffer),
-        cmocka_unit_test(relayout__a_turned_table_is_copied_whole),
-        cmocka_unit_test(relayout__a_region_and_a_piece_are_two_copies),
+        cmocka_unit_test(restickify__one_restickify_turns_a_matrix),
+        cmocka_unit_test(restickify__a_copy_keeps_the_stick),
+        cmocka_unit_test(restickify__a_returned_copy_turns),
+        cmocka_unit_test(restickify__a_returned_copy_of_heads_takes_two_steps),
+        cmocka_unit_test(restickify__a_returned_copy_of_repeats_stays_one),
+        cmocka_unit_test(restickify__two_steps_cut_a_stick),
+        cmocka_unit_test(restickify__a_small_part_is_copied_alone),
+        cmocka_unit_test(restickify__what_strides_leave_out_is_not_copied),
+        cmocka_unit_test(restickify__equal_ones_are_shared),
+        cmocka_unit_test(restickify__padding_stays_in_the_buffer),
+        cmocka_unit_test(restickify__a_turned_table_is_copied_whole),
+        cmocka_unit_test(restickify__a_region_and_a_piece_are_two_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/layout/relayout.h"
+#include "front/layout/restickify.h"
 
 #include <string.h>
 
@@ -23,9 +23,9 @@ static loop_op begin_restickify(const loop_op *near, uint32_t var_count, const i
 }
 
 // A whole copy stands for the same host tensor, a piece for what one access reaches.
-relayout_key relayout_key_of(const loop_graph *loops, const loop_op *copy)
+restickify_key restickify_key_of(const loop_graph *loops, const loop_op *copy)
 {
-    relayout_key key;
+    restickify_key key;
     memset(&key, 0, sizeof key);
     key.source = copy->operand[0].buffer;
     key.whole = loops->buffers.items[copy->operand[1].buffer].storage.rank > 0;
@@ -39,11 +39,11 @@ relayout_key relayout_key_of(const loop_graph *loops, const loop_op *copy)
 
 // Appends the copy into the buffer that was added last, unless an equal one exists: then that
 // buffer goes, and *out_target is the other copy's.
-static spyre_status append(relayouter *r, const loop_op *copy, uint32_t *out_target)
+static spyre_status append(restickifier *r, const loop_op *copy, uint32_t *out_target)
 {
     loop_graph *loops = r->loops;
     uint32_t fresh = copy->operand[1].buffer;
-    relayout_key key = relayout_key_of(loops, copy);
+    restickify_key key = restickify_key_of(loops, copy);
     *out_target = fresh;
     if (!r->forgets)
         TRY(map_bytes_intern(loops->memory, &r->done, &key, sizeof key, fresh, out_target));
@@ -140,7 +140,7 @@ static region region_of(const loop_buffer *buffer, const loop_op *op, const loop
 }
 
 // Copies a region of buffer `source` so that its stick runs along dim `stick`.
-static spyre_status move_stick(relayouter *r, const loop_op *near, uint32_t source,
+static spyre_status move_stick(restickifier *r, const loop_op *near, uint32_t source,
                                const region *from, uint8_t stick, uint32_t *out)
 {
     const loop_buffer *part = &from->part;
@@ -170,8 +170,8 @@ static spyre_status move_stick(relayouter *r, const loop_op *near, uint32_t sour
 // The dim of a region for the stick under which its access can be expressed: the one that `want`
 // walks if possible, else large dims first; LOOP_NO_DIM (sparse) as a last resort. *out_found is
 // false when no layout can express it.
-static spyre_status choose_stick(relayouter *r, const loop_op *op, const region *from, uint8_t want,
-                                 uint8_t *out_stick, bool *out_found)
+static spyre_status choose_stick(restickifier *r, const loop_op *op, const region *from,
+                                 uint8_t want, uint8_t *out_stick, bool *out_found)
 {
     loop_graph *loops = r->loops;
     const loop_buffer *part = &from->part;
@@ -198,7 +198,7 @@ static spyre_status choose_stick(relayouter *r, const loop_op *op, const region 
 }
 
 // Copies what the access reaches into a dense buffer whose stick runs along `want`.
-static spyre_status copy_piece(relayouter *r, loop_op *op, uint32_t operand, uint8_t want)
+static spyre_status copy_piece(restickifier *r, loop_op *op, uint32_t operand, uint8_t want)
 {
     loop_graph *loops = r->loops;
     loop_access *access = &op->operand[operand];
@@ -243,7 +243,7 @@ static spyre_status copy_piece(relayouter *r, loop_op *op, uint32_t operand, uin
     return NULL;
 }
 
-bool relayout_is_copy_out(const loop_graph *loops, const loop_op *op)
+bool restickify_is_copy_out(const loop_graph *loops, const loop_op *op)
 {
     const loop_access *from = &op->operand[0], *to = &op->operand[1];
     if (op->op != OPFUNC_IDENTITY || op->table || op->operand_count != 2) return false;
@@ -259,7 +259,7 @@ bool relayout_is_copy_out(const loop_graph *loops, const loop_op *op)
            source->format == target->format;
 }
 
-spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand, uint8_t want)
+spyre_status restickify_operand(restickifier *r, loop_op *op, uint32_t operand, uint8_t want)
 {
     loop_access *access = &op->operand[operand];
     loop_location place;
@@ -278,7 +278,7 @@ spyre_status relayout_operand(relayouter *r, loop_op *op, uint32_t operand, uint
         why = loop_locate(r->loops, op, access, &place);
         if (!why && place.stick_var == want) return NULL;
     }
-    if (!relayout_is_copy_out(r->loops, op)) return copy_piece(r, op, operand, want);
+    if (!restickify_is_copy_out(r->loops, op)) return copy_piece(r, op, operand, want);
     op->op = OPFUNC_RESTICKIFY;
     return NULL;
 }
@@ -296,8 +296,8 @@ static int64_t next_stride(const loop_op *op, const loop_location *place, int64_
     return next;
 }
 
-spyre_status relayout_padded(relayouter *r, loop_op *op, uint32_t operand, uint8_t padded,
-                             int64_t lanes)
+spyre_status restickify_padded(restickifier *r, loop_op *op, uint32_t operand, uint8_t padded,
+                               int64_t lanes)
 {
     loop_location place;
     const loop_access *access = &op->operand[operand];
@@ -358,7 +358,7 @@ static void end_table_reader(const table_reader *reader, loop_op *gather)
 }
 
 // True when what lies behind the rows starts right after the last: an index can check nothing else.
-static bool rows_are_dense(const relayouter *r, const loop_op *op)
+static bool rows_are_dense(const restickifier *r, const loop_op *op)
 {
     loop_location place;
     const loop_access *table = &op->operand[1];
@@ -368,14 +368,14 @@ static bool rows_are_dense(const relayouter *r, const loop_op *op)
     return !next || !place.row_stride || next == place.row_stride * op->row_count;
 }
 
-spyre_status relayout_table(relayouter *r, loop_op *op, uint8_t want)
+spyre_status restickify_table(restickifier *r, loop_op *op, uint8_t want)
 {
     table_reader reader;
     TRY(begin_table_reader(op, &reader));
     uint8_t stick = LOOP_NO_DIM;
     for (uint8_t v = 0; v < reader.row; v++)
         if (reader.var[v] == want) stick = v;
-    TRY(relayout_operand(r, &reader.op, 0, stick));
+    TRY(restickify_operand(r, &reader.op, 0, stick));
     end_table_reader(&reader, op);
     if (rows_are_dense(r, op)) return NULL;
     TRY(copy_piece(r, &reader.op, 0, stick));

@@ -4,10 +4,10 @@
 // and the first values of what they hand on, behind each iteration the new values. What an
 // iteration makes and the next one needs lies in a buffer that outlives it; where the old value is
 // still read after the new one is made, the new one is copied there at the end.
-#include "front/tile/rolling.h"
+#include "front/tile/reroll.h"
 
 typedef struct {
-    rolling *r;
+    reroll *r;
     loop_graph *loops;
     loop_op_list ops;    // the new order
     bool *made, *needed; // by buffer: the steps write it, read it
@@ -54,17 +54,17 @@ static bool touches(const loop_op *op, const bool *marks)
 // Ops between the steps go in front of the loop where they do not depend on it, else behind it.
 static spyre_status add_others(roller *b, bool behind)
 {
-    const rolling *r = b->r;
-    uint32_t first = roll_op(r, 0, 0), last = roll_op(r, r->steps - 1, r->length - 1);
+    const reroll *r = b->r;
+    uint32_t first = reroll_op(r, 0, 0), last = reroll_op(r, r->steps - 1, r->length - 1);
     for (uint32_t i = 0; i < r->loops->ops.count; i++) {
         const loop_op *op = old_op(b, i);
         uint32_t result = op->operand[op->operand_count - 1].buffer;
         bool depends = i > first && touches(op, b->made);
         if (r->step_of[i] != SPYRE_NO_ID) continue;
         if (i > first && i < last && op->tile_depth)
-            roll_refuse(b->r, i, "it stands in another loop");
+            reroll_refuse(b->r, i, "it stands in another loop");
         if (depends && b->needed[result])
-            roll_refuse(b->r, i, "a step needs it and it needs a step");
+            reroll_refuse(b->r, i, "a step needs it and it needs a step");
         if (depends) b->made[result] = true;
         if (depends == behind) TRY(push(b, op));
     }
@@ -108,14 +108,14 @@ static bool moves(const loop_access *access)
 // True when nothing but step 0 of this value reads the buffer of the first value.
 static bool is_ours(const roller *b, uint32_t q)
 {
-    const rolling *r = b->r;
+    const reroll *r = b->r;
     const loop_buffer *first = &r->loops->buffers.items[r->results[q].first];
     uint32_t reads = 0;
     if (first->kind != LOOP_LOCAL || first->output >= 0 || first->tile_depth) return false;
     for (uint32_t p = 0; p < r->length; p++)
-        for (uint32_t k = 0; k + 1 < old_op(b, roll_op(r, 0, p))->operand_count; k++) {
-            const roll_operand *o = &r->operands[p][k];
-            reads += o->source == ROLL_CARRY && o->from == q;
+        for (uint32_t k = 0; k + 1 < old_op(b, reroll_op(r, 0, p))->operand_count; k++) {
+            const reroll_operand *o = &r->operands[p][k];
+            reads += o->source == REROLL_CARRY && o->from == q;
         }
     return reads == flow_use_count(&r->f, r->results[q].first);
 }
@@ -129,20 +129,20 @@ static void rename_all(const roller *b, uint32_t from, uint32_t to)
 
 static spyre_status begin_value(roller *b, uint32_t q)
 {
-    const roll_result *result = &b->r->results[q];
-    const loop_op *like = old_op(b, roll_op(b->r, 0, q));
-    uint32_t mine = roll_buffer(b->r, q);
+    const reroll_result *result = &b->r->results[q];
+    const loop_op *like = old_op(b, reroll_op(b->r, 0, q));
+    uint32_t mine = reroll_buffer(b->r, q);
     const loop_buffer *first = &b->loops->buffers.items[result->first];
     bool walks = moves(&result->access);
-    bool alike = walks && roll_same_places(first, &b->loops->buffers.items[mine]) &&
-                 roll_same_strides(&result->access, &result->walk) &&
+    bool alike = walks && reroll_same_places(first, &b->loops->buffers.items[mine]) &&
+                 reroll_same_strides(&result->access, &result->walk) &&
                  result->access.offset == result->walk.offset;
     if (!alike && (walks || first->kind != LOOP_CONSTANT)) {
-        roll_refuse(b->r, roll_op(b->r, 0, q), "its first value has another layout");
+        reroll_refuse(b->r, reroll_op(b->r, 0, q), "its first value has another layout");
         return NULL;
     }
     if (b->loops->buffers.items[mine].dim_count > LOOP_MAX_VARS) {
-        roll_refuse(b->r, roll_op(b->r, 0, q), "it has too many dims");
+        reroll_refuse(b->r, reroll_op(b->r, 0, q), "it has too many dims");
         return NULL;
     }
     b->held[q] = mine;
@@ -165,8 +165,8 @@ static spyre_status begin_value(roller *b, uint32_t q)
 
 static spyre_status end_value(roller *b, uint32_t q)
 {
-    const loop_op *like = old_op(b, roll_op(b->r, 0, q));
-    loop_access from = {.buffer = roll_buffer(b->r, q)};
+    const loop_op *like = old_op(b, reroll_op(b->r, 0, q));
+    loop_access from = {.buffer = reroll_buffer(b->r, q)};
     if (from.buffer == b->held[q]) return NULL;
     return add_copy(b, b->held[q], &from, true, like, true);
 }
@@ -175,16 +175,16 @@ static spyre_status end_value(roller *b, uint32_t q)
 
 static spyre_status add_op(roller *b, uint32_t p)
 {
-    loop_op op = *old_op(b, roll_op(b->r, 1, p));
-    const loop_op *first = old_op(b, roll_op(b->r, 0, p));
+    loop_op op = *old_op(b, reroll_op(b->r, 1, p));
+    const loop_op *first = old_op(b, reroll_op(b->r, 0, p));
     op.name = first->name;
     op.node = first->node;
     for (uint32_t k = 0; k < op.operand_count; k++) {
-        const roll_operand *o = &b->r->operands[p][k];
+        const reroll_operand *o = &b->r->operands[p][k];
         loop_access *access = &op.operand[k];
-        if (o->source == ROLL_OWN) access->buffer = roll_buffer(b->r, o->from);
-        if (o->source == ROLL_CARRY) access->buffer = b->held[o->from];
-        if (o->source != ROLL_SHARED) continue;
+        if (o->source == REROLL_OWN) access->buffer = reroll_buffer(b->r, o->from);
+        if (o->source == REROLL_CARRY) access->buffer = b->held[o->from];
+        if (o->source != REROLL_SHARED) continue;
         access->offset = first->operand[k].offset;
         access->tile_stride[0] = o->step;
         if (o->step) b->loops->buffers.items[access->buffer].walked = true;
@@ -201,12 +201,12 @@ static void check_places(const roller *b)
         if (!op->tile_depth || op->tiles[0] != b->tiles) continue;
         for (uint32_t k = 0; k < op->operand_count; k++) {
             const char *why = loop_locate(b->loops, op, &op->operand[k], &place);
-            if (why) roll_refuse(b->r, roll_op(b->r, 0, 0), why);
+            if (why) reroll_refuse(b->r, reroll_op(b->r, 0, 0), why);
         }
     }
 }
 
-spyre_status roll_build(rolling *r, loop_graph *loops)
+spyre_status reroll_build(reroll *r, loop_graph *loops)
 {
     roller b = {.r = r, .loops = loops, .tiles = loops->tiles.count};
     b.made = ARENA_NEW(loops->memory, bool, loops->buffers.count);
@@ -226,8 +226,8 @@ spyre_status roll_build(rolling *r, loop_graph *loops)
     for (uint32_t q = 0; q < r->length; q++) {
         if (r->results[q].carried) TRY(end_value(&b, q));
         bool stays = r->results[q].read_outside || r->results[q].in_place;
-        if (r->operands[q][old_op(&b, roll_op(r, 0, q))->operand_count - 1].source == ROLL_OWN)
-            loops->buffers.items[roll_buffer(r, q)].tile_depth = !stays;
+        if (r->operands[q][old_op(&b, reroll_op(r, 0, q))->operand_count - 1].source == REROLL_OWN)
+            loops->buffers.items[reroll_buffer(r, q)].tile_depth = !stays;
     }
     TRY(add_others(&b, true));
     check_places(&b);

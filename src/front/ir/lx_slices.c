@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "front/ir/residency.h"
+#include "front/ir/lx_slices.h"
 
 #include "bundle/interpret.h"
 #include "front/ir/division.h"
 
-int64_t residency_limit_bytes(const loop_graph *loops)
+int64_t lx_limit_bytes(const loop_graph *loops)
 {
     int64_t bytes = (int64_t)(BUNDLE_LX_BYTES * (1 - loops->settings.dxp_lx_frac_avail));
     return bytes / SPYRE_STICK_BYTES * SPYRE_STICK_BYTES;
@@ -12,7 +12,7 @@ int64_t residency_limit_bytes(const loop_graph *loops)
 
 // Where a variable walks a dim: what it adds to the view.
 static const char *add_variable(const loop_graph *loops, const loop_op *op, const loop_buffer *b,
-                                const loop_access *access, uint32_t v, residency_view *out)
+                                const loop_access *access, uint32_t v, lx_slices *out)
 {
     uint32_t d = loop_dim_at(b, access->stride[v]);
     int64_t step = access->stride[v] / b->dim[d].stride;
@@ -33,7 +33,7 @@ static const char *add_variable(const loop_graph *loops, const loop_op *op, cons
 
 // Where a counted loop walks a dim, every core has all of it. `reach` counts whole tiles.
 static const char *add_tiles(const loop_graph *loops, const loop_op *op, const loop_buffer *b,
-                             const loop_access *access, uint32_t t, const residency_view *out,
+                             const loop_access *access, uint32_t t, const lx_slices *out,
                              int64_t reach[LOOP_MAX_DIMS])
 {
     const loop_tiles *tiles = &loops->tiles.items[op->tiles[t]];
@@ -45,11 +45,10 @@ static const char *add_tiles(const loop_graph *loops, const loop_op *op, const l
     return NULL;
 }
 
-residency_view residency_view_of(const loop_graph *loops, const loop_op *op,
-                                 const loop_access *access)
+lx_slices lx_slices_of(const loop_graph *loops, const loop_op *op, const loop_access *access)
 {
     const loop_buffer *b = &loops->buffers.items[access->buffer];
-    residency_view out = {.cores = loop_core_count(op)};
+    lx_slices out = {.cores = loop_core_count(op)};
     int64_t offset = access->offset, reach[LOOP_MAX_DIMS];
     for (uint32_t d = b->dim_count; d-- > 0;) {
         out.slices[d] = 1;
@@ -72,7 +71,7 @@ residency_view residency_view_of(const loop_graph *loops, const loop_op *op,
     return out;
 }
 
-bool residency_serves(const loop_buffer *b, const residency_view *x, const residency_view *y)
+bool lx_slices_serves(const loop_buffer *b, const lx_slices *x, const lx_slices *y)
 {
     if (y->cores > x->cores) return false;
     for (uint32_t d = 0; d < b->dim_count; d++) {
@@ -103,7 +102,7 @@ static bool is_published(opfunc op)
     }
 }
 
-bool residency_has_slices(const loop_buffer *b, const residency_view *view, bool shorter)
+bool lx_slices_are_whole(const loop_buffer *b, const lx_slices *view, bool shorter)
 {
     for (uint32_t d = 0; d < b->dim_count; d++) {
         int64_t unit = d == b->stick ? loop_lanes(b) : 1;
@@ -117,42 +116,42 @@ bool residency_has_slices(const loop_buffer *b, const residency_view *view, bool
 }
 
 static const char *why_not_writer(const loop_graph *loops, const loop_op *op, const loop_buffer *b,
-                                  const residency_view *written)
+                                  const lx_slices *written)
 {
     if (written->why) return written->why;
     if (op->table + 1u == op->operand_count) return "an index chooses its rows";
     for (uint32_t v = 0; v < op->var_count; v++)
         if (op->split[v] > 1 && loop_var_is_reduced(op, v)) return "its cores share every result";
-    if (!residency_has_slices(b, written, loops->settings.uneven_splits))
+    if (!lx_slices_are_whole(b, written, loops->settings.uneven_splits))
         return "its slices are of unequal length";
     bool any = loops->settings.allow_all_ops_in_lx_planning;
     if (!any && !is_published(op->op)) return "its opfunc is not listed";
     return NULL;
 }
 
-residency_view residency_written(const loop_graph *loops, const loop_op *op)
+lx_slices lx_slices_written(const loop_graph *loops, const loop_op *op)
 {
     const loop_access *access = &op->operand[op->operand_count - 1];
-    residency_view written = residency_view_of(loops, op, access);
+    lx_slices written = lx_slices_of(loops, op, access);
     written.why = why_not_writer(loops, op, &loops->buffers.items[access->buffer], &written);
     return written;
 }
 
 typedef struct {
     const loop_graph *loops;
-    residency *found;
-    residency_view *written; // by buffer: of its first writer
+    lx_fit *found;
+    lx_slices *written; // by buffer: of its first writer
 } finder;
 
 static void add_writer(const finder *f, const loop_op *op)
 {
     const loop_access *access = &op->operand[op->operand_count - 1];
     const loop_buffer *b = &f->loops->buffers.items[access->buffer];
-    residency *r = &f->found[access->buffer];
-    residency_view *first = &f->written[access->buffer], now = residency_written(f->loops, op);
+    lx_fit *r = &f->found[access->buffer];
+    lx_slices *first = &f->written[access->buffer], now = lx_slices_written(f->loops, op);
     if (r->why) return;
     r->why = now.why;
-    if (first->cores && !r->why && (first->cores != now.cores || !residency_serves(b, first, &now)))
+    if (first->cores && !r->why && (first->cores != now.cores || !lx_slices_serves(b, first, &now)))
         r->why = "its writers divide it differently";
     if (first->cores) return;
     *first = now;
@@ -165,27 +164,27 @@ static void add_reader(const finder *f, const loop_op *op, uint32_t k)
 {
     const loop_access *access = &op->operand[k];
     const loop_buffer *b = &f->loops->buffers.items[access->buffer];
-    const residency_view *written = &f->written[access->buffer];
-    residency *r = &f->found[access->buffer];
+    const lx_slices *written = &f->written[access->buffer];
+    lx_fit *r = &f->found[access->buffer];
     r->reads++;
     if (r->why || b->kind != LOOP_LOCAL) return;
-    residency_view now = residency_view_of(f->loops, op, access);
+    lx_slices now = lx_slices_of(f->loops, op, access);
     if (loop_is_table(op, access))
         r->why = "an index chooses its rows";
     else if (op->table && k == 0)
         r->why = "an index is read from memory";
     else if (now.why)
         r->why = now.why;
-    else if (op->op != OPFUNC_SHUFFLE && !residency_serves(b, written, &now))
+    else if (op->op != OPFUNC_SHUFFLE && !lx_slices_serves(b, written, &now))
         r->why = "a reader divides it differently";
 }
 
-spyre_status residency_find(const loop_graph *loops, residency **out)
+spyre_status lx_fits_find(const loop_graph *loops, lx_fit **out)
 {
     uint32_t count = loops->buffers.count;
     finder f = {.loops = loops,
-                .found = ARENA_NEW(loop_scratch(loops), residency, count),
-                .written = ARENA_NEW(loop_scratch(loops), residency_view, count)};
+                .found = ARENA_NEW(loop_scratch(loops), lx_fit, count),
+                .written = ARENA_NEW(loop_scratch(loops), lx_slices, count)};
     TRY_ALLOC(f.found);
     TRY_ALLOC(f.written);
     for (uint32_t b = 0; b < count; b++)
@@ -218,7 +217,7 @@ static bool same_place(const loop_graph *loops, const loop_op *op, uint32_t k)
     return true;
 }
 
-bool residency_in_place(const loop_graph *loops, const loop_op *op, uint32_t k)
+bool lx_in_place(const loop_graph *loops, const loop_op *op, uint32_t k)
 {
     switch (opfunc_describe(op->op)->kind) {
     case OPFUNC_KIND_REDUCTION:

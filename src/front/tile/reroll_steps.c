@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// roll_steps: a loop that reaches the compiler step by step (for_each_tile traces each of them) is
-// one counted loop again. Steps carry a mark, "@5" of 16 in scope 3. Where they are not the same
+// reroll_steps: a loop that reaches the compiler step by step (for_each_tile traces each of them)
+// is one counted loop again. Steps carry a mark, "@5" of 16 in scope 3. Where they are not the same
 // kernels on tiles that are evenly apart, they stay as they are, which computes the same. Carrying
 // a loop through all stages before this one would be the other way; then every pass needs to know
 // of values that iterations hand on.
@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "front/front.h"
-#include "front/tile/rolling.h"
+#include "front/tile/reroll.h"
 #include "front/tile/tiling.h"
 #include "graph/hint.h"
 
@@ -27,7 +27,7 @@ static bool step_of(const loop_graph *loops, const loop_op *op, hint_tiles *out)
     return found;
 }
 
-static spyre_status find_steps(rolling *r, arena *memory)
+static spyre_status find_steps(reroll *r, arena *memory)
 {
     r->step_of = ARENA_NEW(memory, uint32_t, r->loops->ops.count);
     TRY_ALLOC(r->step_of);
@@ -39,22 +39,22 @@ static spyre_status find_steps(rolling *r, arena *memory)
         if (step >= 0 && step < r->steps && hint.count == r->steps)
             r->step_of[i] = (uint32_t)step;
         else
-            roll_refuse(r, i, "its steps are not numbered");
+            reroll_refuse(r, i, "its steps are not numbered");
     }
     return NULL;
 }
 
-static spyre_status roll(loop_graph *loops, const hint_tiles *hint, arena *scratch,
-                         bool *out_rolled)
+static spyre_status reroll_loop(loop_graph *loops, const hint_tiles *hint, arena *scratch,
+                                bool *out_rolled)
 {
-    rolling r = {.loops = loops, .scope = hint->scope, .steps = (uint32_t)hint->count};
+    reroll r = {.loops = loops, .scope = hint->scope, .steps = (uint32_t)hint->count};
     loop_graph trial;
     TRY(flow_build(loops, &r.f));
     TRY(find_steps(&r, scratch));
-    if (!r.why_not) TRY(roll_match(&r, scratch));
+    if (!r.why_not) TRY(reroll_match(&r, scratch));
     if (!r.why_not) {
         TRY(loop_copy(loops, loops->memory, &trial));
-        TRY(roll_build(&r, &trial));
+        TRY(reroll_build(&r, &trial));
     }
     *out_rolled = !r.why_not;
     if (*out_rolled)
@@ -65,7 +65,7 @@ static spyre_status roll(loop_graph *loops, const hint_tiles *hint, arena *scrat
     return NULL;
 }
 
-spyre_status pass_roll_steps(loop_graph *loops, bool *out_changed)
+spyre_status pass_reroll_steps(loop_graph *loops, bool *out_changed)
 {
     int64_t done = 0; // scopes grow, so do those of the ops
     *out_changed = false;
@@ -83,7 +83,7 @@ spyre_status pass_roll_steps(loop_graph *loops, bool *out_changed)
         if (next.count < 2 || next.count > loops->ops.count) continue;
         arena *scratch = arena_create();
         TRY_ALLOC(scratch);
-        spyre_status status = roll(loops, &next, scratch, &rolled);
+        spyre_status status = reroll_loop(loops, &next, scratch, &rolled);
         arena_destroy(scratch);
         TRY(status);
         *out_changed |= rolled;

@@ -77,7 +77,7 @@ static void make_sums(program *p, bool computed, oddity odd)
         front_case_output(&p->run, front_case_unary(&p->run, "spyre.neg", outside, p->tile));
 }
 
-static void roll__the_sum_is_kept_in_place(void **state)
+static void reroll__the_sum_is_kept_in_place(void **state)
 {
     (void)state;
     for (uint32_t computed = 0; computed < 2; computed++) {
@@ -111,7 +111,7 @@ static void run_all(program *p, uint16_t *out, bool rolled)
     void *outputs[] = {got, second};
     for (uint32_t r = 0; r < sizeof runs / sizeof runs[0]; r++) {
         p->run.settings.unroll_loops = runs[r].unroll;
-        p->run.settings.skip_passes = rolled ? NULL : "roll_steps";
+        p->run.settings.skip_passes = rolled ? NULL : "reroll_steps";
         spyre_status status =
             front_run_execute(&p->run, runs[r].cores, runs[r].engine, outputs, NULL);
         if (status) fail_msg("%s", spyre_status_message(status));
@@ -121,7 +121,7 @@ static void run_all(program *p, uint16_t *out, bool rolled)
     }
 }
 
-static void roll__loops_and_steps_give_the_same_bits(void **state)
+static void reroll__loops_and_steps_give_the_same_bits(void **state)
 {
     (void)state;
     for (uint32_t computed = 0; computed < 2; computed++) {
@@ -135,7 +135,7 @@ static void roll__loops_and_steps_give_the_same_bits(void **state)
 }
 
 // a, b = a + t, a * t: the old a is read once the new one is made, so a copy ends each iteration.
-static void roll__old_values_are_kept_while_they_are_read(void **state)
+static void reroll__old_values_are_kept_while_they_are_read(void **state)
 {
     (void)state;
     uint16_t out[ROWS * 64];
@@ -158,7 +158,7 @@ static void roll__old_values_are_kept_while_they_are_read(void **state)
 }
 
 // What is the same in every step is computed once, in front of the loop.
-static void roll__invariants_stand_in_front(void **state)
+static void reroll__invariants_stand_in_front(void **state)
 {
     (void)state;
     uint16_t out[ROWS * 64];
@@ -179,7 +179,7 @@ static void roll__invariants_stand_in_front(void **state)
 }
 
 // Steps that are not alike stay as they are.
-static void roll__other_steps_stay(void **state)
+static void reroll__other_steps_stay(void **state)
 {
     (void)state;
     static const oddity odd[] = {ANOTHER_KERNEL, ONE_MORE, UNEVEN, READ_OUTSIDE};
@@ -194,7 +194,7 @@ static void roll__other_steps_stay(void **state)
 }
 
 // Marks that say nothing sensible are left out.
-static void roll__nonsense_stays(void **state)
+static void reroll__nonsense_stays(void **state)
 {
     (void)state;
     static const char *const words[] = {"3:@9=4", "3:@x=4", "3:@0=100000", "3:@0=1", "3:@-1=4"};
@@ -212,12 +212,12 @@ static void roll__nonsense_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(roll__the_sum_is_kept_in_place),
-        cmocka_unit_test(roll__loops_and_steps_give_the_same_bits),
-        cmocka_unit_test(roll__old_values_are_kept_while_they_are_read),
-        cmocka_unit_test(roll__invariants_stand_in_front),
-        cmocka_unit_test(roll__other_steps_stay),
-        cmocka_unit_test(roll__nonsense_stays),
+        cmocka_unit_test(reroll__the_sum_is_kept_in_place),
+        cmocka_unit_test(reroll__loops_and_steps_give_the_same_bits),
+        cmocka_unit_test(reroll__old_values_are_kept_while_they_are_read),
+        cmocka_unit_test(reroll__invariants_stand_in_front),
+        cmocka_unit_test(reroll__other_steps_stay),
+        cmocka_unit_test(reroll__nonsense_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

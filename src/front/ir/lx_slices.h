@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which local buffers could live in LX, by the divisions of the ops that touch them.
+// Which core holds which slice of a buffer in LX, and which local buffers could live there, by the
+// divisions of the ops that touch them.
 //
 // A buffer in LX is cut into equal slices along some of its dims, and every core holds one slice.
 // That works when no access needs more than its own core's slice: all ops that touch the buffer
 // divide its dims alike, into slices of the same length that belong to the same core numbers. An
 // access may read less than the slice (a view, a piece) as long as it does so on every core alike.
-#ifndef FRONT_RESIDENCY_H
-#define FRONT_RESIDENCY_H
+#ifndef FRONT_LX_SLICES_H
+#define FRONT_LX_SLICES_H
 
 #include "front/ir/loop.h"
 
@@ -15,7 +16,7 @@ typedef struct {
     const char *why;               // why the buffer cannot live in LX; null when it can
     int32_t slices[LOOP_MAX_DIMS]; // of every dim
     uint32_t reads;                // accesses that read it
-} residency;
+} lx_fit;
 
 // What the cores touch of a buffer through one access. Core c has slice
 // c / core_stride % slices of a dim, `length` of its elements after the one before.
@@ -25,30 +26,28 @@ typedef struct {
     int32_t slices[LOOP_MAX_DIMS], core_stride[LOOP_MAX_DIMS];
     int64_t length[LOOP_MAX_DIMS];
     int64_t last[LOOP_MAX_DIMS]; // the last index of the slice that is touched
-} residency_view;
+} lx_slices;
 
-residency_view residency_view_of(const loop_graph *loops, const loop_op *op,
-                                 const loop_access *access);
+lx_slices lx_slices_of(const loop_graph *loops, const loop_op *op, const loop_access *access);
 
 // The same of the op's result; `why` also when it could not be in LX whoever reads it.
-residency_view residency_written(const loop_graph *loops, const loop_op *op);
+lx_slices lx_slices_written(const loop_graph *loops, const loop_op *op);
 
 // True when every core finds in its own slice of what was written all that it reads.
-bool residency_serves(const loop_buffer *b, const residency_view *written,
-                      const residency_view *read);
+bool lx_slices_serves(const loop_buffer *b, const lx_slices *written, const lx_slices *read);
 
 // True when the slices make up the buffer, in whole sticks along the stick, and are equal; with
 // `shorter` the last one may have less.
-bool residency_has_slices(const loop_buffer *b, const residency_view *view, bool shorter);
+bool lx_slices_are_whole(const loop_buffer *b, const lx_slices *view, bool shorter);
 
 // What the back-end leaves of each LX for buffers, in whole sticks.
-int64_t residency_limit_bytes(const loop_graph *loops);
+int64_t lx_limit_bytes(const loop_graph *loops);
 
-// One residency a buffer.
-SPYRE_MUST_CHECK spyre_status residency_find(const loop_graph *loops, residency **out);
+// One a buffer.
+SPYRE_MUST_CHECK spyre_status lx_fits_find(const loop_graph *loops, lx_fit **out);
 
 // True when operand k of the op reads every element where the op writes the result's, so that the
 // result may take the operand's place in LX.
-bool residency_in_place(const loop_graph *loops, const loop_op *op, uint32_t k);
+bool lx_in_place(const loop_graph *loops, const loop_op *op, uint32_t k);
 
 #endif

@@ -2,29 +2,29 @@
 //
 // Are the steps of a loop the same ops, which read the same, or move on evenly, or what the step
 // before made?
-#include "front/ir/residency.h"
-#include "front/tile/rolling.h"
+#include "front/ir/lx_slices.h"
+#include "front/tile/reroll.h"
 
 #include <string.h>
 
-static const loop_op *op_at(const rolling *r, uint32_t index)
+static const loop_op *op_at(const reroll *r, uint32_t index)
 {
     return &r->loops->ops.items[index];
 }
 
-static const loop_buffer *buffer_at(const rolling *r, uint32_t index)
+static const loop_buffer *buffer_at(const reroll *r, uint32_t index)
 {
     return &r->loops->buffers.items[index];
 }
 
-static uint32_t result_of(const rolling *r, uint32_t index)
+static uint32_t result_of(const reroll *r, uint32_t index)
 {
     const loop_op *op = op_at(r, index);
     return op->operand[op->operand_count - 1].buffer;
 }
 
 // The step that makes the buffer, or SPYRE_NO_ID.
-static uint32_t maker_step(const rolling *r, uint32_t buffer)
+static uint32_t maker_step(const reroll *r, uint32_t buffer)
 {
     return flow_is_written_once(&r->f, buffer) ? r->step_of[r->f.writer[buffer]] : SPYRE_NO_ID;
 }
@@ -32,7 +32,7 @@ static uint32_t maker_step(const rolling *r, uint32_t buffer)
 // --- Which op belongs to which step
 
 // What the first step makes for all of them stands in front of the loop.
-static bool serves_all_steps(const rolling *r, uint32_t index, const bool *hoisted)
+static bool serves_all_steps(const reroll *r, uint32_t index, const bool *hoisted)
 {
     uint32_t buffer = result_of(r, index), others = 0;
     if (!flow_is_written_once(&r->f, buffer)) return false;
@@ -44,7 +44,7 @@ static bool serves_all_steps(const rolling *r, uint32_t index, const bool *hoist
     return flow_use_count(&r->f, buffer) && !others;
 }
 
-static spyre_status hoist(rolling *r, arena *memory)
+static spyre_status hoist(reroll *r, arena *memory)
 {
     bool *hoisted = ARENA_NEW(memory, bool, r->loops->ops.count);
     TRY_ALLOC(hoisted);
@@ -56,7 +56,7 @@ static spyre_status hoist(rolling *r, arena *memory)
 }
 
 // The one step whose values the copy reads, or SPYRE_NO_ID.
-static uint32_t copied_step(const rolling *r, const loop_op *op)
+static uint32_t copied_step(const reroll *r, const loop_op *op)
 {
     uint32_t step = SPYRE_NO_ID;
     if (opfunc_describe(op->op)->kind != OPFUNC_KIND_COPY) return SPYRE_NO_ID;
@@ -70,7 +70,7 @@ static uint32_t copied_step(const rolling *r, const loop_op *op)
 
 // Copies that put each step's result at its place in a whole belong to the steps: those of a graph
 // node that copies something of every step.
-static spyre_status absorb_copies(rolling *r, arena *memory)
+static spyre_status absorb_copies(reroll *r, arena *memory)
 {
     const loop_graph *loops = r->loops;
     uint32_t *count = ARENA_NEW(memory, uint32_t, loops->graph->nodes.count);
@@ -89,7 +89,7 @@ static spyre_status absorb_copies(rolling *r, arena *memory)
     return NULL;
 }
 
-static spyre_status list_ops(rolling *r, arena *memory)
+static spyre_status list_ops(reroll *r, arena *memory)
 {
     uint32_t ops = r->loops->ops.count, first = SPYRE_NO_ID;
     uint32_t *count = ARENA_NEW(memory, uint32_t, r->steps);
@@ -97,18 +97,18 @@ static spyre_status list_ops(rolling *r, arena *memory)
     for (uint32_t i = 0; i < ops; i++) {
         if (r->step_of[i] == SPYRE_NO_ID) continue;
         if (first == SPYRE_NO_ID) first = i;
-        if (op_at(r, i)->tile_depth) roll_refuse(r, i, "it stands in another loop");
+        if (op_at(r, i)->tile_depth) reroll_refuse(r, i, "it stands in another loop");
         count[r->step_of[i]]++;
     }
     r->length = count[0];
     for (uint32_t s = 0; s < r->steps; s++)
         if (count[s] != r->length || !count[s])
-            roll_refuse(r, first, "its steps have different numbers of kernels");
+            reroll_refuse(r, first, "its steps have different numbers of kernels");
     if (r->why_not) return NULL;
     r->position_of = ARENA_NEW(memory, uint32_t, ops);
     r->body = ARENA_NEW(memory, uint32_t, (size_t)r->steps * r->length);
-    r->operands = ARENA_NEW(memory, roll_operands, r->length);
-    r->results = ARENA_NEW(memory, roll_result, r->length);
+    r->operands = ARENA_NEW(memory, reroll_operands, r->length);
+    r->results = ARENA_NEW(memory, reroll_result, r->length);
     TRY_ALLOC(r->position_of);
     TRY_ALLOC(r->body);
     TRY_ALLOC(r->operands);
@@ -135,12 +135,12 @@ static bool same_op(const loop_op *a, const loop_op *b)
            memcmp(a->parameter, b->parameter, sizeof a->parameter) == 0;
 }
 
-bool roll_same_strides(const loop_access *a, const loop_access *b)
+bool reroll_same_strides(const loop_access *a, const loop_access *b)
 {
     return memcmp(a->stride, b->stride, sizeof a->stride) == 0;
 }
 
-bool roll_same_places(const loop_buffer *a, const loop_buffer *b)
+bool reroll_same_places(const loop_buffer *a, const loop_buffer *b)
 {
     if (a->dim_count != b->dim_count || a->stick != b->stick || a->format != b->format)
         return false;
@@ -152,132 +152,133 @@ bool roll_same_places(const loop_buffer *a, const loop_buffer *b)
 
 static bool same_layout(const loop_buffer *a, const loop_buffer *b)
 {
-    return roll_same_places(a, b) && a->dtype == b->dtype && a->exx2 == b->exx2 &&
+    return reroll_same_places(a, b) && a->dtype == b->dtype && a->exx2 == b->exx2 &&
            memcmp(a->order, b->order, a->dim_count) == 0;
 }
 
-static const loop_access *access_at(const rolling *r, uint32_t step, uint32_t p, uint32_t k)
+static const loop_access *access_at(const reroll *r, uint32_t step, uint32_t p, uint32_t k)
 {
-    return &op_at(r, roll_op(r, step, p))->operand[k];
+    return &op_at(r, reroll_op(r, step, p))->operand[k];
 }
 
-static void match_shared(rolling *r, uint32_t p, uint32_t k, roll_operand *out)
+static void match_shared(reroll *r, uint32_t p, uint32_t k, reroll_operand *out)
 {
     const loop_access *first = access_at(r, 0, p, k), *second = access_at(r, 1, p, k);
-    out->source = ROLL_SHARED;
+    out->source = REROLL_SHARED;
     out->step = second->offset - first->offset;
     for (uint32_t s = 1; s < r->steps; s++) {
         const loop_access *now = access_at(r, s, p, k);
-        if (now->buffer != first->buffer || !roll_same_strides(now, first))
-            roll_refuse(r, roll_op(r, s, p), "another step reads something else");
+        if (now->buffer != first->buffer || !reroll_same_strides(now, first))
+            reroll_refuse(r, reroll_op(r, s, p), "another step reads something else");
         else if (now->offset != first->offset + out->step * s)
-            roll_refuse(r, roll_op(r, s, p), "its tiles are not evenly apart");
+            reroll_refuse(r, reroll_op(r, s, p), "its tiles are not evenly apart");
     }
-    if (out->step < 0) roll_refuse(r, roll_op(r, 0, p), "its tiles run backwards");
+    if (out->step < 0) reroll_refuse(r, reroll_op(r, 0, p), "its tiles run backwards");
 }
 
 // The value of op `out->from` of the same step (back 0) or the one before (back 1).
-static void match_made(rolling *r, uint32_t p, uint32_t k, uint32_t back, roll_operand *out)
+static void match_made(reroll *r, uint32_t p, uint32_t k, uint32_t back, reroll_operand *out)
 {
     const loop_access *some = access_at(r, 1, p, k);
-    out->source = back ? ROLL_CARRY : ROLL_OWN;
+    out->source = back ? REROLL_CARRY : REROLL_OWN;
     out->from = r->position_of[r->f.writer[some->buffer]];
     for (uint32_t s = back; s < r->steps; s++) {
         const loop_access *now = access_at(r, s, p, k);
         if (maker_step(r, now->buffer) != s - back ||
             r->position_of[r->f.writer[now->buffer]] != out->from)
-            roll_refuse(r, roll_op(r, s, p), "another step reads something else");
-        else if (now->offset != some->offset || !roll_same_strides(now, some))
-            roll_refuse(r, roll_op(r, s, p), "another step reads it elsewhere");
+            reroll_refuse(r, reroll_op(r, s, p), "another step reads something else");
+        else if (now->offset != some->offset || !reroll_same_strides(now, some))
+            reroll_refuse(r, reroll_op(r, s, p), "another step reads it elsewhere");
     }
 }
 
-static void match_operand(rolling *r, uint32_t p, uint32_t k)
+static void match_operand(reroll *r, uint32_t p, uint32_t k)
 {
-    roll_operand *out = &r->operands[p][k];
+    reroll_operand *out = &r->operands[p][k];
     uint32_t maker = maker_step(r, access_at(r, 1, p, k)->buffer);
     if (maker == SPYRE_NO_ID)
         match_shared(r, p, k, out);
     else if (maker <= 1)
         match_made(r, p, k, 1 - maker, out);
     else
-        roll_refuse(r, roll_op(r, 1, p), "it reads what a later step makes");
-    if (out->source != ROLL_CARRY || r->why_not) return;
-    roll_result *result = &r->results[out->from];
+        reroll_refuse(r, reroll_op(r, 1, p), "it reads what a later step makes");
+    if (out->source != REROLL_CARRY || r->why_not) return;
+    reroll_result *result = &r->results[out->from];
     const loop_access *first = access_at(r, 0, p, k), *walk = access_at(r, 1, p, k);
     if (maker_step(r, first->buffer) != SPYRE_NO_ID)
-        roll_refuse(r, roll_op(r, 0, p), "its first value is made in the loop");
+        reroll_refuse(r, reroll_op(r, 0, p), "its first value is made in the loop");
     else if (result->carried && result->first != first->buffer)
-        roll_refuse(r, roll_op(r, 0, p), "one value has two first values");
+        reroll_refuse(r, reroll_op(r, 0, p), "one value has two first values");
     if (result->carried) return;
-    *result = (roll_result){
-        .carried = true, .first = first->buffer, .access = *first, .walk = *walk};
+    *result =
+        (reroll_result){.carried = true, .first = first->buffer, .access = *first, .walk = *walk};
 }
 
-static void match_result(rolling *r, uint32_t p)
+static void match_result(reroll *r, uint32_t p)
 {
-    uint32_t output = op_at(r, roll_op(r, 0, p))->operand_count - 1;
+    uint32_t output = op_at(r, reroll_op(r, 0, p))->operand_count - 1;
     const loop_access *last = access_at(r, r->steps - 1, p, output);
-    roll_operand *out = &r->operands[p][output];
+    reroll_operand *out = &r->operands[p][output];
     if (maker_step(r, last->buffer) == SPYRE_NO_ID) {
         match_shared(r, p, output, out);
         return;
     }
-    *out = (roll_operand){.source = ROLL_OWN, .from = p};
+    *out = (reroll_operand){.source = REROLL_OWN, .from = p};
     for (uint32_t s = 0; s < r->steps; s++) {
         const loop_access *now = access_at(r, s, p, output);
         if (maker_step(r, now->buffer) != s || now->offset != last->offset ||
-            !roll_same_strides(now, last) ||
+            !reroll_same_strides(now, last) ||
             !same_layout(buffer_at(r, now->buffer), buffer_at(r, last->buffer)))
-            roll_refuse(r, roll_op(r, s, p), "another step's result has another layout");
+            reroll_refuse(r, reroll_op(r, s, p), "another step's result has another layout");
         else if (s + 1 < r->steps && buffer_at(r, now->buffer)->output >= 0)
-            roll_refuse(r, roll_op(r, s, p), "its result leaves the graph");
+            reroll_refuse(r, reroll_op(r, s, p), "its result leaves the graph");
     }
 }
 
 // Values of steps that ops outside of the loop read: only the last one is known there.
-static void find_readers(rolling *r)
+static void find_readers(reroll *r)
 {
     for (uint32_t b = 0; b < r->loops->buffers.count; b++) {
         uint32_t step = maker_step(r, b);
         if (step == SPYRE_NO_ID) continue;
-        roll_result *result = &r->results[r->position_of[r->f.writer[b]]];
+        reroll_result *result = &r->results[r->position_of[r->f.writer[b]]];
         bool last = step + 1 == r->steps;
         result->read_outside |= last && buffer_at(r, b)->output >= 0;
         for (uint32_t u = r->f.first_use[b]; u < r->f.first_use[b + 1]; u++) {
             if (r->step_of[r->f.uses[u].op] != SPYRE_NO_ID) continue;
             result->read_outside |= last;
-            if (!last) roll_refuse(r, r->f.writer[b], "its result is needed outside of its step");
+            if (!last) reroll_refuse(r, r->f.writer[b], "its result is needed outside of its step");
         }
     }
 }
 
 // True when no op of the body reads the value of the step before once op q has made the new one.
-static bool may_be_in_place(const rolling *r, uint32_t q)
+static bool may_be_in_place(const reroll *r, uint32_t q)
 {
     for (uint32_t p = 0; p < r->length; p++) {
-        const loop_op *op = op_at(r, roll_op(r, 1, p));
+        const loop_op *op = op_at(r, reroll_op(r, 1, p));
         for (uint32_t k = 0; k + 1 < op->operand_count; k++) {
-            const roll_operand *operand = &r->operands[p][k];
-            if (operand->source != ROLL_CARRY || operand->from != q) continue;
-            if (p > q || (p == q && !residency_in_place(r->loops, op, k))) return false;
+            const reroll_operand *operand = &r->operands[p][k];
+            if (operand->source != REROLL_CARRY || operand->from != q) continue;
+            if (p > q || (p == q && !lx_in_place(r->loops, op, k))) return false;
         }
     }
     return true;
 }
 
-spyre_status roll_match(rolling *r, arena *memory)
+spyre_status reroll_match(reroll *r, arena *memory)
 {
     if (r->steps > 2) TRY(hoist(r, memory));
     TRY(absorb_copies(r, memory));
     TRY(list_ops(r, memory));
     for (uint32_t p = 0; p < r->length && !r->why_not; p++)
         for (uint32_t s = 1; s < r->steps; s++)
-            if (!same_op(op_at(r, roll_op(r, 0, p)), op_at(r, roll_op(r, s, p))))
-                roll_refuse(r, roll_op(r, s, p), "another step has another kernel in its place");
+            if (!same_op(op_at(r, reroll_op(r, 0, p)), op_at(r, reroll_op(r, s, p))))
+                reroll_refuse(r, reroll_op(r, s, p),
+                              "another step has another kernel in its place");
     for (uint32_t p = 0; p < r->length && !r->why_not; p++) {
         match_result(r, p);
-        for (uint32_t k = 0; k + 1 < op_at(r, roll_op(r, 0, p))->operand_count; k++)
+        for (uint32_t k = 0; k + 1 < op_at(r, reroll_op(r, 0, p))->operand_count; k++)
             if (!r->why_not) match_operand(r, p, k);
     }
     if (r->why_not) return NULL;
