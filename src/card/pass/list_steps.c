@@ -149,23 +149,21 @@ static spyre_status list_memory(const translation *t, plan_kernel *kernel)
     return NULL;
 }
 
-static bool apart(const plan_memory *a, const plan_memory *b, const card_argument *arguments)
+// The argument of `a` lies `distance` bytes behind that of `b`.
+static bool apart(const plan_memory *a, const plan_memory *b, int64_t distance)
 {
-    int64_t distance = (int64_t)arguments[a->arg].base - (int64_t)arguments[b->arg].base;
     return a->high + distance <= b->low || b->high <= a->low + distance;
 }
 
 // Within one argument a store may change what a load reads, wherever the argument lies.
 static bool stores_upon_loads(const plan_kernel *kernel)
 {
-    const card_argument arguments[1] = {{0, 0}};
     for (uint32_t n = 0; n < kernel->memory.count; n++) {
-        plan_memory load = kernel->memory.items[n];
-        for (uint32_t s = 0; s < kernel->memory.count && !load.stores; s++) {
-            plan_memory store = kernel->memory.items[s];
-            if (!store.stores || s == load.twin || store.arg != load.arg) continue;
-            load.arg = store.arg = 0;
-            if (!apart(&load, &store, arguments)) return true;
+        const plan_memory *load = &kernel->memory.items[n];
+        for (uint32_t s = 0; s < kernel->memory.count && !load->stores; s++) {
+            const plan_memory *store = &kernel->memory.items[s];
+            if (!store->stores || s == load->twin || store->arg != load->arg) continue;
+            if (!apart(load, store, 0)) return true;
         }
     }
     return false;
@@ -214,7 +212,9 @@ bool tiles_allowed(const plan_kernel *kernel, const card_argument *arguments)
         const plan_memory *load = &kernel->memory.items[n];
         for (uint32_t s = 0; s < kernel->memory.count && !load->stores; s++) {
             const plan_memory *store = &kernel->memory.items[s];
-            if (store->stores && s != load->twin && !apart(load, store, arguments)) return false;
+            if (!store->stores || s == load->twin) continue;
+            uint64_t distance = arguments[load->arg].base - arguments[store->arg].base;
+            if (!apart(load, store, (int64_t)distance)) return false;
         }
     }
     return true;

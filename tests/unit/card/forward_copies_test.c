@@ -318,6 +318,31 @@ static void forward_copies__not_beside_stores_to_the_same_memory(void **state)
     free_program(p);
 }
 
+// One of three stores lies upon what the kernel loads, whichever: no list of steps.
+static void forward_copies__not_beside_any_store_upon_the_load(void **state)
+{
+    (void)state;
+    for (uint32_t upon = 0; upon < 4; upon++) {
+        isa_program *p = new_program(2);
+        begin_kernel(p, 1, 0);
+        isa_operand lx = in_lx(0, DL16);
+        emit_flat(p, ISA_LOAD, 64, 2, (isa_operand[]){lx, in_memory(1, ISA_NO_SLOT, 0, DL16)});
+        for (uint32_t n = 0; n < 3; n++) {
+            int64_t offset = n == upon ? 64 : 4096 * (n + 1);
+            isa_operand to = in_memory(1, ISA_NO_SLOT, offset, DL16);
+            emit_flat(p, ISA_STORE, 64, 2, (isa_operand[]){to, in_lx(8192, DL16)});
+        }
+        end_kernel(p);
+        emit(p, ISA_HALT);
+        card_program *loaded;
+        assert_ok(card_load(the_card, p, &loaded));
+        bool listed = loaded->phases.items[0].kernel->steps[ISA_QUEUE_SEQ] != NULL;
+        assert_int_equal(listed, upon == 3);
+        card_unload(the_card, loaded);
+        free_program(p);
+    }
+}
+
 // In place: the load and the store name the same elements, so the result may go where they are.
 static void forward_copies__in_place(void **state)
 {
@@ -372,6 +397,7 @@ int main(void)
         cmocka_unit_test(forward_copies__loads_stay_when_a_loop_reads_past_what_it_writes),
         cmocka_unit_test(forward_copies__strided_copies_disappear),
         cmocka_unit_test(forward_copies__not_beside_stores_to_the_same_memory),
+        cmocka_unit_test(forward_copies__not_beside_any_store_upon_the_load),
         cmocka_unit_test(forward_copies__in_place),
         cmocka_unit_test(forward_copies__a_constant_beside_a_result_in_place),
     };

@@ -49,6 +49,24 @@ static void forward_copies__one_element_wise_reader_reads_through(void **state)
     assert_int_equal(read.stride[1], 2 * 64 * 128);
 }
 
+static void forward_copies__copies_of_copies_go(void **state)
+{
+    (void)state;
+    loop_access read;
+    assert_int_equal(count_copies("%q = aten.permute.default(%c, [2, 0, 1]) -> f16[128, 64, 4]"
+                                  "{1, 512, 128}\n"
+                                  "%d = aten.clone.default(%q) -> f16[128, 64, 4]\n"
+                                  "%e = aten.permute.default(%d, [1, 2, 0]) -> f16[64, 4, 128]"
+                                  "{4, 1, 256}\n"
+                                  "%f = aten.clone.default(%e) -> f16[64, 4, 128]\n"
+                                  "%r = aten.relu.default(%f) -> f16[64, 4, 128]\nreturn %r\n",
+                                  &read),
+                     0);
+    assert_int_equal(read.stride[0], 128);
+    assert_int_equal(read.stride[1], 64 * 128);
+    assert_int_equal(read.stride[2], 1);
+}
+
 static void forward_copies__others_keep_the_copy(void **state)
 {
     (void)state;
@@ -66,6 +84,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_copies__one_element_wise_reader_reads_through),
+        cmocka_unit_test(forward_copies__copies_of_copies_go),
         cmocka_unit_test(forward_copies__others_keep_the_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
