@@ -40,6 +40,8 @@ SPYRE_API uint32_t spyre_ktir_function_grid(const spyre_ktir *kernel, uint32_t f
 typedef struct {
     const char *name;
     bool is_memory, is_view;
+    bool is_written;                            // memory that the function stores into; a run
+                                                // leaves other memory as it is, to the bit
     spyre_dtype dtype;
     uint32_t rank;
     int64_t size[SPYRE_KTIR_MOST_RANK];
@@ -85,6 +87,11 @@ SPYRE_API void spyre_ktir_program_destroy(spyre_ktir_program *program);
 // The program as text (docs/isa.md); freed with spyre_string_free().
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_ktir_program_listing(
     const spyre_ktir_program *program, char **out_text);
+
+// How the emulated card will execute it: its plan after every pass (docs/card.md), for
+// SPYRE_THREADS host threads; freed with spyre_string_free().
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_ktir_program_plan(const spyre_ktir_program *program,
+                                                                char **out_text);
 
 // Counters of its kernels, *out_count of them, and their sum behind. Owned by the program.
 SPYRE_API const spyre_kernel_counters *spyre_ktir_program_counters(

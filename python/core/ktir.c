@@ -81,15 +81,16 @@ static PyObject *parameters_of(const spyre_ktir *kernel, uint32_t function)
     for (uint32_t n = 0; list && n < count; n++) {
         spyre_ktir_parameter p;
         spyre_ktir_describe_parameter(kernel, function, n, &p);
-        PyObject *item = Py_BuildValue("(siisN)", p.name, (int)p.is_memory, (int)p.is_view,
-                                       spyre_dtype_name(p.dtype), sizes_of(p.size, p.rank));
+        PyObject *item = Py_BuildValue("(siiisN)", p.name, (int)p.is_memory, (int)p.is_view,
+                                       (int)p.is_written, spyre_dtype_name(p.dtype),
+                                       sizes_of(p.size, p.rank));
         if (!item || PyList_Append(list, item) != 0) Py_CLEAR(list);
         Py_XDECREF(item);
     }
     return list;
 }
 
-// functions() -> [(name, grid, [(name, is memory, is view, dtype, shape), ..]), ..]
+// functions() -> [(name, grid, [(name, is memory, is view, is written, dtype, shape), ..]), ..]
 static PyObject *kernel_functions(PyObject *self, PyObject *unused)
 {
     (void)unused;

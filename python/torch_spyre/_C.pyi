@@ -239,7 +239,7 @@ class JobPlan:
     def job_allocation_size(self) -> int: ...
 
 _KtirValue = tuple[int, int, int, float]
-_KtirParameter = tuple[str, int, int, str, tuple[int, ...]]
+_KtirParameter = tuple[str, int, int, int, str, tuple[int, ...]]
 _KtirCounters = tuple[str, str, int, float, str, int, int, int, int, int]
 
 class KtirKernel:

@@ -35,11 +35,13 @@ _NUMBERS = (0, 0, 0, 0.0)
 class Parameter:
     """What a function is called with: a number, memory that an argument is the address of, or the
     memory of a view at a constant address. Unknown sizes of `shape` are -1; it is that of the first
-    view of the memory."""
+    view of the memory. A run changes memory that the function stores into, which is written, alone.
+    """
 
     name: str
     is_memory: bool
     is_view: bool
+    is_written: bool
     dtype: torch.dtype
     shape: tuple[int, ...]
 
@@ -100,8 +102,15 @@ class Kernel:
                 name,
                 tuple(grid),
                 tuple(
-                    Parameter(p, bool(memory), bool(view), getattr(torch, dtype), tuple(shape))
-                    for p, memory, view, dtype, shape in parameters
+                    Parameter(
+                        p,
+                        bool(memory),
+                        bool(view),
+                        bool(written),
+                        getattr(torch, dtype),
+                        tuple(shape),
+                    )
+                    for p, memory, view, written, dtype, shape in parameters
                 ),
             )
             for name, grid, parameters in self._kernel.functions()
@@ -173,9 +182,12 @@ class Kernel:
             self._kernel.interpret(number, grid, steps, values)
         else:
             self._kernel.lower(number, grid, steps, values).run(values)
+        written = {p.name for p in self.functions[number].parameters if p.is_written}
         for name, tensor in tensors.items():
             target = arguments[name]
             assert isinstance(target, torch.Tensor)
+            if name not in written:
+                continue
             if target.data_ptr() != tensor.data_ptr() or target.device != tensor.device:
                 target.detach().copy_(tensor)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// spyre ktir print|run|why|lower: KTIR kernels.
+// spyre ktir print|run|why|lower|plan: KTIR kernels.
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,12 +93,13 @@ int cmd_ktir(int count, char **arguments)
     cli_arguments in = {.command = "ktir", .count = count, .items = arguments, .at = 1};
     static request r;
     r = (request){0};
-    if (!count) return cli_complain("ktir", "print, run, why or lower is missing");
+    if (!count) return cli_complain("ktir", "print, run, why, lower or plan is missing");
     int code = read_request(&in, &r);
     if (code) return code;
     if (strcmp(arguments[0], "print") == 0) return print_kernel(&r);
     if (strcmp(arguments[0], "run") == 0) return run_kernel(&r);
     if (strcmp(arguments[0], "why") == 0) return tell(&r, spyre_ktir_why);
     if (strcmp(arguments[0], "lower") == 0) return tell(&r, spyre_ktir_program_listing);
-    return cli_complain("ktir", "'%s': expected print, run, why or lower", arguments[0]);
+    if (strcmp(arguments[0], "plan") == 0) return tell(&r, spyre_ktir_program_plan);
+    return cli_complain("ktir", "'%s': expected print, run, why, lower or plan", arguments[0]);
 }

@@ -107,7 +107,7 @@ static spyre_status give_back(const call_memory *c)
         const ktir_parameter *p = &c->parameters->items[n];
         uint8_t *bytes = n < c->arguments ? c->argument[n].bytes : NULL;
         if (p->form.is_view && p->space == KTIR_HBM) bytes = c->placed[placed++].bytes;
-        if (!p->form.is_memory || !c->values[n].bytes) continue;
+        if (!p->form.is_written || !c->values[n].bytes) continue;
         if (p->form.is_view && p->space != KTIR_HBM) TRY(place_of(c, p, &bytes));
         TRY(kernel_to_host(p, &c->values[n], bytes));
     }

@@ -117,6 +117,47 @@ static spyre_status use_constant(const ktir_module *m, const ktir_op *view, int6
     return VEC_PUSH(m->memory, list, p);
 }
 
+// --- What is written
+
+// The memory of a view at an argument's or a constant address in HBM; null: any, as LX is one
+// memory.
+static ktir_parameter *parameter_of(const ktir_module *m, const ktir_function *f,
+                                    const ktir_op *view, const parameter_list *list)
+{
+    int64_t address;
+    uint32_t argument = ktir_argument_of(m, f, ktir_operand(m, view, 0));
+    if (argument != UINT32_MAX) return &list->items[argument];
+    if (!constant_of(m, ktir_operand(m, view, 0), &address)) return NULL;
+    if (ktir_number(m, view, KTIR_KEY_MEMORY_SPACE, KTIR_HBM) != KTIR_HBM) return NULL;
+    for (uint32_t n = f->body.argument_count; n < list->count; n++) {
+        ktir_parameter *p = &list->items[n];
+        if (p->space == KTIR_HBM && p->address == address) return p;
+    }
+    return NULL;
+}
+
+// Follows what is stored to back to views: tiles and subviews of one, distributed views of several.
+static void mark_written(const ktir_module *m, const ktir_function *f, uint32_t value,
+                         const parameter_list *list)
+{
+    uint32_t definition = m->values.items[value].definition;
+    const ktir_op *op = definition == UINT32_MAX ? NULL : &m->ops.items[definition];
+    ktir_opcode opcode = op ? op->opcode : KTIR_OP_STORE;
+    ktir_parameter *one = NULL;
+    if (opcode == KTIR_OP_ACCESS_TILE || opcode == KTIR_OP_INDIRECT_TILE ||
+        opcode == KTIR_OP_SUBVIEW) {
+        mark_written(m, f, ktir_operand(m, op, 0), list);
+        return;
+    }
+    for (uint32_t n = 0; opcode == KTIR_OP_DISTRIBUTED_VIEW && n < op->operand_count; n++)
+        mark_written(m, f, ktir_operand(m, op, n), list);
+    if (opcode == KTIR_OP_DISTRIBUTED_VIEW) return;
+    if (opcode == KTIR_OP_MEMORY_VIEW) one = parameter_of(m, f, op, list);
+    if (one) one->form.is_written = true;
+    for (uint32_t n = 0; !one && n < list->count; n++)
+        list->items[n].form.is_written = list->items[n].form.is_memory;
+}
+
 spyre_status ktir_find_parameters(const ktir_module *m, const ktir_function *f,
                                   ktir_parameters *out_parameters)
 {
@@ -137,6 +178,9 @@ spyre_status ktir_find_parameters(const ktir_module *m, const ktir_function *f,
         else if (constant_of(m, ktir_operand(m, op, 0), &address))
             TRY(use_constant(m, op, address, &list));
     }
+    for (uint32_t n = f->body.begin; n < f->body.end; n++)
+        if (m->ops.items[n].opcode == KTIR_OP_STORE)
+            mark_written(m, f, ktir_operand(m, &m->ops.items[n], 1), &list);
     out_parameters->count = list.count;
     out_parameters->items = list.items;
     return NULL;

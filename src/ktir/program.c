@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "compile/card_bytes.h"
 #include "compile/counters.h"
+#include "ktir/coverage.h"
 #include "ktir/kernel.h"
 #include "ktir/lower.h"
 #include "runtime/job.h"
@@ -19,6 +21,8 @@ struct spyre_ktir_program {
     uint32_t parameter_count;           // of the function
     ktir_parameter *parameters;
     int32_t *argument_of;               // the program's argument of a parameter, or -1
+    bool *overwritten;                  // [parameters] every byte stored, none loaded: a run need
+                                        // not bring them
 };
 
 void spyre_ktir_program_destroy(spyre_ktir_program *program)
@@ -86,6 +90,19 @@ static spyre_status make_job(spyre_ktir_program *program, const char *name)
     return counters_describe(program->memory, program->program, kernels, &program->counters);
 }
 
+static spyre_status find_overwritten(spyre_ktir_program *program, const spyre_ktir_value *values)
+{
+    for (uint32_t n = 0; n < program->parameter_count; n++) {
+        const ktir_parameter *p = &program->parameters[n];
+        int64_t bytes = p->byte_count;
+        if (program->argument_of[n] < 0 || !p->form.is_written) continue;
+        if (!p->form.is_view) TRY(kernel_card_bytes(p, &values[n], &bytes));
+        TRY(coverage_is_whole(program->program, (uint32_t)program->argument_of[n], bytes,
+                              &program->overwritten[n]));
+    }
+    return NULL;
+}
+
 static spyre_status lower(const spyre_ktir *kernel, const spyre_ktir_options *options,
                           const spyre_ktir_value *values, spyre_ktir_program *program)
 {
@@ -96,9 +113,12 @@ static spyre_status lower(const spyre_ktir *kernel, const spyre_ktir_options *op
     program->argument_of = ARENA_NEW(program->memory, int32_t, all->count + 1);
     TRY_ALLOC(program->parameters);
     TRY_ALLOC(program->argument_of);
+    program->overwritten = ARENA_NEW(program->memory, bool, all->count + 1);
+    TRY_ALLOC(program->overwritten);
     TRY(kernel_function(kernel, options, &call.function, call.grid, &call.grid_rank));
     TRY(describe_call(program, all, values, &call));
     TRY(ktir_lower(kernel->m, &call, program->memory, &program->program));
+    TRY(find_overwritten(program, values));
     return make_job(program, arena_strdup(program->memory, call.function->name));
 }
 
@@ -128,6 +148,14 @@ spyre_status spyre_ktir_program_listing(const spyre_ktir_program *program, char 
     text out = {0};
     isa_print(program->program, &out);
     return text_give(&out, NULL, out_text);
+}
+
+spyre_status spyre_ktir_program_plan(const spyre_ktir_program *program, char **out_text)
+{
+    uint32_t threads;
+    text out = {0};
+    TRY(thread_default_count(&threads));
+    return text_give(&out, card_print_plan(program->program, threads, &out), out_text);
 }
 
 const spyre_kernel_counters *spyre_ktir_program_counters(const spyre_ktir_program *program,
@@ -217,6 +245,7 @@ static spyre_status place(const run *r, uint32_t n)
     TRY(kernel_card_bytes(p, &r->values[n], &bytes));
     if (p->form.is_view) bytes = p->byte_count;
     TRY(spyre_memory_allocate(r->context, r->card, SPYRE_DEFAULT_STREAM, bytes, address));
+    if (r->program->overwritten[n]) return NULL;
     if (r->values[n].bytes) return move(r, n, true);
     return spyre_copy_raw(r->context, r->card, SPYRE_DEFAULT_STREAM, *address, 0,
                           card_bytes_sticks(bytes) * SPYRE_STICK_BYTES);
@@ -233,7 +262,9 @@ static spyre_status execute(const run *r)
     TRY(spyre_ktir_launch(r->context, r->card, SPYRE_DEFAULT_STREAM, r->program, r->addresses));
     TRY(spyre_stream_synchronize(r->context, r->card, SPYRE_DEFAULT_STREAM));
     for (uint32_t n = 0; n < r->program->parameter_count; n++)
-        if (r->program->argument_of[n] >= 0 && r->values[n].bytes) TRY(move(r, n, false));
+        if (r->program->parameters[n].form.is_written && r->program->argument_of[n] >= 0 &&
+            r->values[n].bytes)
+            TRY(move(r, n, false));
     return NULL;
 }
 

@@ -43,12 +43,13 @@ def test_print_why_lower(spyre):
     assert printed == (KERNELS / "scale.printed").read_text()
     assert "us roofline, of memory" in spyre.good("ktir", "why", SCALE, *NUMBERS)
     assert "vector mul [256]" in spyre.good("ktir", "lower", SCALE, *NUMBERS)
+    assert "pass choose_stages" in spyre.good("ktir", "plan", SCALE, *NUMBERS)
 
 
 def test_errors(spyre, x, tmp_path):
     given = ("--input", f"x={x}", "--output", f"y={tmp_path / 'y.npy'}")
-    assert "print, run, why or lower is missing" in spyre.bad("ktir")
-    assert "expected print, run, why or lower" in spyre.bad("ktir", "walk", SCALE)
+    assert "print, run, why, lower or plan is missing" in spyre.bad("ktir")
+    assert "expected print, run, why, lower or plan" in spyre.bad("ktir", "walk", SCALE)
     assert "a file is missing" in spyre.bad("ktir", "print")
     assert "No such file" in spyre.bad("ktir", "print", tmp_path / "none.mlir")
     assert "'z': the function has no such array" in spyre.bad(

@@ -34,6 +34,18 @@ def test_run(scale: ktir.Kernel, device: str, interpret: bool) -> None:
     torch.testing.assert_close(y.cpu(), x.cpu() * 1.5, atol=2e-2, rtol=2e-2)
 
 
+@pytest.mark.parametrize("interpret", [False, True])
+def test_only_what_is_stored_changes(scale: ktir.Kernel, interpret: bool) -> None:
+    # 1 + 2^-10 has more bits than the card's format: a round trip would round it.
+    x = torch.full((16, 256), 1 + 2**-10, dtype=torch.float16)
+    y = torch.full((16, 256), 3.0, dtype=torch.float16)
+    scale.run(x=x, y=y, rows=16, factor=1.0, interpret=interpret)
+    assert bool((x == 1 + 2**-10).all()) and bool((y < 2).all())
+    scale.run(x=x, y=y, rows=0, factor=2.0, interpret=interpret)
+    assert bool((y < 2).all()), "rows that are not stored keep what they held"
+    assert [p.is_written for p in scale.functions[0].parameters] == [False, True, False, False]
+
+
 def test_both_ways_give_equal_bytes() -> None:
     kernel = ktir.load(GOLDEN / "product.mlir")
     a = torch.randn(32, 128, dtype=torch.float16)

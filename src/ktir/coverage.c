@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A bit for every two bytes of the argument is set, run by run of what the program's STOREs write
+// on every core in every iteration: strides may be any, so counting bytes would miss overlaps.
+#include "ktir/coverage.h"
+
+#include <stdlib.h>
+
+enum { GRAIN = 2, WORD = 64 };
+
+typedef struct {
+    int64_t grains, marked;
+    uint64_t *bits;
+    int64_t runs;                       // that may still be looked at
+} coverage;
+
+// Dims and loops around a store; the innermost dim is a run when its elements touch.
+typedef struct {
+    uint32_t count;
+    int64_t extent[ISA_MAX_DIMS + ISA_MAX_LOOPS], stride[ISA_MAX_DIMS + ISA_MAX_LOOPS];
+    int64_t run;
+} walk;
+
+static void mark(coverage *c, int64_t at, int64_t bytes)
+{
+    int64_t first = (at + GRAIN - 1) / GRAIN, end = (at + bytes) / GRAIN;
+    if (at < 0 || end > c->grains) c->runs = 0;         // a fault of the program: left to the card
+    for (int64_t g = first; g < end && c->runs > 0;) {
+        int64_t bit = g % WORD, count = WORD - bit < end - g ? WORD - bit : end - g;
+        uint64_t ones = count == WORD ? ~0ULL : ((1ULL << count) - 1) << bit;
+        uint64_t *word = &c->bits[g / WORD];
+        c->marked += __builtin_popcountll(ones & ~*word);
+        *word |= ones;
+        g += count;
+    }
+}
+
+static void mark_all(coverage *c, const walk *w, uint32_t level, int64_t at)
+{
+    if (level == w->count) {
+        if (c->runs > 0) mark(c, at, w->run);
+        c->runs--;
+        return;
+    }
+    for (int64_t n = 0; n < w->extent[level] && c->runs > 0; n++)
+        mark_all(c, w, level + 1, at + n * w->stride[level]);
+}
+
+static walk walk_of(const isa_instruction *i, uint32_t depth, const uint32_t *trips)
+{
+    const isa_operand *o = &i->operand[0];
+    walk w = {.run = spyre_format_bytes(o->format)};
+    for (uint32_t n = 0; n < depth; n++) {
+        w.extent[w.count] = trips[n];
+        w.stride[w.count++] = o->loop_stride[n];
+    }
+    for (uint32_t d = 0; d < i->dim_count; d++) {
+        w.extent[w.count] = i->extent[d];
+        w.stride[w.count++] = o->stride[d];
+    }
+    while (w.count > depth && w.stride[w.count - 1] == w.run) w.run *= w.extent[--w.count];
+    return w;
+}
+
+static void mark_store(coverage *c, const isa_kernel *kernel, const isa_instruction *i,
+                       const walk *w)
+{
+    const isa_operand *o = &i->operand[0];
+    for (uint32_t core = 0; core < ISA_CORES; core++) {
+        if (!(kernel->active_cores >> core & 1u)) continue;
+        int64_t slot = o->slot == ISA_NO_SLOT
+                           ? 0 : kernel->parameters[core * kernel->slot_count + o->slot];
+        mark_all(c, w, 0, o->offset + slot);
+    }
+}
+
+static bool is_read(const isa_program *program, uint32_t argument)
+{
+    for (uint32_t n = 0; n < program->code.count; n++) {
+        const isa_instruction *i = &program->code.items[n];
+        for (uint32_t o = i->opcode == ISA_STORE; o < i->operand_count; o++)
+            if (i->operand[o].space == ISA_SPACE_MEMORY && i->operand[o].arg == argument)
+                return true;
+    }
+    return false;
+}
+
+static void mark_stores(coverage *c, const isa_program *program, uint32_t argument)
+{
+    const isa_kernel *kernel = NULL;
+    uint32_t depth = 0, trips[ISA_MAX_LOOPS];
+    for (uint32_t n = 0; n < program->code.count && c->runs > 0; n++) {
+        const isa_instruction *i = &program->code.items[n];
+        if (i->opcode == ISA_KERNEL) kernel = &program->kernels.items[i->count];
+        if (i->opcode == ISA_LOOP) trips[depth++] = i->count;
+        if (i->opcode == ISA_END_LOOP) depth--;
+        if (i->opcode != ISA_STORE || i->operand[0].arg != argument) continue;
+        const walk w = walk_of(i, depth, trips);
+        mark_store(c, kernel, i, &w);
+    }
+}
+
+spyre_status coverage_is_whole(const isa_program *program, uint32_t argument, int64_t bytes,
+                               bool *out_whole)
+{
+    coverage c = {.grains = bytes / GRAIN, .runs = COVERAGE_MOST_RUNS};
+    *out_whole = false;
+    if (bytes % GRAIN || is_read(program, argument)) return NULL;
+    c.bits = calloc((size_t)(c.grains / WORD + 1), sizeof *c.bits);
+    TRY_ALLOC(c.bits);
+    mark_stores(&c, program, argument);
+    *out_whole = c.runs > 0 && c.marked == c.grains;
+    free(c.bits);
+    return NULL;
+}
