@@ -32,8 +32,9 @@ SOURCES := CMakeLists.txt pyproject.toml \
 
 .PHONY: always
 .PHONY: help setup build demo test test-c test-cabi test-python test-asan test-tsan test-quick \
-  test-long test-ops test-models test-pytorch fuzz layers lint wheel test-wheel test-wheel-quick \
-  bench bench-summary bench-turns bench-serving bench-embedding serve-setup serve \
+  test-long test-ranks test-ops test-models test-pytorch fuzz layers lint wheel test-wheel \
+  test-wheel-quick \
+  bench bench-summary bench-turns bench-comm bench-serving bench-embedding serve-setup serve \
   test-serving soak-serving clean
 
 help:
@@ -47,6 +48,7 @@ help:
 	@echo 'make test-wheel  install it into fresh environments, each with PyTorch: WHEEL_PYTHONS'
 	@echo 'make test-quick  some C and Python tests, half a minute'
 	@echo 'make test-long   what make test leaves out: hours'
+	@echo 'make test-ranks  collectives, failures and sharded models at length'
 	@echo 'make test-ops  every operator of PyTorch: OPS, DTYPES, FORMS'
 	@echo 'make test-models  families of transformers: MODELS="bert llama" for some'
 	@echo 'make test-pytorch  tests of a PyTorch checkout, which PYTORCH_ROOT names'
@@ -59,6 +61,7 @@ help:
 	@echo 'make bench-serving  vLLM on the card beside vLLM on the CPU, in turns'
 	@echo 'make bench-embedding  embeddings by vLLM on the card beside the compiled model alone'
 	@echo 'make bench   measurements side by side with PyTorch on the CPU'
+	@echo 'make bench-comm  collectives between processes, in C'
 	@echo 'make bench-summary  the table of README.md from bench/results'
 	@echo 'make bench-turns  this build and that of another checkout (BASE=DIR) in turns'
 	@echo 'make clean   remove build/ (keeps .venv)'
@@ -107,6 +110,20 @@ test-quick: build
 	cmake --build $(BUILD)
 	ctest --test-dir $(BUILD) --output-on-failure -j2 -L quick
 	$(PY) -m pytest -q -n 2 --dist loadfile -m quick tests/python tests/cli $(PYTEST_ARGS)
+
+# What ranks do to each other, at length: 1,000 random collectives of each size of a group in any
+# form, 1,000 rounds in which ranks are slow, killed or wrong (half of them under sanitizers), two
+# machines. A quarter of an hour.
+test-ranks: build
+	cmake --build $(BUILD)
+	ctest --test-dir $(BUILD) --output-on-failure -R '^(comm|ranks)_'
+	cmake --preset asan-ubsan && cmake --build $(ASAN) --target rank_tests
+	ctest --test-dir $(ASAN) --output-on-failure -R '^comm_'
+	cmake --preset tsan && cmake --build $(TSAN) --target rank_tests
+	ctest --test-dir $(TSAN) --output-on-failure -R '^comm_'
+	$(PY) -m pytest -n 2 --dist loadfile tests/python/test_two_machines.py \
+	  tests/python/test_distributed.py tests/python/test_distributed_failures.py \
+	  tests/python/test_sharding.py tests/python/test_sharded_programs.py $(PYTEST_ARGS)
 
 # The label long and the nets: hours.
 test-long: build test-ops
@@ -246,6 +263,12 @@ bench: build
 # The table of README.md from bench/results.
 bench-summary:
 	$(PY) bench/summary.py
+
+# Collectives in C, without Python and PyTorch, on 2 and 4 ranks.
+bench-comm: build
+	cmake --build $(BUILD) --target bench_comm
+	$(BUILD)/bench_comm 2 $(BENCH_TURNS)
+	$(BUILD)/bench_comm 4 $(BENCH_TURNS)
 
 bench-turns: build
 	$(PY) bench/turns.py $(BASE)

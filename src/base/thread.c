@@ -55,6 +55,14 @@ struct pool {
 // How many runs this thread is inside of; a thread inside one must not wait for a pool's turn.
 static _Thread_local uint32_t depth;
 
+uint32_t thread_cores(void)
+{
+    cpu_set_t cores;
+    int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+    if (count < 1) count = 1;
+    return count > THREAD_LARGEST_COUNT ? THREAD_LARGEST_COUNT : (uint32_t)count;
+}
+
 spyre_status thread_default_count(uint32_t *out_count)
 {
     const char *wanted = getenv("SPYRE_THREADS");
@@ -69,10 +77,7 @@ spyre_status thread_default_count(uint32_t *out_count)
         *out_count = (uint32_t)count;
         return NULL;
     }
-    cpu_set_t cores;
-    int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-    if (count < 1) count = 1;
-    *out_count = count > THREAD_LARGEST_COUNT ? THREAD_LARGEST_COUNT : (uint32_t)count;
+    *out_count = thread_cores();
     return NULL;
 }
 

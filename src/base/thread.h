@@ -19,6 +19,9 @@ typedef struct pool pool;
 // that run at the same time, so it may index scratch memory.
 typedef void pool_fn(void *context, size_t index, uint32_t worker);
 
+// The cores that this process may run on, 1..256.
+uint32_t thread_cores(void);
+
 // The number of threads to use: SPYRE_THREADS (1..256, an error otherwise), by default the cores
 // that this process may run on.
 SPYRE_MUST_CHECK spyre_status thread_default_count(uint32_t *out_count);

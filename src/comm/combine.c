@@ -77,11 +77,24 @@ static void combine_floats(spyre_reduction reduction, float *sum, const float *n
         for (size_t i = 0; i < count; i++) sum[i] += next[i];
 }
 
+// An average divides before the rounding.
+static void finish_floats(spyre_reduction reduction, spyre_format format, float *sum,
+                          uint32_t ranks, size_t count, char *target)
+{
+    for (size_t i = 0; reduction == SPYRE_REDUCE_AVG && i < count; i++) sum[i] /= (float)ranks;
+    narrow(target, sum, format, count);
+}
+
 static void reduce_floats(spyre_reduction reduction, spyre_format format, const void *const *inputs,
                           uint32_t ranks, size_t count, char *target)
 {
     float sum[BLOCK], next[BLOCK];
     size_t bytes = spyre_format_bytes(format);
+    bool averages = reduction == SPYRE_REDUCE_AVG;
+    if (format == SPYRE_FORMAT_SEN169_FP16 && (averages || reduction == SPYRE_REDUCE_SUM)) {
+        convert_dl16_sum(target, inputs, ranks, averages ? (float)ranks : 1, count);
+        return;
+    }
     for (size_t at = 0; at < count; at += BLOCK) {
         size_t part = count - at < BLOCK ? count - at : BLOCK;
         widen(sum, (const char *)inputs[0] + at * bytes, format, part);
@@ -89,8 +102,7 @@ static void reduce_floats(spyre_reduction reduction, spyre_format format, const 
             widen(next, (const char *)inputs[r] + at * bytes, format, part);
             combine_floats(reduction, sum, next, part);
         }
-        for (size_t i = 0; reduction == SPYRE_REDUCE_AVG && i < part; i++) sum[i] /= (float)ranks;
-        narrow(target + at * bytes, sum, format, part);
+        finish_floats(reduction, format, sum, ranks, part, target + at * bytes);
     }
 }
 
@@ -148,4 +160,46 @@ void comm_combine(spyre_reduction reduction, spyre_format format, const void *co
 {
     if (is_float(format)) reduce_floats(reduction, format, inputs, ranks, count, target);
     else reduce_integers(reduction, format, inputs, ranks, count, target);
+}
+
+// --- One rank at a time
+
+spyre_format comm_partial_format(spyre_format format)
+{
+    return is_float(format) ? SPYRE_FORMAT_IEEE_FP32 : format;
+}
+
+static void next_floats(spyre_reduction reduction, spyre_format format, const float *partial,
+                        const char *input, size_t count, float *target)
+{
+    float next[BLOCK];
+    size_t bytes = spyre_format_bytes(format);
+    for (size_t at = 0; at < count; at += BLOCK) {
+        size_t part = count - at < BLOCK ? count - at : BLOCK;
+        widen(partial ? next : target + at, input + at * bytes, format, part);
+        if (!partial) continue;
+        if (target != partial) memcpy(target + at, partial + at, part * sizeof *target);
+        combine_floats(reduction, target + at, next, part);
+    }
+}
+
+void comm_combine_next(spyre_reduction reduction, spyre_format format, const void *partial,
+                       const void *input, size_t count, void *target)
+{
+    const void *both[2] = {partial ? partial : input, input};
+    if (is_float(format)) next_floats(reduction, format, partial, input, count, target);
+    else reduce_integers(reduction, format, both, partial ? 2 : 1, count, target);
+}
+
+void comm_combine_finish(spyre_reduction reduction, spyre_format format, const void *partial,
+                         uint32_t ranks, size_t count, void *target)
+{
+    float sum[BLOCK];
+    size_t bytes = spyre_format_bytes(format);
+    if (!is_float(format) && target != partial) memcpy(target, partial, count * bytes);
+    for (size_t at = 0; is_float(format) && at < count; at += BLOCK) {
+        size_t part = count - at < BLOCK ? count - at : BLOCK;
+        memcpy(sum, (const float *)partial + at, part * sizeof *sum);
+        finish_floats(reduction, format, sum, ranks, part, (char *)target + at * bytes);
+    }
 }

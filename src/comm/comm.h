@@ -13,8 +13,6 @@
 
 #include "comm/segment.h"
 
-enum { COMM_BELL_COLLECTIVES, COMM_BELL_MESSAGES };
-
 struct spyre_request {
     spyre_comm *comm;
     spyre_comm_call call;
@@ -74,7 +72,8 @@ typedef struct {
 // failed, left or died, and what this rank was doing.
 SPYRE_MUST_CHECK spyre_status comm_meet(spyre_comm *c, const comm_wait *w);
 
-// Fails when the rank has failed, left or died while this one needs it; `look`: asks the kernel.
+// Fails when the rank has failed, left or died while this one needs it for the operation of
+// `header`, null for a meeting; `look`: asks the kernel.
 SPYRE_MUST_CHECK spyre_status comm_check_rank(const spyre_comm *c, uint32_t rank,
                                               const comm_header *header, bool look);
 

@@ -8,19 +8,22 @@
 #include "comm/segment.h"
 #include "comm/sockets.h"
 
-enum { HELLO_MAGIC = 0x5350434d, HELLO_VERSION = 3 };
+enum { HELLO_MAGIC = 0x5350434d, HELLO_VERSION = 4 };
 
 typedef struct {
     uint32_t magic, version, rank, size;
     uint32_t port;                      // where it listens for ranks above it; 0: nowhere
+    uint32_t cores;                     // that it may use
     char token[SOCKET_NAME_BYTES];      // what only those know who read the store
+    char host[SOCKET_HOST_BYTES];       // ranks of one name share memory
 } hello;
 
 typedef struct {
     uint32_t magic;
     uint32_t refusal;                   // the spyre_code of one, or SPYRE_OK
-    uint32_t network;                   // 1: by TCP; else the file of shared memory comes with it
+    uint32_t shares;                    // 1: the file of the host's shared memory comes with it
     char reason[256];
+    comm_topology topology;
     endpoint endpoints[SPYRE_COMM_MOST_RANKS];
 } welcome;
 
@@ -42,8 +45,15 @@ void send_welcome(int connection, const welcome *w, int file);
 // Fails for a refusal, with its reason. *out_file is the caller's, or -1.
 SPYRE_MUST_CHECK spyre_status receive_welcome(int connection, welcome *out, int *out_file);
 
-// Connects to the ranks below, is connected to by those above, on the socket `listener`, and gives
-// the connections to the segment as its transport.
+// The memory of this rank's host, whose first rank makes it and hands its file to the others, who
+// find that one by a socket of the host: `listener`, which mesh_listen_here() made.
+SPYRE_MUST_CHECK spyre_status mesh_listen_here(const char *token, uint32_t rank, uint32_t size,
+                                               int *out_listener);
+SPYRE_MUST_CHECK spyre_status mesh_share(const party *p, const comm_topology *t, int listener,
+                                         const char *token, segment *out);
+
+// Connects to the ranks below on other hosts, is connected to by those above, on the socket
+// `listener`, and gives the connections to the segment as its transport.
 SPYRE_MUST_CHECK spyre_status mesh_join(const party *p, segment *s, int listener,
                                         const endpoint *endpoints, const char *token);
 

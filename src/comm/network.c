@@ -23,11 +23,11 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-enum { GATHERED_BYTES = 16 << 10, BELLS = 2, FLUSH_MS = 1000 };
+enum { GATHERED_BYTES = 16 << 10, FLUSH_MS = 1000 };
 
 typedef struct {
     int socket;                         // -1: this rank itself
-    _Atomic bool cut;
+    _Atomic bool cut, left;
     pthread_mutex_t lock;               // of what goes out
     size_t gathered;
     uint8_t out[GATHERED_BYTES];
@@ -102,24 +102,64 @@ static void send_frame(peer *p, const network_frame *frame, const void *bytes)
     send_all(p, parts, 2);
 }
 
+static void send_to_peer(peer *p, const network_frame *frame, const void *bytes)
+{
+    pthread_mutex_lock(&p->lock);
+    send_frame(p, frame, bytes);
+    if (frame->kind == FRAME_RING || frame->kind == FRAME_END) flush(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+// To the gateway of the rank's host, or to those of all other hosts.
+static void send_by_gateway(const segment *s, uint32_t to, const network_frame *frame,
+                            const void *bytes)
+{
+    const comm_topology *t = &s->topology;
+    uint32_t first = to == SEGMENT_ALL ? 0 : t->host_of[to];
+    uint32_t end = to == SEGMENT_ALL ? t->hosts : first + 1;
+    for (uint32_t host = first; host < end; host++)
+        if (host != t->host_of[s->rank])
+            send_to_peer(&s->network->peers[segment_gateway(s, s->rank, host)], frame, bytes);
+}
+
+static network_frame frame_of(const segment *s, const void *at, uint64_t bytes, bool whole)
+{
+    return (network_frame){(uint64_t)((const uint8_t *)at - s->base), (uint32_t)bytes,
+                           whole ? FRAME_WHOLE : FRAME_BYTES};
+}
+
 static void push(const segment *s, uint32_t to, const void *at, uint64_t bytes, bool whole)
 {
-    peer *p = &s->network->peers[to];
-    network_frame frame = {(uint64_t)((const uint8_t *)at - s->base), (uint32_t)bytes,
-                           whole ? FRAME_WHOLE : FRAME_BYTES};
-    pthread_mutex_lock(&p->lock);
-    send_frame(p, &frame, at);
-    pthread_mutex_unlock(&p->lock);
+    network_frame frame = frame_of(s, at, bytes, whole);
+    if (!segment_is_of_message(s, at)) send_by_gateway(s, to, &frame, at);
+    else if (!segment_is_here(s, to)) send_to_peer(&s->network->peers[to], &frame, at);
 }
 
 static void ring(const segment *s, uint32_t to, uint32_t bell)
 {
-    peer *p = &s->network->peers[to];
-    network_frame frame = {bell, 0, FRAME_RING};
-    pthread_mutex_lock(&p->lock);
-    send_frame(p, &frame, "");
-    flush(p);
-    pthread_mutex_unlock(&p->lock);
+    network_frame frame = {network_bell(to, bell), 0, FRAME_RING};
+    if (to == SEGMENT_ALL || segment_is_here(s, to)) transport_shared.ring(s, to, bell);
+    if (to == SEGMENT_ALL || bell == COMM_BELL_COLLECTIVES) send_by_gateway(s, to, &frame, "");
+    else if (!segment_is_here(s, to)) send_to_peer(&s->network->peers[to], &frame, "");
+}
+
+// To each rank itself, whose gateway may have ended.
+static void end(const segment *s)
+{
+    segment_rank *own = segment_rank_of(s, s->rank);
+    uint32_t value = atomic_load(&own->state);
+    network_frame reason = frame_of(s, &own->reason, sizeof own->reason, false);
+    network_frame state = frame_of(s, &own->state, sizeof own->state, true);
+    network_frame last = {.kind = FRAME_END};
+    for (uint32_t r = 0; r < s->size; r++) {
+        peer *p = &s->network->peers[r];
+        if (segment_is_here(s, r)) continue;
+        if (value == SEGMENT_FAILED) {
+            send_to_peer(p, &reason, &own->reason);
+            send_to_peer(p, &state, &value);
+        }
+        send_to_peer(p, &last, "");
+    }
 }
 
 // --- In
@@ -127,9 +167,13 @@ static void ring(const segment *s, uint32_t to, uint32_t bell)
 spyre_status network_check_frame(const segment *s, uint32_t from, const network_frame *f)
 {
     bool good = f->kind < FRAME_KINDS;
-    if (f->kind == FRAME_RING) good = f->bytes == 0 && f->at < BELLS;
+    uint32_t to = network_bell_rank(f->at);
+    if (f->kind == FRAME_RING)
+        good = f->bytes == 0 && f->at < network_bell(SEGMENT_ALL, SEGMENT_BELLS) &&
+               (to == SEGMENT_ALL || (to < s->size && segment_is_here(s, to)));
+    if (f->kind == FRAME_END) good = f->bytes == 0;
     if (f->kind == FRAME_WHOLE) good = (f->bytes == 4 || f->bytes == 8) && f->at % f->bytes == 0;
-    if (good && f->kind != FRAME_RING)
+    if (good && f->kind < FRAME_RING)
         good = f->bytes && segment_is_written_by(s, from, f->at, f->bytes);
     if (good) return NULL;
     return status_new(SPYRE_INVALID_FORMAT, "rank %u sent a frame of kind %u for bytes %llu + %u, "
@@ -158,6 +202,18 @@ static uint8_t *next_place(const segment *s, peer *p, size_t *out_missing)
     return s->base + p->frame.at + have;
 }
 
+static void wake(const segment *s)
+{
+    for (uint32_t bell = 0; bell < SEGMENT_BELLS; bell++) transport_shared.ring(s, s->rank, bell);
+}
+
+static void pass_ring(const segment *s, uint64_t at)
+{
+    uint32_t to = network_bell_rank(at), bell = (uint32_t)(at % SEGMENT_BELLS);
+    transport_shared.ring(s, to, bell);
+    if (to == SEGMENT_ALL) transport_shared.ring(s, s->rank, bell);
+}
+
 // After more bytes; false for a frame that breaks a rule.
 static bool take(const segment *s, uint32_t from, peer *p)
 {
@@ -169,8 +225,11 @@ static bool take(const segment *s, uint32_t from, peer *p)
     if (p->received < sizeof p->frame || p->received < sizeof p->frame + p->frame.bytes)
         return true;
     if (p->frame.kind == FRAME_WHOLE) store_whole(s, p);
-    if (p->frame.kind == FRAME_RING)
-        transport_shared.ring(s, s->rank, (uint32_t)p->frame.at);
+    if (p->frame.kind == FRAME_RING) pass_ring(s, p->frame.at);
+    if (p->frame.kind == FRAME_END) {
+        atomic_store(&p->left, true);
+        wake(s);
+    }
     p->received = 0;
     return true;
 }
@@ -193,7 +252,7 @@ static bool drain(const segment *s, uint32_t from, peer *p)
 static void end_peer(const segment *s, peer *p)
 {
     cut_off(p);
-    for (uint32_t bell = 0; bell < BELLS; bell++) transport_shared.ring(s, s->rank, bell);
+    wake(s);
 }
 
 static void *receive(void *context)
@@ -220,7 +279,20 @@ static void *receive(void *context)
 
 static bool is_alive(const segment *s, uint32_t rank)
 {
+    if (segment_is_here(s, rank)) return transport_shared.is_alive(s, rank);
     return !atomic_load(&s->network->peers[rank].cut);
+}
+
+static bool has_left(const segment *s, uint32_t rank)
+{
+    if (segment_is_here(s, rank)) return transport_shared.has_left(s, rank);
+    return atomic_load(&s->network->peers[rank].left);
+}
+
+static const char *death(const segment *s, uint32_t rank)
+{
+    return segment_is_here(s, rank) ? transport_shared.death(s, rank)
+                                    : "the connection to it is cut";
 }
 
 // Waits until the peers' kernels have what was sent.
@@ -297,5 +369,5 @@ spyre_status network_open(segment *s, const int *sockets, int64_t timeout_ms)
     return NULL;
 }
 
-const comm_transport transport_network = {"TCP", push, ring, is_alive,
-                                          "the connection to it is cut", close_network};
+const comm_transport transport_network = {"TCP", push, ring, end, is_alive,
+                                          has_left, death, close_network};

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "comm/mesh.h"
 
 enum { ASK_MS = 50, ANSWER_MS = 2000, RETRY_NS = 20000000, GRACE_NS = 1000000000 };
@@ -33,7 +34,7 @@ spyre_status meeting_read(const char *value, size_t length, meeting *out)
     if (length >= sizeof own) length = sizeof own - 1;
     memcpy(own, value, length);
     own[length] = '\0';
-    int found = sscanf(own, "openspyre-comm %9u %9u %39s %79s %9u %71s%c", &version, &size,
+    int found = sscanf(own, "openspyre-comm %9u %9u %39s %79s %9u %255s%c", &version, &size,
                        out->socket, out->host, &port, out->addresses, &end);
     if (found >= 2 && version != HELLO_VERSION)
         return status_new(SPYRE_INVALID_FORMAT, "rank 0 has version %u: expected version %d",
@@ -49,6 +50,16 @@ spyre_status meeting_read(const char *value, size_t length, meeting *out)
     return NULL;
 }
 
+// What a rank says that listens at `port`, to those who know the meeting.
+static hello own_hello(const party *p, const meeting *m, uint32_t port)
+{
+    hello h = {.magic = HELLO_MAGIC, .version = HELLO_VERSION, .rank = p->options->rank,
+               .size = p->options->size, .port = port, .cores = thread_cores()};
+    memcpy(h.token, m->socket, sizeof h.token);
+    socket_name_host(h.host);
+    return h;
+}
+
 // --- Rank 0
 
 typedef struct {
@@ -56,7 +67,7 @@ typedef struct {
     meeting m;
     int here, there;                            // its sockets
     int connections[SPYRE_COMM_MOST_RANKS];     // by rank; -1: has not come
-    bool elsewhere[SPYRE_COMM_MOST_RANKS];      // came by TCP
+    hello hellos[SPYRE_COMM_MOST_RANKS];
     endpoint endpoints[SPYRE_COMM_MOST_RANKS];
 } host;
 
@@ -102,8 +113,7 @@ static spyre_status admit(host *h, int connection, bool elsewhere, uint32_t *out
         return status;
     }
     h->connections[from.rank] = connection;
-    h->elsewhere[from.rank] = elsewhere;
-    h->endpoints[from.rank].port = from.port;
+    h->hellos[from.rank] = from;
     *out_rank = from.rank;
     return NULL;
 }
@@ -146,31 +156,54 @@ static spyre_status gather(host *h)
     return NULL;
 }
 
-// Where the ranks reach each other; false when they share a host and may share its memory.
-static bool find_endpoints(host *h)
+// The rank comes from another host than rank 0, by TCP.
+static bool is_elsewhere(const host *h, uint32_t rank)
 {
-    const char *asked = getenv("SPYRE_COMM_TRANSPORT");
-    bool network = asked && !strcmp(asked, "tcp");
-    char here[sizeof h->endpoints[0].address] = "127.0.0.1";
-    for (uint32_t r = 1; r < h->m.size; r++) {
-        if (!h->elsewhere[r]) continue;
-        network = true;
-        socket_address(h->connections[r], false, here);     // as seen from there
-    }
-    h->endpoints[0].port = h->m.port;
-    for (uint32_t r = 0; r < h->m.size; r++) {
-        if (h->elsewhere[r]) socket_address(h->connections[r], true, h->endpoints[r].address);
-        else memcpy(h->endpoints[r].address, here, sizeof here);
-    }
-    return network;
+    return strncmp(h->hellos[rank].host, h->m.host, sizeof h->hellos[rank].host) != 0;
 }
 
-static void welcome_all(const host *h, bool network, int file)
+// Hosts by their names, in the order of their first ranks.
+static void find_hosts(const host *h, comm_topology *t)
 {
-    welcome w = {.magic = HELLO_MAGIC, .network = network};
+    const char *asked = getenv("SPYRE_COMM_TRANSPORT");
+    bool apart = asked && !strcmp(asked, "tcp");
+    *t = (comm_topology){.size = h->m.size, .cores = h->hellos[0].cores,
+                         .forced = algorithm_find(getenv("SPYRE_COMM_ALGORITHM"))};
+    for (uint32_t r = 0; r < t->size; r++) {
+        uint32_t like = 0;
+        const hello *own = &h->hellos[r];
+        while (like < r && (apart || strncmp(own->host, h->hellos[like].host, sizeof own->host)))
+            like++;
+        t->host_of[r] = like < r ? t->host_of[like] : (uint8_t)t->hosts++;
+        if (own->cores < t->cores) t->cores = own->cores;
+    }
+    if (t->cores == 0) t->cores = 1;
+}
+
+// Where the ranks reach each other.
+static void find_endpoints(host *h)
+{
+    char here[SOCKET_ADDRESS_BYTES] = "127.0.0.1";
+    for (uint32_t r = 1; r < h->m.size; r++)    // as seen from there
+        if (is_elsewhere(h, r)) socket_address(h->connections[r], false, here);
+    for (uint32_t r = 0; r < h->m.size; r++) {
+        endpoint *e = &h->endpoints[r];
+        e->port = h->hellos[r].port;
+        if (r && is_elsewhere(h, r)) socket_address(h->connections[r], true, e->address);
+        else memcpy(e->address, here, sizeof here);
+    }
+}
+
+// With rank 0's memory for the ranks of its host.
+static void welcome_all(host *h, const comm_topology *t, int file)
+{
+    welcome w = {.magic = HELLO_MAGIC, .topology = *t};
+    find_endpoints(h);
     memcpy(w.endpoints, h->endpoints, sizeof w.endpoints);
-    for (uint32_t r = 1; r < h->m.size; r++)
-        send_welcome(h->connections[r], &w, network ? -1 : file);
+    for (uint32_t r = 1; r < t->size; r++) {
+        w.shares = t->host_of[r] == t->host_of[0];
+        send_welcome(h->connections[r], &w, w.shares ? file : -1);
+    }
 }
 
 static spyre_status announce(const host *h)
@@ -190,11 +223,13 @@ static spyre_status hold(host *h, segment *out)
     h->there = socket_listen(h->m.size, &h->m.port);
     socket_name_host(h->m.host);
     socket_list_addresses(h->m.addresses);
+    h->hellos[0] = own_hello(h->p, &h->m, h->m.port);
     TRY(announce(h));
     TRY(gather(h));
-    bool network = find_endpoints(h);
-    welcome_all(h, network, out->file);
-    return network ? mesh_join(h->p, out, h->there, h->endpoints, h->m.socket) : NULL;
+    find_hosts(h, &out->topology);
+    welcome_all(h, &out->topology, out->file);
+    if (out->topology.hosts == 1) return NULL;
+    return mesh_join(h->p, out, h->there, h->endpoints, h->m.socket);
 }
 
 // What went wrong here is the others' error, too.
@@ -244,7 +279,7 @@ static int connect_elsewhere(const meeting *m)
     memcpy(addresses, m->addresses, sizeof addresses);
     for (char *one; (one = strtok_r(rest, ",", &rest));) {
         endpoint to = {.port = m->port};
-        snprintf(to.address, sizeof to.address, "%.43s", one);
+        snprintf(to.address, sizeof to.address, "%.63s", one);
         int connection = socket_connect(&to, ANSWER_MS);
         if (connection >= 0) return connection;
     }
@@ -267,12 +302,10 @@ static spyre_status visit(const meeting *m, int *out_connection)
 }
 
 // Tells rank 0 who has come, and waits for its answer.
-static spyre_status ask(const party *p, const meeting *m, int connection, uint32_t port,
-                        welcome *out, int *out_file)
+static spyre_status ask(const party *p, const hello *own, int connection, welcome *out,
+                        int *out_file)
 {
-    hello h = {HELLO_MAGIC, HELLO_VERSION, p->options->rank, p->options->size, port, ""};
-    memcpy(h.token, m->socket, sizeof h.token);
-    if (!send_hello(connection, &h)) return status_new(SPYRE_IO, "rank 0 does not answer");
+    if (!send_hello(connection, own)) return status_new(SPYRE_IO, "rank 0 does not answer");
     bool late = false;
     // Rank 0, which knows who has not come, gets the time to say so.
     party patient = {p->options, p->store, p->deadline_ns + GRACE_NS};
@@ -298,30 +331,58 @@ static spyre_status find_rank_0(const party *p, meeting *m, int *out_connection)
     }
 }
 
-static spyre_status join_as_told(const party *p, const meeting *m, const welcome *w, int file,
-                                 int there, segment *out)
+// What a rank listens on: for ranks of its host, for those of others. -1: nowhere.
+typedef struct {
+    int here, there;
+    uint32_t port;
+} listeners;
+
+static spyre_status check_topology(const party *p, const comm_topology *t)
 {
-    uint32_t rank = p->options->rank, size = p->options->size;
-    if (!w->network) return segment_attach(file, rank, size, out);
-    if (file >= 0) close(file);
-    TRY(segment_create(rank, size, out));
-    spyre_status status = mesh_join(p, out, there, w->endpoints, m->socket);
+    bool good = t->size == p->options->size && t->hosts >= 1 && t->hosts <= t->size && t->cores;
+    for (uint32_t r = 0; good && r < t->size; r++) good = t->host_of[r] < t->hosts;
+    for (uint32_t h = 0; good && h < t->hosts; h++) good = topology_count(t, h) > 0;
+    return good ? NULL : status_new(SPYRE_INVALID_FORMAT, "rank 0 does not say where ranks are");
+}
+
+static spyre_status join_as_told(const party *p, const meeting *m, const welcome *w, int file,
+                                 const listeners *l, segment *out)
+{
+    const comm_topology *t = &w->topology;
+    spyre_status status = check_topology(p, t);
+    if (status && file >= 0) close(file);
+    if (status) return status;
+    if (w->shares) TRY(segment_attach(file, p->options->rank, p->options->size, out));
+    else TRY(mesh_share(p, t, l->here, m->socket, out));
+    out->topology = *t;
+    if (t->hosts == 1) return NULL;
+    status = mesh_join(p, out, l->there, w->endpoints, m->socket);
     if (status) segment_detach(out);
     return status;
+}
+
+static spyre_status join_with(const party *p, const meeting *m, int connection, listeners *l,
+                              segment *out)
+{
+    welcome w = {0};
+    int file = -1;
+    TRY(mesh_listen_here(m->socket, p->options->rank, p->options->size, &l->here));
+    l->there = socket_listen(p->options->size, &l->port);
+    hello own = own_hello(p, m, l->port);
+    TRY(ask(p, &own, connection, &w, &file));
+    return join_as_told(p, m, &w, file, l, out);
 }
 
 static spyre_status join_meeting(const party *p, segment *out)
 {
     meeting m;
-    welcome w = {0};
-    int connection, file = -1;
-    uint32_t port;
+    int connection;
+    listeners l = {-1, -1, 0};
     TRY(find_rank_0(p, &m, &connection));
-    int there = socket_listen(m.size, &port);
-    spyre_status status = ask(p, &m, connection, port, &w, &file);
-    if (!status) status = join_as_told(p, &m, &w, file, there, out);
+    spyre_status status = join_with(p, &m, connection, &l, out);
     close(connection);
-    if (there >= 0) close(there);
+    if (l.here >= 0) close(l.here);
+    if (l.there >= 0) close(l.there);
     return status;
 }
 

@@ -2,16 +2,17 @@
 //
 // How the ranks of a communicator find each other. Rank 0 listens on a socket of its host and on a
 // TCP port, and puts both into the store; the others connect, by the former if they are on its
-// host. When all have come it says how they go on: with its shared memory, whose file it hands
-// over, or by TCP when one of them is elsewhere. Sockets of a host check that the other side
-// belongs to the same user, TCP connections that it knows what is in the store.
+// host. When all have come it tells them where everybody is. The ranks of a host share memory,
+// whose file the first of them hands to the others; ranks of different hosts connect by TCP.
+// Sockets of a host check that the other side belongs to the same user, TCP connections that it
+// knows what is in the store.
 #ifndef COMM_RENDEZVOUS_H
 #define COMM_RENDEZVOUS_H
 
 #include "comm/segment.h"
 #include "comm/sockets.h"
 
-enum { MEETING_TEXT_BYTES = 256 };
+enum { MEETING_TEXT_BYTES = 512 };
 
 // What rank 0 puts into the store.
 typedef struct {
@@ -24,7 +25,8 @@ void meeting_write(const meeting *m, char out_text[MEETING_TEXT_BYTES]);
 SPYRE_MUST_CHECK spyre_status meeting_read(const char *value, size_t length, meeting *out);
 
 // The segment of this rank, which stays where it is; `options` have been checked. The environment's
-// SPYRE_COMM_TRANSPORT=tcp keeps ranks of one host from sharing memory. IO: a rank did not come in
+// SPYRE_COMM_TRANSPORT=tcp of rank 0 makes every rank a host of its own, SPYRE_COMM_ALGORITHM of
+// rank 0 chooses the algorithm of reductions (algorithm.h). IO: a rank did not come in
 // time (named) or cannot be reached; INVALID_ARGUMENT: ranks disagree.
 SPYRE_MUST_CHECK spyre_status rendezvous(const spyre_comm_options *options,
                                          const spyre_comm_store *store, segment *out_segment);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The parts of the file: one segment_rank a rank, then the slots of messages by sender, receiver
-// and number, then staging by rank and half, then the windows of the slots.
+// and number, then staging by rank and part, then the windows of the slots.
 #define _GNU_SOURCE             // memfd_create, fallocate
 #include "comm/segment.h"
 
@@ -39,7 +39,7 @@ static uint64_t staging_at(uint32_t size)
 
 static uint64_t windows_at(uint32_t size)
 {
-    return staging_at(size) + (uint64_t)size * 2 * SEGMENT_HALF_BYTES;
+    return staging_at(size) + (uint64_t)size * SEGMENT_PARTS * SEGMENT_PART_BYTES;
 }
 
 uint64_t segment_bytes(uint32_t size)
@@ -47,9 +47,10 @@ uint64_t segment_bytes(uint32_t size)
     return windows_at(size) + window_bytes(size) * SEGMENT_SLOTS * size * size;
 }
 
-uint8_t *segment_staging(const segment *s, uint32_t rank, uint32_t half)
+uint8_t *segment_staging(const segment *s, uint32_t rank, uint32_t part)
 {
-    return s->base + staging_at(s->size) + ((uint64_t)rank * 2 + half) * SEGMENT_HALF_BYTES;
+    return s->base + staging_at(s->size) +
+           ((uint64_t)rank * SEGMENT_PARTS + part) * SEGMENT_PART_BYTES;
 }
 
 static uint64_t slot_index(const segment *s, uint32_t from, uint32_t to, uint32_t slot)
@@ -70,7 +71,9 @@ uint8_t *segment_window(const segment *s, uint32_t from, uint32_t to, uint32_t s
 static spyre_status map(int file, uint32_t rank, uint32_t size, segment *out)
 {
     *out = (segment){.bytes = segment_bytes(size), .file = file, .rank = rank, .size = size,
-                     .window_bytes = window_bytes(size), .transport = &transport_shared};
+                     .window_bytes = window_bytes(size), .transport = &transport_shared,
+                     .topology = {.size = size, .hosts = 1, .cores = 1,
+                                  .forced = ALGORITHM_COUNT}};
     void *base = mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (base == MAP_FAILED) {
         close(file);
@@ -141,58 +144,63 @@ static part described_by(const segment *s, uint32_t rank)
     return (part){offset_of(s, &r->state), sizeof *r - offsetof(segment_rank, state)};
 }
 
-bool segment_is_written_by(const segment *s, uint32_t from, uint64_t at, uint64_t bytes)
+// What goes on between two ranks: either of them changes all of a slot, the sender its window.
+static bool passes_between(const segment *s, uint32_t from, uint32_t to, uint64_t at,
+                           uint64_t bytes)
 {
-    if (lies_in(at, bytes, described_by(s, from))) return true;
-    part staging = {offset_of(s, segment_staging(s, from, 0)), 2 * SEGMENT_HALF_BYTES};
-    if (lies_in(at, bytes, staging)) return true;
     uint64_t slots = SEGMENT_SLOTS * sizeof(segment_slot);
-    part sent = {offset_of(s, segment_slot_of(s, from, s->rank, 0)), slots};
-    part received = {offset_of(s, segment_slot_of(s, s->rank, from, 0)), slots};
-    part windows = {offset_of(s, segment_window(s, from, s->rank, 0)),
+    part sent = {offset_of(s, segment_slot_of(s, from, to, 0)), slots};
+    part received = {offset_of(s, segment_slot_of(s, to, from, 0)), slots};
+    part windows = {offset_of(s, segment_window(s, from, to, 0)),
                     SEGMENT_SLOTS * s->window_bytes};
     return lies_in(at, bytes, sent) || lies_in(at, bytes, received) || lies_in(at, bytes, windows);
 }
 
-// --- Changes that others see
-
-static void push_to(const segment *s, uint32_t to, const void *at, uint64_t bytes, bool whole)
+bool segment_is_written_by(const segment *s, uint32_t from, uint64_t at, uint64_t bytes)
 {
-    if (to != SEGMENT_ALL) {
-        s->transport->push(s, to, at, bytes, whole);
-        return;
-    }
-    for (uint32_t r = 0; r < s->size; r++)
-        if (r != s->rank) s->transport->push(s, r, at, bytes, whole);
+    if (lies_in(at, bytes, described_by(s, from))) return true;
+    part staging = {offset_of(s, segment_staging(s, from, 0)),
+                    (uint64_t)SEGMENT_PARTS * SEGMENT_PART_BYTES};
+    if (lies_in(at, bytes, staging)) return true;
+    for (uint32_t to = 0; to < s->size; to++)
+        if (segment_is_here(s, to) && passes_between(s, from, to, at, bytes)) return true;
+    return false;
 }
+
+bool segment_is_of_message(const segment *s, const void *at)
+{
+    uint64_t offset = offset_of(s, at);
+    return offset >= windows_at(s->size) ||
+           (offset >= slots_at(s->size) && offset < staging_at(s->size));
+}
+
+// --- Changes that others see
 
 void segment_push(const segment *s, uint32_t to, const void *at, uint64_t bytes)
 {
-    if (bytes) push_to(s, to, at, bytes, false);
+    if (bytes) s->transport->push(s, to, at, bytes, false);
 }
 
 void segment_store32(const segment *s, uint32_t to, _Atomic uint32_t *target, uint32_t value)
 {
     atomic_store(target, value);
-    push_to(s, to, target, sizeof value, true);
+    s->transport->push(s, to, target, sizeof value, true);
 }
 
 void segment_store64(const segment *s, uint32_t to, _Atomic uint64_t *target, uint64_t value)
 {
     atomic_store_explicit(target, value, memory_order_release);
-    push_to(s, to, target, sizeof value, true);
+    s->transport->push(s, to, target, sizeof value, true);
 }
 
 void segment_ring(const segment *s, uint32_t rank, uint32_t bell)
 {
-    const comm_transport *transport = rank == s->rank ? &transport_shared : s->transport;
-    transport->ring(s, rank, bell);
+    s->transport->ring(s, rank, bell);
 }
 
 void segment_ring_all(const segment *s, uint32_t bell)
 {
-    for (uint32_t r = 0; r < s->size; r++)
-        if (r != s->rank) segment_ring(s, r, bell);
+    s->transport->ring(s, SEGMENT_ALL, bell);
 }
 
 // --- Who is there
@@ -211,11 +219,21 @@ bool segment_is_alive(const segment *s, uint32_t rank)
     return s->transport->is_alive(s, rank);
 }
 
+uint32_t segment_gateway(const segment *s, uint32_t from, uint32_t host)
+{
+    return topology_member(&s->topology, host, from);
+}
+
 static void end_as(const segment *s, segment_state state)
 {
     segment_store32(s, SEGMENT_ALL, &segment_rank_of(s, s->rank)->state, state);
-    segment_ring_all(s, 0);
-    segment_ring_all(s, 1);
+    for (uint32_t bell = 0; bell < SEGMENT_BELLS; bell++) segment_ring_all(s, bell);
+    s->transport->end(s);
+}
+
+bool segment_has_left(const segment *s, uint32_t rank)
+{
+    return s->transport->has_left(s, rank);
 }
 
 void segment_fail(const segment *s, spyre_status reason)

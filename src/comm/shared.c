@@ -17,12 +17,19 @@ static void push(const segment *s, uint32_t to, const void *at, uint64_t bytes, 
     (void)s, (void)to, (void)at, (void)bytes, (void)whole;
 }
 
-static void ring(const segment *s, uint32_t to, uint32_t bell)
+static void ring_one(const segment *s, uint32_t to, uint32_t bell)
 {
     segment_bell *b = &segment_rank_of(s, to)->bells[bell];
     atomic_fetch_add(&b->rings, 1);
     if (atomic_load(&b->sleepers))
         syscall(SYS_futex, &b->rings, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void ring(const segment *s, uint32_t to, uint32_t bell)
+{
+    if (to != SEGMENT_ALL) ring_one(s, to, bell);
+    for (uint32_t r = 0; to == SEGMENT_ALL && r < s->size; r++)
+        if (r != s->rank && segment_is_here(s, r)) ring_one(s, r, bell);
 }
 
 static bool is_alive(const segment *s, uint32_t rank)
@@ -31,10 +38,26 @@ static bool is_alive(const segment *s, uint32_t rank)
     return fcntl(s->file, F_GETLK, &other) || other.l_type != F_UNLCK;
 }
 
+static bool has_left(const segment *s, uint32_t rank)
+{
+    return atomic_load(&segment_rank_of(s, rank)->state) == SEGMENT_LEFT;
+}
+
+static void end_nothing(const segment *s)
+{
+    (void)s;
+}
+
+static const char *death(const segment *s, uint32_t rank)
+{
+    (void)s, (void)rank;
+    return "its process is gone";
+}
+
 static void close_nothing(segment *s)
 {
     (void)s;
 }
 
-const comm_transport transport_shared = {"shared memory", push, ring, is_alive,
-                                         "its process is gone", close_nothing};
+const comm_transport transport_shared = {"shared memory", push, ring, end_nothing, is_alive,
+                                         has_left, death, close_nothing};

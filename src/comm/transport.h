@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How what a rank writes into its part of the segment comes to the others. Within a host all ranks
-// map one segment, so it is there already. Between hosts each rank has a segment of its own and the
-// others' parts of it are copies: what a rank has written it pushes to those who read it, in order,
-// and they wake those of their threads that wait.
+// How what a rank writes into its part of the segment comes to the others. The ranks of a host map
+// one segment, so for them it is there already. The segment of another host has a copy of the part:
+// what a rank has written it pushes there, in order, to one of the host's ranks, its gateway, which
+// stores it for all of them and wakes those who wait. Messages go to their receivers themselves:
+// a gateway may have ended its work by then.
 //
 // The algorithms write, push, store atomics and ring bells, and do not know which one it is.
 #ifndef COMM_TRANSPORT_H
@@ -16,17 +17,23 @@ typedef struct segment segment;
 
 typedef struct {
     const char *name;
-    // Bytes of the segment that this rank has written, to another rank. `whole`: a value of 4 or 8
-    // bytes that is atomic there, too.
+    // Bytes of the segment that this rank has written, to another rank or to SEGMENT_ALL: once to
+    // each host. `whole`: a value of 4 or 8 bytes that is atomic there, too.
     void (*push)(const segment *s, uint32_t to, const void *at, uint64_t bytes, bool whole);
-    // Wakes those of a rank who wait for a bell, behind what was pushed to it.
+    // Wakes those of a rank, of all others, or of this one who wait for a bell, behind what was
+    // pushed to it.
     void (*ring)(const segment *s, uint32_t to, uint32_t bell);
+    // This rank has failed or leaves, and all it had to say is said.
+    void (*end)(const segment *s);
     bool (*is_alive)(const segment *s, uint32_t rank);
-    const char *death;          // of a rank that is not: "its process is gone"
+    // All that the rank has sent to this one is there, and no more comes.
+    bool (*has_left)(const segment *s, uint32_t rank);
+    // Of a rank that is not: "its process is gone".
+    const char *(*death)(const segment *s, uint32_t rank);
     void (*close)(segment *s);
 } comm_transport;
 
 extern const comm_transport transport_shared;       // shared.c
-extern const comm_transport transport_network;      // network.c
+extern const comm_transport transport_network;      // network.c: with ranks of other hosts
 
 #endif

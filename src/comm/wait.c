@@ -52,6 +52,42 @@ static spyre_status lost(const spyre_comm *c, const comm_header *h, spyre_code c
     return status_new(code, "%s: rank %u %s%s", place, rank, what, reason);
 }
 
+static bool is_message(const comm_header *h)
+{
+    return h && (h->kind == SPYRE_COMM_SEND || h->kind == SPYRE_COMM_RECEIVE);
+}
+
+// Collectives see the state behind all that the rank did in them; messages have a way of their own.
+static bool has_left(const spyre_comm *c, uint32_t rank, uint32_t state, const comm_header *header)
+{
+    return is_message(header) ? segment_has_left(&c->shared, rank) : state == SEGMENT_LEFT;
+}
+
+static bool has_died(const spyre_comm *c, uint32_t rank)
+{
+    segment_rank *r = segment_rank_of(&c->shared, rank);
+    return rank != c->shared.rank && atomic_load(&r->state) == SEGMENT_JOINED &&
+           !segment_is_alive(&c->shared, rank) && atomic_load(&r->state) == SEGMENT_JOINED &&
+           !segment_has_left(&c->shared, rank);
+}
+
+// Of a collective with a rank of another host also the gateways on the way there and back.
+static spyre_status check_life(const spyre_comm *c, uint32_t rank, const comm_header *header)
+{
+    const segment *s = &c->shared;
+    const uint8_t *host_of = s->topology.host_of;
+    uint32_t on_the_way[3] = {rank, rank, rank};
+    if (!is_message(header) && !segment_is_here(s, rank)) {
+        on_the_way[1] = segment_gateway(s, s->rank, host_of[rank]);
+        on_the_way[2] = segment_gateway(s, rank, host_of[s->rank]);
+    }
+    for (int n = 0; n < 3; n++)
+        if (has_died(c, on_the_way[n]))
+            return lost(c, header, SPYRE_IO, "has died: ", on_the_way[n],
+                        s->transport->death(s, on_the_way[n]));
+    return NULL;
+}
+
 spyre_status comm_check_rank(const spyre_comm *c, uint32_t rank, const comm_header *header,
                              bool look)
 {
@@ -64,12 +100,9 @@ spyre_status comm_check_rank(const spyre_comm *c, uint32_t rank, const comm_head
         return lost(c, header, refused ? SPYRE_INVALID_ARGUMENT : SPYRE_IO, "gave up: ", rank,
                     reason.text);
     }
-    if (state == SEGMENT_LEFT)
+    if (has_left(c, rank, state, header))
         return lost(c, header, SPYRE_IO, "has left the communicator", rank, "");
-    if (state == SEGMENT_JOINED && look && rank != c->shared.rank &&
-        !segment_is_alive(&c->shared, rank) && atomic_load(&other->state) == SEGMENT_JOINED)
-        return lost(c, header, SPYRE_IO, "has died: ", rank, c->shared.transport->death);
-    return NULL;
+    return state == SEGMENT_JOINED && look ? check_life(c, rank, header) : NULL;
 }
 
 uint32_t comm_rings(const spyre_comm *c, uint32_t bell)

@@ -99,6 +99,12 @@ void convert_float_to_dl16(void *target, const float *source, size_t count)
     kernels_in_use()->dl16_from_f32_once(target, source, count);
 }
 
+void convert_dl16_sum(void *target, const void *const *rows, uint32_t row_count, float divisor,
+                      size_t count)
+{
+    kernels_in_use()->dl16_sum(target, rows, row_count, divisor, count);
+}
+
 // --- The general path
 
 typedef enum { OTHER, FLOATING, INTEGER } number_class;

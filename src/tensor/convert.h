@@ -70,6 +70,12 @@ void convert_dl16_rows_to_float(float *target, int64_t target_step, const void *
                                 int64_t source_step, size_t rows, size_t count);
 void convert_float_to_dl16(void *target, const float *source, size_t count);
 
+// Sums of `count` elements of `row_count` (at least one) rows, as programs of the card add: each
+// row to the fp32 sum of those before it, the whole divided by `divisor`, one rounding. `target`
+// may be one of the rows.
+void convert_dl16_sum(void *target, const void *const *rows, uint32_t row_count, float divisor,
+                      size_t count);
+
 // The variant in use: "portable", "avx2" or "avx512". SPYRE_SIMD=<name> restricts the choice; it is
 // read once.
 const char *convert_variant(void);

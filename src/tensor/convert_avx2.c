@@ -262,6 +262,7 @@ static inline __m256i bfloats_of_codes(__m256i codes, __m256i *rare)
 CONVERT_WORD_KERNELS(WORDS)
 #define narrow_integers narrow_each
 CONVERT_SHARED_LOOPS
+CONVERT_SUM
 
 static void stream(void *target, const void *source, size_t count)
 {
@@ -279,6 +280,7 @@ const convert_kernels convert_avx2 = {
     .copy_rows = copy_rows,
     .stream = stream,
     .dl16_from_f32_once = dl16_from_f32_once,
+    .dl16_sum = dl16_sum,
 #define CONVERT_ROW(name, target, source) .name = name, .name##_rows = name##_rows,
 #include "tensor/convert.def"
 };

@@ -187,6 +187,39 @@ CONVERT_KERNEL dl16_from_f32_once(void *target, const void *source, size_t count
     narrow_floats(target, source, count, DL16_MERGED);
 }
 
+// 32 sums, in registers from the first load to the store.
+static inline __attribute__((always_inline)) __m512i sum_words(const void *const *rows,
+                                                               uint32_t row_count, float divisor,
+                                                               size_t at, __mmask32 mask)
+{
+    __m512i first, second, rare = _mm512_setzero_si512();
+    widen_words(_mm512_maskz_loadu_epi16(mask, (const uint16_t *)rows[0] + at), &first, &second);
+    __m512 low = _mm512_castsi512_ps(first), high = _mm512_castsi512_ps(second);
+    for (uint32_t r = 1; r < row_count; r++) {
+        __m512i words = _mm512_maskz_loadu_epi16(mask, (const uint16_t *)rows[r] + at);
+        widen_words(words, &first, &second);
+        low = _mm512_add_ps(low, _mm512_castsi512_ps(first));
+        high = _mm512_add_ps(high, _mm512_castsi512_ps(second));
+    }
+    if (divisor != 1) {
+        low = _mm512_div_ps(low, _mm512_set1_ps(divisor));
+        high = _mm512_div_ps(high, _mm512_set1_ps(divisor));
+    }
+    return narrow_words(_mm512_castps_si512(low), _mm512_castps_si512(high), DL16_MERGED, &rare);
+}
+
+static void dl16_sum(void *target, const void *const *rows, uint32_t row_count, float divisor,
+                     size_t count)
+{
+    uint16_t *t = target;
+    size_t at = 0;
+    for (; at + 32 <= count; at += 32)
+        _mm512_storeu_si512(t + at, sum_words(rows, row_count, divisor, at, 0xFFFFFFFF));
+    __mmask32 rest = (1u << (count - at)) - 1;
+    if (rest)
+        _mm512_mask_storeu_epi16(t + at, rest, sum_words(rows, row_count, divisor, at, rest));
+}
+
 static inline __attribute__((always_inline)) bool f32_words(uint16_t *t, const float *s,
                                                             size_t count)
 {
@@ -320,6 +353,7 @@ const convert_kernels convert_avx512 = {
     .copy_rows = copy_rows,
     .stream = stream,
     .dl16_from_f32_once = dl16_from_f32_once,
+    .dl16_sum = dl16_sum,
 #define CONVERT_ROW(name, target, source) .name = name, .name##_rows = name##_rows,
 #include "tensor/convert.def"
 };

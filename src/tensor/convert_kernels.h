@@ -13,6 +13,10 @@
 #include "tensor/convert.h"
 #include "tensor/numeric.h"
 
+// As convert_dl16_sum().
+typedef void convert_sum_kernel(void *target, const void *const *rows, uint32_t row_count,
+                                float divisor, size_t count);
+
 typedef struct {
     const char *name;
 #define CONVERT_ROW(name, target, source) convert_kernel *name; convert_rows_kernel *name##_rows;
@@ -22,6 +26,7 @@ typedef struct {
     convert_rows_kernel *copy_rows;
     convert_kernel *stream;                 // of bytes, whole lines of 64, past the caches
     convert_kernel *dl16_from_f32_once;     // as opfuncs store: overflow gives the merged code
+    convert_sum_kernel *dl16_sum;
 } convert_kernels;
 
 extern const convert_kernels convert_portable;
@@ -121,6 +126,24 @@ enum {
         for (size_t i = 0; i < count; i++) {                                                   \
             source_type x = s[i];                                                              \
             t[i] = (target_type)(expression);                                                  \
+        }                                                                                      \
+    }
+
+// dl16_sum by the conversions of a variant, whose fp32 sums stay in the first cache.
+#define CONVERT_SUM                                                                            \
+    static void dl16_sum(void *target, const void *const *rows, uint32_t row_count,            \
+                         float divisor, size_t count)                                          \
+    {                                                                                          \
+        float sum[256], next[256];                                                             \
+        for (size_t at = 0, now; at < count; at += now) {                                      \
+            now = count - at < 256 ? count - at : 256;                                         \
+            f32_from_dl16(sum, (const uint16_t *)rows[0] + at, now);                           \
+            for (uint32_t r = 1; r < row_count; r++) {                                         \
+                f32_from_dl16(next, (const uint16_t *)rows[r] + at, now);                      \
+                for (size_t i = 0; i < now; i++) sum[i] += next[i];                            \
+            }                                                                                  \
+            for (size_t i = 0; divisor != 1 && i < now; i++) sum[i] /= divisor;                \
+            dl16_from_f32_once((uint16_t *)target + at, sum, now);                             \
         }                                                                                      \
     }
 

@@ -11,6 +11,7 @@ CONVERT_LOOP(f32_from_dl16, float, uint16_t, dl16_to_float(x))
 
 #define narrow_integers narrow_each
 CONVERT_SHARED_LOOPS
+CONVERT_SUM
 
 #define CONVERT_ROW(name, target, source) CONVERT_ROWS(name, CONVERT_BYTES_##target)
 #include "tensor/convert.def"
@@ -22,6 +23,7 @@ const convert_kernels convert_portable = {
     .copy_rows = copy_rows,
     .stream = copy,
     .dl16_from_f32_once = dl16_from_f32_once,
+    .dl16_sum = dl16_sum,
 #define CONVERT_ROW(name, target, source) .name = name, .name##_rows = name##_rows,
 #include "tensor/convert.def"
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rounds of random collectives and messages in which ranks are slow, abort, leave or are killed at
-// random. A rank that ends well has seen right numbers only; a rank that fails has been told why by
-// an error within the time limit. No rank hangs and no process leaves anything behind.
+// Rounds of random collectives and messages, on one host or as if on two, in which ranks are slow,
+// abort, leave or are killed at random. A rank that ends well has seen right numbers only; a rank
+// that fails has been told why by an error within the time limit. No rank hangs and no process
+// leaves anything behind.
 #include "ranks.h"
 
 #include <dirent.h>
@@ -96,6 +97,7 @@ static void be_in_chaos(uint32_t rank, uint32_t size)
     uint64_t seed = round_seed + 1, own = round_seed * 31 + rank;
     plan p = plan_of(size);
     spyre_comm *c;
+    live_on_host((uint32_t)round_seed / 4, rank, size);
     RANK_OK(join_as(rank, size, "chaos", TIMEOUT_MS, &c));
     spyre_status error = NULL;
     int64_t began = 0;

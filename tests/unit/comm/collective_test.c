@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Collectives of 2 to 8 processes against a serial reference: every rank knows every other one's
-// input, so it computes what it must get by itself.
+// input, so it computes what it must get by itself. Every few rounds the ranks meet anew, in
+// another distribution over hosts, with another algorithm and number of threads; ranks differ in
+// the instruction sets that they use. None of that may change a bit.
 #include "ranks.h"
 
+#include "comm/algorithm.h"
 #include "comm/combine.h"
 #include "tensor/opfunc.h"
 
@@ -158,9 +161,22 @@ static void play(spyre_comm *c, scenario *s, uint64_t round)
 
 static void play_rounds(uint32_t rank, uint32_t size)
 {
-    spyre_comm *c;
-    RANK_OK(join_as(rank, size, "random", 60000, &c));
+    enum { ALGORITHMS = ALGORITHM_COUNT + 1, ROUNDS_A_MEETING = 3 };
+    static const char *const simd[] = {"portable", "avx2", "avx512"};
+    spyre_comm *c = NULL;
+    setenv("SPYRE_SIMD", simd[rank % 3], 1);
     for (uint64_t round = 0; round < rounds(); round++) {
+        uint32_t meeting = (uint32_t)(round / ROUNDS_A_MEETING) + size;
+        if (round % ROUNDS_A_MEETING == 0) {
+            char name[32];
+            snprintf(name, sizeof name, "random%u", meeting);
+            spyre_comm_destroy(c);
+            comm_algorithm algorithm = (comm_algorithm)(meeting / HOST_LAYOUTS % ALGORITHMS);
+            live_on_host(meeting, rank, size);
+            set_number("SPYRE_THREADS", 1 + meeting % 3);
+            setenv("SPYRE_COMM_ALGORITHM", algorithm_name(algorithm), 1);
+            RANK_OK(join_as(rank, size, name, 60000, &c));
+        }
         scenario s = {.rank = rank, .size = size};
         play(c, &s, round);
     }

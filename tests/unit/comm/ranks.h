@@ -16,7 +16,7 @@
 
 #include "spyre/comm.h"
 
-enum { RANKS_MOST = 16, STORE_KEYS = 256, STORE_BYTES = 256 };
+enum { RANKS_MOST = 16, STORE_KEYS = 1024, STORE_BYTES = 512 };
 
 // A store of all children.
 typedef struct {
@@ -110,6 +110,23 @@ static bool store_get(void *context, const char *key, int64_t timeout_ms, void *
     }
     snprintf(out_error, 256, "no such key");
     return false;
+}
+
+static inline void set_number(const char *name, uint32_t value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%u", value);
+    setenv(name, text, 1);
+}
+
+// Says which host this rank is on, as if there were several: all on one, every other one on a
+// second, halves, or the last one apart. Before it joins.
+enum { HOST_LAYOUTS = 4 };
+
+static inline void live_on_host(uint32_t layout, uint32_t rank, uint32_t size)
+{
+    const uint32_t hosts[HOST_LAYOUTS] = {0, rank % 2, rank >= size / 2, rank + 1 == size};
+    set_number("SPYRE_COMM_HOST", hosts[layout % HOST_LAYOUTS]);
 }
 
 static inline spyre_status join_as(uint32_t rank, uint32_t size, const char *name,

@@ -104,6 +104,33 @@ static void check_floats(const float *values, size_t count)
     free(got);
 }
 
+// Every code beside a random one, NaN, infinities and what overflows among them; masked ends.
+static void convert__sums_of_rows_add_in_fp32_and_round_once(void **state)
+{
+    (void)state;
+    static uint16_t second[CODES], third[CODES], got[CODES + 1];
+    uint64_t seed = 9;
+    for (uint32_t i = 0; i < CODES; i++) {
+        second[i] = (uint16_t)check_random(&seed);
+        third[i] = (uint16_t)check_random(&seed);
+    }
+    const void *const rows[3] = {codes, second, third};
+    for (size_t v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(all_variants[v])) continue;
+        for (uint32_t count = CODES - 33; count <= CODES; count += 11) {
+            float divisor = count == CODES ? 3 : 1;
+            got[count] = 0x1234;
+            all_variants[v]->dl16_sum(got, rows, 3, divisor, count);
+            for (uint32_t i = 0; i < count; i++) {
+                float sum = dl16_to_float(codes[i]) + dl16_to_float(second[i]);
+                sum = (sum + dl16_to_float(third[i])) / divisor;
+                assert_int_equal(got[i], dl16_from_float(sum));
+            }
+            assert_int_equal(got[count], 0x1234);
+        }
+    }
+}
+
 static void convert__floats_equal_the_scalar(void **state)
 {
     (void)state;
@@ -393,6 +420,7 @@ int main(void)
         cmocka_unit_test(convert__all_codes_equal_the_scalar),
         cmocka_unit_test(convert__dl16_to_float_equals_the_scalar),
         cmocka_unit_test(convert__floats_equal_the_scalar),
+        cmocka_unit_test(convert__sums_of_rows_add_in_fp32_and_round_once),
         cmocka_unit_test(convert__integers_and_truth_values),
         cmocka_unit_test(convert__integers_that_do_not_fit_are_told),
         cmocka_unit_test(convert__every_run_length),
