@@ -14,7 +14,7 @@ static const row_fusion *rows_at(const plan_phase *phases, uint32_t at, uint32_t
 {
     if (at >= count || !plan_is_plain(&phases[at])) return NULL;
     const row_fusion *c = phases[at].kernel->rows;
-    return c && c->kernels <= count - at ? c : NULL;
+    return c && !c->loops && c->kernels <= count - at ? c : NULL;
 }
 
 // --- What a row fusion touches in LX

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernels become a row fusion: from each kernel on as many as agree, at least two, with at
-// least two instructions over all elements between them, before which loads may stand. A reduction
-// of one core alone may be a row fusion by itself, so that threads can share its rows.
+// Which kernels become a row fusion: from each kernel on as many as agree, with at least two
+// instructions over all elements between them, before which loads may stand. A reduction of one
+// core alone may be a row fusion by itself, so that threads can share its rows.
+//
+// The loops of one kernel are rows, or stay around the row fusion: what is in LX then may be handed
+// from iteration to iteration, and is stored as long as something may read it before it is written
+// again.
+#include <string.h>
+
 #include "card/plan/pass.h"
 #include "card/rows/rows_build.h"
 
@@ -57,14 +63,14 @@ static bool loops_are_rows(const rows_tiles *tiles, const rows_tile *t)
 {
     uint32_t own = 0;
     for (uint32_t n = 0; n < tiles->count; n++) own += tiles->items[n].kernel == t->kernel;
-    return own == 1 || t->role > ROWS_REDUCES || t->loops_are_rows;
+    return t->outer || own == 1 || t->role > ROWS_REDUCES || t->loops_are_rows;
 }
 
 static bool agree(const search *s, uint32_t first, const rows_shape *shape, rows_tiles *tiles)
 {
-    uint32_t wide = 0, kernels = 0;
+    uint32_t wide = 0, streams = 0, kernels = 0;
     bool reduces = false;
-    if (shape->rows < 2 || shape->sticks == 0) return false;
+    if (shape->rows < (tiles->items[0].outer ? 1 : 2) || shape->sticks == 0) return false;
     for (uint32_t n = 0; n < tiles->count; n++) {
         rows_tile *t = &tiles->items[n];
         rows_tiles earlier = *tiles;
@@ -73,31 +79,63 @@ static bool agree(const search *s, uint32_t first, const rows_shape *shape, rows
         bool loads = t->tile->instruction->opcode == ISA_LOAD;
         if (loads && n + 1 == tiles->count) return false;
         wide += t->role <= ROWS_REDUCES && !loads;
+        streams += t->role == ROWS_STREAMS && !loads;
         kernels = t->kernel + 1;
         reduces = reduces || t->role == ROWS_REDUCES;
         for (uint32_t m = 0; m <= n; m++)
             if (!rows_in_order(s->phases + first, &tiles->items[m], t)) return false;
     }
-    return kernels > 1 ? wide >= 2 : reduces;
+    uint32_t active = s->phases[first].kernel->source->active_cores;
+    bool shared = (active & (active - 1)) == 0 && reduces && !tiles->items[0].outer;
+    return kernels > 1 ? wide >= 2 : streams >= 2 || shared;
 }
 
 // --- What is read afterwards
 
+// All that is written from the place on.
 static byte_range range_of(const rows_tiles *tiles, const rows_place *place)
 {
+    byte_range range = RANGE_NONE;
     for (uint32_t n = 0; n < tiles->count; n++) {
         const rows_access *a = &tiles->items[n].operand[0];
         if (a->place.space == place->space && a->place.offset == place->offset &&
             a->place.kernel == place->kernel && a->sums == ROWS_NONE)
-            return a->range;
+            range_add(&range, a->range);
     }
-    return (byte_range){0, ISA_LX_BYTES};
+    return range.low <= range.high ? range : (byte_range){0, ISA_LX_BYTES};
 }
 
 static bool is_live(const search *s, uint32_t last, byte_range range)
 {
     const plan_kernel *kernel = s->phases[last].kernel;
     return lx_read_after(s->lx, kernel->order, kernel->source->active_cores, range);
+}
+
+// In front of instruction `at` of the same iteration something has written what it reads there.
+static bool written_before(const search *s, const rows_tiles *tiles, uint32_t at,
+                           const rows_place *place)
+{
+    for (uint32_t n = 0; n < at; n++)
+        if (rows_same_place(s->phases, &tiles->items[n].operand[0].place, place)) return true;
+    return false;
+}
+
+// With loops around the row fusion: the bytes may be read in a later iteration, by a tile in front
+// of which nothing has written them anew.
+static bool is_handed_on(const search *s, uint32_t first, const rows_tiles *tiles, byte_range range)
+{
+    search of = *s;
+    of.phases += first;
+    for (uint32_t n = 0; n < tiles->count && tiles->items[0].outer; n++) {
+        const rows_tile *t = &tiles->items[n];
+        for (uint32_t o = 1; o < t->tile->instruction->operand_count; o++) {
+            const rows_access *a = &t->operand[o];
+            if (a->place.space != ISA_SPACE_LX || a->sums != ROWS_NONE || a->constant) continue;
+            if (ranges_overlap(a->range, range) && !written_before(&of, tiles, n, &a->place))
+                return true;
+        }
+    }
+    return false;
 }
 
 // Sums of a row fusion never reach LX.
@@ -110,18 +148,20 @@ static bool sums_die(const search *s, uint32_t last, const rows_tiles *tiles)
     return true;
 }
 
-static void find_live(const search *s, uint32_t last, const rows_builder *b, rows_live *live)
+static void find_live(const search *s, uint32_t first, uint32_t last, const rows_builder *b,
+                      rows_live *live)
 {
     for (uint32_t v = 0; v < b->value_count; v++) {
         const rows_value *value = &b->values[v];
+        byte_range range = range_of(b->tiles, &value->place);
         live->value[v] = value->stored && !value->overwritten;
         if (live->value[v] && value->place.space == ISA_SPACE_LX)
-            live->value[v] = is_live(s, last, range_of(b->tiles, &value->place));
+            live->value[v] = is_live(s, last, range) || is_handed_on(s, first, b->tiles, range);
     }
     for (uint32_t n = 0; n < b->tiles->count; n++) {
         const rows_access *a = &b->tiles->items[n].operand[0];
-        live->tile[n] = a->place.space != ISA_SPACE_LX ||
-                        is_live(s, last, a->range);
+        live->tile[n] = a->place.space != ISA_SPACE_LX || is_live(s, last, a->range) ||
+                        is_handed_on(s, first, b->tiles, a->range);
     }
 }
 
@@ -140,21 +180,25 @@ static spyre_status make_rows(const search *s, uint32_t first, uint32_t kernels,
     b->c->kernels = kernels;
     b->c->rows = shape->rows;
     b->c->sticks = shape->sticks;
+    b->c->loops = tiles->items[0].outer;
+    memcpy(b->c->iterations, tiles->items[0].loops.iterations, sizeof b->c->iterations);
     TRY(rows_compose(b));
     if (!b->fits) return NULL;
-    find_live(s, first + kernels - 1, b, &live);
+    find_live(s, first, first + kernels - 1, b, &live);
     TRY(rows_finish(b, &live));
     if (b->fits) *out_rows = b->c;
     return NULL;
 }
 
-static spyre_status try_rows(const search *s, uint32_t first, uint32_t kernels,
+static spyre_status try_rows(const search *s, uint32_t first, uint32_t kernels, bool loops_outside,
                              const rows_tiles *all, const row_fusion **out_rows)
 {
     rows_tiles tiles = {0};
     rows_shape shape;
     for (uint32_t n = 0; n < all->count; n++)
         if (all->items[n].kernel < kernels) TRY(VEC_PUSH(s->scratch, &tiles, all->items[n]));
+    for (uint32_t n = 0; n < tiles.count; n++)
+        tiles.items[n].outer = loops_outside ? tiles.items[n].loops.depth : 0;
     if (!rows_guess_shape(&tiles, &shape) || !agree(s, first, &shape, &tiles)) return NULL;
     if (!sums_die(s, first + kernels - 1, &tiles)) return NULL;
     return make_rows(s, first, kernels, &tiles, &shape, out_rows);
@@ -179,12 +223,13 @@ static spyre_status fuse_between(const search *s)
 {
     for (uint32_t first = 0; first < s->count; first++) {
         rows_tiles tiles = {0};
-        uint32_t kernels, active = s->phases[first].kernel->source->active_cores;
-        const uint32_t least = (active & (active - 1)) == 0 ? 1 : 2;
+        uint32_t kernels;
         const row_fusion *found = NULL;
         TRY(collect(s, first, &tiles, &kernels));
-        for (uint32_t n = kernels; n >= least && !found; n--)
-            TRY(try_rows(s, first, n, &tiles, &found));
+        for (uint32_t n = kernels; n > 0 && !found; n--)
+            TRY(try_rows(s, first, n, false, &tiles, &found));
+        if (!found && kernels && tiles.items[0].loops.depth)
+            TRY(try_rows(s, first, 1, true, &tiles, &found));
         if (!found) continue;
         s->phases[first].kernel->rows = found;
         first += found->kernels - 1;

@@ -143,8 +143,9 @@ static void print_step(const rows_step *s, text *out)
 static void print_rows(const row_fusion *c, uint32_t depth, text *out)
 {
     begin_line(out, depth);
-    text_printf(out, "rows of %u kernel%s: %u rows of %u sticks, blocks of %u\n", c->kernels,
-                plural(c->kernels), c->rows, c->sticks, c->block);
+    text_printf(out, "rows of %u kernel%s: ", c->kernels, plural(c->kernels));
+    for (uint32_t n = 0; n < c->loops; n++) text_printf(out, "%u times ", c->iterations[n]);
+    text_printf(out, "%u rows of %u sticks, blocks of %u\n", c->rows, c->sticks, c->block);
     for (uint32_t n = 0; n < c->items.count; n++) {
         const rows_item *item = &c->items.items[n];
         if (!item->count) {

@@ -24,7 +24,8 @@ enum {
 };
 
 // Where an operand has its elements: of row r and stick s at offset + r * row + s * stick; where
-// there is a period, of row r % period.
+// there is a period, of row r % period. In iteration i of loop n that stays outside of the row
+// fusion they lie i * outer[n] further on.
 typedef struct {
     isa_space space;
     bool own;                               // elsewhere: in memory of the row fusion, for a block
@@ -32,6 +33,7 @@ typedef struct {
     uint32_t kernel;                        // whose parameters; counted from the row fusion's first
     int64_t offset, row, stick;
     uint32_t period;                        // of an operand that is read: rows, whole blocks; or 0
+    int64_t outer[ISA_MAX_LOOPS];
 } rows_place;
 
 typedef struct {
@@ -64,6 +66,8 @@ typedef struct {
 
 struct row_fusion {
     uint32_t kernels;                       // that it stands for
+    uint32_t loops;                         // around it; each iteration takes all rows
+    uint32_t iterations[ISA_MAX_LOOPS];
     uint32_t rows, sticks, block;           // block: rows at a time
     uint32_t kept;                          // areas of kept values, a block of all sticks each
     uint32_t lines;                         // areas of one row, the same for all rows
@@ -100,8 +104,10 @@ typedef struct rows_tile {
     const plan_tile *tile;
     uint32_t at, kernel;
     loop_nest loops;
+    uint32_t outer;                         // of them, that stay outside: none or all
     rows_role role;
     uint32_t lanes;                         // BY_ROW: elements a row
+    uint32_t rows, sticks;                  // of the shape
     bool loops_are_rows;                    // the loops around go over rows, outermost first
     rows_access operand[ISA_MAX_OPERANDS];
 } rows_tile;

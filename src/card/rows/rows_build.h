@@ -38,6 +38,9 @@ bool rows_streams(const isa_instruction *i);
 // True when block by block, stick by stick leaves both tiles, or one, what they read and write.
 bool rows_in_order(const plan_phase *first, const rows_tile *a, const rows_tile *b);
 
+// No two rows of a stream at this place share a byte.
+bool rows_lie_apart(const rows_place *p, uint32_t rows, uint32_t sticks);
+
 // The same elements on every core.
 bool rows_same_place(const plan_phase *first, const rows_place *a, const rows_place *b);
 

@@ -158,8 +158,16 @@ static bool divides_periods(const row_fusion *c, size_t rows)
     return true;
 }
 
-static uint32_t choose_block(const row_fusion *c)
+// One core's, which other cores may make rows of where they receive them (fused_gather).
+static bool may_be_gathered(const rows_builder *b)
 {
+    uint32_t active = b->first[0].kernel->source->active_cores;
+    return b->c->kernels == 1 && (active & (active - 1)) == 0;
+}
+
+static uint32_t choose_block(const rows_builder *b)
+{
+    const row_fusion *c = b->c;
     size_t row = (size_t)c->sticks * (c->kept ? c->kept * STICK_BYTES : STICK_BYTES / 2);
     size_t rows = (c->kept ? KEPT_BYTES : PASSING_BYTES) / row / 2 * 2;
     if (rows < 2) rows = 2;
@@ -167,8 +175,8 @@ static uint32_t choose_block(const row_fusion *c)
     if (rows > c->rows) rows = c->rows;
     while (!divides_periods(c, rows)) rows--;
     uint32_t share = c->rows % ISA_CORES ? 0 : c->rows / ISA_CORES;
-    if (c->kernels > 1 || share < LEAST_SHARE) return (uint32_t)rows;
-    // The rows of one kernel may be for all cores (fused_gather.h): whole blocks for each.
+    if (!may_be_gathered(b) || share < LEAST_SHARE) return (uint32_t)rows;
+    // Whole blocks for each core.
     while (share % rows || !divides_periods(c, rows)) rows--;
     return (uint32_t)rows;
 }
@@ -203,7 +211,7 @@ spyre_status rows_finish(rows_builder *b, const rows_live *live)
     c->divisible = rows_divides(c);
     choose_areas(b);
     choose_lines(c);
-    c->block = choose_block(c);
+    c->block = choose_block(b);
     size_t sticks = ((size_t)c->kept * c->block + c->lines) * c->sticks;
     b->fits = sticks * SIMD_LANES <= ROWS_KEPT_FLOATS;
     uint32_t rest = c->rows % c->block;

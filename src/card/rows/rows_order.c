@@ -4,6 +4,8 @@
 // accesses of different tiles, one of which writes, stay in order when they never overlap; when
 // they are the same elements stick for stick; or when they are of one row each and rows keep apart.
 // Sums and constants are a kernel's own: each block fills them anew.
+#include <string.h>
+
 #include "card/rows/rows_build.h"
 
 typedef struct {
@@ -43,25 +45,52 @@ static bool overlap(const plan_phase *first, const side *a, const side *b, uint3
     return ranges_overlap(x->range, range_shifted(y->range, apart));
 }
 
+// From the first byte of a row to behind its last one.
 static int64_t row_bytes(const side *s, uint32_t o)
 {
     int64_t element = spyre_format_bytes(s->tile->tile->instruction->operand[o].format);
     int64_t lanes = s->access->lane ? SIMD_LANES - 1 : 0;
-    return lanes * s->access->lane + element;
+    int64_t sticks = s->tile->role <= ROWS_REDUCES ? (int64_t)s->tile->sticks - 1 : 0;
+    return sticks * s->access->place.stick + lanes * s->access->lane + element;
 }
 
-// Row for row: each of its own bytes.
+// The loops that stay outside move both alike.
+static bool moves_alike(const rows_place *a, const rows_place *b)
+{
+    return memcmp(a->outer, b->outer, sizeof a->outer) == 0;
+}
+
+// No row of one touches another row of the other; where one of them is a stream, nor the same row.
 static bool rows_apart(const side *a, const side *b, int64_t behind)
 {
     const rows_access *x = a->access, *y = b->access;
     int64_t first = row_bytes(a, (uint32_t)(x - a->tile->operand));
     int64_t second = row_bytes(b, (uint32_t)(y - b->tile->operand));
-    if (is_stream(a) || is_stream(b) || x->place.stick != 0 || y->place.stick != 0) return false;
+    // Per-row values of the only row are taken in the order of the tiles.
+    if (a->tile->rows == 1 && !is_stream(a) && !is_stream(b)) return true;
+    if (x->place.stick < 0 || y->place.stick < 0) return false;
     if (x->place.period || y->place.period) return false;
     if (x->place.row != y->place.row || x->lane < 0 || y->lane < 0) return false;
+    if ((is_stream(a) || is_stream(b)) && behind < first && behind + second > 0) return false;
     int64_t low = behind < 0 ? behind : 0;
     int64_t high = first > behind + second ? first : behind + second;
     return high - low <= x->place.row;
+}
+
+bool rows_lie_apart(const rows_place *p, uint32_t rows, uint32_t sticks)
+{
+    const int64_t bytes = SIMD_LANES * 2;
+    bool rows_outside = p->stick >= 0 && p->row >= p->stick * ((int64_t)sticks - 1) + bytes;
+    bool rows_inside = p->row >= bytes && p->stick >= p->row * ((int64_t)rows - 1) + bytes;
+    return rows == 1 || rows_outside || rows_inside;
+}
+
+// No two sticks of it share a byte, so that a stick may be taken as soon as it is written.
+static bool is_injective(const side *s)
+{
+    const rows_place *p = &s->access->place;
+    uint32_t sticks = s->tile->sticks;
+    return (sticks == 1 || p->stick >= SIMD_LANES * 2) && rows_lie_apart(p, s->tile->rows, sticks);
 }
 
 static bool in_order(const plan_phase *first, const side *a, const side *b)
@@ -76,8 +105,9 @@ static bool in_order(const plan_phase *first, const side *a, const side *b)
         if (!(active >> core & 1u) || !overlap(first, a, b, core)) continue;
         int64_t behind = distance(first, a, b, core);
         bool same = is_stream(a) && is_stream(b) && behind == 0 && x->row == y->row &&
-                    x->stick == y->stick && x->period == y->period;
-        if (is_own(a) || is_own(b) || (!same && !rows_apart(a, b, behind))) return false;
+                    x->stick == y->stick && x->period == y->period && is_injective(a);
+        if (is_own(a) || is_own(b) || !moves_alike(x, y)) return false;
+        if (!same && !rows_apart(a, b, behind)) return false;
     }
     return true;
 }
@@ -97,7 +127,7 @@ bool rows_same_place(const plan_phase *first, const rows_place *a, const rows_pl
 {
     uint32_t active = first[a->kernel].kernel->source->active_cores;
     if (a->space != b->space || a->arg != b->arg || a->row != b->row || a->stick != b->stick ||
-        a->period != b->period)
+        a->period != b->period || !moves_alike(a, b))
         return false;
     for (uint32_t core = 0; core < ISA_CORES; core++)
         if ((active >> core & 1u) &&

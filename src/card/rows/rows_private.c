@@ -2,6 +2,8 @@
 //
 // Per-row values (maxima, scales) that a row fusion makes and takes, without a reader behind it: a
 // few bytes a row of a block in the first cache, instead of a stick a row in LX.
+#include <string.h>
+
 #include "card/rows/rows_build.h"
 
 // The bytes of LX that a step touches, whole sticks.
@@ -10,6 +12,8 @@ static byte_range range_of_step(const row_fusion *c, const rows_step *s)
     byte_range r = {s->place.offset, s->place.offset + SIMD_LANES * 2};
     range_repeat(&r, s->place.row, c->rows);
     range_repeat(&r, s->place.stick, c->sticks);
+    for (uint32_t n = 0; n < c->loops; n++)
+        range_repeat(&r, s->place.outer[n], c->iterations[n]);
     return r;
 }
 
@@ -100,6 +104,7 @@ void rows_make_private(rows_builder *b, const bool *tile_live)
         rows_place own = item->operand[0].place;
         own.own = true;
         own.offset = areas++ * ROWS_OWN_BYTES;
+        memset(own.outer, 0, sizeof own.outer);
         own.row = (int64_t)spyre_format_bytes(format_of(item, 0));
         move(b, item->operand[0].place, own);
     }
@@ -107,14 +112,11 @@ void rows_make_private(rows_builder *b, const bool *tile_live)
 
 bool rows_divides(const row_fusion *c)
 {
-    const int64_t bytes = SIMD_LANES * 2;
+    if (c->loops) return false;
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const rows_step *s = &c->steps.items[n];
         if (s->op != VECTOR_STORE && s->op != VECTOR_STORE_LOOK_UP) continue;
-        int64_t row = s->place.row, stick = s->place.stick;
-        bool rows_outside = stick >= 0 && row >= stick * ((int64_t)c->sticks - 1) + bytes;
-        bool rows_inside = row >= bytes && stick >= row * (c->rows - 1) + bytes;
-        if (!rows_outside && !rows_inside) return false;
+        if (!rows_lie_apart(&s->place, c->rows, c->sticks)) return false;
     }
     return true;
 }

@@ -16,15 +16,17 @@ typedef struct {
     float (*rows)[ROWS_MOST_ROWS];          // one element a row, [step]
     uint8_t *own;                           // of rows of a block, where places say so
     size_t first, count;                    // rows of the block
+    uint32_t iteration[ISA_MAX_LOOPS];      // of the loops around
 } progress;
 
 static uint8_t *address_of(const core_run *run, const progress *g, const rows_place *p,
                            const plan_phase *first)
 {
-    if (p->own) return g->own + p->offset;
-    if (p->space == ISA_SPACE_LX) return run->lx + p->offset;
-    const isa_kernel *kernel = first[p->kernel].kernel->source;
     int64_t offset = p->offset;
+    if (p->own) return g->own + offset;
+    for (uint32_t n = 0; n < g->c->loops; n++) offset += g->iteration[n] * p->outer[n];
+    if (p->space == ISA_SPACE_LX) return run->lx + offset;
+    const isa_kernel *kernel = first[p->kernel].kernel->source;
     if (p->slot != ISA_NO_SLOT)
         offset += kernel->parameters[(size_t)run->core * kernel->slot_count + p->slot];
     return run->owner->memory + run->arguments[p->arg].base + offset;
@@ -130,6 +132,47 @@ static void run_tile(const progress *g, const rows_item *item, uint8_t *const *b
     tile->run(tile, address, scratch);
 }
 
+static void run_block(const core_run *run, progress *g, const plan_phase *first)
+{
+    for (uint32_t n = 0; n < g->c->items.count; n++) {
+        const rows_item *item = &g->c->items.items[n];
+        uint8_t *base[ISA_MAX_OPERANDS] = {NULL};
+        if (item->count) {
+            run_vector_program(g, item);
+            continue;
+        }
+        for (uint32_t o = 0; o < item->tile[0]->instruction->operand_count; o++)
+            if (item->operand[o].sums == ROWS_NONE && !item->operand[o].constant)
+                base[o] = address_of(run, g, &item->operand[o].place, first);
+        run_tile(g, item, base, run->scratch);
+    }
+}
+
+// All blocks of rows, in one iteration of the loops around.
+static void run_rows(const core_run *run, progress *g, const plan_phase *first, row_range rows)
+{
+    const row_fusion *c = g->c;
+    for (uint32_t n = 0; n < c->steps.count; n++) {
+        const rows_step *s = &c->steps.items[n];
+        if (rows_takes_elements(s->op)) g->step[n] = address_of(run, g, &s->place, first);
+        if (s->op == VECTOR_LINE_Y) fetch_line(g, n);
+    }
+    for (g->first = rows.begin; g->first < rows.end; g->first += c->block) {
+        if (card_stops(run->owner)) break;
+        g->count = rows.end - g->first < c->block ? rows.end - g->first : c->block;
+        run_block(run, g, first);
+    }
+}
+
+static bool next_iteration(progress *g)
+{
+    for (uint32_t n = g->c->loops; n-- > 0;) {
+        if (++g->iteration[n] < g->c->iterations[n]) return true;
+        g->iteration[n] = 0;
+    }
+    return false;
+}
+
 void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_range rows)
 {
     _Alignas(64) float kept[ROWS_KEPT_FLOATS / STICK][STICK];
@@ -137,26 +180,7 @@ void rows_run(core_run *run, const row_fusion *c, const plan_phase *first, row_r
     float by_row[ROWS_MOST_STEPS][ROWS_MOST_ROWS];
     _Alignas(64) uint8_t own[ROWS_MOST_OWN * ROWS_OWN_BYTES];
     progress g = {.c = c, .kept = kept, .sums = sums, .rows = by_row, .own = own};
-    for (uint32_t n = 0; n < c->steps.count; n++) {
-        const rows_step *s = &c->steps.items[n];
-        if (rows_takes_elements(s->op)) g.step[n] = address_of(run, &g, &s->place, first);
-        if (s->op == VECTOR_LINE_Y) fetch_line(&g, n);
-    }
-    for (g.first = rows.begin; g.first < rows.end; g.first += c->block) {
-        if (card_stops(run->owner)) break;
-        g.count = rows.end - g.first < c->block ? rows.end - g.first : c->block;
-        for (uint32_t n = 0; n < c->items.count; n++) {
-            const rows_item *item = &c->items.items[n];
-            uint8_t *base[ISA_MAX_OPERANDS] = {NULL};
-            if (item->count) {
-                run_vector_program(&g, item);
-                continue;
-            }
-            for (uint32_t o = 0; o < item->tile[0]->instruction->operand_count; o++)
-                if (item->operand[o].sums == ROWS_NONE && !item->operand[o].constant)
-                    base[o] = address_of(run, &g, &item->operand[o].place, first);
-            run_tile(&g, item, base, run->scratch);
-        }
-    }
+    do run_rows(run, &g, first, rows);
+    while (next_iteration(&g));
     run->state = ADVANCE_DONE;
 }

@@ -7,6 +7,8 @@
 //
 // Sums are the exception: fp32 in LX that a FILL begins, 64 a row. Their places may repeat from
 // iteration to iteration of a loop; a row fusion has places of its own for them.
+#include <string.h>
+
 #include "card/rows/rows_build.h"
 
 enum { LANES = SIMD_LANES, SUM_ROW = LANES * 4, MOST_AXES = ISA_MAX_DIMS + ISA_MAX_LOOPS };
@@ -26,7 +28,7 @@ static axes list_axes(const rows_tile *t)
 {
     const isa_instruction *i = t->tile->instruction;
     axes list = {.operands = i->operand_count};
-    for (uint32_t n = 0; n < t->loops.depth; n++) {
+    for (uint32_t n = t->outer; n < t->loops.depth; n++) {
         axis a = {.extent = t->loops.iterations[n], .order = list.count, .loop = true};
         for (uint32_t o = 0; o < list.operands; o++) a.stride[o] = i->operand[o].loop_stride[n];
         if (a.extent > 1) list.axes[list.count++] = a;
@@ -169,6 +171,7 @@ static bool moves_alike(const rows_tile *a, const rows_tile *b, uint32_t o)
 
 // --- Operands
 
+// Over all iterations, of loops that stay outside, too.
 static void set_range(const rows_tile *t, uint32_t o, rows_access *a)
 {
     const isa_operand *operand = &t->tile->instruction->operand[o];
@@ -189,6 +192,7 @@ static bool place_operand(const rows_tiles *earlier, rows_tile *t, uint32_t o,
                                   .offset = operand->offset},
                         .sums = ROWS_NONE};
     if (operand->space == ISA_SPACE_LX) a->place.arg = a->place.slot = 0;
+    memcpy(a->place.outer, operand->loop_stride, t->outer * sizeof *a->place.outer);
     set_range(t, o, a);
     const rows_tile *fill = fill_of(earlier, t, o);
     bool summed = fill && fill->role == ROWS_BY_ROW;
@@ -335,6 +339,8 @@ static bool is_whole_row(const rows_tile *t)
 bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
 {
     const isa_instruction *i = t->tile->instruction;
+    t->rows = shape->rows;
+    t->sticks = shape->sticks;
     if (i->opcode == ISA_FILL) return place_fill(shape, earlier, t);
     t->role = ROWS_REDUCES;
     if (i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ)

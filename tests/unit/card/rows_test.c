@@ -98,6 +98,44 @@ static void random_kernel(isa_program *p, const shape *s, uint64_t *seed)
     end_kernel(p);
 }
 
+// Moves the buffers of what stands in a loop: by nothing, by a stick, by all that a tile covers.
+// Now and then one operand moves otherwise than the rest of its buffer.
+static void move_buffers(isa_program *p, uint32_t begin, uint32_t loop, const shape *s,
+                         uint64_t *seed)
+{
+    const int64_t steps[] = {0, 0, 128, 128 * (int64_t)(s->rows * s->sticks)};
+    int64_t step[BUFFERS];
+    for (uint32_t n = 0; n < BUFFERS; n++) step[n] = steps[next_random(seed) % 4];
+    for (uint32_t at = begin; at < p->code.count; at++) {
+        isa_instruction *i = &p->code.items[at];
+        for (uint32_t o = 0; o < i->operand_count; o++) {
+            uint32_t n = (uint32_t)(i->operand[o].offset / BUFFER_BYTES);
+            if (n < BUFFERS && i->operand[o].format == DL16)
+                i->operand[o].loop_stride[loop] =
+                    next_random(seed) % 24 ? step[n] : steps[next_random(seed) % 4];
+        }
+    }
+}
+
+// Several tiles of one kernel inside of one or two loops, which are no rows: values in LX go from
+// tile to tile, and from iteration to iteration.
+static void looped_kernel(isa_program *p, const shape *s, uint64_t *seed)
+{
+    uint32_t loops = 1 + next_random(seed) % 2, begin;
+    begin_kernel(p, 1, 0);
+    for (uint32_t n = 0; n < loops; n++) emit(p, ISA_LOOP)->count = 2;
+    begin = p->code.count;
+    for (uint32_t n = 2 + next_random(seed) % 4; n > 0; n--) {
+        uint32_t kind = next_random(seed) % 8;
+        if (kind < 6) stream_kernel(p, s, true, seed);
+        else if (kind < 7) reduce_kernel(p, s, seed);
+        else row_kernel(p, s, seed);
+    }
+    for (uint32_t n = 0; n < loops; n++) move_buffers(p, begin, n, s, seed);
+    for (uint32_t n = 0; n < loops; n++) emit(p, ISA_END_LOOP);
+    end_kernel(p);
+}
+
 // All elements from memory through one VECTOR, or through one to memory.
 static void memory_kernel(isa_program *p, const shape *s, bool stores, uint64_t *seed)
 {
@@ -154,10 +192,42 @@ static void rows__random_programs_keep_their_bytes(void **state)
     assert_true(chains > rounds / 3);
 }
 
+static isa_program *looped_program(uint64_t *seed)
+{
+    static const uint32_t sticks[] = {1, 1, 2, 3};
+    shape s = {1 + next_random(seed) % 20, sticks[next_random(seed) % 4], next_random(seed) % 2, 1};
+    isa_program *p = new_program(1);
+    copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
+    looped_kernel(p, &s, seed);
+    if (next_random(seed) % 2) looped_kernel(p, &s, seed);
+    if (next_random(seed) % 2)
+        copy_kernel(p, ISA_STORE, ROW_VALUES, ROW_VALUES, 2 * ROW_BYTES);
+    uint32_t out = next_random(seed) % BUFFERS;
+    copy_kernel(p, ISA_STORE, out * BUFFER_BYTES, out * BUFFER_BYTES, BUFFER_BYTES);
+    emit(p, ISA_HALT);
+    return p;
+}
+
+static void rows__loops_stay_outside(void **state)
+{
+    (void)state;
+    uint64_t seed = 9;
+    uint32_t chains = 0, rounds = test_rounds(600);
+    fill_memory();
+    for (uint32_t round = 0; round < rounds; round++) {
+        uint64_t start = seed;
+        isa_program *p = looped_program(&seed);
+        chains += check(p, start);
+        free_program(p);
+    }
+    assert_true(chains > rounds / 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows__random_programs_keep_their_bytes),
+        cmocka_unit_test(rows__loops_stay_outside),
     };
     return cmocka_run_group_tests(tests, open_card, close_card);
 }
