@@ -131,26 +131,6 @@ static size_t packed_lanes(const product *x)
     return matmul_share(x->lanes, MATMUL_RUN) * MATMUL_RUN;
 }
 
-// No run may lie across two packed sticks.
-static bool runs_within_sticks(const product *x)
-{
-    size_t done = 0;
-    for (uint32_t n = 0; n < x->runs.count; done += x->runs.items[n++].run)
-        if (done % x->lanes + x->runs.items[n].run > x->lanes) return false;
-    return true;
-}
-
-static simd_multiplier *choose_few(const matmul_job *j, size_t rows, size_t chunk_depth)
-{
-    const product *x = j->x;
-    const simd_table *table = simd_in_use();
-    // A host without fma has a block in portable C only.
-    if (j->block == matmul_block_portable && table != &simd_portable) return NULL;
-    bool suits = x->format == SPYRE_FORMAT_SEN169_FP16 && x->lanes == SIMD_LANES &&
-                 x->line == SIMD_LANES * 2 && x->depth <= chunk_depth;
-    return suits && rows <= table->few_rows && runs_within_sticks(x) ? table->multiply : NULL;
-}
-
 static size_t rows_bytes(const plan_scratch *scratch)
 {
     size_t half = scratch->cache_bytes / 2;
@@ -171,12 +151,13 @@ static matmul_part make_part(const matmul_job *j, const division *d, size_t n,
                      .sticks = slice(stick_count(j), d->sticks, n % d->sticks),
                      .element = spyre_format_bytes(x->format)};
     size_t rows = p.rows.end - p.rows.begin;
-    bool few = rows <= SIMD_MOST_ROWS;
-    p.chunk_depth = few ? floats / SIMD_MOST_ROWS / MATMUL_RUN * MATMUL_RUN : CHUNK_DEPTH;
+    p.few = matmul_choose_few(j, rows);
+    bool few = p.few || rows <= SIMD_MOST_ROWS;
+    p.chunk_depth = few ? floats / rows / MATMUL_RUN * MATMUL_RUN : CHUNK_DEPTH;
     p.chunk_depth = matmul_least(p.chunk_depth, x->depth);
     p.panel_depth = (few ? FEW_PANEL_BYTES : PANEL_BYTES) / sizeof(float) / packed_lanes(x);
     p.panel_depth = matmul_least(p.panel_depth, p.chunk_depth);
-    p.few = choose_few(j, rows, p.chunk_depth);
+    if (p.chunk_depth < x->depth) p.few = NULL;
     p.group = matmul_share(rows, matmul_share(rows * p.chunk_depth, floats));
     return p;
 }

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the files that compute a product share: matmul.c divides it among threads, matmul_rows.c
-// computes a part, matmul_pack.c packs operands, matmul_ahead.c finds what the second cache should
-// fetch for the next packing. Private to these.
+// computes a part, matmul_few.c those of few rows, matmul_pack.c packs operands, matmul_ahead.c
+// finds what the second cache should fetch for the next packing. Private to these.
 #ifndef CARD_MATMUL_JOB_H
 #define CARD_MATMUL_JOB_H
 
 #include "card/matmul/matmul.h"
+
+enum {
+    MATMUL_PASSES = 4,                  // of few rows over codes, each for as many as fit registers
+    MATMUL_FEW_ROWS = MATMUL_PASSES * SIMD_MOST_ROWS,
+};
 
 typedef struct {
     size_t begin, end;
@@ -32,7 +37,7 @@ typedef struct {
     const product *x;                   // the job's
     matmul_range batches, rows, sticks; // of the lists
     int64_t element;                    // bytes of A and B
-    simd_multiplier *few;               // null: rows are not few
+    simd_multiplier *few;               // packed rows are times SIMD_SCALE; null: they are not
     size_t group;                       // rows that are packed at a time, at most
     size_t chunk_depth;                 // of k in packed rows, at most
     size_t panel_depth;                 // of k in packed columns, at most
@@ -94,6 +99,16 @@ void matmul_pack_rows(const matmul_part *p, const matmul_chunk *k);
 // [lane / MATMUL_RUN][k][lane % MATMUL_RUN].
 void matmul_pack_columns(const matmul_part *p, const matmul_chunk *k, const uint8_t *stick,
                          matmul_range elements);
+
+// The multiplier for so few rows that packing columns would cost more; null where there is none.
+simd_multiplier *matmul_choose_few(const matmul_job *j, size_t rows);
+
+// Scales the packed rows, all of k, for p->few; sets it to null where they have no scaled form.
+void matmul_scale_few(matmul_part *p);
+
+// sums[row][lane] += rows of the group by a stick of columns b. False where a code has no scaled
+// form: the rest of the part goes on with columns that are packed.
+bool matmul_add_few(matmul_part *p, matmul_range rows, uint32_t b, size_t stick, float *sums);
 
 // Computes the part, whose memory is ready.
 void matmul_multiply(matmul_part *p);

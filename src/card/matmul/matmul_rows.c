@@ -155,45 +155,29 @@ static void multiply_panel(const matmul_part *p, destination *d, matmul_range ro
     }
 }
 
-// Adds the products of rows [first, first + height) of the group with one stick of columns to
-// sums, [row][lane].
-static void add_few(const matmul_part *p, size_t first, size_t height, const uint8_t *columns,
-                    float *sums)
-{
-    const product *x = p->x;
-    size_t k = 0;
-    for (uint32_t n = 0; n < x->runs.count; k += x->runs.items[n++].run) {
-        const float *packed = p->packed_rows + k / MATMUL_RUN * MATMUL_RUN * p->count +
-                              k % MATMUL_RUN;
-        const simd_product part = {.sums = sums,
-                                    .a = packed + first * MATMUL_RUN,
-                                    .b = columns + x->runs.items[n].at[PRODUCT_B],
-                                    .rows = height,
-                                    .depth = x->runs.items[n].run};
-        p->few(&part);
-    }
-}
-
-// Rows so few that packing columns would cost more than multiplying. All of k is packed.
-static void multiply_few(const matmul_part *p, const destination *d, matmul_range rows,
-                         const uint8_t *columns)
+// Columns as they lie. False, and no result written, where they have to be packed: all calls for a
+// stick see the same codes.
+static bool multiply_few(matmul_part *p, const destination *d, matmul_range rows, uint32_t b,
+                         size_t stick)
 {
     const size_t line = SIMD_LANES * sizeof(float);
     bool adds = p->x->adds;
     matmul_range wanted = wanted_rows(p, d->results, rows);
     while (wanted.begin < wanted.end) {
-        float sums[SIMD_MOST_ROWS][SIMD_LANES] = {{0}};
+        float sums[MATMUL_FEW_ROWS][SIMD_LANES];
         size_t height = wanted.end - wanted.begin;
+        memset(sums, 0, height * line);
         uint8_t *const *results = d->results + wanted.begin;
         for (size_t n = 0; n < height && adds; n++) memcpy(sums[n], results[n] + d->column, line);
-        add_few(p, wanted.begin, height, columns, sums[0]);
+        if (!matmul_add_few(p, wanted, b, stick, sums[0])) return false;
         for (size_t n = 0; n < height && adds; n++) memcpy(results[n] + d->column, sums[n], line);
         if (!adds) put_results(p->x, sums[0], results, height, d->column);
         wanted = wanted_rows(p, d->results, (matmul_range){wanted.end, rows.end});
     }
+    return true;
 }
 
-static void multiply_stick(const matmul_part *p, const matmul_chunk *k, uint32_t b, size_t stick)
+static void multiply_stick(matmul_part *p, const matmul_chunk *k, uint32_t b, size_t stick)
 {
     const product *x = p->x;
     const product_index *column = &x->columns.items[stick];
@@ -206,10 +190,7 @@ static void multiply_stick(const matmul_part *p, const matmul_chunk *k, uint32_t
                      .column = column->at[PRODUCT_C],
                      .wanted = x->adds ? x->lanes : matmul_share(x->kept, 32) * 32};
     d.rounds = x->result == SPYRE_FORMAT_SEN169_FP16 && x->kept == d.wanted;
-    if (p->few) {
-        multiply_few(p, &d, rows, columns);
-        return;
-    }
+    if (p->few && multiply_few(p, &d, rows, b, stick)) return;
     if (sums_wait) {
         size_t height = rows.end - rows.begin, place = stick - matmul_sticks_of(p, b).begin;
         d.sums = p->sums + p->sums_first[b] + place * height * x->lanes;
@@ -250,6 +231,7 @@ static void multiply_group(matmul_part *p)
     while (!is_last(p, &k) && !stops(p)) {
         k = next_chunk(p->x, &k, p->chunk_depth);
         matmul_pack_rows(p, &k);
+        if (p->few) matmul_scale_few(p);
         for (uint32_t b = 0; b < p->job->b_count; b++) {
             matmul_range sticks = matmul_sticks_of(p, b);
             for (size_t stick = sticks.begin; stick < sticks.end && !stops(p); stick++)

@@ -54,15 +54,26 @@ typedef void simd_folder(float *values);
 // to[n] = table[from[n]] over SEN169_FP16 codes, 65,536 entries.
 typedef void simd_lookup(uint8_t *to, const uint8_t *from, const uint16_t *table, size_t count);
 
-// sums[row][lane] = fma over k of a[row][k] * b[k][lane], for rows of 1 to the table's few_rows and
-// at most 64 of k. Rows of `sums` and `a` have 64 floats, lines of b 64 SEN169_FP16.
+// sums[row][lane] += fma over k of a[row][k] * b[k][lane], for rows of 1 to the table's few_rows.
+// b are SEN169_FP16 codes, taken for the upper bits of an fp32 without moving their exponents, so
+// that they are 2^-96 of their values; a are 2^96 of theirs, each below 2^32. False, and sums are
+// undefined, where a code has no such fp32: the merged one, and those of the lowest exponent but
+// zero.
+//
+// Rows of `sums` have 64 floats. Index k of row r of a is a[k / 64 * a_next + r * 64 + k % 64]. k
+// comes in runs of `run`, which divides 64 or reaches all of k; each begins at a pointer of b, and
+// its lines are `line` bytes apart. The second cache fetches what lies `ahead` bytes behind each.
+#define SIMD_SCALE       0x1p96f
+#define SIMD_SCALE_LIMIT 0x1p32f
 typedef struct {
     float *sums;
     const float *a;
-    const uint8_t *b;
-    size_t rows, depth;
+    size_t a_next;
+    const uint8_t *const *b;
+    int64_t line, ahead;
+    size_t rows, depth, run;
 } simd_product;
-typedef void simd_multiplier(const simd_product *p);
+typedef bool simd_multiplier(const simd_product *p);
 enum { SIMD_LANES = 64, SIMD_MOST_ROWS = 8 };
 
 typedef struct {

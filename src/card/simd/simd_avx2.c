@@ -168,6 +168,56 @@ static inline void pair_store_f32(uint8_t *to, pair x)
     v_store(to + 32, _mm256_permute2f128_ps(x.a, x.b, 0x31));
 }
 
+static inline pair pair_load_turns(const uint8_t *at)
+{
+    V low = v_load(at), high = v_load(at + 32);
+    V a = _mm256_permute2f128_ps(low, high, 0x20), b = _mm256_permute2f128_ps(low, high, 0x31);
+    return (pair){_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xDD)};
+}
+
+static inline void pair_store_turns(uint8_t *to, pair x)
+{
+    pair turns = {_mm256_unpacklo_ps(x.a, x.b), _mm256_unpackhi_ps(x.a, x.b)};
+    pair_store_f32(to, turns);
+}
+
+// --- Codes as the upper bits of fp32
+
+static inline pair pair_load_scaled(const uint8_t *at)
+{
+    const __m256i kept = words(SCALED_BITS);
+    __m256i odd = _mm256_loadu_si256((const __m256i *)(const void *)at);
+    __m256i even = _mm256_slli_epi32(odd, 16);
+    return (pair){_mm256_castsi256_ps(_mm256_and_si256(_mm256_srai_epi32(even, 2), kept)),
+                  _mm256_castsi256_ps(_mm256_and_si256(_mm256_srai_epi32(odd, 2), kept))};
+}
+
+// As in simd_avx512.c.
+typedef struct {
+    __m256i least, most;
+} code_bounds;
+
+static inline code_bounds no_codes(void)
+{
+    return (code_bounds){halves(-1), halves(0)};
+}
+
+static inline void see_codes(code_bounds *seen, const uint8_t *at)
+{
+    __m256i codes = _mm256_loadu_si256((const __m256i *)(const void *)at);
+    codes = _mm256_add_epi16(codes, codes);
+    seen->least = _mm256_min_epu16(seen->least, _mm256_sub_epi16(codes, halves(2)));
+    seen->most = _mm256_max_epu16(seen->most, codes);
+}
+
+static inline bool all_scaled(const code_bounds *seen)
+{
+    const __m256i least = halves(2 * SCALED_LEAST - 2), most = halves((short)(2 * DL16_LARGEST));
+    __m256i low = _mm256_cmpeq_epi16(_mm256_max_epu16(seen->least, least), seen->least);
+    __m256i high = _mm256_cmpeq_epi16(_mm256_min_epu16(seen->most, most), seen->most);
+    return _mm256_movemask_epi8(_mm256_and_si256(low, high)) == -1;
+}
+
 static inline size_t table_pairs(uint8_t *to, const uint8_t *from, const uint16_t *table,
                                  size_t count)
 {

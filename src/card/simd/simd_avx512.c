@@ -193,6 +193,60 @@ static inline void pair_store_f32(uint8_t *to, pair x)
     v_store(to + 64, _mm512_castpd_ps(_mm512_permutex2var_pd(a, high, b)));
 }
 
+static inline pair pair_load_turns(const uint8_t *at)
+{
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14,       //
+                                           16, 18, 20, 22, 24, 26, 28, 30);
+    V low = v_load(at), high = v_load(at + 64);
+    return (pair){_mm512_permutex2var_ps(low, even, high),
+                  _mm512_permutex2var_ps(low, _mm512_add_epi32(even, words(1)), high)};
+}
+
+static inline void pair_store_turns(uint8_t *to, pair x)
+{
+    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    v_store(to, _mm512_permutex2var_ps(x.a, low, x.b));
+    v_store(to + 64, _mm512_permutex2var_ps(x.a, _mm512_add_epi32(low, words(8)), x.b));
+}
+
+// --- Codes as the upper bits of fp32
+
+// Loads that leave out every other code put one into the upper half of each word.
+static inline pair pair_load_scaled(const uint8_t *at)
+{
+    const __mmask32 upper = 0xAAAAAAAAu;
+    const __m512i kept = words(SCALED_BITS);
+    __m512i even = _mm512_maskz_loadu_epi16(upper, at - 2);
+    __m512i odd = _mm512_maskz_loadu_epi16(upper, at);
+    return (pair){_mm512_castsi512_ps(_mm512_and_si512(_mm512_srai_epi32(even, 2), kept)),
+                  _mm512_castsi512_ps(_mm512_and_si512(_mm512_srai_epi32(odd, 2), kept))};
+}
+
+// Of the codes without their sign, times 2: the least but zero, less 2, and the most.
+typedef struct {
+    __m512i least, most;
+} code_bounds;
+
+static inline code_bounds no_codes(void)
+{
+    return (code_bounds){halves(-1), halves(0)};
+}
+
+static inline void see_codes(code_bounds *seen, const uint8_t *at)
+{
+    __m512i codes = _mm512_loadu_si512(at);
+    codes = _mm512_add_epi16(codes, codes);
+    seen->least = _mm512_min_epu16(seen->least, _mm512_sub_epi16(codes, halves(2)));
+    seen->most = _mm512_max_epu16(seen->most, codes);
+}
+
+static inline bool all_scaled(const code_bounds *seen)
+{
+    const __m512i least = halves(2 * SCALED_LEAST - 2), most = halves((short)(2 * DL16_LARGEST));
+    return !_mm512_cmplt_epu16_mask(seen->least, least) &&
+           !_mm512_cmpgt_epu16_mask(seen->most, most);
+}
+
 // Entries of the codes in the high halves of the lanes, found by the 32-bit words that hold them;
 // in the low halves.
 static inline __m512i gather(const uint16_t *table, __m512i codes)

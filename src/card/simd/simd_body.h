@@ -6,6 +6,10 @@
 //   pair_load_dl16, pair_store_dl16, pair_load_f32, pair_store_f32      elements <-> pair, four in
 //                   a, four in b, and so on; one in each where there is but one lane
 //   v_load, v_store fp32 elements <-> V, in their order
+//   pair_load_turns, pair_store_turns   fp32 elements <-> pair, even lanes in a, odd lanes in b
+//   pair_load_scaled    the same of SEN169_FP16 elements, as simd_product wants them
+//   code_bounds     what see_codes has seen since no_codes(): all_scaled, when pair_load_scaled is
+//                   right of all
 //   v_lanes_behind  lane n = lane n + so many, fewer than LANES; the last lanes are anything
 //   table_pairs     looks up the first elements of a run, returns how many
 //   v_low, v_high   the fp64 halves of a V; v_join and v_join_cut round and cut them back

@@ -7,6 +7,11 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
+// SEN169_FP16 codes as the upper bits of an fp32: two to the right, the two bits behind the sign
+// zero. The least magnitude but zero that fp32 has not among its denormal numbers.
+#define SCALED_BITS 0x9FFFC000u
+enum { SCALED_LEAST = 1 << 9 };
+
 #define UNARY(result, name, type, expression) \
     static inline result name(type x)         \
     {                                         \

@@ -94,6 +94,40 @@ static inline void pair_store_f32(uint8_t *to, pair x)
     memcpy(to, &x, sizeof x);
 }
 
+#define pair_load_turns  pair_load_f32
+#define pair_store_turns pair_store_f32
+
+static inline pair pair_load_scaled(const uint8_t *at)
+{
+    pair x = pair_load_dl16(at);
+    return (pair){x.a / SIMD_SCALE, x.b / SIMD_SCALE};
+}
+
+typedef struct {
+    bool others;
+} code_bounds;
+
+static inline code_bounds no_codes(void)
+{
+    return (code_bounds){false};
+}
+
+static inline void see_codes(code_bounds *seen, const uint8_t *at)
+{
+    uint16_t codes[2];
+    memcpy(codes, at, sizeof codes);
+    for (size_t n = 0; n < 2; n++) {
+        uint16_t magnitude = codes[n] & DL16_MERGED;
+        if (magnitude == DL16_MERGED || (magnitude && magnitude < SCALED_LEAST))
+            seen->others = true;
+    }
+}
+
+static inline bool all_scaled(const code_bounds *seen)
+{
+    return !seen->others;
+}
+
 static inline size_t table_pairs(uint8_t *to, const uint8_t *from, const uint16_t *table,
                                  size_t count)
 {

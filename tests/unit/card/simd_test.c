@@ -188,42 +188,103 @@ static void simd__lookup(void **state)
     }
 }
 
+enum { FEW_RUNS = 3, FEW_DEPTH = FEW_RUNS * SIMD_LANES, FEW_LINE = 3 * SIMD_LANES };
+
+// Rows by FEW_RUNS runs of k that lie behind each other in any order, lines with gaps.
+typedef struct {
+    size_t rows, depth, run;
+    float a[FEW_RUNS][SIMD_MOST_ROWS][SIMD_LANES];
+    uint16_t b[FEW_DEPTH][FEW_LINE];
+    float sums[SIMD_MOST_ROWS][SIMD_LANES], want[SIMD_MOST_ROWS][SIMD_LANES];
+} few_rows;
+
+// Of exponents that have a scaled form, or zero.
+static uint16_t scalable_code(uint64_t *seed)
+{
+    uint16_t code = (uint16_t)(check_random(seed) >> 48);
+    bool scales = (code & 0x7FFF) >= 0x200 && (code & 0x7FFF) < DL16_MERGED;
+    return scales ? code : code & DL16_SIGN;
+}
+
+static const uint8_t *line_of(const few_rows *x, size_t k)
+{
+    size_t runs = FEW_DEPTH / x->run;
+    return (const uint8_t *)x->b[(runs - 1 - k / x->run) * x->run + k % x->run];
+}
+
+static void make_few_rows(few_rows *x, uint64_t *seed)
+{
+    for (size_t k = 0; k < FEW_DEPTH; k++)
+        for (size_t n = 0; n < FEW_LINE; n++) x->b[k][n] = scalable_code(seed);
+    for (size_t row = 0; row < x->rows; row++) {
+        for (size_t k = 0; k < FEW_DEPTH; k++) {
+            uint16_t code = (uint16_t)(check_random(seed) >> 48) & (DL16_SIGN | 0x7DFF);
+            x->a[k / SIMD_LANES][row][k % SIMD_LANES] = dl16_to_float(code) * SIMD_SCALE;
+        }
+        for (size_t lane = 0; lane < SIMD_LANES; lane++) {
+            float sum = x->sums[row][lane] = (float)(lane % 53);
+            for (size_t k = 0; k < x->depth; k++) {
+                uint16_t code;
+                memcpy(&code, line_of(x, k) + 2 * lane, sizeof code);
+                sum = fmaf(x->a[k / SIMD_LANES][row][k % SIMD_LANES] / SIMD_SCALE,
+                           dl16_to_float(code), sum);
+            }
+            x->want[row][lane] = sum;
+        }
+    }
+}
+
+static bool multiply_few(const simd_table *table, few_rows *x)
+{
+    const uint8_t *b[FEW_DEPTH];
+    for (size_t k = 0; k < FEW_DEPTH; k += x->run) b[k / x->run] = line_of(x, k);
+    return table->multiply(&(simd_product){.sums = x->sums[0], .a = x->a[0][0],
+                                           .a_next = SIMD_MOST_ROWS * SIMD_LANES, .b = b,
+                                           .line = FEW_LINE * 2, .rows = x->rows,
+                                           .depth = x->depth, .run = x->run});
+}
+
 // Every number of rows that a variant takes, each sum in the order of k.
 static void simd__products_of_few_rows(void **state)
 {
     (void)state;
-    static float a[SIMD_MOST_ROWS][SIMD_LANES], sums[SIMD_MOST_ROWS][SIMD_LANES],
-        want[SIMD_MOST_ROWS][SIMD_LANES];
-    static uint16_t b[SIMD_LANES][SIMD_LANES];
+    static few_rows x;
     uint64_t seed = 14;
     for (uint32_t v = 0; v < VARIANTS; v++) {
         const simd_table *table = variants[v].table;
         if (!convert_can_run(variants[v].host)) continue;
         assert_in_range(table->few_rows, 1, SIMD_MOST_ROWS);
-        for (size_t rows = 1; rows <= table->few_rows; rows++) {
-            size_t depth = 1 + check_random(&seed) % SIMD_LANES;
-            for (size_t n = 0; n < SIMD_LANES * SIMD_LANES; n++)
-                b[n / SIMD_LANES][n % SIMD_LANES] = (uint16_t)(check_random(&seed) >> 48);
-            for (size_t n = 0; n < SIMD_MOST_ROWS * SIMD_LANES; n++)
-                a[n / SIMD_LANES][n % SIMD_LANES] =
-                    dl16_to_float((uint16_t)(check_random(&seed) >> 48));
-            for (size_t n = 0; n < SIMD_MOST_ROWS * SIMD_LANES; n++) {
-                size_t row = n / SIMD_LANES, lane = n % SIMD_LANES;
-                sums[row][lane] = want[row][lane] = (float)(n % 53);
-                for (size_t k = 0; k < depth && row < rows; k++)
-                    want[row][lane] =
-                        fmaf(a[row][k], dl16_to_float(b[k][lane]), want[row][lane]);
+        for (x.rows = 1; x.rows <= table->few_rows; x.rows++) {
+            for (x.run = 16; x.run <= SIMD_LANES; x.run *= 2) {
+                x.depth = 1 + check_random(&seed) % FEW_DEPTH;
+                make_few_rows(&x, &seed);
+                assert_true(multiply_few(table, &x));
+                assert_memory_equal(x.sums, x.want, x.rows * sizeof *x.sums);
             }
-            table->multiply(&(simd_product){.sums = sums[0], .a = a[0], .b = (uint8_t *)b[0],
-                                             .rows = rows, .depth = depth});
-            for (size_t row = 0; row < SIMD_MOST_ROWS; row++)
-                for (size_t lane = 0; lane < SIMD_LANES; lane++)
-                    if (float_bits(sums[row][lane]) != float_bits(want[row][lane]) &&
-                        !(isnan(sums[row][lane]) && isnan(want[row][lane])))
-                        fail_msg("variant %u, row %zu of %zu, lane %zu, k %zu: %a, not %a", v, row,
-                                 rows, lane, depth, (double)sums[row][lane],
-                                 (double)want[row][lane]);
         }
+    }
+}
+
+// A code without a scaled form is found wherever it lies.
+static void simd__codes_that_do_not_scale(void **state)
+{
+    (void)state;
+    static few_rows x = {.depth = SIMD_LANES + 5, .run = SIMD_LANES};
+    const uint16_t codes[] = {0x0001, 0x01FF, 0x8001, 0x81FF, DL16_MERGED, 0xFFFF};
+    uint64_t seed = 15;
+    for (uint32_t v = 0; v < VARIANTS; v++) {
+        const simd_table *table = variants[v].table;
+        if (!convert_can_run(variants[v].host)) continue;
+        x.rows = table->few_rows;
+        make_few_rows(&x, &seed);
+        for (size_t n = 0; n < 4 * SIMD_LANES; n++) {
+            size_t k = check_random(&seed) % x.depth, lane = n % SIMD_LANES;
+            uint16_t *at = (uint16_t *)(uintptr_t)(line_of(&x, k) + 2 * lane), before = *at;
+            *at = codes[n % (sizeof codes / sizeof *codes)];
+            assert_false(multiply_few(table, &x));
+            *at = before;
+        }
+        assert_true(multiply_few(table, &x));
     }
 }
 
@@ -234,6 +295,7 @@ int main(void)
         cmocka_unit_test(simd__quotients),
         cmocka_unit_test(simd__lookup),
         cmocka_unit_test(simd__products_of_few_rows),
+        cmocka_unit_test(simd__codes_that_do_not_scale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
