@@ -162,6 +162,13 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_text(const spyre_execut
                                                               uint32_t segment, const char *stage,
                                                               char **out_text);
 
+// What ranks exchange in the graph, a line a collective: its modelled time, how much of that the
+// card's work between start and wait hides, bytes and ranks, `ranks` where the graph does not say
+// how many (0: the cards of a host); then the sums. Empty without collectives. Freed with
+// spyre_string_free().
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_exchanges(
+    const spyre_executable *executable, uint32_t ranks, char **out_text);
+
 // The loop IR of a card segment as the program was made of it, for spyre_loops_op() and
 // spyre_loops_op_cost(); it lives as long as the executable.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_executable_loops(const spyre_executable *executable,

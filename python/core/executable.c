@@ -162,6 +162,14 @@ static PyObject *py_text(PyObject *self, PyObject *args)
     return core_text(spyre_executable_text(of(self), segment, stage, &text), &text);
 }
 
+static PyObject *py_exchanges(PyObject *self, PyObject *args)
+{
+    uint32_t ranks;
+    char *text;
+    if (!PyArg_ParseTuple(args, "O&", core_u32, &ranks)) return NULL;
+    return core_text(spyre_executable_exchanges(of(self), ranks, &text), &text);
+}
+
 static PyObject *py_write(PyObject *self, PyObject *args)
 {
     uint32_t segment;
@@ -236,6 +244,8 @@ static PyMethodDef executable_methods[] = {
      "() -> [(op, location, layer, reason, composition)]: what became of every node"},
     {"report", py_report, METH_NOARGS, "One line a node: the layer that took it."},
     {"text", py_text, METH_VARARGS, "(segment, stage) -> text"},
+    {"exchanges", py_exchanges, METH_VARARGS,
+     "(ranks) -> what ranks exchange and how much of it is hidden, \"\" without collectives"},
     {"write", py_write, METH_VARARGS, "(segment, stage, directory)"},
     {NULL, NULL, 0, NULL},
 };

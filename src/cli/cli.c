@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool cli_flag(cli_arguments *in, const char *name)
@@ -93,4 +94,15 @@ int cli_print(const char *command, const char *string)
     if (fputs(string, stdout) >= 0 && fflush(stdout) == 0) return CLI_OK;
     cli_complain(command, "standard output: %s", strerror(errno));
     return CLI_FAILED;
+}
+
+int cli_read_count(const char *command, const char *name, const char *value, uint32_t *out)
+{
+    char *end;
+    errno = 0;
+    unsigned long number = strtoul(value, &end, 10);
+    if (*value < '0' || *value > '9' || *end || errno || number > UINT32_MAX || !number)
+        return cli_complain(command, "%s %s: must be a positive integer", name, value);
+    *out = (uint32_t)number;
+    return CLI_OK;
 }

@@ -37,6 +37,9 @@ bool cli_flag(cli_arguments *in, const char *name);
 // set when the value is missing.
 bool cli_option(cli_arguments *in, const char *name, const char **out_value);
 
+// The value of the option `name` as a positive integer; the exit code.
+int cli_read_count(const char *command, const char *name, const char *value, uint32_t *out);
+
 // Prints "spyre <command>: <message>"; returns CLI_BAD_INPUT.
 int cli_complain(const char *command, const char *format, ...) SPYRE_PRINTF(2, 3);
 

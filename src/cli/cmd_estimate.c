@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "spyre/estimate.h"
 #include "spyre/graph.h"
-
-static bool read_number(const char *value, uint32_t *out)
-{
-    char *end;
-    errno = 0;
-    unsigned long number = strtoul(value, &end, 10);
-    if (*value < '0' || *value > '9' || *end || errno || number > UINT32_MAX) return false;
-    *out = (uint32_t)number;
-    return true;
-}
 
 // The option at hand; false when it is none of these.
 static bool take_option(cli_arguments *in, spyre_estimate_options *o, int *code)
@@ -29,9 +18,7 @@ static bool take_option(cli_arguments *in, spyre_estimate_options *o, int *code)
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const char *value;
         if (!cli_option(in, options[i].name, &value)) continue;
-        if (!read_number(value, options[i].target) || *options[i].target == 0)
-            *code = cli_complain("estimate", "%s %s: must be a positive integer", options[i].name,
-                                 value);
+        *code = cli_read_count("estimate", options[i].name, value, options[i].target);
         return true;
     }
     return false;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "compile/exchanges.h"
 #include "compile/executable.h"
 #include "compile/explore/lx_map.h"
 #include "compile/explore/lx_picture.h"
@@ -165,6 +166,18 @@ spyre_status spyre_executable_text(const spyre_executable *executable, uint32_t 
     return text_give(&t, status, out_text);
 }
 
+spyre_status spyre_executable_exchanges(const spyre_executable *executable, uint32_t ranks,
+                                        char **out_text)
+{
+    text t = {0};
+    *out_text = NULL;
+    TRY(executable_with_stages(executable, &executable));
+    pthread_mutex_lock(&shared(executable)->lock);
+    spyre_status status = exchanges_print(executable, ranks, &t);
+    pthread_mutex_unlock(&shared(executable)->lock);
+    return text_give(&t, status, out_text);
+}
+
 static spyre_status draw_lx(const spyre_executable *e, text *out)
 {
     lx_map *maps = ARENA_NEW(e->memory, lx_map, e->segment_count);
@@ -196,13 +209,29 @@ spyre_status spyre_executable_draw_lx(const spyre_executable *executable, const 
 
 // --- A dump
 
+static spyre_status dump_text(const spyre_executable *executable, const char *directory,
+                              const char *name, const char *content)
+{
+    const char *path = file_join(executable->memory, directory, name);
+    TRY_ALLOC(path);
+    return file_write(path, content, strlen(content));
+}
+
 static spyre_status dump_report(const spyre_executable *executable, const char *directory)
 {
     char *content;
-    const char *path = file_join(executable->memory, directory, "report.txt");
-    TRY_ALLOC(path);
     TRY(spyre_executable_report(executable, &content));
-    spyre_status status = file_write(path, content, strlen(content));
+    spyre_status status = dump_text(executable, directory, "report.txt", content);
+    spyre_string_free(content);
+    return status;
+}
+
+static spyre_status dump_exchanges(const spyre_executable *executable, const char *directory)
+{
+    char *content;
+    TRY(spyre_executable_exchanges(executable, 0, &content));
+    spyre_status status = NULL;
+    if (*content) status = dump_text(executable, directory, "exchanges.txt", content);
     spyre_string_free(content);
     return status;
 }
@@ -236,6 +265,7 @@ spyre_status executable_dump(const spyre_executable *executable, const char *dir
 {
     TRY(file_make_directories(directory));
     TRY(dump_report(executable, directory));
+    TRY(dump_exchanges(executable, directory));
     for (uint32_t s = 0; s < executable->segment_count; s++)
         if (executable->segments[s].info.kind == SPYRE_SEGMENT_CARD)
             TRY(dump_segment(executable, s, directory));

@@ -14,7 +14,9 @@
 //   %r = wait(%s)            level 3, host: one card level behind the start
 //   %z = add(%r, %p)         level 4, card
 //
-// Where such a level would stay empty, or the graph writes, waits stay beside their starts.
+// A wait whose level would stay empty stays beside its start: starts begin with a level behind each
+// of them, and those that nothing fills give it up, until all that are left are filled. In a graph
+// that writes all waits stay there.
 #include "graph/levels.h"
 
 #include "graph/aten.h"
@@ -28,7 +30,7 @@ typedef struct {
     // By base value: levels of the nodes that use its storage, plus one; 0 is "none".
     uint32_t *card_reads, *host_reads, *writes;
     uint32_t ordered;  // level of the last node whose effects keep an order
-    bool overlaps;     // waits leave a card level behind their starts
+    bool *is_apart;    // by node: a start that leaves a card level between itself and its wait
     uint32_t start[2]; // lowest level of card and host
 } scheduler;
 
@@ -145,8 +147,8 @@ static void assign(scheduler *s)
         uint32_t level = s->start[kind_of(node)];
         bool in_order = effect != EFFECT_NONE && !graph_is_wait(node);
         if (in_order) raise_to(&level, s->ordered);
-        uint32_t start = s->overlaps ? start_of(s, node) : SPYRE_NO_ID;
-        if (start != SPYRE_NO_ID) raise_to(&level, s->level[start] + 2);
+        uint32_t start = start_of(s, node);
+        if (start != SPYRE_NO_ID && s->is_apart[start]) raise_to(&level, s->level[start] + 2);
         walk_args(s, node, node->args, node->arg_count, effect, 0, &level);
         walk_args(s, node, node->args, node->arg_count, effect, level, NULL);
         if (in_order) s->ordered = level;
@@ -195,11 +197,15 @@ static uint32_t count_levels(const scheduler *s)
     return most;
 }
 
-// Whether every level but maybe the lowest has a node.
-static bool is_gapless(const scheduler *s, bool *used, uint32_t count)
+static void mark_used(const scheduler *s, bool *used)
 {
     for (uint32_t i = 0; i < s->graph->nodes.count; i++)
         if (!s->is_free[i]) used[s->level[i]] = true;
+}
+
+// Whether every level but maybe the lowest has a node.
+static bool is_gapless(const bool *used, uint32_t count)
+{
     for (uint32_t level = 1; level < count; level++)
         if (!used[level]) return false;
     return true;
@@ -224,28 +230,48 @@ static void forget(scheduler *s)
         s->card_reads[v] = s->host_reads[v] = s->writes[v] = 0;
 }
 
-// Levels with waits behind the card's work; false where that leaves a level without a node.
-static spyre_status assign_overlapping(scheduler *s, arena *memory, bool *out_good)
+// One attempt with the starts that are apart now. *out_good: all levels behind them are filled, and
+// there are some; those that are not give up.
+static spyre_status try_overlapping(scheduler *s, arena *memory, bool *out_good, bool *out_again)
 {
-    *out_good = false;
-    if (!may_overlap(s->graph)) return NULL;
-    s->overlaps = true;
+    forget(s);
     assign(s);
-    uint32_t count = count_levels(s), values = s->graph->values.count;
+    uint32_t count = count_levels(s), values = s->graph->values.count, apart = 0;
     bool *behind_start = ARENA_NEW(memory, bool, count + 1), *used = ARENA_NEW(memory, bool, count);
     uint32_t *latest = ARENA_NEW(memory, uint32_t, values);
     TRY_ALLOC(behind_start);
     TRY_ALLOC(used);
     TRY_ALLOC(latest);
     for (uint32_t v = 0; v < values; v++) latest[v] = UINT32_MAX;
-    for (uint32_t i = 0; i < s->graph->nodes.count; i++) {
-        uint32_t start = start_of(s, &s->graph->nodes.items[i]);
-        if (start != SPYRE_NO_ID) behind_start[s->level[start] + 1] = true;
-    }
+    for (uint32_t i = 0; i < s->graph->nodes.count; i++)
+        if (s->is_apart[i]) behind_start[s->level[i] + 1] = true;
     delay(s, behind_start, count, latest);
-    *out_good = is_gapless(s, used, count);
-    s->overlaps = *out_good;
-    if (!*out_good) forget(s);
+    mark_used(s, used);
+    *out_again = false;
+    for (uint32_t i = 0; i < s->graph->nodes.count; i++) {
+        if (!s->is_apart[i]) continue;
+        s->is_apart[i] = used[s->level[i] + 1];
+        *out_again = *out_again || !s->is_apart[i];
+        apart += s->is_apart[i];
+    }
+    *out_good = apart && !*out_again && is_gapless(used, count);
+    return NULL;
+}
+
+// Levels with waits behind the card's work, where there is some.
+static spyre_status assign_overlapping(scheduler *s, arena *memory, bool *out_good)
+{
+    uint32_t nodes = s->graph->nodes.count;
+    bool again = may_overlap(s->graph);
+    *out_good = false;
+    for (uint32_t i = 0; again && i < nodes; i++) {
+        uint32_t start = start_of(s, &s->graph->nodes.items[i]);
+        if (start != SPYRE_NO_ID) s->is_apart[start] = true;
+    }
+    while (again) TRY(try_overlapping(s, memory, out_good, &again));
+    if (*out_good) return NULL;
+    for (uint32_t i = 0; i < nodes; i++) s->is_apart[i] = false;
+    forget(s);
     return NULL;
 }
 
@@ -255,10 +281,12 @@ static spyre_status schedule(scheduler *s, arena *memory, spyre_segment_kind fir
 {
     uint32_t values = s->graph->values.count, nodes = s->graph->nodes.count;
     s->level = ARENA_NEW(memory, uint32_t, nodes);
+    s->is_apart = ARENA_NEW(memory, bool, nodes);
     s->card_reads = ARENA_NEW(memory, uint32_t, values);
     s->host_reads = ARENA_NEW(memory, uint32_t, values);
     s->writes = ARENA_NEW(memory, uint32_t, values);
     TRY_ALLOC(s->level);
+    TRY_ALLOC(s->is_apart);
     TRY_ALLOC(s->card_reads);
     TRY_ALLOC(s->host_reads);
     TRY_ALLOC(s->writes);

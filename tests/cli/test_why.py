@@ -93,3 +93,44 @@ def test_bad_input(spyre, tmp_path):
     assert "unknown option '-o'" in spyre.bad("why", broken, "-o", "x")
     assert "--set needs a value" in spyre.bad("why", broken, "--set")
     assert "no setting is named 'cores'" in spyre.bad("why", broken, "--set", "cores=2")
+
+
+EXCHANGES = """input %x: f16[64, 1024]
+input %w: f16[1024, 1024]
+%a = aten.neg.default(%x) -> f16[64, 1024]
+%s = _c10d_functional.all_reduce.default(%a, "sum", "0") -> f16[64, 1024]
+%p = aten.mm.default(%x, %w) -> f16[64, 1024]
+%r = _c10d_functional.wait_tensor.default(%s) -> f16[64, 1024]
+%c = aten.add.Tensor(%r, %p) -> f16[64, 1024]
+%t = _c10d_functional.all_gather_into_tensor.default(%c, 4, "0") -> f16[256, 1024]
+%g = _c10d_functional.wait_tensor.default(%t) -> f16[256, 1024]
+return %g
+"""
+EXCHANGE = re.compile(r"^ +([\d.]+) +([\d.]+) +(\d+) +(\d+)  (\w+)\S* \(node (\d+)\)")
+
+
+def test_tells_what_is_hidden_between_cards(spyre, tmp_path):
+    path = tmp_path / "exchanges.graph"
+    path.write_text(EXCHANGES)
+    text = spyre.good("why", path, "--ranks", "2")
+    found = [match.groups() for line in text.splitlines() if (match := EXCHANGE.match(line))]
+    assert [one[2:] for one in found] == [
+        ("131072", "2", "all_reduce", "1"),
+        ("131072", "4", "all_gather_into_tensor", "5"),  # the graph says how many
+    ]
+    reduce, gather = ((float(us), float(hidden)) for us, hidden, *_ in found)
+    assert 0 < reduce[1] <= reduce[0]  # behind the product
+    assert gather[0] > 0 and gather[1] == 0  # nothing is left to do
+    total = f"{reduce[0] + gather[0]:10.3f} us between cards, {reduce[1]:.3f} us"
+    assert text.splitlines()[-1].startswith(total)
+    more = spyre.good("why", path)
+    assert [line.split()[3] for line in more.splitlines() if EXCHANGE.match(line)] == ["8", "4"]
+    assert "--ranks 0: must be a positive integer" in spyre.bad("why", path, "--ranks", "0")
+
+
+def test_the_explorer_shows_exchanges(spyre, tmp_path):
+    (tmp_path / "exchanges.graph").write_text(EXCHANGES)
+    spyre.good("compile", tmp_path / "exchanges.graph", "--dump", tmp_path / "dump")
+    spyre.good("explore", tmp_path / "dump", "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "Exchanges between cards" in page and "us between cards, " in page

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives inside torch.compile: the graph stays whole, tensors stay on the card."""
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
@@ -107,6 +108,12 @@ def compile_each(rank, size):
             assert (exchange.ranks, exchange.bytes) == (size, x.nbytes)
             assert 0 < exchange.hidden_us <= exchange.us
             assert f"{exchange.hidden_us:.1f} us of them hidden" in str(report)
+            us, hidden_us, moved, ranks = (
+                report.program().exchange_table().splitlines()[1].split()[:4]
+            )
+            assert (int(moved), int(ranks)) == (exchange.bytes, exchange.ranks)
+            assert float(us) == pytest.approx(exchange.us, abs=1e-3)
+            assert float(hidden_us) == pytest.approx(exchange.hidden_us, abs=1e-3)
 
 
 def compile_tensor_parallel(rank, size):

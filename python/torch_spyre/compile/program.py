@@ -232,6 +232,13 @@ class Program:
             steps.append(step)
         return steps or None
 
+    def exchange_table(self) -> str:
+        """The collectives between cards, a line each: modelled time, how much of it is hidden; ""
+        without one."""
+        plans = [step.plan for steps in self.exchanges for step in steps or [] if step.plan]
+        ranks = max((_C.exchange_price(plan, 0)[0] for plan in plans), default=0)
+        return self.executable.exchanges(ranks) if plans else ""
+
     def _exchange(self, steps: list[collectives.Step], values: Values) -> None:
         for step in steps:
             for value in step.sources:

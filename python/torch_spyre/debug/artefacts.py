@@ -136,6 +136,8 @@ class Folder:
         found = composed.with_found(self.transformed, program.nodes, program.nodes_taken)
         self.write("fx_graph_transformed.py", found.print_readable(print_output=False))
         self.write("report.txt", report)
+        if exchanges := program.exchange_table():
+            self.write("exchanges.txt", exchanges)
         self.write("output_code.py", output_code.of_program(program))
         kernels_as_text = map(str, spyre_kernel.kernels_of(program.executable))
         self.write("expressions.txt", "\n".join(kernels_as_text))

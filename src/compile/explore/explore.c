@@ -251,6 +251,8 @@ static spyre_status print_segment(const page *p, uint32_t number)
     print_cores(p, &s);
     TRY(print_lx(p, &s));
     TRY(print_stage(p, &s, "wide", "What the passes took", "time", EXPLORE_PLAIN));
+    TRY(print_document(p, &s, "wide", "Exchanges between cards", "exchanges", EXPLORE_PLAIN,
+                       "exchanges.txt"));
     TRY(print_document(p, &s, "wide", "Who took which node", "report", EXPLORE_PLAIN,
                        "report.txt"));
     text_append(p->out, "</article>\n");

@@ -113,6 +113,15 @@ static void partition__exchanges_overlap_with_the_card(void **state)
                "card: %x -> %b; nodes 3\n"
                "host: %s -> %w; nodes 2\n"
                "card: %w %b -> %c; nodes 4\n");
+    // One of two is beside work that does not need it.
+    assert_cut(X NEG("a", "x") START("s", "a") NEG("b", "x") WAIT("w", "s") PLUS("c", "w", "b")
+                   START("t", "c") WAIT("v", "t") "return %v\n",
+               "card: %x -> %a; nodes 0\n"
+               "host: %a -> %s; nodes 1\n"
+               "card: %x -> %b; nodes 2\n"
+               "host: %s -> %w; nodes 3\n"
+               "card: %w %b -> %c; nodes 4\n"
+               "host: %c -> %v; nodes 5 6\n");
     // There is nothing to do meanwhile.
     assert_cut(X NEG("a", "x") START("s", "a") WAIT("w", "s") NEG("b", "w") "return %b\n",
                "card: %x -> %a; nodes 0\n"
