@@ -16,6 +16,7 @@ import json
 import pathlib
 import sys
 
+import backend
 import breadth
 import collectives
 import compare
@@ -25,6 +26,7 @@ import dispatch
 import harness
 import host
 import imports
+import kernels
 import minilm
 import operations
 import plans
@@ -34,7 +36,7 @@ import torch
 
 SECTIONS = (
     "operations", "breadth", "minilm", "dispatch", "copies", "compile", "memory", "sticks",
-    "timing", "plans", "import", "comm",
+    "timing", "plans", "import", "comm", "backend", "kernels",
 )  # fmt: skip
 
 
@@ -63,6 +65,10 @@ def run_section(name: str, options, peak: float | None) -> dict[str, dict[str, f
             return imports.run(options.only)
         case "comm":
             return collectives.run(options.only)
+        case "backend":
+            return backend.run(options.only)
+        case "kernels":
+            return kernels.run(options.only)
         case "plans":
             return plans.run(options.only)
         case _:

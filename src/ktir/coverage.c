@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A bit for every two bytes of the argument is set, run by run of what the program's STOREs write
-// on every core in every iteration: strides may be any, so counting bytes would miss overlaps.
+// A bit for every grain of the argument is set, run by run of what the program's STOREs write on
+// every core in every iteration: strides may be any, so counting bytes would miss overlaps. A grain
+// is what divides all places and lengths of runs.
 #include "ktir/coverage.h"
 
 #include <stdlib.h>
 
-enum { GRAIN = 2, WORD = 64 };
+enum { WORD = 64 };
 
 typedef struct {
-    int64_t grains, marked;
+    int64_t grain, grains, marked;      // bytes of a grain; how many
     uint64_t *bits;
     int64_t runs;                       // that may still be looked at
 } coverage;
@@ -23,7 +24,7 @@ typedef struct {
 
 static void mark(coverage *c, int64_t at, int64_t bytes)
 {
-    int64_t first = (at + GRAIN - 1) / GRAIN, end = (at + bytes) / GRAIN;
+    int64_t first = at / c->grain, end = (at + bytes) / c->grain;
     if (at < 0 || end > c->grains) c->runs = 0;         // a fault of the program: left to the card
     for (int64_t g = first; g < end && c->runs > 0;) {
         int64_t bit = g % WORD, count = WORD - bit < end - g ? WORD - bit : end - g;
@@ -62,15 +63,40 @@ static walk walk_of(const isa_instruction *i, uint32_t depth, const uint32_t *tr
     return w;
 }
 
-static void mark_store(coverage *c, const isa_kernel *kernel, const isa_instruction *i,
-                       const walk *w)
+// Does something with what a store writes from `at` on.
+typedef void visit(coverage *c, const walk *w, int64_t at);
+
+static void mark_walk(coverage *c, const walk *w, int64_t at)
+{
+    mark_all(c, w, 0, at);
+}
+
+static void divide_grain(coverage *c, int64_t by)
+{
+    while (by) {
+        int64_t rest = c->grain % by;
+        c->grain = by;
+        by = rest;
+    }
+    if (c->grain < 0) c->grain = -c->grain;
+}
+
+static void find_grain(coverage *c, const walk *w, int64_t at)
+{
+    divide_grain(c, at);
+    divide_grain(c, w->run);
+    for (uint32_t n = 0; n < w->count; n++) divide_grain(c, w->stride[n]);
+}
+
+static void visit_store(coverage *c, const isa_kernel *kernel, const isa_instruction *i,
+                        const walk *w, visit *each)
 {
     const isa_operand *o = &i->operand[0];
     for (uint32_t core = 0; core < ISA_CORES; core++) {
         if (!(kernel->active_cores >> core & 1u)) continue;
         int64_t slot = o->slot == ISA_NO_SLOT
                            ? 0 : kernel->parameters[core * kernel->slot_count + o->slot];
-        mark_all(c, w, 0, o->offset + slot);
+        each(c, w, o->offset + slot);
     }
 }
 
@@ -85,7 +111,7 @@ static bool is_read(const isa_program *program, uint32_t argument)
     return false;
 }
 
-static void mark_stores(coverage *c, const isa_program *program, uint32_t argument)
+static void visit_stores(coverage *c, const isa_program *program, uint32_t argument, visit *each)
 {
     const isa_kernel *kernel = NULL;
     uint32_t depth = 0, trips[ISA_MAX_LOOPS];
@@ -96,19 +122,21 @@ static void mark_stores(coverage *c, const isa_program *program, uint32_t argume
         if (i->opcode == ISA_END_LOOP) depth--;
         if (i->opcode != ISA_STORE || i->operand[0].arg != argument) continue;
         const walk w = walk_of(i, depth, trips);
-        mark_store(c, kernel, i, &w);
+        visit_store(c, kernel, i, &w, each);
     }
 }
 
 spyre_status coverage_is_whole(const isa_program *program, uint32_t argument, int64_t bytes,
                                bool *out_whole)
 {
-    coverage c = {.grains = bytes / GRAIN, .runs = COVERAGE_MOST_RUNS};
+    coverage c = {.grain = bytes, .runs = COVERAGE_MOST_RUNS};
     *out_whole = false;
-    if (bytes % GRAIN || is_read(program, argument)) return NULL;
+    if (bytes < 1 || is_read(program, argument)) return NULL;
+    visit_stores(&c, program, argument, find_grain);
+    c.grains = bytes / c.grain;
     c.bits = calloc((size_t)(c.grains / WORD + 1), sizeof *c.bits);
     TRY_ALLOC(c.bits);
-    mark_stores(&c, program, argument);
+    visit_stores(&c, program, argument, mark_walk);
     *out_whole = c.runs > 0 && c.marked == c.grains;
     free(c.bits);
     return NULL;

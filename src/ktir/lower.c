@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One pass over the function for every 32 compute tiles: numbers are evaluated, tensors become
-// instructions.
+// One pass over the function for every 32 compute tiles, or one for all of them: numbers are
+// evaluated, tensors become instructions.
 #include "ktir/lower.h"
 
 #include <string.h>
@@ -148,16 +148,36 @@ static spyre_status set_arguments(lowering *w)
     return NULL;
 }
 
-static spyre_status lower_wave(lowering *w, uint32_t first)
+// Forgets all values but the arguments, and all of LX.
+static spyre_status begin_wave(lowering *w, uint32_t first)
 {
     uint32_t left = w->tiles - first;
     w->first_tile = first;
     w->present = w->active = left >= ISA_CORES ? UINT32_MAX : (1u << left) - 1;
     w->heap.count = 0;
     memset(w->cells, 0, w->m->values.count * sizeof *w->cells);
-    TRY(set_arguments(w));
+    return set_arguments(w);
+}
+
+static spyre_status lower_wave(lowering *w, uint32_t first)
+{
+    TRY(begin_wave(w, first));
     TRY(lower_region(w, &w->call->function->body));
     return lower_end_kernel(w);
+}
+
+// Whole waves as a loop if that goes, and what is left one by one.
+static spyre_status lower_waves(lowering *w)
+{
+    uint32_t whole = w->tiles / ISA_CORES;
+    bool rolled = false;
+    for (int form = 0; whole > 1 && form < 2 && !rolled; form++) {
+        TRY(begin_wave(w, 0));
+        TRY(lower_wave_loop(w, whole, form == 1, &rolled));
+    }
+    for (uint32_t first = rolled ? whole * ISA_CORES : 0; first < w->tiles; first += ISA_CORES)
+        TRY(lower_wave(w, first));
+    return NULL;
 }
 
 spyre_status ktir_lower(const ktir_module *m, const ktir_lowering *call, arena *memory,
@@ -174,7 +194,7 @@ spyre_status ktir_lower(const ktir_module *m, const ktir_lowering *call, arena *
     if (!w->program || !w->cells || !w->last_use || !w->parent) return status_no_memory();
     TRY(begin_arguments(w));
     TRY(find_last_uses(w));
-    for (uint32_t first = 0; first < w->tiles; first += ISA_CORES) TRY(lower_wave(w, first));
+    TRY(lower_waves(w));
     w->program->arg_count += w->counts;
     *out_program = w->program;
     return VEC_PUSH(memory, &w->program->code, (isa_instruction){.opcode = ISA_HALT});

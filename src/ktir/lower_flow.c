@@ -212,6 +212,43 @@ static spyre_status iterate(lowering *w, const loop *l, int64_t trips)
     return unrolled(w, l, trips);
 }
 
+// --- Waves of compute tiles
+
+static spyre_status wave_body(lowering *w, uint32_t waves, bool around)
+{
+    const ktir_region *function = &w->call->function->body;
+    const ktir_op *op = &w->m->ops.items[function->begin];
+    const int64_t nothing[ISA_CORES] = {0};
+    uint16_t slot;
+    w->waves = waves;
+    if (!around) TRY(lower_slot(w, op, nothing, &slot));    // the kernel begins before the loop
+    TRY(lower_loop(w, op, waves));
+    uint32_t begin = w->program->code.count;
+    TRY(lower_region(w, function));
+    if (w->program->code.count == begin) return LOWER_NO(w, op, "nothing to do");
+    if (around) TRY(lower_end_kernel(w));
+    TRY(lower_end_loop(w, around ? ISA_QUEUE_SEQ : first_queue(w, begin)));
+    return lower_end_kernel(w);
+}
+
+spyre_status lower_wave_loop(lowering *w, uint32_t waves, bool around, bool *out_done)
+{
+    attempt before;
+    save(w, &before);
+    *out_done = false;
+    if (w->call->function->body.begin == w->call->function->body.end) return NULL;
+    spyre_status status = wave_body(w, waves, around);
+    w->wants_break = w->wants_unroll = false;
+    w->waves = 0;
+    *out_done = !status;
+    if (status) take_back(w, &before);
+    if (spyre_status_code(status) == SPYRE_OUT_OF_MEMORY) return status;
+    spyre_status_free(status);                  // one by one tells which compute tile
+    return NULL;
+}
+
+// --- Bounds
+
 // Iterations of a core; negative bounds give none.
 static spyre_status count_trips(lowering *w, const ktir_op *op, uint32_t core, int64_t *out)
 {

@@ -116,18 +116,34 @@ static spyre_status each_core(lowering *w, const ktir_op *op, uint32_t count, lo
     return NULL;
 }
 
+// Coordinate r of compute tile `tile` in the grid, the first dim fastest; the last result has the
+// dims that are left.
+static int64_t tile_id(const lowering *w, const ktir_op *op, uint32_t r, uint32_t tile)
+{
+    int64_t rest = tile;
+    for (uint32_t d = 0; d < r; d++) rest /= d < w->call->grid_rank ? w->call->grid[d] : 1;
+    int64_t extent = r < w->call->grid_rank ? w->call->grid[r] : 1;
+    return r + 1 == op->result_count ? rest : rest % extent;
+}
+
+// With a loop over waves, the coordinate must advance alike on all cores and from wave to wave.
+static spyre_status advance_by_wave(lowering *w, const ktir_op *op, uint32_t r, lowered_index *x)
+{
+    if (!w->waves) return NULL;
+    x->loop[0] = tile_id(w, op, r, ISA_CORES) - tile_id(w, op, r, 0);
+    for (uint32_t tile = ISA_CORES; tile < w->waves * ISA_CORES; tile++)
+        if (tile_id(w, op, r, tile) - tile_id(w, op, r, tile - ISA_CORES) != x->loop[0])
+            return LOWER_NO(w, op, "waves of compute tiles that are no loop");
+    return NULL;
+}
+
 static spyre_status tile_ids(lowering *w, const ktir_op *op)
 {
     for (uint32_t r = 0; r < op->result_count; r++) {
         lowered_index *x = lower_index_of(w, 0);
         TRY_ALLOC(x);
-        for (uint32_t c = 0; c < ISA_CORES; c++) {
-            int64_t rest = w->first_tile + c;
-            for (uint32_t d = 0; d < r; d++) rest /= d < w->call->grid_rank ? w->call->grid[d] : 1;
-            bool last = r + 1 == op->result_count;
-            int64_t extent = r < w->call->grid_rank ? w->call->grid[r] : 1;
-            x->at[c] = last ? rest : rest % extent;
-        }
+        for (uint32_t c = 0; c < ISA_CORES; c++) x->at[c] = tile_id(w, op, r, w->first_tile + c);
+        TRY(advance_by_wave(w, op, r, x));
         w->cells[op->first_result + r].index = x;
     }
     return NULL;

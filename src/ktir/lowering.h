@@ -60,6 +60,7 @@ typedef struct lowering {
     int32_t *memory_of;                 // [arguments]: the program's argument
     uint32_t first_placed;              // the program's argument of placed[0]
     uint32_t tiles, first_tile;         // of the grid; of core 0
+    uint32_t waves;                     // of ISA_CORES compute tiles, taken by loop 0; 0: no loop
     uint32_t present, active;           // cores that have a compute tile; that take part now
     uint32_t depth;                     // open loops
     int64_t trips[ISA_MAX_LOOPS];
@@ -168,6 +169,12 @@ SPYRE_MUST_CHECK spyre_status lower_for(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_nest(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_if(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_region(lowering *w, const ktir_region *region);
+
+// The function, of which wave 0 has begun, for `waves` times ISA_CORES compute tiles: a loop inside
+// of a kernel or `around` kernels, where all that it computes of indices advances alike on all
+// cores. Else *out_done is false and no code is left.
+SPYRE_MUST_CHECK spyre_status lower_wave_loop(lowering *w, uint32_t waves, bool around,
+                                              bool *out_done);
 
 // The number when it is the same on all active cores and in all iterations.
 bool lower_uniform(const lowering *w, const lowered_index *x, int64_t *out_number);

@@ -21,8 +21,6 @@ struct spyre_ktir_program {
     uint32_t parameter_count;           // of the function
     ktir_parameter *parameters;
     int32_t *argument_of;               // the program's argument of a parameter, or -1
-    bool *overwritten;                  // [parameters] every byte stored, none loaded: a run need
-                                        // not bring them
 };
 
 void spyre_ktir_program_destroy(spyre_ktir_program *program)
@@ -90,19 +88,6 @@ static spyre_status make_job(spyre_ktir_program *program, const char *name)
     return counters_describe(program->memory, program->program, kernels, &program->counters);
 }
 
-static spyre_status find_overwritten(spyre_ktir_program *program, const spyre_ktir_value *values)
-{
-    for (uint32_t n = 0; n < program->parameter_count; n++) {
-        const ktir_parameter *p = &program->parameters[n];
-        int64_t bytes = p->byte_count;
-        if (program->argument_of[n] < 0 || !p->form.is_written) continue;
-        if (!p->form.is_view) TRY(kernel_card_bytes(p, &values[n], &bytes));
-        TRY(coverage_is_whole(program->program, (uint32_t)program->argument_of[n], bytes,
-                              &program->overwritten[n]));
-    }
-    return NULL;
-}
-
 static spyre_status lower(const spyre_ktir *kernel, const spyre_ktir_options *options,
                           const spyre_ktir_value *values, spyre_ktir_program *program)
 {
@@ -113,12 +98,9 @@ static spyre_status lower(const spyre_ktir *kernel, const spyre_ktir_options *op
     program->argument_of = ARENA_NEW(program->memory, int32_t, all->count + 1);
     TRY_ALLOC(program->parameters);
     TRY_ALLOC(program->argument_of);
-    program->overwritten = ARENA_NEW(program->memory, bool, all->count + 1);
-    TRY_ALLOC(program->overwritten);
     TRY(kernel_function(kernel, options, &call.function, call.grid, &call.grid_rank));
     TRY(describe_call(program, all, values, &call));
     TRY(ktir_lower(kernel->m, &call, program->memory, &program->program));
-    TRY(find_overwritten(program, values));
     return make_job(program, arena_strdup(program->memory, call.function->name));
 }
 
@@ -245,7 +227,11 @@ static spyre_status place(const run *r, uint32_t n)
     TRY(kernel_card_bytes(p, &r->values[n], &bytes));
     if (p->form.is_view) bytes = p->byte_count;
     TRY(spyre_memory_allocate(r->context, r->card, SPYRE_DEFAULT_STREAM, bytes, address));
-    if (r->program->overwritten[n]) return NULL;
+    bool overwritten = false;
+    if (p->form.is_written)
+        TRY(coverage_is_whole(r->program->program, (uint32_t)r->program->argument_of[n], bytes,
+                              &overwritten));
+    if (overwritten) return NULL;
     if (r->values[n].bytes) return move(r, n, true);
     return spyre_copy_raw(r->context, r->card, SPYRE_DEFAULT_STREAM, *address, 0,
                           card_bytes_sticks(bytes) * SPYRE_STICK_BYTES);

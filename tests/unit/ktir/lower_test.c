@@ -93,6 +93,7 @@ static const struct {
     {"causal.mlir", {{0}, {0}, {.integer = 4}}},
     {"parts.mlir", {{0}, {0}, {0}, {.integer = 16}}},
     {"slices.mlir", {{0}}},
+    {"waves.mlir", {{0}, {0}, {.integer = 3}}},
 };
 
 static void run_golden(void)
@@ -134,6 +135,18 @@ static void lower__grids(void **state)
                            &(spyre_ktir_options){.grid_rank = 1, .grid = {tiles}});
 }
 
+// Waves that are a loop, with some left, and those whose coordinates do not advance alike.
+static void lower__waves(void **state)
+{
+    (void)state;
+    static const spyre_ktir_value numbers[MOST_PARAMETERS] = {{0}, {0}, {.integer = 2}};
+    static const int64_t grids[][2] = {{8, 24}, {7, 20}, {1, 26}, {8, 8}, {3, 25}};
+    for (size_t n = 0; n < sizeof grids / sizeof *grids; n++) {
+        const spyre_ktir_options options = {.grid_rank = 2, .grid = {grids[n][0], grids[n][1]}};
+        assert_equal_bytes("waves.mlir", numbers, &options);
+    }
+}
+
 static void assert_refused(const char *name, const spyre_ktir_value *numbers,
                            const spyre_ktir_options *options, spyre_code code, const char *error)
 {
@@ -157,6 +170,10 @@ static void lower__what_the_card_has_not(void **state)
     assert_refused("scale.mlir", some, &plain, SPYRE_DEVICE_FAULT,
                    "scale.mlir:11:13: ktdp.construct_access_tile: compute tile 0: coordinates 16 "
                    "to 16 of dim 0, the view of line 8 has 0 to 15");
+    assert_refused("waves.mlir", some, &(spyre_ktir_options){.grid_rank = 2, .grid = {8, 12}},
+                   SPYRE_DEVICE_FAULT,
+                   "waves.mlir:21:15: ktdp.construct_access_tile: compute tile 88: coordinates 11 "
+                   "to 27 of dim 0, the view of line 9 has 0 to 26");
 }
 
 // A coordinate_set narrower than the sizes.
@@ -218,6 +235,7 @@ int main(void)
         cmocka_unit_test(lower__in_exact_mode),
         cmocka_unit_test(lower__under_the_checker),
         cmocka_unit_test(lower__grids),
+        cmocka_unit_test(lower__waves),
         cmocka_unit_test(lower__what_the_card_has_not),
         cmocka_unit_test(lower__keeps_to_the_coordinate_set),
         cmocka_unit_test(lower__tells_where_time_goes),
