@@ -19,8 +19,10 @@ extern "C" {
 typedef struct {
     bool pool_first;            // launch argument 0 is the pool though bundle.mlir does not say so
     const char *output;         // directory to write; null: "<directory>/spyreCodeDir"
+    bool init_text;             // also loadprogram_to_device/<name>-SenProgSend/init.txt below
+                                // `directory`, `name` being its last part
 } spyre_bundle_options;
-#define SPYRE_BUNDLE_OPTIONS_INIT {false, NULL}
+#define SPYRE_BUNDLE_OPTIONS_INIT {false, NULL, false}
 
 // Reads and verifies the bundle in `directory`, compiles it and writes SpyreCode (spyrecode.json,
 // init.bin). An earlier output is replaced. Errors name file, field and rule, or step, opfunc and

@@ -15,8 +15,9 @@ int cmd_dxp(int count, char **arguments)
         if (cli_flag(&in, "--bundle")) continue;
         if (cli_option(&in, "-d", &directory) || cli_option(&in, "-o", &options.output)) continue;
         if (in.failed) return CLI_BAD_INPUT;
-        if (!cli_flag(&in, "--pool")) return cli_unexpected(&in);
-        options.pool_first = true;
+        if (cli_flag(&in, "--pool")) options.pool_first = true;
+        else if (cli_flag(&in, "--init-txt")) options.init_text = true;
+        else return cli_unexpected(&in);
     }
     if (!directory) return cli_complain("dxp", "-d with the bundle's directory is missing");
     return cli_report("dxp", spyre_bundle_compile(directory, &options));

@@ -49,6 +49,16 @@ static spyre_status write_output(arena *memory, const spyrecode *code, const cha
     return status;
 }
 
+static spyre_status write_init_text(arena *memory, const spyrecode *code, const char *directory)
+{
+    const char *path = spyrecode_text_path(memory, directory);
+    TRY_ALLOC(path);
+    if (!code)
+        return status_new(SPYRE_UNSUPPORTED, "%s: init.txt has a program, and this bundle's waits "
+                          "for the sizes of a launch", directory);
+    return status_at(spyrecode_write_text(code, path), "%s", path);
+}
+
 spyre_status spyre_bundle_compile(const char *directory, const spyre_bundle_options *options)
 {
     static const spyre_bundle_options standard = SPYRE_BUNDLE_OPTIONS_INIT;
@@ -63,6 +73,7 @@ spyre_status spyre_bundle_compile(const char *directory, const spyre_bundle_opti
                                              : file_join(memory, directory, "spyreCodeDir");
         status = output ? write_output(memory, code, directory, options->pool_first, output)
                         : status_no_memory();
+        if (!status && options->init_text) status = write_init_text(memory, code, directory);
     }
     arena_destroy(memory);
     return status;

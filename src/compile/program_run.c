@@ -152,7 +152,13 @@ static spyre_status open_program(spyre_program *program, const char *directory)
         if (waits_for_sizes(program->memory, directory, pool_first, &program->bundle))
             return open_waiting(program);
     }
-    TRY(spyrecode_read(program->memory, directory, &code));
+    const char *json = file_join(program->memory, directory, "spyrecode.json");
+    const char *init = spyrecode_text_path(program->memory, directory);
+    TRY_ALLOC(json);
+    TRY_ALLOC(init);
+    bool as_text = !file_exists(json) && file_exists(init);
+    TRY(as_text ? spyrecode_read_text(program->memory, init, &code)
+                : spyrecode_read(program->memory, directory, &code));
     return take_code(program, code);
 }
 

@@ -97,6 +97,9 @@ SPYRE_MUST_CHECK spyre_status spyrecode_build(arena *memory, const isa_program *
 // code, same bytes.
 SPYRE_MUST_CHECK spyre_status spyrecode_write(const spyrecode *code, const char *directory);
 
+// What spyrecode.json says; `indent` 0 is one line.
+SPYRE_MUST_CHECK spyre_status spyrecode_print(const spyrecode *code, unsigned indent, text *out);
+
 // Reads a directory. Refuses whatever it does not know, with file, field and rule in one line.
 SPYRE_MUST_CHECK spyre_status spyrecode_read(arena *memory, const char *directory,
                                              spyrecode **out_code);
@@ -104,6 +107,21 @@ SPYRE_MUST_CHECK spyre_status spyrecode_read(arena *memory, const char *director
 // The reader without files: `json` of `length` bytes named `name`; transfers get no bytes.
 SPYRE_MUST_CHECK spyre_status spyrecode_parse(arena *memory, const char *name, const char *json,
                                               size_t length, spyrecode **out_code);
+
+// --- init.txt (init_text.c): code of one transfer as one text file
+
+// Where torch-spyre looks for it, below `directory`:
+// loadprogram_to_device/<its last part>-SenProgSend/init.txt. Null without memory.
+const char *spyrecode_text_path(arena *memory, const char *directory);
+SPYRE_MUST_CHECK spyre_status spyrecode_print_text(const spyrecode *code, text *out);
+// Makes the directories above `path`.
+SPYRE_MUST_CHECK spyre_status spyrecode_write_text(const spyrecode *code, const char *path);
+// Errors name file and line. SPYRE_UNSUPPORTED for a file without our comment.
+SPYRE_MUST_CHECK spyre_status spyrecode_parse_text(arena *memory, const char *name,
+                                                   const char *source, size_t length,
+                                                   spyrecode **out_code);
+SPYRE_MUST_CHECK spyre_status spyrecode_read_text(arena *memory, const char *path,
+                                                  spyrecode **out_code);
 
 // The rules between commands; spyrecode_read has applied them. Messages name the command.
 SPYRE_MUST_CHECK spyre_status spyrecode_verify(const spyrecode *code);

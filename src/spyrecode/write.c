@@ -163,6 +163,15 @@ static json_t *document_of(const spyrecode *code)
     return NULL;
 }
 
+spyre_status spyrecode_print(const spyrecode *code, unsigned indent, text *out)
+{
+    json_t *document = document_of(code);
+    TRY_ALLOC(document);
+    spyre_status status = json_print(document, indent, out);
+    json_decref(document);
+    return status ? status : text_status(out);
+}
+
 spyre_status spyrecode_write(const spyrecode *code, const char *directory)
 {
     TRY(spyrecode_verify(code));
@@ -175,14 +184,11 @@ spyre_status spyrecode_write(const spyrecode *code, const char *directory)
     }
     const char *path = file_join(code->memory, directory, "spyrecode.json");
     TRY_ALLOC(path);
-    json_t *document = document_of(code);
-    TRY_ALLOC(document);
     text out = {0};
-    spyre_status status = json_print(document, 2, &out);
+    spyre_status status = spyrecode_print(code, 2, &out);
     text_append(&out, "\n");
     if (!status) status = text_status(&out);
     if (!status) status = file_write(path, text_string(&out), out.length);
     text_free(&out);
-    json_decref(document);
     return status;
 }

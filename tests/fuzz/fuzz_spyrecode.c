@@ -31,6 +31,18 @@ static void load(arena *memory, const spyrecode *code)
     card_unload(device, loaded);
 }
 
+// init.txt: what parses prints and parses to the same.
+static void as_text(arena *memory, const char *source, size_t count)
+{
+    spyrecode *code, *again;
+    text out = {0};
+    if (!fuzz_ok(spyrecode_parse_text(memory, "init.txt", source, count, &code))) return;
+    load(memory, code);
+    fuzz_must(spyrecode_print_text(code, &out));
+    fuzz_must(spyrecode_parse_text(memory, "init.txt", text_string(&out), out.length, &again));
+    text_free(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     arena *memory = arena_create();
@@ -46,6 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         fuzz_must(spyrecode_read(memory, copy, &again));
         fuzz_remove(memory, copy);
     }
+    if (count && bytes[0] == '#') as_text(memory, (const char *)bytes, count);
     fuzz_remove(memory, directory);
     arena_destroy(memory);
     return 0;

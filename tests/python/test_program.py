@@ -3,6 +3,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -94,6 +95,26 @@ def sum_of_matrices(request, tmp_path):
     command = Path(sys.executable).with_name("dxp_standalone")
     subprocess.run([command, "--bundle", "-d", str(tmp_path)], check=True, timeout=60)
     return str(tmp_path / "spyreCodeDir")
+
+
+def test_init_text_is_launched(tmp_path):
+    """What torch-spyre loads without SpyreCode: one file of lines of 256 digits."""
+    x, y = (torch.rand(512, 256).half().to("spyre") for _ in range(2))
+    compiled_sum(x, y).write(0, "bundle", str(tmp_path))
+    command = Path(sys.executable).with_name("dxp_standalone")
+    given = [command, "--bundle", "-d", tmp_path, "--init-txt"]
+    subprocess.run(given, check=True, timeout=60)
+    shutil.rmtree(tmp_path / "spyreCodeDir")
+    (text,) = tmp_path.glob(f"loadprogram_to_device/{tmp_path.name}-SenProgSend/init.txt")
+    lines = [line for line in text.read_text().splitlines() if not line.startswith("#")]
+    assert lines and {len(line) for line in lines} == {256}
+    assert bytes.fromhex(lines[0])[::-1].startswith(b"SPYRECOD")
+    out = torch.zeros_like(x)
+    _C.launch_kernel(str(tmp_path), [x, y, out])
+    assert torch.equal(out.cpu(), (x + y).cpu())
+    text.write_text(text.read_text()[:-9])
+    with pytest.raises(RuntimeError, match=r"init.txt:\d+: 248 characters"):
+        _C.prepare_kernel(str(tmp_path))
 
 
 def test_launches_are_checked(sum_of_matrices):

@@ -50,6 +50,7 @@ static spyre_status inspect_file(arena *memory, const char *path, text *out)
 {
     char *bytes;
     size_t length;
+    if (text_ends_in(path, "init.txt")) return inspect_init_text(memory, path, out);
     if (text_ends_in(path, ".json")) return inspect_bundle_step(memory, path, out);
     TRY(file_read(memory, path, FILE_LIMIT_BYTES, &bytes, &length));
     if (isa_image_bytes((const uint8_t *)bytes, length))

@@ -23,6 +23,7 @@ SPYRE_MUST_CHECK spyre_status inspect_program(arena *memory, const char *path, c
                                               size_t length, text *out);
 
 SPYRE_MUST_CHECK spyre_status inspect_spyrecode(arena *memory, const char *directory, text *out);
+SPYRE_MUST_CHECK spyre_status inspect_init_text(arena *memory, const char *path, text *out);
 
 // Kernel table and work of a program, without its instructions.
 SPYRE_MUST_CHECK spyre_status inspect_program_summary(arena *memory, const isa_program *program,

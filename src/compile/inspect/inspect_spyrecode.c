@@ -73,13 +73,11 @@ static void print_arguments(const isa_program *program, const spyrecode_argument
     }
 }
 
-spyre_status inspect_spyrecode(arena *memory, const char *directory, text *out)
+static spyre_status print_code(arena *memory, const char *name, const spyrecode *code, text *out)
 {
-    spyrecode *code;
     isa_program *program;
     const spyrecode_argument *arguments;
-    TRY(spyrecode_read(memory, directory, &code));
-    text_printf(out, "SpyreCode %s\n", directory);
+    text_printf(out, "SpyreCode %s\n", name);
     print_preparation(code, out);
     print_execution(code, out);
     spyre_status status = spyrecode_program(memory, code, &program, &arguments);
@@ -88,8 +86,22 @@ spyre_status inspect_spyrecode(arena *memory, const char *directory, text *out)
         spyre_status_free(status);
         return NULL;
     }
-    TRY(status_at(status, "%s", directory));
+    TRY(status_at(status, "%s", name));
     TRY(inspect_program_summary(memory, program, out));
     print_arguments(program, arguments, out);
     return NULL;
+}
+
+spyre_status inspect_spyrecode(arena *memory, const char *directory, text *out)
+{
+    spyrecode *code;
+    TRY(spyrecode_read(memory, directory, &code));
+    return print_code(memory, directory, code, out);
+}
+
+spyre_status inspect_init_text(arena *memory, const char *path, text *out)
+{
+    spyrecode *code;
+    TRY(spyrecode_read_text(memory, path, &code));
+    return print_code(memory, path, code, out);
 }

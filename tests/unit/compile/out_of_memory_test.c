@@ -139,7 +139,7 @@ static spyre_status graph_texts(const char *source, uint64_t *out_hash)
 static spyre_status bundle_to_code(const char *directory, uint64_t *out_hash)
 {
     (void)out_hash;
-    spyre_bundle_options options = {false, scratch};
+    spyre_bundle_options options = {.output = scratch};
     return spyre_bundle_compile(directory, &options);
 }
 

@@ -297,6 +297,73 @@ static void code__damaged_programs_are_refused(void **state)
     free_program(p);
 }
 
+// --- init.txt
+
+static void code__init_text_survives(void **state)
+{
+    (void)state;
+    isa_program *p = copy_program();
+    spyrecode *code = build(p), *again;
+    text first = {0}, second = {0};
+    assert_ok(spyrecode_print_text(code, &first));
+    const char *line = strchr(text_string(&first), '\n') + 1;
+    assert_int_equal(strcspn(line, "\n"), 256);
+    // Byte 0 is the last pair of digits, and the image begins with "SPYRECOD".
+    assert_memory_equal(line + 256 - 16, "444f434552595053", 16);
+    assert_ok(spyrecode_parse_text(p->memory, "init.txt", text_string(&first), first.length,
+                                   &again));
+    assert_memory_equal(again->transfers.items[0].bytes, code->transfers.items[0].bytes,
+                        (size_t)code->transfers.items[0].byte_count);
+    assert_ok(spyrecode_print_text(again, &second));
+    assert_string_equal(text_string(&first), text_string(&second));
+    text_free(&first);
+    text_free(&second);
+    free_program(p);
+}
+
+static void code__init_text_is_refused_by_line(void **state)
+{
+    (void)state;
+    isa_program *p = copy_program();
+    spyrecode *code = build(p), *again;
+    text out = {0};
+    assert_ok(spyrecode_print_text(code, &out));
+    char *plan = arena_strdup(p->memory, text_string(&out)), *lines = strchr(plan, '\n') + 1;
+    char zeros[257];
+    memset(zeros, '0', 256);
+    zeros[256] = 0;
+    lines[-1] = 0;
+    const struct {
+        const char *source;
+        spyre_code code;
+        const char *message;
+    } cases[] = {
+        {"", SPYRE_INVALID_FORMAT, "t: no line of bytes"},
+        {"# nothing\n", SPYRE_INVALID_FORMAT, "t: no line of bytes"},
+        {arena_printf(p->memory, "# a\n\n%s0\n", zeros), SPYRE_INVALID_FORMAT,
+         "t:3: 257 characters, a line of bytes has 256"},
+        {arena_printf(p->memory, "%.254sx1", zeros), SPYRE_INVALID_FORMAT,
+         "t:1:255: 'x1' is no hexadecimal number"},
+        {zeros, SPYRE_UNSUPPORTED,
+         "t: code of another back-end: no line begins with '# spyrecode '"},
+        {arena_printf(p->memory, "%s\n%s\n", plan, plan), SPYRE_INVALID_FORMAT,
+         "t:2: a second plan"},
+        {arena_printf(p->memory, "%s\n%s\n", plan, zeros), SPYRE_INVALID_FORMAT,
+         "t: 128 bytes, its plan says"},
+        {"# spyrecode {", SPYRE_INVALID_FORMAT, "t:1"},
+    };
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        spyre_status status = spyrecode_parse_text(p->memory, "t", cases[n].source,
+                                                   strlen(cases[n].source), &again);
+        assert_int_equal(spyre_status_code(status), cases[n].code);
+        assert_memory_equal(spyre_status_message(status), cases[n].message,
+                            strlen(cases[n].message));
+        spyre_status_free(status);
+    }
+    text_free(&out);
+    free_program(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +375,8 @@ int main(void)
         cmocka_unit_test(code__missing_and_short_files_are_named),
         cmocka_unit_test(code__mutations_do_not_crash),
         cmocka_unit_test(code__damaged_programs_are_refused),
+        cmocka_unit_test(code__init_text_survives),
+        cmocka_unit_test(code__init_text_is_refused_by_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
