@@ -112,8 +112,8 @@ test-quick: build
 	$(PY) -m pytest -q -n 2 --dist loadfile -m quick tests/python tests/cli $(PYTEST_ARGS)
 
 # What ranks do to each other, at length: 1,000 random collectives of each size of a group in any
-# form, 1,000 rounds in which ranks are slow, killed or wrong (half of them under sanitizers), two
-# machines. A quarter of an hour.
+# form, 1,000 rounds in which ranks are slow, killed or wrong, all of it shorter under sanitizers,
+# two machines, sharded models. A quarter of an hour.
 test-ranks: build
 	cmake --build $(BUILD)
 	ctest --test-dir $(BUILD) --output-on-failure -R '^(comm|ranks)_'

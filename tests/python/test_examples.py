@@ -180,9 +180,9 @@ def test_what_the_device_touches_of_pytorch():
     assert "torch/_dynamo/backends/common.py aot_autograd()" in compiling
 
 
-def on_two_cards(name):
+def on_cards(count, name):
     """What an example prints under torchrun."""
-    launcher = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
+    launcher = ["-m", "torch.distributed.run", f"--nproc-per-node={count}", "--standalone"]
     done = subprocess.run(
         [sys.executable, *launcher, str(EXAMPLES / f"{name}.py")],
         capture_output=True,
@@ -193,14 +193,31 @@ def on_two_cards(name):
     return done.stdout
 
 
-def test_training_on_two_cards():
-    text = on_two_cards("distributed_training")
+MANY = [2, pytest.param(4, marks=pytest.mark.long), pytest.param(8, marks=pytest.mark.long)]
+
+
+@pytest.mark.parametrize("count", MANY)
+def test_training_on_several_cards(count):
+    text = on_cards(count, "distributed_training")
     losses = [float(loss) for loss in re.findall(r"step \d: loss (\S+)", text)]
     assert len(losses) == 4 and losses == sorted(losses, reverse=True)
 
 
-def test_generation_on_two_cards():
-    text = on_two_cards("tensor_parallel_generation")
-    one, two = (re.findall(r"\d+", line.split(":")[1]) for line in text.splitlines()[:2])
-    assert one == two and len(one) == 12
+@pytest.mark.long  # test_sharding.py has two cards
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_sharded_training_on_several_cards(count):
+    text = on_cards(count, "sharded_training")
+    losses = re.findall(rf"loss (\S+) on one card, (\S+) on {count}", text)
+    assert len(losses) == 4
+    for one, several in losses:
+        assert float(several) == pytest.approx(float(one), rel=2e-3)
+    here, whole = map(int, re.search(r"here: (\d+) of (\d+)", text).groups())
+    assert here * count == whole
+
+
+@pytest.mark.parametrize("count", MANY)
+def test_generation_on_several_cards(count):
+    text = on_cards(count, "tensor_parallel_generation")
+    one, several = (re.findall(r"\d+", line.split(":")[1]) for line in text.splitlines()[:2])
+    assert one == several and len(one) == 12
     assert "the same tokens: True" in text
