@@ -88,11 +88,9 @@ static inline void store_halves(void *target, size_t at, __mmask16 mask, __m512i
 }
 
 // fp32 bits of 32 codes at a time, as widen: the high and the low halves of the results are made as
-// words and then interleaved.
-static inline void widen_words(__m512i codes, __m512i *out_first, __m512i *out_second)
+// words and then interleaved, within each 128 bits.
+static inline void widen_in_lanes(__m512i codes, __m512i *out_first, __m512i *out_second)
 {
-    // Quarters in the order in which interleaving within 128 bits puts them back.
-    codes = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), codes);
     __m512i magnitude = _mm512_and_si512(codes, set(0x7FFF7FFF));
     __mmask32 finite = _mm512_test_epi16_mask(magnitude, magnitude);
     __mmask32 plain = _mm512_cmpneq_epi16_mask(magnitude, set(0x7FFF7FFF));
@@ -103,6 +101,13 @@ static inline void widen_words(__m512i codes, __m512i *out_first, __m512i *out_s
     __m512i low = _mm512_maskz_slli_epi16(plain, codes, DL16_FRACTION_SHIFT);
     *out_first = _mm512_unpacklo_epi16(low, high);
     *out_second = _mm512_unpackhi_epi16(low, high);
+}
+
+// In order: quarters are put where interleaving within 128 bits leaves them in order.
+static inline void widen_words(__m512i codes, __m512i *out_first, __m512i *out_second)
+{
+    codes = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), codes);
+    widen_in_lanes(codes, out_first, out_second);
 }
 
 CONVERT_KERNEL f32_from_dl16(void *target, const void *source, size_t count)
@@ -149,10 +154,10 @@ static inline __m512i infinite_for_nan(__m512i bits)
         _mm512_min_ps(_mm512_castsi512_ps(bits), _mm512_set1_ps(INFINITY)));
 }
 
-// 32 codes, at most `limit`. Packing saturates: magnitudes as unsigned words, signs as signed ones.
-// Magnitudes beyond the format leave their highest bit in `rare`: of finite values, infinities or
-// NaN.
-static inline __m512i narrow_words(__m512i first, __m512i second, uint32_t limit, __m512i *rare)
+// 32 codes, at most `limit`, of what widen_in_lanes() gives. Packing saturates: magnitudes as
+// unsigned words, signs as signed ones. Magnitudes beyond the format leave their highest bit in
+// `rare`: of finite values, infinities or NaN.
+static inline __m512i narrow_in_lanes(__m512i first, __m512i second, uint32_t limit, __m512i *rare)
 {
     first = infinite_for_nan(first);
     second = infinite_for_nan(second);
@@ -160,7 +165,12 @@ static inline __m512i narrow_words(__m512i first, __m512i second, uint32_t limit
     __m512i signs = _mm512_packs_epi32(first, second);
     *rare = _mm512_or_si512(*rare, codes);
     codes = _mm512_min_epu16(codes, _mm512_set1_epi16((short)limit));
-    codes = _mm512_ternarylogic_epi32(signs, codes, set(0x7FFF7FFF), 0xD8); // c ? b : a
+    return _mm512_ternarylogic_epi32(signs, codes, set(0x7FFF7FFF), 0xD8);  // c ? b : a
+}
+
+static inline __m512i narrow_words(__m512i first, __m512i second, uint32_t limit, __m512i *rare)
+{
+    __m512i codes = narrow_in_lanes(first, second, limit, rare);
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), codes);
 }
 
@@ -193,11 +203,12 @@ static inline __attribute__((always_inline)) __m512i sum_words(const void *const
                                                                size_t at, __mmask32 mask)
 {
     __m512i first, second, rare = _mm512_setzero_si512();
-    widen_words(_mm512_maskz_loadu_epi16(mask, (const uint16_t *)rows[0] + at), &first, &second);
+    __m512i words = _mm512_maskz_loadu_epi16(mask, (const uint16_t *)rows[0] + at);
+    widen_in_lanes(words, &first, &second);
     __m512 low = _mm512_castsi512_ps(first), high = _mm512_castsi512_ps(second);
     for (uint32_t r = 1; r < row_count; r++) {
-        __m512i words = _mm512_maskz_loadu_epi16(mask, (const uint16_t *)rows[r] + at);
-        widen_words(words, &first, &second);
+        words = _mm512_maskz_loadu_epi16(mask, (const uint16_t *)rows[r] + at);
+        widen_in_lanes(words, &first, &second);
         low = _mm512_add_ps(low, _mm512_castsi512_ps(first));
         high = _mm512_add_ps(high, _mm512_castsi512_ps(second));
     }
@@ -205,7 +216,8 @@ static inline __attribute__((always_inline)) __m512i sum_words(const void *const
         low = _mm512_div_ps(low, _mm512_set1_ps(divisor));
         high = _mm512_div_ps(high, _mm512_set1_ps(divisor));
     }
-    return narrow_words(_mm512_castps_si512(low), _mm512_castps_si512(high), DL16_MERGED, &rare);
+    return narrow_in_lanes(_mm512_castps_si512(low), _mm512_castps_si512(high), DL16_MERGED,
+                           &rare);
 }
 
 static void dl16_sum(void *target, const void *const *rows, uint32_t row_count, float divisor,
