@@ -20,7 +20,8 @@ static spyre_status lower_op(lowering *w, uint32_t number)
     case KTIR_FORM_FOR: return lower_for(w, op);
     case KTIR_FORM_IF: return lower_if(w, op);
     case KTIR_FORM_PARALLEL: case KTIR_FORM_FORALL: return lower_nest(w, op);
-    case KTIR_FORM_SCF_REDUCE: case KTIR_FORM_END: case KTIR_FORM_MEMORY_VIEW:
+    case KTIR_FORM_SCF_REDUCE: return lower_scf_reduce(w, op);
+    case KTIR_FORM_END: case KTIR_FORM_MEMORY_VIEW:
     case KTIR_FORM_DISTRIBUTED_VIEW: case KTIR_FORM_ACCESS_TILE: case KTIR_FORM_INDIRECT_TILE:
     case KTIR_FORM_PRODUCE:
         return NULL;                    // where they are used

@@ -379,12 +379,62 @@ static spyre_status nest_dim(lowering *w, const ktir_op *op, uint32_t dims, uint
     return NULL;
 }
 
+// The result begins as the initial value: a number, or a place in LX of its own.
+static spyre_status begin_reduction(lowering *w, const ktir_op *op)
+{
+    if (!op->result_count) return NULL;
+    const lowered_cell *start = lower_operand(w, op, op->operand_count - 1);
+    lowered_cell *result = &w->cells[op->first_result];
+    *result = (lowered_cell){.index = start->index};
+    if (!start->tensor) return NULL;
+    uint32_t last = w->last_use[op->first_result], end = op->end - 1;
+    result->tensor = ARENA_NEW(w->memory, lowered_tensor, 1);
+    TRY_ALLOC(result->tensor);
+    TRY(lower_scratch(w, op, start->tensor->format, start->tensor->rank, start->tensor->size,
+                      last > end ? last : end, result->tensor));
+    result->tensor->element = start->tensor->element;
+    return lower_copy(w, op, result->tensor, start->tensor);
+}
+
+// What the combining region yields becomes the nest's result.
+static spyre_status take_combined(lowering *w, const ktir_op *yield, lowered_cell *result)
+{
+    const lowered_cell *from = lower_operand(w, yield, 0);
+    if (!result->tensor) {
+        result->index = from->index;
+        return NULL;
+    }
+    bool there = !from->tensor->is_constant && from->tensor->offset == result->tensor->offset;
+    return there ? NULL : lower_copy(w, yield, result->tensor, from->tensor);
+}
+
+spyre_status lower_scf_reduce(lowering *w, const ktir_op *op)
+{
+    if (!op->operand_count) return NULL;
+    const ktir_region *region = ktir_op_region(w->m, op, 0);
+    const ktir_op *nest = &w->m->ops.items[w->parent[lower_number(w, op)]];
+    uint32_t left = region->first_argument, right = left + 1;
+    const lowered_cell *value = lower_operand(w, op, 0);
+    w->cells[left] = w->cells[nest->first_result];
+    w->cells[right] = *value;
+    // Its own reader is this operation; inside of the region there are more.
+    if (value->tensor && !value->tensor->is_constant)
+        lower_keep(w, value->tensor->offset, w->last_use[right]);
+    for (uint32_t n = region->begin; n < region->end; n = w->m->ops.items[n].end) {
+        const ktir_op *inner = &w->m->ops.items[n];
+        bool yields = inner->opcode == KTIR_OP_REDUCE_RETURN;
+        TRY(yields ? take_combined(w, inner, &w->cells[nest->first_result]) : w->op(w, n));
+        lower_free(w, inner->end - 1);
+    }
+    return NULL;
+}
+
 spyre_status lower_nest(lowering *w, const ktir_op *op)
 {
     const ktir_region *region = ktir_op_region(w->m, op, 0);
     uint32_t dims = region->argument_count;
     int64_t first[KTIR_MOST_RANK], step[KTIR_MOST_RANK], trips[KTIR_MOST_RANK], count = 1;
-    if (op->result_count) return LOWER_NO(w, op, "a nest that reduces");
+    TRY(begin_reduction(w, op));
     for (uint32_t d = 0; d < dims; d++) {
         TRY(nest_dim(w, op, dims, d, &first[d], &step[d], &trips[d]));
         if (__builtin_mul_overflow(count, trips[d], &count) || count > LOWERING_MOST_UNROLLED)

@@ -167,6 +167,7 @@ SPYRE_MUST_CHECK spyre_status lower_store(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_tile_reduce(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_for(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_nest(lowering *w, const ktir_op *op);
+SPYRE_MUST_CHECK spyre_status lower_scf_reduce(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_if(lowering *w, const ktir_op *op);
 SPYRE_MUST_CHECK spyre_status lower_region(lowering *w, const ktir_region *region);
 

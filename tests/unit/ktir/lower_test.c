@@ -94,6 +94,9 @@ static const struct {
     {"parts.mlir", {{0}, {0}, {0}, {.integer = 16}}},
     {"slices.mlir", {{0}}},
     {"waves.mlir", {{0}, {0}, {.integer = 3}}},
+    {"flow.mlir", {{0}, {0}, {.integer = 17}}},
+    {"flow.mlir", {{0}, {0}, {.integer = -5}}},
+    {"nests.mlir", {{0}}},
 };
 
 static void run_golden(void)
@@ -163,8 +166,6 @@ static void lower__what_the_card_has_not(void **state)
     static const spyre_ktir_value some[MOST_PARAMETERS] = {
         {0}, {0}, {.integer = 17}, {.integer = 16}};
     const spyre_ktir_options plain = {0};
-    assert_refused("flow.mlir", some, &plain, SPYRE_UNSUPPORTED,
-                   "flow.mlir:31:14: scf.parallel: a nest that reduces");
     assert_refused("parts.mlir", some, &(spyre_ktir_options){.function = 1}, SPYRE_UNSUPPORTED,
                    "ktdp.construct_memory_view: a view of LX");
     assert_refused("scale.mlir", some, &plain, SPYRE_DEVICE_FAULT,
