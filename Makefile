@@ -121,9 +121,10 @@ test-ranks: build
 	ctest --test-dir $(ASAN) --output-on-failure -R '^comm_'
 	cmake --preset tsan && cmake --build $(TSAN) --target rank_tests
 	ctest --test-dir $(TSAN) --output-on-failure -R '^comm_'
-	$(PY) -m pytest -n 2 --dist loadfile tests/python/test_two_machines.py \
+	$(PY) -m pytest -n 2 --dist loadfile -m "long or not long" tests/python/test_two_machines.py \
 	  tests/python/test_distributed.py tests/python/test_distributed_failures.py \
 	  tests/python/test_sharding.py tests/python/test_sharded_programs.py $(PYTEST_ARGS)
+	$(PY) -m pytest -m "long or not long" tests/python/test_examples.py -k several_cards
 
 # The label long and the nets: hours.
 test-long: build test-ops

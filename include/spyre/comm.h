@@ -44,8 +44,9 @@ typedef enum {
     SPYRE_REDUCE_COUNT
 } spyre_reduction;
 
-// `count` elements is what the table says; buffers that a rank does not use may be null. Except for
-// broadcast, input and output either are the same or do not overlap.
+// `count` elements is what the table says; buffers that a rank does not use may be null. Input and
+// output are apart, or the same; where one of them has a block a rank, the other one may be this
+// rank's block of it. Those of an all-to-all are apart.
 typedef enum {
     SPYRE_COMM_BARRIER,
     SPYRE_COMM_BROADCAST,       // input of the root: count; output of the others (and root): count

@@ -151,6 +151,47 @@ static spyre_status check_buffers(const spyre_comm_call *call, const comm_lists 
     return need(!writes || call->output || call->outputs, name, "output");
 }
 
+// Blocks of `count` elements in the input and in the output of a call without lists of blocks, and
+// where in the longer one of them the shorter one may lie.
+typedef struct {
+    uint64_t input, output, place;
+} blocks;
+
+static blocks blocks_of(const spyre_comm_call *call, uint32_t rank, uint32_t size)
+{
+    spyre_comm_kind kind = call->kind;
+    if (kind == SPYRE_COMM_GATHER || kind == SPYRE_COMM_ALL_GATHER) return (blocks){1, size, rank};
+    if (kind == SPYRE_COMM_SCATTER || kind == SPYRE_COMM_REDUCE_SCATTER)
+        return (blocks){size, 1, rank};
+    return (blocks){1, 1, 0};
+}
+
+static spyre_status overlapping(const char *name, const char *rule)
+{
+    return status_new(SPYRE_INVALID_ARGUMENT, "%s: input and output overlap: %s", name, rule);
+}
+
+static spyre_status check_overlap(const spyre_comm_call *call, const comm_lists *lists,
+                                  uint32_t rank, uint32_t size)
+{
+    const char *name = spyre_comm_kind_name(call->kind);
+    uint64_t bytes = call->count * spyre_format_bytes(call->format);
+    blocks b = blocks_of(call, rank, size);
+    uint64_t in = b.input * bytes, out = b.output * bytes;
+    bool divides = call->kind == SPYRE_COMM_ALL_TO_ALL;
+    for (uint32_t r = 0, element = spyre_format_bytes(call->format); divides && r < size; r++) {
+        in = (r ? in : 0) + lists->send[r] * element;
+        out = (r ? out : 0) + lists->receive[r] * element;
+    }
+    uintptr_t input = (uintptr_t)call->input, output = (uintptr_t)call->output;
+    if (!input || !output || call->inputs || call->outputs) return NULL;
+    if (input + in <= output || output + out <= input) return NULL;
+    if (divides) return overlapping(name, "they must be apart");
+    uint64_t place = b.place * bytes;
+    bool good = b.output > 1 ? input == output + place : output == input + place;
+    return good ? NULL : overlapping(name, "they must be apart, or this rank's block at its place");
+}
+
 spyre_status header_check_call(const spyre_comm_call *call, uint32_t rank, uint32_t size)
 {
     if (!call->send_counts != !call->receive_counts)
@@ -163,7 +204,8 @@ spyre_status header_check_call(const spyre_comm_call *call, uint32_t rank, uint3
     if (call->timeout_ms < 0)
         return status_new(SPYRE_INVALID_ARGUMENT, "timeout of %" PRId64 " ms: must not be negative",
                           call->timeout_ms);
-    return check_buffers(call, &lists, rank, size);
+    TRY(check_buffers(call, &lists, rank, size));
+    return check_overlap(call, &lists, rank, size);
 }
 
 spyre_status header_check(const comm_header *h, const comm_lists *lists, uint32_t rank,

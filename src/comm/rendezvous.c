@@ -386,9 +386,30 @@ static spyre_status join_meeting(const party *p, segment *out)
     return status;
 }
 
+static spyre_status wrong_word(const char *name, const char *expected)
+{
+    return status_new(SPYRE_INVALID_ARGUMENT, "%s=%.80s: expected %s", name, getenv(name),
+                      expected);
+}
+
+static spyre_status check_environment(void)
+{
+    const char *algorithm = getenv("SPYRE_COMM_ALGORITHM");
+    const char *transport = getenv("SPYRE_COMM_TRANSPORT"), *name = getenv("SPYRE_COMM_HOST");
+    if (algorithm && algorithm_find(algorithm) == ALGORITHM_COUNT &&
+        strcmp(algorithm, algorithm_name(ALGORITHM_COUNT)))
+        return wrong_word("SPYRE_COMM_ALGORITHM", "direct, sliced, chain or fastest");
+    if (transport && strcmp(transport, "tcp") && strcmp(transport, "shared"))
+        return wrong_word("SPYRE_COMM_TRANSPORT", "tcp or shared");
+    if (name && (!*name || strlen(name) >= SOCKET_HOST_BYTES || strpbrk(name, " \t\n")))
+        return wrong_word("SPYRE_COMM_HOST", "a word of less than 80 bytes");
+    return NULL;
+}
+
 spyre_status rendezvous(const spyre_comm_options *options, const spyre_comm_store *store,
                         segment *out_segment)
 {
+    TRY(check_environment());
     party p = {options, store, clock_now_ns() + options->timeout_ms * 1000000};
     return options->rank == 0 ? open_meeting(&p, out_segment) : join_meeting(&p, out_segment);
 }

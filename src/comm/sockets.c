@@ -22,7 +22,7 @@ void socket_name_host(char out_name[SOCKET_HOST_BYTES])
 {
     char boot[48] = "?", network[24] = "?";
     const char *given = getenv("SPYRE_COMM_HOST");
-    if (given && *given && strlen(given) < SOCKET_HOST_BYTES && !strpbrk(given, " \t\n")) {
+    if (given && *given) {
         snprintf(out_name, SOCKET_HOST_BYTES, "%s", given);
         return;
     }

@@ -23,7 +23,7 @@ typedef struct {
 } endpoint;
 
 // The machine as far as sockets go: its boot and the namespace of its network. SPYRE_COMM_HOST, a
-// word, takes its place.
+// word of less than SOCKET_HOST_BYTES, takes its place.
 void socket_name_host(char out_name[SOCKET_HOST_BYTES]);
 
 // An unguessable name.

@@ -217,6 +217,30 @@ static void disagree(uint32_t rank, uint32_t size)
     RANK_ERROR(join_as(0, 1, "x", 0, &c), SPYRE_INVALID_ARGUMENT, "timeout of 0 ms");
 }
 
+// What the environment says is checked as arguments are.
+static void set_wrong_words(uint32_t rank, uint32_t size)
+{
+    static const char *const words[][3] = {
+        {"SPYRE_COMM_ALGORITHM", "ring", "SPYRE_COMM_ALGORITHM=ring: expected direct, sliced"},
+        {"SPYRE_COMM_TRANSPORT", "udp", "SPYRE_COMM_TRANSPORT=udp: expected tcp or shared"},
+        {"SPYRE_COMM_HOST", "my host", "SPYRE_COMM_HOST=my host: expected a word"},
+    };
+    spyre_comm *c;
+    for (size_t n = 0; n < sizeof words / sizeof words[0]; n++) {
+        const char *before = getenv(words[n][0]);
+        setenv(words[n][0], words[n][1], 1);
+        RANK_ERROR(join_as(rank, size, "words", 2000, &c), SPYRE_INVALID_ARGUMENT, words[n][2]);
+        if (before) setenv(words[n][0], before, 1);
+        else unsetenv(words[n][0]);
+    }
+}
+
+static void failure__wrong_words_of_the_environment_are_named(void **state)
+{
+    (void)state;
+    run_ranks(2, set_wrong_words);
+}
+
 static void failure__sizes_that_disagree_are_refused(void **state)
 {
     (void)state;
@@ -244,6 +268,21 @@ static void refuse_arguments(uint32_t rank, uint32_t size)
     call.kind = SPYRE_COMM_SEND;
     call.root = rank;
     RANK_ERROR(spyre_comm_run(c, &call), SPYRE_INVALID_ARGUMENT, "is this rank itself");
+    float eight[8] = {0};
+    call = (spyre_comm_call){.kind = SPYRE_COMM_ALL_REDUCE, .format = SPYRE_FORMAT_IEEE_FP32,
+                             .count = 4, .input = eight, .output = eight + 2};
+    RANK_ERROR(spyre_comm_run(c, &call), SPYRE_INVALID_ARGUMENT, "input and output overlap");
+    call.kind = SPYRE_COMM_ALL_GATHER;
+    call.count = 2;
+    call.input = eight + 3;
+    call.output = eight;
+    RANK_ERROR(spyre_comm_run(c, &call), SPYRE_INVALID_ARGUMENT, "this rank's block at its place");
+    call.kind = SPYRE_COMM_ALL_TO_ALL;
+    call.input = call.output = eight;
+    RANK_ERROR(spyre_comm_run(c, &call), SPYRE_INVALID_ARGUMENT, "they must be apart");
+    call.kind = SPYRE_COMM_ALL_GATHER;
+    call.input = eight + 2 * rank;             // in place
+    RANK_OK(spyre_comm_run(c, &call));
     RANK_OK(spyre_comm_run(c, &good));          // and nothing is broken by them
     spyre_comm_destroy(c);
 }
@@ -300,6 +339,7 @@ int main(void)
         cmocka_unit_test(failure__abort_and_join_again_in_one_process),
         cmocka_unit_test(failure__a_rank_that_never_joins_is_named),
         cmocka_unit_test(failure__sizes_that_disagree_are_refused),
+        cmocka_unit_test(failure__wrong_words_of_the_environment_are_named),
         cmocka_unit_test(failure__arguments_are_refused_before_anything_moves),
         cmocka_unit_test(failure__full_shared_memory_is_an_error),
         cmocka_unit_test(failure__a_machine_out_of_reach_is_said),
