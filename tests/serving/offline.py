@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vLLM in one process on one model: `offline.py MODEL BACKEND OUT` with BACKEND sendnn or eager.
+"""vLLM in one process on one model: `offline.py MODEL BACKEND OUT [LACKS]` with BACKEND sendnn or
+eager. LACKS names an operator of aten that the card then lacks.
 
 Writes as JSON the tokens of several prompts with the log-probabilities of the first two, and for
 sendnn the programs compiled in warm-up and while serving, the modelled bytes of the largest
@@ -14,6 +15,8 @@ import os
 import random
 import sys
 from typing import Any
+
+import torch
 
 LENGTHS = [5, 64, 65, 100, 128, 20, 3, 77]
 NEW_TOKENS = 24
@@ -46,7 +49,7 @@ def serve_mix(llm: Any, sampling: Any) -> None:
 
 
 def main() -> None:
-    model, backend, out = sys.argv[1:]
+    model, backend, out, *lacks = sys.argv[1:]
     os.environ.update(
         VLLM_ENABLE_V1_MULTIPROCESSING="0", MASTER_ADDR="127.0.0.1", HF_HUB_OFFLINE="1",
         SENDNN_INFERENCE_DYNAMO_BACKEND=backend,
@@ -54,6 +57,10 @@ def main() -> None:
     os.environ.setdefault("MASTER_PORT", "29571")
     from vllm import LLM, SamplingParams
 
+    if lacks:
+        from torch_spyre.registry import register_fallback
+
+        register_fallback([getattr(torch.ops.aten, name) for name in lacks])(None)
     llm = LLM(model, max_model_len=256, max_num_seqs=4, max_num_batched_tokens=128, seed=0)
     random.seed(0)
     prompts = [

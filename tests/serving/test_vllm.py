@@ -30,14 +30,27 @@ def served(model, tmp_path_factory):
     return found
 
 
-def test_tokens_are_those_of_the_cpu_or_part_at_a_tie(served):
-    card, host = served["sendnn"], served["eager"]
+def part_at_a_tie(card, host):
+    """Tokens are equal up to a place where both are as likely."""
     for ours, theirs, likely in zip(card["tokens"], host["tokens"], host["likely"], strict=True):
         parted = [i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b][:1]
         for place in parted:
             best = likely[place]
             assert str(ours[place]) in best, (place, ours, theirs)
             assert abs(best[str(ours[place])] - best[str(theirs[place])]) < NEAR
+
+
+def test_tokens_are_those_of_the_cpu_or_part_at_a_tie(served):
+    part_at_a_tie(served["sendnn"], served["eager"])
+
+
+def test_a_model_with_an_operator_that_the_card_lacks(served, model, tmp_path):
+    """It runs on the host, between programs that were compiled in warm-up."""
+    run(ROOT / "tests/serving/offline.py", model, "sendnn", tmp_path / "out", "silu")
+    found = json.loads((tmp_path / "out").read_text())
+    assert set(found["host"]) == {"aten.silu.default"}
+    assert found["compiled"] == found["warmed"]
+    part_at_a_tie(found, served["eager"])
 
 
 def test_the_prefix_cache_gives_the_same(served):
