@@ -265,11 +265,13 @@ bench: build
 bench-summary:
 	$(PY) bench/summary.py
 
-# Collectives in C, without Python and PyTorch, on 2 and 4 ranks.
+# Collectives in C, without Python and PyTorch, on 2 and 4 ranks, and 4 as if on two hosts.
+BENCH_TURNS ?= 5
 bench-comm: build
 	cmake --build $(BUILD) --target bench_comm
 	$(BUILD)/bench_comm 2 $(BENCH_TURNS)
 	$(BUILD)/bench_comm 4 $(BENCH_TURNS)
+	$(BUILD)/bench_comm 4 $(BENCH_TURNS) 2
 
 bench-turns: build
 	$(PY) bench/turns.py $(BASE)

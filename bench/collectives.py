@@ -24,12 +24,15 @@ STARTS = 16
 COLUMNS = ["spyre ms", "gloo ms", "copy ms", "x gloo", "copy/spyre", "start us", "wait us"]
 
 
-def _least_ms(call: Callable[[], object], calls: int) -> float:
+def _mean_ms(call: Callable[[], object], calls: int) -> float:
+    """Of the rank that takes longest."""
     dist.barrier()
     began = time.perf_counter()
     for _ in range(calls):
         call()
-    return (time.perf_counter() - began) / calls * 1e3
+    took = torch.tensor((time.perf_counter() - began) / calls * 1e3)
+    dist.all_reduce(took, dist.ReduceOp.MAX)
+    return took.item()
 
 
 def _launching_us(elements: int) -> dict[str, float]:
@@ -73,7 +76,7 @@ def _measure(rank: int, size: int, folder: str, only: str) -> None:
         best = dict.fromkeys(contestants, float("inf"))
         for _ in range(TURNS):
             for who, call in contestants.items():
-                best[who] = min(best[who], _least_ms(call, calls))
+                best[who] = min(best[who], _mean_ms(call, calls))
         ratios = {
             "x gloo": best["gloo ms"] / best["spyre ms"],
             "copy/spyre": best["copy ms"] / best["spyre ms"],

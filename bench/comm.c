@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All-reduces of float16 by include/spyre/comm.h alone, beside a copy in each process of the bytes
-// that an ideal one moves: 2 (n - 1) / n of the tensor a rank. `bench_comm [RANKS [TURNS]]` starts
-// the ranks as processes of this host and prints, for each size, the least mean of several turns.
+// that an ideal one moves: 2 (n - 1) / n of the tensor a rank. `bench_comm [RANKS [TURNS [HOSTS]]]`
+// starts the ranks as processes of this host, as if they were on several ones, and prints for each
+// size the least mean of the turns; a turn takes until the last rank has ended.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -73,6 +74,17 @@ static void meet(spyre_comm *c)
     demand(spyre_comm_run(c, &barrier));
 }
 
+// The longest of all ranks.
+static double of_last(spyre_comm *c, double us)
+{
+    float longest = (float)us;
+    spyre_comm_call call = {.kind = SPYRE_COMM_ALL_REDUCE, .format = SPYRE_FORMAT_IEEE_FP32,
+                            .reduction = SPYRE_REDUCE_MAX, .count = 1, .input = &longest,
+                            .output = &longest};
+    demand(spyre_comm_run(c, &call));
+    return (double)longest;
+}
+
 // Microseconds a call, the mean of `calls`.
 static double reduce_us(spyre_comm *c, void *tensor, size_t bytes, int calls)
 {
@@ -81,7 +93,7 @@ static double reduce_us(spyre_comm *c, void *tensor, size_t bytes, int calls)
     meet(c);
     double began = now_us();
     for (int i = 0; i < calls; i++) demand(spyre_comm_run(c, &call));
-    return (now_us() - began) / calls;
+    return of_last(c, (now_us() - began) / calls);
 }
 
 static double copy_us(spyre_comm *c, void *target, const void *source, size_t bytes, int calls)
@@ -92,7 +104,7 @@ static double copy_us(spyre_comm *c, void *target, const void *source, size_t by
         memcpy(target, source, bytes);
         __asm__ volatile("" ::: "memory");      // every copy is made
     }
-    return (now_us() - began) / calls;
+    return of_last(c, (now_us() - began) / calls);
 }
 
 static void measure(spyre_comm *c, uint32_t size, int turns, uint8_t *tensor, uint8_t *other)
@@ -112,8 +124,11 @@ static void measure(spyre_comm *c, uint32_t size, int turns, uint8_t *tensor, ui
     }
 }
 
-static void be_rank(uint32_t rank, uint32_t size, int turns, meeting_place *m)
+static void be_rank(uint32_t rank, uint32_t size, int turns, uint32_t hosts, meeting_place *m)
 {
+    char host[16];
+    snprintf(host, sizeof host, "%u", rank * hosts / size);
+    if (hosts > 1) setenv("SPYRE_COMM_HOST", host, 1);
     spyre_comm_store store = {m, set_key, get_key};
     spyre_comm_options options = {rank, size, "bench", 60000, NULL};
     spyre_comm *c = NULL;
@@ -133,8 +148,10 @@ static void be_rank(uint32_t rank, uint32_t size, int turns, meeting_place *m)
 int main(int count, char **arguments)
 {
     int size = count > 1 ? atoi(arguments[1]) : 2, turns = count > 2 ? atoi(arguments[2]) : 5;
-    if (size < 2 || size > SPYRE_COMM_MOST_RANKS || turns < 1) {
-        fprintf(stderr, "bench_comm [RANKS [TURNS]]: 2 to %d ranks\n", SPYRE_COMM_MOST_RANKS);
+    int hosts = count > 3 ? atoi(arguments[3]) : 1;
+    if (size < 2 || size > SPYRE_COMM_MOST_RANKS || turns < 1 || hosts < 1 || hosts > size) {
+        fprintf(stderr, "bench_comm [RANKS [TURNS [HOSTS]]]: 2 to %d ranks\n",
+                SPYRE_COMM_MOST_RANKS);
         return 2;
     }
     meeting_place *m = mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -144,7 +161,7 @@ int main(int count, char **arguments)
     fflush(stdout);
     int failed = 0;
     for (int r = 0; r < size; r++)
-        if (fork() == 0) be_rank((uint32_t)r, (uint32_t)size, turns, m);
+        if (fork() == 0) be_rank((uint32_t)r, (uint32_t)size, turns, (uint32_t)hosts, m);
     for (int state; wait(&state) > 0;) failed |= state != 0;
     return failed;
 }
