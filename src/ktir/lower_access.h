@@ -86,7 +86,7 @@ SPYRE_MUST_CHECK spyre_status access_move(lowering *w, const ktir_op *op, isa_op
 
 // --- Rows that indices choose (lower_rows.c)
 
-// One GATHER into `t`, or one SCATTER of it: one dim of the view is looked up in a view of indices.
+// One GATHER into `t`, or one SCATTER of it: dims of the view are looked up in views of indices.
 SPYRE_MUST_CHECK spyre_status access_move_rows(lowering *w, const ktir_op *op, isa_opcode opcode,
                                                access *a, const lowered_tensor *t);
 

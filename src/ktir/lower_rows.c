@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gathers and scatters: one dim of the view by a view of indices, linear in the tile's variables.
+// Gathers and scatters: dims of the view that are looked up in views of indices, linear in the
+// tile's variables. One dim is rows of the table; several become one number in LX, the element's
+// distance from the view's first one:
+//
+//     sum of clamp(index[d], 0, size[d] - 1) * stride[d], less 2^30 for each that was clamped
+//
+// so that an index outside of its own dim is no row of the table, and faults.
 #include <string.h>
 
 #include "ktir/lower_access.h"
 
+#define OUTSIDE ((int64_t)1 << 30)
+
 typedef struct {
     const ktir_attribute *views;
-    uint32_t own, dim;                  // variables; the dim of the view that is looked up
-    int64_t factor[KTIR_MOST_NAMES];    // of the index along variables
+    uint32_t own, found;                // variables; dims of the view that are looked up
+    uint32_t dim[KTIR_MOST_RANK];
+    access index[KTIR_MOST_RANK];       // where the indices are
 } indirection;
 
-static spyre_status indirect(lowering *w, const ktir_op *op, access *a, indirection *g,
-                             access *index)
+static spyre_status indirect(lowering *w, const ktir_op *op, access *a, indirection *g)
 {
     const ktir_map *map = ktir_find(w->m, a->op, KTIR_KEY_SUBSCRIPTS)->map;
-    uint32_t result = 0, found = 0, first_view;
+    uint32_t result = 0, first_view;
     g->views = ktir_find(w->m, a->op, KTIR_KEY_VIEWS);
     g->own = ktir_find(w->m, a->op, KTIR_KEY_VARIABLES)->count;
     first_view = 1 + map->dims - g->own;
@@ -24,10 +32,10 @@ static spyre_status indirect(lowering *w, const ktir_op *op, access *a, indirect
     for (uint32_t d = 0; d < g->views->count; d++) {
         bool looked_up = g->views->list[d] >= 0;
         const access *of = a;
+        access *index = &g->index[g->found];
         uint32_t dims = 1;
         if (looked_up) {
-            if (found++) return LOWER_NO(w, a->op, "indices in more than one dim");
-            g->dim = d;
+            g->dim[g->found++] = d;
             *index = (access){.op = a->op, .rank = a->rank};
             TRY(view_find(w, a->op, first_view + (uint32_t)g->views->list[d], &index->v));
             index->address = index->v.first;
@@ -53,7 +61,7 @@ static spyre_status indirect(lowering *w, const ktir_op *op, access *a, indirect
             access_advance(to, &x, bytes, -of->v.origin[at]);
         }
     }
-    return found == 1 ? NULL : LOWER_NO(w, op, "no indices");
+    return g->found ? NULL : LOWER_NO(w, op, "no indices");
 }
 
 // The indices of all points as int32 in LX.
@@ -80,20 +88,101 @@ static spyre_status load_indices(lowering *w, const ktir_op *op, const access *a
     return NULL;
 }
 
+// --- Several dims
+
+// target = a function of an int32 tensor and a number.
+static spyre_status with_number(lowering *w, const ktir_op *op, opfunc function,
+                                const lowered_tensor *target, const lowered_tensor *t,
+                                int64_t number)
+{
+    lowered_tensor constant = {.is_constant = true, .value = (double)number,
+                               .format = SPYRE_FORMAT_IEEE_INT32, .element = KTIR_I32,
+                               .rank = t->rank};
+    const lowered_tensor *inputs[] = {t, &constant};
+    memcpy(constant.size, t->size, sizeof constant.size);
+    if ((int64_t)(float)number != number)
+        return LOWER_NO(w, op, "%lld in a look-up in several dims: a fill has 24 bits",
+                        (long long)number);
+    return lower_vector(w, op, function, target, inputs, 2);
+}
+
+// One number for all points along variables that no index depends on.
+static spyre_status int32_tensor(lowering *w, const ktir_op *op, const access *a,
+                                 const indirection *g, lowered_tensor *out)
+{
+    int64_t size[KTIR_MOST_RANK];
+    for (uint32_t k = 0; k < a->rank; k++) {
+        bool varies = false;
+        for (uint32_t n = 0; n < g->found; n++) varies = varies || g->index[n].stride[k];
+        size[k] = varies ? a->extent[k] : 1;
+    }
+    TRY(lower_scratch(w, op, SPYRE_FORMAT_IEEE_INT32, a->rank, size, lower_number(w, op), out));
+    out->element = KTIR_I32;
+    return NULL;
+}
+
+static spyre_status add_to(lowering *w, const ktir_op *op, const lowered_tensor *sum,
+                           const lowered_tensor *t)
+{
+    return lower_vector(w, op, OPFUNC_ADD, sum, (const lowered_tensor *[]){sum, t}, 2);
+}
+
+// What the n-th index adds to the distance, and OUTSIDE where it leaves its dim of the view.
+static spyre_status add_dim(lowering *w, const ktir_op *op, const access *a, const indirection *g,
+                            uint32_t n, const lowered_tensor *sum)
+{
+    lowered_tensor index, inside, outside;
+    uint32_t dim = g->dim[n];
+    TRY(load_indices(w, op, a, &g->index[n], &index));
+    TRY(int32_tensor(w, op, a, g, &inside));
+    TRY(int32_tensor(w, op, a, g, &outside));
+    TRY(with_number(w, op, OPFUNC_MAXIMUM, &inside, &index, 0));
+    TRY(with_number(w, op, OPFUNC_MINIMUM, &inside, &inside, a->v.size[dim] - 1));
+    const lowered_tensor *both[] = {&index, &inside};
+    TRY(lower_vector(w, op, OPFUNC_NOTEQUAL, &outside, both, 2));
+    TRY(with_number(w, op, OPFUNC_MUL, &outside, &outside, -OUTSIDE));
+    TRY(with_number(w, op, OPFUNC_MUL, &inside, &inside, a->v.stride[dim]));
+    TRY(add_to(w, op, sum, &inside));
+    return add_to(w, op, sum, &outside);
+}
+
+// The distances of all points; *out_count is one more than the largest.
+static spyre_status combine_indices(lowering *w, const ktir_op *op, const access *a,
+                                    const indirection *g, lowered_tensor *out, int64_t *out_count)
+{
+    const lowered_tensor zero = {.is_constant = true, .format = SPYRE_FORMAT_IEEE_INT32};
+    *out_count = 1;
+    // So many times -2^30 do not come to 0 in 32 bits.
+    if (g->found > 3) return LOWER_NO(w, op, "a look-up in more than 3 dims");
+    TRY(int32_tensor(w, op, a, g, out));
+    TRY(lower_copy(w, op, out, &zero));
+    for (uint32_t n = 0; n < g->found; n++) {
+        int64_t stride = a->v.stride[g->dim[n]], size = a->v.size[g->dim[n]];
+        if (stride < 0) return LOWER_NO(w, op, "a look-up along a negative stride");
+        *out_count += (size - 1) * stride;
+        TRY(add_dim(w, op, a, g, n, out));
+    }
+    for (uint32_t k = 0; k < a->rank; k++)
+        if (out->size[k] != a->extent[k]) out->stride[k] = 0;
+    if (*out_count < OUTSIDE) return NULL;
+    return LOWER_NO(w, op, "a look-up in several dims of 2^30 elements and more");
+}
+
 spyre_status access_move_rows(lowering *w, const ktir_op *op, isa_opcode opcode, access *a,
                               const lowered_tensor *t)
 {
     uint32_t table = isa_row_operand(opcode);
     indirection g = {0};
-    access index;
     lowered_tensor rows;
     TRY(view_find(w, a->op, 0, &a->v));
     TRY(access_points(w, t, a));
-    TRY(indirect(w, op, a, &g, &index));
-    TRY(load_indices(w, op, a, &index, &rows));
+    TRY(indirect(w, op, a, &g));
+    int64_t stride = a->v.stride[g.dim[0]], count = a->v.size[g.dim[0]];
+    if (g.found > 1) stride = 1;
+    TRY(g.found > 1 ? combine_indices(w, op, a, &g, &rows, &count)
+                    : load_indices(w, op, a, &g.index[0], &rows));
     lowered_tile tile = {.i = {.opcode = opcode, .operand_count = 3,
-                               .row_stride = a->v.stride[g.dim] * a->v.element,
-                               .row_count = a->v.size[g.dim]},
+                               .row_stride = stride * a->v.element, .row_count = count},
                          .rank = t->rank};
     TRY(access_operand(w, op, a, t->format, &tile.i.operand[table]));
     tile.i.operand[1 - table] = (isa_operand){.format = t->format, .offset = t->offset};

@@ -66,6 +66,21 @@ def test_strided_and_gathered() -> None:
     torch.testing.assert_close(out, table[rows.long()], atol=4e-3, rtol=2e-3)
 
 
+@pytest.mark.parametrize("interpret", [False, True])
+@pytest.mark.parametrize("dim", ["i", "j", "p", "q"])
+@pytest.mark.parametrize("index", [-1, 40, 2**31 - 1])
+def test_an_index_beyond_its_own_dim_faults(interpret: bool, dim: str, index: int) -> None:
+    # (0, 40) of 32 x 40 is an element of the table, but no index.
+    kernel = ktir.load(GOLDEN / "lookup.mlir")
+    tensors = {
+        p.name: torch.zeros(p.shape, dtype=p.dtype) for p in kernel.functions[0].parameters
+    }
+    kernel.run(interpret=interpret, **tensors)
+    tensors[dim].view(-1)[3] = index
+    with pytest.raises(RuntimeError, match="lookup.mlir|row"):
+        kernel.run(interpret=interpret, **tensors)
+
+
 def test_grid_and_functions() -> None:
     kernel = ktir.load(GOLDEN / "parts.mlir")
     with pytest.raises(ValueError, match="no single function"):

@@ -97,6 +97,7 @@ static const struct {
     {"flow.mlir", {{0}, {0}, {.integer = 17}}},
     {"flow.mlir", {{0}, {0}, {.integer = -5}}},
     {"nests.mlir", {{0}}},
+    {"lookup.mlir", {{0}}},
 };
 
 static void run_golden(void)
