@@ -2,6 +2,7 @@
 #include "ktir/parameters.h"
 
 enum { MOST_STEPS = 64, MOST_VIEWS = 256 };
+#define MOST_VIEW_BYTES ((int64_t)1 << 34)
 
 // Follows additions and subtractions to an argument; a sum of two addresses is none.
 static uint32_t argument_within(const ktir_module *m, const ktir_function *f, uint32_t value,
@@ -102,6 +103,9 @@ static spyre_status use_constant(const ktir_module *m, const ktir_op *view, int6
     if (p.byte_count < 0)
         return ktir_error(m, view, SPYRE_UNSUPPORTED,
                           "a view of unknown size at a constant address");
+    if (p.byte_count > MOST_VIEW_BYTES)
+        return ktir_error(m, view, SPYRE_UNSUPPORTED, "a view of %lld bytes: a segment of the card "
+                          "has %lld", (long long)p.byte_count, (long long)MOST_VIEW_BYTES);
     if (address < 0 || address >> 40)
         return ktir_error(m, view, SPYRE_INVALID_FORMAT, "address %lld", (long long)address);
     p.address = address;

@@ -72,9 +72,7 @@ def test_strided_and_gathered() -> None:
 def test_an_index_beyond_its_own_dim_faults(interpret: bool, dim: str, index: int) -> None:
     # (0, 40) of 32 x 40 is an element of the table, but no index.
     kernel = ktir.load(GOLDEN / "lookup.mlir")
-    tensors = {
-        p.name: torch.zeros(p.shape, dtype=p.dtype) for p in kernel.functions[0].parameters
-    }
+    tensors = {p.name: torch.zeros(p.shape, dtype=p.dtype) for p in kernel.functions[0].parameters}
     kernel.run(interpret=interpret, **tensors)
     tensors[dim].view(-1)[3] = index
     with pytest.raises(RuntimeError, match="lookup.mlir|row"):
