@@ -9,7 +9,7 @@
 #include "card/matmul/matmul.h"
 
 enum {
-    MATMUL_PASSES = 4,                  // of few rows over codes, each for as many as fit registers
+    MATMUL_PASSES = 2,                  // of few rows over codes, each for as many as fit registers
     MATMUL_FEW_ROWS = MATMUL_PASSES * SIMD_MOST_ROWS,
 };
 

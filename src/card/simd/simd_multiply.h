@@ -17,11 +17,13 @@ ALWAYS_INLINE void multiply_run(const simd_product *p, size_t done, const uint8_
     const float *a = p->a + done / BLOCK_LANES * p->a_next + done % BLOCK_LANES;
     size_t count = p->depth - done < p->run ? p->depth - done : p->run;
     for (size_t k = 0; k < count; k++, a++, at += p->line) {
+#pragma GCC unroll 4
         for (size_t n = 0; n < steps; n++) {
             if ((first + n * STEP) * 2 % CACHE_LINE == 0)
                 __builtin_prefetch(at + p->ahead + n * STEP * 2, 0, 2);
             pair line = pair_load_scaled(at + n * STEP * 2);
             see_codes(seen, at + n * STEP * 2);
+#pragma GCC unroll 8
             for (size_t row = 0; row < rows; row++) {
                 V x = v_set(a[row * BLOCK_LANES]);
                 sum[row][n].a = v_fma(x, line.a, sum[row][n].a);
@@ -32,19 +34,23 @@ ALWAYS_INLINE void multiply_run(const simd_product *p, size_t done, const uint8_
 }
 
 // Lanes [first, first + steps * STEP) of all lines; rows and steps are constants where it is
-// called, so that the sums stay in registers.
+// called, and all loops over them unrolled, so that the sums stay in registers.
 ALWAYS_INLINE bool multiply_rows(const simd_product *p, size_t rows, size_t first, size_t steps)
 {
     pair sum[STEP_ROWS][BLOCK_STEPS];
     uint8_t *sums = (uint8_t *)(p->sums + first);
     code_bounds seen = no_codes();
+#pragma GCC unroll 8
     for (size_t row = 0; row < rows; row++)
+#pragma GCC unroll 4
         for (size_t n = 0; n < steps; n++)
             sum[row][n] = pair_load_turns(sums + 4 * (row * BLOCK_LANES + n * STEP));
     for (size_t done = 0, run = 0; done < p->depth; done += p->run, run++)
         multiply_run(p, done, p->b[run] + 2 * first, rows, first, steps, sum, &seen);
     if (!all_scaled(&seen)) return false;
+#pragma GCC unroll 8
     for (size_t row = 0; row < rows; row++)
+#pragma GCC unroll 4
         for (size_t n = 0; n < steps; n++)
             pair_store_turns(sums + 4 * (row * BLOCK_LANES + n * STEP), sum[row][n]);
     return true;
