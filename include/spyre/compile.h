@@ -140,6 +140,8 @@ typedef struct {
     spyre_node_layer layer;
     const char *reason;                     // of HOST the rule that keeps it from the card; of
                                             // others what took it, or null
+    const char *beyond;                     // opfuncs that took it and that no real card has: "own
+                                            // erf, extended batchmatmul of float32"; or null
     const char *composition;                // "aten.silu.default(%x)": the call that this node and
                                             // those before it spell out, as docs/graph-text.md
                                             // writes calls; null when they spell out none

@@ -34,8 +34,8 @@ typedef struct {
 // Fills in the row at `index`, from 0 on; false behind the last one. Strings are static memory.
 SPYRE_API bool spyre_opfunc_at(uint32_t index, spyre_opfunc_info *out);
 
-// Whether graphs compute the row's function in this dtype.
-SPYRE_API bool spyre_opfunc_takes(uint32_t index, spyre_dtype dtype);
+// Whether graphs compute the row's function in this dtype, by the setting `profile`.
+SPYRE_API bool spyre_opfunc_takes(uint32_t index, spyre_dtype dtype, bool extended);
 
 // "published", "own" or "absent".
 SPYRE_API const char *spyre_opfunc_class_name(spyre_opfunc_class class_of);

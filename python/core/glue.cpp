@@ -328,8 +328,7 @@ void read_layout(const at::Tensor &tensor, std::unordered_map<std::string, bool>
 }
 
 // Which form scaled_dot_product_attention takes: the entry for devices keeps it one node. With
-// gradients inside a graph, of what the card has no products of, or with dropout, PyTorch's own
-// composition stays.
+// gradients of what the card has no products of, or with dropout, PyTorch's own composition stays.
 int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
                          const std::optional<at::Tensor> &mask, double dropout, bool,
                          std::optional<double>, bool)
@@ -339,7 +338,7 @@ int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const a
                            value.requires_grad() || (mask && mask->requires_grad()));
     bool half = query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16;
     bool is_traced = query.key_set().has(c10::DispatchKey::Python);
-    bool has_elements = !is_traced && query.numel() > 0 && key.numel() > 0;
+    bool has_elements = is_traced || (query.numel() > 0 && key.numel() > 0);
     bool whole =
         dropout == 0.0 && query.dim() == 4 && (!differentiable || (half && has_elements));
     return static_cast<int64_t>(whole ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);

@@ -233,8 +233,8 @@ def _remedy(op: object, tensors: list[torch.Tensor]) -> str:
         return "The card has no float64: `.float()` or `.half()`"
     if parts[0] == "aten" and parts[1] in _PRODUCTS and torch.float32 in dtypes:
         return (
-            "float32 products run on the host, as beside a real card: `.half()` or "
-            "`torch.autocast('spyre')`"
+            "float32 products run on the host, as beside a real card: `.half()`, "
+            "`torch.autocast('spyre')`, or SPYRE_PROFILE=extended"
         )
     return ""
 

@@ -4,8 +4,9 @@
     with torch_spyre.config.patch(sencores=4, lx_planning=False): ...
 
 One attribute a row of include/spyre/setting.def; its value is that of the row's environment
-variable when this module is imported, or else the row's default. Programs that exist already stay
-as they are. The compiler checks values: it raises torch_spyre.Unsupported with the rule.
+variable when this module is imported, or else the row's default. Graphs that are compiled already
+stay as they are; operators called one by one take the settings of each call. The compiler checks
+values: it raises torch_spyre.Unsupported with the rule.
 """
 
 import os
@@ -14,7 +15,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from . import _C
-from ._pytorch.settings import Config, install_config_module
+from ._pytorch.settings import Config, install_config_module, share
 
 if TYPE_CHECKING:
     from ._pytorch.settings import get_config_copy as get_config_copy
@@ -87,3 +88,4 @@ spyre_instrument_ops: list[str] = []  # operators whose kernels are counted: pro
 log_passes: str = os.environ.get("SPYRE_LOG_PASSES", "")  # logging_config.set_log_passes()
 
 install_config_module(sys.modules[__name__])
+share(sys.modules[__name__])

@@ -8,8 +8,11 @@ static void print_dtypes(uint32_t index)
 {
     static const spyre_dtype dtypes[] = {SPYRE_DTYPE_F16, SPYRE_DTYPE_BF16, SPYRE_DTYPE_F32,
                                          SPYRE_DTYPE_I64, SPYRE_DTYPE_BOOL, SPYRE_DTYPE_F8_E4M3};
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (spyre_opfunc_takes(index, dtypes[i])) printf(" %s", spyre_dtype_name(dtypes[i]));
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        if (!spyre_opfunc_takes(index, dtypes[i], true)) continue;
+        bool is_extended = !spyre_opfunc_takes(index, dtypes[i], false);
+        printf(" %s%s", spyre_dtype_name(dtypes[i]), is_extended ? " (extended)" : "");
+    }
 }
 
 int cmd_ops(int count, char **arguments)

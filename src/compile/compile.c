@@ -15,6 +15,8 @@
 #include "graph/hint.h"
 #include "graph/verify.h"
 
+enum { PROFILE_CARD, PROFILE_EXTENDED };    // choices of the setting
+
 typedef struct {
     const spyre_graph *graph;
     const spyre_compile_options *options;
@@ -265,7 +267,8 @@ static spyre_status attempt(compilation *c, const char *const *host_reasons)
     c->attempts++;
     int64_t began = clock_now_ns();
     const graph_rules rules = {.host_fallback = c->options->host_fallback,
-                               .published_opfuncs = c->options->settings.published_opfuncs};
+                               .published_opfuncs = c->options->settings.published_opfuncs,
+                               .extended = c->options->settings.profile == PROFILE_EXTENDED};
     spyre_status status = graph_prepare(c->graph, rules, host_reasons, e->memory, &e->prepared);
     if (!status) status = graph_partition(e->prepared, c->options->settings.enable_fusion,
                                           c->most_tensors, e->memory, &segments, &count);

@@ -166,6 +166,7 @@ bool spyre_executable_node(const spyre_executable *executable, uint32_t index,
                                       .location = fate->location,
                                       .layer = layer_of(fate),
                                       .reason = fate->reason,
+                                      .beyond = fate->beyond,
                                       .composition = composition_of(fate)};
     return true;
 }

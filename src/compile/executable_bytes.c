@@ -73,6 +73,7 @@ static void put_fates(const spyre_executable *executable, text *out)
         bytes_put_number(out, fates[i].layer);
         bytes_put_number(out, fates[i].removed);
         bytes_put_string(out, fates[i].reason ? fates[i].reason : "");
+        bytes_put_string(out, fates[i].beyond ? fates[i].beyond : "");
     }
 }
 
@@ -198,12 +199,13 @@ static spyre_status take_fates(spyre_executable *e, bytes_reader *from, size_t l
         fates[i].op_name = bytes_take_string(from);
         fates[i].location = bytes_take_string(from);
         uint64_t layer = bytes_take_number(from), removed = bytes_take_number(from);
-        const char *reason = bytes_take_string(from);
+        const char *reason = bytes_take_string(from), *beyond = bytes_take_string(from);
         if (from->failed) return broken("it ends inside its nodes");
         if (layer > GRAPH_LAYER_HOST || removed > 1) return broken("a node has no such layer");
         fates[i].layer = (graph_layer)layer;
         fates[i].removed = removed != 0;
         fates[i].reason = *reason ? reason : NULL;
+        fates[i].beyond = *beyond ? beyond : NULL;
     }
     e->fates = fates;
     e->fate_count = (uint32_t)count;

@@ -44,12 +44,12 @@ bool spyre_opfunc_at(uint32_t index, spyre_opfunc_info *out)
     return true;
 }
 
-bool spyre_opfunc_takes(uint32_t index, spyre_dtype dtype)
+bool spyre_opfunc_takes(uint32_t index, spyre_dtype dtype, bool extended)
 {
     if (index >= OPFUNC_COUNT) return false;
     for (int op = 0; op < ATEN_NATIVE_COUNT; op++) {
         bool is_row = aten_describe((aten_op)op)->opfunc == (opfunc)index;
-        if (is_row && aten_takes((aten_op)op, dtype)) return true;
+        if (is_row && aten_takes((aten_op)op, dtype, extended)) return true;
     }
     return false;
 }

@@ -70,7 +70,7 @@ typedef struct {
     const char *doc; // one line; of a HOST row the reason
     // Natives:
     aten_kind kind;
-    uint32_t dtypes; // aten_dtypes of the operands, or-ed
+    uint32_t dtypes; // aten_dtypes of the operands, or-ed, of the card's own profile
     aten_result result;
     // Natives and decompositions: the opfunc, or OPFUNC_NONE.
     opfunc opfunc;
@@ -78,8 +78,10 @@ typedef struct {
 
 const aten_row *aten_describe(aten_op op);
 
-// Whether a native takes operands of a dtype.
-bool aten_takes(aten_op native, spyre_dtype dtype);
+// Dtypes of a native's operands. `extended`: with the profile of that name every native that
+// computes in 16 bits what it gives in 16 bits does so in float32.
+uint32_t aten_operand_dtypes(aten_op native, bool extended);
+bool aten_takes(aten_op native, spyre_dtype dtype, bool extended);
 
 // The row of an op name; false when the table has none.
 bool aten_named(const char *name, aten_op *out_op);

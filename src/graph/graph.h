@@ -74,6 +74,7 @@ typedef struct {
     graph_layer layer;  // NATIVE: one native took it, DECOMPOSITION: several
     bool removed;       // nothing needs its results
     const char *reason; // of HOST, and of what a pattern took
+    const char *beyond; // what no published list has: "own erf, extended tanh of float32"; or null
 } graph_fate;
 
 // A distinct op name of a graph, so that the table is searched once for each.
@@ -90,6 +91,7 @@ struct spyre_graph {
     VEC(graph_input) inputs;
     VEC(uint32_t) outputs;       // value ids
     VEC(const char *) locations; // and hints; [0] is "unknown"
+    bool extended;               // prepared by graph_rules.extended
     uint32_t caller_node_count;  // nodes that the caller added; rewrites keep `origin` below
     map_bytes value_names;       // name -> value id
     map_bytes location_ids;      // text -> index into locations

@@ -280,6 +280,19 @@ spyre_status make_parametric(rewriter *r, aten_op op, const tensor *x, double fi
     return emit(r, op, args, 3, x->dtype, &view, into, out);
 }
 
+// A copy of x where the elements along the given dims are all one: the front has no loop for these.
+static spyre_status make_unrepeated(rewriter *r, const tensor *x, const bool *dims, tensor *out)
+{
+    bool repeats = false, moves = false;
+    for (uint32_t i = 0; i < x->view.rank; i++) {
+        if (!dims[i] || x->view.size[i] == 1) continue;
+        if (x->view.stride[i]) moves = true;
+        else repeats = true;
+    }
+    *out = *x;
+    return repeats && !moves ? make_copy(r, x, NULL, out) : NULL;
+}
+
 spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x, const bool *reduced,
                             bool keepdim, const tensor *into, tensor *out)
 {
@@ -297,7 +310,9 @@ spyre_status make_reduction(rewriter *r, aten_op op, const tensor *x, const bool
         return NULL;
     }
     view_set_contiguous(&view);
-    spyre_arg args[3] = {tensor_arg(x),
+    tensor whole;
+    TRY(make_unrepeated(r, x, reduced, &whole));
+    spyre_arg args[3] = {tensor_arg(&whole),
                          {.kind = SPYRE_ARG_LIST, .of.list = {dims, count}},
                          {.kind = SPYRE_ARG_BOOL, .of.boolean = keepdim}};
     return emit(r, op, args, 3, x->dtype, &view, into, out);
@@ -317,7 +332,11 @@ spyre_status make_rank(rewriter *r, aten_op op, const tensor *x, int64_t k, uint
 spyre_status make_matmul(rewriter *r, const tensor *x, const tensor *y, const tensor *into,
                          tensor *out)
 {
-    spyre_arg args[2] = {tensor_arg(x), tensor_arg(y)};
+    bool along_k[SPYRE_MAX_RANK] = {false};
+    tensor whole;
+    along_k[x->view.rank - 1] = true;
+    TRY(make_unrepeated(r, x, along_k, &whole));
+    spyre_arg args[2] = {tensor_arg(&whole), tensor_arg(y)};
     spyre_view view = x->view;
     view.size[view.rank - 1] = y->view.size[y->view.rank - 1];
     view_set_contiguous(&view);

@@ -15,6 +15,7 @@ typedef struct {
     uint32_t node_id;
     const graph_node *node;
     const aten_row *row;
+    uint32_t dtypes; // of operands
 } checker;
 
 typedef struct {
@@ -44,9 +45,16 @@ static uint32_t dtype_set(spyre_dtype dtype)
     return 0;
 }
 
-bool aten_takes(aten_op native, spyre_dtype dtype)
+uint32_t aten_operand_dtypes(aten_op native, bool extended)
 {
-    return (aten_describe(native)->dtypes & dtype_set(dtype)) != 0;
+    const aten_row *row = aten_describe(native);
+    bool widens = extended && row->dtypes & ATEN_DTYPES_HALF && row->result == ATEN_RESULT_SAME;
+    return row->dtypes | (widens ? ATEN_DTYPES_F32 : 0);
+}
+
+bool aten_takes(aten_op native, spyre_dtype dtype, bool extended)
+{
+    return (aten_operand_dtypes(native, extended) & dtype_set(dtype)) != 0;
 }
 
 // "add" of "spyre.add".
@@ -164,7 +172,7 @@ static spyre_status check_pointwise(const checker *c, const operand *result)
     spyre_view sizes = {0};
     TRY(expect_args(c, inputs + parameters));
     for (uint32_t i = 0; i < inputs; i++) {
-        TRY(load_arg(c, i, selects && i == 0 ? condition_dtypes(result) : c->row->dtypes, &x[i]));
+        TRY(load_arg(c, i, selects && i == 0 ? condition_dtypes(result) : c->dtypes, &x[i]));
         if (!broadcast(&x[i].view, &sizes)) {
             return expect_sizes(&x[i].view, &sizes, (int)i);
         }
@@ -224,7 +232,7 @@ static spyre_status check_reduction(const checker *c, const operand *result)
     uint32_t count;
     bool keep;
     TRY(expect_args(c, 3));
-    TRY(load_arg(c, 0, c->row->dtypes, &x));
+    TRY(load_arg(c, 0, c->dtypes, &x));
     TRY(graph_arg_ints(c->graph, c->node_id, 1, dims, &count));
     TRY(graph_arg_bool(c->graph, c->node_id, 2, false, &keep));
     if (count == 0) return rule("argument 1: no dims");
@@ -248,7 +256,7 @@ static spyre_status check_rank(const checker *c, const operand *result)
     operand x;
     int64_t k, dim;
     TRY(expect_args(c, 3));
-    TRY(load_arg(c, 0, c->row->dtypes, &x));
+    TRY(load_arg(c, 0, c->dtypes, &x));
     TRY(graph_arg_int(c->graph, c->node_id, 1, -1, &k));
     TRY(graph_arg_int(c->graph, c->node_id, 2, -1, &dim));
     if (dim < 0 || dim >= x.view.rank) return rule("argument 2: dim %lld", (long long)dim);
@@ -273,8 +281,8 @@ static spyre_status check_matmul(const checker *c, const operand *result)
 {
     operand a, b;
     TRY(expect_args(c, 2));
-    TRY(load_arg(c, 0, c->row->dtypes, &a));
-    TRY(load_arg(c, 1, c->row->dtypes, &b));
+    TRY(load_arg(c, 0, c->dtypes, &a));
+    TRY(load_arg(c, 1, c->dtypes, &b));
     uint32_t rank = a.view.rank;
     if (rank < 2) return rule("operand 0: rank %u, expected 2 or more", rank);
     if (b.view.rank != rank && b.view.rank != 2) {
@@ -297,12 +305,12 @@ static spyre_status check_layer_norm(const checker *c, const operand *result)
 {
     operand x, vector;
     TRY(expect_args(c, 4));
-    TRY(load_arg(c, 0, c->row->dtypes, &x));
+    TRY(load_arg(c, 0, c->dtypes, &x));
     if (x.view.rank == 0) return rule("operand 0: rank 0");
     spyre_view last = view_contiguous(&x.view.size[x.view.rank - 1], 1);
     for (uint32_t i = 1; i < 3; i++) {
         if (c->node->args[i].kind == SPYRE_ARG_NONE) continue;
-        TRY(load_arg(c, i, c->row->dtypes, &vector));
+        TRY(load_arg(c, i, c->dtypes, &vector));
         TRY(expect_dtype(vector.dtype, x.dtype, (int)i));
         TRY(expect_sizes(&vector.view, &last, (int)i));
     }
@@ -315,7 +323,7 @@ static spyre_status check_gather(const checker *c, const operand *result)
 {
     operand table, index;
     TRY(expect_args(c, 2));
-    TRY(load_arg(c, 0, c->row->dtypes, &table));
+    TRY(load_arg(c, 0, c->dtypes, &table));
     TRY(load_arg(c, 1, ATEN_DTYPES_INT, &index));
     if (table.view.rank != 2) return rule("operand 0: rank %u, expected 2", table.view.rank);
     if (table.view.size[1] == 1) {
@@ -334,9 +342,9 @@ static spyre_status check_scatter(const checker *c, const operand *result)
     operand x, index, rows;
     int64_t dim;
     TRY(expect_args(c, 4));
-    TRY(load_arg(c, 0, c->row->dtypes, &x));
+    TRY(load_arg(c, 0, c->dtypes, &x));
     TRY(load_arg(c, 1, ATEN_DTYPES_INT, &index));
-    TRY(load_arg(c, 2, c->row->dtypes, &rows));
+    TRY(load_arg(c, 2, c->dtypes, &rows));
     TRY(graph_arg_int(c->graph, c->node_id, 3, -1, &dim));
     if (dim < 0 || dim >= x.view.rank) return rule("argument 3: dim %lld", (long long)dim);
     if (index.view.rank != 1) return rule("operand 1: rank %u, expected 1", index.view.rank);
@@ -359,7 +367,7 @@ static spyre_status check_copy(const checker *c, const operand *result)
 {
     operand x;
     TRY(expect_args(c, 1));
-    TRY(load_arg(c, 0, c->row->dtypes, &x));
+    TRY(load_arg(c, 0, c->dtypes, &x));
     if (c->row->kind == ATEN_KIND_CAST) {
         if (result->dtype == SPYRE_DTYPE_BOOL) {
             return status_new(SPYRE_UNSUPPORTED, "cast of %s to bool", spyre_dtype_name(x.dtype));
@@ -386,7 +394,7 @@ static spyre_status check_cat(const checker *c, const operand *result)
         const spyre_arg *item = &c->node->args[0].of.list.items[i];
         operand x;
         if (item->kind != SPYRE_ARG_VALUE) return rule("item %u: expected a tensor", i);
-        TRY(status_at(load(c, item->of.value, c->row->dtypes, &x), "operand %u", i));
+        TRY(status_at(load(c, item->of.value, c->dtypes, &x), "operand %u", i));
         TRY(expect_dtype(x.dtype, result->dtype, (int)i));
         spyre_view sizes = result->view;
         if (x.view.rank == sizes.rank) sizes.size[dim] = x.view.size[dim];
@@ -400,9 +408,10 @@ static spyre_status check_cat(const checker *c, const operand *result)
 
 spyre_status native_check(const spyre_graph *graph, uint32_t node)
 {
-    checker c = {graph, node, &graph->nodes.items[node], NULL};
+    const graph_node *made = &graph->nodes.items[node];
+    checker c = {graph, node, made, aten_describe((aten_op)made->op),
+                 aten_operand_dtypes((aten_op)made->op, graph->extended)};
     operand result;
-    c.row = aten_describe((aten_op)c.node->op);
     TRY(load_result(&c, &result));
     switch (c.row->kind) {
     case ATEN_KIND_POINTWISE: return check_pointwise(&c, &result);

@@ -287,6 +287,7 @@ spyre_status graph_report(const graph_fate *fates, uint32_t count, text *out)
         if (strcmp(fate->location, "unknown") != 0) text_printf(out, " (%s)", fate->location);
         text_printf(out, ": %s", fate->removed ? "removed" : layer_name(fate->layer));
         if (fate->reason) text_printf(out, ", %s", fate->reason);
+        if (fate->beyond) text_printf(out, "; not published: %s", fate->beyond);
         text_append(out, "\n");
     }
     return text_status(out);

@@ -26,6 +26,7 @@ typedef struct {
     bool host_fallback;     // false: a node that needs the host is an error naming op, operand,
                             // rule and source line
     bool published_opfuncs; // no opfuncs of our own
+    bool extended;          // float32 has every opfunc and product (aten_takes)
 } graph_rules;
 
 #define GRAPH_HOST_ALLOWED ((graph_rules){.host_fallback = true})

@@ -173,6 +173,41 @@ static graph_layer layer_taken(const spyre_graph *target, uint32_t first)
     return natives == 1 ? GRAPH_LAYER_NATIVE : GRAPH_LAYER_DECOMPOSITION;
 }
 
+// Appends "own erf" or "extended batchmatmul of float32", once.
+static void name_beyond(const rewriter *r, const graph_node *node, text *out)
+{
+    const aten_row *row = aten_describe((aten_op)node->op);
+    spyre_dtype dtype = r->target->values.items[node->results[0]].dtype;
+    bool is_own = row->opfunc != OPFUNC_NONE && !opfunc_is_published(row->opfunc);
+    bool is_extended = row->result == ATEN_RESULT_SAME &&
+                       !aten_takes((aten_op)node->op, dtype, false);
+    if (!is_own && !is_extended) return;
+    const char *name = opfunc_describe(row->opfunc)->name, *of = spyre_dtype_name(dtype);
+    text line = {0};
+    if (is_extended) text_printf(&line, "extended %s of %s", name, of);
+    else text_printf(&line, "own %s", name);
+    if (!strstr(text_string(out), text_string(&line)))
+        text_printf(out, "%s%s", *text_string(out) ? ", " : "", text_string(&line));
+    text_free(&line);
+}
+
+// What the nodes from `first` on need that no real card has.
+static spyre_status note_beyond(const rewriter *r, uint32_t first, graph_fate *fate)
+{
+    text names = {0};
+    for (uint32_t i = first; i < r->target->nodes.count; i++) {
+        const graph_node *node = &r->target->nodes.items[i];
+        if (node->layer == GRAPH_LAYER_NATIVE) name_beyond(r, node, &names);
+    }
+    spyre_status status = text_status(&names);
+    if (!status && *text_string(&names)) {
+        fate->beyond = arena_strdup(r->target->memory, text_string(&names));
+        if (!fate->beyond) status = status_no_memory();
+    }
+    text_free(&names);
+    return status;
+}
+
 // The message without the place that argument getters put in front.
 static const char *bare_message(const rewriter *r, spyre_status status)
 {
@@ -220,7 +255,7 @@ static spyre_status prepare_node(rewriter *r, const char *const *host_reasons)
         fate->reason = r->target->nodes.items[nodes].reason;
     }
     fate->layer = layer_taken(r->target, nodes);
-    return NULL;
+    return note_beyond(r, nodes, fate);
 }
 
 static spyre_status prepare_nodes(rewriter *r, const bool *needed,
@@ -298,6 +333,7 @@ static spyre_status prepare_found(const pattern_result *found, graph_rules rules
     const spyre_graph *graph = &found->graph;
     rewriter r = {.source = graph, .target = graph_create(memory), .rules = rules};
     TRY_ALLOC(r.target);
+    r.target->extended = rules.extended;
     bool *needed = ARENA_NEW(memory, bool, graph->nodes.count);
     bool *used = ARENA_NEW(memory, bool, graph->values.count);
     r.loose = ARENA_NEW(memory, bool, graph->values.count);

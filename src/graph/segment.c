@@ -105,6 +105,7 @@ static spyre_status build_graph(const spyre_graph *prepared, const uint32_t *inp
 {
     copier c = {.from = prepared, .to = graph_create(memory)};
     TRY_ALLOC(c.to);
+    c.to->extended = prepared->extended;
     for (uint32_t i = 0; i < draft->inputs.count; i++) {
         uint32_t value = draft->inputs.items[i];
         uint32_t input = input_of[value];

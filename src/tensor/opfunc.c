@@ -142,12 +142,12 @@ static double sine_of_turns(double x)
     return sin(PI * part);
 }
 
-// fmod() of elements of SEN169_FP16 or of 32-bit integers: as long as the quotient has at most 43
-// bits its product with y, of 10, is exact, and so are the products of integers.
+// fmod() of floats of at most 24 bits or of 32-bit integers: as long as the quotient has at most 29
+// bits its product with y is exact, and so are the products of integers.
 static double rest_of(double x, double y)
 {
     double quotient = trunc(x / y), size = fabs(y);
-    if (!(fabs(quotient) < 0x1p43) || isinf(y)) return fmod(x, y);
+    if (!(fabs(quotient) < 0x1p29) || isinf(y)) return fmod(x, y);
     double rest = fabs(x) - fabs(quotient) * size;
     if (rest < 0.0) rest += size; // the quotient was rounded up to a whole number
     return copysign(rest, x);

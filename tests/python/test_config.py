@@ -2,6 +2,7 @@
 """torch_spyre._inductor.config: every setting's variable is read, and every one can be patched."""
 
 import re
+import threading
 
 import pytest
 import torch
@@ -216,3 +217,22 @@ def test_reduced_dims_are_tiled_when_allowed():
     refused = pytest.raises(torch_spyre.Unsupported, match="enable_reduction_tiling is off")
     with config.patch(enable_reduction_tiling=False), refused:
         torch.compile(tiled, dynamic=False)(x, w)
+
+
+def test_threads_that_set_nothing_have_what_was_set_last():
+    """As PyTorch's backward passes, which run in threads of their own."""
+    seen = []
+
+    def look():
+        thread = threading.Thread(target=lambda: seen.append(config.sencores))
+        thread.start()
+        thread.join()
+
+    look()
+    with config.patch(sencores=7):
+        look()
+        with config.patch(sencores=5):
+            look()
+        look()
+    look()
+    assert seen == [config.sencores, 7, 5, 7, config.sencores]

@@ -163,3 +163,57 @@ def test_waves(reach):
     for a, e in zip(actual, exact, strict=True):
         torch.testing.assert_close(a.cpu().double(), e, atol=1.5e-7, rtol=0, equal_nan=True)
     assert torch.tensor(2.1e5).to("spyre").sin().isnan().item()
+
+
+@pytest.mark.parametrize("heads", (2, 4))
+def test_a_layer_of_attention_learns(heads):
+    """Compiled, in 16 bits: heads of a stick and of half a stick, forward and backward."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(128, heads, 64, 0.0, "gelu", batch_first=True)
+    x, weight = torch.randn(4, 10, 128), torch.randn(4, 10, 128)
+    (layer(x) * weight).sum().backward()
+    expected = [p.grad.clone() for p in layer.parameters()]
+    layer.zero_grad()
+    layer = layer.half().to("spyre")
+    with torch_spyre.config.patch(fallback="error"):
+        y = torch.compile(layer, dynamic=False)(x.half().to("spyre"))
+    (y.float() * weight.to("spyre")).sum().backward()
+    for parameter, gradient in zip(layer.parameters(), expected, strict=True):
+        error = (parameter.grad.cpu().float() - gradient).norm() / gradient.norm()
+        assert error < 0.01
+
+
+@pytest.mark.parametrize("k", ("first", "second", "both"))
+def test_factors_that_are_the_same_along_k(k):
+    """The gradient of a sum is one number, expanded."""
+    x, y = halves(1, 1).expand(5, 70), halves(1, 1).expand(70, 66)
+    x = halves(5, 70) if k == "second" else x
+    y = halves(70, 66) if k == "first" else y
+    with torch_spyre.config.patch(fallback="error"):
+        found = torch.mm(
+            x[:, :1].to("spyre").expand(5, 70) if k != "second" else x.to("spyre"),
+            y[:1, :1].to("spyre").expand(70, 66) if k != "first" else y.to("spyre"),
+        )
+    torch.testing.assert_close(found.cpu().float(), x.float() @ y.float(), rtol=2e-3, atol=2e-3)
+
+
+def test_products_of_flattened_dims():
+    """Columns that are two dims of their operand's storage."""
+    x, y = halves(5, 6, 7), halves(5, 6, 7)
+    with torch_spyre.config.patch(fallback="error"):
+        found = torch.tensordot(x.to("spyre"), y.to("spyre"), dims=([2], [2]))
+    expected = torch.tensordot(x.float(), y.float(), dims=([2], [2]))
+    torch.testing.assert_close(found.cpu().float(), expected, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("function", (torch.sum, torch.mean, torch.amax, F.layer_norm))
+def test_reductions_of_repeats(function):
+    def reduce(x):
+        wide = x.unsqueeze(-1).expand(5, 70, 9)
+        return function(wide, (9,)) if function is F.layer_norm else function(wide, -1)
+
+    x = halves(5, 70)
+    with torch_spyre.config.patch(fallback="error"):
+        found = reduce(x.to("spyre")).cpu().float()
+    torch.testing.assert_close(found, reduce(x.float()), rtol=2e-3, atol=2e-3)

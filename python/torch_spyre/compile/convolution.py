@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 import torch
 
+from .parts.lines import computed
 from .parts.pooling import at_tap, padded, taps, windows_of
 from .registered import NOT_TAKEN, NotTaken, spyre_decompositions
 
 _aten = torch.ops.aten
-HALVES = (torch.float16, torch.bfloat16)  # what the card multiplies
 
 
 def _rows(
@@ -90,14 +90,14 @@ def convolution(
     groups: int,
     *_flags: bool,
 ) -> torch.Tensor | NotTaken:
-    """aten.convolution of [N, C, D, H, W], [N, C, H, W] or [N, C, L] in 16 bits; NotImplemented for
+    """aten.convolution of [N, C, D, H, W], [N, C, H, W] or [N, C, L]; NotImplemented for
     others."""
     # One number stands for all dims, as padding="valid" gives it.
     stride, padding, dilation, output_padding = (
         list(sizes) * (x.dim() - 2 if len(sizes) == 1 else 1)
         for sizes in (stride, padding, dilation, output_padding)
     )
-    if x.dim() not in (3, 4, 5) or x.dtype not in HALVES or weight.dtype != x.dtype:
+    if x.dim() not in (3, 4, 5) or x.dtype not in computed() or weight.dtype != x.dtype:
         return NOT_TAKEN
     if not transposed:
         return _forward(x, weight, bias, stride, padding, dilation, groups)
@@ -231,14 +231,14 @@ def convolution_backward(
     groups: int,
     wanted: Sequence[bool],
 ) -> tuple[torch.Tensor | None, ...] | NotTaken:
-    """Gradients of input, weight and bias in 16 bits. That of the input is the other convolution,
+    """Gradients of input, weight and bias. That of the input is the other convolution,
     transposed or not, of what arrives; that of the weight a product of it with the windows."""
     rank = x.dim() - 2
     stride, padding, dilation, output_padding = (
         list(sizes) * (rank if len(sizes) == 1 else 1)
         for sizes in (stride, padding, dilation, output_padding)
     )
-    if rank not in (1, 2, 3) or {x.dtype, weight.dtype, grad.dtype} - set(HALVES):
+    if rank not in (1, 2, 3) or {x.dtype, weight.dtype, grad.dtype} - set(computed()):
         return NOT_TAKEN
     if x.numel() == 0 or grad.numel() == 0 or len({x.dtype, weight.dtype, grad.dtype}) > 1:
         return NOT_TAKEN

@@ -30,6 +30,12 @@ def settings() -> dict[str, str]:
     return {name: str(int(v) if isinstance(v, bool) else v) for name, v in values.items()}
 
 
+def setting(name: str) -> bool | int | float | str:
+    """One of them, as torch_spyre.config has it now."""
+    value: bool | int | float | str = getattr(config, name)
+    return value
+
+
 def compile_graph(graph: _C.Graph, host_fallback: bool, stages: str | None = None) -> _C.Executable:
     """Compiles with the settings of torch_spyre.config; the compiler writes its stages into the
     directory `stages` (or SPYRE_DUMP_DIR). Raises torch_spyre.Unsupported."""

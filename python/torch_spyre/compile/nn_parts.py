@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from ..registry import register_spyre_decomposition
+from .parts.lines import computed
 from .registered import NOT_TAKEN, NotTaken
 
 _aten = torch.ops.aten
@@ -161,8 +162,8 @@ def batch_norm(
 def embedding_dense_backward(
     grad: torch.Tensor, indices: torch.Tensor, rows: int, padding: int, by_frequency: bool
 ) -> torch.Tensor | NotTaken:
-    """In 16 bits, where rows are added by a product that sums in float32."""
-    if by_frequency or grad.dtype not in (torch.float16, torch.bfloat16) or indices.dim() == 0:
+    """In the dtypes that the card multiplies: rows are added by a product."""
+    if by_frequency or grad.dtype not in computed() or indices.dim() == 0:
         return NOT_TAKEN
     if padding >= 0:
         grad = grad.masked_fill((indices == padding).unsqueeze(-1), 0)

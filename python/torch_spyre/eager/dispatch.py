@@ -22,6 +22,7 @@ from torch import Tensor
 from .. import _C, config
 from .._fallback import user_level
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
+from .._pytorch.settings import watch
 from ..compile import handover, integers
 from ..compile.registered import fallback_ops, spyre_decompositions
 from ..compile.segments import nodes_of
@@ -99,6 +100,10 @@ def _release(known: _Known, always: bool) -> bool:
 programs: ProgramTable[_Known] = ProgramTable(lambda: config.eager_bytes, _bytes, _release)
 
 
+# The same number for the same settings of the compiler. core/eager.c, which has no part in it,
+# forgets its programs when they change.
+_settings = watch(config, [name for name, *_ in _C.settings()], _C.forget_operators)
+
 # The program of a call, or None, the tensors that it gets, and the reason for None.
 Found = tuple[_Program | None, list[Tensor], str | None]
 
@@ -172,7 +177,7 @@ class _Operator:
         marked: list[Any],
         tensors: list[Tensor],
     ) -> _Known:
-        key = (self.op, tuple([_key(value, tensors) for value in marked]))
+        key = (self.op, _settings(), tuple([_key(value, tensors) for value in marked]))
         known = programs.get(key)
         if known is None:
             room.check_host(self.op, args, kwargs)

@@ -18,6 +18,7 @@
 #include "bundle/interpret.h"
 #include "bundle/unroll.h"
 #include "compile/sizes.h"
+#include "spyre/opfunc.h"
 
 #define MOST_STICKS (1LL << 26)             // 8 GiB
 enum { LX_STICKS = BUNDLE_LX_BYTES / SPYRE_STICK_BYTES, MOST_LINES = 40 };
@@ -92,8 +93,28 @@ static void look_at_ranks(look *l)
                  (long long)l->step->size[d] - 1);
 }
 
+static bool reads(const bundle_step *step, spyre_format format)
+{
+    for (uint32_t i = 0; i < step->input_count; i++)
+        if (step->tensors[step->inputs[i]].format == format) return true;
+    return false;
+}
+
+// What no real card is known to compute.
+static void look_at_opfunc(look *l)
+{
+    const opfunc_info *info = opfunc_describe(l->step->op);
+    if (!opfunc_is_published(l->step->op))
+        find(l, "%s is an opfunc of this project alone", info->name);
+    else if ((opfunc_has_formula(l->step->op) || info->kind == OPFUNC_KIND_MATMUL) &&
+             reads(l->step, SPYRE_FORMAT_IEEE_FP32) &&
+             !spyre_opfunc_takes(l->step->op, SPYRE_DTYPE_F32, false))
+        find(l, "%s of IEEE_FP32 needs the profile `extended`", info->name);
+}
+
 static spyre_status look_at_step(look *l)
 {
+    look_at_opfunc(l);
     for (uint32_t t = 0; t < l->step->tensor_count; t++) {
         look_at_gather(l, &l->step->tensors[t]);
         look_at_gaps(l, &l->step->tensors[t]);

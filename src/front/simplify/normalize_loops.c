@@ -17,6 +17,7 @@
 //
 // The obvious shortcut, to keep the host's dims and materialise every view, costs a copy per view.
 #include "front/front.h"
+#include "front/simplify/copy_factors.h"
 
 enum { MOST_SWEEPS = 64 };
 static const char JOINS_PARTS[] = "a view joins parts of dims that do not fit together";
@@ -270,7 +271,8 @@ spyre_status pass_normalize_loops(loop_graph *loops, bool *out_changed)
 {
     arena *scratch = arena_create();
     TRY_ALLOC(scratch);
-    spyre_status status = normalize(loops, scratch, out_changed);
+    spyre_status status = copy_factors(loops);
+    if (!status) status = normalize(loops, scratch, out_changed);
     arena_destroy(scratch);
     return status;
 }

@@ -45,6 +45,8 @@ typedef spyre_status (*rewrite_handler)(rewriter *r);
 
 // Whether the node's row has a UNARY opfunc that takes the dtype of its result: rewrite_unary().
 bool rewrite_is_unary(const rewriter *r);
+// aten_takes() by the rules.
+bool rewrite_takes(const rewriter *r, aten_op native, spyre_dtype dtype);
 // Whether the rules allow an opfunc; UNSUPPORTED with its name when they do not.
 bool rewrite_allows(const rewriter *r, opfunc op);
 SPYRE_MUST_CHECK spyre_status rewrite_expect_allowed(const rewriter *r, opfunc op);

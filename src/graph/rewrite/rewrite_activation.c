@@ -29,11 +29,6 @@ static spyre_status factor_of_half(rewriter *r, uint32_t index, double otherwise
     return status_new(SPYRE_UNSUPPORTED, "argument %u is no finite number", index);
 }
 
-static bool is_half(const tensor *x)
-{
-    return x->dtype == SPYRE_DTYPE_F16 || x->dtype == SPYRE_DTYPE_BF16;
-}
-
 // A slope that is a parameter lies between 0 and 1 (scalar_rule.def), so that x is the larger above
 // 0 and slope * x below.
 spyre_status rewrite_leaky_relu(rewriter *r)
@@ -46,7 +41,7 @@ spyre_status rewrite_leaky_relu(rewriter *r)
         TRY(make_with_number(r, ATEN_SPYRE_MUL, &x, &slope, NULL, &scaled));
         return make_binary(r, ATEN_SPYRE_MAXIMUM, &x, &scaled, &into, NULL);
     }
-    if (is_half(&x))
+    if (rewrite_takes(r, ATEN_SPYRE_LEAKYRELUFWD, x.dtype))
         return make_parametric(r, ATEN_SPYRE_LEAKYRELUFWD, &x, slope.value, 0, &into, NULL);
     TRY(factor_of_half(r, 1, 0.01, &slope));
     TRY(make_halves(r, &x, &above, &below));
@@ -104,7 +99,7 @@ spyre_status rewrite_logit(rewriter *r)
     TRY(rewrite_expect_allowed(r, OPFUNC_LOGIT));
     TRY(load(r, &x, &into));
     TRY(graph_arg_real(r->source, r->node, 1, -1, &eps));
-    if (eps >= 0 && is_half(&x))
+    if (eps >= 0 && rewrite_takes(r, ATEN_SPYRE_CLIP, x.dtype))
         TRY(make_parametric(r, ATEN_SPYRE_CLIP, &x, eps, 1 - eps, NULL, &x));
     return make_unary(r, ATEN_SPYRE_LOGIT, &x, &into, NULL);
 }
@@ -146,8 +141,9 @@ static spyre_status make_expm1_32(rewriter *r, const tensor *x, const tensor *in
 static spyre_status make_expm1(rewriter *r, const tensor *x, const tensor *into, tensor *out)
 {
     tensor wide;
+    if (rewrite_allows(r, OPFUNC_EXPM1) && rewrite_takes(r, ATEN_SPYRE_EXPM1, x->dtype))
+        return make_unary(r, ATEN_SPYRE_EXPM1, x, into, out);
     if (x->dtype == SPYRE_DTYPE_F32) return make_expm1_32(r, x, into, out);
-    if (rewrite_allows(r, OPFUNC_EXPM1)) return make_unary(r, ATEN_SPYRE_EXPM1, x, into, out);
     TRY(make_cast(r, x, SPYRE_DTYPE_F32, NULL, &wide));
     TRY(make_expm1_32(r, &wide, NULL, &wide));
     return make_cast(r, &wide, x->dtype, into, out);
@@ -170,7 +166,7 @@ spyre_status rewrite_elu(rewriter *r)
     TRY(factor_of_half(r, 2, 1, &scale));
     TRY(factor_of_half(r, 3, 1, &input_scale));
     bool is_plain = alpha.value == 1 && scale.value == 1 && input_scale.value == 1;
-    if (is_plain && is_half(&x) && rewrite_allows(r, OPFUNC_ELU))
+    if (is_plain && rewrite_allows(r, OPFUNC_ELU) && rewrite_takes(r, ATEN_SPYRE_ELU, x.dtype))
         return make_unary(r, ATEN_SPYRE_ELU, &x, &into, NULL);
     TRY(make_halves(r, &x, &above, &below));
     if (input_scale.value != 1)

@@ -37,12 +37,17 @@ bool rewrite_allows(const rewriter *r, opfunc op)
     return opfunc_is_published(op) || !r->rules.published_opfuncs;
 }
 
+bool rewrite_takes(const rewriter *r, aten_op native, spyre_dtype dtype)
+{
+    return aten_takes(native, dtype, r->rules.extended);
+}
+
 bool rewrite_is_unary(const rewriter *r)
 {
     opfunc op = row_opfunc(r);
     if (op == OPFUNC_NONE || opfunc_describe(op)->kind != OPFUNC_KIND_UNARY) return false;
     if (!rewrite_allows(r, op)) return false;
-    return aten_takes(native_of(op), r->source->values.items[r->from->results[0]].dtype);
+    return rewrite_takes(r, native_of(op), r->source->values.items[r->from->results[0]].dtype);
 }
 
 spyre_status rewrite_unary(rewriter *r)
@@ -85,7 +90,8 @@ spyre_status rewrite_abs(rewriter *r)
 static spyre_status silu(rewriter *r, const tensor *x, const tensor *into, tensor *out)
 {
     tensor gate;
-    if (x->dtype != SPYRE_DTYPE_F32) return make_unary(r, ATEN_SPYRE_SILU, x, into, out);
+    if (rewrite_takes(r, ATEN_SPYRE_SILU, x->dtype))
+        return make_unary(r, ATEN_SPYRE_SILU, x, into, out);
     TRY(make_unary(r, ATEN_SPYRE_SIGMOID, x, NULL, &gate));
     return make_binary(r, ATEN_SPYRE_MUL, x, &gate, into, out);
 }
@@ -189,8 +195,8 @@ static spyre_status load_bound(rewriter *r, uint32_t index, double otherwise, sp
 static spyre_status clamp_to(rewriter *r, const tensor *x, const graph_number *least,
                              const graph_number *most, const tensor *into)
 {
-    bool is_half = x->dtype == SPYRE_DTYPE_F16 || x->dtype == SPYRE_DTYPE_BF16;
-    bool has_clip = is_half && !least->scalar && !most->scalar;
+    bool is_known = !least->scalar && !most->scalar;
+    bool has_clip = is_known && rewrite_takes(r, ATEN_SPYRE_CLIP, x->dtype);
     bool has_least = least->value > -HUGE_VAL, has_most = most->value < HUGE_VAL;
     tensor raised = *x;
     if (has_clip && has_least && has_most) {

@@ -34,8 +34,7 @@ spyre_status rewrite_pow(rewriter *r)
     if (exponent == 0.5) return make_unary(r, ATEN_SPYRE_SQRT, &x, &into, NULL);
     if (exponent == -0.5) return make_unary(r, ATEN_SPYRE_RSQRT, &x, &into, NULL);
     if (exponent == -1) return make_unary(r, ATEN_SPYRE_RECIPROCAL, &x, &into, NULL);
-    bool is_half = into.dtype == SPYRE_DTYPE_F16 || into.dtype == SPYRE_DTYPE_BF16;
-    if (is_half && rewrite_allows(r, OPFUNC_POWER))
+    if (rewrite_takes(r, ATEN_SPYRE_POWER, into.dtype) && rewrite_allows(r, OPFUNC_POWER))
         return make_parametric(r, ATEN_SPYRE_POWER, &x, exponent, 0, &into, NULL);
     if (exponent != 3 && exponent != -2) {
         return status_new(SPYRE_UNSUPPORTED, "pow with exponent %g", exponent);
@@ -43,6 +42,15 @@ spyre_status rewrite_pow(rewriter *r)
     TRY(power_of_two(r, &x, 1, NULL, &power));
     if (exponent == -2) return make_unary(r, ATEN_SPYRE_RECIPROCAL, &power, &into, NULL);
     return make_binary(r, ATEN_SPYRE_MUL, &power, &x, &into, NULL);
+}
+
+static spyre_status power_of_base(rewriter *r, const graph_number *base, const tensor *into)
+{
+    tensor x, constant;
+    TRY(rewrite_expect_allowed(r, OPFUNC_POW));
+    TRY(rewrite_operand(r, 1, into->dtype, &x));
+    TRY(make_number(r, base, into->dtype, &constant));
+    return make_binary(r, ATEN_SPYRE_POW, &constant, &x, into, NULL);
 }
 
 // base ^ x, of the base in the dtype of x, of which PyTorch makes it a tensor. The logarithm's
@@ -53,6 +61,8 @@ spyre_status rewrite_power_of(rewriter *r)
     graph_number base;
     TRY(rewrite_result(r, 0, &into));
     TRY(graph_arg_number(r->source, r->node, 0, 0, &base));
+    if (into.dtype == SPYRE_DTYPE_F32 && rewrite_takes(r, ATEN_SPYRE_POW, into.dtype))
+        return power_of_base(r, &base, &into);
     if (into.dtype != SPYRE_DTYPE_F16 && into.dtype != SPYRE_DTYPE_BF16)
         return status_new(SPYRE_UNSUPPORTED, "powers in %s", spyre_dtype_name(into.dtype));
     base.form = into.dtype == SPYRE_DTYPE_F16 ? SPYRE_SCALAR_LOG_F16 : SPYRE_SCALAR_LOG_BF16;

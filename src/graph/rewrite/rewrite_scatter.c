@@ -117,7 +117,7 @@ static spyre_status add_rows(rewriter *r, const scatter *s, const tensor *into)
     int64_t size = s->whole.view.size[s->dim], count = s->index.view.size[0];
     int64_t others = view_element_count(&s->whole.view) / (size ? size : 1);
     tensor hits, rows, sums;
-    if (into->dtype != SPYRE_DTYPE_F16 && into->dtype != SPYRE_DTYPE_BF16)
+    if (!rewrite_takes(r, ATEN_SPYRE_BATCHMATMUL, into->dtype))
         return status_new(SPYRE_UNSUPPORTED, "indices that add %s", spyre_dtype_name(into->dtype));
     if (size * count > MOST_ADDED || size * count > MOST_PRODUCTS / others) {
         return status_new(SPYRE_UNSUPPORTED, "%lld indices that add into a dim of %lld",

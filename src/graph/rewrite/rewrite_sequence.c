@@ -123,7 +123,7 @@ spyre_status rewrite_scan(rewriter *r)
     bool is_half = into.dtype == SPYRE_DTYPE_F16 || into.dtype == SPYRE_DTYPE_BF16;
     TRY(rewrite_operand(r, 0, into.dtype, &x));
     TRY(rewrite_dim(r, 1, 0, x.view.rank, &dim));
-    if (is_half && aten_takes(op, SPYRE_DTYPE_F32))
+    if (is_half && rewrite_takes(r, op, SPYRE_DTYPE_F32))
         TRY(make_cast(r, &x, SPYRE_DTYPE_F32, NULL, &x));
     for (int64_t reach = 1; reach < scan_length(&x, dim); reach *= 2) {
         scan_step step;

@@ -81,6 +81,27 @@ static void normalize_loops__factors_keep_their_columns(void **state)
     front_run_end(&run);
 }
 
+// Columns that an input holds in heads of 32 are copied side by side; heads of a stick are not.
+static void normalize_loops__copies_factors_in_parts_of_sticks(void **state)
+{
+    (void)state;
+    for (int64_t head = 32; head <= 64; head += 32) {
+        front_run run = front_run_begin();
+        uint32_t x = front_case_input(&run, sizes_view(2, 64, 40, 0));
+        uint32_t y = front_case_input(&run, sizes_view(3, 40, 4, head));
+        spyre_view flat = sizes_view(2, 40, 4 * head, 0);
+        uint32_t view = front_run_view(&run, y, SPYRE_DTYPE_F16, flat);
+        front_case_output(&run, front_case_binary(&run, "spyre.batchmatmul", x, view,
+                                                  sizes_view(2, 64, 4 * head, 0)));
+        loop_graph *loops = front_case_before(&run, 1, "propagate_layouts");
+        const loop_op *product = &loops->ops.items[loops->ops.count - 1];
+        assert_int_equal(product->op, OPFUNC_BATCHMATMUL);
+        assert_int_equal(loops->ops.count, head == 32 ? 2 : 1);
+        if (head == 32) assert_string_equal(front_case_loops(loops, 1), "64 128 40");
+        front_run_end(&run);
+    }
+}
+
 static void normalize_loops__refuses_unrelated_factors(void **state)
 {
     (void)state;
@@ -105,6 +126,7 @@ int main(void)
         cmocka_unit_test(normalize_loops__cuts_travel_backwards),
         cmocka_unit_test(normalize_loops__keeps_what_cuts_do_not_fit),
         cmocka_unit_test(normalize_loops__factors_keep_their_columns),
+        cmocka_unit_test(normalize_loops__copies_factors_in_parts_of_sticks),
         cmocka_unit_test(normalize_loops__refuses_unrelated_factors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

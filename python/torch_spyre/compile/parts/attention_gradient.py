@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import HALVES
+from .lines import computed
 
 _aten = torch.ops.aten
 
@@ -68,8 +68,8 @@ def attention_backward(
     scale: float | None = None,
 ) -> tuple[torch.Tensor | None, ...] | NotTaken:
     """Gradients of query, key, value and bias, those that are `wanted`. Operands are [batch, heads,
-    length, size] in 16 bits; fewer heads of keys and values serve groups of queries."""
-    if dropout != 0 or query.dim() != 4 or query.dtype not in HALVES:
+    length, size]; fewer heads of keys and values serve groups of queries."""
+    if dropout != 0 or query.dim() != 4 or query.dtype not in computed():
         return NOT_TAKEN
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     groups = query.shape[1] // key.shape[1]

@@ -8,7 +8,7 @@ import math
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, HALVES
+from .lines import FLOATS, computed
 
 _aten = torch.ops.aten
 
@@ -18,7 +18,7 @@ def gelu_backward(
     grad: torch.Tensor, x: torch.Tensor, *, approximate: str = "none"
 ) -> torch.Tensor | NotTaken:
     """Both forms, as forward has one."""
-    if x.dtype not in HALVES or grad.dtype != x.dtype:
+    if x.dtype not in computed() or grad.dtype != x.dtype:
         return NOT_TAKEN
     below = (x * -math.sqrt(0.5)).erfc().float() * 0.5  # of the normal distribution, up to x
     wide = x.float()
@@ -29,14 +29,14 @@ def gelu_backward(
 
 @part(_aten.special_ndtr.default)
 def ndtr(x: torch.Tensor) -> torch.Tensor | NotTaken:
-    return (x * -math.sqrt(0.5)).erfc() * 0.5 if x.dtype in HALVES else NOT_TAKEN
+    return (x * -math.sqrt(0.5)).erfc() * 0.5 if x.dtype in computed() else NOT_TAKEN
 
 
 @part(_aten.binary_cross_entropy.default)
 def binary_cross_entropy(
     x: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None, reduction: int = 1
 ) -> torch.Tensor | NotTaken:
-    if x.dtype not in HALVES or target.dtype != x.dtype:
+    if x.dtype not in computed() or target.dtype != x.dtype:
         return NOT_TAKEN
     high, low = (y.clamp(min=-100.0) for y in (x.log(), (-x).log1p()))
     loss = (target - 1) * low - target * high

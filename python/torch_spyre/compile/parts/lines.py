@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import torch
 
+from .. import handover
+
 HALVES = (torch.float16, torch.bfloat16)
 FLOATS = (*HALVES, torch.float32)
 INTEGERS = (torch.int64, torch.int32)
@@ -16,6 +18,12 @@ INTEGERS = (torch.int64, torch.int32)
 MOST_COMPARISONS = 1 << 22
 # float32 has every whole number up to here: sums of ones are exact.
 MOST_COUNTED = 1 << 24
+
+
+def computed() -> tuple[torch.dtype, ...]:
+    """In which the card has products and every function: 16 bits, and float32 with the profile
+    `extended`."""
+    return FLOATS if handover.setting("profile") == "extended" else HALVES
 
 
 def to_lines(x: torch.Tensor, dim: int) -> torch.Tensor:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, HALVES, MOST_COMPARISONS, count
+from .lines import FLOATS, MOST_COMPARISONS, computed, count
 
 _aten = torch.ops.aten
 MOST_TAPS = 256  # each is a few steps of a program
@@ -127,7 +127,7 @@ def _numbers(x: torch.Tensor, w: Windows, tap: Sequence[int]) -> torch.Tensor:
 
 def _max_pool(x: torch.Tensor, w: Windows) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
     """Of equal elements the first; of a window without a number the first that is no padding."""
-    if x.dtype not in HALVES or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
+    if x.dtype not in computed() or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
         return NOT_TAKEN
     wide = padded(x, w, -math.inf)
     views = [at_tap(wide, w, tap) for tap in taps(w)]
@@ -160,7 +160,7 @@ def _is_whole(x: torch.Tensor, w: Windows) -> bool:
 def _max_pool_backward(
     grad: torch.Tensor, x: torch.Tensor, w: Windows, index: torch.Tensor
 ) -> torch.Tensor | NotTaken:
-    if x.dtype not in HALVES or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
+    if x.dtype not in computed() or math.prod(w.kernel) > MOST_TAPS or not _is_whole(x, w):
         return NOT_TAKEN
     numbers = index.to(torch.float32)
     total = None
@@ -303,7 +303,7 @@ def adaptive_max_pool(
 ) -> tuple[torch.Tensor, torch.Tensor] | NotTaken:
     rank = len(size)
     inputs = x.shape[-rank:]
-    if x.dtype not in HALVES or x.numel() == 0 or min(size) == 0:
+    if x.dtype not in computed() or x.numel() == 0 or min(size) == 0:
         return NOT_TAKEN
     lengths = [_longest(i, o) for i, o in zip(inputs, size, strict=True)]
     if math.prod(lengths) > MOST_TAPS:
@@ -338,7 +338,7 @@ def _adaptive_max_backward(
     grad: torch.Tensor, x: torch.Tensor, index: torch.Tensor, rank: int
 ) -> torch.Tensor | NotTaken:
     plane = math.prod(x.shape[-rank:])
-    if x.dtype not in HALVES or x.numel() == 0 or index.numel() * plane > MOST_COMPARISONS:
+    if x.dtype not in computed() or x.numel() == 0 or index.numel() * plane > MOST_COMPARISONS:
         return NOT_TAKEN
     given = grad.reshape(-1, math.prod(grad.shape[-rank:]))
     hits = index.reshape(given.shape).unsqueeze(2) == count(plane, x)

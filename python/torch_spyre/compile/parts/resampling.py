@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import HALVES, count
+from .lines import computed, count
 
 _aten = torch.ops.aten
 Matrix = Callable[[int], torch.Tensor]  # of a dim, float32
@@ -100,7 +100,7 @@ def _apply(x: torch.Tensor, matrices: Sequence[torch.Tensor], back: bool) -> tor
 
 
 def _is_taken(x: torch.Tensor, inputs: Sequence[int], outputs: Sequence[int]) -> bool:
-    if x.dtype not in HALVES or x.numel() == 0:
+    if x.dtype not in computed() or x.numel() == 0:
         return False
     return all(
         i > 0 and o > 0 and i * o <= MOST_WEIGHTS for i, o in zip(inputs, outputs, strict=True)

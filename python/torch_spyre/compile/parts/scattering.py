@@ -16,10 +16,10 @@ import torch
 from ..registered import NOT_TAKEN, NotTaken, part
 from .lines import (
     FLOATS,
-    HALVES,
     INTEGERS,
     MOST_COMPARISONS,
     MOST_COUNTED,
+    computed,
     count,
     to_lines,
 )
@@ -251,7 +251,7 @@ def _put_rows(
     """x [P, R] with values [K, R] at index [K], whose integers are in [0, P)."""
     if not accumulate and x.shape[1] == 1:
         return _set_elements(x.squeeze(1), index, values.squeeze(1)).unsqueeze(1)
-    if accumulate and (x.dtype not in HALVES or x.shape[1] == 1):
+    if accumulate and (x.dtype not in computed() or x.shape[1] == 1):
         wide = index.unsqueeze(0).expand(x.shape[1], index.shape[0])
         lines, given = x.t(), values.t()
         if not _fits(lines, 1, wide, given, "sum"):
@@ -356,7 +356,7 @@ def take(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor | NotTaken:
 
 def _is_row(x: torch.Tensor, dims: list[int], accumulate: bool) -> bool:
     """The compiler's own."""
-    taken = x.dtype in HALVES or not accumulate
+    taken = x.dtype in computed() or not accumulate
     return len(dims) == 1 and taken and x.numel() > x.shape[dims[0]]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from ..registered import NOT_TAKEN, NotTaken, part
-from .lines import FLOATS, HALVES
+from .lines import FLOATS, computed
 
 _aten = torch.ops.aten
 
@@ -18,7 +18,7 @@ _aten = torch.ops.aten
 def addbmm(
     x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: float = 1, alpha: float = 1
 ) -> torch.Tensor | NotTaken:
-    if a.dtype not in HALVES or a.dim() != 3 or b.dim() != 3:
+    if a.dtype not in computed() or a.dim() != 3 or b.dim() != 3:
         return NOT_TAKEN
     product = torch.bmm(a, b).sum(0)
     return _weighted(x, beta, product, alpha)
@@ -29,7 +29,7 @@ def addmv(
     x: torch.Tensor, matrix: torch.Tensor, vector: torch.Tensor, *, beta: float = 1,
     alpha: float = 1,
 ) -> torch.Tensor | NotTaken:  # fmt: skip
-    if matrix.dtype not in HALVES or matrix.dim() != 2 or vector.dim() != 1:
+    if matrix.dtype not in computed() or matrix.dim() != 2 or vector.dim() != 1:
         return NOT_TAKEN
     return _weighted(x, beta, torch.mv(matrix, vector), alpha)
 
@@ -52,7 +52,7 @@ def trace(x: torch.Tensor) -> torch.Tensor | NotTaken:
 
 @part(_aten.vdot.default)
 def vdot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor | NotTaken:
-    return torch.dot(x, y) if x.dtype in HALVES and x.dtype == y.dtype else NOT_TAKEN
+    return torch.dot(x, y) if x.dtype in computed() and x.dtype == y.dtype else NOT_TAKEN
 
 
 @part(_aten.linalg_vector_norm.default)
@@ -64,8 +64,8 @@ def vector_norm(
     *,
     dtype: torch.dtype | None = None,
 ) -> torch.Tensor | NotTaken:
-    """Orders other than the compiler's 1, 2 and infinities, in 16 bits."""
-    if x.dtype not in HALVES or x.numel() == 0 or dtype not in (None, x.dtype):
+    """Orders other than the compiler's 1, 2 and infinities."""
+    if x.dtype not in computed() or x.numel() == 0 or dtype not in (None, x.dtype):
         return NOT_TAKEN
     if order in (1, 2, math.inf, -math.inf):
         return NOT_TAKEN
@@ -77,7 +77,7 @@ def vector_norm(
 
 @part(_aten.dist.default)
 def dist(x: torch.Tensor, y: torch.Tensor, order: float = 2) -> torch.Tensor | NotTaken:
-    if x.dtype not in HALVES or x.dtype != y.dtype or x.numel() == 0 or y.numel() == 0:
+    if x.dtype not in computed() or x.dtype != y.dtype or x.numel() == 0 or y.numel() == 0:
         return NOT_TAKEN
     distance: torch.Tensor = _aten.linalg_vector_norm(x - y, order)
     return distance
@@ -121,8 +121,7 @@ def norm_dim(
 def logsumexp(
     x: torch.Tensor, dim: Sequence[int], keepdim: bool = False
 ) -> torch.Tensor | NotTaken:
-    """In 16 bits; float32 has no logarithm."""
-    if x.dtype not in HALVES or x.numel() == 0 or x.dim() == 0:
+    if x.dtype not in computed() or x.numel() == 0 or x.dim() == 0:
         return NOT_TAKEN
     dims = list(dim)
     top = x.amax(dims, True)

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Factors of matrix products that cannot be read where they lie.
+#ifndef FRONT_COPY_FACTORS_H
+#define FRONT_COPY_FACTORS_H
+
+#include "front/ir/loop.h"
+
+// Copies a factor that is the same all along k (the gradient of a sum), and a second one whose
+// columns an input holds in parts of sticks (heads of 32 that another program left): a result of
+// 128 columns cannot be made 32 lanes at a time.
+SPYRE_MUST_CHECK spyre_status copy_factors(loop_graph *loops);
+
+#endif
