@@ -114,7 +114,9 @@ bool ktir_type_same(const ktir_type *a, const ktir_type *b)
 int64_t ktir_type_elements(const ktir_type *type)
 {
     int64_t count = 1;
-    for (uint32_t d = 0; d < type->rank; d++) count *= type->size[d];
+    for (uint32_t d = 0; d < type->rank; d++)
+        if (type->size[d] == KTIR_DYNAMIC || __builtin_mul_overflow(count, type->size[d], &count))
+            return KTIR_DYNAMIC;
     return count;
 }
 

@@ -201,7 +201,7 @@ int64_t ktir_number(const ktir_module *m, const ktir_op *op, ktir_key key, int64
 
 bool ktir_type_same(const ktir_type *a, const ktir_type *b);
 
-// Elements of a type whose sizes are known.
+// Elements of a type; KTIR_DYNAMIC where a size is unknown or 64 bits do not hold them.
 int64_t ktir_type_elements(const ktir_type *type);
 
 // An error at an operation: "<file>:<line>:<column>: <mnemonic>: ".
