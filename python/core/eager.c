@@ -561,6 +561,15 @@ static PyObject *py_forget_program(PyObject *self, PyObject *args)
     return PyBool_FromLong(!used);
 }
 
+// trace_attention(whole): whether graphs that this thread traces keep attention with gradients one
+// node, whose gradient the tracer then takes apart. Gives what held before.
+static PyObject *py_trace_attention(PyObject *self, PyObject *whole)
+{
+    (void)self;
+    int wanted = PyObject_IsTrue(whole);
+    return wanted < 0 ? NULL : PyBool_FromLong(glue_trace_attention(wanted));
+}
+
 // forget_operators(): every operator asks Python again.
 static PyObject *py_forget_operators(PyObject *self, PyObject *unused)
 {
@@ -583,6 +592,7 @@ static PyMethodDef methods[] = {
      "(executable, inputs, results, written, scalars) -> None"},
     {"note_scalars", py_note_scalars, METH_O, "(rules) -> None"},
     {"forget_program", py_forget_program, METH_VARARGS, "(executable, always) -> forgotten"},
+    {"trace_attention", py_trace_attention, METH_O, "(whole) -> before"},
     {"forget_operators", py_forget_operators, METH_NOARGS, "() -> None"},
     {"register_operator", py_register_operator, METH_O, "(name) -> None"},
     {NULL, NULL, 0, NULL},

@@ -20,6 +20,8 @@
 #include <torch/csrc/jit/serialization/pickler_helper.h>
 #include <torch/library.h>
 
+#include <utility>
+
 #include "glue.h"
 #include "python_tensor.h"
 
@@ -327,8 +329,12 @@ void read_layout(const at::Tensor &tensor, std::unordered_map<std::string, bool>
     for (const auto &entry : metadata) check(layout_read_text(&tensor, entry.first.c_str()));
 }
 
+// Whether who traces on this thread takes the gradient of the entry for devices apart.
+thread_local bool knows_gradient = false;
+
 // Which form scaled_dot_product_attention takes: the entry for devices keeps it one node. With
-// gradients of what the card has no products of, or with dropout, PyTorch's own composition stays.
+// gradients of what the card has no products of, or in a graph of others (Inductor's own), and with
+// dropout, PyTorch's own composition stays.
 int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
                          const std::optional<at::Tensor> &mask, double dropout, bool,
                          std::optional<double>, bool)
@@ -338,7 +344,7 @@ int64_t choose_attention(const at::Tensor &query, const at::Tensor &key, const a
                            value.requires_grad() || (mask && mask->requires_grad()));
     bool half = query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16;
     bool is_traced = query.key_set().has(c10::DispatchKey::Python);
-    bool has_elements = is_traced || (query.numel() > 0 && key.numel() > 0);
+    bool has_elements = is_traced ? knows_gradient : query.numel() > 0 && key.numel() > 0;
     bool whole =
         dropout == 0.0 && query.dim() == 4 && (!differentiable || (half && has_elements));
     return static_cast<int64_t>(whole ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
@@ -452,6 +458,11 @@ void glue_settle_new(void *tensor)
         return;
     // PyTorch fills the CPU's. fill_() would need Python, which is shut out of torch.tensor().
     made.copy_(at::empty(made.sizes(), made.options().device(at::kCPU)));
+}
+
+bool glue_trace_attention(bool knows)
+{
+    return std::exchange(knows_gradient, knows);
 }
 
 bool glue_same_tensor(const void *a, const void *b)

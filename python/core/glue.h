@@ -156,6 +156,8 @@ bool comm_graph_register(void *module);         // comm_graph.cpp; the module is
 void glue_register(void);
 
 bool glue_same_tensor(const void *a, const void *b);
+// Whether graphs that this thread traces keep attention with gradients one node; gives what held.
+bool glue_trace_attention(bool knows);
 // False with a Python exception when PyTorch refuses (no such name, registered twice).
 bool glue_register_operator(const char *name);
 

@@ -8,10 +8,13 @@ eager calls then carry one node, which the compiler decomposes (glue.cpp has the
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
+from .. import _C
 from .._pytorch.dynamo import untraced
 from .._pytorch.fx import arguments_of
 from ..eager.dispatch import operator_of
@@ -62,6 +65,17 @@ def _backward(*args: Any, **kwargs: Any) -> Any:
     """Without the results of _fused() that are empty."""
     kept = [None if isinstance(x, torch.Tensor) and x.numel() == 0 else x for x in args]
     return operator_of(BACKWARD)(kept, kwargs)
+
+
+@contextlib.contextmanager
+def whole() -> Iterator[None]:
+    """Graphs that are traced inside keep attention one node, with gradients, too; BACKWARD is among
+    their decompositions."""
+    before = _C.trace_attention(True)
+    try:
+        yield
+    finally:
+        _C.trace_attention(before)
 
 
 def make_single(gm: torch.fx.GraphModule) -> None:

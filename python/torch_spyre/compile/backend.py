@@ -90,7 +90,7 @@ def compile_graph_of_user(
     def backward(gm: torch.fx.GraphModule, example_inputs: Values) -> Runnable:
         return compile_aten(gm, example_inputs, settings)
 
-    with structured.graph_of_user(gm):
+    with structured.graph_of_user(gm), attention.whole():
         compiled = aot_autograd(
             fw_compiler=forward,
             bw_compiler=backward,
