@@ -184,18 +184,18 @@ def test_a_layer_of_attention_learns(heads):
         assert error < 0.01
 
 
-@pytest.mark.parametrize("k", ("first", "second", "both"))
-def test_factors_that_are_the_same_along_k(k):
+@pytest.mark.parametrize("repeats", ("first", "second", "both"))
+def test_factors_that_are_the_same_along_k(repeats):
     """The gradient of a sum is one number, expanded."""
-    x, y = halves(1, 1).expand(5, 70), halves(1, 1).expand(70, 66)
-    x = halves(5, 70) if k == "second" else x
-    y = halves(70, 66) if k == "first" else y
+
+    def factor(rows, columns, is_one):
+        x = halves(1, 1) if is_one else halves(rows, columns)
+        return x.to("spyre").expand(rows, columns)
+
+    x, y = factor(5, 70, repeats != "second"), factor(70, 66, repeats != "first")
     with torch_spyre.config.patch(fallback="error"):
-        found = torch.mm(
-            x[:, :1].to("spyre").expand(5, 70) if k != "second" else x.to("spyre"),
-            y[:1, :1].to("spyre").expand(70, 66) if k != "first" else y.to("spyre"),
-        )
-    torch.testing.assert_close(found.cpu().float(), x.float() @ y.float(), rtol=2e-3, atol=2e-3)
+        found = torch.mm(x, y).cpu().float()
+    torch.testing.assert_close(found, x.cpu().float() @ y.cpu().float(), rtol=2e-3, atol=2e-3)
 
 
 def test_products_of_flattened_dims():
