@@ -128,7 +128,7 @@ static void move_own(const collective *x)
         break;
     case SPYRE_COMM_ALL_TO_ALL:
         collective_copy(target_for(x, x->rank), collective_source(x, x->rank),
-             x->c->lists[x->rank].send[x->rank] * x->element);
+                        x->c->lists[x->rank].send[x->rank] * x->element);
         break;
     case SPYRE_COMM_BARRIER:
     case SPYRE_COMM_REDUCE:

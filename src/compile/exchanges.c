@@ -18,7 +18,7 @@
 typedef struct {
     const char *op;
     uint32_t node, ranks;           // of the caller's graph
-    uint32_t start, wait;           // segments; SPYRE_NO_ID: nobody waits
+    uint32_t start, wait;           // segments; SPYRE_NO_ID: no segment waits
     int64_t bytes;
     double us, end_us, seen_us;
 } exchange;
@@ -147,7 +147,7 @@ static void print_one(const exchange *x, text *out)
 {
     text_printf(out, "%10.3f%10.3f %10" PRId64 "%6u  %s (node %u), starts in segment %u, ", x->us,
                 x->us - x->seen_us, x->bytes, x->ranks, x->op, x->node, x->start);
-    if (x->wait == SPYRE_NO_ID) text_append(out, "nobody waits\n");
+    if (x->wait == SPYRE_NO_ID) text_append(out, "no segment waits\n");
     else text_printf(out, "waits in segment %u\n", x->wait);
 }
 
