@@ -173,6 +173,14 @@ static graph_layer layer_taken(const spyre_graph *target, uint32_t first)
     return natives == 1 ? GRAPH_LAYER_NATIVE : GRAPH_LAYER_DECOMPOSITION;
 }
 
+// Whether a list "a, b" has the name, not only one that begins with it.
+static bool lists(const char *names, const char *name)
+{
+    for (const char *at = names; (at = strstr(at, name)) != NULL; at++)
+        if (at[strlen(name)] == ',' || at[strlen(name)] == '\0') return true;
+    return false;
+}
+
 // Appends "own erf" or "extended batchmatmul of float32", once.
 static void name_beyond(const rewriter *r, const graph_node *node, text *out)
 {
@@ -186,7 +194,7 @@ static void name_beyond(const rewriter *r, const graph_node *node, text *out)
     text line = {0};
     if (is_extended) text_printf(&line, "extended %s of %s", name, of);
     else text_printf(&line, "own %s", name);
-    if (!strstr(text_string(out), text_string(&line)))
+    if (!lists(text_string(out), text_string(&line)))
         text_printf(out, "%s%s", *text_string(out) ? ", " : "", text_string(&line));
     text_free(&line);
 }
