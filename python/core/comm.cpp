@@ -208,19 +208,40 @@ struct SpyreCCL final : Backend, spyreccl::GraphBackend {
         return launch(j, OpType::ALLGATHER, options);
     }
 
+    WorkPtr gather_all(const Tensors &outputs, const at::Tensor &input,
+                       const AllgatherOptions &options)
+    {
+        auto j = job(SPYRE_COMM_ALL_GATHER);
+        if (differ(outputs)) return gather_different(outputs, input, options);
+        check_alike(outputs, input, static_cast<size_t>(getSize()), "allgather");
+        j->describe(input, true);
+        j->input(j->stage(input, Use::Read));
+        for (const auto &t : outputs) j->output_block(j->stage(t, Use::Write));
+        j->results = outputs;
+        return launch(j, OpType::ALLGATHER, options);
+    }
     WorkPtr allgather(std::vector<Tensors> &outputs, Tensors &inputs,
                       const AllgatherOptions &options) override
     {
-        auto j = job(SPYRE_COMM_ALL_GATHER);
         const auto &input = only(inputs, "allgather");
         TORCH_CHECK_VALUE(outputs.size() == 1, "[", kName, "]: allgather: takes one output list");
-        if (differ(outputs[0])) return gather_different(outputs[0], input, options);
-        check_alike(outputs[0], input, static_cast<size_t>(getSize()), "allgather");
-        j->describe(input, true);
-        j->input(j->stage(input, Use::Read));
-        for (const auto &t : outputs[0]) j->output_block(j->stage(t, Use::Write));
-        j->results = outputs[0];
-        return launch(j, OpType::ALLGATHER, options);
+        return gather_all(outputs[0], input, options);
+    }
+    // `outputs` by rank, then by input.
+    WorkPtr allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
+                                const AllgatherOptions &options) override
+    {
+        std::vector<WorkPtr> works;
+        for (const auto &list : outputs)
+            TORCH_CHECK_VALUE(list.size() == inputs.size(), "[", kName,
+                              "]: allgather_coalesced: a list of ", list.size(),
+                              " outputs for ", inputs.size(), " inputs");
+        for (size_t i = 0; i < inputs.size(); i++) {
+            Tensors of_ranks;
+            for (const auto &list : outputs) of_ranks.push_back(list[i]);
+            works.push_back(gather_all(of_ranks, inputs[i], options));
+        }
+        return spyreccl::combine(std::move(works));
     }
 
     WorkPtr gather(std::vector<Tensors> &outputs, Tensors &inputs,

@@ -322,15 +322,14 @@ struct OneWork final : c10d::Work {
     }
     ~OneWork() override { spyre_request_free(request); }
 
-    bool isCompleted() override { return !request || spyre_request_test(request); }
-    bool isSuccess() const override
+    // The future, whose callbacks may ask, completes just before the request.
+    bool ended() const
     {
-        return !request || (spyre_request_test(request) && !job->failure);
+        return !request || spyre_request_test(request) || job->future->completed();
     }
-    std::exception_ptr exception() const override
-    {
-        return !request || spyre_request_test(request) ? job->failure : nullptr;
-    }
+    bool isCompleted() override { return ended(); }
+    bool isSuccess() const override { return ended() && !job->failure; }
+    std::exception_ptr exception() const override { return ended() ? job->failure : nullptr; }
     int sourceRank() const override
     {
         return static_cast<int>(request ? spyre_request_source(request) : job->call.root);

@@ -222,6 +222,29 @@ def work_behind_the_caller(rank, size):
     assert torch.equal(x.cpu(), numbers((400, 64), 0) * size)
 
 
+def coalesce(rank, size):
+    parts = [on_card((8,), rank), on_card((3, 5), rank)]
+    everyone = [[empty(part.shape) for part in parts] for _ in range(size)]
+    dist.group.WORLD.allgather_coalesced(everyone, parts).wait()
+    for r, gathered in enumerate(everyone):
+        assert same(gathered, [numbers((8,), r), numbers((3, 5), r)])
+    wide, narrow = empty((8 * size,)), empty((8,))
+    with dist._coalescing_manager(device=torch.device("spyre")):
+        dist.all_gather_into_tensor(wide, parts[0])
+    with dist._coalescing_manager(device=torch.device("spyre")):
+        dist.reduce_scatter_tensor(narrow, wide)
+    assert torch.equal(narrow.cpu(), size * numbers((8,), rank))
+
+
+def call_back(rank, size):
+    """What a future's callback launches comes behind the operation, which has ended by then."""
+    x = on_card((64,), rank)
+    work = dist.all_reduce(x, async_op=True)
+    doubled = work.get_future().then(lambda future: future.value()[0] * 2).wait()
+    assert work.is_completed()
+    assert torch.equal(doubled.cpu(), 2 * sum(numbers((64,), r) for r in range(size)))
+
+
 def be_in_profiles(rank, size):
     x, weight = on_card((1024, 1024), rank), on_card((1024, 1024), rank)
     torch.spyre.synchronize()
@@ -285,7 +308,26 @@ def use_parts_of_the_group(rank, size):
     with torch_spyre.fallback("error", allow=["aten.sum", "aten.cat"]):  # bytes
         dist.broadcast_object_list(said, src=1, group=everyone, device=torch.device("spyre"))
     assert said == ["something", 7]
+    assert dist.group.WORLD.name() == "custom"  # PyTorch's hooks ask the backend of this name
     dist.barrier(group=everyone)
+
+
+def move_objects(rank, size):
+    everyone = dist.new_group(backend="spyreccl")  # which also says where the objects lie
+    gathered = [None] * size if rank == 0 else None
+    dist.gather_object(("from", rank), gathered, dst=0, group=everyone)
+    assert gathered == ([("from", r) for r in range(size)] if rank == 0 else None)
+    mine = [None]
+    parts = [{"part": r} for r in range(size)] if rank == 0 else None
+    dist.scatter_object_list(mine, parts, src=0, group=everyone)
+    assert mine == [{"part": rank}]
+    with torch_spyre.fallback("error", allow=["aten.sum", "aten.cat"]):  # bytes
+        if rank == 0:
+            dist.send_object_list(["a", 3], dst=1, group=everyone)
+        elif rank == 1:
+            received = [None, None]
+            assert dist.recv_object_list(received, src=0, group=everyone) == 0
+            assert received == ["a", 3]
 
 
 def test_the_backend_by_torch_spyres_name():
@@ -307,7 +349,16 @@ def test_moves():
 
 
 def test_messages_views_and_groups():
-    run_ranks(3, send_and_receive, take_views, work_behind_the_caller, use_parts_of_the_group)
+    run_ranks(
+        3,
+        send_and_receive,
+        take_views,
+        work_behind_the_caller,
+        coalesce,
+        call_back,
+        use_parts_of_the_group,
+        move_objects,
+    )
 
 
 def test_exchanges_have_modelled_time():

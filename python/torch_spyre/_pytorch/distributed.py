@@ -57,6 +57,17 @@ def _refuse_data_parallel() -> None:
     torch.nn.DataParallel.__init__ = __init__  # type: ignore[method-assign]
 
 
+def _be_the_default_of_mixed_groups() -> None:
+    """PyTorch finds the default backend of a group like "cpu:gloo,spyre:spyreccl" by the name of
+    the first plugin, kept in capitals: it matches none, and the group has no name and warns
+    when it is destroyed. An entry in small letters matches."""
+    plugins = dist.Backend._plugins
+    known = dict(plugins)
+    plugins.clear()
+    plugins[DISTRIBUTED_BACKEND_NAME] = known[DISTRIBUTED_BACKEND_NAME.upper()]
+    plugins.update(known)
+
+
 def register() -> None:
     """Makes the backend known to torch.distributed, as the one of the device."""
     _refuse_data_parallel()
@@ -64,3 +75,4 @@ def register() -> None:
         dist.Backend.register_backend(
             DISTRIBUTED_BACKEND_NAME, create_backend, devices=[DEVICE_NAME]
         )
+        _be_the_default_of_mixed_groups()

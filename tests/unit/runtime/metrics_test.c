@@ -73,6 +73,24 @@ static void assert_fails(spyre_code code, const char *file, const char *words)
     spyre_status_free(status);
 }
 
+static void metrics__exchanges_are_counted(void **state)
+{
+    open_cards(state);
+    const spyre_exchange_info reduce = {SPYRE_COMM_ALL_REDUCE, 4, false, 1000, -1};
+    const spyre_exchange_info send = {SPYRE_COMM_SEND, 2, true, 64, -1};
+    spyre_metrics m;
+    assert_ok(spyre_exchange(the_context, 0, 0, &reduce));
+    assert_ok(spyre_exchange(the_context, 0, 0, &send));
+    assert_ok(spyre_stream_synchronize(the_context, 0, 0));
+    assert_ok(spyre_metrics_read(path, &m));
+    assert_int_equal(m.rdma_sent_bytes, 1500 + 64);
+    assert_int_equal(m.rdma_received_bytes, 1500);
+    assert_int_equal(m.rdma_sendings, 2);
+    assert_int_equal(m.rdma_receipts, 1);
+    assert_int_equal(m.received_bytes + m.sent_bytes, 0);       // of the host
+    close_context(state);
+}
+
 static void metrics__launches_and_transfers_are_counted(void **state)
 {
     use_folder();
@@ -343,6 +361,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics__launches_and_transfers_are_counted),
+        cmocka_unit_test(metrics__exchanges_are_counted),
         cmocka_unit_test(metrics__what_the_cache_gives_back_is_not_reserved),
         cmocka_unit_test(metrics__a_reader_sees_whole_updates),
         cmocka_unit_test(metrics__a_file_cut_short_is_whole_again_with_the_next_update),
