@@ -146,15 +146,23 @@ static spyre_status subview(lowering *w, const ktir_op *op, view *v)
     return NULL;
 }
 
+// Bytes that so many coordinates of a dim are apart; false beyond any address.
+static bool distance_of(const view *v, uint32_t d, int64_t coordinates, int64_t *out)
+{
+    return !__builtin_mul_overflow(coordinates, v->stride[d] * v->element, out) &&
+           *out > -ISA_MOST_REACH && *out < ISA_MOST_REACH;
+}
+
 // Parts that lie as one view would: same memory, same strides, the distance that their coordinates
 // have. False when they do not.
 static bool join_part(const lowering *w, view *whole, const view *part)
 {
     bool same = whole->argument == part->argument;
-    int64_t shift = 0;
-    for (uint32_t d = 0; d < whole->rank; d++) {
-        same = same && whole->stride[d] == part->stride[d];
-        shift += (part->origin[d] - whole->origin[d]) * whole->stride[d] * whole->element;
+    int64_t shift = 0, bytes;
+    for (uint32_t d = 0; d < whole->rank && same; d++) {
+        same = whole->stride[d] == part->stride[d] &&
+               distance_of(whole, d, part->origin[d] - whole->origin[d], &bytes);
+        if (same) shift += bytes;
     }
     for (uint32_t c = 0; c < ISA_CORES; c++)
         if (w->active >> c & 1) same = same && part->first.at[c] - whole->first.at[c] == shift;
@@ -174,8 +182,13 @@ static bool join_part(const lowering *w, view *whole, const view *part)
 static spyre_status set_origin(lowering *w, const ktir_op *op, view *v)
 {
     int64_t most[KTIR_MOST_RANK];
-    if (coordinate_box(w, v, v->origin, most)) return NULL;
-    return LOWER_NO(w, op, "a part whose coordinate_set is no box");
+    if (!coordinate_box(w, v, v->origin, most))
+        return LOWER_NO(w, op, "a part whose coordinate_set is no box");
+    for (uint32_t d = 0; d < v->rank; d++)
+        if (v->origin[d] <= -MOST_NUMBER || v->origin[d] >= MOST_NUMBER)
+            return LOWER_NO(w, op, "a part at coordinate %lld of dim %u", (long long)v->origin[d],
+                            d);
+    return NULL;
 }
 
 const ktir_op *view_maker(const lowering *w, const ktir_op *op, uint32_t n)
