@@ -47,6 +47,18 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_check_argument(const spyre
                                                                      uint32_t argument,
                                                                      const spyre_layout *layout);
 
+// How many launches take tensors that lie on the card as `layouts` say, one an argument, through
+// the program: 1 when all have the size that it was compiled for. Some may be n times as large,
+// along the outermost dim of the device layout that has more than one index. If n launches compute
+// the whole, launch r with these arguments r * out_steps[argument] bytes further on, *out_rounds is
+// n; the steps of the others are 0. These are the conditions of "tiled execution" in torch-spyre's
+// specification of program execution: sizes are multiples, and strides stay. Errors are those of
+// spyre_program_check_argument(), and SPYRE_INVALID_ARGUMENT with argument, sizes and rule.
+SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_rounds(const spyre_program *program,
+                                                             const spyre_layout *const *layouts,
+                                                             uint32_t *out_rounds,
+                                                             int64_t *out_steps);
+
 // The steps of a launch, in order, and the bytes of card memory that the program's code asks for.
 typedef enum {
     SPYRE_STEP_HOST_COMPUTE,    // the host computes what a transfer takes to the card

@@ -115,90 +115,116 @@ static bool bind_tensor(uint32_t index, PyObject *tensor, storage **out)
     return true;
 }
 
-// What the program says of an argument.
-static bool check_argument(const spyre_program *program, uint32_t index, const storage *s,
-                           uint32_t card)
-{
-    int64_t bytes = s->card_bytes, wanted = spyre_program_argument_bytes(program, index);
-    if (wanted && wanted != bytes)
-        return core_fail(
-            SPYRE_INVALID_ARGUMENT,
-            "argument %u of a launch has %lld bytes on the card, the program wants %lld", index,
-            (long long)bytes, (long long)wanted);
-    if (s->card != card)
-        return core_fail(SPYRE_INVALID_ARGUMENT,
-                         "argument %u of a launch is on spyre:%u, argument 0 on spyre:%u", index,
-                         s->card, card);
-    return core_check(spyre_program_check_argument(program, index, &s->layout));
-}
-
 // The tensors of a launch.
 typedef struct {
     uint32_t count;
+    bool tiled;                         // larger ones may be taken in several launches
     storage **storages;
-    int64_t *bytes;
+    const spyre_layout **layouts;
+    int64_t *bytes, *steps;             // steps: from one launch to the next
     uint64_t *addresses;
 } binding;
+
+static bool take_storages(binding *b, PyObject *tensors, uint32_t *out_card)
+{
+    *out_card = (uint32_t)device_current();
+    for (uint32_t i = 0; i < b->count; i++) {
+        if (!bind_tensor(i, PyTuple_GetItem(tensors, (Py_ssize_t)i), &b->storages[i])) return false;
+        storage *s = b->storages[i];
+        b->layouts[i] = &s->layout;
+        b->bytes[i] = s->card_bytes;
+        b->addresses[i] = s->address;
+        if (i == 0) *out_card = s->card;
+        if (s->card != *out_card)
+            return core_fail(SPYRE_INVALID_ARGUMENT,
+                             "argument %u of a launch is on spyre:%u, argument 0 on spyre:%u", i,
+                             s->card, *out_card);
+    }
+    return true;
+}
+
+// One launch reads what another one has written if they share the memory.
+static bool check_rounds(const binding *b, uint32_t rounds)
+{
+    for (uint32_t i = 0; rounds > 1 && i < b->count; i++) {
+        if (b->steps[i] && !b->tiled)
+            return core_fail(SPYRE_INVALID_ARGUMENT,
+                             "argument %u of a launch is %u times as large as the program was "
+                             "compiled for, and allow_tiled_launch is False", i, rounds);
+        for (uint32_t other = 0; other < i; other++)
+            if (b->storages[i] == b->storages[other] && b->steps[i] != b->steps[other])
+                return core_fail(SPYRE_INVALID_ARGUMENT,
+                                 "arguments %u and %u of a launch are one tensor, of which one is "
+                                 "taken in %u tiles", other, i, rounds);
+    }
+    return true;
+}
 
 static bool run_bound(spyre_program *program, PyObject *tensors, binding *b)
 {
     const spyre_program *sized;
-    for (uint32_t i = 0; i < b->count; i++) {
-        if (!bind_tensor(i, PyTuple_GetItem(tensors, (Py_ssize_t)i), &b->storages[i])) return false;
-        b->bytes[i] = b->storages[i]->card_bytes;
-        b->addresses[i] = b->storages[i]->address;
-    }
+    uint32_t card, rounds;
+    if (!take_storages(b, tensors, &card)) return false;
     if (!core_check(spyre_program_sized(program, b->bytes, &sized))) return false;
-    uint32_t card = b->count ? b->storages[0]->card : (uint32_t)device_current();
-    for (uint32_t i = 0; i < b->count; i++) {
-        if (!check_argument(sized, i, b->storages[i], card)) return false;
-        b->storages[i]->settled = true; // files say where it lies
-    }
+    if (!core_check(spyre_program_rounds(sized, b->layouts, &rounds, b->steps))) return false;
+    if (!check_rounds(b, rounds)) return false;
+    for (uint32_t i = 0; i < b->count; i++) b->storages[i]->settled = true;  // where files say
     spyre_context *context = device_context();
-    return context && core_check(spyre_program_launch(context, card, stream_current(card), sized,
-                                                      b->addresses));
+    bool ok = context != NULL;
+    for (uint32_t r = 0; ok && r < rounds; r++) {
+        ok = core_check(
+            spyre_program_launch(context, card, stream_current(card), sized, b->addresses));
+        for (uint32_t i = 0; i < b->count; i++) b->addresses[i] += (uint64_t)b->steps[i];
+    }
+    return ok;
 }
 
 // `tensors` is a tuple, which keeps them. A program may use fewer than it is given: torch-spyre
 // hands the pool of a graph to every kernel.
-static bool run(spyre_program *program, PyObject *tensors)
+static bool run(spyre_program *program, PyObject *tensors, bool tiled)
 {
-    binding b = {.count = spyre_program_argument_count(program)};
+    binding b = {.count = spyre_program_argument_count(program), .tiled = tiled};
     if (PyTuple_Size(tensors) < (Py_ssize_t)b.count)
         return core_fail(SPYRE_INVALID_ARGUMENT, "the program takes %u tensors, %zd were given",
                          b.count, PyTuple_Size(tensors));
     b.storages = calloc((size_t)b.count + 1, sizeof *b.storages);
+    b.layouts = calloc((size_t)b.count + 1, sizeof *b.layouts);
     b.bytes = calloc((size_t)b.count + 1, sizeof *b.bytes);
+    b.steps = calloc((size_t)b.count + 1, sizeof *b.steps);
     b.addresses = calloc((size_t)b.count + 1, sizeof *b.addresses);
-    bool ok = b.storages && b.bytes && b.addresses
+    bool ok = b.storages && b.layouts && b.bytes && b.steps && b.addresses
                   ? run_bound(program, tensors, &b)
                   : core_fail(SPYRE_OUT_OF_MEMORY, "no memory for a launch");
     free(b.addresses);
+    free(b.steps);
     free(b.bytes);
+    free(b.layouts);
     free(b.storages);
     return ok;
 }
 
-static bool launch(spyre_program *program, PyObject *sequence)
+static bool launch(spyre_program *program, PyObject *sequence, bool tiled)
 {
     PyObject *tensors = PySequence_Tuple(sequence);
-    bool ok = tensors && run(program, tensors);
+    bool ok = tensors && run(program, tensors, tiled);
     Py_XDECREF(tensors);
     return ok;
 }
 
-// launch_jobplan(job_plan, args)
+// launch_jobplan(job_plan, args, allow_tiled_launch=True)
 static PyObject *py_launch_jobplan(PyObject *self, PyObject *args, PyObject *keywords)
 {
     (void)self;
-    static char *names[] = {"job_plan", "args", NULL};
+    static char *names[] = {"job_plan", "args", "allow_tiled_launch", NULL};
     PyObject *plan, *tensors;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO", names, &plan, &tensors)) return NULL;
+    int tiled = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|p", names, &plan, &tensors, &tiled))
+        return NULL;
     if (!PyObject_TypeCheck(plan, plan_type)) {
         PyErr_SetString(PyExc_TypeError, "expected a JobPlan of prepare_kernel()");
         return NULL;
     }
-    if (!launch(of(plan), tensors)) return core_raise();
+    if (!launch(of(plan), tensors, tiled)) return core_raise();
     Py_RETURN_NONE;
 }
 
@@ -240,7 +266,7 @@ static PyObject *py_launch_kernel(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "sO", &directory, &tensors)) return NULL;
     PyObject *plan = plan_of_directory(directory);
     if (!plan) return NULL;
-    bool ok = launch(of(plan), tensors);
+    bool ok = launch(of(plan), tensors, true);
     Py_DECREF(plan);
     if (!ok) return core_raise();
     Py_RETURN_NONE;
@@ -289,7 +315,7 @@ static PyMethodDef methods[] = {
     {"prepare_kernel", (PyCFunction)(void (*)(void))py_prepare_kernel,
      METH_VARARGS | METH_KEYWORDS, "(spyrecode_dir, stream=None) -> JobPlan"},
     {"launch_jobplan", (PyCFunction)(void (*)(void))py_launch_jobplan,
-     METH_VARARGS | METH_KEYWORDS, "(job_plan, args)"},
+     METH_VARARGS | METH_KEYWORDS, "(job_plan, args, allow_tiled_launch=True)"},
     {"launch_kernel", py_launch_kernel, METH_VARARGS,
      "(SpyreCode directory or the one above, tensors)"},
     {"_card_bytes", py_card_bytes, METH_O, "The storage of a tensor as it lies on the card."},

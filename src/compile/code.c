@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bundle/derived.h"
+#include "compile/rounds.h"
 
 // --- What launches of the program can be checked for
 
@@ -92,7 +93,10 @@ static spyre_status add_use(const bundle *b, const bundle_step *step, uint32_t n
 static spyre_status find_operands(arena *memory, const bundle *b, spyrecode_argument *arguments)
 {
     argument_use *uses = ARENA_NEW(memory, argument_use, b->args.count);
+    uint32_t *ways = ARENA_NEW(memory, uint32_t, b->args.count);
     TRY_ALLOC(uses);
+    TRY_ALLOC(ways);
+    TRY(rounds_find(memory, b, ways));
     for (uint32_t s = 0; s < b->steps.count; s++) {
         const bundle_step *step = &b->steps.items[s];
         for (uint32_t t = 0; t < step->tensor_count; t++)
@@ -100,6 +104,7 @@ static spyre_status find_operands(arena *memory, const bundle *b, spyrecode_argu
     }
     for (uint32_t i = 0; i < b->args.count; i++) {
         if (uses[i].several) uses[i].operand.walk_count = 0;
+        uses[i].operand.ways = ways[i];
         bool is_launch = arguments[i].kind == SPYRECODE_LAUNCH && uses[i].seen;
         if (is_launch && b->args.items[i].kind == BUNDLE_ARG_TENSOR)
             arguments[i].operand = &uses[i].operand;

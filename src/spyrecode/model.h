@@ -48,6 +48,7 @@ typedef struct {
     int64_t least_bytes;                // what it touches from the argument's base; 0: not stated
     uint32_t walk_count;                // 0: not stated
     spyrecode_walk walks[SPYRECODE_MOST_WALKS];
+    uint32_t ways;                      // bit w: it may be larger together with all that have bit w
 } spyrecode_operand;
 
 typedef enum {

@@ -151,9 +151,10 @@ static spyre_status read_walk(const json_node *item, spyrecode_walk *out)
 
 static spyre_status read_operand(const json_node *item, spyrecode_operand *out)
 {
-    static const char *const known[] = {"index", "format", "least_bytes", "walks", NULL};
+    static const char *const known[] = {"index", "format", "least_bytes", "walks", "ways",
+                                        NULL};
     json_node member, walks, walk;
-    int64_t index;
+    int64_t index, ways = 0;
     TRY(json_expect_object(item));
     TRY(only_members(item, known));
     TRY(json_get_number(item, "index", 0, SPYRECODE_MOST_PATCHES, &index));
@@ -175,6 +176,8 @@ static spyre_status read_operand(const json_node *item, spyrecode_operand *out)
         TRY(json_item(&walks, n, &walk));
         TRY(read_walk(&walk, &out->walks[n]));
     }
+    if (json_find(item, "ways", &member)) TRY(json_as_number(&member, 0, UINT32_MAX, &ways));
+    out->ways = (uint32_t)ways;
     return NULL;
 }
 

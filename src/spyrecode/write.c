@@ -82,6 +82,7 @@ static json_t *operand_of(const spyrecode_operand *operand)
         if (json_array_append_new(walks, pair) != 0) p.failed = true;
     }
     set(&p, "walks", walks);
+    if (operand->ways) set_number(&p, "ways", operand->ways);
     return finish(&p);
 }
 

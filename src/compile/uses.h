@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bytes that tensors of a bundle's steps take. Internal to src/compile.
+#ifndef COMPILE_USES_H
+#define COMPILE_USES_H
+
+#include "bundle/model.h"
+
+// Of a launch argument, or of LX, of any core: bytes [start, end).
+typedef struct {
+    int32_t argument;           // -1: LX
+    int64_t start, end;
+} use_bytes;
+
+use_bytes use_range(const bundle_step *step, uint32_t tensor, const bundle_geometry *geometry);
+
+bool use_overlaps(const use_bytes *range, const bundle_step *step, uint32_t tensor,
+                  const bundle_geometry *geometry);
+
+// The geometry of every tensor of every step. *out_straight: the body executes each step once, in
+// their order.
+SPYRE_MUST_CHECK spyre_status uses_geometry(arena *memory, const bundle *b,
+                                            const bundle_geometry *const **out_geometry,
+                                            bool *out_straight);
+
+#endif
