@@ -113,22 +113,21 @@ static spyre_status load_mask(rewriter *r, const paged *p, uint32_t operand, int
     return make_unsqueeze(r, out, 1, out);
 }
 
-static spyre_status load_parts(rewriter *r, const paged *p, spyre_dtype dtype, part out[2])
+// Keys or values, cached and fresh. They are gathered right before they are multiplied, so that a
+// core still has them at hand.
+static spyre_status load_both(rewriter *r, const paged *p, bool values, spyre_dtype dtype,
+                              tensor *out_cached, tensor *out_fresh)
 {
-    tensor rows;
+    const uint32_t fresh = values ? VALUE : KEY, table = values ? VALUE_ROWS : KEY_ROWS;
+    const uint32_t scales = values ? VALUE_SCALE : KEY_SCALE;
     const int64_t sizes[4] = {p->batch, p->queries, p->key_heads, p->width};
+    tensor rows;
     TRY(rewrite_tensor(r, ROWS, &rows));
     TRY(expect_sizes(&rows, ROWS, (int64_t[]){p->batch, p->cached}, 2));
-    TRY(load_cached(r, p, KEY_ROWS, KEY_SCALE, dtype, &rows, &out[0].key));
-    TRY(load_cached(r, p, VALUE_ROWS, VALUE_SCALE, dtype, &rows, &out[0].value));
-    TRY(load_mask(r, p, SEEN, p->cached, &out[0].mask));
-    for (uint32_t i = 0; i < 2; i++) {
-        tensor *fresh = i ? &out[1].value : &out[1].key;
-        TRY(rewrite_tensor(r, KEY + i, fresh));
-        TRY(expect_sizes(fresh, KEY + i, sizes, 4));
-        TRY(load_numbers(r, p, fresh, KEY_SCALE + i, dtype, fresh));
-    }
-    return load_mask(r, p, FRESH, p->queries, &out[1].mask);
+    TRY(load_cached(r, p, table, scales, dtype, &rows, out_cached));
+    TRY(rewrite_tensor(r, fresh, out_fresh));
+    TRY(expect_sizes(out_fresh, fresh, sizes, 4));
+    return load_numbers(r, p, out_fresh, scales, dtype, out_fresh);
 }
 
 // [batch, heads, queries, n] as [batch, key heads, group * queries, n] or back.
@@ -194,31 +193,33 @@ static spyre_status make_softmax_of_parts(rewriter *r, const paged *p, part x[2]
     return make_with(r, ATEN_SPYRE_MAXIMUM, sum, 0.5, NULL, sum);
 }
 
-static spyre_status apply_weights(rewriter *r, const paged *p, const tensor *sum, const part *x,
-                                  tensor *out)
+static spyre_status make_weights(rewriter *r, const paged *p, const tensor *sum, const part *x,
+                                 tensor *out)
 {
-    tensor weights;
-    TRY(make_binary(r, ATEN_SPYRE_REALDIV, &x->power, sum, NULL, &weights));
-    TRY(regroup(r, p, &weights, true, &weights));
-    return make_matmul(r, &weights, &x->value, NULL, out);
+    TRY(make_binary(r, ATEN_SPYRE_REALDIV, &x->power, sum, NULL, out));
+    return regroup(r, p, out, true, out);
 }
 
 spyre_status rewrite_paged_attention(rewriter *r)
 {
     paged p;
     part parts[2];
-    tensor query, sum, of_cached, of_fresh, result, into;
+    tensor query, sum, weights[2], of_cached, of_fresh, result, into;
     TRY(rewrite_result(r, 0, &into));
     TRY(rewrite_operand(r, QUERY, into.dtype, &query));
     TRY(load_sizes(r, &query, &p));
-    TRY(load_parts(r, &p, into.dtype, parts));
     TRY(make_with(r, ATEN_SPYRE_MUL, &query, p.scale, NULL, &query));
     TRY(heads_first(r, &query, &query));
     TRY(regroup(r, &p, &query, true, &query));
+    TRY(load_mask(r, &p, SEEN, p.cached, &parts[0].mask));
+    TRY(load_mask(r, &p, FRESH, p.queries, &parts[1].mask));
+    TRY(load_both(r, &p, false, into.dtype, &parts[0].key, &parts[1].key));
     for (uint32_t i = 0; i < 2; i++) TRY(make_scores(r, &p, &query, &parts[i]));
     TRY(make_softmax_of_parts(r, &p, parts, &sum));
-    TRY(apply_weights(r, &p, &sum, &parts[0], &of_cached));
-    TRY(apply_weights(r, &p, &sum, &parts[1], &of_fresh));
+    for (uint32_t i = 0; i < 2; i++) TRY(make_weights(r, &p, &sum, &parts[i], &weights[i]));
+    TRY(load_both(r, &p, true, into.dtype, &parts[0].value, &parts[1].value));
+    TRY(make_matmul(r, &weights[0], &parts[0].value, NULL, &of_cached));
+    TRY(make_matmul(r, &weights[1], &parts[1].value, NULL, &of_fresh));
     TRY(make_binary(r, ATEN_SPYRE_ADD, &of_cached, &of_fresh, NULL, &result));
     TRY(regroup(r, &p, &result, false, &result));
     TRY(heads_first(r, &result, &result));
