@@ -180,9 +180,7 @@ static spyre_status kept_body(void *context, const box *b)
     split_plan plan = {.e = r->e,
                        .n = &r->n,
                        .chain = r->chain,
-                       .combine = r->op == OPFUNC_SUM   ? OPFUNC_ADD
-                                  : r->op == OPFUNC_MAX ? OPFUNC_MAXIMUM
-                                                        : OPFUNC_MINIMUM,
+                       .combine = opfunc_pairwise(r->op),
                        .everyone = !r->tiles.staged[r->output],
                        .finish = finish,
                        .context = r};
@@ -275,7 +273,7 @@ static spyre_status check_mask(const bundle_step *step)
 static void describe(reduction *r, const bundle_step *step)
 {
     const char *factor = opfunc_describe(step->op)->parameter[0];
-    r->op = step->op == OPFUNC_MAX || step->op == OPFUNC_MIN ? step->op : OPFUNC_SUM;
+    r->op = opfunc_describe(step->op)->accumulator;
     r->moments = step->op == OPFUNC_EXX2 ? 2 : 1;
     r->scales = factor != NULL;
     if (factor)

@@ -46,10 +46,9 @@ opfunc combiner_reduction(const ktir_module *m, const ktir_op *op)
 {
     ktir_opcode opcode = combiner_opcode(m, op);
     if (opcode == KTIR_OP_COUNT) return OPFUNC_NONE;
-    switch ((int)ktir_op_describe(opcode)->op) {
-    case OPFUNC_ADD: return OPFUNC_SUM;
-    case OPFUNC_MAXIMUM: case OPFUNC_FMAX: return OPFUNC_MAX;
-    case OPFUNC_MINIMUM: case OPFUNC_FMIN: return OPFUNC_MIN;
-    default: return OPFUNC_NONE;
-    }
+    opfunc pairwise = ktir_op_describe(opcode)->op;
+    // The card's maximum of a NaN is a NaN in a reduction, whichever way the combiner has it.
+    if (pairwise == OPFUNC_FMAX) pairwise = OPFUNC_MAXIMUM;
+    if (pairwise == OPFUNC_FMIN) pairwise = OPFUNC_MINIMUM;
+    return opfunc_accumulator_of(pairwise);
 }

@@ -164,8 +164,7 @@ static spyre_status finish_reduce(lowering *w, const ktir_op *op, const reductio
                                   const lowered_tensor *start)
 {
     lowered_tensor sums = r->sums, *out;
-    opfunc both = r->op == OPFUNC_SUM ? OPFUNC_ADD
-                  : r->op == OPFUNC_MAX ? OPFUNC_MAXIMUM : OPFUNC_MINIMUM;
+    opfunc both = opfunc_pairwise(r->op);
     bool neutral = start->is_constant &&
                    start->value == (double)opfunc_reduction_identity(r->op);
     if (r->lanes > 1) sums.rank--;

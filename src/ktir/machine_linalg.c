@@ -122,8 +122,7 @@ typedef struct {
 static spyre_status reduce_real(void *context, int64_t result, int64_t first)
 {
     const reducing *x = context;
-    opfunc both = x->r->op == OPFUNC_SUM ? OPFUNC_ADD
-                  : x->r->op == OPFUNC_MAX ? OPFUNC_MAXIMUM : OPFUNC_MINIMUM;
+    opfunc both = opfunc_pairwise(x->r->op);
     const double values[] = {(double)reduce_one(x->r, first), x->outs->at[result].real};
     x->out->at[result].real = ktir_round(x->out->element, opfunc_apply(both, values, 2, NULL));
     return NULL;

@@ -13,13 +13,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+// The accumulator of each kind; that of a REDUCTION comes from its row ACCUMULATES.
+#define ACCUMULATES_UNARY(id)      OPFUNC_NONE
+#define ACCUMULATES_BINARY(id)     OPFUNC_NONE
+#define ACCUMULATES_TERNARY(id)    OPFUNC_NONE
+#define ACCUMULATES_PARAMETRIC(id) OPFUNC_NONE
+#define ACCUMULATES_NORM(id)       OPFUNC_NONE
+#define ACCUMULATES_COPY(id)       OPFUNC_NONE
+#define ACCUMULATES_RANK(id)       OPFUNC_NONE
+#define ACCUMULATES_MATMUL(id)     OPFUNC_SUM
+#define ACCUMULATES_REDUCTION(id)  (opfunc)ACCUMULATOR_OF_##id
+
+enum {
+#define OPFUNC_ACCUMULATES(id, accumulator) ACCUMULATOR_OF_##id = OPFUNC_##accumulator,
+#include "tensor/opfunc.def"
+};
+
 static const opfunc_info table[OPFUNC_COUNT] = {
 #define OPFUNC_ROW(id, name_, kind_, least, most, parameter0, parameter1) \
     [OPFUNC_##id] = {.name = (name_),                                     \
                      .kind = OPFUNC_KIND_##kind_,                         \
                      .least_inputs = (least),                             \
                      .most_inputs = (most),                               \
-                     .parameter = {(parameter0), (parameter1)}},
+                     .parameter = {(parameter0), (parameter1)},           \
+                     .accumulator = ACCUMULATES_##kind_(id)},
 #include "tensor/opfunc.def"
 };
 
@@ -276,20 +293,68 @@ double opfunc_layernormscale(double mean, double mean_square, float eps)
     return positive_nan(1.0 / sqrt(variance + (double)eps));
 }
 
-float opfunc_reduction_identity(opfunc op)
+// --- Reductions
+
+// A NaN of the first operand wins over one of the second.
+static float nan_first(float a, float b, float otherwise)
 {
-    if (op == OPFUNC_MAX) return -INFINITY;
-    if (op == OPFUNC_MIN) return INFINITY;
-    return 0.0f;
+    if (isnan(a)) return a;
+    return isnan(b) ? b : otherwise;
 }
 
 float opfunc_combine(opfunc op, float a, float b)
 {
-    if (op != OPFUNC_MAX && op != OPFUNC_MIN) return a + b;
-    if (isnan(a)) return a;
-    if (isnan(b)) return b;
-    if (op == OPFUNC_MAX) return a > b ? a : b;
-    return a < b ? a : b;
+    switch ((int)table[op].accumulator) {
+#define OPFUNC_ACCUMULATOR(id, neutral, combination, pairwise, exactness) \
+    case OPFUNC_##id: return combination;
+#include "tensor/opfunc.def"
+    default: break;
+    }
+    assert(false && "an opfunc with an accumulator");
+    return a;
+}
+
+typedef enum { INEXACT, EXACT } exactness;
+
+typedef struct {
+    float neutral;
+    opfunc pairwise;
+    exactness exactness;
+} accumulator;
+
+static const accumulator accumulators[OPFUNC_COUNT] = {
+#define OPFUNC_ACCUMULATOR(id, neutral_, combination, pairwise_, exactness_) \
+    [OPFUNC_##id] = {(neutral_), OPFUNC_##pairwise_, (exactness_)},
+#include "tensor/opfunc.def"
+};
+
+static const accumulator *accumulator_of(opfunc op)
+{
+    assert(table[op].accumulator != OPFUNC_NONE);
+    return &accumulators[table[op].accumulator];
+}
+
+float opfunc_reduction_identity(opfunc op)
+{
+    return accumulator_of(op)->neutral;
+}
+
+opfunc opfunc_pairwise(opfunc op)
+{
+    return accumulator_of(op)->pairwise;
+}
+
+bool opfunc_reduces_exactly(opfunc op)
+{
+    return accumulator_of(op)->exactness == EXACT;
+}
+
+opfunc opfunc_accumulator_of(opfunc pairwise)
+{
+    for (int op = 0; op < OPFUNC_COUNT; op++)
+        if (opfunc_accumulates((opfunc)op) && accumulators[op].pairwise == pairwise)
+            return (opfunc)op;
+    return OPFUNC_NONE;
 }
 
 enum { DL16_CODES = 1 << 16 };

@@ -39,6 +39,7 @@ typedef struct {
     opfunc_kind kind;
     uint8_t least_inputs, most_inputs;
     const char *parameter[OPFUNC_MAX_PARAMETERS];   // null: none
+    opfunc accumulator; // REDUCTION, MATMUL: the row ACCUMULATOR by which it sums up; else NONE
 } opfunc_info;
 
 const opfunc_info *opfunc_describe(opfunc op);
@@ -99,9 +100,24 @@ static inline bool opfunc_has_formula(opfunc op)
 // layernormscale(mean, mean_square): 1 / sqrt(max(mean_square - mean * mean, 0) + eps) in fp64.
 double opfunc_layernormscale(double mean, double mean_square, float eps);
 
-// The neutral element of a reduction (0, -inf, +inf) and its combination in fp32.
+// Of a REDUCTION or MATMUL, by the row of its accumulator in opfunc.def: the neutral element, the
+// combination of two elements or partial results in fp32, and the BINARY opfunc that combines two
+// tensors of partial results.
 float opfunc_reduction_identity(opfunc op);
 float opfunc_combine(opfunc op, float a, float b);
+opfunc opfunc_pairwise(opfunc op);
+
+// Whether neither the order nor a repetition of elements changes a bit of a reduction's result.
+bool opfunc_reduces_exactly(opfunc op);
+
+// Whether an opfunc is a row ACCUMULATOR itself: what REDUCE and FOLD take.
+static inline bool opfunc_accumulates(opfunc op)
+{
+    return op < OPFUNC_COUNT && opfunc_describe(op)->accumulator == op;
+}
+
+// The accumulator that a BINARY opfunc combines; OPFUNC_NONE if there is none.
+opfunc opfunc_accumulator_of(opfunc pairwise);
 
 // The result code of a UNARY opfunc for every one of the 65,536 SEN169_FP16 codes, built on first
 // use (thread safe) from opfunc_apply, shared by the process; null when memory is short.

@@ -202,10 +202,16 @@ static spyre_status add_stream(rows_builder *b, const rows_tile *t)
 
 // --- Sums
 
-static vector_op sum_of(const isa_instruction *i)
+// False for an accumulator without a vector op.
+static bool find_sum(const isa_instruction *i, vector_op *out)
 {
-    if (i->opcode == ISA_REDUCESQ) return VECTOR_SQUARES;
-    return i->op == OPFUNC_MAX ? VECTOR_MAX : i->op == OPFUNC_MIN ? VECTOR_MIN : VECTOR_SUM;
+    opfunc op = i->opcode == ISA_REDUCESQ ? OPFUNC_SUM : i->op;
+    switch ((int)op) {
+    case OPFUNC_SUM: *out = i->opcode == ISA_REDUCESQ ? VECTOR_SQUARES : VECTOR_SUM; return true;
+    case OPFUNC_MAX: *out = VECTOR_MAX; return true;
+    case OPFUNC_MIN: *out = VECTOR_MIN; return true;
+    default: return false;
+    }
 }
 
 static spyre_status add_reduction(rows_builder *b, const rows_tile *t)
@@ -213,11 +219,12 @@ static spyre_status add_reduction(rows_builder *b, const rows_tile *t)
     uint32_t area = t->operand[0].sums;
     const isa_instruction *begun = b->begun[area];
     // Two reductions to the same sums: rare.
-    if (!begun) b->fits = false;
+    vector_op sum = VECTOR_SUM;
+    b->fits = begun && find_sum(t->tile->instruction, &sum);
     if (!b->fits) return NULL;
     TRY(load(b, &t->operand[1].place));
     b->begun[area] = NULL;
-    return add_step(b, (rows_step){.op = sum_of(t->tile->instruction), .area = area,
+    return add_step(b, (rows_step){.op = sum, .area = area,
                                     .begins = true, .begin = begun->constant[0],
                                     .value = ROWS_NONE});
 }
@@ -239,8 +246,9 @@ static void add_fold(rows_builder *b, const rows_tile *t)
 {
     uint32_t area = t->operand[0].sums;
     rows_step *sum = b->begun[area] ? NULL : step_that_sums(b, area);
-    vector_op op = sum_of(t->tile->instruction);
-    b->fits = sum && (sum->op == op || (sum->op == VECTOR_SQUARES && op == VECTOR_SUM));
+    vector_op op = VECTOR_SUM;
+    b->fits = sum && find_sum(t->tile->instruction, &op) &&
+              (sum->op == op || (sum->op == VECTOR_SQUARES && op == VECTOR_SUM));
     if (b->fits) sum->folds = b->folded[area] = true;
 }
 

@@ -79,9 +79,14 @@ static void lower_to(float *restrict accumulator, const float *restrict values, 
 
 void lanes_combine(opfunc op, float *accumulator, const float *values, size_t count)
 {
-    if (op == OPFUNC_MAX) raise_to(accumulator, values, count);
-    else if (op == OPFUNC_MIN) lower_to(accumulator, values, count);
-    else add_to(accumulator, values, count);
+    switch ((int)op) {
+    case OPFUNC_SUM: add_to(accumulator, values, count); return;
+    case OPFUNC_MAX: raise_to(accumulator, values, count); return;
+    case OPFUNC_MIN: lower_to(accumulator, values, count); return;
+    default: break;
+    }
+    for (size_t n = 0; n < count; n++)
+        accumulator[n] = opfunc_combine(op, accumulator[n], values[n]);
 }
 
 CARD_CLONES

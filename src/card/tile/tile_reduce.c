@@ -76,11 +76,17 @@ static void run_reduce_simd(const plan_tile *tile, uint8_t *const *address,
     } while (next_run(&r));
 }
 
+// Null for an accumulator without a vector form.
 static simd_reducer *find_reducer(const isa_instruction *i)
 {
     const simd_table *table = simd_in_use();
     if (i->opcode == ISA_REDUCESQ) return table->square;
-    return i->op == OPFUNC_MAX ? table->max : i->op == OPFUNC_MIN ? table->min : table->sum;
+    switch ((int)i->op) {
+    case OPFUNC_SUM: return table->sum;
+    case OPFUNC_MAX: return table->max;
+    case OPFUNC_MIN: return table->min;
+    default: return NULL;
+    }
 }
 
 static bool aligned_floats(const plan_tile *tile)
@@ -97,7 +103,7 @@ plan_run *tile_reduce(plan_tile *tile)
     if (!simd_reads(input, &format) || !aligned_floats(tile)) return run_reduce;
     if (run_stride(tile, 1) != spyre_format_bytes(input)) return run_reduce;
     tile->reducer = find_reducer(tile->instruction);
-    return run_reduce_simd;
+    return tile->reducer ? run_reduce_simd : run_reduce;
 }
 
 // --- FOLD
@@ -105,13 +111,17 @@ plan_run *tile_reduce(plan_tile *tile)
 static simd_folder *find_folder(opfunc op)
 {
     const simd_table *table = simd_in_use();
-    if (op == OPFUNC_SUM) return table->fold_sum;
-    return op == OPFUNC_MAX ? table->fold_max : table->fold_min;
+    switch ((int)op) {
+    case OPFUNC_SUM: return table->fold_sum;
+    case OPFUNC_MAX: return table->fold_max;
+    case OPFUNC_MIN: return table->fold_min;
+    default: return NULL;
+    }
 }
 
 static void fold_row(opfunc op, simd_folder *fold, float *values, uint32_t count)
 {
-    if (count == 64) {
+    if (fold && count == 64) {
         fold(values);
         return;
     }

@@ -72,6 +72,9 @@ static spyre_status build_reduction(builder *b, opfunc func)
         else
             repeats *= *size, *size = 1;
     }
+    bool sums = opfunc_describe(func)->accumulator == OPFUNC_SUM;
+    if (repeats > 1 && !sums && !opfunc_reduces_exactly(func))
+        return build_refuse(b, "a reduction of repeats");
     if (func == OPFUNC_SUM && repeats > 1)
         func = OPFUNC_MEAN, elements = 1;
     else

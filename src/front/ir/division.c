@@ -89,7 +89,7 @@ bool division_combines(const loop_op *op, uint32_t v)
 bool division_combines_exactly(const loop_graph *loops, const loop_op *op, uint32_t v)
 {
     loop_location place;
-    if (!division_combines(op, v) || (op->op != OPFUNC_MAX && op->op != OPFUNC_MIN)) return false;
+    if (!division_combines(op, v) || !opfunc_reduces_exactly(op->op)) return false;
     if (loop_locate(loops, op, &op->operand[0], &place)) return false;
     return place.stick_var == LOOP_NO_DIM || !loop_var_is_reduced(op, place.stick_var);
 }

@@ -26,20 +26,6 @@ bool tile_cuts_reduced(const loop_op *op, const tile_level *level)
     return level->var != LOOP_NO_DIM && !op->operand[op->operand_count - 1].stride[level->var];
 }
 
-static opfunc combination(opfunc op)
-{
-    if (op == OPFUNC_MAX) return OPFUNC_MAXIMUM;
-    if (op == OPFUNC_MIN) return OPFUNC_MINIMUM;
-    return OPFUNC_ADD;
-}
-
-static double identity(opfunc op)
-{
-    if (op == OPFUNC_MAX) return -HUGE_VAL;
-    if (op == OPFUNC_MIN) return HUGE_VAL;
-    return 0;
-}
-
 static spyre_status push(expansion *e, const loop_op *op, const tile_path *path)
 {
     arena *memory = e->t->loops->memory;
@@ -145,7 +131,7 @@ static spyre_status expand(expansion *e)
     else
         e->t->whole_at.items[result] = whole_at;
     TRY(tile_add_buffer(e->t, result, LOOP_MAX_TILES, &part));
-    TRY(tile_add_constant(e->t, identity(e->op.op), result, &constant));
+    TRY(tile_add_constant(e->t, (double)opfunc_reduction_identity(e->op.op), result, &constant));
 
     loop_op fill = tile_begin(&e->op, &e->path, OPFUNC_IDENTITY, sum, e->first, &path);
     tile_add_operand(&fill, constant, false);
@@ -153,7 +139,7 @@ static spyre_status expand(expansion *e)
     loop_output_of(&e->op)->buffer = part;
     TRY(push(e, &e->op, &e->path));
     loop_op combine =
-        tile_begin(&e->op, &e->path, combination(e->op.op), sum, e->path.depth, &path);
+        tile_begin(&e->op, &e->path, opfunc_pairwise(e->op.op), sum, e->path.depth, &path);
     tile_add_operand(&combine, part, true);
     tile_add_operand(&combine, sum, true);
     TRY(push(e, &combine, &path));

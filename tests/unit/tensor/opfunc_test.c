@@ -379,13 +379,41 @@ static void opfunc__norm(void **state)
 static void opfunc__reductions(void **state)
 {
     (void)state;
-    assert_true(opfunc_combine(OPFUNC_SUM, opfunc_reduction_identity(OPFUNC_SUM), 2.0f) == 2.0f);
-    assert_true(opfunc_combine(OPFUNC_MAX, opfunc_reduction_identity(OPFUNC_MAX), -9.0f) == -9.0f);
-    assert_true(opfunc_combine(OPFUNC_MIN, opfunc_reduction_identity(OPFUNC_MIN), 9.0f) == 9.0f);
+    assert_true(opfunc_combine(OPFUNC_SUM, 3.0f, 2.0f) == 5.0f);
+    assert_true(opfunc_combine(OPFUNC_MAX, 3.0f, -9.0f) == 3.0f);
+    assert_true(opfunc_combine(OPFUNC_MIN, 3.0f, -9.0f) == -9.0f);
     assert_true(isnan(opfunc_combine(OPFUNC_MAX, NAN, 1.0f)));
     assert_true(isnan(opfunc_combine(OPFUNC_MIN, 1.0f, NAN)));
     // One rounding to fp32 a step.
     assert_true(opfunc_combine(OPFUNC_MEAN, 16777216.0f, 1.0f) == 16777216.0f);
+}
+
+// What the rows ACCUMULATOR claim, of every reduction: the neutral element, the opfunc that combines
+// two results, and EXACT.
+static void opfunc__accumulators(void **state)
+{
+    (void)state;
+    static const float x[] = {-9.0f, -0.5f, 1.0f, 1e-3f, 16777216.0f, INFINITY, -INFINITY};
+    enum { COUNT = sizeof x / sizeof *x };
+    for (int n = 0; n < OPFUNC_COUNT; n++) {
+        opfunc op = (opfunc)n, sum = opfunc_describe(op)->accumulator;
+        if (opfunc_describe(op)->kind != OPFUNC_KIND_REDUCTION) continue;
+        assert_true(opfunc_accumulates(sum));
+        assert_int_equal(opfunc_accumulator_of(opfunc_pairwise(op)), sum);
+        float neutral = opfunc_reduction_identity(op);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            assert_true(opfunc_combine(op, neutral, x[i]) == x[i]);
+            if (opfunc_reduces_exactly(op)) assert_true(opfunc_combine(op, x[i], x[i]) == x[i]);
+            for (uint32_t j = 0; j < COUNT; j++) {
+                float combined = opfunc_combine(op, x[i], x[j]);
+                double both[] = {(double)x[i], (double)x[j]};
+                float pairwise = (float)opfunc_apply(opfunc_pairwise(op), both, 2, NULL);
+                assert_true(combined == pairwise || (isnan(combined) && isnan(pairwise)));
+            }
+        }
+    }
+    assert_false(opfunc_accumulates(OPFUNC_MEAN) || opfunc_accumulates(OPFUNC_ADD));
+    assert_int_equal(opfunc_accumulator_of(OPFUNC_SUB), OPFUNC_NONE);
 }
 
 static uint32_t stored(spyre_format format, double value)
@@ -478,6 +506,7 @@ int main(void)
         cmocka_unit_test(opfunc__lanes_give_what_single_elements_give),
         cmocka_unit_test(opfunc__norm),
         cmocka_unit_test(opfunc__reductions),
+        cmocka_unit_test(opfunc__accumulators),
         cmocka_unit_test(opfunc__stores_round_once),
         cmocka_unit_test(opfunc__stores_agree_with_fp32_rounding),
         cmocka_unit_test(opfunc__integers_truncate_and_saturate),
