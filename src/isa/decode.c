@@ -92,16 +92,17 @@ static void get_instruction(reader *r, isa_instruction *i)
     if (r->broken) return;
     i->opcode = (isa_opcode)opcode;
     const isa_info *info = isa_describe(i->opcode);
-    uint32_t uses = isa_uses(i->opcode);
+    isa_use uses = isa_describe(i->opcode)->uses;
     i->queue = info->queue;
     if (info->queue == ISA_QUEUE_ANY) {
         uint32_t queue = get_byte(r);
         if (queue >= ISA_QUEUE_COUNT) broken(r, "a queue is unknown");
         i->queue = (isa_queue)queue;
     }
-    if (uses & (ISA_USES_TOKEN | ISA_USES_SLOT)) i->token = (uint16_t)get_unsigned(r, UINT16_MAX);
-    if (uses & ISA_USES_COUNT) i->count = (uint32_t)get_unsigned(r, UINT32_MAX);
-    if (uses & ISA_USES_OP) {
+    if (uses == ISA_USES_TOKEN || uses == ISA_USES_SLOT)
+        i->token = (uint16_t)get_unsigned(r, UINT16_MAX);
+    if (uses == ISA_USES_COUNT) i->count = (uint32_t)get_unsigned(r, UINT32_MAX);
+    if (uses == ISA_USES_OP) {
         uint32_t op = get_byte(r);
         if (op >= OPFUNC_COUNT) broken(r, "an opfunc is unknown");
         if (r->broken) return;
@@ -112,11 +113,11 @@ static void get_instruction(reader *r, isa_instruction *i)
         for (uint32_t b = 1; b < 4; b++) bits |= get_byte(r) << 8 * b;
         memcpy(&i->constant[c], &bits, sizeof bits);
     }
-    if (uses & ISA_USES_ROWS) {
+    if (uses == ISA_USES_ROWS) {
         i->row_stride = get_signed(r);
         i->row_count = get_signed(r);
     }
-    if (info->operands) get_tile(r, i);
+    if (*info->roles) get_tile(r, i);
 }
 
 #define MALFORMED(...) return status_new(SPYRE_INVALID_FORMAT, __VA_ARGS__)

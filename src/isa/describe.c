@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <assert.h>
+#include <string.h>
 
 #include "isa/fields.h"
 
-static const isa_info table[ISA_OPCODE_COUNT] = {
-#define ISA_ROW(opcode, mnemonic_, queue_, operands_, summary_)                                    \
-    [ISA_##opcode] = {.mnemonic = (mnemonic_),                                                     \
-                      .queue = ISA_QUEUE_##queue_,                                                 \
-                      .operands = (operands_),                                                     \
+const isa_info isa_table[ISA_OPCODE_COUNT] = {
+#define ISA_ROW(opcode, mnemonic_, queue_, roles_, uses_, summary_) \
+    [ISA_##opcode] = {.mnemonic = (mnemonic_),                      \
+                      .queue = ISA_QUEUE_##queue_,                  \
+                      .roles = (roles_),                            \
+                      .uses = ISA_USES_##uses_,                     \
                       .summary = (summary_)},
 #include "isa/isa.def"
 #undef ISA_ROW
 };
-
-const isa_info *isa_describe(isa_opcode opcode)
-{
-    assert(opcode < ISA_OPCODE_COUNT);
-    return &table[opcode];
-}
 
 const char *isa_queue_name(isa_queue queue)
 {
@@ -40,35 +35,6 @@ isa_program *isa_program_create(arena *memory)
     return program;
 }
 
-uint32_t isa_uses(isa_opcode opcode)
-{
-    switch (opcode) {
-    case ISA_WAIT:
-    case ISA_SIGNAL: return ISA_USES_TOKEN;
-    case ISA_SEND:
-    case ISA_RECEIVE: return ISA_USES_SLOT;
-    case ISA_LOOP:
-    case ISA_KERNEL: return ISA_USES_COUNT;
-    case ISA_VECTOR:
-    case ISA_REDUCE:
-    case ISA_FOLD:
-    case ISA_RANKED: return ISA_USES_OP;
-    case ISA_GATHER:
-    case ISA_SCATTER: return ISA_USES_ROWS;
-    case ISA_HALT:
-    case ISA_END_KERNEL:
-    case ISA_END_LOOP:
-    case ISA_LOAD:
-    case ISA_STORE:
-    case ISA_FILL:
-    case ISA_REDUCESQ:
-    case ISA_MATMUL:
-    case ISA_RANK:
-    case ISA_OPCODE_COUNT: break;
-    }
-    return 0;
-}
-
 uint32_t isa_constant_count(const isa_instruction *instruction)
 {
     if (instruction->opcode == ISA_FILL) return 1;
@@ -81,7 +47,7 @@ uint32_t isa_constant_count(const isa_instruction *instruction)
 
 void isa_operand_limits(const isa_instruction *instruction, uint32_t *out_least, uint32_t *out_most)
 {
-    *out_least = *out_most = isa_describe(instruction->opcode)->operands;
+    *out_least = *out_most = (uint32_t)strlen(isa_describe(instruction->opcode)->roles);
     if (instruction->opcode != ISA_VECTOR) return;
     const opfunc_info *info = opfunc_describe(instruction->op);
     *out_least = info->least_inputs + 1u;
@@ -95,9 +61,4 @@ uint32_t isa_loop_stride_count(const isa_operand *operand)
     uint32_t count = ISA_MAX_LOOPS;
     while (count && operand->loop_stride[count - 1] == 0) count--;
     return count;
-}
-
-bool isa_writes(isa_opcode opcode, uint32_t operand)
-{
-    return operand == 0 && opcode != ISA_SEND;
 }

@@ -51,22 +51,22 @@ static void put_operand(writer *w, const isa_operand *operand, uint32_t dim_coun
 static void put_instruction(writer *w, const isa_instruction *i)
 {
     const isa_info *info = isa_describe(i->opcode);
-    uint32_t uses = isa_uses(i->opcode);
+    isa_use uses = isa_describe(i->opcode)->uses;
     put_byte(w, i->opcode);
     if (info->queue == ISA_QUEUE_ANY) put_byte(w, i->queue);
-    if (uses & (ISA_USES_TOKEN | ISA_USES_SLOT)) put_unsigned(w, i->token);
-    if (uses & ISA_USES_COUNT) put_unsigned(w, i->count);
-    if (uses & ISA_USES_OP) put_byte(w, i->op);
+    if (uses == ISA_USES_TOKEN || uses == ISA_USES_SLOT) put_unsigned(w, i->token);
+    if (uses == ISA_USES_COUNT) put_unsigned(w, i->count);
+    if (uses == ISA_USES_OP) put_byte(w, i->op);
     for (uint32_t c = 0; c < isa_constant_count(i); c++) {
         uint32_t bits;
         memcpy(&bits, &i->constant[c], sizeof bits);
         put_fixed(w, bits, sizeof bits);
     }
-    if (uses & ISA_USES_ROWS) {
+    if (uses == ISA_USES_ROWS) {
         put_signed(w, i->row_stride);
         put_signed(w, i->row_count);
     }
-    if (info->operands == 0) return;
+    if (!*info->roles) return;
     put_byte(w, (uint32_t)i->operand_count << 4 | i->dim_count);
     for (uint32_t d = 0; d < i->dim_count; d++) put_unsigned(w, i->extent[d]);
     for (uint32_t o = 0; o < i->operand_count; o++) put_operand(w, &i->operand[o], i->dim_count);

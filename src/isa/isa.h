@@ -15,6 +15,7 @@
 #ifndef ISA_ISA_H
 #define ISA_ISA_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -41,7 +42,7 @@ enum {
 #define ISA_MOST_REACH ((int64_t)1 << 56)
 
 typedef enum {
-#define ISA_ROW(opcode, mnemonic, queue, operands, summary) ISA_##opcode,
+#define ISA_ROW(opcode, mnemonic, queue, roles, uses, summary) ISA_##opcode,
 #include "isa/isa.def"
 #undef ISA_ROW
     ISA_OPCODE_COUNT
@@ -83,7 +84,7 @@ typedef struct {
 typedef struct {
     isa_opcode opcode;
     isa_queue queue;
-    opfunc op;                                  // VECTOR; REDUCE, FOLD: SUM, MAX, MIN; RANKED: RANK
+    opfunc op;                                  // VECTOR; accumulator of REDUCE, FOLD; RANKED: RANK
     uint8_t operand_count;
     uint8_t dim_count;                          // extents used, outermost first
     uint16_t token;                             // WAIT, SIGNAL; SEND, RECEIVE: slot of the peer
@@ -111,27 +112,71 @@ typedef struct {
     VEC(isa_kernel) kernels;
 } isa_program;
 
+// What an instruction uses besides its operands. Fields that are not used are zero.
+typedef enum {
+    ISA_USES_NONE,
+    ISA_USES_TOKEN, // token
+    ISA_USES_SLOT,  // token, as the parameter slot of a peer
+    ISA_USES_COUNT, // count
+    ISA_USES_OP,    // op; elsewhere it is ADD, the zero of the enumeration
+    ISA_USES_ROWS,  // row_stride, row_count
+} isa_use;
+
+// A row of isa.def.
 typedef struct {
     const char *mnemonic;
     isa_queue queue;
-    uint8_t operands;                           // most operands
+    const char *roles;                          // a letter an operand, most operands
+    isa_use uses;
     const char *summary;
 } isa_info;
-const isa_info *isa_describe(isa_opcode opcode);
+extern const isa_info isa_table[ISA_OPCODE_COUNT];
 
-// The operand in memory of which operand 2 chooses rows: 1 of a GATHER, 0 of a SCATTER; else
-// ISA_NO_OPERAND.
-#define ISA_NO_OPERAND UINT32_MAX
-static inline uint32_t isa_row_operand(isa_opcode opcode)
+static inline const isa_info *isa_describe(isa_opcode opcode)
 {
-    return opcode == ISA_GATHER ? 1 : opcode == ISA_SCATTER ? 0 : ISA_NO_OPERAND;
+    assert((unsigned)opcode < ISA_OPCODE_COUNT);
+    return &isa_table[opcode];
+}
+
+static inline bool isa_in_memory(isa_opcode opcode, uint32_t operand)
+{
+    char role = isa_describe(opcode)->roles[operand];
+    return role == 'R' || role == 'W';
+}
+
+static inline bool isa_writes(isa_opcode opcode, uint32_t operand)
+{
+    char role = isa_describe(opcode)->roles[operand];
+    return role == 'w' || role == 'u' || role == 'W';
+}
+
+// Whether the instruction reads an operand; an updated one it reads and writes.
+static inline bool isa_reads(isa_opcode opcode, uint32_t operand)
+{
+    return !isa_writes(opcode, operand) || isa_describe(opcode)->roles[operand] == 'u';
+}
+
+// Whether the instruction combines other operands into operand 0, over dims that the latter lacks.
+static inline bool isa_accumulates(isa_opcode opcode)
+{
+    const char *roles = isa_describe(opcode)->roles;
+    return roles[0] == 'u' && roles[1];
 }
 
 // True for what writes memory.
 static inline bool isa_stores(isa_opcode opcode)
 {
-    return opcode == ISA_STORE || opcode == ISA_SCATTER;
+    return isa_describe(opcode)->roles[0] == 'W';
 }
+
+// The operand in memory of which operand 2 chooses rows; ISA_NO_OPERAND without one.
+#define ISA_NO_OPERAND UINT32_MAX
+static inline uint32_t isa_row_operand(isa_opcode opcode)
+{
+    if (isa_describe(opcode)->uses != ISA_USES_ROWS) return ISA_NO_OPERAND;
+    return isa_stores(opcode) ? 0 : 1;
+}
+
 const char *isa_queue_name(isa_queue queue);
 
 isa_program *isa_program_create(arena *memory);

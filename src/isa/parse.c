@@ -286,26 +286,26 @@ static spyre_status get_instruction(parser *p)
     isa_instruction i = {0};
     int64_t value;
     TRY(get_opcode(p, &i));
-    uint32_t uses = isa_uses(i.opcode);
+    isa_use uses = isa_describe(i.opcode)->uses;
     if (i.queue == ISA_QUEUE_ANY) TRY(get_queue(p, &i));
-    if (uses & ISA_USES_TOKEN) {
+    if (uses == ISA_USES_TOKEN) {
         TRY(get_integer(p, 0, ISA_MAX_TOKENS - 1, &value));
         i.token = (uint16_t)value;
     }
-    if (uses & ISA_USES_SLOT) TRY(get_numbered(p, "slot", UINT16_MAX, &i.token));
-    if (uses & ISA_USES_COUNT) {
+    if (uses == ISA_USES_SLOT) TRY(get_numbered(p, "slot", UINT16_MAX, &i.token));
+    if (uses == ISA_USES_COUNT) {
         TRY(get_integer(p, 0, UINT32_MAX, &value));
         i.count = (uint32_t)value;
     }
-    if (uses & ISA_USES_OP) TRY(get_op(p, &i));
+    if (uses == ISA_USES_OP) TRY(get_op(p, &i));
     TRY(get_constants(p, &i));
-    if (uses & ISA_USES_ROWS) {
+    if (uses == ISA_USES_ROWS) {
         if (!take_word(p, "rows")) return refuse(p, "expected rows");
         TRY(get_integer(p, 1, INT64_MAX, &i.row_count));
         if (!take_word(p, "stride")) return refuse(p, "expected stride");
         TRY(get_integer(p, INT64_MIN, INT64_MAX, &i.row_stride));
     }
-    if (isa_describe(i.opcode)->operands) TRY(get_tile(p, &i));
+    if (*isa_describe(i.opcode)->roles) TRY(get_tile(p, &i));
     return VEC_PUSH(p->memory, &p->program->code, i);
 }
 

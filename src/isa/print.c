@@ -55,22 +55,22 @@ static void print_operand(text *out, const isa_operand *operand, uint32_t dim_co
 static void print_instruction(text *out, const isa_instruction *i, uint32_t depth)
 {
     const isa_info *info = isa_describe(i->opcode);
-    uint32_t uses = isa_uses(i->opcode);
+    isa_use uses = isa_describe(i->opcode)->uses;
     print_indent(out, depth);
     text_append(out, info->mnemonic);
     if (info->queue == ISA_QUEUE_ANY) text_printf(out, " %s", isa_queue_name(i->queue));
-    if (uses & ISA_USES_TOKEN) text_printf(out, " %u", i->token);
-    if (uses & ISA_USES_SLOT) text_printf(out, " slot%u", i->token);
-    if (uses & ISA_USES_COUNT) text_printf(out, " %u", i->count);
-    if (uses & ISA_USES_OP) text_printf(out, " %s", opfunc_describe(i->op)->name);
+    if (uses == ISA_USES_TOKEN) text_printf(out, " %u", i->token);
+    if (uses == ISA_USES_SLOT) text_printf(out, " slot%u", i->token);
+    if (uses == ISA_USES_COUNT) text_printf(out, " %u", i->count);
+    if (uses == ISA_USES_OP) text_printf(out, " %s", opfunc_describe(i->op)->name);
     uint32_t constants = isa_constant_count(i);
     for (uint32_t c = 0; c < constants; c++)
         text_printf(out, c ? ", %.9g" : " (%.9g", (double)i->constant[c]);
     if (constants) text_append(out, ")");
-    if (uses & ISA_USES_ROWS)
+    if (uses == ISA_USES_ROWS)
         text_printf(out, " rows %lld stride %lld", (long long)i->row_count,
                     (long long)i->row_stride);
-    if (info->operands) {
+    if (*info->roles) {
         for (uint32_t d = 0; d < i->dim_count; d++)
             text_printf(out, d ? ", %u" : " [%u", i->extent[d]);
         text_append(out, "]");

@@ -92,20 +92,13 @@ static spyre_status check_place(const walk *w, const isa_instruction *i, uint32_
     return NULL;
 }
 
-static bool in_memory(isa_opcode opcode, uint32_t o)
-{
-    if (opcode == ISA_STORE || opcode == ISA_SCATTER) return o == 0;
-    return o == 1 && (opcode == ISA_LOAD || opcode == ISA_GATHER);
-}
-
 static spyre_status check_format(const isa_instruction *i, uint32_t o)
 {
     spyre_format format = i->operand[o].format;
     if ((int)format < 0 || format >= SPYRE_FORMAT_COUNT || spyre_format_bytes(format) == 0)
         BROKEN("format %d has no whole bytes an element", (int)format);
-    bool accumulates = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
-                       i->opcode == ISA_FOLD || i->opcode == ISA_MATMUL;
-    if (accumulates && o == 0 && format != SPYRE_FORMAT_IEEE_FP32)
+    bool updates = isa_writes(i->opcode, o) && isa_reads(i->opcode, o);
+    if (updates && i->opcode != ISA_RANK && format != SPYRE_FORMAT_IEEE_FP32)
         BROKEN("an accumulator is IEEE_FP32, not %s", spyre_format_name(format));
     bool entries = (i->opcode == ISA_RANK && o == 0) || (i->opcode == ISA_RANKED && o == 1);
     if (entries && format != SPYRE_FORMAT_IEEE_INT64)
@@ -130,8 +123,7 @@ static spyre_status check_format(const isa_instruction *i, uint32_t o)
 static spyre_status check_strides(const walk *w, const isa_instruction *i, uint32_t o)
 {
     const isa_operand *operand = &i->operand[o];
-    bool reduces = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
-                   i->opcode == ISA_MATMUL || i->opcode == ISA_RANK;
+    bool reduces = isa_accumulates(i->opcode);
     for (uint32_t d = 0; d < ISA_MAX_DIMS; d++) {
         if (!is_reachable(operand->stride[d]))
             BROKEN("stride %u is beyond 2^56 bytes", d);
@@ -165,7 +157,7 @@ static spyre_status check_strides(const walk *w, const isa_instruction *i, uint3
 static spyre_status check_operand(const walk *w, const isa_instruction *i, uint32_t o)
 {
     const isa_operand *operand = &i->operand[o];
-    isa_space wanted = in_memory(i->opcode, o) ? ISA_SPACE_MEMORY : ISA_SPACE_LX;
+    isa_space wanted = isa_in_memory(i->opcode, o) ? ISA_SPACE_MEMORY : ISA_SPACE_LX;
     if (operand->space != wanted) BROKEN("must be in %s", wanted == ISA_SPACE_LX ? "LX" : "memory");
     TRY(check_format(i, o));
     TRY(check_strides(w, i, o));
@@ -174,17 +166,17 @@ static spyre_status check_operand(const walk *w, const isa_instruction *i, uint3
 
 static spyre_status check_op(const isa_instruction *i)
 {
-    if (!(isa_uses(i->opcode) & ISA_USES_OP)) {
+    if (isa_describe(i->opcode)->uses != ISA_USES_OP) {
         if (i->op != 0) BROKEN("opfunc %d is not used and must be 0", (int)i->op);
         return NULL;
     }
     if ((int)i->op < 0 || i->op >= OPFUNC_COUNT) BROKEN("opfunc %d is unknown", (int)i->op);
     const opfunc_info *info = opfunc_describe(i->op);
-    bool combines = i->op == OPFUNC_SUM || i->op == OPFUNC_MAX || i->op == OPFUNC_MIN;
     if (i->opcode == ISA_RANKED && info->kind != OPFUNC_KIND_RANK)
         BROKEN("%s: only topkvalue and topkindex", info->name);
     if (i->opcode == ISA_RANKED) return NULL;
-    if (i->opcode != ISA_VECTOR && !combines) BROKEN("%s: only sum, max and min", info->name);
+    if (i->opcode != ISA_VECTOR && !opfunc_accumulates(i->op))
+        BROKEN("%s does not accumulate", info->name);
     if (i->opcode == ISA_VECTOR && (opfunc_reduces(i->op) || i->op == OPFUNC_RESTICKIFY))
         BROKEN("%s does not work element by element", info->name);
     return NULL;
@@ -192,13 +184,13 @@ static spyre_status check_op(const isa_instruction *i)
 
 static spyre_status check_scalars(const walk *w, const isa_instruction *i)
 {
-    uint32_t uses = isa_uses(i->opcode);
-    if (!(uses & (ISA_USES_TOKEN | ISA_USES_SLOT)) && i->token) BROKEN("token is not used");
-    if ((uses & ISA_USES_TOKEN) && i->token >= ISA_MAX_TOKENS)
+    isa_use uses = isa_describe(i->opcode)->uses;
+    if (uses != ISA_USES_TOKEN && uses != ISA_USES_SLOT && i->token) BROKEN("token is not used");
+    if (uses == ISA_USES_TOKEN && i->token >= ISA_MAX_TOKENS)
         BROKEN("token %u of %d", i->token, ISA_MAX_TOKENS);
-    if (!(uses & ISA_USES_COUNT) && i->count) BROKEN("count is not used");
-    if (!(uses & ISA_USES_ROWS) && (i->row_stride || i->row_count)) BROKEN("rows are not used");
-    if ((uses & ISA_USES_ROWS) && i->row_count < 1)
+    if (uses != ISA_USES_COUNT && i->count) BROKEN("count is not used");
+    if (uses != ISA_USES_ROWS && (i->row_stride || i->row_count)) BROKEN("rows are not used");
+    if (uses == ISA_USES_ROWS && i->row_count < 1)
         BROKEN("row count %lld", (long long)i->row_count);
     int64_t low = 0, high = 0;
     if (!is_reachable(i->row_stride) || !widen(&low, &high, i->row_count, i->row_stride))
@@ -210,7 +202,7 @@ static spyre_status check_scalars(const walk *w, const isa_instruction *i)
         if (c >= constants && (i->constant[c] != 0 || signbit(i->constant[c])))
             BROKEN("constant %u is not used", c);
     }
-    if (!(uses & ISA_USES_SLOT)) return NULL;
+    if (uses != ISA_USES_SLOT) return NULL;
     if (i->token >= w->kernel->slot_count)
         BROKEN("parameter slot %u of %u", i->token, w->kernel->slot_count);
     for (uint32_t core = 0; core < ISA_CORES; core++) {
@@ -268,7 +260,7 @@ static spyre_status enter_kernel(walk *w, const isa_instruction *i)
 
 static spyre_status check_structure(walk *w, const isa_instruction *i)
 {
-    switch (i->opcode) {
+    switch ((int)i->opcode) {
     case ISA_HALT:
         if (w->kernel || w->depth) BROKEN("inside a kernel or loop");
         w->halted = true;
@@ -288,27 +280,10 @@ static spyre_status check_structure(walk *w, const isa_instruction *i)
         if (w->depth == (w->kernel ? w->kernel_depth : 0)) BROKEN("without loop");
         w->depth--;
         return NULL;
-    case ISA_WAIT:
-    case ISA_SIGNAL:
-    case ISA_LOAD:
-    case ISA_GATHER:
-    case ISA_STORE:
-    case ISA_SCATTER:
-    case ISA_VECTOR:
-    case ISA_FILL:
-    case ISA_REDUCE:
-    case ISA_REDUCESQ:
-    case ISA_FOLD:
-    case ISA_MATMUL:
-    case ISA_SEND:
-    case ISA_RECEIVE:
-    case ISA_RANK:
-    case ISA_RANKED:
+    default:
         if (!w->kernel) BROKEN("outside a kernel");
         return NULL;
-    case ISA_OPCODE_COUNT: break;
     }
-    BROKEN("opcode %d is unknown", (int)i->opcode);
 }
 
 static spyre_status check_instruction(walk *w, const isa_instruction *i)

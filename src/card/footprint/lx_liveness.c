@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "card/footprint/lx_liveness.h"
 
-static bool updates(isa_opcode opcode)
-{
-    return opcode == ISA_REDUCE || opcode == ISA_REDUCESQ || opcode == ISA_FOLD ||
-           opcode == ISA_MATMUL || opcode == ISA_RANK;
-}
-
 static bool tile_dense(const plan_tile *tile)
 {
     if (tile->instruction->opcode == ISA_MATMUL) return false;
@@ -86,8 +80,8 @@ static spyre_status add_accesses(arena *memory, const plan_tile *tile, const loo
             a.iterations[n] = place->iterations[n];
         }
         a.first = plan_range(tile, o);
-        a.writes = o == 0 && i->opcode != ISA_SEND;
-        a.reads = !a.writes || updates(i->opcode);
+        a.writes = isa_writes(i->opcode, o);
+        a.reads = isa_reads(i->opcode, o);
         a.dense = a.writes && tile_dense(tile);
         TRY(VEC_PUSH(memory, out, a));
     }

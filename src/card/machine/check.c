@@ -368,14 +368,12 @@ static bool check_operand(const access *a, uint8_t *const *address)
 bool check_tile(core_run *run, const plan_step *step, uint8_t *const *address)
 {
     const isa_instruction *i = step->tile->instruction;
-    bool updates = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
-                   i->opcode == ISA_FOLD || i->opcode == ISA_MATMUL || i->opcode == ISA_RANK;
     // What is read first, so that the bytes an instruction itself writes do not count for it.
     for (uint32_t o = i->operand_count; o-- > 0;) {
         access a = {.run = run, .step = step, .operand = o, .who = who_of(run->core, i->queue)};
         a.in_lx = i->operand[o].space == ISA_SPACE_LX;
-        a.writes = o == 0 && i->opcode != ISA_SEND;
-        a.reads = !a.writes || updates;
+        a.writes = isa_writes(i->opcode, o);
+        a.reads = isa_reads(i->opcode, o);
         if (!check_operand(&a, address)) return false;
     }
     return true;

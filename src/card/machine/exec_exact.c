@@ -122,7 +122,7 @@ static void reduce(const isa_instruction *i, uint8_t *const *address)
     } while (walk_next(&w));
 }
 
-// The tree halves: element n no_barrier element n + half, until one is left.
+// The tree halves: element n combines with n + half, until one is left.
 static void fold_one(opfunc op, uint8_t *base, int64_t stride, uint32_t count)
 {
     for (uint32_t half = count / 2; half > 0; half /= 2) {

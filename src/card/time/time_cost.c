@@ -112,8 +112,7 @@ static void cost_memory(const isa_kernel *kernel, const isa_instruction *i, uint
 // Sticks that pass the SFU: 128 bytes of the widest operand, a part of a stick like a whole one.
 static double vector_sticks(const isa_instruction *i)
 {
-    bool accumulates = i->opcode == ISA_REDUCE || i->opcode == ISA_REDUCESQ ||
-                       i->opcode == ISA_RANK;
+    bool accumulates = isa_accumulates(i->opcode);
     double widest = 1;
     for (uint32_t o = accumulates; o < i->operand_count; o++)
         widest = larger(widest, spyre_format_bytes(i->operand[o].format));
@@ -167,38 +166,23 @@ void time_cost_of(const isa_kernel *kernel, const isa_instruction *i, time_cost 
 {
     double cores = __builtin_popcount(kernel->active_cores);
     *out = (time_cost){.kind = TIME_COMPUTE, .lx_bytes = lx_bytes(i, cores)};
-    switch (i->opcode) {
-    case ISA_LOAD:
-    case ISA_GATHER:
+    switch (isa_describe(i->opcode)->queue) {
+    case ISA_QUEUE_LOAD:
         out->kind = TIME_READ;
         cost_memory(kernel, i, 1, out);
         return;
-    case ISA_STORE:
-    case ISA_SCATTER:
+    case ISA_QUEUE_STORE:
         out->kind = TIME_WRITE;
         cost_memory(kernel, i, 0, out);
         return;
-    case ISA_VECTOR:
-    case ISA_FILL:
-    case ISA_REDUCE:
-    case ISA_REDUCESQ:
-    case ISA_FOLD:
-    case ISA_RANK:
-    case ISA_RANKED: cost_vector(i, cores, out); return;
-    case ISA_MATMUL: cost_matmul(i, cores, out); return;
-    case ISA_SEND:
-    case ISA_RECEIVE:
-        out->kind = i->opcode == ISA_SEND ? TIME_SEND : TIME_RECEIVE;
+    case ISA_QUEUE_SFP: cost_vector(i, cores, out); return;
+    case ISA_QUEUE_PT: cost_matmul(i, cores, out); return;
+    case ISA_QUEUE_RING:
+        out->kind = isa_writes(i->opcode, 0) ? TIME_RECEIVE : TIME_SEND;
         cost_message(i, out);
         return;
-    case ISA_HALT:
-    case ISA_KERNEL:
-    case ISA_END_KERNEL:
-    case ISA_LOOP:
-    case ISA_END_LOOP:
-    case ISA_WAIT:
-    case ISA_SIGNAL:
-    case ISA_OPCODE_COUNT: return;
+    case ISA_QUEUE_SEQ:
+    case ISA_QUEUE_ANY: return;
     }
 }
 
@@ -235,9 +219,7 @@ double time_turnaround(const isa_program *program, uint32_t begin, uint32_t end)
     double us = MEMORY_TURNAROUND;
     for (uint32_t at = begin; at < end; at++) {
         const isa_instruction *i = &program->code.items[at];
-        bool other = i->opcode == ISA_MATMUL || i->opcode == ISA_REDUCE ||
-                     i->opcode == ISA_REDUCESQ || i->opcode == ISA_RANK;
-        if (other) return MEMORY_TURNAROUND * MEMORY_BANDWIDTH;
+        if (isa_accumulates(i->opcode)) return MEMORY_TURNAROUND * MEMORY_BANDWIDTH;
         if (swaps_sticks(i)) us = RESTICKIFY_TURN;
         if (broadcasts(i)) us = BROADCAST_TURN;
     }

@@ -388,8 +388,8 @@ static void opfunc__reductions(void **state)
     assert_true(opfunc_combine(OPFUNC_MEAN, 16777216.0f, 1.0f) == 16777216.0f);
 }
 
-// What the rows ACCUMULATOR claim, of every reduction: the neutral element, the opfunc that combines
-// two results, and EXACT.
+// What the rows ACCUMULATOR claim, of every reduction: the neutral element, the opfunc that
+// combines two results, and EXACT.
 static void opfunc__accumulators(void **state)
 {
     (void)state;
