@@ -84,6 +84,8 @@ bool dtype_register(PyObject *module);
 // them: those that the card has no format for, and int64 whose values do not fit 32 bits. No
 // program reads such elements; operators on them run on the host. A storage of int64 becomes one of
 // bytes when a value that does not fit is written.
+typedef struct storage_memory storage_memory;
+
 struct storage {
     void *pointer;              // PyTorch's
     uint32_t card;
@@ -92,6 +94,7 @@ struct storage {
     spyre_view dense;           // the host tensor that `layout` describes; offset 0
     spyre_layout layout;
     uint64_t address;           // of card memory; 0 until typed
+    storage_memory *shared;     // when other storages have it, too: it stays where it is then
     int64_t card_bytes;
     int64_t host_bytes;         // of the dense host tensor
     void *raw;                  // untyped: host_bytes bytes
@@ -103,6 +106,11 @@ struct storage {
 
 storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
                         const spyre_layout *layout, void **out_pointer);
+// Another form of the card memory of `of`, which is typed, and whose layout stays from then on. The
+// memory is freed with the last of them.
+storage *storage_share(storage *of, spyre_dtype dtype, const spyre_view *dense,
+                       const spyre_layout *layout, void **out_pointer);
+bool storage_is_over(const storage *a, const storage *b);      // the same card memory
 storage *storage_create_bytes(uint32_t card, int64_t bytes, void **out_pointer);
 bool storage_is_bytes(const storage *s);
 storage *storage_of(const void *base);          // null for a pointer that is not ours
@@ -177,6 +185,9 @@ bool tensor_create(int64_t rank, const int64_t *size, const int64_t *stride, int
                    uint32_t card, AtenTensorHandle *out);
 // Of the same sizes, strides and form of its storage, uninitialised.
 bool tensor_create_alike(const tensor_info *t, AtenTensorHandle *out);
+// A tensor of these sizes and strides over the memory of another one's storage: storage_share().
+bool tensor_share(storage *of, const spyre_view *dense, const spyre_layout *layout,
+                  AtenTensorHandle *out);
 // The tensor of a fresh storage with `layout`, viewed as `view`.
 bool tensor_create_laid_out(spyre_dtype dtype, const spyre_view *dense, const spyre_layout *layout,
                             const spyre_view *view, uint32_t card, AtenTensorHandle *out);

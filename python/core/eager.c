@@ -361,13 +361,13 @@ static bool launch(const program *p, const glue_call *call, AtenTensorHandle *ou
     return executable_start(p->executable, 0, p->card, inputs, buffers, call->scalars);
 }
 
-// Whether another tensor of the call lies in the storage of the one that is written: eager.py then
+// Whether another tensor of the call lies in the memory of the one that is written: eager.py then
 // asks PyTorch's rules of overlap, which no key knows.
 static bool shares_written(const program *p, const glue_call *call)
 {
     const storage *written = call->storages[p->written];
     for (uint32_t i = 0; i < call->tensor_count; i++)
-        if (i != (uint32_t)p->written && call->storages[i] == written) return true;
+        if (i != (uint32_t)p->written && storage_is_over(call->storages[i], written)) return true;
     return false;
 }
 

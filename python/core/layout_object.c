@@ -393,6 +393,52 @@ static PyObject *py_prefer_layout(PyObject *self, PyObject *args)
     return PyBool_FromLong(moved);
 }
 
+static bool numbers_of(PyObject *sequence, const char *what, int64_t out[SPYRE_MAX_RANK],
+                       uint32_t *out_count)
+{
+    PyObject *list = PySequence_List(sequence);
+    Py_ssize_t count = list ? PyList_Size(list) : -1;
+    if (count > SPYRE_MAX_RANK)
+        PyErr_Format(PyExc_ValueError, "%zd %s: at most %d dims", count, what, SPYRE_MAX_RANK);
+    for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++) {
+        out[i] = PyLong_AsLongLong(PyList_GetItem(list, i));
+        if (!PyErr_Occurred() && out[i] < 0)
+            PyErr_Format(PyExc_ValueError, "%s %lld of dim %zd: must not be negative", what,
+                         (long long)out[i], i);
+    }
+    *out_count = (uint32_t)count;
+    Py_XDECREF(list);
+    return !PyErr_Occurred();
+}
+
+static PyObject *py_share_with_layout(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *tensor, *sizes, *strides, *object;
+    spyre_layout layout;
+    spyre_view dense = {.rank = 0};
+    tensor_info t;
+    uint32_t count;
+    AtenTensorHandle made;
+    int64_t elements;
+    if (!PyArg_ParseTuple(args, "OOOO", &tensor, &sizes, &strides, &object) ||
+        !layout_of_object(object, &layout) ||
+        !numbers_of(sizes, "sizes", dense.size, &dense.rank) ||
+        !numbers_of(strides, "strides", dense.stride, &count))
+        return NULL;
+    if (count != dense.rank)
+        return PyErr_Format(PyExc_ValueError, "%u sizes and %u strides", dense.rank, count);
+    if (!tensor_of_object(tensor, &t)) return core_raise();
+    if (!t.storage || !tensor_settle(&t) || !t.storage->typed) {
+        PyErr_SetString(PyExc_ValueError, "expected a tensor of the spyre device with elements");
+        return NULL;
+    }
+    if (!tensor_count_elements(dense.rank, dense.size, dense.stride, &elements) ||
+        !tensor_share(t.storage, &dense, &layout, &made))
+        return core_raise();
+    return glue_to_python(made);
+}
+
 static PyObject *py_print_no_arrangement(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -420,6 +466,9 @@ static PyMethodDef methods[] = {
     {"prefer_layout", py_prefer_layout, METH_VARARGS,
      "(tensor, layout) -> whether its storage has got the layout: all of it, which no launch has\n"
      "had use for as it lies, and for which nobody has chosen a layout."},
+    {"_share_with_layout", py_share_with_layout, METH_VARARGS,
+     "(tensor, size, stride, layout) -> a tensor over the memory of the tensor's storage, from\n"
+     "its beginning, in a layout of its own."},
     {"_print_no_arrangement", py_print_no_arrangement, METH_NOARGS,
      "From here on the text of a layout leaves element_arrangement out."},
     {"_set_enums", py_set_enums, METH_VARARGS, NULL},

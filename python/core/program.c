@@ -152,10 +152,11 @@ static bool check_rounds(const binding *b, uint32_t rounds)
                              "argument %u of a launch is %u times as large as the program was "
                              "compiled for, and allow_tiled_launch is False", i, rounds);
         for (uint32_t other = 0; other < i; other++)
-            if (b->storages[i] == b->storages[other] && b->steps[i] != b->steps[other])
+            if (storage_is_over(b->storages[i], b->storages[other]) &&
+                b->steps[i] != b->steps[other])
                 return core_fail(SPYRE_INVALID_ARGUMENT,
-                                 "arguments %u and %u of a launch are one tensor, of which one is "
-                                 "taken in %u tiles", other, i, rounds);
+                                 "arguments %u and %u of a launch are in one memory, of which "
+                                 "one is taken in %u tiles", other, i, rounds);
     }
     return true;
 }

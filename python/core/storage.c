@@ -8,6 +8,7 @@
 // no lock.
 #include "core.h"
 
+#include <stdatomic.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,14 @@ static storage *chunks[MAX_CHUNKS];
 static uint32_t *free_slots;
 static size_t free_count, free_capacity;
 static _Atomic uint32_t slots_made;      // readers take no lock
+
+// Card memory of several storages.
+struct storage_memory {
+    _Atomic uint32_t storages;
+    uint64_t address;
+    int64_t bytes;
+    void *pointer;                      // what profilers know it by
+};
 
 static storage *slot_record(uint32_t slot)
 {
@@ -124,6 +133,20 @@ static void free_card_memory(const storage *s, uint64_t address, int64_t bytes)
     profiler_report_memory(s->pointer, -bytes, s->card);
 }
 
+// Gives up the storage's card memory, which others may have yet.
+static void leave_card_memory(storage *s)
+{
+    storage_memory *shared = s->shared;
+    s->shared = NULL;
+    if (!shared) {
+        if (device_started()) free_card_memory(s, s->address, s->card_bytes);
+    } else if (atomic_fetch_sub(&shared->storages, 1) == 1) {
+        s->pointer = shared->pointer;
+        if (device_started()) free_card_memory(s, shared->address, shared->bytes);
+        free(shared);
+    }
+}
+
 storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dense,
                         const spyre_layout *layout, void **out_pointer)
 {
@@ -132,6 +155,52 @@ storage *storage_create(uint32_t card, spyre_dtype dtype, const spyre_view *dens
     if (give_type(s, dtype, dense, layout)) return s;
     storage_release(*out_pointer, NULL);
     return NULL;
+}
+
+static bool make_shared(storage *s)
+{
+    if (s->shared) return true;
+    storage_memory *shared = malloc(sizeof *shared);
+    if (!shared) return core_fail(SPYRE_OUT_OF_MEMORY, "no memory for a view of a storage");
+    shared->storages = 1;
+    shared->address = s->address;
+    shared->bytes = s->card_bytes;
+    shared->pointer = s->pointer;
+    s->shared = shared;
+    return true;
+}
+
+storage *storage_share(storage *of, spyre_dtype dtype, const spyre_view *dense,
+                       const spyre_layout *layout, void **out_pointer)
+{
+    int64_t bytes = spyre_layout_bytes(layout);
+    if (!core_check(spyre_layout_check(layout))) return NULL;
+    if (dtype != of->dtype || layout->format != of->layout.format || bytes > of->card_bytes) {
+        core_fail(SPYRE_UNSUPPORTED,
+                  "a view of %lld bytes of %s over a storage of %lld bytes of %s: the format must "
+                  "be the same, and the bytes not more", (long long)bytes,
+                  spyre_format_name(layout->format), (long long)of->card_bytes,
+                  spyre_format_name(of->layout.format));
+        return NULL;
+    }
+    storage *s = make_shared(of) ? new_record(of->card, out_pointer) : NULL;
+    if (!s) return NULL;
+    atomic_fetch_add(&of->shared->storages, 1);
+    of->settled = true;
+    s->shared = of->shared;
+    s->typed = s->settled = true;
+    s->dtype = dtype;
+    s->dense = *dense;
+    s->layout = *layout;
+    s->address = of->address;
+    s->card_bytes = bytes;
+    s->host_bytes = extent_bytes(dense, dtype);
+    return s;
+}
+
+bool storage_is_over(const storage *a, const storage *b)
+{
+    return a == b || (a && b && a->shared && a->shared == b->shared);
 }
 
 // The form of elements that the card has no format for: their bytes, as the host has them.
@@ -174,7 +243,7 @@ void storage_release(void *pointer, void *unused)
     uint32_t slot;
     if (!pointer_slot(pointer, &slot)) return;
     storage *s = slot_record(slot);
-    if (s->typed && device_started()) free_card_memory(s, s->address, s->card_bytes);
+    if (s->typed) leave_card_memory(s);
     free(s->raw);
     s->raw = NULL;
     s->typed = false;
@@ -241,6 +310,9 @@ static bool write_whole(storage *s, const void *host)
 static bool change_form(storage *s, spyre_dtype dtype, const spyre_view *dense,
                         const spyre_layout *layout, const void *host)
 {
+    if (s->shared)
+        return core_fail(SPYRE_UNSUPPORTED,
+                         "a storage that a view of another layout shares stays as it lies");
     storage before = *s;
     bool ok = give_type(s, dtype, dense, layout);
     if (ok && !write_whole(s, host)) {
@@ -421,7 +493,7 @@ bool storage_exchange(storage *a, storage *b)
 {
     bool alike = a->card == b->card && a->typed && b->typed && a->dtype == b->dtype &&
                  a->card_bytes == b->card_bytes && spyre_layout_equal(&a->layout, &b->layout);
-    if (!alike) return false;
+    if (!alike || a->shared || b->shared) return false;
     uint64_t address = a->address;
     a->address = b->address;
     b->address = address;

@@ -273,6 +273,15 @@ bool tensor_create_alike(const tensor_info *t, AtenTensorHandle *out)
            tensor_of_pointer(pointer, t->rank, t->size, t->stride, t->torch_dtype, s->card, out);
 }
 
+bool tensor_share(storage *of, const spyre_view *dense, const spyre_layout *layout,
+                  AtenTensorHandle *out)
+{
+    void *pointer;
+    return storage_share(of, of->dtype, dense, layout, &pointer) &&
+           tensor_of_pointer(pointer, dense->rank, dense->size, dense->stride,
+                             dtype_to_torch(of->dtype), of->card, out);
+}
+
 static bool same_view(const spyre_view *a, const spyre_view *b)
 {
     if (a->rank != b->rank || a->offset != b->offset) return false;

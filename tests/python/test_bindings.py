@@ -102,12 +102,63 @@ def test_views_know_a_layout_with_dims_of_one_element():
     assert torch.equal(view.cpu(), numbers(1, 4, 128))
 
 
-@pytest.mark.parametrize("function", ["as_strided_with_layout", "reinterpret_tensor_with_layout"])
-def test_views_with_another_layout_are_refused(function):
+def reused(base):
+    """The memory of a tensor [4, 128] as one of [2, 256], as torch-spyre reuses buffers."""
+    return _C.reinterpret_tensor_with_layout(
+        base, (2, 256), (256, 1), 0, _C.SpyreTensorLayout([2, 256], torch.float16)
+    )
+
+
+def test_views_with_a_layout_of_their_own():
+    base, x = numbers(4, 128).to(CARD), numbers(2, 256) + 3
+    view = reused(base)
+    assert _C.get_spyre_tensor_layout(view) != _C.get_spyre_tensor_layout(base)
+    assert _C._card_bytes(view) == _C._card_bytes(base) != _C._card_bytes(x.to(CARD))
+    view.copy_(x)
+    assert torch.equal(view.cpu(), x) and _C._card_bytes(base) == _C._card_bytes(x.to(CARD))
+    before = base.cpu()
+    view.add_(1)  # in place, whichever of them is written
+    base.mul_(2)
+    assert torch.equal(view.cpu(), (x + 1) * 2) and torch.equal(base.cpu(), (before + 1) * 2)
+    assert torch.equal(torch.compile(torch.neg)(view).cpu(), -view.cpu())
+    for one in (base, view):  # neither moves
+        with pytest.raises(_C.Unsupported, match="a view of another layout shares"):
+            _C.set_spyre_tensor_layout(
+                one, _C.SpyreTensorLayout(list(one.shape), one.stride(), torch.float16, [1, 0])
+            )
+    assert torch.equal(reused(base).cpu(), view.cpu())
+
+
+def test_memory_lives_as_long_as_its_views():
+    torch.spyre.synchronize()
+    before = torch.spyre.memory_allocated()
+    base = numbers(4, 128).to(CARD)
+    view, other = reused(base), reused(base)
+    expected, allocated = view.cpu(), torch.spyre.memory_allocated()
+    assert allocated == before + 1024
+    del base, other
+    assert torch.spyre.memory_allocated() == allocated
+    assert torch.equal(view.cpu(), expected)
+    del view
+    assert torch.spyre.memory_allocated() == before
+
+
+@pytest.mark.parametrize(
+    ("sizes", "offset", "dtype", "rule"),
+    [
+        ((2, 256), 128, torch.float16, "it begins where the storage does"),
+        ((2, 512), 0, torch.float16, "2048 bytes .* storage of 1024 bytes"),
+        ((2, 128), 0, torch.float32, "of IEEE_FP32 over .* of SEN169_FP16: the format must be"),
+    ],
+)
+def test_views_with_a_layout_that_does_not_fit_are_refused(sizes, offset, dtype, rule):
     card = numbers(4, 128).to(CARD)
-    other = _C.SpyreTensorLayout([128, 4], [128, 1], torch.float16, [1, 0])
-    with pytest.raises(_C.Unsupported, match="the storage has SpyreTensorLayout"):
-        getattr(_C, function)(card, (4, 128), (128, 1), 0, other)
+    with pytest.raises(_C.Unsupported, match=rule):
+        _C.as_strided_with_layout(
+            card, sizes, (sizes[1], 1), offset, _C.SpyreTensorLayout(list(sizes), dtype)
+        )
+    with pytest.raises(ValueError, match="2 sizes and 1 strides"):
+        _C._share_with_layout(card, (2, 2), (1,), _C.SpyreTensorLayout([2, 2], torch.float16))
 
 
 def test_tensors_of_the_host_are_reinterpreted_too():

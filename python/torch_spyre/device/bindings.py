@@ -71,19 +71,32 @@ def empty_with_layout(
     return spyre_empty_with_layout(size, contiguous, dtype, layout, device)
 
 
-def _check_layout(tensor: torch.Tensor, layout: _C.SpyreTensorLayout) -> None:
-    """Views share their storage's layout; dims of one element say nothing of a place."""
+def _lies_as(tensor: torch.Tensor, layout: _C.SpyreTensorLayout) -> bool:
+    """Whether the storage has the layout; dims of one element say nothing of a place."""
 
     def places(of: _C.SpyreTensorLayout) -> tuple[list[tuple[int, int]], tuple[object, ...]]:
         steps = zip(of.device_size[:-1], of.stride_map[:-1], strict=True)
         inner = (of.device_size[-1], of.stride_map[-1], of.device_dtype, of.element_arrangement)
         return [step for step in steps if step[0] != 1], inner
 
-    present = _C.get_spyre_tensor_layout(tensor)
-    if places(layout) != places(present):
+    return places(layout) == places(_C.get_spyre_tensor_layout(tensor))
+
+
+def _view(
+    tensor: torch.Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    offset: int,
+    layout: _C.SpyreTensorLayout,
+) -> torch.Tensor:
+    """A view of the storage, or of its card memory in another layout."""
+    if _lies_as(tensor, layout):
+        return torch.as_strided(tensor, size, stride, offset)
+    if offset:
         raise _C.Unsupported(
-            f"the storage has {present}, not {layout}: set_spyre_tensor_layout() moves it"
+            f"a view at element {offset} in a layout of its own: it begins where the storage does"
         )
+    return _C._share_with_layout(tensor, size, stride, layout)
 
 
 def as_strided_with_layout(
@@ -95,10 +108,15 @@ def as_strided_with_layout(
 ) -> torch.Tensor:
     """The view of these sizes and strides (elements); offset None is the tensor's own.
 
-    Raises: Unsupported for another layout than the storage has.
+    In another layout than the storage's it is another tensor over the same card memory, whose bytes
+    it reads and writes by that layout. PyTorch does not know that the two are related, and neither
+    storage changes its layout from then on.
+
+    Raises: Unsupported for a layout of its own with an offset, of another format, or of more bytes
+    than the storage has.
     """
-    _check_layout(self, device_layout)
-    return torch.as_strided(self, size, stride, storage_offset)
+    offset = int(self.storage_offset()) if storage_offset is None else storage_offset
+    return _view(self, size, stride, offset, device_layout)
 
 
 def reinterpret_tensor(
@@ -116,13 +134,13 @@ def reinterpret_tensor_with_layout(
     offset_increment: int,
     stl: _C.SpyreTensorLayout,
 ) -> torch.Tensor:
-    """reinterpret_tensor(), of a tensor that must have the layout `stl` if it is on the card.
+    """as_strided_with_layout() from the tensor's own offset on; of the host, reinterpret_tensor().
 
-    Raises: Unsupported for another layout than the storage has.
+    Raises: Unsupported as as_strided_with_layout().
     """
-    if self.device.type == "spyre":
-        _check_layout(self, stl)
-    return reinterpret_tensor(self, size, stride, offset_increment)
+    if self.device.type != "spyre":
+        return reinterpret_tensor(self, size, stride, offset_increment)
+    return _view(self, size, stride, int(self.storage_offset()) + offset_increment, stl)
 
 
 def fill_tensor(self: torch.Tensor, value: float) -> torch.Tensor:
