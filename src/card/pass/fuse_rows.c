@@ -194,14 +194,18 @@ static spyre_status try_rows(const search *s, uint32_t first, uint32_t kernels, 
                              const rows_tiles *all, const row_fusion **out_rows)
 {
     rows_tiles tiles = {0};
-    rows_shape shape;
+    rows_shapes shapes;
     for (uint32_t n = 0; n < all->count; n++)
         if (all->items[n].kernel < kernels) TRY(VEC_PUSH(s->scratch, &tiles, all->items[n]));
     for (uint32_t n = 0; n < tiles.count; n++)
         tiles.items[n].outer = loops_outside ? tiles.items[n].loops.depth : 0;
-    if (!rows_guess_shape(&tiles, &shape) || !agree(s, first, &shape, &tiles)) return NULL;
-    if (!sums_die(s, first + kernels - 1, &tiles)) return NULL;
-    return make_rows(s, first, kernels, &tiles, &shape, out_rows);
+    rows_guess_shapes(&tiles, &shapes);
+    for (uint32_t n = 0; n < shapes.count && !*out_rows; n++) {
+        const rows_shape *shape = &shapes.items[n];
+        if (agree(s, first, shape, &tiles) && sums_die(s, first + kernels - 1, &tiles))
+            TRY(make_rows(s, first, kernels, &tiles, shape, out_rows));
+    }
+    return NULL;
 }
 
 // How many kernels from `first` on have tiles that row fusions know, on the same cores.

@@ -15,6 +15,7 @@
 
 #define ROWS_NONE UINT32_MAX
 enum {
+    ROWS_MOST_SHAPES = 8,                   // that tiles are tried in
     ROWS_MOST_ROWS = 64,                    // of a block
     ROWS_MOST_STEPS = 96,
     ROWS_MOST_SUMS = 4,                     // sums of rows that live at once
@@ -80,8 +81,13 @@ struct row_fusion {
 
 typedef struct {
     uint32_t rows, sticks;
-    bool sticks_outside;                    // neighbours in memory are rows
+    bool sticks_outside;                    // neighbours in memory are rows, of most operands
 } rows_shape;
+
+typedef struct {
+    uint32_t count;
+    rows_shape items[ROWS_MOST_SHAPES];
+} rows_shapes;
 
 typedef enum {
     ROWS_STREAMS,                           // VECTOR over all elements
@@ -113,8 +119,8 @@ typedef struct rows_tile {
 } rows_tile;
 typedef VEC(rows_tile) rows_tiles;
 
-// The shape in which tiles [0, count) may agree; false when there is none.
-bool rows_guess_shape(const rows_tiles *tiles, rows_shape *out_shape);
+// Shapes in which tiles [0, count) may agree, the likeliest first.
+void rows_guess_shapes(const rows_tiles *tiles, rows_shapes *out_shapes);
 
 // Fills role, lanes and operands of a tile; false when it does not have the shape. `earlier` are
 // the tiles before it: a FILL among them of the same kernel makes sums.

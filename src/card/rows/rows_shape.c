@@ -251,20 +251,19 @@ static bool has_loops(const part *p)
     return false;
 }
 
-static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
+// Cuts the tile's axes with sticks, or rows, outside.
+static bool place_cut(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t,
+                      bool sticks_outside)
 {
-    const isa_instruction *i = t->tile->instruction;
     bool reduces = t->role == ROWS_REDUCES;
     axes list = list_axes(t);
     part parts[LABELS] = {0};
     label order[LABELS] = {LANE, ROW, STICK};
     int64_t extents[LABELS] = {LANES, shape->rows, shape->sticks};
-    if (!shape->sticks_outside) {
+    if (!sticks_outside) {
         order[1] = STICK, extents[1] = shape->sticks;
         order[2] = ROW, extents[2] = shape->rows;
     }
-    if (!all_dl16(i, reduces ? 1 : 0)) return false;
-    if (elements_of(&list, true) != (int64_t)shape->rows * shape->sticks * LANES) return false;
     if (!sort_axes(&list, reduces ? 1 : 0) || !cut(&list, order, extents, parts)) return false;
     if (reduces && (!keeps_order(&parts[STICK]) || !keeps_order(&parts[ROW]))) return false;
     if (!place_operands(earlier, t, parts) || !has_sticks(t)) return false;
@@ -272,6 +271,17 @@ static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, rows
                         keeps_order(&parts[ROW]);
     return !reduces || (t->operand[0].sums != ROWS_NONE && t->operand[0].lane == 4 &&
                         t->operand[0].place.offset == 0);
+}
+
+// The tile's principal operand may have its sticks the other way round.
+static bool place_whole(const rows_shape *shape, const rows_tiles *earlier, rows_tile *t)
+{
+    const isa_instruction *i = t->tile->instruction;
+    axes list = list_axes(t);
+    if (!all_dl16(i, t->role == ROWS_REDUCES ? 1 : 0)) return false;
+    if (elements_of(&list, true) != (int64_t)shape->rows * shape->sticks * LANES) return false;
+    return place_cut(shape, earlier, t, shape->sticks_outside) ||
+           place_cut(shape, earlier, t, !shape->sticks_outside);
 }
 
 // One or 64 elements a row, rows and lanes in the order of the dims.
@@ -354,7 +364,16 @@ bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, rows_ti
 
 // --- The shape
 
-static bool guess_from_reduction(const rows_tile *t, rows_shape *out)
+static void add_shape(rows_shapes *shapes, int64_t rows, int64_t sticks, bool sticks_outside)
+{
+    const rows_shape shape = {(uint32_t)rows, (uint32_t)sticks, sticks_outside};
+    if (rows < 1 || sticks < 1 || rows > UINT32_MAX || sticks > UINT32_MAX) return;
+    for (uint32_t n = 0; n < shapes->count; n++)
+        if (shapes->items[n].rows == shape.rows && shapes->items[n].sticks == shape.sticks) return;
+    if (shapes->count < ROWS_MOST_SHAPES) shapes->items[shapes->count++] = shape;
+}
+
+static void guess_from_reduction(const rows_tile *t, rows_shapes *shapes)
 {
     axes list = list_axes(t);
     int64_t sticks = 1, nearest[2] = {INT64_MAX, INT64_MAX};
@@ -366,51 +385,56 @@ static bool guess_from_reduction(const rows_tile *t, rows_shape *out)
         if (a->stride[1] < nearest[stick]) nearest[stick] = a->stride[1];
     }
     int64_t rows = elements_of(&list, true) / LANES / sticks;
-    if (sticks > UINT32_MAX || rows > UINT32_MAX || rows < 1) return false;
-    *out = (rows_shape){(uint32_t)rows, (uint32_t)sticks, nearest[1] > nearest[0]};
-    return true;
+    add_shape(shapes, rows, sticks, nearest[1] > nearest[0]);
 }
 
 // An axis along which one operand stands still tells rows (of a line for all of them) from sticks
 // (of one element a row).
-static bool guess_from_broadcast(const rows_tile *t, rows_shape *out)
+static void guess_from_broadcast(const axes *list, uint32_t o, rows_shapes *shapes)
 {
-    const isa_instruction *i = t->tile->instruction;
-    axes list = list_axes(t);
-    int64_t elements = elements_of(&list, true) / LANES;
-    if (list.count == 0 || !sort_axes(&list, 0)) return false;
-    for (uint32_t o = 1; o < i->operand_count; o++) {
-        bool by_row = list.axes[0].stride[o] == 0;
-        int64_t still = 1, first = -1;
-        for (uint32_t n = 1; n < list.count; n++) {
-            if (list.axes[n].stride[o] != 0) continue;
-            still *= list.axes[n].extent;
-            if (first < 0) first = n;
-        }
-        if (still == 1 || elements % still != 0 || still >= elements) continue;
-        int64_t rows = by_row ? elements / still : still;
-        if (rows > UINT32_MAX || elements / rows > UINT32_MAX) return false;
-        *out = (rows_shape){(uint32_t)rows, (uint32_t)(elements / rows), by_row == (first > 1)};
-        return true;
+    int64_t elements = elements_of(list, true) / LANES, still = 1, first = -1;
+    bool by_row = list->axes[0].stride[o] == 0;
+    for (uint32_t n = 1; n < list->count; n++) {
+        if (list->axes[n].stride[o] != 0) continue;
+        still *= list->axes[n].extent;
+        if (first < 0) first = n;
     }
-    return false;
+    if (still == 1 || elements % still != 0 || still >= elements) return;
+    int64_t rows = by_row ? elements / still : still;
+    add_shape(shapes, rows, elements / rows, by_row == (first > 1));
 }
 
-bool rows_guess_shape(const rows_tiles *tiles, rows_shape *out_shape)
+// Without sums a row may be as long as anything: rows end where axes do.
+static void guess_from_axes(const axes *list, rows_shapes *shapes)
+{
+    int64_t elements = elements_of(list, true), inner = 1;
+    for (uint32_t n = 0; n + 1 < list->count; n++) {
+        inner *= list->axes[n].extent;
+        if (inner % LANES == 0) add_shape(shapes, inner / LANES, elements / inner, true);
+    }
+}
+
+void rows_guess_shapes(const rows_tiles *tiles, rows_shapes *out_shapes)
 {
     int64_t most = 0;
+    axes longest = {0};
+    out_shapes->count = 0;
     for (uint32_t n = 0; n < tiles->count; n++) {
         isa_opcode opcode = tiles->items[n].tile->instruction->opcode;
-        if (opcode == ISA_REDUCE || opcode == ISA_REDUCESQ)
-            return guess_from_reduction(&tiles->items[n], out_shape);
+        if (opcode != ISA_REDUCE && opcode != ISA_REDUCESQ) continue;
+        guess_from_reduction(&tiles->items[n], out_shapes);
+        return;
     }
     for (uint32_t n = 0; n < tiles->count; n++) {
         const rows_tile *t = &tiles->items[n];
         axes list = list_axes(t);
-        if (t->tile->instruction->opcode != ISA_VECTOR) continue;
-        if (guess_from_broadcast(t, out_shape)) return true;
-        if (elements_of(&list, true) > most) most = elements_of(&list, true);
+        if (t->tile->instruction->opcode != ISA_VECTOR || list.count == 0) continue;
+        if (elements_of(&list, true) % LANES || !sort_axes(&list, 0)) continue;
+        for (uint32_t o = 1; o < list.operands; o++) guess_from_broadcast(&list, o, out_shapes);
+        if (elements_of(&list, true) <= most) continue;
+        most = elements_of(&list, true);
+        longest = list;
     }
-    *out_shape = (rows_shape){(uint32_t)(most / LANES), 1, true};
-    return most >= LANES && most / LANES <= UINT32_MAX;
+    add_shape(out_shapes, most / LANES, 1, true);
+    guess_from_axes(&longest, out_shapes);
 }

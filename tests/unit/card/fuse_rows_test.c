@@ -7,6 +7,8 @@ typedef struct {
     int64_t shift;                          // of what the second kernel reads, in bytes
     uint32_t lanes;                         // of the second kernel's sticks
     bool other_rows;                        // it takes rows and sticks the other way round
+    bool mixed;                             // they lie the other way round in what it reads
+    bool scaled;                            // it multiplies by one element for all
     bool read_later;                        // a third kernel takes what the first one leaves
     bool replaced;                          // but another has overwritten that before,
     bool elsewhere;                         // on another core
@@ -33,17 +35,30 @@ static void replace_in_turns(isa_program *p, uint32_t half)
     emit(p, ISA_END_LOOP);
 }
 
+// Makes the instruction before a product with one element of LX, the same for all.
+static void scale_by_one_element(isa_program *p)
+{
+    isa_instruction *i = &p->code.items[p->code.count - 1];
+    i->op = OPFUNC_MUL;
+    i->operand_count = 3;
+    i->operand[2] = in_lx(LINES, DL16);
+}
+
 // NEG from buffer 0 to 1, ABS from there to 2.
 static isa_program *pair_of_kernels(const shape *s, const expectation *e)
 {
     const layout whole[2] = {WHOLE, WHOLE};
     isa_program *p = new_program(1);
     shape other = *s;
+    other.mixed = e->mixed;
     if (e->other_rows) other.sticks_outside = !s->sticks_outside;
     copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
     if (e->loaded) copy_kernel(p, ISA_LOAD, 0, 128, s->rows * s->sticks * 128);
     begin_kernel(p, 1, 0);
-    emit_whole(p, s, OPFUNC_NEG, 2, (isa_operand[]){buffer(1), buffer(0)}, whole, false);
+    shape first = *s;
+    first.mixed = e->mixed;
+    emit_whole(p, &first, OPFUNC_NEG, 2, (isa_operand[]){buffer(1), buffer(0)}, whole, false);
+    if (e->scaled) scale_by_one_element(p);
     end_kernel(p);
     begin_kernel(p, 1, 0);
     isa_operand from = buffer(1);
@@ -76,8 +91,11 @@ static void fuse_rows__forms_where_rows_agree_and_stores_what_is_read(void **sta
         {.lanes = 36, .chains = 0},
         // All of the same bytes, in whatever order.
         {.lanes = 64, .other_rows = true, .chains = 1, .stores = 1},
+        {.lanes = 64, .mixed = true, .chains = 1, .stores = 1},
+        {.lanes = 64, .scaled = true, .chains = 1, .stores = 1},
+        {.lanes = 64, .mixed = true, .scaled = true, .chains = 1, .stores = 1},
     };
-    const shape s = {16, 3, true, 2};
+    const shape s = {16, 3, true, 2, false};
     fill_memory();
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         isa_program *p = pair_of_kernels(&s, &cases[n]);
@@ -128,8 +146,8 @@ static void softmax_kernel(isa_program *p, const softmax_case *x, uint32_t part)
 static void fuse_rows__softmax_is_one(void **state)
 {
     (void)state;
-    static const softmax_case cases[] = {{{62, 8, true, 2}, false, 48},
-                                         {{62, 8, true, 2}, true, 31}};
+    static const softmax_case cases[] = {{{62, 8, true, 2, false}, false, 48},
+                                         {{62, 8, true, 2, false}, true, 31}};
     fill_memory();
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         isa_program *p = new_program(1);
@@ -159,7 +177,7 @@ static void fuse_rows__softmax_is_one(void **state)
 static void fuse_rows__blocks_are_parts_of_masks_and_shares(void **state)
 {
     (void)state;
-    const shape s = {192, 1, true, 3};
+    const shape s = {192, 1, true, 3, false};
     const layout mask[3] = {WHOLE, WHOLE, AGAIN};
     isa_program *p = new_program(1);
     fill_memory();

@@ -34,6 +34,7 @@ typedef struct {
     uint32_t rows, sticks;
     bool sticks_outside;
     uint32_t parts;                         // of AGAIN
+    bool mixed;                             // in every other buffer sticks lie the other way round
 } shape;
 
 static inline int64_t row_step(const shape *s)
@@ -46,13 +47,23 @@ static inline int64_t stick_step(const shape *s)
     return s->sticks_outside ? 128 * (int64_t)s->rows : 128;
 }
 
+// The shape as it lies where the operand has it.
+static inline shape shape_in(const shape *s, const isa_operand *o)
+{
+    shape own = *s;
+    bool odd = o->offset < BUFFERS * BUFFER_BYTES && o->offset / BUFFER_BYTES % 2;
+    own.sticks_outside ^= s->mixed && odd && o->space == ISA_SPACE_LX;
+    return own;
+}
+
 // AGAIN: the same for all parts of the rows.
 typedef enum { WHOLE, LINE, BY_ROW, AGAIN } layout;
 
 static inline void set_strides(isa_operand *o, const shape *s, layout l, const uint32_t *place)
 {
-    o->stride[place[0]] = l == LINE ? 0 : l == BY_ROW ? 128 : row_step(s);
-    o->stride[place[1]] = l == BY_ROW ? 0 : l == LINE ? 128 : stick_step(s);
+    const shape own = shape_in(s, o);
+    o->stride[place[0]] = l == LINE ? 0 : l == BY_ROW ? 128 : row_step(&own);
+    o->stride[place[1]] = l == BY_ROW ? 0 : l == LINE ? 128 : stick_step(&own);
     o->stride[2] = l == BY_ROW ? 0 : 2;
 }
 
@@ -80,6 +91,7 @@ static inline isa_instruction *emit_whole(isa_program *p, const shape *s, opfunc
     static const uint32_t orders[2][2] = {{0, 1}, {1, 0}};
     const uint32_t *place = orders[s->sticks_outside];
     bool again = false;
+    flat = flat && !s->mixed;
     for (uint8_t o = 0; o < operands; o++) flat = flat && layouts[o] == WHOLE;
     if (flat) {
         isa_instruction *i = emit_flat(p, ISA_VECTOR, s->rows * s->sticks * 64, operands, operand);
@@ -140,7 +152,8 @@ static inline void reduce_tiles(isa_program *p, const shape *s, isa_opcode opcod
     i->operand[0] = sums;
     i->operand[1] = from;
     const uint32_t extents[3] = {s->rows, s->sticks, 64};
-    const int64_t in[3] = {row_step(s), stick_step(s), 2}, out[3] = {256, 0, 4};
+    const shape own = shape_in(s, &from);
+    const int64_t in[3] = {row_step(&own), stick_step(&own), 2}, out[3] = {256, 0, 4};
     for (uint32_t d = 0; d < 3; d++) {
         i->extent[d] = extents[d];
         i->operand[0].stride[d] = out[d];
