@@ -58,38 +58,6 @@ static spyre_status add_tiles(const search *s, uint32_t first, uint32_t kernel, 
     return NULL;
 }
 
-// Loops that several tiles share go over rows alone.
-static bool loops_are_rows(const rows_tiles *tiles, const rows_tile *t)
-{
-    uint32_t own = 0;
-    for (uint32_t n = 0; n < tiles->count; n++) own += tiles->items[n].kernel == t->kernel;
-    return t->outer || own == 1 || t->role > ROWS_REDUCES || t->loops_are_rows;
-}
-
-static bool agree(const search *s, uint32_t first, const rows_shape *shape, rows_tiles *tiles)
-{
-    uint32_t wide = 0, streams = 0, kernels = 0;
-    bool reduces = false;
-    if (shape->rows < (tiles->items[0].outer ? 1 : 2) || shape->sticks == 0) return false;
-    for (uint32_t n = 0; n < tiles->count; n++) {
-        rows_tile *t = &tiles->items[n];
-        rows_tiles earlier = *tiles;
-        earlier.count = n;
-        if (!rows_place_tile(shape, &earlier, t) || !loops_are_rows(tiles, t)) return false;
-        bool loads = t->tile->instruction->opcode == ISA_LOAD;
-        if (loads && n + 1 == tiles->count) return false;
-        wide += t->role <= ROWS_REDUCES && !loads;
-        streams += t->role == ROWS_STREAMS && !loads;
-        kernels = t->kernel + 1;
-        reduces = reduces || t->role == ROWS_REDUCES;
-        for (uint32_t m = 0; m <= n; m++)
-            if (!rows_in_order(s->phases + first, &tiles->items[m], t)) return false;
-    }
-    uint32_t active = s->phases[first].kernel->source->active_cores;
-    bool shared = (active & (active - 1)) == 0 && reduces && !tiles->items[0].outer;
-    return kernels > 1 ? wide >= 2 : streams >= 2 || shared;
-}
-
 // --- What is read afterwards
 
 // All that is written from the place on.
@@ -165,7 +133,89 @@ static void find_live(const search *s, uint32_t first, uint32_t last, const rows
     }
 }
 
+// --- Whether tiles agree
+
+// Loops that several tiles share go over rows alone.
+static bool loops_are_rows(const rows_tiles *tiles, const rows_tile *t)
+{
+    uint32_t own = 0;
+    for (uint32_t n = 0; n < tiles->count; n++) own += tiles->items[n].kernel == t->kernel;
+    return t->outer || own == 1 || t->role > ROWS_REDUCES || t->loops_are_rows;
+}
+
+// A result in LX of which there is one a row, or that the row fusion can hand on in registers, and
+// that nothing reads afterwards, no later iteration either.
+static bool may_stay_inside(const search *s, uint32_t last, const rows_tile *t)
+{
+    const rows_access *result = &t->operand[0];
+    bool inside = t->role == ROWS_STREAMS || (t->role == ROWS_BY_ROW && t->lanes == 1);
+    return inside && !t->loops.depth && result->place.space == ISA_SPACE_LX &&
+           result->sums == ROWS_NONE && !result->constant && !is_live(s, last, result->range);
+}
+
+// The tile in order behind all before it; where only its result stands in the way, that must stay
+// inside.
+static bool is_in_order(const search *s, uint32_t first, uint32_t last, const rows_tiles *tiles,
+                        rows_tile *t)
+{
+    const plan_phase *phases = s->phases + first;
+    t->stays_inside = false;
+    for (const rows_tile *other = tiles->items; other <= t; other++) {
+        if (rows_in_order(phases, other, t)) continue;
+        if (t->stays_inside || !may_stay_inside(s, last, t)) return false;
+        t->stays_inside = true;
+        if (!rows_in_order(phases, other, t)) return false;
+    }
+    return true;
+}
+
+static bool agree(const search *s, uint32_t first, const rows_shape *shape, rows_tiles *tiles)
+{
+    const uint32_t last = first + tiles->items[tiles->count - 1].kernel;
+    uint32_t wide = 0, streams = 0, kernels = 0;
+    bool reduces = false;
+    if (shape->rows < (tiles->items[0].outer ? 1 : 2) || shape->sticks == 0) return false;
+    for (uint32_t n = 0; n < tiles->count; n++) {
+        rows_tile *t = &tiles->items[n];
+        rows_tiles earlier = *tiles;
+        earlier.count = n;
+        if (!rows_place_tile(shape, &earlier, t) || !loops_are_rows(tiles, t)) return false;
+        bool loads = t->tile->instruction->opcode == ISA_LOAD;
+        if (loads && n + 1 == tiles->count) return false;
+        wide += t->role <= ROWS_REDUCES && !loads;
+        streams += t->role == ROWS_STREAMS && !loads;
+        kernels = t->kernel + 1;
+        reduces = reduces || t->role == ROWS_REDUCES;
+        if (!is_in_order(s, first, last, tiles, t)) return false;
+    }
+    uint32_t active = s->phases[first].kernel->source->active_cores;
+    bool shared = (active & (active - 1)) == 0 && reduces && !tiles->items[0].outer;
+    return kernels > 1 ? wide >= 2 : streams >= 2 || shared;
+}
+
 // --- Trying
+
+static bool is_private(const row_fusion *c, const rows_tile *t)
+{
+    for (uint32_t n = 0; n < c->items.count; n++)
+        if (c->items.items[n].made_of == t) return c->items.items[n].operand[0].place.own;
+    return false;
+}
+
+// True when no result that must stay inside is stored to LX.
+static bool keeps_inside(const rows_builder *b, const rows_live *live)
+{
+    for (uint32_t n = 0; n < b->tiles->count; n++) {
+        const rows_tile *t = &b->tiles->items[n];
+        if (!t->stays_inside) continue;
+        if (t->role == ROWS_BY_ROW && !is_private(b->c, t)) return false;
+        for (uint32_t v = 0; v < b->value_count && t->role == ROWS_STREAMS; v++)
+            if (live->value[v] &&
+                rows_same_place(b->first, &b->values[v].place, &t->operand[0].place))
+                return false;
+    }
+    return true;
+}
 
 static spyre_status make_rows(const search *s, uint32_t first, uint32_t kernels,
                               const rows_tiles *tiles, const rows_shape *shape,
@@ -186,7 +236,7 @@ static spyre_status make_rows(const search *s, uint32_t first, uint32_t kernels,
     if (!b->fits) return NULL;
     find_live(s, first, first + kernels - 1, b, &live);
     TRY(rows_finish(b, &live));
-    if (b->fits) *out_rows = b->c;
+    if (b->fits && keeps_inside(b, &live)) *out_rows = b->c;
     return NULL;
 }
 

@@ -115,6 +115,8 @@ typedef struct rows_tile {
     uint32_t lanes;                         // BY_ROW: elements a row
     uint32_t rows, sticks;                  // of the shape
     bool loops_are_rows;                    // the loops around go over rows, outermost first
+    bool stays_inside;                      // its result must never reach LX: the row fusion alone
+                                            // reads it, and something else lies there before it
     rows_access operand[ISA_MAX_OPERANDS];
 } rows_tile;
 typedef VEC(rows_tile) rows_tiles;

@@ -35,7 +35,8 @@ typedef struct {
 // True for VECTORs that vector programs have an op for.
 bool rows_streams(const isa_instruction *i);
 
-// True when block by block, stick by stick leaves both tiles, or one, what they read and write.
+// True when block by block, stick by stick leaves both tiles, or one, what they read and write. All
+// tiles from a to b stand behind each other.
 bool rows_in_order(const plan_phase *first, const rows_tile *a, const rows_tile *b);
 
 // No two rows of a stream at this place share a byte.

@@ -3,7 +3,8 @@
 // Whether tiles may be taken block of rows by block of rows, and streams stick by stick. Two
 // accesses of different tiles, one of which writes, stay in order when they never overlap; when
 // they are the same elements stick for stick; or when they are of one row each and rows keep apart.
-// Sums and constants are a kernel's own: each block fills them anew.
+// Sums and constants are a kernel's own: each block fills them anew. Neither does it matter what a
+// result overwrites that stays inside of the row fusion, nor what a tile between both overwrites.
 #include <string.h>
 
 #include "card/rows/rows_build.h"
@@ -98,6 +99,7 @@ static bool in_order(const plan_phase *first, const side *a, const side *b)
     const rows_place *x = &a->access->place, *y = &b->access->place;
     uint32_t active = first[x->kernel].kernel->source->active_cores;
     if (!a->writes && !b->writes) return true;
+    if (b->writes && a->tile != b->tile && b->tile->stays_inside) return true;
     // Arguments that are stored to are apart from all others where kernels run without a barrier.
     if (x->space != y->space || x->arg != y->arg) return true;
     if (is_own(a) && is_own(b)) return true;
@@ -112,12 +114,28 @@ static bool in_order(const plan_phase *first, const side *a, const side *b)
     return true;
 }
 
+// A tile between a and b writes all that b reads there.
+static bool is_replaced(const plan_phase *first, const rows_tile *a, const side *b)
+{
+    const rows_access *read = b->access;
+    bool one = read->lane == 0 || (b->tile->role == ROWS_BY_ROW && b->tile->lanes == 1);
+    for (const rows_tile *t = a + 1; t < b->tile && !t->outer; t++) {
+        const rows_access *written = &t->operand[0];
+        bool all = one || (t->role == ROWS_STREAMS && is_stream(b));
+        if (all && written->sums == ROWS_NONE && !written->constant &&
+            rows_same_place(first, &written->place, &read->place))
+            return true;
+    }
+    return false;
+}
+
 bool rows_in_order(const plan_phase *first, const rows_tile *a, const rows_tile *b)
 {
     for (uint32_t x = 0; x < a->tile->instruction->operand_count; x++) {
         for (uint32_t y = 0; y < b->tile->instruction->operand_count; y++) {
             side one = {a, &a->operand[x], x == 0}, other = {b, &b->operand[y], y == 0};
-            if (!in_order(first, &one, &other)) return false;
+            if (!in_order(first, &one, &other) && (other.writes || !is_replaced(first, a, &other)))
+                return false;
         }
     }
     return true;

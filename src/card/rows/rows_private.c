@@ -33,13 +33,24 @@ static bool steps_in_lx(const rows_step *s)
     return rows_takes_elements(s->op) && s->place.space == ISA_SPACE_LX && !s->place.own;
 }
 
-// A vector program takes the value as it is, or leaves its bytes alone.
+// Both have one element a row, and none of these is one of the other's.
+static bool lie_between(const rows_place *a, int64_t a_bytes, const rows_place *b, int64_t b_bytes)
+{
+    int64_t row = a->row, behind = b->offset - a->offset;
+    if (row <= 0 || b->row != row || a->period || b->period) return false;
+    behind = (behind % row + row) % row;
+    return behind >= a_bytes && behind + b_bytes <= row;
+}
+
+// A vector program behind the maker takes the value as it is, or leaves its bytes alone.
 static bool program_suits(const rows_builder *b, const rows_item *program, const rows_item *maker,
                        byte_range range)
 {
+    const bool before = maker > program && !maker->made_of->loops.depth;
     for (uint32_t n = program->first; n < program->first + program->count; n++) {
         const rows_step *s = &b->c->steps.items[n];
         if (!steps_in_lx(s) || !ranges_overlap(range_of_step(b->c, s), range)) continue;
+        if (before && !rows_same_place(b->first, &s->place, &maker->operand[0].place)) continue;
         if (maker > program || s->op != VECTOR_ROWS_Y ||
             format_of(maker, 0) != SPYRE_FORMAT_SEN169_FP16 ||
             !rows_same_place(b->first, &s->place, &maker->operand[0].place))
@@ -52,19 +63,24 @@ static bool tile_suits(const rows_builder *b, const rows_item *tile, const rows_
                        byte_range range)
 {
     const rows_tile *t = tile->made_of;
+    const rows_place *made = &maker->operand[0].place;
+    const int64_t bytes = (int64_t)spyre_format_bytes(format_of(maker, 0));
     for (uint32_t o = 0; o < t->tile->instruction->operand_count; o++) {
         const rows_access *a = &t->operand[o];
-        if (!in_lx(&tile->operand[o]) || !ranges_overlap(a->range, range))
-            continue;
-        if (tile < maker || (tile == maker && o > 0) || t->lanes != 1 ||
-            format_of(tile, o) != format_of(maker, 0) ||
-            !rows_same_place(b->first, &a->place, &maker->operand[0].place))
-            return false;
+        const bool earlier = tile < maker || (tile == maker && o > 0);
+        if (!in_lx(&tile->operand[o]) || !ranges_overlap(a->range, range)) continue;
+        const bool same = rows_same_place(b->first, &a->place, made);
+        if (earlier && !maker->made_of->loops.depth && !same) continue;
+        const bool one = t->lanes == 1 || a->lane == 0;
+        const int64_t own_bytes = (int64_t)spyre_format_bytes(format_of(tile, o));
+        if (one && lie_between(made, bytes, &a->place, own_bytes)) continue;
+        if (earlier || !one || !same || format_of(tile, o) != format_of(maker, 0)) return false;
     }
     return true;
 }
 
-// The first to touch these bytes writes them, and all others mean the same values.
+// Nothing behind the maker touches these bytes but to take the value. What came before took others
+// there, unless a loop comes back to it.
 static bool suits(const rows_builder *b, const rows_item *maker)
 {
     const rows_access *result = &maker->made_of->operand[0];

@@ -119,9 +119,13 @@ static inline isa_operand buffer(uint32_t n)
     return in_lx((int64_t)n * BUFFER_BYTES, DL16);
 }
 
+// Where per-row values lie, and how far apart; a random program may have them in a buffer, or all
+// in the same sticks.
+static int64_t row_values_at = ROW_VALUES, row_values_step = ROW_BYTES;
+
 static inline isa_operand row_values(uint32_t n)
 {
-    return in_lx(ROW_VALUES + (int64_t)n * ROW_BYTES, DL16);
+    return in_lx(row_values_at + n * row_values_step, DL16);
 }
 
 static inline isa_instruction *emit_by_row(isa_program *p, const shape *s, opfunc op,

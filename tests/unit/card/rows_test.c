@@ -87,14 +87,15 @@ static void row_kernel(isa_program *p, const shape *s, uint64_t *seed)
 static void random_kernel(isa_program *p, const shape *s, uint64_t *seed)
 {
     uint32_t kind = next_random(seed) % 8, loop = p->code.count + 1;
-    bool halves = s->rows % 2 == 0 && next_random(seed) % 2;
+    bool halves = s->rows % 2 == 0 && next_random(seed) % 3 == 0;
+    bool loops = halves || next_random(seed) % 4 == 0;
     begin_kernel(p, 1, 0);
-    emit(p, ISA_LOOP)->count = 1;
+    if (loops) emit(p, ISA_LOOP)->count = 1;
     if (kind < 5) stream_kernel(p, s, halves, seed);
     else if (kind < 7) reduce_kernel(p, s, seed);
     else row_kernel(p, s, seed);
     if (halves) halve_rows(p, loop, s);
-    emit(p, ISA_END_LOOP);
+    if (loops) emit(p, ISA_END_LOOP);
     end_kernel(p);
 }
 
@@ -158,6 +159,13 @@ static void memory_kernel(isa_program *p, const shape *s, bool stores, uint64_t 
     end_kernel(p);
 }
 
+static void place_row_values(uint64_t *seed)
+{
+    bool crowded = next_random(seed) % 3 == 0, together = next_random(seed) % 2;
+    row_values_at = crowded ? BUFFER_BYTES + next_random(seed) % 3 * 128 : ROW_VALUES;
+    row_values_step = together ? 4 : ROW_BYTES;
+}
+
 // LX comes from memory and part of it goes back, so that some of what kernels leave is read.
 static isa_program *random_program(uint64_t *seed)
 {
@@ -165,6 +173,7 @@ static isa_program *random_program(uint64_t *seed)
     shape s = {2 + next_random(seed) % 30, sticks[next_random(seed) % 5],
                next_random(seed) % 2, 2 + next_random(seed) % 2, next_random(seed) % 4 == 0};
     isa_program *p = new_program(1);
+    place_row_values(seed);
     copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
     if (next_random(seed) % 2) memory_kernel(p, &s, false, seed);
     for (uint32_t n = 2 + next_random(seed) % 6; n > 0; n--) random_kernel(p, &s, seed);
@@ -198,6 +207,7 @@ static isa_program *looped_program(uint64_t *seed)
     shape s = {1 + next_random(seed) % 20, sticks[next_random(seed) % 4], next_random(seed) % 2, 1,
                next_random(seed) % 4 == 0};
     isa_program *p = new_program(1);
+    place_row_values(seed);
     copy_kernel(p, ISA_LOAD, 0, 0, STAGE);
     looped_kernel(p, &s, seed);
     if (next_random(seed) % 2) looped_kernel(p, &s, seed);
