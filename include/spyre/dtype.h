@@ -16,13 +16,13 @@ extern "C" {
 #define SPYRE_STICK_BYTES 128
 
 typedef enum {
-#define SPYRE_FORMAT_ROW(name, number, bits) SPYRE_FORMAT_##name = number,
+#define SPYRE_FORMAT_ROW(name, number, bits, number_class) SPYRE_FORMAT_##name = number,
 #include "spyre/dtype.def"
     SPYRE_FORMAT_COUNT          // the rows are in the order of their numbers
 } spyre_format;
 
 typedef enum {
-#define SPYRE_DTYPE_ROW(name, torch_name, bytes, host_format, card_format) SPYRE_DTYPE_##name,
+#define SPYRE_DTYPE_ROW(name, torch_name, word, bytes, host_format, card_format) SPYRE_DTYPE_##name,
 #include "spyre/dtype.def"
     SPYRE_DTYPE_COUNT
 } spyre_dtype;

@@ -35,11 +35,6 @@ int64_t bundle_effective_gap(const bundle_step *step, const bundle_tensor *tenso
 int32_t bundle_find_constant(const bundle_step *step, const char *name);
 float bundle_constant_value(const bundle_step *step, uint32_t number);
 
-// True for the formats that elements can be computed with (whole bytes an element), and those of
-// them that hold integers.
-bool bundle_format_computes(spyre_format format);
-bool bundle_format_is_integer(spyre_format format);
-
 // "step 2 2_exp" in front of a message.
 SPYRE_MUST_CHECK spyre_status bundle_at_step(spyre_status status, uint32_t number,
                                              const bundle_step *step);

@@ -6,6 +6,7 @@
 
 #include "bundle/derived.h"
 #include "bundle/execution.h"
+#include "tensor/format.h"
 
 // --- Integers
 
@@ -41,11 +42,11 @@ static uint64_t integer_result(opfunc op, uint64_t a, uint64_t b)
 
 static bool is_native_integer(const bundle_step *step)
 {
-    if (!wraps(step->op) || !bundle_format_is_integer(step->tensors[step->output].format)) {
-        return false;
-    }
+    spyre_format output = step->tensors[step->output].format;
+    if (!wraps(step->op) || format_class_of(output) != FORMAT_INTEGER) return false;
     for (uint32_t i = 0; i < step->input_count; i++) {
-        if (!bundle_format_is_integer(step->tensors[step->inputs[i]].format)) return false;
+        spyre_format input = step->tensors[step->inputs[i]].format;
+        if (format_class_of(input) != FORMAT_INTEGER) return false;
     }
     return true;
 }

@@ -91,21 +91,6 @@ float bundle_constant_value(const bundle_step *step, uint32_t number)
     return (float)element_load(&constant->bits, constant->format);
 }
 
-bool bundle_format_is_integer(spyre_format format)
-{
-    return format == SPYRE_FORMAT_IEEE_INT32 || format == SPYRE_FORMAT_SENUINT32 ||
-           format == SPYRE_FORMAT_SENINT16 || format == SPYRE_FORMAT_SENINT8 ||
-           format == SPYRE_FORMAT_IEEE_INT64;
-}
-
-bool bundle_format_computes(spyre_format format)
-{
-    return bundle_format_is_integer(format) || format == SPYRE_FORMAT_SEN169_FP16 ||
-           format == SPYRE_FORMAT_IEEE_FP32 || format == SPYRE_FORMAT_IEEE_FP16 ||
-           format == SPYRE_FORMAT_BFLOAT16 || format == SPYRE_FORMAT_SEN143_FP8 ||
-           format == SPYRE_FORMAT_SEN152_FP8 || format == SPYRE_FORMAT_BOOL;
-}
-
 spyre_status bundle_at_step(spyre_status status, uint32_t number, const bundle_step *step)
 {
     return status_at(status, "step %u %s", number, step->name ? step->name : "?");

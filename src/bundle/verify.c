@@ -8,6 +8,7 @@
 
 #include "bundle/derived.h"
 #include "bundle/interpret.h"
+#include "tensor/format.h"
 
 enum { MOST_ITERATIONS = 1 << 24 };
 
@@ -159,7 +160,7 @@ static spyre_status verify_layout(const bundle_step *step, const bundle_tensor *
 
 static spyre_status verify_format(const bundle_tensor *t)
 {
-    if (!bundle_format_computes(t->format)) {
+    if (format_class_of(t->format) == FORMAT_NONE) {
         return status_new(SPYRE_UNSUPPORTED, "dataFormat_: %s is not supported",
                           spyre_format_name(t->format));
     }

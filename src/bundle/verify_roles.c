@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bundle/derived.h"
+#include "tensor/format.h"
 #include "tensor/rank.h"
 
 enum { MOST_RANKS = 1 << 16 };
@@ -55,7 +56,7 @@ static spyre_status verify_constants(const bundle_step *step)
         if (!memchr(step->constants[i].name, 0, sizeof step->constants[i].name)) {
             return RULE("constantInfo_: a name is too long");
         }
-        if (!bundle_format_computes(step->constants[i].format) ||
+        if (format_class_of(step->constants[i].format) == FORMAT_NONE ||
             spyre_format_bytes(step->constants[i].format) > sizeof step->constants[i].bits) {
             return status_new(SPYRE_UNSUPPORTED, "constantInfo_: %s has format %s",
                               step->constants[i].name,
@@ -105,9 +106,10 @@ static spyre_status verify_masks(const bundle *b, const bundle_step *step)
 static bool floats_only(const bundle_step *step)
 {
     for (uint32_t i = 0; i < step->input_count; i++) {
-        if (bundle_format_is_integer(step->tensors[step->inputs[i]].format)) return false;
+        spyre_format format = step->tensors[step->inputs[i]].format;
+        if (format_class_of(format) == FORMAT_INTEGER) return false;
     }
-    return !bundle_format_is_integer(step->tensors[step->output].format);
+    return format_class_of(step->tensors[step->output].format) != FORMAT_INTEGER;
 }
 
 // Positions go into floats, too, where they are exact as far as the format is.

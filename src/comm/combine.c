@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "tensor/convert.h"
+#include "tensor/format.h"
 #include "tensor/opfunc.h"
 
 // Elements a step; two fp32 blocks stay in the first cache.
@@ -27,9 +28,7 @@ const char *spyre_reduction_name(spyre_reduction reduction)
 
 static bool is_float(spyre_format format)
 {
-    return format == SPYRE_FORMAT_SEN169_FP16 || format == SPYRE_FORMAT_IEEE_FP32 ||
-           format == SPYRE_FORMAT_IEEE_FP16 || format == SPYRE_FORMAT_BFLOAT16 ||
-           format == SPYRE_FORMAT_SEN143_FP8 || format == SPYRE_FORMAT_SEN152_FP8;
+    return format_class_of(format) == FORMAT_FLOAT;
 }
 
 static bool is_integer(spyre_format format)

@@ -10,18 +10,9 @@
 #include "tensor/scalar.h"
 
 static const char *const DTYPE_WORDS[SPYRE_DTYPE_COUNT] = {
-    [SPYRE_DTYPE_F16] = "f16",
-    [SPYRE_DTYPE_BF16] = "bf16",
-    [SPYRE_DTYPE_F32] = "f32",
-    [SPYRE_DTYPE_BOOL] = "bool",
-    [SPYRE_DTYPE_I64] = "i64",
-    [SPYRE_DTYPE_I32] = "i32",
-    [SPYRE_DTYPE_I16] = "i16",
-    [SPYRE_DTYPE_I8] = "i8",
-    [SPYRE_DTYPE_U8] = "u8",
-    [SPYRE_DTYPE_F8_E4M3] = "f8_e4m3",
-    [SPYRE_DTYPE_F8_E5M2Z] = "f8_e5m2z",
-    [SPYRE_DTYPE_F64] = "f64",
+#define SPYRE_DTYPE_ROW(name, torch_name, word, bytes, host_format, card_format) \
+    [SPYRE_DTYPE_##name] = (word),
+#include "spyre/dtype.def"
 };
 
 static const char *dtype_word(spyre_dtype dtype)

@@ -1,48 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/promote.h"
 
+#include "tensor/format.h"
+
 enum { BOOLS, INTS, FLOATS };           // categories, ascending
 enum { NUMBER, SCALAR, TENSOR, RANKS }; // priorities within a category, ascending
 
+// What has no format of numbers (float64) is a float, too.
 static int category(spyre_dtype dtype)
 {
-    switch (dtype) {
-    case SPYRE_DTYPE_BOOL: return BOOLS;
-    case SPYRE_DTYPE_U8:
-    case SPYRE_DTYPE_I8:
-    case SPYRE_DTYPE_I16:
-    case SPYRE_DTYPE_I32:
-    case SPYRE_DTYPE_I64: return INTS;
-    case SPYRE_DTYPE_F8_E4M3:
-    case SPYRE_DTYPE_F8_E5M2Z:
-    case SPYRE_DTYPE_F16:
-    case SPYRE_DTYPE_BF16:
-    case SPYRE_DTYPE_F32:
-    case SPYRE_DTYPE_F64:
-    case SPYRE_DTYPE_COUNT: break;
+    switch (format_class_of(spyre_dtype_host_format(dtype))) {
+    case FORMAT_BOOL: return BOOLS;
+    case FORMAT_INTEGER: return INTS;
+    case FORMAT_FLOAT:
+    case FORMAT_NONE: break;
     }
     return FLOATS;
-}
-
-// Position within the category.
-static int width(spyre_dtype dtype)
-{
-    switch (dtype) {
-    case SPYRE_DTYPE_BOOL:
-    case SPYRE_DTYPE_U8:
-    case SPYRE_DTYPE_I8:
-    case SPYRE_DTYPE_F8_E4M3:
-    case SPYRE_DTYPE_F8_E5M2Z: return 0;
-    case SPYRE_DTYPE_I16:
-    case SPYRE_DTYPE_F16:
-    case SPYRE_DTYPE_BF16: return 1;
-    case SPYRE_DTYPE_I32:
-    case SPYRE_DTYPE_F32: return 2;
-    case SPYRE_DTYPE_I64:
-    case SPYRE_DTYPE_F64:
-    case SPYRE_DTYPE_COUNT: break;
-    }
-    return 3;
 }
 
 // The smallest dtype that both go into.
@@ -50,7 +23,8 @@ static spyre_dtype common(spyre_dtype a, spyre_dtype b)
 {
     if (a == b) return a;
     if (category(a) != category(b)) return category(a) > category(b) ? a : b;
-    if (width(a) != width(b)) return width(a) > width(b) ? a : b;
+    if (spyre_dtype_bytes(a) != spyre_dtype_bytes(b))
+        return spyre_dtype_bytes(a) > spyre_dtype_bytes(b) ? a : b;
     // Neither of two unlike dtypes of one width holds the other: u8 and i8, f16 and bf16.
     return category(a) == INTS ? SPYRE_DTYPE_I16 : SPYRE_DTYPE_F32;
 }

@@ -13,6 +13,8 @@
 
 #include "base/log.h"
 #include "tensor/convert_kernels.h"
+#include "tensor/format.h"
+#include "tensor/opfunc.h"
 
 enum { BLOCK = 256, STREAM_BYTES = 4096 };
 
@@ -107,33 +109,9 @@ void convert_dl16_sum(void *target, const void *const *rows, uint32_t row_count,
 
 // --- The general path
 
-typedef enum { OTHER, FLOATING, INTEGER } number_class;
-
-static number_class class_of(spyre_format format)
+static bool is_floating(spyre_format format)
 {
-    switch (format) {
-    case SPYRE_FORMAT_SEN169_FP16:
-    case SPYRE_FORMAT_IEEE_FP32:
-    case SPYRE_FORMAT_IEEE_FP16:
-    case SPYRE_FORMAT_BFLOAT16:
-    case SPYRE_FORMAT_SEN143_FP8:
-    case SPYRE_FORMAT_SEN152_FP8: return FLOATING;
-    case SPYRE_FORMAT_SENINT8:
-    case SPYRE_FORMAT_SENINT16:
-    case SPYRE_FORMAT_IEEE_INT64:
-    case SPYRE_FORMAT_IEEE_INT32:
-    case SPYRE_FORMAT_SENUINT32:
-    case SPYRE_FORMAT_BOOL: return INTEGER;
-    case SPYRE_FORMAT_INVALID:
-    case SPYRE_FORMAT_SEN153_FP9:
-    case SPYRE_FORMAT_SENINT2:
-    case SPYRE_FORMAT_SENINT4:
-    case SPYRE_FORMAT_SENINT24:
-    case SPYRE_FORMAT_SENUINT2:
-    case SPYRE_FORMAT_SEN18F_FP24:
-    case SPYRE_FORMAT_COUNT: return OTHER;
-    }
-    return OTHER;
+    return format_class_of(format) == FORMAT_FLOAT;
 }
 
 // One case of a format: every element of `source` (type S) through `expression` of x to `out`.
@@ -146,7 +124,7 @@ static number_class class_of(spyre_format format)
         return;
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wswitch-enum"  // OTHER formats never get here
+#pragma GCC diagnostic ignored "-Wswitch-enum"  // the others go element by element
 
 static void decode_floating(float *out, spyre_format format, const void *source, size_t count)
 {
@@ -157,8 +135,11 @@ static void decode_floating(float *out, spyre_format format, const void *source,
     EACH(BFLOAT16, out, uint16_t, bf16_to_float(x))
     EACH(SEN143_FP8, out, uint8_t, fp8_e4m3_to_float(x))
     EACH(SEN152_FP8, out, uint8_t, fp8_e5m2z_to_float(x))
-    default: return;
+    default: break;
     }
+    size_t bytes = spyre_format_bytes(format);
+    for (size_t i = 0; i < count; i++)
+        out[i] = (float)element_load((const char *)source + i * bytes, format);
 }
 
 static void encode_floating(void *out, spyre_format format, const float *source, size_t count)
@@ -170,8 +151,11 @@ static void encode_floating(void *out, spyre_format format, const float *source,
     EACH(BFLOAT16, (uint16_t *)out, float, bf16_from_float(x))
     EACH(SEN143_FP8, (uint8_t *)out, float, fp8_e4m3_from_float(x))
     EACH(SEN152_FP8, (uint8_t *)out, float, fp8_e5m2z_from_float(x))
-    default: return;
+    default: break;
     }
+    size_t bytes = spyre_format_bytes(format);
+    for (size_t i = 0; i < count; i++)
+        element_store((char *)out + i * bytes, format, (double)source[i]);
 }
 
 static void decode_integer(int64_t *out, spyre_format format, const void *source, size_t count)
@@ -183,8 +167,11 @@ static void decode_integer(int64_t *out, spyre_format format, const void *source
     EACH(IEEE_INT32, out, int32_t, x)
     EACH(SENUINT32, out, uint32_t, x)
     EACH(BOOL, out, uint8_t, x != 0)
-    default: return;
+    default: break;
     }
+    size_t bytes = spyre_format_bytes(format);
+    for (size_t i = 0; i < count; i++)
+        out[i] = (int64_t)element_load((const char *)source + i * bytes, format);
 }
 
 static void encode_integer(void *out, spyre_format format, const int64_t *source, size_t count)
@@ -196,8 +183,12 @@ static void encode_integer(void *out, spyre_format format, const int64_t *source
     EACH(IEEE_INT32, (uint32_t *)out, int64_t, (uint32_t)x)
     EACH(SENUINT32, (uint32_t *)out, int64_t, (uint32_t)x)
     EACH(BOOL, (uint8_t *)out, int64_t, x != 0)
-    default: return;
+    default: break;
     }
+    size_t bytes = spyre_format_bytes(format);
+    for (size_t i = 0; i < count; i++)
+        for (size_t b = 0; b < bytes; b++)
+            ((uint8_t *)out)[i * bytes + b] = (uint8_t)((uint64_t)source[i] >> 8 * b);
 }
 
 #pragma GCC diagnostic pop
@@ -216,9 +207,9 @@ static void convert_block(const converter *c, void *target, const void *source, 
 {
     float floating[BLOCK];
     int64_t integers[BLOCK];
-    if (class_of(c->source_format) == FLOATING) {
+    if (is_floating(c->source_format)) {
         decode_floating(floating, c->source_format, source, count);
-        if (class_of(c->target_format) == FLOATING) {
+        if (is_floating(c->target_format)) {
             encode_floating(target, c->target_format, floating, count);
             return;
         }
@@ -230,7 +221,7 @@ static void convert_block(const converter *c, void *target, const void *source, 
         return;
     }
     decode_integer(integers, c->source_format, source, count);
-    if (class_of(c->target_format) == INTEGER) {
+    if (!is_floating(c->target_format)) {
         encode_integer(target, c->target_format, integers, count);
         return;
     }
@@ -325,8 +316,8 @@ spyre_status converter_find(spyre_format target_format, spyre_format source_form
     };
     take_kernels(out_converter);
     if (out_converter->kernel) return NULL;
-    if (target_format != source_format && class_of(target_format) != OTHER &&
-        class_of(source_format) != OTHER)
+    if (target_format != source_format && format_class_of(target_format) != FORMAT_NONE &&
+        format_class_of(source_format) != FORMAT_NONE)
         return NULL;
     return status_new(SPYRE_UNSUPPORTED, "no conversion from %s to %s",
                       spyre_format_name(source_format), spyre_format_name(target_format));

@@ -44,7 +44,7 @@ bool convert_can_run(const convert_kernels *kernels);
 
 // Bytes of an element.
 enum {
-#define SPYRE_FORMAT_ROW(name, number, bits) CONVERT_BYTES_##name = bits / 8,
+#define SPYRE_FORMAT_ROW(name, number, bits, number_class) CONVERT_BYTES_##name = bits / 8,
 #include "spyre/dtype.def"
 };
 

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "tensor/format.h"
 
 typedef struct {
     const char *name;
     uint32_t bits;
+    format_class number_class;
 } format_row;
 
 typedef struct {
@@ -19,12 +21,13 @@ typedef struct {
 } dtype_row;
 
 static const format_row formats[SPYRE_FORMAT_COUNT] = {
-#define SPYRE_FORMAT_ROW(name, number, bits) [number] = {#name, bits},
+#define SPYRE_FORMAT_ROW(name, number, bits, number_class) \
+    [number] = {#name, bits, FORMAT_##number_class},
 #include "spyre/dtype.def"
 };
 
 static const dtype_row dtypes[SPYRE_DTYPE_COUNT] = {
-#define SPYRE_DTYPE_ROW(name, torch_name, bytes, host_format, card_format) \
+#define SPYRE_DTYPE_ROW(name, torch_name, word, bytes, host_format, card_format) \
     {torch_name, bytes, SPYRE_FORMAT_##host_format, SPYRE_FORMAT_##card_format},
 #include "spyre/dtype.def"
 };
@@ -61,6 +64,11 @@ uint32_t spyre_format_bytes(spyre_format format)
 {
     uint32_t bits = spyre_format_bits(format);
     return bits % 8 == 0 ? bits / 8 : 0;
+}
+
+format_class format_class_of(spyre_format format)
+{
+    return is_format(format) ? formats[format].number_class : FORMAT_NONE;
 }
 
 uint32_t spyre_format_elements_per_stick(spyre_format format)

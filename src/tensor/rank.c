@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensor/rank.h"
 
+#include "tensor/format.h"
+
 bool rank_takes(spyre_format format)
 {
-    return format == SPYRE_FORMAT_IEEE_INT32 || format == SPYRE_FORMAT_SEN169_FP16 ||
-           format == SPYRE_FORMAT_IEEE_FP32 || format == SPYRE_FORMAT_IEEE_FP16 ||
-           format == SPYRE_FORMAT_BFLOAT16 || format == SPYRE_FORMAT_SEN143_FP8 ||
-           format == SPYRE_FORMAT_SEN152_FP8;
+    return format == SPYRE_FORMAT_IEEE_INT32 || format_class_of(format) == FORMAT_FLOAT;
 }
 
 int32_t rank_load(const void *element, spyre_format format)

@@ -3,12 +3,7 @@
 
 #include <string.h>
 
-static bool is_integer(spyre_format format)
-{
-    return format == SPYRE_FORMAT_IEEE_INT32 || format == SPYRE_FORMAT_SENUINT32 ||
-           format == SPYRE_FORMAT_SENINT16 || format == SPYRE_FORMAT_SENINT8 ||
-           format == SPYRE_FORMAT_IEEE_INT64;
-}
+#include "tensor/format.h"
 
 static bool op_wraps(opfunc op)
 {
@@ -20,7 +15,7 @@ bool integer_wraps(const isa_instruction *i)
 {
     if (i->opcode != ISA_VECTOR || !op_wraps(i->op)) return false;
     for (uint32_t o = 0; o < i->operand_count; o++)
-        if (!is_integer(i->operand[o].format)) return false;
+        if (format_class_of(i->operand[o].format) != FORMAT_INTEGER) return false;
     return true;
 }
 

@@ -8,35 +8,14 @@
 
 #include "card/simd/clones.h"
 #include "tensor/convert.h"
+#include "tensor/format.h"
 #include "tensor/numeric.h"
 
 // --- Which formats and functions fp32 is enough for
 
 bool lanes_fits_f32(spyre_format format)
 {
-    switch (format) {
-    case SPYRE_FORMAT_SEN169_FP16:
-    case SPYRE_FORMAT_IEEE_FP32:
-    case SPYRE_FORMAT_IEEE_FP16:
-    case SPYRE_FORMAT_BFLOAT16:
-    case SPYRE_FORMAT_SEN143_FP8:
-    case SPYRE_FORMAT_SEN152_FP8:
-    case SPYRE_FORMAT_SENINT8:
-    case SPYRE_FORMAT_SENINT16:
-    case SPYRE_FORMAT_BOOL: return true;
-    case SPYRE_FORMAT_INVALID:
-    case SPYRE_FORMAT_SEN153_FP9:
-    case SPYRE_FORMAT_SENINT2:
-    case SPYRE_FORMAT_SENINT4:
-    case SPYRE_FORMAT_SENINT24:
-    case SPYRE_FORMAT_IEEE_INT64:
-    case SPYRE_FORMAT_IEEE_INT32:
-    case SPYRE_FORMAT_SENUINT32:
-    case SPYRE_FORMAT_SENUINT2:
-    case SPYRE_FORMAT_SEN18F_FP24:
-    case SPYRE_FORMAT_COUNT: return false;
-    }
-    return false;
+    return format_fits_fp32(format);
 }
 
 static bool rounds_nothing(opfunc op)

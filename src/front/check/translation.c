@@ -11,6 +11,7 @@
 #include "front/check/evaluate.h"
 #include "front/check/shrink.h"
 #include "front/check/translation_run.h"
+#include "tensor/format.h"
 #include "tensor/numeric.h"
 
 enum { PITCH = EVALUATE_ELEMENT_BYTES };
@@ -42,15 +43,13 @@ static double draw(uint64_t *state, spyre_dtype dtype, int64_t rows)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     uint32_t bits = (uint32_t)(*state >> 40);
-    switch ((int)dtype) {
-    case SPYRE_DTYPE_BOOL: return bits & 1;
-    case SPYRE_DTYPE_U8:
-    case SPYRE_DTYPE_I8:
-    case SPYRE_DTYPE_I16:
-    case SPYRE_DTYPE_I32:
-    case SPYRE_DTYPE_I64: return (double)(bits % (uint64_t)rows);
-    default: return (double)bits / (1 << 22) - 2;
+    switch (format_class_of(spyre_dtype_host_format(dtype))) {
+    case FORMAT_BOOL: return bits & 1;
+    case FORMAT_INTEGER: return (double)(bits % (uint64_t)rows);
+    case FORMAT_FLOAT:
+    case FORMAT_NONE: break;
     }
+    return (double)bits / (1 << 22) - 2;
 }
 
 static spyre_status draw_inputs(validation *v)
