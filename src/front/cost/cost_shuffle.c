@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A pattern has the loops along which the buffer is divided, with slices before and afterwards.
+// Over old * new slices a loop's slices begin at whole numbers, so what a sender and a receiver
+// share is the product over the loops of what their two slices share, as integers:
+//
+//     2 slices -> 4 along one loop, 8 units: sender 0 has [0, 4), receivers [0, 2) [2, 4) ..,
+//     so it sends 2 units to cores 0 and 1
 #include "front/cost/cost_shuffle.h"
 
 #include <math.h>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// An item first tries the place of a parent or of the child, which needs no room of its own.
+// Otherwise the ranges of the items that are placed and alive at its time are sorted by address.
+// First fit takes the lowest gap between them, best fit the tightest; greedy takes the room below
+// them, else above them, else the lowest gap.
 #include "front/memory/placement.h"
 
 #include <stdbool.h>

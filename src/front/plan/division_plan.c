@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One walk over the ops in order keeps the tenants of LX: results, and the forms in which shuffles
+// bring them to readers. Where the live ones need more than LX has, the buffer that saves the
+// fewest microseconds a byte leaves. A second walk adds up what every op costs with the tenants
+// that stay.
+//
+//     x 1 MB, saves 4 us; y 1 MB, saves 9 us; LX 1.5 MB     x leaves: its ops are priced in memory
+//
+// The place that a tenant would get is not looked for: that is LX planning's, once a plan is
+// chosen.
 #include "front/plan/division_plan.h"
 
 #include <math.h>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The pattern is a maximum m over the cut loop, a shift x - m, a power exp(x - m), and sums of the
+// power (SUM, or a product that it is an operand of), each in the same loops as the maximum.
+// Between m and the shift may stand a maximum of m and a value that does not depend on the loop,
+// which then takes the place of m.
 #include "front/tile/recurrence.h"
 
 #include <float.h>
