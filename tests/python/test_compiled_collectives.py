@@ -74,6 +74,12 @@ def average_and_greatest(x, weight):
     return mean + functional.all_reduce(x @ weight, "max", dist.group.WORLD)
 
 
+def reduce_a_view(x, weight):
+    turned = functional.all_reduce(x.t(), "sum", dist.group.WORLD)
+    parts = functional.all_gather_tensor(x.view(2, 2, 64)[1], 0, dist.group.WORLD)
+    return (turned.t() + parts.view(4, 64)) @ weight
+
+
 def reduce_in_place(x, weight):
     y = x @ weight
     dist.all_reduce(y)
@@ -99,6 +105,7 @@ def compile_each(rank, size):
         exchange_uneven_rows,
         average_and_greatest,
         reduce_beside_a_product,
+        reduce_a_view,
         reduce_in_place,
     ):
         torch._dynamo.reset()
@@ -108,7 +115,8 @@ def compile_each(rank, size):
         assert torch.equal(result.cpu(), function(x, weight).cpu()), function.__name__
         report = torch_spyre.last_report()
         assert report.graph_breaks == 0 and report.card_segments >= 1
-        assert all(name.startswith("_c10d_functional.") for name in report.host_ops)
+        views = ("aten.t.", "aten.view.", "aten.select.") if function is reduce_a_view else ()
+        assert all(name.startswith(("_c10d_functional.", *views)) for name in report.host_ops)
         assert all(exchange.us > 0 for exchange in report.exchanges)
         if function is reduce_beside_a_product:  # which is launched while the ranks exchange
             assert (report.card_segments, report.segments) == (3, 5)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functional collectives in compiled graphs: nodes that the host starts and waits for, on tensors
 that stay on the card. What a node says is read when the graph is compiled (`plan`), a start and a
-wait are then one call of the C part each (`run`). What has no plan goes through PyTorch's own
+wait are then one call of the C part each (`run`); a view of what they read or give stays where it
+is. What has no plan goes through PyTorch's own
 kernels (`exchange`), which call the process group of each tensor's device. A group for tensors of
 the CPU alone, as graphs for `sendnn` have it, gets copies on the CPU, which have arrived before the
 graph goes on."""
@@ -36,10 +37,10 @@ _REDUCTIONS = {"sum": "sum", "avg": "avg", "min": "min", "max": "max", "product"
 
 
 class Step(NamedTuple):
-    """A start of one collective a source, or a wait."""
+    """A start of one collective a source, a wait, or a view."""
 
     op: OpOverload
-    plan: _C.Exchange | None  # None: a wait
+    plan: _C.Exchange | None  # None: a wait, or a view
     sources: list[int]  # ids of values
     results: list[int]
     others: list[Any]  # arguments of `op` behind the tensors
@@ -53,11 +54,16 @@ def is_collective(op: OpOverload) -> bool:
 def plan(
     node: torch.fx.Node, op: OpOverload, ids: Callable[[torch.fx.Node], list[int]]
 ) -> Step | None:
-    """The step of a collective between cards that PyTorch's kernels are not needed for."""
-    tensors, *others = node.args
+    """The step of a collective between cards that PyTorch's kernels are not needed for, or of a
+    view beside it."""
+    tensors, *others = node.args or [None]
     sources = tensors if isinstance(tensors, (list, tuple)) else [tensors]
     if node.kwargs or not all(isinstance(source, torch.fx.Node) for source in sources):
         return None
+    if not is_collective(op):
+        numbers = not any(isinstance(leaf, torch.fx.Node) for leaf in pytree.tree_leaves(others))
+        views = op.is_view and numbers and len(sources) == 1
+        return Step(op, None, ids(sources[0]), ids(node), others) if views else None  # type: ignore[arg-type]
     given = [id for source in sources for id in ids(source)]  # type: ignore[arg-type]
     name = op.name().split("::")[1].split(".")[0]
     if name == "wait_tensor":
@@ -106,7 +112,9 @@ def run(step: Step, values: dict[int, torch.Tensor]) -> None:
     """Adds the results of a step to the values, by id, whose tensors are on the card."""
     for source, result in zip(step.sources, step.results, strict=True):
         if step.plan is None:
-            values[result] = _C.exchange_wait(values[source])
+            wait = is_collective(step.op)
+            given = values[source]
+            values[result] = _C.exchange_wait(given) if wait else step.op(given, *step.others)
             continue
         tensor = _C.exchange_start(step.plan, values[source])
         if tensor is None:  # a backend that wraps ours

@@ -219,18 +219,18 @@ class Program:
         return effects
 
     def _plan_exchanges(self, segment: Segment) -> list[collectives.Step] | None:
-        """The steps of a segment in which cards exchange tensors, and nothing else happens."""
+        """The steps of a segment in which cards exchange tensors, and nothing else is computed."""
         there, steps = set(segment.inputs), []
         for node in (self.nodes[number] for number in segment.nodes):
             op = overload_of(node)
-            step = collectives.plan(node, op, self._ids) if is_collective(op) else None
+            step = collectives.plan(node, op, self._ids)
             if step is None or not there.issuperset(step.sources):
                 return None
             if not all(is_on_card(self.fakes[value]) for value in (*step.sources, *step.results)):
                 return None
             there.update(step.results)
             steps.append(step)
-        return steps or None
+        return steps if any(is_collective(step.op) for step in steps) else None
 
     def exchange_table(self) -> str:
         """The collectives between cards, a line each: modelled time, how much of it is hidden; ""
