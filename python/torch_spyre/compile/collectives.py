@@ -44,6 +44,7 @@ class Step(NamedTuple):
     sources: list[int]  # ids of values
     results: list[int]
     others: list[Any]  # arguments of `op` behind the tensors
+    is_view: bool = False
 
 
 def is_collective(op: OpOverload) -> bool:
@@ -63,7 +64,7 @@ def plan(
     if not is_collective(op):
         numbers = not any(isinstance(leaf, torch.fx.Node) for leaf in pytree.tree_leaves(others))
         views = op.is_view and numbers and len(sources) == 1
-        return Step(op, None, ids(sources[0]), ids(node), others) if views else None  # type: ignore[arg-type]
+        return Step(op, None, ids(sources[0]), ids(node), others, True) if views else None  # type: ignore[arg-type]
     given = [id for source in sources for id in ids(source)]  # type: ignore[arg-type]
     name = op.name().split("::")[1].split(".")[0]
     if name == "wait_tensor":
@@ -100,7 +101,7 @@ def price(
                     link_free = max(now, link_free) + us
                     ends[result] = len(found), link_free
                     found.append(Exchange(str(step.op), ranks, sizes[source], us, us))
-                elif source in ends:
+                elif source in ends and not step.is_view:
                     place, end = ends[source]
                     seen = min(max(end - now, 0.0), found[place].us)
                     found[place] = found[place]._replace(hidden_us=found[place].us - seen)
@@ -111,10 +112,11 @@ def price(
 def run(step: Step, values: dict[int, torch.Tensor]) -> None:
     """Adds the results of a step to the values, by id, whose tensors are on the card."""
     for source, result in zip(step.sources, step.results, strict=True):
+        if step.is_view:
+            values[result] = step.op(values[source], *step.others)
+            continue
         if step.plan is None:
-            wait = is_collective(step.op)
-            given = values[source]
-            values[result] = _C.exchange_wait(given) if wait else step.op(given, *step.others)
+            values[result] = _C.exchange_wait(values[source])
             continue
         tensor = _C.exchange_start(step.plan, values[source])
         if tensor is None:  # a backend that wraps ours

@@ -230,7 +230,7 @@ class Program:
                 return None
             there.update(step.results)
             steps.append(step)
-        return steps if any(is_collective(step.op) for step in steps) else None
+        return steps if any(not step.is_view for step in steps) else None
 
     def exchange_table(self) -> str:
         """The collectives between cards, a line each: modelled time, how much of it is hidden; ""
