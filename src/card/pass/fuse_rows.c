@@ -143,8 +143,8 @@ static bool loops_are_rows(const rows_tiles *tiles, const rows_tile *t)
     return t->outer || own == 1 || t->role > ROWS_REDUCES || t->loops_are_rows;
 }
 
-// A result in LX of which there is one a row, or that the row fusion can hand on in registers, and
-// that nothing reads afterwards, no later iteration either.
+// The tile's result is a per-row value or a stream in LX, and no instruction behind the row fusion,
+// or of a later iteration, reads it.
 static bool may_stay_inside(const search *s, uint32_t last, const rows_tile *t)
 {
     const rows_access *result = &t->operand[0];
@@ -153,8 +153,8 @@ static bool may_stay_inside(const search *s, uint32_t last, const rows_tile *t)
            result->sums == ROWS_NONE && !result->constant && !is_live(s, last, result->range);
 }
 
-// The tile in order behind all before it; where only its result stands in the way, that must stay
-// inside.
+// The tile is in order behind all tiles before it. Where only its result conflicts with them, the
+// result is marked to stay inside of the row fusion.
 static bool is_in_order(const search *s, uint32_t first, uint32_t last, const rows_tiles *tiles,
                         rows_tile *t)
 {
