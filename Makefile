@@ -130,7 +130,7 @@ test-ranks: build
 test-long: build test-ops
 	cmake --build $(BUILD)
 	ctest --test-dir $(BUILD) --output-on-failure -L long
-	$(PY) -m pytest -m long tests/python $(PYTEST_ARGS)
+	$(PY) -m pytest -m long tests/python tests/cli $(PYTEST_ARGS)
 
 test-c: build
 	cmake --build $(BUILD)
