@@ -136,3 +136,27 @@ def test_a_product_of_flattened_heads_has_batch_and_heads(compiled):
     ops = compiled(scores, half(2, 16, 256) / 8, half(2, 16, 256))
     (product,) = (op for op in ops if op.opfunc == "batchmatmul")
     assert extents(product)[:2] == [2, 4]
+
+
+IMAGES = [(28, 28), (7, 9), (64, 5), (16, 8)]  # lines of parts of sticks
+
+
+@pytest.mark.parametrize("image", IMAGES, ids=str)
+def test_attention_over_the_pixels_of_an_image(compiled, image):
+    """Keys that an image cuts into lines: the scores of a line are no stick."""
+    weight = half(192, 64) / 8
+
+    def attend(x, weight):
+        qkv = torch.nn.functional.linear(x.flatten(2).transpose(1, 2), weight)
+        q, k, v = qkv.view(2, -1, 3, 2, 32).permute(2, 0, 3, 1, 4)
+        heads = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        return heads.transpose(1, 2).flatten(2).transpose(1, 2).reshape(x.shape)
+
+    ops = compiled(attend, half(2, 64, *image) / 8, weight)
+    assert names(ops).count("batchmatmul") == 3
+
+
+@pytest.mark.parametrize("image", IMAGES, ids=str)
+def test_columns_of_a_product_are_the_pixels_of_an_image(compiled, image):
+    ops = compiled(lambda w, x: w @ x.relu().flatten(1), half(48, 64) / 8, half(64, *image))
+    assert names(ops).count("batchmatmul") == 1

@@ -20,13 +20,13 @@ static uint8_t loop_of_columns(const loop_op *op)
     return LOOP_NO_DIM;
 }
 
-// Whether that loop runs over several dims of an input, of less than whole sticks each.
+// Whether that loop runs over several dims of a buffer, of less than whole sticks each.
 static bool has_parted_columns(const loop_graph *loops, const loop_op *op)
 {
     const loop_access *access = &op->operand[COLUMNS];
     const loop_buffer *b = &loops->buffers.items[access->buffer];
     uint8_t v = loop_of_columns(op);
-    if (v == LOOP_NO_DIM || b->kind != LOOP_INPUT || access->stride[v] < 0) return false;
+    if (v == LOOP_NO_DIM || !b->dim_count || access->stride[v] < 0) return false;
     const loop_dim *dim = &b->dim[loop_dim_at(b, access->stride[v])];
     int64_t part = dim->extent / (access->stride[v] / dim->stride);
     return op->extent[v] > part && part % loop_lanes(b) != 0;

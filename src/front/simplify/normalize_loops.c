@@ -13,7 +13,8 @@
 //
 // Cuts that meet in one op may be more than it can have loops for, or parts of dims that do not fit
 // together. Then cuts are stopped and all begins anew: results of products keep their dims, and
-// where that is not enough, the local buffers of the op.
+// where that is not enough, the local buffers of the op. So does a second factor whose cuts would
+// leave its product a result in parts of sticks (keys of an image, cut into lines of 28 pixels).
 //
 // The obvious shortcut, to keep the host's dims and materialise every view, costs a copy per view.
 #include "front/front.h"
@@ -246,6 +247,35 @@ static bool keep_products(const loop_graph *loops, bool *kept)
     return more;
 }
 
+// Whether several loops walk the columns of a product's result, one of them not in whole sticks.
+static bool has_parted_columns(const loop_graph *loops, const loop_op *op)
+{
+    const loop_access *result = &op->operand[op->operand_count - 1];
+    const loop_buffer *b = &loops->buffers.items[result->buffer];
+    uint32_t walking = 0;
+    bool parted = false;
+    for (uint32_t v = 0; v < op->var_count; v++) {
+        if (!result->stride[v] || loop_dim_at(b, result->stride[v]) != 0) continue;
+        walking++;
+        parted |= result->stride[v] > 1 && result->stride[v] % loop_lanes(b) != 0;
+    }
+    return walking > 1 && parted && b->dim[0].stride == 1;
+}
+
+// Keeps the second factors of products that have parted columns; false when all are kept.
+static bool keep_column_factors(const loop_graph *loops, bool *kept)
+{
+    bool more = false;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        uint32_t factor = op->operand[1].buffer;
+        if (!is_matmul(op) || !has_parted_columns(loops, op)) continue;
+        if (loops->buffers.items[factor].kind != LOOP_LOCAL || kept[factor]) continue;
+        more = kept[factor] = true;
+    }
+    return more;
+}
+
 static spyre_status normalize(loop_graph *loops, arena *scratch, bool *out_changed)
 {
     loop_graph before;
@@ -258,10 +288,11 @@ static spyre_status normalize(loop_graph *loops, arena *scratch, bool *out_chang
         uint32_t op = 0;
         *out_changed = false;
         spyre_status status = cut_all(loops, &held, out_changed, &op);
-        if (spyre_status_code(status) != SPYRE_UNSUPPORTED) return status;
-        if (!keep_products(&before, held.kept) &&
-            !keep_buffers(loops, &before.ops.items[op], held.kept))
-            return status;
+        if (status && spyre_status_code(status) != SPYRE_UNSUPPORTED) return status;
+        bool again = status ? keep_products(&before, held.kept) ||
+                                  keep_buffers(loops, &before.ops.items[op], held.kept)
+                            : keep_column_factors(loops, held.kept);
+        if (!again) return status;
         spyre_status_free(status);
         TRY(loop_copy(&before, loops->memory, loops));
     }
