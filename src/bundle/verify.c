@@ -64,12 +64,14 @@ typedef struct {
     const uint8_t (*core_slice)[BUNDLE_MAX_DIMS];
 } cores_view;
 
-static bool same_slices(const bundle_step *step, const cores_view *v, uint32_t a, uint32_t b)
+// The core's slices as one number below core_count, which the slices multiply to.
+static uint32_t slices_number(const bundle_step *step, const cores_view *v, uint32_t core)
 {
+    uint32_t number = 0;
     for (uint32_t d = 0; d < step->dim_count; d++) {
-        if (v->core_slice[a][d] != v->core_slice[b][d]) return false;
+        number = number * (uint32_t)v->slices[d] + v->core_slice[core][d];
     }
-    return true;
+    return number;
 }
 
 static spyre_status verify_division(const bundle_step *step, const cores_view *v)
@@ -86,19 +88,21 @@ static spyre_status verify_division(const bundle_step *step, const cores_view *v
         return RULE("numWkSlicesPerDim_: the slices multiply to %lld, but %u cores are used",
                     (long long)slices, v->core_count);
     }
-    for (uint32_t core = 0; core < v->core_count; core++) {
+    int32_t owner[BUNDLE_MAX_CORES];
+    memset(owner, -1, sizeof owner);
+    for (int32_t core = 0; core < (int32_t)v->core_count; core++) {
         for (uint32_t d = 0; d < step->dim_count; d++) {
             int32_t slice = v->core_slice[core][d];
             if (slice < 0 || slice >= v->slices[d]) {
-                return RULE("coreIdToWkSlice_: core %u has slice %d of dim %s, which has %d", core,
+                return RULE("coreIdToWkSlice_: core %d has slice %d of dim %s, which has %d", core,
                             slice, step->dim_name[d], v->slices[d]);
             }
         }
-        for (uint32_t other = 0; other < core; other++) {
-            if (same_slices(step, v, core, other)) {
-                return RULE("coreIdToWkSlice_: cores %u and %u own the same slices", other, core);
-            }
+        int32_t *owns = &owner[slices_number(step, v, (uint32_t)core)];
+        if (*owns >= 0) {
+            return RULE("coreIdToWkSlice_: cores %d and %d own the same slices", *owns, core);
         }
+        *owns = core;
     }
     return NULL;
 }
@@ -306,14 +310,17 @@ static spyre_status verify_span(const bundle *b, const bundle_step *step, uint32
     TRY(bundle_tensor_geometry(b, step, tensor, &g));
     int64_t limit = t->in_lx ? BUNDLE_LX_BYTES : b->args.items[t->arg].bytes;
     if (limit == 0 || t->index_kind == BUNDLE_INDEX_VALUE) return NULL;
+    int64_t held[BUNDLE_MAX_DIMS];
+    for (uint32_t d = 0; d < step->dim_count; d++) held[d] = bundle_held_size(step, t, d);
     for (uint32_t core = 0; core < step->core_count; core++) {
         int64_t lowest = t->start[core], end = lowest + SPYRE_STICK_BYTES;
         for (uint32_t d = 0; d < step->dim_count; d++) {
-            int64_t used = bundle_held_size(step, t, d);
-            int64_t first = t->owners ? 0 : bundle_slice_start(step, core, d);
+            int64_t used = held[d];
+            int64_t first = t->owners ? 0 : step->core_slice[core][d] * used;
+            if (!g.moves[d]) continue;
             if (first + used > g.valid[d]) used = g.valid[d] - first;
             if (d == t->stick_dim) used = (used + t->stick_elements - 1) / t->stick_elements;
-            if (g.moves[d] && used > 1) end += (used - 1) * g.stride[d];
+            if (used > 1) end += (used - 1) * g.stride[d];
         }
         for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
             int64_t reach = t->loop_stride[loop] * (loop_counts[loop] - 1);

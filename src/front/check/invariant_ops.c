@@ -146,7 +146,8 @@ spyre_status invariant_counted_loops(const loop_graph *loops)
     TRY_ALLOC(opened);
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        TRY(status_at(known_loops(loops, op), "%s", loop_op_place(loops, i)));
+        spyre_status status = known_loops(loops, op);
+        if (status) return status_at(status, "%s", loop_op_place(loops, i));
         for (uint32_t t = loop_shared_tiles(before, op); t < op->tile_depth; t++) {
             if (opened[op->tiles[t]])
                 return BROKEN("%s: t%u again", loop_op_place(loops, i), op->tiles[t]);

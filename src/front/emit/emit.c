@@ -13,7 +13,6 @@
 
 #include "base/log.h"
 #include "bundle/unroll.h"
-#include "front/ir/division.h"
 #include "tensor/numeric.h"
 #include "tensor/scalar.h"
 
@@ -42,10 +41,9 @@ static spyre_status add_dim(emitter *e, const char *name, int32_t var, int64_t s
 static spyre_status add_var(emitter *e, const char *name, uint32_t v)
 {
     uint8_t dim = 0;
-    division_sizes sizes = division_sizes_of(e->loops, e->op);
-    TRY(add_dim(e, name, (int32_t)v, sizes.size[v], e->op->extent[v], &dim));
-    if (division_is_uneven(&sizes, v, e->op->split[v]))
-        e->step->slice_size[dim] = division_slice(&sizes, v, e->op->split[v]);
+    TRY(add_dim(e, name, (int32_t)v, e->sizes.size[v], e->op->extent[v], &dim));
+    if (division_is_uneven(&e->sizes, v, e->op->split[v]))
+        e->step->slice_size[dim] = division_slice(&e->sizes, v, e->op->split[v]);
     return NULL;
 }
 
@@ -132,10 +130,7 @@ static bool is_one_stick(const emitter *e, uint32_t k, uint32_t v)
     const loop_buffer *buffer = &e->loops->buffers.items[e->op->operand[k].buffer];
     int64_t held = e->op->extent[v];
     if (v != e->place[k].stick_var) return false;
-    if (buffer->in_lx) {
-        division_sizes sizes = division_sizes_of(e->loops, e->op);
-        held = division_slice(&sizes, v, e->op->split[v]);
-    }
+    if (buffer->in_lx) held = division_slice(&e->sizes, v, e->op->split[v]);
     return held <= loop_lanes(buffer);
 }
 
@@ -232,6 +227,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
     emitter e = {.loops = loops,
                  .op = op,
                  .step = step,
+                 .sizes = division_sizes_of(loops, op),
                  .lane_dim = LOOP_NO_DIM,
                  .sum_dim = LOOP_NO_DIM,
                  .room_dim = LOOP_NO_DIM,
@@ -239,9 +235,7 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
                  .row_dim = LOOP_NO_DIM};
     step->op = op->op;
     step->location = op->location;
-    step->name = arena_printf(loops->memory, "%u_%s", index, opfunc_describe(op->op)->name);
     step->tensors = ARENA_NEW(loops->memory, bundle_tensor, op->operand_count);
-    TRY_ALLOC(step->name);
     TRY_ALLOC(step->tensors);
     for (uint32_t k = 0; k < op->operand_count; k++) {
         const char *why = loop_locate(loops, op, &op->operand[k], &e.place[k]);
@@ -269,11 +263,9 @@ static spyre_status emit_step(const loop_graph *loops, const front_result *resul
     uint8_t stick = e.place[0].stick_var;
     step->nonstick = reduces && op->op != OPFUNC_EXX2 &&
                      (stick == LOOP_NO_DIM || !loop_var_is_reduced(op, stick));
-    if (step->nonstick) {
-        step->name =
-            arena_printf(loops->memory, "%u_%snonstick", index, opfunc_describe(op->op)->name);
-        TRY_ALLOC(step->name);
-    }
+    step->name = arena_printf(loops->memory, "%u_%s%s", index, opfunc_describe(op->op)->name,
+                              step->nonstick ? "nonstick" : "");
+    TRY_ALLOC(step->name);
     add_constants(&e);
     return status_at(bundle_add_step(result->bundle, step), "step %s", step->name);
 }

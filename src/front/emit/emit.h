@@ -4,12 +4,13 @@
 #ifndef FRONT_EMIT_H
 #define FRONT_EMIT_H
 
-#include "front/ir/loop.h"
+#include "front/ir/division.h"
 
 // A step under construction: step dims beside the variables they stand for.
 typedef struct {
     const loop_graph *loops;
     const loop_op *op;
+    division_sizes sizes; // of the op
     loop_location place[LOOP_MAX_OPERANDS];
     bundle_step *step;
     uint8_t dim_of_var[LOOP_MAX_VARS];

@@ -137,6 +137,15 @@ spyre_status loop_add_local(loop_graph *loops, const char *name, spyre_dtype dty
     return VEC_PUSH(loops->memory, &loops->buffers, buffer);
 }
 
+spyre_status loop_take_ops(loop_graph *loops, const loop_op_list *ops)
+{
+    if (ops->count > loops->ops.capacity)
+        TRY(VEC_ROOM(loops->memory, &loops->ops, ops->count));
+    for (uint32_t i = 0; i < ops->count; i++) loops->ops.items[i] = ops->items[i];
+    loops->ops.count = ops->count;
+    return NULL;
+}
+
 spyre_status loop_copy(const loop_graph *loops, arena *scratch, loop_graph *out)
 {
     *out = *loops;
@@ -196,6 +205,14 @@ uint32_t loop_dim_at(const loop_buffer *buffer, int64_t stride)
     uint32_t d = 0;
     while (d + 1 < buffer->dim_count && buffer->dim[d + 1].stride <= stride) d++;
     return d;
+}
+
+uint8_t loop_stick_var(const loop_op *op, const loop_access *access, const loop_buffer *buffer)
+{
+    uint8_t v = 0;
+    if (buffer->stick == LOOP_NO_DIM || !buffer->dim_count) return LOOP_NO_DIM;
+    while (v < op->var_count && access->stride[v] != buffer->dim[buffer->stick].stride) v++;
+    return v < op->var_count ? v : LOOP_NO_DIM;
 }
 
 bool loop_starts_dim(const loop_buffer *buffer, int64_t offset, int64_t stride)

@@ -228,6 +228,10 @@ void loop_split_var(loop_op *op, uint32_t var, int64_t inner);
 // Elements of a stick of the buffer.
 int64_t loop_lanes(const loop_buffer *buffer);
 
+// The variable along which the access walks the buffer's stick lane by lane, or LOOP_NO_DIM; of an
+// access that loop_locate() can express, its stick_var.
+uint8_t loop_stick_var(const loop_op *op, const loop_access *access, const loop_buffer *buffer);
+
 // True when an access with that offset starts at index 0 of the dim in which a step of `stride`
 // host elements moves.
 bool loop_starts_dim(const loop_buffer *buffer, int64_t offset, int64_t stride);
@@ -236,6 +240,9 @@ bool loop_starts_dim(const loop_buffer *buffer, int64_t offset, int64_t stride);
 SPYRE_MUST_CHECK spyre_status loop_add_local(loop_graph *loops, const char *name, spyre_dtype dtype,
                                              spyre_format format, const spyre_view *storage,
                                              uint32_t *out);
+
+// Makes the list, which may lie in scratch memory, the graph's ops.
+SPYRE_MUST_CHECK spyre_status loop_take_ops(loop_graph *loops, const loop_op_list *ops);
 
 // A copy with lists of its own, whose memory is `scratch`, for plans on trial.
 SPYRE_MUST_CHECK spyre_status loop_copy(const loop_graph *loops, arena *scratch, loop_graph *out);

@@ -15,11 +15,10 @@ static void find_sticks(const loop_graph *loops, const loop_op *op, stick_length
 {
     *out = (stick_lengths){{0}, {0}};
     for (uint32_t k = 0; k < op->operand_count; k++) {
-        loop_location place;
-        if (loop_locate(loops, op, &op->operand[k], &place)) continue;
-        uint8_t v = place.stick_var;
+        const loop_buffer *buffer = &loops->buffers.items[op->operand[k].buffer];
+        uint8_t v = loop_stick_var(op, &op->operand[k], buffer);
         if (v == LOOP_NO_DIM) continue;
-        int64_t lanes = loop_lanes(&loops->buffers.items[op->operand[k].buffer]);
+        int64_t lanes = loop_lanes(buffer);
         if (!out->least[v] || lanes < out->least[v]) out->least[v] = lanes;
         if (lanes > out->most[v]) out->most[v] = lanes;
     }

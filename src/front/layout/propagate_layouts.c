@@ -34,13 +34,9 @@ static spyre_status lay_out(loop_graph *loops, arena *scratch, const stick_mode 
         for (uint32_t k = 0; k + 1 < op.operand_count; k++)
             TRY(stick_restickify(&r, &op, k, &modes[i]));
         TRY(assign_result(loops, &op, &modes[i]));
-        TRY(VEC_PUSH(loops->memory, &list, op));
+        TRY(VEC_PUSH(scratch, &list, op));
     }
-    if (list.count > loops->ops.capacity)
-        TRY(VEC_ROOM(loops->memory, &loops->ops, list.count));
-    for (uint32_t i = 0; i < list.count; i++) loops->ops.items[i] = list.items[i];
-    loops->ops.count = list.count;
-    return NULL;
+    return loop_take_ops(loops, &list);
 }
 
 static spyre_status choose_and_lay_out(loop_graph *loops, arena *scratch)

@@ -172,7 +172,7 @@ void division_offer(const division_prices *p, division_candidates *c, uint32_t i
     const loop_op *op = op_at(p, index);
     c->share[index] = division_choice_of(p->kinds, index, share);
     c->rest[index] = NULL;
-    c->last[index].known = false;
+    c->last[index] = (division_settled){.known = false};
     if (c->settled[index]) return;
     division rest = division_distribute(p->loops, op, &p->basis[index]->sizes, share);
     c->rest[index] = division_choice_of(p->kinds, index, &rest);
@@ -238,14 +238,12 @@ static bool reaches(const division_prices *p, const division_candidates *c, uint
     return c->in_reach[index] || span_fits(p->loops, op_at(p, index), d);
 }
 
-// True when all ops that share a buffer with this one are as they were when it settled.
-static bool is_as_before(const division_prices *p, const division_candidates *c, uint32_t index)
+// True when all ops that share a buffer with this one are as they were then, and so is this one.
+static bool is_as_before(const division_prices *p, uint32_t index, uint64_t turn)
 {
     const loop_op *op = op_at(p, index);
-    const division_settled *last = &c->last[index];
-    if (!last->known) return false;
     for (uint32_t k = 0; k < op->operand_count; k++)
-        if (p->changed[op->operand[k].buffer] > last->turn) return false;
+        if (p->changed[op->operand[k].buffer] > turn) return false;
     return true;
 }
 
@@ -291,15 +289,19 @@ bool division_settle(division_prices *p, const division_candidates *c, uint32_t 
 {
     const division_choice *best = NULL, *current = p->now[index];
     cost best_cost = {0};
+    division_settled *last = &c->last[index];
+    uint64_t *compared = &last->compared[sweep.forward];
     if (c->settled[index]) return false;
+    if (*compared && is_as_before(p, index, *compared - 1)) return false; // the cheapest is in force
     comparison of = collect(p, c, index, sweep);
-    bool as_before = has(&of, current) && current != of.neighbour && is_as_before(p, c, index);
+    bool as_before = last->known && has(&of, current) && current != of.neighbour &&
+                     is_as_before(p, index, last->turn);
     for (uint32_t i = 0; i < of.count; i++) {
         bool in_force = of.all[i] == current;
         if (as_before && !in_force && of.all[i] != of.neighbour) continue; // it is dearer
         if (!reaches(p, c, index, &of.all[i]->d)) continue;
         cost now =
-            as_before && in_force ? c->last[index].price : division_price_of(p, index, of.all[i]);
+            as_before && in_force ? last->price : division_price_of(p, index, of.all[i]);
         if (best && !is_cheaper(&now, &best_cost)) continue;
         best = of.all[i];
         best_cost = now;
@@ -307,6 +309,9 @@ bool division_settle(division_prices *p, const division_candidates *c, uint32_t 
     if (!best) best = c->kept[index][DIVISION_PUBLISHED];
     bool changes = best != current;
     if (changes) division_take(p, index, best);
-    c->last[index] = (division_settled){true, p->turn, best_cost};
+    last->known = true;
+    last->turn = p->turn;
+    last->price = best_cost;
+    *compared = p->turn + 1;
     return changes;
 }

@@ -27,9 +27,9 @@ static spyre_status search_with_copies(const loop_graph *loops, arena *memory, d
     lx_copies copies;
     uint32_t kept = 0;
     out->costs.us = INFINITY;
-    TRY(loop_copy(loops, memory, &trial));
-    TRY(boundary_copies_find(&trial, BOUNDARY_ALL, &copies));
+    TRY(boundary_copies_find(loops, BOUNDARY_ALL, &copies));
     if (copies.items.count == 0) return NULL;
+    TRY(loop_copy(loops, memory, &trial));
     TRY(lx_copies_insert(&trial, &copies));
     out->by_op = ARENA_NEW(memory, division, trial.ops.count);
     bool *is_copy = ARENA_NEW(memory, bool, trial.ops.count);

@@ -76,7 +76,7 @@ static spyre_status copy_factor(loop_graph *loops, loop_op *product, uint32_t op
     }
     TRY(loop_add_local(loops, from->name, from->dtype, from->format, &storage, &read->buffer));
     copy.operand[1].buffer = read->buffer;
-    return VEC_PUSH(loops->memory, ops, copy);
+    return VEC_PUSH(loop_scratch(loops), ops, copy);
 }
 
 static bool is_product(const loop_op *op)
@@ -84,16 +84,26 @@ static bool is_product(const loop_op *op)
     return opfunc_describe(op->op)->kind == OPFUNC_KIND_MATMUL && !op->tile_depth;
 }
 
+static bool any_must_be_copied(const loop_graph *loops)
+{
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        if (is_product(op) && (must_be_copied(loops, op, ROWS) || must_be_copied(loops, op, COLUMNS)))
+            return true;
+    }
+    return false;
+}
+
 spyre_status copy_factors(loop_graph *loops)
 {
     loop_op_list ops = {0};
+    if (!any_must_be_copied(loops)) return NULL;
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         loop_op op = loops->ops.items[i];
         for (uint32_t operand = ROWS; operand < RESULT && is_product(&op); operand++)
             if (must_be_copied(loops, &op, operand))
                 TRY(copy_factor(loops, &op, operand, &ops));
-        TRY(VEC_PUSH(loops->memory, &ops, op));
+        TRY(VEC_PUSH(loop_scratch(loops), &ops, op));
     }
-    if (ops.count > loops->ops.count) loops->ops = ops;
-    return NULL;
+    return loop_take_ops(loops, &ops);
 }

@@ -23,10 +23,12 @@
 enum { MOST_SWEEPS = 64 };
 static const char JOINS_PARTS[] = "a view joins parts of dims that do not fit together";
 
-// What must not be cut, by buffer.
+// What must not be cut, by buffer; and the graph as it was before the first cut.
 typedef struct {
     const bool *product; // in its columns, where that would leave parts of sticks
     bool *kept;          // at all
+    arena *scratch;
+    loop_graph before;   // without ops until then
 } restraint;
 
 static spyre_status refuse(const loop_graph *loops, uint32_t op, const char *why)
@@ -123,9 +125,14 @@ static const bool *mark_products(const loop_graph *loops)
     return product;
 }
 
+static spyre_status remember(const loop_graph *loops, restraint *held)
+{
+    return held->before.ops.items ? NULL : loop_copy(loops, held->scratch, &held->before);
+}
+
 // Applies the first cut that variable v of this operand needs; *out_cut tells whether there was
 // one.
-static spyre_status cut(loop_graph *loops, const restraint *held, uint32_t index, uint32_t operand,
+static spyre_status cut(loop_graph *loops, restraint *held, uint32_t index, uint32_t operand,
                         uint32_t v, bool *out_cut)
 {
     loop_op *op = &loops->ops.items[index];
@@ -146,6 +153,7 @@ static spyre_status cut(loop_graph *loops, const restraint *held, uint32_t index
     bool whole = inside && keeps_columns(loops, held, access->buffer, d, step);
     if (step > 1 && free && extent % step == 0 && !whole) {
         *out_cut = true;
+        TRY(remember(loops, held));
         return split_dim(loops, index, buffer, d, step);
     }
     if (inside) return NULL;
@@ -153,10 +161,11 @@ static spyre_status cut(loop_graph *loops, const restraint *held, uint32_t index
     if (first || extent % step || op->extent[v] % inner || inner < 2)
         return refuse(loops, index, JOINS_PARTS);
     *out_cut = true;
+    TRY(remember(loops, held));
     return split_variable(loops, index, v, inner);
 }
 
-static spyre_status normalize_op(loop_graph *loops, const restraint *held, uint32_t index,
+static spyre_status normalize_op(loop_graph *loops, restraint *held, uint32_t index,
                                  bool *changed)
 {
     const loop_op *op = &loops->ops.items[index];
@@ -198,7 +207,7 @@ static spyre_status check_accesses(const loop_graph *loops, uint32_t index)
 }
 
 // *out_op is the op in work when it fails.
-static spyre_status cut_all(loop_graph *loops, const restraint *held, bool *out_changed,
+static spyre_status cut_all(loop_graph *loops, restraint *held, bool *out_changed,
                             uint32_t *out_op)
 {
     bool changed = true;
@@ -278,23 +287,22 @@ static bool keep_column_factors(const loop_graph *loops, bool *kept)
 
 static spyre_status normalize(loop_graph *loops, arena *scratch, bool *out_changed)
 {
-    loop_graph before;
-    restraint held = {.product = mark_products(loops)};
+    restraint held = {.product = mark_products(loops), .scratch = scratch};
     held.kept = ARENA_NEW(scratch, bool, loops->buffers.count);
     TRY_ALLOC(held.product);
     TRY_ALLOC(held.kept);
-    TRY(loop_copy(loops, scratch, &before));
     for (;;) {
         uint32_t op = 0;
         *out_changed = false;
         spyre_status status = cut_all(loops, &held, out_changed, &op);
         if (status && spyre_status_code(status) != SPYRE_UNSUPPORTED) return status;
-        bool again = status ? keep_products(&before, held.kept) ||
-                                  keep_buffers(loops, &before.ops.items[op], held.kept)
+        const loop_graph *before = held.before.ops.items ? &held.before : loops;
+        bool again = status ? keep_products(before, held.kept) ||
+                                  keep_buffers(loops, &before->ops.items[op], held.kept)
                             : keep_column_factors(loops, held.kept);
         if (!again) return status;
         spyre_status_free(status);
-        TRY(loop_copy(&before, loops->memory, loops));
+        if (before != loops) TRY(loop_copy(before, loops->memory, loops));
     }
 }
 
