@@ -55,7 +55,7 @@ static spyre_status try_stretch(optimizer *o, const division *divisions, uint32_
     double us;
     if (o->planned_ops > MOST_PLANNED_OPS) return NULL;
     TRY(price(o, divisions, begin, end, &us));
-    if (!plan_is_better(us, o->us)) return NULL;
+    if (!plan_is_faster(us, o->us)) return NULL;
     o->us = us;
     *out_changed |= plan_divide(o->loops, divisions, begin, end);
     return NULL;
@@ -91,7 +91,7 @@ static spyre_status sweep(optimizer *o, const joint_loops *a, division *division
 // stretches.
 static spyre_status try_joint_plan(optimizer *o, division *divisions, bool *out_changed)
 {
-    division_plan costs;
+    plan_price costs;
     TRY(division_search(o->loops, NULL, loop_scratch(o->loops), divisions, &costs));
     keep_fixed(o->loops, divisions);
     TRY(try_stretch(o, divisions, 0, o->loops->ops.count, out_changed));

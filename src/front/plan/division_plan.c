@@ -194,13 +194,13 @@ static double shuffles_us(const room *r, uint32_t op)
 }
 
 spyre_status division_plan_price(division_prices *p, const uint32_t *part, uint32_t count,
-                                 division_plan *out)
+                                 plan_price *out)
 {
     const loop_graph *loops = p->loops;
     room r = {.p = p, .stays = ARENA_NEW(p->memory, bool, loops->buffers.count)};
     TRY_ALLOC(r.stays);
     TRY(find_room(&r));
-    for (uint32_t n = 0; n < count; n++) out[n] = (division_plan){0};
+    for (uint32_t n = 0; n < count; n++) out[n] = (plan_price){0};
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
         uint32_t resident = 0;
@@ -209,7 +209,7 @@ spyre_status division_plan_price(division_prices *p, const uint32_t *part, uint3
         double ring = shuffles_us(&r, i);
         double once = division_cost(p, i, &choice_of(&r, i)->d, resident).us + ring;
         out[part[i]].us += once * loop_executions(loops, op);
-        out[part[i]].shuffles |= ring > 0;
+        out[part[i]].messages |= ring > 0;
     }
     return NULL;
 }

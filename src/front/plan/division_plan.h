@@ -6,16 +6,12 @@
 #define FRONT_DIVISION_PLAN_H
 
 #include "front/plan/division_price.h"
-
-typedef struct {
-    double us;
-    bool shuffles; // something goes over the ring
-} division_plan;
+#include "front/plan/plan.h"
 
 // Sets the price of the plan in force for each of `count` parts; part[op] is the op's. Buffers
 // whose slices, and the forms in which they go over the ring, have no room when their time comes
 // are priced in memory, those first that save the least a byte.
 SPYRE_MUST_CHECK spyre_status division_plan_price(division_prices *p, const uint32_t *part,
-                                                  uint32_t count, division_plan *out);
+                                                  uint32_t count, plan_price *out);
 
 #endif

@@ -24,7 +24,7 @@ typedef struct {
     joint_loops a;
     start starts[STARTS];
     division *best;                 // by op, the caller's
-    division_plan *now, *best_plan; // by part: the plan in work, the best one
+    plan_price *now, *best_plan; // by part: the plan in work, the best one
 } planner;
 
 static uint32_t op_count(const planner *p)
@@ -86,9 +86,9 @@ static bool sweep(planner *p, bool stays)
     return changed;
 }
 
-static bool is_cheaper(const planner *p, uint32_t part)
+static bool is_better(const planner *p, uint32_t part)
 {
-    return p->now[part].us < p->best_plan[part].us * (1 - 1e-9);
+    return plan_is_better(p->now[part], p->best_plan[part]);
 }
 
 // Keeps the plan in force for the parts where it is cheaper than the best so far.
@@ -96,9 +96,9 @@ static spyre_status compare(planner *p)
 {
     TRY(division_plan_price(&p->p, p->a.part, p->a.part_count, p->now));
     for (uint32_t i = 0; i < op_count(p); i++)
-        if (is_cheaper(p, p->a.part[i])) p->best[i] = p->p.now[i]->d;
+        if (is_better(p, p->a.part[i])) p->best[i] = p->p.now[i]->d;
     for (uint32_t n = 0; n < p->a.part_count; n++)
-        if (is_cheaper(p, n)) p->best_plan[n] = p->now[n];
+        if (is_better(p, n)) p->best_plan[n] = p->now[n];
     return NULL;
 }
 
@@ -161,7 +161,7 @@ static spyre_status try_carried(planner *p)
 static bool has_shuffles(const planner *p)
 {
     for (uint32_t n = 0; n < p->a.part_count; n++)
-        if (p->best_plan[n].shuffles) return true;
+        if (p->best_plan[n].messages) return true;
     return false;
 }
 
@@ -196,8 +196,8 @@ static spyre_status create(const loop_graph *loops, const lx_copies *copies, are
     TRY(division_prices_create(loops, copies, memory, &p->p));
     TRY(division_candidates_create(&p->p, &p->c));
     TRY(joint_loops_build(loops, &p->p.f, p->p.basis, &p->a));
-    p->now = ARENA_NEW(memory, division_plan, p->a.part_count);
-    p->best_plan = ARENA_NEW(memory, division_plan, p->a.part_count);
+    p->now = ARENA_NEW(memory, plan_price, p->a.part_count);
+    p->best_plan = ARENA_NEW(memory, plan_price, p->a.part_count);
     TRY_ALLOC(p->now);
     TRY_ALLOC(p->best_plan);
     for (uint32_t n = 0; n < p->a.part_count; n++) p->best_plan[n].us = INFINITY;
@@ -209,7 +209,7 @@ static spyre_status create(const loop_graph *loops, const lx_copies *copies, are
 }
 
 spyre_status division_search(const loop_graph *loops, const lx_copies *copies, arena *memory,
-                             division *out_best, division_plan *out_plan)
+                             division *out_best, plan_price *out_price)
 {
     planner p = {.best = out_best};
     TRY(create(loops, copies, memory, &p));
@@ -217,7 +217,7 @@ spyre_status division_search(const loop_graph *loops, const lx_copies *copies, a
     if (p.c.products) TRY(try_carried(&p));
     if (has_shuffles(&p)) TRY(try_best_without_shuffles(&p));
     if (p.p.kinds->no_memory) return status_no_memory();
-    *out_plan = (division_plan){.shuffles = has_shuffles(&p)};
-    for (uint32_t n = 0; n < p.a.part_count; n++) out_plan->us += p.best_plan[n].us;
+    *out_price = (plan_price){.messages = has_shuffles(&p)};
+    for (uint32_t n = 0; n < p.a.part_count; n++) out_price->us += p.best_plan[n].us;
     return NULL;
 }

@@ -18,6 +18,6 @@
 // for its buffer; null: none.
 SPYRE_MUST_CHECK spyre_status division_search(const loop_graph *loops, const lx_copies *copies,
                                               arena *memory, division *out_best,
-                                              division_plan *out_plan);
+                                              plan_price *out_price);
 
 #endif

@@ -17,7 +17,7 @@
 
 typedef struct {
     division *by_op;
-    division_plan costs;
+    plan_price costs;
 } divided;
 
 // What a search with boundary copies finds for the other ops; it costs INFINITY without any.
@@ -50,7 +50,7 @@ static spyre_status search_even(const loop_graph *loops, arena *memory, divided 
     out->by_op = ARENA_NEW(memory, division, loops->ops.count);
     TRY_ALLOC(out->by_op);
     TRY(division_search(&even, NULL, memory, out->by_op, &out->costs));
-    if (!out->costs.shuffles) out->costs.us = INFINITY;
+    if (!out->costs.messages) out->costs.us = INFINITY;
     return NULL;
 }
 
@@ -59,10 +59,10 @@ static spyre_status take_better(const loop_graph *loops, const divided *other, d
 {
     uint32_t ops = loops->ops.count;
     double us, other_us;
-    if (!plan_is_better(other->costs.us, best->costs.us)) return NULL;
+    if (!plan_is_better(other->costs, best->costs)) return NULL;
     TRY(plan_us(loops, best->by_op, 0, ops, &us));
     TRY(plan_us(loops, other->by_op, 0, ops, &other_us));
-    if (plan_is_better(other_us, us)) *best = *other;
+    if (plan_is_faster(other_us, us)) *best = *other;
     return NULL;
 }
 
