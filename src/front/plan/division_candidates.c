@@ -292,7 +292,7 @@ bool division_settle(division_prices *p, const division_candidates *c, uint32_t 
     division_settled *last = &c->last[index];
     uint64_t *compared = &last->compared[sweep.forward];
     if (c->settled[index]) return false;
-    if (*compared && is_as_before(p, index, *compared - 1)) return false; // the cheapest is in force
+    if (*compared && is_as_before(p, index, *compared - 1)) return false; // it has the cheapest
     comparison of = collect(p, c, index, sweep);
     bool as_before = last->known && has(&of, current) && current != of.neighbour &&
                      is_as_before(p, index, last->turn);

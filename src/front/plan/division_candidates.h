@@ -18,7 +18,7 @@ typedef struct {
     bool known;
     uint64_t turn;
     cost price;
-    uint64_t compared[2]; // by direction of the sweep: the turn behind its last comparison, plus one
+    uint64_t compared[2]; // by direction of the sweep: turn behind its last comparison, plus one
 } division_settled;
 
 typedef struct {

@@ -14,7 +14,7 @@ typedef struct {
     bool messages; // slices go over the ring
 } plan_price;
 
-// True when a plan of `us` is faster than one of `than_us`: times that differ by rounding are equal.
+// True when a plan of `us` is faster than one of `than_us`; what differs by rounding is equal.
 bool plan_is_faster(double us, double than_us);
 
 // True when divisions of price a are to replace those of price b: they are faster. Those that need

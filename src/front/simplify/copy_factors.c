@@ -88,8 +88,8 @@ static bool any_must_be_copied(const loop_graph *loops)
 {
     for (uint32_t i = 0; i < loops->ops.count; i++) {
         const loop_op *op = &loops->ops.items[i];
-        if (is_product(op) && (must_be_copied(loops, op, ROWS) || must_be_copied(loops, op, COLUMNS)))
-            return true;
+        if (!is_product(op)) continue;
+        if (must_be_copied(loops, op, ROWS) || must_be_copied(loops, op, COLUMNS)) return true;
     }
     return false;
 }
