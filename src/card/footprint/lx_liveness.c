@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "card/footprint/lx_liveness.h"
 
+#include <string.h>
+
 static bool tile_dense(const plan_tile *tile)
 {
     if (tile->instruction->opcode == ISA_MATMUL) return false;
@@ -125,19 +127,20 @@ uint32_t lx_list_dims(const isa_instruction *i, uint32_t operand, int64_t *out_e
     return 3;
 }
 
-// Marks or clears the bytes that an access touches in one iteration, by their place in [low, low +
-// PIECES_MOST_BYTES); returns how many changed.
-static int64_t set_bytes(const lx_access *a, int64_t low, uint8_t *bytes, uint8_t value)
+// Marks or clears the bytes of [within.low, within.high) that an access touches in one iteration;
+// returns how many changed.
+static int64_t set_bytes(const lx_access *a, byte_range within, uint8_t *bytes, uint8_t value)
 {
-    int64_t at = a->i->operand[a->operand].offset - low, changed = 0;
-    int64_t element = spyre_format_bytes(a->i->operand[a->operand].format);
+    int64_t at = a->i->operand[a->operand].offset - within.low, changed = 0;
+    int64_t run = spyre_format_bytes(a->i->operand[a->operand].format);
     int64_t extent[ISA_MAX_DIMS], stride[ISA_MAX_DIMS], index[ISA_MAX_DIMS] = {0};
     uint32_t dims = lx_list_dims(a->i, a->operand, extent, stride), d;
+    while (dims > 0 && stride[dims - 1] == run) run *= extent[--dims];
     do {
-        for (int64_t n = at; n < at + element; n++) {
-            if (n < 0 || n >= PIECES_MOST_BYTES || bytes[n] == value) continue;
+        int64_t end = at + run < within.high - within.low ? at + run : within.high - within.low;
+        for (int64_t n = at > 0 ? at : 0; n < end; n++) {
+            changed += bytes[n] != value;
             bytes[n] = value;
-            changed++;
         }
         for (d = dims; d-- > 0;) {
             at += stride[d];
@@ -149,23 +152,35 @@ static int64_t set_bytes(const lx_access *a, int64_t low, uint8_t *bytes, uint8_
     return changed;
 }
 
+// True for a write that may fill a part of what the read reads in the same iteration.
+static bool fills_piece(const lx_access *write, const lx_access *read)
+{
+    return write->writes && write->at != read->at && write->i->opcode != ISA_MATMUL &&
+           write->depth == read->depth && lx_shared_loops(write, read) == read->depth &&
+           move_alike(write, read, read->depth) && lx_overlap(write, read, read->depth);
+}
+
 // Writes in the same iteration, none of which covers the read alone, do so together.
 static bool covered_in_pieces(const lx_access_list *accesses, uint32_t at)
 {
     const lx_access *read = &accesses->items[at];
-    uint8_t wanted[PIECES_MOST_BYTES] = {0};
+    uint8_t wanted[PIECES_MOST_BYTES];
     bool accumulates = read->i->opcode == ISA_MATMUL && read->operand == 0;
-    if (read->first.high - read->first.low > PIECES_MOST_BYTES || accumulates) return false;
-    int64_t left = set_bytes(read, read->first.low, wanted, 1);
-    for (uint32_t n = 0; n < at && left > 0; n++) {
+    bool begun = false;
+    int64_t bytes = read->first.high - read->first.low, left = 0;
+    if (bytes > PIECES_MOST_BYTES || accumulates) return false;
+    for (uint32_t n = 0; n < at; n++) {
         const lx_access *write = &accesses->items[n];
-        bool counts = write->writes && write->at != read->at && write->i->opcode != ISA_MATMUL &&
-                      write->depth == read->depth &&
-                      lx_shared_loops(write, read) == read->depth &&
-                      move_alike(write, read, read->depth) && lx_overlap(write, read, read->depth);
-        if (counts) left -= set_bytes(write, read->first.low, wanted, 0);
+        if (!fills_piece(write, read)) continue;
+        if (!begun) {
+            memset(wanted, 0, (size_t)bytes);
+            left = set_bytes(read, read->first, wanted, 1);
+            begun = true;
+        }
+        left -= set_bytes(write, read->first, wanted, 0);
+        if (left == 0) return true;
     }
-    return left == 0;
+    return false;
 }
 
 static bool is_exposed(const lx_access_list *accesses, uint32_t at)
@@ -233,12 +248,13 @@ static void mark_runs(const lx_access *a, bool *full)
 static spyre_status list_received(arena *memory, const lx_access_list *accesses,
                                   byte_ranges *out)
 {
-    bool full[STICKS + 1] = {false}, any = false;
+    bool full[STICKS + 1], any = false;
     for (uint32_t n = 0; n < accesses->count; n++) {
         const lx_access *a = &accesses->items[n];
         if (a->i->opcode != ISA_RECEIVE || a->depth > 0 || a->dense) continue;
-        mark_runs(a, full);
+        if (!any) memset(full, 0, sizeof full);
         any = true;
+        mark_runs(a, full);
     }
     for (int64_t n = 0, count = 0; any && n < STICKS && count < MOST_FILLED; n++) {
         int64_t end = n;
