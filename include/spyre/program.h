@@ -24,8 +24,9 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_open(const char *directory
 SPYRE_API void spyre_program_close(spyre_program *program);
 
 // The program of launches whose arguments have these sizes: bytes on the card, one an argument. A
-// bundle that gathers rows of a table of unknown size (torch-spyre's do) is compiled here, once for
-// each size, and owned by `program`; any other program is itself. Not from several threads at once.
+// bundle that gathers rows of a table of unknown size (torch-spyre's do), or whose conversions
+// touch padding that these arguments lack, is compiled here, once for each size, and owned by
+// `program`; any other program is itself. Not from several threads at once.
 // Errors are those of compiling, SPYRE_INVALID_ARGUMENT and SPYRE_UNSUPPORTED among them.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_sized(spyre_program *program,
                                                             const int64_t *argument_bytes,

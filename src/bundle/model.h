@@ -98,6 +98,7 @@ typedef struct {
     uint32_t mask_count;
     bundle_mask masks[BUNDLE_MAX_DIMS];     // coordinateMasking_
     int32_t mask_constant;                  // maskingConstId_, or -1
+    bool mask_by_name;                      // the file's maskingConstId_ is another constant
     uint32_t constant_count;
     bundle_constant constants[4];
     uint32_t tensor_count;

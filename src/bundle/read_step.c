@@ -5,6 +5,7 @@
 // stack does not do are checked.
 #include <string.h>
 
+#include "bundle/derived.h"
 #include "bundle/read.h"
 
 enum { MOST_ELEMENTS_LOG2 = 40 };
@@ -131,6 +132,18 @@ static spyre_status read_constants(const json_node *dsc, bundle_step *step)
     return NULL;
 }
 
+// torch-spyre writes 0 for maskingConstId_ even where other constants come first: the one of this
+// name is what it means.
+static void choose_mask_constant(bundle_step *step)
+{
+    int32_t named = bundle_find_constant(step, "samv-maskvalue");
+    if (named < 0 || named == step->mask_constant || step->mask_constant < 0 ||
+        step->mask_constant >= (int32_t)step->constant_count)
+        return;
+    step->mask_constant = named;
+    step->mask_by_name = true;
+}
+
 static spyre_status read_masks(const json_node *dsc, bundle_step *step)
 {
     json_node all, member, range, start, length;
@@ -138,6 +151,7 @@ static spyre_status read_masks(const json_node *dsc, bundle_step *step)
     int64_t constant;
     TRY(json_get_int(dsc, "maskingConstId_", -1, INT32_MAX, &constant));
     step->mask_constant = (int32_t)constant;
+    choose_mask_constant(step);
     TRY(json_get_object(dsc, "coordinateMasking_", &all));
     while (json_next_member(&all, &cursor, &member)) {
         bundle_mask *mask = &step->masks[step->mask_count++];    // at most one a dim

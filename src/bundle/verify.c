@@ -297,9 +297,9 @@ static spyre_status verify_labels(const bundle_step *step)
 
 // --- Addresses
 
-// The last byte that an access of `core` can touch, over all iterations of the loops. Without an
-// overflow: every term is below 2^40.
-static spyre_status verify_span(const bundle *b, const bundle_step *step, uint32_t tensor,
+// By the last byte that each core can touch, over all iterations of the loops. Without an overflow:
+// every term is below 2^40.
+spyre_status bundle_verify_span(const bundle *b, const bundle_step *step, uint32_t tensor,
                                 const int64_t *loop_counts)
 {
     const bundle_tensor *t = &step->tensors[tensor];
@@ -358,7 +358,8 @@ static spyre_status verify_step(const bundle *b, const bundle_step *step,
     }
     TRY(verify_labels(step));
     TRY(verify_roles(b, step));
-    for (uint32_t t = 0; t < step->tensor_count; t++) TRY(verify_span(b, step, t, loop_counts));
+    for (uint32_t t = 0; t < step->tensor_count; t++)
+        TRY(bundle_verify_span(b, step, t, loop_counts));
     return NULL;
 }
 

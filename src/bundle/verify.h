@@ -16,4 +16,9 @@ SPYRE_MUST_CHECK spyre_status verify_operands(const bundle_step *step);
 // The rest of what the opfunc wants, for a step whose dims and tensors are right by themselves.
 SPYRE_MUST_CHECK spyre_status verify_roles(const bundle *b, const bundle_step *step);
 
+// All that any core touches of tensor `tensor` is in LX, or in its launch argument if the size of
+// that is known; loop_counts[n] are the iterations of the enclosing loop n, 1 without one.
+SPYRE_MUST_CHECK spyre_status bundle_verify_span(const bundle *b, const bundle_step *step,
+                                                 uint32_t tensor, const int64_t *loop_counts);
+
 #endif

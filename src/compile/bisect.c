@@ -13,6 +13,7 @@
 #include "bundle/unroll.h"
 #include "card/card.h"
 #include "compile/bisect_compare.h"
+#include "compile/sizes.h"
 
 enum { MOST_STEPS_TOLD = 8 };
 
@@ -249,6 +250,7 @@ static spyre_status prepare(bisection *x, const char *directory, bool pool_first
                               x->b->args.count);
         x->b->args.items[k].bytes = x->given[k].byte_count;
     }
+    sizes_trim(x->b);
     TRY(bundle_verify(x->b));
     TRY(bundle_unroll(x->b, &kept));
     return make_memory(x);

@@ -14,9 +14,10 @@
 
 // --- The back-end on a bundle directory
 
-// *out_code is null for a bundle that sizes of a launch must complete.
+// *out_code is null for a bundle that sizes of a launch must complete; *out_keeps is set where
+// launches may need it.
 static spyre_status compile_directory(arena *memory, const char *directory, bool pool_first,
-                                      spyrecode **out_code)
+                                      spyrecode **out_code, bool *out_keeps)
 {
     *out_code = NULL;
     bundle *b;
@@ -26,6 +27,7 @@ static spyre_status compile_directory(arena *memory, const char *directory, bool
     if (!file_is_directory(directory))
         return status_new(SPYRE_NOT_FOUND, "no such directory");
     TRY(bundle_read_warned(memory, directory, pool_first, &b, &warnings));
+    *out_keeps = sizes_missing(b) || sizes_rounded(b);
     if (!sizes_missing(b)) {
         TRY(back_compile(b, &options, memory, &program));
         TRY(code_of_bundle(memory, b, program, out_code));
@@ -34,16 +36,16 @@ static spyre_status compile_directory(arena *memory, const char *directory, bool
     return NULL;
 }
 
-// The code, or without any the bundle of `from`, which launches compile.
-static spyre_status write_output(arena *memory, const spyrecode *code, const char *from,
+// The code, and the bundle if its directory is given as `kept`, which launches compile.
+static spyre_status write_output(arena *memory, const spyrecode *code, const char *kept,
                                  bool pool_first, const char *directory)
 {
     staging stage;
     TRY(staging_begin(memory, directory, &stage));
     const char *inner = file_join(memory, stage.path, sizes_folder(pool_first));
-    spyre_status status = code    ? spyrecode_write(code, stage.path)
-                          : inner ? sizes_copy_files(memory, from, inner)
-                                  : status_no_memory();
+    spyre_status status = inner ? NULL : status_no_memory();
+    if (!status && code) status = spyrecode_write(code, stage.path);
+    if (!status && kept) status = sizes_copy_files(memory, kept, inner);
     if (!status) return staging_commit(memory, &stage);
     staging_abort(memory, &stage);
     return status;
@@ -64,14 +66,16 @@ spyre_status spyre_bundle_compile(const char *directory, const spyre_bundle_opti
     static const spyre_bundle_options standard = SPYRE_BUNDLE_OPTIONS_INIT;
     if (!options) options = &standard;
     spyrecode *code;
+    bool keeps = false;
     arena *memory = arena_create();
     TRY_ALLOC(memory);
-    spyre_status status = compile_directory(memory, directory, options->pool_first, &code);
+    spyre_status status = compile_directory(memory, directory, options->pool_first, &code, &keeps);
     status = status_at(status, "%s", directory);
     if (!status) {
         const char *output = options->output ? options->output
                                              : file_join(memory, directory, "spyreCodeDir");
-        status = output ? write_output(memory, code, directory, options->pool_first, output)
+        status = output ? write_output(memory, code, keeps ? directory : NULL, options->pool_first,
+                                       output)
                         : status_no_memory();
         if (!status && options->init_text) status = write_init_text(memory, code, directory);
     }

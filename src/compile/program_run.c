@@ -19,7 +19,7 @@
 struct spyre_program {
     arena *memory;
     const spyrecode *code;              // null: the program waits for sizes
-    const char *bundle;                 // its directory then
+    const char *bundle;                 // its directory where sizes may need it, or null
     bool pool_first;
     spyre_program *compiled;            // for sizes of launches so far
     spyre_program *next;                // among them
@@ -77,11 +77,17 @@ static spyre_program *new_program(void)
 
 // --- Programs that wait for sizes (sizes.h)
 
-static bool waits_for_sizes(arena *memory, const char *directory, bool pool_first,
-                            const char **out_bundle)
+static spyre_status find_bundle(spyre_program *program, const char *directory)
 {
-    *out_bundle = file_join(memory, directory, sizes_folder(pool_first));
-    return *out_bundle && file_is_directory(*out_bundle);
+    for (int pool_first = 0; pool_first < 2; pool_first++) {
+        const char *path = file_join(program->memory, directory, sizes_folder(pool_first));
+        TRY_ALLOC(path);
+        if (!file_is_directory(path)) continue;
+        program->bundle = path;
+        program->pool_first = pool_first;
+        return NULL;
+    }
+    return NULL;
 }
 
 static spyre_status open_waiting(spyre_program *program)
@@ -121,11 +127,19 @@ static bool has_sizes(const spyre_program *program, const int64_t *argument_byte
     return true;
 }
 
+static bool falls_short(const spyre_program *program, const int64_t *argument_bytes)
+{
+    for (uint32_t k = 0; k < program->argument_count; k++)
+        if (program->operands[k] && argument_bytes[k] < program->operands[k]->least_bytes)
+            return true;
+    return false;
+}
+
 spyre_status spyre_program_sized(spyre_program *program, const int64_t *argument_bytes,
                                  const spyre_program **out_program)
 {
     *out_program = program;
-    if (program->code) return NULL;
+    if (program->code && !(program->bundle && falls_short(program, argument_bytes))) return NULL;
     spyre_program *sized = program->compiled;
     while (sized && !has_sizes(sized, argument_bytes)) sized = sized->next;
     if (!sized) {
@@ -148,15 +162,12 @@ spyre_status spyre_program_sized(spyre_program *program, const int64_t *argument
 static spyre_status open_program(spyre_program *program, const char *directory)
 {
     spyrecode *code;
-    for (int pool_first = 0; pool_first < 2; pool_first++) {
-        program->pool_first = pool_first;
-        if (waits_for_sizes(program->memory, directory, pool_first, &program->bundle))
-            return open_waiting(program);
-    }
+    TRY(find_bundle(program, directory));
     const char *json = file_join(program->memory, directory, "spyrecode.json");
     const char *init = spyrecode_text_path(program->memory, directory);
     TRY_ALLOC(json);
     TRY_ALLOC(init);
+    if (program->bundle && !file_exists(json)) return open_waiting(program);
     bool as_text = !file_exists(json) && file_exists(init);
     TRY(as_text ? spyrecode_read_text(program->memory, init, &code)
                 : spyrecode_read(program->memory, directory, &code));

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "bundle/verify.h"
 
 int32_t sizes_asked(const bundle *b, const bundle_tensor *t)
 {
@@ -20,13 +21,107 @@ bool sizes_missing(const bundle *b)
     return false;
 }
 
-void sizes_set(bundle *b, const int64_t *bytes)
+// --- Conversions whose N_ is rounded up to the longer of two sticks
+
+static int64_t elements_of(const bundle_step *step, bool longer)
+{
+    int64_t in = step->tensors[step->inputs[0]].stick_elements;
+    int64_t out = step->tensors[step->output].stick_elements;
+    return (in > out) == longer ? in : out;
+}
+
+// The dim that may be rounded up, or -1.
+static int32_t rounded_dim(const bundle_step *step)
+{
+    const bundle_tensor *in = &step->tensors[step->inputs[0]], *out = &step->tensors[step->output];
+    bool converts = opfunc_describe(step->op)->kind == OPFUNC_KIND_COPY && step->input_count == 1 &&
+                    step->index_count == 0 && in->stick_elements != out->stick_elements;
+    uint32_t d = in->stick_dim;
+    return converts && d == out->stick_dim && step->slices[d] == 1 &&
+                   step->size[d] % elements_of(step, true) == 0
+               ? (int32_t)d
+               : -1;
+}
+
+// Whether the tensor may lack sticks for that reason.
+static bool may_lack(const bundle *b, const bundle_step *step, uint32_t tensor)
+{
+    const bundle_tensor *t = &step->tensors[tensor];
+    return rounded_dim(step) >= 0 && t->stick_elements == elements_of(step, false) && t->arg >= 0 &&
+           b->args.items[t->arg].bytes == 0;
+}
+
+bool sizes_rounded(const bundle *b)
 {
     for (uint32_t s = 0; s < b->steps.count; s++)
-        for (uint32_t t = 0; t < b->steps.items[s].tensor_count; t++) {
-            int32_t argument = sizes_asked(b, &b->steps.items[s].tensors[t]);
-            if (argument >= 0) b->args.items[argument].bytes = bytes[argument];
+        for (uint32_t t = 0; t < b->steps.items[s].tensor_count; t++)
+            if (may_lack(b, &b->steps.items[s], t)) return true;
+    return false;
+}
+
+static spyre_status fits(const bundle *b, const bundle_step *step, const int64_t *loop_counts)
+{
+    for (uint32_t t = 0; t < step->tensor_count; t++)
+        TRY(bundle_verify_span(b, step, t, loop_counts));
+    return NULL;
+}
+
+static bool is_read(const bundle *b, int32_t argument)
+{
+    for (uint32_t s = 0; s < b->steps.count; s++)
+        for (uint32_t i = 0; i < b->steps.items[s].input_count; i++) {
+            const bundle_step *step = &b->steps.items[s];
+            if (step->tensors[step->inputs[i]].arg == argument) return true;
         }
+    return false;
+}
+
+bool sizes_mistake_stick(const bundle *b, const bundle_step *step)
+{
+    const bundle_tensor *out = &step->tensors[step->output];
+    for (uint32_t d = 0; d < step->dim_count && rounded_dim(step) >= 0; d++)
+        if (step->size[d] == 1 && out->gap[d] > 0) return out->arg >= 0 && !is_read(b, out->arg);
+    return false;
+}
+
+// A step that fits with none of the sizes stays as it is, for the verifier to name.
+static void trim(const bundle *b, bundle_step *step, const int64_t *loop_counts)
+{
+    int32_t d = rounded_dim(step);
+    if (d < 0 || sizes_mistake_stick(b, step)) return;
+    int64_t whole = step->size[d], least = whole - elements_of(step, true);
+    for (int64_t size = whole; size > least; size -= elements_of(step, false)) {
+        step->size[d] = size;
+        spyre_status status = fits(b, step, loop_counts);
+        if (!status) return;
+        spyre_status_free(status);
+    }
+    step->size[d] = whole;
+}
+
+void sizes_trim(bundle *b)
+{
+    int64_t counts[BUNDLE_MAX_LOOPS] = {1, 1, 1, 1};
+    uint32_t depth = 0;
+    for (uint32_t at = 0; at < b->body.count; at++) {
+        const bundle_statement *statement = &b->body.items[at];
+        if (statement->kind == BUNDLE_LOOP) counts[depth++] = statement->count;
+        if (statement->kind == BUNDLE_END) counts[--depth] = 1;
+        if (statement->kind == BUNDLE_EXECUTE) trim(b, &b->steps.items[statement->step], counts);
+    }
+}
+
+// --- Sizes of a launch
+
+void sizes_set(bundle *b, const int64_t *bytes)
+{
+    for (uint32_t s = 0; s < b->steps.count; s++) {
+        const bundle_step *step = &b->steps.items[s];
+        for (uint32_t t = 0; t < step->tensor_count; t++)
+            if (sizes_asked(b, &step->tensors[t]) >= 0 || may_lack(b, step, t))
+                b->args.items[step->tensors[t].arg].bytes = bytes[step->tensors[t].arg];
+    }
+    sizes_trim(b);
 }
 
 const char *sizes_folder(bool pool_first)

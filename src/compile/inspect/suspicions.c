@@ -93,11 +93,58 @@ static void look_at_ranks(look *l)
                  (long long)l->step->size[d] - 1);
 }
 
+static void look_at_mask(look *l)
+{
+    const bundle_step *step = l->step;
+    if (step->mask_by_name)
+        find(l, "maskingConstId_ names another constant than samv-maskvalue, which is taken: "
+                "front-ends write 0 even where other constants come first");
+}
+
 static bool reads(const bundle_step *step, spyre_format format)
 {
     for (uint32_t i = 0; i < step->input_count; i++)
         if (step->tensors[step->inputs[i]].format == format) return true;
     return false;
+}
+
+static void look_at_conversion(look *l)
+{
+    if (sizes_mistake_stick(l->b, l->step))
+        find(l, "%s has a dim of one index and a gap, where its layout has a second stick of each "
+                "row: the host finds other rows", l->step->tensors[l->step->output].name);
+}
+
+// How far from the tensor's first element the slice of `core` begins.
+static int64_t slice_offset(const look *l, const bundle_tensor *t, const bundle_geometry *g,
+                            uint32_t core)
+{
+    int64_t offset = 0;
+    for (uint32_t d = 0; d < l->step->dim_count; d++) {
+        if (!g->moves[d]) continue;
+        int64_t first = bundle_slice_start(l->step, core, d);
+        offset += d == t->stick_dim ? first / t->stick_elements * g->stride[d] +
+                                          first % t->stick_elements * t->element_bytes
+                                    : first * g->stride[d];
+    }
+    return offset;
+}
+
+static spyre_status look_at_starts(look *l, uint32_t number)
+{
+    const bundle_tensor *t = &l->step->tensors[number];
+    bundle_geometry g;
+    if (t->in_lx || t->owners || t->index_kind == BUNDLE_INDEX_VALUE) return NULL;
+    TRY(bundle_tensor_geometry(l->b, l->step, number, &g));
+    int64_t base = t->start[0] - slice_offset(l, t, &g, 0);
+    for (uint32_t core = 1; core < l->step->core_count; core++) {
+        int64_t there = base + slice_offset(l, t, &g, core);
+        if (t->start[core] == there) continue;
+        find(l, "core %u starts at byte %lld of %s, but its slices begin at byte %lld", core,
+             (long long)t->start[core], t->name, (long long)there);
+        return NULL;
+    }
+    return NULL;
 }
 
 // What no real card is known to compute.
@@ -118,8 +165,11 @@ static spyre_status look_at_step(look *l)
     for (uint32_t t = 0; t < l->step->tensor_count; t++) {
         look_at_gather(l, &l->step->tensors[t]);
         look_at_gaps(l, &l->step->tensors[t]);
+        TRY(look_at_starts(l, t));
     }
     look_at_ranks(l);
+    look_at_mask(l);
+    look_at_conversion(l);
     return NULL;
 }
 

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bundles that say less, or other things, than they mean, as torch-spyre's front-end writes them:
+what `dxp` and launches make of them, and that `inspect` says so."""
+
+import json
+
+import numpy as np
+import pytest
+from command import files_below
+from test_suspicions import edit, findings
+
+MEAN = 'input %x: f16[3, 40]\n%r = aten.mean.dim(%x, [1], false) -> f16[3] @ "m.py:1"\nreturn %r\n'
+
+
+class Conversion:
+    """The bundle of one conversion from argument 0 to argument 1: `rows` of 64 elements, as N_ has
+    them, on a core each."""
+
+    def __init__(self, directory, rows):
+        self.directory, self.rows = directory, rows
+        lines = (directory / "bundle.mlir").read_text().splitlines(keepends=True)
+        (directory / "bundle.mlir").write_text("".join(x for x in lines if "sdsc_1" not in x))
+        ((key, body),) = json.loads((directory / "sdsc_1.json").read_text()).items()
+        (directory / "sdsc_1.json").unlink()
+        self.body = body
+        ((_op, self.dsc),) = body["dscs_"][0].items()
+        cores = range(rows)
+        body["numWkSlicesPerDim_"] = {"mb": rows, "out": 1}
+        body["coreIdToWkSlice_"] = {str(core): {"mb": core, "out": 0} for core in cores}
+        body["numCoresUsed_"] = self.dsc["numCoresUsed_"] = rows
+        body["coreFoldProp_"]["factor_"] = rows
+        self.dsc["coreIdsUsed_"] = list(cores)
+        body["coreIdToDsc_"] = {str(core): 0 for core in cores}
+        self.dsc["N_"].update(mb_=rows, out_=64)
+        for argument, node in enumerate(self.dsc["scheduleTree_"]):
+            node["component_"] = "hbm"
+            self.place(node, [(argument << 34) + core * 128 for core in cores])
+        self.key = "0" + key[1:]
+
+    @staticmethod
+    def place(node, addresses):
+        node["startAddressCoreCorelet_"]["data_"] = {
+            f"[{core}, 0, 0]": str(address) for core, address in enumerate(addresses)
+        }
+
+    def write(self):
+        path = self.directory / "sdsc_0.json"
+        path.write_text(json.dumps({self.key: self.body}))
+        return self.directory
+
+
+@pytest.mark.parametrize("sticks", [1, 2])
+def test_conversions_of_tensors_without_the_last_stick(spyre, bundle, tmp_path, sticks):
+    directory = Conversion(bundle("casts"), 3).write()
+    assert findings(spyre, directory) == []
+    spyre.good("dxp", "--bundle", "-d", directory)
+    rows = np.arange(sticks * 3 * 32, dtype=np.float32).reshape(sticks, 3, 32)
+    rows.tofile(tmp_path / "in")
+    given = f"--input=0={tmp_path / 'in'}"
+    sizes = f"--size=0={rows.nbytes}", "--size=1=384"
+    spyre.good("run", directory / "spyreCodeDir", given, *sizes, f"--output=1={tmp_path / 'out'}")
+    bits = np.fromfile(tmp_path / "out", np.uint16).reshape(3, 64)[:, : 32 * sticks]
+    exponent, mantissa = (bits >> 9).astype(int) - 31, (bits & 511) / 512
+    values = np.where(bits == 0, 0, (1 + mantissa) * 2.0**exponent)
+    assert np.array_equal(values, rows.transpose(1, 0, 2).reshape(3, -1))
+    assert "0 of 1 differ" in spyre.good("bisect", directory, given, *sizes)
+
+
+def test_conversions_of_tensors_without_more_than_that(spyre, bundle):
+    directory = Conversion(bundle("casts"), 3).write()
+    spyre.good("dxp", "--bundle", "-d", directory)
+    line = spyre.bad("run", directory / "spyreCodeDir", "--size=0=256", "--size=1=384")
+    assert "reaches bytes" in line and "of the 256 bytes of its launch argument" in line
+
+
+def test_a_second_stick_that_is_taken_for_a_dim(spyre, bundle):
+    made = Conversion(bundle("casts"), 2)
+    made.dsc["N_"]["x_"] = 1
+    made.body["numWkSlicesPerDim_"]["x"] = 1
+    for core in made.body["coreIdToWkSlice_"].values():
+        core["x"] = 0
+    for layout in made.dsc["primaryDsInfo_"].values():
+        layout["layoutDimOrder_"] = ["x", "mb", "out"]
+    for node in made.dsc["scheduleTree_"]:
+        node["layoutDimOrder_"] = ["x", "mb", "out"]
+        node["maxDimSizes_"] = [-1, -1, -1]
+    for tensor in made.dsc["labeledDs_"]:
+        tensor["scale_"] = [1, 1, 1]
+    made.dsc["scheduleTree_"][1]["backGapCore_"] = {"x": {"-1": "1"}}
+    made.place(made.dsc["scheduleTree_"][1], [1 << 34, (1 << 34) + 256])
+    directory = made.write()
+    assert any("a second stick of each row" in line for line in findings(spyre, directory))
+    spyre.good("dxp", "--bundle", "-d", directory)
+    spyre.bad("run", directory / "spyreCodeDir", "--size=0=256", "--size=1=384")
+
+
+def test_cores_that_start_beside_their_slices(spyre, bundle):
+    made = Conversion(bundle("casts"), 3)
+    made.place(made.dsc["scheduleTree_"][0], [0, 128, 384])
+    [found] = findings(spyre, made.write())
+    assert "core 2 starts at byte 384 of Tensor0, but its slices begin at byte 256" in found
+
+
+def test_masks_go_by_the_name_of_the_constant(spyre, tmp_path):
+    (tmp_path / "mean.graph").write_text(MEAN)
+    spyre.good("compile", tmp_path / "mean.graph", "-o", tmp_path / "made")
+    [directory] = tmp_path.glob("made/segment_*/bundle")
+    spyre.good("dxp", "--bundle", "-d", directory)
+    code = files_below(directory / "spyreCodeDir")
+    ((_key, body),) = json.loads((directory / "sdsc_0.json").read_text()).items()
+    ((_op, dsc),) = body["dscs_"][0].items()
+    names = {int(number): value["name_"] for number, value in dsc["constantInfo_"].items()}
+    right = dsc["maskingConstId_"]
+    assert names[right] == "samv-maskvalue" and len(names) == 2
+    assert findings(spyre, directory) == []
+    edit(directory, "sdsc_0.json", r'("maskingConstId_": *)\d', rf"\g<1>{1 - right}")
+    assert any("samv-maskvalue, which is taken" in line for line in findings(spyre, directory))
+    spyre.good("dxp", "--bundle", "-d", directory)
+    assert files_below(directory / "spyreCodeDir") == code
