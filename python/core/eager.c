@@ -30,6 +30,7 @@ struct program {
     bool by_value;                          // no program: look again with the numbers' values
     bool prefers;                           // other layouts of inputs
     int32_t written;                        // tensor of the call that takes the result, or -1
+    bool in_place;                          // the program itself writes there
     uint8_t key[];
 };
 
@@ -356,7 +357,7 @@ static bool launch(const program *p, const glue_call *call, AtenTensorHandle *ou
     const spyre_segment *segment = spyre_executable_segment(p->executable, 0);
     uint64_t inputs[MOST_INPUTS], buffers[GLUE_MOST_RESULTS];
     if (!device_context() || !gather_inputs(p, segment, call, inputs)) return false;
-    for (uint32_t i = 0; i < segment->output_count; i++)
+    for (uint32_t i = 0; i < segment->output_count && !p->in_place; i++)
         if (!executable_output(segment, i, p->card, &outputs[i], buffers)) return false;
     return executable_start(p->executable, 0, p->card, inputs, buffers, call->scalars);
 }
@@ -389,7 +390,7 @@ static int run(const program *p, glue_call *call)
 {
     AtenTensorHandle outputs[GLUE_MOST_RESULTS] = {NULL};
     bool ok = launch(p, call, outputs);
-    if (ok && p->written >= 0) ok = write_result(call->tensors[p->written], outputs[0]);
+    if (ok && p->written >= 0 && !p->in_place) ok = write_result(call->tensors[p->written], outputs[0]);
     if (!ok || p->written >= 0) {
         for (uint32_t i = 0; i < GLUE_MOST_RESULTS; i++)
             if (outputs[i]) aoti_torch_delete_tensor_object(outputs[i]);
@@ -508,13 +509,17 @@ static PyObject *py_remember(PyObject *self, PyObject *args)
     p->prefers = executable_prefers(segment);
     p->written = written;
     memcpy(p->key, call->key, length);
+    int32_t there = segment->output_count == 1 ? segment->outputs[0].input : -1;
     bool fits = take_bytes(inputs, p->inputs, MOST_INPUTS, call->tensor_count, &p->input_count) &&
                 take_bytes(results, p->results, GLUE_MOST_RESULTS, segment->output_count,
                            &p->result_count) &&
-                executable_owns_outputs(segment) && segment->output_count <= GLUE_MOST_RESULTS &&
+                (there >= 0 || executable_owns_outputs(segment)) &&
+                segment->output_count <= GLUE_MOST_RESULTS &&
                 p->result_count == segment->output_count &&
                 p->input_count == segment->input_count && written < (int)call->tensor_count &&
                 (written < 0 || p->result_count == 1);
+    p->in_place = fits && there >= 0;
+    fits = fits && (there < 0 || p->inputs[there] == written);
     for (uint32_t i = 0; i < call->tensor_count; i++)
         fits = fits && call->storages[i]->card == p->card;
     if (PyErr_Occurred()) PyErr_Clear();

@@ -70,3 +70,20 @@ def copy_views(gm: torch.fx.GraphModule) -> None:
         copies[result] = copy
     output.args = ([copies.get(result, result) for result in results_of(gm.graph)],)
     gm.recompile()
+
+
+def replace_first(gm: torch.fx.GraphModule) -> None:
+    """The only result, if it is of the same sizes and dtype, is copied over the first tensor."""
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    results = results_of(gm.graph)
+    if not placeholders or len(results) != 1 or not isinstance(results[0], torch.fx.Node):
+        return
+    first, made = placeholders[0].meta["val"], results[0].meta["val"]
+    if (first.dtype, first.shape) != (made.dtype, made.shape):
+        return
+    output = gm.graph.output_node()
+    with gm.graph.inserting_before(output):
+        copy = gm.graph.call_function(torch.ops.aten.copy_.default, (placeholders[0], results[0]))
+    copy.meta = dict(placeholders[0].meta)
+    output.args = ([copy],)
+    gm.recompile()

@@ -148,9 +148,10 @@ class GraphBuilder:
             return
         args = arguments_of(node)
         source = args[0] if args else None
-        if node.target is _aten.copy_.default and source in self.placeholders:
-            self.updates.append((self.placeholders[source], args[1]))
-            self.ids[node] = self.ids[args[1]]
+        if self._is_update(node):
+            made = self._copied(args[1])
+            self.updates.append((self.placeholders[source], made))
+            self.ids[node] = self.ids[made]
             return
         if effects.is_effect(node):
             if node.target not in effects.CHECKED:
@@ -271,6 +272,24 @@ class GraphBuilder:
         assert isinstance(ids, int), f"{value.name} has several results"
         return ids
 
+    def _is_update(self, node: torch.fx.Node) -> bool:
+        """A copy over a placeholder."""
+        args = arguments_of(node)
+        return node.target is _aten.copy_.default and args[0] in self.placeholders
+
+    def _copied(self, node: torch.fx.Node) -> torch.fx.Node:
+        """What an assignment (`x.copy_(y)` without its mutation) copies, where that is a value of
+        the graph's own and no result; else the node."""
+        if node.target is not _aten.copy.default or len(node.users) > 1:
+            return node
+        made = arguments_of(node)[1]
+        if not isinstance(made, torch.fx.Node) or made in self.placeholders or made not in self.ids:
+            return node
+        if any(user.op == "output" for user in made.users):
+            return node
+        old, new = self.values[node], self.values[made]
+        return made if (old.dtype, old.shape) == (new.dtype, new.shape) else node
+
     def _add_output(self, node: torch.fx.Node) -> None:
         number = self._id(node)
         assert number is not None
@@ -279,7 +298,9 @@ class GraphBuilder:
     def _output(self, node: torch.fx.Node) -> None:
         self.outputs = list(arguments_of(node)[0])
         for result in self.outputs:
-            if isinstance(result, torch.fx.Node) and result in self.ids:
+            if not isinstance(result, torch.fx.Node) or result not in self.ids:
+                continue
+            if not self._is_update(result):  # which is an output as such
                 self._add_output(result)
         inputs = list(self.placeholders)
         latest = dict(self.updates)

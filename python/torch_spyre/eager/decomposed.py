@@ -29,12 +29,16 @@ class Parts(NamedTuple):
     single: bool  # the call returns a tensor, not several
 
 
-def parts_of(op: OpOverload, values: Arguments, tensors: Sequence[Tensor]) -> Parts | None:
+def parts_of(
+    op: OpOverload, values: Arguments, tensors: Sequence[Tensor], in_place: bool = False
+) -> Parts | None:
     """The graph of op(*values), whose tensors are `tensors`; `values` are in the order of the
-    schema. None when PyTorch does not take the operator apart.
+    schema. With `in_place` the result replaces the first tensor. None when PyTorch does not take
+    the operator apart.
 
     Raises: Unsupported for a call whose graph the compiler cannot represent.
     """
+    from .._pytorch import fx
     from ..compile import decompositions
     from ..compile.graph_builder import GraphBuilder, Inexpressible
     from ..compile.sizes import node_values
@@ -43,6 +47,8 @@ def parts_of(op: OpOverload, values: Arguments, tensors: Sequence[Tensor]) -> Pa
     if op not in table:
         return None
     gm, single = _trace(op, values, tensors, table)
+    if in_place:
+        fx.replace_first(gm)
     narrow = keeps_narrow(table[op])
     builder = GraphBuilder(gm, node_values(gm, tensors), tensors[0].device, keeps_narrow=narrow)
     try:

@@ -6,7 +6,9 @@ call; when there is none, the kernels here are called under the key PrivateUse2.
 graph of the single node, keep it under the operator, the arguments' types and views and its
 scalars, and tell core/eager.c. What the compiler refuses runs on the CPU: the tensors are copied
 there and back, a FallbackWarning names the operator once, and the refusal is kept as well. In-place
-and out= forms compute the functional form, whose result takes the place of the old contents.
+and out= forms compute the functional form. That of an in-place form is written where the old
+contents are, where it may be, so that a row written into a cache costs a row; elsewhere, as with
+out=, the result takes the place of the old contents.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from torch import Tensor
 
 from .. import _C, config
 from .._fallback import user_level
+from .._pytorch import pytree
 from .._pytorch.dispatch import Arguments, Keywords, OpOverload, schema_of
 from .._pytorch.settings import watch
 from ..compile import handover, integers
@@ -71,10 +74,17 @@ class _Program:
         program.scalars = scalars
         return program
 
+    @property
+    def writes_self(self) -> bool:
+        """The only result is written where the first tensor of the call is."""
+        views = self.launch.views
+        return bool(views) and views[0].of_input and self.inputs[views[0].source] == 0
+
     def remember(self, written: int = -1) -> None:
         """Tells core/eager.c that the operator which PyTorch is calling launches this program."""
         results = [index for index in self.results if index is not None]
-        if self.launch.views or self.at_risk or len(results) < len(self.results):
+        there = written == 0 and self.writes_self
+        if self.launch.views and not there or self.at_risk or len(results) < len(self.results):
             return
         _C.remember(self.launch.executable, self.inputs, results, written, len(self.scalars))
 
@@ -115,8 +125,9 @@ class _Operator:
     where the compiler needs their values (of what becomes bool, say), they are part of the key.
     """
 
-    def __init__(self, op: OpOverload):
+    def __init__(self, op: OpOverload, in_place: bool = False):
         self.op = op
+        self.in_place = in_place  # the result replaces the first argument
         self.rules = _C.op_scalars(handover.op_name(op), len(schema_of(op).arguments))
         if not any(self.rules):
             self.rules = b""
@@ -177,7 +188,8 @@ class _Operator:
         marked: list[Any],
         tensors: list[Tensor],
     ) -> _Known:
-        key = (self.op, _settings(), tuple([_key(value, tensors) for value in marked]))
+        given = tuple([_key(value, tensors) for value in marked])
+        key = (self.op, self.in_place, _settings(), given)
         known = programs.get(key)
         if known is None:
             room.check_host(self.op, args, kwargs)
@@ -233,8 +245,11 @@ class _Operator:
             [handover.result_type(result, True) for result in flat],
             f"eager {self.op}",
         )
-        for value in outputs:
-            graph.add_output(value)
+        if self.in_place and _are_alike(tensors[0], flat):
+            graph.add_update(outputs[0], ids[id(tensors[0])])
+        else:
+            for value in outputs:
+                graph.add_output(value)
         name = f"sdsc_fused_{self.op.overloadpacket.__name__}"
         with torch.profiler.record_function(f"dxp_standalone:{name}"):
             executable = _compile_node(graph)
@@ -249,7 +264,7 @@ class _Operator:
         from . import decomposed
 
         try:
-            parts = decomposed.parts_of(self.op, values, tensors)
+            parts = decomposed.parts_of(self.op, values, tensors, self.in_place)
             if parts is None:
                 return None, refusal
             executable = _compile_node(parts.graph)
@@ -257,7 +272,7 @@ class _Operator:
             return None, str(reason)
         places = list(range(len(tensors)))
         program = _program(executable, places, parts.outputs, parts.single, False)
-        if program.launch.views:
+        if program.launch.views and not (self.in_place and program.writes_self):
             return None, "its decomposition gives results that share memory"
         return program, None
 
@@ -275,6 +290,14 @@ def _program(
     inputs = [places[value] for value in segment["inputs"]]
     results = [None if value is None else order[value] for value in outputs]
     return _Program(executable, inputs, results, single, at_risk)
+
+
+def _are_alike(target: Tensor, results: Sequence[Tensor]) -> bool:
+    """Whether the only result could lie where the target is."""
+    return len(results) == 1 and (results[0].dtype, results[0].shape) == (
+        target.dtype,
+        target.shape,
+    )
 
 
 def _compile_node(graph: _C.Graph) -> _C.Executable:
@@ -341,7 +364,7 @@ def _functional(op: OpOverload) -> OpOverload | None:
 
 
 def _in_place(op: OpOverload, functional: OpOverload) -> Kernel:
-    operator = operator_of(functional)
+    there, apart = _Operator(functional, in_place=True), operator_of(functional)
 
     def kernel(args: Arguments, kwargs: Keywords) -> Any:
         # The functional form may have other defaults (bernoulli_ has one, bernoulli has none).
@@ -350,8 +373,9 @@ def _in_place(op: OpOverload, functional: OpOverload) -> Kernel:
             a.name: v for a, v in zip(schema_of(op).arguments, values, strict=True) if a.kwarg_only
         }
         values = values[: len(values) - len(named)]
-        program, tensors, reason = operator.find(values, named)
         target = args[0]
+        operator = apart if _is_shared(target, [*values, *named.values()]) else there
+        program, tensors, reason = operator.find(values, named)
         if program is None or not _may_write(op, target, tensors):
             return run_on_cpu(op, args, kwargs, reason if program is None else _SHARED)
         result = program.run(tensors, tensors[0].device.index)
@@ -359,19 +383,23 @@ def _in_place(op: OpOverload, functional: OpOverload) -> Kernel:
             return run_on_cpu(op, args, kwargs, "its result has another shape or dtype")
         _C.note_scalars(operator.rules)
         program.remember(written=0)
-        return target.copy_(result)
+        return target if program.writes_self else target.copy_(result)
 
     return kernel
 
 
 def _with_out(op: OpOverload, functional: OpOverload) -> Kernel:
-    operator = operator_of(functional)
+    there, apart = _Operator(functional, in_place=True), operator_of(functional)
     names = [argument.name for argument in schema_of(op).arguments if argument.is_out]
 
     def kernel(args: Arguments, kwargs: Keywords) -> Any:
         handover.check_devices(op, args, kwargs)
         targets = [kwargs[name] for name in names]
         rest = {name: value for name, value in kwargs.items() if name not in names}
+        # PyTorch calls many in-place forms as the out= form over the first operand.
+        on_self = len(targets) == 1 and len(args) > 0 and targets[0] is args[0]
+        shared = not on_self or _is_shared(targets[0], [*args, *rest.values()])
+        operator = apart if shared else there
         program, tensors, reason = operator.find(args, rest)
         if program is None or not _may_write_all(op, targets, tensors):
             return run_on_cpu(op, args, kwargs, reason if program is None else _SHARED)
@@ -385,12 +413,24 @@ def _with_out(op: OpOverload, functional: OpOverload) -> Kernel:
         if len(targets) == 1 and targets[0].shape == results[0].shape:
             _C.note_scalars(operator.rules)
             program.remember(written=_position(targets[0], tensors))
-        for target, result in zip(targets, results, strict=True):
+        if program.writes_self:
+            return targets[0]
+        for target, result in pairs:
             _resize_out(target, result.shape)
             target.copy_(result)
         return tuple(targets) if len(targets) > 1 else targets[0]
 
     return kernel
+
+
+def _is_shared(target: Tensor, values: Sequence[Any]) -> bool:
+    """Whether another tensor among the arguments lies in the target's memory."""
+    storage = target.untyped_storage().data_ptr()
+    return any(
+        leaf is not target and leaf.untyped_storage().data_ptr() == storage
+        for leaf in pytree.tree_leaves(list(values))
+        if isinstance(leaf, Tensor)
+    )
 
 
 _SHARED = "what it writes shares memory with an operand, or with itself"

@@ -281,6 +281,13 @@ static spyre_status load_element_index(rewriter *r, const spyre_view *whole, ele
         return status_new(SPYRE_UNSUPPORTED, "indices of rank %u into rank %u", given->rank,
                           whole->rank);
     }
+    return NULL;
+}
+
+// Elements one after the other: of each line, and few of them.
+static spyre_status check_passes(const spyre_view *whole, const element_index *e)
+{
+    const spyre_view *given = &e->index.view;
     for (uint32_t i = 0; i < whole->rank; i++) {
         if (i == e->dim || given->size[i] == whole->size[i]) continue;
         return status_new(SPYRE_UNSUPPORTED, "indices for %lld of %lld in dim %u",
@@ -317,23 +324,55 @@ static spyre_status hits_of(rewriter *r, const element_index *e, int64_t pass, t
     return make_binary(r, ATEN_SPYRE_MUL, out, &inside, NULL, out);
 }
 
+static spyre_status slice_source(rewriter *r, const tensor *source, uint32_t dim, int64_t start,
+                                 int64_t count, tensor *out)
+{
+    if (start + count <= source->view.size[dim])
+        return make_slice(r, source, dim, start, count, out);
+    return status_new(SPYRE_INVALID_ARGUMENT, "operand 3: %lld elements for %lld indices",
+                      (long long)source->view.size[dim], (long long)(start + count));
+}
+
 // The elements of the source that the indices at `pass` write: [.., 1, ..].
 static spyre_status source_of(rewriter *r, const element_index *e, const tensor *source,
                               int64_t pass, tensor *out)
 {
     const spyre_view *index = &e->index.view;
     *out = *source;
-    if (source->view.rank != index->rank)
-        return status_new(SPYRE_UNSUPPORTED, "a source of rank %u", source->view.rank);
     for (uint32_t i = 0; i < index->rank; i++) {
-        if (source->view.size[i] < index->size[i]) {
-            return status_new(SPYRE_INVALID_ARGUMENT, "operand 3: %lld elements for %lld indices",
-                              (long long)source->view.size[i], (long long)index->size[i]);
-        }
         bool along = i == e->dim;
-        TRY(make_slice(r, out, i, along ? pass : 0, along ? 1 : index->size[i], out));
+        TRY(slice_source(r, out, i, along ? pass : 0, along ? 1 : index->size[i], out));
     }
     return NULL;
+}
+
+// Whether each index stands for a whole row: it is the same all along the other dims, of which it
+// leaves out no place.
+static bool has_rows(const spyre_view *index, const spyre_view *whole, uint32_t dim)
+{
+    if (index->rank != whole->rank || view_element_count(whole) == whole->size[dim]) return false;
+    for (uint32_t i = 0; i < index->rank; i++) {
+        bool same = index->size[i] == whole->size[i] && (index->size[i] == 1 || !index->stride[i]);
+        if (i != dim && !same) return false;
+    }
+    return true;
+}
+
+// The rows that such an index writes.
+static spyre_status scatter_rows(rewriter *r, const tensor *x, const tensor *source,
+                                 const element_index *e, const tensor *into)
+{
+    scatter s = {.whole = *x, .source = *source, .index = e->index, .dim = e->dim};
+    const spyre_view *index = &e->index.view;
+    bool is_number = source->view.rank == 0;
+    for (uint32_t i = 0; i < index->rank; i++) {
+        if (i != e->dim) TRY(make_slice(r, &s.index, i, 0, 1, &s.index));
+        if (is_number) TRY(make_unsqueeze(r, &s.source, 0, &s.source));
+        else TRY(slice_source(r, &s.source, i, 0, index->size[i], &s.source));
+    }
+    TRY(make_reshape(r, &s.index, &index->size[e->dim], 1, &s.index));
+    TRY(make_cast(r, &s.index, SPYRE_DTYPE_I64, NULL, &s.index));
+    return write_rows(r, &s, into);
 }
 
 // scatter(x, dim, index, source or number), scatter_add(x, dim, index, source)
@@ -348,6 +387,11 @@ spyre_status rewrite_scatter_elements(rewriter *r)
     if (adds && (into.dtype == SPYRE_DTYPE_I64 || into.dtype == SPYRE_DTYPE_BOOL))
         return status_new(SPYRE_UNSUPPORTED, "sums of %s", spyre_dtype_name(into.dtype));
     TRY(load_element_index(r, &x.view, &e));
+    if (!is_number && source.view.rank != x.view.rank)
+        return status_new(SPYRE_UNSUPPORTED, "a source of rank %u", source.view.rank);
+    if (!adds && has_rows(&e.index.view, &x.view, e.dim))
+        return scatter_rows(r, &x, &source, &e, &into);
+    TRY(check_passes(&x.view, &e));
     TRY(prepare_hits(r, &x.view, &e));
     for (int64_t pass = 0; pass < e.index.view.size[e.dim]; pass++) {
         TRY(hits_of(r, &e, pass, &hits));

@@ -132,6 +132,17 @@ def _is_few(x: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
     return whole and index.shape[dim] <= FEW
 
 
+def _has_rows(x: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
+    """The compiler's own: an index that is the same all along the other dims writes rows."""
+    if index.dim() != x.dim() or x.dim() == 0 or x.numel() == x.shape[dim]:
+        return False
+    others = [d for d in range(x.dim()) if d != dim % x.dim()]
+    return all(
+        index.shape[d] == x.shape[d] and (index.shape[d] == 1 or index.stride(d) == 0)
+        for d in others
+    )
+
+
 def _fits(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, reduce: str
 ) -> bool:
@@ -151,6 +162,8 @@ def scatter(
     if x.dim() == index.dim() == source.dim() == 0 and x.dtype == source.dtype:
         _checked(index.reshape(1), 1)
         return source.clone()
+    if _has_rows(x, dim, index):
+        return NOT_TAKEN
     if not _fits(x, dim, index, source, "set") or _is_few(x, dim, index):
         return NOT_TAKEN
     return _scatter(x, dim, index, source, "set", True)
@@ -160,7 +173,7 @@ def scatter(
 def scatter_value(
     x: torch.Tensor, dim: int, index: torch.Tensor, value: float
 ) -> torch.Tensor | NotTaken:
-    if not _is_taken(x, dim, index, "set") or _is_few(x, dim, index):
+    if not _is_taken(x, dim, index, "set") or _is_few(x, dim, index) or _has_rows(x, dim, index):
         return NOT_TAKEN
     source = torch.full((), value, dtype=x.dtype, device=x.device).expand(index.shape)
     return scatter(x, dim, index, source)
