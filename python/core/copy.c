@@ -222,21 +222,30 @@ static bool copy_on_card(const tensor_info *source, const tensor_info *target)
     return ok;
 }
 
-static bool warn_downcast(const tensor_info *source, const tensor_info *target)
+// Lets Python warn, until its function says that it is done.
+static bool tell(hook which, atomic_bool *done)
 {
-    static atomic_bool warned;
-    if (warned || source->storage || target->torch_dtype != aoti_torch_dtype_int64()) return true;
+    if (*done) return true;
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *done = hook_call(HOOK_DOWNCAST);
-    bool ok = done != NULL;
-    if (done) warned = PyObject_IsTrue(done);
+    PyObject *said = hook_call(which);
+    bool ok = said != NULL;
+    if (said) *done = said == Py_None || PyObject_IsTrue(said); // None: there is no function
     if (!ok) {
         core_fail(SPYRE_INVALID_ARGUMENT, "int64 tensors are kept as int32 on the card");
         PyErr_Clear();
     }
-    Py_XDECREF(done);
+    Py_XDECREF(said);
     PyGILState_Release(gil);
     return ok;
+}
+
+// Of int64 from the host: that the card keeps it in 32 bits, or that it could not.
+static bool tell_of_integers(const tensor_info *source, const tensor_info *target)
+{
+    static atomic_bool told_narrow, told_wide;
+    if (source->storage || target->torch_dtype != aoti_torch_dtype_int64()) return true;
+    bool narrow = target->storage->dtype == SPYRE_DTYPE_I64;
+    return tell(HOOK_DOWNCAST, &told_narrow) && (narrow || tell(HOOK_WIDE, &told_wide));
 }
 
 static bool broadcasts(const tensor_info *from, const tensor_info *to)
@@ -259,10 +268,10 @@ static bool copy(AtenTensorHandle from, AtenTensorHandle to)
                          (long long)source.numel, (long long)source.rank, (long long)target.numel,
                          (long long)target.rank);
     if (copies_storage(&source, &target)) return storage_take_after(target.storage, source.storage);
-    if (!settle_type(&source) || !settle_type(&target) || !warn_downcast(&source, &target))
-        return false;
+    if (!settle_type(&source) || !settle_type(&target)) return false;
     if (source.storage && target.storage) return copy_on_card(&source, &target);
-    return target.storage ? copy_to_card(&source, &target) : copy_to_host(&source, &target);
+    if (!target.storage) return copy_to_host(&source, &target);
+    return copy_to_card(&source, &target) && tell_of_integers(&source, &target);
 }
 
 bool copy_whole(const void *tensor, void **out_tensor)

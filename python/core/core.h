@@ -38,7 +38,7 @@ double core_scalar_limit(bool has_float16);
 // The text that a function gave, which this frees, as str; null with an exception for an error.
 PyObject *core_text(spyre_status status, char **text);
 // ---- functions that Python hands over and the binding calls (hooks.c)
-typedef enum { HOOK_DOWNCAST, HOOK_LAYOUT, HOOK_COUNT } hook;
+typedef enum { HOOK_DOWNCAST, HOOK_WIDE, HOOK_LAYOUT, HOOK_COUNT } hook;
 // Calls the function, if there is one: a new reference, None without a function, null for an error.
 PyObject *hook_call(hook which);
 bool hook_register(PyObject *module);

@@ -390,7 +390,8 @@ static int run(const program *p, glue_call *call)
 {
     AtenTensorHandle outputs[GLUE_MOST_RESULTS] = {NULL};
     bool ok = launch(p, call, outputs);
-    if (ok && p->written >= 0 && !p->in_place) ok = write_result(call->tensors[p->written], outputs[0]);
+    if (ok && p->written >= 0 && !p->in_place)
+        ok = write_result(call->tensors[p->written], outputs[0]);
     if (!ok || p->written >= 0) {
         for (uint32_t i = 0; i < GLUE_MOST_RESULTS; i++)
             if (outputs[i]) aoti_torch_delete_tensor_object(outputs[i]);

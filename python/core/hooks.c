@@ -26,6 +26,12 @@ static PyObject *py_on_downcast(PyObject *self, PyObject *function)
     return set(HOOK_DOWNCAST, function);
 }
 
+static PyObject *py_on_wide(PyObject *self, PyObject *function)
+{
+    (void)self;
+    return set(HOOK_WIDE, function);
+}
+
 static PyObject *py_on_layout(PyObject *self, PyObject *function)
 {
     (void)self;
@@ -35,6 +41,9 @@ static PyObject *py_on_layout(PyObject *self, PyObject *function)
 static PyMethodDef methods[] = {
     {"_on_downcast", py_on_downcast, METH_O,
      "The function or None that copies of int64 to the card call until it returns True."},
+    {"_on_wide", py_on_wide, METH_O,
+     "The function or None that copies of int64 beyond 32 bits to the card call until it returns "
+     "True."},
     {"_on_layout", py_on_layout, METH_O,
      "The function or None that the first SpyreTensorLayout of the process calls."},
     {NULL, NULL, 0, NULL},

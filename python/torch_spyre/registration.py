@@ -40,7 +40,7 @@ def register() -> None:
     compile_options.take_settings()
     _C._on_first_use(complete)
     _C._on_layout(_take_layouts)
-    _C._on_downcast(_warn_downcast)
+    _C._on_wide(_warn_wide)
     vars(_C)["__getattr__"] = _missing_name
     LazyNamespace.install("spyre", _C._complete)
     distributed.register()
@@ -92,11 +92,11 @@ def _take_layouts() -> None:
     layout_arguments.install()
 
 
-def _warn_downcast() -> bool:
-    """Called by copies of int64 values to the card until it returns True."""
-    from .eager.host import warn_downcast
+def _warn_wide() -> bool:
+    """Called by copies of int64 values beyond 32 bits to the card until it returns True."""
+    from .eager.host import warn_wide
 
-    return warn_downcast()
+    return warn_wide()
 
 
 def _missing_name(name: str) -> Any:

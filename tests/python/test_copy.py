@@ -110,16 +110,18 @@ def test_copies_on_the_card():
     assert x.t().contiguous().cpu().equal(x.cpu().t())
 
 
-def test_int64_warns_once(run_python):
+def test_int64_that_does_not_fit_warns_once(run_python):
     source = (
         "import torch, torch_spyre, warnings\n"
         "with warnings.catch_warnings(record=True) as seen:\n"
         "    warnings.simplefilter('always')\n"
-        "    for _ in range(3): torch.arange(3).to('spyre')\n"
-        "print(sum('int32' in str(w.message) for w in seen))\n"
+        "    for _ in range(3): torch.arange(VALUES).to('spyre')\n"
+        "print(sum('outside 32 bits' in str(w.message) for w in seen), len(seen))\n"
     )
-    assert run_python(source).stdout == "1\n"
-    assert run_python(source, TORCH_SPYRE_DOWNCAST_WARN="0").stdout == "0\n"
+    assert run_python(source.replace("VALUES", "-(2**31), 3 - 2**31")).stdout == "0 0\n"
+    source = source.replace("VALUES", "2**31 - 2, 2**31 + 2")
+    assert run_python(source).stdout == "1 1\n"
+    assert run_python(source, TORCH_SPYRE_DOWNCAST_WARN="0").stdout == "0 0\n"
 
 
 def test_the_warning_of_int64_is_a_switch(run_python):
@@ -128,8 +130,8 @@ def test_the_warning_of_int64_is_a_switch(run_python):
         "def warned():\n"
         "    with warnings.catch_warnings(record=True) as seen:\n"
         "        warnings.simplefilter('always')\n"
-        "        torch.arange(3).to('spyre')\n"
-        "    return any('does not support int64' in str(w.message) for w in seen)\n"
+        "        torch.tensor([2**31]).to('spyre')\n"
+        "    return any('int64 values outside 32 bits' in str(w.message) for w in seen)\n"
         "assert torch.spyre.get_downcast_warning() is True\n"
         "torch.spyre.set_downcast_warning(False)\n"
         "assert torch.spyre.get_downcast_warning() is False and not warned()\n"

@@ -150,7 +150,7 @@ class GraphBuilder:
         source = args[0] if args else None
         if self._is_update(node):
             made = self._copied(args[1])
-            self.updates.append((self.placeholders[source], made))
+            self.updates.append((self.placeholders[args[0]], made))
             self.ids[node] = self.ids[made]
             return
         if effects.is_effect(node):

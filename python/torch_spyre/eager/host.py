@@ -20,13 +20,13 @@ from ..compile.registered import fallback_ops
 _aten = torch.ops.aten
 
 
-def warn_downcast() -> bool:
-    """Warns of int64 values on their way to the card; True when it need not be called again."""
+def warn_wide() -> bool:
+    """Warns of int64 values on their way to the card that it does not hold; True when it need not
+    be called again."""
     if not _C.get_downcast_warning():
         return False
     warnings.warn(
-        "spyre does not support int64: kept as int32; operators on values outside 32 bits run on "
-        "the host",
+        "int64 values outside 32 bits: the card keeps them, and operators on them run on the host",
         UserWarning,
         stacklevel=_fallback.user_level(),
     )
