@@ -85,6 +85,7 @@ static inline bool runs_independent(const plan_tile *tile, uint8_t *const *addre
 
 // The executor of an instruction kind for the tile's formats and strides.
 plan_run *tile_vector(plan_tile *tile);
+plan_run *tile_codes(const plan_tile *tile);     // null: it has none
 plan_run *tile_reduce(plan_tile *tile);
 plan_run *tile_copy(plan_tile *tile);
 plan_run tile_rows, tile_fold, tile_rank;

@@ -242,6 +242,7 @@ plan_run *tile_vector(plan_tile *tile)
     const isa_instruction *i = tile->instruction;
     if (copies_bits(i)) return tile_copy(tile);
     if (integer_wraps(i)) return run_integers;
+    if (tile_codes(tile)) return tile_codes(tile);
     spyre_format inputs[OPFUNC_MAX_INPUTS];
     for (uint32_t o = 1; o < i->operand_count; o++) inputs[o - 1] = i->operand[o].format;
     spyre_format result = i->operand[0].format;

@@ -222,6 +222,56 @@ static void tile__vector_of_integers(void **state)
     }
 }
 
+// Comparisons of one format, whose result is SEN169_FP16.
+static void tile__comparisons(void **state)
+{
+    (void)state;
+    static const opfunc ops[] = {OPFUNC_EQUAL,      OPFUNC_NOTEQUAL,    OPFUNC_LESSERTHAN,
+                                 OPFUNC_LESSEREQUAL, OPFUNC_GREATERTHAN, OPFUNC_GREATEREQUAL};
+    uint64_t seed = 32;
+    for (uint32_t round = 0; round < test_rounds(180); round++) {
+        const spyre_format format = round % 3 ? SPYRE_FORMAT_IEEE_INT32 : DL16;
+        fill_area(&seed, BITS);
+        for (uint32_t n = 0; n < AREA; n += 4)
+            if (before[n] % 2) memcpy(before + n, before + n / 8 * 4, 4);   // some are equal
+        isa_program *p = new_program(0);
+        begin_kernel(p, 1, 0);
+        isa_instruction *i = random_vector(p, &seed, ops[round % 6]);
+        i->operand[0] = random_operand(i, &seed, DL16, false);
+        for (uint32_t o = 1; o < 3; o++) i->operand[o] = random_operand(i, &seed, format, true);
+        compare_modes(p);
+    }
+}
+
+// Bounds between two codes, beyond all of them, crossed, or no number; over all codes.
+static void tile__clip(void **state)
+{
+    (void)state;
+    static const float bounds[] = {0.0f,  -0.0f,   1.0f,      1.0009f,    -1.0009f, 1.0011f,
+                                   1e-12f, -1e-12f, INFINITY, -INFINITY, NAN,      3e38f};
+    enum { BOUNDS = sizeof bounds / sizeof *bounds, CODES = 1 << 14 };
+    for (uint32_t round = 0; round < BOUNDS * BOUNDS; round++) {
+        for (uint32_t n = 0; n < CODES; n++) {
+            uint16_t code = (uint16_t)(n << 2 | round % 4);
+            memcpy(before + 2 * n, &code, sizeof code);
+        }
+        isa_program *p = new_program(0);
+        begin_kernel(p, 1, 0);
+        isa_instruction *i = emit(p, ISA_VECTOR);
+        i->op = OPFUNC_CLIP;
+        i->dim_count = 1;
+        i->extent[0] = CODES;
+        i->operand_count = 2;
+        i->constant[0] = bounds[round % BOUNDS];
+        i->constant[1] = bounds[round / BOUNDS];
+        for (uint32_t o = 0; o < 2; o++) {
+            i->operand[o] = in_lx(o ? 0 : AREA / 2, DL16);
+            i->operand[o].stride[0] = 2;
+        }
+        compare_modes(p);
+    }
+}
+
 static void tile__fill(void **state)
 {
     (void)state;
@@ -394,6 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tile__vector),         cmocka_unit_test(tile__vector_of_integers),
+        cmocka_unit_test(tile__comparisons),    cmocka_unit_test(tile__clip),
         cmocka_unit_test(tile__copies_that_turn), cmocka_unit_test(tile__fill),
         cmocka_unit_test(tile__reduce),         cmocka_unit_test(tile__fold),
         cmocka_unit_test(tile__matmul),         cmocka_unit_test(tile__random_programs),

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// VECTOR without a conversion. Where a result is one of the inputs, or says how they compare,
+// the bits in memory are enough: SEN169_FP16 has a sign and a magnitude, no NaN, so its codes
+// compare as integers once a negative one is the negative of its magnitude (RANK); IEEE_INT32
+// compares as it is. Whatever is not dense passes through a buffer, so that the loops know
+// dense operands alone.
+//
+//     maximum   codes 0x3E00 (1), 0xC000 (-2)    ranks 0x3E00, -0x4000    the first
+#include <string.h>
+
+#include "card/simd/clones.h"
+#include "card/tile/runs.h"
+#include "tensor/numeric.h"
+
+enum { CHUNK = 512, MOST_INPUTS = 3, MAGNITUDE = 0x7FFF };
+
+#define RANK(c) ((c) < 0 ? -((c) & MAGNITUDE) : (c))
+
+// clip: codes of rank below `raised` become `least`, those of rank above `lowered` become `most`.
+typedef struct {
+    int16_t least, most, one;
+    int32_t raised, lowered;
+} code_limits;
+
+typedef void code_loop(void *to, const void *const *in, const code_limits *l, size_t count);
+
+// An input may be where the result is, element for element.
+#define CODE_LOOP(name, type, result)                                                         \
+    CARD_CLONES                                                                               \
+    static void name(void *to, const void *const *in, const code_limits *l, size_t count)     \
+    {                                                                                         \
+        const type *x = in[0], *y = in[1], *z = in[2];                                        \
+        const int16_t one = l->one, least = l->least, most = l->most;                         \
+        const int16_t raised = (int16_t)l->raised, lowered = (int16_t)l->lowered;             \
+        int16_t *out = to;                                                                    \
+        (void)y, (void)z, (void)one, (void)least, (void)most, (void)raised, (void)lowered;    \
+        _Pragma("GCC ivdep") for (size_t n = 0; n < count; n++) out[n] = (int16_t)(result);   \
+    }
+
+#define X x[n]
+#define Y y[n]
+#define CODES(name, result) CODE_LOOP(codes_##name, int16_t, result)
+CODES(relu, X > 0 ? X : 0)
+CODES(abs, X & MAGNITUDE)
+CODES(neg, X ^ ~MAGNITUDE)
+CODES(maximum, (int16_t)RANK(X) > (int16_t)RANK(Y) ? X : Y)
+CODES(minimum, (int16_t)RANK(X) < (int16_t)RANK(Y) ? X : Y)
+CODES(clip, (int16_t)RANK(X) < raised ? least : (int16_t)RANK(X) > lowered ? most : X)
+CODES(where3, X & MAGNITUDE ? Y : z[n])
+#define COMPARISONS(COMPARE)                                                                  \
+    COMPARE(EQUAL, ==)                                                                        \
+    COMPARE(NOTEQUAL, !=)                                                                     \
+    COMPARE(LESSERTHAN, <)                                                                    \
+    COMPARE(LESSEREQUAL, <=)                                                                  \
+    COMPARE(GREATERTHAN, >)                                                                   \
+    COMPARE(GREATEREQUAL, >=)
+#define COMPARE_CODES(name, is) CODES(name, (int16_t)RANK(X) is (int16_t)RANK(Y) ? one : 0)
+#define COMPARE_INT32(name, is) CODE_LOOP(int32_##name, int32_t, X is Y ? one : 0)
+COMPARISONS(COMPARE_CODES)
+COMPARISONS(COMPARE_INT32)
+
+static code_loop *loop_of(opfunc op, spyre_format input)
+{
+#define CODES_ENTRY(name, is) [OPFUNC_##name] = codes_##name,
+#define INT32_ENTRY(name, is) [OPFUNC_##name] = int32_##name,
+    static code_loop *const of_codes[OPFUNC_COUNT] = {
+        COMPARISONS(CODES_ENTRY)[OPFUNC_RELUFWD] = codes_relu,
+        [OPFUNC_ABS] = codes_abs,
+        [OPFUNC_NEG] = codes_neg,
+        [OPFUNC_MAXIMUM] = codes_maximum,
+        [OPFUNC_MINIMUM] = codes_minimum,
+        [OPFUNC_CLIP] = codes_clip,
+        [OPFUNC_WHERE3] = codes_where3,
+    };
+    static code_loop *const of_int32[OPFUNC_COUNT] = {COMPARISONS(INT32_ENTRY)};
+    if (input == SPYRE_FORMAT_SEN169_FP16) return of_codes[op];
+    return input == SPYRE_FORMAT_IEEE_INT32 ? of_int32[op] : NULL;
+}
+
+// --- Clip
+
+static int32_t rank_of(int16_t code)
+{
+    return RANK(code);
+}
+
+// The bounds are fp32, so the nearest code may be on either side. An upper bound below the lower
+// one wins everywhere; what is no number bounds nothing.
+static code_limits limits_of(const isa_instruction *i)
+{
+    const float p = i->constant[0], q = i->constant[1];
+    code_limits l = {.one = (int16_t)dl16_from_float(1.0f), .raised = INT16_MIN,
+                     .lowered = INT16_MAX};
+    if (i->op != OPFUNC_CLIP) return l;
+    l.most = (int16_t)dl16_from_float(q);
+    l.least = q < p ? l.most : (int16_t)dl16_from_float(p);
+    if (p == p)
+        l.raised = rank_of((int16_t)dl16_from_float(p)) +
+                   (dl16_to_float(dl16_from_float(p)) < p ? 1 : 0);
+    if (q == q) l.lowered = rank_of(l.most) - (dl16_to_float((uint16_t)l.most) > q ? 1 : 0);
+    return l;
+}
+
+// --- Runs
+
+// `count` elements of an input from `at` on, dense; `held` is how many of the buffer repeat the
+// element at `of` already.
+typedef struct {
+    _Alignas(64) uint8_t elements[CHUNK * 4];
+    const uint8_t *of;
+    size_t held;
+} dense_buffer;
+
+static void repeat(void *to, const uint8_t *element, uint32_t bytes, size_t count)
+{
+    uint16_t *codes = to, code;
+    uint32_t *wide = to, value;
+    if (bytes == 2) {
+        memcpy(&code, element, sizeof code);
+        for (size_t n = 0; n < count; n++) codes[n] = code;
+    } else {
+        memcpy(&value, element, sizeof value);
+        for (size_t n = 0; n < count; n++) wide[n] = value;
+    }
+}
+
+static const void *dense(dense_buffer *b, const uint8_t *at, int64_t stride, uint32_t bytes,
+                         size_t count)
+{
+    if (stride == bytes) return at;
+    if (stride == 0 && b->of == at && b->held >= count) return b->elements;
+    if (stride == 0) repeat(b->elements, at, bytes, count);
+    else copy_elements(b->elements, bytes, at, stride, (int64_t)count, bytes);
+    b->of = at;
+    b->held = stride == 0 ? count : 0;
+    return b->elements;
+}
+
+static bool is_dense(const plan_tile *tile)
+{
+    bool all = true;
+    for (uint32_t o = 0; o < tile->instruction->operand_count; o++)
+        all = all && run_stride(tile, o) ==
+                         (int64_t)spyre_format_bytes(tile->instruction->operand[o].format);
+    return all;
+}
+
+static bool is_aligned(const plan_tile *tile, uint8_t *const *address)
+{
+    const isa_instruction *i = tile->instruction;
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        const uint32_t bytes = spyre_format_bytes(i->operand[o].format);
+        if ((uintptr_t)address[o] % bytes) return false;
+        for (uint32_t d = 0; d < tile->dim_count; d++)
+            if (tile->stride[o][d] % (int64_t)bytes) return false;
+    }
+    return true;
+}
+
+// An element that repeats for many runs is read once, so the result may not lie upon it.
+static void run_codes(const plan_tile *tile, uint8_t *const *address, plan_scratch *scratch)
+{
+    const isa_instruction *i = tile->instruction;
+    if (!runs_independent(tile, address) || !is_aligned(tile, address)) {
+        exact_run(tile, address, scratch);
+        return;
+    }
+    const uint32_t inputs = i->operand_count - 1u, bytes = spyre_format_bytes(i->operand[1].format);
+    code_loop *loop = loop_of(i->op, i->operand[1].format);
+    const code_limits limits = limits_of(i);
+    const int64_t to = run_stride(tile, 0), length = run_length(tile);
+    const int64_t chunk = is_dense(tile) ? length : CHUNK;
+    dense_buffer buffer[MOST_INPUTS];
+    _Alignas(64) int16_t result[CHUNK];
+    for (uint32_t n = 0; n < inputs; n++) buffer[n].held = 0, buffer[n].of = NULL;
+    runs r = first_run(tile, address, 1);
+    do {
+        for (int64_t done = 0; done < length; done += chunk) {
+            size_t count = (size_t)(length - done < chunk ? length - done : chunk);
+            const void *in[MOST_INPUTS] = {NULL};
+            for (uint32_t n = 0; n < inputs; n++) {
+                int64_t stride = run_stride(tile, n + 1);
+                in[n] = dense(&buffer[n], r.at[n + 1] + done * stride, stride, bytes, count);
+            }
+            uint8_t *at = r.at[0] + done * to;
+            loop(to == 2 ? at : (void *)result, in, &limits, count);
+            if (to != 2) copy_elements(at, to, (const uint8_t *)result, 2, (int64_t)count, 2);
+        }
+    } while (next_run(&r));
+}
+
+plan_run *tile_codes(const plan_tile *tile)
+{
+    const isa_instruction *i = tile->instruction;
+    if (i->operand[0].format != SPYRE_FORMAT_SEN169_FP16) return NULL;
+    for (uint32_t o = 2; o < i->operand_count; o++)
+        if (i->operand[o].format != i->operand[1].format) return NULL;
+    return loop_of(i->op, i->operand[1].format) ? run_codes : NULL;
+}
