@@ -72,3 +72,49 @@ def test_fields_that_are_not_understood(spyre, bundle):
     directory = bundle("add_scalar")
     edit(directory, "sdsc_0.json", r'"numCoresUsed_"', '"colour_": 3, "numCoresUsed_"')
     assert "not understood: " in spyre.good("inspect", directory)
+
+
+def test_a_result_in_the_place_of_another_operand(spyre, bundle):
+    directory = bundle("softmax")
+    for step in (1, 2, 3):
+        edit(directory, f"sdsc_{step}.json", r'(, 0, 0\]": *)"4096"', r'\1"0"')
+    found = findings(spyre, directory)
+    assert any(
+        "step 1 1_sub: Tensor2 takes the place of 4 sticks that the step reads for other" in line
+        for line in found
+    )
+    assert not any("2_exp: Tensor1 takes" in line for line in found)  # element by element
+
+
+def test_values_that_only_some_steps_have_written(spyre, bundle):
+    directory = bundle("add_scalar")
+    line = '\t\tsdscbundle.sdsc_execute () {sdsc_filename="sdsc_%d.json"}\n'
+    second = (directory / "sdsc_0.json").read_text().replace('"0_', '"1_', 1)
+    places = {str(core * 256): str((2 << 34) + core * 256 + 128) for core in (0, 1)}
+    for old, new in places.items():
+        second = re.sub(rf'(, 0, 0\]": *)"{old}"', rf'\1"{new}"', second, count=1)
+    (directory / "sdsc_1.json").write_text(second)
+    edit(directory, "bundle.mlir", re.escape(line % 0), (line % 0 + line % 1).replace("\\", ""))
+    found = findings(spyre, directory)
+    assert any("reads 1 sticks that no step has written, beside 7 that" in text for text in found)
+
+
+def test_factors_of_means(spyre, bundle):
+    directory = bundle("mean_rows")
+    assert findings(spyre, directory) == []
+    edit(directory, "sdsc_0.json", r"1040187392", "1031798784")
+    [found] = findings(spyre, directory)
+    assert "scaling_factor is 0.0625, not one part of the 8 elements that are reduced" in found
+
+
+def test_arguments_of_no_step(spyre, bundle):
+    directory = bundle("add_scalar")
+    edit(directory, "sdsc_0.json", str(1 << 34), str(3 << 34))
+    assert findings(spyre, directory) == ["    no step uses argument 1"]
+
+
+def test_what_the_back_end_refuses(spyre, bundle):
+    directory = bundle("softmax")
+    edit(directory, "sdsc_0.json", r"4286578688", "0")
+    [found] = findings(spyre, directory)
+    assert "the back-end refuses it: step 0 0_max: maskingConstId_: max masked with 0" in found

@@ -14,18 +14,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "back/back.h"
 #include "bundle/derived.h"
 #include "bundle/interpret.h"
 #include "bundle/unroll.h"
+#include "compile/inspect/findings.h"
 #include "compile/sizes.h"
-#include "spyre/opfunc.h"
 
 #define MOST_STICKS (1LL << 26)             // 8 GiB
-enum { LX_STICKS = BUNDLE_LX_BYTES / SPYRE_STICK_BYTES, MOST_LINES = 40 };
+enum { LX_STICKS = BUNDLE_LX_BYTES / SPYRE_STICK_BYTES };
 
 // A stick of a space: an argument, or the LX of a core.
 typedef struct {
-    uint32_t writer, reader;                // number of the step + 1; 0: none
+    uint32_t writer;                        // number of the step + 1; 0: none
+    uint32_t crossed;                       // the same of one that reads it elsewhere than it
+                                            // would write it
     uint8_t core;                           // of the writer
     bool read;                              // since
 } stick;
@@ -36,142 +39,15 @@ typedef struct {
 } space;
 
 typedef struct {
-    const bundle *b;                        // without loops
+    findings f;                             // its bundle is without loops
     space *arguments;                       // an entry an argument
     space lx[BUNDLE_MAX_CORES];
     int64_t *written, *lost;                // by step: sticks it wrote; of these, lost to the step
                                             // that is looked at
-    const bundle_step *step;
-    uint32_t number;
-    text *out;
-    uint32_t lines;
+    int64_t fresh, made, crossings;         // of an operand: sticks nothing wrote; other ones; of
+                                            // a result: sticks that are read elsewhere
+    bool in_place;                          // the operand is where the result is
 } look;
-
-SPYRE_PRINTF(2, 3) static void find(look *l, const char *format, ...)
-{
-    if (l->lines++ == 0) text_append(l->out, "\nsuspicious\n");
-    if (l->lines > MOST_LINES) return;
-    va_list values;
-    va_start(values, format);
-    text_printf(l->out, "    step %u %s: ", l->number, l->step->name);
-    text_vprintf(l->out, format, values);
-    text_append(l->out, "\n");
-    va_end(values);
-}
-
-// --- One step by itself
-
-static void look_at_gather(look *l, const bundle_tensor *t)
-{
-    if (t->index_kind != BUNDLE_INDEX_VALUE) return;
-    if (sizes_asked(l->b, t) >= 0)
-        find(l, "nothing says how many rows the table %s has; launches compile it for the size of "
-                "argument %d", t->name, t->arg);
-    for (uint32_t core = 1; core < l->step->core_count; core++)
-        if (t->start[core] != t->start[0]) {
-            find(l, "the cores' start addresses of the table %s are not used: front-ends compute "
-                    "them as if it had a row for each index", t->name);
-            return;
-        }
-}
-
-static void look_at_gaps(look *l, const bundle_tensor *t)
-{
-    for (uint32_t d = 0; d < l->step->dim_count; d++)
-        if (l->step->op == OPFUNC_RESTICKIFY && t->gap[d] && d != t->stick_dim)
-            find(l, "backGapCore_ of %s in dim %s is taken as what the tensor lacks of N_, the "
-                    "reverse of all other opfuncs", t->name, l->step->dim_name[d]);
-}
-
-static void look_at_ranks(look *l)
-{
-    const bundle_tensor *out = &l->step->tensors[l->step->output];
-    if (l->step->op != OPFUNC_TOPKINDEX || out->format != SPYRE_FORMAT_SEN169_FP16) return;
-    for (uint32_t d = 0; d < l->step->dim_count; d++)
-        if (out->scale[d] < 0 && l->step->size[d] > 1024)
-            find(l, "positions up to %lld are stored as SEN169_FP16, which is exact to 1024",
-                 (long long)l->step->size[d] - 1);
-}
-
-static void look_at_mask(look *l)
-{
-    const bundle_step *step = l->step;
-    if (step->mask_by_name)
-        find(l, "maskingConstId_ names another constant than samv-maskvalue, which is taken: "
-                "front-ends write 0 even where other constants come first");
-}
-
-static bool reads(const bundle_step *step, spyre_format format)
-{
-    for (uint32_t i = 0; i < step->input_count; i++)
-        if (step->tensors[step->inputs[i]].format == format) return true;
-    return false;
-}
-
-static void look_at_conversion(look *l)
-{
-    if (sizes_mistake_stick(l->b, l->step))
-        find(l, "%s has a dim of one index and a gap, where its layout has a second stick of each "
-                "row: the host finds other rows", l->step->tensors[l->step->output].name);
-}
-
-// How far from the tensor's first element the slice of `core` begins.
-static int64_t slice_offset(const look *l, const bundle_tensor *t, const bundle_geometry *g,
-                            uint32_t core)
-{
-    int64_t offset = 0;
-    for (uint32_t d = 0; d < l->step->dim_count; d++) {
-        if (!g->moves[d]) continue;
-        int64_t first = bundle_slice_start(l->step, core, d);
-        offset += d == t->stick_dim ? first / t->stick_elements * g->stride[d] +
-                                          first % t->stick_elements * t->element_bytes
-                                    : first * g->stride[d];
-    }
-    return offset;
-}
-
-static spyre_status look_at_starts(look *l, uint32_t number)
-{
-    const bundle_tensor *t = &l->step->tensors[number];
-    bundle_geometry g;
-    if (t->in_lx || t->owners || t->index_kind == BUNDLE_INDEX_VALUE) return NULL;
-    TRY(bundle_tensor_geometry(l->b, l->step, number, &g));
-    int64_t base = t->start[0] - slice_offset(l, t, &g, 0);
-    for (uint32_t core = 1; core < l->step->core_count; core++) {
-        int64_t there = base + slice_offset(l, t, &g, core);
-        if (t->start[core] == there) continue;
-        find(l, "core %u starts at byte %lld of %s, but its slices begin at byte %lld", core,
-             (long long)t->start[core], t->name, (long long)there);
-        return NULL;
-    }
-    return NULL;
-}
-
-// What no real card is known to compute.
-static void look_at_opfunc(look *l)
-{
-    const opfunc_info *info = opfunc_describe(l->step->op);
-    if (!opfunc_is_published(l->step->op))
-        find(l, "%s is an opfunc of this project alone", info->name);
-    else if ((opfunc_has_formula(l->step->op) || info->kind == OPFUNC_KIND_MATMUL) &&
-             reads(l->step, SPYRE_FORMAT_IEEE_FP32) &&
-             !spyre_opfunc_takes(l->step->op, SPYRE_DTYPE_F32, false))
-        find(l, "%s of IEEE_FP32 needs the profile `extended`", info->name);
-}
-
-static spyre_status look_at_step(look *l)
-{
-    look_at_opfunc(l);
-    for (uint32_t t = 0; t < l->step->tensor_count; t++) {
-        look_at_gather(l, &l->step->tensors[t]);
-        look_at_gaps(l, &l->step->tensors[t]);
-        TRY(look_at_starts(l, t));
-    }
-    look_at_ranks(l);
-    look_at_mask(l);
-    look_at_conversion(l);
-    return NULL;
-}
 
 // --- Loops, before they are unrolled
 
@@ -189,15 +65,15 @@ static int64_t covered(const bundle_tensor *t, const bundle_geometry *geometry, 
 
 static spyre_status look_at_advances(look *l, const int64_t *counts)
 {
-    for (uint32_t i = 0; i < l->step->tensor_count; i++) {
-        const bundle_tensor *t = &l->step->tensors[i];
+    for (uint32_t i = 0; i < l->f.step->tensor_count; i++) {
+        const bundle_tensor *t = &l->f.step->tensors[i];
         bundle_geometry geometry;
         if (t->in_lx || t->index_kind == BUNDLE_INDEX_VALUE) continue;
-        TRY(bundle_tensor_geometry(l->b, l->step, i, &geometry));
+        TRY(bundle_tensor_geometry(l->f.b, l->f.step, i, &geometry));
         for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++) {
             int64_t bytes = covered(t, &geometry, loop, counts);
             if (t->loop_stride[loop] > bytes)
-                find(l, "%s advances by %lld bytes a round of loop %u, but a round covers %lld",
+                find(&l->f, "%s advances by %lld bytes a round of loop %u, but a round covers %lld",
                      t->name, (long long)t->loop_stride[loop], loop, (long long)bytes);
         }
     }
@@ -208,13 +84,13 @@ static spyre_status look_at_loops(look *l)
 {
     int64_t counts[BUNDLE_MAX_LOOPS + 1] = {1, 1, 1, 1, 1};
     uint32_t depth = 0;
-    for (uint32_t i = 0; i < l->b->body.count; i++) {
-        const bundle_statement *statement = &l->b->body.items[i];
+    for (uint32_t i = 0; i < l->f.b->body.count; i++) {
+        const bundle_statement *statement = &l->f.b->body.items[i];
         if (statement->kind == BUNDLE_LOOP) counts[depth++] = statement->count;
         if (statement->kind == BUNDLE_END) counts[--depth] = 1;
         if (statement->kind != BUNDLE_EXECUTE) continue;
-        l->number = statement->step;
-        l->step = &l->b->steps.items[l->number];
+        l->f.number = statement->step;
+        l->f.step = &l->f.b->steps.items[l->f.number];
         TRY(look_at_advances(l, counts));
     }
     return NULL;
@@ -243,8 +119,8 @@ typedef void visit(look *l, const bundle_tensor *t, uint32_t core, stick *at);
 static int64_t count_along(const look *l, const bundle_tensor *t, const bundle_geometry *g,
                            uint32_t core, uint32_t d)
 {
-    int64_t first = bundle_slice_start(l->step, core, d);
-    int64_t count = bundle_slice_size(l->step, core, d);
+    int64_t first = bundle_slice_start(l->f.step, core, d);
+    int64_t count = bundle_slice_size(l->f.step, core, d);
     if (first + count > g->valid[d]) count = g->valid[d] - first;
     if (count < 0) count = 0;
     return d == t->stick_dim ? (count + t->stick_elements - 1) / t->stick_elements : count;
@@ -255,11 +131,11 @@ static void visit_core(look *l, const bundle_tensor *t, const bundle_geometry *g
 {
     space *of = t->in_lx ? &l->lx[core] : &l->arguments[t->arg];
     int64_t count[BUNDLE_MAX_DIMS], index[BUNDLE_MAX_DIMS] = {0}, offset = t->start[core];
-    for (uint32_t d = 0; d < l->step->dim_count; d++) {
+    for (uint32_t d = 0; d < l->f.step->dim_count; d++) {
         count[d] = g->moves[d] ? count_along(l, t, g, core, d) : 1;
         if (count[d] == 0) return;
     }
-    for (uint32_t d = 0; d < l->step->dim_count;) {
+    for (uint32_t d = 0; d < l->f.step->dim_count;) {
         if (d == 0) {
             stick *at = stick_at(of, offset);
             if (at) each(l, t, core, at);
@@ -276,21 +152,41 @@ static void visit_core(look *l, const bundle_tensor *t, const bundle_geometry *g
 
 static spyre_status visit_sticks(look *l, uint32_t number, visit *each)
 {
-    const bundle_tensor *t = &l->step->tensors[number];
+    const bundle_tensor *t = &l->f.step->tensors[number];
     bundle_geometry geometry;
     if (t->owners || t->index_kind == BUNDLE_INDEX_VALUE) return NULL;
-    TRY(bundle_tensor_geometry(l->b, l->step, number, &geometry));
-    for (uint32_t core = 0; core < l->step->core_count; core++)
+    TRY(bundle_tensor_geometry(l->f.b, l->f.step, number, &geometry));
+    for (uint32_t core = 0; core < l->f.step->core_count; core++)
         visit_core(l, t, &geometry, core, each);
     return NULL;
 }
 
 static void read_stick(look *l, const bundle_tensor *t, uint32_t core, stick *at)
 {
-    (void)core;
+    (void)core, (void)t;
     at->read = true;
-    at->reader = l->number + 1;
-    if (t->in_lx && !at->writer) l->lost[l->number]++;
+    if (!l->in_place) at->crossed = l->f.number + 1;
+    if (at->writer) l->made++;
+    else l->fresh++;
+}
+
+// Whether every element is read at the index at which the result is written, by the same core.
+static spyre_status read_in_place(const look *l, uint32_t input, bool *out_so)
+{
+    const bundle_step *step = l->f.step;
+    const bundle_tensor *in = &step->tensors[input], *out = &step->tensors[step->output];
+    bundle_geometry a, b;
+    *out_so = in->arg == out->arg && in->in_lx == out->in_lx &&
+              memcmp(in->start, out->start, step->core_count * sizeof *in->start) == 0;
+    if (!*out_so || step->op == OPFUNC_LAYERNORMSCALE) return NULL;
+    TRY(bundle_tensor_geometry(l->f.b, step, input, &a));
+    TRY(bundle_tensor_geometry(l->f.b, step, step->output, &b));
+    *out_so = in->format == out->format && in->stick_dim == out->stick_dim;
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        bool alike = a.moves[d] == b.moves[d] && (!a.moves[d] || a.stride[d] == b.stride[d]);
+        if (!alike && bundle_local_size(step, d) > 1) *out_so = false;
+    }
+    return NULL;
 }
 
 // Whether two cores have different parts of the output; those that differ in reduced dims share it.
@@ -314,13 +210,14 @@ static void write_stick(look *l, const bundle_tensor *t, uint32_t core, stick *a
 {
     (void)t;
     uint32_t before = at->writer;
-    if (before == l->number + 1) {
-        if (at->core != core && differ(l->step, at->core, core)) l->lost[l->number]++;
+    if (at->crossed == l->f.number + 1) l->crossings++;
+    if (before == l->f.number + 1) {
+        if (at->core != core && differ(l->f.step, at->core, core)) l->lost[l->f.number]++;
         return;
     }
-    if (before && !at->read && !is_fill(&l->b->steps.items[before - 1])) l->lost[before - 1]++;
-    *at = (stick){.writer = l->number + 1, .reader = at->reader, .core = (uint8_t)core};
-    l->written[l->number]++;
+    if (before && !at->read && !is_fill(&l->f.b->steps.items[before - 1])) l->lost[before - 1]++;
+    *at = (stick){.writer = l->f.number + 1, .crossed = at->crossed, .core = (uint8_t)core};
+    l->written[l->f.number]++;
 }
 
 static void take_whole_argument(look *l, const bundle_tensor *t)
@@ -331,46 +228,80 @@ static void take_whole_argument(look *l, const bundle_tensor *t)
 
 static spyre_status look_at_reads(look *l)
 {
-    const bundle_step *step = l->step;
+    const bundle_step *step = l->f.step;
     for (uint32_t i = 0; i < step->input_count + step->index_count; i++) {
         uint32_t number = i < step->input_count ? step->inputs[i]
                                                 : step->indices[i - step->input_count];
         const bundle_tensor *t = &step->tensors[number];
         if (t->index_kind == BUNDLE_INDEX_VALUE && t->arg >= 0) take_whole_argument(l, t);
-        l->lost[l->number] = 0;
+        l->fresh = l->made = 0;
+        TRY(read_in_place(l, number, &l->in_place));
         TRY(visit_sticks(l, number, read_stick));
-        if (l->lost[l->number])
-            find(l, "%s reads %lld sticks of LX that no step has written: what an earlier launch "
-                    "left there, or nothing", t->name, (long long)l->lost[l->number]);
+        if (l->fresh && t->in_lx)
+            find(&l->f, "%s reads %lld sticks of LX that no step has written: what an earlier "
+                 "launch left there, or nothing", t->name, (long long)l->fresh);
+        else if (l->fresh && l->made)
+            find(&l->f, "%s reads %lld sticks that no step has written, beside %lld that steps "
+                 "have", t->name, (long long)l->fresh, (long long)l->made);
     }
     return NULL;
 }
 
 static spyre_status look_at_writes(look *l)
 {
-    memset(l->lost, 0, l->b->steps.count * sizeof *l->lost);
-    TRY(visit_sticks(l, l->step->output, write_stick));
-    if (l->lost[l->number])
-        find(l, "cores with different slices write the same %lld sticks of %s",
-             (long long)l->lost[l->number], l->step->tensors[l->step->output].name);
-    for (uint32_t before = 0; before < l->number; before++)
+    memset(l->lost, 0, l->f.b->steps.count * sizeof *l->lost);
+    l->crossings = 0;
+    TRY(visit_sticks(l, l->f.step->output, write_stick));
+    if (l->crossings)
+        find(&l->f, "%s takes the place of %lld sticks that the step reads for other elements: "
+             "which of them it finds is not defined", l->f.step->tensors[l->f.step->output].name,
+             (long long)l->crossings);
+    if (l->lost[l->f.number])
+        find(&l->f, "cores with different slices write the same %lld sticks of %s",
+             (long long)l->lost[l->f.number], l->f.step->tensors[l->f.step->output].name);
+    for (uint32_t before = 0; before < l->f.number; before++)
         if (l->lost[before])
-            find(l,
+            find(&l->f,
                  "writes over %lld of the %lld sticks that step %u %s wrote and nothing has read",
                  (long long)l->lost[before], (long long)l->written[before], before,
-                 l->b->steps.items[before].name);
+                 l->f.b->steps.items[before].name);
     return NULL;
 }
 
 // --- All of it
 
+// Argument 0 may be the pool of a graph, which launches hand to every kernel.
+static void look_at_arguments(look *l)
+{
+    for (uint32_t k = 1; k < l->f.b->args.count; k++) {
+        bool used = false;
+        for (uint32_t s = 0; s < l->f.b->steps.count; s++)
+            for (uint32_t t = 0; t < l->f.b->steps.items[s].tensor_count; t++)
+                used = used || l->f.b->steps.items[s].tensors[t].arg == (int32_t)k;
+        if (!used) find(&l->f, "no step uses argument %u", k);
+    }
+}
+
+// What is a bundle and still compiles to no program.
+static spyre_status look_at_program(look *l, arena *memory)
+{
+    const back_options options = BACK_OPTIONS_INIT;
+    isa_program *program;
+    if (sizes_missing(l->f.b)) return NULL;
+    spyre_status status = back_compile(l->f.b, &options, memory, &program);
+    if (!status || spyre_status_code(status) == SPYRE_OUT_OF_MEMORY) return status;
+    find(&l->f, "the back-end refuses it: %s", spyre_status_message(status));
+    spyre_status_free(status);
+    return NULL;
+}
+
 static spyre_status follow(look *l)
 {
-    for (uint32_t i = 0; i < l->b->body.count; i++) {
-        if (l->b->body.items[i].kind != BUNDLE_EXECUTE) continue;
-        l->number = l->b->body.items[i].step;
-        l->step = &l->b->steps.items[l->number];
-        TRY(look_at_step(l));
+    for (uint32_t i = 0; i < l->f.b->body.count; i++) {
+        if (l->f.b->body.items[i].kind != BUNDLE_EXECUTE) continue;
+        l->f.number = l->f.b->body.items[i].step;
+        l->f.step = &l->f.b->steps.items[l->f.number];
+        TRY(inspect_one_step(&l->f));
         TRY(look_at_reads(l));
         TRY(look_at_writes(l));
     }
@@ -395,7 +326,7 @@ static spyre_status look_unrolled(look *l, arena *memory, bundle *copy)
 {
     uint32_t kept;
     TRY(bundle_unroll(copy, &kept));
-    l->b = copy;
+    l->f.b = copy;
     l->arguments = ARENA_NEW(memory, space, copy->args.count);
     l->written = ARENA_NEW(memory, int64_t, copy->steps.count);
     l->lost = ARENA_NEW(memory, int64_t, copy->steps.count);
@@ -412,12 +343,16 @@ spyre_status inspect_suspicions(const bundle *b, text *out)
 {
     arena *memory = arena_create();
     TRY_ALLOC(memory);
-    look l = {.b = b, .out = out};
+    look l = {.f = {.b = b, .out = out}};
     bundle *copy = NULL;
     spyre_status status = copy_bundle(memory, b, &copy);
     if (!status) status = look_at_loops(&l);
     if (!status) status = look_unrolled(&l, memory, copy);
-    if (l.lines > MOST_LINES) text_printf(out, "    and %u more\n", l.lines - MOST_LINES);
+    l.f.b = b;
+    l.f.step = NULL;
+    if (!status) status = look_at_program(&l, memory);
+    look_at_arguments(&l);
+    if (l.f.lines > FINDINGS_MOST) text_printf(out, "    and %u more\n", l.f.lines - FINDINGS_MOST);
     arena_destroy(memory);
     return status;
 }

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Findings that a step tells by itself.
+#include <math.h>
+
+#include "bundle/derived.h"
+#include "compile/inspect/findings.h"
+#include "compile/sizes.h"
+#include "spyre/opfunc.h"
+
+#define ROUNDED (1.0 / 256)                 // what rounding to SEN169_FP16 may do to a factor
+
+void find(findings *f, const char *format, ...)
+{
+    if (f->lines++ == 0) text_append(f->out, "\nsuspicious\n");
+    if (f->lines > FINDINGS_MOST) return;
+    va_list values;
+    va_start(values, format);
+    if (f->step) text_printf(f->out, "    step %u %s: ", f->number, f->step->name);
+    else text_append(f->out, "    ");
+    text_vprintf(f->out, format, values);
+    text_append(f->out, "\n");
+    va_end(values);
+}
+
+static void look_at_gather(findings *f, const bundle_tensor *t)
+{
+    if (t->index_kind != BUNDLE_INDEX_VALUE) return;
+    if (sizes_asked(f->b, t) >= 0)
+        find(f, "nothing says how many rows the table %s has; launches compile it for the size of "
+                "argument %d", t->name, t->arg);
+    for (uint32_t core = 1; core < f->step->core_count; core++)
+        if (t->start[core] != t->start[0]) {
+            find(f, "the cores' start addresses of the table %s are not used: front-ends compute "
+                    "them as if it had a row for each index", t->name);
+            return;
+        }
+}
+
+static void look_at_gaps(findings *f, const bundle_tensor *t)
+{
+    for (uint32_t d = 0; d < f->step->dim_count; d++)
+        if (f->step->op == OPFUNC_RESTICKIFY && t->gap[d] && d != t->stick_dim)
+            find(f, "backGapCore_ of %s in dim %s is taken as what the tensor lacks of N_, the "
+                    "reverse of all other opfuncs", t->name, f->step->dim_name[d]);
+}
+
+static void look_at_ranks(findings *f)
+{
+    const bundle_tensor *out = &f->step->tensors[f->step->output];
+    if (f->step->op != OPFUNC_TOPKINDEX || out->format != SPYRE_FORMAT_SEN169_FP16) return;
+    for (uint32_t d = 0; d < f->step->dim_count; d++)
+        if (out->scale[d] < 0 && f->step->size[d] > 1024)
+            find(f, "positions up to %lld are stored as SEN169_FP16, which is exact to 1024",
+                 (long long)f->step->size[d] - 1);
+}
+
+static void look_at_mask(findings *f)
+{
+    const bundle_step *step = f->step;
+    if (step->mask_by_name)
+        find(f, "maskingConstId_ names another constant than samv-maskvalue, which is taken: "
+                "front-ends write 0 even where other constants come first");
+}
+
+static bool reads(const bundle_step *step, spyre_format format)
+{
+    for (uint32_t i = 0; i < step->input_count; i++)
+        if (step->tensors[step->inputs[i]].format == format) return true;
+    return false;
+}
+
+static void look_at_conversion(findings *f)
+{
+    if (sizes_mistake_stick(f->b, f->step))
+        find(f, "%s has a dim of one index and a gap, where its layout has a second stick of each "
+                "row: the host finds other rows", f->step->tensors[f->step->output].name);
+}
+
+// How far from the tensor's first element the slice of `core` begins.
+static int64_t slice_offset(const findings *f, const bundle_tensor *t, const bundle_geometry *g,
+                            uint32_t core)
+{
+    int64_t offset = 0;
+    for (uint32_t d = 0; d < f->step->dim_count; d++) {
+        if (!g->moves[d]) continue;
+        int64_t first = bundle_slice_start(f->step, core, d);
+        offset += d == t->stick_dim ? first / t->stick_elements * g->stride[d] +
+                                          first % t->stick_elements * t->element_bytes
+                                    : first * g->stride[d];
+    }
+    return offset;
+}
+
+// Where the tensor's first element is by the start and the slices of `core`.
+static int64_t base_of(const findings *f, const bundle_tensor *t, const bundle_geometry *g,
+                       uint32_t core)
+{
+    return t->start[core] - slice_offset(f, t, g, core);
+}
+
+// The same by more than half of the cores, or by core 0.
+static int64_t agreed_base(const findings *f, const bundle_tensor *t, const bundle_geometry *g)
+{
+    uint32_t cores = f->step->core_count, alike = 0;
+    int64_t base = 0, votes = 0;
+    for (uint32_t core = 0; core < cores; core++) {
+        int64_t said = base_of(f, t, g, core);
+        if (votes == 0) base = said;
+        votes += said == base ? 1 : -1;
+    }
+    for (uint32_t core = 0; core < cores; core++) alike += base_of(f, t, g, core) == base;
+    return 2 * alike > cores ? base : base_of(f, t, g, 0);
+}
+
+static spyre_status look_at_starts(findings *f, uint32_t number)
+{
+    const bundle_tensor *t = &f->step->tensors[number];
+    bundle_geometry g;
+    if (t->in_lx || t->owners || t->index_kind == BUNDLE_INDEX_VALUE) return NULL;
+    TRY(bundle_tensor_geometry(f->b, f->step, number, &g));
+    int64_t base = agreed_base(f, t, &g);
+    for (uint32_t core = 0; core < f->step->core_count; core++) {
+        int64_t there = base + slice_offset(f, t, &g, core);
+        if (t->start[core] == there) continue;
+        find(f, "core %u starts at byte %lld of %s, but its slices begin at byte %lld", core,
+             (long long)t->start[core], t->name, (long long)there);
+        return NULL;
+    }
+    return NULL;
+}
+
+// What no real card is known to compute.
+static void look_at_opfunc(findings *f)
+{
+    const opfunc_info *info = opfunc_describe(f->step->op);
+    if (!opfunc_is_published(f->step->op))
+        find(f, "%s is an opfunc of this project alone", info->name);
+    else if ((opfunc_has_formula(f->step->op) || info->kind == OPFUNC_KIND_MATMUL) &&
+             reads(f->step, SPYRE_FORMAT_IEEE_FP32) &&
+             !spyre_opfunc_takes(f->step->op, SPYRE_DTYPE_F32, false))
+        find(f, "%s of IEEE_FP32 needs the profile `extended`", info->name);
+}
+
+// The constant by which a mean is scaled, against how many elements it is of.
+static void look_at_scale(findings *f)
+{
+    const bundle_step *step = f->step;
+    const char *name = opfunc_describe(step->op)->parameter[0];
+    int32_t constant = name ? bundle_find_constant(step, name) : -1;
+    if ((step->op != OPFUNC_MEAN && step->op != OPFUNC_EXX2) || constant < 0) return;
+    uint8_t reduced[BUNDLE_MAX_DIMS];
+    uint32_t count = bundle_reduced_dims(f->b, step, reduced);
+    double elements = 1, scale = (double)bundle_constant_value(step, (uint32_t)constant);
+    for (uint32_t i = 0; i < count; i++)
+        elements *= (double)bundle_unmasked_size(step, reduced[i]);
+    if (fabs(scale * elements - 1) > ROUNDED)
+        find(f, "%s is %g, not one part of the %g elements that are reduced", name, scale,
+             elements);
+}
+
+spyre_status inspect_one_step(findings *f)
+{
+    look_at_opfunc(f);
+    for (uint32_t t = 0; t < f->step->tensor_count; t++) {
+        look_at_gather(f, &f->step->tensors[t]);
+        look_at_gaps(f, &f->step->tensors[t]);
+        TRY(look_at_starts(f, t));
+    }
+    look_at_ranks(f);
+    look_at_mask(f);
+    look_at_scale(f);
+    look_at_conversion(f);
+    return NULL;
+}
