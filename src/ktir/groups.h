@@ -6,7 +6,7 @@
 
 #include "ktir/ir.h"
 
-enum { GROUPS_NONE = UINT32_MAX };
+#define GROUPS_NONE UINT32_MAX
 
 // Whether compute tile `number` is in the set for that group.
 bool groups_has(const ktir_set *set, int64_t group, uint32_t number);

@@ -12,7 +12,7 @@
 
 #define KTIR_DYNAMIC INT64_MIN          // a size that the program computes
 #define KTIR_OPERAND INT64_MIN          // an entry of a list that is an operand
-enum { KTIR_NO_VALUE = UINT32_MAX };
+#define KTIR_NO_VALUE UINT32_MAX
 
 typedef enum {
 #define KTIR_ELEMENT(id, name, bytes, format, dtype, kind) KTIR_##id,
