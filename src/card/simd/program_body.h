@@ -166,10 +166,10 @@ static void order_row(float *values)
 
 static void end_sums(const vector_step *s, size_t rows)
 {
-    simd_folder *end = !s->folds              ? order_row
-                        : s->op == VECTOR_MAX ? fold_row_max
-                        : s->op == VECTOR_MIN ? fold_row_min
-                                                : fold_row_sum;
+    void (*end)(float *) = !s->folds              ? order_row
+                           : s->op == VECTOR_MAX ? fold_row_max
+                           : s->op == VECTOR_MIN ? fold_row_min
+                                                 : fold_row_sum;
     for (size_t row = 0; row < rows; row++) end(s->values + row * STICK_LANES);
 }
 

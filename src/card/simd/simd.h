@@ -48,8 +48,8 @@ typedef struct {
 } simd_reduction;
 typedef void simd_reducer(const simd_reduction *r);
 
-// Folds 64 values into the first by halves (ISA_FOLD).
-typedef void simd_folder(float *values);
+// Folds values, a power of two from SIMD_LEAST_FOLD on, into the first by halves (ISA_FOLD).
+typedef void simd_folder(float *values, size_t count);
 
 // to[n] = table[from[n]] over SEN169_FP16 codes, 65,536 entries.
 typedef void simd_lookup(uint8_t *to, const uint8_t *from, const uint16_t *table, size_t count);
@@ -74,7 +74,7 @@ typedef struct {
     size_t rows, depth, run;
 } simd_product;
 typedef bool simd_multiplier(const simd_product *p);
-enum { SIMD_LANES = 64, SIMD_MOST_ROWS = 8 };
+enum { SIMD_LANES = 64, SIMD_MOST_ROWS = 8, SIMD_LEAST_FOLD = 16 };
 
 typedef struct {
     simd_function *f32[OPFUNC_COUNT], *f64[OPFUNC_COUNT];      // null: none

@@ -126,11 +126,11 @@ REDUCER(reduce_min, SMALLEST, v_min, NAN_STAYS)
 #define HALF_OF(x, half, combine)                                                              \
     v_pick(v_less(lane_numbers, v_set((float)(half))), combine(x, v_lanes_behind(x, half)), x)
 #define FOLDER(name, combine)                                                                  \
-    static void name(float *values)                                                            \
+    static void name(float *values, size_t count)                                              \
     {                                                                                          \
         static const float numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; \
         const V lane_numbers = v_load((const uint8_t *)numbers);                               \
-        for (size_t half = BLOCK_LANES / 2; half > 0 && half >= LANES; half /= 2) {            \
+        for (size_t half = count / 2; half >= LANES; half /= 2) {                              \
             for (size_t n = 0; n < half; n += LANES) {                                         \
                 uint8_t *at = (uint8_t *)(values + n);                                         \
                 v_store(at, combine(v_load(at), v_load(at + 4 * half)));                       \

@@ -121,8 +121,8 @@ static simd_folder *find_folder(opfunc op)
 
 static void fold_row(opfunc op, simd_folder *fold, float *values, uint32_t count)
 {
-    if (fold && count == 64) {
-        fold(values);
+    if (fold && count >= SIMD_LEAST_FOLD) {
+        fold(values, count);
         return;
     }
     for (uint32_t half = count / 2; half > 0; half /= 2)
