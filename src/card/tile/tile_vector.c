@@ -25,17 +25,23 @@ static bool simd_shaped(const plan_tile *tile)
     return true;
 }
 
+enum { LEAST_ROWS = 8 };
+
 static simd_rows simd_of(const plan_tile *tile)
 {
     const isa_instruction *i = tile->instruction;
-    simd_rows s = {.planes = (size_t)outer_extent(tile, 2),
-               .rows = (size_t)outer_extent(tile, 1),
-               .count = (size_t)run_length(tile)};
+    // A plane takes some time of its own, which few rows do not make up for.
+    int64_t inner = outer_extent(tile, 1);
+    bool turns = inner < LEAST_ROWS && inner < outer_extent(tile, 2);
+    uint32_t row = turns ? 2 : 1, plane = turns ? 1 : 2;
+    simd_rows s = {.planes = (size_t)outer_extent(tile, plane),
+                   .rows = (size_t)outer_extent(tile, row),
+                   .count = (size_t)run_length(tile)};
     s.inputs = i->operand_count - 1u;
     s.constant = i->constant;
     for (uint32_t o = 0; o < i->operand_count; o++) {
-        s.operand[o].plane_stride = outer_stride(tile, 2, o);
-        s.operand[o].row_stride = outer_stride(tile, 1, o);
+        s.operand[o].plane_stride = outer_stride(tile, plane, o);
+        s.operand[o].row_stride = outer_stride(tile, row, o);
         simd_reads(i->operand[o].format, &s.operand[o].format);
         s.operand[o].repeats = run_stride(tile, o) == 0;
     }
