@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "card/machine.h"
+#include "card/simd/clones.h"
 
 // In wrapping arithmetic: a program with absurd strides gets an absurd address, which the bounds
 // check then judges as any other.
@@ -61,36 +62,45 @@ static bool resolve_memory(core_run *run, const plan_step *step, uint32_t o, int
     return true;
 }
 
-// Least and greatest row that a gather or scatter names; false after a fault.
-static bool scan_rows(core_run *run, const plan_step *step, const uint8_t *rows, int64_t *least,
-                      int64_t *most)
+typedef struct {
+    int32_t least, most;
+} row_bounds;
+
+CARD_CLONES
+static row_bounds bounds_of_line(const uint8_t *rows, int64_t count)
 {
-    const plan_tile *tile = step->tile;
-    int64_t index[ISA_MAX_DIMS] = {0}, offset = 0;
-    *least = INT64_MAX;
-    *most = 0;
-    for (;;) {
+    row_bounds b = {INT32_MAX, INT32_MIN};
+    for (int64_t n = 0; n < count; n++) {
         int32_t row;
-        memcpy(&row, rows + offset, sizeof row);
-        if (row < 0 || row >= tile->instruction->row_count) {
-            core_fault(run, step->instruction, 0, "%s of row %d, outside 0..%lld",
-                       isa_describe(tile->instruction->opcode)->mnemonic, row,
-                       (long long)tile->instruction->row_count - 1);
-            return false;
-        }
-        if (row < *least) *least = row;
-        if (row > *most) *most = row;
-        uint32_t d = tile->dim_count;
-        while (d-- > 0) {
-            // A dim along which the row does not move need not be walked.
-            if (tile->stride[2][d] == 0) continue;
-            offset += tile->stride[2][d];
+        memcpy(&row, rows + n * (int64_t)sizeof row, sizeof row);
+        b.least = row < b.least ? row : b.least;
+        b.most = row > b.most ? row : b.most;
+    }
+    return b;
+}
+
+// Of all rows that a tile names; dims along which the row does not move are not walked.
+static row_bounds bounds_of(const plan_tile *tile, const uint8_t *rows)
+{
+    const int64_t *stride = tile->stride[2];
+    row_bounds all = {INT32_MAX, INT32_MIN};
+    uint32_t inner = tile->dim_count - 1, d;
+    while (inner > 0 && stride[inner] == 0) inner--;
+    bool dense = stride[inner] == sizeof(int32_t);
+    int64_t index[ISA_MAX_DIMS] = {0}, line = dense ? tile->extent[inner] : 1;
+    do {
+        row_bounds b = bounds_of_line(rows, line);
+        all.least = b.least < all.least ? b.least : all.least;
+        all.most = b.most > all.most ? b.most : all.most;
+        for (d = dense ? inner : inner + 1; d-- > 0;) {
+            if (stride[d] == 0) continue;
+            rows += stride[d];
             if (++index[d] < tile->extent[d]) break;
-            offset -= tile->stride[2][d] * tile->extent[d];
+            rows -= stride[d] * tile->extent[d];
             index[d] = 0;
         }
-        if (d == UINT32_MAX) return true;
-    }
+    } while (d != UINT32_MAX);
+    return all;
 }
 
 // The operand whose rows are chosen, by operand 2, which is resolved already.
@@ -100,10 +110,15 @@ static bool resolve_rows(core_run *run, const plan_step *step, const queue_state
     const plan_tile *tile = step->tile;
     const isa_instruction *i = tile->instruction;
     uint32_t o = isa_row_operand(i->opcode);
-    int64_t least, most;
-    if (!scan_rows(run, step, out_address[2], &least, &most)) return false;
+    row_bounds named = bounds_of(tile, out_address[2]);
+    if (named.least < 0 || named.most >= i->row_count) {
+        core_fault(run, step->instruction, 0, "%s of row %d, outside 0..%lld",
+                   isa_describe(i->opcode)->mnemonic, named.least < 0 ? named.least : named.most,
+                   (long long)i->row_count - 1);
+        return false;
+    }
     byte_range span = tile->span[o];
-    int64_t first = least * i->row_stride, last = most * i->row_stride;
+    int64_t first = named.least * i->row_stride, last = named.most * i->row_stride;
     span.low = add(span.low, first < last ? first : last);
     span.high = add(span.high, first < last ? last : first);
     int64_t offset = loop_offset(&i->operand[o], step->depth, queue);
