@@ -51,15 +51,18 @@ bool matmul_is_fast(spyre_format a, spyre_format b)
 // --- The operands of all cores
 
 // Each pair of operands is one product; a core that has the same pair as another gets rows of its
-// own.
-static void add_core(matmul_job *j, const matmul_operands *core)
+// own. At most `cores` come.
+static void add_core(matmul_job *j, const matmul_operands *core, uint32_t cores)
 {
     // Mostly they come in the order of their addresses: one above all others is new.
     uintptr_t place = (uintptr_t)(*core)[PRODUCT_A];
     uint32_t a = place > j->highest ? j->a_count : 0, b = 0;
     if (place > j->highest) j->highest = place;
     while (b < j->b_count && j->b[b] != (*core)[PRODUCT_B]) b++;
-    if (b == j->b_count) j->b[j->b_count++] = (*core)[PRODUCT_B];
+    if (b == j->b_count) {
+        j->b[j->b_count++] = (*core)[PRODUCT_B];
+        memset(j->c[b], 0, cores * sizeof j->c[b][0]);
+    }
     while (a < j->a_count && (j->a[a] != (*core)[PRODUCT_A] || j->c[b][a])) a++;
     if (a == j->a_count) j->a[j->a_count++] = (*core)[PRODUCT_A];
     j->c[b][a] = (*core)[PRODUCT_C];
@@ -215,8 +218,9 @@ static void multiply_part(void *context, size_t index, uint32_t worker)
 bool matmul_fast(const product *x, const matmul_operands *cores, uint32_t count,
                  const matmul_host *host)
 {
-    matmul_job j = {.x = x, .block = choose_block(x->format), .stop = host->stop};
-    for (uint32_t n = 0; n < count; n++) add_core(&j, &cores[n]);
+    uint8_t *results[ISA_CORES][ISA_CORES];
+    matmul_job j = {.x = x, .block = choose_block(x->format), .c = results, .stop = host->stop};
+    for (uint32_t n = 0; n < count; n++) add_core(&j, &cores[n], count);
     j.gaps = has_gaps(&j);
     division d = divide(&j, host->workers ? pool_threads(host->workers) : 1);
     size_t part_count = d.batches * d.rows * d.sticks;

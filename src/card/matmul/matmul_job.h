@@ -25,7 +25,7 @@ typedef struct {
     uint32_t a_count, b_count;          // different operands 1 and 2
     const uint8_t *a[ISA_CORES], *b[ISA_CORES];
     uintptr_t highest;                  // of a
-    uint8_t *c[ISA_CORES][ISA_CORES];   // [b][a]: the result, null when no core wants it
+    uint8_t *(*c)[ISA_CORES];           // [b][a]: the result, null when no core wants it
     matmul_range wanted[ISA_CORES];     // [b]: from the first to the last a that is not null
     bool gaps;                          // there are others between
     const atomic_bool *stop;            // the host's
