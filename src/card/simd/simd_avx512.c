@@ -214,12 +214,10 @@ static inline void pair_store_turns(uint8_t *to, pair x)
 // Loads that leave out every other code put one into the upper half of each word.
 static inline pair pair_load_scaled(const uint8_t *at)
 {
-    const __mmask32 upper = 0xAAAAAAAAu;
     const __m512i kept = words(SCALED_BITS);
-    __m512i even = _mm512_maskz_loadu_epi16(upper, at - 2);
-    __m512i odd = _mm512_maskz_loadu_epi16(upper, at);
+    __m512i codes = _mm512_loadu_si512(at), even = _mm512_slli_epi32(codes, 16);
     return (pair){_mm512_castsi512_ps(_mm512_and_si512(_mm512_srai_epi32(even, 2), kept)),
-                  _mm512_castsi512_ps(_mm512_and_si512(_mm512_srai_epi32(odd, 2), kept))};
+                  _mm512_castsi512_ps(_mm512_and_si512(_mm512_srai_epi32(codes, 2), kept))};
 }
 
 // Of the codes without their sign, times 2: the least but zero, less 2, and the most.
