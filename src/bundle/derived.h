@@ -19,6 +19,10 @@ bool bundle_is_rank_dim(const bundle_step *step, uint32_t dim);
 // Elements of dim `dim` of a tensor that one of its owners holds in LX.
 int64_t bundle_held_size(const bundle_step *step, const bundle_tensor *tensor, uint32_t dim);
 
+// Bytes from a tensor's first element to where core `core` begins in memory.
+int64_t bundle_slice_offset(const bundle_step *step, const bundle_tensor *tensor,
+                            const bundle_geometry *geometry, uint32_t core);
+
 // The tensor whose rows the index of an indirect step chooses: the result of a scatter, else the
 // input.
 uint32_t bundle_value_tensor(const bundle_step *step);

@@ -10,8 +10,9 @@
 enum { MLIR_NO_ARG = -1 };
 
 // An index value: a number, or the base address of a launch argument plus a number; both may
-// advance with the enclosing loops.
+// advance with the enclosing loops. Or the value of a symbol, by itself.
 typedef struct {
+    uint32_t symbol;                        // 1 + its number, or 0
     int32_t arg;                            // launch argument, or MLIR_NO_ARG
     int64_t offset;
     int64_t loop_stride[BUNDLE_MAX_LOOPS];  // per iteration, 0 is the outermost loop
@@ -20,7 +21,9 @@ typedef struct {
 typedef struct {
     bundle_statement_kind kind;
     uint32_t line;
-    int64_t count;                          // LOOP
+    int64_t count;                          // LOOP: the most, where it is a symbol's value / per
+    uint32_t loop_symbol;                   // LOOP: 1 + its number, or 0
+    int64_t per;
     const char *file;                       // EXECUTE: "sdsc_0.json"
     uint32_t symbol_count;
     const int64_t *ids;                     // negative, as they stand in the file
@@ -31,6 +34,7 @@ typedef struct {
     bool has_pool;                          // the function takes the pool as argument
     uint32_t arg_count;                     // launch arguments that the function names
     VEC(mlir_statement) body;
+    VEC(bundle_symbol) symbols;             // parameters with a granularity and a largest value
 } mlir_program;
 
 // Parses the null-terminated `source` of `length` bytes. `pool_first` counts %arg_<i> from 1 even

@@ -28,6 +28,8 @@ spyre_status mlir_add_scaled(uint32_t line, const mlir_value *a, int64_t factor,
                              const mlir_value *b, mlir_value *out_value)
 {
     mlir_value sum = *a;
+    if (a->symbol || b->symbol)
+        return mlir_error(line, SPYRE_UNSUPPORTED, "arithmetic with a size that a launch chooses");
     if (b->arg != MLIR_NO_ARG && factor != 0) {
         if (factor != 1 || a->arg != MLIR_NO_ARG) {
             return mlir_error(line, SPYRE_INVALID_FORMAT,

@@ -9,6 +9,7 @@
 static const char POOL[] = "%pool_base_addr";
 
 enum { MOST_ARGUMENTS = 4096 };
+#define MOST_SIZE (1LL << 40)
 
 // --- Values by name
 
@@ -54,7 +55,7 @@ spyre_status mlir_take_constant(mlir_parser *p, int64_t *out_number)
     mlir_value value, zero = {.arg = MLIR_NO_ARG};
     TRY(mlir_take_value(p, &value));
     *out_number = zero.offset = value.offset;
-    if (memcmp(value.loop_stride, zero.loop_stride, sizeof zero.loop_stride) != 0 ||
+    if (value.symbol || memcmp(value.loop_stride, zero.loop_stride, sizeof zero.loop_stride) != 0 ||
         value.arg != MLIR_NO_ARG) {
         return BAD(line, "a loop bound must be a constant");
     }
@@ -95,15 +96,62 @@ static spyre_status argument_of(mlir_parser *p, const token *name, int32_t *out_
     return NULL;
 }
 
-static spyre_status read_argument(mlir_parser *p)
+// !sdscbundle.input_arg<index, granularity=64, max_value=1024>: of an address without the numbers,
+// of which those that are not there are 0.
+static spyre_status read_argument_type(mlir_parser *p, int64_t *out_granularity, int64_t *out_most)
 {
-    token name;
-    TRY(lexer_take(&p->l, TOKEN_WORD, "an argument", &name));
-    TRY(lexer_expect(&p->l, ":"));
+    *out_granularity = *out_most = 0;
     TRY(lexer_expect(&p->l, "!sdscbundle.input_arg"));
     TRY(lexer_expect(&p->l, "<"));
     TRY(lexer_expect(&p->l, "index"));
-    TRY(lexer_expect(&p->l, ">"));
+    while (lexer_at(&p->l, ",")) {
+        token key, number;
+        TRY(lexer_next(&p->l));
+        TRY(lexer_take(&p->l, TOKEN_WORD, "granularity or max_value", &key));
+        TRY(lexer_expect(&p->l, "="));
+        TRY(lexer_take(&p->l, TOKEN_NUMBER, "an integer", &number));
+        bool granularity = token_is(&key, "granularity");
+        if (!granularity && !token_is(&key, "max_value"))
+            return BAD(key.line, "%.*s is neither granularity nor max_value", token_shown(&key),
+                       key.start);
+        if (number.number < 1 || number.number > MOST_SIZE)
+            return BAD(number.line, "%.*s is %lld, 1 to %lld are possible", token_shown(&key),
+                       key.start, (long long)number.number, MOST_SIZE);
+        *(granularity ? out_granularity : out_most) = number.number;
+    }
+    return lexer_expect(&p->l, ">");
+}
+
+// A size that a launch chooses. Its name is the value's, without "%" and "_base".
+static spyre_status define_symbol(mlir_parser *p, const token *name, int64_t granularity,
+                                  int64_t most)
+{
+    static const char tail[] = "_base";
+    bundle_symbol symbol = {.granularity = granularity, .most = most};
+    size_t length = name->length - 1, ending = sizeof tail - 1;
+    if (length > ending && memcmp(name->start + name->length - ending, tail, ending) == 0)
+        length -= ending;
+    if (length >= sizeof symbol.name) length = sizeof symbol.name - 1;
+    memcpy(symbol.name, name->start + 1, length);
+    if (!granularity || !most || most % granularity)
+        return BAD(name->line, "%.*s: max_value %lld is no multiple of granularity %lld",
+                   token_shown(name), name->start, (long long)most, (long long)granularity);
+    if (p->program->symbols.count == BUNDLE_MAX_SYMBOLS)
+        return mlir_error(name->line, SPYRE_UNSUPPORTED, "more than %d sizes that a launch chooses",
+                          BUNDLE_MAX_SYMBOLS);
+    TRY(VEC_PUSH(p->memory, &p->program->symbols, symbol));
+    mlir_value value = {.symbol = p->program->symbols.count, .arg = MLIR_NO_ARG};
+    return mlir_define(p, name, &value);
+}
+
+static spyre_status read_argument(mlir_parser *p)
+{
+    token name;
+    int64_t granularity, most;
+    TRY(lexer_take(&p->l, TOKEN_WORD, "an argument", &name));
+    TRY(lexer_expect(&p->l, ":"));
+    TRY(read_argument_type(p, &granularity, &most));
+    if (granularity || most) return define_symbol(p, &name, granularity, most);
     if (token_is(&name, POOL)) {
         if (p->values.count > 0) return BAD(name.line, "the pool must be the first argument");
         p->program->has_pool = true;
@@ -126,17 +174,28 @@ spyre_status mlir_read_arguments(mlir_parser *p)
 
 // --- Operations with a result
 
-// value from %arg_0_base_addr : !sdscbundle.input_arg<index> -> index
+// value from %arg_0_base_addr : !sdscbundle.input_arg<index> -> index; of a size also granularity
+// and max_value
 static spyre_status read_extract(mlir_parser *p, mlir_value *out_value)
 {
-    TRY(lexer_expect(&p->l, "value"));
+    token field;
+    int64_t granularity, most;
+    TRY(lexer_take(&p->l, TOKEN_WORD, "value, granularity or max_value", &field));
     TRY(lexer_expect(&p->l, "from"));
     TRY(mlir_take_value(p, out_value));
+    if (!token_is(&field, "value")) {
+        bool step = token_is(&field, "granularity");
+        if (!out_value->symbol || (!step && !token_is(&field, "max_value")))
+            return BAD(field.line, "the argument has no %.*s", token_shown(&field), field.start);
+        const bundle_symbol *symbol = &p->program->symbols.items[out_value->symbol - 1];
+        *out_value = (mlir_value){.arg = MLIR_NO_ARG,
+                                  .offset = step ? symbol->granularity : symbol->most};
+    }
     if (!lexer_at(&p->l, ":")) return NULL;
-    static const char *const type[] = {":", "!sdscbundle.input_arg", "<", "index", ">", "->",
-                                       "index"};
-    for (size_t i = 0; i < sizeof type / sizeof *type; i++) TRY(lexer_expect(&p->l, type[i]));
-    return NULL;
+    TRY(lexer_next(&p->l));
+    TRY(read_argument_type(p, &granularity, &most));
+    TRY(lexer_expect(&p->l, "->"));
+    return lexer_expect(&p->l, "index");
 }
 
 static spyre_status read_constant(mlir_parser *p, mlir_value *out_value)

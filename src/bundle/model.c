@@ -53,6 +53,23 @@ int64_t bundle_slice_size(const bundle_step *step, uint32_t core, uint32_t dim)
     return smaller(left, bundle_local_size(step, dim));
 }
 
+int64_t bundle_slice_offset(const bundle_step *step, const bundle_tensor *tensor,
+                            const bundle_geometry *geometry, uint32_t core)
+{
+    int64_t offset = 0;
+    for (uint32_t d = 0; d < step->dim_count; d++) {
+        int64_t first = bundle_slice_start(step, core, d);
+        if (!geometry->moves[d]) continue;
+        if (d != tensor->stick_dim) {
+            offset += first * geometry->stride[d];
+            continue;
+        }
+        offset += first / tensor->stick_elements * geometry->stride[d];
+        offset += first % tensor->stick_elements * tensor->element_bytes;
+    }
+    return offset;
+}
+
 uint32_t bundle_value_tensor(const bundle_step *step)
 {
     bool scatters = step->tensors[step->output].index_kind == BUNDLE_INDEX_VALUE;

@@ -16,6 +16,7 @@ enum {
     BUNDLE_MAX_TENSORS = 8,
     BUNDLE_MAX_CORES = 32,
     BUNDLE_MAX_LOOPS = 4,
+    BUNDLE_MAX_SYMBOLS = 4,
 };
 #define BUNDLE_SEGMENT_BYTES 0x400000000ULL     // 16 GiB: segment k holds launch argument k
 
@@ -90,6 +91,7 @@ typedef struct {
     uint32_t dim_count;
     char dim_name[BUNDLE_MAX_DIMS][8];
     int64_t size[BUNDLE_MAX_DIMS];          // N_, padded
+    uint8_t symbol[BUNDLE_MAX_DIMS];        // 1 + the symbol whose value the size is; 0: fixed
     int32_t slices[BUNDLE_MAX_DIMS];
     int64_t slice_size[BUNDLE_MAX_DIMS];    // uneven division: elements of every slice but the
                                             // last, which has fewer; else 0
@@ -117,13 +119,23 @@ typedef struct {
     bundle_statement_kind kind;
     uint32_t step;              // EXECUTE
     int64_t count;              // LOOP
+    uint32_t symbol;            // LOOP: 1 + the symbol whose value, divided by `per`, the count is;
+    int64_t per;                // 0: fixed
 } bundle_statement;
 
+// A size that a launch chooses: a multiple of `granularity`, at most `most`, itself one.
+typedef struct {
+    char name[32];
+    int64_t granularity, most;
+} bundle_symbol;
+
+// Sizes that symbols decide are as large as they can be; bundle_bind() makes them others.
 typedef struct {
     arena *memory;
     VEC(bundle_arg) args;
     VEC(bundle_step) steps;
     VEC(bundle_statement) body;
+    VEC(bundle_symbol) symbols;
     const uint8_t *constants;               // bytes of the CONSTANTS argument
     int64_t constants_bytes;
 } bundle;
@@ -164,6 +176,12 @@ uint32_t bundle_reduced_dims(const bundle *b, const bundle_step *step,
 // A dim of size[d] whose masked range is [mask start, size): elements from `start` on are padding.
 // Returns size[d] when unmasked.
 int64_t bundle_unmasked_size(const bundle_step *step, uint32_t dim);
+
+// The bundle with symbol s at values[s], in `memory` as far as it differs. What lies at an offset
+// of an argument or of LX stays there; within a tensor, slices begin where they do at that size.
+// SPYRE_INVALID_ARGUMENT for a value that the symbol does not have.
+SPYRE_MUST_CHECK spyre_status bundle_bind(arena *memory, const bundle *b, const int64_t *values,
+                                          bundle **out_bundle);
 
 // Checks every rule that the interpreter and the back-end rely on; the message names step, tensor,
 // field, value and rule.

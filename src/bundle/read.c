@@ -95,7 +95,7 @@ spyre_status bundle_read_warned(arena *memory, const char *directory, bool pool_
     bundle *b = bundle_create(memory);
     TRY_ALLOC(b);
     TRY(read_program(memory, directory, pool_first, &program));
-    step_source source = {.memory = memory, .warnings = out_warnings,
+    step_source source = {.memory = memory, .program = &program, .warnings = out_warnings,
                           .arg_count = program.arg_count};
     for (uint32_t i = 0; i < program.body.count; i++) {
         const mlir_statement *statement = &program.body.items[i];
@@ -105,10 +105,13 @@ spyre_status bundle_read_warned(arena *memory, const char *directory, bool pool_
             TRY(read_step_file(&source, directory, &step));
             TRY(bundle_add_step(b, &step));
         } else {
-            bundle_statement marker = {.kind = statement->kind, .count = statement->count};
+            bundle_statement marker = {.kind = statement->kind, .count = statement->count,
+                                       .symbol = statement->loop_symbol, .per = statement->per};
             TRY(VEC_PUSH(memory, &b->body, marker));
         }
     }
+    for (uint32_t s = 0; s < program.symbols.count; s++)
+        TRY(VEC_PUSH(memory, &b->symbols, program.symbols.items[s]));
     TRY(add_arguments(b, source.arg_count, pool_first || program.has_pool));
     TRY(bundle_verify(b));
     TRY(check_spans(b));

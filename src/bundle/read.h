@@ -11,6 +11,7 @@
 // Where a step's start addresses come from.
 typedef struct {
     arena *memory;
+    const mlir_program *program;
     const mlir_statement *statement;        // values of negative addresses
     bundle_warnings *warnings;              // or null: not collected
     uint32_t arg_count;                     // grows to one more than the highest launch argument
@@ -24,6 +25,18 @@ SPYRE_MUST_CHECK spyre_status read_step(step_source *source, const json_node *ro
 // an unknown name there is a warning in the source, one for each name.
 SPYRE_MUST_CHECK spyre_status read_check_schema(step_source *source, const json_node *sdsc,
                                                 const json_node *dsc, const bundle_step *step);
+
+// The value that bundle.mlir gives to a negative number of `node`.
+SPYRE_MUST_CHECK spyre_status read_symbol(const step_source *source, const json_node *node,
+                                          int64_t id, mlir_value *out_value);
+
+// True for a size of N_ that says nothing (-1, {}) because the dim has a symbol.
+bool read_is_open(const json_node *dsc, const json_node *size, const char *dim);
+
+// Sizes that a launch chooses (dimToSymbolMapping_, symbolicDimInfo_), of a step whose slices have
+// been read: gives dims their symbol and, as their size, its largest value.
+SPYRE_MUST_CHECK spyre_status read_symbolic_sizes(const step_source *source, const json_node *dsc,
+                                                  bundle_step *step);
 
 // The tensors of a step whose dims, slices and cores have been read: scheduleTree_, labeledDs_ and
 // primaryDsInfo_.

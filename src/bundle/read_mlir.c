@@ -12,20 +12,46 @@ enum { MOST_SYMBOLS = 1 << 16 };
 
 static spyre_status read_operations(mlir_parser *p);
 
+// The end of a loop: a number, or a symbol's value, whose largest then stands for it.
+static spyre_status take_end(mlir_parser *p, int64_t *out_last, uint32_t *out_symbol)
+{
+    lexer before = p->l;
+    mlir_value value;
+    TRY(mlir_take_value(p, &value));
+    *out_symbol = value.symbol;
+    if (value.symbol) {
+        *out_last = p->program->symbols.items[value.symbol - 1].most;
+        return NULL;
+    }
+    p->l = before;
+    return mlir_take_constant(p, out_last);
+}
+
+static spyre_status check_symbolic(const mlir_parser *p, uint32_t line, uint32_t symbol,
+                                   int64_t first, int64_t step)
+{
+    if (!symbol) return NULL;
+    const bundle_symbol *s = &p->program->symbols.items[symbol - 1];
+    if (first == 0 && step >= 1 && s->granularity % step == 0) return NULL;
+    return BAD(line, "a loop to %s begins at 0 and has a step that divides its granularity %lld",
+               s->name, (long long)s->granularity);
+}
+
 static spyre_status read_loop(mlir_parser *p)
 {
     token name;
     mlir_value induction = {.arg = MLIR_NO_ARG};
     int64_t first, last, step;
-    uint32_t line = p->l.now.line, scope = p->values.count;
+    uint32_t line = p->l.now.line, scope = p->values.count, symbol;
     TRY(lexer_next(&p->l));
     TRY(lexer_take(&p->l, TOKEN_WORD, "a value", &name));
     TRY(lexer_expect(&p->l, "="));
     TRY(mlir_take_constant(p, &first));
     TRY(lexer_expect(&p->l, "to"));
-    TRY(mlir_take_constant(p, &last));
+    TRY(take_end(p, &last, &symbol));
     TRY(lexer_expect(&p->l, "step"));
     TRY(mlir_take_constant(p, &step));
+    TRY(check_symbolic(p, line, symbol, first, step));
     TRY(lexer_expect(&p->l, "{"));
     if (p->depth == BUNDLE_MAX_LOOPS) {
         return mlir_error(line, SPYRE_UNSUPPORTED, "more than %d nested loops", BUNDLE_MAX_LOOPS);
@@ -36,7 +62,8 @@ static spyre_status read_loop(mlir_parser *p)
                    (long long)step);
     }
     mlir_statement loop = {.kind = BUNDLE_LOOP, .line = line,
-                           .count = (last - first + step - 1) / step};
+                           .count = (last - first + step - 1) / step,
+                           .loop_symbol = symbol, .per = symbol ? step : 0};
     mlir_statement end = {.kind = BUNDLE_END, .line = line};
     induction.offset = first;
     induction.loop_stride[p->depth] = step;

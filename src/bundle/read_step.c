@@ -42,8 +42,9 @@ static spyre_status read_dims(const json_node *dsc, bundle_step *step)
         }
         uint32_t d = step->dim_count++;
         memcpy(step->dim_name[d], member.key, length - 1);
-        TRY(json_as_int(&member, 1, most_elements, &step->size[d]));
         step->slices[d] = 1;
+        if (read_is_open(dsc, &member, step->dim_name[d])) continue;
+        TRY(json_as_int(&member, 1, most_elements, &step->size[d]));
     }
     return NULL;
 }
@@ -251,20 +252,6 @@ static spyre_status read_core_count(const json_node *sdsc, const json_node *dsc,
     return NULL;
 }
 
-// Sizes that are only known at run time are part of the specification, not of this reader.
-static spyre_status refuse_symbolic_sizes(const json_node *dsc)
-{
-    static const char *const fields[] = {"dimToSymbolMapping_", "symbolicDimInfo_",
-                                         "paddingSizes_"};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        json_node member;
-        if (json_find(dsc, fields[i], &member) && json_count(&member) > 0) {
-            return json_error_at(&member, "symbolic sizes are not supported");
-        }
-    }
-    return NULL;
-}
-
 static spyre_status read_dsc(step_source *source, const json_node *sdsc, const json_node *dsc,
                              bundle_step *step)
 {
@@ -274,10 +261,10 @@ static spyre_status read_dsc(step_source *source, const json_node *sdsc, const j
         return json_error_at(dsc, "the card does not compute this published opfunc");
     if (step->op == OPFUNC_NONE) return json_error_at(dsc, "unknown opfunc");
     step->nonstick = strcmp(dsc->key, opfunc_describe(step->op)->name) != 0;
-    TRY(refuse_symbolic_sizes(dsc));
     TRY(read_core_count(sdsc, dsc, step));
     TRY(read_dims(dsc, step));
     TRY(read_slices(sdsc, step));
+    TRY(read_symbolic_sizes(source, dsc, step));
     TRY(read_slice_sizes(sdsc, step));
     TRY(read_cores(sdsc, step));
     TRY(read_constants(dsc, step));

@@ -5,6 +5,7 @@
 // layout, not the tensor's own.
 #include <string.h>
 
+#include "bundle/derived.h"
 #include "bundle/read.h"
 
 static const int64_t most_gap = 1LL << 40;
@@ -124,31 +125,20 @@ static spyre_status read_gaps(const json_node *node, const bundle_step *step,
     return NULL;
 }
 
-static spyre_status resolve_symbol(step_source *source, const json_node *node, int64_t id,
-                                   mlir_value *out_address)
-{
-    const mlir_statement *statement = source->statement;
-    const mlir_value *value = NULL;
-    for (uint32_t i = 0; i < statement->symbol_count; i++) {
-        if (statement->ids[i] == id) value = &statement->values[i];
-    }
-    if (!value) {
-        return json_error_at(node, "symbol %lld has no value in bundle.mlir", (long long)id);
-    }
-    *out_address = *value;
-    return NULL;
-}
-
+// *out_open for a symbol whose value is a bare 0: torch-spyre writes this where the address follows
+// from a size that a launch chooses.
 static spyre_status read_address(step_source *source, const json_node *node,
-                                 const bundle_tensor *tensor, mlir_value *out_address)
+                                 const bundle_tensor *tensor, mlir_value *out_address,
+                                 bool *out_open)
 {
     int64_t value;
     *out_address = (mlir_value){.arg = MLIR_NO_ARG};
     TRY(json_as_number(node, INT64_MIN, INT64_MAX, &out_address->offset));
-    if (out_address->offset < 0) {
-        TRY(resolve_symbol(source, node, out_address->offset, out_address));
-    }
+    bool symbolic = out_address->offset < 0;
+    if (symbolic) TRY(read_symbol(source, node, out_address->offset, out_address));
+    if (out_address->symbol) return json_error_at(node, "an address that is a size");
     value = out_address->offset;
+    *out_open = symbolic && out_address->arg == MLIR_NO_ARG && value == 0;
     if (tensor->in_lx) {
         if (out_address->arg == MLIR_NO_ARG && value >= 0) return NULL;
         return json_error_at(node, "an address in LX is not relative to a launch argument");
@@ -164,6 +154,38 @@ static spyre_status read_address(step_source *source, const json_node *node,
     }
     if ((uint32_t)out_address->arg >= source->arg_count) {
         source->arg_count = (uint32_t)out_address->arg + 1;
+    }
+    return NULL;
+}
+
+// Whether a tensor's slices begin where a size says.
+static bool has_symbolic_slices(const bundle_step *step, const bundle_tensor *tensor)
+{
+    for (uint32_t i = 0; i < tensor->order_count; i++) {
+        uint32_t d = tensor->order[i];
+        if (step->symbol[d] && step->slices[d] > 1 && tensor->scale[d] > 0) return true;
+    }
+    return false;
+}
+
+// Gives cores of `open` the addresses that follow from core 0's, and checks the others.
+static spyre_status place_slices(const json_node *data, const bundle_step *step, uint32_t open,
+                                 bundle_tensor *tensor)
+{
+    if (tensor->in_lx || !has_symbolic_slices(step, tensor)) return NULL;
+    if (tensor->index_kind == BUNDLE_INDEX_VALUE)
+        return json_error_at(data, "the table of a gather with sizes that a launch chooses");
+    bundle_geometry geometry;
+    bundle_step alone = *step;
+    alone.tensors = tensor;
+    TRY(bundle_tensor_geometry(NULL, &alone, 0, &geometry));
+    int64_t base = tensor->start[0] - bundle_slice_offset(step, tensor, &geometry, 0);
+    for (uint32_t core = 1; core < step->core_count; core++) {
+        int64_t start = base + bundle_slice_offset(step, tensor, &geometry, core);
+        if (open >> core & 1) tensor->start[core] = start;
+        if (tensor->start[core] != start)
+            return json_error_at(data, "core %u begins at byte %lld, its slice at %lld", core,
+                                 (long long)tensor->start[core], (long long)start);
     }
     return NULL;
 }
@@ -196,7 +218,8 @@ static spyre_status read_addresses(step_source *source, const json_node *node,
 {
     json_node starts, data, member;
     void *cursor = NULL;
-    uint32_t seen = 0;
+    uint32_t seen = 0, open = 0;
+    bool slices = has_symbolic_slices(step, tensor);
     TRY(json_get_object(node, "startAddressCoreCorelet_", &starts));
     TRY(json_get_object(&starts, "data_", &data));
     while (json_next_member(&data, &cursor, &member)) {
@@ -208,14 +231,16 @@ static spyre_status read_addresses(step_source *source, const json_node *node,
                                  step->core_count);
         }
         mlir_value address;
-        TRY(read_address(source, &member, tensor, &address));
-        TRY(take_address(&member, &address, seen == 0, tensor, &tensor->start[key[0]]));
+        bool is_open;
+        TRY(read_address(source, &member, tensor, &address, &is_open));
+        if (is_open && slices && key[0] > 0) open |= 1u << key[0];
+        else TRY(take_address(&member, &address, seen == open, tensor, &tensor->start[key[0]]));
         seen |= 1u << key[0];
     }
     for (uint32_t core = 0; core < step->core_count; core++) {
         if (!(seen & 1u << core)) return json_error_at(&data, "core %u has no address", core);
     }
-    return NULL;
+    return place_slices(&data, step, open, tensor);
 }
 
 // Finds the number of the node of that name.

@@ -140,7 +140,9 @@ JSON_CASES = {
     "slice_size_kind": set_in(("sdsc", "wkSliceSizePerDim_"), 3),
     "stick_dims": set_in(("dsc", "primaryDsInfo_", "OUTPUT", "stickDimOrder_"), ["mb", "out"]),
     "stick_size": set_in(("dsc", "primaryDsInfo_", "OUTPUT", "stickSize_"), [32]),
-    "symbolic_sizes": set_in(("dsc", "symbolicDimInfo_"), {"mb": "s0"}),
+    "symbolic_info": set_in(("dsc", "symbolicDimInfo_"), {"mb": {}}),
+    "symbolic_value": set_in(("dsc", "dimToSymbolMapping_"), {"mb": [-7]}),
+    "symbolic_windows": set_in(("dsc", "paddingSizes_"), {"mb": {}}),
     "tensor_missing": remove(("nodes", 2)),
     "word_length": set_in(("labels", 0, "wordLength"), 4),
 }
@@ -166,6 +168,11 @@ def with_address(*lines):
 
 def with_loop(*lines):
     return function(*lines, head=HEAD + EXTRACT + LOOP)
+
+
+SIZE = "!sdscbundle.input_arg<index, granularity=2, max_value=8>"
+SIZED = f"module {{\n\tfunc.func @sdsc_bundle(%n_base: {SIZE}) {{\n"
+TAKEN = f"%n = sdscbundle.input_arg_extract value from %n_base : {SIZE} -> index"
 
 
 def execute(operands="", attributes=FILE):
@@ -206,7 +213,34 @@ MLIR_CASES = {
     "mlir_symbol_count": with_address(execute("%a", FILE + ', "symbol_ids"=[-1, -2]')),
     "mlir_symbol_sign": with_address(execute("%a", FILE + ', "symbol_ids"=[1]')),
     "mlir_undefined": function(execute("%b")),
+    "mlir_size_kind": function(head=SIZED.replace("max_value", "most")),
+    "mlir_size_range": function(head=SIZED.replace("max_value=8", "max_value=7")),
+    "mlir_size_sum": function(TAKEN, "%x = arith.addi %n, %n : index", head=SIZED),
+    "mlir_size_field": function(TAKEN.replace("value from", "least from"), head=SIZED),
+    "mlir_size_loop": function(
+        TAKEN,
+        "%c0 = arith.constant 0 : index",
+        "%c3 = arith.constant 3 : index",
+        "scf.for %i = %c0 to %n step %c3 {",
+        "}",
+        head=SIZED,
+    ),
 }
+
+WITH_SYMBOL = FILE + ', "symbol_ids"=[-1]'
+
+
+def symbolic(step, size=None, most=None, start=None, ids=(-1,)):
+    step.dsc["dimToSymbolMapping_"] = {"mb": list(ids)}
+    if size is not None:
+        step.dsc["N_"]["mb_"] = size
+        for node in (0, 2):
+            data = step.nodes[node]["startAddressCoreCorelet_"]["data_"]
+            data["[1, 0, 0]"] = start or str(int(data["[1, 0, 0]"]) + 256)
+    if most is not None:
+        stage = step.dsc["dataStageParam_"]["0"]["ss_"]
+        stage["symbolicDimInfo_"] = {"mb": {"maxSize_": 8, "granularity_": most}}
+
 
 # The second core moves on otherwise than the first.
 TWO_STRIDES = (
@@ -216,6 +250,16 @@ TWO_STRIDES = (
 
 # Cases of other golden bundles: case, golden bundle, change, bundle.mlir
 OTHER_CASES = [
+    *(
+        (case, "add_scalar", change, function(TAKEN, execute("%n", WITH_SYMBOL), head=head))
+        for case, change, head in [
+            ("symbolic_most", lambda step: symbolic(step), SIZED),
+            ("symbolic_slices", lambda step: symbolic(step, 8, 4), SIZED.replace("y=2", "y=1")),
+            ("symbolic_stage", lambda step: symbolic(step, 8, 4), SIZED),
+            ("symbolic_start", lambda step: symbolic(step, 8, start="128"), SIZED),
+            ("symbolic_two", lambda step: symbolic(step, 8, ids=[-1, -1]), SIZED),
+        ]
+    ),
     ("address_strides", "loops", lambda step: None, TWO_STRIDES),
     (
         "shuffle_core",

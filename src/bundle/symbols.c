@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sizes that a launch chooses, at one of their values. Only sizes, the counts of loops and where
+// slices begin change; everything that follows from them is derived anew.
+#include <string.h>
+
+#include "bundle/derived.h"
+#include "bundle/verify.h"
+
+static spyre_status check_values(const bundle *b, const int64_t *values)
+{
+    for (uint32_t s = 0; s < b->symbols.count; s++) {
+        const bundle_symbol *symbol = &b->symbols.items[s];
+        bool good = values[s] >= symbol->granularity && values[s] <= symbol->most &&
+                    values[s] % symbol->granularity == 0;
+        if (!good)
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "size %s is %lld, possible are multiples of %lld up to %lld",
+                              symbol->name, (long long)values[s], (long long)symbol->granularity,
+                              (long long)symbol->most);
+    }
+    return NULL;
+}
+
+// Moves the slices of a tensor that lies in memory from where `from` has them to where `to` does.
+static spyre_status move_slices(const bundle *b, const bundle_step *from, const bundle_step *to,
+                                uint32_t t)
+{
+    bundle_geometry before, after;
+    bundle_tensor *tensor = &to->tensors[t];
+    if (tensor->in_lx || tensor->index_kind == BUNDLE_INDEX_VALUE) return NULL;
+    TRY(bundle_tensor_geometry(b, from, t, &before));
+    TRY(bundle_tensor_geometry(b, to, t, &after));
+    for (uint32_t core = 0; core < to->core_count; core++)
+        tensor->start[core] += bundle_slice_offset(to, tensor, &after, core) -
+                               bundle_slice_offset(from, tensor, &before, core);
+    return NULL;
+}
+
+static spyre_status bind_step(arena *memory, const bundle *b, const int64_t *values,
+                              const bundle_step *from, bundle_step *to)
+{
+    bool bound = false;
+    *to = *from;
+    for (uint32_t d = 0; d < to->dim_count; d++) {
+        if (!to->symbol[d]) continue;
+        to->size[d] = values[to->symbol[d] - 1];
+        bound = true;
+    }
+    if (!bound) return NULL;
+    to->tensors = ARENA_NEW(memory, bundle_tensor, to->tensor_count);
+    TRY_ALLOC(to->tensors);
+    memcpy(to->tensors, from->tensors, to->tensor_count * sizeof *to->tensors);
+    for (uint32_t t = 0; t < to->tensor_count; t++) TRY(move_slices(b, from, to, t));
+    return NULL;
+}
+
+spyre_status bundle_bind(arena *memory, const bundle *b, const int64_t *values,
+                         bundle **out_bundle)
+{
+    TRY(check_values(b, values));
+    bundle *out = ARENA_NEW(memory, bundle, 1);
+    TRY_ALLOC(out);
+    *out = *b;
+    out->memory = memory;
+    out->steps.items = ARENA_NEW(memory, bundle_step, b->steps.count);
+    out->body.items = ARENA_NEW(memory, bundle_statement, b->body.count);
+    TRY_ALLOC(out->steps.items);
+    TRY_ALLOC(out->body.items);
+    out->steps.capacity = b->steps.count;
+    out->body.capacity = b->body.count;
+    for (uint32_t s = 0; s < b->steps.count; s++) {
+        const bundle_step *from = &b->steps.items[s];
+        TRY(bundle_at_step(bind_step(memory, b, values, from, &out->steps.items[s]), s, from));
+    }
+    for (uint32_t at = 0; at < b->body.count; at++) {
+        bundle_statement *statement = &out->body.items[at];
+        *statement = b->body.items[at];
+        if (statement->symbol) statement->count = values[statement->symbol - 1] / statement->per;
+    }
+    TRY(bundle_verify(out));
+    *out_bundle = out;
+    return NULL;
+}
