@@ -31,10 +31,13 @@ enum {
     BINARY_AT_INSTRUCTIONS = 44,
     BINARY_AT_CODE_BYTES = 48,
     BINARY_AT_STRING_BYTES = 52,
-    BINARY_HEADER_USED = 56,
+    BINARY_AT_VALUES = 56,
+    BINARY_AT_CORRECTIONS = 60,
+    BINARY_HEADER_USED = 64,
 };
 
-// Of everything but the checksum itself and the argument table, which is patched at launch.
+// Of everything but the checksum itself and the argument and value tables, which are patched at
+// launch.
 static inline uint64_t binary_checksum(const uint8_t *bytes, size_t count, size_t table_bytes)
 {
     uint64_t hash = XXH3_64bits(bytes, BINARY_AT_CHECKSUM);

@@ -126,7 +126,8 @@ typedef struct {
     const uint8_t *bytes;
     size_t count;
     uint32_t args, kernels, parameters, instructions, code_bytes, string_bytes;
-    const uint8_t *sizes, *kernel_table, *rows, *code;
+    uint32_t values, corrections;
+    const uint8_t *sizes, *correction_table, *kernel_table, *rows, *code;
     const char *strings;
 } sections;
 
@@ -160,7 +161,10 @@ static spyre_status find_sections(sections *s)
     s->instructions = (uint32_t)fixed_at(s->bytes + BINARY_AT_INSTRUCTIONS, 4);
     s->code_bytes = (uint32_t)fixed_at(s->bytes + BINARY_AT_CODE_BYTES, 4);
     s->string_bytes = (uint32_t)fixed_at(s->bytes + BINARY_AT_STRING_BYTES, 4);
+    s->values = (uint32_t)fixed_at(s->bytes + BINARY_AT_VALUES, 4);
+    s->corrections = (uint32_t)fixed_at(s->bytes + BINARY_AT_CORRECTIONS, 4);
     uint64_t total = BINARY_HEADER_BYTES + (uint64_t)s->args * 16 +
+                     ((uint64_t)s->values + s->corrections) * 8 +
                      (uint64_t)s->kernels * BINARY_KERNEL_BYTES + (uint64_t)s->parameters * 8 +
                      s->code_bytes + s->string_bytes;
     if (total != s->count)
@@ -168,11 +172,13 @@ static spyre_status find_sections(sections *s)
                   s->count);
     if (s->instructions > BINARY_MOST_INSTRUCTIONS || s->instructions > s->code_bytes)
         MALFORMED("program: %u instructions in %u bytes", s->instructions, s->code_bytes);
-    uint64_t checksum = binary_checksum(s->bytes, s->count, (size_t)s->args * 8);
+    size_t patched = ((size_t)s->args + s->values) * 8;
+    uint64_t checksum = binary_checksum(s->bytes, s->count, patched);
     if (checksum != fixed_at(s->bytes + BINARY_AT_CHECKSUM, 8))
         MALFORMED("program: wrong checksum");
-    s->sizes = s->bytes + BINARY_HEADER_BYTES + (size_t)s->args * 8;
-    s->kernel_table = s->sizes + (size_t)s->args * 8;
+    s->sizes = s->bytes + BINARY_HEADER_BYTES + patched;
+    s->correction_table = s->sizes + (size_t)s->args * 8;
+    s->kernel_table = s->correction_table + (size_t)s->corrections * 8;
     s->rows = s->kernel_table + (size_t)s->kernels * BINARY_KERNEL_BYTES;
     s->code = s->rows + (size_t)s->parameters * 8;
     s->strings = (const char *)s->code + s->code_bytes;
@@ -212,6 +218,13 @@ static spyre_status get_tables(const sections *s, isa_program *program)
         sizes[a] = (int64_t)fixed_at(s->sizes + (size_t)a * 8, 8);
     program->arg_count = s->args;
     program->arg_bytes = sizes;
+    program->value_count = s->values;
+    for (uint32_t c = 0; c < s->corrections; c++) {
+        const uint8_t *entry = s->correction_table + (size_t)c * 8;
+        isa_correction correction = {(uint32_t)fixed_at(entry, 4),
+                                     (uint32_t)fixed_at(entry + 4, 4)};
+        TRY(VEC_PUSH(program->memory, &program->corrections, correction));
+    }
     int64_t *parameters = ARENA_NEW(program->memory, int64_t, s->parameters);
     TRY_ALLOC(parameters);
     for (uint32_t p = 0; p < s->parameters; p++)

@@ -151,10 +151,17 @@ spyre_status isa_encode(arena *memory, const isa_program *program, uint8_t **out
     patch(&w, BINARY_AT_ARGS, program->arg_count, 4);
     patch(&w, BINARY_AT_KERNELS, program->kernels.count, 4);
     patch(&w, BINARY_AT_INSTRUCTIONS, program->code.count, 4);
+    patch(&w, BINARY_AT_VALUES, program->value_count, 4);
+    patch(&w, BINARY_AT_CORRECTIONS, program->corrections.count, 4);
 
-    for (uint32_t a = 0; a < program->arg_count; a++) put_fixed(&w, 0, 8);
+    uint32_t patched = program->arg_count + program->value_count;
+    for (uint32_t n = 0; n < patched; n++) put_fixed(&w, 0, 8);
     for (uint32_t a = 0; a < program->arg_count; a++)
         put_fixed(&w, program->arg_bytes ? (uint64_t)program->arg_bytes[a] : 0, 8);
+    for (uint32_t c = 0; c < program->corrections.count; c++) {
+        put_fixed(&w, program->corrections.items[c].number, 4);
+        put_fixed(&w, program->corrections.items[c].value, 4);
+    }
     put_kernel_table(&w, program, first);
     put_parameters(&w, program, first);
     uint32_t code_start = w.bytes.count;
@@ -167,7 +174,7 @@ spyre_status isa_encode(arena *memory, const isa_program *program, uint8_t **out
     patch(&w, BINARY_AT_BYTES, w.bytes.count, 8);
     if (w.failed) return status_no_memory();
     patch(&w, BINARY_AT_CHECKSUM,
-          binary_checksum(w.bytes.items, w.bytes.count, (size_t)program->arg_count * 8), 8);
+          binary_checksum(w.bytes.items, w.bytes.count, (size_t)patched * 8), 8);
     *out_bytes = w.bytes.items;
     *out_count = w.bytes.count;
     return NULL;

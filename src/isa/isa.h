@@ -104,10 +104,18 @@ typedef struct {
     const char *location;                       // user's source line, or ""
 } isa_kernel;
 
+// A number of the program (isa/numbers.h), and the value that a launch puts there.
+typedef struct {
+    uint32_t number, value;
+} isa_correction;
+
 typedef struct {
     arena *memory;
     uint32_t arg_count;                         // entries of the argument table
     const int64_t *arg_bytes;                   // size of each argument, 0 unknown
+    uint32_t value_count;                       // entries of the value table behind it
+    VEC(isa_correction) corrections;            // ascending; without values the program is what its
+                                                // numbers say
     VEC(isa_instruction) code;
     VEC(isa_kernel) kernels;
 } isa_program;
@@ -186,9 +194,10 @@ isa_program *isa_program_create(arena *memory);
 // names the instruction, operand, value and rule.
 SPYRE_MUST_CHECK spyre_status isa_verify(const isa_program *program);
 
-// Binary form: header (magic "SPYRECOD", version, sizes, checksum), argument table, kernel table,
-// parameter rows, code, strings. The argument table starts at ISA_ARGUMENT_TABLE_OFFSET, eight
-// bytes an entry: what program correction patches at launch.
+// Binary form: header (magic "SPYRECOD", version, sizes, checksum), argument table, value table,
+// sizes, corrections, kernel table, parameter rows, code, strings. The argument table starts at
+// ISA_ARGUMENT_TABLE_OFFSET, eight bytes an entry, as the value table behind it: what program
+// correction patches at launch.
 enum { ISA_ARGUMENT_TABLE_OFFSET = 128 };
 SPYRE_MUST_CHECK spyre_status isa_encode(arena *memory, const isa_program *program,
                                          uint8_t **out_bytes, size_t *out_count);

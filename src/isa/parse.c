@@ -309,6 +309,26 @@ static spyre_status get_instruction(parser *p)
     return VEC_PUSH(p->memory, &p->program->code, i);
 }
 
+static spyre_status get_correction(parser *p)
+{
+    int64_t number, value;
+    TRY(get_integer(p, 0, UINT32_MAX, &number));
+    if (!take_word(p, "value")) return refuse(p, "expected value");
+    TRY(get_integer(p, 0, UINT32_MAX, &value));
+    isa_correction correction = {(uint32_t)number, (uint32_t)value};
+    return VEC_PUSH(p->memory, &p->program->corrections, correction);
+}
+
+static spyre_status get_corrections(parser *p)
+{
+    int64_t count;
+    if (!take_word(p, "values")) return NULL;
+    TRY(get_integer(p, 1, UINT16_MAX, &count));
+    p->program->value_count = (uint32_t)count;
+    while (take_word(p, "correct")) TRY(get_correction(p));
+    return NULL;
+}
+
 static spyre_status get_argument(parser *p)
 {
     int64_t index, size;
@@ -358,6 +378,7 @@ spyre_status isa_parse(arena *memory, const char *source, const char *file_name,
     while (take_word(&p, "argument")) TRY(get_argument(&p));
     p.program->arg_bytes = p.argument_bytes.items;
     p.program->arg_count = p.argument_bytes.count;
+    TRY(get_corrections(&p));
     while (take_word(&p, "kernel")) TRY(get_kernel(&p));
     if (!take_word(&p, "code")) return refuse(&p, "expected argument, kernel or code");
     for (skip_blanks(&p); *p.at; skip_blanks(&p)) TRY(get_instruction(&p));

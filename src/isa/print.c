@@ -109,6 +109,10 @@ void isa_print(const isa_program *program, text *out)
     for (uint32_t a = 0; a < program->arg_count; a++)
         text_printf(out, "argument %u bytes %lld\n", a,
                     (long long)(program->arg_bytes ? program->arg_bytes[a] : 0));
+    if (program->value_count) text_printf(out, "values %u\n", program->value_count);
+    for (uint32_t c = 0; c < program->corrections.count; c++)
+        text_printf(out, "correct %u value %u\n", program->corrections.items[c].number,
+                    program->corrections.items[c].value);
     for (uint32_t k = 0; k < program->kernels.count; k++)
         print_kernel(out, &program->kernels.items[k], k);
     text_append(out, "code\n");

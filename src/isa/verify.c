@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "isa/fields.h"
+#include "isa/numbers.h"
 #include "tensor/numeric.h"
 #include "tensor/rank.h"
 
@@ -318,6 +319,22 @@ static spyre_status check_kernel(const isa_kernel *kernel, uint32_t number)
     return NULL;
 }
 
+static spyre_status check_corrections(const isa_program *program)
+{
+    uint32_t numbers = program->corrections.count ? isa_number_count(program) : 0;
+    if (program->value_count > UINT16_MAX) BROKEN("%u values", program->value_count);
+    for (uint32_t c = 0; c < program->corrections.count; c++) {
+        const isa_correction *correction = &program->corrections.items[c];
+        bool ascends = c == 0 || correction[-1].number < correction->number;
+        if (correction->number >= numbers || !ascends)
+            BROKEN("correction %u: number %u, of %u in ascending order", c, correction->number,
+                   numbers);
+        if (correction->value >= program->value_count)
+            BROKEN("correction %u: value %u of %u", c, correction->value, program->value_count);
+    }
+    return NULL;
+}
+
 spyre_status isa_verify(const isa_program *program)
 {
     walk w = {.program = program};
@@ -336,5 +353,5 @@ spyre_status isa_verify(const isa_program *program)
                       isa_describe(i->opcode)->mnemonic));
     }
     if (!w.halted) BROKEN("the program has no halt at its end");
-    return NULL;
+    return check_corrections(program);
 }

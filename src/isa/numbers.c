@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The numbers of a program in one fixed order, and programs made of others by changing them: how
+// one program serves tensors of many sizes. Which instructions there are, and what they are joined
+// by, is not among the numbers.
+#include <string.h>
+
+#include "isa/fields.h"
+#include "isa/numbers.h"
+
+// What is done with each number: `visit` reads it and may replace it.
+typedef struct number_walk number_walk;
+struct number_walk {
+    void (*visit)(number_walk *w, int64_t *number);
+    uint32_t at;                        // of the present number
+    int64_t *out;                       // read: of every number
+    const isa_correction *corrections;  // correct: those that are left
+    uint32_t left;
+    const int64_t *values;
+    bool unfit;                         // a value beyond its field; then corrections[-1]
+};
+
+static void visit(number_walk *w, int64_t *number)
+{
+    w->visit(w, number);
+    w->at++;
+}
+
+static void visit_small(number_walk *w, uint32_t *number)
+{
+    int64_t value = *number;
+    visit(w, &value);
+    if (value < 0 || value > UINT32_MAX) w->unfit = true;
+    else *number = (uint32_t)value;
+}
+
+static void visit_instruction(number_walk *w, isa_instruction *i)
+{
+    if (i->opcode == ISA_LOOP) visit_small(w, &i->count);
+    if (isa_describe(i->opcode)->uses == ISA_USES_ROWS) {
+        visit(w, &i->row_stride);
+        visit(w, &i->row_count);
+    }
+    for (uint32_t d = 0; d < i->dim_count; d++) visit_small(w, &i->extent[d]);
+    for (uint32_t o = 0; o < i->operand_count; o++) {
+        isa_operand *operand = &i->operand[o];
+        visit(w, &operand->offset);
+        for (uint32_t n = 0; n < ISA_MAX_LOOPS; n++) visit(w, &operand->loop_stride[n]);
+        for (uint32_t d = 0; d < i->dim_count; d++) visit(w, &operand->stride[d]);
+    }
+}
+
+static void skip(number_walk *w, int64_t *number)
+{
+    (void)w;
+    (void)number;
+}
+
+static void read(number_walk *w, int64_t *number)
+{
+    w->out[w->at] = *number;
+}
+
+static void correct(number_walk *w, int64_t *number)
+{
+    if (w->unfit || w->left == 0 || w->corrections->number != w->at) return;
+    *number = w->values[w->corrections->value];
+    w->corrections++;
+    w->left--;
+}
+
+// Numbers before those of instructions: copies of what a program may share with others.
+static void visit_tables(number_walk *w, const isa_program *program, int64_t *sizes,
+                         int64_t *const *parameters)
+{
+    for (uint32_t a = 0; a < program->arg_count; a++) {
+        int64_t size = program->arg_bytes ? program->arg_bytes[a] : 0;
+        visit(w, sizes ? &sizes[a] : &size);
+    }
+    for (uint32_t k = 0; k < program->kernels.count; k++) {
+        const isa_kernel *kernel = &program->kernels.items[k];
+        for (uint32_t p = 0; p < ISA_CORES * kernel->slot_count; p++) {
+            int64_t parameter = kernel->parameters[p];
+            visit(w, parameters ? &parameters[k][p] : &parameter);
+        }
+    }
+}
+
+static void walk_constant(number_walk *w, const isa_program *program)
+{
+    visit_tables(w, program, NULL, NULL);
+    for (uint32_t n = 0; n < program->code.count; n++) {
+        isa_instruction copy = program->code.items[n];
+        visit_instruction(w, &copy);
+    }
+}
+
+uint32_t isa_number_count(const isa_program *program)
+{
+    number_walk w = {.visit = skip};
+    walk_constant(&w, program);
+    return w.at;
+}
+
+void isa_numbers(const isa_program *program, int64_t *out_numbers)
+{
+    number_walk w = {.visit = read, .out = out_numbers};
+    walk_constant(&w, program);
+}
+
+// --- Form
+
+static bool same_operand(const isa_operand *a, const isa_operand *b)
+{
+    return a->space == b->space && a->format == b->format && a->arg == b->arg &&
+           a->slot == b->slot;
+}
+
+static bool same_instruction(const isa_instruction *a, const isa_instruction *b)
+{
+    bool same = a->opcode == b->opcode && a->queue == b->queue && a->op == b->op &&
+                a->operand_count == b->operand_count && a->dim_count == b->dim_count &&
+                a->token == b->token && (a->opcode == ISA_LOOP || a->count == b->count) &&
+                memcmp(a->constant, b->constant, sizeof a->constant) == 0;
+    for (uint32_t o = 0; same && o < a->operand_count; o++)
+        same = same_operand(&a->operand[o], &b->operand[o]);
+    return same;
+}
+
+bool isa_same_form(const isa_program *a, const isa_program *b)
+{
+    bool same = a->arg_count == b->arg_count && a->kernels.count == b->kernels.count &&
+                a->code.count == b->code.count;
+    for (uint32_t k = 0; same && k < a->kernels.count; k++) {
+        const isa_kernel *one = &a->kernels.items[k], *other = &b->kernels.items[k];
+        same = one->active_cores == other->active_cores && one->slot_count == other->slot_count;
+    }
+    for (uint32_t n = 0; same && n < a->code.count; n++)
+        same = same_instruction(&a->code.items[n], &b->code.items[n]);
+    return same;
+}
+
+// --- Correction
+
+static spyre_status copy_kernels(const isa_program *program, isa_program *out,
+                                 int64_t **out_parameters)
+{
+    for (uint32_t k = 0; k < program->kernels.count; k++) {
+        isa_kernel kernel = program->kernels.items[k];
+        size_t count = (size_t)ISA_CORES * kernel.slot_count;
+        out_parameters[k] = ARENA_NEW(out->memory, int64_t, count);
+        TRY_ALLOC(out_parameters[k]);
+        if (count)
+            memcpy(out_parameters[k], kernel.parameters, count * sizeof *out_parameters[k]);
+        kernel.parameters = out_parameters[k];
+        TRY(VEC_PUSH(out->memory, &out->kernels, kernel));
+    }
+    return NULL;
+}
+
+spyre_status isa_correct(arena *memory, const isa_program *program, const int64_t *values,
+                         isa_program **out_program)
+{
+    isa_program *out = isa_program_create(memory);
+    TRY_ALLOC(out);
+    int64_t *sizes = ARENA_NEW(memory, int64_t, program->arg_count);
+    int64_t **parameters = ARENA_NEW(memory, int64_t *, program->kernels.count);
+    TRY_ALLOC(sizes);
+    TRY_ALLOC(parameters);
+    for (uint32_t a = 0; program->arg_bytes && a < program->arg_count; a++)
+        sizes[a] = program->arg_bytes[a];
+    out->arg_count = program->arg_count;
+    out->arg_bytes = sizes;
+    TRY(copy_kernels(program, out, parameters));
+    number_walk w = {.visit = correct, .corrections = program->corrections.items,
+                     .left = program->corrections.count, .values = values};
+    visit_tables(&w, out, sizes, parameters);
+    TRY(VEC_ROOM(memory, &out->code, program->code.count ? program->code.count : 1));
+    for (uint32_t n = 0; n < program->code.count; n++) {
+        isa_instruction i = program->code.items[n];
+        visit_instruction(&w, &i);
+        if (w.unfit)
+            return status_new(SPYRE_INVALID_ARGUMENT,
+                              "program: instruction %u: a corrected value beyond 32 bits", n);
+        TRY(VEC_PUSH(memory, &out->code, i));
+    }
+    *out_program = out;
+    return NULL;
+}
