@@ -210,7 +210,10 @@ static box kept_box(const matmul *m, const box *b)
 {
     box kept = *b;
     for (uint32_t d = 0; d < m->r.nest.dim_count; d++)
-        if (m->r.nest.reduced[d]) kept.extent[d] = 1;
+        if (m->r.nest.reduced[d]) {
+            kept.extent[d] = 1;
+            kept.open &= ~(1u << d);
+        }
     return kept;
 }
 
@@ -253,7 +256,7 @@ static box with_class(const matmul *m, const box *b)
 {
     box present = *b;
     for (uint32_t d = 0; d < m->r.nest.dim_count; d++)
-        if (m->r.nest.reduced[d]) present.extent[d] = m->present->size[d];
+        if (m->r.nest.reduced[d]) box_span(&m->r.nest, &present, d, m->present->size[d]);
     return present;
 }
 

@@ -87,7 +87,7 @@ static bool repeats_an_input(const pointwise *p, uint32_t dim)
     for (uint32_t o = 0; o < n->operand_count; o++) {
         if (o == n->step->output || !p->tiles.staged[o] || n->operand[o].stride[dim]) continue;
         for (uint32_t d = 0; d < n->dim_count; d++)
-            if (n->operand[o].stride[d] && n->size[d] > 1) return true;
+            if (n->operand[o].stride[d] && n->most[d] > 1) return true;
     }
     return false;
 }

@@ -121,7 +121,7 @@ static spyre_status rank_core(const ranking *r, const box *part)
     TRY(emit_fill(r->e, &axes, &entries, -INFINITY)); // the least integer: no entry
     TRY(emit_fill(r->e, &(place_axes){0}, &position, 0.0f));
     for (uint32_t d = 0; d < r->n.dim_count; d++)
-        if (r->n.reduced[d]) b.extent[d] = r->present->size[d];
+        if (r->n.reduced[d]) box_span(&r->n, &b, d, r->present->size[d]);
     return schedule_run(&r->reduced, &b);
 }
 
@@ -182,7 +182,7 @@ static spyre_status choose_tiles(ranking *r, int64_t *tile)
     tile_limits limits = {lx_share_bytes(r->e->options), footprint, r};
     tile_smallest(&r->n, tile);
     for (uint32_t d = 0; d < r->n.dim_count; d++)
-        if (r->weight[d]) tile[d] = r->n.size[d];
+        if (r->weight[d]) tile[d] = r->n.most[d];
     r->reduced_bytes = STAGE_LARGEST_TILE_BYTES;
     TRY(tile_check(&limits, tile));
     tile_grow_reduced(&r->n, &limits, tile);

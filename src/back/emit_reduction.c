@@ -114,7 +114,7 @@ static spyre_status reduce_core(const reduction *r, const box *part)
     if (!nest_class_empty(&r->n, r->present)) {
         box b = kept;
         for (uint32_t d = 0; d < r->n.dim_count; d++)
-            if (r->n.reduced[d]) b.extent[d] = r->present->size[d];
+            if (r->n.reduced[d]) box_span(&r->n, &b, d, r->present->size[d]);
         TRY(schedule_run(&r->reduced, &b));
     }
     for (uint32_t m = 0; r->folds && m < r->moments; m++) {
@@ -214,7 +214,7 @@ static bool has_short_runs(const reduction *r, const uint8_t *dims, uint32_t cou
     for (uint32_t i = count; i-- > 0;) {
         uint32_t d = dims[i];
         if (input->stride[d] != SPYRE_STICK_BYTES || d == input->stick_dim) continue;
-        return tile[d] < r->n.size[d] && (double)tile[d] * SPYRE_STICK_BYTES < LONG_RUN;
+        return tile[d] < r->n.most[d] && (double)tile[d] * SPYRE_STICK_BYTES < LONG_RUN;
     }
     return false;
 }

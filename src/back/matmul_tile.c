@@ -50,12 +50,12 @@ static spyre_status check_roles(const matmul_roles *r)
     const nest *n = &r->nest;
     for (uint32_t d = 0; d < n->dim_count; d++) {
         bool looped = d != r->k && (int32_t)d != r->n && r->role[d] == MATMUL_LOOPED;
-        if (looped && n->size[d] > 1 && n->stick_count[d])
+        if (looped && n->most[d] > 1 && n->stick_count[d])
             return status_new(SPYRE_UNSUPPORTED, "batchmatmul with sticks along dim %s",
                               n->step->dim_name[d]);
     }
     bool both = n->operand[r->a].stride[r->k] && n->operand[r->b].stride[r->k];
-    if (n->size[r->k] > 1 && !both)
+    if (n->most[r->k] > 1 && !both)
         return status_new(SPYRE_UNSUPPORTED, "batchmatmul with an operand that lacks dim %s",
                           n->step->dim_name[r->k]);
     return NULL;
@@ -75,7 +75,7 @@ spyre_status matmul_find_roles(matmul_roles *r)
                           spyre_format_name(n->operand[r->b].tensor->format));
     for (uint32_t d = 0; d < n->dim_count; d++) {
         if (!n->reduced[d]) continue;
-        if (n->size[d] > 1 || n->size[r->k] == 1 || !n->reduced[r->k]) r->k = d;
+        if (n->most[d] > 1 || n->most[r->k] == 1 || !n->reduced[r->k]) r->k = d;
     }
     r->n = find_columns(r);
     const int64_t *a = n->operand[r->a].stride, *b = n->operand[r->b].stride;
@@ -83,7 +83,7 @@ spyre_status matmul_find_roles(matmul_roles *r)
         bool row = !n->reduced[d] && a[d] && !b[d];
         r->role[d] = row ? MATMUL_ROW : MATMUL_LOOPED;
     }
-    if (n->size[r->k] > 1) nest_add_stick(n, r->k, r->lanes);
+    if (n->most[r->k] > 1) nest_add_stick(n, r->k, r->lanes);
     if (r->n >= 0) nest_add_stick(n, (uint32_t)r->n, r->lanes);
     return check_roles(r);
 }
@@ -118,11 +118,12 @@ static void set_rows(const problem *p, int64_t most, int64_t *tile)
     for (uint32_t i = count; i-- > 0;) {
         uint32_t d = dims[i];
         if (p->r->role[d] != MATMUL_ROW) continue;
-        int64_t granule = nest_granule(n, d), size = n->size[d];
+        int64_t granule = nest_granule(n, d), size = n->most[d];
         if (granule > size) granule = size;
         int64_t tiles = ceil_divide(size, most > granule ? most / granule * granule : granule);
         tile[d] = ceil_divide(ceil_divide(size, tiles), granule) * granule;
         if (tile[d] > size) tile[d] = size;
+        if (n->unit[d] && tile[d] < size) tile[d] = nest_divisor(n, d, tile[d]);
         most /= tile[d];
         if (!p->a_staged) most = 1;
         if (most < 1) most = 1;
@@ -208,9 +209,11 @@ static int64_t next_size(int64_t size, int64_t whole)
 }
 
 // An extent near `most` that cuts the dim into equal parts, in whole sticks.
-static int64_t even_part(int64_t whole, int64_t most, int64_t granule)
+static int64_t even_part(const nest *n, uint32_t dim, int64_t most)
 {
+    int64_t whole = n->most[dim], granule = nest_granule(n, dim);
     if (most >= whole) return whole;
+    if (n->unit[dim]) return nest_divisor(n, dim, most);
     int64_t parts = ceil_divide(whole, most);
     int64_t even = ceil_divide(ceil_divide(whole, parts), granule) * granule;
     return even < whole ? even : whole;
@@ -243,22 +246,22 @@ spyre_status matmul_choose_tiles(const matmul_roles *r, int64_t lx_bytes, bool c
                  .a_staged = !n->operand[r->a].tensor->in_lx,
                  .b_staged = !n->operand[r->b].tensor->in_lx,
                  .c_staged = !n->operand[r->c].tensor->in_lx,
-                 .columns = r->n < 0 ? 1 : n->size[r->n],
-                 .depth = n->size[r->k],
+                 .columns = r->n < 0 ? 1 : n->most[r->n],
+                 .depth = n->most[r->k],
                  .one_depth = true,
                  .products = 1};
-    p.rows = row_count(r, n->size);
+    p.rows = row_count(r, n->most);
     if (p.a_staged) p.a_us = transfer_us(n, r->a);
     if (p.b_staged) p.b_us = transfer_us(n, r->b);
     if (p.c_staged) p.c_us = transfer_us(n, r->c);
     matmul_tiles t = {0};
     for (uint32_t d = 0; d < n->dim_count; d++) {
         int64_t granule = nest_granule(n, d);
-        t.tile[d] = n->reduced[d] || granule > n->size[d] ? 1 : granule;
-        if (granule > n->size[d]) t.tile[d] = n->size[d];
-        if (n->reduced[d] && d != r->k && n->size[d] > 1) p.one_depth = false;
+        t.tile[d] = n->reduced[d] || granule > n->most[d] ? 1 : granule;
+        if (granule > n->most[d]) t.tile[d] = n->most[d];
+        if (n->reduced[d] && d != r->k && n->most[d] > 1) p.one_depth = false;
         bool looped = !n->reduced[d] && (int32_t)d != r->n && r->role[d] == MATMUL_LOOPED;
-        if (looped) p.products *= (double)n->size[d];
+        if (looped) p.products *= (double)n->most[d];
     }
     for (uint32_t c = 0; c < n->class_count; c++) {
         int64_t depth = n->classes[c].size[r->k];
@@ -273,9 +276,9 @@ spyre_status matmul_choose_tiles(const matmul_roles *r, int64_t lx_bytes, bool c
     for (int64_t rows = 1; rows <= most_rows; rows = next_size(rows, most_rows)) {
         set_rows(&p, rows, t.tile);
         for (int64_t c = first_columns; c <= p.columns; c = next_size(c, p.columns)) {
-            if (r->n >= 0) t.tile[r->n] = even_part(p.columns, c, column_granule);
+            if (r->n >= 0) t.tile[r->n] = even_part(n, (uint32_t)r->n, c);
             for (int64_t k = first_depth; k <= p.depth; k = next_size(k, p.depth)) {
-                t.tile[r->k] = even_part(p.depth, k, depth_granule);
+                t.tile[r->k] = even_part(n, r->k, k);
                 try_tiles(&p, &t, out_tiles, &best_us);
             }
         }

@@ -17,6 +17,18 @@ int64_t nest_granule(const nest *n, uint32_t dim)
     return n->stick_count[dim] ? n->sticks[dim][0] : 1;
 }
 
+int64_t nest_divisor(const nest *n, uint32_t dim, int64_t largest)
+{
+    int64_t granule = nest_granule(n, dim), unit = n->unit[dim], any = 0, even = 0;
+    for (int64_t tile = largest / granule * granule; tile >= granule && !even; tile -= granule) {
+        if (unit % tile) continue;
+        if (!any) any = tile;
+        if (unit / tile % 2 == 0) even = tile;
+    }
+    if (!any) return granule;
+    return 2 * even >= any ? even : any;
+}
+
 bool nest_class_empty(const nest *n, const nest_class *c)
 {
     for (uint32_t d = 0; d < n->dim_count; d++)
@@ -29,7 +41,7 @@ uint32_t nest_order(const nest *n, uint32_t operand, uint8_t out_dims[BUNDLE_MAX
     const int64_t *stride = n->operand[operand].stride;
     uint32_t count = 0;
     for (uint32_t d = 0; d < n->dim_count; d++) {
-        if (n->size[d] == 1) continue;
+        if (n->most[d] == 1) continue;
         uint32_t at = count++;
         for (; at > 0; at--) {
             uint32_t before = out_dims[at - 1];
@@ -75,7 +87,7 @@ static spyre_status build_operand(const bundle *b, nest *n, uint32_t number)
                               .stick_dim = t->stick_dim,
                               .lanes = 1};
     for (uint32_t d = 0; d < n->dim_count; d++)
-        if (geometry.moves[d] && (n->size[d] > 1 || t->owners))
+        if (geometry.moves[d] && (n->most[d] > 1 || t->owners))
             operand->stride[d] = geometry.stride[d];
     if (has_two_lanes(step, number)) {
         operand->stride[t->stick_dim] = 0;
@@ -176,28 +188,45 @@ static bool order_allows(const nest *n, uint32_t outer, uint32_t inner)
     if (outer > inner) return false;
     for (uint32_t d = outer + 1; d < inner; d++) {
         bool between = reduced ? n->reduced[d] : bundle_is_rank_dim(n->step, d);
-        if (between && n->size[d] > 1) return false;
+        if (between && n->most[d] > 1) return false;
     }
     return true;
 }
 
+// True when a dim lies between two others in an operand that may have one index or more.
+static bool is_apart(const nest *n, const nest_operand *operand, uint32_t outer, uint32_t inner)
+{
+    const int64_t *stride = operand->stride;
+    for (uint32_t d = 0; d < n->dim_count; d++)
+        if (d != outer && d != inner && n->unit[d] && stride[d] && stride[d] >= stride[inner] &&
+            stride[d] <= stride[outer])
+            return true;
+    return false;
+}
+
 static bool can_merge(const nest *n, uint32_t outer, uint32_t inner)
 {
-    if (outer == inner || n->size[outer] == 1 || n->size[inner] == 1) return false;
+    if (outer == inner || n->most[outer] == 1 || n->most[inner] == 1) return false;
     if (n->stick_count[outer] || n->stick_count[inner]) return false;
     if (!order_allows(n, outer, inner)) return false;
     if (!same_in_all_classes(n, outer) || !same_in_all_classes(n, inner)) return false;
     for (uint32_t o = 0; o < n->operand_count; o++) {
         const int64_t *stride = n->operand[o].stride;
         if (stride[outer] != stride[inner] * n->size[inner]) return false;
+        if (is_apart(n, &n->operand[o], outer, inner)) return false;
     }
     return true;
 }
 
 static void merge(nest *n, uint32_t outer, uint32_t inner)
 {
+    if (n->unit[inner] || n->unit[outer])
+        n->unit[inner] = (n->unit[inner] ? n->unit[inner] : n->size[inner]) *
+                         (n->unit[outer] ? n->unit[outer] : n->size[outer]);
+    n->unit[outer] = 0;
+    n->most[inner] *= n->most[outer];
     n->size[inner] *= n->size[outer];
-    n->size[outer] = 1;
+    n->size[outer] = n->most[outer] = 1;
     for (uint32_t o = 0; o < n->operand_count; o++) n->operand[o].stride[outer] = 0;
     for (uint32_t c = 0; c < n->class_count; c++) {
         n->classes[c].size[inner] = n->size[inner];
@@ -236,7 +265,11 @@ spyre_status nest_build(arena *memory, const bundle *b, const bundle_step *step,
         n->reduced[reduced[r]] = true;
     for (uint32_t d = 0; d < n->dim_count; d++) {
         bool walked = n->reduced[d] || bundle_walks_dim(step, d);
-        n->size[d] = walked ? bundle_local_size(step, d) : 1;
+        n->size[d] = n->most[d] = walked ? bundle_local_size(step, d) : 1;
+        if (!walked || !step->symbol[d]) continue;
+        const bundle_symbol *symbol = &b->symbols.items[step->symbol[d] - 1];
+        n->most[d] = symbol->most / step->slices[d];
+        n->unit[d] = symbol->granularity / step->slices[d];
     }
     for (uint32_t o = 0; o < n->operand_count; o++) TRY(build_operand(b, n, o));
     TRY(build_parameters(memory, n, extra_slots));

@@ -33,6 +33,10 @@ typedef struct {
     uint32_t loops;                         // bundle loops around the step
     uint32_t dim_count;
     int64_t size[BUNDLE_MAX_DIMS];          // elements of one core
+    // Where a launch chooses the size: what it is at most, and what it is a multiple of. Whatever
+    // decides which code there is goes by these, so that all sizes have programs of one form.
+    int64_t most[BUNDLE_MAX_DIMS];          // elsewhere the size
+    int64_t unit[BUNDLE_MAX_DIMS];          // elsewhere 0
     bool reduced[BUNDLE_MAX_DIMS];
     uint32_t stick_count[BUNDLE_MAX_DIMS];  // the dim's stick lengths, longest first
     int64_t sticks[BUNDLE_MAX_DIMS][NEST_MOST_STICKS];
@@ -65,6 +69,10 @@ bool nest_class_empty(const nest *n, const nest_class *c);
 
 // The longest stick length of a dim, 1 when no tensor has sticks there.
 int64_t nest_granule(const nest *n, uint32_t dim);
+
+// The largest tile extent of at most `largest` elements that divides every size that a launch may
+// choose for the dim, an even number of times if possible.
+int64_t nest_divisor(const nest *n, uint32_t dim, int64_t largest);
 
 // Dims with more than one index, by the stride of a tensor, largest first; dims along which it does
 // not move come first.

@@ -10,15 +10,22 @@ box box_kept(const nest *n, const box *b)
         if (!n->reduced[d]) continue;
         kept.start[d] = 0;
         kept.extent[d] = 1;
+        kept.open &= ~(1u << d);
     }
     return kept;
+}
+
+void box_span(const nest *n, box *b, uint32_t dim, int64_t size)
+{
+    b->extent[dim] = size;
+    if (n->unit[dim]) b->open |= 1u << dim;
 }
 
 box box_of_class(const nest *n, const nest_class *c)
 {
     box b = {.buffer_loop = -1};
     for (uint32_t l = 0; l < ISA_MAX_LOOPS; l++) b.loop[l].dim = -1;
-    for (uint32_t d = 0; d < n->dim_count; d++) b.extent[d] = c->size[d];
+    for (uint32_t d = 0; d < n->dim_count; d++) box_span(n, &b, d, c->size[d]);
     return b;
 }
 
@@ -105,9 +112,9 @@ uint32_t pieces_of(const nest *n, piece out[BUNDLE_MAX_CORES])
 
 // --- Axes
 
-static void add_axis(place_axes *axes, uint32_t dim, int64_t extent, int64_t step)
+static void add_axis(place_axes *axes, uint32_t dim, int64_t extent, int64_t step, int64_t most)
 {
-    if (extent == 1) return;
+    if (most == 1) return;
     axes->axis[axes->count++] = (place_axis){(uint8_t)dim, extent, step};
 }
 
@@ -116,16 +123,16 @@ place_axes place_find_axes(const nest *n, const box *b, uint32_t lanes)
 {
     place_axes axes = {0};
     for (uint32_t d = 0; d < n->dim_count; d++) {
-        int64_t left = b->extent[d];
+        int64_t left = b->extent[d], most = b->open >> d & 1 ? n->most[d] : left;
         for (uint32_t s = 0; s < n->stick_count[d]; s++) {
             int64_t stick = n->sticks[d][s];
             if (left < stick) continue;
-            add_axis(&axes, d, left / stick, stick);
-            left = stick;
+            add_axis(&axes, d, left / stick, stick, most / stick);
+            left = most = stick;
         }
-        add_axis(&axes, d, left, 1);
+        add_axis(&axes, d, left, 1, most);
     }
-    if (lanes > 1) add_axis(&axes, PLACE_LANES, lanes, 1);
+    if (lanes > 1) add_axis(&axes, PLACE_LANES, lanes, 1, lanes);
     return axes;
 }
 
@@ -156,13 +163,22 @@ place place_home(const nest *n, const box *b, const place_axes *axes, uint32_t o
     return p;
 }
 
+// Of axes with one stride the one of a single index is the inner one: its stride is the other's at
+// larger sizes, divided by its extent.
+static bool is_inner(const place *p, const place_axes *axes, uint32_t before, uint32_t a)
+{
+    int64_t one = llabs(p->stride[before]), other = llabs(p->stride[a]);
+    return one < other ||
+           (one == other && axes->axis[before].extent == 1 && axes->axis[a].extent > 1);
+}
+
 place_order place_sorted(const place *p, const place_axes *axes)
 {
     place_order order = {0};
     for (uint32_t a = 0; a < axes->count; a++) {
         if (p->stride[a] == 0) continue;
         uint32_t at = order.count++;
-        for (; at > 0 && llabs(p->stride[order.axis[at - 1]]) < llabs(p->stride[a]); at--)
+        for (; at > 0 && is_inner(p, axes, order.axis[at - 1], a); at--)
             order.axis[at] = order.axis[at - 1];
         order.axis[at] = (uint8_t)a;
     }

@@ -22,6 +22,7 @@ typedef struct {
 
 typedef struct {
     int64_t start[BUNDLE_MAX_DIMS], extent[BUNDLE_MAX_DIMS];
+    uint32_t open;                      // bit d: whole in dim d, whose size a launch chooses
     box_loop loop[ISA_MAX_LOOPS];
     int32_t buffer_loop;                // its index chooses between two buffers; -1: the first one
 } box;
@@ -57,6 +58,9 @@ typedef struct {
     int64_t bytes;
     bool doubled;
 } lx_region;
+
+// Makes the box the whole of a dim, of `size` elements.
+void box_span(const nest *n, box *b, uint32_t dim, int64_t size);
 
 // The whole of a class, no loops.
 box box_of_class(const nest *n, const nest_class *c);

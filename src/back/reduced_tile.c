@@ -13,7 +13,7 @@ static bool is_cut(const nest *n, uint32_t dim, int64_t tile)
 bool tile_grow_reduced(const nest *n, const tile_limits *limits, int64_t *tile)
 {
     for (uint32_t d = n->dim_count; d-- > 0;) {
-        if (!n->reduced[d] || n->size[d] == 1) continue;
+        if (!n->reduced[d] || n->most[d] == 1) continue;
         tile_grow(n, limits, d, tile);
         if (is_cut(n, d, tile[d])) return false;
     }

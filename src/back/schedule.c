@@ -11,10 +11,10 @@ static bool is_regular(const nest *n, uint32_t dim, int64_t extent)
 
 void schedule_add(schedule *s, uint32_t dim, int64_t tile)
 {
-    bool needed = false;
+    bool needed = s->n->unit[dim] && s->n->most[dim] > tile;
     for (uint32_t c = 0; c < s->n->class_count; c++) {
         int64_t size = s->n->classes[c].size[dim];
-        needed = needed || size > tile || !is_regular(s->n, dim, size);
+        needed = needed || (!s->n->unit[dim] && (size > tile || !is_regular(s->n, dim, size)));
     }
     if (!needed) return;
     s->levels.dim[s->levels.count] = (uint8_t)dim;
@@ -44,8 +44,8 @@ static spyre_status run_level(const schedule *s, uint32_t level, const box *b);
 
 static spyre_status looped(const schedule *s, uint32_t level, box *b, int64_t count, int64_t step)
 {
-    if (count == 1) return run_level(s, level + 1, b);
     emitter *e = s->e;
+    if (count == 1 && !s->n->unit[s->levels.dim[level]]) return run_level(s, level + 1, b);
     TRY(emit_loop(e, count));
     b->loop[e->depth - 1] = (box_loop){s->levels.dim[level], step};
     TRY(run_level(s, level + 1, b));
@@ -72,8 +72,9 @@ static spyre_status double_buffered(const schedule *s, uint32_t level, box *b, i
     emitter *e = s->e;
     uint32_t dim = s->levels.dim[level];
     int64_t tile = b->extent[dim];
+    bool pairs = count / 2 > 1 || s->n->unit[dim];
     if (!s->stays_open) TRY(open_buffers(s));
-    if (count / 2 > 1) {
+    if (pairs) {
         TRY(emit_loop(e, count / 2));
         b->loop[e->depth - 1] = (box_loop){(int32_t)dim, 2 * tile};
     }
@@ -84,7 +85,7 @@ static spyre_status double_buffered(const schedule *s, uint32_t level, box *b, i
     b->buffer_loop = -1;
     b->loop[e->depth - 1] = (box_loop){-1, 0};
     TRY(emit_end_loop(e));
-    if (count / 2 > 1) {
+    if (pairs) {
         b->loop[e->depth - 1] = (box_loop){-1, 0};
         TRY(emit_end_loop(e));
     }
@@ -101,7 +102,7 @@ bool schedule_may_stay_open(const schedule *s, uint32_t depth)
     uint32_t dim = s->levels.dim[s->levels.count - 1];
     int64_t tile = s->levels.tile[s->levels.count - 1];
     for (uint32_t c = 0; c < s->n->class_count; c++) {
-        int64_t size = s->n->classes[c].size[dim];
+        int64_t size = s->n->unit[dim] ? s->n->unit[dim] : s->n->classes[c].size[dim];
         if (size % (2 * tile) || next_tile(s->n, dim, tile, size) != tile) return false;
     }
     return depth + s->levels.count + 1 <= ISA_MAX_LOOPS;
@@ -112,14 +113,16 @@ static spyre_status run_level(const schedule *s, uint32_t level, const box *whol
     if (level == s->levels.count) return s->body(s->context, whole);
     uint32_t dim = s->levels.dim[level];
     box b = *whole;
-    int64_t left = whole->extent[dim], done = 0;
+    int64_t left = whole->extent[dim], done = 0, unit = s->n->unit[dim];
+    b.open &= ~(1u << dim);
     while (left > 0) {
         int64_t tile = next_tile(s->n, dim, s->levels.tile[level], left), count = left / tile;
         b.start[dim] = whole->start[dim] + done;
         b.extent[dim] = tile;
         bool innermost = level + 1 == s->levels.count;
+        bool several = unit ? unit / tile % 2 == 0 : count > 1;
         bool doubled =
-            s->buffer_count && innermost && count > 1 && s->e->depth + 2 <= ISA_MAX_LOOPS;
+            s->buffer_count && innermost && several && s->e->depth + 2 <= ISA_MAX_LOOPS;
         if (doubled)
             TRY(double_buffered(s, level, &b, count));
         else

@@ -15,6 +15,8 @@
 // A body ends with its producer's wait for a FREE token; with the additional one the producer is
 // one tile ahead. When n is even and the loops around are of the same kernel, the token is given
 // once a kernel, so that the producer is ahead from one run of the innermost loop to the next.
+// Where a launch chooses how many tiles there are, there are loops even over one, and two buffers
+// if the number is even whatever it is.
 // Internal.
 #ifndef BACK_SCHEDULE_H
 #define BACK_SCHEDULE_H

@@ -7,7 +7,7 @@ void tile_smallest(const nest *n, int64_t *out_tile)
         out_tile[d] = 1;
         if (d >= n->dim_count) continue;
         int64_t granule = nest_granule(n, d);
-        out_tile[d] = granule < n->size[d] ? granule : n->size[d];
+        out_tile[d] = granule < n->most[d] ? granule : n->most[d];
     }
 }
 
@@ -36,7 +36,7 @@ static int64_t balance(int64_t size, int64_t largest, int64_t granule)
 
 bool tile_grow(const nest *n, const tile_limits *limits, uint32_t dim, int64_t *tile)
 {
-    int64_t size = n->size[dim], granule = nest_granule(n, dim), before = tile[dim];
+    int64_t size = n->most[dim], granule = nest_granule(n, dim), before = tile[dim];
     tile[dim] = size;
     if (fits(limits, tile)) return true;
     int64_t low = 1, high = (size - 1) / granule; // in granules; `low` fits
@@ -49,7 +49,9 @@ bool tile_grow(const nest *n, const tile_limits *limits, uint32_t dim, int64_t *
             high = middle - 1;
     }
     tile[dim] = before;
-    if (low * granule > before) tile[dim] = balance(size, low * granule, granule);
+    if (low * granule > before)
+        tile[dim] = n->unit[dim] ? nest_divisor(n, dim, low * granule)
+                                 : balance(size, low * granule, granule);
     return tile[dim] == size;
 }
 
