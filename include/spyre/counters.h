@@ -36,10 +36,12 @@ typedef struct {
     int64_t ring_hops;          // steps of messages from core to core
     int64_t mac_count;          // multiply-accumulates
     int64_t vector_element_count;
-    double us;                  // estimated time of all runs
-    // Of `us`: with the memory busy, and with a unit busy, on one core. What is left of `us` is the
-    // time that the resource stands still.
+    double us;                  // estimated time that all runs add to the program's
+    double overlap_us;          // time of all runs beside kernels that they do not depend on
+    // Of `us` and `overlap_us` together: with the memory busy, and with a unit busy, on one core.
+    // What is left is the time that the resource stands still.
     double memory_busy_us, pt_busy_us, sfp_busy_us, ring_busy_us;
+    double stall_us;            // with neither PT nor SFP busy: a core waits for data
     spyre_bound bound;          // what the time is for
     bool estimated;             // `us` is only a lower bound: the walk found no steady state
 } spyre_kernel_counters;

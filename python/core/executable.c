@@ -117,14 +117,15 @@ static PyObject *py_nodes(PyObject *self, PyObject *unused)
 static PyObject *kernel_to_dict(const spyre_kernel_counters *k)
 {
     return Py_BuildValue(
-        "{s:s,s:s,s:I,s:L,s:d,s:s,s:d,s:d,s:d,s:d,s:L,s:L,s:L,s:L,s:L,s:L}", "name", k->name,
-        "location", k->location, "cores", k->cores, "runs", (long long)k->runs, "us", k->us,
-        "bound", spyre_bound_name(k->bound), "memory_busy_us", k->memory_busy_us, "pt_busy_us",
-        k->pt_busy_us, "sfp_busy_us", k->sfp_busy_us, "ring_busy_us", k->ring_busy_us,
-        "memory_read_bytes", (long long)k->memory_read_bytes, "memory_written_bytes",
+        "{s:s,s:s,s:I,s:L,s:d,s:d,s:s,s:d,s:d,s:d,s:d,s:d,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "name",
+        k->name, "location", k->location, "cores", k->cores, "runs", (long long)k->runs, "us",
+        k->us, "overlap_us", k->overlap_us, "bound", spyre_bound_name(k->bound), "memory_busy_us",
+        k->memory_busy_us, "pt_busy_us", k->pt_busy_us, "sfp_busy_us", k->sfp_busy_us,
+        "ring_busy_us", k->ring_busy_us, "stall_us", k->stall_us, "memory_read_bytes",
+        (long long)k->memory_read_bytes, "memory_written_bytes",
         (long long)k->memory_written_bytes, "lx_bytes", (long long)k->lx_bytes, "ring_bytes",
-        (long long)k->ring_bytes, "macs", (long long)k->mac_count, "vector_elements",
-        (long long)k->vector_element_count);
+        (long long)k->ring_bytes, "ring_hops", (long long)k->ring_hops, "macs",
+        (long long)k->mac_count, "vector_elements", (long long)k->vector_element_count);
 }
 
 static PyObject *kernel_list(const spyre_kernel_counters *kernels, uint32_t count)

@@ -14,6 +14,7 @@
 #include <torch/csrc/profiler/standalone/privateuse1_profiler.h>
 #include <torch/csrc/profiler/stubs/base.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 
@@ -87,7 +88,8 @@ void describe(libkineto::GenericTraceActivity &activity, const spyre_activity &r
                              static_cast<double>(record.bytes) / us / 1e3);
     if (record.kind != SPYRE_ACTIVITY_KERNEL) return;
     activity.addMetadata("runs", record.runs);
-    if (us > 0) activity.addMetadata("PT utilization (%)", 100 * record.pt_busy_us / us);
+    if (us > 0)     // below its busy time where it overlaps kernels before it
+        activity.addMetadata("PT utilization (%)", std::min(100.0, 100 * record.pt_busy_us / us));
     if (*record.source) activity.addMetadataQuoted("source", record.source);
 }
 

@@ -89,15 +89,18 @@ class KernelCounters(TypedDict):
     cores: int
     runs: int
     us: float
+    overlap_us: float
     bound: str
     memory_busy_us: float
     pt_busy_us: float
     sfp_busy_us: float
     ring_busy_us: float
+    stall_us: float
     memory_read_bytes: int
     memory_written_bytes: int
     lx_bytes: int
     ring_bytes: int
+    ring_hops: int
     macs: int
     vector_elements: int
 

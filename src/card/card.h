@@ -95,9 +95,11 @@ typedef struct {
     int64_t memory_read_bytes, memory_written_bytes, lx_bytes;
     int64_t ring_bytes, ring_hops;
     int64_t mac_count, vector_element_count;
-    double us;                              // all runs
-    // Of it: with the memory busy, and with a unit of a core busy (the core with the most).
-    double busy_us[CARD_RESOURCES];
+    double us;                              // that all runs add to the program's time
+    double overlap_us;                      // of all runs beside kernels before them; not in us
+    // Of both: with the memory busy, and with a unit of a core busy (the core with the most); with
+    // neither PT nor SFP busy, on average over the cores.
+    double busy_us[CARD_RESOURCES], stall_us;
     bool estimated;                         // no steady state was found: a lower bound
 } card_counters;
 

@@ -193,6 +193,9 @@ bool tiles_allowed(const plan_kernel *kernel, const card_argument *arguments);
 // The product that is all that the kernel does, or null.
 const plan_tile *plan_lone_product(const plan_kernel *kernel);
 
+// The bytes that an instruction touches through operand o in one iteration, from its element 0.
+byte_range plan_span(const isa_instruction *i, uint32_t o);
+
 // A tile for an instruction, which must outlive it.
 SPYRE_MUST_CHECK spyre_status plan_make_tile(arena *memory, const isa_instruction *i,
                                              plan_tile **out_tile);

@@ -16,22 +16,23 @@ bool counters_option(cli_arguments *in, counters_options *options)
 
 static void print_head(void)
 {
-    printf("%-28s %5s %6s %12s %-6s %7s %6s %6s %6s %12s %12s %12s %10s %6s\n", "kernel", "cores",
-           "runs", "us", "bound", "mem %", "pt %", "sfp %", "ring %", "read", "written", "lx",
-           "ring", "hops");
+    printf("%-28s %5s %6s %12s %-6s %7s %6s %6s %6s %7s", "kernel", "cores", "runs", "us", "bound",
+           "mem %", "pt %", "sfp %", "ring %", "stall %");
+    printf(" %12s %12s %12s %10s %6s\n", "read", "written", "lx", "ring", "hops");
 }
 
 static double percent(const spyre_kernel_counters *k, double busy_us)
 {
-    return k->us > 0 ? 100 * busy_us / k->us : 0;
+    double us = k->us + k->overlap_us;
+    return us > 0 ? 100 * busy_us / us : 0;
 }
 
 static void print_row(const spyre_kernel_counters *k)
 {
-    printf("%-28.28s %5u %6" PRId64 " %11.2f%c %-6s %7.1f %6.1f %6.1f %6.1f", k->name, k->cores,
-           k->runs, k->us, k->estimated ? '>' : ' ', spyre_bound_name(k->bound),
+    printf("%-28.28s %5u %6" PRId64 " %11.2f%c %-6s %7.1f %6.1f %6.1f %6.1f %7.1f", k->name,
+           k->cores, k->runs, k->us, k->estimated ? '>' : ' ', spyre_bound_name(k->bound),
            percent(k, k->memory_busy_us), percent(k, k->pt_busy_us), percent(k, k->sfp_busy_us),
-           percent(k, k->ring_busy_us));
+           percent(k, k->ring_busy_us), percent(k, k->stall_us));
     printf(" %12" PRId64 " %12" PRId64 " %12" PRId64 " %10" PRId64 " %6" PRId64 "%s%s\n",
            k->memory_read_bytes, k->memory_written_bytes, k->lx_bytes, k->ring_bytes, k->ring_hops,
            *k->location ? "  " : "", k->location);
@@ -61,8 +62,8 @@ static void print_object(const spyre_kernel_counters *k)
            "\"estimated\": %s", k->cores, k->runs, k->us, spyre_bound_name(k->bound),
            k->estimated ? "true" : "false");
     printf(", \"memory_busy_us\": %.17g, \"pt_busy_us\": %.17g, \"sfp_busy_us\": %.17g, "
-           "\"ring_busy_us\": %.17g", k->memory_busy_us, k->pt_busy_us, k->sfp_busy_us,
-           k->ring_busy_us);
+           "\"ring_busy_us\": %.17g, \"stall_us\": %.17g, \"overlap_us\": %.17g", k->memory_busy_us,
+           k->pt_busy_us, k->sfp_busy_us, k->ring_busy_us, k->stall_us, k->overlap_us);
     printf(", \"memory_read_bytes\": %" PRId64 ", \"memory_written_bytes\": %" PRId64
            ", \"lx_bytes\": %" PRId64 ", \"ring_bytes\": %" PRId64 ", \"ring_hops\": %" PRId64
            ", \"macs\": %" PRId64 ", \"vector_elements\": %" PRId64 "}",

@@ -39,10 +39,12 @@ static spyre_kernel_counters describe(const card_counters *from)
         .mac_count = from->mac_count,
         .vector_element_count = from->vector_element_count,
         .us = from->us,
+        .overlap_us = from->overlap_us,
         .memory_busy_us = from->busy_us[CARD_MEMORY],
         .pt_busy_us = from->busy_us[CARD_PT],
         .sfp_busy_us = from->busy_us[CARD_SFP],
         .ring_busy_us = from->busy_us[CARD_RING],
+        .stall_us = from->stall_us,
         .bound = bound_of(card_bound(from)),
         .estimated = from->estimated,
     };

@@ -34,11 +34,12 @@ static void print_kernel(const spyre_kernel_counters *k, double total_us, text *
 {
     char bound[48];
     const char *name = spyre_bound_name(k->bound);
+    double alone_us = k->us + k->overlap_us;
     if (k->bound == SPYRE_BOUND_ORDER)
         snprintf(bound, sizeof bound, "%s-bound (memory %.0f %%)", name,
-                 percent(k->memory_busy_us, k->us));
+                 percent(k->memory_busy_us, alone_us));
     else
-        snprintf(bound, sizeof bound, "%s-bound %.0f %%", name, percent(busy_us(k), k->us));
+        snprintf(bound, sizeof bound, "%s-bound %.0f %%", name, percent(busy_us(k), alone_us));
     text_printf(out, "%10.3f%7.1f %%  %-20s  %-20s  %s\n", k->us, percent(k->us, total_us), bound,
                 k->name, *k->location ? k->location : "unknown");
 }

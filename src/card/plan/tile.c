@@ -8,32 +8,21 @@
 // Far beyond memory, far below overflow.
 #define ROWS_REACH (1LL << 48)
 
-static void span_matmul(plan_tile *tile)
+byte_range plan_span(const isa_instruction *i, uint32_t o)
 {
-    const isa_instruction *i = tile->instruction;
-    int64_t lanes = matmul_lanes(i), k = i->extent[2];
-    int64_t element[3];
-    for (int o = 0; o < 3; o++) element[o] = spyre_format_bytes(i->operand[o].format);
-    const isa_operand *c = &i->operand[0], *a = &i->operand[1], *b = &i->operand[2];
-    tile->span[0].high = lanes * element[0];
-    range_repeat(&tile->span[0], c->stride[0], i->extent[0]);
-    range_repeat(&tile->span[0], c->stride[1], i->extent[1]);
-    tile->span[1].high = (k < lanes ? k : lanes) * element[1];
-    range_repeat(&tile->span[1], a->stride[0], i->extent[0]);
-    range_repeat(&tile->span[1], a->stride[2], (k + lanes - 1) / lanes);
-    tile->span[2].high = lanes * element[2];
-    range_repeat(&tile->span[2], b->stride[2], k);
-    range_repeat(&tile->span[2], b->stride[1], i->extent[1]);
-}
-
-static void span_plain(plan_tile *tile)
-{
-    const isa_instruction *i = tile->instruction;
-    for (uint32_t o = 0; o < i->operand_count; o++) {
-        tile->span[o].high = spyre_format_bytes(i->operand[o].format);
+    const isa_operand *operand = &i->operand[o];
+    byte_range r = {0, spyre_format_bytes(operand->format)};
+    if (i->opcode != ISA_MATMUL) {
         for (uint32_t d = 0; d < i->dim_count; d++)
-            range_repeat(&tile->span[o], i->operand[o].stride[d], i->extent[d]);
+            range_repeat(&r, operand->stride[d], i->extent[d]);
+        return r;
     }
+    int64_t lanes = matmul_lanes(i), k = i->extent[2];
+    r.high *= o == 1 && k < lanes ? k : lanes;
+    if (o < 2) range_repeat(&r, operand->stride[0], i->extent[0]);
+    if (o != 1) range_repeat(&r, operand->stride[1], i->extent[1]);
+    if (o > 0) range_repeat(&r, operand->stride[2], o == 1 ? (k + lanes - 1) / lanes : k);
+    return r;
 }
 
 static bool can_merge(const plan_tile *tile, uint32_t outer, uint32_t operands)
@@ -88,12 +77,11 @@ spyre_status plan_make_tile(arena *memory, const isa_instruction *i, plan_tile *
     plan_tile *tile = ARENA_NEW(memory, plan_tile, 1);
     TRY_ALLOC(tile);
     tile->instruction = i;
+    for (uint32_t o = 0; o < i->operand_count; o++) tile->span[o] = plan_span(i, o);
     if (i->opcode == ISA_MATMUL) {
-        span_matmul(tile);
         if (matmul_is_fast(i->operand[1].format, i->operand[2].format))
             TRY(product_of(memory, i, &tile->product));
     } else {
-        span_plain(tile);
         normalise(tile);
     }
     if (i->opcode == ISA_VECTOR && opfunc_describe(i->op)->kind == OPFUNC_KIND_UNARY)

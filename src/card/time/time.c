@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernel after kernel: all cores and queues meet between them, so a kernel is timed by itself and
-// loops around kernels multiply. Counters are sums over the code, loops multiply there too.
+// Kernel after kernel: each is timed by itself, then counts with what it adds to those that it
+// overlaps, and loops around kernels multiply. Counters are sums over the code; loops multiply
+// them, too.
 #include <string.h>
 
 #include "card/time/time.h"
@@ -12,6 +13,7 @@ typedef struct {
     card_counters *kernels;
     double repeats[ISA_MAX_LOOPS + 1];          // of the loops that are open around kernels
     uint32_t depth;
+    time_overlap *overlap;
     time_messages messages;
     time_messages before[ISA_MAX_LOOPS];        // messages when the loop was entered
 } time_state;
@@ -116,6 +118,7 @@ static spyre_status time_one(arena *memory, time_state *s, uint32_t begin, uint3
     if (links_us > once.busy_us[CARD_RING]) once.busy_us[CARD_RING] = links_us;
     if (links_us > result.us) result.us = links_us;
     double runs = s->repeats[s->depth];
+    double added_us = time_overlap_add(s->overlap, result.us, once.busy_us);
     card_counters more = {
         .runs = whole(runs),
         .memory_read_bytes = whole(runs * once.read),
@@ -125,7 +128,9 @@ static spyre_status time_one(arena *memory, time_state *s, uint32_t begin, uint3
         .ring_hops = whole(runs * once.hops),
         .mac_count = whole(runs * once.macs),
         .vector_element_count = whole(runs * once.elements),
-        .us = runs * result.us,
+        .us = runs * added_us,
+        .overlap_us = runs * (result.us - added_us),
+        .stall_us = runs * (result.us - result.compute_us),
         .estimated = result.estimated,
     };
     for (uint32_t r = 0; r < CARD_RESOURCES; r++) more.busy_us[r] = runs * once.busy_us[r];
@@ -165,6 +170,7 @@ static spyre_status time_code(arena *memory, time_state *s)
     uint32_t counts[ISA_MAX_LOOPS] = {0};
     for (uint32_t at = 0; at < s->program->code.count; at++) {
         const isa_instruction *i = &s->program->code.items[at];
+        if (i->opcode == ISA_LOOP || i->opcode == ISA_END_LOOP) time_overlap_end(s->overlap);
         if (i->opcode == ISA_LOOP) {
             counts[s->depth] = i->count;
             enter_loop(s, i->count);
@@ -192,7 +198,8 @@ spyre_status time_program(const isa_program *program, const time_options *option
         s->options = options;
         s->kernels = out_kernels;
         s->repeats[0] = 1;
-        status = time_code(memory, s);
+        status = time_overlap_create(memory, program, &s->overlap);
+        if (!status) status = time_code(memory, s);
     }
     arena_destroy(memory);
     return status;
@@ -215,6 +222,8 @@ void card_counters_add(card_counters *sum, const card_counters *more)
     add(&sum->mac_count, more->mac_count);
     add(&sum->vector_element_count, more->vector_element_count);
     sum->us += more->us;
+    sum->overlap_us += more->overlap_us;
+    sum->stall_us += more->stall_us;
     for (uint32_t r = 0; r < CARD_RESOURCES; r++) sum->busy_us[r] += more->busy_us[r];
     sum->estimated = sum->estimated || more->estimated;
 }
@@ -224,5 +233,6 @@ card_resource card_bound(const card_counters *counters)
     card_resource busiest = CARD_MEMORY;
     for (card_resource r = CARD_PT; r < CARD_RESOURCES; r++)
         if (counters->busy_us[r] > counters->busy_us[busiest]) busiest = r;
-    return counters->busy_us[busiest] >= counters->us / 2 ? busiest : CARD_RESOURCES;
+    double alone_us = counters->us + counters->overlap_us;
+    return counters->busy_us[busiest] >= alone_us / 2 ? busiest : CARD_RESOURCES;
 }

@@ -7,6 +7,7 @@
 //     time_kernel.c   a kernel as lists of steps, one a queue
 //     time_run.c      the walk: events, tokens, the ring, memory shared by all
 //     time_steady.c   loops that repeat themselves are skipped
+//     time_overlap.c  kernels that do not depend on each other
 //     time.c          kernel after kernel, loops around them, counters
 #ifndef CARD_TIME_H
 #define CARD_TIME_H
@@ -87,6 +88,7 @@ typedef int64_t time_messages[ISA_CORES][ISA_CORES];
 typedef struct {
     double us;                          // of one run
     double memory_us;                   // of it, with the memory busy
+    double compute_us;                  // of it, with the PT or SFP of a core busy, on average
     bool estimated;                     // no steady state: the busiest resource instead
 } time_result;
 
@@ -100,6 +102,17 @@ typedef struct {
 SPYRE_MUST_CHECK spyre_status time_kernel_run(arena *memory, const time_kernel *kernel,
                                               const time_options *options,
                                               time_messages messages, time_result *out_result);
+
+// Which kernels overlap; kernels are added in the order of the code.
+typedef struct time_overlap time_overlap;
+SPYRE_MUST_CHECK spyre_status time_overlap_create(arena *memory, const isa_program *program,
+                                                  time_overlap **out);
+
+// The time that the next kernel adds, which takes `us` alone.
+double time_overlap_add(time_overlap *overlap, double us, const double busy_us[CARD_RESOURCES]);
+
+// What follows waits for all kernels so far.
+void time_overlap_end(time_overlap *overlap);
 
 // As card_time(), with options.
 SPYRE_MUST_CHECK spyre_status time_program(const isa_program *program,
@@ -127,7 +140,7 @@ typedef struct {
     const time_kernel *kernel;
     time_core *cores;
     int64_t (*messages)[ISA_CORES];
-    double us, memory_us;
+    double us, memory_us, compute_us;
     time_steady *steady;                // null: walk every iteration
 } time_walk;
 

@@ -133,6 +133,22 @@ static void finish(walk *w, time_core *core, uint32_t q)
         w->base.messages[core->number][peer_of(w, core, step)]++;
 }
 
+// The share of the cores whose PT or SFP is at work.
+static double computing_share(const walk *w)
+{
+    uint32_t computing = 0;
+    for (uint32_t c = 0; c < w->base.kernel->core_count; c++) {
+        bool works = false;
+        for (uint32_t q = 0; q < TIME_QUEUES; q++) {
+            isa_queue queue = time_queue_of(q);
+            bool computes = queue == ISA_QUEUE_PT || queue == ISA_QUEUE_SFP;
+            works |= computes && w->base.cores[c].queue[q].active;
+        }
+        computing += works;
+    }
+    return (double)computing / w->base.kernel->core_count;
+}
+
 // To the next end of an instruction; false when none is under way.
 static bool advance(walk *w)
 {
@@ -147,6 +163,7 @@ static bool advance(walk *w)
     if (nearest == INFINITY) return false;
     w->base.us += nearest;
     if (transfer > 0) w->base.memory_us += nearest;
+    w->base.compute_us += nearest * computing_share(w);
     for (uint32_t c = 0; c < w->base.kernel->core_count; c++)
         for (uint32_t q = 0; q < TIME_QUEUES; q++) {
             time_queue *queue = &w->base.cores[c].queue[q];
@@ -205,12 +222,15 @@ static double queue_us(const time_kernel *kernel, uint32_t q, bool memory)
 // The busiest resource alone: no walk could be shorter.
 static void estimate(const time_kernel *kernel, time_result *out)
 {
-    double memory = 0, most = 0;
+    double memory = 0, most = 0, compute = 0;
     for (uint32_t q = 0; q < TIME_QUEUES; q++) {
+        double us = queue_us(kernel, q, false);
+        isa_queue queue = time_queue_of(q);
         memory += queue_us(kernel, q, true) * kernel->weight * kernel->core_count;
-        most = fmax(most, queue_us(kernel, q, false));
+        most = fmax(most, us);
+        if (queue == ISA_QUEUE_PT || queue == ISA_QUEUE_SFP) compute = fmax(compute, us);
     }
-    *out = (time_result){fmax(memory, most), memory, true};
+    *out = (time_result){fmax(memory, most), memory, compute, true};
 }
 
 static void place_cores(const time_kernel *kernel, time_core *cores)
@@ -236,6 +256,7 @@ spyre_status time_kernel_run(arena *memory, const time_kernel *kernel, const tim
             return NULL;
         }
     } while (advance(&w));
-    *out = (time_result){.us = w.base.us, .memory_us = w.base.memory_us};
+    *out = (time_result){.us = w.base.us, .memory_us = w.base.memory_us,
+                         .compute_us = w.base.compute_us};
     return describe_wait(&w);
 }

@@ -18,7 +18,7 @@ enum { REMEMBERED = 8 };
 #define TOLERANCE 1e-7
 
 typedef struct {
-    double us, memory_us;
+    double us, memory_us, compute_us;
     uint32_t index;                     // of the leader
     int64_t *places;
     double *remaining_us;
@@ -141,6 +141,7 @@ static void take_snapshot(const time_walk *walk, uint32_t loop, snapshot *out)
     double *remaining = out->remaining_us;
     out->us = walk->us;
     out->memory_us = walk->memory_us;
+    out->compute_us = walk->compute_us;
     out->index = leader_of(walk, loop)->index[walk->kernel->loops.items[loop].depth];
     for (uint32_t c = 0; c < walk->kernel->core_count; c++) {
         const time_core *core = &walk->cores[c];
@@ -198,6 +199,7 @@ static bool skip(time_walk *walk, uint32_t loop, const snapshot *before, const s
     if (periods == 0) return false;
     walk->us += periods * (now->us - before->us);
     walk->memory_us += periods * (now->memory_us - before->memory_us);
+    walk->compute_us += periods * (now->compute_us - before->compute_us);
     move_on(walk, loop, periods * iterations);
     return true;
 }

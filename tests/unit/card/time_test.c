@@ -257,6 +257,93 @@ static void time__bound_by_order(void **state)
     free_program(p);
 }
 
+// --- Kernels that overlap
+
+enum { ELEMENTS = 1 << 14, IN = 0, OUT = 1 << 19, APART = 1 << 20 };
+
+static void exp_kernel(isa_program *p, int64_t to, int64_t from)
+{
+    isa_operand operands[] = {in_lx(to, DL16), in_lx(from, DL16)};
+    begin_kernel(p, 1, 0);
+    emit_flat(p, ISA_VECTOR, ELEMENTS, 2, operands)->op = OPFUNC_EXP;
+    end_kernel(p);
+}
+
+static void load_kernel(isa_program *p, uint16_t arg, int64_t to)
+{
+    isa_operand operands[] = {in_lx(to, DL16), in_memory(arg, ISA_NO_SLOT, 0, DL16)};
+    begin_kernel(p, 1, 0);
+    emit_flat(p, ISA_LOAD, ELEMENTS, 2, operands);
+    end_kernel(p);
+}
+
+static void store_kernel(isa_program *p, uint16_t arg, int64_t from)
+{
+    isa_operand operands[] = {in_memory(arg, ISA_NO_SLOT, 0, DL16), in_lx(from, DL16)};
+    begin_kernel(p, 1, 0);
+    emit_flat(p, ISA_STORE, ELEMENTS, 2, operands);
+    end_kernel(p);
+}
+
+// A kernel that computes, one that loads; then perhaps one that reads what they wrote.
+static void time__independent_kernels_overlap(void **state)
+{
+    (void)state;
+    enum { SAME_LOOP, OWN_LOOPS };
+    static const struct {
+        int64_t to, read; // read: by a third kernel; below 0: there is none
+        int loops;
+        bool overlap;
+    } cases[] = {
+        {APART, -1, SAME_LOOP, true},
+        {OUT, -1, SAME_LOOP, true},    // tiles of both, which nobody reads
+        {APART, OUT, SAME_LOOP, true}, // the first one's result stays where it is
+        {IN, -1, SAME_LOOP, false},    // what the first one reads
+        {OUT, OUT, SAME_LOOP, false},  // what it writes for the third
+        {APART, -1, OWN_LOOPS, false},
+    };
+    double compute = ELEMENTS / 64 * STICK_US, transfer = memory_us(2 * ELEMENTS);
+    for (uint32_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        isa_program *p = new_program(2);
+        emit(p, ISA_LOOP)->count = 3;
+        exp_kernel(p, OUT, IN);
+        if (cases[n].loops == OWN_LOOPS) {
+            emit(p, ISA_END_LOOP);
+            emit(p, ISA_LOOP)->count = 3;
+        }
+        load_kernel(p, 0, cases[n].to);
+        emit(p, ISA_END_LOOP);
+        if (cases[n].read >= 0) store_kernel(p, 1, cases[n].read);
+        emit(p, ISA_HALT);
+        card_counters kernels[3];
+        assert_ok(isa_verify(p));
+        assert_ok(card_time(p, kernels));
+        double hidden = cases[n].overlap ? fmin(compute, transfer) : 0;
+        assert_us(kernels[0].us, 3 * compute);
+        assert_us(kernels[1].us, 3 * (transfer - hidden));
+        assert_us(kernels[1].overlap_us, 3 * hidden);
+        assert_us(kernels[0].stall_us, 0);
+        assert_us(kernels[1].stall_us, 3 * transfer);
+        free_program(p);
+    }
+}
+
+// Of four kernels that could all overlap each adds what the busiest resource then takes longer.
+static void time__a_group_takes_as_long_as_its_busiest_resource(void **state)
+{
+    (void)state;
+    double compute = ELEMENTS / 64 * STICK_US, transfer = memory_us(2 * ELEMENTS);
+    isa_program *p = new_program(4);
+    for (uint16_t n = 0; n < 2; n++) {
+        load_kernel(p, n, APART + n * (1 << 18));
+        exp_kernel(p, OUT + n * (1 << 18), IN);
+    }
+    store_kernel(p, 0, APART); // an argument that was read
+    emit(p, ISA_HALT);
+    assert_us(time_it(p).us, fmax(2 * compute, 2 * transfer) + transfer);
+    free_program(p);
+}
+
 // --- The ring
 
 // Core n receives from n - 1, adds, sends to n + 1: the middle of a chain of four, between a first
@@ -329,6 +416,8 @@ int main(void)
         cmocka_unit_test(time__tokens_put_units_in_a_row),
         cmocka_unit_test(time__independent_units_overlap),
         cmocka_unit_test(time__double_buffers_overlap),
+        cmocka_unit_test(time__independent_kernels_overlap),
+        cmocka_unit_test(time__a_group_takes_as_long_as_its_busiest_resource),
         cmocka_unit_test(time__bound_by_order),
         cmocka_unit_test(time__chain_goes_from_core_to_core),
         cmocka_unit_test(time__links_carry_what_passes),
