@@ -23,13 +23,16 @@ SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_open(const char *directory
                                                            spyre_program **out_program);
 SPYRE_API void spyre_program_close(spyre_program *program);
 
-// The program of launches whose arguments have these sizes: bytes on the card, one an argument. A
-// bundle that gathers rows of a table of unknown size (torch-spyre's do), or whose conversions
-// touch padding that these arguments lack, is compiled here, once for each size, and owned by
-// `program`; any other program is itself. Not from several threads at once.
-// Errors are those of compiling, SPYRE_INVALID_ARGUMENT and SPYRE_UNSUPPORTED among them.
+// The program of launches whose arguments have these sizes: bytes on the card, and layouts there
+// where they are known (null otherwise), one an argument. Code whose sizes launches choose is
+// corrected here for those of this one, once for each; a bundle that gathers rows of a table of
+// unknown size (torch-spyre's do), or whose conversions touch padding that these arguments lack,
+// is compiled. Both belong to `program`; any other program is itself. Not from several threads at
+// once. Sizes that the code does not allow are SPYRE_INVALID_ARGUMENT with argument and rule,
+// other errors those of compiling.
 SPYRE_API SPYRE_MUST_CHECK spyre_status spyre_program_sized(spyre_program *program,
                                                             const int64_t *argument_bytes,
+                                                            const spyre_layout *const *layouts,
                                                             const spyre_program **out_program);
 
 // Launch arguments: the tensors that a launch binds, inputs and outputs alike.

@@ -166,7 +166,7 @@ static bool run_bound(spyre_program *program, PyObject *tensors, binding *b)
     const spyre_program *sized;
     uint32_t card, rounds;
     if (!take_storages(b, tensors, &card)) return false;
-    if (!core_check(spyre_program_sized(program, b->bytes, &sized))) return false;
+    if (!core_check(spyre_program_sized(program, b->bytes, b->layouts, &sized))) return false;
     if (!core_check(spyre_program_rounds(sized, b->layouts, &rounds, b->steps))) return false;
     if (!check_rounds(b, rounds)) return false;
     for (uint32_t i = 0; i < b->count; i++) b->storages[i]->settled = true;  // where files say

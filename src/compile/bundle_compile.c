@@ -10,6 +10,7 @@
 #include "bundle/files.h"
 #include "compile/code.h"
 #include "compile/executable.h"
+#include "compile/family.h"
 #include "compile/sizes.h"
 
 // --- The back-end on a bundle directory
@@ -27,11 +28,13 @@ static spyre_status compile_directory(arena *memory, const char *directory, bool
     if (!file_is_directory(directory))
         return status_new(SPYRE_NOT_FOUND, "no such directory");
     TRY(bundle_read_warned(memory, directory, pool_first, &b, &warnings));
-    *out_keeps = sizes_missing(b) || sizes_rounded(b);
-    if (!sizes_missing(b)) {
+    if (!sizes_missing(b) && b->symbols.count) {
+        TRY(family_compile(memory, b, &options, out_code));
+    } else if (!sizes_missing(b)) {
         TRY(back_compile(b, &options, memory, &program));
         TRY(code_of_bundle(memory, b, program, out_code));
     }
+    *out_keeps = !*out_code || (sizes_rounded(b) && !b->symbols.count);
     for (uint32_t w = 0; w < warnings.count; w++) log_warn("%s: %s", directory, warnings.items[w]);
     return NULL;
 }

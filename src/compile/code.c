@@ -29,13 +29,20 @@ static int64_t steps_along(const bundle_tensor *tensor, uint32_t dim, int64_t el
     return (elements + tensor->stick_elements - 1) / tensor->stick_elements;
 }
 
+// How often the loops around a step run.
+typedef struct {
+    int64_t count[BUNDLE_MAX_LOOPS];
+} loop_counts;
+
 // The end of what any core touches, from the argument's base.
 static int64_t reach_of(const bundle_step *step, const bundle_tensor *tensor,
-                        const bundle_geometry *geometry)
+                        const bundle_geometry *geometry, const loop_counts *loops)
 {
     int64_t farthest = 0;
     for (uint32_t core = 0; core < step->core_count; core++) {
         int64_t end = tensor->start[core] + SPYRE_STICK_BYTES;
+        for (uint32_t l = 0; l < BUNDLE_MAX_LOOPS; l++)
+            if (tensor->loop_stride[l] > 0) end += tensor->loop_stride[l] * (loops->count[l] - 1);
         for (uint32_t d = 0; d < step->dim_count; d++) {
             int64_t first = bundle_slice_start(step, core, d);
             int64_t elements = bundle_slice_size(step, core, d);
@@ -55,27 +62,27 @@ static bool same_walks(const spyrecode_operand *a, const spyrecode_operand *b)
 }
 
 static spyrecode_operand describe(const bundle_step *step, const bundle_tensor *tensor,
-                                  const bundle_geometry *geometry)
+                                  const bundle_geometry *geometry, const loop_counts *loops)
 {
     spyrecode_operand operand = {.format = tensor->format};
     if (tensor->index_kind == BUNDLE_INDEX_VALUE) return operand;
-    operand.least_bytes = reach_of(step, tensor, geometry);
+    operand.least_bytes = reach_of(step, tensor, geometry, loops);
     for (uint32_t d = 0; d < step->dim_count; d++) {
         int64_t count = steps_along(tensor, d, geometry->valid[d]);
         if (count > geometry->extent[d]) count = geometry->extent[d];
-        if (!geometry->moves[d] || count <= 1) continue;
+        if (!geometry->moves[d] || (count <= 1 && !step->symbol[d])) continue;
         operand.walks[operand.walk_count++] = (spyrecode_walk){geometry->stride[d], count};
     }
     return operand;
 }
 
 static spyre_status add_use(const bundle *b, const bundle_step *step, uint32_t number,
-                            argument_use *use)
+                            const loop_counts *loops, argument_use *use)
 {
     const bundle_tensor *tensor = &step->tensors[number];
     bundle_geometry geometry;
     TRY(bundle_tensor_geometry(b, step, number, &geometry));
-    spyrecode_operand operand = describe(step, tensor, &geometry), *known = &use->operand;
+    spyrecode_operand operand = describe(step, tensor, &geometry, loops), *known = &use->operand;
     int64_t base = lowest_start(step, tensor);
     for (uint32_t loop = 0; loop < BUNDLE_MAX_LOOPS; loop++)
         if (tensor->loop_stride[loop]) use->several = true;
@@ -97,10 +104,17 @@ static spyre_status find_operands(arena *memory, const bundle *b, spyrecode_argu
     TRY_ALLOC(uses);
     TRY_ALLOC(ways);
     TRY(rounds_find(memory, b, ways));
-    for (uint32_t s = 0; s < b->steps.count; s++) {
-        const bundle_step *step = &b->steps.items[s];
+    loop_counts loops = {{1, 1, 1, 1}};
+    uint32_t depth = 0;
+    for (uint32_t at = 0; at < b->body.count; at++) {
+        const bundle_statement *statement = &b->body.items[at];
+        if (statement->kind == BUNDLE_LOOP) loops.count[depth++] = statement->count;
+        if (statement->kind == BUNDLE_END) loops.count[--depth] = 1;
+        if (statement->kind != BUNDLE_EXECUTE) continue;
+        const bundle_step *step = &b->steps.items[statement->step];
         for (uint32_t t = 0; t < step->tensor_count; t++)
-            if (!step->tensors[t].in_lx) TRY(add_use(b, step, t, &uses[step->tensors[t].arg]));
+            if (!step->tensors[t].in_lx)
+                TRY(add_use(b, step, t, &loops, &uses[step->tensors[t].arg]));
     }
     for (uint32_t i = 0; i < b->args.count; i++) {
         if (uses[i].several) uses[i].operand.walk_count = 0;
@@ -135,16 +149,24 @@ spyre_status code_of_segment(arena *memory, const bundle *b, const isa_program *
         }
     }
     TRY(find_operands(memory, b, arguments));
-    return spyrecode_build(memory, program, arguments, out_code);
+    return spyrecode_build(memory, program, arguments, NULL, out_code);
 }
 
-spyre_status code_of_bundle(arena *memory, const bundle *b, const isa_program *program,
-                            spyrecode **out_code)
+spyre_status code_bundle_arguments(arena *memory, const bundle *b,
+                                   spyrecode_argument **out_arguments)
 {
     spyrecode_argument *arguments = ARENA_NEW(memory, spyrecode_argument, b->args.count);
     TRY_ALLOC(arguments);
     for (uint32_t i = 0; i < b->args.count; i++)
         arguments[i] = (spyrecode_argument){.kind = SPYRECODE_LAUNCH, .index = i};
-    TRY(find_operands(memory, b, arguments));
-    return spyrecode_build(memory, program, arguments, out_code);
+    *out_arguments = arguments;
+    return find_operands(memory, b, arguments);
+}
+
+spyre_status code_of_bundle(arena *memory, const bundle *b, const isa_program *program,
+                            spyrecode **out_code)
+{
+    spyrecode_argument *arguments = NULL;
+    TRY(code_bundle_arguments(memory, b, &arguments));
+    return spyrecode_build(memory, program, arguments, NULL, out_code);
 }

@@ -12,6 +12,11 @@
 SPYRE_MUST_CHECK spyre_status code_of_segment(arena *memory, const bundle *b,
                                               const isa_program *program, spyrecode **out_code);
 
+// The launch arguments of a bundle that was read from files, one for each of its own, with what the
+// program takes on trust about them.
+SPYRE_MUST_CHECK spyre_status code_bundle_arguments(arena *memory, const bundle *b,
+                                                    spyrecode_argument **out_arguments);
+
 // The code of a bundle that was read from files: every argument is one of the launch, the pool too.
 SPYRE_MUST_CHECK spyre_status code_of_bundle(arena *memory, const bundle *b,
                                              const isa_program *program, spyrecode **out_code);

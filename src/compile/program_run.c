@@ -6,30 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "back/back.h"
 #include "base/file.h"
-#include "bundle/files.h"
 #include "compile/card_bytes.h"
-#include "compile/code.h"
-#include "compile/counters.h"
-#include "compile/sizes.h"
-#include "runtime/code.h"
-#include "spyre/program.h"
-
-struct spyre_program {
-    arena *memory;
-    const spyrecode *code;              // null: the program waits for sizes
-    const char *bundle;                 // its directory where sizes may need it, or null
-    bool pool_first;
-    spyre_program *compiled;            // for sizes of launches so far
-    spyre_program *next;                // among them
-    job *job;
-    uint32_t argument_count;
-    int64_t *argument_bytes;
-    const spyrecode_operand **operands; // of launch arguments, or null
-    const spyre_kernel_counters *counters;
-    uint32_t kernel_count;
-};
+#include "compile/program_state.h"
 
 void spyre_program_close(spyre_program *program)
 {
@@ -42,142 +21,27 @@ void spyre_program_close(spyre_program *program)
     arena_destroy(program->memory);
 }
 
-static spyre_status take_code(spyre_program *program, const spyrecode *code)
-{
-    isa_program *image;
-    const spyrecode_argument *arguments;
-    const card_counters *kernels;
-    TRY(spyrecode_program(program->memory, code, &image, &arguments));
-    program->code = code;
-    TRY(code_create_job(program->memory, image, arguments, "program", &program->job,
-                        &program->argument_count));
-    program->argument_bytes = ARENA_NEW(program->memory, int64_t, program->argument_count);
-    TRY_ALLOC(program->argument_bytes);
-    program->operands =
-        ARENA_NEW(program->memory, const spyrecode_operand *, program->argument_count);
-    TRY_ALLOC(program->operands);
-    for (uint32_t k = 0; k < image->arg_count; k++) {
-        if (arguments[k].kind != SPYRECODE_LAUNCH) continue;
-        program->argument_bytes[arguments[k].index] = image->arg_bytes[k];
-        program->operands[arguments[k].index] = arguments[k].operand;
-    }
-    job_counters(program->job, &kernels);
-    program->kernel_count = image->kernels.count;
-    return counters_describe(program->memory, image, kernels, &program->counters);
-}
-
-static spyre_program *new_program(void)
-{
-    arena *memory = arena_create();
-    spyre_program *program = memory ? ARENA_NEW(memory, spyre_program, 1) : NULL;
-    if (program) program->memory = memory;
-    else arena_destroy(memory);
-    return program;
-}
-
-// --- Programs that wait for sizes (sizes.h)
-
-static spyre_status find_bundle(spyre_program *program, const char *directory)
-{
-    for (int pool_first = 0; pool_first < 2; pool_first++) {
-        const char *path = file_join(program->memory, directory, sizes_folder(pool_first));
-        TRY_ALLOC(path);
-        if (!file_is_directory(path)) continue;
-        program->bundle = path;
-        program->pool_first = pool_first;
-        return NULL;
-    }
-    return NULL;
-}
-
-static spyre_status open_waiting(spyre_program *program)
-{
-    bundle *b;
-    TRY(bundle_read(program->memory, program->bundle, program->pool_first, &b));
-    if (!sizes_missing(b))
-        return status_new(SPYRE_INVALID_FORMAT, "a bundle that no size of a launch is missing of");
-    program->argument_count = b->args.count;
-    program->argument_bytes = ARENA_NEW(program->memory, int64_t, b->args.count);
-    program->operands = ARENA_NEW(program->memory, const spyrecode_operand *, b->args.count);
-    TRY_ALLOC(program->argument_bytes);
-    TRY_ALLOC(program->operands);
-    return NULL;
-}
-
-static spyre_status compile_sized(const spyre_program *waiting, const int64_t *argument_bytes,
-                                  spyre_program *program)
-{
-    bundle *b;
-    isa_program *image;
-    spyrecode *code;
-    back_options options = BACK_OPTIONS_INIT;
-    TRY(bundle_read(program->memory, waiting->bundle, waiting->pool_first, &b));
-    sizes_set(b, argument_bytes);
-    TRY(bundle_verify(b));
-    TRY(back_compile(b, &options, program->memory, &image));
-    TRY(code_of_bundle(program->memory, b, image, &code));
-    return take_code(program, code);
-}
-
-static bool has_sizes(const spyre_program *program, const int64_t *argument_bytes)
-{
-    for (uint32_t k = 0; k < program->argument_count; k++)
-        if (program->argument_bytes[k] && program->argument_bytes[k] != argument_bytes[k])
-            return false;
-    return true;
-}
-
-static bool falls_short(const spyre_program *program, const int64_t *argument_bytes)
-{
-    for (uint32_t k = 0; k < program->argument_count; k++)
-        if (program->operands[k] && argument_bytes[k] < program->operands[k]->least_bytes)
-            return true;
-    return false;
-}
-
-spyre_status spyre_program_sized(spyre_program *program, const int64_t *argument_bytes,
-                                 const spyre_program **out_program)
-{
-    *out_program = program;
-    if (program->code && !(program->bundle && falls_short(program, argument_bytes))) return NULL;
-    spyre_program *sized = program->compiled;
-    while (sized && !has_sizes(sized, argument_bytes)) sized = sized->next;
-    if (!sized) {
-        sized = new_program();
-        TRY_ALLOC(sized);
-        spyre_status status = compile_sized(program, argument_bytes, sized);
-        if (status) {
-            spyre_program_close(sized);
-            return status_at(status, "%s", program->bundle);
-        }
-        sized->next = program->compiled;
-        program->compiled = sized;
-    }
-    *out_program = sized;
-    return NULL;
-}
-
 // --- Opening
 
 static spyre_status open_program(spyre_program *program, const char *directory)
 {
     spyrecode *code;
-    TRY(find_bundle(program, directory));
+    TRY(program_find_bundle(program, directory));
     const char *json = file_join(program->memory, directory, "spyrecode.json");
     const char *init = spyrecode_text_path(program->memory, directory);
     TRY_ALLOC(json);
     TRY_ALLOC(init);
-    if (program->bundle && !file_exists(json)) return open_waiting(program);
+    if (program->bundle && !file_exists(json)) return program_open_waiting(program);
     bool as_text = !file_exists(json) && file_exists(init);
     TRY(as_text ? spyrecode_read_text(program->memory, init, &code)
                 : spyrecode_read(program->memory, directory, &code));
-    return take_code(program, code);
+    return program_take_code(program, code);
 }
 
 spyre_status spyre_program_open(const char *directory, spyre_program **out_program)
 {
     *out_program = NULL;
-    spyre_program *program = new_program();
+    spyre_program *program = program_new();
     TRY_ALLOC(program);
     spyre_status status = status_at(open_program(program, directory), "%s", directory);
     if (status) spyre_program_close(program);
@@ -196,38 +60,6 @@ int64_t spyre_program_argument_bytes(const spyre_program *program, uint32_t argu
 }
 
 // --- Launch arguments
-
-// A walk fits when it stays within one dim, or takes whole dims one after the other.
-static bool fits(const spyrecode_walk *walk, const spyre_layout *layout)
-{
-    int64_t stride = SPYRE_STICK_BYTES;
-    for (uint32_t d = layout->rank - 1; d-- > 0; stride *= layout->device_size[d]) {
-        if (walk->step_bytes % stride) continue;
-        int64_t steps = walk->step_bytes / stride, end = stride;
-        if ((walk->count - 1) * steps < layout->device_size[d]) return true;
-        for (uint32_t outer = d + 1; outer-- > 0;) {
-            end *= layout->device_size[outer];
-            if (end == walk->step_bytes * walk->count) return true;
-        }
-    }
-    return false;
-}
-
-static spyre_status check_walks(const spyrecode_operand *operand, uint32_t argument,
-                                const spyre_layout *layout)
-{
-    for (uint32_t n = 0; n < operand->walk_count; n++) {
-        const spyrecode_walk *walk = &operand->walks[n];
-        char shown[512];
-        if (fits(walk, layout)) continue;
-        spyre_layout_format(layout, shown, sizeof shown);
-        return status_new(SPYRE_INVALID_ARGUMENT,
-                          "launch argument %u: the program takes %lld steps of %lld bytes along "
-                          "it, which no dim of %s has: it was compiled for another shape", argument,
-                          (long long)walk->count, (long long)walk->step_bytes, shown);
-    }
-    return NULL;
-}
 
 static bool has_32_bits(spyre_format format)
 {
@@ -263,7 +95,7 @@ spyre_status spyre_program_check_argument(const spyre_program *program, uint32_t
         return status_new(SPYRE_INVALID_ARGUMENT,
                           "launch argument %u has %lld bytes on the card, the program touches %lld",
                           argument, (long long)bytes, (long long)operand->least_bytes);
-    return check_walks(operand, argument, layout);
+    return program_check_walks(operand, argument, layout);
 }
 
 // --- Rounds: tensors that are larger than the program was compiled for
@@ -378,6 +210,7 @@ int64_t spyre_program_allocation_bytes(const spyre_program *program)
 const spyre_kernel_counters *spyre_program_counters(const spyre_program *program,
                                                     uint32_t *out_count)
 {
+    if (!program->job && program->compiled) program = program->compiled;
     *out_count = program->kernel_count;
     return program->counters;
 }
@@ -508,7 +341,7 @@ spyre_status spyre_program_run(spyre_context *context, uint32_t card_id, spyre_p
     uint64_t *addresses = calloc((size_t)count + 1, sizeof *addresses);
     spyre_status status = bytes && addresses ? NULL : status_no_memory();
     for (uint32_t k = 0; !status && k < count; k++) bytes[k] = buffers[k].byte_count;
-    if (!status) status = spyre_program_sized(program, bytes, &sized);
+    if (!status) status = spyre_program_sized(program, bytes, NULL, &sized);
     if (!status) status = run_sized(context, card_id, sized, buffers, addresses);
     free(addresses);
     free(bytes);

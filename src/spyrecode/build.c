@@ -2,7 +2,7 @@
 //
 // Between programs and code. The job's space is: program, constants, pool, each on a multiple of
 // 128 bytes. Program correction fills the argument table, which stands at a fixed place of the
-// encoded program, so that no instruction is ever changed.
+// encoded program, and the table of values behind it, which say how instructions are changed.
 #include <string.h>
 
 #include "spyrecode/model.h"
@@ -16,6 +16,7 @@ typedef struct {
     spyrecode *code;
     const isa_program *program;
     const spyrecode_argument *arguments;
+    const spyrecode_sizes *sizes;       // or null
     uint64_t program_bytes;
     uint64_t init_bytes;
     uint64_t *place;                    // of argument k in the space
@@ -67,8 +68,8 @@ static spyre_status add_init(builder *b, const uint8_t *encoded)
 
 static spyre_status add_correction(builder *b)
 {
-    uint32_t count = b->program->arg_count;
-    spyrecode_patch *patches = ARENA_NEW(b->code->memory, spyrecode_patch, count);
+    uint32_t count = b->program->arg_count, values = b->program->value_count;
+    spyrecode_patch *patches = ARENA_NEW(b->code->memory, spyrecode_patch, (size_t)count + values);
     TRY_ALLOC(patches);
     spyrecode_operand *operands = ARENA_NEW(b->code->memory, spyrecode_operand, count);
     TRY_ALLOC(operands);
@@ -88,15 +89,19 @@ static spyre_status add_correction(builder *b)
             patches[k].byte_count = argument->byte_count;
         }
     }
+    for (uint32_t v = 0; v < values; v++)
+        patches[count + v] = (spyrecode_patch){.offset = (count + v) * sizeof(uint64_t),
+                                               .source = SPYRECODE_FROM_SIZES, .index = v};
     spyrecode_command host = {.kind = SPYRECODE_COMPUTE_ON_HOST,
                               .handle = "correction",
-                              .byte_count = count * sizeof(uint64_t),
+                              .byte_count = (count + values) * sizeof(uint64_t),
                               .argument_count = b->launch_count,
                               .program_bytes = b->program_bytes,
-                              .patch_count = count,
+                              .patch_count = count + values,
                               .patches = patches,
                               .operand_count = operand_count,
                               .operands = operands};
+    if (b->sizes) host.sizes = *b->sizes;
     TRY(VEC_PUSH(b->code->memory, &b->code->commands, host));
     spyrecode_command transfer = {.kind = SPYRECODE_DATA_TRANSFER,
                                   .handle = "correction",
@@ -106,12 +111,13 @@ static spyre_status add_correction(builder *b)
 }
 
 spyre_status spyrecode_build(arena *memory, const isa_program *program,
-                             const spyrecode_argument *arguments, spyrecode **out_code)
+                             const spyrecode_argument *arguments, const spyrecode_sizes *sizes,
+                             spyrecode **out_code)
 {
     spyrecode *code = ARENA_NEW(memory, spyrecode, 1);
     TRY_ALLOC(code);
     code->memory = memory;
-    builder b = {.code = code, .program = program, .arguments = arguments};
+    builder b = {.code = code, .program = program, .arguments = arguments, .sizes = sizes};
     uint8_t *encoded;
     size_t encoded_bytes;
     TRY(isa_encode(memory, program, &encoded, &encoded_bytes));
@@ -157,16 +163,19 @@ static spyre_status read_arguments(arena *memory, const spyrecode *code,
                                    const spyrecode_argument **out_arguments)
 {
     spyrecode_argument *arguments = ARENA_NEW(memory, spyrecode_argument, program->arg_count);
-    bool *seen = ARENA_NEW(memory, bool, program->arg_count);
+    bool *seen = ARENA_NEW(memory, bool, (size_t)program->arg_count + program->value_count);
     if (!arguments || !seen) return status_no_memory();
-    uint32_t patches = host ? host->patch_count : 0;
+    uint32_t patches = host ? host->patch_count : 0, table = program->arg_count;
     for (uint32_t n = 0; n < patches; n++) {
-        uint64_t k = host->patches[n].offset / sizeof(uint64_t);
-        if (k >= program->arg_count || seen[k]) return foreign("patches are not one an argument");
+        const spyrecode_patch *patch = &host->patches[n];
+        uint64_t k = patch->offset / sizeof(uint64_t);
+        bool is_size = patch->source == SPYRECODE_FROM_SIZES;
+        if (k >= table + program->value_count || seen[k] || is_size != (k >= table))
+            return foreign("patches are not one an argument and one a value");
         seen[k] = true;
-        TRY(read_argument(code, host, &host->patches[n], &arguments[k]));
+        if (!is_size) TRY(read_argument(code, host, patch, &arguments[k]));
     }
-    if (patches != program->arg_count) return foreign("an argument without a patch");
+    if (patches != table + program->value_count) return foreign("an argument without a patch");
     *out_arguments = arguments;
     return NULL;
 }

@@ -18,6 +18,7 @@ enum {
     SPYRECODE_MOST_COMMANDS = 1024,
     SPYRECODE_MOST_PATCHES = 4096,
     SPYRECODE_MOST_WALKS = 8,
+    SPYRECODE_MOST_SYMBOLS = 4,
 };
 
 // Preparation, once: `bytes` of the file `name` go to card address `target`.
@@ -28,17 +29,46 @@ typedef struct {
     const uint8_t *bytes;
 } spyrecode_transfer;
 
-// Host compute metadata: eight little-endian bytes at `offset` of the output get an address.
-typedef enum { SPYRECODE_FROM_ARGUMENT, SPYRECODE_FROM_ADDRESS } spyrecode_source;
+// A size that a launch chooses, and a number that follows from such sizes: the sum of products of
+// symbols, each counted in granules.
+typedef struct {
+    const char *name;
+    int64_t granularity, most;          // it is a multiple of the one, at most the other
+} spyrecode_symbol;
+typedef struct {
+    int64_t factor;
+    uint32_t symbols;                   // bit s: symbol s is in the product
+} spyrecode_term;
+typedef struct {
+    uint32_t term_count;
+    const spyrecode_term *terms;
+} spyrecode_expression;
+typedef struct {
+    uint32_t symbol_count, expression_count;
+    const spyrecode_symbol *symbols;
+    const spyrecode_expression *expressions;
+} spyrecode_sizes;
+
+// Host compute metadata: eight little-endian bytes at `offset` of the output get an address, or a
+// number that follows from sizes.
+typedef enum {
+    SPYRECODE_FROM_ARGUMENT,
+    SPYRECODE_FROM_ADDRESS,
+    SPYRECODE_FROM_SIZES,
+} spyrecode_source;
 typedef struct {
     uint64_t offset;
     spyrecode_source source;
-    uint32_t index;                     // ARGUMENT: of the launch
+    uint32_t index;                     // ARGUMENT: of the launch; SIZES: the expression
     uint64_t address;                   // ADDRESS: in the job's own space
     uint64_t byte_count;                // ADDRESS: size of what lies there
 } spyrecode_patch;
 
-// What a program takes on trust about a launch argument, as far as its code says.
+// What a program takes on trust about a launch argument, as far as its code says. Field 0 of it is
+// least_bytes, 1 + 2 * w the step of walk w and 2 + 2 * w its count.
+typedef struct {
+    uint32_t field, expression;
+} spyrecode_variation;
 typedef struct {
     int64_t step_bytes, count;          // indices along a dim of the program, and how far apart
 } spyrecode_walk;
@@ -48,6 +78,8 @@ typedef struct {
     int64_t least_bytes;                // what it touches from the argument's base; 0: not stated
     uint32_t walk_count;                // 0: not stated
     spyrecode_walk walks[SPYRECODE_MOST_WALKS];
+    uint32_t variation_count;           // fields that follow from sizes; the numbers here are of
+    const spyrecode_variation *variations;  // the largest
     uint32_t ways;                      // bit w: it may be larger together with all that have bit w
 } spyrecode_operand;
 
@@ -69,6 +101,7 @@ typedef struct {
     const spyrecode_patch *patches;
     uint32_t operand_count;             // HOST: arguments about which something is stated
     const spyrecode_operand *operands;
+    spyrecode_sizes sizes;              // HOST
 } spyrecode_command;
 
 typedef struct {
@@ -89,9 +122,11 @@ typedef struct {
 } spyrecode_argument;
 
 // Builds the code of a program: one transfer "init.bin" (the encoded program, then the constants),
-// and, when the program has arguments, a correction of its argument table.
+// and, when the program has arguments, a correction of its argument table. Value v of its value
+// table is expression v of `sizes`, which is null for a program without values.
 SPYRE_MUST_CHECK spyre_status spyrecode_build(arena *memory, const isa_program *program,
                                               const spyrecode_argument *arguments,
+                                              const spyrecode_sizes *sizes,
                                               spyrecode **out_code);
 
 // Writes spyrecode.json and the files of its transfers into a directory, made when missing. Same
@@ -127,10 +162,30 @@ SPYRE_MUST_CHECK spyre_status spyrecode_read_text(arena *memory, const char *pat
 // The rules between commands; spyrecode_read has applied them. Messages name the command.
 SPYRE_MUST_CHECK spyre_status spyrecode_verify(const spyrecode *code);
 
-// Executes a COMPUTE_ON_HOST: fills output[0..command->byte_count).
+// Executes a COMPUTE_ON_HOST: fills output[0..command->byte_count). `granules` has an entry a
+// symbol and may be null without any.
 SPYRE_MUST_CHECK spyre_status spyrecode_correct(const spyrecode_command *command,
                                                 const uint64_t *arguments,
-                                                uint32_t argument_count, uint8_t *output);
+                                                uint32_t argument_count, const int64_t *granules,
+                                                uint8_t *output);
+
+// An expression at these sizes. SPYRE_INVALID_ARGUMENT beyond 64 bits.
+SPYRE_MUST_CHECK spyre_status spyrecode_evaluate(const spyrecode_sizes *sizes, uint32_t expression,
+                                                 const int64_t *granules, int64_t *out_value);
+
+// What the program takes on trust at these sizes: `operand` with its variations in place.
+SPYRE_MUST_CHECK spyre_status spyrecode_operand_at(const spyrecode_sizes *sizes,
+                                                   const spyrecode_operand *operand,
+                                                   const int64_t *granules,
+                                                   spyrecode_operand *out_operand);
+
+// Field `field` of an operand, as its variations number them.
+static inline int64_t *spyrecode_operand_field(spyrecode_operand *operand, uint32_t field)
+{
+    if (field == 0) return &operand->least_bytes;
+    spyrecode_walk *walk = &operand->walks[(field - 1) / 2];
+    return field % 2 ? &walk->step_bytes : &walk->count;
+}
 
 // The other way round: the program in the code and what its arguments stand for, in `memory`.
 // `out_arguments` has program->arg_count entries. SPYRE_UNSUPPORTED when the code is not of the

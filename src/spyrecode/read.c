@@ -123,16 +123,18 @@ static spyre_status read_patch(const json_node *item, spyrecode_patch *out)
     TRY(json_expect_object(item));
     TRY(json_get_string(item, "source", &source));
     TRY(get_size(item, "offset", &out->offset));
-    if (strcmp(source, "argument") == 0) {
+    bool is_size = strcmp(source, "sizes") == 0;
+    if (is_size || strcmp(source, "argument") == 0) {
         int64_t index;
         TRY(only_members(item, (const char *const[]){"offset", "source", "index", NULL}));
         TRY(json_get_number(item, "index", 0, SPYRECODE_MOST_PATCHES, &index));
-        out->source = SPYRECODE_FROM_ARGUMENT;
+        out->source = is_size ? SPYRECODE_FROM_SIZES : SPYRECODE_FROM_ARGUMENT;
         out->index = (uint32_t)index;
         return NULL;
     }
     if (strcmp(source, "address") != 0)
-        return json_error_at(item, "source \"%s\", expected argument or address", source);
+        return json_error_at(item, "source \"%s\", expected argument, address or sizes",
+                             source);
     TRY(only_members(item, (const char *const[]){"offset", "source", "address", "size", NULL}));
     out->source = SPYRECODE_FROM_ADDRESS;
     TRY(get_address(item, "address", &out->address));
@@ -149,10 +151,34 @@ static spyre_status read_walk(const json_node *item, spyrecode_walk *out)
     return json_as_number(&count, 1, MOST_BYTES, &out->count);
 }
 
-static spyre_status read_operand(const json_node *item, spyrecode_operand *out)
+static spyre_status read_variations(reader *r, const json_node *list, spyrecode_operand *out)
+{
+    json_node item, member;
+    int64_t field, expression;
+    TRY(json_expect_array(list));
+    if (json_count(list) > 1 + 2 * SPYRECODE_MOST_WALKS)
+        return json_error_at(list, "more than %d", 1 + 2 * SPYRECODE_MOST_WALKS);
+    out->variation_count = (uint32_t)json_count(list);
+    spyrecode_variation *variations =
+        ARENA_NEW(r->code->memory, spyrecode_variation, out->variation_count);
+    TRY_ALLOC(variations);
+    for (uint32_t n = 0; n < out->variation_count; n++) {
+        TRY(json_item(list, n, &item));
+        TRY(json_expect_array_of(&item, 2));
+        TRY(json_item(&item, 0, &member));
+        TRY(json_as_number(&member, 0, 2 * SPYRECODE_MOST_WALKS, &field));
+        TRY(json_item(&item, 1, &member));
+        TRY(json_as_number(&member, 0, UINT32_MAX, &expression));
+        variations[n] = (spyrecode_variation){(uint32_t)field, (uint32_t)expression};
+    }
+    out->variations = variations;
+    return NULL;
+}
+
+static spyre_status read_operand(reader *r, const json_node *item, spyrecode_operand *out)
 {
     static const char *const known[] = {"index", "format", "least_bytes", "walks", "ways",
-                                        NULL};
+                                        "varies", NULL};
     json_node member, walks, walk;
     int64_t index, ways = 0;
     TRY(json_expect_object(item));
@@ -178,7 +204,7 @@ static spyre_status read_operand(const json_node *item, spyrecode_operand *out)
     }
     if (json_find(item, "ways", &member)) TRY(json_as_number(&member, 0, UINT32_MAX, &ways));
     out->ways = (uint32_t)ways;
-    return NULL;
+    return json_find(item, "varies", &member) ? read_variations(r, &member, out) : NULL;
 }
 
 // Extension: what a launch may check.
@@ -195,9 +221,77 @@ static spyre_status read_operands(reader *r, const json_node *hcm, spyrecode_com
     TRY_ALLOC(operands);
     for (uint32_t n = 0; n < command->operand_count; n++) {
         TRY(json_item(&list, n, &item));
-        TRY(read_operand(&item, &operands[n]));
+        TRY(read_operand(r, &item, &operands[n]));
     }
     command->operands = operands;
+    return NULL;
+}
+
+static spyre_status read_term(const json_node *item, spyrecode_term *out)
+{
+    json_node member;
+    int64_t symbol;
+    TRY(json_expect_array(item));
+    if (json_count(item) < 1) return json_error_at(item, "a term begins with its factor");
+    TRY(json_item(item, 0, &member));
+    TRY(json_as_number(&member, INT64_MIN, INT64_MAX, &out->factor));
+    for (size_t n = 1; n < json_count(item); n++) {
+        TRY(json_item(item, n, &member));
+        TRY(json_as_number(&member, 0, SPYRECODE_MOST_SYMBOLS - 1, &symbol));
+        out->symbols |= 1u << symbol;
+    }
+    return NULL;
+}
+
+static spyre_status read_expression(reader *r, const json_node *list, spyrecode_expression *out)
+{
+    json_node item;
+    TRY(json_expect_array(list));
+    if (json_count(list) > 1u << SPYRECODE_MOST_SYMBOLS)
+        return json_error_at(list, "more than %d terms", 1 << SPYRECODE_MOST_SYMBOLS);
+    out->term_count = (uint32_t)json_count(list);
+    spyrecode_term *terms = ARENA_NEW(r->code->memory, spyrecode_term, out->term_count);
+    TRY_ALLOC(terms);
+    for (uint32_t n = 0; n < out->term_count; n++) {
+        TRY(json_item(list, n, &item));
+        TRY(read_term(&item, &terms[n]));
+    }
+    out->terms = terms;
+    return NULL;
+}
+
+// Extension: sizes that a launch chooses.
+static spyre_status read_sizes(reader *r, const json_node *hcm, spyrecode_sizes *out)
+{
+    json_node list, item;
+    if (!json_find(hcm, "symbols", &list)) return NULL;
+    TRY(json_expect_array(&list));
+    if (json_count(&list) > SPYRECODE_MOST_SYMBOLS)
+        return json_error_at(&list, "more than %d symbols", SPYRECODE_MOST_SYMBOLS);
+    out->symbol_count = (uint32_t)json_count(&list);
+    spyrecode_symbol *symbols = ARENA_NEW(r->code->memory, spyrecode_symbol, out->symbol_count);
+    TRY_ALLOC(symbols);
+    for (uint32_t s = 0; s < out->symbol_count; s++) {
+        TRY(json_item(&list, s, &item));
+        TRY(json_expect_object(&item));
+        TRY(only_members(&item, (const char *const[]){"name", "granularity", "most", NULL}));
+        TRY(get_name(r, &item, "name", &symbols[s].name));
+        TRY(json_get_number(&item, "granularity", 1, MOST_BYTES, &symbols[s].granularity));
+        TRY(json_get_number(&item, "most", 1, MOST_BYTES, &symbols[s].most));
+    }
+    out->symbols = symbols;
+    TRY(json_get_array(hcm, "expressions", &list));
+    if (json_count(&list) > 2 * SPYRECODE_MOST_PATCHES)
+        return json_error_at(&list, "more than %d expressions", 2 * SPYRECODE_MOST_PATCHES);
+    out->expression_count = (uint32_t)json_count(&list);
+    spyrecode_expression *expressions =
+        ARENA_NEW(r->code->memory, spyrecode_expression, out->expression_count);
+    TRY_ALLOC(expressions);
+    for (uint32_t e = 0; e < out->expression_count; e++) {
+        TRY(json_item(&list, e, &item));
+        TRY(read_expression(r, &item, &expressions[e]));
+    }
+    out->expressions = expressions;
     return NULL;
 }
 
@@ -207,7 +301,7 @@ static spyre_status read_metadata(reader *r, spyrecode_command *command)
     int64_t version;
     TRY(json_get_object(&r->properties, "hcm", &hcm));
     TRY(only_members(&hcm, (const char *const[]){"version", "program_bytes", "patches", "arguments",
-                                                 NULL}));
+                                                 "symbols", "expressions", NULL}));
     TRY(json_get_number(&hcm, "version", 1, 1, &version));
     TRY(get_size(&hcm, "program_bytes", &command->program_bytes));
     TRY(json_get_array(&hcm, "patches", &list));
@@ -221,6 +315,7 @@ static spyre_status read_metadata(reader *r, spyrecode_command *command)
         TRY(read_patch(&item, &patches[n]));
     }
     command->patches = patches;
+    TRY(read_sizes(r, &hcm, &command->sizes));
     return read_operands(r, &hcm, command);
 }
 

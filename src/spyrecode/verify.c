@@ -40,8 +40,39 @@ static spyre_status check_patch(const spyrecode *code, const spyrecode_command *
     }
     if (patch->source == SPYRECODE_FROM_ADDRESS)
         return check_place(code, "address", patch->address, patch->byte_count);
+    if (patch->source == SPYRECODE_FROM_SIZES) {
+        if (patch->index >= command->sizes.expression_count)
+            BROKEN("index %u of %u expressions", patch->index, command->sizes.expression_count);
+        return NULL;
+    }
     if (patch->index >= command->argument_count)
         BROKEN("index %u: ishape has %u arguments", patch->index, command->argument_count);
+    return NULL;
+}
+
+static spyre_status check_sizes(const spyrecode_sizes *sizes)
+{
+    for (uint32_t s = 0; s < sizes->symbol_count; s++) {
+        const spyrecode_symbol *symbol = &sizes->symbols[s];
+        if (symbol->granularity < 1 || symbol->most < 1 || symbol->most % symbol->granularity)
+            BROKEN("hcm.symbols[%u]: %lld is no multiple of %lld", s, (long long)symbol->most,
+                   (long long)symbol->granularity);
+    }
+    for (uint32_t e = 0; e < sizes->expression_count; e++)
+        for (uint32_t t = 0; t < sizes->expressions[e].term_count; t++)
+            if (sizes->expressions[e].terms[t].symbols >> sizes->symbol_count)
+                BROKEN("hcm.expressions[%u]: a symbol beyond the %u", e, sizes->symbol_count);
+    return NULL;
+}
+
+static spyre_status check_operand(const spyrecode_sizes *sizes, const spyrecode_operand *operand)
+{
+    for (uint32_t n = 0; n < operand->variation_count; n++) {
+        const spyrecode_variation *v = &operand->variations[n];
+        if (v->field > 2 * operand->walk_count || v->expression >= sizes->expression_count)
+            BROKEN("varies[%u]: field %u of %u, expression %u of %u", n, v->field,
+                   1 + 2 * operand->walk_count, v->expression, sizes->expression_count);
+    }
     return NULL;
 }
 
@@ -53,7 +84,10 @@ static spyre_status check_host(const spyrecode *code, const spyrecode_command *c
     }
     for (uint32_t n = 0; n < command->patch_count; n++)
         TRY(status_at(check_patch(code, command, &command->patches[n]), "hcm.patches[%u]", n));
-    return NULL;
+    for (uint32_t n = 0; n < command->operand_count; n++)
+        TRY(status_at(check_operand(&command->sizes, &command->operands[n]), "hcm.arguments[%u]",
+                      n));
+    return check_sizes(&command->sizes);
 }
 
 static bool same_handle(const spyrecode_command *a, const spyrecode_command *b)

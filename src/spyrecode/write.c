@@ -59,6 +59,9 @@ static json_t *patch_of(const spyrecode_patch *patch)
     if (patch->source == SPYRECODE_FROM_ARGUMENT) {
         set(&p, "source", json_string("argument"));
         set_number(&p, "index", patch->index);
+    } else if (patch->source == SPYRECODE_FROM_SIZES) {
+        set(&p, "source", json_string("sizes"));
+        set_number(&p, "index", patch->index);
     } else {
         set(&p, "source", json_string("address"));
         set_number(&p, "address", patch->address);
@@ -83,7 +86,54 @@ static json_t *operand_of(const spyrecode_operand *operand)
     }
     set(&p, "walks", walks);
     if (operand->ways) set_number(&p, "ways", operand->ways);
+    if (operand->variation_count == 0) return finish(&p);
+    json_t *varies = json_array();
+    for (uint32_t n = 0; n < operand->variation_count; n++) {
+        const spyrecode_variation *v = &operand->variations[n];
+        json_t *pair = json_pack("[o, o]", decimal(v->field), decimal(v->expression));
+        if (json_array_append_new(varies, pair) != 0) p.failed = true;
+    }
+    set(&p, "varies", varies);
     return finish(&p);
+}
+
+// ["128", "0", "1"]: 128 times symbols 0 and 1.
+static json_t *term_of(const spyrecode_term *term)
+{
+    json_t *list = json_array();
+    bool failed = json_array_append_new(
+        list, json_sprintf("%" PRId64, term->factor)) != 0;
+    for (uint32_t s = 0; s < SPYRECODE_MOST_SYMBOLS; s++)
+        if (term->symbols >> s & 1) failed = json_array_append_new(list, decimal(s)) || failed;
+    if (!failed) return list;
+    json_decref(list);
+    return NULL;
+}
+
+static void set_sizes(properties *p, const spyrecode_sizes *sizes)
+{
+    json_t *symbols = json_array(), *expressions = json_array();
+    if (sizes->symbol_count == 0) {
+        json_decref(symbols);
+        json_decref(expressions);
+        return;
+    }
+    for (uint32_t s = 0; s < sizes->symbol_count; s++) {
+        properties one = new_properties();
+        set(&one, "name", json_string(sizes->symbols[s].name));
+        set_number(&one, "granularity", (uint64_t)sizes->symbols[s].granularity);
+        set_number(&one, "most", (uint64_t)sizes->symbols[s].most);
+        if (json_array_append_new(symbols, finish(&one)) != 0) p->failed = true;
+    }
+    for (uint32_t e = 0; e < sizes->expression_count; e++) {
+        json_t *terms = json_array();
+        for (uint32_t t = 0; t < sizes->expressions[e].term_count; t++)
+            if (json_array_append_new(terms, term_of(&sizes->expressions[e].terms[t])) != 0)
+                p->failed = true;
+        if (json_array_append_new(expressions, terms) != 0) p->failed = true;
+    }
+    set(p, "symbols", symbols);
+    set(p, "expressions", expressions);
 }
 
 static json_t *metadata_of(const spyrecode_command *command)
@@ -96,6 +146,7 @@ static json_t *metadata_of(const spyrecode_command *command)
         if (json_array_append_new(patches, patch_of(&command->patches[n])) != 0) p.failed = true;
     }
     set(&p, "patches", patches);
+    set_sizes(&p, &command->sizes);
     if (command->operand_count == 0) return finish(&p);
     json_t *operands = json_array();
     for (uint32_t n = 0; n < command->operand_count; n++) {

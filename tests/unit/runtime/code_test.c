@@ -43,7 +43,7 @@ static void write_code(const char *directory)
         {.kind = SPYRECODE_LAUNCH, .index = 1}};
     isa_program *p = add_program();
     spyrecode *code;
-    assert_ok(spyrecode_build(p->memory, p, arguments, &code));
+    assert_ok(spyrecode_build(p->memory, p, arguments, NULL, &code));
     assert_ok(spyrecode_write(code, directory));
     free_program(p);
 }

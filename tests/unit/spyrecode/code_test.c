@@ -35,7 +35,7 @@ static isa_program *copy_program(void)
 static spyrecode *build(isa_program *p)
 {
     spyrecode *code;
-    assert_ok(spyrecode_build(p->memory, p, arguments, &code));
+    assert_ok(spyrecode_build(p->memory, p, arguments, NULL, &code));
     return code;
 }
 
@@ -112,13 +112,13 @@ static void code__correction_gives_the_argument_table(void **state)
     const spyrecode_command *host = &code->commands.items[0];
     uint64_t launch[2] = {0x80, 0x400000100}, table[4];
     assert_int_equal(host->byte_count, sizeof table);
-    assert_ok(spyrecode_correct(host, launch, 2, (uint8_t *)table));
+    assert_ok(spyrecode_correct(host, launch, 2, NULL, (uint8_t *)table));
     assert_int_equal(table[0], launch[1]);
     assert_int_equal(table[3], launch[0]);
     uint64_t init_end = SPYRECODE_BASE + code->transfers.items[0].byte_count;
     assert_int_equal(table[1], init_end);
     assert_int_equal(table[2], init_end - 384);
-    assert_error(spyrecode_correct(host, launch, 1, (uint8_t *)table), SPYRE_INVALID_ARGUMENT,
+    assert_error(spyrecode_correct(host, launch, 1, NULL, (uint8_t *)table), SPYRE_INVALID_ARGUMENT,
                  "launch of 1 arguments, the code takes 2");
     free_program(p);
 }
@@ -174,7 +174,7 @@ static const struct {
     {PLAN(HOST("{\"offset\":\"0\",\"source\":\"argument\",\"index\":\"2\"}") ","
           TRANSFER("T", "16") "," DEVICE), "index 2: ishape has 2 arguments"},
     {PLAN(HOST("{\"offset\":\"0\",\"source\":\"moon\"}") "," TRANSFER("T", "16") "," DEVICE),
-     "source \"moon\", expected argument or address"},
+     "source \"moon\", expected argument, address or sizes"},
     {"{\"JobPreparationPlan\":[{\"command\":\"Allocate\",\"properties\":{\"size\":\"4096\"}},"
      "{\"command\":\"InitTransfer\",\"properties\":{\"init_bin_file\":\"../a\",\"dev_ptr\":"
      "\"120259084288\",\"size\":\"4\"}}],\"JobExecPlan\":[" DEVICE "]}",

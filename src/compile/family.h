@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One program for all sizes that a bundle leaves to the launch. Internal to src/compile.
+#ifndef COMPILE_FAMILY_H
+#define COMPILE_FAMILY_H
+
+#include "back/back.h"
+#include "spyrecode/model.h"
+
+enum { FAMILY_MOST_SIZES = 1024 };
+
+// How many combinations of sizes there are, as far as FAMILY_MOST_SIZES + 1.
+uint32_t family_count(const bundle *b);
+
+// Combination `number`, the largest sizes first; in granules.
+void family_granules(const bundle *b, uint32_t number, int64_t *out_granules);
+
+// The bundle at a combination.
+SPYRE_MUST_CHECK spyre_status family_bind(arena *memory, const bundle *b, const int64_t *granules,
+                                          bundle **out_bundle);
+
+// The code of a bundle that was read from files, whose sizes launches choose. *out_code is null
+// where no one program serves all of them: there are too many, or their programs differ in more
+// than numbers. Errors are those of compiling the largest.
+SPYRE_MUST_CHECK spyre_status family_compile(arena *memory, const bundle *b,
+                                             const back_options *options, spyrecode **out_code);
+
+#endif

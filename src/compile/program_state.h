@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program of a SpyreCode directory, for those of its files that make and those that run it.
+// Internal to src/compile.
+#ifndef COMPILE_PROGRAM_STATE_H
+#define COMPILE_PROGRAM_STATE_H
+
+#include "bundle/model.h"
+#include "runtime/code.h"
+#include "spyre/program.h"
+
+struct spyre_program {
+    arena *memory;
+    const spyrecode *code;              // null: the program waits for sizes
+    const char *bundle;                 // its directory where sizes may need it, or null
+    bool pool_first;
+    const bundle *waiting;              // what is in it, where the program waits
+    const isa_program *image;           // of `code`
+    const spyrecode_argument *arguments;    // of `image`
+    spyre_program *compiled;            // for sizes of launches so far, the latest first
+    spyre_program *next;                // among them
+    int64_t *sized_bytes;               // one among them: the arguments it was made for
+    job *job;                           // null: launches choose sizes
+    uint32_t argument_count;
+    int64_t *argument_bytes;
+    const spyrecode_operand **operands; // of launch arguments, or null
+    const spyre_kernel_counters *counters;
+    uint32_t kernel_count;
+};
+
+// An empty program, or null when memory is short.
+spyre_program *program_new(void);
+
+// Makes the program that of `code`: a job, unless launches choose sizes.
+SPYRE_MUST_CHECK spyre_status program_take_code(spyre_program *program, const spyrecode *code);
+
+// The bundle in a directory of SpyreCode, if there is one.
+SPYRE_MUST_CHECK spyre_status program_find_bundle(spyre_program *program, const char *directory);
+
+// Makes the program one that waits for sizes of the bundle that was found.
+SPYRE_MUST_CHECK spyre_status program_open_waiting(spyre_program *program);
+
+// Whether a tensor has the dims that the program walks along.
+SPYRE_MUST_CHECK spyre_status program_check_walks(const spyrecode_operand *operand,
+                                                  uint32_t argument, const spyre_layout *layout);
+
+#endif
