@@ -77,26 +77,11 @@ static void look_at_conversion(findings *f)
                 "row: the host finds other rows", f->step->tensors[f->step->output].name);
 }
 
-// How far from the tensor's first element the slice of `core` begins.
-static int64_t slice_offset(const findings *f, const bundle_tensor *t, const bundle_geometry *g,
-                            uint32_t core)
-{
-    int64_t offset = 0;
-    for (uint32_t d = 0; d < f->step->dim_count; d++) {
-        if (!g->moves[d]) continue;
-        int64_t first = bundle_slice_start(f->step, core, d);
-        offset += d == t->stick_dim ? first / t->stick_elements * g->stride[d] +
-                                          first % t->stick_elements * t->element_bytes
-                                    : first * g->stride[d];
-    }
-    return offset;
-}
-
 // Where the tensor's first element is by the start and the slices of `core`.
 static int64_t base_of(const findings *f, const bundle_tensor *t, const bundle_geometry *g,
                        uint32_t core)
 {
-    return t->start[core] - slice_offset(f, t, g, core);
+    return t->start[core] - bundle_slice_offset(f->step, t, g, core);
 }
 
 // The same by more than half of the cores, or by core 0.
@@ -121,7 +106,7 @@ static spyre_status look_at_starts(findings *f, uint32_t number)
     TRY(bundle_tensor_geometry(f->b, f->step, number, &g));
     int64_t base = agreed_base(f, t, &g);
     for (uint32_t core = 0; core < f->step->core_count; core++) {
-        int64_t there = base + slice_offset(f, t, &g, core);
+        int64_t there = base + bundle_slice_offset(f->step, t, &g, core);
         if (t->start[core] == there) continue;
         find(f, "core %u starts at byte %lld of %s, but its slices begin at byte %lld", core,
              (long long)t->start[core], t->name, (long long)there);
