@@ -3,11 +3,13 @@
 // output_layouts: what leaves the segment must be describable as a layout of the host tensor's own
 // dims. Every output buffer takes back its host dims (the stick on the host dim that it runs
 // along), in the order of the default layout where that applies, in that of the input whose
-// contents it replaces where both have one stick (write_in_place). A buffer whose accesses cut that
-// stick (a head of 32 kept in its own stick), or whose stick may not leave (front_may_leave), is
-// copied into a fresh buffer of the default layout instead.
+// contents it replaces where both have one stick (write_in_place). A buffer whose accesses cut
+// that stick (a head of 32 kept in its own stick), or whose stick may not leave (front_may_leave),
+// takes the dims of the tensor that leaves, when that is all of it in another shape; else it is
+// copied into a fresh buffer of the default layout.
 #include "front/front.h"
 #include "front/layout/restickify.h"
+#include "graph/view.h"
 
 #include <string.h>
 
@@ -123,38 +125,90 @@ static spyre_status copy_misfits(loop_graph *loops, const loop_buffer *before, u
     return NULL;
 }
 
-spyre_status pass_output_layouts(loop_graph *loops, bool *out_changed)
+// What the pass knows of the sticks: of every access, op after op, before and now; of every buffer
+// the last op that writes it and whether it cannot leave as it is, both plus one, 0: none.
+typedef struct {
+    uint8_t *old_stick, *new_stick;
+    uint32_t *writer, *misfit;
+    loop_buffer *before;
+} fitting;
+
+static spyre_status begin_fitting(loop_graph *loops, fitting *f)
 {
     uint32_t count = loops->buffers.count, places = loops->ops.count * LOOP_MAX_OPERANDS;
-    uint32_t *misfit = ARENA_NEW(loop_scratch(loops), uint32_t, count);
-    uint32_t *writer = ARENA_NEW(loop_scratch(loops), uint32_t, count);
-    uint8_t *old_stick = ARENA_NEW(loop_scratch(loops), uint8_t, places);
-    uint8_t *new_stick = ARENA_NEW(loop_scratch(loops), uint8_t, places);
-    loop_buffer *before = ARENA_NEW(loop_scratch(loops), loop_buffer, count);
-    TRY_ALLOC(misfit);
-    TRY_ALLOC(writer);
-    TRY_ALLOC(old_stick);
-    TRY_ALLOC(new_stick);
-    TRY_ALLOC(before);
-    find_sticks(loops, old_stick);
+    f->old_stick = ARENA_NEW(loop_scratch(loops), uint8_t, places);
+    f->new_stick = ARENA_NEW(loop_scratch(loops), uint8_t, places);
+    f->writer = ARENA_NEW(loop_scratch(loops), uint32_t, count);
+    f->misfit = ARENA_NEW(loop_scratch(loops), uint32_t, count);
+    f->before = ARENA_NEW(loop_scratch(loops), loop_buffer, count);
+    TRY_ALLOC(f->old_stick);
+    TRY_ALLOC(f->new_stick);
+    TRY_ALLOC(f->writer);
+    TRY_ALLOC(f->misfit);
+    TRY_ALLOC(f->before);
+    if (count) memcpy(f->before, loops->buffers.items, count * sizeof *f->before);
+    find_sticks(loops, f->old_stick);
+    return NULL;
+}
+
+static void find_misfits(const loop_graph *loops, fitting *f)
+{
+    find_sticks(loops, f->new_stick);
+    for (uint32_t b = 0; b < loops->buffers.count; b++) f->misfit[b] = 0;
+    for (uint32_t i = 0; i < loops->ops.count; i++) {
+        const loop_op *op = &loops->ops.items[i];
+        f->writer[op->operand[op->operand_count - 1].buffer] = i + 1;
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            uint32_t id = op->operand[k].buffer, at = i * LOOP_MAX_OPERANDS + k;
+            if (f->old_stick[at] != f->new_stick[at]) f->misfit[id] = f->writer[id];
+        }
+    }
+    for (uint32_t b = 0; b < loops->buffers.count; b++)
+        if (!may_leave(loops, b)) f->misfit[b] = f->writer[b];
+}
+
+// True when one output alone is the buffer, dense and all of it: out_view.
+static bool is_one_output(const loop_graph *loops, uint32_t id, spyre_view *out_view)
+{
+    const spyre_view *view = NULL, *storage = &loops->buffers.items[id].storage;
+    if (loop_replaced_input(loops, id) != LOOP_UNUSED) return false;
+    for (uint32_t i = 0; i < loops->outputs.count; i++) {
+        if (loops->outputs.items[i].buffer != id) continue;
+        if (view) return false;
+        view = &loops->outputs.items[i].view;
+    }
+    if (!view) return false;
+    *out_view = view_contiguous(view->size, view->rank);
+    return view_same(view, out_view) && view_element_count(view) == view_element_count(storage);
+}
+
+// Gives misfits the shape in which they leave.
+static void take_output_shapes(loop_graph *loops, fitting *f)
+{
+    for (uint32_t b = 0; b < loops->buffers.count; b++) {
+        spyre_view view;
+        loop_buffer *buffer = &loops->buffers.items[b];
+        if (!f->misfit[b] || !is_one_output(loops, b, &view)) continue;
+        *buffer = f->before[b];
+        buffer->storage = view;
+        take_host_dims(buffer);
+    }
+}
+
+spyre_status pass_output_layouts(loop_graph *loops, bool *out_changed)
+{
+    fitting f;
+    TRY(begin_fitting(loops, &f));
+    uint32_t count = loops->buffers.count;
     for (uint32_t b = 0; b < count; b++) {
         loop_buffer *buffer = &loops->buffers.items[b];
-        before[b] = *buffer;
         if (buffer->output < 0 || !buffer->has_layout) continue;
         take_host_dims(buffer);
         take_order_of_replaced(loops, buffer);
     }
-    find_sticks(loops, new_stick);
-    for (uint32_t i = 0; i < loops->ops.count; i++) {
-        const loop_op *op = &loops->ops.items[i];
-        writer[op->operand[op->operand_count - 1].buffer] = i + 1;
-        for (uint32_t k = 0; k < op->operand_count; k++) {
-            uint32_t id = op->operand[k].buffer, at = i * LOOP_MAX_OPERANDS + k;
-            if (old_stick[at] != new_stick[at]) misfit[id] = writer[id];
-        }
-    }
-    for (uint32_t b = 0; b < count; b++)
-        if (!may_leave(loops, b)) misfit[b] = writer[b];
+    find_misfits(loops, &f);
+    take_output_shapes(loops, &f);
+    find_misfits(loops, &f);
     *out_changed = loops->output_buffer_count > 0;
-    return copy_misfits(loops, before, count, misfit);
+    return copy_misfits(loops, f.before, count, f.misfit);
 }

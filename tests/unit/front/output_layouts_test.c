@@ -54,6 +54,30 @@ static void output_layouts__a_cut_stick_is_copied_out(void **state)
     front_run_end(&run);
 }
 
+// Rows of 1024 that are read in heads of 32 leave in heads of 32 without a copy; as rows, with one.
+static void output_layouts__a_cut_stick_leaves_in_the_shape_of_the_output(void **state)
+{
+    (void)state;
+    for (int as_heads = 0; as_heads < 2; as_heads++) {
+        front_run run = front_run_begin();
+        spyre_view heads = sizes_view(3, 8, 32, 32), rows = sizes_view(2, 8, 1024, 0);
+        uint32_t x = front_case_input(&run, heads), y = front_case_input(&run, heads);
+        uint32_t sum = front_case_binary(&run, "spyre.add", x, y, heads);
+        uint32_t n = front_run_view(&run, sum, SPYRE_DTYPE_F16, rows);
+        n = front_case_unary(&run, "spyre.neg", n, rows);
+        if (as_heads) n = front_run_view(&run, n, SPYRE_DTYPE_F16, heads);
+        front_case_output(&run, n);
+        loop_graph *loops = front_case_before(&run, 1, NULL);
+        spyre_layout layout = layout_of_output(loops, 0), wanted;
+        const spyre_view *view = as_heads ? &heads : &rows;
+        assert_ok(spyre_layout_default(view->size, view->rank, SPYRE_DTYPE_F16, &wanted));
+        assert_int_equal(loops->ops.count == 2, as_heads);
+        assert_memory_equal(layout.device_size, wanted.device_size,
+                            wanted.rank * sizeof *wanted.device_size);
+        front_run_end(&run);
+    }
+}
+
 // A reduced stick leaves one element a stick, and the layout says so.
 static void output_layouts__sparse_results_stay_sparse(void **state)
 {
@@ -106,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(output_layouts__contiguous_results_have_the_default),
         cmocka_unit_test(output_layouts__a_cut_stick_is_copied_out),
+        cmocka_unit_test(output_layouts__a_cut_stick_leaves_in_the_shape_of_the_output),
         cmocka_unit_test(output_layouts__sparse_results_stay_sparse),
         cmocka_unit_test(output_layouts__default_results),
     };
