@@ -18,6 +18,7 @@ typedef struct {
     const int32_t *slices;
     const uint8_t (*core_slice)[BUNDLE_MAX_DIMS];
     uint8_t tensor;
+    int64_t units[BUNDLE_MAX_DIMS]; // of a slice
 } division;
 
 typedef struct {
@@ -58,8 +59,8 @@ static spyre_status cut(shuffle *s, uint32_t *out_messages)
         if (moves(s, d)) {
             s->units[d] = common_multiple(s->before.slices[d], s->after.slices[d]);
             s->extent[d] = s->step->size[d] / s->units[d];
-            sent *= s->units[d] / s->before.slices[d];
-            received *= s->units[d] / s->after.slices[d];
+            sent *= s->before.units[d] = s->units[d] / s->before.slices[d];
+            received *= s->after.units[d] = s->units[d] / s->after.slices[d];
         } else {
             s->replicas *= (uint32_t)s->step->slices[d];
             sent *= s->step->slices[d];
@@ -71,24 +72,22 @@ static spyre_status cut(shuffle *s, uint32_t *out_messages)
                : status_new(SPYRE_UNSUPPORTED, "a core has more than %d messages", MOST_MESSAGES);
 }
 
-// A unit of a core's slice as a unit of the whole.
-static void whole_unit(const shuffle *s, const division *of, uint32_t core, const int64_t *local,
-                       int64_t *out_whole)
+// The n-th core that has, under their division, a unit of the core's slice under mine.
+static uint32_t peer(const shuffle *s, const division *mine, const division *theirs, uint32_t core,
+                     const int64_t *local, uint32_t n)
 {
-    for (uint32_t d = 0; d < s->step->dim_count; d++)
-        if (moves(s, d))
-            out_whole[d] = of->core_slice[core][d] * (s->units[d] / of->slices[d]) + local[d];
-}
-
-// The n-th core that owns a unit of the whole.
-static uint32_t owner(const shuffle *s, const division *of, const int64_t *whole, uint32_t n)
-{
-    for (uint32_t core = 0; core < of->cores; core++) {
+    uint32_t dim[BUNDLE_MAX_DIMS], dims = 0;
+    int64_t slice[BUNDLE_MAX_DIMS];
+    for (uint32_t d = 0; d < s->step->dim_count; d++) {
+        if (!moves(s, d) || theirs->slices[d] == 1) continue;
+        slice[dims] = (mine->core_slice[core][d] * mine->units[d] + local[d]) / theirs->units[d];
+        dim[dims++] = d;
+    }
+    for (uint32_t other = 0; other < theirs->cores; other++) {
         bool owns = true;
-        for (uint32_t d = 0; d < s->step->dim_count && owns; d++)
-            owns = !moves(s, d) ||
-                   whole[d] / (s->units[d] / of->slices[d]) == of->core_slice[core][d];
-        if (owns && n-- == 0) return core;
+        for (uint32_t k = 0; k < dims && owns; k++)
+            owns = slice[k] == theirs->core_slice[other][dim[k]];
+        if (owns && n-- == 0) return other;
     }
     return 0; // verified: every unit has its owners
 }
@@ -96,7 +95,7 @@ static uint32_t owner(const shuffle *s, const division *of, const int64_t *whole
 static bool next_unit(const shuffle *s, const division *of, int64_t *local)
 {
     for (uint32_t d = s->step->dim_count; d-- > 0;) {
-        if (moves(s, d) && ++local[d] < s->units[d] / of->slices[d]) return true;
+        if (moves(s, d) && ++local[d] < of->units[d]) return true;
         local[d] = 0;
     }
     return false;
@@ -115,11 +114,8 @@ static spyre_status message(shuffle *s, const division *mine, const division *th
         b.start[d] = moves(s, d) ? local[d] * s->extent[d] : 0;
         b.extent[d] = moves(s, d) ? s->extent[d] : 1;
     }
-    for (uint32_t core = 0; core < mine->cores; core++) {
-        int64_t whole[BUNDLE_MAX_DIMS];
-        whole_unit(s, mine, core, local, whole);
-        s->n.parameters[core * s->n.slot_count + slot] = owner(s, theirs, whole, n);
-    }
+    for (uint32_t core = 0; core < mine->cores; core++)
+        s->n.parameters[core * s->n.slot_count + slot] = peer(s, mine, theirs, core, local, n);
     isa_instruction i = {.opcode = mine == &s->before ? ISA_SEND : ISA_RECEIVE,
                          .token = (uint16_t)slot};
     place_axes axes = place_find_axes(&s->n, &b, 1);
@@ -161,8 +157,8 @@ spyre_status emit_shuffle(emitter *e, const bundle_step *step)
     shuffle s = {
         .e = e,
         .step = step,
-        .before = {owners->core_count, owners->slices, owners->core_slice, step->inputs[0]},
-        .after = {step->core_count, step->slices, step->core_slice, step->output}};
+        .before = {owners->core_count, owners->slices, owners->core_slice, step->inputs[0], {0}},
+        .after = {step->core_count, step->slices, step->core_slice, step->output, {0}}};
     uint32_t messages = 0;
     TRY(cut(&s, &messages));
     TRY(nest_build(e->memory, e->b, step, e->depth, messages, &s.n));

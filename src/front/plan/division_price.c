@@ -7,7 +7,7 @@
 #include "front/plan/lx_shuffles.h"
 #include "isa/constants.h"
 
-enum { MEMO_SIZE = 16, MOST_COMPARED = 8 };
+enum { MEMO_SIZE = 16, MOST_COMPARED = 8, MOVES_SIZE = 2048 };
 
 struct division_memo {
     struct {
@@ -127,10 +127,24 @@ static shuffle_cost cost_of_pattern(division_prices *p, const shuffle_pattern *p
     return c;
 }
 
-// Time until op `reader` finds in LX what the buffer's writer left there: 0 as it is, that of a
-// shuffle, or INFINITY when it has to go through memory.
-static double move_us(division_prices *p, uint32_t buffer, const division_choice *writer,
-                      uint32_t reader, const division_view *read)
+// A read of op `reader` and its writer's choice; views are of choices, which are unique.
+struct division_move {
+    const division_view *read;
+    const division_choice *writer;
+    uint32_t reader;
+    bool shuffles;
+    double us;
+};
+
+static struct division_move *move_of(const division_prices *p, const struct division_move *key)
+{
+    uint64_t hash = ((uintptr_t)key->read ^ (uintptr_t)key->writer << 16 ^ key->reader) *
+                    0x9E3779B97F4A7C15u;
+    return &p->moves[(hash >> 40) % MOVES_SIZE];
+}
+
+static double find_move_us(division_prices *p, uint32_t buffer, const division_choice *writer,
+                           uint32_t reader, const division_view *read)
 {
     uint32_t made_by = p->f.writer[buffer];
     const division_view *written = &writer->view[output_of(p, made_by)];
@@ -144,6 +158,20 @@ static double move_us(division_prices *p, uint32_t buffer, const division_choice
     if (slice + writer->result_bytes > p->lx_bytes) return INFINITY;
     shuffle_cost c = cost_of_pattern(p, &pattern);
     return c.messages > SHUFFLE_MOST_MESSAGES ? INFINITY : c.us * bytes;
+}
+
+// Time until op `reader` finds in LX what the buffer's writer left there: 0 as it is, that of a
+// shuffle, or INFINITY when it has to go through memory.
+static double move_us(division_prices *p, uint32_t buffer, const division_choice *writer,
+                      uint32_t reader, const division_view *read)
+{
+    struct division_move key = {read, writer, reader, p->shuffles, 0}, *known = move_of(p, &key);
+    if (known->read == read && known->writer == writer && known->reader == reader &&
+        known->shuffles == p->shuffles)
+        return known->us;
+    key.us = find_move_us(p, buffer, writer, reader, read);
+    *known = key;
+    return key.us;
 }
 
 static const division_view *view_at(const division_prices *p, uint32_t u)
@@ -288,6 +316,8 @@ static spyre_status allocate(division_prices *p)
     p->changed = ARENA_NEW(p->memory, uint64_t, buffers);
     p->copier = ARENA_NEW(p->memory, uint32_t, buffers);
     p->memo = ARENA_NEW(p->memory, division_memo *, ops);
+    p->moves = ARENA_NEW(p->memory, struct division_move, MOVES_SIZE);
+    TRY_ALLOC(p->moves);
     TRY_ALLOC(p->kinds);
     TRY_ALLOC(p->now);
     TRY_ALLOC(p->apart_at);

@@ -29,6 +29,7 @@ typedef struct {
     uint32_t *copier;          // by buffer: of a clone, the op that copies; or SPYRE_NO_ID
     uint64_t turn, *changed;   // counts choices put in force; by buffer: the last one of its ops
     division_memo **memo;      // by op that is the first of its kind
+    struct division_move *moves; // what was found of late of reads and their writers
     map_bytes pattern_ids;     // of shuffles
     VEC(shuffle_cost) patterns;
 } division_prices;
