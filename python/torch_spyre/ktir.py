@@ -29,6 +29,7 @@ __all__ = [
 Value = torch.Tensor | int | float
 
 _NUMBERS = (0, 0, 0, 0.0)
+_MOST_PROGRAMS = 16
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class Kernel:
 
     def __init__(self, source: str, file: str) -> None:
         self._kernel = _C.ktir_parse(source, file)
+        self._programs: dict[tuple[object, ...], _C.KtirProgram] = {}
         self.functions: tuple[Function, ...] = tuple(
             Function(
                 name,
@@ -152,6 +154,18 @@ class Kernel:
                 values.append((0, 0, 0 if real else int(value), float(value) if real else 0.0))
         return values, tensors
 
+    def _lower(
+        self, number: int, grid: tuple[int, ...], values: list[tuple[int, int, int, float]]
+    ) -> _C.KtirProgram:
+        """The program of a call, which sizes and numbers decide, wherever the arrays lie. The
+        latest are kept."""
+        key = (number, tuple(grid), *(value[1:] for value in values))
+        program = self._programs.pop(key, None) or self._kernel.lower(number, grid, 0, values)
+        self._programs[key] = program
+        if len(self._programs) > _MOST_PROGRAMS:
+            del self._programs[next(iter(self._programs))]
+        return program
+
     def run(
         self,
         *,
@@ -181,7 +195,7 @@ class Kernel:
         if interpret:
             self._kernel.interpret(number, grid, steps, values)
         else:
-            self._kernel.lower(number, grid, steps, values).run(values)
+            self._lower(number, grid, values).run(values)
         written = {p.name for p in self.functions[number].parameters if p.is_written}
         for name, tensor in tensors.items():
             target = arguments[name]
@@ -201,7 +215,7 @@ class Kernel:
         """
         number = self._function(function)
         values, _ = self._values(self.functions[number], arguments)
-        program = self._kernel.lower(number, grid, 0, values)
+        program = self._lower(number, grid, values)
         rows = [KernelCounters(*row) for row in program.counters()]
         return Report(tuple(rows[:-1]), rows[-1], program.why(), program.listing())
 

@@ -53,10 +53,22 @@ size_t card_program_bytes(const card_program *program);
 void card_program_forget_lx(card_program *program);
 
 // One of the eight address windows of a launch: an access through argument k must stay inside
-// [base, base + limit).
+// [base, base + limit). CARD_HALVES + an address of the host means elements of SEN169_FP16 that
+// lie there as IEEE_FP16, in as many bytes: the launch converts them where it loads and stores, as
+// a transfer would, so that they need not lie on the card at all.
+#define CARD_HALVES (UINT64_C(1) << 63)
 typedef struct {
     uint64_t base, limit;
 } card_argument;
+
+// True when the program may take an argument as halves: nothing but row fusions touches it. From
+// any thread.
+bool card_takes_halves(const card_program *program, uint32_t argument);
+
+// True when all of a launch would go as the plan says, as one with halves must: no exact mode, no
+// checker, arguments apart, no fault. From any thread.
+bool card_goes_as_planned(const card *c, const card_program *program,
+                          const card_argument *arguments);
 
 // The machine state of a fault, for messages.
 typedef struct {

@@ -10,7 +10,7 @@
 enum { WORD = 64 };
 
 typedef struct {
-    int64_t grain, grains, marked;      // bytes of a grain; how many
+    int64_t grain, grains;              // bytes of a grain; how many
     uint64_t *bits;
     int64_t runs;                       // that may still be looked at
 } coverage;
@@ -29,9 +29,7 @@ static void mark(coverage *c, int64_t at, int64_t bytes)
     for (int64_t g = first; g < end && c->runs > 0;) {
         int64_t bit = g % WORD, count = WORD - bit < end - g ? WORD - bit : end - g;
         uint64_t ones = count == WORD ? ~0ULL : ((1ULL << count) - 1) << bit;
-        uint64_t *word = &c->bits[g / WORD];
-        c->marked += __builtin_popcountll(ones & ~*word);
-        *word |= ones;
+        c->bits[g / WORD] |= ones;
         g += count;
     }
 }
@@ -65,6 +63,14 @@ static walk walk_of(const isa_instruction *i, uint32_t depth, const uint32_t *tr
 
 // Does something with what a store writes from `at` on.
 typedef void visit(coverage *c, const walk *w, int64_t at);
+
+static bool is_all_marked(const coverage *c)
+{
+    int64_t words = c->grains / WORD;
+    for (int64_t n = 0; n < words; n++)
+        if (c->bits[n] != ~0ULL) return false;
+    return c->bits[words] == (1ULL << c->grains % WORD) - 1;
+}
 
 static void mark_walk(coverage *c, const walk *w, int64_t at)
 {
@@ -137,7 +143,7 @@ spyre_status coverage_is_whole(const isa_program *program, uint32_t argument, in
     c.bits = calloc((size_t)(c.grains / WORD + 1), sizeof *c.bits);
     TRY_ALLOC(c.bits);
     visit_stores(&c, program, argument, mark_walk);
-    *out_whole = c.runs > 0 && c.marked == c.grains;
+    *out_whole = c.runs > 0 && is_all_marked(&c);
     free(c.bits);
     return NULL;
 }

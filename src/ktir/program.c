@@ -21,6 +21,7 @@ struct spyre_ktir_program {
     uint32_t parameter_count;           // of the function
     ktir_parameter *parameters;
     int32_t *argument_of;               // the program's argument of a parameter, or -1
+    bool *overwritten;                  // of a parameter: from end to end
 };
 
 void spyre_ktir_program_destroy(spyre_ktir_program *program)
@@ -88,6 +89,21 @@ static spyre_status make_job(spyre_ktir_program *program, const char *name)
     return counters_describe(program->memory, program->program, kernels, &program->counters);
 }
 
+static spyre_status find_overwritten(spyre_ktir_program *program)
+{
+    program->overwritten = ARENA_NEW(program->memory, bool, program->parameter_count + 1);
+    TRY_ALLOC(program->overwritten);
+    for (uint32_t n = 0; n < program->parameter_count; n++) {
+        int32_t argument = program->argument_of[n];
+        program->overwritten[n] = false;
+        if (argument >= 0 && program->parameters[n].form.is_written)
+            TRY(coverage_is_whole(program->program, (uint32_t)argument,
+                                  program->program->arg_bytes[argument],
+                                  &program->overwritten[n]));
+    }
+    return NULL;
+}
+
 static spyre_status lower(const spyre_ktir *kernel, const spyre_ktir_options *options,
                           const spyre_ktir_value *values, spyre_ktir_program *program)
 {
@@ -101,6 +117,7 @@ static spyre_status lower(const spyre_ktir *kernel, const spyre_ktir_options *op
     TRY(kernel_function(kernel, options, &call.function, call.grid, &call.grid_rank));
     TRY(describe_call(program, all, values, &call));
     TRY(ktir_lower(kernel->m, &call, program->memory, &program->program));
+    TRY(find_overwritten(program));
     return make_job(program, arena_strdup(program->memory, call.function->name));
 }
 
@@ -217,24 +234,67 @@ static spyre_status move(const run *r, uint32_t n, bool to_card)
     return status_at(status, "%s", p->form.name);
 }
 
-static spyre_status place(const run *r, uint32_t n)
+// The memory that parameter n is on the card, for each that is any.
+#define EACH_MEMORY(r, n)                                               \
+    for (uint32_t n = 0; n < (r)->program->parameter_count; n++)        \
+        if ((r)->program->argument_of[n] >= 0)
+
+static spyre_status check_value(const run *r, uint32_t n, int64_t *out_bytes)
+{
+    const ktir_parameter *p = &r->program->parameters[n];
+    if (!r->values[n].bytes && !p->form.is_view)
+        return status_new(SPYRE_INVALID_ARGUMENT, "%s: an array is wanted", p->form.name);
+    TRY(kernel_card_bytes(p, &r->values[n], out_bytes));
+    if (p->form.is_view) *out_bytes = p->byte_count;
+    return NULL;
+}
+
+// An array of float16 may stay where it is (CARD_HALVES), unless a part of it is stored to: the
+// rest would come back from the card rounded.
+static bool may_be_halves(const run *r, uint32_t n)
+{
+    const ktir_parameter *p = &r->program->parameters[n];
+    const ktir_element_info *info = ktir_element_describe(p->element);
+    return r->values[n].bytes && r->values[n].byte_count > 0 &&
+           spyre_dtype_host_format(info->dtype) == SPYRE_FORMAT_IEEE_FP16 &&
+           info->format == SPYRE_FORMAT_SEN169_FP16 &&
+           (!p->form.is_written || r->program->overwritten[n]);
+}
+
+static spyre_status place(const run *r, uint32_t n, int64_t bytes)
 {
     const ktir_parameter *p = &r->program->parameters[n];
     uint64_t *address = &r->addresses[r->program->argument_of[n]];
-    int64_t bytes;
-    if (!r->values[n].bytes && !p->form.is_view)
-        return status_new(SPYRE_INVALID_ARGUMENT, "%s: an array is wanted", p->form.name);
-    TRY(kernel_card_bytes(p, &r->values[n], &bytes));
-    if (p->form.is_view) bytes = p->byte_count;
     TRY(spyre_memory_allocate(r->context, r->card, SPYRE_DEFAULT_STREAM, bytes, address));
-    bool overwritten = false;
-    if (p->form.is_written)
-        TRY(coverage_is_whole(r->program->program, (uint32_t)r->program->argument_of[n], bytes,
-                              &overwritten));
-    if (overwritten) return NULL;
+    if (p->form.is_written && r->program->overwritten[n]) return NULL;
     if (r->values[n].bytes) return move(r, n, true);
     return spyre_copy_raw(r->context, r->card, SPYRE_DEFAULT_STREAM, *address, 0,
                           card_bytes_sticks(bytes) * SPYRE_STICK_BYTES);
+}
+
+static spyre_status place_all(const run *r)
+{
+    int64_t bytes;
+    EACH_MEMORY(r, n)
+    {
+        TRY(check_value(r, n, &bytes));
+        uint64_t *address = &r->addresses[r->program->argument_of[n]];
+        if (may_be_halves(r, n)) *address = CARD_HALVES + (uint64_t)(uintptr_t)r->values[n].bytes;
+        else TRY(place(r, n, bytes));
+    }
+    bool *taken = calloc(r->program->memory_count + 1u, sizeof *taken);
+    TRY_ALLOC(taken);
+    spyre_status status = job_takes_halves(r->context, r->card, SPYRE_DEFAULT_STREAM,
+                                           r->program->job, r->addresses, taken);
+    EACH_MEMORY(r, n)
+    {
+        if (status || taken[r->program->argument_of[n]]) continue;
+        r->addresses[r->program->argument_of[n]] = 0;
+        status = check_value(r, n, &bytes);
+        if (!status) status = place(r, n, bytes);
+    }
+    free(taken);
+    return status;
 }
 
 static spyre_status execute(const run *r)
@@ -243,14 +303,16 @@ static spyre_status execute(const run *r)
         const ktir_parameter *p = &r->program->parameters[n];
         if (p->form.is_view && r->program->argument_of[n] < 0 && r->values[n].bytes)
             return status_new(SPYRE_UNSUPPORTED, "%s: a view of LX", p->form.name);
-        if (r->program->argument_of[n] >= 0) TRY(place(r, n));
     }
+    TRY(place_all(r));
     TRY(spyre_ktir_launch(r->context, r->card, SPYRE_DEFAULT_STREAM, r->program, r->addresses));
     TRY(spyre_stream_synchronize(r->context, r->card, SPYRE_DEFAULT_STREAM));
-    for (uint32_t n = 0; n < r->program->parameter_count; n++)
-        if (r->program->parameters[n].form.is_written && r->program->argument_of[n] >= 0 &&
-            r->values[n].bytes)
+    EACH_MEMORY(r, n)
+    {
+        bool on_card = r->addresses[r->program->argument_of[n]] < CARD_HALVES;
+        if (r->program->parameters[n].form.is_written && r->values[n].bytes && on_card)
             TRY(move(r, n, false));
+    }
     return NULL;
 }
 
@@ -264,7 +326,8 @@ spyre_status spyre_ktir_program_run(spyre_context *context, uint32_t card_id,
     TRY_ALLOC(r.addresses);
     spyre_status status = execute(&r);
     for (uint32_t a = 0; a < count; a++)
-        if (r.addresses[a]) spyre_memory_free(context, card_id, r.addresses[a]);
+        if (r.addresses[a] && r.addresses[a] < CARD_HALVES)
+            spyre_memory_free(context, card_id, r.addresses[a]);
     free(r.addresses);
     return status;
 }

@@ -95,12 +95,16 @@ void activity_append(activity_list *records, const spyre_activity *record)
 
 // --- Tasks
 
+bool activity_is_on(const device *d)
+{
+    return atomic_load_explicit(&d->context->records->enabled, memory_order_relaxed);
+}
+
 bool activity_begin(const device *d, task *t, spyre_activity *out_submission)
 {
     activity_list *records = d->context->records;
     t->correlation = 0;
-    if (!t->recorded || !atomic_load_explicit(&records->enabled, memory_order_relaxed))
-        return false;
+    if (!t->recorded || !activity_is_on(d)) return false;
     t->correlation = atomic_fetch_add(&records->correlation, 1) + 1;
     *out_submission = (spyre_activity){
         .kind = t->kind,

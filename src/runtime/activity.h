@@ -14,6 +14,8 @@ SPYRE_MUST_CHECK spyre_status activity_list_create(activity_list **out_records);
 void activity_list_destroy(activity_list *records);
 void activity_append(activity_list *records, const spyre_activity *record);
 
+bool activity_is_on(const device *d);
+
 // When a task is submitted: gives it a correlation and begins the record of its submission, if
 // a profiler runs. activity_submitted() writes that record; the task may be gone by then.
 bool activity_begin(const device *d, task *t, spyre_activity *out_submission);

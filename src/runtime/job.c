@@ -290,6 +290,8 @@ static spyre_status fill_argument(device *d, launch_task *self, uint32_t k)
         return NULL;
     }
     out->base = address;
+    out->limit = (uint64_t)from->bytes;
+    if (address >= CARD_HALVES) return NULL;
     bool reads = from->kind == JOB_INPUT;
     TRY(status_at(memory_window(d, address, from->bytes, reads, &out->limit), "%s %u",
                   reads ? "input" : "buffer", from->index));
@@ -314,13 +316,15 @@ static spyre_status prepare_launch(device *d, task *t)
     if (t->correlation) TRY(make_outline(self->j));
     for (uint32_t k = 0; k < self->argument_count; k++) {
         const job_argument *from = &self->j->arguments[k];
-        if (from->kind == JOB_INPUT) TRY(memory_await(d, t->stream, self->inputs[from->index]));
+        if (from->kind == JOB_INPUT && self->inputs[from->index] < CARD_HALVES)
+            TRY(memory_await(d, t->stream, self->inputs[from->index]));
         if (from->kind == JOB_BUFFER) TRY(memory_await(d, t->stream, self->buffers[from->index]));
     }
     for (uint32_t k = 0; k < self->argument_count; k++)
         TRY(status_at(fill_argument(d, self, k), "%s", t->name));
     for (uint32_t k = 0; k < self->argument_count; k++)
-        memory_note_use(d, t->stream, self->arguments[k].base);
+        if (self->arguments[k].base < CARD_HALVES)
+            memory_note_use(d, t->stream, self->arguments[k].base);
     return NULL;
 }
 
@@ -401,6 +405,30 @@ static launch_task *make_task(job *j, const job_binding *binding, const double *
     self->base.card_us = j->total.us;
     self->recording = recorder_begin(j->program, j->name, j->forgets_lx);
     return self;
+}
+
+spyre_status job_takes_halves(spyre_context *context, uint32_t card_id, uint32_t stream_id, job *j,
+                              const uint64_t *inputs, bool *out_taken)
+{
+    device *d;
+    job_binding *binding;
+    TRY(device_of(context, card_id, stream_id, &d));
+    TRY(status_at(bind(d, j, &binding), "%s", j->name));
+    bool seen = recorder_is_on() || activity_is_on(d);
+    card_argument *arguments = calloc(j->argument_count + 1u, sizeof *arguments);
+    TRY_ALLOC(arguments);
+    for (uint32_t k = 0; k < j->argument_count; k++) {
+        const job_argument *from = &j->arguments[k];
+        uint64_t base = from->kind == JOB_INPUT ? inputs[from->index] : binding->constants[k];
+        arguments[k] = (card_argument){base, (uint64_t)from->bytes};
+    }
+    bool planned = !seen && card_goes_as_planned(d->machine, binding->program, arguments);
+    free(arguments);
+    for (uint32_t k = 0; k < j->argument_count; k++)
+        if (j->arguments[k].kind == JOB_INPUT)
+            out_taken[j->arguments[k].index] = inputs[j->arguments[k].index] < CARD_HALVES ||
+                                               (planned && card_takes_halves(binding->program, k));
+    return NULL;
 }
 
 spyre_status job_launch(spyre_context *context, uint32_t card_id, uint32_t stream_id, job *j,

@@ -57,8 +57,16 @@ int64_t job_bytes(job *j);
 // job.
 const card_counters *job_counters(const job *j, const card_counters **out_kernels);
 
-// Enqueues one run. The addresses are card addresses inside allocations; their windows are checked
-// here, accesses when it runs. `scalars` are the numbers that the plan's scalars name, copied; null
+// Which of `inputs`, addresses on the card or CARD_HALVES + an address of the host, a launch could
+// take: out_taken[index] is false of halves that would have to lie on the card. None is when a
+// profiler or a record of launches is to see the transfers, or where the launch would not go as
+// planned (card/card.h).
+SPYRE_MUST_CHECK spyre_status job_takes_halves(spyre_context *context, uint32_t card_id,
+                                               uint32_t stream_id, job *j, const uint64_t *inputs,
+                                               bool *out_taken);
+
+// Enqueues one run. The addresses are card addresses inside allocations, or halves; their windows
+// are checked here, accesses when it runs. `scalars` are the numbers that the plan's scalars name, copied; null
 // where it has none. A fault becomes the stream's sticky error. A small job on an idle
 // stream and card runs before this returns.
 SPYRE_MUST_CHECK spyre_status job_launch(spyre_context *context, uint32_t card_id,

@@ -21,10 +21,15 @@ static void fail(recording *r, spyre_status status)
     r->failed = true;
 }
 
+bool recorder_is_on(void)
+{
+    return getenv("SPYRE_RECORD") != NULL;
+}
+
 static bool is_wanted(void)
 {
     static atomic_ullong launches;
-    if (!getenv("SPYRE_RECORD")) return false;
+    if (!recorder_is_on()) return false;
     const char *given = getenv("SPYRE_RECORD_LAUNCH");
     unsigned long long wanted = given ? strtoull(given, NULL, 10) : 0;
     return atomic_fetch_add(&launches, 1) == wanted;

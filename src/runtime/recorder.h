@@ -9,6 +9,9 @@
 
 typedef struct recording recording;
 
+// True when some launch of the process is to be saved.
+bool recorder_is_on(void);
+
 // Counts a launch. Null where it is not wanted; else to be handed on.
 recording *recorder_begin(const isa_program *program, const char *name, bool forgets_lx);
 

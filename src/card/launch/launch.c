@@ -6,12 +6,71 @@
 #include "card/footprint/footprint.h"
 #include "card/machine/check.h"
 #include "card/plan.h"
+#include "card/rows/rows.h"
 
 // A stage runs as planned when arguments lie apart and hold all that it touches.
-static bool holds(const launch *l, const plan_phase *first)
+static bool holds(const card_argument *arguments, const plan_phase *first)
 {
     for (uint32_t k = 0; k < first->stage->kernels; k++)
-        if (!tiles_inside(first[k].kernel, l->arguments)) return false;
+        if (!tiles_inside(first[k].kernel, arguments)) return false;
+    return true;
+}
+
+static bool by_tiles(const card *c, const card_program *program)
+{
+    return c->mode == CARD_FAST && !c->check && program->lx_dead_after;
+}
+
+bool card_goes_as_planned(const card *c, const card_program *program,
+                          const card_argument *arguments)
+{
+    if (!by_tiles(c, program) || !footprint_arguments_apart(program, arguments)) return false;
+    for (uint32_t n = 0; n < program->phases.count; n++) {
+        const plan_phase *phase = &program->phases.items[n];
+        if (phase->kind != PHASE_KERNEL) continue;
+        if (!phase->stage || !holds(arguments, phase)) return false;
+        n += phase->stage->kernels - 1;
+    }
+    return true;
+}
+
+// --- Halves
+
+static bool touches(const plan_kernel *kernel, uint32_t argument)
+{
+    for (uint32_t n = 0; n < kernel->memory.count; n++)
+        if (kernel->memory.items[n].arg == argument) return true;
+    return false;
+}
+
+// The row fusion that does kernel `k` of a stage, or null.
+static const row_fusion *fusion_of(const plan_phase *first, uint32_t k)
+{
+    const plan_stage *stage = first->stage;
+    for (uint32_t n = 0; n < stage->actions.count; n++) {
+        const plan_action *a = &stage->actions.items[n];
+        const row_fusion *rows = first[a->first].kernel->rows;
+        if (a->kind == ACTION_ROWS && k >= a->first && k - a->first < rows->kernels) return rows;
+    }
+    return NULL;
+}
+
+bool card_takes_halves(const card_program *program, uint32_t argument)
+{
+    const plan_phase *first = NULL;
+    uint32_t end = 0;
+    for (uint32_t n = 0; n < program->phases.count; n++) {
+        const plan_phase *phase = &program->phases.items[n];
+        if (phase->kind != PHASE_KERNEL) continue;
+        if (n >= end) {
+            first = phase;
+            end = n + (phase->stage ? phase->stage->kernels : 1);
+        }
+        if (!first->stage) return false;
+        if (!touches(phase->kernel, argument)) continue;
+        const row_fusion *rows = fusion_of(first, (uint32_t)(phase - first));
+        if (!rows || !rows_takes_halves(rows, argument)) return false;
+    }
     return true;
 }
 
@@ -37,7 +96,7 @@ static core_run *run_stage(launch *l, const plan_phase *phase, uint32_t *next)
     const plan_stage *stage = phase->stage;
     if (!l->by_tiles || !stage) return launch_run_queues(l, phase->kernel);
     *next += stage->kernels - 1;
-    if (l->apart && holds(l, phase)) return launch_run_stage(l, phase, stage);
+    if (l->apart && holds(l->arguments, phase)) return launch_run_stage(l, phase, stage);
     core_run *fault = NULL;
     for (uint32_t k = 0; k < stage->kernels && !fault; k++) fault = run_alone(l, &phase[k]);
     return fault;
@@ -70,6 +129,12 @@ static spyre_status check_arguments(const launch *l, uint32_t count)
     }
     for (uint32_t k = 0; k < program->arg_count; k++) {
         const card_argument *argument = &l->arguments[k];
+        if (argument->base >= CARD_HALVES) {
+            if (card_takes_halves(l->program, k) &&
+                card_goes_as_planned(l->owner, l->program, l->arguments))
+                continue;
+            return status_new(SPYRE_UNSUPPORTED, "launch: argument %u cannot be halves", k);
+        }
         if (!card_memory(l->owner, argument->base, argument->limit)) {
             return status_new(SPYRE_INVALID_ARGUMENT,
                               "launch: argument %u, 0x%llx + %llu bytes, leaves its segment", k,
@@ -95,7 +160,7 @@ spyre_status card_launch(card *c, card_program *program, const card_argument *ar
     launch l = {.owner = c, .program = program, .arguments = arguments};
     TRY(check_arguments(&l, arg_count));
     l.apart = footprint_arguments_apart(program, arguments);
-    l.by_tiles = c->mode == CARD_FAST && !c->check && program->lx_dead_after;
+    l.by_tiles = by_tiles(c, program);
     if (c->wipe_each_launch) card_wipe_lx(c);
     core_run *fault = run_phases(&l);
     uint32_t sender, receiver;

@@ -17,7 +17,7 @@
 enum {
     ROWS_MOST_SHAPES = 8,                   // that tiles are tried in
     ROWS_MOST_ROWS = 64,                    // of a block
-    ROWS_MOST_STEPS = 96,
+    ROWS_MOST_STEPS = 112,
     ROWS_MOST_SUMS = 4,                     // sums of rows that live at once
     ROWS_MOST_OWN = 8,                      // values of rows without another reader,
     ROWS_OWN_BYTES = ROWS_MOST_ROWS * 4,    // of so many bytes each
@@ -132,6 +132,12 @@ bool rows_place_tile(const rows_shape *shape, const rows_tiles *earlier, rows_ti
 
 // True for ops of steps that have a place.
 bool rows_takes_elements(uint32_t op);
+
+// True for ops that keep a value or take one.
+bool rows_takes_kept(uint32_t op);
+
+// True when nothing but vector programs touches an argument.
+bool rows_takes_halves(const row_fusion *c, uint32_t argument);
 
 // Takes a core through all kernels of a row fusion, for rows from `begin`, where a block begins, to
 // `end`, where one or the row fusion ends; `first` is the phase of the first kernel.

@@ -27,9 +27,11 @@ static spyre_status add_step(rows_builder *b, rows_step step)
     return VEC_PUSH(b->memory, &b->c->steps, step);
 }
 
-// What is in x now, with the steps that keep and store it.
-static spyre_status name_value(rows_builder *b, const rows_place *place, bool stored)
+// The value of a place, which `op` keeps.
+static spyre_status new_value(rows_builder *b, const rows_place *place, bool stored, vector_op op,
+                              uint32_t *out_id)
 {
+    *out_id = ROWS_NONE;
     if (b->value_count == ROWS_MOST_STEPS) {
         b->fits = false;
         return NULL;
@@ -43,7 +45,15 @@ static spyre_status name_value(rows_builder *b, const rows_place *place, bool st
     uint32_t id = b->value_count++;
     uint32_t made = b->c->steps.count;
     b->values[id] = (rows_value){.place = *place, .made = made, .stored = stored, .current = true};
-    TRY(add_step(b, (rows_step){.op = VECTOR_KEEP, .value = id}));
+    *out_id = id;
+    return add_step(b, (rows_step){.op = op, .value = id});
+}
+
+// What is in x now, with the steps that keep and store it.
+static spyre_status name_value(rows_builder *b, const rows_place *place, bool stored)
+{
+    uint32_t id;
+    TRY(new_value(b, place, stored, VECTOR_KEEP, &id));
     if (stored) TRY(add_step(b, (rows_step){.op = VECTOR_STORE, .place = *place, .value = id}));
     b->in_x = id;
     return NULL;
@@ -91,7 +101,8 @@ static spyre_status with(rows_builder *b, const rows_access *a, bool inverse)
         return add_step(b, (rows_step){.op = VECTOR_X_TO_Y, .value = ROWS_NONE});
     if (id != ROWS_NONE) return take_kept(b, id, VECTOR_KEPT_Y);
     vector_op op = a->place.row ? VECTOR_LOAD_Y : VECTOR_LINE_Y;
-    return add_step(b, (rows_step){.op = op, .place = a->place, .value = ROWS_NONE});
+    TRY(add_step(b, (rows_step){.op = op, .place = a->place, .value = ROWS_NONE}));
+    return op == VECTOR_LINE_Y ? NULL : new_value(b, &a->place, false, VECTOR_KEEP_Y, &id);
 }
 
 // --- Opfuncs

@@ -22,6 +22,7 @@ static vector_rounding wants(const rows_step *s)
     case VECTOR_ROWS_Y:
     case VECTOR_ZERO_Y:
     case VECTOR_LOAD_X:
+    case VECTOR_KEEP_Y:
     case VECTOR_KEPT_X: return VECTOR_AS_IS;
     // Beyond its range exp is zero, one or infinite already.
     case VECTOR_EXP: return VECTOR_SIGNIFICAND;
@@ -69,7 +70,7 @@ static void load_again(rows_builder *b)
 
 static bool is_needed(const rows_builder *b, const rows_step *s, const bool *live)
 {
-    if (s->op == VECTOR_KEEP) return b->values[s->value].kept;
+    if (s->op == VECTOR_KEEP || s->op == VECTOR_KEEP_Y) return b->values[s->value].kept;
     return s->op != VECTOR_STORE || live[s->value];
 }
 
@@ -78,7 +79,7 @@ static bool has_effect(const rows_step *steps, uint32_t count)
 {
     for (uint32_t n = 0; n < count; n++)
         if (steps[n].op == VECTOR_STORE || steps[n].op == VECTOR_STORE_LOOK_UP ||
-            steps[n].op == VECTOR_KEEP ||
+            steps[n].op == VECTOR_KEEP || steps[n].op == VECTOR_KEEP_Y ||
             (steps[n].op >= VECTOR_SUM && steps[n].op <= VECTOR_MIN))
             return true;
     return false;
@@ -142,7 +143,7 @@ static void choose_areas(rows_builder *b)
     }
     for (uint32_t n = 0; n < b->c->steps.count; n++) {
         rows_step *s = &b->c->steps.items[n];
-        if (s->op == VECTOR_KEEP || s->op == VECTOR_KEPT_X || s->op == VECTOR_KEPT_Y)
+        if (rows_takes_kept(s->op))
             s->area = area[s->value];
     }
 }

@@ -3,6 +3,8 @@
 // One core through a row fusion: addresses are found once, then moved from block to block of rows.
 #include "card/rows/rows.h"
 
+#include <string.h>
+
 #include "card/simd/lanes.h"
 #include "tensor/numeric.h"
 
@@ -11,6 +13,7 @@ enum { STICK = SIMD_LANES };
 typedef struct {
     const row_fusion *c;
     uint8_t *step[ROWS_MOST_STEPS];         // of elements of row 0
+    bool halves[ROWS_MOST_STEPS];           // they lie with the host
     float (*kept)[STICK];                   // [area][stick][row of the block]
     float (*sums)[ROWS_MOST_ROWS][STICK];
     float (*rows)[ROWS_MOST_ROWS];          // one element a row, [step]
@@ -18,6 +21,12 @@ typedef struct {
     size_t first, count;                    // rows of the block
     uint32_t iteration[ISA_MAX_LOOPS];      // of the loops around
 } progress;
+
+// Whether a place lies with the host (CARD_HALVES).
+static bool in_halves(const core_run *run, const rows_place *p)
+{
+    return !p->own && p->space == ISA_SPACE_MEMORY && run->arguments[p->arg].base >= CARD_HALVES;
+}
 
 static uint8_t *address_of(const core_run *run, const progress *g, const rows_place *p,
                            const plan_phase *first)
@@ -29,7 +38,9 @@ static uint8_t *address_of(const core_run *run, const progress *g, const rows_pl
     const isa_kernel *kernel = first[p->kernel].kernel->source;
     if (p->slot != ISA_NO_SLOT)
         offset += kernel->parameters[(size_t)run->core * kernel->slot_count + p->slot];
-    return run->owner->memory + run->arguments[p->arg].base + offset;
+    uint64_t base = run->arguments[p->arg].base;
+    if (base >= CARD_HALVES) return (uint8_t *)(uintptr_t)(base - CARD_HALVES) + offset;
+    return run->owner->memory + base + offset;
 }
 
 // Bytes from row 0 to the block.
@@ -39,9 +50,20 @@ static int64_t before_block(const progress *g, const rows_place *p)
     return p->own ? 0 : (int64_t)row * p->row;
 }
 
-static void fetch_rows(const progress *g, const rows_step *s, const uint8_t *at, float *out)
+static void load_halves(const progress *g, const rows_step *s, const uint8_t *at, float *out)
 {
-    lanes_load_f32(out, at, s->place.row, SPYRE_FORMAT_SEN169_FP16, g->count);
+    for (size_t row = 0; row < g->count; row++) {
+        uint16_t word;
+        memcpy(&word, at + (int64_t)row * s->place.row, sizeof word);
+        out[row] = dl16_to_float(dl16_from_host_float(fp16_to_float(word)));
+    }
+}
+
+static void fetch_rows(const progress *g, uint32_t n, const uint8_t *at, float *out)
+{
+    const rows_step *s = &g->c->steps.items[n];
+    if (g->halves[n]) load_halves(g, s, at, out);
+    else lanes_load_f32(out, at, s->place.row, SPYRE_FORMAT_SEN169_FP16, g->count);
     for (size_t row = 0; s->inverse && row < g->count; row++) out[row] = 1.0f / out[row];
 }
 
@@ -62,6 +84,25 @@ bool rows_takes_elements(uint32_t op)
            op == VECTOR_STORE_LOOK_UP || op == VECTOR_ROWS_Y || op == VECTOR_LINE_Y;
 }
 
+bool rows_takes_halves(const row_fusion *c, uint32_t argument)
+{
+    for (uint32_t n = 0; n < c->items.count; n++) {
+        const rows_item *item = &c->items.items[n];
+        for (uint32_t o = 0; !item->count && o < item->tile[0]->instruction->operand_count; o++) {
+            const rows_place *p = &item->operand[o].place;
+            bool there = item->operand[o].sums == ROWS_NONE && !item->operand[o].constant;
+            if (there && !p->own && p->space == ISA_SPACE_MEMORY && p->arg == argument)
+                return false;
+        }
+    }
+    return true;
+}
+
+bool rows_takes_kept(uint32_t op)
+{
+    return op == VECTOR_KEEP || op == VECTOR_KEEP_Y || op == VECTOR_KEPT_X || op == VECTOR_KEPT_Y;
+}
+
 static float *line_of(const progress *g, const rows_step *s)
 {
     size_t areas = (size_t)g->c->kept * g->c->block + s->area;
@@ -73,7 +114,8 @@ static void fetch_line(const progress *g, uint32_t n)
 {
     const rows_step *s = &g->c->steps.items[n];
     const vector_step steps[] = {
-        {.op = VECTOR_LOAD_X, .at = g->step[n], .stick_stride = s->place.stick},
+        {.op = VECTOR_LOAD_X, .at = g->step[n], .stick_stride = s->place.stick,
+         .halves = g->halves[n]},
         {.op = VECTOR_KEEP, .values = line_of(g, s)},
     };
     const vector_program w = {.steps = steps, .count = 2, .rows = 1, .sticks = g->c->sticks};
@@ -89,18 +131,19 @@ static vector_step bind(const progress *g, uint32_t n)
                    .stick_stride = s->place.stick,
                    .table = s->table,
                    .constant = s->constant,
+                   .halves = g->halves[n],
                    .begins = s->begins,
                    .folds = s->folds,
                    .begin = s->begin};
     if (rows_takes_elements(s->op)) w.at = g->step[n] + before_block(g, &s->place);
     if (g->first + g->c->block < g->c->rows) w.ahead = s->place.row * g->c->block;
-    if (s->op == VECTOR_KEEP || s->op == VECTOR_KEPT_X || s->op == VECTOR_KEPT_Y)
+    if (rows_takes_kept(s->op))
         w.values = g->kept[(size_t)s->area * g->c->sticks * g->c->block];
     if (s->op == VECTOR_LINE_Y) w.values = line_of(g, s);
     if (s->op >= VECTOR_SUM && s->op <= VECTOR_MIN) w.values = g->sums[s->area][0];
     if (s->op != VECTOR_ROWS_Y) return w;
     w.values = g->rows[n];
-    fetch_rows(g, s, w.at, w.values);
+    fetch_rows(g, n, w.at, w.values);
     return w;
 }
 
@@ -154,6 +197,7 @@ static void run_rows(const core_run *run, progress *g, const plan_phase *first, 
     const row_fusion *c = g->c;
     for (uint32_t n = 0; n < c->steps.count; n++) {
         const rows_step *s = &c->steps.items[n];
+        g->halves[n] = rows_takes_elements(s->op) && in_halves(run, &s->place);
         if (rows_takes_elements(s->op)) g->step[n] = address_of(run, g, &s->place, first);
         if (s->op == VECTOR_LINE_Y) fetch_line(g, n);
     }

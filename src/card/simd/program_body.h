@@ -20,6 +20,18 @@ typedef struct {
 #define ROW_OF(n)    ((n) / ROW_PAIRS * u->second)
 #define LANE_OF(n)   ((n) % ROW_PAIRS * STEP)
 
+// Steps that are functions of their own take a copy of x, which would lie in memory otherwise.
+typedef struct {
+    pair of[UNIT_PAIRS];
+} unit_pairs;
+
+ALWAYS_INLINE unit_pairs copy_of(const pair *x)
+{
+    unit_pairs copy;
+    EACH_PAIR(n) copy.of[n] = x[n];
+    return copy;
+}
+
 ALWAYS_INLINE uint8_t *elements_of(const vector_step *s, const unit *u)
 {
     return s->at + (int64_t)u->stick * s->stick_stride + (int64_t)u->row * s->row_stride;
@@ -39,13 +51,25 @@ ALWAYS_INLINE void load_elements(pair *x, const vector_step *s, const unit *u)
         __builtin_prefetch(row + s->ahead, 0, 2);
         __builtin_prefetch(row + s->ahead + 64, 0, 2);
         for (size_t p = 0; p < ROW_PAIRS; p++)
-            x[r * ROW_PAIRS + p] = pair_load_dl16(row + p * STEP * 2);
+            x[r * ROW_PAIRS + p] = s->halves ? pair_load_f16(row + p * STEP * 2)
+                                             : pair_load_dl16(row + p * STEP * 2);
     }
+}
+
+ALWAYS_INLINE void store_halves(const pair *x, const vector_step *s, const unit *u)
+{
+    uint8_t *at = elements_of(s, u);
+    EACH_PAIR(n)
+    pair_store_f16(at + (int64_t)ROW_OF(n) * s->row_stride + LANE_OF(n) * 2, x[n]);
 }
 
 ALWAYS_INLINE void store_elements(const pair *x, const vector_step *s, const unit *u)
 {
     uint8_t *at = elements_of(s, u);
+    if (s->halves) {
+        store_halves(x, s, u);
+        return;
+    }
     for (size_t r = 0; r < UNIT_ROWS; r++) {
         __builtin_prefetch(at + (int64_t)(r * u->second) * s->row_stride + s->ahead, 1, 2);
         __builtin_prefetch(at + (int64_t)(r * u->second) * s->row_stride + s->ahead + 64, 1, 2);
@@ -99,9 +123,12 @@ static void store_found(const pair *x, const vector_step *s, const unit *u)
     uint8_t codes[UNIT_PAIRS * STEP * 2], *at = elements_of(s, u);
     EACH_PAIR(n)
     pair_store_dl16(codes + n * STEP * 2, x[n]);
-    for (size_t r = 0; r <= u->second && r < UNIT_ROWS; r++)
-        look_up(at + (int64_t)r * s->row_stride, codes + r * STICK_LANES * 2, s->table,
-                STICK_LANES);
+    for (size_t r = 0; r <= u->second && r < UNIT_ROWS; r++) {
+        uint8_t *row = at + (int64_t)r * s->row_stride, *of = codes + r * STICK_LANES * 2;
+        look_up(s->halves ? of : row, of, s->table, STICK_LANES);
+        for (size_t n = 0; s->halves && n < STICK_LANES; n += STEP)
+            pair_store_f16(row + n * 2, pair_load_dl16(of + n * 2));
+    }
 }
 
 // --- Sums of rows: in the order of a pair's lanes while the program lasts
@@ -214,10 +241,20 @@ ALWAYS_INLINE void take_step(pair *x, pair *y, uint32_t op, vector_rounding roun
     case VECTOR_MUL_F32: FORMULA(TIMES) break;
     case VECTOR_ADD_F32: FORMULA(ADD_UP) break;
     case VECTOR_EXP: EACH_PAIR(n) x[n] = (pair){exp_of(x[n].a), exp_of(x[n].b)}; break;
-    case VECTOR_LOOK_UP: look_up_unit(x, s->table); break;
+    case VECTOR_LOOK_UP: {
+        unit_pairs found = copy_of(x);
+        look_up_unit(found.of, s->table);
+        EACH_PAIR(n) x[n] = found.of[n];
+        break;
+    }
     case VECTOR_STORE: store_elements(x, s, u); break;
-    case VECTOR_STORE_LOOK_UP: store_found(x, s, u); break;
+    case VECTOR_STORE_LOOK_UP: {
+        const unit_pairs codes = copy_of(x);
+        store_found(codes.of, s, u);
+        break;
+    }
     case VECTOR_KEEP: keep(x, s, u); break;
+    case VECTOR_KEEP_Y: keep(y, s, u); break;
     case VECTOR_SUM: GATHER_ROWS(ADD_UP) break;
     case VECTOR_SQUARES: GATHER_ROWS(ADD_EXACT_SQUARE) break;
     case VECTOR_MAX: GATHER_ROWS(v_max) break;

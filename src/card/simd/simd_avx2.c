@@ -4,7 +4,7 @@
 #include "spyre/dtype.h"
 
 #if defined(__x86_64__)
-#pragma GCC target("avx2,fma")
+#pragma GCC target("avx2,fma,f16c")
 #include <immintrin.h>
 #include <math.h>
 #include "card/simd/exp_dl16.h"
@@ -119,6 +119,32 @@ static inline V v_round_dl16(V x)
 ALWAYS_INLINE void round_pairs(pair *x, size_t count)
 {
     for (size_t n = 0; n < count; n++) x[n] = (pair){v_round_dl16(x[n].a), v_round_dl16(x[n].b)};
+}
+
+// As in simd_avx512.c.
+static inline pair pair_load_f16(const uint8_t *at)
+{
+    __m256i turns = _mm256_permute4x64_epi64(_mm256_loadu_si256((const __m256i *)(const void *)at),
+                                             0xD8);
+    const V most = v_set(INFINITY);
+    V a = _mm256_cvtph_ps(_mm256_castsi256_si128(turns));
+    V b = _mm256_cvtph_ps(_mm256_extracti128_si256(turns, 1));
+    return (pair){v_round_bits(v_min(a, most)), v_round_bits(v_min(b, most))};
+}
+
+static inline __m128i halves_of(V x)
+{
+    V rounded = v_round_bits(v_min(x, v_set(INFINITY)));
+    __m256i limit = _mm256_cmpeq_epi32(bits_of(v_magnitude(rounded)), words(0x47800000));
+    __m256i kept = _mm256_sub_epi32(bits_of(rounded), _mm256_and_si256(limit, words(0x2000)));
+    return _mm256_cvtps_ph(_mm256_castsi256_ps(kept),
+                           _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+static inline void pair_store_f16(uint8_t *to, pair x)
+{
+    __m256i all = _mm256_permute4x64_epi64(_mm256_set_m128i(halves_of(x.b), halves_of(x.a)), 0xD8);
+    _mm256_storeu_si256((__m256i *)(void *)to, all);
 }
 
 // exp of SEN169_FP16 values, rounded to them.

@@ -4,7 +4,7 @@
 #include "spyre/dtype.h"
 
 #if defined(__x86_64__)
-#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,prefer-vector-width=512")
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c,prefer-vector-width=512")
 #include <immintrin.h>
 #include <math.h>
 // Without optimisation comparisons are macros that convert their masks.
@@ -139,6 +139,45 @@ ALWAYS_INLINE void round_pairs(pair *x, size_t count)
     bool rare = _mm512_cmpge_epu32_mask(most, words(span)) != 0;
     for (size_t n = 0; n < count; n++)
         x[n] = rare ? (pair){v_round_dl16(x[n].a), v_round_dl16(x[n].b)} : rounded[n];
+}
+
+// IEEE_FP16, each to the value that its code would have; a pair has them in turns of four.
+static inline pair pair_load_f16(const uint8_t *at)
+{
+    const __m512i turns = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    __m512i words = _mm512_permutexvar_epi64(turns, _mm512_loadu_si512(at));
+    V a = _mm512_cvtph_ps(_mm512_castsi512_si256(words));
+    V b = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(words, 1));
+    return (pair){v_round_bits(infinite_for_nan(a)), v_round_bits(infinite_for_nan(b))};
+}
+
+#define NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+
+static inline __m512i halves_in_turns(V a, V b)
+{
+    const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    __m512i all = _mm512_castsi256_si512(_mm512_cvtps_ph(a, NEAREST));
+    all = _mm512_inserti64x4(all, _mm512_cvtps_ph(b, NEAREST), 1);
+    return _mm512_permutexvar_epi64(order, all);
+}
+
+// 65504 for 65536, infinity for NaN.
+static inline V v_within_f16(V x)
+{
+    x = infinite_for_nan(x);
+    __mmask16 limit = _mm512_cmpeq_epi32_mask(bits_of(v_magnitude(x)), words(0x47800000));
+    return _mm512_castsi512_ps(_mm512_mask_sub_epi32(bits_of(x), limit, bits_of(x), words(0x2000)));
+}
+
+// As dl16_to_host_fp16(dl16_from_float(x)). What is beyond SEN169_FP16 is beyond IEEE_FP16, too.
+static inline void pair_store_f16(uint8_t *to, pair x)
+{
+    V a = v_round_bits(x.a), b = v_round_bits(x.b);
+    __m512i all = halves_in_turns(a, b);
+    // Without their sign: infinity and NaN are rare.
+    __mmask32 rare = _mm512_cmpge_epu16_mask(_mm512_add_epi16(all, all), halves((short)0xF800));
+    if (rare) all = halves_in_turns(v_within_f16(a), v_within_f16(b));
+    _mm512_storeu_si512(to, all);
 }
 
 // exp of SEN169_FP16 values, rounded to them.

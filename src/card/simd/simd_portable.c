@@ -54,6 +54,20 @@ ALWAYS_INLINE void round_pairs(pair *x, size_t count)
     for (size_t n = 0; n < count; n++) x[n] = (pair){v_round_dl16(x[n].a), v_round_dl16(x[n].b)};
 }
 
+static inline pair pair_load_f16(const uint8_t *at)
+{
+    uint16_t words[2];
+    memcpy(words, at, sizeof words);
+    return (pair){v_round_dl16(fp16_to_float(words[0])), v_round_dl16(fp16_to_float(words[1]))};
+}
+
+static inline void pair_store_f16(uint8_t *to, pair x)
+{
+    uint16_t words[2] = {dl16_to_host_fp16(dl16_from_float(x.a)),
+                         dl16_to_host_fp16(dl16_from_float(x.b))};
+    memcpy(to, words, sizeof words);
+}
+
 // Never asked for: HAS_EXP.
 static inline V v_exp_dl16(V x)
 {

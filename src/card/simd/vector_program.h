@@ -35,6 +35,7 @@ typedef struct {
                                         // [row]; sums: [row][64]
     const uint16_t *table;
     const float *constant;              // of the opfunc
+    bool halves;                        // elements lie as IEEE_FP16, converted here
     bool begins;                        // sums of rows: with `begin`, not with what values hold
     bool folds;                         // at the end, as FOLD does; lane 0 has the result
     float begin;

@@ -254,6 +254,71 @@ static void vector_program__second_inputs(void **state)
     }
 }
 
+// Elements that lie as IEEE_FP16 go to the values that a transfer would have made of them.
+static void vector_program__halves_are_loaded_as_a_transfer_converts_them(void **state)
+{
+    (void)state;
+    static uint16_t halves[CODES];
+    static uint16_t codes[CODES];
+    for (uint32_t n = 0; n < CODES; n++) halves[n] = (uint16_t)n;
+    for (int v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(variants[v].host)) continue;
+        vector_step steps[] = {
+            {.op = VECTOR_LOAD_X, .at = (uint8_t *)halves, .row_stride = LANES * 2, .halves = true},
+            {.op = VECTOR_STORE, .at = (uint8_t *)codes, .row_stride = LANES * 2},
+        };
+        vector_program w = {.steps = steps, .count = 2, .rows = CODES / LANES, .sticks = 1};
+        variants[v].table->run_program(&w);
+        for (uint32_t n = 0; n < CODES; n++) {
+            uint16_t wanted = dl16_from_host_float(fp16_to_float((uint16_t)n));
+            if (codes[n] != wanted)
+                fail_msg("variant %d half %04x: %04x, %04x", v, n, codes[n], wanted);
+        }
+    }
+}
+
+// Sums and products of codes, so that they are not rounded yet, and infinities and NaN.
+static void vector_program__halves_are_stored_as_a_transfer_converts_them(void **state)
+{
+    (void)state;
+    uint64_t seed = 11;
+    const opfunc ops[] = {OPFUNC_ADD, OPFUNC_MUL, OPFUNC_SUB, OPFUNC_MAXIMUM};
+    const float none[2] = {0};
+    static uint16_t codes[ELEMENTS];
+    for (int v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(variants[v].host)) continue;
+        for (uint32_t n = 0; n < 32; n++) {
+            fill_codes(&seed);
+            vector_step steps[] = {over(VECTOR_LOAD_X, first), over(VECTOR_LOAD_Y, second),
+                                   {.op = VECTOR_APPLY + (uint32_t)ops[n % 4], .constant = none},
+                                   over(VECTOR_STORE, codes), over(VECTOR_STORE, result)};
+            steps[4].halves = true;
+            take(variants[v].table, steps, 5);
+            for (size_t e = 0; e < ELEMENTS; e++)
+                if (result[e] != dl16_to_host_fp16(codes[e]))
+                    fail_msg("variant %d %04x %04x: %04x as %04x", v, first[e], second[e], codes[e],
+                             result[e]);
+        }
+    }
+}
+
+static void vector_program__halves_are_looked_up_and_stored(void **state)
+{
+    (void)state;
+    uint64_t seed = 5;
+    const uint16_t *table = opfunc_dl16_table(OPFUNC_EXP);
+    for (int v = 0; v < VARIANTS; v++) {
+        if (!convert_can_run(variants[v].host)) continue;
+        fill_codes(&seed);
+        vector_step steps[] = {over(VECTOR_LOAD_X, first), over(VECTOR_STORE_LOOK_UP, result)};
+        steps[1].halves = true;
+        steps[1].table = table;
+        take(variants[v].table, steps, 2);
+        for (size_t e = 0; e < ELEMENTS; e++)
+            assert_int_equal(result[e], dl16_to_host_fp16(table[first[e]]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +329,9 @@ int main(void)
         cmocka_unit_test(vector_program__values_are_looked_up),
         cmocka_unit_test(vector_program__sums_of_rows_keep_their_order),
         cmocka_unit_test(vector_program__second_inputs),
+        cmocka_unit_test(vector_program__halves_are_loaded_as_a_transfer_converts_them),
+        cmocka_unit_test(vector_program__halves_are_stored_as_a_transfer_converts_them),
+        cmocka_unit_test(vector_program__halves_are_looked_up_and_stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
