@@ -165,7 +165,8 @@ spyre_status lower_allocate(lowering *w, const ktir_op *op, int64_t bytes, uint3
     if (h->count == LOWERING_MOST_LIVE)
         return LOWER_NO(w, op, "more than %d tensors at one time", LOWERING_MOST_LIVE);
     memmove(&h->items[at + 1], &h->items[at], (h->count - at) * sizeof *h->items);
-    h->items[at] = (lowered_buffer){offset, rounded ? rounded : SPYRE_STICK_BYTES, last};
+    h->items[at] = (lowered_buffer){.offset = offset, .last = last,
+                                      .bytes = rounded ? rounded : SPYRE_STICK_BYTES};
     h->count++;
     *out_offset = offset;
     return NULL;
@@ -180,11 +181,25 @@ void lower_keep(lowering *w, int64_t offset, uint32_t last)
             h->items[n].last = last;
 }
 
+void lower_hold(lowering *w, uint32_t last)
+{
+    for (uint32_t n = 0; n < w->heap.count; n++)
+        if (w->heap.items[n].last == last) w->heap.items[n].holds++;
+}
+
+void lower_let_go(lowering *w, uint32_t last)
+{
+    for (uint32_t n = 0; n < w->heap.count; n++) {
+        lowered_buffer *b = &w->heap.items[n];
+        if (b->last == last && b->holds) b->holds--;
+    }
+}
+
 void lower_free(lowering *w, uint32_t number)
 {
     lowered_heap *h = &w->heap;
     uint32_t kept = 0;
     for (uint32_t n = 0; n < h->count; n++)
-        if (h->items[n].last > number) h->items[kept++] = h->items[n];
+        if (h->items[n].last > number || h->items[n].holds) h->items[kept++] = h->items[n];
     h->count = kept;
 }

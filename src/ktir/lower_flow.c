@@ -329,6 +329,7 @@ spyre_status lower_for(lowering *w, const ktir_op *op)
     for (uint32_t c = 0; c < ISA_CORES; c++)
         if (all >> c & 1) TRY(count_trips(w, op, c, &trips[c]));
     TRY(begin_arguments(w, &l));
+    lower_hold(w, op->end - 1);
     for (;;) {
         // The fewest iterations that are left, of the cores that have any.
         int64_t next = INT64_MAX;
@@ -345,6 +346,7 @@ spyre_status lower_for(lowering *w, const ktir_op *op)
         TRY(iterate(w, &l, next - l.done));
         l.done = next;
     }
+    lower_let_go(w, op->end - 1);
     end_numbers(w, &l);
     return set_active(w, op, all);
 }
@@ -440,6 +442,7 @@ spyre_status lower_nest(lowering *w, const ktir_op *op)
         if (__builtin_mul_overflow(count, trips[d], &count) || count > LOWERING_MOST_UNROLLED)
             return LOWER_NO(w, op, "more than %d iterations", LOWERING_MOST_UNROLLED);
     }
+    lower_hold(w, op->end - 1);
     for (int64_t n = 0; n < count; n++) {
         int64_t rest = n;
         for (uint32_t d = dims; d-- > 0; rest /= trips[d]) {
@@ -449,6 +452,7 @@ spyre_status lower_nest(lowering *w, const ktir_op *op)
         }
         TRY(lower_region(w, region));
     }
+    lower_let_go(w, op->end - 1);
     return NULL;
 }
 

@@ -98,6 +98,7 @@ static const struct {
     {"flow.mlir", {{0}, {0}, {.integer = -5}}},
     {"nests.mlir", {{0}}},
     {"lookup.mlir", {{0}}},
+    {"unequal.mlir", {{0}}},
 };
 
 static void run_golden(void)
