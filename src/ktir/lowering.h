@@ -116,8 +116,8 @@ SPYRE_MUST_CHECK spyre_status lower_allocate(lowering *w, const ktir_op *op, int
                                              uint32_t last, int64_t *out_offset);
 // What lies at `offset` is read until `last`.
 void lower_keep(lowering *w, int64_t offset, uint32_t last);
-// What there is now, to be read until `last`, stays when that has been lowered, until it is let go: a
-// loop's body may be lowered several times, and its last operation ends the loop, too.
+// What there is now, to be read until `last`, stays when that has been lowered, until it is let go:
+// a loop's body may be lowered several times, and its last operation ends the loop, too.
 void lower_hold(lowering *w, uint32_t last);
 void lower_let_go(lowering *w, uint32_t last);
 void lower_free(lowering *w, uint32_t number);      // what nobody reads behind operation `number`

@@ -66,8 +66,8 @@ SPYRE_MUST_CHECK spyre_status job_takes_halves(spyre_context *context, uint32_t 
                                                bool *out_taken);
 
 // Enqueues one run. The addresses are card addresses inside allocations, or halves; their windows
-// are checked here, accesses when it runs. `scalars` are the numbers that the plan's scalars name, copied; null
-// where it has none. A fault becomes the stream's sticky error. A small job on an idle
+// are checked here, accesses when it runs. `scalars` are the numbers that the plan's scalars name,
+// copied; null where it has none. A fault becomes the stream's sticky error. A small job on an idle
 // stream and card runs before this returns.
 SPYRE_MUST_CHECK spyre_status job_launch(spyre_context *context, uint32_t card_id,
                                          uint32_t stream_id, job *j, const uint64_t *inputs,
